@@ -1,0 +1,5 @@
+//! Expressions over attributes and shapes.
+
+mod node;
+
+pub use node::{BinaryOp, Builtin, Expr, Node, NodeId, UnaryOp};

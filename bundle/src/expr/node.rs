@@ -1,0 +1,151 @@
+//! The resolved tree: names are indices, functions are inlined, constants of the variant are folded.
+//!
+//! A tree is a flat list in which children come before their parents. That makes it safe to read from an engine (no
+//! recursion while decoding, a bound on depth is one pass) and cheap to walk.
+
+use serde::{Deserialize, Serialize};
+
+/// Index of a node in its expression; always less than the index of any node that refers to it.
+pub type NodeId = u32;
+
+/// A resolved expression. The root is the last node.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Expr {
+    /// Children before parents.
+    pub nodes: Vec<Node>,
+}
+
+/// One node of an expression.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Node {
+    /// An integer literal.
+    Int(i64),
+    /// A float literal.
+    Float(f64),
+    /// `true` or `false`.
+    Bool(bool),
+    /// A string literal.
+    Str(String),
+    /// The value of an attribute, by its index in the plugin. Known at node time.
+    Attribute(u32),
+    /// The shape of a tensor (inputs, then outputs): an array of `rank` integers. Known at shape time.
+    Shape(u32),
+    /// The rank of a tensor. Known at node time.
+    Rank(u32),
+    /// The number of elements of a tensor. Known at shape time.
+    Numel(u32),
+    /// The variable of an enclosing comprehension, by its slot.
+    Local(u32),
+    /// `[a, b, c]`.
+    Array(Vec<NodeId>),
+    /// `-a`, `not a`.
+    Unary(UnaryOp, NodeId),
+    /// `a + b` and so on. `and` and `or` do not evaluate the right side where the left decides.
+    Binary(BinaryOp, NodeId, NodeId),
+    /// `then if condition else otherwise`; only the side that is taken is evaluated.
+    Conditional {
+        /// A boolean.
+        condition: NodeId,
+        /// The value where it holds.
+        then: NodeId,
+        /// The value where it does not.
+        otherwise: NodeId,
+    },
+    /// `array[index]`; a negative index counts from the end.
+    Index {
+        /// The array.
+        array: NodeId,
+        /// An integer.
+        index: NodeId,
+    },
+    /// A built-in function.
+    Call(Builtin, Vec<NodeId>),
+    /// `[body for slot in over if condition]`.
+    Comprehension {
+        /// The variable's slot; unique in the expression.
+        slot: u32,
+        /// An array.
+        over: NodeId,
+        /// Elements for which it does not hold are left out.
+        condition: Option<NodeId>,
+        /// Evaluated once for each element.
+        body: NodeId,
+    },
+}
+
+/// Operators with one operand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum UnaryOp {
+    /// `-a`
+    Neg,
+    /// `not a`
+    Not,
+}
+
+/// Operators with two operands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum BinaryOp {
+    /// `a + b`
+    Add,
+    /// `a - b`
+    Sub,
+    /// `a * b`
+    Mul,
+    /// `a // b`: floor division, as in Python.
+    FloorDiv,
+    /// `a % b`: the remainder of floor division, as in Python.
+    Mod,
+    /// `a / b`: between floats only.
+    Div,
+    /// `a == b`
+    Eq,
+    /// `a != b`
+    Ne,
+    /// `a < b`
+    Lt,
+    /// `a <= b`
+    Le,
+    /// `a > b`
+    Gt,
+    /// `a >= b`
+    Ge,
+    /// `a and b`
+    And,
+    /// `a or b`
+    Or,
+}
+
+/// Built-in functions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Builtin {
+    /// `min(a, b, ...)` or `min(array)`.
+    Min,
+    /// `max(a, b, ...)` or `max(array)`.
+    Max,
+    /// `abs(a)`
+    Abs,
+    /// `ceil_div(a, b)`: division rounded up.
+    CeilDiv,
+    /// `len(array)`
+    Len,
+    /// `get(array, index, default)`: the default where the index is below 0 or beyond the end.
+    Get,
+    /// `range(n)` or `range(a, b)`.
+    Range,
+    /// `sum(array)`: 0 where it is empty.
+    Sum,
+    /// `prod(array)`: 1 where it is empty.
+    Prod,
+    /// `sqrt(a)`
+    Sqrt,
+    /// `rsqrt(a)`
+    Rsqrt,
+    /// `exp(a)`
+    Exp,
+    /// `log(a)`
+    Log,
+    /// `float(a)`
+    Float,
+    /// `int(a)`: towards zero.
+    Int,
+}

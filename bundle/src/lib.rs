@@ -1,0 +1,24 @@
+//! What a Cubinder plugin *is*, independent of how it was written and of who runs it.
+//!
+//! Owns: the plugin model ([`model`]), expressions ([`expr`]), code objects ([`code`]), digests ([`digest`]) and the
+//! binary format in which they travel ([`container`]), inside a plugin library and inside an engine.
+//!
+//! Never: no I/O, no `unsafe`, no TensorRT, no NVRTC, no panic on any input. Everything here is shared by the compiler
+//! (which writes) and by the runtime plugin (which reads inside somebody else's process).
+
+pub mod code;
+pub mod container;
+pub mod data_type;
+pub mod digest;
+pub mod expr;
+pub mod model;
+pub mod value;
+
+pub use code::{Arch, ArchSuffix, CodeObject, KernelFacts, KernelParam, Target, TargetKind};
+pub use data_type::{DataType, ScalarType};
+pub use digest::Digest;
+pub use model::{
+    Arg, ArgValue, Attribute, AttributeType, Bundle, CodeRef, Input, Launch, Node, NodeReference, Output, Plugin,
+    Requirement, Variant,
+};
+pub use value::Value;

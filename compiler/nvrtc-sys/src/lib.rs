@@ -1,0 +1,1 @@
+//! NVRTC's C interface, loaded at run time by absolute path.

@@ -1,0 +1,1 @@
+//! The translation unit of one launch of one variant.

@@ -1,0 +1,1 @@
+//! `cubinder.toml`: which manifests, which targets, which options.

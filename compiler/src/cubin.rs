@@ -1,0 +1,1 @@
+//! Reading a cubin: kernels, parameters, registers, shared memory.

@@ -1,0 +1,1 @@
+//! What a library, a bundle, a cubin or an engine contains.

@@ -1,0 +1,24 @@
+//! From TOML manifests and CUDA C++ kernels to TensorRT plugin libraries.
+//!
+//! The modules are the pipeline, in reading order; data flows one way through them. Nothing here talks to a GPU.
+//! Errors of the user are [`diagnostic::Diagnostic`]s that point into the TOML or the `.cu` file.
+
+pub mod diagnostic;
+
+pub mod config;
+pub mod manifest;
+pub mod resolve;
+
+pub mod codegen;
+pub mod nvrtc;
+pub mod toolkit;
+
+pub mod cubin;
+pub mod signature;
+pub mod verify;
+
+pub mod cache;
+pub mod library;
+pub mod pack;
+
+pub mod inspect;

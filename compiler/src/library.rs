@@ -1,0 +1,1 @@
+//! Putting a bundle into a prebuilt shared library.

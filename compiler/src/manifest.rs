@@ -1,0 +1,1 @@
+//! TOML to a spanned syntax tree.

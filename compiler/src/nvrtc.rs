@@ -1,0 +1,1 @@
+//! Compiling a unit with NVRTC.

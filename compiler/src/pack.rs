@@ -1,0 +1,1 @@
+//! Drafts and code objects become a bundle.

@@ -1,0 +1,1 @@
+//! A kernel's parameter names and types, from the debug information of one compile.

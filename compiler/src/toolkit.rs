@@ -1,0 +1,1 @@
+//! Where NVRTC and the CUDA headers are.

@@ -1,0 +1,1 @@
+//! TensorRT's C++ plugin interfaces seen from Rust.

@@ -1,0 +1,1 @@
+//! TensorRT plugins driven by a bundle or by serialized fields.

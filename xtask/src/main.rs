@@ -1,0 +1,2 @@
+//! Set-up, demo, tests and benchmarks of this repository.
+fn main() {}

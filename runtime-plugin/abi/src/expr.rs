@@ -102,7 +102,12 @@ impl<'b> ExprBuilder<'b> {
     }
 
     /// `first op second`. TensorRT's arithmetic wraps where it overflows. An error for a division by a constant zero.
-    pub fn operation(&self, op: DimensionOperation, first: Expr<'b>, second: Expr<'b>) -> Result<Expr<'b>, Error> {
+    pub fn operation(
+        &self,
+        op: DimensionOperation,
+        first: Expr<'b>,
+        second: Expr<'b>,
+    ) -> Result<Expr<'b>, Error> {
         let divides = matches!(op, DimensionOperation::FLOOR_DIV | DimensionOperation::CEIL_DIV);
         if divides && second.constant_value() == Some(0) {
             return Err(Error::invalid("an output's shape divides by zero"));
@@ -118,9 +123,14 @@ impl<'b> ExprBuilder<'b> {
     }
 
     /// Declares output `output`, a 0-d INT64 or INT32 tensor, to hold an extent that only the data decides.
-    pub fn declare_size_tensor(&self, output: usize, opt: Expr<'b>, upper: Expr<'b>) -> Result<Expr<'b>, Error> {
-        let index =
-            i32::try_from(output).map_err(|_| Error::internal(format!("there is no output number {output}")))?;
+    pub fn declare_size_tensor(
+        &self,
+        output: usize,
+        opt: Expr<'b>,
+        upper: Expr<'b>,
+    ) -> Result<Expr<'b>, Error> {
+        let index = i32::try_from(output)
+            .map_err(|_| Error::internal(format!("there is no output number {output}")))?;
         // SAFETY: as in `operation`.
         let expr = unsafe {
             Expr::from_raw((self.slots.declare_size_tensor)(
@@ -144,10 +154,8 @@ pub struct Shape<'b> {
 
 impl<'b> Shape<'b> {
     /// What an output holds until the plugin has set it.
-    pub(crate) const UNSET: Self = Self {
-        raw: DimsExprs { nb_dims: -1, d: [std::ptr::null(); MAX_DIMS] },
-        builder: PhantomData,
-    };
+    pub(crate) const UNSET: Self =
+        Self { raw: DimsExprs { nb_dims: -1, d: [std::ptr::null(); MAX_DIMS] }, builder: PhantomData };
 
     /// Number of extents, at most [`MAX_DIMS`].
     pub fn rank(&self) -> usize {
@@ -158,16 +166,19 @@ impl<'b> Shape<'b> {
     pub fn get(&self, index: usize) -> Result<Expr<'b>, Error> {
         let raw = self.raw.d[..self.rank()].get(index).copied().unwrap_or(std::ptr::null());
         // SAFETY: a shape is only made from TensorRT's, whose expressions live for `'b`, or by `set` from `Expr<'b>`.
-        unsafe { Expr::from_raw(raw) }.ok_or_else(|| {
-            Error::internal(format!("a shape of rank {} has no extent {index}", self.rank()))
-        })
+        unsafe { Expr::from_raw(raw) }
+            .ok_or_else(|| Error::internal(format!("a shape of rank {} has no extent {index}", self.rank())))
     }
 
     /// Sets rank and extents; an error for more than [`MAX_DIMS`].
     pub fn set(&mut self, extents: &[Expr<'b>]) -> Result<(), Error> {
-        let rank = i32::try_from(extents.len()).ok().filter(|_| extents.len() <= MAX_DIMS).ok_or_else(|| {
-            Error::invalid(format!("an output has {} dimensions, TensorRT allows {MAX_DIMS}", extents.len()))
-        })?;
+        let rank =
+            i32::try_from(extents.len()).ok().filter(|_| extents.len() <= MAX_DIMS).ok_or_else(|| {
+                Error::invalid(format!(
+                    "an output has {} dimensions, TensorRT allows {MAX_DIMS}",
+                    extents.len()
+                ))
+            })?;
         for (slot, extent) in self.raw.d.iter_mut().zip(extents) {
             *slot = extent.raw.as_ptr();
         }

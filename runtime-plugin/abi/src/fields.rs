@@ -197,12 +197,20 @@ impl FieldValue {
 
     /// A field of 32-bit integers.
     pub fn i32s(name: &CStr, values: &[i32]) -> Result<Self, Error> {
-        Self::new(name, PluginFieldType::INT32, values.iter().flat_map(|value| value.to_ne_bytes()).collect::<Vec<_>>())
+        Self::new(
+            name,
+            PluginFieldType::INT32,
+            values.iter().flat_map(|value| value.to_ne_bytes()).collect::<Vec<_>>(),
+        )
     }
 
     /// A field of 64-bit integers.
     pub fn i64s(name: &CStr, values: &[i64]) -> Result<Self, Error> {
-        Self::new(name, PluginFieldType::INT64, values.iter().flat_map(|value| value.to_ne_bytes()).collect::<Vec<_>>())
+        Self::new(
+            name,
+            PluginFieldType::INT64,
+            values.iter().flat_map(|value| value.to_ne_bytes()).collect::<Vec<_>>(),
+        )
     }
 
     /// A field of 32-bit floats.

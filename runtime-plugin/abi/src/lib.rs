@@ -46,6 +46,6 @@ pub use library::Library;
 pub use logger::Severity;
 pub use plugin::Plugin;
 pub use raw::{
-    DataType, DimensionOperation, Dims, DynamicPluginTensorDesc, PluginFieldType, PluginTensorDesc, TensorFormat,
-    TensorRTPhase,
+    DataType, DimensionOperation, Dims, DynamicPluginTensorDesc, PluginFieldType, PluginTensorDesc,
+    TensorFormat, TensorRTPhase,
 };

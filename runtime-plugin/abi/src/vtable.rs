@@ -64,7 +64,8 @@ pub struct CreatorSlots {
     /// Slots 0 to 3.
     pub versioned: VersionedSlots,
     /// `IPluginV3* createPlugin(char const* name, PluginFieldCollection const* fc, TensorRTPhase phase) noexcept`
-    pub create_plugin: unsafe extern "C" fn(This, *const c_char, *const PluginFieldCollection, TensorRTPhase) -> This,
+    pub create_plugin:
+        unsafe extern "C" fn(This, *const c_char, *const PluginFieldCollection, TensorRTPhase) -> This,
     /// `PluginFieldCollection const* getFieldNames() noexcept`
     pub get_field_names: unsafe extern "C" fn(This) -> *const PluginFieldCollection,
     /// `char const* getPluginName() const noexcept`
@@ -133,7 +134,8 @@ pub struct BuildSlots {
     ) -> i32,
     /// `bool supportsFormatCombination(int32_t pos, DynamicPluginTensorDesc const* inOut, int32_t nbInputs, int32_t
     /// nbOutputs) noexcept`
-    pub supports_format_combination: unsafe extern "C" fn(This, i32, *const DynamicPluginTensorDesc, i32, i32) -> bool,
+    pub supports_format_combination:
+        unsafe extern "C" fn(This, i32, *const DynamicPluginTensorDesc, i32, i32) -> bool,
     /// `int32_t getNbOutputs() const noexcept`
     pub get_nb_outputs: unsafe extern "C" fn(This) -> i32,
     /// `size_t getWorkspaceSize(DynamicPluginTensorDesc const* inputs, int32_t nbInputs, DynamicPluginTensorDesc const*

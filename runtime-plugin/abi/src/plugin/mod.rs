@@ -101,7 +101,8 @@ pub trait Plugin: Clone + Send + Sync + 'static {
     fn set_tactic(&self, tactic: i32) -> Result<(), Error>;
 
     /// Told concrete shapes. TensorRT-RTX calls it before every enqueue, also when nothing changed.
-    fn on_shape_change(&self, inputs: &[PluginTensorDesc], outputs: &[PluginTensorDesc]) -> Result<(), Error>;
+    fn on_shape_change(&self, inputs: &[PluginTensorDesc], outputs: &[PluginTensorDesc])
+    -> Result<(), Error>;
 
     /// Queues the work. The slices are as long as those of the last [`on_shape_change`](Self::on_shape_change).
     ///

@@ -13,6 +13,6 @@ pub use enums::{
     TensorRTPhase,
 };
 pub use structs::{
-    Dims, DimsExprs, DynamicPluginTensorDesc, IDimensionExpr, IExprBuilder, InterfaceInfo, MAX_DIMS, PluginField,
-    PluginFieldCollection, PluginTensorDesc,
+    Dims, DimsExprs, DynamicPluginTensorDesc, IDimensionExpr, IExprBuilder, InterfaceInfo, MAX_DIMS,
+    PluginField, PluginFieldCollection, PluginTensorDesc,
 };

@@ -147,7 +147,9 @@ const _: () = {
     assert!(offset_of!(DynamicPluginTensorDesc, max) == 160);
     assert!(offset_of!(DynamicPluginTensorDesc, opt) == 232);
 
-    assert!(size_of::<DimsExprs>() == 72 && offset_of!(DimsExprs, nb_dims) == 0 && offset_of!(DimsExprs, d) == 8);
+    assert!(
+        size_of::<DimsExprs>() == 72 && offset_of!(DimsExprs, nb_dims) == 0 && offset_of!(DimsExprs, d) == 8
+    );
 
     assert!(size_of::<PluginField>() == 24);
     assert!(offset_of!(PluginField, name) == 0);

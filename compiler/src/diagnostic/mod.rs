@@ -6,6 +6,7 @@
 mod json;
 mod place;
 mod render;
+mod suggest;
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -14,6 +15,7 @@ use std::sync::Arc;
 pub use json::to_json_lines;
 pub use place::{Place, place};
 pub use render::{Colour, render, render_one};
+pub use suggest::suggest;
 
 /// A text that diagnostics can point into.
 #[derive(Debug, PartialEq, Eq)]

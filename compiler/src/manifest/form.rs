@@ -10,7 +10,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::{Located, Text};
-use crate::diagnostic::{Diagnostic, Source, Span, suggest};
+use crate::diagnostic::{Diagnostic, Source, Span, sort, suggest};
 
 /// The text being read and what has been found wrong with it.
 pub(crate) struct Form<'s> {
@@ -26,6 +26,7 @@ pub(crate) struct Section<'t> {
     pub(crate) range: Range<usize>,
     table: &'t DeTable<'t>,
     known: Vec<&'static str>,
+    missing: Vec<(&'static str, Diagnostic)>,
 }
 
 /// A key with its value.
@@ -45,7 +46,9 @@ impl<'s> Form<'s> {
         Form { source, diagnostics: Vec::new() }
     }
 
-    pub(crate) fn into_diagnostics(self) -> Vec<Diagnostic> {
+    /// What has been found, in order of place.
+    pub(crate) fn into_diagnostics(mut self) -> Vec<Diagnostic> {
+        sort(&mut self.diagnostics);
         self.diagnostics
     }
 
@@ -83,7 +86,7 @@ impl<'s> Form<'s> {
             .at(self.span(range.clone()), "the second time")
     }
 
-    /// The value of a required key; a missing one is reported at its table.
+    /// The value of a required key. A missing one is reported by [`Form::finish`], unless a misspelt one explains it.
     pub(crate) fn require<'t>(
         &mut self,
         section: &mut Section<'t>,
@@ -94,35 +97,38 @@ impl<'s> Form<'s> {
         if entry.is_none() {
             let diagnostic = Diagnostic::error(format!("{} has no `{key}`", section.title()))
                 .at(self.span(section.range.clone()), format!("expected `{key} = {expected}` in this table"));
-            self.report(self.with_slip(diagnostic, section, key));
+            section.missing.push((key, diagnostic));
         }
         entry
     }
 
-    /// Adds, where a key of the table looks like the missing one, that it may be it.
-    fn with_slip(&self, diagnostic: Diagnostic, section: &Section<'_>, key: &'static str) -> Diagnostic {
-        let unknown = section.table.iter().map(|(key, _)| key);
-        match unknown.into_iter().find(|found| suggest(found.get_ref(), [key]).is_some()) {
-            Some(found) => {
-                diagnostic.related(self.span(found.span()), format!("is this meant to be `{key}`?"))
-            }
-            None => diagnostic,
-        }
+    /// Reports every key that nobody asked for and every required one that is missing.
+    pub(crate) fn finish(&mut self, section: &Section<'_>) {
+        self.finish_except(section, &[]);
     }
 
-    /// Reports every key that nobody asked for.
-    pub(crate) fn finish(&mut self, section: &Section<'_>) {
+    /// The same, but for unknown keys in `reported`, about which more has been said.
+    pub(crate) fn finish_except(&mut self, section: &Section<'_>, reported: &[&str]) {
+        let mut explained: Vec<&str> = Vec::new();
         for entry in section.entries() {
-            if section.known.contains(&entry.key.as_str()) {
+            if section.known.contains(&entry.key.as_str()) || reported.contains(&entry.key.as_str()) {
                 continue;
             }
             let diagnostic = Diagnostic::error(format!("unknown key `{}` in {}", entry.key, section.title()))
                 .at(self.span(entry.key_range), "not a key of this table");
             let diagnostic = match suggest(&entry.key, section.known.iter().copied()) {
-                Some(known) => diagnostic.help(format!("did you mean `{known}`?")),
+                Some(known) => {
+                    explained.push(known);
+                    diagnostic.help(format!("did you mean `{known}`?"))
+                }
                 None => diagnostic.note(format!("the keys are {}", list(&section.known))),
             };
             self.report(diagnostic);
+        }
+        for (key, diagnostic) in &section.missing {
+            if !explained.contains(key) {
+                self.report(diagnostic.clone());
+            }
         }
     }
 
@@ -201,9 +207,13 @@ impl<'s> Form<'s> {
 
     pub(crate) fn table<'t>(&mut self, entry: &Entry<'t>, name: String) -> Option<Section<'t>> {
         match entry.value {
-            DeValue::Table(table) => {
-                Some(Section { name, range: entry.key_range.clone(), table, known: Vec::new() })
-            }
+            DeValue::Table(table) => Some(Section {
+                name,
+                range: entry.key_range.clone(),
+                table,
+                known: Vec::new(),
+                missing: Vec::new(),
+            }),
             _ => {
                 self.wrong_type(entry, "a table");
                 None
@@ -263,7 +273,7 @@ impl Text {
 impl<'t> Section<'t> {
     /// The document's root table.
     pub(crate) fn root(table: &'t DeTable<'t>) -> Section<'t> {
-        Section { name: String::new(), range: 0..0, table, known: Vec::new() }
+        Section { name: String::new(), range: 0..0, table, known: Vec::new(), missing: Vec::new() }
     }
 
     /// How errors call it.

@@ -1,10 +1,21 @@
 //! What a person who made a mistake is told: place, cause, what was found, what was expected, how to mend it.
 //!
-//! Owns the value types and how they are rendered. Never decides what is an error.
+//! Owns the value types and how they are rendered: [`render`] for people, [`to_json_lines`] for editors and CI. Never
+//! decides what is an error, and never prints: texts are values.
+
+mod json;
+mod place;
+mod render;
+mod suggest;
 
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
+
+pub use json::to_json_lines;
+pub use place::{Place, place};
+pub use render::{Colour, render, render_one};
+pub use suggest::suggest;
 
 /// A text that diagnostics can point into.
 #[derive(Debug, PartialEq, Eq)]
@@ -15,13 +26,29 @@ pub struct Source {
     pub text: String,
 }
 
-/// A place in a source: a range of bytes.
+impl Source {
+    /// A source from its parts.
+    #[must_use]
+    pub fn new(path: impl Into<PathBuf>, text: impl Into<String>) -> Arc<Source> {
+        Arc::new(Source { path: path.into(), text: text.into() })
+    }
+}
+
+/// A place in a source: a range of bytes. A range that does not fit the text is clamped to it when shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Span {
     /// The text.
     pub source: Arc<Source>,
     /// Bytes of it.
     pub range: Range<usize>,
+}
+
+impl Span {
+    /// A span from its parts.
+    #[must_use]
+    pub fn new(source: &Arc<Source>, range: Range<usize>) -> Span {
+        Span { source: Arc::clone(source), range }
+    }
 }
 
 /// How bad it is.
@@ -107,3 +134,41 @@ impl Diagnostic {
         self
     }
 }
+
+/// Orders messages by place: sources in the order in which they first appear, then by position; what has no place comes
+/// last. Messages about one place keep their order.
+pub fn sort(diagnostics: &mut [Diagnostic]) {
+    let mut sources: Vec<Arc<Source>> = Vec::new();
+    let mut keyed: Vec<(usize, usize)> = Vec::with_capacity(diagnostics.len());
+    for diagnostic in diagnostics.iter() {
+        keyed.push(match &diagnostic.primary {
+            None => (usize::MAX, 0),
+            Some(label) => {
+                let known = sources.iter().position(|source| same_source(source, &label.span.source));
+                let index = known.unwrap_or_else(|| {
+                    sources.push(Arc::clone(&label.span.source));
+                    sources.len() - 1
+                });
+                (index, label.span.range.start)
+            }
+        });
+    }
+    let mut order: Vec<usize> = (0..diagnostics.len()).collect();
+    order.sort_by_key(|&index| keyed[index]);
+    let sorted: Vec<Diagnostic> = order.iter().map(|&index| diagnostics[index].clone()).collect();
+    diagnostics.clone_from_slice(&sorted);
+}
+
+/// Whether any of them is an error.
+#[must_use]
+pub fn has_errors(diagnostics: &[Diagnostic]) -> bool {
+    diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error)
+}
+
+/// Whether two sources are one text: the same object, or the same path and text.
+fn same_source(a: &Arc<Source>, b: &Arc<Source>) -> bool {
+    Arc::ptr_eq(a, b) || (a.path == b.path && a.text == b.text)
+}
+
+#[cfg(test)]
+mod tests;

@@ -9,7 +9,8 @@
 //! started the call then stops it with `catch_unwind`, of which Rust says that a foreign exception either aborts the process
 //! or arrives as an opaque error. Both are no worse than C++, where the `noexcept` wrapper terminates the process. Letting the
 //! exception pass on into TensorRT would be worse: `getOutputShapes` is `noexcept`, and its caller has nothing to catch it
-//! with. So what is known to throw is refused before the call: division by a constant zero, and expressions that are null.
+//! with. So what is known not to come back is refused before the call (division by a constant zero, `i64::MIN / -1`), and
+//! null operands cannot be expressed. Other misuse comes back as null with a message in the log (seen with RTX 1.7).
 
 use std::ffi::c_void;
 use std::marker::PhantomData;
@@ -101,16 +102,16 @@ impl<'b> ExprBuilder<'b> {
         expr.ok_or_else(|| Error::internal(format!("TensorRT made no expression of the constant {value}")))
     }
 
-    /// `first op second`. TensorRT's arithmetic wraps where it overflows. An error for a division by a constant zero.
+    /// `first op second`. TensorRT's arithmetic wraps where it overflows. An error for divisions of constants that would not
+    /// come back, and for what TensorRT itself refuses: arithmetic with a size tensor, for example.
     pub fn operation(
         &self,
         op: DimensionOperation,
         first: Expr<'b>,
         second: Expr<'b>,
     ) -> Result<Expr<'b>, Error> {
-        let divides = matches!(op, DimensionOperation::FLOOR_DIV | DimensionOperation::CEIL_DIV);
-        if divides && second.constant_value() == Some(0) {
-            return Err(Error::invalid("an output's shape divides by zero"));
+        if matches!(op, DimensionOperation::FLOOR_DIV | DimensionOperation::CEIL_DIV) {
+            refuse_division(first.constant_value(), second.constant_value())?;
         }
         if op.name().is_none() {
             return Err(Error::internal(format!("{op:?} is no operation of TensorRT's")));
@@ -141,6 +142,16 @@ impl<'b> ExprBuilder<'b> {
             ))
         };
         expr.ok_or_else(|| Error::internal(format!("TensorRT declared no size tensor for output {output}")))
+    }
+}
+
+/// Divisions of constants that TensorRT cannot do: by zero it throws, and `i64::MIN / -1` ends the process with SIGFPE (seen
+/// with RTX 1.7, which folds constants at once).
+fn refuse_division(first: Option<i64>, second: Option<i64>) -> Result<(), Error> {
+    match (first, second) {
+        (_, Some(0)) => Err(Error::invalid("the shape of an output divides by zero")),
+        (Some(i64::MIN), Some(-1)) => Err(Error::invalid("the shape of an output overflows: i64::MIN / -1")),
+        _ => Ok(()),
     }
 }
 

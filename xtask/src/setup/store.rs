@@ -67,32 +67,52 @@ impl Store {
         if self.has(name, recipe) {
             return Ok(Outcome::Present);
         }
-        let staging = self.root.join(".staging").join(name);
-        remove(&staging)?;
-        let _cleanup = Cleanup(staging.clone());
-        let work = staging.join("work");
+        self.clear(name);
+        let made = self.make(name, recipe, fill);
+        self.clear(name);
+        made.map(|()| Outcome::Made)
+    }
+
+    /// Fills a folder and puts it in place; the lock is held.
+    fn make(&self, name: &str, recipe: &str, fill: impl FnOnce(&Path) -> Result<PathBuf>) -> Result<()> {
+        let area = self.staging(name);
+        create(&area)?;
+        // A new name each time: children of a killed run may live on and write to the names they know.
+        let staging =
+            tempfile::tempdir_in(&area).with_context(|| format!("in `{}`; {HELP}", area.display()))?;
+        let work = staging.path().join("work");
         create(&work)?;
         let content = fill(&work)?;
         write(&content.join(MARKER), recipe)?;
         sync_tree(&content)
             .with_context(|| format!("`{}` could not be written to the disk", content.display()))?;
-        self.publish(name, &content, &staging.join("old"))?;
-        Ok(Outcome::Made)
+        self.publish(name, &content, &staging.path().join("old"))
     }
 
     /// Removes what runs that were killed have left. What another run is working on stays.
     ///
     /// # Errors
-    /// When a left folder cannot be removed.
+    /// When a lock file cannot be opened.
     pub(crate) fn clean(&self) -> Result<()> {
         let Ok(entries) = fs::read_dir(self.root.join(".staging")) else { return Ok(()) };
         for entry in entries.flatten() {
-            let lock = self.open_lock(&entry.file_name().to_string_lossy())?;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let lock = self.open_lock(&name)?;
             if lock.try_lock().is_ok() {
-                remove(&entry.path())?;
+                self.clear(&name);
             }
         }
         Ok(())
+    }
+
+    fn staging(&self, name: &str) -> PathBuf {
+        self.root.join(".staging").join(name)
+    }
+
+    /// Removes unfinished work on `name`, whose lock is held. What cannot be removed now, because a child of a killed run is
+    /// still writing, is never used and goes when a later run cleans.
+    fn clear(&self, name: &str) {
+        let _left_for_a_later_run = fs::remove_dir_all(self.staging(name));
     }
 
     fn lock(&self, name: &str, wait: impl FnOnce()) -> Result<File> {
@@ -134,30 +154,12 @@ impl Store {
 /// What to do when the cache cannot be written.
 const HELP: &str = "another place for the cache can be named in `CUBINDER_CACHE`";
 
-/// Removes a folder when a run ends, well or badly; what it cannot remove, the next run removes.
-struct Cleanup(PathBuf);
-
-impl Drop for Cleanup {
-    fn drop(&mut self) {
-        let _left_for_the_next_run = fs::remove_dir_all(&self.0);
-    }
-}
-
 fn create(folder: &Path) -> Result<()> {
     fs::create_dir_all(folder).with_context(|| format!("`{}` could not be made; {HELP}", folder.display()))
 }
 
 fn write(path: &Path, text: &str) -> Result<()> {
     fs::write(path, text).with_context(|| format!("`{}` could not be written", path.display()))
-}
-
-fn remove(folder: &Path) -> Result<()> {
-    match fs::remove_dir_all(folder) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(error).with_context(|| format!("`{}` could not be removed", folder.display()))
-        }
-        _ => Ok(()),
-    }
 }
 
 /// Writes every file and folder below `folder` through to the disk: without it the rename could survive a power cut that
@@ -256,12 +258,44 @@ mod tests {
     #[test]
     fn what_a_killed_run_left_is_removed_and_not_used() {
         let (_folder, store) = store();
-        let left = store.root.join(".staging/alpha-1/work/content");
+        let left = store.root.join(".staging/alpha-1/.tmpX/work/content");
         fs::create_dir_all(&left).unwrap();
         fs::write(left.join("file"), "half").unwrap();
         fs::write(left.join(MARKER), "recipe").unwrap();
         assert!(!store.has("alpha-1", "recipe"));
         store.ensure("alpha-1", "recipe", || {}, |work| fill(work, "whole")).unwrap();
+        assert_eq!(read(&store), "whole");
+        assert_eq!(staged(&store), 0);
+    }
+
+    #[test]
+    fn a_child_that_outlives_its_run_cannot_reach_the_next_runs_work() {
+        let (_folder, store) = store();
+        let (mut first, mut second) = (PathBuf::new(), PathBuf::new());
+        let _failed = store.ensure(
+            "alpha-1",
+            "recipe",
+            || {},
+            |work| {
+                first = work.to_path_buf();
+                bail!("killed")
+            },
+        );
+        store
+            .ensure(
+                "alpha-1",
+                "recipe",
+                || {},
+                |work| {
+                    second = work.to_path_buf();
+                    // The child of the first run goes on where it was.
+                    fs::create_dir_all(first.join("content"))?;
+                    fs::write(first.join("content/file"), "half")?;
+                    fill(work, "whole")
+                },
+            )
+            .unwrap();
+        assert_ne!(first, second);
         assert_eq!(read(&store), "whole");
         assert_eq!(staged(&store), 0);
     }

@@ -91,7 +91,7 @@ impl Toolchain {
             Some(include) => include.clone(),
             None => {
                 let (runtime, cccl) = (folder(RUNTIME)?, folder(CCCL)?.join("nvidia/cu13/include"));
-                vec![runtime.join("nvidia/cu13/include"), cccl.join("cccl"), cccl]
+                vec![runtime.join("nvidia/cu13/include"), cccl.clone(), cccl.join("cccl")]
             }
         };
         let mut python_path = Vec::new();

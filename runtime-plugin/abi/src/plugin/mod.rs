@@ -61,7 +61,8 @@ pub trait Plugin: Clone + Send + Sync + 'static {
         outputs: &[DynamicPluginTensorDesc],
     ) -> Result<(), Error>;
 
-    /// Bytes of workspace that suffice over the whole profile. `opt` extents may be -1: use `max`.
+    /// Bytes of workspace that suffice over the whole profile. `opt` extents may be -1: use `max`. An error answers with a
+    /// size that no GPU has, and TensorRT drops the format combination.
     fn workspace_bytes(
         &self,
         inputs: &[DynamicPluginTensorDesc],
@@ -124,7 +125,8 @@ pub trait Plugin: Clone + Send + Sync + 'static {
     /// building.
     fn attach_to_context(&self) -> Result<Self, Error>;
 
-    /// What goes into the engine: always the same set at the same address.
+    /// What goes into the engine: always the same set at the same address. TensorRT has no way to be told of a failure here; an
+    /// error answers with a field that makes the build fail, but what can fail is better done in [`configure`](Self::configure).
     fn fields_to_serialize(&self) -> Result<&FieldSet, Error>;
 
     /// Whether a null answer to `attachToContext` is handled by TensorRT. TensorRT-RTX fails cleanly when it makes the

@@ -7,7 +7,7 @@ use std::ptr;
 
 use super::object::{Opaque, Runtime, code, object};
 use super::{Plugin, PluginObject};
-use crate::raw::{PluginFieldCollection, PluginTensorDesc};
+use crate::raw::{PluginField, PluginFieldCollection, PluginFieldType, PluginTensorDesc};
 use crate::thunk::slice;
 use crate::vtable::{RuntimeSlots, This, VersionedSlots};
 
@@ -89,7 +89,29 @@ unsafe extern "C" fn get_fields_to_serialize<P: Plugin>(this: This) -> *const Pl
     // SAFETY: TensorRT passes its own object.
     let object = unsafe { this_object::<P>(this) };
     object.call(
-        |_| ptr::null(),
+        |_| &raw const REFUSED.0,
         |plugin| plugin.fields_to_serialize().map(|fields| ptr::from_ref(fields.as_raw())),
     )
 }
+
+/// What a failed `getFieldsToSerialize` answers. Null would build an engine without fields, without a word (seen with RTX
+/// 1.7); a field of a type that does not exist makes the build fail ("Unreachable In getPluginFieldTypeSizeInBytes"). Its
+/// data is there all the same, for a release that would copy it first.
+struct Refused(PluginFieldCollection);
+
+// SAFETY: the pointers lead to constants that nothing ever writes.
+unsafe impl Sync for Refused {}
+
+static REFUSED_FIELD: RefusedField = RefusedField(PluginField {
+    name: c"failed".as_ptr(),
+    data: c"failed".as_ptr().cast(),
+    field_type: PluginFieldType(99),
+    length: 1,
+});
+
+struct RefusedField(PluginField);
+
+// SAFETY: as for `Refused`.
+unsafe impl Sync for RefusedField {}
+
+static REFUSED: Refused = Refused(PluginFieldCollection { nb_fields: 1, fields: &raw const REFUSED_FIELD.0 });

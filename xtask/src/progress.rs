@@ -27,19 +27,19 @@ impl Progress {
         }
     }
 
-    /// A download of `bytes` that is starting.
-    pub(crate) fn download(&self, label: &str, bytes: u64) -> Task<'_> {
+    /// A download of `bytes` that is starting; `purpose` says what it is for.
+    pub(crate) fn download(&self, label: &str, purpose: &str, bytes: u64) -> Task<'_> {
         let bar = self.bars.as_ref().map(|bars| {
             let bar = bars.add(ProgressBar::new(bytes));
             bar.set_style(style(
-                "{spinner} {msg:40} {bar:24} {percent:>3} %  {bytes}/{total_bytes}  {bytes_per_sec}",
+                "{spinner} {msg:38} {bar:24} {percent:>3} %  {bytes}/{total_bytes}  {bytes_per_sec}",
             ));
             bar.set_message(label.to_owned());
             bar.enable_steady_tick(Duration::from_millis(100));
             bar
         });
         if bar.is_none() {
-            eprintln!("fetching {label} ({})", HumanBytes(bytes));
+            eprintln!("fetching {label}: {purpose} ({})", HumanBytes(bytes));
         }
         Task { owner: self, bar, label: label.to_owned(), bytes, start: Instant::now() }
     }

@@ -157,7 +157,9 @@ fn fetch_all(missing: &[Choice<'_>], store: &Store, python: &Python, progress: &
     let mut failures = failures.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner).into_iter();
     let Some(first) = failures.next() else { return Ok(()) };
     // Begun at the same time, they nearly always fail for the same reason: one is told in full.
-    let others: Vec<String> = failures.map(|error| error.to_string()).collect();
+    let told = first.to_string();
+    let others: Vec<String> =
+        failures.map(|error| error.to_string()).filter(|other| *other != told).collect();
     if others.is_empty() { Err(first) } else { Err(anyhow!("{first:#}\n  also: {}", others.join("; "))) }
 }
 
@@ -165,7 +167,7 @@ fn fetch(choice: &Choice<'_>, store: &Store, python: &Python, progress: &Progres
     let label = choice.package.label();
     let wait = || progress.say(&format!("waiting for another run that is fetching {label}"));
     let fill = |work: &Path| {
-        let task = progress.download(&format!("{label}: {}", choice.package.purpose), choice.wheel.bytes);
+        let task = progress.download(&label, &choice.package.purpose, choice.wheel.bytes);
         let content = pip::fetch(python, choice, work, &task)?;
         task.finish("fetched");
         Ok(content)

@@ -67,7 +67,7 @@ fn watched<T>(folder: &Path, task: &Task<'_>, action: impl FnOnce() -> T) -> T {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while !done.load(Ordering::Relaxed) {
-                task.arrived(largest_file(folder));
+                task.arrived(largest_wheel(folder));
                 std::thread::park_timeout(Duration::from_millis(100));
             }
         });
@@ -77,13 +77,15 @@ fn watched<T>(folder: &Path, task: &Task<'_>, action: impl FnOnce() -> T) -> T {
     })
 }
 
-/// The size of the largest file below `folder`: the wheel, which pip writes in one place and then copies to another.
-fn largest_file(folder: &Path) -> u64 {
+/// The size of the largest wheel below `folder`: pip writes it in one place and then copies it to another.
+fn largest_wheel(folder: &Path) -> u64 {
     let Ok(entries) = fs::read_dir(folder) else { return 0 };
     let size = |entry: fs::DirEntry| match entry.metadata() {
-        Ok(metadata) if metadata.is_dir() => largest_file(&entry.path()),
-        Ok(metadata) => metadata.len(),
-        Err(_) => 0,
+        Ok(metadata) if metadata.is_dir() => largest_wheel(&entry.path()),
+        Ok(metadata) if entry.path().extension().is_some_and(|extension| extension == "whl") => {
+            metadata.len()
+        }
+        _ => 0,
     };
     entries.flatten().map(size).max().unwrap_or(0)
 }
@@ -142,10 +144,10 @@ mod tests {
     fn the_growing_wheel_is_found_below_folders() {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir_all(folder.path().join("pip/unpack")).unwrap();
-        fs::write(folder.path().join("requirements.txt"), "12345").unwrap();
+        fs::write(folder.path().join("requirements.txt"), "123456789").unwrap();
         fs::write(folder.path().join("pip/unpack/a.whl"), "1234567").unwrap();
-        assert_eq!(largest_file(folder.path()), 7);
-        assert_eq!(largest_file(&folder.path().join("gone")), 0);
+        assert_eq!(largest_wheel(folder.path()), 7);
+        assert_eq!(largest_wheel(&folder.path().join("gone")), 0);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 
 /// The file in each finished folder that holds its recipe.
 pub(crate) const MARKER: &str = ".cubinder-pin";
@@ -78,8 +78,7 @@ impl Store {
         let area = self.staging(name);
         create(&area)?;
         // A new name each time: children of a killed run may live on and write to the names they know.
-        let staging =
-            tempfile::tempdir_in(&area).with_context(|| format!("in `{}`; {HELP}", area.display()))?;
+        let staging = tempfile::tempdir_in(&area).with_context(|| format!("in `{}`", area.display()))?;
         let work = staging.path().join("work");
         create(&work)?;
         let content = fill(&work)?;
@@ -135,7 +134,7 @@ impl Store {
         create(&folder)?;
         let path = folder.join(name);
         let file = File::options().create(true).append(true).open(&path);
-        file.with_context(|| format!("`{}` could not be opened; {}", path.display(), HELP))
+        file.map_err(|error| anyhow!("`{}` could not be opened: {error}\n  help: {HELP}", path.display()))
     }
 
     /// Puts `content` in the place of the folder `name`, the former content aside in `old`.
@@ -155,7 +154,8 @@ impl Store {
 const HELP: &str = "another place for the cache can be named in `CUBINDER_CACHE`";
 
 fn create(folder: &Path) -> Result<()> {
-    fs::create_dir_all(folder).with_context(|| format!("`{}` could not be made; {HELP}", folder.display()))
+    fs::create_dir_all(folder)
+        .map_err(|error| anyhow!("`{}` could not be made: {error}\n  help: {HELP}", folder.display()))
 }
 
 fn write(path: &Path, text: &str) -> Result<()> {

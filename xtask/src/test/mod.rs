@@ -51,7 +51,12 @@ fn steps(report: &mut Report<impl Write>) {
     let toolchain = report.prepare("setup", |_| setup::environment(&setup::ensure()?));
     report.check("rustfmt", &mut cargo(&["fmt", "--all", "--", "--check"]));
     report.check("clippy", &mut cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]));
-    report.check("rustdoc", cargo(&["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"));
+    // The program `cubinder` would be documented into the same folder as the runtime library of that name.
+    report.check(
+        "rustdoc",
+        cargo(&["doc", "--workspace", "--no-deps", "--lib", "--bin", "xtask"])
+            .env("RUSTDOCFLAGS", "-D warnings"),
+    );
     let artifacts = report.prepare("build", |echo| artifacts::build(echo));
     let environment = environment(toolchain, artifacts.as_ref());
     report.suite("tests", |filter| {

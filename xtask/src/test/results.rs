@@ -96,11 +96,15 @@ impl Reader {
             self.program = Some(program);
         } else if let Some(result) = result(line) {
             self.result(result);
-        } else if let Some(test) =
-            line.strip_prefix("test ").and_then(|rest| rest.strip_suffix(" ... FAILED"))
+        } else if let Some((test, verdict)) =
+            line.strip_prefix("test ").and_then(|rest| rest.split_once(" ... "))
         {
             let program = self.program.as_deref().unwrap_or("?");
-            self.problems.push(format!("{test} ({program})"));
+            if verdict == "FAILED" {
+                self.problems.push(format!("{test} ({program})"));
+            } else if let Some(reason) = verdict.strip_prefix("ignored, ") {
+                self.reasons.insert(reason.to_owned());
+            }
         }
     }
 
@@ -213,7 +217,7 @@ mod tests {
 running 4 tests
 test a ... ok
 test b ... ok
-test c ... ignored
+test c ... ignored, takes an hour
 test d ... ok
 
 successes:
@@ -246,7 +250,7 @@ test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; fini
     fn programs_are_summed_and_skips_are_not_passes() {
         let results = read(TWO_PROGRAMS, true);
         assert_eq!(results.counts, Counts { passed: 3, failed: 0, skipped: 2 });
-        assert_eq!(results.reasons, ["and no driver", "no GPU here"]);
+        assert_eq!(results.reasons, ["and no driver", "no GPU here", "takes an hour"]);
         assert!(results.problems.is_empty());
     }
 

@@ -215,3 +215,6 @@ unsafe extern "C" fn get_plugin_namespace<C: Creator>(this: This) -> *const c_ch
     // SAFETY: as above.
     unsafe { creator_text(this, C::namespace) }
 }
+
+#[cfg(test)]
+mod tests;

@@ -202,3 +202,6 @@ impl<'b> Shape<'b> {
         self.raw.nb_dims >= 0
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -325,3 +325,6 @@ impl FieldNames {
         self.set.as_raw()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -35,6 +35,8 @@ mod panics;
 pub mod plugin;
 pub mod raw;
 pub mod rtti;
+#[cfg(test)]
+mod testing;
 mod thunk;
 pub mod vtable;
 

@@ -98,3 +98,38 @@ macro_rules! plugin_library {
         }
     };
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Mood, ProbeCreator};
+
+    fn two() -> Result<CreatorList, Error> {
+        let mut list = CreatorList::new();
+        list.push(ProbeCreator::new(Mood::Well));
+        list.push(ProbeCreator::new(Mood::Failing));
+        Ok(list)
+    }
+
+    #[test]
+    fn all_threads_see_the_same_creators() {
+        static LIBRARY: Library = Library::new(two);
+        let addresses = || LIBRARY.creators().iter().map(|this| this.addr()).collect::<Vec<_>>();
+        let threads: Vec<_> = (0..4).map(|_| std::thread::spawn(addresses)).collect();
+        for thread in threads {
+            assert_eq!(thread.join().unwrap(), addresses());
+        }
+        assert_eq!(addresses().len(), 2);
+    }
+
+    #[test]
+    fn a_list_that_fails_is_empty_and_stays_so() {
+        for list in
+            [|| Err(Error::internal("no")), || panic!("no")] as [fn() -> Result<CreatorList, Error>; 2]
+        {
+            let library = Library::new(list);
+            assert_eq!(library.creators().len(), 0);
+            assert_eq!(library.creators().len(), 0);
+        }
+    }
+}

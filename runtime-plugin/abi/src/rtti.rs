@@ -64,3 +64,20 @@ pub static PLUGIN: TypeInfo = TypeInfo::new(c"N7trt_abi12PluginObjectE");
 
 /// The type of all creator objects: `trt_abi::CreatorObject`, demangled.
 pub static CREATOR: TypeInfo = TypeInfo::new(c"N7trt_abi13CreatorObjectE");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_question_is_answered_with_no() {
+        for info in [&PLUGIN, &CREATOR] {
+            // SAFETY: the vptr leads to `TYPE_INFO_SLOTS` functions, with two words before them.
+            unsafe {
+                assert!((0..TYPE_INFO_SLOTS).all(|slot| (*info.vptr.add(slot))() == 0));
+                assert_eq!(*info.vptr.cast::<usize>().sub(2), 0);
+                assert!(std::ffi::CStr::from_ptr(info.name).to_bytes().starts_with(b"N7trt_abi"));
+            }
+        }
+    }
+}

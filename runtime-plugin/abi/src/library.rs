@@ -1,11 +1,12 @@
 //! What a plugin library exports: `setLoggerFinder` and `getCreators`.
 //!
-//! Owns: the list of creators, made at the first call. Never: no call to TensorRT's registry, whose vtable differs between
-//! releases.
+//! Owns: the list of creators, made at the first call. Never: no call to TensorRT's registry, whose vtable
+//! differs between releases.
 //!
-//! `IPluginRegistry::loadLibrary` opens the library, calls `setLoggerFinder(ILoggerFinder*)`, whose absence makes it fail, and
-//! then `IPluginCreatorInterface* const* getCreators(int32_t& nbCreators)`. Deregistering calls `getCreators` again: the
-//! answer is always the same. The creators live as long as the process: TensorRT may ask for them while it is torn down.
+//! `IPluginRegistry::loadLibrary` opens the library, calls `setLoggerFinder(ILoggerFinder*)`, whose absence
+//! makes it fail, and then `IPluginCreatorInterface* const* getCreators(int32_t& nbCreators)`. Deregistering
+//! calls `getCreators` again: the answer is always the same. The creators live as long as the process:
+//! TensorRT may ask for them while it is torn down.
 
 use std::ffi::c_void;
 use std::sync::OnceLock;
@@ -23,8 +24,8 @@ pub struct Library {
 }
 
 impl Library {
-    /// A library whose creators `list` makes, at the first `getCreators`. An error is logged, and leaves a library without
-    /// creators.
+    /// A library whose creators `list` makes, at the first `getCreators`. An error is logged, and leaves a
+    /// library without creators.
     pub const fn new(list: fn() -> Result<CreatorList, Error>) -> Self {
         Self { list, creators: OnceLock::new() }
     }
@@ -69,7 +70,8 @@ impl Library {
     }
 }
 
-/// Exports what TensorRT looks for in a plugin library, given a `fn() -> Result<CreatorList, Error>`. Once in a `cdylib`.
+/// Exports what TensorRT looks for in a plugin library, given a `fn() -> Result<CreatorList, Error>`. Once in
+/// a `cdylib`.
 #[macro_export]
 macro_rules! plugin_library {
     ($list:path) => {

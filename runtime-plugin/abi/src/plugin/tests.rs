@@ -263,7 +263,8 @@ fn enqueue(plugin: This) -> i32 {
     let (this, runtime) = runtime(plugin);
     let (descs, pointer) = ([desc(), desc()], |address| std::ptr::without_provenance_mut::<c_void>(address));
     let (inputs, outputs) = ([pointer(16).cast_const()], [pointer(32), pointer(48)]);
-    // SAFETY: a live interface and arrays for the counts of the last `on_shape_change`; the probe follows no pointer.
+    // SAFETY: a live interface and arrays for the counts of the last `on_shape_change`; the probe follows no
+    // pointer.
     unsafe {
         (runtime.enqueue)(
             this,

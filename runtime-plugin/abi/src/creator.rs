@@ -1,7 +1,7 @@
 //! A creator: the safe trait, and the objects that a plugin library registers.
 //!
-//! Owns: [`Creator`], [`CreatorList`] and the thunks of `IPluginCreatorV3One`. Never: no registry call; TensorRT asks the
-//! library for its creators.
+//! Owns: [`Creator`], [`CreatorList`] and the thunks of `IPluginCreatorV3One`. Never: no registry call;
+//! TensorRT asks the library for its creators.
 
 use std::ffi::{CStr, c_char};
 use std::marker::PhantomData;
@@ -30,8 +30,8 @@ pub trait Creator: Send + Sync + 'static {
     /// The attributes that it wants from an ONNX node.
     fn fields(&self) -> &FieldNames;
 
-    /// Makes a plugin: for an ONNX node (`TensorRTPhase::BUILD`, `name` is the node's) or from the fields in an engine
-    /// (`TensorRTPhase::RUNTIME`). Both happen on machines without a GPU.
+    /// Makes a plugin: for an ONNX node (`TensorRTPhase::BUILD`, `name` is the node's) or from the fields in
+    /// an engine (`TensorRTPhase::RUNTIME`). Both happen on machines without a GPU.
     fn create(&self, name: &CStr, fields: &[Field<'_>], phase: TensorRTPhase) -> Result<Self::Plugin, Error>;
 
     /// Told each failure before TensorRT gets null: an `Err` of [`create`](Self::create), or a caught panic.
@@ -89,7 +89,8 @@ impl CreatorList {
         Self::default()
     }
 
-    /// Adds a creator. TensorRT refuses a library whole when one of its (name, version, namespace) is registered already.
+    /// Adds a creator. TensorRT refuses a library whole when one of its (name, version, namespace) is
+    /// registered already.
     pub fn push<C: Creator>(&mut self, creator: C) {
         let object = Box::new(CreatorObject { vptr: Vtables::<C>::CREATOR.vptr(), creator });
         self.pointers.push(Box::into_raw(object).cast());
@@ -145,7 +146,8 @@ unsafe extern "C" fn get_interface_info(_this: This) -> InterfaceInfo {
     InterfaceInfo { kind: c"PLUGIN CREATOR_V3ONE".as_ptr(), major: 1, minor: 0 }
 }
 
-/// D1 and D0. A library's creators are like C++'s static ones: they belong to the library, and nobody deletes them.
+/// D1 and D0. A library's creators are like C++'s static ones: they belong to the library, and nobody deletes
+/// them.
 unsafe extern "C" fn destroy(_this: This) {}
 
 unsafe extern "C" fn create_plugin<C: Creator>(
@@ -215,3 +217,6 @@ unsafe extern "C" fn get_plugin_namespace<C: Creator>(this: This) -> *const c_ch
     // SAFETY: as above.
     unsafe { creator_text(this, C::namespace) }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,16 +1,17 @@
 //! The client side of `IExprBuilder` and `IDimensionExpr`: symbolic extents while an engine is built.
 //!
-//! Owns: the calls out to TensorRT's expression builder, and the borrowed types that keep expressions from outliving it.
-//! Never: no arithmetic of its own, no constant folding.
+//! Owns: the calls out to TensorRT's expression builder, and the borrowed types that keep expressions from
+//! outliving it. Never: no arithmetic of its own, no constant folding.
 //!
 //! # Exceptions
 //! NVIDIA's wrappers are `noexcept`, the virtual methods behind them are not. They are called here with the
 //! "C-unwind" ABI, so a C++ exception unwinds through Rust frames without undefined behaviour; the thunk that
-//! started the call then stops it with `catch_unwind`, of which Rust says that a foreign exception either aborts the process
-//! or arrives as an opaque error. Both are no worse than C++, where the `noexcept` wrapper terminates the process. Letting the
-//! exception pass on into TensorRT would be worse: `getOutputShapes` is `noexcept`, and its caller has nothing to catch it
-//! with. So what is known not to come back is refused before the call (division by a constant zero, `i64::MIN / -1`), and
-//! null operands cannot be expressed. Other misuse comes back as null with a message in the log (seen with RTX 1.7).
+//! started the call then stops it with `catch_unwind`, of which Rust says that a foreign exception either
+//! aborts the process or arrives as an opaque error. Both are no worse than C++, where the `noexcept` wrapper
+//! terminates the process. Letting the exception pass on into TensorRT would be worse: `getOutputShapes` is
+//! `noexcept`, and its caller has nothing to catch it with. So what is known not to come back is refused
+//! before the call (division by a constant zero, `i64::MIN / -1`), and null operands cannot be expressed.
+//! Other misuse comes back as null with a message in the log (seen with RTX 1.7).
 
 use std::ffi::c_void;
 use std::marker::PhantomData;
@@ -20,7 +21,8 @@ use crate::error::Error;
 use crate::raw::{DimensionOperation, DimsExprs, IDimensionExpr, IExprBuilder, MAX_DIMS};
 use crate::vtable::{DimensionExprSlots, ExprBuilderSlots};
 
-/// An extent as an expression. It belongs to the builder, and `'b` ends with the call that brought the builder.
+/// An extent as an expression. It belongs to the builder, and `'b` ends with the call that brought the
+/// builder.
 #[derive(Clone, Copy)]
 pub struct Expr<'b> {
     raw: NonNull<IDimensionExpr>,
@@ -48,7 +50,8 @@ impl<'b> Expr<'b> {
     }
 
     fn implementation(self) -> Option<(*const c_void, &'b DimensionExprSlots)> {
-        // SAFETY: the expression lives for `'b` (`from_raw`); its second word is `mImpl`, whose first word is a vptr.
+        // SAFETY: the expression lives for `'b` (`from_raw`); its second word is `mImpl`, whose first word is
+        // a vptr.
         unsafe { implementation(self.raw.as_ref().implementation) }
     }
 }
@@ -102,8 +105,9 @@ impl<'b> ExprBuilder<'b> {
         expr.ok_or_else(|| Error::internal(format!("TensorRT made no expression of the constant {value}")))
     }
 
-    /// `first op second`. TensorRT's arithmetic wraps where it overflows. An error for divisions of constants that would not
-    /// come back, and for what TensorRT itself refuses: arithmetic with a size tensor, for example.
+    /// `first op second`. TensorRT's arithmetic wraps where it overflows. An error for divisions of constants
+    /// that would not come back, and for what TensorRT itself refuses: arithmetic with a size tensor, for
+    /// example.
     pub fn operation(
         &self,
         op: DimensionOperation,
@@ -145,8 +149,8 @@ impl<'b> ExprBuilder<'b> {
     }
 }
 
-/// Divisions of constants that TensorRT cannot do: by zero it throws, and `i64::MIN / -1` ends the process with SIGFPE (seen
-/// with RTX 1.7, which folds constants at once).
+/// Divisions of constants that TensorRT cannot do: by zero it throws, and `i64::MIN / -1` ends the process
+/// with SIGFPE (seen with RTX 1.7, which folds constants at once).
 fn refuse_division(first: Option<i64>, second: Option<i64>) -> Result<(), Error> {
     match (first, second) {
         (_, Some(0)) => Err(Error::invalid("the shape of an output divides by zero")),
@@ -176,7 +180,8 @@ impl<'b> Shape<'b> {
     /// Extent `index`; an error beyond the rank.
     pub fn get(&self, index: usize) -> Result<Expr<'b>, Error> {
         let raw = self.raw.d[..self.rank()].get(index).copied().unwrap_or(std::ptr::null());
-        // SAFETY: a shape is only made from TensorRT's, whose expressions live for `'b`, or by `set` from `Expr<'b>`.
+        // SAFETY: a shape is only made from TensorRT's, whose expressions live for `'b`, or by `set` from
+        // `Expr<'b>`.
         unsafe { Expr::from_raw(raw) }
             .ok_or_else(|| Error::internal(format!("a shape of rank {} has no extent {index}", self.rank())))
     }
@@ -202,3 +207,6 @@ impl<'b> Shape<'b> {
         self.raw.nb_dims >= 0
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,7 +1,7 @@
 //! Plugin fields: what TensorRT hands to a creator, and what a plugin hands to TensorRT.
 //!
-//! Owns: [`Field`] (borrowed from TensorRT), [`FieldNames`] (a creator's declaration) and [`FieldSet`] (serialized fields). Never:
-//! no interpretation of a field's meaning.
+//! Owns: [`Field`] (borrowed from TensorRT), [`FieldNames`] (a creator's declaration) and [`FieldSet`]
+//! (serialized fields). Never: no interpretation of a field's meaning.
 
 use std::ffi::{CStr, CString, c_void};
 use std::fmt;
@@ -11,7 +11,8 @@ use std::sync::Arc;
 use crate::error::Error;
 use crate::raw::{PluginField, PluginFieldCollection, PluginFieldType};
 
-/// A field that TensorRT passes to [`Creator::create`](crate::Creator::create): from an ONNX node or from an engine.
+/// A field that TensorRT passes to [`Creator::create`](crate::Creator::create): from an ONNX node or from an
+/// engine.
 #[derive(Clone, Copy)]
 pub struct Field<'a> {
     name: &'a CStr,
@@ -29,8 +30,8 @@ impl<'a> Field<'a> {
     /// Wraps a foreign field; `None` when it has no name.
     ///
     /// # Safety
-    /// `field.name` is null or a NUL-terminated text, and `field.data` is null or points at as many bytes as type and
-    /// length say; both outlive `'a` unchanged.
+    /// `field.name` is null or a NUL-terminated text, and `field.data` is null or points at as many bytes as
+    /// type and length say; both outlive `'a` unchanged.
     pub unsafe fn from_raw(field: &PluginField) -> Option<Self> {
         if field.name.is_null() {
             return None;
@@ -230,8 +231,8 @@ impl FieldValue {
 
 /// Fields at stable addresses, for [`Plugin::fields_to_serialize`](crate::Plugin::fields_to_serialize).
 ///
-/// TensorRT asks for them two or three times and keeps pointers in between, so a plugin owns its set (behind an `Arc`, for
-/// example) and always answers with the same one.
+/// TensorRT asks for them two or three times and keeps pointers in between, so a plugin owns its set (behind
+/// an `Arc`, for example) and always answers with the same one.
 #[derive(Debug)]
 pub struct FieldSet {
     values: Box<[FieldValue]>,
@@ -300,8 +301,8 @@ fn data_pointer(bytes: &[u8]) -> *const c_void {
     if bytes.is_empty() { ptr::null() } else { bytes.as_ptr().cast() }
 }
 
-/// The attributes that a creator wants from an ONNX node. The parser passes only these, in this order, and warns about each
-/// one that the node lacks.
+/// The attributes that a creator wants from an ONNX node. The parser passes only these, in this order, and
+/// warns about each one that the node lacks.
 #[derive(Debug)]
 pub struct FieldNames {
     set: FieldSet,
@@ -325,3 +326,6 @@ impl FieldNames {
         self.set.as_raw()
     }
 }
+
+#[cfg(test)]
+mod tests;

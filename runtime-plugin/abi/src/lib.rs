@@ -1,7 +1,8 @@
-//! TensorRT's C++ plugin interfaces (V3One) seen from Rust: no C++ compiler, no NVIDIA header is needed to build it.
+//! TensorRT's C++ plugin interfaces (V3One) seen from Rust: no C++ compiler, no NVIDIA header is needed to
+//! build it.
 //!
-//! A plugin library implements two safe traits, [`Creator`] and [`Plugin`], and names a function that lists its creators
-//! in [`plugin_library!`]. Everything foreign stays in here:
+//! A plugin library implements two safe traits, [`Creator`] and [`Plugin`], and names a function that lists
+//! its creators in [`plugin_library!`]. Everything foreign stays in here:
 //!
 //! | module | owns |
 //! |---|---|
@@ -14,9 +15,10 @@
 //! | [`logger`] | TensorRT's logger, through both generations of its vtable |
 //! | [`library`] | what a plugin library exports |
 //!
-//! Facts about foreign formats come from NVIDIA's headers: TensorRT-RTX 1.3 to 1.7 and TensorRT Enterprise 11.4
-//! (`NvInferRuntimeBase.h`, `NvInferPluginBase.h`, `NvInferRuntimePlugin.h`, `NvInferRuntime.h`, `NvInferImpl.h`). The
-//! plugin interfaces have the same slots in all of them. The C++ ABI is the Itanium one (x86-64 and aarch64 Linux).
+//! Facts about foreign formats come from NVIDIA's headers: TensorRT-RTX 1.3 to 1.7 and TensorRT Enterprise
+//! 11.4 (`NvInferRuntimeBase.h`, `NvInferPluginBase.h`, `NvInferRuntimePlugin.h`, `NvInferRuntime.h`,
+//! `NvInferImpl.h`). The plugin interfaces have the same slots in all of them. The C++ ABI is the Itanium one
+//! (x86-64 and aarch64 Linux).
 //!
 //! Invariants:
 //! - No panic crosses the boundary: each thunk catches it and answers with the interface's failure value.
@@ -24,6 +26,9 @@
 //! - Nothing is printed except through TensorRT's logger; where there is none, one line goes to stderr.
 //! - No `thread_local` with a destructor: it would keep the library mapped after `dlclose`.
 #![allow(unsafe_code)]
+
+#[cfg(panic = "abort")]
+compile_error!("`panic = \"abort\"` would end TensorRT's process where a thunk has to catch a panic");
 
 pub mod creator;
 pub mod error;
@@ -35,6 +40,8 @@ mod panics;
 pub mod plugin;
 pub mod raw;
 pub mod rtti;
+#[cfg(test)]
+mod testing;
 mod thunk;
 pub mod vtable;
 

@@ -1,11 +1,12 @@
 //! What a plugin library exports: `setLoggerFinder` and `getCreators`.
 //!
-//! Owns: the list of creators, made at the first call. Never: no call to TensorRT's registry, whose vtable differs between
-//! releases.
+//! Owns: the list of creators, made at the first call. Never: no call to TensorRT's registry, whose vtable
+//! differs between releases.
 //!
-//! `IPluginRegistry::loadLibrary` opens the library, calls `setLoggerFinder(ILoggerFinder*)`, whose absence makes it fail, and
-//! then `IPluginCreatorInterface* const* getCreators(int32_t& nbCreators)`. Deregistering calls `getCreators` again: the
-//! answer is always the same. The creators live as long as the process: TensorRT may ask for them while it is torn down.
+//! `IPluginRegistry::loadLibrary` opens the library, calls `setLoggerFinder(ILoggerFinder*)`, whose absence
+//! makes it fail, and then `IPluginCreatorInterface* const* getCreators(int32_t& nbCreators)`. Deregistering
+//! calls `getCreators` again: the answer is always the same. The creators live as long as the process:
+//! TensorRT may ask for them while it is torn down.
 
 use std::ffi::c_void;
 use std::sync::OnceLock;
@@ -23,8 +24,8 @@ pub struct Library {
 }
 
 impl Library {
-    /// A library whose creators `list` makes, at the first `getCreators`. An error is logged, and leaves a library without
-    /// creators.
+    /// A library whose creators `list` makes, at the first `getCreators`. An error is logged, and leaves a
+    /// library without creators.
     pub const fn new(list: fn() -> Result<CreatorList, Error>) -> Self {
         Self { list, creators: OnceLock::new() }
     }
@@ -69,7 +70,8 @@ impl Library {
     }
 }
 
-/// Exports what TensorRT looks for in a plugin library, given a `fn() -> Result<CreatorList, Error>`. Once in a `cdylib`.
+/// Exports what TensorRT looks for in a plugin library, given a `fn() -> Result<CreatorList, Error>`. Once in
+/// a `cdylib`.
 #[macro_export]
 macro_rules! plugin_library {
     ($list:path) => {
@@ -97,4 +99,39 @@ macro_rules! plugin_library {
             unsafe { TENSORRT_LIBRARY.set_logger_finder(finder) }
         }
     };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Mood, ProbeCreator};
+
+    fn two() -> Result<CreatorList, Error> {
+        let mut list = CreatorList::new();
+        list.push(ProbeCreator::new(Mood::Well));
+        list.push(ProbeCreator::new(Mood::Failing));
+        Ok(list)
+    }
+
+    #[test]
+    fn all_threads_see_the_same_creators() {
+        static LIBRARY: Library = Library::new(two);
+        let addresses = || LIBRARY.creators().iter().map(|this| this.addr()).collect::<Vec<_>>();
+        let threads: Vec<_> = (0..4).map(|_| std::thread::spawn(addresses)).collect();
+        for thread in threads {
+            assert_eq!(thread.join().unwrap(), addresses());
+        }
+        assert_eq!(addresses().len(), 2);
+    }
+
+    #[test]
+    fn a_list_that_fails_is_empty_and_stays_so() {
+        for list in
+            [|| Err(Error::internal("no")), || panic!("no")] as [fn() -> Result<CreatorList, Error>; 2]
+        {
+            let library = Library::new(list);
+            assert_eq!(library.creators().len(), 0);
+            assert_eq!(library.creators().len(), 0);
+        }
+    }
 }

@@ -1,11 +1,12 @@
 //! TensorRT's logger, found through the `ILoggerFinder` that it hands to a plugin library.
 //!
-//! Owns: the finder of this copy of the library, and the decision which generation of vtable it has. Never: no print to
-//! stdout; stderr only when there is no logger, and then once.
+//! Owns: the finder of this copy of the library, and the decision which generation of vtable it has. Never:
+//! no print to stdout; stderr only when there is no logger, and then once.
 //!
 //! # Two generations
-//! `ILogger::log` and `ILoggerFinder::findLogger` are slot 0 of interfaces without a base, or slot 4 of interfaces that derive
-//! from `IVersionedInterface` (kinds `ILogger` and `ILoggerFinder`, version 1.0). Read from the headers:
+//! `ILogger::log` and `ILoggerFinder::findLogger` are slot 0 of interfaces without a base, or slot 4 of
+//! interfaces that derive from `IVersionedInterface` (kinds `ILogger` and `ILoggerFinder`, version 1.0). Read
+//! from the headers:
 //!
 //! | library | `getInferLibVersion` | `log`, `findLogger` |
 //! |---|---|---|
@@ -14,15 +15,16 @@
 //! | TensorRT Enterprise 10.x | 100000 to 109999 | slot 0 |
 //! | TensorRT Enterprise 11.x | 110000 and up | slot 4 |
 //!
-//! The version is `major * 10000 + minor * 100 + patch` in both families (`NV_TENSORRT_VERSION_INT`). They cannot be confused:
-//! V3One plugins exist from Enterprise 10 on, and RTX counts from 1. Later releases are taken for the second generation,
-//! whose kind and major version are asked before anything is called through it; a change would show there. Anything older
-//! is left alone: calling a wrong slot would destroy the logger.
+//! The version is `major * 10000 + minor * 100 + patch` in both families (`NV_TENSORRT_VERSION_INT`). They
+//! cannot be confused: V3One plugins exist from Enterprise 10 on, and RTX counts from 1. Later releases are
+//! taken for the second generation, whose kind and major version are asked before anything is called through
+//! it; a change would show there. Anything older is left alone: calling a wrong slot would destroy the
+//! logger.
 //!
 //! # Finding the version
-//! `dlsym(RTLD_DEFAULT, "getInferLibVersion")` finds nothing in Python or trtexec, where TensorRT is loaded with local
-//! visibility. The finder's vptr points into the library that made it: `dladdr` names its file, `dlopen` with
-//! `RTLD_NOLOAD` gives its handle.
+//! `dlsym(RTLD_DEFAULT, "getInferLibVersion")` finds nothing in Python or trtexec, where TensorRT is loaded
+//! with local visibility. The finder's vptr points into the library that made it: `dladdr` names its file,
+//! `dlopen` with `RTLD_NOLOAD` gives its handle.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ptr;
@@ -67,8 +69,8 @@ impl Generation {
 /// Where [`FINDER`] keeps a [`Generation`].
 const GENERATION_BITS: usize = 0b11;
 
-/// The finder, with its generation in the lowest two bits, so that both change together. C++ objects with a vptr are aligned
-/// to 8 bytes.
+/// The finder, with its generation in the lowest two bits, so that both change together. C++ objects with a
+/// vptr are aligned to 8 bytes.
 static FINDER: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
 static SAID_ON_STDERR: AtomicBool = AtomicBool::new(false);
 
@@ -106,14 +108,16 @@ type Log = unsafe extern "C" fn(*mut c_void, Severity, *const c_char);
 /// Keeps the finder that TensorRT hands over. Null takes the logger away again.
 ///
 /// # Safety
-/// `finder` is null or an `ILoggerFinder` that lives until it is replaced, or until the library is not called any more.
+/// `finder` is null or an `ILoggerFinder` that lives until it is replaced, or until the library is not called
+/// any more.
 pub unsafe fn set_finder(finder: *mut c_void) {
     // SAFETY: null is checked; a live finder starts with a vptr.
     let generation = if finder.is_null() { Generation::Unknown } else { unsafe { generation_of(finder) } };
     FINDER.store(finder.map_addr(|address| address | generation as usize), Ordering::Release);
 }
 
-/// Says something to TensorRT's user. Safe to call from any thread; not from destructors, when TensorRT may be gone.
+/// Says something to TensorRT's user. Safe to call from any thread; not from destructors, when TensorRT may
+/// be gone.
 pub fn log(severity: Severity, text: &str) {
     let text = to_c_string(text);
     // SAFETY: the finder is live (`set_finder`'s contract) and of the generation stored with it.
@@ -155,8 +159,8 @@ unsafe fn log_through(
     if finder.is_null() {
         return false;
     }
-    // SAFETY: the caller answers for the generation, which decides what the vptr points at; `this` is the finder, then the
-    // logger that it returned, which TensorRT keeps alive while the library is in use.
+    // SAFETY: the caller answers for the generation, which decides what the vptr points at; `this` is the
+    // finder, then the logger that it returned, which TensorRT keeps alive while the library is in use.
     unsafe {
         match generation {
             Generation::Unknown => false,
@@ -230,7 +234,8 @@ unsafe fn library_version(address: *const c_void) -> Option<i32> {
     // SAFETY: the scope is a live handle or a constant, the name a text.
     let symbol = unsafe { libc::dlsym(scope, c"getInferLibVersion".as_ptr()) };
     let version = (!symbol.is_null()).then(|| {
-        // SAFETY: `extern "C" int32_t getInferLibVersion() noexcept` in every header seen (`NvInferRuntimeBase.h`).
+        // SAFETY: `extern "C" int32_t getInferLibVersion() noexcept` in every header seen
+        // (`NvInferRuntimeBase.h`).
         let get: unsafe extern "C" fn() -> c_int = unsafe { std::mem::transmute(symbol) };
         // SAFETY: it takes nothing and only answers.
         unsafe { get() }
@@ -247,7 +252,8 @@ fn to_c_string(text: &str) -> CString {
     CString::new(text.replace('\0', " ")).unwrap_or_default()
 }
 
-/// For a process without a logger: one line, by `write(2)`, because Rust's own streams keep thread-local state.
+/// For a process without a logger: one line, by `write(2)`, because Rust's own streams keep thread-local
+/// state.
 #[cold]
 fn say_once_on_stderr(text: &CStr) {
     if SAID_ON_STDERR.swap(true, Ordering::Relaxed) {

@@ -1,9 +1,11 @@
 //! Panics: silent where they happen, a text where they are caught.
 //!
-//! Owns: the panic hook of this copy of the library, and the place of the last panic of a thread. Never: nothing is printed.
+//! Owns: the panic hook of this copy of the library, and the place of the last panic of a thread. Never:
+//! nothing is printed.
 //!
-//! Rust's default hook prints to stderr and asks for the current thread's handle, which is a `thread_local` with a
-//! destructor: one such keeps the library mapped after `dlclose`. The hook here stores the place in plain thread-local bytes.
+//! Rust's default hook prints to stderr and asks for the current thread's handle, which is a `thread_local`
+//! with a destructor: one such keeps the library mapped after `dlclose`. The hook here stores the place in
+//! plain thread-local bytes.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -48,8 +50,8 @@ thread_local! {
 
 const _: () = assert!(!std::mem::needs_drop::<Cell<Place>>());
 
-/// Replaces the panic hook, once. Only for a plugin library, which has its own copy of Rust's runtime: in a Rust program it
-/// would silence the program's own panics.
+/// Replaces the panic hook, once. Only for a plugin library, which has its own copy of Rust's runtime: in a
+/// Rust program it would silence the program's own panics.
 pub(crate) fn install_silent_hook() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| std::panic::set_hook(Box::new(remember)));

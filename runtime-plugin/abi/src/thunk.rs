@@ -9,8 +9,8 @@ use crate::panics;
 
 /// Runs `body`; a panic becomes an error with the panic's text.
 ///
-/// Asserting unwind safety: after a panic the implementor's own state may be half changed, but that is safe memory, and
-/// its locks are poisoned. What this crate keeps is written after the implementor has returned.
+/// Asserting unwind safety: after a panic the implementor's own state may be half changed, but that is safe
+/// memory, and its locks are poisoned. What this crate keeps is written after the implementor has returned.
 #[inline]
 pub(crate) fn caught<R>(body: impl FnOnce() -> Result<R, Error>) -> Result<R, Error> {
     match catch_unwind(AssertUnwindSafe(body)) {
@@ -41,7 +41,8 @@ pub(crate) unsafe fn slice<'a, T>(data: *const T, count: i32) -> &'a [T] {
     }
 }
 
-/// A foreign array to be written, with every element set to `initial` first, since C++ may hand over raw memory.
+/// A foreign array to be written, with every element set to `initial` first, since C++ may hand over raw
+/// memory.
 ///
 /// # Safety
 /// `data` is null or points at room for `count` elements that nobody else touches for `'a`.

@@ -1,14 +1,15 @@
 //! One slot struct for each interface, in the order of NVIDIA's headers.
 //!
-//! Owns: slot order and signatures. Field order is load-bearing. Never: no function bodies; the thunks live beside the
-//! objects they serve ([`crate::plugin`], [`crate::creator`]).
+//! Owns: slot order and signatures. Field order is load-bearing. Never: no function bodies; the thunks live
+//! beside the objects they serve ([`crate::plugin`], [`crate::creator`]).
 //!
-//! A vtable's image (Itanium C++ ABI) is `offset_to_top, type_info*, slot 0, slot 1, ...`, and an object's vptr points at
-//! slot 0. A virtual destructor takes two slots where it is declared: D1 (destroy) and D0 (destroy and free). Every
-//! interface below derives from `IVersionedInterface` without virtual inheritance, so its slots come first.
+//! A vtable's image (Itanium C++ ABI) is `offset_to_top, type_info*, slot 0, slot 1, ...`, and an object's
+//! vptr points at slot 0. A virtual destructor takes two slots where it is declared: D1 (destroy) and D0
+//! (destroy and free). Every interface below derives from `IVersionedInterface` without virtual inheritance,
+//! so its slots come first.
 //!
-//! Sources: `NvInferRuntimeBase.h`, `NvInferPluginBase.h` and `NvInferRuntime.h` of TensorRT-RTX 1.3 to 1.7 and Enterprise
-//! 11.4, where these interfaces are the same.
+//! Sources: `NvInferRuntimeBase.h`, `NvInferPluginBase.h` and `NvInferRuntime.h` of TensorRT-RTX 1.3 to 1.7
+//! and Enterprise 11.4, where these interfaces are the same.
 
 use std::ffi::{c_char, c_void};
 
@@ -34,8 +35,8 @@ pub struct VTable<Slots> {
 }
 
 impl<Slots> VTable<Slots> {
-    /// The vptr of an object with this vtable. It is derived from the whole vtable, so that the two words before the slots
-    /// may be read through it.
+    /// The vptr of an object with this vtable. It is derived from the whole vtable, so that the two words
+    /// before the slots may be read through it.
     pub const fn vptr(&'static self) -> *const Slots {
         let whole: *const Self = self;
         // SAFETY: `whole` points at a live vtable, and `slots` lies inside it.
@@ -63,7 +64,8 @@ pub struct VersionedSlots {
 pub struct CreatorSlots {
     /// Slots 0 to 3.
     pub versioned: VersionedSlots,
-    /// `IPluginV3* createPlugin(char const* name, PluginFieldCollection const* fc, TensorRTPhase phase) noexcept`
+    /// `IPluginV3* createPlugin(char const* name, PluginFieldCollection const* fc, TensorRTPhase phase)
+    /// noexcept`
     pub create_plugin:
         unsafe extern "C" fn(This, *const c_char, *const PluginFieldCollection, TensorRTPhase) -> This,
     /// `PluginFieldCollection const* getFieldNames() noexcept`
@@ -102,14 +104,15 @@ pub struct CoreSlots {
     pub get_plugin_namespace: unsafe extern "C" fn(This) -> *const c_char,
 }
 
-/// `v_2_0::IPluginV3OneBuild`, alias `IPluginV3OneBuildV2` (`NvInferRuntime.h`); the first version ends at slot 14.
+/// `v_2_0::IPluginV3OneBuild`, alias `IPluginV3OneBuildV2` (`NvInferRuntime.h`); the first version ends at
+/// slot 14.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct BuildSlots {
     /// Slots 0 to 3.
     pub versioned: VersionedSlots,
-    /// `int32_t configurePlugin(DynamicPluginTensorDesc const* in, int32_t nbInputs, DynamicPluginTensorDesc const* out,
-    /// int32_t nbOutputs) noexcept`
+    /// `int32_t configurePlugin(DynamicPluginTensorDesc const* in, int32_t nbInputs, DynamicPluginTensorDesc
+    /// const* out, int32_t nbOutputs) noexcept`
     pub configure_plugin: unsafe extern "C" fn(
         This,
         *const DynamicPluginTensorDesc,
@@ -117,11 +120,11 @@ pub struct BuildSlots {
         *const DynamicPluginTensorDesc,
         i32,
     ) -> i32,
-    /// `int32_t getOutputDataTypes(DataType* outputTypes, int32_t nbOutputs, DataType const* inputTypes, int32_t nbInputs)
-    /// const noexcept`
+    /// `int32_t getOutputDataTypes(DataType* outputTypes, int32_t nbOutputs, DataType const* inputTypes,
+    /// int32_t nbInputs) const noexcept`
     pub get_output_data_types: unsafe extern "C" fn(This, *mut DataType, i32, *const DataType, i32) -> i32,
-    /// `int32_t getOutputShapes(DimsExprs const* inputs, int32_t nbInputs, DimsExprs const* shapeInputs, int32_t
-    /// nbShapeInputs, DimsExprs* outputs, int32_t nbOutputs, IExprBuilder& exprBuilder) noexcept`
+    /// `int32_t getOutputShapes(DimsExprs const* inputs, int32_t nbInputs, DimsExprs const* shapeInputs,
+    /// int32_t nbShapeInputs, DimsExprs* outputs, int32_t nbOutputs, IExprBuilder& exprBuilder) noexcept`
     pub get_output_shapes: unsafe extern "C" fn(
         This,
         *const DimsExprs,
@@ -132,14 +135,14 @@ pub struct BuildSlots {
         i32,
         *mut IExprBuilder,
     ) -> i32,
-    /// `bool supportsFormatCombination(int32_t pos, DynamicPluginTensorDesc const* inOut, int32_t nbInputs, int32_t
-    /// nbOutputs) noexcept`
+    /// `bool supportsFormatCombination(int32_t pos, DynamicPluginTensorDesc const* inOut, int32_t nbInputs,
+    /// int32_t nbOutputs) noexcept`
     pub supports_format_combination:
         unsafe extern "C" fn(This, i32, *const DynamicPluginTensorDesc, i32, i32) -> bool,
     /// `int32_t getNbOutputs() const noexcept`
     pub get_nb_outputs: unsafe extern "C" fn(This) -> i32,
-    /// `size_t getWorkspaceSize(DynamicPluginTensorDesc const* inputs, int32_t nbInputs, DynamicPluginTensorDesc const*
-    /// outputs, int32_t nbOutputs) const noexcept`
+    /// `size_t getWorkspaceSize(DynamicPluginTensorDesc const* inputs, int32_t nbInputs,
+    /// DynamicPluginTensorDesc const* outputs, int32_t nbOutputs) const noexcept`
     pub get_workspace_size: unsafe extern "C" fn(
         This,
         *const DynamicPluginTensorDesc,
@@ -169,12 +172,12 @@ pub struct RuntimeSlots {
     pub versioned: VersionedSlots,
     /// `int32_t setTactic(int32_t tactic) noexcept`
     pub set_tactic: unsafe extern "C" fn(This, i32) -> i32,
-    /// `int32_t onShapeChange(PluginTensorDesc const* in, int32_t nbInputs, PluginTensorDesc const* out, int32_t nbOutputs)
-    /// noexcept`
+    /// `int32_t onShapeChange(PluginTensorDesc const* in, int32_t nbInputs, PluginTensorDesc const* out,
+    /// int32_t nbOutputs) noexcept`
     pub on_shape_change:
         unsafe extern "C" fn(This, *const PluginTensorDesc, i32, *const PluginTensorDesc, i32) -> i32,
-    /// `int32_t enqueue(PluginTensorDesc const* inputDesc, PluginTensorDesc const* outputDesc, void const* const* inputs,
-    /// void* const* outputs, void* workspace, cudaStream_t stream) noexcept`
+    /// `int32_t enqueue(PluginTensorDesc const* inputDesc, PluginTensorDesc const* outputDesc, void const*
+    /// const* inputs, void* const* outputs, void* workspace, cudaStream_t stream) noexcept`
     pub enqueue: unsafe extern "C" fn(
         This,
         *const PluginTensorDesc,
@@ -216,14 +219,16 @@ pub struct ExprBuilderSlots {
     pub destroy_and_free: unsafe extern "C" fn(This),
     /// `IDimensionExpr const* constant(int64_t value)`
     pub constant: unsafe extern "C-unwind" fn(*const c_void, i64) -> *const IDimensionExpr,
-    /// `IDimensionExpr const* operation(DimensionOperation op, IDimensionExpr const& first, IDimensionExpr const& second)`
+    /// `IDimensionExpr const* operation(DimensionOperation op, IDimensionExpr const& first, IDimensionExpr
+    /// const& second)`
     pub operation: unsafe extern "C-unwind" fn(
         *const c_void,
         crate::raw::DimensionOperation,
         *const IDimensionExpr,
         *const IDimensionExpr,
     ) -> *const IDimensionExpr,
-    /// `IDimensionExpr const* declareSizeTensor(int32_t outputIndex, IDimensionExpr const& opt, IDimensionExpr const& upper)`
+    /// `IDimensionExpr const* declareSizeTensor(int32_t outputIndex, IDimensionExpr const& opt,
+    /// IDimensionExpr const& upper)`
     pub declare_size_tensor: unsafe extern "C-unwind" fn(
         *const c_void,
         i32,

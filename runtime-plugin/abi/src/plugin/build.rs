@@ -1,6 +1,7 @@
 //! Thunks of `IPluginV3OneBuildV2`.
 //!
-//! Owns: conversion between C++ arrays and Rust slices while an engine is built. Never: no decision about types or shapes.
+//! Owns: conversion between C++ arrays and Rust slices while an engine is built. Never: no decision about
+//! types or shapes.
 
 use std::ffi::{CStr, c_char};
 
@@ -83,8 +84,8 @@ unsafe extern "C" fn get_output_shapes<P: Plugin>(
     output_count: i32,
     builder: *mut IExprBuilder,
 ) -> i32 {
-    // SAFETY: as in `configure_plugin`. `Shape` is transparent over `DimsExprs`; the expressions belong to the builder, which
-    // outlives the call, and `'b` of the implementor's method is shorter than it.
+    // SAFETY: as in `configure_plugin`. `Shape` is transparent over `DimsExprs`; the expressions belong to
+    // the builder, which outlives the call, and `'b` of the implementor's method is shorter than it.
     let (object, inputs, shape_inputs, outputs, builder) = unsafe {
         (
             this_object::<P>(this),
@@ -151,7 +152,8 @@ unsafe extern "C" fn get_workspace_size<P: Plugin>(
 }
 
 unsafe extern "C" fn get_valid_tactics<P: Plugin>(this: This, tactics: *mut i32, tactic_count: i32) -> i32 {
-    // SAFETY: as in `configure_plugin`; TensorRT hands over room for as many tactics as `getNbTactics` said, or none.
+    // SAFETY: as in `configure_plugin`; TensorRT hands over room for as many tactics as `getNbTactics` said,
+    // or none.
     let (object, room) = unsafe { (this_object::<P>(this), slice_to_fill(tactics, tactic_count, 0)) };
     object.call(code, |plugin| {
         let tactics = plugin.tactics()?;

@@ -1,7 +1,7 @@
 //! A plugin: the safe trait, and the object with four vptrs that TensorRT holds.
 //!
-//! Owns: [`Plugin`] and the thunks of `IPluginV3`, `IPluginV3OneCore`, `IPluginV3OneBuildV2` and `IPluginV3OneRuntime`. Never: no
-//! knowledge of what a plugin computes.
+//! Owns: [`Plugin`] and the thunks of `IPluginV3`, `IPluginV3OneCore`, `IPluginV3OneBuildV2` and
+//! `IPluginV3OneRuntime`. Never: no knowledge of what a plugin computes.
 
 mod build;
 mod object;
@@ -21,13 +21,15 @@ pub use object::{PluginObject, into_raw};
 
 /// What a plugin does, without pointers and without panics that matter.
 ///
-/// TensorRT calls every method through `&self`, sometimes from another thread than the one that made the object: state that
-/// changes lives in atomics or locks. `Clone` is C++'s `clone`: TensorRT makes several, and the copies are independent.
-/// Creating, cloning and attaching also happen on machines without a GPU.
+/// TensorRT calls every method through `&self`, sometimes from another thread than the one that made the
+/// object: state that changes lives in atomics or locks. `Clone` is C++'s `clone`: TensorRT makes several,
+/// and the copies are independent. Creating, cloning and attaching also happen on machines without a GPU.
 ///
-/// An `Err` or a panic becomes the failure value of the interface, after [`report`](Self::report) has been told.
+/// An `Err` or a panic becomes the failure value of the interface, after [`report`](Self::report) has been
+/// told.
 pub trait Plugin: Clone + Send + Sync + 'static {
-    /// Name under which an engine finds the creator at run time. It may differ from the creator's that made this object.
+    /// Name under which an engine finds the creator at run time. It may differ from the creator's that made
+    /// this object.
     fn core_name(&self) -> &CStr;
     /// Version that belongs to the name.
     fn core_version(&self) -> &CStr;
@@ -40,8 +42,8 @@ pub trait Plugin: Clone + Send + Sync + 'static {
     /// Sets each output's type. An output that stays unset (`DataType(-1)`) is an error.
     fn output_types(&self, inputs: &[DataType], outputs: &mut [DataType]) -> Result<(), Error>;
 
-    /// Sets each output's shape. `shape_inputs` hold the values of shape tensors as extents. An output that stays unset is
-    /// an error.
+    /// Sets each output's shape. `shape_inputs` hold the values of shape tensors as extents. An output that
+    /// stays unset is an error.
     fn output_shapes<'b>(
         &self,
         inputs: &[Shape<'b>],
@@ -50,8 +52,8 @@ pub trait Plugin: Clone + Send + Sync + 'static {
         outputs: &mut [Shape<'b>],
     ) -> Result<(), Error>;
 
-    /// Whether type and format at `position` are fine, given those before it. `in_out` holds inputs, then outputs; what
-    /// stands after `position` means nothing yet.
+    /// Whether type and format at `position` are fine, given those before it. `in_out` holds inputs, then
+    /// outputs; what stands after `position` means nothing yet.
     fn supports(&self, position: usize, in_out: &[DynamicPluginTensorDesc], input_count: usize) -> bool;
 
     /// Told types, formats and the profile that the engine is built for.
@@ -61,8 +63,8 @@ pub trait Plugin: Clone + Send + Sync + 'static {
         outputs: &[DynamicPluginTensorDesc],
     ) -> Result<(), Error>;
 
-    /// Bytes of workspace that suffice over the whole profile. `opt` extents may be -1: use `max`. An error answers with a
-    /// size that no GPU has, and TensorRT drops the format combination.
+    /// Bytes of workspace that suffice over the whole profile. `opt` extents may be -1: use `max`. An error
+    /// answers with a size that no GPU has, and TensorRT drops the format combination.
     fn workspace_bytes(
         &self,
         inputs: &[DynamicPluginTensorDesc],
@@ -72,7 +74,8 @@ pub trait Plugin: Clone + Send + Sync + 'static {
         Ok(0)
     }
 
-    /// Tactics for the configured types, best first: positive and different. TensorRT-RTX takes the first without timing.
+    /// Tactics for the configured types, best first: positive and different. TensorRT-RTX takes the first
+    /// without timing.
     fn tactics(&self) -> Result<Vec<i32>, Error> {
         Ok(Vec::new())
     }
@@ -105,11 +108,12 @@ pub trait Plugin: Clone + Send + Sync + 'static {
     fn on_shape_change(&self, inputs: &[PluginTensorDesc], outputs: &[PluginTensorDesc])
     -> Result<(), Error>;
 
-    /// Queues the work. The slices are as long as those of the last [`on_shape_change`](Self::on_shape_change).
+    /// Queues the work. The slices are as long as those of the last
+    /// [`on_shape_change`](Self::on_shape_change).
     ///
     /// # Safety
-    /// Pointers lead to device memory of the described tensors (host memory for shape inputs), `workspace` to as many bytes
-    /// as were asked for, and `stream` is a live `CUstream`, all until the queued work has run.
+    /// Pointers lead to device memory of the described tensors (host memory for shape inputs), `workspace` to
+    /// as many bytes as were asked for, and `stream` is a live `CUstream`, all until the queued work has run.
     #[allow(clippy::too_many_arguments)]
     unsafe fn enqueue(
         &self,
@@ -121,17 +125,18 @@ pub trait Plugin: Clone + Send + Sync + 'static {
         stream: *mut c_void,
     ) -> Result<(), Error>;
 
-    /// A new object for an execution context. On a machine without a driver this must succeed: TensorRT may call it while
-    /// building.
+    /// A new object for an execution context. On a machine without a driver this must succeed: TensorRT may
+    /// call it while building.
     fn attach_to_context(&self) -> Result<Self, Error>;
 
-    /// What goes into the engine: always the same set at the same address. TensorRT has no way to be told of a failure here; an
-    /// error answers with a field that makes the build fail, but what can fail is better done in [`configure`](Self::configure).
+    /// What goes into the engine: always the same set at the same address. TensorRT has no way to be told of
+    /// a failure here; an error answers with a field that makes the build fail, but what can fail is better
+    /// done in [`configure`](Self::configure).
     fn fields_to_serialize(&self) -> Result<&FieldSet, Error>;
 
-    /// Whether a null answer to `attachToContext` is handled by TensorRT. TensorRT-RTX fails cleanly when it makes the
-    /// execution context, except for plugins with aliased or data-dependent outputs, where it crashes. `false` hands
-    /// over an object instead whose every method fails.
+    /// Whether a null answer to `attachToContext` is handled by TensorRT. TensorRT-RTX fails cleanly when it
+    /// makes the execution context, except for plugins with aliased or data-dependent outputs, where it
+    /// crashes. `false` hands over an object instead whose every method fails.
     fn tolerates_null_attach(&self) -> bool {
         false
     }

@@ -1,7 +1,8 @@
 //! The heap object behind an `IPluginV3*`, and the slots that all its interfaces share.
 //!
-//! Owns: [`PluginObject`], its life from [`into_raw`] to D0, and the `IPluginV3` and `IPluginV3OneCore` thunks. Never: no
-//! `&mut` to an object that TensorRT holds; what changes is behind atomics here and behind the implementor's own locks.
+//! Owns: [`PluginObject`], its life from [`into_raw`] to D0, and the `IPluginV3` and `IPluginV3OneCore`
+//! thunks. Never: no `&mut` to an object that TensorRT holds; what changes is behind atomics here and behind
+//! the implementor's own locks.
 
 use std::ffi::{CStr, c_char, c_void};
 use std::marker::PhantomData;
@@ -19,8 +20,8 @@ use crate::vtable::{BuildSlots, CoreSlots, PluginSlots, RuntimeSlots, This, VTab
 /// A count that is not known because `onShapeChange` has not been called.
 const UNKNOWN: i32 = -1;
 
-/// One plugin as C++ sees it: a class that derives from the four interfaces. The vptrs come first and in this order, so
-/// their offsets do not depend on `P`.
+/// One plugin as C++ sees it: a class that derives from the four interfaces. The vptrs come first and in this
+/// order, so their offsets do not depend on `P`.
 #[repr(C)]
 pub struct PluginObject<P> {
     plugin: *const PluginSlots,
@@ -30,7 +31,8 @@ pub struct PluginObject<P> {
     /// Tensors at the last `onShapeChange`: `enqueue` passes arrays without their lengths.
     input_count: AtomicI32,
     output_count: AtomicI32,
-    /// `None` where cloning or attaching failed: TensorRT crashes on null there, so it gets an object that always fails.
+    /// `None` where cloning or attaching failed: TensorRT crashes on null there, so it gets an object that
+    /// always fails.
     implementor: Option<P>,
 }
 
@@ -59,8 +61,8 @@ impl Interface for Core {
     const OFFSET: usize = offset_of!(PluginObject<()>, core);
     const INFO: InterfaceInfo = info(c"PLUGIN_V3ONE_CORE", 1);
 }
-/// Version 2.0, as `IPluginV3OneBuildV2` says in every header seen (RTX 1.3 to 1.7, Enterprise 11.4): it is what makes
-/// TensorRT call `getAliasedInput`. Version 1.0 would hide aliased outputs from it.
+/// Version 2.0, as `IPluginV3OneBuildV2` says in every header seen (RTX 1.3 to 1.7, Enterprise 11.4): it is
+/// what makes TensorRT call `getAliasedInput`. Version 1.0 would hide aliased outputs from it.
 impl Interface for Build {
     const OFFSET: usize = offset_of!(PluginObject<()>, build);
     const INFO: InterfaceInfo = info(c"PLUGIN_V3ONE_BUILD", 2);
@@ -105,7 +107,8 @@ const fn versioned<P: Plugin, I: Interface>() -> VersionedSlots {
 
 impl<P: Plugin> PluginObject<P> {
     fn boxed(implementor: Option<P>, input_count: i32, output_count: i32) -> Box<Self> {
-        // The markers above speak of `PluginObject<()>`; `repr(C)` puts the vptrs at the same place for every `P`.
+        // The markers above speak of `PluginObject<()>`; `repr(C)` puts the vptrs at the same place for every
+        // `P`.
         const {
             assert!(offset_of!(Self, plugin) == Whole::OFFSET && offset_of!(Self, core) == Core::OFFSET);
             assert!(offset_of!(Self, build) == Build::OFFSET && offset_of!(Self, runtime) == Runtime::OFFSET);
@@ -194,8 +197,8 @@ pub fn into_raw<P: Plugin>(implementor: P) -> This {
 /// `this` is the interface `I` of a live object that [`into_raw`] made for the same `P`.
 #[inline]
 pub(super) unsafe fn object<'a, P: Plugin, I: Interface>(this: This) -> &'a PluginObject<P> {
-    // SAFETY: `this` was made from the object's own pointer by adding `I::OFFSET`, so going back stays inside it; only shared
-    // references to an object ever exist until its destructor.
+    // SAFETY: `this` was made from the object's own pointer by adding `I::OFFSET`, so going back stays inside
+    // it; only shared references to an object ever exist until its destructor.
     unsafe { &*this.byte_sub(I::OFFSET).cast::<PluginObject<P>>() }
 }
 

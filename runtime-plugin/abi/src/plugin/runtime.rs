@@ -63,8 +63,8 @@ unsafe extern "C" fn enqueue<P: Plugin>(
     let object = unsafe { this_object::<P>(this) };
     object.call(code, |plugin| {
         let (input_count, output_count) = object.counts()?;
-        // SAFETY: the arrays have as many elements as those of the last `onShapeChange`, which speaks of the same tensors; what
-        // the pointers in them lead to is TensorRT's promise to every plugin.
+        // SAFETY: the arrays have as many elements as those of the last `onShapeChange`, which speaks of the
+        // same tensors; what the pointers in them lead to is TensorRT's promise to every plugin.
         unsafe {
             plugin.enqueue(
                 slice(input_descs, input_count),
@@ -94,9 +94,9 @@ unsafe extern "C" fn get_fields_to_serialize<P: Plugin>(this: This) -> *const Pl
     )
 }
 
-/// What a failed `getFieldsToSerialize` answers. Null would build an engine without fields, without a word (seen with RTX
-/// 1.7); a field of a type that does not exist makes the build fail ("Unreachable In getPluginFieldTypeSizeInBytes"). Its
-/// data is there all the same, for a release that would copy it first.
+/// What a failed `getFieldsToSerialize` answers. Null would build an engine without fields, without a word
+/// (seen with RTX 1.7); a field of a type that does not exist makes the build fail ("Unreachable In
+/// getPluginFieldTypeSizeInBytes"). Its data is there all the same, for a release that would copy it first.
 struct Refused(PluginFieldCollection);
 
 // SAFETY: the pointers lead to constants that nothing ever writes.

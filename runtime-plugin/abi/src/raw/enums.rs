@@ -206,7 +206,8 @@ foreign_enum! {
 }
 
 impl PluginFieldType {
-    /// Bytes of `count` elements, or `None` for a type that this crate does not know or a size that overflows.
+    /// Bytes of `count` elements, or `None` for a type that this crate does not know or a size that
+    /// overflows.
     ///
     /// `CHAR` and `UNKNOWN` count bytes. The 4-bit types are packed two to a byte, rounded up.
     pub const fn bytes(self, count: usize) -> Option<usize> {

@@ -98,8 +98,8 @@ pub struct PluginFieldCollection {
     pub fields: *const PluginField,
 }
 
-/// `nvinfer1::InterfaceInfo` (`NvInferRuntimeBase.h`). 16 bytes and trivially copyable, so both C++ and Rust return it in
-/// two registers.
+/// `nvinfer1::InterfaceInfo` (`NvInferRuntimeBase.h`). 16 bytes and trivially copyable, so both C++ and Rust
+/// return it in two registers.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct InterfaceInfo {

@@ -1,1 +1,5 @@
 //! TensorRT plugins driven by a bundle or by serialized fields.
+
+pub mod code;
+pub mod driver;
+pub mod launch;

@@ -5,7 +5,7 @@ use std::collections::btree_map::Entry;
 use std::ffi::{CString, c_int};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
-use cubinder_bundle::{CodeObject, Digest, KernelFacts, Launch, Target};
+use cubinder_bundle::{CodeObject, Digest, KernelFacts, Launch, Target, TargetKind};
 
 use super::error::{DeviceFacts, LoadError, Reason, Refused};
 use super::image::Image;
@@ -356,11 +356,13 @@ fn load_library(driver: &Driver, candidate: &Candidate<'_>) -> Result<CUlibrary,
 fn find_kernel(driver: &Driver, library: CUlibrary, candidate: &Candidate<'_>) -> Result<Kernel, Failure> {
     let symbol = CString::new(candidate.symbol).map_err(|_| Failure::Refused(Reason::NulInSymbol))?;
     let handle = driver.kernel(library, &symbol)?;
+    let is_cubin = candidate.target.kind == TargetKind::Cubin;
     let stated = || {
-        let facts = candidate.facts?;
+        // What is known of PTX may leave the parameters out.
+        let facts = candidate.facts.filter(|facts| is_cubin || !facts.params.is_empty())?;
         Some(facts.params.iter().map(|param| param.size).collect())
     };
-    let params = driver.kernel_param_sizes(handle).or_else(stated).map(Arc::from);
+    let params = driver.kernel_param_sizes(handle)?.or_else(stated).map(Arc::from);
     Ok(Kernel { handle, params, devices: BTreeMap::new() })
 }
 

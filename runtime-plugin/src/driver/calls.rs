@@ -6,8 +6,8 @@ use std::ptr::null_mut;
 use super::error::DriverError;
 use super::sys::{
     CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
-    CUDA_ERROR_NOT_INITIALIZED, CUDA_SUCCESS, CUcontext, CUdevice, CUfunction, CUkernel, CUlibrary, CUresult,
-    CUstream, CUstreamCaptureMode,
+    CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_NOT_INITIALIZED, CUDA_SUCCESS, CUcontext, CUdevice, CUfunction,
+    CUkernel, CUlibrary, CUresult, CUstream, CUstreamCaptureMode,
 };
 use super::table::Driver;
 
@@ -264,21 +264,26 @@ impl Driver {
     }
 
     /// The sizes of a kernel's parameters in bytes, in order; none where the driver is older than CUDA 12.4.
-    #[must_use]
-    pub fn kernel_param_sizes(&self, kernel: CUkernel) -> Option<Vec<u32>> {
-        let param_info = self.kernel_get_param_info?;
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn kernel_param_sizes(&self, kernel: CUkernel) -> Result<Option<Vec<u32>>, DriverError> {
+        let Some(param_info) = self.kernel_get_param_info else {
+            return Ok(None);
+        };
         let mut sizes = Vec::new();
         while sizes.len() <= MAX_PARAMS {
             let (mut offset, mut size) = (0, 0);
             // SAFETY: both are places for one `size_t`, `kernel` a handle of this driver. An index beyond the last
-            // parameter is answered with an error, which is how the end is found.
+            // parameter is answered with this error, which is how the end is found.
             let code = unsafe { param_info(kernel, sizes.len(), &raw mut offset, &raw mut size) };
-            if code != CUDA_SUCCESS {
-                return Some(sizes);
+            if code == CUDA_ERROR_INVALID_VALUE {
+                break;
             }
-            sizes.push(u32::try_from(size).ok()?);
+            self.check("cuKernelGetParamInfo", code)?;
+            sizes.push(u32::try_from(size).unwrap_or(u32::MAX));
         }
-        None
+        Ok(Some(sizes))
     }
 
     /// Launches a kernel in the context of `stream`.

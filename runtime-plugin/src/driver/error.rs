@@ -2,7 +2,10 @@
 
 use std::fmt;
 
-use super::sys::CUresult;
+use super::sys::{
+    CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE, CUDA_ERROR_ILLEGAL_ADDRESS, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES,
+    CUresult,
+};
 
 /// A driver call that did not succeed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,6 +32,15 @@ impl fmt::Display for DriverError {
 }
 
 impl std::error::Error for DriverError {}
+
+impl DriverError {
+    /// Whether it may tell of a kernel that was launched before the call: CUDA reports such failures late.
+    #[must_use]
+    pub fn may_come_from_earlier_work(&self) -> bool {
+        (CUDA_ERROR_ILLEGAL_ADDRESS..=CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE).contains(&self.code)
+            && self.code != CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES
+    }
+}
 
 /// Why there is no driver to call.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -97,6 +97,8 @@ pub const CUDA_ERROR_SHARED_OBJECT_INIT_FAILED: CUresult = 303;
 pub const CUDA_ERROR_NOT_FOUND: CUresult = 500;
 /// `CUDA_ERROR_ILLEGAL_ADDRESS`: the first of the errors (700 to 720) that a kernel or a lost context leaves behind.
 pub const CUDA_ERROR_ILLEGAL_ADDRESS: CUresult = 700;
+/// `CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES`: one among them that is about the launch itself.
+pub const CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES: CUresult = 701;
 /// `CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE`: the last of them.
 pub const CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE: CUresult = 720;
 /// `CUDA_ERROR_NOT_SUPPORTED`.

@@ -1,1 +1,3 @@
 //! TensorRT plugins driven by a bundle or by serialized fields.
+
+pub mod descriptor;

@@ -309,7 +309,7 @@ pub(super) enum Notes {
 }
 
 /// Looks for our note in the bytes of a segment of notes. The notes before it are not walked over: their padding
-/// differs between linkers, and our note's 24 bytes are what is looked for.
+/// differs between linkers, and the bytes of our note are what is looked for.
 pub(super) fn notes_in(bytes: &[u8]) -> Notes {
     if bytes == slot::NOTE {
         return Notes::Ours;

@@ -152,8 +152,7 @@ void checkRoundTrip(Subject const& subject)
             expectSame(probe, "its clone", subject.serialize(probe, *cloneOf(probe, *loaded)), fields);
             probe.equal("core name", coreIdentityOf(probe, *loaded).text(), core.text());
             Context context;
-            Owned attached(runtimeOf(probe, *loaded).attachToContext(&context));
-            probe.need(attached != nullptr, "null from attachToContext", "a plugin");
+            Owned attached = attachedOf(probe, *loaded, &context);
             expectSame(probe, "the attached plugin", subject.serialize(probe, *attached), fields);
             Owned again = subject.loaded(probe, loader, subject.serialize(probe, *attached));
             expectSame(probe, "the plugin loaded twice", subject.serialize(probe, *again), fields);
@@ -203,8 +202,8 @@ void checkRoundTrip(Subject const& subject)
             Context context;
             owned[0] = subject.loaded(probe, loader, fields);
             owned[1] = cloneOf(probe, *owned[0]);
-            owned[2].reset(runtimeOf(probe, *owned[0]).attachToContext(&context));
-            owned[3].reset(runtimeOf(probe, *owned[1]).attachToContext(&context));
+            owned[2] = attachedOf(probe, *owned[0], &context);
+            owned[3] = attachedOf(probe, *owned[1], &context);
             for (int32_t which : order)
             {
                 owned[static_cast<size_t>(which)].reset();

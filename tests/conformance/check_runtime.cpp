@@ -31,8 +31,7 @@ Attached attach(Subject const& subject, Probe& probe)
     build.getValidTactics(attached.tactics.data(), static_cast<int32_t>(attached.tactics.size()));
     attached.loaded = subject.loaded(probe, subject.loader(probe, *built), subject.serialize(probe, *built));
     Context context;
-    attached.plugin.reset(runtimeOf(probe, *attached.loaded).attachToContext(&context));
-    probe.need(attached.plugin != nullptr, "null from attachToContext", "a plugin");
+    attached.plugin = attachedOf(probe, *attached.loaded, &context);
     attached.runtime = &runtimeOf(probe, *attached.plugin);
     return attached;
 }
@@ -59,21 +58,17 @@ void checkAttaching(Subject const& subject)
         for (auto* plugin : {built.get(), loaded.get()})
         {
             probe.at(plugin == built.get() ? "a plugin for building" : "a plugin of an engine");
-            auto& runtime = runtimeOf(probe, *plugin);
-            nvinfer1::IPluginV3* first = runtime.attachToContext(&context);
-            probe.need(first != nullptr, "null", "a plugin");
-            probe.need(first != plugin, "the plugin itself", "a new object");
-            Owned owned(first);
-            Owned second(runtime.attachToContext(&context));
-            probe.that(second != nullptr && second.get() != first, "one object for two contexts", "one for each");
-            probe.that(&runtimeOf(probe, *owned) != &runtime, "the original's runtime capability", "its own");
+            Owned first = attachedOf(probe, *plugin, &context);
+            Owned second = attachedOf(probe, *plugin, &context);
+            probe.that(first != second, "one object for two contexts", "one for each");
+            probe.that(&runtimeOf(probe, *first) != &runtimeOf(probe, *plugin), "the original's runtime capability",
+                "its own");
         }
         probe.equal("error", firstError(subject.logger.take()), std::string());
     });
     subject.check("attachToContext does without a context", [&](Probe& probe) {
         Attached attached = attach(subject, probe);
-        Owned other(attached.runtime->attachToContext(nullptr));
-        probe.that(other != nullptr, "null", "a plugin");
+        attachedOf(probe, *attached.plugin, nullptr);
     });
     subject.check("an attached plugin outlives the one it came from", [&](Probe& probe) {
         Attached attached = attach(subject, probe);
@@ -198,8 +193,7 @@ void checkRunning(Subject const& subject)
         Owned built = subject.configured(probe);
         Context context;
         Attached attached;
-        attached.plugin.reset(runtimeOf(probe, *built).attachToContext(&context));
-        probe.need(attached.plugin != nullptr, "null from attachToContext", "a plugin");
+        attached.plugin = attachedOf(probe, *built, &context);
         attached.runtime = &runtimeOf(probe, *attached.plugin);
         probe.that(subject.logger.take().empty(), "words about a missing driver before a run", "none");
         Tensors const node = subject.tensors();

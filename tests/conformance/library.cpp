@@ -134,10 +134,18 @@ Identity coreIdentityOf(Probe& probe, IPluginV3& plugin)
 
 Owned cloneOf(Probe& probe, IPluginV3& plugin)
 {
-    Owned clone(plugin.clone());
+    IPluginV3* clone = plugin.clone();
     probe.need(clone != nullptr, "a null clone", "a plugin");
-    probe.need(clone.get() != &plugin, "the plugin itself as its clone", "another object");
-    return clone;
+    probe.need(clone != &plugin, "the plugin itself as its clone", "another object");
+    return Owned(clone);
+}
+
+Owned attachedOf(Probe& probe, IPluginV3& plugin, nvinfer1::IPluginResourceContext* context)
+{
+    IPluginV3* attached = runtimeOf(probe, plugin).attachToContext(context);
+    probe.need(attached != nullptr, "null from attachToContext", "a plugin");
+    probe.need(attached != &plugin, "the plugin itself from attachToContext", "a new object");
+    return Owned(attached);
 }
 
 } // namespace oracle

@@ -78,6 +78,9 @@ nvinfer1::IPluginV3OneRuntime& runtimeOf(Probe& probe, nvinfer1::IPluginV3& plug
 // The identity that an engine keeps of the plugin.
 Identity coreIdentityOf(Probe& probe, nvinfer1::IPluginV3& plugin);
 
+// A clone; ends the check where it is null or no new object.
 Owned cloneOf(Probe& probe, nvinfer1::IPluginV3& plugin);
+// The copy for an execution context; likewise.
+Owned attachedOf(Probe& probe, nvinfer1::IPluginV3& plugin, nvinfer1::IPluginResourceContext* context);
 
 } // namespace oracle

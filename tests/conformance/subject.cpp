@@ -228,8 +228,7 @@ Fields Subject::life(Probe& probe, int32_t dataType) const
 
     Owned running = loaded(probe, creator, fields);
     Context context;
-    Owned attached(runtimeOf(probe, *running).attachToContext(&context));
-    probe.need(attached != nullptr, "null from attachToContext", "a plugin");
+    Owned attached = attachedOf(probe, *running, &context);
     nvinfer1::IPluginV3OneRuntime& runtime = runtimeOf(probe, *attached);
     probe.equal("setTactic", runtime.setTactic(tactic), 0);
     if (!driverPresent())

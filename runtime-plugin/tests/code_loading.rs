@@ -1,12 +1,16 @@
 //! Choosing and loading code, against a driver made of functions of this program.
 
 #![allow(unsafe_code)] // hands the table a driver
+#![allow(clippy::unwrap_used, clippy::panic)] // helpers of tests
 
 mod support;
+#[path = "support/plugin.rs"]
+#[allow(dead_code)]
+mod the_plugin;
 
-use cubinder::code::{Candidate, CodeTable, LoadError, LoadedKernel, Loading};
+use cubinder::code::{Candidate, CodeTable, LoadError, LoadedKernel, Loading, candidates};
 use cubinder::driver::{Driver, PrimaryContext};
-use cubinder_bundle::{Digest, KernelFacts, KernelParam, Target, TargetKind};
+use cubinder_bundle::{CodeObject, CodeRef, Digest, KernelFacts, KernelParam, Target, TargetKind};
 use support::{Device, Mock, cubin};
 
 /// Code for each of the targets; a code object's label is its target.
@@ -327,6 +331,41 @@ fn an_older_driver_leaves_the_parameters_to_the_code_object() {
         assert_eq!(kernel.params.as_deref(), expected, "{target}");
     }
     assert_eq!(mock.count("cuFuncLoad"), 0);
+}
+
+#[test]
+fn candidates_are_what_the_model_lists() {
+    let facts = KernelFacts {
+        symbol: "b".to_owned(),
+        registers: Some(8),
+        shared_bytes: None,
+        local_bytes: None,
+        max_threads: None,
+        params: Vec::new(),
+    };
+    let object = |target: &str, kernels: &[KernelFacts]| {
+        let bytes = target.as_bytes().to_vec();
+        let (target, digest) = (target.parse().unwrap(), Digest::of(&bytes));
+        CodeObject { target, digest, kernels: kernels.to_vec(), bytes }
+    };
+    let code = [object("sm_80", &[]), object("compute_80", std::slice::from_ref(&facts))];
+    let reference = |target: &str, code, symbol: &str| CodeRef {
+        target: target.parse().unwrap(),
+        code,
+        symbol: symbol.to_owned(),
+    };
+    let mut launch = the_plugin::launch();
+    launch.code = vec![reference("compute_80", 1, "b"), reference("sm_80", 0, "a")];
+    let found = candidates(&launch, &code).unwrap();
+    let found: Vec<_> = found.iter().map(|one| (one.bytes, one.digest, one.symbol, one.facts)).collect();
+    let expected = [
+        (&code[1].bytes[..], code[1].digest, "b", Some(&facts)),
+        (&code[0].bytes[..], code[0].digest, "a", None),
+    ];
+    assert_eq!(found, expected);
+
+    launch.code.push(reference("sm_90", 2, "a"));
+    insta::assert_snapshot!("no_such_code", candidates(&launch, &code).unwrap_err().to_string());
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! `enqueue` allocates nothing. One test, because it replaces the program's allocator.
 
 #![allow(unsafe_code)] // an allocator, and addresses for a driver
+#![allow(clippy::unwrap_used, clippy::panic)] // helpers of tests
 
 mod support;
 #[path = "support/plugin.rs"]

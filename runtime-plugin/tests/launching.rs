@@ -1,6 +1,7 @@
 //! Launch records against a driver made of functions of this program.
 
 #![allow(unsafe_code)] // hands addresses to a driver
+#![allow(clippy::unwrap_used, clippy::panic)] // helpers of tests
 
 mod support;
 #[path = "support/plugin.rs"]
@@ -33,7 +34,7 @@ fn shapes() -> Shapes {
     Shapes(vec![vec![10, 3, 32, 32], vec![10, 3, 34, 34]])
 }
 
-fn evaluate(change: impl FnOnce(&mut Launch), params: Vec<usize>) -> Result<LaunchRecord, LaunchError> {
+fn evaluate(change: impl FnOnce(&mut Launch), params: Vec<usize>) -> Result<LaunchRecord, Box<LaunchError>> {
     let (_mock, kernel) = kernel(params);
     let mut launch = launch();
     change(&mut launch);
@@ -166,7 +167,7 @@ fn limits_are_met_exactly() {
     let arguments = |count: usize| {
         evaluate(
             |launch| {
-                launch.args = (0..count).map(|index| scalar(&format!("a{index}"), I32, int(1))).collect()
+                launch.args = (0..count).map(|index| scalar(&format!("a{index}"), I32, int(1))).collect();
             },
             vec![4; count],
         )

@@ -86,9 +86,9 @@ fn check(kind: TargetKind, bytes: &[u8]) -> Result<(), Malformed> {
 /// sections whose content is in the file lie within it.
 fn check_cubin(bytes: &[u8]) -> Result<(), Malformed> {
     const EM_CUDA: u16 = 190;
-    /// `SHT_PROGBITS`, `SHT_SYMTAB`, `SHT_STRTAB`, `SHT_RELA`: the types whose content the file holds. NVIDIA's own types
+    /// `SHT_PROGBITS`, `SHT_SYMTAB`, `SHT_STRTAB`, `SHT_RELA`, `SHT_REL`: the types whose content the file holds. NVIDIA's own types
     /// are left to the driver.
-    const WITH_CONTENT: [u32; 4] = [1, 2, 3, 4];
+    const WITH_CONTENT: [u32; 5] = [1, 2, 3, 4, 9];
     let half = |at| Some(u16::from_le_bytes(*bytes.get(at..)?.first_chunk()?));
     let word = |at| Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?));
     let long = |at| Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?));

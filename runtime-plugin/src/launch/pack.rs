@@ -82,9 +82,9 @@ fn float(value: &Value) -> Result<Option<f64>, Problem> {
 mod tests {
     use super::*;
 
-    fn packed(ty: ScalarType, value: Value) -> Option<Vec<u8>> {
+    fn packed(ty: ScalarType, value: impl std::borrow::Borrow<Value>) -> Option<Vec<u8>> {
         let mut bytes = Vec::new();
-        append(&mut bytes, ty, &value).ok().map(|()| bytes)
+        append(&mut bytes, ty, value.borrow()).ok().map(|()| bytes)
     }
 
     #[test]
@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn floats_are_rounded_and_never_overflow() {
-        let f32_of = |value| packed(ScalarType::F32, value);
+        let f32_of = |value: Value| packed(ScalarType::F32, value);
         assert_eq!(f32_of(Value::Float(0.1)), Some(0.1_f32.to_le_bytes().to_vec()));
         assert_eq!(f32_of(Value::Float(1e39)), None);
         assert_eq!(f32_of(Value::Float(f64::INFINITY)), Some(f32::INFINITY.to_le_bytes().to_vec()));

@@ -78,13 +78,15 @@ impl LaunchRecord {
         launch: &Launch,
         kernel: &LoadedKernel,
         environment: &dyn Environment,
-    ) -> Result<LaunchRecord, LaunchError> {
-        numbers_of(plugin, launch, kernel, environment).map_err(|(role, problem)| LaunchError {
-            plugin: full_name(plugin),
-            kernel: launch.kernel.clone(),
-            role,
-            problem,
-            shapes: shapes(plugin, environment),
+    ) -> Result<LaunchRecord, Box<LaunchError>> {
+        numbers_of(plugin, launch, kernel, environment).map_err(|(role, problem)| {
+            Box::new(LaunchError {
+                plugin: full_name(plugin),
+                kernel: launch.kernel.clone(),
+                role,
+                problem,
+                shapes: shapes(plugin, environment),
+            })
         })
     }
 

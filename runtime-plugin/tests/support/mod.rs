@@ -225,7 +225,7 @@ unsafe extern "C" fn ctx_get_current(context: *mut CUcontext) -> CUresult {
     let code = call("cuCtxGetCurrent", no_label, |state| match state.device.context {
         // SAFETY: as `cuda.h` says.
         Ok(current) => unsafe {
-            *context = CUcontext(std::ptr::without_provenance_mut(usize::from(current)))
+            *context = CUcontext(std::ptr::without_provenance_mut(usize::from(current)));
         },
         Err(error) => refused = error,
     });

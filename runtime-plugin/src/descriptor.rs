@@ -16,7 +16,8 @@ use cubinder_bundle::slot::{self, Mode};
 #[repr(C, align(16))]
 struct Descriptor([u8; slot::SIZE]);
 
-/// The note, as the linker wants it: alignment 8 keeps it apart from the notes of other owners, which have 4.
+/// The note, as the linker wants it: alignment 8 keeps it apart from the build id, which has 4. Where a linker merges it
+/// with others all the same, the compiler refuses the library.
 #[repr(C, align(8))]
 struct Note([u8; slot::NOTE_SIZE]);
 

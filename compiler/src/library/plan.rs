@@ -210,3 +210,120 @@ fn signed(address: u64) -> Result<i64, Problem> {
 fn too_large() -> Problem {
     Problem::TooLarge("the bundle does not fit into the address space behind the library".to_owned())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::library::view::View;
+    use std::io::Cursor;
+
+    const LENGTH: usize = 0x3000;
+
+    fn segment(kind: u32, offset: u64, size: u64, align: u64) -> Segment {
+        Segment {
+            kind,
+            flags: elf::PF_R,
+            offset,
+            address: offset,
+            physical: offset,
+            file_size: size,
+            memory_size: size,
+            align,
+        }
+    }
+
+    fn load(offset: u64, size: u64) -> Segment {
+        segment(elf::PT_LOAD, offset, size, 0x1000)
+    }
+
+    /// The records of a file of [`LENGTH`] bytes with these program headers and no section headers.
+    fn library(segments: &[Segment]) -> Elf {
+        let mut file = vec![0; LENGTH];
+        let mut put = |at: usize, bytes: &[u8]| file[at..at + bytes.len()].copy_from_slice(bytes);
+        put(0, b"\x7fELF\x02\x01\x01");
+        put(16, &[3, 0, 62, 0, 1]);
+        put(32, &[64]);
+        put(52, &[64, 0, 56, 0, segments.len() as u8]);
+        put(64, &elf::encode_segments(segments));
+        Elf::read(&mut View::new(Cursor::new(file)).unwrap()).unwrap()
+    }
+
+    fn slot(offset: u64) -> Slot {
+        Slot { offset, address: offset, attachment: None }
+    }
+
+    /// The kinds and addresses in the table of program headers that a plan writes.
+    fn table(plan: &Plan) -> Vec<(u32, u64)> {
+        let segments = plan.patches[0].bytes.chunks(56).map(Segment::decode);
+        segments.map(|segment| (segment.kind, segment.address)).collect()
+    }
+
+    /// Wherever a linker puts the note, the bundle follows the last `PT_LOAD`, and taking it out restores the order.
+    #[test]
+    fn the_bundle_follows_the_last_load_and_the_note_returns() {
+        let note = || segment(elf::PT_NOTE, 0x300, 16, 8);
+        let dynamic = || segment(elf::PT_DYNAMIC, 0x400, 16, 8);
+        let loads = || [load(0, 0x1000), load(0x1000, 0x1234)];
+        let [a, b] = loads();
+        for (index, segments) in [
+            (0, vec![note(), a.clone(), b.clone(), dynamic()]),
+            (1, vec![a.clone(), note(), b.clone(), dynamic()]),
+            (3, vec![a, b, dynamic(), note()]),
+        ] {
+            let elf = library(&segments);
+            let target = Target { elf: &elf, slot: &slot(0x800), length: LENGTH as u64, index };
+            let undo = undo(&target, [7; 32]);
+            let plan = target.attach(Mode::Ops, 5, undo).unwrap();
+            assert_eq!(plan.offset, 0x3000);
+            assert_eq!(table(&plan), [(1, 0), (1, 0x1000), (1, 0x3000), (2, 0x400)]);
+
+            let mut attached = elf.clone();
+            attached.segments = plan.patches[0].bytes.chunks(56).map(Segment::decode).collect();
+            let descriptor = plan.patches[1].bytes.clone().try_into().unwrap();
+            let found = Slot { attachment: slot::decode(&descriptor).unwrap(), ..slot(0x800) };
+            let (length, patches) = detach(&attached, &found, 0x3005).unwrap();
+            assert_eq!((length, &patches[0].bytes), (LENGTH as u64, &elf::encode_segments(&segments)));
+            assert_eq!(detach(&attached, &found, 0x3006), Err("the file has another length"));
+        }
+    }
+
+    /// Pages of 64 KiB: offset and address agree modulo the alignment, and no page is shared.
+    #[test]
+    fn the_largest_alignment_counts() {
+        let elf = library(&[
+            segment(elf::PT_LOAD, 0, 0x1234, 0x10000),
+            segment(elf::PT_DYNAMIC, 0x400, 16, 8),
+            segment(elf::PT_NOTE, 0x300, 16, 8),
+        ]);
+        let target = Target { elf: &elf, slot: &slot(0x800), length: LENGTH as u64, index: 2 };
+        assert_eq!(table(&target.attach(Mode::Ops, 5, None).unwrap()), [(1, 0), (1, 0x13000), (2, 0x400)]);
+    }
+
+    #[test]
+    fn what_is_patched_must_lie_apart() {
+        let elf = library(&[
+            load(0, 0x1000),
+            segment(elf::PT_DYNAMIC, 0x400, 16, 8),
+            segment(elf::PT_NOTE, 0x300, 16, 8),
+        ]);
+        let said = |offset: u64| {
+            let target = Target { elf: &elf, slot: &slot(offset), length: LENGTH as u64, index: 2 };
+            target.attach(Mode::Ops, 5, None).map(|_| ()).map_err(|problem| problem.to_string())
+        };
+        // The table ends at byte 64 + 3 * 56 = 232.
+        assert_eq!(said(232), Ok(()));
+        let overlap = "damaged ELF file: the table of program headers overlaps the descriptor";
+        assert_eq!(said(231), Err(overlap.to_owned()));
+        let overlap = "damaged ELF file: the ELF header overlaps the descriptor";
+        assert_eq!(said(48), Err(overlap.to_owned()));
+    }
+
+    #[test]
+    fn what_outgrows_the_address_space_is_refused() {
+        let elf = library(&[load(0, 0x1000), segment(elf::PT_DYNAMIC, 0x400, 16, 8)]);
+        let target = Target { elf: &elf, slot: &slot(0x800), length: LENGTH as u64, index: 1 };
+        for length in [i64::MAX as u64 - 0xfff, i64::MAX as u64, u64::MAX] {
+            assert!(matches!(target.attach(Mode::Ops, length, None), Err(Problem::TooLarge(_))), "{length}");
+        }
+    }
+}

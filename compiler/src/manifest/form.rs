@@ -16,6 +16,8 @@ use crate::diagnostic::{Diagnostic, Source, Span, sort, suggest};
 pub(crate) struct Form<'s> {
     source: &'s Arc<Source>,
     diagnostics: Vec<Diagnostic>,
+    /// Whether a whole section was something else: then too much is missing to look for more mistakes.
+    section_lost: bool,
 }
 
 /// A table and which of its keys have been asked for.
@@ -43,13 +45,18 @@ pub(crate) struct Entry<'t> {
 
 impl<'s> Form<'s> {
     pub(crate) fn new(source: &'s Arc<Source>) -> Form<'s> {
-        Form { source, diagnostics: Vec::new() }
+        Form { source, diagnostics: Vec::new(), section_lost: false }
     }
 
     /// What has been found, in order of place.
     pub(crate) fn into_diagnostics(mut self) -> Vec<Diagnostic> {
         sort(&mut self.diagnostics);
         self.diagnostics
+    }
+
+    /// Whether what was read is whole enough to look for more mistakes in it.
+    pub(crate) fn is_whole(&self) -> bool {
+        !self.section_lost
     }
 
     pub(crate) fn report(&mut self, diagnostic: Diagnostic) {
@@ -73,11 +80,18 @@ impl<'s> Form<'s> {
             let cause = error.message().split(", expected ").next().unwrap_or_default();
             let diagnostic = match cause {
                 "duplicate key" => self.duplicate_key(&range),
+                "invalid boolean" | "string values must be quoted" => self.bare_word(&range),
                 cause => Diagnostic::error(format!("not valid TOML: {cause}")).at(self.span(range), label),
             };
             self.report(diagnostic);
         }
         errors.is_empty().then_some(document)
+    }
+
+    /// The TOML reader takes words that begin as `true` or `false` do for those; what is missing is quotes.
+    fn bare_word(&self, range: &Range<usize>) -> Diagnostic {
+        Diagnostic::error("not valid TOML: a word is no value")
+            .at(self.span(range.clone()), "expected `true`, `false`, or a string in quotes")
     }
 
     fn duplicate_key(&self, range: &Range<usize>) -> Diagnostic {
@@ -236,8 +250,23 @@ impl<'s> Form<'s> {
     pub(crate) fn tables<'t>(&mut self, root: &mut Section<'t>, key: &'static str) -> Vec<Section<'t>> {
         let Some(entry) = root.take(key) else { return Vec::new() };
         let expected = format!("an array of tables, each beginning with `[[{key}]]`");
-        let items = self.array(&entry, &expected).unwrap_or_default();
+        let Some(items) = self.array(&entry, &expected) else {
+            self.section_lost = true;
+            return Vec::new();
+        };
         items.iter().filter_map(|item| self.table(item, format!("[[{key}]]"))).collect()
+    }
+
+    /// The lines of the table `[key]`, in the file's order; none where the key is absent.
+    pub(crate) fn lines<'t>(&mut self, parent: &mut Section<'t>, key: &'static str) -> Vec<Entry<'t>> {
+        let Some(entry) = parent.take(key) else { return Vec::new() };
+        match self.table(&entry, format!("[{key}]")) {
+            Some(section) => section.entries(),
+            None => {
+                self.section_lost = true;
+                Vec::new()
+            }
+        }
     }
 
     /// An array of strings.
@@ -251,13 +280,8 @@ impl<'s> Form<'s> {
         if is_identifier(&name.value) {
             return;
         }
-        let found = if name.value.is_empty() {
-            "this is empty".to_owned()
-        } else {
-            format!("found `{}`", name.value)
-        };
         let diagnostic = Diagnostic::error(format!("the name of {what} must be an identifier"))
-            .at(self.span(name.range.clone()), found)
+            .at(self.span(name.range.clone()), found(&name.value))
             .note("an identifier is made of ASCII letters, digits and `_`, and does not begin with a digit");
         self.report(diagnostic);
     }
@@ -330,6 +354,11 @@ pub(crate) fn is_identifier(name: &str) -> bool {
     let mut bytes = name.bytes();
     bytes.next().is_some_and(|first| first.is_ascii_alphabetic() || first == b'_')
         && bytes.all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
+
+/// What a string holds, for errors.
+pub(crate) fn found(text: &str) -> String {
+    if text.is_empty() { "this is empty".to_owned() } else { format!("found `{text}`") }
 }
 
 /// Names between backticks, with commas.

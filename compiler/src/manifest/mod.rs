@@ -19,6 +19,9 @@ pub use literal::Text;
 /// The newest schema edition that [`read`] understands.
 pub const NEWEST_SCHEMA: i64 = 1;
 
+/// TensorRT's limit on a tensor's rank (`nvinfer1::Dims::MAX_DIMS`, `NvInferRuntimeBase.h`, TensorRT-RTX 1.7).
+pub(crate) const MAX_RANK: u8 = 8;
+
 /// Something of the manifest with its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Located<T> {
@@ -187,8 +190,8 @@ pub struct ArgDecl {
 /// What came of reading: a tree as whole as could be, and every mistake of form.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Read {
-    /// The tree; absent where the text is no TOML or its schema edition is not known. Where there are errors it lacks
-    /// what they are about, and serves only to look for more of them.
+    /// The tree; absent where the text is no TOML, its schema edition is not known or a whole section is something else.
+    /// Where there are errors it lacks what they are about, and serves only to look for more of them.
     pub manifest: Option<Manifest>,
     /// What is wrong.
     pub diagnostics: Vec<Diagnostic>,
@@ -206,6 +209,7 @@ pub fn read(source: &Arc<Source>) -> Read {
             _ => None,
         }
     });
+    let manifest = manifest.filter(|_| form.is_whole());
     Read { manifest, diagnostics: form.into_diagnostics() }
 }
 

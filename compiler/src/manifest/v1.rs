@@ -7,15 +7,13 @@ use std::ops::Range;
 use cubinder_bundle::{AttributeType, DataType, Value};
 use toml::de::DeValue;
 
-use super::form::{Entry, Form, Section, is_identifier, list};
+use super::form::{Entry, Form, Section, found, is_identifier, list};
 use super::{
-    ArgDecl, AttributeDecl, ConstantDecl, FunctionDecl, InputDecl, LaunchDecl, Located, Manifest, OutputDecl,
-    PluginDecl, RequireDecl, Text, TypeDecl, VariantDecl,
+    ArgDecl, AttributeDecl, ConstantDecl, FunctionDecl, InputDecl, LaunchDecl, Located, MAX_RANK, Manifest,
+    OutputDecl, PluginDecl, RequireDecl, Text, TypeDecl, VariantDecl,
 };
 use crate::diagnostic::{Diagnostic, suggest};
 
-/// TensorRT's limit on a tensor's rank (`nvinfer1::Dims::MAX_DIMS`, `NvInferRuntimeBase.h`, TensorRT-RTX 1.7).
-const MAX_RANK: u8 = 8;
 /// TensorRT's limit on a plugin's name, version and namespace, without the final NUL (`NvInferRuntime.h`,
 /// TensorRT-RTX 1.7: 1024 bytes with it).
 const MAX_NAME_BYTES: usize = 1023;
@@ -119,25 +117,37 @@ fn attribute(form: &mut Form<'_>, name: Located<String>, mut section: Section<'_
 
 /// The default of an attribute, converted to its type. A float is what ONNX carries: a double rounded to 32 bits.
 fn default_value(form: &mut Form<'_>, entry: &Entry<'_>, ty: AttributeType) -> Option<Value> {
-    let value = value(form, entry)?;
-    let value = match ty {
-        AttributeType::F32 => to_f32(value),
-        AttributeType::F32Array => match value {
-            Value::Array(items) => Value::Array(items.into_iter().map(to_f32).collect()),
-            value => value,
-        },
-        _ => value,
+    let element = match ty {
+        AttributeType::I32Array => AttributeType::I32,
+        AttributeType::F32Array => AttributeType::F32,
+        scalar => return default_scalar(form, entry, scalar, ty),
     };
-    if ty.admits(&value) && all_finite(&value) {
+    let items = form.array(entry, &format!("an array: the attribute's type is `{}`", ty.name()))?;
+    let items: Vec<Option<Value>> =
+        items.iter().map(|item| default_scalar(form, item, element, ty)).collect();
+    items.into_iter().collect::<Option<Vec<Value>>>().map(Value::Array)
+}
+
+/// The default of an attribute of type `declared`, or one of its elements, which must be of type `ty`.
+fn default_scalar(
+    form: &mut Form<'_>,
+    entry: &Entry<'_>,
+    ty: AttributeType,
+    declared: AttributeType,
+) -> Option<Value> {
+    let value = value(form, entry)?;
+    let value = if ty == AttributeType::F32 { to_f32(value) } else { value };
+    if ty.admits(&value) && is_finite(&value) {
         return Some(value);
     }
-    let range = match ty {
-        AttributeType::I32 | AttributeType::I32Array => "; integers must fit into 32 bits",
-        AttributeType::F32 | AttributeType::F32Array => "; floats must fit into 32 bits",
-        AttributeType::Bool | AttributeType::String => "",
+    let too_large = match (&value, ty) {
+        (Value::Int(_), AttributeType::I32) => ", which does not fit into 32 bits",
+        (Value::Int(_), AttributeType::F32) => ", which a float of 32 bits does not hold exactly",
+        (Value::Float(_), AttributeType::F32) => ", which a float of 32 bits cannot hold",
+        _ => "",
     };
-    let diagnostic = Diagnostic::error(format!("the default is not of type `{}`", ty.name()))
-        .at(form.span(entry.range.clone()), format!("found {}{range}", entry.found()));
+    let diagnostic = Diagnostic::error(format!("the default is not of type `{}`", declared.name()))
+        .at(form.span(entry.range.clone()), format!("found {}{too_large}", entry.found()));
     form.report(diagnostic);
     None
 }
@@ -155,12 +165,8 @@ fn to_f32(value: Value) -> Value {
     }
 }
 
-fn all_finite(value: &Value) -> bool {
-    match value {
-        Value::Float(value) => value.is_finite(),
-        Value::Array(items) => items.iter().all(all_finite),
-        _ => true,
-    }
+fn is_finite(value: &Value) -> bool {
+    !matches!(value, Value::Float(value) if !value.is_finite())
 }
 
 /// A value as TOML has it.
@@ -465,10 +471,8 @@ fn lines<T>(
     broken: &mut Vec<String>,
     read: impl Fn(&mut Form<'_>, &Entry<'_>) -> Option<T>,
 ) -> Vec<T> {
-    let Some(entry) = parent.take(key) else { return Vec::new() };
-    let Some(section) = form.table(&entry, format!("[{key}]")) else { return Vec::new() };
     let mut items = Vec::new();
-    for entry in section.entries() {
+    for entry in form.lines(parent, key) {
         match read(form, &entry) {
             Some(item) => items.push(item),
             None => broken.push(entry.key),
@@ -499,7 +503,7 @@ fn check_namespace(form: &mut Form<'_>, namespace: &Located<String>) {
     }
     let diagnostic =
         Diagnostic::error("a namespace must be empty or made of identifiers with dots between them")
-            .at(form.span(namespace.range.clone()), format!("found `{}`", namespace.value))
+            .at(form.span(namespace.range.clone()), found(&namespace.value))
             .help("write it as `sample` or `com.example`");
     form.report(diagnostic);
 }
@@ -510,7 +514,7 @@ fn check_version(form: &mut Form<'_>, version: &Located<String>) {
         return;
     }
     let diagnostic = Diagnostic::error("a version must be made of letters, digits, `.`, `_`, `+` and `-`")
-        .at(form.span(version.range.clone()), format!("found `{}`", version.value));
+        .at(form.span(version.range.clone()), found(&version.value));
     form.report(diagnostic);
 }
 

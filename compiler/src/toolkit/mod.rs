@@ -45,6 +45,8 @@ pub struct Toolkit {
     pub nvrtc: PathBuf,
     /// Folders of CUDA headers, in the order of search.
     pub include: Vec<PathBuf>,
+    /// Whether the headers are the pinned packages', whose contents their version tells.
+    pub is_pinned: bool,
 }
 
 impl Toolkit {
@@ -58,8 +60,17 @@ impl Toolkit {
     /// What is missing, what it is for, and the commands that help.
     pub fn locate(overrides: &Overrides) -> Result<Toolkit, Diagnostic> {
         let nvrtc = locate_nvrtc(overrides)?;
-        let include = locate_headers(overrides, &nvrtc)?;
-        Ok(Toolkit { nvrtc, include })
+        let (include, is_pinned) = match named_headers(overrides, &nvrtc)? {
+            Some(include) => (include, false),
+            None => (pinned_headers(overrides)?, true),
+        };
+        Ok(Toolkit { nvrtc, include, is_pinned })
+    }
+
+    /// The folders whose contents the version of a pinned package tells.
+    #[must_use]
+    pub fn pinned_include(&self) -> Vec<PathBuf> {
+        if self.is_pinned { self.include.clone() } else { Vec::new() }
     }
 
     /// What decides how this NVRTC compiles, without loading it: see [`identity`].
@@ -142,17 +153,19 @@ fn newest_in(folder: &Path) -> Option<PathBuf> {
     std::fs::canonicalize(newest).ok()
 }
 
-fn locate_headers(overrides: &Overrides, nvrtc: &Path) -> Result<Vec<PathBuf>, Diagnostic> {
+/// The headers of the toolkit that the user names, or that lie beside the NVRTC that the user names.
+fn named_headers(overrides: &Overrides, nvrtc: &Path) -> Result<Option<Vec<PathBuf>>, Diagnostic> {
     if let Some(home) = &overrides.cuda_home {
-        return headers_in(&home.join("include")).ok_or_else(|| {
+        return headers_in(&home.join("include")).map(Some).ok_or_else(|| {
             missing_headers(format!("`{}` holds no `cuda_fp16.h`", home.join("include").display()))
                 .note("it was named by `CUDA_HOME`")
         });
     }
     let beside = nvrtc.parent().and_then(Path::parent).map(|root| root.join("include"));
-    if let (Some(_), Some(include)) = (&overrides.nvrtc, beside.as_deref().and_then(headers_in)) {
-        return Ok(include);
-    }
+    Ok(overrides.nvrtc.as_ref().and(beside).as_deref().and_then(headers_in))
+}
+
+fn pinned_headers(overrides: &Overrides) -> Result<Vec<PathBuf>, Diagnostic> {
     let mut include = Vec::new();
     for package in packages()?.into_iter().filter(|package| package.role == Role::Headers) {
         let folder = package_folder(overrides, &package)?;

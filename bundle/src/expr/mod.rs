@@ -1,5 +1,42 @@
-//! Expressions over attributes and shapes.
+//! Expressions over attributes and shapes: the language of manifests, and the rules that engines carry.
+//!
+//! Text becomes [`Syntax`] ([`parse`]), then a typed and folded [`Expr`] ([`compile`]), in which names are indices and helper
+//! functions are gone. One tree has five readers: [`evaluate`] computes with checks, [`bind()`] folds what is known so far,
+//! [`lower()`] builds TensorRT's shape operations, [`bounds()`] proves limits over ranges of shapes, and [`print()`] writes it back.
+//!
+//! Never panics and never recurses deeper than [`Expr::DEPTH_LIMIT`], for any text and any list of nodes.
+//!
+//! The language is Python's where they overlap: precedence, `//` and `%` (floor), negative indices, conditionals and
+//! comprehensions. Comparisons do not chain, `/` is for floats only, and there are no slices. Integers are 64 bits wide and
+//! checked; an integer becomes a float where it meets one.
 
+mod bind;
+mod error;
+mod eval;
+mod lexer;
+mod lower;
 mod node;
+mod ops;
+mod parser;
+mod print;
+mod resolve;
+mod scope;
+mod syntax;
+mod types;
+mod validate;
 
+pub use bind::bind;
+pub use error::ExprError;
+pub use eval::{Environment, evaluate};
+pub use lower::{LowerError, ShapeBuilder, ShapeOp, lower, lower_scalar};
 pub use node::{BinaryOp, Builtin, Expr, Node, NodeId, UnaryOp};
+pub use ops::{ARRAY_LIMIT, EvalError, STEP_LIMIT};
+pub use parser::parse;
+pub use print::{Names, print, print_node};
+pub use resolve::{Typed, binding_time, check_function, compile, compile_syntax};
+pub use scope::{BindingTime, Function, Kind, Scope, is_function_reserved, is_name_reserved};
+pub use syntax::{Syntax, SyntaxKind};
+pub use validate::InvalidExpr;
+
+#[cfg(test)]
+mod tests;

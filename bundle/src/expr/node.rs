@@ -149,3 +149,123 @@ pub enum Builtin {
     /// `int(a)`: towards zero.
     Int,
 }
+
+impl UnaryOp {
+    /// How it is written.
+    #[must_use]
+    pub const fn symbol(self) -> &'static str {
+        match self {
+            UnaryOp::Neg => "-",
+            UnaryOp::Not => "not",
+        }
+    }
+}
+
+impl BinaryOp {
+    /// How it is written.
+    #[must_use]
+    pub const fn symbol(self) -> &'static str {
+        match self {
+            BinaryOp::Add => "+",
+            BinaryOp::Sub => "-",
+            BinaryOp::Mul => "*",
+            BinaryOp::FloorDiv => "//",
+            BinaryOp::Mod => "%",
+            BinaryOp::Div => "/",
+            BinaryOp::Eq => "==",
+            BinaryOp::Ne => "!=",
+            BinaryOp::Lt => "<",
+            BinaryOp::Le => "<=",
+            BinaryOp::Gt => ">",
+            BinaryOp::Ge => ">=",
+            BinaryOp::And => "and",
+            BinaryOp::Or => "or",
+        }
+    }
+}
+
+impl Builtin {
+    /// Every built-in function, in the order in which errors list them.
+    pub const ALL: [Builtin; 15] = [
+        Builtin::Min,
+        Builtin::Max,
+        Builtin::Abs,
+        Builtin::CeilDiv,
+        Builtin::Len,
+        Builtin::Get,
+        Builtin::Range,
+        Builtin::Sum,
+        Builtin::Prod,
+        Builtin::Sqrt,
+        Builtin::Rsqrt,
+        Builtin::Exp,
+        Builtin::Log,
+        Builtin::Float,
+        Builtin::Int,
+    ];
+
+    /// The name used in expressions.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Builtin::Min => "min",
+            Builtin::Max => "max",
+            Builtin::Abs => "abs",
+            Builtin::CeilDiv => "ceil_div",
+            Builtin::Len => "len",
+            Builtin::Get => "get",
+            Builtin::Range => "range",
+            Builtin::Sum => "sum",
+            Builtin::Prod => "prod",
+            Builtin::Sqrt => "sqrt",
+            Builtin::Rsqrt => "rsqrt",
+            Builtin::Exp => "exp",
+            Builtin::Log => "log",
+            Builtin::Float => "float",
+            Builtin::Int => "int",
+        }
+    }
+
+    /// The function with this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Builtin> {
+        Self::ALL.into_iter().find(|builtin| builtin.name() == name)
+    }
+}
+
+impl Node {
+    /// Calls `visit` with every child, in the order of the fields.
+    pub(super) fn children(&self, visit: &mut dyn FnMut(NodeId)) {
+        match self {
+            Node::Int(_)
+            | Node::Float(_)
+            | Node::Bool(_)
+            | Node::Str(_)
+            | Node::Attribute(_)
+            | Node::Shape(_)
+            | Node::Rank(_)
+            | Node::Numel(_)
+            | Node::Local(_) => {}
+            Node::Array(items) | Node::Call(_, items) => items.iter().for_each(|&item| visit(item)),
+            Node::Unary(_, operand) => visit(*operand),
+            Node::Binary(_, left, right) => {
+                visit(*left);
+                visit(*right);
+            }
+            Node::Conditional { condition, then, otherwise } => {
+                visit(*condition);
+                visit(*then);
+                visit(*otherwise);
+            }
+            Node::Index { array, index } => {
+                visit(*array);
+                visit(*index);
+            }
+            Node::Comprehension { over, condition, body, .. } => {
+                visit(*over);
+                condition.iter().for_each(|&condition| visit(condition));
+                visit(*body);
+            }
+        }
+    }
+}

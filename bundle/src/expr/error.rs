@@ -1,0 +1,87 @@
+//! What is told to the author of an expression.
+
+use std::ops::Range;
+
+/// A mistake in the text of an expression.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct ExprError {
+    /// Bytes of the expression's text.
+    pub span: Range<usize>,
+    /// What is wrong, lower case, no full stop.
+    pub message: String,
+    /// A few words for the place itself.
+    pub label: String,
+    /// How to mend it.
+    pub help: Option<String>,
+}
+
+impl ExprError {
+    pub(super) fn new(span: Range<usize>, message: impl Into<String>, label: impl Into<String>) -> ExprError {
+        ExprError { span, message: message.into(), label: label.into(), help: None }
+    }
+
+    pub(super) fn help(mut self, help: impl Into<String>) -> ExprError {
+        self.help = Some(help.into());
+        self
+    }
+}
+
+/// The candidate that `name` was most likely meant to be, if any is close: at most a third of its letters differ.
+pub(super) fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let letters: Vec<char> = name.chars().take(LONGEST_NAME + 1).collect();
+    if letters.len() > LONGEST_NAME {
+        return None;
+    }
+    let allowed = (letters.len() / 3).max(1);
+    candidates
+        .filter(|candidate| candidate.len() <= LONGEST_NAME)
+        .map(|candidate| (distance(&letters, &candidate.chars().collect::<Vec<char>>()), candidate))
+        .filter(|&(distance, candidate)| distance <= allowed && distance < candidate.chars().count())
+        .min()
+        .map(|(_, candidate)| candidate)
+}
+
+/// Names longer than this are not compared: the comparison is quadratic.
+const LONGEST_NAME: usize = 64;
+
+/// Edits (insert, delete, replace, swap of neighbours) that turn one name into the other; case counts for nothing.
+fn distance(left: &[char], right: &[char]) -> usize {
+    let width = right.len() + 1;
+    let mut table = vec![0; (left.len() + 1) * width];
+    for i in 0..=left.len() {
+        for j in 0..=right.len() {
+            table[i * width + j] = if i == 0 || j == 0 {
+                i + j
+            } else {
+                let same = left[i - 1].eq_ignore_ascii_case(&right[j - 1]);
+                let replace = table[(i - 1) * width + j - 1] + usize::from(!same);
+                let one_more = table[(i - 1) * width + j].min(table[i * width + j - 1]) + 1;
+                let mut best = replace.min(one_more);
+                if i > 1 && j > 1 && left[i - 1] == right[j - 2] && left[i - 2] == right[j - 1] {
+                    best = best.min(table[(i - 2) * width + j - 2] + 1);
+                }
+                best
+            };
+        }
+    }
+    table[left.len() * width + right.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::nearest;
+
+    #[test]
+    fn nearest_finds_typos_and_refuses_strangers() {
+        let names = ["pads", "mode", "value"];
+        let find = |name| nearest(name, names.into_iter());
+        assert_eq!(find("pds"), Some("pads"));
+        assert_eq!(find("psda"), None);
+        assert_eq!(find("apds"), Some("pads"));
+        assert_eq!(find("Mode"), Some("mode"));
+        assert_eq!(find("valeu"), Some("value"));
+        assert_eq!(find("q"), None);
+        assert_eq!(find(&"x".repeat(10_000)), None);
+    }
+}

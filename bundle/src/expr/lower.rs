@@ -1,0 +1,766 @@
+//! Lowering: an integer expression over shapes becomes TensorRT's shape operations.
+//!
+//! The built operations have the expression's value wherever evaluation has one. They differ where it has none: TensorRT's
+//! arithmetic wraps where ours overflows, and both sides of a conditional are computed, so `c ? x : y` is
+//! `c * x + (1 - c) * y`. A divisor in a side that may not be taken is replaced by 1 where it is not taken, because TensorRT
+//! refuses to divide by zero wherever it stands.
+//!
+//! Everything that the environment knows is computed here, checked; only the rest reaches the builder. What TensorRT cannot
+//! say (floats, arrays whose length depends on shapes) is an error that names the part.
+
+use super::eval::Environment;
+use super::node::{BinaryOp, Builtin, Expr, Node, NodeId, UnaryOp};
+use super::ops::{self, ARRAY_LIMIT, EvalError, STEP_LIMIT};
+use super::print::{Anonymous, print_node};
+use crate::value::Value;
+
+/// TensorRT's operations on dimensions (`nvinfer1::DimensionOperation`, `NvInferRuntime.h`, TensorRT-RTX 1.3 to 1.7).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(i32)]
+pub enum ShapeOp {
+    /// The sum.
+    Sum = 0,
+    /// The product.
+    Prod = 1,
+    /// The larger.
+    Max = 2,
+    /// The smaller.
+    Min = 3,
+    /// The first less the second.
+    Sub = 4,
+    /// 1 where both are equal, else 0.
+    Equal = 5,
+    /// 1 where the first is less than the second, else 0.
+    Less = 6,
+    /// The quotient rounded down. The header does not say which way it rounds below zero: lowering takes it to be the
+    /// mathematical floor, which a test against TensorRT's own builder must confirm.
+    FloorDiv = 7,
+    /// The quotient rounded up: the mathematical ceiling, likewise.
+    CeilDiv = 8,
+}
+
+/// What makes dimensions: TensorRT's expression builder, or a stand-in for tests.
+pub trait ShapeBuilder {
+    /// A dimension that is not known yet.
+    type Dim: Clone;
+    /// Why the builder refused.
+    type Error;
+
+    /// A known number.
+    ///
+    /// # Errors
+    /// Where the builder refuses.
+    fn constant(&mut self, value: i64) -> Result<Self::Dim, Self::Error>;
+
+    /// A dimension of a tensor, by its index over inputs, then outputs; `axis` is below the tensor's rank.
+    ///
+    /// # Errors
+    /// Where the builder refuses, for instance the shape of an output.
+    fn dim(&mut self, tensor: u32, axis: usize) -> Result<Self::Dim, Self::Error>;
+
+    /// An operation on two dimensions.
+    ///
+    /// # Errors
+    /// Where the builder refuses.
+    fn operation(&mut self, op: ShapeOp, a: &Self::Dim, b: &Self::Dim) -> Result<Self::Dim, Self::Error>;
+}
+
+/// Why an expression cannot be lowered.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum LowerError<E> {
+    /// It has no value, whatever the shapes.
+    #[error(transparent)]
+    Evaluate(EvalError),
+    /// TensorRT cannot express a part.
+    #[error("`{text}` cannot be computed by TensorRT's shape operations: {reason}")]
+    Unsupported {
+        /// The part; [`super::print_node`] prints it with names.
+        node: NodeId,
+        /// The part, with numbers for names.
+        text: String,
+        /// Why.
+        reason: &'static str,
+    },
+    /// The builder refused.
+    #[error("{0}")]
+    Builder(E),
+}
+
+/// Lowers an array of integers, such as an output's shape: one dimension for each element. `env` gives attributes and
+/// ranks; shapes come from the builder.
+///
+/// # Errors
+/// What has no value for any shape, what TensorRT cannot express, and what the builder refuses.
+pub fn lower<B: ShapeBuilder>(
+    expr: &Expr,
+    env: &dyn Environment,
+    builder: &mut B,
+) -> Result<Vec<B::Dim>, LowerError<B::Error>> {
+    let mut lowerer = Lowerer::new(expr, env, builder);
+    let root = expr.root();
+    match lowerer.node(root)?.into_items() {
+        Ok(items) => items.into_iter().map(|item| lowerer.dimension(root, item)).collect(),
+        Err(_) => Err(lowerer.unsupported(root, "it is not an array of integers")),
+    }
+}
+
+/// Lowers one integer.
+///
+/// # Errors
+/// As [`lower`].
+pub fn lower_scalar<B: ShapeBuilder>(
+    expr: &Expr,
+    env: &dyn Environment,
+    builder: &mut B,
+) -> Result<B::Dim, LowerError<B::Error>> {
+    let mut lowerer = Lowerer::new(expr, env, builder);
+    let root = expr.root();
+    let value = lowerer.node(root)?;
+    lowerer.dimension(root, value)
+}
+
+/// A value that may depend on shapes.
+#[derive(Clone)]
+enum Symbol<D> {
+    Known(Value),
+    Int(D),
+    /// 0 or 1.
+    Bool(D),
+    /// Not all of the elements are known; its length always is.
+    Array(Vec<Symbol<D>>),
+}
+
+/// An integer, or a boolean as 0 or 1.
+#[derive(Clone)]
+enum Number<D> {
+    Known(i64),
+    Dim(D),
+}
+
+impl<D: Clone> Symbol<D> {
+    fn array(items: Vec<Symbol<D>>) -> Symbol<D> {
+        let known: Option<Vec<Value>> = items
+            .iter()
+            .map(|item| match item {
+                Symbol::Known(value) => Some(value.clone()),
+                _ => None,
+            })
+            .collect();
+        known.map_or(Symbol::Array(items), |values| Symbol::Known(Value::Array(values)))
+    }
+
+    fn into_items(self) -> Result<Vec<Symbol<D>>, Symbol<D>> {
+        match self {
+            Symbol::Known(Value::Array(items)) => Ok(items.into_iter().map(Symbol::Known).collect()),
+            Symbol::Array(items) => Ok(items),
+            other => Err(other),
+        }
+    }
+
+    fn int(&self) -> Option<Number<D>> {
+        match self {
+            Symbol::Known(Value::Int(value)) => Some(Number::Known(*value)),
+            Symbol::Int(dim) => Some(Number::Dim(dim.clone())),
+            _ => None,
+        }
+    }
+
+    fn bool(&self) -> Option<Number<D>> {
+        match self {
+            Symbol::Known(Value::Bool(value)) => Some(Number::Known(i64::from(*value))),
+            Symbol::Bool(dim) => Some(Number::Dim(dim.clone())),
+            _ => None,
+        }
+    }
+
+    fn from_int(number: Number<D>) -> Symbol<D> {
+        match number {
+            Number::Known(value) => Symbol::Known(Value::Int(value)),
+            Number::Dim(dim) => Symbol::Int(dim),
+        }
+    }
+
+    fn from_bool(number: Number<D>) -> Symbol<D> {
+        match number {
+            Number::Known(value) => Symbol::Known(Value::Bool(value != 0)),
+            Number::Dim(dim) => Symbol::Bool(dim),
+        }
+    }
+
+    /// How many values it holds, as a charge for copying it.
+    fn size(&self) -> usize {
+        match self {
+            Symbol::Known(Value::Array(items)) => items.len().saturating_add(1),
+            Symbol::Array(items) => {
+                items.iter().fold(1, |total: usize, item| total.saturating_add(item.size()))
+            }
+            _ => 1,
+        }
+    }
+}
+
+type Lowered<B, T> = Result<T, LowerError<<B as ShapeBuilder>::Error>>;
+type Sym<B> = Symbol<<B as ShapeBuilder>::Dim>;
+type Num<B> = Number<<B as ShapeBuilder>::Dim>;
+
+const FLOATS: &str = "it needs floats, and shapes are integers";
+const LENGTH: &str = "the length of an array cannot depend on shapes";
+
+struct Lowerer<'a, B: ShapeBuilder> {
+    expr: &'a Expr,
+    env: &'a dyn Environment,
+    builder: &'a mut B,
+    locals: Vec<(u32, Sym<B>)>,
+    /// 1 where evaluation comes here, 0 where it does not; none where it always does.
+    taken: Option<B::Dim>,
+    steps: usize,
+    depth: usize,
+}
+
+impl<'a, B: ShapeBuilder> Lowerer<'a, B> {
+    fn new(expr: &'a Expr, env: &'a dyn Environment, builder: &'a mut B) -> Self {
+        Lowerer { expr, env, builder, locals: Vec::new(), taken: None, steps: STEP_LIMIT, depth: 0 }
+    }
+
+    fn unsupported(&self, node: NodeId, reason: &'static str) -> LowerError<B::Error> {
+        LowerError::Unsupported { node, text: print_node(self.expr, node, &Anonymous), reason }
+    }
+
+    fn charge(&mut self, steps: usize) -> Lowered<B, ()> {
+        self.steps = self.steps.checked_sub(steps).ok_or(LowerError::Evaluate(EvalError::TooManySteps))?;
+        Ok(())
+    }
+
+    /// An element as a dimension.
+    fn dimension(&mut self, node: NodeId, value: Sym<B>) -> Lowered<B, B::Dim> {
+        match value.int() {
+            Some(number) => self.dim_of(number),
+            None => Err(self.unsupported(node, "a dimension is an integer")),
+        }
+    }
+
+    fn dim_of(&mut self, number: Num<B>) -> Lowered<B, B::Dim> {
+        match number {
+            Number::Known(value) => self.builder.constant(value).map_err(LowerError::Builder),
+            Number::Dim(dim) => Ok(dim),
+        }
+    }
+
+    fn node(&mut self, id: NodeId) -> Lowered<B, Sym<B>> {
+        self.charge(1)?;
+        if self.depth >= Expr::DEPTH_LIMIT {
+            return Err(LowerError::Evaluate(EvalError::Malformed));
+        }
+        self.depth += 1;
+        let value = self.dispatch(id);
+        self.depth -= 1;
+        value
+    }
+
+    fn dispatch(&mut self, id: NodeId) -> Lowered<B, Sym<B>> {
+        let expr = self.expr;
+        let malformed = || LowerError::Evaluate(EvalError::Malformed);
+        match expr.nodes.get(id as usize).ok_or_else(malformed)? {
+            Node::Int(value) => Ok(Symbol::Known(Value::Int(*value))),
+            Node::Float(value) => Ok(Symbol::Known(Value::Float(*value))),
+            Node::Bool(value) => Ok(Symbol::Known(Value::Bool(*value))),
+            Node::Str(value) => Ok(Symbol::Known(Value::Str(value.clone()))),
+            Node::Attribute(attribute) => {
+                let value = self.env.attribute(*attribute);
+                let value = value.ok_or(LowerError::Evaluate(EvalError::UnknownAttribute(*attribute)))?;
+                let symbol = Symbol::Known(value.clone());
+                self.charge(symbol.size())?;
+                Ok(symbol)
+            }
+            Node::Rank(tensor) => {
+                let rank = i64::try_from(self.rank(*tensor)?).map_err(|_| malformed())?;
+                Ok(Symbol::Known(Value::Int(rank)))
+            }
+            Node::Shape(tensor) => {
+                let axes = 0..self.rank(*tensor)?;
+                self.charge(axes.len())?;
+                axes.map(|axis| self.axis(*tensor, axis)).collect::<Lowered<B, Vec<_>>>().map(Symbol::array)
+            }
+            Node::Numel(tensor) => {
+                let mut product = Number::Known(1);
+                for axis in 0..self.rank(*tensor)? {
+                    let dim = self.builder.dim(*tensor, axis).map_err(LowerError::Builder)?;
+                    product = self.operation(ShapeOp::Prod, product, Number::Dim(dim))?;
+                }
+                Ok(Symbol::from_int(product))
+            }
+            Node::Local(slot) => {
+                let found = self.locals.iter().rev().find(|(found, _)| found == slot);
+                let value = found.map(|(_, value)| value.clone()).ok_or_else(malformed)?;
+                self.charge(value.size())?;
+                Ok(value)
+            }
+            Node::Array(items) => Ok(Symbol::array(self.nodes(items)?)),
+            Node::Unary(op, operand) => self.unary(id, *op, *operand),
+            Node::Binary(op @ (BinaryOp::And | BinaryOp::Or), left, right) => {
+                self.logical(id, *op, *left, *right)
+            }
+            Node::Binary(op, left, right) => {
+                let (left, right) = (self.node(*left)?, self.node(*right)?);
+                self.binary(id, *op, left, right)
+            }
+            Node::Conditional { condition, then, otherwise } => {
+                self.conditional(id, *condition, *then, *otherwise)
+            }
+            Node::Index { array, index } => self.index(id, *array, *index),
+            Node::Call(builtin, args) => self.call(id, *builtin, args),
+            Node::Comprehension { slot, over, condition, body } => {
+                self.comprehension(id, *slot, *over, *condition, *body)
+            }
+        }
+    }
+
+    fn nodes(&mut self, items: &[NodeId]) -> Lowered<B, Vec<Sym<B>>> {
+        if items.len() > ARRAY_LIMIT {
+            return Err(LowerError::Evaluate(EvalError::ArrayTooLong(items.len().to_string())));
+        }
+        items.iter().map(|&item| self.node(item)).collect()
+    }
+
+    fn rank(&self, tensor: u32) -> Lowered<B, usize> {
+        self.env.rank(tensor).ok_or(LowerError::Evaluate(EvalError::UnknownTensor(tensor)))
+    }
+
+    fn axis(&mut self, tensor: u32, axis: usize) -> Lowered<B, Sym<B>> {
+        self.builder.dim(tensor, axis).map(Symbol::Int).map_err(LowerError::Builder)
+    }
+
+    /// An operation, computed here where that is possible. What is known wraps, as TensorRT does.
+    fn operation(&mut self, op: ShapeOp, a: Num<B>, b: Num<B>) -> Lowered<B, Num<B>> {
+        use Number::{Dim, Known};
+        match (op, &a, &b) {
+            (_, Known(a), Known(b)) => {
+                if let Some(value) = fold(op, *a, *b) {
+                    return Ok(Known(value));
+                }
+            }
+            (ShapeOp::Sum, Known(0), other) | (ShapeOp::Prod, Known(1), other) => return Ok(other.clone()),
+            (ShapeOp::Sum | ShapeOp::Sub, other, Known(0))
+            | (ShapeOp::Prod | ShapeOp::FloorDiv | ShapeOp::CeilDiv, other, Known(1)) => {
+                return Ok(other.clone());
+            }
+            (ShapeOp::Prod, Known(0), _) | (ShapeOp::Prod, _, Known(0)) => return Ok(Known(0)),
+            _ => {}
+        }
+        self.charge(1)?;
+        let (a, b) = (self.dim_of(a)?, self.dim_of(b)?);
+        self.builder.operation(op, &a, &b).map(Dim).map_err(LowerError::Builder)
+    }
+
+    /// `1 - a`, for 0 and 1.
+    fn not(&mut self, a: Num<B>) -> Lowered<B, Num<B>> {
+        self.operation(ShapeOp::Sub, Number::Known(1), a)
+    }
+
+    fn unary(&mut self, id: NodeId, op: UnaryOp, operand: NodeId) -> Lowered<B, Sym<B>> {
+        let operand = self.node(operand)?;
+        if let Symbol::Known(value) = &operand {
+            return ops::unary(op, value).map(Symbol::Known).map_err(LowerError::Evaluate);
+        }
+        match (op, operand.int(), operand.bool()) {
+            (UnaryOp::Neg, Some(number), _) => {
+                self.operation(ShapeOp::Sub, Number::Known(0), number).map(Symbol::from_int)
+            }
+            (UnaryOp::Not, _, Some(number)) => self.not(number).map(Symbol::from_bool),
+            _ => Err(self.unsupported(id, "its operand is of another kind")),
+        }
+    }
+
+    /// Does `work` as the side that is evaluated where `side` is 1.
+    fn under<T>(&mut self, side: &B::Dim, work: impl FnOnce(&mut Self) -> Lowered<B, T>) -> Lowered<B, T> {
+        let outer = self.taken.clone();
+        let inner = match &outer {
+            Some(outer) => self.builder.operation(ShapeOp::Prod, outer, side).map_err(LowerError::Builder)?,
+            None => side.clone(),
+        };
+        self.taken = Some(inner);
+        let result = work(self);
+        self.taken = outer;
+        result
+    }
+
+    fn logical(&mut self, id: NodeId, op: BinaryOp, left: NodeId, right: NodeId) -> Lowered<B, Sym<B>> {
+        let decides = op == BinaryOp::Or;
+        let kind = "its operand is not a boolean";
+        let left = match self.node(left)? {
+            Symbol::Known(Value::Bool(value)) if value == decides => {
+                return Ok(Symbol::Known(Value::Bool(value)));
+            }
+            Symbol::Known(Value::Bool(_)) => {
+                let right = self.node(right)?;
+                return if right.bool().is_some() { Ok(right) } else { Err(self.unsupported(id, kind)) };
+            }
+            Symbol::Bool(left) => left,
+            _ => return Err(self.unsupported(id, kind)),
+        };
+        let side = if decides {
+            let side = self.not(Number::Dim(left.clone()))?;
+            self.dim_of(side)?
+        } else {
+            left.clone()
+        };
+        let right = match self.under(&side, |lowerer| lowerer.node(right)) {
+            Ok(right) => right,
+            // Evaluation has a value only where the left side decides.
+            Err(LowerError::Evaluate(error)) if error.is_about_values() => {
+                return Ok(Symbol::Known(Value::Bool(decides)));
+            }
+            Err(error) => return Err(error),
+        };
+        let Some(right) = right.bool() else { return Err(self.unsupported(id, kind)) };
+        let left = Number::Dim(left);
+        let number = match (&right, decides) {
+            (Number::Known(value), _) if (*value != 0) == decides => right,
+            (Number::Known(_), _) => left,
+            (_, true) => self.operation(ShapeOp::Max, left, right)?,
+            (_, false) => self.operation(ShapeOp::Prod, left, right)?,
+        };
+        Ok(Symbol::from_bool(number))
+    }
+
+    fn conditional(
+        &mut self,
+        id: NodeId,
+        condition: NodeId,
+        then: NodeId,
+        otherwise: NodeId,
+    ) -> Lowered<B, Sym<B>> {
+        let condition = match self.node(condition)? {
+            Symbol::Known(Value::Bool(value)) => return self.node(if value { then } else { otherwise }),
+            Symbol::Bool(condition) => condition,
+            _ => return Err(self.unsupported(id, "its condition is not a boolean")),
+        };
+        let inverse = self.not(Number::Dim(condition.clone()))?;
+        let inverse = self.dim_of(inverse)?;
+        let then = self.under(&condition, |lowerer| lowerer.node(then));
+        let otherwise = self.under(&inverse, |lowerer| lowerer.node(otherwise));
+        match (then, otherwise) {
+            (Ok(then), Ok(otherwise)) => self.select(id, &condition, &inverse, then, otherwise),
+            // A side that has no value does not matter: where it is taken, the whole has none.
+            (Err(LowerError::Evaluate(error)), Ok(side)) | (Ok(side), Err(LowerError::Evaluate(error)))
+                if error.is_about_values() =>
+            {
+                Ok(side)
+            }
+            (Err(LowerError::Evaluate(error)), Err(other)) if error.is_about_values() => Err(other),
+            (Err(error), _) | (_, Err(error)) => Err(error),
+        }
+    }
+
+    /// `condition * then + inverse * otherwise`.
+    fn select(
+        &mut self,
+        id: NodeId,
+        condition: &B::Dim,
+        inverse: &B::Dim,
+        then: Sym<B>,
+        otherwise: Sym<B>,
+    ) -> Lowered<B, Sym<B>> {
+        if let (Symbol::Known(then), Symbol::Known(otherwise)) = (&then, &otherwise) {
+            if then == otherwise {
+                return Ok(Symbol::Known(then.clone()));
+            }
+        }
+        let booleans = then.bool().zip(otherwise.bool());
+        if let Some((a, b)) = then.int().zip(otherwise.int()).or_else(|| booleans.clone()) {
+            let a = self.operation(ShapeOp::Prod, Number::Dim(condition.clone()), a)?;
+            let b = self.operation(ShapeOp::Prod, Number::Dim(inverse.clone()), b)?;
+            let number = self.operation(ShapeOp::Sum, a, b)?;
+            return Ok(if booleans.is_some() { Symbol::from_bool(number) } else { Symbol::from_int(number) });
+        }
+        let (Ok(then), Ok(otherwise)) = (then.into_items(), otherwise.into_items()) else {
+            return Err(
+                self.unsupported(id, "only integers, booleans and arrays of them can depend on shapes")
+            );
+        };
+        if then.len() != otherwise.len() {
+            return Err(self.unsupported(id, LENGTH));
+        }
+        let mut items = Vec::with_capacity(then.len());
+        for (then, otherwise) in then.into_iter().zip(otherwise) {
+            self.charge(1)?;
+            items.push(self.select(id, condition, inverse, then, otherwise)?);
+        }
+        Ok(Symbol::array(items))
+    }
+
+    fn binary(&mut self, id: NodeId, op: BinaryOp, left: Sym<B>, right: Sym<B>) -> Lowered<B, Sym<B>> {
+        if let (Symbol::Known(left), Symbol::Known(right)) = (&left, &right) {
+            return ops::binary(op, left, right).map(Symbol::Known).map_err(LowerError::Evaluate);
+        }
+        if let BinaryOp::Eq | BinaryOp::Ne = op {
+            let same = self.equal(id, left, right)?;
+            let number = if op == BinaryOp::Eq { same } else { self.not(same)? };
+            return Ok(Symbol::from_bool(number));
+        }
+        let (Some(a), Some(b)) = (left.int(), right.int()) else {
+            return Err(self.unsupported(id, FLOATS));
+        };
+        match op {
+            BinaryOp::Add => self.operation(ShapeOp::Sum, a, b).map(Symbol::from_int),
+            BinaryOp::Sub => self.operation(ShapeOp::Sub, a, b).map(Symbol::from_int),
+            BinaryOp::Mul => self.operation(ShapeOp::Prod, a, b).map(Symbol::from_int),
+            BinaryOp::FloorDiv => self.divide(id, ShapeOp::FloorDiv, a, b).map(Symbol::from_int),
+            BinaryOp::Mod => {
+                let quotient = self.divide(id, ShapeOp::FloorDiv, a.clone(), b.clone())?;
+                let product = self.operation(ShapeOp::Prod, quotient, b)?;
+                self.operation(ShapeOp::Sub, a, product).map(Symbol::from_int)
+            }
+            BinaryOp::Lt => self.operation(ShapeOp::Less, a, b).map(Symbol::from_bool),
+            BinaryOp::Gt => self.operation(ShapeOp::Less, b, a).map(Symbol::from_bool),
+            BinaryOp::Le => {
+                let greater = self.operation(ShapeOp::Less, b, a)?;
+                self.not(greater).map(Symbol::from_bool)
+            }
+            BinaryOp::Ge => {
+                let less = self.operation(ShapeOp::Less, a, b)?;
+                self.not(less).map(Symbol::from_bool)
+            }
+            BinaryOp::Div | BinaryOp::Eq | BinaryOp::Ne | BinaryOp::And | BinaryOp::Or => {
+                Err(self.unsupported(id, FLOATS))
+            }
+        }
+    }
+
+    fn equal(&mut self, id: NodeId, left: Sym<B>, right: Sym<B>) -> Lowered<B, Num<B>> {
+        let booleans = left.bool().zip(right.bool());
+        if let Some((a, b)) = left.int().zip(right.int()).or(booleans) {
+            return self.operation(ShapeOp::Equal, a, b);
+        }
+        if let (Symbol::Known(left), Symbol::Known(right)) = (&left, &right) {
+            let same = ops::binary(BinaryOp::Eq, left, right).map_err(LowerError::Evaluate)?;
+            return Ok(Number::Known(i64::from(same == Value::Bool(true))));
+        }
+        let (Ok(left), Ok(right)) = (left.into_items(), right.into_items()) else {
+            return Err(self.unsupported(id, FLOATS));
+        };
+        if left.len() != right.len() {
+            return Ok(Number::Known(0));
+        }
+        let mut same = Number::Known(1);
+        for (left, right) in left.into_iter().zip(right) {
+            self.charge(1)?;
+            let item = self.equal(id, left, right)?;
+            same = self.operation(ShapeOp::Prod, same, item)?;
+        }
+        Ok(same)
+    }
+
+    /// A division whose divisor is 1 where evaluation does not come here.
+    fn divide(&mut self, id: NodeId, op: ShapeOp, a: Num<B>, b: Num<B>) -> Lowered<B, Num<B>> {
+        match (&b, self.taken.clone()) {
+            (Number::Known(0), _) => {
+                let operation = print_node(self.expr, id, &Anonymous);
+                Err(LowerError::Evaluate(EvalError::DivisionByZero(operation)))
+            }
+            // Not a division: the lowest integer by -1 traps on some machines.
+            (Number::Known(-1), _) => self.operation(ShapeOp::Sub, Number::Known(0), a),
+            (Number::Dim(_), Some(taken)) => {
+                let inverse = self.not(Number::Dim(taken.clone()))?;
+                let divisor = self.operation(ShapeOp::Prod, Number::Dim(taken), b)?;
+                let divisor = self.operation(ShapeOp::Sum, divisor, inverse)?;
+                self.operation(op, a, divisor)
+            }
+            _ => self.operation(op, a, b),
+        }
+    }
+
+    fn index(&mut self, id: NodeId, array: NodeId, index: NodeId) -> Lowered<B, Sym<B>> {
+        // One dimension of a shape, without asking the builder for the others.
+        if let Some(Node::Shape(tensor)) = self.expr.nodes.get(array as usize) {
+            let rank = self.rank(*tensor)?;
+            if let Symbol::Known(Value::Int(index)) = self.node(index)? {
+                return match ops::position(rank, index) {
+                    Some(axis) => self.axis(*tensor, axis),
+                    None => Err(LowerError::Evaluate(EvalError::IndexOutOfRange { index, len: rank })),
+                };
+            }
+        }
+        let Ok(items) = self.node(array)?.into_items() else {
+            return Err(self.unsupported(id, "it is not an array"));
+        };
+        match self.node(index)? {
+            Symbol::Known(Value::Int(index)) => {
+                ops::index(&items, index).cloned().map_err(LowerError::Evaluate)
+            }
+            Symbol::Int(index) => self.pick(id, &items, index, true, None),
+            _ => Err(self.unsupported(id, "its index is not an integer")),
+        }
+    }
+
+    /// The element at an index that depends on shapes: the sum of all elements, each times whether it is the one.
+    fn pick(
+        &mut self,
+        id: NodeId,
+        items: &[Sym<B>],
+        index: B::Dim,
+        from_end: bool,
+        default: Option<Sym<B>>,
+    ) -> Lowered<B, Sym<B>> {
+        let Ok(len) = i64::try_from(items.len()) else {
+            return Err(LowerError::Evaluate(EvalError::Malformed));
+        };
+        let booleans = items.iter().chain(&default).all(|item| item.bool().is_some()) && !items.is_empty();
+        let (mut total, mut chosen) = (Number::Known(0), Number::Known(0));
+        for (position, item) in (0..len).zip(items) {
+            let Some(item) = item.int().or_else(|| item.bool()) else {
+                return Err(self.unsupported(id, "only integers and booleans can be picked by a shape"));
+            };
+            let mut here =
+                self.operation(ShapeOp::Equal, Number::Dim(index.clone()), Number::Known(position))?;
+            if from_end {
+                let end = Number::Known(position - len);
+                let also = self.operation(ShapeOp::Equal, Number::Dim(index.clone()), end)?;
+                here = self.operation(ShapeOp::Sum, here, also)?;
+            }
+            let item = self.operation(ShapeOp::Prod, here.clone(), item)?;
+            total = self.operation(ShapeOp::Sum, total, item)?;
+            chosen = self.operation(ShapeOp::Sum, chosen, here)?;
+        }
+        if let Some(default) = default {
+            let Some(default) = default.int().or_else(|| default.bool()) else {
+                return Err(self.unsupported(id, "only integers and booleans can be picked by a shape"));
+            };
+            let missing = self.not(chosen)?;
+            let default = self.operation(ShapeOp::Prod, missing, default)?;
+            total = self.operation(ShapeOp::Sum, total, default)?;
+        } else if items.is_empty() {
+            return Err(LowerError::Evaluate(EvalError::IndexOutOfRange { index: 0, len: 0 }));
+        }
+        Ok(if booleans { Symbol::from_bool(total) } else { Symbol::from_int(total) })
+    }
+
+    fn call(&mut self, id: NodeId, builtin: Builtin, args: &[NodeId]) -> Lowered<B, Sym<B>> {
+        let args = self.nodes(args)?;
+        let known: Option<Vec<Value>> = args
+            .iter()
+            .map(|arg| match arg {
+                Symbol::Known(value) => Some(value.clone()),
+                _ => None,
+            })
+            .collect();
+        if let Some(args) = known {
+            let value = ops::call(builtin, &args).map_err(LowerError::Evaluate)?;
+            let value = Symbol::Known(value);
+            self.charge(value.size())?;
+            return Ok(value);
+        }
+        self.residual_call(id, builtin, args)
+    }
+
+    /// A call with an argument that depends on shapes.
+    fn residual_call(&mut self, id: NodeId, builtin: Builtin, args: Vec<Sym<B>>) -> Lowered<B, Sym<B>> {
+        match (builtin, args.as_slice()) {
+            (Builtin::Min | Builtin::Max | Builtin::Sum | Builtin::Prod, [array]) => {
+                match array.clone().into_items() {
+                    Ok(items) => self.reduce(id, builtin, &items),
+                    Err(_) => Err(self.unsupported(id, "its argument is not an array")),
+                }
+            }
+            (Builtin::Min | Builtin::Max, items) => self.reduce(id, builtin, items),
+            (Builtin::Abs, [value]) => {
+                let Some(number) = value.int() else { return Err(self.unsupported(id, FLOATS)) };
+                let negative = self.operation(ShapeOp::Sub, Number::Known(0), number.clone())?;
+                self.operation(ShapeOp::Max, number, negative).map(Symbol::from_int)
+            }
+            (Builtin::CeilDiv, [a, b]) => match (a.int(), b.int()) {
+                (Some(a), Some(b)) => self.divide(id, ShapeOp::CeilDiv, a, b).map(Symbol::from_int),
+                _ => Err(self.unsupported(id, FLOATS)),
+            },
+            (Builtin::Len, [Symbol::Array(items)]) => match i64::try_from(items.len()) {
+                Ok(len) => Ok(Symbol::Known(Value::Int(len))),
+                Err(_) => Err(LowerError::Evaluate(EvalError::Malformed)),
+            },
+            (Builtin::Get, [array, index, default]) => {
+                let Ok(items) = array.clone().into_items() else {
+                    return Err(self.unsupported(id, "its argument is not an array"));
+                };
+                match index {
+                    Symbol::Known(Value::Int(index)) => {
+                        let item = usize::try_from(*index).ok().and_then(|index| items.get(index));
+                        Ok(item.unwrap_or(default).clone())
+                    }
+                    Symbol::Int(index) => self.pick(id, &items, index.clone(), false, Some(default.clone())),
+                    _ => Err(self.unsupported(id, "its index is not an integer")),
+                }
+            }
+            (Builtin::Range, _) => Err(self.unsupported(id, LENGTH)),
+            (Builtin::Int, [value @ Symbol::Int(_)]) => Ok(value.clone()),
+            _ => Err(self.unsupported(id, FLOATS)),
+        }
+    }
+
+    fn reduce(&mut self, id: NodeId, builtin: Builtin, items: &[Sym<B>]) -> Lowered<B, Sym<B>> {
+        let (op, start) = match builtin {
+            Builtin::Min => (ShapeOp::Min, None),
+            Builtin::Max => (ShapeOp::Max, None),
+            Builtin::Sum => (ShapeOp::Sum, Some(Number::Known(0))),
+            _ => (ShapeOp::Prod, Some(Number::Known(1))),
+        };
+        let mut total = start;
+        for item in items {
+            let Some(item) = item.int() else { return Err(self.unsupported(id, FLOATS)) };
+            total = Some(match total {
+                Some(total) => self.operation(op, total, item)?,
+                None => item,
+            });
+        }
+        match total {
+            Some(total) => Ok(Symbol::from_int(total)),
+            None => Err(LowerError::Evaluate(EvalError::Undefined(print_node(self.expr, id, &Anonymous)))),
+        }
+    }
+
+    fn comprehension(
+        &mut self,
+        id: NodeId,
+        slot: u32,
+        over: NodeId,
+        condition: Option<NodeId>,
+        body: NodeId,
+    ) -> Lowered<B, Sym<B>> {
+        let Ok(over) = self.node(over)?.into_items() else {
+            return Err(self.unsupported(id, "it does not go over an array"));
+        };
+        let mut items = Vec::new();
+        for item in over {
+            self.locals.push((slot, item));
+            let value = self.element(id, condition, body);
+            self.locals.pop();
+            items.extend(value?);
+        }
+        Ok(Symbol::array(items))
+    }
+
+    fn element(&mut self, id: NodeId, condition: Option<NodeId>, body: NodeId) -> Lowered<B, Option<Sym<B>>> {
+        if let Some(condition) = condition {
+            match self.node(condition)? {
+                Symbol::Known(Value::Bool(true)) => {}
+                Symbol::Known(Value::Bool(false)) => return Ok(None),
+                Symbol::Bool(_) => return Err(self.unsupported(id, LENGTH)),
+                _ => return Err(self.unsupported(id, "its condition is not a boolean")),
+            }
+        }
+        self.node(body).map(Some)
+    }
+}
+
+/// An operation on known numbers, as TensorRT computes it; none where it refuses.
+fn fold(op: ShapeOp, a: i64, b: i64) -> Option<i64> {
+    Some(match op {
+        ShapeOp::Sum => a.wrapping_add(b),
+        ShapeOp::Prod => a.wrapping_mul(b),
+        ShapeOp::Max => a.max(b),
+        ShapeOp::Min => a.min(b),
+        ShapeOp::Sub => a.wrapping_sub(b),
+        ShapeOp::Equal => i64::from(a == b),
+        ShapeOp::Less => i64::from(a < b),
+        ShapeOp::FloorDiv => return ops::floor_div(a, b),
+        ShapeOp::CeilDiv => return ops::ceil_div(a, b),
+    })
+}

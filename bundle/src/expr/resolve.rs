@@ -1,0 +1,751 @@
+//! Syntax to a typed tree: names become indices, functions are inlined, kinds are checked, what is known is folded.
+//!
+//! Integers become floats where a float is wanted, as in Python; the tree says so with `float(...)`, so that nothing
+//! converts silently after this module. (Beyond 2^53 that rounds.)
+
+use std::ops::Range;
+
+use super::bind::{self, Facts};
+use super::error::{ExprError, nearest};
+use super::eval::Environment;
+use super::node::{BinaryOp, Builtin, Expr, Node, NodeId, UnaryOp};
+use super::parser::{parse, too_deep};
+use super::scope::{BUILTIN_FORMS, BindingTime, Entity, Function, Kind, Scope};
+use super::syntax::{Syntax, SyntaxKind};
+use super::types::Type;
+use crate::data_type::DataType;
+use crate::value::Value;
+
+/// A resolved expression with what is known about its value.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Typed {
+    /// The folded tree.
+    pub expr: Expr,
+    /// The kind of its value.
+    pub kind: Kind,
+    /// When its value is known, after folding.
+    pub time: BindingTime,
+}
+
+/// Reads, resolves, checks and folds an expression.
+///
+/// # Errors
+/// What does not parse (the first place), or every independent mistake: unknown names, wrong kinds, wrong numbers of arguments,
+/// recursion, and parts that are sure to fail (`1 // 0`, an index beyond a tensor's highest rank).
+pub fn compile(text: &str, scope: &Scope) -> Result<Typed, Vec<ExprError>> {
+    let syntax = parse(text).map_err(|error| vec![error])?;
+    compile_syntax(&syntax, scope)
+}
+
+/// [`compile`] for text that has been parsed.
+///
+/// # Errors
+/// As [`compile`], less what does not parse.
+pub fn compile_syntax(syntax: &Syntax, scope: &Scope) -> Result<Typed, Vec<ExprError>> {
+    let mut resolver = Resolver::new(scope);
+    let root = resolver.value(syntax);
+    let Resolver { nodes, spans, mut errors, .. } = resolver;
+    if !errors.is_empty() {
+        return Err(errors);
+    }
+    let folded = bind::fold(&Expr { nodes }, &ScopeFacts(scope));
+    for (node, error) in folded.failures {
+        let span = spans.get(node as usize).cloned().unwrap_or_else(|| syntax.span.clone());
+        let error = ExprError::new(span, error.to_string(), "this always fails");
+        if !errors.contains(&error) {
+            errors.push(error);
+        }
+    }
+    if !errors.is_empty() {
+        return Err(errors);
+    }
+    let time = binding_time(&folded.expr);
+    Ok(Typed { expr: folded.expr, kind: root.ty.kind(), time })
+}
+
+/// Checks the body of a helper function before anyone calls it, whatever its arguments: spans are in the body's text.
+#[must_use]
+pub fn check_function(name: &str, function: &Function, scope: &Scope) -> Vec<ExprError> {
+    let mut resolver = Resolver::new(scope);
+    resolver.inlining.push(name.to_owned());
+    resolver.params = function.params.iter().map(|param| (param.clone(), Argument::Anything)).collect();
+    resolver.value(&function.body);
+    resolver.errors
+}
+
+/// When the value of a tree is known.
+#[must_use]
+pub fn binding_time(expr: &Expr) -> BindingTime {
+    let time = |node: &Node| match node {
+        Node::Shape(_) | Node::Numel(_) => BindingTime::Shape,
+        Node::Attribute(_) | Node::Rank(_) => BindingTime::Node,
+        _ => BindingTime::Compile,
+    };
+    expr.nodes.iter().map(time).max().unwrap_or(BindingTime::Compile)
+}
+
+/// What the scope alone tells: tensors of a fixed rank.
+struct ScopeFacts<'a>(&'a Scope);
+
+impl Facts for ScopeFacts<'_> {
+    fn environment(&self) -> &dyn Environment {
+        self
+    }
+
+    fn ranks(&self, tensor: u32) -> Option<(usize, usize)> {
+        self.0.ranks(tensor).map(|(lowest, highest)| (usize::from(lowest), usize::from(highest)))
+    }
+}
+
+impl Environment for ScopeFacts<'_> {
+    fn attribute(&self, _: u32) -> Option<&Value> {
+        None
+    }
+
+    fn shape(&self, _: u32) -> Option<&[i64]> {
+        None
+    }
+}
+
+/// More errors than anyone reads at once.
+const ERROR_LIMIT: usize = 32;
+
+/// A resolved part.
+#[derive(Debug, Clone)]
+pub(super) struct Operand {
+    pub(super) id: NodeId,
+    pub(super) ty: Type,
+    pub(super) span: Range<usize>,
+}
+
+/// What a parameter stands for in a function's body.
+#[derive(Debug, Clone)]
+enum Argument {
+    /// A resolved tree that is copied wherever the parameter is used.
+    Value { nodes: Vec<Node>, spans: Vec<Range<usize>>, heights: Vec<usize>, ty: Type },
+    /// A tensor or a type.
+    Entity(Entity),
+    /// When a function is checked on its own.
+    Anything,
+}
+
+pub(super) struct Resolver<'a> {
+    scope: &'a Scope,
+    nodes: Vec<Node>,
+    spans: Vec<Range<usize>>,
+    heights: Vec<usize>,
+    /// Variables of the comprehensions around, innermost last.
+    locals: Vec<(String, u32, Type)>,
+    slots: u32,
+    /// Parameters of the function that is being inlined.
+    params: Vec<(String, Argument)>,
+    /// The functions that are being inlined, innermost last.
+    inlining: Vec<String>,
+    /// Where the outermost of them is called: a body's own spans are in another text.
+    call_span: Option<Range<usize>>,
+    depth: usize,
+    errors: Vec<ExprError>,
+    /// Set once the tree became too large; nothing is added any more.
+    full: bool,
+}
+
+impl<'a> Resolver<'a> {
+    fn new(scope: &'a Scope) -> Resolver<'a> {
+        Resolver {
+            scope,
+            nodes: Vec::new(),
+            spans: Vec::new(),
+            heights: Vec::new(),
+            locals: Vec::new(),
+            slots: 0,
+            params: Vec::new(),
+            inlining: Vec::new(),
+            call_span: None,
+            depth: 0,
+            errors: Vec::new(),
+            full: false,
+        }
+    }
+
+    /// Reports a mistake; one in an inlined body is placed at the call.
+    pub(super) fn error(&mut self, mut error: ExprError) {
+        if let Some(span) = &self.call_span {
+            error.span = span.clone();
+            if let Some(function) = self.inlining.last() {
+                error.message = format!("in `{function}`: {}", error.message);
+                "in this call".clone_into(&mut error.label);
+            }
+        }
+        if self.errors.len() < ERROR_LIMIT && !self.errors.contains(&error) {
+            self.errors.push(error);
+        }
+    }
+
+    pub(super) fn emit(&mut self, node: Node, ty: Type, span: &Range<usize>) -> Operand {
+        let span = self.call_span.clone().unwrap_or_else(|| span.clone());
+        let mut height = 1;
+        node.children(&mut |child| {
+            height = height.max(1 + self.heights.get(child as usize).copied().unwrap_or(0));
+        });
+        if height > Expr::DEPTH_LIMIT && !self.full {
+            self.full = true;
+            self.error(too_deep(span.clone()));
+        }
+        self.push(node, height, span, ty)
+    }
+
+    fn push(&mut self, node: Node, height: usize, span: Range<usize>, ty: Type) -> Operand {
+        if self.nodes.len() >= Expr::NODE_LIMIT && !self.full {
+            self.full = true;
+            let limit = Expr::NODE_LIMIT;
+            self.error(ExprError::new(
+                span.clone(),
+                format!("the expression has more than {limit} parts once functions are inlined"),
+                "too large",
+            ));
+        }
+        if self.full {
+            return Operand { id: 0, ty, span };
+        }
+        // Below the limit on nodes, so it fits.
+        let id = NodeId::try_from(self.nodes.len()).unwrap_or(NodeId::MAX);
+        self.nodes.push(node);
+        self.spans.push(span.clone());
+        self.heights.push(height);
+        Operand { id, ty, span }
+    }
+
+    /// The tensor whose shape a node is.
+    pub(super) fn shape_of(&self, id: NodeId) -> Option<u32> {
+        match self.nodes.get(id as usize) {
+            Some(Node::Shape(tensor)) => Some(*tensor),
+            _ => None,
+        }
+    }
+
+    /// Puts another node in the place of a leaf.
+    pub(super) fn replace(&mut self, id: NodeId, node: Node, ty: Type, span: &Range<usize>) -> Operand {
+        if let Some(place) = self.nodes.get_mut(id as usize) {
+            *place = node;
+        }
+        Operand { id, ty, span: span.clone() }
+    }
+
+    /// Something of any kind, in place of what is wrong; the error has been reported.
+    pub(super) fn nothing(&mut self, span: &Range<usize>) -> Operand {
+        self.emit(Node::Int(0), Type::Unknown, span)
+    }
+
+    pub(super) fn value(&mut self, syntax: &Syntax) -> Operand {
+        if self.full {
+            return Operand { id: 0, ty: Type::Unknown, span: syntax.span.clone() };
+        }
+        if self.depth >= Expr::DEPTH_LIMIT {
+            self.full = true;
+            self.error(too_deep(syntax.span.clone()));
+            return Operand { id: 0, ty: Type::Unknown, span: syntax.span.clone() };
+        }
+        self.depth += 1;
+        let operand = self.dispatch(syntax);
+        self.depth -= 1;
+        operand
+    }
+
+    fn dispatch(&mut self, syntax: &Syntax) -> Operand {
+        let span = &syntax.span;
+        match &syntax.kind {
+            SyntaxKind::Int(value) => self.emit(Node::Int(*value), Type::Int, span),
+            SyntaxKind::Float(value) => self.emit(Node::Float(*value), Type::Float, span),
+            SyntaxKind::Bool(value) => self.emit(Node::Bool(*value), Type::Bool, span),
+            SyntaxKind::Str(value) => self.emit(Node::Str(value.clone()), Type::Str, span),
+            SyntaxKind::Name(name) => self.name(name, span),
+            SyntaxKind::Array(items) => self.array(items, span),
+            SyntaxKind::Unary(op, operand) => self.unary(*op, operand, span),
+            SyntaxKind::Binary(op, left, right) => self.binary(*op, left, right, span),
+            SyntaxKind::Conditional { condition, then, otherwise } => {
+                self.conditional(condition, then, otherwise, span)
+            }
+            SyntaxKind::Index { array, index } => self.index(array, index, span),
+            SyntaxKind::Field { object, name, name_span } => self.field(object, name, name_span, span),
+            SyntaxKind::Call { function, function_span, args } => {
+                self.call(function, function_span, args, span)
+            }
+            SyntaxKind::Comprehension { body, variable, over, condition } => {
+                self.comprehension(body, variable, over, condition.as_deref(), span)
+            }
+        }
+    }
+
+    /// What a name stands for, a tensor or a type: the innermost of variables, parameters and the scope's names.
+    fn entity(&self, name: &str) -> Option<Entity> {
+        if self.locals.iter().any(|(local, ..)| local == name) {
+            return None;
+        }
+        match self.params.iter().find(|(param, _)| param == name) {
+            Some((_, Argument::Entity(entity))) => Some(entity.clone()),
+            Some(_) => None,
+            None => self.scope.entity(name).cloned(),
+        }
+    }
+
+    /// Whether a name is a parameter of a function that is checked on its own.
+    fn is_anything(&self, name: &str) -> bool {
+        !self.locals.iter().any(|(local, ..)| local == name)
+            && self.params.iter().any(|(param, arg)| param == name && matches!(arg, Argument::Anything))
+    }
+
+    fn name(&mut self, name: &str, span: &Range<usize>) -> Operand {
+        if let Some((_, slot, ty)) = self.locals.iter().rev().find(|(local, ..)| local == name) {
+            let (slot, ty) = (*slot, ty.clone());
+            return self.emit(Node::Local(slot), ty, span);
+        }
+        if self.is_anything(name) {
+            return self.nothing(span);
+        }
+        let argument = self.params.iter().find(|(param, _)| param == name).map(|(_, arg)| arg.clone());
+        if let Some(Argument::Value { nodes, spans, heights, ty }) = argument {
+            return self.paste(&nodes, &spans, &heights, ty, span);
+        }
+        match self.entity(name) {
+            Some(Entity::Attribute { index, kind }) => {
+                self.emit(Node::Attribute(index), Type::of_kind(&kind), span)
+            }
+            Some(Entity::Constant(value)) => self.literal(&value, &Type::of_value(&value), span),
+            Some(Entity::Tensor { .. }) => {
+                let error = ExprError::new(span.clone(), format!("`{name}` is a tensor"), "not a value");
+                self.error(error.help(format!("write `{name}.shape`, `{name}.rank` or `numel({name})`")));
+                self.nothing(span)
+            }
+            Some(Entity::Type(_)) => {
+                let error = ExprError::new(span.clone(), format!("`{name}` is a type"), "not a value");
+                self.error(error.help(format!("its size in bytes is `sizeof({name})`")));
+                self.nothing(span)
+            }
+            None => {
+                self.unknown_name(name, span);
+                self.nothing(span)
+            }
+        }
+    }
+
+    fn unknown_name(&mut self, name: &str, span: &Range<usize>) {
+        let mut error = ExprError::new(span.clone(), format!("unknown name `{name}`"), "not known here");
+        let is_function = Builtin::from_name(name).is_some()
+            || BUILTIN_FORMS.contains(&name)
+            || self.scope.helper(name).is_some();
+        if is_function {
+            error = error.help(format!("`{name}` is a function: write `{name}(...)`"));
+        } else if self.errors.len() < ERROR_LIMIT {
+            let locals = self.locals.iter().map(|(name, ..)| name.as_str());
+            let params = self.params.iter().map(|(name, _)| name.as_str());
+            let names = locals.chain(params).chain(self.scope.names()).chain(["true", "false"]);
+            if let Some(near) = nearest(name, names) {
+                error = error.help(format!("did you mean `{near}`?"));
+            }
+        }
+        self.error(error);
+    }
+
+    /// Copies an argument to where its parameter is used.
+    fn paste(
+        &mut self,
+        nodes: &[Node],
+        spans: &[Range<usize>],
+        heights: &[usize],
+        ty: Type,
+        span: &Range<usize>,
+    ) -> Operand {
+        let mut root = Operand { id: 0, ty: Type::Unknown, span: span.clone() };
+        let base = NodeId::try_from(self.nodes.len()).unwrap_or(NodeId::MAX);
+        for ((node, span), &height) in nodes.iter().zip(spans).zip(heights) {
+            root = self.push(
+                shifted(node, |child| child.saturating_add(base)),
+                height,
+                span.clone(),
+                Type::Unknown,
+            );
+        }
+        Operand { ty, span: span.clone(), ..root }
+    }
+
+    fn literal(&mut self, value: &Value, ty: &Type, span: &Range<usize>) -> Operand {
+        let node = match value {
+            Value::Int(value) if *ty == Type::Float => Node::Float(*value as f64),
+            Value::Int(value) => Node::Int(*value),
+            Value::Float(value) => Node::Float(*value),
+            Value::Bool(value) => Node::Bool(*value),
+            Value::Str(value) => Node::Str(value.clone()),
+            Value::Array(items) => {
+                let element = ty.element();
+                let items = items.iter().map(|item| self.literal(item, &element, span).id).collect();
+                Node::Array(items)
+            }
+        };
+        self.emit(node, ty.clone(), span)
+    }
+
+    fn array(&mut self, items: &[Syntax], span: &Range<usize>) -> Operand {
+        let items: Vec<Operand> = items.iter().map(|item| self.value(item)).collect();
+        let (items, element) = self.unified(items, "elements of an array");
+        let ids = items.iter().map(|item| item.id).collect();
+        self.emit(Node::Array(ids), Type::array(element), span)
+    }
+
+    /// Brings operands to one type; integers become floats beside floats.
+    pub(super) fn unified(&mut self, operands: Vec<Operand>, what: &str) -> (Vec<Operand>, Type) {
+        let mut common = Type::Unknown;
+        for operand in &operands {
+            match common.unify(&operand.ty) {
+                Some(ty) => common = ty,
+                None => {
+                    let message = format!("{what} must be of one kind, found {common} and {}", operand.ty);
+                    self.error(ExprError::new(operand.span.clone(), message, format!("{}", operand.ty)));
+                    return (operands, Type::Unknown);
+                }
+            }
+        }
+        let operands = operands.into_iter().map(|operand| self.converted(operand, &common)).collect();
+        (operands, common)
+    }
+
+    /// An integer where a float is wanted becomes one.
+    pub(super) fn converted(&mut self, operand: Operand, wanted: &Type) -> Operand {
+        if operand.ty == Type::Int && *wanted == Type::Float {
+            let span = operand.span.clone();
+            return self.emit(Node::Call(Builtin::Float, vec![operand.id]), Type::Float, &span);
+        }
+        operand
+    }
+
+    /// Reports an operand that is not of the wanted type; converts one that can be.
+    pub(super) fn wanted(&mut self, operand: Operand, wanted: &Type, by: &str) -> Operand {
+        match wanted.unify(&operand.ty) {
+            Some(ty) if ty == *wanted || operand.ty.is_unknown() => self.converted(operand, wanted),
+            _ => {
+                let message = format!("{by} must be {}, found {}", wanted.with_article(), operand.ty);
+                let error = ExprError::new(operand.span.clone(), message, operand.ty.to_string());
+                self.error(match (wanted, &operand.ty) {
+                    (Type::Bool, Type::Int) => error.help("compare it: `a != 0`"),
+                    (Type::Int, Type::Float) => error.help("round it: `int(a)` goes towards zero"),
+                    (Type::Int, Type::Bool) => error.help("write `1 if a else 0`"),
+                    _ => error,
+                });
+                operand
+            }
+        }
+    }
+
+    fn unary(&mut self, op: UnaryOp, operand: &Syntax, span: &Range<usize>) -> Operand {
+        let operand = self.value(operand);
+        let (operand, ty) = match op {
+            UnaryOp::Not => (self.wanted(operand, &Type::Bool, "the operand of `not`"), Type::Bool),
+            UnaryOp::Neg => {
+                if !operand.ty.is_number() {
+                    let message = format!("the operand of `-` must be a number, found {}", operand.ty);
+                    self.error(ExprError::new(operand.span.clone(), message, operand.ty.to_string()));
+                }
+                let ty = operand.ty.clone();
+                (operand, ty)
+            }
+        };
+        self.emit(Node::Unary(op, operand.id), ty, span)
+    }
+
+    fn binary(&mut self, op: BinaryOp, left: &Syntax, right: &Syntax, span: &Range<usize>) -> Operand {
+        let (left, right) = (self.value(left), self.value(right));
+        let (left, right, ty) = self.operands(op, left, right, span);
+        self.emit(Node::Binary(op, left.id, right.id), ty, span)
+    }
+
+    fn conditional(
+        &mut self,
+        condition: &Syntax,
+        then: &Syntax,
+        otherwise: &Syntax,
+        span: &Range<usize>,
+    ) -> Operand {
+        let condition = self.value(condition);
+        let condition = self.wanted(condition, &Type::Bool, "the condition of `if`");
+        let sides = vec![self.value(then), self.value(otherwise)];
+        let (sides, ty) = self.unified(sides, "both sides of `if`");
+        let mut ids = sides.iter().map(|side| side.id);
+        let (then, otherwise) = (ids.next().unwrap_or(0), ids.next().unwrap_or(0));
+        self.emit(Node::Conditional { condition: condition.id, then, otherwise }, ty, span)
+    }
+
+    fn index(&mut self, array: &Syntax, index: &Syntax, span: &Range<usize>) -> Operand {
+        let array = self.value(array);
+        let index = self.value(index);
+        let index = self.wanted(index, &Type::Int, "an index");
+        if !array.ty.is_array() {
+            let message = format!("only an array has elements, found {}", array.ty);
+            self.error(ExprError::new(array.span.clone(), message, array.ty.to_string()));
+        }
+        let ty = array.ty.element();
+        self.emit(Node::Index { array: array.id, index: index.id }, ty, span)
+    }
+
+    fn field(
+        &mut self,
+        object: &Syntax,
+        name: &str,
+        name_span: &Range<usize>,
+        span: &Range<usize>,
+    ) -> Operand {
+        let tensor = match &object.kind {
+            SyntaxKind::Name(object) if self.is_anything(object) => None,
+            SyntaxKind::Name(text) => match self.entity(text) {
+                Some(Entity::Tensor { index, .. }) => Some(index),
+                _ => return self.field_of_value(object, name, span),
+            },
+            _ => return self.field_of_value(object, name, span),
+        };
+        match (name, tensor) {
+            ("shape", Some(tensor)) => self.emit(Node::Shape(tensor), Type::array(Type::Int), span),
+            ("rank", Some(tensor)) => self.emit(Node::Rank(tensor), Type::Int, span),
+            ("shape", None) => self.emit(Node::Array(Vec::new()), Type::array(Type::Int), span),
+            ("rank", None) => self.emit(Node::Int(0), Type::Int, span),
+            _ => {
+                let message = format!("a tensor has no field `{name}`");
+                let error = ExprError::new(name_span.clone(), message, "unknown field");
+                self.error(match nearest(name, ["shape", "rank"].into_iter()) {
+                    Some(near) => error.help(format!("did you mean `{near}`?")),
+                    None => {
+                        error.help("a tensor has `shape` and `rank`; its number of elements is `numel(x)`")
+                    }
+                });
+                self.nothing(span)
+            }
+        }
+    }
+
+    /// Only tensors have fields.
+    fn field_of_value(&mut self, object: &Syntax, name: &str, span: &Range<usize>) -> Operand {
+        let before = self.errors.len();
+        let value = self.value(object);
+        if self.errors.len() == before {
+            let message = format!("only a tensor has fields, found {}", value.ty);
+            let error = ExprError::new(span.clone(), message, format!("no field `{name}`"));
+            self.error(if value.ty.is_array() {
+                error.help("the length of an array is `len(a)`")
+            } else {
+                error
+            });
+        }
+        self.nothing(span)
+    }
+
+    fn comprehension(
+        &mut self,
+        body: &Syntax,
+        variable: &str,
+        over: &Syntax,
+        condition: Option<&Syntax>,
+        span: &Range<usize>,
+    ) -> Operand {
+        let over = self.value(over);
+        if !over.ty.is_array() {
+            let message = format!("`for` goes over an array, found {}", over.ty);
+            let error = ExprError::new(over.span.clone(), message, over.ty.to_string());
+            self.error(if over.ty == Type::Int { error.help("write `range(n)`") } else { error });
+        }
+        let slot = self.slots;
+        self.slots = self.slots.saturating_add(1);
+        self.locals.push((variable.to_owned(), slot, over.ty.element()));
+        let condition = condition.map(|condition| {
+            let condition = self.value(condition);
+            self.wanted(condition, &Type::Bool, "the condition of a comprehension").id
+        });
+        let body = self.value(body);
+        self.locals.pop();
+        let node = Node::Comprehension { slot, over: over.id, condition, body: body.id };
+        self.emit(node, Type::array(body.ty), span)
+    }
+
+    fn call(
+        &mut self,
+        function: &str,
+        function_span: &Range<usize>,
+        args: &[Syntax],
+        span: &Range<usize>,
+    ) -> Operand {
+        match function {
+            "numel" => self.numel(args, span),
+            "sizeof" => self.size_of(args, span),
+            _ => {
+                if let Some(builtin) = Builtin::from_name(function) {
+                    let args = args.iter().map(|arg| self.value(arg)).collect();
+                    return self.builtin(builtin, args, span);
+                }
+                match self.scope.helper(function) {
+                    Some((name, helper)) => self.inline(name, helper, args, span),
+                    None => {
+                        self.unknown_function(function, function_span);
+                        args.iter().for_each(|arg| {
+                            self.value(arg);
+                        });
+                        self.nothing(span)
+                    }
+                }
+            }
+        }
+    }
+
+    fn unknown_function(&mut self, function: &str, span: &Range<usize>) {
+        let known = self.entity(function).is_some() || self.locals.iter().any(|(name, ..)| name == function);
+        let error = if known {
+            ExprError::new(span.clone(), format!("`{function}` is not a function"), "cannot be called")
+        } else {
+            let error =
+                ExprError::new(span.clone(), format!("unknown function `{function}`"), "not known here");
+            let mut names: Vec<&str> = Builtin::ALL.into_iter().map(Builtin::name).collect();
+            names.extend(BUILTIN_FORMS);
+            names.extend(self.scope.helpers());
+            match nearest(function, names.into_iter()) {
+                Some(near) => error.help(format!("did you mean `{near}`?")),
+                None => error,
+            }
+        };
+        self.error(error);
+    }
+
+    /// The single argument of a form that takes a tensor or a type, not a value.
+    fn form_argument<'s>(
+        &mut self,
+        form: &str,
+        args: &'s [Syntax],
+        span: &Range<usize>,
+    ) -> Option<&'s Syntax> {
+        if let [arg] = args {
+            return Some(arg);
+        }
+        let message = format!("`{form}` takes 1 argument, found {}", args.len());
+        self.error(ExprError::new(span.clone(), message, "wrong number of arguments"));
+        None
+    }
+
+    fn numel(&mut self, args: &[Syntax], span: &Range<usize>) -> Operand {
+        let Some(arg) = self.form_argument("numel", args, span) else { return self.nothing(span) };
+        if let SyntaxKind::Name(name) = &arg.kind {
+            if let Some(Entity::Tensor { index, .. }) = self.entity(name) {
+                return self.emit(Node::Numel(index), Type::Int, span);
+            }
+            if self.is_anything(name) {
+                return self.emit(Node::Int(0), Type::Int, span);
+            }
+        }
+        let before = self.errors.len();
+        let value = self.value(arg);
+        if self.errors.len() == before {
+            let message = format!("`numel` takes a tensor, found {}", value.ty);
+            let error = ExprError::new(arg.span.clone(), message, "not a tensor");
+            self.error(
+                error.help("the length of an array is `len(a)`, the product of its elements `prod(a)`"),
+            );
+        }
+        self.nothing(span)
+    }
+
+    fn size_of(&mut self, args: &[Syntax], span: &Range<usize>) -> Operand {
+        let Some(arg) = self.form_argument("sizeof", args, span) else { return self.nothing(span) };
+        if let SyntaxKind::Name(name) = &arg.kind {
+            let ty = match self.entity(name) {
+                Some(Entity::Type(ty)) => Some(ty),
+                Some(_) => None,
+                None => DataType::from_name(name),
+            };
+            if let Some(ty) = ty {
+                return self.emit(Node::Int(i64::from(ty.size())), Type::Int, span);
+            }
+            if self.is_anything(name) {
+                return self.emit(Node::Int(1), Type::Int, span);
+            }
+        }
+        let error = ExprError::new(arg.span.clone(), "`sizeof` takes a type", "not a type");
+        self.error(error.help("name a type parameter, or a type such as `f32`"));
+        self.nothing(span)
+    }
+
+    /// Replaces a call by the function's body.
+    fn inline(&mut self, name: &str, function: &Function, args: &[Syntax], span: &Range<usize>) -> Operand {
+        if self.inlining.iter().any(|caller| caller == name) {
+            let error = ExprError::new(span.clone(), format!("`{name}` calls itself"), "recursive call");
+            self.error(
+                error.help("functions are inlined: use a comprehension over `range(n)` to repeat something"),
+            );
+            return self.nothing(span);
+        }
+        let args: Vec<Argument> = args.iter().map(|arg| self.argument(arg)).collect();
+        if args.len() != function.params.len() {
+            let (wanted, found) = (function.params.len(), args.len());
+            let plural = if wanted == 1 { "" } else { "s" };
+            let message = format!("`{name}` takes {wanted} argument{plural}, found {found}");
+            let error = ExprError::new(span.clone(), message, "wrong number of arguments");
+            self.error(error.help(format!("write `{name}({})`", function.params.join(", "))));
+            return self.nothing(span);
+        }
+        // The body sees its parameters and the scope, not the variables around the call.
+        let params = function.params.iter().cloned().zip(args).collect();
+        let outer_params = std::mem::replace(&mut self.params, params);
+        let outer_locals = std::mem::take(&mut self.locals);
+        // A function that is checked on its own is `inlining` without a call: the spans are its body's.
+        let outermost = self.call_span.is_none();
+        if outermost {
+            self.call_span = Some(span.clone());
+        }
+        self.inlining.push(name.to_owned());
+        let value = self.value(&function.body);
+        self.inlining.pop();
+        if outermost {
+            self.call_span = None;
+        }
+        self.locals = outer_locals;
+        self.params = outer_params;
+        Operand { span: span.clone(), ..value }
+    }
+
+    fn argument(&mut self, arg: &Syntax) -> Argument {
+        if let SyntaxKind::Name(name) = &arg.kind {
+            if self.is_anything(name) {
+                return Argument::Anything;
+            }
+            if let Some(entity @ (Entity::Tensor { .. } | Entity::Type(_))) = self.entity(name) {
+                return Argument::Entity(entity);
+            }
+        }
+        let start = self.nodes.len();
+        let value = self.value(arg);
+        let base = NodeId::try_from(start).unwrap_or(NodeId::MAX);
+        let nodes = self.nodes.split_off(start);
+        Argument::Value {
+            nodes: nodes.iter().map(|node| shifted(node, |child| child.saturating_sub(base))).collect(),
+            spans: self.spans.split_off(start),
+            heights: self.heights.split_off(start),
+            ty: value.ty,
+        }
+    }
+}
+
+/// A node whose children moved.
+fn shifted(node: &Node, moved: impl Fn(NodeId) -> NodeId) -> Node {
+    let all = |ids: &[NodeId]| ids.iter().map(|&id| moved(id)).collect();
+    match node {
+        Node::Array(items) => Node::Array(all(items)),
+        Node::Call(builtin, args) => Node::Call(*builtin, all(args)),
+        Node::Unary(op, operand) => Node::Unary(*op, moved(*operand)),
+        Node::Binary(op, left, right) => Node::Binary(*op, moved(*left), moved(*right)),
+        Node::Conditional { condition, then, otherwise } => Node::Conditional {
+            condition: moved(*condition),
+            then: moved(*then),
+            otherwise: moved(*otherwise),
+        },
+        Node::Index { array, index } => Node::Index { array: moved(*array), index: moved(*index) },
+        Node::Comprehension { slot, over, condition, body } => Node::Comprehension {
+            slot: *slot,
+            over: moved(*over),
+            condition: condition.map(&moved),
+            body: moved(*body),
+        },
+        leaf => leaf.clone(),
+    }
+}

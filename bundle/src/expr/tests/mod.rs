@@ -1,0 +1,4 @@
+//! Tests of the whole language, from text to value.
+
+mod language;
+mod support;

@@ -1,0 +1,166 @@
+//! What the tests share: a plugin to name things of, an environment, a shape builder that computes, rendered errors.
+
+use std::fmt::Write;
+
+use crate::data_type::DataType;
+use crate::expr::{
+    Environment, ExprError, Function, Kind, Names, Scope, ShapeBuilder, ShapeOp, evaluate, parse,
+};
+use crate::value::Value;
+
+pub(super) const ATTRIBUTES: [&str; 6] = ["pads", "n", "scale", "flag", "mode", "weights"];
+pub(super) const TENSORS: [&str; 3] = ["x", "y", "z"];
+
+pub(super) struct Plugin;
+
+impl Names for Plugin {
+    fn attribute(&self, index: u32) -> Option<&str> {
+        ATTRIBUTES.get(index as usize).copied()
+    }
+
+    fn tensor(&self, index: u32) -> Option<&str> {
+        TENSORS.get(index as usize).copied()
+    }
+}
+
+fn function(params: &[&str], body: &str) -> Function {
+    Function {
+        params: params.iter().map(|&param| param.to_owned()).collect(),
+        body: parse(body).expect("a function's body"),
+    }
+}
+
+/// `z` has a fixed rank, the others do not.
+pub(super) fn scope() -> Scope {
+    Scope::new()
+        .attribute("pads", 0, Kind::ints())
+        .attribute("n", 1, Kind::Int)
+        .attribute("scale", 2, Kind::Float)
+        .attribute("flag", 3, Kind::Bool)
+        .attribute("mode", 4, Kind::Str)
+        .attribute("weights", 5, Kind::Array(Box::new(Kind::Float)))
+        .tensor("x", 0, 1, 8)
+        .tensor("y", 1, 0, 4)
+        .tensor("z", 2, 2, 2)
+        .constant("BLOCK", Value::Int(256))
+        .constant("ZERO", Value::Int(0))
+        .constant("TILE", Value::Array(vec![Value::Int(8), Value::Int(16)]))
+        .ty("T", DataType::F16)
+        .function("pad", function(&["pads", "rank", "i", "side"], "get(pads, 2 * (rank - 1 - i) + side, 0)"))
+        .function("last", function(&["t"], "t.shape[-1]"))
+        .function("clamp", function(&["a", "low", "high"], "min(max(a, low), high)"))
+        .function("first", function(&["a"], "[a[i] for i in range(1)][0]"))
+        .function("loops", function(&["a"], "loops(a)"))
+        .function("ping", function(&["a"], "pong(a) + 1"))
+        .function("pong", function(&["a"], "ping(a) + 1"))
+        .function("half", function(&["a"], "a // 2"))
+        .function("twice", function(&["a"], "a + a"))
+}
+
+pub(super) struct World {
+    pub(super) attributes: Vec<Value>,
+    pub(super) shapes: Vec<Vec<i64>>,
+    /// Shapes are not known yet, ranks are.
+    pub(super) node_time: bool,
+}
+
+impl World {
+    pub(super) fn example() -> World {
+        let ints = |items: &[i64]| Value::Array(items.iter().copied().map(Value::Int).collect());
+        World {
+            attributes: vec![
+                ints(&[1, 2, 3, 4]),
+                Value::Int(3),
+                Value::Float(0.5),
+                Value::Bool(true),
+                Value::Str("wrap".into()),
+                Value::Array(vec![Value::Float(0.25), Value::Float(0.75)]),
+            ],
+            shapes: vec![vec![10, 3, 32, 32], vec![5, 6], vec![7, 8]],
+            node_time: false,
+        }
+    }
+
+    pub(super) fn at_node_time(&self) -> World {
+        World { attributes: self.attributes.clone(), shapes: self.shapes.clone(), node_time: true }
+    }
+}
+
+impl Environment for World {
+    fn attribute(&self, index: u32) -> Option<&Value> {
+        self.attributes.get(index as usize)
+    }
+
+    fn shape(&self, tensor: u32) -> Option<&[i64]> {
+        self.shapes.get(tensor as usize).filter(|_| !self.node_time).map(Vec::as_slice)
+    }
+
+    fn rank(&self, tensor: u32) -> Option<usize> {
+        self.shapes.get(tensor as usize).map(Vec::len)
+    }
+}
+
+/// Computes what TensorRT would: eagerly, in wrapping 64-bit integers, refusing to divide by zero.
+pub(super) struct Calculator<'a> {
+    pub(super) shapes: &'a [Vec<i64>],
+    pub(super) operations: usize,
+}
+
+impl ShapeBuilder for Calculator<'_> {
+    type Dim = i64;
+    type Error = String;
+
+    fn constant(&mut self, value: i64) -> Result<i64, String> {
+        Ok(value)
+    }
+
+    fn dim(&mut self, tensor: u32, axis: usize) -> Result<i64, String> {
+        let shape = self.shapes.get(tensor as usize).ok_or("no such tensor")?;
+        shape.get(axis).copied().ok_or_else(|| "no such axis".to_owned())
+    }
+
+    fn operation(&mut self, op: ShapeOp, a: &i64, b: &i64) -> Result<i64, String> {
+        self.operations += 1;
+        let (wide_a, wide_b) = (i128::from(*a), i128::from(*b));
+        let divisor = || if wide_b == 0 { Err("Divide by zero".to_owned()) } else { Ok(wide_b) };
+        let exact = match op {
+            ShapeOp::Sum => wide_a + wide_b,
+            ShapeOp::Prod => wide_a * wide_b,
+            ShapeOp::Max => wide_a.max(wide_b),
+            ShapeOp::Min => wide_a.min(wide_b),
+            ShapeOp::Sub => wide_a - wide_b,
+            ShapeOp::Equal => i128::from(a == b),
+            ShapeOp::Less => i128::from(a < b),
+            ShapeOp::FloorDiv => floor(wide_a, divisor()?),
+            ShapeOp::CeilDiv => -floor(-wide_a, divisor()?),
+        };
+        Ok(exact as i64)
+    }
+}
+
+/// The quotient rounded down, by Euclid's division: another way than the implementation's.
+pub(super) fn floor(a: i128, b: i128) -> i128 {
+    if b > 0 { a.div_euclid(b) } else { (-a).div_euclid(-b) }
+}
+
+/// The value of `text` over the example, or the first error.
+pub(super) fn value(text: &str) -> Result<Value, String> {
+    let typed = crate::expr::compile(text, &scope()).map_err(|errors| errors[0].message.clone())?;
+    evaluate(&typed.expr, &World::example()).map_err(|error| error.to_string())
+}
+
+/// An error as a person sees it: the text, carets under the place, what to do.
+pub(super) fn render(text: &str, errors: &[ExprError]) -> String {
+    let mut rendered = String::new();
+    for error in errors {
+        let before = text[..error.span.start].chars().count();
+        let width = text[error.span.clone()].chars().count().max(1);
+        let _ = writeln!(rendered, "error: {}", error.message);
+        let _ = writeln!(rendered, "  | {text}");
+        let _ = writeln!(rendered, "  | {}{} {}", " ".repeat(before), "^".repeat(width), error.label);
+        if let Some(help) = &error.help {
+            let _ = writeln!(rendered, "  = help: {help}");
+        }
+    }
+    rendered
+}

@@ -1,1 +1,0 @@
-//! `cubinder.toml`: which manifests, which targets, which options.

@@ -1,0 +1,310 @@
+//! `cubinder.toml`: which manifests, which targets, which options.
+//!
+//! Owns the file's form ([`read`]) and the search for it and for the manifests it names ([`find`], [`load`],
+//! [`Config::manifest_paths`]): the only functions of the compiler's front that touch the file system, with [`open`].
+//! Never compiles anything.
+//!
+//! ```toml
+//! [library]
+//! name = "sample"                              # lib<name>.so
+//! manifests = ["manifests/*.toml"]             # the default
+//! targets = ["sm_80", "sm_90", "compute_80"]
+//! include = ["include"]                        # folders for #include
+//! options = ["--use_fast_math"]                # more options for NVRTC
+//! output = "build"                             # the default
+//! ```
+//!
+//! Paths are relative to the file's folder.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use cubinder_bundle::Target;
+
+use crate::diagnostic::{Diagnostic, Source, Span};
+use crate::manifest::Located;
+use crate::manifest::form::{Entry, Form, Section};
+
+/// What the file is called.
+pub const FILE_NAME: &str = "cubinder.toml";
+
+/// The keys of `[library]`.
+const KEYS: [&str; 6] = ["name", "manifests", "targets", "include", "options", "output"];
+
+/// Options of NVRTC that another key decides, and that key.
+const DECIDED_ELSEWHERE: [(&str, &str); 5] = [
+    ("--gpu-architecture", "targets"),
+    ("-arch", "targets"),
+    ("--include-path", "include"),
+    ("-I", "include"),
+    ("-isystem", "include"),
+];
+
+/// What one library is made of.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Config {
+    /// The file.
+    pub source: Arc<Source>,
+    /// Its folder, which its paths are relative to.
+    pub folder: PathBuf,
+    /// The library's name: `lib<name>.so`.
+    pub library: String,
+    /// Patterns of manifest paths, as written.
+    pub manifests: Vec<Located<String>>,
+    /// What to compile for; no two are equal.
+    pub targets: Vec<Target>,
+    /// Folders for `#include`, joined to the file's folder.
+    pub include: Vec<PathBuf>,
+    /// More options for NVRTC.
+    pub options: Vec<String>,
+    /// The folder for what is built, joined to the file's folder.
+    pub output: PathBuf,
+}
+
+/// Reads a text file.
+///
+/// # Errors
+/// When it cannot be read or is not UTF-8.
+pub fn open(path: &Path) -> Result<Arc<Source>, Vec<Diagnostic>> {
+    let bytes = std::fs::read(path)
+        .map_err(|error| vec![Diagnostic::error(format!("cannot read `{}`: {error}", path.display()))])?;
+    match String::from_utf8(bytes) {
+        Ok(text) => Ok(Source::new(path, text)),
+        Err(error) => {
+            let at = error.utf8_error().valid_up_to();
+            Err(vec![Diagnostic::error(format!(
+                "`{}` is not UTF-8: byte {at} begins no character",
+                path.display()
+            ))])
+        }
+    }
+}
+
+/// The nearest `cubinder.toml`: in `start` or a folder above it.
+///
+/// # Errors
+/// When there is none.
+pub fn find(start: &Path) -> Result<PathBuf, Vec<Diagnostic>> {
+    let found = start.ancestors().map(|folder| folder.join(FILE_NAME)).find(|path| path.is_file());
+    found.ok_or_else(|| {
+        let diagnostic =
+            Diagnostic::error(format!("no `{FILE_NAME}` in `{}` or a folder above it", start.display()))
+                .help(format!("write one, or name it: `--config path/to/{FILE_NAME}`"));
+        vec![diagnostic]
+    })
+}
+
+/// Reads the file at `path`.
+///
+/// # Errors
+/// When it cannot be read or is wrong: every mistake.
+pub fn load(path: &Path) -> Result<Config, Vec<Diagnostic>> {
+    read(&open(path)?)
+}
+
+/// Reads a configuration from its text.
+///
+/// # Errors
+/// Every mistake.
+pub fn read(source: &Arc<Source>) -> Result<Config, Vec<Diagnostic>> {
+    let mut form = Form::new(source);
+    let document = form.parse();
+    let config = document.and_then(|document| {
+        let mut root = Section::root(document.get_ref());
+        let library = root.take("library");
+        if library.is_none() {
+            let diagnostic = Diagnostic::error("the file has no `[library]` table")
+                .at(form.span(0..0), "expected `[library]` with `name` and `targets`");
+            form.report(diagnostic);
+        }
+        let section = library.and_then(|entry| form.table(&entry, "[library]".to_owned()));
+        let config = section.and_then(|section| library_section(&mut form, section, source));
+        finish_root(&mut form, &root);
+        config
+    });
+    let diagnostics = form.into_diagnostics();
+    match config {
+        Some(config) if diagnostics.is_empty() => Ok(config),
+        _ => Err(diagnostics),
+    }
+}
+
+/// Reports unknown keys; one that belongs into `[library]` is told so.
+fn finish_root(form: &mut Form<'_>, root: &Section<'_>) {
+    for entry in root.entries() {
+        if KEYS.contains(&entry.key.as_str()) {
+            let diagnostic = Diagnostic::error(format!("`{}` stands outside of `[library]`", entry.key))
+                .at(form.span(entry.key_range), "this key belongs into that table")
+                .help("move it below the line `[library]`");
+            form.report(diagnostic);
+        }
+    }
+    form.finish_except(root, &KEYS);
+}
+
+fn library_section(form: &mut Form<'_>, mut section: Section<'_>, source: &Arc<Source>) -> Option<Config> {
+    let folder = source.path.parent().map(Path::to_path_buf).unwrap_or_default();
+    let name = form.require(&mut section, "name", "\"...\"").and_then(|entry| library_name(form, &entry));
+    let manifests = match section.take("manifests") {
+        Some(entry) => patterns(form, &entry),
+        None => Some(vec![Located { value: "manifests/*.toml".to_owned(), range: section.range.clone() }]),
+    };
+    let targets = form
+        .require(&mut section, "targets", "[\"sm_80\", \"compute_80\"]")
+        .and_then(|entry| targets(form, &entry));
+    let include = section.take("include").and_then(|entry| form.strings(&entry)).unwrap_or_default();
+    let options = section.take("options").map(|entry| options(form, &entry)).unwrap_or_default();
+    let output = section.take("output").and_then(|entry| output(form, &entry));
+    form.finish(&section);
+    Some(Config {
+        source: Arc::clone(source),
+        library: name?,
+        manifests: manifests?,
+        targets: targets?,
+        include: include.into_iter().map(|path| folder.join(path.value)).collect(),
+        options,
+        output: folder.join(output.unwrap_or_else(|| "build".to_owned())),
+        folder,
+    })
+}
+
+fn library_name(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<String> {
+    let name = form.string(entry)?;
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+    if name.value.is_empty() || !name.value.bytes().all(allowed) {
+        let diagnostic =
+            Diagnostic::error("the name of a library must be made of ASCII letters, digits, `_` and `-`")
+                .at(form.span(name.range), format!("found `{}`", name.value))
+                .note("it becomes the file `lib<name>.so`");
+        form.report(diagnostic);
+        return None;
+    }
+    Some(name.value)
+}
+
+fn patterns(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Vec<Located<String>>> {
+    let patterns = form.strings(entry)?;
+    if patterns.is_empty() {
+        let diagnostic = Diagnostic::error("`manifests` names no manifest")
+            .at(form.span(entry.range.clone()), "expected at least one path or pattern");
+        form.report(diagnostic);
+    }
+    for pattern in &patterns {
+        if let Err(error) = glob::Pattern::new(&pattern.value) {
+            let diagnostic = Diagnostic::error(format!("`{}` is no pattern of paths", pattern.value))
+                .at(form.span(pattern.range.clone()), error.msg.to_owned());
+            form.report(diagnostic);
+        }
+    }
+    Some(patterns)
+}
+
+fn targets(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Vec<Target>> {
+    let names = form.strings(entry)?;
+    if names.is_empty() {
+        let diagnostic = Diagnostic::error("`targets` is empty")
+            .at(form.span(entry.range.clone()), "expected at least one target, such as `\"sm_80\"`");
+        form.report(diagnostic);
+    }
+    let mut targets: Vec<(Target, Located<String>)> = Vec::new();
+    for name in names {
+        match name.value.parse::<Target>() {
+            Err(error) => {
+                let diagnostic =
+                    Diagnostic::error(error.to_string()).at(form.span(name.range), "this is no target");
+                form.report(diagnostic);
+            }
+            Ok(target) => match targets.iter().find(|(known, _)| *known == target) {
+                Some((_, first)) => {
+                    let diagnostic = Diagnostic::error(format!("the target `{target}` is listed twice"))
+                        .at(form.span(name.range), "the second time")
+                        .related(form.span(first.range.clone()), "the first time");
+                    form.report(diagnostic);
+                }
+                None => targets.push((target, name)),
+            },
+        }
+    }
+    Some(targets.into_iter().map(|(target, _)| target).collect())
+}
+
+fn options(form: &mut Form<'_>, entry: &Entry<'_>) -> Vec<String> {
+    let options = form.strings(entry).unwrap_or_default();
+    for option in &options {
+        let decided = DECIDED_ELSEWHERE.iter().find(|(prefix, _)| option.value.starts_with(prefix));
+        if let Some((prefix, key)) = decided {
+            let diagnostic = Diagnostic::error(format!("the option `{prefix}` is decided by `{key}`"))
+                .at(form.span(option.range.clone()), "this would contradict it")
+                .help(format!("use the key `{key}`"));
+            form.report(diagnostic);
+        } else if !option.value.starts_with('-') {
+            let diagnostic = Diagnostic::error(format!("`{}` is no option of NVRTC", option.value))
+                .at(form.span(option.range.clone()), "an option begins with `-`");
+            form.report(diagnostic);
+        }
+    }
+    options.into_iter().map(|option| option.value).collect()
+}
+
+fn output(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<String> {
+    let output = form.string(entry)?;
+    if output.value.is_empty() {
+        let diagnostic = Diagnostic::error("`output` must name a folder")
+            .at(form.span(output.range.clone()), "this is empty");
+        form.report(diagnostic);
+    }
+    Some(output.value)
+}
+
+impl Config {
+    /// The manifests that the patterns name, each once, pattern by pattern and in each by name.
+    ///
+    /// # Errors
+    /// When a pattern matches no file or a folder cannot be read.
+    pub fn manifest_paths(&self) -> Result<Vec<PathBuf>, Vec<Diagnostic>> {
+        let mut paths: Vec<PathBuf> = Vec::new();
+        let mut diagnostics = Vec::new();
+        for pattern in &self.manifests {
+            match self.expand(pattern) {
+                Ok(found) => {
+                    for path in found {
+                        if !paths.contains(&path) {
+                            paths.push(path);
+                        }
+                    }
+                }
+                Err(diagnostic) => diagnostics.push(*diagnostic),
+            }
+        }
+        if diagnostics.is_empty() { Ok(paths) } else { Err(diagnostics) }
+    }
+
+    fn expand(&self, pattern: &Located<String>) -> Result<Vec<PathBuf>, Box<Diagnostic>> {
+        let span = Span::new(&self.source, pattern.range.clone());
+        let refuse = |message: String| Box::new(Diagnostic::error(message).at(span.clone(), ""));
+        // The folder is a place, not a pattern: its own brackets and stars mean themselves.
+        let folder = glob::Pattern::escape(&self.folder.to_string_lossy());
+        let full = Path::new(&folder).join(&pattern.value);
+        let matches = glob::glob(&full.to_string_lossy())
+            .map_err(|error| refuse(format!("`{}` is no pattern of paths: {}", pattern.value, error.msg)))?;
+        let mut paths = Vec::new();
+        for path in matches {
+            let path = path.map_err(|error| refuse(format!("cannot look for manifests: {error}")))?;
+            if path.is_file() {
+                paths.push(path);
+            }
+        }
+        if paths.is_empty() {
+            let folder = if self.folder.as_os_str().is_empty() { Path::new(".") } else { &self.folder };
+            return Err(Box::new(
+                Diagnostic::error(format!("no manifest matches `{}`", pattern.value))
+                    .at(span.clone(), "nothing was found")
+                    .note(format!("paths are relative to `{}`", folder.display())),
+            ));
+        }
+        Ok(paths)
+    }
+}
+
+#[cfg(test)]
+mod tests;

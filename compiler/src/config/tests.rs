@@ -1,0 +1,108 @@
+use insta::assert_snapshot;
+use proptest::prelude::*;
+
+use super::*;
+use crate::diagnostic::{Colour, render};
+
+fn errors(text: &str) -> String {
+    match read(&Source::new("project/cubinder.toml", text)) {
+        Ok(config) => panic!("expected errors, found {config:?}"),
+        Err(diagnostics) => render(&diagnostics, Colour::Plain),
+    }
+}
+
+#[test]
+fn reads_every_key() {
+    let text = r#"
+[library]
+name = "sample-ops"
+manifests = ["a/*.toml", "b.toml"]
+targets = ["sm_80", "sm_90a", "compute_80"]
+include = ["include"]
+options = ["--use_fast_math"]
+output = "out"
+"#;
+    let config = read(&Source::new("project/cubinder.toml", text)).expect("it is right");
+    assert_eq!(config.library, "sample-ops");
+    assert_eq!(config.folder, Path::new("project"));
+    let names: Vec<String> = config.targets.iter().map(ToString::to_string).collect();
+    assert_eq!(names, ["sm_80", "sm_90a", "compute_80"]);
+    assert_eq!(config.include, [Path::new("project/include")]);
+    assert_eq!(config.options, ["--use_fast_math"]);
+    assert_eq!(config.output, Path::new("project/out"));
+}
+
+#[test]
+fn has_defaults() {
+    let text = "[library]\nname = \"x\"\ntargets = [\"sm_89\"]\n";
+    let config = read(&Source::new("cubinder.toml", text)).expect("it is right");
+    assert_eq!(config.manifests[0].value, "manifests/*.toml");
+    assert_eq!(config.output, Path::new("build"));
+    assert!(config.include.is_empty() && config.options.is_empty());
+}
+
+#[test]
+fn reports_every_mistake() {
+    let text = r#"
+targets = ["sm_80"]
+librarry = 1
+[library]
+name = "a/b"
+manifest = ["x.toml"]
+manifests = ["***"]
+targets = ["sm_80", "sm80", "sm_80"]
+include = "include"
+options = ["-arch=sm_80", "fast"]
+output = 3
+"#;
+    assert_snapshot!(errors(text));
+}
+
+#[test]
+fn says_what_is_missing() {
+    assert_snapshot!(errors("[library]\n"));
+    assert_snapshot!(errors(""));
+}
+
+#[test]
+fn finds_manifests() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let root = folder.path().join("with [brackets]");
+    std::fs::create_dir_all(root.join("manifests/deep")).expect("folders");
+    for name in ["b.toml", "a.toml", "c.txt"] {
+        std::fs::write(root.join("manifests").join(name), "").expect("a file");
+    }
+    let text = "[library]\nname = \"x\"\ntargets = [\"sm_89\"]\nmanifests = [\"manifests/*.toml\", \"manifests/a.toml\"]\n";
+    std::fs::write(root.join(FILE_NAME), text).expect("a file");
+    let path = find(&root.join("manifests/deep")).expect("it lies above");
+    assert_eq!(path, root.join(FILE_NAME));
+    let config = load(&path).expect("it is right");
+    let paths = config.manifest_paths().expect("there are some");
+    assert_eq!(paths, [root.join("manifests/a.toml"), root.join("manifests/b.toml")]);
+
+    let missing = text.replace("manifests/a.toml", "nothing/*.toml");
+    let config = read(&Source::new(root.join(FILE_NAME), missing)).expect("it is right");
+    let errors = config.manifest_paths().expect_err("nothing matches");
+    assert_eq!(errors.len(), 1);
+    assert_eq!(errors[0].message, "no manifest matches `nothing/*.toml`");
+    assert!(find(Path::new("/")).is_err());
+}
+
+#[test]
+fn a_file_that_is_no_text_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join(FILE_NAME);
+    std::fs::write(&path, b"a\xff").expect("a file");
+    let message = &load(&path).expect_err("it is no text")[0].message;
+    assert!(message.ends_with("is not UTF-8: byte 1 begins no character"), "{message}");
+    assert!(
+        load(&folder.path().join("none")).expect_err("nothing there")[0].message.starts_with("cannot read")
+    );
+}
+
+proptest! {
+    #[test]
+    fn any_text_is_answered(text in any::<String>()) {
+        prop_assert!(read(&Source::new("cubinder.toml", text)).is_err());
+    }
+}

@@ -1,0 +1,77 @@
+//! Messages for programs: one JSON object a line.
+
+use serde::Serialize;
+
+use super::place::{clamp, place};
+use super::{Colour, Diagnostic, Label, Severity, render_one};
+
+/// One message. Fields are only ever added.
+#[derive(Serialize)]
+struct Message<'a> {
+    severity: &'static str,
+    message: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    primary: Option<Location<'a>>,
+    related: Vec<Location<'a>>,
+    notes: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    help: Option<&'a str>,
+    rendered: String,
+}
+
+/// A place with its label. Lines and columns count from 1, columns in characters; the range counts bytes from 0.
+#[derive(Serialize)]
+struct Location<'a> {
+    path: String,
+    byte_start: usize,
+    byte_end: usize,
+    line_start: usize,
+    column_start: usize,
+    line_end: usize,
+    column_end: usize,
+    label: &'a str,
+}
+
+/// All messages, a line each.
+///
+/// # Errors
+/// When a message cannot be written as JSON; there is no text for which that is known to happen.
+pub fn to_json_lines(diagnostics: &[Diagnostic]) -> Result<String, serde_json::Error> {
+    let mut text = String::new();
+    for diagnostic in diagnostics {
+        text.push_str(&serde_json::to_string(&message(diagnostic))?);
+        text.push('\n');
+    }
+    Ok(text)
+}
+
+fn message(diagnostic: &Diagnostic) -> Message<'_> {
+    Message {
+        severity: match diagnostic.severity {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+        },
+        message: &diagnostic.message,
+        primary: diagnostic.primary.as_ref().map(location),
+        related: diagnostic.related.iter().map(location).collect(),
+        notes: &diagnostic.notes,
+        help: diagnostic.help.as_deref(),
+        rendered: render_one(diagnostic, Colour::Plain),
+    }
+}
+
+fn location(label: &Label) -> Location<'_> {
+    let text = &label.span.source.text;
+    let range = clamp(text, &label.span.range);
+    let (start, end) = (place(text, range.start), place(text, range.end));
+    Location {
+        path: label.span.source.path.to_string_lossy().into_owned(),
+        byte_start: range.start,
+        byte_end: range.end,
+        line_start: start.line,
+        column_start: start.column,
+        line_end: end.line,
+        column_end: end.column,
+        label: &label.text,
+    }
+}

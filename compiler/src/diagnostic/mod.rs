@@ -1,0 +1,174 @@
+//! What a person who made a mistake is told: place, cause, what was found, what was expected, how to mend it.
+//!
+//! Owns the value types and how they are rendered: [`render`] for people, [`to_json_lines`] for editors and CI. Never
+//! decides what is an error, and never prints: texts are values.
+
+mod json;
+mod place;
+mod render;
+mod suggest;
+
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+pub use json::to_json_lines;
+pub use place::{Place, place};
+pub use render::{Colour, render, render_one};
+pub use suggest::suggest;
+
+/// A text that diagnostics can point into.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Source {
+    /// Where it came from, as the user named it.
+    pub path: PathBuf,
+    /// All of it.
+    pub text: String,
+}
+
+impl Source {
+    /// A source from its parts.
+    #[must_use]
+    pub fn new(path: impl Into<PathBuf>, text: impl Into<String>) -> Arc<Source> {
+        Arc::new(Source { path: path.into(), text: text.into() })
+    }
+}
+
+/// A place in a source: a range of bytes. A range that does not fit the text is clamped to it when shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Span {
+    /// The text.
+    pub source: Arc<Source>,
+    /// Bytes of it.
+    pub range: Range<usize>,
+}
+
+impl Span {
+    /// A span from its parts.
+    #[must_use]
+    pub fn new(source: &Arc<Source>, range: Range<usize>) -> Span {
+        Span { source: Arc::clone(source), range }
+    }
+}
+
+/// How bad it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// The work cannot be finished.
+    Error,
+    /// The work goes on; the user should look.
+    Warning,
+}
+
+/// A place with a few words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Label {
+    /// Where.
+    pub span: Span,
+    /// What is there, lower case, no full stop.
+    pub text: String,
+}
+
+/// One message to the user.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// Error or warning.
+    pub severity: Severity,
+    /// What is wrong, lower case, no full stop.
+    pub message: String,
+    /// The place, where there is one.
+    pub primary: Option<Label>,
+    /// Other places that explain it.
+    pub related: Vec<Label>,
+    /// Facts that explain it.
+    pub notes: Vec<String>,
+    /// How to mend it.
+    pub help: Option<String>,
+}
+
+impl Diagnostic {
+    /// An error without a place.
+    #[must_use]
+    pub fn error(message: impl Into<String>) -> Diagnostic {
+        Diagnostic {
+            severity: Severity::Error,
+            message: message.into(),
+            primary: None,
+            related: Vec::new(),
+            notes: Vec::new(),
+            help: None,
+        }
+    }
+
+    /// A warning without a place.
+    #[must_use]
+    pub fn warning(message: impl Into<String>) -> Diagnostic {
+        Diagnostic { severity: Severity::Warning, ..Diagnostic::error(message) }
+    }
+
+    /// Adds the place it is about.
+    #[must_use]
+    pub fn at(mut self, span: Span, text: impl Into<String>) -> Diagnostic {
+        self.primary = Some(Label { span, text: text.into() });
+        self
+    }
+
+    /// Adds another place.
+    #[must_use]
+    pub fn related(mut self, span: Span, text: impl Into<String>) -> Diagnostic {
+        self.related.push(Label { span, text: text.into() });
+        self
+    }
+
+    /// Adds a fact.
+    #[must_use]
+    pub fn note(mut self, note: impl Into<String>) -> Diagnostic {
+        self.notes.push(note.into());
+        self
+    }
+
+    /// Says how to mend it.
+    #[must_use]
+    pub fn help(mut self, help: impl Into<String>) -> Diagnostic {
+        self.help = Some(help.into());
+        self
+    }
+}
+
+/// Orders messages by place: sources in the order in which they first appear, then by position; what has no place comes
+/// last. Messages about one place keep their order.
+pub fn sort(diagnostics: &mut [Diagnostic]) {
+    let mut sources: Vec<Arc<Source>> = Vec::new();
+    let mut keyed: Vec<(usize, usize)> = Vec::with_capacity(diagnostics.len());
+    for diagnostic in diagnostics.iter() {
+        keyed.push(match &diagnostic.primary {
+            None => (usize::MAX, 0),
+            Some(label) => {
+                let known = sources.iter().position(|source| same_source(source, &label.span.source));
+                let index = known.unwrap_or_else(|| {
+                    sources.push(Arc::clone(&label.span.source));
+                    sources.len() - 1
+                });
+                (index, label.span.range.start)
+            }
+        });
+    }
+    let mut order: Vec<usize> = (0..diagnostics.len()).collect();
+    order.sort_by_key(|&index| keyed[index]);
+    let sorted: Vec<Diagnostic> = order.iter().map(|&index| diagnostics[index].clone()).collect();
+    diagnostics.clone_from_slice(&sorted);
+}
+
+/// Whether any of them is an error.
+#[must_use]
+pub fn has_errors(diagnostics: &[Diagnostic]) -> bool {
+    diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error)
+}
+
+/// Whether two sources are one text: the same object, or the same path and text.
+fn same_source(a: &Arc<Source>, b: &Arc<Source>) -> bool {
+    Arc::ptr_eq(a, b) || (a.path == b.path && a.text == b.text)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,71 @@
+//! From bytes to lines and columns, and ranges made to fit their text.
+
+use std::ops::Range;
+
+/// A position as editors count: lines and columns from 1, columns in characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// The line, from 1.
+    pub line: usize,
+    /// The character in the line, from 1; a tab counts as one.
+    pub column: usize,
+}
+
+/// The position of a byte. A byte beyond the end is the end; one inside a character is that character.
+#[must_use]
+pub fn place(text: &str, byte: usize) -> Place {
+    let before = text.get(..floor(text, byte)).unwrap_or(text);
+    let start = before.rfind('\n').map_or(0, |newline| newline + 1);
+    let line = before.bytes().filter(|&byte| byte == b'\n').count() + 1;
+    let column = before.get(start..).map_or(0, |line| line.chars().count()) + 1;
+    Place { line, column }
+}
+
+/// The range, made to fit: inside the text, on character boundaries, its end not before its start.
+pub(super) fn clamp(text: &str, range: &Range<usize>) -> Range<usize> {
+    let start = floor(text, range.start);
+    let end = ceil(text, range.end).max(start);
+    start..end
+}
+
+/// The part of a clamped range that lies on its first line, without the line's end. A range that begins at the end of
+/// the text, behind the last line's end, is moved to the end of that line: there is no line to show it in.
+pub(super) fn on_one_line(text: &str, range: &Range<usize>) -> Range<usize> {
+    let range = clamp(text, range);
+    let mut start = range.start;
+    if start == text.len() {
+        start = trim_line_end(text, start);
+    }
+    let line_start = text.get(..start).and_then(|before| before.rfind('\n')).map_or(0, |newline| newline + 1);
+    let line_end = text.get(start..).and_then(|rest| rest.find('\n')).map_or(text.len(), |at| start + at);
+    let line_end = if text.get(line_start..line_end).is_some_and(|line| line.ends_with('\r')) {
+        line_end - 1
+    } else {
+        line_end
+    };
+    let start = start.min(line_end);
+    start..range.end.clamp(start, line_end)
+}
+
+/// Where the line that ends at `at` stops, before its line end.
+fn trim_line_end(text: &str, at: usize) -> usize {
+    let before = text.get(..at).unwrap_or(text);
+    let before = before.strip_suffix('\n').unwrap_or(before);
+    before.strip_suffix('\r').unwrap_or(before).len()
+}
+
+fn floor(text: &str, byte: usize) -> usize {
+    let mut byte = byte.min(text.len());
+    while !text.is_char_boundary(byte) {
+        byte -= 1;
+    }
+    byte
+}
+
+fn ceil(text: &str, byte: usize) -> usize {
+    let mut byte = byte.min(text.len());
+    while !text.is_char_boundary(byte) {
+        byte += 1;
+    }
+    byte
+}

@@ -1,0 +1,65 @@
+//! "Did you mean": the known name nearest to a misspelt one.
+
+/// The candidate that `name` was probably meant to be: at most a third of its characters differ, counting a swap of
+/// neighbours as one; where several are equally near, the first.
+#[must_use]
+pub fn suggest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let name_chars: Vec<char> = name.chars().collect();
+    // A name that long is no slip of the pen, and the distance is quadratic.
+    if name_chars.len() > 64 {
+        return None;
+    }
+    let limit = (name_chars.len() / 3).max(1);
+    let mut best: Option<(usize, &str)> = None;
+    for candidate in candidates {
+        let chars: Vec<char> = candidate.chars().collect();
+        if chars.len().abs_diff(name_chars.len()) > limit || candidate == name {
+            continue;
+        }
+        let same_letters = candidate.eq_ignore_ascii_case(name);
+        let distance = if same_letters { 0 } else { distance(&name_chars, &chars) };
+        // Of a name of one character nothing is left when it is replaced.
+        let plausible = same_letters || (distance <= limit && distance < name_chars.len().max(chars.len()));
+        if plausible && best.is_none_or(|(nearest, _)| distance < nearest) {
+            best = Some((distance, candidate));
+        }
+    }
+    best.map(|(_, candidate)| candidate)
+}
+
+/// Optimal string alignment: insertions, deletions, replacements and swaps of neighbours.
+fn distance(a: &[char], b: &[char]) -> usize {
+    let mut before: Vec<usize> = Vec::new();
+    let mut previous: Vec<usize> = (0..=b.len()).collect();
+    for (i, &x) in a.iter().enumerate() {
+        let mut current = Vec::with_capacity(b.len() + 1);
+        current.push(i + 1);
+        for (j, &y) in b.iter().enumerate() {
+            let mut least = (previous[j] + usize::from(x != y)).min(previous[j + 1] + 1).min(current[j] + 1);
+            if i > 0 && j > 0 && x == b[j - 1] && a[i - 1] == y {
+                least = least.min(before[j - 1] + 1);
+            }
+            current.push(least);
+        }
+        before = std::mem::replace(&mut previous, current);
+    }
+    previous[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_slips() {
+        let known = ["shared_bytes", "source", "kernel", "grid", "block", "T"];
+        assert_eq!(suggest("shared_byte", known), Some("shared_bytes"));
+        assert_eq!(suggest("gird", known), Some("grid"));
+        assert_eq!(suggest("KERNEL", known), Some("kernel"));
+        assert_eq!(suggest("t", known), Some("T"));
+        assert_eq!(suggest("U", known), None);
+        assert_eq!(suggest("outputs", known), None);
+        assert_eq!(suggest("", known), None);
+        assert_eq!(suggest(&"x".repeat(100_000), known), None);
+    }
+}

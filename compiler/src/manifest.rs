@@ -1,1 +1,0 @@
-//! TOML to a spanned syntax tree.

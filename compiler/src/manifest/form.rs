@@ -1,0 +1,380 @@
+//! Reading tables of TOML by hand: every key asked for by name, every mistake reported with its place, none of them fatal.
+//!
+//! Serde would stop at the first mistake and lose spans under some enums. Serves the manifest's readers and the one of
+//! `cubinder.toml`; knows neither of them.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::{Located, Text};
+use crate::diagnostic::{Diagnostic, Source, Span, sort, suggest};
+
+/// The text being read and what has been found wrong with it.
+pub(crate) struct Form<'s> {
+    source: &'s Arc<Source>,
+    diagnostics: Vec<Diagnostic>,
+    /// Whether a whole section was something else: then too much is missing to look for more mistakes.
+    section_lost: bool,
+}
+
+/// A table and which of its keys have been asked for.
+pub(crate) struct Section<'t> {
+    /// How errors call it: `[plugin]`.
+    name: String,
+    /// Where it begins.
+    pub(crate) range: Range<usize>,
+    table: &'t DeTable<'t>,
+    known: Vec<&'static str>,
+    missing: Vec<(&'static str, Diagnostic)>,
+}
+
+/// A key with its value.
+#[derive(Clone)]
+pub(crate) struct Entry<'t> {
+    /// The key, or for an element of an array the array's key.
+    pub(crate) key: String,
+    /// Where the key is.
+    pub(crate) key_range: Range<usize>,
+    /// Where the value is.
+    pub(crate) range: Range<usize>,
+    value: &'t DeValue<'t>,
+}
+
+impl<'s> Form<'s> {
+    pub(crate) fn new(source: &'s Arc<Source>) -> Form<'s> {
+        Form { source, diagnostics: Vec::new(), section_lost: false }
+    }
+
+    /// What has been found, in order of place.
+    pub(crate) fn into_diagnostics(mut self) -> Vec<Diagnostic> {
+        sort(&mut self.diagnostics);
+        self.diagnostics
+    }
+
+    /// Whether what was read is whole enough to look for more mistakes in it.
+    pub(crate) fn is_whole(&self) -> bool {
+        !self.section_lost
+    }
+
+    pub(crate) fn report(&mut self, diagnostic: Diagnostic) {
+        self.diagnostics.push(diagnostic);
+    }
+
+    pub(crate) fn span(&self, range: Range<usize>) -> Span {
+        Span::new(self.source, range)
+    }
+
+    /// The text as a TOML document. Where it is none, all that the TOML reader has to say is reported, and nothing is
+    /// read from the rest: what follows a broken line is often not what it seems.
+    pub(crate) fn parse(&mut self) -> Option<Spanned<DeTable<'s>>> {
+        let (document, errors) = DeTable::parse_recoverable(&self.source.text);
+        for error in &errors {
+            let range = error.span().unwrap_or(0..0);
+            let label = match error.message().split_once(", expected ") {
+                Some((_, expected)) => format!("expected {expected}"),
+                None => String::new(),
+            };
+            let cause = error.message().split(", expected ").next().unwrap_or_default();
+            let diagnostic = match cause {
+                "duplicate key" => self.duplicate_key(&range),
+                "invalid boolean" | "string values must be quoted" => self.bare_word(&range),
+                cause => Diagnostic::error(format!("not valid TOML: {cause}")).at(self.span(range), label),
+            };
+            self.report(diagnostic);
+        }
+        errors.is_empty().then_some(document)
+    }
+
+    /// The TOML reader takes words that begin as `true` or `false` do for those; what is missing is quotes.
+    fn bare_word(&self, range: &Range<usize>) -> Diagnostic {
+        Diagnostic::error("not valid TOML: a word is no value")
+            .at(self.span(range.clone()), "expected `true`, `false`, or a string in quotes")
+    }
+
+    fn duplicate_key(&self, range: &Range<usize>) -> Diagnostic {
+        let key = self.source.text.get(range.clone()).unwrap_or_default();
+        Diagnostic::error(format!("the key `{key}` is given twice"))
+            .at(self.span(range.clone()), "the second time")
+    }
+
+    /// The value of a required key. A missing one is reported by [`Form::finish`], unless a misspelt one explains it.
+    pub(crate) fn require<'t>(
+        &mut self,
+        section: &mut Section<'t>,
+        key: &'static str,
+        expected: &str,
+    ) -> Option<Entry<'t>> {
+        let entry = section.take(key);
+        if entry.is_none() {
+            let diagnostic = Diagnostic::error(format!("{} has no `{key}`", section.title()))
+                .at(self.span(section.range.clone()), format!("expected `{key} = {expected}` in this table"));
+            section.missing.push((key, diagnostic));
+        }
+        entry
+    }
+
+    /// Reports every key that nobody asked for and every required one that is missing.
+    pub(crate) fn finish(&mut self, section: &Section<'_>) {
+        self.finish_except(section, &[]);
+    }
+
+    /// The same, but for unknown keys in `reported`, about which more has been said.
+    pub(crate) fn finish_except(&mut self, section: &Section<'_>, reported: &[&str]) {
+        let mut explained: Vec<&str> = Vec::new();
+        for entry in section.entries() {
+            if section.known.contains(&entry.key.as_str()) || reported.contains(&entry.key.as_str()) {
+                continue;
+            }
+            let diagnostic = Diagnostic::error(format!("unknown key `{}` in {}", entry.key, section.title()))
+                .at(self.span(entry.key_range), "not a key of this table");
+            let diagnostic = match suggest(&entry.key, section.known.iter().copied()) {
+                Some(known) => {
+                    explained.push(known);
+                    diagnostic.help(format!("did you mean `{known}`?"))
+                }
+                None => diagnostic.note(format!("the keys are {}", list(&section.known))),
+            };
+            self.report(diagnostic);
+        }
+        for (key, diagnostic) in &section.missing {
+            if !explained.contains(key) {
+                self.report(diagnostic.clone());
+            }
+        }
+    }
+
+    fn wrong_type(&mut self, entry: &Entry<'_>, expected: &str) {
+        let diagnostic = Diagnostic::error(format!("`{}` must be {expected}", entry.key))
+            .at(self.span(entry.range.clone()), format!("found {}", describe(entry.value)));
+        self.report(diagnostic);
+    }
+
+    pub(crate) fn text(&mut self, entry: &Entry<'_>) -> Option<Text> {
+        match entry.value {
+            DeValue::String(value) => {
+                Some(Text::new(&self.source.text, entry.range.clone(), value.clone().into_owned()))
+            }
+            _ => {
+                self.wrong_type(entry, "a string");
+                None
+            }
+        }
+    }
+
+    pub(crate) fn string(&mut self, entry: &Entry<'_>) -> Option<Located<String>> {
+        self.text(entry).map(|text| Located { value: text.value, range: text.range })
+    }
+
+    /// An expression: a string, or a number or boolean that stands for itself.
+    pub(crate) fn expression(&mut self, entry: &Entry<'_>) -> Option<Text> {
+        match entry.value {
+            DeValue::String(_) => self.text(entry),
+            // The expression language reads numbers as TOML writes them, save for underscores and prefixes.
+            DeValue::Integer(_) => {
+                let value = self.integer(entry)?;
+                Some(Text::stands_for(entry.range.clone(), value.to_string()))
+            }
+            DeValue::Float(_) => {
+                let value = self.float(entry)?;
+                Some(Text::stands_for(entry.range.clone(), format!("{value:?}")))
+            }
+            DeValue::Boolean(value) => Some(Text::stands_for(entry.range.clone(), value.to_string())),
+            _ => {
+                self.wrong_type(entry, "an expression: a string, a number or a boolean");
+                None
+            }
+        }
+    }
+
+    pub(crate) fn integer(&mut self, entry: &Entry<'_>) -> Option<i64> {
+        let DeValue::Integer(integer) = entry.value else {
+            self.wrong_type(entry, "an integer");
+            return None;
+        };
+        let value = i64::from_str_radix(integer.as_str(), integer.radix()).ok();
+        if value.is_none() {
+            let diagnostic =
+                Diagnostic::error(format!("`{}` is too large for an integer of 64 bits", entry.key))
+                    .at(self.span(entry.range.clone()), "");
+            self.report(diagnostic);
+        }
+        value
+    }
+
+    /// A finite float.
+    pub(crate) fn float(&mut self, entry: &Entry<'_>) -> Option<f64> {
+        let DeValue::Float(float) = entry.value else {
+            self.wrong_type(entry, "a float");
+            return None;
+        };
+        let value = float.as_str().parse::<f64>().ok().filter(|value| value.is_finite());
+        if value.is_none() {
+            let diagnostic = Diagnostic::error(format!("`{}` must be finite", entry.key))
+                .at(self.span(entry.range.clone()), "not a number that a double can hold");
+            self.report(diagnostic);
+        }
+        value
+    }
+
+    pub(crate) fn table<'t>(&mut self, entry: &Entry<'t>, name: String) -> Option<Section<'t>> {
+        match entry.value {
+            DeValue::Table(table) => Some(Section {
+                name,
+                range: entry.key_range.clone(),
+                table,
+                known: Vec::new(),
+                missing: Vec::new(),
+            }),
+            _ => {
+                self.wrong_type(entry, "a table");
+                None
+            }
+        }
+    }
+
+    /// The elements of an array.
+    pub(crate) fn array<'t>(&mut self, entry: &Entry<'t>, expected: &str) -> Option<Vec<Entry<'t>>> {
+        match entry.value {
+            DeValue::Array(items) => Some(items.iter().map(|item| entry.element(item)).collect()),
+            _ => {
+                self.wrong_type(entry, expected);
+                None
+            }
+        }
+    }
+
+    /// The tables of an array of tables, `[[name]]`; none where the key is absent.
+    pub(crate) fn tables<'t>(&mut self, root: &mut Section<'t>, key: &'static str) -> Vec<Section<'t>> {
+        let Some(entry) = root.take(key) else { return Vec::new() };
+        let expected = format!("an array of tables, each beginning with `[[{key}]]`");
+        let Some(items) = self.array(&entry, &expected) else {
+            self.section_lost = true;
+            return Vec::new();
+        };
+        items.iter().filter_map(|item| self.table(item, format!("[[{key}]]"))).collect()
+    }
+
+    /// The lines of the table `[key]`, in the file's order; none where the key is absent.
+    pub(crate) fn lines<'t>(&mut self, parent: &mut Section<'t>, key: &'static str) -> Vec<Entry<'t>> {
+        let Some(entry) = parent.take(key) else { return Vec::new() };
+        match self.table(&entry, format!("[{key}]")) {
+            Some(section) => section.entries(),
+            None => {
+                self.section_lost = true;
+                Vec::new()
+            }
+        }
+    }
+
+    /// An array of strings.
+    pub(crate) fn strings(&mut self, entry: &Entry<'_>) -> Option<Vec<Located<String>>> {
+        let items = self.array(entry, "an array of strings")?;
+        Some(items.iter().filter_map(|item| self.string(item)).collect())
+    }
+
+    /// Checks that a name can stand in expressions and in C++. A wrong one is reported and used as it is.
+    pub(crate) fn identifier(&mut self, name: &Located<String>, what: &str) {
+        if is_identifier(&name.value) {
+            return;
+        }
+        let diagnostic = Diagnostic::error(format!("the name of {what} must be an identifier"))
+            .at(self.span(name.range.clone()), found(&name.value))
+            .note("an identifier is made of ASCII letters, digits and `_`, and does not begin with a digit");
+        self.report(diagnostic);
+    }
+}
+
+impl Text {
+    /// A text that a value of another type stands for.
+    fn stands_for(range: Range<usize>, value: String) -> Text {
+        Text::new("", range, value)
+    }
+}
+
+impl<'t> Section<'t> {
+    /// The document's root table.
+    pub(crate) fn root(table: &'t DeTable<'t>) -> Section<'t> {
+        Section { name: String::new(), range: 0..0, table, known: Vec::new(), missing: Vec::new() }
+    }
+
+    /// How errors call it.
+    pub(crate) fn title(&self) -> String {
+        if self.name.is_empty() { "the file".to_owned() } else { format!("`{}`", self.name) }
+    }
+
+    /// The value of a key, which is now known to belong here.
+    pub(crate) fn take(&mut self, key: &'static str) -> Option<Entry<'t>> {
+        self.known.push(key);
+        let (name, value) = self.table.iter().find(|(name, _)| name.get_ref() == key)?;
+        Some(entry(name, value))
+    }
+
+    /// All keys and values in the file's order.
+    pub(crate) fn entries(&self) -> Vec<Entry<'t>> {
+        let mut entries: Vec<Entry<'t>> = self.table.iter().map(|(name, value)| entry(name, value)).collect();
+        entries.sort_by_key(|entry| entry.key_range.start);
+        entries
+    }
+}
+
+fn entry<'t>(name: &Spanned<std::borrow::Cow<'t, str>>, value: &'t Spanned<DeValue<'t>>) -> Entry<'t> {
+    Entry {
+        key: name.get_ref().clone().into_owned(),
+        key_range: name.span(),
+        range: value.span(),
+        value: value.get_ref(),
+    }
+}
+
+impl<'t> Entry<'t> {
+    /// The key as a name with its place.
+    pub(crate) fn name(&self) -> Located<String> {
+        Located { value: self.key.clone(), range: self.key_range.clone() }
+    }
+
+    /// What the value is, for errors.
+    pub(crate) fn found(&self) -> String {
+        describe(self.value)
+    }
+
+    pub(crate) fn value(&self) -> &'t DeValue<'t> {
+        self.value
+    }
+
+    fn element(&self, item: &'t Spanned<DeValue<'t>>) -> Entry<'t> {
+        Entry { key: self.key.clone(), key_range: item.span(), range: item.span(), value: item.get_ref() }
+    }
+}
+
+/// Whether a name is made of ASCII letters, digits and `_`, and does not begin with a digit.
+pub(crate) fn is_identifier(name: &str) -> bool {
+    let mut bytes = name.bytes();
+    bytes.next().is_some_and(|first| first.is_ascii_alphabetic() || first == b'_')
+        && bytes.all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
+
+/// What a string holds, for errors.
+pub(crate) fn found(text: &str) -> String {
+    if text.is_empty() { "this is empty".to_owned() } else { format!("found `{text}`") }
+}
+
+/// Names between backticks, with commas.
+pub(crate) fn list(names: &[&str]) -> String {
+    names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+}
+
+fn describe(value: &DeValue<'_>) -> String {
+    match value {
+        DeValue::String(text) if text.len() <= 40 => format!("the string `{text}`"),
+        DeValue::String(_) => "a string".to_owned(),
+        DeValue::Integer(integer) => format!("the integer `{integer}`"),
+        DeValue::Float(float) => format!("the float `{float}`"),
+        DeValue::Boolean(value) => format!("the boolean `{value}`"),
+        DeValue::Datetime(_) => "a date or time".to_owned(),
+        DeValue::Array(_) => "an array".to_owned(),
+        DeValue::Table(_) => "a table".to_owned(),
+    }
+}

@@ -1,0 +1,192 @@
+//! Where the characters of a TOML string stand in the file, through escapes and several lines.
+//!
+//! The TOML reader gives a string's value and the range of its literal. Errors inside an expression need more: the bytes
+//! of the file behind a part of the value.
+
+use std::ops::Range;
+
+/// A string of the manifest with its place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Text {
+    /// What it says.
+    pub value: String,
+    /// The whole literal in the file, quotes included.
+    pub range: Range<usize>,
+    /// How parts of the value lie in the file; empty where that is not known.
+    pieces: Vec<Piece>,
+}
+
+/// A part of a value that stands in the file in one piece: as it is, or as one escape.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Piece {
+    value: Range<usize>,
+    file: Range<usize>,
+    escaped: bool,
+}
+
+impl Text {
+    /// The string `value` that the literal at `range` of `file` spells.
+    pub(crate) fn new(file: &str, range: Range<usize>, value: String) -> Text {
+        let pieces = file
+            .get(range.clone())
+            .and_then(|literal| decode(literal, range.start))
+            .filter(|(decoded, _)| *decoded == value)
+            .map(|(_, pieces)| pieces)
+            .unwrap_or_default();
+        Text { value, range, pieces }
+    }
+
+    /// The bytes of the file behind a part of the value. Where they are not known: the whole literal.
+    #[must_use]
+    pub fn locate(&self, part: Range<usize>) -> Range<usize> {
+        let start = self.start_of(part.start);
+        match start {
+            Some(start) if part.is_empty() => start..start,
+            Some(start) => start..self.end_of(part.end).unwrap_or(self.range.end).max(start),
+            None => self.range.clone(),
+        }
+    }
+
+    fn start_of(&self, at: usize) -> Option<usize> {
+        let last = self.pieces.last()?;
+        match self.pieces.iter().find(|piece| piece.value.contains(&at)) {
+            Some(piece) if piece.escaped => Some(piece.file.start),
+            Some(piece) => Some(piece.file.start + (at - piece.value.start)),
+            None => Some(last.file.end),
+        }
+    }
+
+    fn end_of(&self, at: usize) -> Option<usize> {
+        let last = self.pieces.last()?;
+        match self.pieces.iter().find(|piece| piece.value.start < at && at <= piece.value.end) {
+            Some(piece) if piece.escaped => Some(piece.file.end),
+            Some(piece) => Some(piece.file.start + (at - piece.value.start)),
+            None => Some(last.file.end),
+        }
+    }
+}
+
+/// What a literal says and where its parts stand; nothing where it is no string this reader understands. The caller
+/// compares the value with the TOML reader's, so a misreading costs only precision.
+fn decode(literal: &str, offset: usize) -> Option<(String, Vec<Piece>)> {
+    let (quotes, escapes) = ["\"\"\"", "'''", "\"", "'"]
+        .into_iter()
+        .find(|quotes| literal.starts_with(quotes) && literal.len() >= 2 * quotes.len())
+        .map(|quotes| (quotes, quotes.starts_with('"')))?;
+    let multi_line = quotes.len() == 3;
+    let body = literal.strip_prefix(quotes)?.strip_suffix(quotes)?;
+    let mut position = offset + quotes.len();
+    let mut rest = body;
+    if multi_line {
+        // The line end behind the opening quotes is not part of the value.
+        let trimmed = rest.strip_prefix("\r\n").or_else(|| rest.strip_prefix('\n')).unwrap_or(rest);
+        position += rest.len() - trimmed.len();
+        rest = trimmed;
+    }
+    let mut value = String::new();
+    let mut pieces = Vec::new();
+    loop {
+        let verbatim = if escapes { rest.find('\\').unwrap_or(rest.len()) } else { rest.len() };
+        let (plain, tail) = rest.split_at(verbatim);
+        if !plain.is_empty() || tail.is_empty() {
+            let from = value.len();
+            value.push_str(plain);
+            let file = position..position + plain.len();
+            pieces.push(Piece { value: from..value.len(), file, escaped: false });
+        }
+        position += plain.len();
+        let Some(escape) = tail.strip_prefix('\\') else { return Some((value, pieces)) };
+        let (decoded, length) = unescape(escape, multi_line)?;
+        let from = value.len();
+        value.extend(decoded);
+        let file = position..position + 1 + length;
+        if decoded.is_some() {
+            pieces.push(Piece { value: from..value.len(), file: file.clone(), escaped: true });
+        }
+        position = file.end;
+        rest = escape.get(length..)?;
+    }
+}
+
+/// The character that an escape stands for (none for a line end that is escaped away) and how many bytes follow the
+/// backslash.
+fn unescape(escape: &str, multi_line: bool) -> Option<(Option<char>, usize)> {
+    let simple = |c: char| Some((Some(c), 1));
+    let hex = |digits: usize| {
+        let number = u32::from_str_radix(escape.get(1..=digits)?, 16).ok()?;
+        Some((Some(char::from_u32(number)?), digits + 1))
+    };
+    match escape.chars().next()? {
+        'b' => simple('\u{8}'),
+        't' => simple('\t'),
+        'n' => simple('\n'),
+        'f' => simple('\u{c}'),
+        'r' => simple('\r'),
+        'e' => simple('\u{1b}'),
+        '"' => simple('"'),
+        '\\' => simple('\\'),
+        'x' => hex(2),
+        'u' => hex(4),
+        'U' => hex(8),
+        ' ' | '\t' | '\r' | '\n' if multi_line => {
+            let trimmed = escape.trim_start_matches([' ', '\t', '\r', '\n']);
+            Some((None, escape.len() - trimmed.len()))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The part of the file behind `part` of the string that the TOML `x = <literal>` holds.
+    fn behind(literal: &str, part: &str) -> String {
+        let file = format!("x = {literal}\n");
+        let table = toml::de::DeTable::parse(&file).expect("the test's TOML is right");
+        let value = table.get_ref().get("x").expect("the key is there");
+        let text = Text::new(&file, value.span(), value.get_ref().as_str().expect("a string").to_owned());
+        let start = text.value.find(part).expect("the part is in the value");
+        file[text.locate(start..start + part.len())].to_owned()
+    }
+
+    #[test]
+    fn plain_strings() {
+        assert_eq!(behind("\"abc def\"", "def"), "def");
+        assert_eq!(behind("'a\\c def'", "def"), "def");
+        assert_eq!(behind("\"größe + x\"", "x"), "x");
+    }
+
+    #[test]
+    fn escapes() {
+        assert_eq!(behind(r#""a\tb c""#, "b"), "b");
+        assert_eq!(behind(r#""a\tb c""#, "\t"), r"\t");
+        assert_eq!(behind(r#""\u00e4\\ + y""#, "y"), "y");
+        assert_eq!(behind(r#""\U0001F980 z""#, "\u{1f980} z"), r"\U0001F980 z");
+    }
+
+    #[test]
+    fn several_lines() {
+        assert_eq!(behind("\"\"\"\na +\n  b\"\"\"", "b"), "b");
+        assert_eq!(behind("\"\"\"\r\na + \\\r\n   b \\\n\n c\"\"\"", "b"), "b");
+        assert_eq!(behind("'''\na +\r\n b'''", "b"), "b");
+        assert_eq!(behind("\"\"\"a\"\"\"\"", "a\""), "a\"");
+    }
+
+    #[test]
+    fn the_ends() {
+        let file = "x = \"ab\"";
+        let text = Text::new(file, 4..8, "ab".to_owned());
+        assert_eq!(text.locate(2..2), 7..7);
+        assert_eq!(text.locate(0..2), 5..7);
+        assert_eq!(text.locate(5..9), 7..7);
+        let empty = Text::new("x = \"\"", 4..6, String::new());
+        assert_eq!(empty.locate(0..0), 5..5);
+    }
+
+    #[test]
+    fn a_literal_that_says_something_else_is_shown_whole() {
+        let text = Text::new("x = \"ab\"", 4..8, "other".to_owned());
+        assert_eq!(text.locate(0..2), 4..8);
+    }
+}

@@ -1,0 +1,241 @@
+//! TOML to a spanned syntax tree.
+//!
+//! Owns the tree ([`Manifest`]), which no schema edition shows through, and the reading of each edition ([`v1`]). A reader
+//! checks the form: keys, types of values, names, numbers on their own. What names mean, and expressions, is the next
+//! stage's ([`crate::resolve`]). Never reads a file: the text is given.
+
+pub(crate) mod form;
+pub(crate) mod literal;
+mod v1;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use cubinder_bundle::{AttributeType, DataType, Value};
+
+use crate::diagnostic::{Diagnostic, Source};
+pub use literal::Text;
+
+/// The newest schema edition that [`read`] understands.
+pub const NEWEST_SCHEMA: i64 = 1;
+
+/// TensorRT's limit on a tensor's rank (`nvinfer1::Dims::MAX_DIMS`, `NvInferRuntimeBase.h`, TensorRT-RTX 1.7).
+pub(crate) const MAX_RANK: u8 = 8;
+
+/// Something of the manifest with its place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Located<T> {
+    /// The thing.
+    pub value: T,
+    /// Its bytes in the file.
+    pub range: Range<usize>,
+}
+
+/// A manifest as it is written.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Manifest {
+    /// `[plugin]`.
+    pub plugin: PluginDecl,
+    /// `[attributes.NAME]`, in the file's order.
+    pub attributes: Vec<AttributeDecl>,
+    /// `[[inputs]]`.
+    pub inputs: Vec<InputDecl>,
+    /// `[[outputs]]`.
+    pub outputs: Vec<OutputDecl>,
+    /// `[types]`.
+    pub types: Vec<TypeDecl>,
+    /// `[constants]`: the same for every variant.
+    pub constants: Vec<ConstantDecl>,
+    /// `[functions]`.
+    pub functions: Vec<FunctionDecl>,
+    /// `[[variants]]`; where the file has none, one with id 1.
+    pub variants: Vec<VariantDecl>,
+    /// `[[launches]]`; exactly one where the manifest is right.
+    pub launches: Vec<LaunchDecl>,
+    /// Names whose declarations could not be read. That was reported; an expression that uses one is not at fault.
+    pub broken: Vec<String>,
+}
+
+/// `[plugin]`: which operator it is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PluginDecl {
+    /// The ONNX op type.
+    pub name: Located<String>,
+    /// The namespace, dotted or empty.
+    pub namespace: String,
+    /// The version.
+    pub version: String,
+    /// One sentence.
+    pub summary: String,
+    /// What must hold of a node.
+    pub require: Vec<RequireDecl>,
+}
+
+/// One rule of `require`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RequireDecl {
+    /// A boolean expression.
+    pub expr: Text,
+    /// What to tell the person whose node breaks it.
+    pub message: String,
+}
+
+/// `[attributes.NAME]`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AttributeDecl {
+    /// Its name.
+    pub name: Located<String>,
+    /// Its type.
+    pub ty: AttributeType,
+    /// Its default, of that type.
+    pub default: Option<Value>,
+    /// One sentence.
+    pub doc: String,
+}
+
+/// `[[inputs]]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InputDecl {
+    /// Its name.
+    pub name: Located<String>,
+    /// A type parameter or an element type.
+    pub ty: Located<String>,
+    /// The lowest and the highest rank.
+    pub rank: (u8, u8),
+    /// One sentence.
+    pub doc: String,
+}
+
+/// `[[outputs]]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OutputDecl {
+    /// Its name.
+    pub name: Located<String>,
+    /// A type parameter or an element type.
+    pub ty: Located<String>,
+    /// An expression: an array of integers.
+    pub shape: Text,
+    /// One sentence.
+    pub doc: String,
+}
+
+/// One line of `[types]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TypeDecl {
+    /// The parameter.
+    pub name: Located<String>,
+    /// What it can be.
+    pub alternatives: Vec<DataType>,
+}
+
+/// One constant.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ConstantDecl {
+    /// Its name.
+    pub name: Located<String>,
+    /// An integer, a float or a boolean.
+    pub value: Value,
+}
+
+/// One line of `[functions]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FunctionDecl {
+    /// Its name.
+    pub name: Located<String>,
+    /// The names of its parameters.
+    pub params: Vec<Located<String>>,
+    /// The expression it stands for.
+    pub body: Text,
+}
+
+/// `[[variants]]`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct VariantDecl {
+    /// The tactic id, at least 1.
+    pub id: Located<i32>,
+    /// Constants of this variant.
+    pub constants: Vec<ConstantDecl>,
+}
+
+/// `[[launches]]`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LaunchDecl {
+    /// Where it begins.
+    pub range: Range<usize>,
+    /// The CUDA file, relative to the manifest's folder.
+    pub source: Text,
+    /// The kernel, with type parameters and constants as template arguments.
+    pub kernel: Text,
+    /// One to three expressions.
+    pub grid: Vec<Text>,
+    /// One to three expressions.
+    pub block: Vec<Text>,
+    /// An expression, where it is given.
+    pub shared_bytes: Option<Text>,
+    /// The arguments by name, in the file's order.
+    pub args: Vec<ArgDecl>,
+    /// Where the table of arguments is.
+    pub args_range: Range<usize>,
+}
+
+/// One line of `[launches.args]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ArgDecl {
+    /// The parameter's name in the kernel.
+    pub name: Located<String>,
+    /// A tensor's name or an expression.
+    pub value: Text,
+}
+
+/// What came of reading: a tree as whole as could be, and every mistake of form.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Read {
+    /// The tree; absent where the text is no TOML, its schema edition is not known or a whole section is something else.
+    /// Where there are errors it lacks what they are about, and serves only to look for more of them.
+    pub manifest: Option<Manifest>,
+    /// What is wrong.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// Reads a manifest.
+#[must_use]
+pub fn read(source: &Arc<Source>) -> Read {
+    let mut form = form::Form::new(source);
+    let document = form.parse();
+    let manifest = document.and_then(|document| {
+        let mut root = form::Section::root(document.get_ref());
+        match schema(&mut form, &mut root)? {
+            1 => Some(v1::read(&mut form, root)),
+            _ => None,
+        }
+    });
+    let manifest = manifest.filter(|_| form.is_whole());
+    Read { manifest, diagnostics: form.into_diagnostics() }
+}
+
+/// The schema edition, if this version knows it.
+fn schema(form: &mut form::Form<'_>, root: &mut form::Section<'_>) -> Option<i64> {
+    let known = format!("this version of cubinder understands `schema = {NEWEST_SCHEMA}`");
+    let Some(entry) = root.take("schema") else {
+        let diagnostic = Diagnostic::error("the manifest does not say which schema edition it follows")
+            .at(form.span(0..0), "expected `schema = 1` before the first table")
+            .note(known);
+        form.report(diagnostic);
+        return None;
+    };
+    let edition = form.integer(&entry)?;
+    if (1..=NEWEST_SCHEMA).contains(&edition) {
+        return Some(edition);
+    }
+    let mut diagnostic = Diagnostic::error(format!("schema edition {edition} is not known"))
+        .at(form.span(entry.range), "this edition")
+        .note(known);
+    if edition > NEWEST_SCHEMA {
+        diagnostic = diagnostic.help("a newer version of cubinder may understand it");
+    }
+    form.report(diagnostic);
+    None
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,219 @@
+//! Names, types and expressions of a manifest become a draft of the plugin model.
+//!
+//! Owns what names mean, the table of variants (one row for each variant and each choice of types, in that order) and
+//! the checks that need only the manifest. A draft lacks what only a compile can tell: the order and types of the
+//! kernels' parameters, and the code. Never reads a file: a kernel's source is a path here.
+
+mod expression;
+mod kernel;
+mod launch;
+mod names;
+mod rows;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use cubinder_bundle::expr::{Expr, Kind};
+use cubinder_bundle::{Attribute, DataType, Input, Plugin, Value, Variant};
+
+use crate::diagnostic::{Diagnostic, Severity, Source, Span, has_errors, sort};
+use crate::manifest::{self, MAX_RANK, Manifest};
+use expression::Compiler;
+use rows::Row;
+
+/// A plugin before its kernels are compiled.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PluginDraft {
+    /// The model; its launches have no arguments and no code yet.
+    pub plugin: Plugin,
+    /// One unit for each launch of each variant.
+    pub units: Vec<Unit>,
+}
+
+/// What has to be compiled for one launch of one variant.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Unit {
+    /// Index of the variant in the plugin.
+    pub variant: usize,
+    /// Index of the launch in the variant.
+    pub launch: usize,
+    /// The CUDA source, resolved against the manifest's folder.
+    pub source: PathBuf,
+    /// Where the manifest names the source.
+    pub source_span: Span,
+    /// The kernel as C++ names it, type parameters and constants replaced: `circ_pad<float, 4>`.
+    pub kernel: String,
+    /// Where the manifest names the kernel.
+    pub kernel_span: Span,
+    /// The variant's type parameters: `T` and what it is.
+    pub types: Vec<(String, DataType)>,
+    /// The variant's constants.
+    pub constants: Vec<(String, Value)>,
+    /// The arguments by name, in the manifest's order.
+    pub args: Vec<ArgDraft>,
+    /// Where the table of arguments is.
+    pub args_span: Span,
+}
+
+/// An argument before the kernel's parameters are known.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ArgDraft {
+    /// The parameter's name.
+    pub name: String,
+    /// Where the name is.
+    pub name_span: Span,
+    /// What is passed.
+    pub value: ArgDraftValue,
+    /// Where the value is.
+    pub value_span: Span,
+}
+
+/// What an argument passes.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ArgDraftValue {
+    /// A tensor's device pointer: index over inputs, then outputs.
+    Tensor(u32),
+    /// A value.
+    Expr {
+        /// How it is computed.
+        expr: Expr,
+        /// What it is: a number, a boolean or an array of them.
+        kind: Kind,
+    },
+}
+
+/// A manifest that is right.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Resolved {
+    /// The plugin.
+    pub draft: PluginDraft,
+    /// Where the plugin's name is, for messages about the plugin as a whole.
+    pub name_span: Span,
+    /// What the author should look at, in order of place.
+    pub warnings: Vec<Diagnostic>,
+}
+
+/// Reads and resolves a manifest.
+///
+/// # Errors
+/// Every mistake that can be told apart from the others, in order of place, with the warnings between them.
+pub fn compile(source: &Arc<Source>) -> Result<Resolved, Vec<Diagnostic>> {
+    let read = manifest::read(source);
+    let Some(manifest) = read.manifest else { return Err(read.diagnostics) };
+    let resolved = resolve(&manifest, source);
+    if read.diagnostics.is_empty() {
+        return resolved;
+    }
+    let mut diagnostics = read.diagnostics;
+    // What is only a warning may follow from the mistakes of form.
+    let errors = resolved.err().unwrap_or_default().into_iter();
+    diagnostics.extend(errors.filter(|diagnostic| diagnostic.severity == Severity::Error));
+    sort(&mut diagnostics);
+    Err(diagnostics)
+}
+
+/// Gives names, types and expressions their meaning.
+///
+/// # Errors
+/// Every mistake that can be told apart from the others, in order of place. For a manifest that was read with errors
+/// there may be none left to tell.
+pub fn resolve(manifest: &Manifest, source: &Arc<Source>) -> Result<Resolved, Vec<Diagnostic>> {
+    let mut diagnostics = names::check(manifest, source);
+    let rows = rows::expand(manifest, source, &mut diagnostics);
+    let mut compiler = Compiler::new(manifest, source, &rows);
+    let require = compiler.require();
+    let outputs = compiler.outputs();
+    let launches: Vec<Option<launch::RowLaunch>> =
+        rows.iter().enumerate().map(|(index, row)| launch::resolve(&mut compiler, row, index)).collect();
+    diagnostics.extend(compiler.finish(&rows));
+    if has_errors(&diagnostics) {
+        // Something that is wrong elsewhere may be the use that a warning misses.
+        diagnostics.retain(|diagnostic| diagnostic.severity == Severity::Error);
+    }
+    sort(&mut diagnostics);
+    let complete: Option<Vec<launch::RowLaunch>> = launches.into_iter().collect();
+    match complete {
+        Some(launches) if !has_errors(&diagnostics) => {
+            let draft = draft(manifest, rows, launches, require, outputs);
+            let name_span = Span::new(source, manifest.plugin.name.range.clone());
+            Ok(Resolved { draft, name_span, warnings: diagnostics })
+        }
+        _ => Err(diagnostics),
+    }
+}
+
+fn draft(
+    manifest: &Manifest,
+    rows: Vec<Row>,
+    launches: Vec<launch::RowLaunch>,
+    require: Vec<cubinder_bundle::Requirement>,
+    outputs: Vec<cubinder_bundle::Output>,
+) -> PluginDraft {
+    let mut variants = Vec::with_capacity(rows.len());
+    let mut units = Vec::with_capacity(rows.len());
+    for (row, launch) in rows.into_iter().zip(launches) {
+        variants.push(Variant {
+            id: row.id,
+            label: row.label(),
+            types: row.tensor_types,
+            launches: vec![launch.launch],
+        });
+        units.push(launch.unit);
+    }
+    let plugin = Plugin {
+        name: manifest.plugin.name.value.clone(),
+        namespace: manifest.plugin.namespace.clone(),
+        version: manifest.plugin.version.clone(),
+        summary: manifest.plugin.summary.clone(),
+        attributes: manifest.attributes.iter().map(attribute).collect(),
+        inputs: manifest.inputs.iter().map(input).collect(),
+        outputs,
+        require,
+        variants,
+    };
+    PluginDraft { plugin, units }
+}
+
+fn attribute(decl: &manifest::AttributeDecl) -> Attribute {
+    Attribute { name: decl.name.value.clone(), ty: decl.ty, default: decl.default.clone() }
+}
+
+fn input(decl: &manifest::InputDecl) -> Input {
+    Input { name: decl.name.value.clone(), rank_min: decl.rank.0, rank_max: decl.rank.1 }
+}
+
+/// A path that a manifest names, against the manifest's folder. Nothing is folded away: `..` behind a link means what the
+/// file system says.
+fn beside(source: &Source, path: &str) -> PathBuf {
+    source.path.parent().unwrap_or(Path::new("")).join(path)
+}
+
+/// Refuses plugins that TensorRT's registry could not tell apart: equal in name, version and namespace.
+#[must_use]
+pub fn check_unique(plugins: &[Resolved]) -> Vec<Diagnostic> {
+    let mut diagnostics = Vec::new();
+    for (index, second) in plugins.iter().enumerate() {
+        let identity = |resolved: &Resolved| {
+            let plugin = &resolved.draft.plugin;
+            (plugin.name.clone(), plugin.version.clone(), plugin.namespace.clone())
+        };
+        let (name, version, namespace) = identity(second);
+        let first = plugins.iter().take(index).find(|first| identity(first) == identity(second));
+        if let Some(first) = first {
+            let message = format!(
+                "two manifests define the plugin `{name}`, version `{version}`, namespace `{namespace}`"
+            );
+            diagnostics.push(
+                Diagnostic::error(message)
+                    .at(second.name_span.clone(), "the second one")
+                    .related(first.name_span.clone(), "the first one")
+                    .note("TensorRT finds a plugin by name, version and namespace")
+                    .help("give one of them another name, version or namespace"),
+            );
+        }
+    }
+    diagnostics
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,177 @@
+//! The table of variants: every variant with every choice of its types.
+
+use std::sync::Arc;
+
+use cubinder_bundle::{DataType, Value};
+
+use crate::diagnostic::{Diagnostic, Source, Span, suggest};
+use crate::manifest::form::list;
+use crate::manifest::{Located, Manifest, VariantDecl};
+
+/// The most rows a manifest may expand to; each is a compile for each target.
+const MAX_ROWS: usize = 1024;
+
+/// One row.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Row {
+    /// The tactic id.
+    pub(super) id: i32,
+    /// The type parameters, in the manifest's order.
+    pub(super) types: Vec<(String, DataType)>,
+    /// The shared constants, then the variant's own.
+    pub(super) constants: Vec<(String, Value)>,
+    /// How many of the constants are shared.
+    shared: usize,
+    /// The types of the inputs, then of the outputs.
+    pub(super) tensor_types: Vec<DataType>,
+}
+
+impl Row {
+    /// Types and the variant's own constants, for people.
+    pub(super) fn label(&self) -> String {
+        let types = self.types.iter().map(|(name, ty)| format!("{name}={}", ty.name()));
+        let constants =
+            self.constants.iter().skip(self.shared).map(|(name, value)| format!("{name}={value}"));
+        types.chain(constants).collect::<Vec<_>>().join(" ")
+    }
+
+    /// A row of nothing but types and constants.
+    #[cfg(test)]
+    pub(super) fn of(types: &[(&str, DataType)], constants: &[(&str, Value)]) -> Row {
+        Row {
+            id: 1,
+            types: types.iter().map(|(name, ty)| ((*name).to_owned(), *ty)).collect(),
+            constants: constants.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect(),
+            shared: 0,
+            tensor_types: Vec::new(),
+        }
+    }
+
+    /// How messages call it.
+    pub(super) fn describe(&self) -> String {
+        match self.label().as_str() {
+            "" => format!("variant {}", self.id),
+            label => format!("variant {} ({label})", self.id),
+        }
+    }
+}
+
+/// Expands the table. Where there are errors the rows serve only to look for more.
+pub(super) fn expand(
+    manifest: &Manifest,
+    source: &Arc<Source>,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Vec<Row> {
+    unique_ids(&manifest.variants, source, diagnostics);
+    tensor_types_are_known(manifest, source, diagnostics);
+    choices_are_decided(manifest, source, diagnostics);
+    let choices = manifest.types.iter().map(|ty| ty.alternatives.len());
+    let count = choices.fold(manifest.variants.len(), usize::saturating_mul);
+    if count > MAX_ROWS {
+        let span = manifest.types.first().map_or(0..0, |ty| ty.name.range.clone());
+        diagnostics.push(
+            Diagnostic::error(format!("the manifest expands to {count} variants, more than {MAX_ROWS}"))
+                .at(Span::new(source, span), "every choice of types is multiplied by every variant"),
+        );
+        return Vec::new();
+    }
+    let types = product(manifest);
+    manifest
+        .variants
+        .iter()
+        .flat_map(|variant| types.iter().map(move |types| row(manifest, variant, types)))
+        .collect()
+}
+
+fn row(manifest: &Manifest, variant: &VariantDecl, types: &[(String, DataType)]) -> Row {
+    let shared = manifest.constants.iter();
+    let constants =
+        shared.chain(&variant.constants).map(|decl| (decl.name.value.clone(), decl.value.clone()));
+    let tensor_types = tensors(manifest).filter_map(|(_, ty)| type_of(&ty.value, types)).collect();
+    Row {
+        id: variant.id.value,
+        types: types.to_vec(),
+        constants: constants.collect(),
+        shared: manifest.constants.len(),
+        tensor_types,
+    }
+}
+
+fn type_of(name: &str, types: &[(String, DataType)]) -> Option<DataType> {
+    let parameter = types.iter().find(|(parameter, _)| parameter == name).map(|(_, ty)| *ty);
+    parameter.or_else(|| DataType::from_name(name))
+}
+
+/// The names and types of the inputs, then of the outputs.
+fn tensors(manifest: &Manifest) -> impl Iterator<Item = (&Located<String>, &Located<String>)> {
+    let inputs = manifest.inputs.iter().map(|input| (&input.name, &input.ty));
+    inputs.chain(manifest.outputs.iter().map(|output| (&output.name, &output.ty)))
+}
+
+/// Every choice of the type parameters; the last parameter changes fastest.
+fn product(manifest: &Manifest) -> Vec<Vec<(String, DataType)>> {
+    let mut rows: Vec<Vec<(String, DataType)>> = vec![Vec::new()];
+    for parameter in &manifest.types {
+        let extended = rows.iter().flat_map(|row| {
+            parameter.alternatives.iter().map(move |ty| {
+                let mut row = row.clone();
+                row.push((parameter.name.value.clone(), *ty));
+                row
+            })
+        });
+        rows = extended.collect();
+    }
+    rows
+}
+
+fn unique_ids(variants: &[VariantDecl], source: &Arc<Source>, diagnostics: &mut Vec<Diagnostic>) {
+    for (index, second) in variants.iter().enumerate() {
+        if let Some(first) = variants.iter().take(index).find(|first| first.id.value == second.id.value) {
+            diagnostics.push(
+                Diagnostic::error(format!("two variants have the id {}", second.id.value))
+                    .at(Span::new(source, second.id.range.clone()), "the second one")
+                    .related(Span::new(source, first.id.range.clone()), "the first one")
+                    .note("TensorRT remembers the fastest variant by this number"),
+            );
+        }
+    }
+}
+
+fn tensor_types_are_known(manifest: &Manifest, source: &Arc<Source>, diagnostics: &mut Vec<Diagnostic>) {
+    let parameters: Vec<&str> = manifest.types.iter().map(|ty| ty.name.value.as_str()).collect();
+    for (_, ty) in tensors(manifest) {
+        let name = ty.value.as_str();
+        let known = parameters.contains(&name) || DataType::from_name(name).is_some();
+        if known || manifest.broken.iter().any(|broken| broken == name) {
+            continue;
+        }
+        let all: Vec<&str> =
+            parameters.iter().copied().chain(DataType::ALL.iter().map(|ty| ty.name())).collect();
+        let diagnostic = Diagnostic::error(format!("unknown type `{name}`"))
+            .at(Span::new(source, ty.range.clone()), "neither a type parameter nor an element type")
+            .note(format!("the types are {}", list(&all)));
+        diagnostics.push(match suggest(name, all.iter().copied()) {
+            Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
+            None => diagnostic,
+        });
+    }
+}
+
+/// A parameter with several alternatives must be the type of an input: nothing else tells which one a node means.
+fn choices_are_decided(manifest: &Manifest, source: &Arc<Source>, diagnostics: &mut Vec<Diagnostic>) {
+    for parameter in &manifest.types {
+        let name = parameter.name.value.as_str();
+        let decided = manifest.inputs.iter().any(|input| input.ty.value == name);
+        let input_is_broken = !manifest.broken.is_empty();
+        if parameter.alternatives.len() < 2 || decided || input_is_broken {
+            continue;
+        }
+        let message = format!("nothing decides what `{name}` is: it is the type of no input");
+        let span = Span::new(source, parameter.name.range.clone());
+        diagnostics.push(
+            Diagnostic::error(message)
+                .at(span, format!("has {} alternatives", parameter.alternatives.len()))
+                .note("a node's input types choose between the alternatives of a type parameter"),
+        );
+    }
+}

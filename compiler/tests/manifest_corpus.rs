@@ -1,0 +1,143 @@
+//! Every manifest of `tests/data`: the good ones resolve without a word, the bad ones get the error that stands beside
+//! them. `INSTA_UPDATE=always` writes these anew; read them before you keep them.
+
+// Clippy knows test functions, not their helpers.
+#![allow(clippy::expect_used, clippy::panic)]
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use cubinder_compiler::config::open;
+use cubinder_compiler::diagnostic::{Colour, Source, has_errors, render, to_json_lines};
+use cubinder_compiler::resolve::{Resolved, compile};
+use proptest::prelude::*;
+
+fn data(folder: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(folder)
+}
+
+/// The manifests of a folder, by name.
+fn manifests(folder: &str) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(data(folder)).expect("the folder is there");
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.expect("an entry").path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
+    paths.sort();
+    paths
+}
+
+/// The file's text under its bare name, so that errors do not depend on where the checkout is.
+fn source(path: &Path) -> Arc<Source> {
+    let text = open(path).expect("a text").text.clone();
+    Source::new(path.file_name().expect("a name"), text)
+}
+
+fn stem(path: &Path) -> &str {
+    path.file_stem().and_then(|stem| stem.to_str()).expect("a plain name")
+}
+
+fn resolve(path: &Path) -> Resolved {
+    compile(&source(path)).unwrap_or_else(|errors| panic!("{}", render(&errors, Colour::Plain)))
+}
+
+#[test]
+fn good_manifests_resolve_without_a_word() {
+    for path in manifests("tests/data/ok").iter().chain(&manifests("manifests")) {
+        let resolved = resolve(path);
+        assert_eq!(render(&resolved.warnings, Colour::Plain), "", "{}", path.display());
+        let plugin = &resolved.draft.plugin;
+        assert_eq!(plugin.variants.len(), resolved.draft.units.len());
+        let (attributes, tensors) = (plugin.attributes.len(), plugin.tensor_count());
+        for output in &plugin.outputs {
+            output.shape.validate(attributes, plugin.inputs.len()).expect("a shape over the inputs");
+        }
+        for rule in &plugin.require {
+            rule.expr.validate(attributes, plugin.inputs.len()).expect("a rule over the inputs");
+        }
+        for variant in &plugin.variants {
+            assert_eq!(variant.types.len(), tensors);
+            for launch in &variant.launches {
+                let sizes = launch.grid.iter().chain(&launch.block).chain([&launch.shared_bytes]);
+                sizes.for_each(|size| size.validate(attributes, tensors).expect("over the tensors"));
+            }
+        }
+    }
+}
+
+#[test]
+fn bad_manifests_are_told_why() {
+    let paths = manifests("tests/data/bad");
+    assert!(paths.len() >= 100, "only {} bad manifests", paths.len());
+    let mut settings = insta::Settings::clone_current();
+    settings.set_snapshot_path(data("tests/data/bad"));
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    for path in paths {
+        let diagnostics = compile(&source(&path)).err();
+        let diagnostics = diagnostics.unwrap_or_else(|| panic!("{} is accepted", path.display()));
+        assert!(has_errors(&diagnostics), "{}", path.display());
+        settings.bind(|| insta::assert_snapshot!(stem(&path), render(&diagnostics, Colour::Plain)));
+    }
+}
+
+/// Whatever is said must be sayable in every form.
+fn answer(text: String) {
+    match compile(&Source::new("m.toml", text)) {
+        Ok(resolved) => assert!(!has_errors(&resolved.warnings)),
+        Err(diagnostics) => {
+            assert!(has_errors(&diagnostics));
+            assert!(!render(&diagnostics, Colour::Ansi).is_empty());
+            to_json_lines(&diagnostics).expect("it is JSON");
+        }
+    }
+}
+
+/// The manifests that mutations begin with.
+fn seeds() -> Vec<String> {
+    let good = manifests("tests/data/ok");
+    let paths = good.into_iter().chain(manifests("manifests")).chain(manifests("tests/data/bad"));
+    paths.map(|path| source(&path).text.clone()).collect()
+}
+
+/// What is put in the place of a part of a manifest.
+fn splice() -> impl Strategy<Value = String> {
+    prop_oneof![
+        Just(String::new()),
+        Just("\"".to_owned()),
+        Just("9223372036854775807".to_owned()),
+        Just("-1".to_owned()),
+        Just("[".repeat(300)),
+        Just("(".repeat(300)),
+        Just("{ a = ".to_owned()),
+        Just("x.shape[0]".to_owned()),
+        Just("[[launches]]\n".to_owned()),
+        Just("'''".to_owned()),
+        Just("é\u{301}🦀\r\n".to_owned()),
+        "[ -~\n]{0,20}",
+        any::<String>(),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 512, ..ProptestConfig::default() })]
+
+    #[test]
+    fn mutated_manifests_are_answered(
+        seed in any::<prop::sample::Index>(),
+        edits in proptest::collection::vec((any::<prop::sample::Index>(), 0usize..30, splice()), 1..4),
+    ) {
+        let seeds = seeds();
+        let mut text = seed.get(&seeds).clone();
+        for (at, length, replacement) in edits {
+            let boundaries: Vec<usize> = text.char_indices().map(|(at, _)| at).chain([text.len()]).collect();
+            let start = at.index(boundaries.len());
+            let end = (start + length).min(boundaries.len() - 1);
+            text.replace_range(boundaries[start]..boundaries[end], &replacement);
+        }
+        answer(text);
+    }
+
+    #[test]
+    fn any_text_is_answered(text in any::<String>()) {
+        answer(text);
+    }
+}

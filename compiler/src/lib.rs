@@ -22,3 +22,6 @@ pub mod library;
 pub mod pack;
 
 pub mod inspect;
+
+#[cfg(test)]
+mod test_support;

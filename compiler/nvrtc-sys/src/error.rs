@@ -1,0 +1,96 @@
+//! What can go wrong, as values.
+
+use std::path::PathBuf;
+
+/// Why a file cannot serve as NVRTC.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LoadError {
+    /// A library is never searched for by name.
+    #[error("`{}` is not an absolute path", path.display())]
+    NotAbsolute {
+        /// What was given.
+        path: PathBuf,
+    },
+    /// The loader refused it.
+    #[error("cannot load `{}`: {reason}", path.display())]
+    Open {
+        /// The file.
+        path: PathBuf,
+        /// What the loader says.
+        reason: String,
+    },
+    /// It is a library, but not NVRTC, or a release that is too old.
+    #[error("`{}` has no function `{function}`", path.display())]
+    MissingFunction {
+        /// The file.
+        path: PathBuf,
+        /// The function.
+        function: &'static str,
+    },
+    /// NVRTC cannot compile without its built-in headers.
+    #[error("`{}` needs `{}` beside it, which is not there", path.display(), builtins.display())]
+    MissingBuiltins {
+        /// The library.
+        path: PathBuf,
+        /// The file that is missing.
+        builtins: PathBuf,
+    },
+    /// A question about the library itself failed.
+    #[error("`{call}` failed: {reason} ({code})")]
+    Call {
+        /// The function.
+        call: &'static str,
+        /// NVRTC's result code.
+        code: i32,
+        /// NVRTC's words for it.
+        reason: String,
+    },
+}
+
+/// Why a compile gave no code.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CompileError {
+    /// The program has errors: `log` says which. NVRTC's code 6, `NVRTC_ERROR_COMPILATION`.
+    #[error("the program does not compile")]
+    Rejected {
+        /// NVRTC's messages.
+        log: String,
+    },
+    /// NVRTC does not take one of the options. Its code 5, `NVRTC_ERROR_INVALID_OPTION`.
+    #[error("an option is not accepted: {}", log.trim())]
+    Option {
+        /// NVRTC's messages.
+        log: String,
+    },
+    /// A text that NVRTC takes as a C string holds a NUL byte.
+    #[error("the {what} holds a NUL byte")]
+    Nul {
+        /// Which text.
+        what: &'static str,
+    },
+    /// Anything else.
+    #[error("`{call}` failed: {reason} ({code})")]
+    Failed {
+        /// The function.
+        call: &'static str,
+        /// NVRTC's result code.
+        code: i32,
+        /// NVRTC's words for it.
+        reason: String,
+        /// NVRTC's messages, if there are any.
+        log: String,
+    },
+}
+
+impl CompileError {
+    /// NVRTC's messages; empty where it got no chance to write any.
+    #[must_use]
+    pub fn log(&self) -> &str {
+        match self {
+            CompileError::Rejected { log }
+            | CompileError::Option { log }
+            | CompileError::Failed { log, .. } => log,
+            CompileError::Nul { .. } => "",
+        }
+    }
+}

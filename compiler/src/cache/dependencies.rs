@@ -1,0 +1,211 @@
+//! The files that a unit may read, and their contents.
+//!
+//! Every include that the scan finds is looked for at every place where the compiler could look, first match or not. A place
+//! where nothing is counts too: a file that appears there changes the key. Files that are found are scanned in turn.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use cubinder_bundle::Digest;
+
+use super::KeyHasher;
+use super::directives::{Kind, directives};
+use crate::codegen::{PRELUDE_NAME, TranslationUnit};
+
+/// What a file was when it was first looked at in this process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Facts {
+    digest: Digest,
+    includes: Vec<Kind>,
+}
+
+/// The files that were looked at, for all units of a session: each is read once.
+#[derive(Debug, Default)]
+pub(crate) struct Files(Mutex<HashMap<PathBuf, Option<Arc<Facts>>>>);
+
+impl Files {
+    /// The facts of a file; nothing where it is absent or cannot be read as one.
+    fn facts(&self, path: &Path) -> Option<Arc<Facts>> {
+        if let Some(known) = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(path) {
+            return known.clone();
+        }
+        let facts = std::fs::read(path).ok().map(|bytes| {
+            let includes = scan(&String::from_utf8_lossy(&bytes));
+            Arc::new(Facts { digest: Digest::of(&bytes), includes })
+        });
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(path.to_owned(), facts.clone());
+        facts
+    }
+}
+
+fn scan(text: &str) -> Vec<Kind> {
+    directives(text).into_iter().map(|directive| directive.kind).collect()
+}
+
+/// What a compile of one unit reads besides its own text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Dependencies {
+    /// Every place that was looked at, and the digest of what is there.
+    places: BTreeMap<PathBuf, Option<Digest>>,
+    /// Whether all of it could be found. If not, the compile must not be cached.
+    complete: bool,
+}
+
+impl Dependencies {
+    /// Looks for everything that `unit` may include.
+    ///
+    /// `trusted` are folders whose contents are known by a pinned package's version: a name that only the preprocessor can
+    /// tell, in a file there, is taken to name another file there.
+    pub(crate) fn find(
+        unit: &TranslationUnit,
+        include: &[PathBuf],
+        trusted: &[PathBuf],
+        files: &Files,
+    ) -> Dependencies {
+        let mut found = Dependencies { places: BTreeMap::new(), complete: true };
+        let mut waiting: Vec<PathBuf> = Vec::new();
+        for text in [&unit.source.text, &unit.prelude.text] {
+            found.follow(&scan(text), None, include, false, &mut waiting);
+        }
+        let mut seen: BTreeSet<PathBuf> = BTreeSet::new();
+        while let Some(place) = waiting.pop() {
+            if !seen.insert(place.clone()) {
+                continue;
+            }
+            let facts = files.facts(&place);
+            if let Some(facts) = &facts {
+                let is_trusted = trusted.iter().any(|folder| place.starts_with(folder));
+                found.follow(&facts.includes, place.parent(), include, is_trusted, &mut waiting);
+            }
+            found.places.insert(place, facts.map(|facts| facts.digest));
+        }
+        found
+    }
+
+    /// Adds the places where the includes of one file may be.
+    fn follow(
+        &mut self,
+        includes: &[Kind],
+        beside: Option<&Path>,
+        include: &[PathBuf],
+        is_trusted: bool,
+        waiting: &mut Vec<PathBuf>,
+    ) {
+        for kind in includes {
+            match kind {
+                Kind::Quoted(name) | Kind::Angled(name) if name == PRELUDE_NAME => {}
+                Kind::Quoted(name) => {
+                    waiting.extend(beside.map(|folder| folder.join(name)));
+                    waiting.extend(include.iter().map(|folder| folder.join(name)));
+                }
+                Kind::Angled(name) => waiting.extend(include.iter().map(|folder| folder.join(name))),
+                Kind::Computed | Kind::Time => self.complete &= is_trusted,
+            }
+        }
+    }
+
+    /// Whether a result may be cached.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.complete
+    }
+
+    /// Adds the places and what is there to a key. Paths count as they are given to the compiler, because `__FILE__` can
+    /// carry them into the code.
+    pub(crate) fn hash(&self, key: KeyHasher) -> KeyHasher {
+        self.places.iter().fold(key, |key, (place, digest)| {
+            let key = key.field(place.as_os_str().as_encoded_bytes());
+            match digest {
+                Some(digest) => key.field(&digest.0),
+                None => key.field(b"absent"),
+            }
+        })
+    }
+
+    /// Whether every place still holds what it held. Asked after a compile: what was compiled from files that changed
+    /// meanwhile must not be stored under the old key.
+    pub(crate) fn still_hold(&self) -> bool {
+        self.places
+            .iter()
+            .all(|(place, digest)| std::fs::read(place).ok().map(|bytes| Digest::of(&bytes)) == *digest)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diagnostic::{Source, Span};
+
+    fn unit(folder: &Path, text: &str) -> TranslationUnit {
+        let source = Arc::new(Source { path: folder.join("k.cu"), text: text.to_owned() });
+        TranslationUnit {
+            name: "k.cu".to_owned(),
+            text: text.to_owned(),
+            prelude: Arc::new(Source { path: PRELUDE_NAME.into(), text: String::new() }),
+            source: Arc::clone(&source),
+            folder: folder.to_owned(),
+            kernel: "k".to_owned(),
+            kernel_span: Span { source, range: 0..0 },
+        }
+    }
+
+    fn find(folder: &Path, text: &str) -> Dependencies {
+        let include = [folder.to_owned(), folder.join("inc")];
+        Dependencies::find(&unit(folder, text), &include, &[folder.join("pinned")], &Files::default())
+    }
+
+    fn key(found: &Dependencies) -> Digest {
+        found.hash(KeyHasher::new("test")).finish()
+    }
+
+    fn write(path: &Path, text: &str) {
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+
+    #[test]
+    fn a_header_of_a_header_counts() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        write(&folder.join("inc/a.h"), "#include \"sub/b.h\"\n");
+        write(&folder.join("inc/sub/b.h"), "#include \"c.h\"\n");
+        write(&folder.join("inc/sub/c.h"), "1");
+        let before = find(folder, "#include <a.h>");
+        assert!(before.is_complete() && before.still_hold());
+        assert_eq!(before, find(folder, "#include <a.h>"));
+        write(&folder.join("inc/sub/c.h"), "2");
+        assert!(!before.still_hold());
+        assert_ne!(key(&before), key(&find(folder, "#include <a.h>")));
+    }
+
+    #[test]
+    fn a_header_that_appears_before_another_counts() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        write(&folder.join("inc/a.h"), "");
+        let before = find(folder, "#include \"a.h\"");
+        write(&folder.join("a.h"), "");
+        assert_ne!(key(&before), key(&find(folder, "#include \"a.h\"")));
+    }
+
+    #[test]
+    fn headers_that_include_each_other_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        write(&folder.join("a.h"), "#include \"b.h\"\n#include \"../x/../a.h\"");
+        write(&folder.join("b.h"), "#include \"a.h\"\n");
+        assert!(find(folder, "#include \"a.h\"").is_complete());
+    }
+
+    #[test]
+    fn what_cannot_be_known_is_not_complete() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        write(&folder.join("computed.h"), "#include X\n");
+        write(&folder.join("pinned/computed.h"), "#include X\n");
+        assert!(!find(folder, "#include X").is_complete());
+        assert!(!find(folder, "int t = sizeof(__TIME__);").is_complete());
+        assert!(!find(folder, "#include \"computed.h\"").is_complete());
+        assert!(find(folder, "#include \"pinned/computed.h\"").is_complete());
+    }
+}

@@ -1,0 +1,203 @@
+//! Entries on disk: `<cache>/code/<2 hex digits>/<62 hex digits>`.
+//!
+//! An entry is a magic, the digest of key and value, and the value. It is written beside its place and renamed, so readers
+//! see a whole entry or none, whatever other processes do. A damaged entry is a miss and is replaced.
+
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use cubinder_bundle::Digest;
+
+use super::KeyHasher;
+use crate::diagnostic::Diagnostic;
+
+const MAGIC: &[u8; 8] = b"cubincd1";
+const HEADER_BYTES: usize = MAGIC.len() + 32;
+
+/// The store. Reading and writing never fail: what cannot be read is a miss, and the first thing that cannot be written
+/// ends writing with a warning.
+#[derive(Debug)]
+pub struct Cache {
+    root: Option<PathBuf>,
+    trouble: Mutex<Trouble>,
+}
+
+#[derive(Debug, Default)]
+struct Trouble {
+    met: bool,
+    warning: Option<Diagnostic>,
+}
+
+impl Cache {
+    /// The store in `<cache>/code`, which is created when the first entry is written.
+    #[must_use]
+    pub fn open(cache: &Path) -> Cache {
+        Cache { root: Some(cache.join("code")), trouble: Mutex::default() }
+    }
+
+    /// A store that holds nothing and takes nothing.
+    #[must_use]
+    pub fn disabled() -> Cache {
+        Cache { root: None, trouble: Mutex::default() }
+    }
+
+    /// The value stored under `key`, if it is there and undamaged.
+    #[must_use]
+    pub fn get(&self, key: &Digest) -> Option<Vec<u8>> {
+        let mut entry = std::fs::read(self.place(key)?).ok()?;
+        let (head, value) = entry.split_at_checked(HEADER_BYTES)?;
+        let (magic, digest) = head.split_at(MAGIC.len());
+        if magic != MAGIC || digest != check(key, value).0 {
+            return None;
+        }
+        Some(entry.split_off(HEADER_BYTES))
+    }
+
+    /// Stores `value` under `key`, over what is there.
+    pub fn put(&self, key: &Digest, value: &[u8]) {
+        let Some(place) = self.place(key) else { return };
+        if self.lock().met {
+            return;
+        }
+        if let Err(error) = write(&place, &check(key, value), value) {
+            let warning = Diagnostic::warning(format!("compiled code cannot be kept: {error}"))
+                .note(format!("tried to write below `{}`", place.parent().unwrap_or(&place).display()))
+                .note("the build goes on; the next one compiles the same kernels again")
+                .help("name a folder that can be written with `CUBINDER_CACHE=<folder>`");
+            let mut trouble = self.lock();
+            if !trouble.met {
+                *trouble = Trouble { met: true, warning: Some(warning) };
+            }
+        }
+    }
+
+    /// The warning about the first failed write, once.
+    #[must_use]
+    pub fn take_warning(&self) -> Option<Diagnostic> {
+        self.lock().warning.take()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Trouble> {
+        self.trouble.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn place(&self, key: &Digest) -> Option<PathBuf> {
+        let name = key.to_string();
+        let (shard, rest) = name.split_at_checked(2)?;
+        Some(self.root.as_ref()?.join(shard).join(rest))
+    }
+}
+
+/// The digest covers the key too, so that an entry under a wrong name is noticed.
+fn check(key: &Digest, value: &[u8]) -> Digest {
+    KeyHasher::new("entry").field(&key.0).field(value).finish()
+}
+
+fn write(place: &Path, check: &Digest, value: &[u8]) -> io::Result<()> {
+    let folder = place.parent().ok_or_else(|| io::Error::other("the entry has no folder"))?;
+    std::fs::create_dir_all(folder)?;
+    let mut file = tempfile::Builder::new().prefix(".new-").tempfile_in(folder)?;
+    file.write_all(MAGIC)?;
+    file.write_all(&check.0)?;
+    file.write_all(value)?;
+    file.flush()?;
+    file.persist(place).map_err(|error| error.error)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn files_below(folder: &Path) -> Vec<PathBuf> {
+        let mut files = Vec::new();
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() { files.extend(files_below(&path)) } else { files.push(path) }
+        }
+        files
+    }
+
+    #[test]
+    fn what_is_put_is_got() {
+        let folder = tempfile::tempdir().unwrap();
+        let (one, two) = (Digest::of(b"one"), Digest::of(b"two"));
+        let cache = Cache::open(folder.path());
+        assert_eq!(cache.get(&one), None);
+        cache.put(&one, b"value");
+        cache.put(&two, b"");
+        assert_eq!(Cache::open(folder.path()).get(&one).as_deref(), Some(b"value".as_slice()));
+        assert_eq!(cache.get(&two).as_deref(), Some(b"".as_slice()));
+        assert_eq!(files_below(folder.path()).len(), 2);
+        assert_eq!(cache.take_warning(), None);
+        let disabled = Cache::disabled();
+        disabled.put(&one, b"value");
+        assert_eq!((disabled.get(&one), disabled.take_warning()), (None, None));
+    }
+
+    #[test]
+    fn an_entry_under_another_name_is_a_miss() {
+        let folder = tempfile::tempdir().unwrap();
+        let (one, two) = (Digest::of(b"one"), Digest::of(b"two"));
+        let cache = Cache::open(folder.path());
+        cache.put(&one, b"value");
+        let to = cache.place(&two).unwrap();
+        std::fs::create_dir_all(to.parent().unwrap()).unwrap();
+        std::fs::rename(cache.place(&one).unwrap(), to).unwrap();
+        assert_eq!(cache.get(&two), None);
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_written_is_said_once() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("code"), "a file where the folder should be").unwrap();
+        let cache = Cache::open(folder.path());
+        cache.put(&Digest::of(b"one"), b"value");
+        cache.put(&Digest::of(b"two"), b"value");
+        let warning = cache.take_warning().unwrap();
+        assert!(warning.message.starts_with("compiled code cannot be kept: "), "{}", warning.message);
+        assert_eq!(cache.take_warning(), None);
+        assert_eq!(cache.get(&Digest::of(b"one")), None);
+    }
+
+    #[test]
+    fn many_writers_leave_one_whole_entry() {
+        let folder = tempfile::tempdir().unwrap();
+        let key = Digest::of(b"key");
+        let values: Vec<Vec<u8>> = (0..8_u8).map(|n| vec![n; 100_000]).collect();
+        std::thread::scope(|scope| {
+            for value in &values {
+                scope.spawn(|| {
+                    let cache = Cache::open(folder.path());
+                    for _ in 0..20 {
+                        cache.put(&key, value);
+                        assert!(values.contains(&cache.get(&key).unwrap()));
+                    }
+                    assert_eq!(cache.take_warning(), None);
+                });
+            }
+        });
+        assert_eq!(files_below(folder.path()).len(), 1);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        #[test]
+        fn a_damaged_entry_is_a_miss_and_is_replaced(value: Vec<u8>, at: prop::sample::Index, cut: bool) {
+            let folder = tempfile::tempdir().unwrap();
+            let key = Digest::of(b"key");
+            let cache = Cache::open(folder.path());
+            cache.put(&key, &value);
+            let place = cache.place(&key).unwrap();
+            let mut entry = std::fs::read(&place).unwrap();
+            let at = at.index(entry.len());
+            if cut { entry.truncate(at) } else { entry[at] ^= 1 }
+            std::fs::write(&place, entry).unwrap();
+            prop_assert_eq!(cache.get(&key), None);
+            cache.put(&key, &value);
+            prop_assert_eq!(cache.get(&key), Some(value));
+        }
+    }
+}

@@ -1,1 +1,0 @@
-//! Reading a cubin: kernels, parameters, registers, shared memory.

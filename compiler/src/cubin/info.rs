@@ -1,0 +1,138 @@
+//! The records of `.nv.info` and `.nv.info.<kernel>`.
+//!
+//! A record is: format (1 nothing, 2 a byte, 3 a half word, 4 sized), attribute, then two bytes that are the value or,
+//! for sized records, the length of what follows.
+
+use std::collections::BTreeMap;
+
+use cubinder_bundle::KernelParam;
+
+use super::CubinError;
+
+const MAX_THREADS: u8 = 0x05;
+const REQUIRED_THREADS: u8 = 0x10;
+const FRAME_SIZE: u8 = 0x11;
+const MIN_STACK_SIZE: u8 = 0x12;
+const PARAM_INFO: u8 = 0x17;
+const MAX_STACK_SIZE: u8 = 0x23;
+const REGISTER_COUNT: u8 = 0x2f;
+const PARAM_INFO_V2: u8 = 0x45;
+
+/// No kernel has more: 32,764 bytes of parameters, at least one byte each.
+const MAX_PARAMS: usize = 32_764;
+
+/// What `.nv.info` says about one function.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Common {
+    pub(super) registers: Option<u32>,
+    pub(super) stack: Option<u32>,
+}
+
+/// What `.nv.info.<kernel>` says.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Own {
+    pub(super) max_threads: Option<u32>,
+    pub(super) params: Vec<KernelParam>,
+}
+
+/// Reads `.nv.info`: facts by the index of the function's symbol.
+pub(super) fn common(notes: &[u8]) -> Result<BTreeMap<usize, Common>, CubinError> {
+    let mut functions: BTreeMap<usize, Common> = BTreeMap::new();
+    for record in records(notes, ".nv.info") {
+        let (attribute, value) = record?;
+        let ([symbol, number], true) = (words::<2>(value), value.len() >= 8) else { continue };
+        let function = functions.entry(usize::try_from(symbol).unwrap_or(usize::MAX)).or_default();
+        match attribute {
+            REGISTER_COUNT => function.registers = Some(number),
+            FRAME_SIZE | MIN_STACK_SIZE | MAX_STACK_SIZE => {
+                function.stack = Some(function.stack.unwrap_or(0).max(number));
+            }
+            _ => {}
+        }
+    }
+    Ok(functions)
+}
+
+/// Reads `.nv.info.<kernel>`.
+pub(super) fn own(notes: &[u8], kernel: &str) -> Result<Own, CubinError> {
+    let damaged = |what: String| CubinError::Info { kernel: kernel.to_owned(), what };
+    let mut own = Own::default();
+    let mut params: BTreeMap<u16, KernelParam> = BTreeMap::new();
+    for record in records(notes, kernel) {
+        let (attribute, value) = record?;
+        match attribute {
+            MAX_THREADS | REQUIRED_THREADS if value.len() >= 12 => {
+                let threads = words::<3>(value).into_iter().fold(1_u32, u32::saturating_mul);
+                own.max_threads = Some(own.max_threads.unwrap_or(u32::MAX).min(threads));
+            }
+            PARAM_INFO | PARAM_INFO_V2 => {
+                let (ordinal, param) =
+                    param(value).ok_or_else(|| damaged("a parameter is cut short".to_owned()))?;
+                if params.insert(ordinal, param).is_some() {
+                    return Err(damaged(format!("parameter {ordinal} is there twice")));
+                }
+            }
+            _ => {}
+        }
+    }
+    let count = params.len();
+    if count > MAX_PARAMS || params.keys().next_back().is_some_and(|last| usize::from(*last) + 1 != count) {
+        return Err(damaged(format!(
+            "{count} parameters, but not numbered from 0 to {}",
+            count.saturating_sub(1)
+        )));
+    }
+    own.params = params.into_values().collect();
+    Ok(own)
+}
+
+/// One parameter: a word, its ordinal, its offset, then flags whose upper 14 bits are the size.
+fn param(value: &[u8]) -> Option<(u16, KernelParam)> {
+    let half = |at: usize| Some(u16::from_le_bytes(value.get(at..at + 2)?.try_into().ok()?));
+    let flags = u32::from_le_bytes(value.get(8..12)?.try_into().ok()?);
+    Some((half(4)?, KernelParam { offset: u32::from(half(6)?), size: flags >> 18 }))
+}
+
+/// The first words of a value; zero where it is shorter.
+fn words<const N: usize>(value: &[u8]) -> [u32; N] {
+    let mut words = [0; N];
+    for (word, bytes) in words.iter_mut().zip(value.chunks_exact(4)) {
+        *word = u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+    }
+    words
+}
+
+/// Walks the records. A record of an unknown format ends the walk with an error, because its length is not known.
+fn records<'a>(
+    notes: &'a [u8],
+    kernel: &'a str,
+) -> impl Iterator<Item = Result<(u8, &'a [u8]), CubinError>> + use<'a> {
+    let mut rest = notes;
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let damaged = |what: String| Some(Err(CubinError::Info { kernel: kernel.to_owned(), what }));
+        let Some((head, tail)) = rest.split_at_checked(4) else {
+            rest = &[];
+            return damaged("the last record is cut short".to_owned());
+        };
+        rest = tail;
+        match head[0] {
+            1..=3 => Some(Ok((head[1], &head[2..]))),
+            4 => {
+                let length = usize::from(u16::from_le_bytes([head[2], head[3]]));
+                let Some((value, tail)) = rest.split_at_checked(length) else {
+                    rest = &[];
+                    return damaged(format!("a record of {length} bytes reaches beyond the end"));
+                };
+                rest = tail;
+                Some(Ok((head[1], value)))
+            }
+            format => {
+                rest = &[];
+                damaged(format!("a record has the unknown format {format}"))
+            }
+        }
+    })
+}

@@ -1,0 +1,167 @@
+//! Reading code objects: which kernels are inside, their parameters, registers, shared memory.
+//!
+//! Owns: the layout of NVIDIA's cubins as far as it is needed ([`read`]), and a light reader of PTX ([`read_ptx`]).
+//! Never: no trust in the bytes. Any input gives facts or an error, never a panic.
+//!
+//! Nothing of the format is documented by NVIDIA. What is stated here was read off the output of NVRTC 12.9 (ABI version 7
+//! for architectures below 10.0, 8 from there on) and 13.0 (ABI version 8), for architectures 5.2 to 12.1.
+
+mod info;
+mod ptx;
+
+use object::LittleEndian;
+use object::elf::{EM_CUDA, FileHeader64, SHT_NOBITS};
+use object::read::elf::{FileHeader, SectionHeader, SectionTable, Sym};
+
+use cubinder_bundle::{KernelFacts, Target, TargetKind};
+
+pub use ptx::{PtxFacts, read_ptx};
+
+/// What a cubin says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CubinFacts {
+    /// The version of NVIDIA's ABI: 7 or 8.
+    pub abi: u8,
+    /// The architecture as a number: 89. A suffix cannot be read back: NVRTC 13.0 writes the same header for `sm_90`
+    /// and `sm_90a`.
+    pub arch: u32,
+    /// The kernels, sorted by symbol.
+    pub kernels: Vec<KernelFacts>,
+}
+
+/// Why bytes are no cubin.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CubinError {
+    /// Not ELF, or damaged.
+    #[error("not a readable ELF file: {0}")]
+    Elf(String),
+    /// ELF, but for another machine.
+    #[error("an ELF file for machine {0}, not for NVIDIA GPUs (190)")]
+    Machine(u16),
+    /// A version of the ABI whose layout is not known.
+    #[error("the cubin has ABI version {0}, which is not known: expected 7 or 8")]
+    Abi(u8),
+    /// The notes about a kernel make no sense.
+    #[error("the notes about `{kernel}` are damaged: {what}")]
+    Info {
+        /// The section they are in.
+        kernel: String,
+        /// What is wrong.
+        what: String,
+    },
+    /// Not PTX text.
+    #[error("not readable PTX: {0}")]
+    Ptx(String),
+}
+
+impl From<object::read::Error> for CubinError {
+    fn from(error: object::read::Error) -> CubinError {
+        CubinError::Elf(error.to_string())
+    }
+}
+
+type Header = FileHeader64<LittleEndian>;
+type Sections<'a> = SectionTable<'a, Header>;
+
+/// A function symbol with this bit in `st_other` is a kernel (`STO_CUDA_ENTRY`).
+const STO_CUDA_ENTRY: u8 = 0x10;
+/// From 9.0 on the system keeps this much of each kernel's shared memory, and the section's size counts it.
+const RESERVED_SHARED_BYTES: u64 = 1024;
+/// The section that says so.
+const RESERVED_SHARED: &[u8] = b".nv.shared.reserved.0";
+
+/// Reads a cubin.
+///
+/// # Errors
+/// Where the bytes are no cubin, or one whose layout is not known.
+pub fn read(bytes: &[u8]) -> Result<CubinFacts, CubinError> {
+    let header = Header::parse(bytes)?;
+    let endian = header.endian()?;
+    let machine = header.e_machine.get(endian);
+    if machine != EM_CUDA {
+        return Err(CubinError::Machine(machine.0));
+    }
+    let abi = header.e_ident.abi_version;
+    let flags = header.e_flags.get(endian).0;
+    let arch = match abi {
+        7 => flags & 0xff,
+        8 => (flags >> 8) & 0xff,
+        other => return Err(CubinError::Abi(other)),
+    };
+    let sections = header.sections(endian, bytes)?;
+    let symbols = sections.symbols(endian, bytes, object::elf::SHT_SYMTAB)?;
+    let common = info::common(section(&sections, bytes, b".nv.info")?.unwrap_or_default())?;
+    let mut kernels = Vec::new();
+    for (index, symbol) in symbols.enumerate() {
+        let is_kernel =
+            symbol.st_type() == object::elf::STT_FUNC && symbol.st_other().0 & STO_CUDA_ENTRY != 0;
+        if is_kernel {
+            let name = symbols.symbol_name(endian, symbol)?;
+            kernels.push(kernel(&sections, bytes, name, common.get(&index.0))?);
+        }
+    }
+    kernels.sort_by(|a: &KernelFacts, b| a.symbol.cmp(&b.symbol));
+    kernels.dedup_by(|a, b| a.symbol == b.symbol);
+    Ok(CubinFacts { abi, arch, kernels })
+}
+
+/// Reads the kernels of a code object of either kind.
+///
+/// # Errors
+/// As [`read`] and [`read_ptx`].
+pub fn kernels(target: Target, bytes: &[u8]) -> Result<Vec<KernelFacts>, CubinError> {
+    match target.kind {
+        TargetKind::Cubin => Ok(read(bytes)?.kernels),
+        TargetKind::Ptx => Ok(read_ptx(bytes)?.kernels),
+    }
+}
+
+fn kernel(
+    sections: &Sections<'_>,
+    bytes: &[u8],
+    symbol: &[u8],
+    common: Option<&info::Common>,
+) -> Result<KernelFacts, CubinError> {
+    let named = |prefix: &[u8]| [prefix, symbol].concat();
+    let notes = section(sections, bytes, &named(b".nv.info."))?.unwrap_or_default();
+    let own = info::own(notes, &String::from_utf8_lossy(symbol))?;
+    let shared = size_of(sections, &named(b".nv.shared."));
+    let reserved = size_of(sections, RESERVED_SHARED).map_or(0, |_| RESERVED_SHARED_BYTES);
+    Ok(KernelFacts {
+        symbol: String::from_utf8_lossy(symbol).into_owned(),
+        registers: common
+            .and_then(|common| common.registers)
+            .or_else(|| registers(sections, &named(b".text."))),
+        shared_bytes: Some(u32::try_from(shared.unwrap_or(0).saturating_sub(reserved)).unwrap_or(u32::MAX)),
+        local_bytes: common.and_then(|common| common.stack),
+        max_threads: own.max_threads,
+        params: own.params,
+    })
+}
+
+/// The bytes of a section by its name.
+fn section<'a>(
+    sections: &Sections<'a>,
+    bytes: &'a [u8],
+    name: &[u8],
+) -> Result<Option<&'a [u8]>, CubinError> {
+    match sections.section_by_name(LittleEndian, name) {
+        Some((_, header)) => Ok(Some(header.data(LittleEndian, bytes)?)),
+        None => Ok(None),
+    }
+}
+
+/// The size of a section that has no bytes in the file.
+fn size_of(sections: &Sections<'_>, name: &[u8]) -> Option<u64> {
+    let (_, header) = sections.section_by_name(LittleEndian, name)?;
+    (header.sh_type(LittleEndian) == SHT_NOBITS).then(|| header.sh_size(LittleEndian))
+}
+
+/// The number of registers in the code section's header: the highest byte of `sh_info`. Zero where it is not used.
+fn registers(sections: &Sections<'_>, name: &[u8]) -> Option<u32> {
+    let (_, header) = sections.section_by_name(LittleEndian, name)?;
+    Some(header.sh_info(LittleEndian) >> 24).filter(|registers| *registers > 0)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,140 @@
+use super::*;
+use crate::nvrtc::{Settings, compile_unit};
+use crate::test_support::{nvrtc, show, unit};
+use proptest::prelude::*;
+use std::path::Path;
+use std::sync::OnceLock;
+
+const TEXT: &str = "
+__device__ __noinline__ float work(float* x, int n) {
+    float a[64];
+    for (int i = 0; i < n; i++) a[(i * 7) & 63] = x[i];
+    return a[n & 63];
+}
+template <int V> __global__ void __launch_bounds__(128, 2) first(float* x, int n, double d) { x[0] = work(x, n) + d; }
+__global__ void none() {}
+extern \"C\" __global__ void plain(char c, short s, long long* l, int q) {
+    __shared__ int st[100];
+    st[threadIdx.x] = c;
+    __syncthreads();
+    l[0] = st[q & 63];
+}
+";
+
+fn compiled(test: &str, target: &str) -> Option<Vec<u8>> {
+    let (toolkit, nvrtc) = nvrtc(test)?;
+    let unit = unit(Path::new("."), TEXT, "first<3>", &[]);
+    let raw = compile_unit(nvrtc, &unit, target.parse().unwrap(), &Settings::default(), &toolkit.include)
+        .unwrap_or_else(|errors| panic!("{}", show(&errors)));
+    Some(raw.bytes)
+}
+
+/// One cubin for all tests that damage it.
+fn sample(test: &str) -> Option<&'static [u8]> {
+    static SAMPLE: OnceLock<Option<Vec<u8>>> = OnceLock::new();
+    SAMPLE.get_or_init(|| compiled(test, "sm_90")).as_deref()
+}
+
+#[test]
+fn kernels_are_read_for_every_architecture() {
+    for (target, arch) in [
+        ("sm_75", 75),
+        ("sm_80", 80),
+        ("sm_89", 89),
+        ("sm_90", 90),
+        ("sm_90a", 90),
+        ("sm_100", 100),
+        ("sm_120", 120),
+    ] {
+        let Some(bytes) = compiled("kernels_are_read_for_every_architecture", target) else { return };
+        let facts = read(&bytes).unwrap();
+        assert_eq!((facts.abi, facts.arch), (8, arch));
+        let [none, first, plain] = facts.kernels.as_slice() else { panic!("{facts:?}") };
+        assert_eq!((first.symbol.as_str(), none.symbol.as_str()), ("_Z5firstILi3EEvPfid", "_Z4nonev"));
+        let params = |kernel: &KernelFacts| -> Vec<(u32, u32)> {
+            kernel.params.iter().map(|param| (param.offset, param.size)).collect()
+        };
+        assert_eq!(params(first), [(0, 8), (8, 4), (16, 8)]);
+        assert_eq!(params(plain), [(0, 1), (2, 2), (8, 8), (16, 4)]);
+        assert_eq!(params(none), []);
+        assert_eq!((first.max_threads, none.max_threads), (Some(128), None));
+        assert_eq!((plain.shared_bytes, none.shared_bytes), (Some(400), Some(0)), "{target}");
+        assert!(first.local_bytes.is_some_and(|bytes| bytes >= 256), "{first:?}");
+        assert_eq!(none.local_bytes, Some(0));
+        assert!(
+            first.registers.is_some_and(|count| count >= 16) && none.registers.is_some_and(|count| count > 0)
+        );
+    }
+}
+
+#[test]
+fn ptx_and_machine_code_agree_on_parameters() {
+    let test = "ptx_and_machine_code_agree_on_parameters";
+    let (Some(cubin), Some(ptx)) = (compiled(test, "sm_89"), compiled(test, "compute_89")) else { return };
+    let ptx = read_ptx(&ptx).unwrap();
+    assert_eq!(ptx.target, "sm_89");
+    for (a, b) in read(&cubin).unwrap().kernels.iter().zip(&ptx.kernels) {
+        assert_eq!((&a.symbol, &a.params, a.max_threads), (&b.symbol, &b.params, b.max_threads));
+    }
+}
+
+#[test]
+fn what_is_no_cubin_is_refused() {
+    let error = |bytes: &[u8]| read(bytes).unwrap_err().to_string();
+    assert!(error(b"").starts_with("not a readable ELF file: "));
+    let program = std::fs::read("/proc/self/exe").unwrap();
+    assert!(error(&program).starts_with("an ELF file for machine "), "{}", error(&program));
+    let Some(cubin) = sample("what_is_no_cubin_is_refused") else { return };
+    let mut old = cubin.to_vec();
+    old[8] = 6;
+    assert_eq!(error(&old), "the cubin has ABI version 6, which is not known: expected 7 or 8");
+}
+
+/// Layout of ABI version 7, which NVRTC 12.9 writes: only the place of the architecture in the flags differs.
+#[test]
+fn the_older_abi_is_read() {
+    let Some(cubin) = sample("the_older_abi_is_read") else { return };
+    let mut old = cubin.to_vec();
+    old[8] = 7;
+    old[48..52].copy_from_slice(&0x005a_055a_u32.to_le_bytes());
+    let facts = read(&old).unwrap();
+    assert_eq!((facts.abi, facts.arch), (7, 90));
+    assert_eq!(facts.kernels, read(cubin).unwrap().kernels);
+}
+
+#[test]
+fn every_truncation_and_every_flipped_byte_is_survived() {
+    let Some(cubin) = sample("every_truncation_and_every_flipped_byte_is_survived") else { return };
+    for at in 0..cubin.len() {
+        let _ = read(&cubin[..at]);
+        let mut damaged = cubin.to_vec();
+        damaged[at] ^= 0xff;
+        let _ = read(&damaged);
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_are_read(bytes in proptest::collection::vec(any::<u8>(), 0..512)) {
+        let _ = read(&bytes);
+        let mut elf = b"\x7fELF\x02\x01\x01\x41\x08\0\0\0\0\0\0\0\x02\0\xbe\0".to_vec();
+        elf.extend(bytes);
+        let _ = read(&elf);
+    }
+
+    #[test]
+    fn any_damage_is_survived(edits in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..24)) {
+        let Some(cubin) = sample("any_damage_is_survived") else { return Ok(()) };
+        let mut damaged = cubin.to_vec();
+        for (at, byte) in edits {
+            damaged[at.index(cubin.len())] = byte;
+        }
+        let _ = read(&damaged);
+    }
+
+    #[test]
+    fn any_notes_are_read(notes in proptest::collection::vec(any::<u8>(), 0..128)) {
+        let _ = info::common(&notes);
+        let _ = info::own(&notes, "k");
+    }
+}

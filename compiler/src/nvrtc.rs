@@ -1,1 +1,0 @@
-//! Compiling a unit with NVRTC.

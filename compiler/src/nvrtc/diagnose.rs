@@ -1,0 +1,254 @@
+//! NVRTC's messages as diagnostics in the user's own files.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use cubinder_bundle::Target;
+
+use super::log::{Level, Log, Message, Place};
+use crate::codegen::{PRELUDE_NAME, TranslationUnit, kernel_names};
+use crate::diagnostic::{Diagnostic, Severity, Source, Span};
+
+/// The file to which NVRTC attributes errors in name expressions (13.0).
+const NAME_MAP: &str = "__nv_name_map";
+
+/// Turns the messages of one compile into diagnostics.
+pub(super) fn diagnose(log: &Log, unit: &TranslationUnit) -> Vec<Diagnostic> {
+    let mut files = Files { unit, opened: HashMap::new() };
+    let (named, others): (Vec<&Message>, Vec<&Message>) = log
+        .messages
+        .iter()
+        .partition(|message| message.place.as_ref().is_some_and(|place| place.file == NAME_MAP));
+    let mut diagnostics: Vec<Diagnostic> = Vec::new();
+    for message in others {
+        let diagnostic = files.diagnostic(message);
+        // A character of several bytes gives a message for each.
+        if !diagnostics.contains(&diagnostic) {
+            diagnostics.push(diagnostic);
+        }
+    }
+    // Where the text itself has errors, a kernel that cannot be named is a consequence.
+    let broken = diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error);
+    if !named.is_empty() && !broken {
+        diagnostics.push(unknown_kernel(&named, unit));
+    }
+    diagnostics
+}
+
+/// The kernel's name in the manifest fits nothing in the source.
+fn unknown_kernel(messages: &[&Message], unit: &TranslationUnit) -> Diagnostic {
+    let kernel = &unit.kernel;
+    let mut diagnostic = Diagnostic::error(format!("`{kernel}` is not a kernel of `{}`", unit.name))
+        .at(unit.kernel_span.clone(), "");
+    let said = messages.iter().map(|message| ticks(&message.text));
+    for text in said.filter(|text| !text.starts_with("Error in parsing name expression")) {
+        let text = text.split(". Input name expression was").next().unwrap_or_default().to_owned();
+        diagnostic = diagnostic.note(format!("NVRTC says: {text}"));
+    }
+    match kernel_names(&unit.source.text).as_slice() {
+        [] => {
+            diagnostic.note("the file has no `__global__` function").help("mark the kernel with `__global__`")
+        }
+        names => {
+            let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+            diagnostic
+                .note(format!("the file has the kernels {}", names.join(", ")))
+                .help("name one of them, with a template argument for each template parameter: `scale<T, 4>`")
+        }
+    }
+}
+
+/// The texts that a log points into.
+struct Files<'a> {
+    unit: &'a TranslationUnit,
+    opened: HashMap<String, Option<Arc<Source>>>,
+}
+
+impl Files<'_> {
+    fn diagnostic(&mut self, message: &Message) -> Diagnostic {
+        let text = ticks(&message.text);
+        let mut diagnostic = match message.level {
+            Level::Error => Diagnostic::error(text),
+            Level::Warning => Diagnostic::warning(text),
+        };
+        match &message.place {
+            Some(place) => {
+                diagnostic = match self.span(place) {
+                    Some(span) => diagnostic.at(span, ""),
+                    None => diagnostic.note(format!("at {}:{}", place.file, place.line)),
+                };
+                if let Some(span) = self.included_at(&place.file) {
+                    diagnostic = diagnostic.related(span, "included here");
+                }
+            }
+            None => {
+                diagnostic = diagnostic
+                    .at(self.unit.kernel_span.clone(), "compiled for this kernel")
+                    .note(format!("the source is `{}`", self.unit.name));
+            }
+        }
+        for line in &message.context {
+            diagnostic = self.context(diagnostic, line);
+        }
+        match &message.number {
+            Some(number) if message.level == Level::Warning => {
+                diagnostic.help(format!("mend it, or add the option `--diag-suppress={number}`"))
+            }
+            _ => diagnostic,
+        }
+    }
+
+    /// A line that says how the compiler came to the place, such as
+    /// `instantiation of "void k(T *) [with T=float]" at line 3 of kernels/a.cu`.
+    fn context(&mut self, diagnostic: Diagnostic, line: &str) -> Diagnostic {
+        if line == "detected during:" {
+            return diagnostic;
+        }
+        let line = line.strip_prefix("detected during ").unwrap_or(line);
+        let place = line.rsplit_once(" at line ").and_then(|(what, place)| {
+            let (number, file) = place.split_once(" of ")?;
+            let file = file.trim_matches('"');
+            let place = Place { file: file.to_owned(), line: number.parse().ok()?, excerpt: None };
+            Some((what, self.span(&place)?))
+        });
+        match place {
+            Some((what, span)) => diagnostic.related(span, ticks(what)),
+            None => diagnostic.note(ticks(line)),
+        }
+    }
+
+    fn span(&mut self, place: &Place) -> Option<Span> {
+        let source = self.source(&place.file)?;
+        let line = line_range(&source.text, place.line)?;
+        let token = match &place.excerpt {
+            // The caret counts only where the log shows the very line that the file has.
+            Some((excerpt, column)) if source.text[line.clone()].trim_end() == excerpt.trim_end() => {
+                Some(token_at(&source.text, line.start + column, &line)).filter(|token| !token.is_empty())
+            }
+            _ => None,
+        };
+        let range = token.unwrap_or_else(|| trimmed(&source.text, line));
+        Some(Span { source, range })
+    }
+
+    /// A file that NVRTC names: the author's, the prelude, or a header on disk.
+    fn source(&mut self, file: &str) -> Option<Arc<Source>> {
+        if file == self.unit.name {
+            return Some(Arc::clone(&self.unit.source));
+        }
+        if file == PRELUDE_NAME {
+            return Some(Arc::clone(&self.unit.prelude));
+        }
+        let open = || {
+            let text = String::from_utf8_lossy(&std::fs::read(file).ok()?).into_owned();
+            Some(Arc::new(Source { path: file.into(), text }))
+        };
+        self.opened.entry(file.to_owned()).or_insert_with(open).clone()
+    }
+
+    /// Where the author's file includes this header by name.
+    fn included_at(&self, file: &str) -> Option<Span> {
+        if file == self.unit.name {
+            return None;
+        }
+        let source = &self.unit.source;
+        let found = crate::cache::directives(&source.text).into_iter().find(|directive| {
+            directive.name().is_some_and(|name| {
+                !name.is_empty() && Path::new(file).ends_with(name.trim_start_matches("./"))
+            })
+        })?;
+        let start = source.text[..found.at].rfind('\n').map_or(0, |newline| newline + 1);
+        let end = source.text[found.at..].find('\n').map_or(source.text.len(), |newline| found.at + newline);
+        Some(Span { source: Arc::clone(source), range: trimmed(&source.text, start..end) })
+    }
+}
+
+/// The bytes of a line, counted from 1, without its line break.
+fn line_range(text: &str, line: usize) -> Option<Range<usize>> {
+    let mut start = 0;
+    for _ in 1..line {
+        start += text[start..].find('\n')? + 1;
+    }
+    let end = text[start..].find('\n').map_or(text.len(), |newline| start + newline);
+    Some(start..end)
+}
+
+fn trimmed(text: &str, range: Range<usize>) -> Range<usize> {
+    let line = &text[range.clone()];
+    let start = range.start + (line.len() - line.trim_start().len());
+    start..start.max(range.start + line.trim_end().len())
+}
+
+/// The word, or the single character, that starts at `at` in `line`.
+fn token_at(text: &str, at: usize, line: &Range<usize>) -> Range<usize> {
+    let mut start = at.min(line.end);
+    while !text.is_char_boundary(start) {
+        start -= 1;
+    }
+    let rest = &text[start..line.end];
+    let word = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
+    let length = if word > 0 { word } else { rest.chars().next().map_or(0, char::len_utf8) };
+    start..start + length
+}
+
+/// Quoted code in NVRTC's and ptxas' messages, between backticks as everywhere else.
+fn ticks(text: &str) -> String {
+    let text = match text.strip_prefix("Entry function '").and_then(|rest| rest.split_once('\'')) {
+        Some((symbol, rest)) => &format!("entry function `{symbol}`{rest}"),
+        None => text,
+    };
+    if text.matches('"').count().is_multiple_of(2) { text.replace('"', "`") } else { text.to_owned() }
+}
+
+/// The diagnostics of one unit for several targets, each said once. One that some targets do not have says which do.
+#[must_use]
+pub fn merge_targets(of_targets: &[(Target, Vec<Diagnostic>)]) -> Vec<Diagnostic> {
+    let mut merged: Vec<(Diagnostic, Vec<Target>)> = Vec::new();
+    for (target, diagnostics) in of_targets {
+        for diagnostic in diagnostics {
+            match merged.iter_mut().find(|(known, _)| known == diagnostic) {
+                Some((_, targets)) if targets.last() != Some(target) => targets.push(*target),
+                Some(_) => {}
+                None => merged.push((diagnostic.clone(), vec![*target])),
+            }
+        }
+    }
+    let note = |(diagnostic, targets): (Diagnostic, Vec<Target>)| {
+        if targets.len() == of_targets.len() {
+            return diagnostic;
+        }
+        let names: Vec<String> = targets.iter().map(|target| format!("`{target}`")).collect();
+        diagnostic.note(format!("only for {}", names.join(", ")))
+    };
+    merged.into_iter().map(note).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_found_in_any_text() {
+        let text = "a\n\tint ä = y;\n";
+        let line = line_range(text, 2).unwrap();
+        assert_eq!(&text[trimmed(text, line.clone())], "int ä = y;");
+        assert_eq!(&text[token_at(text, line.start + 1, &line)], "int");
+        // The middle of `ä`, and beyond the end.
+        assert_eq!(&text[token_at(text, line.start + 6, &line)], "ä");
+        assert_eq!(&text[token_at(text, line.start + 99, &line)], "");
+        assert_eq!(line_range(text, 4), None);
+    }
+
+    #[test]
+    fn a_message_of_every_target_is_said_once() {
+        let (one, two): (Target, Target) = ("sm_80".parse().unwrap(), "sm_90".parse().unwrap());
+        let (both, only) = (Diagnostic::error("both"), Diagnostic::warning("only"));
+        let merged = merge_targets(&[
+            (one, vec![both.clone(), both.clone()]),
+            (two, vec![both.clone(), only.clone()]),
+        ]);
+        assert_eq!(merged, [both, only.note("only for `sm_90`")]);
+    }
+}

@@ -1,0 +1,157 @@
+//! Compiling a unit with NVRTC.
+//!
+//! Owns: the options, the call, and NVRTC's log as diagnostics in the user's files ([`compile_unit`]); and the session that
+//! answers from the cache where it can ([`Session`]).
+//! Never: no GPU, no judgement about what the code object contains (that is [`crate::verify`]).
+
+mod diagnose;
+mod log;
+mod options;
+mod session;
+
+pub use diagnose::merge_targets;
+pub(crate) use options::include_folders;
+pub use options::{Settings, check_option};
+pub use session::{Compiled, PreparedUnit, Session, Statistics};
+
+use std::path::PathBuf;
+
+use cubinder_bundle::{Target, TargetKind};
+use nvrtc_sys::{CompileError, Nvrtc, Output, Program};
+
+use crate::codegen::{PRELUDE_NAME, TranslationUnit};
+use crate::diagnostic::Diagnostic;
+use options::Purpose;
+
+/// The stack of a compile. NVRTC recurses over the program; with a default thread's 2 MiB deep templates overflow it.
+const STACK_BYTES: usize = 64 << 20;
+
+/// What one call of NVRTC gives.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Raw {
+    /// A cubin, or PTX text for a virtual target.
+    pub bytes: Vec<u8>,
+    /// The kernel's symbol.
+    pub symbol: String,
+    /// NVRTC's warnings, as it wrote them.
+    pub log: String,
+}
+
+/// Compiles a unit for a target. Always calls NVRTC; [`Session::compile`] asks the cache first.
+///
+/// # Errors
+/// What NVRTC says, in the user's files.
+pub fn compile_unit(
+    nvrtc: &Nvrtc,
+    unit: &TranslationUnit,
+    target: Target,
+    settings: &Settings,
+    toolkit_include: &[PathBuf],
+) -> Result<Raw, Vec<Diagnostic>> {
+    call(nvrtc, unit, Purpose::Code(target), settings, toolkit_include)
+}
+
+/// Compiles a unit with debug information, for [`crate::signature::read`].
+///
+/// # Errors
+/// What NVRTC says, in the user's files.
+pub fn compile_for_signature(
+    nvrtc: &Nvrtc,
+    unit: &TranslationUnit,
+    target: Target,
+    settings: &Settings,
+    toolkit_include: &[PathBuf],
+) -> Result<Raw, Vec<Diagnostic>> {
+    call(nvrtc, unit, Purpose::Signature(target), settings, toolkit_include)
+}
+
+fn call(
+    nvrtc: &Nvrtc,
+    unit: &TranslationUnit,
+    purpose: Purpose,
+    settings: &Settings,
+    toolkit_include: &[PathBuf],
+) -> Result<Raw, Vec<Diagnostic>> {
+    let (Purpose::Code(target) | Purpose::Signature(target)) = purpose;
+    let include = include_folders(unit, settings, toolkit_include);
+    let options = options::options(unit, purpose, settings, &include, nvrtc.version());
+    let program = Program {
+        source: &unit.text,
+        name: &unit.name,
+        headers: &[(PRELUDE_NAME, &unit.prelude.text)],
+        options: &options,
+        name_expressions: &[&unit.kernel],
+    };
+    let output = on_a_large_stack(|| nvrtc.compile(&program))
+        .map_err(|error| vec![Diagnostic::error(format!("cannot start a thread to compile in: {error}"))])?
+        .map_err(|error| failure(&error, nvrtc, unit, target))?;
+    take(output, target).map_err(|problem| vec![problem])
+}
+
+/// Runs `work` in a thread of its own, whose stack is large enough for NVRTC.
+fn on_a_large_stack<T: Send>(work: impl FnOnce() -> T + Send) -> std::io::Result<T> {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().name("nvrtc".to_owned()).stack_size(STACK_BYTES);
+        let thread = thread.spawn_scoped(scope, work)?;
+        thread.join().map_err(|_| std::io::Error::other("the thread of the compile ended early"))
+    })
+}
+
+fn take(output: Output, target: Target) -> Result<Raw, Diagnostic> {
+    let bytes = match target.kind {
+        TargetKind::Cubin => output.cubin,
+        TargetKind::Ptx => output.ptx,
+    };
+    let symbol = output.lowered_names.into_iter().next().unwrap_or_default();
+    if bytes.is_empty() || symbol.is_empty() {
+        return Err(Diagnostic::error(format!("NVRTC reported success for `{target}` and gave no code")));
+    }
+    Ok(Raw { bytes, symbol, log: output.log })
+}
+
+fn failure(error: &CompileError, nvrtc: &Nvrtc, unit: &TranslationUnit, target: Target) -> Vec<Diagnostic> {
+    match error {
+        CompileError::Option { log } => vec![refused_option(log, nvrtc, target)],
+        CompileError::Nul { what } => vec![
+            Diagnostic::error(format!("the {what} holds a NUL byte"))
+                .at(unit.kernel_span.clone(), "compiled for this kernel")
+                .note(format!("the source is `{}`", unit.source.path.display())),
+        ],
+        CompileError::Rejected { log } | CompileError::Failed { log, .. } => {
+            let log = log::parse(log);
+            let mut diagnostics = diagnose::diagnose(&log, unit);
+            if !diagnostics.iter().any(|known| known.severity == crate::diagnostic::Severity::Error) {
+                let message = format!("NVRTC failed on `{}` for `{target}`: {error}", unit.name);
+                diagnostics.push(
+                    Diagnostic::error(message).at(unit.kernel_span.clone(), "compiled for this kernel"),
+                );
+            }
+            if let Some(last) = diagnostics.last_mut() {
+                last.notes.extend(log.rest.iter().map(|line| format!("NVRTC says: {line}")));
+            }
+            diagnostics
+        }
+    }
+}
+
+/// The options are ours and the user's; the architecture is the likeliest to be refused.
+fn refused_option(log: &str, nvrtc: &Nvrtc, target: Target) -> Diagnostic {
+    let (major, minor) = nvrtc.version();
+    if log.contains("--gpu-architecture") {
+        let diagnostic = Diagnostic::error(format!("NVRTC {major}.{minor} cannot compile for `{target}`"));
+        let diagnostic = match nvrtc.supported_archs() {
+            Ok(archs) => {
+                let archs: Vec<String> = archs.iter().map(u32::to_string).collect();
+                diagnostic.note(format!("it knows the architectures {}", archs.join(", ")))
+            }
+            Err(error) => diagnostic.note(error.to_string()),
+        };
+        return diagnostic.help("leave the target out, or name another NVRTC with `CUBINDER_NVRTC`");
+    }
+    let said = log.trim().trim_start_matches("nvrtc: error: ");
+    Diagnostic::error(format!("NVRTC {major}.{minor} does not take an option: {said}"))
+        .help("look at `options` in `cubinder.toml`")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,223 @@
+//! The options of a compile: what Cubinder sets, and which of them the user may not.
+
+use std::path::{Path, PathBuf};
+
+use cubinder_bundle::{Digest, Target};
+
+use crate::codegen::TranslationUnit;
+use crate::diagnostic::Diagnostic;
+
+/// What a project says about its compiles.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Settings {
+    /// Folders of the project's headers, as the user names them, searched after the source's own folder.
+    pub include: Vec<PathBuf>,
+    /// Options for NVRTC, each of which has passed [`check_option`].
+    pub options: Vec<String>,
+}
+
+/// Options that Cubinder sets itself or that would change what kind of output there is. Long and short names of
+/// `nvrtc.h`, CUDA 13.0.
+const RESERVED: &[(&[&str], &str)] = &[
+    (&["gpu-architecture", "arch"], "targets are set in `cubinder.toml` or with `--target`"),
+    (&["include-path"], "include folders are set with `include`"),
+    (&["pre-include", "include"], "write the `#include` into the source"),
+    (&["no-source-include"], "the folder of the source is always searched first"),
+    (&["device-debug", "G"], "code for debugging cannot be bound into an engine"),
+    (
+        &[
+            "relocatable-device-code",
+            "rdc",
+            "device-c",
+            "dc",
+            "device-w",
+            "dw",
+            "extensible-whole-program",
+            "ewp",
+        ],
+        "each kernel is a whole program",
+    ),
+    (
+        &["dlink-time-opt", "dlto", "gen-opt-lto", "optix-ir", "fdevice-syntax-only"],
+        "it gives no machine code",
+    ),
+    (
+        &[
+            "pch",
+            "create-pch",
+            "use-pch",
+            "pch-dir",
+            "pch-verbose",
+            "pch-messages",
+            "instantiate-templates-in-pch",
+        ],
+        "precompiled headers are files that the cache of compiled code does not know of",
+    ),
+    (&["time", "fdevice-time-trace"], "a compile writes no files of its own"),
+    (&["frandom-seed"], "it is set, so that the same input gives the same bytes"),
+    (&["no-cache"], "it is always set: compiled code is cached by Cubinder"),
+    (&["modify-stack-limit"], "it is always off: it would change the whole process"),
+];
+
+/// Whether the user may pass `option` to NVRTC. NVRTC itself judges the rest.
+///
+/// # Errors
+/// Where Cubinder owns the option; without a place, which the caller knows.
+pub fn check_option(option: &str) -> Result<(), Diagnostic> {
+    let refuse = |why: &str| {
+        Err(Diagnostic::error(format!("the option `{option}` is not the user's to set")).note(why.to_owned()))
+    };
+    if option.chars().any(char::is_control) {
+        return refuse("it holds a control character");
+    }
+    if option.starts_with("-I") {
+        return refuse("include folders are set with `include`");
+    }
+    let Some(name) = option.strip_prefix("--").or_else(|| option.strip_prefix('-')) else { return Ok(()) };
+    let name = name.split(['=', ' ']).next().unwrap_or_default();
+    match RESERVED.iter().find(|(names, _)| names.contains(&name)) {
+        Some((_, why)) => refuse(why),
+        None => Ok(()),
+    }
+}
+
+/// What kind of compile it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// Code that goes into an engine.
+    Code(Target),
+    /// Debug information about the kernel's parameters. Nothing else of the output is used.
+    Signature(Target),
+}
+
+/// The include folders in the order of search: the source's own, the project's, the toolkit's.
+pub(crate) fn include_folders(
+    unit: &TranslationUnit,
+    settings: &Settings,
+    toolkit: &[PathBuf],
+) -> Vec<PathBuf> {
+    let own = std::iter::once(&unit.folder);
+    own.chain(&settings.include).chain(toolkit).map(|folder| non_empty(folder)).collect()
+}
+
+fn non_empty(folder: &Path) -> PathBuf {
+    if folder.as_os_str().is_empty() { PathBuf::from(".") } else { folder.to_owned() }
+}
+
+/// The options of one compile, the same for the same input. `version` is NVRTC's: options that came later are left out for
+/// older ones.
+pub(super) fn options(
+    unit: &TranslationUnit,
+    purpose: Purpose,
+    settings: &Settings,
+    include: &[PathBuf],
+    version: (i32, i32),
+) -> Vec<String> {
+    let (Purpose::Code(target) | Purpose::Signature(target)) = purpose;
+    let mut options = vec![format!("--gpu-architecture={target}")];
+    if !settings.options.iter().any(|option| is_named(option, &["std"])) {
+        options.push("--std=c++17".to_owned());
+    }
+    options.push("--no-source-include".to_owned());
+    options.extend(include.iter().map(|folder| format!("--include-path={}", folder.display())));
+    options.push("--modify-stack-limit=false".to_owned());
+    if version >= (13, 0) {
+        // Names with internal linkage hold a hash of the working folder and the number of the process otherwise (tried).
+        options.push(format!("--frandom-seed={}", seed(unit)));
+        // NVRTC's own cache looks for the GPU driver and writes into the user's home (tried).
+        options.push("--no-cache".to_owned());
+    }
+    if let Purpose::Signature(_) = purpose {
+        options.push("--device-debug".to_owned());
+        options.extend(without_optimizer(&settings.options));
+    } else {
+        options.extend(settings.options.iter().cloned());
+    }
+    options
+}
+
+/// The user's options without those that contradict `--device-debug`. None of them changes a parameter.
+fn without_optimizer(options: &[String]) -> Vec<String> {
+    let mut kept = Vec::new();
+    let mut rest = options.iter();
+    while let Some(option) = rest.next() {
+        if is_named(option, &["ptxas-options", "Xptxas"]) {
+            if !option.contains('=') {
+                // Its value is the next one.
+                rest.next();
+            }
+        } else if !is_named(option, &["dopt", "generate-line-info", "lineinfo", "Ofast-compile", "Ofc"]) {
+            kept.push(option.clone());
+        }
+    }
+    kept
+}
+
+fn is_named(option: &str, names: &[&str]) -> bool {
+    let name = option.trim_start_matches('-').split('=').next().unwrap_or_default();
+    option.starts_with('-') && names.contains(&name)
+}
+
+/// A number that only the text decides.
+fn seed(unit: &TranslationUnit) -> String {
+    let [a, b, c, d, ..] = Digest::of(unit.text.as_bytes()).0;
+    format!("0x{:08x}", u32::from_le_bytes([a, b, c, d]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_that_cubinder_owns_are_refused() {
+        for option in [
+            "--gpu-architecture=sm_80",
+            "-arch",
+            "-arch=sm_80",
+            "-Iinclude",
+            "-I",
+            "--include-path=x",
+            "-include=x.h",
+            "-G",
+            "--pch",
+            "-dlto",
+            "-rdc=true",
+            "--time=-",
+            "-no-cache",
+            "-DA\n",
+        ] {
+            assert!(check_option(option).is_err(), "{option}");
+        }
+    }
+
+    #[test]
+    fn other_options_are_the_users() {
+        for option in [
+            "--use_fast_math",
+            "-DG=1",
+            "-Darch",
+            "-std=c++20",
+            "--maxrregcount=64",
+            "-lineinfo",
+            "64",
+            "-G1",
+            "-w",
+        ] {
+            assert!(check_option(option).is_ok(), "{option}");
+        }
+    }
+
+    #[test]
+    fn options_of_the_optimizer_do_not_meet_debug_information() {
+        let options = ["-lineinfo", "-Xptxas", "-O3", "--ptxas-options=-v", "-DA", "-dopt=on", "--std=c++20"];
+        let options: Vec<String> = options.iter().map(|option| (*option).to_owned()).collect();
+        assert_eq!(without_optimizer(&options), ["-DA", "--std=c++20"]);
+    }
+
+    #[test]
+    fn the_reason_is_said() {
+        let error = check_option("--gpu-architecture=sm_80").unwrap_err();
+        assert_eq!(error.message, "the option `--gpu-architecture=sm_80` is not the user's to set");
+        assert_eq!(error.notes, ["targets are set in `cubinder.toml` or with `--target`"]);
+    }
+}

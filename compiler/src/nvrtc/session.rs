@@ -1,0 +1,259 @@
+//! Compiling with the cache in front of NVRTC.
+//!
+//! A session loads NVRTC when the first unit is missing from the cache, and not at all where every unit is there.
+
+use std::path::PathBuf;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use cubinder_bundle::{CodeObject, Digest, Target, TargetKind};
+use nvrtc_sys::Nvrtc;
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+
+use super::options::{Purpose, Settings, check_option, include_folders};
+use super::{Raw, call, diagnose, log};
+use crate::cache::{Cache, Dependencies, Files, KeyHasher};
+use crate::codegen::TranslationUnit;
+use crate::diagnostic::Diagnostic;
+use crate::signature::{self, Signature};
+use crate::toolkit::Toolkit;
+use crate::{codegen, cubin};
+
+/// Grows when the meaning of an entry or the options of a compile change.
+const FORMAT: &str = "cubinder code 1";
+
+/// Everything that compiles of one project have in common. May be used from any number of threads.
+#[derive(Debug)]
+pub struct Session {
+    toolkit: Toolkit,
+    settings: Settings,
+    cache: Cache,
+    /// Decides, with a unit and a target, what comes out.
+    base: Digest,
+    nvrtc: OnceLock<Result<Nvrtc, Diagnostic>>,
+    files: Files,
+    calls: AtomicU64,
+    call_nanos: AtomicU64,
+    hits: AtomicU64,
+}
+
+/// A unit whose includes are known.
+#[derive(Debug, Clone)]
+pub struct PreparedUnit {
+    unit: TranslationUnit,
+    dependencies: Dependencies,
+    key: Digest,
+}
+
+impl PreparedUnit {
+    /// The unit itself.
+    #[must_use]
+    pub fn unit(&self) -> &TranslationUnit {
+        &self.unit
+    }
+}
+
+/// The code of one unit for one target.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Compiled {
+    /// The code and what it says about its kernels.
+    pub object: CodeObject,
+    /// The symbol of the unit's kernel; [`CodeObject::kernels`] of `object` holds its facts.
+    pub symbol: String,
+    /// NVRTC's warnings.
+    pub warnings: Vec<Diagnostic>,
+    /// The release of the NVRTC that compiled it.
+    pub nvrtc: (i32, i32),
+    /// Whether it came from the cache.
+    pub cached: bool,
+}
+
+/// What a session has done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Statistics {
+    /// How often NVRTC was called.
+    pub nvrtc_calls: u64,
+    /// The sum of the times of those calls. Calls run side by side, so it can exceed the time that passed.
+    pub nvrtc_time: Duration,
+    /// How many results came from the cache.
+    pub cache_hits: u64,
+}
+
+/// What is stored for code.
+#[derive(Debug, Serialize, Deserialize)]
+struct CodeEntry {
+    nvrtc: (i32, i32),
+    symbol: String,
+    log: String,
+    bytes: Vec<u8>,
+}
+
+impl Session {
+    /// Starts a session. Reads which NVRTC is there, without loading it.
+    ///
+    /// # Errors
+    /// Where NVRTC's file cannot be read, and for each option that is not the user's to set.
+    pub fn new(toolkit: Toolkit, settings: Settings, cache: Cache) -> Result<Session, Vec<Diagnostic>> {
+        let refused: Vec<Diagnostic> =
+            settings.options.iter().filter_map(|option| check_option(option).err()).collect();
+        if !refused.is_empty() {
+            return Err(refused);
+        }
+        let identity = toolkit.nvrtc_identity().map_err(|error| vec![error])?;
+        let mut key = KeyHasher::new(FORMAT).field(&identity.0);
+        for option in &settings.options {
+            key = key.field(option.as_bytes());
+        }
+        Ok(Session {
+            toolkit,
+            settings,
+            cache,
+            base: key.finish(),
+            nvrtc: OnceLock::new(),
+            files: Files::default(),
+            calls: AtomicU64::new(0),
+            call_nanos: AtomicU64::new(0),
+            hits: AtomicU64::new(0),
+        })
+    }
+
+    /// Finds what a unit includes. Each header is read once in a session.
+    #[must_use]
+    pub fn prepare(&self, unit: TranslationUnit) -> PreparedUnit {
+        let include = self.include(&unit);
+        let dependencies = Dependencies::find(&unit, &include, &self.toolkit.pinned_include(), &self.files);
+        let mut key = KeyHasher::new("unit")
+            .field(&self.base.0)
+            .field(unit.name.as_bytes())
+            .field(unit.text.as_bytes())
+            .field(codegen::PRELUDE_NAME.as_bytes())
+            .field(unit.prelude.text.as_bytes())
+            .field(unit.kernel.as_bytes());
+        for folder in &include {
+            key = key.field(folder.as_os_str().as_encoded_bytes());
+        }
+        let key = dependencies.hash(key).finish();
+        PreparedUnit { unit, dependencies, key }
+    }
+
+    /// The code of a unit for a target, from the cache or from NVRTC.
+    ///
+    /// # Errors
+    /// What NVRTC says, in the user's files; or that NVRTC cannot be loaded.
+    pub fn compile(&self, prepared: &PreparedUnit, target: Target) -> Result<Compiled, Vec<Diagnostic>> {
+        let key = KeyHasher::new("code").field(&prepared.key.0).field(target.to_string().as_bytes()).finish();
+        let stored = self.stored::<CodeEntry>(prepared, &key);
+        let cached = stored.is_some();
+        let entry = match stored {
+            Some(entry) => entry,
+            None => {
+                let (raw, nvrtc) = self.call(prepared, Purpose::Code(target))?;
+                let entry = CodeEntry { nvrtc, symbol: raw.symbol, log: raw.log, bytes: raw.bytes };
+                self.store(prepared, &key, &entry);
+                entry
+            }
+        };
+        let kernels = cubin::kernels(target, &entry.bytes).map_err(|error| {
+            vec![
+                Diagnostic::error(format!("the code for `{target}` cannot be read: {error}"))
+                    .at(prepared.unit.kernel_span.clone(), "compiled for this kernel"),
+            ]
+        })?;
+        let object = CodeObject { target, digest: Digest::of(&entry.bytes), kernels, bytes: entry.bytes };
+        let warnings = diagnose::diagnose(&log::parse(&entry.log), &prepared.unit);
+        Ok(Compiled { object, symbol: entry.symbol, warnings, nvrtc: entry.nvrtc, cached })
+    }
+
+    /// The kernel's parameters, from the cache or from a compile with debug information for `target`'s architecture. Any
+    /// target of the project will do: a kernel whose parameters depend on the architecture fails [`crate::verify`].
+    ///
+    /// # Errors
+    /// What NVRTC says, in the user's files; that NVRTC cannot be loaded; or that its debug information cannot be read.
+    pub fn signature(&self, prepared: &PreparedUnit, target: Target) -> Result<Signature, Vec<Diagnostic>> {
+        let target = Target { kind: TargetKind::Cubin, arch: target.arch };
+        let key =
+            KeyHasher::new("signature").field(&prepared.key.0).field(target.to_string().as_bytes()).finish();
+        if let Some(signature) = self.stored::<Signature>(prepared, &key) {
+            return Ok(signature);
+        }
+        let (raw, _) = self.call(prepared, Purpose::Signature(target))?;
+        let signature = signature::read(&raw.bytes, &raw.symbol).map_err(|error| {
+            vec![
+                Diagnostic::error(format!(
+                    "the parameters of `{}` cannot be read: {error}",
+                    prepared.unit.kernel
+                ))
+                .at(prepared.unit.kernel_span.clone(), "this kernel")
+                .note("they are read from the debug information that NVRTC writes"),
+            ]
+        })?;
+        self.store(prepared, &key, &signature);
+        Ok(signature)
+    }
+
+    /// What the session has done so far.
+    #[must_use]
+    pub fn statistics(&self) -> Statistics {
+        Statistics {
+            nvrtc_calls: self.calls.load(Ordering::Relaxed),
+            nvrtc_time: Duration::from_nanos(self.call_nanos.load(Ordering::Relaxed)),
+            cache_hits: self.hits.load(Ordering::Relaxed),
+        }
+    }
+
+    /// The warning of the cache, if it has one and has not given it yet.
+    #[must_use]
+    pub fn take_cache_warning(&self) -> Option<Diagnostic> {
+        self.cache.take_warning()
+    }
+
+    fn include(&self, unit: &TranslationUnit) -> Vec<PathBuf> {
+        include_folders(unit, &self.settings, &self.toolkit.include)
+    }
+
+    /// An entry of the cache. One that cannot be read is a miss.
+    fn stored<T: DeserializeOwned>(&self, prepared: &PreparedUnit, key: &Digest) -> Option<T> {
+        if !prepared.dependencies.is_complete() {
+            return None;
+        }
+        let entry = postcard::from_bytes(&self.cache.get(key)?).ok()?;
+        self.hits.fetch_add(1, Ordering::Relaxed);
+        Some(entry)
+    }
+
+    fn store<T: Serialize>(&self, prepared: &PreparedUnit, key: &Digest, entry: &T) {
+        let dependencies = &prepared.dependencies;
+        if dependencies.is_complete() && dependencies.still_hold() {
+            // Encoding into memory fails for no value of these types; if it did, the next build would compile again.
+            if let Ok(bytes) = postcard::to_allocvec(entry) {
+                self.cache.put(key, &bytes);
+            }
+        }
+    }
+
+    fn call(&self, prepared: &PreparedUnit, purpose: Purpose) -> Result<(Raw, (i32, i32)), Vec<Diagnostic>> {
+        let nvrtc = match self.nvrtc.get_or_init(|| load(&self.toolkit)) {
+            Ok(nvrtc) => nvrtc,
+            Err(error) => return Err(vec![error.clone()]),
+        };
+        let start = Instant::now();
+        let result = call(nvrtc, &prepared.unit, purpose, &self.settings, &self.toolkit.include);
+        let nanos = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        self.call_nanos.fetch_add(nanos, Ordering::Relaxed);
+        Ok((result?, nvrtc.version()))
+    }
+}
+
+/// Loads the toolkit's NVRTC.
+///
+/// # Errors
+/// Where it cannot be loaded, with the commands that help.
+fn load(toolkit: &Toolkit) -> Result<Nvrtc, Diagnostic> {
+    Nvrtc::load(&toolkit.nvrtc).map_err(|error| {
+        Diagnostic::error(format!("NVRTC cannot be used: {error}")).help(
+            "run `cargo xtask setup`, or name another one with `CUBINDER_NVRTC=<libnvrtc.so or its folder>`",
+        )
+    })
+}

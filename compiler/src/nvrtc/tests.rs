@@ -1,0 +1,233 @@
+//! With the real NVRTC.
+
+use super::*;
+use crate::cache::Cache;
+use crate::diagnostic::Diagnostic;
+use crate::test_support::{nvrtc, show, toolkit, unit};
+use cubinder_bundle::DataType;
+use std::path::Path;
+
+const SCALE: &str = "template <typename T, int N>\n__global__ void __launch_bounds__(256) scale(const T* x, T* y, \
+                     cubinder::array<int, N> shape, float factor) {\n    y[threadIdx.x] = x[shape[0]] * T(factor);\n}\n";
+
+fn target(name: &str) -> Target {
+    name.parse().unwrap()
+}
+
+fn errors_of(test: &str, text: &str, kernel: &str, files: &[(&str, &str)]) -> Option<String> {
+    let (toolkit, nvrtc) = nvrtc(test)?;
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in files {
+        let path = folder.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+    let settings = Settings { include: vec![folder.path().join("inc")], options: Vec::new() };
+    let unit = unit(folder.path(), text, kernel, &[DataType::F32]);
+    let errors = compile_unit(nvrtc, &unit, target("sm_89"), &settings, &toolkit.include).unwrap_err();
+    Some(show(&errors).replace(&folder.path().display().to_string(), "<folder>"))
+}
+
+#[test]
+fn a_kernel_compiles_to_machine_code_and_to_ptx() {
+    let Some((toolkit, nvrtc)) = nvrtc("a_kernel_compiles_to_machine_code_and_to_ptx") else { return };
+    for types in [&[DataType::F32], &[DataType::F16]] {
+        let kernel = format!("scale<{}, 8>", types[0].cuda_name());
+        let unit = unit(Path::new("."), SCALE, &kernel, types);
+        for name in ["sm_89", "sm_90a", "compute_80"] {
+            let raw = compile_unit(nvrtc, &unit, target(name), &Settings::default(), &toolkit.include)
+                .unwrap_or_else(|errors| panic!("{}", show(&errors)));
+            let kernels = crate::cubin::kernels(target(name), &raw.bytes).unwrap();
+            assert_eq!(kernels.len(), 1, "{kernels:?}");
+            assert_eq!(kernels[0].symbol, raw.symbol);
+            assert_eq!(kernels[0].max_threads, Some(256));
+            let params: Vec<(u32, u32)> =
+                kernels[0].params.iter().map(|param| (param.offset, param.size)).collect();
+            assert_eq!(params, [(0, 8), (8, 8), (16, 32), (48, 4)]);
+        }
+    }
+}
+
+#[test]
+fn the_same_text_gives_the_same_bytes_wherever_it_lies() {
+    let Some((toolkit, nvrtc)) = nvrtc("the_same_text_gives_the_same_bytes_wherever_it_lies") else { return };
+    // Names with internal linkage are the ones into which NVRTC would put the folder and the number of the process.
+    let text = "namespace { __device__ int counter; template <class T> __global__ void bump(T* p) { *p = counter; } }\n\
+                static __device__ const char* file() { return __FILE__; }\n\
+                __global__ void where(const char** p) { *p = file(); }\n";
+    let compile = |folder: &Path, options: &[String]| {
+        let settings = Settings { include: Vec::new(), options: options.to_vec() };
+        let unit = unit(folder, text, "bump<int>", &[]);
+        compile_unit(nvrtc, &unit, target("sm_89"), &settings, &toolkit.include).unwrap()
+    };
+    for options in [vec![], vec!["-lineinfo".to_owned()]] {
+        let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let first = compile(one.path(), &options);
+        assert_eq!(first, compile(two.path(), &options));
+        let bytes = String::from_utf8_lossy(&first.bytes).into_owned();
+        assert!(bytes.contains("kernels/test.cu"));
+        assert!(!bytes.contains(&one.path().display().to_string()));
+        assert!(
+            !first.symbol.contains(&format!("{:x}", std::process::id())) || first.symbol.contains("00000000")
+        );
+    }
+}
+
+#[test]
+fn errors_stand_in_the_users_file() {
+    let text = "#include \"h.h\"\n\n\ttemplate <typename T> __global__ void scale(T* x) {\n\t    x[0] =\ty + 1;\n    \
+                ä;\n    x[1] = eight(x[0]);\n    int unused;\n}\n";
+    let header = "template <typename T> __device__ T eight(T x) { static_assert(sizeof(T) == 8, \"only eight\"); return x; }\n";
+    let Some(shown) =
+        errors_of("errors_stand_in_the_users_file", text, "scale<float>", &[("inc/h.h", header)])
+    else {
+        return;
+    };
+    insta::assert_snapshot!("errors_in_the_text", shown);
+}
+
+#[test]
+fn a_kernel_that_is_not_there_is_said_in_the_manifest() {
+    let text = "__global__ void plain(int* x) {}\ntemplate <typename T, int N> __global__ void scale(T* x) {}\n\
+                __device__ void helper() {}\n";
+    let mut all = String::new();
+    for kernel in ["scael<float, 4>", "scale<float>", "helper", "scale<"] {
+        let Some(shown) = errors_of("a_kernel_that_is_not_there", text, kernel, &[]) else { return };
+        all.push_str(&format!("== {kernel}\n{shown}"));
+    }
+    insta::assert_snapshot!("unknown_kernels", all);
+}
+
+#[test]
+fn what_only_ptxas_or_the_disk_knows_is_said() {
+    let shared =
+        "__global__ void big(float* x) { __shared__ float s[20000]; s[threadIdx.x] = 1; x[0] = s[3]; }\n";
+    let Some(big) = errors_of("what_only_ptxas_knows", shared, "big", &[]) else { return };
+    let Some(missing) = errors_of("what_only_the_disk_knows", "#include <nope.h>\n", "k", &[]) else {
+        return;
+    };
+    insta::assert_snapshot!("ptxas_and_missing_files", format!("{big}{missing}"));
+}
+
+#[test]
+fn what_nvrtc_does_not_take_is_said() {
+    let Some((toolkit, nvrtc)) = nvrtc("what_nvrtc_does_not_take_is_said") else { return };
+    let unit = unit(Path::new("."), SCALE, "scale<float, 8>", &[]);
+    let errors = |name: &str, options: &[&str]| {
+        let options = options.iter().map(|option| (*option).to_owned()).collect();
+        let settings = Settings { include: Vec::new(), options };
+        show(&compile_unit(nvrtc, &unit, target(name), &settings, &toolkit.include).unwrap_err())
+    };
+    insta::assert_snapshot!(
+        "refused_options",
+        format!("{}{}", errors("sm_35", &[]), errors("sm_80", &["--nope"]))
+    );
+    assert!(nvrtc.supported_archs().unwrap().contains(&89));
+}
+
+#[test]
+fn compiles_run_side_by_side() {
+    let Some((toolkit, nvrtc)) = nvrtc("compiles_run_side_by_side") else { return };
+    let unit = unit(Path::new("."), SCALE, "scale<float, 8>", &[]);
+    let compile =
+        || compile_unit(nvrtc, &unit, target("sm_89"), &Settings::default(), &toolkit.include).unwrap();
+    let expected = compile();
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..8).map(|_| scope.spawn(compile)).collect();
+        for thread in threads {
+            assert_eq!(thread.join().unwrap(), expected);
+        }
+    });
+}
+
+fn session(toolkit: &crate::toolkit::Toolkit, cache: &Path) -> Session {
+    Session::new(toolkit.clone(), Settings::default(), Cache::open(cache)).unwrap()
+}
+
+#[test]
+fn the_second_build_does_not_call_nvrtc() {
+    let Some(toolkit) = toolkit("the_second_build_does_not_call_nvrtc") else { return };
+    let (folder, cache) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let build = |text: &str, toolkit: &crate::toolkit::Toolkit| {
+        let session = session(toolkit, cache.path());
+        let prepared = session.prepare(unit(folder.path(), text, "scale<__half, 8>", &[DataType::F16]));
+        let signature = session.signature(&prepared, target("sm_89")).unwrap();
+        let code: Vec<Compiled> = ["sm_89", "sm_90", "compute_80"]
+            .into_iter()
+            .map(|name| {
+                session.compile(&prepared, target(name)).unwrap_or_else(|errors| panic!("{}", show(&errors)))
+            })
+            .collect();
+        assert_eq!(session.take_cache_warning(), None);
+        (signature, code, session.statistics())
+    };
+    let (signature, code, first) = build(SCALE, &toolkit);
+    assert_eq!((first.nvrtc_calls, first.cache_hits), (4, 0));
+    let (again, same, second) = build(SCALE, &toolkit);
+    assert_eq!((second.nvrtc_calls, second.cache_hits), (0, 4));
+    assert_eq!(signature, again);
+    assert!(same.iter().all(|compiled| compiled.cached));
+    assert!(code.iter().zip(&same).all(|(one, two)| one.object == two.object && one.symbol == two.symbol));
+    let (_, _, changed) = build(
+        &SCALE.replace("factor)", "factor) + T(1)").replace("float factor) + T(1)", "float factor)"),
+        &toolkit,
+    );
+    assert_eq!(changed.nvrtc_calls, 4);
+}
+
+#[test]
+fn a_header_that_changes_is_compiled_again() {
+    let Some(toolkit) = toolkit("a_header_that_changes_is_compiled_again") else { return };
+    let (folder, cache) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let header = folder.path().join("kernels/h.h");
+    std::fs::create_dir_all(header.parent().unwrap()).unwrap();
+    let build = |value: &str| {
+        std::fs::write(&header, format!("#define VALUE {value}\n")).unwrap();
+        let session = session(&toolkit, cache.path());
+        let text = "#include \"h.h\"\n__global__ void k(int* x) { *x = VALUE; }\n";
+        let compiled =
+            session.compile(&session.prepare(unit(folder.path(), text, "k", &[])), target("sm_89")).unwrap();
+        (compiled.object.digest, session.statistics().nvrtc_calls)
+    };
+    let (one, calls) = build("1");
+    assert_eq!(calls, 1);
+    let (two, calls) = build("2");
+    assert_eq!(calls, 1);
+    assert_ne!(one, two);
+    assert_eq!(build("1"), (one, 0));
+}
+
+#[test]
+fn warnings_are_kept_with_the_code() {
+    let Some(toolkit) = toolkit("warnings_are_kept_with_the_code") else { return };
+    let cache = tempfile::tempdir().unwrap();
+    let build = || {
+        let session = session(&toolkit, cache.path());
+        let unit = unit(Path::new("."), "__global__ void k(int* x) {\n  x[0];\n}\n", "k", &[]);
+        session.compile(&session.prepare(unit), target("sm_89")).unwrap().warnings
+    };
+    let first: Vec<Diagnostic> = build();
+    insta::assert_snapshot!("a_warning", show(&first));
+    assert_eq!(first, build());
+}
+
+#[test]
+fn a_session_refuses_options_that_are_not_the_users() {
+    let Some(toolkit) = toolkit("a_session_refuses_options_that_are_not_the_users") else { return };
+    let settings =
+        Settings { include: Vec::new(), options: vec!["-G".to_owned(), "-w".to_owned(), "-arch".to_owned()] };
+    assert_eq!(Session::new(toolkit, settings, Cache::disabled()).unwrap_err().len(), 2);
+}
+
+#[test]
+fn a_toolkit_that_is_no_nvrtc_is_said_with_the_commands_that_help() {
+    let folder = tempfile::tempdir().unwrap();
+    let library = folder.path().join("libnvrtc.so.13");
+    std::fs::write(&library, "not a library").unwrap();
+    let toolkit = crate::toolkit::Toolkit { nvrtc: library, include: Vec::new(), is_pinned: false };
+    let session = Session::new(toolkit, Settings::default(), Cache::disabled()).unwrap();
+    let errors =
+        session.compile(&session.prepare(unit(folder.path(), SCALE, "k", &[])), target("sm_89")).unwrap_err();
+    assert!(errors[0].message.starts_with("NVRTC cannot be used: cannot load `"), "{errors:?}");
+    assert!(errors[0].help.is_some());
+}

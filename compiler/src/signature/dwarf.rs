@@ -1,0 +1,342 @@
+//! DWARF as NVRTC 13.0 writes it with `--device-debug`: version 2, one unit, names in place.
+//!
+//! Only names, types and sizes are read. They need no relocation: references between types are relative to the unit, and
+//! addresses are not looked at; a function is found by its linkage name.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use cubinder_bundle::ScalarType;
+use gimli::{AttributeValue, DwTag, EndianSlice, LittleEndian};
+use object::{Object as _, ObjectSection as _};
+
+use super::{Leaf, Param, ParamType, Signature};
+
+/// Why there is no signature.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SignatureError {
+    /// Not ELF, or damaged.
+    #[error("not a readable ELF file: {0}")]
+    Elf(String),
+    /// The debug information is damaged.
+    #[error("the debug information is damaged: {0}")]
+    Dwarf(String),
+    /// The debug information does not mention the kernel.
+    #[error("the debug information has no function `{0}`")]
+    MissingFunction(String),
+}
+
+impl From<gimli::Error> for SignatureError {
+    fn from(error: gimli::Error) -> SignatureError {
+        SignatureError::Dwarf(error.to_string())
+    }
+}
+
+type Slice<'a> = EndianSlice<'a, LittleEndian>;
+
+/// Types refer to each other; nobody nests them deeper than this.
+const MAX_DEPTH: usize = 64;
+
+/// Reads the parameters of the kernel whose symbol is `symbol` from a cubin with debug information.
+///
+/// # Errors
+/// Where the bytes are no ELF, the debug information is damaged, or it does not mention the symbol.
+pub fn read(cubin: &[u8], symbol: &str) -> Result<Signature, SignatureError> {
+    let file = object::File::parse(cubin).map_err(|error| SignatureError::Elf(error.to_string()))?;
+    let load = |id: gimli::SectionId| -> Result<Cow<'_, [u8]>, SignatureError> {
+        match file.section_by_name(id.name()) {
+            Some(section) => {
+                section.uncompressed_data().map_err(|error| SignatureError::Elf(error.to_string()))
+            }
+            None => Ok(Cow::Borrowed(&[])),
+        }
+    };
+    let sections = gimli::DwarfSections::load(load)?;
+    let dwarf = sections.borrow(|section| EndianSlice::new(section, LittleEndian));
+    let mut units = dwarf.units();
+    while let Some(header) = units.next()? {
+        let entries = Entries::of(&dwarf, &dwarf.unit(header)?)?;
+        if let Some(function) = entries.function(symbol) {
+            return Ok(entries.signature(function));
+        }
+    }
+    Err(SignatureError::MissingFunction(symbol.to_owned()))
+}
+
+/// One entry, with the few attributes that matter.
+#[derive(Debug)]
+struct Entry {
+    tag: DwTag,
+    name: Option<String>,
+    linkage_name: Option<String>,
+    /// The offset in the unit of what it refers to.
+    ty: Option<usize>,
+    size: Option<u64>,
+    encoding: Option<u64>,
+    /// The number of elements of a dimension.
+    count: Option<u64>,
+    /// Positions of the children.
+    children: Vec<usize>,
+}
+
+impl Entry {
+    fn new(tag: DwTag) -> Entry {
+        Entry {
+            tag,
+            name: None,
+            linkage_name: None,
+            ty: None,
+            size: None,
+            encoding: None,
+            count: None,
+            children: Vec::new(),
+        }
+    }
+}
+
+/// The entries of a unit in their order.
+struct Entries {
+    all: Vec<Entry>,
+    by_offset: HashMap<usize, usize>,
+}
+
+impl Entries {
+    fn of(dwarf: &gimli::Dwarf<Slice<'_>>, unit: &gimli::Unit<Slice<'_>>) -> Result<Entries, SignatureError> {
+        let mut entries = Entries { all: Vec::new(), by_offset: HashMap::new() };
+        // The open entries from the root down.
+        let mut path: Vec<usize> = Vec::new();
+        let mut cursor = unit.entries();
+        while let Some(die) = cursor.next_dfs()? {
+            let position = entries.all.len();
+            path.truncate(usize::try_from(die.depth()).unwrap_or(0));
+            if let Some(parent) = path.last() {
+                entries.all[*parent].children.push(position);
+            }
+            path.push(position);
+            entries.by_offset.insert(die.offset().0, position);
+            let mut entry = Entry::new(die.tag());
+            for attribute in die.attrs() {
+                let value = attribute.value();
+                match attribute.name() {
+                    gimli::DW_AT_name => entry.name = text(dwarf, unit, value)?,
+                    gimli::DW_AT_linkage_name | gimli::DW_AT_MIPS_linkage_name => {
+                        entry.linkage_name = text(dwarf, unit, value)?;
+                    }
+                    gimli::DW_AT_type => {
+                        if let AttributeValue::UnitRef(offset) = value {
+                            entry.ty = Some(offset.0);
+                        }
+                    }
+                    gimli::DW_AT_byte_size => entry.size = value.udata_value(),
+                    gimli::DW_AT_encoding => {
+                        entry.encoding = match value {
+                            AttributeValue::Encoding(encoding) => Some(u64::from(encoding.0)),
+                            other => other.udata_value(),
+                        };
+                    }
+                    gimli::DW_AT_count => entry.count = value.udata_value(),
+                    gimli::DW_AT_upper_bound => {
+                        entry.count = value.udata_value().and_then(|bound| bound.checked_add(1));
+                    }
+                    _ => {}
+                }
+            }
+            entries.all.push(entry);
+        }
+        Ok(entries)
+    }
+
+    fn function(&self, symbol: &str) -> Option<&Entry> {
+        self.all.iter().find(|entry| {
+            entry.tag == gimli::DW_TAG_subprogram
+                && entry.linkage_name.as_ref().or(entry.name.as_ref()).is_some_and(|name| name == symbol)
+        })
+    }
+
+    fn signature(&self, function: &Entry) -> Signature {
+        let params = self.children(function, gimli::DW_TAG_formal_parameter).map(|param| Param {
+            name: param.name.clone().unwrap_or_default(),
+            ty: self.param_type(param.ty),
+            spelling: self.spelling(param.ty, 0),
+        });
+        Signature { kernel: plain(function.name.as_deref().unwrap_or_default()), params: params.collect() }
+    }
+
+    fn children<'a>(&'a self, entry: &'a Entry, tag: DwTag) -> impl Iterator<Item = &'a Entry> {
+        entry
+            .children
+            .iter()
+            .filter_map(|position| self.all.get(*position))
+            .filter(move |child| child.tag == tag)
+    }
+
+    fn entry(&self, offset: Option<usize>) -> Option<&Entry> {
+        self.all.get(*self.by_offset.get(&offset?)?)
+    }
+
+    /// The type behind typedefs and qualifiers, and whether one of them was `const`.
+    fn strip(&self, mut offset: Option<usize>) -> (Option<&Entry>, bool) {
+        let mut is_const = false;
+        for _ in 0..MAX_DEPTH {
+            let Some(entry) = self.entry(offset) else { return (None, is_const) };
+            match entry.tag {
+                gimli::DW_TAG_const_type => is_const = true,
+                gimli::DW_TAG_typedef | gimli::DW_TAG_volatile_type | gimli::DW_TAG_restrict_type => {}
+                _ => return (Some(entry), is_const),
+            }
+            offset = entry.ty;
+        }
+        (None, is_const)
+    }
+
+    fn param_type(&self, offset: Option<usize>) -> ParamType {
+        let (entry, _) = self.strip(offset);
+        let other = || ParamType::Other {
+            name: self.spelling(offset, 0),
+            size: entry.and_then(|entry| entry.size).and_then(|size| u32::try_from(size).ok()).unwrap_or(0),
+        };
+        let Some(entry) = entry else { return other() };
+        match entry.tag {
+            gimli::DW_TAG_pointer_type => self.pointer(entry.ty),
+            gimli::DW_TAG_base_type => match scalar(entry) {
+                Some(ScalarType::Int { bytes }) => ParamType::Int { bytes },
+                Some(ScalarType::UInt { bytes }) => ParamType::UInt { bytes },
+                Some(ScalarType::F32) => ParamType::F32,
+                Some(ScalarType::F64) => ParamType::F64,
+                Some(ScalarType::Bool) => ParamType::Bool,
+                None => other(),
+            },
+            _ => match self.array(entry, 0) {
+                Some((element, len))
+                    if u64::from(element.size()) * u64::from(len) == entry.size.unwrap_or(0) =>
+                {
+                    ParamType::Array { element, len }
+                }
+                _ => other(),
+            },
+        }
+    }
+
+    fn pointer(&self, target: Option<usize>) -> ParamType {
+        let (entry, is_const) = self.strip(target);
+        // What is only declared has the size 0.
+        let size = entry.and_then(|entry| self.size(entry, 0)).filter(|size| *size > 0);
+        let spelling = self.spelling(target, 0);
+        ParamType::Pointer {
+            pointee: spelling.strip_prefix("const ").map_or(spelling.clone(), str::to_owned),
+            pointee_size: size.and_then(|size| u32::try_from(size).ok()),
+            is_const,
+            leaf: entry.and_then(|entry| self.leaf(entry, 0)).unwrap_or(Leaf::Opaque),
+        }
+    }
+
+    fn size(&self, entry: &Entry, depth: usize) -> Option<u64> {
+        if entry.tag == gimli::DW_TAG_pointer_type {
+            return Some(8);
+        }
+        if entry.tag != gimli::DW_TAG_array_type || depth > MAX_DEPTH {
+            return entry.size;
+        }
+        let (element, _) = self.strip(entry.ty);
+        self.dimensions(entry)?.into_iter().try_fold(self.size(element?, depth + 1)?, u64::checked_mul)
+    }
+
+    fn dimensions(&self, array: &Entry) -> Option<Vec<u64>> {
+        self.children(array, gimli::DW_TAG_subrange_type).map(|dimension| dimension.count).collect()
+    }
+
+    /// The one thing that all parts of a type are.
+    fn leaf(&self, entry: &Entry, depth: usize) -> Option<Leaf> {
+        if depth > MAX_DEPTH {
+            return None;
+        }
+        match (entry.tag, entry.name.as_deref()) {
+            (gimli::DW_TAG_base_type, _) => scalar(entry).map(Leaf::Scalar),
+            (gimli::DW_TAG_structure_type, Some("__half")) => Some(Leaf::Half),
+            (gimli::DW_TAG_structure_type, Some("__nv_bfloat16")) => Some(Leaf::Bfloat16),
+            (gimli::DW_TAG_array_type, _) => self.leaf(self.strip(entry.ty).0?, depth + 1),
+            (gimli::DW_TAG_structure_type, _) => {
+                let members = self.children(entry, gimli::DW_TAG_member);
+                let mut leaves = members.map(|member| self.leaf(self.strip(member.ty).0?, depth + 1));
+                let first = leaves.next()??;
+                leaves.all(|leaf| leaf == Some(first)).then_some(first)
+            }
+            _ => None,
+        }
+    }
+
+    /// The array that a struct holds and nothing else.
+    fn array(&self, entry: &Entry, depth: usize) -> Option<(ScalarType, u32)> {
+        if depth > MAX_DEPTH || entry.tag != gimli::DW_TAG_structure_type {
+            return None;
+        }
+        let mut parts = entry.children.iter().filter_map(|position| self.all.get(*position));
+        let (only, None) = (parts.next()?, parts.next()) else { return None };
+        if only.tag != gimli::DW_TAG_member {
+            return None;
+        }
+        let (inner, _) = self.strip(only.ty);
+        let inner = inner?;
+        if inner.tag != gimli::DW_TAG_array_type {
+            return self.array(inner, depth + 1);
+        }
+        let [len] = self.dimensions(inner)?.try_into().ok()?;
+        Some((scalar(self.strip(inner.ty).0?)?, u32::try_from(len).ok()?))
+    }
+
+    /// The type as C++ writes it, qualifiers to the left.
+    fn spelling(&self, offset: Option<usize>, depth: usize) -> String {
+        let Some(entry) = self.entry(offset).filter(|_| depth <= MAX_DEPTH) else { return "void".to_owned() };
+        let inner = || self.spelling(entry.ty, depth + 1);
+        let qualified = |word: &str| match inner() {
+            pointer if pointer.ends_with(['*', '&']) => format!("{pointer} {word}"),
+            plain => format!("{word} {plain}"),
+        };
+        match entry.tag {
+            gimli::DW_TAG_pointer_type => format!("{}*", inner()),
+            gimli::DW_TAG_reference_type => format!("{}&", inner()),
+            gimli::DW_TAG_rvalue_reference_type => format!("{}&&", inner()),
+            gimli::DW_TAG_const_type => qualified("const"),
+            gimli::DW_TAG_volatile_type => qualified("volatile"),
+            gimli::DW_TAG_restrict_type => inner(),
+            gimli::DW_TAG_subroutine_type => "<function>".to_owned(),
+            gimli::DW_TAG_array_type => {
+                let dimensions = self.dimensions(entry).unwrap_or_default();
+                dimensions.iter().fold(inner(), |text, count| format!("{text}[{count}]"))
+            }
+            _ => plain(entry.name.as_deref().unwrap_or("<unnamed>")),
+        }
+    }
+}
+
+/// NVRTC's own name for `bool` in template arguments, and blanks as people write them.
+fn plain(name: &str) -> String {
+    name.replace("__nv_bool", "bool").replace(',', ", ").replace(",  ", ", ")
+}
+
+fn scalar(entry: &Entry) -> Option<ScalarType> {
+    if entry.tag != gimli::DW_TAG_base_type {
+        return None;
+    }
+    let bytes = u8::try_from(entry.size?).ok()?;
+    let encoding = gimli::DwAte(u8::try_from(entry.encoding?).ok()?);
+    match (encoding, bytes) {
+        (gimli::DW_ATE_boolean, 1) => Some(ScalarType::Bool),
+        (gimli::DW_ATE_signed | gimli::DW_ATE_signed_char, 1 | 2 | 4 | 8) => Some(ScalarType::Int { bytes }),
+        (gimli::DW_ATE_unsigned | gimli::DW_ATE_unsigned_char, 1 | 2 | 4 | 8) => {
+            Some(ScalarType::UInt { bytes })
+        }
+        (gimli::DW_ATE_float, 4) => Some(ScalarType::F32),
+        (gimli::DW_ATE_float, 8) => Some(ScalarType::F64),
+        _ => None,
+    }
+}
+
+fn text(
+    dwarf: &gimli::Dwarf<Slice<'_>>,
+    unit: &gimli::Unit<Slice<'_>>,
+    value: AttributeValue<Slice<'_>>,
+) -> Result<Option<String>, SignatureError> {
+    let text = dwarf.attr_string(unit, value)?;
+    Ok(Some(text.to_string_lossy().into_owned()))
+}

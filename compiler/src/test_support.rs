@@ -1,0 +1,99 @@
+//! What tests share: the real NVRTC where there is one, and units made from a few words.
+
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+use cubinder_bundle::DataType;
+use nvrtc_sys::Nvrtc;
+
+use crate::codegen::{TranslationUnit, translation_unit};
+use crate::diagnostic::{Diagnostic, Source, Span};
+use crate::resolve::Unit;
+use crate::toolkit::{Overrides, Toolkit};
+
+/// The toolkit that the environment names. Where there is none the test says so and is skipped; with
+/// `CUBINDER_REQUIRE_TOOLKIT=1` it fails.
+pub(crate) fn toolkit(test: &str) -> Option<Toolkit> {
+    match Toolkit::locate(&Overrides::from_env(None)) {
+        Ok(toolkit) => Some(toolkit),
+        Err(error) if std::env::var_os("CUBINDER_REQUIRE_TOOLKIT").is_some_and(|value| value == "1") => {
+            panic!("{test} needs NVRTC: {} {:?}", error.message, error.notes)
+        }
+        Err(error) => {
+            println!("skipped: {test}: {} {:?}", error.message, error.notes);
+            None
+        }
+    }
+}
+
+/// The toolkit and its NVRTC, loaded once for all tests of the process.
+pub(crate) fn nvrtc(test: &str) -> Option<(Toolkit, &'static Nvrtc)> {
+    static LOADED: OnceLock<Nvrtc> = OnceLock::new();
+    let toolkit = toolkit(test)?;
+    let nvrtc = LOADED.get_or_init(|| Nvrtc::load(&toolkit.nvrtc).unwrap());
+    Some((toolkit, nvrtc))
+}
+
+/// A unit of the source `kernels/test.cu` in `folder`, named by `kernels/test.toml`.
+pub(crate) fn unit(folder: &Path, text: &str, kernel: &str, types: &[DataType]) -> TranslationUnit {
+    let (draft, source) = draft(folder, text, kernel, types);
+    translation_unit(&draft, source, "kernels/test.cu")
+}
+
+/// What [`unit`] is made of.
+pub(crate) fn draft(folder: &Path, text: &str, kernel: &str, types: &[DataType]) -> (Unit, Arc<Source>) {
+    let manifest =
+        Arc::new(Source { path: "manifests/test.toml".into(), text: format!("kernel = \"{kernel}\"\n") });
+    let span = |range| Span { source: Arc::clone(&manifest), range };
+    let path = folder.join("kernels/test.cu");
+    let draft = Unit {
+        variant: 0,
+        launch: 0,
+        source: path.clone(),
+        source_span: span(0..0),
+        kernel: kernel.to_owned(),
+        kernel_span: span(9..11 + kernel.len()),
+        types: types.iter().map(|ty| (ty.name().to_owned(), *ty)).collect(),
+        constants: Vec::new(),
+        args: Vec::new(),
+        args_span: span(0..0),
+    };
+    (draft, Arc::new(Source { path, text: text.to_owned() }))
+}
+
+/// Diagnostics as text: severity, message, places with the marked text, notes, help.
+pub(crate) fn show(diagnostics: &[Diagnostic]) -> String {
+    let mut out = String::new();
+    for diagnostic in diagnostics {
+        out.push_str(&format!(
+            "{}: {}\n",
+            format!("{:?}", diagnostic.severity).to_lowercase(),
+            diagnostic.message
+        ));
+        for (mark, label) in diagnostic
+            .primary
+            .iter()
+            .map(|label| ("-->", label))
+            .chain(diagnostic.related.iter().map(|label| ("...", label)))
+        {
+            let span = &label.span;
+            let before = &span.source.text[..span.range.start];
+            let line = before.matches('\n').count() + 1;
+            let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+            let file = span.source.path.file_name().unwrap_or_default().to_string_lossy();
+            out.push_str(&format!(
+                "  {mark} {file}:{line}:{column} `{}`",
+                &span.source.text[span.range.clone()]
+            ));
+            out.push_str(&if label.text.is_empty() {
+                "\n".to_owned()
+            } else {
+                format!(": {}\n", label.text)
+            });
+        }
+        diagnostic.notes.iter().for_each(|note| out.push_str(&format!("  note: {note}\n")));
+        diagnostic.help.iter().for_each(|help| out.push_str(&format!("  help: {help}\n")));
+        out.push('\n');
+    }
+    out
+}

@@ -1,1 +1,0 @@
-//! Where NVRTC and the CUDA headers are.

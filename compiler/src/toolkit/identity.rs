@@ -1,0 +1,115 @@
+//! Which NVRTC a file is, without loading 110 MB.
+//!
+//! The identity is made of the GNU build ids of the library and of the built-in headers beside it: notes that the linker
+//! derives from the contents, a few kilobytes to read. A library without one is hashed whole: slower, never wrong.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+use cubinder_bundle::Digest;
+use object::Endianness;
+use object::elf::FileHeader64;
+use object::read::ReadCache;
+use object::read::elf::{FileHeader, ProgramHeader};
+
+/// The identity of NVRTC's file and of every `libnvrtc-builtins.so*` beside it.
+pub(super) fn of_nvrtc(path: &Path) -> io::Result<Digest> {
+    let mut hasher = blake3::Hasher::new();
+    for file in std::iter::once(path.to_owned()).chain(builtins_beside(path)?) {
+        let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let part = of_file(&file)?;
+        hasher.update(&(name.len() as u64).to_le_bytes());
+        hasher.update(name.as_bytes());
+        hasher.update(&part.0);
+    }
+    Ok(Digest(*hasher.finalize().as_bytes()))
+}
+
+fn builtins_beside(path: &Path) -> io::Result<Vec<PathBuf>> {
+    let Some(folder) = path.parent() else { return Ok(Vec::new()) };
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        if entry.file_name().to_string_lossy().starts_with("libnvrtc-builtins.so") && entry.path().is_file() {
+            found.push(entry.path());
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+fn of_file(path: &Path) -> io::Result<Digest> {
+    let size = std::fs::metadata(path)?.len();
+    let cache = ReadCache::new(File::open(path)?);
+    match build_id(&cache) {
+        Some(id) => {
+            let mut hasher = blake3::Hasher::new();
+            hasher.update(b"build id");
+            hasher.update(&size.to_le_bytes());
+            hasher.update(id);
+            Ok(Digest(*hasher.finalize().as_bytes()))
+        }
+        None => {
+            let mut hasher = blake3::Hasher::new();
+            hasher.update(b"contents");
+            let mut file = File::open(path)?;
+            let mut chunk = vec![0; 1 << 16];
+            loop {
+                match file.read(&mut chunk)? {
+                    0 => break,
+                    length => hasher.update(&chunk[..length]),
+                };
+            }
+            Ok(Digest(*hasher.finalize().as_bytes()))
+        }
+    }
+}
+
+fn build_id(file: &ReadCache<File>) -> Option<&[u8]> {
+    let header = FileHeader64::<Endianness>::parse(file).ok()?;
+    let endian = header.endian().ok()?;
+    for segment in header.program_headers(endian, file).ok()? {
+        let Ok(Some(mut notes)) = segment.notes(endian, file) else { continue };
+        while let Ok(Some(note)) = notes.next() {
+            if note.name() == object::elf::ELF_NOTE_GNU && note.n_type(endian) == object::elf::NT_GNU_BUILD_ID
+            {
+                return Some(note.desc()).filter(|id| id.len() >= 16);
+            }
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_without_a_build_id_is_known_by_its_contents() {
+        let folder = tempfile::tempdir().unwrap();
+        let library = folder.path().join("libnvrtc.so.13");
+        std::fs::write(&library, b"one").unwrap();
+        let one = of_nvrtc(&library).unwrap();
+        assert_eq!(one, of_nvrtc(&library).unwrap());
+        std::fs::write(&library, b"two").unwrap();
+        assert_ne!(one, of_nvrtc(&library).unwrap());
+    }
+
+    #[test]
+    fn the_built_in_headers_count() {
+        let folder = tempfile::tempdir().unwrap();
+        let library = folder.path().join("libnvrtc.so.13");
+        std::fs::write(&library, b"one").unwrap();
+        let alone = of_nvrtc(&library).unwrap();
+        std::fs::write(folder.path().join("libnvrtc-builtins.so.13.0"), b"headers").unwrap();
+        assert_ne!(alone, of_nvrtc(&library).unwrap());
+    }
+
+    #[test]
+    fn an_elf_file_is_known_by_its_build_id() {
+        let program = std::env::current_exe().unwrap();
+        let cache = ReadCache::new(File::open(program).unwrap());
+        assert!(build_id(&cache).is_some_and(|id| id.len() >= 16));
+    }
+}

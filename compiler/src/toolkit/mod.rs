@@ -1,0 +1,214 @@
+//! Where NVRTC and the CUDA headers are.
+//!
+//! Owns: the order of places, the pins, the identity of the NVRTC at hand.
+//! Never: no download (that is `cargo xtask setup`), no loading of NVRTC, no environment except in
+//! [`Overrides::from_env`].
+
+mod identity;
+mod pins;
+
+use std::path::{Path, PathBuf};
+
+pub use pins::{Package, Role, TOOLKIT_TOML, packages};
+
+use crate::diagnostic::Diagnostic;
+use cubinder_bundle::Digest;
+
+/// What the user and the environment say about places. Read once, at the edge.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Overrides {
+    /// `--nvrtc` or `CUBINDER_NVRTC`: NVRTC's file, or a folder that holds it.
+    pub nvrtc: Option<PathBuf>,
+    /// `CUDA_HOME`: an installed CUDA toolkit.
+    pub cuda_home: Option<PathBuf>,
+    /// `CUBINDER_CACHE`, or `cubinder` in the user's cache folder. Absent where there is no home either.
+    pub cache: Option<PathBuf>,
+}
+
+impl Overrides {
+    /// Reads `CUBINDER_NVRTC`, `CUDA_HOME`, `CUBINDER_CACHE`, `XDG_CACHE_HOME` and `HOME`. An empty variable counts as
+    /// unset. `nvrtc` is what the command line says and goes before the environment.
+    #[must_use]
+    pub fn from_env(nvrtc: Option<PathBuf>) -> Overrides {
+        let var = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let cache = var("CUBINDER_CACHE")
+            .or_else(|| var("XDG_CACHE_HOME").map(|folder| folder.join("cubinder")))
+            .or_else(|| var("HOME").map(|folder| folder.join(".cache/cubinder")));
+        Overrides { nvrtc: nvrtc.or_else(|| var("CUBINDER_NVRTC")), cuda_home: var("CUDA_HOME"), cache }
+    }
+}
+
+/// NVRTC and the folders of headers that belong to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Toolkit {
+    /// NVRTC's file: absolute, links followed.
+    pub nvrtc: PathBuf,
+    /// Folders of CUDA headers, in the order of search.
+    pub include: Vec<PathBuf>,
+    /// Whether the headers are the pinned packages', whose contents their version tells.
+    pub is_pinned: bool,
+}
+
+impl Toolkit {
+    /// Finds NVRTC, then its headers.
+    ///
+    /// NVRTC: what `--nvrtc` or `CUBINDER_NVRTC` names, else what `CUDA_HOME` names, else the pinned package in the cache. A
+    /// place that was named and holds none is an error: the next place is not tried.
+    /// Headers: `CUDA_HOME`, else beside the NVRTC that was named, else the pinned packages in the cache.
+    ///
+    /// # Errors
+    /// What is missing, what it is for, and the commands that help.
+    pub fn locate(overrides: &Overrides) -> Result<Toolkit, Diagnostic> {
+        let nvrtc = locate_nvrtc(overrides)?;
+        let (include, is_pinned) = match named_headers(overrides, &nvrtc)? {
+            Some(include) => (include, false),
+            None => (pinned_headers(overrides)?, true),
+        };
+        Ok(Toolkit { nvrtc, include, is_pinned })
+    }
+
+    /// The folders whose contents the version of a pinned package tells.
+    #[must_use]
+    pub fn pinned_include(&self) -> Vec<PathBuf> {
+        if self.is_pinned { self.include.clone() } else { Vec::new() }
+    }
+
+    /// What decides how this NVRTC compiles, without loading it: see [`identity`].
+    ///
+    /// # Errors
+    /// Where the library's file cannot be read.
+    pub fn nvrtc_identity(&self) -> Result<Digest, Diagnostic> {
+        identity::of_nvrtc(&self.nvrtc).map_err(|error| {
+            Diagnostic::error(format!("cannot read `{}`: {error}", self.nvrtc.display()))
+                .note("the cache of compiled code has to know which NVRTC it is for")
+                .help(HELP)
+        })
+    }
+}
+
+const HELP: &str = "run `cargo xtask setup`, or name an installed one with `CUBINDER_NVRTC=<libnvrtc.so or its folder>` or \
+                    `CUDA_HOME=<CUDA toolkit>`";
+
+fn locate_nvrtc(overrides: &Overrides) -> Result<PathBuf, Diagnostic> {
+    if let Some(named) = &overrides.nvrtc {
+        return named_nvrtc(named).ok_or_else(|| {
+            missing_nvrtc(format!("`{}` holds no `libnvrtc.so`", named.display()))
+                .note("it was named by `--nvrtc` or `CUBINDER_NVRTC`")
+        });
+    }
+    if let Some(home) = &overrides.cuda_home {
+        return newest_in_any(home, &["lib64", "targets/x86_64-linux/lib", "lib"]).ok_or_else(|| {
+            missing_nvrtc(format!("`{}` holds no `libnvrtc.so`", home.join("lib64").display()))
+                .note("it was named by `CUDA_HOME`")
+        });
+    }
+    for package in packages()?.into_iter().filter(|package| package.role == Role::Nvrtc) {
+        let Some(library) = &package.library else { continue };
+        let place = package_folder(overrides, &package)?.join(library);
+        return std::fs::canonicalize(&place).map_err(|_| {
+            missing_nvrtc("NVRTC is not there".to_owned()).note(format!(
+                "expected `{}` ({} {})",
+                place.display(),
+                package.name,
+                package.version
+            ))
+        });
+    }
+    Err(missing_nvrtc("`toolkit.toml` names no package for NVRTC".to_owned()))
+}
+
+fn missing_nvrtc(message: String) -> Diagnostic {
+    Diagnostic::error(message)
+        .note("NVRTC compiles the kernels; it needs no GPU and no CUDA toolkit")
+        .help(HELP)
+}
+
+/// A file is taken as it is; in a folder the usual places are tried.
+fn named_nvrtc(named: &Path) -> Option<PathBuf> {
+    if named.is_file() {
+        return std::fs::canonicalize(named).ok();
+    }
+    newest_in_any(named, &["", "lib64", "lib", "targets/x86_64-linux/lib", "nvidia/cu13/lib"])
+}
+
+/// The newest NVRTC in the first of the subfolders that has one.
+fn newest_in_any(root: &Path, folders: &[&str]) -> Option<PathBuf> {
+    folders.iter().find_map(|folder| newest_in(&root.join(folder)))
+}
+
+/// The `libnvrtc.so*` with the highest version in its name; one without a version counts as lowest, because it is
+/// a link to one of the others where there are any.
+fn newest_in(folder: &Path) -> Option<PathBuf> {
+    let entries = std::fs::read_dir(folder).ok()?;
+    let versions = entries.filter_map(|entry| {
+        let path = entry.ok()?.path();
+        let rest = path.file_name()?.to_str()?.strip_prefix("libnvrtc.so")?;
+        let version: Option<Vec<u32>> = match rest.strip_prefix('.') {
+            Some(version) => version.split('.').map(|part| part.parse().ok()).collect(),
+            None => rest.is_empty().then(Vec::new),
+        };
+        Some((version?, path))
+    });
+    let (_, newest) = versions.filter(|(_, path)| path.is_file()).max()?;
+    std::fs::canonicalize(newest).ok()
+}
+
+/// The headers of the toolkit that the user names, or that lie beside the NVRTC that the user names.
+fn named_headers(overrides: &Overrides, nvrtc: &Path) -> Result<Option<Vec<PathBuf>>, Diagnostic> {
+    if let Some(home) = &overrides.cuda_home {
+        return headers_in(&home.join("include")).map(Some).ok_or_else(|| {
+            missing_headers(format!("`{}` holds no `cuda_fp16.h`", home.join("include").display()))
+                .note("it was named by `CUDA_HOME`")
+        });
+    }
+    let beside = nvrtc.parent().and_then(Path::parent).map(|root| root.join("include"));
+    Ok(overrides.nvrtc.as_ref().and(beside).as_deref().and_then(headers_in))
+}
+
+fn pinned_headers(overrides: &Overrides) -> Result<Vec<PathBuf>, Diagnostic> {
+    let mut include = Vec::new();
+    for package in packages()?.into_iter().filter(|package| package.role == Role::Headers) {
+        let folder = package_folder(overrides, &package)?;
+        for part in &package.include {
+            let place = folder.join(part);
+            if !place.is_dir() {
+                return Err(missing_headers("the CUDA headers are not there".to_owned()).note(format!(
+                    "expected `{}` ({} {})",
+                    place.display(),
+                    package.name,
+                    package.version
+                )));
+            }
+            include.push(place);
+        }
+    }
+    Ok(include)
+}
+
+fn missing_headers(message: String) -> Diagnostic {
+    Diagnostic::error(message)
+        .note("kernels that use half precision or the CUDA C++ library include headers that NVRTC does not carry itself")
+        .help("run `cargo xtask setup`, or name an installed CUDA toolkit with `CUDA_HOME=<CUDA toolkit>`")
+}
+
+/// The include folder and the folder of the C++ headers in it.
+fn headers_in(include: &Path) -> Option<Vec<PathBuf>> {
+    if !include.join("cuda_fp16.h").is_file() {
+        return None;
+    }
+    let mut folders = vec![include.to_owned()];
+    folders.extend(Some(include.join("cccl")).filter(|folder| folder.is_dir()));
+    Some(folders)
+}
+
+fn package_folder(overrides: &Overrides, package: &Package) -> Result<PathBuf, Diagnostic> {
+    let Some(cache) = &overrides.cache else {
+        return Err(Diagnostic::error("there is no cache folder to look for NVRTC in")
+            .note("none of `CUBINDER_CACHE`, `XDG_CACHE_HOME` and `HOME` is set")
+            .help(HELP));
+    };
+    Ok(cache.join("toolkit").join(package.folder()))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,86 @@
+use super::*;
+
+fn touch(path: &Path) {
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, b"x").unwrap();
+}
+
+fn lines(diagnostic: &Diagnostic, root: &Path) -> String {
+    let mut text = format!("{}\n", diagnostic.message);
+    for note in &diagnostic.notes {
+        text.push_str(&format!("note: {note}\n"));
+    }
+    if let Some(help) = &diagnostic.help {
+        text.push_str(&format!("help: {help}\n"));
+    }
+    text.replace(&root.display().to_string(), "<root>")
+}
+
+/// A folder as `cargo xtask setup` leaves it.
+fn prepared(root: &Path) -> Overrides {
+    for package in packages().unwrap() {
+        let folder = root.join("toolkit").join(package.folder());
+        package.library.iter().for_each(|library| touch(&folder.join(library)));
+        package.include.iter().for_each(|include| std::fs::create_dir_all(folder.join(include)).unwrap());
+    }
+    Overrides { cache: Some(root.to_owned()), ..Overrides::default() }
+}
+
+#[test]
+fn the_cache_is_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().canonicalize().unwrap();
+    let toolkit = Toolkit::locate(&prepared(&root)).unwrap();
+    assert_eq!(toolkit.nvrtc, root.join("toolkit/nvidia-cuda-nvrtc-13.0.88/nvidia/cu13/lib/libnvrtc.so.13"));
+    assert_eq!(toolkit.include.len(), 3);
+    assert!(toolkit.include[2].ends_with("nvidia-cuda-cccl-13.0.85/nvidia/cu13/include/cccl"));
+}
+
+#[test]
+fn what_is_named_goes_first() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().canonicalize().unwrap();
+    let mut overrides = prepared(&root.join("cache"));
+    let home = root.join("cuda");
+    touch(&home.join("lib64/libnvrtc.so.12.9.86"));
+    touch(&home.join("lib64/libnvrtc.so.13.0.88"));
+    touch(&home.join("lib64/libnvrtc.so"));
+    touch(&home.join("lib64/libnvrtc.so.backup"));
+    touch(&home.join("include/cuda_fp16.h"));
+    overrides.cuda_home = Some(home.clone());
+    let toolkit = Toolkit::locate(&overrides).unwrap();
+    assert_eq!(toolkit.nvrtc, home.join("lib64/libnvrtc.so.13.0.88"));
+    assert_eq!(toolkit.include, [home.join("include")]);
+
+    let named = root.join("mine/lib/libnvrtc.so.12");
+    touch(&named);
+    for given in [named.clone(), root.join("mine"), root.join("mine/lib")] {
+        overrides.nvrtc = Some(given);
+        assert_eq!(Toolkit::locate(&overrides).unwrap().nvrtc, named);
+    }
+}
+
+#[test]
+fn headers_beside_a_named_nvrtc_belong_to_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().canonicalize().unwrap();
+    let mut overrides = prepared(&root.join("cache"));
+    touch(&root.join("mine/lib/libnvrtc.so.12"));
+    overrides.nvrtc = Some(root.join("mine"));
+    assert!(Toolkit::locate(&overrides).unwrap().include[0].starts_with(root.join("cache")));
+    touch(&root.join("mine/include/cuda_fp16.h"));
+    assert_eq!(Toolkit::locate(&overrides).unwrap().include, [root.join("mine/include")]);
+}
+
+#[test]
+fn what_is_missing_is_said_with_the_commands_that_help() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().canonicalize().unwrap();
+    let empty = Overrides { cache: Some(root.clone()), ..Overrides::default() };
+    insta::assert_snapshot!("nothing_there", lines(&Toolkit::locate(&empty).unwrap_err(), &root));
+    let named = Overrides { nvrtc: Some(root.join("nothing")), ..empty.clone() };
+    insta::assert_snapshot!("named_folder_is_empty", lines(&Toolkit::locate(&named).unwrap_err(), &root));
+    let home = Overrides { cuda_home: Some(root.join("cuda")), ..empty };
+    insta::assert_snapshot!("cuda_home_is_empty", lines(&Toolkit::locate(&home).unwrap_err(), &root));
+    insta::assert_snapshot!("no_home", lines(&Toolkit::locate(&Overrides::default()).unwrap_err(), &root));
+}

@@ -13,6 +13,7 @@ pub mod digest;
 pub mod expr;
 pub mod model;
 pub mod slot;
+pub mod validate;
 pub mod value;
 
 pub use code::{Arch, ArchSuffix, CodeObject, KernelFacts, KernelParam, Target, TargetKind};

@@ -18,7 +18,7 @@ pub struct Bundle {
     pub producer: String,
     /// The plugins, in the order of their manifests.
     pub plugins: Vec<Plugin>,
-    /// The code objects that the plugins' variants refer to by index; no two have the same digest.
+    /// The code objects that the plugins' variants refer to by index; no two have the same digest and target.
     pub code: Vec<CodeObject>,
 }
 

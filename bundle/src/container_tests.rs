@@ -1,0 +1,237 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::code::{Arch, ArchSuffix, KernelParam, TargetKind};
+use crate::data_type::{DataType, ScalarType};
+use crate::expr::{self, Expr};
+use crate::model::{
+    Arg, ArgValue, Attribute, AttributeType, CodeRef, Input, Launch, Output, Requirement, Variant,
+};
+
+fn target(kind: TargetKind) -> Target {
+    Target { kind, arch: Arch { major: 8, minor: 9, suffix: ArchSuffix::None } }
+}
+
+fn int(value: i64) -> Expr {
+    Expr { nodes: vec![expr::Node::Int(value)] }
+}
+
+fn code(kind: TargetKind, bytes: &[u8]) -> CodeObject {
+    CodeObject {
+        target: target(kind),
+        digest: Digest::of(bytes),
+        kernels: vec![KernelFacts {
+            symbol: "_Z3addPKfPf".to_owned(),
+            registers: Some(16),
+            shared_bytes: Some(0),
+            local_bytes: None,
+            max_threads: None,
+            params: vec![KernelParam { offset: 0, size: 8 }],
+        }],
+        bytes: bytes.to_vec(),
+    }
+}
+
+fn plugin() -> Plugin {
+    Plugin {
+        name: "add".to_owned(),
+        namespace: "sample".to_owned(),
+        version: "1".to_owned(),
+        summary: "Adds.".to_owned(),
+        attributes: vec![Attribute {
+            name: "block_size".to_owned(),
+            ty: AttributeType::I32,
+            default: Some(Value::Int(256)),
+        }],
+        inputs: vec![Input { name: "x".to_owned(), rank_min: 0, rank_max: 8 }],
+        outputs: vec![Output { name: "y".to_owned(), shape: Expr { nodes: vec![expr::Node::Shape(0)] } }],
+        require: vec![Requirement {
+            expr: Expr { nodes: vec![expr::Node::Bool(true)] },
+            text: "true".to_owned(),
+            message: "always".to_owned(),
+        }],
+        variants: vec![Variant {
+            id: 1,
+            label: "T=f32".to_owned(),
+            types: vec![DataType::F32, DataType::F32],
+            launches: vec![Launch {
+                kernel: "add<float>".to_owned(),
+                grid: [int(4), int(1), int(1)],
+                block: [Expr { nodes: vec![expr::Node::Attribute(0)] }, int(1), int(1)],
+                shared_bytes: int(0),
+                args: vec![
+                    Arg { name: "x".to_owned(), value: ArgValue::Tensor(0) },
+                    Arg {
+                        name: "n".to_owned(),
+                        value: ArgValue::Scalar {
+                            ty: ScalarType::Int { bytes: 4 },
+                            expr: Expr { nodes: vec![expr::Node::Numel(1)] },
+                        },
+                    },
+                ],
+                code: vec![
+                    CodeRef { target: target(TargetKind::Cubin), code: 0, symbol: "_Z3addPKfPf".to_owned() },
+                    CodeRef { target: target(TargetKind::Ptx), code: 1, symbol: "_Z3addPKfPf".to_owned() },
+                ],
+            }],
+        }],
+    }
+}
+
+fn bundle() -> Bundle {
+    Bundle {
+        producer: "cubinder test".to_owned(),
+        plugins: vec![plugin()],
+        code: vec![code(TargetKind::Cubin, b"\x7fELF and so on"), code(TargetKind::Ptx, b".version 9.0")],
+    }
+}
+
+fn node() -> Node {
+    Node {
+        producer: "cubinder test".to_owned(),
+        plugin: plugin(),
+        attributes: vec![Value::Int(128)],
+        code: bundle().code,
+    }
+}
+
+/// Puts right the length and the digest of bytes that were changed on purpose.
+fn seal(bytes: &mut [u8]) {
+    let length = (bytes.len() as u64).to_le_bytes();
+    bytes[24..32].copy_from_slice(&length);
+    let digest = digest_of(bytes);
+    bytes[DIGEST_OFFSET..HEADER_BYTES].copy_from_slice(&digest.0);
+}
+
+#[test]
+fn what_is_written_is_read() {
+    let bytes = write_bundle(&bundle());
+    let found = read(&bytes).unwrap();
+    assert_eq!(found.container, Container::Bundle(bundle()));
+    assert_eq!(found.length, bytes.len());
+    assert_eq!(read(&write_node(&node())).unwrap().container, Container::Node(node()));
+    let reference = NodeReference {
+        bundle: found.digest,
+        plugin: 0,
+        attributes: vec![Value::Array(vec![Value::Int(-1)])],
+        types: Some(vec![DataType::F16]),
+    };
+    let read_back = read(&write_node_reference(&reference)).unwrap().container;
+    assert_eq!(read_back, Container::NodeReference(reference));
+}
+
+#[test]
+fn code_is_aligned_and_verbatim() {
+    let bytes = write_bundle(&bundle());
+    for object in bundle().code {
+        let at = bytes.windows(object.bytes.len()).position(|window| window == object.bytes).unwrap();
+        assert_eq!(at % CODE_ALIGNMENT, 0);
+    }
+}
+
+#[test]
+fn every_changed_byte_is_refused() {
+    let bytes = write_node(&node());
+    for index in 0..bytes.len() {
+        let mut changed = bytes.clone();
+        changed[index] ^= 0x01;
+        assert!(read(&changed).is_err(), "byte {index}");
+    }
+}
+
+#[test]
+fn every_truncation_is_refused() {
+    let bytes = write_node(&node());
+    for length in 0..bytes.len() {
+        assert!(read(&bytes[..length]).is_err(), "{length} bytes");
+    }
+}
+
+#[test]
+fn sealed_damage_is_refused_or_means_something_else() {
+    let bytes = write_node(&node());
+    for index in 16..bytes.len() {
+        for flip in [0x01, 0x80, 0xff] {
+            let mut changed = bytes.clone();
+            changed[index] ^= flip;
+            seal(&mut changed);
+            if let Ok(found) = read(&changed) {
+                let unchanged = changed == bytes;
+                assert!(unchanged || found.container != Container::Node(node()), "byte {index} does not matter");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_newer_format_is_refused_by_name() {
+    let mut bytes = write_bundle(&bundle());
+    bytes[16] = 2;
+    seal(&mut bytes);
+    insta::assert_snapshot!(
+        read(&bytes).unwrap_err(),
+        @"format version 2, and this version of Cubinder reads version 1 only: use a newer libcubinder.so"
+    );
+}
+
+#[test]
+fn a_model_that_refers_to_nothing_is_refused() {
+    let refused = |change: &dyn Fn(&mut Node)| {
+        let mut node = node();
+        change(&mut node);
+        match read(&write_node(&node)) {
+            Err(ReadError::Malformed(error)) => error,
+            other => panic!("expected malformed, found {other:?}"),
+        }
+    };
+    let errors = [
+        refused(&|node| node.attributes.clear()),
+        refused(&|node| node.attributes[0] = Value::Float(0.5)),
+        refused(&|node| node.plugin.variants[0].types.clear()),
+        refused(&|node| node.plugin.variants[0].id = 0),
+        refused(&|node| node.plugin.variants[0].launches[0].code[0].code = 9),
+        refused(&|node| node.plugin.variants[0].launches[0].code[0].symbol.push('x')),
+        refused(&|node| node.plugin.variants[0].launches[0].args[0].value = ArgValue::Tensor(2)),
+        refused(&|node| node.plugin.variants[0].launches[0].block[0] = int(1).and_attribute(7)),
+        refused(&|node| node.plugin.outputs[0].shape = Expr { nodes: vec![expr::Node::Shape(1)] }),
+        refused(&|node| node.plugin.name.push('\0')),
+        refused(&|node| node.plugin.inputs[0].rank_max = 9),
+        refused(&|node| node.code.push(node.code[0].clone())),
+    ];
+    insta::assert_snapshot!(errors.join("\n"));
+}
+
+impl Expr {
+    fn and_attribute(mut self, index: u32) -> Expr {
+        self.nodes.push(expr::Node::Attribute(index));
+        self
+    }
+}
+
+#[test]
+fn containers_are_found_in_a_file() {
+    let first = write_node(&node());
+    let second = write_bundle(&bundle());
+    let mut damaged = first.clone();
+    let last = damaged.len() - 1;
+    damaged[last] ^= 1;
+    let file = [b"plan\x89\x89CUB".as_slice(), &first, &damaged, b"....", &second, &MAGIC[..7]].concat();
+    let found: Vec<_> = scan(&file).collect();
+    assert_eq!(found.len(), 3);
+    assert_eq!(found[0].0, 9);
+    assert!(matches!(found[0].1.as_ref().unwrap().container, Container::Node(_)));
+    assert!(matches!(found[1].1, Err(ReadError::Digest { .. })));
+    assert!(matches!(found[2].1.as_ref().unwrap().container, Container::Bundle(_)));
+}
+
+proptest! {
+    #[test]
+    fn garbage_is_refused(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+        prop_assert!(read(&bytes).is_err());
+        let mut sealed = write_node(&node());
+        sealed.truncate(MODEL_OFFSET);
+        sealed.extend_from_slice(&bytes);
+        seal(&mut sealed);
+        let _ = read(&sealed);
+    }
+}

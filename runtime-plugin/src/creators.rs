@@ -1,0 +1,202 @@
+//! What a plugin library registers, by the part it plays.
+//!
+//! | library | registers |
+//! |---|---|
+//! | `libcubinder.so`, no bundle | `Kernel`: runs every engine whose nodes carry their code |
+//! | `lib<name>.so` | the ops of its bundle |
+//! | `lib<name>-code.so` | `Kernel-<digest>`: runs engines whose nodes refer to its bundle |
+
+use std::ffi::{CStr, CString};
+use std::sync::Arc;
+
+use cubinder_bundle::Plugin as PluginModel;
+use cubinder_bundle::slot::Mode;
+use trt_abi::{Creator, Error, Field, FieldNames, PluginFieldType, Severity, TensorRTPhase, logger};
+
+use crate::attributes;
+use crate::definition::{Definition, OwnBundle, Restored, restore_node, restore_reference};
+use crate::identity;
+use crate::plugin::{Form, KernelPlugin};
+
+/// Makes plugins for the nodes of an op.
+pub(crate) struct OpCreator {
+    own: Arc<OwnBundle>,
+    index: usize,
+    form: Form,
+    name: CString,
+    version: CString,
+    namespace: CString,
+    fields: FieldNames,
+}
+
+/// Makes plugins from what engines hold.
+pub(crate) struct KernelCreator {
+    /// The bundle that the nodes refer to; absent in the generic library.
+    own: Option<Arc<OwnBundle>>,
+    name: CString,
+    version: CString,
+    fields: FieldNames,
+}
+
+/// The creators of a library with the bundle `own`, which plays the part `mode`.
+pub(crate) fn of_bundle(mode: Mode, own: OwnBundle) -> Result<(Vec<OpCreator>, Vec<KernelCreator>), Error> {
+    let own = Arc::new(own);
+    let form = match mode {
+        Mode::Ops => Form::Fields,
+        Mode::OpsForLibrary => Form::Library,
+        Mode::CodeLibrary => {
+            let name = identity::library_name(&own.digest);
+            return Ok((Vec::new(), vec![KernelCreator::new(Some(own), name)?]));
+        }
+    };
+    let ops = (0..own.bundle.plugins.len()).map(|index| OpCreator::new(&own, index, form));
+    Ok((ops.collect::<Result<_, _>>()?, Vec::new()))
+}
+
+/// The creator of the library without a bundle.
+pub(crate) fn generic() -> Result<KernelCreator, Error> {
+    KernelCreator::new(None, identity::GENERIC_NAME.to_owned())
+}
+
+impl OpCreator {
+    fn new(own: &Arc<OwnBundle>, index: usize, form: Form) -> Result<OpCreator, Error> {
+        let model = &own.bundle.plugins[index];
+        let names: Vec<CString> =
+            model.attributes.iter().map(|attribute| c_string(&attribute.name)).collect::<Result<_, _>>()?;
+        let declared = names.iter().zip(&model.attributes);
+        let declared = declared.map(|(name, attribute)| (name.as_c_str(), attributes::declared_type(attribute.ty)));
+        Ok(OpCreator {
+            name: c_string(&model.name)?,
+            version: c_string(&model.version)?,
+            namespace: c_string(&model.namespace)?,
+            fields: FieldNames::new(declared.chain([(attributes::AOT, PluginFieldType::INT32)]))?,
+            own: Arc::clone(own),
+            index,
+            form,
+        })
+    }
+
+    fn model(&self) -> &PluginModel {
+        &self.own.bundle.plugins[self.index]
+    }
+
+    fn core_name(&self) -> CString {
+        match self.form {
+            Form::Fields => identity::GENERIC_NAME.to_owned(),
+            Form::Library => identity::library_name(&self.own.digest),
+        }
+    }
+}
+
+impl Creator for OpCreator {
+    type Plugin = KernelPlugin;
+
+    fn name(&self) -> &CStr {
+        &self.name
+    }
+
+    fn version(&self) -> &CStr {
+        &self.version
+    }
+
+    fn namespace(&self) -> &CStr {
+        &self.namespace
+    }
+
+    fn fields(&self) -> &FieldNames {
+        &self.fields
+    }
+
+    fn create(&self, name: &CStr, fields: &[Field<'_>], phase: TensorRTPhase) -> Result<KernelPlugin, Error> {
+        let name = name.to_string_lossy();
+        let model = self.model();
+        let place = |error: Error| {
+            Error::new(error.code(), format!("{}::{} `{name}`: {error}", model.namespace, model.name))
+        };
+        if phase != TensorRTPhase::BUILD {
+            return Err(place(Error::invalid(
+                "this library builds engines and does not run them; load libcubinder.so, or the code library beside it",
+            )));
+        }
+        if attributes::aot(fields) == Some(false) {
+            logger::log(
+                Severity::INFO,
+                &format!(
+                    "{}::{} `{name}`: aot is 0, and its kernels are compiled ahead of time all the same: a Cubinder plugin has no other kind",
+                    model.namespace, model.name
+                ),
+            );
+        }
+        let values = attributes::from_fields(model, fields).map_err(place)?;
+        let definition = Definition::Bundle { own: Arc::clone(&self.own), index: self.index };
+        KernelPlugin::new(definition, values, &name, phase, self.form, self.core_name())
+    }
+
+    fn report(&self, error: &Error) {
+        logger::error_of(c"cubinder", error);
+    }
+}
+
+impl KernelCreator {
+    fn new(own: Option<Arc<OwnBundle>>, name: CString) -> Result<KernelCreator, Error> {
+        let fields = FieldNames::new([(identity::NODE_FIELD, PluginFieldType::INT8)])?;
+        Ok(KernelCreator { own, name, version: identity::version(), fields })
+    }
+
+    fn restore(&self, fields: &[Field<'_>]) -> Result<Restored, Error> {
+        let node = fields.iter().find(|field| field.name() == identity::NODE_FIELD);
+        let node = node.ok_or_else(|| {
+            Error::invalid(format!("the node in the engine has no field {:?}: it was not made by Cubinder", identity::NODE_FIELD))
+        })?;
+        match &self.own {
+            Some(own) => restore_reference(node.bytes()?, own),
+            None => restore_node(node.bytes()?),
+        }
+    }
+}
+
+impl Creator for KernelCreator {
+    type Plugin = KernelPlugin;
+
+    fn name(&self) -> &CStr {
+        &self.name
+    }
+
+    fn version(&self) -> &CStr {
+        &self.version
+    }
+
+    fn namespace(&self) -> &CStr {
+        identity::NAMESPACE
+    }
+
+    fn fields(&self) -> &FieldNames {
+        &self.fields
+    }
+
+    fn create(&self, name: &CStr, fields: &[Field<'_>], phase: TensorRTPhase) -> Result<KernelPlugin, Error> {
+        let restored = self.restore(fields)?;
+        let form = if self.own.is_some() { Form::Library } else { Form::Fields };
+        let plugin = KernelPlugin::new(
+            restored.definition,
+            restored.attributes,
+            &name.to_string_lossy(),
+            phase,
+            form,
+            self.name.clone(),
+        )?;
+        if let Some(types) = &restored.types {
+            plugin.set_types(types)?;
+        }
+        plugin.preload()?;
+        Ok(plugin)
+    }
+
+    fn report(&self, error: &Error) {
+        logger::error_of(c"cubinder", error);
+    }
+}
+
+fn c_string(text: &str) -> Result<CString, Error> {
+    CString::new(text).map_err(|_| Error::internal(format!("the name {text:?} holds a NUL")))
+}

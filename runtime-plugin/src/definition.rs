@@ -1,0 +1,157 @@
+//! What a plugin object is made from: a model and the code that it refers to, from a bundle or from an engine.
+
+use std::sync::Arc;
+
+use cubinder_bundle::container::{self, Container, Found};
+use cubinder_bundle::{Bundle, CodeObject, CodeRef, DataType, Digest, Launch, Node, NodeReference, Plugin, Value, Variant};
+use cubinder_bundle::validate::validate_attributes;
+use trt_abi::Error;
+
+/// A bundle and its digest.
+#[derive(Debug)]
+pub(crate) struct OwnBundle {
+    pub(crate) bundle: Bundle,
+    pub(crate) digest: Digest,
+}
+
+impl OwnBundle {
+    /// Reads the bytes that the compiler put into this library.
+    pub(crate) fn read(bytes: &[u8]) -> Result<OwnBundle, Error> {
+        let refused = |error: &dyn std::fmt::Display| {
+            Error::new(Error::FAILED_INITIALIZATION, format!("the bundle in this plugin library does not read: {error}"))
+        };
+        match container::read(bytes) {
+            Ok(Found { container: Container::Bundle(bundle), digest, .. }) => Ok(OwnBundle { bundle, digest }),
+            Ok(_) => Err(refused(&"it holds a node")),
+            Err(error) => Err(refused(&error)),
+        }
+    }
+}
+
+/// A plugin's model with its code.
+#[derive(Debug, Clone)]
+pub(crate) enum Definition {
+    /// One plugin of this library's bundle.
+    Bundle { own: Arc<OwnBundle>, index: usize },
+    /// A node that was read from an engine.
+    Node(Arc<Node>),
+}
+
+impl Definition {
+    pub(crate) fn plugin(&self) -> &Plugin {
+        match self {
+            Definition::Bundle { own, index } => &own.bundle.plugins[*index],
+            Definition::Node(node) => &node.plugin,
+        }
+    }
+
+    pub(crate) fn code(&self) -> &[CodeObject] {
+        match self {
+            Definition::Bundle { own, .. } => &own.bundle.code,
+            Definition::Node(node) => &node.code,
+        }
+    }
+
+    fn producer(&self) -> &str {
+        match self {
+            Definition::Bundle { own, .. } => &own.bundle.producer,
+            Definition::Node(node) => &node.producer,
+        }
+    }
+
+    /// The node with the variants of these types only, and with their code only.
+    pub(crate) fn node(&self, types: Option<&[DataType]>, attributes: &[Value]) -> Node {
+        let mut code: Vec<CodeObject> = Vec::new();
+        let reachable = self.plugin().variants.iter().filter(|variant| types.is_none_or(|types| variant.types == types));
+        let variants = reachable.map(|variant| self.take(variant, &mut code)).collect();
+        let plugin = Plugin { variants, ..self.plugin().clone() };
+        Node { producer: self.producer().to_owned(), plugin, attributes: attributes.to_vec(), code }
+    }
+
+    /// The variant with its code moved to `code`, each object once.
+    fn take(&self, variant: &Variant, code: &mut Vec<CodeObject>) -> Variant {
+        let launches = variant.launches.iter().map(|launch| {
+            let references = launch.code.iter().map(|reference| {
+                let object = &self.code()[reference.code as usize];
+                let place = code.iter().position(|other| same(other, object)).unwrap_or_else(|| {
+                    code.push(object.clone());
+                    code.len() - 1
+                });
+                CodeRef { code: place as u32, ..reference.clone() }
+            });
+            Launch { code: references.collect(), ..launch.clone() }
+        });
+        Variant { launches: launches.collect(), ..variant.clone() }
+    }
+
+    /// A reference to the node, for a code library; `None` for a definition that came from an engine's fields.
+    pub(crate) fn reference(&self, types: Option<&[DataType]>, attributes: &[Value]) -> Option<NodeReference> {
+        let Definition::Bundle { own, index } = self else { return None };
+        Some(NodeReference {
+            bundle: own.digest,
+            plugin: u32::try_from(*index).ok()?,
+            attributes: attributes.to_vec(),
+            types: types.map(<[DataType]>::to_vec),
+        })
+    }
+}
+
+fn same(first: &CodeObject, second: &CodeObject) -> bool {
+    first.digest == second.digest && first.target == second.target
+}
+
+/// What a node in an engine says: the definition, the attributes, and the types where they were known.
+pub(crate) struct Restored {
+    pub(crate) definition: Definition,
+    pub(crate) attributes: Vec<Value>,
+    pub(crate) types: Option<Vec<DataType>>,
+}
+
+/// Reads the field of a node whose code is in the field.
+pub(crate) fn restore_node(bytes: &[u8]) -> Result<Restored, Error> {
+    match read_field(bytes)? {
+        Container::Node(node) => {
+            let attributes = node.attributes.clone();
+            Ok(Restored { definition: Definition::Node(Arc::new(node)), attributes, types: None })
+        }
+        Container::NodeReference(_) => Err(unusable("its code lies in a code library, not in the engine")),
+        Container::Bundle(_) => Err(unusable("it holds a bundle")),
+    }
+}
+
+/// Reads the field of a node whose code is in the library with the bundle `own`.
+pub(crate) fn restore_reference(bytes: &[u8], own: &Arc<OwnBundle>) -> Result<Restored, Error> {
+    let Container::NodeReference(reference) = read_field(bytes)? else {
+        return Err(unusable("it is no reference to a code library"));
+    };
+    if reference.bundle != own.digest {
+        return Err(unusable(&format!(
+            "it needs the code library of bundle {}, and this is that of bundle {}",
+            reference.bundle.short(),
+            own.digest.short()
+        )));
+    }
+    let index = reference.plugin as usize;
+    let plugin = own.bundle.plugins.get(index).ok_or_else(|| {
+        unusable(&format!("it names plugin {index} of {}", own.bundle.plugins.len()))
+    })?;
+    validate_attributes(plugin, &reference.attributes).map_err(|error| unusable(&error))?;
+    Ok(Restored {
+        definition: Definition::Bundle { own: Arc::clone(own), index },
+        attributes: reference.attributes,
+        types: reference.types,
+    })
+}
+
+fn read_field(bytes: &[u8]) -> Result<Container, Error> {
+    let found = container::read(bytes).map_err(|error| unusable(&error.to_string()))?;
+    if found.length == bytes.len() {
+        Ok(found.container)
+    } else {
+        Err(unusable(&format!("{} bytes follow the node", bytes.len() - found.length)))
+    }
+}
+
+fn unusable(why: &str) -> Error {
+    Error::invalid(format!("the node in the engine cannot be used: {why}"))
+}

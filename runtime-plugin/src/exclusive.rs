@@ -1,0 +1,77 @@
+//! State that one thread at a time may use, without a lock that could wait.
+//!
+//! TensorRT promises that an execution context, and so the plugin objects attached to it, is used by one thread at a time.
+//! This cell turns a broken promise into an error instead of undefined behaviour, for the price of one atomic swap.
+
+use std::cell::UnsafeCell;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// A value behind a flag that says whether somebody is using it.
+#[derive(Debug, Default)]
+pub(crate) struct Exclusive<T> {
+    busy: AtomicBool,
+    value: UnsafeCell<T>,
+}
+
+// SAFETY: `value` is reached through `with` alone, which hands out one `&mut T` at a time; `T: Send` lets that be on any
+// thread.
+unsafe impl<T: Send> Sync for Exclusive<T> {}
+
+impl<T> Exclusive<T> {
+    /// Uses the value; `None` when another thread (or an outer call) is using it.
+    #[inline]
+    pub(crate) fn with<R>(&self, use_it: impl FnOnce(&mut T) -> R) -> Option<R> {
+        if self.busy.swap(true, Ordering::Acquire) {
+            return None;
+        }
+        let _release = Release(&self.busy);
+        // SAFETY: the flag was false and is now true, so nobody else holds a reference; `_release` resets it after the
+        // reference is gone, also when `use_it` unwinds.
+        Some(use_it(unsafe { &mut *self.value.get() }))
+    }
+}
+
+struct Release<'a>(&'a AtomicBool);
+
+impl Drop for Release<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_user_is_turned_away_and_the_next_is_not() {
+        let cell = Exclusive::<i32>::default();
+        let inner = cell.with(|value| {
+            *value = 1;
+            cell.with(|_| ()).is_none()
+        });
+        assert_eq!(inner, Some(true));
+        assert_eq!(cell.with(|value| *value), Some(1));
+    }
+
+    #[test]
+    fn a_panic_does_not_keep_it_busy() {
+        let cell = Exclusive::<i32>::default();
+        let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| cell.with(|_| panic!("on purpose"))));
+        assert!(caught.is_err());
+        assert!(cell.with(|_| ()).is_some());
+    }
+
+    #[test]
+    fn threads_never_meet_inside() {
+        let cell = Exclusive::<u64>::default();
+        let done: u64 = std::thread::scope(|scope| {
+            let workers: Vec<_> = (0..4)
+                .map(|_| scope.spawn(|| (0..1000).filter(|_| cell.with(|value| *value += 1).is_some()).count() as u64))
+                .collect();
+            workers.into_iter().map(|worker| worker.join().unwrap()).sum()
+        });
+        assert_eq!(cell.with(|value| *value), Some(done));
+    }
+}

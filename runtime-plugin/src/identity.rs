@@ -1,0 +1,27 @@
+//! The names under which an engine finds what runs it.
+//!
+//! They are not the ops' names: a TensorRT registry refuses a library whole when it holds one of its creators already,
+//! so what a build registers and what a run registers must never meet.
+
+use std::ffi::{CStr, CString};
+
+use cubinder_bundle::{Digest, container};
+
+/// The namespace of every core name.
+pub(crate) const NAMESPACE: &CStr = c"cubinder";
+
+/// The core name of plugins whose code is in their serialized fields; `libcubinder.so` registers it.
+pub(crate) const GENERIC_NAME: &CStr = c"Kernel";
+
+/// The name of the one serialized field: a container.
+pub(crate) const NODE_FIELD: &CStr = c"node";
+
+/// The core version of all plugins: the version of the format of their fields.
+pub(crate) fn version() -> CString {
+    CString::new(container::FORMAT_VERSION.to_string()).unwrap_or_default()
+}
+
+/// The core name of plugins whose code lies in the code library of this bundle.
+pub(crate) fn library_name(bundle: &Digest) -> CString {
+    CString::new(format!("Kernel-{}", bundle.short())).unwrap_or_default()
+}

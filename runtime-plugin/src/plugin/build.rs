@@ -1,0 +1,179 @@
+//! What TensorRT's builder asks: types, shapes, formats, tactics. No call of the CUDA driver is made here.
+
+use cubinder_bundle::expr::{self, ShapeBuilder, ShapeOp};
+use cubinder_bundle::{DataType, Value, Variant};
+use trt_abi::{
+    DimensionOperation, DynamicPluginTensorDesc, Error, Expr, ExprBuilder, Shape, TensorFormat,
+};
+
+use super::NodeData;
+use super::environment::{NodeEnvironment, check_requirements, describe};
+
+/// The types of the outputs, by the first variant that takes the inputs' types.
+pub(super) fn output_types(
+    node: &NodeData,
+    inputs: &[trt_abi::DataType],
+    outputs: &mut [trt_abi::DataType],
+) -> Result<(), Error> {
+    check_input_count(node, inputs.len())?;
+    let types = known_types(node, inputs)?;
+    let signature = node.signatures.iter().find(|signature| signature.starts_with(&types));
+    let signature = signature.ok_or_else(|| node.no_variant(&types))?;
+    for (output, ty) in outputs.iter_mut().zip(&signature[types.len()..]) {
+        *output = trt_abi::DataType(ty.tensorrt());
+    }
+    Ok(())
+}
+
+/// The shapes of the outputs: checked values where every input's is constant, expressions otherwise.
+pub(super) fn output_shapes<'b>(
+    node: &NodeData,
+    inputs: &[Shape<'b>],
+    builder: &ExprBuilder<'b>,
+    outputs: &mut [Shape<'b>],
+) -> Result<(), Error> {
+    check_input_count(node, inputs.len())?;
+    check_ranks(node, inputs)?;
+    let ranks: Vec<usize> = inputs.iter().map(Shape::rank).collect();
+    let constant: Option<Vec<Vec<i64>>> = inputs.iter().map(constant_shape).collect();
+    let shapes: Vec<&[i64]> = constant.iter().flatten().map(Vec::as_slice).collect();
+    let environment = NodeEnvironment { attributes: &node.attributes, ranks: &ranks, shapes: &shapes };
+    check_requirements(node, Some(&environment))?;
+    for (output, shape) in node.definition.plugin().outputs.iter().zip(outputs) {
+        let failed = |error: &dyn std::fmt::Display| {
+            Error::invalid(format!(
+                "{}: the shape of `{}`: {error}{}",
+                node.title,
+                output.name,
+                describe(node, &environment)
+            ))
+        };
+        let mut lowering = Lowering { inputs, builder };
+        let extents = if constant.is_some() {
+            let value = expr::evaluate(&output.shape, &environment).map_err(|error| failed(&error))?;
+            constant_extents(&value, &mut lowering).map_err(|error| failed(&error))?
+        } else {
+            expr::lower(&output.shape, &environment, &mut lowering).map_err(|error| failed(&error))?
+        };
+        shape.set(&extents)?;
+    }
+    Ok(())
+}
+
+/// Linear layouts only, and types that some variant takes together.
+pub(super) fn supports(
+    node: &NodeData,
+    position: usize,
+    in_out: &[DynamicPluginTensorDesc],
+    input_count: usize,
+) -> bool {
+    if input_count != node.definition.plugin().inputs.len() {
+        return false;
+    }
+    let Some(known) = in_out.get(..=position) else { return false };
+    let linear = known.iter().all(|tensor| tensor.desc.format == TensorFormat::LINEAR);
+    let types: Option<Vec<DataType>> =
+        known.iter().map(|tensor| DataType::from_tensorrt(tensor.desc.data_type.0)).collect();
+    linear && types.is_some_and(|types| node.signatures.iter().any(|signature| signature.starts_with(&types)))
+}
+
+/// The types that TensorRT settled on, which must be those of a variant.
+pub(super) fn configured_types(
+    node: &NodeData,
+    inputs: &[DynamicPluginTensorDesc],
+    outputs: &[DynamicPluginTensorDesc],
+) -> Result<Vec<DataType>, Error> {
+    check_input_count(node, inputs.len())?;
+    let types: Vec<_> = inputs.iter().chain(outputs).map(|tensor| tensor.desc.data_type).collect();
+    known_types(node, &types)
+}
+
+/// The ids of the variants, best first. A plugin with a single id offers no choice, so it has no tactics.
+pub(super) fn tactics<'a>(variants: impl Iterator<Item = &'a Variant>) -> Vec<i32> {
+    let mut ids: Vec<i32> = Vec::new();
+    for variant in variants {
+        if !ids.contains(&variant.id) {
+            ids.push(variant.id);
+        }
+    }
+    if ids.len() < 2 { Vec::new() } else { ids }
+}
+
+fn check_input_count(node: &NodeData, found: usize) -> Result<(), Error> {
+    let expected = node.definition.plugin().inputs.len();
+    if found == expected {
+        return Ok(());
+    }
+    Err(Error::invalid(format!("{}: the node has {found} inputs, the plugin takes {expected}", node.title)))
+}
+
+fn check_ranks(node: &NodeData, inputs: &[Shape<'_>]) -> Result<(), Error> {
+    for (input, shape) in node.definition.plugin().inputs.iter().zip(inputs) {
+        let (rank, min, max) = (shape.rank(), usize::from(input.rank_min), usize::from(input.rank_max));
+        if !(min..=max).contains(&rank) {
+            let expected = if min == max { format!("{min}") } else { format!("{min} to {max}") };
+            return Err(Error::invalid(format!(
+                "{}: input `{}` has rank {rank}, expected {expected}",
+                node.title, input.name
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn known_types(node: &NodeData, types: &[trt_abi::DataType]) -> Result<Vec<DataType>, Error> {
+    types
+        .iter()
+        .map(|ty| {
+            DataType::from_tensorrt(ty.0)
+                .ok_or_else(|| Error::invalid(format!("{}: no plugin takes tensors of type {ty:?}", node.title)))
+        })
+        .collect()
+}
+
+fn constant_shape(shape: &Shape<'_>) -> Option<Vec<i64>> {
+    (0..shape.rank()).map(|axis| shape.get(axis).ok()?.constant_value()).collect()
+}
+
+fn constant_extents<'b>(value: &Value, lowering: &mut Lowering<'_, 'b>) -> Result<Vec<Expr<'b>>, Error> {
+    let extents = value.as_ints().ok_or_else(|| Error::invalid(format!("it is `{value}`, expected integers")))?;
+    if let Some(extent) = extents.iter().find(|extent| **extent < 0) {
+        return Err(Error::invalid(format!("it is {value}, and an extent cannot be {extent}")));
+    }
+    extents.into_iter().map(|extent| lowering.constant(extent)).collect()
+}
+
+/// TensorRT's builder as the expressions see it.
+struct Lowering<'a, 'b> {
+    inputs: &'a [Shape<'b>],
+    builder: &'a ExprBuilder<'b>,
+}
+
+impl<'b> ShapeBuilder for Lowering<'_, 'b> {
+    type Dim = Expr<'b>;
+    type Error = Error;
+
+    fn constant(&mut self, value: i64) -> Result<Expr<'b>, Error> {
+        self.builder.constant(value)
+    }
+
+    fn dim(&mut self, tensor: u32, axis: usize) -> Result<Expr<'b>, Error> {
+        let shape = self.inputs.get(tensor as usize);
+        shape.ok_or_else(|| Error::internal(format!("a shape reads tensor {tensor}")))?.get(axis)
+    }
+
+    fn operation(&mut self, op: ShapeOp, first: &Expr<'b>, second: &Expr<'b>) -> Result<Expr<'b>, Error> {
+        let op = match op {
+            ShapeOp::Sum => DimensionOperation::SUM,
+            ShapeOp::Prod => DimensionOperation::PROD,
+            ShapeOp::Max => DimensionOperation::MAX,
+            ShapeOp::Min => DimensionOperation::MIN,
+            ShapeOp::Sub => DimensionOperation::SUB,
+            ShapeOp::Equal => DimensionOperation::EQUAL,
+            ShapeOp::Less => DimensionOperation::LESS,
+            ShapeOp::FloorDiv => DimensionOperation::FLOOR_DIV,
+            ShapeOp::CeilDiv => DimensionOperation::CEIL_DIV,
+        };
+        self.builder.operation(op, *first, *second)
+    }
+}

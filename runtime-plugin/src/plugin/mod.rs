@@ -1,0 +1,282 @@
+//! The plugin object: one node of a network, while it is built and while it runs.
+//!
+//! Owns what every method needs ([`KernelPlugin`]) and which part answers which call: [`build`] what the builder asks,
+//! [`run`] what the runtime asks. Nothing here knows one operator from another: the model says it all.
+
+mod build;
+mod environment;
+mod fields;
+mod run;
+
+use std::ffi::{CStr, CString, c_void};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
+
+use cubinder_bundle::{DataType, Value, Variant};
+use trt_abi::{
+    DynamicPluginTensorDesc, Error, ExprBuilder, FieldSet, Plugin, PluginTensorDesc, Shape, TensorRTPhase,
+};
+
+use crate::definition::Definition;
+use crate::exclusive::Exclusive;
+use crate::identity;
+
+use fields::SerializedFields;
+use run::Running;
+
+/// Where an engine will find the code of its nodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// In each node's serialized field.
+    Fields,
+    /// In the code library that is serialized into the plan.
+    Library,
+}
+
+/// No types are configured yet.
+const NOT_CONFIGURED: usize = usize::MAX;
+
+/// A plugin object. Clones share what never changes and copy what does.
+#[derive(Debug)]
+pub(crate) struct KernelPlugin {
+    node: Arc<NodeData>,
+    /// Index into `node.signatures`, or [`NOT_CONFIGURED`].
+    configured: AtomicUsize,
+    /// The tactic that TensorRT chose; 0 leaves the choice to the order of the variants.
+    tactic: AtomicI32,
+    running: Exclusive<Running>,
+}
+
+/// What all clones of a node share.
+#[derive(Debug)]
+struct NodeData {
+    definition: Definition,
+    attributes: Vec<Value>,
+    phase: TensorRTPhase,
+    form: Form,
+    core_name: CString,
+    core_version: CString,
+    /// `sample::circ_pad_plugin`, and the node's name where one is known: what messages begin with.
+    title: String,
+    title_c: CString,
+    /// The different lists of types in the table of variants, in its order.
+    signatures: Vec<Vec<DataType>>,
+    fields: SerializedFields,
+}
+
+impl KernelPlugin {
+    /// An object for a node; `name` is the node's in the network, where there is one.
+    ///
+    /// # Errors
+    /// A requirement of the plugin that the attributes break.
+    pub(crate) fn new(
+        definition: Definition,
+        attributes: Vec<Value>,
+        name: &str,
+        phase: TensorRTPhase,
+        form: Form,
+        core_name: CString,
+    ) -> Result<KernelPlugin, Error> {
+        let plugin = definition.plugin();
+        let mut signatures: Vec<Vec<DataType>> = Vec::new();
+        for variant in &plugin.variants {
+            if !signatures.contains(&variant.types) {
+                signatures.push(variant.types.clone());
+            }
+        }
+        let title = title(plugin, name);
+        let node = NodeData {
+            attributes,
+            phase,
+            form,
+            core_name,
+            core_version: identity::version(),
+            title_c: CString::new(title.clone()).unwrap_or_default(),
+            title,
+            fields: SerializedFields::new(signatures.len()),
+            signatures,
+            definition,
+        };
+        environment::check_requirements(&node, None)?;
+        Ok(KernelPlugin {
+            node: Arc::new(node),
+            configured: AtomicUsize::new(NOT_CONFIGURED),
+            tactic: AtomicI32::new(0),
+            running: Exclusive::default(),
+        })
+    }
+
+    /// Says which types the node has, where an engine says so.
+    pub(crate) fn set_types(&self, types: &[DataType]) -> Result<(), Error> {
+        let index = self.node.signature(types).ok_or_else(|| self.node.no_variant(types))?;
+        self.configured.store(index, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// The types that were configured.
+    fn types(&self) -> Option<&[DataType]> {
+        self.node.signatures.get(self.configured.load(Ordering::Relaxed)).map(Vec::as_slice)
+    }
+
+    /// The variants that the configured types can reach, or all before there are any.
+    fn reachable(&self) -> impl Iterator<Item = &Variant> {
+        let types = self.types();
+        let variants = &self.node.definition.plugin().variants;
+        variants.iter().filter(move |variant| types.is_none_or(|types| variant.types == types))
+    }
+}
+
+impl NodeData {
+    fn signature(&self, types: &[DataType]) -> Option<usize> {
+        self.signatures.iter().position(|signature| signature == types)
+    }
+
+    fn no_variant(&self, types: &[DataType]) -> Error {
+        let list = |types: &[DataType]| types.iter().map(|ty| ty.name()).collect::<Vec<_>>().join(", ");
+        let offered: Vec<String> = self.signatures.iter().map(|types| format!("({})", list(types))).collect();
+        Error::invalid(format!(
+            "{}: no variant takes the types ({}); the plugin has {}",
+            self.title,
+            list(types),
+            offered.join(", ")
+        ))
+    }
+}
+
+fn title(plugin: &cubinder_bundle::Plugin, name: &str) -> String {
+    let op = if plugin.namespace.is_empty() {
+        plugin.name.clone()
+    } else {
+        format!("{}::{}", plugin.namespace, plugin.name)
+    };
+    if name.is_empty() { op } else { format!("{op} `{name}`") }
+}
+
+impl Clone for KernelPlugin {
+    fn clone(&self) -> KernelPlugin {
+        KernelPlugin {
+            node: Arc::clone(&self.node),
+            configured: AtomicUsize::new(self.configured.load(Ordering::Relaxed)),
+            tactic: AtomicI32::new(self.tactic.load(Ordering::Relaxed)),
+            running: Exclusive::default(),
+        }
+    }
+}
+
+impl Plugin for KernelPlugin {
+    fn core_name(&self) -> &CStr {
+        &self.node.core_name
+    }
+
+    fn core_version(&self) -> &CStr {
+        &self.node.core_version
+    }
+
+    fn core_namespace(&self) -> &CStr {
+        identity::NAMESPACE
+    }
+
+    fn output_count(&self) -> usize {
+        self.node.definition.plugin().outputs.len()
+    }
+
+    fn output_types(&self, inputs: &[trt_abi::DataType], outputs: &mut [trt_abi::DataType]) -> Result<(), Error> {
+        build::output_types(&self.node, inputs, outputs)
+    }
+
+    fn output_shapes<'b>(
+        &self,
+        inputs: &[Shape<'b>],
+        _shape_inputs: &[Shape<'b>],
+        builder: &ExprBuilder<'b>,
+        outputs: &mut [Shape<'b>],
+    ) -> Result<(), Error> {
+        build::output_shapes(&self.node, inputs, builder, outputs)
+    }
+
+    fn supports(&self, position: usize, in_out: &[DynamicPluginTensorDesc], input_count: usize) -> bool {
+        build::supports(&self.node, position, in_out, input_count)
+    }
+
+    fn configure(
+        &self,
+        inputs: &[DynamicPluginTensorDesc],
+        outputs: &[DynamicPluginTensorDesc],
+    ) -> Result<(), Error> {
+        let types = build::configured_types(&self.node, inputs, outputs)?;
+        self.set_types(&types)
+    }
+
+    fn tactics(&self) -> Result<Vec<i32>, Error> {
+        Ok(build::tactics(self.reachable()))
+    }
+
+    fn metadata(&self) -> Option<&CStr> {
+        Some(&self.node.title_c)
+    }
+
+    fn set_tactic(&self, tactic: i32) -> Result<(), Error> {
+        if tactic != 0 && !self.node.definition.plugin().variants.iter().any(|variant| variant.id == tactic) {
+            return Err(Error::invalid(format!("{}: there is no variant {tactic}", self.node.title)));
+        }
+        self.tactic.store(tactic, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn on_shape_change(&self, inputs: &[PluginTensorDesc], outputs: &[PluginTensorDesc]) -> Result<(), Error> {
+        let tactic = self.tactic.load(Ordering::Relaxed);
+        self.running
+            .with(|running| running.on_shape_change(&self.node, tactic, inputs, outputs))
+            .unwrap_or_else(|| Err(self.used_twice()))
+    }
+
+    unsafe fn enqueue(
+        &self,
+        _input_descs: &[PluginTensorDesc],
+        _output_descs: &[PluginTensorDesc],
+        inputs: &[*const c_void],
+        outputs: &[*mut c_void],
+        _workspace: *mut c_void,
+        stream: *mut c_void,
+    ) -> Result<(), Error> {
+        self.running
+            // SAFETY: the caller's promises about pointers and stream are those that `Running::enqueue` asks for.
+            .with(|running| unsafe { running.enqueue(&self.node, inputs, outputs, stream) })
+            .unwrap_or_else(|| Err(self.used_twice()))
+    }
+
+    fn attach_to_context(&self) -> Result<KernelPlugin, Error> {
+        let attached = self.clone();
+        attached.preload()?;
+        Ok(attached)
+    }
+
+    fn fields_to_serialize(&self) -> Result<&FieldSet, Error> {
+        self.node.fields.get(&self.node, self.configured.load(Ordering::Relaxed))
+    }
+
+    fn report(&self, error: &Error) {
+        trt_abi::logger::error_of(c"cubinder", error);
+    }
+}
+
+impl KernelPlugin {
+    /// Loads the code of every variant that can be reached, so that nothing has to be loaded while a stream is captured.
+    /// Does nothing on a machine without a driver, and nothing for objects of a build.
+    ///
+    /// # Errors
+    /// The driver is there and takes none of the code objects of a kernel.
+    pub(crate) fn preload(&self) -> Result<(), Error> {
+        if self.node.phase != TensorRTPhase::RUNTIME {
+            return Ok(());
+        }
+        run::preload(&self.node, self.reachable())
+    }
+
+    fn used_twice(&self) -> Error {
+        Error::new(
+            Error::INVALID_STATE,
+            format!("{}: one execution context is used by two threads at once", self.node.title),
+        )
+    }
+}

@@ -21,6 +21,8 @@ pub mod cache;
 pub mod library;
 pub mod pack;
 
+pub mod compile;
+
 pub mod inspect;
 
 #[cfg(test)]

@@ -1,1 +1,78 @@
 //! Drafts and code objects become a bundle.
+//!
+//! Owns the numbering of code objects: in the order in which plugins, variants, launches and targets first need them,
+//! each once. Never reads or compiles anything.
+
+use std::collections::HashMap;
+
+use cubinder_bundle::{Arg, Bundle, CodeObject, CodeRef, Digest, Plugin, Target};
+
+use crate::resolve::PluginDraft;
+
+/// A plugin with everything that compiling told about it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CompiledPlugin {
+    /// The plugin before it was compiled.
+    pub draft: PluginDraft,
+    /// One for each of the draft's units, in their order.
+    pub units: Vec<CompiledUnit>,
+}
+
+/// What compiling told about one launch of one variant.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CompiledUnit {
+    /// The arguments in the kernel's order.
+    pub args: Vec<Arg>,
+    /// The code, in the order of the targets.
+    pub code: Vec<CompiledCode>,
+}
+
+/// A code object and the kernel in it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CompiledCode {
+    /// The code object.
+    pub object: CodeObject,
+    /// The kernel's symbol in it.
+    pub symbol: String,
+}
+
+/// The bundle of these plugins; `producer` says what made it.
+#[must_use]
+pub fn pack(producer: String, plugins: Vec<CompiledPlugin>) -> Bundle {
+    let mut code = CodeTable::default();
+    let plugins = plugins.into_iter().map(|compiled| finish(compiled, &mut code)).collect();
+    Bundle { producer, plugins, code: code.objects }
+}
+
+fn finish(compiled: CompiledPlugin, code: &mut CodeTable) -> Plugin {
+    let CompiledPlugin { draft, units } = compiled;
+    let mut plugin = draft.plugin;
+    for (unit, result) in draft.units.iter().zip(units) {
+        let launch =
+            plugin.variants.get_mut(unit.variant).and_then(|variant| variant.launches.get_mut(unit.launch));
+        if let Some(launch) = launch {
+            launch.args = result.args;
+            launch.code = result.code.into_iter().map(|compiled| code.add(compiled)).collect();
+        }
+    }
+    plugin
+}
+
+#[derive(Default)]
+struct CodeTable {
+    objects: Vec<CodeObject>,
+    places: HashMap<(Digest, Target), u32>,
+}
+
+impl CodeTable {
+    fn add(&mut self, compiled: CompiledCode) -> CodeRef {
+        let CompiledCode { object, symbol } = compiled;
+        let target = object.target;
+        let next = self.objects.len() as u32;
+        let code = *self.places.entry((object.digest, target)).or_insert(next);
+        if code == next {
+            self.objects.push(object);
+        }
+        CodeRef { target, code, symbol }
+    }
+}

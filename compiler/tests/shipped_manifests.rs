@@ -83,10 +83,12 @@ fn circ_pad_launches_a_thread_an_element() {
     let mut node = circ_pad(&[2, 5, 7], &[1, 2, 3, 4]);
     node.shapes.push(vec![2, 12, 10]);
     assert_eq!(argument(&draft, "count", &node), Value::Int(240));
-    assert_eq!(argument(&draft, "in_shape", &node), ints(&[2, 5, 7, 1, 1, 1, 1, 1]));
-    assert_eq!(argument(&draft, "out_shape", &node), ints(&[2, 12, 10, 1, 1, 1, 1, 1]));
-    assert_eq!(argument(&draft, "before", &node), ints(&[0, 3, 1, 0, 0, 0, 0, 0]));
-    assert_eq!(argument(&draft, "rank", &node), Value::Int(3));
+    assert_eq!(argument(&draft, "padded", &node), Value::Int(2));
+    // The kernel counts dimensions from the last one.
+    assert_eq!(argument(&draft, "in_extent", &node), ints(&[7, 5, 2, 1, 1, 1, 1, 1]));
+    assert_eq!(argument(&draft, "out_extent", &node), ints(&[10, 12, 2, 1, 1, 1, 1, 1]));
+    // One before in a dimension of 7 begins at its element 6, three before in one of 5 at its element 2.
+    assert_eq!(argument(&draft, "shift", &node), ints(&[6, 2, 0, 0, 0, 0, 0, 0]));
     let launch = &draft.plugin.variants[0].launches[0];
     assert_eq!(launch.kernel, "circ_pad<float>");
     assert_eq!(integer(&launch.grid[0], &node), 1);
@@ -94,13 +96,15 @@ fn circ_pad_launches_a_thread_an_element() {
 }
 
 #[test]
-fn circ_pad_refuses_odd_overlong_and_negative_pads() {
+fn circ_pad_refuses_odd_overlong_and_negative_pads_and_padding_nothing() {
     let draft = draft("circ_pad_plugin.toml");
     let admits = |pads: &[i64]| is_admitted(&draft, &circ_pad(&[2, 5], pads));
     assert!(admits(&[]) && admits(&[0, 1]) && admits(&[1, 1, 1, 1]));
     assert!(!admits(&[1]) && !admits(&[1, 1, 1]));
     assert!(!admits(&[1; 6]));
     assert!(!admits(&[0, -1]));
+    assert!(is_admitted(&draft, &circ_pad(&[2, 0], &[0, 0, 1, 1])));
+    assert!(!is_admitted(&draft, &circ_pad(&[2, 0], &[0, 1])));
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use cubinder_bundle::expr::{
-    self, BindingTime, ExprError, Function, Kind, Node, Scope, Syntax, SyntaxKind, Typed,
+    self, ExprError, Function, Kind, Node, Scope, Syntax, SyntaxKind, Typed,
 };
 use cubinder_bundle::{AttributeType, Output, Requirement};
 
@@ -116,12 +116,6 @@ impl<'m> Compiler<'m> {
         let mut requirements = Vec::new();
         for rule in &manifest.plugin.require {
             let Some(typed) = self.expression(&rule.expr, "expr", Expected::Bool, &place) else { continue };
-            if typed.time > BindingTime::Node {
-                let diagnostic = Diagnostic::error("a rule may use only attributes and ranks")
-                    .at(self.span_of(&rule.expr), "this depends on dimensions of the inputs")
-                    .note("rules are checked when the network is built, before any dimension is known");
-                self.report(diagnostic, None);
-            }
             if let [Node::Bool(holds)] = typed.expr.nodes.as_slice() {
                 let diagnostic = if *holds {
                     Diagnostic::warning("this rule always holds").at(self.span_of(&rule.expr), "always true")

@@ -1,0 +1,54 @@
+//! `cubinder inspect`.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use cubinder_compiler::diagnostic::Diagnostic;
+use cubinder_compiler::inspect;
+
+use super::output::{MessageFormat, print, show};
+
+pub(super) const LONG_ABOUT: &str = "\
+Show what a plugin library, a bundle, a cubin, PTX or an engine contains: plugins by their op names, variants, kernels, \
+targets, sizes, digests, registers and shared memory.
+
+In an engine (a TensorRT plan) the nodes are found by scanning; TensorRT is not needed. Exit code 0 where something was \
+found and all of it is intact, 1 otherwise.";
+
+#[derive(Args)]
+pub(super) struct Arguments {
+    /// The file
+    file: PathBuf,
+    /// Print JSON instead of a table
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(arguments: &Arguments) -> ExitCode {
+    let name = arguments.file.display().to_string();
+    let report = std::fs::read(&arguments.file)
+        .map_err(|error| format!("cannot read `{name}`: {error}"))
+        .and_then(|bytes| {
+            inspect::inspect(&name, &bytes).map_err(|error| format!("cannot inspect `{name}`: {error}"))
+        });
+    let report = match report {
+        Ok(report) => report,
+        Err(error) => {
+            show(&mut [Diagnostic::error(error)], MessageFormat::Human);
+            return ExitCode::FAILURE;
+        }
+    };
+    if arguments.json {
+        match serde_json::to_string_pretty(&report) {
+            Ok(text) => print(&(text + "\n")),
+            Err(error) => {
+                show(&mut [Diagnostic::error(format!("the report has no JSON form: {error}"))], MessageFormat::Human);
+                return ExitCode::FAILURE;
+            }
+        }
+    } else {
+        print(&inspect::table(&report));
+    }
+    if report.damaged.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}

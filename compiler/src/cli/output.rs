@@ -1,0 +1,43 @@
+//! How diagnostics and results reach the user: text for people, JSON lines for programs.
+
+use std::io::{IsTerminal, Write};
+
+use clap::ValueEnum;
+use cubinder_compiler::diagnostic::{self, Colour, Diagnostic};
+
+/// Who reads the messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum MessageFormat {
+    /// A person.
+    Human,
+    /// A program: one JSON object a line, on standard output.
+    Json,
+}
+
+/// Shows diagnostics, sorted by place: on stderr for people, on stdout for programs.
+pub(super) fn show(diagnostics: &mut [Diagnostic], format: MessageFormat) {
+    diagnostic::sort(diagnostics);
+    match format {
+        MessageFormat::Human => {
+            let colour = if wants_colour() { Colour::Ansi } else { Colour::Plain };
+            let text = diagnostic::render(diagnostics, colour);
+            // Nobody is left to be told that stderr is closed.
+            let _ = std::io::stderr().write_all(text.as_bytes());
+        }
+        MessageFormat::Json => match diagnostic::to_json_lines(diagnostics) {
+            Ok(lines) => print(&lines),
+            Err(error) => eprintln!("error: the messages have no JSON form: {error}"),
+        },
+    }
+}
+
+/// Writes to stdout; a reader that went away is no error.
+pub(super) fn print(text: &str) {
+    let mut out = std::io::stdout().lock();
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
+
+/// Colour only on a terminal, and never where `NO_COLOR` asks for none.
+fn wants_colour() -> bool {
+    std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) && std::io::stderr().is_terminal()
+}

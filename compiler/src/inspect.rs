@@ -1,1 +1,0 @@
-//! What a library, a bundle, a cubin or an engine contains.

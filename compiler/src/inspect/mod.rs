@@ -1,0 +1,343 @@
+//! What a library, a bundle, a cubin or an engine contains.
+//!
+//! Owns the report ([`Report`]) and how it is shown to people ([`table`]); programs take it as JSON. Never runs or loads
+//! what it reads: every reader behind it treats the bytes as hostile.
+
+mod table;
+
+use std::path::Path;
+
+use cubinder_bundle::container::{self, Container, Found};
+use cubinder_bundle::{CodeObject, Digest, KernelFacts, Plugin, Value};
+use serde::Serialize;
+
+use crate::cubin;
+use crate::library;
+
+pub use table::table;
+
+/// Everything that was found in one file.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Report {
+    /// The file, as the user named it.
+    pub file: String,
+    /// What the file is.
+    pub kind: FileKind,
+    /// Its size in bytes.
+    pub bytes: u64,
+    /// For a library: what it is for (`ops`, `code`, `generic` ...).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub library: Option<String>,
+    /// The containers, in order of place; copies of one container are one entry.
+    pub containers: Vec<ContainerReport>,
+    /// For a cubin or a PTX text: the kernels.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub code: Option<CodeReport>,
+    /// Places that look like a container and are none.
+    pub damaged: Vec<Damaged>,
+}
+
+/// What a file is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FileKind {
+    /// A plugin library, with or without a bundle.
+    Library,
+    /// A container by itself.
+    Bundle,
+    /// A cubin.
+    Cubin,
+    /// PTX text.
+    Ptx,
+    /// Any other file in which containers were found: a TensorRT engine.
+    Engine,
+}
+
+/// A container and where it stands.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ContainerReport {
+    /// `bundle`, `node` or `node reference`.
+    pub kind: &'static str,
+    /// Where each copy begins, bytes from the start of the file.
+    pub offsets: Vec<u64>,
+    /// Size of one copy, bytes.
+    pub bytes: u64,
+    /// Its digest, hexadecimal.
+    pub digest: String,
+    /// What made it; a reference does not say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub producer: Option<String>,
+    /// For a reference: the digest of the bundle that it needs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refers_to: Option<String>,
+    /// The plugins, by their own op names.
+    pub plugins: Vec<PluginReport>,
+    /// The code objects.
+    pub code: Vec<CodeReport>,
+}
+
+/// A plugin, or a node of it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PluginReport {
+    /// The op type.
+    pub name: String,
+    /// The plugin namespace.
+    pub namespace: String,
+    /// The plugin version.
+    pub version: String,
+    /// Names and values, for a node.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub attributes: Vec<(String, String)>,
+    /// The table of variants.
+    pub variants: Vec<VariantReport>,
+}
+
+/// One row of the table of variants.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct VariantReport {
+    /// The tactic id.
+    pub id: i32,
+    /// Types and constants.
+    pub label: String,
+    /// The kernels that it launches, as source names them.
+    pub kernels: Vec<String>,
+    /// Target and digest of each code object that it uses.
+    pub code: Vec<(String, String)>,
+}
+
+/// A code object.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CodeReport {
+    /// What it is for, where that is known: `sm_89`.
+    pub target: String,
+    /// Size in bytes.
+    pub bytes: u64,
+    /// Its digest, hexadecimal.
+    pub digest: String,
+    /// The kernels inside.
+    pub kernels: Vec<KernelReport>,
+}
+
+/// A kernel in a code object; figures that only a cubin has are absent for PTX.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct KernelReport {
+    /// The symbol.
+    pub symbol: String,
+    /// Registers a thread.
+    pub registers: Option<u32>,
+    /// Static shared memory a block, bytes.
+    pub shared_bytes: Option<u32>,
+    /// Stack a thread, bytes.
+    pub local_bytes: Option<u32>,
+    /// The most threads a block may have, where the kernel says so.
+    pub max_threads: Option<u32>,
+    /// Sizes of the parameters, bytes.
+    pub params: Vec<u32>,
+}
+
+/// A place that has the magic bytes of a container and is none that this version reads.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Damaged {
+    /// Bytes from the start of the file.
+    pub offset: u64,
+    /// What is wrong.
+    pub error: String,
+}
+
+/// Why there is nothing to report.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum InspectError {
+    /// The file is a cubin or PTX that does not read.
+    #[error("it begins as a cubin or PTX and does not read: {0}")]
+    Code(String),
+    /// The file is a shared library, and not one of Cubinder's, or a damaged one.
+    #[error("it is no plugin library of Cubinder's: {0}")]
+    Library(String),
+    /// Nothing of Cubinder's is in it.
+    #[error("it is no plugin library, bundle, cubin or PTX, and no engine with Cubinder plugins: nothing was found in {0} bytes")]
+    Nothing(u64),
+    /// Containers are in it, and none of them reads.
+    #[error("every container in it is damaged; the first is at byte {offset}: {error}")]
+    Damaged {
+        /// Where the first one is.
+        offset: u64,
+        /// What is wrong with it.
+        error: String,
+    },
+}
+
+/// Reads a file's contents and says what is in it.
+///
+/// # Errors
+/// Where it is none of the things that can be inspected, or a damaged one.
+pub fn inspect(file: &str, bytes: &[u8]) -> Result<Report, InspectError> {
+    let mut report = Report {
+        file: file.to_owned(),
+        kind: FileKind::Engine,
+        bytes: bytes.len() as u64,
+        library: None,
+        containers: Vec::new(),
+        code: None,
+        damaged: Vec::new(),
+    };
+    match first_guess(bytes) {
+        FileKind::Cubin => {
+            let facts = cubin::read(bytes).map_err(|error| InspectError::Code(error.to_string()))?;
+            report.kind = FileKind::Cubin;
+            report.code = Some(bare_code(format!("sm_{}", facts.arch), bytes, &facts.kernels));
+            return Ok(report);
+        }
+        FileKind::Ptx => {
+            let facts = cubin::read_ptx(bytes).map_err(|error| InspectError::Code(error.to_string()))?;
+            report.kind = FileKind::Ptx;
+            report.code = Some(bare_code(facts.target, bytes, &facts.kernels));
+            return Ok(report);
+        }
+        FileKind::Library => {
+            let attached = library::read_bytes(Path::new(file), bytes)
+                .map_err(|error| InspectError::Library(error.problem.to_string()))?;
+            report.kind = FileKind::Library;
+            report.library = Some(attached.map_or_else(
+                || "runs engines, no bundle".to_owned(),
+                |attached| attached.mode.to_string(),
+            ));
+        }
+        FileKind::Bundle => report.kind = FileKind::Bundle,
+        FileKind::Engine => {}
+    }
+    collect(bytes, &mut report);
+    match (report.containers.first(), report.damaged.first()) {
+        (None, Some(damaged)) => {
+            Err(InspectError::Damaged { offset: damaged.offset, error: damaged.error.clone() })
+        }
+        (None, None) if report.library.is_none() => Err(InspectError::Nothing(report.bytes)),
+        _ => Ok(report),
+    }
+}
+
+/// By the first bytes: ELF for a GPU, ELF for this machine, PTX's first directive, a container. Anything else may be an
+/// engine.
+fn first_guess(bytes: &[u8]) -> FileKind {
+    const ELF_MACHINE: std::ops::Range<usize> = 18..20;
+    const EM_CUDA: [u8; 2] = 190_u16.to_le_bytes();
+    if bytes.starts_with(b"\x7fELF") {
+        return if bytes.get(ELF_MACHINE) == Some(&EM_CUDA) { FileKind::Cubin } else { FileKind::Library };
+    }
+    if bytes.starts_with(&container::MAGIC) {
+        return FileKind::Bundle;
+    }
+    if starts_as_ptx(bytes) { FileKind::Ptx } else { FileKind::Engine }
+}
+
+/// Whether the first line that is neither empty nor a comment is `.version`, as PTX ISA 9.0 demands of every module.
+fn starts_as_ptx(bytes: &[u8]) -> bool {
+    let lines = bytes.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
+    let mut code = lines.filter(|line| !line.is_empty() && !line.starts_with(b"//"));
+    code.next().is_some_and(|line| line.starts_with(b".version"))
+}
+
+fn bare_code(target: String, bytes: &[u8], kernels: &[KernelFacts]) -> CodeReport {
+    CodeReport {
+        target,
+        bytes: bytes.len() as u64,
+        digest: Digest::of(bytes).to_string(),
+        kernels: kernels.iter().map(kernel_report).collect(),
+    }
+}
+
+fn collect(bytes: &[u8], report: &mut Report) {
+    for (offset, found) in container::scan(bytes) {
+        match found {
+            Ok(found) => add(report, &found),
+            Err(error) => report.damaged.push(Damaged { offset: offset as u64, error: error.to_string() }),
+        }
+    }
+}
+
+fn add(report: &mut Report, found: &Found) {
+    let digest = found.digest.to_string();
+    let known = report.containers.iter_mut().find(|container| container.digest == digest);
+    match known {
+        Some(container) => container.offsets.push(found.offset as u64),
+        None => report.containers.push(container_report(found)),
+    }
+}
+
+fn container_report(found: &Found) -> ContainerReport {
+    let mut report = ContainerReport {
+        kind: "bundle",
+        offsets: vec![found.offset as u64],
+        bytes: found.length as u64,
+        digest: found.digest.to_string(),
+        producer: None,
+        refers_to: None,
+        plugins: Vec::new(),
+        code: Vec::new(),
+    };
+    match &found.container {
+        Container::Bundle(bundle) => {
+            report.producer = Some(bundle.producer.clone());
+            report.plugins = bundle.plugins.iter().map(|plugin| plugin_report(plugin, &[], &bundle.code)).collect();
+            report.code = bundle.code.iter().map(code_report).collect();
+        }
+        Container::Node(node) => {
+            report.kind = "node";
+            report.producer = Some(node.producer.clone());
+            report.plugins = vec![plugin_report(&node.plugin, &node.attributes, &node.code)];
+            report.code = node.code.iter().map(code_report).collect();
+        }
+        Container::NodeReference(reference) => {
+            report.kind = "node reference";
+            report.refers_to = Some(reference.bundle.to_string());
+        }
+    }
+    report
+}
+
+fn plugin_report(plugin: &Plugin, attributes: &[Value], code: &[CodeObject]) -> PluginReport {
+    let named = plugin.attributes.iter().zip(attributes);
+    PluginReport {
+        name: plugin.name.clone(),
+        namespace: plugin.namespace.clone(),
+        version: plugin.version.clone(),
+        attributes: named.map(|(attribute, value)| (attribute.name.clone(), value.to_string())).collect(),
+        variants: plugin
+            .variants
+            .iter()
+            .map(|variant| VariantReport {
+                id: variant.id,
+                label: variant.label.clone(),
+                kernels: variant.launches.iter().map(|launch| launch.kernel.clone()).collect(),
+                code: variant
+                    .launches
+                    .iter()
+                    .flat_map(|launch| &launch.code)
+                    .filter_map(|reference| {
+                        let object = code.get(reference.code as usize)?;
+                        Some((reference.target.to_string(), object.digest.to_string()))
+                    })
+                    .collect(),
+            })
+            .collect(),
+    }
+}
+
+fn code_report(code: &CodeObject) -> CodeReport {
+    CodeReport {
+        target: code.target.to_string(),
+        bytes: code.bytes.len() as u64,
+        digest: code.digest.to_string(),
+        kernels: code.kernels.iter().map(kernel_report).collect(),
+    }
+}
+
+fn kernel_report(kernel: &KernelFacts) -> KernelReport {
+    KernelReport {
+        symbol: kernel.symbol.clone(),
+        registers: kernel.registers,
+        shared_bytes: kernel.shared_bytes,
+        local_bytes: kernel.local_bytes,
+        max_threads: kernel.max_threads,
+        params: kernel.params.iter().map(|param| param.size).collect(),
+    }
+}

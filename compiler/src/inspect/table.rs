@@ -1,0 +1,155 @@
+//! The report for people: plain text in columns.
+
+use std::fmt::Write as _;
+
+use super::{CodeReport, ContainerReport, FileKind, KernelReport, Report};
+
+/// The report as a table; ends with a line end.
+#[must_use]
+pub fn table(report: &Report) -> String {
+    let mut text = String::new();
+    let _ = writeln!(text, "{}: {}, {}", report.file, title(report), size(report.bytes));
+    for container in &report.containers {
+        text.push('\n');
+        text.push_str(&container_table(container));
+    }
+    if let Some(code) = &report.code {
+        let _ = writeln!(text, "target {}, digest {}\n", code.target, code.digest);
+        text.push_str(&columns(&code_rows(None, std::slice::from_ref(code))));
+    }
+    for damaged in &report.damaged {
+        let _ = writeln!(text, "\nwarning: a damaged container at byte {}: {}", damaged.offset, damaged.error);
+    }
+    text
+}
+
+fn title(report: &Report) -> String {
+    match (report.kind, &report.library) {
+        (FileKind::Library, Some(mode)) => format!("plugin library, {mode}"),
+        (FileKind::Library, None) => "plugin library".to_owned(),
+        (FileKind::Bundle, _) => "bundle".to_owned(),
+        (FileKind::Cubin, _) => "cubin".to_owned(),
+        (FileKind::Ptx, _) => "PTX".to_owned(),
+        (FileKind::Engine, _) => {
+            let nodes = report.containers.iter().filter(|container| container.kind != "bundle").count();
+            format!("engine with {nodes} distinct Cubinder node{}", if nodes == 1 { "" } else { "s" })
+        }
+    }
+}
+
+fn container_table(container: &ContainerReport) -> String {
+    let mut text = String::new();
+    let copies = match container.offsets.len() {
+        1 => format!("at byte {}", container.offsets[0]),
+        n => format!("{n} copies, the first at byte {}", container.offsets[0]),
+    };
+    let _ = writeln!(
+        text,
+        "{} {}: {}, {copies}",
+        container.kind,
+        short(&container.digest),
+        size(container.bytes)
+    );
+    if let Some(producer) = &container.producer {
+        let _ = writeln!(text, "  made by {producer}");
+    }
+    if let Some(bundle) = &container.refers_to {
+        let _ = writeln!(text, "  its code lies in bundle {}", short(bundle));
+    }
+    for plugin in &container.plugins {
+        let name = qualified(&plugin.namespace, &plugin.name);
+        let _ = writeln!(text, "  plugin {name}, version {}", plugin.version);
+        for (name, value) in &plugin.attributes {
+            let _ = writeln!(text, "    {name} = {value}");
+        }
+        for variant in &plugin.variants {
+            let _ = writeln!(text, "    variant {} {}: {}", variant.id, variant.label, variant.kernels.join(", "));
+        }
+    }
+    if !container.code.is_empty() {
+        text.push_str(&columns(&code_rows(Some(container), &container.code)));
+    }
+    text
+}
+
+/// The name as ONNX and TensorRT users write it.
+fn qualified(namespace: &str, name: &str) -> String {
+    if namespace.is_empty() { name.to_owned() } else { format!("{namespace}::{name}") }
+}
+
+fn code_rows(container: Option<&ContainerReport>, code: &[CodeReport]) -> Vec<[String; 8]> {
+    let heading = ["kernel", "target", "size", "regs", "shared", "stack", "threads", "digest"];
+    let mut rows = vec![heading.map(str::to_owned)];
+    for object in code {
+        for kernel in &object.kernels {
+            rows.push(row(container, object, kernel));
+        }
+    }
+    rows
+}
+
+fn row(container: Option<&ContainerReport>, code: &CodeReport, kernel: &KernelReport) -> [String; 8] {
+    let figure = |value: Option<u32>| value.map_or_else(|| "-".to_owned(), |value| value.to_string());
+    [
+        container.and_then(|container| source_name(container, code)).unwrap_or_else(|| kernel.symbol.clone()),
+        code.target.clone(),
+        size(code.bytes),
+        figure(kernel.registers),
+        figure(kernel.shared_bytes),
+        figure(kernel.local_bytes),
+        figure(kernel.max_threads),
+        short(&code.digest).to_owned(),
+    ]
+}
+
+/// The kernel of a code object as source names it, where exactly one variant's only launch uses the object.
+fn source_name(container: &ContainerReport, code: &CodeReport) -> Option<String> {
+    let mut names = container
+        .plugins
+        .iter()
+        .flat_map(|plugin| &plugin.variants)
+        .filter(|variant| variant.code.iter().any(|(_, digest)| *digest == code.digest))
+        .filter(|variant| variant.kernels.len() == 1)
+        .map(|variant| variant.kernels[0].clone());
+    let name = names.next()?;
+    names.all(|other| other == name).then_some(name)
+}
+
+fn short(digest: &str) -> &str {
+    digest.get(..16).unwrap_or(digest)
+}
+
+/// A size for people: at most three digits before the unit.
+fn size(bytes: u64) -> String {
+    const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
+    if bytes < 1024 {
+        return format!("{bytes} B");
+    }
+    let mut value = bytes as f64 / 1024.0;
+    let mut unit = 0;
+    while value >= 1024.0 && unit + 1 < UNITS.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    format!("{value:.1} {}", UNITS[unit])
+}
+
+/// Left-aligned columns, two spaces apart; figures (columns 2 to 6) are right-aligned.
+fn columns(rows: &[[String; 8]]) -> String {
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..8).map(width).collect();
+    let mut text = String::new();
+    for row in rows {
+        let cells: Vec<String> = row
+            .iter()
+            .zip(&widths)
+            .enumerate()
+            .map(|(column, (cell, width))| match column {
+                2..=6 => format!("{cell:>width$}"),
+                _ => format!("{cell:<width$}"),
+            })
+            .collect();
+        let _ = writeln!(text, "  {}", cells.join("  ").trim_end());
+    }
+    text
+}

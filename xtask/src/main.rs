@@ -7,10 +7,13 @@
 
 mod artifacts;
 mod compile_plugins;
+mod demo;
+mod gpu_test;
 mod process;
 mod progress;
 mod setup;
 mod test;
+mod workshop;
 mod workspace;
 
 use std::ffi::OsString;
@@ -39,6 +42,16 @@ enum Command {
         #[arg(long, value_name = "NAME")]
         filter: Option<String>,
     },
+    /// The main job on real input: from manifests to an engine that holds the machine code
+    #[command(long_about = demo::LONG_ABOUT)]
+    Demo,
+    /// Run engines that were built without a GPU on the GPU of this machine
+    #[command(long_about = gpu_test::LONG_ABOUT)]
+    GpuTest {
+        /// Write everything that the test needs to DIR, and run nothing
+        #[arg(long, value_name = "DIR")]
+        prepare: Option<std::path::PathBuf>,
+    },
     /// Compile the plugins of this repository into libraries
     #[command(long_about = compile_plugins::LONG_ABOUT)]
     CompilePlugins {
@@ -62,6 +75,8 @@ fn run(command: Command) -> Result<ExitCode> {
     match command {
         Command::Setup => setup::run().map(|()| ExitCode::SUCCESS),
         Command::Test { filter } => test::run(filter.as_deref()),
+        Command::Demo => demo::run().map(|()| ExitCode::SUCCESS),
+        Command::GpuTest { prepare } => gpu_test::run(prepare.as_deref()).map(|()| ExitCode::SUCCESS),
         Command::CompilePlugins { arguments } => compile_plugins::run(&arguments).map(|()| ExitCode::SUCCESS),
     }
 }

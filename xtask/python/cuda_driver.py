@@ -1,0 +1,72 @@
+"""The few calls of the CUDA driver that a test client needs, through ctypes: no package has to be installed."""
+
+import ctypes
+
+
+class CudaError(RuntimeError):
+    pass
+
+
+class Cuda:
+    """A primary context of one device, with memory and streams."""
+
+    def __init__(self, ordinal=0):
+        self.lib = ctypes.CDLL("libcuda.so.1")
+        self.call("cuInit", 0)
+        self.device = ctypes.c_int()
+        self.call("cuDeviceGet", ctypes.byref(self.device), ordinal)
+        self.context = ctypes.c_void_p()
+        self.call("cuDevicePrimaryCtxRetain", ctypes.byref(self.context), self.device)
+        self.call("cuCtxSetCurrent", self.context)
+
+    def call(self, name, *args):
+        status = getattr(self.lib, name)(*args)
+        if status != 0:
+            text = ctypes.c_char_p()
+            self.lib.cuGetErrorName(status, ctypes.byref(text))
+            raise CudaError(f"{name}: {(text.value or b'?').decode()}")
+
+    def name(self):
+        text = ctypes.create_string_buffer(256)
+        self.call("cuDeviceGetName", text, 256, self.device)
+        return text.value.decode()
+
+    def driver_version(self):
+        version = ctypes.c_int()
+        self.call("cuDriverGetVersion", ctypes.byref(version))
+        return f"{version.value // 1000}.{version.value % 1000 // 10}"
+
+    def alloc(self, size):
+        pointer = ctypes.c_uint64()
+        self.call("cuMemAlloc_v2", ctypes.byref(pointer), ctypes.c_size_t(max(size, 1)))
+        return pointer.value
+
+    def free(self, pointer):
+        self.call("cuMemFree_v2", ctypes.c_uint64(pointer))
+
+    def upload(self, pointer, data):
+        if data:
+            self.call("cuMemcpyHtoD_v2", ctypes.c_uint64(pointer), data, ctypes.c_size_t(len(data)))
+
+    def download(self, pointer, size):
+        data = ctypes.create_string_buffer(max(size, 1))
+        if size:
+            self.call("cuMemcpyDtoH_v2", data, ctypes.c_uint64(pointer), ctypes.c_size_t(size))
+        return data.raw[:size]
+
+    def fill(self, pointer, byte, size):
+        if size:
+            self.call("cuMemsetD8_v2", ctypes.c_uint64(pointer), ctypes.c_ubyte(byte), ctypes.c_size_t(size))
+
+    def stream(self):
+        stream = ctypes.c_void_p()
+        self.call("cuStreamCreate", ctypes.byref(stream), 1)
+        return stream.value
+
+    def synchronize(self):
+        self.call("cuCtxSynchronize")
+
+    def free_memory(self):
+        free, total = ctypes.c_size_t(), ctypes.c_size_t()
+        self.call("cuMemGetInfo_v2", ctypes.byref(free), ctypes.byref(total))
+        return free.value

@@ -1,0 +1,211 @@
+//! `cargo xtask demo`: the main job on real input, from manifests to an engine that holds the machine code.
+//!
+//! Owns the order of the steps and what a person sees of them. Each claim that it prints it has checked.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+
+use crate::gpu_test::gpu_is_there;
+use crate::workshop::{Built, Engine, Network, Workshop};
+use crate::{gpu_test, workspace};
+
+/// The help of the command.
+pub(crate) const LONG_ABOUT: &str = "\
+The main job on real input: compile manifests and CUDA kernels into plugin libraries, write an ONNX model that uses the plugins, \
+have TensorRT-RTX's own builder make engines of it (no GPU needed), prove that the machine code is in the engines, and run them \
+where there is a GPU.
+
+Everything lands in build/demo.";
+
+const TARGETS: [&str; 6] = ["sm_80", "sm_86", "sm_89", "sm_90", "sm_120", "compute_80"];
+const NAME: &str = "demo";
+const PROFILE: &str = "1x3x8x8:10x3x32x32:16x3x64x64";
+
+/// Runs the demo.
+///
+/// # Errors
+/// When a step fails, or something does not hold that should.
+pub(crate) fn run() -> Result<()> {
+    let workshop = Workshop::open()?;
+    let folder = workspace::root().join("build/demo");
+    std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    let files = Files::in_folder(&folder, workshop.runtime_library());
+
+    step(1, "compile manifests and kernels into plugin libraries");
+    compile(&workshop, &files)?;
+
+    step(2, "write an ONNX model: 10x3x32x32, dynamic, two padding nodes and an add, each with aot = 1");
+    let network = Network { kind: "chain", ty: "f32", shape: "batch,3,height,width".to_owned(), pads: "" };
+    workshop.model(&network, &files.model)?;
+    println!("wrote {}", show(&files.model));
+
+    step(3, "TensorRT-RTX's builder makes engines, no GPU needed");
+    let plain = build(&workshop, &files, &[&files.ops], &[], &files.plain_plan)?;
+    build(&workshop, &files, &[&files.ops_for_code, &files.code], &[&files.code], &files.embedded_plan)?;
+
+    step(4, "the code in the engines is what was compiled");
+    prove_fields(&workshop, &files)?;
+    prove_embedded(&workshop, &files)?;
+    print!("{}", workshop.inspect_table(&files.plain_plan)?);
+
+    step(5, "run them");
+    if gpu_is_there() {
+        gpu_test::run(None)?;
+    } else {
+        println!("skipped: no NVIDIA GPU on this machine; `cargo xtask gpu-test --prepare DIR` makes a folder to take to one");
+    }
+    print_trtexec(&files, &plain);
+    Ok(())
+}
+
+/// Where the demo's files are.
+struct Files {
+    folder: PathBuf,
+    embed_folder: PathBuf,
+    /// The op library whose engines carry their code in the fields.
+    ops: PathBuf,
+    /// The op library whose engines carry the code library.
+    ops_for_code: PathBuf,
+    code: PathBuf,
+    generic: PathBuf,
+    model: PathBuf,
+    plain_plan: PathBuf,
+    embedded_plan: PathBuf,
+}
+
+impl Files {
+    fn in_folder(folder: &Path, generic: &Path) -> Files {
+        let embed_folder = folder.join("embed");
+        Files {
+            ops: folder.join(format!("lib{NAME}.so")),
+            ops_for_code: embed_folder.join(format!("lib{NAME}.so")),
+            code: embed_folder.join(format!("lib{NAME}-code.so")),
+            generic: generic.to_owned(),
+            model: folder.join("chain.onnx"),
+            plain_plan: folder.join("chain.plan"),
+            embedded_plan: folder.join("chain-embedded.plan"),
+            folder: folder.to_owned(),
+            embed_folder,
+        }
+    }
+}
+
+fn step(number: usize, what: &str) {
+    println!("\n{number}. {what}");
+}
+
+fn compile(workshop: &Workshop, files: &Files) -> Result<()> {
+    let mut arguments = vec!["--name", NAME];
+    for target in TARGETS {
+        arguments.extend(["--target", target]);
+    }
+    print!("{}", workshop.compile(&files.folder, &arguments)?);
+    arguments.push("--embed");
+    print!("{}", workshop.compile(&files.embed_folder, &arguments)?);
+    Ok(())
+}
+
+fn build(
+    workshop: &Workshop,
+    files: &Files,
+    plugins: &[&PathBuf],
+    serialize: &[&PathBuf],
+    output: &Path,
+) -> Result<Built> {
+    let plugins: Vec<&Path> = plugins.iter().map(|path| path.as_path()).collect();
+    let serialize: Vec<&Path> = serialize.iter().map(|path| path.as_path()).collect();
+    let engine = Engine { plugins: &plugins, serialize: &serialize, profile: Some(PROFILE) };
+    let built = workshop.engine(&files.model, &engine, output)?;
+    println!("wrote {} ({} bytes, TensorRT-RTX {})", show(output), built.plan_bytes, built.tensorrt_rtx);
+    for warning in &built.warnings {
+        println!("  TensorRT: {warning}");
+    }
+    Ok(built)
+}
+
+/// Every code object of the f32 variants is in the plan, and nothing that was not compiled.
+fn prove_fields(workshop: &Workshop, files: &Files) -> Result<()> {
+    let library = workshop.inspect(&files.ops)?;
+    let plan = workshop.inspect(&files.plain_plan)?;
+    let compiled = used_code(&library, "T=f32");
+    let embedded = all_code(&plan);
+    ensure!(!compiled.is_empty(), "{} holds no code", show(&files.ops));
+    ensure!(
+        compiled == embedded,
+        "the code in {} is not that of {}: {compiled:?} and {embedded:?}",
+        show(&files.plain_plan),
+        show(&files.ops)
+    );
+    println!("{}: {} code objects, their digests are those of {}", show(&files.plain_plan), embedded.len(), show(&files.ops));
+    Ok(())
+}
+
+/// The bundle in the plan is the code library's, and every node refers to it.
+fn prove_embedded(workshop: &Workshop, files: &Files) -> Result<()> {
+    let library = workshop.inspect(&files.code)?;
+    let plan = workshop.inspect(&files.embedded_plan)?;
+    let digests = |report: &Value, kind: &str, key: &str| -> BTreeSet<String> {
+        let all = containers(report).filter(|container| container["kind"] == kind);
+        all.filter_map(|container| container[key].as_str().map(str::to_owned)).collect()
+    };
+    let bundle = digests(&library, "bundle", "digest");
+    ensure!(bundle.len() == 1, "{} holds {} bundles, expected one", show(&files.code), bundle.len());
+    ensure!(digests(&plan, "bundle", "digest") == bundle, "{} does not hold the bundle of {}", show(&files.embedded_plan), show(&files.code));
+    ensure!(
+        digests(&plan, "node reference", "refers_to") == bundle,
+        "the nodes of {} do not refer to the bundle of {}",
+        show(&files.embedded_plan),
+        show(&files.code)
+    );
+    println!("{}: the bundle is that of {}, and its nodes refer to it", show(&files.embedded_plan), show(&files.code));
+    Ok(())
+}
+
+fn containers(report: &Value) -> impl Iterator<Item = &Value> {
+    report["containers"].as_array().into_iter().flatten()
+}
+
+/// Digests of all code objects in a file.
+fn all_code(report: &Value) -> BTreeSet<String> {
+    let code = containers(report).flat_map(|container| container["code"].as_array().into_iter().flatten());
+    code.filter_map(|code| code["digest"].as_str().map(str::to_owned)).collect()
+}
+
+/// Digests of the code objects that the variants with this label use.
+fn used_code(report: &Value, label: &str) -> BTreeSet<String> {
+    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    let plugins = containers(report).flat_map(|container| list(&container["plugins"]));
+    let variants = plugins.flat_map(|plugin| list(&plugin["variants"]));
+    let chosen = variants.filter(|variant| variant["label"].as_str().is_some_and(|text| text.contains(label)));
+    chosen
+        .flat_map(|variant| list(&variant["code"]))
+        .filter_map(|pair| pair.get(1).and_then(Value::as_str).map(str::to_owned))
+        .collect()
+}
+
+fn print_trtexec(files: &Files, built: &Built) {
+    println!("\nThe same on a GPU machine, with trtexec of TensorRT-RTX {} and no Python:\n", built.tensorrt_rtx);
+    let [min, opt, max] = {
+        let mut parts = PROFILE.split(':');
+        [parts.next(), parts.next(), parts.next()].map(Option::unwrap_or_default)
+    };
+    let shapes = format!("--minShapes=x:{min} --optShapes=x:{opt} --maxShapes=x:{max}");
+    println!("  trtexec --onnx={} --dynamicPlugins={} {shapes} --saveEngine=chain.plan", show(&files.model), show(&files.ops));
+    println!("  trtexec --loadEngine=chain.plan --dynamicPlugins={} --shapes=x:{opt}\n", show(&files.generic));
+    println!(
+        "  trtexec --onnx={} --dynamicPlugins={} --dynamicPlugins={} --setPluginsToSerialize={} --versionCompatible --excludeLeanRuntime {shapes} --saveEngine=chain-embedded.plan",
+        show(&files.model),
+        show(&files.ops_for_code),
+        show(&files.code),
+        show(&files.code)
+    );
+    println!("  trtexec --loadEngine=chain-embedded.plan --versionCompatible --shapes=x:{opt}");
+}
+
+/// A path as seen from the root of the checkout, where it lies below it.
+fn show(path: &Path) -> String {
+    path.strip_prefix(workspace::root()).unwrap_or(path).display().to_string()
+}

@@ -431,20 +431,19 @@ impl<'a> Folder<'a> {
             return;
         };
         let (index, tensor) = (*index, *tensor);
-        if let Some((_, len)) = self.facts.ranks(tensor) {
-            if ops::position(len, index).is_none() {
-                self.failed(id, EvalError::IndexOutOfRange { index, len });
-            }
+        if let Some((_, len)) = self.facts.ranks(tensor)
+            && ops::position(len, index).is_none()
+        {
+            self.failed(id, EvalError::IndexOutOfRange { index, len });
         }
     }
 
     fn call(&mut self, id: NodeId, builtin: Builtin, args: &[NodeId]) -> Fold<Part> {
-        if let (Builtin::Len, [array]) = (builtin, args) {
-            if let Some(Node::Shape(tensor)) = self.source.get(*array as usize) {
-                if let Some(rank) = self.rank(*tensor) {
-                    return Ok(Part::Known(rank, id));
-                }
-            }
+        if let (Builtin::Len, [array]) = (builtin, args)
+            && let Some(Node::Shape(tensor)) = self.source.get(*array as usize)
+            && let Some(rank) = self.rank(*tensor)
+        {
+            return Ok(Part::Known(rank, id));
         }
         self.operation(id, args, &|values| ops::call(builtin, values), &|ids| Node::Call(builtin, ids))
     }

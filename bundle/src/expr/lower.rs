@@ -99,7 +99,7 @@ pub fn lower<B: ShapeBuilder>(
     let mut lowerer = Lowerer::new(expr, env, builder);
     let root = expr.root();
     match lowerer.node(root)?.into_items() {
-        Ok(items) => items.into_iter().map(|item| lowerer.dimension(root, item)).collect(),
+        Ok(items) => items.into_iter().map(|item| lowerer.dimension(root, &item)).collect(),
         Err(_) => Err(lowerer.unsupported(root, "it is not an array of integers")),
     }
 }
@@ -116,7 +116,7 @@ pub fn lower_scalar<B: ShapeBuilder>(
     let mut lowerer = Lowerer::new(expr, env, builder);
     let root = expr.root();
     let value = lowerer.node(root)?;
-    lowerer.dimension(root, value)
+    lowerer.dimension(root, &value)
 }
 
 /// A value that may depend on shapes.
@@ -232,7 +232,7 @@ impl<'a, B: ShapeBuilder> Lowerer<'a, B> {
     }
 
     /// An element as a dimension.
-    fn dimension(&mut self, node: NodeId, value: Sym<B>) -> Lowered<B, B::Dim> {
+    fn dimension(&mut self, node: NodeId, value: &Sym<B>) -> Lowered<B, B::Dim> {
         match value.int() {
             Some(number) => self.dim_of(number),
             None => Err(self.unsupported(node, "a dimension is an integer")),
@@ -259,8 +259,35 @@ impl<'a, B: ShapeBuilder> Lowerer<'a, B> {
 
     fn dispatch(&mut self, id: NodeId) -> Lowered<B, Sym<B>> {
         let expr = self.expr;
+        let Some(node) = expr.nodes.get(id as usize) else {
+            return Err(LowerError::Evaluate(EvalError::Malformed));
+        };
+        match node {
+            Node::Array(items) => Ok(Symbol::array(self.nodes(items)?)),
+            Node::Unary(op, operand) => self.unary(id, *op, *operand),
+            Node::Binary(op @ (BinaryOp::And | BinaryOp::Or), left, right) => {
+                self.logical(id, *op, *left, *right)
+            }
+            Node::Binary(op, left, right) => {
+                let (left, right) = (self.node(*left)?, self.node(*right)?);
+                self.binary(id, *op, left, right)
+            }
+            Node::Conditional { condition, then, otherwise } => {
+                self.conditional(id, *condition, *then, *otherwise)
+            }
+            Node::Index { array, index } => self.index(id, *array, *index),
+            Node::Call(builtin, args) => self.call(id, *builtin, args),
+            Node::Comprehension { slot, over, condition, body } => {
+                self.comprehension(id, *slot, *over, *condition, *body)
+            }
+            leaf => self.leaf(leaf),
+        }
+    }
+
+    #[inline(never)]
+    fn leaf(&mut self, node: &Node) -> Lowered<B, Sym<B>> {
         let malformed = || LowerError::Evaluate(EvalError::Malformed);
-        match expr.nodes.get(id as usize).ok_or_else(malformed)? {
+        match node {
             Node::Int(value) => Ok(Symbol::Known(Value::Int(*value))),
             Node::Float(value) => Ok(Symbol::Known(Value::Float(*value))),
             Node::Bool(value) => Ok(Symbol::Known(Value::Bool(*value))),
@@ -295,23 +322,7 @@ impl<'a, B: ShapeBuilder> Lowerer<'a, B> {
                 self.charge(value.size())?;
                 Ok(value)
             }
-            Node::Array(items) => Ok(Symbol::array(self.nodes(items)?)),
-            Node::Unary(op, operand) => self.unary(id, *op, *operand),
-            Node::Binary(op @ (BinaryOp::And | BinaryOp::Or), left, right) => {
-                self.logical(id, *op, *left, *right)
-            }
-            Node::Binary(op, left, right) => {
-                let (left, right) = (self.node(*left)?, self.node(*right)?);
-                self.binary(id, *op, left, right)
-            }
-            Node::Conditional { condition, then, otherwise } => {
-                self.conditional(id, *condition, *then, *otherwise)
-            }
-            Node::Index { array, index } => self.index(id, *array, *index),
-            Node::Call(builtin, args) => self.call(id, *builtin, args),
-            Node::Comprehension { slot, over, condition, body } => {
-                self.comprehension(id, *slot, *over, *condition, *body)
-            }
+            _ => Err(malformed()),
         }
     }
 
@@ -319,7 +330,12 @@ impl<'a, B: ShapeBuilder> Lowerer<'a, B> {
         if items.len() > ARRAY_LIMIT {
             return Err(LowerError::Evaluate(EvalError::ArrayTooLong(items.len().to_string())));
         }
-        items.iter().map(|&item| self.node(item)).collect()
+        // A plain loop: adapters would deepen the stack of every level of the tree.
+        let mut values = Vec::with_capacity(items.len());
+        for &item in items {
+            values.push(self.node(item)?);
+        }
+        Ok(values)
     }
 
     fn rank(&self, tensor: u32) -> Lowered<B, usize> {
@@ -461,10 +477,10 @@ impl<'a, B: ShapeBuilder> Lowerer<'a, B> {
         then: Sym<B>,
         otherwise: Sym<B>,
     ) -> Lowered<B, Sym<B>> {
-        if let (Symbol::Known(then), Symbol::Known(otherwise)) = (&then, &otherwise) {
-            if then == otherwise {
-                return Ok(Symbol::Known(then.clone()));
-            }
+        if let (Symbol::Known(then), Symbol::Known(otherwise)) = (&then, &otherwise)
+            && then == otherwise
+        {
+            return Ok(Symbol::Known(then.clone()));
         }
         let booleans = then.bool().zip(otherwise.bool());
         if let Some((a, b)) = then.int().zip(otherwise.int()).or_else(|| booleans.clone()) {
@@ -588,7 +604,7 @@ impl<'a, B: ShapeBuilder> Lowerer<'a, B> {
             Symbol::Known(Value::Int(index)) => {
                 ops::index(&items, index).cloned().map_err(LowerError::Evaluate)
             }
-            Symbol::Int(index) => self.pick(id, &items, index, true, None),
+            Symbol::Int(index) => self.pick(id, &items, &index, true, None),
             _ => Err(self.unsupported(id, "its index is not an integer")),
         }
     }
@@ -598,7 +614,7 @@ impl<'a, B: ShapeBuilder> Lowerer<'a, B> {
         &mut self,
         id: NodeId,
         items: &[Sym<B>],
-        index: B::Dim,
+        index: &B::Dim,
         from_end: bool,
         default: Option<Sym<B>>,
     ) -> Lowered<B, Sym<B>> {
@@ -650,12 +666,12 @@ impl<'a, B: ShapeBuilder> Lowerer<'a, B> {
             self.charge(value.size())?;
             return Ok(value);
         }
-        self.residual_call(id, builtin, args)
+        self.residual_call(id, builtin, &args)
     }
 
     /// A call with an argument that depends on shapes.
-    fn residual_call(&mut self, id: NodeId, builtin: Builtin, args: Vec<Sym<B>>) -> Lowered<B, Sym<B>> {
-        match (builtin, args.as_slice()) {
+    fn residual_call(&mut self, id: NodeId, builtin: Builtin, args: &[Sym<B>]) -> Lowered<B, Sym<B>> {
+        match (builtin, args) {
             (Builtin::Min | Builtin::Max | Builtin::Sum | Builtin::Prod, [array]) => {
                 match array.clone().into_items() {
                     Ok(items) => self.reduce(id, builtin, &items),
@@ -685,7 +701,7 @@ impl<'a, B: ShapeBuilder> Lowerer<'a, B> {
                         let item = usize::try_from(*index).ok().and_then(|index| items.get(index));
                         Ok(item.unwrap_or(default).clone())
                     }
-                    Symbol::Int(index) => self.pick(id, &items, index.clone(), false, Some(default.clone())),
+                    Symbol::Int(index) => self.pick(id, &items, index, false, Some(default.clone())),
                     _ => Err(self.unsupported(id, "its index is not an integer")),
                 }
             }

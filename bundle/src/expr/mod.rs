@@ -11,6 +11,7 @@
 //! checked; an integer becomes a float where it meets one.
 
 mod bind;
+mod bounds;
 mod error;
 mod eval;
 mod lexer;
@@ -26,6 +27,7 @@ mod types;
 mod validate;
 
 pub use bind::bind;
+pub use bounds::{Bounds, RangeEnvironment, bounds, bounds_each};
 pub use error::ExprError;
 pub use eval::{Environment, evaluate};
 pub use lower::{LowerError, ShapeBuilder, ShapeOp, lower, lower_scalar};

@@ -261,7 +261,7 @@ pub(super) fn call(builtin: Builtin, args: &[Value]) -> Result<Value, EvalError>
 /// Towards zero; none where it does not fit.
 fn truncate(value: f64) -> Option<i64> {
     const BEYOND: f64 = 9_223_372_036_854_775_808.0;
-    (value >= -BEYOND && value < BEYOND).then_some(value as i64)
+    (-BEYOND..BEYOND).contains(&value).then_some(value as i64)
 }
 
 /// The element of `items` at `index`; a negative index counts from the end.

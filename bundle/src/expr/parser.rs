@@ -22,10 +22,10 @@ pub fn parse(text: &str) -> Result<Syntax, ExprError> {
     if parser.peek() == &Token::End {
         return Err(ExprError::new(0..text.len(), "the expression is empty", "expected an expression"));
     }
-    let syntax = parser.expression(LOOSEST)?;
+    let syntax = parser.expression(LOOSEST).map_err(|error| *error)?;
     match parser.peek() {
-        Token::End => Ok(syntax),
-        _ => Err(parser.unexpected("an operator or the end")),
+        Token::End => Ok(*syntax),
+        _ => Err(*parser.unexpected("an operator or the end", None)),
     }
 }
 
@@ -59,6 +59,13 @@ fn binary(symbol: &str) -> Option<(BinaryOp, u8)> {
     })
 }
 
+/// Boxed, so that the frames of the recursion stay small.
+type Parsed = Result<Box<Syntax>, Box<ExprError>>;
+
+/// How deep the parser recurses. Parentheses take a level of their own and none of the tree, and whatever a tree of
+/// the highest depth prints as must be read.
+const NESTING_LIMIT: usize = 2 * Expr::DEPTH_LIMIT;
+
 struct Parser<'t> {
     text: &'t str,
     tokens: Vec<(Token<'t>, Range<usize>)>,
@@ -89,20 +96,30 @@ impl<'t> Parser<'t> {
         found
     }
 
-    fn expect(&mut self, symbol: &str, help: &str) -> Result<(), ExprError> {
+    fn expect(&mut self, symbol: &str, help: &str) -> Result<(), Box<ExprError>> {
         if self.accept(symbol) {
             return Ok(());
         }
-        Err(self.unexpected(&format!("`{symbol}`")).help(help))
+        Err(self.unexpected(&format!("`{symbol}`"), Some(help)))
     }
 
-    fn unexpected(&self, expected: &str) -> ExprError {
+    #[cold]
+    #[inline(never)]
+    fn unexpected(&self, expected: &str, help: Option<&str>) -> Box<ExprError> {
         let span = self.span();
         let found = match self.peek() {
             Token::End => "the end".to_owned(),
-            _ => format!("`{}`", self.text.get(span.clone()).unwrap_or_default()),
+            _ => format!("`{}`", self.source(span.clone())),
         };
-        ExprError::new(span, format!("expected {expected}, found {found}"), format!("expected {expected}"))
+        let message = format!("expected {expected}, found {found}");
+        let error = ExprError::new(span, message, format!("expected {expected}"));
+        Box::new(ExprError { help: help.map(str::to_owned), ..error })
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn too_deep(&self) -> Box<ExprError> {
+        Box::new(too_deep(self.span()))
     }
 
     fn source(&self, span: Range<usize>) -> &'t str {
@@ -110,18 +127,18 @@ impl<'t> Parser<'t> {
     }
 
     /// Makes a part, unless the tree would become too high: chains such as `a + a + a` grow without recursion.
-    fn make(&self, span: Range<usize>, kind: SyntaxKind) -> Result<Syntax, ExprError> {
+    fn make(&self, span: Range<usize>, kind: SyntaxKind) -> Parsed {
         let syntax = Syntax::new(span, kind);
         if syntax.height > Expr::DEPTH_LIMIT {
-            return Err(too_deep(syntax.span));
+            return Err(Box::new(too_deep(syntax.span)));
         }
-        Ok(syntax)
+        Ok(Box::new(syntax))
     }
 
     /// Everything that binds at least as tightly as `loosest`.
-    fn expression(&mut self, loosest: u8) -> Result<Syntax, ExprError> {
-        if self.depth >= Expr::DEPTH_LIMIT {
-            return Err(too_deep(self.span()));
+    fn expression(&mut self, loosest: u8) -> Parsed {
+        if self.depth >= NESTING_LIMIT {
+            return Err(self.too_deep());
         }
         self.depth += 1;
         let syntax = self.operators(loosest);
@@ -129,7 +146,7 @@ impl<'t> Parser<'t> {
         syntax
     }
 
-    fn operators(&mut self, loosest: u8) -> Result<Syntax, ExprError> {
+    fn operators(&mut self, loosest: u8) -> Parsed {
         let mut left = self.prefix(loosest)?;
         while let Token::Symbol(symbol) = *self.peek() {
             if symbol == "if" && CONDITIONAL >= loosest {
@@ -143,76 +160,93 @@ impl<'t> Parser<'t> {
                 self.refuse_chain(&left, &right)?;
             }
             let span = left.span.start..self.end();
-            left = self.make(span, SyntaxKind::Binary(op, Box::new(left), Box::new(right)))?;
+            left = self.make(span, SyntaxKind::Binary(op, left, right))?;
         }
         Ok(left)
     }
 
-    fn conditional(&mut self, then: Syntax) -> Result<Syntax, ExprError> {
+    fn conditional(&mut self, then: Box<Syntax>) -> Parsed {
         self.next += 1;
         let condition = self.expression(DISJUNCTION)?;
         self.expect("else", "write `a if condition else b`")?;
         let otherwise = self.expression(CONDITIONAL)?;
         let span = then.span.start..self.end();
-        let kind = SyntaxKind::Conditional {
-            condition: Box::new(condition),
-            then: Box::new(then),
-            otherwise: Box::new(otherwise),
-        };
+        let kind = SyntaxKind::Conditional { condition, then, otherwise };
         self.make(span, kind)
     }
 
     /// `a < b < c` would mean something else to everyone who reads it.
-    fn refuse_chain(&mut self, left: &Syntax, right: &Syntax) -> Result<(), ExprError> {
-        let second = self.span();
-        let Token::Symbol(symbol) = *self.peek() else { return Ok(()) };
-        if binary(symbol).is_none_or(|(_, power)| power != COMPARISON) {
-            return Ok(());
+    fn refuse_chain(&mut self, left: &Syntax, right: &Syntax) -> Result<(), Box<ExprError>> {
+        match *self.peek() {
+            Token::Symbol(symbol) if binary(symbol).is_some_and(|(_, power)| power == COMPARISON) => {
+                Err(self.chain(left, right, symbol))
+            }
+            _ => Ok(()),
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn chain(&mut self, left: &Syntax, right: &Syntax, symbol: &str) -> Box<ExprError> {
+        let second = self.span();
         self.next += 1;
-        let last = self.expression(COMPARISON + 1)?;
+        let last = match self.expression(COMPARISON + 1) {
+            Ok(last) => last,
+            Err(error) => return error,
+        };
         let first = self.source(left.span.start..right.span.end);
         let middle = self.source(right.span.clone());
         let last = self.source(last.span);
-        Err(ExprError::new(second, "comparisons do not chain", "second comparison")
-            .help(format!("write `{first} and {middle} {symbol} {last}`")))
+        let error = ExprError::new(second, "comparisons do not chain", "second comparison");
+        Box::new(error.help(format!("write `{first} and {middle} {symbol} {last}`")))
     }
 
-    fn prefix(&mut self, loosest: u8) -> Result<Syntax, ExprError> {
-        let start = self.span().start;
-        if let Token::Symbol(symbol @ ("-" | "not")) = *self.peek() {
-            if symbol == "not" && loosest > NOT {
-                return Err(ExprError::new(
-                    self.span(),
-                    "`not` binds more loosely than the operator before it",
-                    "needs parentheses",
-                )
-                .help("write `(not a)`"));
+    fn prefix(&mut self, loosest: u8) -> Parsed {
+        match *self.peek() {
+            Token::Symbol("-") => self.negation(),
+            Token::Symbol("not") if loosest > NOT => Err(self.loose_not()),
+            Token::Symbol("not") => {
+                let start = self.span().start;
+                self.next += 1;
+                let operand = self.expression(NOT)?;
+                self.make(start..self.end(), SyntaxKind::Unary(UnaryOp::Not, operand))
             }
-            self.next += 1;
-            if let (&Token::Int(value), "-") = (self.peek(), symbol) {
-                if value == i64::MIN.unsigned_abs() {
-                    self.next += 1;
-                    return self.make(start..self.end(), SyntaxKind::Int(i64::MIN));
-                }
-            }
-            let (op, power) = if symbol == "-" { (UnaryOp::Neg, NEGATE) } else { (UnaryOp::Not, NOT) };
-            let operand = self.expression(power)?;
-            return self.make(start..self.end(), SyntaxKind::Unary(op, Box::new(operand)));
+            _ => self.postfix(),
         }
+    }
+
+    fn negation(&mut self) -> Parsed {
+        let start = self.span().start;
+        self.next += 1;
+        // The sign belongs to the one number that has no positive counterpart.
+        if matches!(self.peek(), Token::Int(value) if *value == i64::MIN.unsigned_abs()) {
+            self.next += 1;
+            return self.make(start..self.end(), SyntaxKind::Int(i64::MIN));
+        }
+        let operand = self.expression(NEGATE)?;
+        self.make(start..self.end(), SyntaxKind::Unary(UnaryOp::Neg, operand))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn loose_not(&self) -> Box<ExprError> {
+        let message = "`not` binds more loosely than the operator before it";
+        Box::new(ExprError::new(self.span(), message, "needs parentheses").help("write `(not a)`"))
+    }
+
+    /// Something with its indices and fields.
+    fn postfix(&mut self) -> Parsed {
+        let start = self.span().start;
         let mut syntax = self.primary()?;
         loop {
             let kind = if self.accept("[") {
                 let index = self.expression(LOOSEST)?;
                 self.expect("]", "close the index with `]`")?;
-                SyntaxKind::Index { array: Box::new(syntax), index: Box::new(index) }
+                SyntaxKind::Index { array: syntax, index }
             } else if self.accept(".") {
                 let name_span = self.span();
-                let Token::Name(name) = *self.peek() else {
-                    return Err(self.unexpected("`shape` or `rank`"));
-                };
-                self.next += 1;
-                SyntaxKind::Field { object: Box::new(syntax), name: name.to_owned(), name_span }
+                let name = self.name("`shape` or `rank`", None)?;
+                SyntaxKind::Field { object: syntax, name, name_span }
             } else {
                 return Ok(syntax);
             };
@@ -220,35 +254,50 @@ impl<'t> Parser<'t> {
         }
     }
 
-    fn primary(&mut self) -> Result<Syntax, ExprError> {
+    fn name(&mut self, expected: &str, help: Option<&str>) -> Result<String, Box<ExprError>> {
+        let Token::Name(name) = *self.peek() else { return Err(self.unexpected(expected, help)) };
+        self.next += 1;
+        Ok(name.to_owned())
+    }
+
+    fn primary(&mut self) -> Parsed {
+        match *self.peek() {
+            Token::Symbol("(") => self.parenthesized(),
+            Token::Symbol("[") => self.array(),
+            Token::Name(name) => self.name_or_call(name),
+            _ => self.literal(),
+        }
+    }
+
+    #[inline(never)]
+    fn literal(&mut self) -> Parsed {
         let span = self.span();
-        let token = self.peek().clone();
-        let kind = match token {
-            Token::Int(value) => match i64::try_from(value) {
+        let kind = match self.peek() {
+            Token::Int(value) => match i64::try_from(*value) {
                 Ok(value) => SyntaxKind::Int(value),
-                Err(_) => return Err(lexer::too_large(span, &value.to_string())),
+                Err(_) => return Err(Box::new(lexer::too_large(span, &value.to_string()))),
             },
-            Token::Float(value) => SyntaxKind::Float(value),
-            Token::Str(value) => SyntaxKind::Str(value),
+            Token::Float(value) => SyntaxKind::Float(*value),
+            Token::Str(value) => SyntaxKind::Str(value.clone()),
             Token::Symbol("true") => SyntaxKind::Bool(true),
             Token::Symbol("false") => SyntaxKind::Bool(false),
-            Token::Symbol("(") => return self.parenthesized(),
-            Token::Symbol("[") => return self.array(),
-            Token::Name(name) => {
-                self.next += 1;
-                return if self.accept("(") {
-                    self.call(name, span)
-                } else {
-                    self.make(span, SyntaxKind::Name(name.to_owned()))
-                };
-            }
-            _ => return Err(self.unexpected("an expression")),
+            _ => return Err(self.unexpected("an expression", None)),
         };
         self.next += 1;
         self.make(span, kind)
     }
 
-    fn parenthesized(&mut self) -> Result<Syntax, ExprError> {
+    fn name_or_call(&mut self, name: &str) -> Parsed {
+        let span = self.span();
+        self.next += 1;
+        if self.accept("(") {
+            self.call(name, span)
+        } else {
+            self.make(span, SyntaxKind::Name(name.to_owned()))
+        }
+    }
+
+    fn parenthesized(&mut self) -> Parsed {
         let start = self.span().start;
         self.next += 1;
         let mut syntax = self.expression(LOOSEST)?;
@@ -257,16 +306,16 @@ impl<'t> Parser<'t> {
         Ok(syntax)
     }
 
-    fn call(&mut self, function: &str, function_span: Range<usize>) -> Result<Syntax, ExprError> {
+    fn call(&mut self, function: &str, function_span: Range<usize>) -> Parsed {
         let args = self.items(")", Vec::new())?;
         let span = function_span.start..self.end();
         self.make(span, SyntaxKind::Call { function: function.to_owned(), function_span, args })
     }
 
     /// `a, b, c` up to and with `close`; a comma may follow the last.
-    fn items(&mut self, close: &str, mut items: Vec<Syntax>) -> Result<Vec<Syntax>, ExprError> {
+    fn items(&mut self, close: &str, mut items: Vec<Syntax>) -> Result<Vec<Syntax>, Box<ExprError>> {
         while !self.accept(close) {
-            items.push(self.expression(LOOSEST)?);
+            items.push(*self.expression(LOOSEST)?);
             if !self.accept(",") {
                 self.expect(close, "separate with `,`")?;
                 break;
@@ -275,7 +324,7 @@ impl<'t> Parser<'t> {
         Ok(items)
     }
 
-    fn array(&mut self) -> Result<Syntax, ExprError> {
+    fn array(&mut self) -> Parsed {
         let start = self.span().start;
         self.next += 1;
         if self.accept("]") {
@@ -286,30 +335,22 @@ impl<'t> Parser<'t> {
             return self.comprehension(start, first);
         }
         let items = if self.accept(",") {
-            self.items("]", vec![first])?
+            self.items("]", vec![*first])?
         } else {
             self.expect("]", "separate elements with `,`")?;
-            vec![first]
+            vec![*first]
         };
         self.make(start..self.end(), SyntaxKind::Array(items))
     }
 
-    fn comprehension(&mut self, start: usize, body: Syntax) -> Result<Syntax, ExprError> {
+    fn comprehension(&mut self, start: usize, body: Box<Syntax>) -> Parsed {
         let form = "write `[body for name in array if condition]`; the condition can be left out";
-        let Token::Name(variable) = *self.peek() else {
-            return Err(self.unexpected("the name of a variable").help(form));
-        };
-        self.next += 1;
+        let variable = self.name("the name of a variable", Some(form))?;
         self.expect("in", form)?;
         let over = self.expression(DISJUNCTION)?;
-        let condition = if self.accept("if") { Some(Box::new(self.expression(DISJUNCTION)?)) } else { None };
+        let condition = if self.accept("if") { Some(self.expression(DISJUNCTION)?) } else { None };
         self.expect("]", form)?;
-        let kind = SyntaxKind::Comprehension {
-            body: Box::new(body),
-            variable: variable.to_owned(),
-            over: Box::new(over),
-            condition,
-        };
+        let kind = SyntaxKind::Comprehension { body, variable, over, condition };
         self.make(start..self.end(), kind)
     }
 }

@@ -577,6 +577,9 @@ impl<'a> Resolver<'a> {
                     let args = args.iter().map(|arg| self.value(arg)).collect();
                     return self.builtin(builtin, args, span);
                 }
+                if self.inlining.iter().any(|caller| caller == function) {
+                    return self.recursion(function, span);
+                }
                 match self.scope.helper(function) {
                     Some((name, helper)) => self.inline(name, helper, args, span),
                     None => {
@@ -589,6 +592,14 @@ impl<'a> Resolver<'a> {
                 }
             }
         }
+    }
+
+    fn recursion(&mut self, function: &str, span: &Range<usize>) -> Operand {
+        let error = ExprError::new(span.clone(), format!("`{function}` calls itself"), "recursive call");
+        self.error(
+            error.help("functions are inlined: use a comprehension over `range(n)` to repeat something"),
+        );
+        self.nothing(span)
     }
 
     fn unknown_function(&mut self, function: &str, span: &Range<usize>) {
@@ -668,13 +679,6 @@ impl<'a> Resolver<'a> {
 
     /// Replaces a call by the function's body.
     fn inline(&mut self, name: &str, function: &Function, args: &[Syntax], span: &Range<usize>) -> Operand {
-        if self.inlining.iter().any(|caller| caller == name) {
-            let error = ExprError::new(span.clone(), format!("`{name}` calls itself"), "recursive call");
-            self.error(
-                error.help("functions are inlined: use a comprehension over `range(n)` to repeat something"),
-            );
-            return self.nothing(span);
-        }
         let args: Vec<Argument> = args.iter().map(|arg| self.argument(arg)).collect();
         if args.len() != function.params.len() {
             let (wanted, found) = (function.params.len(), args.len());

@@ -254,10 +254,10 @@ impl Resolver<'_> {
             Builtin::Len => {
                 self.array_argument(builtin, &args);
                 // The rank is known before the shape.
-                if let [Operand { id, .. }] = args.as_slice() {
-                    if let Some(tensor) = self.shape_of(*id) {
-                        return self.replace(*id, Node::Rank(tensor), Type::Int, span);
-                    }
+                if let [Operand { id, .. }] = args.as_slice()
+                    && let Some(tensor) = self.shape_of(*id)
+                {
+                    return self.replace(*id, Node::Rank(tensor), Type::Int, span);
                 }
                 self.emit_call(builtin, &args, Type::Int, span)
             }

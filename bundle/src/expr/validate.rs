@@ -152,7 +152,7 @@ fn check_slots(nodes: &[Node]) -> Result<(), InvalidExpr> {
                     match scope.and_then(|scope| nodes.get(scope as usize)) {
                         Some(Node::Comprehension { slot: found, .. }) if *found == slot => break,
                         Some(_) => {
-                            scope = scope.and_then(|scope| around.get(scope as usize).copied().flatten())
+                            scope = scope.and_then(|scope| around.get(scope as usize).copied().flatten());
                         }
                         None => return Err(InvalidExpr::Slot { node: index, slot }),
                     }

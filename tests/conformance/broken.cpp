@@ -64,7 +64,7 @@ struct Model
     }
     int32_t inputs() const
     {
-        return op + 1;
+        return 1;
     }
     int64_t more(int32_t rank, int32_t dimension) const
     {
@@ -73,7 +73,7 @@ struct Model
     }
     bool fits(int32_t rank) const
     {
-        return rank >= 1 && rank <= 8 && (op == 1 || values.size() <= 2 * static_cast<size_t>(rank));
+        return rank >= (op == 0 ? 1 : 0) && rank <= 8 && (op == 1 || values.size() <= 2 * static_cast<size_t>(rank));
     }
     bool takes(int32_t dataType) const
     {

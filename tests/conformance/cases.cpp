@@ -55,6 +55,7 @@ std::vector<Refusal> refusedPads()
 std::vector<Refusal> refusedBlockSizes()
 {
     return {
+        {"no attribute at all", {}},
         {"floats for block_size", {floats("block_size", {256.0F})}},
         {"two block sizes", {ints("block_size", {256, 256})}},
         {"a block size of 0", {ints("block_size", {0})}, true},
@@ -102,7 +103,7 @@ Facts elemwiseAdd()
     facts.attributeValue = {256};
     facts.attributesFor = [](int32_t) { return std::vector<std::vector<int32_t>>{{256}}; };
     facts.refusals = refusedBlockSizes();
-    facts.inputs = 2;
+    facts.leastRank = 0;
     facts.shape = {10, 3, 32, 32};
     facts.output = [](Shape const& x, std::vector<int32_t> const&) { return x; };
     facts.coreFault = cubinderCoreFault;

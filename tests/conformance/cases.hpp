@@ -38,6 +38,7 @@ struct Facts
     std::function<std::vector<std::vector<int32_t>>(int32_t rank)> attributesFor;
     std::vector<Refusal> refusals;
     int32_t inputs{1};
+    int32_t leastRank{1};
     bool half{true};
     // Whether the creator declares the ONNX attribute `aot`.
     bool aot{true};

@@ -77,8 +77,9 @@ public:
 
 std::string const kSTRANGE = "no_such_field";
 
-// Fields that mean nothing to any creator: refused or not, the library has to survive them.
-void askStrangely(Probe& probe, Creator& creator)
+// Fields that mean nothing to any creator: refused or not, the library has to survive them. With `logger`, a refusal has
+// to say why.
+void askStrangely(Probe& probe, Creator& creator, Logger* logger = nullptr)
 {
     Field bytes;
     bytes.name = kSTRANGE;
@@ -94,6 +95,11 @@ void askStrangely(Probe& probe, Creator& creator)
             if (plugin != nullptr)
             {
                 coreIdentityOf(probe, *plugin);
+            }
+            else if (logger != nullptr)
+            {
+                probe.that(!firstError(logger->take()).empty(), "a refusal without an error in the log",
+                    "the plugin's own message");
             }
         }
     }
@@ -197,7 +203,8 @@ void checkLibrary(Report& report, Logger& logger, Finder& finder, Library const&
             Creator* creator = asV3One(any);
             probe.need(creator != nullptr, "another kind of creator", "`PLUGIN CREATOR_V3ONE`");
             probe.at(identityOf(probe, *creator).text());
-            askStrangely(probe, *creator);
+            logger.take();
+            askStrangely(probe, *creator, &logger);
         }
     });
     report.run(role + ": does without a logger", [&](Probe& probe) {

@@ -1,0 +1,34 @@
+//! Runs the conformance oracle by hand:
+//! `cargo run -p cubinder-tests --example oracle -- rtx-1.7 --library LIB.so [--runtime-library LIB2.so] [--case CASE]`.
+
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context, Result};
+use cubinder_tests::headers::GENERATIONS;
+use cubinder_tests::oracle::Oracle;
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run() -> Result<ExitCode> {
+    let mut arguments = std::env::args_os().skip(1);
+    let asked = arguments.next();
+    let generation = GENERATIONS
+        .into_iter()
+        .find(|generation| asked.as_ref().is_some_and(|name| name == generation.name))
+        .with_context(|| {
+            format!(
+                "the first argument is one of {}",
+                GENERATIONS.map(|generation| generation.name).join(", ")
+            )
+        })?;
+    let status = Command::new(Oracle::build(generation)?.program()).args(arguments).status()?;
+    Ok(status.code().and_then(|code| u8::try_from(code).ok()).map_or(ExitCode::FAILURE, ExitCode::from))
+}

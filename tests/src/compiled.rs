@@ -1,0 +1,114 @@
+//! Plugin libraries made by `cubinder compile`.
+//!
+//! Owns: having the plugins of this repository compiled, in both forms, into a folder that goes when it is dropped.
+//! Never: builds the compiler; `CUBINDER_BIN` and `CUBINDER_RUNTIME_LIBRARY` name what is built.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+use tempfile::TempDir;
+
+/// One architecture and PTX: what is checked with these libraries does not depend on how many there are.
+const TARGETS: [&str; 2] = ["sm_89", "compute_80"];
+
+/// A library of plugins, and the one that runs the engines built with it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pair {
+    /// Holds the creators that an ONNX model names.
+    pub plugins: PathBuf,
+    /// Holds the creator that an engine names.
+    pub runtime: PathBuf,
+}
+
+/// Compiled libraries.
+#[derive(Debug)]
+pub struct Compiled {
+    /// One entry for each library of plugins.
+    pub libraries: Vec<Pair>,
+    /// Keeps the files.
+    _folder: Option<TempDir>,
+}
+
+impl Compiled {
+    /// The libraries in the folder `CUBINDER_TEST_LIBRARIES`, or else those that the compiler makes of this repository's
+    /// manifests, or `None` where the environment names neither.
+    ///
+    /// # Errors
+    /// When the compiler fails, or a folder cannot be read.
+    pub fn from_environment() -> Result<Option<Compiled>> {
+        let variable = |name| std::env::var_os(name).map(PathBuf::from);
+        let generic = variable("CUBINDER_RUNTIME_LIBRARY");
+        if let Some(folder) = variable("CUBINDER_TEST_LIBRARIES") {
+            let generic = generic.unwrap_or_else(|| folder.join("libcubinder.so"));
+            return Ok(Some(Compiled { libraries: libraries_in(&folder, &generic)?, _folder: None }));
+        }
+        match (variable("CUBINDER_BIN"), generic) {
+            (Some(compiler), Some(generic)) => compile(&compiler, &generic).map(Some),
+            _ => Ok(None),
+        }
+    }
+}
+
+/// Both forms: with the code in the fields of an engine, and with a code library for the plan to carry.
+fn compile(compiler: &Path, generic: &Path) -> Result<Compiled> {
+    let folder = tempfile::tempdir()?;
+    let mut libraries = Vec::new();
+    for form in [None, Some("--embed")] {
+        let output = folder.path().join(form.map_or("fields", |_| "embedded"));
+        let mut command = Command::new(compiler);
+        command.current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join(".."));
+        command.arg("compile").arg("--output").arg(&output).args(["--name", "conformance"]).args(form);
+        for target in TARGETS {
+            command.args(["--target", target]);
+        }
+        let done = command.output().with_context(|| format!("cannot run `{}`", compiler.display()))?;
+        if !done.status.success() {
+            bail!("`{}` failed\n{}", compiler.display(), String::from_utf8_lossy(&done.stderr));
+        }
+        libraries.extend(libraries_in(&output, generic)?);
+    }
+    Ok(Compiled { libraries, _folder: Some(folder) })
+}
+
+/// Every `lib<name>.so` of a folder, with `lib<name>-code.so` where that lies beside it and with `generic` otherwise.
+fn libraries_in(folder: &Path, generic: &Path) -> Result<Vec<Pair>> {
+    let mut libraries = Vec::new();
+    for entry in std::fs::read_dir(folder).with_context(|| format!("cannot read `{}`", folder.display()))? {
+        let plugins = entry?.path();
+        let name = plugins.file_name().and_then(|name| name.to_str());
+        let Some(stem) = name.and_then(|name| name.strip_prefix("lib")?.strip_suffix(".so")) else {
+            continue;
+        };
+        if stem == "cubinder" || stem.ends_with("-code") {
+            continue;
+        }
+        let code = folder.join(format!("lib{stem}-code.so"));
+        let runtime = if code.is_file() { code } else { generic.to_owned() };
+        libraries.push(Pair { plugins, runtime });
+    }
+    libraries.sort_by(|a, b| a.plugins.cmp(&b.plugins));
+    Ok(libraries)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_code_library_runs_the_engines_of_its_own_plugins() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["liba.so", "liba-code.so", "libb.so", "libcubinder.so", "notes.txt"] {
+            std::fs::write(folder.path().join(name), "").unwrap();
+        }
+        let in_folder = |name: &str| folder.path().join(name);
+        let generic = Path::new("generic.so");
+        assert_eq!(
+            libraries_in(folder.path(), generic).unwrap(),
+            [
+                Pair { plugins: in_folder("liba.so"), runtime: in_folder("liba-code.so") },
+                Pair { plugins: in_folder("libb.so"), runtime: generic.to_owned() },
+            ]
+        );
+    }
+}

@@ -1,0 +1,121 @@
+//! Calling the C++ compiler, with results kept between runs.
+//!
+//! Owns: the folder of what was built, one entry for each set of inputs.
+//! Never: leaves a half-built entry behind: an entry is complete before it gets its name.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+use cubinder_bundle::Digest;
+
+use crate::headers::Generation;
+
+/// Options that every C++ file here is compiled with. NVIDIA's headers mark parts of themselves as deprecated.
+const OPTIONS: [&str; 8] = [
+    "-std=c++17",
+    "-g1",
+    "-fPIC",
+    "-fvisibility=hidden",
+    // A unique symbol would keep a library mapped after `dlclose`.
+    "-fno-gnu-unique",
+    "-Wall",
+    "-Wextra",
+    "-Wno-deprecated-declarations",
+];
+
+/// The compiler: `CXX`, or `g++`.
+#[must_use]
+pub fn compiler() -> OsString {
+    std::env::var_os("CXX").unwrap_or_else(|| "g++".into())
+}
+
+/// What the compiler calls itself, or `None` where it cannot be run.
+#[must_use]
+pub fn compiler_version() -> Option<String> {
+    let output = Command::new(compiler()).arg("--version").output().ok()?;
+    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// The options for compiling against `generation`, whose headers lie below `headers`.
+#[must_use]
+pub fn options(headers: &Path, generation: Generation) -> Vec<OsString> {
+    let mut options: Vec<OsString> = OPTIONS.iter().map(Into::into).collect();
+    for folder in [headers.join(generation.folder), headers.to_path_buf()] {
+        options.push("-isystem".into());
+        options.push(folder.into());
+    }
+    options
+}
+
+/// Runs the compiler in `folder`.
+///
+/// # Errors
+/// When it cannot be run or refuses its input; the error carries what it printed.
+pub fn compile(folder: &Path, arguments: &[OsString]) -> Result<()> {
+    let compiler = compiler();
+    let output = Command::new(&compiler).current_dir(folder).args(arguments).output().with_context(|| {
+        format!(
+            "cannot run the C++ compiler `{}`\nhelp: install g++, or name a compiler with `CXX`",
+            compiler.to_string_lossy()
+        )
+    })?;
+    if !output.status.success() {
+        bail!("`{}` failed\n{}", compiler.to_string_lossy(), String::from_utf8_lossy(&output.stderr));
+    }
+    Ok(())
+}
+
+/// A folder that `build` fills, once for each `key`. Safe where several processes want the same one.
+///
+/// # Errors
+/// What `build` returns, or what the file system answers.
+pub fn cached(name: &str, key: &[&[u8]], build: impl FnOnce(&Path) -> Result<()>) -> Result<PathBuf> {
+    let root = target().join("conformance");
+    let ready = root.join(format!("{name}-{}", digest(key).short()));
+    if ready.is_dir() {
+        return Ok(ready);
+    }
+    std::fs::create_dir_all(&root).with_context(|| format!("cannot create `{}`", root.display()))?;
+    let staging = tempfile::Builder::new().prefix(".staging-").tempdir_in(&root)?;
+    build(staging.path())?;
+    if let Err(error) = std::fs::rename(staging.path(), &ready) {
+        // Another process was faster: its result is as good.
+        if !ready.is_dir() {
+            return Err(error).with_context(|| format!("cannot rename to `{}`", ready.display()));
+        }
+    }
+    Ok(ready)
+}
+
+/// Every file of a folder that decides what is built from it, in a fixed order.
+///
+/// # Errors
+/// When the folder or a file cannot be read.
+pub fn sources(folder: &Path) -> Result<Vec<(PathBuf, Vec<u8>)>> {
+    let mut paths = Vec::new();
+    for entry in std::fs::read_dir(folder).with_context(|| format!("cannot read `{}`", folder.display()))? {
+        paths.push(entry?.path());
+    }
+    paths.sort();
+    paths
+        .into_iter()
+        .filter(|path| path.is_file())
+        .map(|path| Ok((path.clone(), std::fs::read(&path)?)))
+        .collect()
+}
+
+fn digest(parts: &[&[u8]]) -> Digest {
+    let mut bytes = Vec::new();
+    for part in parts {
+        bytes.extend_from_slice(&(part.len() as u64).to_le_bytes());
+        bytes.extend_from_slice(part);
+    }
+    Digest::of(&bytes)
+}
+
+fn target() -> PathBuf {
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| workspace.join("target"), PathBuf::from)
+}

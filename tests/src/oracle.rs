@@ -1,0 +1,242 @@
+//! The conformance oracle: built for a release of TensorRT, run on a plugin library, read line by line.
+//!
+//! Owns: the build of `tests/conformance` and the meaning of the lines that it prints.
+//! Never: judges a library itself; that is the oracle's.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use crate::cxx;
+use crate::headers::{self, Generation};
+
+/// Sources that are no part of the oracle's library.
+const SEPARATE: [&str; 2] = ["main.cpp", "broken.cpp"];
+
+/// The oracle for one release, and a plugin library compiled against the same headers.
+#[derive(Clone, Debug)]
+pub struct Oracle {
+    /// The release that it plays.
+    pub generation: Generation,
+    folder: PathBuf,
+}
+
+/// How one check ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// As TensorRT needs it.
+    Passed,
+    /// What was found and what was expected.
+    Failed(String),
+    /// Why the check cannot be made on this machine.
+    Skipped(String),
+}
+
+/// One line of the oracle.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Check {
+    /// What was checked, beginning with the plugin or the library.
+    pub name: String,
+    /// How it ended.
+    pub outcome: Outcome,
+}
+
+/// Everything one run of the oracle said.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// The checks in order.
+    pub checks: Vec<Check>,
+    /// The last line: `N passed, M failed, K skipped`.
+    pub totals: String,
+    /// Exit code: 0 everything passed, 1 a check failed, 2 wrong arguments; `None` after a signal.
+    pub code: Option<i32>,
+    /// What it printed on standard error: usage, for wrong arguments.
+    pub stderr: String,
+}
+
+impl Run {
+    /// The failed checks as the oracle printed them.
+    #[must_use]
+    pub fn failures(&self) -> Vec<String> {
+        let failed = |check: &Check| match &check.outcome {
+            Outcome::Failed(how) => Some(format!("{}: {how}", check.name)),
+            Outcome::Passed | Outcome::Skipped(_) => None,
+        };
+        self.checks.iter().filter_map(failed).collect()
+    }
+
+    /// Whether the run came to its end and nothing failed.
+    #[must_use]
+    pub fn is_clean(&self) -> bool {
+        self.code == Some(0)
+            && self.failures().is_empty()
+            && self.totals.contains(" 0 failed")
+            && !self.checks.is_empty()
+    }
+
+    fn read(code: Option<i32>, stdout: &str, stderr: &str) -> Run {
+        let mut run = Run { checks: Vec::new(), totals: String::new(), code, stderr: stderr.to_owned() };
+        for line in stdout.lines() {
+            let (name, outcome) = if let Some(name) = line.strip_prefix("ok ") {
+                (name, Outcome::Passed)
+            } else if let Some(rest) = line.strip_prefix("FAILED ") {
+                let (name, how) = rest.split_once(": found ").unwrap_or((rest, ""));
+                (name, Outcome::Failed(format!("found {how}")))
+            } else if let Some(rest) = line.strip_prefix("skipped ") {
+                let (name, why) = rest.rsplit_once(": ").unwrap_or((rest, ""));
+                (name, Outcome::Skipped(why.to_owned()))
+            } else {
+                line.clone_into(&mut run.totals);
+                continue;
+            };
+            run.checks.push(Check { name: name.to_owned(), outcome });
+        }
+        run
+    }
+}
+
+impl Oracle {
+    /// Builds the oracle for `generation`, or takes the one built before from the same inputs.
+    ///
+    /// # Errors
+    /// When the headers, the C++ compiler or the sources are missing, or do not compile.
+    pub fn build(generation: Generation) -> Result<Oracle> {
+        let headers = headers::folder()?;
+        let sources = sources()?;
+        let lock = std::fs::read(headers::manifest().with_file_name("Cargo.lock"))?;
+        let compiler = cxx::compiler_version().unwrap_or_default();
+        let options = cxx::options(&headers, generation);
+        let described = format!("{generation:?} {options:?} {compiler}");
+        let mut key: Vec<&[u8]> = vec![described.as_bytes(), &lock];
+        for (path, bytes) in &sources {
+            key.push(path.as_os_str().as_encoded_bytes());
+            key.push(bytes);
+        }
+        let folder = cxx::cached(&format!("oracle-{}", generation.name), &key, |out| {
+            build_library(generation, &options, &sources, out)?;
+            build_program(generation, &options, out)?;
+            let mut arguments = options.clone();
+            arguments.extend(["-shared", "broken.cpp", "-o"].map(OsString::from));
+            arguments.push(out.join("libbroken.so").into());
+            cxx::compile(&folder(), &arguments).context("cannot build the library with planted faults")
+        })?;
+        Ok(Oracle { generation, folder })
+    }
+
+    /// The program.
+    #[must_use]
+    pub fn program(&self) -> PathBuf {
+        self.folder.join("oracle")
+    }
+
+    /// The library of `broken.cpp`: conforming, unless the environment names a fault in `ORACLE_FAULT`.
+    #[must_use]
+    pub fn broken_library(&self) -> PathBuf {
+        self.folder.join("libbroken.so")
+    }
+
+    /// Runs the oracle on `library`; `runtime` runs the engines that `library` builds, where that is another one.
+    ///
+    /// # Errors
+    /// When the program cannot be started.
+    pub fn check(&self, library: &Path, runtime: Option<&Path>) -> Result<Run> {
+        let mut arguments = vec![OsString::from("--library"), library.into()];
+        if let Some(runtime) = runtime {
+            arguments.push("--runtime-library".into());
+            arguments.push(runtime.into());
+        }
+        self.run(&arguments, &[])
+    }
+
+    /// Runs the oracle with these arguments and additions to the environment.
+    ///
+    /// # Errors
+    /// When the program cannot be started.
+    pub fn run(&self, arguments: &[OsString], environment: &[(&str, &str)]) -> Result<Run> {
+        let output = Command::new(self.program())
+            .args(arguments)
+            .envs(environment.iter().copied())
+            .output()
+            .with_context(|| format!("cannot run `{}`", self.program().display()))?;
+        let stdout = String::from_utf8_lossy(&output.stdout);
+        Ok(Run::read(output.status.code(), &stdout, &String::from_utf8_lossy(&output.stderr)))
+    }
+}
+
+/// The oracle's sources.
+#[must_use]
+pub fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("conformance")
+}
+
+fn sources() -> Result<Vec<(PathBuf, Vec<u8>)>> {
+    cxx::sources(&folder())
+}
+
+/// All sources in one compilation: NVIDIA's headers take longer than everything else.
+fn build_library(
+    generation: Generation,
+    options: &[OsString],
+    sources: &[(PathBuf, Vec<u8>)],
+    out: &Path,
+) -> Result<()> {
+    let mut arguments = options.to_vec();
+    if let Some(version) = generation.version {
+        arguments.push(format!("-DORACLE_VERSION={version}").into());
+    }
+    for (path, _) in sources {
+        let name = path.file_name().unwrap_or_default();
+        let is_source = path.extension().is_some_and(|extension| extension == "cpp");
+        if is_source && !SEPARATE.iter().any(|separate| name == *separate) {
+            arguments.push("-include".into());
+            arguments.push(name.into());
+        }
+    }
+    arguments.extend(["-shared", "-x", "c++", "/dev/null", "-pthread", "-ldl", "-o"].map(OsString::from));
+    arguments.push(out.join(generation.library).into());
+    cxx::compile(&folder(), &arguments).context("cannot build the conformance oracle")
+}
+
+fn build_program(generation: Generation, options: &[OsString], out: &Path) -> Result<()> {
+    let mut arguments = options.to_vec();
+    arguments.extend(["main.cpp", "-Wl,-rpath,$ORIGIN", "-o"].map(OsString::from));
+    arguments.push(out.join("oracle").into());
+    arguments.push("-L".into());
+    arguments.push(out.into());
+    arguments.push(format!("-l:{}", generation.library).into());
+    cxx::compile(&folder(), &arguments).context("cannot build the oracle's program")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_become_checks() {
+        let run = Run::read(
+            Some(1),
+            "ok a: b\nFAILED a: c: found 1: or 2, expected 3\nskipped a: d: no driver\n1 passed, 1 failed, 1 skipped\n",
+            "",
+        );
+        assert_eq!(
+            run.checks,
+            [
+                Check { name: "a: b".into(), outcome: Outcome::Passed },
+                Check { name: "a: c".into(), outcome: Outcome::Failed("found 1: or 2, expected 3".into()) },
+                Check { name: "a: d".into(), outcome: Outcome::Skipped("no driver".into()) },
+            ]
+        );
+        assert_eq!(run.totals, "1 passed, 1 failed, 1 skipped");
+        assert_eq!(run.failures(), ["a: c: found 1: or 2, expected 3"]);
+        assert!(!run.is_clean());
+    }
+
+    #[test]
+    fn a_run_without_checks_is_not_clean() {
+        assert!(!Run::read(Some(0), "0 passed, 0 failed, 0 skipped\n", "").is_clean());
+        assert!(!Run::read(None, "ok a: b\n", "").is_clean());
+        assert!(Run::read(Some(0), "ok a: b\n1 passed, 0 failed, 0 skipped\n", "").is_clean());
+    }
+}

@@ -1,0 +1,253 @@
+//! Plugin libraries against the conformance oracle, for every release of TensorRT whose headers are at hand.
+//!
+//! The libraries of `cubinder compile`, in both forms, are tested where `CUBINDER_BIN` and `CUBINDER_RUNTIME_LIBRARY`
+//! name the compiler and the generic library; `cargo xtask test` sets them. `CUBINDER_TEST_LIBRARIES` names a folder of
+//! compiled libraries to be tested instead. Without either, that test says `skipped`; where
+//! `CUBINDER_REQUIRE_TOOLKIT=1` stands, a skip is a failure.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use cubinder_tests::compiled::Compiled;
+use cubinder_tests::headers::{GENERATIONS, RTX_1_7};
+use cubinder_tests::oracle::{self, Oracle, Run};
+use cubinder_tests::{cxx, reference_plugin};
+
+/// Each fault of `broken.cpp`, and a check that must find it.
+const FAULTS: &[(&str, &str)] = &[
+    ("aborts", "circ_pad_plugin: a clone outlives its original"),
+    ("alias", "circ_pad_plugin: getAliasedInput is -1"),
+    ("alignment expected", "circ_pad_plugin: fields load from any address"),
+    ("another format", "circ_pad_plugin: supportsFormatCombination at every position, type and format"),
+    ("any field type", "circ_pad_plugin: refuses floats for pads"),
+    ("any phase", "circ_pad_plugin: an unknown phase is refused"),
+    ("any shape", "circ_pad_plugin: onShapeChange refuses what was never configured"),
+    ("any tactic", "circ_pad_plugin: setTactic refuses what was never offered"),
+    ("aot unanswered", "circ_pad_plugin: aot = 0 is answered in the log"),
+    ("aot undeclared", "circ_pad_plugin: the creator declares its attributes"),
+    ("attach is itself", "circ_pad_plugin: attachToContext returns a new object"),
+    ("attach wants a context", "circ_pad_plugin: attachToContext does without a context"),
+    ("build kind", "circ_pad_plugin: capability interfaces"),
+    ("capability missing", "circ_pad_plugin: capability interfaces"),
+    ("capability moves", "circ_pad_plugin: capability pointers are stable"),
+    ("clone dies with its original", "circ_pad_plugin: a clone outlives its original"),
+    ("clone forgets the configuration", "circ_pad_plugin: a clone keeps the configuration"),
+    ("clone is itself", "circ_pad_plugin: a clone is another object"),
+    ("clone shares state", "circ_pad_plugin: configuring a clone leaves the original alone"),
+    ("collection unchecked", "circ_pad_plugin: impossible collections are refused, building"),
+    ("configures anything", "circ_pad_plugin: configurePlugin refuses what was never offered"),
+    ("copies on the host", "circ_pad_plugin: enqueue without a driver fails and says why"),
+    ("core name", "circ_pad_plugin: core name"),
+    ("core version", "circ_pad_plugin: core name"),
+    ("creator kind", "library: every creator is a V3One creator"),
+    ("creator namespace", "circ_pad_plugin: has a creator"),
+    ("creators change", "library: getCreators answers the same at every call"),
+    ("damage unnoticed", "circ_pad_plugin: a changed byte is refused"),
+    ("damage unsaid", "circ_pad_plugin: a changed byte is refused"),
+    ("duplicate tactics", "circ_pad_plugin: tactics are positive, distinct and as many as announced"),
+    ("dynamic shapes refused", "circ_pad_plugin: configurePlugin takes static and dynamic shapes"),
+    ("empty messages", "logger: every message has a severity and a text"),
+    ("enqueue succeeds", "circ_pad_plugin: enqueue without a driver fails and says why"),
+    ("extra fields unnoticed", "circ_pad_plugin: missing, strange and repeated fields are refused"),
+    ("field names change", "library: creators declare their fields"),
+    ("field twice", "circ_pad_plugin: fields are the same at every call"),
+    ("field without a name", "circ_pad_plugin: fields are the same at every call"),
+    ("fields change", "circ_pad_plugin: fields are the same at every call"),
+    ("fields lost", "circ_pad_plugin: a plugin of an engine keeps its fields and names"),
+    ("fields move", "circ_pad_plugin: fields are the same at every call"),
+    ("keeps a file open", "unloading: no file stays open"),
+    ("language", "library: every creator is a V3One creator"),
+    ("leak", "circ_pad_plugin: memory does not grow"),
+    ("metadata changes", "circ_pad_plugin: getMetadataString is null or a stable text"),
+    ("mixed types", "circ_pad_plugin: supportsFormatCombination at every position, type and format"),
+    ("name twice", "together: no two creators of one name"),
+    ("negative pads", "circ_pad_plugin: refuses negative pads"),
+    ("negative tactic", "circ_pad_plugin: tactics are positive, distinct and as many as announced"),
+    ("no creators", "library: loads"),
+    ("no formats", "circ_pad_plugin: getFormatCombinationLimit is positive"),
+    ("no loader", "circ_pad_plugin: a plugin of an engine keeps its fields and names"),
+    ("no log", "circ_pad_plugin: refuses an odd number of pads"),
+    ("node name is read", "circ_pad_plugin: a null node name does no harm"),
+    ("null attach", "circ_pad_plugin: attachToContext returns a new object"),
+    ("null clone", "circ_pad_plugin: a clone is another object"),
+    ("null data unnoticed", "circ_pad_plugin: null data and another type are refused"),
+    ("null dimension", "circ_pad_plugin: a builder that answers null is an error"),
+    ("null field names", "library: creators declare their fields"),
+    ("null fields", "circ_pad_plugin: fields are the same at every call"),
+    ("odd pads", "circ_pad_plugin: refuses an odd number of pads"),
+    ("output shape", "circ_pad_plugin: output shapes, static"),
+    ("output type", "circ_pad_plugin: one output, with the type of the input"),
+    ("plugin kind", "circ_pad_plugin: plugin interface"),
+    ("plugins share attributes", "circ_pad_plugin: two plugins share no attributes"),
+    ("prints", "library: does without a logger"),
+    ("shape of constants", "circ_pad_plugin: output shapes, symbolic"),
+    ("stays mapped", "unloading: nothing stays mapped after 50 loads"),
+    ("tactic 0", "circ_pad_plugin: tactics are positive, distinct and as many as announced"),
+    ("tactic refused", "circ_pad_plugin: setTactic takes what was offered, and 0 without tactics"),
+    (
+        "tactics without asking how many",
+        "circ_pad_plugin: tactics are positive, distinct and as many as announced",
+    ),
+    ("takes any type", "circ_pad_plugin: one output, with the type of the input"),
+    ("threads race", "circ_pad_plugin: 16 threads at once"),
+    ("timing cache id", "circ_pad_plugin: getTimingCacheID is null"),
+    ("two outputs", "circ_pad_plugin: one output, with the type of the input"),
+    ("type unnoticed", "circ_pad_plugin: null data and another type are refused"),
+    ("unknown capability", "circ_pad_plugin: an unknown capability is null"),
+    ("workspace from opt", "circ_pad_plugin: getWorkspaceSize is bounded and repeatable"),
+];
+
+/// Says why a test cannot run here. Where everything has to be there, that is a failure.
+fn skip(reason: &str) {
+    assert!(std::env::var_os("CUBINDER_REQUIRE_TOOLKIT").is_none_or(|value| value != "1"), "{reason}");
+    println!("skipped: {reason}");
+}
+
+fn has_compiler() -> bool {
+    let is_there = cxx::compiler_version().is_some();
+    if !is_there {
+        skip("no C++ compiler; install g++, or name one with `CXX`");
+    }
+    is_there
+}
+
+#[track_caller]
+fn assert_clean(run: &Run, what: &str) {
+    assert!(
+        run.is_clean(),
+        "{what}: {}, exit code {:?}\n{}\n{}",
+        run.totals,
+        run.code,
+        run.failures().join("\n"),
+        run.stderr
+    );
+}
+
+#[test]
+fn a_good_library_passes_with_every_release() {
+    if !has_compiler() {
+        return;
+    }
+    for generation in GENERATIONS {
+        let oracle = Oracle::build(generation).unwrap();
+        let run = oracle.check(&oracle.broken_library(), None).unwrap();
+        assert_clean(&run, generation.name);
+        let has = |part: &str| run.checks.iter().any(|check| check.name.contains(part));
+        assert!(
+            has("circ_pad_plugin: 16 threads") && has("elemwise_add_plugin: 16 threads"),
+            "{}",
+            run.totals
+        );
+    }
+}
+
+#[test]
+fn every_planted_fault_is_found() {
+    if !has_compiler() {
+        return;
+    }
+    let oracle = Oracle::build(RTX_1_7).unwrap();
+    let arguments: Vec<OsString> =
+        vec!["--library".into(), oracle.broken_library().into(), "--case".into(), "circ_pad".into()];
+    for (fault, check) in FAULTS {
+        let run = oracle.run(&arguments, &[("ORACLE_FAULT", fault)]).unwrap();
+        assert_eq!(run.code, Some(1), "`{fault}`: {} {:?}", run.totals, run.failures());
+        assert!(
+            run.failures().iter().any(|failure| failure.starts_with(check)),
+            "`{fault}` is not found by `{check}`:\n{}",
+            run.failures().join("\n")
+        );
+        assert!(run.totals.contains(" failed"), "`{fault}`: the totals are missing");
+    }
+}
+
+#[test]
+fn every_planted_fault_is_listed() {
+    let source = std::fs::read_to_string(oracle::folder().join("broken.cpp")).unwrap();
+    let planted: BTreeSet<&str> = source
+        .split("fault(\"")
+        .skip(1)
+        .filter_map(|rest| rest.split_once('"'))
+        .map(|(name, _)| name)
+        .collect();
+    let listed: BTreeSet<&str> = FAULTS.iter().map(|(fault, _)| *fault).collect();
+    assert_eq!(planted, listed);
+}
+
+#[test]
+fn the_reference_plugin_conforms() {
+    if !has_compiler() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    // The oracle never launches: without a driver the code is not read.
+    for name in reference_plugin::CODE {
+        std::fs::write(folder.path().join(name), "no machine code").unwrap();
+    }
+    let library = folder.path().join("libreference.so");
+    reference_plugin::build(RTX_1_7, folder.path(), &library).unwrap();
+    let run = Oracle::build(RTX_1_7).unwrap().check(&library, None).unwrap();
+    assert_clean(&run, "the reference plugin");
+    assert!(run.checks.iter().any(|check| check.name.starts_with("CircPadReference: ")));
+}
+
+#[test]
+fn wrong_arguments_are_explained() {
+    if !has_compiler() {
+        return;
+    }
+    let oracle = Oracle::build(RTX_1_7).unwrap();
+    for arguments in [vec![], vec!["--library"], vec!["--library", "a.so", "--case", "none"]] {
+        let arguments: Vec<OsString> = arguments.into_iter().map(Into::into).collect();
+        let run = oracle.run(&arguments, &[]).unwrap();
+        assert_eq!(run.code, Some(2), "{arguments:?}");
+        assert!(run.stderr.contains("error: ") && run.stderr.contains("usage: "), "{}", run.stderr);
+    }
+    let run = oracle.check(Path::new("/nowhere/lib.so"), None).unwrap();
+    assert_eq!(run.code, Some(1));
+    assert!(run.failures()[0].contains("/nowhere/lib.so"), "{:?}", run.failures());
+}
+
+#[test]
+fn compiled_libraries_conform_with_every_release() {
+    if !has_compiler() {
+        return;
+    }
+    let Some(compiled) = Compiled::from_environment().unwrap() else {
+        return skip(
+            "neither `CUBINDER_BIN` nor `CUBINDER_TEST_LIBRARIES` is set; `cargo xtask test` does it",
+        );
+    };
+    assert!(!compiled.libraries.is_empty(), "nothing was compiled");
+    for generation in GENERATIONS {
+        let oracle = Oracle::build(generation).unwrap();
+        for pair in &compiled.libraries {
+            let run = oracle.check(&pair.plugins, Some(&pair.runtime)).unwrap();
+            assert_clean(&run, &format!("{} with {}", pair.plugins.display(), generation.name));
+            assert_both_plugins(&run);
+        }
+    }
+}
+
+#[track_caller]
+fn assert_both_plugins(run: &Run) {
+    for plugin in ["circ_pad_plugin", "elemwise_add_plugin"] {
+        let name = format!("{plugin}: has a creator");
+        assert!(run.checks.iter().any(|check| check.name == name), "`{plugin}` was not checked");
+    }
+}
+
+#[test]
+fn the_generic_library_conforms_alone() {
+    let Some(library) = std::env::var_os("CUBINDER_RUNTIME_LIBRARY").map(PathBuf::from) else {
+        return skip("`CUBINDER_RUNTIME_LIBRARY` is not set; `cargo xtask test` does it");
+    };
+    if !has_compiler() {
+        return;
+    }
+    for generation in GENERATIONS {
+        let run = Oracle::build(generation).unwrap().check(&library, None).unwrap();
+        assert_clean(&run, generation.name);
+    }
+}

@@ -34,8 +34,12 @@ pub(crate) fn declared_type(ty: AttributeType) -> PluginFieldType {
 }
 
 fn from_field(attribute: &Attribute, fields: &[Field<'_>]) -> Result<Value, Error> {
-    let named = fields.iter().find(|field| field.name().to_bytes() == attribute.name.as_bytes());
-    match (named, &attribute.default) {
+    let mut named = fields.iter().filter(|field| field.name().to_bytes() == attribute.name.as_bytes());
+    let first = named.next();
+    if named.next().is_some() {
+        return Err(Error::invalid(format!("the attribute `{}` is there twice", attribute.name)));
+    }
+    match (first, &attribute.default) {
         (Some(field), _) => convert(attribute.ty, field).map_err(|error| {
             Error::invalid(format!("attribute `{}`: {error}; expected `{}`", attribute.name, attribute.ty.name()))
         }),
@@ -105,6 +109,13 @@ mod tests {
         assert!(check(AttributeType::I32, &list).unwrap_err().text().contains("list of 2 values"));
         assert!(check(AttributeType::F32, &one).is_err());
         assert!(check(AttributeType::Bool, &one).unwrap_err().text().contains("found 3"));
+    }
+
+    #[test]
+    fn an_attribute_that_is_there_twice_is_refused() {
+        let one = Field::new(c"a", PluginFieldType::INT32, 1, &[0; 4]);
+        let error = from_field(&attribute(AttributeType::I32), &[one, one]).unwrap_err();
+        assert_eq!(error.text(), "the attribute `a` is there twice");
     }
 
     #[test]

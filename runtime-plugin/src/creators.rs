@@ -144,10 +144,15 @@ impl KernelCreator {
     }
 
     fn restore(&self, fields: &[Field<'_>]) -> Result<Restored, Error> {
-        let node = fields.iter().find(|field| field.name() == identity::NODE_FIELD);
-        let node = node.ok_or_else(|| {
-            Error::invalid(format!("the node in the engine has no field {:?}: it was not made by Cubinder", identity::NODE_FIELD))
-        })?;
+        let node = match fields {
+            [node] if node.name() == identity::NODE_FIELD => node,
+            _ => {
+                return Err(Error::invalid(format!(
+                    "the node in the engine has the fields {fields:?}, expected {:?} alone: it was not made by Cubinder",
+                    identity::NODE_FIELD
+                )));
+            }
+        };
         match &self.own {
             Some(own) => restore_reference(node.bytes()?, own),
             None => restore_node(node.bytes()?),

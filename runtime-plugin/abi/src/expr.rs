@@ -172,6 +172,11 @@ impl<'b> Shape<'b> {
     pub(crate) const UNSET: Self =
         Self { raw: DimsExprs { nb_dims: -1, d: [std::ptr::null(); MAX_DIMS] }, builder: PhantomData };
 
+    /// The rank as TensorRT states it, which [`rank`](Self::rank) cuts to what can be read.
+    pub fn stated_rank(&self) -> i32 {
+        self.raw.nb_dims
+    }
+
     /// Number of extents, at most [`MAX_DIMS`].
     pub fn rank(&self) -> usize {
         usize::try_from(self.raw.nb_dims).unwrap_or(0).min(MAX_DIMS)

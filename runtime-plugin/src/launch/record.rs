@@ -79,15 +79,26 @@ impl LaunchRecord {
         kernel: &LoadedKernel,
         environment: &dyn Environment,
     ) -> Result<LaunchRecord, Box<LaunchError>> {
-        numbers_of(plugin, launch, kernel, environment).map_err(|(role, problem)| {
-            Box::new(LaunchError {
-                plugin: full_name(plugin),
-                kernel: launch.kernel.clone(),
-                role,
-                problem,
-                shapes: shapes(plugin, environment),
-            })
-        })
+        let takes = Takes { handle: kernel.handle, limits: kernel.limits, params: kernel.params.as_deref() };
+        numbers_of(plugin, launch, &takes, environment)
+            .map_err(|fault| launch_error(plugin, launch, environment, fault))
+    }
+
+    /// As [`LaunchRecord::evaluate`], for a kernel that is not loaded: on a machine without a GPU. What only the kernel and the
+    /// device decide is left to be found when it is.
+    ///
+    /// # Errors
+    /// As [`LaunchRecord::evaluate`].
+    pub fn check(
+        plugin: &Plugin,
+        launch: &Launch,
+        environment: &dyn Environment,
+    ) -> Result<(), Box<LaunchError>> {
+        let limits = KernelLimits { max_threads: u32::MAX, max_shared_bytes: u32::MAX };
+        let takes = Takes { handle: CUkernel(std::ptr::null_mut()), limits, params: None };
+        numbers_of(plugin, launch, &takes, environment)
+            .map(drop)
+            .map_err(|fault| launch_error(plugin, launch, environment, fault))
     }
 
     /// Whether there is nothing to launch.
@@ -195,10 +206,34 @@ impl LaunchRecord {
 
 type Fault = (Role, Problem);
 
+/// What a launch must suit.
+struct Takes<'a> {
+    handle: CUkernel,
+    limits: KernelLimits,
+    /// Sizes of the kernel's parameters in bytes, where they are known.
+    params: Option<&'a [u32]>,
+}
+
+#[cold]
+fn launch_error(
+    plugin: &Plugin,
+    launch: &Launch,
+    environment: &dyn Environment,
+    (role, problem): Fault,
+) -> Box<LaunchError> {
+    Box::new(LaunchError {
+        plugin: full_name(plugin),
+        kernel: launch.kernel.clone(),
+        role,
+        problem,
+        shapes: shapes(plugin, environment),
+    })
+}
+
 fn numbers_of(
     plugin: &Plugin,
     launch: &Launch,
-    kernel: &LoadedKernel,
+    kernel: &Takes<'_>,
     environment: &dyn Environment,
 ) -> Result<LaunchRecord, Fault> {
     let mut record = LaunchRecord {
@@ -224,7 +259,7 @@ fn numbers_of(
     for arg in &launch.args {
         arguments.add(plugin, arg, environment)?;
     }
-    arguments.check(launch, kernel.params.as_deref())?;
+    arguments.check(launch, kernel.params)?;
     record.arguments = arguments.list.into_boxed_slice();
     record.numbers = words(&arguments.numbers);
     Ok(record)

@@ -7,7 +7,7 @@ use trt_abi::{
 };
 
 use super::NodeData;
-use super::environment::{NodeEnvironment, check_requirements, describe};
+use super::environment::{NodeEnvironment, check_ranks, check_requirements, describe, impossible_rank};
 
 /// The types of the outputs, by the first variant that takes the inputs' types.
 pub(super) fn output_types(
@@ -16,6 +16,7 @@ pub(super) fn output_types(
     outputs: &mut [trt_abi::DataType],
 ) -> Result<(), Error> {
     check_input_count(node, inputs.len())?;
+    check_output_count(node, outputs.len())?;
     let types = known_types(node, inputs)?;
     let signature = node.signatures.iter().find(|signature| signature.starts_with(&types));
     let signature = signature.ok_or_else(|| node.no_variant(&types))?;
@@ -33,7 +34,11 @@ pub(super) fn output_shapes<'b>(
     outputs: &mut [Shape<'b>],
 ) -> Result<(), Error> {
     check_input_count(node, inputs.len())?;
-    check_ranks(node, inputs)?;
+    check_output_count(node, outputs.len())?;
+    if let Some(shape) = inputs.iter().find(|shape| usize::try_from(shape.stated_rank()) != Ok(shape.rank())) {
+        return Err(impossible_rank(node, shape.stated_rank()));
+    }
+    check_ranks(node, inputs.iter().map(Shape::rank))?;
     let ranks: Vec<usize> = inputs.iter().map(Shape::rank).collect();
     let constant: Option<Vec<Vec<i64>>> = inputs.iter().map(constant_shape).collect();
     let shapes: Vec<&[i64]> = constant.iter().flatten().map(Vec::as_slice).collect();
@@ -84,6 +89,7 @@ pub(super) fn configured_types(
     outputs: &[DynamicPluginTensorDesc],
 ) -> Result<Vec<DataType>, Error> {
     check_input_count(node, inputs.len())?;
+    check_output_count(node, outputs.len())?;
     let types: Vec<_> = inputs.iter().chain(outputs).map(|tensor| tensor.desc.data_type).collect();
     known_types(node, &types)
 }
@@ -107,18 +113,12 @@ fn check_input_count(node: &NodeData, found: usize) -> Result<(), Error> {
     Err(Error::invalid(format!("{}: the node has {found} inputs, the plugin takes {expected}", node.title)))
 }
 
-fn check_ranks(node: &NodeData, inputs: &[Shape<'_>]) -> Result<(), Error> {
-    for (input, shape) in node.definition.plugin().inputs.iter().zip(inputs) {
-        let (rank, min, max) = (shape.rank(), usize::from(input.rank_min), usize::from(input.rank_max));
-        if !(min..=max).contains(&rank) {
-            let expected = if min == max { format!("{min}") } else { format!("{min} to {max}") };
-            return Err(Error::invalid(format!(
-                "{}: input `{}` has rank {rank}, expected {expected}",
-                node.title, input.name
-            )));
-        }
+fn check_output_count(node: &NodeData, found: usize) -> Result<(), Error> {
+    let expected = node.definition.plugin().outputs.len();
+    if found == expected {
+        return Ok(());
     }
-    Ok(())
+    Err(Error::invalid(format!("{}: the node has {found} outputs, the plugin gives {expected}", node.title)))
 }
 
 fn known_types(node: &NodeData, types: &[trt_abi::DataType]) -> Result<Vec<DataType>, Error> {

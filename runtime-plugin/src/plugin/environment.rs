@@ -54,6 +54,26 @@ pub(super) fn check_requirements(node: &NodeData, known: Option<&NodeEnvironment
     Ok(())
 }
 
+/// The error for a rank that no tensor of TensorRT has.
+pub(super) fn impossible_rank(node: &NodeData, rank: i32) -> Error {
+    Error::invalid(format!("{}: a tensor of rank {rank}, expected 0 to 8", node.title))
+}
+
+/// Holds the inputs' ranks against those that the plugin takes; what `ranks` gives beyond the inputs is left alone.
+pub(super) fn check_ranks(node: &NodeData, ranks: impl Iterator<Item = usize>) -> Result<(), Error> {
+    for (input, rank) in node.definition.plugin().inputs.iter().zip(ranks) {
+        let (min, max) = (usize::from(input.rank_min), usize::from(input.rank_max));
+        if !(min..=max).contains(&rank) {
+            let expected = if min == max { format!("{min}") } else { format!("{min} to {max}") };
+            return Err(Error::invalid(format!(
+                "{}: input `{}` has rank {rank}, expected {expected}",
+                node.title, input.name
+            )));
+        }
+    }
+    Ok(())
+}
+
 /// The attributes and shapes that an error is about, for its end.
 pub(super) fn describe(node: &NodeData, environment: &NodeEnvironment<'_>) -> String {
     let plugin = node.definition.plugin();

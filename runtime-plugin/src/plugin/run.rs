@@ -2,15 +2,15 @@
 
 use std::ffi::c_void;
 
-use cubinder_bundle::{DataType, Launch, Variant};
+use cubinder_bundle::{DataType, Launch, Variant, expr};
 use trt_abi::{Dims, Error, PluginTensorDesc};
 
 use super::NodeData;
-use super::environment::{NodeEnvironment, check_requirements};
+use super::environment::{NodeEnvironment, check_ranks, check_requirements, describe, impossible_rank, shape_text};
 use crate::code::{CodeTable, LoadedKernel, Loading, candidates};
 use crate::driver::Driver;
 use crate::driver::sys::CUstream;
-use crate::launch::LaunchRecord;
+use crate::launch::{LaunchError, LaunchRecord};
 
 /// What an object keeps from one enqueue to the next. TensorRT-RTX announces shapes before every enqueue, also when they
 /// are the same, so the shapes are kept to be compared.
@@ -112,26 +112,22 @@ impl Running {
 
     /// Checks the shapes, loads the kernels and evaluates the launches.
     fn prepare(&self, node: &NodeData) -> Result<State, Error> {
-        let shapes: Vec<&[i64]> = self.shapes.iter().map(|(dims, _)| dims.as_slice()).collect();
+        let shapes: Vec<&[i64]> =
+            self.shapes.iter().map(|(dims, _)| extents(node, dims)).collect::<Result<_, _>>()?;
         let plugin = node.definition.plugin();
-        if shapes.len() != plugin.tensor_count() {
-            return Err(Error::invalid(format!(
-                "{}: the node has {} tensors, the plugin has {}",
-                node.title,
-                shapes.len(),
-                plugin.tensor_count()
-            )));
-        }
         let environment = NodeEnvironment { attributes: &node.attributes, ranks: &[], shapes: &shapes };
-        check_requirements(node, Some(&environment))?;
+        check_shapes(node, &environment)?;
         let variant = self.variant(node)?;
-        let Ok(driver) = Driver::find() else { return Ok(State::Waiting) };
-        let mut records = Vec::with_capacity(variant.launches.len());
-        for launch in &variant.launches {
-            let Some(kernel) = load(node, driver, launch)? else { return Ok(State::Waiting) };
-            let record = LaunchRecord::evaluate(plugin, launch, &kernel, &environment)
-                .map_err(|error| Error::invalid(format!("{}: {error}", node.title)))?;
-            CodeTable::process().allow_shared(driver, &kernel, record.shared_bytes()).map_err(|error| {
+        let invalid = |error: Box<LaunchError>| Error::invalid(format!("{}: {error}", node.title));
+        let Some((driver, kernels)) = load_all(node, variant)? else {
+            let mut launches = variant.launches.iter();
+            launches.try_for_each(|launch| LaunchRecord::check(plugin, launch, &environment)).map_err(invalid)?;
+            return Ok(State::Waiting);
+        };
+        let mut records = Vec::with_capacity(kernels.len());
+        for (launch, kernel) in variant.launches.iter().zip(&kernels) {
+            let record = LaunchRecord::evaluate(plugin, launch, kernel, &environment).map_err(invalid)?;
+            CodeTable::process().allow_shared(driver, kernel, record.shared_bytes()).map_err(|error| {
                 Error::new(Error::FAILED_INITIALIZATION, format!("{}: {error}", node.title))
             })?;
             records.push(record);
@@ -151,15 +147,60 @@ impl Running {
     }
 }
 
-/// Loads the kernels of `variants`; without a driver or a current context there is nothing to do yet.
-pub(super) fn preload<'a>(node: &NodeData, variants: impl Iterator<Item = &'a Variant>) -> Result<(), Error> {
-    let Ok(driver) = Driver::find() else { return Ok(()) };
-    for launch in variants.flat_map(|variant| &variant.launches) {
-        if load(node, driver, launch)?.is_none() {
-            return Ok(());
+/// The extents that TensorRT announced, if they can be a shape.
+fn extents<'a>(node: &NodeData, dims: &'a Dims) -> Result<&'a [i64], Error> {
+    let extents = dims.as_slice();
+    if usize::try_from(dims.nb_dims) == Ok(extents.len()) {
+        return Ok(extents);
+    }
+    Err(impossible_rank(node, dims.nb_dims))
+}
+
+/// Holds the shapes against what the plugin takes and gives. A kernel that was launched for other shapes would write
+/// somewhere else.
+fn check_shapes(node: &NodeData, environment: &NodeEnvironment<'_>) -> Result<(), Error> {
+    let plugin = node.definition.plugin();
+    let shapes = environment.shapes;
+    if shapes.len() != plugin.tensor_count() {
+        return Err(Error::invalid(format!(
+            "{}: the node has {} tensors, the plugin has {}",
+            node.title,
+            shapes.len(),
+            plugin.tensor_count()
+        )));
+    }
+    check_ranks(node, shapes.iter().map(|shape| shape.len()))?;
+    check_requirements(node, Some(environment))?;
+    for (output, found) in plugin.outputs.iter().zip(&shapes[plugin.inputs.len()..]) {
+        let wrong = |what: String| {
+            let facts = describe(node, environment);
+            Error::invalid(format!("{}: the shape of `{}`: {what}{facts}", node.title, output.name))
+        };
+        let expected = expr::evaluate(&output.shape, environment).map_err(|error| wrong(error.to_string()))?;
+        if expected.as_ints().as_deref() != Some(*found) {
+            return Err(wrong(format!("found {}, expected {expected}", shape_text(found))));
         }
     }
     Ok(())
+}
+
+/// Loads the kernels of `variants`; without a driver or a current context there is nothing to do yet.
+pub(super) fn preload<'a>(
+    node: &NodeData,
+    mut variants: impl Iterator<Item = &'a Variant>,
+) -> Result<(), Error> {
+    variants.try_for_each(|variant| load_all(node, variant).map(drop))
+}
+
+/// The kernels of a variant's launches; `None` where there is no driver or the thread has no current context.
+fn load_all(
+    node: &NodeData,
+    variant: &Variant,
+) -> Result<Option<(&'static Driver, Vec<LoadedKernel>)>, Error> {
+    let Ok(driver) = Driver::find() else { return Ok(None) };
+    let kernels = variant.launches.iter().map(|launch| load(node, driver, launch));
+    let kernels: Option<Vec<LoadedKernel>> = kernels.collect::<Result<_, _>>()?;
+    Ok(kernels.map(|kernels| (driver, kernels)))
 }
 
 /// The kernel of a launch on the current device; `None` where the thread has no current context.

@@ -12,13 +12,14 @@ pub mod data_type;
 pub mod digest;
 pub mod expr;
 pub mod model;
+pub mod slot;
 pub mod value;
 
 pub use code::{Arch, ArchSuffix, CodeObject, KernelFacts, KernelParam, Target, TargetKind};
 pub use data_type::{DataType, ScalarType};
 pub use digest::Digest;
 pub use model::{
-    Arg, ArgValue, Attribute, AttributeType, Bundle, CodeRef, Input, Launch, Node, NodeReference, Output,
-    Plugin, Requirement, Variant,
+    Arg, ArgValue, Attribute, AttributeType, Bundle, CodeRef, Input, Launch, Node, NodeReference, Output, Plugin,
+    Requirement, Variant,
 };
 pub use value::Value;

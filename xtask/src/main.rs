@@ -1,2 +1,67 @@
 //! Set-up, demo, tests and benchmarks of this repository.
-fn main() {}
+//!
+//! Owns what a person or the CI runs in a checkout: it calls cargo, pip and the built programs in the right order and says
+//! what happened. It never holds product logic: whatever a user of Cubinder needs is in the `cubinder` program.
+//!
+//! One module a command. A new command is a module with a `run` function, a variant of [`Command`] and an arm in [`main`].
+
+mod artifacts;
+mod compile_plugins;
+mod process;
+mod progress;
+mod setup;
+mod test;
+mod workspace;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+/// Set-up, tests and demo of this repository.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Fetch NVRTC, the CUDA headers, TensorRT-RTX and onnx into a cache outside the checkout
+    #[command(long_about = setup::LONG_ABOUT)]
+    Setup,
+    /// Run everything the CI checks
+    #[command(long_about = test::LONG_ABOUT)]
+    Test {
+        /// Run only the checks and tests whose name contains NAME
+        #[arg(long, value_name = "NAME")]
+        filter: Option<String>,
+    },
+    /// Compile the plugins of this repository into libraries
+    #[command(long_about = compile_plugins::LONG_ABOUT)]
+    CompilePlugins {
+        /// Passed on to `cubinder compile`
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGS")]
+        arguments: Vec<OsString>,
+    },
+}
+
+fn main() -> ExitCode {
+    match run(Arguments::parse().command) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(command: Command) -> Result<ExitCode> {
+    match command {
+        Command::Setup => setup::run().map(|()| ExitCode::SUCCESS),
+        Command::Test { filter } => test::run(filter.as_deref()),
+        Command::CompilePlugins { arguments } => compile_plugins::run(&arguments).map(|()| ExitCode::SUCCESS),
+    }
+}

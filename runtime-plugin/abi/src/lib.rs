@@ -1,1 +1,58 @@
-//! TensorRT's C++ plugin interfaces seen from Rust.
+//! TensorRT's C++ plugin interfaces (V3One) seen from Rust: no C++ compiler, no NVIDIA header is needed to
+//! build it.
+//!
+//! A plugin library implements two safe traits, [`Creator`] and [`Plugin`], and names a function that lists
+//! its creators in [`plugin_library!`]. Everything foreign stays in here:
+//!
+//! | module | owns |
+//! |---|---|
+//! | [`raw`] | the structs and enumerations that cross the boundary, with their sizes and offsets asserted |
+//! | [`vtable`] | one slot struct for each interface, to be read side by side with NVIDIA's header |
+//! | [`rtti`] | the type information that keeps `dynamic_cast` from crashing |
+//! | [`fields`] | plugin fields: read from TensorRT, and written for it |
+//! | [`expr`] | the client side of `IExprBuilder` and `IDimensionExpr` |
+//! | [`plugin`], [`creator`] | the traits, the heap objects that TensorRT holds, and the thunks between both |
+//! | [`logger`] | TensorRT's logger, through both generations of its vtable |
+//! | [`library`] | what a plugin library exports |
+//!
+//! Facts about foreign formats come from NVIDIA's headers: TensorRT-RTX 1.3 to 1.7 and TensorRT Enterprise
+//! 11.4 (`NvInferRuntimeBase.h`, `NvInferPluginBase.h`, `NvInferRuntimePlugin.h`, `NvInferRuntime.h`,
+//! `NvInferImpl.h`). The plugin interfaces have the same slots in all of them. The C++ ABI is the Itanium one
+//! (x86-64 and aarch64 Linux).
+//!
+//! Invariants:
+//! - No panic crosses the boundary: each thunk catches it and answers with the interface's failure value.
+//! - Nothing here knows what a plugin does: no CUDA, no bundle, no file.
+//! - Nothing is printed except through TensorRT's logger; where there is none, one line goes to stderr.
+//! - No `thread_local` with a destructor: it would keep the library mapped after `dlclose`.
+#![allow(unsafe_code)]
+
+#[cfg(panic = "abort")]
+compile_error!("`panic = \"abort\"` would end TensorRT's process where a thunk has to catch a panic");
+
+pub mod creator;
+pub mod error;
+pub mod expr;
+pub mod fields;
+pub mod library;
+pub mod logger;
+mod panics;
+pub mod plugin;
+pub mod raw;
+pub mod rtti;
+#[cfg(test)]
+mod testing;
+mod thunk;
+pub mod vtable;
+
+pub use creator::{Creator, CreatorList};
+pub use error::Error;
+pub use expr::{Expr, ExprBuilder, Shape};
+pub use fields::{Bytes, Field, FieldNames, FieldSet, FieldValue};
+pub use library::Library;
+pub use logger::Severity;
+pub use plugin::Plugin;
+pub use raw::{
+    DataType, DimensionOperation, Dims, DynamicPluginTensorDesc, PluginFieldType, PluginTensorDesc,
+    TensorFormat, TensorRTPhase,
+};

@@ -1,1 +1,0 @@
-//! Putting a bundle into a prebuilt shared library.

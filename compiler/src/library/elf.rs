@@ -1,0 +1,341 @@
+//! As much of ELF64 as the injector needs: header, program headers, section headers, notes.
+//!
+//! Layouts: System V ABI, chapters "Object Files" and "Program Loading" (gABI 4.3; `elf.h` of glibc 2.36 has the same).
+//! Owns reading and writing of these records and what must hold between them for the dynamic linker to map the file
+//! (the checks of glibc's `_dl_map_object_from_fd`). Never trusts a number of the file; never interprets code or symbols.
+
+use std::io::{Read, Seek};
+use std::ops::Range;
+
+use cubinder_bundle::slot;
+
+use super::error::Problem;
+use super::view::View;
+
+pub(super) const HEADER_SIZE: u64 = 64;
+pub(super) const SEGMENT_SIZE: u64 = slot::PROGRAM_HEADER_SIZE as u64;
+pub(super) const SECTION_SIZE: u64 = 64;
+
+pub(super) const PT_LOAD: u32 = 1;
+pub(super) const PT_DYNAMIC: u32 = 2;
+pub(super) const PT_NOTE: u32 = 4;
+pub(super) const PF_W: u32 = 2;
+pub(super) const PF_R: u32 = 4;
+pub(super) const SHT_PROGBITS: u32 = 1;
+pub(super) const SHF_ALLOC: u64 = 2;
+
+/// The smallest page of the machines that run TensorRT.
+pub(super) const PAGE: u64 = 0x1000;
+
+const ET_DYN: u16 = 3;
+/// The first count or index that means "look elsewhere" (`SHN_LORESERVE`).
+const RESERVED_COUNT: u16 = 0xff00;
+/// Names of sections are short; a table of names beyond this is a lie.
+const NAMES_LIMIT: u64 = 16 << 20;
+
+/// A program header.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Segment {
+    pub(super) kind: u32,
+    pub(super) flags: u32,
+    pub(super) offset: u64,
+    pub(super) address: u64,
+    pub(super) physical: u64,
+    pub(super) file_size: u64,
+    pub(super) memory_size: u64,
+    pub(super) align: u64,
+}
+
+impl Segment {
+    pub(super) fn decode(bytes: &[u8]) -> Segment {
+        Segment {
+            kind: u32_at(bytes, 0),
+            flags: u32_at(bytes, 4),
+            offset: u64_at(bytes, 8),
+            address: u64_at(bytes, 16),
+            physical: u64_at(bytes, 24),
+            file_size: u64_at(bytes, 32),
+            memory_size: u64_at(bytes, 40),
+            align: u64_at(bytes, 48),
+        }
+    }
+
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let words = [self.offset, self.address, self.physical, self.file_size, self.memory_size, self.align];
+        let head = [self.kind, self.flags].into_iter().flat_map(u32::to_le_bytes);
+        head.chain(words.into_iter().flat_map(u64::to_le_bytes)).collect()
+    }
+
+    /// Where the bytes of memory from `address` lie in the file, if the file holds all of them.
+    pub(super) fn file_range(&self, address: u64, length: u64) -> Option<Range<u64>> {
+        let skip = address.checked_sub(self.address)?;
+        let inside = skip.checked_add(length)? <= self.file_size;
+        let start = self.offset.checked_add(skip)?;
+        (self.kind == PT_LOAD && inside).then_some(start..start.checked_add(length)?)
+    }
+}
+
+/// A section header.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Section {
+    pub(super) name: u32,
+    pub(super) kind: u32,
+    pub(super) flags: u64,
+    pub(super) address: u64,
+    pub(super) offset: u64,
+    pub(super) size: u64,
+    pub(super) link: u32,
+    pub(super) info: u32,
+    pub(super) align: u64,
+    pub(super) entry_size: u64,
+}
+
+impl Section {
+    fn decode(bytes: &[u8]) -> Section {
+        Section {
+            name: u32_at(bytes, 0),
+            kind: u32_at(bytes, 4),
+            flags: u64_at(bytes, 8),
+            address: u64_at(bytes, 16),
+            offset: u64_at(bytes, 24),
+            size: u64_at(bytes, 32),
+            link: u32_at(bytes, 40),
+            info: u32_at(bytes, 44),
+            align: u64_at(bytes, 48),
+            entry_size: u64_at(bytes, 56),
+        }
+    }
+
+    fn encode(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(64);
+        bytes.extend([self.name, self.kind].into_iter().flat_map(u32::to_le_bytes));
+        bytes.extend(
+            [self.flags, self.address, self.offset, self.size].into_iter().flat_map(u64::to_le_bytes),
+        );
+        bytes.extend([self.link, self.info].into_iter().flat_map(u32::to_le_bytes));
+        bytes.extend([self.align, self.entry_size].into_iter().flat_map(u64::to_le_bytes));
+        bytes
+    }
+}
+
+/// The records of one file.
+#[derive(Debug, Clone)]
+pub(super) struct Elf {
+    header: [u8; 64],
+    pub(super) segments: Vec<Segment>,
+    /// Empty where the file has no section headers.
+    pub(super) sections: Vec<Section>,
+    names: Vec<u8>,
+}
+
+impl Elf {
+    /// Reads and checks the records.
+    pub(super) fn read<R: Read + Seek>(view: &mut View<R>) -> Result<Elf, Problem> {
+        if view.length() < HEADER_SIZE {
+            return Err(Problem::Kind(format!("{} bytes are too few for ELF", view.length())));
+        }
+        let header = view.array::<64>(0, "the ELF header")?;
+        check_kind(&header)?;
+        let mut elf = Elf { header, segments: Vec::new(), sections: Vec::new(), names: Vec::new() };
+        elf.segments = read_segments(view, &elf)?;
+        check_segments(&elf.segments, view.length())?;
+        elf.sections = read_sections(view, &elf)?;
+        elf.names = read_names(view, &elf)?;
+        Ok(elf)
+    }
+
+    pub(super) fn segments_offset(&self) -> u64 {
+        u64_at(&self.header, 32)
+    }
+
+    pub(super) fn sections_offset(&self) -> u64 {
+        u64_at(&self.header, 40)
+    }
+
+    /// Bytes of the table of program headers in the file.
+    pub(super) fn segments_range(&self) -> Range<u64> {
+        // Both were read from the file, so the sum is not beyond its end.
+        let start = self.segments_offset();
+        start..start.saturating_add(SEGMENT_SIZE.saturating_mul(self.segments.len() as u64))
+    }
+
+    /// The header with another table of section headers.
+    pub(super) fn header_with_sections(&self, offset: u64, count: u16) -> Vec<u8> {
+        let mut header = self.header.to_vec();
+        let offset = offset.to_le_bytes();
+        let count = count.to_le_bytes();
+        for (at, bytes) in [(40, offset.as_slice()), (60, count.as_slice())] {
+            header.iter_mut().skip(at).zip(bytes).for_each(|(to, from)| *to = *from);
+        }
+        header
+    }
+
+    /// The sections with this name.
+    pub(super) fn sections_named(&self, name: &str) -> impl Iterator<Item = &Section> {
+        self.sections.iter().filter(move |section| self.name_of(section) == Some(name.as_bytes()))
+    }
+
+    fn name_of(&self, section: &Section) -> Option<&[u8]> {
+        let rest = self.names.get(usize::try_from(section.name).ok()?..)?;
+        rest.split(|&byte| byte == 0).next()
+    }
+
+    /// The bytes of the file that the memory from `address` is mapped from.
+    pub(super) fn file_range(&self, address: u64, length: u64) -> Option<Range<u64>> {
+        self.segments.iter().find_map(|segment| segment.file_range(address, length))
+    }
+}
+
+/// The table as the file holds it.
+pub(super) fn encode_segments(segments: &[Segment]) -> Vec<u8> {
+    segments.iter().flat_map(Segment::encode).collect()
+}
+
+/// The table as the file holds it.
+pub(super) fn encode_sections(sections: &[Section]) -> Vec<u8> {
+    sections.iter().flat_map(Section::encode).collect()
+}
+
+fn check_kind(header: &[u8; 64]) -> Result<(), Problem> {
+    let refuse = |reason: String| Err(Problem::Kind(reason));
+    match header {
+        [0x7f, b'E', b'L', b'F', 2, 1, 1, ..] => {}
+        [0x7f, b'E', b'L', b'F', class, order, version, ..] => {
+            return refuse(format!(
+                "ELF class {class}, byte order {order}, version {version}; expected 64 bit (2), little endian (1), 1"
+            ));
+        }
+        _ => return refuse("it does not begin as an ELF file does".to_owned()),
+    }
+    let kind = u16_at(header, 16);
+    if kind != ET_DYN {
+        return refuse(format!("ELF type {kind}, expected a shared object (3)"));
+    }
+    let sizes = [u16_at(header, 52), u16_at(header, 54)];
+    if sizes != [64, 56] {
+        return Err(Problem::Malformed(format!(
+            "header and program headers of {} and {} bytes, expected 64 and 56",
+            sizes[0], sizes[1]
+        )));
+    }
+    Ok(())
+}
+
+fn read_segments<R: Read + Seek>(view: &mut View<R>, elf: &Elf) -> Result<Vec<Segment>, Problem> {
+    let count = u64::from(u16_at(&elf.header, 56));
+    if count == 0xffff {
+        return Err(Problem::TooLarge("more program headers than the ELF header can count".to_owned()));
+    }
+    let table = view.bytes(elf.segments_offset(), count * SEGMENT_SIZE, "the table of program headers")?;
+    Ok(table.chunks_exact(slot::PROGRAM_HEADER_SIZE).map(Segment::decode).collect())
+}
+
+/// What the dynamic linker asks for. A file that breaks it does not load, with a bundle or without.
+fn check_segments(segments: &[Segment], length: u64) -> Result<(), Problem> {
+    if !segments.iter().any(|segment| segment.kind == PT_DYNAMIC) {
+        return Err(Problem::Kind("it has no dynamic section".to_owned()));
+    }
+    let mut end = 0;
+    for (index, segment) in segments.iter().enumerate().filter(|(_, segment)| segment.kind == PT_LOAD) {
+        let fault = |reason: &str| Problem::Malformed(format!("program header {index} (PT_LOAD) {reason}"));
+        let file_end = segment.offset.checked_add(segment.file_size);
+        if file_end.is_none_or(|end| end > length) {
+            return Err(fault("reaches beyond the end of the file"));
+        }
+        if segment.file_size > segment.memory_size {
+            return Err(fault("has more bytes in the file than in memory"));
+        }
+        if !segment.align.is_power_of_two() || segment.align < PAGE {
+            return Err(fault("has an alignment that is no power of two of at least one page"));
+        }
+        if segment.offset % segment.align != segment.address % segment.align {
+            return Err(fault("lies differently in pages of the file and of memory"));
+        }
+        if segment.address < end {
+            return Err(fault("overlaps the one before it or is out of order"));
+        }
+        end = segment
+            .address
+            .checked_add(segment.memory_size)
+            .filter(|&end| i64::try_from(end).is_ok())
+            .ok_or_else(|| fault("reaches beyond the address space"))?;
+    }
+    if end == 0 {
+        return Err(Problem::Malformed("no program header of type PT_LOAD maps anything".to_owned()));
+    }
+    Ok(())
+}
+
+fn read_sections<R: Read + Seek>(view: &mut View<R>, elf: &Elf) -> Result<Vec<Section>, Problem> {
+    let (size, count) = (u16_at(&elf.header, 58), u16_at(&elf.header, 60));
+    if elf.sections_offset() == 0 && count == 0 {
+        return Ok(Vec::new());
+    }
+    if count == 0 || count >= RESERVED_COUNT {
+        return Err(Problem::TooLarge("more section headers than the ELF header can count".to_owned()));
+    }
+    if u64::from(size) != SECTION_SIZE {
+        return Err(Problem::Malformed(format!("section headers of {size} bytes, expected {SECTION_SIZE}")));
+    }
+    let length = u64::from(count) * SECTION_SIZE;
+    let table = view.bytes(elf.sections_offset(), length, "the table of section headers")?;
+    Ok(table.chunks_exact(64).map(Section::decode).collect())
+}
+
+fn read_names<R: Read + Seek>(view: &mut View<R>, elf: &Elf) -> Result<Vec<u8>, Problem> {
+    if elf.sections.is_empty() {
+        return Ok(Vec::new());
+    }
+    let index = u16_at(&elf.header, 62);
+    let Some(section) = elf.sections.get(usize::from(index)) else {
+        let count = elf.sections.len();
+        return Err(Problem::Malformed(format!("section {index} should hold the names of {count} sections")));
+    };
+    if section.size > NAMES_LIMIT {
+        return Err(Problem::Malformed(format!("{} bytes of section names", section.size)));
+    }
+    view.bytes(section.offset, section.size, "the names of the sections")
+}
+
+/// What a segment of notes holds, as far as we ask.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Notes {
+    /// Our note and nothing else.
+    Ours,
+    /// Our note among others.
+    Merged,
+    /// Not our note.
+    Foreign,
+}
+
+/// Looks for our note in the bytes of a segment of notes. The notes before it are not walked over: their padding
+/// differs between linkers, and the bytes of our note are what is looked for.
+pub(super) fn notes_in(bytes: &[u8]) -> Notes {
+    if bytes == slot::NOTE {
+        return Notes::Ours;
+    }
+    let found = bytes
+        .chunks(4)
+        .enumerate()
+        .any(|(index, _)| bytes.get(index * 4..).is_some_and(|rest| rest.starts_with(&slot::NOTE)));
+    if found { Notes::Merged } else { Notes::Foreign }
+}
+
+fn u16_at(bytes: &[u8], at: usize) -> u16 {
+    u16::from_le_bytes(array_at(bytes, at))
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(array_at(bytes, at))
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(array_at(bytes, at))
+}
+
+/// `N` bytes from `at` of a record; records are read whole, so there are as many.
+fn array_at<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
+    let mut array = [0; N];
+    array.iter_mut().zip(bytes.iter().skip(at)).for_each(|(to, from)| *to = *from);
+    array
+}

@@ -1,0 +1,114 @@
+//! Where a library keeps its descriptor, its note and its bundle.
+//!
+//! Owns the search. Never changes anything; anything but one clear answer is an error.
+
+use std::io::{Read, Seek};
+use std::ops::Range;
+
+use cubinder_bundle::slot::{self, Attachment};
+
+use super::elf::{self, Elf, Notes, Segment};
+use super::error::Problem;
+use super::view::View;
+
+/// A descriptor in a file.
+#[derive(Debug, Clone)]
+pub(super) struct Slot {
+    pub(super) offset: u64,
+    pub(super) address: u64,
+    pub(super) attachment: Option<Attachment>,
+}
+
+impl Slot {
+    pub(super) fn file_range(&self) -> Range<u64> {
+        self.offset..self.offset.saturating_add(slot::SIZE as u64)
+    }
+
+    /// The address of the bundle.
+    pub(super) fn bundle_address(&self, attachment: &Attachment) -> Option<u64> {
+        self.address.checked_add_signed(attachment.delta)
+    }
+}
+
+/// Finds the descriptor: by the name of its section, else by its magic in what is mapped read-only.
+pub(super) fn slot<R: Read + Seek>(view: &mut View<R>, elf: &Elf) -> Result<Slot, Problem> {
+    let named: Vec<_> = elf.sections_named(slot::SECTION).collect();
+    let address = match *named.as_slice() {
+        [] => scan(view, elf)?,
+        [section] if section.size != slot::SIZE as u64 => {
+            return Err(Problem::Malformed(format!(
+                "section `{}` has {} bytes, expected {}",
+                slot::SECTION,
+                section.size,
+                slot::SIZE
+            )));
+        }
+        [section] => section.address,
+        _ => return Err(Problem::ManyDescriptors { count: named.len() }),
+    };
+    let range = elf.file_range(address, slot::SIZE as u64);
+    let claimed = named.first().map(|section| section.offset);
+    let Some(offset) = range.map(|range| range.start).filter(|&at| claimed.is_none_or(|claim| claim == at))
+    else {
+        return Err(Problem::Malformed(format!(
+            "no segment maps section `{}` from where it lies in the file",
+            slot::SECTION
+        )));
+    };
+    let attachment = slot::decode(&view.array(offset, "the descriptor")?)
+        .map_err(|source| Problem::Descriptor { offset, source })?;
+    Ok(Slot { offset, address, attachment })
+}
+
+/// The address of the one magic in read-only memory.
+fn scan<R: Read + Seek>(view: &mut View<R>, elf: &Elf) -> Result<u64, Problem> {
+    let mut found = Vec::new();
+    let read_only = |segment: &&Segment| {
+        segment.kind == elf::PT_LOAD && segment.flags & (elf::PF_R | elf::PF_W) == elf::PF_R
+    };
+    for segment in elf.segments.iter().filter(read_only) {
+        let align = slot::ALIGN as u64;
+        let skip = segment.address.wrapping_neg() % align;
+        let length = segment.file_size.saturating_sub(skip);
+        view.pieces(segment.offset.saturating_add(skip), length, "a segment", |at, piece| {
+            let lines = (at..).step_by(slot::ALIGN).zip(piece.chunks_exact(slot::ALIGN));
+            let hits = lines.filter(|(_, line)| *line == slot::MAGIC).map(|(at, _)| at - segment.offset);
+            found.extend(hits.map(|distance| segment.address + distance));
+            Ok(())
+        })?;
+    }
+    match *found.as_slice() {
+        [] => Err(Problem::NoDescriptor),
+        [address] => Ok(address),
+        _ => Err(Problem::ManyDescriptors { count: found.len() }),
+    }
+}
+
+/// The index of the program header that our note reserves.
+pub(super) fn note<R: Read + Seek>(view: &mut View<R>, elf: &Elf) -> Result<usize, Problem> {
+    /// Segments of notes are a few hundred bytes; a longer one is not read.
+    const LIMIT: u64 = 64 * 1024;
+    let candidates = elf.segments.iter().enumerate();
+    for (index, segment) in candidates.filter(|(_, segment)| segment.kind == elf::PT_NOTE) {
+        if segment.file_size > LIMIT {
+            continue;
+        }
+        match elf::notes_in(&view.bytes(segment.offset, segment.file_size, "a segment of notes")?) {
+            Notes::Ours => return Ok(index),
+            Notes::Merged => return Err(Problem::MergedNotes { found: segment.file_size }),
+            Notes::Foreign => {}
+        }
+    }
+    Err(Problem::NoNote)
+}
+
+/// The index of the segment that maps the bundle and nothing else.
+pub(super) fn bundle_segment(elf: &Elf, slot: &Slot, attachment: &Attachment) -> Option<usize> {
+    let address = slot.bundle_address(attachment)?;
+    elf.segments.iter().position(|segment| {
+        segment.kind == elf::PT_LOAD
+            && segment.address == address
+            && segment.file_size == attachment.length
+            && segment.memory_size == attachment.length
+    })
+}

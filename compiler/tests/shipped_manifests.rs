@@ -1,0 +1,119 @@
+//! The manifests that ship say what their operators are meant to do.
+
+// Clippy knows test functions, not their helpers.
+#![allow(clippy::expect_used, clippy::panic)]
+
+use std::path::Path;
+
+use cubinder_bundle::expr::{Environment, Expr, evaluate};
+use cubinder_bundle::{DataType, Value};
+use cubinder_compiler::config::open;
+use cubinder_compiler::diagnostic::{Colour, render};
+use cubinder_compiler::resolve::{ArgDraftValue, PluginDraft, compile};
+
+/// A node with its shapes.
+struct Node {
+    attributes: Vec<Value>,
+    shapes: Vec<Vec<i64>>,
+}
+
+impl Environment for Node {
+    fn attribute(&self, index: u32) -> Option<&Value> {
+        self.attributes.get(index as usize)
+    }
+
+    fn shape(&self, tensor: u32) -> Option<&[i64]> {
+        self.shapes.get(tensor as usize).map(Vec::as_slice)
+    }
+}
+
+fn draft(name: &str) -> PluginDraft {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../manifests").join(name);
+    let source = open(&path).expect("the manifest is there");
+    compile(&source).unwrap_or_else(|errors| panic!("{}", render(&errors, Colour::Plain))).draft
+}
+
+fn ints(values: &[i64]) -> Value {
+    Value::Array(values.iter().copied().map(Value::Int).collect())
+}
+
+fn integers(expr: &Expr, node: &Node) -> Vec<i64> {
+    evaluate(expr, node).expect("it has a value").as_ints().expect("an array of integers")
+}
+
+fn integer(expr: &Expr, node: &Node) -> i64 {
+    evaluate(expr, node).expect("it has a value").as_int().expect("an integer")
+}
+
+/// The value of an argument of the first variant.
+fn argument(draft: &PluginDraft, name: &str, node: &Node) -> Value {
+    let arg = draft.units[0].args.iter().find(|arg| arg.name == name).expect("the argument is there");
+    match &arg.value {
+        ArgDraftValue::Expr { expr, .. } => evaluate(expr, node).expect("it has a value"),
+        ArgDraftValue::Tensor(index) => panic!("`{name}` is tensor {index}"),
+    }
+}
+
+fn is_admitted(draft: &PluginDraft, node: &Node) -> bool {
+    let holds = |expr: &Expr| evaluate(expr, node).expect("it has a value") == Value::Bool(true);
+    draft.plugin.require.iter().all(|rule| holds(&rule.expr))
+}
+
+fn circ_pad(shape: &[i64], pads: &[i64]) -> Node {
+    Node { attributes: vec![ints(pads)], shapes: vec![shape.to_vec()] }
+}
+
+#[test]
+fn circ_pad_grows_the_last_dimensions() {
+    let draft = draft("circ_pad_plugin.toml");
+    let shape = |node: &Node| integers(&draft.plugin.outputs[0].shape, node);
+    assert_eq!(shape(&circ_pad(&[10, 3, 32, 32], &[1, 1, 1, 1])), [10, 3, 34, 34]);
+    // The first pair is the last dimension's.
+    assert_eq!(shape(&circ_pad(&[2, 5, 7], &[1, 2, 3, 4])), [2, 12, 10]);
+    assert_eq!(shape(&circ_pad(&[2, 5], &[])), [2, 5]);
+    assert_eq!(shape(&circ_pad(&[1; 8], &[1; 16])), [3; 8]);
+    let ids: Vec<i32> = draft.plugin.variants.iter().map(|variant| variant.id).collect();
+    assert_eq!(ids, [1, 1]);
+    assert_eq!(draft.plugin.variants[1].types, [DataType::F16; 2]);
+}
+
+#[test]
+fn circ_pad_launches_a_thread_an_element() {
+    let draft = draft("circ_pad_plugin.toml");
+    let mut node = circ_pad(&[2, 5, 7], &[1, 2, 3, 4]);
+    node.shapes.push(vec![2, 12, 10]);
+    assert_eq!(argument(&draft, "count", &node), Value::Int(240));
+    assert_eq!(argument(&draft, "in_shape", &node), ints(&[2, 5, 7, 1, 1, 1, 1, 1]));
+    assert_eq!(argument(&draft, "out_shape", &node), ints(&[2, 12, 10, 1, 1, 1, 1, 1]));
+    assert_eq!(argument(&draft, "before", &node), ints(&[0, 3, 1, 0, 0, 0, 0, 0]));
+    assert_eq!(argument(&draft, "rank", &node), Value::Int(3));
+    let launch = &draft.plugin.variants[0].launches[0];
+    assert_eq!(launch.kernel, "circ_pad<float>");
+    assert_eq!(integer(&launch.grid[0], &node), 1);
+    assert_eq!(integer(&launch.block[0], &node), 256);
+}
+
+#[test]
+fn circ_pad_refuses_odd_overlong_and_negative_pads() {
+    let draft = draft("circ_pad_plugin.toml");
+    let admits = |pads: &[i64]| is_admitted(&draft, &circ_pad(&[2, 5], pads));
+    assert!(admits(&[]) && admits(&[0, 1]) && admits(&[1, 1, 1, 1]));
+    assert!(!admits(&[1]) && !admits(&[1, 1, 1]));
+    assert!(!admits(&[1; 6]));
+    assert!(!admits(&[0, -1]));
+}
+
+#[test]
+fn elemwise_add_uses_the_nodes_block_size() {
+    let draft = draft("elemwise_add_plugin.toml");
+    let node = |block_size| Node {
+        attributes: vec![Value::Int(block_size)],
+        shapes: vec![vec![10, 3, 32, 32], vec![10, 3, 32, 32]],
+    };
+    let launch = &draft.plugin.variants[0].launches[0];
+    assert_eq!(integer(&launch.grid[0], &node(256)), 120);
+    assert_eq!(integer(&launch.block[0], &node(256)), 256);
+    assert_eq!(integers(&draft.plugin.outputs[0].shape, &node(256)), [10, 3, 32, 32]);
+    assert!(is_admitted(&draft, &node(1)) && is_admitted(&draft, &node(1024)));
+    assert!(!is_admitted(&draft, &node(0)) && !is_admitted(&draft, &node(1025)));
+}

@@ -1,0 +1,132 @@
+//! Calls every slot of a creator as TensorRT does.
+
+use std::ffi::CStr;
+use std::ptr;
+use std::sync::Arc;
+
+use super::CreatorList;
+use crate::raw::{PluginField, PluginFieldCollection, PluginFieldType, TensorRTPhase};
+use crate::testing::{FAILURE, Mood, ProbeCreator};
+use crate::vtable::{CreatorSlots, PluginSlots, RuntimeSlots, This, VersionedSlots};
+
+fn slots<'a, Slots>(this: This) -> &'a Slots {
+    // SAFETY: tests pass live objects with the right slots.
+    unsafe { &**this.cast::<*const Slots>() }
+}
+
+fn list(creator: ProbeCreator) -> (CreatorList, This, &'static CreatorSlots) {
+    let mut list = CreatorList::new();
+    list.push(creator);
+    let this = list.as_slice()[0];
+    (list, this, slots(this))
+}
+
+fn delete(this: This) {
+    // SAFETY: the test gives the object up.
+    unsafe { (slots::<VersionedSlots>(this).destroy_and_free)(this) }
+}
+
+#[test]
+fn a_creator_says_who_it_is() {
+    let (_list, this, slots) = list(ProbeCreator::new(Mood::Well));
+    // SAFETY: a live creator, whose texts live as long as it.
+    unsafe {
+        assert_eq!(CStr::from_ptr((slots.get_plugin_name)(this)), c"circ_pad");
+        assert_eq!(CStr::from_ptr((slots.get_plugin_version)(this)), c"1");
+        assert_eq!(CStr::from_ptr((slots.get_plugin_namespace)(this)), c"sample");
+        let info = (slots.versioned.get_interface_info)(this);
+        assert_eq!((CStr::from_ptr(info.kind), info.major, info.minor), (c"PLUGIN CREATOR_V3ONE", 1, 0));
+        let names = &*(slots.get_field_names)(this);
+        let names = std::slice::from_raw_parts(names.fields, 2);
+        assert_eq!(
+            names.iter().map(|field| CStr::from_ptr(field.name)).collect::<Vec<_>>(),
+            [c"pads", c"aot"]
+        );
+        // Deleting a creator is not TensorRT's right, and does nothing.
+        (slots.versioned.destroy_and_free)(this);
+        assert_eq!(CStr::from_ptr((slots.get_plugin_name)(this)), c"circ_pad");
+    }
+}
+
+#[test]
+fn fields_round_trip_through_an_engine() {
+    let creator = ProbeCreator::new(Mood::Well);
+    let seen = creator.seen.clone();
+    let (_list, this, creator) = list(creator);
+    let pads = [4, 5];
+    let field = PluginField {
+        name: c"pads".as_ptr(),
+        data: pads.as_ptr().cast(),
+        field_type: PluginFieldType::INT32,
+        length: 2,
+    };
+    let node = PluginFieldCollection { nb_fields: 1, fields: &raw const field };
+    // SAFETY: live objects; what a plugin serializes lives until it is deleted.
+    unsafe {
+        let first = (creator.create_plugin)(this, c"node".as_ptr(), &raw const node, TensorRTPhase::BUILD);
+        let runtime = (slots::<PluginSlots>(first).get_capability_interface)(
+            first,
+            crate::raw::PluginCapabilityType::RUNTIME,
+        );
+        let fields = (slots::<RuntimeSlots>(runtime).get_fields_to_serialize)(runtime);
+        let second = (creator.create_plugin)(this, c"node".as_ptr(), fields, TensorRTPhase::RUNTIME);
+        assert!(!second.is_null());
+        delete(first);
+        delete(second);
+    }
+    let seen = seen.lock().unwrap();
+    assert_eq!(seen[0], r#""node" TensorRTPhase::BUILD ["pads": PluginFieldType::INT32 x 2]"#);
+    assert!(
+        seen[1].starts_with(r#""node" TensorRTPhase::RUNTIME ["pads": PluginFieldType::INT32 x 2, "code": "#)
+    );
+}
+
+#[test]
+fn missing_pointers_are_read_as_nothing() {
+    let creator = ProbeCreator::new(Mood::Well);
+    let (seen, record) = (creator.seen.clone(), creator.record.clone());
+    let (_list, this, slots) = list(creator);
+    let nameless =
+        PluginField { name: ptr::null(), data: ptr::null(), field_type: PluginFieldType::INT8, length: 0 };
+    let collection = PluginFieldCollection { nb_fields: 1, fields: &raw const nameless };
+    // SAFETY: a live creator; the pointers are null or valid.
+    unsafe {
+        let plugin = (slots.create_plugin)(this, ptr::null(), ptr::null(), TensorRTPhase(9));
+        assert!(!plugin.is_null());
+        delete(plugin);
+        assert!(
+            (slots.create_plugin)(this, c"".as_ptr(), &raw const collection, TensorRTPhase::BUILD).is_null()
+        );
+    }
+    assert_eq!(*seen.lock().unwrap(), [r#""" TensorRTPhase(9) []"#]);
+    assert_eq!(record.last_report().text(), "field number 0 has no name");
+}
+
+#[test]
+fn failures_become_null_and_are_reported() {
+    for (mood, code) in [(Mood::Failing, FAILURE), (Mood::Panicking, crate::Error::INTERNAL)] {
+        let creator = ProbeCreator::new(mood);
+        let record = creator.record.clone();
+        let (_list, this, slots) = list(creator);
+        // SAFETY: a live creator.
+        let plugin = unsafe { (slots.create_plugin)(this, c"".as_ptr(), ptr::null(), TensorRTPhase::BUILD) };
+        assert_eq!((plugin.is_null(), record.last_report().code()), (true, code));
+    }
+}
+
+#[test]
+fn a_name_that_panics_is_empty() {
+    let (_list, this, slots) = list(ProbeCreator::new(Mood::Panicking));
+    // SAFETY: a live creator.
+    assert_eq!(unsafe { CStr::from_ptr((slots.get_plugin_name)(this)) }, c"");
+}
+
+#[test]
+fn a_list_frees_its_creators() {
+    let creator = ProbeCreator::new(Mood::Well);
+    let seen = creator.seen.clone();
+    let (list, ..) = list(creator);
+    assert_eq!(Arc::strong_count(&seen), 2);
+    drop(list);
+    assert_eq!(Arc::strong_count(&seen), 1);
+}

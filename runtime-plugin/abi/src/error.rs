@@ -1,0 +1,73 @@
+//! The one error of this crate: a return code for TensorRT and a text for the person who reads its log.
+//!
+//! Owns: [`Error`]. Never: no formatting on the path that succeeds.
+
+use std::borrow::Cow;
+use std::fmt;
+
+/// Why a plugin or a creator refused.
+///
+/// TensorRT shows the code verbatim beside its own message ("return code 3"); the text reaches the user's
+/// logger through [`Plugin::report`](crate::Plugin::report) or [`Creator::report`](crate::Creator::report).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Error {
+    code: i32,
+    text: Cow<'static, str>,
+}
+
+impl Error {
+    /// `ErrorCode::kINTERNAL_ERROR` (`NvInferRuntimeBase.h`): this library is at fault.
+    pub const INTERNAL: i32 = 2;
+    /// `ErrorCode::kINVALID_ARGUMENT`: what the caller passed cannot be used.
+    pub const INVALID_ARGUMENT: i32 = 3;
+    /// `ErrorCode::kFAILED_INITIALIZATION`: the driver or the code objects are not usable.
+    pub const FAILED_INITIALIZATION: i32 = 6;
+    /// `ErrorCode::kFAILED_EXECUTION`: a launch failed.
+    pub const FAILED_EXECUTION: i32 = 7;
+    /// `ErrorCode::kINVALID_STATE`: called out of order.
+    pub const INVALID_STATE: i32 = 9;
+
+    /// An error with its return code. Code 0 means success to TensorRT, so it becomes [`Error::INTERNAL`].
+    pub fn new(code: i32, text: impl Into<Cow<'static, str>>) -> Self {
+        Self { code: if code == 0 { Self::INTERNAL } else { code }, text: text.into() }
+    }
+
+    /// [`Error::INVALID_ARGUMENT`] with a text.
+    pub fn invalid(text: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(Self::INVALID_ARGUMENT, text)
+    }
+
+    /// [`Error::INTERNAL`] with a text.
+    pub fn internal(text: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(Self::INTERNAL, text)
+    }
+
+    /// The return code for TensorRT, never 0.
+    pub fn code(&self) -> i32 {
+        self.code
+    }
+
+    /// The text for the log: lower case, no full stop.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.text)
+    }
+}
+
+impl std::error::Error for Error {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn success_is_not_an_error_code() {
+        assert_eq!(Error::new(0, "x").code(), Error::INTERNAL);
+        assert_eq!(Error::new(-4, "x").code(), -4);
+    }
+}

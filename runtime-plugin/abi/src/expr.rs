@@ -1,0 +1,212 @@
+//! The client side of `IExprBuilder` and `IDimensionExpr`: symbolic extents while an engine is built.
+//!
+//! Owns: the calls out to TensorRT's expression builder, and the borrowed types that keep expressions from
+//! outliving it. Never: no arithmetic of its own, no constant folding.
+//!
+//! # Exceptions
+//! NVIDIA's wrappers are `noexcept`, the virtual methods behind them are not. They are called here with the
+//! "C-unwind" ABI, so a C++ exception unwinds through Rust frames without undefined behaviour; the thunk that
+//! started the call then stops it with `catch_unwind`, of which Rust says that a foreign exception either
+//! aborts the process or arrives as an opaque error. Both are no worse than C++, where the `noexcept` wrapper
+//! terminates the process. Letting the exception pass on into TensorRT would be worse: `getOutputShapes` is
+//! `noexcept`, and its caller has nothing to catch it with. So what is known not to come back is refused
+//! before the call (division by a constant zero, `i64::MIN / -1`), and null operands cannot be expressed.
+//! Other misuse comes back as null with a message in the log (seen with RTX 1.7).
+
+use std::ffi::c_void;
+use std::marker::PhantomData;
+use std::ptr::NonNull;
+
+use crate::error::Error;
+use crate::raw::{DimensionOperation, DimsExprs, IDimensionExpr, IExprBuilder, MAX_DIMS};
+use crate::vtable::{DimensionExprSlots, ExprBuilderSlots};
+
+/// An extent as an expression. It belongs to the builder, and `'b` ends with the call that brought the
+/// builder.
+#[derive(Clone, Copy)]
+pub struct Expr<'b> {
+    raw: NonNull<IDimensionExpr>,
+    builder: PhantomData<&'b IExprBuilder>,
+}
+
+impl<'b> Expr<'b> {
+    /// # Safety
+    /// `raw` is null or points at an expression that lives for `'b`.
+    unsafe fn from_raw(raw: *const IDimensionExpr) -> Option<Self> {
+        NonNull::new(raw.cast_mut()).map(|raw| Self { raw, builder: PhantomData })
+    }
+
+    /// The value of a constant, `None` for an expression that depends on the inputs.
+    pub fn constant_value(self) -> Option<i64> {
+        let (implementation, slots) = self.implementation()?;
+        // SAFETY: slots and implementation belong to a live expression.
+        unsafe { (slots.is_constant)(implementation).then(|| (slots.get_constant_value)(implementation)) }
+    }
+
+    /// Whether this is the size of a data-dependent output.
+    pub fn is_size_tensor(self) -> bool {
+        // SAFETY: slots and implementation belong to a live expression.
+        self.implementation().is_some_and(|(this, slots)| unsafe { (slots.is_size_tensor)(this) })
+    }
+
+    fn implementation(self) -> Option<(*const c_void, &'b DimensionExprSlots)> {
+        // SAFETY: the expression lives for `'b` (`from_raw`); its second word is `mImpl`, whose first word is
+        // a vptr.
+        unsafe { implementation(self.raw.as_ref().implementation) }
+    }
+}
+
+impl std::fmt::Debug for Expr<'_> {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.constant_value() {
+            Some(value) => write!(formatter, "Expr({value})"),
+            None => formatter.write_str("Expr(..)"),
+        }
+    }
+}
+
+/// Vtable of an implementation object; `None` for a null one.
+///
+/// # Safety
+/// `this` is null or points at an object that lives for `'b` and whose vtable starts with `Slots`.
+unsafe fn implementation<'b, Slots>(this: *const c_void) -> Option<(*const c_void, &'b Slots)> {
+    if this.is_null() {
+        return None;
+    }
+    // SAFETY: not null, and the caller answers for the object and its vtable.
+    let vptr = unsafe { *this.cast::<*const Slots>() };
+    // SAFETY: a vtable lives as long as the library that made the object.
+    unsafe { vptr.as_ref() }.map(|slots| (this, slots))
+}
+
+/// TensorRT's builder of expressions, for the length of one `getOutputShapes`.
+pub struct ExprBuilder<'b> {
+    this: *const c_void,
+    slots: &'b ExprBuilderSlots,
+}
+
+impl<'b> ExprBuilder<'b> {
+    /// Wraps the foreign builder; `None` when it is null or empty.
+    ///
+    /// # Safety
+    /// `builder` is null or an `IExprBuilder` that lives for `'b`, as do the expressions it makes.
+    pub unsafe fn from_raw(builder: *const IExprBuilder) -> Option<Self> {
+        // SAFETY: null is checked by `as_ref`, the rest is the caller's promise.
+        let builder = unsafe { builder.as_ref::<'b>() }?;
+        // SAFETY: `mImpl` of a live builder, whose vtable is `VExprBuilder`'s.
+        let (this, slots) = unsafe { implementation(builder.implementation) }?;
+        Some(Self { this, slots })
+    }
+
+    /// A constant.
+    pub fn constant(&self, value: i64) -> Result<Expr<'b>, Error> {
+        // SAFETY: `this` and its slots belong to a live builder, which owns what it returns.
+        let expr = unsafe { Expr::from_raw((self.slots.constant)(self.this, value)) };
+        expr.ok_or_else(|| Error::internal(format!("TensorRT made no expression of the constant {value}")))
+    }
+
+    /// `first op second`. TensorRT's arithmetic wraps where it overflows. An error for divisions of constants
+    /// that would not come back, and for what TensorRT itself refuses: arithmetic with a size tensor, for
+    /// example.
+    pub fn operation(
+        &self,
+        op: DimensionOperation,
+        first: Expr<'b>,
+        second: Expr<'b>,
+    ) -> Result<Expr<'b>, Error> {
+        if matches!(op, DimensionOperation::FLOOR_DIV | DimensionOperation::CEIL_DIV) {
+            refuse_division(first.constant_value(), second.constant_value())?;
+        }
+        if op.name().is_none() {
+            return Err(Error::internal(format!("{op:?} is no operation of TensorRT's")));
+        }
+        // SAFETY: as in `constant`; both operands live for `'b`.
+        let expr = unsafe {
+            Expr::from_raw((self.slots.operation)(self.this, op, first.raw.as_ptr(), second.raw.as_ptr()))
+        };
+        expr.ok_or_else(|| Error::internal(format!("TensorRT made no expression of {op:?}")))
+    }
+
+    /// Declares output `output`, a 0-d INT64 or INT32 tensor, to hold an extent that only the data decides.
+    pub fn declare_size_tensor(
+        &self,
+        output: usize,
+        opt: Expr<'b>,
+        upper: Expr<'b>,
+    ) -> Result<Expr<'b>, Error> {
+        let index = i32::try_from(output)
+            .map_err(|_| Error::internal(format!("there is no output number {output}")))?;
+        // SAFETY: as in `operation`.
+        let expr = unsafe {
+            Expr::from_raw((self.slots.declare_size_tensor)(
+                self.this,
+                index,
+                opt.raw.as_ptr(),
+                upper.raw.as_ptr(),
+            ))
+        };
+        expr.ok_or_else(|| Error::internal(format!("TensorRT declared no size tensor for output {output}")))
+    }
+}
+
+/// Divisions of constants that TensorRT cannot do: by zero it throws, and `i64::MIN / -1` ends the process
+/// with SIGFPE (seen with RTX 1.7, which folds constants at once).
+fn refuse_division(first: Option<i64>, second: Option<i64>) -> Result<(), Error> {
+    match (first, second) {
+        (_, Some(0)) => Err(Error::invalid("the shape of an output divides by zero")),
+        (Some(i64::MIN), Some(-1)) => Err(Error::invalid("the shape of an output overflows: i64::MIN / -1")),
+        _ => Ok(()),
+    }
+}
+
+/// A shape of expressions: `DimsExprs`, borrowed from TensorRT.
+#[repr(transparent)]
+#[derive(Clone, Copy)]
+pub struct Shape<'b> {
+    raw: DimsExprs,
+    builder: PhantomData<&'b IExprBuilder>,
+}
+
+impl<'b> Shape<'b> {
+    /// What an output holds until the plugin has set it.
+    pub(crate) const UNSET: Self =
+        Self { raw: DimsExprs { nb_dims: -1, d: [std::ptr::null(); MAX_DIMS] }, builder: PhantomData };
+
+    /// Number of extents, at most [`MAX_DIMS`].
+    pub fn rank(&self) -> usize {
+        usize::try_from(self.raw.nb_dims).unwrap_or(0).min(MAX_DIMS)
+    }
+
+    /// Extent `index`; an error beyond the rank.
+    pub fn get(&self, index: usize) -> Result<Expr<'b>, Error> {
+        let raw = self.raw.d[..self.rank()].get(index).copied().unwrap_or(std::ptr::null());
+        // SAFETY: a shape is only made from TensorRT's, whose expressions live for `'b`, or by `set` from
+        // `Expr<'b>`.
+        unsafe { Expr::from_raw(raw) }
+            .ok_or_else(|| Error::internal(format!("a shape of rank {} has no extent {index}", self.rank())))
+    }
+
+    /// Sets rank and extents; an error for more than [`MAX_DIMS`].
+    pub fn set(&mut self, extents: &[Expr<'b>]) -> Result<(), Error> {
+        let rank =
+            i32::try_from(extents.len()).ok().filter(|_| extents.len() <= MAX_DIMS).ok_or_else(|| {
+                Error::invalid(format!(
+                    "an output has {} dimensions, TensorRT allows {MAX_DIMS}",
+                    extents.len()
+                ))
+            })?;
+        for (slot, extent) in self.raw.d.iter_mut().zip(extents) {
+            *slot = extent.raw.as_ptr();
+        }
+        self.raw.nb_dims = rank;
+        Ok(())
+    }
+
+    /// Whether [`set`](Self::set) was called on an output, or TensorRT filled the shape.
+    pub fn is_set(&self) -> bool {
+        self.raw.nb_dims >= 0
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,0 +1,331 @@
+//! Plugin fields: what TensorRT hands to a creator, and what a plugin hands to TensorRT.
+//!
+//! Owns: [`Field`] (borrowed from TensorRT), [`FieldNames`] (a creator's declaration) and [`FieldSet`]
+//! (serialized fields). Never: no interpretation of a field's meaning.
+
+use std::ffi::{CStr, CString, c_void};
+use std::fmt;
+use std::ptr;
+use std::sync::Arc;
+
+use crate::error::Error;
+use crate::raw::{PluginField, PluginFieldCollection, PluginFieldType};
+
+/// A field that TensorRT passes to [`Creator::create`](crate::Creator::create): from an ONNX node or from an
+/// engine.
+#[derive(Clone, Copy)]
+pub struct Field<'a> {
+    name: &'a CStr,
+    field_type: PluginFieldType,
+    length: i32,
+    bytes: Option<&'a [u8]>,
+}
+
+impl<'a> Field<'a> {
+    /// A field over bytes; for tests, and for callers that imitate TensorRT.
+    pub fn new(name: &'a CStr, field_type: PluginFieldType, length: i32, bytes: &'a [u8]) -> Self {
+        Self { name, field_type, length, bytes: Some(bytes) }
+    }
+
+    /// Wraps a foreign field; `None` when it has no name.
+    ///
+    /// # Safety
+    /// `field.name` is null or a NUL-terminated text, and `field.data` is null or points at as many bytes as
+    /// type and length say; both outlive `'a` unchanged.
+    pub unsafe fn from_raw(field: &PluginField) -> Option<Self> {
+        if field.name.is_null() {
+            return None;
+        }
+        // SAFETY: not null, and the caller answers for the text and its lifetime.
+        let name = unsafe { CStr::from_ptr(field.name) };
+        let size = usize::try_from(field.length).ok().and_then(|length| field.field_type.bytes(length));
+        let bytes = match size {
+            Some(0) => Some(&[][..]),
+            Some(size) if !field.data.is_null() => {
+                // SAFETY: not null, and the caller answers for `size` bytes.
+                Some(unsafe { std::slice::from_raw_parts(field.data.cast::<u8>(), size) })
+            }
+            _ => None,
+        };
+        Some(Self { name, field_type: field.field_type, length: field.length, bytes })
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &'a CStr {
+        self.name
+    }
+
+    /// Its type, which for a field from the ONNX parser follows the node and not the creator's declaration.
+    pub fn field_type(&self) -> PluginFieldType {
+        self.field_type
+    }
+
+    /// Number of elements; the ONNX parser counts a text's NUL.
+    pub fn length(&self) -> i32 {
+        self.length
+    }
+
+    /// Its bytes; an error for a negative length, a type that this crate does not know, or missing data.
+    pub fn bytes(&self) -> Result<&'a [u8], Error> {
+        self.bytes.ok_or_else(|| {
+            Error::invalid(format!(
+                "field {:?} has no usable data: type {:?}, length {}",
+                self.name, self.field_type, self.length
+            ))
+        })
+    }
+
+    /// The elements as 32-bit integers; an error when the field has another type.
+    pub fn i32s(&self) -> Result<Vec<i32>, Error> {
+        self.elements(PluginFieldType::INT32, i32::from_ne_bytes)
+    }
+
+    /// The elements as 64-bit integers; an error when the field has another type.
+    pub fn i64s(&self) -> Result<Vec<i64>, Error> {
+        self.elements(PluginFieldType::INT64, i64::from_ne_bytes)
+    }
+
+    /// The elements as 32-bit floats; an error when the field has another type.
+    pub fn f32s(&self) -> Result<Vec<f32>, Error> {
+        self.elements(PluginFieldType::FLOAT32, f32::from_ne_bytes)
+    }
+
+    /// The text up to its first NUL; an error when the field is no UTF-8 text.
+    pub fn text(&self) -> Result<&'a str, Error> {
+        self.expect(PluginFieldType::CHAR)?;
+        let bytes = self.bytes()?;
+        let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+        str::from_utf8(&bytes[..end])
+            .map_err(|error| Error::invalid(format!("field {:?} is not UTF-8: {error}", self.name)))
+    }
+
+    fn expect(&self, wanted: PluginFieldType) -> Result<(), Error> {
+        if self.field_type == wanted {
+            return Ok(());
+        }
+        Err(Error::invalid(format!(
+            "field {:?} has type {:?}, expected {wanted:?}",
+            self.name, self.field_type
+        )))
+    }
+
+    /// Copies, because nothing promises that TensorRT's data is aligned.
+    fn elements<T, const SIZE: usize>(
+        &self,
+        wanted: PluginFieldType,
+        read: fn([u8; SIZE]) -> T,
+    ) -> Result<Vec<T>, Error> {
+        self.expect(wanted)?;
+        Ok(self.bytes()?.as_chunks::<SIZE>().0.iter().map(|chunk| read(*chunk)).collect())
+    }
+}
+
+impl fmt::Debug for Field<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{:?}: {:?} x {}", self.name, self.field_type, self.length)
+    }
+}
+
+/// Bytes of a serialized field, shared and not copied between clones of a plugin.
+#[derive(Clone)]
+pub enum Bytes {
+    /// In the library's own image.
+    Static(&'static [u8]),
+    /// On the heap.
+    Shared(Arc<[u8]>),
+}
+
+impl Bytes {
+    /// The bytes.
+    pub fn as_slice(&self) -> &[u8] {
+        match self {
+            Self::Static(bytes) => bytes,
+            Self::Shared(bytes) => bytes,
+        }
+    }
+}
+
+impl From<Vec<u8>> for Bytes {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self::Shared(bytes.into())
+    }
+}
+
+impl From<Arc<[u8]>> for Bytes {
+    fn from(bytes: Arc<[u8]>) -> Self {
+        Self::Shared(bytes)
+    }
+}
+
+impl From<&'static [u8]> for Bytes {
+    fn from(bytes: &'static [u8]) -> Self {
+        Self::Static(bytes)
+    }
+}
+
+impl fmt::Debug for Bytes {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{} bytes", self.as_slice().len())
+    }
+}
+
+/// One field of a [`FieldSet`], or one name of [`FieldNames`].
+#[derive(Debug, Clone)]
+pub struct FieldValue {
+    name: CString,
+    field_type: PluginFieldType,
+    length: i32,
+    bytes: Bytes,
+}
+
+impl FieldValue {
+    /// A field of any type. `bytes` must hold whole elements; an error names the field.
+    pub fn new(name: &CStr, field_type: PluginFieldType, bytes: impl Into<Bytes>) -> Result<Self, Error> {
+        let bytes = bytes.into();
+        let size = bytes.as_slice().len();
+        let element = field_type.bytes(1).unwrap_or(0);
+        let length = (element != 0 && size.is_multiple_of(element)).then(|| size / element);
+        let length = length.and_then(|length| i32::try_from(length).ok()).ok_or_else(|| {
+            Error::internal(format!("{size} bytes cannot be field {name:?} of type {field_type:?}"))
+        })?;
+        Ok(Self { name: name.to_owned(), field_type, length, bytes })
+    }
+
+    /// A field of raw bytes (`INT8`).
+    pub fn blob(name: &CStr, bytes: impl Into<Bytes>) -> Result<Self, Error> {
+        Self::new(name, PluginFieldType::INT8, bytes)
+    }
+
+    /// A field of 32-bit integers.
+    pub fn i32s(name: &CStr, values: &[i32]) -> Result<Self, Error> {
+        Self::new(
+            name,
+            PluginFieldType::INT32,
+            values.iter().flat_map(|value| value.to_ne_bytes()).collect::<Vec<_>>(),
+        )
+    }
+
+    /// A field of 64-bit integers.
+    pub fn i64s(name: &CStr, values: &[i64]) -> Result<Self, Error> {
+        Self::new(
+            name,
+            PluginFieldType::INT64,
+            values.iter().flat_map(|value| value.to_ne_bytes()).collect::<Vec<_>>(),
+        )
+    }
+
+    /// A field of 32-bit floats.
+    pub fn f32s(name: &CStr, values: &[f32]) -> Result<Self, Error> {
+        Self::new(
+            name,
+            PluginFieldType::FLOAT32,
+            values.iter().flat_map(|value| value.to_ne_bytes()).collect::<Vec<_>>(),
+        )
+    }
+
+    /// A text field; its length counts a NUL, as the ONNX parser's does.
+    pub fn text(name: &CStr, text: &CStr) -> Result<Self, Error> {
+        Self::new(name, PluginFieldType::CHAR, text.to_bytes_with_nul().to_vec())
+    }
+}
+
+/// Fields at stable addresses, for [`Plugin::fields_to_serialize`](crate::Plugin::fields_to_serialize).
+///
+/// TensorRT asks for them two or three times and keeps pointers in between, so a plugin owns its set (behind
+/// an `Arc`, for example) and always answers with the same one.
+#[derive(Debug)]
+pub struct FieldSet {
+    values: Box<[FieldValue]>,
+    // Points into `values`, whose heap block never moves and is never changed.
+    raw: Box<[PluginField]>,
+    // Points at `raw`'s heap block.
+    collection: PluginFieldCollection,
+}
+
+// SAFETY: the raw pointers lead into memory that the set owns and never changes.
+unsafe impl Send for FieldSet {}
+// SAFETY: as above; there is no interior mutability.
+unsafe impl Sync for FieldSet {}
+
+impl FieldSet {
+    /// A set in this order. An error for a name that occurs twice, which TensorRT would take without a word.
+    pub fn new(values: Vec<FieldValue>) -> Result<Self, Error> {
+        for (index, value) in values.iter().enumerate() {
+            if values[..index].iter().any(|other| other.name == value.name) {
+                return Err(Error::internal(format!("field {:?} is there twice", value.name)));
+            }
+        }
+        let nb_fields = i32::try_from(values.len()).map_err(|_| Error::internal("too many fields"))?;
+        let values = values.into_boxed_slice();
+        let raw: Box<[PluginField]> = values
+            .iter()
+            .map(|value| PluginField {
+                name: value.name.as_ptr(),
+                data: data_pointer(value.bytes.as_slice()),
+                field_type: value.field_type,
+                length: value.length,
+            })
+            .collect();
+        let collection = PluginFieldCollection { nb_fields, fields: raw.as_ptr() };
+        Ok(Self { values, raw, collection })
+    }
+
+    /// The C++ view, valid as long as the set stays where it is.
+    pub fn as_raw(&self) -> &PluginFieldCollection {
+        &self.collection
+    }
+
+    /// Number of fields.
+    pub fn len(&self) -> usize {
+        self.raw.len()
+    }
+
+    /// Whether there is no field.
+    pub fn is_empty(&self) -> bool {
+        self.raw.is_empty()
+    }
+
+    /// The fields as a creator would see them.
+    pub fn iter(&self) -> impl Iterator<Item = Field<'_>> {
+        self.values.iter().map(|value| Field {
+            name: &value.name,
+            field_type: value.field_type,
+            length: value.length,
+            bytes: Some(value.bytes.as_slice()),
+        })
+    }
+}
+
+/// An empty list travels as null, as the ONNX parser's does.
+fn data_pointer(bytes: &[u8]) -> *const c_void {
+    if bytes.is_empty() { ptr::null() } else { bytes.as_ptr().cast() }
+}
+
+/// The attributes that a creator wants from an ONNX node. The parser passes only these, in this order, and
+/// warns about each one that the node lacks.
+#[derive(Debug)]
+pub struct FieldNames {
+    set: FieldSet,
+}
+
+impl FieldNames {
+    /// Declares names and types. The ONNX parser ignores the types. An error for a name that occurs twice.
+    pub fn new<'a>(names: impl IntoIterator<Item = (&'a CStr, PluginFieldType)>) -> Result<Self, Error> {
+        let values = names.into_iter().map(|(name, field_type)| FieldValue {
+            name: name.to_owned(),
+            field_type,
+            // As NVIDIA's own creators do: one element, no data.
+            length: 1,
+            bytes: Bytes::Static(&[]),
+        });
+        Ok(Self { set: FieldSet::new(values.collect())? })
+    }
+
+    /// The C++ view, valid as long as the declaration stays where it is.
+    pub fn as_raw(&self) -> &PluginFieldCollection {
+        self.set.as_raw()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,74 @@
+//! Reading fields of any shape, and writing sets.
+
+use std::ffi::CStr;
+use std::ptr;
+
+use super::{Field, FieldSet, FieldValue};
+use crate::raw::{PluginField, PluginFieldType};
+
+fn read<'a>(field_type: PluginFieldType, length: i32, data: Option<&'a [u8]>) -> Field<'a> {
+    let data = data.map_or(ptr::null(), |data| data.as_ptr().cast());
+    let field = PluginField { name: c"f".as_ptr(), data, field_type, length };
+    // SAFETY: tests pass as many bytes as type and length say.
+    unsafe { Field::from_raw(&field) }.unwrap()
+}
+
+#[test]
+fn elements_are_read_from_any_alignment() {
+    let bytes: Vec<u8> = [0].into_iter().chain([7_i32, -1].into_iter().flat_map(i32::to_ne_bytes)).collect();
+    let field = read(PluginFieldType::INT32, 2, Some(&bytes[1..]));
+    assert_eq!(field.i32s(), Ok(vec![7, -1]));
+    assert_eq!(
+        field.f32s().unwrap_err().text(),
+        "field \"f\" has type PluginFieldType::INT32, expected PluginFieldType::FLOAT32"
+    );
+}
+
+#[test]
+fn texts_end_at_their_nul() {
+    assert_eq!(read(PluginFieldType::CHAR, 6, Some(b"ab\0cd\0")).text(), Ok("ab"));
+    assert_eq!(read(PluginFieldType::CHAR, 2, Some(b"ab")).text(), Ok("ab"));
+    assert_eq!(read(PluginFieldType::CHAR, 0, None).text(), Ok(""));
+    assert!(read(PluginFieldType::CHAR, 1, Some(b"\xff")).text().is_err());
+}
+
+#[test]
+fn broken_fields_have_no_bytes() {
+    for field in [
+        read(PluginFieldType::INT32, -1, Some(b"")),
+        read(PluginFieldType(77), 1, Some(b"x")),
+        read(PluginFieldType::INT8, 3, None),
+    ] {
+        assert!(field.bytes().unwrap_err().text().starts_with("field \"f\" has no usable data: type "));
+    }
+    assert_eq!(read(PluginFieldType::INT64, 0, None).i64s(), Ok(vec![]));
+}
+
+#[test]
+fn a_set_moves_without_moving_its_fields() {
+    let set = FieldSet::new(vec![
+        FieldValue::i64s(c"a", &[1, 2]).unwrap(),
+        FieldValue::text(c"b", c"text").unwrap(),
+    ])
+    .unwrap();
+    let fields = set.as_raw().fields;
+    let moved = Box::new(set);
+    assert_eq!(moved.as_raw().fields, fields);
+    assert_eq!(moved.as_raw().nb_fields, 2);
+    // SAFETY: the set is alive and has two fields.
+    let raw = unsafe { std::slice::from_raw_parts(moved.as_raw().fields, 2) };
+    // SAFETY: a set's own fields are valid.
+    let read: Vec<Field<'_>> = raw.iter().map(|field| unsafe { Field::from_raw(field) }.unwrap()).collect();
+    assert_eq!(read[0].i64s(), Ok(vec![1, 2]));
+    assert_eq!((read[1].text(), read[1].length()), (Ok("text"), 5));
+    assert_eq!(moved.iter().map(|field| field.name()).collect::<Vec<&CStr>>(), [c"a", c"b"]);
+}
+
+#[test]
+fn sets_refuse_what_an_engine_would_not_keep() {
+    let twice = vec![FieldValue::i32s(c"a", &[]).unwrap(), FieldValue::i32s(c"a", &[1]).unwrap()];
+    assert_eq!(FieldSet::new(twice).unwrap_err().text(), "field \"a\" is there twice");
+    let odd = FieldValue::new(c"odd", PluginFieldType::INT32, vec![1, 2, 3]).unwrap_err();
+    assert_eq!(odd.text(), "3 bytes cannot be field \"odd\" of type PluginFieldType::INT32");
+    assert!(FieldValue::new(c"x", PluginFieldType(50), vec![]).is_err());
+}

@@ -1,0 +1,137 @@
+//! What a plugin library exports: `setLoggerFinder` and `getCreators`.
+//!
+//! Owns: the list of creators, made at the first call. Never: no call to TensorRT's registry, whose vtable
+//! differs between releases.
+//!
+//! `IPluginRegistry::loadLibrary` opens the library, calls `setLoggerFinder(ILoggerFinder*)`, whose absence
+//! makes it fail, and then `IPluginCreatorInterface* const* getCreators(int32_t& nbCreators)`. Deregistering
+//! calls `getCreators` again: the answer is always the same. The creators live as long as the process:
+//! TensorRT may ask for them while it is torn down.
+
+use std::ffi::c_void;
+use std::sync::OnceLock;
+
+use crate::creator::CreatorList;
+use crate::error::Error;
+use crate::thunk::{caught, tell};
+use crate::vtable::This;
+use crate::{logger, panics};
+
+/// The state behind a library's exports; [`plugin_library!`](crate::plugin_library) makes one.
+pub struct Library {
+    list: fn() -> Result<CreatorList, Error>,
+    creators: OnceLock<CreatorList>,
+}
+
+impl Library {
+    /// A library whose creators `list` makes, at the first `getCreators`. An error is logged, and leaves a
+    /// library without creators.
+    pub const fn new(list: fn() -> Result<CreatorList, Error>) -> Self {
+        Self { list, creators: OnceLock::new() }
+    }
+
+    /// The creators. Any number of calls, from any thread, give the same list.
+    pub fn creators(&self) -> &[This] {
+        self.creators.get_or_init(|| self.make_creators()).as_slice()
+    }
+
+    fn make_creators(&self) -> CreatorList {
+        caught(self.list).unwrap_or_else(|error| {
+            tell(|| logger::error(&format!("this plugin library registers nothing: {error}")));
+            CreatorList::new()
+        })
+    }
+
+    /// Body of `getCreators`.
+    ///
+    /// # Safety
+    /// `count` is null or writable.
+    pub unsafe fn get_creators(&self, count: *mut i32) -> *const This {
+        panics::install_silent_hook();
+        let creators = caught(|| Ok(self.creators())).unwrap_or(&[]);
+        if !count.is_null() {
+            // SAFETY: not null, and the caller answers for it.
+            unsafe { count.write(i32::try_from(creators.len()).unwrap_or(0)) };
+        }
+        creators.as_ptr()
+    }
+
+    /// Body of `setLoggerFinder`.
+    ///
+    /// # Safety
+    /// As for [`logger::set_finder`].
+    pub unsafe fn set_logger_finder(&self, finder: *mut c_void) {
+        panics::install_silent_hook();
+        let _silent = caught(|| {
+            // SAFETY: the caller's promise.
+            unsafe { logger::set_finder(finder) };
+            Ok(())
+        });
+    }
+}
+
+/// Exports what TensorRT looks for in a plugin library, given a `fn() -> Result<CreatorList, Error>`. Once in
+/// a `cdylib`.
+#[macro_export]
+macro_rules! plugin_library {
+    ($list:path) => {
+        static TENSORRT_LIBRARY: $crate::Library = $crate::Library::new($list);
+
+        /// `IPluginCreatorInterface* const* getCreators(int32_t& nbCreators)`
+        ///
+        /// # Safety
+        /// For TensorRT only.
+        #[allow(unsafe_code)]
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn getCreators(count: *mut i32) -> *const $crate::vtable::This {
+            // SAFETY: TensorRT passes a reference to its own integer.
+            unsafe { TENSORRT_LIBRARY.get_creators(count) }
+        }
+
+        /// `void setLoggerFinder(ILoggerFinder* finder)`
+        ///
+        /// # Safety
+        /// For TensorRT only.
+        #[allow(unsafe_code)]
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn setLoggerFinder(finder: *mut ::std::ffi::c_void) {
+            // SAFETY: TensorRT passes its own finder, which outlives the library's registration.
+            unsafe { TENSORRT_LIBRARY.set_logger_finder(finder) }
+        }
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Mood, ProbeCreator};
+
+    fn two() -> Result<CreatorList, Error> {
+        let mut list = CreatorList::new();
+        list.push(ProbeCreator::new(Mood::Well));
+        list.push(ProbeCreator::new(Mood::Failing));
+        Ok(list)
+    }
+
+    #[test]
+    fn all_threads_see_the_same_creators() {
+        static LIBRARY: Library = Library::new(two);
+        let addresses = || LIBRARY.creators().iter().map(|this| this.addr()).collect::<Vec<_>>();
+        let threads: Vec<_> = (0..4).map(|_| std::thread::spawn(addresses)).collect();
+        for thread in threads {
+            assert_eq!(thread.join().unwrap(), addresses());
+        }
+        assert_eq!(addresses().len(), 2);
+    }
+
+    #[test]
+    fn a_list_that_fails_is_empty_and_stays_so() {
+        for list in
+            [|| Err(Error::internal("no")), || panic!("no")] as [fn() -> Result<CreatorList, Error>; 2]
+        {
+            let library = Library::new(list);
+            assert_eq!(library.creators().len(), 0);
+            assert_eq!(library.creators().len(), 0);
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Loggers of both generations, with vtables as C++ would make them.
+
+use std::sync::Mutex;
+
+use super::*;
+use crate::raw::APILanguage;
+
+/// Any C++ object here: a vptr, and for a finder the logger that it finds.
+#[repr(C)]
+struct Object {
+    vptr: *const c_void,
+    logger: *mut c_void,
+}
+
+static LOGGED: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+unsafe extern "C" fn log_here(this: *mut c_void, severity: Severity, text: *const c_char) {
+    // SAFETY: the client passes a NUL-terminated text.
+    let text = unsafe { CStr::from_ptr(text) };
+    LOGGED.lock().unwrap().push(format!("{:x} {severity:?} {}", this.addr(), text.to_string_lossy()));
+}
+
+unsafe extern "C-unwind" fn find(this: *mut c_void) -> *mut c_void {
+    // SAFETY: only `Object`s get here.
+    unsafe { (*this.cast::<Object>()).logger }
+}
+
+unsafe extern "C" fn language(_this: *mut c_void) -> APILanguage {
+    APILanguage::CPP
+}
+unsafe extern "C" fn finder_info(_this: *mut c_void) -> InterfaceInfo {
+    InterfaceInfo { kind: c"ILoggerFinder".as_ptr(), major: 1, minor: 0 }
+}
+unsafe extern "C" fn logger_info(_this: *mut c_void) -> InterfaceInfo {
+    InterfaceInfo { kind: c"ILogger".as_ptr(), major: 1, minor: 0 }
+}
+unsafe extern "C" fn later_logger_info(_this: *mut c_void) -> InterfaceInfo {
+    InterfaceInfo { kind: c"ILogger".as_ptr(), major: 2, minor: 0 }
+}
+unsafe extern "C" fn destroy(_this: *mut c_void) {}
+
+fn versioned(get_interface_info: unsafe extern "C" fn(*mut c_void) -> InterfaceInfo) -> VersionedSlots {
+    VersionedSlots { get_api_language: language, get_interface_info, destroy, destroy_and_free: destroy }
+}
+
+/// Logs through a finder and a logger with these vtables; whether it arrived, and what did.
+fn log_through_fakes<F, L>(finder: &F, logger: &L, generation: Generation) -> (bool, Vec<String>) {
+    let mut logger = Object { vptr: ptr::from_ref(logger).cast(), logger: ptr::null_mut() };
+    let mut finder = Object { vptr: ptr::from_ref(finder).cast(), logger: (&raw mut logger).cast() };
+    let own = format!("{:x} ", (&raw const logger).addr());
+    // SAFETY: both objects are alive and have the vtables of that generation.
+    let logged = unsafe { log_through(((&raw mut finder).cast(), generation), Severity::WARNING, c"hello") };
+    let mut all = LOGGED.lock().unwrap();
+    let mine =
+        all.extract_if(.., |line| line.starts_with(&own)).map(|line| line[own.len()..].to_owned()).collect();
+    (logged, mine)
+}
+
+fn expected() -> (bool, Vec<String>) {
+    (true, vec!["Severity::WARNING hello".to_owned()])
+}
+
+#[test]
+fn the_first_generation_has_no_base() {
+    let (finder, logger) = (BareFinderSlots { find_logger: find }, BareLoggerSlots { log: log_here });
+    assert_eq!(log_through_fakes(&finder, &logger, Generation::Bare), expected());
+}
+
+#[test]
+fn the_second_generation_has_a_base() {
+    let finder = VersionedFinderSlots { versioned: versioned(finder_info), find_logger: find };
+    let logger = VersionedLoggerSlots { versioned: versioned(logger_info), log: log_here };
+    assert_eq!(log_through_fakes(&finder, &logger, Generation::Versioned), expected());
+}
+
+#[test]
+fn a_logger_of_a_later_kind_is_left_alone() {
+    let finder = VersionedFinderSlots { versioned: versioned(finder_info), find_logger: find };
+    let logger = VersionedLoggerSlots { versioned: versioned(later_logger_info), log: log_here };
+    assert_eq!(log_through_fakes(&finder, &logger, Generation::Versioned), (false, vec![]));
+}
+
+#[test]
+fn a_finder_that_finds_nothing_is_no_logger() {
+    let slots = BareFinderSlots { find_logger: find };
+    let mut finder = Object { vptr: (&raw const slots).cast(), logger: ptr::null_mut() };
+    // SAFETY: as above.
+    let logged = unsafe { log_through(((&raw mut finder).cast(), Generation::Bare), Severity::INFO, c"x") };
+    assert!(!logged);
+    // SAFETY: null is allowed.
+    assert!(!unsafe { log_through((ptr::null_mut(), Generation::Bare), Severity::INFO, c"x") });
+}
+
+#[test]
+fn versions_decide_the_generation() {
+    let of = Generation::of_version;
+    for version in [10_300, 10_400, 10_499, 100_000, 101_501, 109_999] {
+        assert_eq!(of(version), Generation::Bare, "{version}");
+    }
+    for version in [10_500, 10_601, 10_701, 20_000, 110_000, 110_400] {
+        assert_eq!(of(version), Generation::Versioned, "{version}");
+    }
+    for version in [i32::MIN, 0, 8_601, 10_200] {
+        assert_eq!(of(version), Generation::Unknown, "{version}");
+    }
+}
+
+#[test]
+fn a_finder_of_an_unknown_library_is_never_called() {
+    // Its slots are null: a call would crash. The test program has no `getInferLibVersion`.
+    static SLOTS: [usize; 8] = [0; 8];
+    let mut finder = Object { vptr: (&raw const SLOTS).cast(), logger: ptr::null_mut() };
+    // SAFETY: a live object with a vptr.
+    assert_eq!(unsafe { generation_of((&raw mut finder).cast()) }, Generation::Unknown);
+}
+
+#[test]
+fn texts_with_nul_are_not_cut() {
+    assert_eq!(to_c_string("a\0b").as_c_str(), c"a b");
+}

@@ -1,0 +1,106 @@
+//! Panics: silent where they happen, a text where they are caught.
+//!
+//! Owns: the panic hook of this copy of the library, and the place of the last panic of a thread. Never:
+//! nothing is printed.
+//!
+//! Rust's default hook prints to stderr and asks for the current thread's handle, which is a `thread_local`
+//! with a destructor: one such keeps the library mapped after `dlclose`. The hook here stores the place in
+//! plain thread-local bytes.
+
+use std::any::Any;
+use std::cell::Cell;
+use std::fmt::Write;
+use std::panic::PanicHookInfo;
+use std::sync::Once;
+
+use crate::error::Error;
+
+/// Room for `file:line:column`.
+const PLACE_BYTES: usize = 160;
+
+/// A text of limited length that needs no destructor; what does not fit is cut.
+#[derive(Clone, Copy)]
+struct Place {
+    bytes: [u8; PLACE_BYTES],
+    length: usize,
+}
+
+impl Place {
+    const EMPTY: Self = Self { bytes: [0; PLACE_BYTES], length: 0 };
+
+    fn as_text(&self) -> String {
+        String::from_utf8_lossy(&self.bytes[..self.length]).into_owned()
+    }
+}
+
+impl Write for Place {
+    fn write_str(&mut self, text: &str) -> std::fmt::Result {
+        let room = &mut self.bytes[self.length..];
+        let count = room.len().min(text.len());
+        room[..count].copy_from_slice(&text.as_bytes()[..count]);
+        self.length += count;
+        Ok(())
+    }
+}
+
+thread_local! {
+    // `Place` has no destructor, so nothing is registered for the thread's end.
+    static LAST: Cell<Place> = const { Cell::new(Place::EMPTY) };
+}
+
+const _: () = assert!(!std::mem::needs_drop::<Cell<Place>>());
+
+/// Replaces the panic hook, once. Only for a plugin library, which has its own copy of Rust's runtime: in a
+/// Rust program it would silence the program's own panics.
+pub(crate) fn install_silent_hook() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| std::panic::set_hook(Box::new(remember)));
+}
+
+fn remember(info: &PanicHookInfo<'_>) {
+    let mut place = Place::EMPTY;
+    if let Some(location) = info.location() {
+        // Cannot fail: `write_str` above never does.
+        let _ = write!(place, "{location}");
+    }
+    // A thread that is being torn down has no place for it; the text is caught all the same.
+    let _ = LAST.try_with(|last| last.set(place));
+}
+
+/// The error that a caught panic becomes.
+#[cold]
+pub(crate) fn to_error(payload: Box<dyn Any + Send>) -> Error {
+    let text = match payload.downcast::<String>() {
+        Ok(text) => *text,
+        Err(payload) => match payload.downcast::<&'static str>() {
+            Ok(text) => (*text).to_owned(),
+            Err(payload) => {
+                // Its destructor is foreign code that may panic again, outside of any guard.
+                std::mem::forget(payload);
+                "a value that is no text".to_owned()
+            }
+        },
+    };
+    let place = LAST.try_with(|last| last.replace(Place::EMPTY).as_text()).unwrap_or_default();
+    let place = if place.is_empty() { String::new() } else { format!(" at {place}") };
+    Error::internal(format!("internal error in the plugin library: panicked{place}: {text}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_that_is_too_long_is_cut() {
+        let mut place = Place::EMPTY;
+        write!(place, "{}", "x".repeat(500)).unwrap();
+        assert_eq!(place.as_text(), "x".repeat(PLACE_BYTES));
+    }
+
+    #[test]
+    fn payloads_become_texts() {
+        assert!(to_error(Box::new("static")).text().ends_with("panicked: static"));
+        assert!(to_error(Box::new(String::from("owned"))).text().ends_with("panicked: owned"));
+        assert!(to_error(Box::new(7)).text().ends_with("a value that is no text"));
+    }
+}

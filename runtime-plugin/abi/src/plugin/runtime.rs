@@ -1,0 +1,117 @@
+//! Thunks of `IPluginV3OneRuntime`.
+//!
+//! Owns: the path of `enqueue`, which allocates nothing and takes no lock. Never: no CUDA call.
+
+use std::ffi::c_void;
+use std::ptr;
+
+use super::object::{Opaque, Runtime, code, object};
+use super::{Plugin, PluginObject};
+use crate::raw::{PluginField, PluginFieldCollection, PluginFieldType, PluginTensorDesc};
+use crate::thunk::slice;
+use crate::vtable::{RuntimeSlots, This, VersionedSlots};
+
+pub(super) const fn slots<P: Plugin>(versioned: VersionedSlots) -> RuntimeSlots {
+    RuntimeSlots {
+        versioned,
+        set_tactic: set_tactic::<P>,
+        on_shape_change: on_shape_change::<P>,
+        enqueue: enqueue::<P>,
+        attach_to_context: attach_to_context::<P>,
+        get_fields_to_serialize: get_fields_to_serialize::<P>,
+    }
+}
+
+/// # Safety
+/// `this` is the runtime interface of a live object of `P`.
+#[inline]
+unsafe fn this_object<'a, P: Plugin>(this: This) -> &'a PluginObject<P> {
+    // SAFETY: the caller's promise.
+    unsafe { object::<P, Runtime>(this) }
+}
+
+unsafe extern "C" fn set_tactic<P: Plugin>(this: This, tactic: i32) -> i32 {
+    // SAFETY: TensorRT passes its own object.
+    let object = unsafe { this_object::<P>(this) };
+    object.call(code, |plugin| plugin.set_tactic(tactic).map(|()| 0))
+}
+
+unsafe extern "C" fn on_shape_change<P: Plugin>(
+    this: This,
+    inputs: *const PluginTensorDesc,
+    input_count: i32,
+    outputs: *const PluginTensorDesc,
+    output_count: i32,
+) -> i32 {
+    // SAFETY: TensorRT passes its own object, and arrays of these lengths that outlive the call.
+    let (object, inputs, outputs) =
+        unsafe { (this_object::<P>(this), slice(inputs, input_count), slice(outputs, output_count)) };
+    object.set_counts(input_count, output_count);
+    object.call(code, |plugin| plugin.on_shape_change(inputs, outputs).map(|()| 0))
+}
+
+unsafe extern "C" fn enqueue<P: Plugin>(
+    this: This,
+    input_descs: *const PluginTensorDesc,
+    output_descs: *const PluginTensorDesc,
+    inputs: *const *const c_void,
+    outputs: *const *mut c_void,
+    workspace: Opaque,
+    stream: Opaque,
+) -> i32 {
+    // SAFETY: TensorRT passes its own object.
+    let object = unsafe { this_object::<P>(this) };
+    object.call(code, |plugin| {
+        let (input_count, output_count) = object.counts()?;
+        // SAFETY: the arrays have as many elements as those of the last `onShapeChange`, which speaks of the
+        // same tensors; what the pointers in them lead to is TensorRT's promise to every plugin.
+        unsafe {
+            plugin.enqueue(
+                slice(input_descs, input_count),
+                slice(output_descs, output_count),
+                slice(inputs, input_count),
+                slice(outputs, output_count),
+                workspace,
+                stream,
+            )
+        }
+        .map(|()| 0)
+    })
+}
+
+unsafe extern "C" fn attach_to_context<P: Plugin>(this: This, _context: Opaque) -> This {
+    // SAFETY: TensorRT passes its own object.
+    let object = unsafe { this_object::<P>(this) };
+    object.attach()
+}
+
+unsafe extern "C" fn get_fields_to_serialize<P: Plugin>(this: This) -> *const PluginFieldCollection {
+    // SAFETY: TensorRT passes its own object.
+    let object = unsafe { this_object::<P>(this) };
+    object.call(
+        |_| &raw const REFUSED.0,
+        |plugin| plugin.fields_to_serialize().map(|fields| ptr::from_ref(fields.as_raw())),
+    )
+}
+
+/// What a failed `getFieldsToSerialize` answers. Null would build an engine without fields, without a word
+/// (seen with RTX 1.7); a field of a type that does not exist makes the build fail ("Unreachable In
+/// getPluginFieldTypeSizeInBytes"). Its data is there all the same, for a release that would copy it first.
+struct Refused(PluginFieldCollection);
+
+// SAFETY: the pointers lead to constants that nothing ever writes.
+unsafe impl Sync for Refused {}
+
+static REFUSED_FIELD: RefusedField = RefusedField(PluginField {
+    name: c"failed".as_ptr(),
+    data: c"failed".as_ptr().cast(),
+    field_type: PluginFieldType(99),
+    length: 1,
+});
+
+struct RefusedField(PluginField);
+
+// SAFETY: as for `Refused`.
+unsafe impl Sync for RefusedField {}
+
+static REFUSED: Refused = Refused(PluginFieldCollection { nb_fields: 1, fields: &raw const REFUSED_FIELD.0 });

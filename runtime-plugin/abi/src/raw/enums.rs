@@ -1,0 +1,254 @@
+//! NVIDIA's enumerations, all with `int32_t` below.
+//!
+//! Owns: names and numbers. Never: no Rust `enum`, whose unknown values would be undefined behaviour.
+
+use std::fmt;
+
+macro_rules! foreign_enum {
+    ($(#[$meta:meta])* $name:ident { $($(#[$value_meta:meta])* $value:ident = $number:literal,)* }) => {
+        $(#[$meta])*
+        #[repr(transparent)]
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub struct $name(pub i32);
+
+        impl $name {
+            $($(#[$value_meta])* pub const $value: Self = Self($number);)*
+
+            /// Every value that the headers name, in their order.
+            pub const ALL: &[Self] = &[$(Self::$value),*];
+
+            /// The name in NVIDIA's header without its `k`, or `None` for a value the headers do not have.
+            pub const fn name(self) -> Option<&'static str> {
+                match self.0 {
+                    $($number => Some(stringify!($value)),)*
+                    _ => None,
+                }
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                match self.name() {
+                    Some(name) => write!(formatter, "{}::{name}", stringify!($name)),
+                    None => write!(formatter, "{}({})", stringify!($name), self.0),
+                }
+            }
+        }
+    };
+}
+
+foreign_enum! {
+    /// `nvinfer1::DataType` (`NvInferRuntimeBase.h`).
+    DataType {
+        /// 32-bit float.
+        FLOAT = 0,
+        /// IEEE 16-bit float.
+        HALF = 1,
+        /// 8-bit integer, quantized.
+        INT8 = 2,
+        /// 32-bit integer.
+        INT32 = 3,
+        /// One byte, 0 or 1.
+        BOOL = 4,
+        /// Unsigned byte.
+        UINT8 = 5,
+        /// 8-bit float E4M3.
+        FP8 = 6,
+        /// Brain float.
+        BF16 = 7,
+        /// 64-bit integer.
+        INT64 = 8,
+        /// 4-bit integer, two to a byte.
+        INT4 = 9,
+        /// 4-bit float E2M1, two to a byte.
+        FP4 = 10,
+        /// 8-bit exponent, for scales.
+        E8M0 = 11,
+    }
+}
+
+foreign_enum! {
+    /// `nvinfer1::TensorFormat`, also called `PluginFormat` (`NvInferRuntime.h`).
+    TensorFormat {
+        /// Row major.
+        LINEAR = 0,
+        /// Two channels to a vector.
+        CHW2 = 1,
+        /// Channels last, padded to 8.
+        HWC8 = 2,
+        /// Four channels to a vector.
+        CHW4 = 3,
+        /// Sixteen channels to a vector.
+        CHW16 = 4,
+        /// Thirty-two channels to a vector.
+        CHW32 = 5,
+        /// Channels last with depth, padded to 8.
+        DHWC8 = 6,
+        /// Thirty-two channels to a vector, with depth.
+        CDHW32 = 7,
+        /// Channels last.
+        HWC = 8,
+        /// DLA, planar.
+        DLA_LINEAR = 9,
+        /// DLA, channels last.
+        DLA_HWC4 = 10,
+        /// Channels last, padded to 16.
+        HWC16 = 11,
+        /// Channels last with depth.
+        DHWC = 12,
+    }
+}
+
+foreign_enum! {
+    /// `nvinfer1::PluginFieldType` (`NvInferPluginBase.h`).
+    PluginFieldType {
+        /// IEEE 16-bit float.
+        FLOAT16 = 0,
+        /// 32-bit float.
+        FLOAT32 = 1,
+        /// 64-bit float.
+        FLOAT64 = 2,
+        /// 8-bit integer.
+        INT8 = 3,
+        /// 16-bit integer.
+        INT16 = 4,
+        /// 32-bit integer.
+        INT32 = 5,
+        /// Text; from the ONNX parser its length counts the NUL.
+        CHAR = 6,
+        /// `Dims`, 72 bytes each.
+        DIMS = 7,
+        /// Bytes.
+        UNKNOWN = 8,
+        /// Brain float.
+        BF16 = 9,
+        /// 64-bit integer.
+        INT64 = 10,
+        /// 8-bit float.
+        FP8 = 11,
+        /// 4-bit integer, two to a byte.
+        INT4 = 12,
+        /// 4-bit float, two to a byte.
+        FP4 = 13,
+    }
+}
+
+foreign_enum! {
+    /// `nvinfer1::TensorRTPhase` (`NvInferPluginBase.h`): why a plugin is created.
+    TensorRTPhase {
+        /// For building an engine; there may be no GPU.
+        BUILD = 0,
+        /// For running a deserialized engine.
+        RUNTIME = 1,
+    }
+}
+
+foreign_enum! {
+    /// `nvinfer1::PluginCapabilityType` (`NvInferPluginBase.h`).
+    PluginCapabilityType {
+        /// `IPluginV3OneCore`.
+        CORE = 0,
+        /// `IPluginV3OneBuild`.
+        BUILD = 1,
+        /// `IPluginV3OneRuntime`.
+        RUNTIME = 2,
+    }
+}
+
+foreign_enum! {
+    /// `nvinfer1::APILanguage` (`NvInferRuntimeBase.h`): what an interface is implemented in.
+    APILanguage {
+        /// C++, and all that looks like it.
+        CPP = 0,
+        /// Python.
+        PYTHON = 1,
+    }
+}
+
+foreign_enum! {
+    /// `nvinfer1::DimensionOperation` (`NvInferRuntime.h`).
+    DimensionOperation {
+        /// `a + b`.
+        SUM = 0,
+        /// `a * b`.
+        PROD = 1,
+        /// The larger one.
+        MAX = 2,
+        /// The smaller one.
+        MIN = 3,
+        /// `a - b`.
+        SUB = 4,
+        /// 1 if `a == b`, else 0.
+        EQUAL = 5,
+        /// 1 if `a < b`, else 0.
+        LESS = 6,
+        /// `a / b` rounded down.
+        FLOOR_DIV = 7,
+        /// `a / b` rounded up.
+        CEIL_DIV = 8,
+    }
+}
+
+foreign_enum! {
+    /// `nvinfer1::ILogger::Severity` (`NvInferRuntime.h`).
+    Severity {
+        /// The library is broken.
+        INTERNAL_ERROR = 0,
+        /// What was asked for cannot be done.
+        ERROR = 1,
+        /// It can be done, but look at it.
+        WARNING = 2,
+        /// For whoever wants to know.
+        INFO = 3,
+        /// For debugging.
+        VERBOSE = 4,
+    }
+}
+
+impl PluginFieldType {
+    /// Bytes of `count` elements, or `None` for a type that this crate does not know or a size that
+    /// overflows.
+    ///
+    /// `CHAR` and `UNKNOWN` count bytes. The 4-bit types are packed two to a byte, rounded up.
+    pub const fn bytes(self, count: usize) -> Option<usize> {
+        match self {
+            Self::INT8 | Self::CHAR | Self::UNKNOWN | Self::FP8 => Some(count),
+            Self::FLOAT16 | Self::INT16 | Self::BF16 => count.checked_mul(2),
+            Self::FLOAT32 | Self::INT32 => count.checked_mul(4),
+            Self::FLOAT64 | Self::INT64 => count.checked_mul(8),
+            Self::DIMS => count.checked_mul(size_of::<super::Dims>()),
+            Self::INT4 | Self::FP4 => Some(count.div_ceil(2)),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unknown_values_keep_their_number() {
+        assert_eq!(format!("{:?} {:?}", DataType::BF16, DataType(99)), "DataType::BF16 DataType(99)");
+    }
+
+    #[test]
+    fn numbers_follow_the_headers_order() {
+        for (index, value) in DataType::ALL.iter().enumerate() {
+            assert_eq!(value.0, index as i32);
+        }
+        assert_eq!(DataType::ALL.len(), 12);
+        assert_eq!(TensorFormat::ALL.len(), 13);
+        assert_eq!(PluginFieldType::ALL.len(), 14);
+        assert_eq!(DimensionOperation::ALL.len(), 9);
+        assert_eq!(Severity::ALL.len(), 5);
+    }
+
+    #[test]
+    fn field_sizes_count_packed_types_in_halves() {
+        assert_eq!(PluginFieldType::INT4.bytes(5), Some(3));
+        assert_eq!(PluginFieldType::DIMS.bytes(2), Some(144));
+        assert_eq!(PluginFieldType::INT64.bytes(usize::MAX), None);
+        assert_eq!(PluginFieldType(77).bytes(1), None);
+    }
+}

@@ -1,0 +1,18 @@
+//! The structs and enumerations that cross the boundary, byte for byte.
+//!
+//! Owns: layouts, and the assertions that prove them. Never: no behaviour beyond reading a field safely.
+//!
+//! All layouts are the same in the headers of TensorRT-RTX 1.3 to 1.7 and TensorRT Enterprise 11.4.
+//! Enumerations are wrapped integers, because C++ may hand over values that a later release adds.
+
+mod enums;
+mod structs;
+
+pub use enums::{
+    APILanguage, DataType, DimensionOperation, PluginCapabilityType, PluginFieldType, Severity, TensorFormat,
+    TensorRTPhase,
+};
+pub use structs::{
+    Dims, DimsExprs, DynamicPluginTensorDesc, IDimensionExpr, IExprBuilder, InterfaceInfo, MAX_DIMS,
+    PluginField, PluginFieldCollection, PluginTensorDesc,
+};

@@ -1,0 +1,291 @@
+//! A plugin and its creator for the tests, which call both through their vtables as TensorRT does.
+//!
+//! Owns: [`Probe`], which records what happens to it and fails on demand. Never: outside of tests.
+
+use std::ffi::{CStr, c_void};
+use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use crate::{
+    Creator, DataType, DynamicPluginTensorDesc, Error, ExprBuilder, Field, FieldNames, FieldSet, FieldValue,
+    Plugin, PluginFieldType, PluginTensorDesc, Shape, TensorRTPhase,
+};
+
+/// How every method of a [`Probe`] behaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mood {
+    Well,
+    Failing,
+    Panicking,
+}
+
+/// What all copies of one probe share: the test looks at it from outside.
+#[derive(Debug, Default)]
+pub(crate) struct Record {
+    pub(crate) alive: AtomicUsize,
+    pub(crate) dropped: AtomicUsize,
+    pub(crate) reports: Mutex<Vec<Error>>,
+    /// Pointer and length of each array of the last `enqueue`.
+    pub(crate) enqueued: Mutex<Vec<usize>>,
+}
+
+impl Record {
+    pub(crate) fn last_report(&self) -> Error {
+        self.reports.lock().unwrap().last().unwrap().clone()
+    }
+
+    pub(crate) fn report_count(&self) -> usize {
+        self.reports.lock().unwrap().len()
+    }
+}
+
+pub(crate) struct Probe {
+    pub(crate) mood: Mood,
+    pub(crate) record: Arc<Record>,
+    pub(crate) tactic: AtomicI32,
+    pub(crate) tolerates_null: bool,
+    pub(crate) leave_outputs_unset: bool,
+    pub(crate) panic_in_drop: bool,
+    pub(crate) pads: Vec<i32>,
+    pub(crate) fields: Arc<FieldSet>,
+}
+
+/// The error of [`Mood::Failing`].
+pub(crate) const FAILURE: i32 = 41;
+
+impl Probe {
+    pub(crate) fn new(mood: Mood) -> Self {
+        Self::with_pads(mood, &[1, -2, 3])
+    }
+
+    pub(crate) fn with_pads(mood: Mood, pads: &[i32]) -> Self {
+        let record = Arc::new(Record::default());
+        record.alive.store(1, Ordering::Relaxed);
+        let fields = vec![
+            FieldValue::i32s(c"pads", pads).unwrap(),
+            FieldValue::blob(c"code", b"ELF\0\x01".to_vec()).unwrap(),
+            FieldValue::text(c"op", c"circ_pad").unwrap(),
+            FieldValue::f32s(c"none", &[]).unwrap(),
+        ];
+        Self {
+            mood,
+            record,
+            tactic: AtomicI32::new(0),
+            tolerates_null: false,
+            leave_outputs_unset: false,
+            panic_in_drop: false,
+            pads: pads.to_vec(),
+            fields: Arc::new(FieldSet::new(fields).unwrap()),
+        }
+    }
+
+    fn act(&self) -> Result<(), Error> {
+        match self.mood {
+            Mood::Well => Ok(()),
+            Mood::Failing => Err(Error::new(FAILURE, "asked to fail")),
+            Mood::Panicking => panic!("asked to panic"),
+        }
+    }
+
+    /// For methods without a `Result`.
+    fn panic_unless_well(&self) {
+        assert!(self.mood == Mood::Well, "asked to panic");
+    }
+}
+
+impl Clone for Probe {
+    fn clone(&self) -> Self {
+        self.panic_unless_well();
+        self.record.alive.fetch_add(1, Ordering::Relaxed);
+        Self {
+            mood: self.mood,
+            record: self.record.clone(),
+            tactic: AtomicI32::new(self.tactic.load(Ordering::Relaxed)),
+            pads: self.pads.clone(),
+            fields: self.fields.clone(),
+            ..*self
+        }
+    }
+}
+
+impl Drop for Probe {
+    fn drop(&mut self) {
+        self.record.alive.fetch_sub(1, Ordering::Relaxed);
+        self.record.dropped.fetch_add(1, Ordering::Relaxed);
+        assert!(!self.panic_in_drop, "asked to panic in drop");
+    }
+}
+
+impl Plugin for Probe {
+    fn core_name(&self) -> &CStr {
+        self.panic_unless_well();
+        c"Kernel"
+    }
+    fn core_version(&self) -> &CStr {
+        c"7"
+    }
+    fn core_namespace(&self) -> &CStr {
+        c"cubinder"
+    }
+    fn output_count(&self) -> usize {
+        self.panic_unless_well();
+        2
+    }
+    fn output_types(&self, inputs: &[DataType], outputs: &mut [DataType]) -> Result<(), Error> {
+        self.act()?;
+        if !self.leave_outputs_unset {
+            outputs.fill(inputs[0]);
+        }
+        Ok(())
+    }
+    fn output_shapes<'b>(
+        &self,
+        inputs: &[Shape<'b>],
+        _shape_inputs: &[Shape<'b>],
+        builder: &ExprBuilder<'b>,
+        outputs: &mut [Shape<'b>],
+    ) -> Result<(), Error> {
+        self.act()?;
+        if self.leave_outputs_unset {
+            return Ok(());
+        }
+        let extent = inputs[0].get(0)?;
+        let doubled = builder.operation(crate::DimensionOperation::PROD, extent, builder.constant(2)?)?;
+        outputs.iter_mut().try_for_each(|output| output.set(&[doubled]))
+    }
+    fn supports(&self, position: usize, in_out: &[DynamicPluginTensorDesc], input_count: usize) -> bool {
+        self.panic_unless_well();
+        position < in_out.len() && input_count == 1
+    }
+    fn configure(
+        &self,
+        _inputs: &[DynamicPluginTensorDesc],
+        _outputs: &[DynamicPluginTensorDesc],
+    ) -> Result<(), Error> {
+        self.act()
+    }
+    fn workspace_bytes(
+        &self,
+        inputs: &[DynamicPluginTensorDesc],
+        outputs: &[DynamicPluginTensorDesc],
+    ) -> Result<usize, Error> {
+        self.act()?;
+        Ok(100 * inputs.len() + outputs.len())
+    }
+    fn tactics(&self) -> Result<Vec<i32>, Error> {
+        self.act()?;
+        Ok(vec![5, 3])
+    }
+    fn timing_cache_id(&self) -> Option<&CStr> {
+        self.panic_unless_well();
+        Some(c"id")
+    }
+    fn format_combination_limit(&self) -> i32 {
+        self.panic_unless_well();
+        9
+    }
+    fn metadata(&self) -> Option<&CStr> {
+        self.panic_unless_well();
+        None
+    }
+    fn aliased_input(&self, output: usize) -> Option<usize> {
+        self.panic_unless_well();
+        (output == 1).then_some(0)
+    }
+    fn set_tactic(&self, tactic: i32) -> Result<(), Error> {
+        self.act()?;
+        self.tactic.store(tactic, Ordering::Relaxed);
+        Ok(())
+    }
+    fn on_shape_change(
+        &self,
+        _inputs: &[PluginTensorDesc],
+        _outputs: &[PluginTensorDesc],
+    ) -> Result<(), Error> {
+        self.act()
+    }
+    unsafe fn enqueue(
+        &self,
+        input_descs: &[PluginTensorDesc],
+        output_descs: &[PluginTensorDesc],
+        inputs: &[*const c_void],
+        outputs: &[*mut c_void],
+        workspace: *mut c_void,
+        stream: *mut c_void,
+    ) -> Result<(), Error> {
+        self.act()?;
+        *self.record.enqueued.lock().unwrap() = vec![
+            input_descs.len(),
+            output_descs.len(),
+            inputs.len(),
+            outputs.len(),
+            inputs[0].addr(),
+            outputs[1].addr(),
+            workspace.addr(),
+            stream.addr(),
+        ];
+        Ok(())
+    }
+    fn attach_to_context(&self) -> Result<Self, Error> {
+        self.act()?;
+        Ok(self.clone())
+    }
+    fn fields_to_serialize(&self) -> Result<&FieldSet, Error> {
+        self.act()?;
+        Ok(&self.fields)
+    }
+    fn tolerates_null_attach(&self) -> bool {
+        self.tolerates_null
+    }
+    fn report(&self, error: &Error) {
+        self.record.reports.lock().unwrap().push(error.clone());
+        // A hook that panics must not get anywhere either.
+        assert!(self.mood != Mood::Panicking, "asked to panic while reporting");
+    }
+}
+
+/// Makes probes from a field `pads`.
+pub(crate) struct ProbeCreator {
+    pub(crate) mood: Mood,
+    pub(crate) names: FieldNames,
+    pub(crate) seen: Arc<Mutex<Vec<String>>>,
+    pub(crate) record: Arc<Record>,
+}
+
+impl ProbeCreator {
+    pub(crate) fn new(mood: Mood) -> Self {
+        let names = [(c"pads", PluginFieldType::INT32), (c"aot", PluginFieldType::INT32)];
+        Self { mood, names: FieldNames::new(names).unwrap(), seen: Arc::default(), record: Arc::default() }
+    }
+}
+
+impl Creator for ProbeCreator {
+    type Plugin = Probe;
+
+    fn name(&self) -> &CStr {
+        assert!(self.mood != Mood::Panicking, "asked to panic");
+        c"circ_pad"
+    }
+    fn version(&self) -> &CStr {
+        c"1"
+    }
+    fn namespace(&self) -> &CStr {
+        c"sample"
+    }
+    fn fields(&self) -> &FieldNames {
+        &self.names
+    }
+    fn create(&self, name: &CStr, fields: &[Field<'_>], phase: TensorRTPhase) -> Result<Probe, Error> {
+        self.seen.lock().unwrap().push(format!("{name:?} {phase:?} {fields:?}"));
+        match self.mood {
+            Mood::Well => {}
+            Mood::Failing => return Err(Error::new(FAILURE, "asked to fail")),
+            Mood::Panicking => panic!("asked to panic"),
+        }
+        let pads = fields.iter().find(|field| field.name() == c"pads").map_or(Ok(Vec::new()), Field::i32s)?;
+        Ok(Probe::with_pads(Mood::Well, &pads))
+    }
+    fn report(&self, error: &Error) {
+        self.record.reports.lock().unwrap().push(error.clone());
+    }
+}

@@ -1,0 +1,149 @@
+//! Why no code could be loaded, for the person who built the engine or runs it.
+
+use std::fmt;
+
+use cubinder_bundle::{Arch, ArchSuffix, Target, TargetKind};
+
+use super::image::Malformed;
+use crate::driver::sys::CUdevice;
+use crate::driver::{ComputeCapability, Driver, DriverError};
+
+/// Why a kernel cannot be had on the current device.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LoadError {
+    /// The driver does not work here and now (no memory, a lost context, a capture that forbids it): says nothing about the
+    /// code.
+    Driver {
+        /// The kernel as its source names it.
+        kernel: String,
+        /// The call.
+        error: DriverError,
+    },
+    /// Every code object was tried and refused, or none is carried.
+    NothingFits {
+        /// The kernel as its source names it.
+        kernel: String,
+        /// The device.
+        device: DeviceFacts,
+        /// What was tried, in that order.
+        refused: Vec<Refused>,
+    },
+    /// The plugin model names a code object that does not exist.
+    NoSuchCode {
+        /// The kernel as its source names it.
+        kernel: String,
+        /// The target that it is for.
+        target: Target,
+        /// The index.
+        index: u32,
+        /// How many code objects there are.
+        count: usize,
+    },
+}
+
+/// A code object that was tried.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refused {
+    /// What it was compiled for.
+    pub target: Target,
+    /// Why it was not taken.
+    pub reason: Reason,
+}
+
+/// Why a code object was not taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reason {
+    /// The driver does not take it.
+    Driver(DriverError),
+    /// The driver was not asked.
+    Malformed(Malformed),
+    /// The kernel's symbol has a NUL inside.
+    NulInSymbol,
+}
+
+/// A device, as errors name it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeviceFacts {
+    /// `NVIDIA H200`.
+    pub name: String,
+    /// What it reports.
+    pub capability: ComputeCapability,
+    /// The newest CUDA that the driver knows, 1000 * major + 10 * minor; absent where it does not say.
+    pub cuda: Option<i32>,
+}
+
+impl DeviceFacts {
+    /// What the driver says of a device.
+    pub(super) fn of(driver: &Driver, device: CUdevice, capability: ComputeCapability) -> DeviceFacts {
+        let name = driver.device_name(device).unwrap_or_else(|_| format!("device {device}"));
+        DeviceFacts { name, capability, cuda: driver.version().ok() }
+    }
+}
+
+impl fmt::Display for DeviceFacts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} (compute capability {}", self.name, self.capability)?;
+        match self.cuda {
+            Some(cuda) => write!(f, ", driver for CUDA {}.{})", cuda / 1000, cuda % 1000 / 10),
+            None => f.write_str(")"),
+        }
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Reason::Driver(error) => write!(f, "{error}"),
+            Reason::Malformed(malformed) => write!(f, "{malformed}"),
+            Reason::NulInSymbol => f.write_str("the kernel's symbol has a NUL inside"),
+        }
+    }
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.target, self.reason)
+    }
+}
+
+impl fmt::Display for LoadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LoadError::Driver { kernel, error } => write!(f, "cannot load the code of `{kernel}`: {error}"),
+            LoadError::NothingFits { kernel, device, refused } => {
+                write!(f, "no code of `{kernel}` runs on this GPU, {device}")?;
+                for refused in refused {
+                    write!(f, "\n  {refused}")?;
+                }
+                if refused.is_empty() {
+                    f.write_str("\n  there is none for any GPU")?;
+                }
+                write!(f, "\n{}", help(device, refused))
+            }
+            LoadError::NoSuchCode { kernel, target, index, count } => write!(
+                f,
+                "the plugin's model is damaged: the {target} code of `{kernel}` is number {index} of {count}"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for LoadError {}
+
+/// What to do about it. Where code for exactly this device was there, more of it does not help.
+fn help(device: &DeviceFacts, refused: &[Refused]) -> String {
+    let ComputeCapability { major, minor } = device.capability;
+    let target = Target { kind: TargetKind::Cubin, arch: Arch { major, minor, suffix: ArchSuffix::None } };
+    let carried = refused.iter().any(|refused| {
+        refused.target.kind == TargetKind::Cubin
+            && (refused.target.arch.major, refused.target.arch.minor) == (major, minor)
+    });
+    if carried {
+        format!(
+            "code for {target} is there and was refused: install a newer driver, or compile the plugin again with \
+             `cubinder compile` for the driver at hand and rebuild the engine"
+        )
+    } else {
+        format!("add code for it with `cubinder compile --target {target}` and rebuild the engine")
+    }
+}

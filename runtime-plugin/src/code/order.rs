@@ -1,0 +1,134 @@
+//! In which order code is tried on a device. A pure function of numbers: the driver has the last word.
+
+use std::cmp::Reverse;
+
+use cubinder_bundle::{Arch, ArchSuffix, Target, TargetKind};
+
+use crate::driver::ComputeCapability;
+
+/// How well a target fits, best first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Fit {
+    /// Machine code for this architecture.
+    Exact,
+    /// Machine code that runs here too: the same major and a lower minor (`f`: in its family).
+    Compatible,
+    /// PTX that the driver can compile for this device.
+    Ptx,
+    /// By the numbers it does not run here. Tried last, because numbers may be wrong (a device may be reported as another).
+    Unlikely,
+}
+
+/// The indices of `targets` in the order in which a device with this compute capability tries them: machine code for
+/// exactly this architecture, machine code of the same major with the highest lower minor, PTX with the highest
+/// architecture not above the device, then whatever is left. Of two that fit alike the more specific comes first (`a`, `f`,
+/// none), then the earlier one.
+///
+/// Source: CUDA C++ programming guide 13.0, "compute capabilities": a cubin runs on the same major and an equal or later
+/// minor, with `a` on that chip only, with `f` in its family; PTX runs on equal or later chips, PTX of an `a` target does not.
+#[must_use]
+pub fn order(device: ComputeCapability, targets: &[Target]) -> Vec<usize> {
+    let mut indices: Vec<usize> = (0..targets.len()).collect();
+    indices.sort_by_key(|index| targets.get(*index).map(|target| rank(device, *target)));
+    indices
+}
+
+/// A key that sorts as [`order`] says; the sort is stable.
+fn rank(device: ComputeCapability, target: Target) -> (Fit, TargetKind, Distance, u8) {
+    let arch = target.arch;
+    let fit = match target.kind {
+        TargetKind::Cubin if number(arch) == (device.major, device.minor) => Fit::Exact,
+        TargetKind::Cubin if compatible(device, arch) => Fit::Compatible,
+        TargetKind::Ptx if compiles(device, arch) => Fit::Ptx,
+        _ => Fit::Unlikely,
+    };
+    let distance = if number(arch) > (device.major, device.minor) {
+        Distance::Above(number(arch))
+    } else {
+        Distance::NotAbove(Reverse(number(arch)))
+    };
+    (fit, target.kind, distance, specificity(arch.suffix))
+}
+
+/// How far a target is from the device. What fits is never above it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Distance {
+    /// Above the device: the lowest first.
+    Above((u8, u8)),
+    /// Not above the device: the highest first.
+    NotAbove(Reverse<(u8, u8)>),
+}
+
+/// Whether machine code for `arch` runs on a device that it was not compiled for.
+fn compatible(device: ComputeCapability, arch: Arch) -> bool {
+    arch.suffix != ArchSuffix::Specific && arch.major == device.major && arch.minor < device.minor
+}
+
+/// Whether PTX for `arch` can be compiled for the device.
+fn compiles(device: ComputeCapability, arch: Arch) -> bool {
+    match arch.suffix {
+        ArchSuffix::None => number(arch) <= (device.major, device.minor),
+        ArchSuffix::Specific => number(arch) == (device.major, device.minor),
+        ArchSuffix::Family => arch.major == device.major && arch.minor <= device.minor,
+    }
+}
+
+fn number(arch: Arch) -> (u8, u8) {
+    (arch.major, arch.minor)
+}
+
+fn specificity(suffix: ArchSuffix) -> u8 {
+    match suffix {
+        ArchSuffix::Specific => 0,
+        ArchSuffix::Family => 1,
+        ArchSuffix::None => 2,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_order_is_the_table() {
+        let six = "sm_80 sm_86 sm_89 sm_90 sm_120 compute_80";
+        for (device, carried, expected) in [
+            // What the shipped plugins carry, on every kind of device.
+            ((8, 0), six, "sm_80 compute_80 sm_86 sm_89 sm_90 sm_120"),
+            ((8, 6), six, "sm_86 sm_80 compute_80 sm_89 sm_90 sm_120"),
+            ((8, 7), six, "sm_86 sm_80 compute_80 sm_89 sm_90 sm_120"),
+            ((8, 9), six, "sm_89 sm_86 sm_80 compute_80 sm_90 sm_120"),
+            ((9, 0), six, "sm_90 compute_80 sm_120 sm_89 sm_86 sm_80"),
+            ((10, 0), six, "compute_80 sm_120 sm_90 sm_89 sm_86 sm_80"),
+            ((12, 1), six, "sm_120 compute_80 sm_90 sm_89 sm_86 sm_80"),
+            ((7, 5), six, "sm_80 sm_86 sm_89 sm_90 sm_120 compute_80"),
+            // The highest lower minor, whatever the order in which they are carried.
+            ((8, 9), "sm_80 sm_87 sm_86", "sm_87 sm_86 sm_80"),
+            // `a`: on that chip only, and there before the plain one.
+            ((9, 0), "sm_90 sm_90a", "sm_90a sm_90"),
+            ((10, 3), "sm_100a sm_100 compute_90", "sm_100 compute_90 sm_100a"),
+            ((9, 0), "compute_90 compute_90a sm_80", "compute_90a compute_90 sm_80"),
+            ((10, 0), "compute_90a compute_80", "compute_80 compute_90a"),
+            // `f`: in its family, before the plain one of the same number.
+            ((12, 1), "sm_120 sm_120f sm_121", "sm_121 sm_120f sm_120"),
+            ((12, 1), "sm_121f sm_121a sm_121", "sm_121a sm_121f sm_121"),
+            ((12, 0), "sm_100f sm_121f compute_100f compute_90", "compute_90 sm_121f sm_100f compute_100f"),
+            ((10, 3), "compute_100f compute_100 compute_103", "compute_103 compute_100f compute_100"),
+            // PTX: the highest not above the device; what is above it comes last.
+            (
+                (8, 6),
+                "compute_90 compute_75 compute_86 compute_80",
+                "compute_86 compute_80 compute_75 compute_90",
+            ),
+            // Alike: as carried.
+            ((8, 6), "sm_86 sm_86", "sm_86 sm_86"),
+            ((8, 6), "", ""),
+        ] {
+            let targets: Vec<Target> = carried.split_whitespace().map(|text| text.parse().unwrap()).collect();
+            let capability = ComputeCapability { major: device.0, minor: device.1 };
+            let found: Vec<String> =
+                order(capability, &targets).into_iter().map(|index| targets[index].to_string()).collect();
+            assert_eq!(found.join(" "), expected, "on {capability} of {carried}");
+        }
+    }
+}

@@ -1,0 +1,429 @@
+//! What this copy of the library has loaded.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::ffi::{CString, c_int};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+
+use cubinder_bundle::{CodeObject, Digest, KernelFacts, Launch, Target, TargetKind};
+
+use super::error::{DeviceFacts, LoadError, Reason, Refused};
+use super::image::Image;
+use super::order::order;
+use crate::driver::sys::{
+    CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+    CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, CUDA_ERROR_CONTAINED,
+    CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE, CUDA_ERROR_DEINITIALIZED, CUDA_ERROR_DEVICE_UNAVAILABLE,
+    CUDA_ERROR_ECC_UNCORRECTABLE, CUDA_ERROR_ILLEGAL_ADDRESS, CUDA_ERROR_INVALID_CONTEXT,
+    CUDA_ERROR_INVALID_IMAGE, CUDA_ERROR_INVALID_PTX, CUDA_ERROR_INVALID_SOURCE,
+    CUDA_ERROR_JIT_COMPILATION_DISABLED, CUDA_ERROR_JIT_COMPILER_NOT_FOUND, CUDA_ERROR_MPS_CLIENT_TERMINATED,
+    CUDA_ERROR_NO_BINARY_FOR_GPU, CUDA_ERROR_NO_DEVICE, CUDA_ERROR_NOT_FOUND, CUDA_ERROR_NOT_INITIALIZED,
+    CUDA_ERROR_NVLINK_UNCORRECTABLE, CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND,
+    CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD,
+    CUDA_ERROR_SYSTEM_NOT_READY, CUDA_ERROR_UNSUPPORTED_DEVSIDE_SYNC, CUDA_ERROR_UNSUPPORTED_PTX_VERSION,
+    CUdevice, CUkernel, CUlibrary, CUresult,
+};
+use crate::driver::{Driver, DriverError, in_relaxed_capture_mode};
+
+/// One way to get a kernel: a code object and the kernel's symbol in it.
+#[derive(Debug, Clone, Copy)]
+pub struct Candidate<'a> {
+    /// What the code was compiled for.
+    pub target: Target,
+    /// The digest of the code, checked by who read it.
+    pub digest: Digest,
+    /// A cubin, or PTX text without a NUL.
+    pub bytes: &'a [u8],
+    /// The kernel's symbol.
+    pub symbol: &'a str,
+    /// What the code object says of the kernel, where it says something.
+    pub facts: Option<&'a KernelFacts>,
+}
+
+/// The candidates of a launch, as its plugin's model lists them; `code` are the code objects of the same bundle or node.
+///
+/// # Errors
+/// [`LoadError::NoSuchCode`] where the model names one that does not exist.
+pub fn candidates<'a>(launch: &'a Launch, code: &'a [CodeObject]) -> Result<Vec<Candidate<'a>>, LoadError> {
+    let candidate = |reference: &'a cubinder_bundle::CodeRef| {
+        let object = usize::try_from(reference.code).ok().and_then(|index| code.get(index));
+        let object = object.ok_or_else(|| LoadError::NoSuchCode {
+            kernel: launch.kernel.clone(),
+            target: reference.target,
+            index: reference.code,
+            count: code.len(),
+        })?;
+        Ok(Candidate {
+            target: reference.target,
+            digest: object.digest,
+            bytes: &object.bytes,
+            symbol: &reference.symbol,
+            facts: object.kernels.iter().find(|facts| facts.symbol == reference.symbol),
+        })
+    };
+    launch.code.iter().map(candidate).collect()
+}
+
+/// A kernel that can be launched on one device.
+#[derive(Debug, Clone)]
+pub struct LoadedKernel {
+    /// What to launch; it stays valid until the library's teardown.
+    pub handle: CUkernel,
+    /// The device that it is for.
+    pub device: CUdevice,
+    /// The target of the code object that it comes from.
+    pub target: Target,
+    /// The digest of that code object.
+    pub digest: Digest,
+    /// The kernel's symbol in it.
+    pub symbol: Arc<str>,
+    /// What its launches must keep to on this device.
+    pub limits: KernelLimits,
+    /// The sizes of its parameters in bytes: from the driver (CUDA 12.4), otherwise from the code object; none where
+    /// neither says.
+    pub params: Option<Arc<[u32]>>,
+    /// What was tried before it, for the log.
+    pub refused: Vec<Refused>,
+}
+
+/// What the launches of a kernel must keep to on a device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KernelLimits {
+    /// Threads of a block, by the kernel's registers and launch bounds.
+    pub max_threads: u32,
+    /// Dynamic shared memory of a block in bytes, once [`CodeTable::allow_shared`] has asked for it.
+    pub max_shared_bytes: u32,
+}
+
+/// The answer to a wish for a kernel.
+#[derive(Debug, Clone)]
+pub enum Loading {
+    /// It is there.
+    Loaded(LoadedKernel),
+    /// The calling thread has no current context (or nobody has initialized the driver): ask again later.
+    NoContext,
+}
+
+/// Code objects by their digests: each is given to the driver once and stays until [`CodeTable::unload_all`].
+#[derive(Debug)]
+pub struct CodeTable {
+    inner: Mutex<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    libraries: BTreeMap<Digest, CUlibrary>,
+    kernels: BTreeMap<(Digest, Arc<str>), Kernel>,
+    /// Lasting refusals: asking again costs a compilation of PTX each time.
+    refused: BTreeMap<(Digest, Arc<str>, CUdevice), DriverError>,
+}
+
+#[derive(Debug)]
+struct Kernel {
+    handle: CUkernel,
+    params: Option<Arc<[u32]>>,
+    devices: BTreeMap<CUdevice, OnDevice>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct OnDevice {
+    limits: KernelLimits,
+    /// How much dynamic shared memory a launch may ask for at present. It only grows: nodes share the kernel.
+    allowed_shared_bytes: u32,
+}
+
+/// Why one candidate did not give a kernel.
+enum Failure {
+    /// The next one is tried.
+    Refused(Reason),
+    /// Another one would fare no better.
+    Stop(DriverError),
+}
+
+impl From<DriverError> for Failure {
+    fn from(error: DriverError) -> Failure {
+        match meaning(error.code) {
+            Meaning::Circumstances => Failure::Stop(error),
+            Meaning::Code | Meaning::Unknown => Failure::Refused(Reason::Driver(error)),
+        }
+    }
+}
+
+static PROCESS: CodeTable = CodeTable::new();
+
+impl CodeTable {
+    /// An empty table.
+    #[must_use]
+    pub const fn new() -> CodeTable {
+        CodeTable {
+            inner: Mutex::new(Inner {
+                libraries: BTreeMap::new(),
+                kernels: BTreeMap::new(),
+                refused: BTreeMap::new(),
+            }),
+        }
+    }
+
+    /// The table of this copy of the library: the one that its teardown empties.
+    #[must_use]
+    pub fn process() -> &'static CodeTable {
+        &PROCESS
+    }
+
+    /// A table that a panic left locked is as good as before: every change to it is one insertion.
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes a kernel ready for launches on the device of the calling thread's context: tries `candidates` in the order of
+    /// [`order`] and takes the first that the driver takes, all of it (nothing is left to lazy loading). `kernel` is its name
+    /// for errors. Threads take turns.
+    ///
+    /// # Errors
+    /// [`LoadError::NothingFits`] where the driver takes none, [`LoadError::Driver`] where it does not work at all.
+    pub fn load(
+        &self,
+        driver: &Driver,
+        kernel: &str,
+        candidates: &[Candidate<'_>],
+    ) -> Result<Loading, LoadError> {
+        let failed = |error| LoadError::Driver { kernel: kernel.to_owned(), error };
+        if driver.current_context().map_err(failed)?.is_none() {
+            return Ok(Loading::NoContext);
+        }
+        let device = driver.current_device().map_err(failed)?;
+        let capability = driver.compute_capability(device).map_err(failed)?;
+        let targets: Vec<Target> = candidates.iter().map(|candidate| candidate.target).collect();
+        let ordered = order(capability, &targets).into_iter().filter_map(|index| candidates.get(index));
+        let found = {
+            let mut inner = self.lock();
+            in_relaxed_capture_mode(driver, || inner.first_that_loads(driver, device, ordered))
+                .map_err(failed)?
+        };
+        match found {
+            Ok(loaded) => Ok(Loading::Loaded(loaded)),
+            Err(refused) => Err(LoadError::NothingFits {
+                kernel: kernel.to_owned(),
+                device: DeviceFacts::of(driver, device, capability),
+                refused,
+            }),
+        }
+    }
+
+    /// Allows launches of `kernel` on its device to ask for `bytes` of dynamic shared memory. Below 48 KiB less the
+    /// kernel's static part that is so from the start and nothing is asked of the driver.
+    ///
+    /// # Errors
+    /// The driver's, for more than [`KernelLimits::max_shared_bytes`] say.
+    pub fn allow_shared(
+        &self,
+        driver: &Driver,
+        kernel: &LoadedKernel,
+        bytes: u32,
+    ) -> Result<(), DriverError> {
+        let mut inner = self.lock();
+        let known = inner.kernels.get_mut(&(kernel.digest, Arc::clone(&kernel.symbol)));
+        let Some(on_device) = known.and_then(|known| known.devices.get_mut(&kernel.device)) else {
+            // Only after a teardown; the launch would fail too.
+            return Ok(());
+        };
+        if bytes <= on_device.allowed_shared_bytes {
+            return Ok(());
+        }
+        let value = c_int::try_from(bytes).unwrap_or(c_int::MAX);
+        in_relaxed_capture_mode(driver, || {
+            driver.set_kernel_attribute(
+                kernel.handle,
+                kernel.device,
+                CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                value,
+            )
+        })?;
+        on_device.allowed_shared_bytes = bytes;
+        Ok(())
+    }
+
+    /// Unloads everything, and forgets it even where the driver refuses. Does not wait for a thread that is loading: then
+    /// nothing is unloaded.
+    ///
+    /// # Errors
+    /// The driver's first refusal. Where the driver has shut itself down nothing more is asked of it.
+    ///
+    /// # Safety
+    /// No kernel of this table is used afterwards, by a captured graph neither.
+    pub unsafe fn unload_all(&self, driver: &Driver) -> Result<(), DriverError> {
+        let mut inner = match self.inner.try_lock() {
+            Ok(inner) => inner,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return Ok(()),
+        };
+        inner.kernels.clear();
+        inner.refused.clear();
+        let mut first = Ok(());
+        for library in std::mem::take(&mut inner.libraries).into_values() {
+            // SAFETY: the caller's promise.
+            let unloaded = unsafe { driver.unload_library(library) };
+            let ending = unloaded.as_ref().is_err_and(|error| error.code == CUDA_ERROR_DEINITIALIZED);
+            first = first.and(unloaded);
+            if ending {
+                break;
+            }
+        }
+        first
+    }
+}
+
+impl Default for CodeTable {
+    fn default() -> CodeTable {
+        CodeTable::new()
+    }
+}
+
+impl Inner {
+    /// The outer error is the driver's own trouble, the inner one the list of what was refused.
+    fn first_that_loads<'a>(
+        &mut self,
+        driver: &Driver,
+        device: CUdevice,
+        ordered: impl Iterator<Item = &'a Candidate<'a>>,
+    ) -> Result<Result<LoadedKernel, Vec<Refused>>, DriverError> {
+        let mut refused = Vec::new();
+        for candidate in ordered {
+            let symbol: Arc<str> = Arc::from(candidate.symbol);
+            match self.load_one(driver, device, candidate, &symbol) {
+                Ok((kernel, on_device)) => {
+                    return Ok(Ok(LoadedKernel {
+                        handle: kernel.handle,
+                        device,
+                        target: candidate.target,
+                        digest: candidate.digest,
+                        symbol,
+                        limits: on_device.limits,
+                        params: kernel.params.clone(),
+                        refused,
+                    }));
+                }
+                Err(Failure::Stop(error)) => return Err(error),
+                Err(Failure::Refused(reason)) => {
+                    if let Reason::Driver(error) = &reason
+                        && meaning(error.code) == Meaning::Code
+                    {
+                        self.refused.insert((candidate.digest, symbol, device), error.clone());
+                    }
+                    refused.push(Refused { target: candidate.target, reason });
+                }
+            }
+        }
+        Ok(Err(refused))
+    }
+
+    /// Every step is done once; loading into the current context is asked for each time, since contexts come and go under
+    /// the same address, and costs next to nothing where it is done.
+    fn load_one(
+        &mut self,
+        driver: &Driver,
+        device: CUdevice,
+        candidate: &Candidate<'_>,
+        symbol: &Arc<str>,
+    ) -> Result<(&Kernel, OnDevice), Failure> {
+        if let Some(error) = self.refused.get(&(candidate.digest, Arc::clone(symbol), device)) {
+            return Err(Failure::Refused(Reason::Driver(error.clone())));
+        }
+        let library = match self.libraries.entry(candidate.digest) {
+            Entry::Occupied(entry) => *entry.get(),
+            Entry::Vacant(entry) => *entry.insert(load_library(driver, candidate)?),
+        };
+        let kernel = match self.kernels.entry((candidate.digest, Arc::clone(symbol))) {
+            Entry::Occupied(entry) => entry.into_mut(),
+            Entry::Vacant(entry) => entry.insert(find_kernel(driver, library, candidate)?),
+        };
+        driver.load_into_current_context(kernel.handle)?;
+        let on_device = match kernel.devices.entry(device) {
+            Entry::Occupied(entry) => *entry.get(),
+            Entry::Vacant(entry) => *entry.insert(on_device(driver, kernel.handle, device)?),
+        };
+        Ok((kernel, on_device))
+    }
+}
+
+fn load_library(driver: &Driver, candidate: &Candidate<'_>) -> Result<CUlibrary, Failure> {
+    let image = Image::new(candidate.target.kind, candidate.bytes)
+        .map_err(|malformed| Failure::Refused(Reason::Malformed(malformed)))?;
+    // SAFETY: an `Image` is a whole cubin, or PTX text with a NUL after it, and outlives the call.
+    Ok(unsafe { driver.load_library(image.as_ptr()) }?)
+}
+
+fn find_kernel(driver: &Driver, library: CUlibrary, candidate: &Candidate<'_>) -> Result<Kernel, Failure> {
+    let symbol = CString::new(candidate.symbol).map_err(|_| Failure::Refused(Reason::NulInSymbol))?;
+    let handle = driver.kernel(library, &symbol)?;
+    let is_cubin = candidate.target.kind == TargetKind::Cubin;
+    let stated = || {
+        // What is known of PTX may leave the parameters out.
+        let facts = candidate.facts.filter(|facts| is_cubin || !facts.params.is_empty())?;
+        Some(facts.params.iter().map(|param| param.size).collect())
+    };
+    let params = driver.kernel_param_sizes(handle)?.or_else(stated).map(Arc::from);
+    Ok(Kernel { handle, params, devices: BTreeMap::new() })
+}
+
+fn on_device(driver: &Driver, kernel: CUkernel, device: CUdevice) -> Result<OnDevice, DriverError> {
+    let of_kernel = |attribute| Ok(unsigned(driver.kernel_attribute(kernel, device, attribute)?));
+    let max_threads = of_kernel(CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?;
+    let static_bytes = of_kernel(CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)?;
+    let allowed = of_kernel(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)?;
+    let most =
+        unsigned(driver.device_attribute(device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?);
+    Ok(OnDevice {
+        limits: KernelLimits {
+            max_threads,
+            max_shared_bytes: most.saturating_sub(static_bytes).max(allowed),
+        },
+        allowed_shared_bytes: allowed,
+    })
+}
+
+/// Sizes and counts of the driver are never negative.
+fn unsigned(value: c_int) -> u32 {
+    u32::try_from(value).unwrap_or(0)
+}
+
+/// What an error says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Meaning {
+    /// This code does not run on this device: it never will.
+    Code,
+    /// Nothing would load here and now. Trying other code would hide the cause, and might take a slower kernel for good.
+    Circumstances,
+    /// It does not say.
+    Unknown,
+}
+
+fn meaning(code: CUresult) -> Meaning {
+    match code {
+        CUDA_ERROR_INVALID_IMAGE
+        | CUDA_ERROR_NO_BINARY_FOR_GPU
+        | CUDA_ERROR_INVALID_PTX
+        | CUDA_ERROR_JIT_COMPILER_NOT_FOUND
+        | CUDA_ERROR_UNSUPPORTED_PTX_VERSION
+        | CUDA_ERROR_JIT_COMPILATION_DISABLED
+        | CUDA_ERROR_UNSUPPORTED_DEVSIDE_SYNC
+        | CUDA_ERROR_INVALID_SOURCE
+        | CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND
+        | CUDA_ERROR_NOT_FOUND => Meaning::Code,
+        CUDA_ERROR_OUT_OF_MEMORY
+        | CUDA_ERROR_NOT_INITIALIZED
+        | CUDA_ERROR_DEINITIALIZED
+        | CUDA_ERROR_DEVICE_UNAVAILABLE
+        | CUDA_ERROR_NO_DEVICE
+        | CUDA_ERROR_INVALID_CONTEXT
+        | CUDA_ERROR_ECC_UNCORRECTABLE
+        | CUDA_ERROR_NVLINK_UNCORRECTABLE
+        | CUDA_ERROR_CONTAINED
+        | CUDA_ERROR_ILLEGAL_ADDRESS..=CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE
+        | CUDA_ERROR_SYSTEM_NOT_READY..=CUDA_ERROR_MPS_CLIENT_TERMINATED
+        | CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED..=CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD => {
+            Meaning::Circumstances
+        }
+        _ => Meaning::Unknown,
+    }
+}

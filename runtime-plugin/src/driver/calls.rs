@@ -1,0 +1,376 @@
+//! Safe wrappers: values in, values or errors out.
+
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ptr::null_mut;
+
+use super::error::DriverError;
+use super::sys::{
+    CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
+    CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_NOT_INITIALIZED, CUDA_SUCCESS, CUcontext, CUdevice, CUfunction,
+    CUkernel, CUlibrary, CUresult, CUstream, CUstreamCaptureMode,
+};
+use super::table::Driver;
+
+/// A device's compute capability, such as 9.0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ComputeCapability {
+    /// The 9 of 9.0.
+    pub major: u8,
+    /// The 0 of 9.0.
+    pub minor: u8,
+}
+
+impl std::fmt::Display for ComputeCapability {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}.{}", self.major, self.minor)
+    }
+}
+
+/// Longest device name that is read, bytes.
+const NAME_BYTES: c_int = 256;
+
+/// More parameters than a kernel can have: all of them together take at most 32764 bytes.
+const MAX_PARAMS: usize = 32764;
+
+impl Driver {
+    /// `Ok` for success, otherwise the error with the driver's own name and words for it.
+    fn check(&self, call: &'static str, code: CUresult) -> Result<(), DriverError> {
+        if code == CUDA_SUCCESS {
+            return Ok(());
+        }
+        let words = |of: unsafe extern "C" fn(CUresult, *mut *const c_char) -> CUresult| {
+            let mut text: *const c_char = std::ptr::null();
+            // SAFETY: `text` is a place for one pointer; any number may be asked about.
+            let status = unsafe { of(code, &raw mut text) };
+            if status != CUDA_SUCCESS || text.is_null() {
+                return None;
+            }
+            // SAFETY: on success it points to a constant C string of the driver.
+            Some(unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
+        };
+        Err(DriverError { call, code, name: words(self.get_error_name), text: words(self.get_error_string) })
+    }
+
+    /// Initializes the driver, which an application with a context has done already.
+    ///
+    /// # Errors
+    /// Where there is no usable device, among others.
+    pub fn initialize(&self) -> Result<(), DriverError> {
+        // SAFETY: flags must be 0; calling it again has no effect.
+        self.check("cuInit", unsafe { (self.init)(0) })
+    }
+
+    /// The newest CUDA that the driver knows: 1000 * major + 10 * minor.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn version(&self) -> Result<i32, DriverError> {
+        let mut version = 0;
+        // SAFETY: `version` is a place for one `int`.
+        self.check("cuDriverGetVersion", unsafe { (self.driver_get_version)(&raw mut version) })?;
+        Ok(version)
+    }
+
+    /// The calling thread's context; none too where nobody has initialized the driver.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn current_context(&self) -> Result<Option<CUcontext>, DriverError> {
+        let mut context = CUcontext::NULL;
+        // SAFETY: `context` is a place for one handle.
+        let code = unsafe { (self.ctx_get_current)(&raw mut context) };
+        if code == CUDA_ERROR_NOT_INITIALIZED {
+            return Ok(None);
+        }
+        self.check("cuCtxGetCurrent", code)?;
+        Ok((!context.is_null()).then_some(context))
+    }
+
+    /// The device of the calling thread's context.
+    ///
+    /// # Errors
+    /// `CUDA_ERROR_INVALID_CONTEXT` where there is no context.
+    pub fn current_device(&self) -> Result<CUdevice, DriverError> {
+        let mut device = 0;
+        // SAFETY: `device` is a place for one handle.
+        self.check("cuCtxGetDevice", unsafe { (self.ctx_get_device)(&raw mut device) })?;
+        Ok(device)
+    }
+
+    /// How many devices the process sees.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn device_count(&self) -> Result<i32, DriverError> {
+        let mut count = 0;
+        // SAFETY: `count` is a place for one `int`.
+        self.check("cuDeviceGetCount", unsafe { (self.device_get_count)(&raw mut count) })?;
+        Ok(count)
+    }
+
+    /// The device with this number.
+    ///
+    /// # Errors
+    /// `CUDA_ERROR_INVALID_DEVICE` where there is none.
+    pub fn device(&self, ordinal: i32) -> Result<CUdevice, DriverError> {
+        let mut device = 0;
+        // SAFETY: `device` is a place for one handle; any number may be asked for.
+        self.check("cuDeviceGet", unsafe { (self.device_get)(&raw mut device, ordinal) })?;
+        Ok(device)
+    }
+
+    /// One of the `CU_DEVICE_ATTRIBUTE_` numbers of a device.
+    ///
+    /// # Errors
+    /// The driver's, for a device or attribute that it does not know.
+    pub fn device_attribute(&self, device: CUdevice, attribute: c_int) -> Result<i32, DriverError> {
+        let mut value = 0;
+        // SAFETY: `value` is a place for one `int`; unknown attributes and devices are answered with an error.
+        let code = unsafe { (self.device_get_attribute)(&raw mut value, attribute, device) };
+        self.check("cuDeviceGetAttribute", code)?;
+        Ok(value)
+    }
+
+    /// A device's compute capability, as the driver reports it.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn compute_capability(&self, device: CUdevice) -> Result<ComputeCapability, DriverError> {
+        let part = |attribute| {
+            let value = self.device_attribute(device, attribute)?;
+            // No capability is near 255; a driver that says so is not believed further than this.
+            Ok(u8::try_from(value).unwrap_or(u8::MAX))
+        };
+        Ok(ComputeCapability {
+            major: part(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?,
+            minor: part(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?,
+        })
+    }
+
+    /// A device's name: `NVIDIA H200`.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn device_name(&self, device: CUdevice) -> Result<String, DriverError> {
+        let mut name = [0_u8; NAME_BYTES as usize];
+        // SAFETY: `name` has room for the number of bytes said.
+        let code = unsafe { (self.device_get_name)(name.as_mut_ptr().cast(), NAME_BYTES, device) };
+        self.check("cuDeviceGetName", code)?;
+        let end = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
+        Ok(String::from_utf8_lossy(&name[..end]).into_owned())
+    }
+
+    /// Loads a code object. It lives until [`Driver::unload_library`].
+    ///
+    /// # Errors
+    /// Where the driver does not take it.
+    ///
+    /// # Safety
+    /// `code` points to a whole cubin or to PTX text that ends with a NUL, and stays as it is during the call (the driver
+    /// keeps a copy of its own: `CU_LIBRARY_BINARY_IS_PRESERVED` is not given).
+    pub unsafe fn load_library(&self, code: *const c_void) -> Result<CUlibrary, DriverError> {
+        let mut library = CUlibrary::NULL;
+        // SAFETY: `library` is a place for one handle; `code` is the caller's promise; no options, so their arrays may
+        // be null.
+        let code = unsafe {
+            (self.library_load_data)(
+                &raw mut library,
+                code,
+                null_mut(),
+                null_mut(),
+                0,
+                null_mut(),
+                null_mut(),
+                0,
+            )
+        };
+        self.check("cuLibraryLoadData", code)?;
+        Ok(library)
+    }
+
+    /// Unloads a code object.
+    ///
+    /// # Errors
+    /// `CUDA_ERROR_DEINITIALIZED` where the process is ending, among others.
+    ///
+    /// # Safety
+    /// No kernel of it is used afterwards, by a captured graph neither.
+    pub unsafe fn unload_library(&self, library: CUlibrary) -> Result<(), DriverError> {
+        // SAFETY: the caller's promise; a handle that is none is answered with an error.
+        self.check("cuLibraryUnload", unsafe { (self.library_unload)(library) })
+    }
+
+    /// The kernel of a code object with this symbol.
+    ///
+    /// # Errors
+    /// `CUDA_ERROR_NOT_FOUND` where there is none.
+    pub fn kernel(&self, library: CUlibrary, symbol: &CStr) -> Result<CUkernel, DriverError> {
+        let mut kernel = CUkernel::NULL;
+        // SAFETY: `kernel` is a place for one handle, `symbol` a C string, `library` a handle of this driver.
+        let code = unsafe { (self.library_get_kernel)(&raw mut kernel, library, symbol.as_ptr()) };
+        self.check("cuLibraryGetKernel", code)?;
+        Ok(kernel)
+    }
+
+    /// Makes the driver load a kernel into the current context now, instead of at its first launch, where a refusal or a
+    /// capture under way would be in the way.
+    ///
+    /// # Errors
+    /// Where the kernel cannot run on the current context's device, among others.
+    pub fn load_into_current_context(&self, kernel: CUkernel) -> Result<(), DriverError> {
+        let mut function = CUfunction::NULL;
+        // SAFETY: `function` is a place for one handle, `kernel` a handle of this driver.
+        let code = unsafe { (self.kernel_get_function)(&raw mut function, kernel) };
+        self.check("cuKernelGetFunction", code)?;
+        match self.func_load {
+            // SAFETY: a handle that the driver has just given; loading twice has no effect.
+            Some(func_load) => self.check("cuFuncLoad", unsafe { func_load(function) }),
+            None => Ok(()),
+        }
+    }
+
+    /// One of the `CU_FUNC_ATTRIBUTE_` numbers of a kernel on a device.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn kernel_attribute(
+        &self,
+        kernel: CUkernel,
+        device: CUdevice,
+        attribute: c_int,
+    ) -> Result<i32, DriverError> {
+        let mut value = 0;
+        // SAFETY: `value` is a place for one `int`, `kernel` a handle of this driver.
+        let code = unsafe { (self.kernel_get_attribute)(&raw mut value, attribute, kernel, device) };
+        self.check("cuKernelGetAttribute", code)?;
+        Ok(value)
+    }
+
+    /// Sets one of the `CU_FUNC_ATTRIBUTE_` numbers of a kernel on a device. Threads that do so for one kernel must take
+    /// turns.
+    ///
+    /// # Errors
+    /// The driver's: for a value beyond the device's limit, say.
+    pub fn set_kernel_attribute(
+        &self,
+        kernel: CUkernel,
+        device: CUdevice,
+        attribute: c_int,
+        value: i32,
+    ) -> Result<(), DriverError> {
+        // SAFETY: `kernel` is a handle of this driver; what it does not allow is answered with an error.
+        let code = unsafe { (self.kernel_set_attribute)(attribute, value, kernel, device) };
+        self.check("cuKernelSetAttribute", code)
+    }
+
+    /// The sizes of a kernel's parameters in bytes, in order; none where the driver is older than CUDA 12.4.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn kernel_param_sizes(&self, kernel: CUkernel) -> Result<Option<Vec<u32>>, DriverError> {
+        let Some(param_info) = self.kernel_get_param_info else {
+            return Ok(None);
+        };
+        let mut sizes = Vec::new();
+        while sizes.len() <= MAX_PARAMS {
+            let (mut offset, mut size) = (0, 0);
+            // SAFETY: both are places for one `size_t`, `kernel` a handle of this driver. An index beyond the last
+            // parameter is answered with this error, which is how the end is found.
+            let code = unsafe { param_info(kernel, sizes.len(), &raw mut offset, &raw mut size) };
+            if code == CUDA_ERROR_INVALID_VALUE {
+                break;
+            }
+            self.check("cuKernelGetParamInfo", code)?;
+            sizes.push(u32::try_from(size).unwrap_or(u32::MAX));
+        }
+        Ok(Some(sizes))
+    }
+
+    /// Launches a kernel in the context of `stream`.
+    ///
+    /// # Errors
+    /// What the driver refuses at once. What goes wrong on the device shows in later calls.
+    ///
+    /// # Safety
+    /// `params` points to one pointer for each parameter of the kernel, each to as many readable bytes as that parameter
+    /// has; the driver reads them during the call. `stream` is a stream of this driver or null. Device memory that the
+    /// arguments name is valid until the kernel has run, and as large as the kernel assumes.
+    pub unsafe fn launch(
+        &self,
+        kernel: CUkernel,
+        grid: [u32; 3],
+        block: [u32; 3],
+        shared_bytes: u32,
+        stream: CUstream,
+        params: *mut *mut c_void,
+    ) -> Result<(), DriverError> {
+        // SAFETY: a `CUkernel` may stand where a `CUfunction` is asked for (`cuda.h` 13.0, `cuLaunchKernel`); `extra` is
+        // null, as it must be where `params` is given; the rest is the caller's promise.
+        let code = unsafe {
+            (self.launch_kernel)(
+                CUfunction(kernel.0),
+                grid[0],
+                grid[1],
+                grid[2],
+                block[0],
+                block[1],
+                block[2],
+                shared_bytes,
+                stream,
+                params,
+                null_mut(),
+            )
+        };
+        if code == CUDA_SUCCESS { Ok(()) } else { self.check("cuLaunchKernel", code) }
+    }
+
+    /// Swaps the calling thread's stream capture mode with `mode`.
+    pub(super) fn exchange_capture_mode(&self, mode: &mut CUstreamCaptureMode) -> Result<(), DriverError> {
+        // SAFETY: `mode` is a place for one `int` that holds a mode.
+        let code = unsafe { (self.thread_exchange_stream_capture_mode)(mode) };
+        self.check("cuThreadExchangeStreamCaptureMode", code)
+    }
+}
+
+/// A device's primary context, retained and current in this thread for as long as the value lives: for programs that
+/// have no context of their own. Dropping it restores the context that was current before.
+#[derive(Debug)]
+pub struct PrimaryContext<'a> {
+    driver: &'a Driver,
+    device: CUdevice,
+    /// It belongs to the thread that pushed it.
+    _thread: std::marker::PhantomData<*const ()>,
+}
+
+impl<'a> PrimaryContext<'a> {
+    /// Retains the primary context of `device` and makes it current.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn make_current(driver: &'a Driver, device: CUdevice) -> Result<PrimaryContext<'a>, DriverError> {
+        let mut context = CUcontext::NULL;
+        // SAFETY: `context` is a place for one handle; an unknown device is answered with an error.
+        let code = unsafe { (driver.device_primary_ctx_retain)(&raw mut context, device) };
+        driver.check("cuDevicePrimaryCtxRetain", code)?;
+        // SAFETY: the context has just been retained.
+        let pushed = driver.check("cuCtxPushCurrent", unsafe { (driver.ctx_push_current)(context) });
+        if let Err(error) = pushed {
+            // SAFETY: undoes the retain above. Its own failure would say less than the one at hand.
+            let _ = unsafe { (driver.device_primary_ctx_release)(device) };
+            return Err(error);
+        }
+        Ok(PrimaryContext { driver, device, _thread: std::marker::PhantomData })
+    }
+}
+
+impl Drop for PrimaryContext<'_> {
+    fn drop(&mut self) {
+        let mut context = CUcontext::NULL;
+        // SAFETY: undoes the push and the retain of `make_current`, in this thread, since the type cannot leave it.
+        // Destructors report nothing.
+        unsafe {
+            let _ = (self.driver.ctx_pop_current)(&raw mut context);
+            let _ = (self.driver.device_primary_ctx_release)(self.device);
+        }
+    }
+}

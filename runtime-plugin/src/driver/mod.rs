@@ -1,0 +1,21 @@
+//! The CUDA driver's C interface, found in the process at run time.
+//!
+//! Owns: the types and numbers of `cuda.h` that we use ([`sys`]), the table of its functions ([`Driver`]), safe
+//! wrappers around them and their errors as values ([`DriverError`]).
+//!
+//! Never: no link against `libcuda`, no panic where there is no driver (a machine that only builds engines has none),
+//! no failure that is remembered (a driver that appears later is found), no decision about what to load or launch, no
+//! printing. Never closes the driver: it runs threads of its own, and unloading it under them is defined nowhere.
+
+#![allow(unsafe_code)] // calls into C
+
+mod calls;
+mod capture;
+mod error;
+pub mod sys;
+mod table;
+
+pub use calls::{ComputeCapability, PrimaryContext};
+pub use capture::in_relaxed_capture_mode;
+pub use error::{DriverError, DriverMissing};
+pub use table::Driver;

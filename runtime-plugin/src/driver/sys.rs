@@ -1,0 +1,133 @@
+//! Types and numbers of the CUDA driver API, under NVIDIA's names.
+//!
+//! Source of every fact here: `cuda.h` of CUDA 13.0 (`CUDA_VERSION` 13000), where nothing else is said.
+
+use std::ffi::{c_int, c_void};
+
+/// `CUresult`: 0 is success.
+pub type CUresult = c_int;
+/// `CUdevice`: a handle that is a small number.
+pub type CUdevice = c_int;
+/// `CUstreamCaptureMode`.
+pub type CUstreamCaptureMode = c_int;
+
+macro_rules! handles {
+    ($($(#[$doc:meta])* $name:ident,)*) => {$(
+        $(#[$doc])*
+        #[repr(transparent)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub struct $name(pub *mut c_void);
+
+        impl $name {
+            /// The handle of nothing.
+            pub const NULL: $name = $name(std::ptr::null_mut());
+
+            /// Whether it is the handle of nothing.
+            #[must_use]
+            pub fn is_null(self) -> bool {
+                self.0.is_null()
+            }
+        }
+
+        // SAFETY: a handle is a name that only the driver resolves, and the driver's functions may be called from any
+        // thread (CUDA programming guide, "thread safety"); we never look behind the pointer.
+        unsafe impl Send for $name {}
+        // SAFETY: as above.
+        unsafe impl Sync for $name {}
+    )*};
+}
+
+handles! {
+    /// `CUcontext`.
+    CUcontext,
+    /// `CUlibrary`: loaded code, independent of any context.
+    CUlibrary,
+    /// `CUkernel`: a kernel of a library, independent of any context.
+    CUkernel,
+    /// `CUfunction`: a kernel in one context. `cuLaunchKernel` takes a `CUkernel` in its place and then finds the
+    /// context through the stream.
+    CUfunction,
+    /// `CUstream`.
+    CUstream,
+}
+
+/// `CUDA_SUCCESS`.
+pub const CUDA_SUCCESS: CUresult = 0;
+/// `CUDA_ERROR_INVALID_VALUE`.
+pub const CUDA_ERROR_INVALID_VALUE: CUresult = 1;
+/// `CUDA_ERROR_OUT_OF_MEMORY`.
+pub const CUDA_ERROR_OUT_OF_MEMORY: CUresult = 2;
+/// `CUDA_ERROR_NOT_INITIALIZED`: nobody has called `cuInit` yet.
+pub const CUDA_ERROR_NOT_INITIALIZED: CUresult = 3;
+/// `CUDA_ERROR_DEINITIALIZED`: the process is ending and the driver has shut itself down.
+pub const CUDA_ERROR_DEINITIALIZED: CUresult = 4;
+/// `CUDA_ERROR_DEVICE_UNAVAILABLE`.
+pub const CUDA_ERROR_DEVICE_UNAVAILABLE: CUresult = 46;
+/// `CUDA_ERROR_NO_DEVICE`.
+pub const CUDA_ERROR_NO_DEVICE: CUresult = 100;
+/// `CUDA_ERROR_INVALID_IMAGE`.
+pub const CUDA_ERROR_INVALID_IMAGE: CUresult = 200;
+/// `CUDA_ERROR_INVALID_CONTEXT`.
+pub const CUDA_ERROR_INVALID_CONTEXT: CUresult = 201;
+/// `CUDA_ERROR_NO_BINARY_FOR_GPU`.
+pub const CUDA_ERROR_NO_BINARY_FOR_GPU: CUresult = 209;
+/// `CUDA_ERROR_ECC_UNCORRECTABLE`.
+pub const CUDA_ERROR_ECC_UNCORRECTABLE: CUresult = 214;
+/// `CUDA_ERROR_INVALID_PTX`.
+pub const CUDA_ERROR_INVALID_PTX: CUresult = 218;
+/// `CUDA_ERROR_NVLINK_UNCORRECTABLE`.
+pub const CUDA_ERROR_NVLINK_UNCORRECTABLE: CUresult = 220;
+/// `CUDA_ERROR_JIT_COMPILER_NOT_FOUND`.
+pub const CUDA_ERROR_JIT_COMPILER_NOT_FOUND: CUresult = 221;
+/// `CUDA_ERROR_UNSUPPORTED_PTX_VERSION`.
+pub const CUDA_ERROR_UNSUPPORTED_PTX_VERSION: CUresult = 222;
+/// `CUDA_ERROR_JIT_COMPILATION_DISABLED`.
+pub const CUDA_ERROR_JIT_COMPILATION_DISABLED: CUresult = 223;
+/// `CUDA_ERROR_UNSUPPORTED_DEVSIDE_SYNC`.
+pub const CUDA_ERROR_UNSUPPORTED_DEVSIDE_SYNC: CUresult = 225;
+/// `CUDA_ERROR_CONTAINED`.
+pub const CUDA_ERROR_CONTAINED: CUresult = 226;
+/// `CUDA_ERROR_INVALID_SOURCE`.
+pub const CUDA_ERROR_INVALID_SOURCE: CUresult = 300;
+/// `CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND`.
+pub const CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND: CUresult = 302;
+/// `CUDA_ERROR_SHARED_OBJECT_INIT_FAILED`.
+pub const CUDA_ERROR_SHARED_OBJECT_INIT_FAILED: CUresult = 303;
+/// `CUDA_ERROR_NOT_FOUND`.
+pub const CUDA_ERROR_NOT_FOUND: CUresult = 500;
+/// `CUDA_ERROR_ILLEGAL_ADDRESS`: the first of the errors (700 to 720) that a kernel or a lost context leaves behind.
+pub const CUDA_ERROR_ILLEGAL_ADDRESS: CUresult = 700;
+/// `CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES`: one among them that is about the launch itself.
+pub const CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES: CUresult = 701;
+/// `CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE`: the last of them.
+pub const CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE: CUresult = 720;
+/// `CUDA_ERROR_NOT_SUPPORTED`.
+pub const CUDA_ERROR_NOT_SUPPORTED: CUresult = 801;
+/// `CUDA_ERROR_SYSTEM_NOT_READY`: the first of the errors (802 to 810) about the driver's installation and MPS.
+pub const CUDA_ERROR_SYSTEM_NOT_READY: CUresult = 802;
+/// `CUDA_ERROR_MPS_CLIENT_TERMINATED`: the last of them.
+pub const CUDA_ERROR_MPS_CLIENT_TERMINATED: CUresult = 810;
+/// `CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED`: the first of the errors (900 to 908) about a capture under way.
+pub const CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED: CUresult = 900;
+/// `CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD`: the last of them.
+pub const CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD: CUresult = 908;
+
+/// `CU_STREAM_CAPTURE_MODE_RELAXED`: the thread may make calls that another thread's capture would forbid.
+pub const CU_STREAM_CAPTURE_MODE_RELAXED: CUstreamCaptureMode = 2;
+
+/// `CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT`.
+pub const CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: c_int = 16;
+/// `CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR`.
+pub const CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: c_int = 75;
+/// `CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR`.
+pub const CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: c_int = 76;
+/// `CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN`: static and dynamic together, for a kernel that asks.
+pub const CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN: c_int = 97;
+
+/// `CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK`: depends on the kernel's registers and launch bounds and on the device.
+pub const CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK: c_int = 0;
+/// `CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES`: static shared memory.
+pub const CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES: c_int = 1;
+/// `CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES`: what a launch may ask for, 48 KiB less the static part until it
+/// is raised.
+pub const CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES: c_int = 8;

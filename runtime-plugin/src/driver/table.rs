@@ -1,0 +1,216 @@
+//! The driver's functions, found by name.
+
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::sync::OnceLock;
+
+use super::error::DriverMissing;
+use super::sys::{
+    CUcontext, CUdevice, CUfunction, CUkernel, CUlibrary, CUresult, CUstream, CUstreamCaptureMode,
+};
+
+/// The name under which the driver is installed, and under which TensorRT and the CUDA runtime open it.
+const LIBRARY: &CStr = c"libcuda.so.1";
+
+/// Turns an address into a function pointer, where there is one.
+macro_rules! function_at {
+    ($address:expr, $ty:ty) => {{
+        let address: *mut c_void = $address;
+        // SAFETY: both are pointers of one size, and null is `None`. Where it is not null, the caller of
+        // `Driver::from_lookup` promises that a function of this type lies there.
+        unsafe { std::mem::transmute::<*mut c_void, Option<$ty>>(address) }
+    }};
+}
+
+macro_rules! driver_table {
+    (
+        required { $($(#[$doc:meta])* $field:ident: $symbol:literal ($($arg:ty),* $(,)?);)* }
+        optional { $($(#[$opt_doc:meta])* $opt_field:ident: $opt_symbol:literal ($($opt_arg:ty),* $(,)?);)* }
+    ) => {
+        /// The driver's functions that we call: `cuda.h` of CUDA 13.0, under the versioned names that its macros expand to.
+        /// The release after `since` is the one in which the entry point appeared (`cudaTypedefs.h`).
+        pub struct Driver {
+            $($(#[$doc])* pub(super) $field: unsafe extern "C" fn($($arg),*) -> CUresult,)*
+            $($(#[$opt_doc])* pub(super) $opt_field: Option<unsafe extern "C" fn($($opt_arg),*) -> CUresult>,)*
+        }
+
+        impl Driver {
+            /// The table of the functions that `lookup` finds; null means that there is none of that name.
+            ///
+            /// # Errors
+            /// [`DriverMissing::TooOld`] with the names of all required functions that are not there.
+            ///
+            /// # Safety
+            /// What `lookup` returns is null or the address of a function that has the signature and keeps the
+            /// contract which `cuda.h` gives to the name asked for, for as long as the table is used.
+            pub unsafe fn from_lookup(
+                mut lookup: impl FnMut(&'static CStr) -> *mut c_void,
+            ) -> Result<Driver, DriverMissing> {
+                let mut missing = Vec::new();
+                $(
+                    let $field = function_at!(
+                        lookup($symbol), unsafe extern "C" fn($($arg),*) -> CUresult);
+                    if $field.is_none() {
+                        missing.push($symbol.to_str().unwrap_or_default());
+                    }
+                )*
+                $(
+                    let $opt_field = function_at!(
+                        lookup($opt_symbol), unsafe extern "C" fn($($opt_arg),*) -> CUresult);
+                )*
+                match ($($field,)*) {
+                    ($(Some($field),)*) => Ok(Driver { $($field,)* $($opt_field,)* }),
+                    _ => Err(DriverMissing::TooOld { missing }),
+                }
+            }
+        }
+    };
+}
+
+driver_table! {
+    required {
+        /// `CUresult cuInit(unsigned flags)`, flags 0.
+        init: c"cuInit"(c_uint);
+        /// `CUresult cuDriverGetVersion(int*)`: 1000 * major + 10 * minor of the newest CUDA it knows.
+        driver_get_version: c"cuDriverGetVersion"(*mut c_int);
+        /// `CUresult cuCtxGetCurrent(CUcontext*)`, since 4.0: null where there is none.
+        ctx_get_current: c"cuCtxGetCurrent"(*mut CUcontext);
+        /// `CUresult cuCtxGetDevice(CUdevice*)`.
+        ctx_get_device: c"cuCtxGetDevice"(*mut CUdevice);
+        /// `CUresult cuCtxPushCurrent(CUcontext)`, since 4.0.
+        ctx_push_current: c"cuCtxPushCurrent_v2"(CUcontext);
+        /// `CUresult cuCtxPopCurrent(CUcontext*)`, since 4.0.
+        ctx_pop_current: c"cuCtxPopCurrent_v2"(*mut CUcontext);
+        /// `CUresult cuDeviceGet(CUdevice*, int ordinal)`.
+        device_get: c"cuDeviceGet"(*mut CUdevice, c_int);
+        /// `CUresult cuDeviceGetCount(int*)`.
+        device_get_count: c"cuDeviceGetCount"(*mut c_int);
+        /// `CUresult cuDeviceGetAttribute(int*, CUdevice_attribute, CUdevice)`.
+        device_get_attribute: c"cuDeviceGetAttribute"(*mut c_int, c_int, CUdevice);
+        /// `CUresult cuDeviceGetName(char*, int, CUdevice)`: ends with a NUL, shortened to fit.
+        device_get_name: c"cuDeviceGetName"(*mut c_char, c_int, CUdevice);
+        /// `CUresult cuDevicePrimaryCtxRetain(CUcontext*, CUdevice)`, since 7.0.
+        device_primary_ctx_retain: c"cuDevicePrimaryCtxRetain"(*mut CUcontext, CUdevice);
+        /// `CUresult cuDevicePrimaryCtxRelease(CUdevice)`, since 11.0.
+        device_primary_ctx_release: c"cuDevicePrimaryCtxRelease_v2"(CUdevice);
+        /// `CUresult cuLibraryLoadData(CUlibrary*, const void* code, CUjit_option*, void**, unsigned, CUlibraryOption*,
+        /// void**, unsigned)`, since 12.0. It takes no length, and copies the code unless told otherwise.
+        library_load_data: c"cuLibraryLoadData"(
+            *mut CUlibrary, *const c_void,
+            *mut c_int, *mut *mut c_void, c_uint,
+            *mut c_int, *mut *mut c_void, c_uint,
+        );
+        /// `CUresult cuLibraryUnload(CUlibrary)`, since 12.0.
+        library_unload: c"cuLibraryUnload"(CUlibrary);
+        /// `CUresult cuLibraryGetKernel(CUkernel*, CUlibrary, const char*)`, since 12.0.
+        library_get_kernel: c"cuLibraryGetKernel"(*mut CUkernel, CUlibrary, *const c_char);
+        /// `CUresult cuKernelGetFunction(CUfunction*, CUkernel)`, since 12.0: for the current context.
+        kernel_get_function: c"cuKernelGetFunction"(*mut CUfunction, CUkernel);
+        /// `CUresult cuKernelGetAttribute(int*, CUfunction_attribute, CUkernel, CUdevice)`, since 12.0.
+        kernel_get_attribute: c"cuKernelGetAttribute"(*mut c_int, c_int, CUkernel, CUdevice);
+        /// `CUresult cuKernelSetAttribute(CUfunction_attribute, int, CUkernel, CUdevice)`, since 12.0: two threads that set
+        /// one attribute of one kernel race.
+        kernel_set_attribute: c"cuKernelSetAttribute"(c_int, c_int, CUkernel, CUdevice);
+        /// `CUresult cuLaunchKernel(CUfunction, unsigned grid[3], unsigned block[3], unsigned shared, CUstream, void** params,
+        /// void** extra)`, since 4.0. The plain name is the one whose null stream is the legacy stream.
+        launch_kernel: c"cuLaunchKernel"(
+            CUfunction,
+            c_uint, c_uint, c_uint,
+            c_uint, c_uint, c_uint,
+            c_uint, CUstream, *mut *mut c_void, *mut *mut c_void,
+        );
+        /// `CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode*)`, since 10.1.
+        thread_exchange_stream_capture_mode: c"cuThreadExchangeStreamCaptureMode"(*mut CUstreamCaptureMode);
+        /// `CUresult cuGetErrorName(CUresult, const char**)`, since 6.0: null for a number it does not know.
+        get_error_name: c"cuGetErrorName"(CUresult, *mut *const c_char);
+        /// `CUresult cuGetErrorString(CUresult, const char**)`, since 6.0: null for a number it does not know.
+        get_error_string: c"cuGetErrorString"(CUresult, *mut *const c_char);
+    }
+    optional {
+        /// `CUresult cuFuncLoad(CUfunction)`, since 12.4: finishes what lazy loading puts off.
+        func_load: c"cuFuncLoad"(CUfunction);
+        /// `CUresult cuKernelGetParamInfo(CUkernel, size_t index, size_t* offset, size_t* size)`, since 12.4.
+        kernel_get_param_info: c"cuKernelGetParamInfo"(CUkernel, usize, *mut usize, *mut usize);
+    }
+}
+
+impl std::fmt::Debug for Driver {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Driver").finish_non_exhaustive()
+    }
+}
+
+/// The driver of this process, once it has been found. A failure is not kept.
+static FOUND: OnceLock<Driver> = OnceLock::new();
+
+impl Driver {
+    /// The driver of this process. It makes no CUDA call: `cuInit` is the application's business, and an application
+    /// that holds a context has done it.
+    ///
+    /// # Errors
+    /// [`DriverMissing`] where there is none. The next call looks again.
+    pub fn find() -> Result<&'static Driver, DriverMissing> {
+        if let Some(driver) = FOUND.get() {
+            return Ok(driver);
+        }
+        let driver = open()?;
+        Ok(FOUND.get_or_init(|| driver))
+    }
+
+    /// The driver of this process, where [`Driver::find`] has found it before. Opens nothing: for teardown.
+    #[must_use]
+    pub fn already_found() -> Option<&'static Driver> {
+        FOUND.get()
+    }
+}
+
+/// Opens the driver: first the one that is in the process already, so that what the application runs on is what we run
+/// on, then the one that the loader finds.
+fn open() -> Result<Driver, DriverMissing> {
+    let mut library = std::ptr::null_mut();
+    for flags in [libc::RTLD_NOW | libc::RTLD_NOLOAD, libc::RTLD_NOW] {
+        // SAFETY: the name is a C string. Loading runs the driver's own initializers, as any CUDA program does.
+        library = unsafe { libc::dlopen(LIBRARY.as_ptr(), flags) };
+        if !library.is_null() {
+            break;
+        }
+    }
+    if library.is_null() {
+        return Err(DriverMissing::NotFound { text: last_loader_error() });
+    }
+    // SAFETY: `library` is an open handle that is never closed. The names are those of `cuda.h`, whose declarations the
+    // table repeats; a library called `libcuda.so.1` is NVIDIA's driver or stands in for it under the same contract.
+    unsafe { Driver::from_lookup(|name| libc::dlsym(library, name.as_ptr())) }
+}
+
+/// What the loader said last in this thread.
+fn last_loader_error() -> String {
+    // SAFETY: `dlerror` has no preconditions; glibc keeps its answer per thread.
+    let text = unsafe { libc::dlerror() };
+    if text.is_null() {
+        return "the loader gives no reason".to_owned();
+    }
+    // SAFETY: not null, so a C string that stays until the thread's next call of the loader.
+    unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_missing_function_is_named() {
+        // SAFETY: nothing is found, so nothing is called.
+        let error = unsafe { Driver::from_lookup(|_| std::ptr::null_mut()) }.unwrap_err();
+        let DriverMissing::TooOld { missing } = error else { panic!("{error}") };
+        assert_eq!(missing.len(), 22);
+        assert!(missing.contains(&"cuCtxPushCurrent_v2") && !missing.contains(&"cuFuncLoad"));
+    }
+
+    #[test]
+    fn an_absent_driver_is_a_value_every_time() {
+        // On a machine with a driver both succeed; without one both say so.
+        let first = Driver::find().is_ok();
+        assert_eq!(Driver::find().is_ok(), first);
+        assert_eq!(Driver::already_found().is_some(), first);
+    }
+}

@@ -1,0 +1,113 @@
+//! `enqueue` allocates nothing. One test, because it replaces the program's allocator.
+
+#![allow(unsafe_code)] // an allocator, and addresses for a driver
+#![allow(clippy::unwrap_used, clippy::panic)] // helpers of tests
+
+mod support;
+#[path = "support/plugin.rs"]
+#[allow(dead_code)]
+mod the_plugin;
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::ffi::{c_uint, c_void};
+use std::ptr::without_provenance_mut;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use cubinder::code::{Candidate, CodeTable, Loading};
+use cubinder::driver::Driver;
+use cubinder::driver::sys::{CUfunction, CUstream};
+use cubinder::launch::LaunchRecord;
+use cubinder_bundle::Digest;
+use support::{Device, Mock, cubin};
+use the_plugin::{Shapes, launch, plugin};
+
+struct Counting;
+
+thread_local! {
+    static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
+}
+
+fn count() {
+    let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
+}
+
+// SAFETY: everything is passed on to the system's allocator unchanged.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count();
+        // SAFETY: the caller's promise.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
+        count();
+        // SAFETY: the caller's promise.
+        unsafe { System.dealloc(place, layout) }
+    }
+
+    unsafe fn realloc(&self, place: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        count();
+        // SAFETY: the caller's promise.
+        unsafe { System.realloc(place, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+static LAUNCHES: AtomicUsize = AtomicUsize::new(0);
+
+/// Records without allocating.
+unsafe extern "C" fn launch_kernel(
+    _: CUfunction,
+    _: c_uint,
+    _: c_uint,
+    _: c_uint,
+    _: c_uint,
+    _: c_uint,
+    _: c_uint,
+    _: c_uint,
+    _: CUstream,
+    params: *mut *mut c_void,
+    _: *mut *mut c_void,
+) -> i32 {
+    // SAFETY: the kernel's first parameter is the address of `x`.
+    let x = unsafe { **params.cast::<*mut usize>() };
+    LAUNCHES.fetch_add(usize::from(x == 0x1000), Ordering::Relaxed);
+    0
+}
+
+#[test]
+fn enqueue_allocates_nothing() {
+    let mock = Mock::new(Device::default());
+    // SAFETY: the mock's functions, but for one with the same signature.
+    let driver = unsafe {
+        Driver::from_lookup(|name| match name.to_bytes() {
+            b"cuLaunchKernel" => launch_kernel as *mut c_void,
+            _ => support::lookup(name),
+        })
+    }
+    .unwrap();
+    let bytes = cubin("sm_86");
+    let target = "sm_86".parse().unwrap();
+    let candidate = Candidate { target, digest: Digest::of(&bytes), bytes: &bytes, symbol: "k", facts: None };
+    let Ok(Loading::Loaded(kernel)) = CodeTable::new().load(&mock.driver, "k", &[candidate]) else {
+        panic!()
+    };
+    let shapes = Shapes(vec![vec![10, 3, 32, 32], vec![10, 3, 34, 34]]);
+    let before = ALLOCATIONS.get();
+    let record = LaunchRecord::evaluate(&plugin(), &launch(), &kernel, &shapes).unwrap();
+    assert!(ALLOCATIONS.get() > before, "the counter counts");
+
+    let inputs = [without_provenance_mut::<c_void>(0x1000).cast_const()];
+    let outputs = [without_provenance_mut::<c_void>(0x2000)];
+    let before = ALLOCATIONS.get();
+    for _ in 0..1000 {
+        // SAFETY: the driver above touches no tensor.
+        let launched = unsafe { record.enqueue(&driver, &inputs, &outputs, CUstream::NULL) };
+        assert!(launched.is_ok());
+    }
+    assert_eq!(ALLOCATIONS.get() - before, 0);
+    assert_eq!(LAUNCHES.load(Ordering::Relaxed), 1000);
+}

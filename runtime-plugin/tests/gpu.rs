@@ -1,0 +1,161 @@
+//! The whole way on a real GPU: find the driver, choose, load, allow shared memory, launch. Where there is no GPU the test
+//! says so and passes, unless `CUBINDER_REQUIRE_GPU` is set.
+
+#![allow(unsafe_code)] // calls the driver
+#![allow(clippy::unwrap_used, clippy::panic, clippy::expect_used)] // helpers of tests
+
+#[path = "support/plugin.rs"]
+#[allow(dead_code)]
+mod the_plugin;
+
+use std::ffi::{c_int, c_uint, c_void};
+use std::ptr::null_mut;
+
+use cubinder::code::{Candidate, CodeTable, LoadedKernel, Loading, Reason};
+use cubinder::driver::sys::CUstream;
+use cubinder::driver::{Driver, PrimaryContext};
+use cubinder::launch::LaunchRecord;
+use cubinder_bundle::{Digest, Target};
+use the_plugin::{I32, Shapes, int, launch, numel, plugin, scalar, tensor};
+
+const PTX: &str = include_str!("support/add_one.ptx");
+const COUNT: usize = 1000;
+const SHARED_BYTES: i64 = 56320 + 1024;
+
+/// A function of the driver that only this test needs.
+macro_rules! driver_function {
+    ($name:literal, $($arg:ty),*) => {{
+        // SAFETY: the driver is open, and the signature is that of `cuda.h` 13.0.
+        unsafe {
+            let library = libc::dlopen(c"libcuda.so.1".as_ptr(), libc::RTLD_NOW);
+            let function = libc::dlsym(library, $name.as_ptr());
+            assert!(!function.is_null());
+            std::mem::transmute::<*mut c_void, unsafe extern "C" fn($($arg),*) -> c_int>(function)
+        }
+    }};
+}
+
+fn gpu() -> Option<&'static Driver> {
+    let reason = match Driver::find() {
+        Err(error) => error.to_string(),
+        Ok(driver) => match driver.initialize().and_then(|()| driver.device_count()) {
+            Ok(count) if count > 0 => return Some(driver),
+            Ok(_) => "the driver sees no device".to_owned(),
+            Err(error) => error.to_string(),
+        },
+    };
+    assert!(std::env::var_os("CUBINDER_REQUIRE_GPU").is_none(), "no GPU: {reason}");
+    eprintln!("SKIPPED: no GPU: {reason}");
+    None
+}
+
+/// An ELF header for CUDA and nothing else: the driver is asked and refuses.
+fn hollow_cubin() -> Vec<u8> {
+    let mut bytes = vec![0; 64];
+    bytes[..6].copy_from_slice(b"\x7fELF\x02\x01");
+    bytes[18..20].copy_from_slice(&190_u16.to_le_bytes());
+    bytes
+}
+
+fn candidate<'a>(target: &str, bytes: &'a [u8], symbol: &'a str) -> Candidate<'a> {
+    let target = target.parse::<Target>().unwrap();
+    Candidate { target, digest: Digest::of(bytes), bytes, symbol, facts: None }
+}
+
+fn run(driver: &Driver, table: &CodeTable, kernel: &LoadedKernel) {
+    let allocate = driver_function!(c"cuMemAlloc_v2", *mut *mut c_void, usize);
+    let free = driver_function!(c"cuMemFree_v2", *mut c_void);
+    let upload = driver_function!(c"cuMemcpyHtoD_v2", *mut c_void, *const c_void, usize);
+    let download = driver_function!(c"cuMemcpyDtoH_v2", *mut c_void, *const c_void, usize);
+    let synchronize = driver_function!(c"cuCtxSynchronize",);
+    let mut launch = launch();
+    launch.kernel = "add_one".to_owned();
+    launch.grid[0] = int(4);
+    launch.shared_bytes = int(SHARED_BYTES);
+    launch.args = vec![tensor("x", 0), tensor("y", 1), scalar("count", I32, numel(0))];
+    let shapes = Shapes(vec![vec![COUNT as i64], vec![COUNT as i64]]);
+    let record = LaunchRecord::evaluate(&plugin(), &launch, kernel, &shapes).unwrap();
+    table.allow_shared(driver, kernel, record.shared_bytes()).unwrap();
+
+    let bytes = COUNT * 4;
+    let given: Vec<f32> = (0..COUNT).map(|index| index as f32 / 8.0).collect();
+    let mut found = vec![0_f32; COUNT];
+    let (mut x, mut y) = (null_mut(), null_mut());
+    // SAFETY: the buffers have the sizes named, and the kernel reads and writes `COUNT` floats of them.
+    unsafe {
+        assert_eq!(allocate(&raw mut x, bytes), 0);
+        assert_eq!(allocate(&raw mut y, bytes), 0);
+        assert_eq!(upload(x, given.as_ptr().cast(), bytes), 0);
+        record.enqueue(driver, &[x.cast_const()], &[y], CUstream::NULL).unwrap();
+        assert_eq!(synchronize(), 0);
+        assert_eq!(download(found.as_mut_ptr().cast(), y, bytes), 0);
+        assert_eq!((free(x), free(y)), (0, 0));
+    }
+    let expected: Vec<f32> = given.iter().map(|value| value + 1.0).collect();
+    assert_eq!(found, expected);
+}
+
+/// Loads in another thread while this thread captures a stream in the mode that forbids others to.
+fn load_while_capturing(driver: &'static Driver, table: &CodeTable) {
+    let create = driver_function!(c"cuStreamCreate", *mut CUstream, c_uint);
+    let begin = driver_function!(c"cuStreamBeginCapture_v2", CUstream, c_int);
+    let end = driver_function!(c"cuStreamEndCapture", CUstream, *mut *mut c_void);
+    let destroy = driver_function!(c"cuStreamDestroy_v2", CUstream);
+    let other = format!("// another digest\n{PTX}");
+    let mut stream = CUstream::NULL;
+    let mut graph = null_mut();
+    let turn = std::sync::Barrier::new(2);
+    std::thread::scope(|scope| {
+        let loading = scope.spawn(|| {
+            let _context = PrimaryContext::make_current(driver, 0).unwrap();
+            turn.wait(); // the capture begins
+            turn.wait();
+            let candidates = [candidate("compute_75", other.as_bytes(), "add_one")];
+            let loaded = table.load(driver, "add_one", &candidates);
+            turn.wait(); // the capture ends
+            turn.wait();
+            loaded
+        });
+        turn.wait();
+        // SAFETY: as `cuda.h` says; 1 is `CU_STREAM_NON_BLOCKING`, 0 is `CU_STREAM_CAPTURE_MODE_GLOBAL`.
+        let begun = unsafe { (create(&raw mut stream, 1), begin(stream, 0)) };
+        turn.wait();
+        turn.wait();
+        // SAFETY: as above.
+        let ended = unsafe { (end(stream, &raw mut graph), destroy(stream)) };
+        turn.wait();
+        assert_eq!((begun, ended), ((0, 0), (0, 0)), "the capture is whole");
+        assert!(matches!(loading.join().unwrap(), Ok(Loading::Loaded(_))));
+    });
+}
+
+#[test]
+fn a_kernel_is_chosen_loaded_and_launched() {
+    let Some(driver) = gpu() else { return };
+    let table = CodeTable::new();
+    assert!(matches!(table.load(driver, "add_one", &[]), Ok(Loading::NoContext)));
+    let context = PrimaryContext::make_current(driver, driver.device(0).unwrap()).unwrap();
+    let capability = driver.compute_capability(0).unwrap();
+    let exact = format!("sm_{}{}", capability.major, capability.minor);
+    let hollow = hollow_cubin();
+    let candidates =
+        [candidate("compute_75", PTX.as_bytes(), "add_one"), candidate(&exact, &hollow, "add_one")];
+    let kernel = match table.load(driver, "add_one", &candidates) {
+        Ok(Loading::Loaded(kernel)) => kernel,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(kernel.target.to_string(), "compute_75");
+    let refused: Vec<String> = kernel.refused.iter().map(ToString::to_string).collect();
+    eprintln!("refused: {refused:?}\nlimits: {:?}", kernel.limits);
+    assert!(matches!(&kernel.refused[..], [one] if matches!(one.reason, Reason::Driver(_))));
+    // None before CUDA 12.4.
+    assert!(kernel.params.is_none() || kernel.params.as_deref() == Some(&[8, 8, 4][..]));
+    run(driver, &table, &kernel);
+    load_while_capturing(driver, &table);
+
+    let absent = [candidate("compute_75", PTX.as_bytes(), "add_two")];
+    eprintln!("{}", table.load(driver, "add_two", &absent).unwrap_err());
+    // SAFETY: every launch has been waited for.
+    unsafe { table.unload_all(driver) }.unwrap();
+    drop(context);
+}

@@ -1,0 +1,238 @@
+// Copyright of the Cubinder authors; Apache-2.0.
+//
+// Clones, and what an engine keeps: serialized fields, stable, complete, and loaded again.
+#include "subject.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace oracle
+{
+
+using nvinfer1::IPluginV3;
+using nvinfer1::PluginFieldCollection;
+using nvinfer1::TensorRTPhase;
+
+namespace
+{
+
+void expectSame(Probe& probe, std::string const& what, Fields const& found, Fields const& expected)
+{
+    std::string const fault = difference(found, expected);
+    probe.that(fault.empty(), what + " with " + fault, "the same fields");
+}
+
+void checkClones(Subject const& subject)
+{
+    Facts const& facts = subject.facts;
+    subject.check("a clone is another object", [&](Probe& probe) {
+        Owned plugin = subject.create(probe);
+        Owned clone = cloneOf(probe, *plugin);
+        for (int32_t type = 0; type < 3; ++type)
+        {
+            probe.at("capability " + show(type));
+            auto const capability = static_cast<nvinfer1::PluginCapabilityType>(type);
+            probe.that(plugin->getCapabilityInterface(capability) != clone->getCapabilityInterface(capability),
+                "one capability for both", "one for each");
+        }
+    });
+    subject.check("a clone outlives its original", [&](Probe& probe) {
+        Fields const expected = subject.serialize(probe, *subject.configured(probe));
+        Owned clone = cloneOf(probe, *subject.create(probe));
+        Owned second = cloneOf(probe, *clone);
+        clone.reset();
+        probe.equal("configurePlugin", subject.configure(probe, *second, subject.tensors().all()), 0);
+        expectSame(probe, "the clone", subject.serialize(probe, *second), expected);
+    });
+    subject.check("an original outlives its clone", [&](Probe& probe) {
+        Owned plugin = subject.configured(probe);
+        Fields const expected = subject.serialize(probe, *plugin);
+        cloneOf(probe, *plugin).reset();
+        expectSame(probe, "the original", subject.serialize(probe, *plugin), expected);
+    });
+    subject.check("a clone keeps the configuration", [&](Probe& probe) {
+        Owned plugin = subject.configured(probe);
+        Fields const expected = subject.serialize(probe, *plugin);
+        Owned clone = cloneOf(probe, *plugin);
+        plugin.reset();
+        expectSame(probe, "the clone", subject.serialize(probe, *clone), expected);
+    });
+    subject.check("configuring a clone leaves the original alone", [&](Probe& probe) {
+        Owned plugin = subject.configured(probe);
+        Fields const before = subject.serialize(probe, *plugin);
+        Owned clone = cloneOf(probe, *plugin);
+        int32_t const other = facts.half ? 1 : 0;
+        subject.configure(probe, *clone, subject.tensors(other, {2, 2}, {}).all());
+        expectSame(probe, "the original", subject.serialize(probe, *plugin), before);
+        subject.configure(probe, *clone, subject.tensors(other).all());
+        Fields const fresh = subject.serialize(probe, *subject.configured(probe, other));
+        expectSame(probe, "the clone configured again", subject.serialize(probe, *clone), fresh);
+    });
+    subject.check("two plugins share no attributes", [&](Probe& probe) {
+        auto const lists = facts.attributesFor(static_cast<int32_t>(facts.shape.size()));
+        if (lists.size() < 2)
+        {
+            return;
+        }
+        Owned first = subject.create(probe, {ints(facts.attribute, lists[0])});
+        Owned second = subject.create(probe, {ints(facts.attribute, lists[1])});
+        Shape y;
+        probe.equal("getOutputShapes", subject.outputShapes(probe, *first, facts.shape, &y), 0);
+        probe.equal("shape", y, facts.output(facts.shape, lists[0]));
+        probe.equal("getOutputShapes", subject.outputShapes(probe, *second, facts.shape, &y), 0);
+        probe.equal("shape", y, facts.output(facts.shape, lists[1]));
+    });
+}
+
+void checkSerialization(Subject const& subject)
+{
+    subject.check("fields are the same at every call", [&](Probe& probe) {
+        Owned plugin = subject.configured(probe);
+        auto& runtime = runtimeOf(probe, *plugin);
+        PluginFieldCollection const* first = runtime.getFieldsToSerialize();
+        Fields const expected = copy(probe, first);
+        for (int32_t i = 0; i < 3; ++i)
+        {
+            expectSame(probe, "a later call", copy(probe, runtime.getFieldsToSerialize()), expected);
+        }
+        // TensorRT asks three times and may read the first answer last.
+        expectSame(probe, "the first answer, read again", copy(probe, first), expected);
+    });
+    subject.check("fields survive calls between them", [&](Probe& probe) {
+        Owned plugin = subject.configured(probe);
+        PluginFieldCollection const* first = runtimeOf(probe, *plugin).getFieldsToSerialize();
+        Fields const expected = copy(probe, first);
+        coreIdentityOf(probe, *plugin);
+        buildOf(probe, *plugin).getNbTactics();
+        cloneOf(probe, *plugin);
+        Owned other = subject.configured(probe);
+        subject.serialize(probe, *other);
+        expectSame(probe, "the first answer", copy(probe, first), expected);
+    });
+    subject.check("the same node gives the same fields", [&](Probe& probe) {
+        Fields const first = subject.serialize(probe, *subject.configured(probe));
+        probe.that(!first.empty(), "no fields: nothing would be left in the engine", "some");
+        expectSame(probe, "another plugin", subject.serialize(probe, *subject.configured(probe)), first);
+    });
+    subject.check("other attributes give other fields", [&](Probe& probe) {
+        auto const lists = subject.facts.attributesFor(static_cast<int32_t>(subject.facts.shape.size()));
+        if (lists.size() < 2)
+        {
+            return;
+        }
+        std::vector<Fields> all;
+        for (auto const& list : lists)
+        {
+            Owned plugin = subject.create(probe, {ints(subject.facts.attribute, list)});
+            subject.configure(probe, *plugin, subject.tensors(0, subject.facts.shape, list).all());
+            all.push_back(subject.serialize(probe, *plugin));
+        }
+        probe.that(!difference(all[0], all[1]).empty(), "the same fields", "the attributes in them");
+    });
+}
+
+void checkRoundTrip(Subject const& subject)
+{
+    Facts const& facts = subject.facts;
+    subject.check("a plugin of an engine keeps its fields and names", [&](Probe& probe) {
+        for (int32_t type : {0, 1})
+        {
+            if (!facts.takes(type))
+            {
+                continue;
+            }
+            probe.at("data type " + show(type));
+            Owned plugin = subject.configured(probe, type);
+            Fields const fields = subject.serialize(probe, *plugin);
+            Identity const core = coreIdentityOf(probe, *plugin);
+            Creator& loader = subject.loader(probe, *plugin);
+            plugin.reset();
+            Owned loaded = subject.loaded(probe, loader, fields);
+            expectSame(probe, "the loaded plugin", subject.serialize(probe, *loaded), fields);
+            expectSame(probe, "its clone", subject.serialize(probe, *cloneOf(probe, *loaded)), fields);
+            probe.equal("core name", coreIdentityOf(probe, *loaded).text(), core.text());
+            Context context;
+            Owned attached = attachedOf(probe, *loaded, &context);
+            expectSame(probe, "the attached plugin", subject.serialize(probe, *attached), fields);
+            Owned again = subject.loaded(probe, loader, subject.serialize(probe, *attached));
+            expectSame(probe, "the plugin loaded twice", subject.serialize(probe, *again), fields);
+        }
+        probe.equal("error", firstError(subject.logger.take()), std::string());
+    });
+    subject.check("fields load from any address", [&](Probe& probe) {
+        Owned plugin = subject.configured(probe);
+        Fields const fields = subject.serialize(probe, *plugin);
+        Creator& loader = subject.loader(probe, *plugin);
+        for (size_t shift : {1, 2, 3, 4, 7, 8})
+        {
+            probe.at("an address of " + show(static_cast<uint64_t>(shift)) + " modulo 16");
+            Owned loaded = subject.load(loader, fields, shift);
+            probe.need(loaded != nullptr, "a refusal", "a plugin");
+            expectSame(probe, "the loaded plugin", subject.serialize(probe, *loaded), fields);
+        }
+    });
+    subject.check("a loaded plugin keeps nothing of TensorRT's memory", [&](Probe& probe) {
+        Owned plugin = subject.configured(probe);
+        Fields const fields = subject.serialize(probe, *plugin);
+        Creator& loader = subject.loader(probe, *plugin);
+        auto collection = std::make_unique<Collection>(fields);
+        Owned loaded(loader.createPlugin("node", collection->get(), TensorRTPhase::kRUNTIME));
+        probe.need(loaded != nullptr, "a refusal", "a plugin");
+        // Overwrites what the plugin was given before it goes back to the allocator.
+        for (int32_t i = 0; i < collection->get()->nbFields; ++i)
+        {
+            auto const& field = collection->get()->fields[i];
+            auto* data = const_cast<uint8_t*>(static_cast<uint8_t const*>(field.data));
+            if (data != nullptr)
+            {
+                std::fill_n(data, static_cast<size_t>(field.length) * elementSize(field.type), uint8_t{0x5A});
+            }
+        }
+        collection.reset();
+        expectSame(probe, "the loaded plugin", subject.serialize(probe, *loaded), fields);
+    });
+    subject.check("plugins are destroyed in any order", [&](Probe& probe) {
+        Owned plugin = subject.configured(probe);
+        Fields const fields = subject.serialize(probe, *plugin);
+        Creator& loader = subject.loader(probe, *plugin);
+        std::array<int32_t, 4> order{0, 1, 2, 3};
+        do
+        {
+            std::array<Owned, 4> owned;
+            Context context;
+            owned[0] = subject.loaded(probe, loader, fields);
+            owned[1] = cloneOf(probe, *owned[0]);
+            owned[2] = attachedOf(probe, *owned[0], &context);
+            owned[3] = attachedOf(probe, *owned[1], &context);
+            for (int32_t which : order)
+            {
+                owned[static_cast<size_t>(which)].reset();
+                for (Owned const& left : owned)
+                {
+                    if (left != nullptr)
+                    {
+                        expectSame(probe, "a plugin left", subject.serialize(probe, *left), fields);
+                    }
+                }
+            }
+        } while (std::next_permutation(order.begin(), order.end()));
+    });
+    subject.check("destroyed in place, and destroyed and freed", [&](Probe& probe) {
+        // Slot 2 ends the object and leaves its memory, slot 3 frees it as well. What slot 2 leaves is lost here.
+        Owned plugin = subject.create(probe);
+        IPluginV3* clone = cloneOf(probe, *plugin).release();
+        clone->~IPluginV3();
+        plugin.reset();
+    });
+}
+
+} // namespace
+
+void checkFields(Subject const& subject)
+{
+    checkClones(subject);
+    checkSerialization(subject);
+    checkRoundTrip(subject);
+}
+
+} // namespace oracle

@@ -1,0 +1,245 @@
+// Copyright of the Cubinder authors; Apache-2.0.
+//
+// The conformance oracle: loads a plugin library as TensorRT does and calls every slot of every interface.
+//
+//   oracle --library LIB.so [--runtime-library LIB2.so] [--case circ_pad|elemwise_add|reference|any]...
+//
+// `--library` holds the plugins that an ONNX model names. `--runtime-library` holds the creator that an engine names,
+// where that is another library. `any` (the default) takes every plugin of the library whose semantics are known.
+// Exit code: 0 everything passed, 1 a check failed, 2 wrong arguments.
+//
+// The oracle is a shared library with a small program around it. A plugin library trusts a logger only after it has found
+// the version of the TensorRT library that the logger finder belongs to; so the finder must lie in a shared library.
+#include "check_library.hpp"
+#include "subject.hpp"
+
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+
+namespace oracle
+{
+
+namespace
+{
+
+struct Arguments
+{
+    std::string library;
+    std::optional<std::string> runtimeLibrary;
+    std::vector<std::string> cases;
+};
+
+bool isKnown(std::string const& label)
+{
+    for (Facts const& facts : knownCases())
+    {
+        if (facts.label == label)
+        {
+            return true;
+        }
+    }
+    return label == "any";
+}
+
+std::optional<Arguments> parse(int argc, char** argv)
+{
+    Arguments arguments;
+    for (int i = 1; i < argc; i += 2)
+    {
+        std::string const option = argv[i];
+        if (i + 1 == argc)
+        {
+            std::fprintf(stderr, "error: `%s` needs a value\n", argv[i]);
+            return std::nullopt;
+        }
+        std::string const value = argv[i + 1];
+        if (option == "--library")
+        {
+            arguments.library = value;
+        }
+        else if (option == "--runtime-library")
+        {
+            arguments.runtimeLibrary = value;
+        }
+        else if (option == "--case" && isKnown(value))
+        {
+            arguments.cases.push_back(value);
+        }
+        else
+        {
+            std::fprintf(stderr, "error: `%s %s` is no option of the oracle\n", argv[i], argv[i + 1]);
+            return std::nullopt;
+        }
+    }
+    if (arguments.library.empty())
+    {
+        std::fprintf(stderr, "error: `--library` is missing\n");
+        return std::nullopt;
+    }
+    return arguments;
+}
+
+bool isAsked(Arguments const& arguments, std::string const& label, bool isThere)
+{
+    if (arguments.cases.empty())
+    {
+        return isThere;
+    }
+    for (std::string const& asked : arguments.cases)
+    {
+        if (asked == label || (asked == "any" && isThere))
+        {
+            return true;
+        }
+    }
+    return false;
+}
+
+void checkDeclared(Subject const& subject)
+{
+    subject.check("the creator declares its attributes", [&](Probe& probe) {
+        bool found = false;
+        bool foundAot = false;
+        auto const* names = subject.op.getFieldNames();
+        probe.need(names != nullptr, "null from getFieldNames", "a collection");
+        for (int32_t i = 0; i < names->nbFields; ++i)
+        {
+            nvinfer1::PluginField const& field = names->fields[i];
+            bool const isAttribute = subject.facts.attribute == field.name;
+            bool const isAot = std::strcmp(field.name, "aot") == 0;
+            found = found || isAttribute;
+            foundAot = foundAot || isAot;
+            if (isAttribute || isAot)
+            {
+                probe.equal("type", static_cast<int32_t>(field.type),
+                    static_cast<int32_t>(nvinfer1::PluginFieldType::kINT32));
+            }
+        }
+        probe.that(found, "no " + show(subject.facts.attribute), "a field of that name");
+        probe.that(foundAot == subject.facts.aot, foundAot ? "`aot`" : "no `aot`", subject.facts.aot ? "`aot`" : "none");
+    });
+}
+
+void checkPlugin(Subject const& subject)
+{
+    checkDeclared(subject);
+    checkBuild(subject);
+    checkShapes(subject);
+    checkFields(subject);
+    checkRuntime(subject);
+    checkDamage(subject);
+    checkStress(subject);
+}
+
+void checkPlugins(Report& report, Logger& logger, Arguments const& arguments, std::vector<Library const*> const& libraries)
+{
+    int32_t checked = 0;
+    for (Facts const& facts : knownCases())
+    {
+        Creator* creator = nullptr;
+        try
+        {
+            Probe probe;
+            creator = libraries[0]->find(probe, facts.op);
+        }
+        catch (Stop const&)
+        {
+            // Reported by the checks of the library.
+        }
+        if (!isAsked(arguments, facts.label, creator != nullptr))
+        {
+            continue;
+        }
+        ++checked;
+        report.run(facts.op.name + ": has a creator", [&](Probe& probe) {
+            probe.that(creator != nullptr, "none", "a V3One creator " + show(facts.op.text()));
+        });
+        if (creator != nullptr)
+        {
+            checkPlugin(Subject(report, logger, facts, *creator, libraries));
+        }
+    }
+    if (checked == 0)
+    {
+        report.skip("plugins", "the library holds none whose semantics the oracle knows");
+    }
+}
+
+void checkLogging(Report& report, Logger& logger)
+{
+    report.run("logger: every message has a severity and a text", [&](Probe& probe) {
+        for (std::string const& fault : logger.faults())
+        {
+            probe.that(false, fault, "a known severity and some text");
+        }
+    });
+    report.run("logger: nothing is printed past it", [&](Probe& probe) {
+        probe.equal("printed", report.printed(), std::string());
+    });
+}
+
+int run(Arguments const& arguments)
+{
+    Report report;
+    Logger logger;
+    Finder finder(logger);
+    driverPresent();
+    size_t const files = openFiles();
+
+    std::vector<std::string> paths{arguments.library};
+    if (arguments.runtimeLibrary)
+    {
+        paths.push_back(*arguments.runtimeLibrary);
+    }
+    std::vector<std::unique_ptr<Library>> owned;
+    std::vector<Library const*> libraries;
+    bool isLoaded = true;
+    for (std::string const& path : paths)
+    {
+        report.run(std::string(owned.empty() ? "library" : "runtime library") + ": loads", [&](Probe& probe) {
+            isLoaded = false;
+            owned.push_back(std::make_unique<Library>(path));
+            owned.back()->setLoggerFinder(&finder);
+            owned.back()->creators(probe);
+            libraries.push_back(owned.back().get());
+            isLoaded = true;
+        });
+        if (!isLoaded)
+        {
+            return report.finish();
+        }
+    }
+    for (size_t i = 0; i < libraries.size(); ++i)
+    {
+        std::string const role = i == 0 ? "library" : "runtime library";
+        checkLibrary(report, logger, finder, *libraries[i], role);
+        checkCopy(report, finder, *libraries[i], role);
+    }
+    checkTogether(report, libraries);
+    checkPlugins(report, logger, arguments, libraries);
+    checkLogging(report, logger);
+    libraries.clear();
+    owned.clear();
+    checkUnloading(report, finder, paths, files);
+    return report.finish();
+}
+
+} // namespace
+
+} // namespace oracle
+
+extern "C" __attribute__((visibility("default"))) int oracleMain(int argc, char** argv)
+{
+    auto const arguments = oracle::parse(argc, argv);
+    if (!arguments)
+    {
+        std::fprintf(stderr,
+            "usage: oracle --library LIB.so [--runtime-library LIB2.so] "
+            "[--case circ_pad|elemwise_add|reference|any]...\n");
+        return 2;
+    }
+    return oracle::run(*arguments);
+}

@@ -1,0 +1,148 @@
+//! Running other programs.
+//!
+//! Owns how a child's output is read and how its failure is told: the command line, the exit status and the last lines.
+//! Never hides output that explains a failure, and never interprets it.
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Command, ExitStatus, Stdio};
+
+use anyhow::{Context, Result, bail};
+
+/// How many of a failed command's last lines are shown.
+const TAIL_LINES: usize = 20;
+
+/// Runs `command` with standard output and standard error in one stream, in the order they were written.
+///
+/// `on_line` sees each line without its newline; bytes that are not UTF-8 are replaced.
+///
+/// # Errors
+/// When the program cannot be started or its output cannot be read. A non-zero exit is not an error here.
+pub(crate) fn stream(command: &mut Command, mut on_line: impl FnMut(&str)) -> Result<ExitStatus> {
+    let line = command_line(command);
+    let (reader, writer) = std::io::pipe().context("no pipe could be made")?;
+    let second = writer.try_clone().context("no pipe could be made")?;
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(writer)
+        .stderr(second)
+        .spawn()
+        .with_context(|| format!("`{line}` could not be started"))?;
+    // The command keeps its ends of the pipe open until they are replaced; reading would never end.
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    let read = read_lines(reader, &mut on_line);
+    let status = child.wait().with_context(|| format!("`{line}` could not be waited for"))?;
+    read.with_context(|| format!("the output of `{line}` could not be read"))?;
+    Ok(status)
+}
+
+fn read_lines(reader: impl Read, on_line: &mut impl FnMut(&str)) -> std::io::Result<()> {
+    let mut reader = BufReader::new(reader);
+    let mut bytes = Vec::new();
+    while reader.read_until(b'\n', &mut bytes)? > 0 {
+        on_line(String::from_utf8_lossy(&bytes).trim_end_matches(['\n', '\r']));
+        bytes.clear();
+    }
+    Ok(())
+}
+
+/// Runs `command` quietly and gives what it wrote, standard output and standard error together.
+///
+/// # Errors
+/// When it cannot be started or fails; the message holds the command line, the exit status and the last lines.
+pub(crate) fn capture(command: &mut Command) -> Result<String> {
+    let mut output = String::new();
+    let status = stream(command, |line| {
+        output.push_str(line);
+        output.push('\n');
+    })?;
+    if !status.success() {
+        bail!("{}", failure(command, status, &output));
+    }
+    Ok(output)
+}
+
+/// Runs `command` with this program's own input and output.
+///
+/// # Errors
+/// When it cannot be started or fails; the message holds the command line and the exit status.
+pub(crate) fn inherit(command: &mut Command) -> Result<()> {
+    let line = command_line(command);
+    let status = command.status().with_context(|| format!("`{line}` could not be started"))?;
+    if !status.success() {
+        bail!("`{line}` failed ({status})");
+    }
+    Ok(())
+}
+
+/// What to say about a command that failed.
+fn failure(command: &Command, status: ExitStatus, output: &str) -> String {
+    let mut text = format!("`{}` failed ({status})", command_line(command));
+    let last = tail(output, TAIL_LINES);
+    if !last.is_empty() {
+        text.push_str("; it said:\n");
+        text.push_str(&last);
+    }
+    text
+}
+
+/// The last `count` lines that are not blank, each indented.
+fn tail(output: &str, count: usize) -> String {
+    let lines: Vec<&str> = output.lines().filter(|line| !line.trim().is_empty()).collect();
+    let skipped = lines.len().saturating_sub(count);
+    lines.iter().skip(skipped).map(|line| format!("    {line}")).collect::<Vec<_>>().join("\n")
+}
+
+/// The command as one could type it, without its environment.
+pub(crate) fn command_line(command: &Command) -> String {
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    words.map(|word| quote(&word.to_string_lossy())).collect::<Vec<_>>().join(" ")
+}
+
+fn quote(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_=+./:,@%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        command
+    }
+
+    #[test]
+    fn both_streams_arrive_in_order() {
+        let output = capture(&mut shell("echo one; echo two >&2; printf three")).unwrap();
+        assert_eq!(output, "one\ntwo\nthree\n");
+    }
+
+    #[test]
+    fn a_failure_names_command_status_and_last_lines() {
+        let error = capture(&mut shell("seq 30; exit 3")).unwrap_err().to_string();
+        assert!(
+            error.starts_with("`sh -c 'seq 30; exit 3'` failed (exit status: 3); it said:\n    11\n"),
+            "{error}"
+        );
+        assert!(error.ends_with("\n    30"), "{error}");
+    }
+
+    #[test]
+    fn a_program_that_is_not_there_is_named() {
+        let error = format!("{:#}", capture(&mut Command::new("/no/such program")).unwrap_err());
+        assert!(error.starts_with("`'/no/such program'` could not be started: "), "{error}");
+    }
+
+    #[test]
+    fn words_are_quoted_for_the_shell() {
+        assert_eq!(quote("--only-binary=:all:"), "--only-binary=:all:");
+        assert_eq!(quote("it's"), r"'it'\''s'");
+        assert_eq!(quote(""), "''");
+    }
+}

@@ -1,0 +1,24 @@
+//! Where this checkout is and which cargo works on it.
+//!
+//! Owns the root folder and cargo's command line. Never guesses where built files are: see `artifacts`.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The root of the checkout.
+pub(crate) fn root() -> PathBuf {
+    // Cargo says it at run time; a binary that is started by hand falls back on where it was built.
+    let package = std::env::var_os("CARGO_MANIFEST_DIR")
+        .map(PathBuf::from)
+        .filter(|package| package.ends_with("xtask"))
+        .unwrap_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")));
+    package.parent().map_or_else(|| package.clone(), Path::to_path_buf)
+}
+
+/// The cargo that runs this program, in the root of the checkout.
+pub(crate) fn cargo() -> Command {
+    let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(program);
+    command.current_dir(root());
+    command
+}

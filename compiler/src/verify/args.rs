@@ -1,0 +1,258 @@
+//! Binding arguments to parameters by name, and proving that they fit.
+
+use cubinder_bundle::expr::{Expr, Kind, Node};
+use cubinder_bundle::{Arg, ArgValue, DataType, Plugin, ScalarType};
+
+use crate::diagnostic::{Diagnostic, Span, suggest};
+use crate::resolve::{ArgDraft, ArgDraftValue, Unit};
+use crate::signature::{Leaf, Param, ParamType, Signature};
+
+/// The unit's arguments in the kernel's own order.
+///
+/// # Errors
+/// Every argument that names no parameter, every parameter without an argument, and every argument that does not fit.
+pub fn bind_args(plugin: &Plugin, unit: &Unit, signature: &Signature) -> Result<Vec<Arg>, Vec<Diagnostic>> {
+    let binder = Binder { plugin, unit, signature };
+    let mut diagnostics: Vec<Diagnostic> = unit
+        .args
+        .iter()
+        .filter(|arg| signature.find(&arg.name).is_none())
+        .map(|arg| binder.unknown_name(arg))
+        .collect();
+    diagnostics.extend(binder.missing());
+    let mut args = Vec::new();
+    for param in &signature.params {
+        let Some(arg) = binder.arg_of(param) else { continue };
+        match binder.value(arg, param) {
+            Ok(value) => args.push(Arg { name: param.name.clone(), value }),
+            Err(problem) => diagnostics.push(binder.with_signature(problem)),
+        }
+    }
+    if diagnostics.is_empty() { Ok(args) } else { Err(diagnostics) }
+}
+
+struct Binder<'a> {
+    plugin: &'a Plugin,
+    unit: &'a Unit,
+    signature: &'a Signature,
+}
+
+impl Binder<'_> {
+    fn arg_of(&self, param: &Param) -> Option<&ArgDraft> {
+        self.unit.args.iter().find(|arg| arg.name == param.name && !param.name.is_empty())
+    }
+
+    fn with_signature(&self, diagnostic: Diagnostic) -> Diagnostic {
+        diagnostic.note(format!("the kernel is `{}`", self.signature))
+    }
+
+    fn unknown_name(&self, arg: &ArgDraft) -> Diagnostic {
+        let diagnostic =
+            Diagnostic::error(format!("the kernel `{}` has no parameter `{}`", self.unit.kernel, arg.name))
+                .at(arg.name_span.clone(), "no such parameter");
+        let free = self.signature.params.iter().filter(|param| self.arg_of(param).is_none());
+        let diagnostic = match suggest(&arg.name, free.map(|param| param.name.as_str())) {
+            Some(name) => diagnostic.help(format!("did you mean `{name}`?")),
+            None => diagnostic,
+        };
+        self.with_signature(diagnostic)
+    }
+
+    /// The parameters that get nothing, in one message.
+    fn missing(&self) -> Option<Diagnostic> {
+        let missing: Vec<(usize, &Param)> = self
+            .signature
+            .params
+            .iter()
+            .enumerate()
+            .filter(|(_, param)| self.arg_of(param).is_none())
+            .collect();
+        let named: Vec<String> = missing
+            .iter()
+            .map(|(position, param)| match param.name.as_str() {
+                "" => format!("number {} (`{}`)", position + 1, param.spelling),
+                name => format!("`{name}`"),
+            })
+            .collect();
+        let what = match named.as_slice() {
+            [] => return None,
+            [one] => format!("the parameter {one} of `{}` gets no argument", self.unit.kernel),
+            more => format!("the parameters {} of `{}` get no arguments", more.join(", "), self.unit.kernel),
+        };
+        let diagnostic = Diagnostic::error(what).at(self.unit.args_span.clone(), "not among these");
+        let help = if missing.iter().any(|(_, param)| param.name.is_empty()) {
+            "give every parameter of the kernel a name, and each name an argument"
+        } else {
+            "give each an argument, or take it out of the kernel"
+        };
+        Some(self.with_signature(diagnostic.help(help)))
+    }
+
+    fn value(&self, arg: &ArgDraft, param: &Param) -> Result<ArgValue, Diagnostic> {
+        match &arg.value {
+            ArgDraftValue::Tensor(tensor) => self.tensor(*tensor, arg, param),
+            ArgDraftValue::Expr { expr, kind } => expression(expr, kind, arg, param),
+        }
+    }
+
+    fn tensor(&self, tensor: u32, arg: &ArgDraft, param: &Param) -> Result<ArgValue, Diagnostic> {
+        let index = usize::try_from(tensor).unwrap_or(usize::MAX);
+        let name = self.plugin.tensor_name(index);
+        let ty = self.plugin.variants.get(self.unit.variant).and_then(|variant| variant.types.get(index));
+        let (Some(name), Some(ty)) = (name, ty) else {
+            return Err(Diagnostic::error(format!(
+                "the draft has no tensor {tensor} for the argument `{}`",
+                arg.name
+            ))
+            .at(arg.value_span.clone(), "this argument"));
+        };
+        let ParamType::Pointer { pointee, pointee_size, is_const, leaf } = &param.ty else {
+            return Err(misfit(arg, param, format!("`{name}` is a tensor, which is passed as a pointer"))
+                .help("pass a number, such as `numel(x)` or `x.shape[0]`, or make the parameter a pointer"));
+        };
+        let is_output = index >= self.plugin.inputs.len();
+        if is_output && *is_const {
+            return Err(Diagnostic::error(format!("the output `{name}` is bound to a pointer to `const`"))
+                .at(
+                    arg.value_span.clone(),
+                    format!("the kernel's `{}` cannot be written through", param.name),
+                )
+                .help(format!("make the parameter `{pointee}* {}`, or bind an input to it", param.name)));
+        }
+        if !pointee_fits(*ty, *pointee_size, *leaf) {
+            let held = match pointee_size {
+                Some(size) => format!("the kernel takes pointers to `{pointee}` of {size} bytes"),
+                None => format!("the kernel takes pointers to `{pointee}`"),
+            };
+            return Err(Diagnostic::error(format!(
+                "`{name}` holds `{}`, but the parameter `{}` is a `{}`",
+                ty.name(),
+                param.name,
+                param.spelling
+            ))
+            .at(
+                arg.value_span.clone(),
+                format!("{} bytes an element, `{}` in CUDA", ty.size(), ty.cuda_name()),
+            )
+            .note(held)
+            .help(format!(
+                "take `{}*`, a vector of it, an integer of the same width for its bits, or `void*`",
+                ty.cuda_name()
+            )));
+        }
+        Ok(ArgValue::Tensor(tensor))
+    }
+}
+
+/// An expression is passed by value.
+fn expression(expr: &Expr, kind: &Kind, arg: &ArgDraft, param: &Param) -> Result<ArgValue, Diagnostic> {
+    let found = |what: &str| misfit(arg, param, format!("the value is {what}"));
+    match (&param.ty, kind) {
+        (ParamType::Pointer { .. }, _) => Err(found(&with_article(kind))
+            .help("a pointer is bound to a tensor by the tensor's bare name; numbers and arrays are passed by value")),
+        (ParamType::Other { name, .. }, _) => {
+            let diagnostic = misfit(arg, param, format!("`{name}` cannot be passed by value"));
+            Err(diagnostic.help(match name.as_str() {
+                "__half" | "__nv_bfloat16" => "take a `float` and convert it in the kernel",
+                _ => "take numbers, `bool`, or arrays of them such as `cubinder::array<int, 8>`",
+            }))
+        }
+        (ParamType::Array { element, len }, Kind::Array(item)) => {
+            if let Some(problem) = conversion(item, *element) {
+                return Err(misfit(arg, param, format!("the value is {}", with_article(kind))).help(problem));
+            }
+            match literal_length(expr) {
+                Some(found) if u32::try_from(found) != Ok(*len) => Err(misfit(
+                    arg,
+                    param,
+                    format!("the value has {found} elements, the kernel takes {len}"),
+                )
+                .help(format!(
+                    "give exactly as many; `[get(x.shape, i, 1) for i in range({len})]` fills up with ones"
+                ))),
+                _ => Ok(ArgValue::Array { ty: *element, len: *len, expr: expr.clone() }),
+            }
+        }
+        (ParamType::Array { len, .. }, _) => {
+            Err(found(&with_article(kind)).help(format!("pass an array of {len} elements: `[a, b, ...]`")))
+        }
+        (_, Kind::Array(_)) => Err(found(&with_article(kind))
+            .help("pass one element, such as `x.shape[0]`, or take a `cubinder::array<T, N>` in the kernel")),
+        (ty, kind) => {
+            let Some(ty) = scalar_of(ty) else { return Err(found(&with_article(kind))) };
+            match conversion(kind, ty) {
+                Some(problem) => Err(found(&with_article(kind)).help(problem)),
+                None => Ok(ArgValue::Scalar { ty, expr: expr.clone() }),
+            }
+        }
+    }
+}
+
+fn misfit(arg: &ArgDraft, param: &Param, label: String) -> Diagnostic {
+    Diagnostic::error(format!("the argument does not fit the parameter `{} {}`", param.spelling, param.name))
+        .at(Span::clone(&arg.value_span), label)
+}
+
+fn with_article(kind: &Kind) -> String {
+    let name = kind.to_string();
+    let article = if name.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" };
+    format!("{article} {name}")
+}
+
+fn scalar_of(ty: &ParamType) -> Option<ScalarType> {
+    match ty {
+        ParamType::Int { bytes } => Some(ScalarType::Int { bytes: *bytes }),
+        ParamType::UInt { bytes } => Some(ScalarType::UInt { bytes: *bytes }),
+        ParamType::F32 => Some(ScalarType::F32),
+        ParamType::F64 => Some(ScalarType::F64),
+        ParamType::Bool => Some(ScalarType::Bool),
+        ParamType::Pointer { .. } | ParamType::Array { .. } | ParamType::Other { .. } => None,
+    }
+}
+
+/// How to mend a value of `kind` that cannot be passed as `ty`; nothing where it can. A whole number may be passed as a
+/// float: the launch refuses one that the float does not hold exactly.
+fn conversion(kind: &Kind, ty: ScalarType) -> Option<&'static str> {
+    match (kind, ty) {
+        (Kind::Int, ScalarType::Int { .. } | ScalarType::UInt { .. } | ScalarType::F32 | ScalarType::F64)
+        | (Kind::Float, ScalarType::F32 | ScalarType::F64)
+        | (Kind::Bool, ScalarType::Bool) => None,
+        (Kind::Int | Kind::Float, ScalarType::Bool) => Some("compare it: `n != 0`"),
+        (Kind::Float, _) => Some("convert it with `int(...)`, which cuts towards zero"),
+        (Kind::Bool, ScalarType::F32 | ScalarType::F64) => Some("choose the numbers: `1.0 if c else 0.0`"),
+        (Kind::Bool, _) => Some("choose the numbers: `1 if c else 0`"),
+        (Kind::Str, _) => Some("compare it with what it may be: `1 if mode == \"wrap\" else 0`"),
+        (Kind::Array(_), _) => Some("pass one element of it"),
+    }
+}
+
+/// The number of elements where the expression lists them.
+fn literal_length(expr: &Expr) -> Option<usize> {
+    match expr.nodes.last()? {
+        Node::Array(items) => Some(items.len()),
+        _ => None,
+    }
+}
+
+/// Whether elements of `ty` can be read through a pointer to something of `size` bytes made of `leaf`.
+///
+/// Allowed: the type itself, vectors of it, integers of the same width (its bits), vectors of integers as containers of
+/// whole elements (`uint4` for eight `f16`), `void`, types that are only declared, and structs of mixed parts that hold
+/// whole elements.
+pub(super) fn pointee_fits(ty: DataType, size: Option<u32>, leaf: Leaf) -> bool {
+    let Some(size) = size else { return true };
+    let holds_whole_elements = size > 0 && size.is_multiple_of(ty.size());
+    let natural = match (ty, leaf) {
+        (DataType::F32, Leaf::Scalar(ScalarType::F32))
+        | (DataType::F16, Leaf::Half)
+        | (DataType::Bf16, Leaf::Bfloat16)
+        | (DataType::Bool, Leaf::Scalar(ScalarType::Bool))
+        | (_, Leaf::Opaque) => true,
+        (_, Leaf::Scalar(ScalarType::Int { bytes } | ScalarType::UInt { bytes })) => {
+            let bytes = u32::from(bytes);
+            bytes == ty.size() || size > bytes
+        }
+        _ => false,
+    };
+    natural && holds_whole_elements
+}

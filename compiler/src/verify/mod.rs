@@ -1,0 +1,14 @@
+//! Arguments of the manifest against the kernel's signature and against each code object.
+//!
+//! Owns: which argument fits which parameter ([`bind_args`]), and whether a code object is what the manifest launches
+//! ([`check_code`]).
+//! Never: no compile, no reading of formats; facts come in, arguments and diagnostics go out.
+
+mod args;
+mod code;
+
+pub use args::bind_args;
+pub use code::{CodeCheck, check_code, max_shared_bytes};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,274 @@
+use super::*;
+use crate::diagnostic::{Colour, Diagnostic, Source, render};
+use crate::resolve::{PluginDraft, compile};
+use crate::signature::{Leaf, Param, ParamType, Signature};
+use cubinder_bundle::{Arg, ArgValue, DataType, KernelFacts, KernelParam, ScalarType, Target};
+
+const INT: ScalarType = ScalarType::Int { bytes: 4 };
+
+/// A plugin with the input `x` (f16), the output `y` (f16), and these arguments.
+fn draft(args: &str) -> PluginDraft {
+    draft_with("block = [256]", args)
+}
+
+fn draft_with(launch: &str, args: &str) -> PluginDraft {
+    let text = format!(
+        r#"schema = 1
+[plugin]
+name = "scale"
+namespace = "sample"
+summary = "Scales."
+[attributes.factor]
+type = "f32"
+[attributes.mode]
+type = "string"
+[[inputs]]
+name = "x"
+type = "T"
+rank = "1..=8"
+[[outputs]]
+name = "y"
+type = "T"
+shape = "x.shape"
+[types]
+T = ["f16"]
+[[variants]]
+id = 1
+[[launches]]
+source = "k.cu"
+kernel = "scale<T>"
+grid = ["numel(y)"]
+{launch}
+[launches.args]
+{args}
+"#
+    );
+    let source = Source::new("m.toml", text);
+    compile(&source).unwrap_or_else(|errors| panic!("{}", render(&errors, Colour::Plain))).draft
+}
+
+fn pointer(pointee: &str, size: Option<u32>, is_const: bool, leaf: Leaf) -> ParamType {
+    ParamType::Pointer { pointee: pointee.to_owned(), pointee_size: size, is_const, leaf }
+}
+
+fn half(is_const: bool) -> ParamType {
+    pointer("__half", Some(2), is_const, Leaf::Half)
+}
+
+fn signature(params: &[(&str, &str, ParamType)]) -> Signature {
+    let params = params.iter().map(|(spelling, name, ty)| Param {
+        name: (*name).to_owned(),
+        ty: ty.clone(),
+        spelling: (*spelling).to_owned(),
+    });
+    Signature { kernel: "scale<__half>".to_owned(), params: params.collect() }
+}
+
+/// `x` and `y`, then these.
+fn with_tensors(params: &[(&str, &str, ParamType)]) -> Signature {
+    let mut all = vec![("const __half*", "x", half(true)), ("__half*", "y", half(false))];
+    all.extend(params.iter().cloned());
+    signature(&all)
+}
+
+fn bind(args: &str, signature: &Signature) -> Result<Vec<Arg>, Vec<Diagnostic>> {
+    let draft = draft(args);
+    bind_args(&draft.plugin, &draft.units[0], signature)
+}
+
+/// The errors of binding `x`, `y` and one more argument to one more parameter.
+fn refused(arg: &str, param: (&str, &str, ParamType)) -> String {
+    let errors = bind(&format!("x = \"x\"\ny = \"y\"\n{arg}"), &with_tensors(&[param])).unwrap_err();
+    render(&errors, Colour::Plain)
+}
+
+#[test]
+fn arguments_come_in_the_kernels_order() {
+    let signature = signature(&[
+        ("int", "n", ParamType::Int { bytes: 4 }),
+        ("__half*", "y", half(false)),
+        ("array<int, 8>", "shape", ParamType::Array { element: INT, len: 8 }),
+        ("double", "factor", ParamType::F64),
+        ("const __half*", "x", half(true)),
+        ("float", "whole", ParamType::F32),
+        ("bool", "wide", ParamType::Bool),
+    ]);
+    let args = bind(
+        "x = \"x\"\ny = \"y\"\nn = \"numel(x)\"\nshape = \"x.shape\"\nfactor = \"factor\"\nwhole = \"x.rank\"\n\
+         wide = \"x.rank > 2\"",
+        &signature,
+    )
+    .unwrap_or_else(|errors| panic!("{}", render(&errors, Colour::Plain)));
+    let names: Vec<&str> = args.iter().map(|arg| arg.name.as_str()).collect();
+    assert_eq!(names, ["n", "y", "shape", "factor", "x", "whole", "wide"]);
+    assert_eq!(args[1].value, ArgValue::Tensor(1));
+    assert!(matches!(args[2].value, ArgValue::Array { ty: INT, len: 8, .. }));
+    assert!(matches!(args[5].value, ArgValue::Scalar { ty: ScalarType::F32, .. }));
+}
+
+#[test]
+fn names_that_do_not_match_are_said() {
+    let signature = with_tensors(&[
+        ("int", "count", ParamType::Int { bytes: 4 }),
+        ("float", "factor", ParamType::F32),
+        ("int", "", ParamType::Int { bytes: 4 }),
+    ]);
+    let errors =
+        bind("x = \"x\"\ny = \"y\"\ncuont = \"numel(x)\"\nwholly_else = \"1\"", &signature).unwrap_err();
+    insta::assert_snapshot!("wrong_names", render(&errors, Colour::Plain));
+}
+
+#[test]
+fn values_that_do_not_fit_are_said() {
+    let int = ParamType::Int { bytes: 4 };
+    let array = ParamType::Array { element: INT, len: 4 };
+    let other = |name: &str| ParamType::Other { name: name.to_owned(), size: 2 };
+    let shown = [
+        refused("n = \"factor\"", ("int", "n", int.clone())),
+        refused("n = \"x.rank > 1\"", ("int", "n", int.clone())),
+        refused("n = \"x.shape\"", ("int", "n", int.clone())),
+        refused("n = \"x\"", ("int", "n", int)),
+        refused("flag = \"x.rank\"", ("bool", "flag", ParamType::Bool)),
+        refused("s = \"x.rank\"", ("array<int, 4>", "s", array.clone())),
+        refused("s = \"[1, 2, 3]\"", ("array<int, 4>", "s", array.clone())),
+        refused("s = \"[1.0, 2.0, 3.0, 4.0]\"", ("array<int, 4>", "s", array)),
+        refused("p = \"x.rank\"", ("int*", "p", pointer("int", Some(4), false, Leaf::Scalar(INT)))),
+        refused("h = \"factor\"", ("__half", "h", other("__half"))),
+        refused("t = \"x.rank\"", ("Two", "t", other("Two"))),
+    ];
+    insta::assert_snapshot!("values_that_do_not_fit", shown.join("\n"));
+}
+
+#[test]
+fn an_output_is_not_bound_to_const() {
+    let signature = signature(&[("const __half*", "x", half(true)), ("const __half*", "y", half(true))]);
+    let errors = bind("x = \"x\"\ny = \"y\"", &signature).unwrap_err();
+    insta::assert_snapshot!("output_to_const", render(&errors, Colour::Plain));
+    // An input may be bound to either.
+    let signature = super::tests::signature(&[("__half*", "x", half(false)), ("__half*", "y", half(false))]);
+    assert!(bind("x = \"x\"\ny = \"y\"", &signature).is_ok());
+}
+
+#[test]
+fn a_tensor_of_another_type_is_refused() {
+    let double = pointer("double", Some(8), true, Leaf::Scalar(ScalarType::F64));
+    let signature = signature(&[("const double*", "x", double), ("__half*", "y", half(false))]);
+    let errors = bind("x = \"x\"\ny = \"y\"", &signature).unwrap_err();
+    insta::assert_snapshot!("tensor_of_another_type", render(&errors, Colour::Plain));
+}
+
+#[test]
+fn pointers_fit_by_what_they_point_to() {
+    let unsigned = |bytes: u8| Leaf::Scalar(ScalarType::UInt { bytes });
+    let f32 = Leaf::Scalar(ScalarType::F32);
+    let cases = [
+        // The type, a vector of it, its bits, containers, anything.
+        (DataType::F32, Some(4), f32, true),
+        (DataType::F32, Some(16), f32, true),
+        (DataType::F32, Some(4), unsigned(4), true),
+        (DataType::F32, None, Leaf::Opaque, true),
+        (DataType::F32, Some(8), Leaf::Opaque, true),
+        (DataType::F16, Some(2), Leaf::Half, true),
+        (DataType::F16, Some(4), Leaf::Half, true),
+        (DataType::F16, Some(16), unsigned(4), true),
+        (DataType::Bf16, Some(2), Leaf::Bfloat16, true),
+        (DataType::I32, Some(4), unsigned(4), true),
+        (DataType::Bool, Some(1), Leaf::Scalar(ScalarType::Bool), true),
+        (DataType::Bool, Some(1), unsigned(1), true),
+        // Another type of the same or another width, and parts of elements.
+        (DataType::F32, Some(8), Leaf::Scalar(ScalarType::F64), false),
+        (DataType::F32, Some(2), Leaf::Half, false),
+        (DataType::F32, Some(1), unsigned(1), false),
+        (DataType::F32, Some(6), Leaf::Opaque, false),
+        (DataType::F16, Some(2), Leaf::Bfloat16, false),
+        (DataType::F16, Some(4), unsigned(4), false),
+        (DataType::F16, Some(4), f32, false),
+        (DataType::F16, Some(16), f32, false),
+        (DataType::I32, Some(4), f32, false),
+        (DataType::I32, Some(8), unsigned(8), false),
+        (DataType::I64, Some(4), unsigned(4), false),
+        (DataType::U8, Some(1), Leaf::Scalar(ScalarType::Bool), false),
+    ];
+    for (ty, size, leaf, fits) in cases {
+        assert_eq!(super::args::pointee_fits(ty, size, leaf), fits, "{ty:?} {size:?} {leaf:?}");
+    }
+}
+
+fn check(launch: &str, args: &[Arg], target: &str, kernel: &KernelFacts) -> Result<(), String> {
+    let draft = draft_with(launch, "x = \"x\"\ny = \"y\"");
+    let check = CodeCheck {
+        unit: &draft.units[0],
+        launch: &draft.plugin.variants[0].launches[0],
+        args,
+        signature: &with_tensors(&[]),
+        target: target.parse::<Target>().unwrap(),
+        kernel,
+    };
+    check_code(&check).map_err(|errors| render(&errors, Colour::Plain))
+}
+
+fn tensor(name: &str, index: u32) -> Arg {
+    Arg { name: name.to_owned(), value: ArgValue::Tensor(index) }
+}
+
+fn facts(params: &[(u32, u32)]) -> KernelFacts {
+    KernelFacts {
+        symbol: "k".to_owned(),
+        registers: Some(32),
+        shared_bytes: Some(0),
+        local_bytes: Some(0),
+        max_threads: None,
+        params: params.iter().map(|&(offset, size)| KernelParam { offset, size }).collect(),
+    }
+}
+
+#[test]
+fn code_that_agrees_passes() {
+    let args = [
+        tensor("x", 0),
+        Arg { name: "b".to_owned(), value: ArgValue::Scalar { ty: ScalarType::Bool, expr: constant() } },
+        Arg { name: "a".to_owned(), value: ArgValue::Array { ty: INT, len: 3, expr: constant() } },
+        tensor("y", 1),
+    ];
+    assert_eq!(check("block = [256]", &args, "sm_80", &facts(&[(0, 8), (8, 1), (12, 12), (24, 8)])), Ok(()));
+}
+
+fn constant() -> cubinder_bundle::expr::Expr {
+    cubinder_bundle::expr::Expr { nodes: vec![cubinder_bundle::expr::Node::Int(1)] }
+}
+
+#[test]
+fn code_that_disagrees_is_said() {
+    let args = [tensor("x", 0), tensor("y", 1)];
+    let two = facts(&[(0, 8), (8, 8)]);
+    let wide = [Arg {
+        name: "table".to_owned(),
+        value: ArgValue::Array { ty: ScalarType::F32, len: 8192, expr: constant() },
+    }];
+    let cases = [
+        check("block = [256]", &args, "sm_80", &facts(&[(0, 8)])),
+        check("block = [256]", &args, "sm_80", &facts(&[(0, 8), (8, 4)])),
+        check("block = [256]", &wide, "sm_80", &facts(&[(0, 32_768)])),
+        check("block = [256]", &args, "sm_80", &KernelFacts { shared_bytes: Some(49_156), ..two.clone() }),
+        check(
+            "block = [256]\nshared_bytes = 100_000",
+            &args,
+            "sm_89",
+            &KernelFacts { shared_bytes: Some(4000), ..two.clone() },
+        ),
+        check("block = [32, 16]", &args, "sm_80", &KernelFacts { max_threads: Some(256), ..two.clone() }),
+        check("block = [1024]", &args, "sm_80", &KernelFacts { registers: Some(65), ..two.clone() }),
+    ];
+    let shown: Vec<String> = cases.into_iter().map(Result::unwrap_err).collect();
+    insta::assert_snapshot!("code_that_disagrees", shown.join("\n"));
+    // What is only known at launch, or fits exactly, is no error here.
+    assert_eq!(
+        check("block = [\"numel(x)\"]", &args, "sm_80", &KernelFacts { registers: Some(255), ..two.clone() }),
+        Ok(())
+    );
+    assert_eq!(
+        check("block = [1024]", &args, "sm_80", &KernelFacts { registers: Some(64), ..two.clone() }),
+        Ok(())
+    );
+    assert_eq!(check("block = [256]\nshared_bytes = 100_000", &args, "sm_80", &two), Ok(()));
+}

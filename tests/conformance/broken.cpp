@@ -4,7 +4,7 @@
 // `circ_pad_plugin`, `elemwise_add_plugin` and the creator `Kernel` that an engine names. It has no kernel, so every
 // enqueue fails as it does without a driver.
 //
-// The environment variable `ORACLE_FAULT` names the fault. Each name stands once below, where the fault is planted.
+// The environment variable `ORACLE_FAULT` names the fault. Each name stands below, where the fault is planted.
 #include <NvInferRuntime.h>
 
 #include <array>

@@ -3,6 +3,7 @@
 // Many threads at once, and memory over many lives.
 #include "subject.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <malloc.h>
 #include <thread>
@@ -16,6 +17,7 @@ namespace
 constexpr int32_t kTHREADS = 16;
 constexpr int32_t kLIVES_A_THREAD = 4;
 constexpr int32_t kLIVES = 64;
+constexpr int32_t kROUNDS = 5;
 // Less than one pointer a life.
 constexpr uint64_t kMOST_GROWTH = 8 * kLIVES;
 
@@ -73,10 +75,16 @@ void checkStress(Subject const& subject)
             }
             return static_cast<uint64_t>(mallinfo2().uordblks);
         };
-        uint64_t const warm = lives();
-        uint64_t const after = lives();
-        uint64_t const growth = after > warm ? after - warm : 0;
-        probe.that(growth < kMOST_GROWTH, show(growth) + " bytes more after 64 lives", "less than 512");
+        // The allocator's own bookkeeping moves a little from round to round. A leak grows in every one.
+        uint64_t least = UINT64_MAX;
+        uint64_t before = lives();
+        for (int32_t round = 0; round < kROUNDS && least >= kMOST_GROWTH; ++round)
+        {
+            uint64_t const after = lives();
+            least = std::min(least, after > before ? after - before : 0);
+            before = after;
+        }
+        probe.that(least < kMOST_GROWTH, show(least) + " bytes more after every 64 lives", "less than 512");
     });
 }
 

@@ -24,6 +24,7 @@ int gFailed = 0;
 int gSkipped = 0;
 
 constexpr unsigned kSECONDS_TO_HANG = 120;
+constexpr int32_t kMOST_PLACES = 6;
 
 void setCurrent(std::string const& name, std::string const& place)
 {
@@ -113,12 +114,28 @@ void Probe::at(std::string const& place)
 
 bool Probe::that(bool condition, std::string const& found, std::string const& expected)
 {
-    if (!condition && !mFailed)
+    if (condition)
     {
-        mFailed = true;
+        return true;
+    }
+    if (!mFailed)
+    {
         mMessage = "found " + found + (mPlace.empty() ? "" : " at " + mPlace) + ", expected " + expected;
     }
-    return condition;
+    if (!mFailed || mPlace != mLastPlace)
+    {
+        ++mPlaces;
+        mLastPlace = mPlace;
+        mOthers += mPlaces == 1 || mPlaces > kMOST_PLACES ? "" : (mOthers.empty() ? "" : "; ") + mPlace;
+    }
+    mFailed = true;
+    return false;
+}
+
+std::string Probe::message() const
+{
+    std::string const more = mPlaces > kMOST_PLACES ? " and more" : "";
+    return mPlaces < 2 ? mMessage : mMessage + " (also at " + mOthers + more + ")";
 }
 
 bool Probe::text(std::string const& what, char const* found, char const* expected)

@@ -61,16 +61,18 @@ public:
     {
         return mFailed;
     }
-    std::string const& message() const
-    {
-        return mMessage;
-    }
+    // The first mismatch, and where there were more.
+    std::string message() const;
 
 private:
     bool mQuiet{false};
     std::string mPlace;
     bool mFailed{false};
     std::string mMessage;
+    // Where else there was a mismatch.
+    std::string mLastPlace;
+    std::string mOthers;
+    int32_t mPlaces{0};
 };
 
 // All checks of a run. `ok NAME`, `FAILED NAME: found X, expected Y` or `skipped NAME: REASON`, one line each.

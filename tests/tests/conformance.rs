@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use cubinder_tests::compiled::Compiled;
 use cubinder_tests::headers::{GENERATIONS, RTX_1_7};
-use cubinder_tests::oracle::{self, Oracle, Run};
+use cubinder_tests::oracle::{self, Oracle, Outcome, Run};
 use cubinder_tests::{cxx, reference_plugin};
 
 /// Each fault of `broken.cpp`, and a check that must find it.
@@ -152,6 +152,9 @@ fn every_planted_fault_is_found() {
         vec!["--library".into(), oracle.broken_library().into(), "--case".into(), "circ_pad".into()];
     for (fault, check) in FAULTS {
         let run = oracle.run(&arguments, &[("ORACLE_FAULT", fault)]).unwrap();
+        if run.checks.iter().any(|done| done.name == *check && matches!(done.outcome, Outcome::Skipped(_))) {
+            continue; // Only a machine without a driver shows it.
+        }
         assert_eq!(run.code, Some(1), "`{fault}`: {} {:?}", run.totals, run.failures());
         assert!(
             run.failures().iter().any(|failure| failure.starts_with(check)),

@@ -1,5 +1,6 @@
 //! Tests of the whole language, from text to value.
 
 mod language;
+mod properties;
 mod stack;
 mod support;

@@ -1,6 +1,6 @@
 //! NVRTC's C interface, loaded at run time by absolute path.
 //!
-//! Three rungs: [`api`] holds the foreign functions as they are, [`program`] one compile from creation to destruction,
+//! Three rungs: `api` holds the foreign functions as they are, `program` one compile from creation to destruction,
 //! and [`Nvrtc`] the library as safe Rust sees it.
 //!
 //! Owns: finding the functions in a library file, calling them, turning every failure into a value.

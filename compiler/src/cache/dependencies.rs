@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, UNIX_EPOCH};
 
 use cubinder_bundle::Digest;
 
@@ -50,20 +51,22 @@ pub(crate) struct Dependencies {
     places: BTreeMap<PathBuf, Option<Digest>>,
     /// Whether all of it could be found. If not, the compile must not be cached.
     complete: bool,
+    /// Whether a header of the toolkit includes something whose name only the preprocessor can tell.
+    trusts_toolkit: bool,
 }
 
 impl Dependencies {
     /// Looks for everything that `unit` may include.
     ///
-    /// `trusted` are folders whose contents are known by a pinned package's version: a name that only the preprocessor can
-    /// tell, in a file there, is taken to name another file there.
+    /// `toolkit` are the folders of the CUDA headers. In them a name that only the preprocessor can tell is taken to name
+    /// another file there (Thrust and libcu++ choose parts of themselves that way): see [`Self::trusts_toolkit`].
     pub(crate) fn find(
         unit: &TranslationUnit,
         include: &[PathBuf],
-        trusted: &[PathBuf],
+        toolkit: &[PathBuf],
         files: &Files,
     ) -> Dependencies {
-        let mut found = Dependencies { places: BTreeMap::new(), complete: true };
+        let mut found = Dependencies { places: BTreeMap::new(), complete: true, trusts_toolkit: false };
         let mut waiting: Vec<PathBuf> = Vec::new();
         for text in [&unit.source.text, &unit.prelude.text] {
             found.follow(&scan(text), None, include, false, &mut waiting);
@@ -75,8 +78,8 @@ impl Dependencies {
             }
             let facts = files.facts(&place);
             if let Some(facts) = &facts {
-                let is_trusted = trusted.iter().any(|folder| place.starts_with(folder));
-                found.follow(&facts.includes, place.parent(), include, is_trusted, &mut waiting);
+                let in_toolkit = toolkit.iter().any(|folder| place.starts_with(folder));
+                found.follow(&facts.includes, place.parent(), include, in_toolkit, &mut waiting);
             }
             found.places.insert(place, facts.map(|facts| facts.digest));
         }
@@ -89,7 +92,7 @@ impl Dependencies {
         includes: &[Kind],
         beside: Option<&Path>,
         include: &[PathBuf],
-        is_trusted: bool,
+        in_toolkit: bool,
         waiting: &mut Vec<PathBuf>,
     ) {
         for kind in includes {
@@ -100,7 +103,8 @@ impl Dependencies {
                     waiting.extend(include.iter().map(|folder| folder.join(name)));
                 }
                 Kind::Angled(name) => waiting.extend(include.iter().map(|folder| folder.join(name))),
-                Kind::Computed | Kind::Time => self.complete &= is_trusted,
+                Kind::Computed | Kind::Time if in_toolkit => self.trusts_toolkit = true,
+                Kind::Computed | Kind::Time => self.complete = false,
             }
         }
     }
@@ -108,6 +112,11 @@ impl Dependencies {
     /// Whether a result may be cached.
     pub(crate) fn is_complete(&self) -> bool {
         self.complete
+    }
+
+    /// Whether the toolkit's headers as a whole have to count, because some of those that are read could not be found.
+    pub(crate) fn trusts_toolkit(&self) -> bool {
+        self.trusts_toolkit
     }
 
     /// Adds the places and what is there to a key. Paths count as they are given to the compiler, because `__FILE__` can
@@ -131,6 +140,30 @@ impl Dependencies {
     }
 }
 
+/// The names, sizes and times of all files below a folder. Links to folders are not followed below the first.
+pub(crate) fn stamp_of_folder(folder: &Path) -> Digest {
+    let mut files: Vec<(PathBuf, u64, Option<Duration>)> = Vec::new();
+    let mut waiting = vec![folder.to_owned()];
+    while let Some(folder) = waiting.pop() {
+        // A folder that cannot be read holds nothing that a compile could read.
+        for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
+            let (path, kind) = (entry.path(), entry.file_type());
+            if kind.is_ok_and(|kind| kind.is_dir()) {
+                waiting.push(path);
+            } else if let Ok(facts) = std::fs::metadata(&path) {
+                let time = facts.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+                files.push((path, facts.len(), time));
+            }
+        }
+    }
+    files.sort();
+    let key = files.iter().fold(KeyHasher::new("folder"), |key, (path, size, time)| {
+        let time = time.map_or(0, |time| time.as_nanos());
+        key.field(path.as_os_str().as_encoded_bytes()).field(&size.to_le_bytes()).field(&time.to_le_bytes())
+    });
+    key.finish()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -151,7 +184,7 @@ mod tests {
 
     fn find(folder: &Path, text: &str) -> Dependencies {
         let include = [folder.to_owned(), folder.join("inc")];
-        Dependencies::find(&unit(folder, text), &include, &[folder.join("pinned")], &Files::default())
+        Dependencies::find(&unit(folder, text), &include, &[folder.join("toolkit")], &Files::default())
     }
 
     fn key(found: &Dependencies) -> Digest {
@@ -202,10 +235,23 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let folder = folder.path();
         write(&folder.join("computed.h"), "#include X\n");
-        write(&folder.join("pinned/computed.h"), "#include X\n");
+        write(&folder.join("toolkit/computed.h"), "#include X\n");
         assert!(!find(folder, "#include X").is_complete());
         assert!(!find(folder, "int t = sizeof(__TIME__);").is_complete());
         assert!(!find(folder, "#include \"computed.h\"").is_complete());
-        assert!(find(folder, "#include \"pinned/computed.h\"").is_complete());
+        let found = find(folder, "#include \"toolkit/computed.h\"");
+        assert!(found.is_complete() && found.trusts_toolkit());
+        assert!(!find(folder, "#include \"toolkit/other.h\"").trusts_toolkit());
+    }
+
+    #[test]
+    fn a_folder_is_known_by_its_files() {
+        let folder = tempfile::tempdir().unwrap();
+        write(&folder.path().join("a/b.h"), "1");
+        let before = stamp_of_folder(folder.path());
+        assert_eq!(before, stamp_of_folder(folder.path()));
+        write(&folder.path().join("a/b.h"), "longer");
+        assert_ne!(before, stamp_of_folder(folder.path()));
+        assert_ne!(stamp_of_folder(folder.path()), stamp_of_folder(&folder.path().join("none")));
     }
 }

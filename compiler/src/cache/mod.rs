@@ -1,16 +1,16 @@
 //! The content-addressed cache of compiled code.
 //!
-//! Owns: the store on disk ([`Cache`]), and what a compile reads besides its own text ([`Dependencies`]).
+//! Owns: the store on disk ([`Cache`]), and what a compile reads besides its own text (`Dependencies`).
 //! Never: no decision about what is compiled, no failure of a build because a folder is full or read-only.
 //!
 //! A key covers everything that decides the bytes. NVRTC cannot list the files that it read (13.0 has no such option), so
-//! they are found by a scan that errs on the side of too many: see [`directives`].
+//! they are found by a scan that errs on the side of too many: see `directives`.
 
 mod dependencies;
 mod directives;
 mod store;
 
-pub(crate) use dependencies::{Dependencies, Files};
+pub(crate) use dependencies::{Dependencies, Files, stamp_of_folder};
 pub(crate) use directives::directives;
 pub use store::Cache;
 

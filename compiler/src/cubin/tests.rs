@@ -48,7 +48,8 @@ fn kernels_are_read_for_every_architecture() {
     ] {
         let Some(bytes) = compiled("kernels_are_read_for_every_architecture", target) else { return };
         let facts = read(&bytes).unwrap();
-        assert_eq!((facts.abi, facts.arch), (8, arch));
+        assert_eq!(facts.arch, arch);
+        assert!(matches!(facts.abi, 7 | 8));
         let [none, first, plain] = facts.kernels.as_slice() else { panic!("{facts:?}") };
         assert_eq!((first.symbol.as_str(), none.symbol.as_str()), ("_Z5firstILi3EEvPfid", "_Z4nonev"));
         let params = |kernel: &KernelFacts| -> Vec<(u32, u32)> {

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::options::{Purpose, Settings, check_option, include_folders};
 use super::{Raw, call, diagnose, log};
-use crate::cache::{Cache, Dependencies, Files, KeyHasher};
+use crate::cache::{Cache, Dependencies, Files, KeyHasher, stamp_of_folder};
 use crate::codegen::TranslationUnit;
 use crate::diagnostic::Diagnostic;
 use crate::signature::{self, Signature};
@@ -33,6 +33,8 @@ pub struct Session {
     base: Digest,
     nvrtc: OnceLock<Result<Nvrtc, Diagnostic>>,
     files: Files,
+    /// Stands for all headers of the toolkit; made when the first unit needs it.
+    toolkit_stamp: OnceLock<Digest>,
     calls: AtomicU64,
     call_nanos: AtomicU64,
     hits: AtomicU64,
@@ -78,6 +80,8 @@ pub struct Statistics {
     pub nvrtc_time: Duration,
     /// How many results came from the cache.
     pub cache_hits: u64,
+    /// Whether NVRTC was loaded at all.
+    pub nvrtc_loaded: bool,
 }
 
 /// What is stored for code.
@@ -112,6 +116,7 @@ impl Session {
             base: key.finish(),
             nvrtc: OnceLock::new(),
             files: Files::default(),
+            toolkit_stamp: OnceLock::new(),
             calls: AtomicU64::new(0),
             call_nanos: AtomicU64::new(0),
             hits: AtomicU64::new(0),
@@ -122,7 +127,7 @@ impl Session {
     #[must_use]
     pub fn prepare(&self, unit: TranslationUnit) -> PreparedUnit {
         let include = self.include(&unit);
-        let dependencies = Dependencies::find(&unit, &include, &self.toolkit.pinned_include(), &self.files);
+        let dependencies = Dependencies::find(&unit, &include, &self.toolkit.include, &self.files);
         let mut key = KeyHasher::new("unit")
             .field(&self.base.0)
             .field(unit.name.as_bytes())
@@ -132,6 +137,9 @@ impl Session {
             .field(unit.kernel.as_bytes());
         for folder in &include {
             key = key.field(folder.as_os_str().as_encoded_bytes());
+        }
+        if dependencies.trusts_toolkit() {
+            key = key.field(&self.toolkit_stamp.get_or_init(|| stamp(&self.toolkit)).0);
         }
         let key = dependencies.hash(key).finish();
         PreparedUnit { unit, dependencies, key }
@@ -199,6 +207,7 @@ impl Session {
             nvrtc_calls: self.calls.load(Ordering::Relaxed),
             nvrtc_time: Duration::from_nanos(self.call_nanos.load(Ordering::Relaxed)),
             cache_hits: self.hits.load(Ordering::Relaxed),
+            nvrtc_loaded: self.nvrtc.get().is_some(),
         }
     }
 
@@ -244,6 +253,17 @@ impl Session {
         self.call_nanos.fetch_add(nanos, Ordering::Relaxed);
         Ok((result?, nvrtc.version()))
     }
+}
+
+/// What stands for the toolkit's headers as a whole: for pinned packages the version, which their folders' names hold; for
+/// any other toolkit the names, sizes and times of all its headers.
+fn stamp(toolkit: &Toolkit) -> Digest {
+    let key = KeyHasher::new("toolkit");
+    let key = toolkit.include.iter().fold(key, |key, folder| {
+        let key = key.field(folder.as_os_str().as_encoded_bytes());
+        if toolkit.is_pinned { key } else { key.field(&stamp_of_folder(folder).0) }
+    });
+    key.finish()
 }
 
 /// Loads the toolkit's NVRTC.

@@ -231,3 +231,31 @@ fn a_toolkit_that_is_no_nvrtc_is_said_with_the_commands_that_help() {
     assert!(errors[0].message.starts_with("NVRTC cannot be used: cannot load `"), "{errors:?}");
     assert!(errors[0].help.is_some());
 }
+
+#[test]
+fn code_that_uses_the_cuda_library_is_kept_with_any_toolkit() {
+    let Some(pinned) = toolkit("code_that_uses_the_cuda_library_is_kept_with_any_toolkit") else { return };
+    let installed = crate::toolkit::Toolkit { is_pinned: false, ..pinned.clone() };
+    let cache = tempfile::tempdir().unwrap();
+    let text =
+        "#include <cuda/std/array>\n__global__ void k(cuda::std::array<int, 2> a, int* x) { *x = a[1]; }\n";
+    for toolkit in [pinned, installed] {
+        for calls in [1, 0] {
+            let session = session(&toolkit, cache.path());
+            let compiled =
+                session.compile(&session.prepare(unit(Path::new("."), text, "k", &[])), target("sm_89"));
+            assert_eq!(compiled.unwrap().object.kernels[0].params.len(), 2);
+            assert_eq!(session.statistics().nvrtc_calls, calls);
+        }
+    }
+}
+
+#[test]
+fn built_in_headers_that_are_missing_are_said() {
+    let Some(toolkit) = toolkit("built_in_headers_that_are_missing_are_said") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let link = folder.path().join("libnvrtc.so.13");
+    std::os::unix::fs::symlink(&toolkit.nvrtc, &link).unwrap();
+    let error = Nvrtc::load(&link).unwrap_err();
+    assert!(matches!(error, nvrtc_sys::LoadError::MissingBuiltins { .. }), "{error}");
+}

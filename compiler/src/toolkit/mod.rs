@@ -67,13 +67,7 @@ impl Toolkit {
         Ok(Toolkit { nvrtc, include, is_pinned })
     }
 
-    /// The folders whose contents the version of a pinned package tells.
-    #[must_use]
-    pub fn pinned_include(&self) -> Vec<PathBuf> {
-        if self.is_pinned { self.include.clone() } else { Vec::new() }
-    }
-
-    /// What decides how this NVRTC compiles, without loading it: see [`identity`].
+    /// What decides how this NVRTC compiles, without loading it.
     ///
     /// # Errors
     /// Where the library's file cannot be read.

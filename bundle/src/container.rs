@@ -167,10 +167,9 @@ pub fn write_node_reference(reference: &NodeReference) -> Vec<u8> {
 /// Every way in which the bytes are not what a writer of this version would write.
 pub fn read(bytes: &[u8]) -> Result<Found, ReadError> {
     let header = Header::read(bytes)?;
-    let bytes = bytes.get(..header.length).ok_or(ReadError::Truncated {
-        expected: header.length as u64,
-        found: bytes.len() as u64,
-    })?;
+    let bytes = bytes
+        .get(..header.length)
+        .ok_or(ReadError::Truncated { expected: header.length as u64, found: bytes.len() as u64 })?;
     let digest = digest_of(bytes);
     if digest != header.digest {
         return Err(ReadError::Digest { expected: header.digest, found: digest });
@@ -256,8 +255,7 @@ impl Header {
         if !bytes.starts_with(&MAGIC) {
             return Err(ReadError::NoMagic);
         }
-        let truncated =
-            || ReadError::Truncated { expected: HEADER_BYTES as u64, found: bytes.len() as u64 };
+        let truncated = || ReadError::Truncated { expected: HEADER_BYTES as u64, found: bytes.len() as u64 };
         let version = u32_at(bytes, 16).ok_or_else(truncated)?;
         if version != FORMAT_VERSION {
             return Err(ReadError::Version { found: version });

@@ -157,7 +157,10 @@ fn sealed_damage_is_refused_or_means_something_else() {
             seal(&mut changed);
             if let Ok(found) = read(&changed) {
                 let unchanged = changed == bytes;
-                assert!(unchanged || found.container != Container::Node(node()), "byte {index} does not matter");
+                assert!(
+                    unchanged || found.container != Container::Node(node()),
+                    "byte {index} does not matter"
+                );
             }
         }
     }

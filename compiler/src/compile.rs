@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cubinder_bundle::container;
-use cubinder_bundle::{Bundle, Digest, Target};
+use cubinder_bundle::{Arg, Bundle, Digest, Plugin, Target};
 use rayon::prelude::*;
 
 use crate::cache::Cache;
@@ -176,19 +176,18 @@ fn compile_units(
         tasks.extend(request.targets.iter().map(|target| Task::Code { unit, target: *target }));
     }
     progress.begin(tasks.len());
-    let results: Vec<Result<Done, Vec<Diagnostic>>> = tasks
-        .par_iter()
-        .map(|task| perform(*task, request, session, &prepared, progress))
-        .collect();
+    let results: Vec<Result<Done, Vec<Diagnostic>>> =
+        tasks.par_iter().map(|task| perform(*task, request, session, &prepared, progress)).collect();
     progress.end();
 
     let mut results = results.into_iter();
     let mut compiled = Vec::new();
     let mut errors = Vec::new();
-    for unit in &units {
+    let owners = plugins.iter().flat_map(|plugin| plugin.draft.units.iter().map(|_| &plugin.draft.plugin));
+    for (unit, plugin) in units.iter().zip(owners) {
         let signature = results.next();
         let codes = request.targets.iter().copied().zip(results.by_ref().take(request.targets.len()));
-        match finish_unit(unit, signature, codes.collect(), warnings) {
+        match finish_unit(plugin, unit, signature, codes.collect(), warnings) {
             Ok(unit) => compiled.push(unit),
             Err(found) => errors.extend(found),
         }
@@ -199,8 +198,8 @@ fn compile_units(
         errors.append(warnings);
         return Err(errors);
     }
-    let nvrtc = compiled.iter().find_map(|(_, nvrtc)| *nvrtc);
-    let mut compiled = compiled.into_iter().map(|(unit, _)| unit);
+    let nvrtc = compiled.iter().find_map(|finished| finished.nvrtc);
+    let mut compiled = compiled.into_iter().map(|finished| finished.unit);
     let plugins = plugins
         .iter()
         .map(|plugin| CompiledPlugin {
@@ -212,7 +211,11 @@ fn compile_units(
 }
 
 /// Reads each kernel file once and finds what it includes.
-fn prepare(request: &Request, session: &Session, units: &[&Unit]) -> Result<Vec<PreparedUnit>, Vec<Diagnostic>> {
+fn prepare(
+    request: &Request,
+    session: &Session,
+    units: &[&Unit],
+) -> Result<Vec<PreparedUnit>, Vec<Diagnostic>> {
     let mut sources: HashMap<&Path, Arc<Source>> = HashMap::new();
     let mut errors = Vec::new();
     for unit in units {
@@ -224,7 +227,9 @@ fn prepare(request: &Request, session: &Session, units: &[&Unit]) -> Result<Vec<
                 sources.insert(&unit.source, source);
             }
             Err(found) => errors.extend(
-                found.into_iter().map(|error| error.at(unit.source_span.clone(), "the manifest names it here")),
+                found
+                    .into_iter()
+                    .map(|error| error.at(unit.source_span.clone(), "the manifest names it here")),
             ),
         }
     }
@@ -268,13 +273,20 @@ fn perform(
 
 type Results = Vec<(Target, Result<Done, Vec<Diagnostic>>)>;
 
+/// A unit, and the NVRTC that made its code.
+struct FinishedUnit {
+    unit: CompiledUnit,
+    nvrtc: Option<(i32, i32)>,
+}
+
 /// Joins what came of a unit's tasks and holds the parts against each other.
 fn finish_unit(
+    plugin: &Plugin,
     unit: &Unit,
     signature: Option<Result<Done, Vec<Diagnostic>>>,
     codes: Results,
     warnings: &mut Vec<Diagnostic>,
-) -> Result<(CompiledUnit, Option<(i32, i32)>), Vec<Diagnostic>> {
+) -> Result<FinishedUnit, Vec<Diagnostic>> {
     let mut compiled = Vec::new();
     let mut failed = Vec::new();
     for (target, result) in codes {
@@ -295,10 +307,11 @@ fn finish_unit(
         Some(Err(found)) => return Err(found),
         _ => return Err(vec![Diagnostic::error(format!("`{}` was not compiled", unit.kernel))]),
     };
-    let args = verify::bind_args(unit, &signature)?;
+    let args = verify::bind_args(plugin, unit, &signature)?;
     let errors: Vec<Diagnostic> = compiled
         .iter()
-        .flat_map(|(_, code)| verify::check_code(unit, &args, &code.object, &code.symbol))
+        .filter_map(|(_, code)| check_code(plugin, unit, &signature, &args, code).err())
+        .flatten()
         .collect();
     if !errors.is_empty() {
         return Err(errors);
@@ -308,7 +321,30 @@ fn finish_unit(
         .into_iter()
         .map(|(_, code)| CompiledCode { object: code.object, symbol: code.symbol })
         .collect();
-    Ok((CompiledUnit { args, code }, nvrtc))
+    Ok(FinishedUnit { unit: CompiledUnit { args, code }, nvrtc })
+}
+
+/// Holds a code object against the launch that it is for.
+fn check_code(
+    plugin: &Plugin,
+    unit: &Unit,
+    signature: &Signature,
+    args: &[Arg],
+    code: &Compiled,
+) -> Result<(), Vec<Diagnostic>> {
+    let launch = plugin.variants.get(unit.variant).and_then(|variant| variant.launches.get(unit.launch));
+    let kernel = code.object.kernels.iter().find(|kernel| kernel.symbol == code.symbol);
+    let (Some(launch), Some(kernel)) = (launch, kernel) else {
+        return Err(vec![
+            Diagnostic::error(format!(
+                "the code for `{}` has no kernel `{}`",
+                code.object.target, code.symbol
+            ))
+            .at(unit.kernel_span.clone(), "compiled for this kernel"),
+        ]);
+    };
+    let target = code.object.target;
+    verify::check_code(&verify::CodeCheck { unit, launch, args, signature, target, kernel })
 }
 
 /// Variants share their kernel's text, and so its mistakes.
@@ -340,8 +376,11 @@ fn write_libraries(request: &Request, bundle: &[u8]) -> Result<Vec<Written>, Dia
     })?;
     let ops = request.output.join(format!("lib{}.so", request.name));
     let code = request.output.join(format!("lib{}-code.so", request.name));
-    let wanted =
-        if request.embed { vec![(ops, Mode::OpsForLibrary), (code, Mode::CodeLibrary)] } else { vec![(ops, Mode::Ops)] };
+    let wanted = if request.embed {
+        vec![(ops, Mode::OpsForLibrary), (code, Mode::CodeLibrary)]
+    } else {
+        vec![(ops, Mode::Ops)]
+    };
     let write = |(path, mode): (PathBuf, Mode)| {
         library::inject(&request.runtime_library, bundle, mode, &path)
             .map_err(|error| error.to_diagnostic())?;

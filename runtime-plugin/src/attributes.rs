@@ -41,7 +41,11 @@ fn from_field(attribute: &Attribute, fields: &[Field<'_>]) -> Result<Value, Erro
     }
     match (first, &attribute.default) {
         (Some(field), _) => convert(attribute.ty, field).map_err(|error| {
-            Error::invalid(format!("attribute `{}`: {error}; expected `{}`", attribute.name, attribute.ty.name()))
+            Error::invalid(format!(
+                "attribute `{}`: {error}; expected `{}`",
+                attribute.name,
+                attribute.ty.name()
+            ))
         }),
         (None, Some(default)) => Ok(default.clone()),
         (None, None) => Err(Error::invalid(format!(
@@ -58,15 +62,15 @@ fn convert(ty: AttributeType, field: &Field<'_>) -> Result<Value, Error> {
         return Ok(Value::Array(Vec::new()));
     }
     match ty {
-        AttributeType::I32 => single(field.i32s()?).map(|value| Value::Int(value.into())),
+        AttributeType::I32 => single(&field.i32s()?).map(|value| Value::Int(value.into())),
         AttributeType::I32Array => {
             Ok(Value::Array(field.i32s()?.into_iter().map(|value| Value::Int(value.into())).collect()))
         }
-        AttributeType::F32 => single(field.f32s()?).map(|value| Value::Float(value.into())),
+        AttributeType::F32 => single(&field.f32s()?).map(|value| Value::Float(value.into())),
         AttributeType::F32Array => {
             Ok(Value::Array(field.f32s()?.into_iter().map(|value| Value::Float(value.into())).collect()))
         }
-        AttributeType::Bool => match single(field.i32s()?)? {
+        AttributeType::Bool => match single(&field.i32s()?)? {
             0 => Ok(Value::Bool(false)),
             1 => Ok(Value::Bool(true)),
             other => Err(Error::invalid(format!("found {other}, a boolean is 0 or 1"))),
@@ -75,8 +79,8 @@ fn convert(ty: AttributeType, field: &Field<'_>) -> Result<Value, Error> {
     }
 }
 
-fn single<T: Copy>(values: Vec<T>) -> Result<T, Error> {
-    match values.as_slice() {
+fn single<T: Copy>(values: &[T]) -> Result<T, Error> {
+    match values {
         [value] => Ok(*value),
         _ => Err(Error::invalid(format!("found a list of {} values", values.len()))),
     }
@@ -101,7 +105,10 @@ mod tests {
         let one = Field::new(c"a", PluginFieldType::INT32, 1, &bytes[..4]);
         let text = Field::new(c"a", PluginFieldType::CHAR, 5, b"wrap\0");
         let check = |ty, field: &Field<'_>| from_field(&attribute(ty), std::slice::from_ref(field));
-        assert_eq!(check(AttributeType::I32Array, &list), Ok(Value::Array(vec![Value::Int(3), Value::Int(-1)])));
+        assert_eq!(
+            check(AttributeType::I32Array, &list),
+            Ok(Value::Array(vec![Value::Int(3), Value::Int(-1)]))
+        );
         assert_eq!(check(AttributeType::I32, &one), Ok(Value::Int(3)));
         assert_eq!(check(AttributeType::String, &text), Ok(Value::Str("wrap".to_owned())));
         let empty = Field::new(c"a", PluginFieldType(0), 0, &[]);

@@ -64,7 +64,8 @@ impl OpCreator {
         let names: Vec<CString> =
             model.attributes.iter().map(|attribute| c_string(&attribute.name)).collect::<Result<_, _>>()?;
         let declared = names.iter().zip(&model.attributes);
-        let declared = declared.map(|(name, attribute)| (name.as_c_str(), attributes::declared_type(attribute.ty)));
+        let declared =
+            declared.map(|(name, attribute)| (name.as_c_str(), attributes::declared_type(attribute.ty)));
         Ok(OpCreator {
             name: c_string(&model.name)?,
             version: c_string(&model.version)?,

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use cubinder_bundle::container::{self, Container, Found};
-use cubinder_bundle::{Bundle, CodeObject, CodeRef, DataType, Digest, Launch, Node, NodeReference, Plugin, Value, Variant};
 use cubinder_bundle::validate::validate_attributes;
+use cubinder_bundle::{
+    Bundle, CodeObject, CodeRef, DataType, Digest, Launch, Node, NodeReference, Plugin, Value, Variant,
+};
 use trt_abi::Error;
 
 /// A bundle and its digest.
@@ -18,10 +20,15 @@ impl OwnBundle {
     /// Reads the bytes that the compiler put into this library.
     pub(crate) fn read(bytes: &[u8]) -> Result<OwnBundle, Error> {
         let refused = |error: &dyn std::fmt::Display| {
-            Error::new(Error::FAILED_INITIALIZATION, format!("the bundle in this plugin library does not read: {error}"))
+            Error::new(
+                Error::FAILED_INITIALIZATION,
+                format!("the bundle in this plugin library does not read: {error}"),
+            )
         };
         match container::read(bytes) {
-            Ok(Found { container: Container::Bundle(bundle), digest, .. }) => Ok(OwnBundle { bundle, digest }),
+            Ok(Found { container: Container::Bundle(bundle), digest, .. }) => {
+                Ok(OwnBundle { bundle, digest })
+            }
             Ok(_) => Err(refused(&"it holds a node")),
             Err(error) => Err(refused(&error)),
         }
@@ -62,7 +69,8 @@ impl Definition {
     /// The node with the variants of these types only, and with their code only.
     pub(crate) fn node(&self, types: Option<&[DataType]>, attributes: &[Value]) -> Node {
         let mut code: Vec<CodeObject> = Vec::new();
-        let reachable = self.plugin().variants.iter().filter(|variant| types.is_none_or(|types| variant.types == types));
+        let reachable =
+            self.plugin().variants.iter().filter(|variant| types.is_none_or(|types| variant.types == types));
         let variants = reachable.map(|variant| self.take(variant, &mut code)).collect();
         let plugin = Plugin { variants, ..self.plugin().clone() };
         Node { producer: self.producer().to_owned(), plugin, attributes: attributes.to_vec(), code }
@@ -85,7 +93,11 @@ impl Definition {
     }
 
     /// A reference to the node, for a code library; `None` for a definition that came from an engine's fields.
-    pub(crate) fn reference(&self, types: Option<&[DataType]>, attributes: &[Value]) -> Option<NodeReference> {
+    pub(crate) fn reference(
+        &self,
+        types: Option<&[DataType]>,
+        attributes: &[Value],
+    ) -> Option<NodeReference> {
         let Definition::Bundle { own, index } = self else { return None };
         Some(NodeReference {
             bundle: own.digest,
@@ -132,9 +144,11 @@ pub(crate) fn restore_reference(bytes: &[u8], own: &Arc<OwnBundle>) -> Result<Re
         )));
     }
     let index = reference.plugin as usize;
-    let plugin = own.bundle.plugins.get(index).ok_or_else(|| {
-        unusable(&format!("it names plugin {index} of {}", own.bundle.plugins.len()))
-    })?;
+    let plugin = own
+        .bundle
+        .plugins
+        .get(index)
+        .ok_or_else(|| unusable(&format!("it names plugin {index} of {}", own.bundle.plugins.len())))?;
     validate_attributes(plugin, &reference.attributes).map_err(|error| unusable(&error))?;
     Ok(Restored {
         definition: Definition::Bundle { own: Arc::clone(own), index },

@@ -58,7 +58,8 @@ mod tests {
     #[test]
     fn a_panic_does_not_keep_it_busy() {
         let cell = Exclusive::<i32>::default();
-        let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| cell.with(|_| panic!("on purpose"))));
+        let caught =
+            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| cell.with(|_| panic!("on purpose"))));
         assert!(caught.is_err());
         assert!(cell.with(|_| ()).is_some());
     }
@@ -68,7 +69,11 @@ mod tests {
         let cell = Exclusive::<u64>::default();
         let done: u64 = std::thread::scope(|scope| {
             let workers: Vec<_> = (0..4)
-                .map(|_| scope.spawn(|| (0..1000).filter(|_| cell.with(|value| *value += 1).is_some()).count() as u64))
+                .map(|_| {
+                    scope.spawn(|| {
+                        (0..1000).filter(|_| cell.with(|value| *value += 1).is_some()).count() as u64
+                    })
+                })
                 .collect();
             workers.into_iter().map(|worker| worker.join().unwrap()).sum()
         });

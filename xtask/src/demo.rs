@@ -55,7 +55,9 @@ pub(crate) fn run() -> Result<()> {
     if gpu_is_there() {
         gpu_test::run(None)?;
     } else {
-        println!("skipped: no NVIDIA GPU on this machine; `cargo xtask gpu-test --prepare DIR` makes a folder to take to one");
+        println!(
+            "skipped: no NVIDIA GPU on this machine; `cargo xtask gpu-test --prepare DIR` makes a folder to take to one"
+        );
     }
     print_trtexec(&files, &plain);
     Ok(())
@@ -139,7 +141,12 @@ fn prove_fields(workshop: &Workshop, files: &Files) -> Result<()> {
         show(&files.plain_plan),
         show(&files.ops)
     );
-    println!("{}: {} code objects, their digests are those of {}", show(&files.plain_plan), embedded.len(), show(&files.ops));
+    println!(
+        "{}: {} code objects, their digests are those of {}",
+        show(&files.plain_plan),
+        embedded.len(),
+        show(&files.ops)
+    );
     Ok(())
 }
 
@@ -153,14 +160,23 @@ fn prove_embedded(workshop: &Workshop, files: &Files) -> Result<()> {
     };
     let bundle = digests(&library, "bundle", "digest");
     ensure!(bundle.len() == 1, "{} holds {} bundles, expected one", show(&files.code), bundle.len());
-    ensure!(digests(&plan, "bundle", "digest") == bundle, "{} does not hold the bundle of {}", show(&files.embedded_plan), show(&files.code));
+    ensure!(
+        digests(&plan, "bundle", "digest") == bundle,
+        "{} does not hold the bundle of {}",
+        show(&files.embedded_plan),
+        show(&files.code)
+    );
     ensure!(
         digests(&plan, "node reference", "refers_to") == bundle,
         "the nodes of {} do not refer to the bundle of {}",
         show(&files.embedded_plan),
         show(&files.code)
     );
-    println!("{}: the bundle is that of {}, and its nodes refer to it", show(&files.embedded_plan), show(&files.code));
+    println!(
+        "{}: the bundle is that of {}, and its nodes refer to it",
+        show(&files.embedded_plan),
+        show(&files.code)
+    );
     Ok(())
 }
 
@@ -179,7 +195,8 @@ fn used_code(report: &Value, label: &str) -> BTreeSet<String> {
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
     let plugins = containers(report).flat_map(|container| list(&container["plugins"]));
     let variants = plugins.flat_map(|plugin| list(&plugin["variants"]));
-    let chosen = variants.filter(|variant| variant["label"].as_str().is_some_and(|text| text.contains(label)));
+    let chosen =
+        variants.filter(|variant| variant["label"].as_str().is_some_and(|text| text.contains(label)));
     chosen
         .flat_map(|variant| list(&variant["code"]))
         .filter_map(|pair| pair.get(1).and_then(Value::as_str).map(str::to_owned))
@@ -187,14 +204,24 @@ fn used_code(report: &Value, label: &str) -> BTreeSet<String> {
 }
 
 fn print_trtexec(files: &Files, built: &Built) {
-    println!("\nThe same on a GPU machine, with trtexec of TensorRT-RTX {} and no Python:\n", built.tensorrt_rtx);
+    println!(
+        "\nThe same on a GPU machine, with trtexec of TensorRT-RTX {} and no Python:\n",
+        built.tensorrt_rtx
+    );
     let [min, opt, max] = {
         let mut parts = PROFILE.split(':');
         [parts.next(), parts.next(), parts.next()].map(Option::unwrap_or_default)
     };
     let shapes = format!("--minShapes=x:{min} --optShapes=x:{opt} --maxShapes=x:{max}");
-    println!("  trtexec --onnx={} --dynamicPlugins={} {shapes} --saveEngine=chain.plan", show(&files.model), show(&files.ops));
-    println!("  trtexec --loadEngine=chain.plan --dynamicPlugins={} --shapes=x:{opt}\n", show(&files.generic));
+    println!(
+        "  trtexec --onnx={} --dynamicPlugins={} {shapes} --saveEngine=chain.plan",
+        show(&files.model),
+        show(&files.ops)
+    );
+    println!(
+        "  trtexec --loadEngine=chain.plan --dynamicPlugins={} --shapes=x:{opt}\n",
+        show(&files.generic)
+    );
     println!(
         "  trtexec --onnx={} --dynamicPlugins={} --dynamicPlugins={} --setPluginsToSerialize={} --versionCompatible --excludeLeanRuntime {shapes} --saveEngine=chain-embedded.plan",
         show(&files.model),

@@ -79,7 +79,9 @@ pub(crate) fn run(directory: Option<&Path>) -> Result<()> {
         return Ok(());
     }
     if !gpu_is_there() {
-        bail!("no GPU here: libcuda.so.1 or a device is missing; prepare a folder for another machine with --prepare DIR");
+        bail!(
+            "no GPU here: libcuda.so.1 or a device is missing; prepare a folder for another machine with --prepare DIR"
+        );
     }
     let mut command = workshop.python("gpu_test.py")?;
     command.arg(&folder);
@@ -144,7 +146,9 @@ impl Maker<'_> {
         let dynamic = self.chain("cubins", ty, form)?;
         let fixed = self.pad("cubins", ty, form, "10,3,32,32", "1,1,1,1")?;
         for (env, how) in [(vec![NO_JIT], "cubins alone, JIT disabled"), (vec![], "cubins, JIT allowed")] {
-            for (plan, what) in [(&dynamic, "dynamic shapes, three nodes"), (&fixed, "static shapes, one node")] {
+            for (plan, what) in
+                [(&dynamic, "dynamic shapes, three nodes"), (&fixed, "static shapes, one node")]
+            {
                 let name = format!("{} {} {}", plan.plan.trim_end_matches(".plan"), form.name(), env.len());
                 let what = format!("{ty}, {what}, {}, {how}", form.what());
                 cases.push(case(name, what, form, vec![plan.clone()], &env));
@@ -208,10 +212,23 @@ impl Maker<'_> {
     fn chain(&mut self, library: &str, ty: &'static str, form: Form) -> Result<Plan> {
         let network = Network { kind: "chain", ty, shape: "batch,3,height,width".to_owned(), pads: "" };
         let profile = "1x3x4x4:10x3x32x32:16x3x64x64";
-        self.plan(library, &network, form, Some(profile), &["10,3,32,32", "1,3,4,4", "16,3,64,64", "3,3,9,61"])
+        self.plan(
+            library,
+            &network,
+            form,
+            Some(profile),
+            &["10,3,32,32", "1,3,4,4", "16,3,64,64", "3,3,9,61"],
+        )
     }
 
-    fn pad(&mut self, library: &str, ty: &'static str, form: Form, shape: &str, pads: &'static str) -> Result<Plan> {
+    fn pad(
+        &mut self,
+        library: &str,
+        ty: &'static str,
+        form: Form,
+        shape: &str,
+        pads: &'static str,
+    ) -> Result<Plan> {
         let network = Network { kind: "pad", ty, shape: shape.to_owned(), pads };
         self.plan(library, &network, form, None, &[shape])
     }
@@ -230,7 +247,14 @@ impl Maker<'_> {
         shapes: &[&str],
     ) -> Result<Plan> {
         let word = |text: &str| text.replace(',', "x");
-        let stem = format!("{library}-{}-{}-{}-{}-{}", network.kind, network.ty, word(&network.shape), word(network.pads), form.name());
+        let stem = format!(
+            "{library}-{}-{}-{}-{}-{}",
+            network.kind,
+            network.ty,
+            word(&network.shape),
+            word(network.pads),
+            form.name()
+        );
         let name = format!("{stem}.plan");
         if let Some(plan) = self.plans.get(&name) {
             return Ok(plan.clone());
@@ -305,7 +329,13 @@ impl Form {
     }
 }
 
-fn case(name: String, what: String, form: Form, plans: Vec<Plan>, env: &[(&'static str, &'static str)]) -> Case {
+fn case(
+    name: String,
+    what: String,
+    form: Form,
+    plans: Vec<Plan>,
+    env: &[(&'static str, &'static str)],
+) -> Case {
     Case {
         name,
         what,

@@ -140,7 +140,13 @@ impl Workshop {
     ///
     /// # Errors
     /// When Python fails.
-    pub(crate) fn reference(&self, network: &Network, shape: &str, prefix: &Path, seed: usize) -> Result<Reference> {
+    pub(crate) fn reference(
+        &self,
+        network: &Network,
+        shape: &str,
+        prefix: &Path,
+        seed: usize,
+    ) -> Result<Reference> {
         let mut command = self.python("reference.py")?;
         command.arg(prefix).args(["--network", network.kind, "--type", network.ty]);
         command.arg(format!("--shape={shape}")).arg(format!("--pads={}", network.pads));

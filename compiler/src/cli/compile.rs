@@ -162,8 +162,10 @@ fn name(arguments: &Arguments, config: Option<&Config>) -> Result<String, Diagno
         let stem = arguments.manifests.first()?.file_stem()?.to_str()?;
         Some(stem.to_owned())
     };
-    let name = arguments.name.clone().or_else(|| config.map(|config| config.library.clone())).or_else(of_manifest);
-    let name = name.ok_or_else(|| Diagnostic::error("the library has no name").help("give it one with `--name NAME`"))?;
+    let name =
+        arguments.name.clone().or_else(|| config.map(|config| config.library.clone())).or_else(of_manifest);
+    let name = name
+        .ok_or_else(|| Diagnostic::error("the library has no name").help("give it one with `--name NAME`"))?;
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '+');
     if name.is_empty() || !name.chars().all(plain) {
         return Err(Diagnostic::error(format!("`{name}` cannot name a library"))
@@ -209,7 +211,12 @@ fn summary(outcome: &Outcome, elapsed: Duration) -> String {
         ));
     }
     for library in &outcome.libraries {
-        text.push_str(&format!("wrote {} ({} bytes: {})\n", library.path.display(), library.bytes, library.mode));
+        text.push_str(&format!(
+            "wrote {} ({} bytes: {})\n",
+            library.path.display(),
+            library.bytes,
+            library.mode
+        ));
     }
     text
 }
@@ -218,7 +225,9 @@ fn summary_json(outcome: &Outcome, elapsed: Duration) -> serde_json::Value {
     let libraries: Vec<_> = outcome
         .libraries
         .iter()
-        .map(|library| json!({"path": library.path, "bytes": library.bytes, "mode": library.mode.to_string()}))
+        .map(
+            |library| json!({"path": library.path, "bytes": library.bytes, "mode": library.mode.to_string()}),
+        )
         .collect();
     json!({
         "result": "compiled",
@@ -235,7 +244,11 @@ fn summary_json(outcome: &Outcome, elapsed: Duration) -> serde_json::Value {
 }
 
 fn milliseconds(time: Duration) -> String {
-    if time.as_secs() >= 10 { format!("{:.1} s", time.as_secs_f64()) } else { format!("{} ms", time.as_millis()) }
+    if time.as_secs() >= 10 {
+        format!("{:.1} s", time.as_secs_f64())
+    } else {
+        format!("{} ms", time.as_millis())
+    }
 }
 
 /// A bar on a terminal, from a quarter of a second on; nothing elsewhere: the summary says it all.

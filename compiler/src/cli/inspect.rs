@@ -43,7 +43,10 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
         match serde_json::to_string_pretty(&report) {
             Ok(text) => print(&(text + "\n")),
             Err(error) => {
-                show(&mut [Diagnostic::error(format!("the report has no JSON form: {error}"))], MessageFormat::Human);
+                show(
+                    &mut [Diagnostic::error(format!("the report has no JSON form: {error}"))],
+                    MessageFormat::Human,
+                );
                 return ExitCode::FAILURE;
             }
         }

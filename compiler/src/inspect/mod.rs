@@ -154,7 +154,9 @@ pub enum InspectError {
     #[error("it is no plugin library of Cubinder's: {0}")]
     Library(String),
     /// Nothing of Cubinder's is in it.
-    #[error("it is no plugin library, bundle, cubin or PTX, and no engine with Cubinder plugins: nothing was found in {0} bytes")]
+    #[error(
+        "it is no plugin library, bundle, cubin or PTX, and no engine with Cubinder plugins: nothing was found in {0} bytes"
+    )]
     Nothing(u64),
     /// Containers are in it, and none of them reads.
     #[error("every container in it is damaged; the first is at byte {offset}: {error}")]
@@ -197,10 +199,11 @@ pub fn inspect(file: &str, bytes: &[u8]) -> Result<Report, InspectError> {
             let attached = library::read_bytes(Path::new(file), bytes)
                 .map_err(|error| InspectError::Library(error.problem.to_string()))?;
             report.kind = FileKind::Library;
-            report.library = Some(attached.map_or_else(
-                || "runs engines, no bundle".to_owned(),
-                |attached| attached.mode.to_string(),
-            ));
+            report.library =
+                Some(attached.map_or_else(
+                    || "runs engines, no bundle".to_owned(),
+                    |attached| attached.mode.to_string(),
+                ));
         }
         FileKind::Bundle => report.kind = FileKind::Bundle,
         FileKind::Engine => {}
@@ -277,7 +280,8 @@ fn container_report(found: &Found) -> ContainerReport {
     match &found.container {
         Container::Bundle(bundle) => {
             report.producer = Some(bundle.producer.clone());
-            report.plugins = bundle.plugins.iter().map(|plugin| plugin_report(plugin, &[], &bundle.code)).collect();
+            report.plugins =
+                bundle.plugins.iter().map(|plugin| plugin_report(plugin, &[], &bundle.code)).collect();
             report.code = bundle.code.iter().map(code_report).collect();
         }
         Container::Node(node) => {

@@ -18,7 +18,8 @@ pub fn table(report: &Report) -> String {
         text.push_str(&columns(&code_rows(None, std::slice::from_ref(code))));
     }
     for damaged in &report.damaged {
-        let _ = writeln!(text, "\nwarning: a damaged container at byte {}: {}", damaged.offset, damaged.error);
+        let _ =
+            writeln!(text, "\nwarning: a damaged container at byte {}: {}", damaged.offset, damaged.error);
     }
     text
 }
@@ -63,7 +64,13 @@ fn container_table(container: &ContainerReport) -> String {
             let _ = writeln!(text, "    {name} = {value}");
         }
         for variant in &plugin.variants {
-            let _ = writeln!(text, "    variant {} {}: {}", variant.id, variant.label, variant.kernels.join(", "));
+            let _ = writeln!(
+                text,
+                "    variant {} {}: {}",
+                variant.id,
+                variant.label,
+                variant.kernels.join(", ")
+            );
         }
     }
     if !container.code.is_empty() {

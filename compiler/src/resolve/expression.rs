@@ -6,9 +6,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
-use cubinder_bundle::expr::{
-    self, ExprError, Function, Kind, Node, Scope, Syntax, SyntaxKind, Typed,
-};
+use cubinder_bundle::expr::{self, ExprError, Function, Kind, Node, Scope, Syntax, SyntaxKind, Typed};
 use cubinder_bundle::{AttributeType, Output, Requirement};
 
 use super::names::with_article;

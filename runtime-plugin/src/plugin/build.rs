@@ -2,9 +2,7 @@
 
 use cubinder_bundle::expr::{self, ShapeBuilder, ShapeOp};
 use cubinder_bundle::{DataType, Value, Variant};
-use trt_abi::{
-    DimensionOperation, DynamicPluginTensorDesc, Error, Expr, ExprBuilder, Shape, TensorFormat,
-};
+use trt_abi::{DimensionOperation, DynamicPluginTensorDesc, Error, Expr, ExprBuilder, Shape, TensorFormat};
 
 use super::NodeData;
 use super::environment::{NodeEnvironment, check_ranks, check_requirements, describe, impossible_rank};
@@ -35,7 +33,8 @@ pub(super) fn output_shapes<'b>(
 ) -> Result<(), Error> {
     check_input_count(node, inputs.len())?;
     check_output_count(node, outputs.len())?;
-    if let Some(shape) = inputs.iter().find(|shape| usize::try_from(shape.stated_rank()) != Ok(shape.rank())) {
+    if let Some(shape) = inputs.iter().find(|shape| usize::try_from(shape.stated_rank()) != Ok(shape.rank()))
+    {
         return Err(impossible_rank(node, shape.stated_rank()));
     }
     check_ranks(node, inputs.iter().map(Shape::rank))?;
@@ -125,8 +124,9 @@ fn known_types(node: &NodeData, types: &[trt_abi::DataType]) -> Result<Vec<DataT
     types
         .iter()
         .map(|ty| {
-            DataType::from_tensorrt(ty.0)
-                .ok_or_else(|| Error::invalid(format!("{}: no plugin takes tensors of type {ty:?}", node.title)))
+            DataType::from_tensorrt(ty.0).ok_or_else(|| {
+                Error::invalid(format!("{}: no plugin takes tensors of type {ty:?}", node.title))
+            })
         })
         .collect()
 }
@@ -136,7 +136,8 @@ fn constant_shape(shape: &Shape<'_>) -> Option<Vec<i64>> {
 }
 
 fn constant_extents<'b>(value: &Value, lowering: &mut Lowering<'_, 'b>) -> Result<Vec<Expr<'b>>, Error> {
-    let extents = value.as_ints().ok_or_else(|| Error::invalid(format!("it is `{value}`, expected integers")))?;
+    let extents =
+        value.as_ints().ok_or_else(|| Error::invalid(format!("it is `{value}`, expected integers")))?;
     if let Some(extent) = extents.iter().find(|extent| **extent < 0) {
         return Err(Error::invalid(format!("it is {value}, and an extent cannot be {extent}")));
     }

@@ -180,7 +180,11 @@ impl Plugin for KernelPlugin {
         self.node.definition.plugin().outputs.len()
     }
 
-    fn output_types(&self, inputs: &[trt_abi::DataType], outputs: &mut [trt_abi::DataType]) -> Result<(), Error> {
+    fn output_types(
+        &self,
+        inputs: &[trt_abi::DataType],
+        outputs: &mut [trt_abi::DataType],
+    ) -> Result<(), Error> {
         build::output_types(&self.node, inputs, outputs)
     }
 
@@ -223,7 +227,11 @@ impl Plugin for KernelPlugin {
         Ok(())
     }
 
-    fn on_shape_change(&self, inputs: &[PluginTensorDesc], outputs: &[PluginTensorDesc]) -> Result<(), Error> {
+    fn on_shape_change(
+        &self,
+        inputs: &[PluginTensorDesc],
+        outputs: &[PluginTensorDesc],
+    ) -> Result<(), Error> {
         let tactic = self.tactic.load(Ordering::Relaxed);
         self.running
             .with(|running| running.on_shape_change(&self.node, tactic, inputs, outputs))

@@ -6,7 +6,9 @@ use cubinder_bundle::{DataType, Launch, Variant, expr};
 use trt_abi::{Dims, Error, PluginTensorDesc};
 
 use super::NodeData;
-use super::environment::{NodeEnvironment, check_ranks, check_requirements, describe, impossible_rank, shape_text};
+use super::environment::{
+    NodeEnvironment, check_ranks, check_requirements, describe, impossible_rank, shape_text,
+};
 use crate::code::{CodeTable, LoadedKernel, Loading, candidates};
 use crate::driver::Driver;
 use crate::driver::sys::CUstream;
@@ -121,7 +123,9 @@ impl Running {
         let invalid = |error: Box<LaunchError>| Error::invalid(format!("{}: {error}", node.title));
         let Some((driver, kernels)) = load_all(node, variant)? else {
             let mut launches = variant.launches.iter();
-            launches.try_for_each(|launch| LaunchRecord::check(plugin, launch, &environment)).map_err(invalid)?;
+            launches
+                .try_for_each(|launch| LaunchRecord::check(plugin, launch, &environment))
+                .map_err(invalid)?;
             return Ok(State::Waiting);
         };
         let mut records = Vec::with_capacity(kernels.len());
@@ -176,7 +180,8 @@ fn check_shapes(node: &NodeData, environment: &NodeEnvironment<'_>) -> Result<()
             let facts = describe(node, environment);
             Error::invalid(format!("{}: the shape of `{}`: {what}{facts}", node.title, output.name))
         };
-        let expected = expr::evaluate(&output.shape, environment).map_err(|error| wrong(error.to_string()))?;
+        let expected =
+            expr::evaluate(&output.shape, environment).map_err(|error| wrong(error.to_string()))?;
         if expected.as_ints().as_deref() != Some(*found) {
             return Err(wrong(format!("found {}, expected {expected}", shape_text(found))));
         }

@@ -1,5 +1,7 @@
-//! Builds the hand-written C++ plugin: `cargo run -p cubinder-tests --example reference-plugin -- CODE_FOLDER OUT.so`.
+//! Builds the hand-written C++ plugin: `cargo run -p cubinder-tests --example reference-plugin -- CODE_FOLDER OUT.so`. Its kernel is compiled into
+//! CODE_FOLDER first.
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use cubinder_tests::{headers, reference_plugin};
@@ -7,13 +9,13 @@ use cubinder_tests::{headers, reference_plugin};
 fn main() -> ExitCode {
     let arguments: Vec<_> = std::env::args_os().skip(1).collect();
     let [code, out] = arguments.as_slice() else {
-        eprintln!(
-            "usage: reference-plugin CODE_FOLDER OUT.so\nthe folder holds {}",
-            reference_plugin::CODE.join(" and ")
-        );
+        eprintln!("usage: reference-plugin CODE_FOLDER OUT.so");
         return ExitCode::from(2);
     };
-    match reference_plugin::build(headers::RTX_1_7, code.as_ref(), out.as_ref()) {
+    let (code, out) = (Path::new(code), Path::new(out));
+    let built = reference_plugin::compile_code(code)
+        .and_then(|()| reference_plugin::build(headers::RTX_1_7, code, out));
+    match built {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error:#}");

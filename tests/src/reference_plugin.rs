@@ -1,18 +1,40 @@
 //! The hand-written C++ plugin that a Cubinder plugin is measured against.
 //!
-//! Owns: the build of `tests/reference-plugin`.
-//! Never: compiles its kernel; the machine code is given.
+//! Owns: the build of `tests/reference-plugin`, and of its kernel with the NVRTC that Cubinder uses too.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
+use cubinder_compiler::diagnostic::{self, Colour};
+use cubinder_compiler::toolkit::{Overrides, Toolkit};
+use nvrtc_sys::{Nvrtc, Program};
 
 use crate::cxx;
 use crate::headers::{self, Generation};
 
 /// The files that the code folder must hold, compiled from `tests/reference-plugin/circ_pad.cu`.
 pub const CODE: [&str; 2] = ["circ_pad.sm_90.cubin", "circ_pad.compute_80.ptx"];
+
+/// Compiles the plugin's kernel into the folder `code`, with no options but the architecture.
+///
+/// # Errors
+/// When NVRTC is missing or refuses the kernel, or the files cannot be written.
+pub fn compile_code(code: &Path) -> Result<()> {
+    let toolkit = Toolkit::locate(&Overrides::from_env(None))
+        .map_err(|missing| anyhow!("{}", diagnostic::render_one(&missing, Colour::Plain)))?;
+    let nvrtc = Nvrtc::load(&toolkit.nvrtc)?;
+    let source = std::fs::read_to_string(folder().join("circ_pad.cu"))?;
+    for (name, arch) in CODE.iter().zip(["sm_90", "compute_80"]) {
+        let options = [format!("--gpu-architecture={arch}")];
+        let program =
+            Program { source: &source, name: "circ_pad.cu", options: &options, ..Program::default() };
+        let output = nvrtc.compile(&program)?;
+        let bytes = if name.ends_with(".cubin") { output.cubin } else { output.ptx };
+        std::fs::write(code.join(name), bytes)?;
+    }
+    Ok(())
+}
 
 /// Builds the plugin library `out` against `generation`, with the machine code in the folder `code`.
 ///

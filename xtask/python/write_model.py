@@ -11,9 +11,9 @@ from onnx import TensorProto, helper
 TYPES = {"f32": TensorProto.FLOAT, "f16": TensorProto.FLOAT16}
 
 
-def plugin_node(op, inputs, outputs, name, **attributes):
+def plugin_node(op, inputs, outputs, name, namespace="sample", **attributes):
     node = helper.make_node(
-        op, inputs, outputs, name=name, domain="sample", plugin_namespace="sample", plugin_version="1"
+        op, inputs, outputs, name=name, domain=namespace, plugin_namespace=namespace, plugin_version="1"
     )
     for key, value in attributes.items():
         # The type is said where the value is an empty list, which has none.
@@ -37,10 +37,18 @@ def add(args):
     return [plugin_node("elemwise_add_plugin", ["x"], ["y"], "add_1", block_size=args.block_size, aot=1)]
 
 
+def reference(args):
+    """The plugin that is written by hand in C++."""
+    return [plugin_node("CircPadReference", ["x"], ["y"], "pad_1", namespace="reference", pads=args.pads)]
+
+
+NETWORKS = {"chain": chain, "pad": pad, "add": add, "reference": reference}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("output")
-    parser.add_argument("--network", choices=["chain", "pad", "add"], default="chain")
+    parser.add_argument("--network", choices=NETWORKS, default="chain")
     parser.add_argument("--type", choices=TYPES, default="f32")
     parser.add_argument("--shape", default="batch,3,height,width", help="extents; a name is a dynamic one")
     parser.add_argument("--pads", type=lambda text: [int(n) for n in text.split(",") if n], default=[1, 1, 1, 1])
@@ -48,14 +56,14 @@ def main():
     args = parser.parse_args()
     shape = [int(part) if part.isdigit() else part for part in args.shape.split(",") if part]
     out = [None] * len(shape)
-    nodes = {"chain": chain, "pad": pad, "add": add}[args.network](args)
+    nodes = NETWORKS[args.network](args)
     graph = helper.make_graph(
         nodes,
         args.network,
         [helper.make_tensor_value_info("x", TYPES[args.type], shape)],
         [helper.make_tensor_value_info("y", TYPES[args.type], out)],
     )
-    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("sample", 1)]
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid(nodes[0].domain, 1)]
     model = helper.make_model(graph, opset_imports=opsets, ir_version=8)
     onnx.save(model, args.output)
 

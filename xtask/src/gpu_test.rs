@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 use serde::Serialize;
 
 use crate::workshop::{Engine, Network, Workshop, scripts};
-use crate::{process, workspace};
+use crate::{bench, process, workspace};
 
 /// The help of the command.
 pub(crate) const LONG_ABOUT: &str = "\
@@ -99,10 +99,10 @@ fn prepare(workshop: &Workshop, folder: &Path) -> Result<()> {
         std::fs::copy(scripts().join(script), folder.join(script))?;
     }
     std::fs::copy(workshop.runtime_library(), folder.join("libcubinder.so"))?;
-    let mut cases = Maker { workshop, folder, seed: 0, plans: BTreeMap::new() };
+    let mut cases = Maker { workshop, folder, plans: BTreeMap::new(), references: BTreeMap::new() };
     let cases = Cases { cases: cases.all()? };
     std::fs::write(folder.join("cases.json"), serde_json::to_string_pretty(&cases)?)?;
-    Ok(())
+    bench::prepare_enqueue(workshop, folder)
 }
 
 /// The forms in which code reaches an engine.
@@ -117,9 +117,10 @@ enum Form {
 struct Maker<'a> {
     workshop: &'a Workshop,
     folder: &'a Path,
-    seed: usize,
     /// Plans that were made before, by file name.
     plans: BTreeMap<String, Plan>,
+    /// References that were made before, by what they are of.
+    references: BTreeMap<String, Run>,
 }
 
 impl Maker<'_> {
@@ -283,16 +284,22 @@ impl Maker<'_> {
     }
 
     fn reference(&mut self, network: &Network, shape: &str) -> Result<Run> {
-        self.seed += 1;
-        let stem = format!("run{}", self.seed);
-        let reference = self.workshop.reference(network, shape, &self.folder.join(&stem), self.seed)?;
-        Ok(Run {
+        let key = format!("{} {} {} {shape}", network.kind, network.ty, network.pads);
+        if let Some(run) = self.references.get(&key) {
+            return Ok(run.clone());
+        }
+        let seed = self.references.len() + 1;
+        let stem = format!("run{seed}");
+        let reference = self.workshop.reference(network, shape, &self.folder.join(&stem), seed)?;
+        let run = Run {
             shape: reference.shape,
             out_shape: reference.out_shape,
             input: format!("{stem}.in"),
             reference: format!("{stem}.out"),
             reference_json: format!("{stem}.json"),
-        })
+        };
+        self.references.insert(key, run.clone());
+        Ok(run)
     }
 
     /// Both forms of a library, from `manifests` or from all that `cubinder.toml` names.

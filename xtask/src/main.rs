@@ -6,6 +6,7 @@
 //! One module a command. A new command is a module with a `run` function, a variant of [`Command`] and an arm in [`main`].
 
 mod artifacts;
+mod bench;
 mod compile_plugins;
 mod demo;
 mod gpu_test;
@@ -52,6 +53,11 @@ enum Command {
         #[arg(long, value_name = "DIR")]
         prepare: Option<std::path::PathBuf>,
     },
+    /// Measure, and print a table; every figure is a ratio of things measured side by side
+    Bench {
+        #[command(subcommand)]
+        what: bench::Table,
+    },
     /// Compile the plugins of this repository into libraries
     #[command(long_about = compile_plugins::LONG_ABOUT)]
     CompilePlugins {
@@ -77,6 +83,7 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Test { filter } => test::run(filter.as_deref()),
         Command::Demo => demo::run().map(|()| ExitCode::SUCCESS),
         Command::GpuTest { prepare } => gpu_test::run(prepare.as_deref()).map(|()| ExitCode::SUCCESS),
+        Command::Bench { what } => bench::run(&what).map(|()| ExitCode::SUCCESS),
         Command::CompilePlugins { arguments } => compile_plugins::run(&arguments).map(|()| ExitCode::SUCCESS),
     }
 }

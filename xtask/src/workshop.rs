@@ -3,6 +3,7 @@
 //! Owns how the built programs and the Python clients in `xtask/python/` are called. The clients know nothing of Cubinder: they are
 //! what a user of TensorRT would write. Never decides what is right; that is the callers' business.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -164,10 +165,20 @@ impl Workshop {
         Ok(command)
     }
 
+    /// The variables under which the compiler finds its tools.
+    ///
+    /// # Errors
+    /// When a path cannot stand in a search path.
+    pub(crate) fn environment(&self) -> Result<Vec<(&'static str, OsString)>> {
+        let mut variables = setup::environment(&self.toolchain)?;
+        let built = self.artifacts.environment();
+        variables.extend(built.map(|(name, path)| (name, path.as_os_str().to_owned())));
+        Ok(variables)
+    }
+
     fn cubinder(&self) -> Result<Command> {
         let mut command = Command::new(&self.artifacts.compiler);
-        command.current_dir(workspace::root());
-        command.envs(setup::environment(&self.toolchain)?).envs(self.artifacts.environment());
+        command.current_dir(workspace::root()).envs(self.environment()?);
         Ok(command)
     }
 }

@@ -195,17 +195,17 @@ fn runtime_library(arguments: &Arguments) -> Result<PathBuf, Diagnostic> {
 fn summary(outcome: &Outcome, elapsed: Duration) -> String {
     let statistics = outcome.statistics;
     let mut text = format!(
-        "{} plugins, {} code objects in {}",
-        outcome.plugins,
-        outcome.code_objects,
+        "{}, {} in {}",
+        count(outcome.plugins, "plugin"),
+        count(outcome.code_objects, "code object"),
         milliseconds(elapsed)
     );
     if statistics.nvrtc_calls == 0 {
         text.push_str(" (all from the cache, NVRTC not called)\n");
     } else {
         text.push_str(&format!(
-            " ({} NVRTC calls of {} in all, {} from the cache)\n",
-            statistics.nvrtc_calls,
+            " ({} of {} in all, {} from the cache)\n",
+            count(usize::try_from(statistics.nvrtc_calls).unwrap_or(usize::MAX), "NVRTC call"),
             milliseconds(statistics.nvrtc_time),
             statistics.cache_hits
         ));
@@ -219,6 +219,10 @@ fn summary(outcome: &Outcome, elapsed: Duration) -> String {
         ));
     }
     text
+}
+
+fn count(number: usize, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
 fn summary_json(outcome: &Outcome, elapsed: Duration) -> serde_json::Value {

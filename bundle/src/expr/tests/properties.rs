@@ -457,12 +457,7 @@ impl Oracle<'_> {
             "float" => Some(Wide::Float(args[0].float())),
             "int" => {
                 let value = args[0].float().trunc();
-                // Only what is exact in a double this large can reach the ends.
-                if value >= 9_223_372_036_854_775_808.0 || value < -9_223_372_036_854_775_808.0 {
-                    None
-                } else {
-                    Self::fits(value as i128)
-                }
+                if value.abs() > 1e19 { None } else { Self::fits(value as i128) }
             }
             other => panic!("{other}"),
         }

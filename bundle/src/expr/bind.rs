@@ -55,7 +55,7 @@ pub(super) fn fold(expr: &Expr, facts: &dyn Facts) -> Folded {
     // Too large or too deep once folded: what is kept says the same, with its variables numbered anew.
     let failures = folder.failures;
     let mut copier = Folder::new(&expr.nodes, facts);
-    let copied = copier.copy(expr.root());
+    let copied = copier.verbatim(expr.root());
     let expr = if copied.is_ok() { Expr { nodes: copier.out } } else { expr.clone() };
     Folded { expr, failures }
 }
@@ -232,7 +232,7 @@ impl<'a> Folder<'a> {
                 if nodes_of(&value, LITERAL_LIMIT) <= LITERAL_LIMIT {
                     self.literal(value)
                 } else {
-                    self.copy(source)
+                    self.written(source)
                 }
             }
         }
@@ -259,8 +259,29 @@ impl<'a> Folder<'a> {
         self.emit_id(node)
     }
 
+    /// Writes a value that is too long for literals as the operation that makes it, on folded operands.
+    fn written(&mut self, id: NodeId) -> Fold<NodeId> {
+        let source = self.source;
+        let operands: &[NodeId] = match source.get(id as usize).ok_or(TooLarge)? {
+            Node::Array(items) | Node::Call(_, items) => items,
+            Node::Index { array, index } => &[*array, *index],
+            _ => return self.verbatim(id),
+        };
+        let mut parts = Vec::with_capacity(operands.len());
+        for &operand in operands {
+            parts.push(self.part(operand)?);
+        }
+        let ids = parts.into_iter().map(|part| self.emitted(part)).collect::<Fold<Vec<NodeId>>>()?;
+        let node = match (source.get(id as usize), ids.as_slice()) {
+            (Some(Node::Call(builtin, _)), _) => Node::Call(*builtin, ids),
+            (Some(Node::Index { .. }), &[array, index]) => Node::Index { array, index },
+            _ => Node::Array(ids),
+        };
+        self.emit_id(node)
+    }
+
     /// Copies a part of the source as it is, except that variables which are bound to elements become literals.
-    fn copy(&mut self, id: NodeId) -> Fold<NodeId> {
+    fn verbatim(&mut self, id: NodeId) -> Fold<NodeId> {
         self.fuel = self.fuel.saturating_sub(1);
         if self.unrolling > 0 && self.fuel == 0 {
             return Err(TooLarge);
@@ -278,24 +299,24 @@ impl<'a> Folder<'a> {
                 Some(&Binding::Slot(slot)) => Node::Local(slot),
                 None => return Err(TooLarge),
             },
-            Node::Array(items) => Node::Array(self.copies(items)?),
-            Node::Call(builtin, args) => Node::Call(*builtin, self.copies(args)?),
-            Node::Unary(op, operand) => Node::Unary(*op, self.copy(*operand)?),
-            Node::Binary(op, left, right) => Node::Binary(*op, self.copy(*left)?, self.copy(*right)?),
+            Node::Array(items) => Node::Array(self.verbatims(items)?),
+            Node::Call(builtin, args) => Node::Call(*builtin, self.verbatims(args)?),
+            Node::Unary(op, operand) => Node::Unary(*op, self.verbatim(*operand)?),
+            Node::Binary(op, left, right) => Node::Binary(*op, self.verbatim(*left)?, self.verbatim(*right)?),
             Node::Conditional { condition, then, otherwise } => Node::Conditional {
-                condition: self.copy(*condition)?,
-                then: self.copy(*then)?,
-                otherwise: self.copy(*otherwise)?,
+                condition: self.verbatim(*condition)?,
+                then: self.verbatim(*then)?,
+                otherwise: self.verbatim(*otherwise)?,
             },
             Node::Index { array, index } => {
-                Node::Index { array: self.copy(*array)?, index: self.copy(*index)? }
+                Node::Index { array: self.verbatim(*array)?, index: self.verbatim(*index)? }
             }
             Node::Comprehension { slot, over, condition, body } => {
-                let over = self.copy(*over)?;
+                let over = self.verbatim(*over)?;
                 let new = self.new_slot();
                 self.locals.push((*slot, Binding::Slot(new)));
-                let condition = condition.map(|condition| self.copy(condition)).transpose();
-                let body = condition.and_then(|condition| Ok((condition, self.copy(*body)?)));
+                let condition = condition.map(|condition| self.verbatim(condition)).transpose();
+                let body = condition.and_then(|condition| Ok((condition, self.verbatim(*body)?)));
                 self.locals.pop();
                 let (condition, body) = body?;
                 Node::Comprehension { slot: new, over, condition, body }
@@ -305,8 +326,8 @@ impl<'a> Folder<'a> {
         self.emit_id(node)
     }
 
-    fn copies(&mut self, items: &[NodeId]) -> Fold<Vec<NodeId>> {
-        items.iter().map(|&item| self.copy(item)).collect()
+    fn verbatims(&mut self, items: &[NodeId]) -> Fold<Vec<NodeId>> {
+        items.iter().map(|&item| self.verbatim(item)).collect()
     }
 
     fn new_slot(&mut self) -> u32 {
@@ -331,7 +352,22 @@ impl<'a> Folder<'a> {
         compute: &dyn Fn(&[Value]) -> Result<Value, EvalError>,
         node: &dyn Fn(Vec<NodeId>) -> Node,
     ) -> Fold<Part> {
-        let mut parts = operands.iter().map(|&operand| self.part(operand)).collect::<Fold<Vec<Part>>>()?;
+        // A plain loop: adapters would deepen the stack of every level of the tree.
+        let mut parts = Vec::with_capacity(operands.len());
+        for &operand in operands {
+            parts.push(self.part(operand)?);
+        }
+        self.applied(id, parts, compute, node)
+    }
+
+    /// An operation on parts that have been folded.
+    fn applied(
+        &mut self,
+        id: NodeId,
+        mut parts: Vec<Part>,
+        compute: &dyn Fn(&[Value]) -> Result<Value, EvalError>,
+        node: &dyn Fn(Vec<NodeId>) -> Node,
+    ) -> Fold<Part> {
         if self.work > 0 && parts.iter().all(|part| matches!(part, Part::Known(..))) {
             let (values, sources): (Vec<Value>, Vec<NodeId>) = parts
                 .into_iter()
@@ -439,13 +475,30 @@ impl<'a> Folder<'a> {
     }
 
     fn call(&mut self, id: NodeId, builtin: Builtin, args: &[NodeId]) -> Fold<Part> {
-        if let (Builtin::Len, [array]) = (builtin, args)
-            && let Some(Node::Shape(tensor)) = self.source.get(*array as usize)
-            && let Some(rank) = self.rank(*tensor)
-        {
-            return Ok(Part::Known(rank, id));
+        match args {
+            [array] if builtin == Builtin::Len => self.length(id, *array),
+            _ => self
+                .operation(id, args, &|values| ops::call(builtin, values), &|ids| Node::Call(builtin, ids)),
         }
-        self.operation(id, args, &|values| ops::call(builtin, values), &|ids| Node::Call(builtin, ids))
+    }
+
+    /// `len(x.shape)` is the rank, which is known earlier.
+    fn length(&mut self, id: NodeId, array: NodeId) -> Fold<Part> {
+        let start = self.out.len();
+        let array = self.part(array)?;
+        if let Part::Node(new) = array
+            && let Some(&Node::Shape(tensor)) = self.out.get(new as usize)
+        {
+            self.out.truncate(start);
+            self.heights.truncate(start);
+            return match self.rank(tensor) {
+                Some(rank) => Ok(Part::Known(rank, id)),
+                None => self.emit(Node::Rank(tensor)),
+            };
+        }
+        self.applied(id, vec![array], &|values| ops::call(Builtin::Len, values), &|ids| {
+            Node::Call(Builtin::Len, ids)
+        })
     }
 
     fn comprehension(

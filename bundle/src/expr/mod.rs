@@ -12,6 +12,7 @@
 
 mod bind;
 mod bounds;
+mod calls;
 mod error;
 mod eval;
 mod lexer;

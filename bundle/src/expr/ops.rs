@@ -64,18 +64,18 @@ pub enum EvalError {
 }
 
 impl EvalError {
-    /// Whether the values are at fault, as against the tree, its environment or a limit.
+    /// Whether the values are at fault, as against the tree, its environment or the number of steps.
     pub(super) fn is_about_values(&self) -> bool {
         match self {
             EvalError::DivisionByZero(_)
             | EvalError::Overflow { .. }
             | EvalError::Undefined(_)
-            | EvalError::IndexOutOfRange { .. } => true,
+            | EvalError::IndexOutOfRange { .. }
+            | EvalError::ArrayTooLong(_) => true,
             EvalError::Kind { .. }
             | EvalError::UnknownAttribute(_)
             | EvalError::UnknownTensor(_)
             | EvalError::Malformed
-            | EvalError::ArrayTooLong(_)
             | EvalError::TooManySteps => false,
         }
     }

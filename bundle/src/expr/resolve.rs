@@ -6,6 +6,7 @@
 use std::ops::Range;
 
 use super::bind::{self, Facts};
+use super::calls::shifted;
 use super::error::{ExprError, nearest};
 use super::eval::Environment;
 use super::node::{BinaryOp, Builtin, Expr, Node, NodeId, UnaryOp};
@@ -13,7 +14,6 @@ use super::parser::{parse, too_deep};
 use super::scope::{BUILTIN_FORMS, BindingTime, Entity, Function, Kind, Scope};
 use super::syntax::{Syntax, SyntaxKind};
 use super::types::Type;
-use crate::data_type::DataType;
 use crate::value::Value;
 
 /// A resolved expression with what is known about its value.
@@ -120,7 +120,7 @@ pub(super) struct Operand {
 
 /// What a parameter stands for in a function's body.
 #[derive(Debug, Clone)]
-enum Argument {
+pub(super) enum Argument {
     /// A resolved tree that is copied wherever the parameter is used.
     Value { nodes: Vec<Node>, spans: Vec<Range<usize>>, heights: Vec<usize>, ty: Type },
     /// A tensor or a type.
@@ -130,21 +130,21 @@ enum Argument {
 }
 
 pub(super) struct Resolver<'a> {
-    scope: &'a Scope,
-    nodes: Vec<Node>,
-    spans: Vec<Range<usize>>,
-    heights: Vec<usize>,
+    pub(super) scope: &'a Scope,
+    pub(super) nodes: Vec<Node>,
+    pub(super) spans: Vec<Range<usize>>,
+    pub(super) heights: Vec<usize>,
     /// Variables of the comprehensions around, innermost last.
-    locals: Vec<(String, u32, Type)>,
+    pub(super) locals: Vec<(String, u32, Type)>,
     slots: u32,
     /// Parameters of the function that is being inlined.
-    params: Vec<(String, Argument)>,
+    pub(super) params: Vec<(String, Argument)>,
     /// The functions that are being inlined, innermost last.
-    inlining: Vec<String>,
+    pub(super) inlining: Vec<String>,
     /// Where the outermost of them is called: a body's own spans are in another text.
-    call_span: Option<Range<usize>>,
+    pub(super) call_span: Option<Range<usize>>,
     depth: usize,
-    errors: Vec<ExprError>,
+    pub(super) errors: Vec<ExprError>,
     /// Set once the tree became too large; nothing is added any more.
     full: bool,
 }
@@ -277,7 +277,7 @@ impl<'a> Resolver<'a> {
     }
 
     /// What a name stands for, a tensor or a type: the innermost of variables, parameters and the scope's names.
-    fn entity(&self, name: &str) -> Option<Entity> {
+    pub(super) fn entity(&self, name: &str) -> Option<Entity> {
         if self.locals.iter().any(|(local, ..)| local == name) {
             return None;
         }
@@ -289,7 +289,7 @@ impl<'a> Resolver<'a> {
     }
 
     /// Whether a name is a parameter of a function that is checked on its own.
-    fn is_anything(&self, name: &str) -> bool {
+    pub(super) fn is_anything(&self, name: &str) -> bool {
         !self.locals.iter().any(|(local, ..)| local == name)
             && self.params.iter().any(|(param, arg)| param == name && matches!(arg, Argument::Anything))
     }
@@ -560,196 +560,5 @@ impl<'a> Resolver<'a> {
         self.locals.pop();
         let node = Node::Comprehension { slot, over: over.id, condition, body: body.id };
         self.emit(node, Type::array(body.ty), span)
-    }
-
-    fn call(
-        &mut self,
-        function: &str,
-        function_span: &Range<usize>,
-        args: &[Syntax],
-        span: &Range<usize>,
-    ) -> Operand {
-        match function {
-            "numel" => self.numel(args, span),
-            "sizeof" => self.size_of(args, span),
-            _ => {
-                if let Some(builtin) = Builtin::from_name(function) {
-                    let args = args.iter().map(|arg| self.value(arg)).collect();
-                    return self.builtin(builtin, args, span);
-                }
-                if self.inlining.iter().any(|caller| caller == function) {
-                    return self.recursion(function, span);
-                }
-                match self.scope.helper(function) {
-                    Some((name, helper)) => self.inline(name, helper, args, span),
-                    None => {
-                        self.unknown_function(function, function_span);
-                        args.iter().for_each(|arg| {
-                            self.value(arg);
-                        });
-                        self.nothing(span)
-                    }
-                }
-            }
-        }
-    }
-
-    fn recursion(&mut self, function: &str, span: &Range<usize>) -> Operand {
-        let error = ExprError::new(span.clone(), format!("`{function}` calls itself"), "recursive call");
-        self.error(
-            error.help("functions are inlined: use a comprehension over `range(n)` to repeat something"),
-        );
-        self.nothing(span)
-    }
-
-    fn unknown_function(&mut self, function: &str, span: &Range<usize>) {
-        let known = self.entity(function).is_some() || self.locals.iter().any(|(name, ..)| name == function);
-        let error = if known {
-            ExprError::new(span.clone(), format!("`{function}` is not a function"), "cannot be called")
-        } else {
-            let error =
-                ExprError::new(span.clone(), format!("unknown function `{function}`"), "not known here");
-            let mut names: Vec<&str> = Builtin::ALL.into_iter().map(Builtin::name).collect();
-            names.extend(BUILTIN_FORMS);
-            names.extend(self.scope.helpers());
-            match nearest(function, names.into_iter()) {
-                Some(near) => error.help(format!("did you mean `{near}`?")),
-                None => error,
-            }
-        };
-        self.error(error);
-    }
-
-    /// The single argument of a form that takes a tensor or a type, not a value.
-    fn form_argument<'s>(
-        &mut self,
-        form: &str,
-        args: &'s [Syntax],
-        span: &Range<usize>,
-    ) -> Option<&'s Syntax> {
-        if let [arg] = args {
-            return Some(arg);
-        }
-        let message = format!("`{form}` takes 1 argument, found {}", args.len());
-        self.error(ExprError::new(span.clone(), message, "wrong number of arguments"));
-        None
-    }
-
-    fn numel(&mut self, args: &[Syntax], span: &Range<usize>) -> Operand {
-        let Some(arg) = self.form_argument("numel", args, span) else { return self.nothing(span) };
-        if let SyntaxKind::Name(name) = &arg.kind {
-            if let Some(Entity::Tensor { index, .. }) = self.entity(name) {
-                return self.emit(Node::Numel(index), Type::Int, span);
-            }
-            if self.is_anything(name) {
-                return self.emit(Node::Int(0), Type::Int, span);
-            }
-        }
-        let before = self.errors.len();
-        let value = self.value(arg);
-        if self.errors.len() == before {
-            let message = format!("`numel` takes a tensor, found {}", value.ty);
-            let error = ExprError::new(arg.span.clone(), message, "not a tensor");
-            self.error(
-                error.help("the length of an array is `len(a)`, the product of its elements `prod(a)`"),
-            );
-        }
-        self.nothing(span)
-    }
-
-    fn size_of(&mut self, args: &[Syntax], span: &Range<usize>) -> Operand {
-        let Some(arg) = self.form_argument("sizeof", args, span) else { return self.nothing(span) };
-        if let SyntaxKind::Name(name) = &arg.kind {
-            let ty = match self.entity(name) {
-                Some(Entity::Type(ty)) => Some(ty),
-                Some(_) => None,
-                None => DataType::from_name(name),
-            };
-            if let Some(ty) = ty {
-                return self.emit(Node::Int(i64::from(ty.size())), Type::Int, span);
-            }
-            if self.is_anything(name) {
-                return self.emit(Node::Int(1), Type::Int, span);
-            }
-        }
-        let error = ExprError::new(arg.span.clone(), "`sizeof` takes a type", "not a type");
-        self.error(error.help("name a type parameter, or a type such as `f32`"));
-        self.nothing(span)
-    }
-
-    /// Replaces a call by the function's body.
-    fn inline(&mut self, name: &str, function: &Function, args: &[Syntax], span: &Range<usize>) -> Operand {
-        let args: Vec<Argument> = args.iter().map(|arg| self.argument(arg)).collect();
-        if args.len() != function.params.len() {
-            let (wanted, found) = (function.params.len(), args.len());
-            let plural = if wanted == 1 { "" } else { "s" };
-            let message = format!("`{name}` takes {wanted} argument{plural}, found {found}");
-            let error = ExprError::new(span.clone(), message, "wrong number of arguments");
-            self.error(error.help(format!("write `{name}({})`", function.params.join(", "))));
-            return self.nothing(span);
-        }
-        // The body sees its parameters and the scope, not the variables around the call.
-        let params = function.params.iter().cloned().zip(args).collect();
-        let outer_params = std::mem::replace(&mut self.params, params);
-        let outer_locals = std::mem::take(&mut self.locals);
-        // A function that is checked on its own is `inlining` without a call: the spans are its body's.
-        let outermost = self.call_span.is_none();
-        if outermost {
-            self.call_span = Some(span.clone());
-        }
-        self.inlining.push(name.to_owned());
-        let value = self.value(&function.body);
-        self.inlining.pop();
-        if outermost {
-            self.call_span = None;
-        }
-        self.locals = outer_locals;
-        self.params = outer_params;
-        Operand { span: span.clone(), ..value }
-    }
-
-    fn argument(&mut self, arg: &Syntax) -> Argument {
-        if let SyntaxKind::Name(name) = &arg.kind {
-            if self.is_anything(name) {
-                return Argument::Anything;
-            }
-            if let Some(entity @ (Entity::Tensor { .. } | Entity::Type(_))) = self.entity(name) {
-                return Argument::Entity(entity);
-            }
-        }
-        let start = self.nodes.len();
-        let value = self.value(arg);
-        let base = NodeId::try_from(start).unwrap_or(NodeId::MAX);
-        let nodes = self.nodes.split_off(start);
-        Argument::Value {
-            nodes: nodes.iter().map(|node| shifted(node, |child| child.saturating_sub(base))).collect(),
-            spans: self.spans.split_off(start),
-            heights: self.heights.split_off(start),
-            ty: value.ty,
-        }
-    }
-}
-
-/// A node whose children moved.
-fn shifted(node: &Node, moved: impl Fn(NodeId) -> NodeId) -> Node {
-    let all = |ids: &[NodeId]| ids.iter().map(|&id| moved(id)).collect();
-    match node {
-        Node::Array(items) => Node::Array(all(items)),
-        Node::Call(builtin, args) => Node::Call(*builtin, all(args)),
-        Node::Unary(op, operand) => Node::Unary(*op, moved(*operand)),
-        Node::Binary(op, left, right) => Node::Binary(*op, moved(*left), moved(*right)),
-        Node::Conditional { condition, then, otherwise } => Node::Conditional {
-            condition: moved(*condition),
-            then: moved(*then),
-            otherwise: moved(*otherwise),
-        },
-        Node::Index { array, index } => Node::Index { array: moved(*array), index: moved(*index) },
-        Node::Comprehension { slot, over, condition, body } => Node::Comprehension {
-            slot: *slot,
-            over: moved(*over),
-            condition: condition.map(&moved),
-            body: moved(*body),
-        },
-        leaf => leaf.clone(),
     }
 }

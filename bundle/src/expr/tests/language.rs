@@ -123,6 +123,8 @@ fn binding_folds_what_a_node_knows() {
     assert_eq!(bound("y.shape[0] > 1 and flag"), "y.shape[0] > 1 and true");
     assert_eq!(bound("len([i for i in range(x.rank) if i % 2 == 1])"), "2");
     assert_eq!(bound("range(5000)[x.shape[0]]"), "range(5000)[x.shape[0]]");
+    assert_eq!(bound("range(n, 5000 * n)[x.shape[0]]"), "range(3, 15000)[x.shape[0]]");
+    assert_eq!(bound("len(x.shape if flag else y.shape)"), "4");
 }
 
 #[test]
@@ -221,6 +223,7 @@ fn a_divisor_in_a_side_that_is_not_taken_cannot_stop_tensorrt() {
         ("(ceil_div(7, x.shape[1] - 3) if x.shape[1] > 3 else 4) if x.shape[0] > 1 else 6", 4),
         ("1 // 0 if x.shape[1] > 3 else 5", 5),
         ("5 if x.shape[1] == 3 else x.shape[n + 5]", 5),
+        ("5 if x.shape[1] == 3 else len(range(BLOCK * BLOCK * n))", 5),
         ("(9 // n if x.shape[1] > 2 else 3) + 1", 4),
     ] {
         assert_eq!(lowered(text), Ok(vec![expected]), "{text}");

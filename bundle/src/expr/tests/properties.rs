@@ -103,7 +103,7 @@ impl<'a> Tape<'a> {
             };
         }
         let depth = depth - 1;
-        match self.pick(14) {
+        match self.pick(16) {
             0 => Tree::Unary("-", self.boxed(Tape::int, depth)),
             1..=5 => {
                 let op = self.of(&["+", "-", "*", "//", "%"]);
@@ -116,7 +116,31 @@ impl<'a> Tape<'a> {
             10 => Tree::Call("get", vec![self.ints(depth), self.int(depth), self.int(depth)]),
             11 => Tree::Call("abs", vec![self.int(depth)]),
             12 => Tree::Call("int", vec![self.float(depth)]),
+            13 => self.guarded(depth),
             _ => self.int(0),
+        }
+    }
+
+    /// A division by something of a shape that is often 0, where a condition keeps it from being evaluated.
+    fn guarded(&mut self, depth: usize) -> Tree {
+        let axis = Tree::Int([0, -1][self.pick(2)]);
+        let dim = Tree::Index(Box::new(Tree::Shape([0, 2][self.pick(2)])), Box::new(axis));
+        let divisor = Tree::Binary("-", Box::new(dim), Box::new(Tree::Int([0, 1, 2, 3][self.pick(4)])));
+        let condition = |op| Box::new(Tree::Binary(op, Box::new(divisor.clone()), Box::new(Tree::Int(0))));
+        let (left, right) = (self.boxed(Tape::int, depth), Box::new(divisor.clone()));
+        let divided = match self.pick(3) {
+            0 => Tree::Binary("//", left, right),
+            1 => Tree::Binary("%", left, right),
+            _ => Tree::Call("ceil_div", vec![*left, *right]),
+        };
+        let other = self.boxed(Tape::int, depth);
+        let compared = Box::new(Tree::Binary("<", Box::new(divided.clone()), Box::new(Tree::Int(2))));
+        let (then, otherwise) = (Box::new(Tree::Int(3)), other.clone());
+        match self.pick(4) {
+            0 => Tree::Conditional(condition("!="), Box::new(divided), other),
+            1 => Tree::Conditional(condition("=="), other, Box::new(divided)),
+            2 => Tree::Conditional(Box::new(Tree::Binary("and", condition("!="), compared)), then, otherwise),
+            _ => Tree::Conditional(Box::new(Tree::Binary("or", condition("=="), compared)), then, otherwise),
         }
     }
 
@@ -457,12 +481,7 @@ impl Oracle<'_> {
             "float" => Some(Wide::Float(args[0].float())),
             "int" => {
                 let value = args[0].float().trunc();
-                // Only what is exact in a double this large can reach the ends.
-                if value >= 9_223_372_036_854_775_808.0 || value < -9_223_372_036_854_775_808.0 {
-                    None
-                } else {
-                    Self::fits(value as i128)
-                }
+                if value.abs() > 1e19 { None } else { Self::fits(value as i128) }
             }
             other => panic!("{other}"),
         }

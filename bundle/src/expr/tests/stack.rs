@@ -1,13 +1,32 @@
 //! Every walk over the deepest tree fits the stack of a thread.
 
 use super::support::{Calculator, Plugin, World, scope};
-use crate::expr::{Expr, bind, compile_syntax, evaluate, lower, lower_scalar, parse, print};
+use crate::expr::{
+    Expr, RangeEnvironment, bind, bounds, compile_syntax, evaluate, lower, lower_scalar, parse, print,
+};
+use crate::value::Value;
 
 /// What the threads of Rust's test runner and of rayon get; a host's threads have more. Optimized code needs a fraction.
 const STACK: usize = 2 * 1024 * 1024;
 
 fn on_a_small_stack(work: impl FnOnce() + Send + 'static) {
     std::thread::Builder::new().stack_size(STACK).spawn(work).unwrap().join().unwrap();
+}
+
+struct Anything;
+
+impl RangeEnvironment for Anything {
+    fn attribute(&self, _: u32) -> Option<&Value> {
+        None
+    }
+
+    fn rank(&self, _: u32) -> Option<usize> {
+        Some(2)
+    }
+
+    fn dim(&self, _: u32, _: usize) -> Option<(i64, i64)> {
+        None
+    }
 }
 
 fn deepest() -> Vec<String> {
@@ -40,6 +59,7 @@ fn every_walk_fits() {
             drop(evaluate(&expr, &world));
             drop(lower(&expr, &world.at_node_time(), &mut builder));
             drop(lower_scalar(&expr, &world.at_node_time(), &mut builder));
+            drop(bounds(&expr, &Anything));
             drop(bind(&expr, &world.at_node_time()));
             let printed = print(&expr, &Plugin);
             assert_eq!(compile_syntax(&parse(&printed).unwrap(), &scope()).unwrap().expr, expr);

@@ -8,8 +8,13 @@
 //! Everything that the environment knows is computed here, checked; only the rest reaches the builder. What TensorRT cannot
 //! say (floats, arrays whose length depends on shapes) is an error that names the part.
 
+mod calls;
+mod symbol;
+
+use symbol::{Number, Symbol, fold};
+
 use super::eval::Environment;
-use super::node::{BinaryOp, Builtin, Expr, Node, NodeId, UnaryOp};
+use super::node::{BinaryOp, Expr, Node, NodeId, UnaryOp};
 use super::ops::{self, ARRAY_LIMIT, EvalError, STEP_LIMIT};
 use super::print::{Anonymous, print_node};
 use crate::value::Value;
@@ -117,86 +122,6 @@ pub fn lower_scalar<B: ShapeBuilder>(
     let root = expr.root();
     let value = lowerer.node(root)?;
     lowerer.dimension(root, &value)
-}
-
-/// A value that may depend on shapes.
-#[derive(Clone)]
-enum Symbol<D> {
-    Known(Value),
-    Int(D),
-    /// 0 or 1.
-    Bool(D),
-    /// Not all of the elements are known; its length always is.
-    Array(Vec<Symbol<D>>),
-}
-
-/// An integer, or a boolean as 0 or 1.
-#[derive(Clone)]
-enum Number<D> {
-    Known(i64),
-    Dim(D),
-}
-
-impl<D: Clone> Symbol<D> {
-    fn array(items: Vec<Symbol<D>>) -> Symbol<D> {
-        let known: Option<Vec<Value>> = items
-            .iter()
-            .map(|item| match item {
-                Symbol::Known(value) => Some(value.clone()),
-                _ => None,
-            })
-            .collect();
-        known.map_or(Symbol::Array(items), |values| Symbol::Known(Value::Array(values)))
-    }
-
-    fn into_items(self) -> Result<Vec<Symbol<D>>, Symbol<D>> {
-        match self {
-            Symbol::Known(Value::Array(items)) => Ok(items.into_iter().map(Symbol::Known).collect()),
-            Symbol::Array(items) => Ok(items),
-            other => Err(other),
-        }
-    }
-
-    fn int(&self) -> Option<Number<D>> {
-        match self {
-            Symbol::Known(Value::Int(value)) => Some(Number::Known(*value)),
-            Symbol::Int(dim) => Some(Number::Dim(dim.clone())),
-            _ => None,
-        }
-    }
-
-    fn bool(&self) -> Option<Number<D>> {
-        match self {
-            Symbol::Known(Value::Bool(value)) => Some(Number::Known(i64::from(*value))),
-            Symbol::Bool(dim) => Some(Number::Dim(dim.clone())),
-            _ => None,
-        }
-    }
-
-    fn from_int(number: Number<D>) -> Symbol<D> {
-        match number {
-            Number::Known(value) => Symbol::Known(Value::Int(value)),
-            Number::Dim(dim) => Symbol::Int(dim),
-        }
-    }
-
-    fn from_bool(number: Number<D>) -> Symbol<D> {
-        match number {
-            Number::Known(value) => Symbol::Known(Value::Bool(value != 0)),
-            Number::Dim(dim) => Symbol::Bool(dim),
-        }
-    }
-
-    /// How many values it holds, as a charge for copying it.
-    fn size(&self) -> usize {
-        match self {
-            Symbol::Known(Value::Array(items)) => items.len().saturating_add(1),
-            Symbol::Array(items) => {
-                items.iter().fold(1, |total: usize, item| total.saturating_add(item.size()))
-            }
-            _ => 1,
-        }
-    }
 }
 
 type Lowered<B, T> = Result<T, LowerError<<B as ShapeBuilder>::Error>>;
@@ -609,129 +534,6 @@ impl<'a, B: ShapeBuilder> Lowerer<'a, B> {
         }
     }
 
-    /// The element at an index that depends on shapes: the sum of all elements, each times whether it is the one.
-    fn pick(
-        &mut self,
-        id: NodeId,
-        items: &[Sym<B>],
-        index: &B::Dim,
-        from_end: bool,
-        default: Option<Sym<B>>,
-    ) -> Lowered<B, Sym<B>> {
-        let Ok(len) = i64::try_from(items.len()) else {
-            return Err(LowerError::Evaluate(EvalError::Malformed));
-        };
-        let booleans = items.iter().chain(&default).all(|item| item.bool().is_some()) && !items.is_empty();
-        let (mut total, mut chosen) = (Number::Known(0), Number::Known(0));
-        for (position, item) in (0..len).zip(items) {
-            let Some(item) = item.int().or_else(|| item.bool()) else {
-                return Err(self.unsupported(id, "only integers and booleans can be picked by a shape"));
-            };
-            let mut here =
-                self.operation(ShapeOp::Equal, Number::Dim(index.clone()), Number::Known(position))?;
-            if from_end {
-                let end = Number::Known(position - len);
-                let also = self.operation(ShapeOp::Equal, Number::Dim(index.clone()), end)?;
-                here = self.operation(ShapeOp::Sum, here, also)?;
-            }
-            let item = self.operation(ShapeOp::Prod, here.clone(), item)?;
-            total = self.operation(ShapeOp::Sum, total, item)?;
-            chosen = self.operation(ShapeOp::Sum, chosen, here)?;
-        }
-        if let Some(default) = default {
-            let Some(default) = default.int().or_else(|| default.bool()) else {
-                return Err(self.unsupported(id, "only integers and booleans can be picked by a shape"));
-            };
-            let missing = self.not(chosen)?;
-            let default = self.operation(ShapeOp::Prod, missing, default)?;
-            total = self.operation(ShapeOp::Sum, total, default)?;
-        } else if items.is_empty() {
-            return Err(LowerError::Evaluate(EvalError::IndexOutOfRange { index: 0, len: 0 }));
-        }
-        Ok(if booleans { Symbol::from_bool(total) } else { Symbol::from_int(total) })
-    }
-
-    fn call(&mut self, id: NodeId, builtin: Builtin, args: &[NodeId]) -> Lowered<B, Sym<B>> {
-        let args = self.nodes(args)?;
-        let known: Option<Vec<Value>> = args
-            .iter()
-            .map(|arg| match arg {
-                Symbol::Known(value) => Some(value.clone()),
-                _ => None,
-            })
-            .collect();
-        if let Some(args) = known {
-            let value = ops::call(builtin, &args).map_err(LowerError::Evaluate)?;
-            let value = Symbol::Known(value);
-            self.charge(value.size())?;
-            return Ok(value);
-        }
-        self.residual_call(id, builtin, &args)
-    }
-
-    /// A call with an argument that depends on shapes.
-    fn residual_call(&mut self, id: NodeId, builtin: Builtin, args: &[Sym<B>]) -> Lowered<B, Sym<B>> {
-        match (builtin, args) {
-            (Builtin::Min | Builtin::Max | Builtin::Sum | Builtin::Prod, [array]) => {
-                match array.clone().into_items() {
-                    Ok(items) => self.reduce(id, builtin, &items),
-                    Err(_) => Err(self.unsupported(id, "its argument is not an array")),
-                }
-            }
-            (Builtin::Min | Builtin::Max, items) => self.reduce(id, builtin, items),
-            (Builtin::Abs, [value]) => {
-                let Some(number) = value.int() else { return Err(self.unsupported(id, FLOATS)) };
-                let negative = self.operation(ShapeOp::Sub, Number::Known(0), number.clone())?;
-                self.operation(ShapeOp::Max, number, negative).map(Symbol::from_int)
-            }
-            (Builtin::CeilDiv, [a, b]) => match (a.int(), b.int()) {
-                (Some(a), Some(b)) => self.divide(id, ShapeOp::CeilDiv, a, b).map(Symbol::from_int),
-                _ => Err(self.unsupported(id, FLOATS)),
-            },
-            (Builtin::Len, [Symbol::Array(items)]) => match i64::try_from(items.len()) {
-                Ok(len) => Ok(Symbol::Known(Value::Int(len))),
-                Err(_) => Err(LowerError::Evaluate(EvalError::Malformed)),
-            },
-            (Builtin::Get, [array, index, default]) => {
-                let Ok(items) = array.clone().into_items() else {
-                    return Err(self.unsupported(id, "its argument is not an array"));
-                };
-                match index {
-                    Symbol::Known(Value::Int(index)) => {
-                        let item = usize::try_from(*index).ok().and_then(|index| items.get(index));
-                        Ok(item.unwrap_or(default).clone())
-                    }
-                    Symbol::Int(index) => self.pick(id, &items, index, false, Some(default.clone())),
-                    _ => Err(self.unsupported(id, "its index is not an integer")),
-                }
-            }
-            (Builtin::Range, _) => Err(self.unsupported(id, LENGTH)),
-            (Builtin::Int, [value @ Symbol::Int(_)]) => Ok(value.clone()),
-            _ => Err(self.unsupported(id, FLOATS)),
-        }
-    }
-
-    fn reduce(&mut self, id: NodeId, builtin: Builtin, items: &[Sym<B>]) -> Lowered<B, Sym<B>> {
-        let (op, start) = match builtin {
-            Builtin::Min => (ShapeOp::Min, None),
-            Builtin::Max => (ShapeOp::Max, None),
-            Builtin::Sum => (ShapeOp::Sum, Some(Number::Known(0))),
-            _ => (ShapeOp::Prod, Some(Number::Known(1))),
-        };
-        let mut total = start;
-        for item in items {
-            let Some(item) = item.int() else { return Err(self.unsupported(id, FLOATS)) };
-            total = Some(match total {
-                Some(total) => self.operation(op, total, item)?,
-                None => item,
-            });
-        }
-        match total {
-            Some(total) => Ok(Symbol::from_int(total)),
-            None => Err(LowerError::Evaluate(EvalError::Undefined(print_node(self.expr, id, &Anonymous)))),
-        }
-    }
-
     fn comprehension(
         &mut self,
         id: NodeId,
@@ -764,19 +566,4 @@ impl<'a, B: ShapeBuilder> Lowerer<'a, B> {
         }
         self.node(body).map(Some)
     }
-}
-
-/// An operation on known numbers, as TensorRT computes it; none where it refuses.
-fn fold(op: ShapeOp, a: i64, b: i64) -> Option<i64> {
-    Some(match op {
-        ShapeOp::Sum => a.wrapping_add(b),
-        ShapeOp::Prod => a.wrapping_mul(b),
-        ShapeOp::Max => a.max(b),
-        ShapeOp::Min => a.min(b),
-        ShapeOp::Sub => a.wrapping_sub(b),
-        ShapeOp::Equal => i64::from(a == b),
-        ShapeOp::Less => i64::from(a < b),
-        ShapeOp::FloorDiv => return ops::floor_div(a, b),
-        ShapeOp::CeilDiv => return ops::ceil_div(a, b),
-    })
 }

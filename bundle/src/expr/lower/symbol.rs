@@ -1,0 +1,100 @@
+//! Values that may depend on shapes.
+
+use super::ShapeOp;
+use crate::expr::ops;
+use crate::value::Value;
+
+/// A value that may depend on shapes.
+#[derive(Clone)]
+pub(super) enum Symbol<D> {
+    Known(Value),
+    Int(D),
+    /// 0 or 1.
+    Bool(D),
+    /// Not all of the elements are known; its length always is.
+    Array(Vec<Symbol<D>>),
+}
+
+/// An integer, or a boolean as 0 or 1.
+#[derive(Clone)]
+pub(super) enum Number<D> {
+    Known(i64),
+    Dim(D),
+}
+
+impl<D: Clone> Symbol<D> {
+    pub(super) fn array(items: Vec<Symbol<D>>) -> Symbol<D> {
+        let known: Option<Vec<Value>> = items
+            .iter()
+            .map(|item| match item {
+                Symbol::Known(value) => Some(value.clone()),
+                _ => None,
+            })
+            .collect();
+        known.map_or(Symbol::Array(items), |values| Symbol::Known(Value::Array(values)))
+    }
+
+    pub(super) fn into_items(self) -> Result<Vec<Symbol<D>>, Symbol<D>> {
+        match self {
+            Symbol::Known(Value::Array(items)) => Ok(items.into_iter().map(Symbol::Known).collect()),
+            Symbol::Array(items) => Ok(items),
+            other => Err(other),
+        }
+    }
+
+    pub(super) fn int(&self) -> Option<Number<D>> {
+        match self {
+            Symbol::Known(Value::Int(value)) => Some(Number::Known(*value)),
+            Symbol::Int(dim) => Some(Number::Dim(dim.clone())),
+            _ => None,
+        }
+    }
+
+    pub(super) fn bool(&self) -> Option<Number<D>> {
+        match self {
+            Symbol::Known(Value::Bool(value)) => Some(Number::Known(i64::from(*value))),
+            Symbol::Bool(dim) => Some(Number::Dim(dim.clone())),
+            _ => None,
+        }
+    }
+
+    pub(super) fn from_int(number: Number<D>) -> Symbol<D> {
+        match number {
+            Number::Known(value) => Symbol::Known(Value::Int(value)),
+            Number::Dim(dim) => Symbol::Int(dim),
+        }
+    }
+
+    pub(super) fn from_bool(number: Number<D>) -> Symbol<D> {
+        match number {
+            Number::Known(value) => Symbol::Known(Value::Bool(value != 0)),
+            Number::Dim(dim) => Symbol::Bool(dim),
+        }
+    }
+
+    /// How many values it holds, as a charge for copying it.
+    pub(super) fn size(&self) -> usize {
+        match self {
+            Symbol::Known(Value::Array(items)) => items.len().saturating_add(1),
+            Symbol::Array(items) => {
+                items.iter().fold(1, |total: usize, item| total.saturating_add(item.size()))
+            }
+            _ => 1,
+        }
+    }
+}
+
+/// An operation on known numbers, as TensorRT computes it; none where it refuses.
+pub(super) fn fold(op: ShapeOp, a: i64, b: i64) -> Option<i64> {
+    Some(match op {
+        ShapeOp::Sum => a.wrapping_add(b),
+        ShapeOp::Prod => a.wrapping_mul(b),
+        ShapeOp::Max => a.max(b),
+        ShapeOp::Min => a.min(b),
+        ShapeOp::Sub => a.wrapping_sub(b),
+        ShapeOp::Equal => i64::from(a == b),
+        ShapeOp::Less => i64::from(a < b),
+        ShapeOp::FloorDiv => return ops::floor_div(a, b),
+        ShapeOp::CeilDiv => return ops::ceil_div(a, b),
+    })
+}

@@ -1,0 +1,170 @@
+//! What people are told about their mistakes.
+
+use super::support::{render, scope};
+use crate::expr::compile;
+
+fn errors(texts: &[&str]) -> String {
+    let rendered = texts.iter().map(|text| match compile(text, &scope()) {
+        Ok(typed) => panic!("{text} compiles to {typed:?}"),
+        Err(errors) => render(text, &errors),
+    });
+    rendered.collect::<Vec<String>>().join("\n")
+}
+
+#[test]
+fn what_does_not_parse() {
+    insta::assert_snapshot!(errors(&[
+        "",
+        "1 +",
+        "(1 + 2",
+        "[1, 2",
+        "x.shape[0",
+        "1 2",
+        "n + * 2",
+        "1 < n < 3",
+        "n == 1 == flag",
+        "2 * not flag",
+        "n = 3",
+        "n && flag",
+        "!flag",
+        "2 ** 3",
+        "x.shape[1:2]",
+        "flag ? 1 : 2",
+        "1 if flag",
+        "[i for in range(3)]",
+        "[i for i range(3)]",
+        "[i for i in range(3) for j in range(3)]",
+        "9223372036854775808",
+        "1e999",
+        "4k",
+        "'open",
+        "x.",
+        "ü + §",
+    ]));
+}
+
+#[test]
+fn what_is_not_known() {
+    insta::assert_snapshot!(errors(&[
+        "pds[0]",
+        "True",
+        "x.shap[0]",
+        "x.size",
+        "ceildiv(n, 2)",
+        "size(x)",
+        "numel",
+        "pad",
+        "n(3)",
+        "n.shape",
+        "pads.len",
+        "x + 1",
+        "T",
+        "sizeof(x)",
+        "sizeof(U)",
+        "numel(pads)",
+        "numel(q)",
+        "[j for i in range(3)]",
+    ]));
+}
+
+#[test]
+fn what_has_the_wrong_kind() {
+    insta::assert_snapshot!(errors(&[
+        "n / 2",
+        "n // 2.0",
+        "scale % 2",
+        "flag + 1",
+        "pads + pads",
+        "mode < 'b'",
+        "mode == 1",
+        "pads == 1",
+        "not n",
+        "-flag",
+        "n and flag",
+        "1 if n else 2",
+        "1 if flag else 'a'",
+        "[1, true]",
+        "pads[scale]",
+        "n[0]",
+        "[i for i in n]",
+        "[i for i in pads if i]",
+        "[i for i in mode]",
+        "min(n)",
+        "min(flag, 1)",
+        "sum([flag])",
+        "len(mode)",
+        "get(pads, 0, 0.5)",
+        "get(pads, flag, 1)",
+        "range(1.5)",
+        "sqrt(flag)",
+        "ceil_div(1.5, 2)",
+    ]));
+}
+
+#[test]
+fn what_has_the_wrong_number_of_arguments() {
+    insta::assert_snapshot!(errors(&[
+        "ceil_div(1)",
+        "min()",
+        "range(1, 2, 3)",
+        "numel()",
+        "sizeof(T, T)",
+        "pad(pads, x.rank, 0)",
+        "last()",
+    ]));
+}
+
+#[test]
+fn what_always_fails() {
+    insta::assert_snapshot!(errors(&[
+        "7 // ZERO",
+        "n + 7 % (3 - 3)",
+        "9223372036854775807 + 1",
+        "[1, 2][2] + n",
+        "x.shape[8]",
+        "z.shape[-3]",
+        "sqrt(-1)",
+        "1.0 / 0",
+        "range(100000)",
+        "[10 // i for i in range(2)]",
+        "half(1 // 0)",
+        "max([])",
+    ]));
+}
+
+#[test]
+fn what_goes_wrong_in_a_function_is_told_at_the_call() {
+    insta::assert_snapshot!(errors(&[
+        "loops(1)",
+        "n + ping(2)",
+        "half(0.5) + 1",
+        "last(pads)",
+        "half(half(flag))",
+        "half(pds)",
+    ]));
+}
+
+#[test]
+fn all_mistakes_of_one_expression_are_told_at_once() {
+    insta::assert_snapshot!(errors(&["[pds[0], n / 2, x.shpe, 1 if n else 2]", "1 // 0 + 7 % 0"]));
+}
+
+#[test]
+fn what_is_too_large() {
+    let deep = format!("{}n{}", "abs(".repeat(250), ")".repeat(250));
+    let wide = format!("[{}n]", "n, ".repeat(20_000));
+    let doubled = format!("{}n{}", "twice(".repeat(20), ")".repeat(20));
+    let messages: Vec<String> = [deep, wide, doubled]
+        .iter()
+        .flat_map(|text| compile(text, &scope()).unwrap_err())
+        .map(|error| error.message)
+        .collect();
+    assert_eq!(
+        messages,
+        [
+            "the expression is nested more than 200 levels deep",
+            "the expression has more than 16384 parts once functions are inlined",
+            "in `twice`: the expression has more than 16384 parts once functions are inlined",
+        ]
+    );
+}

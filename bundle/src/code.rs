@@ -46,7 +46,9 @@ pub struct Target {
 
 /// Why a text is no target.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a target: expected `sm_<arch>` for machine code or `compute_<arch>` for PTX, such as `sm_89`")]
+#[error(
+    "`{0}` is not a target: expected `sm_<arch>` for machine code or `compute_<arch>` for PTX, such as `sm_89`"
+)]
 pub struct BadTarget(pub String);
 
 impl std::str::FromStr for Target {
@@ -151,7 +153,9 @@ mod tests {
 
     #[test]
     fn what_is_no_target_is_refused() {
-        for text in ["", "sm_", "sm_8", "sm_08", "sm_8x", "80", "sm80", "sm_90aa", "ptx", "sm_99999", "sm_+89"] {
+        for text in
+            ["", "sm_", "sm_8", "sm_08", "sm_8x", "80", "sm80", "sm_90aa", "ptx", "sm_99999", "sm_+89"]
+        {
             assert!(text.parse::<Target>().is_err(), "{text}");
         }
     }

@@ -20,7 +20,7 @@ pub use code::{Arch, ArchSuffix, CodeObject, KernelFacts, KernelParam, Target, T
 pub use data_type::{DataType, ScalarType};
 pub use digest::Digest;
 pub use model::{
-    Arg, ArgValue, Attribute, AttributeType, Bundle, CodeRef, Input, Launch, Node, NodeReference, Output, Plugin,
-    Requirement, Variant,
+    Arg, ArgValue, Attribute, AttributeType, Bundle, CodeRef, Input, Launch, Node, NodeReference, Output,
+    Plugin, Requirement, Variant,
 };
 pub use value::Value;

@@ -3,7 +3,11 @@
 use serde::{Deserialize, Serialize};
 
 /// A value of the expression language.
+///
+/// What is read from an engine is flat: attributes hold no arrays of arrays, and reading such would recurse as deep as the
+/// bytes ask for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(from = "Flat")]
 pub enum Value {
     /// A 64-bit signed integer: all integer arithmetic is in `i64`, checked.
     Int(i64),
@@ -15,6 +19,48 @@ pub enum Value {
     Str(String),
     /// An array; every element has the same kind.
     Array(Vec<Value>),
+}
+
+/// [`Value`] as it is read: the same encoding, without arrays in arrays.
+#[derive(Deserialize)]
+enum Flat {
+    Int(i64),
+    Float(f64),
+    Bool(bool),
+    Str(String),
+    Array(Vec<Element>),
+}
+
+/// An element of an array that is read.
+#[derive(Deserialize)]
+enum Element {
+    Int(i64),
+    Float(f64),
+    Bool(bool),
+    Str(String),
+}
+
+impl From<Flat> for Value {
+    fn from(flat: Flat) -> Value {
+        match flat {
+            Flat::Int(value) => Value::Int(value),
+            Flat::Float(value) => Value::Float(value),
+            Flat::Bool(value) => Value::Bool(value),
+            Flat::Str(value) => Value::Str(value),
+            Flat::Array(items) => Value::Array(items.into_iter().map(Value::from).collect()),
+        }
+    }
+}
+
+impl From<Element> for Value {
+    fn from(element: Element) -> Value {
+        match element {
+            Element::Int(value) => Value::Int(value),
+            Element::Float(value) => Value::Float(value),
+            Element::Bool(value) => Value::Bool(value),
+            Element::Str(value) => Value::Str(value),
+        }
+    }
 }
 
 impl Value {
@@ -67,5 +113,28 @@ impl std::fmt::Display for Value {
                 f.write_str("]")
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_is_read_as_it_was_written() {
+        let items = [Value::Int(-3), Value::Float(0.5), Value::Bool(true), Value::Str("wrap".to_owned())];
+        for value in items.iter().cloned().chain([Value::Array(items.to_vec())]) {
+            let bytes = postcard::to_allocvec(&value).unwrap();
+            assert_eq!(postcard::from_bytes::<Value>(&bytes).unwrap(), value);
+        }
+    }
+
+    #[test]
+    fn arrays_in_arrays_are_refused_however_deep() {
+        // Tag 4 is an array; each of these holds one element.
+        let bytes: Vec<u8> = [4, 1].repeat(1_000_000);
+        assert!(postcard::from_bytes::<Value>(&bytes).is_err());
+        let nested = Value::Array(vec![Value::Array(vec![])]);
+        assert!(postcard::from_bytes::<Value>(&postcard::to_allocvec(&nested).unwrap()).is_err());
     }
 }

@@ -64,13 +64,8 @@ fn container_table(container: &ContainerReport) -> String {
             let _ = writeln!(text, "    {name} = {value}");
         }
         for variant in &plugin.variants {
-            let _ = writeln!(
-                text,
-                "    variant {} {}: {}",
-                variant.id,
-                variant.label,
-                variant.kernels.join(", ")
-            );
+            let label = if variant.label.is_empty() { String::new() } else { format!(" {}", variant.label) };
+            let _ = writeln!(text, "    variant {}{label}: {}", variant.id, variant.kernels.join(", "));
         }
     }
     if !container.code.is_empty() {

@@ -63,6 +63,9 @@ class Cuda:
         self.call("cuStreamCreate", ctypes.byref(stream), 1)
         return stream.value
 
+    def destroy_stream(self, stream):
+        self.call("cuStreamDestroy_v2", ctypes.c_void_p(stream))
+
     def synchronize(self):
         self.call("cuCtxSynchronize")
 

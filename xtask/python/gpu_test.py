@@ -52,8 +52,13 @@ class Client:
         self.engines = {}
 
     def load_library(self, path):
-        if self.trt.get_plugin_registry().load_library(os.path.abspath(path)) is None:
+        handle = self.trt.get_plugin_registry().load_library(os.path.abspath(path))
+        if handle is None:
             raise RuntimeError(f"load_library refused {path}")
+        return handle
+
+    def unload_library(self, handle):
+        self.trt.get_plugin_registry().deregister_library(handle)
 
     def engine(self, path):
         if self.runtime is None:
@@ -84,6 +89,7 @@ class Client:
             raise RuntimeError("execute_async_v3 failed")
         cuda.synchronize()
         result = cuda.download(y, size)
+        cuda.destroy_stream(stream)
         cuda.free(x)
         cuda.free(y)
         return result
@@ -122,6 +128,40 @@ def client_case(directory, case):
     print(f"{client.cuda.name()}, driver CUDA {client.cuda.driver_version()}, TensorRT-RTX {client.trt.__version__}")
 
 
+def mappings():
+    """Mappings of plugin libraries in this process, those that TensorRT takes out of plans into temporary files among them."""
+    with open("/proc/self/maps") as file:
+        return [line for line in file if "cubinder" in line or "pluginLibrary" in line]
+
+
+def cycle_case(directory, case):
+    """Loads the libraries, runs the plans and unloads everything, many times over: nothing may be left."""
+    client = Client()
+    free = []
+    for _ in range(case["cycles"]):
+        handles = [client.load_library(os.path.join(directory, path)) for path in case["libraries"]]
+        for plan in case["plans"]:
+            engine = client.engine(os.path.join(directory, plan["plan"]))
+            context = engine.create_execution_context()
+            run = plan["runs"][0]
+            data, expected = read(directory, run["input"]), read(directory, run["reference"])
+            found = client.run(engine, context, run["shape"], run["out_shape"], SIZES[plan["type"]], data)
+            compare(found, expected, plan["plan"])
+            del context, engine
+        client.runtime = None
+        for handle in handles:
+            client.unload_library(handle)
+        left = mappings()
+        if left:
+            raise RuntimeError(f"{len(left)} mappings are left, the first: {left[0].strip()}")
+        free.append(client.cuda.free_memory())
+    # The first rounds are the driver's own warming up.
+    grown = free[len(free) // 5] - free[-1]
+    if grown > 0:
+        raise RuntimeError(f"{grown} bytes of GPU memory are gone after {len(free)} rounds: {free}")
+    print(f"{len(free)} rounds, no mapping and no GPU memory left behind")
+
+
 # ---- trtexec
 
 
@@ -157,7 +197,9 @@ def trtexec_case(directory, case, trtexec):
 def child(directory, name, how):
     cases = {case["name"]: case for case in json.loads(read(directory, "cases.json"))["cases"]}
     case = cases[name]
-    if how == "trtexec":
+    if how == "cycles":
+        cycle_case(directory, case)
+    elif how == "trtexec":
         trtexec_case(directory, case, os.environ["TRTEXEC"])
     else:
         client_case(directory, case)

@@ -42,6 +42,8 @@ struct Case {
     env: BTreeMap<&'static str, &'static str>,
     libraries: Vec<String>,
     plans: Vec<Plan>,
+    /// How often a case for the client `cycles` loads, runs and unloads.
+    cycles: u32,
     show: bool,
     fails_with: Option<&'static str>,
 }
@@ -141,6 +143,7 @@ impl Maker<'_> {
         }
         self.ranks(&mut cases)?;
         self.together(&mut cases)?;
+        self.cycles(&mut cases)?;
         Ok(cases)
     }
 
@@ -208,6 +211,19 @@ impl Maker<'_> {
             together.clients = vec!["python"];
             together.show = true;
             cases.push(together);
+        }
+        Ok(())
+    }
+
+    /// Loading, running and unloading leave nothing behind.
+    fn cycles(&mut self, cases: &mut Vec<Case>) -> Result<()> {
+        for form in [Form::Fields, Form::Embedded] {
+            let plan = self.chain("cubins", "f32", form)?;
+            let what = format!("50 times load, run and unload, {}", form.what());
+            let mut cycle = case(format!("cycles {}", form.name()), what, form, vec![plan], &[]);
+            cycle.clients = vec!["cycles"];
+            cycle.show = true;
+            cases.push(cycle);
         }
         Ok(())
     }
@@ -352,6 +368,7 @@ fn case(
         env: env.iter().copied().collect(),
         libraries: if form == Form::Fields { vec!["libcubinder.so".to_owned()] } else { vec![] },
         plans,
+        cycles: 50,
         show: false,
         fails_with: None,
     }

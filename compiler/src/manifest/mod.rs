@@ -1,6 +1,6 @@
 //! TOML to a spanned syntax tree.
 //!
-//! Owns the tree ([`Manifest`]), which no schema edition shows through, and the reading of each edition ([`v1`]). A reader
+//! Owns the tree ([`Manifest`]), which no schema edition shows through, and the reading of each edition (`v1`). A reader
 //! checks the form: keys, types of values, names, numbers on their own. What names mean, and expressions, is the next
 //! stage's ([`crate::resolve`]). Never reads a file: the text is given.
 

@@ -1,5 +1,7 @@
 //! Code objects: what NVRTC made, for which target, and what is known about the kernels inside.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use crate::digest::Digest;
@@ -137,7 +139,47 @@ pub struct CodeObject {
     /// The kernels inside.
     pub kernels: Vec<KernelFacts>,
     /// A cubin (ELF), or PTX text without a trailing NUL.
-    pub bytes: Vec<u8>,
+    pub bytes: CodeBytes,
+}
+
+/// The bytes of a code object. A library that is mapped holds them already: then they are not copied, and go with it.
+#[derive(Clone)]
+pub enum CodeBytes {
+    /// In the image of the library that carries the bundle.
+    Mapped(&'static [u8]),
+    /// On the heap, shared.
+    Shared(Arc<[u8]>),
+}
+
+impl std::ops::Deref for CodeBytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            CodeBytes::Mapped(bytes) => bytes,
+            CodeBytes::Shared(bytes) => bytes,
+        }
+    }
+}
+
+impl From<Vec<u8>> for CodeBytes {
+    fn from(bytes: Vec<u8>) -> CodeBytes {
+        CodeBytes::Shared(bytes.into())
+    }
+}
+
+impl PartialEq for CodeBytes {
+    fn eq(&self, other: &CodeBytes) -> bool {
+        **self == **other
+    }
+}
+
+impl Eq for CodeBytes {}
+
+impl std::fmt::Debug for CodeBytes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} bytes", self.len())
+    }
 }
 
 #[cfg(test)]

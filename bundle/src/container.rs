@@ -22,7 +22,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::code::{CodeObject, KernelFacts, Target};
+use crate::code::{CodeBytes, CodeObject, KernelFacts, Target};
 use crate::digest::Digest;
 use crate::model::{Bundle, Node, NodeReference, Plugin};
 use crate::value::Value;
@@ -109,6 +109,7 @@ struct NodeModel {
     producer: String,
     plugin: Plugin,
     attributes: Vec<Value>,
+    input_ranks: Option<Vec<u8>>,
     code: Vec<CodeEntry>,
 }
 
@@ -150,6 +151,7 @@ pub fn write_node(node: &Node) -> Vec<u8> {
         producer: node.producer.clone(),
         plugin: node.plugin.clone(),
         attributes: node.attributes.clone(),
+        input_ranks: node.input_ranks.clone(),
         code: node.code.iter().map(CodeEntry::from).collect(),
     };
     write(Kind::Node, &encode(&model), &node.code)
@@ -166,38 +168,70 @@ pub fn write_node_reference(reference: &NodeReference) -> Vec<u8> {
 /// # Errors
 /// Every way in which the bytes are not what a writer of this version would write.
 pub fn read(bytes: &[u8]) -> Result<Found, ReadError> {
+    read_with(bytes, &|code| CodeBytes::from(code.to_vec()))
+}
+
+/// As [`read`], for bytes that stay where they are: code objects are not copied.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_mapped(bytes: &'static [u8]) -> Result<Found, ReadError> {
+    let start = bytes.as_ptr().addr();
+    read_with(bytes, &|code| {
+        let offset = code.as_ptr().addr().wrapping_sub(start);
+        let mapped = bytes.get(offset..offset.wrapping_add(code.len()));
+        mapped.map_or_else(|| CodeBytes::from(code.to_vec()), CodeBytes::Mapped)
+    })
+}
+
+/// The digest of the container at the start of `bytes`, once it was found to be right: equal digests are equal containers.
+///
+/// # Errors
+/// Where there is no container, or a damaged one.
+pub fn digest(bytes: &[u8]) -> Result<Digest, ReadError> {
+    checked(bytes).map(|(header, _)| header.digest)
+}
+
+/// The header and the bytes of the container, which have the digest that the header says.
+fn checked(bytes: &[u8]) -> Result<(Header, &[u8]), ReadError> {
     let header = Header::read(bytes)?;
     let bytes = bytes
         .get(..header.length)
         .ok_or(ReadError::Truncated { expected: header.length as u64, found: bytes.len() as u64 })?;
-    let digest = digest_of(bytes);
-    if digest != header.digest {
-        return Err(ReadError::Digest { expected: header.digest, found: digest });
+    let found = digest_of(bytes);
+    if found != header.digest {
+        return Err(ReadError::Digest { expected: header.digest, found });
     }
+    Ok((header, bytes))
+}
+
+fn read_with(bytes: &[u8], hold: &dyn Fn(&[u8]) -> CodeBytes) -> Result<Found, ReadError> {
+    let (header, bytes) = checked(bytes)?;
     let body = Body::split(bytes)?;
     let container = match header.kind {
         Kind::Bundle => {
             let model: BundleModel = decode(body.model)?;
-            let code = body.code_objects(model.code)?;
+            let code = body.code_objects(model.code, hold)?;
             Container::Bundle(Bundle { producer: model.producer, plugins: model.plugins, code })
         }
         Kind::Node => {
             let model: NodeModel = decode(body.model)?;
-            let code = body.code_objects(model.code)?;
+            let code = body.code_objects(model.code, hold)?;
             Container::Node(Node {
                 producer: model.producer,
                 plugin: model.plugin,
                 attributes: model.attributes,
+                input_ranks: model.input_ranks,
                 code,
             })
         }
         Kind::NodeReference => {
-            body.code_objects(Vec::new())?;
+            body.code_objects(Vec::new(), hold)?;
             Container::NodeReference(decode(body.model)?)
         }
     };
     container.validate().map_err(ReadError::Malformed)?;
-    Ok(Found { offset: 0, length: header.length, digest, container })
+    Ok(Found { offset: 0, length: header.length, digest: header.digest, container })
 }
 
 /// Finds every container in a file, such as an engine. A place that begins as a container and is none is reported with
@@ -298,7 +332,11 @@ impl<'a> Body<'a> {
         Ok(Body { model, bytes, code_offset: end })
     }
 
-    fn code_objects(&self, entries: Vec<CodeEntry>) -> Result<Vec<CodeObject>, ReadError> {
+    fn code_objects(
+        &self,
+        entries: Vec<CodeEntry>,
+        hold: &dyn Fn(&[u8]) -> CodeBytes,
+    ) -> Result<Vec<CodeObject>, ReadError> {
         let malformed = |what: &str| ReadError::Malformed(what.to_owned());
         let mut offset = self.code_offset;
         let mut objects = Vec::with_capacity(entries.len().min(1024));
@@ -320,7 +358,7 @@ impl<'a> Body<'a> {
                 target: entry.target,
                 digest: entry.digest,
                 kernels: entry.kernels,
-                bytes: code.to_vec(),
+                bytes: hold(code),
             });
             offset = start + code.len();
         }
@@ -374,10 +412,11 @@ fn encode<T: Serialize>(value: &T) -> Vec<u8> {
     postcard::to_allocvec(value).unwrap_or_default()
 }
 
-fn decode<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, ReadError> {
+/// Refuses what a writer would write in other bytes, such as a number in more bytes than it needs.
+fn decode<'a, T: Serialize + Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, ReadError> {
     let malformed = |what: &dyn std::fmt::Display| ReadError::Malformed(format!("the model: {what}"));
-    let (value, rest) = postcard::take_from_bytes(bytes).map_err(|error| malformed(&error))?;
-    if rest.is_empty() { Ok(value) } else { Err(malformed(&format_args!("{} bytes left over", rest.len()))) }
+    let value: T = postcard::from_bytes(bytes).map_err(|error| malformed(&error))?;
+    if encode(&value) == bytes { Ok(value) } else { Err(malformed(&"not as a writer encodes it")) }
 }
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ fn code(kind: TargetKind, bytes: &[u8]) -> CodeObject {
             max_threads: None,
             params: vec![KernelParam { offset: 0, size: 8 }],
         }],
-        bytes: bytes.to_vec(),
+        bytes: bytes.to_vec().into(),
     }
 }
 
@@ -91,6 +91,7 @@ fn node() -> Node {
         producer: "cubinder test".to_owned(),
         plugin: plugin(),
         attributes: vec![Value::Int(128)],
+        input_ranks: Some(vec![4]),
         code: bundle().code,
     }
 }
@@ -115,6 +116,7 @@ fn what_is_written_is_read() {
         plugin: 0,
         attributes: vec![Value::Array(vec![Value::Int(-1)])],
         types: Some(vec![DataType::F16]),
+        input_ranks: None,
     };
     let read_back = read(&write_node_reference(&reference)).unwrap().container;
     assert_eq!(read_back, Container::NodeReference(reference));
@@ -124,7 +126,7 @@ fn what_is_written_is_read() {
 fn code_is_aligned_and_verbatim() {
     let bytes = write_bundle(&bundle());
     for object in bundle().code {
-        let at = bytes.windows(object.bytes.len()).position(|window| window == object.bytes).unwrap();
+        let at = bytes.windows(object.bytes.len()).position(|window| window == &*object.bytes).unwrap();
         assert_eq!(at % CODE_ALIGNMENT, 0);
     }
 }
@@ -178,6 +180,34 @@ fn a_newer_format_is_refused_by_name() {
 }
 
 #[test]
+fn mapped_code_is_not_copied() {
+    let bytes: &'static [u8] = write_bundle(&bundle()).leak();
+    let found = read_mapped(bytes).unwrap();
+    assert_eq!(found, read(bytes).unwrap());
+    let Container::Bundle(mapped) = found.container else { panic!("a bundle was written") };
+    for object in mapped.code {
+        assert!(bytes.as_ptr_range().contains(&object.bytes.as_ptr()));
+    }
+}
+
+#[test]
+fn a_number_in_more_bytes_than_it_needs_is_refused() {
+    let mut bytes = write_node_reference(&NodeReference {
+        bundle: Digest::of(b""),
+        plugin: 5,
+        attributes: vec![],
+        types: None,
+        input_ranks: None,
+    });
+    assert_eq!(bytes[MODEL_OFFSET + 32], 5);
+    bytes.splice(MODEL_OFFSET + 32..MODEL_OFFSET + 33, [0x85, 0x00]);
+    bytes[HEADER_BYTES] += 1;
+    seal(&mut bytes);
+    let refused = ReadError::Malformed("the model: not as a writer encodes it".to_owned());
+    assert_eq!(read(&bytes), Err(refused));
+}
+
+#[test]
 fn a_model_that_refers_to_nothing_is_refused() {
     let refused = |change: &dyn Fn(&mut Node)| {
         let mut node = node();
@@ -200,6 +230,17 @@ fn a_model_that_refers_to_nothing_is_refused() {
         refused(&|node| node.plugin.name.push('\0')),
         refused(&|node| node.plugin.inputs[0].rank_max = 9),
         refused(&|node| node.code.push(node.code[0].clone())),
+        refused(&|node| node.input_ranks = Some(vec![])),
+        refused(&|node| node.input_ranks = Some(vec![9])),
+        refused(&|node| {
+            let arg = node.plugin.variants[0].launches[0].args[0].clone();
+            node.plugin.variants[0].launches[0].args = vec![arg; 513];
+        }),
+        refused(&|node| {
+            let value = ArgValue::Array { ty: ScalarType::F64, len: 4096, expr: int(0) };
+            node.plugin.variants[0].launches[0].args[0].value = value;
+        }),
+        refused(&|node| node.plugin.require = vec![node.plugin.require[0].clone(); 257]),
     ];
     insta::assert_snapshot!(errors.join("\n"));
 }

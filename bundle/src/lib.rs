@@ -16,7 +16,7 @@ pub mod slot;
 pub mod validate;
 pub mod value;
 
-pub use code::{Arch, ArchSuffix, CodeObject, KernelFacts, KernelParam, Target, TargetKind};
+pub use code::{Arch, ArchSuffix, CodeBytes, CodeObject, KernelFacts, KernelParam, Target, TargetKind};
 pub use data_type::{DataType, ScalarType};
 pub use digest::Digest;
 pub use model::{

@@ -31,6 +31,8 @@ pub struct Node {
     pub plugin: Plugin,
     /// The node's attributes, one for each of the plugin's, defaults filled in.
     pub attributes: Vec<Value>,
+    /// The ranks of the node's inputs, where they were known.
+    pub input_ranks: Option<Vec<u8>>,
     /// The code objects of those variants.
     pub code: Vec<CodeObject>,
 }
@@ -46,6 +48,8 @@ pub struct NodeReference {
     pub attributes: Vec<Value>,
     /// The types of the node's inputs, then outputs, where they were known.
     pub types: Option<Vec<DataType>>,
+    /// The ranks of the node's inputs, where they were known.
+    pub input_ranks: Option<Vec<u8>>,
 }
 
 /// One plugin: an operator with its variants.
@@ -190,6 +194,12 @@ pub struct Variant {
     pub launches: Vec<Launch>,
 }
 
+/// The most arguments of a launch: TensorRT's 192 inputs and 64 outputs and as many numbers.
+pub const MAX_ARGUMENTS: usize = 512;
+
+/// The most bytes of a kernel's parameters: CUDA C++ programming guide 13.0, "function parameters", from sm_70 on.
+pub const MAX_PARAMETER_BYTES: usize = 32_764;
+
 /// One kernel launch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Launch {
@@ -248,6 +258,19 @@ pub enum ArgValue {
         /// The values.
         expr: Expr,
     },
+}
+
+impl ArgValue {
+    /// Size among the kernel's parameters, bytes.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        match self {
+            ArgValue::Tensor(_) => 8,
+            ArgValue::Scalar { ty, .. } => ty.size().into(),
+            // An empty class has one byte in C++.
+            ArgValue::Array { ty, len, .. } => (u64::from(ty.size()) * u64::from(*len)).max(1),
+        }
+    }
 }
 
 impl Plugin {

@@ -6,11 +6,19 @@
 use crate::code::CodeObject;
 use crate::container::Container;
 use crate::expr::Expr;
-use crate::model::{Arg, ArgValue, Launch, Plugin, Variant};
+use crate::model::{Arg, ArgValue, Input, Launch, MAX_ARGUMENTS, MAX_PARAMETER_BYTES, Plugin, Variant};
 use crate::value::Value;
 
 /// TensorRT's highest rank (`nvinfer1::Dims::MAX_DIMS`, `NvInferRuntimeBase.h`).
 const MAX_RANK: u8 = 8;
+
+/// More than any plugin has. What is read bounds the work that it can ask for.
+const MAX_TENSORS: usize = 256;
+const MAX_ATTRIBUTES: usize = 1024;
+const MAX_REQUIREMENTS: usize = 256;
+const MAX_VARIANTS: usize = 4096;
+const MAX_LAUNCHES: usize = 256;
+const MAX_TARGETS: usize = 256;
 
 impl Container {
     /// Checks the contents; the error says what is wrong.
@@ -23,7 +31,8 @@ impl Container {
             Container::Node(node) => {
                 unique_code(&node.code)?;
                 validate_plugin(&node.plugin, &node.code)?;
-                validate_attributes(&node.plugin, &node.attributes)
+                validate_attributes(&node.plugin, &node.attributes)?;
+                validate_ranks(&node.plugin, node.input_ranks.as_deref())
             }
             Container::NodeReference(_) => Ok(()),
         }
@@ -51,6 +60,20 @@ pub fn validate_attributes(plugin: &Plugin, attributes: &[Value]) -> Result<(), 
     }
 }
 
+/// Whether `ranks`, where they are known, are one for each input and within what the plugin takes.
+///
+/// # Errors
+/// What is wrong, for people.
+pub fn validate_ranks(plugin: &Plugin, ranks: Option<&[u8]>) -> Result<(), String> {
+    let Some(ranks) = ranks else { return Ok(()) };
+    let fits = |(input, rank): (&Input, &u8)| (input.rank_min..=input.rank_max).contains(rank);
+    if ranks.len() == plugin.inputs.len() && plugin.inputs.iter().zip(ranks).all(fits) {
+        Ok(())
+    } else {
+        Err(format!("the ranks {ranks:?} are not those of inputs of `{}`", plugin.name))
+    }
+}
+
 /// Two targets may have the same bytes: a cubin does not say whether it was asked for as `sm_120` or `sm_120f`.
 fn unique_code(code: &[CodeObject]) -> Result<(), String> {
     let mut keys: Vec<_> = code.iter().map(|code| (code.digest, code.target)).collect();
@@ -70,6 +93,14 @@ fn validate_plugin(plugin: &Plugin, code: &[CodeObject]) -> Result<(), String> {
         if name.contains('\0') {
             return Err(within("a name holds a NUL".to_owned()));
         }
+    }
+    for (what, found, most) in [
+        ("tensors", plugin.tensor_count(), MAX_TENSORS),
+        ("attributes", plugin.attributes.len(), MAX_ATTRIBUTES),
+        ("requirements", plugin.require.len(), MAX_REQUIREMENTS),
+        ("variants", plugin.variants.len(), MAX_VARIANTS),
+    ] {
+        at_most(what, found, most).map_err(within)?;
     }
     if plugin.outputs.is_empty() || plugin.variants.is_empty() {
         return Err(within("no outputs or no variants".to_owned()));
@@ -110,7 +141,12 @@ fn validate_variant(
     if variant.launches.is_empty() {
         return Err(format!("variant {} launches nothing", variant.id));
     }
+    at_most("launches", variant.launches.len(), MAX_LAUNCHES)?;
     for launch in &variant.launches {
+        at_most("arguments", launch.args.len(), MAX_ARGUMENTS)?;
+        let bytes = launch.args.iter().fold(0, |sum: u64, arg| sum.saturating_add(arg.value.size()));
+        at_most("bytes of arguments", usize::try_from(bytes).unwrap_or(usize::MAX), MAX_PARAMETER_BYTES)?;
+        at_most("code references", launch.code.len(), MAX_TARGETS)?;
         for expr in launch.grid.iter().chain(&launch.block).chain([&launch.shared_bytes]) {
             check(expr, plugin.tensor_count())?;
         }
@@ -118,6 +154,10 @@ fn validate_variant(
         validate_code(launch, code)?;
     }
     Ok(())
+}
+
+fn at_most(what: &str, found: usize, most: usize) -> Result<(), String> {
+    if found <= most { Ok(()) } else { Err(format!("{found} {what}, the most is {most}")) }
 }
 
 fn validate_arg(

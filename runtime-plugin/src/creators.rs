@@ -194,6 +194,7 @@ impl Creator for KernelCreator {
         if let Some(types) = &restored.types {
             plugin.set_types(types)?;
         }
+        plugin.set_input_ranks(restored.input_ranks);
         plugin.preload()?;
         Ok(plugin)
     }

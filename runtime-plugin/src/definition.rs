@@ -1,9 +1,10 @@
 //! What a plugin object is made from: a model and the code that it refers to, from a bundle or from an engine.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use cubinder_bundle::container::{self, Container, Found};
-use cubinder_bundle::validate::validate_attributes;
+use cubinder_bundle::validate::{validate_attributes, validate_ranks};
 use cubinder_bundle::{
     Bundle, CodeObject, CodeRef, DataType, Digest, Launch, Node, NodeReference, Plugin, Value, Variant,
 };
@@ -17,15 +18,15 @@ pub(crate) struct OwnBundle {
 }
 
 impl OwnBundle {
-    /// Reads the bytes that the compiler put into this library.
-    pub(crate) fn read(bytes: &[u8]) -> Result<OwnBundle, Error> {
+    /// Reads the bytes that the compiler put into this library. The code stays where it is mapped.
+    pub(crate) fn read(bytes: &'static [u8]) -> Result<OwnBundle, Error> {
         let refused = |error: &dyn std::fmt::Display| {
             Error::new(
                 Error::FAILED_INITIALIZATION,
                 format!("the bundle in this plugin library does not read: {error}"),
             )
         };
-        match container::read(bytes) {
+        match container::read_mapped(bytes) {
             Ok(Found { container: Container::Bundle(bundle), digest, .. }) => {
                 Ok(OwnBundle { bundle, digest })
             }
@@ -33,6 +34,15 @@ impl OwnBundle {
             Err(error) => Err(refused(&error)),
         }
     }
+}
+
+/// What the build has settled about a node.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Known<'a> {
+    /// The types of the inputs, then of the outputs.
+    pub(crate) types: Option<&'a [DataType]>,
+    /// The ranks of the inputs.
+    pub(crate) input_ranks: Option<&'a [u8]>,
 }
 
 /// A plugin's model with its code.
@@ -67,13 +77,22 @@ impl Definition {
     }
 
     /// The node with the variants of these types only, and with their code only.
-    pub(crate) fn node(&self, types: Option<&[DataType]>, attributes: &[Value]) -> Node {
+    pub(crate) fn node(&self, known: Known<'_>, attributes: &[Value]) -> Node {
         let mut code: Vec<CodeObject> = Vec::new();
-        let reachable =
-            self.plugin().variants.iter().filter(|variant| types.is_none_or(|types| variant.types == types));
+        let reachable = self
+            .plugin()
+            .variants
+            .iter()
+            .filter(|variant| known.types.is_none_or(|types| variant.types == types));
         let variants = reachable.map(|variant| self.take(variant, &mut code)).collect();
         let plugin = Plugin { variants, ..self.plugin().clone() };
-        Node { producer: self.producer().to_owned(), plugin, attributes: attributes.to_vec(), code }
+        Node {
+            producer: self.producer().to_owned(),
+            plugin,
+            attributes: attributes.to_vec(),
+            input_ranks: known.input_ranks.map(<[u8]>::to_vec),
+            code,
+        }
     }
 
     /// The variant with its code moved to `code`, each object once.
@@ -93,17 +112,14 @@ impl Definition {
     }
 
     /// A reference to the node, for a code library; `None` for a definition that came from an engine's fields.
-    pub(crate) fn reference(
-        &self,
-        types: Option<&[DataType]>,
-        attributes: &[Value],
-    ) -> Option<NodeReference> {
+    pub(crate) fn reference(&self, known: Known<'_>, attributes: &[Value]) -> Option<NodeReference> {
         let Definition::Bundle { own, index } = self else { return None };
         Some(NodeReference {
             bundle: own.digest,
             plugin: u32::try_from(*index).ok()?,
             attributes: attributes.to_vec(),
-            types: types.map(<[DataType]>::to_vec),
+            types: known.types.map(<[DataType]>::to_vec),
+            input_ranks: known.input_ranks.map(<[u8]>::to_vec),
         })
     }
 }
@@ -117,18 +133,44 @@ pub(crate) struct Restored {
     pub(crate) definition: Definition,
     pub(crate) attributes: Vec<Value>,
     pub(crate) types: Option<Vec<DataType>>,
+    pub(crate) input_ranks: Option<Vec<u8>>,
 }
+
+/// The nodes in use, by the digests of their containers: an engine has many that are alike, and makes each again for every
+/// execution context.
+static NODES: Mutex<BTreeMap<Digest, Weak<Node>>> = Mutex::new(BTreeMap::new());
 
 /// Reads the field of a node whose code is in the field.
 pub(crate) fn restore_node(bytes: &[u8]) -> Result<Restored, Error> {
-    match read_field(bytes)? {
-        Container::Node(node) => {
-            let attributes = node.attributes.clone();
-            Ok(Restored { definition: Definition::Node(Arc::new(node)), attributes, types: None })
+    let digest = container::digest(bytes).map_err(|error| unusable(&error.to_string()))?;
+    let known = nodes().get(&digest).and_then(Weak::upgrade);
+    let node = match known {
+        Some(node) => node,
+        None => {
+            let node = match read_field(bytes)? {
+                Container::Node(node) => Arc::new(node),
+                Container::NodeReference(_) => {
+                    return Err(unusable("its code lies in a code library, not in the engine"));
+                }
+                Container::Bundle(_) => return Err(unusable("it holds a bundle")),
+            };
+            let mut nodes = nodes();
+            nodes.retain(|_, node| node.strong_count() > 0);
+            nodes.insert(digest, Arc::downgrade(&node));
+            node
         }
-        Container::NodeReference(_) => Err(unusable("its code lies in a code library, not in the engine")),
-        Container::Bundle(_) => Err(unusable("it holds a bundle")),
-    }
+    };
+    Ok(Restored {
+        attributes: node.attributes.clone(),
+        types: None,
+        input_ranks: node.input_ranks.clone(),
+        definition: Definition::Node(node),
+    })
+}
+
+/// A table that a panic left locked is as good as before: every change to it is one step.
+fn nodes() -> MutexGuard<'static, BTreeMap<Digest, Weak<Node>>> {
+    NODES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Reads the field of a node whose code is in the library with the bundle `own`.
@@ -150,10 +192,12 @@ pub(crate) fn restore_reference(bytes: &[u8], own: &Arc<OwnBundle>) -> Result<Re
         .get(index)
         .ok_or_else(|| unusable(&format!("it names plugin {index} of {}", own.bundle.plugins.len())))?;
     validate_attributes(plugin, &reference.attributes).map_err(|error| unusable(&error))?;
+    validate_ranks(plugin, reference.input_ranks.as_deref()).map_err(|error| unusable(&error))?;
     Ok(Restored {
         definition: Definition::Bundle { own: Arc::clone(own), index },
         attributes: reference.attributes,
         types: reference.types,
+        input_ranks: reference.input_ranks,
     })
 }
 

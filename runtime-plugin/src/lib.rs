@@ -40,7 +40,9 @@ trt_abi::plugin_library!(creators);
 /// The creators of this library, by what was put into its file.
 fn creators() -> Result<CreatorList, Error> {
     let mut list = CreatorList::new();
-    match descriptor::attached() {
+    let attached = descriptor::attached()
+        .map_err(|error| Error::new(Error::FAILED_INITIALIZATION, error.to_string()))?;
+    match attached {
         None => list.push(creators::generic()?),
         Some((mode, bytes)) => {
             let (ops, kernels) = creators::of_bundle(mode, definition::OwnBundle::read(bytes)?)?;

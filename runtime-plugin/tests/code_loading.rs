@@ -346,7 +346,7 @@ fn candidates_are_what_the_model_lists() {
     let object = |target: &str, kernels: &[KernelFacts]| {
         let bytes = target.as_bytes().to_vec();
         let (target, digest) = (target.parse().unwrap(), Digest::of(&bytes));
-        CodeObject { target, digest, kernels: kernels.to_vec(), bytes }
+        CodeObject { target, digest, kernels: kernels.to_vec(), bytes: bytes.into() }
     };
     let code = [object("sm_80", &[]), object("compute_80", std::slice::from_ref(&facts))];
     let reference = |target: &str, code, symbol: &str| CodeRef {

@@ -168,7 +168,8 @@ impl Session {
                     .at(prepared.unit.kernel_span.clone(), "compiled for this kernel"),
             ]
         })?;
-        let object = CodeObject { target, digest: Digest::of(&entry.bytes), kernels, bytes: entry.bytes };
+        let object =
+            CodeObject { target, digest: Digest::of(&entry.bytes), kernels, bytes: entry.bytes.into() };
         let warnings = diagnose::diagnose(&log::parse(&entry.log), &prepared.unit);
         Ok(Compiled { object, symbol: entry.symbol, warnings, nvrtc: entry.nvrtc, cached })
     }

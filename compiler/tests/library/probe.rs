@@ -11,17 +11,17 @@ pub mod slot;
 /// The mode's number, 0 without a bundle.
 #[unsafe(no_mangle)]
 pub extern "C" fn probe_mode() -> u32 {
-    descriptor::attached().map_or(0, |(mode, _)| mode.code())
+    descriptor::attached().ok().flatten().map_or(0, |(mode, _)| mode.code())
 }
 
 /// Bytes of the bundle.
 #[unsafe(no_mangle)]
 pub extern "C" fn probe_length() -> usize {
-    descriptor::attached().map_or(0, |(_, bundle)| bundle.len())
+    descriptor::attached().ok().flatten().map_or(0, |(_, bundle)| bundle.len())
 }
 
 /// Where the bundle lies.
 #[unsafe(no_mangle)]
 pub extern "C" fn probe_bundle() -> *const u8 {
-    descriptor::attached().map_or(std::ptr::null(), |(_, bundle)| bundle.as_ptr())
+    descriptor::attached().ok().flatten().map_or(std::ptr::null(), |(_, bundle)| bundle.as_ptr())
 }

@@ -12,5 +12,6 @@ mod error;
 mod pack;
 mod record;
 
+pub use cubinder_bundle::model::{MAX_ARGUMENTS, MAX_PARAMETER_BYTES};
 pub use error::{EnqueueError, LaunchError, Limit, Problem, Refusal, Role};
-pub use record::{LaunchRecord, MAX_ARGUMENTS, MAX_PARAMETER_BYTES};
+pub use record::LaunchRecord;

@@ -4,6 +4,7 @@ use std::ffi::c_void;
 use std::mem::MaybeUninit;
 
 use cubinder_bundle::expr::{Environment, Expr, evaluate};
+use cubinder_bundle::model::{MAX_ARGUMENTS, MAX_PARAMETER_BYTES};
 use cubinder_bundle::{Arg, ArgValue, Launch, Plugin, Value};
 
 use super::error::{EnqueueError, LaunchError, Limit, Problem, Refusal, Role};
@@ -11,13 +12,6 @@ use super::pack;
 use crate::code::{KernelLimits, LoadedKernel};
 use crate::driver::sys::{CUkernel, CUstream};
 use crate::driver::{Driver, DriverError};
-
-/// The most arguments of a launch: TensorRT's 192 inputs and 64 outputs and as many numbers. It bounds the array on
-/// `enqueue`'s stack.
-pub const MAX_ARGUMENTS: usize = 512;
-
-/// The most bytes of a kernel's parameters: CUDA C++ programming guide 13.0, "function parameters", from sm_70 on.
-pub const MAX_PARAMETER_BYTES: usize = 32764;
 
 /// Blocks in x, y and z: CUDA C++ programming guide 13.0, "technical specifications per compute capability"; the same for
 /// every device.

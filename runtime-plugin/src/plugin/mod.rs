@@ -9,8 +9,8 @@ mod fields;
 mod run;
 
 use std::ffi::{CStr, CString, c_void};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use cubinder_bundle::{DataType, Value, Variant};
 use trt_abi::{
@@ -44,6 +44,9 @@ pub(crate) struct KernelPlugin {
     configured: AtomicUsize,
     /// The tactic that TensorRT chose; 0 leaves the choice to the order of the variants.
     tactic: AtomicI32,
+    /// The ranks of the inputs, once a build or an engine has told them.
+    input_ranks: Mutex<Option<Arc<[u8]>>>,
+    fields: SerializedFields,
     running: Exclusive<Running>,
 }
 
@@ -61,7 +64,6 @@ struct NodeData {
     title_c: CString,
     /// The different lists of types in the table of variants, in its order.
     signatures: Vec<Vec<DataType>>,
-    fields: SerializedFields,
 }
 
 impl KernelPlugin {
@@ -93,15 +95,16 @@ impl KernelPlugin {
             core_version: identity::version(),
             title_c: CString::new(title.clone()).unwrap_or_default(),
             title,
-            fields: SerializedFields::new(signatures.len()),
             signatures,
             definition,
         };
         environment::check_requirements(&node, None)?;
         Ok(KernelPlugin {
+            fields: SerializedFields::new(node.signatures.len()),
             node: Arc::new(node),
             configured: AtomicUsize::new(NOT_CONFIGURED),
             tactic: AtomicI32::new(0),
+            input_ranks: Mutex::new(None),
             running: Exclusive::default(),
         })
     }
@@ -111,6 +114,15 @@ impl KernelPlugin {
         let index = self.node.signature(types).ok_or_else(|| self.node.no_variant(types))?;
         self.configured.store(index, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// Says which ranks the inputs have, where a build or an engine says so.
+    pub(crate) fn set_input_ranks(&self, ranks: Option<Vec<u8>>) {
+        *self.input_ranks.lock().unwrap_or_else(PoisonError::into_inner) = ranks.map(Arc::from);
+    }
+
+    fn input_ranks(&self) -> Option<Arc<[u8]>> {
+        self.input_ranks.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The types that were configured.
@@ -158,6 +170,8 @@ impl Clone for KernelPlugin {
             node: Arc::clone(&self.node),
             configured: AtomicUsize::new(self.configured.load(Ordering::Relaxed)),
             tactic: AtomicI32::new(self.tactic.load(Ordering::Relaxed)),
+            input_ranks: Mutex::new(self.input_ranks()),
+            fields: SerializedFields::new(self.node.signatures.len()),
             running: Exclusive::default(),
         }
     }
@@ -195,7 +209,10 @@ impl Plugin for KernelPlugin {
         builder: &ExprBuilder<'b>,
         outputs: &mut [Shape<'b>],
     ) -> Result<(), Error> {
-        build::output_shapes(&self.node, inputs, builder, outputs)
+        build::output_shapes(&self.node, inputs, builder, outputs)?;
+        // TensorRT makes 0-d tensors 1-d at run time, so what they were is kept for then.
+        self.set_input_ranks(inputs.iter().map(|shape| u8::try_from(shape.rank()).ok()).collect());
+        Ok(())
     }
 
     fn supports(&self, position: usize, in_out: &[DynamicPluginTensorDesc], input_count: usize) -> bool {
@@ -220,6 +237,9 @@ impl Plugin for KernelPlugin {
     }
 
     fn set_tactic(&self, tactic: i32) -> Result<(), Error> {
+        if tactic == self.tactic.load(Ordering::Relaxed) {
+            return Ok(());
+        }
         if tactic != 0 && !self.node.definition.plugin().variants.iter().any(|variant| variant.id == tactic) {
             return Err(Error::invalid(format!("{}: there is no variant {tactic}", self.node.title)));
         }
@@ -234,7 +254,10 @@ impl Plugin for KernelPlugin {
     ) -> Result<(), Error> {
         let tactic = self.tactic.load(Ordering::Relaxed);
         self.running
-            .with(|running| running.on_shape_change(&self.node, tactic, inputs, outputs))
+            .with(|running| {
+                let input_ranks = || self.input_ranks();
+                running.on_shape_change(&self.node, tactic, &input_ranks, inputs, outputs)
+            })
             .unwrap_or_else(|| Err(self.used_twice()))
     }
 
@@ -247,9 +270,10 @@ impl Plugin for KernelPlugin {
         _workspace: *mut c_void,
         stream: *mut c_void,
     ) -> Result<(), Error> {
+        let tactic = self.tactic.load(Ordering::Relaxed);
         self.running
             // SAFETY: the caller's promises about pointers and stream are those that `Running::enqueue` asks for.
-            .with(|running| unsafe { running.enqueue(&self.node, inputs, outputs, stream) })
+            .with(|running| unsafe { running.enqueue(&self.node, tactic, inputs, outputs, stream) })
             .unwrap_or_else(|| Err(self.used_twice()))
     }
 
@@ -260,7 +284,8 @@ impl Plugin for KernelPlugin {
     }
 
     fn fields_to_serialize(&self) -> Result<&FieldSet, Error> {
-        self.node.fields.get(&self.node, self.configured.load(Ordering::Relaxed))
+        let configured = self.configured.load(Ordering::Relaxed);
+        self.fields.get(&self.node, configured, self.input_ranks().as_deref())
     }
 
     fn report(&self, error: &Error) {

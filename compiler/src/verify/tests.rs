@@ -258,6 +258,8 @@ fn code_that_disagrees_is_said() {
         ),
         check("block = [32, 16]", &args, "sm_80", &KernelFacts { max_threads: Some(256), ..two.clone() }),
         check("block = [1024]", &args, "sm_80", &KernelFacts { registers: Some(65), ..two.clone() }),
+        // 17 warps, which count as 20.
+        check("block = [544]", &args, "sm_80", &KernelFacts { registers: Some(120), ..two.clone() }),
     ];
     let shown: Vec<String> = cases.into_iter().map(Result::unwrap_err).collect();
     insta::assert_snapshot!("code_that_disagrees", shown.join("\n"));
@@ -266,9 +268,9 @@ fn code_that_disagrees_is_said() {
         check("block = [\"numel(x)\"]", &args, "sm_80", &KernelFacts { registers: Some(255), ..two.clone() }),
         Ok(())
     );
-    assert_eq!(
-        check("block = [1024]", &args, "sm_80", &KernelFacts { registers: Some(64), ..two.clone() }),
-        Ok(())
-    );
+    for (launch, registers) in [("block = [1024]", 64), ("block = [512]", 128), ("block = [544]", 96)] {
+        let kernel = KernelFacts { registers: Some(registers), ..two.clone() };
+        assert_eq!(check(launch, &args, "sm_80", &kernel), Ok(()));
+    }
     assert_eq!(check("block = [256]\nshared_bytes = 100_000", &args, "sm_80", &two), Ok(()));
 }

@@ -50,6 +50,16 @@ fn a_signature_reads_like_cuda() {
     assert_eq!(none.to_string(), "none()");
 }
 
+/// Both are called `n`: what binds by name has to look.
+#[test]
+fn the_parameters_of_a_pack_share_its_name() {
+    let text = "template <class... Ts> __global__ void k(const float* x, Ts... n) {}\n";
+    let test = "the_parameters_of_a_pack_share_its_name";
+    let Some(found) = signature(test, text, "k<int, float>", &[]) else { return };
+    let names: Vec<&str> = found.params.iter().map(|param| param.name.as_str()).collect();
+    assert_eq!(names, ["x", "n", "n"]);
+}
+
 #[test]
 fn a_kernel_in_an_unnamed_namespace_is_found() {
     let text = "namespace { template <class T> __global__ void k(T* p) {} }\n";

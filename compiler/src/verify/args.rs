@@ -10,9 +10,13 @@ use crate::signature::{Leaf, Param, ParamType, Signature};
 /// The unit's arguments in the kernel's own order.
 ///
 /// # Errors
-/// Every argument that names no parameter, every parameter without an argument, and every argument that does not fit.
+/// Parameters that share a name; else every argument that names no parameter, every parameter without an argument, and
+/// every argument that does not fit.
 pub fn bind_args(plugin: &Plugin, unit: &Unit, signature: &Signature) -> Result<Vec<Arg>, Vec<Diagnostic>> {
     let binder = Binder { plugin, unit, signature };
+    if let Some(problem) = binder.shared_name() {
+        return Err(vec![problem]);
+    }
     let mut diagnostics: Vec<Diagnostic> = unit
         .args
         .iter()
@@ -44,6 +48,27 @@ impl Binder<'_> {
 
     fn with_signature(&self, diagnostic: Diagnostic) -> Diagnostic {
         diagnostic.note(format!("the kernel is `{}`", self.signature))
+    }
+
+    /// Two parameters of one name: both would silently get the one argument. C++ writes such only for parameter packs.
+    fn shared_name(&self) -> Option<Diagnostic> {
+        let params = &self.signature.params;
+        let is_shared = |name: &str| params.iter().filter(|param| param.name == name).count() > 1;
+        let name = params
+            .iter()
+            .map(|param| param.name.as_str())
+            .find(|name| !name.is_empty() && is_shared(name))?;
+        let count = params.iter().filter(|param| param.name == name).count();
+        let diagnostic = Diagnostic::error(format!(
+            "the kernel `{}` has {count} parameters called `{name}`",
+            self.unit.kernel
+        ))
+        .at(self.unit.kernel_span.clone(), "arguments are bound by name")
+        .help(format!(
+            "the parameters of a pack (`Ts... {name}`) share its name: write them out, or pass \
+                     `cubinder::array<T, N> {name}`"
+        ));
+        Some(self.with_signature(diagnostic))
     }
 
     fn unknown_name(&self, arg: &ArgDraft) -> Diagnostic {

@@ -118,6 +118,19 @@ fn names_that_do_not_match_are_said() {
     insta::assert_snapshot!("wrong_names", render(&errors, Colour::Plain));
 }
 
+/// `template <class... Ts> __global__ void k(..., Ts... n)` with two types.
+#[test]
+fn parameters_of_one_name_are_refused() {
+    let int = ParamType::Int { bytes: 4 };
+    let signature = with_tensors(&[("int", "n", int.clone()), ("int", "n", int.clone())]);
+    let errors = bind("x = \"x\"\ny = \"y\"\nn = \"1\"", &signature).unwrap_err();
+    insta::assert_snapshot!("parameters_of_one_name", render(&errors, Colour::Plain));
+    // Parameters without a name are not of one name.
+    let signature = with_tensors(&[("int", "", int.clone()), ("int", "", int)]);
+    let errors = bind("x = \"x\"\ny = \"y\"", &signature).unwrap_err();
+    assert!(errors[0].message.contains("number 3"), "{errors:?}");
+}
+
 #[test]
 fn values_that_do_not_fit_are_said() {
     let int = ParamType::Int { bytes: 4 };

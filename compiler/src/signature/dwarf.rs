@@ -254,6 +254,10 @@ impl Entries {
             (gimli::DW_TAG_base_type, _) => scalar(entry).map(Leaf::Scalar),
             (gimli::DW_TAG_structure_type, Some("__half")) => Some(Leaf::Half),
             (gimli::DW_TAG_structure_type, Some("__nv_bfloat16")) => Some(Leaf::Bfloat16),
+            (gimli::DW_TAG_pointer_type | gimli::DW_TAG_subroutine_type, _) => Some(Leaf::Address),
+            (gimli::DW_TAG_enumeration_type, _) => {
+                Some(Leaf::Enum { bytes: u8::try_from(entry.size?).ok()? })
+            }
             (gimli::DW_TAG_array_type, _) => self.leaf(self.strip(entry.ty).0?, depth + 1),
             (gimli::DW_TAG_structure_type, _) => {
                 let members = self.children(entry, gimli::DW_TAG_member);

@@ -85,7 +85,14 @@ pub enum Leaf {
     Half,
     /// `__nv_bfloat16`, `__nv_bfloat162`
     Bfloat16,
-    /// Unknown, mixed or nothing of the above.
+    /// An enumeration of this width.
+    Enum {
+        /// Width in bytes.
+        bytes: u8,
+    },
+    /// Pointers or functions.
+    Address,
+    /// Nothing of the above, several kinds of parts, or not said: `void`, a union, a type that is only declared.
     Opaque,
 }
 
@@ -96,6 +103,8 @@ impl Leaf {
         match self {
             Leaf::Scalar(scalar) => Some(scalar.size()),
             Leaf::Half | Leaf::Bfloat16 => Some(2),
+            Leaf::Enum { bytes } => Some(u32::from(bytes)),
+            Leaf::Address => Some(8),
             Leaf::Opaque => None,
         }
     }

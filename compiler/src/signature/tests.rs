@@ -26,7 +26,8 @@ __global__ void k(input a, P(index, n), T* __restrict__ const out, const __grid_
                   cubinder::array<index, N> s, cubinder::array<bool, 2> flags, size_t, int unused, volatile int* vp,
                   const void* cv, Opaque* op, float4* f4, const __half2* h2, char c, unsigned char uc, bool b, short sh,
                   unsigned u, double dd, __nv_bfloat16* bf, float** pp, T half, Two two, Grid grid, One one, E e,
-                  const int ci, uint2* u2, Two* pt, float (*rows)[4]) {}
+                  const int ci, uint2* u2, Two* pt, float (*rows)[4], E* pe,
+                  void (*function)(int), float* (*pointers)[2]) {}
 }
 ";
     let name = "parameters_are_read_through_macros_templates_and_typedefs";

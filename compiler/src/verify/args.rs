@@ -1,11 +1,13 @@
 //! Binding arguments to parameters by name, and proving that they fit.
 
 use cubinder_bundle::expr::{Expr, Kind, Node};
-use cubinder_bundle::{Arg, ArgValue, DataType, Plugin, ScalarType};
+use cubinder_bundle::{Arg, ArgValue, Plugin, ScalarType};
 
 use crate::diagnostic::{Diagnostic, Span, suggest};
 use crate::resolve::{ArgDraft, ArgDraftValue, Unit};
-use crate::signature::{Leaf, Param, ParamType, Signature};
+use crate::signature::{Param, ParamType, Signature};
+
+use super::pointee;
 
 /// The unit's arguments in the kernel's own order.
 ///
@@ -144,24 +146,23 @@ impl Binder<'_> {
                 )
                 .help(format!("make the parameter `{pointee}* {}`, or bind an input to it", param.name)));
         }
-        if !pointee_fits(*ty, *pointee_size, *leaf) {
+        if let Some(reason) = pointee::misfit(*ty, *pointee_size, *leaf) {
             let held = match pointee_size {
-                Some(size) => format!("the kernel takes pointers to `{pointee}` of {size} bytes"),
-                None => format!("the kernel takes pointers to `{pointee}`"),
+                Some(size) => format!("the kernel takes pointers to `{pointee}` of {size} bytes: {reason}"),
+                None => format!("the kernel takes pointers to `{pointee}`: {reason}"),
             };
+            let label = format!("{} bytes an element, `{}` in CUDA", ty.size(), ty.cuda_name());
             return Err(Diagnostic::error(format!(
                 "`{name}` holds `{}`, but the parameter `{}` is a `{}`",
                 ty.name(),
                 param.name,
                 param.spelling
             ))
-            .at(
-                arg.value_span.clone(),
-                format!("{} bytes an element, `{}` in CUDA", ty.size(), ty.cuda_name()),
-            )
+            .at(arg.value_span.clone(), label)
             .note(held)
             .help(format!(
-                "take `{}*`, a vector of it, an integer of the same width for its bits, or `void*`",
+                "take `{}*` or a vector of it, integers of the same width for its bits, a vector of other numbers that \
+                 holds several elements such as `uint4`, or `void*`",
                 ty.cuda_name()
             )));
         }
@@ -257,27 +258,4 @@ fn literal_length(expr: &Expr) -> Option<usize> {
         Node::Array(items) => Some(items.len()),
         _ => None,
     }
-}
-
-/// Whether elements of `ty` can be read through a pointer to something of `size` bytes made of `leaf`.
-///
-/// Allowed: the type itself, vectors of it, integers of the same width (its bits), vectors of integers as containers of
-/// whole elements (`uint4` for eight `f16`), `void`, types that are only declared, and structs of mixed parts that hold
-/// whole elements.
-pub(super) fn pointee_fits(ty: DataType, size: Option<u32>, leaf: Leaf) -> bool {
-    let Some(size) = size else { return true };
-    let holds_whole_elements = size > 0 && size.is_multiple_of(ty.size());
-    let natural = match (ty, leaf) {
-        (DataType::F32, Leaf::Scalar(ScalarType::F32))
-        | (DataType::F16, Leaf::Half)
-        | (DataType::Bf16, Leaf::Bfloat16)
-        | (DataType::Bool, Leaf::Scalar(ScalarType::Bool))
-        | (_, Leaf::Opaque) => true,
-        (_, Leaf::Scalar(ScalarType::Int { bytes } | ScalarType::UInt { bytes })) => {
-            let bytes = u32::from(bytes);
-            bytes == ty.size() || size > bytes
-        }
-        _ => false,
-    };
-    natural && holds_whole_elements
 }

@@ -2,7 +2,7 @@ use super::*;
 use crate::diagnostic::{Colour, Diagnostic, Source, render};
 use crate::resolve::{PluginDraft, compile};
 use crate::signature::{Leaf, Param, ParamType, Signature};
-use cubinder_bundle::{Arg, ArgValue, DataType, KernelFacts, KernelParam, ScalarType, Target};
+use cubinder_bundle::{Arg, ArgValue, KernelFacts, KernelParam, ScalarType, Target};
 
 const INT: ScalarType = ScalarType::Int { bytes: 4 };
 
@@ -168,43 +168,10 @@ fn a_tensor_of_another_type_is_refused() {
     let signature = signature(&[("const double*", "x", double), ("__half*", "y", half(false))]);
     let errors = bind("x = \"x\"\ny = \"y\"", &signature).unwrap_err();
     insta::assert_snapshot!("tensor_of_another_type", render(&errors, Colour::Plain));
-}
-
-#[test]
-fn pointers_fit_by_what_they_point_to() {
-    let unsigned = |bytes: u8| Leaf::Scalar(ScalarType::UInt { bytes });
-    let f32 = Leaf::Scalar(ScalarType::F32);
-    let cases = [
-        // The type, a vector of it, its bits, containers, anything.
-        (DataType::F32, Some(4), f32, true),
-        (DataType::F32, Some(16), f32, true),
-        (DataType::F32, Some(4), unsigned(4), true),
-        (DataType::F32, None, Leaf::Opaque, true),
-        (DataType::F32, Some(8), Leaf::Opaque, true),
-        (DataType::F16, Some(2), Leaf::Half, true),
-        (DataType::F16, Some(4), Leaf::Half, true),
-        (DataType::F16, Some(16), unsigned(4), true),
-        (DataType::Bf16, Some(2), Leaf::Bfloat16, true),
-        (DataType::I32, Some(4), unsigned(4), true),
-        (DataType::Bool, Some(1), Leaf::Scalar(ScalarType::Bool), true),
-        (DataType::Bool, Some(1), unsigned(1), true),
-        // Another type of the same or another width, and parts of elements.
-        (DataType::F32, Some(8), Leaf::Scalar(ScalarType::F64), false),
-        (DataType::F32, Some(2), Leaf::Half, false),
-        (DataType::F32, Some(1), unsigned(1), false),
-        (DataType::F32, Some(6), Leaf::Opaque, false),
-        (DataType::F16, Some(2), Leaf::Bfloat16, false),
-        (DataType::F16, Some(4), unsigned(4), false),
-        (DataType::F16, Some(4), f32, false),
-        (DataType::F16, Some(16), f32, false),
-        (DataType::I32, Some(4), f32, false),
-        (DataType::I32, Some(8), unsigned(8), false),
-        (DataType::I64, Some(4), unsigned(4), false),
-        (DataType::U8, Some(1), Leaf::Scalar(ScalarType::Bool), false),
-    ];
-    for (ty, size, leaf, fits) in cases {
-        assert_eq!(super::args::pointee_fits(ty, size, leaf), fits, "{ty:?} {size:?} {leaf:?}");
-    }
+    let rows = pointer("const __half*", Some(8), false, Leaf::Address);
+    let signature = super::tests::signature(&[("const __half**", "x", rows), ("__half*", "y", half(false))]);
+    let errors = bind("x = \"x\"\ny = \"y\"", &signature).unwrap_err();
+    insta::assert_snapshot!("tensor_to_pointers", render(&errors, Colour::Plain));
 }
 
 fn check(launch: &str, args: &[Arg], target: &str, kernel: &KernelFacts) -> Result<(), String> {

@@ -60,6 +60,14 @@ pub enum ParamType {
     F64,
     /// `bool`
     Bool,
+    /// An enumeration.
+    Enum {
+        /// Width in bytes.
+        bytes: u8,
+        /// Whether one of its names stands for a negative number. The debug information of NVRTC 13.0 (DWARF 2) does not say
+        /// which integer is behind an enumeration, and so not whether it has a sign.
+        has_negative: bool,
+    },
     /// A struct that holds nothing but an array of numbers, such as `cubinder::array<int, 8>`.
     Array {
         /// The type of an element.

@@ -62,6 +62,21 @@ fn the_parameters_of_a_pack_share_its_name() {
 }
 
 #[test]
+fn enumerations_are_integers_of_their_width() {
+    let text = "
+enum Plain { A, B }; enum class Byte : unsigned char { A, B = 200 }; enum class Below : short { A = -3, B };
+enum Large { HUGE_ONE = 0xffffffffu }; enum class Long : long long { A = 7 }; enum class None : int {};
+__global__ void k(Plain p, const Byte b, Below n, Large l, Long w, None z) {}
+";
+    let Some(found) = signature("enumerations_are_integers_of_their_width", text, "k", &[]) else { return };
+    let types: Vec<ParamType> = found.params.into_iter().map(|param| param.ty).collect();
+    let named = [(4, false), (1, false), (2, true), (4, false), (8, false)];
+    assert_eq!(types[..5], named.map(|(bytes, has_negative)| ParamType::Enum { bytes, has_negative }));
+    // One without names is written as the integer that it is.
+    assert_eq!(types[5], ParamType::Int { bytes: 4 });
+}
+
+#[test]
 fn a_kernel_in_an_unnamed_namespace_is_found() {
     let text = "namespace { template <class T> __global__ void k(T* p) {} }\n";
     let Some(found) = signature("a_kernel_in_an_unnamed_namespace_is_found", text, "k<int>", &[]) else {

@@ -205,7 +205,7 @@ fn expression(expr: &Expr, kind: &Kind, arg: &ArgDraft, param: &Param) -> Result
         (_, Kind::Array(_)) => Err(found(&with_article(kind))
             .help("pass one element, such as `x.shape[0]`, or take a `cubinder::array<T, N>` in the kernel")),
         (ty, kind) => {
-            let Some(ty) = scalar_of(ty) else { return Err(found(&with_article(kind))) };
+            let Some(ty) = scalar_of(ty, expr) else { return Err(found(&with_article(kind))) };
             match conversion(kind, ty) {
                 Some(problem) => Err(found(&with_article(kind)).help(problem)),
                 None => Ok(ArgValue::Scalar { ty, expr: expr.clone() }),
@@ -225,8 +225,15 @@ fn with_article(kind: &Kind) -> String {
     format!("{article} {name}")
 }
 
-fn scalar_of(ty: &ParamType) -> Option<ScalarType> {
+/// What a number is passed as. An enumeration takes the range that the value and its names ask for, because its sign is
+/// not known: signed where either is below zero, unsigned otherwise. The bits are the same.
+fn scalar_of(ty: &ParamType, value: &Expr) -> Option<ScalarType> {
+    let is_negative = matches!(value.nodes.as_slice(), [Node::Int(value)] if *value < 0);
     match ty {
+        ParamType::Enum { bytes, has_negative } if *has_negative || is_negative => {
+            Some(ScalarType::Int { bytes: *bytes })
+        }
+        ParamType::Enum { bytes, .. } => Some(ScalarType::UInt { bytes: *bytes }),
         ParamType::Int { bytes } => Some(ScalarType::Int { bytes: *bytes }),
         ParamType::UInt { bytes } => Some(ScalarType::UInt { bytes: *bytes }),
         ParamType::F32 => Some(ScalarType::F32),

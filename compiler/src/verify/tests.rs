@@ -153,6 +153,29 @@ fn values_that_do_not_fit_are_said() {
 }
 
 #[test]
+fn an_enumeration_takes_numbers_of_either_sign() {
+    let passed = |value: &str, has_negative: bool| {
+        let ty = ParamType::Enum { bytes: 1, has_negative };
+        let args = bind(
+            &format!("x = \"x\"\ny = \"y\"\nmode = \"{value}\""),
+            &with_tensors(&[("Mode", "mode", ty)]),
+        )
+        .unwrap_or_else(|errors| panic!("{}", render(&errors, Colour::Plain)));
+        match args[2].value {
+            ArgValue::Scalar { ty, .. } => ty,
+            ref other => panic!("{other:?}"),
+        }
+    };
+    let (signed, unsigned) = (ScalarType::Int { bytes: 1 }, ScalarType::UInt { bytes: 1 });
+    assert_eq!(passed("200", false), unsigned);
+    assert_eq!(passed("x.rank", false), unsigned);
+    assert_eq!(passed("-3", false), signed);
+    assert_eq!(passed("x.rank", true), signed);
+    let mode = ("Mode", "mode", ParamType::Enum { bytes: 1, has_negative: false });
+    assert!(refused("mode = \"factor\"", mode).contains("convert it with `int(...)`"));
+}
+
+#[test]
 fn an_output_is_not_bound_to_const() {
     let signature = signature(&[("const __half*", "x", half(true)), ("const __half*", "y", half(true))]);
     let errors = bind("x = \"x\"\ny = \"y\"", &signature).unwrap_err();

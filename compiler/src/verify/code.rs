@@ -1,7 +1,7 @@
 //! A code object against what the manifest launches.
 
 use cubinder_bundle::expr::{Expr, Node};
-use cubinder_bundle::{Arch, Arg, ArgValue, KernelFacts, KernelParam, Launch, Target};
+use cubinder_bundle::{Arch, Arg, ArgValue, KernelFacts, Launch, Target};
 
 use crate::diagnostic::Diagnostic;
 use crate::resolve::Unit;
@@ -65,47 +65,46 @@ fn problem(check: &CodeCheck<'_>, message: String) -> Diagnostic {
         .note(format!("the kernel is `{}`", check.signature))
 }
 
-/// Number, offsets and widths of the parameters.
+/// Number, order and widths of the parameters. Where they lie is the code's own affair, because a launch passes each
+/// by its address: `alignas(16)` moves a struct without changing what is passed.
 fn parameters(check: &CodeCheck<'_>) -> Option<Diagnostic> {
-    let expected = layout(check.args);
     let found = &check.kernel.params;
-    if expected.len() != found.len() {
+    if check.args.len() != found.len() {
         let message = format!(
             "the code for `{}` takes {} parameters, the manifest passes {}",
             check.target,
             found.len(),
-            expected.len()
+            check.args.len()
         );
         return Some(problem(check, message).help(SAME_EVERYWHERE));
     }
-    let differs = expected.iter().zip(found).position(|(expected, found)| expected != found)?;
-    let (expected, found) = (expected.get(differs)?, found.get(differs)?);
-    let name = check.args.get(differs).map_or("", |arg| &arg.name);
-    let message = format!(
-        "the code for `{}` takes the parameter `{name}` as {} bytes at offset {}, the manifest passes {} at {}",
-        check.target, found.size, found.offset, expected.size, expected.offset
-    );
-    Some(problem(check, message).help(SAME_EVERYWHERE))
+    let mut end = 0_u32;
+    for (arg, found) in check.args.iter().zip(found) {
+        let (alignment, size) = alignment_and_size(&arg.value);
+        if found.size != size || found.offset < end || !found.offset.is_multiple_of(alignment) {
+            let message = format!(
+                "the code for `{}` takes the parameter `{}` as {} bytes at offset {}, the manifest passes {size} bytes",
+                check.target, arg.name, found.size, found.offset
+            );
+            return Some(problem(check, message).help(SAME_EVERYWHERE));
+        }
+        end = found.offset.saturating_add(found.size);
+    }
+    None
 }
 
-const SAME_EVERYWHERE: &str = "the kernel's parameters must be the same for every architecture: look for \
-                               `#if __CUDA_ARCH__` around them";
+/// The names come from one compile with debug information, the code from one for each target.
+const SAME_EVERYWHERE: &str = "the kernel's parameters must be the same in every compile: look for `#if` around them, on \
+                               `__CUDA_ARCH__` or on `__CUDACC_DEBUG__`";
 
-/// Where arguments lie: each at a multiple of its alignment, which is its element's size.
-fn layout(args: &[Arg]) -> Vec<KernelParam> {
-    let mut end = 0_u32;
-    let place = |arg: &Arg| {
-        let (element, len) = match &arg.value {
-            ArgValue::Tensor(_) => (8, 1),
-            ArgValue::Scalar { ty, .. } => (ty.size(), 1),
-            ArgValue::Array { ty, len, .. } => (ty.size(), *len),
-        };
-        let offset = end.checked_next_multiple_of(element.max(1)).unwrap_or(u32::MAX);
-        let size = element.saturating_mul(len);
-        end = offset.saturating_add(size);
-        KernelParam { offset, size }
+/// What an argument's offset is a multiple of, and its bytes.
+fn alignment_and_size(value: &ArgValue) -> (u32, u32) {
+    let (element, len) = match value {
+        ArgValue::Tensor(_) => (8, 1),
+        ArgValue::Scalar { ty, .. } => (ty.size(), 1),
+        ArgValue::Array { ty, len, .. } => (ty.size(), *len),
     };
-    args.iter().map(place).collect()
+    (element.max(1), element.saturating_mul(len))
 }
 
 fn parameter_bytes(check: &CodeCheck<'_>) -> Option<Diagnostic> {

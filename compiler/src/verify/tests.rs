@@ -236,6 +236,24 @@ fn code_that_agrees_passes() {
     assert_eq!(check("block = [256]", &args, "sm_80", &facts(&[(0, 8), (8, 1), (12, 12), (24, 8)])), Ok(()));
 }
 
+/// `struct alignas(16) A { float d[4]; }` behind an `int`: 12 bytes further than its numbers ask for.
+#[test]
+fn a_struct_may_be_aligned_to_more_than_its_numbers() {
+    let args = [
+        tensor("x", 0),
+        Arg { name: "q".to_owned(), value: ArgValue::Scalar { ty: INT, expr: constant() } },
+        Arg {
+            name: "a".to_owned(),
+            value: ArgValue::Array { ty: ScalarType::F32, len: 4, expr: constant() },
+        },
+    ];
+    assert_eq!(check("block = [256]", &args, "sm_80", &facts(&[(0, 8), (8, 4), (16, 16)])), Ok(()));
+    assert_eq!(check("block = [256]", &args, "sm_80", &facts(&[(0, 8), (8, 4), (32, 16)])), Ok(()));
+    for (offset, size) in [(8, 16), (14, 16), (16, 32)] {
+        assert!(check("block = [256]", &args, "sm_80", &facts(&[(0, 8), (8, 4), (offset, size)])).is_err());
+    }
+}
+
 fn constant() -> cubinder_bundle::expr::Expr {
     cubinder_bundle::expr::Expr { nodes: vec![cubinder_bundle::expr::Node::Int(1)] }
 }

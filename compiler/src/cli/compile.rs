@@ -195,17 +195,17 @@ fn runtime_library(arguments: &Arguments) -> Result<PathBuf, Diagnostic> {
 fn summary(outcome: &Outcome, elapsed: Duration) -> String {
     let statistics = outcome.statistics;
     let mut text = format!(
-        "{} plugins, {} code objects in {}",
-        outcome.plugins,
-        outcome.code_objects,
+        "{}, {} in {}",
+        count(outcome.plugins as u64, "plugin"),
+        count(outcome.code_objects as u64, "code object"),
         milliseconds(elapsed)
     );
     if statistics.nvrtc_calls == 0 {
         text.push_str(" (all from the cache, NVRTC not called)\n");
     } else {
         text.push_str(&format!(
-            " ({} NVRTC calls of {} in all, {} from the cache)\n",
-            statistics.nvrtc_calls,
+            " ({} of {} in all, {} from the cache)\n",
+            count(statistics.nvrtc_calls, "NVRTC call"),
             milliseconds(statistics.nvrtc_time),
             statistics.cache_hits
         ));
@@ -241,6 +241,11 @@ fn summary_json(outcome: &Outcome, elapsed: Duration) -> serde_json::Value {
         "cache_hits": outcome.statistics.cache_hits,
         "wall_ms": elapsed.as_secs_f64() * 1e3,
     })
+}
+
+fn count(number: u64, what: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {what}{plural}")
 }
 
 fn milliseconds(time: Duration) -> String {

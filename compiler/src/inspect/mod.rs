@@ -8,7 +8,8 @@ mod table;
 use std::path::Path;
 
 use cubinder_bundle::container::{self, Container, Found};
-use cubinder_bundle::{CodeObject, Digest, KernelFacts, Plugin, Value};
+use cubinder_bundle::validate::validate_attributes;
+use cubinder_bundle::{CodeObject, Digest, KernelFacts, NodeReference, Plugin, Value};
 use serde::Serialize;
 
 use crate::cubin;
@@ -70,7 +71,7 @@ pub struct ContainerReport {
     /// For a reference: the digest of the bundle that it needs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refers_to: Option<String>,
-    /// The plugins, by their own op names.
+    /// The plugins, by their own op names; of a reference, only where the bundle is in the same file.
     pub plugins: Vec<PluginReport>,
     /// The code objects.
     pub code: Vec<CodeReport>,
@@ -249,21 +250,53 @@ fn bare_code(target: String, bytes: &[u8], kernels: &[KernelFacts]) -> CodeRepor
 }
 
 fn collect(bytes: &[u8], report: &mut Report) {
+    let mut all = Vec::new();
     for (offset, found) in container::scan(bytes) {
         match found {
-            Ok(found) => add(report, &found),
+            Ok(found) => all.push(found),
             Err(error) => report.damaged.push(Damaged { offset: offset as u64, error: error.to_string() }),
         }
     }
+    for found in &all {
+        if let Err(error) = add(report, found, &all) {
+            report.damaged.push(Damaged { offset: found.offset as u64, error });
+        }
+    }
+    report.damaged.sort_by_key(|damaged| damaged.offset);
 }
 
-fn add(report: &mut Report, found: &Found) {
+fn add(report: &mut Report, found: &Found, all: &[Found]) -> Result<(), String> {
     let digest = found.digest.to_string();
     let known = report.containers.iter_mut().find(|container| container.digest == digest);
-    match known {
-        Some(container) => container.offsets.push(found.offset as u64),
-        None => report.containers.push(container_report(found)),
+    if let Some(container) = known {
+        container.offsets.push(found.offset as u64);
+        return Ok(());
     }
+    let mut container = container_report(found);
+    if let Container::NodeReference(reference) = &found.container {
+        container.plugins.extend(referred(reference, all)?);
+    }
+    report.containers.push(container);
+    Ok(())
+}
+
+/// The plugin that a reference names, with the node's attributes and the variants of its types; `None` where its bundle is
+/// not in the file.
+fn referred(reference: &NodeReference, all: &[Found]) -> Result<Option<PluginReport>, String> {
+    let bundle = all.iter().find_map(|found| match &found.container {
+        Container::Bundle(bundle) if found.digest == reference.bundle => Some(bundle),
+        _ => None,
+    });
+    let Some(bundle) = bundle else { return Ok(None) };
+    let plugin = bundle.plugins.get(reference.plugin as usize).ok_or_else(|| {
+        format!("malformed: it names plugin {} of a bundle of {}", reference.plugin, bundle.plugins.len())
+    })?;
+    validate_attributes(plugin, &reference.attributes).map_err(|error| format!("malformed: {error}"))?;
+    let mut plugin = plugin.clone();
+    if let Some(types) = &reference.types {
+        plugin.variants.retain(|variant| variant.types == *types);
+    }
+    Ok(Some(plugin_report(&plugin, &reference.attributes, &bundle.code)))
 }
 
 fn container_report(found: &Found) -> ContainerReport {

@@ -132,10 +132,20 @@ fn find_config(arguments: &Arguments) -> Result<Option<Config>, Vec<Diagnostic>>
     if let Some(path) = &arguments.config {
         return config::load(path).map(Some);
     }
-    match config::find(Path::new(".")) {
-        Ok(path) => config::load(&path).map(Some),
+    let here = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
+    match config::find(&here) {
+        Ok(path) => config::load(&relative(&path, &here)).map(Some),
         Err(_) if !arguments.manifests.is_empty() => Ok(None),
         Err(missing) => Err(missing),
+    }
+}
+
+/// `path`, which lies in `here` or a folder above it, as seen from `here`: messages are to be short.
+fn relative(path: &Path, here: &Path) -> PathBuf {
+    let level = here.ancestors().position(|folder| path.parent() == Some(folder));
+    match (level, path.file_name()) {
+        (Some(level), Some(name)) => std::iter::repeat_n("..", level).collect::<PathBuf>().join(name),
+        _ => path.to_owned(),
     }
 }
 

@@ -193,7 +193,9 @@ pub fn inspect(file: &str, bytes: &[u8]) -> Result<Report, InspectError> {
         FileKind::Ptx => {
             let facts = cubin::read_ptx(bytes).map_err(|error| InspectError::Code(error.to_string()))?;
             report.kind = FileKind::Ptx;
-            report.code = Some(bare_code(facts.target, bytes, &facts.kernels));
+            // `.target sm_80` in PTX is what everything here calls `compute_80`.
+            let target = facts.target.replacen("sm_", "compute_", 1);
+            report.code = Some(bare_code(target, bytes, &facts.kernels));
             return Ok(report);
         }
         FileKind::Library => {

@@ -143,7 +143,7 @@ const MISTAKES: &[Mistake] = &[
                 "manifests/scale.toml",
                 "factor = \"factor\"\n",
                 "factor = \"factor\"\nbias = \"1\"\n",
-            )
+            );
         },
         &[],
     ),

@@ -1,121 +1,18 @@
 //! From manifests to engines with TensorRT-RTX's own registry, ONNX parser and builder, without a GPU.
 //!
 //! The application is `clients/registry.py`. Every run of it fails when anything in its process prints (see
-//! [`Application::run`]): the plugin libraries speak through TensorRT's logger alone.
+//! `Application::run`): the plugin libraries speak through TensorRT's logger alone.
 
 // The helpers are tests too, though clippy cannot know.
 #![allow(clippy::unwrap_used)]
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+mod support;
 
-use cubinder_tests::application::{Answer, Application};
+use std::path::Path;
+
+use cubinder_tests::application::Answer;
 use serde_json::{Value, json};
-use tempfile::TempDir;
-
-/// Says why a test cannot run here. Where everything has to be there, that is a failure.
-fn skip(reason: &str) {
-    assert!(std::env::var_os("CUBINDER_REQUIRE_TOOLKIT").is_none_or(|value| value != "1"), "{reason}");
-    println!("skipped: {reason}");
-}
-
-/// Two libraries of one op each, in both forms, and what uses them.
-struct Scene {
-    folder: TempDir,
-    application: Application,
-    compiler: PathBuf,
-    generic: PathBuf,
-}
-
-/// Where an engine has its code.
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Form {
-    Fields,
-    Embedded,
-}
-
-const FORMS: [Form; 2] = [Form::Fields, Form::Embedded];
-const PLUGINS: [(&str, &str); 2] = [("pad", "circ_pad_plugin"), ("add", "elemwise_add_plugin")];
-
-impl Form {
-    fn folder(self) -> &'static str {
-        match self {
-            Form::Fields => "fields",
-            Form::Embedded => "embedded",
-        }
-    }
-}
-
-impl Scene {
-    fn new() -> Option<Scene> {
-        let variable = |name| std::env::var_os(name).map(PathBuf::from);
-        let names = ("CUBINDER_BIN", "CUBINDER_RUNTIME_LIBRARY");
-        let (Some(compiler), Some(generic), Some(application)) =
-            (variable(names.0), variable(names.1), Application::from_environment())
-        else {
-            skip(
-                "`CUBINDER_BIN`, `CUBINDER_RUNTIME_LIBRARY` or `CUBINDER_TEST_PYTHON` is not set; `cargo xtask test` does it",
-            );
-            return None;
-        };
-        let scene = Scene { folder: tempfile::tempdir().unwrap(), application, compiler, generic };
-        for form in FORMS {
-            PLUGINS.iter().for_each(|(name, plugin)| scene.compile(form, name, plugin));
-        }
-        Some(scene)
-    }
-
-    fn compile(&self, form: Form, name: &str, plugin: &str) {
-        let mut command = Command::new(&self.compiler);
-        command.current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join(".."));
-        command.args(["compile", "--name", name, "--target", "sm_89,compute_80", "--quiet", "--output"]);
-        command.arg(self.path(form.folder())).arg(format!("manifests/{plugin}.toml"));
-        command.args((form == Form::Embedded).then_some("--embed"));
-        let done = command.output().unwrap();
-        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-        assert!(done.stdout.is_empty() && done.stderr.is_empty());
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
-    }
-
-    fn ops(&self, form: Form, name: &str) -> PathBuf {
-        self.path(form.folder()).join(format!("lib{name}.so"))
-    }
-
-    fn code(&self, name: &str) -> PathBuf {
-        self.path("embedded").join(format!("lib{name}-code.so"))
-    }
-
-    fn run(&self, steps: &[Value]) -> Vec<Answer> {
-        self.application.run(steps).unwrap()
-    }
-
-    fn inspect(&self, file: &Path) -> Value {
-        let done = Command::new(&self.compiler).args(["inspect", "--json"]).arg(file).output().unwrap();
-        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-        serde_json::from_slice(&done.stdout).unwrap()
-    }
-
-    /// The digest of the bundle in a library.
-    fn bundle(&self, library: &Path) -> String {
-        self.inspect(library)["containers"][0]["digest"].as_str().unwrap().to_owned()
-    }
-
-    /// What the registry calls the creator of a code library.
-    fn kernel(&self, name: &str) -> String {
-        format!("cubinder::Kernel-{} 1", &self.bundle(&self.code(name))[..16])
-    }
-}
-
-fn load(path: &Path) -> Value {
-    json!({"do": "load", "path": path})
-}
-
-fn unload(path: &Path) -> Value {
-    json!({"do": "unload", "path": path})
-}
+use support::{Case, FORMS, Form, PLUGINS, Scene, add, load, pad, unload};
 
 fn creators() -> Value {
     json!({"do": "creators"})
@@ -214,65 +111,6 @@ fn unloaded_libraries_leave_no_mapping() {
         let loads = answers.iter().filter(|answer| answer.is_ok()).count();
         assert_eq!(loads, 50, "{}", path.display());
         assert_eq!(answers.last().unwrap().texts("mappings"), [""; 0], "{}", path.display());
-    }
-}
-
-/// A node: op, name, attributes.
-fn node(op: &str, name: &str, attributes: &Value) -> Value {
-    json!([op, name, attributes])
-}
-
-fn pad(attributes: &Value) -> Value {
-    node("circ_pad_plugin", "pad_1", attributes)
-}
-
-fn add(attributes: &Value) -> Value {
-    node("elemwise_add_plugin", "add_1", attributes)
-}
-
-/// An engine to be built of the chain: two paddings and an add.
-struct Case {
-    form: Form,
-    ty: &'static str,
-    dynamic: bool,
-}
-
-impl Case {
-    fn all() -> impl Iterator<Item = Case> {
-        FORMS.into_iter().flat_map(|form| {
-            ["f32", "f16"]
-                .into_iter()
-                .flat_map(move |ty| [false, true].map(|dynamic| Case { form, ty, dynamic }))
-        })
-    }
-
-    fn name(&self) -> String {
-        format!("{}-{}-{}", self.form.folder(), self.ty, if self.dynamic { "dynamic" } else { "static" })
-    }
-
-    fn plan(&self, scene: &Scene, run: usize) -> PathBuf {
-        scene.path(&format!("{}-{run}.plan", self.name()))
-    }
-
-    /// Writes the model and builds it twice, with the ops of its form loaded.
-    fn steps(&self, scene: &Scene) -> Vec<Value> {
-        let model = scene.path(&format!("{}.onnx", self.name()));
-        let shape = if self.dynamic { json!(["n", 3, "h", "w"]) } else { json!([2, 3, 8, 8]) };
-        let nodes = [
-            node("circ_pad_plugin", "pad_1", &json!({"pads": [1, 1, 2, 2], "aot": 1})),
-            node("circ_pad_plugin", "pad_2", &json!({"pads": [3, 0], "aot": 1})),
-            add(&json!({"block_size": 256, "aot": 1})),
-        ];
-        let profile = self.dynamic.then(|| json!([[1, 3, 4, 4], [2, 3, 8, 8], [4, 3, 64, 64]]));
-        let code = PLUGINS.map(|(name, _)| scene.code(name));
-        let serialize = if self.form == Form::Embedded { code.to_vec() } else { Vec::new() };
-        let libraries = PLUGINS.map(|(name, _)| scene.ops(self.form, name));
-        let build = |run| json!({"do": "build", "onnx": model, "output": self.plan(scene, run), "profile": profile, "serialize": serialize});
-        let mut steps = libraries.iter().map(|path| load(path)).collect::<Vec<_>>();
-        steps.push(json!({"do": "model", "path": model, "nodes": nodes, "type": self.ty, "shape": shape}));
-        steps.extend([build(1), build(2)]);
-        steps.extend(libraries.iter().map(|path| unload(path)));
-        steps
     }
 }
 

@@ -108,20 +108,34 @@ fn compile_refuses_what_it_cannot_read() {
                 assert!(what.ends_with("garbage") || what.ends_with("flipped"), "{what}: {}", run.stdout);
             } else {
                 run.assert_refused(&what);
+                let limited = what.ends_with(": huge") && name != "libruntime.so";
+                assert!(!limited || run.stderr.contains("more than 64 MiB"), "{what}: {}", run.stderr);
             }
         }
-        project.write("x", "");
         Instead::Bytes(good).put(&project.path(name));
     }
     project.compile(&["--output", "again"]);
     assert!(project.read("good/libscale.so") == project.read("again/libscale.so"));
 }
 
+/// What never ends is not read.
+#[test]
+fn devices_are_refused() {
+    let project = Project::without_tools();
+    let said = |arguments: &[&str]| {
+        let run = run_within_bounds(&project, arguments);
+        run.assert_refused(&format!("{arguments:?}"));
+        run.stderr
+    };
+    assert!(said(&["inspect", "/dev/zero"]).contains("no regular file"));
+    assert!(said(&["compile", "--config", "/dev/zero"]).contains("more than 64 MiB"));
+}
+
 #[test]
 fn names_are_no_danger() {
     let project = Project::without_tools();
     let long = "x".repeat(5000);
-    for name in [".", "/dev/null", "/dev/zero", "no\nline", "\u{1b}[31mred", "..", long.as_str()] {
+    for name in [".", "/dev/null", "no\nline", "\u{1b}[31mred", "..", long.as_str()] {
         for arguments in [&["inspect", name][..], &["inspect", "--json", name]] {
             run_within_bounds(&project, arguments).assert_refused(&format!("{arguments:?}"));
         }

@@ -43,10 +43,16 @@ fn the_summary_says_what_was_done() {
 fn the_same_inputs_give_the_same_bytes() {
     let Some(project) = Project::new() else { return };
     let Some(other) = Project::new() else { return };
+    for project in [&project, &other] {
+        // The name of the file gets into the code.
+        project.edit("kernels/scale.cu", "if (index", "if (index == 7 && factor == 7)\n        y[7] = static_cast<T>(static_cast<float>(__FILE__[count]));\n    if (index");
+    }
     assert!(project.compile(&["--embed"]).stdout.contains("NVRTC calls of"));
     let first = ["build/libscale.so", "build/libscale-code.so"].map(|name| project.read(name));
     let again = project.compile(&["--embed"]);
     assert!(again.stdout.contains("(all from the cache, NVRTC not called)"), "{}", again.stdout);
+    let names_a_file = first[0].windows(16).any(|bytes| bytes == b"kernels/scale.cu");
+    assert!(names_a_file, "the code holds the name of its file");
     let same = |project: &Project, folder: &str, what: &str| {
         let names = [format!("{folder}/libscale.so"), format!("{folder}/libscale-code.so")];
         assert!(names.map(|name| project.read(&name)) == first, "{what}");

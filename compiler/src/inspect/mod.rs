@@ -380,3 +380,37 @@ fn kernel_report(kernel: &KernelFacts) -> KernelReport {
         params: kernel.params.iter().map(|param| param.size).collect(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use cubinder_bundle::Bundle;
+
+    use super::*;
+
+    fn reference(bundle: Digest, plugin: u32) -> Vec<u8> {
+        container::write_node_reference(&NodeReference { bundle, plugin, attributes: vec![], types: None })
+    }
+
+    #[test]
+    fn a_reference_without_its_bundle_says_where_its_code_is() {
+        let report = inspect("node", &reference(Digest::of(b"elsewhere"), 0)).unwrap();
+        assert_eq!(report.containers[0].plugins, []);
+        assert!(report.damaged.is_empty());
+        let line = format!(
+            "its code lies in bundle {}, which is not in this file",
+            Digest::of(b"elsewhere").short()
+        );
+        assert!(table(&report).contains(&line), "{}", table(&report));
+    }
+
+    #[test]
+    fn a_reference_to_a_plugin_that_the_bundle_lacks_is_damage() {
+        let empty = Bundle { producer: String::new(), plugins: vec![], code: vec![] };
+        let bundle = container::write_bundle(&empty);
+        let digest = container::read(&bundle).unwrap().digest;
+        let report = inspect("plan", &[b"plan".as_slice(), &reference(digest, 7), &bundle].concat()).unwrap();
+        assert_eq!(report.containers.len(), 1);
+        let error = "malformed: it names plugin 7 of a bundle of 0".to_owned();
+        assert_eq!(report.damaged, [Damaged { offset: 4, error }]);
+    }
+}

@@ -3,6 +3,7 @@
 //! Owns: compiling the plugins that ship, finding NVIDIA's headers, building and running the conformance oracle and the reference plugin.
 //! Never: product logic, and never NVIDIA's files in this repository.
 
+pub mod application;
 pub mod compiled;
 pub mod cxx;
 pub mod headers;

@@ -159,8 +159,8 @@ fn inspectable(project: &Project) -> Vec<(&'static str, Vec<u8>)> {
         ("library.so", library),
         ("code.so", project.read("build/libscale-code.so")),
         ("bundle", bundle),
-        ("kernel.cubin", cubin),
-        ("kernel.ptx", ptx),
+        ("kernel.cubin", cubin.to_vec()),
+        ("kernel.ptx", ptx.to_vec()),
         ("engine.plan", plan),
     ]
 }

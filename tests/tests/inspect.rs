@@ -129,8 +129,8 @@ fn libraries_and_their_parts() {
     let Container::Bundle(bundle) = found.container else { panic!("no bundle in a library") };
     let parts = [
         ("bundle", &bytes[found.offset..found.offset + found.length]),
-        ("cubin", bundle.code[0].bytes.as_slice()),
-        ("ptx", bundle.code[1].bytes.as_slice()),
+        ("cubin", &bundle.code[0].bytes[..]),
+        ("ptx", &bundle.code[1].bytes[..]),
     ];
     for (name, bytes) in parts {
         let file = scene.path(name);

@@ -388,7 +388,13 @@ mod tests {
     use super::*;
 
     fn reference(bundle: Digest, plugin: u32) -> Vec<u8> {
-        container::write_node_reference(&NodeReference { bundle, plugin, attributes: vec![], types: None })
+        container::write_node_reference(&NodeReference {
+            bundle,
+            plugin,
+            attributes: vec![],
+            types: None,
+            input_ranks: None,
+        })
     }
 
     #[test]

@@ -109,8 +109,8 @@ fn check_ptx(bytes: &[u8]) -> Result<(), Malformed> {
 }
 
 /// ELF64, little-endian (System V ABI, "ELF header", "sections" and "program header"), machine 190 (`EM_CUDA`): both header
-/// tables, every section with content and every segment lie within the file. In the cubins of NVRTC 13.0 they all do,
-/// NVIDIA's own types (from `0x70000000` on) too.
+/// tables, every section with content and every segment lie within the file. In the executable cubins of NVRTC 13.0 they all do,
+/// NVIDIA's own types (from `0x70000000` on) too; its relocatable ones (`-rdc`), which no launch can use, are refused.
 ///
 /// This is against files that are cut off or overwritten. What the sections say is the driver's to read, as the machine code
 /// in them is the GPU's to run: both are as trustworthy as their author.

@@ -5,7 +5,7 @@ use std::collections::btree_map::Entry;
 use std::ffi::{CString, c_int};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
-use cubinder_bundle::{CodeObject, Digest, KernelFacts, Launch, Target, TargetKind};
+use cubinder_bundle::{CodeObject, Digest, KernelFacts, Launch, Target};
 
 use super::error::{DeviceFacts, LoadError, Reason, Refused};
 use super::image::Image;
@@ -30,13 +30,14 @@ use crate::driver::{Driver, DriverError, in_relaxed_capture_mode};
 pub struct Candidate<'a> {
     /// What the code was compiled for.
     pub target: Target,
-    /// The digest of the code, checked by who read it.
+    /// The digest of `bytes`, compared with them by who read the container: equal digests are equal code. Who wrote it is not
+    /// known from that.
     pub digest: Digest,
     /// A cubin, or PTX text without a NUL.
     pub bytes: &'a [u8],
     /// The kernel's symbol.
     pub symbol: &'a str,
-    /// What the code object says of the kernel, where it says something.
+    /// What the plugin's model says of the kernel, where it says something: the compiler read it from the code object.
     pub facts: Option<&'a KernelFacts>,
 }
 
@@ -79,8 +80,8 @@ pub struct LoadedKernel {
     pub symbol: Arc<str>,
     /// What its launches must keep to on this device.
     pub limits: KernelLimits,
-    /// The sizes of its parameters in bytes: from the driver (CUDA 12.4), otherwise from the code object; none where
-    /// neither says.
+    /// The sizes of its parameters in bytes: from the driver (CUDA 12.4), otherwise from the plugin's model, which then is
+    /// taken at its word. A table never answers with none: code of which neither says them is refused.
     pub params: Option<Arc<[u32]>>,
     /// What was tried before it, for the log.
     pub refused: Vec<Refused>,
@@ -121,6 +122,7 @@ struct Inner {
 #[derive(Debug)]
 struct Kernel {
     handle: CUkernel,
+    /// What the driver says, where it does.
     params: Option<Arc<[u32]>>,
     devices: BTreeMap<CUdevice, OnDevice>,
 }
@@ -291,7 +293,7 @@ impl Inner {
         for candidate in ordered {
             let symbol: Arc<str> = Arc::from(candidate.symbol);
             match self.load_one(driver, device, candidate, &symbol) {
-                Ok((kernel, on_device)) => {
+                Ok((kernel, on_device, params)) => {
                     return Ok(Ok(LoadedKernel {
                         handle: kernel.handle,
                         device,
@@ -299,7 +301,7 @@ impl Inner {
                         digest: candidate.digest,
                         symbol,
                         limits: on_device.limits,
-                        params: kernel.params.clone(),
+                        params: Some(params),
                         refused,
                     }));
                 }
@@ -325,7 +327,7 @@ impl Inner {
         device: CUdevice,
         candidate: &Candidate<'_>,
         symbol: &Arc<str>,
-    ) -> Result<(&Kernel, OnDevice), Failure> {
+    ) -> Result<(&Kernel, OnDevice, Arc<[u32]>), Failure> {
         if let Some(error) = self.refused.get(&(candidate.digest, Arc::clone(symbol), device)) {
             return Err(Failure::Refused(Reason::Driver(error.clone())));
         }
@@ -337,33 +339,37 @@ impl Inner {
             Entry::Occupied(entry) => entry.into_mut(),
             Entry::Vacant(entry) => entry.insert(find_kernel(driver, library, candidate)?),
         };
+        let params = kernel.params.clone().or_else(|| stated_params(candidate));
+        let params = params.ok_or(Failure::Refused(Reason::UnknownParameters))?;
         driver.load_into_current_context(kernel.handle)?;
         let on_device = match kernel.devices.entry(device) {
             Entry::Occupied(entry) => *entry.get(),
             Entry::Vacant(entry) => *entry.insert(on_device(driver, kernel.handle, device)?),
         };
-        Ok((kernel, on_device))
+        Ok((kernel, on_device, params))
     }
 }
 
 fn load_library(driver: &Driver, candidate: &Candidate<'_>) -> Result<CUlibrary, Failure> {
     let image = Image::new(candidate.target.kind, candidate.bytes)
         .map_err(|malformed| Failure::Refused(Reason::Malformed(malformed)))?;
-    // SAFETY: an `Image` is a whole cubin, or PTX text with a NUL after it, and outlives the call.
+    // SAFETY: an `Image` is PTX text with a NUL after it, or an ELF file whose tables, sections and segments all lie within
+    // it, and outlives the call. That the driver copes with what they hold is relied on: whoever wrote the code could make
+    // the GPU run anything, so no check of it would make an engine of unknown origin safe to load.
     Ok(unsafe { driver.load_library(image.as_ptr()) }?)
 }
 
 fn find_kernel(driver: &Driver, library: CUlibrary, candidate: &Candidate<'_>) -> Result<Kernel, Failure> {
     let symbol = CString::new(candidate.symbol).map_err(|_| Failure::Refused(Reason::NulInSymbol))?;
     let handle = driver.kernel(library, &symbol)?;
-    let is_cubin = candidate.target.kind == TargetKind::Cubin;
-    let stated = || {
-        // What is known of PTX may leave the parameters out.
-        let facts = candidate.facts.filter(|facts| is_cubin || !facts.params.is_empty())?;
-        Some(facts.params.iter().map(|param| param.size).collect())
-    };
-    let params = driver.kernel_param_sizes(handle)?.or_else(stated).map(Arc::from);
+    let params = driver.kernel_param_sizes(handle)?.map(Arc::from);
     Ok(Kernel { handle, params, devices: BTreeMap::new() })
+}
+
+/// What the plugin's model says. It is not held against the code: model and code have one author, who could do any harm
+/// with the code alone. What its sizes are for is to find arguments that do not suit the kernel.
+fn stated_params(candidate: &Candidate<'_>) -> Option<Arc<[u32]>> {
+    candidate.facts.map(|facts| facts.params.iter().map(|param| param.size).collect())
 }
 
 fn on_device(driver: &Driver, kernel: CUkernel, device: CUdevice) -> Result<OnDevice, DriverError> {

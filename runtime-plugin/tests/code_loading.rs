@@ -210,6 +210,22 @@ fn sixteen_threads_load_each_code_object_once() {
 }
 
 #[test]
+fn slow_loading_holds_up_nobody_who_needs_other_code() {
+    let mock = Mock::new(Device { slow: Some(("compute_80", "sm_86")), ..Device::default() });
+    let table = CodeTable::new();
+    let known = Carried::new("sm_80").loaded(&table, &mock.driver);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| Carried::new("compute_80").loaded(&table, &mock.driver));
+        }
+        assert!(support::wait_for(|| mock.count("compiling") == 1));
+        table.allow_shared(&mock.driver, &known, 60_000).unwrap();
+        Carried::new("sm_86").loaded(&table, &mock.driver);
+    });
+    assert_eq!(mock.ever_loaded(), ["sm_80", "sm_86", "compute_80"]);
+}
+
+#[test]
 fn a_failure_at_any_call_leaves_nothing_behind() {
     for code in [2, 209, 999] {
         for at in 1.. {

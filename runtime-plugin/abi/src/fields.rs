@@ -235,9 +235,10 @@ impl FieldValue {
 /// an `Arc`, for example) and always answers with the same one.
 #[derive(Debug)]
 pub struct FieldSet {
-    values: Box<[FieldValue]>,
+    // `Vec` and not `Box`: moving a box claims its contents for itself, which would end what points into them.
+    values: Vec<FieldValue>,
     // Points into `values`, whose heap block never moves and is never changed.
-    raw: Box<[PluginField]>,
+    raw: Vec<PluginField>,
     // Points at `raw`'s heap block.
     collection: PluginFieldCollection,
 }
@@ -256,8 +257,7 @@ impl FieldSet {
             }
         }
         let nb_fields = i32::try_from(values.len()).map_err(|_| Error::internal("too many fields"))?;
-        let values = values.into_boxed_slice();
-        let raw: Box<[PluginField]> = values
+        let raw: Vec<PluginField> = values
             .iter()
             .map(|value| PluginField {
                 name: value.name.as_ptr(),

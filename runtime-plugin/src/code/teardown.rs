@@ -4,8 +4,16 @@
 //! handler without the library's own handle would be called after the library is gone. A destructor of a Rust static does
 //! not exist, and a `thread_local` with one would keep the library mapped.
 //!
-//! When the process ends the driver may have shut itself down already. It then answers the first call with
-//! `CUDA_ERROR_DEINITIALIZED`, and nothing more is asked of it. `libcuda` is never closed by us, so its code is still mapped.
+//! `dlclose` and the end of the process are different things, and the loader does not say which it is:
+//!
+//! - `dlclose` unmaps the library's code, so whoever closes it has given up every plugin object before: a call of one
+//!   would crash with or without this. Nobody is left who launches.
+//! - When the process ends, other threads may still be launching. Nothing is unloaded under them: the driver registers its
+//!   own shutdown when it is initialized, and `exit` runs such handlers before `.fini_array`. Its answer to the first call is
+//!   then `CUDA_ERROR_DEINITIALIZED`, and nothing more is asked of it (seen with the driver of CUDA 13.0, whichever library
+//!   was opened first; `cuLibraryUnload` on `dlclose` succeeds). A driver that did otherwise would unload kernels that a
+//!   thread may be launching at that moment: this much is relied on. `libcuda` is never closed by us, so its code is
+//!   still mapped.
 
 use super::table::CodeTable;
 use crate::driver::Driver;
@@ -21,10 +29,11 @@ pub unsafe fn unload_everything() {
     }
 }
 
-/// Called by the loader. It neither unwinds nor waits: a table that a thread is still working on stays as it is.
+/// Called by the loader. It neither unwinds nor waits: what a thread is still loading stays as it is.
 extern "C" fn at_library_teardown() {
-    // SAFETY: the library is being unmapped or the process is ending, so the plugins, which alone know the kernels, are
-    // gone. A graph that outlives the library it was captured from breaks CUDA's own rule on `cuLibraryUnload`.
+    // SAFETY: on `dlclose` nobody uses a kernel any more, because what could is unmapped next; a graph that outlives the
+    // library that it was captured from breaks CUDA's own rule on `cuLibraryUnload`. At the end of the process the driver
+    // has shut itself down and unloads nothing, as the module says.
     unsafe { unload_everything() };
 }
 

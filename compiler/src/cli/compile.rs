@@ -132,6 +132,9 @@ fn request(arguments: &Arguments) -> Result<Request, Vec<Diagnostic>> {
 fn check_manifests(paths: &[PathBuf]) -> Result<(), Vec<Diagnostic>> {
     let wrong = |path: &PathBuf| {
         let shown = path.display();
+        if let Err(error) = std::fs::metadata(path) {
+            return Some(Diagnostic::error(format!("cannot read `{shown}`: {error}")));
+        }
         if path.is_dir() {
             let error = Diagnostic::error(format!("`{shown}` is a folder, expected a manifest"));
             return Some(

@@ -80,11 +80,6 @@ impl<'a> Field<'a> {
         self.elements(PluginFieldType::INT32, i32::from_ne_bytes)
     }
 
-    /// The elements as 64-bit integers; an error when the field has another type.
-    pub fn i64s(&self) -> Result<Vec<i64>, Error> {
-        self.elements(PluginFieldType::INT64, i64::from_ne_bytes)
-    }
-
     /// The elements as 32-bit floats; an error when the field has another type.
     pub fn f32s(&self) -> Result<Vec<f32>, Error> {
         self.elements(PluginFieldType::FLOAT32, f32::from_ne_bytes)
@@ -201,15 +196,6 @@ impl FieldValue {
         Self::new(
             name,
             PluginFieldType::INT32,
-            values.iter().flat_map(|value| value.to_ne_bytes()).collect::<Vec<_>>(),
-        )
-    }
-
-    /// A field of 64-bit integers.
-    pub fn i64s(name: &CStr, values: &[i64]) -> Result<Self, Error> {
-        Self::new(
-            name,
-            PluginFieldType::INT64,
             values.iter().flat_map(|value| value.to_ne_bytes()).collect::<Vec<_>>(),
         )
     }

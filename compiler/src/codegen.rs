@@ -57,13 +57,22 @@ pub fn translation_unit(unit: &Unit, source: Arc<Source>, name: &str) -> Transla
     }
 }
 
-/// How a file is called so that compiled bytes do not depend on where the project lies: relative to `root` where the file
-/// lies below it, otherwise as it is given; `a/../b` becomes `b`.
+/// How a file is called so that compiled bytes do not depend on where the project lies, nor on how it was named: the way from
+/// `root` to it, and the whole path where both have nothing in common. `a/../b` becomes `b`.
 #[must_use]
 pub fn display_name(path: &Path, root: &Path) -> String {
-    let clean = without_detours(path);
-    let relative = clean.strip_prefix(without_detours(root)).unwrap_or(&clean);
-    relative.to_string_lossy().into_owned()
+    let whole = |path: &Path| {
+        let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+        without_detours(&std::path::absolute(path).unwrap_or_else(|_| path.to_owned()))
+    };
+    let (path, root) = (whole(path), whole(root));
+    let shared = path.components().zip(root.components()).take_while(|(a, b)| a == b).count();
+    if shared <= 1 {
+        return path.to_string_lossy().into_owned();
+    }
+    let up = root.components().skip(shared).map(|_| Component::ParentDir);
+    let way: PathBuf = up.chain(path.components().skip(shared)).collect();
+    way.to_string_lossy().into_owned()
 }
 
 /// Removes `.` and `x/..` from a path without looking at the disk.
@@ -166,6 +175,7 @@ mod tests {
         assert_eq!(name("/srv/p/kernels/k.cu", "/srv/p/./"), "kernels/k.cu");
         assert_eq!(name("manifests/../kernels/k.cu", "."), "kernels/k.cu");
         assert_eq!(name("../shared/k.cu", "."), "../shared/k.cu");
+        assert_eq!(name("k.cu", ""), "k.cu");
         assert_eq!(name("/elsewhere/k.cu", "/home/a/p"), "/elsewhere/k.cu");
     }
 

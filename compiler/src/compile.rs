@@ -81,8 +81,8 @@ pub struct Written {
 pub trait Progress: Sync {
     /// There are `steps` compiles to be done.
     fn begin(&self, steps: usize);
-    /// One of them is done: what it was, and whether it came from the cache.
-    fn step(&self, what: &str, cached: bool);
+    /// One of them is done, or was found in the cache.
+    fn step(&self, what: &str);
     /// All are done.
     fn end(&self);
 }
@@ -226,11 +226,13 @@ fn prepare(
             Ok(source) => {
                 sources.insert(&unit.source, source);
             }
-            Err(found) => errors.extend(
-                found
-                    .into_iter()
-                    .map(|error| error.at(unit.source_span.clone(), "the manifest names it here")),
-            ),
+            Err(found) => errors.extend(found.into_iter().map(|error| {
+                let error = error.at(unit.source_span.clone(), "the manifest names it here");
+                match sources_beside(&unit.source) {
+                    Some(sources) => error.help(sources),
+                    None => error,
+                }
+            })),
         }
     }
     dedup(&mut errors);
@@ -256,16 +258,14 @@ fn perform(
 ) -> Result<Done, Vec<Diagnostic>> {
     match task {
         Task::Signature { unit } => {
-            let calls = session.statistics().nvrtc_calls;
             let target = request.targets.first().copied().ok_or_else(Vec::new)?;
             let signature = session.signature(&prepared[unit], target);
-            progress.step(&prepared[unit].unit().kernel, session.statistics().nvrtc_calls == calls);
+            progress.step(&prepared[unit].unit().kernel);
             signature.map(Done::Signature)
         }
         Task::Code { unit, target } => {
             let compiled = session.compile(&prepared[unit], target);
-            let cached = compiled.as_ref().is_ok_and(|compiled| compiled.cached);
-            progress.step(&format!("{} for {target}", prepared[unit].unit().kernel), cached);
+            progress.step(&format!("{} for {target}", prepared[unit].unit().kernel));
             compiled.map(|compiled| Done::Code(Box::new(compiled)))
         }
     }
@@ -370,22 +370,63 @@ fn encode(bundle: &Bundle) -> Result<(Vec<u8>, Digest), Vec<Diagnostic>> {
     }
 }
 
+/// Writes all libraries or none: each is made whole in a folder beside its place, and then moved there.
 fn write_libraries(request: &Request, bundle: &[u8]) -> Result<Vec<Written>, Diagnostic> {
-    std::fs::create_dir_all(&request.output).map_err(|error| {
-        Diagnostic::error(format!("cannot make the folder `{}`: {error}", request.output.display()))
-    })?;
-    let ops = request.output.join(format!("lib{}.so", request.name));
-    let code = request.output.join(format!("lib{}-code.so", request.name));
+    let cannot = |what: &str, path: &Path, error: &std::io::Error| {
+        Diagnostic::error(format!("cannot {what} `{}`: {error}", path.display()))
+    };
+    let output = &request.output;
+    std::fs::create_dir_all(output).map_err(|error| cannot("make the folder", output, &error))?;
+    let staging = tempfile::Builder::new()
+        .prefix(".cubinder-")
+        .tempdir_in(output)
+        .map_err(|error| cannot("write to the folder", output, &error))?;
+    let ops = format!("lib{}.so", request.name);
+    let code = format!("lib{}-code.so", request.name);
     let wanted = if request.embed {
         vec![(ops, Mode::OpsForLibrary), (code, Mode::CodeLibrary)]
     } else {
         vec![(ops, Mode::Ops)]
     };
-    let write = |(path, mode): (PathBuf, Mode)| {
-        library::inject(&request.runtime_library, bundle, mode, &path)
+    for (name, mode) in &wanted {
+        let place = output.join(name);
+        if place.is_dir() {
+            return Err(Diagnostic::error(format!("cannot write `{}`: it is a folder", place.display())));
+        }
+        if is_same_file(&place, &request.runtime_library) {
+            return Err(Diagnostic::error(format!("`{}` is the runtime library itself", place.display()))
+                .help("choose another name or another folder"));
+        }
+        library::inject(&request.runtime_library, bundle, *mode, &staging.path().join(name))
             .map_err(|error| error.to_diagnostic())?;
-        let bytes = std::fs::metadata(&path).map_or(0, |metadata| metadata.len());
-        Ok(Written { path, mode, bytes })
-    };
-    wanted.into_iter().map(write).collect()
+    }
+    wanted
+        .into_iter()
+        .map(|(name, mode)| {
+            let (made, path) = (staging.path().join(&name), output.join(&name));
+            let bytes = std::fs::metadata(&made).map_err(|error| cannot("read", &made, &error))?.len();
+            std::fs::rename(&made, &path).map_err(|error| cannot("write", &path, &error))?;
+            Ok(Written { path, mode, bytes })
+        })
+        .collect()
+}
+
+fn is_same_file(first: &Path, second: &Path) -> bool {
+    match (std::fs::canonicalize(first), std::fs::canonicalize(second)) {
+        (Ok(first), Ok(second)) => first == second,
+        _ => false,
+    }
+}
+
+/// The CUDA sources beside a path that names none, for help.
+fn sources_beside(path: &Path) -> Option<String> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut names: Vec<String> = std::fs::read_dir(folder)
+        .ok()?
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .filter(|name| name.ends_with(".cu"))
+        .collect();
+    names.sort();
+    names.truncate(8);
+    (!names.is_empty()).then(|| format!("`{}` holds `{}`", folder.display(), names.join("`, `")))
 }

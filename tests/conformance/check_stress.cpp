@@ -17,7 +17,7 @@ namespace
 constexpr int32_t kTHREADS = 16;
 constexpr int32_t kLIVES_A_THREAD = 4;
 constexpr int32_t kLIVES = 64;
-constexpr int32_t kROUNDS = 5;
+constexpr int32_t kROUNDS = 30;
 // Less than one pointer a life.
 constexpr uint64_t kMOST_GROWTH = 8 * kLIVES;
 

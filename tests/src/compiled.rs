@@ -9,8 +9,18 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use tempfile::TempDir;
 
-/// One architecture and PTX: what is checked with these libraries does not depend on how many there are.
-const TARGETS: [&str; 2] = ["sm_89", "compute_80"];
+/// What libraries are made of.
+#[derive(Clone, Copy, Debug)]
+pub struct Recipe<'a> {
+    /// Paths from the repository's root; none: the manifests that `cubinder.toml` names.
+    pub manifests: &'a [&'a str],
+    /// What the kernels are compiled for.
+    pub targets: &'a [&'a str],
+}
+
+/// The plugins that ship. One architecture and PTX: what is checked with these libraries does not depend on how many there
+/// are.
+const SHIPPED: Recipe<'_> = Recipe { manifests: &[], targets: &["sm_89", "compute_80"] };
 
 /// A library of plugins, and the one that runs the engines built with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,23 +53,33 @@ impl Compiled {
             let generic = generic.unwrap_or_else(|| folder.join("libcubinder.so"));
             return Ok(Some(Compiled { libraries: libraries_in(&folder, &generic)?, _folder: None }));
         }
-        match (variable("CUBINDER_BIN"), generic) {
-            (Some(compiler), Some(generic)) => compile(&compiler, &generic).map(Some),
+        Compiled::by(SHIPPED)
+    }
+
+    /// What the compiler makes of `recipe`, or `None` where the environment names no compiler or no generic library.
+    ///
+    /// # Errors
+    /// When the compiler fails, or a folder cannot be read.
+    pub fn by(recipe: Recipe<'_>) -> Result<Option<Compiled>> {
+        let variable = |name| std::env::var_os(name).map(PathBuf::from);
+        match (variable("CUBINDER_BIN"), variable("CUBINDER_RUNTIME_LIBRARY")) {
+            (Some(compiler), Some(generic)) => compile(&compiler, &generic, recipe).map(Some),
             _ => Ok(None),
         }
     }
 }
 
 /// Both forms: with the code in the fields of an engine, and with a code library for the plan to carry.
-fn compile(compiler: &Path, generic: &Path) -> Result<Compiled> {
+fn compile(compiler: &Path, generic: &Path, recipe: Recipe<'_>) -> Result<Compiled> {
     let folder = tempfile::tempdir()?;
     let mut libraries = Vec::new();
     for form in [None, Some("--embed")] {
         let output = folder.path().join(form.map_or("fields", |_| "embedded"));
         let mut command = Command::new(compiler);
         command.current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join(".."));
-        command.arg("compile").arg("--output").arg(&output).args(["--name", "conformance"]).args(form);
-        for target in TARGETS {
+        command.arg("compile").arg("--output").arg(&output).args(["--name", "conformance"]);
+        command.args(form).args(recipe.manifests);
+        for target in recipe.targets {
             command.args(["--target", target]);
         }
         let done = command.output().with_context(|| format!("cannot run `{}`", compiler.display()))?;

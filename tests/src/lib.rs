@@ -1,10 +1,13 @@
 //! What the end-to-end tests share.
 //!
-//! Owns: compiling the plugins that ship, finding NVIDIA's headers, building and running the conformance oracle and the reference plugin.
+//! Owns: compiling the plugins that ship, finding NVIDIA's headers, building and running the
+//! conformance oracle, the stand-in for the CUDA driver and the reference plugin.
 //! Never: product logic, and never NVIDIA's files in this repository.
 
+pub mod application;
 pub mod compiled;
 pub mod cxx;
+pub mod fake_driver;
 pub mod headers;
 pub mod oracle;
 pub mod reference_plugin;

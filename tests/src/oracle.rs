@@ -76,6 +76,18 @@ impl Run {
             && !self.checks.is_empty()
     }
 
+    /// Runs a program that prints as the oracle does.
+    ///
+    /// # Errors
+    /// When the program cannot be started.
+    pub fn of(command: &mut Command) -> Result<Run> {
+        let output = command
+            .output()
+            .with_context(|| format!("cannot run `{}`", command.get_program().to_string_lossy()))?;
+        let stdout = String::from_utf8_lossy(&output.stdout);
+        Ok(Run::read(output.status.code(), &stdout, &String::from_utf8_lossy(&output.stderr)))
+    }
+
     fn read(code: Option<i32>, stdout: &str, stderr: &str) -> Run {
         let mut run = Run { checks: Vec::new(), totals: String::new(), code, stderr: stderr.to_owned() };
         for line in stdout.lines() {
@@ -104,7 +116,7 @@ impl Oracle {
     /// When the headers, the C++ compiler or the sources are missing, or do not compile.
     pub fn build(generation: Generation) -> Result<Oracle> {
         let headers = headers::folder()?;
-        let sources = sources()?;
+        let sources = cxx::sources(&folder())?;
         let lock = std::fs::read(headers::manifest().with_file_name("Cargo.lock"))?;
         let compiler = cxx::compiler_version().unwrap_or_default();
         let options = cxx::options(&headers, generation);
@@ -115,8 +127,11 @@ impl Oracle {
             key.push(bytes);
         }
         let folder = cxx::cached(&format!("oracle-{}", generation.name), &key, |out| {
-            build_library(generation, &options, &sources, out)?;
-            build_program(generation, &options, out)?;
+            let paths = sources.iter().map(|(path, _)| path.as_path());
+            let paths: Vec<&Path> =
+                paths.filter(|path| !SEPARATE.iter().any(|name| path.ends_with(name))).collect();
+            build_library(generation, &options, &paths, out)?;
+            build_program(generation, &options, &folder().join("main.cpp"), &out.join("oracle"))?;
             let mut arguments = options.clone();
             arguments.extend(["-shared", "broken.cpp", "-o"].map(OsString::from));
             arguments.push(out.join("libbroken.so").into());
@@ -155,13 +170,7 @@ impl Oracle {
     /// # Errors
     /// When the program cannot be started.
     pub fn run(&self, arguments: &[OsString], environment: &[(&str, &str)]) -> Result<Run> {
-        let output = Command::new(self.program())
-            .args(arguments)
-            .envs(environment.iter().copied())
-            .output()
-            .with_context(|| format!("cannot run `{}`", self.program().display()))?;
-        let stdout = String::from_utf8_lossy(&output.stdout);
-        Ok(Run::read(output.status.code(), &stdout, &String::from_utf8_lossy(&output.stderr)))
+        Run::of(Command::new(self.program()).args(arguments).envs(environment.iter().copied()))
     }
 }
 
@@ -171,27 +180,22 @@ pub fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("conformance")
 }
 
-fn sources() -> Result<Vec<(PathBuf, Vec<u8>)>> {
-    cxx::sources(&folder())
-}
-
-/// All sources in one compilation: NVIDIA's headers take longer than everything else.
-fn build_library(
+/// The library of `generation` in the folder `out`, of those of `sources` that are C++ sources. All in one compilation:
+/// NVIDIA's headers take longer than everything else.
+pub(crate) fn build_library(
     generation: Generation,
     options: &[OsString],
-    sources: &[(PathBuf, Vec<u8>)],
+    sources: &[&Path],
     out: &Path,
 ) -> Result<()> {
     let mut arguments = options.to_vec();
     if let Some(version) = generation.version {
         arguments.push(format!("-DORACLE_VERSION={version}").into());
     }
-    for (path, _) in sources {
-        let name = path.file_name().unwrap_or_default();
-        let is_source = path.extension().is_some_and(|extension| extension == "cpp");
-        if is_source && !SEPARATE.iter().any(|separate| name == *separate) {
+    for path in sources {
+        if path.extension().is_some_and(|extension| extension == "cpp") {
             arguments.push("-include".into());
-            arguments.push(name.into());
+            arguments.push(path.into());
         }
     }
     arguments.extend(["-shared", "-x", "c++", "/dev/null", "-pthread", "-ldl", "-o"].map(OsString::from));
@@ -199,14 +203,19 @@ fn build_library(
     cxx::compile(&folder(), &arguments).context("cannot build the conformance oracle")
 }
 
-fn build_program(generation: Generation, options: &[OsString], out: &Path) -> Result<()> {
+/// The program `out` around the library that lies in its folder.
+pub(crate) fn build_program(
+    generation: Generation,
+    options: &[OsString],
+    main: &Path,
+    out: &Path,
+) -> Result<()> {
     let mut arguments = options.to_vec();
-    arguments.extend(["main.cpp", "-Wl,-rpath,$ORIGIN", "-o"].map(OsString::from));
-    arguments.push(out.join("oracle").into());
+    arguments.extend([main.into(), "-Wl,-rpath,$ORIGIN".into(), "-o".into(), out.into()]);
     arguments.push("-L".into());
-    arguments.push(out.into());
+    arguments.push(out.parent().unwrap_or(Path::new(".")).into());
     arguments.push(format!("-l:{}", generation.library).into());
-    cxx::compile(&folder(), &arguments).context("cannot build the oracle's program")
+    cxx::compile(&folder(), &arguments).with_context(|| format!("cannot build `{}`", main.display()))
 }
 
 #[cfg(test)]

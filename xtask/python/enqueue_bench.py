@@ -52,6 +52,8 @@ def main():
     parser.add_argument("--bursts", type=int, default=15)
     parser.add_argument("--count", type=int, default=100)
     args = parser.parse_args()
+    if args.rounds < 5:
+        parser.error("--rounds: fewer than 5 give no bound")
     client = Client()
     first, second = (Engine(client, text, args.shape, args.out_shape) for text in args.engines)
     for engine in (first, second):
@@ -64,7 +66,7 @@ def main():
             bursts = [engine.burst(client.cuda, args.count) for _ in range(args.bursts)]
             medians[engine.name].append(statistics.median(bursts))
     ratios = [a / b for a, b in zip(medians[first.name], medians[second.name])]
-    degrees = max((d for d in T95 if d <= len(ratios) - 1), default=4)
+    degrees = max(d for d in T95 if d <= len(ratios) - 1)
     bound = statistics.mean(ratios) + T95[degrees] * statistics.stdev(ratios) / math.sqrt(len(ratios))
     print(
         json.dumps(

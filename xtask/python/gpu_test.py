@@ -166,7 +166,7 @@ def cycle_case(directory, case):
 
 
 def trtexec_case(directory, case, trtexec):
-    """Runs the first run of each plan with trtexec and compares the exported output."""
+    """Makes each run of each plan with trtexec and compares the exported output."""
     for plan in case["plans"]:
         for run in plan["runs"]:
             with tempfile.TemporaryDirectory() as scratch:
@@ -207,6 +207,15 @@ def child(directory, name, how):
     os._exit(0)
 
 
+def run_case(command, env):
+    """Exit status and output; a case that hangs has failed."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", env=env, timeout=300)
+    except subprocess.TimeoutExpired:
+        return 1, "timed out after 300 s"
+    return done.returncode, (done.stdout + done.stderr).strip()
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("directory")
@@ -226,12 +235,9 @@ def main():
                 skipped += 1
                 continue
             command = [sys.executable, os.path.abspath(__file__), args.directory, "--child", case["name"], how]
-            done = subprocess.run(
-                command, capture_output=True, text=True, errors="replace", env={**os.environ, **case["env"]}, timeout=300
-            )
-            text = (done.stdout + done.stderr).strip()
+            status, text = run_case(command, {**os.environ, **case["env"]})
             expect = case.get("fails_with")
-            good = (done.returncode == 0) if expect is None else (done.returncode != 0 and expect in text)
+            good = (status == 0) if expect is None else (status != 0 and expect in text)
             passed, failed = passed + good, failed + (not good)
             print(f"{'ok' if good else 'FAILED'} {title}: {case['what']}")
             if not good:

@@ -19,15 +19,16 @@ use super::output::{MessageFormat, print, show};
 pub(super) const LONG_ABOUT: &str = "\
 Compile plugin manifests and their CUDA kernels into one TensorRT plugin library, lib<name>.so.
 
-Without arguments everything is taken from cubinder.toml, which is looked for in the current folder and the folders above it. \
-Manifests on the command line are compiled instead of those it names, and need none: then --target says what for.
+Without manifests everything is taken from cubinder.toml, which is looked for in the current folder and the folders above it. With \
+manifests nothing is taken from it, unless --config names it: --target says what for, and the library is called after the manifest and \
+written to the current folder.
 
 No CUDA toolkit, C compiler, linker or GPU is needed: kernels are compiled with NVRTC, and the library is made from the prebuilt \
 libcubinder.so. Compiled code is cached by its content. The same inputs give the same bytes.";
 
 #[derive(Args)]
 pub(super) struct Arguments {
-    /// Manifests to compile instead of those that cubinder.toml names
+    /// Manifests to compile; without any, those that cubinder.toml names
     manifests: Vec<PathBuf>,
     /// The cubinder.toml to use
     #[arg(long, value_name = "FILE")]
@@ -50,8 +51,8 @@ pub(super) struct Arguments {
     /// An option for NVRTC, after those of cubinder.toml
     #[arg(long = "option", value_name = "OPTION", allow_hyphen_values = true)]
     options: Vec<String>,
-    /// The prebuilt libcubinder.so [default: beside this program, or in ../lib]
-    #[arg(long, value_name = "FILE", env = "CUBINDER_RUNTIME_LIBRARY")]
+    /// The prebuilt libcubinder.so [default: CUBINDER_RUNTIME_LIBRARY, beside this program, or in ../lib]
+    #[arg(long, value_name = "FILE")]
     runtime_library: Option<PathBuf>,
     /// NVRTC's library, or the folder that holds it [default: CUBINDER_NVRTC, CUDA_HOME, then the cache]
     #[arg(long, value_name = "PATH")]
@@ -99,44 +100,85 @@ fn perform(arguments: &Arguments, request: &Request) -> Result<Outcome, Vec<Diag
 }
 
 fn request(arguments: &Arguments) -> Result<Request, Vec<Diagnostic>> {
+    check_manifests(&arguments.manifests)?;
     let config = find_config(arguments)?;
-    let manifests = if arguments.manifests.is_empty() {
-        config.as_ref().map_or_else(|| Ok(Vec::new()), Config::manifest_paths)?
-    } else {
-        arguments.manifests.clone()
+    let manifests = match &config {
+        Some(config) if arguments.manifests.is_empty() => config.manifest_paths()?,
+        _ => arguments.manifests.clone(),
     };
     let of_config = |value: fn(&Config) -> Vec<String>| config.as_ref().map(value).unwrap_or_default();
     let mut include = arguments.include.clone();
     include.extend(config.iter().flat_map(|config| config.include.clone()));
     let mut options = of_config(|config| config.options.clone());
     options.extend(arguments.options.clone());
-    let targets = targets(arguments, config.as_ref()).map_err(|error| vec![error])?;
+    let one = |error: Diagnostic| vec![error];
     Ok(Request {
-        name: name(arguments, config.as_ref()).map_err(|error| vec![error])?,
-        targets,
+        name: name(arguments, config.as_ref()).map_err(one)?,
+        targets: targets(arguments, config.as_ref()).map_err(one)?,
         settings: Settings { include, options },
-        root: config.as_ref().map_or_else(PathBuf::new, |config| config.folder.clone()),
+        root: root(config.as_ref(), &manifests),
         output: arguments.output.clone().unwrap_or_else(|| {
             config.as_ref().map_or_else(|| PathBuf::from("."), |config| config.output.clone())
         }),
         embed: arguments.embed,
-        runtime_library: runtime_library(arguments).map_err(|error| vec![error])?,
+        runtime_library: runtime_library(arguments).map_err(one)?,
         overrides: Overrides::from_env(arguments.nvrtc.clone()),
         use_cache: !arguments.no_cache,
         manifests,
     })
 }
 
-/// `cubinder.toml`, which must be there where nothing else says what to compile.
+/// What is plainly no manifest is said to be so before it is read as one.
+fn check_manifests(paths: &[PathBuf]) -> Result<(), Vec<Diagnostic>> {
+    let wrong = |path: &PathBuf| {
+        let shown = path.display();
+        if let Err(error) = std::fs::metadata(path) {
+            return Some(Diagnostic::error(format!("cannot read `{shown}`: {error}")));
+        }
+        if path.is_dir() {
+            let error = Diagnostic::error(format!("`{shown}` is a folder, expected a manifest"));
+            return Some(
+                error.help("name the manifest; without arguments `cubinder.toml` says which there are"),
+            );
+        }
+        let is_code = path.extension().is_some_and(|extension| extension == "cu" || extension == "cuh");
+        is_code.then(|| {
+            Diagnostic::error(format!("`{shown}` is CUDA source, expected a manifest"))
+                .help("name the TOML file that has this source in `[[launches]]`")
+        })
+    };
+    let errors: Vec<Diagnostic> = paths.iter().filter_map(wrong).collect();
+    if errors.is_empty() { Ok(()) } else { Err(errors) }
+}
+
+/// The configuration that was named, or the one that is found where nothing else says what to compile. A file that happens to
+/// lie around decides nothing about manifests that were named.
 fn find_config(arguments: &Arguments) -> Result<Option<Config>, Vec<Diagnostic>> {
     if let Some(path) = &arguments.config {
         return config::load(path).map(Some);
     }
-    match config::find(Path::new(".")) {
-        Ok(path) => config::load(&path).map(Some),
-        Err(_) if !arguments.manifests.is_empty() => Ok(None),
-        Err(missing) => Err(missing),
+    if !arguments.manifests.is_empty() {
+        return Ok(None);
     }
+    let here = std::env::current_dir()
+        .map_err(|error| vec![Diagnostic::error(format!("cannot tell which folder this is: {error}"))])?;
+    let found = config::find(&here)?;
+    config::load(&relative_to(&here, &found)).map(Some)
+}
+
+/// The path of a file above the current folder, as a person would type it.
+fn relative_to(here: &Path, file: &Path) -> PathBuf {
+    let above = here.ancestors().position(|folder| Some(folder) == file.parent());
+    let (Some(above), Some(name)) = (above, file.file_name()) else { return file.to_owned() };
+    let mut path: PathBuf = std::iter::repeat_n("..", above).collect();
+    path.push(name);
+    path
+}
+
+/// The folder that files are named relative to: the configuration's, else the first manifest's.
+fn root(config: Option<&Config>, manifests: &[PathBuf]) -> PathBuf {
+    let of_manifest = || manifests.first().and_then(|manifest| manifest.parent()).map(Path::to_path_buf);
+    config.map(|config| config.folder.clone()).or_else(of_manifest).unwrap_or_default()
 }
 
 fn targets(arguments: &Arguments, config: Option<&Config>) -> Result<Vec<Target>, Diagnostic> {
@@ -158,9 +200,9 @@ fn targets(arguments: &Arguments, config: Option<&Config>) -> Result<Vec<Target>
 }
 
 fn name(arguments: &Arguments, config: Option<&Config>) -> Result<String, Diagnostic> {
-    let of_manifest = || {
-        let stem = arguments.manifests.first()?.file_stem()?.to_str()?;
-        Some(stem.to_owned())
+    let of_manifest = || match arguments.manifests.as_slice() {
+        [manifest] => Some(manifest.file_stem()?.to_str()?.to_owned()),
+        _ => None,
     };
     let name =
         arguments.name.clone().or_else(|| config.map(|config| config.library.clone())).or_else(of_manifest);
@@ -171,13 +213,18 @@ fn name(arguments: &Arguments, config: Option<&Config>) -> Result<String, Diagno
         return Err(Diagnostic::error(format!("`{name}` cannot name a library"))
             .note("letters, digits, `_`, `-`, `.` and `+` can stand in `lib<name>.so`"));
     }
+    if name == "cubinder" {
+        return Err(Diagnostic::error("a plugin library cannot be called `cubinder`")
+            .note("`libcubinder.so` is the library that runs engines"));
+    }
     Ok(name)
 }
 
 fn runtime_library(arguments: &Arguments) -> Result<PathBuf, Diagnostic> {
     const FILE: &str = "libcubinder.so";
-    if let Some(path) = &arguments.runtime_library {
-        return Ok(path.clone());
+    let of_environment = || std::env::var_os("CUBINDER_RUNTIME_LIBRARY").filter(|path| !path.is_empty());
+    if let Some(path) = arguments.runtime_library.clone().or_else(|| of_environment().map(PathBuf::from)) {
+        return Ok(path);
     }
     let program = std::env::current_exe().ok();
     let folder = program.as_deref().and_then(Path::parent);
@@ -196,8 +243,8 @@ fn summary(outcome: &Outcome, elapsed: Duration) -> String {
     let statistics = outcome.statistics;
     let mut text = format!(
         "{}, {} in {}",
-        count(outcome.plugins, "plugin"),
-        count(outcome.code_objects, "code object"),
+        count(outcome.plugins as u64, "plugin"),
+        count(outcome.code_objects as u64, "code object"),
         milliseconds(elapsed)
     );
     if statistics.nvrtc_calls == 0 {
@@ -205,7 +252,7 @@ fn summary(outcome: &Outcome, elapsed: Duration) -> String {
     } else {
         text.push_str(&format!(
             " ({} of {} in all, {} from the cache)\n",
-            count(usize::try_from(statistics.nvrtc_calls).unwrap_or(usize::MAX), "NVRTC call"),
+            count(statistics.nvrtc_calls, "NVRTC call"),
             milliseconds(statistics.nvrtc_time),
             statistics.cache_hits
         ));
@@ -219,10 +266,6 @@ fn summary(outcome: &Outcome, elapsed: Duration) -> String {
         ));
     }
     text
-}
-
-fn count(number: usize, what: &str) -> String {
-    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
 fn summary_json(outcome: &Outcome, elapsed: Duration) -> serde_json::Value {
@@ -245,6 +288,11 @@ fn summary_json(outcome: &Outcome, elapsed: Duration) -> serde_json::Value {
         "cache_hits": outcome.statistics.cache_hits,
         "wall_ms": elapsed.as_secs_f64() * 1e3,
     })
+}
+
+fn count(number: u64, what: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {what}{plural}")
 }
 
 fn milliseconds(time: Duration) -> String {
@@ -279,16 +327,29 @@ impl Progress for Bar {
         self.bar.set_length(steps as u64);
     }
 
-    fn step(&self, what: &str, cached: bool) {
+    fn step(&self, what: &str) {
         if self.started.elapsed() < Duration::from_millis(250) {
             self.bar.update(|state| state.set_pos(state.pos() + 1));
         } else {
             self.bar.inc(1);
-            self.bar.set_message(if cached { format!("{what} (cached)") } else { what.to_owned() });
+            self.bar.set_message(what.to_owned());
         }
     }
 
     fn end(&self) {
         self.bar.finish_and_clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_above_are_named_as_a_person_would() {
+        let here = Path::new("/a/b/c");
+        assert_eq!(relative_to(here, Path::new("/a/b/c/cubinder.toml")), Path::new("cubinder.toml"));
+        assert_eq!(relative_to(here, Path::new("/a/cubinder.toml")), Path::new("../../cubinder.toml"));
+        assert_eq!(relative_to(here, Path::new("/x/cubinder.toml")), Path::new("/x/cubinder.toml"));
     }
 }

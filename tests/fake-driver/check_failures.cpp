@@ -1,0 +1,316 @@
+// Copyright of the Cubinder authors; Apache-2.0.
+//
+// What a plugin does when shapes, the driver or the context are not as they should be.
+#include "checks.hpp"
+
+namespace oracle
+{
+
+namespace
+{
+
+constexpr int32_t kOUT_OF_MEMORY = 2;
+constexpr int32_t kUNKNOWN = 999;
+
+// When the process gets a context.
+enum class ContextFrom
+{
+    kSTART,
+    kENQUEUE
+};
+
+// A node's life with one driver call that fails. Every step is repeated after its failure, and then has to work.
+class Life
+{
+public:
+    Life(Session const& session, Probe& probe, Launching const& plugin, int32_t code, ContextFrom context)
+        : mSession(session)
+        , mProbe(probe)
+        , mPlugin(plugin)
+        , mDriver(session.bench.driver)
+        , mCode(code)
+        , mContext(context)
+    {
+    }
+
+    // Returns whether there was an `nth` call.
+    bool run(int32_t nth)
+    {
+        Session::Stored const stored = mSession.stored(mProbe);
+        mDriver.context = mContext == ContextFrom::kSTART ? 1 : 0;
+        mDriver.failWith = mCode;
+        mDriver.failIn = nth;
+        Owned loaded;
+        step("createPlugin", [&] {
+            loaded = mSession.subject.load(*stored.loader, stored.fields);
+            return loaded != nullptr;
+        });
+        Running const running = attach(*loaded);
+        for (Shape const& shape : mPlugin.shapes)
+        {
+            // The tactic of the shapes before comes first, so that it changes between shapes and enqueue.
+            mTactics.assign(mPlugin.tactics.rbegin(), mPlugin.tactics.rend());
+            mTactics.insert(mTactics.begin(), mTactics.back());
+            live(running, shape);
+        }
+        bool const reached = mDriver.failIn == 0;
+        mDriver.failIn = 0;
+        return reached;
+    }
+
+private:
+    Running attach(nvinfer1::IPluginV3& loaded)
+    {
+        Owned attached;
+        Context context;
+        auto action = [&] {
+            attached.reset(runtimeOf(mProbe, loaded).attachToContext(&context));
+            return attached != nullptr;
+        };
+        step("attachToContext", action, [&] {
+            if (attached != nullptr)
+            {
+                // TensorRT crashes on null in places: an object whose methods fail is as good.
+                Running const dead(mProbe, mSession.subject, std::move(attached));
+                Tensors const node = mSession.subject.tensors();
+                mProbe.that(dead.shapes(node) != 0 && dead.enqueue(node) != 0, "a plugin that works", "one that fails");
+                mSession.bench.logger.take();
+            }
+        });
+        return Running(mProbe, mSession.subject, std::move(attached));
+    }
+
+    // Shapes are announced once, and launched with one tactic after the other.
+    void live(Running const& running, Shape const& shape)
+    {
+        Tensors const node = mSession.subject.tensors(0, shape, mPlugin.facts.attributeValue);
+        auto announce = [&] { return running.shapes(node) == 0; };
+        step("onShapeChange", announce, [&] {
+            mProbe.that(running.enqueue(node) != 0, "0 from enqueue after it", "a failure");
+            mSession.subject.expectError(mProbe);
+            mProbe.that(mSession.launches().empty(), "a launch of other shapes after it", "none");
+        });
+        mDriver.context = 1;
+        for (int32_t tactic : mTactics)
+        {
+            mProbe.equal("setTactic", running.tactic(tactic), 0);
+            step("enqueue", [&] { return running.enqueue(node) == 0; }, [&] {
+                mProbe.that(mSession.launches().empty(), "a launch", "none");
+                mProbe.that(announce(), "a failure from onShapeChange after it", "0");
+            });
+            expectLaunch(mSession, mProbe, mPlugin.launch(shape, 0, tactic));
+        }
+    }
+
+    template <class Action>
+    void step(std::string const& name, Action action)
+    {
+        step(name, action, [] {});
+    }
+
+    // Ends the check where the action fails and no call of the driver did.
+    template <class Action, class Afterwards>
+    void step(std::string const& name, Action action, Afterwards afterwards)
+    {
+        bool const waiting = mDriver.failIn > 0;
+        mSession.forget();
+        bool const worked = action();
+        std::string const error = firstError(mSession.bench.logger.take());
+        bool const hit = waiting && mDriver.failIn == 0;
+        if (worked && error.empty())
+        {
+            // After an unclear error other code may take the place of what was refused.
+            mProbe.that(!hit || mCode == kUNKNOWN, name + " succeeds", "a failure");
+            return;
+        }
+        mProbe.need(hit, name + " refused " + show(error), "a success");
+        std::string failing;
+        for (FakeEvent const& event : mSession.events())
+        {
+            failing = event.result == mCode ? event.call : failing;
+        }
+        mProbe.at(name + ", where " + failing + " fails");
+        mProbe.that(error.find(failing) != std::string::npos, "the message " + show(error), show(failing) + " in it");
+        if (failing == "cuThreadExchangeStreamCaptureMode")
+        {
+            mDriver.captureMode = 0; // what the library could not restore
+        }
+        afterwards();
+        mSession.forget();
+        bool const again = action();
+        mProbe.need(again, name + " fails again " + show(firstError(mSession.bench.logger.take())), "a success");
+    }
+
+    Session const& mSession;
+    Probe& mProbe;
+    Launching const& mPlugin;
+    FakeDriver& mDriver;
+    int32_t mCode;
+    ContextFrom mContext;
+    std::vector<int32_t> mTactics;
+};
+
+void checkEveryCall(Bench const& bench, Launching const& plugin, int32_t code, ContextFrom context)
+{
+    // Fewer calls would mean that not everything was reached, more that something goes on for ever.
+    constexpr int32_t kLEAST_CALLS = 20;
+    constexpr int32_t kMOST_CALLS = 500;
+    std::string const name = "every driver call may fail once with error " + show(code)
+        + (context == ContextFrom::kENQUEUE ? ", loading at enqueue" : "");
+    int32_t reached = 0;
+    for (bool more = true; more && reached < kMOST_CALLS;)
+    {
+        more = false;
+        check(bench, plugin.facts, name + ": call " + show(reached + 1), [&](Session const& session, Probe& probe) {
+            more = Life(session, probe, plugin, code, context).run(reached + 1);
+        });
+        reached += more ? 1 : 0;
+    }
+    bench.report.run(plugin.facts.op.name + ": " + name, [&](Probe& probe) {
+        probe.that(reached >= kLEAST_CALLS && reached < kMOST_CALLS, show(reached) + " calls that work", "20 to 499");
+    });
+}
+
+void checkContexts(Bench const& bench, Launching const& plugin)
+{
+    // Without a context, and in a process that has not initialized the driver.
+    for (int32_t none : {0, -1})
+    {
+        std::string const where = none == 0 ? "without a context" : "before the driver is initialized";
+        check(bench, plugin.facts, "an engine loaded " + where + " loads its code later", [&, none](Session const& session, Probe& probe) {
+            Tensors const node = session.subject.tensors();
+            bench.driver.context = none;
+            Running const running = session.running(probe);
+            probe.equal("code objects", session.events("cuLibraryLoadData").size(), size_t{0});
+            probe.equal("error", firstError(bench.logger.take()), std::string());
+            bench.driver.context = 1;
+            probe.equal("onShapeChange", running.shapes(node), 0);
+            probe.equal("code objects at onShapeChange", session.events("cuLibraryLoadData").size(), size_t{1});
+            probe.equal("enqueue", running.enqueue(node), 0);
+            expectLaunch(session, probe, plugin.launch(plugin.facts.shape, 0, plugin.tactics[0]));
+        });
+        check(bench, plugin.facts, "enqueue " + where + " fails and says why", [&, none](Session const& session, Probe& probe) {
+            Tensors const node = session.subject.tensors();
+            bench.driver.context = none;
+            Running const running = session.running(probe);
+            probe.equal("onShapeChange", running.shapes(node), 0);
+            probe.that(running.enqueue(node) != 0, "0", "a failure");
+            session.subject.expectError(probe, "no current CUDA context");
+            probe.that(session.launches().empty(), "a launch", "none");
+            bench.driver.context = 1;
+            probe.equal("enqueue with a context", running.enqueue(node), 0);
+            expectLaunch(session, probe, plugin.launch(plugin.facts.shape, 0, plugin.tactics[0]));
+        });
+    }
+}
+
+} // namespace
+
+void checkFailures(Bench const& bench, Launching const& plugin)
+{
+    checkEveryCall(bench, plugin, kOUT_OF_MEMORY, ContextFrom::kSTART);
+    checkEveryCall(bench, plugin, kOUT_OF_MEMORY, ContextFrom::kENQUEUE);
+    checkEveryCall(bench, plugin, kUNKNOWN, ContextFrom::kSTART);
+    checkContexts(bench, plugin);
+}
+
+void checkRefusals(Bench const& bench, Launching const& plugin)
+{
+    struct Change
+    {
+        std::string label;
+        std::function<void(Tensors&)> apply;
+    };
+    Shape const good = plugin.shapes[0];
+    auto reshaped = [&plugin](Tensors& node, Shape const& x) {
+        node.in[0].dims = dimsOf(x);
+        node.out[0].dims = dimsOf(plugin.facts.output(x, plugin.facts.attributeValue));
+    };
+    std::vector<Change> const changes{
+        {"an output of another shape", [](Tensors& node) { node.out[0].dims.d[0] += 1; }},
+        {"an output of another rank", [](Tensors& node) { node.out[0].dims.nbDims -= 1; }},
+        {"rank 9", [](Tensors& node) { node.in[0].dims.nbDims = 9; }},
+        {"rank -1", [](Tensors& node) { node.in[0].dims.nbDims = -1; }},
+        {"a rank that the plugin does not take", [&](Tensors& node) { reshaped(node, {1, 1, 1, 1, 1}); }},
+        {"types that do not go together", [](Tensors& node) { node.out[0].type = static_cast<nvinfer1::DataType>(1); }},
+        {"a type that the plugin does not take", [](Tensors& node) {
+             node.in[0].type = node.out[0].type = static_cast<nvinfer1::DataType>(3);
+         }},
+        {"no output", [](Tensors& node) { node.out.clear(); }},
+        {"more shared memory than the device has", [&](Tensors& node) { reshaped(node, {4, 8, 16}); }},
+        {"more blocks than a grid has", [&](Tensors& node) { reshaped(node, {1, INT32_MAX, 4096}); }},
+    };
+    for (Change const& change : changes)
+    {
+        check(bench, plugin.facts, "nothing is launched after " + change.label, [&](Session const& session, Probe& probe) {
+            Running const running = session.running(probe);
+            Tensors const node = session.subject.tensors();
+            Tensors wrong = node;
+            change.apply(wrong);
+            probe.need(running.shapes(node) == 0 && running.enqueue(node) == 0, "a failure for good shapes", "0");
+            for (int32_t round = 0; round < 2; ++round)
+            {
+                probe.at("round " + show(round));
+                session.forget();
+                probe.that(running.shapes(wrong) != 0, "0 from onShapeChange", "a failure");
+                session.subject.expectError(probe);
+                probe.that(running.enqueue(node) != 0, "0 from enqueue", "a failure");
+                session.subject.expectError(probe);
+                probe.equal("calls to launch", session.events("cuLaunchKernel").size(), size_t{0});
+            }
+            probe.at("good shapes again");
+            probe.equal("onShapeChange", running.shapes(node), 0);
+            probe.equal("enqueue", running.enqueue(node), 0);
+            expectLaunch(session, probe, plugin.launch(good, 0, plugin.tactics[0]));
+        });
+    }
+    check(bench, plugin.facts, "nothing is launched before any shapes", [&](Session const& session, Probe& probe) {
+        Running const running = session.running(probe);
+        probe.that(running.enqueue(session.subject.tensors()) != 0, "0", "a failure");
+        session.subject.expectError(probe);
+        probe.equal("calls to launch", session.events("cuLaunchKernel").size(), size_t{0});
+    });
+    check(bench, plugin.facts, "a copy begins without shapes", [&](Session const& session, Probe& probe) {
+        Session::Stored const stored = session.stored(probe);
+        Owned const loaded = session.subject.loaded(probe, *stored.loader, stored.fields);
+        Context context;
+        Tensors const node = session.subject.tensors();
+        Owned attached = attachedOf(probe, *loaded, &context);
+        Owned copy = attachedOf(probe, *attached, &context);
+        Running const first(probe, session.subject, std::move(attached));
+        probe.equal("onShapeChange", first.shapes(node), 0);
+        Running const second(probe, session.subject, std::move(copy));
+        probe.that(second.enqueue(node) != 0, "0", "a failure");
+        session.subject.expectError(probe);
+        probe.equal("calls to launch", session.events("cuLaunchKernel").size(), size_t{0});
+    });
+}
+
+void checkOtherDevice(Bench const& bench, Launching const& plugin)
+{
+    check(bench, plugin.facts, "code for other devices is refused with what is there and what to do", [&](Session const& session, Probe& probe) {
+        Session::Stored const stored = session.stored(probe);
+        for (int32_t round = 0; round < 2; ++round)
+        {
+            probe.at("round " + show(round));
+            session.forget();
+            probe.that(session.subject.load(*stored.loader, stored.fields) == nullptr, "a plugin", "null");
+            std::string const error = firstError(bench.logger.take());
+            for (char const* part : {"test::tiles_plugin", "`tiles<float, 4>`", "Stand-In 4090", "compute capability 8.9",
+                     "CUDA 13.0", "sm_75: ", "sm_90a: ", "CUDA_ERROR_NO_BINARY_FOR_GPU", "`cubinder compile --target sm_89`"})
+            {
+                probe.that(error.find(part) != std::string::npos, "the message " + show(error), show(part) + " in it");
+            }
+            // The driver is not asked again for what it has refused for good.
+            probe.equal("code given to the driver", session.events("cuLibraryLoadData").size(), size_t{round == 0 ? 2U : 0U});
+        }
+        probe.at("for timing");
+        Running const timed = session.timed(probe);
+        probe.that(timed.shapes(session.subject.tensors()) != 0, "0 from onShapeChange", "a failure");
+        session.subject.expectError(probe, "sm_90a");
+        probe.that(timed.enqueue(session.subject.tensors()) != 0, "0 from enqueue", "a failure");
+        session.subject.expectError(probe);
+    });
+}
+
+} // namespace oracle

@@ -1,0 +1,20 @@
+// Copyright of the Cubinder authors; Apache-2.0.
+//
+// The checks of the run path.
+#pragma once
+
+#include "expected.hpp"
+
+namespace oracle
+{
+
+void checkGood(Bench const& bench, Launching const& plugin);
+// `plugin` takes tensors of rank 0.
+void checkScalars(Bench const& bench, Launching plugin);
+void checkFailures(Bench const& bench, Launching const& plugin);
+// What `tiles` is refused for.
+void checkRefusals(Bench const& bench, Launching const& plugin);
+// The libraries of `bench` hold code for `sm_75` and `sm_90a` alone.
+void checkOtherDevice(Bench const& bench, Launching const& plugin);
+
+} // namespace oracle

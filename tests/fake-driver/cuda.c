@@ -1,0 +1,320 @@
+// Copyright of the Cubinder authors; Apache-2.0.
+//
+// A stand-in for NVIDIA's driver: the functions that the plugin library looks up, in a `libcuda.so.1` of our own. It
+// answers as an 8.9 device does, refuses what the real driver refuses (code for other devices, loading during a capture, more
+// shared memory than was asked for), keeps a record of every call, and fails where a test wants it to.
+//
+// With OLD_DRIVER it is one before CUDA 12.4, which lacks two of the functions.
+#include "fake.h"
+
+#include <string.h>
+
+#define API __attribute__((visibility("default")))
+
+// Numbers of `cuda.h`, CUDA 13.0.
+enum
+{
+    SUCCESS = 0,
+    INVALID_VALUE = 1,
+    NOT_INITIALIZED = 3,
+    INVALID_IMAGE = 200,
+    INVALID_CONTEXT = 201,
+    NO_BINARY_FOR_GPU = 209,
+    INVALID_HANDLE = 400,
+    NOT_FOUND = 500,
+    STREAM_CAPTURE_UNSUPPORTED = 900,
+    RELAXED = 2,
+    MAX_THREADS_PER_BLOCK = 0,
+    STATIC_SHARED_BYTES = 1,
+    MAX_DYNAMIC_SHARED_BYTES = 8,
+    MAJOR = 75,
+    MINOR = 76,
+    MAX_SHARED_BYTES_OPTIN = 97
+};
+
+struct Library
+{
+    int32_t live;
+};
+struct Kernel
+{
+    struct Library* library;
+    char symbol[256];
+    int32_t allowedSharedBytes;
+    struct FakeSignature const* signature;
+};
+
+static struct FakeDriver gDriver = {
+    .context = 1,
+    .attributes = {[MAJOR] = 8, [MINOR] = 9, [16] = 128, [MAX_SHARED_BYTES_OPTIN] = 99 * 1024},
+};
+// Never given back: a handle that is used too late is found and not a crash.
+static struct Library gLibraries[kMOST_OBJECTS];
+static struct Kernel gKernels[kMOST_OBJECTS];
+static uint32_t gLibraryCount, gKernelCount;
+
+API struct FakeDriver* fakeDriver(void)
+{
+    return &gDriver;
+}
+
+// The record of a call; its result is the error that the test wants, or success for now.
+static struct FakeEvent* begin(char const* call, void const* handle)
+{
+    static struct FakeEvent beyond;
+    struct FakeEvent* event = gDriver.eventCount < kMOST_EVENTS ? &gDriver.events[gDriver.eventCount] : &beyond;
+    ++gDriver.eventCount;
+    memset(event, 0, sizeof *event);
+    event->call = call;
+    event->handle = (uint64_t) (uintptr_t) handle;
+    if (gDriver.failIn > 0 && --gDriver.failIn == 0)
+    {
+        event->result = gDriver.failWith;
+    }
+    return event;
+}
+
+static int32_t end(struct FakeEvent* event, int32_t result)
+{
+    event->result = event->result != SUCCESS ? event->result : result;
+    return event->result;
+}
+
+static struct Kernel* kernelOf(void* handle)
+{
+    struct Kernel* kernel = handle;
+    int known = kernel >= gKernels && kernel < gKernels + gKernelCount && kernel->library->live;
+    return known ? kernel : NULL;
+}
+
+#define BEGIN(handle)                                                                                                  \
+    struct FakeEvent* event = begin(__func__, handle);                                                                 \
+    if (event->result != SUCCESS)                                                                                      \
+    return event->result
+
+#define BEGIN_KERNEL(handle)                                                                                           \
+    struct Kernel* kernel = kernelOf(handle);                                                                          \
+    BEGIN(handle);                                                                                                     \
+    if (kernel == NULL)                                                                                                \
+        return end(event, INVALID_HANDLE);                                                                             \
+    event->symbol = kernel->symbol
+
+API int32_t cuInit(unsigned flags)
+{
+    BEGIN(NULL);
+    return end(event, flags == 0 ? SUCCESS : INVALID_VALUE);
+}
+API int32_t cuDriverGetVersion(int32_t* version)
+{
+    BEGIN(NULL);
+    *version = 13000;
+    return SUCCESS;
+}
+API int32_t cuCtxGetCurrent(void** context)
+{
+    BEGIN(NULL);
+    static char contexts[8];
+    *context = gDriver.context > 0 ? &contexts[gDriver.context % 8] : NULL;
+    return end(event, gDriver.context == -1 ? NOT_INITIALIZED : SUCCESS);
+}
+API int32_t cuCtxGetDevice(int32_t* device)
+{
+    BEGIN(NULL);
+    *device = 0;
+    return end(event, gDriver.context > 0 ? SUCCESS : INVALID_CONTEXT);
+}
+API int32_t cuCtxPushCurrent_v2(void* context)
+{
+    BEGIN(context);
+    return SUCCESS;
+}
+API int32_t cuCtxPopCurrent_v2(void** context)
+{
+    BEGIN(NULL);
+    *context = &gDriver;
+    return SUCCESS;
+}
+API int32_t cuDeviceGet(int32_t* device, int32_t ordinal)
+{
+    BEGIN(NULL);
+    *device = ordinal;
+    return end(event, ordinal == 0 ? SUCCESS : INVALID_VALUE);
+}
+API int32_t cuDeviceGetCount(int32_t* count)
+{
+    BEGIN(NULL);
+    *count = 1;
+    return SUCCESS;
+}
+API int32_t cuDeviceGetAttribute(int32_t* value, int32_t attribute, int32_t device)
+{
+    BEGIN(NULL);
+    event->attribute = attribute;
+    int known = device == 0 && attribute >= 0 && attribute < 128;
+    *value = known ? gDriver.attributes[attribute] : 0;
+    return end(event, known ? SUCCESS : INVALID_VALUE);
+}
+API int32_t cuDeviceGetName(char* name, int32_t bytes, int32_t device)
+{
+    BEGIN(NULL);
+    static char const kNAME[] = "Stand-In 4090";
+    strncpy(name, kNAME, (size_t) bytes);
+    return end(event, device == 0 && (size_t) bytes >= sizeof kNAME ? SUCCESS : INVALID_VALUE);
+}
+API int32_t cuDevicePrimaryCtxRetain(void** context, int32_t device)
+{
+    BEGIN(NULL);
+    *context = &gDriver;
+    return end(event, device == 0 ? SUCCESS : INVALID_VALUE);
+}
+API int32_t cuDevicePrimaryCtxRelease_v2(int32_t device)
+{
+    BEGIN(NULL);
+    return end(event, device == 0 ? SUCCESS : INVALID_VALUE);
+}
+
+// PTX is taken, as is machine code of the device's own major and no higher minor.
+static int32_t judge(unsigned char const* code)
+{
+    if (memcmp(code, "\177ELF", 4) != 0)
+    {
+        return strstr((char const*) code, ".target sm_") != NULL ? SUCCESS : INVALID_IMAGE;
+    }
+    // Where the architecture lies in `e_flags` depends on the ABI version: 7 is that of CUDA 12, 8 that of CUDA 13.
+    int32_t const arch = code[8] == 7 ? code[48] : code[49];
+    int runs = arch / 10 == gDriver.attributes[MAJOR] && arch % 10 <= gDriver.attributes[MINOR];
+    return runs ? SUCCESS : NO_BINARY_FOR_GPU;
+}
+
+API int32_t cuLibraryLoadData(void** library, void const* code, int32_t* jitOptions, void** jitValues,
+    unsigned jitCount, int32_t* options, void** values, unsigned count)
+{
+    (void) jitOptions, (void) jitValues, (void) options, (void) values;
+    BEGIN(NULL);
+    int32_t const verdict = gDriver.captureMode == RELAXED ? judge(code) : STREAM_CAPTURE_UNSUPPORTED;
+    if (verdict != SUCCESS || jitCount != 0 || count != 0 || gLibraryCount == kMOST_OBJECTS)
+    {
+        return end(event, verdict != SUCCESS ? verdict : INVALID_VALUE);
+    }
+    struct Library* loaded = &gLibraries[gLibraryCount++];
+    loaded->live = 1;
+    ++gDriver.liveLibraries;
+    *library = loaded;
+    event->handle = (uint64_t) (uintptr_t) loaded;
+    return SUCCESS;
+}
+API int32_t cuLibraryUnload(void* handle)
+{
+    BEGIN(handle);
+    struct Library* library = handle;
+    int known = library >= gLibraries && library < gLibraries + gLibraryCount && library->live;
+    if (known)
+    {
+        library->live = 0;
+        --gDriver.liveLibraries;
+    }
+    return end(event, known ? SUCCESS : INVALID_HANDLE);
+}
+API int32_t cuLibraryGetKernel(void** kernel, void* library, char const* symbol)
+{
+    BEGIN(library);
+    struct FakeSignature const* signature = gDriver.signatures;
+    struct FakeSignature const* last = signature + gDriver.signatureCount;
+    while (signature != last && strstr(symbol, signature->part) == NULL)
+    {
+        ++signature;
+    }
+    if (signature == last || gKernelCount == kMOST_OBJECTS)
+    {
+        return end(event, NOT_FOUND);
+    }
+    struct Kernel* found = &gKernels[gKernelCount++];
+    found->library = library;
+    found->allowedSharedBytes = 48 * 1024;
+    found->signature = signature;
+    strncpy(found->symbol, symbol, sizeof found->symbol - 1);
+    *kernel = found;
+    event->symbol = found->symbol;
+    return SUCCESS;
+}
+API int32_t cuKernelGetFunction(void** function, void* handle)
+{
+    BEGIN_KERNEL(handle);
+    *function = kernel;
+    return end(event, gDriver.captureMode == RELAXED ? SUCCESS : STREAM_CAPTURE_UNSUPPORTED);
+}
+API int32_t cuKernelGetAttribute(int32_t* value, int32_t attribute, void* handle, int32_t device)
+{
+    BEGIN_KERNEL(handle);
+    event->attribute = attribute;
+    *value = attribute == MAX_THREADS_PER_BLOCK ? 1024
+        : attribute == MAX_DYNAMIC_SHARED_BYTES ? kernel->allowedSharedBytes
+                                                : 0;
+    return end(event, device == 0 ? SUCCESS : INVALID_VALUE);
+}
+API int32_t cuKernelSetAttribute(int32_t attribute, int32_t value, void* handle, int32_t device)
+{
+    BEGIN_KERNEL(handle);
+    event->attribute = attribute;
+    event->value = value;
+    int fits = attribute == MAX_DYNAMIC_SHARED_BYTES && value <= gDriver.attributes[MAX_SHARED_BYTES_OPTIN];
+    if (fits && device == 0)
+    {
+        kernel->allowedSharedBytes = value;
+        return SUCCESS;
+    }
+    return end(event, INVALID_VALUE);
+}
+API int32_t cuLaunchKernel(void* handle, unsigned gridX, unsigned gridY, unsigned gridZ, unsigned blockX,
+    unsigned blockY, unsigned blockZ, unsigned sharedBytes, void* stream, void** params, void** extra)
+{
+    BEGIN_KERNEL(handle);
+    memcpy(event->grid, (unsigned[]) {gridX, gridY, gridZ}, sizeof event->grid);
+    memcpy(event->block, (unsigned[]) {blockX, blockY, blockZ}, sizeof event->block);
+    event->sharedBytes = sharedBytes;
+    event->stream = stream;
+    for (uint32_t i = 0; i < kernel->signature->count; ++i)
+    {
+        uint32_t const size = kernel->signature->sizes[i];
+        memcpy(event->arguments + event->argumentBytes, params[i], size);
+        event->argumentBytes += size;
+    }
+    int shaped = gridX * gridY * gridZ != 0 && blockX * blockY * blockZ != 0 && blockX * blockY * blockZ <= 1024;
+    int fits = shaped && extra == NULL && sharedBytes <= (unsigned) kernel->allowedSharedBytes;
+    return end(event, fits ? SUCCESS : INVALID_VALUE);
+}
+API int32_t cuThreadExchangeStreamCaptureMode(int32_t* mode)
+{
+    BEGIN(NULL);
+    int32_t const before = gDriver.captureMode;
+    gDriver.captureMode = *mode;
+    *mode = before;
+    return SUCCESS;
+}
+// Words for errors are no events: they are asked for because of one.
+API int32_t cuGetErrorName(int32_t code, char const** name)
+{
+    *name = code == NO_BINARY_FOR_GPU ? "CUDA_ERROR_NO_BINARY_FOR_GPU" : code == 2 ? "CUDA_ERROR_OUT_OF_MEMORY" : NULL;
+    return *name != NULL ? SUCCESS : INVALID_VALUE;
+}
+API int32_t cuGetErrorString(int32_t code, char const** text)
+{
+    *text = code == NO_BINARY_FOR_GPU ? "no kernel image is available for execution on the device" : NULL;
+    return *text != NULL ? SUCCESS : INVALID_VALUE;
+}
+
+#ifndef OLD_DRIVER
+API int32_t cuFuncLoad(void* handle)
+{
+    BEGIN_KERNEL(handle);
+    return end(event, gDriver.captureMode == RELAXED ? SUCCESS : STREAM_CAPTURE_UNSUPPORTED);
+}
+API int32_t cuKernelGetParamInfo(void* handle, size_t index, size_t* offset, size_t* size)
+{
+    BEGIN_KERNEL(handle);
+    int known = index < kernel->signature->count;
+    *offset = 0;
+    *size = known ? kernel->signature->sizes[index] : 0;
+    return end(event, known ? SUCCESS : INVALID_VALUE);
+}
+#endif

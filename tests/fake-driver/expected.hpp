@@ -1,0 +1,51 @@
+// Copyright of the Cubinder authors; Apache-2.0.
+//
+// Owns: what the plugins must launch, as plain C++ formulas.
+// Never: takes a fact from the library under test.
+#pragma once
+
+#include "session.hpp"
+
+#include <array>
+
+namespace oracle
+{
+
+struct Expected
+{
+    // Part of the kernel's name in the code object (the Itanium C++ ABI's mangling).
+    std::string kernel;
+    std::array<uint32_t, 3> grid{1, 1, 1};
+    std::array<uint32_t, 3> block{1, 1, 1};
+    uint32_t sharedBytes{0};
+    std::vector<uint8_t> arguments;
+
+    template <class T>
+    void argument(T value)
+    {
+        auto const* bytes = reinterpret_cast<uint8_t const*>(&value);
+        arguments.insert(arguments.end(), bytes, bytes + sizeof value);
+    }
+};
+
+// One of the plugins with a formula for its launch.
+struct Launching
+{
+    Facts facts;
+    std::vector<int32_t> tactics;
+    // Shapes that it launches something for.
+    std::vector<Shape> shapes;
+    std::function<Expected(Shape const& x, int32_t dataType, int32_t tactic)> launch;
+    // What the driver says of the kernel's parameters.
+    FakeSignature signature;
+};
+
+// `tiles` is `tests/data/run/tiles.toml`; the others ship.
+Launching tiles();
+Launching circPadLaunches();
+Launching elemwiseAddLaunches();
+
+// Demands one launch, that one.
+void expectLaunch(Session const& session, Probe& probe, Expected const& expected);
+
+} // namespace oracle

@@ -1,0 +1,72 @@
+// Copyright of the Cubinder authors; Apache-2.0.
+//
+// Owns: what a test sees of the stand-in for NVIDIA's driver, and how it is told what to do.
+#ifndef CUBINDER_FAKE_DRIVER_H
+#define CUBINDER_FAKE_DRIVER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum
+{
+    kMOST_EVENTS = 8192,
+    kMOST_BYTES = 256,
+    kMOST_OBJECTS = 16384,
+    kMOST_PARAMS = 16
+};
+
+// One call. What a call has nothing to do with is 0.
+struct FakeEvent
+{
+    char const* call;
+    int32_t result;
+    // The library or the kernel that it is about; libraries of one content have one handle for each load.
+    uint64_t handle;
+    // The kernel's name in its code object.
+    char const* symbol;
+    int32_t attribute;
+    int32_t value;
+    uint32_t grid[3];
+    uint32_t block[3];
+    uint32_t sharedBytes;
+    void* stream;
+    // The bytes of the arguments, one after the other without padding.
+    uint32_t argumentBytes;
+    unsigned char arguments[kMOST_BYTES];
+};
+
+// The parameters of every kernel whose name contains `part`.
+struct FakeSignature
+{
+    char const* part;
+    uint32_t count;
+    uint32_t sizes[kMOST_PARAMS];
+};
+
+// The driver. `fakeDriver` returns the only one; a test reads and writes it between calls, from one thread.
+struct FakeDriver
+{
+    // The number of the thread's context, from 1; 0: none; -1: the driver was never initialized.
+    int32_t context;
+    // The call that fails, counted from 1; 0: none. It counts down, and is 0 once the call has failed.
+    int32_t failIn;
+    int32_t failWith;
+    // The mode in which the thread meets captures of others: 2 is relaxed. Loading code in another one is an error, as if a
+    // thread were capturing all the time.
+    int32_t captureMode;
+    // Code objects and kernels that exist.
+    int32_t liveLibraries;
+    int32_t attributes[128];
+    uint32_t signatureCount;
+    struct FakeSignature const* signatures;
+    // Every call since the test last set it to 0, the first `kMOST_EVENTS` of them with their values.
+    uint32_t eventCount;
+    struct FakeEvent events[kMOST_EVENTS];
+};
+
+#ifdef __cplusplus
+extern "C"
+#endif
+struct FakeDriver* fakeDriver(void);
+
+#endif

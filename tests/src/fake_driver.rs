@@ -1,0 +1,126 @@
+//! The run path of plugin libraries above a stand-in for NVIDIA's driver, on machines without a GPU too.
+//!
+//! Owns: the build of `tests/fake-driver`, the stand-in and the program of the checks, and running them.
+//! Never: judges a library itself; that is the program's.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use crate::compiled::Pair;
+use crate::cxx;
+use crate::headers::{self, RTX_1_7};
+use crate::oracle::{self, Run};
+
+/// The sources of the conformance oracle that play TensorRT: everything but its own checks.
+const HOST: [&str; 7] =
+    ["report.cpp", "host.cpp", "library.cpp", "fields.cpp", "expressions.cpp", "cases.cpp", "subject.cpp"];
+
+/// Options for the stand-in, whichever language the compiler would guess.
+const C_OPTIONS: [&str; 8] =
+    ["-x", "c", "-std=c11", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall", "-Wl,-soname,libcuda.so.1"];
+
+/// Which driver is played.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Age {
+    /// CUDA 13.0.
+    New,
+    /// CUDA 12.0, without `cuFuncLoad` and `cuKernelGetParamInfo`.
+    Old,
+}
+
+impl Age {
+    /// The folder of its `libcuda.so.1` among what is built.
+    fn folder(self) -> &'static str {
+        match self {
+            Age::New => "new",
+            Age::Old => "old",
+        }
+    }
+}
+
+/// What the program is to check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// A library with `circ_pad_plugin`, `elemwise_add_plugin` and the plugin of `tests/data/run`, and code for the device.
+    Plugins,
+    /// A library with the plugin of `tests/data/run`, and code for `sm_75` and `sm_90a` alone.
+    OtherDevices,
+}
+
+/// The program of the checks and both drivers.
+#[derive(Clone, Debug)]
+pub struct Checks {
+    folder: PathBuf,
+}
+
+impl Checks {
+    /// Builds them, or takes those built before from the same inputs.
+    ///
+    /// # Errors
+    /// When the headers, the C++ compiler or the sources are missing, or do not compile.
+    pub fn build() -> Result<Checks> {
+        let headers = headers::folder()?;
+        let own = cxx::sources(&folder())?;
+        let host = cxx::sources(&oracle::folder())?;
+        let lock = std::fs::read(headers::manifest().with_file_name("Cargo.lock"))?;
+        let options = cxx::options(&headers, RTX_1_7);
+        let described = format!("{options:?} {C_OPTIONS:?} {:?}", cxx::compiler_version());
+        let mut key: Vec<&[u8]> = vec![described.as_bytes(), &lock];
+        for (path, bytes) in host.iter().chain(&own) {
+            key.extend([path.as_os_str().as_encoded_bytes(), bytes]);
+        }
+        let main = folder().join("main.cpp");
+        let mut sources: Vec<PathBuf> = HOST.iter().map(|name| oracle::folder().join(name)).collect();
+        sources.extend(own.iter().map(|(path, _)| path.clone()).filter(|path| *path != main));
+        let sources: Vec<&Path> = sources.iter().map(PathBuf::as_path).collect();
+        let folder = cxx::cached("fake-driver", &key, |out| {
+            build_driver(Age::New, out)?;
+            build_driver(Age::Old, out)?;
+            oracle::build_library(RTX_1_7, &options, &sources, out)?;
+            oracle::build_program(RTX_1_7, &options, &main, &out.join("run"))
+        })?;
+        Ok(Checks { folder })
+    }
+
+    /// Runs the checks of `subject` on a pair of libraries above a driver of that age.
+    ///
+    /// # Errors
+    /// When the program cannot be started.
+    pub fn run(&self, subject: Subject, pair: &Pair, age: Age) -> Result<Run> {
+        let option = match subject {
+            Subject::Plugins => "--library",
+            Subject::OtherDevices => "--other",
+        };
+        let mut command = Command::new(self.folder.join("run"));
+        command.arg(option).arg(&pair.plugins).arg("--runtime-library").arg(&pair.runtime);
+        Run::of(command.env("LD_LIBRARY_PATH", self.folder.join(age.folder())))
+    }
+
+    /// Runs the program with these arguments, and with the driver that the machine has or has not.
+    ///
+    /// # Errors
+    /// When the program cannot be started.
+    pub fn run_without(&self, arguments: &[&str]) -> Result<Run> {
+        Run::of(Command::new(self.folder.join("run")).args(arguments).env_remove("LD_LIBRARY_PATH"))
+    }
+}
+
+/// The sources.
+#[must_use]
+pub fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("fake-driver")
+}
+
+fn build_driver(age: Age, out: &Path) -> Result<()> {
+    let driver = out.join(age.folder());
+    std::fs::create_dir(&driver)?;
+    let mut arguments: Vec<OsString> = C_OPTIONS.map(OsString::from).to_vec();
+    if age == Age::Old {
+        arguments.push("-DOLD_DRIVER".into());
+    }
+    arguments.extend(["cuda.c".into(), "-o".into(), driver.join("libcuda.so.1").into()]);
+    cxx::compile(&folder(), &arguments).context("cannot build the stand-in for the CUDA driver")
+}

@@ -13,6 +13,7 @@ use rayon::prelude::*;
 use crate::cache::Cache;
 use crate::codegen;
 use crate::config;
+use crate::cubin;
 use crate::diagnostic::{Diagnostic, Severity, Source};
 use crate::library::{self, Mode};
 use crate::nvrtc::{Compiled, PreparedUnit, Session, Settings, Statistics, merge_targets};
@@ -344,7 +345,13 @@ fn check_code(
         ]);
     };
     let target = code.object.target;
-    verify::check_code(&verify::CodeCheck { unit, launch, args, signature, target, kernel })
+    let rules = cubin::launch_rules(target, &code.object.bytes, &code.symbol).map_err(|error| {
+        vec![
+            Diagnostic::error(format!("the code for `{target}` cannot be read: {error}"))
+                .at(unit.kernel_span.clone(), "compiled for this kernel"),
+        ]
+    })?;
+    verify::check_code(&verify::CodeCheck { unit, launch, args, signature, target, kernel, rules })
 }
 
 /// Variants share their kernel's text, and so its mistakes.

@@ -164,8 +164,15 @@ fn kernels_are_refused() {
         return;
     }
     let cases = [
+        Case { kernel: "__global__ void k(const float** x, float* y, int n) { y[0] = x[0][n]; }", ..PLAIN },
         Case {
-            kernel: "__global__ void k(const float** x, float* y, int n) { y[0] = x[0][n]; }",
+            kernel: "__global__ void __block_size__((128, 1, 1)) k(const float* x, float* y, int n) { y[0] = x[n]; }",
+            targets: &["sm_90", "compute_90"],
+            ..PLAIN
+        },
+        Case {
+            kernel: "__global__ void __cluster_dims__(2, 1, 1) k(const float* x, float* y, int n) { y[0] = x[n]; }",
+            targets: &["sm_90", "compute_90"],
             ..PLAIN
         },
         Case { kernel: "__global__ void k(const double* x, float* y, int n) { y[0] = x[n]; }", ..PLAIN },

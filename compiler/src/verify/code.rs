@@ -3,6 +3,7 @@
 use cubinder_bundle::expr::{Expr, Node};
 use cubinder_bundle::{Arch, Arg, ArgValue, KernelFacts, Launch, Target};
 
+use crate::cubin::{Cluster, LaunchRules};
 use crate::diagnostic::Diagnostic;
 use crate::resolve::Unit;
 use crate::signature::Signature;
@@ -22,6 +23,8 @@ pub struct CodeCheck<'a> {
     pub target: Target,
     /// What the code says about the kernel.
     pub kernel: &'a KernelFacts,
+    /// What the code demands of the launch.
+    pub rules: LaunchRules,
 }
 
 /// Static shared memory a block, bytes, on every architecture (CUDA C++ Programming Guide 13.0, technical specifications).
@@ -52,7 +55,7 @@ pub fn max_shared_bytes(arch: Arch) -> Option<u32> {
 /// Every disagreement, at the kernel's name in the manifest.
 pub fn check_code(check: &CodeCheck<'_>) -> Result<(), Vec<Diagnostic>> {
     let problems: Vec<Diagnostic> =
-        [parameters(check), parameter_bytes(check), shared(check), threads(check)]
+        [parameters(check), parameter_bytes(check), shared(check), cluster(check), threads(check)]
             .into_iter()
             .flatten()
             .collect();
@@ -146,10 +149,33 @@ fn shared(check: &CodeCheck<'_>) -> Option<Diagnostic> {
     })
 }
 
-/// The block against `__launch_bounds__` and the registers, where the manifest gives it as constants.
+/// Clusters: launches do not set them. A size that the kernel itself gives would do where the grid is a multiple of it,
+/// but the grid follows the shapes, and with `__block_size__` it counts clusters instead of blocks.
+fn cluster(check: &CodeCheck<'_>) -> Option<Diagnostic> {
+    let of = match check.rules.cluster? {
+        Cluster::Of(size) => format!("clusters of {} blocks", shown(size)),
+        Cluster::AtLaunch => "clusters of a size that the launch gives".to_owned(),
+    };
+    let diagnostic = problem(check, format!("the kernel runs in {of}, and clusters are not supported"));
+    Some(
+        diagnostic.help("take `__cluster_dims__`, or the second half of `__block_size__`, out of the kernel"),
+    )
+}
+
+fn shown(axes: [u32; 3]) -> String {
+    axes.map(|axis| axis.to_string()).join(" x ")
+}
+
+/// The block against what the kernel allows and against the registers.
 fn threads(check: &CodeCheck<'_>) -> Option<Diagnostic> {
-    let threads =
-        check.launch.block.iter().map(constant).try_fold(1_i64, |all, axis| all.checked_mul(axis?))?;
+    let axes = check.launch.block.each_ref().map(constant);
+    match check.rules.block {
+        Some(required) if axes != required.map(|axis| Some(i64::from(axis))) => {
+            return Some(another_block(check, required, axes));
+        }
+        _ => {}
+    }
+    let threads = axes.into_iter().try_fold(1_i64, |all, axis| all.checked_mul(axis?))?;
     if let Some(max) = check.kernel.max_threads.filter(|max| threads > i64::from(*max)) {
         let message = format!("the launch has blocks of {threads} threads, the kernel allows {max}");
         let diagnostic = problem(check, message).note("the kernel says so with `__launch_bounds__`");
@@ -166,6 +192,23 @@ fn threads(check: &CodeCheck<'_>) -> Option<Diagnostic> {
             ))
             .help(format!("say `__launch_bounds__({threads})` in the kernel, or make the block smaller"))
     })
+}
+
+/// The kernel takes blocks of one size only. One that is computed is refused as well: it could not vary anyway.
+fn another_block(check: &CodeCheck<'_>, required: [u32; 3], axes: [Option<i64>; 3]) -> Diagnostic {
+    let axis = |axis: Option<i64>| axis.map_or_else(|| "?".to_owned(), |threads| threads.to_string());
+    let message = format!(
+        "the launch has blocks of {} threads, the kernel takes {} and nothing else",
+        axes.map(axis).join(" x "),
+        shown(required)
+    );
+    let diagnostic = problem(check, message).note("the kernel says so with `__block_size__`");
+    let diagnostic = match axes.iter().any(Option::is_none) {
+        true => diagnostic.note("`?` is not known before the engine runs"),
+        false => diagnostic,
+    };
+    let block = required.map(|axis| axis.to_string()).join(", ");
+    diagnostic.help(format!("say `block = [{block}]` in the launch, or `__launch_bounds__` in the kernel"))
 }
 
 /// The registers that the hardware asks for before it starts a block: those of a warp in whole units, for the warps of

@@ -180,3 +180,37 @@ fn kernels_are_refused() {
     let shown: Vec<String> = cases.iter().map(|case| compiled(case).unwrap_err()).collect();
     insta::assert_snapshot!("refused", shown.join("\n"));
 }
+
+#[test]
+fn what_several_targets_refuse_is_said_once() {
+    if !toolkit_is_there("what_several_targets_refuse_is_said_once") {
+        return;
+    }
+    let cases = [
+        // All of them, for the same reason.
+        Case {
+            kernel: "#ifdef __CUDACC_DEBUG__\n\
+                     #define N int n\n\
+                     #else\n\
+                     #define N long long n\n\
+                     #endif\n\
+                     __global__ void k(const float* x, float* y, N) { y[0] = x[n]; }",
+            ..PLAIN
+        },
+        // Some of them.
+        Case {
+            kernel: "extern __shared__ float s[];\n\
+                     __global__ void k(const float* x, float* y, int n) { s[n] = x[n]; __syncthreads(); y[0] = s[0]; }",
+            launch: "block = [256]\nshared_bytes = 102_400",
+            ..PLAIN
+        },
+        // One that does not compile at all.
+        Case {
+            kernel: "__global__ void k(const float* x, float* y, int n)\n\
+                     {\n#if __CUDA_ARCH__ == 900\n    y[0] = z;\n#endif\n}",
+            ..PLAIN
+        },
+    ];
+    let shown: Vec<String> = cases.iter().map(|case| compiled(case).unwrap_err()).collect();
+    insta::assert_snapshot!("several_targets", shown.join("\n"));
+}

@@ -62,9 +62,11 @@ pub fn check_code(check: &CodeCheck<'_>) -> Result<(), Vec<Diagnostic>> {
     if problems.is_empty() { Ok(()) } else { Err(problems) }
 }
 
+/// One disagreement. It does not name the target: what is the same for several is then said once
+/// ([`crate::nvrtc::merge_targets`]), with the targets where it is not all of them.
 fn problem(check: &CodeCheck<'_>, message: String) -> Diagnostic {
     Diagnostic::error(message)
-        .at(check.unit.kernel_span.clone(), format!("compiled for `{}`", check.target))
+        .at(check.unit.kernel_span.clone(), "compiled for this kernel")
         .note(format!("the kernel is `{}`", check.signature))
 }
 
@@ -73,12 +75,8 @@ fn problem(check: &CodeCheck<'_>, message: String) -> Diagnostic {
 fn parameters(check: &CodeCheck<'_>) -> Option<Diagnostic> {
     let found = &check.kernel.params;
     if check.args.len() != found.len() {
-        let message = format!(
-            "the code for `{}` takes {} parameters, the manifest passes {}",
-            check.target,
-            found.len(),
-            check.args.len()
-        );
+        let message =
+            format!("the code has {} and the manifest passes {} parameters", found.len(), check.args.len());
         return Some(problem(check, message).help(SAME_EVERYWHERE));
     }
     let mut end = 0_u32;
@@ -86,8 +84,8 @@ fn parameters(check: &CodeCheck<'_>) -> Option<Diagnostic> {
         let (alignment, size) = alignment_and_size(&arg.value);
         if found.size != size || found.offset < end || !found.offset.is_multiple_of(alignment) {
             let message = format!(
-                "the code for `{}` takes the parameter `{}` as {} bytes at offset {}, the manifest passes {size} bytes",
-                check.target, arg.name, found.size, found.offset
+                "the code takes the parameter `{}` as {} bytes at offset {}, the manifest passes {size} bytes",
+                arg.name, found.size, found.offset
             );
             return Some(problem(check, message).help(SAME_EVERYWHERE));
         }
@@ -115,7 +113,7 @@ fn parameter_bytes(check: &CodeCheck<'_>) -> Option<Diagnostic> {
     let bytes = last.offset.saturating_add(last.size);
     let limit = if check.target.arch.major < 7 { MAX_PARAM_BYTES.0 } else { MAX_PARAM_BYTES.1 };
     (bytes > limit).then(|| {
-        let message = format!("the parameters take {bytes} bytes, `{}` allows {limit}", check.target);
+        let message = format!("the parameters take {bytes} bytes, the limit is {limit}");
         problem(check, message).help("pass less by value: large tables belong into an input tensor")
     })
 }
@@ -142,10 +140,9 @@ fn shared(check: &CodeCheck<'_>) -> Option<Diagnostic> {
     let dynamic = constant(&check.launch.shared_bytes)?;
     let limit = max_shared_bytes(check.target.arch)?;
     (i64::from(fixed).saturating_add(dynamic) > i64::from(limit)).then(|| {
-        let message = format!("the launch needs more shared memory than `{}` has", check.target);
-        problem(check, message)
+        problem(check, "the launch needs more shared memory than a block can have".to_owned())
             .note(format!("{fixed} bytes static and {dynamic} dynamic, of at most {limit} a block"))
-            .help("lower `shared_bytes`, or leave this target out")
+            .help("lower `shared_bytes`, or leave out the targets that have less")
     })
 }
 
@@ -184,7 +181,7 @@ fn threads(check: &CodeCheck<'_>) -> Option<Diagnostic> {
     let registers = check.kernel.registers?;
     let all = block_registers(threads, registers)?;
     (all > MAX_BLOCK_REGISTERS).then(|| {
-        let message = format!("blocks of {threads} threads need more registers than `{}` has", check.target);
+        let message = format!("blocks of {threads} threads need more registers than there are");
         problem(check, message)
             .note(format!(
                 "{registers} registers a thread make {all} a block, of at most {MAX_BLOCK_REGISTERS}: they are handed out \

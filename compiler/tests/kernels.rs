@@ -214,3 +214,31 @@ fn what_several_targets_refuse_is_said_once() {
     let shown: Vec<String> = cases.iter().map(|case| compiled(case).unwrap_err()).collect();
     insta::assert_snapshot!("several_targets", shown.join("\n"));
 }
+
+/// Limits that are stated in the code and not in any header: the compiler has them too.
+#[test]
+fn stated_limits_are_those_of_the_compiler() {
+    if !toolkit_is_there("stated_limits_are_those_of_the_compiler") {
+        return;
+    }
+    let targets = &["sm_75", "sm_80", "sm_90", "sm_100", "sm_120"];
+    let shared = |bytes: u32| -> Result<(), String> {
+        let kernel = format!(
+            "__global__ void k(const float* x, float* y, int n) {{ __shared__ char s[{bytes}]; s[n] = x[n];\n\
+             __syncthreads(); y[0] = s[n + 1]; }}"
+        );
+        compiled(&Case { kernel: kernel.leak(), targets, ..PLAIN })
+    };
+    assert_eq!(shared(49_152), Ok(()));
+    assert!(shared(49_153).unwrap_err().contains("0xc000 max"));
+    let params = |count: u32| -> Result<(), String> {
+        let kernel = format!(
+            "__global__ void k(const float* x, float* y, cubinder::array<int, {count}> n) {{ y[0] = n[1]; }}"
+        );
+        let args = format!("n = \"[get(x.shape, i, 1) for i in range({count})]\"");
+        compiled(&Case { kernel: kernel.leak(), args: args.leak(), targets, ..PLAIN })
+    };
+    // 16 bytes of pointers, and 4 an element. One more is not tried: NVRTC 13.0 refuses it, and may then crash in a later
+    // compile or at the end of the process.
+    assert_eq!(params(8187), Ok(()));
+}

@@ -27,15 +27,21 @@ pub struct CodeCheck<'a> {
     pub rules: LaunchRules,
 }
 
-/// Static shared memory a block, bytes, on every architecture (CUDA C++ Programming Guide 13.0, technical specifications).
+/// Static shared memory a block, bytes: what ptxas takes for every architecture (NVRTC 13.0, 7.5 to 12.1: "0xc000 max").
 const MAX_STATIC_SHARED_BYTES: u32 = 48 * 1024;
-/// 32-bit registers of a block, on every architecture from 7.0 on (the same table).
+/// 32-bit registers of a block, on every architecture from 7.0 on. CUDA C++ Programming Guide 13.0, table of technical
+/// specifications; no header has it (`regsPerBlock` is a property of the device).
 const MAX_BLOCK_REGISTERS: i64 = 65_536;
-/// Bytes of parameters: 4 KiB, and 32,764 from 7.0 on (CUDA 12.1 release notes).
+/// Bytes of parameters below 7.0, and from there on. The second is what NVRTC 13.0 takes for 7.5 to 12.1 ("max 32764 bytes
+/// allowed"); the first is from the release notes of CUDA 12.1. No header has either.
 const MAX_PARAM_BYTES: (u32, u32) = (4096, 32_764);
 
 /// The most shared memory a block may have, static and dynamic together, bytes; nothing for an architecture that is not
-/// known here. CUDA C++ Programming Guide 13.0, technical specifications.
+/// known here.
+///
+/// CUDA C++ Programming Guide 13.0, table of technical specifications; no header has it (`sharedMemPerBlockOptin` is a
+/// property of the device). It agrees with the largest carve-out of a multiprocessor in `cuda_occupancy.h` 13.0.96
+/// (`cudaOccAlignUpShmemSizeVoltaPlus`): the same below 8.0, and from there on 1 KiB less, which the driver keeps.
 #[must_use]
 pub fn max_shared_bytes(arch: Arch) -> Option<u32> {
     let kib = match (arch.major, arch.minor) {

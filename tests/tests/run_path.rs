@@ -3,6 +3,9 @@
 //! The libraries are made by `CUBINDER_BIN` with `CUBINDER_RUNTIME_LIBRARY`; `cargo xtask test` sets both. Without them a test
 //! says `skipped`; where `CUBINDER_REQUIRE_TOOLKIT=1` stands, a skip is a failure.
 
+// Clippy knows test functions, not their helpers.
+#![allow(clippy::unwrap_used)]
+
 use cubinder_tests::compiled::{Compiled, Recipe};
 use cubinder_tests::cxx;
 use cubinder_tests::fake_driver::{Age, Checks, Subject};

@@ -13,6 +13,7 @@ use rayon::prelude::*;
 use crate::cache::Cache;
 use crate::codegen;
 use crate::config;
+use crate::cubin;
 use crate::diagnostic::{Diagnostic, Severity, Source};
 use crate::library::{self, Mode};
 use crate::nvrtc::{Compiled, PreparedUnit, Session, Settings, Statistics, merge_targets};
@@ -288,19 +289,20 @@ fn finish_unit(
     warnings: &mut Vec<Diagnostic>,
 ) -> Result<FinishedUnit, Vec<Diagnostic>> {
     let mut compiled = Vec::new();
+    // Of every target, those without errors too: then it can be said where only some have one.
     let mut failed = Vec::new();
     for (target, result) in codes {
-        match result {
-            Ok(Done::Code(code)) => compiled.push((target, *code)),
-            Ok(Done::Signature(_)) => {}
-            Err(found) => failed.push((target, found)),
+        failed.push((target, result.as_ref().err().cloned().unwrap_or_default()));
+        if let Ok(Done::Code(code)) = result {
+            compiled.push((target, *code));
         }
     }
     let said: Vec<_> = compiled.iter().map(|(target, code)| (*target, code.warnings.clone())).collect();
     warnings.extend(merge_targets(&said));
+    let failed = merge_targets(&failed);
     if !failed.is_empty() {
         // The compile for the signature failed for the same reason.
-        return Err(merge_targets(&failed));
+        return Err(failed);
     }
     let signature = match signature {
         Some(Ok(Done::Signature(signature))) => signature,
@@ -308,11 +310,9 @@ fn finish_unit(
         _ => return Err(vec![Diagnostic::error(format!("`{}` was not compiled", unit.kernel))]),
     };
     let args = verify::bind_args(plugin, unit, &signature)?;
-    let errors: Vec<Diagnostic> = compiled
-        .iter()
-        .filter_map(|(_, code)| check_code(plugin, unit, &signature, &args, code).err())
-        .flatten()
-        .collect();
+    let check = |code: &Compiled| check_code(plugin, unit, &signature, &args, code).err().unwrap_or_default();
+    let found: Vec<_> = compiled.iter().map(|(target, code)| (*target, check(code))).collect();
+    let errors = merge_targets(&found);
     if !errors.is_empty() {
         return Err(errors);
     }
@@ -344,7 +344,13 @@ fn check_code(
         ]);
     };
     let target = code.object.target;
-    verify::check_code(&verify::CodeCheck { unit, launch, args, signature, target, kernel })
+    let rules = cubin::launch_rules(target, &code.object.bytes, &code.symbol).map_err(|error| {
+        vec![
+            Diagnostic::error(format!("the code for `{target}` cannot be read: {error}"))
+                .at(unit.kernel_span.clone(), "compiled for this kernel"),
+        ]
+    })?;
+    verify::check_code(&verify::CodeCheck { unit, launch, args, signature, target, kernel, rules })
 }
 
 /// Variants share their kernel's text, and so its mistakes.

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use cubinder_bundle::{Arg, CodeObject, Target};
 use cubinder_compiler::cache::Cache;
 use cubinder_compiler::codegen::{display_name, translation_unit};
+use cubinder_compiler::cubin::launch_rules;
 use cubinder_compiler::diagnostic::{Colour, Diagnostic, Source, render};
 use cubinder_compiler::nvrtc::{Session, Settings, Statistics};
 use cubinder_compiler::resolve;
@@ -100,7 +101,9 @@ fn build(toolkit: &Toolkit, project: &Path, cache: &Path) -> Built {
             let kernel =
                 compiled.object.kernels.iter().find(|kernel| kernel.symbol == compiled.symbol).unwrap();
             let launch = &draft.plugin.variants[unit.variant].launches[unit.launch];
-            let check = CodeCheck { unit, launch, args: &bound, signature: &signature, target, kernel };
+            let rules = launch_rules(target, &compiled.object.bytes, &compiled.symbol).unwrap();
+            let signature = &signature;
+            let check = CodeCheck { unit, launch, args: &bound, signature, target, kernel, rules };
             shown(check_code(&check));
             code.push(compiled.object);
         }

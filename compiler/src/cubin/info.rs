@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use cubinder_bundle::KernelParam;
 
-use super::CubinError;
+use super::{Cluster, CubinError, LaunchRules};
 
 const MAX_THREADS: u8 = 0x05;
 const REQUIRED_THREADS: u8 = 0x10;
@@ -16,6 +16,8 @@ const MIN_STACK_SIZE: u8 = 0x12;
 const PARAM_INFO: u8 = 0x17;
 const MAX_STACK_SIZE: u8 = 0x23;
 const REGISTER_COUNT: u8 = 0x2f;
+const CLUSTER_SIZE: u8 = 0x3d;
+const IS_CLUSTERED: u8 = 0x3e;
 const PARAM_INFO_V2: u8 = 0x45;
 
 /// No kernel has more: 32,764 bytes of parameters, at least one byte each.
@@ -32,6 +34,7 @@ pub(super) struct Common {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Own {
     pub(super) max_threads: Option<u32>,
+    pub(super) rules: LaunchRules,
     pub(super) params: Vec<KernelParam>,
 }
 
@@ -58,13 +61,19 @@ pub(super) fn own(notes: &[u8], kernel: &str) -> Result<Own, CubinError> {
     let damaged = |what: String| CubinError::Info { kernel: kernel.to_owned(), what };
     let mut own = Own::default();
     let mut params: BTreeMap<u16, KernelParam> = BTreeMap::new();
+    let (mut cluster, mut is_clustered) = (None, false);
     for record in records(notes, kernel) {
         let (attribute, value) = record?;
         match attribute {
             MAX_THREADS | REQUIRED_THREADS if value.len() >= 12 => {
                 let threads = words::<3>(value).into_iter().fold(1_u32, u32::saturating_mul);
                 own.max_threads = Some(own.max_threads.unwrap_or(u32::MAX).min(threads));
+                if attribute == REQUIRED_THREADS {
+                    own.rules.block = Some(words(value));
+                }
             }
+            CLUSTER_SIZE if value.len() >= 12 => cluster = Some(words(value)),
+            IS_CLUSTERED => is_clustered = true,
             PARAM_INFO | PARAM_INFO_V2 => {
                 let read = if attribute == PARAM_INFO { param } else { param_v2 };
                 let (ordinal, param) =
@@ -84,6 +93,10 @@ pub(super) fn own(notes: &[u8], kernel: &str) -> Result<Own, CubinError> {
         )));
     }
     own.params = params.into_values().collect();
+    own.rules.cluster = match cluster {
+        Some(size) => Cluster::of(size),
+        None => is_clustered.then_some(Cluster::AtLaunch),
+    };
     Ok(own)
 }
 

@@ -29,6 +29,31 @@ pub struct CubinFacts {
     pub kernels: Vec<KernelFacts>,
 }
 
+/// What a kernel demands of its launch besides what its [`KernelFacts`] say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LaunchRules {
+    /// The one size that its blocks may have, in x, y and z: `__block_size__` in CUDA, `.reqntid` in PTX.
+    pub block: Option<[u32; 3]>,
+    /// Its clusters, where it has more than one block in them: `__cluster_dims__` in CUDA.
+    pub cluster: Option<Cluster>,
+}
+
+/// Clusters of blocks (9.0 and later).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cluster {
+    /// Of these many blocks in x, y and z.
+    Of([u32; 3]),
+    /// Of the size that the launch says.
+    AtLaunch,
+}
+
+impl Cluster {
+    /// A cluster of one block is none.
+    fn of(size: [u32; 3]) -> Option<Cluster> {
+        (size != [1, 1, 1]).then_some(Cluster::Of(size))
+    }
+}
+
 /// Why bytes are no cubin.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CubinError {
@@ -113,6 +138,22 @@ pub fn kernels(target: Target, bytes: &[u8]) -> Result<Vec<KernelFacts>, CubinEr
     match target.kind {
         TargetKind::Cubin => Ok(read(bytes)?.kernels),
         TargetKind::Ptx => Ok(read_ptx(bytes)?.kernels),
+    }
+}
+
+/// What the kernel with this symbol demands of its launch; nothing where the code has no such kernel.
+///
+/// # Errors
+/// As [`read`] and [`read_ptx`].
+pub fn launch_rules(target: Target, bytes: &[u8], symbol: &str) -> Result<LaunchRules, CubinError> {
+    match target.kind {
+        TargetKind::Cubin => {
+            let header = Header::parse(bytes)?;
+            let sections = header.sections(header.endian()?, bytes)?;
+            let name = [b".nv.info.", symbol.as_bytes()].concat();
+            Ok(info::own(section(&sections, bytes, &name)?.unwrap_or_default(), symbol)?.rules)
+        }
+        TargetKind::Ptx => ptx::launch_rules(bytes, symbol),
     }
 }
 

@@ -5,7 +5,7 @@
 
 use cubinder_bundle::{KernelFacts, KernelParam};
 
-use super::CubinError;
+use super::{Cluster, CubinError, LaunchRules};
 
 /// What a PTX text says.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,9 +23,7 @@ pub struct PtxFacts {
 /// # Errors
 /// Where it has no `.version` or `.target`, or an entry's parameters cannot be read.
 pub fn read_ptx(bytes: &[u8]) -> Result<PtxFacts, CubinError> {
-    let end = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
-    let text = std::str::from_utf8(&bytes[..end]).map_err(|error| CubinError::Ptx(error.to_string()))?;
-    let text = without_comments(text);
+    let text = text_of(bytes)?;
     let version = argument(&text, ".version").and_then(|version| {
         let (major, minor) = version.split_once('.')?;
         Some((major.parse().ok()?, minor.parse().ok()?))
@@ -34,15 +32,37 @@ pub fn read_ptx(bytes: &[u8]) -> Result<PtxFacts, CubinError> {
     let target = argument(&text, ".target").map(|target| target.trim_end_matches(',').to_owned());
     let target = target.ok_or_else(|| CubinError::Ptx("it has no `.target`".to_owned()))?;
     let mut kernels = Vec::new();
-    for (at, word) in text.match_indices(".entry") {
-        let rest = &text[at + word.len()..];
-        if rest.starts_with(char::is_whitespace) {
-            kernels.push(entry(rest.trim_start())?);
-        }
+    for entry in entries(&text) {
+        kernels.push(entry?.0);
     }
     kernels.sort_by(|a: &KernelFacts, b| a.symbol.cmp(&b.symbol));
     kernels.dedup_by(|a, b| a.symbol == b.symbol);
     Ok(PtxFacts { version, target, kernels })
+}
+
+/// What an entry demands of its launch; nothing where the text has no such entry.
+pub(super) fn launch_rules(bytes: &[u8], symbol: &str) -> Result<LaunchRules, CubinError> {
+    let text = text_of(bytes)?;
+    for entry in entries(&text) {
+        let (kernel, rules) = entry?;
+        if kernel.symbol == symbol {
+            return Ok(rules);
+        }
+    }
+    Ok(LaunchRules::default())
+}
+
+fn text_of(bytes: &[u8]) -> Result<String, CubinError> {
+    let end = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+    let text = std::str::from_utf8(&bytes[..end]).map_err(|error| CubinError::Ptx(error.to_string()))?;
+    Ok(without_comments(text))
+}
+
+fn entries(text: &str) -> impl Iterator<Item = Result<(KernelFacts, LaunchRules), CubinError>> + use<'_> {
+    text.match_indices(".entry").filter_map(|(at, word)| {
+        let rest = &text[at + word.len()..];
+        rest.starts_with(char::is_whitespace).then(|| entry(rest.trim_start()))
+    })
 }
 
 fn without_comments(text: &str) -> String {
@@ -63,7 +83,7 @@ fn argument<'a>(text: &'a str, directive: &str) -> Option<&'a str> {
 }
 
 /// An entry from its name on: parameters in parentheses if there are any, then directives up to the body.
-fn entry(text: &str) -> Result<KernelFacts, CubinError> {
+fn entry(text: &str) -> Result<(KernelFacts, LaunchRules), CubinError> {
     let name_end = text.find(|c: char| c == '(' || c == '{' || c.is_whitespace()).unwrap_or(text.len());
     let symbol = text[..name_end].to_owned();
     let rest = text[name_end..].trim_start();
@@ -77,24 +97,49 @@ fn entry(text: &str) -> Result<KernelFacts, CubinError> {
         None => (Vec::new(), rest),
     };
     let directives = rest.split(['{', ';']).next().unwrap_or_default();
-    let threads = [".maxntid", ".reqntid"].into_iter().filter_map(|name| threads(directives, name)).min();
-    Ok(KernelFacts {
+    let most = numbers(directives, "maxntid");
+    let block = numbers(directives, "reqntid");
+    let is_clustered = has(directives, "explicitcluster");
+    let cluster = match numbers(directives, "reqnctapercluster") {
+        Some(size) => Cluster::of(size),
+        None => is_clustered.then_some(Cluster::AtLaunch),
+    };
+    let product = |axes: [u32; 3]| axes.into_iter().fold(1, u32::saturating_mul);
+    let facts = KernelFacts {
         symbol,
         registers: None,
         shared_bytes: None,
         local_bytes: None,
-        max_threads: threads,
+        max_threads: [most, block].into_iter().flatten().map(product).min(),
         params,
-    })
+    };
+    Ok((facts, LaunchRules { block, cluster }))
 }
 
-/// `.maxntid 256, 1, 1` as a product.
-fn threads(directives: &str, name: &str) -> Option<u32> {
-    let (_, rest) = directives.split_once(name)?;
-    let numbers = rest.split('.').next()?;
-    numbers
-        .split(',')
-        .try_fold(1_u32, |product, number| Some(product.saturating_mul(number.trim().parse().ok()?)))
+/// The words after a directive that starts with this name.
+fn directive<'a>(directives: &'a str, name: &str) -> Option<&'a str> {
+    directives
+        .split('.')
+        .find_map(|text| text.trim().strip_prefix(name))
+        .filter(|rest| !rest.starts_with(is_letter))
+}
+
+fn is_letter(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_'
+}
+
+fn has(directives: &str, name: &str) -> bool {
+    directive(directives, name).is_some()
+}
+
+/// `maxntid 256, 2` as three numbers: what is left out is 1.
+fn numbers(directives: &str, name: &str) -> Option<[u32; 3]> {
+    let mut axes = [1; 3];
+    let words: Vec<&str> = directive(directives, name)?.split(',').map(str::trim).collect();
+    for (axis, word) in axes.iter_mut().zip(words.iter().copied()) {
+        *axis = word.parse().ok()?;
+    }
+    (words.len() <= 3).then_some(axes)
 }
 
 fn params(list: &str, symbol: &str) -> Result<Vec<KernelParam>, CubinError> {
@@ -164,8 +209,24 @@ mod tests {
         let params: Vec<(u32, u32)> = k.params.iter().map(|param| (param.offset, param.size)).collect();
         assert_eq!((k.symbol.as_str(), params), ("k", vec![(0, 8), (8, 36), (44, 1), (48, 8)]));
         assert_eq!(k.max_threads, Some(512));
+        assert_eq!(launch_rules(TEXT.as_bytes(), "k"), Ok(LaunchRules::default()));
         assert_eq!((none.symbol.as_str(), none.params.len(), none.max_threads), ("none", 0, None));
         assert_eq!(read_ptx(format!("{TEXT}\0").as_bytes()), Ok(facts));
+    }
+
+    #[test]
+    fn what_an_entry_demands_is_read() {
+        let rules = |directives: &str| {
+            let text = format!(".version 9.0\n.target sm_90\n.entry k(\n)\n{directives}\n{{\n\tret;\n}}\n");
+            launch_rules(text.as_bytes(), "k").unwrap()
+        };
+        let exact = ".blocksareclusters\n.reqntid 8, 4\n.reqnctapercluster 1, 1, 1";
+        assert_eq!(rules(exact), LaunchRules { block: Some([8, 4, 1]), cluster: None });
+        let cluster = |cluster| LaunchRules { block: None, cluster: Some(cluster) };
+        assert_eq!(rules(".explicitcluster\n.reqnctapercluster 2, 1, 1"), cluster(Cluster::Of([2, 1, 1])));
+        assert_eq!(rules(".explicitcluster"), cluster(Cluster::AtLaunch));
+        assert_eq!(rules(".maxntid 128\n.maxclusterrank 4"), LaunchRules::default());
+        assert_eq!(launch_rules(TEXT.as_bytes(), "no such entry"), Ok(LaunchRules::default()));
     }
 
     #[test]
@@ -190,7 +251,7 @@ mod tests {
         fn any_damage_is_read(at in 0..TEXT.len(), byte: u8) {
             let mut bytes = TEXT.as_bytes().to_vec();
             bytes[at] = byte;
-            let _ = read_ptx(&bytes);
+            let _ = (read_ptx(&bytes), launch_rules(&bytes, "k"));
         }
     }
 }

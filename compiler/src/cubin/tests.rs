@@ -104,6 +104,27 @@ fn more_than_4_kib_of_parameters_are_read() {
 }
 
 #[test]
+fn what_a_kernel_demands_of_its_launch_is_read() {
+    let test = "what_a_kernel_demands_of_its_launch_is_read";
+    for (attribute, block, cluster) in [
+        ("", None, None),
+        ("__launch_bounds__(128, 2, 4)", None, None),
+        ("__block_size__((128, 1, 1))", Some([128, 1, 1]), None),
+        ("__block_size__((8, 4, 2), (2, 1, 1))", Some([8, 4, 2]), Some(Cluster::Of([2, 1, 1]))),
+        ("__cluster_dims__(2, 1, 1)", None, Some(Cluster::Of([2, 1, 1]))),
+        ("__cluster_dims__(1, 1, 1)", None, None),
+        ("__cluster_dims__()", None, Some(Cluster::AtLaunch)),
+    ] {
+        let text = format!("extern \"C\" __global__ void {attribute} k(float* y) {{ y[0] = 1; }}\n");
+        for target in ["sm_90", "sm_100", "sm_120", "compute_90"] {
+            let Some(bytes) = compiled_text(test, target, &text, "k") else { return };
+            let found = launch_rules(target.parse().unwrap(), &bytes, "k").unwrap();
+            assert_eq!(found, LaunchRules { block, cluster }, "{attribute} {target}");
+        }
+    }
+}
+
+#[test]
 fn what_is_no_cubin_is_refused() {
     let error = |bytes: &[u8]| read(bytes).unwrap_err().to_string();
     assert!(error(b"").starts_with("not a readable ELF file: "));
@@ -154,7 +175,7 @@ proptest! {
         for (at, byte) in edits {
             damaged[at.index(cubin.len())] = byte;
         }
-        let _ = read(&damaged);
+        let _ = (read(&damaged), launch_rules("sm_90".parse().unwrap(), &damaged, "plain"));
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! A code object against what the manifest launches.
 
 use cubinder_bundle::expr::{Expr, Node};
-use cubinder_bundle::{Arch, Arg, ArgValue, KernelFacts, KernelParam, Launch, Target};
+use cubinder_bundle::{Arch, Arg, ArgValue, KernelFacts, Launch, Target};
 
+use crate::cubin::{Cluster, LaunchRules};
 use crate::diagnostic::Diagnostic;
 use crate::resolve::Unit;
 use crate::signature::Signature;
@@ -22,6 +23,8 @@ pub struct CodeCheck<'a> {
     pub target: Target,
     /// What the code says about the kernel.
     pub kernel: &'a KernelFacts,
+    /// What the code demands of the launch.
+    pub rules: LaunchRules,
 }
 
 /// Static shared memory a block, bytes, on every architecture (CUDA C++ Programming Guide 13.0, technical specifications).
@@ -52,60 +55,57 @@ pub fn max_shared_bytes(arch: Arch) -> Option<u32> {
 /// Every disagreement, at the kernel's name in the manifest.
 pub fn check_code(check: &CodeCheck<'_>) -> Result<(), Vec<Diagnostic>> {
     let problems: Vec<Diagnostic> =
-        [parameters(check), parameter_bytes(check), shared(check), threads(check)]
+        [parameters(check), parameter_bytes(check), shared(check), cluster(check), threads(check)]
             .into_iter()
             .flatten()
             .collect();
     if problems.is_empty() { Ok(()) } else { Err(problems) }
 }
 
+/// One disagreement. It does not name the target: what is the same for several is then said once
+/// ([`crate::nvrtc::merge_targets`]), with the targets where it is not all of them.
 fn problem(check: &CodeCheck<'_>, message: String) -> Diagnostic {
     Diagnostic::error(message)
-        .at(check.unit.kernel_span.clone(), format!("compiled for `{}`", check.target))
+        .at(check.unit.kernel_span.clone(), "compiled for this kernel")
         .note(format!("the kernel is `{}`", check.signature))
 }
 
-/// Number, offsets and widths of the parameters.
+/// Number, order and widths of the parameters. Where they lie is the code's own affair, because a launch passes each
+/// by its address: `alignas(16)` moves a struct without changing what is passed.
 fn parameters(check: &CodeCheck<'_>) -> Option<Diagnostic> {
-    let expected = layout(check.args);
     let found = &check.kernel.params;
-    if expected.len() != found.len() {
-        let message = format!(
-            "the code for `{}` takes {} parameters, the manifest passes {}",
-            check.target,
-            found.len(),
-            expected.len()
-        );
+    if check.args.len() != found.len() {
+        let message =
+            format!("the code has {} and the manifest passes {} parameters", found.len(), check.args.len());
         return Some(problem(check, message).help(SAME_EVERYWHERE));
     }
-    let differs = expected.iter().zip(found).position(|(expected, found)| expected != found)?;
-    let (expected, found) = (expected.get(differs)?, found.get(differs)?);
-    let name = check.args.get(differs).map_or("", |arg| &arg.name);
-    let message = format!(
-        "the code for `{}` takes the parameter `{name}` as {} bytes at offset {}, the manifest passes {} at {}",
-        check.target, found.size, found.offset, expected.size, expected.offset
-    );
-    Some(problem(check, message).help(SAME_EVERYWHERE))
+    let mut end = 0_u32;
+    for (arg, found) in check.args.iter().zip(found) {
+        let (alignment, size) = alignment_and_size(&arg.value);
+        if found.size != size || found.offset < end || !found.offset.is_multiple_of(alignment) {
+            let message = format!(
+                "the code takes the parameter `{}` as {} bytes at offset {}, the manifest passes {size} bytes",
+                arg.name, found.size, found.offset
+            );
+            return Some(problem(check, message).help(SAME_EVERYWHERE));
+        }
+        end = found.offset.saturating_add(found.size);
+    }
+    None
 }
 
-const SAME_EVERYWHERE: &str = "the kernel's parameters must be the same for every architecture: look for \
-                               `#if __CUDA_ARCH__` around them";
+/// The names come from one compile with debug information, the code from one for each target.
+const SAME_EVERYWHERE: &str = "the kernel's parameters must be the same in every compile: look for `#if` around them, on \
+                               `__CUDA_ARCH__` or on `__CUDACC_DEBUG__`";
 
-/// Where arguments lie: each at a multiple of its alignment, which is its element's size.
-fn layout(args: &[Arg]) -> Vec<KernelParam> {
-    let mut end = 0_u32;
-    let place = |arg: &Arg| {
-        let (element, len) = match &arg.value {
-            ArgValue::Tensor(_) => (8, 1),
-            ArgValue::Scalar { ty, .. } => (ty.size(), 1),
-            ArgValue::Array { ty, len, .. } => (ty.size(), *len),
-        };
-        let offset = end.checked_next_multiple_of(element.max(1)).unwrap_or(u32::MAX);
-        let size = element.saturating_mul(len);
-        end = offset.saturating_add(size);
-        KernelParam { offset, size }
+/// What an argument's offset is a multiple of, and its bytes.
+fn alignment_and_size(value: &ArgValue) -> (u32, u32) {
+    let (element, len) = match value {
+        ArgValue::Tensor(_) => (8, 1),
+        ArgValue::Scalar { ty, .. } => (ty.size(), 1),
+        ArgValue::Array { ty, len, .. } => (ty.size(), *len),
     };
-    args.iter().map(place).collect()
+    (element.max(1), element.saturating_mul(len))
 }
 
 fn parameter_bytes(check: &CodeCheck<'_>) -> Option<Diagnostic> {
@@ -113,7 +113,7 @@ fn parameter_bytes(check: &CodeCheck<'_>) -> Option<Diagnostic> {
     let bytes = last.offset.saturating_add(last.size);
     let limit = if check.target.arch.major < 7 { MAX_PARAM_BYTES.0 } else { MAX_PARAM_BYTES.1 };
     (bytes > limit).then(|| {
-        let message = format!("the parameters take {bytes} bytes, `{}` allows {limit}", check.target);
+        let message = format!("the parameters take {bytes} bytes, the limit is {limit}");
         problem(check, message).help("pass less by value: large tables belong into an input tensor")
     })
 }
@@ -140,17 +140,39 @@ fn shared(check: &CodeCheck<'_>) -> Option<Diagnostic> {
     let dynamic = constant(&check.launch.shared_bytes)?;
     let limit = max_shared_bytes(check.target.arch)?;
     (i64::from(fixed).saturating_add(dynamic) > i64::from(limit)).then(|| {
-        let message = format!("the launch needs more shared memory than `{}` has", check.target);
-        problem(check, message)
+        problem(check, "the launch needs more shared memory than a block can have".to_owned())
             .note(format!("{fixed} bytes static and {dynamic} dynamic, of at most {limit} a block"))
-            .help("lower `shared_bytes`, or leave this target out")
+            .help("lower `shared_bytes`, or leave out the targets that have less")
     })
 }
 
-/// The block against `__launch_bounds__` and the registers, where the manifest gives it as constants.
+/// Clusters: launches do not set them. A size that the kernel itself gives would do where the grid is a multiple of it,
+/// but the grid follows the shapes, and with `__block_size__` it counts clusters instead of blocks.
+fn cluster(check: &CodeCheck<'_>) -> Option<Diagnostic> {
+    let of = match check.rules.cluster? {
+        Cluster::Of(size) => format!("clusters of {} blocks", shown(size)),
+        Cluster::AtLaunch => "clusters of a size that the launch gives".to_owned(),
+    };
+    let diagnostic = problem(check, format!("the kernel runs in {of}, and clusters are not supported"));
+    Some(
+        diagnostic.help("take `__cluster_dims__`, or the second half of `__block_size__`, out of the kernel"),
+    )
+}
+
+fn shown(axes: [u32; 3]) -> String {
+    axes.map(|axis| axis.to_string()).join(" x ")
+}
+
+/// The block against what the kernel allows and against the registers.
 fn threads(check: &CodeCheck<'_>) -> Option<Diagnostic> {
-    let threads =
-        check.launch.block.iter().map(constant).try_fold(1_i64, |all, axis| all.checked_mul(axis?))?;
+    let axes = check.launch.block.each_ref().map(constant);
+    match check.rules.block {
+        Some(required) if axes != required.map(|axis| Some(i64::from(axis))) => {
+            return Some(another_block(check, required, axes));
+        }
+        _ => {}
+    }
+    let threads = axes.into_iter().try_fold(1_i64, |all, axis| all.checked_mul(axis?))?;
     if let Some(max) = check.kernel.max_threads.filter(|max| threads > i64::from(*max)) {
         let message = format!("the launch has blocks of {threads} threads, the kernel allows {max}");
         let diagnostic = problem(check, message).note("the kernel says so with `__launch_bounds__`");
@@ -159,7 +181,7 @@ fn threads(check: &CodeCheck<'_>) -> Option<Diagnostic> {
     let registers = check.kernel.registers?;
     let all = block_registers(threads, registers)?;
     (all > MAX_BLOCK_REGISTERS).then(|| {
-        let message = format!("blocks of {threads} threads need more registers than `{}` has", check.target);
+        let message = format!("blocks of {threads} threads need more registers than there are");
         problem(check, message)
             .note(format!(
                 "{registers} registers a thread make {all} a block, of at most {MAX_BLOCK_REGISTERS}: they are handed out \
@@ -167,6 +189,23 @@ fn threads(check: &CodeCheck<'_>) -> Option<Diagnostic> {
             ))
             .help(format!("say `__launch_bounds__({threads})` in the kernel, or make the block smaller"))
     })
+}
+
+/// The kernel takes blocks of one size only. One that is computed is refused as well: it could not vary anyway.
+fn another_block(check: &CodeCheck<'_>, required: [u32; 3], axes: [Option<i64>; 3]) -> Diagnostic {
+    let axis = |axis: Option<i64>| axis.map_or_else(|| "?".to_owned(), |threads| threads.to_string());
+    let message = format!(
+        "the launch has blocks of {} threads, the kernel takes {} and nothing else",
+        axes.map(axis).join(" x "),
+        shown(required)
+    );
+    let diagnostic = problem(check, message).note("the kernel says so with `__block_size__`");
+    let diagnostic = match axes.iter().any(Option::is_none) {
+        true => diagnostic.note("`?` is not known before the engine runs"),
+        false => diagnostic,
+    };
+    let block = required.map(|axis| axis.to_string()).join(", ");
+    diagnostic.help(format!("say `block = [{block}]` in the launch, or `__launch_bounds__` in the kernel"))
 }
 
 /// The registers that the hardware asks for before it starts a block: those of a warp in whole units, for the warps of

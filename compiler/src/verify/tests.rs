@@ -1,4 +1,5 @@
 use super::*;
+use crate::cubin::{Cluster, LaunchRules};
 use crate::diagnostic::{Colour, Diagnostic, Source, render};
 use crate::resolve::{PluginDraft, compile};
 use crate::signature::{Leaf, Param, ParamType, Signature};
@@ -198,6 +199,16 @@ fn a_tensor_of_another_type_is_refused() {
 }
 
 fn check(launch: &str, args: &[Arg], target: &str, kernel: &KernelFacts) -> Result<(), String> {
+    check_with(launch, args, target, kernel, LaunchRules::default())
+}
+
+fn check_with(
+    launch: &str,
+    args: &[Arg],
+    target: &str,
+    kernel: &KernelFacts,
+    rules: LaunchRules,
+) -> Result<(), String> {
     let draft = draft_with(launch, "x = \"x\"\ny = \"y\"");
     let check = CodeCheck {
         unit: &draft.units[0],
@@ -206,6 +217,7 @@ fn check(launch: &str, args: &[Arg], target: &str, kernel: &KernelFacts) -> Resu
         signature: &with_tensors(&[]),
         target: target.parse::<Target>().unwrap(),
         kernel,
+        rules,
     };
     check_code(&check).map_err(|errors| render(&errors, Colour::Plain))
 }
@@ -234,6 +246,24 @@ fn code_that_agrees_passes() {
         tensor("y", 1),
     ];
     assert_eq!(check("block = [256]", &args, "sm_80", &facts(&[(0, 8), (8, 1), (12, 12), (24, 8)])), Ok(()));
+}
+
+/// `struct alignas(16) A { float d[4]; }` behind an `int`: 12 bytes further than its numbers ask for.
+#[test]
+fn a_struct_may_be_aligned_to_more_than_its_numbers() {
+    let args = [
+        tensor("x", 0),
+        Arg { name: "q".to_owned(), value: ArgValue::Scalar { ty: INT, expr: constant() } },
+        Arg {
+            name: "a".to_owned(),
+            value: ArgValue::Array { ty: ScalarType::F32, len: 4, expr: constant() },
+        },
+    ];
+    assert_eq!(check("block = [256]", &args, "sm_80", &facts(&[(0, 8), (8, 4), (16, 16)])), Ok(()));
+    assert_eq!(check("block = [256]", &args, "sm_80", &facts(&[(0, 8), (8, 4), (32, 16)])), Ok(()));
+    for (offset, size) in [(8, 16), (14, 16), (16, 32)] {
+        assert!(check("block = [256]", &args, "sm_80", &facts(&[(0, 8), (8, 4), (offset, size)])).is_err());
+    }
 }
 
 fn constant() -> cubinder_bundle::expr::Expr {
@@ -276,4 +306,23 @@ fn code_that_disagrees_is_said() {
         assert_eq!(check(launch, &args, "sm_80", &kernel), Ok(()));
     }
     assert_eq!(check("block = [256]\nshared_bytes = 100_000", &args, "sm_80", &two), Ok(()));
+}
+
+#[test]
+fn a_launch_heeds_what_the_kernel_demands() {
+    let args = [tensor("x", 0), tensor("y", 1)];
+    let facts = KernelFacts { max_threads: Some(64), ..facts(&[(0, 8), (8, 8)]) };
+    let blocks = LaunchRules { block: Some([8, 4, 2]), cluster: None };
+    let clusters = |cluster| LaunchRules { block: None, cluster: Some(cluster) };
+    let refused = [
+        // As many threads, fewer, and a number that is not known yet.
+        check_with("block = [64]", &args, "sm_90", &facts, blocks),
+        check_with("block = [8, 4]", &args, "sm_90", &facts, blocks),
+        check_with("block = [8, 4, \"x.rank\"]", &args, "sm_90", &facts, blocks),
+        check_with("block = [64]", &args, "sm_90", &facts, clusters(Cluster::Of([2, 1, 1]))),
+        check_with("block = [64]", &args, "sm_90", &facts, clusters(Cluster::AtLaunch)),
+    ];
+    let shown: Vec<String> = refused.into_iter().map(Result::unwrap_err).collect();
+    insta::assert_snapshot!("launch_rules", shown.join("\n"));
+    assert_eq!(check_with("block = [8, 4, 2]", &args, "sm_90", &facts, blocks), Ok(()));
 }

@@ -1,0 +1,216 @@
+//! Kernels as people write them against what manifests pass, through the real NVRTC: what is taken, what is refused.
+
+// Tests stop at the first thing that is wrong; the lint spares only functions marked `#[test]`.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use std::path::Path;
+
+use cubinder_compiler::compile::{Progress, Request, compile};
+use cubinder_compiler::diagnostic::{Colour, render};
+use cubinder_compiler::nvrtc::Settings;
+use cubinder_compiler::toolkit::{Overrides, Toolkit};
+
+/// A plugin of one input `x` and one output `y`.
+struct Case {
+    element: &'static str,
+    kernel: &'static str,
+    args: &'static str,
+    launch: &'static str,
+    targets: &'static [&'static str],
+}
+
+/// A kernel `k` with the parameters `x`, `y` and `n` of `f32`.
+const PLAIN: Case = Case {
+    element: "f32",
+    kernel: "",
+    args: "n = \"numel(y)\"",
+    launch: "block = [256]",
+    targets: &["sm_89", "sm_90", "sm_120", "compute_80"],
+};
+
+struct Silent;
+
+impl Progress for Silent {
+    fn begin(&self, _steps: usize) {}
+    fn step(&self, _what: &str) {}
+    fn end(&self) {}
+}
+
+fn toolkit_is_there(test: &str) -> bool {
+    match Toolkit::locate(&Overrides::from_env(None)) {
+        Ok(_) => true,
+        Err(error) if std::env::var_os("CUBINDER_REQUIRE_TOOLKIT").is_some_and(|value| value == "1") => {
+            panic!("{test} needs NVRTC: {}", render(&[error], Colour::Plain))
+        }
+        Err(error) => {
+            println!("skipped: {test}: {}", error.message);
+            false
+        }
+    }
+}
+
+fn manifest(case: &Case) -> String {
+    let Case { element, args, launch, .. } = case;
+    format!(
+        r#"schema = 1
+[plugin]
+name = "sample"
+namespace = "test"
+[[inputs]]
+name = "x"
+type = "{element}"
+[[outputs]]
+name = "y"
+type = "{element}"
+shape = "x.shape"
+[[launches]]
+source = "k.cu"
+kernel = "k"
+grid = ["ceil_div(numel(y), 256)"]
+{launch}
+[launches.args]
+x = "x"
+y = "y"
+{args}
+"#
+    )
+}
+
+/// What the compiler says. It is given no runtime library: where that is all that it misses, the kernel was taken.
+fn compiled(case: &Case) -> Result<(), String> {
+    const MISSING: &str = "no-such-runtime-library.so";
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    std::fs::write(path("m.toml"), manifest(case)).unwrap();
+    std::fs::write(path("k.cu"), case.kernel).unwrap();
+    let request = Request {
+        manifests: vec![path("m.toml")],
+        name: "sample".to_owned(),
+        targets: case.targets.iter().map(|target| target.parse().unwrap()).collect(),
+        settings: Settings::default(),
+        root: folder.path().to_owned(),
+        output: path("build"),
+        embed: false,
+        runtime_library: Path::new(MISSING).to_owned(),
+        overrides: Overrides::from_env(None),
+        use_cache: false,
+    };
+    let errors = match compile(&request, &Silent) {
+        Ok(outcome) => panic!("made {:?} without a runtime library", outcome.libraries),
+        Err(errors) => errors,
+    };
+    match errors.as_slice() {
+        [only] if only.message.contains(MISSING) => Ok(()),
+        _ => Err(render(&errors, Colour::Plain).replace(&format!("{}/", folder.path().display()), "")),
+    }
+}
+
+#[track_caller]
+fn assert_taken(case: &Case) {
+    if let Err(errors) = compiled(case) {
+        panic!("{}\n{errors}", case.kernel);
+    }
+}
+
+#[test]
+fn kernels_are_taken() {
+    if !toolkit_is_there("kernels_are_taken") {
+        return;
+    }
+    let long = "n = \"[get(x.shape, i, 1) for i in range(2000)]\"";
+    let four = "n = \"1\"\na = \"[1.0, 2.0, 3.0, 4.0]\"";
+    for case in [
+        // More than 4 KiB of parameters.
+        Case {
+            kernel: "__global__ void k(const float* x, float* y, cubinder::array<int, 2000> n) { y[0] = n[1]; }",
+            args: long,
+            ..PLAIN
+        },
+        // Moved by its alignment.
+        Case {
+            kernel: "struct alignas(16) A { float d[4]; };\n\
+                     __global__ void k(const float* x, float* y, int n, A a) { y[0] = a.d[n]; }",
+            args: four,
+            ..PLAIN
+        },
+        Case {
+            kernel: "enum Mode { A, B };\n__global__ void k(const float* x, float* y, Mode n) { y[0] = n == B; }",
+            args: "n = \"1\"",
+            ..PLAIN
+        },
+        Case {
+            element: "f16",
+            kernel: "__global__ void k(const float4* x, float4* y, int n) { y[0] = x[n]; }",
+            ..PLAIN
+        },
+        Case {
+            element: "f16",
+            kernel: "__global__ void k(const unsigned* x, unsigned* y, int n) { y[0] = x[n]; }",
+            ..PLAIN
+        },
+        Case {
+            element: "i8",
+            kernel: "__global__ void k(const int* x, char4* y, int n) { ((int*)y)[0] = x[n]; }",
+            ..PLAIN
+        },
+    ] {
+        assert_taken(&case);
+    }
+}
+
+#[test]
+fn kernels_are_refused() {
+    if !toolkit_is_there("kernels_are_refused") {
+        return;
+    }
+    let cases = [
+        Case { kernel: "__global__ void k(const float** x, float* y, int n) { y[0] = x[0][n]; }", ..PLAIN },
+        Case {
+            kernel: "__global__ void __block_size__((128, 1, 1)) k(const float* x, float* y, int n) { y[0] = x[n]; }",
+            targets: &["sm_90", "compute_90"],
+            ..PLAIN
+        },
+        Case {
+            kernel: "__global__ void __cluster_dims__(2, 1, 1) k(const float* x, float* y, int n) { y[0] = x[n]; }",
+            targets: &["sm_90", "compute_90"],
+            ..PLAIN
+        },
+        Case { kernel: "__global__ void k(const double* x, float* y, int n) { y[0] = x[n]; }", ..PLAIN },
+    ];
+    let shown: Vec<String> = cases.iter().map(|case| compiled(case).unwrap_err()).collect();
+    insta::assert_snapshot!("refused", shown.join("\n"));
+}
+
+#[test]
+fn what_several_targets_refuse_is_said_once() {
+    if !toolkit_is_there("what_several_targets_refuse_is_said_once") {
+        return;
+    }
+    let cases = [
+        // All of them, for the same reason.
+        Case {
+            kernel: "#ifdef __CUDACC_DEBUG__\n\
+                     #define N int n\n\
+                     #else\n\
+                     #define N long long n\n\
+                     #endif\n\
+                     __global__ void k(const float* x, float* y, N) { y[0] = x[n]; }",
+            ..PLAIN
+        },
+        // Some of them.
+        Case {
+            kernel: "extern __shared__ float s[];\n\
+                     __global__ void k(const float* x, float* y, int n) { s[n] = x[n]; __syncthreads(); y[0] = s[0]; }",
+            launch: "block = [256]\nshared_bytes = 102_400",
+            ..PLAIN
+        },
+        // One that does not compile at all.
+        Case {
+            kernel: "__global__ void k(const float* x, float* y, int n)\n\
+                     {\n#if __CUDA_ARCH__ == 900\n    y[0] = z;\n#endif\n}",
+            ..PLAIN
+        },
+    ];
+    let shown: Vec<String> = cases.iter().map(|case| compiled(case).unwrap_err()).collect();
+    insta::assert_snapshot!("several_targets", shown.join("\n"));
+}

@@ -12,7 +12,7 @@ use cubinder_bundle::Digest;
 
 use super::KeyHasher;
 use super::directives::{Kind, directives};
-use crate::codegen::{PRELUDE_NAME, TranslationUnit};
+use crate::codegen::TranslationUnit;
 
 /// What a file was when it was first looked at in this process.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -97,7 +97,6 @@ impl Dependencies {
     ) {
         for kind in includes {
             match kind {
-                Kind::Quoted(name) | Kind::Angled(name) if name == PRELUDE_NAME => {}
                 Kind::Quoted(name) => {
                     waiting.extend(beside.map(|folder| folder.join(name)));
                     waiting.extend(include.iter().map(|folder| folder.join(name)));
@@ -167,6 +166,7 @@ pub(crate) fn stamp_of_folder(folder: &Path) -> Digest {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::codegen::PRELUDE_NAME;
     use crate::diagnostic::{Source, Span};
 
     fn unit(folder: &Path, text: &str) -> TranslationUnit {

@@ -22,7 +22,7 @@ const RESERVED: &[(&[&str], &str)] = &[
     (&["gpu-architecture", "arch"], "targets are set in `cubinder.toml` or with `--target`"),
     (&["include-path"], "include folders are set with `include`"),
     (&["pre-include", "include"], "write the `#include` into the source"),
-    (&["no-source-include"], "the folder of the source is always searched first"),
+    (&["no-source-include"], "headers could not include their neighbours (NVRTC 13.0)"),
     (&["device-debug", "G"], "code for debugging cannot be bound into an engine"),
     (
         &[
@@ -118,7 +118,6 @@ pub(super) fn options(
     if !settings.options.iter().any(|option| is_named(option, &["std"])) {
         options.push("--std=c++17".to_owned());
     }
-    options.push("--no-source-include".to_owned());
     options.extend(include.iter().map(|folder| format!("--include-path={}", folder.display())));
     options.push("--modify-stack-limit=false".to_owned());
     if version >= (13, 0) {

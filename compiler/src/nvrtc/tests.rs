@@ -126,6 +126,46 @@ fn what_nvrtc_does_not_take_is_said() {
 }
 
 #[test]
+fn a_header_finds_its_neighbour() {
+    let Some((toolkit, nvrtc)) = nvrtc("a_header_finds_its_neighbour") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    write("kernels/part/a.h", "#include \"b.h\"\n#include \"cubinder.h\"\n");
+    write("kernels/part/b.h", "#define VALUE 3\n");
+    // The header of that name is ours wherever it is included from.
+    write("kernels/part/cubinder.h", "#error not this one\n");
+    for include in ["\"part/a.h\"", "<part/a.h>", "<cooperative_groups.h>"] {
+        let text = format!("#include {include}\n__global__ void k(int* x) {{ *x = sizeof(VALUE); }}\n");
+        let text = text.replace(
+            "VALUE",
+            if include.contains("part") { "VALUE" } else { "cooperative_groups::grid_group" },
+        );
+        let unit = unit(folder.path(), &text, "k", &[]);
+        compile_unit(nvrtc, &unit, target("sm_89"), &Settings::default(), &toolkit.include)
+            .unwrap_or_else(|errors| panic!("{include}: {}", show(&errors)));
+    }
+}
+
+#[test]
+fn the_current_folder_is_not_searched() {
+    let Some((toolkit, nvrtc)) = nvrtc("the_current_folder_is_not_searched") else { return };
+    // Tests run in the folder of the crate: by path from there the file is, and `src` is where the unit pretends to lie.
+    assert!(Path::new("src/nvrtc/mod.rs").is_file());
+    let folder = tempfile::tempdir().unwrap();
+    for (name, header) in [("test.cu", "src/nvrtc/mod.rs"), ("src/test.cu", "nvrtc/mod.rs")] {
+        let mut unit = unit(folder.path(), &format!("#include \"{header}\"\n"), "k", &[]);
+        unit.text = unit.text.replace("kernels/test.cu", name);
+        unit.name = name.to_owned();
+        let errors = compile_unit(nvrtc, &unit, target("sm_89"), &Settings::default(), &toolkit.include);
+        assert_eq!(errors.unwrap_err()[0].message, format!("cannot open source file `{header}`"));
+    }
+}
+
+#[test]
 fn compiles_run_side_by_side() {
     let Some((toolkit, nvrtc)) = nvrtc("compiles_run_side_by_side") else { return };
     let unit = unit(Path::new("."), SCALE, "scale<float, 8>", &[]);

@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::cache::Cache;
-use crate::diagnostic::Diagnostic;
+use crate::codegen::translation_unit;
+use crate::diagnostic::{Diagnostic, Source};
 use crate::test_support::{nvrtc, show, toolkit, unit};
 use cubinder_bundle::DataType;
 use std::path::Path;
@@ -162,6 +163,51 @@ fn the_current_folder_is_not_searched() {
         unit.name = name.to_owned();
         let errors = compile_unit(nvrtc, &unit, target("sm_89"), &Settings::default(), &toolkit.include);
         assert_eq!(errors.unwrap_err()[0].message, format!("cannot open source file `{header}`"));
+    }
+}
+
+#[test]
+fn half_types_are_there_for_all_rows_of_a_plugin_that_has_them() {
+    let Some((toolkit, nvrtc)) = nvrtc("half_types_are_there_for_all_rows_of_a_plugin_that_has_them") else {
+        return;
+    };
+    let manifest = r#"schema = 1
+[plugin]
+name = "up"
+namespace = "test"
+summary = "Adds."
+[[inputs]]
+name = "x"
+type = "T"
+[[inputs]]
+name = "b"
+type = "bf16"
+[[outputs]]
+name = "y"
+type = "f32"
+shape = "x.shape"
+[types]
+T = ["f32", "f16"]
+[[launches]]
+source = "up.cu"
+kernel = "add<T>"
+grid = ["1"]
+block = [32]
+[launches.args]
+x = "x"
+b = "b"
+y = "y"
+"#;
+    let text = "__device__ float up(float v) { return v; }\n\
+                __device__ float up(__half v) { return __half2float(v); }\n\
+                template <typename T> __global__ void add(const T* x, const __nv_bfloat16* b, float* y) {\n    \
+                y[threadIdx.x] = up(x[threadIdx.x]) + __bfloat162float(b[0]);\n}\n";
+    let draft = crate::resolve::compile(&Source::new("m.toml", manifest)).unwrap().draft;
+    assert_eq!(draft.units.len(), 2);
+    for unit in &draft.units {
+        let unit = translation_unit(unit, Source::new("up.cu", text), "up.cu");
+        compile_unit(nvrtc, &unit, target("sm_89"), &Settings::default(), &toolkit.include)
+            .unwrap_or_else(|errors| panic!("{}: {}", unit.kernel, show(&errors)));
     }
 }
 

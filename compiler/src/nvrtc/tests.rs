@@ -284,6 +284,22 @@ fn a_header_that_changes_is_compiled_again() {
 }
 
 #[test]
+fn options_that_tell_the_time_are_not_kept() {
+    let Some(toolkit) = toolkit("options_that_tell_the_time_are_not_kept") else { return };
+    let cache = tempfile::tempdir().unwrap();
+    let text = "__global__ void k(char* x) { *x = STAMP[threadIdx.x]; }\n";
+    for (option, second) in [("-DSTAMP=\"now\"", 0), ("-DSTAMP=__TIME__", 1)] {
+        for calls in [1, second] {
+            let settings = Settings { include: Vec::new(), options: vec![option.to_owned()] };
+            let session = Session::new(toolkit.clone(), settings, Cache::open(cache.path())).unwrap();
+            let unit = unit(Path::new("."), text, "k", &[]);
+            session.compile(&session.prepare(unit), target("sm_89")).unwrap();
+            assert_eq!(session.statistics().nvrtc_calls, calls, "{option}");
+        }
+    }
+}
+
+#[test]
 fn warnings_are_kept_with_the_code() {
     let Some(toolkit) = toolkit("warnings_are_kept_with_the_code") else { return };
     let cache = tempfile::tempdir().unwrap();

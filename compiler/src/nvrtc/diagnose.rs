@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use cubinder_bundle::Target;
 
+use super::host;
 use super::log::{Level, Log, Message, Place};
 use crate::codegen::{PRELUDE_NAME, TranslationUnit, kernel_names};
 use crate::diagnostic::{Diagnostic, Severity, Source, Span};
@@ -96,7 +97,13 @@ impl Files<'_> {
             Some(number) if message.level == Level::Warning => {
                 diagnostic.help(format!("mend it, or add the option `--diag-suppress={number}`"))
             }
-            _ => diagnostic,
+            _ => {
+                let file = message.place.as_ref().map_or("", |place| &place.file);
+                match host::help(&diagnostic.message, file) {
+                    Some(help) => diagnostic.help(help),
+                    None => diagnostic,
+                }
+            }
         }
     }
 

@@ -5,6 +5,7 @@
 //! Never: no GPU, no judgement about what the code object contains (that is [`crate::verify`]).
 
 mod diagnose;
+mod host;
 mod log;
 mod options;
 mod session;

@@ -96,6 +96,10 @@ fn a_kernel_that_is_not_there_is_said_in_the_manifest() {
         let Some(shown) = errors_of("a_kernel_that_is_not_there", text, kernel, &[]) else { return };
         all.push_str(&format!("== {kernel}\n{shown}"));
     }
+    let overloads = "__global__ void k(float* x) {}\n__global__ void k(int* x) {}\n";
+    if let Some(shown) = errors_of("a_kernel_that_is_not_there", overloads, "k", &[]) {
+        all.push_str(&format!("== overloads\n{shown}"));
+    }
     insta::assert_snapshot!("unknown_kernels", all);
 }
 

@@ -24,21 +24,13 @@ use cubinder_bundle::Target;
 use crate::diagnostic::{Diagnostic, Source, Span};
 use crate::manifest::Located;
 use crate::manifest::form::{Entry, Form, Section};
+use crate::nvrtc::check_option;
 
 /// What the file is called.
 pub const FILE_NAME: &str = "cubinder.toml";
 
 /// The keys of `[library]`.
 const KEYS: [&str; 6] = ["name", "manifests", "targets", "include", "options", "output"];
-
-/// Options of NVRTC that another key decides, and that key.
-const DECIDED_ELSEWHERE: [(&str, &str); 5] = [
-    ("--gpu-architecture", "targets"),
-    ("-arch", "targets"),
-    ("--include-path", "include"),
-    ("-I", "include"),
-    ("-isystem", "include"),
-];
 
 /// What one library is made of.
 #[derive(Debug, Clone, PartialEq)]
@@ -231,12 +223,8 @@ fn targets(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Vec<Target>> {
 fn options(form: &mut Form<'_>, entry: &Entry<'_>) -> Vec<String> {
     let options = form.strings(entry).unwrap_or_default();
     for option in &options {
-        let decided = DECIDED_ELSEWHERE.iter().find(|(prefix, _)| option.value.starts_with(prefix));
-        if let Some((prefix, key)) = decided {
-            let diagnostic = Diagnostic::error(format!("the option `{prefix}` is decided by `{key}`"))
-                .at(form.span(option.range.clone()), "this would contradict it")
-                .help(format!("use the key `{key}`"));
-            form.report(diagnostic);
+        if let Err(refused) = check_option(&option.value) {
+            form.report(refused.at(form.span(option.range.clone()), "leave it out"));
         } else if !option.value.starts_with('-') {
             let diagnostic = Diagnostic::error(format!("`{}` is no option of NVRTC", option.value))
                 .at(form.span(option.range.clone()), "an option begins with `-`");

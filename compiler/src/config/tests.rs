@@ -52,7 +52,7 @@ manifest = ["x.toml"]
 manifests = ["***"]
 targets = ["sm_80", "sm80", "sm_80"]
 include = "include"
-options = ["-arch=sm_80", "fast"]
+options = ["-arch=sm_80", "fast", "-G"]
 output = 3
 "#;
     assert_snapshot!(errors(text));

@@ -19,8 +19,8 @@ pub struct Settings {
 /// Options that Cubinder sets itself or that would change what kind of output there is. Long and short names of
 /// `nvrtc.h`, CUDA 13.0.
 const RESERVED: &[(&[&str], &str)] = &[
-    (&["gpu-architecture", "arch"], "targets are set in `cubinder.toml` or with `--target`"),
-    (&["include-path"], "include folders are set with `include`"),
+    (&["gpu-architecture", "arch"], "targets are set with `targets` or `--target`"),
+    (&["include-path", "isystem"], "include folders are set with `include`"),
     (&["pre-include", "include"], "write the `#include` into the source"),
     (&["no-source-include"], "headers could not include their neighbours (NVRTC 13.0)"),
     (&["device-debug", "G"], "code for debugging cannot be bound into an engine"),
@@ -217,6 +217,6 @@ mod tests {
     fn the_reason_is_said() {
         let error = check_option("--gpu-architecture=sm_80").unwrap_err();
         assert_eq!(error.message, "the option `--gpu-architecture=sm_80` is not the user's to set");
-        assert_eq!(error.notes, ["targets are set in `cubinder.toml` or with `--target`"]);
+        assert_eq!(error.notes, ["targets are set with `targets` or `--target`"]);
     }
 }

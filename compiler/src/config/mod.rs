@@ -53,7 +53,7 @@ pub struct Config {
     pub output: PathBuf,
 }
 
-/// Reads a text file.
+/// Reads a text file. A byte order mark at its start, which some editors write, is no part of the text.
 ///
 /// # Errors
 /// When it cannot be read or is not UTF-8.
@@ -61,7 +61,7 @@ pub fn open(path: &Path) -> Result<Arc<Source>, Vec<Diagnostic>> {
     let bytes = std::fs::read(path)
         .map_err(|error| vec![Diagnostic::error(format!("cannot read `{}`: {error}", path.display()))])?;
     match String::from_utf8(bytes) {
-        Ok(text) => Ok(Source::new(path, text)),
+        Ok(text) => Ok(Source::new(path, text.strip_prefix('\u{feff}').unwrap_or(&text))),
         Err(error) => {
             let at = error.utf8_error().valid_up_to();
             Err(vec![Diagnostic::error(format!(

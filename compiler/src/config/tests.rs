@@ -89,6 +89,18 @@ fn finds_manifests() {
 }
 
 #[test]
+fn a_byte_order_mark_is_no_part_of_the_text() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join(FILE_NAME);
+    std::fs::write(&path, "\u{feff}[library]\nname = \"x\"\ntargets = [\"sm_89\"]\n").expect("a file");
+    let config = load(&path).expect("it is right");
+    assert!(config.source.text.starts_with("[library]"));
+    std::fs::write(&path, "\u{feff}name").expect("a file");
+    let errors = load(&path).expect_err("it is wrong");
+    assert_eq!(errors[0].primary.as_ref().expect("a place").span.range.end, 4);
+}
+
+#[test]
 fn a_file_that_is_no_text_is_refused() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join(FILE_NAME);

@@ -143,15 +143,35 @@ fn a_header_finds_its_neighbour() {
     write("kernels/part/b.h", "#define VALUE 3\n");
     // The header of that name is ours wherever it is included from.
     write("kernels/part/cubinder.h", "#error not this one\n");
-    for include in ["\"part/a.h\"", "<part/a.h>", "<cooperative_groups.h>"] {
-        let text = format!("#include {include}\n__global__ void k(int* x) {{ *x = sizeof(VALUE); }}\n");
-        let text = text.replace(
-            "VALUE",
-            if include.contains("part") { "VALUE" } else { "cooperative_groups::grid_group" },
-        );
+    for include in ["\"part/a.h\"", "<part/a.h>"] {
+        let text = format!("#include {include}\n__global__ void k(int* x) {{ *x = VALUE; }}\n");
         let unit = unit(folder.path(), &text, "k", &[]);
         compile_unit(nvrtc, &unit, target("sm_89"), &Settings::default(), &toolkit.include)
             .unwrap_or_else(|errors| panic!("{include}: {}", show(&errors)));
+    }
+}
+
+#[test]
+fn the_headers_of_cuda_can_be_included() {
+    let Some((toolkit, nvrtc)) = nvrtc("the_headers_of_cuda_can_be_included") else { return };
+    let groups = "#include <cooperative_groups.h>\n__global__ void k(float* y) {\n    \
+                  cooperative_groups::this_thread_block().sync();\n    y[0] = 1;\n}\n";
+    let tensor_cores = "#include <mma.h>\nusing namespace nvcuda::wmma;\n\
+                        __global__ void k(const __half* a, const __half* b, float* y) {\n    \
+                        fragment<matrix_a, 16, 16, 16, __half, row_major> x;\n    \
+                        fragment<matrix_b, 16, 16, 16, __half, col_major> z;\n    \
+                        fragment<accumulator, 16, 16, 16, float> sum;\n    \
+                        fill_fragment(sum, 0.0f);\n    load_matrix_sync(x, a, 16);\n    \
+                        load_matrix_sync(z, b, 16);\n    mma_sync(sum, x, z, sum);\n    \
+                        store_matrix_sync(y, sum, 16, mem_row_major);\n}\n";
+    let others = "#include <cuda_runtime.h>\n#include <cuda_fp8.h>\n#include <cuComplex.h>\n\
+                  #include <math_constants.h>\n#include <cuda_pipeline.h>\n__global__ void k() {}\n";
+    for text in [groups, tensor_cores, others] {
+        for name in ["sm_80", "sm_90", "compute_120"] {
+            let unit = unit(Path::new("."), text, "k", &[]);
+            compile_unit(nvrtc, &unit, target(name), &Settings::default(), &toolkit.include)
+                .unwrap_or_else(|errors| panic!("{name}: {text}: {}", show(&errors)));
+        }
     }
 }
 

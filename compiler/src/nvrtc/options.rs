@@ -104,6 +104,19 @@ fn non_empty(folder: &Path) -> PathBuf {
     if folder.as_os_str().is_empty() { PathBuf::from(".") } else { folder.to_owned() }
 }
 
+/// The first NVRTC that is given a seed.
+const SEEDED: (i32, i32) = (13, 0);
+
+/// What is to be said about code from an NVRTC of this version, the same for each.
+pub(super) fn doubts(version: (i32, i32)) -> Option<Diagnostic> {
+    let (major, minor) = version;
+    (version < SEEDED).then(|| {
+        Diagnostic::warning(format!("NVRTC {major}.{minor} may give other bytes for the same input"))
+            .note("names in anonymous namespaces and of static functions and variables hold the folder and the process")
+            .help("for builds that can be repeated, use NVRTC 13.0 or later; `cargo xtask setup` fetches one")
+    })
+}
+
 /// The options of one compile, the same for the same input. `version` is NVRTC's: options that came later are left out for
 /// older ones.
 pub(super) fn options(
@@ -120,7 +133,7 @@ pub(super) fn options(
     }
     options.extend(include.iter().map(|folder| format!("--include-path={}", folder.display())));
     options.push("--modify-stack-limit=false".to_owned());
-    if version >= (13, 0) {
+    if version >= SEEDED {
         // Names with internal linkage hold a hash of the working folder and the number of the process otherwise (tried).
         options.push(format!("--frandom-seed={}", seed(unit)));
         // NVRTC's own cache looks for the GPU driver and writes into the user's home (tried).
@@ -211,6 +224,14 @@ mod tests {
         let options = ["-lineinfo", "-Xptxas", "-O3", "--ptxas-options=-v", "-DA", "-dopt=on", "--std=c++20"];
         let options: Vec<String> = options.iter().map(|option| (*option).to_owned()).collect();
         assert_eq!(without_optimizer(&options), ["-DA", "--std=c++20"]);
+    }
+
+    #[test]
+    fn an_nvrtc_without_a_seed_is_said() {
+        assert_eq!(doubts((13, 0)), None);
+        assert_eq!(doubts((13, 4)), None);
+        let warning = doubts((12, 9)).unwrap();
+        assert_eq!(warning.message, "NVRTC 12.9 may give other bytes for the same input");
     }
 
     #[test]

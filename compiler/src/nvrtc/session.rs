@@ -11,7 +11,7 @@ use cubinder_bundle::{CodeObject, Digest, Target, TargetKind};
 use nvrtc_sys::Nvrtc;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use super::options::{Purpose, Settings, check_option, include_folders, options};
+use super::options::{Purpose, Settings, check_option, doubts, include_folders, options};
 use super::{Raw, call, diagnose, log};
 use crate::cache::{Cache, Dependencies, Files, KeyHasher, stamp_of_folder};
 use crate::codegen::TranslationUnit;
@@ -63,7 +63,7 @@ pub struct Compiled {
     pub object: CodeObject,
     /// The symbol of the unit's kernel; [`CodeObject::kernels`] of `object` holds its facts.
     pub symbol: String,
-    /// NVRTC's warnings.
+    /// NVRTC's warnings, and one about NVRTC itself where it is an old one.
     pub warnings: Vec<Diagnostic>,
     /// The release of the NVRTC that compiled it.
     pub nvrtc: (i32, i32),
@@ -165,7 +165,8 @@ impl Session {
         })?;
         let object =
             CodeObject { target, digest: Digest::of(&entry.bytes), kernels, bytes: entry.bytes.into() };
-        let warnings = diagnose::diagnose(&log::parse(&entry.log), &prepared.unit);
+        let mut warnings = diagnose::diagnose(&log::parse(&entry.log), &prepared.unit);
+        warnings.extend(doubts(entry.nvrtc));
         Ok(Compiled { object, symbol: entry.symbol, warnings, nvrtc: entry.nvrtc, cached })
     }
 

@@ -32,8 +32,8 @@ fn the_cache_is_found() {
     let root = folder.path().canonicalize().unwrap();
     let toolkit = Toolkit::locate(&prepared(&root)).unwrap();
     assert_eq!(toolkit.nvrtc, root.join("toolkit/nvidia-cuda-nvrtc-13.0.88/nvidia/cu13/lib/libnvrtc.so.13"));
-    assert_eq!(toolkit.include.len(), 3);
-    assert!(toolkit.include[2].ends_with("nvidia-cuda-cccl-13.0.85/nvidia/cu13/include/cccl"));
+    assert_eq!(toolkit.include.len(), 4);
+    assert!(toolkit.include[3].ends_with("nvidia-cuda-cccl-13.0.85/nvidia/cu13/include/cccl"));
 }
 
 #[test]

@@ -8,7 +8,7 @@ mod support;
 #[allow(dead_code)]
 mod the_plugin;
 
-use cubinder::code::{Candidate, CodeTable, LoadError, LoadedKernel, Loading, candidates};
+use cubinder::code::{Candidate, CodeTable, LoadError, LoadedKernel, Loading, Reason, candidates};
 use cubinder::driver::{Driver, PrimaryContext};
 use cubinder_bundle::{CodeObject, CodeRef, Digest, KernelFacts, KernelParam, Target, TargetKind};
 use support::{Device, Mock, cubin};
@@ -210,6 +210,22 @@ fn sixteen_threads_load_each_code_object_once() {
 }
 
 #[test]
+fn slow_loading_holds_up_nobody_who_needs_other_code() {
+    let mock = Mock::new(Device { slow: Some(("compute_80", "sm_86")), ..Device::default() });
+    let table = CodeTable::new();
+    let known = Carried::new("sm_80").loaded(&table, &mock.driver);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| Carried::new("compute_80").loaded(&table, &mock.driver));
+        }
+        assert!(support::wait_for(|| mock.count("compiling") == 1));
+        table.allow_shared(&mock.driver, &known, 60_000).unwrap();
+        Carried::new("sm_86").loaded(&table, &mock.driver);
+    });
+    assert_eq!(mock.ever_loaded(), ["sm_80", "sm_86", "compute_80"]);
+}
+
+#[test]
 fn a_failure_at_any_call_leaves_nothing_behind() {
     for code in [2, 209, 999] {
         for at in 1.. {
@@ -295,7 +311,7 @@ fn shared_memory_is_only_ever_raised() {
 }
 
 #[test]
-fn an_older_driver_leaves_the_parameters_to_the_code_object() {
+fn an_older_driver_leaves_the_parameters_to_the_model() {
     let mock = Mock::new(Device::default());
     // SAFETY: the mock's functions, less those of CUDA 12.4.
     let old = unsafe {
@@ -305,7 +321,7 @@ fn an_older_driver_leaves_the_parameters_to_the_code_object() {
         })
     }
     .unwrap();
-    let mut facts = KernelFacts {
+    let facts = KernelFacts {
         symbol: "kernel".to_owned(),
         registers: None,
         shared_bytes: None,
@@ -313,23 +329,29 @@ fn an_older_driver_leaves_the_parameters_to_the_code_object() {
         max_threads: None,
         params: vec![KernelParam { offset: 0, size: 8 }, KernelParam { offset: 8, size: 4 }],
     };
-    for (target, stated, expected) in [
-        ("sm_86", true, Some(&[8_u32, 4][..])),
-        ("compute_86", true, Some(&[8, 4][..])),
-        ("sm_86", false, Some(&[][..])),
-        ("compute_86", false, None),
-    ] {
-        if !stated {
-            facts.params.clear();
-        }
+    let load = |table: &CodeTable, target: &str, facts: Option<&KernelFacts>| {
         let carried = Carried::new(target);
         let mut candidates = carried.candidates();
-        candidates[0].facts = Some(&facts);
-        let Ok(Loading::Loaded(kernel)) = CodeTable::new().load(&old, "k", &candidates) else {
-            panic!("{target}")
-        };
-        assert_eq!(kernel.params.as_deref(), expected, "{target}");
+        candidates[0].facts = facts;
+        table.load(&old, "k", &candidates)
+    };
+    for target in ["sm_86", "compute_86"] {
+        let table = CodeTable::new();
+        let mut facts = facts.clone();
+        // Another engine's model is asked again, also where the code is loaded.
+        for expected in [&[8_u32, 4][..], &[]] {
+            let Ok(Loading::Loaded(kernel)) = load(&table, target, Some(&facts)) else { panic!("{target}") };
+            assert_eq!(kernel.params.as_deref(), Some(expected), "{target}");
+            facts.params.clear();
+        }
+        let error = load(&table, target, None).unwrap_err();
+        let LoadError::NothingFits { refused, .. } = error else { panic!("{error}") };
+        assert_eq!(refused[0].reason, Reason::UnknownParameters);
     }
+    insta::assert_snapshot!(
+        "unknown_parameters",
+        load(&CodeTable::new(), "sm_86", None).unwrap_err().to_string()
+    );
     assert_eq!(mock.count("cuFuncLoad"), 0);
 }
 

@@ -4,6 +4,7 @@
 //! conformance oracle, the stand-in for the CUDA driver and the reference plugin.
 //! Never: product logic, and never NVIDIA's files in this repository.
 
+pub mod application;
 pub mod compiled;
 pub mod cxx;
 pub mod fake_driver;

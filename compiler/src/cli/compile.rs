@@ -132,6 +132,9 @@ fn request(arguments: &Arguments) -> Result<Request, Vec<Diagnostic>> {
 fn check_manifests(paths: &[PathBuf]) -> Result<(), Vec<Diagnostic>> {
     let wrong = |path: &PathBuf| {
         let shown = path.display();
+        if let Err(error) = std::fs::metadata(path) {
+            return Some(Diagnostic::error(format!("cannot read `{shown}`: {error}")));
+        }
         if path.is_dir() {
             let error = Diagnostic::error(format!("`{shown}` is a folder, expected a manifest"));
             return Some(
@@ -240,8 +243,8 @@ fn summary(outcome: &Outcome, elapsed: Duration) -> String {
     let statistics = outcome.statistics;
     let mut text = format!(
         "{}, {} in {}",
-        count(outcome.plugins, "plugin"),
-        count(outcome.code_objects, "code object"),
+        count(outcome.plugins as u64, "plugin"),
+        count(outcome.code_objects as u64, "code object"),
         milliseconds(elapsed)
     );
     if statistics.nvrtc_calls == 0 {
@@ -249,7 +252,7 @@ fn summary(outcome: &Outcome, elapsed: Duration) -> String {
     } else {
         text.push_str(&format!(
             " ({} of {} in all, {} from the cache)\n",
-            count(usize::try_from(statistics.nvrtc_calls).unwrap_or(usize::MAX), "NVRTC call"),
+            count(statistics.nvrtc_calls, "NVRTC call"),
             milliseconds(statistics.nvrtc_time),
             statistics.cache_hits
         ));
@@ -263,10 +266,6 @@ fn summary(outcome: &Outcome, elapsed: Duration) -> String {
         ));
     }
     text
-}
-
-fn count(number: usize, what: &str) -> String {
-    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
 fn summary_json(outcome: &Outcome, elapsed: Duration) -> serde_json::Value {
@@ -289,6 +288,11 @@ fn summary_json(outcome: &Outcome, elapsed: Duration) -> serde_json::Value {
         "cache_hits": outcome.statistics.cache_hits,
         "wall_ms": elapsed.as_secs_f64() * 1e3,
     })
+}
+
+fn count(number: u64, what: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {what}{plural}")
 }
 
 fn milliseconds(time: Duration) -> String {

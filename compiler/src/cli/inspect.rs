@@ -1,6 +1,6 @@
 //! `cubinder inspect`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
@@ -27,9 +27,8 @@ pub(super) struct Arguments {
 
 pub(super) fn run(arguments: &Arguments) -> ExitCode {
     let name = arguments.file.display().to_string();
-    let report = std::fs::read(&arguments.file)
-        .map_err(|error| format!("cannot read `{name}`: {error}"))
-        .and_then(|bytes| {
+    let report =
+        read(&arguments.file).map_err(|error| format!("cannot read `{name}`: {error}")).and_then(|bytes| {
             inspect::inspect(&name, &bytes).map_err(|error| format!("cannot inspect `{name}`: {error}"))
         });
     let report = match report {
@@ -54,4 +53,13 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
         print(&inspect::table(&report));
     }
     if report.damaged.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// The whole file. What is no file may never end.
+fn read(path: &Path) -> std::io::Result<Vec<u8>> {
+    let kind = std::fs::metadata(path)?;
+    if !kind.is_file() && !kind.is_dir() {
+        return Err(std::io::Error::other("it is no regular file"));
+    }
+    std::fs::read(path)
 }

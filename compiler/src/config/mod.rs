@@ -16,6 +16,7 @@
 //!
 //! Paths are relative to the file's folder.
 
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -61,13 +62,23 @@ pub struct Config {
     pub output: PathBuf,
 }
 
+/// The largest text that is read, bytes. What somebody writes is far below it; what is above it is no manifest, and must not
+/// fill the memory.
+const LARGEST_TEXT: u64 = 64 << 20;
+
 /// Reads a text file.
 ///
 /// # Errors
-/// When it cannot be read or is not UTF-8.
+/// When it cannot be read, is not UTF-8 or is larger than 64 MiB.
 pub fn open(path: &Path) -> Result<Arc<Source>, Vec<Diagnostic>> {
-    let bytes = std::fs::read(path)
-        .map_err(|error| vec![Diagnostic::error(format!("cannot read `{}`: {error}", path.display()))])?;
+    let refuse = |why: String| vec![Diagnostic::error(format!("cannot read `{}`: {why}", path.display()))];
+    let mut bytes = Vec::new();
+    std::fs::File::open(path)
+        .and_then(|file| file.take(LARGEST_TEXT + 1).read_to_end(&mut bytes))
+        .map_err(|error| refuse(error.to_string()))?;
+    if bytes.len() as u64 > LARGEST_TEXT {
+        return Err(refuse(format!("it has more than {} MiB, too much for a text", LARGEST_TEXT >> 20)));
+    }
     match String::from_utf8(bytes) {
         Ok(text) => Ok(Source::new(path, text)),
         Err(error) => {

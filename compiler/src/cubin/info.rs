@@ -66,8 +66,9 @@ pub(super) fn own(notes: &[u8], kernel: &str) -> Result<Own, CubinError> {
                 own.max_threads = Some(own.max_threads.unwrap_or(u32::MAX).min(threads));
             }
             PARAM_INFO | PARAM_INFO_V2 => {
+                let read = if attribute == PARAM_INFO { param } else { param_v2 };
                 let (ordinal, param) =
-                    param(value).ok_or_else(|| damaged("a parameter is cut short".to_owned()))?;
+                    read(value).ok_or_else(|| damaged("a parameter is cut short".to_owned()))?;
                 if params.insert(ordinal, param).is_some() {
                     return Err(damaged(format!("parameter {ordinal} is there twice")));
                 }
@@ -86,11 +87,25 @@ pub(super) fn own(notes: &[u8], kernel: &str) -> Result<Own, CubinError> {
     Ok(own)
 }
 
-/// One parameter: a word, its ordinal, its offset, then flags whose upper 14 bits are the size.
+/// One parameter of a kernel that takes at most 4 KiB: a word, its ordinal, its offset, then a word whose upper 14 bits
+/// are the size.
 fn param(value: &[u8]) -> Option<(u16, KernelParam)> {
-    let half = |at: usize| Some(u16::from_le_bytes(value.get(at..at + 2)?.try_into().ok()?));
     let flags = u32::from_le_bytes(value.get(8..12)?.try_into().ok()?);
-    Some((half(4)?, KernelParam { offset: u32::from(half(6)?), size: flags >> 18 }))
+    Some((half(value, 4)?, KernelParam { offset: u32::from(half(value, 6)?), size: flags >> 18 }))
+}
+
+/// One parameter of a kernel that takes more: a word, its ordinal, its offset, its size, then flags (0, and 0x0500 for
+/// pointers from 10.0 on), all of them half words (read off NVRTC 13.0 for 8.9, 9.0 and 12.0).
+fn param_v2(value: &[u8]) -> Option<(u16, KernelParam)> {
+    value.get(..12)?;
+    Some((
+        half(value, 4)?,
+        KernelParam { offset: u32::from(half(value, 6)?), size: u32::from(half(value, 8)?) },
+    ))
+}
+
+fn half(value: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_le_bytes(value.get(at..at.checked_add(2)?)?.try_into().ok()?))
 }
 
 /// The first words of a value; zero where it is shorter.

@@ -22,8 +22,12 @@ extern \"C\" __global__ void plain(char c, short s, long long* l, int q) {
 ";
 
 fn compiled(test: &str, target: &str) -> Option<Vec<u8>> {
+    compiled_text(test, target, TEXT, "first<3>")
+}
+
+fn compiled_text(test: &str, target: &str, text: &str, kernel: &str) -> Option<Vec<u8>> {
     let (toolkit, nvrtc) = nvrtc(test)?;
-    let unit = unit(Path::new("."), TEXT, "first<3>", &[]);
+    let unit = unit(Path::new("."), text, kernel, &[]);
     let raw = compile_unit(nvrtc, &unit, target.parse().unwrap(), &Settings::default(), &toolkit.include)
         .unwrap_or_else(|errors| panic!("{}", show(&errors)));
     Some(raw.bytes)
@@ -76,6 +80,26 @@ fn ptx_and_machine_code_agree_on_parameters() {
     assert_eq!(ptx.target, "sm_89");
     for (a, b) in read(&cubin).unwrap().kernels.iter().zip(&ptx.kernels) {
         assert_eq!((&a.symbol, &a.params, a.max_threads), (&b.symbol, &b.params, b.max_threads));
+    }
+}
+
+/// From 4 KiB of parameters on NVRTC writes another record.
+#[test]
+fn more_than_4_kib_of_parameters_are_read() {
+    let test = "more_than_4_kib_of_parameters_are_read";
+    for count in [1_u32, 1018, 1019, 1100, 8186] {
+        let text = format!(
+            "struct A {{ int d[{count}]; }};\n\
+             __global__ void k(const float* x, float* y, A n, short q) {{ y[0] = x[0] + n.d[threadIdx.x] + q; }}\n"
+        );
+        for target in ["sm_75", "sm_89", "sm_90", "sm_100", "sm_120", "compute_89"] {
+            let Some(bytes) = compiled_text(test, target, &text, "k") else { return };
+            let found = kernels(target.parse().unwrap(), &bytes).unwrap();
+            let params: Vec<(u32, u32)> =
+                found[0].params.iter().map(|param| (param.offset, param.size)).collect();
+            let size = 4 * count;
+            assert_eq!(params, [(0, 8), (8, 8), (16, size), (16 + size, 2)], "{target}");
+        }
     }
 }
 

@@ -8,7 +8,8 @@ mod table;
 use std::path::Path;
 
 use cubinder_bundle::container::{self, Container, Found};
-use cubinder_bundle::{CodeObject, Digest, KernelFacts, Plugin, Value};
+use cubinder_bundle::validate::validate_attributes;
+use cubinder_bundle::{CodeObject, Digest, KernelFacts, NodeReference, Plugin, Value};
 use serde::Serialize;
 
 use crate::cubin;
@@ -70,7 +71,7 @@ pub struct ContainerReport {
     /// For a reference: the digest of the bundle that it needs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refers_to: Option<String>,
-    /// The plugins, by their own op names.
+    /// The plugins, by their own op names; of a reference, only where the bundle is in the same file.
     pub plugins: Vec<PluginReport>,
     /// The code objects.
     pub code: Vec<CodeReport>,
@@ -192,7 +193,9 @@ pub fn inspect(file: &str, bytes: &[u8]) -> Result<Report, InspectError> {
         FileKind::Ptx => {
             let facts = cubin::read_ptx(bytes).map_err(|error| InspectError::Code(error.to_string()))?;
             report.kind = FileKind::Ptx;
-            report.code = Some(bare_code(facts.target, bytes, &facts.kernels));
+            // `.target sm_80` in PTX is what everything here calls `compute_80`.
+            let target = facts.target.replacen("sm_", "compute_", 1);
+            report.code = Some(bare_code(target, bytes, &facts.kernels));
             return Ok(report);
         }
         FileKind::Library => {
@@ -249,21 +252,53 @@ fn bare_code(target: String, bytes: &[u8], kernels: &[KernelFacts]) -> CodeRepor
 }
 
 fn collect(bytes: &[u8], report: &mut Report) {
+    let mut all = Vec::new();
     for (offset, found) in container::scan(bytes) {
         match found {
-            Ok(found) => add(report, &found),
+            Ok(found) => all.push(found),
             Err(error) => report.damaged.push(Damaged { offset: offset as u64, error: error.to_string() }),
         }
     }
+    for found in &all {
+        if let Err(error) = add(report, found, &all) {
+            report.damaged.push(Damaged { offset: found.offset as u64, error });
+        }
+    }
+    report.damaged.sort_by_key(|damaged| damaged.offset);
 }
 
-fn add(report: &mut Report, found: &Found) {
+fn add(report: &mut Report, found: &Found, all: &[Found]) -> Result<(), String> {
     let digest = found.digest.to_string();
     let known = report.containers.iter_mut().find(|container| container.digest == digest);
-    match known {
-        Some(container) => container.offsets.push(found.offset as u64),
-        None => report.containers.push(container_report(found)),
+    if let Some(container) = known {
+        container.offsets.push(found.offset as u64);
+        return Ok(());
     }
+    let mut container = container_report(found);
+    if let Container::NodeReference(reference) = &found.container {
+        container.plugins.extend(referred(reference, all)?);
+    }
+    report.containers.push(container);
+    Ok(())
+}
+
+/// The plugin that a reference names, with the node's attributes and the variants of its types; `None` where its bundle is
+/// not in the file.
+fn referred(reference: &NodeReference, all: &[Found]) -> Result<Option<PluginReport>, String> {
+    let bundle = all.iter().find_map(|found| match &found.container {
+        Container::Bundle(bundle) if found.digest == reference.bundle => Some(bundle),
+        _ => None,
+    });
+    let Some(bundle) = bundle else { return Ok(None) };
+    let plugin = bundle.plugins.get(reference.plugin as usize).ok_or_else(|| {
+        format!("malformed: it names plugin {} of a bundle of {}", reference.plugin, bundle.plugins.len())
+    })?;
+    validate_attributes(plugin, &reference.attributes).map_err(|error| format!("malformed: {error}"))?;
+    let mut plugin = plugin.clone();
+    if let Some(types) = &reference.types {
+        plugin.variants.retain(|variant| variant.types == *types);
+    }
+    Ok(Some(plugin_report(&plugin, &reference.attributes, &bundle.code)))
 }
 
 fn container_report(found: &Found) -> ContainerReport {
@@ -343,5 +378,45 @@ fn kernel_report(kernel: &KernelFacts) -> KernelReport {
         local_bytes: kernel.local_bytes,
         max_threads: kernel.max_threads,
         params: kernel.params.iter().map(|param| param.size).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cubinder_bundle::Bundle;
+
+    use super::*;
+
+    fn reference(bundle: Digest, plugin: u32) -> Vec<u8> {
+        container::write_node_reference(&NodeReference {
+            bundle,
+            plugin,
+            attributes: vec![],
+            types: None,
+            input_ranks: None,
+        })
+    }
+
+    #[test]
+    fn a_reference_without_its_bundle_says_where_its_code_is() {
+        let report = inspect("node", &reference(Digest::of(b"elsewhere"), 0)).unwrap();
+        assert_eq!(report.containers[0].plugins, []);
+        assert!(report.damaged.is_empty());
+        let line = format!(
+            "its code lies in bundle {}, which is not in this file",
+            Digest::of(b"elsewhere").short()
+        );
+        assert!(table(&report).contains(&line), "{}", table(&report));
+    }
+
+    #[test]
+    fn a_reference_to_a_plugin_that_the_bundle_lacks_is_damage() {
+        let empty = Bundle { producer: String::new(), plugins: vec![], code: vec![] };
+        let bundle = container::write_bundle(&empty);
+        let digest = container::read(&bundle).unwrap().digest;
+        let report = inspect("plan", &[b"plan".as_slice(), &reference(digest, 7), &bundle].concat()).unwrap();
+        assert_eq!(report.containers.len(), 1);
+        let error = "malformed: it names plugin 7 of a bundle of 0".to_owned();
+        assert_eq!(report.damaged, [Damaged { offset: 4, error }]);
     }
 }

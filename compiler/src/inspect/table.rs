@@ -55,7 +55,8 @@ fn container_table(container: &ContainerReport) -> String {
         let _ = writeln!(text, "  made by {producer}");
     }
     if let Some(bundle) = &container.refers_to {
-        let _ = writeln!(text, "  its code lies in bundle {}", short(bundle));
+        let place = if container.plugins.is_empty() { ", which is not in this file" } else { "" };
+        let _ = writeln!(text, "  its code lies in bundle {}{place}", short(bundle));
     }
     for plugin in &container.plugins {
         let name = qualified(&plugin.namespace, &plugin.name);

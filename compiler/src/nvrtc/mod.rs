@@ -150,7 +150,7 @@ fn refused_option(log: &str, nvrtc: &Nvrtc, target: Target) -> Diagnostic {
     }
     let said = log.trim().trim_start_matches("nvrtc: error: ");
     Diagnostic::error(format!("NVRTC {major}.{minor} does not take an option: {said}"))
-        .help("look at `options` in `cubinder.toml`")
+        .help("look at `options` in `cubinder.toml`, and at `--option`")
 }
 
 #[cfg(test)]

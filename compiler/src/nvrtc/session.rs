@@ -21,7 +21,7 @@ use crate::toolkit::Toolkit;
 use crate::{codegen, cubin};
 
 /// Grows when the meaning of an entry or the options of a compile change.
-const FORMAT: &str = "cubinder code 1";
+const FORMAT: &str = "cubinder code 2";
 
 /// Everything that compiles of one project have in common. May be used from any number of threads.
 #[derive(Debug)]

@@ -75,6 +75,8 @@ struct Entry {
     encoding: Option<u64>,
     /// The number of elements of a dimension.
     count: Option<u64>,
+    /// What a name of an enumeration stands for.
+    constant: Option<i64>,
     /// Positions of the children.
     children: Vec<usize>,
 }
@@ -89,6 +91,7 @@ impl Entry {
             size: None,
             encoding: None,
             count: None,
+            constant: None,
             children: Vec::new(),
         }
     }
@@ -134,6 +137,7 @@ impl Entries {
                             other => other.udata_value(),
                         };
                     }
+                    gimli::DW_AT_const_value => entry.constant = value.sdata_value(),
                     gimli::DW_AT_count => entry.count = value.udata_value(),
                     gimli::DW_AT_upper_bound => {
                         entry.count = value.udata_value().and_then(|bound| bound.checked_add(1));
@@ -206,6 +210,14 @@ impl Entries {
                 Some(ScalarType::Bool) => ParamType::Bool,
                 None => other(),
             },
+            gimli::DW_TAG_enumeration_type => match entry.size.and_then(|size| u8::try_from(size).ok()) {
+                Some(bytes @ (1 | 2 | 4 | 8)) => {
+                    let mut names = self.children(entry, gimli::DW_TAG_enumerator);
+                    let has_negative = names.any(|name| name.constant.is_some_and(|constant| constant < 0));
+                    ParamType::Enum { bytes, has_negative }
+                }
+                _ => other(),
+            },
             _ => match self.array(entry, 0) {
                 Some((element, len))
                     if u64::from(element.size()) * u64::from(len) == entry.size.unwrap_or(0) =>
@@ -254,6 +266,10 @@ impl Entries {
             (gimli::DW_TAG_base_type, _) => scalar(entry).map(Leaf::Scalar),
             (gimli::DW_TAG_structure_type, Some("__half")) => Some(Leaf::Half),
             (gimli::DW_TAG_structure_type, Some("__nv_bfloat16")) => Some(Leaf::Bfloat16),
+            (gimli::DW_TAG_pointer_type | gimli::DW_TAG_subroutine_type, _) => Some(Leaf::Address),
+            (gimli::DW_TAG_enumeration_type, _) => {
+                Some(Leaf::Enum { bytes: u8::try_from(entry.size?).ok()? })
+            }
             (gimli::DW_TAG_array_type, _) => self.leaf(self.strip(entry.ty).0?, depth + 1),
             (gimli::DW_TAG_structure_type, _) => {
                 let members = self.children(entry, gimli::DW_TAG_member);

@@ -60,6 +60,14 @@ pub enum ParamType {
     F64,
     /// `bool`
     Bool,
+    /// An enumeration.
+    Enum {
+        /// Width in bytes.
+        bytes: u8,
+        /// Whether one of its names stands for a negative number. The debug information of NVRTC 13.0 (DWARF 2) does not say
+        /// which integer is behind an enumeration, and so not whether it has a sign.
+        has_negative: bool,
+    },
     /// A struct that holds nothing but an array of numbers, such as `cubinder::array<int, 8>`.
     Array {
         /// The type of an element.
@@ -85,7 +93,14 @@ pub enum Leaf {
     Half,
     /// `__nv_bfloat16`, `__nv_bfloat162`
     Bfloat16,
-    /// Unknown, mixed or nothing of the above.
+    /// An enumeration of this width.
+    Enum {
+        /// Width in bytes.
+        bytes: u8,
+    },
+    /// Pointers or functions.
+    Address,
+    /// Nothing of the above, several kinds of parts, or not said: `void`, a union, a type that is only declared.
     Opaque,
 }
 
@@ -96,6 +111,8 @@ impl Leaf {
         match self {
             Leaf::Scalar(scalar) => Some(scalar.size()),
             Leaf::Half | Leaf::Bfloat16 => Some(2),
+            Leaf::Enum { bytes } => Some(u32::from(bytes)),
+            Leaf::Address => Some(8),
             Leaf::Opaque => None,
         }
     }

@@ -26,7 +26,8 @@ __global__ void k(input a, P(index, n), T* __restrict__ const out, const __grid_
                   cubinder::array<index, N> s, cubinder::array<bool, 2> flags, size_t, int unused, volatile int* vp,
                   const void* cv, Opaque* op, float4* f4, const __half2* h2, char c, unsigned char uc, bool b, short sh,
                   unsigned u, double dd, __nv_bfloat16* bf, float** pp, T half, Two two, Grid grid, One one, E e,
-                  const int ci, uint2* u2, Two* pt, float (*rows)[4]) {}
+                  const int ci, uint2* u2, Two* pt, float (*rows)[4], E* pe,
+                  void (*function)(int), float* (*pointers)[2]) {}
 }
 ";
     let name = "parameters_are_read_through_macros_templates_and_typedefs";
@@ -48,6 +49,31 @@ fn a_signature_reads_like_cuda() {
     assert_eq!(plain.find("x").map(|(index, _)| index), Some(0));
     let Some(none) = signature("a_signature_reads_like_cuda", text, "none", &[]) else { return };
     assert_eq!(none.to_string(), "none()");
+}
+
+/// Both are called `n`: what binds by name has to look.
+#[test]
+fn the_parameters_of_a_pack_share_its_name() {
+    let text = "template <class... Ts> __global__ void k(const float* x, Ts... n) {}\n";
+    let test = "the_parameters_of_a_pack_share_its_name";
+    let Some(found) = signature(test, text, "k<int, float>", &[]) else { return };
+    let names: Vec<&str> = found.params.iter().map(|param| param.name.as_str()).collect();
+    assert_eq!(names, ["x", "n", "n"]);
+}
+
+#[test]
+fn enumerations_are_integers_of_their_width() {
+    let text = "
+enum Plain { A, B }; enum class Byte : unsigned char { A, B = 200 }; enum class Below : short { A = -3, B };
+enum Large { HUGE_ONE = 0xffffffffu }; enum class Long : long long { A = 7 }; enum class None : int {};
+__global__ void k(Plain p, const Byte b, Below n, Large l, Long w, None z) {}
+";
+    let Some(found) = signature("enumerations_are_integers_of_their_width", text, "k", &[]) else { return };
+    let types: Vec<ParamType> = found.params.into_iter().map(|param| param.ty).collect();
+    let named = [(4, false), (1, false), (2, true), (4, false), (8, false)];
+    assert_eq!(types[..5], named.map(|(bytes, has_negative)| ParamType::Enum { bytes, has_negative }));
+    // One without names is written as the integer that it is.
+    assert_eq!(types[5], ParamType::Int { bytes: 4 });
 }
 
 #[test]

@@ -1,18 +1,24 @@
 //! Binding arguments to parameters by name, and proving that they fit.
 
 use cubinder_bundle::expr::{Expr, Kind, Node};
-use cubinder_bundle::{Arg, ArgValue, DataType, Plugin, ScalarType};
+use cubinder_bundle::{Arg, ArgValue, Plugin, ScalarType};
 
 use crate::diagnostic::{Diagnostic, Span, suggest};
 use crate::resolve::{ArgDraft, ArgDraftValue, Unit};
-use crate::signature::{Leaf, Param, ParamType, Signature};
+use crate::signature::{Param, ParamType, Signature};
+
+use super::pointee;
 
 /// The unit's arguments in the kernel's own order.
 ///
 /// # Errors
-/// Every argument that names no parameter, every parameter without an argument, and every argument that does not fit.
+/// Parameters that share a name; else every argument that names no parameter, every parameter without an argument, and
+/// every argument that does not fit.
 pub fn bind_args(plugin: &Plugin, unit: &Unit, signature: &Signature) -> Result<Vec<Arg>, Vec<Diagnostic>> {
     let binder = Binder { plugin, unit, signature };
+    if let Some(problem) = binder.shared_name() {
+        return Err(vec![problem]);
+    }
     let mut diagnostics: Vec<Diagnostic> = unit
         .args
         .iter()
@@ -44,6 +50,27 @@ impl Binder<'_> {
 
     fn with_signature(&self, diagnostic: Diagnostic) -> Diagnostic {
         diagnostic.note(format!("the kernel is `{}`", self.signature))
+    }
+
+    /// Two parameters of one name: both would silently get the one argument. C++ writes such only for parameter packs.
+    fn shared_name(&self) -> Option<Diagnostic> {
+        let params = &self.signature.params;
+        let is_shared = |name: &str| params.iter().filter(|param| param.name == name).count() > 1;
+        let name = params
+            .iter()
+            .map(|param| param.name.as_str())
+            .find(|name| !name.is_empty() && is_shared(name))?;
+        let count = params.iter().filter(|param| param.name == name).count();
+        let diagnostic = Diagnostic::error(format!(
+            "the kernel `{}` has {count} parameters called `{name}`",
+            self.unit.kernel
+        ))
+        .at(self.unit.kernel_span.clone(), "arguments are bound by name")
+        .help(format!(
+            "the parameters of a pack (`Ts... {name}`) share its name: write them out, or pass \
+                     `cubinder::array<T, N> {name}`"
+        ));
+        Some(self.with_signature(diagnostic))
     }
 
     fn unknown_name(&self, arg: &ArgDraft) -> Diagnostic {
@@ -119,24 +146,23 @@ impl Binder<'_> {
                 )
                 .help(format!("make the parameter `{pointee}* {}`, or bind an input to it", param.name)));
         }
-        if !pointee_fits(*ty, *pointee_size, *leaf) {
+        if let Some(reason) = pointee::misfit(*ty, *pointee_size, *leaf) {
             let held = match pointee_size {
-                Some(size) => format!("the kernel takes pointers to `{pointee}` of {size} bytes"),
-                None => format!("the kernel takes pointers to `{pointee}`"),
+                Some(size) => format!("the kernel takes pointers to `{pointee}` of {size} bytes: {reason}"),
+                None => format!("the kernel takes pointers to `{pointee}`: {reason}"),
             };
+            let label = format!("{} bytes an element, `{}` in CUDA", ty.size(), ty.cuda_name());
             return Err(Diagnostic::error(format!(
                 "`{name}` holds `{}`, but the parameter `{}` is a `{}`",
                 ty.name(),
                 param.name,
                 param.spelling
             ))
-            .at(
-                arg.value_span.clone(),
-                format!("{} bytes an element, `{}` in CUDA", ty.size(), ty.cuda_name()),
-            )
+            .at(arg.value_span.clone(), label)
             .note(held)
             .help(format!(
-                "take `{}*`, a vector of it, an integer of the same width for its bits, or `void*`",
+                "take `{}*` or a vector of it, integers of the same width for its bits, a vector of other numbers that \
+                 holds several elements such as `uint4`, or `void*`",
                 ty.cuda_name()
             )));
         }
@@ -179,7 +205,7 @@ fn expression(expr: &Expr, kind: &Kind, arg: &ArgDraft, param: &Param) -> Result
         (_, Kind::Array(_)) => Err(found(&with_article(kind))
             .help("pass one element, such as `x.shape[0]`, or take a `cubinder::array<T, N>` in the kernel")),
         (ty, kind) => {
-            let Some(ty) = scalar_of(ty) else { return Err(found(&with_article(kind))) };
+            let Some(ty) = scalar_of(ty, expr) else { return Err(found(&with_article(kind))) };
             match conversion(kind, ty) {
                 Some(problem) => Err(found(&with_article(kind)).help(problem)),
                 None => Ok(ArgValue::Scalar { ty, expr: expr.clone() }),
@@ -199,8 +225,15 @@ fn with_article(kind: &Kind) -> String {
     format!("{article} {name}")
 }
 
-fn scalar_of(ty: &ParamType) -> Option<ScalarType> {
+/// What a number is passed as. An enumeration takes the range that the value and its names ask for, because its sign is
+/// not known: signed where either is below zero, unsigned otherwise. The bits are the same.
+fn scalar_of(ty: &ParamType, value: &Expr) -> Option<ScalarType> {
+    let is_negative = matches!(value.nodes.as_slice(), [Node::Int(value)] if *value < 0);
     match ty {
+        ParamType::Enum { bytes, has_negative } if *has_negative || is_negative => {
+            Some(ScalarType::Int { bytes: *bytes })
+        }
+        ParamType::Enum { bytes, .. } => Some(ScalarType::UInt { bytes: *bytes }),
         ParamType::Int { bytes } => Some(ScalarType::Int { bytes: *bytes }),
         ParamType::UInt { bytes } => Some(ScalarType::UInt { bytes: *bytes }),
         ParamType::F32 => Some(ScalarType::F32),
@@ -232,27 +265,4 @@ fn literal_length(expr: &Expr) -> Option<usize> {
         Node::Array(items) => Some(items.len()),
         _ => None,
     }
-}
-
-/// Whether elements of `ty` can be read through a pointer to something of `size` bytes made of `leaf`.
-///
-/// Allowed: the type itself, vectors of it, integers of the same width (its bits), vectors of integers as containers of
-/// whole elements (`uint4` for eight `f16`), `void`, types that are only declared, and structs of mixed parts that hold
-/// whole elements.
-pub(super) fn pointee_fits(ty: DataType, size: Option<u32>, leaf: Leaf) -> bool {
-    let Some(size) = size else { return true };
-    let holds_whole_elements = size > 0 && size.is_multiple_of(ty.size());
-    let natural = match (ty, leaf) {
-        (DataType::F32, Leaf::Scalar(ScalarType::F32))
-        | (DataType::F16, Leaf::Half)
-        | (DataType::Bf16, Leaf::Bfloat16)
-        | (DataType::Bool, Leaf::Scalar(ScalarType::Bool))
-        | (_, Leaf::Opaque) => true,
-        (_, Leaf::Scalar(ScalarType::Int { bytes } | ScalarType::UInt { bytes })) => {
-            let bytes = u32::from(bytes);
-            bytes == ty.size() || size > bytes
-        }
-        _ => false,
-    };
-    natural && holds_whole_elements
 }

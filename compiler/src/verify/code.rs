@@ -26,7 +26,7 @@ pub struct CodeCheck<'a> {
 
 /// Static shared memory a block, bytes, on every architecture (CUDA C++ Programming Guide 13.0, technical specifications).
 const MAX_STATIC_SHARED_BYTES: u32 = 48 * 1024;
-/// 32-bit registers of a block, on every architecture from 5.0 on (the same table).
+/// 32-bit registers of a block, on every architecture from 7.0 on (the same table).
 const MAX_BLOCK_REGISTERS: i64 = 65_536;
 /// Bytes of parameters: 4 KiB, and 32,764 from 7.0 on (CUDA 12.1 release notes).
 const MAX_PARAM_BYTES: (u32, u32) = (4096, 32_764);
@@ -156,16 +156,28 @@ fn threads(check: &CodeCheck<'_>) -> Option<Diagnostic> {
         let diagnostic = problem(check, message).note("the kernel says so with `__launch_bounds__`");
         return Some(diagnostic.help("make the block smaller or the bound larger"));
     }
-    let registers = i64::from(check.kernel.registers?);
-    // Registers are handed out to warps of 32 threads, 256 at a time (CUDA 13.0 occupancy calculator, 5.0 and later).
-    let a_warp = registers.checked_mul(32)?.checked_add(255)? / 256 * 256;
-    let all = (threads.checked_add(31)? / 32).checked_mul(a_warp)?;
+    let registers = check.kernel.registers?;
+    let all = block_registers(threads, registers)?;
     (all > MAX_BLOCK_REGISTERS).then(|| {
         let message = format!("blocks of {threads} threads need more registers than `{}` has", check.target);
         problem(check, message)
             .note(format!(
-                "{registers} registers a thread make {all} a block, of at most {MAX_BLOCK_REGISTERS}"
+                "{registers} registers a thread make {all} a block, of at most {MAX_BLOCK_REGISTERS}: they are handed out \
+                 to four warps of 32 threads at a time"
             ))
             .help(format!("say `__launch_bounds__({threads})` in the kernel, or make the block smaller"))
     })
+}
+
+/// The registers that the hardware asks for before it starts a block: those of a warp in whole units, for the warps of
+/// the block rounded up to the sub-partitions of a multiprocessor (`cudaOccMaxBlocksPerSMRegsLimit`, `cuda_occupancy.h`
+/// 13.0.96; both numbers are the same for 7.0 to 12.x).
+fn block_registers(threads: i64, registers: u32) -> Option<i64> {
+    const THREADS_OF_A_WARP: i64 = 32;
+    const SUB_PARTITIONS: i64 = 4;
+    const UNIT: i64 = 256;
+    let round_up = |value: i64, step: i64| Some(value.checked_add(step - 1)? / step * step);
+    let of_a_warp = round_up(i64::from(registers).checked_mul(THREADS_OF_A_WARP)?, UNIT)?;
+    let warps = round_up(threads, THREADS_OF_A_WARP)? / THREADS_OF_A_WARP;
+    round_up(warps, SUB_PARTITIONS)?.checked_mul(of_a_warp)
 }

@@ -6,6 +6,7 @@
 
 mod args;
 mod code;
+mod pointee;
 
 pub use args::bind_args;
 pub use code::{CodeCheck, check_code, max_shared_bytes};

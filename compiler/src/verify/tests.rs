@@ -2,7 +2,7 @@ use super::*;
 use crate::diagnostic::{Colour, Diagnostic, Source, render};
 use crate::resolve::{PluginDraft, compile};
 use crate::signature::{Leaf, Param, ParamType, Signature};
-use cubinder_bundle::{Arg, ArgValue, DataType, KernelFacts, KernelParam, ScalarType, Target};
+use cubinder_bundle::{Arg, ArgValue, KernelFacts, KernelParam, ScalarType, Target};
 
 const INT: ScalarType = ScalarType::Int { bytes: 4 };
 
@@ -118,6 +118,19 @@ fn names_that_do_not_match_are_said() {
     insta::assert_snapshot!("wrong_names", render(&errors, Colour::Plain));
 }
 
+/// `template <class... Ts> __global__ void k(..., Ts... n)` with two types.
+#[test]
+fn parameters_of_one_name_are_refused() {
+    let int = ParamType::Int { bytes: 4 };
+    let signature = with_tensors(&[("int", "n", int.clone()), ("int", "n", int.clone())]);
+    let errors = bind("x = \"x\"\ny = \"y\"\nn = \"1\"", &signature).unwrap_err();
+    insta::assert_snapshot!("parameters_of_one_name", render(&errors, Colour::Plain));
+    // Parameters without a name are not of one name.
+    let signature = with_tensors(&[("int", "", int.clone()), ("int", "", int)]);
+    let errors = bind("x = \"x\"\ny = \"y\"", &signature).unwrap_err();
+    assert!(errors[0].message.contains("number 3"), "{errors:?}");
+}
+
 #[test]
 fn values_that_do_not_fit_are_said() {
     let int = ParamType::Int { bytes: 4 };
@@ -140,6 +153,29 @@ fn values_that_do_not_fit_are_said() {
 }
 
 #[test]
+fn an_enumeration_takes_numbers_of_either_sign() {
+    let passed = |value: &str, has_negative: bool| {
+        let ty = ParamType::Enum { bytes: 1, has_negative };
+        let args = bind(
+            &format!("x = \"x\"\ny = \"y\"\nmode = \"{value}\""),
+            &with_tensors(&[("Mode", "mode", ty)]),
+        )
+        .unwrap_or_else(|errors| panic!("{}", render(&errors, Colour::Plain)));
+        match args[2].value {
+            ArgValue::Scalar { ty, .. } => ty,
+            ref other => panic!("{other:?}"),
+        }
+    };
+    let (signed, unsigned) = (ScalarType::Int { bytes: 1 }, ScalarType::UInt { bytes: 1 });
+    assert_eq!(passed("200", false), unsigned);
+    assert_eq!(passed("x.rank", false), unsigned);
+    assert_eq!(passed("-3", false), signed);
+    assert_eq!(passed("x.rank", true), signed);
+    let mode = ("Mode", "mode", ParamType::Enum { bytes: 1, has_negative: false });
+    assert!(refused("mode = \"factor\"", mode).contains("convert it with `int(...)`"));
+}
+
+#[test]
 fn an_output_is_not_bound_to_const() {
     let signature = signature(&[("const __half*", "x", half(true)), ("const __half*", "y", half(true))]);
     let errors = bind("x = \"x\"\ny = \"y\"", &signature).unwrap_err();
@@ -155,43 +191,10 @@ fn a_tensor_of_another_type_is_refused() {
     let signature = signature(&[("const double*", "x", double), ("__half*", "y", half(false))]);
     let errors = bind("x = \"x\"\ny = \"y\"", &signature).unwrap_err();
     insta::assert_snapshot!("tensor_of_another_type", render(&errors, Colour::Plain));
-}
-
-#[test]
-fn pointers_fit_by_what_they_point_to() {
-    let unsigned = |bytes: u8| Leaf::Scalar(ScalarType::UInt { bytes });
-    let f32 = Leaf::Scalar(ScalarType::F32);
-    let cases = [
-        // The type, a vector of it, its bits, containers, anything.
-        (DataType::F32, Some(4), f32, true),
-        (DataType::F32, Some(16), f32, true),
-        (DataType::F32, Some(4), unsigned(4), true),
-        (DataType::F32, None, Leaf::Opaque, true),
-        (DataType::F32, Some(8), Leaf::Opaque, true),
-        (DataType::F16, Some(2), Leaf::Half, true),
-        (DataType::F16, Some(4), Leaf::Half, true),
-        (DataType::F16, Some(16), unsigned(4), true),
-        (DataType::Bf16, Some(2), Leaf::Bfloat16, true),
-        (DataType::I32, Some(4), unsigned(4), true),
-        (DataType::Bool, Some(1), Leaf::Scalar(ScalarType::Bool), true),
-        (DataType::Bool, Some(1), unsigned(1), true),
-        // Another type of the same or another width, and parts of elements.
-        (DataType::F32, Some(8), Leaf::Scalar(ScalarType::F64), false),
-        (DataType::F32, Some(2), Leaf::Half, false),
-        (DataType::F32, Some(1), unsigned(1), false),
-        (DataType::F32, Some(6), Leaf::Opaque, false),
-        (DataType::F16, Some(2), Leaf::Bfloat16, false),
-        (DataType::F16, Some(4), unsigned(4), false),
-        (DataType::F16, Some(4), f32, false),
-        (DataType::F16, Some(16), f32, false),
-        (DataType::I32, Some(4), f32, false),
-        (DataType::I32, Some(8), unsigned(8), false),
-        (DataType::I64, Some(4), unsigned(4), false),
-        (DataType::U8, Some(1), Leaf::Scalar(ScalarType::Bool), false),
-    ];
-    for (ty, size, leaf, fits) in cases {
-        assert_eq!(super::args::pointee_fits(ty, size, leaf), fits, "{ty:?} {size:?} {leaf:?}");
-    }
+    let rows = pointer("const __half*", Some(8), false, Leaf::Address);
+    let signature = super::tests::signature(&[("const __half**", "x", rows), ("__half*", "y", half(false))]);
+    let errors = bind("x = \"x\"\ny = \"y\"", &signature).unwrap_err();
+    insta::assert_snapshot!("tensor_to_pointers", render(&errors, Colour::Plain));
 }
 
 fn check(launch: &str, args: &[Arg], target: &str, kernel: &KernelFacts) -> Result<(), String> {
@@ -258,6 +261,8 @@ fn code_that_disagrees_is_said() {
         ),
         check("block = [32, 16]", &args, "sm_80", &KernelFacts { max_threads: Some(256), ..two.clone() }),
         check("block = [1024]", &args, "sm_80", &KernelFacts { registers: Some(65), ..two.clone() }),
+        // 17 warps, which count as 20.
+        check("block = [544]", &args, "sm_80", &KernelFacts { registers: Some(120), ..two.clone() }),
     ];
     let shown: Vec<String> = cases.into_iter().map(Result::unwrap_err).collect();
     insta::assert_snapshot!("code_that_disagrees", shown.join("\n"));
@@ -266,9 +271,9 @@ fn code_that_disagrees_is_said() {
         check("block = [\"numel(x)\"]", &args, "sm_80", &KernelFacts { registers: Some(255), ..two.clone() }),
         Ok(())
     );
-    assert_eq!(
-        check("block = [1024]", &args, "sm_80", &KernelFacts { registers: Some(64), ..two.clone() }),
-        Ok(())
-    );
+    for (launch, registers) in [("block = [1024]", 64), ("block = [512]", 128), ("block = [544]", 96)] {
+        let kernel = KernelFacts { registers: Some(registers), ..two.clone() };
+        assert_eq!(check(launch, &args, "sm_80", &kernel), Ok(()));
+    }
     assert_eq!(check("block = [256]\nshared_bytes = 100_000", &args, "sm_80", &two), Ok(()));
 }

@@ -71,7 +71,7 @@ impl<C: Creator> Vtables<C> {
 
 /// The creators of a library, as an array of `IPluginCreatorInterface*`.
 ///
-/// TensorRT keeps the pointers while the library is registered, so a library keeps its list for good.
+/// TensorRT keeps the pointers while the library is registered, so a library keeps its list until it is closed.
 #[derive(Default)]
 pub struct CreatorList {
     pointers: Vec<This>,

@@ -43,12 +43,6 @@ impl<'b> Expr<'b> {
         unsafe { (slots.is_constant)(implementation).then(|| (slots.get_constant_value)(implementation)) }
     }
 
-    /// Whether this is the size of a data-dependent output.
-    pub fn is_size_tensor(self) -> bool {
-        // SAFETY: slots and implementation belong to a live expression.
-        self.implementation().is_some_and(|(this, slots)| unsafe { (slots.is_size_tensor)(this) })
-    }
-
     fn implementation(self) -> Option<(*const c_void, &'b DimensionExprSlots)> {
         // SAFETY: the expression lives for `'b` (`from_raw`); its second word is `mImpl`, whose first word is
         // a vptr.
@@ -106,8 +100,7 @@ impl<'b> ExprBuilder<'b> {
     }
 
     /// `first op second`. TensorRT's arithmetic wraps where it overflows. An error for divisions of constants
-    /// that would not come back, and for what TensorRT itself refuses: arithmetic with a size tensor, for
-    /// example.
+    /// that would not come back, and for what TensorRT itself refuses.
     pub fn operation(
         &self,
         op: DimensionOperation,
@@ -125,27 +118,6 @@ impl<'b> ExprBuilder<'b> {
             Expr::from_raw((self.slots.operation)(self.this, op, first.raw.as_ptr(), second.raw.as_ptr()))
         };
         expr.ok_or_else(|| Error::internal(format!("TensorRT made no expression of {op:?}")))
-    }
-
-    /// Declares output `output`, a 0-d INT64 or INT32 tensor, to hold an extent that only the data decides.
-    pub fn declare_size_tensor(
-        &self,
-        output: usize,
-        opt: Expr<'b>,
-        upper: Expr<'b>,
-    ) -> Result<Expr<'b>, Error> {
-        let index = i32::try_from(output)
-            .map_err(|_| Error::internal(format!("there is no output number {output}")))?;
-        // SAFETY: as in `operation`.
-        let expr = unsafe {
-            Expr::from_raw((self.slots.declare_size_tensor)(
-                self.this,
-                index,
-                opt.raw.as_ptr(),
-                upper.raw.as_ptr(),
-            ))
-        };
-        expr.ok_or_else(|| Error::internal(format!("TensorRT declared no size tensor for output {output}")))
     }
 }
 

@@ -80,11 +80,6 @@ impl<'a> Field<'a> {
         self.elements(PluginFieldType::INT32, i32::from_ne_bytes)
     }
 
-    /// The elements as 64-bit integers; an error when the field has another type.
-    pub fn i64s(&self) -> Result<Vec<i64>, Error> {
-        self.elements(PluginFieldType::INT64, i64::from_ne_bytes)
-    }
-
     /// The elements as 32-bit floats; an error when the field has another type.
     pub fn f32s(&self) -> Result<Vec<f32>, Error> {
         self.elements(PluginFieldType::FLOAT32, f32::from_ne_bytes)
@@ -205,15 +200,6 @@ impl FieldValue {
         )
     }
 
-    /// A field of 64-bit integers.
-    pub fn i64s(name: &CStr, values: &[i64]) -> Result<Self, Error> {
-        Self::new(
-            name,
-            PluginFieldType::INT64,
-            values.iter().flat_map(|value| value.to_ne_bytes()).collect::<Vec<_>>(),
-        )
-    }
-
     /// A field of 32-bit floats.
     pub fn f32s(name: &CStr, values: &[f32]) -> Result<Self, Error> {
         Self::new(
@@ -235,9 +221,10 @@ impl FieldValue {
 /// an `Arc`, for example) and always answers with the same one.
 #[derive(Debug)]
 pub struct FieldSet {
-    values: Box<[FieldValue]>,
+    // `Vec` and not `Box`: moving a box claims its contents for itself, which would end what points into them.
+    values: Vec<FieldValue>,
     // Points into `values`, whose heap block never moves and is never changed.
-    raw: Box<[PluginField]>,
+    raw: Vec<PluginField>,
     // Points at `raw`'s heap block.
     collection: PluginFieldCollection,
 }
@@ -256,8 +243,7 @@ impl FieldSet {
             }
         }
         let nb_fields = i32::try_from(values.len()).map_err(|_| Error::internal("too many fields"))?;
-        let values = values.into_boxed_slice();
-        let raw: Box<[PluginField]> = values
+        let raw: Vec<PluginField> = values
             .iter()
             .map(|value| PluginField {
                 name: value.name.as_ptr(),

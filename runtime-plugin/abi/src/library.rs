@@ -5,10 +5,12 @@
 //!
 //! `IPluginRegistry::loadLibrary` opens the library, calls `setLoggerFinder(ILoggerFinder*)`, whose absence
 //! makes it fail, and then `IPluginCreatorInterface* const* getCreators(int32_t& nbCreators)`. Deregistering
-//! calls `getCreators` again: the answer is always the same. The creators live as long as the process:
-//! TensorRT may ask for them while it is torn down.
+//! calls `getCreators` again: the answer is always the same. The creators live until
+//! [`Library::release`], for whoever can tell that the library is being closed; at the end of the process TensorRT may still
+//! ask for them.
 
 use std::ffi::c_void;
+use std::ptr::NonNull;
 use std::sync::OnceLock;
 
 use crate::creator::CreatorList;
@@ -20,8 +22,16 @@ use crate::{logger, panics};
 /// The state behind a library's exports; [`plugin_library!`](crate::plugin_library) makes one.
 pub struct Library {
     list: fn() -> Result<CreatorList, Error>,
-    creators: OnceLock<CreatorList>,
+    creators: OnceLock<Owned>,
 }
+
+/// A list that [`Library::release`] frees, from a `Box`.
+struct Owned(NonNull<CreatorList>);
+
+// SAFETY: it owns the list, which is `Send`.
+unsafe impl Send for Owned {}
+// SAFETY: it only shows the list, which is `Sync`.
+unsafe impl Sync for Owned {}
 
 impl Library {
     /// A library whose creators `list` makes, at the first `getCreators`. An error is logged, and leaves a
@@ -32,7 +42,24 @@ impl Library {
 
     /// The creators. Any number of calls, from any thread, give the same list.
     pub fn creators(&self) -> &[This] {
-        self.creators.get_or_init(|| self.make_creators()).as_slice()
+        let list =
+            self.creators.get_or_init(|| Owned(NonNull::from(Box::leak(Box::new(self.make_creators())))));
+        // SAFETY: the list lives until `release`, after which nothing may be called.
+        unsafe { list.0.as_ref() }.as_slice()
+    }
+
+    /// Frees the creators, where there are any.
+    ///
+    /// # Safety
+    /// Nothing of this library and no creator of it is called afterwards, and no call is under way.
+    pub unsafe fn release(&self) {
+        let Some(list) = self.creators.get() else { return };
+        // A destructor that panics has nobody to tell.
+        let _silent = caught(|| {
+            // SAFETY: `creators` took it out of a `Box`; the caller answers for the rest.
+            drop(unsafe { Box::from_raw(list.0.as_ptr()) });
+            Ok(())
+        });
     }
 
     fn make_creators(&self) -> CreatorList {
@@ -122,6 +149,27 @@ mod tests {
             assert_eq!(thread.join().unwrap(), addresses());
         }
         assert_eq!(addresses().len(), 2);
+    }
+
+    #[test]
+    fn released_creators_are_freed() {
+        static SEEN: OnceLock<std::sync::Arc<std::sync::Mutex<Vec<String>>>> = OnceLock::new();
+        fn one() -> Result<CreatorList, Error> {
+            let creator = ProbeCreator::new(Mood::Well);
+            let _ = SEEN.set(creator.seen.clone());
+            let mut list = CreatorList::new();
+            list.push(creator);
+            Ok(list)
+        }
+        let library = Library::new(one);
+        // SAFETY: there is nothing yet.
+        unsafe { library.release() };
+        assert_eq!(library.creators().len(), 1);
+        let holders = || std::sync::Arc::strong_count(SEEN.get().unwrap());
+        assert_eq!(holders(), 2);
+        // SAFETY: the library is not used any more.
+        unsafe { library.release() };
+        assert_eq!(holders(), 1);
     }
 
     #[test]

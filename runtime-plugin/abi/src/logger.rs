@@ -24,10 +24,10 @@
 //! # Finding the version
 //! `dlsym(RTLD_DEFAULT, "getInferLibVersion")` finds nothing in Python or trtexec, where TensorRT is loaded
 //! with local visibility. The finder's vptr points into the library that made it: `dladdr` names its file,
-//! `dlopen` with `RTLD_NOLOAD` gives its handle.
+//! `dlopen` with `RTLD_NOLOAD` gives its handle. Where there is none (the main program apart), there is no version.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
-use std::ptr;
+use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
 use crate::error::Error;
@@ -221,30 +221,71 @@ unsafe fn generation_of(finder: *mut c_void) -> Generation {
 /// # Safety
 /// `address` lies in a loaded library.
 unsafe fn library_version(address: *const c_void) -> Option<i32> {
-    // SAFETY: `Dl_info` is made of pointers, for which null is a value.
-    let mut info: libc::Dl_info = unsafe { std::mem::zeroed() };
-    // SAFETY: `dladdr` only compares the address; `info` is writable.
-    if unsafe { libc::dladdr(address, &raw mut info) } == 0 || info.dli_fname.is_null() {
-        return None;
-    }
-    // SAFETY: `dli_fname` is a text of the loader's. NOLOAD runs no code; it only counts a reference.
-    let handle = unsafe { libc::dlopen(info.dli_fname, libc::RTLD_NOLOAD | libc::RTLD_LAZY) };
-    // Null for the main program, which is visible to everybody.
-    let scope = if handle.is_null() { libc::RTLD_DEFAULT } else { handle };
+    let scope = Scope::of(address)?;
     // SAFETY: the scope is a live handle or a constant, the name a text.
-    let symbol = unsafe { libc::dlsym(scope, c"getInferLibVersion".as_ptr()) };
-    let version = (!symbol.is_null()).then(|| {
+    let symbol = unsafe { libc::dlsym(scope.handle(), c"getInferLibVersion".as_ptr()) };
+    (!symbol.is_null()).then(|| {
         // SAFETY: `extern "C" int32_t getInferLibVersion() noexcept` in every header seen
         // (`NvInferRuntimeBase.h`).
         let get: unsafe extern "C" fn() -> c_int = unsafe { std::mem::transmute(symbol) };
         // SAFETY: it takes nothing and only answers.
         unsafe { get() }
-    });
-    if !handle.is_null() {
-        // SAFETY: gives back the reference from above; the library stays, since it is calling us.
-        unsafe { libc::dlclose(handle) };
+    })
+}
+
+/// Where `dlsym` looks for a symbol that belongs to an address.
+#[derive(Debug, PartialEq, Eq)]
+enum Scope {
+    /// The main program, which has no handle of its own: what is visible to everybody, the program first.
+    Program,
+    /// A library and what it is linked with. The reference to it is given back when the scope goes.
+    Library(NonNull<c_void>),
+}
+
+impl Scope {
+    /// `None` where the address lies in no library that the loader hands out. What is visible to everybody would then be the
+    /// answer of another TensorRT, and a call through the wrong slot.
+    fn of(address: *const c_void) -> Option<Self> {
+        let info = place_of(address)?;
+        // SAFETY: `dli_fname` is a text of the loader's, as `place_of` has checked. NOLOAD runs no code; it only counts a
+        // reference.
+        let handle = unsafe { libc::dlopen(info.dli_fname, libc::RTLD_NOLOAD | libc::RTLD_LAZY) };
+        NonNull::new(handle).map(Self::Library).or_else(|| is_program(&info).then_some(Self::Program))
     }
-    version
+
+    fn handle(&self) -> *mut c_void {
+        match self {
+            Self::Program => libc::RTLD_DEFAULT,
+            Self::Library(handle) => handle.as_ptr(),
+        }
+    }
+}
+
+impl Drop for Scope {
+    fn drop(&mut self) {
+        if let Self::Library(handle) = self {
+            // SAFETY: gives back the reference that `of` took; the library stays, since it is calling us.
+            unsafe { libc::dlclose(handle.as_ptr()) };
+        }
+    }
+}
+
+/// The file that an address was loaded from: its name, which is not null, and where it begins in memory.
+fn place_of(address: *const c_void) -> Option<libc::Dl_info> {
+    // SAFETY: `Dl_info` is made of pointers, for which null is a value.
+    let mut info: libc::Dl_info = unsafe { std::mem::zeroed() };
+    // SAFETY: `dladdr` only compares the address; `info` is writable.
+    let found = unsafe { libc::dladdr(address, &raw mut info) } != 0;
+    (found && !info.dli_fname.is_null()).then_some(info)
+}
+
+/// Whether this is where the main program lies, in which the kernel shows its program headers (`getauxval(3)`).
+fn is_program(info: &libc::Dl_info) -> bool {
+    // SAFETY: it takes a number and answers with one, 0 where there is none.
+    let headers = unsafe { libc::getauxval(libc::AT_PHDR) };
+    let program =
+        usize::try_from(headers).ok().and_then(|headers| place_of(ptr::without_provenance(headers)));
+    program.is_some_and(|program| program.dli_fbase == info.dli_fbase)
 }
 
 /// A text for C; a NUL in it would end it early, so it becomes a space.

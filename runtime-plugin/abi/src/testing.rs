@@ -43,7 +43,9 @@ pub(crate) struct Probe {
     pub(crate) mood: Mood,
     pub(crate) record: Arc<Record>,
     pub(crate) tactic: AtomicI32,
-    pub(crate) tolerates_null: bool,
+    /// Whether output 1 is input 0.
+    pub(crate) aliased: bool,
+    pub(crate) fails_to_attach: bool,
     pub(crate) leave_outputs_unset: bool,
     pub(crate) panic_in_drop: bool,
     pub(crate) pads: Vec<i32>,
@@ -71,7 +73,8 @@ impl Probe {
             mood,
             record,
             tactic: AtomicI32::new(0),
-            tolerates_null: false,
+            aliased: true,
+            fails_to_attach: false,
             leave_outputs_unset: false,
             panic_in_drop: false,
             pads: pads.to_vec(),
@@ -190,7 +193,7 @@ impl Plugin for Probe {
     }
     fn aliased_input(&self, output: usize) -> Option<usize> {
         self.panic_unless_well();
-        (output == 1).then_some(0)
+        (self.aliased && output == 1).then_some(0)
     }
     fn set_tactic(&self, tactic: i32) -> Result<(), Error> {
         self.act()?;
@@ -228,14 +231,14 @@ impl Plugin for Probe {
     }
     fn attach_to_context(&self) -> Result<Self, Error> {
         self.act()?;
+        if self.fails_to_attach {
+            return Err(Error::new(FAILURE, "asked to fail"));
+        }
         Ok(self.clone())
     }
     fn fields_to_serialize(&self) -> Result<&FieldSet, Error> {
         self.act()?;
         Ok(&self.fields)
-    }
-    fn tolerates_null_attach(&self) -> bool {
-        self.tolerates_null
     }
     fn report(&self, error: &Error) {
         self.record.reports.lock().unwrap().push(error.clone());

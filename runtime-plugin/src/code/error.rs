@@ -59,6 +59,8 @@ pub enum Reason {
     Malformed(Malformed),
     /// The kernel's symbol has a NUL inside.
     NulInSymbol,
+    /// Neither the driver (before CUDA 12.4) nor the plugin's model says how many bytes a launch must hand over.
+    UnknownParameters,
 }
 
 /// A device, as errors name it.
@@ -96,6 +98,9 @@ impl fmt::Display for Reason {
             Reason::Driver(error) => write!(f, "{error}"),
             Reason::Malformed(malformed) => write!(f, "{malformed}"),
             Reason::NulInSymbol => f.write_str("the kernel's symbol has a NUL inside"),
+            Reason::UnknownParameters => f.write_str(
+                "neither this driver, which is older than CUDA 12.4, nor the plugin's model says what parameters the kernel has",
+            ),
         }
     }
 }

@@ -3,7 +3,8 @@
 //! Owns: the order in which a device's candidates are tried ([`order`]), what must hold of their bytes before the driver
 //! sees them (`image`), the table of what is loaded ([`CodeTable`]), and its teardown (`teardown`).
 //!
-//! Never: no launch; no context of its own; no verdict on a digest (who reads a container has checked it); no code object
+//! Never: no launch; no context of its own; no verdict on a digest (who reads a container has compared it) or
+//! on an author; no code object
 //! loaded twice by one copy of the library, however many nodes, contexts and threads want it; no code unloaded before the
 //! library itself goes, because a captured graph may hold its kernels.
 

@@ -5,7 +5,7 @@ use std::collections::btree_map::Entry;
 use std::ffi::{CString, c_int};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
-use cubinder_bundle::{CodeObject, Digest, KernelFacts, Launch, Target, TargetKind};
+use cubinder_bundle::{CodeObject, Digest, KernelFacts, Launch, Target};
 
 use super::error::{DeviceFacts, LoadError, Reason, Refused};
 use super::image::Image;
@@ -30,13 +30,14 @@ use crate::driver::{Driver, DriverError, in_relaxed_capture_mode};
 pub struct Candidate<'a> {
     /// What the code was compiled for.
     pub target: Target,
-    /// The digest of the code, checked by who read it.
+    /// The digest of `bytes`, compared with them by who read the container: equal digests are equal code. Who wrote it is not
+    /// known from that.
     pub digest: Digest,
     /// A cubin, or PTX text without a NUL.
     pub bytes: &'a [u8],
     /// The kernel's symbol.
     pub symbol: &'a str,
-    /// What the code object says of the kernel, where it says something.
+    /// What the plugin's model says of the kernel, where it says something: the compiler read it from the code object.
     pub facts: Option<&'a KernelFacts>,
 }
 
@@ -79,8 +80,8 @@ pub struct LoadedKernel {
     pub symbol: Arc<str>,
     /// What its launches must keep to on this device.
     pub limits: KernelLimits,
-    /// The sizes of its parameters in bytes: from the driver (CUDA 12.4), otherwise from the code object; none where
-    /// neither says.
+    /// The sizes of its parameters in bytes: from the driver (CUDA 12.4), otherwise from the plugin's model, which then is
+    /// taken at its word. A table never answers with none: code of which neither says them is refused.
     pub params: Option<Arc<[u32]>>,
     /// What was tried before it, for the log.
     pub refused: Vec<Refused>,
@@ -104,23 +105,27 @@ pub enum Loading {
     NoContext,
 }
 
-/// Code objects by their digests: each is given to the driver once and stays until [`CodeTable::unload_all`].
+/// Code objects by their digests: each is given to the driver once and stays until [`CodeTable::unload_all`]. Each has a
+/// lock of its own, because compiling PTX takes long and must not hold up who needs other code.
 #[derive(Debug)]
 pub struct CodeTable {
-    inner: Mutex<Inner>,
+    /// Locked to find or add an entry only, and never while a thread waits for an entry's own lock.
+    entries: Mutex<BTreeMap<Digest, Arc<Mutex<Loaded>>>>,
 }
 
-#[derive(Debug)]
-struct Inner {
-    libraries: BTreeMap<Digest, CUlibrary>,
-    kernels: BTreeMap<(Digest, Arc<str>), Kernel>,
+/// What is loaded of one code object.
+#[derive(Debug, Default)]
+struct Loaded {
+    library: Option<CUlibrary>,
+    kernels: BTreeMap<Arc<str>, Kernel>,
     /// Lasting refusals: asking again costs a compilation of PTX each time.
-    refused: BTreeMap<(Digest, Arc<str>, CUdevice), DriverError>,
+    refused: BTreeMap<(Arc<str>, CUdevice), DriverError>,
 }
 
 #[derive(Debug)]
 struct Kernel {
     handle: CUkernel,
+    /// What the driver says, where it does.
     params: Option<Arc<[u32]>>,
     devices: BTreeMap<CUdevice, OnDevice>,
 }
@@ -155,13 +160,7 @@ impl CodeTable {
     /// An empty table.
     #[must_use]
     pub const fn new() -> CodeTable {
-        CodeTable {
-            inner: Mutex::new(Inner {
-                libraries: BTreeMap::new(),
-                kernels: BTreeMap::new(),
-                refused: BTreeMap::new(),
-            }),
-        }
+        CodeTable { entries: Mutex::new(BTreeMap::new()) }
     }
 
     /// The table of this copy of the library: the one that its teardown empties.
@@ -170,14 +169,14 @@ impl CodeTable {
         &PROCESS
     }
 
-    /// A table that a panic left locked is as good as before: every change to it is one insertion.
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    /// What is known of the code object with this digest.
+    fn entry(&self, digest: Digest) -> Arc<Mutex<Loaded>> {
+        Arc::clone(locked(&self.entries).entry(digest).or_default())
     }
 
     /// Makes a kernel ready for launches on the device of the calling thread's context: tries `candidates` in the order of
     /// [`order`] and takes the first that the driver takes, all of it (nothing is left to lazy loading). `kernel` is its name
-    /// for errors. Threads take turns.
+    /// for errors. Threads that want the same code object take turns.
     ///
     /// # Errors
     /// [`LoadError::NothingFits`] where the driver takes none, [`LoadError::Driver`] where it does not work at all.
@@ -195,12 +194,8 @@ impl CodeTable {
         let capability = driver.compute_capability(device).map_err(failed)?;
         let targets: Vec<Target> = candidates.iter().map(|candidate| candidate.target).collect();
         let ordered = order(capability, &targets).into_iter().filter_map(|index| candidates.get(index));
-        let found = {
-            let mut inner = self.lock();
-            in_relaxed_capture_mode(driver, || inner.first_that_loads(driver, device, ordered))
-                .map_err(failed)?
-        };
-        match found {
+        let found = in_relaxed_capture_mode(driver, || self.first_that_loads(driver, device, ordered));
+        match found.map_err(failed)? {
             Ok(loaded) => Ok(Loading::Loaded(loaded)),
             Err(refused) => Err(LoadError::NothingFits {
                 kernel: kernel.to_owned(),
@@ -221,8 +216,9 @@ impl CodeTable {
         kernel: &LoadedKernel,
         bytes: u32,
     ) -> Result<(), DriverError> {
-        let mut inner = self.lock();
-        let known = inner.kernels.get_mut(&(kernel.digest, Arc::clone(&kernel.symbol)));
+        let entry = self.entry(kernel.digest);
+        let mut loaded = locked(&entry);
+        let known = loaded.kernels.get_mut(&kernel.symbol);
         let Some(on_device) = known.and_then(|known| known.devices.get_mut(&kernel.device)) else {
             // Only after a teardown; the launch would fail too.
             return Ok(());
@@ -243,8 +239,8 @@ impl CodeTable {
         Ok(())
     }
 
-    /// Unloads everything, and forgets it even where the driver refuses. Does not wait for a thread that is loading: then
-    /// nothing is unloaded.
+    /// Unloads everything, and forgets it even where the driver refuses. Does not wait for a thread that is loading: what it
+    /// loads stays.
     ///
     /// # Errors
     /// The driver's first refusal. Where the driver has shut itself down nothing more is asked of it.
@@ -252,24 +248,68 @@ impl CodeTable {
     /// # Safety
     /// No kernel of this table is used afterwards, by a captured graph neither.
     pub unsafe fn unload_all(&self, driver: &Driver) -> Result<(), DriverError> {
-        let mut inner = match self.inner.try_lock() {
-            Ok(inner) => inner,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => return Ok(()),
-        };
-        inner.kernels.clear();
-        inner.refused.clear();
+        let Some(mut entries) = locked_at_once(&self.entries) else { return Ok(()) };
         let mut first = Ok(());
-        for library in std::mem::take(&mut inner.libraries).into_values() {
-            // SAFETY: the caller's promise.
-            let unloaded = unsafe { driver.unload_library(library) };
-            let ending = unloaded.as_ref().is_err_and(|error| error.code == CUDA_ERROR_DEINITIALIZED);
-            first = first.and(unloaded);
-            if ending {
-                break;
+        let mut ending = false;
+        entries.retain(|_, entry| {
+            let Some(mut loaded) = locked_at_once(entry) else { return true };
+            let library = std::mem::take(&mut *loaded).library;
+            if let Some(library) = library.filter(|_| !ending) {
+                // SAFETY: the caller's promise.
+                let unloaded = unsafe { driver.unload_library(library) };
+                ending = unloaded.as_ref().is_err_and(|error| error.code == CUDA_ERROR_DEINITIALIZED);
+                if first.is_ok() {
+                    first = unloaded;
+                }
+            }
+            false
+        });
+        first
+    }
+
+    /// The outer error is the driver's own trouble, the inner one the list of what was refused.
+    fn first_that_loads<'a>(
+        &self,
+        driver: &Driver,
+        device: CUdevice,
+        ordered: impl Iterator<Item = &'a Candidate<'a>>,
+    ) -> Result<Result<LoadedKernel, Vec<Refused>>, DriverError> {
+        let mut refused = Vec::new();
+        for candidate in ordered {
+            let entry = self.entry(candidate.digest);
+            let symbol: Arc<str> = Arc::from(candidate.symbol);
+            match locked(&entry).load(driver, device, candidate, &symbol) {
+                Ok((handle, on_device, params)) => {
+                    return Ok(Ok(LoadedKernel {
+                        handle,
+                        device,
+                        target: candidate.target,
+                        digest: candidate.digest,
+                        symbol,
+                        limits: on_device.limits,
+                        params: Some(params),
+                        refused,
+                    }));
+                }
+                Err(Failure::Stop(error)) => return Err(error),
+                Err(Failure::Refused(reason)) => refused.push(Refused { target: candidate.target, reason }),
             }
         }
-        first
+        Ok(Err(refused))
+    }
+}
+
+/// What a panic left locked is as good as before: every change to it is one insertion.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// None where a thread is at work on it.
+fn locked_at_once<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
+    match mutex.try_lock() {
+        Ok(guard) => Some(guard),
+        Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
     }
 }
 
@@ -279,91 +319,75 @@ impl Default for CodeTable {
     }
 }
 
-impl Inner {
-    /// The outer error is the driver's own trouble, the inner one the list of what was refused.
-    fn first_that_loads<'a>(
-        &mut self,
-        driver: &Driver,
-        device: CUdevice,
-        ordered: impl Iterator<Item = &'a Candidate<'a>>,
-    ) -> Result<Result<LoadedKernel, Vec<Refused>>, DriverError> {
-        let mut refused = Vec::new();
-        for candidate in ordered {
-            let symbol: Arc<str> = Arc::from(candidate.symbol);
-            match self.load_one(driver, device, candidate, &symbol) {
-                Ok((kernel, on_device)) => {
-                    return Ok(Ok(LoadedKernel {
-                        handle: kernel.handle,
-                        device,
-                        target: candidate.target,
-                        digest: candidate.digest,
-                        symbol,
-                        limits: on_device.limits,
-                        params: kernel.params.clone(),
-                        refused,
-                    }));
-                }
-                Err(Failure::Stop(error)) => return Err(error),
-                Err(Failure::Refused(reason)) => {
-                    if let Reason::Driver(error) = &reason
-                        && meaning(error.code) == Meaning::Code
-                    {
-                        self.refused.insert((candidate.digest, symbol, device), error.clone());
-                    }
-                    refused.push(Refused { target: candidate.target, reason });
-                }
-            }
-        }
-        Ok(Err(refused))
-    }
-
-    /// Every step is done once; loading into the current context is asked for each time, since contexts come and go under
-    /// the same address, and costs next to nothing where it is done.
-    fn load_one(
+impl Loaded {
+    /// The kernel of `candidate`, whose code object this is. A refusal that lasts is kept.
+    fn load(
         &mut self,
         driver: &Driver,
         device: CUdevice,
         candidate: &Candidate<'_>,
         symbol: &Arc<str>,
-    ) -> Result<(&Kernel, OnDevice), Failure> {
-        if let Some(error) = self.refused.get(&(candidate.digest, Arc::clone(symbol), device)) {
+    ) -> Result<(CUkernel, OnDevice, Arc<[u32]>), Failure> {
+        if let Some(error) = self.refused.get(&(Arc::clone(symbol), device)) {
             return Err(Failure::Refused(Reason::Driver(error.clone())));
         }
-        let library = match self.libraries.entry(candidate.digest) {
-            Entry::Occupied(entry) => *entry.get(),
-            Entry::Vacant(entry) => *entry.insert(load_library(driver, candidate)?),
+        let loaded = self.load_steps(driver, device, candidate, symbol);
+        if let Err(Failure::Refused(Reason::Driver(error))) = &loaded
+            && meaning(error.code) == Meaning::Code
+        {
+            self.refused.insert((Arc::clone(symbol), device), error.clone());
+        }
+        loaded
+    }
+
+    /// Every step is done once; loading into the current context is asked for each time, since contexts come and go under
+    /// the same address, and costs next to nothing where it is done.
+    fn load_steps(
+        &mut self,
+        driver: &Driver,
+        device: CUdevice,
+        candidate: &Candidate<'_>,
+        symbol: &Arc<str>,
+    ) -> Result<(CUkernel, OnDevice, Arc<[u32]>), Failure> {
+        let library = match self.library {
+            Some(library) => library,
+            None => *self.library.insert(load_library(driver, candidate)?),
         };
-        let kernel = match self.kernels.entry((candidate.digest, Arc::clone(symbol))) {
+        let kernel = match self.kernels.entry(Arc::clone(symbol)) {
             Entry::Occupied(entry) => entry.into_mut(),
             Entry::Vacant(entry) => entry.insert(find_kernel(driver, library, candidate)?),
         };
+        let params = kernel.params.clone().or_else(|| stated_params(candidate));
+        let params = params.ok_or(Failure::Refused(Reason::UnknownParameters))?;
         driver.load_into_current_context(kernel.handle)?;
         let on_device = match kernel.devices.entry(device) {
             Entry::Occupied(entry) => *entry.get(),
             Entry::Vacant(entry) => *entry.insert(on_device(driver, kernel.handle, device)?),
         };
-        Ok((kernel, on_device))
+        Ok((kernel.handle, on_device, params))
     }
 }
 
 fn load_library(driver: &Driver, candidate: &Candidate<'_>) -> Result<CUlibrary, Failure> {
     let image = Image::new(candidate.target.kind, candidate.bytes)
         .map_err(|malformed| Failure::Refused(Reason::Malformed(malformed)))?;
-    // SAFETY: an `Image` is a whole cubin, or PTX text with a NUL after it, and outlives the call.
+    // SAFETY: an `Image` is PTX text with a NUL after it, or an ELF file whose tables, sections and segments all lie within
+    // it, and outlives the call. That the driver copes with what they hold is relied on: whoever wrote the code could make
+    // the GPU run anything, so no check of it would make an engine of unknown origin safe to load.
     Ok(unsafe { driver.load_library(image.as_ptr()) }?)
 }
 
 fn find_kernel(driver: &Driver, library: CUlibrary, candidate: &Candidate<'_>) -> Result<Kernel, Failure> {
     let symbol = CString::new(candidate.symbol).map_err(|_| Failure::Refused(Reason::NulInSymbol))?;
     let handle = driver.kernel(library, &symbol)?;
-    let is_cubin = candidate.target.kind == TargetKind::Cubin;
-    let stated = || {
-        // What is known of PTX may leave the parameters out.
-        let facts = candidate.facts.filter(|facts| is_cubin || !facts.params.is_empty())?;
-        Some(facts.params.iter().map(|param| param.size).collect())
-    };
-    let params = driver.kernel_param_sizes(handle)?.or_else(stated).map(Arc::from);
+    let params = driver.kernel_param_sizes(handle)?.map(Arc::from);
     Ok(Kernel { handle, params, devices: BTreeMap::new() })
+}
+
+/// What the plugin's model says. It is not held against the code: model and code have one author, who could do any harm
+/// with the code alone. What its sizes are for is to find arguments that do not suit the kernel.
+fn stated_params(candidate: &Candidate<'_>) -> Option<Arc<[u32]>> {
+    candidate.facts.map(|facts| facts.params.iter().map(|param| param.size).collect())
 }
 
 fn on_device(driver: &Driver, kernel: CUkernel, device: CUdevice) -> Result<OnDevice, DriverError> {

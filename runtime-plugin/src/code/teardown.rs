@@ -1,11 +1,20 @@
-//! Giving the driver its memory back when the library goes.
+//! Giving back what the library holds when it is closed: the driver's memory, and the creators.
 //!
-//! The loader runs the functions of `.fini_array` on `dlclose` and when the process ends. `atexit` would not do: a
-//! handler without the library's own handle would be called after the library is gone. A destructor of a Rust static does
-//! not exist, and a `thread_local` with one would keep the library mapped.
+//! The loader runs the functions of `.fini_array` on `dlclose` and when the process ends, and these two are different:
 //!
-//! When the process ends the driver may have shut itself down already. It then answers the first call with
-//! `CUDA_ERROR_DEINITIALIZED`, and nothing more is asked of it. `libcuda` is never closed by us, so its code is still mapped.
+//! - `dlclose` unmaps the library's code, so whoever closes it has given up every creator and every plugin object: a call of
+//!   one would crash with or without this. Nobody is left who launches, and what is not given back now is lost for good.
+//! - When the process ends, other threads may still be launching, and TensorRT may still ask for creators. Nothing is
+//!   touched then: it goes with the process.
+//!
+//! What tells them apart is a handler that is registered with `atexit` when the library is loaded. `exit` runs it before any
+//! function of `.fini_array`; glibc ties it to this library, so `dlclose` runs it too, from a function that the compiler's
+//! start files put first into `.fini_array`, whose functions run from the last to the first: after the one here. So if it has
+//! run, the process is ending. Should a linker order them otherwise, or the registration fail, nothing is given back.
+//!
+//! Rust has no destructors of statics, and a `thread_local` with one would keep the library mapped.
+
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::table::CodeTable;
 use crate::driver::Driver;
@@ -16,19 +25,43 @@ use crate::driver::Driver;
 /// No kernel that was loaded through [`CodeTable::process`] is used afterwards, by a captured graph neither.
 pub unsafe fn unload_everything() {
     if let Some(driver) = Driver::already_found() {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller's promise. `libcuda` is never closed by us, so its code is still mapped; where it has shut
+        // itself down it answers with an error.
         let _ = unsafe { CodeTable::process().unload_all(driver) };
     }
 }
 
-/// Called by the loader. It neither unwinds nor waits: a table that a thread is still working on stays as it is.
-extern "C" fn at_library_teardown() {
-    // SAFETY: the library is being unmapped or the process is ending, so the plugins, which alone know the kernels, are
-    // gone. A graph that outlives the library it was captured from breaks CUDA's own rule on `cuLibraryUnload`.
-    unsafe { unload_everything() };
+/// Whether the library is loaded and the process has not begun to end.
+static IN_USE: AtomicBool = AtomicBool::new(false);
+
+extern "C" fn at_load() {
+    // SAFETY: the handler stays mapped until it has run or the library is gone, as the module says.
+    let registered = unsafe { libc::atexit(at_exit) } == 0;
+    IN_USE.store(registered, Ordering::Release);
 }
 
-/// The loader's entry: System V ABI, "initialization and termination functions".
+extern "C" fn at_exit() {
+    IN_USE.store(false, Ordering::Release);
+}
+
+/// It neither unwinds nor waits: what a thread is still loading stays as it is.
+extern "C" fn at_close() {
+    if IN_USE.load(Ordering::Acquire) {
+        // SAFETY: the process is not ending, so this is `dlclose`: nobody uses a kernel or a creator any more, because the
+        // code that could is unmapped next. A graph that outlives the library that it was captured from breaks CUDA's own
+        // rule on `cuLibraryUnload`.
+        unsafe {
+            unload_everything();
+            crate::TENSORRT_LIBRARY.release();
+        }
+        crate::definition::forget_nodes();
+    }
+}
+
+/// The loader's entries: System V ABI, "initialization and termination functions".
+#[used]
+#[unsafe(link_section = ".init_array")]
+static AT_LOAD: extern "C" fn() = at_load;
 #[used]
 #[unsafe(link_section = ".fini_array")]
-static AT_LIBRARY_TEARDOWN: extern "C" fn() = at_library_teardown;
+static AT_CLOSE: extern "C" fn() = at_close;

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
+use std::time::{Duration, Instant};
 
 use cubinder::driver::Driver;
 use cubinder::driver::sys::{CUcontext, CUfunction, CUkernel, CUlibrary, CUresult, CUstream};
@@ -25,7 +26,12 @@ pub(crate) struct Device {
     pub(crate) fail_at: Option<(usize, CUresult)>,
     /// Parameter sizes that `cuKernelGetParamInfo` tells.
     pub(crate) params: Vec<usize>,
+    /// `(slow, quick)`: loading the first takes until the second is loaded, or until [`PATIENCE`] is over.
+    pub(crate) slow: Option<(&'static str, &'static str)>,
 }
+
+/// How long a test waits for what does not come.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(3);
 
 impl Default for Device {
     fn default() -> Device {
@@ -35,6 +41,7 @@ impl Default for Device {
             refuses: Vec::new(),
             fail_at: None,
             params: vec![8, 8, 4],
+            slow: None,
         }
     }
 }
@@ -186,6 +193,18 @@ impl State {
     }
 }
 
+/// Waits until `what` holds; false where it never does.
+pub(crate) fn wait_for(what: impl Fn() -> bool) -> bool {
+    let end = Instant::now() + PATIENCE;
+    while !what() {
+        if Instant::now() > end {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    true
+}
+
 /// Runs `work` as the function's body, unless the test refuses the call.
 fn call(function: &str, label: impl FnOnce(&State) -> String, work: impl FnOnce(&mut State)) -> CUresult {
     with(|state| {
@@ -306,6 +325,12 @@ unsafe extern "C" fn library_load_data(
         CStr::from_ptr(start.add(if is_elf { 64 } else { 0 }))
     };
     let label = text.to_str().unwrap().to_owned();
+    if let Some((slow, quick)) = with(|state| state.device.slow)
+        && slow == label
+    {
+        with(|state| state.calls.push(format!("compiling {slow}")));
+        wait_for(|| with(|state| state.loaded.iter().any(|loaded| loaded == quick)));
+    }
     call(
         "cuLibraryLoadData",
         |_| label.clone(),

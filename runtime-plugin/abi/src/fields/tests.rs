@@ -41,13 +41,13 @@ fn broken_fields_have_no_bytes() {
     ] {
         assert!(field.bytes().unwrap_err().text().starts_with("field \"f\" has no usable data: type "));
     }
-    assert_eq!(read(PluginFieldType::INT64, 0, None).i64s(), Ok(vec![]));
+    assert_eq!(read(PluginFieldType::INT32, 0, None).i32s(), Ok(vec![]));
 }
 
 #[test]
 fn a_set_moves_without_moving_its_fields() {
     let set = FieldSet::new(vec![
-        FieldValue::i64s(c"a", &[1, 2]).unwrap(),
+        FieldValue::i32s(c"a", &[1, 2]).unwrap(),
         FieldValue::text(c"b", c"text").unwrap(),
     ])
     .unwrap();
@@ -59,7 +59,7 @@ fn a_set_moves_without_moving_its_fields() {
     let raw = unsafe { std::slice::from_raw_parts(moved.as_raw().fields, 2) };
     // SAFETY: a set's own fields are valid.
     let read: Vec<Field<'_>> = raw.iter().map(|field| unsafe { Field::from_raw(field) }.unwrap()).collect();
-    assert_eq!(read[0].i64s(), Ok(vec![1, 2]));
+    assert_eq!(read[0].i32s(), Ok(vec![1, 2]));
     assert_eq!((read[1].text(), read[1].length()), (Ok("text"), 5));
     assert_eq!(moved.iter().map(|field| field.name()).collect::<Vec<&CStr>>(), [c"a", c"b"]);
 }

@@ -118,3 +118,20 @@ fn a_finder_of_an_unknown_library_is_never_called() {
 fn texts_with_nul_are_not_cut() {
     assert_eq!(to_c_string("a\0b").as_c_str(), c"a b");
 }
+
+#[test]
+fn only_the_program_itself_is_looked_up_everywhere() {
+    assert_eq!(Scope::of((&raw const LOGGED).cast()), Some(Scope::Program));
+    assert!(matches!(Scope::of(libc::malloc as *const c_void), Some(Scope::Library(_))));
+    // Another namespace's library has a name for `dladdr` and, with nothing of that name here, no handle.
+    let library = c"libm.so.6";
+    // SAFETY: glibc's own library, and one of its functions, which is not called.
+    let foreign = unsafe {
+        assert!(libc::dlopen(library.as_ptr(), libc::RTLD_NOLOAD | libc::RTLD_LAZY).is_null());
+        let handle = libc::dlmopen(libc::LM_ID_NEWLM, library.as_ptr(), libc::RTLD_LAZY);
+        libc::dlsym(handle, c"nan".as_ptr())
+    };
+    assert!(place_of(foreign).is_some());
+    assert_eq!(Scope::of(foreign), None);
+    assert_eq!(Scope::of(ptr::null()), None);
+}

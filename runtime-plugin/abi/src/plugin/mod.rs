@@ -134,11 +134,12 @@ pub trait Plugin: Clone + Send + Sync + 'static {
     /// done in [`configure`](Self::configure).
     fn fields_to_serialize(&self) -> Result<&FieldSet, Error>;
 
-    /// Whether a null answer to `attachToContext` is handled by TensorRT. TensorRT-RTX fails cleanly when it
-    /// makes the execution context, except for plugins with aliased or data-dependent outputs, where it
-    /// crashes. `false` hands over an object instead whose every method fails.
+    /// Whether TensorRT handles a null answer to `attachToContext`, so that a failure to attach shows where the execution
+    /// context is made. TensorRT-RTX 1.7 then makes no context, except that it crashes for plugins with aliased or
+    /// data-dependent outputs. So it is `true` without an aliased output; a plugin with data-dependent outputs must answer
+    /// `false`. That hands over an object whose every method fails, with the first failure at `onShapeChange`.
     fn tolerates_null_attach(&self) -> bool {
-        false
+        (0..self.output_count()).all(|output| self.aliased_input(output).is_none())
     }
 
     /// Told each failure before TensorRT gets its code: an `Err` of a method above, or a caught panic.

@@ -407,15 +407,15 @@ fn a_failed_clone_is_an_object_that_always_fails() {
 
 #[test]
 fn a_failed_attach_is_null_only_where_that_is_safe() {
-    for tolerates_null in [false, true] {
-        let mut probe = Probe::new(Mood::Failing);
-        probe.tolerates_null = tolerates_null;
+    for aliased in [false, true] {
+        let mut probe = Probe::new(Mood::Well);
+        (probe.aliased, probe.fails_to_attach) = (aliased, true);
         let record = probe.record.clone();
         let plugin = into_raw(probe);
         let (this, slots) = runtime(plugin);
         // SAFETY: a live interface.
         let attached = unsafe { (slots.attach_to_context)(this, null_mut()) };
-        assert_eq!((attached.is_null(), record.report_count()), (tolerates_null, 1));
+        assert_eq!((attached.is_null(), record.report_count()), (!aliased, 1));
         if !attached.is_null() {
             assert_eq!(enqueue(attached), Error::INVALID_STATE);
             delete(attached);

@@ -1,0 +1,149 @@
+//! Which tensors may be read through which pointers.
+//!
+//! Owns the one rule: [`misfit`].
+//! Never: no wording beyond the reason; the caller knows the names and places.
+
+use cubinder_bundle::{DataType, ScalarType};
+
+use crate::signature::Leaf;
+
+/// Why elements of `ty` cannot be read through a pointer to something of `size` bytes whose parts are all a `leaf`;
+/// nothing where they can. `size` is absent for `void` and for types that are only declared.
+///
+/// The pointee must hold whole elements, and is accepted as
+/// 1. numbers of the element's own type, alone or as a vector: `float`, `float4` for `f32`;
+/// 2. integers of the element's width, alone or as a vector, or an enumeration of that width: the element's bits;
+/// 3. integers of any width as a vector: `uint4` for eight `f16`, `uchar4` for one `f32`;
+/// 4. other numbers as a vector that holds two elements or more: `float4` for eight `f16`, the usual wide load;
+/// 5. one wider integer for elements of 1 or 2 bytes: `unsigned` for a `half2`, `int` for a `char4`;
+/// 6. `void`, a type that is only declared, a union, a struct of several kinds of parts: what is in them is the
+///    author's own agreement with the kernel, and nothing can be said about it here.
+///
+/// Refused is what would be read as another number: parts of the element's width and another kind (`float` or `float4` for
+/// `i32`), one wider floating-point number (`double` for `f32`, `float` for `f16`), one wider integer for elements of 4 bytes
+/// (`long long` for `i32`), an enumeration of another width. Refused are pointers and functions: no tensor holds addresses.
+pub(super) fn misfit(ty: DataType, size: Option<u32>, leaf: Leaf) -> Option<String> {
+    if leaf == Leaf::Address {
+        return Some("a tensor holds elements, no addresses".to_owned());
+    }
+    let size = size?;
+    let element = ty.size();
+    if size == 0 || !size.is_multiple_of(element) {
+        return Some("that is no whole number of elements".to_owned());
+    }
+    let part = leaf.size()?;
+    let is_vector = size > part;
+    let fits = match leaf {
+        Leaf::Opaque | Leaf::Address => true,
+        Leaf::Enum { .. } => part == element,
+        Leaf::Scalar(ScalarType::Int { .. } | ScalarType::UInt { .. }) => {
+            part == element || is_vector || element <= 2
+        }
+        _ if is_own(ty, leaf) => true,
+        _ => part != element && is_vector && size > element,
+    };
+    let count = size / element;
+    match (fits, leaf) {
+        (true, _) => None,
+        (false, Leaf::Enum { .. }) => {
+            Some("an enumeration stands for an element of its own width only".to_owned())
+        }
+        (false, _) if part > element => Some(format!("{count} elements would be read as one number")),
+        (false, _) if part < element => Some("one element would be read as several numbers".to_owned()),
+        (false, _) => Some("each element would be read as another kind of number".to_owned()),
+    }
+}
+
+/// Whether the parts are what CUDA has for the element's type. Integers are compared by their width alone.
+fn is_own(ty: DataType, leaf: Leaf) -> bool {
+    matches!(
+        (ty, leaf),
+        (DataType::F32, Leaf::Scalar(ScalarType::F32))
+            | (DataType::F16, Leaf::Half)
+            | (DataType::Bf16, Leaf::Bfloat16)
+            | (DataType::Bool, Leaf::Scalar(ScalarType::Bool))
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pointers_fit_by_what_they_point_to() {
+        let int = |bytes: u8| Leaf::Scalar(ScalarType::Int { bytes });
+        let unsigned = |bytes: u8| Leaf::Scalar(ScalarType::UInt { bytes });
+        let (f32, f64) = (Leaf::Scalar(ScalarType::F32), Leaf::Scalar(ScalarType::F64));
+        let bool = Leaf::Scalar(ScalarType::Bool);
+        let accepted = [
+            // The type, and vectors of it.
+            (DataType::F32, Some(4), f32),
+            (DataType::F32, Some(16), f32),
+            (DataType::F16, Some(2), Leaf::Half),
+            (DataType::F16, Some(4), Leaf::Half),
+            (DataType::Bf16, Some(2), Leaf::Bfloat16),
+            (DataType::Bool, Some(1), bool),
+            // Its bits.
+            (DataType::F32, Some(4), unsigned(4)),
+            (DataType::F32, Some(16), unsigned(4)),
+            (DataType::I32, Some(4), unsigned(4)),
+            (DataType::Bool, Some(1), unsigned(1)),
+            (DataType::I32, Some(4), Leaf::Enum { bytes: 4 }),
+            // Vectors that hold whole elements.
+            (DataType::F16, Some(16), unsigned(4)),
+            (DataType::F16, Some(16), f32),
+            (DataType::F16, Some(8), f32),
+            (DataType::F32, Some(4), unsigned(1)),
+            (DataType::F32, Some(16), f64),
+            (DataType::I64, Some(16), f32),
+            // One wider integer for small elements.
+            (DataType::F16, Some(4), unsigned(4)),
+            (DataType::I8, Some(4), int(4)),
+            // What says nothing.
+            (DataType::F32, None, Leaf::Opaque),
+            (DataType::F32, Some(8), Leaf::Opaque),
+        ];
+        for (ty, size, leaf) in accepted {
+            assert_eq!(misfit(ty, size, leaf), None, "{ty:?} {size:?} {leaf:?}");
+        }
+    }
+
+    #[test]
+    fn pointers_to_something_else_are_refused() {
+        let unsigned = |bytes: u8| Leaf::Scalar(ScalarType::UInt { bytes });
+        let (f32, f64) = (Leaf::Scalar(ScalarType::F32), Leaf::Scalar(ScalarType::F64));
+        let refused = [
+            (DataType::F32, Some(8), Leaf::Address, "a tensor holds elements, no addresses"),
+            (DataType::I64, Some(8), Leaf::Address, "a tensor holds elements, no addresses"),
+            (DataType::F32, None, Leaf::Address, "a tensor holds elements, no addresses"),
+            (DataType::F32, Some(2), Leaf::Half, "that is no whole number of elements"),
+            (DataType::F32, Some(1), unsigned(1), "that is no whole number of elements"),
+            (DataType::F32, Some(6), Leaf::Opaque, "that is no whole number of elements"),
+            (DataType::I64, Some(4), unsigned(4), "that is no whole number of elements"),
+            (DataType::F32, Some(8), f64, "2 elements would be read as one number"),
+            (DataType::F16, Some(4), f32, "2 elements would be read as one number"),
+            (DataType::I32, Some(8), unsigned(8), "2 elements would be read as one number"),
+            (DataType::F32, Some(4), Leaf::Half, "one element would be read as several numbers"),
+            (DataType::I64, Some(8), f32, "one element would be read as several numbers"),
+            (DataType::F16, Some(2), Leaf::Bfloat16, "each element would be read as another kind of number"),
+            (DataType::F16, Some(4), Leaf::Bfloat16, "each element would be read as another kind of number"),
+            (DataType::I32, Some(4), f32, "each element would be read as another kind of number"),
+            (DataType::I32, Some(16), f32, "each element would be read as another kind of number"),
+            (
+                DataType::U8,
+                Some(1),
+                Leaf::Scalar(ScalarType::Bool),
+                "each element would be read as another kind of number",
+            ),
+            (
+                DataType::F16,
+                Some(4),
+                Leaf::Enum { bytes: 4 },
+                "an enumeration stands for an element of its own width only",
+            ),
+        ];
+        for (ty, size, leaf, reason) in refused {
+            assert_eq!(misfit(ty, size, leaf).as_deref(), Some(reason), "{ty:?} {size:?} {leaf:?}");
+        }
+    }
+}

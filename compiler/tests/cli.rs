@@ -1,0 +1,253 @@
+//! `cubinder compile` as a user runs it: what it says, what it writes, and what it answers to mistakes.
+
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::fs;
+
+use serde_json::Value;
+use support::{KERNEL, Project};
+
+/// The text with every figure that differs from run to run replaced: times, sizes of libraries.
+fn without_figures(text: &str) -> String {
+    let mut words: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        let is_figure = |text: &str| text.parse::<f64>().is_ok();
+        let unit = word.trim_end_matches([',', ')', '\n']);
+        let before = words.last_mut();
+        match before {
+            Some(figure) if ["ms", "s"].contains(&unit) && is_figure(figure) => "[TIME]".clone_into(figure),
+            Some(figure) if unit == "bytes:" && is_figure(figure.trim_start_matches('(')) => {
+                "([SIZE]".clone_into(figure);
+            }
+            _ => {}
+        }
+        words.push(word.to_owned());
+    }
+    words.join(" ")
+}
+
+#[test]
+fn the_summary_says_what_was_done() {
+    let Some(project) = Project::new() else { return };
+    let mut text = String::new();
+    for arguments in [&["--jobs", "1"][..], &[], &["--embed"], &["--no-cache", "--target", "sm_80"]] {
+        text.push_str(&format!("$ cubinder compile {}\n", arguments.join(" ")));
+        text.push_str(&without_figures(&project.compile(arguments).stdout));
+    }
+    insta::assert_snapshot!(project.plain(&text));
+}
+
+#[test]
+fn the_same_inputs_give_the_same_bytes() {
+    let Some(project) = Project::new() else { return };
+    let Some(other) = Project::new() else { return };
+    for project in [&project, &other] {
+        // The name of the file gets into the code.
+        project.edit("kernels/scale.cu", "if (index", "if (index == 7 && factor == 7)\n        y[7] = static_cast<T>(static_cast<float>(__FILE__[count]));\n    if (index");
+    }
+    assert!(project.compile(&["--embed"]).stdout.contains("NVRTC calls of"));
+    let first = ["build/libscale.so", "build/libscale-code.so"].map(|name| project.read(name));
+    let again = project.compile(&["--embed"]);
+    assert!(again.stdout.contains("(all from the cache, NVRTC not called)"), "{}", again.stdout);
+    let names_a_file = first[0].windows(16).any(|bytes| bytes == b"kernels/scale.cu");
+    assert!(names_a_file, "the code holds the name of its file");
+    let same = |project: &Project, folder: &str, what: &str| {
+        let names = [format!("{folder}/libscale.so"), format!("{folder}/libscale-code.so")];
+        assert!(names.map(|name| project.read(&name)) == first, "{what}");
+    };
+    same(&project, "build", "with a warm cache");
+    project.compile(&["--embed", "--no-cache", "--jobs", "1", "--output", "one job"]);
+    same(&project, "one job", "with one job and no cache");
+    // Another folder, home and cache, started from elsewhere, with the project named by an absolute path.
+    let config = other.path("cubinder.toml");
+    let mut command = other.command(&["compile", "--embed", "--quiet", "--config"]);
+    let done = command.arg(&config).current_dir(other.outer("home")).output().unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    same(&other, "build", "in another folder");
+}
+
+#[test]
+fn another_input_gives_other_bytes() {
+    let Some(project) = Project::new() else { return };
+    project.compile(&[]);
+    let first = project.read("build/libscale.so");
+    project.write("kernels/scale.cu", KERNEL.replace("* factor", "/ factor"));
+    assert!(!project.compile(&[]).stdout.contains("NVRTC not called"));
+    assert!(project.read("build/libscale.so") != first, "the kernel's text changed");
+}
+
+#[test]
+fn the_form_decides_the_files() {
+    let Some(project) = Project::new() else { return };
+    let files = |folder: &str| {
+        let mut names: Vec<_> =
+            fs::read_dir(project.path(folder)).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        names
+    };
+    project.compile(&["--output", "fields"]);
+    project.compile(&["--output", "embedded/deeper", "--embed", "--name", "other"]);
+    assert_eq!(files("fields"), ["libscale.so"]);
+    assert_eq!(files("embedded/deeper"), ["libother-code.so", "libother.so"]);
+    assert!(!project.path("build").exists());
+}
+
+#[test]
+fn the_configuration_is_found_from_a_folder_below() {
+    let Some(project) = Project::new() else { return };
+    fs::create_dir_all(project.path("a/b")).unwrap();
+    let run = |arguments: &[&str]| {
+        support::Run::of(project.command(arguments).current_dir(project.path("a/b")).output().unwrap())
+    };
+    let done = run(&["compile"]);
+    done.assert_ok();
+    assert!(done.stdout.contains("wrote ../../build/libscale.so ("), "{}", done.stdout);
+    let below = project.read("build/libscale.so");
+    project.compile(&["--output", "from above"]);
+    assert!(project.read("from above/libscale.so") == below, "the same bytes from wherever it is started");
+    project.edit("cubinder.toml", "sm_89", "sm89");
+    let refused = run(&["compile"]);
+    refused.assert_refused("a mistake in it");
+    assert!(refused.stderr.contains(" --> ../../cubinder.toml:3:12\n"), "{}", refused.stderr);
+}
+
+#[test]
+fn quiet_says_nothing_and_json_is_for_programs() {
+    let Some(project) = Project::new() else { return };
+    assert_eq!(project.compile(&["--quiet"]).stdout, "");
+    let run = project.compile(&["--message-format", "json"]);
+    let lines: Vec<Value> = run.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines.len(), 1, "{}", run.stdout);
+    assert_eq!(lines[0]["result"], "compiled");
+    assert_eq!(lines[0]["nvrtc_calls"], 0);
+    assert_eq!(lines[0]["plugins"], 1);
+    assert_eq!(lines[0]["code_objects"], 4);
+    let library = &lines[0]["libraries"][0];
+    assert_eq!(library["path"], "build/libscale.so");
+    assert_eq!(library["bytes"], project.read("build/libscale.so").len());
+    project.edit("kernels/scale.cu", "* factor", "* facctor");
+    let run = project.run(&["compile", "--message-format", "json"]);
+    assert_eq!((run.code, run.stderr.as_str()), (Some(1), ""));
+    let lines: Vec<Value> = run.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(!lines.is_empty());
+    assert!(lines.iter().all(|line| line["severity"] == "error"), "{}", run.stdout);
+}
+
+/// A mistake in the project of [`Project::new`].
+type Mistake = (&'static str, fn(&Project), &'static [&'static str]);
+
+const MISTAKES: &[Mistake] = &[
+    ("kernel_does_not_compile", |project| project.edit("kernels/scale.cu", "* factor", "* facctor"), &[]),
+    ("kernel_misspelt", |project| project.edit("manifests/scale.toml", "\"scale<T>\"", "\"scael<T>\""), &[]),
+    ("argument_missing", |project| project.edit("manifests/scale.toml", "factor = \"factor\"\n", ""), &[]),
+    (
+        "argument_too_many",
+        |project| {
+            project.edit(
+                "manifests/scale.toml",
+                "factor = \"factor\"\n",
+                "factor = \"factor\"\nbias = \"1\"\n",
+            );
+        },
+        &[],
+    ),
+    (
+        "argument_of_another_type",
+        |project| project.edit("manifests/scale.toml", "count = \"numel(y)\"", "count = \"factor\""),
+        &[],
+    ),
+    (
+        "parameter_of_another_type",
+        |project| project.edit("kernels/scale.cu", "const T* x", "const double* x"),
+        &[],
+    ),
+    ("source_missing", |project| fs::remove_file(project.path("kernels/scale.cu")).unwrap(), &[]),
+    (
+        "include_missing",
+        |project| project.write("kernels/scale.cu", format!("#include \"helper.cuh\"\n{KERNEL}")),
+        &[],
+    ),
+    ("no_config", |project| fs::remove_file(project.path("cubinder.toml")).unwrap(), &[]),
+    ("config_not_there", |_| (), &["--config", "other/cubinder.toml"]),
+    ("config_key_unknown", |project| project.edit("cubinder.toml", "targets", "tagrets"), &[]),
+    ("config_target_unknown", |project| project.edit("cubinder.toml", "sm_89", "sm89"), &[]),
+    ("target_too_old_for_nvrtc", |_| (), &["--target", "sm_52"]),
+    ("manifest_not_there", |_| (), &["manifests/scael.toml"]),
+    ("manifests_match_nothing", |project| fs::remove_dir_all(project.path("manifests")).unwrap(), &[]),
+    (
+        "nothing_says_what_for",
+        |project| fs::remove_file(project.path("cubinder.toml")).unwrap(),
+        &["manifests/scale.toml"],
+    ),
+    ("name_is_no_name", |_| (), &["--name", "a/b"]),
+    ("nvrtc_not_there", |_| (), &["--nvrtc", "/nowhere"]),
+    ("runtime_library_not_there", |_| (), &["--runtime-library", "lib/libcubinder.so"]),
+    ("runtime_library_is_text", |_| (), &["--runtime-library", "kernels/scale.cu"]),
+    ("runtime_library_is_another", |_| (), &["--runtime-library", "/bin/sh"]),
+    ("runtime_library_is_a_folder", |_| (), &["--runtime-library", "kernels"]),
+    ("output_is_a_file", |_| (), &["--output", "kernels/scale.cu"]),
+    ("library_is_a_folder", |project| fs::create_dir_all(project.path("build/libscale.so")).unwrap(), &[]),
+    ("option_unknown", |_| (), &["--option", "--fast-as-possible"]),
+];
+
+#[test]
+fn mistakes_are_explained() {
+    let mut done = 0;
+    for (name, make, arguments) in MISTAKES {
+        let Some(project) = Project::new() else { return };
+        make(&project);
+        let run = project.run(&[&["compile"], *arguments].concat());
+        run.assert_refused(name);
+        assert!(!project.path("build/libscale.so").is_file(), "{name}: a library was written");
+        insta::assert_snapshot!(*name, project.plain(&run.stderr));
+        done += 1;
+    }
+    assert_eq!(done, MISTAKES.len());
+}
+
+#[test]
+fn missing_tools_are_named() {
+    let project = Project::without_tools();
+    let bare = |arguments: &[&str]| {
+        let mut command = project.command(arguments);
+        command.env_remove("CUDA_HOME").env_remove("CUBINDER_NVRTC").env_remove("CUBINDER_RUNTIME_LIBRARY");
+        command
+    };
+    let library = project.path("libcubinder.so");
+    fs::write(&library, "any").unwrap();
+    let toolkit =
+        support::Run::of(bare(&["compile"]).env("CUBINDER_RUNTIME_LIBRARY", library).output().unwrap());
+    toolkit.assert_refused("no toolkit");
+    insta::assert_snapshot!("toolkit_missing", project.plain(&toolkit.stderr));
+    // The program by itself, as it is where somebody copied it without the library.
+    let program = project.outer("cubinder");
+    fs::copy(env!("CARGO_BIN_EXE_cubinder"), &program).unwrap();
+    let mut command = std::process::Command::new(&program);
+    command.arg("compile").current_dir(project.path("")).env_remove("CUBINDER_RUNTIME_LIBRARY");
+    let library = support::Run::of(command.output().unwrap());
+    library.assert_refused("no runtime library");
+    insta::assert_snapshot!("runtime_library_missing", project.plain(&library.stderr));
+}
+
+#[test]
+fn wrong_usage_is_exit_code_2() {
+    let project = Project::without_tools();
+    let wrong: [&[&str]; 7] = [
+        &[],
+        &["compile", "--tagret", "sm_89"],
+        &["compile", "--target", "sm89"],
+        &["compile", "--jobs", "0"],
+        &["compile", "--message-format", "xml"],
+        &["inspect"],
+        &["comiple"],
+    ];
+    let mut text = String::new();
+    for arguments in wrong {
+        let run = project.run(arguments);
+        assert_eq!((run.code, run.stdout.as_str()), (Some(2), ""), "{arguments:?}");
+        text.push_str(&format!("$ cubinder {}\n{}\n", arguments.join(" "), run.stderr));
+    }
+    insta::assert_snapshot!(text);
+}

@@ -1,0 +1,210 @@
+//! A small project in a folder of its own, and the program run in it.
+//!
+//! Owns the environment that the program sees: a home and a cache that nothing else uses, with the toolkit of this machine.
+
+// Each test program uses a part of this.
+#![allow(dead_code, unreachable_pub)]
+// The helpers are tests too, though clippy cannot know.
+#![allow(clippy::unwrap_used)]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use cubinder_compiler::toolkit::{Overrides, Toolkit};
+use tempfile::TempDir;
+
+pub const CONFIG: &str = r#"[library]
+name = "scale"
+targets = ["sm_89", "compute_80"]
+"#;
+
+pub const MANIFEST: &str = r#"schema = 1
+
+[plugin]
+name = "scale_plugin"
+namespace = "test"
+version = "1"
+
+[attributes.factor]
+type = "f32"
+
+[[inputs]]
+name = "x"
+type = "T"
+
+[[outputs]]
+name = "y"
+type = "T"
+shape = "x.shape"
+
+[types]
+T = ["f32", "f16"]
+
+[[launches]]
+source = "../kernels/scale.cu"
+kernel = "scale<T>"
+grid = ["ceil_div(numel(y), 256)"]
+block = ["256"]
+
+[launches.args]
+x = "x"
+y = "y"
+count = "numel(y)"
+factor = "factor"
+"#;
+
+pub const KERNEL: &str = "\
+// Multiplies every element.
+template <typename T>
+__global__ void scale(const T* x, T* y, unsigned count, float factor)
+{
+    const unsigned index = blockIdx.x * blockDim.x + threadIdx.x;
+    if (index < count)
+        y[index] = static_cast<T>(static_cast<float>(x[index]) * factor);
+}
+";
+
+/// Says why a test cannot run here. Where everything has to be there, that is a failure.
+pub fn skip(reason: &str) {
+    assert!(std::env::var_os("CUBINDER_REQUIRE_TOOLKIT").is_none_or(|value| value != "1"), "{reason}");
+    println!("skipped: {reason}");
+}
+
+/// What a run of the program left.
+pub struct Run {
+    pub code: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Run {
+    pub fn of(output: Output) -> Run {
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        Run { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+    }
+
+    #[track_caller]
+    pub fn assert_ok(&self) {
+        assert_eq!((self.code, self.stderr.as_str()), (Some(0), ""), "{}", self.stdout);
+    }
+
+    /// An answer to a mistake: exit code 1, nothing on stdout, an error on stderr.
+    #[track_caller]
+    pub fn assert_refused(&self, what: &str) {
+        assert_eq!(self.code, Some(1), "{what}: {}{}", self.stdout, self.stderr);
+        // A warning about an earlier place may come first.
+        let begins = |word: &str| self.stderr.lines().any(|line| line.starts_with(word));
+        assert!(
+            self.stderr.starts_with("error") || self.stderr.starts_with("warning"),
+            "{what}: {}",
+            self.stderr
+        );
+        assert!(begins("error") && !begins("thread"), "{what}: {}", self.stderr);
+        assert_eq!(self.stdout, "", "{what}");
+    }
+}
+
+/// A folder with `home`, `cache` and `project`.
+pub struct Project {
+    folder: TempDir,
+    runtime_library: Option<PathBuf>,
+}
+
+impl Project {
+    /// The project of [`CONFIG`], [`MANIFEST`] and [`KERNEL`], where NVRTC and the runtime library are there.
+    pub fn new() -> Option<Project> {
+        let project = Project::without_tools();
+        if let Err(error) = Toolkit::locate(&Overrides::from_env(None)) {
+            skip(&format!("no NVRTC: {} {:?}", error.message, error.notes));
+            return None;
+        }
+        if project.runtime_library.is_none() {
+            skip("`CUBINDER_RUNTIME_LIBRARY` is not set; `cargo xtask test` does it");
+            return None;
+        }
+        project.link_toolkit("cache");
+        Some(project)
+    }
+
+    /// The same where no tool is needed: the cache is empty.
+    pub fn without_tools() -> Project {
+        let runtime_library = std::env::var_os("CUBINDER_RUNTIME_LIBRARY").map(PathBuf::from);
+        let project = Project { folder: tempfile::tempdir().unwrap(), runtime_library };
+        fs::create_dir(project.folder.path().join("home")).unwrap();
+        project.write("cubinder.toml", CONFIG);
+        project.write("manifests/scale.toml", MANIFEST);
+        project.write("kernels/scale.cu", KERNEL);
+        project
+    }
+
+    /// Makes a cache with this machine's toolkit and nothing else.
+    pub fn link_toolkit(&self, cache: &str) {
+        let cache = self.outer(cache);
+        fs::create_dir_all(&cache).unwrap();
+        let toolkit = Overrides::from_env(None).cache.unwrap().join("toolkit");
+        if toolkit.is_dir() {
+            std::os::unix::fs::symlink(toolkit, cache.join("toolkit")).unwrap();
+        }
+    }
+
+    /// Beside the project.
+    pub fn outer(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// In the project.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.outer("project").join(name)
+    }
+
+    pub fn write(&self, name: &str, contents: impl AsRef<[u8]>) {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, contents).unwrap();
+    }
+
+    /// Writes a file with `from` replaced, which must be there.
+    pub fn edit(&self, name: &str, from: &str, to: &str) {
+        let text = fs::read_to_string(self.path(name)).unwrap();
+        assert!(text.contains(from), "{name} has no `{from}`");
+        self.write(name, text.replacen(from, to, 1));
+    }
+
+    pub fn read(&self, name: &str) -> Vec<u8> {
+        fs::read(self.path(name)).unwrap()
+    }
+
+    /// The program, about to run in the project.
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cubinder"));
+        command.args(arguments).current_dir(self.outer("project"));
+        command.env("HOME", self.outer("home")).env("CUBINDER_CACHE", self.outer("cache"));
+        command.env_remove("XDG_CACHE_HOME").env_remove("CUBINDER_RUNTIME_LIBRARY");
+        command.envs(self.runtime_library.iter().map(|path| ("CUBINDER_RUNTIME_LIBRARY", path)));
+        command
+    }
+
+    pub fn run(&self, arguments: &[&str]) -> Run {
+        Run::of(self.command(arguments).output().unwrap())
+    }
+
+    /// Compiles, which must succeed without a warning.
+    #[track_caller]
+    pub fn compile(&self, arguments: &[&str]) -> Run {
+        let run = self.run(&[&["compile"], arguments].concat());
+        run.assert_ok();
+        run
+    }
+
+    /// A text without what differs from machine to machine: the temporary folder, the places of tools.
+    pub fn plain(&self, text: &str) -> String {
+        let mut text = text.replace(&self.folder.path().display().to_string(), "[TEMP]");
+        let program = Path::new(env!("CARGO_BIN_EXE_cubinder")).parent().unwrap();
+        text = text.replace(&program.display().to_string(), "[BIN]");
+        if let Some(path) = &self.runtime_library {
+            text = text.replace(&path.display().to_string(), "[RUNTIME]");
+        }
+        text
+    }
+}

@@ -1,0 +1,48 @@
+//! What `dlclose` leaves behind of the library: nothing.
+
+#![allow(unsafe_code)] // opens the library as TensorRT does
+#![allow(clippy::expect_used)] // helpers of tests
+#![cfg(all(target_os = "linux", target_env = "gnu"))]
+
+use std::ffi::{CString, c_void};
+use std::os::unix::ffi::OsStrExt;
+
+/// The library beside this test, as cargo builds it.
+fn library() -> CString {
+    let test = std::env::current_exe().expect("a test has a path");
+    let folder = test.parent().expect("a test lies in a folder");
+    CString::new(folder.join("libcubinder.so").as_os_str().as_bytes()).expect("no NUL in a path")
+}
+
+/// Bytes that are allocated in the whole process.
+fn allocated() -> usize {
+    // SAFETY: it only counts.
+    let info = unsafe { libc::mallinfo2() };
+    info.uordblks + info.hblkhd
+}
+
+#[test]
+fn opening_and_closing_leaks_nothing() {
+    let path = library();
+    let cycle = || {
+        // SAFETY: the path is a text; the function has the signature that TensorRT calls it with, and nothing of the library
+        // is used after it is closed.
+        unsafe {
+            let handle = libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL);
+            assert!(!handle.is_null(), "{path:?}");
+            let function = libc::dlsym(handle, c"getCreators".as_ptr());
+            assert!(!function.is_null());
+            let get_creators: unsafe extern "C" fn(*mut i32) -> *const *mut c_void =
+                std::mem::transmute(function);
+            let mut count = 0;
+            get_creators(&raw mut count);
+            assert_eq!((libc::dlclose(handle), count), (0, 1));
+            assert!(libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_NOLOAD).is_null(), "unmapped");
+        }
+    };
+    // The first cycles fill the loader's own lists.
+    (0..10).for_each(|_| cycle());
+    let before = allocated();
+    (0..100).for_each(|_| cycle());
+    assert_eq!(allocated(), before);
+}

@@ -1,0 +1,139 @@
+"""An application of TensorRT-RTX in miniature: loads plugin libraries, parses ONNX models, builds engines. No GPU is needed.
+
+    python3 registry.py < steps.json
+
+Knows nothing of Cubinder. Reads a JSON list of steps, each an object whose `do` names one of the functions below and whose
+other members are its arguments; prints the list of their answers as one line of JSON, and nothing else. TensorRT's log
+goes into the answers: each step's are those lines that came during it.
+"""
+
+import json
+import os
+import sys
+
+import onnx
+import tensorrt_rtx_bindings as trt
+from onnx import TensorProto, helper
+
+TYPES = {"f32": TensorProto.FLOAT, "f16": TensorProto.FLOAT16}
+
+
+class Log(trt.ILogger):
+    """Keeps what TensorRT says."""
+
+    def __init__(self):
+        trt.ILogger.__init__(self)
+        self.lines = []
+
+    def log(self, severity, text):
+        self.lines.append([severity.name, text])
+
+
+class Application:
+    def __init__(self):
+        self.log = Log()
+        # The first builder's logger is the one that plugin libraries find.
+        self.builder = trt.Builder(self.log)
+        self.registry = trt.get_plugin_registry()
+        self.handles = {}
+
+    def load(self, path):
+        """Loads a library; says whether the registry took it."""
+        handle = self.registry.load_library(path)
+        if handle is not None:
+            self.handles[path] = handle
+        return {"ok": handle is not None}
+
+    def unload(self, path):
+        self.registry.deregister_library(self.handles.pop(path))
+        return {}
+
+    def creators(self):
+        """Every creator that the process has now, as namespace::name version."""
+        names = [f"{c.plugin_namespace}::{c.name} {c.plugin_version}" for c in self.registry.all_creators]
+        return {"creators": sorted(names)}
+
+    def mapped(self, part):
+        """The mappings of this process whose path holds `part`."""
+        with open("/proc/self/maps") as maps:
+            return {"mappings": [line.strip() for line in maps if part in line]}
+
+    def model(self, path, nodes, type="f32", shape=(4, 4)):
+        """Writes an ONNX model: `nodes` from x to y one after the other, each [op, name, attributes]."""
+        made = []
+        names = ["x", *(f"t{i}" for i in range(1, len(nodes))), "y"]
+        for i, (op, name, attributes) in enumerate(nodes):
+            node = helper.make_node(
+                op, [names[i]], [names[i + 1]], name=name, domain="sample", plugin_namespace="sample", plugin_version="1"
+            )
+            for key, value in attributes.items():
+                # The type is said where the value is an empty list, which has none.
+                kind = onnx.AttributeProto.INTS if value == [] else None
+                node.attribute.append(helper.make_attribute(key, value, attr_type=kind))
+            made.append(node)
+        graph = helper.make_graph(
+            made,
+            "graph",
+            [helper.make_tensor_value_info("x", TYPES[type], shape)],
+            [helper.make_tensor_value_info("y", TYPES[type], [None] * len(shape))],
+        )
+        opsets = [helper.make_opsetid("", 17), helper.make_opsetid("sample", 1)]
+        onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), path)
+        return {}
+
+    def parse(self, onnx):
+        """Has TensorRT's ONNX parser read a model."""
+        return {"ok": self._network(onnx) is not None}
+
+    def build(self, onnx, output=None, profile=None, serialize=()):
+        """Builds an engine and writes it; `profile` is the input's smallest, best and largest shape."""
+        made = self._network(onnx)
+        if made is None:
+            return {"ok": False}
+        config = self.builder.create_builder_config()
+        config.num_compute_capabilities = 1
+        config.set_compute_capability(trt.ComputeCapability.SM89, 0)
+        if serialize:
+            config.set_flag(trt.BuilderFlag.VERSION_COMPATIBLE)
+            config.set_flag(trt.BuilderFlag.EXCLUDE_LEAN_RUNTIME)
+            config.plugins_to_serialize = list(serialize)
+        if profile:
+            entry = self.builder.create_optimization_profile()
+            entry.set_shape("x", *profile)
+            config.add_optimization_profile(entry)
+        network, _ = made
+        plan = self.builder.build_serialized_network(network, config)
+        if plan is None:
+            return {"ok": False}
+        if output:
+            with open(output, "wb") as file:
+                file.write(bytes(plan))
+        shape = list(network.get_output(0).shape)
+        return {"ok": True, "shape": shape, "bytes": plan.nbytes}
+
+    def _network(self, path):
+        """The network and its parser, which must outlive it; None where the parser refuses the model."""
+        network = self.builder.create_network(0)
+        # Networks without a name are counted, and the number is in the plan.
+        network.name = "graph"
+        parser = trt.OnnxParser(network, self.log)
+        with open(path, "rb") as file:
+            parsed = parser.parse(file.read())
+        return (network, parser) if parsed else None
+
+
+def main():
+    application = Application()
+    answers = []
+    for step in json.load(sys.stdin):
+        start = len(application.log.lines)
+        answer = getattr(application, step.pop("do"))(**step)
+        answers.append({**answer, "log": application.log.lines[start:]})
+    print(json.dumps(answers))
+    sys.stdout.flush()
+    # The interpreter's own end would destroy the builder after TensorRT's library is gone.
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

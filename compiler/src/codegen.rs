@@ -45,11 +45,10 @@ pub fn translation_unit(unit: &Unit, source: Arc<Source>, name: &str) -> Transla
         Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
         _ => PathBuf::from("."),
     };
-    let types: Vec<DataType> = unit.types.iter().map(|(_, ty)| *ty).collect();
     TranslationUnit {
         name,
         text,
-        prelude: Arc::new(Source { path: PRELUDE_NAME.into(), text: prelude(&types) }),
+        prelude: Arc::new(Source { path: PRELUDE_NAME.into(), text: prelude(&unit.plugin_types) }),
         source,
         folder,
         kernel: unit.kernel.clone(),
@@ -90,8 +89,8 @@ fn without_detours(path: &Path) -> PathBuf {
     clean
 }
 
-/// The header that every unit sees. It includes the half precision headers only where the unit's types need them: each
-/// costs 10 to 20 ms a compile.
+/// The header that every unit sees. It includes the half precision headers only where the plugin has such types: each costs
+/// 10 to 20 ms a compile.
 fn prelude(types: &[DataType]) -> String {
     let mut text = String::from("#ifndef CUBINDER_H\n#define CUBINDER_H\n");
     for (ty, header) in [(DataType::F16, "cuda_fp16.h"), (DataType::Bf16, "cuda_bf16.h")] {

@@ -54,6 +54,7 @@ pub(crate) fn draft(folder: &Path, text: &str, kernel: &str, types: &[DataType])
         kernel: kernel.to_owned(),
         kernel_span: span(9..11 + kernel.len()),
         types: types.iter().map(|ty| (ty.name().to_owned(), *ty)).collect(),
+        plugin_types: types.to_vec(),
         constants: Vec::new(),
         args: Vec::new(),
         args_span: span(0..0),

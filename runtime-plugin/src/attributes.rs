@@ -42,7 +42,7 @@ fn from_field(attribute: &Attribute, fields: &[Field<'_>]) -> Result<Value, Erro
     match (first, &attribute.default) {
         (Some(field), _) => convert(attribute.ty, field).map_err(|error| {
             Error::invalid(format!(
-                "attribute `{}`: {error}; expected `{}`",
+                "the attribute `{}` {error}, expected `{}`",
                 attribute.name,
                 attribute.ty.name()
             ))
@@ -61,6 +61,9 @@ fn convert(ty: AttributeType, field: &Field<'_>) -> Result<Value, Error> {
     if list && field.length() == 0 {
         return Ok(Value::Array(Vec::new()));
     }
+    if field.field_type() != declared_type(ty) {
+        return Err(Error::invalid(format!("holds {}", kind(field.field_type()))));
+    }
     match ty {
         AttributeType::I32 => single(&field.i32s()?).map(|value| Value::Int(value.into())),
         AttributeType::I32Array => {
@@ -73,16 +76,26 @@ fn convert(ty: AttributeType, field: &Field<'_>) -> Result<Value, Error> {
         AttributeType::Bool => match single(&field.i32s()?)? {
             0 => Ok(Value::Bool(false)),
             1 => Ok(Value::Bool(true)),
-            other => Err(Error::invalid(format!("found {other}, a boolean is 0 or 1"))),
+            other => Err(Error::invalid(format!("is {other}, and a boolean is 0 or 1"))),
         },
         AttributeType::String => field.text().map(|text| Value::Str(text.to_owned())),
+    }
+}
+
+/// What an ONNX node held for the parser to pass this type.
+fn kind(ty: PluginFieldType) -> String {
+    match ty {
+        PluginFieldType::INT32 => "integers".to_owned(),
+        PluginFieldType::FLOAT32 => "floats".to_owned(),
+        PluginFieldType::CHAR => "text".to_owned(),
+        other => format!("values of TensorRT's type {other:?}"),
     }
 }
 
 fn single<T: Copy>(values: &[T]) -> Result<T, Error> {
     match values {
         [value] => Ok(*value),
-        _ => Err(Error::invalid(format!("found a list of {} values", values.len()))),
+        _ => Err(Error::invalid(format!("is a list of {} values", values.len()))),
     }
 }
 
@@ -114,8 +127,10 @@ mod tests {
         let empty = Field::new(c"a", PluginFieldType(0), 0, &[]);
         assert_eq!(check(AttributeType::F32Array, &empty), Ok(Value::Array(vec![])));
         assert!(check(AttributeType::I32, &list).unwrap_err().text().contains("list of 2 values"));
+        let error = check(AttributeType::I32Array, &text).unwrap_err();
+        assert_eq!(error.text(), "the attribute `a` holds text, expected `i32[]`");
         assert!(check(AttributeType::F32, &one).is_err());
-        assert!(check(AttributeType::Bool, &one).unwrap_err().text().contains("found 3"));
+        assert!(check(AttributeType::Bool, &one).unwrap_err().text().contains("is 3"));
     }
 
     #[test]

@@ -123,7 +123,7 @@ impl Creator for OpCreator {
             logger::log(
                 Severity::INFO,
                 &format!(
-                    "{}::{} `{name}`: aot is 0, and its kernels are compiled ahead of time all the same: a Cubinder plugin has no other kind",
+                    "cubinder: {}::{} `{name}`: aot is 0, and its kernels are compiled ahead of time all the same: a Cubinder plugin has no other kind",
                     model.namespace, model.name
                 ),
             );

@@ -168,6 +168,13 @@ pub(crate) fn restore_node(bytes: &[u8]) -> Result<Restored, Error> {
     })
 }
 
+/// Frees the table of nodes; none is in use any more. Does not wait for a thread that holds it.
+pub(crate) fn forget_nodes() {
+    if let Ok(mut nodes) = NODES.try_lock() {
+        drop(std::mem::take(&mut *nodes));
+    }
+}
+
 /// A table that a panic left locked is as good as before: every change to it is one step.
 fn nodes() -> MutexGuard<'static, BTreeMap<Digest, Weak<Node>>> {
     NODES.lock().unwrap_or_else(PoisonError::into_inner)

@@ -2,6 +2,7 @@
 //
 // What a plugin loads and launches while nothing goes wrong.
 #include "checks.hpp"
+#include "../conformance/heap.hpp"
 
 #include <set>
 
@@ -26,8 +27,8 @@ std::set<std::string> loadedKernels(Session const& session)
 
 void announce(Session const& session, Probe& probe, Running const& running, Tensors const& node)
 {
-    probe.need(running.shapes(node) == 0,
-        "onShapeChange refused " + show(firstError(session.bench.logger.take())), "0");
+    int32_t const code = running.shapes(node);
+    probe.need(code == 0, "onShapeChange " + show(code) + ", " + show(firstError(session.bench.logger.take())), "0");
 }
 
 // Announces the shapes, launches, and holds the launch against the formula.
@@ -39,6 +40,8 @@ void run(Session const& session, Probe& probe, Running const& running, Launching
     session.forget();
     probe.equal("enqueue", running.enqueue(node), 0);
     expectLaunch(session, probe, plugin.launch(shape, dataType, tactic));
+    // Everything else belongs to onShapeChange: a stream may be captured by now.
+    probe.equal("calls of enqueue", session.events().size(), size_t{1});
 }
 
 void checkLoading(Bench const& bench, Launching const& plugin)
@@ -120,12 +123,12 @@ void checkLaunches(Bench const& bench, Launching const& plugin)
         probe.equal("enqueue", running.enqueue(node), 0);
         session.forget();
         int32_t codes = 0;
-        uint64_t const before = bench.allocations();
+        uint64_t const before = heapAllocations();
         for (int32_t round = 0; round < kROUNDS; ++round)
         {
             codes |= running.tactic(tactic) | running.shapes(node) | running.enqueue(node);
         }
-        uint64_t const after = bench.allocations();
+        uint64_t const after = heapAllocations();
         probe.equal("codes", codes, 0);
         probe.equal("allocations", after - before, uint64_t{0});
         probe.equal("launches", session.launches().size(), size_t{kROUNDS});

@@ -54,7 +54,7 @@ struct FakeDriver
     // The mode in which the thread meets captures of others: 2 is relaxed. Loading code in another one is an error, as if a
     // thread were capturing all the time.
     int32_t captureMode;
-    // Code objects and kernels that exist.
+    // Code objects that are loaded.
     int32_t liveLibraries;
     int32_t attributes[128];
     uint32_t signatureCount;

@@ -26,7 +26,7 @@ FakeDriver* standIn()
     return driver == nullptr ? nullptr : driver();
 }
 
-int run(FakeDriver& driver, std::vector<std::string> const& paths, bool isOther, uint64_t (*allocations)())
+int run(FakeDriver& driver, std::vector<std::string> const& paths, bool isOther)
 {
     static std::vector<Launching> const plugins{tiles(), circPadLaunches(), elemwiseAddLaunches()};
     static std::vector<FakeSignature> signatures;
@@ -40,7 +40,7 @@ int run(FakeDriver& driver, std::vector<std::string> const& paths, bool isOther,
     Report report;
     Logger logger;
     Finder finder(logger);
-    Bench const bench{report, logger, finder, driver, paths, allocations};
+    Bench const bench{report, logger, finder, driver, paths};
     if (isOther)
     {
         checkOtherDevice(bench, plugins[0]);
@@ -61,7 +61,7 @@ int run(FakeDriver& driver, std::vector<std::string> const& paths, bool isOther,
 
 } // namespace oracle
 
-extern "C" __attribute__((visibility("default"))) int runMain(int argc, char** argv, uint64_t (*allocations)())
+extern "C" __attribute__((visibility("default"))) int oracleMain(int argc, char** argv)
 {
     bool const isOther = argc == 5 && std::strcmp(argv[1], "--other") == 0;
     bool const isLibrary = argc == 5 && std::strcmp(argv[1], "--library") == 0;
@@ -76,5 +76,5 @@ extern "C" __attribute__((visibility("default"))) int runMain(int argc, char** a
         std::fprintf(stderr, "error: `libcuda.so.1` is not the stand-in; put its folder first in LD_LIBRARY_PATH\n");
         return 2;
     }
-    return oracle::run(*driver, {argv[2], argv[4]}, isOther, allocations);
+    return oracle::run(*driver, {argv[2], argv[4]}, isOther);
 }

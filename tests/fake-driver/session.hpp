@@ -23,8 +23,6 @@ struct Bench
     FakeDriver& driver;
     // The library of plugins, and the one that runs engines.
     std::vector<std::string> paths;
-    // How often the heap was asked for memory.
-    uint64_t (*allocations)();
 };
 
 // A plugin as an execution context holds it.

@@ -72,15 +72,14 @@ impl Checks {
         for (path, bytes) in host.iter().chain(&own) {
             key.extend([path.as_os_str().as_encoded_bytes(), bytes]);
         }
-        let main = folder().join("main.cpp");
         let mut sources: Vec<PathBuf> = HOST.iter().map(|name| oracle::folder().join(name)).collect();
-        sources.extend(own.iter().map(|(path, _)| path.clone()).filter(|path| *path != main));
+        sources.extend(own.iter().map(|(path, _)| path.clone()));
         let sources: Vec<&Path> = sources.iter().map(PathBuf::as_path).collect();
         let folder = cxx::cached("fake-driver", &key, |out| {
             build_driver(Age::New, out)?;
             build_driver(Age::Old, out)?;
             oracle::build_library(RTX_1_7, &options, &sources, out)?;
-            oracle::build_program(RTX_1_7, &options, &main, &out.join("run"))
+            oracle::build_program(RTX_1_7, &options, &out.join("run"))
         })?;
         Ok(Checks { folder })
     }

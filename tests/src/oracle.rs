@@ -13,7 +13,7 @@ use crate::cxx;
 use crate::headers::{self, Generation};
 
 /// Sources that are no part of the oracle's library.
-const SEPARATE: [&str; 2] = ["main.cpp", "broken.cpp"];
+const SEPARATE: [&str; 3] = ["main.cpp", "heap.cpp", "broken.cpp"];
 
 /// The oracle for one release, and a plugin library compiled against the same headers.
 #[derive(Clone, Debug)]
@@ -131,7 +131,7 @@ impl Oracle {
             let paths: Vec<&Path> =
                 paths.filter(|path| !SEPARATE.iter().any(|name| path.ends_with(name))).collect();
             build_library(generation, &options, &paths, out)?;
-            build_program(generation, &options, &folder().join("main.cpp"), &out.join("oracle"))?;
+            build_program(generation, &options, &out.join("oracle"))?;
             let mut arguments = options.clone();
             arguments.extend(["-shared", "broken.cpp", "-o"].map(OsString::from));
             arguments.push(out.join("libbroken.so").into());
@@ -203,19 +203,15 @@ pub(crate) fn build_library(
     cxx::compile(&folder(), &arguments).context("cannot build the conformance oracle")
 }
 
-/// The program `out` around the library that lies in its folder.
-pub(crate) fn build_program(
-    generation: Generation,
-    options: &[OsString],
-    main: &Path,
-    out: &Path,
-) -> Result<()> {
+/// The program `out` around the library that lies in its folder: it calls `oracleMain` and counts allocations.
+pub(crate) fn build_program(generation: Generation, options: &[OsString], out: &Path) -> Result<()> {
     let mut arguments = options.to_vec();
-    arguments.extend([main.into(), "-Wl,-rpath,$ORIGIN".into(), "-o".into(), out.into()]);
+    arguments.extend(["main.cpp", "heap.cpp", "-Wl,-rpath,$ORIGIN", "-o"].map(OsString::from));
+    arguments.push(out.into());
     arguments.push("-L".into());
     arguments.push(out.parent().unwrap_or(Path::new(".")).into());
     arguments.push(format!("-l:{}", generation.library).into());
-    cxx::compile(&folder(), &arguments).with_context(|| format!("cannot build `{}`", main.display()))
+    cxx::compile(&folder(), &arguments).context("cannot build the program around the oracle")
 }
 
 #[cfg(test)]

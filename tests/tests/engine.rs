@@ -281,7 +281,7 @@ fn aot_keeps_its_meaning() {
     assert_eq!(
         said,
         [
-            "INFO sample::circ_pad_plugin `pad_1`: aot is 0, and its kernels are compiled ahead of time all the same: a Cubinder plugin has no other kind"
+            "INFO cubinder: sample::circ_pad_plugin `pad_1`: aot is 0, and its kernels are compiled ahead of time all the same: a Cubinder plugin has no other kind"
         ]
     );
 }

@@ -3,6 +3,7 @@
 //! The libraries are made by `CUBINDER_BIN` with `CUBINDER_RUNTIME_LIBRARY`; `cargo xtask test` sets both. Without them a test
 //! says `skipped`; where `CUBINDER_REQUIRE_TOOLKIT=1` stands, a skip is a failure.
 
+use anyhow::Result;
 use cubinder_tests::compiled::{Compiled, Recipe};
 use cubinder_tests::cxx;
 use cubinder_tests::fake_driver::{Age, Checks, Subject};
@@ -29,18 +30,20 @@ fn skip(reason: &str) {
 
 /// Runs the checks on both forms of the libraries, above a new driver and an old one. `expected` is part of the name of one.
 #[track_caller]
-fn check(subject: Subject, recipe: Recipe<'_>, expected: &str) {
+fn check(subject: Subject, recipe: Recipe<'_>, expected: &str) -> Result<()> {
     if cxx::compiler_version().is_none() {
-        return skip("no C++ compiler; install g++, or name one with `CXX`");
+        skip("no C++ compiler; install g++, or name one with `CXX`");
+        return Ok(());
     }
-    let Some(compiled) = Compiled::by(recipe).unwrap() else {
-        return skip("`CUBINDER_BIN` or `CUBINDER_RUNTIME_LIBRARY` is not set; `cargo xtask test` sets both");
+    let Some(compiled) = Compiled::by(recipe)? else {
+        skip("`CUBINDER_BIN` or `CUBINDER_RUNTIME_LIBRARY` is not set; `cargo xtask test` sets both");
+        return Ok(());
     };
     assert_eq!(compiled.libraries.len(), 2, "one with code in fields and one with a code library");
-    let checks = Checks::build().unwrap();
+    let checks = Checks::build()?;
     for pair in &compiled.libraries {
         for age in [Age::New, Age::Old] {
-            let run = checks.run(subject, pair, age).unwrap();
+            let run = checks.run(subject, pair, age)?;
             let failures = run.failures();
             assert!(
                 run.is_clean(),
@@ -54,16 +57,17 @@ fn check(subject: Subject, recipe: Recipe<'_>, expected: &str) {
             assert!(run.checks.iter().any(|check| check.name.contains(expected)), "{}", run.totals);
         }
     }
+    Ok(())
 }
 
 #[test]
 fn plugins_launch_what_they_should_and_outlive_failures() {
-    check(Subject::Plugins, PLUGINS, "tiles_plugin: a tactic set after the shapes is launched");
+    check(Subject::Plugins, PLUGINS, "tiles_plugin: a tactic set after the shapes is launched").unwrap();
 }
 
 #[test]
 fn code_for_other_devices_is_refused_with_what_to_do() {
-    check(Subject::OtherDevices, OTHER_DEVICES, "code for other devices is refused");
+    check(Subject::OtherDevices, OTHER_DEVICES, "code for other devices is refused").unwrap();
 }
 
 #[test]

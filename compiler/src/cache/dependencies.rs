@@ -12,7 +12,7 @@ use cubinder_bundle::Digest;
 
 use super::KeyHasher;
 use super::directives::{Kind, directives};
-use crate::codegen::{PRELUDE_NAME, TranslationUnit};
+use crate::codegen::TranslationUnit;
 
 /// What a file was when it was first looked at in this process.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,19 +56,20 @@ pub(crate) struct Dependencies {
 }
 
 impl Dependencies {
-    /// Looks for everything that `unit` may include.
+    /// Looks for everything that `unit` may include, compiled with the user's `options`: they can define macros.
     ///
     /// `toolkit` are the folders of the CUDA headers. In them a name that only the preprocessor can tell is taken to name
     /// another file there (Thrust and libcu++ choose parts of themselves that way): see [`Self::trusts_toolkit`].
     pub(crate) fn find(
         unit: &TranslationUnit,
+        options: &[String],
         include: &[PathBuf],
         toolkit: &[PathBuf],
         files: &Files,
     ) -> Dependencies {
         let mut found = Dependencies { places: BTreeMap::new(), complete: true, trusts_toolkit: false };
         let mut waiting: Vec<PathBuf> = Vec::new();
-        for text in [&unit.source.text, &unit.prelude.text] {
+        for text in [&unit.source.text, &unit.prelude.text].into_iter().chain(options) {
             found.follow(&scan(text), None, include, false, &mut waiting);
         }
         let mut seen: BTreeSet<PathBuf> = BTreeSet::new();
@@ -97,7 +98,6 @@ impl Dependencies {
     ) {
         for kind in includes {
             match kind {
-                Kind::Quoted(name) | Kind::Angled(name) if name == PRELUDE_NAME => {}
                 Kind::Quoted(name) => {
                     waiting.extend(beside.map(|folder| folder.join(name)));
                     waiting.extend(include.iter().map(|folder| folder.join(name)));
@@ -167,6 +167,7 @@ pub(crate) fn stamp_of_folder(folder: &Path) -> Digest {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::codegen::PRELUDE_NAME;
     use crate::diagnostic::{Source, Span};
 
     fn unit(folder: &Path, text: &str) -> TranslationUnit {
@@ -183,8 +184,18 @@ mod tests {
     }
 
     fn find(folder: &Path, text: &str) -> Dependencies {
+        find_with(folder, text, &[])
+    }
+
+    fn find_with(folder: &Path, text: &str, options: &[String]) -> Dependencies {
         let include = [folder.to_owned(), folder.join("inc")];
-        Dependencies::find(&unit(folder, text), &include, &[folder.join("toolkit")], &Files::default())
+        Dependencies::find(
+            &unit(folder, text),
+            options,
+            &include,
+            &[folder.join("toolkit")],
+            &Files::default(),
+        )
     }
 
     fn key(found: &Dependencies) -> Digest {
@@ -242,6 +253,18 @@ mod tests {
         let found = find(folder, "#include \"toolkit/computed.h\"");
         assert!(found.is_complete() && found.trusts_toolkit());
         assert!(!find(folder, "#include \"toolkit/other.h\"").trusts_toolkit());
+    }
+
+    #[test]
+    fn options_count_as_text() {
+        let folder = tempfile::tempdir().unwrap();
+        let with = |option: &str| find_with(folder.path(), "", &["-w".to_owned(), option.to_owned()]);
+        assert!(with("-DA=1").is_complete());
+        assert!(!with("-DSTAMP=__TIME__").is_complete());
+        assert!(!with("-DHI=__has_include").is_complete());
+        let before = with("-DHAS=__has_include(\"a.h\")");
+        write(&folder.path().join("a.h"), "");
+        assert_ne!(key(&before), key(&with("-DHAS=__has_include(\"a.h\")")));
     }
 
     #[test]

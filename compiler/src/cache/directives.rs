@@ -2,7 +2,8 @@
 //!
 //! It does not know which parts of a text are compiled, nor comments or strings as such. It looks for the words of include
 //! directives wherever they can stand, after joining continued lines. What it cannot resolve (`#include MACRO`) and
-//! what depends on the time is reported as such; a text like that is not cached.
+//! what depends on the time is reported as such; a text like that is not cached. What it does not see are words that macros
+//! make with `##`, such as `__has_ ## include`.
 
 /// Something in a text that makes the compile depend on more than the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,7 +48,12 @@ pub(crate) fn directives(text: &str) -> Vec<Directive> {
                 Some(name(&joined.text[at..]))
             }
             "__has_include" | "__has_include_next" | "__has_embed" => {
-                skip_space(&joined.text[at..]).strip_prefix('(').map(name)
+                match skip_space(&joined.text[at..]).strip_prefix('(') {
+                    Some(argument) => Some(name(argument)),
+                    None if is_asked_for(&joined.text[..start]) => None,
+                    // A macro can stand for it, or bring the parenthesis.
+                    None => Some(Kind::Computed),
+                }
             }
             "__DATE__" | "__TIME__" | "__TIMESTAMP__" => Some(Kind::Time),
             _ => None,
@@ -108,15 +114,31 @@ fn next_word(text: &str, at: usize) -> Option<(usize, &str)> {
 
 /// Whether the text ends in `#` or `%:`, blanks and comments aside.
 fn follows_hash(text: &str) -> bool {
+    trim_space_end(text).is_none_or(|text| text.ends_with('#') || text.ends_with("%:"))
+}
+
+/// Whether the text ends in `#ifdef`, `defined(` or the like: the word that follows is only asked for.
+fn is_asked_for(text: &str) -> bool {
+    let Some(text) = trim_space_end(text) else { return false };
+    let Some(before) = trim_space_end(text.strip_suffix('(').unwrap_or(text)) else { return false };
+    let start = before.rfind(|c: char| !c.is_alphanumeric() && c != '_').map_or(0, |at| at + 1);
+    match before.get(start..).unwrap_or_default() {
+        "defined" => true,
+        "ifdef" | "ifndef" | "elifdef" | "elifndef" => {
+            before.len() == text.len() && follows_hash(&before[..start])
+        }
+        _ => false,
+    }
+}
+
+/// The text without blanks and comments at its end; nothing where a comment ends that began nowhere.
+fn trim_space_end(text: &str) -> Option<&str> {
     let mut text = text;
     loop {
         text = text.trim_end_matches([' ', '\t', '\r', '\x0b', '\x0c']);
         match text.strip_suffix("*/") {
-            Some(comment) => match comment.rfind("/*") {
-                Some(start) => text = &comment[..start],
-                None => return true,
-            },
-            None => return text.ends_with('#') || text.ends_with("%:"),
+            Some(comment) => text = &comment[..comment.rfind("/*")?],
+            None => return Some(text),
         }
     }
 }
@@ -187,15 +209,30 @@ mod tests {
     fn what_only_the_preprocessor_knows_is_said() {
         assert_eq!(kinds("#define H <a.h>\n#include H\n"), [Kind::Computed]);
         assert_eq!(kinds("#if __has_include(H)\n"), [Kind::Computed]);
+        for text in [
+            "#define HI __has_include\n",
+            "#if Q(__has_include)",
+            "__has_include",
+            "#if a_defined(__has_include)",
+        ] {
+            assert_eq!(kinds(text), [Kind::Computed], "{text}");
+        }
         assert_eq!(kinds("??=include \"a.h\""), [Kind::Computed]);
         assert_eq!(kinds("const char* t = __DATE__ __TIME__;"), [Kind::Time, Kind::Time]);
     }
 
     #[test]
     fn what_includes_nothing_is_left_alone() {
-        for text in
-            ["int include = 1;", "#ifdef __has_include\n", "# define embed 1", "included \"a.h\"", "importé"]
-        {
+        for text in [
+            "int include = 1;",
+            "#ifdef __has_include\n",
+            "# /* x */ ifndef /* y */ __has_include // z",
+            "#if defined(__has_include)",
+            "#if !defined __has_include && defined /* x */ ( /* y */ __has_embed )",
+            "# define embed 1",
+            "included \"a.h\"",
+            "importé",
+        ] {
             assert_eq!(kinds(text), [], "{text}");
         }
     }

@@ -25,21 +25,13 @@ use cubinder_bundle::Target;
 use crate::diagnostic::{Diagnostic, Source, Span};
 use crate::manifest::Located;
 use crate::manifest::form::{Entry, Form, Section};
+use crate::nvrtc::check_option;
 
 /// What the file is called.
 pub const FILE_NAME: &str = "cubinder.toml";
 
 /// The keys of `[library]`.
 const KEYS: [&str; 6] = ["name", "manifests", "targets", "include", "options", "output"];
-
-/// Options of NVRTC that another key decides, and that key.
-const DECIDED_ELSEWHERE: [(&str, &str); 5] = [
-    ("--gpu-architecture", "targets"),
-    ("-arch", "targets"),
-    ("--include-path", "include"),
-    ("-I", "include"),
-    ("-isystem", "include"),
-];
 
 /// What one library is made of.
 #[derive(Debug, Clone, PartialEq)]
@@ -66,7 +58,7 @@ pub struct Config {
 /// fill the memory.
 const LARGEST_TEXT: u64 = 64 << 20;
 
-/// Reads a text file.
+/// Reads a text file. A byte order mark at its start, which some editors write, is no part of the text.
 ///
 /// # Errors
 /// When it cannot be read, is not UTF-8 or is larger than 64 MiB.
@@ -80,7 +72,7 @@ pub fn open(path: &Path) -> Result<Arc<Source>, Vec<Diagnostic>> {
         return Err(refuse(format!("it has more than {} MiB, too much for a text", LARGEST_TEXT >> 20)));
     }
     match String::from_utf8(bytes) {
-        Ok(text) => Ok(Source::new(path, text)),
+        Ok(text) => Ok(Source::new(path, text.strip_prefix('\u{feff}').unwrap_or(&text))),
         Err(error) => {
             let at = error.utf8_error().valid_up_to();
             Err(vec![Diagnostic::error(format!(
@@ -242,12 +234,8 @@ fn targets(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Vec<Target>> {
 fn options(form: &mut Form<'_>, entry: &Entry<'_>) -> Vec<String> {
     let options = form.strings(entry).unwrap_or_default();
     for option in &options {
-        let decided = DECIDED_ELSEWHERE.iter().find(|(prefix, _)| option.value.starts_with(prefix));
-        if let Some((prefix, key)) = decided {
-            let diagnostic = Diagnostic::error(format!("the option `{prefix}` is decided by `{key}`"))
-                .at(form.span(option.range.clone()), "this would contradict it")
-                .help(format!("use the key `{key}`"));
-            form.report(diagnostic);
+        if let Err(refused) = check_option(&option.value) {
+            form.report(refused.at(form.span(option.range.clone()), "leave it out"));
         } else if !option.value.starts_with('-') {
             let diagnostic = Diagnostic::error(format!("`{}` is no option of NVRTC", option.value))
                 .at(form.span(option.range.clone()), "an option begins with `-`");

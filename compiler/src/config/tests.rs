@@ -52,7 +52,7 @@ manifest = ["x.toml"]
 manifests = ["***"]
 targets = ["sm_80", "sm80", "sm_80"]
 include = "include"
-options = ["-arch=sm_80", "fast"]
+options = ["-arch=sm_80", "fast", "-G"]
 output = 3
 "#;
     assert_snapshot!(errors(text));
@@ -86,6 +86,18 @@ fn finds_manifests() {
     assert_eq!(errors.len(), 1);
     assert_eq!(errors[0].message, "no manifest matches `nothing/*.toml`");
     assert!(find(Path::new("/")).is_err());
+}
+
+#[test]
+fn a_byte_order_mark_is_no_part_of_the_text() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join(FILE_NAME);
+    std::fs::write(&path, "\u{feff}[library]\nname = \"x\"\ntargets = [\"sm_89\"]\n").expect("a file");
+    let config = load(&path).expect("it is right");
+    assert!(config.source.text.starts_with("[library]"));
+    std::fs::write(&path, "\u{feff}name").expect("a file");
+    let errors = load(&path).expect_err("it is wrong");
+    assert_eq!(errors[0].primary.as_ref().expect("a place").span.range.end, 4);
 }
 
 #[test]

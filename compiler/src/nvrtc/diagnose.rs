@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use cubinder_bundle::Target;
 
+use super::host;
 use super::log::{Level, Log, Message, Place};
 use crate::codegen::{PRELUDE_NAME, TranslationUnit, kernel_names};
 use crate::diagnostic::{Diagnostic, Severity, Source, Span};
@@ -42,6 +43,20 @@ fn unknown_kernel(messages: &[&Message], unit: &TranslationUnit) -> Diagnostic {
     let kernel = &unit.kernel;
     let mut diagnostic = Diagnostic::error(format!("`{kernel}` is not a kernel of `{}`", unit.name))
         .at(unit.kernel_span.clone(), "");
+    let overloaded = messages.iter().find_map(|message| {
+        let (_, rest) = message.text.split_once("instance of overloaded function \"")?;
+        Some(rest.split_once('"')?.0)
+    });
+    if let Some(name) = overloaded {
+        let message = format!("`{kernel}` could be several functions of `{}`", unit.name);
+        return Diagnostic::error(message)
+            .at(unit.kernel_span.clone(), "")
+            .note(format!("`{name}` is overloaded, and a kernel is named without its parameters"))
+            .help(format!(
+                "rename the one that is meant, or add a `__global__` function with a name of its own; of a template \
+                 beside a plain function, give the arguments: `{name}<float>`"
+            ));
+    }
     let said = messages.iter().map(|message| ticks(&message.text));
     for text in said.filter(|text| !text.starts_with("Error in parsing name expression")) {
         let text = text.split(". Input name expression was").next().unwrap_or_default().to_owned();
@@ -96,7 +111,13 @@ impl Files<'_> {
             Some(number) if message.level == Level::Warning => {
                 diagnostic.help(format!("mend it, or add the option `--diag-suppress={number}`"))
             }
-            _ => diagnostic,
+            _ => {
+                let file = message.place.as_ref().map_or("", |place| &place.file);
+                match host::help(&diagnostic.message, file) {
+                    Some(help) => diagnostic.help(help),
+                    None => diagnostic,
+                }
+            }
         }
     }
 

@@ -5,6 +5,7 @@
 //! Never: no GPU, no judgement about what the code object contains (that is [`crate::verify`]).
 
 mod diagnose;
+mod host;
 mod log;
 mod options;
 mod session;
@@ -22,6 +23,12 @@ use nvrtc_sys::{CompileError, Nvrtc, Output, Program};
 use crate::codegen::{PRELUDE_NAME, TranslationUnit};
 use crate::diagnostic::Diagnostic;
 use options::Purpose;
+
+/// What NVRTC takes the program's file to be. It looks for quoted includes in that file's folder, and there can be none below
+/// `/dev/null`: the folder of the author's file is an include folder, and the current folder must not count. Messages and
+/// `__FILE__` have the name of the `#line` in the text. The option `--no-source-include` would do more: headers would no
+/// longer find their neighbours (13.0, tried).
+const PROGRAM_NAME: &str = "/dev/null/k.cu";
 
 /// The stack of a compile. NVRTC recurses over the program; with a default thread's 2 MiB deep templates overflow it.
 const STACK_BYTES: usize = 64 << 20;
@@ -77,7 +84,7 @@ fn call(
     let options = options::options(unit, purpose, settings, &include, nvrtc.version());
     let program = Program {
         source: &unit.text,
-        name: &unit.name,
+        name: PROGRAM_NAME,
         headers: &[(PRELUDE_NAME, &unit.prelude.text)],
         options: &options,
         name_expressions: &[&unit.kernel],

@@ -19,10 +19,10 @@ pub struct Settings {
 /// Options that Cubinder sets itself or that would change what kind of output there is. Long and short names of
 /// `nvrtc.h`, CUDA 13.0.
 const RESERVED: &[(&[&str], &str)] = &[
-    (&["gpu-architecture", "arch"], "targets are set in `cubinder.toml` or with `--target`"),
-    (&["include-path"], "include folders are set with `include`"),
+    (&["gpu-architecture", "arch"], "targets are set with `targets` or `--target`"),
+    (&["include-path", "isystem"], "include folders are set with `include`"),
     (&["pre-include", "include"], "write the `#include` into the source"),
-    (&["no-source-include"], "the folder of the source is always searched first"),
+    (&["no-source-include"], "headers could not include their neighbours (NVRTC 13.0)"),
     (&["device-debug", "G"], "code for debugging cannot be bound into an engine"),
     (
         &[
@@ -104,6 +104,19 @@ fn non_empty(folder: &Path) -> PathBuf {
     if folder.as_os_str().is_empty() { PathBuf::from(".") } else { folder.to_owned() }
 }
 
+/// The first NVRTC that is given a seed.
+const SEEDED: (i32, i32) = (13, 0);
+
+/// What is to be said about code from an NVRTC of this version, the same for each.
+pub(super) fn doubts(version: (i32, i32)) -> Option<Diagnostic> {
+    let (major, minor) = version;
+    (version < SEEDED).then(|| {
+        Diagnostic::warning(format!("NVRTC {major}.{minor} may give other bytes for the same input"))
+            .note("names in anonymous namespaces and of static functions and variables hold the folder and the process")
+            .help("for builds that can be repeated, use NVRTC 13.0 or later; `cargo xtask setup` fetches one")
+    })
+}
+
 /// The options of one compile, the same for the same input. `version` is NVRTC's: options that came later are left out for
 /// older ones.
 pub(super) fn options(
@@ -118,10 +131,9 @@ pub(super) fn options(
     if !settings.options.iter().any(|option| is_named(option, &["std"])) {
         options.push("--std=c++17".to_owned());
     }
-    options.push("--no-source-include".to_owned());
     options.extend(include.iter().map(|folder| format!("--include-path={}", folder.display())));
     options.push("--modify-stack-limit=false".to_owned());
-    if version >= (13, 0) {
+    if version >= SEEDED {
         // Names with internal linkage hold a hash of the working folder and the number of the process otherwise (tried).
         options.push(format!("--frandom-seed={}", seed(unit)));
         // NVRTC's own cache looks for the GPU driver and writes into the user's home (tried).
@@ -215,9 +227,17 @@ mod tests {
     }
 
     #[test]
+    fn an_nvrtc_without_a_seed_is_said() {
+        assert_eq!(doubts((13, 0)), None);
+        assert_eq!(doubts((13, 4)), None);
+        let warning = doubts((12, 9)).unwrap();
+        assert_eq!(warning.message, "NVRTC 12.9 may give other bytes for the same input");
+    }
+
+    #[test]
     fn the_reason_is_said() {
         let error = check_option("--gpu-architecture=sm_80").unwrap_err();
         assert_eq!(error.message, "the option `--gpu-architecture=sm_80` is not the user's to set");
-        assert_eq!(error.notes, ["targets are set in `cubinder.toml` or with `--target`"]);
+        assert_eq!(error.notes, ["targets are set with `targets` or `--target`"]);
     }
 }

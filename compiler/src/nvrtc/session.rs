@@ -11,7 +11,7 @@ use cubinder_bundle::{CodeObject, Digest, Target, TargetKind};
 use nvrtc_sys::Nvrtc;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use super::options::{Purpose, Settings, check_option, include_folders};
+use super::options::{Purpose, Settings, check_option, doubts, include_folders, options};
 use super::{Raw, call, diagnose, log};
 use crate::cache::{Cache, Dependencies, Files, KeyHasher, stamp_of_folder};
 use crate::codegen::TranslationUnit;
@@ -20,7 +20,7 @@ use crate::signature::{self, Signature};
 use crate::toolkit::Toolkit;
 use crate::{codegen, cubin};
 
-/// Grows when the meaning of an entry or the options of a compile change.
+/// Grows when the meaning of an entry changes within a release.
 const FORMAT: &str = "cubinder code 2";
 
 /// Everything that compiles of one project have in common. May be used from any number of threads.
@@ -63,7 +63,7 @@ pub struct Compiled {
     pub object: CodeObject,
     /// The symbol of the unit's kernel; [`CodeObject::kernels`] of `object` holds its facts.
     pub symbol: String,
-    /// NVRTC's warnings.
+    /// NVRTC's warnings, and one about NVRTC itself where it is an old one.
     pub warnings: Vec<Diagnostic>,
     /// The release of the NVRTC that compiled it.
     pub nvrtc: (i32, i32),
@@ -105,10 +105,7 @@ impl Session {
             return Err(refused);
         }
         let identity = toolkit.nvrtc_identity().map_err(|error| vec![error])?;
-        let mut key = KeyHasher::new(FORMAT).field(&identity.0);
-        for option in &settings.options {
-            key = key.field(option.as_bytes());
-        }
+        let key = KeyHasher::new(FORMAT).field(env!("CARGO_PKG_VERSION").as_bytes()).field(&identity.0);
         Ok(Session {
             toolkit,
             settings,
@@ -127,7 +124,8 @@ impl Session {
     #[must_use]
     pub fn prepare(&self, unit: TranslationUnit) -> PreparedUnit {
         let include = self.include(&unit);
-        let dependencies = Dependencies::find(&unit, &include, &self.toolkit.include, &self.files);
+        let dependencies =
+            Dependencies::find(&unit, &self.settings.options, &include, &self.toolkit.include, &self.files);
         let mut key = KeyHasher::new("unit")
             .field(&self.base.0)
             .field(unit.name.as_bytes())
@@ -135,9 +133,6 @@ impl Session {
             .field(codegen::PRELUDE_NAME.as_bytes())
             .field(unit.prelude.text.as_bytes())
             .field(unit.kernel.as_bytes());
-        for folder in &include {
-            key = key.field(folder.as_os_str().as_encoded_bytes());
-        }
         if dependencies.trusts_toolkit() {
             key = key.field(&self.toolkit_stamp.get_or_init(|| stamp(&self.toolkit)).0);
         }
@@ -150,7 +145,7 @@ impl Session {
     /// # Errors
     /// What NVRTC says, in the user's files; or that NVRTC cannot be loaded.
     pub fn compile(&self, prepared: &PreparedUnit, target: Target) -> Result<Compiled, Vec<Diagnostic>> {
-        let key = KeyHasher::new("code").field(&prepared.key.0).field(target.to_string().as_bytes()).finish();
+        let key = self.key("code", prepared, Purpose::Code(target));
         let stored = self.stored::<CodeEntry>(prepared, &key);
         let cached = stored.is_some();
         let entry = match stored {
@@ -170,7 +165,8 @@ impl Session {
         })?;
         let object =
             CodeObject { target, digest: Digest::of(&entry.bytes), kernels, bytes: entry.bytes.into() };
-        let warnings = diagnose::diagnose(&log::parse(&entry.log), &prepared.unit);
+        let mut warnings = diagnose::diagnose(&log::parse(&entry.log), &prepared.unit);
+        warnings.extend(doubts(entry.nvrtc));
         Ok(Compiled { object, symbol: entry.symbol, warnings, nvrtc: entry.nvrtc, cached })
     }
 
@@ -181,8 +177,7 @@ impl Session {
     /// What NVRTC says, in the user's files; that NVRTC cannot be loaded; or that its debug information cannot be read.
     pub fn signature(&self, prepared: &PreparedUnit, target: Target) -> Result<Signature, Vec<Diagnostic>> {
         let target = Target { kind: TargetKind::Cubin, arch: target.arch };
-        let key =
-            KeyHasher::new("signature").field(&prepared.key.0).field(target.to_string().as_bytes()).finish();
+        let key = self.key("signature", prepared, Purpose::Signature(target));
         if let Some(signature) = self.stored::<Signature>(prepared, &key) {
             return Ok(signature);
         }
@@ -220,6 +215,15 @@ impl Session {
 
     fn include(&self, unit: &TranslationUnit) -> Vec<PathBuf> {
         include_folders(unit, &self.settings, &self.toolkit.include)
+    }
+
+    /// The key of what comes of a unit, with every option that NVRTC gets. Which of them an older NVRTC does not get follows
+    /// from its identity.
+    fn key(&self, kind: &str, prepared: &PreparedUnit, purpose: Purpose) -> Digest {
+        let include = self.include(&prepared.unit);
+        let options = options(&prepared.unit, purpose, &self.settings, &include, (i32::MAX, 0));
+        let key = KeyHasher::new(kind).field(&prepared.key.0);
+        options.iter().fold(key, |key, option| key.field(option.as_bytes())).finish()
     }
 
     /// An entry of the cache. One that cannot be read is a miss.

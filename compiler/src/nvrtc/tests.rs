@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::cache::Cache;
-use crate::diagnostic::Diagnostic;
+use crate::codegen::translation_unit;
+use crate::diagnostic::{Diagnostic, Source};
 use crate::test_support::{nvrtc, show, toolkit, unit};
 use cubinder_bundle::DataType;
 use std::path::Path;
@@ -95,6 +96,10 @@ fn a_kernel_that_is_not_there_is_said_in_the_manifest() {
         let Some(shown) = errors_of("a_kernel_that_is_not_there", text, kernel, &[]) else { return };
         all.push_str(&format!("== {kernel}\n{shown}"));
     }
+    let overloads = "__global__ void k(float* x) {}\n__global__ void k(int* x) {}\n";
+    if let Some(shown) = errors_of("a_kernel_that_is_not_there", overloads, "k", &[]) {
+        all.push_str(&format!("== overloads\n{shown}"));
+    }
     insta::assert_snapshot!("unknown_kernels", all);
 }
 
@@ -123,6 +128,111 @@ fn what_nvrtc_does_not_take_is_said() {
         format!("{}{}", errors("sm_35", &[]), errors("sm_80", &["--nope"]))
     );
     assert!(nvrtc.supported_archs().unwrap().contains(&89));
+}
+
+#[test]
+fn a_header_finds_its_neighbour() {
+    let Some((toolkit, nvrtc)) = nvrtc("a_header_finds_its_neighbour") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    write("kernels/part/a.h", "#include \"b.h\"\n#include \"cubinder.h\"\n");
+    write("kernels/part/b.h", "#define VALUE 3\n");
+    // The header of that name is ours wherever it is included from.
+    write("kernels/part/cubinder.h", "#error not this one\n");
+    for include in ["\"part/a.h\"", "<part/a.h>"] {
+        let text = format!("#include {include}\n__global__ void k(int* x) {{ *x = VALUE; }}\n");
+        let unit = unit(folder.path(), &text, "k", &[]);
+        compile_unit(nvrtc, &unit, target("sm_89"), &Settings::default(), &toolkit.include)
+            .unwrap_or_else(|errors| panic!("{include}: {}", show(&errors)));
+    }
+}
+
+#[test]
+fn the_headers_of_cuda_can_be_included() {
+    let Some((toolkit, nvrtc)) = nvrtc("the_headers_of_cuda_can_be_included") else { return };
+    let groups = "#include <cooperative_groups.h>\n__global__ void k(float* y) {\n    \
+                  cooperative_groups::this_thread_block().sync();\n    y[0] = 1;\n}\n";
+    let tensor_cores = "#include <mma.h>\nusing namespace nvcuda::wmma;\n\
+                        __global__ void k(const __half* a, const __half* b, float* y) {\n    \
+                        fragment<matrix_a, 16, 16, 16, __half, row_major> x;\n    \
+                        fragment<matrix_b, 16, 16, 16, __half, col_major> z;\n    \
+                        fragment<accumulator, 16, 16, 16, float> sum;\n    \
+                        fill_fragment(sum, 0.0f);\n    load_matrix_sync(x, a, 16);\n    \
+                        load_matrix_sync(z, b, 16);\n    mma_sync(sum, x, z, sum);\n    \
+                        store_matrix_sync(y, sum, 16, mem_row_major);\n}\n";
+    let others = "#include <cuda_runtime.h>\n#include <cuda_fp8.h>\n#include <cuComplex.h>\n\
+                  #include <math_constants.h>\n#include <cuda_pipeline.h>\n__global__ void k() {}\n";
+    for text in [groups, tensor_cores, others] {
+        for name in ["sm_80", "sm_90", "compute_120"] {
+            let unit = unit(Path::new("."), text, "k", &[]);
+            compile_unit(nvrtc, &unit, target(name), &Settings::default(), &toolkit.include)
+                .unwrap_or_else(|errors| panic!("{name}: {text}: {}", show(&errors)));
+        }
+    }
+}
+
+#[test]
+fn the_current_folder_is_not_searched() {
+    let Some((toolkit, nvrtc)) = nvrtc("the_current_folder_is_not_searched") else { return };
+    // Tests run in the folder of the crate: by path from there the file is, and `src` is where the unit pretends to lie.
+    assert!(Path::new("src/nvrtc/mod.rs").is_file());
+    let folder = tempfile::tempdir().unwrap();
+    for (name, header) in [("test.cu", "src/nvrtc/mod.rs"), ("src/test.cu", "nvrtc/mod.rs")] {
+        let mut unit = unit(folder.path(), &format!("#include \"{header}\"\n"), "k", &[]);
+        unit.text = unit.text.replace("kernels/test.cu", name);
+        unit.name = name.to_owned();
+        let errors = compile_unit(nvrtc, &unit, target("sm_89"), &Settings::default(), &toolkit.include);
+        assert_eq!(errors.unwrap_err()[0].message, format!("cannot open source file `{header}`"));
+    }
+}
+
+#[test]
+fn half_types_are_there_for_all_rows_of_a_plugin_that_has_them() {
+    let Some((toolkit, nvrtc)) = nvrtc("half_types_are_there_for_all_rows_of_a_plugin_that_has_them") else {
+        return;
+    };
+    let manifest = r#"schema = 1
+[plugin]
+name = "up"
+namespace = "test"
+summary = "Adds."
+[[inputs]]
+name = "x"
+type = "T"
+[[inputs]]
+name = "b"
+type = "bf16"
+[[outputs]]
+name = "y"
+type = "f32"
+shape = "x.shape"
+[types]
+T = ["f32", "f16"]
+[[launches]]
+source = "up.cu"
+kernel = "add<T>"
+grid = ["1"]
+block = [32]
+[launches.args]
+x = "x"
+b = "b"
+y = "y"
+"#;
+    let text = "__device__ float up(float v) { return v; }\n\
+                __device__ float up(__half v) { return __half2float(v); }\n\
+                template <typename T> __global__ void add(const T* x, const __nv_bfloat16* b, float* y) {\n    \
+                y[threadIdx.x] = up(x[threadIdx.x]) + __bfloat162float(b[0]);\n}\n";
+    let draft = crate::resolve::compile(&Source::new("m.toml", manifest)).unwrap().draft;
+    assert_eq!(draft.units.len(), 2);
+    for unit in &draft.units {
+        let unit = translation_unit(unit, Source::new("up.cu", text), "up.cu");
+        compile_unit(nvrtc, &unit, target("sm_89"), &Settings::default(), &toolkit.include)
+            .unwrap_or_else(|errors| panic!("{}: {}", unit.kernel, show(&errors)));
+    }
 }
 
 #[test]
@@ -195,6 +305,22 @@ fn a_header_that_changes_is_compiled_again() {
     assert_eq!(calls, 1);
     assert_ne!(one, two);
     assert_eq!(build("1"), (one, 0));
+}
+
+#[test]
+fn options_that_tell_the_time_are_not_kept() {
+    let Some(toolkit) = toolkit("options_that_tell_the_time_are_not_kept") else { return };
+    let cache = tempfile::tempdir().unwrap();
+    let text = "__global__ void k(char* x) { *x = STAMP[threadIdx.x]; }\n";
+    for (option, second) in [("-DSTAMP=\"now\"", 0), ("-DSTAMP=__TIME__", 1)] {
+        for calls in [1, second] {
+            let settings = Settings { include: Vec::new(), options: vec![option.to_owned()] };
+            let session = Session::new(toolkit.clone(), settings, Cache::open(cache.path())).unwrap();
+            let unit = unit(Path::new("."), text, "k", &[]);
+            session.compile(&session.prepare(unit), target("sm_89")).unwrap();
+            assert_eq!(session.statistics().nvrtc_calls, calls, "{option}");
+        }
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The launch of one row: kernel, grid, block, shared memory, arguments.
 
-use cubinder_bundle::Launch;
 use cubinder_bundle::expr::{Expr, Node};
+use cubinder_bundle::{DataType, Launch};
 
 use super::expression::{Compiler, Expected, Place};
 use super::rows::Row;
@@ -24,12 +24,17 @@ const MAX_THREADS: i64 = 1024;
 const AXES: [&str; 3] = ["x", "y", "z"];
 
 /// Compiles the launch's expressions for a row; nothing where one is wrong.
-pub(super) fn resolve(compiler: &mut Compiler<'_>, row: &Row, index: usize) -> Option<RowLaunch> {
+pub(super) fn resolve(
+    compiler: &mut Compiler<'_>,
+    row: &Row,
+    plugin_types: &[DataType],
+    index: usize,
+) -> Option<RowLaunch> {
     let manifest = compiler.manifest;
     let place = compiler.in_row(row, index);
     // Without exactly one launch the reader has reported so; each is looked at for more mistakes.
     let mut launches: Vec<Option<RowLaunch>> =
-        manifest.launches.iter().map(|decl| one(compiler, decl, row, &place, index)).collect();
+        manifest.launches.iter().map(|decl| one(compiler, decl, row, plugin_types, &place, index)).collect();
     launches.pop().flatten()
 }
 
@@ -37,6 +42,7 @@ fn one(
     compiler: &mut Compiler<'_>,
     decl: &LaunchDecl,
     row: &Row,
+    plugin_types: &[DataType],
     place: &Place,
     index: usize,
 ) -> Option<RowLaunch> {
@@ -67,6 +73,7 @@ fn one(
         kernel,
         kernel_span: compiler.span_of(&decl.kernel),
         types: row.types.clone(),
+        plugin_types: plugin_types.to_vec(),
         constants: row.constants.clone(),
         args,
         args_span: compiler.span(decl.args_range.clone()),

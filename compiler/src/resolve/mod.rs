@@ -47,6 +47,9 @@ pub struct Unit {
     pub kernel_span: Span,
     /// The variant's type parameters: `T` and what it is.
     pub types: Vec<(String, DataType)>,
+    /// Every type of the plugin, each once: those of its tensors and its type parameters, in any variant. The source is the
+    /// same for all variants, so it may use any of them.
+    pub plugin_types: Vec<DataType>,
     /// The variant's constants.
     pub constants: Vec<(String, Value)>,
     /// The arguments by name, in the manifest's order.
@@ -123,8 +126,12 @@ pub fn resolve(manifest: &Manifest, source: &Arc<Source>) -> Result<Resolved, Ve
     let mut compiler = Compiler::new(manifest, source, &rows);
     let require = compiler.require();
     let outputs = compiler.outputs();
-    let launches: Vec<Option<launch::RowLaunch>> =
-        rows.iter().enumerate().map(|(index, row)| launch::resolve(&mut compiler, row, index)).collect();
+    let plugin_types = rows::types(&rows);
+    let launches: Vec<Option<launch::RowLaunch>> = rows
+        .iter()
+        .enumerate()
+        .map(|(index, row)| launch::resolve(&mut compiler, row, &plugin_types, index))
+        .collect();
     diagnostics.extend(compiler.finish(&rows));
     if has_errors(&diagnostics) {
         // Something that is wrong elsewhere may be the use that a warning misses.

@@ -1,5 +1,6 @@
 //! The table of variants: every variant with every choice of its types.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use cubinder_bundle::{DataType, Value};
@@ -54,6 +55,15 @@ impl Row {
             label => format!("variant {} ({label})", self.id),
         }
     }
+}
+
+/// Every type in the table, of tensors and of type parameters, each once.
+pub(super) fn types(rows: &[Row]) -> Vec<DataType> {
+    let of_row = |row: &'_ Row| -> Vec<DataType> {
+        row.types.iter().map(|(_, ty)| *ty).chain(row.tensor_types.iter().copied()).collect()
+    };
+    let all: BTreeSet<DataType> = rows.iter().flat_map(of_row).collect();
+    all.into_iter().collect()
 }
 
 /// Expands the table. Where there are errors the rows serve only to look for more.

@@ -56,6 +56,13 @@ fn messages(diagnostics: &[Diagnostic]) -> Vec<&str> {
 }
 
 #[test]
+fn every_unit_knows_every_type_of_the_plugin() {
+    for unit in resolved(MANIFEST).draft.units {
+        assert_eq!(unit.plugin_types, [DataType::F32, DataType::F16, DataType::I32], "{}", unit.kernel);
+    }
+}
+
+#[test]
 fn expands_variants_and_types_in_order() {
     let draft = resolved(MANIFEST).draft;
     let rows: Vec<(i32, &str)> =

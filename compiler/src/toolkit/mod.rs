@@ -7,6 +7,7 @@
 mod identity;
 mod pins;
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 pub use pins::{Package, Role, TOOLKIT_TOML, packages};
@@ -27,13 +28,20 @@ pub struct Overrides {
 
 impl Overrides {
     /// Reads `CUBINDER_NVRTC`, `CUDA_HOME`, `CUBINDER_CACHE`, `XDG_CACHE_HOME` and `HOME`. An empty variable counts as
-    /// unset. `nvrtc` is what the command line says and goes before the environment.
+    /// unset, and so does a relative `XDG_CACHE_HOME` (the XDG base directory specification says so) or `HOME`. `nvrtc` is what
+    /// the command line says and goes before the environment.
     #[must_use]
     pub fn from_env(nvrtc: Option<PathBuf>) -> Overrides {
-        let var = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        Overrides::from_variables(nvrtc, &|name| std::env::var_os(name))
+    }
+
+    /// `cargo xtask setup` has the same rules (`cache_folder` of its `setup` module): it fills the cache that is read here.
+    fn from_variables(nvrtc: Option<PathBuf>, variables: &dyn Fn(&str) -> Option<OsString>) -> Overrides {
+        let var = |name: &str| variables(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let absolute = |name: &str| var(name).filter(|folder| folder.is_absolute());
         let cache = var("CUBINDER_CACHE")
-            .or_else(|| var("XDG_CACHE_HOME").map(|folder| folder.join("cubinder")))
-            .or_else(|| var("HOME").map(|folder| folder.join(".cache/cubinder")));
+            .or_else(|| absolute("XDG_CACHE_HOME").map(|folder| folder.join("cubinder")))
+            .or_else(|| absolute("HOME").map(|folder| folder.join(".cache/cubinder")));
         Overrides { nvrtc: nvrtc.or_else(|| var("CUBINDER_NVRTC")), cuda_home: var("CUDA_HOME"), cache }
     }
 }
@@ -83,6 +91,12 @@ impl Toolkit {
 const HELP: &str = "run `cargo xtask setup`, or name an installed one with `CUBINDER_NVRTC=<libnvrtc.so or its folder>` or \
                     `CUDA_HOME=<CUDA toolkit>`";
 
+/// Where an installed CUDA toolkit keeps NVRTC. This list and the next are those of `cargo xtask setup` too (its `existing`
+/// module), in the same order.
+const HOME_FOLDERS: [&str; 3] = ["lib64", "targets/x86_64-linux/lib", "lib"];
+/// Where NVRTC is looked for in a folder that was named for it.
+const NAMED_FOLDERS: [&str; 5] = ["", "lib64", "lib", "targets/x86_64-linux/lib", "nvidia/cu13/lib"];
+
 fn locate_nvrtc(overrides: &Overrides) -> Result<PathBuf, Diagnostic> {
     if let Some(named) = &overrides.nvrtc {
         return named_nvrtc(named).ok_or_else(|| {
@@ -91,7 +105,7 @@ fn locate_nvrtc(overrides: &Overrides) -> Result<PathBuf, Diagnostic> {
         });
     }
     if let Some(home) = &overrides.cuda_home {
-        return newest_in_any(home, &["lib64", "targets/x86_64-linux/lib", "lib"]).ok_or_else(|| {
+        return newest_in_any(home, &HOME_FOLDERS).ok_or_else(|| {
             missing_nvrtc(format!("`{}` holds no `libnvrtc.so`", home.join("lib64").display()))
                 .note("it was named by `CUDA_HOME`")
         });
@@ -122,7 +136,7 @@ fn named_nvrtc(named: &Path) -> Option<PathBuf> {
     if named.is_file() {
         return std::fs::canonicalize(named).ok();
     }
-    newest_in_any(named, &["", "lib64", "lib", "targets/x86_64-linux/lib", "nvidia/cu13/lib"])
+    newest_in_any(named, &NAMED_FOLDERS)
 }
 
 /// The newest NVRTC in the first of the subfolders that has one.
@@ -198,7 +212,7 @@ fn headers_in(include: &Path) -> Option<Vec<PathBuf>> {
 fn package_folder(overrides: &Overrides, package: &Package) -> Result<PathBuf, Diagnostic> {
     let Some(cache) = &overrides.cache else {
         return Err(Diagnostic::error("there is no cache folder to look for NVRTC in")
-            .note("none of `CUBINDER_CACHE`, `XDG_CACHE_HOME` and `HOME` is set")
+            .note("none of `CUBINDER_CACHE`, `XDG_CACHE_HOME` and `HOME` is set; a relative path counts in the first only")
             .help(HELP));
     };
     Ok(cache.join("toolkit").join(package.folder()))

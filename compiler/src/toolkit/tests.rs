@@ -32,8 +32,8 @@ fn the_cache_is_found() {
     let root = folder.path().canonicalize().unwrap();
     let toolkit = Toolkit::locate(&prepared(&root)).unwrap();
     assert_eq!(toolkit.nvrtc, root.join("toolkit/nvidia-cuda-nvrtc-13.0.88/nvidia/cu13/lib/libnvrtc.so.13"));
-    assert_eq!(toolkit.include.len(), 3);
-    assert!(toolkit.include[2].ends_with("nvidia-cuda-cccl-13.0.85/nvidia/cu13/include/cccl"));
+    assert_eq!(toolkit.include.len(), 4);
+    assert!(toolkit.include[3].ends_with("nvidia-cuda-cccl-13.0.85/nvidia/cu13/include/cccl"));
 }
 
 #[test]
@@ -58,6 +58,63 @@ fn what_is_named_goes_first() {
         overrides.nvrtc = Some(given);
         assert_eq!(Toolkit::locate(&overrides).unwrap().nvrtc, named);
     }
+}
+
+/// `cargo xtask setup` has to find the same: its `existing` module has this test too.
+#[test]
+fn the_folders_of_a_toolkit_have_an_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().canonicalize().unwrap();
+    touch(&root.join("include/cuda_fp16.h"));
+    let home = || Toolkit::locate(&Overrides { cuda_home: Some(root.clone()), ..Overrides::default() });
+    let named = || {
+        let nvrtc = Some(root.clone());
+        let cache = Some(root.clone());
+        locate_nvrtc(&Overrides { nvrtc, cache, ..Overrides::default() })
+    };
+    for (added, of_home, of_named) in [
+        ("nvidia/cu13/lib", None, "nvidia/cu13/lib"),
+        ("lib", Some("lib"), "lib"),
+        ("targets/x86_64-linux/lib", Some("targets/x86_64-linux/lib"), "lib"),
+        ("lib64", Some("lib64"), "lib64"),
+        ("", Some("lib64"), ""),
+    ] {
+        touch(&root.join(added).join("libnvrtc.so.13"));
+        let library = |folder: &str| root.join(folder).join("libnvrtc.so.13");
+        assert_eq!(home().ok().map(|toolkit| toolkit.nvrtc), of_home.map(library), "{added}");
+        assert_eq!(named().unwrap(), library(of_named), "{added}");
+    }
+}
+
+/// Headers lie beside the file that a link leads to; in `cargo xtask setup` as well.
+#[test]
+fn a_link_to_nvrtc_is_followed() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().canonicalize().unwrap();
+    touch(&root.join("cuda/lib64/libnvrtc.so.13"));
+    touch(&root.join("cuda/include/cuda_fp16.h"));
+    let link = root.join("libnvrtc.so");
+    std::os::unix::fs::symlink(root.join("cuda/lib64/libnvrtc.so.13"), &link).unwrap();
+    let toolkit = Toolkit::locate(&Overrides { nvrtc: Some(link), ..Overrides::default() }).unwrap();
+    assert_eq!(toolkit.nvrtc, root.join("cuda/lib64/libnvrtc.so.13"));
+    assert_eq!(toolkit.include, [root.join("cuda/include")]);
+}
+
+/// `cargo xtask setup` has to fill the same folder: its `setup` module has this test too.
+#[test]
+fn the_cache_is_where_the_user_says() {
+    let cache = |variables: &[(&str, &str)]| {
+        let lookup = |name: &str| Some(OsString::from(variables.iter().find(|(key, _)| *key == name)?.1));
+        Overrides::from_variables(None, &lookup).cache.map(|path| path.display().to_string())
+    };
+    let home = ("HOME", "/home/me");
+    assert_eq!(cache(&[home]).unwrap(), "/home/me/.cache/cubinder");
+    assert_eq!(cache(&[home, ("XDG_CACHE_HOME", "/xdg")]).unwrap(), "/xdg/cubinder");
+    assert_eq!(cache(&[home, ("XDG_CACHE_HOME", "relative")]).unwrap(), "/home/me/.cache/cubinder");
+    assert_eq!(cache(&[home, ("CUBINDER_CACHE", "/mine"), ("XDG_CACHE_HOME", "/xdg")]).unwrap(), "/mine");
+    assert_eq!(cache(&[home, ("CUBINDER_CACHE", "")]).unwrap(), "/home/me/.cache/cubinder");
+    assert_eq!(cache(&[("HOME", "relative")]), None);
+    assert_eq!(cache(&[]), None);
 }
 
 #[test]

@@ -54,6 +54,7 @@ extern "C" fn at_close() {
             unload_everything();
             crate::TENSORRT_LIBRARY.release();
         }
+        crate::definition::forget_nodes();
     }
 }
 

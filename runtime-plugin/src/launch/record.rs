@@ -169,7 +169,7 @@ impl LaunchRecord {
         }
         // SAFETY: `pointers` has one initialized pointer for each argument (`evaluate` bounds their number), each to as many
         // bytes as the kernel's parameter has (`evaluate` compares the sizes wherever the driver or the code object says
-        // them; where neither does, code and model are one compilation's, as their digests prove); the tensors and the
+        // them; where neither does, where it is the model that says them, it is taken at its word: model and code have one author); the tensors and the
         // stream are the caller's promise.
         let launched = unsafe {
             driver.launch(

@@ -4,7 +4,7 @@ use std::ffi::c_void;
 use std::sync::Arc;
 
 use cubinder_bundle::{DataType, Launch, Variant, expr};
-use trt_abi::{Dims, Error, PluginTensorDesc};
+use trt_abi::{Dims, Error, PluginTensorDesc, Severity, logger};
 
 use super::NodeData;
 use super::environment::{
@@ -275,7 +275,28 @@ fn load(node: &NodeData, driver: &Driver, launch: &Launch) -> Result<Option<Load
     };
     let candidates = candidates(launch, node.definition.code()).map_err(failed)?;
     match CodeTable::process().load(driver, &launch.kernel, &candidates).map_err(failed)? {
-        Loading::Loaded(kernel) => Ok(Some(kernel)),
+        Loading::Loaded(kernel) => {
+            say_what_was_refused(node, launch, &kernel);
+            Ok(Some(kernel))
+        }
         Loading::NoContext => Ok(None),
     }
+}
+
+/// Other code than the best is taken where the driver refuses the best; it may be slower, so the user is told.
+fn say_what_was_refused(node: &NodeData, launch: &Launch, kernel: &LoadedKernel) {
+    if kernel.refused.is_empty() {
+        return;
+    }
+    let refused: Vec<String> = kernel.refused.iter().map(ToString::to_string).collect();
+    logger::log(
+        Severity::WARNING,
+        &format!(
+            "cubinder: {}: `{}` runs the code for {}, because the driver refused {}",
+            node.title,
+            launch.kernel,
+            kernel.target,
+            refused.join("; ")
+        ),
+    );
 }

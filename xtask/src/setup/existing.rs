@@ -62,11 +62,15 @@ impl Existing {
     }
 }
 
-/// Where a CUDA toolkit and its packages keep libraries.
-const LIBRARY_FOLDERS: [&str; 5] = ["", "lib64", "lib", "targets/x86_64-linux/lib", "nvidia/cu13/lib"];
+/// Where an installed CUDA toolkit keeps NVRTC. This list and the next are the compiler's too (its `toolkit` module), in the
+/// same order.
+const HOME_FOLDERS: [&str; 3] = ["lib64", "targets/x86_64-linux/lib", "lib"];
+/// Where NVRTC is looked for in a folder that was named for it.
+const NAMED_FOLDERS: [&str; 5] = ["", "lib64", "lib", "targets/x86_64-linux/lib", "nvidia/cu13/lib"];
 
 fn named_nvrtc(named: &Path) -> Result<Nvrtc> {
-    let library = if named.is_file() { Some(named.to_path_buf()) } else { nvrtc_below(named) };
+    let library =
+        if named.is_file() { Some(named.to_path_buf()) } else { nvrtc_below(named, &NAMED_FOLDERS) };
     let library = library.with_context(|| {
         format!(
             "`CUBINDER_NVRTC` names `{}`, which is neither a file nor a folder with `libnvrtc.so.*`\n  \
@@ -74,22 +78,28 @@ fn named_nvrtc(named: &Path) -> Result<Nvrtc> {
             named.display()
         )
     })?;
-    Ok(Nvrtc { library: absolute(&library)?, variable: "CUBINDER_NVRTC" })
+    Ok(Nvrtc { library: followed(&library)?, variable: "CUBINDER_NVRTC" })
 }
 
 fn cuda_nvrtc(home: &Path) -> Result<Nvrtc> {
-    let library = nvrtc_below(home).with_context(|| {
+    let library = nvrtc_below(home, &HOME_FOLDERS).with_context(|| {
         format!(
-            "`CUDA_HOME` names `{}`, which has no `libnvrtc.so.*` in `lib64`, `lib` or `targets/x86_64-linux/lib`\n  \
+            "`CUDA_HOME` names `{}`, which has no `libnvrtc.so.*` in `lib64`, `targets/x86_64-linux/lib` or `lib`\n  \
              help: name the folder of a CUDA toolkit, or unset the variable to have NVRTC fetched",
             home.display()
         )
     })?;
-    Ok(Nvrtc { library: absolute(&library)?, variable: "CUDA_HOME" })
+    Ok(Nvrtc { library: followed(&library)?, variable: "CUDA_HOME" })
 }
 
-fn nvrtc_below(root: &Path) -> Option<PathBuf> {
-    LIBRARY_FOLDERS.iter().find_map(|folder| nvrtc_in(&root.join(folder)))
+fn nvrtc_below(root: &Path, folders: &[&str]) -> Option<PathBuf> {
+    folders.iter().find_map(|folder| nvrtc_in(&root.join(folder)))
+}
+
+/// The file itself, links followed, as the compiler does: headers are looked for beside it.
+fn followed(library: &Path) -> Result<PathBuf> {
+    fs::canonicalize(library)
+        .with_context(|| format!("`{}` cannot be followed to its file", library.display()))
 }
 
 /// The library of the highest version in `folder`; the unversioned name, a link to one of the others, counts as lowest.
@@ -218,6 +228,40 @@ mod tests {
         }
         let alone = tree(&["lib/libnvrtc.so.13", "include/nvrtc.h"]);
         assert_eq!(find(&[("CUBINDER_NVRTC", alone.path())]).unwrap().include, None);
+    }
+
+    /// The compiler has to find the same: its `toolkit` module has this test too.
+    #[test]
+    fn the_folders_of_a_toolkit_have_an_order() {
+        let folder = tree(&["include/cuda_fp16.h"]);
+        let root = folder.path().canonicalize().unwrap();
+        for (added, of_home, of_named) in [
+            ("nvidia/cu13/lib", None, "nvidia/cu13/lib"),
+            ("lib", Some("lib"), "lib"),
+            ("targets/x86_64-linux/lib", Some("targets/x86_64-linux/lib"), "lib"),
+            ("lib64", Some("lib64"), "lib64"),
+            ("", Some("lib64"), ""),
+        ] {
+            fs::create_dir_all(root.join(added)).unwrap();
+            fs::write(root.join(added).join("libnvrtc.so.13"), "").unwrap();
+            let library = |folder: &str| root.join(folder).join("libnvrtc.so.13");
+            let home = find(&[("CUDA_HOME", &root)]).ok().map(|found| found.nvrtc.unwrap().library);
+            assert_eq!(home, of_home.map(library), "{added}");
+            let named = find(&[("CUBINDER_NVRTC", &root)]).unwrap().nvrtc.unwrap().library;
+            assert_eq!(named, library(of_named), "{added}");
+        }
+    }
+
+    /// Headers lie beside the file that a link leads to; in the compiler as well.
+    #[test]
+    fn a_link_to_nvrtc_is_followed() {
+        let folder = tree(&["cuda/lib64/libnvrtc.so.13", "cuda/include/cuda_fp16.h"]);
+        let root = folder.path().canonicalize().unwrap();
+        let link = root.join("libnvrtc.so");
+        std::os::unix::fs::symlink(root.join("cuda/lib64/libnvrtc.so.13"), &link).unwrap();
+        let found = find(&[("CUBINDER_NVRTC", &link)]).unwrap();
+        assert_eq!(found.nvrtc.unwrap().library, root.join("cuda/lib64/libnvrtc.so.13"));
+        assert_eq!(found.include.unwrap(), [root.join("cuda/include")]);
     }
 
     #[test]

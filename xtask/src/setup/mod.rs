@@ -99,7 +99,8 @@ fn supported(os: &str, arch: &str) -> Result<()> {
     )
 }
 
-/// `CUBINDER_CACHE`, or `cubinder` in the user's cache folder; absolute.
+/// `CUBINDER_CACHE`, or `cubinder` in the user's cache folder; absolute. The compiler has the same rules
+/// (`Overrides::from_env`): it reads the cache that is filled here.
 fn cache_folder(variables: Variables<'_>) -> Result<PathBuf> {
     let named = |name: &str| variables(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     if let Some(cache) = named("CUBINDER_CACHE") {
@@ -238,6 +239,7 @@ mod tests {
         cache_folder(&lookup).map(|path| path.display().to_string()).map_err(|error| error.to_string())
     }
 
+    /// The compiler has to look in the same folder: its `toolkit` module has this test too.
     #[test]
     fn the_cache_is_where_the_user_says() {
         let home = ("HOME", "/home/me");
@@ -246,6 +248,7 @@ mod tests {
         assert_eq!(cache(&[home, ("XDG_CACHE_HOME", "relative")]).unwrap(), "/home/me/.cache/cubinder");
         assert_eq!(cache(&[home, ("CUBINDER_CACHE", "/mine"), ("XDG_CACHE_HOME", "/xdg")]).unwrap(), "/mine");
         assert_eq!(cache(&[home, ("CUBINDER_CACHE", "")]).unwrap(), "/home/me/.cache/cubinder");
+        assert!(cache(&[("HOME", "relative")]).is_err());
         assert!(cache(&[]).unwrap_err().contains("`CUBINDER_CACHE`"));
     }
 

@@ -16,6 +16,7 @@ use super::store::Store;
 
 const NVRTC: &str = "nvidia-cuda-nvrtc";
 const RUNTIME: &str = "nvidia-cuda-runtime";
+const CRT: &str = "nvidia-cuda-crt";
 const CCCL: &str = "nvidia-cuda-cccl";
 const TENSORRT_LIBS: &str = "tensorrt-rtx-cu13-libs";
 const TENSORRT_BINDINGS: &str = "tensorrt-rtx-cu13-bindings";
@@ -24,8 +25,19 @@ const ONNX: [&str; 5] = ["onnx", "numpy", "protobuf", "typing_extensions", "ml_d
 
 /// Every package that this module knows how to use.
 #[cfg(test)]
-pub(crate) const PACKAGES: [&str; 10] =
-    [NVRTC, RUNTIME, CCCL, TENSORRT_LIBS, TENSORRT_BINDINGS, ONNX[0], ONNX[1], ONNX[2], ONNX[3], ONNX[4]];
+pub(crate) const PACKAGES: [&str; 11] = [
+    NVRTC,
+    RUNTIME,
+    CRT,
+    CCCL,
+    TENSORRT_LIBS,
+    TENSORRT_BINDINGS,
+    ONNX[0],
+    ONNX[1],
+    ONNX[2],
+    ONNX[3],
+    ONNX[4],
+];
 
 /// NVRTC, CUDA headers, TensorRT-RTX and a Python that can use it. All paths are absolute.
 #[derive(Debug, PartialEq, Eq)]
@@ -59,7 +71,7 @@ pub(crate) fn needed<'a>(pins: &'a Pins, existing: &Existing, python: &Python) -
         names.push(TENSORRT_LIBS);
     }
     if existing.include.is_none() {
-        names.extend([RUNTIME, CCCL]);
+        names.extend([RUNTIME, CRT, CCCL]);
     }
     if existing.tensorrt.as_ref().is_none_or(|tensorrt| tensorrt.bindings.is_none()) {
         names.push(TENSORRT_BINDINGS);
@@ -90,8 +102,9 @@ impl Toolchain {
         let include = match &existing.include {
             Some(include) => include.clone(),
             None => {
-                let (runtime, cccl) = (folder(RUNTIME)?, folder(CCCL)?.join("nvidia/cu13/include"));
-                vec![runtime.join("nvidia/cu13/include"), cccl.clone(), cccl.join("cccl")]
+                let [runtime, crt, cccl] = [folder(RUNTIME)?, folder(CRT)?, folder(CCCL)?]
+                    .map(|package| package.join("nvidia/cu13/include"));
+                vec![runtime, crt, cccl.clone(), cccl.join("cccl")]
             }
         };
         let mut python_path = Vec::new();

@@ -1,0 +1,198 @@
+//! What authors expect of the host's C and C++ library, and what device code has instead.
+//!
+//! Owns: the advice for NVRTC's messages about headers and names that only the host has.
+//! Never: no file, no look at the source. NVRTC brings no header of the host's library; some of its functions are built in, and
+//! libcu++ (in the CUDA headers) has the rest below `cuda/std/`. Tried with NVRTC 13.0 and the pinned headers.
+
+/// Headers of the host, and the one that has the same.
+const REPLACED: &[(&[&str], &str)] = &[
+    (&["stdint.h", "inttypes.h", "cinttypes"], "cuda/std/cstdint"),
+    (&["limits.h"], "cuda/std/climits"),
+    (&["time.h"], "cuda/std/ctime"),
+];
+
+/// Headers that libcu++ has by the same name.
+const IN_CUDA_STD: &[&str] = &[
+    "array",
+    "atomic",
+    "barrier",
+    "bit",
+    "chrono",
+    "climits",
+    "cmath",
+    "complex",
+    "concepts",
+    "cstdint",
+    "ctime",
+    "expected",
+    "functional",
+    "initializer_list",
+    "iterator",
+    "limits",
+    "mdspan",
+    "memory",
+    "numeric",
+    "optional",
+    "ratio",
+    "span",
+    "tuple",
+    "type_traits",
+    "utility",
+    "variant",
+    "version",
+];
+
+/// Headers whose use in device code is built into NVRTC.
+const BUILT_IN: &[(&[&str], &str)] = &[
+    (&["assert.h", "cassert"], "`assert` is built in"),
+    (&["math.h"], "functions such as `sqrtf` are built in; `INFINITY` and `NAN` are in `<cuda/std/cmath>`"),
+    (&["stdbool.h"], "`bool` is built in"),
+    (&["stddef.h", "cstddef"], "`size_t` and `ptrdiff_t` are built in"),
+    (&["stdio.h", "cstdio"], "`printf` is built in"),
+    (&["stdlib.h", "cstdlib"], "`malloc`, `free` and `abs` are built in"),
+    (&["string.h", "cstring"], "`memcpy` and `memset` are built in"),
+    (&["float.h", "cfloat"], "the limits of types are `cuda::std::numeric_limits<T>` in `<cuda/std/limits>`"),
+];
+
+/// Headers of the host for which there is nothing.
+const HOST_ONLY: &[&str] = &[
+    "algorithm",
+    "cerrno",
+    "ctype.h",
+    "errno.h",
+    "exception",
+    "filesystem",
+    "fstream",
+    "iomanip",
+    "iostream",
+    "map",
+    "mutex",
+    "new",
+    "random",
+    "set",
+    "sstream",
+    "stdarg.h",
+    "stdexcept",
+    "string",
+    "string_view",
+    "thread",
+    "unordered_map",
+    "vector",
+];
+
+/// Names that a header declares.
+const NAMES: &[(&[&str], &str)] = &[
+    (
+        &[
+            "int8_t",
+            "int16_t",
+            "int32_t",
+            "int64_t",
+            "uint8_t",
+            "uint16_t",
+            "uint32_t",
+            "uint64_t",
+            "intptr_t",
+            "uintptr_t",
+            "intmax_t",
+            "uintmax_t",
+        ],
+        "cuda/std/cstdint",
+    ),
+    (&["INFINITY", "NAN"], "cuda/std/cmath"),
+    (&["CHAR_BIT", "INT_MAX", "INT_MIN", "LLONG_MAX", "UINT_MAX"], "cuda/std/climits"),
+    (&["__half", "half", "__half2", "half2"], "cuda_fp16.h"),
+    (&["__nv_bfloat16", "nv_bfloat16", "__nv_bfloat162"], "cuda_bf16.h"),
+];
+
+/// How to mend what NVRTC says, where the host's library was expected. `text` is its message with code between backticks,
+/// `file` where it stands.
+pub(super) fn help(text: &str, file: &str) -> Option<String> {
+    let quoted = |before: &str, after: &str| text.strip_prefix(before)?.strip_suffix(after);
+    if let Some(header) = quoted("cannot open source file `", "`") {
+        if file.ends_with("/cuda.h") {
+            return Some(
+                "`<cuda.h>` is for the host: do without it, or include `<cuda_runtime.h>`".to_owned(),
+            );
+        }
+        return for_header(header).map(|advice| format!("NVRTC has no headers of the host: {advice}"));
+    }
+    if let Some(name) = quoted("identifier `", "` is undefined") {
+        let (_, header) = NAMES.iter().find(|(names, _)| names.contains(&name))?;
+        return Some(format!("`#include <{header}>` has it"));
+    }
+    quoted("namespace `std` has no member `", "`").map(|name| {
+        format!(
+            "NVRTC has no library of the host: see whether `cuda::std` has `{name}`, in a header such as \
+             `<cuda/std/utility>`"
+        )
+    })
+}
+
+fn for_header(header: &str) -> Option<String> {
+    if let Some((_, instead)) = REPLACED.iter().find(|(names, _)| names.contains(&header)) {
+        return Some(format!("include `<{instead}>` instead"));
+    }
+    if IN_CUDA_STD.contains(&header) {
+        return Some(format!("include `<cuda/std/{header}>` instead, and say `cuda::std::` for `std::`"));
+    }
+    if let Some((_, what)) = BUILT_IN.iter().find(|(names, _)| names.contains(&header)) {
+        return Some(format!("do without it, {what}"));
+    }
+    HOST_ONLY.contains(&header).then(|| "device code cannot use this one".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::nvrtc::{Settings, compile_unit};
+    use crate::test_support::{nvrtc, show, unit};
+    use std::path::Path;
+
+    #[test]
+    fn what_is_advised_compiles() {
+        let Some((toolkit, nvrtc)) = nvrtc("what_is_advised_compiles") else { return };
+        let mut text = String::from("#define HAS(what) static_assert(sizeof(what) > 0, \"\")\n");
+        let headers = REPLACED.iter().chain(NAMES).map(|(_, header)| (*header).to_owned());
+        for header in headers.chain(IN_CUDA_STD.iter().map(|name| format!("cuda/std/{name}"))) {
+            text.push_str(&format!("#include <{header}>\n"));
+        }
+        for name in NAMES.iter().flat_map(|(names, _)| *names) {
+            text.push_str(&format!("HAS({name});\n"));
+        }
+        text.push_str(
+            "HAS(cuda::std::numeric_limits<float>::max());\nHAS(ptrdiff_t);\n__global__ void k(float* x) {\n    \
+             assert(x != nullptr); printf(\"%f\", x[0]); memset(x, 0, sizeof(size_t)); memcpy(x, x + 1, 4);\n    \
+             void* p = malloc(4); free(p); x[0] = abs(-1) * sqrtf(INFINITY);\n}\n",
+        );
+        let unit = unit(Path::new("."), &text, "k", &[]);
+        compile_unit(nvrtc, &unit, "sm_89".parse().unwrap(), &Settings::default(), &toolkit.include)
+            .unwrap_or_else(|errors| panic!("{}", show(&errors)));
+    }
+
+    #[test]
+    fn what_only_the_host_has_is_not_there() {
+        let Some((toolkit, nvrtc)) = nvrtc("what_only_the_host_has_is_not_there") else { return };
+        let replaced = ["stdint.h", "limits.h", "cuda.h"];
+        let built_in = BUILT_IN.iter().map(|(names, _)| names[0]);
+        let mut helps = Vec::new();
+        for header in replaced.into_iter().chain(["cmath", "vector"]).chain(built_in) {
+            let unit =
+                unit(Path::new("."), &format!("#include <{header}>\n__global__ void k() {{}}\n"), "k", &[]);
+            let target = "sm_89".parse().unwrap();
+            let errors =
+                compile_unit(nvrtc, &unit, target, &Settings::default(), &toolkit.include).unwrap_err();
+            helps.push(format!("{header}: {}\n", errors[0].help.as_deref().unwrap_or("no help")));
+        }
+        let names = "__global__ void k() { int64_t a; __half b; std::min(1, 2); other c; }\n";
+        let unit = unit(Path::new("."), names, "k", &[]);
+        let target = "sm_89".parse().unwrap();
+        let errors = compile_unit(nvrtc, &unit, target, &Settings::default(), &toolkit.include).unwrap_err();
+        helps.extend(
+            errors
+                .iter()
+                .map(|error| format!("{}: {}\n", error.message, error.help.as_deref().unwrap_or("no help"))),
+        );
+        insta::assert_snapshot!("host_library", helps.concat());
+    }
+}

@@ -27,10 +27,10 @@ pub(crate) fn toolkit(test: &str) -> Option<Toolkit> {
 }
 
 /// The toolkit and its NVRTC, loaded once for all tests of the process.
-pub(crate) fn nvrtc(test: &str) -> Option<(Toolkit, &'static Nvrtc)> {
-    static LOADED: OnceLock<Nvrtc> = OnceLock::new();
+pub(crate) fn nvrtc(test: &str) -> Option<(Toolkit, &'static Arc<Nvrtc>)> {
+    static LOADED: OnceLock<Arc<Nvrtc>> = OnceLock::new();
     let toolkit = toolkit(test)?;
-    let nvrtc = LOADED.get_or_init(|| Nvrtc::load(&toolkit.nvrtc).unwrap());
+    let nvrtc = LOADED.get_or_init(|| Arc::new(Nvrtc::load(&toolkit.nvrtc).unwrap()));
     Some((toolkit, nvrtc))
 }
 

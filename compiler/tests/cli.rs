@@ -207,6 +207,18 @@ fn mistakes_are_explained() {
     assert_eq!(done, MISTAKES.len());
 }
 
+/// NVRTC 13.0 keeps something of the thread in which this went wrong, and a process whose thread is gone crashes at its end.
+#[test]
+fn parameters_beyond_every_limit_are_an_error_and_no_crash() {
+    let Some(project) = Project::new() else { return };
+    project.edit("kernels/scale.cu", "float factor", "float factor, cubinder::array<int, 8188> big");
+    for _ in 0..3 {
+        let run = project.run(&["compile", "--no-cache", "--target", "sm_75,sm_80,sm_90,sm_100,sm_120"]);
+        run.assert_refused("parameters of 32768 bytes");
+        assert!(run.stderr.contains("max 32764 bytes allowed"), "{}", run.stderr);
+    }
+}
+
 #[test]
 fn missing_tools_are_named() {
     let project = Project::without_tools();

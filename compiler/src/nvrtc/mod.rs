@@ -16,6 +16,7 @@ pub use options::{Settings, check_option};
 pub use session::{Compiled, PreparedUnit, Session, Statistics};
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use cubinder_bundle::{Target, TargetKind};
 use nvrtc_sys::{CompileError, Nvrtc, Output, Program};
@@ -49,7 +50,7 @@ pub struct Raw {
 /// # Errors
 /// What NVRTC says, in the user's files.
 pub fn compile_unit(
-    nvrtc: &Nvrtc,
+    nvrtc: &Arc<Nvrtc>,
     unit: &TranslationUnit,
     target: Target,
     settings: &Settings,
@@ -63,7 +64,7 @@ pub fn compile_unit(
 /// # Errors
 /// What NVRTC says, in the user's files.
 pub fn compile_for_signature(
-    nvrtc: &Nvrtc,
+    nvrtc: &Arc<Nvrtc>,
     unit: &TranslationUnit,
     target: Target,
     settings: &Settings,
@@ -73,7 +74,7 @@ pub fn compile_for_signature(
 }
 
 fn call(
-    nvrtc: &Nvrtc,
+    nvrtc: &Arc<Nvrtc>,
     unit: &TranslationUnit,
     purpose: Purpose,
     settings: &Settings,
@@ -82,26 +83,60 @@ fn call(
     let (Purpose::Code(target) | Purpose::Signature(target)) = purpose;
     let include = include_folders(unit, settings, toolkit_include);
     let options = options::options(unit, purpose, settings, &include, nvrtc.version());
-    let program = Program {
-        source: &unit.text,
-        name: PROGRAM_NAME,
-        headers: &[(PRELUDE_NAME, &unit.prelude.text)],
-        options: &options,
-        name_expressions: &[&unit.kernel],
+    let program = OwnedProgram {
+        source: unit.text.clone(),
+        prelude: unit.prelude.text.clone(),
+        options,
+        kernel: unit.kernel.clone(),
     };
-    let output = on_a_large_stack(|| nvrtc.compile(&program))
+    let output = compile_in_a_thread(Arc::clone(nvrtc), program)
         .map_err(|error| vec![Diagnostic::error(format!("cannot start a thread to compile in: {error}"))])?
         .map_err(|error| failure(&error, nvrtc, unit, target))?;
     take(output, target).map_err(|problem| vec![problem])
 }
 
-/// Runs `work` in a thread of its own, whose stack is large enough for NVRTC.
-fn on_a_large_stack<T: Send>(work: impl FnOnce() -> T + Send) -> std::io::Result<T> {
-    std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new().name("nvrtc".to_owned()).stack_size(STACK_BYTES);
-        let thread = thread.spawn_scoped(scope, work)?;
-        thread.join().map_err(|_| std::io::Error::other("the thread of the compile ended early"))
-    })
+/// What a compile needs, for a thread that may outlive who asked for it.
+struct OwnedProgram {
+    source: String,
+    prelude: String,
+    options: Vec<String>,
+    kernel: String,
+}
+
+impl OwnedProgram {
+    fn compile(&self, nvrtc: &Nvrtc) -> Result<Output, CompileError> {
+        nvrtc.compile(&Program {
+            source: &self.source,
+            name: PROGRAM_NAME,
+            headers: &[(PRELUDE_NAME, &self.prelude)],
+            options: &self.options,
+            name_expressions: &[&self.kernel],
+        })
+    }
+}
+
+/// Compiles in a thread of its own, whose stack is large enough for NVRTC.
+///
+/// The thread of a compile that failed stays until the process ends: NVRTC 13.0 keeps something of it, and a process whose
+/// thread is gone crashes at its end, or in a later compile (seen where a kernel's parameters are larger than 32,764 bytes).
+fn compile_in_a_thread(
+    nvrtc: Arc<Nvrtc>,
+    program: OwnedProgram,
+) -> std::io::Result<Result<Output, CompileError>> {
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let thread = std::thread::Builder::new().name("nvrtc".to_owned()).stack_size(STACK_BYTES);
+    thread.spawn(move || {
+        let result = program.compile(&nvrtc);
+        let failed = result.is_err();
+        // Who asked waits for it, so it is there.
+        let _ = sender.send(result);
+        if failed {
+            loop {
+                std::thread::park();
+            }
+        }
+    })?;
+    receiver.recv().map_err(|_| std::io::Error::other("the thread of the compile ended early"))
 }
 
 fn take(output: Output, target: Target) -> Result<Raw, Diagnostic> {

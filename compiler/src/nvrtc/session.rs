@@ -3,8 +3,8 @@
 //! A session loads NVRTC when the first unit is missing from the cache, and not at all where every unit is there.
 
 use std::path::PathBuf;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use cubinder_bundle::{CodeObject, Digest, Target, TargetKind};
@@ -31,7 +31,7 @@ pub struct Session {
     cache: Cache,
     /// Decides, with a unit and a target, what comes out.
     base: Digest,
-    nvrtc: OnceLock<Result<Nvrtc, Diagnostic>>,
+    nvrtc: OnceLock<Result<Arc<Nvrtc>, Diagnostic>>,
     files: Files,
     /// Stands for all headers of the toolkit; made when the first unit needs it.
     toolkit_stamp: OnceLock<Digest>,
@@ -275,8 +275,8 @@ fn stamp(toolkit: &Toolkit) -> Digest {
 ///
 /// # Errors
 /// Where it cannot be loaded, with the commands that help.
-fn load(toolkit: &Toolkit) -> Result<Nvrtc, Diagnostic> {
-    Nvrtc::load(&toolkit.nvrtc).map_err(|error| {
+fn load(toolkit: &Toolkit) -> Result<Arc<Nvrtc>, Diagnostic> {
+    Nvrtc::load(&toolkit.nvrtc).map(Arc::new).map_err(|error| {
         Diagnostic::error(format!("NVRTC cannot be used: {error}")).help(
             "run `cargo xtask setup`, or name another one with `CUBINDER_NVRTC=<libnvrtc.so or its folder>`",
         )

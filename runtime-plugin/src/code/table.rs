@@ -85,6 +85,8 @@ pub struct LoadedKernel {
     pub params: Option<Arc<[u32]>>,
     /// What was tried before it, for the log.
     pub refused: Vec<Refused>,
+    /// Whether it was made ready on this device just now: what is said of it is said once.
+    pub is_first: bool,
 }
 
 /// What the launches of a kernel must keep to on a device.
@@ -128,6 +130,14 @@ struct Kernel {
     /// What the driver says, where it does.
     params: Option<Arc<[u32]>>,
     devices: BTreeMap<CUdevice, OnDevice>,
+}
+
+/// A kernel that was made ready on a device.
+struct Ready {
+    handle: CUkernel,
+    on_device: OnDevice,
+    params: Arc<[u32]>,
+    is_first: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -279,8 +289,9 @@ impl CodeTable {
             let entry = self.entry(candidate.digest);
             let symbol: Arc<str> = Arc::from(candidate.symbol);
             match locked(&entry).load(driver, device, candidate, &symbol) {
-                Ok((handle, on_device, params)) => {
+                Ok(Ready { handle, on_device, params, is_first }) => {
                     return Ok(Ok(LoadedKernel {
+                        is_first,
                         handle,
                         device,
                         target: candidate.target,
@@ -327,7 +338,7 @@ impl Loaded {
         device: CUdevice,
         candidate: &Candidate<'_>,
         symbol: &Arc<str>,
-    ) -> Result<(CUkernel, OnDevice, Arc<[u32]>), Failure> {
+    ) -> Result<Ready, Failure> {
         if let Some(error) = self.refused.get(&(Arc::clone(symbol), device)) {
             return Err(Failure::Refused(Reason::Driver(error.clone())));
         }
@@ -348,7 +359,7 @@ impl Loaded {
         device: CUdevice,
         candidate: &Candidate<'_>,
         symbol: &Arc<str>,
-    ) -> Result<(CUkernel, OnDevice, Arc<[u32]>), Failure> {
+    ) -> Result<Ready, Failure> {
         let library = match self.library {
             Some(library) => library,
             None => *self.library.insert(load_library(driver, candidate)?),
@@ -360,11 +371,11 @@ impl Loaded {
         let params = kernel.params.clone().or_else(|| stated_params(candidate));
         let params = params.ok_or(Failure::Refused(Reason::UnknownParameters))?;
         driver.load_into_current_context(kernel.handle)?;
-        let on_device = match kernel.devices.entry(device) {
-            Entry::Occupied(entry) => *entry.get(),
-            Entry::Vacant(entry) => *entry.insert(on_device(driver, kernel.handle, device)?),
+        let (on_device, is_first) = match kernel.devices.entry(device) {
+            Entry::Occupied(entry) => (*entry.get(), false),
+            Entry::Vacant(entry) => (*entry.insert(on_device(driver, kernel.handle, device)?), true),
         };
-        Ok((kernel.handle, on_device, params))
+        Ok(Ready { handle: kernel.handle, on_device, params, is_first })
     }
 }
 

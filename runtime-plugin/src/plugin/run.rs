@@ -283,9 +283,9 @@ fn load(node: &NodeData, driver: &Driver, launch: &Launch) -> Result<Option<Load
     }
 }
 
-/// Other code than the best is taken where the driver refuses the best; it may be slower, so the user is told.
+/// Other code than the best is taken where the driver refuses the best; it may be slower, so the user is told, once.
 fn say_what_was_refused(node: &NodeData, launch: &Launch, kernel: &LoadedKernel) {
-    if kernel.refused.is_empty() {
+    if kernel.refused.is_empty() || !kernel.is_first {
         return;
     }
     let refused: Vec<String> = kernel.refused.iter().map(ToString::to_string).collect();

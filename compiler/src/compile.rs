@@ -310,6 +310,10 @@ fn finish_unit(
         _ => return Err(vec![Diagnostic::error(format!("`{}` was not compiled", unit.kernel))]),
     };
     let args = verify::bind_args(plugin, unit, &signature)?;
+    let unwritten = verify::unwritten_outputs(plugin, unit);
+    if !unwritten.is_empty() {
+        return Err(unwritten);
+    }
     let check = |code: &Compiled| check_code(plugin, unit, &signature, &args, code).err().unwrap_or_default();
     let found: Vec<_> = compiled.iter().map(|(target, code)| (*target, check(code))).collect();
     let errors = merge_targets(&found);

@@ -37,6 +37,25 @@ pub fn bind_args(plugin: &Plugin, unit: &Unit, signature: &Signature) -> Result<
     if diagnostics.is_empty() { Ok(args) } else { Err(diagnostics) }
 }
 
+/// The outputs that no argument of the unit passes: nothing could write them, and a reader would find whatever the memory held.
+#[must_use]
+pub fn unwritten_outputs(plugin: &Plugin, unit: &Unit) -> Vec<Diagnostic> {
+    let is_passed = |index: usize| {
+        unit.args
+            .iter()
+            .any(|arg| matches!(arg.value, ArgDraftValue::Tensor(tensor) if tensor as usize == index))
+    };
+    let outputs = plugin.outputs.iter().enumerate();
+    let unwritten = outputs.filter(|(index, _)| !is_passed(plugin.inputs.len() + index));
+    unwritten
+        .map(|(_, output)| {
+            Diagnostic::error(format!("no argument passes the output `{}` to the kernel", output.name))
+                .at(unit.args_span.clone(), "nothing could write it")
+                .help(format!("pass it: `<parameter> = \"{}\"`", output.name))
+        })
+        .collect()
+}
+
 struct Binder<'a> {
     plugin: &'a Plugin,
     unit: &'a Unit,

@@ -8,7 +8,7 @@ mod args;
 mod code;
 mod pointee;
 
-pub use args::bind_args;
+pub use args::{bind_args, unwritten_outputs};
 pub use code::{CodeCheck, check_code, max_shared_bytes};
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 use super::*;
 use crate::cubin::{Cluster, LaunchRules};
 use crate::diagnostic::{Colour, Diagnostic, Source, render};
-use crate::resolve::{PluginDraft, compile};
+use crate::resolve::{ArgDraftValue, PluginDraft, compile};
 use crate::signature::{Leaf, Param, ParamType, Signature};
 use cubinder_bundle::{Arg, ArgValue, KernelFacts, KernelParam, ScalarType, Target};
 
@@ -105,6 +105,19 @@ fn arguments_come_in_the_kernels_order() {
     assert_eq!(args[1].value, ArgValue::Tensor(1));
     assert!(matches!(args[2].value, ArgValue::Array { ty: INT, len: 8, .. }));
     assert!(matches!(args[5].value, ArgValue::Scalar { ty: ScalarType::F32, .. }));
+}
+
+#[test]
+fn an_output_that_nothing_writes_is_refused() {
+    let unwritten = |draft: &PluginDraft| unwritten_outputs(&draft.plugin, &draft.units[0]);
+    let whole = draft("x = \"x\"\ny = \"y\"");
+    assert_eq!(unwritten(&whole), []);
+    let mut without = whole.clone();
+    let inputs = without.plugin.inputs.len() as u32;
+    without.units[0].args.retain(|arg| arg.value != ArgDraftValue::Tensor(inputs));
+    let errors = unwritten(&without);
+    assert_eq!(errors.len(), 1);
+    assert_eq!(errors[0].message, "no argument passes the output `y` to the kernel");
 }
 
 #[test]

@@ -170,12 +170,12 @@ mod tests {
     #[test]
     fn names_do_not_depend_on_where_the_project_lies() {
         let name = |path: &str, root: &str| display_name(Path::new(path), Path::new(root));
-        assert_eq!(name("/home/a/p/manifests/../kernels/k.cu", "/home/a/p"), "kernels/k.cu");
+        assert_eq!(name("/srv/a/p/manifests/../kernels/k.cu", "/srv/a/p"), "kernels/k.cu");
         assert_eq!(name("/srv/p/kernels/k.cu", "/srv/p/./"), "kernels/k.cu");
         assert_eq!(name("manifests/../kernels/k.cu", "."), "kernels/k.cu");
         assert_eq!(name("../shared/k.cu", "."), "../shared/k.cu");
         assert_eq!(name("k.cu", ""), "k.cu");
-        assert_eq!(name("/elsewhere/k.cu", "/home/a/p"), "/elsewhere/k.cu");
+        assert_eq!(name("/elsewhere/k.cu", "/srv/a/p"), "/elsewhere/k.cu");
     }
 
     #[test]

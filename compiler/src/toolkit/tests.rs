@@ -107,12 +107,12 @@ fn the_cache_is_where_the_user_says() {
         let lookup = |name: &str| Some(OsString::from(variables.iter().find(|(key, _)| *key == name)?.1));
         Overrides::from_variables(None, &lookup).cache.map(|path| path.display().to_string())
     };
-    let home = ("HOME", "/home/me");
-    assert_eq!(cache(&[home]).unwrap(), "/home/me/.cache/cubinder");
+    let home = ("HOME", "/users/me");
+    assert_eq!(cache(&[home]).unwrap(), "/users/me/.cache/cubinder");
     assert_eq!(cache(&[home, ("XDG_CACHE_HOME", "/xdg")]).unwrap(), "/xdg/cubinder");
-    assert_eq!(cache(&[home, ("XDG_CACHE_HOME", "relative")]).unwrap(), "/home/me/.cache/cubinder");
+    assert_eq!(cache(&[home, ("XDG_CACHE_HOME", "relative")]).unwrap(), "/users/me/.cache/cubinder");
     assert_eq!(cache(&[home, ("CUBINDER_CACHE", "/mine"), ("XDG_CACHE_HOME", "/xdg")]).unwrap(), "/mine");
-    assert_eq!(cache(&[home, ("CUBINDER_CACHE", "")]).unwrap(), "/home/me/.cache/cubinder");
+    assert_eq!(cache(&[home, ("CUBINDER_CACHE", "")]).unwrap(), "/users/me/.cache/cubinder");
     assert_eq!(cache(&[("HOME", "relative")]), None);
     assert_eq!(cache(&[]), None);
 }

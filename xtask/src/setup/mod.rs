@@ -242,12 +242,12 @@ mod tests {
     /// The compiler has to look in the same folder: its `toolkit` module has this test too.
     #[test]
     fn the_cache_is_where_the_user_says() {
-        let home = ("HOME", "/home/me");
-        assert_eq!(cache(&[home]).unwrap(), "/home/me/.cache/cubinder");
+        let home = ("HOME", "/users/me");
+        assert_eq!(cache(&[home]).unwrap(), "/users/me/.cache/cubinder");
         assert_eq!(cache(&[home, ("XDG_CACHE_HOME", "/xdg")]).unwrap(), "/xdg/cubinder");
-        assert_eq!(cache(&[home, ("XDG_CACHE_HOME", "relative")]).unwrap(), "/home/me/.cache/cubinder");
+        assert_eq!(cache(&[home, ("XDG_CACHE_HOME", "relative")]).unwrap(), "/users/me/.cache/cubinder");
         assert_eq!(cache(&[home, ("CUBINDER_CACHE", "/mine"), ("XDG_CACHE_HOME", "/xdg")]).unwrap(), "/mine");
-        assert_eq!(cache(&[home, ("CUBINDER_CACHE", "")]).unwrap(), "/home/me/.cache/cubinder");
+        assert_eq!(cache(&[home, ("CUBINDER_CACHE", "")]).unwrap(), "/users/me/.cache/cubinder");
         assert!(cache(&[("HOME", "relative")]).is_err());
         assert!(cache(&[]).unwrap_err().contains("`CUBINDER_CACHE`"));
     }

@@ -5,7 +5,8 @@ use crate::code::{Arch, ArchSuffix, KernelParam, TargetKind};
 use crate::data_type::{DataType, ScalarType};
 use crate::expr::{self, Expr};
 use crate::model::{
-    Arg, ArgValue, Attribute, AttributeType, CodeRef, Input, Launch, Output, Requirement, Variant,
+    Arg, ArgValue, Attribute, AttributeType, CodeRef, Input, Launch, Output, Requirement, ShapeLimits,
+    Variant,
 };
 
 fn target(kind: TargetKind) -> Target {
@@ -39,12 +40,22 @@ fn plugin() -> Plugin {
         version: "1".to_owned(),
         summary: "Adds.".to_owned(),
         attributes: vec![Attribute {
-            name: "block_size".to_owned(),
-            ty: AttributeType::I32,
             default: Some(Value::Int(256)),
+            minimum: Some(Value::Int(1)),
+            maximum: Some(Value::Int(1024)),
+            ..Attribute::new("block_size", AttributeType::I32)
         }],
-        inputs: vec![Input { name: "x".to_owned(), rank_min: 0, rank_max: 8 }],
-        outputs: vec![Output { name: "y".to_owned(), shape: Expr { nodes: vec![expr::Node::Shape(0)] } }],
+        inputs: vec![Input {
+            name: "x".to_owned(),
+            rank_min: 0,
+            rank_max: 8,
+            limits: ShapeLimits::default(),
+        }],
+        outputs: vec![Output {
+            name: "y".to_owned(),
+            shape: Expr { nodes: vec![expr::Node::Shape(0)] },
+            limits: ShapeLimits::default(),
+        }],
         require: vec![Requirement {
             expr: Expr { nodes: vec![expr::Node::Bool(true)] },
             text: "true".to_owned(),
@@ -54,6 +65,7 @@ fn plugin() -> Plugin {
             id: 1,
             label: "T=f32".to_owned(),
             types: vec![DataType::F32, DataType::F32],
+            guard: None,
             launches: vec![Launch {
                 kernel: "add<float>".to_owned(),
                 grid: [int(4), int(1), int(1)],

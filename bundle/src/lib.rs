@@ -12,6 +12,7 @@ pub mod data_type;
 pub mod digest;
 pub mod expr;
 pub mod model;
+pub mod proof;
 pub mod slot;
 pub mod validate;
 pub mod value;
@@ -20,7 +21,7 @@ pub use code::{Arch, ArchSuffix, CodeBytes, CodeObject, KernelFacts, KernelParam
 pub use data_type::{DataType, ScalarType};
 pub use digest::Digest;
 pub use model::{
-    Arg, ArgValue, Attribute, AttributeType, Bundle, CodeRef, Input, Launch, Node, NodeReference, Output,
-    Plugin, Requirement, Variant,
+    AUTO_TACTIC, Arg, ArgValue, Attribute, AttributeElement, AttributeType, Bundle, CodeRef, Guard, Input,
+    Interval, Launch, MAX_VARIANT_ID, Node, NodeReference, Output, Plugin, Requirement, ShapeLimits, Variant,
 };
 pub use value::Value;

@@ -4,6 +4,7 @@
 //! Errors of the user are [`diagnostic::Diagnostic`]s that point into the TOML or the `.cu` file.
 
 pub mod diagnostic;
+pub mod rules;
 
 pub mod config;
 pub mod manifest;

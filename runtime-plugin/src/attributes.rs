@@ -4,7 +4,7 @@
 //! (TensorRT-RTX 1.7): INT and INTS arrive as INT32, FLOAT and FLOATS as FLOAT32, STRING as CHAR, and an empty list as length 0
 //! without data.
 
-use cubinder_bundle::{Attribute, AttributeType, Plugin, Value};
+use cubinder_bundle::{Attribute, AttributeElement, AttributeType, Plugin, Value};
 use trt_abi::{Error, Field, PluginFieldType};
 
 /// The name of TensorRT's own attribute that asks for ahead-of-time (1) or just-in-time (0) code.
@@ -26,10 +26,10 @@ pub(crate) fn aot(fields: &[Field<'_>]) -> Option<bool> {
 
 /// The type that a creator declares for an attribute.
 pub(crate) fn declared_type(ty: AttributeType) -> PluginFieldType {
-    match ty {
-        AttributeType::I32 | AttributeType::I32Array | AttributeType::Bool => PluginFieldType::INT32,
-        AttributeType::F32 | AttributeType::F32Array => PluginFieldType::FLOAT32,
-        AttributeType::String => PluginFieldType::CHAR,
+    match ty.element {
+        element if element.is_float() => PluginFieldType::FLOAT32,
+        AttributeElement::String | AttributeElement::Bytes => PluginFieldType::CHAR,
+        _ => PluginFieldType::INT32,
     }
 }
 
@@ -57,28 +57,32 @@ fn from_field(attribute: &Attribute, fields: &[Field<'_>]) -> Result<Value, Erro
 }
 
 fn convert(ty: AttributeType, field: &Field<'_>) -> Result<Value, Error> {
-    let list = matches!(ty, AttributeType::I32Array | AttributeType::F32Array);
-    if list && field.length() == 0 {
+    if ty.list && field.length() == 0 {
         return Ok(Value::Array(Vec::new()));
     }
     if field.field_type() != declared_type(ty) {
         return Err(Error::invalid(format!("holds {}", kind(field.field_type()))));
     }
-    match ty {
-        AttributeType::I32 => single(&field.i32s()?).map(|value| Value::Int(value.into())),
-        AttributeType::I32Array => {
-            Ok(Value::Array(field.i32s()?.into_iter().map(|value| Value::Int(value.into())).collect()))
+    let values: Vec<Value> = match ty.element {
+        element if element.is_float() => {
+            field.f32s()?.into_iter().map(|value| Value::Float(value.into())).collect()
         }
-        AttributeType::F32 => single(&field.f32s()?).map(|value| Value::Float(value.into())),
-        AttributeType::F32Array => {
-            Ok(Value::Array(field.f32s()?.into_iter().map(|value| Value::Float(value.into())).collect()))
+        AttributeElement::Bool => field.i32s()?.into_iter().map(boolean).collect::<Result<_, _>>()?,
+        AttributeElement::String if !ty.list => return field.text().map(|text| Value::Str(text.to_owned())),
+        AttributeElement::String | AttributeElement::Bytes => {
+            return Err(Error::invalid(format!("is of a type that is not read: `{}`", ty.name())));
         }
-        AttributeType::Bool => match single(&field.i32s()?)? {
-            0 => Ok(Value::Bool(false)),
-            1 => Ok(Value::Bool(true)),
-            other => Err(Error::invalid(format!("is {other}, and a boolean is 0 or 1"))),
-        },
-        AttributeType::String => field.text().map(|text| Value::Str(text.to_owned())),
+        _ => field.i32s()?.into_iter().map(|value| Value::Int(value.into())).collect(),
+    };
+    let value = if ty.list { Value::Array(values) } else { single(&values)? };
+    if ty.admits(&value) { Ok(value) } else { Err(Error::invalid(format!("is {value}"))) }
+}
+
+fn boolean(value: i32) -> Result<Value, Error> {
+    match value {
+        0 => Ok(Value::Bool(false)),
+        1 => Ok(Value::Bool(true)),
+        other => Err(Error::invalid(format!("is {other}, and a boolean is 0 or 1"))),
     }
 }
 
@@ -92,9 +96,9 @@ fn kind(ty: PluginFieldType) -> String {
     }
 }
 
-fn single<T: Copy>(values: &[T]) -> Result<T, Error> {
+fn single(values: &[Value]) -> Result<Value, Error> {
     match values {
-        [value] => Ok(*value),
+        [value] => Ok(value.clone()),
         _ => Err(Error::invalid(format!("is a list of {} values", values.len()))),
     }
 }
@@ -103,8 +107,12 @@ fn single<T: Copy>(values: &[T]) -> Result<T, Error> {
 mod tests {
     use super::*;
 
+    fn ty(element: AttributeElement, list: bool) -> AttributeType {
+        AttributeType { element, list }
+    }
+
     fn attribute(ty: AttributeType) -> Attribute {
-        Attribute { name: "a".to_owned(), ty, default: None }
+        Attribute::new("a", ty)
     }
 
     fn ints(values: &[i32]) -> Vec<u8> {
@@ -119,18 +127,18 @@ mod tests {
         let text = Field::new(c"a", PluginFieldType::CHAR, 5, b"wrap\0");
         let check = |ty, field: &Field<'_>| from_field(&attribute(ty), std::slice::from_ref(field));
         assert_eq!(
-            check(AttributeType::I32Array, &list),
+            check(AttributeType::I32_LIST, &list),
             Ok(Value::Array(vec![Value::Int(3), Value::Int(-1)]))
         );
         assert_eq!(check(AttributeType::I32, &one), Ok(Value::Int(3)));
-        assert_eq!(check(AttributeType::String, &text), Ok(Value::Str("wrap".to_owned())));
+        assert_eq!(check(ty(AttributeElement::String, false), &text), Ok(Value::Str("wrap".to_owned())));
         let empty = Field::new(c"a", PluginFieldType(0), 0, &[]);
-        assert_eq!(check(AttributeType::F32Array, &empty), Ok(Value::Array(vec![])));
+        assert_eq!(check(ty(AttributeElement::F32, true), &empty), Ok(Value::Array(vec![])));
         assert!(check(AttributeType::I32, &list).unwrap_err().text().contains("list of 2 values"));
-        let error = check(AttributeType::I32Array, &text).unwrap_err();
+        let error = check(AttributeType::I32_LIST, &text).unwrap_err();
         assert_eq!(error.text(), "the attribute `a` holds text, expected `i32[]`");
-        assert!(check(AttributeType::F32, &one).is_err());
-        assert!(check(AttributeType::Bool, &one).unwrap_err().text().contains("is 3"));
+        assert!(check(ty(AttributeElement::F32, false), &one).is_err());
+        assert!(check(ty(AttributeElement::Bool, false), &one).unwrap_err().text().contains("is 3"));
     }
 
     #[test]

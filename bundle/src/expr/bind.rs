@@ -139,7 +139,9 @@ impl<'a> Folder<'a> {
             Node::Float(value) => known(Value::Float(*value)),
             Node::Bool(value) => known(Value::Bool(*value)),
             Node::Str(value) => known(Value::Str(value.clone())),
-            Node::Attribute(_) | Node::Shape(_) | Node::Rank(_) | Node::Numel(_) => self.leaf(id, node),
+            Node::Attribute(_) | Node::Shape(_) | Node::Rank(_) | Node::Numel(_) | Node::Aligned { .. } => {
+                self.leaf(id, node)
+            }
             Node::Local(slot) => match self.binding(*slot) {
                 Some(Binding::Element(value)) => {
                     let value = value.clone();
@@ -182,6 +184,7 @@ impl<'a> Folder<'a> {
             Node::Rank(tensor) => self.rank(tensor),
             // One that overflows stays.
             Node::Numel(tensor) => eval::numel(env, tensor).ok(),
+            Node::Aligned { tensor, bytes } => env.aligned(tensor, bytes).map(Value::Bool),
             _ => None,
         };
         match value {

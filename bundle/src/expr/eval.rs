@@ -14,6 +14,12 @@ pub trait Environment {
     /// The shape of a tensor, by its index over inputs, then outputs.
     fn shape(&self, tensor: u32) -> Option<&[i64]>;
 
+    /// Whether the address of a tensor is a multiple of `bytes`; none while addresses are not known.
+    fn aligned(&self, tensor: u32, bytes: u32) -> Option<bool> {
+        let _ = (tensor, bytes);
+        None
+    }
+
     /// The rank of a tensor; it can be known before its shape.
     fn rank(&self, tensor: u32) -> Option<usize> {
         self.shape(tensor).map(<[i64]>::len)
@@ -67,6 +73,10 @@ impl<'a> Evaluator<'a> {
             Node::Shape(tensor) => self.shape(*tensor),
             Node::Rank(tensor) => self.rank(*tensor),
             Node::Numel(tensor) => numel(self.env, *tensor),
+            Node::Aligned { tensor, bytes } => match self.env.aligned(*tensor, *bytes) {
+                Some(aligned) => Ok(Value::Bool(aligned)),
+                None => Err(EvalError::UnknownAddress(*tensor)),
+            },
             Node::Array(items) => Ok(Value::Array(self.items(items)?)),
             Node::Unary(op, operand) => ops::unary(*op, &self.node(*operand)?),
             Node::Binary(op, left, right) => self.binary(*op, *left, *right),

@@ -34,6 +34,13 @@ pub enum Node {
     Rank(u32),
     /// The number of elements of a tensor. Known at shape time.
     Numel(u32),
+    /// `aligned(x, 16)`: whether the address of a tensor is a multiple of so many bytes. Known at launch time.
+    Aligned {
+        /// The tensor.
+        tensor: u32,
+        /// A power of two.
+        bytes: u32,
+    },
     /// The variable of an enclosing comprehension, by its slot.
     Local(u32),
     /// `[a, b, c]`.
@@ -245,6 +252,7 @@ impl Node {
             | Node::Shape(_)
             | Node::Rank(_)
             | Node::Numel(_)
+            | Node::Aligned { .. }
             | Node::Local(_) => {}
             Node::Array(items) | Node::Call(_, items) => items.iter().for_each(|&item| visit(item)),
             Node::Unary(_, operand) => visit(*operand),

@@ -52,6 +52,9 @@ pub enum EvalError {
     /// A tensor whose shape or rank the environment does not have.
     #[error("the shape of tensor {0} is not known")]
     UnknownTensor(u32),
+    /// A tensor whose address the environment does not have.
+    #[error("the address of tensor {0} is not known")]
+    UnknownAddress(u32),
     /// The tree is not one that [`super::Expr::validate`] accepts.
     #[error("the expression is malformed")]
     Malformed,
@@ -75,6 +78,7 @@ impl EvalError {
             EvalError::Kind { .. }
             | EvalError::UnknownAttribute(_)
             | EvalError::UnknownTensor(_)
+            | EvalError::UnknownAddress(_)
             | EvalError::Malformed
             | EvalError::TooManySteps => false,
         }

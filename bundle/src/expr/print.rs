@@ -68,7 +68,10 @@ fn variable(expr: &Expr, names: &dyn Names) -> String {
         expr.nodes.iter().any(|node| {
             let name = match node {
                 Node::Attribute(index) => names.attribute(*index),
-                Node::Shape(tensor) | Node::Rank(tensor) | Node::Numel(tensor) => names.tensor(*tensor),
+                Node::Shape(tensor)
+                | Node::Rank(tensor)
+                | Node::Numel(tensor)
+                | Node::Aligned { tensor, .. } => names.tensor(*tensor),
                 _ => None,
             };
             let rest = name.and_then(|name| name.strip_prefix(prefix));
@@ -145,6 +148,11 @@ impl Printer<'_> {
                 self.text.push_str("numel(");
                 self.tensor(*tensor);
                 self.text.push(')');
+            }
+            Node::Aligned { tensor, bytes } => {
+                self.text.push_str("aligned(");
+                self.tensor(*tensor);
+                self.add(format_args!(", {bytes})"));
             }
             Node::Local(slot) => self.local(*slot),
             Node::Array(items) => {

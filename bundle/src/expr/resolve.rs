@@ -77,6 +77,7 @@ pub fn check_function(name: &str, function: &Function, scope: &Scope) -> Vec<Exp
 #[must_use]
 pub fn binding_time(expr: &Expr) -> BindingTime {
     let time = |node: &Node| match node {
+        Node::Aligned { .. } => BindingTime::Launch,
         Node::Shape(_) | Node::Numel(_) => BindingTime::Shape,
         Node::Attribute(_) | Node::Rank(_) => BindingTime::Node,
         _ => BindingTime::Compile,

@@ -63,6 +63,8 @@ pub enum BindingTime {
     Node,
     /// When shapes are known.
     Shape,
+    /// When the addresses of the tensors are known.
+    Launch,
 }
 
 /// A helper function of a manifest. It is inlined where it is called: it costs nothing at run time, its arguments are
@@ -174,7 +176,7 @@ pub fn is_function_reserved(name: &str) -> bool {
 }
 
 /// Built-in functions of a tensor or a type: they are resolved away.
-pub(super) const BUILTIN_FORMS: [&str; 2] = ["numel", "sizeof"];
+pub(super) const BUILTIN_FORMS: [&str; 3] = ["numel", "sizeof", "aligned"];
 
 #[cfg(test)]
 mod tests {

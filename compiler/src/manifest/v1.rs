@@ -9,8 +9,8 @@ use toml::de::DeValue;
 
 use super::form::{Entry, Form, Section, found, is_identifier, list};
 use super::{
-    ArgDecl, AttributeDecl, ConstantDecl, FunctionDecl, InputDecl, LaunchDecl, Located, MAX_RANK, Manifest,
-    OutputDecl, PluginDecl, RequireDecl, Text, TypeDecl, VariantDecl,
+    ArgDecl, AttributeDecl, CompileDecl, ConstantDecl, FunctionDecl, InputDecl, LaunchDecl, LimitsDecl,
+    Located, MAX_RANK, Manifest, OutputDecl, PluginDecl, RequireDecl, Text, TypeDecl, VariantDecl,
 };
 use crate::diagnostic::{Diagnostic, suggest};
 
@@ -35,7 +35,20 @@ pub(super) fn read(form: &mut Form<'_>, mut root: Section<'_>) -> Manifest {
     let variants = variants(form, &mut root, &mut broken);
     let launches = launches(form, &mut root);
     form.finish(&root);
-    Manifest { plugin, attributes, inputs, outputs, types, constants, functions, variants, launches, broken }
+    let compile = CompileDecl::default();
+    Manifest {
+        plugin,
+        attributes,
+        inputs,
+        outputs,
+        types,
+        constants,
+        functions,
+        variants,
+        launches,
+        compile,
+        broken,
+    }
 }
 
 fn plugin(form: &mut Form<'_>, root: &mut Section<'_>) -> PluginDecl {
@@ -100,7 +113,7 @@ fn attribute(form: &mut Form<'_>, name: Located<String>, mut section: Section<'_
     }
     let ty = form.require(&mut section, "type", "\"...\"").and_then(|entry| form.string(&entry));
     let ty = ty.and_then(|ty| {
-        let names: Vec<&str> = AttributeType::ALL.iter().map(|ty| ty.name()).collect();
+        let names: Vec<&str> = AttributeType::all().map(AttributeType::name).collect();
         let known = AttributeType::from_name(&ty.value);
         if known.is_none() {
             unknown_type(form, &ty, "attribute type", &names);
@@ -112,16 +125,15 @@ fn attribute(form: &mut Form<'_>, name: Located<String>, mut section: Section<'_
     form.finish(&section);
     let ty = ty?;
     let default = default.and_then(|entry| default_value(form, &entry, ty));
-    Some(AttributeDecl { name, ty, default, doc })
+    Some(AttributeDecl { name, ty, default, length: None, range: None, one_of: None, doc })
 }
 
 /// The default of an attribute, converted to its type. A float is what ONNX carries: a double rounded to 32 bits.
 fn default_value(form: &mut Form<'_>, entry: &Entry<'_>, ty: AttributeType) -> Option<Value> {
-    let element = match ty {
-        AttributeType::I32Array => AttributeType::I32,
-        AttributeType::F32Array => AttributeType::F32,
-        scalar => return default_scalar(form, entry, scalar, ty),
-    };
+    if !ty.list {
+        return default_scalar(form, entry, ty, ty);
+    }
+    let element = AttributeType { list: false, ..ty };
     let items = form.array(entry, &format!("an array: the attribute's type is `{}`", ty.name()))?;
     let items: Vec<Option<Value>> =
         items.iter().map(|item| default_scalar(form, item, element, ty)).collect();
@@ -136,14 +148,14 @@ fn default_scalar(
     declared: AttributeType,
 ) -> Option<Value> {
     let value = value(form, entry)?;
-    let value = if ty == AttributeType::F32 { to_f32(value) } else { value };
+    let value = if ty.element.is_float() { to_f32(value) } else { value };
     if ty.admits(&value) && is_finite(&value) {
         return Some(value);
     }
     let too_large = match (&value, ty) {
-        (Value::Int(_), AttributeType::I32) => ", which does not fit into 32 bits",
-        (Value::Int(_), AttributeType::F32) => ", which a float of 32 bits does not hold exactly",
-        (Value::Float(_), AttributeType::F32) => ", which a float of 32 bits cannot hold",
+        (Value::Int(_), ty) if ty.element.integers().is_some() => ", which does not fit into 32 bits",
+        (Value::Int(_), ty) if ty.element.is_float() => ", which a float of 32 bits does not hold exactly",
+        (Value::Float(_), ty) if ty.element.is_float() => ", which a float of 32 bits cannot hold",
         _ => "",
     };
     let diagnostic = Diagnostic::error(format!("the default is not of type `{}`", declared.name()))
@@ -199,7 +211,7 @@ fn input(form: &mut Form<'_>, mut section: Section<'_>, broken: &mut Vec<String>
     form.finish(&section);
     let name = name?;
     match ty {
-        Some(ty) => Some(InputDecl { name, ty, rank, doc }),
+        Some(ty) => Some(InputDecl { name, ty, rank, limits: LimitsDecl::default(), doc }),
         None => {
             broken.push(name.value);
             None
@@ -215,7 +227,7 @@ fn output(form: &mut Form<'_>, mut section: Section<'_>, broken: &mut Vec<String
     form.finish(&section);
     let name = name?;
     match (ty, shape) {
-        (Some(ty), Some(shape)) => Some(OutputDecl { name, ty, shape, doc }),
+        (Some(ty), Some(shape)) => Some(OutputDecl { name, ty, shape, limits: LimitsDecl::default(), doc }),
         _ => {
             broken.push(name.value);
             None
@@ -353,7 +365,13 @@ fn function(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<FunctionDecl> {
 fn variants(form: &mut Form<'_>, root: &mut Section<'_>, broken: &mut Vec<String>) -> Vec<VariantDecl> {
     let sections = form.tables(root, "variants");
     if sections.is_empty() {
-        return vec![VariantDecl { id: Located { value: 1, range: 0..0 }, constants: Vec::new() }];
+        return vec![VariantDecl {
+            id: Located { value: 1, range: 0..0 },
+            types: Vec::new(),
+            guard: None,
+            constants: Vec::new(),
+            range: 0..0,
+        }];
     }
     sections.into_iter().filter_map(|section| variant(form, section, broken)).collect()
 }
@@ -373,7 +391,8 @@ fn variant(form: &mut Form<'_>, mut section: Section<'_>, broken: &mut Vec<Strin
     });
     let constants = lines(form, &mut section, "constants", broken, constant);
     form.finish(&section);
-    id.map(|id| VariantDecl { id, constants })
+    let range = section.range.clone();
+    id.map(|id| VariantDecl { id, types: Vec::new(), guard: None, constants, range })
 }
 
 fn launches(form: &mut Form<'_>, root: &mut Section<'_>) -> Vec<LaunchDecl> {

@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use cubinder_bundle::expr::{self, ExprError, Function, Kind, Node, Scope, Syntax, SyntaxKind, Typed};
-use cubinder_bundle::{AttributeType, Output, Requirement};
+use cubinder_bundle::{Output, Requirement};
 
 use super::names::with_article;
 use super::rows::Row;
@@ -136,7 +136,11 @@ impl<'m> Compiler<'m> {
         let mut outputs = Vec::new();
         for decl in &manifest.outputs {
             if let Some(typed) = self.expression(&decl.shape, "shape", Expected::Ints, &place) {
-                outputs.push(Output { name: decl.name.value.clone(), shape: typed.expr });
+                outputs.push(Output {
+                    name: decl.name.value.clone(),
+                    shape: typed.expr,
+                    limits: decl.limits.limits.clone(),
+                });
             }
         }
         outputs
@@ -186,7 +190,7 @@ impl<'m> Compiler<'m> {
         let manifest = self.manifest;
         let mut scope = Scope::new();
         for (index, decl) in (0..).zip(&manifest.attributes) {
-            scope = scope.attribute(&decl.name.value, index, kind_of(decl.ty));
+            scope = scope.attribute(&decl.name.value, index, decl.ty.kind());
         }
         for (index, decl) in (0..).zip(&manifest.inputs) {
             scope = scope.tensor(&decl.name.value, index, decl.rank.0, decl.rank.1);
@@ -333,17 +337,6 @@ impl Expected {
             Expected::Ints => "an array of integers",
             Expected::Argument => "a number, a boolean or an array of them",
         }
-    }
-}
-
-fn kind_of(ty: AttributeType) -> Kind {
-    match ty {
-        AttributeType::I32 => Kind::Int,
-        AttributeType::I32Array => Kind::ints(),
-        AttributeType::F32 => Kind::Float,
-        AttributeType::F32Array => Kind::Array(Box::new(Kind::Float)),
-        AttributeType::Bool => Kind::Bool,
-        AttributeType::String => Kind::Str,
     }
 }
 

@@ -1,7 +1,7 @@
 //! The launch of one row: kernel, grid, block, shared memory, arguments.
 
 use cubinder_bundle::expr::{Expr, Node};
-use cubinder_bundle::{DataType, Launch};
+use cubinder_bundle::{DataType, Guard, Launch};
 
 use super::expression::{Compiler, Expected, Place};
 use super::rows::Row;
@@ -11,6 +11,7 @@ use crate::manifest::{ArgDecl, LaunchDecl, Text};
 
 /// The launch of a row with what has to be compiled for it.
 pub(super) struct RowLaunch {
+    pub(super) guard: Option<Guard>,
     pub(super) launch: Launch,
     pub(super) unit: Unit,
 }
@@ -78,7 +79,7 @@ fn one(
         args,
         args_span: compiler.span(decl.args_range.clone()),
     };
-    Some(RowLaunch { launch, unit })
+    Some(RowLaunch { guard: None, launch, unit })
 }
 
 fn kernel_name(compiler: &mut Compiler<'_>, decl: &LaunchDecl, row: &Row, index: usize) -> Option<String> {

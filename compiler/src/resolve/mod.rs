@@ -90,6 +90,10 @@ pub enum ArgDraftValue {
 pub struct Resolved {
     /// The plugin.
     pub draft: PluginDraft,
+    /// What was written: the places of everything in the draft.
+    pub manifest: Manifest,
+    /// The text it was read from.
+    pub source: Arc<Source>,
     /// Where the plugin's name is, for messages about the plugin as a whole.
     pub name_span: Span,
     /// What the author should look at, in order of place.
@@ -143,7 +147,13 @@ pub fn resolve(manifest: &Manifest, source: &Arc<Source>) -> Result<Resolved, Ve
         Some(launches) if !has_errors(&diagnostics) => {
             let draft = draft(manifest, rows, launches, require, outputs);
             let name_span = Span::new(source, manifest.plugin.name.range.clone());
-            Ok(Resolved { draft, name_span, warnings: diagnostics })
+            Ok(Resolved {
+                draft,
+                manifest: manifest.clone(),
+                source: Arc::clone(source),
+                name_span,
+                warnings: diagnostics,
+            })
         }
         _ => Err(diagnostics),
     }
@@ -163,6 +173,7 @@ fn draft(
             id: row.id,
             label: row.label(),
             types: row.tensor_types,
+            guard: launch.guard,
             launches: vec![launch.launch],
         });
         units.push(launch.unit);
@@ -182,11 +193,25 @@ fn draft(
 }
 
 fn attribute(decl: &manifest::AttributeDecl) -> Attribute {
-    Attribute { name: decl.name.value.clone(), ty: decl.ty, default: decl.default.clone() }
+    let (minimum, maximum) = decl.range.clone().map(|range| range.value).unwrap_or_default();
+    Attribute {
+        name: decl.name.value.clone(),
+        ty: decl.ty,
+        default: decl.default.clone(),
+        length: decl.length.as_ref().map(|length| length.value),
+        minimum,
+        maximum,
+        one_of: decl.one_of.as_ref().map(|one_of| one_of.value.clone()).unwrap_or_default(),
+    }
 }
 
 fn input(decl: &manifest::InputDecl) -> Input {
-    Input { name: decl.name.value.clone(), rank_min: decl.rank.0, rank_max: decl.rank.1 }
+    Input {
+        name: decl.name.value.clone(),
+        rank_min: decl.rank.0,
+        rank_max: decl.rank.1,
+        limits: decl.limits.limits.clone(),
+    }
 }
 
 /// A path that a manifest names, against the manifest's folder. Nothing is folded away: `..` behind a link means what the

@@ -187,6 +187,7 @@ impl<'a> Bounder<'a> {
                 Some(dims) => self.product(&dims),
                 None => self.unsure(Extent::Int(0, i64::MAX)),
             },
+            Node::Aligned { .. } => Ok(Extent::Bool),
             Node::Local(slot) => {
                 let found = self.locals.iter().rev().find(|(found, _)| found == slot);
                 let range = found.map(|(_, range)| range.clone()).ok_or(EvalError::Malformed)?;

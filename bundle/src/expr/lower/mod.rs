@@ -129,6 +129,7 @@ type Sym<B> = Symbol<<B as ShapeBuilder>::Dim>;
 type Num<B> = Number<<B as ShapeBuilder>::Dim>;
 
 const FLOATS: &str = "it needs floats, and shapes are integers";
+const ADDRESS: &str = "shapes cannot depend on addresses";
 const LENGTH: &str = "the length of an array cannot depend on shapes";
 
 struct Lowerer<'a, B: ShapeBuilder> {
@@ -205,6 +206,7 @@ impl<'a, B: ShapeBuilder> Lowerer<'a, B> {
             Node::Comprehension { slot, over, condition, body } => {
                 self.comprehension(id, *slot, *over, *condition, *body)
             }
+            Node::Aligned { .. } => Err(self.unsupported(id, ADDRESS)),
             leaf => self.leaf(leaf),
         }
     }

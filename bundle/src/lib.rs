@@ -7,10 +7,12 @@
 //! (which writes) and by the runtime plugin (which reads inside somebody else's process).
 
 pub mod code;
+pub mod constraint;
 pub mod container;
 pub mod data_type;
 pub mod digest;
 pub mod expr;
+pub mod float;
 pub mod model;
 pub mod proof;
 pub mod slot;

@@ -9,7 +9,7 @@ mod page;
 
 pub use page::{Example, Language, Rule};
 
-use crate::diagnostic::{Code, suggest};
+use crate::diagnostic::Code;
 
 /// Declares the codes, the list of all of them, and the catalogue with their pages.
 macro_rules! rules {
@@ -31,12 +31,13 @@ pub fn find(text: &str) -> Option<&'static Rule> {
     CATALOGUE.iter().find(|rule| number(rule.code.0) == Some(wanted))
 }
 
-/// The rule that a person probably means by something that [`find`] does not know.
+/// The rule that a person probably means by a code that [`find`] does not know: of those of its hundred the nearest.
 #[must_use]
 pub fn nearest(text: &str) -> Option<&'static Rule> {
-    let digits = text.trim().trim_start_matches(['C', 'c']);
-    let code = suggest(&format!("C{digits:0>4}"), ALL.iter().map(|code| code.0))?;
-    CATALOGUE.iter().find(|rule| rule.code.0 == code)
+    let wanted = number(text)?;
+    let numbered = CATALOGUE.iter().filter_map(|rule| Some((number(rule.code.0)?, rule)));
+    let group = numbered.filter(|(known, _)| known / 100 == wanted / 100);
+    group.min_by_key(|(known, _)| known.abs_diff(wanted)).map(|(_, rule)| rule)
 }
 
 fn number(text: &str) -> Option<u16> {
@@ -193,7 +194,8 @@ mod tests {
     #[test]
     fn a_slip_is_recognised() {
         assert_eq!(nearest("C0702").map(|rule| rule.code), Some(INEXACT_ATTRIBUTE));
-        assert_eq!(nearest("2011").map(|rule| rule.code), Some(VARIANT_ID));
+        assert_eq!(nearest("99").map(|rule| rule.code), Some(BAD_CONSTRAINT));
+        assert!(nearest("C9900").is_none());
         assert!(nearest("what").is_none());
     }
 

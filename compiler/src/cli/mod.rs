@@ -1,6 +1,7 @@
 //! Arguments of the commands and what they print. One module a command.
 
 mod compile;
+mod explain;
 mod inspect;
 mod output;
 
@@ -24,6 +25,9 @@ enum Command {
     /// Show what a plugin library, a bundle, a cubin or an engine contains
     #[command(long_about = inspect::LONG_ABOUT)]
     Inspect(inspect::Arguments),
+    /// Explain a rule by the code that its messages carry
+    #[command(long_about = explain::LONG_ABOUT)]
+    Explain(explain::Arguments),
 }
 
 /// Parses the command line and runs the command.
@@ -31,5 +35,6 @@ pub(crate) fn run() -> ExitCode {
     match Arguments::parse().command {
         Command::Compile(arguments) => compile::run(&arguments),
         Command::Inspect(arguments) => inspect::run(&arguments),
+        Command::Explain(arguments) => explain::run(&arguments),
     }
 }

@@ -3,6 +3,7 @@
 mod compile;
 mod inspect;
 mod output;
+mod schema;
 
 use std::process::ExitCode;
 
@@ -24,6 +25,9 @@ enum Command {
     /// Show what a plugin library, a bundle, a cubin or an engine contains
     #[command(long_about = inspect::LONG_ABOUT)]
     Inspect(inspect::Arguments),
+    /// Print the JSON Schema of manifests, for editors
+    #[command(long_about = schema::LONG_ABOUT)]
+    Schema(schema::Arguments),
 }
 
 /// Parses the command line and runs the command.
@@ -31,5 +35,6 @@ pub(crate) fn run() -> ExitCode {
     match Arguments::parse().command {
         Command::Compile(arguments) => compile::run(&arguments),
         Command::Inspect(arguments) => inspect::run(&arguments),
+        Command::Schema(arguments) => schema::run(&arguments),
     }
 }

@@ -133,13 +133,13 @@ fn form(form: &Form) -> Value {
         Form::Tables(inner, Count::One) => {
             json!({ "type": "array", "items": table(inner), "minItems": 1, "maxItems": 1 })
         }
-        Form::Named(inner, naming) => named(table(inner), naming),
-        Form::Lines(of, naming) => named(self::form(of), naming),
+        Form::Named(inner, naming) => named(&table(inner), naming),
+        Form::Lines(of, naming) => named(&self::form(of), naming),
     }
 }
 
 /// A table whose keys are the author's names.
-fn named(each: Value, naming: &Naming) -> Value {
+fn named(each: &Value, naming: &Naming) -> Value {
     let mut names = json!({ "pattern": format!("^{IDENTIFIER}$") });
     let reserved: Vec<&str> = match naming.reserved {
         Reserved::None => Vec::new(),

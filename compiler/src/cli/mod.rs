@@ -4,6 +4,7 @@ mod compile;
 mod explain;
 mod inspect;
 mod output;
+mod schema;
 
 use std::process::ExitCode;
 
@@ -28,6 +29,9 @@ enum Command {
     /// Explain a rule by the code that its messages carry
     #[command(long_about = explain::LONG_ABOUT)]
     Explain(explain::Arguments),
+    /// Print the JSON Schema of manifests, for editors
+    #[command(long_about = schema::LONG_ABOUT)]
+    Schema(schema::Arguments),
 }
 
 /// Parses the command line and runs the command.
@@ -36,5 +40,6 @@ pub(crate) fn run() -> ExitCode {
         Command::Compile(arguments) => compile::run(&arguments),
         Command::Inspect(arguments) => inspect::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
+        Command::Schema(arguments) => schema::run(&arguments),
     }
 }

@@ -24,6 +24,7 @@ pub mod pack;
 
 pub mod compile;
 
+pub mod eval;
 pub mod inspect;
 
 #[cfg(test)]

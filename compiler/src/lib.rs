@@ -26,6 +26,7 @@ pub mod compile;
 
 pub mod eval;
 pub mod inspect;
+pub mod new;
 
 #[cfg(test)]
 mod test_support;

@@ -185,8 +185,10 @@ fn a_tactic_runs_while_its_guard_holds_and_else_the_next() {
         guarded.set_tactic(tactic).unwrap();
         assert_eq!(chosen(&guarded, [1, last]), kernel, "tactic {tactic}, {last} columns");
     }
-    let error = guarded.set_tactic(5).unwrap_err();
-    assert_eq!(error.text(), "test::guarded `n`: there is no variant 5");
+    for tactic in [5, -1, AUTO_TACTIC - 1] {
+        let error = guarded.set_tactic(tactic).unwrap_err();
+        assert_eq!(error.text(), format!("test::guarded `n`: there is no variant {tactic}"));
+    }
     assert_eq!(chosen(&guarded, [1, 5]), "kernel_3", "a refused tactic changes nothing");
 }
 
@@ -231,7 +233,9 @@ fn the_first_tactic_leaves_the_choice_and_the_others_always_hold() {
     assert_eq!(guarded.tactics().unwrap(), offered(is_proved));
     assert_eq!(guarded.clone().tactics().unwrap(), offered(is_proved), "a clone knows the profile");
     for one in [vec![variant(1, None)], vec![variant(1, alignment())]] {
-        assert_eq!(plugin(model(one)).tactics().unwrap(), [0; 0], "no choice, no tactics");
+        let plugin = plugin(model(one));
+        assert_eq!(plugin.tactics().unwrap(), [0; 0], "no choice, no tactics");
+        assert!(plugin.set_tactic(AUTO_TACTIC).is_err(), "it was never offered");
     }
 }
 

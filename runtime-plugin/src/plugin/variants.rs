@@ -43,9 +43,14 @@ pub(super) fn tactics<'a>(
     std::iter::once(AUTO_TACTIC).chain(proved).collect()
 }
 
-/// Whether a tactic can be set: 0 and [`AUTO_TACTIC`] leave the choice to the plugin, every other is a variant's id.
+/// Whether a tactic can be set: 0, a variant's id, or [`AUTO_TACTIC`] where there is a choice to leave.
 pub(super) fn is_tactic(node: &NodeData, tactic: i32) -> bool {
-    is_automatic(tactic) || node.definition.plugin().variants.iter().any(|variant| variant.id == tactic)
+    let mut ids = node.definition.plugin().variants.iter().map(|variant| variant.id);
+    match tactic {
+        0 => true,
+        AUTO_TACTIC => ids.next().is_some_and(|first| ids.any(|id| id != first)),
+        tactic => ids.any(|id| id == tactic),
+    }
 }
 
 /// Whether a tactic leaves the choice to the shapes and addresses of each run.

@@ -32,9 +32,22 @@ pub trait Environment {
 /// What has no value: overflow, division by zero, an index out of range, an unknown attribute or shape, a tree that is
 /// ill-typed or malformed, or one that takes more than [`STEP_LIMIT`] steps or makes an array longer than [`ARRAY_LIMIT`].
 pub fn evaluate(expr: &Expr, env: &dyn Environment) -> Result<Value, EvalError> {
-    let mut evaluator =
-        Evaluator { nodes: &expr.nodes, env, locals: Vec::new(), steps: STEP_LIMIT, depth: 0 };
-    evaluator.node(expr.root())
+    evaluate_within(expr, env, &mut { STEP_LIMIT })
+}
+
+/// As [`evaluate`], in at most as many steps as are left; takes off those that it took.
+pub(crate) fn evaluate_within(
+    expr: &Expr,
+    env: &dyn Environment,
+    steps: &mut usize,
+) -> Result<Value, EvalError> {
+    let left = (*steps).min(STEP_LIMIT);
+    let mut evaluator = Evaluator { nodes: &expr.nodes, env, locals: Vec::new(), steps: left, depth: 0 };
+    let value = evaluator.node(expr.root());
+    // Once they do not suffice, nothing is left for another try.
+    let spent = matches!(value, Err(EvalError::TooManySteps)) && left < STEP_LIMIT;
+    *steps -= if spent { left } else { left - evaluator.steps };
+    value
 }
 
 struct Evaluator<'a> {

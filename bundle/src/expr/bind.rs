@@ -184,7 +184,9 @@ impl<'a> Folder<'a> {
             Node::Rank(tensor) => self.rank(tensor),
             // One that overflows stays.
             Node::Numel(tensor) => eval::numel(env, tensor).ok(),
-            Node::Aligned { tensor, bytes } => env.aligned(tensor, bytes).map(Value::Bool),
+            Node::Aligned { tensor, bytes } if Node::is_alignment(bytes) => {
+                env.aligned(tensor, bytes).map(Value::Bool)
+            }
             _ => None,
         };
         match value {

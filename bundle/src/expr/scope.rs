@@ -83,6 +83,7 @@ pub struct Function {
 pub struct Scope {
     names: BTreeMap<String, Entity>,
     functions: BTreeMap<String, Function>,
+    no_addresses: bool,
 }
 
 /// What a name stands for.
@@ -130,6 +131,18 @@ impl Scope {
     pub fn function(mut self, name: impl Into<String>, function: Function) -> Scope {
         self.functions.insert(name.into(), function);
         self
+    }
+
+    /// The same for a place that comes before addresses are known, which is every place but a guard: `aligned` is an error there,
+    /// called through a helper function too.
+    #[must_use]
+    pub fn without_addresses(mut self) -> Scope {
+        self.no_addresses = true;
+        self
+    }
+
+    pub(super) fn has_addresses(&self) -> bool {
+        !self.no_addresses
     }
 
     fn with(mut self, name: impl Into<String>, entity: Entity) -> Scope {

@@ -1,6 +1,7 @@
 //! Arguments of the commands and what they print. One module a command.
 
 mod compile;
+mod explain;
 mod inspect;
 mod output;
 mod schema;
@@ -25,6 +26,9 @@ enum Command {
     /// Show what a plugin library, a bundle, a cubin or an engine contains
     #[command(long_about = inspect::LONG_ABOUT)]
     Inspect(inspect::Arguments),
+    /// Explain a rule by the code that its messages carry
+    #[command(long_about = explain::LONG_ABOUT)]
+    Explain(explain::Arguments),
     /// Print the JSON Schema of manifests, for editors
     #[command(long_about = schema::LONG_ABOUT)]
     Schema(schema::Arguments),
@@ -35,6 +39,7 @@ pub(crate) fn run() -> ExitCode {
     match Arguments::parse().command {
         Command::Compile(arguments) => compile::run(&arguments),
         Command::Inspect(arguments) => inspect::run(&arguments),
+        Command::Explain(arguments) => explain::run(&arguments),
         Command::Schema(arguments) => schema::run(&arguments),
     }
 }

@@ -21,6 +21,7 @@ enum Tree {
     Shape(usize),
     Rank(usize),
     Numel(usize),
+    Aligned(usize, u32),
     Array(Vec<Tree>),
     Unary(&'static str, Box<Tree>),
     Binary(&'static str, Box<Tree>, Box<Tree>),
@@ -41,6 +42,7 @@ impl Tree {
             Tree::Shape(tensor) => format!("{}.shape", TENSORS[*tensor]),
             Tree::Rank(tensor) => format!("{}.rank", TENSORS[*tensor]),
             Tree::Numel(tensor) => format!("numel({})", TENSORS[*tensor]),
+            Tree::Aligned(tensor, bytes) => format!("aligned({}, {bytes})", TENSORS[*tensor]),
             Tree::Array(items) => format!("[{}]", list(items)),
             Tree::Unary(op, operand) => format!("({op} {})", operand.text()),
             Tree::Binary(op, left, right) => format!("({} {op} {})", left.text(), right.text()),
@@ -150,7 +152,11 @@ impl<'a> Tape<'a> {
 
     fn bool(&mut self, depth: usize) -> Tree {
         if depth == 0 {
-            return if self.pick(2) == 0 { Tree::Name("flag".into()) } else { Tree::Bool(self.pick(2) == 1) };
+            return match self.pick(4) {
+                0 | 1 => Tree::Name("flag".into()),
+                2 => Tree::Bool(self.pick(2) == 1),
+                _ => Tree::Aligned(self.pick(3), 1 << self.pick(9)),
+            };
         }
         let depth = depth - 1;
         match self.pick(8) {
@@ -244,7 +250,8 @@ impl<'a> Tape<'a> {
             Value::Str(self.of(&["wrap", "edge"]).to_owned()),
             Value::Array(weights),
         ];
-        World { attributes, shapes, node_time: false }
+        let addresses = [(); 3].map(|()| 0x7000 + self.of(&[0, 2, 4, 16, 24, 64, 0x100]));
+        World { attributes, shapes, addresses, node_time: false }
     }
 }
 
@@ -351,6 +358,9 @@ impl Oracle<'_> {
             Tree::Numel(tensor) => {
                 let dims: Vec<i128> = self.world.shapes[*tensor].iter().map(|&dim| dim.into()).collect();
                 return Self::product(&dims);
+            }
+            Tree::Aligned(tensor, bytes) => {
+                Wide::Bool(self.world.addresses[*tensor].trailing_zeros() >= bytes.trailing_zeros())
             }
             Tree::Array(items) => {
                 Wide::Array(items.iter().map(|item| self.value(item)).collect::<Option<_>>()?)
@@ -510,7 +520,7 @@ impl RangeEnvironment for Ranges<'_> {
     }
 }
 
-/// Only shapes: what a bound expression still needs.
+/// Only shapes and addresses: what a bound expression still needs.
 struct ShapesOnly<'a>(&'a World);
 
 impl Environment for ShapesOnly<'_> {
@@ -520,6 +530,10 @@ impl Environment for ShapesOnly<'_> {
 
     fn shape(&self, tensor: u32) -> Option<&[i64]> {
         self.0.shape(tensor)
+    }
+
+    fn aligned(&self, tensor: u32, bytes: u32) -> Option<bool> {
+        self.0.aligned(tensor, bytes)
     }
 }
 
@@ -635,7 +649,7 @@ fn nodes(tape: &mut Tape<'_>) -> Vec<Node> {
                 let back = tape.pick(5);
                 if back == 4 { tape.pick(30) as u32 } else { (at as u32).saturating_sub(1 + back as u32) }
             };
-            match tape.pick(16) {
+            match tape.pick(17) {
                 0 => Node::Int(tape.number()),
                 1 => Node::Float(tape.of(&[0.0, -1.5, f64::NAN, f64::INFINITY])),
                 2 => Node::Bool(tape.pick(2) == 0),
@@ -650,6 +664,7 @@ fn nodes(tape: &mut Tape<'_>) -> Vec<Node> {
                 12 => Node::Conditional { condition: child(tape), then: child(tape), otherwise: child(tape) },
                 13 => Node::Index { array: child(tape), index: child(tape) },
                 14 => Node::Call(tape.of(&Builtin::ALL), (0..tape.pick(4)).map(|_| child(tape)).collect()),
+                15 => Node::Aligned { tensor: tape.pick(4) as u32, bytes: tape.of(&[0, 1, 3, 16, 512]) },
                 _ => Node::Comprehension {
                     slot: tape.pick(3) as u32,
                     over: child(tape),

@@ -40,8 +40,11 @@ struct Launching
     FakeSignature signature;
 };
 
-// `tiles` is `tests/data/run/tiles.toml`; the others ship.
+// Those of `tests/data/run`, by the names of their files, and those that ship. A tactic of `vectors` is launched where its guard
+// holds, with the tensors at `addresses`.
 Launching tiles();
+Launching vectors();
+Launching aligned();
 Launching circPadLaunches();
 Launching elemwiseAddLaunches();
 

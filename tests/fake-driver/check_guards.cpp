@@ -13,7 +13,7 @@ namespace
 {
 
 constexpr int32_t kAUTO = INT32_MAX;
-constexpr int32_t kROUNDS = 1000;
+constexpr int32_t kCHOICES = 1000;
 
 // Where the tensors lie, bytes from where they usually do.
 struct Place
@@ -22,12 +22,12 @@ struct Place
     int64_t y;
 };
 
-std::string show(Place const& place)
+std::string described(Place const& place)
 {
     return "x + " + std::to_string(place.x) + ", y + " + std::to_string(place.y);
 }
 
-std::vector<void*> at(Place const& place)
+std::vector<void*> moved(Place const& place)
 {
     std::vector<void*> pointers = addresses();
     pointers[0] = static_cast<char*>(pointers[0]) + place.x;
@@ -39,12 +39,12 @@ std::vector<void*> at(Place const& place)
 Expected launchAt(Launching const& plugin, Shape const& shape, int32_t variant, Place const& place)
 {
     Expected expected = plugin.launch(shape, 0, variant);
-    std::vector<void*> const pointers = at(place);
+    std::vector<void*> const pointers = moved(place);
     std::memcpy(expected.arguments.data(), pointers.data(), 2 * sizeof(void*));
     return expected;
 }
 
-void announce(Session const& session, Probe& probe, Running const& running, Tensors const& node)
+void settle(Session const& session, Probe& probe, Running const& running, Tensors const& node)
 {
     int32_t const code = running.shapes(node);
     probe.need(code == 0, "onShapeChange " + show(code) + ", " + show(firstError(session.bench.logger.take())), "0");
@@ -54,10 +54,10 @@ void announce(Session const& session, Probe& probe, Running const& running, Tens
 void runAt(Session const& session, Probe& probe, Running const& running, Launching const& plugin, Shape const& shape,
     Place const& place, int32_t variant)
 {
-    probe.at("shape " + show(shape) + ", " + show(place));
+    probe.at("shape " + show(shape) + ", " + described(place));
     session.forget();
     Tensors const node = session.subject.tensors(0, shape, plugin.facts.attributeValue);
-    probe.equal("enqueue", running.enqueue(node, at(place)), 0);
+    probe.equal("enqueue", running.enqueue(node, moved(place)), 0);
     expectLaunch(session, probe, launchAt(plugin, shape, variant, place));
     probe.equal("calls of enqueue", session.events().size(), size_t{1});
 }
@@ -74,8 +74,8 @@ void checkChoice(Bench const& bench, Launching const& plugin)
     Shape const fours{2, 8};
     Shape const odd{3, 5};
     std::vector<Chosen> const automatic{
-        {fours, {0, 0}, 1}, {fours, {0, 256}, 2}, {fours, {256, 0}, 2}, {fours, {16, 496}, 2}, {fours, {8, 0}, 3},
-        {fours, {0, 4}, 3}, {fours, {1, 0}, 3}, {fours, {0, 511}, 3}, {fours, {512, 1024}, 1},
+        {fours, {0, 0}, 1}, {fours, {0, 128}, 2}, {fours, {128, 0}, 2}, {fours, {16, 496}, 2}, {fours, {8, 0}, 3},
+        {fours, {0, 4}, 3}, {fours, {1, 0}, 3}, {fours, {0, 255}, 3}, {fours, {256, 1024}, 1},
         {odd, {0, 0}, 3}, {odd, {3, 7}, 3}, {{4}, {0, 0}, 1}, {{1}, {0, 0}, 3},
     };
     for (int32_t tactic : {kAUTO, 0})
@@ -86,7 +86,7 @@ void checkChoice(Bench const& bench, Launching const& plugin)
                 probe.equal("setTactic", running.tactic(tactic), 0);
                 for (Chosen const& chosen : automatic)
                 {
-                    announce(session, probe, running,
+                    settle(session, probe, running,
                         session.subject.tensors(0, chosen.shape, plugin.facts.attributeValue));
                     runAt(session, probe, running, plugin, chosen.shape, chosen.place, chosen.variant);
                 }
@@ -94,7 +94,7 @@ void checkChoice(Bench const& bench, Launching const& plugin)
     }
     check(bench, plugin.facts, "addresses change without a change of shapes", [&](Session const& session, Probe& probe) {
         Running const running = session.running(probe);
-        announce(session, probe, running, session.subject.tensors(0, fours, plugin.facts.attributeValue));
+        settle(session, probe, running, session.subject.tensors(0, fours, plugin.facts.attributeValue));
         for (int32_t round = 0; round < 3; ++round)
         {
             for (Chosen const& chosen : automatic)
@@ -123,7 +123,7 @@ void checkChoice(Bench const& bench, Launching const& plugin)
         {
             Tensors const node = session.subject.tensors(0, set.shape, plugin.facts.attributeValue);
             probe.equal("setTactic", running.tactic(set.tactic), 0);
-            announce(session, probe, running, node);
+            settle(session, probe, running, node);
             probe.at("tactic " + show(set.tactic));
             runAt(session, probe, running, plugin, set.shape, set.place, set.variant);
         }
@@ -132,12 +132,12 @@ void checkChoice(Bench const& bench, Launching const& plugin)
         Running const running = session.running(probe);
         Tensors const node = session.subject.tensors(0, fours, plugin.facts.attributeValue);
         probe.equal("setTactic", running.tactic(kAUTO), 0);
-        announce(session, probe, running, node);
-        std::vector<std::vector<void*>> const places{at({0, 0}), at({16, 0}), at({1, 0})};
+        settle(session, probe, running, node);
+        std::vector<std::vector<void*>> const places{moved({0, 0}), moved({16, 0}), moved({1, 0})};
         int32_t codes = running.enqueue(node, places[0]);
         session.forget();
         uint64_t const before = heapAllocations();
-        for (int32_t round = 0; round < kROUNDS; ++round)
+        for (int32_t round = 0; round < kCHOICES; ++round)
         {
             codes |= running.tactic(kAUTO) | running.shapes(node)
                 | running.enqueue(node, places[static_cast<size_t>(round) % places.size()]);
@@ -145,7 +145,7 @@ void checkChoice(Bench const& bench, Launching const& plugin)
         uint64_t const after = heapAllocations();
         probe.equal("codes", codes, 0);
         probe.equal("allocations", after - before, uint64_t{0});
-        probe.equal("calls", session.events().size(), size_t{kROUNDS});
+        probe.equal("calls", session.events().size(), size_t{kCHOICES});
     });
 }
 
@@ -197,14 +197,14 @@ void checkLimits(Bench const& bench, Launching const& plugin)
     check(bench, plugin.facts, "a shape beyond the limits is refused", [&](Session const& session, Probe& probe) {
         Running const running = session.running(probe);
         Tensors const good = session.subject.tensors();
-        announce(session, probe, running, good);
+        settle(session, probe, running, good);
         Tensors const wrong = session.subject.tensors(0, {5000}, plugin.facts.attributeValue);
         probe.that(running.shapes(wrong) != 0, "0 from onShapeChange", "a failure");
         session.subject.expectError(probe, "dimension 0 of `x` is 5000 in 5000, and the manifest limits that to 0..=4096");
         session.forget();
         probe.that(running.enqueue(wrong) != 0, "0 from enqueue", "a failure");
         probe.that(session.launches().empty(), "a launch", "none");
-        announce(session, probe, running, good);
+        settle(session, probe, running, good);
         probe.equal("enqueue", running.enqueue(good), 0);
     });
 }
@@ -244,17 +244,17 @@ void checkNoVariant(Bench const& bench, Launching const& plugin)
         Running const running = session.running(probe);
         Shape const& shape = plugin.facts.shape;
         Tensors const node = session.subject.tensors();
-        announce(session, probe, running, node);
+        settle(session, probe, running, node);
         for (int32_t round = 0; round < 2; ++round)
         {
             runAt(session, probe, running, plugin, shape, {16, 8}, 1);
             probe.at("round " + show(round));
             session.forget();
-            probe.that(running.enqueue(node, at({4, 0})) != 0, "0 from enqueue", "a failure");
+            probe.that(running.enqueue(node, moved({4, 0})) != 0, "0 from enqueue", "a failure");
             session.subject.expectError(probe,
                 "no variant can run: variant 1: guard `aligned(x, 16) and aligned(y, 8)` is false; bias = 7, x is 2x8x16, y is "
                 "2x8x16, x is aligned to 4, y is aligned to 4096");
-            probe.that(running.enqueue(node, at({0, 1})) != 0, "0 from enqueue", "a failure");
+            probe.that(running.enqueue(node, moved({0, 1})) != 0, "0 from enqueue", "a failure");
             session.subject.expectError(probe, "y is aligned to 1");
             probe.equal("calls", session.events().size(), size_t{0});
         }

@@ -11,6 +11,7 @@ use cubinder_bundle::{Arg, Bundle, Digest, Plugin, Target};
 use rayon::prelude::*;
 
 use crate::cache::Cache;
+use crate::check;
 use crate::codegen;
 use crate::config;
 use crate::cubin;
@@ -93,7 +94,7 @@ pub trait Progress: Sync {
 /// # Errors
 /// Every mistake that could be found: where manifests do not read, those of all of them; then those of all kernels.
 pub fn compile(request: &Request, progress: &dyn Progress) -> Result<Outcome, Vec<Diagnostic>> {
-    let (plugins, mut warnings) = read_manifests(&request.manifests)?;
+    let (plugins, mut warnings) = read_manifests(request)?;
     let session = session(request)?;
     let compiled = compile_units(request, &session, &plugins, progress, &mut warnings);
     warnings.extend(session.take_cache_warning());
@@ -114,12 +115,15 @@ pub fn compile(request: &Request, progress: &dyn Progress) -> Result<Outcome, Ve
     })
 }
 
-fn read_manifests(paths: &[PathBuf]) -> Result<(Vec<Resolved>, Vec<Diagnostic>), Vec<Diagnostic>> {
+fn read_manifests(request: &Request) -> Result<(Vec<Resolved>, Vec<Diagnostic>), Vec<Diagnostic>> {
     let mut plugins = Vec::new();
     let mut errors = Vec::new();
-    for path in paths {
+    for path in &request.manifests {
         match config::open(path).and_then(|source| resolve::compile(&source)) {
-            Ok(resolved) => plugins.push(resolved),
+            Ok(resolved) => {
+                errors.extend(check::check_for(&resolved, &request.targets).diagnostics);
+                plugins.push(resolved);
+            }
             Err(found) => errors.extend(found),
         }
     }
@@ -129,8 +133,8 @@ fn read_manifests(paths: &[PathBuf]) -> Result<(Vec<Resolved>, Vec<Diagnostic>),
         errors.extend(warnings);
         return Err(errors);
     }
-    let warnings = warnings.collect();
-    Ok((plugins, warnings))
+    errors.extend(warnings);
+    Ok((plugins, errors))
 }
 
 fn session(request: &Request) -> Result<Session, Vec<Diagnostic>> {
@@ -199,6 +203,7 @@ fn compile_units(
         errors.append(warnings);
         return Err(errors);
     }
+    check_arguments(plugins, &compiled, warnings)?;
     let nvrtc = compiled.iter().find_map(|finished| finished.nvrtc);
     let mut compiled = compiled.into_iter().map(|finished| finished.unit);
     let plugins = plugins
@@ -209,6 +214,24 @@ fn compile_units(
         })
         .collect();
     Ok(CompiledPlugins { plugins, nvrtc })
+}
+
+/// Holds the arguments, whose types the signatures have told, against everything that the manifests allow.
+fn check_arguments(
+    plugins: &[Resolved],
+    compiled: &[FinishedUnit],
+    warnings: &mut Vec<Diagnostic>,
+) -> Result<(), Vec<Diagnostic>> {
+    let mut compiled = compiled.iter();
+    for plugin in plugins {
+        let units = compiled.by_ref().take(plugin.draft.units.len());
+        let bound: Vec<Option<&[Arg]>> = units.map(|finished| Some(finished.unit.args.as_slice())).collect();
+        warnings.extend(check::check_arguments(plugin, &bound).diagnostics);
+    }
+    if warnings.iter().any(|found| found.severity == Severity::Error) {
+        return Err(std::mem::take(warnings));
+    }
+    Ok(())
 }
 
 /// Reads each kernel file once and finds what it includes.
@@ -310,10 +333,6 @@ fn finish_unit(
         _ => return Err(vec![Diagnostic::error(format!("`{}` was not compiled", unit.kernel))]),
     };
     let args = verify::bind_args(plugin, unit, &signature)?;
-    let unwritten = verify::unwritten_outputs(plugin, unit);
-    if !unwritten.is_empty() {
-        return Err(unwritten);
-    }
     let check = |code: &Compiled| check_code(plugin, unit, &signature, &args, code).err().unwrap_or_default();
     let found: Vec<_> = compiled.iter().map(|(target, code)| (*target, check(code))).collect();
     let errors = merge_targets(&found);

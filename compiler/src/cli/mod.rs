@@ -1,5 +1,6 @@
 //! Arguments of the commands and what they print. One module a command.
 
+mod check;
 mod compile;
 mod explain;
 mod inspect;
@@ -19,6 +20,9 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Check plugin manifests without compiling anything
+    #[command(long_about = check::LONG_ABOUT)]
+    Check(check::Arguments),
     /// Compile plugin manifests into a TensorRT plugin library
     #[command(long_about = compile::LONG_ABOUT)]
     Compile(compile::Arguments),
@@ -33,6 +37,7 @@ enum Command {
 /// Parses the command line and runs the command.
 pub(crate) fn run() -> ExitCode {
     match Arguments::parse().command {
+        Command::Check(arguments) => check::run(&arguments),
         Command::Compile(arguments) => compile::run(&arguments),
         Command::Inspect(arguments) => inspect::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),

@@ -12,6 +12,7 @@ pub mod manifest;
 pub mod resolve;
 
 pub mod codegen;
+pub mod cuda;
 pub mod nvrtc;
 pub mod toolkit;
 
@@ -25,7 +26,9 @@ pub mod pack;
 
 pub mod compile;
 
+pub mod eval;
 pub mod inspect;
+pub mod new;
 
 #[cfg(test)]
 mod test_support;

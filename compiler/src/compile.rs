@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cubinder_bundle::container;
-use cubinder_bundle::{Arg, Bundle, Digest, Plugin, Target};
+use cubinder_bundle::{Arg, Bundle, Digest, KernelFacts, Plugin, Target};
 use rayon::prelude::*;
 
 use crate::cache::Cache;
@@ -16,14 +16,14 @@ use crate::codegen;
 use crate::config;
 use crate::cubin;
 use crate::cuda;
-use crate::diagnostic::{Diagnostic, Severity, Source};
+use crate::diagnostic::{Diagnostic, Severity, Source, has_errors};
 use crate::library::{self, Mode};
 use crate::nvrtc::{Compiled, PreparedUnit, Session, Settings, Statistics, merge_targets};
 use crate::pack::{CompiledCode, CompiledPlugin, CompiledUnit, pack};
 use crate::resolve::{self, Resolved, Unit};
 use crate::signature::Signature;
 use crate::toolkit::{Overrides, Toolkit};
-use crate::verify;
+use crate::verify::{self, Obligation};
 
 /// Everything that decides what is made.
 #[derive(Debug, Clone)]
@@ -67,6 +67,8 @@ pub struct Outcome {
     pub statistics: Statistics,
     /// What the user should look at.
     pub warnings: Vec<Diagnostic>,
+    /// What had to hold of launches against the code, each once for a kernel, and what is known of it.
+    pub obligations: Vec<Obligation>,
 }
 
 /// A library that was written.
@@ -113,6 +115,7 @@ pub fn compile(request: &Request, progress: &dyn Progress) -> Result<Outcome, Ve
         code_objects: bundle.code.len(),
         statistics: session.statistics(),
         warnings,
+        obligations: compiled.obligations,
     })
 }
 
@@ -152,6 +155,7 @@ struct CompiledPlugins {
     plugins: Vec<CompiledPlugin>,
     /// The NVRTC that made the code.
     nvrtc: Option<(i32, i32)>,
+    obligations: Vec<Obligation>,
 }
 
 /// One thing for a thread to do.
@@ -216,6 +220,7 @@ fn compile_units(
     }
     check_arguments(plugins, &compiled, warnings)?;
     let nvrtc = compiled.iter().find_map(|finished| finished.nvrtc);
+    let obligations = verify::worst(compiled.iter().flat_map(|finished| &finished.obligations));
     let mut compiled = compiled.into_iter().map(|finished| finished.unit);
     let plugins = plugins
         .iter()
@@ -224,7 +229,7 @@ fn compile_units(
             units: compiled.by_ref().take(plugin.draft.units.len()).collect(),
         })
         .collect();
-    Ok(CompiledPlugins { plugins, nvrtc })
+    Ok(CompiledPlugins { plugins, nvrtc, obligations })
 }
 
 /// Holds the arguments, whose types the signatures have told, against everything that the manifests allow.
@@ -306,6 +311,7 @@ type Results = Vec<(Target, Result<Done, Vec<Diagnostic>>)>;
 struct FinishedUnit {
     unit: CompiledUnit,
     nvrtc: Option<(i32, i32)>,
+    obligations: Vec<Obligation>,
 }
 
 /// Joins what came of a unit's tasks and holds the parts against each other.
@@ -345,12 +351,23 @@ fn finish_unit(
     if !errors.is_empty() {
         return Err(errors);
     }
+    let facts = compiled.iter().filter_map(|(target, code)| Some((*target, facts_of(code)?)));
+    let limits = verify::check_limits(plugin, unit, &facts.collect::<Vec<_>>());
+    if has_errors(&limits.diagnostics) {
+        return Err(limits.diagnostics);
+    }
+    warnings.extend(limits.diagnostics);
     let nvrtc = compiled.first().map(|(_, code)| code.nvrtc);
     let code = compiled
         .into_iter()
         .map(|(_, code)| CompiledCode { object: code.object, symbol: code.symbol })
         .collect();
-    Ok(FinishedUnit { unit: CompiledUnit { args, code }, nvrtc })
+    Ok(FinishedUnit { unit: CompiledUnit { args, code }, nvrtc, obligations: limits.obligations })
+}
+
+/// What a code object says about the unit's kernel.
+fn facts_of(code: &Compiled) -> Option<&KernelFacts> {
+    code.object.kernels.iter().find(|kernel| kernel.symbol == code.symbol)
 }
 
 /// Holds a code object against the launch that it is for.
@@ -362,8 +379,7 @@ fn check_code(
     code: &Compiled,
 ) -> Result<(), Vec<Diagnostic>> {
     let launch = plugin.variants.get(unit.variant).and_then(|variant| variant.launches.get(unit.launch));
-    let kernel = code.object.kernels.iter().find(|kernel| kernel.symbol == code.symbol);
-    let (Some(launch), Some(kernel)) = (launch, kernel) else {
+    let (Some(launch), Some(kernel)) = (launch, facts_of(code)) else {
         return Err(vec![
             Diagnostic::error(format!(
                 "the code for `{}` has no kernel `{}`",

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::name::{self, Argument, Name};
+use super::name::{self, Argument, Meanings, Name};
 use super::source::open_source;
 use super::{Certainty, Doubt, Kernel, Kernels, TemplateKind, read};
 use crate::diagnostic::{Diagnostic, Severity, Source, Span, has_errors, sort, suggest};
@@ -289,7 +289,13 @@ struct Check<'a> {
 
 impl Check<'_> {
     fn run(&self, plugin: &cubinder_bundle::Plugin) -> Vec<Diagnostic> {
-        let resolve = |ty| name::resolve(ty, self.kernel, &self.arguments, self.own_types);
+        let meanings = Meanings {
+            kernel: self.kernel,
+            arguments: &self.arguments,
+            unit: self.unit,
+            own_types: self.own_types,
+        };
+        let resolve = |ty| name::resolve(ty, meanings);
         let resolved: Vec<name::Resolved> =
             self.kernel.params.iter().map(|param| resolve(&param.ty)).collect();
         let params = self.kernel.params.iter().zip(&resolved);

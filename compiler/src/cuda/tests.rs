@@ -188,6 +188,11 @@ const ARGS: &str =
 fn what_is_right_passes() {
     let cases = [
         (SCALE, "scale<T, N>", ARGS),
+        (
+            "__global__ void k(const manifest::T* x, manifest::T* y, cubinder::array<int, manifest::N> s) {}",
+            "k",
+            &*format!("{TENSORS}\ns = \"[1, 2, 3, 4]\""),
+        ),
         ("struct half { float a, b; }; __global__ void k(const half* x, half* y) {}", "k", TENSORS),
         (
             "__global__ void k(const void* x, float4* y, size_t n) {}",
@@ -229,6 +234,11 @@ fn mistakes_are_told_once_in_both_texts() {
         with("[1, 2, 3, 4]", "[1, 2, 3]"),
         with("x = \"x\"\ny = \"y\"", "x = \"y\"\ny = \"x\""),
         told("__global__ void k(float* x, float* y) {}", "k", TENSORS),
+        told(
+            "__global__ void k(const float4* x, manifest::T* y, cubinder::array<int, manifest::N> s) {}",
+            "k",
+            &format!("{TENSORS}\ns = \"[1]\""),
+        ),
     ];
     insta::assert_snapshot!("arguments", cases.join("\n"));
 }

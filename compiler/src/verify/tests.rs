@@ -12,7 +12,7 @@ fn draft(args: &str) -> PluginDraft {
     draft_with("block = [256]", args)
 }
 
-fn draft_with(launch: &str, args: &str) -> PluginDraft {
+pub(super) fn draft_with(launch: &str, args: &str) -> PluginDraft {
     let text = format!(
         r#"schema = 1
 [plugin]
@@ -239,7 +239,7 @@ fn tensor(name: &str, index: u32) -> Arg {
     Arg { name: name.to_owned(), value: ArgValue::Tensor(index) }
 }
 
-fn facts(params: &[(u32, u32)]) -> KernelFacts {
+pub(super) fn facts(params: &[(u32, u32)]) -> KernelFacts {
     KernelFacts {
         symbol: "k".to_owned(),
         registers: Some(32),

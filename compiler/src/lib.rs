@@ -25,7 +25,9 @@ pub mod pack;
 
 pub mod compile;
 
+pub mod eval;
 pub mod inspect;
+pub mod new;
 
 #[cfg(test)]
 mod test_support;

@@ -8,6 +8,7 @@ pub mod rules;
 
 pub mod config;
 pub mod manifest;
+pub mod project;
 pub mod resolve;
 
 pub mod codegen;

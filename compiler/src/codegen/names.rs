@@ -119,8 +119,8 @@ mod tests {
     #[test]
     fn any_text_can_be_searched_for_names() {
         proptest::proptest!(|(text in "(manifest|::|#define|\\\\|\n|[ -~é]){0,20}")| {
-            manifest_names(&text);
-            kernel_names(&text);
+            let _ = manifest_names(&text);
+            let _ = kernel_names(&text);
         });
     }
 

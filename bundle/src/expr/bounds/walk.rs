@@ -110,6 +110,12 @@ impl<'a> Walk<'a> {
             (Err(stop), _) => return Err(stop),
         };
         self.charge(range.size() - 1)?;
+        if let Extent::List(..) = range
+            && let Some(Term::Attribute(_) | Term::Local(_) | Term::Shape(_)) = self.terms.get(id)
+        {
+            // Evaluation copies it.
+            self.cost = self.cost.saturating_add(range.most_values());
+        }
         self.facts.see(id, range.clone());
         Ok(range)
     }
@@ -174,10 +180,7 @@ impl<'a> Walk<'a> {
             Term::Attribute(attribute) => match self.env.attribute(*attribute) {
                 Some(value) => Ok(Extent::Known(value.clone())),
                 None => match self.env.attribute_range(*attribute) {
-                    Some(range) => {
-                        self.cost = self.cost.saturating_add(range.0.most_values());
-                        Ok(range.0)
-                    }
+                    Some(range) => Ok(range.0),
                     None => self.unsure(Extent::Any),
                 },
             },
@@ -188,9 +191,7 @@ impl<'a> Walk<'a> {
             Term::Aligned(_, bytes) => Ok(Extent::of_bool((*bytes <= 1).then_some(true))),
             Term::Local(slot) => {
                 let found = self.locals.iter().rev().find(|(found, _)| found == slot);
-                let range = found.map(|(_, range)| range.clone()).ok_or(EvalError::Malformed)?;
-                self.cost = self.cost.saturating_add(range.most_values());
-                Ok(range)
+                Ok(found.map(|(_, range)| range.clone()).ok_or(EvalError::Malformed)?)
             }
             _ => Err(EvalError::Malformed.into()),
         }
@@ -206,7 +207,9 @@ impl<'a> Walk<'a> {
     fn shape(&mut self, tensor: u32) -> Bounded {
         let Some(rank) = self.env.rank(tensor) else {
             let mut rank = self.rank(tensor);
-            if let Some(known) = self.terms.find(&Term::Rank(tensor)).and_then(|id| self.facts.known(id)?.ints()) {
+            if let Some(known) =
+                self.terms.find(&Term::Rank(tensor)).and_then(|id| self.facts.known(id)?.ints())
+            {
                 rank = rank.meet(known).ok_or(Stop::Unreachable)?;
             }
             let any = (0..HIGHEST_AXIS).map(|axis| self.env.dim(tensor, axis).unwrap_or((0, i64::MAX)));
@@ -252,7 +255,11 @@ impl<'a> Walk<'a> {
     }
 
     /// An exact range of integers, cut to those that fit.
-    pub(super) fn fitted(&mut self, (ends, grid): (Wide, (i128, i128)), text: impl FnOnce() -> String) -> Bounded {
+    pub(super) fn fitted(
+        &mut self,
+        (ends, grid): (Wide, (i128, i128)),
+        text: impl FnOnce() -> String,
+    ) -> Bounded {
         let fits = |end: i128| i64::try_from(end).is_ok();
         self.total &= fits(ends.0) && fits(ends.1);
         match Ints::on_grid(ends, grid) {
@@ -282,7 +289,9 @@ impl<'a> Walk<'a> {
             _ => {}
         }
         match self.given(left, !decides, right) {
-            Ok(Extent::Known(Value::Bool(value))) if value == decides => Ok(Extent::Known(Value::Bool(value))),
+            Ok(Extent::Known(Value::Bool(value))) if value == decides => {
+                Ok(Extent::Known(Value::Bool(value)))
+            }
             Ok(_) => Ok(Extent::Bool),
             Err(Stop::Unreachable) => Ok(Extent::Known(Value::Bool(decides))),
             Err(stop) if stop.is_lazy() => self.unsure(Extent::Known(Value::Bool(decides))),

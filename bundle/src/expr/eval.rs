@@ -14,7 +14,7 @@ pub trait Environment {
     /// The shape of a tensor, by its index over inputs, then outputs.
     fn shape(&self, tensor: u32) -> Option<&[i64]>;
 
-    /// Whether the address of a tensor is a multiple of `bytes`; none while addresses are not known.
+    /// Whether the address of a tensor is a multiple of `bytes`, a power of two; none while addresses are not known.
     fn aligned(&self, tensor: u32, bytes: u32) -> Option<bool> {
         let _ = (tensor, bytes);
         None
@@ -86,6 +86,7 @@ impl<'a> Evaluator<'a> {
             Node::Shape(tensor) => self.shape(*tensor),
             Node::Rank(tensor) => self.rank(*tensor),
             Node::Numel(tensor) => numel(self.env, *tensor),
+            Node::Aligned { bytes, .. } if !Node::is_alignment(*bytes) => Err(EvalError::Malformed),
             Node::Aligned { tensor, bytes } => match self.env.aligned(*tensor, *bytes) {
                 Some(aligned) => Ok(Value::Bool(aligned)),
                 None => Err(EvalError::UnknownAddress(*tensor)),

@@ -73,6 +73,6 @@ fn what_conditions_say() {
         }
         assert_eq!(p.always_where(assumed, text), "proved", "{assumed}: {text}");
     }
-    assert_eq!(p.always("n // m >= 0 or true"), "x = [0, 0], n = 0, m = 0");
+    assert_eq!(p.always("n // m >= 0 or true"), "x = [0, 0], n = 0, m = 0, mode = \"a\", scale = 1.0");
     assert_eq!(p.never("n == 77"), "x = [0, 0], n = 77, m = 0, mode = \"a\", scale = 1.0");
 }

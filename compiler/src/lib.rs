@@ -11,6 +11,7 @@ pub mod manifest;
 pub mod resolve;
 
 pub mod codegen;
+pub mod cuda;
 pub mod nvrtc;
 pub mod toolkit;
 
@@ -24,7 +25,9 @@ pub mod pack;
 
 pub mod compile;
 
+pub mod eval;
 pub mod inspect;
+pub mod new;
 
 #[cfg(test)]
 mod test_support;

@@ -12,6 +12,7 @@ use super::eval::Environment;
 use super::node::{BinaryOp, Builtin, Expr, Node, NodeId, UnaryOp};
 use super::ops::STEP_LIMIT;
 use super::parser::{parse, too_deep};
+use super::print::Names;
 use super::scope::{BUILTIN_FORMS, BindingTime, Entity, Function, Kind, Scope};
 use super::syntax::{Syntax, SyntaxKind};
 use super::types::Type;
@@ -99,6 +100,10 @@ impl Facts for ScopeFacts<'_> {
 
     fn ranks(&self, tensor: u32) -> Option<(usize, usize)> {
         self.0.ranks(tensor).map(|(lowest, highest)| (usize::from(lowest), usize::from(highest)))
+    }
+
+    fn names(&self) -> &dyn Names {
+        self.0
     }
 }
 

@@ -167,7 +167,35 @@ fn what_always_fails() {
         "[10 // i for i in range(2)]",
         "half(1 // 0)",
         "max([])",
+        "numel(y) // ZERO",
+        "(n + numel(y)) % 0 + 1",
+        "ceil_div(n, ZERO)",
+        "scale / 0",
+        "n / -0.0",
+        "[x.shape[0] // i for i in range(2)]",
+        "[n, numel(y), 1][3]",
+        "[n, 1][-3]",
+        "[][n]",
+        "half([n, 2][2]) if n // ZERO > 1 else 3",
+        "sum([i * numel(y) for i in range(100)]) + numel(x) // (z.rank - 2)",
+        "(n + n + n + n + n + n + n + n + n + n + n) // 0",
     ]));
+}
+
+#[test]
+fn what_may_not_be_evaluated_may_fail() {
+    for text in [
+        "n // 0 if flag else 1",
+        "1 if flag else [n, 1][2]",
+        "flag and numel(x) % ZERO == 0",
+        "flag or ceil_div(n, 0) == 1",
+        "[d // 0 for d in x.shape]",
+        "[d for d in x.shape if scale / 0 > 1.0]",
+        "get([n, 1], 5, 0)",
+        "n // 0 if ZERO > 0 else 1",
+    ] {
+        assert!(compile(text, &scope()).is_ok(), "{text}");
+    }
 }
 
 #[test]

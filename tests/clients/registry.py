@@ -59,7 +59,10 @@ class Application:
             return {"mappings": [line.strip() for line in maps if part in line]}
 
     def model(self, path, nodes, type="f32", shape=(4, 4)):
-        """Writes an ONNX model: `nodes` from x to y one after the other, each [op, name, attributes]."""
+        """Writes an ONNX model: `nodes` from x to y one after the other, each [op, name, attributes].
+
+        An attribute {"tensor": type, "values": [...]} is a TENSOR.
+        """
         made = []
         names = ["x", *(f"t{i}" for i in range(1, len(nodes))), "y"]
         for i, (op, name, attributes) in enumerate(nodes):
@@ -69,6 +72,9 @@ class Application:
             for key, value in attributes.items():
                 # The type is said where the value is an empty list, which has none.
                 kind = onnx.AttributeProto.INTS if value == [] else None
+                if isinstance(value, dict):
+                    element = getattr(TensorProto, value["tensor"])
+                    value = helper.make_tensor(key, element, [len(value["values"])], value["values"])
                 node.attribute.append(helper.make_attribute(key, value, attr_type=kind))
             made.append(node)
         graph = helper.make_graph(

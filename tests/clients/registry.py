@@ -87,6 +87,27 @@ class Application:
         onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), path)
         return {}
 
+    def shapes(self, op, attributes, inputs, outputs):
+        """Has TensorRT's ONNX parser read a model of one node with `inputs`, each [name, shape]; gives the shapes of its
+        outputs."""
+        names = [f"o{i}" for i in range(outputs)]
+        node = helper.make_node(
+            op, [name for name, _ in inputs], names, name=op, domain="sample", plugin_namespace="sample", plugin_version="1"
+        )
+        node.attribute.extend(helper.make_attribute(key, value) for key, value in attributes.items())
+        graph = helper.make_graph(
+            [node],
+            "graph",
+            [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in inputs],
+            [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in names],
+        )
+        opsets = [helper.make_opsetid("", 17), helper.make_opsetid("sample", 1)]
+        model = helper.make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString()
+        network = self.builder.create_network(0)
+        if not trt.OnnxParser(network, self.log).parse(model):
+            return {"ok": False}
+        return {"ok": True, "shapes": [list(network.get_output(i).shape) for i in range(outputs)]}
+
     def parse(self, onnx):
         """Has TensorRT's ONNX parser read a model."""
         return {"ok": self._network(onnx) is not None}

@@ -8,10 +8,12 @@
 //! (which writes) and by the runtime plugin (which reads inside somebody else's process).
 
 pub mod code;
+pub mod constraint;
 pub mod container;
 pub mod data_type;
 pub mod digest;
 pub mod expr;
+pub mod float;
 pub mod launch;
 pub mod model;
 pub mod proof;

@@ -14,6 +14,7 @@ use crate::cache::Cache;
 use crate::codegen;
 use crate::config;
 use crate::cubin;
+use crate::cuda;
 use crate::diagnostic::{Diagnostic, Severity, Source};
 use crate::library::{self, Mode};
 use crate::nvrtc::{Compiled, PreparedUnit, Session, Settings, Statistics, merge_targets};
@@ -184,14 +185,24 @@ fn compile_units(
     let mut results = results.into_iter();
     let mut compiled = Vec::new();
     let mut errors = Vec::new();
-    let owners = plugins.iter().flat_map(|plugin| plugin.draft.units.iter().map(|_| &plugin.draft.plugin));
-    for (unit, plugin) in units.iter().zip(owners) {
-        let signature = results.next();
-        let codes = request.targets.iter().copied().zip(results.by_ref().take(request.targets.len()));
-        match finish_unit(plugin, unit, signature, codes.collect(), warnings) {
-            Ok(unit) => compiled.push(unit),
-            Err(found) => errors.extend(found),
+    for plugin in plugins {
+        let (mut wrong, mut doubtful) = (Vec::new(), Vec::new());
+        for unit in &plugin.draft.units {
+            let signature = results.next();
+            let codes = request.targets.iter().copied().zip(results.by_ref().take(request.targets.len()));
+            let row = verify::Row::of(&plugin.draft.plugin, unit);
+            let mut warned = Vec::new();
+            match finish_unit(&plugin.draft.plugin, unit, signature, codes.collect(), &mut warned) {
+                Ok(unit) => {
+                    compiled.push(unit);
+                    wrong.push((row.clone(), Vec::new()));
+                }
+                Err(found) => wrong.push((row.clone(), found)),
+            }
+            doubtful.push((row, warned));
         }
+        errors.extend(verify::merge_rows(&wrong));
+        warnings.extend(verify::merge_rows(&doubtful));
     }
     dedup(warnings);
     dedup(&mut errors);
@@ -223,17 +234,11 @@ fn prepare(
         if sources.contains_key(unit.source.as_path()) {
             continue;
         }
-        match config::open(&unit.source) {
+        match cuda::open_source(unit, &config::open) {
             Ok(source) => {
                 sources.insert(&unit.source, source);
             }
-            Err(found) => errors.extend(found.into_iter().map(|error| {
-                let error = error.at(unit.source_span.clone(), "the manifest names it here");
-                match sources_beside(&unit.source) {
-                    Some(sources) => error.help(sources),
-                    None => error,
-                }
-            })),
+            Err(found) => errors.extend(found),
         }
     }
     dedup(&mut errors);
@@ -310,6 +315,7 @@ fn finish_unit(
         _ => return Err(vec![Diagnostic::error(format!("`{}` was not compiled", unit.kernel))]),
     };
     let args = verify::bind_args(plugin, unit, &signature)?;
+    warnings.extend(verify::writable_inputs(plugin, unit, &signature));
     let unwritten = verify::unwritten_outputs(plugin, unit);
     if !unwritten.is_empty() {
         return Err(unwritten);
@@ -426,17 +432,4 @@ fn is_same_file(first: &Path, second: &Path) -> bool {
         (Ok(first), Ok(second)) => first == second,
         _ => false,
     }
-}
-
-/// The CUDA sources beside a path that names none, for help.
-fn sources_beside(path: &Path) -> Option<String> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut names: Vec<String> = std::fs::read_dir(folder)
-        .ok()?
-        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-        .filter(|name| name.ends_with(".cu"))
-        .collect();
-    names.sort();
-    names.truncate(8);
-    (!names.is_empty()).then(|| format!("`{}` holds `{}`", folder.display(), names.join("`, `")))
 }

@@ -11,6 +11,7 @@ pub mod manifest;
 pub mod resolve;
 
 pub mod codegen;
+pub mod cuda;
 pub mod nvrtc;
 pub mod toolkit;
 

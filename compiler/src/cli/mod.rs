@@ -3,10 +3,12 @@
 mod compile;
 mod completions;
 mod eval;
+mod explain;
 mod inspect;
 mod man;
 mod new;
 mod output;
+mod schema;
 mod usage;
 
 use std::process::ExitCode;
@@ -33,6 +35,9 @@ enum Command {
     /// Show the whole of a launch without a GPU: shapes, the variant, grid, block, arguments, occupancy
     #[command(long_about = eval::LONG_ABOUT)]
     Eval(eval::Arguments),
+    /// Explain a rule by the code that its messages carry
+    #[command(long_about = explain::LONG_ABOUT)]
+    Explain(explain::Arguments),
     /// Show what a plugin library, a bundle, a cubin or an engine contains
     #[command(long_about = inspect::LONG_ABOUT)]
     Inspect(inspect::Arguments),
@@ -42,6 +47,9 @@ enum Command {
     /// Make a plugin that is right as it stands: a manifest, a kernel and a test
     #[command(long_about = new::LONG_ABOUT)]
     New(new::Arguments),
+    /// Print the JSON Schema of manifests, for editors
+    #[command(long_about = schema::LONG_ABOUT)]
+    Schema(schema::Arguments),
 }
 
 /// Parses the command line and runs the command.
@@ -54,9 +62,11 @@ pub(crate) fn run() -> ExitCode {
         Command::Compile(arguments) => compile::run(&arguments),
         Command::Completions(arguments) => completions::run(&arguments, Arguments::command()),
         Command::Eval(arguments) => eval::run(&arguments),
+        Command::Explain(arguments) => explain::run(&arguments),
         Command::Inspect(arguments) => inspect::run(&arguments),
         Command::Man(arguments) => man::run(&arguments, Arguments::command()),
         Command::New(arguments) => new::run(&arguments, &Arguments::command()),
+        Command::Schema(arguments) => schema::run(&arguments),
     }
 }
 

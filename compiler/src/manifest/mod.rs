@@ -5,6 +5,8 @@
 //! stage's ([`crate::resolve`]). Never reads a file: the text is given.
 
 pub(crate) mod form;
+pub mod json_schema;
+pub mod keys;
 pub(crate) mod literal;
 mod v1;
 
@@ -14,6 +16,7 @@ use std::sync::Arc;
 use cubinder_bundle::{AttributeType, DataType, Interval, ShapeLimits, Target, Value};
 
 use crate::diagnostic::{Diagnostic, Source};
+use crate::rules;
 pub use literal::Text;
 
 /// The newest schema edition that [`read`] understands.
@@ -208,6 +211,26 @@ pub enum CodeKind {
     Ptx,
 }
 
+impl CodeKind {
+    /// Both.
+    pub const ALL: [CodeKind; 2] = [CodeKind::Cubin, CodeKind::Ptx];
+
+    /// The name used in manifests.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            CodeKind::Cubin => "cubin",
+            CodeKind::Ptx => "ptx",
+        }
+    }
+
+    /// The kind with this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<CodeKind> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+}
+
 /// A release of NVIDIA's Linux driver: `580.65.06` is 580, 65, 6.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DriverVersion(pub [u16; 3]);
@@ -282,6 +305,7 @@ fn schema(form: &mut form::Form<'_>, root: &mut form::Section<'_>) -> Option<i64
     let known = format!("this version of cubinder understands `schema = {NEWEST_SCHEMA}`");
     let Some(entry) = root.take("schema") else {
         let diagnostic = Diagnostic::error("the manifest does not say which schema edition it follows")
+            .code(rules::SCHEMA_EDITION)
             .at(form.span(0..0), "expected `schema = 1` before the first table")
             .note(known);
         form.report(diagnostic);
@@ -292,6 +316,7 @@ fn schema(form: &mut form::Form<'_>, root: &mut form::Section<'_>) -> Option<i64
         return Some(edition);
     }
     let mut diagnostic = Diagnostic::error(format!("schema edition {edition} is not known"))
+        .code(rules::SCHEMA_EDITION)
         .at(form.span(entry.range), "this edition")
         .note(known);
     if edition > NEWEST_SCHEMA {

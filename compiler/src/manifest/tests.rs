@@ -104,7 +104,7 @@ fn independent_mistakes_are_all_reported() {
             "unknown key `sumary` in `[plugin]`",
             "unknown attribute type `f31`",
             "`rank` must be a rank or a range of ranks from 0 to 8",
-            "the `id` of a variant must be at least 1 and fit into 32 bits",
+            "the `id` of a variant must be from 1 to 1000000",
         ]
     );
 }

@@ -23,6 +23,7 @@ use nvrtc_sys::{CompileError, Nvrtc, Output, Program};
 
 use crate::codegen::{PRELUDE_NAME, TranslationUnit};
 use crate::diagnostic::Diagnostic;
+use crate::rules;
 use options::Purpose;
 
 /// What NVRTC takes the program's file to be. It looks for quoted includes in that file's folder, and there can be none below
@@ -156,6 +157,7 @@ fn failure(error: &CompileError, nvrtc: &Nvrtc, unit: &TranslationUnit, target: 
         CompileError::Option { log } => vec![refused_option(log, nvrtc, target)],
         CompileError::Nul { what } => vec![
             Diagnostic::error(format!("the {what} holds a NUL byte"))
+                .code(rules::KERNEL_ERROR)
                 .at(unit.kernel_span.clone(), "compiled for this kernel")
                 .note(format!("the source is `{}`", unit.source.path.display())),
         ],
@@ -165,7 +167,9 @@ fn failure(error: &CompileError, nvrtc: &Nvrtc, unit: &TranslationUnit, target: 
             if !diagnostics.iter().any(|known| known.severity == crate::diagnostic::Severity::Error) {
                 let message = format!("NVRTC failed on `{}` for `{target}`: {error}", unit.name);
                 diagnostics.push(
-                    Diagnostic::error(message).at(unit.kernel_span.clone(), "compiled for this kernel"),
+                    Diagnostic::error(message)
+                        .code(rules::KERNEL_ERROR)
+                        .at(unit.kernel_span.clone(), "compiled for this kernel"),
                 );
             }
             if let Some(last) = diagnostics.last_mut() {
@@ -180,7 +184,8 @@ fn failure(error: &CompileError, nvrtc: &Nvrtc, unit: &TranslationUnit, target: 
 fn refused_option(log: &str, nvrtc: &Nvrtc, target: Target) -> Diagnostic {
     let (major, minor) = nvrtc.version();
     if log.contains("--gpu-architecture") {
-        let diagnostic = Diagnostic::error(format!("NVRTC {major}.{minor} cannot compile for `{target}`"));
+        let diagnostic = Diagnostic::error(format!("NVRTC {major}.{minor} cannot compile for `{target}`"))
+            .code(rules::TARGET_NOT_SERVED);
         let diagnostic = match nvrtc.supported_archs() {
             Ok(archs) => {
                 let archs: Vec<String> = archs.iter().map(u32::to_string).collect();
@@ -192,6 +197,7 @@ fn refused_option(log: &str, nvrtc: &Nvrtc, target: Target) -> Diagnostic {
     }
     let said = log.trim().trim_start_matches("nvrtc: error: ");
     Diagnostic::error(format!("NVRTC {major}.{minor} does not take an option: {said}"))
+        .code(rules::NVRTC_OPTION)
         .help("look at `options` in `cubinder.toml`, and at `--option`")
 }
 

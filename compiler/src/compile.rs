@@ -7,22 +7,23 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cubinder_bundle::container;
-use cubinder_bundle::{Arg, Bundle, Digest, Plugin, Target};
+use cubinder_bundle::{Arg, Bundle, Digest, KernelFacts, Plugin, Target};
 use rayon::prelude::*;
 
 use crate::cache::Cache;
+use crate::check;
 use crate::codegen;
 use crate::config;
 use crate::cubin;
 use crate::cuda;
-use crate::diagnostic::{Diagnostic, Severity, Source};
+use crate::diagnostic::{Diagnostic, Severity, Source, has_errors};
 use crate::library::{self, Mode};
 use crate::nvrtc::{Compiled, PreparedUnit, Session, Settings, Statistics, merge_targets};
 use crate::pack::{CompiledCode, CompiledPlugin, CompiledUnit, pack};
 use crate::resolve::{self, Resolved, Unit};
 use crate::signature::Signature;
 use crate::toolkit::{Overrides, Toolkit};
-use crate::verify;
+use crate::verify::{self, Obligation};
 
 /// Everything that decides what is made.
 #[derive(Debug, Clone)]
@@ -66,6 +67,8 @@ pub struct Outcome {
     pub statistics: Statistics,
     /// What the user should look at.
     pub warnings: Vec<Diagnostic>,
+    /// What had to hold of launches against the code, each once for a kernel, and what is known of it.
+    pub obligations: Vec<Obligation>,
 }
 
 /// A library that was written.
@@ -94,7 +97,7 @@ pub trait Progress: Sync {
 /// # Errors
 /// Every mistake that could be found: where manifests do not read, those of all of them; then those of all kernels.
 pub fn compile(request: &Request, progress: &dyn Progress) -> Result<Outcome, Vec<Diagnostic>> {
-    let (plugins, mut warnings) = read_manifests(&request.manifests)?;
+    let (plugins, mut warnings) = read_manifests(request)?;
     let session = session(request)?;
     let compiled = compile_units(request, &session, &plugins, progress, &mut warnings);
     warnings.extend(session.take_cache_warning());
@@ -112,15 +115,19 @@ pub fn compile(request: &Request, progress: &dyn Progress) -> Result<Outcome, Ve
         code_objects: bundle.code.len(),
         statistics: session.statistics(),
         warnings,
+        obligations: compiled.obligations,
     })
 }
 
-fn read_manifests(paths: &[PathBuf]) -> Result<(Vec<Resolved>, Vec<Diagnostic>), Vec<Diagnostic>> {
+fn read_manifests(request: &Request) -> Result<(Vec<Resolved>, Vec<Diagnostic>), Vec<Diagnostic>> {
     let mut plugins = Vec::new();
     let mut errors = Vec::new();
-    for path in paths {
+    for path in &request.manifests {
         match config::open(path).and_then(|source| resolve::compile(&source)) {
-            Ok(resolved) => plugins.push(resolved),
+            Ok(resolved) => {
+                errors.extend(check::check_for(&resolved, &request.targets).diagnostics);
+                plugins.push(resolved);
+            }
             Err(found) => errors.extend(found),
         }
     }
@@ -130,8 +137,8 @@ fn read_manifests(paths: &[PathBuf]) -> Result<(Vec<Resolved>, Vec<Diagnostic>),
         errors.extend(warnings);
         return Err(errors);
     }
-    let warnings = warnings.collect();
-    Ok((plugins, warnings))
+    errors.extend(warnings);
+    Ok((plugins, errors))
 }
 
 fn session(request: &Request) -> Result<Session, Vec<Diagnostic>> {
@@ -148,6 +155,7 @@ struct CompiledPlugins {
     plugins: Vec<CompiledPlugin>,
     /// The NVRTC that made the code.
     nvrtc: Option<(i32, i32)>,
+    obligations: Vec<Obligation>,
 }
 
 /// One thing for a thread to do.
@@ -210,7 +218,9 @@ fn compile_units(
         errors.append(warnings);
         return Err(errors);
     }
+    check_arguments(plugins, &compiled, warnings)?;
     let nvrtc = compiled.iter().find_map(|finished| finished.nvrtc);
+    let obligations = verify::worst(compiled.iter().flat_map(|finished| &finished.obligations));
     let mut compiled = compiled.into_iter().map(|finished| finished.unit);
     let plugins = plugins
         .iter()
@@ -219,7 +229,25 @@ fn compile_units(
             units: compiled.by_ref().take(plugin.draft.units.len()).collect(),
         })
         .collect();
-    Ok(CompiledPlugins { plugins, nvrtc })
+    Ok(CompiledPlugins { plugins, nvrtc, obligations })
+}
+
+/// Holds the arguments, whose types the signatures have told, against everything that the manifests allow.
+fn check_arguments(
+    plugins: &[Resolved],
+    compiled: &[FinishedUnit],
+    warnings: &mut Vec<Diagnostic>,
+) -> Result<(), Vec<Diagnostic>> {
+    let mut compiled = compiled.iter();
+    for plugin in plugins {
+        let units = compiled.by_ref().take(plugin.draft.units.len());
+        let bound: Vec<Option<&[Arg]>> = units.map(|finished| Some(finished.unit.args.as_slice())).collect();
+        warnings.extend(check::check_arguments(plugin, &bound).diagnostics);
+    }
+    if warnings.iter().any(|found| found.severity == Severity::Error) {
+        return Err(std::mem::take(warnings));
+    }
+    Ok(())
 }
 
 /// Reads each kernel file once and finds what it includes.
@@ -283,6 +311,7 @@ type Results = Vec<(Target, Result<Done, Vec<Diagnostic>>)>;
 struct FinishedUnit {
     unit: CompiledUnit,
     nvrtc: Option<(i32, i32)>,
+    obligations: Vec<Obligation>,
 }
 
 /// Joins what came of a unit's tasks and holds the parts against each other.
@@ -316,22 +345,29 @@ fn finish_unit(
     };
     let args = verify::bind_args(plugin, unit, &signature)?;
     warnings.extend(verify::writable_inputs(plugin, unit, &signature));
-    let unwritten = verify::unwritten_outputs(plugin, unit);
-    if !unwritten.is_empty() {
-        return Err(unwritten);
-    }
     let check = |code: &Compiled| check_code(plugin, unit, &signature, &args, code).err().unwrap_or_default();
     let found: Vec<_> = compiled.iter().map(|(target, code)| (*target, check(code))).collect();
     let errors = merge_targets(&found);
     if !errors.is_empty() {
         return Err(errors);
     }
+    let facts = compiled.iter().filter_map(|(target, code)| Some((*target, facts_of(code)?)));
+    let limits = verify::check_limits(plugin, unit, &facts.collect::<Vec<_>>());
+    if has_errors(&limits.diagnostics) {
+        return Err(limits.diagnostics);
+    }
+    warnings.extend(limits.diagnostics);
     let nvrtc = compiled.first().map(|(_, code)| code.nvrtc);
     let code = compiled
         .into_iter()
         .map(|(_, code)| CompiledCode { object: code.object, symbol: code.symbol })
         .collect();
-    Ok(FinishedUnit { unit: CompiledUnit { args, code }, nvrtc })
+    Ok(FinishedUnit { unit: CompiledUnit { args, code }, nvrtc, obligations: limits.obligations })
+}
+
+/// What a code object says about the unit's kernel.
+fn facts_of(code: &Compiled) -> Option<&KernelFacts> {
+    code.object.kernels.iter().find(|kernel| kernel.symbol == code.symbol)
 }
 
 /// Holds a code object against the launch that it is for.
@@ -343,8 +379,7 @@ fn check_code(
     code: &Compiled,
 ) -> Result<(), Vec<Diagnostic>> {
     let launch = plugin.variants.get(unit.variant).and_then(|variant| variant.launches.get(unit.launch));
-    let kernel = code.object.kernels.iter().find(|kernel| kernel.symbol == code.symbol);
-    let (Some(launch), Some(kernel)) = (launch, kernel) else {
+    let (Some(launch), Some(kernel)) = (launch, facts_of(code)) else {
         return Err(vec![
             Diagnostic::error(format!(
                 "the code for `{}` has no kernel `{}`",

@@ -6,6 +6,7 @@
 pub mod diagnostic;
 pub mod rules;
 
+pub mod check;
 pub mod config;
 pub mod manifest;
 pub mod resolve;

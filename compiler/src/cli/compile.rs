@@ -167,7 +167,7 @@ fn find_config(arguments: &Arguments) -> Result<Option<Config>, Vec<Diagnostic>>
 }
 
 /// The path of a file above the current folder, as a person would type it.
-fn relative_to(here: &Path, file: &Path) -> PathBuf {
+pub(super) fn relative_to(here: &Path, file: &Path) -> PathBuf {
     let above = here.ancestors().position(|folder| Some(folder) == file.parent());
     let (Some(above), Some(name)) = (above, file.file_name()) else { return file.to_owned() };
     let mut path: PathBuf = std::iter::repeat_n("..", above).collect();

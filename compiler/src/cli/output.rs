@@ -20,7 +20,8 @@ pub(super) fn show(diagnostics: &mut [Diagnostic], format: MessageFormat) {
     match format {
         MessageFormat::Human => {
             let colour = if wants_colour() { Colour::Ansi } else { Colour::Plain };
-            let text = diagnostic::render(diagnostics, colour);
+            let mut text = diagnostic::render(diagnostics, colour);
+            text.extend(diagnostic::explain_hint(diagnostics).map(|hint| hint + "\n"));
             // Nobody is left to be told that stderr is closed.
             let _ = std::io::stderr().write_all(text.as_bytes());
         }

@@ -1,6 +1,5 @@
 //! Arguments of the commands and what they print. One module a command.
 
-mod check;
 mod compile;
 mod completions;
 mod eval;
@@ -27,9 +26,6 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Check plugin manifests without compiling anything
-    #[command(long_about = check::LONG_ABOUT)]
-    Check(check::Arguments),
     /// Compile plugin manifests into a TensorRT plugin library
     #[command(long_about = compile::LONG_ABOUT)]
     Compile(compile::Arguments),
@@ -39,21 +35,21 @@ enum Command {
     /// Show the whole of a launch without a GPU: shapes, the variant, grid, block, arguments, occupancy
     #[command(long_about = eval::LONG_ABOUT)]
     Eval(eval::Arguments),
-    /// Show what a plugin library, a bundle, a cubin or an engine contains
-    #[command(long_about = inspect::LONG_ABOUT)]
-    Inspect(inspect::Arguments),
     /// Explain a rule by the code that its messages carry
     #[command(long_about = explain::LONG_ABOUT)]
     Explain(explain::Arguments),
-    /// Print the JSON Schema of manifests, for editors
-    #[command(long_about = schema::LONG_ABOUT)]
-    Schema(schema::Arguments),
+    /// Show what a plugin library, a bundle, a cubin or an engine contains
+    #[command(long_about = inspect::LONG_ABOUT)]
+    Inspect(inspect::Arguments),
     /// Print the manual page, or write all of them into a folder
     #[command(long_about = man::LONG_ABOUT)]
     Man(man::Arguments),
     /// Make a plugin that is right as it stands: a manifest, a kernel and a test
     #[command(long_about = new::LONG_ABOUT)]
     New(new::Arguments),
+    /// Print the JSON Schema of manifests, for editors
+    #[command(long_about = schema::LONG_ABOUT)]
+    Schema(schema::Arguments),
 }
 
 /// Parses the command line and runs the command.
@@ -63,15 +59,14 @@ pub(crate) fn run() -> ExitCode {
         Err(error) => return refuse(&error),
     };
     match command {
-        Command::Check(arguments) => check::run(&arguments),
         Command::Compile(arguments) => compile::run(&arguments),
         Command::Completions(arguments) => completions::run(&arguments, Arguments::command()),
         Command::Eval(arguments) => eval::run(&arguments),
-        Command::Inspect(arguments) => inspect::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
-        Command::Schema(arguments) => schema::run(&arguments),
+        Command::Inspect(arguments) => inspect::run(&arguments),
         Command::Man(arguments) => man::run(&arguments, Arguments::command()),
         Command::New(arguments) => new::run(&arguments, &Arguments::command()),
+        Command::Schema(arguments) => schema::run(&arguments),
     }
 }
 

@@ -13,20 +13,22 @@ use super::output::{MessageFormat, print, show};
 pub(super) const LONG_ABOUT: &str = "\
 Make a plugin that is right as it stands: a manifest, a kernel and a test.
 
-In a project (where the folder or one above it has a cubinder.toml) the three files are added to it; else a new project is made in a folder \
-called NAME, or in --path. Files that are there are never overwritten.";
+In a project (where the current folder or one above it has a cubinder.toml) the three files are added to it; else a new project is made in a \
+folder called NAME. --path names the project's folder instead. Files that are there are never overwritten.";
 
 #[derive(Args)]
 pub(super) struct Arguments {
     /// The plugin's name: an identifier
     name: String,
-    /// The project's folder, or the folder for a new one [default: the project around, else a folder called NAME]
+    /// The project's folder, of one that is there or of a new one [default: the project around, else NAME]
     #[arg(long, value_name = "DIR")]
     path: Option<PathBuf>,
 }
 
 pub(super) fn run(arguments: &Arguments, command: &clap::Command) -> ExitCode {
-    let done = new::plan(&arguments.name, arguments.path.as_deref())
+    let done = std::env::current_dir()
+        .map_err(|error| Diagnostic::error(format!("cannot tell which folder this is: {error}")))
+        .and_then(|here| new::plan(&arguments.name, arguments.path.as_deref(), &here))
         .map_err(|error| vec![error])
         .and_then(|plan| new::write(&plan).map(|()| plan));
     match done {

@@ -62,8 +62,8 @@ pub(super) struct MachineCode {
 pub struct Compiler {
     environment: Environment,
     session: OnceCell<Result<Session, String>>,
-    /// By file and kernel: cases of one manifest share them.
-    made: RefCell<HashMap<(PathBuf, String), LaunchCode>>,
+    /// By manifest, variant and launch: cases share them.
+    made: RefCell<HashMap<(PathBuf, usize, usize), LaunchCode>>,
 }
 
 impl Compiler {
@@ -127,7 +127,7 @@ impl Compiler {
                 return note(&format!("the arguments' types and the occupancy are not known: {why}"));
             }
         };
-        let key = (unit.source.clone(), unit.kernel.clone());
+        let key = (resolved.source.path.clone(), unit.variant, unit.launch);
         if let Some(known) = self.made.borrow().get(&key) {
             return known.clone();
         }

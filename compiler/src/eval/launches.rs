@@ -47,6 +47,7 @@ pub(super) fn finish(
         _ => untyped_args(step, &launch.args, facts),
     };
     report.launches.push(launch_report(step, &launch.kernel, evaluated.as_ref().ok(), args));
+    report.notes.extend(step.code.machine.iter().filter_map(without_occupancy));
     evaluated.map(drop).map_err(|error| Unmet(error.to_string()))?;
     let full = report.launches.last().and_then(|launch| {
         launch.occupancy.iter().find(|found| found.occupancy.blocks == 0).filter(|_| step.asked_arch)
@@ -65,6 +66,18 @@ pub(super) fn finish(
             )))
         }
     }
+}
+
+/// Why nothing can be said about the occupancy of some code.
+fn without_occupancy(machine: &MachineCode) -> Option<String> {
+    let why = if Multiprocessor::of(machine.arch).is_none() {
+        "the figures of its multiprocessors are not known"
+    } else if machine.facts.registers.is_none() {
+        "the code does not say its registers"
+    } else {
+        return None;
+    };
+    Some(format!("the occupancy on sm_{} cannot be told: {why}", machine.arch))
 }
 
 /// What the code takes on the architecture that was asked for.

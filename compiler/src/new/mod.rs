@@ -29,18 +29,20 @@ pub struct Plan {
     pub files: Vec<(PathBuf, String)>,
 }
 
-/// The files of a plugin called `name`: in the project that `folder` or a folder above it holds, else in a new project in `folder`.
-/// Without `folder` it is the current one that is looked from, and a new project gets a folder of its name.
+/// The files of a plugin called `name`. Without `folder` it is added to the project around `here`, the current folder; where there is none, a new
+/// project gets a folder of its name. `folder` is the project's folder, of one that is there or of a new one.
 ///
 /// # Errors
 /// A name that cannot be one.
-pub fn plan(name: &str, folder: Option<&Path>) -> Result<Plan, Diagnostic> {
+pub fn plan(name: &str, folder: Option<&Path>, here: &Path) -> Result<Plan, Diagnostic> {
     check_name(name)?;
-    let start = folder.unwrap_or(Path::new("."));
     let text = |template: &str| template.replace("@NAME@", name);
-    let (project, is_added) = match project(start) {
-        Some(project) => (project, true),
-        None => (folder.map_or_else(|| PathBuf::from(name), Path::to_path_buf), false),
+    let (project, is_added) = match folder {
+        Some(folder) => (folder.to_path_buf(), folder.join(FILE_NAME).is_file()),
+        None => match around(here) {
+            Some(project) => (project, true),
+            None => (PathBuf::from(name), false),
+        },
     };
     let mut files = Vec::new();
     if !is_added {
@@ -68,17 +70,10 @@ fn check_name(name: &str) -> Result<(), Diagnostic> {
     Ok(())
 }
 
-/// The folder of the project that a folder lies in, as a person there would name it.
-fn project(start: &Path) -> Option<PathBuf> {
-    let whole = std::path::absolute(start).ok()?;
-    let found = whole.ancestors().position(|folder| folder.join(FILE_NAME).is_file())?;
-    let mut folder = start.to_path_buf();
-    for _ in 0..found {
-        folder.push("..");
-    }
-    // `./..` is `..`, and `.` needs no name.
-    let plain: PathBuf = folder.components().filter(|part| *part != std::path::Component::CurDir).collect();
-    Some(plain)
+/// The way from a folder up to the project that it lies in: `../..`, or nothing.
+fn around(here: &Path) -> Option<PathBuf> {
+    let above = here.ancestors().position(|folder| folder.join(FILE_NAME).is_file())?;
+    Some(std::iter::repeat_n("..", above).collect())
 }
 
 /// Writes the files, and the folders that they need.
@@ -129,51 +124,53 @@ mod tests {
 
     #[test]
     fn names_that_cannot_be_are_refused() {
+        let plan = |name| plan(name, None, Path::new("/srv/nothing"));
         for name in ["", "1x", "a-b", "a b", "../x", "ä", "cubinder", &"x".repeat(65)] {
-            assert!(plan(name, Some(Path::new("/srv/nothing"))).is_err(), "{name}");
+            assert!(plan(name).is_err(), "{name}");
         }
-        assert!(plan("new", Some(Path::new("/srv/nothing"))).is_ok());
+        assert!(plan("new").is_ok());
     }
 
     #[test]
     fn a_plugin_is_added_to_the_project_around() {
         let folder = tempfile::tempdir().unwrap();
         let inner = folder.path().join("manifests");
-        let files = |plan: &Plan| -> Vec<String> {
-            let relative = plan.files.iter().map(|(path, _)| {
-                let path = std::path::absolute(path).unwrap();
+        let files = |plan: Plan| -> Vec<String> {
+            let shown = |(path, _): &(PathBuf, String)| {
                 path.display().to_string().replace(&folder.path().display().to_string(), "[TEMP]")
-            });
-            relative.collect()
+            };
+            plan.files.iter().map(shown).collect()
         };
-        let fresh = plan("scale", Some(&inner)).unwrap();
-        assert!(!fresh.is_added);
-        assert_eq!(files(&fresh)[0], "[TEMP]/manifests/cubinder.toml");
-        std::fs::create_dir(&inner).unwrap();
+        let fresh = files(plan("scale", None, &inner).unwrap());
+        assert_eq!(fresh[0], "scale/cubinder.toml");
+        assert_eq!(fresh[1], "scale/manifests/scale.toml");
         std::fs::write(folder.path().join(FILE_NAME), "").unwrap();
-        let added = plan("scale", Some(&inner)).unwrap();
-        assert!(added.is_added);
+        let added = files(plan("scale", None, &inner).unwrap());
+        assert_eq!(added, ["../manifests/scale.toml", "../kernels/scale.cu", "../tests/scale.toml"]);
+        let here = files(plan("scale", None, folder.path()).unwrap());
+        assert_eq!(here, ["manifests/scale.toml", "kernels/scale.cu", "tests/scale.toml"]);
+        // A folder that is named is the project's own.
         assert_eq!(
-            files(&added),
-            [
-                "[TEMP]/manifests/../manifests/scale.toml",
-                "[TEMP]/manifests/../kernels/scale.cu",
-                "[TEMP]/manifests/../tests/scale.toml"
-            ]
+            files(plan("scale", Some(folder.path()), &inner).unwrap())[0],
+            "[TEMP]/manifests/scale.toml"
+        );
+        assert_eq!(
+            files(plan("scale", Some(&inner), folder.path()).unwrap())[0],
+            "[TEMP]/manifests/cubinder.toml"
         );
     }
 
     #[test]
     fn nothing_is_overwritten() {
         let folder = tempfile::tempdir().unwrap();
-        let made = plan("scale", Some(folder.path())).unwrap();
+        let plan = || plan("scale", Some(folder.path()), folder.path()).unwrap();
+        let made = plan();
         write(&made).unwrap();
         assert!(is_named(&made, "scale"));
         let kernel = folder.path().join("kernels/scale.cu");
         std::fs::write(&kernel, "mine").unwrap();
         std::fs::remove_file(folder.path().join("manifests/scale.toml")).unwrap();
-        let again = plan("scale", Some(folder.path())).unwrap();
-        let errors = write(&again).unwrap_err();
+        let errors = write(&plan()).unwrap_err();
         assert_eq!(errors.len(), 2, "{errors:?}");
         assert_eq!(std::fs::read_to_string(&kernel).unwrap(), "mine");
         assert!(!folder.path().join("manifests/scale.toml").exists());

@@ -1,5 +1,5 @@
 // @NAME@: y = x * factor, VEC elements a thread. The manifest launches it only where VEC divides their number and the addresses
-// are aligned.
+// are aligned. `manifest::BLOCK` is the manifest's constant.
 
 template <typename T, int VEC>
 struct alignas(sizeof(T) * VEC) Vector {
@@ -7,7 +7,8 @@ struct alignas(sizeof(T) * VEC) Vector {
 };
 
 template <typename T, int VEC>
-__global__ void @NAME@_kernel(const T* x, T* y, long long vectors, float factor)
+__global__ void __launch_bounds__(manifest::BLOCK)
+@NAME@_kernel(const T* x, T* y, long long vectors, float factor)
 {
     const long long index = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x;
     if (index >= vectors)

@@ -4,16 +4,12 @@
 //! Errors of the user are [`diagnostic::Diagnostic`]s that point into the TOML or the `.cu` file.
 
 pub mod diagnostic;
-pub mod rules;
 
-pub mod check;
 pub mod config;
 pub mod manifest;
-pub mod project;
 pub mod resolve;
 
 pub mod codegen;
-pub mod cuda;
 pub mod nvrtc;
 pub mod toolkit;
 
@@ -27,9 +23,7 @@ pub mod pack;
 
 pub mod compile;
 
-pub mod eval;
 pub mod inspect;
-pub mod new;
 
 #[cfg(test)]
 mod test_support;

@@ -1,4 +1,0 @@
-__global__ void copy(const float* x, float* y)
-{
-    y[threadIdx.x] = x[threadIdx.x];
-}

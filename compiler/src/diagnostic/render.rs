@@ -38,7 +38,11 @@ pub fn render_one(diagnostic: &Diagnostic, colour: Colour) -> String {
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
     };
-    let mut group = Group::with_title(level.primary_title(harmless(&diagnostic.message, false)));
+    let title = level.primary_title(harmless(&diagnostic.message, false));
+    let mut group = Group::with_title(match diagnostic.code {
+        Some(code) => title.id(code.0),
+        None => title,
+    });
     for (source, labels) in by_source(diagnostic) {
         let snippet = Snippet::source(harmless_source(&source.text))
             .path(harmless(&source.path.to_string_lossy(), true))

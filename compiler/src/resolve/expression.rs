@@ -1,24 +1,30 @@
 //! The manifest's expressions, compiled with the names that each may use, and what is said about their mistakes.
 //!
-//! Also keeps count of which names are used, for the warning about those that are not.
+//! Also keeps count of which names are used, for the warning about those that are not. Never says what follows from a mistake
+//! that was told elsewhere.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
-use cubinder_bundle::expr::{self, ExprError, Function, Kind, Node, Scope, Syntax, SyntaxKind, Typed};
-use cubinder_bundle::{AttributeType, Output, Requirement};
+use cubinder_bundle::expr::{self, BindingTime, ExprError, Function, Kind, Node, Scope, Syntax, Typed};
+use cubinder_bundle::{Guard, Output, Requirement};
 
-use super::names::with_article;
+use super::messages::Messages;
+use super::names::{declared_twice, with_article};
 use super::rows::Row;
-use crate::diagnostic::{Diagnostic, Source, Span};
+use super::usage::{self, Unused, free_names};
+use crate::diagnostic::{Code, Diagnostic, Source, Span};
 use crate::manifest::{Manifest, Text};
+use crate::rules;
 
 /// What an expression must be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Expected {
     /// A boolean.
     Bool,
+    /// A boolean that may ask for addresses.
+    Guard,
     /// An integer.
     Int,
     /// An array of integers.
@@ -33,12 +39,6 @@ pub(super) struct Place {
     row: Option<usize>,
 }
 
-/// A mistake and the rows of the table in which it shows; none where the expression belongs to no row.
-struct Found {
-    diagnostic: Diagnostic,
-    rows: Vec<usize>,
-}
-
 /// Compiles the expressions of one manifest.
 pub(super) struct Compiler<'m> {
     pub(super) manifest: &'m Manifest,
@@ -46,8 +46,10 @@ pub(super) struct Compiler<'m> {
     functions: Vec<(&'m str, Function)>,
     /// Functions that do not parse or cannot be right: what is wrong with calls of them follows from that.
     broken_functions: BTreeSet<&'m str>,
+    /// Names of two things: what is said about expressions with them may follow from that.
+    ambiguous: BTreeSet<&'m str>,
     used: BTreeSet<String>,
-    found: Vec<Found>,
+    messages: Messages,
 }
 
 impl<'m> Compiler<'m> {
@@ -58,18 +60,19 @@ impl<'m> Compiler<'m> {
             source,
             functions: Vec::new(),
             broken_functions: BTreeSet::new(),
+            ambiguous: declared_twice(manifest),
             used: BTreeSet::new(),
-            found: Vec::new(),
+            messages: Messages::default(),
         };
         for decl in &manifest.functions {
             match expr::parse(&decl.body.value) {
                 Ok(body) => {
-                    compiler.use_names(&body);
-                    let params = decl.params.iter().map(|param| param.value.clone()).collect();
+                    let params: Vec<String> = decl.params.iter().map(|param| param.value.clone()).collect();
+                    compiler.use_names(&body, &params);
                     compiler.functions.push((&decl.name.value, Function { params, body }));
                 }
                 Err(error) => {
-                    compiler.mistake(&decl.body, &error, None);
+                    compiler.mistake(&decl.body, &error, rules::NOT_AN_EXPRESSION, None);
                     compiler.broken_functions.insert(&decl.name.value);
                 }
             }
@@ -89,7 +92,7 @@ impl<'m> Compiler<'m> {
                 continue;
             };
             for error in expr::check_function(name, function, &place.scope) {
-                self.mistake(&decl.body, &error, place.row);
+                self.mistake(&decl.body, &error, code_of(&error), place.row);
                 broken.push(*name);
             }
         }
@@ -121,7 +124,7 @@ impl<'m> Compiler<'m> {
                     Diagnostic::error("no node can meet this rule")
                         .at(self.span_of(&rule.expr), "always false")
                 };
-                self.report(diagnostic, None);
+                self.report(diagnostic.code(rules::REQUIRE_IS_CONSTANT), None);
             }
             let (text, message) = (rule.expr.value.clone(), rule.message.clone());
             requirements.push(Requirement { expr: typed.expr, text, message });
@@ -136,10 +139,23 @@ impl<'m> Compiler<'m> {
         let mut outputs = Vec::new();
         for decl in &manifest.outputs {
             if let Some(typed) = self.expression(&decl.shape, "shape", Expected::Ints, &place) {
-                outputs.push(Output { name: decl.name.value.clone(), shape: typed.expr });
+                outputs.push(Output {
+                    name: decl.name.value.clone(),
+                    shape: typed.expr,
+                    limits: decl.limits.limits.clone(),
+                });
             }
         }
         outputs
+    }
+
+    /// The guard of a row's variant; nothing where it has none or a wrong one.
+    pub(super) fn guard(&mut self, row: &Row, index: usize) -> Option<Guard> {
+        let manifest = self.manifest;
+        let text = manifest.variants.get(row.variant)?.guard.as_ref()?;
+        let place = self.in_row(row, index);
+        let typed = self.expression(text, "guard", Expected::Guard, &place)?;
+        Some(Guard { expr: typed.expr, text: text.value.clone() })
     }
 
     /// Compiles one expression.
@@ -153,40 +169,69 @@ impl<'m> Compiler<'m> {
         let syntax = match expr::parse(&text.value) {
             Ok(syntax) => syntax,
             Err(error) => {
-                self.mistake(text, &error, place.row);
+                self.mistake(text, &error, rules::NOT_AN_EXPRESSION, place.row);
                 return None;
             }
         };
-        self.use_names(&syntax);
-        match expr::compile_syntax(&syntax, &place.scope) {
-            Ok(typed) if expected.admits(&typed.kind) => Some(typed),
-            Ok(typed) => {
-                let diagnostic = Diagnostic::error(format!("`{key}` must be {}", expected.describe()))
-                    .at(self.span_of(text), format!("this is {}", with_article(&typed.kind.to_string())));
-                let diagnostic = match (expected, &typed.kind) {
-                    (Expected::Int, Kind::Float) => {
-                        diagnostic.help("use `//` or `ceil_div` where integers are divided, or `int(...)`")
-                    }
-                    (Expected::Ints, Kind::Int) => diagnostic.help("write it in square brackets: `[...]`"),
-                    _ => diagnostic,
-                };
-                self.report(diagnostic, place.row);
-                None
-            }
+        self.use_names(&syntax, &[]);
+        let typed = match expr::compile_syntax(&syntax, &place.scope) {
+            Ok(typed) => typed,
             Err(errors) => {
-                for error in &errors {
-                    self.mistake(text, error, place.row);
+                let ambiguous = self.is_ambiguous(&syntax);
+                let follows = |error: &ExprError| ambiguous && code_of(error) == rules::WRONG_KIND;
+                for error in errors.iter().filter(|error| !follows(error)) {
+                    self.mistake(text, error, code_of(error), place.row);
                 }
-                None
+                return None;
             }
+        };
+        if let Some(diagnostic) = self.misfit(text, key, expected, &typed) {
+            if !self.is_ambiguous(&syntax) {
+                self.report(diagnostic, place.row);
+            }
+            return None;
         }
+        Some(typed)
+    }
+
+    /// What is wrong with an expression that is right by itself, in its place.
+    fn misfit(&self, text: &Text, key: &str, expected: Expected, typed: &Typed) -> Option<Diagnostic> {
+        if !expected.admits(&typed.kind) {
+            let diagnostic = Diagnostic::error(format!("`{key}` must be {}", expected.describe()))
+                .code(rules::WRONG_KIND)
+                .at(self.span_of(text), format!("this is {}", with_article(&typed.kind.to_string())));
+            return Some(match (expected, &typed.kind) {
+                (Expected::Int, Kind::Float) => {
+                    diagnostic.help("use `//` or `ceil_div` where integers are divided, or `int(...)`")
+                }
+                (Expected::Ints, Kind::Int) => diagnostic.help("write it in square brackets: `[...]`"),
+                _ => diagnostic,
+            });
+        }
+        if typed.time == BindingTime::Launch && expected != Expected::Guard {
+            return Some(
+                Diagnostic::error("only a guard can ask for addresses")
+                    .code(rules::OUT_OF_PLACE)
+                    .at(self.span_of(text), "this asks whether a tensor is aligned")
+                    .note(format!("`{key}` is computed when shapes are known, before there are addresses"))
+                    .help("make two variants, and put `aligned(...)` into the `guard` of the first"),
+            );
+        }
+        None
+    }
+
+    /// Whether an expression has a name that is declared twice.
+    fn is_ambiguous(&self, syntax: &Syntax) -> bool {
+        let mut found = false;
+        free_names(syntax, &mut Vec::new(), &mut |name| found |= self.ambiguous.contains(name));
+        found
     }
 
     fn scope(&self, row: Option<&Row>) -> Scope {
         let manifest = self.manifest;
         let mut scope = Scope::new();
         for (index, decl) in (0..).zip(&manifest.attributes) {
-            scope = scope.attribute(&decl.name.value, index, kind_of(decl.ty));
+            scope = scope.attribute(&decl.name.value, index, decl.ty.kind());
         }
         for (index, decl) in (0..).zip(&manifest.inputs) {
             scope = scope.tensor(&decl.name.value, index, decl.rank.0, decl.rank.1);
@@ -209,7 +254,7 @@ impl<'m> Compiler<'m> {
     }
 
     /// Reports a mistake inside an expression, unless the name it is about could not be read: that was reported.
-    fn mistake(&mut self, text: &Text, error: &ExprError, row: Option<usize>) {
+    fn mistake(&mut self, text: &Text, error: &ExprError, code: Code, row: Option<usize>) {
         let part = text.value.get(error.span.clone()).unwrap_or_default();
         let follows =
             |function: &&str| part == *function || error.message.starts_with(&format!("in `{function}`: "));
@@ -219,12 +264,13 @@ impl<'m> Compiler<'m> {
             return;
         }
         let span = self.span(text.locate(error.span.clone()));
-        let mut diagnostic = Diagnostic::error(error.message.clone()).at(span, error.label.clone());
+        let mut diagnostic =
+            Diagnostic::error(error.message.clone()).code(code).at(span, error.label.clone());
         if let Some(help) = &error.help {
             diagnostic = diagnostic.help(help.clone());
         }
         if let Some(note) = row.is_none().then(|| self.out_of_place(part)).flatten() {
-            diagnostic = diagnostic.note(note);
+            diagnostic = diagnostic.code(rules::OUT_OF_PLACE).note(note);
         }
         self.report(diagnostic, row);
     }
@@ -233,24 +279,23 @@ impl<'m> Compiler<'m> {
     fn out_of_place(&self, name: &str) -> Option<String> {
         let manifest = self.manifest;
         if manifest.outputs.iter().any(|output| output.name.value == name) {
-            return Some(format!("`{name}` is an output: only launches can use outputs"));
+            return Some(format!("`{name}` is an output: only guards and launches can use outputs"));
         }
         if manifest.types.iter().any(|ty| ty.name.value == name) {
-            return Some(format!("`{name}` is a type parameter: only launches can use them"));
+            return Some(format!("`{name}` is a type parameter: only guards and launches can use them"));
         }
         let of_variants = manifest.variants.iter().flat_map(|variant| &variant.constants);
         let is_constant = of_variants.into_iter().any(|constant| constant.name.value == name);
         is_constant.then(|| {
-            format!("`{name}` is a constant of the variants: all of them compute one operator, so only launches can use it")
+            format!(
+                "`{name}` is a constant of the variants: all of them compute one operator, so only guards and launches can use it"
+            )
         })
     }
 
-    /// Adds a message; one about another row that says the same is kept once.
+    /// Adds a message of a row, or of none.
     pub(super) fn report(&mut self, diagnostic: Diagnostic, row: Option<usize>) {
-        match self.found.iter_mut().find(|found| found.diagnostic == diagnostic) {
-            Some(found) => found.rows.extend(row),
-            None => self.found.push(Found { diagnostic, rows: row.into_iter().collect() }),
-        }
+        self.messages.add(diagnostic, row);
     }
 
     pub(super) fn span(&self, range: Range<usize>) -> Span {
@@ -266,51 +311,29 @@ impl<'m> Compiler<'m> {
         self.used.insert(name.to_owned());
     }
 
-    fn use_names(&mut self, syntax: &Syntax) {
-        walk(syntax, &mut |name| {
+    /// Counts the names of an expression as used, but for the parameters of the function that it is the body of.
+    fn use_names(&mut self, syntax: &Syntax, params: &[String]) {
+        let mut bound: Vec<&str> = params.iter().map(String::as_str).collect();
+        free_names(syntax, &mut bound, &mut |name| {
             self.used.insert(name.to_owned());
         });
     }
 
-    /// All messages, those about some rows with the first of these, and a warning for each name that nothing uses.
-    pub(super) fn finish(self, rows: &[Row]) -> Vec<Diagnostic> {
-        let unused = self.unused();
-        let messages = self.found.into_iter().map(|found| {
-            // What is wrong in every row is not about rows.
-            match found.rows.first().and_then(|&first| rows.get(first)) {
-                Some(row) if found.rows.len() < rows.len() => {
-                    let more = match found.rows.len() - 1 {
-                        0 => String::new(),
-                        others => format!(" and {others} more"),
-                    };
-                    found.diagnostic.note(format!("in {}{more}", row.describe()))
-                }
-                _ => found.diagnostic,
-            }
-        });
-        messages.chain(unused).collect()
+    /// All messages, those about some rows with the first of these, and what nothing uses.
+    pub(super) fn finish(self, rows: &[Row]) -> (Vec<Diagnostic>, Unused) {
+        let unused = usage::unused(self.manifest, self.source, &self.used);
+        let messages = self.messages.finish(rows.len(), &|row| rows.get(row).map(Row::describe));
+        (messages, unused)
     }
+}
 
-    fn unused(&self) -> Vec<Diagnostic> {
-        let manifest = self.manifest;
-        let tensor_types: BTreeSet<&str> = {
-            let inputs = manifest.inputs.iter().map(|input| input.ty.value.as_str());
-            inputs.chain(manifest.outputs.iter().map(|output| output.ty.value.as_str())).collect()
-        };
-        let mut declared: Vec<(&str, &crate::manifest::Located<String>)> = Vec::new();
-        declared.extend(manifest.attributes.iter().map(|decl| ("attribute", &decl.name)));
-        declared.extend(manifest.constants.iter().map(|decl| ("constant", &decl.name)));
-        declared.extend(manifest.functions.iter().map(|decl| ("function", &decl.name)));
-        let of_variants = manifest.variants.iter().flat_map(|variant| &variant.constants);
-        declared.extend(of_variants.map(|decl| ("constant", &decl.name)));
-        let types = manifest.types.iter().filter(|decl| !tensor_types.contains(decl.name.value.as_str()));
-        declared.extend(types.map(|decl| ("type parameter", &decl.name)));
-        let unused = declared.into_iter().filter(|(_, name)| !self.used.contains(&name.value));
-        let warning = |(what, name): (&str, &crate::manifest::Located<String>)| {
-            Diagnostic::warning(format!("the {what} `{}` is never used", name.value))
-                .at(self.span(name.range.clone()), "declared here")
-        };
-        unused.map(warning).collect()
+/// The rule that a mistake in an expression breaks.
+fn code_of(error: &ExprError) -> Code {
+    match error.label.as_str() {
+        "this always fails" => rules::NO_VALUE,
+        "not known here" | "unknown field" => rules::UNKNOWN_NAME,
+        "wrong number of arguments" | "recursive call" | "cannot be called" => rules::BAD_CALL,
+        _ => rules::WRONG_KIND,
     }
 }
 
@@ -318,7 +341,7 @@ impl Expected {
     fn admits(self, kind: &Kind) -> bool {
         let number = |kind: &Kind| matches!(kind, Kind::Int | Kind::Float | Kind::Bool);
         match (self, kind) {
-            (Expected::Bool, Kind::Bool) | (Expected::Int, Kind::Int) => true,
+            (Expected::Bool | Expected::Guard, Kind::Bool) | (Expected::Int, Kind::Int) => true,
             (Expected::Ints, Kind::Array(item)) => **item == Kind::Int,
             (Expected::Argument, Kind::Array(item)) => number(item),
             (Expected::Argument, kind) => number(kind),
@@ -328,54 +351,10 @@ impl Expected {
 
     const fn describe(self) -> &'static str {
         match self {
-            Expected::Bool => "a boolean",
+            Expected::Bool | Expected::Guard => "a boolean",
             Expected::Int => "an integer",
             Expected::Ints => "an array of integers",
             Expected::Argument => "a number, a boolean or an array of them",
-        }
-    }
-}
-
-fn kind_of(ty: AttributeType) -> Kind {
-    match ty {
-        AttributeType::I32 => Kind::Int,
-        AttributeType::I32Array => Kind::ints(),
-        AttributeType::F32 => Kind::Float,
-        AttributeType::F32Array => Kind::Array(Box::new(Kind::Float)),
-        AttributeType::Bool => Kind::Bool,
-        AttributeType::String => Kind::Str,
-    }
-}
-
-/// Calls `visit` with every name and every function name. The parser bounds the depth of the tree.
-fn walk(syntax: &Syntax, visit: &mut dyn FnMut(&str)) {
-    match &syntax.kind {
-        SyntaxKind::Int(_) | SyntaxKind::Float(_) | SyntaxKind::Bool(_) | SyntaxKind::Str(_) => {}
-        SyntaxKind::Name(name) => visit(name),
-        SyntaxKind::Array(items) => items.iter().for_each(|item| walk(item, visit)),
-        SyntaxKind::Unary(_, operand) => walk(operand, visit),
-        SyntaxKind::Binary(_, left, right) => {
-            walk(left, visit);
-            walk(right, visit);
-        }
-        SyntaxKind::Conditional { condition, then, otherwise } => {
-            walk(condition, visit);
-            walk(then, visit);
-            walk(otherwise, visit);
-        }
-        SyntaxKind::Index { array, index } => {
-            walk(array, visit);
-            walk(index, visit);
-        }
-        SyntaxKind::Field { object, .. } => walk(object, visit),
-        SyntaxKind::Call { function, args, .. } => {
-            visit(function);
-            args.iter().for_each(|arg| walk(arg, visit));
-        }
-        SyntaxKind::Comprehension { body, over, condition, .. } => {
-            walk(body, visit);
-            walk(over, visit);
-            condition.iter().for_each(|condition| walk(condition, visit));
         }
     }
 }

@@ -72,7 +72,7 @@ fn replacement(
             range: word.clone(),
             message: format!("the constant `{name}` cannot be a template argument"),
             label: format!("this is a {}: {value}", value.kind_name()),
-            help: Some("pass it in `[launches.args]`".to_owned()),
+            help: Some(format!("use `manifest::{name}` in the kernel, or pass it in `[launches.args]`")),
         }),
     }
 }

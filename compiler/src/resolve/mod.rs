@@ -4,22 +4,29 @@
 //! the checks that need only the manifest. A draft lacks what only a compile can tell: the order and types of the
 //! kernels' parameters, and the code. Never reads a file: a kernel's source is a path here.
 
+mod cpp_names;
 mod expression;
 mod kernel;
 mod launch;
+pub(crate) mod messages;
 mod names;
+mod restrict;
 mod rows;
+mod usage;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cubinder_bundle::expr::{Expr, Kind};
-use cubinder_bundle::{Attribute, DataType, Input, Plugin, Value, Variant};
+use cubinder_bundle::{Attribute, DataType, Guard, Input, Plugin, Value, Variant};
 
 use crate::diagnostic::{Diagnostic, Severity, Source, Span, has_errors, sort};
 use crate::manifest::{self, MAX_RANK, Manifest};
+use crate::rules;
 use expression::Compiler;
 use rows::Row;
+pub use usage::UnusedName;
 
 /// A plugin before its kernels are compiled.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,6 +35,14 @@ pub struct PluginDraft {
     pub plugin: Plugin,
     /// One unit for each launch of each variant.
     pub units: Vec<Unit>,
+}
+
+impl PluginDraft {
+    /// How messages call a variant: `variant 1 (T=f16)`.
+    #[must_use]
+    pub fn describe(&self, variant: usize) -> Option<String> {
+        self.plugin.variants.get(variant).map(|variant| rows::describe(variant.id, &variant.label))
+    }
 }
 
 /// What has to be compiled for one launch of one variant.
@@ -90,10 +105,26 @@ pub enum ArgDraftValue {
 pub struct Resolved {
     /// The plugin.
     pub draft: PluginDraft,
+    /// What was written: the places of everything in the draft.
+    pub manifest: Manifest,
+    /// The text it was read from.
+    pub source: Arc<Source>,
     /// Where the plugin's name is, for messages about the plugin as a whole.
     pub name_span: Span,
-    /// What the author should look at, in order of place.
+    /// What the author should look at, in order of place, whatever is in the kernels.
     pub warnings: Vec<Diagnostic>,
+    /// Type parameters and constants that nothing in the manifest uses: see [`Resolved::unused`].
+    pub unused_names: Vec<UnusedName>,
+}
+
+impl Resolved {
+    /// The warnings about type parameters and constants that neither the manifest nor a kernel uses. `in_kernels` are the names
+    /// that the kernels' texts take from the generated header: [`crate::codegen::manifest_names`].
+    #[must_use]
+    pub fn unused(&self, in_kernels: &BTreeSet<String>) -> Vec<Diagnostic> {
+        let unused = self.unused_names.iter().filter(|unused| !in_kernels.contains(&unused.name));
+        unused.map(|unused| unused.warning.clone()).collect()
+    }
 }
 
 /// Reads and resolves a manifest.
@@ -127,12 +158,16 @@ pub fn resolve(manifest: &Manifest, source: &Arc<Source>) -> Result<Resolved, Ve
     let require = compiler.require();
     let outputs = compiler.outputs();
     let plugin_types = rows::types(&rows);
+    let guards: Vec<Option<Guard>> =
+        rows.iter().enumerate().map(|(index, row)| compiler.guard(row, index)).collect();
     let launches: Vec<Option<launch::RowLaunch>> = rows
         .iter()
         .enumerate()
         .map(|(index, row)| launch::resolve(&mut compiler, row, &plugin_types, index))
         .collect();
-    diagnostics.extend(compiler.finish(&rows));
+    let (messages, unused) = compiler.finish(&rows);
+    diagnostics.extend(messages);
+    diagnostics.extend(unused.warnings);
     if has_errors(&diagnostics) {
         // Something that is wrong elsewhere may be the use that a warning misses.
         diagnostics.retain(|diagnostic| diagnostic.severity == Severity::Error);
@@ -141,9 +176,16 @@ pub fn resolve(manifest: &Manifest, source: &Arc<Source>) -> Result<Resolved, Ve
     let complete: Option<Vec<launch::RowLaunch>> = launches.into_iter().collect();
     match complete {
         Some(launches) if !has_errors(&diagnostics) => {
-            let draft = draft(manifest, rows, launches, require, outputs);
+            let draft = draft(manifest, rows, guards, launches, require, outputs);
             let name_span = Span::new(source, manifest.plugin.name.range.clone());
-            Ok(Resolved { draft, name_span, warnings: diagnostics })
+            Ok(Resolved {
+                draft,
+                manifest: manifest.clone(),
+                source: Arc::clone(source),
+                name_span,
+                warnings: diagnostics,
+                unused_names: unused.names,
+            })
         }
         _ => Err(diagnostics),
     }
@@ -152,17 +194,19 @@ pub fn resolve(manifest: &Manifest, source: &Arc<Source>) -> Result<Resolved, Ve
 fn draft(
     manifest: &Manifest,
     rows: Vec<Row>,
+    guards: Vec<Option<Guard>>,
     launches: Vec<launch::RowLaunch>,
     require: Vec<cubinder_bundle::Requirement>,
     outputs: Vec<cubinder_bundle::Output>,
 ) -> PluginDraft {
     let mut variants = Vec::with_capacity(rows.len());
     let mut units = Vec::with_capacity(rows.len());
-    for (row, launch) in rows.into_iter().zip(launches) {
+    for ((row, guard), launch) in rows.into_iter().zip(guards).zip(launches) {
         variants.push(Variant {
             id: row.id,
             label: row.label(),
             types: row.tensor_types,
+            guard,
             launches: vec![launch.launch],
         });
         units.push(launch.unit);
@@ -182,16 +226,30 @@ fn draft(
 }
 
 fn attribute(decl: &manifest::AttributeDecl) -> Attribute {
-    Attribute { name: decl.name.value.clone(), ty: decl.ty, default: decl.default.clone() }
+    let (minimum, maximum) = decl.range.clone().map(|range| range.value).unwrap_or_default();
+    Attribute {
+        name: decl.name.value.clone(),
+        ty: decl.ty,
+        default: decl.default.clone(),
+        length: decl.length.as_ref().map(|length| length.value),
+        minimum,
+        maximum,
+        one_of: decl.one_of.as_ref().map(|one_of| one_of.value.clone()).unwrap_or_default(),
+    }
 }
 
 fn input(decl: &manifest::InputDecl) -> Input {
-    Input { name: decl.name.value.clone(), rank_min: decl.rank.0, rank_max: decl.rank.1 }
+    Input {
+        name: decl.name.value.clone(),
+        rank_min: decl.rank.0,
+        rank_max: decl.rank.1,
+        limits: decl.limits.limits.clone(),
+    }
 }
 
 /// A path that a manifest names, against the manifest's folder. Nothing is folded away: `..` behind a link means what the
 /// file system says.
-fn beside(source: &Source, path: &str) -> PathBuf {
+pub(crate) fn beside(source: &Source, path: &str) -> PathBuf {
     source.path.parent().unwrap_or(Path::new("")).join(path)
 }
 
@@ -212,6 +270,7 @@ pub fn check_unique(plugins: &[Resolved]) -> Vec<Diagnostic> {
             );
             diagnostics.push(
                 Diagnostic::error(message)
+                    .code(rules::PLUGIN_TWICE)
                     .at(second.name_span.clone(), "the second one")
                     .related(first.name_span.clone(), "the first one")
                     .note("TensorRT finds a plugin by name, version and namespace")

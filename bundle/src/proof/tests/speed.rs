@@ -20,7 +20,8 @@ fn statements(maker: &Maker, block: &str, args: &[&str]) -> Duration {
     let domain = maker.domain();
     for expr in &integers {
         let begun = Instant::now();
-        let verdicts = (domain.has_value(expr), domain.within(expr, Interval { min: 0, max: i32::MAX.into() }));
+        let verdicts =
+            (domain.has_value(expr), domain.within(expr, Interval { min: 0, max: i32::MAX.into() }));
         println!("{:?} {verdicts:?}", begun.elapsed());
     }
     for guard in guards.iter().flatten() {

@@ -23,7 +23,8 @@ use crate::expr::Expr;
 use crate::model::{Interval, Plugin, Requirement};
 use crate::value::Value;
 use case::Claim;
-use frame::{Finding, Frame, Region, mentions_outputs};
+use frame::{Finding, Frame, mentions_outputs};
+use search::Search;
 
 /// One node with its shapes.
 #[derive(Debug, Clone, PartialEq)]
@@ -71,9 +72,19 @@ struct Frames<'p> {
 
 #[derive(Debug)]
 struct Fine<'p> {
-    frames: Vec<Frame<'p>>,
+    ranks: Vec<Vec<Option<usize>>>,
+    /// Each made when it is first needed.
+    frames: Vec<OnceLock<Option<Frame<'p>>>>,
     /// Whether they are all.
     complete: bool,
+}
+
+impl<'p> Fine<'p> {
+    /// None where no case lies in it.
+    fn frame(&self, domain: &Domain<'p>, at: usize) -> Option<&Frame<'p>> {
+        let (ranks, frame) = (self.ranks.get(at)?, self.frames.get(at)?);
+        frame.get_or_init(|| Frame::new(domain, ranks)).as_ref()
+    }
 }
 
 /// The most choices of ranks that are looked at one by one.
@@ -151,7 +162,8 @@ impl<'p> Domain<'p> {
             return false;
         }
         let fine = self.fine(&coarse);
-        fine.complete && fine.frames.iter().all(|frame| matches!(frame.look_at(claim), Finding::Proved))
+        let proved = |frame: &Frame<'p>| matches!(frame.look_at(claim), Finding::Proved);
+        fine.complete && (0..fine.ranks.len()).all(|at| fine.frame(self, at).is_none_or(proved))
     }
 
     /// Whether a boolean holds in every case. Refuted by a case in which it is false or has no value.
@@ -188,16 +200,19 @@ impl<'p> Domain<'p> {
             Finding::Within(regions) => Some(regions),
         };
         let Some(whole) = look(&coarse) else { return Verdict::Proved };
-        let (regions, complete): (Vec<Region>, bool) = if coarse.is_fine() {
-            (whole, true)
-        } else {
-            let fine = self.fine(&coarse);
-            (fine.frames.iter().filter_map(look).flatten().collect(), fine.complete)
-        };
-        if regions.is_empty() {
-            return if complete { Verdict::Proved } else { Verdict::Open };
+        let mut search = Search::new(self, claim);
+        if coarse.is_fine() {
+            search.frame(&whole);
+            return search.finish(true);
         }
-        search::search(self, claim, &regions, complete)
+        let fine = self.fine(&coarse);
+        for at in 0..fine.ranks.len() {
+            let Some(regions) = fine.frame(self, at).and_then(look) else { continue };
+            if search.frame(&regions) {
+                break;
+            }
+        }
+        search.finish(fine.complete)
     }
 
     /// Whether bounds know all that an expression looks at.
@@ -235,9 +250,9 @@ impl<'p> Domain<'p> {
 
     fn fine(&self, coarse: &Frame<'p>) -> Arc<Fine<'p>> {
         let fine = self.frames.fine.get_or_init(|| {
-            let (tuples, complete) = rank_tuples(&coarse.ranks());
-            let frames = tuples.iter().filter_map(|ranks| Frame::new(self, ranks)).collect();
-            Arc::new(Fine { frames, complete })
+            let (ranks, complete) = rank_tuples(&coarse.ranks());
+            let frames = ranks.iter().map(|_| OnceLock::new()).collect();
+            Arc::new(Fine { ranks, frames, complete })
         });
         Arc::clone(fine)
     }

@@ -17,32 +17,133 @@ const FEW_CASES: usize = 4096;
 /// The most steps of evaluation to try all cases.
 const ALL_STEPS: usize = 1_000_000;
 
-/// The most steps of evaluation to look for a case.
-const SOME_STEPS: usize = 120_000;
+/// The most steps of evaluation for a first look at one frame, and for that at all.
+const LITTLE_STEPS: usize = 20_000;
+const FIRST_STEPS: usize = 80_000;
+
+/// The most steps of evaluation for a longer look.
+const MORE_STEPS: usize = 80_000;
 
 /// The most steps of evaluation to make a case smaller.
-const SHRINK_STEPS: usize = 200_000;
+const SHRINK_STEPS: usize = 100_000;
 
-/// Looks in regions, which hold every case against the claim if `complete`.
-pub(super) fn search<'d>(
-    domain: &'d Domain<'_>,
-    claim: Claim<'d>,
-    regions: &[Region],
-    complete: bool,
-) -> Verdict {
-    let mut trial = Trial::new(domain, claim, ALL_STEPS);
-    if let Some(places) = few(domain, regions) {
-        return match all(domain, &mut trial, &places) {
-            Some(Some(case)) => Verdict::Refuted(case),
-            Some(None) if complete && !trial.looks_at_addresses() => Verdict::Proved,
-            _ => Verdict::Open,
+/// A search that goes from frame to frame.
+pub(super) struct Search<'d, 'p> {
+    domain: &'d Domain<'p>,
+    trial: Trial<'d, 'p>,
+    landmarks: Vec<i64>,
+    literals: Vec<Value>,
+    /// What is left of the steps to try all, and of those for first looks.
+    all: usize,
+    first: usize,
+    best: Option<(Point, Case)>,
+    /// Where a first look found nothing.
+    open: Vec<Look>,
+    /// A frame was tried through.
+    enumerated: bool,
+    /// A frame was left, and nothing is known of it.
+    unsure: bool,
+}
+
+impl<'d, 'p> Search<'d, 'p> {
+    pub(super) fn new(domain: &'d Domain<'p>, claim: Claim<'d>) -> Search<'d, 'p> {
+        let exprs = || -> Box<dyn Iterator<Item = &Expr>> {
+            let rules = domain.requirements().iter().map(|requirement| &requirement.expr);
+            let shapes = domain.plugin.outputs.iter().map(|output| &output.shape);
+            let first = std::iter::once(claim.expr()).chain(domain.assumptions.iter().copied());
+            Box::new(first.chain(rules).chain(shapes))
         };
+        let mut landmarks = landmarks(exprs());
+        if let Claim::Within(_, allowed) = claim {
+            let beyond = [allowed.max.saturating_add(1), allowed.min.saturating_sub(1)];
+            landmarks.extend([allowed.min, allowed.max].into_iter().chain(beyond));
+        }
+        Search {
+            domain,
+            trial: Trial::new(domain, claim, 0),
+            literals: literals(exprs()),
+            landmarks,
+            all: ALL_STEPS,
+            first: FIRST_STEPS,
+            best: None,
+            open: Vec::new(),
+            enumerated: false,
+            unsure: false,
+        }
     }
-    trial.steps = SOME_STEPS;
-    let samples = samples(domain, claim, regions);
-    let Some(point) = look(&mut trial, &samples) else { return Verdict::Open };
-    trial.steps = SHRINK_STEPS;
-    shrink(domain, &mut trial, point).map_or(Verdict::Open, Verdict::Refuted)
+
+    /// Looks where a case against the claim must lie, if it lies in one frame. True where no more frames need be looked at.
+    pub(super) fn frame(&mut self, regions: &[Region]) -> bool {
+        if let Some(places) = few(self.domain, regions) {
+            self.trial.steps = self.all;
+            self.enumerated = true;
+            let finished = try_all(self.domain, &mut self.trial, &places, &mut self.best);
+            self.all = self.trial.steps;
+            self.unsure |= !finished;
+            return false;
+        }
+        if self.best.is_some() {
+            return false;
+        }
+        for region in regions {
+            let Some(sample) = self.sample(region) else { continue };
+            let mut look = Look::new(sample);
+            self.trial.steps = LITTLE_STEPS.min(self.first);
+            let before = self.trial.steps;
+            let found = look.run(&mut self.trial, Effort::Little);
+            self.first -= before - self.trial.steps;
+            if let Some(point) = found {
+                return self.found(point);
+            }
+            self.open.push(look);
+        }
+        // Where no value is worth a try nothing is known either.
+        self.unsure |= self.open.is_empty();
+        false
+    }
+
+    fn found(&mut self, point: Point) -> bool {
+        self.trial.steps = SHRINK_STEPS;
+        self.best = shrink(self.domain, &mut self.trial, point);
+        self.best.is_some()
+    }
+
+    /// The verdict once every frame was looked at; `complete` if there are no others.
+    pub(super) fn finish(mut self, complete: bool) -> Verdict {
+        let mut steps = MORE_STEPS;
+        let mut open = std::mem::take(&mut self.open);
+        for at in 0..open.len() {
+            if self.best.is_some() {
+                break;
+            }
+            let share = steps / (open.len() - at);
+            self.trial.steps = share;
+            let found = open.get_mut(at).and_then(|look| look.run(&mut self.trial, Effort::More));
+            steps -= share - self.trial.steps;
+            if let Some(point) = found {
+                self.found(point);
+            }
+        }
+        // Of addresses only two are tried.
+        let exact = !(self.enumerated && self.trial.looks_at_addresses());
+        match self.best {
+            Some((_, case)) => Verdict::Refuted(case),
+            None if complete && exact && open.is_empty() && !self.unsure => Verdict::Proved,
+            None => Verdict::Open,
+        }
+    }
+
+    /// What to try in a region; none where nothing is worth it.
+    fn sample(&self, region: &Region) -> Option<Sample> {
+        let attributes = self.domain.plugin.attributes.iter().zip(&region.attributes);
+        let attributes = attributes
+            .map(|(attribute, extent)| worth_a_try(attribute, extent, &self.landmarks, &self.literals));
+        let dims = region.dims.iter();
+        let dims = dims.map(|dims| dims.iter().map(|&dim| integers(dim, &self.landmarks)).collect());
+        let sample = Sample { attributes: attributes.collect(), dims: dims.collect() };
+        let whole = sample.choices().all(|count| count > 0);
+        whole.then_some(sample)
+    }
 }
 
 /// Values for each attribute and each dimension.
@@ -108,9 +209,13 @@ fn few(domain: &Domain<'_>, regions: &[Region]) -> Option<Vec<Sample>> {
     Some(places)
 }
 
-/// Tries everything: the smallest case against the claim. None where the steps did not suffice and there was none so far.
-fn all(domain: &Domain<'_>, trial: &mut Trial<'_, '_>, places: &[Sample]) -> Option<Option<Case>> {
-    let mut best: Option<(Point, Case)> = None;
+/// Tries everything, and keeps the smallest point that refutes. False where the steps did not suffice.
+fn try_all(
+    domain: &Domain<'_>,
+    trial: &mut Trial<'_, '_>,
+    places: &[Sample],
+    best: &mut Option<(Point, Case)>,
+) -> bool {
     for place in places {
         let sizes: Vec<usize> = place.choices().collect();
         if sizes.contains(&0) {
@@ -118,13 +223,13 @@ fn all(domain: &Domain<'_>, trial: &mut Trial<'_, '_>, places: &[Sample]) -> Opt
         }
         let mut choices = vec![0; sizes.len()];
         loop {
-            let point = place.point(&choices)?;
-            let smaller =
+            let Some(point) = place.point(&choices) else { return false };
+            let least =
                 best.as_ref().is_none_or(|(best, _)| point.key(domain.plugin) < best.key(domain.plugin));
-            if smaller {
+            if least {
                 match trial.run(&point) {
-                    Tried::Refuted(case) => best = Some((point, case)),
-                    Tried::Unknown => return best.map(|(_, case)| Some(case)),
+                    Tried::Refuted(case) => *best = Some((point, case)),
+                    Tried::Unknown => return false,
                     Tried::Outside | Tried::Holds => {}
                 }
             }
@@ -133,7 +238,7 @@ fn all(domain: &Domain<'_>, trial: &mut Trial<'_, '_>, places: &[Sample]) -> Opt
             }
         }
     }
-    Some(best.map(|(_, case)| case))
+    true
 }
 
 /// The next choices; false after the last.
@@ -148,55 +253,6 @@ fn advance(choices: &mut [usize], sizes: &[usize]) -> bool {
     false
 }
 
-fn samples(domain: &Domain<'_>, claim: Claim<'_>, regions: &[Region]) -> Vec<Sample> {
-    let plugin = domain.plugin;
-    let exprs = || -> Box<dyn Iterator<Item = &Expr>> {
-        let rules = domain.requirements().iter().map(|requirement| &requirement.expr);
-        let shapes = plugin.outputs.iter().map(|output| &output.shape);
-        let first = std::iter::once(claim.expr()).chain(domain.assumptions.iter().copied());
-        Box::new(first.chain(rules).chain(shapes))
-    };
-    let mut landmarks = landmarks(exprs());
-    if let Claim::Within(_, allowed) = claim {
-        landmarks.extend([
-            allowed.min,
-            allowed.max,
-            allowed.max.saturating_add(1),
-            allowed.min.saturating_sub(1),
-        ]);
-    }
-    let literals = literals(exprs());
-    let sample = |region: &Region| {
-        let attributes = plugin.attributes.iter().zip(&region.attributes);
-        let attributes =
-            attributes.map(|(attribute, extent)| worth_a_try(attribute, extent, &landmarks, &literals));
-        let dims = region.dims.iter().map(|dims| dims.iter().map(|&dim| integers(dim, &landmarks)).collect());
-        Sample { attributes: attributes.collect(), dims: dims.collect() }
-    };
-    regions.iter().map(sample).filter(|sample| sample.choices().all(|count| count > 0)).collect()
-}
-
-/// The first point that refutes.
-fn look(trial: &mut Trial<'_, '_>, samples: &[Sample]) -> Option<Point> {
-    let mut looks: Vec<Look<'_>> = samples.iter().map(|sample| Look::new(sample)).collect();
-    // A little everywhere first, then more: a claim that is wrong is mostly wrong at once.
-    for effort in [Effort::Little, Effort::More] {
-        let mut left = looks.len();
-        for look in &mut looks {
-            let all = trial.steps;
-            let share = all / left.max(1);
-            trial.steps = share;
-            let found = look.run(trial, effort);
-            trial.steps = all - (share - trial.steps);
-            left -= 1;
-            if found.is_some() {
-                return found;
-            }
-        }
-    }
-    None
-}
-
 #[derive(Clone, Copy, PartialEq)]
 enum Effort {
     Little,
@@ -204,8 +260,8 @@ enum Effort {
 }
 
 /// A look at one region.
-struct Look<'s> {
-    sample: &'s Sample,
+struct Look {
+    sample: Sample,
     base: Vec<usize>,
     /// Points of the domain: where moves start.
     anchors: Vec<Vec<usize>>,
@@ -215,8 +271,8 @@ struct Look<'s> {
 /// What a try came to: a point that refutes, or nothing more to do.
 type Found = Result<(), Option<Point>>;
 
-impl<'s> Look<'s> {
-    fn new(sample: &'s Sample) -> Look<'s> {
+impl Look {
+    fn new(sample: Sample) -> Look {
         // The least that is not empty.
         let least = |values: &Vec<i64>| values.iter().position(|&value| value > 0).unwrap_or(0);
         let attributes = sample.attributes.iter().map(|_| 0);
@@ -263,8 +319,14 @@ impl<'s> Look<'s> {
             self.attempt(trial, &choices)?;
         }
         self.each_alone(trial, &base, 12)?;
-        let large = self.uniform(&base, 8);
-        self.each_alone(trial, &large, 6)
+        for size in [8, 1 << 31, 1 << 40] {
+            let mut large = base.clone();
+            if let (Some(last), Some(values)) = (large.last_mut(), self.sample.dims.iter().flatten().last()) {
+                *last = values.partition_point(|&value| value < size).min(values.len() - 1);
+                self.each_alone(trial, &large, 10)?;
+            }
+        }
+        Ok(())
     }
 
     /// One attribute or one dimension changed, the last ones first.

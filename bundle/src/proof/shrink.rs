@@ -8,7 +8,11 @@ use super::{Case, Domain};
 use crate::value::Value;
 
 /// The smallest case that was found from a point that refutes. None where the steps did not even suffice for the point.
-pub(super) fn shrink<'p>(domain: &Domain<'p>, trial: &mut Trial<'_, 'p>, point: Point) -> Option<Case> {
+pub(super) fn shrink<'p>(
+    domain: &Domain<'p>,
+    trial: &mut Trial<'_, 'p>,
+    point: Point,
+) -> Option<(Point, Case)> {
     let Tried::Refuted(case) = trial.run(&point) else { return None };
     let mut shrinker = Shrinker { domain, trial, best: point, case };
     // Each round makes the key smaller; most end after two.
@@ -20,7 +24,7 @@ pub(super) fn shrink<'p>(domain: &Domain<'p>, trial: &mut Trial<'_, 'p>, point: 
             break;
         }
     }
-    Some(shrinker.case)
+    Some((shrinker.best, shrinker.case))
 }
 
 struct Shrinker<'s, 'd, 'p> {

@@ -50,7 +50,11 @@ impl Tape<'_> {
             ),
             6 => {
                 let function = self.of(&["min", "max", "ceil_div"]);
-                format!("{function}({}, {})", self.int(outputs, local, depth), self.int(outputs, local, depth))
+                format!(
+                    "{function}({}, {})",
+                    self.int(outputs, local, depth),
+                    self.int(outputs, local, depth)
+                )
             }
             7 => format!("{}({})", self.of(&["sum", "len", "prod", "max"]), self.ints(outputs, depth)),
             8 => format!("{}[{}]", self.ints(outputs, depth), self.int(outputs, local, depth)),
@@ -95,7 +99,13 @@ impl Tape<'_> {
                 }
                 3 => return format!("({} == {})", self.ints(outputs, below), self.ints(outputs, below)),
                 4 => return "flag".into(),
-                5 => return format!("mode {} {}", self.of(&["==", "!="]), self.of(&["\"a\"", "\"b\"", "\"c\""])),
+                5 => {
+                    return format!(
+                        "mode {} {}",
+                        self.of(&["==", "!="]),
+                        self.of(&["\"a\"", "\"b\"", "\"c\""])
+                    );
+                }
                 _ => {}
             }
         }
@@ -131,7 +141,8 @@ impl Tape<'_> {
     fn plugin(&mut self, tiny: bool) -> Maker {
         let [every, other, small] = [self.limits(tiny), self.limits(tiny), self.limits(true)];
         let most_rank = if tiny { 2 } else { 3 };
-        let number: &[(i64, i64)] = if tiny { &[(-2, 2), (0, 3)] } else { &[(-5, 5), (0, 1024), (i64::MIN, i64::MAX)] };
+        let number: &[(i64, i64)] =
+            if tiny { &[(-2, 2), (0, 3)] } else { &[(-5, 5), (0, 1024), (i64::MIN, i64::MAX)] };
         let range = self.of(number);
         let length = if tiny { 2 } else { self.of(&[2, 3, 4]) };
         let ranks = (self.pick(2) as u8 + 1, most_rank);
@@ -152,7 +163,9 @@ impl Tape<'_> {
                 a.one_of = ["a", "b"].map(|text| Value::Str(text.into())).to_vec();
             })
             .input("x", ranks, |limits| limits.every = every)
-            .input("w", (1, 1), |limits| *limits = ShapeLimits { every: other, dims: vec![small], ..ShapeLimits::default() });
+            .input("w", (1, 1), |limits| {
+                *limits = ShapeLimits { every: other, dims: vec![small], ..ShapeLimits::default() }
+            });
         let maker = (0..self.pick(3)).fold(maker, |maker, _| {
             let text = self.condition(false);
             if maker.compiles(&text) { maker.require(&text) } else { maker }
@@ -184,7 +197,9 @@ impl Tape<'_> {
 
     fn shapes(&mut self) -> Vec<Vec<i64>> {
         let shape = |tape: &mut Self, rank: usize| -> Vec<i64> {
-            (0..rank).map(|_| tape.of(&[1, 2, 3, 0, 4, 5, 6, 8, 12, 300, 1 << 31, 1 << 40, i64::MAX])).collect()
+            (0..rank)
+                .map(|_| tape.of(&[1, 2, 3, 0, 4, 5, 6, 8, 12, 300, 1 << 31, 1 << 40, i64::MAX]))
+                .collect()
         };
         let rank = 1 + self.pick(3);
         let x = shape(self, rank);

@@ -2,4 +2,5 @@
 
 mod examples;
 mod laws;
+mod speed;
 mod support;

@@ -69,6 +69,10 @@ impl Maker {
         self.compile(text).unwrap_or_else(|errors| panic!("{text}: {errors:?}"))
     }
 
+    pub(super) fn try_expr(&self, text: &str) -> Option<Expr> {
+        self.compile(text).ok()
+    }
+
     pub(super) fn compiles(&self, text: &str) -> bool {
         self.compile(text).is_ok()
     }

@@ -132,8 +132,10 @@ pub(super) struct Trial<'d, 'p> {
 
 impl<'d, 'p> Trial<'d, 'p> {
     pub(super) fn new(domain: &'d Domain<'p>, claim: Claim<'d>, steps: usize) -> Trial<'d, 'p> {
-        let asks = std::iter::once(claim.expr()).chain(domain.assumptions.iter().copied()).any(looks_at_addresses);
-        let caps = (0..domain.plugin.tensor_count()).map(|tensor| most_elements(domain.plugin, tensor)).collect();
+        let asks =
+            std::iter::once(claim.expr()).chain(domain.assumptions.iter().copied()).any(looks_at_addresses);
+        let caps =
+            (0..domain.plugin.tensor_count()).map(|tensor| most_elements(domain.plugin, tensor)).collect();
         Trial { domain, claim, alignments: if asks { &[true, false] } else { &[true] }, caps, steps }
     }
 
@@ -222,7 +224,9 @@ impl<'d, 'p> Trial<'d, 'p> {
         let count = shape.iter().try_fold(1_i64, |count, &dim| count.checked_mul(dim));
         // The order of factors does not matter where one is 0.
         let count = if shape.contains(&0) { Some(0) } else { count };
-        count.is_some_and(|count| limits.numel.contains(count) && self.caps.get(tensor).is_some_and(|&cap| count <= cap))
+        count.is_some_and(|count| {
+            limits.numel.contains(count) && self.caps.get(tensor).is_some_and(|&cap| count <= cap)
+        })
     }
 }
 
@@ -246,7 +250,8 @@ impl Case {
     pub fn describe(&self, plugin: &Plugin) -> String {
         let inputs = self.tell(plugin, 0..plugin.inputs.len());
         let attributes = plugin.attributes.iter().zip(&self.attributes);
-        let attributes = attributes.map(|(attribute, value)| format!("{} = {}", attribute.name, short(value)));
+        let attributes =
+            attributes.map(|(attribute, value)| format!("{} = {}", attribute.name, short(value)));
         inputs.into_iter().chain(attributes).collect::<Vec<String>>().join(", ")
     }
 

@@ -5,10 +5,11 @@
 
 use std::sync::Arc;
 
-use super::case::{Claim, HIGHEST_RANK, most_elements};
 use super::Domain;
+use super::case::{Claim, HIGHEST_RANK, most_elements};
 use crate::expr::{
-    AttributeRange, Environment, Expr, Extent, Facts, Ints, Node, RangeEnvironment, Stop, TermId, Terms, Walk, bind,
+    AttributeRange, Environment, Expr, Extent, Facts, Ints, Node, RangeEnvironment, Stop, TermId, Terms,
+    Walk, bind,
 };
 use crate::model::{Interval, ShapeLimits};
 use crate::value::Value;
@@ -126,11 +127,21 @@ impl<'p> Frame<'p> {
             attributes: domain.attributes,
             attribute_ranges: plugin.attributes.iter().map(AttributeRange::of).collect(),
             ranks: ranks.to_vec(),
-            rank_ranges: plugin.inputs.iter().map(|input| (input.rank_min.into(), input.rank_max.into())).collect(),
+            rank_ranges: plugin
+                .inputs
+                .iter()
+                .map(|input| (input.rank_min.into(), input.rank_max.into()))
+                .collect(),
             dims: dims.collect(),
-            numel: plugin.inputs.iter().enumerate().map(|(tensor, input)| cap(tensor, &input.limits)).collect(),
+            numel: plugin
+                .inputs
+                .iter()
+                .enumerate()
+                .map(|(tensor, input)| cap(tensor, &input.limits))
+                .collect(),
         };
-        let mut frame = Frame { ranges, terms: Arc::default(), facts: Facts::default(), tags: Tags::default() };
+        let mut frame =
+            Frame { ranges, terms: Arc::default(), facts: Facts::default(), tags: Tags::default() };
         match frame.fill(domain, &cap) {
             Ok(()) => Some(frame),
             Err(Stop::Unreachable) => None,
@@ -139,7 +150,11 @@ impl<'p> Frame<'p> {
         }
     }
 
-    fn fill(&mut self, domain: &Domain<'p>, cap: &dyn Fn(usize, &ShapeLimits) -> (i64, i64)) -> Result<(), Stop> {
+    fn fill(
+        &mut self,
+        domain: &Domain<'p>,
+        cap: &dyn Fn(usize, &ShapeLimits) -> (i64, i64),
+    ) -> Result<(), Stop> {
         let plugin = domain.plugin;
         let rank = |tensor: u32| self.ranges.rank(tensor);
         let mut terms = Terms::default();
@@ -255,7 +270,8 @@ impl<'p> Frame<'p> {
             facts.known(*id).and_then(|known| given.meet(known)).unwrap_or(given)
         };
         let dim = |index: usize, axis: usize, id: &TermId| {
-            let (low, high) = self.ranges.dims.get(index).and_then(|dims| dims.get(axis)).copied().unwrap_or((0, 0));
+            let (low, high) =
+                self.ranges.dims.get(index).and_then(|dims| dims.get(axis)).copied().unwrap_or((0, 0));
             let given = Ints::new(low, high).unwrap_or(Ints::one(low));
             let known = facts.known(*id).and_then(Extent::ints);
             known.and_then(|known| known.meet(given)).unwrap_or(given)
@@ -310,7 +326,8 @@ fn shape_extent(walk: &mut Walk<'_>, shape: TermId, limits: &ShapeLimits) -> Res
     let dim = |allowed: Interval| extent(allowed.min.max(0), allowed.max);
     match walk.term(shape)?.items() {
         Some(items) => {
-            let dims = (0..items.len()).map(|axis| dim(limits.dim(axis))).collect::<Result<Vec<Extent>, Stop>>()?;
+            let dims =
+                (0..items.len()).map(|axis| dim(limits.dim(axis))).collect::<Result<Vec<Extent>, Stop>>()?;
             if dims.len() > HIGHEST_RANK { Err(Stop::Unreachable) } else { Ok(Extent::array(dims)) }
         }
         None => {

@@ -223,7 +223,8 @@ impl<'p> Domain<'p> {
     /// Whether attributes or profile are of another plugin, or of ranks that it does not take: no case is.
     fn is_beside_the_plugin(&self) -> bool {
         let plugin = self.plugin;
-        let attributes = self.attributes.is_some_and(|attributes| attributes.len() != plugin.attributes.len());
+        let attributes =
+            self.attributes.is_some_and(|attributes| attributes.len() != plugin.attributes.len());
         let profile = self.profile.is_some_and(|profile| profile.len() != plugin.inputs.len());
         let ranks = plugin.inputs.iter().enumerate().any(|(index, input)| {
             let ranks = usize::from(input.rank_min)..=usize::from(input.rank_max);
@@ -258,10 +259,7 @@ impl<'p> Domain<'p> {
             Some(profile) => profile.get(input)?.get(axis).copied()?,
             None => Interval::ANY_SIZE,
         };
-        let both = Interval {
-            min: allowed.min.max(profiled.min).max(0),
-            max: allowed.max.min(profiled.max),
-        };
+        let both = Interval { min: allowed.min.max(profiled.min).max(0), max: allowed.max.min(profiled.max) };
         (both.min <= both.max).then_some(both)
     }
 }
@@ -281,9 +279,9 @@ fn rank_tuples(ranks: &[(usize, usize)]) -> (Vec<Vec<Option<usize>>>, bool) {
     }
     let mut tuples: Vec<Vec<Option<usize>>> = vec![Vec::new()];
     for &(low, high) in ranks {
-        let longer = tuples.iter().flat_map(|tuple| {
-            (low..=high).map(|rank| tuple.iter().copied().chain([Some(rank)]).collect())
-        });
+        let longer = tuples
+            .iter()
+            .flat_map(|tuple| (low..=high).map(|rank| tuple.iter().copied().chain([Some(rank)]).collect()));
         tuples = longer.collect();
     }
     tuples.sort_by_key(|tuple| tuple.iter().flatten().sum::<usize>());

@@ -3,7 +3,7 @@
 //! Bounds say where such a case would have to lie. Where these places hold few cases all are tried, so that the answer is certain;
 //! else those that are worth a try. Deterministic, and within a budget of evaluation steps.
 
-use super::case::{Claim, Point, Tried, Trial};
+use super::case::{Claim, Point, Trial, Tried};
 use super::frame::Region;
 use super::shrink::shrink;
 use super::values::{every, integers, landmarks, literals, spread, worth_a_try};
@@ -24,7 +24,12 @@ const SOME_STEPS: usize = 120_000;
 const SHRINK_STEPS: usize = 200_000;
 
 /// Looks in regions, which hold every case against the claim if `complete`.
-pub(super) fn search<'d>(domain: &'d Domain<'_>, claim: Claim<'d>, regions: &[Region], complete: bool) -> Verdict {
+pub(super) fn search<'d>(
+    domain: &'d Domain<'_>,
+    claim: Claim<'d>,
+    regions: &[Region],
+    complete: bool,
+) -> Verdict {
     let mut trial = Trial::new(domain, claim, ALL_STEPS);
     if let Some(places) = few(domain, regions) {
         return match all(domain, &mut trial, &places) {
@@ -114,7 +119,8 @@ fn all(domain: &Domain<'_>, trial: &mut Trial<'_, '_>, places: &[Sample]) -> Opt
         let mut choices = vec![0; sizes.len()];
         loop {
             let point = place.point(&choices)?;
-            let smaller = best.as_ref().is_none_or(|(best, _)| point.key(domain.plugin) < best.key(domain.plugin));
+            let smaller =
+                best.as_ref().is_none_or(|(best, _)| point.key(domain.plugin) < best.key(domain.plugin));
             if smaller {
                 match trial.run(&point) {
                     Tried::Refuted(case) => best = Some((point, case)),
@@ -152,7 +158,12 @@ fn samples(domain: &Domain<'_>, claim: Claim<'_>, regions: &[Region]) -> Vec<Sam
     };
     let mut landmarks = landmarks(exprs());
     if let Claim::Within(_, allowed) = claim {
-        landmarks.extend([allowed.min, allowed.max, allowed.max.saturating_add(1), allowed.min.saturating_sub(1)]);
+        landmarks.extend([
+            allowed.min,
+            allowed.max,
+            allowed.max.saturating_add(1),
+            allowed.min.saturating_sub(1),
+        ]);
     }
     let literals = literals(exprs());
     let sample = |region: &Region| {
@@ -224,7 +235,9 @@ impl<'s> Look<'s> {
         match trial.run(&point) {
             Tried::Refuted(_) => Err(Some(point)),
             Tried::Unknown => Err(None),
-            Tried::Holds if self.anchors.len() < MOST && !self.anchors.iter().any(|anchor| anchor == choices) => {
+            Tried::Holds
+                if self.anchors.len() < MOST && !self.anchors.iter().any(|anchor| anchor == choices) =>
+            {
                 self.anchors.push(choices.to_vec());
                 Ok(())
             }
@@ -347,7 +360,8 @@ pub(super) fn groups(ranks: &[usize]) -> Vec<Vec<usize>> {
     let highest = ranks.iter().copied().max().unwrap_or(0);
     if ranks.len() > 1 {
         for from_end in 1..=highest {
-            let place = |(start, &rank): (&usize, &usize)| rank.checked_sub(from_end).map(|axis| start + axis);
+            let place =
+                |(start, &rank): (&usize, &usize)| rank.checked_sub(from_end).map(|axis| start + axis);
             groups.push(starts.iter().zip(ranks).filter_map(place).collect());
         }
         for axis in 0..highest {

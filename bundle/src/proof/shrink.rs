@@ -2,7 +2,7 @@
 //!
 //! Every step leads to a point with a smaller key that still refutes, so it ends; it finds a small case, not surely the smallest.
 
-use super::case::{Point, Tried, Trial};
+use super::case::{Point, Trial, Tried};
 use super::search::groups;
 use super::{Case, Domain};
 use crate::value::Value;
@@ -170,13 +170,16 @@ impl Shrinker<'_, '_, '_> {
 
     /// An attribute's default, or a smaller value.
     fn plainer(&mut self, index: usize) {
-        let default = self.domain.plugin.attributes.get(index).and_then(|attribute| attribute.default.clone());
+        let default =
+            self.domain.plugin.attributes.get(index).and_then(|attribute| attribute.default.clone());
         if default.is_some_and(|default| self.try_attribute(index, default)) {
             return;
         }
         match self.best.attributes.get(index).cloned() {
             Some(Value::Int(value)) => {
-                self.lower_integer(value, &|shrinker, value| shrinker.try_attribute(index, Value::Int(value)));
+                self.lower_integer(value, &|shrinker, value| {
+                    shrinker.try_attribute(index, Value::Int(value))
+                });
             }
             Some(Value::Bool(true)) => {
                 self.try_attribute(index, Value::Bool(false));
@@ -221,7 +224,8 @@ impl Shrinker<'_, '_, '_> {
             let items = self.items(index);
             let first = items.iter().take(shorter).cloned().collect();
             let last = items.iter().skip(items.len().saturating_sub(shorter)).cloned().collect();
-            if self.try_attribute(index, Value::Array(first)) || self.try_attribute(index, Value::Array(last)) {
+            if self.try_attribute(index, Value::Array(first)) || self.try_attribute(index, Value::Array(last))
+            {
                 break;
             }
         }

@@ -21,7 +21,12 @@ pub(super) fn landmarks<'e>(exprs: impl Iterator<Item = &'e Expr>) -> Vec<i64> {
         if let Node::Int(value) = node
             && numbers.len() < MOST
         {
-            numbers.extend([value.saturating_sub(1), *value, value.saturating_add(1), value.saturating_neg()]);
+            numbers.extend([
+                value.saturating_sub(1),
+                *value,
+                value.saturating_add(1),
+                value.saturating_neg(),
+            ]);
         }
     }
     for exponent in [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 16, 17, 20, 24, 30, 31, 32, 33, 39, 40, 47, 62] {
@@ -193,7 +198,9 @@ pub(super) fn every(attribute: &Attribute, extent: &Extent) -> Option<Vec<Value>
         let choices: Vec<Vec<Value>> = match extent {
             Extent::List(element, _) if length > 0 => vec![every_single(attribute, element)?; length],
             Extent::List(..) => Vec::new(),
-            other => other.items()?.iter().map(|item| every_single(attribute, item)).collect::<Option<_>>()?,
+            other => {
+                other.items()?.iter().map(|item| every_single(attribute, item)).collect::<Option<_>>()?
+            }
         };
         let mut lists: Vec<Vec<Value>> = vec![Vec::new()];
         for choice in &choices {

@@ -157,7 +157,7 @@ fn put_in(base: &str, meanings: Meanings<'_>) -> String {
 }
 
 /// What is passed by value, where that is certain: numbers, and arrays of them.
-fn value(base: &str, pointee: &dyn Fn(&str) -> Option<(Leaf, Option<u32>)>) -> Option<ParamType> {
+fn value(base: &str, pointee: &dyn Fn(&str) -> Option<Parts>) -> Option<ParamType> {
     if let Some(array) = base.strip_prefix("cubinder::array<").and_then(|rest| rest.strip_suffix('>')) {
         let (element, len) = array.rsplit_once(',')?;
         let (Leaf::Scalar(scalar), size) = pointee(element.trim())? else { return None };
@@ -188,9 +188,12 @@ pub(super) fn is_known_type(name: &str) -> bool {
     pointee(name).is_some()
 }
 
+/// What a type is made of, and its size in bytes where it has one.
+type Parts = (Leaf, Option<u32>);
+
 /// What types that need no declaration of the author's are made of, and their size in bytes: C++'s own, those of `<cstdint>`,
 /// CUDA's vectors (`vector_types.h` 13.0) and half precision numbers. `long` is that of Linux: 8 bytes.
-fn pointee(name: &str) -> Option<(Leaf, Option<u32>)> {
+fn pointee(name: &str) -> Option<Parts> {
     let scalar = |scalar: ScalarType| Some((Leaf::Scalar(scalar), Some(scalar.size())));
     let int = |bytes: u8| scalar(ScalarType::Int { bytes });
     let uint = |bytes: u8| scalar(ScalarType::UInt { bytes });
@@ -241,7 +244,7 @@ fn fundamental(name: &str) -> Option<ScalarType> {
 }
 
 /// `float4`, `uchar2`
-fn vector(name: &str) -> Option<(Leaf, Option<u32>)> {
+fn vector(name: &str) -> Option<Parts> {
     let (element, count) = name.split_at_checked(name.len().checked_sub(1)?)?;
     let count: u32 = count.parse().ok().filter(|count| (1..=4).contains(count))?;
     let scalar = match element {

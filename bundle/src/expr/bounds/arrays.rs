@@ -21,7 +21,10 @@ impl Walk<'_> {
         let len = self.terms.find(&Term::Call(Builtin::Len, vec![array_id]));
         let below_length = len.is_some_and(|len| self.facts.difference(index_id, len).1 < 0);
         self.total &= index.low >= -length.low && (index.high < length.low || below_length);
-        let wrong = || EvalError::IndexOutOfRange { index: index.low, len: usize::try_from(length.high).unwrap_or(0) };
+        let wrong = || EvalError::IndexOutOfRange {
+            index: index.low,
+            len: usize::try_from(length.high).unwrap_or(0),
+        };
         if index.low >= length.high || index.high < -length.high {
             return Err(wrong().into());
         }
@@ -214,7 +217,11 @@ impl Walk<'_> {
             total = (total.0.clamp(-CUT, CUT), total.1.clamp(-CUT, CUT));
             grid = grid.and_then(|grid| {
                 let (_, (modulus, rest)) = grid.times(ints);
-                if modulus == 0 { i64::try_from(rest).ok().map(Ints::one) } else { Ints::on_grid(Ints::ANY.wide(), (modulus, rest)) }
+                if modulus == 0 {
+                    i64::try_from(rest).ok().map(Ints::one)
+                } else {
+                    Ints::on_grid(Ints::ANY.wide(), (modulus, rest))
+                }
             });
         }
         let grid = grid.map_or((1, 0), |grid| grid.plus(Ints::one(0)).1);

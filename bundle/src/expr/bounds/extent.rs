@@ -195,9 +195,10 @@ impl Extent {
     /// How many values evaluation copies at most where it copies this.
     pub(super) fn most_values(&self) -> u64 {
         match self {
-            Extent::List(element, length) => {
-                u64::try_from(length.high).unwrap_or(0).saturating_mul(element.most_values()).saturating_add(1)
-            }
+            Extent::List(element, length) => u64::try_from(length.high)
+                .unwrap_or(0)
+                .saturating_mul(element.most_values())
+                .saturating_add(1),
             Extent::Any => 1,
             other => other.size() as u64,
         }

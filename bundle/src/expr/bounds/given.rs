@@ -74,7 +74,11 @@ fn single(attribute: &Attribute) -> Extent {
     if let Some(all) = integers {
         let low = ends.0.and_then(Value::as_int).map_or(all.min, |low| low.max(all.min));
         let high = ends.1.and_then(Value::as_int).map_or(all.max, |high| high.min(all.max));
-        return Extent::of_ints(Ints::new(low, high).unwrap_or(Ints { low: all.min, high: all.max, ..Ints::ANY }));
+        return Extent::of_ints(Ints::new(low, high).unwrap_or(Ints {
+            low: all.min,
+            high: all.max,
+            ..Ints::ANY
+        }));
     }
     match (element, ends) {
         (AttributeElement::Bool, _) => Extent::Bool,

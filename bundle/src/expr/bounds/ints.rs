@@ -37,7 +37,8 @@ impl Ints {
 
     /// Integers that are multiples of `modulus` apart. What does not fit 64 bits is cut off.
     pub(super) fn on_grid((low, high): Wide, (modulus, rest): Grid) -> Option<Ints> {
-        let cut = |value: i128| i64::try_from(value.clamp(i64::MIN.into(), i64::MAX.into())).unwrap_or(i64::MAX);
+        let cut =
+            |value: i128| i64::try_from(value.clamp(i64::MIN.into(), i64::MAX.into())).unwrap_or(i64::MAX);
         if low > i128::from(i64::MAX) || high < i128::from(i64::MIN) || low > high {
             return None;
         }
@@ -48,8 +49,10 @@ impl Ints {
 
     fn normal(mut self) -> Option<Ints> {
         let modulus = i128::from(self.modulus);
-        let up = |value: i64| i128::from(value) + (i128::from(self.rest) - i128::from(value)).rem_euclid(modulus);
-        let down = |value: i64| i128::from(value) - (i128::from(value) - i128::from(self.rest)).rem_euclid(modulus);
+        let up =
+            |value: i64| i128::from(value) + (i128::from(self.rest) - i128::from(value)).rem_euclid(modulus);
+        let down =
+            |value: i64| i128::from(value) - (i128::from(value) - i128::from(self.rest)).rem_euclid(modulus);
         let (mut low, mut high) = (up(self.low), down(self.high));
         if self.nonzero && low == 0 {
             low += modulus;
@@ -248,7 +251,9 @@ mod tests {
 
     fn sets() -> impl Strategy<Value = Ints> {
         (-20_i64..20, 0_i64..25, 1_i64..9, 0_i64..9, any::<bool>())
-            .prop_filter_map("empty", |(low, length, modulus, rest, nonzero)| set(low, length, modulus, rest, nonzero))
+            .prop_filter_map("empty", |(low, length, modulus, rest, nonzero)| {
+                set(low, length, modulus, rest, nonzero)
+            })
     }
 
     proptest! {

@@ -56,9 +56,7 @@ pub fn bounds_each(expr: &Expr, env: &dyn RangeEnvironment) -> Result<Option<Vec
     match range {
         Extent::Any | Extent::List(..) => Ok(None),
         range => match range.items() {
-            Some(items) => {
-                items.iter().map(|item| finished(item, total)).collect::<Result<_, _>>().map(Some)
-            }
+            Some(items) => items.iter().map(|item| finished(item, total)).collect::<Result<_, _>>().map(Some),
             None => Err(EvalError::Kind { operation: "bounds", found: "what is not an array".into() }),
         },
     }

@@ -67,7 +67,10 @@ impl Walk<'_> {
             }
             Some(Term::Conditional(condition, then, otherwise)) => {
                 let (condition, then, otherwise) = (*condition, *then, *otherwise);
-                self.alternatives(&[(condition, true), (then, truth)], &[(condition, false), (otherwise, truth)])
+                self.alternatives(
+                    &[(condition, true), (then, truth)],
+                    &[(condition, false), (otherwise, truth)],
+                )
             }
             _ => Ok(()),
         }
@@ -83,7 +86,8 @@ impl Walk<'_> {
             (Some(_), None) => first.iter().try_for_each(|&(id, truth)| self.assume(id, truth)),
             (Some(one), Some(other)) => {
                 for (id, extent) in one {
-                    let same = other.binary_search_by_key(&id, |(id, _)| *id).ok().and_then(|at| other.get(at));
+                    let same =
+                        other.binary_search_by_key(&id, |(id, _)| *id).ok().and_then(|at| other.get(at));
                     if let Some((_, also)) = same {
                         self.charge(extent.size())?;
                         self.record(id, extent.join(also))?;
@@ -279,7 +283,15 @@ impl Walk<'_> {
     }
 
     /// The left is at least `by` less than the right; for floats at most the right.
-    fn less(&mut self, left: TermId, a: &Extent, right: TermId, b: &Extent, integers: bool, by: i128) -> Learned {
+    fn less(
+        &mut self,
+        left: TermId,
+        a: &Extent,
+        right: TermId,
+        b: &Extent,
+        integers: bool,
+        by: i128,
+    ) -> Learned {
         if integers {
             self.facts.differ(left, right, (-END, -by));
             if let Some(b) = b.ints() {
@@ -359,7 +371,9 @@ impl Walk<'_> {
     }
 
     fn refine_binary(&mut self, op: BinaryOp, left: TermId, right: TermId, ints: Ints) -> Learned {
-        let (Some(a), Some(b)) = (self.glance(left)?.ints(), self.glance(right)?.ints()) else { return Ok(()) };
+        let (Some(a), Some(b)) = (self.glance(left)?.ints(), self.glance(right)?.ints()) else {
+            return Ok(());
+        };
         match op {
             BinaryOp::Add => {
                 let (ends, grid) = ints.minus(b);
@@ -454,7 +468,9 @@ impl Walk<'_> {
 
     fn refine_index(&mut self, array: TermId, index: TermId, extent: &Extent) -> Learned {
         let (whole, index) = (self.glance(array)?, self.glance(index)?);
-        let (Some(items), Some(index)) = (whole.items(), index.ints().and_then(Ints::single)) else { return Ok(()) };
+        let (Some(items), Some(index)) = (whole.items(), index.ints().and_then(Ints::single)) else {
+            return Ok(());
+        };
         let Some(at) = crate::expr::ops::position(items.len(), index) else { return Ok(()) };
         self.charge(items.len())?;
         let mut known = vec![Extent::Any; items.len()];
@@ -505,22 +521,33 @@ impl Walk<'_> {
         const MOST: usize = 64;
         let Some(Term::Array(items)) = self.terms.get(array) else { return Ok(()) };
         let Some(extents) = self.glance(array)?.items() else { return Ok(()) };
-        let Some(ranges) = extents.iter().map(Extent::ints).collect::<Option<Vec<Ints>>>() else { return Ok(()) };
+        let Some(ranges) = extents.iter().map(Extent::ints).collect::<Option<Vec<Ints>>>() else {
+            return Ok(());
+        };
         if ranges.len() > MOST || ranges.len() != items.len() || ranges.iter().any(|range| range.low < 0) {
             return Ok(());
         }
         self.charge(ranges.len() * ranges.len())?;
         for (at, &item) in items.iter().enumerate() {
             const CUT: i128 = 1 << 63;
-            let others = ranges.iter().enumerate().filter(|(other, _)| *other != at).map(|(_, range)| range.wide());
-            let others = others.fold((1_i128, 1_i128), |all, range| ((all.0 * range.0).min(CUT), (all.1 * range.1).min(CUT)));
+            let others =
+                ranges.iter().enumerate().filter(|(other, _)| *other != at).map(|(_, range)| range.wide());
+            let others = others.fold((1_i128, 1_i128), |all, range| {
+                ((all.0 * range.0).min(CUT), (all.1 * range.1).min(CUT))
+            });
             self.factor(item, product, others)?;
         }
         Ok(())
     }
 
     /// Where nothing is kept, every element fails the condition; without a condition all are kept.
-    fn refine_comprehension(&mut self, slot: u32, over: TermId, condition: Option<TermId>, extent: &Extent) -> Learned {
+    fn refine_comprehension(
+        &mut self,
+        slot: u32,
+        over: TermId,
+        condition: Option<TermId>,
+        extent: &Extent,
+    ) -> Learned {
         let Some(length) = extent.length() else { return Ok(()) };
         let Some(condition) = condition else {
             return self.narrow(over, Extent::list(Extent::Any, length));

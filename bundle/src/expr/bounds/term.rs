@@ -34,7 +34,12 @@ pub(super) enum Term {
     Conditional(TermId, TermId, TermId),
     Index(TermId, TermId),
     Call(Builtin, Vec<TermId>),
-    Comprehension { slot: u32, over: TermId, condition: Option<TermId>, body: TermId },
+    Comprehension {
+        slot: u32,
+        over: TermId,
+        condition: Option<TermId>,
+        body: TermId,
+    },
 }
 
 /// A table of terms, perhaps on top of another that no longer grows.
@@ -274,4 +279,3 @@ fn ordered(op: BinaryOp, left: TermId, right: TermId) -> Term {
     };
     Term::Binary(op, left, right)
 }
-

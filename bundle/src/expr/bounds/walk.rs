@@ -206,7 +206,9 @@ impl<'a> Walk<'a> {
     fn shape(&mut self, tensor: u32) -> Bounded {
         let Some(rank) = self.env.rank(tensor) else {
             let mut rank = self.rank(tensor);
-            if let Some(known) = self.terms.find(&Term::Rank(tensor)).and_then(|id| self.facts.known(id)?.ints()) {
+            if let Some(known) =
+                self.terms.find(&Term::Rank(tensor)).and_then(|id| self.facts.known(id)?.ints())
+            {
                 rank = rank.meet(known).ok_or(Stop::Unreachable)?;
             }
             let any = (0..HIGHEST_AXIS).map(|axis| self.env.dim(tensor, axis).unwrap_or((0, i64::MAX)));
@@ -252,7 +254,11 @@ impl<'a> Walk<'a> {
     }
 
     /// An exact range of integers, cut to those that fit.
-    pub(super) fn fitted(&mut self, (ends, grid): (Wide, (i128, i128)), text: impl FnOnce() -> String) -> Bounded {
+    pub(super) fn fitted(
+        &mut self,
+        (ends, grid): (Wide, (i128, i128)),
+        text: impl FnOnce() -> String,
+    ) -> Bounded {
         let fits = |end: i128| i64::try_from(end).is_ok();
         self.total &= fits(ends.0) && fits(ends.1);
         match Ints::on_grid(ends, grid) {
@@ -282,7 +288,9 @@ impl<'a> Walk<'a> {
             _ => {}
         }
         match self.given(left, !decides, right) {
-            Ok(Extent::Known(Value::Bool(value))) if value == decides => Ok(Extent::Known(Value::Bool(value))),
+            Ok(Extent::Known(Value::Bool(value))) if value == decides => {
+                Ok(Extent::Known(Value::Bool(value)))
+            }
             Ok(_) => Ok(Extent::Bool),
             Err(Stop::Unreachable) => Ok(Extent::Known(Value::Bool(decides))),
             Err(stop) if stop.is_lazy() => self.unsure(Extent::Known(Value::Bool(decides))),

@@ -33,7 +33,12 @@ impl Maker {
         self
     }
 
-    pub(super) fn input(mut self, name: &str, ranks: (u8, u8), change: impl FnOnce(&mut ShapeLimits)) -> Maker {
+    pub(super) fn input(
+        mut self,
+        name: &str,
+        ranks: (u8, u8),
+        change: impl FnOnce(&mut ShapeLimits),
+    ) -> Maker {
         let mut limits = ShapeLimits::default();
         change(&mut limits);
         self.plugin.inputs.push(Input { name: name.into(), rank_min: ranks.0, rank_max: ranks.1, limits });

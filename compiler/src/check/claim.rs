@@ -76,7 +76,7 @@ pub(super) fn settle(site: &Site<'_>, claims: Vec<Claim>, checked: &mut Checked)
     }
     checked.diagnostics.extend(told_once(site, &groups));
     for group in groups {
-        oblige(group, &mut checked.obligations);
+        oblige(site, group, &mut checked.obligations);
     }
 }
 
@@ -118,16 +118,22 @@ fn is_array(expr: &Expr, case: &Case) -> bool {
 }
 
 /// One obligation for a place and a statement: the worst over the rows.
-fn oblige(group: Group, obligations: &mut Vec<Obligation>) {
+fn oblige(site: &Site<'_>, group: Group, obligations: &mut Vec<Obligation>) {
+    let found = match &group.verdict {
+        Verdict::Refuted(case) => Some(found(site, &group, case)),
+        _ => None,
+    };
     let statement = format!("{} {}", group.claim.subject, group.claim.must);
     let (rule, span, verdict) = (group.claim.rule, group.claim.span, group.verdict);
     let known = obligations
         .iter_mut()
         .find(|known| known.span == span && known.rule == rule && known.statement == statement);
     match known {
-        Some(known) if severity(&verdict) > severity(&known.verdict) => known.verdict = verdict,
+        Some(known) if severity(&verdict) > severity(&known.verdict) => {
+            (known.verdict, known.found) = (verdict, found);
+        }
         Some(_) => {}
-        None => obligations.push(Obligation { rule, statement, span, verdict }),
+        None => obligations.push(Obligation { rule, statement, span, verdict, found }),
     }
 }
 
@@ -167,7 +173,7 @@ fn told_once(site: &Site<'_>, groups: &[Group]) -> Vec<Diagnostic> {
                 let others = groups.iter().filter(|other| is_same_place(other) && refuted(other).is_some());
                 let mut rows: Vec<usize> = others.flat_map(|group| group.rows.iter().copied()).collect();
                 rows.sort_unstable();
-                let diagnostic = message(site, group, &case, found, &rows);
+                let diagnostic = message(site, group, found, &rows);
                 told.push((group, case, diagnostic));
             }
         }
@@ -175,12 +181,11 @@ fn told_once(site: &Site<'_>, groups: &[Group]) -> Vec<Diagnostic> {
     told.into_iter().map(|(.., diagnostic)| diagnostic).collect()
 }
 
-fn message(site: &Site<'_>, group: &Group, case: &Case, found: String, rows: &[usize]) -> Diagnostic {
+fn message(site: &Site<'_>, group: &Group, found: String, rows: &[usize]) -> Diagnostic {
     let claim = &group.claim;
-    let what = match (&claim.what, group.is_always_wrong) {
-        (What::HasValue, _) => format!("{} may have no value", claim.subject),
-        (_, true) => format!("it never holds that {} {}", claim.subject, claim.must),
-        (_, false) => format!("it does not always hold that {} {}", claim.subject, claim.must),
+    let what = match &claim.what {
+        What::HasValue => format!("{} may have no value", claim.subject),
+        _ => format!("{} {}", claim.subject, contrary(&claim.must, group.is_always_wrong)),
     };
     let diagnostic = if group.is_always_wrong { Diagnostic::error(what) } else { Diagnostic::warning(what) };
     let mut diagnostic = diagnostic.code(claim.rule).at(claim.span.clone(), found);
@@ -190,10 +195,27 @@ fn message(site: &Site<'_>, group: &Group, case: &Case, found: String, rows: &[u
     if !group.is_always_wrong {
         diagnostic = diagnostic.note(refused(claim.rule));
     }
-    match remedy::help(site, claim, case) {
-        Some(help) => diagnostic.help(help),
-        None => diagnostic,
+    diagnostic.help(remedy::help(site, claim))
+}
+
+/// The contrary of what must hold: always, or for some cases.
+fn contrary(must: &str, is_always: bool) -> String {
+    let adverb = if is_always { "never" } else { "not always" };
+    if let Some(rest) = must.strip_prefix("is ") {
+        return format!("is {adverb} {rest}");
     }
+    if let Some(rest) = must.strip_prefix("has no ") {
+        let verb = if is_always { "always has" } else { "may have" };
+        return format!("{verb} a {rest}");
+    }
+    let (verb, rest) = must.split_once(' ').unwrap_or((must, ""));
+    let verb = match (verb, is_always) {
+        (verb, true) => format!("never {verb}"),
+        ("has", false) => "does not always have".to_owned(),
+        ("fits", false) => "does not always fit".to_owned(),
+        (verb, false) => format!("not always {verb}"),
+    };
+    format!("{verb} {rest}")
 }
 
 /// What comes of such a case when the engine runs.

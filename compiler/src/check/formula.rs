@@ -189,12 +189,12 @@ mod tests {
         let allowed = Interval { min: 0, max: 9 };
         assert_eq!(
             shown(&is_within(&sum, allowed)),
-            "0 <= sum([a + n for a in x.shape]) and sum([b + n for b in x.shape]) <= 9"
+            "0 <= sum([i0 + n for i0 in x.shape]) and sum([i1 + n for i1 in x.shape]) <= 9"
         );
         assert_eq!(shown(&has_length(&expr("[n, 1]"), 2)), "len([n, 1]) == 2");
         let parts = [expr("n < 1"), expr("len([d for d in x.shape if d == 0]) > 0"), expr("n > 7")];
         let joined = joined(BinaryOp::Or, &parts).expect("there are some");
-        assert_eq!(shown(&joined), "n < 1 or len([a for a in x.shape if a == 0]) > 0 or n > 7");
+        assert_eq!(shown(&joined), "n < 1 or len([i0 for i0 in x.shape if i0 == 0]) > 0 or n > 7");
         assert_eq!(shown(&has_ranks(&[(0, 3)])), "x.rank == 3");
         assert_eq!(has_ranks(&[]), truth());
     }

@@ -52,7 +52,7 @@ fn harm(decl: &AttributeDecl) -> Option<Harm> {
         }
         AttributeElement::F64 => {
             let listed = only.is_some_and(|values| values.iter().all(is_single));
-            (!listed).then_some(Harm {
+            (!listed && !is_one_single(decl)).then_some(Harm {
                 label: "arrives rounded to single precision",
                 note: "floats of an ONNX attribute are of 32 bits",
                 help: "take `f32`, which says what arrives, or list with `one_of` the values that are meant",
@@ -65,6 +65,12 @@ fn harm(decl: &AttributeDecl) -> Option<Harm> {
 fn range_is_carried(decl: &AttributeDecl) -> bool {
     let Some((Some(least), Some(most))) = decl.range.as_ref().map(|range| &range.value) else { return false };
     is_carried(least) && is_carried(most)
+}
+
+/// Whether the range leaves one number, which single precision has.
+fn is_one_single(decl: &AttributeDecl) -> bool {
+    let Some((Some(least), Some(most))) = decl.range.as_ref().map(|range| &range.value) else { return false };
+    least == most && is_single(least)
 }
 
 fn is_carried(value: &Value) -> bool {

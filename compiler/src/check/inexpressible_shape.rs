@@ -1,7 +1,8 @@
 //! Shapes of outputs that TensorRT's shape arithmetic cannot express.
 //!
-//! A stand-in for TensorRT's expression builder takes each shape for every combination of ranks, with the attributes of the
-//! smallest node of these ranks. Other attributes may lead elsewhere, so only a shape without attributes is proved by that.
+//! Most are seen to be expressible from their form alone ([`super::expressible`]). For the others a stand-in for TensorRT's
+//! expression builder takes the shape for every combination of ranks, with the attributes of the smallest node of these ranks.
+//! Other attributes may lead elsewhere, so only a shape without attributes is proved by that.
 
 use std::convert::Infallible;
 use std::ops::Range;
@@ -12,6 +13,7 @@ use cubinder_bundle::expr::{
 use cubinder_bundle::proof::{Case, Verdict};
 use cubinder_bundle::{Output, Plugin, Value};
 
+use super::expressible::is_expressible;
 use super::formula::{has_ranks, reads, truth};
 use super::site::Site;
 use super::{Checked, Obligation};
@@ -33,6 +35,7 @@ pub(super) fn check(site: &Site<'_>, checked: &mut Checked) -> Vec<usize> {
                 statement: format!("TensorRT can express the shape of `{}`", output.name),
                 span: site.span(&decl.shape),
                 verdict,
+                found: None,
             }),
             Err(problem) => {
                 checked.diagnostics.push(message(site, output, &decl.shape, problem));
@@ -50,6 +53,9 @@ struct Problem {
 }
 
 fn express(site: &Site<'_>, output: &Output) -> Result<Verdict, Problem> {
+    if is_expressible(&output.shape, site.plugin) {
+        return Ok(Verdict::Proved);
+    }
     let reads = reads(&output.shape);
     let mut tensors: Vec<u32> = reads.shapes.iter().chain(&reads.ranks).copied().collect();
     tensors.sort_unstable();

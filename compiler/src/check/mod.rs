@@ -9,6 +9,7 @@ mod arguments;
 mod block;
 mod claim;
 mod dimensions;
+mod expressible;
 mod formula;
 mod grid;
 mod guard_never_fails;
@@ -54,6 +55,8 @@ pub struct Obligation {
     pub span: Span,
     /// The worst that is known, over the rows of the table of variants.
     pub verdict: Verdict,
+    /// What the case that refutes it comes to: `for x = [1, 65536] this would be 65536`.
+    pub found: Option<String>,
 }
 
 /// Checks everything but arguments, which need the kernel's signature; for the targets that the manifest names itself.

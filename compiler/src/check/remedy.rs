@@ -1,58 +1,53 @@
 //! How to mend what a case refutes. A limit is proposed only where the proof succeeds with it.
 
-use cubinder_bundle::proof::{Case, Domain, Verdict};
+use cubinder_bundle::proof::{Domain, Verdict};
 use cubinder_bundle::{Interval, Plugin};
 
 use super::claim::{Claim, What, verdict};
 use super::formula::reads;
 use super::site::Site;
+use super::witness::depends_on;
 use crate::rules;
 
 /// The most elements that indices of 32 bits reach.
 const MANY: i64 = i32::MAX as i64;
+/// Each limit that is tried is a proof: enough for two or three tensors.
+const MOST_TRIED: usize = 8;
 
-/// What would mend a claim that `case` refutes.
-pub(super) fn help(site: &Site<'_>, claim: &Claim, _case: &Case) -> Option<String> {
-    let reads = reads(&claim.expr);
-    if let Some(limit) = proposal(site, claim) {
-        return Some(format!("if such shapes are not meant, say so: {limit} would prove it"));
-    }
-    let tensors = reads
-        .shapes
-        .iter()
-        .chain(&reads.ranks)
-        .filter_map(|&tensor| site.plugin.tensor_name(tensor as usize));
-    let attributes = reads.attributes.iter().filter_map(|&index| site.plugin.attributes.get(index as usize));
-    let mut names: Vec<String> = tensors.map(|name| format!("`limits` of `{name}`")).collect();
-    names.dedup();
-    names.extend(attributes.map(|attribute| format!("`range` or `one_of` of `{}`", attribute.name)));
-    names.truncate(3);
-    names.push("`require`".to_owned());
+/// What would mend a claim that some case refutes.
+pub(super) fn help(site: &Site<'_>, claim: &Claim) -> String {
     let wider =
         if claim.rule == rules::ARGUMENT_OVERFLOW { ", or take a wider type in the kernel" } else { "" };
-    Some(format!("say what is meant, with {}{wider}", names.join(", ")))
+    if let Some(limit) = proposal(site, claim) {
+        return format!("if such shapes are not meant, say so: {limit} would prove it{wider}");
+    }
+    let (attributes, inputs) = depends_on(site.plugin, &[&claim.expr]);
+    let tensors = inputs.iter().filter_map(|&tensor| site.plugin.inputs.get(tensor));
+    let attributes = attributes.iter().filter_map(|&index| site.plugin.attributes.get(index));
+    let mut names: Vec<String> = tensors.map(|input| format!("`limits` of `{}`", input.name)).collect();
+    names.extend(attributes.map(|attribute| format!("`range` or `one_of` of `{}`", attribute.name)));
+    names.truncate(3);
+    match names.as_slice() {
+        [] => format!("change the expression{wider}"),
+        names => format!("say what is meant, with {} or with `require`{wider}", names.join(", ")),
+    }
 }
 
 /// A limit with which the claim is proved, tried from the least to the most restricting.
 fn proposal(site: &Site<'_>, claim: &Claim) -> Option<String> {
-    let reads = reads(&claim.expr);
-    let inputs = site.plugin.inputs.len();
+    let (_, inputs) = depends_on(site.plugin, &[&claim.expr]);
+    let first = site.plugin.inputs.len();
+    let read = reads(&claim.expr).shapes.into_iter().map(|tensor| tensor as usize);
     // Limits of inputs are the clearer ones: an output's follow.
-    let mut tensors: Vec<usize> = reads.shapes.iter().map(|&tensor| tensor as usize).collect();
-    if tensors.iter().any(|&tensor| tensor >= inputs) {
-        tensors.splice(0..0, 0..inputs);
-        tensors.dedup();
+    let tensors: Vec<usize> = inputs.into_iter().chain(read.filter(|&tensor| tensor >= first)).collect();
+    let mut limits =
+        vec![Limit::Numel(Interval { min: 0, max: MANY }), Limit::Dims(Interval { min: 1, max: i64::MAX })];
+    if let What::Within(allowed) = claim.what {
+        limits.push(Limit::Dims(Interval { min: 0, max: allowed.max }));
+        limits.push(Limit::Dims(Interval { min: 1, max: allowed.max }));
     }
-    let candidates = tensors.into_iter().flat_map(|tensor| {
-        let all = Interval { min: 0, max: MANY };
-        let mut limits = vec![Limit::Numel(all), Limit::Dims(Interval { min: 1, max: i64::MAX })];
-        if let What::Within(allowed) = claim.what {
-            limits.push(Limit::Dims(Interval { min: 0, max: allowed.max }));
-        }
-        limits.into_iter().map(move |limit| (tensor, limit))
-    });
-    // Each is a proof: enough are tried for one or two tensors.
-    candidates.take(8).find_map(|(tensor, limit)| {
+    let candidates = limits.into_iter().flat_map(|limit| tensors.iter().map(move |&tensor| (tensor, limit)));
+    candidates.take(MOST_TRIED).find_map(|(tensor, limit)| {
         let plugin = limited(site.plugin, tensor, limit)?;
         let domain = Domain::of(&plugin);
         let domain = match claim.row.and_then(|row| site.guard(row)) {
@@ -77,7 +72,7 @@ impl std::fmt::Display for Limit {
             Limit::Dims(range) => ("dims", range),
         };
         match range {
-            Interval { min: 0, max } => write!(f, "{key} = \"..={max}\""),
+            Interval { min: 0, max } if *max != i64::MAX => write!(f, "{key} = \"..={max}\""),
             range => write!(f, "{key} = \"{range}\""),
         }
     }

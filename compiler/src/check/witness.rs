@@ -54,7 +54,7 @@ pub(super) fn describe(plugin: &Plugin, case: &Case, exprs: &[&Expr]) -> String 
 }
 
 /// The attributes and the inputs, by index, that decide what expressions come to.
-fn depends_on(plugin: &Plugin, exprs: &[&Expr]) -> (BTreeSet<usize>, BTreeSet<usize>) {
+pub(super) fn depends_on(plugin: &Plugin, exprs: &[&Expr]) -> (BTreeSet<usize>, BTreeSet<usize>) {
     let (mut attributes, mut inputs) = (BTreeSet::new(), BTreeSet::new());
     let mut outputs = BTreeSet::new();
     let mut left: Vec<&Expr> = exprs.to_vec();

@@ -180,7 +180,9 @@ fn line(obligation: &Obligation) -> String {
     };
     let source = &obligation.span.source;
     let at = place(&source.text, obligation.span.range.start);
-    format!("{verdict:<11}  {}:{}:{}: {}\n", source.path.display(), at.line, at.column, obligation.statement)
+    let found = obligation.found.as_ref().map(|found| format!(": {found}")).unwrap_or_default();
+    let statement = &obligation.statement;
+    format!("{verdict:<11}  {}:{}:{}: {statement}{found}\n", source.path.display(), at.line, at.column)
 }
 
 fn summary_json(report: &Report, started: Instant) -> serde_json::Value {
@@ -212,6 +214,7 @@ fn obligation_json(obligation: &Obligation) -> serde_json::Value {
         "code": obligation.rule.0,
         "statement": obligation.statement,
         "verdict": verdict,
+        "found": obligation.found,
         "shapes": shapes,
         "path": source.path.display().to_string(),
         "byte_start": start,

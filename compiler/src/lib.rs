@@ -9,6 +9,7 @@ pub mod rules;
 pub mod check;
 pub mod config;
 pub mod manifest;
+pub mod project;
 pub mod resolve;
 
 pub mod codegen;

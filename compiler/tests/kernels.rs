@@ -10,7 +10,7 @@ use std::path::Path;
 
 use cubinder_compiler::compile::{Progress, Request, compile};
 use cubinder_compiler::diagnostic::{Colour, render};
-use cubinder_compiler::nvrtc::Settings;
+use cubinder_compiler::project::{Asked, Project};
 use cubinder_compiler::toolkit::{Overrides, Toolkit};
 use manifest::Sample;
 
@@ -65,12 +65,14 @@ fn compiled(case: &Case) -> Result<(), String> {
     let path = |name: &str| folder.path().join(name);
     std::fs::write(path("m.toml"), manifest(case)).unwrap();
     std::fs::write(path("k.cu"), case.kernel).unwrap();
-    let request = Request {
+    let asked = Asked {
         manifests: vec![path("m.toml")],
-        name: "sample".to_owned(),
         targets: case.targets.iter().map(|target| target.parse().unwrap()).collect(),
-        settings: Settings::default(),
-        root: folder.path().to_owned(),
+        ..Asked::default()
+    };
+    let request = Request {
+        project: Project::open(asked, folder.path()).unwrap(),
+        name: "sample".to_owned(),
         output: path("build"),
         embed: false,
         runtime_library: Path::new(MISSING).to_owned(),

@@ -9,6 +9,7 @@ mod artifacts;
 mod bench;
 mod compile_plugins;
 mod demo;
+mod docs;
 mod gpu_test;
 mod process;
 mod progress;
@@ -42,6 +43,13 @@ enum Command {
         /// Run only the checks and tests whose name contains NAME
         #[arg(long, value_name = "NAME")]
         filter: Option<String>,
+    },
+    /// Write the generated tables of the reference anew
+    #[command(long_about = docs::LONG_ABOUT)]
+    Docs {
+        /// Write nothing, and fail where they are out of date
+        #[arg(long)]
+        check: bool,
     },
     /// The main job on real input: from manifests to an engine that holds the machine code
     #[command(long_about = demo::LONG_ABOUT)]
@@ -81,6 +89,7 @@ fn run(command: Command) -> Result<ExitCode> {
     match command {
         Command::Setup => setup::run().map(|()| ExitCode::SUCCESS),
         Command::Test { filter } => test::run(filter.as_deref()),
+        Command::Docs { check } => docs::run(check).map(|()| ExitCode::SUCCESS),
         Command::Demo => demo::run().map(|()| ExitCode::SUCCESS),
         Command::GpuTest { prepare } => gpu_test::run(prepare.as_deref()).map(|()| ExitCode::SUCCESS),
         Command::Bench { what } => bench::run(&what).map(|()| ExitCode::SUCCESS),

@@ -24,7 +24,7 @@ pub(crate) struct Workshop {
 /// A test network: what `write_model.py` and `reference.py` know by the same names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Network {
-    /// `chain`, `pad` or `add`.
+    /// `chain`, `pad`, `add` or `vectors`; of `vectors` a reference is for one variant: `vectors-1`.
     pub(crate) kind: &'static str,
     /// `f32` or `f16`.
     pub(crate) ty: &'static str,

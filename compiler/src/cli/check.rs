@@ -7,8 +7,10 @@ use std::time::Instant;
 use clap::Args;
 use cubinder_bundle::Target;
 use cubinder_compiler::check::{self, Obligation, Verdict};
-use cubinder_compiler::config::{self, Config};
+use cubinder_compiler::config;
+use cubinder_compiler::cuda::{self, Unsure};
 use cubinder_compiler::diagnostic::{Diagnostic, Severity, place};
+use cubinder_compiler::project::{Asked, Project};
 use cubinder_compiler::resolve::{self, Resolved};
 use serde_json::json;
 
@@ -51,13 +53,15 @@ pub(super) struct Arguments {
 struct Report {
     diagnostics: Vec<Diagnostic>,
     obligations: Vec<Obligation>,
+    /// Kernels about which only a compile can tell.
+    unsure: Vec<Unsure>,
     manifests: usize,
 }
 
 pub(super) fn run(arguments: &Arguments) -> ExitCode {
     let started = Instant::now();
-    let mut report = match work(arguments) {
-        Ok(work) => check_all(&work),
+    let mut report = match open_project(arguments) {
+        Ok(project) => check_all(&project),
         Err(diagnostics) => Report { diagnostics, ..Report::default() },
     };
     if arguments.deny_warnings {
@@ -79,49 +83,26 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
     if is_right { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// What is to be checked.
-struct Work {
-    manifests: Vec<PathBuf>,
-    targets: Vec<Target>,
-}
-
-fn work(arguments: &Arguments) -> Result<Work, Vec<Diagnostic>> {
-    let config = find_config(arguments)?;
-    let manifests = match &config {
-        Some(config) if arguments.manifests.is_empty() => config.manifest_paths()?,
-        _ => arguments.manifests.clone(),
-    };
-    let targets = match &config {
-        Some(config) if arguments.targets.is_empty() => config.targets.clone(),
-        _ => arguments.targets.clone(),
-    };
-    Ok(Work { manifests, targets })
-}
-
-/// As `compile` does it: a `cubinder.toml` that lies around decides nothing about manifests that were named.
-fn find_config(arguments: &Arguments) -> Result<Option<Config>, Vec<Diagnostic>> {
-    if let Some(path) = &arguments.config {
-        return config::load(path).map(Some);
-    }
-    if !arguments.manifests.is_empty() {
-        return Ok(None);
-    }
+/// The manifests, found as `compile` finds them.
+fn open_project(arguments: &Arguments) -> Result<Project, Vec<Diagnostic>> {
     let here = std::env::current_dir()
         .map_err(|error| vec![Diagnostic::error(format!("cannot tell which folder this is: {error}"))])?;
-    let found = config::find(&here)?;
-    config::load(&super::compile::relative_to(&here, &found)).map(Some)
+    let asked = Asked {
+        manifests: arguments.manifests.clone(),
+        config: arguments.config.clone(),
+        targets: arguments.targets.clone(),
+        ..Asked::default()
+    };
+    Project::open(asked, &here)
 }
 
-fn check_all(work: &Work) -> Report {
-    let mut report = Report { manifests: work.manifests.len(), ..Report::default() };
+fn check_all(project: &Project) -> Report {
+    let mut report = Report { manifests: project.manifests.len(), ..Report::default() };
     let mut plugins: Vec<Resolved> = Vec::new();
-    for path in &work.manifests {
-        match config::open(path).and_then(|source| resolve::compile(&source)) {
+    for read in project.read_each() {
+        match read {
             Ok(resolved) => {
-                let checked = check::check_for(&resolved, &work.targets);
-                report.diagnostics.extend(resolved.warnings.iter().cloned());
-                report.diagnostics.extend(checked.diagnostics);
-                report.obligations.extend(checked.obligations);
+                check_one(project, &resolved, &mut report);
                 plugins.push(resolved);
             }
             Err(found) => report.diagnostics.extend(found),
@@ -129,6 +110,25 @@ fn check_all(work: &Work) -> Report {
     }
     report.diagnostics.extend(resolve::check_unique(&plugins));
     report
+}
+
+fn check_one(project: &Project, resolved: &Resolved, report: &mut Report) {
+    // A manifest can be checked without saying what for: then no architecture's limits are known.
+    let is_asked = project.config.is_some() || project.asks_for_targets(resolved);
+    let targets: Vec<Target> = match project.plan(resolved) {
+        Ok(plan) => plan.targets.iter().map(|planned| planned.target).collect(),
+        Err(found) => {
+            report.diagnostics.extend(found.into_iter().filter(|_| is_asked));
+            Vec::new()
+        }
+    };
+    let checked = check::check_for(resolved, &targets);
+    report.diagnostics.extend(resolved.warnings.iter().cloned());
+    report.diagnostics.extend(checked.diagnostics);
+    report.obligations.extend(checked.obligations);
+    let kernels = cuda::check(resolved, &config::open);
+    report.diagnostics.extend(kernels.diagnostics);
+    report.unsure.extend(kernels.unsure);
 }
 
 /// Warnings stay what they are, and an error says why that is one.
@@ -158,7 +158,11 @@ fn summary(report: &Report) -> String {
         1 => "1 is checked at run time".to_owned(),
         left => format!("{left} are checked at run time"),
     };
-    format!("{manifests}{warnings}; {things}, {left}\n")
+    let mut text = format!("{manifests}{warnings}; {things}, {left}\n");
+    for unsure in &report.unsure {
+        text.push_str(&format!("only a compile can tell about `{}`: {}\n", unsure.kernel, unsure.doubt));
+    }
+    text
 }
 
 /// How many are proved, and how many are not.
@@ -190,6 +194,7 @@ fn summary_json(report: &Report, started: Instant) -> serde_json::Value {
         "proved": proved,
         "at_run_time": left,
         "obligations": obligations,
+        "unsure": report.unsure.iter().map(|unsure| unsure.kernel.as_str()).collect::<Vec<_>>(),
         "wall_ms": started.elapsed().as_secs_f64() * 1e3,
     })
 }

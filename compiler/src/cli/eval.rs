@@ -148,7 +148,7 @@ fn compiler(arguments: &Arguments, file: &Path) -> Result<Compiler, Vec<Diagnost
     let folder = || file.parent().map(Path::to_path_buf).unwrap_or_default();
     Ok(Compiler::new(Environment {
         arch: arch(arguments.arch).map_err(|error| vec![error])?,
-        targets: config.as_ref().map(|config| config.targets.clone()).unwrap_or_default(),
+        targets: config.iter().flat_map(|config| config.targets.iter().map(|target| target.value)).collect(),
         settings: config.as_ref().map_or_else(Settings::default, |config| Settings {
             include: config.include.clone(),
             options: config.options.clone(),

@@ -3,8 +3,11 @@ use std::sync::Arc;
 
 use super::*;
 use crate::diagnostic::{Colour, Diagnostic, Source, render};
+use crate::nvrtc::{Settings, compile_for_signature};
 use crate::resolve::Resolved;
-use crate::test_support::{Sample, resolved};
+use crate::signature::ParamType;
+use crate::test_support::{Sample, draft, nvrtc, resolved};
+use cubinder_bundle::DataType;
 
 /// A kernel in one line.
 fn line(text: &str, kernel: &Kernel) -> String {
@@ -401,4 +404,52 @@ fn time_grows_with_the_text_alone() {
     }
     // 80 texts of 200 kB: a second where time is linear and code is not optimized, minutes where it is not linear.
     assert!(start.elapsed().as_secs() < 60, "{:?}", start.elapsed());
+}
+
+/// The oracle is NVRTC: what its debug information says of the same kernel.
+#[test]
+fn what_is_certain_is_what_the_compiler_says() {
+    let test = "what_is_certain_is_what_the_compiler_says";
+    let Some((toolkit, nvrtc)) = nvrtc(test) else { return };
+    // What a pointer points to is described only where the kernel looks into it.
+    let text = "#define R __restrict__\n#define N 3\nusing index = long long; struct Own { int a; };\n\
+                template <typename T, int M> __global__ void __launch_bounds__(64 * N)\n\
+                k(const T* R a, T *const b, unsigned c, cubinder::array<int, M> d, const float4* e, void* f, \
+                long unsigned int g, const cubinder::array< unsigned char , 4 > h, bool i, double j[], short int l, \
+                signed char m, size_t n, uint2* o, const unsigned long long int* p, float const* q, T** r, \
+                const __half2* s, int t = 3, index u = 1, Own* v = nullptr, char w = 'c', long long x = 1, \
+                const bool y[4] = 0, ulonglong2* z = 0) {\n    o->x = e->x; z->x = s->x;\n}\n";
+    let (mut unit, source) = draft(Path::new("."), text, "k<__half, 5>", &[DataType::F16]);
+    unit.plugin_types = vec![DataType::F16];
+    let translation = crate::codegen::translation_unit(&unit, source, "k.cu");
+    let target = "sm_80".parse().unwrap();
+    let raw = compile_for_signature(nvrtc, &translation, target, &Settings::default(), &toolkit.include)
+        .unwrap_or_else(|errors| panic!("{}", crate::test_support::show(&errors)));
+    let signature = crate::signature::read(&raw.bytes, &raw.symbol).unwrap();
+    let kernels = read(text);
+    let kernel = &kernels.kernels[0];
+    assert_eq!(kernel.certainty, Certainty::Exact);
+    let arguments = name::parse(&unit.kernel).unwrap().arguments.unwrap();
+    let own_types = &kernels.own_types;
+    let meanings = name::Meanings { kernel, arguments: &arguments, unit: &unit, own_types };
+    assert_eq!(kernel.params.len(), signature.params.len());
+    let mut certain = 0;
+    for (param, told) in kernel.params.iter().zip(&signature.params) {
+        assert_eq!(param.name, told.name);
+        let resolved = name::resolve(&param.ty, meanings);
+        let Some(found) = resolved.ty else { continue };
+        let parts = |ty: ParamType| match ty {
+            // How a type is spelt is another matter.
+            ParamType::Pointer { pointee_size, is_const, leaf, .. } => {
+                ParamType::Pointer { pointee: String::new(), pointee_size, is_const, leaf }
+            }
+            ty => ty,
+        };
+        if resolved.knows_pointee || !matches!(found, ParamType::Pointer { .. }) {
+            assert_eq!(parts(found), parts(told.ty.clone()), "{}", param.name);
+            certain += 1;
+        }
+    }
+    // All but the author's own types and the pointer to pointers.
+    assert_eq!(certain, kernel.params.len() - 3);
 }

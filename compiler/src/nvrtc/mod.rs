@@ -12,7 +12,7 @@ mod session;
 
 pub use diagnose::merge_targets;
 pub(crate) use options::include_folders;
-pub use options::{Settings, check_option};
+pub use options::{Settings, check_option, check_options};
 pub use session::{Compiled, PreparedUnit, Session, Statistics};
 
 use std::path::PathBuf;
@@ -157,7 +157,6 @@ fn failure(error: &CompileError, nvrtc: &Nvrtc, unit: &TranslationUnit, target: 
         CompileError::Option { log } => vec![refused_option(log, nvrtc, target)],
         CompileError::Nul { what } => vec![
             Diagnostic::error(format!("the {what} holds a NUL byte"))
-                .code(rules::KERNEL_ERROR)
                 .at(unit.kernel_span.clone(), "compiled for this kernel")
                 .note(format!("the source is `{}`", unit.source.path.display())),
         ],
@@ -167,9 +166,7 @@ fn failure(error: &CompileError, nvrtc: &Nvrtc, unit: &TranslationUnit, target: 
             if !diagnostics.iter().any(|known| known.severity == crate::diagnostic::Severity::Error) {
                 let message = format!("NVRTC failed on `{}` for `{target}`: {error}", unit.name);
                 diagnostics.push(
-                    Diagnostic::error(message)
-                        .code(rules::KERNEL_ERROR)
-                        .at(unit.kernel_span.clone(), "compiled for this kernel"),
+                    Diagnostic::error(message).at(unit.kernel_span.clone(), "compiled for this kernel"),
                 );
             }
             if let Some(last) = diagnostics.last_mut() {
@@ -193,12 +190,13 @@ fn refused_option(log: &str, nvrtc: &Nvrtc, target: Target) -> Diagnostic {
             }
             Err(error) => diagnostic.note(error.to_string()),
         };
-        return diagnostic.help("leave the target out, or name another NVRTC with `CUBINDER_NVRTC`");
+        return diagnostic
+            .help("leave the target out, or name another NVRTC: `--nvrtc <libnvrtc.so or its folder>`");
     }
     let said = log.trim().trim_start_matches("nvrtc: error: ");
     Diagnostic::error(format!("NVRTC {major}.{minor} does not take an option: {said}"))
         .code(rules::NVRTC_OPTION)
-        .help("look at `options` in `cubinder.toml`, and at `--option`")
+        .help("look at `options` in the manifest's `[compile]` and in `cubinder.toml`, and at `--option`")
 }
 
 #[cfg(test)]

@@ -37,6 +37,14 @@ pub struct PluginDraft {
     pub units: Vec<Unit>,
 }
 
+impl PluginDraft {
+    /// How messages call a variant: `variant 1 (T=f16)`.
+    #[must_use]
+    pub fn describe(&self, variant: usize) -> Option<String> {
+        self.plugin.variants.get(variant).map(|variant| rows::describe(variant.id, &variant.label))
+    }
+}
+
 /// What has to be compiled for one launch of one variant.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Unit {
@@ -241,7 +249,7 @@ fn input(decl: &manifest::InputDecl) -> Input {
 
 /// A path that a manifest names, against the manifest's folder. Nothing is folded away: `..` behind a link means what the
 /// file system says.
-fn beside(source: &Source, path: &str) -> PathBuf {
+pub(crate) fn beside(source: &Source, path: &str) -> PathBuf {
     source.path.parent().unwrap_or(Path::new("")).join(path)
 }
 

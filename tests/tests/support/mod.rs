@@ -65,10 +65,15 @@ impl Scene {
     }
 
     pub fn compile(&self, form: Form, name: &str, plugin: &str) {
+        self.compile_manifest(form, name, &format!("manifests/{plugin}.toml"));
+    }
+
+    /// Compiles one manifest, named from the repository's root.
+    pub fn compile_manifest(&self, form: Form, name: &str, manifest: &str) {
         let mut command = Command::new(&self.compiler);
         command.current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join(".."));
         command.args(["compile", "--name", name, "--target", "sm_89,compute_80", "--quiet", "--output"]);
-        command.arg(self.path(form.folder())).arg(format!("manifests/{plugin}.toml"));
+        command.arg(self.path(form.folder())).arg(manifest);
         command.args((form == Form::Embedded).then_some("--embed"));
         let done = command.output().unwrap();
         assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));

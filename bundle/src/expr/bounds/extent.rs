@@ -14,6 +14,8 @@ pub(crate) enum Extent {
     Bool,
     /// Numbers from the least to the greatest, both included.
     Float(f64, f64),
+    /// One of these strings, of which there are at least two, in order.
+    Texts(Vec<String>),
     /// Of known length.
     Array(Vec<Extent>),
     /// Of unknown length; every element is within the one.
@@ -21,6 +23,9 @@ pub(crate) enum Extent {
     /// Anything of its kind: a string, or a float that may be no number.
     Any,
 }
+
+/// The most strings that are told apart.
+const MOST_TEXTS: usize = 32;
 
 /// A list of one length that is no longer than this is told element by element.
 const SPELLED_OUT: i64 = 64;
@@ -57,6 +62,27 @@ impl Extent {
             Extent::Known(Value::Float(value)) if !value.is_nan() => Some((*value, *value)),
             Extent::Float(low, high) => Some((*low, *high)),
             _ => None,
+        }
+    }
+
+    /// The strings that it can be, in order.
+    pub(super) fn texts(&self) -> Option<Vec<String>> {
+        match self {
+            Extent::Known(Value::Str(text)) => Some(vec![text.clone()]),
+            Extent::Texts(texts) => Some(texts.clone()),
+            _ => None,
+        }
+    }
+
+    /// None where there is none.
+    pub(super) fn of_texts(mut texts: Vec<String>) -> Option<Extent> {
+        match texts.pop() {
+            None => None,
+            Some(text) if texts.is_empty() => Some(Extent::Known(Value::Str(text))),
+            Some(text) => {
+                texts.push(text);
+                Some(if texts.len() > MOST_TEXTS { Extent::Any } else { Extent::Texts(texts) })
+            }
         }
     }
 
@@ -120,6 +146,12 @@ impl Extent {
         if let (Some(left), Some(right)) = (self.floats(), other.floats()) {
             return Extent::Float(left.0.min(right.0), left.1.max(right.1));
         }
+        if let (Some(left), Some(right)) = (self.texts(), other.texts()) {
+            let mut all = [left, right].concat();
+            all.sort_unstable();
+            all.dedup();
+            return Extent::of_texts(all).unwrap_or(Extent::Any);
+        }
         let (Some(left_length), Some(right_length)) = (self.length(), other.length()) else {
             return Extent::Any;
         };
@@ -158,6 +190,9 @@ impl Extent {
                 _ => Some(Extent::Float(low, high)),
             };
         }
+        if let (Some(left), Some(right)) = (self.texts(), other.texts()) {
+            return Extent::of_texts(left.into_iter().filter(|text| right.contains(text)).collect());
+        }
         let (Some(left_length), Some(right_length)) = (self.length(), other.length()) else {
             return Some(self.clone());
         };
@@ -184,6 +219,7 @@ impl Extent {
         match self {
             Extent::Known(Value::Array(items)) => items.len().saturating_add(1),
             Extent::Known(Value::Str(text)) => text.len() / 16 + 1,
+            Extent::Texts(texts) => texts.len(),
             Extent::Array(items) => {
                 items.iter().fold(1, |total: usize, item| total.saturating_add(item.size()))
             }
@@ -210,7 +246,7 @@ impl Extent {
             Extent::Int(ints) => format!("({} to {})", ints.low, ints.high),
             Extent::Bool => "(true or false)".into(),
             Extent::Float(low, high) => format!("({low:?} to {high:?})"),
-            Extent::Array(_) | Extent::List(..) | Extent::Any => "(...)".into(),
+            Extent::Texts(_) | Extent::Array(_) | Extent::List(..) | Extent::Any => "(...)".into(),
         }
     }
 }
@@ -240,6 +276,9 @@ pub(super) fn equal(left: &Extent, right: &Extent) -> Option<bool> {
     }
     if let (Some(left), Some(right)) = (left.floats(), right.floats()) {
         return (left.1 < right.0 || right.1 < left.0).then_some(false);
+    }
+    if let (Some(left), Some(right)) = (left.texts(), right.texts()) {
+        return (!left.iter().any(|text| right.contains(text))).then_some(false);
     }
     left.length()?.meet(right.length()?).map_or(Some(false), |_| {
         let mut same = Some(true);

@@ -126,7 +126,6 @@ impl Walk<'_> {
         if self.facts.known(id) == Some(&met) {
             return Ok(false);
         }
-        self.facts.see(id, met.clone());
         self.facts.set(id, met);
         Ok(true)
     }
@@ -266,6 +265,9 @@ impl Walk<'_> {
                 None => Ok(()),
             };
         }
+        if let (Some(a), Some(b)) = (a.texts(), b.texts()) {
+            return self.different_texts(left, &a, right, &b);
+        }
         let (Some(a), Some(b)) = (a.ints(), b.ints()) else { return Ok(()) };
         for (id, ints, other) in [(left, a, b), (right, b, a)] {
             match other.single() {
@@ -277,6 +279,16 @@ impl Walk<'_> {
                     self.narrow_ints(id, (-END, i128::from(value) - 1))?;
                 }
                 _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn different_texts(&mut self, left: TermId, a: &[String], right: TermId, b: &[String]) -> Learned {
+        for (id, texts, other) in [(left, a, b), (right, b, a)] {
+            if let [other] = other {
+                let others = texts.iter().filter(|text| *text != other).cloned().collect();
+                self.narrow(id, Extent::of_texts(others).ok_or(Stop::Unreachable)?)?;
             }
         }
         Ok(())

@@ -110,6 +110,12 @@ impl<'a> Walk<'a> {
             (Err(stop), _) => return Err(stop),
         };
         self.charge(range.size() - 1)?;
+        if let Extent::List(..) = range
+            && let Some(Term::Attribute(_) | Term::Local(_) | Term::Shape(_)) = self.terms.get(id)
+        {
+            // Evaluation copies it.
+            self.cost = self.cost.saturating_add(range.most_values());
+        }
         self.facts.see(id, range.clone());
         Ok(range)
     }
@@ -174,10 +180,7 @@ impl<'a> Walk<'a> {
             Term::Attribute(attribute) => match self.env.attribute(*attribute) {
                 Some(value) => Ok(Extent::Known(value.clone())),
                 None => match self.env.attribute_range(*attribute) {
-                    Some(range) => {
-                        self.cost = self.cost.saturating_add(range.0.most_values());
-                        Ok(range.0)
-                    }
+                    Some(range) => Ok(range.0),
                     None => self.unsure(Extent::Any),
                 },
             },
@@ -188,9 +191,7 @@ impl<'a> Walk<'a> {
             Term::Aligned(_, bytes) => Ok(Extent::of_bool((*bytes <= 1).then_some(true))),
             Term::Local(slot) => {
                 let found = self.locals.iter().rev().find(|(found, _)| found == slot);
-                let range = found.map(|(_, range)| range.clone()).ok_or(EvalError::Malformed)?;
-                self.cost = self.cost.saturating_add(range.most_values());
-                Ok(range)
+                Ok(found.map(|(_, range)| range.clone()).ok_or(EvalError::Malformed)?)
             }
             _ => Err(EvalError::Malformed.into()),
         }

@@ -1,4 +1,5 @@
 //! Tests of proofs: plugins that ship, what narrows what, and laws over plugins made at random.
 
 mod examples;
+mod laws;
 mod support;

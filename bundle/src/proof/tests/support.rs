@@ -1,6 +1,6 @@
 //! Plugins to prove things of.
 
-use crate::expr::{Expr, Function, Scope, compile, parse};
+use crate::expr::{Expr, ExprError, Function, Scope, compile, parse};
 use crate::model::{Attribute, AttributeType, Input, Interval, Output, Plugin, Requirement, ShapeLimits};
 use crate::proof::{Case, Domain, Verdict};
 
@@ -66,6 +66,14 @@ impl Maker {
     }
 
     pub(super) fn expr(&self, text: &str) -> Expr {
+        self.compile(text).unwrap_or_else(|errors| panic!("{text}: {errors:?}"))
+    }
+
+    pub(super) fn compiles(&self, text: &str) -> bool {
+        self.compile(text).is_ok()
+    }
+
+    fn compile(&self, text: &str) -> Result<Expr, Vec<ExprError>> {
         let mut scope = Scope::new();
         for (index, attribute) in (0..).zip(&self.plugin.attributes) {
             scope = scope.attribute(&attribute.name, index, attribute.ty.kind());
@@ -80,7 +88,7 @@ impl Maker {
         for (name, function) in &self.functions {
             scope = scope.function(*name, function.clone());
         }
-        compile(text, &scope).unwrap_or_else(|errors| panic!("{text}: {errors:?}")).expr
+        compile(text, &scope).map(|typed| typed.expr)
     }
 
     pub(super) fn domain(&self) -> Domain<'_> {

@@ -1,10 +1,8 @@
 //! A node with its shapes: what is refused, what the outputs' shapes are, and which variant runs.
 
-use std::cmp::Ordering;
-
 use crate::data_type::DataType;
 use crate::expr::{self, Environment, EvalError};
-use crate::model::{Attribute, AttributeElement, Guard, Interval, Plugin, Requirement, ShapeLimits, Variant};
+use crate::model::{Attribute, Guard, Interval, Plugin, Requirement, ShapeLimits, Variant};
 use crate::value::Value;
 
 /// A node's attributes with as much of its tensors' shapes and addresses as is known.
@@ -54,59 +52,12 @@ pub fn missing_attribute(attribute: &Attribute) -> Unmet {
     ))
 }
 
-/// Holds a value against the attribute's type, length, range and choices.
+/// Holds a value against the attribute's type and rules.
 ///
 /// # Errors
-/// The first of them that it does not meet.
+/// The first that it breaks.
 pub fn check_attribute(attribute: &Attribute, value: &Value) -> Result<(), Unmet> {
-    let name = &attribute.name;
-    if !attribute.ty.admits(value) {
-        return Err(Unmet(format!("the attribute `{name}` is {value}, expected `{}`", attribute.ty.name())));
-    }
-    if let Some(length) = attribute.length {
-        let (found, what) = match value {
-            Value::Array(items) if attribute.ty.element == AttributeElement::Bytes => (items.len(), "bytes"),
-            Value::Array(items) => (items.len(), "elements"),
-            Value::Str(text) => (text.len(), "bytes"),
-            _ => return Ok(()),
-        };
-        if !i64::try_from(found).is_ok_and(|found| length.contains(found)) {
-            return Err(Unmet(format!("the attribute `{name}` has {found} {what}, expected {length}")));
-        }
-    }
-    match value {
-        Value::Array(items) if attribute.ty.element != AttributeElement::Bytes => items
-            .iter()
-            .enumerate()
-            .try_for_each(|(index, item)| check_element(attribute, &format!("{name}[{index}]"), item)),
-        value => check_element(attribute, name, value),
-    }
-}
-
-fn check_element(attribute: &Attribute, name: &str, value: &Value) -> Result<(), Unmet> {
-    let below = |least: &Value| number_below(value, least);
-    if let Some(least) = attribute.minimum.as_ref().filter(|least| below(least)) {
-        return Err(Unmet(format!("the attribute `{name}` is {value}, the least is {least}")));
-    }
-    if let Some(most) = attribute.maximum.as_ref().filter(|most| number_below(most, value)) {
-        return Err(Unmet(format!("the attribute `{name}` is {value}, the most is {most}")));
-    }
-    if attribute.one_of.is_empty() || attribute.one_of.contains(value) {
-        return Ok(());
-    }
-    let choices: Vec<String> = attribute.one_of.iter().map(ToString::to_string).collect();
-    Err(Unmet(format!("the attribute `{name}` is {value}, expected one of {}", choices.join(", "))))
-}
-
-/// NaN is below and above everything: it is within no range.
-fn number_below(left: &Value, right: &Value) -> bool {
-    match (left, right) {
-        (Value::Int(left), Value::Int(right)) => left < right,
-        (Value::Float(left), Value::Float(right)) => {
-            !matches!(left.partial_cmp(right), Some(Ordering::Equal | Ordering::Greater))
-        }
-        _ => false,
-    }
+    attribute.check(value).map_err(|error| Unmet(format!("the {error}")))
 }
 
 /// Holds the inputs' ranks against those that the plugin takes; what `ranks` gives beyond the inputs is left alone.
@@ -124,37 +75,31 @@ pub fn check_ranks(plugin: &Plugin, ranks: impl Iterator<Item = usize>) -> Resul
     Ok(())
 }
 
-/// Holds a tensor's shape against its limits.
+/// Holds a tensor's shape against its limits; `place` says whose shape it is where that is not plain, beginning with a blank.
 ///
 /// # Errors
-/// The first dimension beyond them, then the number of elements.
-pub fn check_limits(name: &str, shape: &[i64], limits: &ShapeLimits) -> Result<(), Unmet> {
+/// The first dimension beyond them, else the number of elements.
+pub fn check_limits(name: &str, shape: &[i64], limits: &ShapeLimits, place: &str) -> Result<(), Unmet> {
+    let beyond = |what: String, allowed: Interval| {
+        Unmet(format!("{what} in {}{place}, and the manifest limits that to {allowed}", shape_text(shape)))
+    };
     for (axis, extent) in shape.iter().enumerate() {
         let allowed = limits.dim(axis);
         if !allowed.contains(*extent) {
-            return Err(Unmet(format!(
-                "dimension {axis} of `{name}` is {extent}, expected {allowed}; `{name}` is {}",
-                shape_text(shape)
-            )));
+            return Err(beyond(format!("dimension {axis} of `{name}` is {extent}"), allowed));
         }
     }
-    if limits.numel == Interval::ANY_SIZE {
-        return Ok(());
-    }
     // A 0 decides, whatever the others come to.
-    let elements = if shape.contains(&0) {
+    let numel = if shape.contains(&0) {
         Some(0)
     } else {
         shape.iter().try_fold(1_i64, |product, extent| product.checked_mul(*extent))
     };
-    match elements {
-        Some(elements) if limits.numel.contains(elements) => Ok(()),
-        found => Err(Unmet(format!(
-            "`{name}` has {} elements, expected {}; `{name}` is {}",
-            found.map_or_else(|| format!("more than {}", i64::MAX), |elements| elements.to_string()),
-            limits.numel,
-            shape_text(shape)
-        ))),
+    match numel {
+        Some(numel) if limits.numel.contains(numel) => Ok(()),
+        Some(numel) => Err(beyond(format!("the number of elements of `{name}` is {numel}"), limits.numel)),
+        None if limits.numel.max == i64::MAX => Ok(()),
+        None => Err(beyond(format!("the number of elements of `{name}` is beyond 64 bits"), limits.numel)),
     }
 }
 
@@ -197,7 +142,7 @@ pub fn output_shapes(plugin: &Plugin, facts: &Facts<'_>) -> Result<Vec<Vec<i64>>
         if shape.iter().any(|extent| *extent < 0) {
             return Err(wrong(format!("{value} has a negative dimension")));
         }
-        check_limits(&output.name, &shape, &output.limits)?;
+        check_limits(&output.name, &shape, &output.limits, "")?;
         Ok(shape)
     };
     plugin.outputs.iter().map(shape).collect()
@@ -233,6 +178,51 @@ pub fn choose<'p>(
 ) -> Option<(usize, &'p Variant)> {
     let mut variants = plugin.variants.iter().enumerate().filter(|(_, variant)| variant.types == types);
     variants.find(|(_, variant)| verdict(variant.guard.as_ref(), environment) == GuardVerdict::Holds)
+}
+
+/// The variants of these types that may run for some addresses: in order, up to the first that runs whatever they are. `facts` is taken
+/// without alignments. The runtime evaluates the launches of all of them when shapes change.
+#[must_use]
+pub fn candidates(plugin: &Plugin, types: &[DataType], facts: &Facts<'_>) -> Vec<usize> {
+    let unplaced = Facts { alignments: &[], ..*facts };
+    let mut found = Vec::new();
+    for (index, variant) in plugin.variants.iter().enumerate().filter(|(_, variant)| variant.types == types) {
+        let residual = variant.guard.as_ref().map(|guard| expr::bind(&guard.expr, &unplaced));
+        let depends = residual.as_ref().is_some_and(|residual| {
+            residual.nodes.iter().any(|node| matches!(node, expr::Node::Aligned { .. }))
+        });
+        if depends {
+            found.push(index);
+        } else if verdict(variant.guard.as_ref(), &unplaced) == GuardVerdict::Holds {
+            found.push(index);
+            break;
+        }
+    }
+    found
+}
+
+/// The error for shapes, and addresses where they are known, for which no variant of these types may run.
+#[must_use]
+pub fn none_holds(plugin: &Plugin, types: &[DataType], facts: &Facts<'_>) -> Unmet {
+    let of_types = plugin.variants.iter().filter(|variant| variant.types == types);
+    let guards: Vec<String> = of_types
+        .filter_map(|variant| {
+            let guard = variant.guard.as_ref()?;
+            let outcome = match expr::evaluate(&guard.expr, facts) {
+                Ok(Value::Bool(value)) => format!("is {value}"),
+                Ok(value) => format!("is `{value}`, which is no boolean"),
+                Err(error) => format!("has no value ({error})"),
+            };
+            Some(format!("variant {}: guard `{}` {outcome}", variant.id, guard.text))
+        })
+        .collect();
+    let mut known = describe(plugin, facts);
+    for (index, alignment) in facts.alignments.iter().enumerate() {
+        let name = plugin.tensor_name(index).unwrap_or("?");
+        // No kernel needs more, and nobody wants to read it.
+        known.push_str(&format!(", {name} is aligned to {}", alignment.min(&4096)));
+    }
+    Unmet(format!("no variant can run: {}{known}", guards.join("; ")))
 }
 
 /// The attributes and shapes that an error is about, for its end.

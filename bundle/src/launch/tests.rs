@@ -2,8 +2,8 @@ use super::*;
 use crate::data_type::{DataType, ScalarType};
 use crate::expr::{BinaryOp, Builtin, Expr, Node};
 use crate::model::{
-    Arg, ArgValue, Attribute, AttributeElement, AttributeType, Guard, Input, Interval, Launch, Output,
-    Plugin, Requirement, ShapeLimits, Variant,
+    Arg, ArgValue, Attribute, AttributeType, Guard, Input, Interval, Launch, Output, Plugin, Requirement,
+    ShapeLimits, Variant,
 };
 use crate::value::Value;
 
@@ -175,16 +175,16 @@ fn nodes_are_held_against_what_the_plugin_says() {
     assert_eq!(error, "input `x` has rank 3, expected 1 to 2");
 
     let limits = &plugin.inputs[0].limits;
-    let limit = |shape: &[i64]| check_limits("x", shape, limits).map_err(|unmet| unmet.to_string());
+    let limit = |shape: &[i64]| check_limits("x", shape, limits, "").map_err(|unmet| unmet.to_string());
     assert_eq!(limit(&[1000, 1000]), Ok(()));
     assert_eq!(limit(&[0, 100_000]), Ok(()));
     assert_eq!(
         limit(&[3, 100_001]).unwrap_err(),
-        "dimension 1 of `x` is 100001, expected 0..=100000; `x` is 3x100001"
+        "dimension 1 of `x` is 100001 in 3x100001, and the manifest limits that to 0..=100000"
     );
     assert_eq!(
         limit(&[1001, 1000]).unwrap_err(),
-        "`x` has 1001000 elements, expected 0..=1000000; `x` is 1001x1000"
+        "the number of elements of `x` is 1001000 in 1001x1000, and the manifest limits that to 0..=1000000"
     );
 
     let facts = |attributes| Facts { attributes, ..Facts::default() };
@@ -196,46 +196,32 @@ fn nodes_are_held_against_what_the_plugin_says() {
 }
 
 #[test]
-fn attributes_are_held_against_their_constraints() {
-    let element = |element| AttributeType { element, list: false };
-    let refuse =
-        |attribute: &Attribute, value: Value| check_attribute(attribute, &value).unwrap_err().to_string();
-
-    let k = Attribute {
-        minimum: Some(Value::Int(1)),
-        maximum: Some(Value::Int(9)),
-        ..Attribute::new("k", AttributeType::I32_LIST)
-    };
-    let list = |values: &[i64]| Value::Array(values.iter().copied().map(Value::Int).collect());
-    assert_eq!(check_attribute(&k, &list(&[1, 9])), Ok(()));
-    assert_eq!(refuse(&k, list(&[1, 0])), "the attribute `k[1]` is 0, the least is 1");
-    assert_eq!(refuse(&k, list(&[10])), "the attribute `k[0]` is 10, the most is 9");
-    assert_eq!(refuse(&k, Value::Int(1)), "the attribute `k` is 1, expected `i32[]`");
-
-    let pairs = Attribute {
-        length: Some(Interval { min: 2, max: 2 }),
-        ..Attribute::new("p", AttributeType::I32_LIST)
-    };
-    assert_eq!(refuse(&pairs, list(&[1])), "the attribute `p` has 1 elements, expected 2");
-
-    let f =
-        Attribute { minimum: Some(Value::Float(0.0)), ..Attribute::new("f", element(AttributeElement::F32)) };
-    assert_eq!(check_attribute(&f, &Value::Float(0.0)), Ok(()));
-    assert!(check_attribute(&f, &Value::Float(f64::NAN)).is_err());
-
-    let word = |text: &str| Value::Str(text.to_owned());
-    let mode = Attribute {
-        one_of: vec![word("wrap"), word("edge")],
-        ..Attribute::new("m", element(AttributeElement::String))
-    };
-    assert_eq!(check_attribute(&mode, &word("edge")), Ok(()));
+fn attributes_are_held_against_their_rules() {
+    let k = Attribute { minimum: Some(Value::Int(1)), ..Attribute::new("k", AttributeType::I32) };
+    assert_eq!(check_attribute(&k, &Value::Int(1)), Ok(()));
+    let error = check_attribute(&k, &Value::Int(0)).unwrap_err().to_string();
+    assert_eq!(error, "the attribute `k` is `0`, the least is `1`");
     assert_eq!(
-        refuse(&mode, word("none")),
-        "the attribute `m` is \"none\", expected one of \"wrap\", \"edge\""
+        missing_attribute(&k).to_string(),
+        "the node lacks the attribute `k` (`i32`), which has no default"
     );
+}
+
+#[test]
+fn what_may_run_for_some_addresses_is_known_without_them() {
+    let plugin = plugin();
+    let facts = |shapes| Facts { attributes: &[Value::Int(1)], shapes, ..Facts::default() };
+    let types = [DataType::F32; 2];
+    assert_eq!(candidates(&plugin, &types, &facts(&[&[2, 4], &[2, 4]])), [0, 1]);
+    assert_eq!(candidates(&plugin, &types, &facts(&[&[2, 3], &[2, 3]])), [1]);
+    let types = [DataType::F16; 2];
+    let shapes: &[&[i64]] = &[&[2, 3], &[2, 3]];
+    assert!(candidates(&plugin, &types, &facts(shapes)).is_empty());
+    let placed = Facts { alignments: &[4, 1 << 20], ..facts(shapes) };
     assert_eq!(
-        missing_attribute(&mode).to_string(),
-        "the node lacks the attribute `m` (`string`), which has no default"
+        none_holds(&plugin, &types, &placed).to_string(),
+        "no variant can run: variant 1: guard `numel(y) % 8 == 0 and aligned(x, 16)` is false; k = 1, x is 2x3, y is 2x3, x is \
+         aligned to 4, y is aligned to 4096"
     );
 }
 
@@ -246,7 +232,7 @@ fn outputs_have_shapes_or_a_reason_why_not() {
     assert_eq!(output_shapes(&plugin, &facts), Ok(vec![vec![2, 3]]));
     plugin.outputs[0].limits.numel = Interval { min: 0, max: 5 };
     let error = output_shapes(&plugin, &facts).unwrap_err().to_string();
-    assert_eq!(error, "`y` has 6 elements, expected 0..=5; `y` is 2x3");
+    assert_eq!(error, "the number of elements of `y` is 6 in 2x3, and the manifest limits that to 0..=5");
     plugin.outputs[0].shape = Expr { nodes: vec![Node::Int(-1), Node::Array(vec![0])] };
     let error = output_shapes(&plugin, &facts).unwrap_err().to_string();
     assert_eq!(error, "the shape of `y`: [-1] has a negative dimension; k = 1, x is 2x3");

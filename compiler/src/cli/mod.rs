@@ -1,5 +1,6 @@
 //! Arguments of the commands and what they print. One module a command.
 
+mod check;
 mod compile;
 mod completions;
 mod eval;
@@ -26,6 +27,9 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Check manifests against their kernels, without NVRTC
+    #[command(long_about = check::LONG_ABOUT)]
+    Check(check::Arguments),
     /// Compile plugin manifests into a TensorRT plugin library
     #[command(long_about = compile::LONG_ABOUT)]
     Compile(compile::Arguments),
@@ -59,6 +63,7 @@ pub(crate) fn run() -> ExitCode {
         Err(error) => return refuse(&error),
     };
     match command {
+        Command::Check(arguments) => check::run(&arguments),
         Command::Compile(arguments) => compile::run(&arguments),
         Command::Completions(arguments) => completions::run(&arguments, Arguments::command()),
         Command::Eval(arguments) => eval::run(&arguments),

@@ -265,18 +265,20 @@ pub fn run(cases: &Cases, subject: &Subject, compiler: &Compiler) -> Vec<Verdict
 fn verdict(cases: &Cases, case: &Case, subject: &Subject, compiler: &Compiler) -> Verdict {
     let differs = |range: &Range<usize>, text: String| Difference { place: where_is(cases, range), text };
     let mut differences = match (evaluate(subject, &case.query, compiler), &case.error) {
-        (Ok(outcome), error) => refusal(case, &outcome, error.as_ref())
-            .into_iter()
-            .chain(compare(case, &outcome.evaluation))
-            .map(|(range, text)| differs(&range, text))
-            .collect(),
+        (Ok(outcome), error) => {
+            let refusal = refusal(case, &outcome, error.as_ref());
+            // What is refused against expectation has nothing else to be compared.
+            let is_refused = outcome.evaluation.refused.is_some() && error.is_none();
+            let others = if is_refused { Vec::new() } else { compare(case, &outcome.evaluation) };
+            refusal.into_iter().chain(others).map(|(range, text)| differs(&range, text)).collect()
+        }
         (Err(mistakes), Some((range, part))) => {
             let all: Vec<String> =
                 mistakes.iter().map(|mistake| mistake.diagnostic.message.clone()).collect();
             if all.iter().any(|message| message.contains(part.as_str())) {
                 Vec::new()
             } else {
-                vec![differs(range, format!("the error is `{}`, expected `{part}` in it", all.join("; ")))]
+                vec![differs(range, format!("it is refused: {}; expected `{part}` in that", all.join("; ")))]
             }
         }
         (Err(mistakes), None) => mistakes
@@ -317,7 +319,7 @@ fn refusal(
         (None, None) => None,
         (Some(why), Some((_, part))) if why.contains(part.as_str()) => None,
         (Some(why), Some((range, part))) => {
-            Some((range.clone(), format!("the error is `{}`, expected `{part}` in it", flat(why))))
+            Some((range.clone(), format!("it is refused: {}; expected `{part}` in that", flat(why))))
         }
         (Some(why), None) => Some((case.range.clone(), format!("it is refused: {}", flat(why)))),
         (None, Some((range, part))) => {

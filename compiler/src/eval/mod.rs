@@ -6,6 +6,7 @@
 //! Never talks to a GPU, and never fails for want of NVRTC: what cannot be told is said.
 
 pub mod cases;
+mod checks;
 mod code;
 mod guard;
 mod launches;

@@ -2,18 +2,16 @@
 //!
 //! Owns the order of the steps; what is checked and computed comes from [`cubinder_bundle::launch`].
 
-use cubinder_bundle::launch::{
-    self, Facts, GuardVerdict, Unmet, check_attribute, check_limits, check_ranks, check_requirement,
-    missing_attribute, output_shapes,
-};
+use cubinder_bundle::launch::{self, Facts, GuardVerdict, Unmet, missing_attribute, output_shapes};
 use cubinder_bundle::{DataType, Plugin, Value, Variant};
 
+use super::checks::checks;
 use super::code::{Compiler, LaunchCode};
 use super::guard::reasons;
 use super::launches::{Step, finish};
 use super::query::{DEFAULT_ALIGNMENT, Mistake, Part, Query, attribute};
 use super::report::{
-    AttributeReport, Check, Evaluation, GuardReport, Origin, TensorReport, TypeReport, VariantReport,
+    AttributeReport, Evaluation, GuardReport, Origin, TensorReport, TypeReport, VariantReport,
 };
 use super::subject::{self, Subject};
 use super::types;
@@ -89,6 +87,14 @@ pub(super) fn unknown(part: Part, what: &str, name: &str, known: &[&str]) -> Mis
     Mistake { part, name: name.to_owned(), diagnostic }
 }
 
+/// What names that are not there were meant to be.
+fn meant<'a>(given: impl Iterator<Item = &'a String>, known: &[&'a str]) -> Vec<&'a str> {
+    given
+        .filter(|name| !known.contains(&name.as_str()))
+        .filter_map(|name| suggest(name, known.iter().copied()))
+        .collect()
+}
+
 fn attributes(subject: &Subject, query: &Query, mistakes: &mut Vec<Mistake>) -> (Vec<Value>, Vec<Origin>) {
     let plugin = &subject.plugin;
     let mistake =
@@ -107,6 +113,7 @@ fn attributes(subject: &Subject, query: &Query, mistakes: &mut Vec<Mistake>) -> 
         return (fixed.clone(), vec![Origin::Engine; fixed.len()]);
     }
     let mut values = Vec::new();
+    let misspelt = meant(query.attributes.iter().map(|(name, _)| name), &names);
     for declared in &plugin.attributes {
         let given = query.attributes.iter().find(|(name, _)| *name == declared.name);
         match (given, &declared.default) {
@@ -117,6 +124,8 @@ fn attributes(subject: &Subject, query: &Query, mistakes: &mut Vec<Mistake>) -> 
                 }
             },
             (None, Some(default)) => values.push((default.clone(), Origin::Default)),
+            // That its name is misspelt has been said.
+            (None, None) if misspelt.contains(&declared.name.as_str()) => {}
             (None, None) => {
                 let error = Diagnostic::error(missing_attribute(declared).to_string())
                     .help(format!("say what it is: `--attr {}=...`", declared.name));
@@ -139,9 +148,11 @@ fn inputs(plugin: &Plugin, query: &Query, mistakes: &mut Vec<Mistake>) -> Vec<Ve
         mistakes.push(mistake);
     }
     let mut shapes = Vec::new();
+    let misspelt = meant(query.shapes.iter().map(|(name, _)| name), &names);
     for input in &plugin.inputs {
         match query.shapes.iter().find(|(name, _)| *name == input.name) {
             Some((_, shape)) => shapes.push(shape.clone()),
+            None if misspelt.contains(&input.name.as_str()) => {}
             None => {
                 let rank = if input.rank_min == input.rank_max {
                     format!("rank {}", input.rank_min)
@@ -234,7 +245,7 @@ fn run(
     let plugin = &subject.plugin;
     let inputs: Vec<&[i64]> = asked.inputs.iter().map(Vec::as_slice).collect();
     let facts = Facts { attributes: &asked.attributes, shapes: &inputs, ..Facts::default() };
-    report.checks = checks(subject, asked, &facts);
+    report.checks = checks(subject, &facts);
     if let Some(why) = report.checks.iter().find_map(|check| check.why.clone()) {
         return Err(Unmet(why));
     }
@@ -249,121 +260,53 @@ fn run(
     };
     report.variants = variants(plugin, asked, &facts);
     let Some((index, variant)) = launch::choose(plugin, &asked.types, &facts) else {
-        return Err(Unmet("no variant can run: the guard of every variant of these types fails".to_owned()));
+        return Err(launch::none_holds(plugin, &asked.types, &facts));
     };
     for (number, launch) in variant.launches.iter().enumerate() {
-        let code = match &subject.origin {
-            subject::Origin::Compiled(objects) => compiler.of_compiled(launch, objects),
+        let asked_arch = compiler.arch().is_some();
+        match &subject.origin {
+            subject::Origin::Compiled(objects) => {
+                let code = compiler.of_compiled(launch, objects);
+                let step = Step { plugin, launch, draft: &[], code: &code, asked_arch };
+                finish(&step, &facts, report, diagnostics)?;
+            }
             subject::Origin::Manifest(resolved) => {
-                let unit =
-                    resolved.draft.units.iter().find(|unit| unit.variant == index && unit.launch == number);
+                let mut units = resolved.draft.units.iter();
+                let unit = units.find(|unit| unit.variant == index && unit.launch == number);
                 let code = unit.map_or_else(LaunchCode::default, |unit| compiler.of_manifest(resolved, unit));
                 let draft: &[ArgDraft] = unit.map_or(&[], |unit| &unit.args);
-                let step = Step { plugin, launch, draft, code: &code, asked_arch: compiler.arch().is_some() };
+                let step = Step { plugin, launch, draft, code: &code, asked_arch };
                 finish(&step, &facts, report, diagnostics)?;
-                continue;
             }
-        };
-        let step = Step { plugin, launch, draft: &[], code: &code, asked_arch: compiler.arch().is_some() };
-        finish(&step, &facts, report, diagnostics)?;
+        }
+    }
+    others(plugin, asked, index, &facts, report)
+}
+
+/// The variants that would run for other addresses: the runtime evaluates their launches too, before it knows the addresses.
+///
+/// # Errors
+/// The first launch among them that has no numbers.
+fn others(
+    plugin: &Plugin,
+    asked: &Asked,
+    chosen: usize,
+    facts: &Facts<'_>,
+    report: &mut Evaluation,
+) -> Result<(), Unmet> {
+    for index in launch::candidates(plugin, &asked.types, facts) {
+        let Some(variant) = plugin.variants.get(index).filter(|_| index != chosen) else { continue };
+        for found in &variant.launches {
+            if let Err(error) = launch::evaluate(plugin, found, &launch::Takes::ANYTHING, facts) {
+                report.notes.push(format!(
+                    "variant {} would run for other addresses, so it has to be launchable too",
+                    variant.id
+                ));
+                return Err(Unmet(error.to_string()));
+            }
+        }
     }
     Ok(())
-}
-
-/// Everything that must hold of the node before shapes are computed, in the order in which the runtime looks at it.
-fn checks(subject: &Subject, asked: &Asked, facts: &Facts<'_>) -> Vec<Check> {
-    let plugin = &subject.plugin;
-    let check = |text: String, result: Result<(), Unmet>| Check {
-        text,
-        holds: result.is_ok(),
-        why: result.err().map(|Unmet(why)| why),
-    };
-    let mut list = Vec::new();
-    for (attribute, value) in plugin.attributes.iter().zip(facts.attributes) {
-        let limits = constraints(attribute);
-        if !limits.is_empty() {
-            list.push(check(format!("`{}` {limits}", attribute.name), check_attribute(attribute, value)));
-        }
-    }
-    let ranks = || asked.inputs.iter().map(Vec::len);
-    for (index, input) in plugin.inputs.iter().enumerate() {
-        let allowed = if input.rank_min == input.rank_max {
-            input.rank_min.to_string()
-        } else {
-            format!("{} to {}", input.rank_min, input.rank_max)
-        };
-        // One input at a time: the others are given a rank that they may have.
-        let others = plugin.inputs.iter().zip(ranks()).enumerate();
-        let ranks =
-            others.map(|(other, (input, rank))| if other == index { rank } else { input.rank_min.into() });
-        list.push(check(format!("`{}` has rank {allowed}", input.name), check_ranks(plugin, ranks)));
-        if let Some(shape) = facts.shapes.get(index)
-            && input.limits != cubinder_bundle::ShapeLimits::default()
-        {
-            let text = format!("`{}` {}", input.name, limits_text(&input.limits));
-            list.push(check(text, check_limits(&input.name, shape, &input.limits)));
-        }
-        let built = subject.input_ranks.as_ref().and_then(|ranks| ranks.get(index));
-        if let (Some(built), Some(shape)) = (built, facts.shapes.get(index)) {
-            let result = if usize::from(*built) == shape.len() {
-                Ok(())
-            } else {
-                Err(Unmet(format!(
-                    "input `{}` has rank {}, and the engine was built for rank {built}",
-                    input.name,
-                    shape.len()
-                )))
-            };
-            list.push(check(
-                format!("`{}` has rank {built}, for which the engine was built", input.name),
-                result,
-            ));
-        }
-    }
-    // What a rank out of bounds does to a rule says nothing.
-    if list.iter().all(|check| check.holds) {
-        for require in &plugin.require {
-            let result = check_requirement(plugin, require, facts).map(drop);
-            list.push(check(format!("`{}`", require.text), result));
-        }
-    }
-    list
-}
-
-/// What an attribute may be beside its type, in words; empty where it may be anything.
-fn constraints(attribute: &cubinder_bundle::Attribute) -> String {
-    let mut parts = Vec::new();
-    if let Some(length) = attribute.length {
-        parts.push(format!("has length {length}"));
-    }
-    match (&attribute.minimum, &attribute.maximum) {
-        (Some(least), Some(most)) => parts.push(format!("is from {least} to {most}")),
-        (Some(least), None) => parts.push(format!("is at least {least}")),
-        (None, Some(most)) => parts.push(format!("is at most {most}")),
-        (None, None) => {}
-    }
-    if !attribute.one_of.is_empty() {
-        let choices: Vec<String> = attribute.one_of.iter().map(ToString::to_string).collect();
-        parts.push(format!("is one of {}", choices.join(", ")));
-    }
-    parts.join(", ")
-}
-
-fn limits_text(limits: &cubinder_bundle::ShapeLimits) -> String {
-    let any = cubinder_bundle::Interval::ANY_SIZE;
-    let mut parts = Vec::new();
-    if limits.dims.is_empty() {
-        if limits.every != any {
-            parts.push(format!("has dimensions of {}", limits.every));
-        }
-    } else {
-        let dims: Vec<String> = limits.dims.iter().map(ToString::to_string).collect();
-        parts.push(format!("has dimensions of {}", dims.join(", ")));
-    }
-    if limits.numel != any {
-        parts.push(format!("has {} elements", limits.numel));
-    }
-    parts.join(", ")
 }
 
 /// The variants of these types, with their guards' verdicts.

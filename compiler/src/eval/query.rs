@@ -196,7 +196,11 @@ pub(super) fn attribute(ty: AttributeType, given: &Given) -> Result<Value, Strin
         Given::Text(text) => typed(ty, text)?,
         Given::Value(value) => coerce(ty, value),
     };
-    if ty.admits(&value) { Ok(value) } else { Err(format!("{value} is no `{}`", ty.name())) }
+    if !ty.admits(&value) {
+        return Err(format!("{value} is no `{}`", ty.name()));
+    }
+    // A node cannot say more than its type holds.
+    ty.rounded(value.clone()).ok_or_else(|| format!("{value} is beyond what `{}` holds", ty.name()))
 }
 
 fn typed(ty: AttributeType, text: &str) -> Result<Value, String> {
@@ -288,6 +292,8 @@ mod tests {
         assert_eq!(read("bytes", "0,255"), Ok(ints(&[0, 255])));
         assert_eq!(read("f32", "2"), Ok(Value::Float(2.0)));
         assert_eq!(read("f32[]", "[1, 2.5]"), Ok(Value::Array(vec![Value::Float(1.0), Value::Float(2.5)])));
+        assert_eq!(read("f16", "0.1"), Ok(Value::Float(0.099_975_585_937_5)));
+        assert_eq!(read("f16", "1e6").unwrap_err(), "1000000.0 is beyond what `f16` holds");
         assert_eq!(read("bool", "1"), Ok(Value::Bool(true)));
         assert_eq!(
             read("bool[]", "[1, false]"),

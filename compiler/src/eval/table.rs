@@ -87,7 +87,7 @@ fn attributes(evaluation: &Evaluation) -> Vec<Vec<String>> {
 fn tensor(tensor: &TensorReport) -> Vec<String> {
     let shape = if tensor.shape.is_empty() { "scalar".to_owned() } else { shape_text(&tensor.shape) };
     let elements =
-        tensor.elements.map_or_else(|| "more than 2^64 elements".to_owned(), |n| count(n, "element"));
+        tensor.elements.map_or_else(|| "2^64 elements or more".to_owned(), |n| count(n, "element"));
     vec![
         tensor.name.clone(),
         tensor.role.to_owned(),

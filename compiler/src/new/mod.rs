@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn names_that_cannot_be_are_refused() {
-        let plan = |name| plan(name, None, Path::new("/srv/nothing"));
+        let plan = |name: &str| plan(name, None, Path::new("/srv/nothing"));
         for name in ["", "1x", "a-b", "a b", "../x", "ä", "cubinder", &"x".repeat(65)] {
             assert!(plan(name).is_err(), "{name}");
         }

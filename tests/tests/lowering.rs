@@ -87,8 +87,11 @@ const WRITTEN: [&str; 40] = [
     "(-1 if x.shape[0] <= y.shape[0] else 1) * (2 if not x.shape[0] >= 5 else 3) + len(y.shape)",
 ];
 
+/// A value of the first dimensions of `x` and `y`, in wrapping 64-bit integers.
+type Wrapped = fn(i64, i64) -> i64;
+
 /// What evaluation refuses, because it overflows: TensorRT wraps, which is what lowering says it does.
-const WRAPPING: [(&str, fn(i64, i64) -> i64); 5] = [
+const WRAPPING: [(&str, Wrapped); 5] = [
     ("x.shape[0] * 4611686018427387905", |x, _| x.wrapping_mul(4_611_686_018_427_387_905)),
     ("-x.shape[0] * 4611686018427387905", |x, _| x.wrapping_neg().wrapping_mul(4_611_686_018_427_387_905)),
     ("9223372036854775807 + x.shape[0] + 1", |x, _| i64::MAX.wrapping_add(x + 1)),
@@ -377,8 +380,7 @@ fn tensorrt_computes_what_evaluation_does() {
 }
 
 /// Where evaluation overflows, TensorRT wraps and says nothing; a division by zero, on which its builder throws, is kept from it and
-/// told. That it answers at all shows that the
-/// comparison above is of what was lowered: a plugin that evaluates refuses these.
+/// told. That it answers at all shows that the comparison above is of what was lowered: a plugin that evaluates refuses these.
 #[test]
 fn tensorrt_wraps_silently_and_is_never_asked_to_divide_by_zero() {
     for (text, _) in WRAPPING {

@@ -5,8 +5,8 @@ use crate::code::{Arch, ArchSuffix, KernelParam, TargetKind};
 use crate::data_type::{DataType, ScalarType};
 use crate::expr::{self, Expr};
 use crate::model::{
-    Arg, ArgValue, Attribute, AttributeType, CodeRef, Input, Launch, Output, Requirement, ShapeLimits,
-    Variant,
+    Arg, ArgValue, Attribute, AttributeType, CodeRef, Guard, Input, Interval, Launch, MAX_VARIANT_ID, Output,
+    Requirement, ShapeLimits, Variant,
 };
 
 fn target(kind: TargetKind) -> Target {
@@ -253,8 +253,47 @@ fn a_model_that_refers_to_nothing_is_refused() {
             node.plugin.variants[0].launches[0].args[0].value = value;
         }),
         refused(&|node| node.plugin.require = vec![node.plugin.require[0].clone(); 257]),
+        refused(&|node| node.attributes[0] = Value::Int(1025)),
+        refused(&|node| node.plugin.attributes[0].default = Some(Value::Int(0))),
+        refused(&|node| node.plugin.attributes[0].maximum = Some(Value::Int(0))),
+        refused(&|node| node.plugin.attributes[0].one_of = (1..=1025).map(Value::Int).collect()),
+        refused(&|node| node.plugin.variants[0].id = MAX_VARIANT_ID + 1),
+        refused(&|node| node.plugin.variants.push(node.plugin.variants[0].clone())),
+        refused(&|node| node.plugin.inputs[0].limits.every = Interval { min: 3, max: 2 }),
+        refused(&|node| node.plugin.outputs[0].limits.numel.min = -1),
+        refused(&|node| node.plugin.inputs[0].limits.dims = vec![Interval::ANY_SIZE; 2]),
+        refused(&|node| node.plugin.outputs[0].limits.dims = vec![Interval::ANY_SIZE; 9]),
+        refused(&|node| node.plugin.variants[0].launches[0].grid[0] = aligned(0, 16)),
+        refused(&|node| node.plugin.outputs[0].shape = aligned(0, 16)),
+        refused(&|node| node.plugin.require[0].expr = aligned(0, 16)),
+        refused(&|node| guard(node, aligned(0, 24))),
+        refused(&|node| guard(node, aligned(2, 16))),
+        refused(&|node| guard(node, all_aligned(17))),
     ];
     insta::assert_snapshot!(errors.join("\n"));
+}
+
+fn aligned(tensor: u32, bytes: u32) -> Expr {
+    Expr { nodes: vec![expr::Node::Aligned { tensor, bytes }] }
+}
+
+/// As many questions about addresses.
+fn all_aligned(count: u32) -> Expr {
+    let mut nodes: Vec<expr::Node> =
+        (0..count).map(|power| expr::Node::Aligned { tensor: 0, bytes: 1 << power }).collect();
+    nodes.push(expr::Node::Array((0..count).collect()));
+    Expr { nodes }
+}
+
+fn guard(node: &mut Node, expr: Expr) {
+    node.plugin.variants[0].guard = Some(Guard { expr, text: "as a test".to_owned() });
+}
+
+#[test]
+fn sixteen_questions_about_addresses_are_not_too_many() {
+    let mut node = node();
+    guard(&mut node, all_aligned(16));
+    assert_eq!(read(&write_node(&node)).unwrap().container, Container::Node(node));
 }
 
 impl Expr {

@@ -12,6 +12,7 @@ pub mod project;
 pub mod resolve;
 
 pub mod codegen;
+pub mod cuda;
 pub mod nvrtc;
 pub mod toolkit;
 

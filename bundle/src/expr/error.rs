@@ -2,10 +2,30 @@
 
 use std::ops::Range;
 
+/// What sort of mistake an [`ExprError`] tells of, for programs; one for each rule about expressions (codes C0101 to C0106
+/// of the compiler).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ErrorClass {
+    /// A name, a function, a type or a field that is not known.
+    UnknownName,
+    /// The text is no expression, or a larger one than an expression can be.
+    Syntax,
+    /// A value of another kind than the operation takes, or a tensor or a type where a value belongs.
+    WrongKind,
+    /// A part that has no value, whatever the node and the shapes.
+    NoValue,
+    /// Something that is known, but later than its place allows.
+    OutOfPlace,
+    /// A call with the wrong number of arguments, or of the function itself.
+    BadCall,
+}
+
 /// A mistake in the text of an expression.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct ExprError {
+    /// What sort of mistake it is.
+    pub class: ErrorClass,
     /// Bytes of the expression's text.
     pub span: Range<usize>,
     /// What is wrong, lower case, no full stop.
@@ -16,9 +36,28 @@ pub struct ExprError {
     pub help: Option<String>,
 }
 
+/// Declares a constructor for each class.
+macro_rules! constructors {
+    ($($name:ident: $class:ident;)*) => {
+        $(pub(super) fn $name(
+            span: Range<usize>,
+            message: impl Into<String>,
+            label: impl Into<String>,
+        ) -> ExprError {
+            let class = ErrorClass::$class;
+            ExprError { class, span, message: message.into(), label: label.into(), help: None }
+        })*
+    };
+}
+
 impl ExprError {
-    pub(super) fn new(span: Range<usize>, message: impl Into<String>, label: impl Into<String>) -> ExprError {
-        ExprError { span, message: message.into(), label: label.into(), help: None }
+    constructors! {
+        unknown_name: UnknownName;
+        syntax: Syntax;
+        wrong_kind: WrongKind;
+        no_value: NoValue;
+        out_of_place: OutOfPlace;
+        bad_call: BadCall;
     }
 
     pub(super) fn help(mut self, help: impl Into<String>) -> ExprError {

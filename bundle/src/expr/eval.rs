@@ -14,7 +14,7 @@ pub trait Environment {
     /// The shape of a tensor, by its index over inputs, then outputs.
     fn shape(&self, tensor: u32) -> Option<&[i64]>;
 
-    /// Whether the address of a tensor is a multiple of `bytes`; none while addresses are not known.
+    /// Whether the address of a tensor is a multiple of `bytes`, a power of two; none while addresses are not known.
     fn aligned(&self, tensor: u32, bytes: u32) -> Option<bool> {
         let _ = (tensor, bytes);
         None
@@ -32,9 +32,20 @@ pub trait Environment {
 /// What has no value: overflow, division by zero, an index out of range, an unknown attribute or shape, a tree that is
 /// ill-typed or malformed, or one that takes more than [`STEP_LIMIT`] steps or makes an array longer than [`ARRAY_LIMIT`].
 pub fn evaluate(expr: &Expr, env: &dyn Environment) -> Result<Value, EvalError> {
-    let mut evaluator =
-        Evaluator { nodes: &expr.nodes, env, locals: Vec::new(), steps: STEP_LIMIT, depth: 0 };
-    evaluator.node(expr.root())
+    let mut steps = STEP_LIMIT;
+    evaluate_within(expr, env, &mut steps)
+}
+
+/// [`evaluate`] in at most `steps` steps; takes off what it took.
+pub(super) fn evaluate_within(
+    expr: &Expr,
+    env: &dyn Environment,
+    steps: &mut usize,
+) -> Result<Value, EvalError> {
+    let mut evaluator = Evaluator { nodes: &expr.nodes, env, locals: Vec::new(), steps: *steps, depth: 0 };
+    let value = evaluator.node(expr.root());
+    *steps = evaluator.steps;
+    value
 }
 
 struct Evaluator<'a> {
@@ -73,6 +84,7 @@ impl<'a> Evaluator<'a> {
             Node::Shape(tensor) => self.shape(*tensor),
             Node::Rank(tensor) => self.rank(*tensor),
             Node::Numel(tensor) => numel(self.env, *tensor),
+            Node::Aligned { bytes, .. } if !Node::is_alignment(*bytes) => Err(EvalError::Malformed),
             Node::Aligned { tensor, bytes } => match self.env.aligned(*tensor, *bytes) {
                 Some(aligned) => Ok(Value::Bool(aligned)),
                 None => Err(EvalError::UnknownAddress(*tensor)),

@@ -89,13 +89,13 @@ fn punctuation(rest: &str, at: usize, first: char) -> Result<(Token<'_>, usize),
         (Some(symbol), Some((other, _))) if symbol.len() >= other.len() => {
             Ok((Token::Symbol(symbol), symbol.len()))
         }
-        (_, Some((symbol, help))) => Err(ExprError::new(
+        (_, Some((symbol, help))) => Err(ExprError::syntax(
             at..at + symbol.len(),
             format!("`{symbol}` means nothing in an expression"),
             "not an operator",
         )
         .help(help)),
-        _ => Err(ExprError::new(
+        _ => Err(ExprError::syntax(
             at..at + first.len_utf8(),
             format!("`{}` means nothing in an expression", first.escape_debug()),
             "unexpected character",
@@ -125,7 +125,7 @@ fn number(rest: &str, at: usize) -> Result<(Token<'_>, usize), ExprError> {
     let tail = rest.get(length..).unwrap_or_default();
     if let Some(next) = tail.chars().next().filter(|c| c.is_alphanumeric()) {
         let end = tail.find(|c: char| !(c == '_' || c.is_alphanumeric())).unwrap_or(tail.len());
-        return Err(ExprError::new(
+        return Err(ExprError::syntax(
             at..at + length + end,
             "this number is followed by letters".to_owned(),
             format!("unexpected `{next}`"),
@@ -137,7 +137,7 @@ fn number(rest: &str, at: usize) -> Result<(Token<'_>, usize), ExprError> {
     if float {
         match text.parse::<f64>() {
             Ok(value) if value.is_finite() => Ok((Token::Float(value), length)),
-            _ => Err(ExprError::new(span, format!("`{text}` does not fit a float"), "too large")
+            _ => Err(ExprError::syntax(span, format!("`{text}` does not fit a float"), "too large")
                 .help("the largest float is about 1.8e308; infinity is `inf`")),
         }
     } else {
@@ -150,7 +150,7 @@ fn number(rest: &str, at: usize) -> Result<(Token<'_>, usize), ExprError> {
 
 /// An integer literal that is not an `i64`.
 pub(super) fn too_large(span: Range<usize>, text: &str) -> ExprError {
-    ExprError::new(span, format!("`{text}` does not fit an integer"), "too large")
+    ExprError::syntax(span, format!("`{text}` does not fit an integer"), "too large")
         .help("integers are 64 bits wide and signed: at most 9223372036854775807")
 }
 
@@ -171,7 +171,7 @@ fn string(rest: &str, at: usize, quote: char) -> Result<(Token<'_>, usize), Expr
                     Some(c) => {
                         let span = at + offset..at + offset + 1 + c.len_utf8();
                         let message = format!("`\\{}` is not an escape", c.escape_debug());
-                        return Err(ExprError::new(span, message, "unknown escape")
+                        return Err(ExprError::syntax(span, message, "unknown escape")
                             .help("escapes are `\\n`, `\\r`, `\\t`, `\\\\`, `\\'` and `\\\"`"));
                     }
                     None => break,
@@ -180,7 +180,7 @@ fn string(rest: &str, at: usize, quote: char) -> Result<(Token<'_>, usize), Expr
             c => value.push(c),
         }
     }
-    Err(ExprError::new(at..at + 1, "this string does not end", "opened here")
+    Err(ExprError::syntax(at..at + 1, "this string does not end", "opened here")
         .help(format!("close it with `{quote}`; a line break inside is written `\\n`")))
 }
 

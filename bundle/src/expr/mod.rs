@@ -15,6 +15,7 @@ mod bounds;
 mod calls;
 mod error;
 mod eval;
+mod forms;
 mod lexer;
 mod lower;
 mod node;
@@ -29,7 +30,7 @@ mod validate;
 
 pub use bind::bind;
 pub use bounds::{Bounds, RangeEnvironment, bounds, bounds_each};
-pub use error::ExprError;
+pub use error::{ErrorClass, ExprError};
 pub use eval::{Environment, evaluate};
 pub use lower::{LowerError, ShapeBuilder, ShapeOp, lower, lower_scalar};
 pub use node::{BinaryOp, Builtin, Expr, Node, NodeId, UnaryOp};

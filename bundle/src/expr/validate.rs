@@ -47,7 +47,7 @@ pub enum InvalidExpr {
         /// How many there are.
         count: usize,
     },
-    /// An alignment that is no power of two.
+    /// An alignment that is no power of two or above [`Node::ALIGNMENT_LIMIT`].
     #[error("node {node}: {bytes} bytes are no alignment")]
     Alignment {
         /// The node.
@@ -142,7 +142,7 @@ fn check_references(nodes: &[Node], attributes: usize, tensors: usize) -> Result
             {
                 return Err(InvalidExpr::Tensor { node: index, tensor, count: tensors });
             }
-            Node::Aligned { bytes, .. } if !bytes.is_power_of_two() => {
+            Node::Aligned { bytes, .. } if !Node::is_alignment(bytes) => {
                 return Err(InvalidExpr::Alignment { node: index, bytes });
             }
             _ => {}

@@ -1,8 +1,10 @@
 //! Arguments of the commands and what they print. One module a command.
 
 mod compile;
+mod explain;
 mod inspect;
 mod output;
+mod schema;
 
 use std::process::ExitCode;
 
@@ -24,6 +26,12 @@ enum Command {
     /// Show what a plugin library, a bundle, a cubin or an engine contains
     #[command(long_about = inspect::LONG_ABOUT)]
     Inspect(inspect::Arguments),
+    /// Explain a rule by the code that its messages carry
+    #[command(long_about = explain::LONG_ABOUT)]
+    Explain(explain::Arguments),
+    /// Print the JSON Schema of manifests, for editors
+    #[command(long_about = schema::LONG_ABOUT)]
+    Schema(schema::Arguments),
 }
 
 /// Parses the command line and runs the command.
@@ -31,5 +39,7 @@ pub(crate) fn run() -> ExitCode {
     match Arguments::parse().command {
         Command::Compile(arguments) => compile::run(&arguments),
         Command::Inspect(arguments) => inspect::run(&arguments),
+        Command::Explain(arguments) => explain::run(&arguments),
+        Command::Schema(arguments) => schema::run(&arguments),
     }
 }

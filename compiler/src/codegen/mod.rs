@@ -1,13 +1,13 @@
 //! The translation unit of one launch of one variant.
 //!
 //! Owns: the header `cubinder.h` that every unit sees, and how the author's text is joined to it.
-//! Never: no look into the author's code beyond names for messages, no rewriting of it, no file is opened.
+//! Never: no look into the author's code beyond the names that it takes from the manifest, no rewriting of it, no file is opened.
 
 mod header;
 mod names;
 
 pub use header::header;
-pub use names::{kernel_names, manifest_names};
+pub use names::manifest_names;
 
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;

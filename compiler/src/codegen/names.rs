@@ -1,52 +1,8 @@
-//! A light reader of CUDA text: names of kernels, and names taken from the manifest.
+//! The names that a CUDA text takes from the generated header.
 //!
-//! Macros and conditional parts are not understood: what is found here serves messages only.
+//! A light reader: it rather finds a name too many, in a comment say, than one too few. It serves warnings only.
 
 use std::collections::BTreeSet;
-
-/// The names after `__global__` in a CUDA text, for messages.
-#[must_use]
-pub fn kernel_names(text: &str) -> Vec<String> {
-    let mut names: Vec<String> = Vec::new();
-    for (at, keyword) in text.match_indices("__global__") {
-        let mut rest = &text[at + keyword.len()..];
-        let mut last = "";
-        loop {
-            rest = rest.trim_start();
-            let word = &rest[..rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len())];
-            if word.is_empty() {
-                break;
-            }
-            rest = &rest[word.len()..];
-            last = word;
-            if let Some(arguments) = rest.trim_start().strip_prefix('(').filter(|_| word.starts_with("__")) {
-                let Some(end) = closing_parenthesis(arguments) else { break };
-                rest = &arguments[end + 1..];
-                last = "";
-            }
-        }
-        if rest.starts_with('(') && !last.is_empty() && !names.iter().any(|name| name == last) {
-            names.push(last.to_owned());
-        }
-    }
-    names
-}
-
-/// Where the parenthesis that is already open closes.
-fn closing_parenthesis(text: &str) -> Option<usize> {
-    let mut depth = 1_usize;
-    for (at, c) in text.char_indices() {
-        match c {
-            '(' => depth += 1,
-            ')' => depth -= 1,
-            _ => {}
-        }
-        if depth == 0 {
-            return Some(at);
-        }
-    }
-    None
-}
 
 /// The names that a text takes from the generated header: those after `manifest::`. Where it takes `manifest` in another way
 /// (an alias, a macro that joins names), every name of the text counts.
@@ -120,28 +76,6 @@ mod tests {
     fn any_text_can_be_searched_for_names() {
         proptest::proptest!(|(text in "(manifest|::|#define|\\\\|\n|[ -~é]){0,20}")| {
             let _ = manifest_names(&text);
-            let _ = kernel_names(&text);
         });
-    }
-
-    #[test]
-    fn kernels_are_found_by_name() {
-        let text = "template <typename T> __global__ void __launch_bounds__(256, f(2))\n scale(const T* x) {}\n\
-                    extern \"C\" __global__ void plain() {}\n static __global__ void\nodd (int);\n __global__ void plain();\n\
-                    // __global__";
-        assert_eq!(kernel_names(text), ["scale", "plain", "odd"]);
-    }
-
-    #[test]
-    fn any_text_can_be_searched_for_kernels() {
-        for text in [
-            "__global__",
-            "__global__(",
-            "__global__ void __x__(",
-            "__global__ ä(",
-            "__global__ __global__ a(",
-        ] {
-            let _ = kernel_names(text);
-        }
     }
 }

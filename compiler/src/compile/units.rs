@@ -14,11 +14,11 @@ use super::{Progress, dedup};
 use crate::codegen;
 use crate::config;
 use crate::cubin;
+use crate::cuda;
 use crate::diagnostic::{Diagnostic, Source};
 use crate::nvrtc::{Compiled, PreparedUnit, Session, merge_targets};
 use crate::pack::{CompiledCode, CompiledPlugin, CompiledUnit};
 use crate::project::{Plan, PlannedTarget, Project};
-use crate::resolve::messages::Messages;
 use crate::resolve::{Resolved, Unit};
 use crate::rules;
 use crate::signature::Signature;
@@ -103,19 +103,11 @@ fn read_sources(plugins: &[Resolved]) -> Result<Sources<'_>, Vec<Diagnostic>> {
         if sources.contains_key(unit.source.as_path()) {
             continue;
         }
-        match config::open(&unit.source) {
+        match cuda::open_source(unit, &config::open) {
             Ok(source) => {
                 sources.insert(&unit.source, source);
             }
-            Err(found) => errors.extend(found.into_iter().map(|error| {
-                let error = error
-                    .code(rules::SOURCE_NOT_FOUND)
-                    .at(unit.source_span.clone(), "the manifest names it here");
-                match sources_beside(&unit.source) {
-                    Some(sources) => error.help(sources),
-                    None => error,
-                }
-            })),
+            Err(found) => errors.extend(found),
         }
     }
     dedup(&mut errors);
@@ -217,8 +209,9 @@ fn finish_plugin(
     let draft = &plugin.draft;
     let mut units = Vec::new();
     let mut nvrtc = None;
-    let (mut wrong, mut doubtful) = (Messages::default(), Messages::default());
-    for (row, job) in jobs.iter().enumerate() {
+    let (mut wrong, mut doubtful) = (Vec::new(), Vec::new());
+    for job in jobs {
+        let row = verify::Row::of(&draft.plugin, job.unit);
         let signature = results.next();
         let targets = job.plan.targets.iter().map(|planned| planned.target);
         let codes: Results = targets.zip(results.by_ref().take(job.plan.targets.len())).collect();
@@ -227,14 +220,14 @@ fn finish_plugin(
             Ok(finished) => {
                 nvrtc = nvrtc.or(finished.nvrtc);
                 units.push(finished.unit);
+                wrong.push((row.clone(), Vec::new()));
             }
-            Err(found) => found.into_iter().for_each(|error| wrong.add(error, Some(row))),
+            Err(found) => wrong.push((row.clone(), found)),
         }
-        said.into_iter().for_each(|warning| doubtful.add(warning, Some(row)));
+        doubtful.push((row, said));
     }
-    let describe = |row: usize| draft.describe(jobs.get(row)?.unit.variant);
-    warnings.extend(doubtful.finish(jobs.len(), &describe));
-    let errors = wrong.finish(jobs.len(), &describe);
+    warnings.extend(verify::merge_rows(&doubtful));
+    let errors = verify::merge_rows(&wrong);
     if !errors.is_empty() {
         return Err(errors);
     }
@@ -279,6 +272,7 @@ fn finish_unit(
         _ => return Err(vec![Diagnostic::error(format!("`{}` was not compiled", unit.kernel))]),
     };
     let args = verify::bind_args(plugin, unit, &signature)?;
+    warnings.extend(verify::writable_inputs(plugin, unit, &signature));
     let unwritten = verify::unwritten_outputs(plugin, unit);
     if !unwritten.is_empty() {
         return Err(unwritten);
@@ -324,18 +318,4 @@ fn check_code(
         ]
     })?;
     verify::check_code(&verify::CodeCheck { unit, launch, args, signature, target, kernel, rules })
-}
-
-/// The CUDA sources beside a path that names none, for help.
-fn sources_beside(path: &Path) -> Option<String> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut names: Vec<String> = std::fs::read_dir(folder)
-        .ok()?
-        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-        .filter(|name| name.ends_with(".cu"))
-        .collect();
-    names.sort();
-    names.truncate(8);
-    (!names.is_empty())
-        .then(|| format!("`{}` holds `{}`", config::shown(folder).display(), names.join("`, `")))
 }

@@ -5,6 +5,8 @@
 //! stage's ([`crate::resolve`]). Never reads a file: the text is given.
 
 pub(crate) mod form;
+pub mod json_schema;
+pub mod keys;
 pub(crate) mod literal;
 mod v1;
 

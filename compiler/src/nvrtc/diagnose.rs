@@ -9,8 +9,10 @@ use cubinder_bundle::Target;
 
 use super::host;
 use super::log::{Level, Log, Message, Place};
-use crate::codegen::{PRELUDE_NAME, TranslationUnit, kernel_names};
+use crate::codegen::{PRELUDE_NAME, TranslationUnit};
+use crate::cuda;
 use crate::diagnostic::{Diagnostic, Severity, Source, Span};
+use crate::rules;
 
 /// The file to which NVRTC attributes errors in name expressions (13.0).
 const NAME_MAP: &str = "__nv_name_map";
@@ -41,8 +43,6 @@ pub(super) fn diagnose(log: &Log, unit: &TranslationUnit) -> Vec<Diagnostic> {
 /// The kernel's name in the manifest fits nothing in the source.
 fn unknown_kernel(messages: &[&Message], unit: &TranslationUnit) -> Diagnostic {
     let kernel = &unit.kernel;
-    let mut diagnostic = Diagnostic::error(format!("`{kernel}` is not a kernel of `{}`", unit.name))
-        .at(unit.kernel_span.clone(), "");
     let overloaded = messages.iter().find_map(|message| {
         let (_, rest) = message.text.split_once("instance of overloaded function \"")?;
         Some(rest.split_once('"')?.0)
@@ -50,6 +50,7 @@ fn unknown_kernel(messages: &[&Message], unit: &TranslationUnit) -> Diagnostic {
     if let Some(name) = overloaded {
         let message = format!("`{kernel}` could be several functions of `{}`", unit.name);
         return Diagnostic::error(message)
+            .code(rules::KERNEL_NOT_FOUND)
             .at(unit.kernel_span.clone(), "")
             .note(format!("`{name}` is overloaded, and a kernel is named without its parameters"))
             .help(format!(
@@ -58,21 +59,11 @@ fn unknown_kernel(messages: &[&Message], unit: &TranslationUnit) -> Diagnostic {
             ));
     }
     let said = messages.iter().map(|message| ticks(&message.text));
-    for text in said.filter(|text| !text.starts_with("Error in parsing name expression")) {
-        let text = text.split(". Input name expression was").next().unwrap_or_default().to_owned();
-        diagnostic = diagnostic.note(format!("NVRTC says: {text}"));
-    }
-    match kernel_names(&unit.source.text).as_slice() {
-        [] => {
-            diagnostic.note("the file has no `__global__` function").help("mark the kernel with `__global__`")
-        }
-        names => {
-            let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
-            diagnostic
-                .note(format!("the file has the kernels {}", names.join(", ")))
-                .help("name one of them, with a template argument for each template parameter: `scale<T, 4>`")
-        }
-    }
+    let said = said.filter(|text| !text.starts_with("Error in parsing name expression"));
+    let said: Vec<String> = said
+        .map(|text| text.split(". Input name expression was").next().unwrap_or_default().to_owned())
+        .collect();
+    cuda::explain_unknown(kernel, &unit.kernel_span, &unit.source, &unit.name, &said)
 }
 
 /// The texts that a log points into.
@@ -85,7 +76,7 @@ impl Files<'_> {
     fn diagnostic(&mut self, message: &Message) -> Diagnostic {
         let text = ticks(&message.text);
         let mut diagnostic = match message.level {
-            Level::Error => Diagnostic::error(text),
+            Level::Error => Diagnostic::error(text).code(rules::KERNEL_ERROR),
             Level::Warning => Diagnostic::warning(text),
         };
         match &message.place {

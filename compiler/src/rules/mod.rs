@@ -1,19 +1,50 @@
 //! The catalogue of rules: a code for each kind of mistake in a manifest or in the kernels that it names.
 //!
 //! Owns the codes. What a rule means, how to mend what breaks it, a good and a bad example stand in one file for each rule
-//! beside this one, `C0101.md`; `cubinder explain C0101` shows it, and tests hold the examples against the checks. A code is
-//! never given to another rule. Never decides whether a rule is broken: each stage does that where it has the facts.
+//! beside this one, `C0101.md`, which the compiler does not build without; `cubinder explain C0101` shows it, and tests hold
+//! the examples against the checks. A code is never given to another rule. Never decides whether a rule is broken: each stage
+//! does that where it has the facts.
+
+mod page;
+
+pub use page::{Example, Language, Rule};
 
 use crate::diagnostic::Code;
 
-/// Declares the codes, and the list of all of them.
+/// Declares the codes, the list of all of them, and the catalogue with their pages.
 macro_rules! rules {
     ($($(#[$doc:meta])* $name:ident = $code:literal;)*) => {
         $($(#[$doc])* pub const $name: Code = Code($code);)*
 
         /// Every code, in the order of the catalogue.
         pub const ALL: &[Code] = &[$($name),*];
+
+        /// Every rule with its page, in the same order.
+        pub const CATALOGUE: &[Rule] = &[$(Rule { code: $name, page: include_str!(concat!($code, ".md")) }),*];
     };
+}
+
+/// The rule that a person means: `C0101`, `c0101`, `101`.
+#[must_use]
+pub fn find(text: &str) -> Option<&'static Rule> {
+    let wanted = number(text)?;
+    CATALOGUE.iter().find(|rule| number(rule.code.0) == Some(wanted))
+}
+
+/// The rule that a person probably means by a code that [`find`] does not know: of those of its hundred the nearest.
+#[must_use]
+pub fn nearest(text: &str) -> Option<&'static Rule> {
+    let wanted = number(text)?;
+    let numbered = CATALOGUE.iter().filter_map(|rule| Some((number(rule.code.0)?, rule)));
+    let group = numbered.filter(|(known, _)| known / 100 == wanted / 100);
+    group.min_by_key(|(known, _)| known.abs_diff(wanted)).map(|(_, rule)| rule)
+}
+
+fn number(text: &str) -> Option<u16> {
+    let text = text.trim();
+    let digits = text.strip_prefix(['C', 'c']).unwrap_or(text);
+    let plain = (1..=4).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit());
+    plain.then(|| digits.parse().ok()).flatten()
 }
 
 rules! {
@@ -94,6 +125,8 @@ rules! {
     UNWRITTEN_OUTPUT = "C0306";
     /// An input that no kernel gets and no expression reads.
     UNREAD_INPUT = "C0307";
+    /// A dimension of an output that is below zero.
+    NEGATIVE_DIMENSION = "C0308";
 
     // Kernels.
     /// The kernel's file cannot be read.
@@ -142,4 +175,33 @@ rules! {
     // What ONNX can carry.
     /// An attribute that ONNX and TensorRT's parser cannot carry exactly.
     INEXACT_ATTRIBUTE = "C0701";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_found_however_they_are_written() {
+        for text in ["C0101", "c0101", "101", "0101", " C0101 ", "C101"] {
+            assert_eq!(find(text).map(|rule| rule.code), Some(UNKNOWN_NAME), "{text}");
+        }
+        for text in ["", "C", "C0", "C9999", "E0101", "0x65", "C01010", "-101", "99999999999999999999"] {
+            assert_eq!(find(text).map(|rule| rule.code), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_slip_is_recognised() {
+        assert_eq!(nearest("C0702").map(|rule| rule.code), Some(INEXACT_ATTRIBUTE));
+        assert_eq!(nearest("99").map(|rule| rule.code), Some(BAD_CONSTRAINT));
+        assert!(nearest("C9900").is_none());
+        assert!(nearest("what").is_none());
+    }
+
+    #[test]
+    fn codes_rise_and_stand_once() {
+        assert!(ALL.windows(2).all(|pair| pair[0] < pair[1]));
+        assert_eq!(ALL.len(), CATALOGUE.len());
+    }
 }

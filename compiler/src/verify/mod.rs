@@ -7,9 +7,11 @@
 mod args;
 mod code;
 mod pointee;
+mod rows;
 
-pub use args::{bind_args, unwritten_outputs};
+pub use args::{bind_args, check_argument, check_names, unwritten_outputs, writable_input, writable_inputs};
 pub use code::{CodeCheck, check_code, max_shared_bytes};
+pub use rows::{Row, merge_rows};
 
 #[cfg(test)]
 mod tests;

@@ -49,7 +49,7 @@ fn targets(form: &mut Form<'_>, entry: &Entry<'_>) -> Vec<Located<Target>> {
 
 /// What a text that is no target was probably meant to be: `8.9`, `89`, `sm89` and `compute-80` are clear enough.
 fn meant_target(text: &str) -> Option<Target> {
-    let plain: String = text.to_ascii_lowercase().chars().filter(|c| c.is_ascii_alphanumeric()).collect();
+    let plain: String = text.to_ascii_lowercase().chars().filter(char::is_ascii_alphanumeric).collect();
     let (kind, arch) = match plain.strip_prefix("compute") {
         Some(arch) => ("compute", arch),
         None => ("sm", plain.strip_prefix("sm").unwrap_or(&plain)),

@@ -5,10 +5,16 @@
 //! comprehension over a known array is unrolled while that stays small. The result is canonical: two trees that say the
 //! same in the same form fold to equal lists of nodes.
 
+mod failures;
+mod unroll;
+mod write;
+
 use super::eval::{self, Environment};
 use super::node::{BinaryOp, Builtin, Expr, Node, NodeId, UnaryOp};
 use super::ops::{self, EvalError};
+use super::print::{Anonymous, Names};
 use crate::value::Value;
+use write::nodes_of;
 
 /// Replaces everything that `env` knows (attributes, ranks; shapes too, where it has them) by its value and folds.
 ///
@@ -23,6 +29,8 @@ pub(super) trait Facts {
     fn environment(&self) -> &dyn Environment;
     /// The lowest and the highest rank that a tensor can have.
     fn ranks(&self, tensor: u32) -> Option<(usize, usize)>;
+    /// For messages.
+    fn names(&self) -> &dyn Names;
 }
 
 struct Bound<'a>(&'a dyn Environment);
@@ -34,6 +42,10 @@ impl Facts for Bound<'_> {
 
     fn ranks(&self, tensor: u32) -> Option<(usize, usize)> {
         self.0.rank(tensor).map(|rank| (rank, rank))
+    }
+
+    fn names(&self) -> &dyn Names {
+        &Anonymous
     }
 }
 
@@ -65,12 +77,6 @@ const FUEL: usize = 200_000;
 
 /// Elements of known values that are made or copied before folding stops; it bounds time and memory.
 const WORK: usize = 2_000_000;
-
-/// The largest value that is written out as literals, in nodes: a longer one stays the expression that makes it.
-const LITERAL_LIMIT: usize = 1024;
-
-/// The most nodes that unrolling one comprehension may leave.
-const UNROLL_LIMIT: usize = 1024;
 
 /// A folded part.
 enum Part {
@@ -184,7 +190,9 @@ impl<'a> Folder<'a> {
             Node::Rank(tensor) => self.rank(tensor),
             // One that overflows stays.
             Node::Numel(tensor) => eval::numel(env, tensor).ok(),
-            Node::Aligned { tensor, bytes } => env.aligned(tensor, bytes).map(Value::Bool),
+            Node::Aligned { tensor, bytes } if Node::is_alignment(bytes) => {
+                env.aligned(tensor, bytes).map(Value::Bool)
+            }
             _ => None,
         };
         match value {
@@ -210,141 +218,6 @@ impl<'a> Folder<'a> {
             return None;
         }
         i64::try_from(lowest).ok().map(Value::Int)
-    }
-
-    /// Adds a node to the output.
-    fn emit(&mut self, node: Node) -> Fold<Part> {
-        let mut height = 1;
-        node.children(&mut |child| {
-            height = height.max(1 + self.heights.get(child as usize).copied().unwrap_or(0));
-        });
-        if height > Expr::DEPTH_LIMIT || self.out.len() >= Expr::NODE_LIMIT {
-            return Err(TooLarge);
-        }
-        let id = NodeId::try_from(self.out.len()).map_err(|_| TooLarge)?;
-        self.out.push(node);
-        self.heights.push(height);
-        Ok(Part::Node(id))
-    }
-
-    /// The output node of a part; a known value becomes a literal.
-    fn emitted(&mut self, part: Part) -> Fold<NodeId> {
-        match part {
-            Part::Node(id) => Ok(id),
-            Part::Known(value, source) => {
-                if nodes_of(&value, LITERAL_LIMIT) <= LITERAL_LIMIT {
-                    self.literal(value)
-                } else {
-                    self.written(source)
-                }
-            }
-        }
-    }
-
-    fn emit_id(&mut self, node: Node) -> Fold<NodeId> {
-        match self.emit(node)? {
-            Part::Node(id) | Part::Known(_, id) => Ok(id),
-        }
-    }
-
-    fn literal(&mut self, value: Value) -> Fold<NodeId> {
-        let node = match value {
-            Value::Int(value) => Node::Int(value),
-            Value::Float(value) => Node::Float(value),
-            Value::Bool(value) => Node::Bool(value),
-            Value::Str(value) => Node::Str(value),
-            Value::Array(items) => {
-                let items =
-                    items.into_iter().map(|item| self.literal(item)).collect::<Fold<Vec<NodeId>>>()?;
-                Node::Array(items)
-            }
-        };
-        self.emit_id(node)
-    }
-
-    /// Writes a value that is too long for literals as the operation that makes it, on folded operands.
-    fn written(&mut self, id: NodeId) -> Fold<NodeId> {
-        let source = self.source;
-        let operands: &[NodeId] = match source.get(id as usize).ok_or(TooLarge)? {
-            Node::Array(items) | Node::Call(_, items) => items,
-            Node::Index { array, index } => &[*array, *index],
-            _ => return self.verbatim(id),
-        };
-        let mut parts = Vec::with_capacity(operands.len());
-        for &operand in operands {
-            parts.push(self.part(operand)?);
-        }
-        let ids = parts.into_iter().map(|part| self.emitted(part)).collect::<Fold<Vec<NodeId>>>()?;
-        let node = match (source.get(id as usize), ids.as_slice()) {
-            (Some(Node::Call(builtin, _)), _) => Node::Call(*builtin, ids),
-            (Some(Node::Index { .. }), &[array, index]) => Node::Index { array, index },
-            _ => Node::Array(ids),
-        };
-        self.emit_id(node)
-    }
-
-    /// Copies a part of the source as it is, except that variables which are bound to elements become literals.
-    fn verbatim(&mut self, id: NodeId) -> Fold<NodeId> {
-        self.fuel = self.fuel.saturating_sub(1);
-        if self.unrolling > 0 && self.fuel == 0 {
-            return Err(TooLarge);
-        }
-        let source = self.source;
-        let node = match source.get(id as usize).ok_or(TooLarge)? {
-            Node::Local(slot) => match self.binding(*slot) {
-                Some(Binding::Element(value)) => {
-                    let value = value.clone();
-                    if nodes_of(&value, LITERAL_LIMIT) > LITERAL_LIMIT {
-                        return Err(TooLarge);
-                    }
-                    return self.literal(value);
-                }
-                Some(&Binding::Slot(slot)) => Node::Local(slot),
-                None => return Err(TooLarge),
-            },
-            Node::Array(items) => Node::Array(self.verbatims(items)?),
-            Node::Call(builtin, args) => Node::Call(*builtin, self.verbatims(args)?),
-            Node::Unary(op, operand) => Node::Unary(*op, self.verbatim(*operand)?),
-            Node::Binary(op, left, right) => Node::Binary(*op, self.verbatim(*left)?, self.verbatim(*right)?),
-            Node::Conditional { condition, then, otherwise } => Node::Conditional {
-                condition: self.verbatim(*condition)?,
-                then: self.verbatim(*then)?,
-                otherwise: self.verbatim(*otherwise)?,
-            },
-            Node::Index { array, index } => {
-                Node::Index { array: self.verbatim(*array)?, index: self.verbatim(*index)? }
-            }
-            Node::Comprehension { slot, over, condition, body } => {
-                let over = self.verbatim(*over)?;
-                let new = self.new_slot();
-                self.locals.push((*slot, Binding::Slot(new)));
-                let condition = condition.map(|condition| self.verbatim(condition)).transpose();
-                let body = condition.and_then(|condition| Ok((condition, self.verbatim(*body)?)));
-                self.locals.pop();
-                let (condition, body) = body?;
-                Node::Comprehension { slot: new, over, condition, body }
-            }
-            leaf => leaf.clone(),
-        };
-        self.emit_id(node)
-    }
-
-    fn verbatims(&mut self, items: &[NodeId]) -> Fold<Vec<NodeId>> {
-        items.iter().map(|&item| self.verbatim(item)).collect()
-    }
-
-    fn new_slot(&mut self) -> u32 {
-        let slot = self.slots;
-        self.slots += 1;
-        slot
-    }
-
-    fn failed(&mut self, id: NodeId, error: EvalError) {
-        // Inlining can put one mistake in many places; a few are enough.
-        const KEPT: usize = 16;
-        if self.lazy == 0 && self.failures.len() < KEPT {
-            self.failures.push((id, error));
-        }
     }
 
     /// An operation that evaluates all of its operands.
@@ -386,6 +259,8 @@ impl<'a> Folder<'a> {
             }
             parts =
                 values.into_iter().zip(sources).map(|(value, source)| Part::Known(value, source)).collect();
+        } else {
+            self.check_hopeless(id, &parts);
         }
         let ids = parts.into_iter().map(|part| self.emitted(part)).collect::<Fold<Vec<NodeId>>>()?;
         self.emit(node(ids))
@@ -452,29 +327,10 @@ impl<'a> Folder<'a> {
             [array, index] => Err(ops::wrong_kind("[]", &[array, index])),
             _ => Err(EvalError::Malformed),
         };
-        let part = self.operation(id, &[array, index], &compute, &|ids| match *ids.as_slice() {
+        self.operation(id, &[array, index], &compute, &|ids| match *ids.as_slice() {
             [array, index] => Node::Index { array, index },
             _ => Node::Array(ids),
-        })?;
-        self.check_rank(id, &part);
-        Ok(part)
-    }
-
-    /// `x.shape[7]` fails where `x` can have at most 7 dimensions.
-    fn check_rank(&mut self, id: NodeId, part: &Part) {
-        let Part::Node(new) = *part else { return };
-        let Some(Node::Index { array, index }) = self.out.get(new as usize) else { return };
-        let (Some(Node::Shape(tensor)), Some(Node::Int(index))) =
-            (self.out.get(*array as usize), self.out.get(*index as usize))
-        else {
-            return;
-        };
-        let (index, tensor) = (*index, *tensor);
-        if let Some((_, len)) = self.facts.ranks(tensor)
-            && ops::position(len, index).is_none()
-        {
-            self.failed(id, EvalError::IndexOutOfRange { index, len });
-        }
+        })
     }
 
     fn call(&mut self, id: NodeId, builtin: Builtin, args: &[NodeId]) -> Fold<Part> {
@@ -502,128 +358,5 @@ impl<'a> Folder<'a> {
         self.applied(id, vec![array], &|values| ops::call(Builtin::Len, values), &|ids| {
             Node::Call(Builtin::Len, ids)
         })
-    }
-
-    fn comprehension(
-        &mut self,
-        slot: u32,
-        over: NodeId,
-        condition: Option<NodeId>,
-        body: NodeId,
-    ) -> Fold<Part> {
-        let over = self.part(over)?;
-        if let Part::Known(Value::Array(items), source) = &over {
-            let marks = (self.out.len(), self.slots, self.failures.len());
-            self.unrolling += 1;
-            let unrolled = self.unroll(slot, items, condition, body, *source);
-            self.unrolling -= 1;
-            if let Ok(Some(part)) = unrolled {
-                return Ok(part);
-            }
-            self.out.truncate(marks.0);
-            self.heights.truncate(marks.0);
-            self.slots = marks.1;
-            self.failures.truncate(marks.2);
-        }
-        let over = self.emitted(over)?;
-        let new = self.new_slot();
-        self.locals.push((slot, Binding::Slot(new)));
-        let inside = self.lazily(|folder| {
-            let condition = match condition {
-                Some(condition) => {
-                    let part = folder.part(condition)?;
-                    Some(folder.emitted(part)?)
-                }
-                None => None,
-            };
-            let body = folder.part(body)?;
-            Ok((condition, folder.emitted(body)?))
-        });
-        self.locals.pop();
-        let (condition, body) = inside?;
-        self.emit(Node::Comprehension { slot: new, over, condition, body })
-    }
-
-    /// The elements, if every condition is known and what they leave is small.
-    fn unroll(
-        &mut self,
-        slot: u32,
-        items: &[Value],
-        condition: Option<NodeId>,
-        body: NodeId,
-        source: NodeId,
-    ) -> Fold<Option<Part>> {
-        let start = self.out.len();
-        let mut parts = Vec::new();
-        for item in items {
-            self.locals.push((slot, Binding::Element(item.clone())));
-            let part = self.element(condition, body);
-            self.locals.pop();
-            match part? {
-                Element::Kept(part) => parts.push(part),
-                Element::LeftOut => {}
-                Element::Undecided => return Ok(None),
-            }
-            if self.out.len() - start > UNROLL_LIMIT {
-                return Ok(None);
-            }
-        }
-        let mut values = Vec::with_capacity(parts.len());
-        for part in &parts {
-            match part {
-                Part::Known(value, _) => values.push(value.clone()),
-                Part::Node(_) => break,
-            }
-        }
-        if values.len() == parts.len() {
-            let value = Value::Array(values);
-            // A long value would be copied from its source, and there is none that stands alone here.
-            let small = nodes_of(&value, LITERAL_LIMIT) <= LITERAL_LIMIT;
-            return Ok(small.then_some(Part::Known(value, source)));
-        }
-        let mut ids = Vec::with_capacity(parts.len());
-        for part in parts {
-            // The element's variable is no longer bound, so its source cannot be copied.
-            ids.push(match part {
-                Part::Node(id) => id,
-                Part::Known(value, _) if nodes_of(&value, UNROLL_LIMIT) <= UNROLL_LIMIT => {
-                    self.literal(value)?
-                }
-                Part::Known(..) => return Ok(None),
-            });
-        }
-        if self.out.len() - start > UNROLL_LIMIT {
-            return Ok(None);
-        }
-        self.emit(Node::Array(ids)).map(Some)
-    }
-
-    fn element(&mut self, condition: Option<NodeId>, body: NodeId) -> Fold<Element> {
-        if let Some(condition) = condition {
-            match self.part(condition)? {
-                Part::Known(Value::Bool(true), _) => {}
-                Part::Known(Value::Bool(false), _) => return Ok(Element::LeftOut),
-                _ => return Ok(Element::Undecided),
-            }
-        }
-        self.part(body).map(Element::Kept)
-    }
-}
-
-/// One element of a comprehension that is being unrolled.
-enum Element {
-    Kept(Part),
-    LeftOut,
-    Undecided,
-}
-
-/// How many nodes write `value` out, as far as `limit`.
-fn nodes_of(value: &Value, limit: usize) -> usize {
-    match value {
-        Value::Array(items) if items.len() > limit => items.len(),
-        Value::Array(items) => {
-            items.iter().fold(1_usize, |total, item| total.saturating_add(nodes_of(item, limit)))
-        }
-        _ => 1,
     }
 }

@@ -1,0 +1,253 @@
+use super::*;
+use crate::data_type::{DataType, ScalarType};
+use crate::expr::{BinaryOp, Builtin, Expr, Node};
+use crate::model::{
+    Arg, ArgValue, Attribute, AttributeElement, AttributeType, Guard, Input, Interval, Launch, Output,
+    Plugin, Requirement, ShapeLimits, Variant,
+};
+use crate::value::Value;
+
+fn int(value: i64) -> Expr {
+    Expr { nodes: vec![Node::Int(value)] }
+}
+
+/// `ceil_div(numel(y), block)`.
+fn blocks(block: i64) -> Expr {
+    Expr { nodes: vec![Node::Numel(1), Node::Int(block), Node::Call(Builtin::CeilDiv, vec![0, 1])] }
+}
+
+/// `numel(y) % by == 0 and aligned(x, 16)`.
+fn vectorised(by: i64) -> Guard {
+    let nodes = vec![
+        Node::Numel(1),
+        Node::Int(by),
+        Node::Binary(BinaryOp::Mod, 0, 1),
+        Node::Int(0),
+        Node::Binary(BinaryOp::Eq, 2, 3),
+        Node::Aligned { tensor: 0, bytes: 16 },
+        Node::Binary(BinaryOp::And, 4, 5),
+    ];
+    Guard { expr: Expr { nodes }, text: format!("numel(y) % {by} == 0 and aligned(x, 16)") }
+}
+
+fn variant(id: i32, ty: DataType, guard: Option<Guard>) -> Variant {
+    let count =
+        ArgValue::Scalar { ty: ScalarType::Int { bytes: 4 }, expr: Expr { nodes: vec![Node::Numel(1)] } };
+    let extents = ArgValue::Array {
+        ty: ScalarType::Int { bytes: 8 },
+        len: 2,
+        expr: Expr { nodes: vec![Node::Shape(0)] },
+    };
+    let launch = Launch {
+        kernel: "scale".to_owned(),
+        grid: [blocks(256), int(1), int(1)],
+        block: [int(256), int(1), int(1)],
+        shared_bytes: int(64),
+        args: vec![
+            Arg { name: "in".to_owned(), value: ArgValue::Tensor(0) },
+            Arg { name: "out".to_owned(), value: ArgValue::Tensor(1) },
+            Arg { name: "count".to_owned(), value: count },
+            Arg { name: "extents".to_owned(), value: extents },
+        ],
+        code: Vec::new(),
+    };
+    Variant { id, label: String::new(), types: vec![ty; 2], guard, launches: vec![launch] }
+}
+
+fn plugin() -> Plugin {
+    Plugin {
+        name: "scale".to_owned(),
+        namespace: "test".to_owned(),
+        version: "1".to_owned(),
+        summary: String::new(),
+        attributes: vec![Attribute::new("k", AttributeType::I32)],
+        inputs: vec![Input {
+            name: "x".to_owned(),
+            rank_min: 1,
+            rank_max: 2,
+            limits: ShapeLimits {
+                every: Interval { min: 0, max: 100_000 },
+                dims: Vec::new(),
+                numel: Interval { min: 0, max: 1_000_000 },
+            },
+        }],
+        outputs: vec![Output {
+            name: "y".to_owned(),
+            shape: Expr { nodes: vec![Node::Shape(0)] },
+            limits: ShapeLimits::default(),
+        }],
+        require: vec![Requirement {
+            expr: Expr { nodes: vec![Node::Attribute(0), Node::Int(0), Node::Binary(BinaryOp::Gt, 0, 1)] },
+            text: "k > 0".to_owned(),
+            message: "`k` must be positive".to_owned(),
+        }],
+        variants: vec![
+            variant(1, DataType::F32, Some(vectorised(4))),
+            variant(2, DataType::F32, None),
+            variant(1, DataType::F16, Some(vectorised(8))),
+        ],
+    }
+}
+
+#[test]
+fn a_launch_becomes_numbers() {
+    let plugin = plugin();
+    let facts = Facts { attributes: &[Value::Int(1)], shapes: &[&[3, 100], &[3, 100]], ..Facts::default() };
+    let found = evaluate(&plugin, &plugin.variants[1].launches[0], &Takes::ANYTHING, &facts).unwrap();
+    assert_eq!((found.grid, found.block, found.shared_bytes), ([2, 1, 1], [256, 1, 1], 64));
+    let extents = Value::Array(vec![Value::Int(3), Value::Int(100)]);
+    assert_eq!(
+        found.args,
+        [
+            Passed::Input(0),
+            Passed::Output(0),
+            Passed::Numbers { start: 0, value: Value::Int(300) },
+            Passed::Numbers { start: 8, value: extents },
+        ]
+    );
+    let mut bytes = [300_i32.to_le_bytes().to_vec(), vec![0; 4]].concat();
+    bytes.extend([3_i64, 100].iter().flat_map(|extent| extent.to_le_bytes()));
+    assert_eq!(found.numbers, bytes);
+}
+
+#[test]
+fn an_empty_tensor_is_no_launch() {
+    let plugin = plugin();
+    let facts = Facts { attributes: &[Value::Int(1)], shapes: &[&[0, 5], &[0, 5]], ..Facts::default() };
+    let found = evaluate(&plugin, &plugin.variants[1].launches[0], &Takes::ANYTHING, &facts).unwrap();
+    assert!(found.is_empty() && found.args.is_empty());
+}
+
+#[test]
+fn what_cannot_be_launched_is_refused_with_its_reason() {
+    let plugin = plugin();
+    let sized = |shape: &[i64], change: &dyn Fn(&mut Launch), takes: &Takes<'_>| {
+        let mut launch = plugin.variants[1].launches[0].clone();
+        change(&mut launch);
+        let facts = Facts { attributes: &[Value::Int(1)], shapes: &[shape, shape], ..Facts::default() };
+        evaluate(&plugin, &launch, takes, &facts).map(drop).map_err(|error| error.to_string())
+    };
+    let refused =
+        |shape: &[i64], change: &dyn Fn(&mut Launch)| sized(shape, change, &Takes::ANYTHING).unwrap_err();
+    assert_eq!(
+        refused(&[70_000, 70_000], &|_| {}),
+        "`test::scale` cannot launch `scale`: argument `count` is 4900000000, which its type i32 does not hold: -2147483648 to \
+         2147483647\n  x: [70000, 70000]\n  y: [70000, 70000]\ntake a wider type in the kernel, or limit the shapes"
+    );
+    assert!(refused(&[1], &|_| {}).contains("`extents` has 1 elements, the kernel takes exactly 2"));
+    let block = |launch: &mut Launch| launch.block = [int(64), int(64), int(1)];
+    assert!(refused(&[1, 1], &block).contains("the number of threads in a block is 4096, the most is 1024"));
+    let grid = |launch: &mut Launch| launch.grid[1] = int(65_536);
+    assert!(refused(&[1, 1], &grid).contains("grid y is 65536, the most is 65535"));
+    let negative = |launch: &mut Launch| launch.shared_bytes = int(-1);
+    assert!(refused(&[1, 1], &negative).contains("dynamic shared memory in bytes is -1, the least is 0"));
+    let narrow = Takes { max_threads: 128, ..Takes::ANYTHING };
+    let error = sized(&[1, 1], &|_| {}, &narrow).unwrap_err();
+    assert!(error.contains("is 256, the most for this kernel on this GPU is 128"), "{error}");
+    let other = Takes { params: Some(&[8, 8, 8, 16]), ..Takes::ANYTHING };
+    assert!(sized(&[1, 1], &|_| {}, &other).unwrap_err().contains("`count` has 4 bytes"));
+    let same = Takes { params: Some(&[8, 8, 4, 16]), ..Takes::ANYTHING };
+    assert_eq!(sized(&[1, 1], &|_| {}, &same), Ok(()));
+}
+
+#[test]
+fn the_first_variant_whose_guard_holds_is_chosen() {
+    let plugin = plugin();
+    let chosen = |shape: &[i64], alignments: &[u64], ty: DataType| {
+        let facts =
+            Facts { attributes: &[Value::Int(1)], shapes: &[shape, shape], alignments, ..Facts::default() };
+        choose(&plugin, &[ty; 2], &facts).map(|(index, _)| index)
+    };
+    assert_eq!(chosen(&[2, 4], &[256, 256], DataType::F32), Some(0));
+    assert_eq!(chosen(&[2, 4], &[8, 256], DataType::F32), Some(1));
+    assert_eq!(chosen(&[2, 3], &[256, 256], DataType::F32), Some(1));
+    assert_eq!(chosen(&[2, 4], &[], DataType::F32), Some(1), "an unknown address is no aligned one");
+    assert_eq!(chosen(&[2, 4], &[256, 256], DataType::F16), Some(2));
+    assert_eq!(chosen(&[2, 2], &[256, 256], DataType::F16), None);
+    assert_eq!(chosen(&[2, 4], &[256, 256], DataType::I8), None);
+}
+
+#[test]
+fn nodes_are_held_against_what_the_plugin_says() {
+    let plugin = plugin();
+    assert_eq!(check_ranks(&plugin, [2].into_iter()), Ok(()));
+    let error = check_ranks(&plugin, [3].into_iter()).unwrap_err().to_string();
+    assert_eq!(error, "input `x` has rank 3, expected 1 to 2");
+
+    let limits = &plugin.inputs[0].limits;
+    let limit = |shape: &[i64]| check_limits("x", shape, limits).map_err(|unmet| unmet.to_string());
+    assert_eq!(limit(&[1000, 1000]), Ok(()));
+    assert_eq!(limit(&[0, 100_000]), Ok(()));
+    assert_eq!(
+        limit(&[3, 100_001]).unwrap_err(),
+        "dimension 1 of `x` is 100001, expected 0..=100000; `x` is 3x100001"
+    );
+    assert_eq!(
+        limit(&[1001, 1000]).unwrap_err(),
+        "`x` has 1001000 elements, expected 0..=1000000; `x` is 1001x1000"
+    );
+
+    let facts = |attributes| Facts { attributes, ..Facts::default() };
+    let require = &plugin.require[0];
+    assert_eq!(check_requirement(&plugin, require, &facts(&[Value::Int(1)])), Ok(Some(())));
+    assert_eq!(check_requirement(&plugin, require, &facts(&[])), Ok(None));
+    let error = check_requirement(&plugin, require, &facts(&[Value::Int(0)])).unwrap_err();
+    assert_eq!(error.to_string(), "`k` must be positive: `k > 0` does not hold; k = 0");
+}
+
+#[test]
+fn attributes_are_held_against_their_constraints() {
+    let element = |element| AttributeType { element, list: false };
+    let refuse =
+        |attribute: &Attribute, value: Value| check_attribute(attribute, &value).unwrap_err().to_string();
+
+    let k = Attribute {
+        minimum: Some(Value::Int(1)),
+        maximum: Some(Value::Int(9)),
+        ..Attribute::new("k", AttributeType::I32_LIST)
+    };
+    let list = |values: &[i64]| Value::Array(values.iter().copied().map(Value::Int).collect());
+    assert_eq!(check_attribute(&k, &list(&[1, 9])), Ok(()));
+    assert_eq!(refuse(&k, list(&[1, 0])), "the attribute `k[1]` is 0, the least is 1");
+    assert_eq!(refuse(&k, list(&[10])), "the attribute `k[0]` is 10, the most is 9");
+    assert_eq!(refuse(&k, Value::Int(1)), "the attribute `k` is 1, expected `i32[]`");
+
+    let pairs = Attribute {
+        length: Some(Interval { min: 2, max: 2 }),
+        ..Attribute::new("p", AttributeType::I32_LIST)
+    };
+    assert_eq!(refuse(&pairs, list(&[1])), "the attribute `p` has 1 elements, expected 2");
+
+    let f =
+        Attribute { minimum: Some(Value::Float(0.0)), ..Attribute::new("f", element(AttributeElement::F32)) };
+    assert_eq!(check_attribute(&f, &Value::Float(0.0)), Ok(()));
+    assert!(check_attribute(&f, &Value::Float(f64::NAN)).is_err());
+
+    let word = |text: &str| Value::Str(text.to_owned());
+    let mode = Attribute {
+        one_of: vec![word("wrap"), word("edge")],
+        ..Attribute::new("m", element(AttributeElement::String))
+    };
+    assert_eq!(check_attribute(&mode, &word("edge")), Ok(()));
+    assert_eq!(
+        refuse(&mode, word("none")),
+        "the attribute `m` is \"none\", expected one of \"wrap\", \"edge\""
+    );
+    assert_eq!(
+        missing_attribute(&mode).to_string(),
+        "the node lacks the attribute `m` (`string`), which has no default"
+    );
+}
+
+#[test]
+fn outputs_have_shapes_or_a_reason_why_not() {
+    let mut plugin = plugin();
+    let facts = Facts { attributes: &[Value::Int(1)], shapes: &[&[2, 3]], ..Facts::default() };
+    assert_eq!(output_shapes(&plugin, &facts), Ok(vec![vec![2, 3]]));
+    plugin.outputs[0].limits.numel = Interval { min: 0, max: 5 };
+    let error = output_shapes(&plugin, &facts).unwrap_err().to_string();
+    assert_eq!(error, "`y` has 6 elements, expected 0..=5; `y` is 2x3");
+    plugin.outputs[0].shape = Expr { nodes: vec![Node::Int(-1), Node::Array(vec![0])] };
+    let error = output_shapes(&plugin, &facts).unwrap_err().to_string();
+    assert_eq!(error, "the shape of `y`: [-1] has a negative dimension; k = 1, x is 2x3");
+}

@@ -12,13 +12,15 @@ use cubinder_bundle::container;
 use cubinder_bundle::{Bundle, Digest};
 
 use crate::cache::Cache;
-use crate::diagnostic::Diagnostic;
+use crate::check;
+use crate::diagnostic::{Diagnostic, has_errors};
 use crate::library::Mode;
 use crate::nvrtc::{Session, Settings, Statistics};
 use crate::pack::pack;
 use crate::project::{Plan, Project};
 use crate::resolve::Resolved;
 use crate::toolkit::{Overrides, Toolkit};
+use crate::verify::Obligation;
 
 /// Everything that decides what is made.
 #[derive(Debug, Clone)]
@@ -56,6 +58,8 @@ pub struct Outcome {
     pub statistics: Statistics,
     /// What the user should look at.
     pub warnings: Vec<Diagnostic>,
+    /// What had to hold of launches against the code, each once for a kernel, and what is known of it.
+    pub obligations: Vec<Obligation>,
 }
 
 /// A library that was written.
@@ -86,6 +90,7 @@ pub trait Progress: Sync {
 pub fn compile(request: &Request, progress: &dyn Progress) -> Result<Outcome, Vec<Diagnostic>> {
     let (plugins, mut warnings) = request.project.read()?;
     let plans = plans(&request.project, &plugins)?;
+    check_plugins(&plugins, &plans, &mut warnings)?;
     let session = session(request)?;
     check_drivers(&session, &plans)?;
     let compiled = units::compile(&request.project, &session, &plugins, &plans, progress, &mut warnings);
@@ -105,6 +110,7 @@ pub fn compile(request: &Request, progress: &dyn Progress) -> Result<Outcome, Ve
         code_objects: bundle.code.len(),
         statistics: session.statistics(),
         warnings,
+        obligations: compiled.obligations,
     })
 }
 
@@ -120,6 +126,19 @@ fn plans(project: &Project, plugins: &[Resolved]) -> Result<Vec<Plan>, Vec<Diagn
     }
     dedup(&mut errors);
     if errors.is_empty() { Ok(plans) } else { Err(errors) }
+}
+
+/// Holds every plugin against the rules that need no compile.
+fn check_plugins(
+    plugins: &[Resolved],
+    plans: &[Plan],
+    warnings: &mut Vec<Diagnostic>,
+) -> Result<(), Vec<Diagnostic>> {
+    for (plugin, plan) in plugins.iter().zip(plans) {
+        let targets: Vec<_> = plan.targets.iter().map(|planned| planned.target).collect();
+        warnings.extend(check::check_for(plugin, &targets).diagnostics);
+    }
+    if has_errors(warnings) { Err(std::mem::take(warnings)) } else { Ok(()) }
 }
 
 /// Refuses an NVRTC whose code the drivers that manifests name would not load.

@@ -6,6 +6,7 @@
 pub mod diagnostic;
 pub mod rules;
 
+pub mod check;
 pub mod config;
 pub mod manifest;
 pub mod project;
@@ -26,7 +27,9 @@ pub mod pack;
 
 pub mod compile;
 
+pub mod eval;
 pub mod inspect;
+pub mod new;
 
 #[cfg(test)]
 mod test_support;

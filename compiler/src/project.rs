@@ -125,6 +125,12 @@ impl Project {
         Ok((plugins, warnings))
     }
 
+    /// Whether the command line or the manifest says what to compile for.
+    #[must_use]
+    pub fn asks_for_targets(&self, plugin: &Resolved) -> bool {
+        !self.asked.targets.is_empty() || !plugin.manifest.compile.targets.is_empty()
+    }
+
     /// How a manifest's kernels are compiled: targets are the command line's, else the manifest's, else the library's, the last
     /// two as far as `code` admits them. Include folders are searched in that order, options follow each other in the opposite
     /// one, so that the command line has the last word.

@@ -151,7 +151,7 @@ fn replace(tree: &mut toml::Value, at: &mut usize, value: &toml::Value) -> bool 
     false
 }
 
-/// Every value of the good manifests, replaced by every other.
+/// The values of the good manifests, replaced by others.
 #[test]
 fn what_is_refused_is_wrong() {
     let validator = validator();
@@ -159,12 +159,16 @@ fn what_is_refused_is_wrong() {
     for path in manifests("tests/data/ok") {
         let text = std::fs::read_to_string(&path).expect("a text");
         let manifest = toml::Value::Table(toml::from_str(&text).expect("TOML"));
-        for value in VALUES {
+        for (index, value) in VALUES.into_iter().enumerate() {
             let table: toml::Table = toml::from_str(&format!("value = {value}")).expect("TOML");
             for leaf in 0.. {
                 let mut mutant = manifest.clone();
                 if !replace(&mut mutant, &mut leaf.clone(), &table["value"]) {
                     break;
+                }
+                // A part of them is enough, another one at each value.
+                if (leaf + index) % 4 != 0 {
+                    continue;
                 }
                 let json = serde_json::to_value(&mutant).expect("it is JSON");
                 let refusals = refusals(&validator, &json);

@@ -3,12 +3,16 @@
 // Tests stop at the first thing that is wrong; the lint spares only functions marked `#[test]`.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+#[path = "support/manifest.rs"]
+mod manifest;
+
 use std::path::Path;
 
 use cubinder_compiler::compile::{Progress, Request, compile};
 use cubinder_compiler::diagnostic::{Colour, render};
 use cubinder_compiler::project::{Asked, Project};
 use cubinder_compiler::toolkit::{Overrides, Toolkit};
+use manifest::Sample;
 
 /// A plugin of one input `x` and one output `y`.
 struct Case {
@@ -50,30 +54,8 @@ fn toolkit_is_there(test: &str) -> bool {
 }
 
 fn manifest(case: &Case) -> String {
-    let Case { element, args, launch, .. } = case;
-    format!(
-        r#"schema = 1
-[plugin]
-name = "sample"
-namespace = "test"
-[[inputs]]
-name = "x"
-type = "{element}"
-[[outputs]]
-name = "y"
-type = "{element}"
-shape = "x.shape"
-[[launches]]
-source = "k.cu"
-kernel = "k"
-grid = ["ceil_div(numel(y), 256)"]
-{launch}
-[launches.args]
-x = "x"
-y = "y"
-{args}
-"#
-    )
+    let args = format!("x = \"x\"\ny = \"y\"\n{}", case.args);
+    Sample { element: case.element, launch: case.launch, args: &args, ..Sample::PLAIN }.text()
 }
 
 /// What the compiler says. It is given no runtime library: where that is all that it misses, the kernel was taken.

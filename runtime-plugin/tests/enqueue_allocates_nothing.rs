@@ -17,8 +17,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use cubinder::code::{Candidate, CodeTable, Loading};
 use cubinder::driver::Driver;
 use cubinder::driver::sys::{CUfunction, CUstream};
-use cubinder::launch::LaunchRecord;
+use cubinder::launch::{Decided, LaunchRecord};
 use cubinder_bundle::Digest;
+use cubinder_bundle::expr::{BinaryOp, Expr, Node};
 use support::{Device, Mock, cubin};
 use the_plugin::{Shapes, launch, plugin};
 
@@ -74,7 +75,7 @@ unsafe extern "C" fn launch_kernel(
 ) -> i32 {
     // SAFETY: the kernel's first parameter is the address of `x`.
     let x = unsafe { **params.cast::<*mut usize>() };
-    LAUNCHES.fetch_add(usize::from(x == 0x1000), Ordering::Relaxed);
+    LAUNCHES.fetch_add(usize::from(x & !0xff == 0x1000), Ordering::Relaxed);
     0
 }
 
@@ -110,4 +111,25 @@ fn enqueue_allocates_nothing() {
     }
     assert_eq!(ALLOCATIONS.get() - before, 0);
     assert_eq!(LAUNCHES.load(Ordering::Relaxed), 1000);
+
+    // The same with a choice: `aligned(x, 16) and aligned(y, 16)`, `aligned(x, 4)`, and what always may run.
+    let aligned = |tensor, bytes| Node::Aligned { tensor, bytes };
+    let both = Expr { nodes: vec![aligned(0, 16), aligned(1, 16), Node::Binary(BinaryOp::And, 0, 1)] };
+    let four = Expr { nodes: vec![aligned(0, 4)] };
+    let decided = Decided::of([Some(&both), Some(&four), None], &shapes, 1).unwrap();
+    let choice = decided.choice.unwrap();
+    let records = [record.clone(), record.clone(), record];
+    let mut taken = [0; 3];
+    let before = ALLOCATIONS.get();
+    for round in 0..1000 {
+        let inputs = [without_provenance_mut::<c_void>(0x1000 + round % 32).cast_const()];
+        let place = choice.pick(&inputs, &outputs).unwrap();
+        taken[place] += 1;
+        // SAFETY: the driver above touches no tensor.
+        let launched = unsafe { records[place].enqueue(&driver, &inputs, &outputs, CUstream::NULL) };
+        assert!(launched.is_ok());
+    }
+    assert_eq!(ALLOCATIONS.get() - before, 0);
+    assert_eq!(LAUNCHES.load(Ordering::Relaxed), 2000);
+    assert_eq!(taken, [63, 250 - 63, 750]);
 }

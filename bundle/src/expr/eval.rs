@@ -32,19 +32,21 @@ pub trait Environment {
 /// What has no value: overflow, division by zero, an index out of range, an unknown attribute or shape, a tree that is
 /// ill-typed or malformed, or one that takes more than [`STEP_LIMIT`] steps or makes an array longer than [`ARRAY_LIMIT`].
 pub fn evaluate(expr: &Expr, env: &dyn Environment) -> Result<Value, EvalError> {
-    let mut steps = STEP_LIMIT;
-    evaluate_within(expr, env, &mut steps)
+    evaluate_within(expr, env, &mut { STEP_LIMIT })
 }
 
-/// [`evaluate`] in at most `steps` steps; takes off what it took.
-pub(super) fn evaluate_within(
+/// As [`evaluate`], in at most as many steps as are left; takes off those that it took.
+pub(crate) fn evaluate_within(
     expr: &Expr,
     env: &dyn Environment,
     steps: &mut usize,
 ) -> Result<Value, EvalError> {
-    let mut evaluator = Evaluator { nodes: &expr.nodes, env, locals: Vec::new(), steps: *steps, depth: 0 };
+    let left = (*steps).min(STEP_LIMIT);
+    let mut evaluator = Evaluator { nodes: &expr.nodes, env, locals: Vec::new(), steps: left, depth: 0 };
     let value = evaluator.node(expr.root());
-    *steps = evaluator.steps;
+    // Once they do not suffice, nothing is left for another try.
+    let spent = matches!(value, Err(EvalError::TooManySteps)) && left < STEP_LIMIT;
+    *steps -= if spent { left } else { left - evaluator.steps };
     value
 }
 

@@ -29,8 +29,10 @@ mod types;
 mod validate;
 
 pub use bind::bind;
-pub use bounds::{Bounds, RangeEnvironment, bounds, bounds_each};
+pub use bounds::{AttributeRange, Bounds, RangeEnvironment, bounds, bounds_each};
+pub(crate) use bounds::{Extent, Facts, Ints, Stop, TermId, Terms, Walk};
 pub use error::{ErrorClass, ExprError};
+pub(crate) use eval::evaluate_within;
 pub use eval::{Environment, evaluate};
 pub use lower::{LowerError, ShapeBuilder, ShapeOp, lower, lower_scalar};
 pub use node::{BinaryOp, Builtin, Expr, Node, NodeId, UnaryOp};

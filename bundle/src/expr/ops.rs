@@ -68,7 +68,7 @@ pub enum EvalError {
 
 impl EvalError {
     /// Whether the values are at fault, as against the tree, its environment or the number of steps.
-    pub(super) fn is_about_values(&self) -> bool {
+    pub(crate) fn is_about_values(&self) -> bool {
         match self {
             EvalError::DivisionByZero(_)
             | EvalError::Overflow { .. }

@@ -7,28 +7,31 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 
-use cubinder_bundle::{Arg, Plugin, Target};
+use cubinder_bundle::{Arg, KernelFacts, Plugin, Target};
 use rayon::prelude::*;
 
 use super::{Progress, dedup};
+use crate::check;
 use crate::codegen;
 use crate::config;
 use crate::cubin;
 use crate::cuda;
-use crate::diagnostic::{Diagnostic, Source};
+use crate::diagnostic::{Diagnostic, Source, has_errors};
 use crate::nvrtc::{Compiled, PreparedUnit, Session, merge_targets};
 use crate::pack::{CompiledCode, CompiledPlugin, CompiledUnit};
 use crate::project::{Plan, PlannedTarget, Project};
 use crate::resolve::{Resolved, Unit};
 use crate::rules;
 use crate::signature::Signature;
-use crate::verify;
+use crate::verify::{self, Obligation};
 
 /// All plugins, compiled.
 pub(super) struct CompiledPlugins {
     pub(super) plugins: Vec<CompiledPlugin>,
     /// The NVRTC that made the code.
     pub(super) nvrtc: Option<(i32, i32)>,
+    /// What had to hold of launches against the code, each once for a kernel.
+    pub(super) obligations: Vec<Obligation>,
 }
 
 /// A unit with all that its compiles need.
@@ -74,12 +77,14 @@ pub(super) fn compile(
     let mut results = perform_all(session, &jobs, progress).into_iter();
     let mut compiled = Vec::new();
     let mut nvrtc = None;
+    let mut obligations = Vec::new();
     let mut errors = Vec::new();
     for (plugin, jobs) in plugins.iter().zip(&jobs) {
         match finish_plugin(plugin, jobs, &mut results, warnings) {
-            Ok((plugin, release)) => {
-                nvrtc = nvrtc.or(release);
-                compiled.push(plugin);
+            Ok(finished) => {
+                nvrtc = nvrtc.or(finished.nvrtc);
+                obligations.extend(finished.obligations);
+                compiled.push(finished.plugin);
             }
             Err(found) => errors.extend(found),
         }
@@ -87,7 +92,8 @@ pub(super) fn compile(
     dedup(warnings);
     dedup(&mut errors);
     if errors.is_empty() {
-        return Ok(CompiledPlugins { plugins: compiled, nvrtc });
+        let obligations = verify::worst(&obligations);
+        return Ok(CompiledPlugins { plugins: compiled, nvrtc, obligations });
     }
     errors.append(warnings);
     Err(errors)
@@ -199,26 +205,35 @@ fn place_of_target(error: Diagnostic, planned: &PlannedTarget) -> Diagnostic {
     }
 }
 
+/// A plugin, the NVRTC that made its code, and what had to hold of its launches.
+struct FinishedPlugin {
+    plugin: CompiledPlugin,
+    nvrtc: Option<(i32, i32)>,
+    obligations: Vec<Obligation>,
+}
+
 /// Joins what came of a plugin's jobs, with the NVRTC that made it.
 fn finish_plugin(
     plugin: &Resolved,
     jobs: &[Job<'_>],
     results: &mut impl Iterator<Item = TaskResult>,
     warnings: &mut Vec<Diagnostic>,
-) -> Result<(CompiledPlugin, Option<(i32, i32)>), Vec<Diagnostic>> {
+) -> Result<FinishedPlugin, Vec<Diagnostic>> {
     let draft = &plugin.draft;
     let mut units = Vec::new();
     let mut nvrtc = None;
+    let mut obligations = Vec::new();
     let (mut wrong, mut doubtful) = (Vec::new(), Vec::new());
     for job in jobs {
-        let row = verify::Row::of(&draft.plugin, job.unit);
         let signature = results.next();
         let targets = job.plan.targets.iter().map(|planned| planned.target);
         let codes: Results = targets.zip(results.by_ref().take(job.plan.targets.len())).collect();
+        let row = verify::Row::of(&draft.plugin, job.unit);
         let mut said = Vec::new();
         match finish_unit(&draft.plugin, job.unit, signature, codes, &mut said) {
             Ok(finished) => {
                 nvrtc = nvrtc.or(finished.nvrtc);
+                obligations.extend(finished.obligations);
                 units.push(finished.unit);
                 wrong.push((row.clone(), Vec::new()));
             }
@@ -231,7 +246,13 @@ fn finish_plugin(
     if !errors.is_empty() {
         return Err(errors);
     }
-    Ok((CompiledPlugin { draft: draft.clone(), units }, nvrtc))
+    let bound: Vec<Option<&[Arg]>> = units.iter().map(|unit| Some(unit.args.as_slice())).collect();
+    let found = check::check_arguments(plugin, &bound).diagnostics;
+    if has_errors(&found) {
+        return Err(found);
+    }
+    warnings.extend(found);
+    Ok(FinishedPlugin { plugin: CompiledPlugin { draft: draft.clone(), units }, nvrtc, obligations })
 }
 
 type Results = Vec<(Target, TaskResult)>;
@@ -240,6 +261,7 @@ type Results = Vec<(Target, TaskResult)>;
 struct FinishedUnit {
     unit: CompiledUnit,
     nvrtc: Option<(i32, i32)>,
+    obligations: Vec<Obligation>,
 }
 
 /// Joins what came of a unit's tasks and holds the parts against each other.
@@ -273,22 +295,29 @@ fn finish_unit(
     };
     let args = verify::bind_args(plugin, unit, &signature)?;
     warnings.extend(verify::writable_inputs(plugin, unit, &signature));
-    let unwritten = verify::unwritten_outputs(plugin, unit);
-    if !unwritten.is_empty() {
-        return Err(unwritten);
-    }
     let check = |code: &Compiled| check_code(plugin, unit, &signature, &args, code).err().unwrap_or_default();
     let found: Vec<_> = compiled.iter().map(|(target, code)| (*target, check(code))).collect();
     let errors = merge_targets(&found);
     if !errors.is_empty() {
         return Err(errors);
     }
+    let facts = compiled.iter().filter_map(|(target, code)| Some((*target, facts_of(code)?)));
+    let limits = verify::check_limits(plugin, unit, &facts.collect::<Vec<_>>());
+    if has_errors(&limits.diagnostics) {
+        return Err(limits.diagnostics);
+    }
+    warnings.extend(limits.diagnostics);
     let nvrtc = compiled.first().map(|(_, code)| code.nvrtc);
     let code = compiled
         .into_iter()
         .map(|(_, code)| CompiledCode { object: code.object, symbol: code.symbol })
         .collect();
-    Ok(FinishedUnit { unit: CompiledUnit { args, code }, nvrtc })
+    Ok(FinishedUnit { unit: CompiledUnit { args, code }, nvrtc, obligations: limits.obligations })
+}
+
+/// What a code object says about the unit's kernel.
+fn facts_of(code: &Compiled) -> Option<&KernelFacts> {
+    code.object.kernels.iter().find(|kernel| kernel.symbol == code.symbol)
 }
 
 /// Holds a code object against the launch that it is for.
@@ -300,8 +329,7 @@ fn check_code(
     code: &Compiled,
 ) -> Result<(), Vec<Diagnostic>> {
     let launch = plugin.variants.get(unit.variant).and_then(|variant| variant.launches.get(unit.launch));
-    let kernel = code.object.kernels.iter().find(|kernel| kernel.symbol == code.symbol);
-    let (Some(launch), Some(kernel)) = (launch, kernel) else {
+    let (Some(launch), Some(kernel)) = (launch, facts_of(code)) else {
         return Err(vec![
             Diagnostic::error(format!(
                 "the code for `{}` has no kernel `{}`",

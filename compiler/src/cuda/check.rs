@@ -7,8 +7,8 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::name::{self, Argument, Name};
-use super::source::open_source;
+use super::name::{self, Argument, Meanings, Name};
+use super::source::{Open, open_source};
 use super::{Certainty, Doubt, Kernel, Kernels, TemplateKind, read};
 use crate::diagnostic::{Diagnostic, Severity, Source, Span, has_errors, sort, suggest};
 use crate::resolve::{Resolved, Unit};
@@ -41,7 +41,7 @@ pub struct Unsure {
 /// Checks every launch of a plugin against the text of its kernel: that file and kernel are there, that the template
 /// arguments fit, and the arguments by name and, where it is plain, by kind. `open` reads a file.
 #[must_use]
-pub fn check(resolved: &Resolved, open: &dyn Fn(&Path) -> Result<Arc<Source>, Vec<Diagnostic>>) -> Checked {
+pub fn check(resolved: &Resolved, open: &Open<'_>) -> Checked {
     let plugin = &resolved.draft.plugin;
     let mut files: HashMap<&Path, Option<(Arc<Source>, Kernels)>> = HashMap::new();
     let mut checked = Checked::default();
@@ -289,7 +289,13 @@ struct Check<'a> {
 
 impl Check<'_> {
     fn run(&self, plugin: &cubinder_bundle::Plugin) -> Vec<Diagnostic> {
-        let resolve = |ty| name::resolve(ty, self.kernel, &self.arguments, self.own_types);
+        let meanings = Meanings {
+            kernel: self.kernel,
+            arguments: &self.arguments,
+            unit: self.unit,
+            own_types: self.own_types,
+        };
+        let resolve = |ty| name::resolve(ty, meanings);
         let resolved: Vec<name::Resolved> =
             self.kernel.params.iter().map(|param| resolve(&param.ty)).collect();
         let params = self.kernel.params.iter().zip(&resolved);

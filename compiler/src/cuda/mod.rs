@@ -19,7 +19,7 @@ use std::ops::Range;
 pub(crate) use check::explain_unknown;
 pub use check::{Checked, Unsure, check};
 pub use reader::read;
-pub use source::open_source;
+pub use source::{Open, open_source};
 
 /// The kernels of a text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

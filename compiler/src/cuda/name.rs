@@ -1,10 +1,11 @@
 //! A kernel as a manifest names it, and what its template arguments make of the types in a declaration.
 
-use cubinder_bundle::ScalarType;
+use cubinder_bundle::{ScalarType, Value};
 
 use super::lexer::{Token, TokenKind, at_commas, lex, word};
 use super::parameter;
 use super::{Kernel, TemplateKind, Type};
+use crate::resolve::Unit;
 use crate::signature::{Leaf, ParamType};
 
 /// `outer::scale<float, 4>` in its parts.
@@ -69,10 +70,41 @@ pub(super) struct Resolved {
     pub(super) knows_pointee: bool,
 }
 
-/// What a kernel's parameter is for these template arguments.
-pub(super) fn resolve(ty: &Type, kernel: &Kernel, arguments: &[Argument], own_types: &[String]) -> Resolved {
+/// What names stand for in one row of the table of variants.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Meanings<'a> {
+    /// The kernel, with its template parameters.
+    pub(super) kernel: &'a Kernel,
+    /// What they are.
+    pub(super) arguments: &'a [Argument],
+    /// The members of `manifest`: see [`crate::codegen::header`].
+    pub(super) unit: &'a Unit,
+    /// Known names that the text gives another meaning.
+    pub(super) own_types: &'a [String],
+}
+
+impl Meanings<'_> {
+    fn of_template(&self, name: &str) -> Option<String> {
+        let params = self.kernel.template.as_deref().unwrap_or_default();
+        let position = params.iter().position(|param| param.name == name && !name.is_empty())?;
+        Some(self.arguments.get(position)?.text.clone())
+    }
+
+    fn of_manifest(&self, name: &str) -> Option<String> {
+        let ty = self.unit.types.iter().find(|(ty, _)| ty == name).map(|(_, ty)| ty.cuda_name().to_owned());
+        let constant = || match self.unit.constants.iter().find(|(constant, _)| constant == name) {
+            Some((_, Value::Int(value))) => Some(value.to_string()),
+            _ => None,
+        };
+        ty.or_else(constant)
+    }
+}
+
+/// What a kernel's parameter is in a row.
+pub(super) fn resolve(ty: &Type, meanings: Meanings<'_>) -> Resolved {
+    let own_types = meanings.own_types;
     let pointee = |name: &str| pointee(name).filter(|_| !own_types.iter().any(|own| own == name));
-    let base = put_in(&ty.base, kernel, arguments);
+    let base = put_in(&ty.base, meanings);
     let constness = if ty.is_const { "const " } else { "" };
     // Only one level of `const` is kept, and it is that of the outermost pointer.
     let spelling = match ty.pointers {
@@ -102,26 +134,30 @@ pub(super) fn resolve(ty: &Type, kernel: &Kernel, arguments: &[Argument], own_ty
     Resolved { spelling, ty: resolved, knows_pointee: known.is_some() && ty.pointers == 1 }
 }
 
-/// A type with the template arguments in the places of the template parameters' names.
-fn put_in(base: &str, kernel: &Kernel, arguments: &[Argument]) -> String {
-    let params = kernel.template.as_deref().unwrap_or_default();
-    let (mut out, mut copied) = (String::new(), 0);
-    for token in lex(base).tokens {
-        let name = word(base, Some(&token));
-        let position = params.iter().position(|param| param.name == name && !name.is_empty());
-        // `T::type` is a type of the argument's, which is not known.
-        if let Some(argument) = position.and_then(|position| arguments.get(position)) {
-            out.push_str(base.get(copied..token.range.start).unwrap_or_default());
-            out.push_str(&argument.text);
-            copied = token.range.end;
+/// A type with what template parameters and `manifest::` names stand for in their places.
+fn put_in(base: &str, meanings: Meanings<'_>) -> String {
+    let tokens = lex(base).tokens;
+    let at = |index: usize| word(base, tokens.get(index));
+    let (mut out, mut copied, mut index) = (String::new(), 0, 0);
+    while index < tokens.len() {
+        let is_member = at(index) == "manifest" && at(index + 1) == "::";
+        let (meaning, last) = match is_member {
+            true => (meanings.of_manifest(at(index + 2)), index + 2),
+            false => (meanings.of_template(at(index)), index),
+        };
+        if let (Some(meaning), Some(first), Some(last)) = (meaning, tokens.get(index), tokens.get(last)) {
+            out.push_str(base.get(copied..first.range.start).unwrap_or_default());
+            out.push_str(&meaning);
+            copied = last.range.end;
         }
+        index = last + 1;
     }
     out.push_str(base.get(copied..).unwrap_or_default());
     out
 }
 
 /// What is passed by value, where that is certain: numbers, and arrays of them.
-fn value(base: &str, pointee: &dyn Fn(&str) -> Option<(Leaf, Option<u32>)>) -> Option<ParamType> {
+fn value(base: &str, pointee: &dyn Fn(&str) -> Option<Parts>) -> Option<ParamType> {
     if let Some(array) = base.strip_prefix("cubinder::array<").and_then(|rest| rest.strip_suffix('>')) {
         let (element, len) = array.rsplit_once(',')?;
         let (Leaf::Scalar(scalar), size) = pointee(element.trim())? else { return None };
@@ -152,9 +188,12 @@ pub(super) fn is_known_type(name: &str) -> bool {
     pointee(name).is_some()
 }
 
+/// What a type is made of, and its size in bytes where it has one.
+type Parts = (Leaf, Option<u32>);
+
 /// What types that need no declaration of the author's are made of, and their size in bytes: C++'s own, those of `<cstdint>`,
 /// CUDA's vectors (`vector_types.h` 13.0) and half precision numbers. `long` is that of Linux: 8 bytes.
-fn pointee(name: &str) -> Option<(Leaf, Option<u32>)> {
+fn pointee(name: &str) -> Option<Parts> {
     let scalar = |scalar: ScalarType| Some((Leaf::Scalar(scalar), Some(scalar.size())));
     let int = |bytes: u8| scalar(ScalarType::Int { bytes });
     let uint = |bytes: u8| scalar(ScalarType::UInt { bytes });
@@ -205,7 +244,7 @@ fn fundamental(name: &str) -> Option<ScalarType> {
 }
 
 /// `float4`, `uchar2`
-fn vector(name: &str) -> Option<(Leaf, Option<u32>)> {
+fn vector(name: &str) -> Option<Parts> {
     let (element, count) = name.split_at_checked(name.len().checked_sub(1)?)?;
     let count: u32 = count.parse().ok().filter(|count| (1..=4).contains(count))?;
     let scalar = match element {

@@ -9,14 +9,14 @@ use crate::diagnostic::{Diagnostic, Source, Span, suggest};
 use crate::resolve::Unit;
 use crate::rules;
 
+/// How a file is read: its text, or why it cannot be had.
+pub type Open<'a> = dyn Fn(&Path) -> Result<Arc<Source>, Vec<Diagnostic>> + 'a;
+
 /// Opens the file of a unit's kernel with `open`.
 ///
 /// # Errors
 /// What `open` says, at the place where the manifest names the file, with the CUDA files that are beside it.
-pub fn open_source(
-    unit: &Unit,
-    open: &dyn Fn(&Path) -> Result<Arc<Source>, Vec<Diagnostic>>,
-) -> Result<Arc<Source>, Vec<Diagnostic>> {
+pub fn open_source(unit: &Unit, open: &Open<'_>) -> Result<Arc<Source>, Vec<Diagnostic>> {
     open(&unit.source).map_err(|found| {
         let told = |error: Diagnostic| not_found(error, &unit.source, &unit.source_span);
         found.into_iter().map(told).collect()

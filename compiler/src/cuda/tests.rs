@@ -3,6 +3,8 @@ use std::sync::Arc;
 
 use super::*;
 use crate::diagnostic::{Colour, Diagnostic, Source, render};
+use crate::resolve::Resolved;
+use crate::test_support::{Sample, resolved};
 
 /// A kernel in one line.
 fn line(text: &str, kernel: &Kernel) -> String {
@@ -148,23 +150,15 @@ fn names_are_found_as_cpp_finds_them() {
     }
 }
 
-/// A manifest with the input `x`, the output `y` and the attribute `factor`.
-fn manifest(kernel: &str, args: &str) -> Arc<Source> {
-    Source::new(
-        "/srv/p/m.toml",
-        format!(
-            "schema = 1\n[plugin]\nname = \"p\"\nnamespace = \"n\"\n[attributes.factor]\ntype = \"f32\"\n\
-             [[inputs]]\nname = \"x\"\ntype = \"T\"\n[[outputs]]\nname = \"y\"\ntype = \"T\"\nshape = \"x.shape\"\n\
-             [types]\nT = [\"f32\", \"f16\"]\n[constants]\nN = 4\n[[launches]]\nsource = \"k.cu\"\n\
-             kernel = \"{kernel}\"\ngrid = [\"numel(y)\"]\nblock = [\"256 if factor > 0.0 else 128\"]\n\
-             [launches.args]\n{args}\n"
-        ),
-    )
+/// A plugin with the attribute `factor`, the constant `N` and rows of `f32` and `f16`.
+fn plugin(kernel: &str, args: &str) -> Resolved {
+    let tables = "[attributes.factor]\ntype = \"f32\"\n[types]\nT = [\"f32\", \"f16\"]\n[constants]\nN = 4";
+    let launch = "block = [\"256 if factor > 0.0 else 128\"]";
+    resolved("/srv/p/m.toml", &Sample { element: "T", tables, kernel, launch, args, ..Sample::PLAIN }.text())
 }
 
 fn checked(text: &str, kernel: &str, args: &str) -> Checked {
-    let resolved = crate::resolve::compile(&manifest(kernel, args))
-        .unwrap_or_else(|errors| panic!("{}", render(&errors, Colour::Plain)));
+    let resolved = plugin(kernel, args);
     let source = Source::new("/srv/p/k.cu", text);
     check(&resolved, &|path: &Path| {
         assert_eq!(path, Path::new("/srv/p/k.cu"));
@@ -188,6 +182,11 @@ const ARGS: &str =
 fn what_is_right_passes() {
     let cases = [
         (SCALE, "scale<T, N>", ARGS),
+        (
+            "__global__ void k(const manifest::T* x, manifest::T* y, cubinder::array<int, manifest::N> s) {}",
+            "k",
+            &*format!("{TENSORS}\ns = \"[1, 2, 3, 4]\""),
+        ),
         ("struct half { float a, b; }; __global__ void k(const half* x, half* y) {}", "k", TENSORS),
         (
             "__global__ void k(const void* x, float4* y, size_t n) {}",
@@ -229,6 +228,11 @@ fn mistakes_are_told_once_in_both_texts() {
         with("[1, 2, 3, 4]", "[1, 2, 3]"),
         with("x = \"x\"\ny = \"y\"", "x = \"y\"\ny = \"x\""),
         told("__global__ void k(float* x, float* y) {}", "k", TENSORS),
+        told(
+            "__global__ void k(const float4* x, manifest::T* y, cubinder::array<int, manifest::N> s) {}",
+            "k",
+            &format!("{TENSORS}\ns = \"[1]\""),
+        ),
     ];
     insta::assert_snapshot!("arguments", cases.join("\n"));
 }
@@ -266,7 +270,7 @@ fn what_only_a_compile_can_tell_is_no_mistake() {
 
 #[test]
 fn a_file_that_is_not_there_is_told_once() {
-    let resolved = crate::resolve::compile(&manifest("k", TENSORS)).unwrap();
+    let resolved = plugin("k", TENSORS);
     let missing = |path: &Path| Err(vec![Diagnostic::error(format!("cannot read `{}`", path.display()))]);
     let checked = check(&resolved, &missing);
     assert_eq!(checked.diagnostics.len(), 1);
@@ -350,7 +354,7 @@ fn any_text_is_read() {
 
 #[test]
 fn any_text_is_checked() {
-    let resolved = crate::resolve::compile(&manifest("k<T, N>", TENSORS)).unwrap();
+    let resolved = plugin("k<T, N>", TENSORS);
     proptest::proptest!(|(text in pieces())| {
         let source = Source::new("k.cu", text);
         let checked = check(&resolved, &|_: &Path| Ok(Arc::clone(&source)));

@@ -3,6 +3,7 @@
 //! Owns the value types and how they are rendered: [`render`] for people, [`to_json_lines`] for editors and CI. Never
 //! decides what is an error, and never prints: texts are values.
 
+mod hint;
 mod json;
 mod place;
 mod render;
@@ -12,6 +13,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+pub use hint::explain_hint;
 pub use json::to_json_lines;
 pub use place::{Place, place};
 pub use render::{Colour, render, render_one};

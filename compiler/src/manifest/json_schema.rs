@@ -171,7 +171,7 @@ fn of_type(ty: AttributeType) -> Value {
         "if": { "properties": { "type": { "const": ty.name() } }, "required": ["type"] },
         "then": { "properties": {
             "default": value,
-            "one_of": { "items": single },
+            "one_of": if ty.element == AttributeElement::Bytes { json!(false) } else { json!({ "items": single }) },
             "range": range,
             "length": if has_length { size() } else { json!(false) },
         } },

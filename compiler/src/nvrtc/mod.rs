@@ -157,7 +157,6 @@ fn failure(error: &CompileError, nvrtc: &Nvrtc, unit: &TranslationUnit, target: 
         CompileError::Option { log } => vec![refused_option(log, nvrtc, target)],
         CompileError::Nul { what } => vec![
             Diagnostic::error(format!("the {what} holds a NUL byte"))
-                .code(rules::KERNEL_ERROR)
                 .at(unit.kernel_span.clone(), "compiled for this kernel")
                 .note(format!("the source is `{}`", unit.source.path.display())),
         ],
@@ -167,9 +166,7 @@ fn failure(error: &CompileError, nvrtc: &Nvrtc, unit: &TranslationUnit, target: 
             if !diagnostics.iter().any(|known| known.severity == crate::diagnostic::Severity::Error) {
                 let message = format!("NVRTC failed on `{}` for `{target}`: {error}", unit.name);
                 diagnostics.push(
-                    Diagnostic::error(message)
-                        .code(rules::KERNEL_ERROR)
-                        .at(unit.kernel_span.clone(), "compiled for this kernel"),
+                    Diagnostic::error(message).at(unit.kernel_span.clone(), "compiled for this kernel"),
                 );
             }
             if let Some(last) = diagnostics.last_mut() {

@@ -1,11 +1,11 @@
-//! What TensorRT's builder asks: types, shapes, formats, tactics. No call of the CUDA driver is made here.
+//! What TensorRT's builder asks: types, shapes, formats. No call of the CUDA driver is made here.
 
 use cubinder_bundle::expr::{self, ShapeBuilder, ShapeOp};
-use cubinder_bundle::{DataType, Value, Variant};
+use cubinder_bundle::{DataType, Value};
 use trt_abi::{DimensionOperation, DynamicPluginTensorDesc, Error, Expr, ExprBuilder, Shape, TensorFormat};
 
-use super::NodeData;
 use super::environment::{NodeEnvironment, check_ranks, check_requirements, describe, impossible_rank};
+use super::{NodeData, limits};
 
 /// The types of the outputs, by the first variant that takes the inputs' types.
 pub(super) fn output_types(
@@ -43,6 +43,9 @@ pub(super) fn output_shapes<'b>(
     let shapes: Vec<&[i64]> = constant.iter().flatten().map(Vec::as_slice).collect();
     let environment = NodeEnvironment { attributes: &node.attributes, ranks: &ranks, shapes: &shapes };
     check_requirements(node, Some(&environment))?;
+    for (input, shape) in node.definition.plugin().inputs.iter().zip(&shapes) {
+        limits::check(node, &input.name, &input.limits, shape, "")?;
+    }
     for (output, shape) in node.definition.plugin().outputs.iter().zip(outputs) {
         let failed = |error: &dyn std::fmt::Display| {
             Error::invalid(format!(
@@ -55,6 +58,7 @@ pub(super) fn output_shapes<'b>(
         let mut lowering = Lowering { inputs, builder };
         let extents = if constant.is_some() {
             let value = expr::evaluate(&output.shape, &environment).map_err(|error| failed(&error))?;
+            limits::check(node, &output.name, &output.limits, &value.as_ints().unwrap_or_default(), "")?;
             constant_extents(&value, &mut lowering).map_err(|error| failed(&error))?
         } else {
             expr::lower(&output.shape, &environment, &mut lowering).map_err(|error| failed(&error))?
@@ -91,17 +95,6 @@ pub(super) fn configured_types(
     check_output_count(node, outputs.len())?;
     let types: Vec<_> = inputs.iter().chain(outputs).map(|tensor| tensor.desc.data_type).collect();
     known_types(node, &types)
-}
-
-/// The ids of the variants, best first. A plugin with a single id offers no choice, so it has no tactics.
-pub(super) fn tactics<'a>(variants: impl Iterator<Item = &'a Variant>) -> Vec<i32> {
-    let mut ids: Vec<i32> = Vec::new();
-    for variant in variants {
-        if !ids.contains(&variant.id) {
-            ids.push(variant.id);
-        }
-    }
-    if ids.len() < 2 { Vec::new() } else { ids }
 }
 
 fn check_input_count(node: &NodeData, found: usize) -> Result<(), Error> {

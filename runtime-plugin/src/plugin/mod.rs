@@ -1,12 +1,14 @@
 //! The plugin object: one node of a network, while it is built and while it runs.
 //!
 //! Owns what every method needs ([`KernelPlugin`]) and which part answers which call: [`build`] what the builder asks,
-//! [`run`] what the runtime asks. Nothing here knows one operator from another: the model says it all.
+//! [`run`] what the runtime asks, [`variants`] and [`limits`] which variants and which shapes may be at all. Nothing here knows one operator from another: the model says it all.
 
 mod build;
 mod environment;
 mod fields;
+mod limits;
 mod run;
+mod variants;
 
 use std::ffi::{CStr, CString, c_void};
 use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
@@ -22,6 +24,7 @@ use crate::exclusive::Exclusive;
 use crate::identity;
 
 use fields::SerializedFields;
+use limits::Profile;
 use run::Running;
 
 /// Where an engine will find the code of its nodes.
@@ -42,10 +45,12 @@ pub(crate) struct KernelPlugin {
     node: Arc<NodeData>,
     /// Index into `node.signatures`, or [`NOT_CONFIGURED`].
     configured: AtomicUsize,
-    /// The tactic that TensorRT chose; 0 leaves the choice to the order of the variants.
+    /// The tactic that TensorRT chose: a variant's id, or 0 or `AUTO_TACTIC`, which leave the choice to the order of the variants.
     tactic: AtomicI32,
     /// The ranks of the inputs, once a build or an engine has told them.
     input_ranks: Mutex<Option<Arc<[u8]>>>,
+    /// The shapes that the build is for, once it was configured.
+    profile: Mutex<Option<Arc<Profile>>>,
     fields: SerializedFields,
     running: Exclusive<Running>,
 }
@@ -105,6 +110,7 @@ impl KernelPlugin {
             configured: AtomicUsize::new(NOT_CONFIGURED),
             tactic: AtomicI32::new(0),
             input_ranks: Mutex::new(None),
+            profile: Mutex::new(None),
             running: Exclusive::default(),
         })
     }
@@ -123,6 +129,10 @@ impl KernelPlugin {
 
     fn input_ranks(&self) -> Option<Arc<[u8]>> {
         self.input_ranks.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn profile(&self) -> Option<Arc<Profile>> {
+        self.profile.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The types that were configured.
@@ -171,6 +181,7 @@ impl Clone for KernelPlugin {
             configured: AtomicUsize::new(self.configured.load(Ordering::Relaxed)),
             tactic: AtomicI32::new(self.tactic.load(Ordering::Relaxed)),
             input_ranks: Mutex::new(self.input_ranks()),
+            profile: Mutex::new(self.profile()),
             fields: SerializedFields::new(self.node.signatures.len()),
             running: Exclusive::default(),
         }
@@ -225,11 +236,15 @@ impl Plugin for KernelPlugin {
         outputs: &[DynamicPluginTensorDesc],
     ) -> Result<(), Error> {
         let types = build::configured_types(&self.node, inputs, outputs)?;
-        self.set_types(&types)
+        let profile = Profile::of(&self.node, self.input_ranks().as_deref(), inputs)?;
+        profile.check(&self.node)?;
+        self.set_types(&types)?;
+        *self.profile.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(profile));
+        Ok(())
     }
 
     fn tactics(&self) -> Result<Vec<i32>, Error> {
-        Ok(build::tactics(self.reachable()))
+        Ok(variants::tactics(&self.node, self.reachable(), self.profile().as_deref()))
     }
 
     fn metadata(&self) -> Option<&CStr> {
@@ -240,7 +255,7 @@ impl Plugin for KernelPlugin {
         if tactic == self.tactic.load(Ordering::Relaxed) {
             return Ok(());
         }
-        if tactic != 0 && !self.node.definition.plugin().variants.iter().any(|variant| variant.id == tactic) {
+        if !variants::is_tactic(&self.node, tactic) {
             return Err(Error::invalid(format!("{}: there is no variant {tactic}", self.node.title)));
         }
         self.tactic.store(tactic, Ordering::Relaxed);
@@ -313,3 +328,6 @@ impl KernelPlugin {
         )
     }
 }
+
+#[cfg(test)]
+mod tests;

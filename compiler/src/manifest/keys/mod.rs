@@ -370,7 +370,7 @@ pub static ATTRIBUTE: Table = Table {
             "one_of",
             Form::AttributeValues,
             "[0, 1, 2, 4]",
-            "The only values; of a list, for each element.",
+            "The only values; of a list, for each element. Not for `bytes`.",
         ),
         DOC,
     ],

@@ -91,7 +91,8 @@ fn length(form: &mut Form<'_>, entry: &Entry<'_>, subject: Subject<'_>) -> Optio
 fn contradicts_type(form: &mut Form<'_>, entry: &Entry<'_>, subject: Subject<'_>, rule: &str, label: &str) {
     let help = match (entry.key.as_str(), subject.ty.element) {
         ("length", _) => "`range` limits numbers, and `one_of` lists the only values",
-        (_, AttributeElement::String | AttributeElement::Bytes) if !subject.ty.list => {
+        (_, AttributeElement::Bytes) => "`length` limits how many there may be",
+        (_, AttributeElement::String) if !subject.ty.list => {
             "`length` limits how long it may be, and `one_of` lists the only values"
         }
         _ => "`one_of` lists the only values",
@@ -253,6 +254,10 @@ fn one_of(
     others: &Constraints,
 ) -> Option<Located<Vec<Value>>> {
     let element = element_type(subject.ty);
+    if subject.ty.element == AttributeElement::Bytes {
+        contradicts_type(form, entry, subject, "`one_of` is not for bytes", "these are bytes");
+        return None;
+    }
     let items = form.values(entry, "an array of values")?;
     if items.is_empty() {
         let diagnostic = Diagnostic::error(format!("`one_of` leaves no value for `{}`", subject.name))

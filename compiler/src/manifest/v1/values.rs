@@ -86,7 +86,8 @@ pub(super) fn number(value: Value, element: AttributeElement) -> Result<Value, S
             Some(range) => Err(format!(", but `{name}` is from {} to {}", range.min, range.max)),
             None => Err(String::new()),
         },
-        (Value::Float(value), element) if element.is_float() => round(value, element)
+        (Value::Float(value), element) if element.is_float() => element
+            .rounded(value)
             .map(Value::Float)
             .ok_or_else(|| format!(", which is too large for `{name}`")),
         _ => Err(String::new()),
@@ -97,67 +98,12 @@ pub(super) fn number(value: Value, element: AttributeElement) -> Result<Value, S
 fn exact(value: i64, element: AttributeElement) -> Option<f64> {
     #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation)]
     let (float, back) = (value as f64, |float: f64| float as i128);
-    round(float, element).filter(|rounded| back(*rounded) == i128::from(value))
-}
-
-/// A float to the nearest that `element` holds, ties to even; none where that is infinite.
-fn round(value: f64, element: AttributeElement) -> Option<f64> {
-    #[allow(clippy::cast_possible_truncation)]
-    let rounded = match element {
-        AttributeElement::F16 => to_half(value),
-        AttributeElement::F32 => f64::from(value as f32),
-        _ => value,
-    };
-    rounded.is_finite().then_some(rounded)
-}
-
-/// IEEE half precision: 11 significant bits, exponents from -14, subnormals below, at most 65504.
-fn to_half(value: f64) -> f64 {
-    const SIGNIFICANT_BITS: i32 = 11;
-    const LEAST_EXPONENT: i32 = -14;
-    if value == 0.0 || !value.is_finite() {
-        return value;
-    }
-    // The biased exponent of a double has 11 bits, so it fits; 0 is a subnormal double, far below a half's.
-    #[allow(clippy::cast_possible_truncation)]
-    let exponent = ((value.to_bits() >> 52) & 0x7ff) as i32 - 1023;
-    let unit = 2.0_f64.powi(exponent.max(LEAST_EXPONENT) + 1 - SIGNIFICANT_BITS);
-    let rounded = (value / unit).round_ties_even() * unit;
-    if rounded.abs() > 65504.0 { f64::INFINITY.copysign(value) } else { rounded }
+    element.rounded(float).filter(|rounded| back(*rounded) == i128::from(value))
 }
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
     use super::*;
-
-    /// The value of a half by its bits.
-    fn half(bits: u16) -> f64 {
-        let sign = if bits & 0x8000 == 0 { 1.0 } else { -1.0 };
-        let (exponent, fraction) = (i32::from(bits >> 10 & 31), f64::from(bits & 1023));
-        match exponent {
-            0 => sign * fraction * 2.0_f64.powi(-24),
-            _ => sign * (1.0 + fraction / 1024.0) * 2.0_f64.powi(exponent - 15),
-        }
-    }
-
-    #[test]
-    fn every_half_is_one_and_what_lies_between_is_rounded_to_even() {
-        for bits in 0..0x7bff_u16 {
-            let (low, high) = (half(bits), half(bits + 1));
-            assert_eq!(to_half(low).to_bits(), low.to_bits());
-            assert_eq!(to_half(-high).to_bits(), (-high).to_bits());
-            let middle = f64::midpoint(low, high);
-            assert_eq!(to_half(middle), if bits % 2 == 0 { low } else { high });
-            assert_eq!(to_half(middle.next_down()), low);
-            assert_eq!(to_half(middle.next_up()), high);
-        }
-        assert_eq!(to_half(65519.99), 65504.0);
-        assert_eq!(to_half(65520.0), f64::INFINITY);
-        assert_eq!(to_half(-1e300), f64::NEG_INFINITY);
-        assert_eq!(to_half(5e-324), 0.0);
-    }
 
     #[test]
     fn integers_stand_for_floats_that_are_exactly_them() {
@@ -169,16 +115,5 @@ mod tests {
             number(Value::Int(i64::MIN), AttributeElement::F64),
             Ok(Value::Float(-9_223_372_036_854_775_808.0))
         );
-    }
-
-    proptest! {
-        #[test]
-        fn rounding_twice_changes_nothing(value in any::<f64>()) {
-            for element in [AttributeElement::F16, AttributeElement::F32, AttributeElement::F64] {
-                if let Some(once) = round(value, element) {
-                    prop_assert_eq!(round(once, element), Some(once));
-                }
-            }
-        }
     }
 }

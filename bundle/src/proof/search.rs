@@ -1,0 +1,376 @@
+//! The search for a case against a claim.
+//!
+//! Bounds say where such a case would have to lie. Where these places hold few cases all are tried, so that the answer is certain;
+//! else those that are worth a try. Deterministic, and within a budget of evaluation steps.
+
+use super::case::{Claim, Point, Trial, Tried};
+use super::frame::Region;
+use super::shrink::shrink;
+use super::values::{every, integers, landmarks, literals, spread, worth_a_try};
+use super::{Case, Domain, Verdict};
+use crate::expr::Expr;
+use crate::value::Value;
+
+/// The most cases that are tried one by one.
+const FEW_CASES: usize = 4096;
+
+/// The most steps of evaluation to try all cases.
+const ALL_STEPS: usize = 1_000_000;
+
+/// The most steps of evaluation to look for a case.
+const SOME_STEPS: usize = 120_000;
+
+/// The most steps of evaluation to make a case smaller.
+const SHRINK_STEPS: usize = 200_000;
+
+/// Looks in regions, which hold every case against the claim if `complete`.
+pub(super) fn search<'d>(
+    domain: &'d Domain<'_>,
+    claim: Claim<'d>,
+    regions: &[Region],
+    complete: bool,
+) -> Verdict {
+    let mut trial = Trial::new(domain, claim, ALL_STEPS);
+    if let Some(places) = few(domain, regions) {
+        return match all(domain, &mut trial, &places) {
+            Some(Some(case)) => Verdict::Refuted(case),
+            Some(None) if complete && !trial.looks_at_addresses() => Verdict::Proved,
+            _ => Verdict::Open,
+        };
+    }
+    trial.steps = SOME_STEPS;
+    let samples = samples(domain, claim, regions);
+    let Some(point) = look(&mut trial, &samples) else { return Verdict::Open };
+    trial.steps = SHRINK_STEPS;
+    shrink(domain, &mut trial, point).map_or(Verdict::Open, Verdict::Refuted)
+}
+
+/// Values for each attribute and each dimension.
+struct Sample {
+    attributes: Vec<Vec<Value>>,
+    dims: Vec<Vec<Vec<i64>>>,
+}
+
+impl Sample {
+    fn count(&self) -> usize {
+        let attributes = self.attributes.iter().map(Vec::len);
+        let dims = self.dims.iter().flatten().map(Vec::len);
+        attributes.chain(dims).fold(1, usize::saturating_mul)
+    }
+
+    fn choices(&self) -> impl Iterator<Item = usize> {
+        self.attributes.iter().map(Vec::len).chain(self.dims.iter().flatten().map(Vec::len))
+    }
+
+    /// The point with these choices, one for each attribute, then for each dimension.
+    fn point(&self, choices: &[usize]) -> Option<Point> {
+        let mut choices = choices.iter().copied();
+        let mut attributes = Vec::with_capacity(self.attributes.len());
+        for values in &self.attributes {
+            attributes.push(values.get(choices.next()?)?.clone());
+        }
+        let mut inputs = Vec::with_capacity(self.dims.len());
+        for dims in &self.dims {
+            let mut shape = Vec::with_capacity(dims.len());
+            for values in dims {
+                shape.push(*values.get(choices.next()?)?);
+            }
+            inputs.push(shape);
+        }
+        Some(Point { attributes, inputs })
+    }
+}
+
+/// Everything in the regions, where it is little.
+fn few(domain: &Domain<'_>, regions: &[Region]) -> Option<Vec<Sample>> {
+    let limit = u128::try_from(FEW_CASES).ok()?;
+    let mut places = Vec::with_capacity(regions.len());
+    let mut count = 0_usize;
+    for region in regions {
+        if region.dims.iter().flatten().any(|dim| dim.count() > limit) {
+            return None;
+        }
+        // Counted before anything is listed.
+        let all = region.dims.iter().flatten().fold(1_u128, |all, dim| all.saturating_mul(dim.count()));
+        if all > limit {
+            return None;
+        }
+        let attributes = domain.plugin.attributes.iter().zip(&region.attributes);
+        let attributes = attributes.map(|(attribute, extent)| every(attribute, extent));
+        let dims = region.dims.iter().map(|dims| dims.iter().map(|dim| dim.members().collect()).collect());
+        let place = Sample { attributes: attributes.collect::<Option<_>>()?, dims: dims.collect() };
+        count = count.saturating_add(place.count());
+        if count > FEW_CASES {
+            return None;
+        }
+        places.push(place);
+    }
+    Some(places)
+}
+
+/// Tries everything: the smallest case against the claim. None where the steps did not suffice and there was none so far.
+fn all(domain: &Domain<'_>, trial: &mut Trial<'_, '_>, places: &[Sample]) -> Option<Option<Case>> {
+    let mut best: Option<(Point, Case)> = None;
+    for place in places {
+        let sizes: Vec<usize> = place.choices().collect();
+        if sizes.contains(&0) {
+            continue;
+        }
+        let mut choices = vec![0; sizes.len()];
+        loop {
+            let point = place.point(&choices)?;
+            let smaller =
+                best.as_ref().is_none_or(|(best, _)| point.key(domain.plugin) < best.key(domain.plugin));
+            if smaller {
+                match trial.run(&point) {
+                    Tried::Refuted(case) => best = Some((point, case)),
+                    Tried::Unknown => return best.map(|(_, case)| Some(case)),
+                    Tried::Outside | Tried::Holds => {}
+                }
+            }
+            if !advance(&mut choices, &sizes) {
+                break;
+            }
+        }
+    }
+    Some(best.map(|(_, case)| case))
+}
+
+/// The next choices; false after the last.
+fn advance(choices: &mut [usize], sizes: &[usize]) -> bool {
+    for (choice, size) in choices.iter_mut().zip(sizes).rev() {
+        *choice += 1;
+        if *choice < *size {
+            return true;
+        }
+        *choice = 0;
+    }
+    false
+}
+
+fn samples(domain: &Domain<'_>, claim: Claim<'_>, regions: &[Region]) -> Vec<Sample> {
+    let plugin = domain.plugin;
+    let exprs = || -> Box<dyn Iterator<Item = &Expr>> {
+        let rules = domain.requirements().iter().map(|requirement| &requirement.expr);
+        let shapes = plugin.outputs.iter().map(|output| &output.shape);
+        let first = std::iter::once(claim.expr()).chain(domain.assumptions.iter().copied());
+        Box::new(first.chain(rules).chain(shapes))
+    };
+    let mut landmarks = landmarks(exprs());
+    if let Claim::Within(_, allowed) = claim {
+        landmarks.extend([
+            allowed.min,
+            allowed.max,
+            allowed.max.saturating_add(1),
+            allowed.min.saturating_sub(1),
+        ]);
+    }
+    let literals = literals(exprs());
+    let sample = |region: &Region| {
+        let attributes = plugin.attributes.iter().zip(&region.attributes);
+        let attributes =
+            attributes.map(|(attribute, extent)| worth_a_try(attribute, extent, &landmarks, &literals));
+        let dims = region.dims.iter().map(|dims| dims.iter().map(|&dim| integers(dim, &landmarks)).collect());
+        Sample { attributes: attributes.collect(), dims: dims.collect() }
+    };
+    regions.iter().map(sample).filter(|sample| sample.choices().all(|count| count > 0)).collect()
+}
+
+/// The first point that refutes.
+fn look(trial: &mut Trial<'_, '_>, samples: &[Sample]) -> Option<Point> {
+    let mut looks: Vec<Look<'_>> = samples.iter().map(|sample| Look::new(sample)).collect();
+    // A little everywhere first, then more: a claim that is wrong is mostly wrong at once.
+    for effort in [Effort::Little, Effort::More] {
+        let mut left = looks.len();
+        for look in &mut looks {
+            let all = trial.steps;
+            let share = all / left.max(1);
+            trial.steps = share;
+            let found = look.run(trial, effort);
+            trial.steps = all - (share - trial.steps);
+            left -= 1;
+            if found.is_some() {
+                return found;
+            }
+        }
+    }
+    None
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Effort {
+    Little,
+    More,
+}
+
+/// A look at one region.
+struct Look<'s> {
+    sample: &'s Sample,
+    base: Vec<usize>,
+    /// Points of the domain: where moves start.
+    anchors: Vec<Vec<usize>>,
+    random: u64,
+}
+
+/// What a try came to: a point that refutes, or nothing more to do.
+type Found = Result<(), Option<Point>>;
+
+impl<'s> Look<'s> {
+    fn new(sample: &'s Sample) -> Look<'s> {
+        // The least that is not empty.
+        let least = |values: &Vec<i64>| values.iter().position(|&value| value > 0).unwrap_or(0);
+        let attributes = sample.attributes.iter().map(|_| 0);
+        let base = attributes.chain(sample.dims.iter().flatten().map(least)).collect();
+        Look { sample, base, anchors: Vec::new(), random: 0x9E37_79B9_7F4A_7C15 }
+    }
+
+    fn run(&mut self, trial: &mut Trial<'_, '_>, effort: Effort) -> Option<Point> {
+        let found = if effort == Effort::Little { self.little(trial) } else { self.more(trial) };
+        found.err().flatten()
+    }
+
+    fn attempt(&mut self, trial: &mut Trial<'_, '_>, choices: &[usize]) -> Found {
+        const MOST: usize = 6;
+        let Some(point) = self.sample.point(choices) else { return Ok(()) };
+        match trial.run(&point) {
+            Tried::Refuted(_) => Err(Some(point)),
+            Tried::Unknown => Err(None),
+            Tried::Holds
+                if self.anchors.len() < MOST && !self.anchors.iter().any(|anchor| anchor == choices) =>
+            {
+                self.anchors.push(choices.to_vec());
+                Ok(())
+            }
+            Tried::Holds | Tried::Outside => Ok(()),
+        }
+    }
+
+    /// The choices with every dimension as near as can be to one size.
+    fn uniform(&self, from: &[usize], size: i64) -> Vec<usize> {
+        let mut choices = from.to_vec();
+        let dims = self.sample.dims.iter().flatten();
+        for (choice, values) in choices.iter_mut().skip(self.sample.attributes.len()).zip(dims) {
+            *choice = values.partition_point(|&value| value < size).min(values.len() - 1);
+        }
+        choices
+    }
+
+    fn little(&mut self, trial: &mut Trial<'_, '_>) -> Found {
+        let base = self.base.clone();
+        self.attempt(trial, &base)?;
+        for size in [0, 2, 1, 3, 4, 5, 8, 32, 256, i64::MAX, 1 << 16, 1 << 31] {
+            let choices = self.uniform(&base, size);
+            self.attempt(trial, &choices)?;
+        }
+        self.each_alone(trial, &base, 12)?;
+        let large = self.uniform(&base, 8);
+        self.each_alone(trial, &large, 6)
+    }
+
+    /// One attribute or one dimension changed, the last ones first.
+    fn each_alone(&mut self, trial: &mut Trial<'_, '_>, from: &[usize], most: usize) -> Found {
+        let sizes: Vec<usize> = self.sample.choices().collect();
+        for (place, &size) in sizes.iter().enumerate().rev() {
+            for choice in spread(size, most) {
+                let mut choices = from.to_vec();
+                if let Some(at) = choices.get_mut(place) {
+                    *at = choice;
+                }
+                self.attempt(trial, &choices)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn more(&mut self, trial: &mut Trial<'_, '_>) -> Found {
+        if self.anchors.is_empty() {
+            self.at_random(trial, 300)?;
+        }
+        let anchors = if self.anchors.is_empty() { vec![self.base.clone()] } else { self.anchors.clone() };
+        for (number, anchor) in anchors.iter().enumerate() {
+            self.each_alone(trial, anchor, if number == 0 { usize::MAX } else { 16 })?;
+            self.groups(trial, anchor, if number == 0 { 48 } else { 12 })?;
+        }
+        self.at_random(trial, 400)
+    }
+
+    /// Several dimensions changed alike: the same axis of every input, pairs, all.
+    fn groups(&mut self, trial: &mut Trial<'_, '_>, from: &[usize], most: usize) -> Found {
+        let values: Vec<i64> = {
+            let mut values: Vec<i64> = self.sample.dims.iter().flatten().flatten().copied().collect();
+            values.sort_unstable();
+            values.dedup();
+            spread(values.len(), most).into_iter().filter_map(|at| values.get(at).copied()).collect()
+        };
+        for group in groups(&self.sample.dims.iter().map(Vec::len).collect::<Vec<usize>>()) {
+            for &value in &values {
+                let mut choices = from.to_vec();
+                let dims = self.sample.dims.iter().flatten().enumerate();
+                for (place, values) in dims.filter(|(place, _)| group.contains(place)) {
+                    let choice = values.partition_point(|&other| other < value).min(values.len() - 1);
+                    if let Some(at) = choices.get_mut(self.sample.attributes.len() + place) {
+                        *at = choice;
+                    }
+                }
+                self.attempt(trial, &choices)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn at_random(&mut self, trial: &mut Trial<'_, '_>, tries: usize) -> Found {
+        let sizes: Vec<usize> = self.sample.choices().collect();
+        for _ in 0..tries {
+            let mut choices = self.base.clone();
+            for (choice, &size) in choices.iter_mut().zip(&sizes) {
+                let [keep, pick] = [self.next(), self.next()];
+                // Often one of the small values, which come first.
+                let limit = if pick & 1 == 0 { size.min(8) } else { size };
+                if keep % 4 != 0 {
+                    *choice = (pick >> 1) % limit.max(1);
+                }
+            }
+            self.attempt(trial, &choices)?;
+        }
+        Ok(())
+    }
+
+    /// Marsaglia's xorshift: the same numbers in every run.
+    fn next(&mut self) -> usize {
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        usize::try_from(self.random >> 33).unwrap_or(0)
+    }
+}
+
+/// Groups of dimensions that change together, by their places over all inputs.
+pub(super) fn groups(ranks: &[usize]) -> Vec<Vec<usize>> {
+    const MOST_PAIRS: usize = 36;
+    let starts: Vec<usize> = ranks
+        .iter()
+        .scan(0, |next, &rank| {
+            let start = *next;
+            *next += rank;
+            Some(start)
+        })
+        .collect();
+    let count: usize = ranks.iter().sum();
+    let mut groups = vec![(0..count).collect::<Vec<usize>>()];
+    let highest = ranks.iter().copied().max().unwrap_or(0);
+    if ranks.len() > 1 {
+        for from_end in 1..=highest {
+            let place =
+                |(start, &rank): (&usize, &usize)| rank.checked_sub(from_end).map(|axis| start + axis);
+            groups.push(starts.iter().zip(ranks).filter_map(place).collect());
+        }
+        for axis in 0..highest {
+            let place = |(start, &rank): (&usize, &usize)| (axis < rank).then_some(start + axis);
+            groups.push(starts.iter().zip(ranks).filter_map(place).collect());
+        }
+    }
+    let pairs = (0..count).rev().flat_map(|second| (0..second).rev().map(move |first| vec![first, second]));
+    groups.extend(pairs.take(MOST_PAIRS));
+    groups.retain(|group| group.len() > 1);
+    groups
+}

@@ -1,0 +1,4 @@
+//! Tests of proofs: plugins that ship, what narrows what, and laws over plugins made at random.
+
+mod examples;
+mod support;

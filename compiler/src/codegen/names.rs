@@ -1,6 +1,6 @@
-//! Which names of the manifest a CUDA text takes.
+//! The names that a CUDA text takes from the generated header.
 //!
-//! Macros and conditional parts are not understood: what is found here serves messages only.
+//! A light reader: it rather finds a name too many, in a comment say, than one too few. It serves warnings only.
 
 use std::collections::BTreeSet;
 

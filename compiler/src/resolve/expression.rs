@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
-use cubinder_bundle::expr::{self, BindingTime, ExprError, Function, Kind, Node, Scope, Syntax, Typed};
+use cubinder_bundle::expr::{self, ErrorClass, ExprError, Function, Kind, Node, Scope, Syntax, Typed};
 use cubinder_bundle::{Guard, Output, Requirement};
 
 use super::messages::Messages;
@@ -23,8 +23,6 @@ use crate::rules;
 pub(super) enum Expected {
     /// A boolean.
     Bool,
-    /// A boolean that may ask for addresses.
-    Guard,
     /// An integer.
     Int,
     /// An array of integers.
@@ -72,7 +70,7 @@ impl<'m> Compiler<'m> {
                     compiler.functions.push((&decl.name.value, Function { params, body }));
                 }
                 Err(error) => {
-                    compiler.mistake(&decl.body, &error, rules::NOT_AN_EXPRESSION, None);
+                    compiler.mistake(&decl.body, &error, None);
                     compiler.broken_functions.insert(&decl.name.value);
                 }
             }
@@ -84,7 +82,8 @@ impl<'m> Compiler<'m> {
     }
 
     fn check_functions(&mut self, row: &Row, index: usize) {
-        let place = self.in_row(row, index);
+        // A guard may call it.
+        let place = self.with_addresses(row, index);
         let functions = self.functions.clone();
         let mut broken = Vec::new();
         for (name, function) in &functions {
@@ -92,7 +91,7 @@ impl<'m> Compiler<'m> {
                 continue;
             };
             for error in expr::check_function(name, function, &place.scope) {
-                self.mistake(&decl.body, &error, code_of(&error), place.row);
+                self.mistake(&decl.body, &error, place.row);
                 broken.push(*name);
             }
         }
@@ -102,11 +101,16 @@ impl<'m> Compiler<'m> {
 
     /// Where what is the same for all rows stands: it may use that, and the inputs.
     pub(super) fn outside(&self) -> Place {
-        Place { scope: self.scope(None), row: None }
+        Place { scope: self.scope(None).without_addresses(), row: None }
     }
 
     /// Where the expressions of a row stand: they may use the row's types and constants and every tensor.
     pub(super) fn in_row(&self, row: &Row, index: usize) -> Place {
+        Place { scope: self.scope(Some(row)).without_addresses(), row: Some(index) }
+    }
+
+    /// The same for guards, which may ask for addresses too.
+    fn with_addresses(&self, row: &Row, index: usize) -> Place {
         Place { scope: self.scope(Some(row)), row: Some(index) }
     }
 
@@ -153,8 +157,8 @@ impl<'m> Compiler<'m> {
     pub(super) fn guard(&mut self, row: &Row, index: usize) -> Option<Guard> {
         let manifest = self.manifest;
         let text = manifest.variants.get(row.variant)?.guard.as_ref()?;
-        let place = self.in_row(row, index);
-        let typed = self.expression(text, "guard", Expected::Guard, &place)?;
+        let place = self.with_addresses(row, index);
+        let typed = self.expression(text, "guard", Expected::Bool, &place)?;
         Some(Guard { expr: typed.expr, text: text.value.clone() })
     }
 
@@ -169,7 +173,7 @@ impl<'m> Compiler<'m> {
         let syntax = match expr::parse(&text.value) {
             Ok(syntax) => syntax,
             Err(error) => {
-                self.mistake(text, &error, rules::NOT_AN_EXPRESSION, place.row);
+                self.mistake(text, &error, place.row);
                 return None;
             }
         };
@@ -178,9 +182,9 @@ impl<'m> Compiler<'m> {
             Ok(typed) => typed,
             Err(errors) => {
                 let ambiguous = self.is_ambiguous(&syntax);
-                let follows = |error: &ExprError| ambiguous && code_of(error) == rules::WRONG_KIND;
+                let follows = |error: &ExprError| ambiguous && error.class == ErrorClass::WrongKind;
                 for error in errors.iter().filter(|error| !follows(error)) {
-                    self.mistake(text, error, code_of(error), place.row);
+                    self.mistake(text, error, place.row);
                 }
                 return None;
             }
@@ -207,15 +211,6 @@ impl<'m> Compiler<'m> {
                 (Expected::Ints, Kind::Int) => diagnostic.help("write it in square brackets: `[...]`"),
                 _ => diagnostic,
             });
-        }
-        if typed.time == BindingTime::Launch && expected != Expected::Guard {
-            return Some(
-                Diagnostic::error("only a guard can ask for addresses")
-                    .code(rules::OUT_OF_PLACE)
-                    .at(self.span_of(text), "this asks whether a tensor is aligned")
-                    .note(format!("`{key}` is computed when shapes are known, before there are addresses"))
-                    .help("make two variants, and put `aligned(...)` into the `guard` of the first"),
-            );
         }
         None
     }
@@ -254,7 +249,7 @@ impl<'m> Compiler<'m> {
     }
 
     /// Reports a mistake inside an expression, unless the name it is about could not be read: that was reported.
-    fn mistake(&mut self, text: &Text, error: &ExprError, code: Code, row: Option<usize>) {
+    fn mistake(&mut self, text: &Text, error: &ExprError, row: Option<usize>) {
         let part = text.value.get(error.span.clone()).unwrap_or_default();
         let follows =
             |function: &&str| part == *function || error.message.starts_with(&format!("in `{function}`: "));
@@ -265,7 +260,7 @@ impl<'m> Compiler<'m> {
         }
         let span = self.span(text.locate(error.span.clone()));
         let mut diagnostic =
-            Diagnostic::error(error.message.clone()).code(code).at(span, error.label.clone());
+            Diagnostic::error(error.message.clone()).code(code_of(error)).at(span, error.label.clone());
         if let Some(help) = &error.help {
             diagnostic = diagnostic.help(help.clone());
         }
@@ -328,12 +323,14 @@ impl<'m> Compiler<'m> {
 }
 
 /// The rule that a mistake in an expression breaks.
-fn code_of(error: &ExprError) -> Code {
-    match error.label.as_str() {
-        "this always fails" => rules::NO_VALUE,
-        "not known here" | "unknown field" => rules::UNKNOWN_NAME,
-        "wrong number of arguments" | "recursive call" | "cannot be called" => rules::BAD_CALL,
-        _ => rules::WRONG_KIND,
+const fn code_of(error: &ExprError) -> Code {
+    match error.class {
+        ErrorClass::UnknownName => rules::UNKNOWN_NAME,
+        ErrorClass::Syntax => rules::NOT_AN_EXPRESSION,
+        ErrorClass::WrongKind => rules::WRONG_KIND,
+        ErrorClass::NoValue => rules::NO_VALUE,
+        ErrorClass::OutOfPlace => rules::OUT_OF_PLACE,
+        ErrorClass::BadCall => rules::BAD_CALL,
     }
 }
 
@@ -341,7 +338,7 @@ impl Expected {
     fn admits(self, kind: &Kind) -> bool {
         let number = |kind: &Kind| matches!(kind, Kind::Int | Kind::Float | Kind::Bool);
         match (self, kind) {
-            (Expected::Bool | Expected::Guard, Kind::Bool) | (Expected::Int, Kind::Int) => true,
+            (Expected::Bool, Kind::Bool) | (Expected::Int, Kind::Int) => true,
             (Expected::Ints, Kind::Array(item)) => **item == Kind::Int,
             (Expected::Argument, Kind::Array(item)) => number(item),
             (Expected::Argument, kind) => number(kind),
@@ -351,7 +348,7 @@ impl Expected {
 
     const fn describe(self) -> &'static str {
         match self {
-            Expected::Bool | Expected::Guard => "a boolean",
+            Expected::Bool => "a boolean",
             Expected::Int => "an integer",
             Expected::Ints => "an array of integers",
             Expected::Argument => "a number, a boolean or an array of them",

@@ -7,7 +7,7 @@ use crate::diagnostic::{Diagnostic, Span};
 
 /// Messages, each with the rows in which it shows.
 #[derive(Debug, Default)]
-pub(crate) struct Messages {
+pub(super) struct Messages {
     found: Vec<Found>,
 }
 
@@ -23,7 +23,7 @@ struct Found {
 impl Messages {
     /// Adds a message of a row, or of none. One that another row gives with the same rule and place is the same mistake; the
     /// first row's words are kept.
-    pub(crate) fn add(&mut self, diagnostic: Diagnostic, row: Option<usize>) {
+    pub(super) fn add(&mut self, diagnostic: Diagnostic, row: Option<usize>) {
         let same = self.found.iter_mut().find(|found| found.diagnostic == diagnostic);
         if let Some(found) = same {
             found.add(row);
@@ -46,7 +46,7 @@ impl Messages {
     }
 
     /// All messages. Those about some of `total` rows name the first of these by what `describe` says: `variant 1 (T=f16)`.
-    pub(crate) fn finish(self, total: usize, describe: &dyn Fn(usize) -> Option<String>) -> Vec<Diagnostic> {
+    pub(super) fn finish(self, total: usize, describe: &dyn Fn(usize) -> Option<String>) -> Vec<Diagnostic> {
         let with_rows = |found: Found| {
             // What is wrong in every row in the same words is not about rows.
             let is_about_rows = found.varies || found.rows.len() < total;

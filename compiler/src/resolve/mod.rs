@@ -8,7 +8,7 @@ mod cpp_names;
 mod expression;
 mod kernel;
 mod launch;
-pub(crate) mod messages;
+mod messages;
 mod names;
 mod restrict;
 mod rows;
@@ -35,14 +35,6 @@ pub struct PluginDraft {
     pub plugin: Plugin,
     /// One unit for each launch of each variant.
     pub units: Vec<Unit>,
-}
-
-impl PluginDraft {
-    /// How messages call a variant: `variant 1 (T=f16)`.
-    #[must_use]
-    pub fn describe(&self, variant: usize) -> Option<String> {
-        self.plugin.variants.get(variant).map(|variant| rows::describe(variant.id, &variant.label))
-    }
 }
 
 /// What has to be compiled for one launch of one variant.

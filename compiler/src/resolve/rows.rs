@@ -55,13 +55,11 @@ impl Row {
 
     /// How messages call it.
     pub(super) fn describe(&self) -> String {
-        describe(self.id, &self.label())
+        match self.label().as_str() {
+            "" => format!("variant {}", self.id),
+            label => format!("variant {} ({label})", self.id),
+        }
     }
-}
-
-/// How messages call a row: `variant 1 (T=f16)`.
-pub(super) fn describe(id: i32, label: &str) -> String {
-    if label.is_empty() { format!("variant {id}") } else { format!("variant {id} ({label})") }
 }
 
 /// Every type in the table, of tensors and of type parameters, each once.

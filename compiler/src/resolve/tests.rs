@@ -189,6 +189,23 @@ fn guards_are_of_their_rows() {
 }
 
 #[test]
+fn only_a_guard_can_ask_for_addresses() {
+    let text = MANIFEST
+        .replace("[[variants]]\nid = 1", "[[variants]]\nid = 1\nguard = \"aligned(x, VEC * sizeof(T))\"");
+    let resolved = resolved(&text);
+    let guard = resolved.draft.plugin.variants[0].guard.as_ref().expect("it has one");
+    assert_eq!(guard.expr.nodes, [cubinder_bundle::expr::Node::Aligned { tensor: 0, bytes: 16 }]);
+    let elsewhere = MANIFEST
+        .replace("\"n > 0\"", "\"n > 0 and aligned(x, 4)\"")
+        .replace("[d + n for d in x.shape]", "[n if aligned(bias, 4) else d for d in x.shape]")
+        .replace("block = [256]", "block = [\"4 if aligned(y, 4) else 2\"]")
+        .replace("LIMIT + n", "1 if aligned(y, 4) else 2");
+    let errors = compile(&Source::new("m.toml", elsewhere)).expect_err("it is wrong");
+    assert_eq!(messages(&errors), ["only a guard can ask for addresses"; 4]);
+    assert!(errors.iter().all(|error| error.code == Some(rules::OUT_OF_PLACE)), "{errors:?}");
+}
+
+#[test]
 fn mistakes_in_guards_are_told_once() {
     let errors = patched(MANIFEST, |manifest| {
         manifest.variants[0].guard = guard("1 // (VEC - 4) == 0");

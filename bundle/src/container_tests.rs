@@ -277,10 +277,10 @@ fn aligned(tensor: u32, bytes: u32) -> Expr {
     Expr { nodes: vec![expr::Node::Aligned { tensor, bytes }] }
 }
 
-/// As many questions about addresses.
+/// As many different questions about the addresses of two tensors.
 fn all_aligned(count: u32) -> Expr {
     let mut nodes: Vec<expr::Node> =
-        (0..count).map(|power| expr::Node::Aligned { tensor: 0, bytes: 1 << power }).collect();
+        (0..count).map(|index| expr::Node::Aligned { tensor: index % 2, bytes: 1 << (index / 2) }).collect();
     nodes.push(expr::Node::Array((0..count).collect()));
     Expr { nodes }
 }

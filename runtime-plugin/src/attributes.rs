@@ -2,7 +2,7 @@
 //!
 //! The parser passes only declared fields, and its types follow the ONNX attribute, not the declaration
 //! (TensorRT-RTX 1.7): INT and INTS arrive as INT32 (cut from 64 bits without a word), FLOAT and FLOATS as FLOAT32, STRING as CHAR
-//! whose length counts a NUL, STRINGS as one CHAR with NULs in between, a TENSOR as what it holds (FLOAT32 where that is double),
+//! whose length counts a NUL, STRINGS as one CHAR with a NUL after each, a TENSOR as what it holds (FLOAT32 where that is double),
 //! and an empty list as length 0 without data. A C++ application that calls the creator itself may pass any other type. So:
 //!
 //! | attribute | taken from |
@@ -10,7 +10,7 @@
 //! | integers, `bool` | INT8, INT16, INT32, INT64, where every number fits the attribute's type |
 //! | floats | FLOAT32, FLOAT64, BF16, rounded to the attribute's type; `f16` also from FLOAT16 |
 //! | `string` | CHAR; one NUL at the end is not part of it |
-//! | `string[]` | CHAR; NULs stand between the strings, or after each |
+//! | `string[]` | CHAR; NULs stand after the strings, or between them |
 //! | `bytes` | CHAR, of which one NUL at the end is not part; INT8 as it is |
 //!
 //! FLOAT16 stands for wider floats no more than for integers: its number is 0, and that is also what the parser says where it

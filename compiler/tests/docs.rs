@@ -183,21 +183,27 @@ fn described(op: BinaryOp) -> (usize, &'static str) {
 }
 
 fn operators() -> String {
-    let mut rows: Vec<(usize, String)> = vec![
-        (0, row(&["`a if c else b`", "`c` is a boolean; only the side that is taken is evaluated"])),
-        (3, row(&["`not a`", "a boolean"])),
-        (7, row(&["`-a`", "a number"])),
+    let mut rows: Vec<(usize, &str, String)> = vec![
+        (0, "`c` is a boolean; only the side that is taken is evaluated", "`a if c else b`".to_owned()),
+        (3, "a boolean", "`not a`".to_owned()),
+        (7, "a number", "`-a`".to_owned()),
         (
             8,
-            row(&["`a[i]`, `x.shape`, `f(a)`", "element, field, call; an index below 0 counts from the end"]),
+            "element, field, call; an index below 0 counts from the end",
+            "`a[i]`, `x.shape`, `f(a)`".to_owned(),
         ),
     ];
-    rows.extend(BINARY.into_iter().map(|op| {
+    for op in BINARY {
         let (level, doc) = described(op);
-        (level, row(&[&format!("`a {} b`", op.symbol()), doc]))
-    }));
-    rows.sort_by_key(|(level, _)| *level);
-    head(&["operator", "on"]) + &rows.into_iter().map(|(_, row)| row).collect::<String>()
+        let written = format!("`a {} b`", op.symbol());
+        match rows.iter_mut().find(|(other, what, _)| (*other, *what) == (level, doc)) {
+            Some((_, _, operators)) => *operators += &format!(", {written}"),
+            None => rows.push((level, doc, written)),
+        }
+    }
+    rows.sort_by_key(|(level, ..)| *level);
+    let rows = rows.iter().map(|(level, doc, operators)| row(&[&(level + 1).to_string(), operators, doc]));
+    head(&["binds", "operator", "on"]) + &rows.collect::<String>()
 }
 
 /// The parser groups as the rows of the table say.

@@ -335,7 +335,7 @@ pub static REQUIRE: Table = Table {
         required(
             "message",
             Form::Message,
-            "\"`pads` must hold pairs\"",
+            "\"pads come in pairs\"",
             "What to tell the person whose node breaks the rule.",
         ),
     ],

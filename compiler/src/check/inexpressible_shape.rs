@@ -35,6 +35,7 @@ pub(super) fn check(site: &Site<'_>, checked: &mut Checked) -> Vec<usize> {
                 statement: format!("TensorRT can express the shape of `{}`", output.name),
                 span: site.span(&decl.shape),
                 verdict,
+                is_beyond: false,
                 found: None,
             }),
             Err(problem) => {

@@ -3,9 +3,9 @@
 //! Owns what becomes of a claim: rows of the table that say the same are settled once, and what one case refutes is told in one
 //! message.
 
-use cubinder_bundle::Interval;
 use cubinder_bundle::expr::Expr;
 use cubinder_bundle::proof::{Case, Domain, Verdict};
+use cubinder_bundle::{Interval, Plugin};
 
 use super::formula::{constant, is_within};
 use super::remedy;
@@ -26,8 +26,42 @@ pub(super) struct Claim {
     pub(super) what: What,
     pub(super) expr: Expr,
     pub(super) span: Span,
-    /// The row whose guard holds then; none for what is the same for all rows.
-    pub(super) row: Option<usize>,
+    pub(super) when: When,
+}
+
+/// The cases that a claim is about.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum When {
+    /// The guard of this row holds.
+    Launched(usize),
+    /// All cases: what is the same for all rows.
+    Always,
+    /// Also those in which the outputs have no shapes, or none within their limits: for what is said of these shapes themselves.
+    BeforeOutputs,
+}
+
+impl Claim {
+    fn row(&self) -> Option<usize> {
+        match self.when {
+            When::Launched(row) => Some(row),
+            When::Always | When::BeforeOutputs => None,
+        }
+    }
+
+    /// The condition under which the claim is made.
+    fn guard<'r>(&self, site: &Site<'r>) -> Option<&'r Expr> {
+        site.guard(self.row()?)
+    }
+
+    /// The cases that the claim is about, of `plugin`: the site's, or one that differs in its limits.
+    pub(super) fn domain<'p>(&self, site: &Site<'p>, plugin: &'p Plugin) -> Domain<'p> {
+        let domain = Domain::of(plugin);
+        match (self.when, self.guard(site)) {
+            (When::BeforeOutputs, _) => domain.before_outputs(),
+            (_, Some(guard)) => domain.assuming(guard),
+            (_, None) => domain,
+        }
+    }
 }
 
 /// What is said of the expression.
@@ -73,7 +107,6 @@ impl Settled {
 pub(super) fn settle(site: &Site<'_>, claims: Vec<Claim>, checked: &mut Checked) {
     let mut groups: Vec<Group> = Vec::new();
     for claim in claims {
-        let guard = |row: Option<usize>| row.and_then(|row| site.guard(row));
         let same = |group: &&mut Group| {
             let known = &group.claim;
             known.span == claim.span
@@ -81,13 +114,13 @@ pub(super) fn settle(site: &Site<'_>, claims: Vec<Claim>, checked: &mut Checked)
                 && known.subject == claim.subject
                 && known.what == claim.what
                 && known.expr == claim.expr
-                && guard(known.row) == guard(claim.row)
+                && known.guard(site) == claim.guard(site)
         };
         match groups.iter_mut().find(same) {
-            Some(group) => group.rows.extend(claim.row),
+            Some(group) => group.rows.extend(claim.row()),
             None => {
                 let settled = settle_one(site, &claim);
-                let rows = claim.row.into_iter().collect();
+                let rows = claim.row().into_iter().collect();
                 groups.push(Group { claim, rows, settled });
             }
         }
@@ -105,7 +138,7 @@ fn settle_one(site: &Site<'_>, claim: &Claim) -> Settled {
         let verdict = if is_right { Verdict::Proved } else { Verdict::Refuted(case) };
         return Settled { verdict, is_always_wrong: !is_right, is_beyond: false };
     }
-    let domain = claim.row.map_or_else(|| site.domain(), |row| site.domain_of(row));
+    let domain = claim.domain(site, site.plugin);
     let verdict = verdict(&domain, claim);
     let is_always_wrong = match (&claim.what, &verdict) {
         (What::Within(allowed), Verdict::Refuted(case)) if !is_array(&claim.expr, case) => {
@@ -122,11 +155,10 @@ fn settle_one(site: &Site<'_>, claim: &Claim) -> Settled {
 
 /// Looks for a case among the tensors that TensorRT takes, where the one that is known is not among them.
 fn settle_taken(site: &Site<'_>, claim: &Claim, beyond: Case) -> Settled {
-    let taken = is_taken(site.plugin);
-    let mut domain = Domain::of(site.plugin).assuming(&taken);
-    if let Some(guard) = claim.row.and_then(|row| site.guard(row)) {
-        domain = domain.assuming(guard);
-    }
+    // What is said of the outputs' shapes is said before they are known.
+    let outputs = if claim.when == When::BeforeOutputs { 0 } else { site.plugin.outputs.len() };
+    let taken = is_taken(site.plugin.inputs.len() + outputs);
+    let domain = claim.domain(site, site.plugin).assuming(&taken);
     match verdict(&domain, claim) {
         Verdict::Refuted(case) => {
             Settled { verdict: Verdict::Refuted(case), is_always_wrong: false, is_beyond: false }
@@ -194,16 +226,16 @@ fn told_once(site: &Site<'_>, groups: &[Group]) -> Vec<Diagnostic> {
                 && other.settled.is_always_wrong == group.settled.is_always_wrong
                 && *known == case
         });
-        let found = found(site, group, &case);
         match together {
             Some((_, _, diagnostic)) => {
+                let found = found(site, group, &case);
                 *diagnostic = diagnostic.clone().related(group.claim.span.clone(), found);
             }
             None => {
                 let others = groups.iter().filter(|other| is_same_place(other) && refuted(other).is_some());
                 let mut rows: Vec<usize> = others.flat_map(|group| group.rows.iter().copied()).collect();
                 rows.sort_unstable();
-                let diagnostic = message(site, group, found, &rows);
+                let diagnostic = message(site, group, &case, &rows);
                 told.push((group, case, diagnostic));
             }
         }
@@ -211,21 +243,22 @@ fn told_once(site: &Site<'_>, groups: &[Group]) -> Vec<Diagnostic> {
     told.into_iter().map(|(.., diagnostic)| diagnostic).collect()
 }
 
-fn message(site: &Site<'_>, group: &Group, found: String, rows: &[usize]) -> Diagnostic {
+fn message(site: &Site<'_>, group: &Group, case: &Case, rows: &[usize]) -> Diagnostic {
     let claim = &group.claim;
     let what = match &claim.what {
         What::HasValue => format!("{} may have no value", claim.subject),
         _ => format!("{} {}", claim.subject, contrary(&claim.must, group.settled.is_always_wrong)),
     };
-    let diagnostic = if group.settled.is_always_wrong { Diagnostic::error(what) } else { Diagnostic::warning(what) };
-    let mut diagnostic = diagnostic.code(claim.rule).at(claim.span.clone(), found);
+    let diagnostic =
+        if group.settled.is_always_wrong { Diagnostic::error(what) } else { Diagnostic::warning(what) };
+    let mut diagnostic = diagnostic.code(claim.rule).at(claim.span.clone(), found(site, group, case));
     if !rows.is_empty() && rows.len() < site.plugin.variants.len() {
         diagnostic = diagnostic.note(format!("in {}", site.describe_all(rows)));
     }
     if !group.settled.is_always_wrong {
         diagnostic = diagnostic.note(refused(claim.rule));
     }
-    diagnostic.help(remedy::help(site, claim))
+    diagnostic.help(remedy::help(site, claim, case))
 }
 
 /// The contrary of what must hold: always, or for some cases.

@@ -8,7 +8,7 @@ use cubinder_bundle::{Interval, KernelFacts, Target};
 
 use super::Compiled;
 use super::block::MOST_THREADS;
-use super::claim::{Claim, What};
+use super::claim::{Claim, What, When};
 use super::formula::{constant, joined};
 use super::site::Site;
 use crate::diagnostic::{Code, Span};
@@ -36,8 +36,7 @@ pub(super) fn claims(site: &Site<'_>, compiled: &[Compiled<'_>]) -> Vec<Claim> {
 }
 
 fn threads(site: &Site<'_>, unit: &Unit, compiled: &Compiled<'_>) -> Vec<Claim> {
-    let launches =
-        (site.variant(unit.variant), site.resolved.manifest.launches.get(unit.launch));
+    let launches = (site.variant(unit.variant), site.resolved.manifest.launches.get(unit.launch));
     let (Some(variant), Some(decl)) = launches else { return Vec::new() };
     let Some(launch) = variant.launches.get(unit.launch) else { return Vec::new() };
     let (Some(first), Some(last)) = (decl.block.first(), decl.block.last()) else { return Vec::new() };
@@ -127,7 +126,7 @@ fn claims_of(
             what: What::Within(Interval { min: i64::MIN, max: limit.most }),
             expr: expr.clone(),
             span: span.clone(),
-            row: Some(unit.variant),
+            when: When::Launched(unit.variant),
         }
     };
     limits.into_iter().map(claim).collect()

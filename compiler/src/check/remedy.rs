@@ -1,13 +1,13 @@
 //! How to mend what a case refutes. A limit is proposed only where the proof succeeds with it.
 
-use cubinder_bundle::proof::{Domain, Verdict};
+use cubinder_bundle::proof::{Case, Verdict};
 use cubinder_bundle::{Interval, Plugin};
 
 use super::claim::{Claim, What, verdict};
 use super::formula::reads;
 use super::site::Site;
 use super::volume::MOST_ELEMENTS;
-use super::witness::depends_on;
+use super::witness::{depends_on, outside};
 use crate::diagnostic::Code;
 use crate::rules;
 
@@ -15,9 +15,9 @@ use crate::rules;
 const MOST_TRIED: usize = 8;
 
 /// What would mend a claim that some case refutes.
-pub(super) fn help(site: &Site<'_>, claim: &Claim) -> String {
+pub(super) fn help(site: &Site<'_>, claim: &Claim, case: &Case) -> String {
     let wider = in_the_kernel(claim.rule);
-    if let Some(limit) = proposal(site, claim) {
+    if let Some(limit) = proposal(site, claim, case) {
         return format!("if such shapes are not meant, say so: {limit} would prove it{wider}");
     }
     let (attributes, inputs) = depends_on(site.plugin, &[&claim.expr]);
@@ -44,29 +44,37 @@ fn in_the_kernel(rule: Code) -> &'static str {
 }
 
 /// A limit with which the claim is proved, tried from the least to the most restricting.
-fn proposal(site: &Site<'_>, claim: &Claim) -> Option<String> {
+fn proposal(site: &Site<'_>, claim: &Claim, case: &Case) -> Option<String> {
     let (_, inputs) = depends_on(site.plugin, &[&claim.expr]);
     let first = site.plugin.inputs.len();
     let read = reads(&claim.expr).shapes.into_iter().map(|tensor| tensor as usize);
     // Limits of inputs are the clearer ones: an output's follow.
     let tensors: Vec<usize> = inputs.into_iter().chain(read.filter(|&tensor| tensor >= first)).collect();
-    let mut limits =
-        vec![Limit::Numel(Interval { min: 0, max: MOST_ELEMENTS }), Limit::Dims(Interval { min: 1, max: i64::MAX })];
+    let mut limits = vec![
+        Limit::Numel(Interval { min: 0, max: MOST_ELEMENTS }),
+        Limit::Dims(Interval { min: 1, max: i64::MAX }),
+    ];
     if let What::Within(allowed) = claim.what {
         limits.push(Limit::Dims(Interval { min: 0, max: allowed.max }));
         limits.push(Limit::Dims(Interval { min: 1, max: allowed.max }));
     }
+    limits.extend(least(claim, case).map(|min| Limit::Dims(Interval { min, max: i64::MAX })));
     let candidates = limits.into_iter().flat_map(|limit| tensors.iter().map(move |&tensor| (tensor, limit)));
     candidates.take(MOST_TRIED).find_map(|(tensor, limit)| {
         let plugin = limited(site.plugin, tensor, limit)?;
-        let domain = Domain::of(&plugin);
-        let domain = match claim.row.and_then(|row| site.guard(row)) {
-            Some(guard) => domain.assuming(guard),
-            None => domain,
-        };
         let name = site.plugin.tensor_name(tensor)?;
-        (verdict(&domain, claim) == Verdict::Proved).then(|| format!("`limits = {{ {limit} }}` of `{name}`"))
+        (verdict(&claim.domain(site, &plugin), claim) == Verdict::Proved)
+            .then(|| format!("`limits = {{ {limit} }}` of `{name}`"))
     })
+}
+
+/// The least dimension that would do, if what is too small by some amount grows with the smallest dimension of the case.
+fn least(claim: &Claim, case: &Case) -> Option<i64> {
+    let What::Within(allowed) = claim.what else { return None };
+    let (_, found) = outside(&claim.expr, case, allowed)?;
+    let smallest = case.shapes.iter().flatten().filter(|&&dim| dim >= 0).min()?;
+    let missing = allowed.min.checked_sub(found).filter(|&missing| missing > 0)?;
+    smallest.checked_add(missing)
 }
 
 #[derive(Clone, Copy)]

@@ -1,8 +1,8 @@
 //! Tensors that TensorRT does not take: what only they refute is nothing that people meet.
 
+use cubinder_bundle::Interval;
 use cubinder_bundle::expr::{BinaryOp, Expr, Node};
 use cubinder_bundle::proof::Case;
-use cubinder_bundle::{Interval, Plugin};
 
 use super::formula::{is_within, joined, truth};
 
@@ -16,9 +16,8 @@ pub(super) fn is_beyond(case: &Case) -> bool {
     case.shapes.iter().any(|shape| count(shape) > MOST_ELEMENTS.into())
 }
 
-/// No tensor of a plugin has more elements than TensorRT takes.
-pub(super) fn is_taken(plugin: &Plugin) -> Expr {
-    let tensors = plugin.inputs.len() + plugin.outputs.len();
+/// None of the first tensors of a plugin, inputs before outputs, has more elements than TensorRT takes.
+pub(super) fn is_taken(tensors: usize) -> Expr {
     let allowed = Interval { min: 0, max: MOST_ELEMENTS };
     let numel = |tensor| is_within(&Expr { nodes: vec![Node::Numel(tensor)] }, allowed);
     let each: Vec<Expr> = (0..u32::try_from(tensors).unwrap_or(u32::MAX)).map(numel).collect();

@@ -11,8 +11,9 @@ use super::host;
 use super::log::{Level, Log, Message, Place};
 use crate::codegen::{PRELUDE_NAME, TranslationUnit};
 use crate::cuda;
-use crate::diagnostic::{Diagnostic, Severity, Source, Span};
+use crate::diagnostic::{Code, Diagnostic, Severity, Source, Span};
 use crate::rules;
+use crate::verify::{MAKE_IT_DYNAMIC, PASS_LESS};
 
 /// The file to which NVRTC attributes errors in name expressions (13.0).
 const NAME_MAP: &str = "__nv_name_map";
@@ -66,6 +67,46 @@ fn unknown_kernel(messages: &[&Message], unit: &TranslationUnit) -> Diagnostic {
     cuda::explain_unknown(kernel, &unit.kernel_span, &unit.source, &unit.name, &said)
 }
 
+/// More than a kernel can have, as the stages behind the front end say it (NVRTC 13.0): without a place that helps, and with the
+/// kernel's mangled name.
+fn limit(text: &str, unit: &TranslationUnit) -> Option<Diagnostic> {
+    let numbers = |(_, rest): (&str, &str)| {
+        let (needed, rest) = rest.split_once(" bytes")?;
+        let (_, rest) = rest.split_once(", ")?;
+        let most = rest.trim_start_matches("max ").split([' ', ')']).next()?;
+        Some((byte_count(needed)?, byte_count(most)?))
+    };
+    let at_kernel = |message: String, code: Code| {
+        let diagnostic = Diagnostic::error(message).code(code);
+        let diagnostic = diagnostic.at(unit.kernel_span.clone(), "compiled for this kernel");
+        match symbol(text) {
+            Some(symbol) => diagnostic.note(format!("NVRTC says so of `{symbol}` in `{}`", unit.name)),
+            None => diagnostic,
+        }
+    };
+    if let Some((needed, most)) = text.split_once("Formal parameter space overflowed (").and_then(numbers) {
+        let message = format!("the parameters take {needed} bytes, the limit is {most}");
+        return Some(at_kernel(message, rules::PARAMETER_BYTES).help(PASS_LESS));
+    }
+    let (needed, most) = text.split_once("uses too much shared data (").and_then(numbers)?;
+    let message = format!("the kernel has {needed} bytes of static shared memory, the limit is {most}");
+    Some(at_kernel(message, rules::STATIC_SHARED_MEMORY).help(MAKE_IT_DYNAMIC))
+}
+
+/// The mangled name in such a message: `Entry function 'k' uses`, `in function k`.
+fn symbol(text: &str) -> Option<&str> {
+    let quoted = text.split_once("function '").and_then(|(_, rest)| rest.split('\'').next());
+    quoted.or_else(|| text.split_once("in function ").map(|(_, symbol)| symbol.trim()))
+}
+
+/// `32764` or `0xc000`.
+fn byte_count(text: &str) -> Option<u64> {
+    match text.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16).ok(),
+        None => text.parse().ok(),
+    }
+}
+
 /// The texts that a log points into.
 struct Files<'a> {
     unit: &'a TranslationUnit,
@@ -74,6 +115,9 @@ struct Files<'a> {
 
 impl Files<'_> {
     fn diagnostic(&mut self, message: &Message) -> Diagnostic {
+        if let Some(limit) = limit(&message.text, self.unit) {
+            return limit;
+        }
         let text = ticks(&message.text);
         let mut diagnostic = match message.level {
             Level::Error => Diagnostic::error(text).code(rules::KERNEL_ERROR),

@@ -7,10 +7,10 @@ use cubinder_bundle::expr::Expr;
 use cubinder_bundle::proof::{Case, Domain, Verdict};
 use cubinder_bundle::{Interval, Plugin};
 
-use super::formula::{constant, is_within};
+use super::formula::{constant, element_is_within, is_within};
 use super::remedy;
 use super::site::Site;
-use super::volume::{is_beyond, is_taken};
+use super::volume::{is_beyond, taken};
 use super::witness::{describe, outside, value};
 use super::{Checked, Obligation};
 use crate::diagnostic::{Code, Diagnostic, Span};
@@ -141,8 +141,12 @@ fn settle_one(site: &Site<'_>, claim: &Claim) -> Settled {
     let domain = claim.domain(site, site.plugin);
     let verdict = verdict(&domain, claim);
     let is_always_wrong = match (&claim.what, &verdict) {
-        (What::Within(allowed), Verdict::Refuted(case)) if !is_array(&claim.expr, case) => {
-            domain.never(&is_within(&claim.expr, *allowed)) == Verdict::Proved
+        (What::Within(allowed), Verdict::Refuted(case)) => {
+            let right = match outside(&claim.expr, case, *allowed) {
+                Some((Some(index), _)) => element_is_within(&claim.expr, index, *allowed),
+                _ => is_within(&claim.expr, *allowed),
+            };
+            domain.never(&right) == Verdict::Proved
         }
         (What::Holds(condition), Verdict::Refuted(_)) => domain.never(condition) == Verdict::Proved,
         _ => false,
@@ -155,10 +159,8 @@ fn settle_one(site: &Site<'_>, claim: &Claim) -> Settled {
 
 /// Looks for a case among the tensors that TensorRT takes, where the one that is known is not among them.
 fn settle_taken(site: &Site<'_>, claim: &Claim, beyond: Case) -> Settled {
-    // What is said of the outputs' shapes is said before they are known.
-    let outputs = if claim.when == When::BeforeOutputs { 0 } else { site.plugin.outputs.len() };
-    let taken = is_taken(site.plugin.inputs.len() + outputs);
-    let domain = claim.domain(site, site.plugin).assuming(&taken);
+    let plugin = taken(site.plugin);
+    let domain = claim.domain(site, &plugin);
     match verdict(&domain, claim) {
         Verdict::Refuted(case) => {
             Settled { verdict: Verdict::Refuted(case), is_always_wrong: false, is_beyond: false }
@@ -178,10 +180,6 @@ pub(super) fn verdict(domain: &Domain<'_>, claim: &Claim) -> Verdict {
         What::HasValue => domain.has_value(&claim.expr),
         What::Holds(condition) => domain.always(condition),
     }
-}
-
-fn is_array(expr: &Expr, case: &Case) -> bool {
-    matches!(value(expr, case), Ok(cubinder_bundle::Value::Array(_)))
 }
 
 /// One obligation for a place and a statement: the worst over the rows.

@@ -3,13 +3,15 @@
 //! Owns finding the kernel that a launch names, and which mistakes can be told without a compiler. What fits is
 //! [`crate::verify`]'s to say; it is asked only about what is certain.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::name::{self, Argument, Meanings, Name};
 use super::source::{Open, open_source};
 use super::{Certainty, Doubt, Kernel, Kernels, TemplateKind, read};
+use crate::cache::{Directive, DirectiveKind, directives};
+use crate::codegen::manifest_names;
 use crate::diagnostic::{Diagnostic, Severity, Source, Span, has_errors, sort, suggest};
 use crate::resolve::{Resolved, Unit};
 use crate::rules;
@@ -73,8 +75,34 @@ pub fn check(resolved: &Resolved, open: &Open<'_>) -> Checked {
     }
     checked.unsure.dedup_by(|one, other| one.kernel_span == other.kernel_span && one.doubt == other.doubt);
     checked.diagnostics.extend(verify::merge_rows(&rows));
+    checked.diagnostics.extend(unused_names(resolved, files.values().map(Option::as_ref)));
     sort(&mut checked.diagnostics);
     checked
+}
+
+/// The warnings about type parameters and constants that neither the manifest nor a kernel uses. A file that cannot be read or that
+/// includes another may use all of them.
+fn unused_names<'f>(
+    resolved: &Resolved,
+    files: impl Iterator<Item = Option<&'f (Arc<Source>, Kernels)>>,
+) -> Vec<Diagnostic> {
+    let mut names = BTreeSet::new();
+    for file in files {
+        let Some((source, _)) = file.filter(|(source, _)| directives(&source.text).iter().all(is_of_cuda)) else {
+            return Vec::new();
+        };
+        names.extend(manifest_names(&source.text));
+    }
+    resolved.unused(&names)
+}
+
+/// Headers of CUDA itself know nothing of manifests.
+fn is_of_cuda(directive: &Directive) -> bool {
+    match &directive.kind {
+        DirectiveKind::Angled(name) => name.starts_with("cuda_"),
+        DirectiveKind::Quoted(_) | DirectiveKind::Computed => false,
+        DirectiveKind::Time => true,
+    }
 }
 
 fn unsure(unit: &Unit, doubt: Doubt) -> Unsure {

@@ -17,7 +17,7 @@ pub(super) fn checks(subject: &Subject, facts: &Facts<'_>) -> Vec<Check> {
         match (rules.is_empty(), result.is_ok()) {
             (true, true) => {}
             (true, false) => {
-                list.push(check(format!("`{}` is `{}`", attribute.name, attribute.ty.name()), result))
+                list.push(check(format!("`{}` is `{}`", attribute.name, attribute.ty.name()), result));
             }
             (false, _) => list.push(check(format!("`{}` {rules}", attribute.name), result)),
         }

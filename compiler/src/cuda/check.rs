@@ -133,6 +133,11 @@ pub(crate) fn explain_unknown(
         Found::TemplateMisfit(found, problem) => {
             with_said(template_misfit(kernel, span, source, found, &problem))
         }
+        Found::Unsure(Doubt::KernelMacro(name)) if kernels.kernels.is_empty() => with_said(
+            not_a_kernel(kernel, span, file)
+                .note(format!("the macro `{name}` makes kernels"))
+                .help(format!("name the kernel as `{name}` spells it")),
+        ),
         Found::Kernel(..) | Found::Unsure(_) => with_said(missing_in(kernel, span, file, &kernels)),
     }
 }
@@ -231,11 +236,15 @@ fn missing(unit: &Unit, source: &Arc<Source>, kernels: &Kernels) -> Diagnostic {
     missing_in(&unit.kernel, &unit.kernel_span, &source.path.display().to_string(), kernels)
 }
 
+fn not_a_kernel(kernel: &str, span: &Span, file: &str) -> Diagnostic {
+    Diagnostic::error(format!("`{kernel}` is not a kernel of `{file}`"))
+        .code(rules::KERNEL_NOT_FOUND)
+        .at(span.clone(), "no such kernel")
+}
+
 fn missing_in(kernel: &str, span: &Span, file: &str, kernels: &Kernels) -> Diagnostic {
     const MOST: usize = 16;
-    let diagnostic = Diagnostic::error(format!("`{kernel}` is not a kernel of `{file}`"))
-        .code(rules::KERNEL_NOT_FOUND)
-        .at(span.clone(), "no such kernel");
+    let diagnostic = not_a_kernel(kernel, span, file);
     let path = name::parse(kernel).map_or_else(|| kernel.to_owned(), |name| name.path);
     let mut usages: Vec<String> = Vec::new();
     for kernel in &kernels.kernels {

@@ -258,27 +258,80 @@ fn ticks(text: &str) -> String {
     if text.matches('"').count().is_multiple_of(2) { text.replace('"', "`") } else { text.to_owned() }
 }
 
-/// The diagnostics of one unit for several targets, each said once. One that some targets do not have says which do.
+/// The diagnostics of one unit for several targets, each said once. One that some targets do not have says which do; where only
+/// notes differ, each says what it is of.
 #[must_use]
 pub fn merge_targets(of_targets: &[(Target, Vec<Diagnostic>)]) -> Vec<Diagnostic> {
-    let mut merged: Vec<(Diagnostic, Vec<Target>)> = Vec::new();
+    let mut merged: Vec<Merged> = Vec::new();
     for (target, diagnostics) in of_targets {
         for diagnostic in diagnostics {
-            match merged.iter_mut().find(|(known, _)| known == diagnostic) {
-                Some((_, targets)) if targets.last() != Some(target) => targets.push(*target),
-                Some(_) => {}
-                None => merged.push((diagnostic.clone(), vec![*target])),
+            match merged.iter_mut().find(|known| known.is_like(diagnostic)) {
+                Some(known) => known.add(diagnostic, *target),
+                None => merged.push(Merged::new(diagnostic, *target)),
             }
         }
     }
-    let note = |(diagnostic, targets): (Diagnostic, Vec<Target>)| {
-        if targets.len() == of_targets.len() {
+    merged.into_iter().map(|merged| merged.finish(of_targets.len())).collect()
+}
+
+/// A diagnostic of some targets.
+struct Merged {
+    /// The notes left out.
+    diagnostic: Diagnostic,
+    targets: Vec<Target>,
+    /// Each note, with the targets that have it.
+    notes: Vec<(String, Vec<Target>)>,
+}
+
+impl Merged {
+    fn new(diagnostic: &Diagnostic, target: Target) -> Merged {
+        let mut merged =
+            Merged { diagnostic: without_notes(diagnostic), targets: Vec::new(), notes: Vec::new() };
+        merged.add(diagnostic, target);
+        merged
+    }
+
+    fn is_like(&self, other: &Diagnostic) -> bool {
+        self.diagnostic == without_notes(other)
+    }
+
+    fn add(&mut self, diagnostic: &Diagnostic, target: Target) {
+        let of = |targets: &mut Vec<Target>| {
+            if targets.last() != Some(&target) {
+                targets.push(target);
+            }
+        };
+        of(&mut self.targets);
+        for note in &diagnostic.notes {
+            match self.notes.iter_mut().find(|(known, _)| known == note) {
+                Some((_, targets)) => of(targets),
+                None => self.notes.push((note.clone(), vec![target])),
+            }
+        }
+    }
+
+    fn finish(self, all: usize) -> Diagnostic {
+        let names = |targets: &[Target]| {
+            let names: Vec<String> = targets.iter().map(|target| format!("`{target}`")).collect();
+            names.join(", ")
+        };
+        let mut diagnostic = self.diagnostic;
+        for (note, targets) in &self.notes {
+            let is_of_all = targets.len() == self.targets.len();
+            diagnostic = diagnostic.note(match is_of_all {
+                true => note.clone(),
+                false => format!("for {}: {note}", names(targets)),
+            });
+        }
+        if self.targets.len() == all {
             return diagnostic;
         }
-        let names: Vec<String> = targets.iter().map(|target| format!("`{target}`")).collect();
-        diagnostic.note(format!("only for {}", names.join(", ")))
-    };
-    merged.into_iter().map(note).collect()
+        diagnostic.note(format!("only for {}", names(&self.targets)))
+    }
+}
+
+fn without_notes(diagnostic: &Diagnostic) -> Diagnostic {
+    Diagnostic { notes: Vec::new(), ..diagnostic.clone() }
 }
 
 #[cfg(test)]
@@ -305,6 +358,9 @@ mod tests {
             (one, vec![both.clone(), both.clone()]),
             (two, vec![both.clone(), only.clone()]),
         ]);
-        assert_eq!(merged, [both, only.note("only for `sm_90`")]);
+        assert_eq!(merged, [both.clone(), only.note("only for `sm_90`")]);
+        let with = |note: &str| vec![both.clone().note("of all").note(note)];
+        let merged = merge_targets(&[(one, with("1")), (two, with("2"))]);
+        assert_eq!(merged, [both.note("of all").note("for `sm_80`: 1").note("for `sm_90`: 2")]);
     }
 }

@@ -10,7 +10,7 @@ use cubinder_bundle::proof::{Case, Domain, Verdict};
 use super::formula::{constant, is_within};
 use super::remedy;
 use super::site::Site;
-use super::volume::{is_beyond, is_taken};
+use super::volume::{is_beyond, taken};
 use super::witness::{describe, outside, value};
 use super::{Checked, Obligation};
 use crate::diagnostic::{Code, Diagnostic, Span};
@@ -122,8 +122,8 @@ fn settle_one(site: &Site<'_>, claim: &Claim) -> Settled {
 
 /// Looks for a case among the tensors that TensorRT takes, where the one that is known is not among them.
 fn settle_taken(site: &Site<'_>, claim: &Claim, beyond: Case) -> Settled {
-    let taken = is_taken(site.plugin);
-    let mut domain = Domain::of(site.plugin).assuming(&taken);
+    let taken = taken(site.plugin);
+    let mut domain = Domain::of(&taken);
     if let Some(guard) = claim.row.and_then(|row| site.guard(row)) {
         domain = domain.assuming(guard);
     }
@@ -213,9 +213,11 @@ fn told_once(site: &Site<'_>, groups: &[Group]) -> Vec<Diagnostic> {
 
 fn message(site: &Site<'_>, group: &Group, found: String, rows: &[usize]) -> Diagnostic {
     let claim = &group.claim;
-    let what = match &claim.what {
-        What::HasValue => format!("{} may have no value", claim.subject),
-        _ => format!("{} {}", claim.subject, contrary(&claim.must, group.settled.is_always_wrong)),
+    let must = claim.must.strip_prefix("is ").filter(|_| constant(&claim.expr).is_some());
+    let what = match (&claim.what, must) {
+        (_, Some(rest)) => format!("{} must be {rest}", claim.subject),
+        (What::HasValue, _) => format!("{} may have no value", claim.subject),
+        (_, None) => format!("{} {}", claim.subject, contrary(&claim.must, group.settled.is_always_wrong)),
     };
     let diagnostic =
         if group.settled.is_always_wrong { Diagnostic::error(what) } else { Diagnostic::warning(what) };
@@ -264,6 +266,7 @@ fn found(site: &Site<'_>, group: &Group, case: &Case) -> String {
     let told = describe(site.plugin, case, &[&claim.expr]);
     let prefix = if told.is_empty() { String::new() } else { format!("for {told} ") };
     match &claim.what {
+        What::Within(_) if let Some(value) = constant(&claim.expr) => format!("this is {value}"),
         What::Within(allowed) | What::Fits(allowed) => match outside(&claim.expr, case, *allowed) {
             Some((Some(index), found)) => format!("{prefix}element {index} would be {found}"),
             Some((None, found)) => format!("{prefix}this would be {found}"),

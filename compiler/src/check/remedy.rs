@@ -60,7 +60,7 @@ fn proposal(site: &Site<'_>, claim: &Claim) -> Option<String> {
     }
     let candidates = limits.into_iter().flat_map(|limit| tensors.iter().map(move |&tensor| (tensor, limit)));
     candidates.take(MOST_TRIED).find_map(|(tensor, limit)| {
-        let plugin = limited(site.plugin, tensor, limit)?;
+        let (plugin, limit) = limited(site.plugin, tensor, limit)?;
         let domain = Domain::of(&plugin);
         let domain = match claim.row.and_then(|row| site.guard(row)) {
             Some(guard) => domain.assuming(guard),
@@ -91,21 +91,28 @@ impl std::fmt::Display for Limit {
 }
 
 /// The plugin with a limit more; nothing where the tensor has such a limit already.
-fn limited(plugin: &Plugin, tensor: usize, limit: Limit) -> Option<Plugin> {
+/// The plugin with a limit beside those that it has, and the limit that comes of both; none where it adds nothing.
+fn limited(plugin: &Plugin, tensor: usize, limit: Limit) -> Option<(Plugin, Limit)> {
     let mut plugin = plugin.clone();
     let outputs = plugin.inputs.len();
     let limits = match tensor.checked_sub(outputs) {
         None => &mut plugin.inputs.get_mut(tensor)?.limits,
         Some(output) => &mut plugin.outputs.get_mut(output)?.limits,
     };
-    let (known, wanted) = match limit {
-        Limit::Numel(range) => (&mut limits.numel, range),
+    let known = match limit {
+        Limit::Numel(_) => &mut limits.numel,
         Limit::Dims(_) if !limits.dims.is_empty() => return None,
-        Limit::Dims(range) => (&mut limits.every, range),
+        Limit::Dims(_) => &mut limits.every,
     };
-    if *known != Interval::ANY_SIZE {
+    let (Limit::Numel(range) | Limit::Dims(range)) = limit;
+    let both = Interval { min: known.min.max(range.min), max: known.max.min(range.max) };
+    if both == *known || both.min > both.max {
         return None;
     }
-    *known = wanted;
-    Some(plugin)
+    *known = both;
+    let limit = match limit {
+        Limit::Numel(_) => Limit::Numel(both),
+        Limit::Dims(_) => Limit::Dims(both),
+    };
+    Some((plugin, limit))
 }

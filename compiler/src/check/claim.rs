@@ -194,16 +194,16 @@ fn told_once(site: &Site<'_>, groups: &[Group]) -> Vec<Diagnostic> {
                 && other.settled.is_always_wrong == group.settled.is_always_wrong
                 && *known == case
         });
-        let found = found(site, group, &case);
         match together {
             Some((_, _, diagnostic)) => {
+                let found = found(site, group, &case);
                 *diagnostic = diagnostic.clone().related(group.claim.span.clone(), found);
             }
             None => {
                 let others = groups.iter().filter(|other| is_same_place(other) && refuted(other).is_some());
                 let mut rows: Vec<usize> = others.flat_map(|group| group.rows.iter().copied()).collect();
                 rows.sort_unstable();
-                let diagnostic = message(site, group, found, &rows);
+                let diagnostic = message(site, group, &case, &rows);
                 told.push((group, case, diagnostic));
             }
         }
@@ -211,8 +211,9 @@ fn told_once(site: &Site<'_>, groups: &[Group]) -> Vec<Diagnostic> {
     told.into_iter().map(|(.., diagnostic)| diagnostic).collect()
 }
 
-fn message(site: &Site<'_>, group: &Group, found: String, rows: &[usize]) -> Diagnostic {
+fn message(site: &Site<'_>, group: &Group, case: &Case, rows: &[usize]) -> Diagnostic {
     let claim = &group.claim;
+    let found = found(site, group, case);
     let must = claim.must.strip_prefix("is ").filter(|_| constant(&claim.expr).is_some());
     let what = match (&claim.what, must) {
         (_, Some(rest)) => format!("{} must be {rest}", claim.subject),
@@ -228,7 +229,7 @@ fn message(site: &Site<'_>, group: &Group, found: String, rows: &[usize]) -> Dia
     if !group.settled.is_always_wrong {
         diagnostic = diagnostic.note(refused(claim.rule));
     }
-    diagnostic.help(remedy::help(site, claim))
+    diagnostic.help(remedy::help(site, claim, case))
 }
 
 /// The contrary of what must hold: always, or for some cases.

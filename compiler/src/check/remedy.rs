@@ -1,12 +1,11 @@
 //! How to mend what a case refutes. A limit is proposed only where the proof succeeds with it.
 
-use cubinder_bundle::proof::{Domain, Verdict};
+use cubinder_bundle::proof::{Case, Domain, Verdict};
 use cubinder_bundle::{Interval, Plugin};
 
 use super::claim::{Claim, What, verdict};
 use super::formula::reads;
 use super::site::Site;
-use super::volume::MOST_ELEMENTS;
 use super::witness::depends_on;
 use crate::diagnostic::Code;
 use crate::rules;
@@ -14,16 +13,17 @@ use crate::rules;
 /// Each limit that is tried is a proof: enough for two or three tensors.
 const MOST_TRIED: usize = 8;
 
-/// What would mend a claim that some case refutes.
-pub(super) fn help(site: &Site<'_>, claim: &Claim) -> String {
+/// What would mend a claim that a case refutes.
+pub(super) fn help(site: &Site<'_>, claim: &Claim, case: &Case) -> String {
     let wider = in_the_kernel(claim.rule);
-    if let Some(limit) = proposal(site, claim) {
+    if let Some(limit) = proposal(site, claim, case) {
         return format!("if such shapes are not meant, say so: {limit} would prove it{wider}");
     }
     let (attributes, inputs) = depends_on(site.plugin, &[&claim.expr]);
     let tensors = inputs.iter().filter_map(|&tensor| site.plugin.inputs.get(tensor));
+    let key = if reads(&claim.expr).shapes.is_empty() { "rank" } else { "limits" };
     let attributes = attributes.iter().filter_map(|&index| site.plugin.attributes.get(index));
-    let mut names: Vec<String> = tensors.map(|input| format!("`limits` of `{}`", input.name)).collect();
+    let mut names: Vec<String> = tensors.map(|input| format!("`{key}` of `{}`", input.name)).collect();
     names.extend(attributes.map(|attribute| format!("`range` or `one_of` of `{}`", attribute.name)));
     names.truncate(3);
     match names.as_slice() {
@@ -44,22 +44,25 @@ fn in_the_kernel(rule: Code) -> &'static str {
 }
 
 /// A limit with which the claim is proved, tried from the least to the most restricting.
-fn proposal(site: &Site<'_>, claim: &Claim) -> Option<String> {
+fn proposal(site: &Site<'_>, claim: &Claim, case: &Case) -> Option<String> {
     let (_, inputs) = depends_on(site.plugin, &[&claim.expr]);
     let first = site.plugin.inputs.len();
     let read = reads(&claim.expr).shapes.into_iter().map(|tensor| tensor as usize);
     // Limits of inputs are the clearer ones: an output's follow.
     let tensors: Vec<usize> = inputs.into_iter().chain(read.filter(|&tensor| tensor >= first)).collect();
-    let mut limits = vec![
-        Limit::Numel(Interval { min: 0, max: MOST_ELEMENTS }),
-        Limit::Dims(Interval { min: 1, max: i64::MAX }),
-    ];
+    let mut limits = vec![Limit::Dims(Interval { min: 1, max: i64::MAX })];
     if let What::Within(allowed) = claim.what {
         limits.push(Limit::Dims(Interval { min: 0, max: allowed.max }));
         limits.push(Limit::Dims(Interval { min: 1, max: allowed.max }));
     }
     let candidates = limits.into_iter().flat_map(|limit| tensors.iter().map(move |&tensor| (tensor, limit)));
-    candidates.take(MOST_TRIED).find_map(|(tensor, limit)| {
+    // The case is one of the fewest elements: with fewer there may be none.
+    let fewer = |&tensor: &usize| {
+        let shape = case.shapes.get(tensor)?;
+        let elements = shape.iter().try_fold(1_i64, |all, &dim| all.checked_mul(dim))?;
+        (elements > 1).then(|| (tensor, Limit::Numel(Interval { min: 0, max: elements - 1 })))
+    };
+    candidates.chain(tensors.iter().filter_map(fewer)).take(MOST_TRIED).find_map(|(tensor, limit)| {
         let (plugin, limit) = limited(site.plugin, tensor, limit)?;
         let domain = Domain::of(&plugin);
         let domain = match claim.row.and_then(|row| site.guard(row)) {

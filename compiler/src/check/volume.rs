@@ -5,7 +5,7 @@ use cubinder_bundle::{Interval, Plugin, ShapeLimits};
 
 /// The most elements of a tensor: "the volume of the tensor must be less than 2^31 elements" (`nvinfer1::ITensor`, `NvInfer.h`,
 /// TensorRT 10). The runtime does not rely on it: it checks what is not proved without it.
-pub(super) const MOST_ELEMENTS: i64 = i32::MAX as i64;
+const MOST_ELEMENTS: i64 = i32::MAX as i64;
 
 /// Whether a tensor of a case is larger than TensorRT takes; of an empty one the dimensions that are not 0 count.
 pub(super) fn is_beyond(case: &Case) -> bool {

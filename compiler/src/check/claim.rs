@@ -243,13 +243,16 @@ fn told_once(site: &Site<'_>, groups: &[Group]) -> Vec<Diagnostic> {
 
 fn message(site: &Site<'_>, group: &Group, case: &Case, rows: &[usize]) -> Diagnostic {
     let claim = &group.claim;
-    let what = match &claim.what {
-        What::HasValue => format!("{} may have no value", claim.subject),
-        _ => format!("{} {}", claim.subject, contrary(&claim.must, group.settled.is_always_wrong)),
+    let found = found(site, group, case);
+    let must = claim.must.strip_prefix("is ").filter(|_| constant(&claim.expr).is_some());
+    let what = match (&claim.what, must) {
+        (_, Some(rest)) => format!("{} must be {rest}", claim.subject),
+        (What::HasValue, _) => format!("{} may have no value", claim.subject),
+        (_, None) => format!("{} {}", claim.subject, contrary(&claim.must, group.settled.is_always_wrong)),
     };
     let diagnostic =
         if group.settled.is_always_wrong { Diagnostic::error(what) } else { Diagnostic::warning(what) };
-    let mut diagnostic = diagnostic.code(claim.rule).at(claim.span.clone(), found(site, group, case));
+    let mut diagnostic = diagnostic.code(claim.rule).at(claim.span.clone(), found);
     if !rows.is_empty() && rows.len() < site.plugin.variants.len() {
         diagnostic = diagnostic.note(format!("in {}", site.describe_all(rows)));
     }
@@ -294,6 +297,7 @@ fn found(site: &Site<'_>, group: &Group, case: &Case) -> String {
     let told = describe(site.plugin, case, &[&claim.expr]);
     let prefix = if told.is_empty() { String::new() } else { format!("for {told} ") };
     match &claim.what {
+        What::Within(_) if let Some(value) = constant(&claim.expr) => format!("this is {value}"),
         What::Within(allowed) | What::Fits(allowed) => match outside(&claim.expr, case, *allowed) {
             Some((Some(index), found)) => format!("{prefix}element {index} would be {found}"),
             Some((None, found)) => format!("{prefix}this would be {found}"),

@@ -145,9 +145,8 @@ fn help(shape: &Expr) -> &'static str {
 fn locate(text: &Text, part: &str) -> Option<Range<usize>> {
     let (wanted, written) = (words(part), words(&text.value));
     // A name that stands nowhere in the text was made up for printing.
-    let is_made_up = |word: &str| {
-        word.starts_with(char::is_alphabetic) && written.iter().all(|(_, known)| *known != word)
-    };
+    let is_made_up =
+        |word: &str| word.starts_with(char::is_alphabetic) && written.iter().all(|(_, known)| *known != word);
     let fits = |(wanted, written): (&(usize, &str), &(usize, &str))| {
         wanted.1 == written.1 || is_made_up(wanted.1) && written.1.starts_with(char::is_alphabetic)
     };

@@ -88,7 +88,8 @@ fn unused_names<'f>(
 ) -> Vec<Diagnostic> {
     let mut names = BTreeSet::new();
     for file in files {
-        let Some((source, _)) = file.filter(|(source, _)| directives(&source.text).iter().all(is_of_cuda)) else {
+        let Some((source, _)) = file.filter(|(source, _)| directives(&source.text).iter().all(is_of_cuda))
+        else {
             return Vec::new();
         };
         names.extend(manifest_names(&source.text));

@@ -7,7 +7,7 @@ use cubinder_bundle::expr::Expr;
 use cubinder_bundle::proof::{Case, Domain, Verdict};
 use cubinder_bundle::{Interval, Plugin};
 
-use super::formula::{constant, element_is_within, is_within};
+use super::formula::{constant, element_is_within, is_there, is_within};
 use super::remedy;
 use super::site::Site;
 use super::volume::{is_beyond, taken};
@@ -149,6 +149,7 @@ fn settle_one(site: &Site<'_>, claim: &Claim) -> Settled {
             domain.never(&right) == Verdict::Proved
         }
         (What::Holds(condition), Verdict::Refuted(_)) => domain.never(condition) == Verdict::Proved,
+        (What::HasValue, Verdict::Refuted(_)) => domain.never(&is_there(&claim.expr)) == Verdict::Proved,
         _ => false,
     };
     match verdict {
@@ -247,19 +248,29 @@ fn message(site: &Site<'_>, group: &Group, case: &Case, rows: &[usize]) -> Diagn
     let must = claim.must.strip_prefix("is ").filter(|_| constant(&claim.expr).is_some());
     let what = match (&claim.what, must) {
         (_, Some(rest)) => format!("{} must be {rest}", claim.subject),
+        (What::HasValue, _) if group.settled.is_always_wrong => {
+            format!("{} never has a value", claim.subject)
+        }
         (What::HasValue, _) => format!("{} may have no value", claim.subject),
         (_, None) => format!("{} {}", claim.subject, contrary(&claim.must, group.settled.is_always_wrong)),
     };
     let diagnostic =
         if group.settled.is_always_wrong { Diagnostic::error(what) } else { Diagnostic::warning(what) };
-    let mut diagnostic = diagnostic.code(claim.rule).at(claim.span.clone(), found);
+    let code = match claim.what {
+        What::HasValue if group.settled.is_always_wrong => rules::NO_VALUE,
+        _ => claim.rule,
+    };
+    let mut diagnostic = diagnostic.code(code).at(claim.span.clone(), found);
     if !rows.is_empty() && rows.len() < site.plugin.variants.len() {
         diagnostic = diagnostic.note(format!("in {}", site.describe_all(rows)));
     }
     if !group.settled.is_always_wrong {
         diagnostic = diagnostic.note(refused(claim.rule));
     }
-    diagnostic.help(remedy::help(site, claim, case))
+    diagnostic.help(match group.settled.is_always_wrong {
+        true => remedy::change(claim),
+        false => remedy::help(site, claim, case),
+    })
 }
 
 /// The contrary of what must hold: always, or for some cases.

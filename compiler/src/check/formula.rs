@@ -39,6 +39,15 @@ pub(super) fn element_is_within(array: &Expr, index: usize, allowed: Interval) -
     formula.finish()
 }
 
+/// `value == value`, which holds wherever there is a value.
+pub(super) fn is_there(value: &Expr) -> Expr {
+    let mut formula = Formula::default();
+    let left = formula.copy(value);
+    let right = formula.copy(value);
+    formula.add(Node::Binary(BinaryOp::Eq, left, right));
+    formula.finish()
+}
+
 /// `len(array) == length`.
 pub(super) fn has_length(array: &Expr, length: i64) -> Expr {
     let mut formula = Formula::default();

@@ -13,6 +13,11 @@ use crate::rules;
 /// Each limit that is tried is a proof: enough for two or three tensors.
 const MOST_TRIED: usize = 8;
 
+/// What would mend a claim that no case meets.
+pub(super) fn change(claim: &Claim) -> String {
+    format!("change the expression{}", in_the_kernel(claim.rule))
+}
+
 /// What would mend a claim that a case refutes.
 pub(super) fn help(site: &Site<'_>, claim: &Claim, case: &Case) -> String {
     let wider = in_the_kernel(claim.rule);
@@ -24,10 +29,13 @@ pub(super) fn help(site: &Site<'_>, claim: &Claim, case: &Case) -> String {
     let key = if reads(&claim.expr).shapes.is_empty() { "rank" } else { "limits" };
     let attributes = attributes.iter().filter_map(|&index| site.plugin.attributes.get(index));
     let mut names: Vec<String> = tensors.map(|input| format!("`{key}` of `{}`", input.name)).collect();
-    names.extend(attributes.map(|attribute| format!("`range` or `one_of` of `{}`", attribute.name)));
+    names.extend(attributes.map(|attribute| match attribute.ty.list {
+        true => format!("`length` or `range` of `{}`", attribute.name),
+        false => format!("`range` or `one_of` of `{}`", attribute.name),
+    }));
     names.truncate(3);
     match names.as_slice() {
-        [] => format!("change the expression{wider}"),
+        [] => change(claim),
         names => format!("say what is meant, with {} or with `require`{wider}", names.join(", ")),
     }
 }

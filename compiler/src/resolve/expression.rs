@@ -268,7 +268,8 @@ impl<'m> Compiler<'m> {
             diagnostic = diagnostic.help(help.clone());
         }
         if let Some(note) = row.is_none().then(|| self.out_of_place(part)).flatten() {
-            diagnostic = diagnostic.code(rules::OUT_OF_PLACE).note(note);
+            // Other names are not what was meant.
+            diagnostic = Diagnostic { help: None, ..diagnostic.code(rules::OUT_OF_PLACE).note(note) };
         }
         self.report(diagnostic, row);
     }

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use super::bind::{self, Facts};
 use super::calls::shifted;
-use super::error::{ExprError, nearest};
+use super::error::{ExprError, listed, nearest};
 use super::eval::Environment;
 use super::node::{BinaryOp, Builtin, Expr, Node, NodeId, UnaryOp};
 use super::ops::STEP_LIMIT;
@@ -366,10 +366,11 @@ impl<'a> Resolver<'a> {
         } else if self.errors.len() < ERROR_LIMIT {
             let locals = self.locals.iter().map(|(name, ..)| name.as_str());
             let params = self.params.iter().map(|(name, _)| name.as_str());
-            let names = locals.chain(params).chain(self.scope.names()).chain(["true", "false"]);
-            if let Some(near) = nearest(name, names) {
-                error = error.help(format!("did you mean `{near}`?"));
-            }
+            let names: Vec<&str> = locals.chain(params).chain(self.scope.names()).collect();
+            error = match nearest(name, names.iter().copied().chain(["true", "false"])) {
+                Some(near) => error.help(format!("did you mean `{near}`?")),
+                None => error.help(listed(&names)),
+            };
         }
         self.error(error);
     }

@@ -1,17 +1,22 @@
 //! How to mend what a case refutes. A limit is proposed only where the proof succeeds with it.
 
-use cubinder_bundle::proof::{Case, Domain, Verdict};
+use cubinder_bundle::proof::{Case, Verdict};
 use cubinder_bundle::{Interval, Plugin};
 
 use super::claim::{Claim, What, verdict};
 use super::formula::reads;
 use super::site::Site;
-use super::witness::depends_on;
+use super::witness::{depends_on, outside};
 use crate::diagnostic::Code;
 use crate::rules;
 
 /// Each limit that is tried is a proof: enough for two or three tensors.
 const MOST_TRIED: usize = 8;
+
+/// What would mend a claim that no case meets.
+pub(super) fn change(claim: &Claim) -> String {
+    format!("change the expression{}", in_the_kernel(claim.rule))
+}
 
 /// What would mend a claim that a case refutes.
 pub(super) fn help(site: &Site<'_>, claim: &Claim, case: &Case) -> String {
@@ -24,10 +29,13 @@ pub(super) fn help(site: &Site<'_>, claim: &Claim, case: &Case) -> String {
     let key = if reads(&claim.expr).shapes.is_empty() { "rank" } else { "limits" };
     let attributes = attributes.iter().filter_map(|&index| site.plugin.attributes.get(index));
     let mut names: Vec<String> = tensors.map(|input| format!("`{key}` of `{}`", input.name)).collect();
-    names.extend(attributes.map(|attribute| format!("`range` or `one_of` of `{}`", attribute.name)));
+    names.extend(attributes.map(|attribute| match attribute.ty.list {
+        true => format!("`length` or `range` of `{}`", attribute.name),
+        false => format!("`range` or `one_of` of `{}`", attribute.name),
+    }));
     names.truncate(3);
     match names.as_slice() {
-        [] => format!("change the expression{wider}"),
+        [] => change(claim),
         names => format!("say what is meant, with {} or with `require`{wider}", names.join(", ")),
     }
 }
@@ -55,6 +63,7 @@ fn proposal(site: &Site<'_>, claim: &Claim, case: &Case) -> Option<String> {
         limits.push(Limit::Dims(Interval { min: 0, max: allowed.max }));
         limits.push(Limit::Dims(Interval { min: 1, max: allowed.max }));
     }
+    limits.extend(least(claim, case).map(|min| Limit::Dims(Interval { min, max: i64::MAX })));
     let candidates = limits.into_iter().flat_map(|limit| tensors.iter().map(move |&tensor| (tensor, limit)));
     // The case is one of the fewest elements: with fewer there may be none.
     let fewer = |&tensor: &usize| {
@@ -64,14 +73,19 @@ fn proposal(site: &Site<'_>, claim: &Claim, case: &Case) -> Option<String> {
     };
     candidates.chain(tensors.iter().filter_map(fewer)).take(MOST_TRIED).find_map(|(tensor, limit)| {
         let (plugin, limit) = limited(site.plugin, tensor, limit)?;
-        let domain = Domain::of(&plugin);
-        let domain = match claim.row.and_then(|row| site.guard(row)) {
-            Some(guard) => domain.assuming(guard),
-            None => domain,
-        };
         let name = site.plugin.tensor_name(tensor)?;
-        (verdict(&domain, claim) == Verdict::Proved).then(|| format!("`limits = {{ {limit} }}` of `{name}`"))
+        (verdict(&claim.domain(site, &plugin), claim) == Verdict::Proved)
+            .then(|| format!("`limits = {{ {limit} }}` of `{name}`"))
     })
+}
+
+/// The least dimension that would do, if what is too small by some amount grows with the smallest dimension of the case.
+fn least(claim: &Claim, case: &Case) -> Option<i64> {
+    let What::Within(allowed) = claim.what else { return None };
+    let (_, found) = outside(&claim.expr, case, allowed)?;
+    let smallest = case.shapes.iter().flatten().filter(|&&dim| dim >= 0).min()?;
+    let missing = allowed.min.checked_sub(found).filter(|&missing| missing > 0)?;
+    smallest.checked_add(missing)
 }
 
 #[derive(Clone, Copy)]

@@ -13,6 +13,8 @@ use std::ptr::without_provenance_mut;
 use cubinder::code::{Candidate, CodeTable, LoadedKernel, Loading};
 use cubinder::driver::sys::CUstream;
 use cubinder::launch::{EnqueueError, LaunchError, LaunchRecord, MAX_ARGUMENTS};
+use cubinder_bundle::expr::Environment;
+use cubinder_bundle::launch::Steps;
 use cubinder_bundle::{Arg, Digest, Launch, ScalarType};
 use support::{Device, Launched, Mock, cubin};
 use the_plugin::{I32, Shapes, array, float, int, ints, launch, numel, plugin, scalar, shape, share, tensor};
@@ -34,11 +36,19 @@ fn shapes() -> Shapes {
     Shapes(vec![vec![10, 3, 32, 32], vec![10, 3, 34, 34]])
 }
 
+fn prepared(
+    launch: &Launch,
+    kernel: &LoadedKernel,
+    shapes: &dyn Environment,
+) -> Result<LaunchRecord, Box<LaunchError>> {
+    LaunchRecord::evaluate(&plugin(), launch, kernel, shapes, &mut Steps::default())
+}
+
 fn evaluate(change: impl FnOnce(&mut Launch), params: Vec<usize>) -> Result<LaunchRecord, Box<LaunchError>> {
     let (_mock, kernel) = kernel(params);
     let mut launch = launch();
     change(&mut launch);
-    LaunchRecord::evaluate(&plugin(), &launch, &kernel, &shapes())
+    prepared(&launch, &kernel, &shapes())
 }
 
 fn enqueue(mock: &Mock, record: &LaunchRecord) -> Result<(), EnqueueError> {
@@ -75,7 +85,7 @@ fn the_kernel_sees_every_argument_as_it_is() {
         args,
         ..launch()
     };
-    let record = LaunchRecord::evaluate(&plugin(), &launch, &kernel, &shapes()).unwrap();
+    let record = prepared(&launch, &kernel, &shapes()).unwrap();
     assert_eq!((record.grid(), record.block()), ([34680, 65535, 2], [64, 2, 4]));
     assert_eq!(record.shared_bytes(), 100_352);
     // A record may be moved and copied: it points nowhere.
@@ -108,7 +118,7 @@ fn the_kernel_sees_every_argument_as_it_is() {
 #[test]
 fn sixteen_threads_may_launch_one_record() {
     let (mock, kernel) = kernel(vec![8, 8, 4]);
-    let record = LaunchRecord::evaluate(&plugin(), &launch(), &kernel, &shapes()).unwrap();
+    let record = prepared(&launch(), &kernel, &shapes()).unwrap();
     std::thread::scope(|scope| {
         for thread in 0..16_usize {
             let (mock, record) = (&mock, &record);
@@ -141,7 +151,7 @@ fn an_empty_grid_launches_nothing_and_asks_for_nothing_else() {
         launch.grid[zero] = numel(0);
         launch.block = [int(-1), share(0), int(1)];
         launch.args.push(scalar("share", I32, share(0)));
-        let record = LaunchRecord::evaluate(&plugin(), &launch, &kernel, &empty).unwrap();
+        let record = prepared(&launch, &kernel, &empty).unwrap();
         assert!(record.is_empty());
         enqueue(&mock, &record).unwrap();
     }
@@ -230,14 +240,14 @@ fn errors_show_the_shapes() {
     let huge = Shapes(vec![vec![65536, 32768]]);
     let mut launch = launch();
     launch.args[2] = scalar("count", I32, numel(0));
-    let error = LaunchRecord::evaluate(&plugin(), &launch, &kernel, &huge).unwrap_err();
+    let error = prepared(&launch, &kernel, &huge).unwrap_err();
     insta::assert_snapshot!("count_overflows", error.to_string());
 }
 
 #[test]
 fn a_refused_launch_names_its_numbers_and_limits() {
     let (mock, kernel) = kernel(vec![8, 8, 4]);
-    let record = LaunchRecord::evaluate(&plugin(), &launch(), &kernel, &shapes()).unwrap();
+    let record = prepared(&launch(), &kernel, &shapes()).unwrap();
     let mut report = String::new();
     for code in [701, 719] {
         mock.change(|device| device.refuses = vec![("cuLaunchKernel", "*", code)]);

@@ -12,7 +12,7 @@ use crate::rules;
 
 /// The most threads of a block in x, y and z, and in all (CUDA C++ Programming Guide 13.0, table of technical specifications).
 const MOST: [i64; 3] = [1024, 1024, 64];
-const MOST_THREADS: i64 = 1024;
+pub(super) const MOST_THREADS: i64 = 1024;
 
 /// A claim for each axis that is no constant within the limits, and one for their product where it needs more than one axis.
 pub(super) fn claims(site: &Site<'_>) -> Vec<Claim> {

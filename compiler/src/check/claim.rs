@@ -10,6 +10,7 @@ use cubinder_bundle::proof::{Case, Domain, Verdict};
 use super::formula::{constant, is_within};
 use super::remedy;
 use super::site::Site;
+use super::volume::{is_beyond, is_taken};
 use super::witness::{describe, outside, value};
 use super::{Checked, Obligation};
 use crate::diagnostic::{Code, Diagnostic, Span};
@@ -46,12 +47,29 @@ pub(super) enum What {
 struct Group {
     claim: Claim,
     rows: Vec<usize>,
+    settled: Settled,
+}
+
+/// What is known of a claim.
+struct Settled {
     verdict: Verdict,
     /// No case is as it must be.
     is_always_wrong: bool,
+    /// No case is known against it but those that TensorRT does not take.
+    is_beyond: bool,
 }
 
-/// Settles claims: obligations, an error for what is always wrong, a warning for what some case refutes.
+impl Settled {
+    /// A case that people should hear of.
+    fn told(&self) -> Option<&Case> {
+        match &self.verdict {
+            Verdict::Refuted(case) if !self.is_beyond => Some(case),
+            _ => None,
+        }
+    }
+}
+
+/// Settles claims: obligations, an error for what is always wrong, a warning for what a case refutes that can be met.
 pub(super) fn settle(site: &Site<'_>, claims: Vec<Claim>, checked: &mut Checked) {
     let mut groups: Vec<Group> = Vec::new();
     for claim in claims {
@@ -68,9 +86,9 @@ pub(super) fn settle(site: &Site<'_>, claims: Vec<Claim>, checked: &mut Checked)
         match groups.iter_mut().find(same) {
             Some(group) => group.rows.extend(claim.row),
             None => {
-                let (verdict, is_always_wrong) = settle_one(site, &claim);
+                let settled = settle_one(site, &claim);
                 let rows = claim.row.into_iter().collect();
-                groups.push(Group { claim, rows, verdict, is_always_wrong });
+                groups.push(Group { claim, rows, settled });
             }
         }
     }
@@ -80,13 +98,12 @@ pub(super) fn settle(site: &Site<'_>, claims: Vec<Claim>, checked: &mut Checked)
     }
 }
 
-fn settle_one(site: &Site<'_>, claim: &Claim) -> (Verdict, bool) {
+fn settle_one(site: &Site<'_>, claim: &Claim) -> Settled {
     if let (What::Within(allowed), Some(value)) = (&claim.what, constant(&claim.expr)) {
+        let is_right = allowed.contains(value);
         let case = Case { attributes: Vec::new(), shapes: Vec::new() };
-        return match allowed.contains(value) {
-            true => (Verdict::Proved, false),
-            false => (Verdict::Refuted(case), true),
-        };
+        let verdict = if is_right { Verdict::Proved } else { Verdict::Refuted(case) };
+        return Settled { verdict, is_always_wrong: !is_right, is_beyond: false };
     }
     let domain = claim.row.map_or_else(|| site.domain(), |row| site.domain_of(row));
     let verdict = verdict(&domain, claim);
@@ -97,7 +114,25 @@ fn settle_one(site: &Site<'_>, claim: &Claim) -> (Verdict, bool) {
         (What::Holds(condition), Verdict::Refuted(_)) => domain.never(condition) == Verdict::Proved,
         _ => false,
     };
-    (verdict, is_always_wrong)
+    match verdict {
+        Verdict::Refuted(case) if !is_always_wrong && is_beyond(&case) => settle_taken(site, claim, case),
+        verdict => Settled { verdict, is_always_wrong, is_beyond: false },
+    }
+}
+
+/// Looks for a case among the tensors that TensorRT takes, where the one that is known is not among them.
+fn settle_taken(site: &Site<'_>, claim: &Claim, beyond: Case) -> Settled {
+    let taken = is_taken(site.plugin);
+    let mut domain = Domain::of(site.plugin).assuming(&taken);
+    if let Some(guard) = claim.row.and_then(|row| site.guard(row)) {
+        domain = domain.assuming(guard);
+    }
+    match verdict(&domain, claim) {
+        Verdict::Refuted(case) => {
+            Settled { verdict: Verdict::Refuted(case), is_always_wrong: false, is_beyond: false }
+        }
+        _ => Settled { verdict: Verdict::Refuted(beyond), is_always_wrong: false, is_beyond: true },
+    }
 }
 
 /// Whether a claim holds over a domain.
@@ -119,38 +154,33 @@ fn is_array(expr: &Expr, case: &Case) -> bool {
 
 /// One obligation for a place and a statement: the worst over the rows.
 fn oblige(site: &Site<'_>, group: Group, obligations: &mut Vec<Obligation>) {
-    let found = match &group.verdict {
+    let found = match &group.settled.verdict {
         Verdict::Refuted(case) => Some(found(site, &group, case)),
         _ => None,
     };
-    let statement = format!("{} {}", group.claim.subject, group.claim.must);
-    let (rule, span, verdict) = (group.claim.rule, group.claim.span, group.verdict);
-    let known = obligations
-        .iter_mut()
-        .find(|known| known.span == span && known.rule == rule && known.statement == statement);
-    match known {
-        Some(known) if severity(&verdict) > severity(&known.verdict) => {
-            (known.verdict, known.found) = (verdict, found);
-        }
+    let obligation = Obligation {
+        rule: group.claim.rule,
+        statement: format!("{} {}", group.claim.subject, group.claim.must),
+        span: group.claim.span,
+        verdict: group.settled.verdict,
+        is_beyond: group.settled.is_beyond,
+        found,
+    };
+    let same = |known: &&mut Obligation| {
+        known.span == obligation.span
+            && known.rule == obligation.rule
+            && known.statement == obligation.statement
+    };
+    match obligations.iter_mut().find(same) {
+        Some(known) if obligation.severity() > known.severity() => *known = obligation,
         Some(_) => {}
-        None => obligations.push(Obligation { rule, statement, span, verdict, found }),
-    }
-}
-
-fn severity(verdict: &Verdict) -> u8 {
-    match verdict {
-        Verdict::Proved => 0,
-        Verdict::Open => 1,
-        Verdict::Refuted(_) => 2,
+        None => obligations.push(obligation),
     }
 }
 
 /// A message for each cause: places that the same case refutes are told together, and of the rows that break one place the first.
 fn told_once(site: &Site<'_>, groups: &[Group]) -> Vec<Diagnostic> {
-    let refuted = |group: &Group| match &group.verdict {
-        Verdict::Refuted(case) => Some(case.clone()),
-        _ => None,
-    };
+    let refuted = |group: &Group| group.settled.told().cloned();
     let mut told: Vec<(&Group, Case, Diagnostic)> = Vec::new();
     for group in groups {
         let Some(case) = refuted(group) else { continue };
@@ -161,7 +191,7 @@ fn told_once(site: &Site<'_>, groups: &[Group]) -> Vec<Diagnostic> {
         }
         let together = told.iter_mut().find(|(other, known, _)| {
             other.claim.rule == group.claim.rule
-                && other.is_always_wrong == group.is_always_wrong
+                && other.settled.is_always_wrong == group.settled.is_always_wrong
                 && *known == case
         });
         let found = found(site, group, &case);
@@ -185,14 +215,15 @@ fn message(site: &Site<'_>, group: &Group, found: String, rows: &[usize]) -> Dia
     let claim = &group.claim;
     let what = match &claim.what {
         What::HasValue => format!("{} may have no value", claim.subject),
-        _ => format!("{} {}", claim.subject, contrary(&claim.must, group.is_always_wrong)),
+        _ => format!("{} {}", claim.subject, contrary(&claim.must, group.settled.is_always_wrong)),
     };
-    let diagnostic = if group.is_always_wrong { Diagnostic::error(what) } else { Diagnostic::warning(what) };
+    let diagnostic =
+        if group.settled.is_always_wrong { Diagnostic::error(what) } else { Diagnostic::warning(what) };
     let mut diagnostic = diagnostic.code(claim.rule).at(claim.span.clone(), found);
     if !rows.is_empty() && rows.len() < site.plugin.variants.len() {
         diagnostic = diagnostic.note(format!("in {}", site.describe_all(rows)));
     }
-    if !group.is_always_wrong {
+    if !group.settled.is_always_wrong {
         diagnostic = diagnostic.note(refused(claim.rule));
     }
     diagnostic.help(remedy::help(site, claim))

@@ -35,10 +35,11 @@ pub(super) fn check(site: &Site<'_>, checked: &mut Checked) -> Vec<usize> {
                 statement: format!("TensorRT can express the shape of `{}`", output.name),
                 span: site.span(&decl.shape),
                 verdict,
+                is_beyond: false,
                 found: None,
             }),
             Err(problem) => {
-                checked.diagnostics.push(message(site, output, &decl.shape, problem));
+                checked.diagnostics.push(message(site, output, &decl.shape, &problem));
                 inexpressible.push(index);
             }
         }
@@ -113,7 +114,7 @@ fn combinations(plugin: &Plugin, tensors: &[u32]) -> Option<Vec<Vec<(u32, u8)>>>
     Some(all)
 }
 
-fn message(site: &Site<'_>, output: &Output, text: &Text, problem: Problem) -> Diagnostic {
+fn message(site: &Site<'_>, output: &Output, text: &Text, problem: &Problem) -> Diagnostic {
     let part = print_node(&output.shape, problem.node, site.plugin);
     let range = locate(text, &part);
     let label = match &range {

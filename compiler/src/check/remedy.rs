@@ -6,18 +6,17 @@ use cubinder_bundle::{Interval, Plugin};
 use super::claim::{Claim, What, verdict};
 use super::formula::reads;
 use super::site::Site;
+use super::volume::MOST_ELEMENTS;
 use super::witness::depends_on;
+use crate::diagnostic::Code;
 use crate::rules;
 
-/// The most elements that indices of 32 bits reach.
-const MANY: i64 = i32::MAX as i64;
 /// Each limit that is tried is a proof: enough for two or three tensors.
 const MOST_TRIED: usize = 8;
 
 /// What would mend a claim that some case refutes.
 pub(super) fn help(site: &Site<'_>, claim: &Claim) -> String {
-    let wider =
-        if claim.rule == rules::ARGUMENT_OVERFLOW { ", or take a wider type in the kernel" } else { "" };
+    let wider = in_the_kernel(claim.rule);
     if let Some(limit) = proposal(site, claim) {
         return format!("if such shapes are not meant, say so: {limit} would prove it{wider}");
     }
@@ -33,6 +32,17 @@ pub(super) fn help(site: &Site<'_>, claim: &Claim) -> String {
     }
 }
 
+/// What else would mend it, beside limits of shapes.
+fn in_the_kernel(rule: Code) -> &'static str {
+    match rule {
+        rules::ARGUMENT_OVERFLOW => ", or take a wider type in the kernel",
+        rules::LAUNCH_BOUNDS => ", or make the kernel's `__launch_bounds__` larger",
+        rules::REGISTERS => ", or say the largest block with `__launch_bounds__` in the kernel",
+        rules::SHARED_MEMORY_LIMIT => ", or leave out the targets that have less",
+        _ => "",
+    }
+}
+
 /// A limit with which the claim is proved, tried from the least to the most restricting.
 fn proposal(site: &Site<'_>, claim: &Claim) -> Option<String> {
     let (_, inputs) = depends_on(site.plugin, &[&claim.expr]);
@@ -40,8 +50,10 @@ fn proposal(site: &Site<'_>, claim: &Claim) -> Option<String> {
     let read = reads(&claim.expr).shapes.into_iter().map(|tensor| tensor as usize);
     // Limits of inputs are the clearer ones: an output's follow.
     let tensors: Vec<usize> = inputs.into_iter().chain(read.filter(|&tensor| tensor >= first)).collect();
-    let mut limits =
-        vec![Limit::Numel(Interval { min: 0, max: MANY }), Limit::Dims(Interval { min: 1, max: i64::MAX })];
+    let mut limits = vec![
+        Limit::Numel(Interval { min: 0, max: MOST_ELEMENTS }),
+        Limit::Dims(Interval { min: 1, max: i64::MAX }),
+    ];
     if let What::Within(allowed) = claim.what {
         limits.push(Limit::Dims(Interval { min: 0, max: allowed.max }));
         limits.push(Limit::Dims(Interval { min: 1, max: allowed.max }));

@@ -322,4 +322,6 @@ impl KernelPlugin {
 }
 
 #[cfg(test)]
+mod agreement;
+#[cfg(test)]
 mod tests;

@@ -228,6 +228,27 @@ impl Running {
         Ok(())
     }
 
+    /// What an enqueue with these addresses would say where no variant may run, on a machine without a driver too.
+    #[cfg(test)]
+    pub(super) fn none_runs(
+        &self,
+        node: &NodeData,
+        inputs: &[*const c_void],
+        outputs: &[*mut c_void],
+    ) -> Option<Error> {
+        let plugin = node.definition.plugin();
+        let mut steps = Steps::default();
+        let announced = announced(node, &self.shapes).unwrap();
+        let shapes = true_shapes(node, self.input_ranks.as_deref(), &announced, &mut steps).unwrap();
+        let facts = Facts { shapes: &shapes, ..node.facts() };
+        let order = launch::in_order(plugin, &types(&self.shapes), self.tactic).unwrap();
+        let choice = launch::decide(plugin, &order, &facts, &mut steps).unwrap().choice?;
+        let records = vec![0..0; order.len()];
+        let candidates = Candidates { choice, inputs: plugin.inputs.len(), records };
+        let picked = candidates.pick(&[], inputs, outputs);
+        picked.is_none().then(|| self.none_holds(node, inputs, outputs))
+    }
+
     /// The error for addresses for which no variant may run: what was decided is worked out again, to be told.
     #[cold]
     fn none_holds(&self, node: &NodeData, inputs: &[*const c_void], outputs: &[*mut c_void]) -> Error {

@@ -378,7 +378,8 @@ fn of_several_plugins_one_has_to_be_named() {
 fn a_compiled_library_says_what_its_manifest_says() {
     let Some(project) = Project::new() else { return };
     with(&project);
-    project.run(&["compile", "manifests/tile.toml", "--target", "sm_80,sm_86,compute_80"]).assert_ok();
+    let run = project.run(&["compile", "manifests/tile.toml", "--target", "sm_80,sm_86,compute_80"]);
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
     let of = |file: &str| {
         let run = project.run(&["eval", file, "--shape", "x=4x30", "--attr", "pads=1,1", "--arch", "sm_86"]);
         run.assert_ok();

@@ -55,7 +55,7 @@ fn typed(draft: &ArgDraft, choices: &mut Choices<'_>) -> Arg {
     };
     let value = match &draft.value {
         ArgDraftValue::Tensor(index) => ArgValue::Tensor(*index),
-        ArgDraftValue::Expr { expr, .. } if choices.next() % 2 == 0 => {
+        ArgDraftValue::Expr { expr, .. } if choices.next().is_multiple_of(2) => {
             ArgValue::Scalar { ty, expr: expr.clone() }
         }
         ArgDraftValue::Expr { expr, .. } => {
@@ -97,7 +97,7 @@ fn attribute(attribute: &Attribute, choices: &mut Choices<'_>) -> Value {
 
 fn element(element: AttributeElement, choices: &mut Choices<'_>) -> Value {
     match element {
-        AttributeElement::Bool => Value::Bool(choices.next() % 2 == 0),
+        AttributeElement::Bool => Value::Bool(choices.next().is_multiple_of(2)),
         AttributeElement::String => Value::Str(choices.of(&["", "wrap", "edge"]).to_owned()),
         element if element.is_float() => Value::Float(choices.of(&[0.0, 0.5, 1.0, -2.0])),
         _ => Value::Int(choices.of(&[0, 1, 2, 3, -1, 5, 64, 1 << 40])),
@@ -135,7 +135,7 @@ impl Case {
         let attributes = plugin.attributes.iter().map(|it| attribute(it, choices)).collect();
         let mut inputs: Vec<Vec<i64>> = plugin.inputs.iter().map(|input| shape(input, choices)).collect();
         // Inputs of equal shapes are what many plugins need.
-        if choices.next() % 2 == 0 {
+        if choices.next().is_multiple_of(2) {
             let first = inputs[0].clone();
             inputs.fill(first);
         }

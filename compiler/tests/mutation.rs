@@ -73,8 +73,9 @@ fn value(text: &str, range: Range<usize>, value: &DeValue<'_>, damages: &mut Vec
     match value {
         DeValue::Integer(number) => {
             let number = i64::from_str_radix(number.as_str(), number.radix()).expect("a number");
-            replace((number + 1).to_string(), "a number is one more");
-            replace((-number - 1).to_string(), "a number is negative");
+            let (next, before) = (number.checked_add(1), number.checked_sub(1));
+            replace(next.or(before).expect("a neighbour").to_string(), "a number is another");
+            replace((!number).to_string(), "a number has the other sign");
             replace(format!("\"{number}q\""), "a number is no number");
         }
         DeValue::Float(number) => {

@@ -217,7 +217,8 @@ fn message(site: &Site<'_>, group: &Group, found: String, rows: &[usize]) -> Dia
         What::HasValue => format!("{} may have no value", claim.subject),
         _ => format!("{} {}", claim.subject, contrary(&claim.must, group.settled.is_always_wrong)),
     };
-    let diagnostic = if group.settled.is_always_wrong { Diagnostic::error(what) } else { Diagnostic::warning(what) };
+    let diagnostic =
+        if group.settled.is_always_wrong { Diagnostic::error(what) } else { Diagnostic::warning(what) };
     let mut diagnostic = diagnostic.code(claim.rule).at(claim.span.clone(), found);
     if !rows.is_empty() && rows.len() < site.plugin.variants.len() {
         diagnostic = diagnostic.note(format!("in {}", site.describe_all(rows)));

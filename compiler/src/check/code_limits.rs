@@ -36,8 +36,7 @@ pub(super) fn claims(site: &Site<'_>, compiled: &[Compiled<'_>]) -> Vec<Claim> {
 }
 
 fn threads(site: &Site<'_>, unit: &Unit, compiled: &Compiled<'_>) -> Vec<Claim> {
-    let launches =
-        (site.variant(unit.variant), site.resolved.manifest.launches.get(unit.launch));
+    let launches = (site.variant(unit.variant), site.resolved.manifest.launches.get(unit.launch));
     let (Some(variant), Some(decl)) = launches else { return Vec::new() };
     let Some(launch) = variant.launches.get(unit.launch) else { return Vec::new() };
     let (Some(first), Some(last)) = (decl.block.first(), decl.block.last()) else { return Vec::new() };

@@ -50,8 +50,10 @@ fn proposal(site: &Site<'_>, claim: &Claim) -> Option<String> {
     let read = reads(&claim.expr).shapes.into_iter().map(|tensor| tensor as usize);
     // Limits of inputs are the clearer ones: an output's follow.
     let tensors: Vec<usize> = inputs.into_iter().chain(read.filter(|&tensor| tensor >= first)).collect();
-    let mut limits =
-        vec![Limit::Numel(Interval { min: 0, max: MOST_ELEMENTS }), Limit::Dims(Interval { min: 1, max: i64::MAX })];
+    let mut limits = vec![
+        Limit::Numel(Interval { min: 0, max: MOST_ELEMENTS }),
+        Limit::Dims(Interval { min: 1, max: i64::MAX }),
+    ];
     if let What::Within(allowed) = claim.what {
         limits.push(Limit::Dims(Interval { min: 0, max: allowed.max }));
         limits.push(Limit::Dims(Interval { min: 1, max: allowed.max }));

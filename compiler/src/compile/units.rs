@@ -308,9 +308,8 @@ fn finish_unit(
 
 /// What the rules that need the code look at.
 fn facts(unit: &CompiledUnit) -> check::Compiled<'_> {
-    let kernel = |code: &'_ CompiledCode| {
-        code.object.kernels.iter().position(|kernel| kernel.symbol == code.symbol)
-    };
+    let kernel =
+        |code: &'_ CompiledCode| code.object.kernels.iter().position(|kernel| kernel.symbol == code.symbol);
     let codes = unit.code.iter();
     let codes = codes.filter_map(|code| Some((code.object.target, code.object.kernels.get(kernel(code)?)?)));
     check::Compiled { args: &unit.args, codes: codes.collect() }

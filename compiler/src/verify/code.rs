@@ -243,9 +243,8 @@ fn block_registers(threads: i64, registers: u32) -> Option<i64> {
 pub fn max_threads_with(registers: u32) -> Option<i64> {
     const WARP: i64 = 32;
     const MOST_WARPS: i64 = 32;
-    let fits = |threads: &i64| {
-        block_registers(*threads, registers).is_some_and(|all| all <= MAX_BLOCK_REGISTERS)
-    };
+    let fits =
+        |threads: &i64| block_registers(*threads, registers).is_some_and(|all| all <= MAX_BLOCK_REGISTERS);
     (1..=MOST_WARPS).map(|warps| warps * WARP).take_while(fits).last()
 }
 

@@ -15,7 +15,7 @@ use cubinder_compiler::{codegen, cuda};
 use crate::damage::Damage;
 
 /// Targets for manifests that name none.
-pub const CONFIG: &str = "[library]\nname = \"mutants\"\ntargets = [\"sm_89\", \"compute_80\"]\n";
+pub const CONFIG: &str = "[library]\nname = \"mutants\"\ntargets = [\"sm_89\"]\n";
 
 /// The NVRTC that is pinned; `min_driver` is held against it.
 const NVRTC: (i32, i32) = (13, 0);

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use cubinder_bundle::{Arg, KernelFacts, Plugin, Target};
 use rayon::prelude::*;
 
-use super::{Progress, dedup};
+use super::{Progress, dedup, explain};
 use crate::check::{self, Obligation};
 use crate::codegen;
 use crate::config;
@@ -241,7 +241,7 @@ fn finish_plugin(
     warnings.extend(verify::merge_rows(&doubtful));
     let errors = verify::merge_rows(&wrong);
     if !errors.is_empty() {
-        return Err(errors);
+        return Err(errors.into_iter().map(|error| explain::with_places(plugin, error)).collect());
     }
     let compiled: Vec<check::Compiled<'_>> = units.iter().map(facts).collect();
     let checked = check::check_compiled(plugin, &compiled);

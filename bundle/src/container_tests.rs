@@ -46,12 +46,14 @@ fn plugin() -> Plugin {
             ..Attribute::new("block_size", AttributeType::I32)
         }],
         inputs: vec![Input {
+            doc: String::new(),
             name: "x".to_owned(),
             rank_min: 0,
             rank_max: 8,
             limits: ShapeLimits::default(),
         }],
         outputs: vec![Output {
+            doc: String::new(),
             name: "y".to_owned(),
             shape: Expr { nodes: vec![expr::Node::Shape(0)] },
             limits: ShapeLimits::default(),

@@ -62,6 +62,7 @@ fn plugin() -> Plugin {
         summary: String::new(),
         attributes: vec![Attribute::new("k", AttributeType::I32)],
         inputs: vec![Input {
+            doc: String::new(),
             name: "x".to_owned(),
             rank_min: 1,
             rank_max: 2,
@@ -72,6 +73,7 @@ fn plugin() -> Plugin {
             },
         }],
         outputs: vec![Output {
+            doc: String::new(),
             name: "y".to_owned(),
             shape: Expr { nodes: vec![Node::Shape(0)] },
             limits: ShapeLimits::default(),

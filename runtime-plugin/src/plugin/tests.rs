@@ -80,12 +80,14 @@ fn model(variants: Vec<Variant>) -> Model {
         summary: String::new(),
         attributes: vec![Attribute::new("k", AttributeType::I32)],
         inputs: vec![Input {
+            doc: String::new(),
             name: "x".to_owned(),
             rank_min: 2,
             rank_max: 2,
             limits: ShapeLimits::default(),
         }],
         outputs: vec![Output {
+            doc: String::new(),
             name: "y".to_owned(),
             shape: Expr { nodes: shape },
             limits: ShapeLimits::default(),

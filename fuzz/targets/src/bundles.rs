@@ -2,8 +2,8 @@
 
 use cubinder_bundle::expr::Kind;
 use cubinder_bundle::{
-    Arch, ArchSuffix, Arg, ArgValue, Bundle, CodeObject, CodeRef, Digest, KernelFacts, KernelParam, ScalarType, Target,
-    TargetKind,
+    Arch, ArchSuffix, Arg, ArgValue, Bundle, CodeObject, CodeRef, Digest, KernelFacts, KernelParam,
+    ScalarType, Target, TargetKind,
 };
 use cubinder_compiler::resolve::{ArgDraft, ArgDraftValue, Resolved};
 
@@ -18,7 +18,9 @@ pub(crate) fn bundle(resolved: &Resolved, with_args: bool) -> Bundle {
     let mut plugin = resolved.draft.plugin.clone();
     for unit in &resolved.draft.units {
         let variant = plugin.variants.get_mut(unit.variant);
-        let Some(launch) = variant.and_then(|variant| variant.launches.get_mut(unit.launch)) else { continue };
+        let Some(launch) = variant.and_then(|variant| variant.launches.get_mut(unit.launch)) else {
+            continue;
+        };
         launch.code = vec![CodeRef { target: TARGET, code: 0, symbol: SYMBOL.to_owned() }];
         if with_args {
             launch.args = unit.args.iter().map(argument).collect();
@@ -36,7 +38,12 @@ fn code() -> CodeObject {
         max_threads: Some(256),
         params: vec![KernelParam { offset: 0, size: 8 }],
     };
-    CodeObject { target: TARGET, digest: Digest::of(CODE), kernels: vec![kernel], bytes: CODE.to_vec().into() }
+    CodeObject {
+        target: TARGET,
+        digest: Digest::of(CODE),
+        kernels: vec![kernel],
+        bytes: CODE.to_vec().into(),
+    }
 }
 
 fn argument(draft: &ArgDraft) -> Arg {

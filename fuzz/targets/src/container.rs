@@ -7,11 +7,11 @@ use cubinder_bundle::container::{self, Container, FORMAT_VERSION, MAGIC};
 use cubinder_bundle::expr::{self, Environment};
 use cubinder_bundle::{Digest, Plugin, Value};
 use cubinder_compiler::diagnostic::has_errors;
-use cubinder_compiler::eval;
+use cubinder_compiler::{eval, inspect};
 
 use crate::bundles::CODE;
 use crate::manifest::evaluate_subject;
-use crate::show::{show, show_refusal};
+use crate::show::{show, show_refusal, show_table};
 use crate::{Target, seeds};
 
 /// The reader of containers.
@@ -36,6 +36,7 @@ impl Environment for Node {
 
 fn run(input: &[u8]) {
     let _ = container::read(input);
+    inspect(input);
     assert!(container::scan(input).count() <= input.len() / MAGIC.len());
     for kind in 0..=4 {
         read(&framed(kind, input));
@@ -86,6 +87,14 @@ fn read(bytes: &[u8]) {
     };
     assert_eq!(written, bytes, "the encoding is not canonical");
     evaluate(bytes);
+    inspect(bytes);
+}
+
+/// As `cubinder inspect` would.
+fn inspect(bytes: &[u8]) {
+    if let Ok(report) = inspect::inspect("fuzz", bytes) {
+        show_table(&inspect::table(&report));
+    }
 }
 
 /// Walks every expression that a runtime would evaluate.
@@ -93,7 +102,8 @@ fn walk(plugin: &Plugin) {
     let rules = plugin.require.iter().map(|rule| &rule.expr);
     let guards = plugin.variants.iter().filter_map(|variant| Some(&variant.guard.as_ref()?.expr));
     let launches = plugin.variants.iter().flat_map(|variant| &variant.launches);
-    let extents = launches.flat_map(|launch| launch.grid.iter().chain(&launch.block).chain([&launch.shared_bytes]));
+    let extents =
+        launches.flat_map(|launch| launch.grid.iter().chain(&launch.block).chain([&launch.shared_bytes]));
     for expr in plugin.outputs.iter().map(|output| &output.shape).chain(rules).chain(guards).chain(extents) {
         let _ = expr::evaluate(expr, &Node);
         let _ = expr::evaluate(&expr::bind(expr, &Node), &Node);

@@ -197,24 +197,25 @@ fn check_lower(tree: &Expr, kind: &Kind, world: &World, value: &Result<Value, Ev
 }
 
 fn check_bounds(tree: &Expr, world: &World, value: &Result<Value, EvalError>) {
-    let bounds = expr::bounds(tree, &Ranges(world));
     let within = |value: i64, bounds: Bounds| bounds.min <= value && value <= bounds.max;
-    match (value, bounds) {
+    if let Ok(Value::Array(items)) = value {
+        let Ok(Some(each)) = expr::bounds_each(tree, &Ranges(world)) else { return };
+        assert_eq!(items.len(), each.len());
+        for (item, bounds) in items.iter().zip(each) {
+            assert!(item.as_int().is_none_or(|item| within(item, bounds)), "{item}: {bounds:?}");
+        }
+        return;
+    }
+    match (value, expr::bounds(tree, &Ranges(world))) {
         (Ok(Value::Int(value)), Ok(bounds)) => assert!(within(*value, bounds), "{value}: {bounds:?}"),
         (Ok(Value::Bool(value)), Ok(bounds)) => {
-            assert!(within(i64::from(*value), bounds), "{value}: {bounds:?}")
+            assert!(within(i64::from(*value), bounds), "{value}: {bounds:?}");
         }
         (Ok(value @ (Value::Int(_) | Value::Bool(_))), Err(error)) => {
             assert!(is_limit(&error), "{value} has no bounds: {error}");
         }
         (Err(error), Ok(bounds)) => assert!(!bounds.total || is_limit(error), "{error}: {bounds:?}"),
         _ => {}
-    }
-    if let (Ok(Value::Array(items)), Ok(Some(each))) = (value, expr::bounds_each(tree, &Ranges(world))) {
-        assert_eq!(items.len(), each.len());
-        for (item, bounds) in items.iter().zip(each) {
-            assert!(item.as_int().is_none_or(|item| within(item, bounds)), "{item}: {bounds:?}");
-        }
     }
 }
 
@@ -242,10 +243,11 @@ fn run(bytes: &[u8]) {
         Ok(again) => assert_eq!(format!("{again:?}"), format!("{typed:?}"), "prints as {printed}"),
         Err(errors) => panic!("prints as {printed}, which does not compile: {errors:?}"),
     }
-    for world in World::all() {
-        let value = expr::evaluate(&typed.expr, &world);
-        check_bind(&typed.expr, &world, &value);
-        check_lower(&typed.expr, &typed.kind, &world, &value);
-        check_bounds(&typed.expr, &world, &value);
-    }
+    // One world for each input, which the text decides: what is long in one is long in all.
+    let sum = bytes.iter().fold(0_usize, |sum, byte| sum.wrapping_add(usize::from(*byte)));
+    let Some(world) = World::all().into_iter().nth(sum % 3) else { return };
+    let value = expr::evaluate(&typed.expr, &world);
+    check_bind(&typed.expr, &world, &value);
+    check_lower(&typed.expr, &typed.kind, &world, &value);
+    check_bounds(&typed.expr, &world, &value);
 }

@@ -14,7 +14,7 @@ use cubinder_compiler::resolve::{self, Resolved};
 use cubinder_compiler::{check, cuda};
 
 use crate::bundles::bundle;
-use crate::show::{show, show_refusal};
+use crate::show::{show, show_refusal, show_table};
 use crate::{Target, seeds};
 
 /// The whole way of a manifest.
@@ -104,8 +104,7 @@ pub(crate) fn evaluate_subject(subject: &Subject) {
         Ok(outcome) => {
             show(&outcome.diagnostics);
             let evaluations = vec![outcome.evaluation];
-            let table = eval::table(&Report { file: "fuzz".to_owned(), kind: "manifest", evaluations });
-            assert!(!table.chars().any(|c| c.is_control() && c != '\n'), "a control character: {table:?}");
+            show_table(&eval::table(&Report { file: "fuzz".to_owned(), kind: "manifest", evaluations }));
         }
         Err(mistakes) => {
             assert!(!mistakes.is_empty(), "refused without a word");

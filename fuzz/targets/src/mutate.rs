@@ -11,8 +11,22 @@ const MOST_CHANGES: u64 = 4;
 const MOST_WORDS: usize = 8;
 
 const NUMBERS: [&str; 16] = [
-    "0", "1", "2", "-1", "3", "8", "9", "255", "65535", "65536", "2147483647", "2147483648", "-2147483649",
-    "9223372036854775807", "-9223372036854775808", "0.5",
+    "0",
+    "1",
+    "2",
+    "-1",
+    "3",
+    "8",
+    "9",
+    "255",
+    "65535",
+    "65536",
+    "2147483647",
+    "2147483648",
+    "-2147483649",
+    "9223372036854775807",
+    "-9223372036854775808",
+    "0.5",
 ];
 
 /// The words of a dictionary in libFuzzer's form: a line is `name="word"` or `"word"`, with `\\`, `\"` and `\xAB` inside; `#` begins
@@ -82,7 +96,9 @@ fn tokens(text: &str) -> impl Iterator<Item = &str> {
 
 fn change(tokens: &mut Vec<Vec<u8>>, dictionary: &[Vec<u8>], random: &mut Random) {
     let from_dictionary = |random: &mut Random| random.one_of(dictionary).cloned().unwrap_or_default();
-    let number = |random: &mut Random| random.one_of(&NUMBERS).map(|number| number.as_bytes().to_vec()).unwrap_or_default();
+    let number = |random: &mut Random| {
+        random.one_of(&NUMBERS).map(|number| number.as_bytes().to_vec()).unwrap_or_default()
+    };
     let at = random.index(tokens.len());
     let some = at..(at + 1 + random.index(MOST_WORDS)).min(tokens.len());
     let to = random.index(tokens.len());
@@ -124,7 +140,8 @@ fn set(tokens: &mut [Vec<u8>], at: usize, word: Vec<u8>) {
 
 /// Takes a line away, or repeats it elsewhere, or moves it.
 fn line(tokens: &mut Vec<Vec<u8>>, random: &mut Random) {
-    let mut lines: Vec<Vec<Vec<u8>>> = tokens.split_inclusive(|token| token == b"\n").map(<[_]>::to_vec).collect();
+    let mut lines: Vec<Vec<Vec<u8>>> =
+        tokens.split_inclusive(|token| token == b"\n").map(<[_]>::to_vec).collect();
     let (from, to) = (random.index(lines.len()), random.index(lines.len()));
     let Some(line) = lines.get(from).cloned() else { return };
     match random.below(3) {

@@ -78,8 +78,14 @@ error = "pads"
 }
 
 pub(crate) fn kernels() -> Vec<Vec<u8>> {
-    let folders =
-        ["kernels", "tests/data/kernels", "tests/data/ok", "tests/data/run", "tests/data/bad", "compiler/src/new/templates"];
+    let folders = [
+        "kernels",
+        "tests/data/kernels",
+        "tests/data/ok",
+        "tests/data/run",
+        "tests/data/bad",
+        "compiler/src/new/templates",
+    ];
     bytes(texts(&folders.map(|folder| files(folder, "cu")).concat()))
 }
 
@@ -115,7 +121,8 @@ pub(crate) fn containers() -> Vec<Vec<u8>> {
         let mut bundle = bundle(&resolved, true);
         all.push(container::model(&write_bundle(&bundle)));
         let plugin = bundle.plugins.swap_remove(0);
-        let values = plugin.attributes.iter().map(|attribute| attribute.default.clone().unwrap_or(Value::Int(1)));
+        let values =
+            plugin.attributes.iter().map(|attribute| attribute.default.clone().unwrap_or(Value::Int(1)));
         let attributes: Vec<Value> = values.collect();
         let input_ranks = Some(plugin.inputs.iter().map(|input| input.rank_min).collect());
         let reference = NodeReference {

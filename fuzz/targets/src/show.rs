@@ -11,7 +11,7 @@ pub(crate) fn show(diagnostics: &[Diagnostic]) {
     assert!(render(&sorted, Colour::Ansi).len() >= plain.len());
     let json = to_json_lines(&sorted).expect("every message can be written as JSON");
     assert_eq!(json.lines().count(), sorted.len());
-    assert!(!plain.chars().any(|c| c.is_control() && c != '\n'), "a control character: {plain:?}");
+    show_table(&plain);
     for diagnostic in &sorted {
         for label in diagnostic.primary.iter().chain(&diagnostic.related) {
             let span = &label.span;
@@ -24,4 +24,9 @@ pub(crate) fn show(diagnostics: &[Diagnostic]) {
 pub(crate) fn show_refusal(diagnostics: &[Diagnostic]) {
     assert!(!diagnostics.is_empty(), "refused without a word");
     show(diagnostics);
+}
+
+/// Claims that a text for people has no control characters, which are commands to a terminal.
+pub(crate) fn show_table(text: &str) {
+    assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "a control character: {text:?}");
 }

@@ -71,7 +71,7 @@ pub(super) fn tokens(text: &str) -> Result<Vec<(Token<'_>, Range<usize>)>, ExprE
 /// The quote that is missing may be one of an earlier string: then strings begin where they should end.
 fn after_strings(error: ExprError, before: &[(Token<'_>, Range<usize>)]) -> ExprError {
     let mut strings = before.iter().filter(|(token, _)| matches!(token, Token::Str(_))).map(|(_, span)| span);
-    match (strings.next(), strings.last()) {
+    match (strings.next(), strings.next_back()) {
         (Some(only), None) => error.also(only.clone(), "or this one should end earlier"),
         (Some(first), Some(last)) => error.also(first.start..last.end, "or one of these should end earlier"),
         _ => error,

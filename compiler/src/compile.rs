@@ -3,6 +3,7 @@
 //! Owns the order of the steps. Each step is a module of its own; none of them is done here. `units` says what runs in
 //! parallel, `write` puts the libraries in their places.
 
+mod explain;
 mod units;
 mod write;
 

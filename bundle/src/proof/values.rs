@@ -167,7 +167,7 @@ fn lists(attribute: &Attribute, extent: &Extent, landmarks: &[i64], literals: &[
 
 /// A list; all alike; and it with one element changed.
 fn varied(least: &[Value], choices: &[Vec<Value>]) -> Vec<Value> {
-    const MOST: usize = 24;
+    const MOST: usize = 12;
     let mut values = vec![Value::Array(least.to_vec())];
     let most = choices.iter().map(Vec::len).max().unwrap_or(0);
     for choice in spread(most, MOST) {

@@ -200,6 +200,7 @@ mod tests {
             summary: String::new(),
             attributes: vec![cubinder_bundle::Attribute::new("n", AttributeType::I32)],
             inputs: vec![cubinder_bundle::Input {
+                doc: String::new(),
                 name: "x".to_owned(),
                 rank_min: 0,
                 rank_max: 8,

@@ -10,13 +10,13 @@ use std::sync::Arc;
 use cubinder_bundle::{Arg, KernelFacts, Plugin, Target};
 use rayon::prelude::*;
 
-use super::{Progress, dedup};
+use super::{Progress, dedup, explain};
 use crate::check::{self, Obligation};
 use crate::codegen;
 use crate::config;
 use crate::cubin;
 use crate::cuda;
-use crate::diagnostic::{Diagnostic, Source, Span, has_errors};
+use crate::diagnostic::{Diagnostic, Source, has_errors};
 use crate::nvrtc::{Compiled, PreparedUnit, Session, merge_targets};
 use crate::pack::{CompiledCode, CompiledPlugin, CompiledUnit};
 use crate::project::{Plan, PlannedTarget, Project};
@@ -204,20 +204,6 @@ fn place_of_target(error: Diagnostic, planned: &PlannedTarget) -> Diagnostic {
     }
 }
 
-/// What is wrong with an option is shown where the manifest has it. NVRTC's own words name the option.
-fn place_of_option(error: Diagnostic, plugin: &Resolved) -> Diagnostic {
-    let is_of_option = error.code == Some(rules::NVRTC_OPTION) && error.primary.is_none();
-    let words: Vec<&str> = error.message.split_whitespace().collect();
-    let options = &plugin.manifest.compile.options;
-    match options.iter().find(|option| words.contains(&option.value.as_str())) {
-        Some(option) if is_of_option => {
-            let span = Span::new(&plugin.source, option.range.clone());
-            error.at(span, "this option").help("correct it, or take it out")
-        }
-        _ => error,
-    }
-}
-
 /// A plugin, the NVRTC that made its code, and what had to hold of its launches.
 struct FinishedPlugin {
     plugin: CompiledPlugin,
@@ -255,7 +241,7 @@ fn finish_plugin(
     warnings.extend(verify::merge_rows(&doubtful));
     let errors = verify::merge_rows(&wrong);
     if !errors.is_empty() {
-        return Err(errors.into_iter().map(|error| place_of_option(error, plugin)).collect());
+        return Err(errors.into_iter().map(|error| explain::with_places(plugin, error)).collect());
     }
     let compiled: Vec<check::Compiled<'_>> = units.iter().map(facts).collect();
     let checked = check::check_compiled(plugin, &compiled);

@@ -100,7 +100,7 @@ pub(super) fn free_names<'s>(syntax: &'s Syntax, bound: &mut Vec<&'s str>, visit
             visit(function);
             args.iter().for_each(|arg| free_names(arg, bound, visit));
         }
-        SyntaxKind::Comprehension { body, variable, over, condition } => {
+        SyntaxKind::Comprehension { body, variable, over, condition, .. } => {
             free_names(over, bound, visit);
             bound.push(variable);
             free_names(body, bound, visit);

@@ -8,40 +8,50 @@
 //! Never: in `pick` no allocation, no lock, no hashing. Never picks a variant whose guard is not true: one that is false and one
 //! that has no value (a division by zero) both leave the choice to the next variant.
 
-use std::ffi::c_void;
+use super::steps::{NODE_STEP_LIMIT, Steps, weight};
+use crate::expr::{Environment, EvalError, Expr, Node};
+use crate::value::Value;
 
-use cubinder_bundle::Value;
-use cubinder_bundle::expr::{Environment, EvalError, Expr, Node, bind, evaluate};
-
-/// The most residual guards that are looked at for one choice, which bounds its size and the time to make it. A guard with 16
-/// questions that all must hold takes 33.
+/// The most residual guards that are looked at for one choice, which bounds its size. A guard with 16 questions that all must hold
+/// takes 33.
 const VISIT_LIMIT: usize = 2048;
 
 /// Guards, with everything known but addresses.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Decided {
-    /// The indices of the guards that can hold, in order.
+    /// The variants that may run, in order, by their indices in the plugin.
     pub candidates: Vec<usize>,
     /// Chooses among the candidates; none where that does not depend on addresses: then the one candidate runs.
     pub choice: Option<Choice>,
-    /// Guards that have no value, at least for some addresses, and why.
+    /// Variants whose guards have no value, at least for some addresses, and why.
     pub without_value: Vec<(usize, EvalError)>,
 }
 
-/// Guards ask about addresses in too many ways.
+/// Why guards are not decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TooManyWays;
+pub enum Undecided {
+    /// They ask about addresses in too many ways.
+    TooManyWays,
+    /// They take too long.
+    TooManySteps,
+}
 
-impl std::fmt::Display for TooManyWays {
+impl std::fmt::Display for Undecided {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(
-            f,
-            "the guards ask for `aligned` in more than {VISIT_LIMIT} ways; ask for fewer tensors or fewer alignments"
-        )
+        match self {
+            Undecided::TooManyWays => write!(
+                f,
+                "the guards ask for `aligned` in more than {VISIT_LIMIT} ways; ask for fewer tensors or fewer alignments"
+            ),
+            Undecided::TooManySteps => write!(
+                f,
+                "the guards take too long: the expressions of the node take more than {NODE_STEP_LIMIT} steps together"
+            ),
+        }
     }
 }
 
-impl std::error::Error for TooManyWays {}
+impl std::error::Error for Undecided {}
 
 /// The program that chooses among candidates.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,7 +59,6 @@ pub struct Choice {
     /// Each refers to steps before it only, so that it ends.
     steps: Box<[Step]>,
     entry: Next,
-    inputs: usize,
 }
 
 /// Looks at one address.
@@ -58,7 +67,7 @@ struct Step {
     /// Index over inputs, then outputs.
     tensor: usize,
     /// The bits that are zero in an aligned address.
-    mask: usize,
+    mask: u64,
     aligned: Next,
     otherwise: Next,
 }
@@ -74,10 +83,11 @@ enum Next {
 }
 
 impl Choice {
-    /// The index of the candidate that runs, among [`Decided::candidates`]; none where no guard holds.
+    /// The place of what runs among [`Decided::candidates`]; none where no guard holds. `address` gives the tensors' addresses, by
+    /// their indices over inputs, then outputs, or numbers that are multiples of the same powers of two.
     #[inline]
     #[must_use]
-    pub fn pick(&self, inputs: &[*const c_void], outputs: &[*mut c_void]) -> Option<usize> {
+    pub fn pick(&self, address: impl Fn(usize) -> Option<u64>) -> Option<usize> {
         let mut next = self.entry;
         loop {
             match next {
@@ -85,11 +95,8 @@ impl Choice {
                 Next::Nothing => return None,
                 Next::Step(step) => {
                     let step = self.steps.get(step)?;
-                    let address = match step.tensor.checked_sub(self.inputs) {
-                        None => inputs.get(step.tensor)?.addr(),
-                        Some(output) => outputs.get(output)?.addr(),
-                    };
-                    next = if address & step.mask == 0 { step.aligned } else { step.otherwise };
+                    let is_aligned = address(step.tensor)? & step.mask == 0;
+                    next = if is_aligned { step.aligned } else { step.otherwise };
                 }
             }
         }
@@ -97,47 +104,65 @@ impl Choice {
 }
 
 impl Decided {
-    /// Decides among variants with these guards, in order of preference; `None` always holds. `environment` knows attributes and
-    /// shapes and no addresses, of a plugin with so many inputs.
+    /// Decides among variants with these indices and guards, in order of preference; no guard always holds. `environment` knows
+    /// attributes and shapes and no addresses.
     ///
     /// # Errors
-    /// Guards that ask about addresses in too many ways.
+    /// Guards that ask about addresses in too many ways, or take too long.
     pub fn of<'g>(
-        guards: impl IntoIterator<Item = Option<&'g Expr>>,
+        guards: impl IntoIterator<Item = (usize, Option<&'g Expr>)>,
         environment: &dyn Environment,
-        inputs: usize,
-    ) -> Result<Decided, TooManyWays> {
-        let mut maker = Maker { environment, steps: Vec::new(), without_value: Vec::new(), visits: 0 };
+        budget: &mut Steps,
+    ) -> Result<Decided, Undecided> {
+        let mut maker =
+            Maker { environment, budget, steps: Vec::new(), without_value: Vec::new(), visits: 0 };
         let mut candidates = Vec::new();
         let mut open = Vec::new();
         let mut below = Next::Nothing;
-        for (index, guard) in guards.into_iter().enumerate() {
-            let residual = guard.map(|guard| bind(guard, &Known { environment, facts: &[] }));
-            match residual {
-                Some(residual) if !is_true(&residual) => {
-                    if !is_false(&residual) {
-                        open.push((index, candidates.len(), residual));
-                        candidates.push(index);
-                    }
-                }
-                _ => {
+        for (variant, guard) in guards {
+            match maker.without_addresses(variant, guard)? {
+                Verdict::Holds => {
                     below = Next::Take(candidates.len());
-                    candidates.push(index);
+                    candidates.push(variant);
                     break;
+                }
+                Verdict::Fails => {}
+                Verdict::Open(residual) => {
+                    open.push((variant, candidates.len(), residual));
+                    candidates.push(variant);
                 }
             }
         }
-        for (guard, candidate, residual) in open.iter().rev() {
+        for (variant, candidate, residual) in open.iter().rev() {
             let mut way =
-                Way { guard: *guard, holds: Next::Take(*candidate), fails: below, seen: Vec::new() };
+                Way { variant: *variant, holds: Next::Take(*candidate), fails: below, seen: Vec::new() };
             below = maker.decide(residual, &mut Vec::new(), &mut way)?;
         }
         let mut steps = maker.steps.into_boxed_slice();
         let mut entry = below;
         let candidates = renumber(&candidates, &mut steps, &mut entry);
-        let choice = matches!(entry, Next::Step(_)).then_some(Choice { steps, entry, inputs });
+        let choice = matches!(entry, Next::Step(_)).then_some(Choice { steps, entry });
         Ok(Decided { candidates, choice, without_value: maker.without_value })
     }
+
+    /// The variant that runs for these addresses (see [`Choice::pick`]), by its index in the plugin.
+    #[must_use]
+    pub fn pick(&self, address: impl Fn(usize) -> Option<u64>) -> Option<usize> {
+        let place = match &self.choice {
+            Some(choice) => choice.pick(address)?,
+            None => 0,
+        };
+        self.candidates.get(place).copied()
+    }
+}
+
+/// What a guard comes to while no address is known.
+enum Verdict {
+    Holds,
+    /// It is false or has no value, whatever the addresses.
+    Fails,
+    /// What is left of it.
+    Open(Expr),
 }
 
 /// Leaves out the candidates that nothing leads to.
@@ -155,14 +180,6 @@ fn renumber(candidates: &[usize], steps: &mut [Step], entry: &mut Next) -> Vec<u
         }
     }
     kept
-}
-
-fn is_true(expr: &Expr) -> bool {
-    expr.nodes == [Node::Bool(true)]
-}
-
-fn is_false(expr: &Expr) -> bool {
-    expr.nodes == [Node::Bool(false)]
 }
 
 /// An answer about an address.
@@ -204,6 +221,7 @@ impl Environment for Known<'_> {
 
 struct Maker<'a> {
     environment: &'a dyn Environment,
+    budget: &'a mut Steps,
     steps: Vec<Step>,
     without_value: Vec<(usize, EvalError)>,
     visits: usize,
@@ -211,7 +229,7 @@ struct Maker<'a> {
 
 /// Where the parts of one guard lead.
 struct Way {
-    guard: usize,
+    variant: usize,
     holds: Next,
     fails: Next,
     /// Residual guards that were seen before, and what they came to.
@@ -219,13 +237,44 @@ struct Way {
 }
 
 impl Maker<'_> {
+    fn spend(&mut self, steps: usize) -> Result<(), Undecided> {
+        self.budget.charge(steps).map_err(|_| Undecided::TooManySteps)
+    }
+
+    /// Evaluation comes to an address, or to the same whatever the addresses are.
+    fn without_addresses(&mut self, variant: usize, guard: Option<&Expr>) -> Result<Verdict, Undecided> {
+        let Some(guard) = guard else { return Ok(Verdict::Holds) };
+        self.spend(1)?;
+        let known = Known { environment: self.environment, facts: &[] };
+        let residual = match self.budget.value(guard, &known) {
+            Ok(Value::Bool(true)) => return Ok(Verdict::Holds),
+            Ok(_) => return Ok(Verdict::Fails),
+            Err(EvalError::UnknownAddress(_)) => self.budget.bind(guard, &known),
+            Err(error) => return self.fails_with(variant, error).map(|()| Verdict::Fails),
+        };
+        Ok(Verdict::Open(residual))
+    }
+
+    /// Keeps why a guard has no value.
+    fn fails_with(&mut self, variant: usize, error: EvalError) -> Result<(), Undecided> {
+        if self.budget.is_spent() {
+            return Err(Undecided::TooManySteps);
+        }
+        if !self.without_value.iter().any(|(known, _)| *known == variant) {
+            self.without_value.push((variant, error));
+        }
+        Ok(())
+    }
+
     /// What a guard comes to after the answers `facts`, which are those that led to it: at most one for each of its questions, and
     /// so is the depth of the recursion.
-    fn decide(&mut self, residual: &Expr, facts: &mut Vec<Fact>, way: &mut Way) -> Result<Next, TooManyWays> {
+    fn decide(&mut self, residual: &Expr, facts: &mut Vec<Fact>, way: &mut Way) -> Result<Next, Undecided> {
         self.visits += 1;
         if self.visits > VISIT_LIMIT {
-            return Err(TooManyWays);
+            return Err(Undecided::TooManyWays);
         }
+        let weight = weight(residual);
+        self.spend(weight)?;
         let known = Known { environment: self.environment, facts };
         let questions = residual.nodes.iter().filter_map(|node| match *node {
             Node::Aligned { tensor, bytes } => Some((tensor, bytes, known.aligned(tensor, bytes).is_none())),
@@ -237,25 +286,24 @@ impl Maker<'_> {
             first = first.or(is_open.then_some((tensor, bytes)));
         }
         let Some((tensor, bytes)) = first else {
-            return Ok(match evaluate(residual, &known) {
-                Ok(Value::Bool(true)) => way.holds,
-                Ok(_) => way.fails,
-                Err(error) => {
-                    if !self.without_value.iter().any(|(guard, _)| *guard == way.guard) {
-                        self.without_value.push((way.guard, error));
-                    }
-                    way.fails
-                }
-            });
+            return match self.budget.value(residual, &known) {
+                Ok(Value::Bool(true)) => Ok(way.holds),
+                Ok(_) => Ok(way.fails),
+                Err(error) => self.fails_with(way.variant, error).map(|()| way.fails),
+            };
         };
         // A residual that holds no answered question any more says by itself what it comes to.
-        if is_folded && let Some((_, next)) = way.seen.iter().find(|(seen, _)| seen == residual) {
-            return Ok(*next);
+        if is_folded {
+            let alike = |(seen, _): &&(Expr, Next)| seen.nodes.len() == residual.nodes.len();
+            self.spend(way.seen.iter().filter(alike).count().saturating_mul(weight))?;
+            if let Some((_, next)) = way.seen.iter().find(|(seen, _)| seen == residual) {
+                return Ok(*next);
+            }
         }
         let [aligned, otherwise] = [true, false].map(|is_aligned| {
             facts.push(Fact { tensor, bytes, is_aligned });
-            let rest = bind(residual, &Known { environment: self.environment, facts });
-            let next = self.decide(&rest, facts, way);
+            let rest = self.budget.bind(residual, &Known { environment: self.environment, facts });
+            let next = self.spend(1).and_then(|()| self.decide(&rest, facts, way));
             facts.pop();
             next
         });
@@ -263,7 +311,7 @@ impl Maker<'_> {
         let next = if aligned == otherwise {
             aligned
         } else {
-            let mask = bytes.saturating_sub(1) as usize;
+            let mask = u64::from(bytes.saturating_sub(1));
             self.steps.push(Step { tensor: tensor as usize, mask, aligned, otherwise });
             Next::Step(self.steps.len() - 1)
         };

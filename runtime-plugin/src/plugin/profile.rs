@@ -1,47 +1,12 @@
-//! The shapes that a plugin takes and gives beside their ranks: the manifest's limits, and the profile that a build is for.
+//! The shapes that a build is for, and what TensorRT announces in place of what they are.
 //!
-//! Owns the check of one shape ([`check`]) and what a build knows of shapes ([`Profile`]). Limits are what proofs rely on, so a shape
-//! beyond them is never launched.
+//! Owns what a build knows of shapes ([`Profile`]). Limits are what proofs rely on, so a profile beyond them is not built for.
 
-use cubinder_bundle::expr;
-use cubinder_bundle::{Input, Interval, ShapeLimits};
+use cubinder_bundle::launch::{Facts, Steps, check_limits, output_shape};
+use cubinder_bundle::{Input, Interval};
 use trt_abi::{Dims, DynamicPluginTensorDesc, Error};
 
 use super::NodeData;
-use super::environment::{NodeEnvironment, impossible_rank, shape_text};
-
-/// Holds a shape against the limits of its tensor; `place` says whose shape it is where that is not plain, beginning with a blank.
-///
-/// # Errors
-/// The first dimension beyond its limits, or else the number of elements.
-pub(super) fn check(
-    node: &NodeData,
-    tensor: &str,
-    limits: &ShapeLimits,
-    shape: &[i64],
-    place: &str,
-) -> Result<(), Error> {
-    let beyond = |what: String, allowed: Interval| {
-        Error::invalid(format!(
-            "{}: {what} in {}{place}, and the manifest limits that to {allowed}",
-            node.title,
-            shape_text(shape)
-        ))
-    };
-    for (axis, extent) in shape.iter().enumerate() {
-        let allowed = limits.dim(axis);
-        if !allowed.contains(*extent) {
-            return Err(beyond(format!("dimension {axis} of `{tensor}` is {extent}"), allowed));
-        }
-    }
-    let numel = shape.iter().try_fold(1_i64, |product, extent| product.checked_mul(*extent));
-    match numel {
-        Some(numel) if limits.numel.contains(numel) => Ok(()),
-        Some(numel) => Err(beyond(format!("the number of elements of `{tensor}` is {numel}"), limits.numel)),
-        None if limits.numel.max == i64::MAX => Ok(()),
-        None => Err(beyond(format!("the number of elements of `{tensor}` is beyond 64 bits"), limits.numel)),
-    }
-}
 
 /// Whether an input was of rank 0 when the engine was built; TensorRT-RTX 1.7 announces it as one of shape [1].
 pub(super) fn was_scalar(input: &Input, index: usize, input_ranks: Option<&[u8]>) -> bool {
@@ -101,18 +66,19 @@ impl Profile {
         // What is not known is checked when it is: at run time.
         let is_known = |shape: &[i64]| !shape.contains(&UNKNOWN.max);
         for (input, shape) in plugin.inputs.iter().zip(&shapes).filter(|(_, shape)| is_known(shape)) {
-            check(node, &input.name, &input.limits, shape, place)?;
+            check_limits(&input.name, shape, &input.limits, place).map_err(|unmet| node.invalid(unmet))?;
         }
         let shapes: Vec<&[i64]> = shapes.iter().map(Vec::as_slice).collect();
         if !shapes.iter().all(|shape| is_known(shape)) {
             return Ok(());
         }
-        let environment = NodeEnvironment { attributes: &node.attributes, ranks: &[], shapes: &shapes };
+        let facts = Facts { shapes: &shapes, ..node.facts() };
+        let mut steps = Steps::default();
         for output in &plugin.outputs {
             // A shape without a value is refused where it is asked for, with more to say.
-            let shape = expr::evaluate(&output.shape, &environment).ok().and_then(|value| value.as_ints());
-            if let Some(shape) = shape {
-                check(node, &output.name, &output.limits, &shape, place)?;
+            if let Ok(shape) = output_shape(plugin, output, &facts, &mut steps) {
+                check_limits(&output.name, &shape, &output.limits, place)
+                    .map_err(|unmet| node.invalid(unmet))?;
             }
         }
         Ok(())
@@ -146,5 +112,5 @@ pub(super) fn announced<'a>(node: &NodeData, dims: &'a Dims) -> Result<&'a [i64]
     if usize::try_from(dims.nb_dims) == Ok(extents.len()) {
         return Ok(extents);
     }
-    Err(impossible_rank(node, dims.nb_dims))
+    Err(node.impossible_rank(dims.nb_dims))
 }

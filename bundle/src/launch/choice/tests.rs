@@ -1,8 +1,5 @@
-use std::ptr::without_provenance_mut;
-
-use cubinder_bundle::expr::{BinaryOp, Builtin, UnaryOp};
-
 use super::*;
+use crate::expr::{BinaryOp, Builtin, UnaryOp, evaluate};
 
 /// Two inputs and one output; `x` has the shape [4, 6].
 struct Shapes;
@@ -75,16 +72,15 @@ fn broken() -> Expr {
     binary(BinaryOp::Eq, &binary(BinaryOp::FloorDiv, &int(1), &zero), &int(0))
 }
 
-fn decided(guards: &[Option<&Expr>]) -> Decided {
-    Decided::of(guards.iter().copied(), &Shapes, 2).unwrap()
+fn of(guards: &[Option<&Expr>]) -> Result<Decided, Undecided> {
+    Decided::of(guards.iter().copied().enumerate(), &Shapes, &mut Steps::default())
 }
 
-fn pick(choice: &Choice, addresses: [usize; 3]) -> Option<usize> {
-    let [x, z, y] = addresses.map(without_provenance_mut::<c_void>);
-    choice.pick(&[x.cast_const(), z.cast_const()], &[y])
+fn pick(choice: &Choice, addresses: [u64; 3]) -> Option<usize> {
+    choice.pick(|tensor| addresses.get(tensor).copied())
 }
 
-struct Addresses([usize; 3]);
+struct Addresses([u64; 3]);
 
 impl Environment for Addresses {
     fn attribute(&self, _: u32) -> Option<&Value> {
@@ -96,13 +92,13 @@ impl Environment for Addresses {
     }
 
     fn aligned(&self, tensor: u32, bytes: u32) -> Option<bool> {
-        self.0.get(tensor as usize).map(|address| address.is_multiple_of(bytes as usize))
+        self.0.get(tensor as usize).map(|address| address.is_multiple_of(bytes.into()))
     }
 }
 
 /// The choice takes for every address what evaluating one guard after the other takes.
 fn assert_faithful(guards: &[Option<&Expr>]) -> Decided {
-    let decided = decided(guards);
+    let decided = of(guards).unwrap();
     let places = [0, 1, 2, 4, 8, 12, 16, 24, 32, 64, 1 << 40];
     for x in places {
         for z in places {
@@ -110,10 +106,7 @@ fn assert_faithful(guards: &[Option<&Expr>]) -> Decided {
                 let addresses = Addresses([x, z, y]);
                 let holds = |guard: &Expr| matches!(evaluate(guard, &addresses), Ok(Value::Bool(true)));
                 let expected = guards.iter().position(|guard| guard.is_none_or(holds));
-                let found = match &decided.choice {
-                    Some(choice) => pick(choice, addresses.0).map(|index| decided.candidates[index]),
-                    None => decided.candidates.first().copied(),
-                };
+                let found = decided.pick(|tensor| addresses.0.get(tensor).copied());
                 assert_eq!(found, expected, "{guards:?} at {:?}", addresses.0);
             }
         }
@@ -213,7 +206,7 @@ fn shared_parts_keep_it_small_and_what_is_too_large_is_refused() {
         |op, count: u32| (1..count).fold(aligned(0, 2), |left, index| binary(op, &left, &aligned(index, 2)));
     // Whether an odd number of 16 addresses is aligned: 2^16 cases, 31 steps.
     let odd = chain(BinaryOp::Ne, 16);
-    let found = Decided::of([Some(&odd)], &Shapes, 16).unwrap();
+    let found = of(&[Some(&odd)]).unwrap();
     assert_eq!(found.choice.unwrap().steps.len(), 31);
     // A sum of weights has as many residuals as it has sums.
     let weight = |tensor: u32| {
@@ -225,6 +218,6 @@ fn shared_parts_keep_it_small_and_what_is_too_large_is_refused() {
     };
     let sum = (1..16).fold(weight(0), |left, index| binary(BinaryOp::Add, &weight(index), &left));
     let hard = binary(BinaryOp::Eq, &binary(BinaryOp::Mod, &sum, &int(7919)), &int(1));
-    assert_eq!(Decided::of([Some(&hard)], &Shapes, 16), Err(TooManyWays));
-    assert!(TooManyWays.to_string().contains("ask for fewer tensors"));
+    assert_eq!(of(&[Some(&hard)]), Err(Undecided::TooManyWays));
+    assert!(Undecided::TooManyWays.to_string().contains("ask for fewer tensors"));
 }

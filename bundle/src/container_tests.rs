@@ -275,6 +275,23 @@ fn a_model_that_refers_to_nothing_is_refused() {
     insta::assert_snapshot!(errors.join("\n"));
 }
 
+#[test]
+fn references_that_take_long_to_follow_are_refused() {
+    let mut node = node();
+    let kernel = KernelFacts { symbol: "_".to_owned(), ..node.code[0].kernels[0].clone() };
+    let mut kernels = vec![kernel; 20_000];
+    kernels.extend(node.code[0].kernels.clone());
+    node.code[0].kernels = kernels;
+    let launch = &mut node.plugin.variants[0].launches[0];
+    launch.code.truncate(1);
+    assert_eq!(launch.code[0].code, 0);
+    let launch = launch.clone();
+    assert!(read(&write_node(&node)).is_ok());
+    node.plugin.variants[0].launches = vec![launch; 256];
+    let error = read(&write_node(&node)).unwrap_err().to_string();
+    assert!(error.contains("5120256 symbols to look through, the most is 4194304"), "{error}");
+}
+
 fn aligned(tensor: u32, bytes: u32) -> Expr {
     Expr { nodes: vec![expr::Node::Aligned { tensor, bytes }] }
 }

@@ -147,6 +147,17 @@ fn distance(left: &[char], right: &[char]) -> usize {
     table[left.len() * width + right.len()]
 }
 
+/// The names that could have been meant.
+pub(super) fn listed(names: &[&str]) -> String {
+    const MOST: usize = 12;
+    let shown: Vec<String> = names.iter().take(MOST).map(|name| format!("`{name}`")).collect();
+    match names.len() {
+        0 => "there are no names here".to_owned(),
+        count if count > MOST => format!("there are {}, and {} more names", shown.join(", "), count - MOST),
+        _ => format!("the names here are {}", shown.join(", ")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::{ExprError, nearest};

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use super::bind::{self, Facts};
 use super::calls::shifted;
-use super::error::{ExprError, nearest};
+use super::error::{ExprError, listed, nearest};
 use super::eval::Environment;
 use super::node::{BinaryOp, Builtin, Expr, Node, NodeId, UnaryOp};
 use super::ops::STEP_LIMIT;
@@ -378,8 +378,11 @@ impl<'a> Resolver<'a> {
         } else if self.errors.len() < ERROR_LIMIT {
             let locals = self.locals.iter().map(|local| local.name.as_str());
             let params = self.params.iter().map(|(name, _)| name.as_str());
-            let names = locals.chain(params).chain(self.scope.names()).chain(["true", "false"]);
-            error = error.did_you_mean(name, names);
+            let names: Vec<&str> = locals.chain(params).chain(self.scope.names()).collect();
+            error = error.did_you_mean(name, names.iter().copied().chain(["true", "false"]));
+            if error.about.is_empty() {
+                error = error.help(listed(&names));
+            }
             let variable = self.locals.iter().rev().find(|local| error.about.contains(&local.name));
             if let Some(local) = variable {
                 error = error.also(local.span.clone(), format!("the variable `{}`", local.name));

@@ -4,7 +4,7 @@ use cubinder_bundle::expr::{Expr, Kind};
 use cubinder_bundle::{ArgValue, Interval, ScalarType};
 
 use super::Compiled;
-use super::claim::{Claim, What};
+use super::claim::{Claim, What, When};
 use super::formula::{constant, has_length};
 use super::site::Site;
 use crate::resolve::{ArgDraft, ArgDraftValue, Unit};
@@ -65,7 +65,7 @@ fn claim(unit: &Unit, draft: &ArgDraft, expr: &Expr) -> Claim {
         what: What::HasValue,
         expr: expr.clone(),
         span: draft.value_span.clone(),
-        row: Some(unit.variant),
+        when: When::Launched(unit.variant),
     }
 }
 

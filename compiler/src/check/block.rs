@@ -3,7 +3,7 @@
 use cubinder_bundle::Interval;
 use cubinder_bundle::expr::BinaryOp;
 
-use super::claim::{Claim, What};
+use super::claim::{Claim, What, When};
 use super::formula::{constant, joined};
 use super::grid::AXES;
 use super::site::{LaunchSite, Site};
@@ -30,7 +30,7 @@ pub(super) fn claims(site: &Site<'_>) -> Vec<Claim> {
                 what: What::Within(allowed),
                 expr: expr.clone(),
                 span: site.span(text),
-                row: Some(launch.row),
+                when: When::Launched(launch.row),
             });
         }
         claims.extend(threads(site, &launch));
@@ -53,6 +53,6 @@ fn threads(site: &Site<'_>, launch: &LaunchSite<'_>) -> Option<Claim> {
         what: What::Within(Interval { min: i64::MIN, max: MOST_THREADS }),
         expr: joined(BinaryOp::Mul, factors)?,
         span: Span::new(&site.resolved.source, first.range.start..last.range.end),
-        row: Some(launch.row),
+        when: When::Launched(launch.row),
     })
 }

@@ -8,7 +8,7 @@ use cubinder_bundle::{Interval, KernelFacts, Target};
 
 use super::Compiled;
 use super::block::MOST_THREADS;
-use super::claim::{Claim, What};
+use super::claim::{Claim, What, When};
 use super::formula::{constant, joined};
 use super::site::Site;
 use crate::diagnostic::{Code, Span};
@@ -126,7 +126,7 @@ fn claims_of(
             what: What::Within(Interval { min: i64::MIN, max: limit.most }),
             expr: expr.clone(),
             span: span.clone(),
-            row: Some(unit.variant),
+            when: When::Launched(unit.variant),
         }
     };
     limits.into_iter().map(claim).collect()

@@ -17,7 +17,9 @@ pub(super) fn with_places(plugin: &Resolved, error: Diagnostic) -> Diagnostic {
     if error.code == Some(rules::NVRTC_OPTION) && error.primary.is_none() {
         let named = compile.options.iter().filter(|option| error.message.contains(&option.value));
         return match named.max_by_key(|option| option.value.len()) {
-            Some(option) => error.at(place(option.range.clone()), "this option"),
+            Some(option) => {
+                error.at(place(option.range.clone()), "this option").help("correct it, or take it out")
+            }
             None => error,
         };
     }

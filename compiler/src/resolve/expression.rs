@@ -127,10 +127,13 @@ impl<'m> Compiler<'m> {
             let Some(typed) = self.expression(&rule.expr, "expr", Expected::Bool, &place) else { continue };
             if let [Node::Bool(holds)] = typed.expr.nodes.as_slice() {
                 let diagnostic = if *holds {
-                    Diagnostic::warning("this rule always holds").at(self.span_of(&rule.expr), "always true")
+                    Diagnostic::warning("this rule always holds")
+                        .at(self.span_of(&rule.expr), "always true")
+                        .help("take it out, or say what was meant")
                 } else {
                     Diagnostic::error("no node can meet this rule")
                         .at(self.span_of(&rule.expr), "always false")
+                        .help("correct it, or take it out")
                 };
                 self.report(diagnostic.code(rules::REQUIRE_IS_CONSTANT), None);
             }

@@ -37,6 +37,11 @@ const MAX_BLOCK_REGISTERS: i64 = 65_536;
 /// allowed"); the first is from the release notes of CUDA 12.1. No header has either.
 const MAX_PARAM_BYTES: (u32, u32) = (4096, 32_764);
 
+/// What mends too many bytes of parameters.
+pub(crate) const PASS_LESS: &str = "pass less by value: large tables belong into an input tensor";
+/// What mends too much static shared memory.
+pub(crate) const MAKE_IT_DYNAMIC: &str = "make it `extern __shared__` and set `shared_bytes` in the launch";
+
 /// The most shared memory a block may have, static and dynamic together, bytes; nothing for an architecture that is not
 /// known here.
 ///
@@ -122,8 +127,7 @@ fn parameter_bytes(check: &CodeCheck<'_>) -> Option<Diagnostic> {
     let limit = if check.target.arch.major < 7 { MAX_PARAM_BYTES.0 } else { MAX_PARAM_BYTES.1 };
     (bytes > limit).then(|| {
         let message = format!("the parameters take {bytes} bytes, the limit is {limit}");
-        problem(check, rules::PARAMETER_BYTES, message)
-            .help("pass less by value: large tables belong into an input tensor")
+        problem(check, rules::PARAMETER_BYTES, message).help(PASS_LESS)
     })
 }
 
@@ -142,10 +146,7 @@ fn shared(check: &CodeCheck<'_>) -> Option<Diagnostic> {
         let message = format!(
             "the kernel has {fixed} bytes of static shared memory, the limit is {MAX_STATIC_SHARED_BYTES}"
         );
-        return Some(
-            problem(check, rules::STATIC_SHARED_MEMORY, message)
-                .help("make it `extern __shared__` and set `shared_bytes` in the launch"),
-        );
+        return Some(problem(check, rules::STATIC_SHARED_MEMORY, message).help(MAKE_IT_DYNAMIC));
     }
     let dynamic = constant(&check.launch.shared_bytes)?;
     let limit = max_shared_bytes(check.target.arch)?;

@@ -77,6 +77,22 @@ impl Subject {
         Ok(Print { model: model(&resolved.draft), code: self.code(&resolved), plan: plan_print })
     }
 
+    /// Everything that `cubinder check` says about the manifest.
+    pub fn said(&self) -> Vec<Diagnostic> {
+        let resolved = match compile(&Source::new(&self.path, &*self.text)) {
+            Ok(resolved) => resolved,
+            Err(found) => return found,
+        };
+        let targets = match self.project.plan(&resolved) {
+            Ok(plan) => plan.targets.iter().map(|planned| planned.target).collect::<Vec<_>>(),
+            Err(found) => return found,
+        };
+        let mut found = check_for(&resolved, &targets).diagnostics;
+        found.extend(cuda::check(&resolved, &open).diagnostics);
+        found.extend(resolved.warnings);
+        found
+    }
+
     fn code(&self, resolved: &Resolved) -> String {
         let mut units = Vec::new();
         for unit in &resolved.draft.units {

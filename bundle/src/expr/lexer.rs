@@ -71,7 +71,7 @@ pub(super) fn tokens(text: &str) -> Result<Vec<(Token<'_>, Range<usize>)>, ExprE
 /// The quote that is missing may be one of an earlier string: then strings begin where they should end.
 fn after_strings(error: ExprError, before: &[(Token<'_>, Range<usize>)]) -> ExprError {
     let mut strings = before.iter().filter(|(token, _)| matches!(token, Token::Str(_))).map(|(_, span)| span);
-    match (strings.next(), strings.last()) {
+    match (strings.next(), strings.next_back()) {
         (Some(only), None) => error.also(only.clone(), "or this one should end earlier"),
         (Some(first), Some(last)) => error.also(first.start..last.end, "or one of these should end earlier"),
         _ => error,
@@ -249,12 +249,21 @@ mod tests {
             ("a && b", 2..4),
             ("a = b", 2..3),
             ("2 ** 3", 2..4),
-            ("a + 'bc", 4..5),
+            ("a + 'bc", 4..7),
             ("'\\q'", 1..3),
             ("a $ b", 2..3),
             ("a € b", 2..5),
         ] {
             assert_eq!(tokens(text).unwrap_err().span, span, "{text}");
         }
+    }
+
+    #[test]
+    fn a_missing_quote_may_be_missing_before() {
+        let also = |text: &str| tokens(text).unwrap_err().also.map(|(span, _)| span);
+        assert_eq!(also("a == 'b"), None);
+        assert_eq!(also("a == 'b or a == 'c'"), Some(5..17));
+        assert_eq!(also("a == 'b or a == 'c' or a == 'd'"), Some(5..29));
+        assert_eq!(also("'a' + 'b\\q'"), None);
     }
 }

@@ -89,7 +89,7 @@ impl Maker {
             scope = scope.attribute(&attribute.name, index, attribute.ty.kind());
         }
         for (index, input) in (0..).zip(&self.plugin.inputs) {
-            scope = scope.tensor(&input.name, index, input.rank_min.into(), input.rank_max.into());
+            scope = scope.tensor(&input.name, index, input.rank_min, input.rank_max);
         }
         let first = self.plugin.inputs.len() as u32;
         for (index, output) in (first..).zip(&self.plugin.outputs) {

@@ -10,6 +10,7 @@ mod bench;
 mod compile_plugins;
 mod demo;
 mod docs;
+mod fuzz;
 mod gpu_test;
 mod process;
 mod progress;
@@ -66,6 +67,19 @@ enum Command {
         #[command(subcommand)]
         what: bench::Table,
     },
+    /// Feed made-up inputs to the readers of text and bytes; needs a nightly compiler and cargo-fuzz
+    #[command(long_about = fuzz::LONG_ABOUT)]
+    Fuzz {
+        /// What to fuzz; without any, all
+        #[arg(value_name = "TARGET")]
+        targets: Vec<String>,
+        /// How long each target runs
+        #[arg(long, value_name = "N", default_value_t = 600)]
+        seconds: u64,
+        /// How many targets run at the same time
+        #[arg(long, value_name = "N", default_value_t = 1)]
+        jobs: usize,
+    },
     /// Compile the plugins of this repository into libraries
     #[command(long_about = compile_plugins::LONG_ABOUT)]
     CompilePlugins {
@@ -93,6 +107,7 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Demo => demo::run().map(|()| ExitCode::SUCCESS),
         Command::GpuTest { prepare } => gpu_test::run(prepare.as_deref()).map(|()| ExitCode::SUCCESS),
         Command::Bench { what } => bench::run(&what).map(|()| ExitCode::SUCCESS),
+        Command::Fuzz { targets, seconds, jobs } => fuzz::run(&targets, seconds, jobs),
         Command::CompilePlugins { arguments } => compile_plugins::run(&arguments).map(|()| ExitCode::SUCCESS),
     }
 }

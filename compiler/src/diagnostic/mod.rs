@@ -16,6 +16,7 @@ use std::sync::Arc;
 pub use hint::explain_hint;
 pub use json::to_json_lines;
 pub use place::{Place, place};
+pub(crate) use render::harmless;
 pub use render::{Colour, render, render_one};
 pub use suggest::suggest;
 

@@ -33,7 +33,7 @@ use super::node::{Outcome, evaluate};
 use super::query::{Given, Mistake, Part, Query, alignment, check_shape};
 use super::report::Evaluation;
 use super::subject::Subject;
-use crate::diagnostic::{Diagnostic, Source, place, suggest};
+use crate::diagnostic::{Diagnostic, Source, harmless, place, suggest};
 use crate::manifest::form::{Entry, Form, Section};
 
 /// A test file.
@@ -429,5 +429,5 @@ pub fn table(verdicts: &[Verdict]) -> String {
         (all, 0) => format!("{all} as expected\n"),
         (all, wrong) => format!("{} as expected, {wrong} not\n", all - wrong),
     });
-    text
+    harmless(&text, false)
 }

@@ -8,11 +8,12 @@ use cubinder_bundle::launch::shape_text;
 use super::report::{
     ArgReport, Evaluation, GuardReport, LaunchReport, Origin, Report, TensorReport, VariantReport,
 };
+use crate::diagnostic::harmless;
 
 /// Elements of an array that are shown.
 const SHOWN: usize = 16;
 
-/// The report as text; ends with a line end.
+/// The report as text; ends with a line end. Control characters of the file never reach the terminal.
 #[must_use]
 pub fn table(report: &Report) -> String {
     let mut text = format!("{}: {}\n", report.file, report.kind);
@@ -20,7 +21,7 @@ pub fn table(report: &Report) -> String {
         text.push('\n');
         text.push_str(&evaluation_table(evaluation));
     }
-    text
+    harmless(&text, false)
 }
 
 fn evaluation_table(evaluation: &Evaluation) -> String {
@@ -227,4 +228,25 @@ fn columns(rows: &[Vec<String>], indent: usize) -> String {
         let _ = writeln!(text, "{:indent$}{}", "", cells.join("  ").trim_end());
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diagnostic::Source;
+    use crate::eval::{Compiler, Environment, Query, evaluate, manifest};
+
+    /// What made an engine may have written anything into it.
+    #[test]
+    fn control_characters_do_not_reach_the_terminal() {
+        let text = include_str!("../../../manifests/elemwise_add_plugin.toml");
+        let mut subject = manifest(&Source::new("add.toml", text)).unwrap().list.swap_remove(0);
+        subject.plugin.version = "1\u{1b}[2J\0\u{9b}31m".to_owned();
+        let query = Query::parse(&["inp0=2x3".to_owned()], &["block_size=256".to_owned()], &[], &[]).unwrap();
+        let outcome = evaluate(&subject, &query, &Compiler::new(Environment::default())).unwrap();
+        let evaluations = vec![outcome.evaluation];
+        let text = super::table(&Report { file: "engine".to_owned(), kind: "engine", evaluations });
+        assert!(text.contains("version 1\\u{1b}[2J\\u{0}\\u{9b}31m\n"), "{text:?}");
+        assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{text:?}");
+    }
 }

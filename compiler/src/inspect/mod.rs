@@ -509,4 +509,14 @@ mod tests {
         let error = "malformed: it names plugin 7 of a bundle of 0".to_owned();
         assert_eq!(report.damaged, [Damaged { offset: 4, error }]);
     }
+
+    /// What made an engine may have written anything into it.
+    #[test]
+    fn control_characters_do_not_reach_the_terminal() {
+        let producer = "\u{1b}[2Jred\0\u{9b}31m".to_owned();
+        let bundle = container::write_bundle(&Bundle { producer, plugins: vec![], code: vec![] });
+        let text = table(&inspect("bundle", &bundle).unwrap());
+        assert!(text.contains("made by \\u{1b}[2Jred\\u{0}\\u{9b}31m\n"), "{text:?}");
+        assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{text:?}");
+    }
 }

@@ -3,8 +3,9 @@
 use std::fmt::Write as _;
 
 use super::{CodeReport, ContainerReport, DeclaredReport, FileKind, KernelReport, Report};
+use crate::diagnostic::harmless;
 
-/// The report as a table; ends with a line end.
+/// The report as a table; ends with a line end. Control characters of the file never reach the terminal.
 #[must_use]
 pub fn table(report: &Report) -> String {
     let mut text = String::new();
@@ -21,7 +22,7 @@ pub fn table(report: &Report) -> String {
         let _ =
             writeln!(text, "\nwarning: a damaged container at byte {}: {}", damaged.offset, damaged.error);
     }
-    text
+    harmless(&text, false)
 }
 
 fn title(report: &Report) -> String {

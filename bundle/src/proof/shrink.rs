@@ -38,6 +38,10 @@ impl Shrinker<'_, '_, '_> {
     /// Takes a point if it is smaller and refutes.
     fn take(&mut self, point: Point) -> bool {
         let plugin = self.domain.plugin;
+        if self.trial.steps == 0 {
+            return false;
+        }
+        self.trial.steps = self.trial.steps.saturating_sub(point.size() / 8);
         if point.key(plugin).partial_cmp(&self.best.key(plugin)) != Some(std::cmp::Ordering::Less) {
             return false;
         }

@@ -46,12 +46,14 @@ fn plugin() -> Plugin {
             ..Attribute::new("block_size", AttributeType::I32)
         }],
         inputs: vec![Input {
+            doc: String::new(),
             name: "x".to_owned(),
             rank_min: 0,
             rank_max: 8,
             limits: ShapeLimits::default(),
         }],
         outputs: vec![Output {
+            doc: String::new(),
             name: "y".to_owned(),
             shape: Expr { nodes: vec![expr::Node::Shape(0)] },
             limits: ShapeLimits::default(),
@@ -271,6 +273,23 @@ fn a_model_that_refers_to_nothing_is_refused() {
         refused(&|node| guard(node, all_aligned(17))),
     ];
     insta::assert_snapshot!(errors.join("\n"));
+}
+
+#[test]
+fn references_that_take_long_to_follow_are_refused() {
+    let mut node = node();
+    let kernel = KernelFacts { symbol: "_".to_owned(), ..node.code[0].kernels[0].clone() };
+    let mut kernels = vec![kernel; 20_000];
+    kernels.extend(node.code[0].kernels.clone());
+    node.code[0].kernels = kernels;
+    let launch = &mut node.plugin.variants[0].launches[0];
+    launch.code.truncate(1);
+    assert_eq!(launch.code[0].code, 0);
+    let launch = launch.clone();
+    assert!(read(&write_node(&node)).is_ok());
+    node.plugin.variants[0].launches = vec![launch; 256];
+    let error = read(&write_node(&node)).unwrap_err().to_string();
+    assert!(error.contains("5120256 symbols to look through, the most is 4194304"), "{error}");
 }
 
 fn aligned(tensor: u32, bytes: u32) -> Expr {

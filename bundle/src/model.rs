@@ -92,6 +92,8 @@ pub struct Attribute {
     pub maximum: Option<Value>,
     /// The only values, of a list: of each element. Empty: any.
     pub one_of: Vec<Value>,
+    /// One sentence for people.
+    pub doc: String,
 }
 
 impl Attribute {
@@ -106,6 +108,7 @@ impl Attribute {
             minimum: None,
             maximum: None,
             one_of: Vec::new(),
+            doc: String::new(),
         }
     }
 }
@@ -337,6 +340,8 @@ pub struct Input {
     pub rank_max: u8,
     /// What its shape may be.
     pub limits: ShapeLimits,
+    /// One sentence for people.
+    pub doc: String,
 }
 
 /// An output tensor.
@@ -348,6 +353,8 @@ pub struct Output {
     pub shape: Expr,
     /// What the shape may come to.
     pub limits: ShapeLimits,
+    /// One sentence for people.
+    pub doc: String,
 }
 
 /// A rule about a node.

@@ -28,6 +28,10 @@ const MAX_TARGETS: usize = 256;
 /// The most values that an attribute can be restricted to.
 pub const MAX_ALLOWED_VALUES: usize = 1024;
 
+/// The most comparisons of symbols that all references of a plugin to kernels may take: each looks through its code object's list, here
+/// and whenever code is loaded. Each of the compiler's code objects has one kernel.
+const MAX_SYMBOLS: usize = 1 << 22;
+
 /// The most questions about addresses that a guard may ask, each a tensor with a number of bytes. They are what is left of a guard
 /// when the work is queued, so they bound what that costs.
 pub const MAX_ALIGNMENTS: usize = 16;
@@ -143,6 +147,7 @@ fn validate_plugin(plugin: &Plugin, code: &[CodeObject]) -> Result<(), String> {
         .iter()
         .try_for_each(|require| check(&require.expr, plugin.inputs.len()))
         .map_err(within)?;
+    at_most("symbols to look through", symbols(plugin, code), MAX_SYMBOLS).map_err(within)?;
     for variant in &plugin.variants {
         validate_variant(plugin, variant, code, &check).map_err(within)?;
     }
@@ -234,6 +239,13 @@ fn validate_arg(
         return Err(format!("argument `{}` has elements of {} bytes", arg.name, ty.size()));
     }
     check(expr, plugin.tensor_count())
+}
+
+/// How many symbols all references look through together.
+fn symbols(plugin: &Plugin, code: &[CodeObject]) -> usize {
+    let launches = plugin.variants.iter().flat_map(|variant| &variant.launches);
+    let objects = launches.flat_map(|launch| &launch.code).filter_map(|it| code.get(it.code as usize));
+    objects.fold(0, |sum, object| sum.saturating_add(object.kernels.len()))
 }
 
 fn validate_code(launch: &Launch, code: &[CodeObject]) -> Result<(), String> {

@@ -3,6 +3,7 @@
 //! Owns the order of the steps. Each step is a module of its own; none of them is done here. `units` says what runs in
 //! parallel, `write` puts the libraries in their places.
 
+mod explain;
 mod units;
 mod write;
 
@@ -12,7 +13,7 @@ use cubinder_bundle::container;
 use cubinder_bundle::{Bundle, Digest};
 
 use crate::cache::Cache;
-use crate::check;
+use crate::check::{self, Obligation};
 use crate::diagnostic::{Diagnostic, has_errors};
 use crate::library::Mode;
 use crate::nvrtc::{Session, Settings, Statistics};
@@ -20,7 +21,6 @@ use crate::pack::pack;
 use crate::project::{Plan, Project};
 use crate::resolve::Resolved;
 use crate::toolkit::{Overrides, Toolkit};
-use crate::verify::Obligation;
 
 /// Everything that decides what is made.
 #[derive(Debug, Clone)]
@@ -58,7 +58,7 @@ pub struct Outcome {
     pub statistics: Statistics,
     /// What the user should look at.
     pub warnings: Vec<Diagnostic>,
-    /// What had to hold of launches against the code, each once for a kernel, and what is known of it.
+    /// What must hold for every launch, and whether it is proved.
     pub obligations: Vec<Obligation>,
 }
 
@@ -90,13 +90,14 @@ pub trait Progress: Sync {
 pub fn compile(request: &Request, progress: &dyn Progress) -> Result<Outcome, Vec<Diagnostic>> {
     let (plugins, mut warnings) = request.project.read()?;
     let plans = plans(&request.project, &plugins)?;
-    check_plugins(&plugins, &plans, &mut warnings)?;
+    let mut obligations = check_plugins(&plugins, &plans, &mut warnings)?;
     let session = session(request)?;
     check_drivers(&session, &plans)?;
     let compiled = units::compile(&request.project, &session, &plugins, &plans, progress, &mut warnings);
     warnings.extend(session.take_cache_warning());
     let compiled = compiled?;
     let nvrtc = compiled.nvrtc.map_or_else(String::new, |(major, minor)| format!(", NVRTC {major}.{minor}"));
+    obligations.extend(compiled.obligations);
     let producer = format!("cubinder {}{nvrtc}", env!("CARGO_PKG_VERSION"));
     let bundle = pack(producer, compiled.plugins);
     let (bytes, digest) = encode(&bundle)?;
@@ -110,7 +111,7 @@ pub fn compile(request: &Request, progress: &dyn Progress) -> Result<Outcome, Ve
         code_objects: bundle.code.len(),
         statistics: session.statistics(),
         warnings,
-        obligations: compiled.obligations,
+        obligations,
     })
 }
 
@@ -133,12 +134,15 @@ fn check_plugins(
     plugins: &[Resolved],
     plans: &[Plan],
     warnings: &mut Vec<Diagnostic>,
-) -> Result<(), Vec<Diagnostic>> {
+) -> Result<Vec<Obligation>, Vec<Diagnostic>> {
+    let mut obligations = Vec::new();
     for (plugin, plan) in plugins.iter().zip(plans) {
         let targets: Vec<_> = plan.targets.iter().map(|planned| planned.target).collect();
-        warnings.extend(check::check_for(plugin, &targets).diagnostics);
+        let checked = check::check_for(plugin, &targets);
+        warnings.extend(checked.diagnostics);
+        obligations.extend(checked.obligations);
     }
-    if has_errors(warnings) { Err(std::mem::take(warnings)) } else { Ok(()) }
+    if has_errors(warnings) { Err(std::mem::take(warnings)) } else { Ok(obligations) }
 }
 
 /// Refuses an NVRTC whose code the drivers that manifests name would not load.

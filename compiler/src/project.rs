@@ -219,11 +219,15 @@ fn of_kinds(targets: Vec<PlannedTarget>, plugin: &Resolved) -> Result<Vec<Planne
                 CodeKind::Ptx => ("PTX", "compute_80"),
             };
             let all: Vec<String> = targets.iter().map(|planned| format!("`{}`", planned.target)).collect();
-            Diagnostic::error(format!("no target gives {what}"))
+            let error = Diagnostic::error(format!("no target gives {what}"))
                 .code(rules::CODE_WITHOUT_TARGET)
                 .at(Span::new(&plugin.source, kind.range.clone()), "asked for here")
                 .note(format!("the targets are {}", all.join(", ")))
-                .help(format!("add a target such as `{example}`, or leave this out"))
+                .help(format!("add a target such as `{example}`, or leave this out"));
+            match place_of_all(&targets) {
+                Some(place) => error.related(place, "the targets"),
+                None => error,
+            }
         })
         .collect();
     if !missing.is_empty() {
@@ -231,6 +235,14 @@ fn of_kinds(targets: Vec<PlannedTarget>, plugin: &Resolved) -> Result<Vec<Planne
     }
     let is_asked = |planned: &PlannedTarget| code.iter().any(|kind| is_of(kind.value, planned));
     Ok(targets.into_iter().filter(|planned| code.is_empty() || is_asked(planned)).collect())
+}
+
+/// The place of all targets together, where one file has them.
+fn place_of_all(targets: &[PlannedTarget]) -> Option<Span> {
+    let first = targets.first()?.span.as_ref()?;
+    let last = targets.last()?.span.as_ref()?;
+    let is_one = first.source.path == last.source.path;
+    is_one.then(|| Span::new(&first.source, first.range.start..last.range.end))
 }
 
 /// A folder of the manifest's `include`, against the manifest's own. NVRTC says nothing about folders that are not there.

@@ -34,7 +34,10 @@ fn the_summary_says_what_was_done() {
     let mut text = String::new();
     for arguments in [&["--jobs", "1"][..], &[], &["--embed"], &["--no-cache", "--target", "sm_80"]] {
         text.push_str(&format!("$ cubinder compile {}\n", arguments.join(" ")));
-        text.push_str(&without_figures(&project.compile(arguments).stdout));
+        let run = project.run(&[&["compile"], arguments].concat());
+        assert_eq!(run.code, Some(0), "{}", run.stderr);
+        text.push_str(&without_figures(&run.stdout));
+        text.push_str(&run.stderr);
     }
     insta::assert_snapshot!(project.plain(&text));
 }

@@ -230,6 +230,57 @@ fn mistakes_in_the_kernel_are_shown_beside_the_numbers() {
     assert!(run.stdout.contains("grid    1 x 1 x 1"), "{}", run.stdout);
 }
 
+/// Puts a `[compile]` table into the manifest.
+fn compile_with(project: &Project, table: &str) {
+    project.edit("manifests/tile.toml", "[constants]\n", &format!("[compile]\n{table}\n\n[constants]\n"));
+}
+
+#[test]
+fn the_manifest_says_how_its_kernels_are_compiled() {
+    let project = bare();
+    std::fs::remove_file(project.path("cubinder.toml")).unwrap();
+    let shape = [FILE, "--shape", "x=8", "--attr", "pads=0,0"];
+    let run = eval(&project, &shape);
+    assert!(run.stdout.contains("nothing says what to compile for"), "{}", run.stdout);
+    compile_with(&project, "targets = [\"sm_90\"]");
+    let run = eval(&project, &shape);
+    assert!(run.stdout.contains("`/srv/none`") && run.code == Some(0), "NVRTC is looked for: {}", run.stdout);
+    project.edit(
+        FILE,
+        "targets = [\"sm_90\"]",
+        "targets = [\"sm_90\"]\ncode = [\"ptx\"]\ninclude = [\"nowhere\"]",
+    );
+    let run = eval(&project, &shape);
+    assert_eq!((run.code, run.stdout.as_str()), (Some(1), ""));
+    for expected in ["no target gives PTX", "the include folder `manifests/nowhere` is not there"] {
+        assert!(run.stderr.contains(expected), "{}", run.stderr);
+    }
+}
+
+#[test]
+fn kernels_are_compiled_as_the_manifest_says() {
+    let Some(project) = Project::new() else { return };
+    with(&project);
+    project.write("manifests/include/count.cuh", "using Count = COUNT;\n");
+    project.edit("kernels/tile.cu", "template", "#include \"count.cuh\"\ntemplate");
+    project.edit("kernels/tile.cu", "int count", "Count count");
+    compile_with(
+        &project,
+        "targets = [\"sm_80\"]\ninclude = [\"include\"]\noptions = [\"-DCOUNT=long long\"]",
+    );
+    let report = |arguments: &[&str]| -> serde_json::Value {
+        let shape = ["eval", FILE, "--shape", "x=8", "--attr", "pads=0,0", "--json"];
+        let run = project.run(&[&shape, arguments].concat());
+        run.assert_ok();
+        serde_json::from_str(&run.stdout).unwrap()
+    };
+    for (arguments, arch) in [(&[][..], "sm_80"), (&["--arch", "sm_90"], "sm_90")] {
+        let launch = &report(arguments)["evaluations"][0]["launches"][0];
+        assert_eq!(launch["args"][2]["type"], "i64", "{launch}");
+        assert_eq!(launch["occupancy"][0]["code"], arch, "{launch}");
+    }
+}
+
 /// A code object that says what its kernel needs; nothing here looks at its bytes.
 fn code() -> CodeObject {
     let kernel = KernelFacts {
@@ -327,7 +378,8 @@ fn of_several_plugins_one_has_to_be_named() {
 fn a_compiled_library_says_what_its_manifest_says() {
     let Some(project) = Project::new() else { return };
     with(&project);
-    project.run(&["compile", "manifests/tile.toml", "--target", "sm_80,sm_86,compute_80"]).assert_ok();
+    let run = project.run(&["compile", "manifests/tile.toml", "--target", "sm_80,sm_86,compute_80"]);
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
     let of = |file: &str| {
         let run = project.run(&["eval", file, "--shape", "x=4x30", "--attr", "pads=1,1", "--arch", "sm_86"]);
         run.assert_ok();

@@ -79,7 +79,11 @@ fn run(project: &Project, command: &str, examples: &Examples) -> Run {
         project.write("scale.cu", kernel);
     }
     if command == "compile" {
-        arguments.extend(["--target", "sm_80", "--name", "example"].map(str::to_owned));
+        arguments.extend(["--name", "example"].map(str::to_owned));
+        // Targets on the command line would take the place of the manifest's own.
+        if !examples.manifests.iter().any(|text| text.contains("\ntargets = ")) {
+            arguments.extend(["--target", "sm_80"].map(str::to_owned));
+        }
     }
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     project.run(&arguments)

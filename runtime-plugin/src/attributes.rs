@@ -17,6 +17,7 @@
 //! knows no type (TENSOR of i64, u8, bool), so its bytes may be something else entirely.
 //! A field does not say whether it was a list: one value is taken for a list of one, and a list of one for a single value.
 
+use cubinder_bundle::launch::{check_attribute, missing_attribute};
 use cubinder_bundle::{Attribute, AttributeElement, AttributeType, Plugin, Value, float};
 use trt_abi::{Error, Field, PluginFieldType};
 
@@ -62,14 +63,10 @@ fn from_field(attribute: &Attribute, fields: &[Field<'_>]) -> Result<Value, Erro
         })?,
         (None, Some(default)) => return Ok(default.clone()),
         (None, None) => {
-            return Err(Error::invalid(format!(
-                "the node lacks the attribute `{}` (`{}`), which has no default",
-                attribute.name,
-                attribute.ty.name()
-            )));
+            return Err(Error::invalid(missing_attribute(attribute).to_string()));
         }
     };
-    attribute.check(&value).map_err(|error| Error::invalid(format!("the {error}")))?;
+    check_attribute(attribute, &value).map_err(|unmet| Error::invalid(unmet.to_string()))?;
     Ok(value)
 }
 

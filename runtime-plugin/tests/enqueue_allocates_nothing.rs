@@ -17,9 +17,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use cubinder::code::{Candidate, CodeTable, Loading};
 use cubinder::driver::Driver;
 use cubinder::driver::sys::{CUfunction, CUstream};
-use cubinder::launch::{Decided, LaunchRecord};
+use cubinder::launch::LaunchRecord;
 use cubinder_bundle::Digest;
 use cubinder_bundle::expr::{BinaryOp, Expr, Node};
+use cubinder_bundle::launch::{Decided, Steps};
 use support::{Device, Mock, cubin};
 use the_plugin::{Shapes, launch, plugin};
 
@@ -98,7 +99,8 @@ fn enqueue_allocates_nothing() {
     };
     let shapes = Shapes(vec![vec![10, 3, 32, 32], vec![10, 3, 34, 34]]);
     let before = ALLOCATIONS.get();
-    let record = LaunchRecord::evaluate(&plugin(), &launch(), &kernel, &shapes).unwrap();
+    let record =
+        LaunchRecord::evaluate(&plugin(), &launch(), &kernel, &shapes, &mut Steps::default()).unwrap();
     assert!(ALLOCATIONS.get() > before, "the counter counts");
 
     let inputs = [without_provenance_mut::<c_void>(0x1000).cast_const()];
@@ -116,14 +118,16 @@ fn enqueue_allocates_nothing() {
     let aligned = |tensor, bytes| Node::Aligned { tensor, bytes };
     let both = Expr { nodes: vec![aligned(0, 16), aligned(1, 16), Node::Binary(BinaryOp::And, 0, 1)] };
     let four = Expr { nodes: vec![aligned(0, 4)] };
-    let decided = Decided::of([Some(&both), Some(&four), None], &shapes, 1).unwrap();
+    let decided =
+        Decided::of([(0, Some(&both)), (1, Some(&four)), (2, None)], &shapes, &mut Steps::default()).unwrap();
     let choice = decided.choice.unwrap();
     let records = [record.clone(), record.clone(), record];
     let mut taken = [0; 3];
     let before = ALLOCATIONS.get();
     for round in 0..1000 {
         let inputs = [without_provenance_mut::<c_void>(0x1000 + round % 32).cast_const()];
-        let place = choice.pick(&inputs, &outputs).unwrap();
+        let addresses = [inputs[0].addr() as u64, outputs[0].addr() as u64];
+        let place = choice.pick(|tensor| addresses.get(tensor).copied()).unwrap();
         taken[place] += 1;
         // SAFETY: the driver above touches no tensor.
         let launched = unsafe { records[place].enqueue(&driver, &inputs, &outputs, CUstream::NULL) };

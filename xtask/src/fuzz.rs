@@ -66,7 +66,7 @@ pub(crate) fn run(names: &[String], seconds: u64, jobs: usize) -> Result<ExitCod
     };
     let outcomes = std::thread::scope(|scope| {
         let workers: Vec<_> = (0..jobs.max(1)).map(|_| scope.spawn(work)).collect();
-        workers.into_iter().map(|worker| worker.join()).collect::<Vec<_>>()
+        workers.into_iter().map(std::thread::ScopedJoinHandle::join).collect::<Vec<_>>()
     });
     let mut all_well = true;
     for outcome in outcomes {

@@ -81,6 +81,14 @@ impl Workshop {
         &self.artifacts.runtime_library
     }
 
+    /// Runs `cubinder` in the root of the checkout; gives what it printed.
+    ///
+    /// # Errors
+    /// When it refuses, with what it said.
+    pub(crate) fn cubinder_says(&self, arguments: &[&str]) -> Result<String> {
+        process::capture(self.cubinder()?.args(arguments))
+    }
+
     /// Runs `cubinder compile` in the root of the checkout; gives what it printed.
     ///
     /// # Errors

@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use super::error::{ExprError, nearest};
+use super::error::ExprError;
 use super::node::{Builtin, Node, NodeId};
 use super::resolve::{Argument, Operand, Resolver};
 use super::scope::{BUILTIN_FORMS, Entity, Function};
@@ -56,7 +56,7 @@ impl Resolver<'_> {
     }
 
     fn unknown_function(&mut self, function: &str, span: &Range<usize>) {
-        let known = self.entity(function).is_some() || self.locals.iter().any(|(name, ..)| name == function);
+        let known = self.entity(function).is_some() || self.locals.iter().any(|local| local.name == function);
         let error = if known {
             ExprError::wrong_kind(span.clone(), format!("`{function}` is not a function"), "cannot be called")
         } else {
@@ -68,10 +68,7 @@ impl Resolver<'_> {
             let mut names: Vec<&str> = Builtin::ALL.into_iter().map(Builtin::name).collect();
             names.extend(BUILTIN_FORMS);
             names.extend(self.scope.helpers());
-            match nearest(function, names.into_iter()) {
-                Some(near) => error.help(format!("did you mean `{near}`?")),
-                None => error,
-            }
+            error.did_you_mean(function, names.into_iter())
         };
         self.error(error);
     }
@@ -84,7 +81,8 @@ impl Resolver<'_> {
             let plural = if wanted == 1 { "" } else { "s" };
             let message = format!("`{name}` takes {wanted} argument{plural}, found {found}");
             let error = ExprError::bad_call(span.clone(), message, "wrong number of arguments");
-            self.error(error.help(format!("write `{name}({})`", function.params.join(", "))));
+            let usage = format!("write `{name}({})`", function.params.join(", "));
+            self.error(error.help(usage).about(name));
             return self.nothing(span);
         }
         // The body sees its parameters and the scope, not the variables around the call.

@@ -59,12 +59,22 @@ pub(super) fn tokens(text: &str) -> Result<Vec<(Token<'_>, Range<usize>)>, ExprE
         } else if first == '_' || first.is_alphabetic() {
             name(rest)
         } else if first == '"' || first == '\'' {
-            string(rest, at, first)?
+            string(rest, at, first, &tokens)?
         } else {
             punctuation(rest, at, first)?
         };
         tokens.push((token, at..at + length));
         at += length;
+    }
+}
+
+/// The quote that is missing may be one of an earlier string: then strings begin where they should end.
+fn after_strings(error: ExprError, before: &[(Token<'_>, Range<usize>)]) -> ExprError {
+    let mut strings = before.iter().filter(|(token, _)| matches!(token, Token::Str(_))).map(|(_, span)| span);
+    match (strings.next(), strings.next_back()) {
+        (Some(only), None) => error.also(only.clone(), "or this one should end earlier"),
+        (Some(first), Some(last)) => error.also(first.start..last.end, "or one of these should end earlier"),
+        _ => error,
     }
 }
 
@@ -154,7 +164,13 @@ pub(super) fn too_large(span: Range<usize>, text: &str) -> ExprError {
         .help("integers are 64 bits wide and signed: at most 9223372036854775807")
 }
 
-fn string(rest: &str, at: usize, quote: char) -> Result<(Token<'_>, usize), ExprError> {
+/// A string; `before` are the tokens that stand before it.
+fn string<'t>(
+    rest: &str,
+    at: usize,
+    quote: char,
+    before: &[(Token<'t>, Range<usize>)],
+) -> Result<(Token<'t>, usize), ExprError> {
     let mut value = String::new();
     let mut chars = rest.char_indices().skip(1);
     while let Some((offset, c)) = chars.next() {
@@ -180,8 +196,10 @@ fn string(rest: &str, at: usize, quote: char) -> Result<(Token<'_>, usize), Expr
             c => value.push(c),
         }
     }
-    Err(ExprError::syntax(at..at + 1, "this string does not end", "opened here")
-        .help(format!("close it with `{quote}`; a line break inside is written `\\n`")))
+    let length = rest.find('\n').unwrap_or(rest.len());
+    let error = ExprError::syntax(at..at + length, "this string does not end", "opened here")
+        .help(format!("close it with `{quote}`; a line break inside is written `\\n`"));
+    Err(after_strings(error, before))
 }
 
 #[cfg(test)]

@@ -345,12 +345,13 @@ impl<'t> Parser<'t> {
 
     fn comprehension(&mut self, start: usize, body: Box<Syntax>) -> Parsed {
         let form = "write `[body for name in array if condition]`; the condition can be left out";
+        let variable_span = self.span();
         let variable = self.name("the name of a variable", Some(form))?;
         self.expect("in", form)?;
         let over = self.expression(DISJUNCTION)?;
         let condition = if self.accept("if") { Some(self.expression(DISJUNCTION)?) } else { None };
         self.expect("]", form)?;
-        let kind = SyntaxKind::Comprehension { body, variable, over, condition };
+        let kind = SyntaxKind::Comprehension { body, variable, variable_span, over, condition };
         self.make(start..self.end(), kind)
     }
 }

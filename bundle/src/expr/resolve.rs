@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use super::bind::{self, Facts};
 use super::calls::shifted;
-use super::error::{ExprError, nearest};
+use super::error::{ExprError, listed, nearest};
 use super::eval::Environment;
 use super::node::{BinaryOp, Builtin, Expr, Node, NodeId, UnaryOp};
 use super::ops::STEP_LIMIT;
@@ -122,6 +122,15 @@ impl Environment for ScopeFacts<'_> {
     }
 }
 
+/// A variable of a comprehension.
+pub(super) struct Local {
+    pub(super) name: String,
+    /// Where it is declared.
+    span: Range<usize>,
+    slot: u32,
+    ty: Type,
+}
+
 /// More errors than anyone reads at once.
 const ERROR_LIMIT: usize = 32;
 
@@ -150,7 +159,7 @@ pub(super) struct Resolver<'a> {
     pub(super) spans: Vec<Range<usize>>,
     pub(super) heights: Vec<usize>,
     /// Variables of the comprehensions around, innermost last.
-    pub(super) locals: Vec<(String, u32, Type)>,
+    pub(super) locals: Vec<Local>,
     slots: u32,
     /// Parameters of the function that is being inlined.
     pub(super) params: Vec<(String, Argument)>,
@@ -192,6 +201,8 @@ impl<'a> Resolver<'a> {
     pub(super) fn error(&mut self, mut error: ExprError) {
         if let Some(span) = &self.call_span {
             error.span = span.clone();
+            // It is a place in the function's text.
+            error.also = None;
             if let Some(function) = self.inlining.last() {
                 error.message = format!("in `{function}`: {}", error.message);
                 "in this call".clone_into(&mut error.label);
@@ -296,7 +307,8 @@ impl<'a> Resolver<'a> {
             SyntaxKind::Call { function, function_span, args } => {
                 self.call(function, function_span, args, span)
             }
-            SyntaxKind::Comprehension { body, variable, over, condition } => {
+            SyntaxKind::Comprehension { body, variable, variable_span, over, condition } => {
+                let variable = (variable.as_str(), variable_span);
                 self.comprehension(body, variable, over, condition.as_deref(), span)
             }
         }
@@ -304,7 +316,7 @@ impl<'a> Resolver<'a> {
 
     /// What a name stands for, a tensor or a type: the innermost of variables, parameters and the scope's names.
     pub(super) fn entity(&self, name: &str) -> Option<Entity> {
-        if self.locals.iter().any(|(local, ..)| local == name) {
+        if self.locals.iter().any(|local| local.name == name) {
             return None;
         }
         match self.params.iter().find(|(param, _)| param == name) {
@@ -316,13 +328,13 @@ impl<'a> Resolver<'a> {
 
     /// Whether a name is a parameter of a function that is checked on its own.
     pub(super) fn is_anything(&self, name: &str) -> bool {
-        !self.locals.iter().any(|(local, ..)| local == name)
+        !self.locals.iter().any(|local| local.name == name)
             && self.params.iter().any(|(param, arg)| param == name && matches!(arg, Argument::Anything))
     }
 
     fn name(&mut self, name: &str, span: &Range<usize>) -> Operand {
-        if let Some((_, slot, ty)) = self.locals.iter().rev().find(|(local, ..)| local == name) {
-            let (slot, ty) = (*slot, ty.clone());
+        if let Some(local) = self.locals.iter().rev().find(|local| local.name == name) {
+            let (slot, ty) = (local.slot, local.ty.clone());
             return self.emit(Node::Local(slot), ty, span);
         }
         if self.is_anything(name) {
@@ -364,11 +376,16 @@ impl<'a> Resolver<'a> {
         if is_function {
             error = error.help(format!("`{name}` is a function: write `{name}(...)`"));
         } else if self.errors.len() < ERROR_LIMIT {
-            let locals = self.locals.iter().map(|(name, ..)| name.as_str());
+            let locals = self.locals.iter().map(|local| local.name.as_str());
             let params = self.params.iter().map(|(name, _)| name.as_str());
-            let names = locals.chain(params).chain(self.scope.names()).chain(["true", "false"]);
-            if let Some(near) = nearest(name, names) {
-                error = error.help(format!("did you mean `{near}`?"));
+            let names: Vec<&str> = locals.chain(params).chain(self.scope.names()).collect();
+            error = error.did_you_mean(name, names.iter().copied().chain(["true", "false"]));
+            if error.about.is_empty() {
+                error = error.help(listed(&names));
+            }
+            let variable = self.locals.iter().rev().find(|local| error.about.contains(&local.name));
+            if let Some(local) = variable {
+                error = error.also(local.span.clone(), format!("the variable `{}`", local.name));
             }
         }
         self.error(error);
@@ -570,7 +587,7 @@ impl<'a> Resolver<'a> {
     fn comprehension(
         &mut self,
         body: &Syntax,
-        variable: &str,
+        (variable, variable_span): (&str, &Range<usize>),
         over: &Syntax,
         condition: Option<&Syntax>,
         span: &Range<usize>,
@@ -583,7 +600,8 @@ impl<'a> Resolver<'a> {
         }
         let slot = self.slots;
         self.slots = self.slots.saturating_add(1);
-        self.locals.push((variable.to_owned(), slot, over.ty.element()));
+        let ty = over.ty.element();
+        self.locals.push(Local { name: variable.to_owned(), span: variable_span.clone(), slot, ty });
         let condition = condition.map(|condition| {
             let condition = self.value(condition);
             self.wanted(condition, &Type::Bool, "the condition of a comprehension").id

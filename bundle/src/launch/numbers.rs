@@ -1,8 +1,10 @@
 //! A launch's expressions become the numbers that a driver takes.
 
 use super::error::{LaunchError, Limit, Problem, Role};
-use super::{node, pack};
-use crate::expr::{self, Environment, Expr};
+use super::facts::full_name;
+use super::pack;
+use super::steps::Steps;
+use crate::expr::{Environment, Expr};
 use crate::model::{Arg, ArgValue, Launch, MAX_ARGUMENTS, MAX_PARAMETER_BYTES, Plugin};
 use crate::value::Value;
 
@@ -35,8 +37,9 @@ impl Takes<'_> {
         Takes { max_threads: u32::MAX, max_shared_bytes: u32::MAX, params: None };
 }
 
-/// One launch, in numbers.
+/// One launch, in numbers. Only [`evaluate`] makes one, and it keeps what is said here.
 #[derive(Debug, Clone, PartialEq, Default)]
+#[non_exhaustive]
 pub struct Evaluated {
     /// Blocks in x, y and z. Where one is 0 there is nothing to launch, and nothing else was evaluated.
     pub grid: [u32; 3],
@@ -44,7 +47,7 @@ pub struct Evaluated {
     pub block: [u32; 3],
     /// Dynamic shared memory of a block, bytes.
     pub shared_bytes: u32,
-    /// The arguments in the kernel's order; none where there is nothing to launch.
+    /// The arguments in the kernel's order, at most [`MAX_ARGUMENTS`]; none where there is nothing to launch.
     pub args: Vec<Passed>,
     /// The bytes of the numbers among the arguments, each aligned to its type, little-endian.
     pub numbers: Vec<u8>,
@@ -53,13 +56,13 @@ pub struct Evaluated {
 /// What one argument passes.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Passed {
-    /// The address of an input, by its index among the inputs.
+    /// The address of an input, by its index among the inputs; below their number.
     Input(usize),
-    /// The address of an output, by its index among the outputs.
+    /// The address of an output, by its index among the outputs; below their number.
     Output(usize),
     /// Numbers by value.
     Numbers {
-        /// Where their bytes begin in [`Evaluated::numbers`]; there are as many as [`ArgValue::size`] says.
+        /// Where their bytes begin in [`Evaluated::numbers`], aligned to their type; there are as many as [`ArgValue::size`] says.
         start: usize,
         /// What they are: one value or an array.
         value: Value,
@@ -76,6 +79,19 @@ impl Evaluated {
 
 type Fault = (Role, Problem);
 
+/// What expressions are evaluated with.
+struct Given<'a> {
+    environment: &'a dyn Environment,
+    steps: &'a mut Steps,
+}
+
+impl Given<'_> {
+    fn value(&mut self, expr: &Expr) -> Result<Value, Problem> {
+        let value = self.steps.value(expr, self.environment);
+        value.map_err(|error| Problem::NoValue(self.steps.why(&error)))
+    }
+}
+
 /// Evaluates and checks a launch of `plugin` with the shapes in `environment`, for a kernel that takes what `takes` says. Where one of
 /// the grid's extents is 0 (an empty tensor) nothing is to be launched, and nothing else is evaluated.
 ///
@@ -86,8 +102,9 @@ pub fn evaluate(
     launch: &Launch,
     takes: &Takes<'_>,
     environment: &dyn Environment,
+    steps: &mut Steps,
 ) -> Result<Evaluated, Box<LaunchError>> {
-    numbers_of(plugin, launch, takes, environment)
+    numbers_of(plugin, launch, takes, &mut Given { environment, steps })
         .map_err(|fault| launch_error(plugin, launch, environment, fault))
 }
 
@@ -99,7 +116,7 @@ fn launch_error(
     (role, problem): Fault,
 ) -> Box<LaunchError> {
     Box::new(LaunchError {
-        plugin: node::full_name(plugin),
+        plugin: full_name(plugin),
         kernel: launch.kernel.clone(),
         role,
         problem,
@@ -121,26 +138,26 @@ fn numbers_of(
     plugin: &Plugin,
     launch: &Launch,
     takes: &Takes<'_>,
-    environment: &dyn Environment,
+    given: &mut Given<'_>,
 ) -> Result<Evaluated, Fault> {
-    let Some(grid) = grid(launch, environment)? else {
+    let Some(grid) = grid(launch, given)? else {
         return Ok(Evaluated::default());
     };
-    let block = block(launch, takes, environment)?;
-    let shared_bytes = shared_bytes(launch, takes, environment)?;
+    let block = block(launch, takes, given)?;
+    let shared_bytes = shared_bytes(launch, takes, given)?;
     let mut arguments = Arguments::default();
     for arg in &launch.args {
-        arguments.add(plugin, arg, environment)?;
+        arguments.add(plugin, arg, given)?;
     }
     arguments.check(launch, takes.params)?;
     Ok(Evaluated { grid, block, shared_bytes, args: arguments.list, numbers: arguments.numbers })
 }
 
 /// None where there is nothing to launch: a zero decides, also where another extent has no value for an empty tensor.
-fn grid(launch: &Launch, environment: &dyn Environment) -> Result<Option<[u32; 3]>, Fault> {
-    let extent = |axis: usize| {
+fn grid(launch: &Launch, given: &mut Given<'_>) -> Result<Option<[u32; 3]>, Fault> {
+    let mut extent = |axis: usize| {
         let role = Role::Grid(AXES[axis]);
-        bounded(role, &launch.grid[axis], 0, MAX_GRID[axis], environment)
+        bounded(role, &launch.grid[axis], 0, MAX_GRID[axis], given)
     };
     let extents = [extent(0), extent(1), extent(2)];
     if extents.contains(&Ok(0)) {
@@ -150,11 +167,11 @@ fn grid(launch: &Launch, environment: &dyn Environment) -> Result<Option<[u32; 3
     Ok(Some([x?, y?, z?]))
 }
 
-fn block(launch: &Launch, takes: &Takes<'_>, environment: &dyn Environment) -> Result<[u32; 3], Fault> {
+fn block(launch: &Launch, takes: &Takes<'_>, given: &mut Given<'_>) -> Result<[u32; 3], Fault> {
     let mut block = [0; 3];
     for axis in 0..3 {
         let role = Role::Block(AXES[axis]);
-        block[axis] = bounded(role, &launch.block[axis], 1, MAX_BLOCK[axis], environment)?;
+        block[axis] = bounded(role, &launch.block[axis], 1, MAX_BLOCK[axis], given)?;
     }
     // At most 1024 * 1024 * 64.
     let threads: i64 = block.iter().copied().map(i64::from).product();
@@ -163,8 +180,8 @@ fn block(launch: &Launch, takes: &Takes<'_>, environment: &dyn Environment) -> R
     Ok(block)
 }
 
-fn shared_bytes(launch: &Launch, takes: &Takes<'_>, environment: &dyn Environment) -> Result<u32, Fault> {
-    let bytes = bounded(Role::SharedBytes, &launch.shared_bytes, 0, MAX_SHARED_BYTES, environment)?;
+fn shared_bytes(launch: &Launch, takes: &Takes<'_>, given: &mut Given<'_>) -> Result<u32, Fault> {
+    let bytes = bounded(Role::SharedBytes, &launch.shared_bytes, 0, MAX_SHARED_BYTES, given)?;
     at_most(Role::SharedBytes, i64::from(bytes), i64::from(takes.max_shared_bytes), Limit::Kernel)?;
     Ok(bytes)
 }
@@ -174,14 +191,8 @@ fn at_most(role: Role, value: i64, most: i64, limit: Limit) -> Result<(), Fault>
 }
 
 /// The integer that `expr` gives, between `least` and `most`, which lie within `u32`.
-fn bounded(
-    role: Role,
-    expr: &Expr,
-    least: i64,
-    most: i64,
-    environment: &dyn Environment,
-) -> Result<u32, Fault> {
-    let found = match value(expr, environment) {
+fn bounded(role: Role, expr: &Expr, least: i64, most: i64, given: &mut Given<'_>) -> Result<u32, Fault> {
+    let found = match given.value(expr) {
         Ok(found) => found,
         Err(problem) => return Err((role, problem)),
     };
@@ -197,10 +208,6 @@ fn bounded(
     }
 }
 
-fn value(expr: &Expr, environment: &dyn Environment) -> Result<Value, Problem> {
-    expr::evaluate(expr, environment).map_err(|error| Problem::NoValue(error.to_string()))
-}
-
 /// The arguments so far.
 #[derive(Default)]
 struct Arguments {
@@ -214,7 +221,7 @@ struct Arguments {
 }
 
 impl Arguments {
-    fn add(&mut self, plugin: &Plugin, arg: &Arg, environment: &dyn Environment) -> Result<(), Fault> {
+    fn add(&mut self, plugin: &Plugin, arg: &Arg, given: &mut Given<'_>) -> Result<(), Fault> {
         let fault = |problem| (Role::Argument(arg.name.clone()), problem);
         match &arg.value {
             ArgValue::Tensor(tensor) => {
@@ -222,13 +229,13 @@ impl Arguments {
                 self.push(place, size_of::<u64>(), align_of::<u64>());
             }
             ArgValue::Scalar { ty, expr } => {
-                let value = value(expr, environment).map_err(fault)?;
+                let value = given.value(expr).map_err(fault)?;
                 let start = self.align_numbers(pack::alignment(*ty));
                 pack::append(&mut self.numbers, *ty, &value).map_err(fault)?;
                 self.push_numbers(start, value, pack::alignment(*ty));
             }
             ArgValue::Array { ty, len, expr } => {
-                let values = match value(expr, environment).map_err(fault)? {
+                let values = match given.value(expr).map_err(fault)? {
                     Value::Array(values) => values,
                     found => return Err(fault(Problem::Kind { found, expected: "an array" })),
                 };

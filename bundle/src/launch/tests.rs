@@ -2,8 +2,8 @@ use super::*;
 use crate::data_type::{DataType, ScalarType};
 use crate::expr::{BinaryOp, Builtin, Expr, Node};
 use crate::model::{
-    Arg, ArgValue, Attribute, AttributeType, Guard, Input, Interval, Launch, Output, Plugin, Requirement,
-    ShapeLimits, Variant,
+    AUTO_TACTIC, Arg, ArgValue, Attribute, AttributeType, Guard, Input, Interval, Launch, Output, Plugin,
+    Requirement, ShapeLimits, Variant,
 };
 use crate::value::Value;
 
@@ -62,6 +62,7 @@ fn plugin() -> Plugin {
         summary: String::new(),
         attributes: vec![Attribute::new("k", AttributeType::I32)],
         inputs: vec![Input {
+            doc: String::new(),
             name: "x".to_owned(),
             rank_min: 1,
             rank_max: 2,
@@ -72,6 +73,7 @@ fn plugin() -> Plugin {
             },
         }],
         outputs: vec![Output {
+            doc: String::new(),
             name: "y".to_owned(),
             shape: Expr { nodes: vec![Node::Shape(0)] },
             limits: ShapeLimits::default(),
@@ -89,11 +91,20 @@ fn plugin() -> Plugin {
     }
 }
 
+fn numbers(
+    plugin: &Plugin,
+    launch: &Launch,
+    takes: &Takes<'_>,
+    facts: &Facts<'_>,
+) -> Result<Evaluated, Box<LaunchError>> {
+    evaluate(plugin, launch, takes, facts, &mut Steps::default())
+}
+
 #[test]
 fn a_launch_becomes_numbers() {
     let plugin = plugin();
     let facts = Facts { attributes: &[Value::Int(1)], shapes: &[&[3, 100], &[3, 100]], ..Facts::default() };
-    let found = evaluate(&plugin, &plugin.variants[1].launches[0], &Takes::ANYTHING, &facts).unwrap();
+    let found = numbers(&plugin, &plugin.variants[1].launches[0], &Takes::ANYTHING, &facts).unwrap();
     assert_eq!((found.grid, found.block, found.shared_bytes), ([2, 1, 1], [256, 1, 1], 64));
     let extents = Value::Array(vec![Value::Int(3), Value::Int(100)]);
     assert_eq!(
@@ -114,7 +125,7 @@ fn a_launch_becomes_numbers() {
 fn an_empty_tensor_is_no_launch() {
     let plugin = plugin();
     let facts = Facts { attributes: &[Value::Int(1)], shapes: &[&[0, 5], &[0, 5]], ..Facts::default() };
-    let found = evaluate(&plugin, &plugin.variants[1].launches[0], &Takes::ANYTHING, &facts).unwrap();
+    let found = numbers(&plugin, &plugin.variants[1].launches[0], &Takes::ANYTHING, &facts).unwrap();
     assert!(found.is_empty() && found.args.is_empty());
 }
 
@@ -125,7 +136,7 @@ fn what_cannot_be_launched_is_refused_with_its_reason() {
         let mut launch = plugin.variants[1].launches[0].clone();
         change(&mut launch);
         let facts = Facts { attributes: &[Value::Int(1)], shapes: &[shape, shape], ..Facts::default() };
-        evaluate(&plugin, &launch, takes, &facts).map(drop).map_err(|error| error.to_string())
+        numbers(&plugin, &launch, takes, &facts).map(drop).map_err(|error| error.to_string())
     };
     let refused =
         |shape: &[i64], change: &dyn Fn(&mut Launch)| sized(shape, change, &Takes::ANYTHING).unwrap_err();
@@ -150,49 +161,82 @@ fn what_cannot_be_launched_is_refused_with_its_reason() {
     assert_eq!(sized(&[1, 1], &|_| {}, &same), Ok(()));
 }
 
+/// The variants that may run with their order, as far as there are any.
+fn decided(plugin: &Plugin, ty: DataType, facts: &Facts<'_>) -> Result<Decided, Unmet> {
+    let order = in_order(plugin, &[ty; 2], AUTO_TACTIC)?;
+    decide(plugin, &order, facts, &mut Steps::default())
+}
+
 #[test]
-fn the_first_variant_whose_guard_holds_is_chosen() {
+fn the_first_variant_whose_guard_holds_runs() {
     let plugin = plugin();
     let chosen = |shape: &[i64], alignments: &[u64], ty: DataType| {
-        let facts =
-            Facts { attributes: &[Value::Int(1)], shapes: &[shape, shape], alignments, ..Facts::default() };
-        choose(&plugin, &[ty; 2], &facts).map(|(index, _)| index)
+        let facts = Facts { attributes: &[Value::Int(1)], shapes: &[shape, shape], ..Facts::default() };
+        let decided = decided(&plugin, ty, &facts).ok()?;
+        decided.pick(|tensor| alignments.get(tensor).copied())
     };
     assert_eq!(chosen(&[2, 4], &[256, 256], DataType::F32), Some(0));
+    assert_eq!(chosen(&[2, 4], &[0, 0], DataType::F32), Some(0), "null is aligned");
     assert_eq!(chosen(&[2, 4], &[8, 256], DataType::F32), Some(1));
     assert_eq!(chosen(&[2, 3], &[256, 256], DataType::F32), Some(1));
-    assert_eq!(chosen(&[2, 4], &[], DataType::F32), Some(1), "an unknown address is no aligned one");
+    assert_eq!(chosen(&[2, 3], &[], DataType::F32), Some(1), "no address is looked at");
     assert_eq!(chosen(&[2, 4], &[256, 256], DataType::F16), Some(2));
+    assert_eq!(chosen(&[2, 4], &[8, 256], DataType::F16), None);
     assert_eq!(chosen(&[2, 2], &[256, 256], DataType::F16), None);
     assert_eq!(chosen(&[2, 4], &[256, 256], DataType::I8), None);
 }
 
 #[test]
+fn a_tactic_comes_first_and_the_others_follow() {
+    let mut plugin = plugin();
+    plugin.variants.insert(2, variant(7, DataType::F32, None));
+    let order = |tactic| in_order(&plugin, &[DataType::F32; 2], tactic).map_err(|unmet| unmet.to_string());
+    assert_eq!(order(AUTO_TACTIC), Ok(vec![0, 1, 2]));
+    assert_eq!(order(0), Ok(vec![0, 1, 2]));
+    assert_eq!(order(2), Ok(vec![1, 2, 0]));
+    assert_eq!(order(7), Ok(vec![2, 0, 1]));
+    assert_eq!(order(3).unwrap_err(), "there is no variant 3 for the node's types");
+    let other = in_order(&plugin, &[DataType::I8, DataType::F32], 0).unwrap_err().to_string();
+    assert_eq!(other, "no variant takes the types (i8, f32); the plugin has (f32, f32), (f16, f16)");
+}
+
+#[test]
 fn nodes_are_held_against_what_the_plugin_says() {
     let plugin = plugin();
-    assert_eq!(check_ranks(&plugin, [2].into_iter()), Ok(()));
-    let error = check_ranks(&plugin, [3].into_iter()).unwrap_err().to_string();
-    assert_eq!(error, "input `x` has rank 3, expected 1 to 2");
-
-    let limits = &plugin.inputs[0].limits;
-    let limit = |shape: &[i64]| check_limits("x", shape, limits, "").map_err(|unmet| unmet.to_string());
-    assert_eq!(limit(&[1000, 1000]), Ok(()));
-    assert_eq!(limit(&[0, 100_000]), Ok(()));
-    assert_eq!(
-        limit(&[3, 100_001]).unwrap_err(),
-        "dimension 1 of `x` is 100001 in 3x100001, and the manifest limits that to 0..=100000"
-    );
-    assert_eq!(
-        limit(&[1001, 1000]).unwrap_err(),
-        "the number of elements of `x` is 1001000 in 1001x1000, and the manifest limits that to 0..=1000000"
-    );
-
-    let facts = |attributes| Facts { attributes, ..Facts::default() };
-    let require = &plugin.require[0];
-    assert_eq!(check_requirement(&plugin, require, &facts(&[Value::Int(1)])), Ok(Some(())));
-    assert_eq!(check_requirement(&plugin, require, &facts(&[])), Ok(None));
-    let error = check_requirement(&plugin, require, &facts(&[Value::Int(0)])).unwrap_err();
-    assert_eq!(error.to_string(), "`k` must be positive: `k > 0` does not hold; k = 0");
+    let found = |shape: &[i64], k: i64| {
+        let facts = Facts { attributes: &[Value::Int(k)], shapes: &[shape], ..Facts::default() };
+        check(&plugin, rules_of_shapes(&plugin), &facts, &mut Steps::default()).map_err(|Unmet(why)| why)
+    };
+    assert_eq!(found(&[1000, 1000], 1), Ok(()));
+    assert_eq!(found(&[0, 100_000], 1), Ok(()));
+    for (shape, k, expected) in [
+        (&[1, 1, 100_001][..], 0, "input `x` has rank 3, expected 1 to 2"),
+        (&[3, 100_001], 0, "`k` must be positive: `k > 0` does not hold; k = 0, x is 3x100001"),
+        (
+            &[3, 100_001],
+            1,
+            "dimension 1 of `x` is 100001 in 3x100001, and the manifest limits that to 0..=100000",
+        ),
+        (
+            &[1001, 1000],
+            1,
+            "the number of elements of `x` is 1001000 in 1001x1000, and the manifest limits that to 0..=1000000",
+        ),
+    ] {
+        assert_eq!(found(shape, k).unwrap_err(), expected);
+    }
+    let open = |facts: &Facts<'_>| {
+        let mut verdicts = rules_of_attributes(&plugin).chain(rules_of_shapes(&plugin));
+        verdicts.all(|rule| rule.check(&plugin, facts, &mut Steps::default()) == Ok(None))
+    };
+    assert!(open(&Facts::default()), "nothing is known, so nothing is refused");
+    let attributes_alone = |k| {
+        let facts = Facts { attributes: &[Value::Int(k)], ..Facts::default() };
+        check(&plugin, rules_of_attributes(&plugin), &facts, &mut Steps::default())
+    };
+    assert_eq!(attributes_alone(1), Ok(()));
+    let error = attributes_alone(0).unwrap_err().to_string();
+    assert_eq!(error, "`k` must be positive: `k > 0` does not hold; k = 0");
 }
 
 #[test]
@@ -211,15 +255,18 @@ fn attributes_are_held_against_their_rules() {
 fn what_may_run_for_some_addresses_is_known_without_them() {
     let plugin = plugin();
     let facts = |shapes| Facts { attributes: &[Value::Int(1)], shapes, ..Facts::default() };
-    let types = [DataType::F32; 2];
-    assert_eq!(candidates(&plugin, &types, &facts(&[&[2, 4], &[2, 4]])), [0, 1]);
-    assert_eq!(candidates(&plugin, &types, &facts(&[&[2, 3], &[2, 3]])), [1]);
-    let types = [DataType::F16; 2];
+    let candidates = |ty, shapes| decided(&plugin, ty, &facts(shapes)).map(|decided| decided.candidates);
+    assert_eq!(candidates(DataType::F32, &[&[2, 4], &[2, 4]]), Ok(vec![0, 1]));
+    assert_eq!(candidates(DataType::F32, &[&[2, 3], &[2, 3]]), Ok(vec![1]));
     let shapes: &[&[i64]] = &[&[2, 3], &[2, 3]];
-    assert!(candidates(&plugin, &types, &facts(shapes)).is_empty());
-    let placed = Facts { alignments: &[4, 1 << 20], ..facts(shapes) };
     assert_eq!(
-        none_holds(&plugin, &types, &placed).to_string(),
+        candidates(DataType::F16, shapes).unwrap_err().to_string(),
+        "no variant can run: variant 1: guard `numel(y) % 8 == 0 and aligned(x, 16)` is false; k = 1, x is 2x3, y is 2x3"
+    );
+    let placed = Facts { alignments: &[4, 3 << 20], ..facts(shapes) };
+    let order = in_order(&plugin, &[DataType::F16; 2], 0).unwrap();
+    assert_eq!(
+        none_holds(&plugin, &order, &placed).to_string(),
         "no variant can run: variant 1: guard `numel(y) % 8 == 0 and aligned(x, 16)` is false; k = 1, x is 2x3, y is 2x3, x is \
          aligned to 4, y is aligned to 4096"
     );
@@ -229,11 +276,84 @@ fn what_may_run_for_some_addresses_is_known_without_them() {
 fn outputs_have_shapes_or_a_reason_why_not() {
     let mut plugin = plugin();
     let facts = Facts { attributes: &[Value::Int(1)], shapes: &[&[2, 3]], ..Facts::default() };
-    assert_eq!(output_shapes(&plugin, &facts), Ok(vec![vec![2, 3]]));
+    let output_shapes = |plugin: &Plugin| output_shapes(plugin, &facts, &mut Steps::default());
+    assert_eq!(output_shapes(&plugin), Ok(vec![vec![2, 3]]));
     plugin.outputs[0].limits.numel = Interval { min: 0, max: 5 };
-    let error = output_shapes(&plugin, &facts).unwrap_err().to_string();
+    let error = output_shapes(&plugin).unwrap_err().to_string();
     assert_eq!(error, "the number of elements of `y` is 6 in 2x3, and the manifest limits that to 0..=5");
     plugin.outputs[0].shape = Expr { nodes: vec![Node::Int(-1), Node::Array(vec![0])] };
-    let error = output_shapes(&plugin, &facts).unwrap_err().to_string();
+    let error = output_shapes(&plugin).unwrap_err().to_string();
     assert_eq!(error, "the shape of `y`: [-1] has a negative dimension; k = 1, x is 2x3");
+}
+
+/// `sum([i for i in range(n)])` takes some `n` steps.
+fn long(n: i64) -> Expr {
+    let nodes = vec![
+        Node::Int(n),
+        Node::Call(Builtin::Range, vec![0]),
+        Node::Local(0),
+        Node::Comprehension { slot: 0, over: 1, condition: None, body: 2 },
+        Node::Call(Builtin::Sum, vec![3]),
+    ];
+    Expr { nodes }
+}
+
+#[test]
+fn work_is_bounded_for_all_expressions_together() {
+    let spent = format!("the expressions of the node take more than {NODE_STEP_LIMIT} steps together");
+    let mut plugin = plugin();
+    let facts = Facts { attributes: &[Value::Int(1)], shapes: &[&[2, 4], &[2, 4]], ..Facts::default() };
+    let many = |count: usize| {
+        let arg = |index| Arg {
+            name: format!("a{index}"),
+            value: ArgValue::Scalar { ty: ScalarType::Int { bytes: 8 }, expr: long(60_000) },
+        };
+        Launch { args: (0..count).map(arg).collect(), ..plugin.variants[1].launches[0].clone() }
+    };
+    assert!(numbers(&plugin, &many(20), &Takes::ANYTHING, &facts).is_ok());
+    let error = numbers(&plugin, &many(500), &Takes::ANYTHING, &facts).unwrap_err().to_string();
+    assert!(error.contains(&format!("has no value: {spent}")), "{error}");
+
+    let holds = |expr: Expr| {
+        let mut nodes = expr.nodes;
+        let sum = nodes.len() as u32 - 1;
+        nodes.extend([Node::Int(0), Node::Binary(BinaryOp::Ge, sum, sum + 1)]);
+        nodes
+    };
+    let text = String::new();
+    let require = Requirement {
+        expr: Expr { nodes: holds(long(60_000)) },
+        text: text.clone(),
+        message: "m".to_owned(),
+    };
+    plugin.require = vec![require; 256];
+    let error = check(&plugin, rules_of_shapes(&plugin), &facts, &mut Steps::default()).unwrap_err();
+    assert!(error.to_string().contains(&spent), "{error}");
+
+    // Guards that ask for an address, and that fail, and both after long.
+    let mut nodes = holds(long(60_000));
+    let root = nodes.len() as u32 - 1;
+    nodes.extend([Node::Aligned { tensor: 0, bytes: 16 }, Node::Binary(BinaryOp::And, root, root + 1)]);
+    let asks = Expr { nodes };
+    let mut nodes = holds(long(60_000));
+    nodes.push(Node::Unary(crate::expr::UnaryOp::Not, root));
+    for expr in [asks, Expr { nodes }] {
+        let guard = Guard { expr, text: text.clone() };
+        plugin.variants = (1..=1000).map(|id| variant(id, DataType::F32, Some(guard.clone()))).collect();
+        let error = decided(&plugin, DataType::F32, &facts).unwrap_err();
+        assert!(error.to_string().contains(&spent), "{error}");
+    }
+}
+
+#[test]
+fn what_is_long_is_not_shown_whole() {
+    let plugin = plugin();
+    let many = Value::Array(vec![Value::Int(7); 100_000]);
+    let text = Value::Str("\u{e4}".repeat(100_000));
+    for (value, end) in [(many, ", ... 100000 elements]"), (text, "... 200000 bytes")] {
+        let attributes = [value];
+        let facts = Facts { attributes: &attributes, ..Facts::default() };
+        let shown = describe(&plugin, &facts);
+        assert!(shown.len() < 400 && shown.starts_with("; k = ") && shown.ends_with(end), "{shown}");
+    }
 }

@@ -1,6 +1,7 @@
 //! Which values are worth a try, and all values where they are few.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use super::constraint::allows;
 use crate::expr::{Expr, Extent, Ints, Node};
@@ -82,14 +83,28 @@ pub(super) fn worth_a_try(
         }
         extent => values.extend(singles(attribute, extent, landmarks, literals)),
     }
-    let mut kept: Vec<Value> = Vec::new();
-    for value in values {
-        let possible = extent.meet(&Extent::Known(value.clone())).is_some();
-        if possible && allows(attribute, &value) && !kept.contains(&value) {
-            kept.push(value);
+    // Two values of one hash are as good as alike here: nothing is claimed of what is not tried.
+    let mut known = HashSet::new();
+    values.retain(|value| known.insert(hash(value)) && extent.admits(value) && allows(attribute, value));
+    values
+}
+
+fn hash(value: &Value) -> u64 {
+    fn feed(value: &Value, hasher: &mut DefaultHasher) {
+        match value {
+            Value::Int(value) => (0_u8, value).hash(hasher),
+            Value::Float(value) => (1_u8, value.to_bits()).hash(hasher),
+            Value::Bool(value) => (2_u8, value).hash(hasher),
+            Value::Str(value) => (3_u8, value).hash(hasher),
+            Value::Array(items) => {
+                (4_u8, items.len()).hash(hasher);
+                items.iter().for_each(|item| feed(item, hasher));
+            }
         }
     }
-    kept
+    let mut hasher = DefaultHasher::new();
+    feed(value, &mut hasher);
+    hasher.finish()
 }
 
 fn singles(attribute: &Attribute, extent: &Extent, landmarks: &[i64], literals: &[Value]) -> Vec<Value> {
@@ -152,7 +167,7 @@ fn lists(attribute: &Attribute, extent: &Extent, landmarks: &[i64], literals: &[
 
 /// A list; all alike; and it with one element changed.
 fn varied(least: &[Value], choices: &[Vec<Value>]) -> Vec<Value> {
-    const MOST: usize = 24;
+    const MOST: usize = 12;
     let mut values = vec![Value::Array(least.to_vec())];
     let most = choices.iter().map(Vec::len).max().unwrap_or(0);
     for choice in spread(most, MOST) {

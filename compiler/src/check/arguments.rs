@@ -1,19 +1,20 @@
 //! Arguments fit the types of the kernel's parameters.
 
 use cubinder_bundle::expr::{Expr, Kind};
-use cubinder_bundle::{Arg, ArgValue, Interval, ScalarType};
+use cubinder_bundle::{ArgValue, Interval, ScalarType};
 
-use super::claim::{Claim, What};
+use super::Compiled;
+use super::claim::{Claim, What, When};
 use super::formula::{constant, has_length};
 use super::site::Site;
 use crate::resolve::{ArgDraft, ArgDraftValue, Unit};
 use crate::rules;
 
 /// A claim for each number whose type can be too narrow, and for each array whose length is not plain.
-pub(super) fn claims(site: &Site<'_>, bound: &[Option<&[Arg]>]) -> Vec<Claim> {
+pub(super) fn claims(site: &Site<'_>, compiled: &[Compiled<'_>]) -> Vec<Claim> {
     let mut claims = Vec::new();
-    for (unit, args) in site.units().iter().zip(bound) {
-        for arg in args.iter().flat_map(|args| args.iter()) {
+    for (unit, compiled) in site.units().iter().zip(compiled) {
+        for arg in compiled.args {
             let draft = unit.args.iter().find(|draft| draft.name == arg.name);
             let Some((draft, kind)) = draft.and_then(|draft| Some((draft, kind(draft)?))) else { continue };
             match &arg.value {
@@ -64,7 +65,7 @@ fn claim(unit: &Unit, draft: &ArgDraft, expr: &Expr) -> Claim {
         what: What::HasValue,
         expr: expr.clone(),
         span: draft.value_span.clone(),
-        row: Some(unit.variant),
+        when: When::Launched(unit.variant),
     }
 }
 

@@ -3,7 +3,7 @@
 use cubinder_bundle::Interval;
 use cubinder_bundle::expr::BinaryOp;
 
-use super::claim::{Claim, What};
+use super::claim::{Claim, What, When};
 use super::formula::{constant, joined};
 use super::grid::AXES;
 use super::site::{LaunchSite, Site};
@@ -12,7 +12,7 @@ use crate::rules;
 
 /// The most threads of a block in x, y and z, and in all (CUDA C++ Programming Guide 13.0, table of technical specifications).
 const MOST: [i64; 3] = [1024, 1024, 64];
-const MOST_THREADS: i64 = 1024;
+pub(super) const MOST_THREADS: i64 = 1024;
 
 /// A claim for each axis that is no constant within the limits, and one for their product where it needs more than one axis.
 pub(super) fn claims(site: &Site<'_>) -> Vec<Claim> {
@@ -30,7 +30,7 @@ pub(super) fn claims(site: &Site<'_>) -> Vec<Claim> {
                 what: What::Within(allowed),
                 expr: expr.clone(),
                 span: site.span(text),
-                row: Some(launch.row),
+                when: When::Launched(launch.row),
             });
         }
         claims.extend(threads(site, &launch));
@@ -53,6 +53,6 @@ fn threads(site: &Site<'_>, launch: &LaunchSite<'_>) -> Option<Claim> {
         what: What::Within(Interval { min: i64::MIN, max: MOST_THREADS }),
         expr: joined(BinaryOp::Mul, factors)?,
         span: Span::new(&site.resolved.source, first.range.start..last.range.end),
-        row: Some(launch.row),
+        when: When::Launched(launch.row),
     })
 }

@@ -3,7 +3,7 @@
 use cubinder_bundle::Interval;
 use cubinder_bundle::expr::{Expr, Node};
 
-use super::claim::{Claim, What};
+use super::claim::{Claim, What, When};
 use super::site::Site;
 use crate::rules;
 
@@ -20,7 +20,7 @@ pub(super) fn claims(site: &Site<'_>, inexpressible: &[usize]) -> Vec<Claim> {
             what: What::Within(Interval::ANY_SIZE),
             expr: output.shape.clone(),
             span: site.span(&decl.shape),
-            row: None,
+            when: When::BeforeOutputs,
         })
         .collect()
 }

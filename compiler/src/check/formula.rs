@@ -19,13 +19,32 @@ pub(super) fn constant(expr: &Expr) -> Option<i64> {
 /// `min <= value and value <= max`, of an integer.
 pub(super) fn is_within(value: &Expr, allowed: Interval) -> Expr {
     let mut formula = Formula::default();
-    let least = formula.add(Node::Int(allowed.min));
-    let low = formula.copy(value);
-    let low = formula.add(Node::Binary(BinaryOp::Le, least, low));
-    let high = formula.copy(value);
-    let most = formula.add(Node::Int(allowed.max));
-    let high = formula.add(Node::Binary(BinaryOp::Le, high, most));
-    formula.add(Node::Binary(BinaryOp::And, low, high));
+    formula.within(allowed, |formula| formula.copy(value));
+    formula.finish()
+}
+
+/// `len(array) <= index or (min <= array[index] and array[index] <= max)`, of an array of integers.
+pub(super) fn element_is_within(array: &Expr, index: usize, allowed: Interval) -> Expr {
+    let index = i64::try_from(index).unwrap_or(i64::MAX);
+    let mut formula = Formula::default();
+    let copy = formula.copy(array);
+    let found = formula.add(Node::Call(Builtin::Len, vec![copy]));
+    let wanted = formula.add(Node::Int(index));
+    let short = formula.add(Node::Binary(BinaryOp::Le, found, wanted));
+    let within = formula.within(allowed, |formula| {
+        let (array, index) = (formula.copy(array), formula.add(Node::Int(index)));
+        formula.add(Node::Index { array, index })
+    });
+    formula.add(Node::Binary(BinaryOp::Or, short, within));
+    formula.finish()
+}
+
+/// `value == value`, which holds wherever there is a value.
+pub(super) fn is_there(value: &Expr) -> Expr {
+    let mut formula = Formula::default();
+    let left = formula.copy(value);
+    let right = formula.copy(value);
+    formula.add(Node::Binary(BinaryOp::Eq, left, right));
     formula.finish()
 }
 
@@ -142,6 +161,17 @@ impl Formula {
         self.last()
     }
 
+    /// `min <= value and value <= max`, with the value made twice.
+    fn within(&mut self, allowed: Interval, value: impl Fn(&mut Formula) -> NodeId) -> NodeId {
+        let least = self.add(Node::Int(allowed.min));
+        let low = value(self);
+        let low = self.add(Node::Binary(BinaryOp::Le, least, low));
+        let high = value(self);
+        let most = self.add(Node::Int(allowed.max));
+        let high = self.add(Node::Binary(BinaryOp::Le, high, most));
+        self.add(Node::Binary(BinaryOp::And, low, high))
+    }
+
     fn finish(self) -> Expr {
         Expr { nodes: self.nodes }
     }
@@ -170,6 +200,7 @@ mod tests {
             summary: String::new(),
             attributes: vec![cubinder_bundle::Attribute::new("n", AttributeType::I32)],
             inputs: vec![cubinder_bundle::Input {
+                doc: String::new(),
                 name: "x".to_owned(),
                 rank_min: 0,
                 rank_max: 8,
@@ -190,6 +221,11 @@ mod tests {
         assert_eq!(
             shown(&is_within(&sum, allowed)),
             "0 <= sum([i0 + n for i0 in x.shape]) and sum([i1 + n for i1 in x.shape]) <= 9"
+        );
+        let dims = expr("[d - n for d in x.shape]");
+        assert_eq!(
+            shown(&element_is_within(&dims, 2, allowed)),
+            "len([i0 - n for i0 in x.shape]) <= 2 or 0 <= [i1 - n for i1 in x.shape][2] and [i2 - n for i2 in x.shape][2] <= 9"
         );
         assert_eq!(shown(&has_length(&expr("[n, 1]"), 2)), "len([n, 1]) == 2");
         let parts = [expr("n < 1"), expr("len([d for d in x.shape if d == 0]) > 0"), expr("n > 7")];

@@ -2,7 +2,7 @@
 
 use cubinder_bundle::Interval;
 
-use super::claim::{Claim, What};
+use super::claim::{Claim, What, When};
 use super::formula::constant;
 use super::site::Site;
 use crate::rules;
@@ -29,7 +29,7 @@ pub(super) fn claims(site: &Site<'_>) -> Vec<Claim> {
                 what: What::Within(allowed),
                 expr: expr.clone(),
                 span: site.span(text),
-                row: Some(launch.row),
+                when: When::Launched(launch.row),
             });
         }
     }

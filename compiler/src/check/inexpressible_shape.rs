@@ -35,10 +35,11 @@ pub(super) fn check(site: &Site<'_>, checked: &mut Checked) -> Vec<usize> {
                 statement: format!("TensorRT can express the shape of `{}`", output.name),
                 span: site.span(&decl.shape),
                 verdict,
+                is_beyond: false,
                 found: None,
             }),
             Err(problem) => {
-                checked.diagnostics.push(message(site, output, &decl.shape, problem));
+                checked.diagnostics.push(message(site, output, &decl.shape, &problem));
                 inexpressible.push(index);
             }
         }
@@ -113,7 +114,7 @@ fn combinations(plugin: &Plugin, tensors: &[u32]) -> Option<Vec<Vec<(u32, u8)>>>
     Some(all)
 }
 
-fn message(site: &Site<'_>, output: &Output, text: &Text, problem: Problem) -> Diagnostic {
+fn message(site: &Site<'_>, output: &Output, text: &Text, problem: &Problem) -> Diagnostic {
     let part = print_node(&output.shape, problem.node, site.plugin);
     let range = locate(text, &part);
     let label = match &range {
@@ -139,14 +140,39 @@ fn help(shape: &Expr) -> &'static str {
     }
 }
 
-/// Where a part of an expression stands in the manifest, if it is written as it prints, apart from blanks.
+/// Where a part of an expression stands in the manifest, if it is written as it prints, apart from blanks and from the names of
+/// what comprehensions run over.
 fn locate(text: &Text, part: &str) -> Option<Range<usize>> {
-    let wanted: Vec<char> = part.chars().filter(|c| !c.is_whitespace()).collect();
-    let written: Vec<(usize, char)> = text.value.char_indices().filter(|(_, c)| !c.is_whitespace()).collect();
-    let starts = written.windows(wanted.len().max(1));
-    let found = starts.into_iter().find(|window| window.iter().map(|(_, c)| c).eq(&wanted))?;
-    let ((first, _), (last, c)) = (found.first()?, found.last()?);
-    Some(text.locate(*first..last + c.len_utf8()))
+    let (wanted, written) = (words(part), words(&text.value));
+    // A name that stands nowhere in the text was made up for printing.
+    let is_made_up =
+        |word: &str| word.starts_with(char::is_alphabetic) && written.iter().all(|(_, known)| *known != word);
+    let fits = |(wanted, written): (&(usize, &str), &(usize, &str))| {
+        wanted.1 == written.1 || is_made_up(wanted.1) && written.1.starts_with(char::is_alphabetic)
+    };
+    let mut windows = written.windows(wanted.len().max(1));
+    let found = windows.find(|window| wanted.iter().zip(*window).all(fits))?;
+    let ((first, _), (last, word)) = (found.first()?, found.last()?);
+    Some(text.locate(*first..last + word.len()))
+}
+
+/// Names and numbers, and every other character for itself, without blanks; with where each begins.
+fn words(text: &str) -> Vec<(usize, &str)> {
+    let is_of_word = |c: char| c.is_alphanumeric() || c == '_';
+    let mut words: Vec<(usize, &str)> = Vec::new();
+    let mut at = 0;
+    while let Some(c) = text[at..].chars().next() {
+        let rest = &text[at..];
+        let length = match is_of_word(c) {
+            true => rest.find(|c| !is_of_word(c)).unwrap_or(rest.len()),
+            false => c.len_utf8(),
+        };
+        if !c.is_whitespace() {
+            words.push((at, &rest[..length]));
+        }
+        at += length;
+    }
+    words
 }
 
 /// A node's attributes and ranks, without shapes.

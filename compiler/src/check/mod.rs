@@ -8,6 +8,7 @@
 mod arguments;
 mod block;
 mod claim;
+mod code_limits;
 mod dimensions;
 mod expressible;
 mod formula;
@@ -24,9 +25,10 @@ mod unreachable_variant;
 mod unwritten_output;
 mod value;
 mod variant_without_guard;
+mod volume;
 mod witness;
 
-use cubinder_bundle::{Arg, Target};
+use cubinder_bundle::{Arg, KernelFacts, Target};
 
 pub use cubinder_bundle::proof::{Case, Verdict};
 
@@ -55,8 +57,22 @@ pub struct Obligation {
     pub span: Span,
     /// The worst that is known, over the rows of the table of variants.
     pub verdict: Verdict,
+    /// Whether it holds wherever every tensor has fewer than 2^31 elements, as TensorRT asks for; nothing is said of it then.
+    pub is_beyond: bool,
     /// What the case that refutes it comes to: `for x = [1, 65536] this would be 65536`.
     pub found: Option<String>,
+}
+
+impl Obligation {
+    /// The higher, the less is known for good.
+    pub(crate) fn severity(&self) -> u8 {
+        match (&self.verdict, self.is_beyond) {
+            (Verdict::Proved, _) => 0,
+            (Verdict::Refuted(_), true) => 1,
+            (Verdict::Open, _) => 2,
+            (Verdict::Refuted(_), false) => 3,
+        }
+    }
 }
 
 /// Checks everything but arguments, which need the kernel's signature; for the targets that the manifest names itself.
@@ -88,13 +104,24 @@ pub fn check_for(resolved: &Resolved, targets: &[Target]) -> Checked {
     finish(checked)
 }
 
-/// Checks the arguments, once they are bound to the parameters of the compiled kernels: one list for each of the draft's units,
-/// in their order; none for a unit that could not be bound.
+/// What the compile of a unit told.
+#[derive(Debug, Clone)]
+pub struct Compiled<'a> {
+    /// The arguments in the order of the kernel's parameters.
+    pub args: &'a [Arg],
+    /// What the code for each target says about the kernel.
+    pub codes: Vec<(Target, &'a KernelFacts)>,
+}
+
+/// Checks what needs the compiled kernels: that arguments fit their parameters, and that launches keep to what the code can have.
+/// One item for each of the draft's units, in their order.
 #[must_use]
-pub fn check_arguments(resolved: &Resolved, bound: &[Option<&[Arg]>]) -> Checked {
+pub fn check_compiled(resolved: &Resolved, compiled: &[Compiled<'_>]) -> Checked {
     let site = Site::new(resolved, &[]);
     let mut checked = Checked::default();
-    claim::settle(&site, arguments::claims(&site, bound), &mut checked);
+    let mut claims = arguments::claims(&site, compiled);
+    claims.extend(code_limits::claims(&site, compiled));
+    claim::settle(&site, claims, &mut checked);
     finish(checked)
 }
 

@@ -2,7 +2,7 @@
 
 use cubinder_bundle::{Interval, Target};
 
-use super::claim::{Claim, What};
+use super::claim::{Claim, What, When};
 use super::formula::constant;
 use super::site::{LaunchSite, Site};
 use crate::rules;
@@ -31,7 +31,7 @@ fn claim(site: &Site<'_>, launch: &LaunchSite<'_>) -> Option<Claim> {
         what: What::Within(allowed),
         expr: launch.launch.shared_bytes.clone(),
         span: site.span(text),
-        row: Some(launch.row),
+        when: When::Launched(launch.row),
     })
 }
 

@@ -38,14 +38,6 @@ impl<'r> Site<'r> {
         Domain::of(self.plugin)
     }
 
-    /// What can be met where a row is launched: its guard holds.
-    pub(super) fn domain_of(&self, row: usize) -> Domain<'r> {
-        match self.guard(row) {
-            Some(guard) => self.domain().assuming(guard),
-            None => self.domain(),
-        }
-    }
-
     pub(super) fn variant(&self, row: usize) -> Option<&'r Variant> {
         self.plugin.variants.get(row)
     }

@@ -4,7 +4,7 @@
 
 use cubinder_bundle::expr::{Expr, Node};
 
-use super::claim::{Claim, What};
+use super::claim::{Claim, What, When};
 use super::grid::AXES;
 use super::site::Site;
 use crate::diagnostic::Span;
@@ -14,7 +14,7 @@ use crate::rules;
 /// A claim for each expression that could have none. `inexpressible` are the outputs whose shape is wrong already.
 pub(super) fn claims(site: &Site<'_>, inexpressible: &[usize]) -> Vec<Claim> {
     let mut claims = Vec::new();
-    let mut add = |subject: String, expr: &Expr, span: Span, row: Option<usize>| {
+    let mut add = |subject: String, expr: &Expr, span: Span, when: When| {
         if can_fail(expr) {
             claims.push(Claim {
                 rule: rules::MAY_HAVE_NO_VALUE,
@@ -23,37 +23,42 @@ pub(super) fn claims(site: &Site<'_>, inexpressible: &[usize]) -> Vec<Claim> {
                 what: What::HasValue,
                 expr: expr.clone(),
                 span,
-                row,
+                when,
             });
         }
     };
     let outputs = site.plugin.outputs.iter().zip(&site.resolved.manifest.outputs).enumerate();
     for (_, (output, decl)) in outputs.filter(|(index, _)| !inexpressible.contains(index)) {
-        add(format!("the shape of `{}`", output.name), &output.shape, site.span(&decl.shape), None);
+        add(
+            format!("the shape of `{}`", output.name),
+            &output.shape,
+            site.span(&decl.shape),
+            When::BeforeOutputs,
+        );
     }
     for row in 0..site.plugin.variants.len() {
         if let (Some(guard), Some(span)) = (site.guard(row), site.guard_span(row)) {
-            add("the guard".to_owned(), guard, span, None);
+            add("the guard".to_owned(), guard, span, When::Always);
         }
     }
     for launch in site.launches() {
-        let row = Some(launch.row);
+        let when = When::Launched(launch.row);
         for (axis, (expr, text)) in launch.launch.grid.iter().zip(&launch.decl.grid).enumerate() {
-            add(format!("the grid's {}", AXES[axis]), expr, site.span(text), row);
+            add(format!("the grid's {}", AXES[axis]), expr, site.span(text), when);
         }
         for (axis, (expr, text)) in launch.launch.block.iter().zip(&launch.decl.block).enumerate() {
-            add(format!("the block's {}", AXES[axis]), expr, site.span(text), row);
+            add(format!("the block's {}", AXES[axis]), expr, site.span(text), when);
         }
         if let Some(text) = &launch.decl.shared_bytes {
             let subject = "the dynamic shared memory".to_owned();
-            add(subject, &launch.launch.shared_bytes, site.span(text), row);
+            add(subject, &launch.launch.shared_bytes, site.span(text), when);
         }
     }
     for unit in site.units() {
         for arg in &unit.args {
             if let ArgDraftValue::Expr { expr, .. } = &arg.value {
                 let subject = format!("the argument `{}`", arg.name);
-                add(subject, expr, arg.value_span.clone(), Some(unit.variant));
+                add(subject, expr, arg.value_span.clone(), When::Launched(unit.variant));
             }
         }
     }

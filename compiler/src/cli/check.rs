@@ -176,13 +176,15 @@ fn line(obligation: &Obligation) -> String {
     let verdict = match &obligation.verdict {
         Verdict::Proved => "proved",
         Verdict::Open => "at run time",
+        Verdict::Refuted(_) if obligation.is_beyond => "at run time",
         Verdict::Refuted(_) => "not always",
     };
+    let only = if obligation.is_beyond { "; only tensors that TensorRT does not take break it" } else { "" };
     let source = &obligation.span.source;
     let at = place(&source.text, obligation.span.range.start);
     let found = obligation.found.as_ref().map(|found| format!(": {found}")).unwrap_or_default();
     let statement = &obligation.statement;
-    format!("{verdict:<11}  {}:{}:{}: {statement}{found}\n", source.path.display(), at.line, at.column)
+    format!("{verdict:<11}  {}:{}:{}: {statement}{only}{found}\n", source.path.display(), at.line, at.column)
 }
 
 fn summary_json(report: &Report, started: Instant) -> serde_json::Value {
@@ -214,6 +216,7 @@ fn obligation_json(obligation: &Obligation) -> serde_json::Value {
         "code": obligation.rule.0,
         "statement": obligation.statement,
         "verdict": verdict,
+        "beyond_tensorrt": obligation.is_beyond,
         "found": obligation.found,
         "shapes": shapes,
         "path": source.path.display().to_string(),

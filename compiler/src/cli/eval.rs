@@ -5,10 +5,14 @@ use std::process::ExitCode;
 
 use clap::Args;
 use cubinder_bundle::{Arch, Target, TargetKind};
-use cubinder_compiler::config::{self, Config};
+use cubinder_compiler::config;
 use cubinder_compiler::diagnostic::{Diagnostic, has_errors};
-use cubinder_compiler::eval::{self, Choice, Compiler, Environment, Mistake, Query, Report, cases};
+use cubinder_compiler::eval::{
+    self, Choice, Compiler, Environment, Mistake, Query, Report, Subject, SubjectOrigin, cases,
+};
 use cubinder_compiler::nvrtc::Settings;
+use cubinder_compiler::project::{Asked, Project};
+use cubinder_compiler::resolve::Resolved;
 use cubinder_compiler::toolkit::Overrides;
 use serde::Serialize;
 
@@ -19,8 +23,8 @@ Show the whole of a launch without a GPU: what is checked, the outputs' shapes, 
 shared memory, every argument's value, and how many blocks a multiprocessor holds.
 
 FILE is a manifest, a plugin library, a bundle or an engine; of an engine every node is shown that was not excluded. A manifest's kernel is \
-compiled for the arguments' types and the occupancy where NVRTC is there: for --arch, else for the first sm_* target of the \
-project.
+compiled for the arguments' types and the occupancy where NVRTC is there: for --arch, else for the first sm_* target of its \
+[compile] or of the cubinder.toml above it.
 
 With --cases, every case of a test file is evaluated and held against what it expects.
 
@@ -86,7 +90,7 @@ fn run_file(arguments: &Arguments, path: &Path) -> Result<bool, Vec<Diagnostic>>
     let mut diagnostics = subjects.warnings;
     let choice = Choice { plugin: arguments.plugin.clone(), node: arguments.node };
     let chosen = eval::choose(subjects.list, &choice).map_err(|error| vec![error])?;
-    let compiler = compiler(arguments, path)?;
+    let compiler = compiler(arguments, path, &chosen)?;
     let mut report =
         Report { file: path.display().to_string(), kind, evaluations: Vec::with_capacity(chosen.len()) };
     for subject in &chosen {
@@ -126,7 +130,7 @@ fn run_cases(arguments: &Arguments, path: &Path) -> Result<bool, Vec<Diagnostic>
                 .help("choose one: `--node N`"),
         ]);
     };
-    let verdicts = cases::run(&cases, subject, &compiler(arguments, &cases.subject)?);
+    let verdicts = cases::run(&cases, subject, &compiler(arguments, &cases.subject, &chosen)?);
     output(arguments.json, &verdicts, &cases::table(&verdicts))?;
     Ok(verdicts.iter().all(|verdict| verdict.differences.is_empty()))
 }
@@ -143,19 +147,43 @@ fn output(json: bool, value: &impl Serialize, table: &str) -> Result<(), Vec<Dia
 }
 
 /// As `cubinder compile` would compile, so that both share the cache.
-fn compiler(arguments: &Arguments, file: &Path) -> Result<Compiler, Vec<Diagnostic>> {
-    let config = project(file)?;
-    let folder = || file.parent().map(Path::to_path_buf).unwrap_or_default();
-    Ok(Compiler::new(Environment {
-        arch: arch(arguments.arch).map_err(|error| vec![error])?,
-        targets: config.iter().flat_map(|config| config.targets.iter().map(|target| target.value)).collect(),
-        settings: config.as_ref().map_or_else(Settings::default, |config| Settings {
-            include: config.include.clone(),
-            options: config.options.clone(),
+fn compiler(arguments: &Arguments, file: &Path, chosen: &[Subject]) -> Result<Compiler, Vec<Diagnostic>> {
+    let arch = arch(arguments.arch).map_err(|error| vec![error])?;
+    let manifest = chosen.iter().find_map(|subject| match &subject.origin {
+        SubjectOrigin::Manifest(resolved) => Some(resolved),
+        SubjectOrigin::Compiled(_) => None,
+    });
+    // What is compiled already needs no project.
+    let environment = match manifest {
+        Some(resolved) => planned(resolved, file, arch)?,
+        None => Environment::default(),
+    };
+    let overrides = Overrides::from_env(arguments.nvrtc.clone());
+    Ok(Compiler::new(Environment { arch, overrides, ..environment }))
+}
+
+/// How the manifest and the `cubinder.toml` above it say that its kernels are compiled.
+fn planned(resolved: &Resolved, file: &Path, arch: Option<Arch>) -> Result<Environment, Vec<Diagnostic>> {
+    let asked = Asked {
+        manifests: vec![file.to_owned()],
+        config: config_above(file),
+        targets: arch.map(|arch| Target { kind: TargetKind::Cubin, arch }).into_iter().collect(),
+        ..Asked::default()
+    };
+    let project = Project::open(asked, Path::new(""))?;
+    let root = project.root.clone();
+    let is_asked = project.config.is_some() || project.asks_for_targets(resolved);
+    match project.plan(resolved) {
+        Ok(plan) => Ok(Environment {
+            targets: plan.targets.iter().map(|planned| planned.target).collect(),
+            settings: Settings::clone(&plan.settings),
+            root,
+            ..Environment::default()
         }),
-        root: config.map_or_else(folder, |config| config.folder),
-        overrides: Overrides::from_env(arguments.nvrtc.clone()),
-    }))
+        Err(errors) if is_asked => Err(errors),
+        // Nothing says what to compile for, so nothing is compiled; the report says so.
+        Err(_) => Ok(Environment { root, ..Environment::default() }),
+    }
 }
 
 fn arch(target: Option<Target>) -> Result<Option<Arch>, Diagnostic> {
@@ -168,14 +196,7 @@ fn arch(target: Option<Target>) -> Result<Option<Arch>, Diagnostic> {
     }
 }
 
-/// The configuration above a manifest; other files need none.
-fn project(file: &Path) -> Result<Option<Config>, Vec<Diagnostic>> {
-    if file.extension().is_none_or(|extension| extension != "toml") {
-        return Ok(None);
-    }
-    let Ok(whole) = std::path::absolute(file) else { return Ok(None) };
-    match whole.parent().and_then(|folder| config::find(folder).ok()) {
-        Some(found) => config::load(&found).map(Some),
-        None => Ok(None),
-    }
+/// The nearest `cubinder.toml` above a manifest.
+fn config_above(manifest: &Path) -> Option<PathBuf> {
+    config::find(std::path::absolute(manifest).ok()?.parent()?).ok()
 }

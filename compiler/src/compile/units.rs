@@ -10,8 +10,8 @@ use std::sync::Arc;
 use cubinder_bundle::{Arg, KernelFacts, Plugin, Target};
 use rayon::prelude::*;
 
-use super::{Progress, dedup};
-use crate::check;
+use super::{Progress, dedup, explain};
+use crate::check::{self, Obligation};
 use crate::codegen;
 use crate::config;
 use crate::cubin;
@@ -23,7 +23,7 @@ use crate::project::{Plan, PlannedTarget, Project};
 use crate::resolve::{Resolved, Unit};
 use crate::rules;
 use crate::signature::Signature;
-use crate::verify::{self, Obligation};
+use crate::verify;
 
 /// All plugins, compiled.
 pub(super) struct CompiledPlugins {
@@ -92,7 +92,6 @@ pub(super) fn compile(
     dedup(warnings);
     dedup(&mut errors);
     if errors.is_empty() {
-        let obligations = verify::worst(&obligations);
         return Ok(CompiledPlugins { plugins: compiled, nvrtc, obligations });
     }
     errors.append(warnings);
@@ -222,7 +221,6 @@ fn finish_plugin(
     let draft = &plugin.draft;
     let mut units = Vec::new();
     let mut nvrtc = None;
-    let mut obligations = Vec::new();
     let (mut wrong, mut doubtful) = (Vec::new(), Vec::new());
     for job in jobs {
         let signature = results.next();
@@ -233,7 +231,6 @@ fn finish_plugin(
         match finish_unit(&draft.plugin, job.unit, signature, codes, &mut said) {
             Ok(finished) => {
                 nvrtc = nvrtc.or(finished.nvrtc);
-                obligations.extend(finished.obligations);
                 units.push(finished.unit);
                 wrong.push((row.clone(), Vec::new()));
             }
@@ -244,14 +241,15 @@ fn finish_plugin(
     warnings.extend(verify::merge_rows(&doubtful));
     let errors = verify::merge_rows(&wrong);
     if !errors.is_empty() {
-        return Err(errors);
+        return Err(errors.into_iter().map(|error| explain::with_places(plugin, error)).collect());
     }
-    let bound: Vec<Option<&[Arg]>> = units.iter().map(|unit| Some(unit.args.as_slice())).collect();
-    let found = check::check_arguments(plugin, &bound).diagnostics;
-    if has_errors(&found) {
-        return Err(found);
+    let compiled: Vec<check::Compiled<'_>> = units.iter().map(facts).collect();
+    let checked = check::check_compiled(plugin, &compiled);
+    if has_errors(&checked.diagnostics) {
+        return Err(checked.diagnostics);
     }
-    warnings.extend(found);
+    warnings.extend(checked.diagnostics);
+    let obligations = checked.obligations;
     Ok(FinishedPlugin { plugin: CompiledPlugin { draft: draft.clone(), units }, nvrtc, obligations })
 }
 
@@ -261,7 +259,6 @@ type Results = Vec<(Target, TaskResult)>;
 struct FinishedUnit {
     unit: CompiledUnit,
     nvrtc: Option<(i32, i32)>,
-    obligations: Vec<Obligation>,
 }
 
 /// Joins what came of a unit's tasks and holds the parts against each other.
@@ -301,18 +298,21 @@ fn finish_unit(
     if !errors.is_empty() {
         return Err(errors);
     }
-    let facts = compiled.iter().filter_map(|(target, code)| Some((*target, facts_of(code)?)));
-    let limits = verify::check_limits(plugin, unit, &facts.collect::<Vec<_>>());
-    if has_errors(&limits.diagnostics) {
-        return Err(limits.diagnostics);
-    }
-    warnings.extend(limits.diagnostics);
     let nvrtc = compiled.first().map(|(_, code)| code.nvrtc);
     let code = compiled
         .into_iter()
         .map(|(_, code)| CompiledCode { object: code.object, symbol: code.symbol })
         .collect();
-    Ok(FinishedUnit { unit: CompiledUnit { args, code }, nvrtc, obligations: limits.obligations })
+    Ok(FinishedUnit { unit: CompiledUnit { args, code }, nvrtc })
+}
+
+/// What the rules that need the code look at.
+fn facts(unit: &CompiledUnit) -> check::Compiled<'_> {
+    let kernel =
+        |code: &'_ CompiledCode| code.object.kernels.iter().position(|kernel| kernel.symbol == code.symbol);
+    let codes = unit.code.iter();
+    let codes = codes.filter_map(|code| Some((code.object.target, code.object.kernels.get(kernel(code)?)?)));
+    check::Compiled { args: &unit.args, codes: codes.collect() }
 }
 
 /// What a code object says about the unit's kernel.

@@ -3,13 +3,15 @@
 //! Owns finding the kernel that a launch names, and which mistakes can be told without a compiler. What fits is
 //! [`crate::verify`]'s to say; it is asked only about what is certain.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::name::{self, Argument, Meanings, Name};
 use super::source::{Open, open_source};
 use super::{Certainty, Doubt, Kernel, Kernels, TemplateKind, read};
+use crate::cache::{Directive, DirectiveKind, directives};
+use crate::codegen::manifest_names;
 use crate::diagnostic::{Diagnostic, Severity, Source, Span, has_errors, sort, suggest};
 use crate::resolve::{Resolved, Unit};
 use crate::rules;
@@ -73,8 +75,35 @@ pub fn check(resolved: &Resolved, open: &Open<'_>) -> Checked {
     }
     checked.unsure.dedup_by(|one, other| one.kernel_span == other.kernel_span && one.doubt == other.doubt);
     checked.diagnostics.extend(verify::merge_rows(&rows));
+    checked.diagnostics.extend(unused_names(resolved, files.values().map(Option::as_ref)));
     sort(&mut checked.diagnostics);
     checked
+}
+
+/// The warnings about type parameters and constants that neither the manifest nor a kernel uses. A file that cannot be read or that
+/// includes another may use all of them.
+fn unused_names<'f>(
+    resolved: &Resolved,
+    files: impl Iterator<Item = Option<&'f (Arc<Source>, Kernels)>>,
+) -> Vec<Diagnostic> {
+    let mut names = BTreeSet::new();
+    for file in files {
+        let Some((source, _)) = file.filter(|(source, _)| directives(&source.text).iter().all(is_of_cuda))
+        else {
+            return Vec::new();
+        };
+        names.extend(manifest_names(&source.text));
+    }
+    resolved.unused(&names)
+}
+
+/// Headers of CUDA itself know nothing of manifests.
+fn is_of_cuda(directive: &Directive) -> bool {
+    match &directive.kind {
+        DirectiveKind::Angled(name) => name.starts_with("cuda_"),
+        DirectiveKind::Quoted(_) | DirectiveKind::Computed => false,
+        DirectiveKind::Time => true,
+    }
 }
 
 fn unsure(unit: &Unit, doubt: Doubt) -> Unsure {
@@ -105,6 +134,11 @@ pub(crate) fn explain_unknown(
         Found::TemplateMisfit(found, problem) => {
             with_said(template_misfit(kernel, span, source, found, &problem))
         }
+        Found::Unsure(Doubt::KernelMacro(name)) if kernels.kernels.is_empty() => with_said(
+            not_a_kernel(kernel, span, file)
+                .note(format!("the macro `{name}` makes kernels"))
+                .help(format!("name the kernel as `{name}` spells it")),
+        ),
         Found::Kernel(..) | Found::Unsure(_) => with_said(missing_in(kernel, span, file, &kernels)),
     }
 }
@@ -203,11 +237,15 @@ fn missing(unit: &Unit, source: &Arc<Source>, kernels: &Kernels) -> Diagnostic {
     missing_in(&unit.kernel, &unit.kernel_span, &source.path.display().to_string(), kernels)
 }
 
+fn not_a_kernel(kernel: &str, span: &Span, file: &str) -> Diagnostic {
+    Diagnostic::error(format!("`{kernel}` is not a kernel of `{file}`"))
+        .code(rules::KERNEL_NOT_FOUND)
+        .at(span.clone(), "no such kernel")
+}
+
 fn missing_in(kernel: &str, span: &Span, file: &str, kernels: &Kernels) -> Diagnostic {
     const MOST: usize = 16;
-    let diagnostic = Diagnostic::error(format!("`{kernel}` is not a kernel of `{file}`"))
-        .code(rules::KERNEL_NOT_FOUND)
-        .at(span.clone(), "no such kernel");
+    let diagnostic = not_a_kernel(kernel, span, file);
     let path = name::parse(kernel).map_or_else(|| kernel.to_owned(), |name| name.path);
     let mut usages: Vec<String> = Vec::new();
     for kernel in &kernels.kernels {

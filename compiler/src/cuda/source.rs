@@ -27,7 +27,7 @@ fn not_found(error: Diagnostic, path: &Path, span: &Span) -> Diagnostic {
     let error = error.code(rules::SOURCE_NOT_FOUND).at(span.clone(), "the manifest names it here");
     let beside = sources_beside(path);
     if beside.is_empty() {
-        return error;
+        return error.help("the path is relative to the manifest's folder");
     }
     let wanted = path.file_name().unwrap_or_default().to_string_lossy();
     let folder = folder_of(path);

@@ -1,50 +1,64 @@
 //! What must hold of a node before its outputs' shapes are computed, each with its verdict.
+//!
+//! The rules and their order are the runtime's: [`cubinder_bundle::launch`].
 
-use cubinder_bundle::launch::{Facts, Unmet, check_attribute, check_limits, check_ranks, check_requirement};
+use cubinder_bundle::launch::{Facts, Rule, Steps, Unmet, rules_of_attributes, rules_of_shapes};
 use cubinder_bundle::{Attribute, Input, Interval, ShapeLimits};
 
 use super::report::Check;
 use super::subject::Subject;
 
-/// Everything that is looked at, in the order of the runtime. `facts` has the attributes and the inputs' shapes.
-pub(super) fn checks(subject: &Subject, facts: &Facts<'_>) -> Vec<Check> {
+/// Everything that is looked at, in the order of the runtime: first what decides when the node is made, then what the shapes
+/// decide. `facts` has the attributes and the inputs' shapes.
+pub(super) fn checks(subject: &Subject, facts: &Facts<'_>, steps: &mut Steps) -> Vec<Check> {
     let plugin = &subject.plugin;
+    let alone = Facts { attributes: facts.attributes, ..Facts::default() };
     let mut list = Vec::new();
-    for (attribute, value) in plugin.attributes.iter().zip(facts.attributes) {
-        // That a value is of its type is plain; that it is not has to be said.
-        let result = check_attribute(attribute, value);
-        let rules = rules(attribute);
-        match (rules.is_empty(), result.is_ok()) {
-            (true, true) => {}
-            (true, false) => {
-                list.push(check(format!("`{}` is `{}`", attribute.name, attribute.ty.name()), result))
-            }
-            (false, _) => list.push(check(format!("`{}` {rules}", attribute.name), result)),
+    let mut decided = Vec::new();
+    let mut of_attributes = Steps::default();
+    for rule in rules_of_attributes(plugin) {
+        // What an attribute that breaks its own rules does to a requirement says nothing.
+        if matches!(rule, Rule::Require(_)) && list.iter().any(|check: &Check| !check.holds) {
+            break;
+        }
+        let result = rule.check(plugin, &alone, &mut of_attributes);
+        if result != Ok(None) {
+            decided.push(rule);
+            list.extend(shown(&rule, result.map(drop)));
         }
     }
-    let shapes = || plugin.inputs.iter().zip(facts.shapes.iter().copied()).enumerate();
-    for (index, (input, shape)) in shapes() {
-        list.push(check(
-            format!("`{}` has rank {}", input.name, allowed_ranks(input)),
-            rank(subject, index, shape),
-        ));
-        list.extend(built_rank(subject, index, input, shape));
+    let by_shapes = || rules_of_shapes(plugin).filter(|rule| !decided.contains(rule));
+    for rule in by_shapes().filter(|rule| matches!(rule, Rule::Rank(..))) {
+        let result = rule.check(plugin, facts, steps).map(drop);
+        list.extend(shown(&rule, result));
+        list.extend(built_rank(subject, &rule, facts));
     }
-    // What a rank out of bounds does to a rule says nothing.
-    if list.iter().any(|check| !check.holds) {
+    // What a rank out of bounds does to a rule says nothing either.
+    if list.iter().any(|check: &Check| !check.holds) {
         return list;
     }
-    for require in &plugin.require {
-        let result = check_requirement(plugin, require, facts).map(drop);
-        list.push(check(format!("`{}`", require.text), result));
-    }
-    for (_, (input, shape)) in shapes() {
-        if input.limits != ShapeLimits::default() {
-            let text = format!("`{}` {}", input.name, limits(&input.limits));
-            list.push(check(text, check_limits(&input.name, shape, &input.limits, "")));
-        }
+    for rule in by_shapes().filter(|rule| !matches!(rule, Rule::Rank(..))) {
+        let result = rule.check(plugin, facts, steps).map(drop);
+        list.extend(shown(&rule, result));
     }
     list
+}
+
+/// A rule with its verdict; none where it is plain that it holds.
+fn shown(rule: &Rule<'_>, result: Result<(), Unmet>) -> Option<Check> {
+    let text = match *rule {
+        Rule::Attribute(_, attribute) => match rules(attribute) {
+            // That a value is of its type is plain; that it is not has to be said.
+            rules if rules.is_empty() && result.is_ok() => return None,
+            rules if rules.is_empty() => format!("`{}` is `{}`", attribute.name, attribute.ty.name()),
+            rules => format!("`{}` {rules}", attribute.name),
+        },
+        Rule::Rank(_, input) => format!("`{}` has rank {}", input.name, allowed_ranks(input)),
+        Rule::Require(require) => format!("`{}`", require.text),
+        Rule::Limits(_, input) if input.limits == ShapeLimits::default() => return None,
+        Rule::Limits(_, input) => format!("`{}` {}", input.name, limits(&input.limits)),
+    };
+    Some(check(text, result))
 }
 
 fn check(text: String, result: Result<(), Unmet>) -> Check {
@@ -58,17 +72,11 @@ fn allowed_ranks(input: &Input) -> String {
     }
 }
 
-/// Whether one input has a rank that the plugin takes; the others are given one that they may have.
-fn rank(subject: &Subject, index: usize, shape: &[i64]) -> Result<(), Unmet> {
-    let inputs = subject.plugin.inputs.iter().enumerate();
-    let ranks = inputs.map(|(other, input)| if other == index { shape.len() } else { input.rank_min.into() });
-    check_ranks(&subject.plugin, ranks)
-}
-
 /// Whether an input has the rank for which an engine was built: TensorRT lets no other through.
-fn built_rank(subject: &Subject, index: usize, input: &Input, shape: &[i64]) -> Option<Check> {
+fn built_rank(subject: &Subject, rule: &Rule<'_>, facts: &Facts<'_>) -> Option<Check> {
+    let Rule::Rank(index, input) = *rule else { return None };
     let built = *subject.input_ranks.as_ref()?.get(index)?;
-    let (name, found) = (&input.name, shape.len());
+    let (name, found) = (&input.name, facts.shapes.get(index)?.len());
     let result = if usize::from(built) == found {
         Ok(())
     } else {

@@ -1,7 +1,7 @@
 //! One launch of the chosen variant: numbers, arguments by name, occupancy.
 
 use cubinder_bundle::expr::{Environment, Expr};
-use cubinder_bundle::launch::{self, Evaluated, Facts, Passed, Takes, Unmet};
+use cubinder_bundle::launch::{self, Evaluated, Facts, Passed, Steps, Takes, Unmet};
 use cubinder_bundle::{Arg, ArgValue, Launch, Plugin, ScalarType, Target, TargetKind};
 
 use super::code::{LaunchCode, MachineCode};
@@ -21,6 +21,31 @@ pub(super) struct Step<'a> {
     pub(super) asked_arch: bool,
 }
 
+impl Step<'_> {
+    /// The launch with its arguments as the compiled kernel types them.
+    fn typed(&self) -> Launch {
+        let mut launch = self.launch.clone();
+        if let Some(args) = &self.code.args {
+            launch.args.clone_from(args);
+        }
+        launch
+    }
+
+    /// What the kernel takes, as far as that is known.
+    fn takes(&self) -> Takes<'static> {
+        self.code.machine.first().filter(|_| self.asked_arch).map_or(Takes::ANYTHING, takes)
+    }
+}
+
+/// Evaluates a launch that is not shown.
+///
+/// # Errors
+/// Why the run time would refuse it.
+pub(super) fn check(step: &Step<'_>, facts: &Facts<'_>, steps: &mut Steps) -> Result<(), Unmet> {
+    let evaluated = launch::evaluate(step.plugin, &step.typed(), &step.takes(), facts, steps);
+    evaluated.map(drop).map_err(|error| Unmet(error.to_string()))
+}
+
 /// Evaluates the launch and adds it to the report.
 ///
 /// # Errors
@@ -28,19 +53,15 @@ pub(super) struct Step<'a> {
 pub(super) fn finish(
     step: &Step<'_>,
     facts: &Facts<'_>,
+    steps: &mut Steps,
     report: &mut Evaluation,
     diagnostics: &mut Vec<Diagnostic>,
 ) -> Result<(), Unmet> {
     report.notes.extend(step.code.note.clone());
     diagnostics.extend(step.code.diagnostics.iter().cloned());
-    let mut launch = step.launch.clone();
+    let launch = step.typed();
     let is_typed = step.draft.is_empty() || step.code.args.is_some();
-    if let Some(args) = &step.code.args {
-        launch.args.clone_from(args);
-    }
-    let asked = step.code.machine.first().filter(|_| step.asked_arch);
-    let takes = asked.map_or(Takes::ANYTHING, takes);
-    let evaluated = launch::evaluate(step.plugin, &launch, &takes, facts);
+    let evaluated = launch::evaluate(step.plugin, &launch, &step.takes(), facts, steps);
     let args = match &evaluated {
         Ok(evaluated) if is_typed => typed_args(step.plugin, &launch.args, evaluated),
         Ok(evaluated) if evaluated.is_empty() => Vec::new(),

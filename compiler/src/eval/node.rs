@@ -2,13 +2,15 @@
 //!
 //! Owns the order of the steps; what is checked and computed comes from [`cubinder_bundle::launch`].
 
-use cubinder_bundle::launch::{self, Facts, GuardVerdict, Unmet, missing_attribute, output_shapes};
-use cubinder_bundle::{DataType, Plugin, Value, Variant};
+use cubinder_bundle::launch::{
+    self, Decided, Facts, GuardVerdict, Steps, Unmet, missing_attribute, output_shapes,
+};
+use cubinder_bundle::{AUTO_TACTIC, DataType, Plugin, Value, Variant};
 
 use super::checks::checks;
 use super::code::{Compiler, LaunchCode};
 use super::guard::reasons;
-use super::launches::{Step, finish};
+use super::launches::{Step, check, finish};
 use super::query::{DEFAULT_ALIGNMENT, Mistake, Part, Query, attribute};
 use super::report::{
     AttributeReport, Evaluation, GuardReport, Origin, TensorReport, TypeReport, VariantReport,
@@ -245,11 +247,12 @@ fn run(
     let plugin = &subject.plugin;
     let inputs: Vec<&[i64]> = asked.inputs.iter().map(Vec::as_slice).collect();
     let facts = Facts { attributes: &asked.attributes, shapes: &inputs, ..Facts::default() };
-    report.checks = checks(subject, &facts);
+    let mut steps = Steps::default();
+    report.checks = checks(subject, &facts, &mut steps);
     if let Some(why) = report.checks.iter().find_map(|check| check.why.clone()) {
         return Err(Unmet(why));
     }
-    let outputs = output_shapes(plugin, &facts)?;
+    let outputs = output_shapes(plugin, &facts, &mut steps)?;
     report.tensors.extend(tensors(plugin, asked, plugin.inputs.len(), &outputs));
     let shapes: Vec<&[i64]> = asked.inputs.iter().chain(&outputs).map(Vec::as_slice).collect();
     let facts = Facts {
@@ -258,78 +261,112 @@ fn run(
         alignments: &asked.alignments,
         ..Facts::default()
     };
-    report.variants = variants(plugin, asked, &facts);
-    let Some((index, variant)) = launch::choose(plugin, &asked.types, &facts) else {
-        return Err(launch::none_holds(plugin, &asked.types, &facts));
-    };
-    for (number, launch) in variant.launches.iter().enumerate() {
-        let asked_arch = compiler.arch().is_some();
-        match &subject.origin {
-            subject::Origin::Compiled(objects) => {
-                let code = compiler.of_compiled(launch, objects);
-                let step = Step { plugin, launch, draft: &[], code: &code, asked_arch };
-                finish(&step, &facts, report, diagnostics)?;
-            }
-            subject::Origin::Manifest(resolved) => {
-                let mut units = resolved.draft.units.iter();
-                let unit = units.find(|unit| unit.variant == index && unit.launch == number);
-                let code = unit.map_or_else(LaunchCode::default, |unit| compiler.of_manifest(resolved, unit));
-                let draft: &[ArgDraft] = unit.map_or(&[], |unit| &unit.args);
-                let step = Step { plugin, launch, draft, code: &code, asked_arch };
-                finish(&step, &facts, report, diagnostics)?;
-            }
-        }
+    let order = launch::in_order(plugin, &asked.types, AUTO_TACTIC)?;
+    let decided = launch::decide(plugin, &order, &facts, &mut steps);
+    let alignment = |tensor: usize| asked.alignments.get(tensor).copied();
+    let chosen = decided.as_ref().ok().and_then(|decided| decided.pick(alignment));
+    report.variants = variants(plugin, asked, &order, chosen, &facts);
+    let mut prepared = Prepared { subject, compiler, facts: &facts, steps, report, diagnostics };
+    prepared.all(&decided?, chosen)?;
+    match chosen {
+        Some(_) => Ok(()),
+        None => Err(launch::none_holds(plugin, &order, &facts)),
     }
-    others(plugin, asked, index, &facts, report)
 }
 
-/// The variants that would run for other addresses: the runtime evaluates their launches too, before it knows the addresses.
-///
-/// # Errors
-/// The first launch among them that has no numbers.
-fn others(
-    plugin: &Plugin,
-    asked: &Asked,
-    chosen: usize,
-    facts: &Facts<'_>,
-    report: &mut Evaluation,
-) -> Result<(), Unmet> {
-    for index in launch::candidates(plugin, &asked.types, facts) {
-        let Some(variant) = plugin.variants.get(index).filter(|_| index != chosen) else { continue };
-        for found in &variant.launches {
-            if let Err(error) = launch::evaluate(plugin, found, &launch::Takes::ANYTHING, facts) {
-                report.notes.push(format!(
+/// The launches of all variants that may run for some addresses: the runtime prepares them before it knows the addresses.
+struct Prepared<'a> {
+    subject: &'a Subject,
+    compiler: &'a Compiler,
+    facts: &'a Facts<'a>,
+    steps: Steps,
+    report: &'a mut Evaluation,
+    diagnostics: &'a mut Vec<Diagnostic>,
+}
+
+impl Prepared<'_> {
+    /// Evaluates them in the order of the runtime, and adds those of the variant `chosen` to the report.
+    ///
+    /// # Errors
+    /// The first launch that has no numbers.
+    fn all(&mut self, decided: &Decided, chosen: Option<usize>) -> Result<(), Unmet> {
+        let mut first = Ok(());
+        for index in &decided.candidates {
+            let Some(variant) = self.subject.plugin.variants.get(*index) else { continue };
+            let is_chosen = Some(*index) == chosen;
+            // What is not chosen does not have to be shown beside another mistake.
+            if !is_chosen && first.is_err() {
+                continue;
+            }
+            let result = self.variant(*index, variant, is_chosen);
+            if result.is_err() && first.is_ok() && !is_chosen {
+                self.report.notes.push(format!(
                     "variant {} would run for other addresses, so it has to be launchable too",
                     variant.id
                 ));
-                return Err(Unmet(error.to_string()));
+            }
+            first = first.and(result);
+        }
+        first
+    }
+
+    fn variant(&mut self, index: usize, variant: &Variant, is_chosen: bool) -> Result<(), Unmet> {
+        let plugin = &self.subject.plugin;
+        for (number, launch) in variant.launches.iter().enumerate() {
+            let unit = match &self.subject.origin {
+                subject::Origin::Compiled(_) => None,
+                subject::Origin::Manifest(resolved) => {
+                    let mut units = resolved.draft.units.iter();
+                    units
+                        .find(|unit| unit.variant == index && unit.launch == number)
+                        .map(|unit| (resolved, unit))
+                }
+            };
+            let code = match (&self.subject.origin, unit) {
+                (subject::Origin::Compiled(objects), _) => self.compiler.of_compiled(launch, objects),
+                (_, Some((resolved, unit))) => self.compiler.of_manifest(resolved, unit),
+                (_, None) => LaunchCode::default(),
+            };
+            let draft: &[ArgDraft] = unit.map_or(&[], |(_, unit)| &unit.args);
+            let asked_arch = self.compiler.arch().is_some();
+            let step = Step { plugin, launch, draft, code: &code, asked_arch };
+            if is_chosen {
+                finish(&step, self.facts, &mut self.steps, self.report, self.diagnostics)?;
+            } else {
+                check(&step, self.facts, &mut self.steps)?;
             }
         }
+        Ok(())
     }
-    Ok(())
 }
 
 /// The variants of these types, with their guards' verdicts.
-fn variants(plugin: &Plugin, asked: &Asked, facts: &Facts<'_>) -> Vec<VariantReport> {
-    let chosen = launch::choose(plugin, &asked.types, facts).map(|(index, _)| index);
+fn variants(
+    plugin: &Plugin,
+    asked: &Asked,
+    order: &[usize],
+    chosen: Option<usize>,
+    facts: &Facts<'_>,
+) -> Vec<VariantReport> {
     let alignment = |tensor: u32| asked.alignments.get(tensor as usize).copied();
-    let row = |(index, variant): (usize, &Variant)| {
+    let mut steps = Steps::default();
+    let row = |index: &usize| {
+        let variant = plugin.variants.get(*index)?;
         let guard = variant.guard.as_ref();
-        let verdict = match (guard, launch::verdict(guard, facts)) {
+        let verdict = match (guard, launch::verdict(guard, facts, &mut steps)) {
             (None, _) => GuardReport::None,
             (_, GuardVerdict::Holds) => GuardReport::Holds,
             (_, GuardVerdict::Fails) => GuardReport::Fails,
-            (_, GuardVerdict::NoValue(error)) => GuardReport::NoValue(error.to_string()),
+            (_, GuardVerdict::NoValue(error)) => GuardReport::NoValue(steps.why(&error)),
         };
-        VariantReport {
+        Some(VariantReport {
             id: variant.id,
             label: variant.label.clone(),
             guard: guard.map(|guard| guard.text.clone()),
-            chosen: chosen == Some(index),
+            chosen: chosen == Some(*index),
             verdict,
             reasons: guard.map(|guard| reasons(&guard.expr, facts, plugin, &alignment)).unwrap_or_default(),
-        }
+        })
     };
-    let of_types = plugin.variants.iter().enumerate().filter(|(_, variant)| variant.types == asked.types);
-    of_types.map(row).collect()
+    order.iter().filter_map(row).collect()
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{CodeReport, ContainerReport, FileKind, KernelReport, Report};
+use super::{CodeReport, ContainerReport, DeclaredReport, FileKind, KernelReport, Report};
 use crate::diagnostic::harmless;
 
 /// The report as a table; ends with a line end. Control characters of the file never reach the terminal.
@@ -61,7 +61,11 @@ fn container_table(container: &ContainerReport) -> String {
     }
     for plugin in &container.plugins {
         let name = qualified(&plugin.namespace, &plugin.name);
-        let _ = writeln!(text, "  plugin {name}, version {}", plugin.version);
+        let summary = if plugin.summary.is_empty() { String::new() } else { format!(": {}", plugin.summary) };
+        let _ = writeln!(text, "  plugin {name}, version {}{summary}", plugin.version);
+        for declared in &plugin.interface {
+            let _ = writeln!(text, "    {}", declaration(declared));
+        }
         for (name, value) in &plugin.attributes {
             let _ = writeln!(text, "    {name} = {value}");
         }
@@ -74,6 +78,15 @@ fn container_table(container: &ContainerReport) -> String {
         text.push_str(&columns(&code_rows(Some(container), &container.code)));
     }
     text
+}
+
+/// `attribute pads: i32[] = [1, 1], before and after`.
+fn declaration(declared: &DeclaredReport) -> String {
+    let DeclaredReport { role, name, types, .. } = declared;
+    let default = declared.default.iter().map(|default| format!(" = {default}"));
+    let doc = Some(&declared.doc).filter(|doc| !doc.is_empty()).map(|doc| format!(", {doc}"));
+    let rest: String = default.chain(doc).collect();
+    format!("{role} {name}: {}{rest}", types.join(" or "))
 }
 
 /// The name as ONNX and TensorRT users write it.

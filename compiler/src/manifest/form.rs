@@ -239,7 +239,11 @@ impl<'s> Form<'s> {
             }
             DeValue::Boolean(value) => Some(Text::stands_for(entry.range.clone(), value.to_string())),
             _ => {
-                self.wrong_type(entry, "an expression: a string, a number or a boolean");
+                let found = self.misfit(entry, "an expression: a string, a number or a boolean");
+                self.report(match entry.value {
+                    DeValue::Array(_) => found.help("an array is written as an expression: `\"[1, 2, 3]\"`"),
+                    _ => found,
+                });
                 None
             }
         }

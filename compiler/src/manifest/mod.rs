@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use cubinder_bundle::{AttributeType, DataType, Interval, ShapeLimits, Target, Value};
 
-use crate::diagnostic::{Diagnostic, Source};
+use crate::diagnostic::{Diagnostic, Source, suggest};
 use crate::rules;
 pub use literal::Text;
 
@@ -150,6 +150,8 @@ pub struct TypeDecl {
     pub name: Located<String>,
     /// What it can be.
     pub alternatives: Vec<DataType>,
+    /// Where the list of these is.
+    pub range: Range<usize>,
 }
 
 /// One constant.
@@ -159,6 +161,8 @@ pub struct ConstantDecl {
     pub name: Located<String>,
     /// An integer, a float or a boolean.
     pub value: Value,
+    /// Where the value is.
+    pub value_range: Range<usize>,
 }
 
 /// One line of `[functions]`.
@@ -168,6 +172,8 @@ pub struct FunctionDecl {
     pub name: Located<String>,
     /// The names of its parameters.
     pub params: Vec<Located<String>>,
+    /// Where the list of them is.
+    pub params_range: Range<usize>,
     /// The expression it stands for.
     pub body: Text,
 }
@@ -306,9 +312,14 @@ fn schema(form: &mut form::Form<'_>, root: &mut form::Section<'_>) -> Option<i64
     let Some(entry) = root.take("schema") else {
         let diagnostic = Diagnostic::error("the manifest does not say which schema edition it follows")
             .code(rules::SCHEMA_EDITION)
-            .at(form.span(0..0), "expected `schema = 1` before the first table")
             .note(known);
-        form.report(diagnostic);
+        let misspelt = root.entries().into_iter().find(|entry| suggest(&entry.key, ["schema"]).is_some());
+        form.report(match misspelt {
+            Some(entry) => {
+                diagnostic.at(form.span(entry.key_range), "no key of the file").help("did you mean `schema`?")
+            }
+            None => diagnostic.at(form.span(0..0), "expected `schema = 1` before the first table"),
+        });
         return None;
     };
     let edition = form.integer(&entry)?;

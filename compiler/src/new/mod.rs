@@ -1,6 +1,6 @@
 //! A plugin to begin with: a manifest, a kernel and a test that are right as they stand.
 //!
-//! Owns the texts and where they go ([`plan`]), and writing them ([`write`]): everything or nothing, and never over a file that is
+//! Owns the texts and where they go ([`plan`]), and writing them ([`write()`]): everything or nothing, and never over a file that is
 //! there. Never compiles: a test holds the texts against the rest of the compiler.
 
 use std::io::Write as _;

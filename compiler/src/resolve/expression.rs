@@ -12,6 +12,7 @@ use cubinder_bundle::{Guard, Output, Requirement};
 
 use super::messages::Messages;
 use super::names::{declared_twice, with_article};
+use super::origin;
 use super::rows::Row;
 use super::usage::{self, Unused, free_names};
 use crate::diagnostic::{Code, Diagnostic, Source, Span};
@@ -48,6 +49,8 @@ pub(super) struct Compiler<'m> {
     ambiguous: BTreeSet<&'m str>,
     used: BTreeSet<String>,
     messages: Messages,
+    /// The variant of each row.
+    variants: Vec<usize>,
 }
 
 impl<'m> Compiler<'m> {
@@ -61,6 +64,7 @@ impl<'m> Compiler<'m> {
             ambiguous: declared_twice(manifest),
             used: BTreeSet::new(),
             messages: Messages::default(),
+            variants: rows.iter().map(|row| row.variant).collect(),
         };
         for decl in &manifest.functions {
             match expr::parse(&decl.body.value) {
@@ -123,10 +127,13 @@ impl<'m> Compiler<'m> {
             let Some(typed) = self.expression(&rule.expr, "expr", Expected::Bool, &place) else { continue };
             if let [Node::Bool(holds)] = typed.expr.nodes.as_slice() {
                 let diagnostic = if *holds {
-                    Diagnostic::warning("this rule always holds").at(self.span_of(&rule.expr), "always true")
+                    Diagnostic::warning("this rule always holds")
+                        .at(self.span_of(&rule.expr), "always true")
+                        .help("take it out, or say what was meant")
                 } else {
                     Diagnostic::error("no node can meet this rule")
                         .at(self.span_of(&rule.expr), "always false")
+                        .help("correct it, or take it out")
                 };
                 self.report(diagnostic.code(rules::REQUIRE_IS_CONSTANT), None);
             }
@@ -147,6 +154,7 @@ impl<'m> Compiler<'m> {
                     name: decl.name.value.clone(),
                     shape: typed.expr,
                     limits: decl.limits.limits.clone(),
+                    doc: decl.doc.clone(),
                 });
             }
         }
@@ -267,6 +275,8 @@ impl<'m> Compiler<'m> {
         if let Some(note) = row.is_none().then(|| self.out_of_place(part)).flatten() {
             diagnostic = diagnostic.code(rules::OUT_OF_PLACE).note(note);
         }
+        let origins = origin::of_mistake(self.manifest, text, error, self.variant_of(row));
+        diagnostic = self.with_origins(diagnostic, origins);
         self.report(diagnostic, row);
     }
 
@@ -286,6 +296,21 @@ impl<'m> Compiler<'m> {
                 "`{name}` is a constant of the variants: all of them compute one operator, so only guards and launches can use it"
             )
         })
+    }
+
+    /// Adds the constants and functions that decide what an expression comes to.
+    pub(super) fn with_values(&self, diagnostic: Diagnostic, text: &Text, row: Option<usize>) -> Diagnostic {
+        let origins = origin::of_value(self.manifest, text, self.variant_of(row));
+        self.with_origins(diagnostic, origins)
+    }
+
+    fn with_origins(&self, diagnostic: Diagnostic, origins: Vec<origin::Origin>) -> Diagnostic {
+        let with = |diagnostic: Diagnostic, (range, label)| diagnostic.related(self.span(range), label);
+        origins.into_iter().fold(diagnostic, with)
+    }
+
+    fn variant_of(&self, row: Option<usize>) -> Option<usize> {
+        row.and_then(|row| self.variants.get(row).copied())
     }
 
     /// Adds a message of a row, or of none.

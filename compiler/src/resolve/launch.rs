@@ -145,6 +145,7 @@ fn integer(
             let diagnostic = Diagnostic::error(format!("`{key}` must be from {least} to {most}"))
                 .code(code)
                 .at(compiler.span_of(text), format!("this is {value}"));
+            let diagnostic = compiler.with_values(diagnostic, text, Some(index));
             compiler.report(diagnostic, Some(index));
             None
         }
@@ -165,6 +166,8 @@ fn threads_of_block(compiler: &mut Compiler<'_>, decl: &LaunchDecl, block: Optio
         let diagnostic = Diagnostic::error(format!("a block has at most {MAX_THREADS} threads"))
             .code(rules::BLOCK_LIMIT)
             .at(span, format!("these are {sizes} = {threads}"));
+        let with_values = |diagnostic, text| compiler.with_values(diagnostic, text, Some(index));
+        let diagnostic = decl.block.iter().fold(diagnostic, with_values);
         compiler.report(diagnostic, Some(index));
     }
 }

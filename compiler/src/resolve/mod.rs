@@ -11,6 +11,7 @@ mod kernel;
 mod launch;
 mod messages;
 mod names;
+mod origin;
 mod restrict;
 mod rows;
 mod usage;
@@ -233,6 +234,7 @@ fn attribute(decl: &manifest::AttributeDecl) -> Attribute {
         minimum,
         maximum,
         one_of: decl.one_of.as_ref().map(|one_of| one_of.value.clone()).unwrap_or_default(),
+        doc: decl.doc.clone(),
     }
 }
 
@@ -242,6 +244,7 @@ fn input(decl: &manifest::InputDecl) -> Input {
         rank_min: decl.rank.0,
         rank_max: decl.rank.1,
         limits: decl.limits.limits.clone(),
+        doc: decl.doc.clone(),
     }
 }
 

@@ -35,7 +35,7 @@ pub(super) fn served(manifest: &Manifest, variant: &VariantDecl) -> Vec<TypeDecl
         let alternatives: Vec<DataType> = parameter.alternatives.iter().copied().filter(is_served).collect();
         match alternatives.is_empty() {
             true => parameter.clone(),
-            false => TypeDecl { name: parameter.name.clone(), alternatives },
+            false => TypeDecl { alternatives, ..parameter.clone() },
         }
     };
     manifest.types.iter().map(restricted).collect()
@@ -52,7 +52,13 @@ fn unknown(restriction: &TypeDecl, manifest: &Manifest, source: &Arc<Source>) ->
         known => diagnostic.note(format!("the type parameters are {}", list(known))),
     };
     match suggest(name, known.iter().copied()) {
-        Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
+        Some(near) => {
+            let declared = manifest.types.iter().find(|parameter| parameter.name.value == near);
+            let diagnostic = diagnostic.help(format!("did you mean `{near}`?"));
+            declared.into_iter().fold(diagnostic, |diagnostic, parameter| {
+                diagnostic.related(Span::new(source, parameter.name.range.clone()), "declared here")
+            })
+        }
         None => diagnostic,
     }
 }
@@ -66,8 +72,8 @@ fn alternatives(restriction: &TypeDecl, parameter: &TypeDecl, source: &Arc<Sourc
         let ty = ty.name();
         let diagnostic = Diagnostic::error(format!("`{name}` cannot be `{ty}`"))
             .code(rules::UNKNOWN_TYPE)
-            .at(Span::new(source, restriction.name.range.clone()), format!("this lists `{ty}`"))
-            .related(Span::new(source, parameter.name.range.clone()), format!("can be {}", list(&known)));
+            .at(Span::new(source, restriction.range.clone()), format!("this lists `{ty}`"))
+            .related(Span::new(source, parameter.range.clone()), format!("`{name}` can be {}", list(&known)));
         match suggest(ty, known.iter().copied()) {
             Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
             None => diagnostic.help(format!("add `{ty}` to the alternatives of `{name}`, or leave it out")),

@@ -174,7 +174,13 @@ fn tensor_types_are_known(manifest: &Manifest, source: &Arc<Source>, diagnostics
             .at(Span::new(source, ty.range.clone()), "neither a type parameter nor an element type")
             .note(format!("the types are {}", list(&all)));
         diagnostics.push(match suggest(name, all.iter().copied()) {
-            Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
+            Some(near) => {
+                let declared = manifest.types.iter().find(|parameter| parameter.name.value == near);
+                let diagnostic = diagnostic.help(format!("did you mean `{near}`?"));
+                declared.into_iter().fold(diagnostic, |diagnostic, parameter| {
+                    diagnostic.related(Span::new(source, parameter.name.range.clone()), "declared here")
+                })
+            }
             None => diagnostic,
         });
     }

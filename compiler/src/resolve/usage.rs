@@ -39,7 +39,8 @@ pub(super) fn unused(manifest: &Manifest, source: &Arc<Source>, used: &BTreeSet<
     let attributes = manifest.attributes.iter().map(|decl| ("attribute", &decl.name));
     let functions = manifest.functions.iter().map(|decl| ("function", &decl.name));
     for (what, name) in attributes.chain(functions).filter(|(_, name)| is_unused(name)) {
-        unused.warnings.push(warning(what, name, rules::UNUSED));
+        let warning = warning(what, name, rules::UNUSED);
+        unused.warnings.push(warning.help("use it in an expression, or leave it out"));
     }
     for input in manifest.inputs.iter().filter(|input| is_unused(&input.name)) {
         let warning = warning("input", &input.name, rules::UNREAD_INPUT).help(format!(
@@ -99,7 +100,7 @@ pub(super) fn free_names<'s>(syntax: &'s Syntax, bound: &mut Vec<&'s str>, visit
             visit(function);
             args.iter().for_each(|arg| free_names(arg, bound, visit));
         }
-        SyntaxKind::Comprehension { body, variable, over, condition } => {
+        SyntaxKind::Comprehension { body, variable, over, condition, .. } => {
             free_names(over, bound, visit);
             bound.push(variable);
             free_names(body, bound, visit);

@@ -13,11 +13,11 @@ use super::pointee;
 /// The unit's arguments in the kernel's own order.
 ///
 /// # Errors
-/// Parameters that share a name; else every argument that names no parameter, every parameter without an argument, and
+/// Parameters that share a name or have none; else every argument that names no parameter, every parameter without an argument, and
 /// every argument that does not fit.
 pub fn bind_args(plugin: &Plugin, unit: &Unit, signature: &Signature) -> Result<Vec<Arg>, Vec<Diagnostic>> {
     let names = Names { unit, signature };
-    if let Some(problem) = names.shared() {
+    if let Some(problem) = names.unusable() {
         return Err(vec![problem]);
     }
     let mut diagnostics = names.problems();
@@ -33,10 +33,11 @@ pub fn bind_args(plugin: &Plugin, unit: &Unit, signature: &Signature) -> Result<
     if diagnostics.is_empty() { Ok(args) } else { Err(diagnostics) }
 }
 
-/// Arguments that name no parameter, and parameters without an argument.
+/// Parameters that share a name or have none; else arguments that name no parameter, and parameters without an argument.
 #[must_use]
 pub fn check_names(unit: &Unit, signature: &Signature) -> Vec<Diagnostic> {
-    Names { unit, signature }.problems()
+    let names = Names { unit, signature };
+    names.unusable().map_or_else(|| names.problems(), |problem| vec![problem])
 }
 
 /// Why an argument does not fit its parameter; nothing where it does.
@@ -125,6 +126,31 @@ impl Names<'_> {
         diagnostic.note(format!("the kernel is `{}`", self.signature))
     }
 
+    /// Parameters that cannot be bound by name.
+    fn unusable(&self) -> Option<Diagnostic> {
+        self.shared().or_else(|| self.nameless())
+    }
+
+    /// Parameters without a name, in one message.
+    fn nameless(&self) -> Option<Diagnostic> {
+        let params = self.signature.params.iter().enumerate();
+        let nameless = params.filter(|(_, param)| param.name.is_empty());
+        let nameless: Vec<String> = nameless
+            .map(|(position, param)| format!("number {} (`{}`)", position + 1, param.spelling))
+            .collect();
+        let kernel = &self.unit.kernel;
+        let what = match nameless.as_slice() {
+            [] => return None,
+            [one] => format!("the parameter {one} of `{kernel}` has no name"),
+            more => format!("the parameters {} of `{kernel}` have no names", more.join(", ")),
+        };
+        let diagnostic = Diagnostic::error(what)
+            .code(rules::PARAMETER_NAMES)
+            .at(self.unit.kernel_span.clone(), "arguments are bound by name")
+            .help("give every parameter of the kernel a name, and each name an argument");
+        Some(self.with_signature(diagnostic))
+    }
+
     /// Two parameters of one name: both would silently get the one argument. C++ writes such only for parameter packs.
     fn shared(&self) -> Option<Diagnostic> {
         let params = &self.signature.params;
@@ -160,32 +186,26 @@ impl Names<'_> {
 
     /// The parameters that get nothing, in one message; those that a misspelt argument was meant for are left out.
     fn missing(&self, meant: &[&str]) -> Option<Diagnostic> {
-        let params = self.signature.params.iter().enumerate();
-        let without = params.filter(|(_, param)| self.arg_of(param).is_none());
-        let missing: Vec<(usize, &Param)> = without
-            .filter(|(_, param)| param.name.is_empty() || !meant.contains(&param.name.as_str()))
-            .collect();
-        let named: Vec<String> = missing
-            .iter()
-            .map(|(position, param)| match param.name.as_str() {
-                "" => format!("number {} (`{}`)", position + 1, param.spelling),
-                name => format!("`{name}`"),
-            })
-            .collect();
-        let what = match named.as_slice() {
+        let without = self.signature.params.iter().filter(|param| self.arg_of(param).is_none());
+        let names = without.map(|param| param.name.as_str()).filter(|name| !meant.contains(name));
+        let names: Vec<String> = names.map(|name| format!("`{name}`")).collect();
+        let kernel = &self.unit.kernel;
+        let (what, help) = match names.as_slice() {
             [] => return None,
-            [one] => format!("the parameter {one} of `{}` gets no argument", self.unit.kernel),
-            more => format!("the parameters {} of `{}` get no arguments", more.join(", "), self.unit.kernel),
+            [one] => (
+                format!("the parameter {one} of `{kernel}` gets no argument"),
+                "give it an argument, or take it out of the kernel",
+            ),
+            more => (
+                format!("the parameters {} of `{kernel}` get no arguments", more.join(", ")),
+                "give each an argument, or take it out of the kernel",
+            ),
         };
         let diagnostic = Diagnostic::error(what)
             .code(rules::MISSING_ARGUMENT)
-            .at(self.unit.args_span.clone(), "not among these");
-        let help = if missing.iter().any(|(_, param)| param.name.is_empty()) {
-            "give every parameter of the kernel a name, and each name an argument"
-        } else {
-            "give each an argument, or take it out of the kernel"
-        };
-        Some(self.with_signature(diagnostic.help(help)))
+            .at(self.unit.args_span.clone(), "not among these")
+            .help(help);
+        Some(self.with_signature(diagnostic))
     }
 }
 

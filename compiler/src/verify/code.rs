@@ -32,10 +32,15 @@ pub struct CodeCheck<'a> {
 const MAX_STATIC_SHARED_BYTES: u32 = 48 * 1024;
 /// 32-bit registers of a block, on every architecture from 7.0 on. CUDA C++ Programming Guide 13.0, table of technical
 /// specifications; no header has it (`regsPerBlock` is a property of the device).
-pub(super) const MAX_BLOCK_REGISTERS: i64 = 65_536;
+const MAX_BLOCK_REGISTERS: i64 = 65_536;
 /// Bytes of parameters below 7.0, and from there on. The second is what NVRTC 13.0 takes for 7.5 to 12.1 ("max 32764 bytes
 /// allowed"); the first is from the release notes of CUDA 12.1. No header has either.
 const MAX_PARAM_BYTES: (u32, u32) = (4096, 32_764);
+
+/// What mends too many bytes of parameters.
+pub(crate) const PASS_LESS: &str = "pass less by value: large tables belong into an input tensor";
+/// What mends too much static shared memory.
+pub(crate) const MAKE_IT_DYNAMIC: &str = "make it `extern __shared__` and set `shared_bytes` in the launch";
 
 /// The most shared memory a block may have, static and dynamic together, bytes; nothing for an architecture that is not
 /// known here.
@@ -122,13 +127,12 @@ fn parameter_bytes(check: &CodeCheck<'_>) -> Option<Diagnostic> {
     let limit = if check.target.arch.major < 7 { MAX_PARAM_BYTES.0 } else { MAX_PARAM_BYTES.1 };
     (bytes > limit).then(|| {
         let message = format!("the parameters take {bytes} bytes, the limit is {limit}");
-        problem(check, rules::PARAMETER_BYTES, message)
-            .help("pass less by value: large tables belong into an input tensor")
+        problem(check, rules::PARAMETER_BYTES, message).help(PASS_LESS)
     })
 }
 
 /// The value of an expression that is known already.
-pub(super) fn constant(expr: &Expr) -> Option<i64> {
+fn constant(expr: &Expr) -> Option<i64> {
     match expr.nodes.as_slice() {
         [Node::Int(value)] => Some(*value),
         _ => None,
@@ -142,10 +146,7 @@ fn shared(check: &CodeCheck<'_>) -> Option<Diagnostic> {
         let message = format!(
             "the kernel has {fixed} bytes of static shared memory, the limit is {MAX_STATIC_SHARED_BYTES}"
         );
-        return Some(
-            problem(check, rules::STATIC_SHARED_MEMORY, message)
-                .help("make it `extern __shared__` and set `shared_bytes` in the launch"),
-        );
+        return Some(problem(check, rules::STATIC_SHARED_MEMORY, message).help(MAKE_IT_DYNAMIC));
     }
     let dynamic = constant(&check.launch.shared_bytes)?;
     let limit = max_shared_bytes(check.target.arch)?;
@@ -228,7 +229,7 @@ fn another_block(check: &CodeCheck<'_>, required: [u32; 3], axes: [Option<i64>; 
 /// The registers that the hardware asks for before it starts a block: those of a warp in whole units, for the warps of
 /// the block rounded up to the sub-partitions of a multiprocessor (`cudaOccMaxBlocksPerSMRegsLimit`, `cuda_occupancy.h`
 /// 13.0.96; both numbers are the same for 7.0 to 12.x).
-pub(super) fn block_registers(threads: i64, registers: u32) -> Option<i64> {
+fn block_registers(threads: i64, registers: u32) -> Option<i64> {
     const THREADS_OF_A_WARP: i64 = 32;
     const SUB_PARTITIONS: i64 = 4;
     const UNIT: i64 = 256;
@@ -236,4 +237,26 @@ pub(super) fn block_registers(threads: i64, registers: u32) -> Option<i64> {
     let of_a_warp = round_up(i64::from(registers).checked_mul(THREADS_OF_A_WARP)?, UNIT)?;
     let warps = round_up(threads, THREADS_OF_A_WARP)? / THREADS_OF_A_WARP;
     round_up(warps, SUB_PARTITIONS)?.checked_mul(of_a_warp)
+}
+
+/// The most threads of a block, in whole warps, for which a multiprocessor has enough registers.
+#[must_use]
+pub fn max_threads_with(registers: u32) -> Option<i64> {
+    const WARP: i64 = 32;
+    const MOST_WARPS: i64 = 32;
+    let fits =
+        |threads: &i64| block_registers(*threads, registers).is_some_and(|all| all <= MAX_BLOCK_REGISTERS);
+    (1..=MOST_WARPS).map(|warps| warps * WARP).take_while(fits).last()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_follow_from_registers() {
+        assert_eq!(max_threads_with(64), Some(1024));
+        assert_eq!(max_threads_with(65), Some(896));
+        assert_eq!(max_threads_with(255), Some(256));
+    }
 }

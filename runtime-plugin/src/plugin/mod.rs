@@ -1,19 +1,22 @@
 //! The plugin object: one node of a network, while it is built and while it runs.
 //!
 //! Owns what every method needs ([`KernelPlugin`]) and which part answers which call: [`build`] what the builder asks,
-//! [`run`] what the runtime asks, [`variants`] and [`limits`] which variants and which shapes may be at all. Nothing here knows one operator from another: the model says it all.
+//! [`run`] what the runtime asks, [`variants`] which tactics there are, [`profile`] what a build knows of shapes. Nothing here knows one
+//! operator from another: the model says it all, and [`cubinder_bundle::launch`] what it comes to.
 
 mod build;
-mod environment;
 mod fields;
-mod limits;
+mod node;
+mod profile;
 mod run;
 mod variants;
 
+use std::collections::BTreeSet;
 use std::ffi::{CStr, CString, c_void};
 use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use cubinder_bundle::launch::{self, Steps};
 use cubinder_bundle::{DataType, Value, Variant};
 use trt_abi::{
     DynamicPluginTensorDesc, Error, ExprBuilder, FieldSet, Plugin, PluginTensorDesc, Shape, TensorRTPhase,
@@ -24,7 +27,7 @@ use crate::exclusive::Exclusive;
 use crate::identity;
 
 use fields::SerializedFields;
-use limits::Profile;
+use profile::Profile;
 use run::Running;
 
 /// Where an engine will find the code of its nodes.
@@ -85,12 +88,10 @@ impl KernelPlugin {
         core_name: CString,
     ) -> Result<KernelPlugin, Error> {
         let plugin = definition.plugin();
-        let mut signatures: Vec<Vec<DataType>> = Vec::new();
-        for variant in &plugin.variants {
-            if !signatures.contains(&variant.types) {
-                signatures.push(variant.types.clone());
-            }
-        }
+        // An engine may have thousands of rows, so they are not held against each other one by one.
+        let mut seen: BTreeSet<&[DataType]> = BTreeSet::new();
+        let different = plugin.variants.iter().map(|variant| &variant.types);
+        let signatures = different.filter(|types| seen.insert(types)).cloned().collect();
         let title = title(plugin, name);
         let node = NodeData {
             attributes,
@@ -103,7 +104,9 @@ impl KernelPlugin {
             signatures,
             definition,
         };
-        environment::check_requirements(&node, None)?;
+        let plugin = node.definition.plugin();
+        launch::check(plugin, launch::rules_of_attributes(plugin), &node.facts(), &mut Steps::default())
+            .map_err(|unmet| node.invalid(unmet))?;
         Ok(KernelPlugin {
             fields: SerializedFields::new(node.signatures.len()),
             node: Arc::new(node),
@@ -154,23 +157,12 @@ impl NodeData {
     }
 
     fn no_variant(&self, types: &[DataType]) -> Error {
-        let list = |types: &[DataType]| types.iter().map(|ty| ty.name()).collect::<Vec<_>>().join(", ");
-        let offered: Vec<String> = self.signatures.iter().map(|types| format!("({})", list(types))).collect();
-        Error::invalid(format!(
-            "{}: no variant takes the types ({}); the plugin has {}",
-            self.title,
-            list(types),
-            offered.join(", ")
-        ))
+        self.invalid(launch::no_variant(self.definition.plugin(), types))
     }
 }
 
 fn title(plugin: &cubinder_bundle::Plugin, name: &str) -> String {
-    let op = if plugin.namespace.is_empty() {
-        plugin.name.clone()
-    } else {
-        format!("{}::{}", plugin.namespace, plugin.name)
-    };
+    let op = launch::full_name(plugin);
     if name.is_empty() { op } else { format!("{op} `{name}`") }
 }
 
@@ -256,7 +248,7 @@ impl Plugin for KernelPlugin {
             return Ok(());
         }
         if !variants::is_tactic(&self.node, tactic) {
-            return Err(Error::invalid(format!("{}: there is no variant {tactic}", self.node.title)));
+            return Err(self.node.invalid(format_args!("there is no variant {tactic}")));
         }
         self.tactic.store(tactic, Ordering::Relaxed);
         Ok(())
@@ -329,5 +321,7 @@ impl KernelPlugin {
     }
 }
 
+#[cfg(test)]
+mod agreement;
 #[cfg(test)]
 mod tests;

@@ -4,15 +4,18 @@ use std::ffi::c_void;
 use std::ops::Range;
 use std::sync::Arc;
 
-use cubinder_bundle::{DataType, Launch, Variant, expr};
+use cubinder_bundle::launch::{
+    self, Choice, Decided, Facts, Steps, Takes, describe, is_automatic, output_shapes, rules_of_shapes,
+    shape_text,
+};
+use cubinder_bundle::{DataType, Launch, Variant};
 use trt_abi::{Dims, Error, PluginTensorDesc, Severity, logger};
 
-use super::environment::{NodeEnvironment, check_ranks, check_requirements, describe, shape_text};
-use super::{NodeData, limits, variants};
+use super::{NodeData, profile, variants};
 use crate::code::{CodeTable, LoadedKernel, Loading, candidates};
 use crate::driver::Driver;
 use crate::driver::sys::{CUcontext, CUstream};
-use crate::launch::{Choice, Decided, LaunchError, LaunchRecord};
+use crate::launch::{LaunchError, LaunchRecord};
 
 /// What an object keeps from one enqueue to the next. TensorRT-RTX announces shapes before every enqueue, also when they
 /// are the same, so the shapes are kept to be compared.
@@ -47,26 +50,25 @@ struct Said {
 }
 
 impl Said {
-    /// Tells what is new about the choice among the variants `order`.
+    /// Tells what is new about the choice among variants of which `first` is asked first.
     fn tell(
         &mut self,
         node: &NodeData,
         tactic: i32,
-        order: &[usize],
+        first: Option<usize>,
         decided: &Decided,
-        environment: &NodeEnvironment<'_>,
+        facts: &Facts<'_>,
     ) {
         if !self.without_value && !decided.without_value.is_empty() {
             self.without_value = true;
-            variants::say_without_value(node, order, decided, environment);
+            variants::say_without_value(node, decided, facts);
         }
-        let is_replaced = |place: &usize| *place != 0 && !variants::is_automatic(tactic);
+        let is_replaced = |running: &usize| Some(*running) != first && !is_automatic(tactic);
         let replaced_by = decided.candidates.first().copied().filter(is_replaced);
-        let replaced_by = replaced_by.and_then(|place| order.get(place).copied());
-        if let (Some(running), Some(chosen)) = (replaced_by, order.first())
+        if let (Some(running), Some(chosen)) = (replaced_by, first)
             && self.replaced_by != replaced_by
         {
-            variants::say_replaced(node, *chosen, running, environment);
+            variants::say_replaced(node, chosen, running, facts);
         }
         self.replaced_by = replaced_by;
     }
@@ -92,6 +94,8 @@ enum State {
 #[derive(Debug)]
 struct Candidates {
     choice: Choice,
+    /// How many of the tensors are inputs.
+    inputs: usize,
     /// Where each one's launches lie among the records.
     records: Vec<Range<usize>>,
 }
@@ -105,7 +109,11 @@ impl Candidates {
         inputs: &[*const c_void],
         outputs: &[*mut c_void],
     ) -> Option<&'a [LaunchRecord]> {
-        let range = self.records.get(self.choice.pick(inputs, outputs)?)?;
+        let address = |tensor: usize| match tensor.checked_sub(self.inputs) {
+            None => inputs.get(tensor).map(|address| address.addr() as u64),
+            Some(output) => outputs.get(output).map(|address| address.addr() as u64),
+        };
+        let range = self.records.get(self.choice.pick(address)?)?;
         records.get(range.clone())
     }
 }
@@ -198,35 +206,62 @@ impl Running {
     fn prepare(&mut self, node: &NodeData, tactic: i32) -> Result<(), Error> {
         self.state = State::Nothing;
         self.tactic = tactic;
+        let plugin = node.definition.plugin();
+        let mut steps = Steps::default();
         let announced = announced(node, &self.shapes)?;
-        let shapes = true_shapes(node, self.input_ranks.as_deref(), &announced)?;
-        let environment = NodeEnvironment { attributes: &node.attributes, ranks: &[], shapes: &shapes };
-        let order = variants::in_order(node, &types(&self.shapes), tactic)?;
-        let decided = variants::decide(node, &order, &environment)?;
-        let running: Vec<usize> = decided.candidates.iter().map(|place| order[*place]).collect();
-        self.said.tell(node, tactic, &order, &decided, &environment);
-        let made = make_records(&mut self.loaded, node, &running, &environment)?;
+        let shapes = true_shapes(node, self.input_ranks.as_deref(), &announced, &mut steps)?;
+        let facts = Facts { shapes: &shapes, ..node.facts() };
+        let order = launch::in_order(plugin, &types(&self.shapes), tactic);
+        let order = order.map_err(|unmet| node.invalid(unmet))?;
+        let decided = launch::decide(plugin, &order, &facts, &mut steps);
+        let decided = decided.map_err(|unmet| node.invalid(unmet))?;
+        self.said.tell(node, tactic, order.first().copied(), &decided, &facts);
+        let made = make_records(&mut self.loaded, node, &decided.candidates, &facts, &mut steps)?;
         self.state = match (made, decided.choice) {
             (None, _) => State::Waiting,
             (Some((driver, records, _)), None) => State::Ready { driver, records, choice: None },
             (Some((driver, records, places)), Some(choice)) => {
-                let candidates = Candidates { choice, records: places };
+                let candidates = Candidates { choice, inputs: plugin.inputs.len(), records: places };
                 State::Ready { driver, records, choice: Some(Box::new(candidates)) }
             }
         };
         Ok(())
     }
 
+    /// What an enqueue with these addresses would say where no variant may run, on a machine without a driver too.
+    #[cfg(test)]
+    pub(super) fn none_runs(
+        &self,
+        node: &NodeData,
+        inputs: &[*const c_void],
+        outputs: &[*mut c_void],
+    ) -> Option<Error> {
+        let plugin = node.definition.plugin();
+        let mut steps = Steps::default();
+        let announced = announced(node, &self.shapes).unwrap();
+        let shapes = true_shapes(node, self.input_ranks.as_deref(), &announced, &mut steps).unwrap();
+        let facts = Facts { shapes: &shapes, ..node.facts() };
+        let order = launch::in_order(plugin, &types(&self.shapes), self.tactic).unwrap();
+        let choice = launch::decide(plugin, &order, &facts, &mut steps).unwrap().choice?;
+        let records = vec![0..0; order.len()];
+        let candidates = Candidates { choice, inputs: plugin.inputs.len(), records };
+        let picked = candidates.pick(&[], inputs, outputs);
+        picked.is_none().then(|| self.none_holds(node, inputs, outputs))
+    }
+
     /// The error for addresses for which no variant may run: what was decided is worked out again, to be told.
     #[cold]
     fn none_holds(&self, node: &NodeData, inputs: &[*const c_void], outputs: &[*mut c_void]) -> Error {
+        let inputs = inputs.iter().map(|address| address.addr() as u64);
+        let addresses: Vec<u64> = inputs.chain(outputs.iter().map(|address| address.addr() as u64)).collect();
         let told = || {
+            let plugin = node.definition.plugin();
             let announced = announced(node, &self.shapes)?;
-            let shapes = true_shapes(node, self.input_ranks.as_deref(), &announced)?;
-            let environment = NodeEnvironment { attributes: &node.attributes, ranks: &[], shapes: &shapes };
-            let order = variants::in_order(node, &types(&self.shapes), self.tactic)?;
-            let addresses = variants::addresses(inputs, outputs);
-            Ok(variants::none_holds(node, &order, &environment, Some(&addresses)))
+            let shapes = true_shapes(node, self.input_ranks.as_deref(), &announced, &mut Steps::default())?;
+            let facts = Facts { shapes: &shapes, alignments: &addresses, ..node.facts() };
+            let order = launch::in_order(plugin, &types(&self.shapes), self.tactic);
+            let order = order.map_err(|unmet| node.invalid(unmet))?;
+            Ok(node.invalid(launch::none_holds(plugin, &order, &facts)))
         };
         told().unwrap_or_else(|error: Error| error)
     }
@@ -235,7 +270,7 @@ impl Running {
 type Announced = (Dims, trt_abi::DataType);
 
 fn announced<'a>(node: &NodeData, tensors: &'a [Announced]) -> Result<Vec<&'a [i64]>, Error> {
-    tensors.iter().map(|(dims, _)| limits::announced(node, dims)).collect()
+    tensors.iter().map(|(dims, _)| profile::announced(node, dims)).collect()
 }
 
 /// The types that were announced; too few where one is of no plugin.
@@ -252,12 +287,12 @@ fn true_shapes<'a>(
     node: &NodeData,
     input_ranks: Option<&[u8]>,
     announced: &[&'a [i64]],
+    steps: &mut Steps,
 ) -> Result<Vec<&'a [i64]>, Error> {
     let plugin = node.definition.plugin();
     if announced.len() != plugin.tensor_count() {
-        return Err(Error::invalid(format!(
-            "{}: the node has {} tensors, the plugin has {}",
-            node.title,
+        return Err(node.invalid(format_args!(
+            "the node has {} tensors, the plugin has {}",
             announced.len(),
             plugin.tensor_count()
         )));
@@ -265,30 +300,26 @@ fn true_shapes<'a>(
     let (inputs, outputs) = announced.split_at(plugin.inputs.len());
     let mut shapes = Vec::with_capacity(announced.len());
     for (index, (input, shape)) in plugin.inputs.iter().zip(inputs).enumerate() {
-        let is_scalar = limits::was_scalar(input, index, input_ranks);
+        let is_scalar = profile::was_scalar(input, index, input_ranks);
         shapes.push(if is_scalar && **shape == [1] { &[] } else { *shape });
     }
-    check_ranks(node, shapes.iter().map(|shape| shape.len()))?;
-    let environment = NodeEnvironment { attributes: &node.attributes, ranks: &[], shapes: &shapes };
-    check_requirements(node, Some(&environment))?;
-    for (input, shape) in plugin.inputs.iter().zip(&shapes) {
-        limits::check(node, &input.name, &input.limits, shape, "")?;
-    }
+    let facts = Facts { shapes: &shapes, ..node.facts() };
+    launch::check(plugin, rules_of_shapes(plugin), &facts, steps).map_err(|unmet| node.invalid(unmet))?;
+    let expected = output_shapes(plugin, &facts, steps).map_err(|unmet| node.invalid(unmet))?;
     let mut true_outputs: Vec<&[i64]> = Vec::with_capacity(outputs.len());
-    for (output, found) in plugin.outputs.iter().zip(outputs) {
-        let wrong = |what: String| {
-            let facts = describe(node, &environment);
-            Error::invalid(format!("{}: the shape of `{}`: {what}{facts}", node.title, output.name))
-        };
-        let value = expr::evaluate(&output.shape, &environment).map_err(|error| wrong(error.to_string()))?;
-        let expected = value.as_ints();
-        true_outputs.push(match expected.as_deref() {
-            Some([]) if **found == [1] => &[],
-            Some(expected) if expected == *found => *found,
-            _ => return Err(wrong(format!("found {}, expected {value}", shape_text(found)))),
+    for ((output, expected), found) in plugin.outputs.iter().zip(&expected).zip(outputs) {
+        true_outputs.push(match expected.as_slice() {
+            [] if **found == [1] => &[],
+            expected if expected == *found => *found,
+            expected => {
+                let (found, expected) = (shape_text(found), shape_text(expected));
+                return Err(node.invalid(format_args!(
+                    "the shape of `{}`: found {found}, expected {expected}{}",
+                    output.name,
+                    describe(plugin, &facts)
+                )));
+            }
         });
-        let shape = true_outputs.last().copied().unwrap_or_default();
-        limits::check(node, &output.name, &output.limits, shape, "")?;
     }
     shapes.extend(true_outputs);
     Ok(shapes)
@@ -302,20 +333,23 @@ fn make_records(
     loaded: &mut Loaded,
     node: &NodeData,
     running: &[usize],
-    environment: &NodeEnvironment<'_>,
+    facts: &Facts<'_>,
+    steps: &mut Steps,
 ) -> Result<Option<Made>, Error> {
     let plugin = node.definition.plugin();
-    let invalid = |error: Box<LaunchError>| Error::invalid(format!("{}: {error}", node.title));
+    let invalid = |error: Box<LaunchError>| node.invalid(error);
     let Some(driver) = load_again(loaded, node, running)? else {
-        let mut launches = running.iter().flat_map(|index| &plugin.variants[*index].launches);
-        launches.try_for_each(|launch| LaunchRecord::check(plugin, launch, environment)).map_err(invalid)?;
+        // On a machine without a GPU. What only the kernel and the device decide is left to be found when they are there.
+        for launch in running.iter().flat_map(|index| &plugin.variants[*index].launches) {
+            launch::evaluate(plugin, launch, &Takes::ANYTHING, facts, steps).map_err(invalid)?;
+        }
         return Ok(None);
     };
     let (mut records, mut places) = (Vec::new(), Vec::new());
     for index in running {
         let start = records.len();
         for (launch, kernel) in plugin.variants[*index].launches.iter().zip(loaded.kernels(*index)) {
-            let record = LaunchRecord::evaluate(plugin, launch, kernel, environment).map_err(invalid)?;
+            let record = LaunchRecord::evaluate(plugin, launch, kernel, facts, steps).map_err(invalid)?;
             CodeTable::process().allow_shared(driver, kernel, record.shared_bytes()).map_err(|error| {
                 Error::new(Error::FAILED_INITIALIZATION, format!("{}: {error}", node.title))
             })?;

@@ -3,15 +3,16 @@
 //! No variant here can be launched: the grid of each is -1. So the error of a change of shapes names the kernel of the variant that
 //! was chosen.
 
-use cubinder_bundle::expr::{BinaryOp, Expr, Node as Part};
+use cubinder_bundle::expr::{BinaryOp, Builtin, Expr, Node as Part, UnaryOp};
 use cubinder_bundle::proof::Domain;
 use cubinder_bundle::{
-    AUTO_TACTIC, Attribute, AttributeType, Guard, Input, Interval, Launch, Node, Output, Plugin as Model,
-    ShapeLimits,
+    AUTO_TACTIC, Attribute, AttributeType, CodeObject, CodeRef, Digest, Guard, Input, Interval, KernelFacts,
+    Launch, Node, Output, Plugin as Model, Requirement, ShapeLimits, container,
 };
 use trt_abi::{Dims, TensorFormat};
 
 use super::*;
+use crate::definition::restore_node;
 
 fn int(value: i64) -> Expr {
     Expr { nodes: vec![Part::Int(value)] }
@@ -79,12 +80,14 @@ fn model(variants: Vec<Variant>) -> Model {
         summary: String::new(),
         attributes: vec![Attribute::new("k", AttributeType::I32)],
         inputs: vec![Input {
+            doc: String::new(),
             name: "x".to_owned(),
             rank_min: 2,
             rank_max: 2,
             limits: ShapeLimits::default(),
         }],
         outputs: vec![Output {
+            doc: String::new(),
             name: "y".to_owned(),
             shape: Expr { nodes: shape },
             limits: ShapeLimits::default(),
@@ -94,7 +97,7 @@ fn model(variants: Vec<Variant>) -> Model {
     }
 }
 
-fn plugin(model: Model) -> KernelPlugin {
+fn made(model: Model) -> Result<KernelPlugin, Error> {
     let attributes = vec![Value::Int(3)];
     let node = Node {
         producer: String::new(),
@@ -105,7 +108,11 @@ fn plugin(model: Model) -> KernelPlugin {
     };
     let definition = Definition::Node(Arc::new(node));
     let phase = TensorRTPhase::BUILD;
-    KernelPlugin::new(definition, attributes, "n", phase, Form::Fields, c"Kernel".to_owned()).unwrap()
+    KernelPlugin::new(definition, attributes, "n", phase, Form::Fields, c"Kernel".to_owned())
+}
+
+fn plugin(model: Model) -> KernelPlugin {
+    made(model).unwrap()
 }
 
 fn desc(shape: &[i64]) -> PluginTensorDesc {
@@ -280,4 +287,156 @@ fn more_elements_than_64_bits_count_are_beyond_a_limit() {
             .contains("the number of elements of `x` is beyond 64 bits in 2305843009213693951x1099511627776"),
         "{error}"
     );
+}
+
+/// `sum([i for i in range(60000)]) >= 0`, which holds and takes long.
+fn slow() -> Guard {
+    let nodes = vec![
+        Part::Int(60_000),
+        Part::Call(Builtin::Range, vec![0]),
+        Part::Local(0),
+        Part::Comprehension { slot: 0, over: 1, condition: None, body: 2 },
+        Part::Call(Builtin::Sum, vec![3]),
+        Part::Int(0),
+        Part::Binary(BinaryOp::Ge, 4, 5),
+    ];
+    Guard { expr: Expr { nodes }, text: "slow".to_owned() }
+}
+
+#[test]
+fn what_an_engine_asks_for_takes_a_bounded_time() {
+    let together = "the expressions of the node take more than 8000000 steps together";
+    let fails = |guard: Guard| {
+        let mut nodes = guard.expr.nodes;
+        nodes.push(Part::Unary(UnaryOp::Not, 6));
+        Guard { expr: Expr { nodes }, ..guard }
+    };
+    let asks = |guard: Guard| {
+        let mut nodes = guard.expr.nodes;
+        nodes.extend([Part::Aligned { tensor: 0, bytes: 16 }, Part::Binary(BinaryOp::And, 6, 7)]);
+        Guard { expr: Expr { nodes }, ..guard }
+    };
+    for guard in [fails(slow()), asks(slow())] {
+        let guarded = plugin(model((1..=4096).map(|id| variant(id, Some(guard.clone()))).collect()));
+        let error = refused(&guarded, [1, 8]);
+        assert!(error.contains(together), "{error}");
+    }
+    let require = Requirement { expr: slow().expr, text: "slow".to_owned(), message: "m".to_owned() };
+    let mut slow_rules = model(vec![variant(1, None)]);
+    slow_rules.require = vec![require; 256];
+    assert!(made(slow_rules.clone()).unwrap_err().text().contains(together));
+    let mut slow_launch = model(vec![variant(1, None)]);
+    let mut launch = slow_launch.variants[0].launches[0].clone();
+    launch.grid[0] = int(1);
+    launch.shared_bytes = Expr { nodes: slow().expr.nodes[..5].to_vec() };
+    slow_launch.variants[0].launches = vec![launch; 256];
+    let error = refused(&plugin(slow_launch), [1, 8]);
+    assert!(error.contains(together), "{error}");
+}
+
+#[test]
+fn thousands_of_lists_of_types_are_told_apart_at_once() {
+    let mut wide = model(Vec::new());
+    wide.inputs = vec![wide.inputs[0].clone(); 255];
+    let rows = (0..4096_u32).map(|row| {
+        let mut types = vec![DataType::F32; 256];
+        for (bit, ty) in types.iter_mut().rev().take(12).enumerate() {
+            *ty = if row >> bit & 1 == 1 { DataType::F16 } else { DataType::I8 };
+        }
+        Variant { types, ..variant(1, None) }
+    });
+    wide.variants = rows.collect();
+    let started = std::time::Instant::now();
+    let wide = plugin(wide);
+    assert_eq!(wide.node.signatures.len(), 4096);
+    assert!(wide.set_types(&[DataType::I64; 256]).unwrap_err().text().len() < 100_000);
+    assert!(started.elapsed() < std::time::Duration::from_secs(3), "{:?}", started.elapsed());
+}
+
+#[test]
+fn an_empty_tensor_has_no_elements_whatever_else_is_large() {
+    let mut limited = model(vec![variant(1, None)]);
+    limited.inputs[0].limits.numel.max = 1000;
+    limited.outputs[0].shape = Expr { nodes: vec![Part::Shape(0)] };
+    let limited = plugin(limited);
+    let huge = desc(&[i64::MAX, 0]);
+    let error = limited.on_shape_change(&[huge], &[huge]).unwrap_err();
+    assert!(error.text().contains("cannot launch `kernel_1`"), "{error}");
+}
+
+/// Puts right the digest of a container that was changed on purpose.
+fn seal(bytes: &mut [u8]) {
+    let digest = Digest::of(&[&bytes[..32], &bytes[64..]].concat());
+    bytes[32..64].copy_from_slice(&digest.0);
+}
+
+/// Damage with a right digest is read or refused; what is read is prepared or refused. Nothing panics and nothing takes long.
+#[test]
+fn sealed_damage_of_an_engine_is_answered() {
+    let mut guarded = model(vec![variant(1, Some(divides(4, Some(16)))), variant(2, None)]);
+    guarded.inputs[0].limits = limits(Interval::ANY_SIZE, vec![], Interval { min: 0, max: 1 << 40 });
+    let code = vec![CodeObject {
+        target: "sm_89".parse().unwrap(),
+        digest: Digest::of(b"code"),
+        kernels: vec![KernelFacts {
+            symbol: "k".to_owned(),
+            registers: None,
+            shared_bytes: None,
+            local_bytes: None,
+            max_threads: None,
+            params: Vec::new(),
+        }],
+        bytes: b"code".to_vec().into(),
+    }];
+    let reference = CodeRef { target: code[0].target, code: 0, symbol: "k".to_owned() };
+    for variant in &mut guarded.variants {
+        variant.launches[0].grid[0] = int(7);
+        variant.launches[0].code = vec![reference.clone()];
+    }
+    let node = Node {
+        producer: "p".to_owned(),
+        plugin: guarded,
+        attributes: vec![Value::Int(3)],
+        input_ranks: Some(vec![2]),
+        code,
+    };
+    let bytes = container::write_node(&node);
+    let mut outcomes = [0; 3];
+    let started = std::time::Instant::now();
+    for index in 64..bytes.len() {
+        for flip in [0x01, 0x02, 0x40, 0x80, 0xff] {
+            let mut changed = bytes.clone();
+            changed[index] ^= flip;
+            seal(&mut changed);
+            outcomes[answer(&changed)] += 1;
+        }
+    }
+    assert!(
+        outcomes.iter().all(|count| *count > 10),
+        "refused when read, refused later, taken: {outcomes:?}"
+    );
+    assert!(started.elapsed() < std::time::Duration::from_secs(60), "{:?}", started.elapsed());
+}
+
+/// 0: the field is refused; 1: the node or its shapes are; 2: they are taken.
+fn answer(field: &[u8]) -> usize {
+    let Ok(restored) = restore_node(field) else { return 0 };
+    let phase = TensorRTPhase::RUNTIME;
+    let made = KernelPlugin::new(
+        restored.definition,
+        restored.attributes,
+        "",
+        phase,
+        Form::Fields,
+        c"Kernel".to_owned(),
+    );
+    let Ok(made) = made else { return 1 };
+    made.set_input_ranks(restored.input_ranks);
+    made.fields_to_serialize().unwrap();
+    let shapes = [[1, 8], [0, 0], [i64::MAX, 2], [5, 3]];
+    let taken = shapes.map(|x| {
+        let y = [x[0].saturating_mul(2), x[1]];
+        made.on_shape_change(&[desc(&x)], &[desc(&y)]).is_ok()
+    });
+    1 + usize::from(taken.contains(&true))
 }

@@ -83,12 +83,18 @@ pub(crate) fn plugin() -> Plugin {
         summary: String::new(),
         attributes: Vec::new(),
         inputs: vec![Input {
+            doc: String::new(),
             name: "x".to_owned(),
             rank_min: 1,
             rank_max: 8,
             limits: ShapeLimits::default(),
         }],
-        outputs: vec![Output { name: "y".to_owned(), shape: shape(0), limits: ShapeLimits::default() }],
+        outputs: vec![Output {
+            doc: String::new(),
+            name: "y".to_owned(),
+            shape: shape(0),
+            limits: ShapeLimits::default(),
+        }],
         require: Vec::new(),
         variants: vec![Variant {
             id: 1,

@@ -77,7 +77,7 @@ impl Scene {
         command.args((form == Form::Embedded).then_some("--embed"));
         let done = command.output().unwrap();
         assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-        assert!(done.stdout.is_empty() && done.stderr.is_empty());
+        assert!(done.stdout.is_empty() && done.stderr.is_empty(), "{done:?}");
     }
 
     pub fn path(&self, name: &str) -> PathBuf {

@@ -14,7 +14,7 @@ use super::node::{BinaryOp, Builtin, Expr, Node, NodeId, UnaryOp};
 use super::ops::{self, EvalError};
 use super::print::{Anonymous, Names};
 use crate::value::Value;
-use write::nodes_of;
+use write::cost_of;
 
 /// Replaces everything that `env` knows (attributes, ranks; shapes too, where it has them) by its value and folds.
 ///
@@ -22,6 +22,13 @@ use write::nodes_of;
 #[must_use]
 pub fn bind(expr: &Expr, env: &dyn Environment) -> Expr {
     fold(expr, &Bound(env)).expr
+}
+
+/// As [`bind`]; takes off `steps` what it took, as far as there is that much left. Who binds again and again stops at 0.
+pub(crate) fn bind_within(expr: &Expr, env: &dyn Environment, steps: &mut usize) -> Expr {
+    let folded = fold(expr, &Bound(env));
+    *steps = steps.saturating_sub(folded.cost);
+    folded.expr
 }
 
 /// What folding may rely on.
@@ -53,23 +60,27 @@ impl Facts for Bound<'_> {
 pub(super) struct Folded {
     pub(super) expr: Expr,
     pub(super) failures: Vec<(NodeId, EvalError)>,
+    /// What folding took, in steps of evaluation.
+    cost: usize,
 }
 
 pub(super) fn fold(expr: &Expr, facts: &dyn Facts) -> Folded {
     if expr.check_tree().is_err() {
-        return Folded { expr: expr.clone(), failures: Vec::new() };
+        return Folded { expr: expr.clone(), failures: Vec::new(), cost: expr.nodes.len() };
     }
     let mut folder = Folder::new(&expr.nodes, facts);
     let root = folder.part(expr.root()).and_then(|part| folder.emitted(part));
+    let cost = folder.cost();
     if root.is_ok() {
-        return Folded { expr: Expr { nodes: folder.out }, failures: folder.failures };
+        return Folded { expr: Expr { nodes: folder.out }, failures: folder.failures, cost };
     }
     // Too large or too deep once folded: what is kept says the same, with its variables numbered anew.
     let failures = folder.failures;
     let mut copier = Folder::new(&expr.nodes, facts);
     let copied = copier.verbatim(expr.root());
+    let cost = cost + copier.cost();
     let expr = if copied.is_ok() { Expr { nodes: copier.out } } else { expr.clone() };
-    Folded { expr, failures }
+    Folded { expr, failures, cost }
 }
 
 /// Node visits after which nothing is unrolled any more; what is left is copied once.
@@ -132,6 +143,11 @@ impl<'a> Folder<'a> {
         }
     }
 
+    /// What it took so far, and the look at every node before.
+    fn cost(&self) -> usize {
+        self.source.len() + (FUEL - self.fuel) + (WORK - self.work)
+    }
+
     fn part(&mut self, id: NodeId) -> Fold<Part> {
         self.fuel = self.fuel.saturating_sub(1);
         if self.unrolling > 0 && self.fuel == 0 {
@@ -150,9 +166,12 @@ impl<'a> Folder<'a> {
             }
             Node::Local(slot) => match self.binding(*slot) {
                 Some(Binding::Element(value)) => {
-                    let value = value.clone();
-                    self.work = self.work.saturating_sub(nodes_of(&value, WORK));
-                    known(value)
+                    // Paid for before it is copied; who cannot pay does not unroll.
+                    self.work = self.work.checked_sub(cost_of(value, self.work)).ok_or(TooLarge)?;
+                    match self.binding(*slot) {
+                        Some(Binding::Element(value)) => known(value.clone()),
+                        _ => Err(TooLarge),
+                    }
                 }
                 Some(&Binding::Slot(slot)) => self.emit(Node::Local(slot)),
                 None => Err(TooLarge),
@@ -183,7 +202,10 @@ impl<'a> Folder<'a> {
     fn leaf(&mut self, id: NodeId, node: &Node) -> Fold<Part> {
         let env = self.facts.environment();
         let value = match *node {
-            Node::Attribute(attribute) => env.attribute(attribute).cloned(),
+            // A list that is beyond what is left is not copied first: an engine may have a long one, and ask for it often.
+            Node::Attribute(attribute) => {
+                env.attribute(attribute).filter(|value| cost_of(value, self.work) <= self.work).cloned()
+            }
             Node::Shape(tensor) => {
                 env.shape(tensor).map(|shape| Value::Array(shape.iter().copied().map(Value::Int).collect()))
             }
@@ -203,7 +225,7 @@ impl<'a> Folder<'a> {
 
     /// Pays for a known value; nothing is folded any more once the work is spent.
     fn afford(&mut self, value: &Value) -> bool {
-        match self.work.checked_sub(nodes_of(value, WORK)) {
+        match self.work.checked_sub(cost_of(value, self.work)) {
             Some(left) => {
                 self.work = left;
                 true

@@ -61,6 +61,9 @@ impl Folder<'_> {
         let start = self.out.len();
         let mut parts = Vec::new();
         for item in items {
+            if !self.afford(item) {
+                return Ok(None);
+            }
             self.locals.push((slot, Binding::Element(item.clone())));
             let part = self.element(condition, body);
             self.locals.pop();

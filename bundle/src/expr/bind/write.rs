@@ -148,3 +148,15 @@ pub(super) fn nodes_of(value: &Value, limit: usize) -> usize {
         _ => 1,
     }
 }
+
+/// What a copy of `value` costs, as far as `limit`: one for each element, and one for 16 bytes of text.
+pub(super) fn cost_of(value: &Value, limit: usize) -> usize {
+    match value {
+        Value::Array(items) if items.len() > limit => items.len(),
+        Value::Array(items) => {
+            items.iter().fold(1_usize, |total, item| total.saturating_add(cost_of(item, limit)))
+        }
+        Value::Str(text) => 1 + text.len() / 16,
+        _ => 1,
+    }
+}

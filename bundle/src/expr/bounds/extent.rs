@@ -215,6 +215,25 @@ impl Extent {
         }
     }
 
+    /// Whether a value can be among those of this extent: what [`Extent::meet`] with it says, without making anything.
+    pub(crate) fn admits(&self, value: &Value) -> bool {
+        match (self, value) {
+            (Extent::Any, _) | (Extent::Bool, Value::Bool(_)) => true,
+            (Extent::Int(ints), Value::Int(value)) => ints.contains(*value),
+            (Extent::Float(low, high), Value::Float(value)) => low <= value && value <= high,
+            (Extent::Texts(texts), Value::Str(text)) => texts.contains(text),
+            (Extent::Array(items), Value::Array(values)) => {
+                items.len() == values.len()
+                    && items.iter().zip(values).all(|(item, value)| item.admits(value))
+            }
+            (Extent::List(element, length), Value::Array(values)) => {
+                i64::try_from(values.len()).is_ok_and(|count| length.contains(count))
+                    && values.iter().all(|value| element.admits(value))
+            }
+            _ => self.meet(&Extent::Known(value.clone())).is_some(),
+        }
+    }
+
     pub(super) fn size(&self) -> usize {
         match self {
             Extent::Known(Value::Array(items)) => items.len().saturating_add(1),

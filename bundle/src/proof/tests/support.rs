@@ -41,7 +41,13 @@ impl Maker {
     ) -> Maker {
         let mut limits = ShapeLimits::default();
         change(&mut limits);
-        self.plugin.inputs.push(Input { name: name.into(), rank_min: ranks.0, rank_max: ranks.1, limits });
+        self.plugin.inputs.push(Input {
+            doc: String::new(),
+            name: name.into(),
+            rank_min: ranks.0,
+            rank_max: ranks.1,
+            limits,
+        });
         self
     }
 
@@ -61,7 +67,7 @@ impl Maker {
         let mut limits = ShapeLimits::default();
         change(&mut limits);
         let shape = self.expr(shape);
-        self.plugin.outputs.push(Output { name: name.into(), shape, limits });
+        self.plugin.outputs.push(Output { doc: String::new(), name: name.into(), shape, limits });
         self
     }
 
@@ -83,7 +89,7 @@ impl Maker {
             scope = scope.attribute(&attribute.name, index, attribute.ty.kind());
         }
         for (index, input) in (0..).zip(&self.plugin.inputs) {
-            scope = scope.tensor(&input.name, index, input.rank_min.into(), input.rank_max.into());
+            scope = scope.tensor(&input.name, index, input.rank_min, input.rank_max);
         }
         let first = self.plugin.inputs.len() as u32;
         for (index, output) in (first..).zip(&self.plugin.outputs) {

@@ -115,7 +115,8 @@ fn range(form: &mut Form<'_>, entry: &Entry<'_>, subject: Subject<'_>) -> Option
         return None;
     }
     let number = |text: &str| match element.is_float() {
-        true => ranges::float(text).map(Number::Float),
+        // An integer that stands for a float is exactly it, here as in `default`.
+        true => ranges::integer(text).map(Number::Int).or_else(|| ranges::float(text).map(Number::Float)),
         false => ranges::integer(text).map(Number::Int),
     };
     let ends = match entry.value() {

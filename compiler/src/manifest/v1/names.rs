@@ -54,7 +54,8 @@ pub(super) fn alternatives(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Typ
         }
         alternatives.push((ty, item.range.clone()));
     }
-    whole.then(|| TypeDecl { name, alternatives: alternatives.into_iter().map(|(ty, _)| ty).collect() })
+    let alternatives = alternatives.into_iter().map(|(ty, _)| ty).collect();
+    whole.then(|| TypeDecl { name, alternatives, range: entry.range.clone() })
 }
 
 fn element_type(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<DataType> {
@@ -84,7 +85,7 @@ pub(super) fn constant(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Constan
             return None;
         }
     };
-    Some(ConstantDecl { name, value })
+    Some(ConstantDecl { name, value, value_range: entry.range.clone() })
 }
 
 /// A line of `[functions]`.
@@ -92,7 +93,9 @@ pub(super) fn function(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Functio
     let name = entry.name();
     form.identifier(&name, "a function");
     let mut section = form.table(entry, format!("functions.{}", name.value))?;
-    let params = form.require(&mut section, "params", "[\"...\"]").and_then(|entry| form.strings(&entry));
+    let params = form.require(&mut section, "params", "[\"...\"]");
+    let params_range = params.as_ref().map_or(0..0, |entry| entry.range.clone());
+    let params = params.and_then(|entry| form.strings(&entry));
     let body = form.require(&mut section, "body", "\"...\"").and_then(|entry| form.expression(&entry));
     form.finish(&section);
     let (params, body) = (params?, body?);
@@ -107,5 +110,5 @@ pub(super) fn function(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Functio
             form.report(diagnostic);
         }
     }
-    Some(FunctionDecl { name, params, body })
+    Some(FunctionDecl { name, params, params_range, body })
 }

@@ -29,7 +29,7 @@ const MOST_BYTES: u64 = 1 << 20;
 
 /// What libFuzzer is told. An input may take a second, and the target itself holds it to that, more exactly than libFuzzer can on a
 /// machine that is shared; what never ends is libFuzzer's.
-const LIMITS: [&str; 4] = ["-timeout=10", "-rss_limit_mb=2048", "-malloc_limit_mb=1024", "-max_len=16384"];
+const LIMITS: [&str; 4] = ["-timeout=30", "-rss_limit_mb=2048", "-malloc_limit_mb=1024", "-max_len=16384"];
 
 /// How often a target says how far it is.
 const PULSE: Duration = Duration::from_secs(15);

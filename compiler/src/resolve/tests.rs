@@ -170,7 +170,8 @@ fn guard(text: &str) -> Option<manifest::Text> {
 
 fn restriction(manifest: &Manifest, name: &str, alternatives: &[DataType]) -> manifest::TypeDecl {
     let name = manifest::Located { value: name.to_owned(), range: manifest.variants[0].range.clone() };
-    manifest::TypeDecl { name, alternatives: alternatives.to_vec(), range: 0..0 }
+    let range = name.range.clone();
+    manifest::TypeDecl { name, alternatives: alternatives.to_vec(), range }
 }
 
 #[test]

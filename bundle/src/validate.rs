@@ -15,14 +15,18 @@ use crate::value::Value;
 /// TensorRT's highest rank (`nvinfer1::Dims::MAX_DIMS`, `NvInferRuntimeBase.h`).
 const MAX_RANK: u8 = 8;
 
-/// More than any plugin has. What is read bounds the work that it can ask for.
-const MAX_TENSORS: usize = 256;
-const MAX_ATTRIBUTES: usize = 1024;
-const MAX_REQUIREMENTS: usize = 256;
+/// The most inputs and outputs of a plugin: as this and what follows, more than any has. What is read bounds the work that it
+/// can ask for.
+pub const MAX_TENSORS: usize = 256;
+/// The most attributes of a plugin.
+pub const MAX_ATTRIBUTES: usize = 1024;
+/// The most requirements of a plugin.
+pub const MAX_REQUIREMENTS: usize = 256;
 const MAX_VARIANTS: usize = 4096;
 const MAX_LAUNCHES: usize = 256;
 const MAX_TARGETS: usize = 256;
-const MAX_ALLOWED_VALUES: usize = 1024;
+/// The most values that an attribute can be restricted to.
+pub const MAX_ALLOWED_VALUES: usize = 1024;
 
 /// The most comparisons of symbols that all references of a plugin to kernels may take: each looks through its code object's list, here
 /// and whenever code is loaded. Each of the compiler's code objects has one kernel.
@@ -169,7 +173,8 @@ fn validate_limits(name: &str, limits: &ShapeLimits, ranks: (u8, u8)) -> Result<
 }
 
 /// The different questions about addresses that an expression asks, each a tensor and a number of bytes.
-fn alignments(expr: &Expr) -> Vec<(u32, u32)> {
+#[must_use]
+pub fn alignments(expr: &Expr) -> Vec<(u32, u32)> {
     let asked = expr.nodes.iter().filter_map(|node| match *node {
         Node::Aligned { tensor, bytes } => Some((tensor, bytes)),
         _ => None,

@@ -29,7 +29,7 @@ const MOST_BYTES: u64 = 1 << 20;
 
 /// What libFuzzer is told. An input may take a second, and the target itself holds it to that, more exactly than libFuzzer can on a
 /// machine that is shared; what never ends is libFuzzer's.
-const LIMITS: [&str; 4] = ["-timeout=10", "-rss_limit_mb=2048", "-malloc_limit_mb=1024", "-max_len=16384"];
+const LIMITS: [&str; 4] = ["-timeout=30", "-rss_limit_mb=2048", "-malloc_limit_mb=1024", "-max_len=16384"];
 
 /// How often a target says how far it is.
 const PULSE: Duration = Duration::from_secs(15);
@@ -246,7 +246,7 @@ impl Target {
             new.push((length, path));
         }
         let reached = new.len();
-        let kept = small(new);
+        let kept = few(new);
         make_empty(&self.corpus())?;
         for (_, path) in &kept {
             let to = self.corpus().join(path.file_name().unwrap_or_default());
@@ -258,10 +258,16 @@ impl Target {
     }
 }
 
-/// As many as the repository takes, the smallest first.
-fn small(mut inputs: Vec<(u64, PathBuf)>) -> Vec<(u64, PathBuf)> {
+/// As many as the repository takes: small ones and large ones, because the smallest reach least, and then the smallest of those.
+fn few(mut inputs: Vec<(u64, PathBuf)>) -> Vec<(u64, PathBuf)> {
     inputs.sort();
-    inputs.truncate(MOST_FILES);
+    let all = inputs.len();
+    let mut place = 0;
+    inputs.retain(|_| {
+        place += 1;
+        // Goes up by one for each that is kept, evenly over all.
+        all <= MOST_FILES || place * MOST_FILES / all > (place - 1) * MOST_FILES / all
+    });
     let mut bytes = 0;
     inputs.retain(|(length, _)| {
         bytes += length;
@@ -327,10 +333,12 @@ mod tests {
     #[test]
     fn the_corpus_stays_small() {
         let input = |length: u64, number: usize| (length, PathBuf::from(format!("{number}")));
-        let many: Vec<_> = (0..400).map(|number| input(10, number)).collect();
-        assert_eq!(small(many).len(), MOST_FILES);
+        let many: Vec<_> = (0..400).map(|number| input(number, 0)).collect();
+        let kept = few(many);
+        assert_eq!(kept.len(), MOST_FILES);
+        assert_eq!(kept.iter().filter(|(length, _)| *length >= 200).count(), MOST_FILES / 2);
         let large = vec![input(MOST_BYTES, 0), input(5, 1), input(MOST_BYTES - 5, 2)];
-        assert_eq!(small(large), [input(5, 1), input(MOST_BYTES - 5, 2)]);
+        assert_eq!(few(large), [input(5, 1), input(MOST_BYTES - 5, 2)]);
     }
 
     #[test]

@@ -68,6 +68,11 @@ pub(super) struct Point {
 }
 
 impl Point {
+    /// How much there is to look at: attributes and dimensions.
+    pub(super) fn size(&self) -> usize {
+        self.attributes.len() + self.inputs.iter().map(|shape| shape.len() + 1).sum::<usize>()
+    }
+
     /// Points in order: fewest elements of the inputs, lowest ranks, then shapes, then attributes that differ least from defaults.
     pub(super) fn key(&self, plugin: &Plugin) -> impl PartialOrd + use<> {
         let count = |shape: &Vec<i64>| shape.iter().fold(1_i128, |all, &dim| all.saturating_mul(dim.into()));
@@ -148,7 +153,7 @@ impl<'d, 'p> Trial<'d, 'p> {
         if self.steps == 0 {
             return Tried::Unknown;
         }
-        self.steps -= 1;
+        self.steps = self.steps.saturating_sub(1 + point.size() / 8);
         let Some(shapes) = self.shapes(point) else {
             return if self.steps == 0 { Tried::Unknown } else { Tried::Outside };
         };

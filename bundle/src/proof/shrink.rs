@@ -35,9 +35,18 @@ struct Shrinker<'s, 'd, 'p> {
 }
 
 impl Shrinker<'_, '_, '_> {
+    /// Whether nothing is taken any more. Points of many tensors are large: then none is even made.
+    fn is_spent(&self) -> bool {
+        self.trial.steps == 0
+    }
+
     /// Takes a point if it is smaller and refutes.
     fn take(&mut self, point: Point) -> bool {
         let plugin = self.domain.plugin;
+        if self.is_spent() {
+            return false;
+        }
+        self.trial.steps = self.trial.steps.saturating_sub(point.size() / 8);
         if point.key(plugin).partial_cmp(&self.best.key(plugin)) != Some(std::cmp::Ordering::Less) {
             return false;
         }
@@ -69,12 +78,18 @@ impl Shrinker<'_, '_, '_> {
     fn drop_axes(&mut self) {
         let highest = self.best.inputs.iter().map(Vec::len).max().unwrap_or(0);
         for axis in 0..highest {
+            if self.is_spent() {
+                return;
+            }
             let mut point = self.best.clone();
             for shape in point.inputs.iter_mut().filter(|shape| axis < shape.len()) {
                 shape.remove(axis);
             }
             self.take(point);
             for input in 0..self.best.inputs.len() {
+                if self.is_spent() {
+                    return;
+                }
                 let mut point = self.best.clone();
                 if let Some(shape) = point.inputs.get_mut(input).filter(|shape| axis < shape.len()) {
                     shape.remove(axis);
@@ -99,6 +114,9 @@ impl Shrinker<'_, '_, '_> {
 
     /// Sets every dimension of a group that is larger to `size`.
     fn cut(&mut self, group: &[usize], size: i64) -> bool {
+        if self.is_spent() {
+            return false;
+        }
         let mut sizes = self.sizes();
         for &place in group {
             if let Some(at) = sizes.get_mut(place).filter(|at| **at > size) {
@@ -140,6 +158,9 @@ impl Shrinker<'_, '_, '_> {
     fn move_sizes(&mut self, count: usize) {
         for first in 0..count {
             for second in first + 1..count {
+                if self.is_spent() {
+                    return;
+                }
                 let mut sizes = self.sizes();
                 let (Some(&a), Some(&b)) = (sizes.get(first), sizes.get(second)) else { continue };
                 sizes.swap(first, second);

@@ -4,6 +4,7 @@
 //! the checks that need only the manifest. A draft lacks what only a compile can tell: the order and types of the
 //! kernels' parameters, and the code. Never reads a file: a kernel's source is a path here.
 
+mod counts;
 mod cpp_names;
 mod expression;
 mod kernel;
@@ -145,6 +146,10 @@ pub fn compile(source: &Arc<Source>) -> Result<Resolved, Vec<Diagnostic>> {
 /// Every mistake that can be told apart from the others, in order of place. For a manifest that was read with errors
 /// there may be none left to tell.
 pub fn resolve(manifest: &Manifest, source: &Arc<Source>) -> Result<Resolved, Vec<Diagnostic>> {
+    let too_many = counts::check(manifest, source);
+    if !too_many.is_empty() {
+        return Err(too_many);
+    }
     let mut diagnostics = names::check(manifest, source);
     let rows = rows::expand(manifest, source, &mut diagnostics);
     let mut compiler = Compiler::new(manifest, source, &rows);
@@ -153,6 +158,7 @@ pub fn resolve(manifest: &Manifest, source: &Arc<Source>) -> Result<Resolved, Ve
     let plugin_types = rows::types(&rows);
     let guards: Vec<Option<Guard>> =
         rows.iter().enumerate().map(|(index, row)| compiler.guard(row, index)).collect();
+    diagnostics.extend(counts::check_guards(manifest, &rows, &guards, source));
     let launches: Vec<Option<launch::RowLaunch>> = rows
         .iter()
         .enumerate()

@@ -73,3 +73,21 @@ fn a_guard_over_a_profile_is_quick() {
     assert!(proved);
     assert!(spent < Duration::from_secs(1), "{spent:?}");
 }
+
+/// A case of many inputs is large, and so is every try to make it smaller.
+#[test]
+fn many_inputs_are_quick() {
+    const NAMES: [&str; 4] = ["a", "b", "c", "d"];
+    let names: Vec<String> =
+        NAMES.iter().flat_map(|name| (0..45).map(move |at| format!("{name}{at}"))).collect();
+    let maker = names.iter().fold(Maker::new(), |maker, name| maker.input(name, (1, 8), |_| {}));
+    let maker = maker.output("y", "a0.shape", |_| {});
+    let count = maker.expr("numel(y)");
+    let started = Instant::now();
+    let verdict = maker.domain().within(&count, Interval { min: 0, max: i32::MAX.into() });
+    let spent = started.elapsed();
+    println!("{spent:?}");
+    assert!(matches!(verdict, crate::proof::Verdict::Refuted(_)), "{verdict:?}");
+    // Without optimisation, beside other tests.
+    assert!(spent < Duration::from_secs(5), "{spent:?}");
+}

@@ -78,6 +78,7 @@ fn told(paths: &[PathBuf]) -> Vec<Diagnostic> {
                 told.extend(resolved.warnings.iter().cloned());
                 told.extend(check::check(&resolved).diagnostics);
                 told.extend(cuda::check(&resolved, &open).diagnostics);
+                told.extend(cuda::unused_names(&resolved, &open));
                 plugins.push(resolved);
             }
             Err(errors) => told.extend(errors),

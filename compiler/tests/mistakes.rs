@@ -19,6 +19,7 @@ const KERNEL: &str = "kernels/circ_pad.cu";
 type Edits = &'static [(&'static str, &'static str)];
 
 /// One mistake.
+#[derive(Clone, Copy)]
 struct Mistake {
     /// The name of its snapshot.
     name: &'static str,
@@ -195,8 +196,11 @@ const WARNED: &[Mistake] = &[
     manifest("block_of_an_attribute", &[(BLOCK, "block = [\"len(pads)\"]")], "C0302", "\"len(pads)\""),
 ];
 
-/// What has to be taken: edits, with the files that they are in.
-const TAKEN: &[(&str, &[(&str, &str, &str)])] = &[
+/// A file, what stands in it, and what is written instead.
+type EditOf = (&'static str, &'static str, &'static str);
+
+/// What has to be taken.
+const TAKEN: &[(&str, &[EditOf])] = &[
     ("a number before a dimension", &[(MANIFEST, COUNT, "count = \"2 * x.shape[0]\"")]),
     (
         "vector pointers",

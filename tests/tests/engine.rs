@@ -258,6 +258,12 @@ fn what_a_plugin_refuses_is_in_the_log() {
         said.dedup();
         said.iter().for_each(|line| text.push_str(&format!("  {line}\n")));
     }
+    // The mistake that only TensorRT can tell: an attribute without a default that the node lacks.
+    let lacks = "the node lacks the attribute `pads` (`i32[]`), which has no default";
+    assert!(
+        text.contains(&format!("no pads\n  ERROR cubinder: sample::circ_pad_plugin `pad_1`: {lacks}\n")),
+        "{text}"
+    );
     insta::assert_snapshot!(text);
 }
 

@@ -153,7 +153,7 @@ pub(super) fn listed(names: &[&str]) -> String {
     let shown: Vec<String> = names.iter().take(MOST).map(|name| format!("`{name}`")).collect();
     match names.len() {
         0 => "there are no names here".to_owned(),
-        count if count > MOST => format!("there are {}, and {} more names", shown.join(", "), count - MOST),
+        count if count > MOST => format!("the names here are {} and {} more", shown.join(", "), count - MOST),
         _ => format!("the names here are {}", shown.join(", ")),
     }
 }

@@ -249,12 +249,21 @@ mod tests {
             ("a && b", 2..4),
             ("a = b", 2..3),
             ("2 ** 3", 2..4),
-            ("a + 'bc", 4..5),
+            ("a + 'bc", 4..7),
             ("'\\q'", 1..3),
             ("a $ b", 2..3),
             ("a € b", 2..5),
         ] {
             assert_eq!(tokens(text).unwrap_err().span, span, "{text}");
         }
+    }
+
+    #[test]
+    fn a_missing_quote_may_be_missing_before() {
+        let also = |text: &str| tokens(text).unwrap_err().also.map(|(span, _)| span);
+        assert_eq!(also("a == 'b"), None);
+        assert_eq!(also("a == 'b or a == 'c'"), Some(5..17));
+        assert_eq!(also("a == 'b or a == 'c' or a == 'd'"), Some(5..29));
+        assert_eq!(also("'a' + 'b\\q'"), None);
     }
 }

@@ -43,7 +43,7 @@ impl Steps {
     ///
     /// # Errors
     /// [`EvalError::TooManySteps`] where there is not that much left.
-    pub(super) fn charge(&mut self, steps: usize) -> Result<(), EvalError> {
+    pub fn charge(&mut self, steps: usize) -> Result<(), EvalError> {
         match self.left.checked_sub(steps) {
             Some(left) => {
                 self.left = left;

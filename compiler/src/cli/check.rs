@@ -9,7 +9,7 @@ use cubinder_bundle::Target;
 use cubinder_compiler::check::{self, Obligation, Verdict};
 use cubinder_compiler::config;
 use cubinder_compiler::cuda::{self, Unsure};
-use cubinder_compiler::diagnostic::{Diagnostic, Severity, place};
+use cubinder_compiler::diagnostic::{Diagnostic, Severity, has_errors, place};
 use cubinder_compiler::project::{Asked, Project};
 use cubinder_compiler::resolve::{self, Resolved};
 use serde_json::json;
@@ -67,7 +67,7 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
     if arguments.deny_warnings {
         deny(&mut report.diagnostics);
     }
-    let is_right = !cubinder_compiler::diagnostic::has_errors(&report.diagnostics);
+    let is_right = !has_errors(&report.diagnostics);
     show(&mut report.diagnostics, arguments.message_format);
     match arguments.message_format {
         MessageFormat::Json => print(&(summary_json(&report, started).to_string() + "\n")),
@@ -127,6 +127,9 @@ fn check_one(project: &Project, resolved: &Resolved, report: &mut Report) {
     report.diagnostics.extend(checked.diagnostics);
     report.obligations.extend(checked.obligations);
     let kernels = cuda::check(resolved, &config::open);
+    if !has_errors(&kernels.diagnostics) {
+        report.diagnostics.extend(cuda::unused_names(resolved, &config::open));
+    }
     report.diagnostics.extend(kernels.diagnostics);
     report.unsure.extend(kernels.unsure);
 }

@@ -75,23 +75,24 @@ pub fn check(resolved: &Resolved, open: &Open<'_>) -> Checked {
     }
     checked.unsure.dedup_by(|one, other| one.kernel_span == other.kernel_span && one.doubt == other.doubt);
     checked.diagnostics.extend(verify::merge_rows(&rows));
-    checked.diagnostics.extend(unused_names(resolved, files.values().map(Option::as_ref)));
     sort(&mut checked.diagnostics);
     checked
 }
 
-/// The warnings about type parameters and constants that neither the manifest nor a kernel uses. A file that cannot be read or that
-/// includes another may use all of them.
-fn unused_names<'f>(
-    resolved: &Resolved,
-    files: impl Iterator<Item = Option<&'f (Arc<Source>, Kernels)>>,
-) -> Vec<Diagnostic> {
+/// The warnings about type parameters and constants that neither the manifest nor a kernel uses; nothing where a file cannot be
+/// read or includes another, which may use all of them. `open` reads a file.
+#[must_use]
+pub fn unused_names(resolved: &Resolved, open: &Open<'_>) -> Vec<Diagnostic> {
+    if resolved.unused_names.is_empty() {
+        return Vec::new();
+    }
     let mut names = BTreeSet::new();
-    for file in files {
-        let Some((source, _)) = file.filter(|(source, _)| directives(&source.text).iter().all(is_of_cuda))
-        else {
+    let sources: BTreeSet<&Path> = resolved.draft.units.iter().map(|unit| unit.source.as_path()).collect();
+    for path in sources {
+        let Ok(source) = open(path) else { return Vec::new() };
+        if !directives(&source.text).iter().all(is_of_cuda) {
             return Vec::new();
-        };
+        }
         names.extend(manifest_names(&source.text));
     }
     resolved.unused(&names)

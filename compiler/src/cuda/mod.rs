@@ -17,7 +17,7 @@ mod surroundings;
 use std::ops::Range;
 
 pub(crate) use check::explain_unknown;
-pub use check::{Checked, Unsure, check};
+pub use check::{Checked, Unsure, check, unused_names};
 pub use reader::read;
 pub use source::{Open, open_source};
 

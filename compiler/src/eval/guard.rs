@@ -2,6 +2,7 @@
 
 use cubinder_bundle::Value;
 use cubinder_bundle::expr::{self, BinaryOp, Environment, Expr, Names, Node, NodeId, UnaryOp};
+use cubinder_bundle::launch::Steps;
 use serde::Serialize;
 
 /// A part of a guard that decides.
@@ -16,15 +17,16 @@ pub struct Reason {
 /// Parts that are looked at before the rest is left out. It bounds the work that a model from a strange file can ask for.
 const MOST_PARTS: usize = 64;
 
-/// The parts that decide what a boolean is. `alignment` says of what a tensor's address is a multiple.
+/// The parts that decide what a boolean is, as far as `steps` are left. `alignment` says of what a tensor's address is a multiple.
 #[must_use]
 pub fn reasons(
     expr: &Expr,
     environment: &dyn Environment,
     names: &dyn Names,
     alignment: &dyn Fn(u32) -> Option<u64>,
+    steps: &mut Steps,
 ) -> Vec<Reason> {
-    let mut walk = Walk { expr, environment, names, alignment, left: MOST_PARTS, found: Vec::new() };
+    let mut walk = Walk { expr, environment, names, alignment, steps, left: MOST_PARTS, found: Vec::new() };
     if let Some(root) = expr.nodes.len().checked_sub(1).and_then(|root| NodeId::try_from(root).ok()) {
         walk.part(root);
     }
@@ -36,6 +38,7 @@ struct Walk<'a> {
     environment: &'a dyn Environment,
     names: &'a dyn Names,
     alignment: &'a dyn Fn(u32) -> Option<u64>,
+    steps: &'a mut Steps,
     left: usize,
     found: Vec<Reason>,
 }
@@ -65,7 +68,7 @@ impl Walk<'_> {
             Some(node) => {
                 let found = match self.value(id) {
                     Ok(value) => self.detail(node, &value),
-                    Err(error) => format!("no value: {error}"),
+                    Err(error) => format!("no value: {}", self.steps.why(&error)),
                 };
                 self.found.push(Reason { text: expr::print_node(expr, id, self.names), found });
             }
@@ -74,7 +77,7 @@ impl Walk<'_> {
     }
 
     /// What a part is, with what makes it so.
-    fn detail(&self, node: &Node, value: &Value) -> String {
+    fn detail(&mut self, node: &Node, value: &Value) -> String {
         match node {
             Node::Binary(op, left, right) => match (self.value(*left), self.value(*right)) {
                 (Ok(left), Ok(right)) => format!("{value}: {left} {} {right}", op.symbol()),
@@ -89,9 +92,10 @@ impl Walk<'_> {
     }
 
     /// The value of a part: the list up to it is a tree of its own.
-    fn value(&self, id: NodeId) -> Result<Value, expr::EvalError> {
+    fn value(&mut self, id: NodeId) -> Result<Value, expr::EvalError> {
         let nodes = self.expr.nodes.get(..=id as usize).ok_or(expr::EvalError::Malformed)?;
-        expr::evaluate(&Expr { nodes: nodes.to_vec() }, self.environment)
+        self.steps.charge(nodes.len())?;
+        self.steps.value(&Expr { nodes: nodes.to_vec() }, self.environment)
     }
 }
 
@@ -115,7 +119,7 @@ mod tests {
     fn explain(nodes: Vec<Node>) -> Vec<String> {
         let facts =
             Facts { attributes: &[Value::Int(3)], shapes: &[&[2, 6]], alignments: &[8], ..Facts::default() };
-        let found = reasons(&Expr { nodes }, &facts, &Named, &|_| Some(8));
+        let found = reasons(&Expr { nodes }, &facts, &Named, &|_| Some(8), &mut Steps::default());
         found.into_iter().map(|reason| format!("{} is {}", reason.text, reason.found)).collect()
     }
 
@@ -175,5 +179,23 @@ mod tests {
             nodes.push(Node::Binary(BinaryOp::And, index, index));
         }
         assert!(explain(nodes).len() <= MOST_PARTS);
+    }
+
+    #[test]
+    fn many_guards_take_no_longer_than_their_steps() {
+        let mut nodes = vec![Node::Int(1); 16_000];
+        nodes.push(Node::Array((0..16_000).collect()));
+        nodes.push(Node::Call(expr::Builtin::Len, vec![16_000]));
+        nodes.push(Node::Binary(BinaryOp::Eq, 16_001, 0));
+        let guard = Expr { nodes };
+        let mut steps = Steps::default();
+        let mut last = Vec::new();
+        for _ in 0..200 {
+            last = reasons(&guard, &Facts::default(), &Named, &|_| None, &mut steps);
+        }
+        assert!(
+            last[0].found.starts_with("no value: the expressions of the node take more than"),
+            "{last:?}"
+        );
     }
 }

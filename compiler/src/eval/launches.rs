@@ -1,5 +1,7 @@
 //! One launch of the chosen variant: numbers, arguments by name, occupancy.
 
+use std::cell::RefCell;
+
 use cubinder_bundle::expr::{Environment, Expr};
 use cubinder_bundle::launch::{self, Evaluated, Facts, Passed, Steps, Takes, Unmet};
 use cubinder_bundle::{Arg, ArgValue, Launch, Plugin, ScalarType, Target, TargetKind};
@@ -208,7 +210,8 @@ fn scalar_name(ty: ScalarType) -> String {
 
 /// The arguments as far as they have values, where types are not known or do not hold them.
 fn untyped_args(step: &Step<'_>, typed: &[Arg], environment: &dyn Environment) -> Vec<ArgReport> {
-    let value = |expr: &Expr| cubinder_bundle::expr::evaluate(expr, environment).ok();
+    let steps = RefCell::new(Steps::default());
+    let value = |expr: &Expr| steps.borrow_mut().value(expr, environment).ok();
     let tensor = |index: u32| step.plugin.tensor_name(index as usize).map(str::to_owned);
     let of_draft = |arg: &ArgDraft| {
         let (ty, tensor, value) = match &arg.value {

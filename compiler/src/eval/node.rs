@@ -349,7 +349,7 @@ fn variants(
     facts: &Facts<'_>,
 ) -> Vec<VariantReport> {
     let alignment = |tensor: u32| asked.alignments.get(tensor as usize).copied();
-    let mut steps = Steps::default();
+    let (mut steps, mut of_reasons) = (Steps::default(), Steps::default());
     let row = |index: &usize| {
         let variant = plugin.variants.get(*index)?;
         let guard = variant.guard.as_ref();
@@ -365,7 +365,9 @@ fn variants(
             guard: guard.map(|guard| guard.text.clone()),
             chosen: chosen == Some(*index),
             verdict,
-            reasons: guard.map(|guard| reasons(&guard.expr, facts, plugin, &alignment)).unwrap_or_default(),
+            reasons: guard
+                .map(|guard| reasons(&guard.expr, facts, plugin, &alignment, &mut of_reasons))
+                .unwrap_or_default(),
         })
     };
     order.iter().filter_map(row).collect()

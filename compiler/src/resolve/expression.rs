@@ -273,7 +273,8 @@ impl<'m> Compiler<'m> {
             diagnostic = diagnostic.help(help.clone());
         }
         if let Some(note) = row.is_none().then(|| self.out_of_place(part)).flatten() {
-            diagnostic = diagnostic.code(rules::OUT_OF_PLACE).note(note);
+            // Other names are not what was meant.
+            diagnostic = Diagnostic { help: None, ..diagnostic.code(rules::OUT_OF_PLACE).note(note) };
         }
         let origins = origin::of_mistake(self.manifest, text, error, self.variant_of(row));
         diagnostic = self.with_origins(diagnostic, origins);

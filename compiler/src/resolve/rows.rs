@@ -6,7 +6,7 @@ use std::sync::Arc;
 use cubinder_bundle::{DataType, Value};
 
 use super::restrict;
-use crate::diagnostic::{Diagnostic, Source, Span, suggest};
+use crate::diagnostic::{Diagnostic, Source, Span, suggest_type};
 use crate::manifest::form::list;
 use crate::manifest::{Located, Manifest, TypeDecl, VariantDecl};
 use crate::rules;
@@ -173,7 +173,7 @@ fn tensor_types_are_known(manifest: &Manifest, source: &Arc<Source>, diagnostics
             .code(rules::UNKNOWN_TYPE)
             .at(Span::new(source, ty.range.clone()), "neither a type parameter nor an element type")
             .note(format!("the types are {}", list(&all)));
-        diagnostics.push(match suggest(name, all.iter().copied()) {
+        diagnostics.push(match suggest_type(name, all.iter().copied()) {
             Some(near) => {
                 let declared = manifest.types.iter().find(|parameter| parameter.name.value == near);
                 let diagnostic = diagnostic.help(format!("did you mean `{near}`?"));

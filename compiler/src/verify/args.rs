@@ -13,11 +13,11 @@ use super::pointee;
 /// The unit's arguments in the kernel's own order.
 ///
 /// # Errors
-/// Parameters that share a name or have none; else every argument that names no parameter, every parameter without an argument, and
+/// Parameters that share a name; else parameters without a name, every argument that names no parameter, every parameter without an argument, and
 /// every argument that does not fit.
 pub fn bind_args(plugin: &Plugin, unit: &Unit, signature: &Signature) -> Result<Vec<Arg>, Vec<Diagnostic>> {
     let names = Names { unit, signature };
-    if let Some(problem) = names.unusable() {
+    if let Some(problem) = names.shared() {
         return Err(vec![problem]);
     }
     let mut diagnostics = names.problems();
@@ -33,11 +33,12 @@ pub fn bind_args(plugin: &Plugin, unit: &Unit, signature: &Signature) -> Result<
     if diagnostics.is_empty() { Ok(args) } else { Err(diagnostics) }
 }
 
-/// Parameters that share a name or have none; else arguments that name no parameter, and parameters without an argument.
+/// Parameters that share a name; else parameters without a name, arguments that name no parameter, and parameters without an
+/// argument.
 #[must_use]
 pub fn check_names(unit: &Unit, signature: &Signature) -> Vec<Diagnostic> {
     let names = Names { unit, signature };
-    names.unusable().map_or_else(|| names.problems(), |problem| vec![problem])
+    names.shared().map_or_else(|| names.problems(), |problem| vec![problem])
 }
 
 /// Why an argument does not fit its parameter; nothing where it does.
@@ -100,21 +101,25 @@ struct Names<'a> {
 }
 
 impl Names<'_> {
-    /// Arguments that name no parameter, then parameters without an argument. One that a misspelt argument was meant for
-    /// is not among the latter.
+    /// Parameters without a name, arguments that name no parameter, then parameters without an argument. One that a misspelt
+    /// argument was meant for is not among the latter, nor is an argument among the former that may be meant for a parameter
+    /// without a name.
     fn problems(&self) -> Vec<Diagnostic> {
+        let nameless = self.nameless();
         let unknown = self.unit.args.iter().filter(|arg| self.signature.find(&arg.name).is_none());
         let unknown: Vec<(&ArgDraft, Option<&str>)> = unknown.map(|arg| (arg, self.meant(arg))).collect();
         let meant: Vec<&str> = unknown.iter().filter_map(|(_, meant)| *meant).collect();
-        let mut problems: Vec<Diagnostic> =
-            unknown.iter().map(|(arg, meant)| self.unknown(arg, *meant)).collect();
+        let told = unknown.iter().filter(|(_, meant)| nameless.is_none() || meant.is_some());
+        let told: Vec<Diagnostic> = told.map(|(arg, meant)| self.unknown(arg, *meant)).collect();
+        let mut problems: Vec<Diagnostic> = nameless.into_iter().chain(told).collect();
         problems.extend(self.missing(&meant));
         problems
     }
 
     /// The parameter that a misspelt argument was probably meant for.
     fn meant(&self, arg: &ArgDraft) -> Option<&str> {
-        let free = self.signature.params.iter().filter(|param| self.arg_of(param).is_none());
+        let named = self.signature.params.iter().filter(|param| !param.name.is_empty());
+        let free = named.filter(|param| self.arg_of(param).is_none());
         suggest(&arg.name, free.map(|param| param.name.as_str()))
     }
 
@@ -124,11 +129,6 @@ impl Names<'_> {
 
     fn with_signature(&self, diagnostic: Diagnostic) -> Diagnostic {
         diagnostic.note(format!("the kernel is `{}`", self.signature))
-    }
-
-    /// Parameters that cannot be bound by name.
-    fn unusable(&self) -> Option<Diagnostic> {
-        self.shared().or_else(|| self.nameless())
     }
 
     /// Parameters without a name, in one message.
@@ -186,7 +186,8 @@ impl Names<'_> {
 
     /// The parameters that get nothing, in one message; those that a misspelt argument was meant for are left out.
     fn missing(&self, meant: &[&str]) -> Option<Diagnostic> {
-        let without = self.signature.params.iter().filter(|param| self.arg_of(param).is_none());
+        let named = self.signature.params.iter().filter(|param| !param.name.is_empty());
+        let without = named.filter(|param| self.arg_of(param).is_none());
         let names = without.map(|param| param.name.as_str()).filter(|name| !meant.contains(name));
         let names: Vec<String> = names.map(|name| format!("`{name}`")).collect();
         let kernel = &self.unit.kernel;

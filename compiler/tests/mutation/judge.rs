@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use cubinder_compiler::check::check_for;
 use cubinder_compiler::config::open;
@@ -36,6 +37,8 @@ pub struct Subject {
     pub path: PathBuf,
     pub text: String,
     project: Project,
+    /// What was checked first, and found right: see [`essence`].
+    checked: OnceLock<String>,
 }
 
 impl Subject {
@@ -45,7 +48,7 @@ impl Subject {
             Asked { manifests: vec![path.to_owned()], config: Some(config.to_owned()), ..Asked::default() };
         let project = Project::open(asked, Path::new("/")).expect("a project");
         let text = open(path).expect("a text").text.clone();
-        Subject { path: path.to_owned(), text, project }
+        Subject { path: path.to_owned(), text, project, checked: OnceLock::new() }
     }
 
     pub fn name(&self) -> &str {
@@ -59,18 +62,35 @@ impl Subject {
     pub fn print(&self, text: &str) -> Result<Print, Vec<Diagnostic>> {
         let resolved = compile(&Source::new(&self.path, text))?;
         let plan = self.project.plan(&resolved)?;
-        let targets: Vec<_> = plan.targets.iter().map(|planned| planned.target).collect();
+        let plan_print = format!("{:?}", PlanPrint::of(&plan));
+        let essence = format!("{} {plan_print}", essence(&resolved.draft));
+        if self.checked.get() != Some(&essence) {
+            let targets: Vec<_> = plan.targets.iter().map(|planned| planned.target).collect();
+            let mut found = check_for(&resolved, &targets).diagnostics;
+            found.extend(cuda::check(&resolved, &open).diagnostics);
+            found.extend(plan.check_driver(NVRTC).err());
+            if has_errors(&found) {
+                return Err(found);
+            }
+            self.checked.get_or_init(|| essence);
+        }
+        Ok(Print { model: model(&resolved.draft), code: self.code(&resolved), plan: plan_print })
+    }
+
+    /// Everything that `cubinder check` says about the manifest.
+    pub fn said(&self) -> Vec<Diagnostic> {
+        let resolved = match compile(&Source::new(&self.path, &*self.text)) {
+            Ok(resolved) => resolved,
+            Err(found) => return found,
+        };
+        let targets = match self.project.plan(&resolved) {
+            Ok(plan) => plan.targets.iter().map(|planned| planned.target).collect::<Vec<_>>(),
+            Err(found) => return found,
+        };
         let mut found = check_for(&resolved, &targets).diagnostics;
         found.extend(cuda::check(&resolved, &open).diagnostics);
-        found.extend(plan.check_driver(NVRTC).err());
-        if has_errors(&found) {
-            return Err(found);
-        }
-        Ok(Print {
-            model: model(&resolved.draft),
-            code: self.code(&resolved),
-            plan: format!("{:?}", PlanPrint::of(&plan)),
-        })
+        found.extend(resolved.warnings);
+        found
     }
 
     fn code(&self, resolved: &Resolved) -> String {
@@ -86,6 +106,20 @@ impl Subject {
         }
         units.join("\n")
     }
+}
+
+/// A draft without the words for people, which nothing that is checked depends on. The checks take most of the time, and
+/// manifests have many words.
+fn essence(draft: &PluginDraft) -> String {
+    let mut draft = draft.clone();
+    let plugin = &mut draft.plugin;
+    plugin.summary.clear();
+    plugin.require.iter_mut().for_each(|rule| rule.message.clear());
+    plugin.attributes.iter_mut().for_each(|attribute| attribute.doc.clear());
+    plugin.inputs.iter_mut().for_each(|input| input.doc.clear());
+    plugin.outputs.iter_mut().for_each(|output| output.doc.clear());
+    let units = draft.units.iter().map(|unit| (&unit.source, &unit.kernel, &unit.types, &unit.constants));
+    format!("{} {:?}", model(&draft), units.collect::<Vec<_>>())
 }
 
 /// The plugin and the arguments by name; their order is the kernel's.

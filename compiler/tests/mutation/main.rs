@@ -111,6 +111,13 @@ fn every_damage_is_refused_where_it_is_or_changes_what_is_compiled() {
     }
 }
 
+#[test]
+fn the_corpus_is_right_without_a_word() {
+    for Examined { subject, .. } in &*EXAMINED {
+        assert_eq!(render(&subject.said(), Colour::Plain), "", "{}", subject.name());
+    }
+}
+
 /// A print tells that a mutant is another plugin; here it is compiled. Every mutant that changes what the compiler gets is one of
 /// these, because only a compile tells whether that is refused, and where, or becomes other code; and some of those that
 /// change the model alone.

@@ -94,6 +94,7 @@ impl<'t> Workshop<'t> {
     /// The bundle of the manifest at `place`.
     pub fn bundle(&self, place: &Path, text: &str) -> Bundle {
         let outcome = self.outcome(place, text).expect("the manifest is right");
+        assert_eq!(outcome.warnings, [], "{}", place.display());
         let library = &outcome.libraries.first().expect("a library").path;
         let attached = library::read(library).expect("a library").expect("it has a bundle");
         let bytes = fs::read(library).expect("it is there");

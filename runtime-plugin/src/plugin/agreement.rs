@@ -3,8 +3,9 @@
 //! The plugins are those of the repository's manifests. There is no driver here, so the runtime's side ends where kernels would be
 //! loaded; that the kernel then sees the numbers that were evaluated is `tests/launching.rs`'s.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::ptr::without_provenance_mut;
+use std::sync::OnceLock;
 
 use cubinder_bundle::launch::full_name;
 use cubinder_bundle::{Arg, ArgValue, Attribute, AttributeElement, Node, ScalarType};
@@ -16,26 +17,29 @@ use trt_abi::{Dims, PluginTensorDesc, TensorFormat, TensorRTPhase};
 
 use super::*;
 
-/// Manifests, from the repository's root.
-const MANIFESTS: [&str; 10] = [
-    "tests/data/ok/constraints.toml",
-    "tests/data/ok/every_key.toml",
-    "tests/data/ok/literals.toml",
-    "tests/data/ok/minimal.toml",
-    "tests/data/run/aligned.toml",
-    "tests/data/run/attributes.toml",
-    "tests/data/run/tiles.toml",
-    "tests/data/run/vectors.toml",
-    "manifests/circ_pad_plugin.toml",
-    "manifests/elemwise_add_plugin.toml",
-];
+/// The folders of manifests, from the repository's root.
+const FOLDERS: [&str; 3] = ["manifests", "tests/data/ok", "tests/data/run"];
+
+/// The manifests there.
+fn manifests() -> &'static [PathBuf] {
+    static ALL: OnceLock<Vec<PathBuf>> = OnceLock::new();
+    ALL.get_or_init(|| {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let files = FOLDERS.iter().flat_map(|folder| std::fs::read_dir(root.join(folder)).unwrap());
+        let files = files.map(|file| file.unwrap().path());
+        let mut all: Vec<PathBuf> =
+            files.filter(|path| path.extension().is_some_and(|extension| extension == "toml")).collect();
+        all.sort();
+        assert!(all.len() >= 10, "{all:?}");
+        all
+    })
+}
 
 type Model = cubinder_bundle::Plugin;
 
 /// A plugin as a manifest has it, every number among the arguments of some type: which one is up to the kernel.
-fn model(path: &str, choices: &mut Choices<'_>) -> Model {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let text = std::fs::read_to_string(root.join(path)).unwrap();
+fn model(path: &Path, choices: &mut Choices<'_>) -> Model {
+    let text = std::fs::read_to_string(path).unwrap();
     let resolved = resolve::compile(&Source::new(path, text)).unwrap();
     let mut plugin = resolved.draft.plugin;
     for unit in &resolved.draft.units {
@@ -126,7 +130,7 @@ struct Case {
 }
 
 impl Case {
-    fn new(path: &str, choices: &mut Choices<'_>) -> Case {
+    fn new(path: &Path, choices: &mut Choices<'_>) -> Case {
         let mut plugin = model(path, choices);
         let signatures: Vec<Vec<DataType>> =
             plugin.variants.iter().map(|variant| variant.types.clone()).collect();
@@ -212,11 +216,11 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
     #[test]
     fn eval_and_the_runtime_say_the_same(
-        manifest in 0..MANIFESTS.len(),
+        manifest in 0..manifests().len(),
         numbers in prop::collection::vec(any::<u32>(), 64),
     ) {
         let mut choices = Choices(numbers.iter().cycle());
-        let case = Case::new(MANIFESTS[manifest], &mut choices);
+        let case = Case::new(&manifests()[manifest], &mut choices);
         let evaluation = case.evaluation();
         let outputs = evaluation.tensors.iter().filter(|tensor| tensor.role == "output");
         let mut outputs: Vec<Vec<i64>> = outputs.map(|tensor| tensor.shape.clone()).collect();
@@ -239,7 +243,7 @@ fn cases_are_of_all_kinds() {
     };
     for round in 0..600 {
         let numbers: Vec<u32> = (0..64).map(|_| random()).collect();
-        let case = Case::new(MANIFESTS[round % MANIFESTS.len()], &mut Choices(numbers.iter().cycle()));
+        let case = Case::new(&manifests()[round % manifests().len()], &mut Choices(numbers.iter().cycle()));
         let refused = case.evaluation().refused.unwrap_or_default();
         let kinds = [
             "the attribute `",

@@ -207,7 +207,8 @@ const fn otherwise(
     Key { name, form, presence: Presence::Default(default), doc, example }
 }
 
-const DOC: Key = optional("doc", Form::Text, "\"what it is\"", "One sentence for people.");
+const DOC: Key =
+    optional("doc", Form::Text, "\"what it is\"", "One sentence for people; `cubinder inspect` shows it.");
 
 const TYPE_NAMES: Naming = Naming {
     what: "a type parameter",
@@ -314,7 +315,7 @@ pub static PLUGIN: Table = Table {
             "summary",
             Form::Text,
             "\"Pads the trailing dimensions by wrapping around.\"",
-            "One sentence for people.",
+            "One sentence for people; `cubinder inspect` shows it.",
         ),
         optional("require", Form::Tables(&REQUIRE, Count::Any), "", "Rules that every node must meet."),
     ],

@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use cubinder_bundle::{AttributeType, DataType};
 use toml::{Table as Toml, Value};
 
 use super::*;
 use crate::diagnostic::{Colour, Source, render};
-use crate::manifest::{form, read, v1};
+use crate::manifest::{CodeKind, form, read, v1};
 
 /// A TOML value.
 fn parsed(text: &str) -> Value {
@@ -127,17 +128,43 @@ fn the_file_must_have_what_the_table_says() {
     }
 }
 
+/// The good manifests.
+fn corpus() -> Vec<Toml> {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/ok");
+    let paths = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let manifests = paths.filter(|path| path.extension().is_some_and(|extension| extension == "toml"));
+    manifests.map(|path| toml::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()).collect()
+}
+
+/// Every type that an attribute or a tensor can have, and every kind of code.
+#[test]
+fn the_corpus_uses_every_word() {
+    let mut used: BTreeSet<String> = BTreeSet::new();
+    corpus().iter().for_each(|manifest| words(&Value::Table(manifest.clone()), &mut used));
+    let attributes = AttributeType::all().map(AttributeType::name);
+    let elements = DataType::ALL.iter().map(|ty| ty.name());
+    let code = CodeKind::ALL.map(CodeKind::name);
+    let missing: Vec<&str> =
+        attributes.chain(elements).chain(code).filter(|word| !used.contains(*word)).collect();
+    assert!(missing.is_empty(), "no manifest in tests/data/ok uses {missing:?}");
+}
+
+/// All strings.
+fn words(value: &Value, found: &mut BTreeSet<String>) {
+    match value {
+        Value::String(text) => {
+            found.insert(text.clone());
+        }
+        Value::Array(items) => items.iter().for_each(|item| words(item, found)),
+        Value::Table(items) => items.iter().for_each(|(_, item)| words(item, found)),
+        _ => {}
+    }
+}
+
 #[test]
 fn the_corpus_uses_every_key() {
-    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/ok");
     let mut used: BTreeSet<String> = BTreeSet::new();
-    for entry in std::fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.extension().is_some_and(|extension| extension == "toml") {
-            let manifest: Toml = toml::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
-            collect(&ROOT, &manifest, &mut used);
-        }
-    }
+    corpus().iter().for_each(|manifest| collect(&ROOT, manifest, &mut used));
     let all = tables().into_iter().flat_map(|table| table.keys.iter().map(|key| path_of(table, key)));
     let missing: Vec<String> = all.filter(|path| !used.contains(path)).collect();
     assert!(missing.is_empty(), "no manifest in tests/data/ok uses {missing:?}");

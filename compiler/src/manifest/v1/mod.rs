@@ -16,7 +16,7 @@ mod variants;
 
 use super::form::{Entry, Form, Section, list};
 use super::{Located, Manifest};
-use crate::diagnostic::{Diagnostic, suggest};
+use crate::diagnostic::{Diagnostic, suggest_type};
 use crate::rules;
 
 /// Reads everything but `schema`.
@@ -105,7 +105,7 @@ fn unknown_type(form: &mut Form<'_>, name: &Located<String>, what: &str, known: 
             format!("not {} {what}", if what.starts_with('a') || what.starts_with('e') { "an" } else { "a" }),
         )
         .note(format!("the {what}s are {}", list(known)));
-    let diagnostic = match suggest(&name.value, known.iter().copied()) {
+    let diagnostic = match suggest_type(&name.value, known.iter().copied()) {
         Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
         None => diagnostic,
     };

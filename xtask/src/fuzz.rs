@@ -44,11 +44,16 @@ const BUILD: [&str; 4] = ["--release", "--debug-assertions", "--sanitizer", "non
 /// told, and the exit status says so.
 pub(crate) fn run(names: &[String], seconds: u64, jobs: usize) -> Result<ExitCode> {
     let fuzz = workspace::root().join("fuzz");
-    let targets: Vec<Target> = chosen(&targets(&fuzz)?, names)?
-        .into_iter()
-        .map(|name| Target { work: fuzz.join("work").join(&name), fuzz: fuzz.clone(), name })
-        .collect();
+    let names = chosen(&targets(&fuzz)?, names)?;
     check_tools()?;
+    let programs = fuzz.join("target").join(host()?).join("release");
+    let target = |name: String| Target {
+        work: fuzz.join("work").join(&name),
+        programs: programs.clone(),
+        fuzz: fuzz.clone(),
+        name,
+    };
+    let targets: Vec<Target> = names.into_iter().map(target).collect();
     for target in &targets {
         target.prepare()?;
     }
@@ -109,6 +114,13 @@ fn check_tools() -> Result<()> {
     Ok(())
 }
 
+/// The nightly compiler's own platform, for which cargo-fuzz builds.
+fn host() -> Result<String> {
+    let text = process::capture(Command::new("rustup").args(["run", "nightly", "rustc", "-vV"]))?;
+    let host = text.lines().find_map(|line| line.strip_prefix("host: "));
+    host.map(str::to_owned).context("`rustc -vV` names no host")
+}
+
 /// `cargo fuzz` with the nightly compiler, whatever runs this program.
 fn cargo_fuzz(command: &str) -> Command {
     let mut cargo = Command::new("rustup");
@@ -145,6 +157,8 @@ fn make_empty(folder: &Path) -> Result<()> {
 /// A target and its folders.
 struct Target {
     name: String,
+    /// The folder of the programs.
+    programs: PathBuf,
     fuzz: PathBuf,
     /// Where it works; not in the repository.
     work: PathBuf,
@@ -179,10 +193,11 @@ impl Target {
         process::inherit(command.arg(&self.name).arg(self.seeds()))
     }
 
-    /// `cargo fuzz run` on folders, with libFuzzer's options.
+    /// The program that was built, on folders, with libFuzzer's options. Not `cargo fuzz run`: that builds again where a file was changed
+    /// in the meantime.
     fn libfuzzer(&self, folders: &[PathBuf], options: &[String]) -> Command {
-        let mut command = cargo_fuzz("run");
-        command.args(BUILD).arg(&self.name).args(folders).arg("--");
+        let mut command = Command::new(self.programs.join(&self.name));
+        command.current_dir(workspace::root()).args(folders);
         let dictionary = self.fuzz.join("dictionaries").join(format!("{}.dict", self.name));
         command.arg(format!("-dict={}", dictionary.display()));
         command.arg(format!("-artifact_prefix={}/", self.artifacts().display()));

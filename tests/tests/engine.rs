@@ -272,7 +272,9 @@ fn what_a_plugin_refuses_is_in_the_log() {
 #[test]
 fn attributes_of_every_type_come_from_onnx() {
     let Some(scene) = Scene::new() else { return };
-    scene.compile_manifest(Form::Fields, "attributes", "tests/data/run/attributes.toml");
+    let said = scene.compile_manifest(Form::Fields, "attributes", "tests/data/run/attributes.toml");
+    // ONNX cannot carry every value of its attributes, and nothing else is to be said of it.
+    assert_eq!(said.matches("warning[").count(), said.matches("warning[C0701]").count(), "{said}");
     let tensor = |ty: &str, values: Value| json!({"tensor": ty, "values": values});
     let cases = [
         ("defaults", json!({"show": 1})),

@@ -94,7 +94,7 @@ type Wrapped = fn(i64, i64) -> i64;
 const WRAPPING: [(&str, Wrapped); 5] = [
     ("x.shape[0] * 4611686018427387905", |x, _| x.wrapping_mul(4_611_686_018_427_387_905)),
     ("-x.shape[0] * 4611686018427387905", |x, _| x.wrapping_neg().wrapping_mul(4_611_686_018_427_387_905)),
-    ("9223372036854775807 + x.shape[0] + 1", |x, _| i64::MAX.wrapping_add(x + 1)),
+    ("9223372036854775807 + x.shape[0] - 1", |x, _| i64::MAX.wrapping_add(x).wrapping_sub(1)),
     ("-9223372036854775807 - x.shape[0] - y.shape[0]", |x, y| (-i64::MAX).wrapping_sub(x).wrapping_sub(y)),
     ("prod([y.shape[0] + 1, 9223372036854775807])", |_, y| (y + 1).wrapping_mul(i64::MAX)),
 ];
@@ -386,7 +386,8 @@ fn tensorrt_wraps_silently_and_is_never_asked_to_divide_by_zero() {
     for (text, _) in WRAPPING {
         assert_eq!(values(text), None, "{text} overflows");
     }
-    let zero = "7 // (x.shape[0] - x.shape[0])";
+    // Zero for all these shapes; what is zero for every shape a compile refuses.
+    let zero = "7 // (x.shape[0] - max(x.shape[0], 1))";
     let lists = [WRAPPING.map(|(text, _)| text.to_owned()).to_vec(), vec![zero.to_owned()]];
     let Some(answers) = ask(&lists) else { return };
     for ((x, y), answer) in SHAPES.iter().zip(&answers[0]) {

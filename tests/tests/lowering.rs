@@ -94,7 +94,7 @@ type Wrapped = fn(i64, i64) -> i64;
 const WRAPPING: [(&str, Wrapped); 5] = [
     ("x.shape[0] * 4611686018427387905", |x, _| x.wrapping_mul(4_611_686_018_427_387_905)),
     ("-x.shape[0] * 4611686018427387905", |x, _| x.wrapping_neg().wrapping_mul(4_611_686_018_427_387_905)),
-    ("9223372036854775807 + x.shape[0] - 1", |x, _| i64::MAX.wrapping_add(x).wrapping_sub(1)),
+    ("9223372036854775807 + 3 * x.shape[0]", |x, _| i64::MAX.wrapping_add(3 * x)),
     ("-9223372036854775807 - x.shape[0] - y.shape[0]", |x, y| (-i64::MAX).wrapping_sub(x).wrapping_sub(y)),
     ("prod([y.shape[0] + 1, 9223372036854775807])", |_, y| (y + 1).wrapping_mul(i64::MAX)),
 ];

@@ -274,10 +274,10 @@ fn restrictions_name_what_there_is() {
         manifest.variants[0].types.extend(wrong);
     })
     .expect_err("it is wrong");
-    assert_eq!(messages(&errors), ["`T` cannot be `bf16`", "unknown type parameter `t`"]);
+    assert_eq!(messages(&errors), ["unknown type parameter `t`", "`T` cannot be `bf16`"]);
     let helps: Vec<Option<&str>> = errors.iter().map(|error| error.help.as_deref()).collect();
-    assert_eq!(helps, [Some("did you mean `f16`?"), Some("did you mean `T`?")]);
-    assert_eq!([errors[0].code, errors[1].code], [Some(rules::UNKNOWN_TYPE), Some(rules::UNKNOWN_NAME)]);
+    assert_eq!(helps, [Some("did you mean `T`?"), Some("did you mean `f16`?")]);
+    assert_eq!([errors[0].code, errors[1].code], [Some(rules::UNKNOWN_NAME), Some(rules::UNKNOWN_TYPE)]);
 }
 
 #[test]

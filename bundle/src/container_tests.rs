@@ -5,7 +5,8 @@ use crate::code::{Arch, ArchSuffix, KernelParam, TargetKind};
 use crate::data_type::{DataType, ScalarType};
 use crate::expr::{self, Expr};
 use crate::model::{
-    Arg, ArgValue, Attribute, AttributeType, CodeRef, Input, Launch, Output, Requirement, Variant,
+    Arg, ArgValue, Attribute, AttributeType, CodeRef, Guard, Input, Interval, Launch, MAX_VARIANT_ID, Output,
+    Requirement, ShapeLimits, Variant,
 };
 
 fn target(kind: TargetKind) -> Target {
@@ -39,12 +40,24 @@ fn plugin() -> Plugin {
         version: "1".to_owned(),
         summary: "Adds.".to_owned(),
         attributes: vec![Attribute {
-            name: "block_size".to_owned(),
-            ty: AttributeType::I32,
             default: Some(Value::Int(256)),
+            minimum: Some(Value::Int(1)),
+            maximum: Some(Value::Int(1024)),
+            ..Attribute::new("block_size", AttributeType::I32)
         }],
-        inputs: vec![Input { name: "x".to_owned(), rank_min: 0, rank_max: 8 }],
-        outputs: vec![Output { name: "y".to_owned(), shape: Expr { nodes: vec![expr::Node::Shape(0)] } }],
+        inputs: vec![Input {
+            doc: String::new(),
+            name: "x".to_owned(),
+            rank_min: 0,
+            rank_max: 8,
+            limits: ShapeLimits::default(),
+        }],
+        outputs: vec![Output {
+            doc: String::new(),
+            name: "y".to_owned(),
+            shape: Expr { nodes: vec![expr::Node::Shape(0)] },
+            limits: ShapeLimits::default(),
+        }],
         require: vec![Requirement {
             expr: Expr { nodes: vec![expr::Node::Bool(true)] },
             text: "true".to_owned(),
@@ -54,6 +67,7 @@ fn plugin() -> Plugin {
             id: 1,
             label: "T=f32".to_owned(),
             types: vec![DataType::F32, DataType::F32],
+            guard: None,
             launches: vec![Launch {
                 kernel: "add<float>".to_owned(),
                 grid: [int(4), int(1), int(1)],
@@ -241,8 +255,64 @@ fn a_model_that_refers_to_nothing_is_refused() {
             node.plugin.variants[0].launches[0].args[0].value = value;
         }),
         refused(&|node| node.plugin.require = vec![node.plugin.require[0].clone(); 257]),
+        refused(&|node| node.attributes[0] = Value::Int(1025)),
+        refused(&|node| node.plugin.attributes[0].default = Some(Value::Int(0))),
+        refused(&|node| node.plugin.attributes[0].maximum = Some(Value::Int(0))),
+        refused(&|node| node.plugin.attributes[0].one_of = (1..=1025).map(Value::Int).collect()),
+        refused(&|node| node.plugin.variants[0].id = MAX_VARIANT_ID + 1),
+        refused(&|node| node.plugin.variants.push(node.plugin.variants[0].clone())),
+        refused(&|node| node.plugin.inputs[0].limits.every = Interval { min: 3, max: 2 }),
+        refused(&|node| node.plugin.outputs[0].limits.numel.min = -1),
+        refused(&|node| node.plugin.inputs[0].limits.dims = vec![Interval::ANY_SIZE; 2]),
+        refused(&|node| node.plugin.outputs[0].limits.dims = vec![Interval::ANY_SIZE; 9]),
+        refused(&|node| node.plugin.variants[0].launches[0].grid[0] = aligned(0, 16)),
+        refused(&|node| node.plugin.outputs[0].shape = aligned(0, 16)),
+        refused(&|node| node.plugin.require[0].expr = aligned(0, 16)),
+        refused(&|node| guard(node, aligned(0, 24))),
+        refused(&|node| guard(node, aligned(2, 16))),
+        refused(&|node| guard(node, all_aligned(17))),
     ];
     insta::assert_snapshot!(errors.join("\n"));
+}
+
+#[test]
+fn references_that_take_long_to_follow_are_refused() {
+    let mut node = node();
+    let kernel = KernelFacts { symbol: "_".to_owned(), ..node.code[0].kernels[0].clone() };
+    let mut kernels = vec![kernel; 20_000];
+    kernels.extend(node.code[0].kernels.clone());
+    node.code[0].kernels = kernels;
+    let launch = &mut node.plugin.variants[0].launches[0];
+    launch.code.truncate(1);
+    assert_eq!(launch.code[0].code, 0);
+    let launch = launch.clone();
+    assert!(read(&write_node(&node)).is_ok());
+    node.plugin.variants[0].launches = vec![launch; 256];
+    let error = read(&write_node(&node)).unwrap_err().to_string();
+    assert!(error.contains("5120256 symbols to look through, the most is 4194304"), "{error}");
+}
+
+fn aligned(tensor: u32, bytes: u32) -> Expr {
+    Expr { nodes: vec![expr::Node::Aligned { tensor, bytes }] }
+}
+
+/// As many different questions about the addresses of two tensors.
+fn all_aligned(count: u32) -> Expr {
+    let mut nodes: Vec<expr::Node> =
+        (0..count).map(|index| expr::Node::Aligned { tensor: index % 2, bytes: 1 << (index / 2) }).collect();
+    nodes.push(expr::Node::Array((0..count).collect()));
+    Expr { nodes }
+}
+
+fn guard(node: &mut Node, expr: Expr) {
+    node.plugin.variants[0].guard = Some(Guard { expr, text: "as a test".to_owned() });
+}
+
+#[test]
+fn sixteen_questions_about_addresses_are_not_too_many() {
+    let mut node = node();
+    guard(&mut node, all_aligned(16));
+    assert_eq!(read(&write_node(&node)).unwrap().container, Container::Node(node));
 }
 
 impl Expr {

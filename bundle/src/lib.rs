@@ -1,17 +1,22 @@
 //! What a Cubinder plugin *is*, independent of how it was written and of who runs it.
 //!
-//! Owns: the plugin model ([`model`]), expressions ([`expr`]), code objects ([`code`]), digests ([`digest`]) and the
+//! Owns: the plugin model ([`model`]), expressions ([`expr`]), what a node launches ([`launch`]), code objects ([`code`]), digests
+//! ([`digest`]) and the
 //! binary format in which they travel ([`container`]), inside a plugin library and inside an engine.
 //!
 //! Never: no I/O, no `unsafe`, no TensorRT, no NVRTC, no panic on any input. Everything here is shared by the compiler
 //! (which writes) and by the runtime plugin (which reads inside somebody else's process).
 
 pub mod code;
+pub mod constraint;
 pub mod container;
 pub mod data_type;
 pub mod digest;
 pub mod expr;
+pub mod float;
+pub mod launch;
 pub mod model;
+pub mod proof;
 pub mod slot;
 pub mod validate;
 pub mod value;
@@ -20,7 +25,7 @@ pub use code::{Arch, ArchSuffix, CodeBytes, CodeObject, KernelFacts, KernelParam
 pub use data_type::{DataType, ScalarType};
 pub use digest::Digest;
 pub use model::{
-    Arg, ArgValue, Attribute, AttributeType, Bundle, CodeRef, Input, Launch, Node, NodeReference, Output,
-    Plugin, Requirement, Variant,
+    AUTO_TACTIC, Arg, ArgValue, Attribute, AttributeElement, AttributeType, Bundle, CodeRef, Guard, Input,
+    Interval, Launch, MAX_VARIANT_ID, Node, NodeReference, Output, Plugin, Requirement, ShapeLimits, Variant,
 };
 pub use value::Value;

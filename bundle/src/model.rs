@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::code::{CodeObject, Target};
 use crate::data_type::{DataType, ScalarType};
 use crate::digest::Digest;
-use crate::expr::Expr;
+use crate::expr::{Expr, Kind};
 use crate::value::Value;
 
 /// Everything one plugin library carries.
@@ -84,69 +84,248 @@ pub struct Attribute {
     pub ty: AttributeType,
     /// What it is where the node does not say; a node that lacks an attribute without a default is refused.
     pub default: Option<Value>,
+    /// How many elements a list or `bytes` may have, or how many bytes of UTF-8 a string.
+    pub length: Option<Interval>,
+    /// The least number, of a list: of each element. An integer for integers, a float for floats.
+    pub minimum: Option<Value>,
+    /// The greatest number, likewise.
+    pub maximum: Option<Value>,
+    /// The only values, of a list: of each element. Empty: any.
+    pub one_of: Vec<Value>,
+    /// One sentence for people.
+    pub doc: String,
 }
 
-/// The type of an attribute, as far as TensorRT's ONNX parser can carry it.
+impl Attribute {
+    /// An attribute without default and constraints.
+    #[must_use]
+    pub fn new(name: impl Into<String>, ty: AttributeType) -> Attribute {
+        Attribute {
+            name: name.into(),
+            ty,
+            default: None,
+            length: None,
+            minimum: None,
+            maximum: None,
+            one_of: Vec::new(),
+            doc: String::new(),
+        }
+    }
+}
+
+/// The type of an attribute: one value or a list of them.
+///
+/// What TensorRT's ONNX parser can carry of it is another matter: see the compiler's rule about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum AttributeType {
-    /// `i32`: an ONNX INT, which arrives truncated to 32 bits.
+pub struct AttributeType {
+    /// What one value is.
+    pub element: AttributeElement,
+    /// Whether it is a list of them; never of [`AttributeElement::Bytes`].
+    pub list: bool,
+}
+
+/// What one value of an attribute is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum AttributeElement {
+    /// `i8`: an integer within 8 bits.
+    I8,
+    /// `i16`: an integer within 16 bits.
+    I16,
+    /// `i32`: an integer within 32 bits.
     I32,
-    /// `i32[]`: an ONNX INTS.
-    I32Array,
-    /// `f32`: an ONNX FLOAT.
+    /// `i64`: an integer.
+    I64,
+    /// `f16`: a float that half precision holds exactly.
+    F16,
+    /// `f32`: a float that single precision holds exactly.
     F32,
-    /// `f32[]`: an ONNX FLOATS.
-    F32Array,
-    /// `bool`: an ONNX INT that is 0 or 1.
+    /// `f64`: a float.
+    F64,
+    /// `bool`: true or false; in ONNX an integer that is 0 or 1.
     Bool,
-    /// `string`: an ONNX STRING.
+    /// `string`: text.
     String,
+    /// `bytes`: bytes of any value; in expressions an array of integers from 0 to 255.
+    Bytes,
+}
+
+impl AttributeElement {
+    /// Every element type, in the order in which errors list them.
+    pub const ALL: [AttributeElement; 10] = [
+        AttributeElement::I8,
+        AttributeElement::I16,
+        AttributeElement::I32,
+        AttributeElement::I64,
+        AttributeElement::F16,
+        AttributeElement::F32,
+        AttributeElement::F64,
+        AttributeElement::Bool,
+        AttributeElement::String,
+        AttributeElement::Bytes,
+    ];
+
+    /// Whether it is an integer, and which ones it can be.
+    #[must_use]
+    pub const fn integers(self) -> Option<Interval> {
+        match self {
+            AttributeElement::I8 => Some(Interval { min: i8::MIN as i64, max: i8::MAX as i64 }),
+            AttributeElement::I16 => Some(Interval { min: i16::MIN as i64, max: i16::MAX as i64 }),
+            AttributeElement::I32 => Some(Interval { min: i32::MIN as i64, max: i32::MAX as i64 }),
+            AttributeElement::I64 => Some(Interval { min: i64::MIN, max: i64::MAX }),
+            _ => None,
+        }
+    }
+
+    /// Whether it is a float.
+    #[must_use]
+    pub const fn is_float(self) -> bool {
+        matches!(self, AttributeElement::F16 | AttributeElement::F32 | AttributeElement::F64)
+    }
 }
 
 impl AttributeType {
-    /// Every attribute type, in the order in which errors list them.
-    pub const ALL: [AttributeType; 6] = [
-        AttributeType::I32,
-        AttributeType::I32Array,
-        AttributeType::F32,
-        AttributeType::F32Array,
-        AttributeType::Bool,
-        AttributeType::String,
-    ];
+    /// `i32`.
+    pub const I32: AttributeType = AttributeType { element: AttributeElement::I32, list: false };
+    /// `i32[]`.
+    pub const I32_LIST: AttributeType = AttributeType { element: AttributeElement::I32, list: true };
+
+    /// Every attribute type, in the order in which errors list them: single values, then lists.
+    pub fn all() -> impl Iterator<Item = AttributeType> {
+        let single = AttributeElement::ALL.into_iter().map(|element| AttributeType { element, list: false });
+        let lists = AttributeElement::ALL
+            .into_iter()
+            .filter(|element| *element != AttributeElement::Bytes)
+            .map(|element| AttributeType { element, list: true });
+        single.chain(lists)
+    }
 
     /// The name used in manifests.
     #[must_use]
     pub const fn name(self) -> &'static str {
-        match self {
-            AttributeType::I32 => "i32",
-            AttributeType::I32Array => "i32[]",
-            AttributeType::F32 => "f32",
-            AttributeType::F32Array => "f32[]",
-            AttributeType::Bool => "bool",
-            AttributeType::String => "string",
+        match (self.element, self.list) {
+            (AttributeElement::I8, false) => "i8",
+            (AttributeElement::I16, false) => "i16",
+            (AttributeElement::I32, false) => "i32",
+            (AttributeElement::I64, false) => "i64",
+            (AttributeElement::F16, false) => "f16",
+            (AttributeElement::F32, false) => "f32",
+            (AttributeElement::F64, false) => "f64",
+            (AttributeElement::Bool, false) => "bool",
+            (AttributeElement::String, false) => "string",
+            (AttributeElement::Bytes, false) => "bytes",
+            (AttributeElement::I8, true) => "i8[]",
+            (AttributeElement::I16, true) => "i16[]",
+            (AttributeElement::I32, true) => "i32[]",
+            (AttributeElement::I64, true) => "i64[]",
+            (AttributeElement::F16, true) => "f16[]",
+            (AttributeElement::F32, true) => "f32[]",
+            (AttributeElement::F64, true) => "f64[]",
+            (AttributeElement::Bool, true) => "bool[]",
+            (AttributeElement::String, true) => "string[]",
+            (AttributeElement::Bytes, true) => "bytes[]",
         }
+    }
+
+    /// What it is in expressions.
+    #[must_use]
+    pub fn kind(self) -> Kind {
+        let element = match self.element {
+            AttributeElement::Bool => Kind::Bool,
+            AttributeElement::String => Kind::Str,
+            AttributeElement::Bytes => Kind::ints(),
+            element if element.is_float() => Kind::Float,
+            _ => Kind::Int,
+        };
+        if self.list { Kind::Array(Box::new(element)) } else { element }
     }
 
     /// The type with this manifest name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<AttributeType> {
-        Self::ALL.into_iter().find(|ty| ty.name() == name)
+        Self::all().find(|ty| ty.name() == name)
     }
 
-    /// Whether `value` is of this type (integers within 32 bits, floats exact in `f32` or not).
+    /// Whether `value` is of this type.
     #[must_use]
     pub fn admits(self, value: &Value) -> bool {
-        let int32 = |value: &Value| value.as_int().is_some_and(|value| i32::try_from(value).is_ok());
-        let float = |value: &Value| matches!(value, Value::Float(_));
         match (self, value) {
-            (AttributeType::I32, value) => int32(value),
-            (AttributeType::F32, value) => float(value),
-            (AttributeType::Bool, value) => matches!(value, Value::Bool(_)),
-            (AttributeType::String, value) => matches!(value, Value::Str(_)),
-            (AttributeType::I32Array, Value::Array(items)) => items.iter().all(int32),
-            (AttributeType::F32Array, Value::Array(items)) => items.iter().all(float),
+            (AttributeType { element: AttributeElement::Bytes, .. }, Value::Array(items)) => {
+                items.iter().all(|item| item.as_int().is_some_and(|byte| u8::try_from(byte).is_ok()))
+            }
+            (AttributeType { element, list: true }, Value::Array(items)) => {
+                items.iter().all(|item| element.admits(item))
+            }
+            (AttributeType { element, list: false }, value) => element.admits(value),
             _ => false,
         }
+    }
+}
+
+impl AttributeElement {
+    /// Whether `value` is one of these; floats are not held against the precision, which rounding gives them.
+    fn admits(self, value: &Value) -> bool {
+        match (self, value) {
+            (AttributeElement::Bool, Value::Bool(_)) | (AttributeElement::String, Value::Str(_)) => true,
+            (element, Value::Float(_)) => element.is_float(),
+            (element, Value::Int(value)) => element.integers().is_some_and(|range| range.contains(*value)),
+            _ => false,
+        }
+    }
+}
+
+/// Integers from `min` to `max`, both included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Interval {
+    /// The least.
+    pub min: i64,
+    /// The greatest.
+    pub max: i64,
+}
+
+impl Interval {
+    /// What a dimension, a length or a number of elements can be at all.
+    pub const ANY_SIZE: Interval = Interval { min: 0, max: i64::MAX };
+
+    /// Whether `value` is among them.
+    #[must_use]
+    pub const fn contains(self, value: i64) -> bool {
+        self.min <= value && value <= self.max
+    }
+}
+
+impl std::fmt::Display for Interval {
+    /// As manifests write it: `1..=8`, `1..`, `4`.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match (self.min, self.max) {
+            (min, i64::MAX) => write!(f, "{min}.."),
+            (min, max) if min == max => write!(f, "{min}"),
+            (min, max) => write!(f, "{min}..={max}"),
+        }
+    }
+}
+
+/// What a tensor's shape may be, beside its rank. Proofs rely on it; the runtime refuses every other shape.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ShapeLimits {
+    /// What every dimension may be.
+    pub every: Interval,
+    /// What single dimensions may be, from the first on; only where the rank is fixed, and then one for each. Else empty.
+    pub dims: Vec<Interval>,
+    /// How many elements there may be.
+    pub numel: Interval,
+}
+
+impl Default for ShapeLimits {
+    fn default() -> ShapeLimits {
+        ShapeLimits { every: Interval::ANY_SIZE, dims: Vec::new(), numel: Interval::ANY_SIZE }
+    }
+}
+
+impl ShapeLimits {
+    /// What dimension `axis` may be.
+    #[must_use]
+    pub fn dim(&self, axis: usize) -> Interval {
+        self.dims.get(axis).copied().unwrap_or(self.every)
     }
 }
 
@@ -159,6 +338,10 @@ pub struct Input {
     pub rank_min: u8,
     /// The highest rank it may have; TensorRT's limit is 8.
     pub rank_max: u8,
+    /// What its shape may be.
+    pub limits: ShapeLimits,
+    /// One sentence for people.
+    pub doc: String,
 }
 
 /// An output tensor.
@@ -168,6 +351,10 @@ pub struct Output {
     pub name: String,
     /// Its shape: an array of integers over attributes and the inputs' shapes.
     pub shape: Expr,
+    /// What the shape may come to.
+    pub limits: ShapeLimits,
+    /// One sentence for people.
+    pub doc: String,
 }
 
 /// A rule about a node.
@@ -184,15 +371,33 @@ pub struct Requirement {
 /// One row of the table of variants: types, constants (already folded into the expressions) and launches.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Variant {
-    /// The tactic id, at least 1; rows that differ only in types share it.
+    /// The tactic id, from 1 to [`MAX_VARIANT_ID`]; rows that differ only in types share it.
     pub id: i32,
     /// Types and constants for people: `T=f16 VEC=4`.
     pub label: String,
     /// The types of the inputs, then of the outputs.
     pub types: Vec<DataType>,
+    /// When it may run; none: always.
+    pub guard: Option<Guard>,
     /// What to launch, in order.
     pub launches: Vec<Launch>,
 }
+
+/// The condition under which a variant may run. It is correctness: a variant whose guard does not hold is never launched.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Guard {
+    /// A boolean over attributes, every tensor's shape and the alignment of their addresses.
+    pub expr: Expr,
+    /// The expression as the author wrote it.
+    pub text: String,
+}
+
+/// The tactic that stands for "the first variant whose guard holds", chosen anew for every shape and alignment. It is the first
+/// that a plugin with several variants offers, because TensorRT-RTX takes the first.
+pub const AUTO_TACTIC: i32 = i32::MAX;
+
+/// The highest tactic id that a variant may have.
+pub const MAX_VARIANT_ID: i32 = 1_000_000;
 
 /// The most arguments of a launch: TensorRT's 192 inputs and 64 outputs and as many numbers.
 pub const MAX_ARGUMENTS: usize = 512;

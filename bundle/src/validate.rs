@@ -5,20 +5,36 @@
 
 use crate::code::CodeObject;
 use crate::container::Container;
-use crate::expr::Expr;
-use crate::model::{Arg, ArgValue, Input, Launch, MAX_ARGUMENTS, MAX_PARAMETER_BYTES, Plugin, Variant};
+use crate::expr::{Expr, Node};
+use crate::model::{
+    Arg, ArgValue, Input, Interval, Launch, MAX_ARGUMENTS, MAX_PARAMETER_BYTES, MAX_VARIANT_ID, Plugin,
+    ShapeLimits, Variant,
+};
 use crate::value::Value;
 
 /// TensorRT's highest rank (`nvinfer1::Dims::MAX_DIMS`, `NvInferRuntimeBase.h`).
 const MAX_RANK: u8 = 8;
 
-/// More than any plugin has. What is read bounds the work that it can ask for.
-const MAX_TENSORS: usize = 256;
-const MAX_ATTRIBUTES: usize = 1024;
-const MAX_REQUIREMENTS: usize = 256;
+/// The most inputs and outputs of a plugin: as this and what follows, more than any has. What is read bounds the work that it
+/// can ask for.
+pub const MAX_TENSORS: usize = 256;
+/// The most attributes of a plugin.
+pub const MAX_ATTRIBUTES: usize = 1024;
+/// The most requirements of a plugin.
+pub const MAX_REQUIREMENTS: usize = 256;
 const MAX_VARIANTS: usize = 4096;
 const MAX_LAUNCHES: usize = 256;
 const MAX_TARGETS: usize = 256;
+/// The most values that an attribute can be restricted to.
+pub const MAX_ALLOWED_VALUES: usize = 1024;
+
+/// The most comparisons of symbols that all references of a plugin to kernels may take: each looks through its code object's list, here
+/// and whenever code is loaded. Each of the compiler's code objects has one kernel.
+const MAX_SYMBOLS: usize = 1 << 22;
+
+/// The most questions about addresses that a guard may ask, each a tensor with a number of bytes. They are what is left of a guard
+/// when the work is queued, so they bound what that costs.
+pub const MAX_ALIGNMENTS: usize = 16;
 
 impl Container {
     /// Checks the contents; the error says what is wrong.
@@ -39,7 +55,7 @@ impl Container {
     }
 }
 
-/// Whether `attributes` are one value of the right type for each of the plugin's attributes.
+/// Whether `attributes` are one value for each of the plugin's attributes, each of its type and within its rules.
 ///
 /// # Errors
 /// What is wrong, for people.
@@ -52,12 +68,8 @@ pub fn validate_attributes(plugin: &Plugin, attributes: &[Value]) -> Result<(), 
             plugin.attributes.len()
         ));
     }
-    match plugin.attributes.iter().zip(attributes).find(|(attribute, value)| !attribute.ty.admits(value)) {
-        Some((attribute, value)) => {
-            Err(format!("attribute `{}` is `{value}`, expected `{}`", attribute.name, attribute.ty.name()))
-        }
-        None => Ok(()),
-    }
+    let mut pairs = plugin.attributes.iter().zip(attributes);
+    pairs.try_for_each(|(attribute, value)| attribute.check(value).map_err(|error| error.to_string()))
 }
 
 /// Whether `ranks`, where they are known, are one for each input and within what the plugin takes.
@@ -109,21 +121,68 @@ fn validate_plugin(plugin: &Plugin, code: &[CodeObject]) -> Result<(), String> {
         if input.rank_min > input.rank_max || input.rank_max > MAX_RANK {
             return Err(within(format!("input `{}` has ranks that cannot be", input.name)));
         }
+        validate_limits(&input.name, &input.limits, (input.rank_min, input.rank_max)).map_err(within)?;
+    }
+    for output in &plugin.outputs {
+        // The rank of an output is what its shape comes to.
+        let rank = u8::try_from(output.limits.dims.len()).unwrap_or(u8::MAX);
+        validate_limits(&output.name, &output.limits, (rank, rank)).map_err(within)?;
     }
     for attribute in &plugin.attributes {
-        if attribute.default.as_ref().is_some_and(|value| !attribute.ty.admits(value)) {
-            return Err(within(format!("attribute `{}` has a default of another type", attribute.name)));
-        }
+        at_most("allowed values", attribute.one_of.len(), MAX_ALLOWED_VALUES).map_err(within)?;
+        attribute.check_rules().map_err(within)?;
     }
     let check = |expr: &Expr, tensors: usize| {
-        expr.validate(plugin.attributes.len(), tensors).map_err(|error| within(error.to_string()))
+        expr.validate(plugin.attributes.len(), tensors).map_err(|error| error.to_string())?;
+        // Only a guard is asked again when addresses are known.
+        if alignments(expr).is_empty() {
+            Ok(())
+        } else {
+            Err("only a guard can ask for `aligned`".to_owned())
+        }
     };
-    plugin.outputs.iter().try_for_each(|output| check(&output.shape, plugin.inputs.len()))?;
-    plugin.require.iter().try_for_each(|require| check(&require.expr, plugin.inputs.len()))?;
+    plugin.outputs.iter().try_for_each(|output| check(&output.shape, plugin.inputs.len())).map_err(within)?;
+    plugin
+        .require
+        .iter()
+        .try_for_each(|require| check(&require.expr, plugin.inputs.len()))
+        .map_err(within)?;
+    at_most("symbols to look through", symbols(plugin, code), MAX_SYMBOLS).map_err(within)?;
     for variant in &plugin.variants {
         validate_variant(plugin, variant, code, &check).map_err(within)?;
     }
-    Ok(())
+    let mut rows: Vec<_> = plugin.variants.iter().map(|variant| (variant.id, &variant.types)).collect();
+    rows.sort_unstable();
+    match rows.windows(2).find(|pair| pair[0] == pair[1]) {
+        Some(pair) => Err(within(format!("variant {} is there twice for the same types", pair[0].0))),
+        None => Ok(()),
+    }
+}
+
+/// Whether some shape of a rank from `ranks` keeps the limits, as far as each alone says.
+fn validate_limits(name: &str, limits: &ShapeLimits, ranks: (u8, u8)) -> Result<(), String> {
+    let can_be = |allowed: &Interval| 0 <= allowed.min && allowed.min <= allowed.max;
+    if let Some(wrong) = limits.dims.iter().chain([&limits.every, &limits.numel]).find(|it| !can_be(it)) {
+        return Err(format!("the limits of `{name}` allow {wrong}, which nothing can be"));
+    }
+    let is_one_each = ranks.0 == ranks.1 && limits.dims.len() == usize::from(ranks.0);
+    if limits.dims.is_empty() || (is_one_each && ranks.0 <= MAX_RANK) {
+        return Ok(());
+    }
+    Err(format!("`{name}` has limits for {} dimensions, which are not those of its rank", limits.dims.len()))
+}
+
+/// The different questions about addresses that an expression asks, each a tensor and a number of bytes.
+#[must_use]
+pub fn alignments(expr: &Expr) -> Vec<(u32, u32)> {
+    let asked = expr.nodes.iter().filter_map(|node| match *node {
+        Node::Aligned { tensor, bytes } => Some((tensor, bytes)),
+        _ => None,
+    });
+    let mut all: Vec<(u32, u32)> = asked.collect();
+    all.sort_unstable();
+    all.dedup();
+    all
 }
 
 fn validate_variant(
@@ -132,14 +191,20 @@ fn validate_variant(
     code: &[CodeObject],
     check: &dyn Fn(&Expr, usize) -> Result<(), String>,
 ) -> Result<(), String> {
-    if variant.id < 1 {
-        return Err(format!("variant id {}, expected at least 1", variant.id));
+    if !(1..=MAX_VARIANT_ID).contains(&variant.id) {
+        return Err(format!("variant id {}, expected 1 to {MAX_VARIANT_ID}", variant.id));
     }
     if variant.types.len() != plugin.tensor_count() {
         return Err(format!("{} types for {} tensors", variant.types.len(), plugin.tensor_count()));
     }
     if variant.launches.is_empty() {
         return Err(format!("variant {} launches nothing", variant.id));
+    }
+    if let Some(guard) = &variant.guard {
+        let within = |error: String| format!("the guard of variant {}: {error}", variant.id);
+        let valid = guard.expr.validate(plugin.attributes.len(), plugin.tensor_count());
+        valid.map_err(|error| within(error.to_string()))?;
+        at_most("different `aligned`", alignments(&guard.expr).len(), MAX_ALIGNMENTS).map_err(within)?;
     }
     at_most("launches", variant.launches.len(), MAX_LAUNCHES)?;
     for launch in &variant.launches {
@@ -174,6 +239,13 @@ fn validate_arg(
         return Err(format!("argument `{}` has elements of {} bytes", arg.name, ty.size()));
     }
     check(expr, plugin.tensor_count())
+}
+
+/// How many symbols all references look through together.
+fn symbols(plugin: &Plugin, code: &[CodeObject]) -> usize {
+    let launches = plugin.variants.iter().flat_map(|variant| &variant.launches);
+    let objects = launches.flat_map(|launch| &launch.code).filter_map(|it| code.get(it.code as usize));
+    objects.fold(0, |sum, object| sum.saturating_add(object.kernels.len()))
 }
 
 fn validate_code(launch: &Launch, code: &[CodeObject]) -> Result<(), String> {

@@ -4,12 +4,16 @@
 //! Errors of the user are [`diagnostic::Diagnostic`]s that point into the TOML or the `.cu` file.
 
 pub mod diagnostic;
+pub mod rules;
 
+pub mod check;
 pub mod config;
 pub mod manifest;
+pub mod project;
 pub mod resolve;
 
 pub mod codegen;
+pub mod cuda;
 pub mod nvrtc;
 pub mod toolkit;
 
@@ -23,7 +27,9 @@ pub mod pack;
 
 pub mod compile;
 
+pub mod eval;
 pub mod inspect;
+pub mod new;
 
 #[cfg(test)]
 mod test_support;

@@ -1,5 +1,8 @@
 //! What tests share: the real NVRTC where there is one, and units made from a few words.
 
+#[path = "../tests/support/manifest.rs"]
+mod manifest;
+
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
@@ -7,9 +10,20 @@ use cubinder_bundle::DataType;
 use nvrtc_sys::Nvrtc;
 
 use crate::codegen::{TranslationUnit, translation_unit};
-use crate::diagnostic::{Diagnostic, Source, Span};
-use crate::resolve::Unit;
+use crate::diagnostic::{Colour, Diagnostic, Source, Span, render};
+use crate::resolve::{self, Resolved, Unit};
 use crate::toolkit::{Overrides, Toolkit};
+
+pub(crate) use manifest::Sample;
+
+/// A manifest that must be right, as `path`.
+#[track_caller]
+pub(crate) fn resolved(path: &str, text: &str) -> Resolved {
+    match resolve::compile(&Source::new(path, text)) {
+        Ok(resolved) => resolved,
+        Err(errors) => panic!("{}", render(&errors, Colour::Plain)),
+    }
+}
 
 /// The toolkit that the environment names. Where there is none the test says so and is skipped; with
 /// `CUBINDER_REQUIRE_TOOLKIT=1` it fails.

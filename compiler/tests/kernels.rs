@@ -1,14 +1,22 @@
-//! Kernels as people write them against what manifests pass, through the real NVRTC: what is taken, what is refused.
+//! Kernels as people write them against what manifests pass, through the real NVRTC: what is taken, what is refused. The manifests
+//! of `tests/data/bad/compiled` get the messages that stand beside them.
 
 // Tests stop at the first thing that is wrong; the lint spares only functions marked `#[test]`.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-use std::path::Path;
+#[path = "support/manifest.rs"]
+mod manifest;
+mod support;
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
 use cubinder_compiler::compile::{Progress, Request, compile};
 use cubinder_compiler::diagnostic::{Colour, render};
-use cubinder_compiler::nvrtc::Settings;
+use cubinder_compiler::project::{Asked, Project};
 use cubinder_compiler::toolkit::{Overrides, Toolkit};
+use manifest::Sample;
+use rayon::prelude::*;
 
 /// A plugin of one input `x` and one output `y`.
 struct Case {
@@ -50,30 +58,8 @@ fn toolkit_is_there(test: &str) -> bool {
 }
 
 fn manifest(case: &Case) -> String {
-    let Case { element, args, launch, .. } = case;
-    format!(
-        r#"schema = 1
-[plugin]
-name = "sample"
-namespace = "test"
-[[inputs]]
-name = "x"
-type = "{element}"
-[[outputs]]
-name = "y"
-type = "{element}"
-shape = "x.shape"
-[[launches]]
-source = "k.cu"
-kernel = "k"
-grid = ["ceil_div(numel(y), 256)"]
-{launch}
-[launches.args]
-x = "x"
-y = "y"
-{args}
-"#
-    )
+    let args = format!("x = \"x\"\ny = \"y\"\n{}", case.args);
+    Sample { element: case.element, launch: case.launch, args: &args, ..Sample::PLAIN }.text()
 }
 
 /// What the compiler says. It is given no runtime library: where that is all that it misses, the kernel was taken.
@@ -83,12 +69,14 @@ fn compiled(case: &Case) -> Result<(), String> {
     let path = |name: &str| folder.path().join(name);
     std::fs::write(path("m.toml"), manifest(case)).unwrap();
     std::fs::write(path("k.cu"), case.kernel).unwrap();
-    let request = Request {
+    let asked = Asked {
         manifests: vec![path("m.toml")],
-        name: "sample".to_owned(),
         targets: case.targets.iter().map(|target| target.parse().unwrap()).collect(),
-        settings: Settings::default(),
-        root: folder.path().to_owned(),
+        ..Asked::default()
+    };
+    let request = Request {
+        project: Project::open(asked, folder.path()).unwrap(),
+        name: "sample".to_owned(),
         output: path("build"),
         embed: false,
         runtime_library: Path::new(MISSING).to_owned(),
@@ -230,7 +218,7 @@ fn stated_limits_are_those_of_the_compiler() {
         compiled(&Case { kernel: kernel.leak(), targets, ..PLAIN })
     };
     assert_eq!(shared(49_152), Ok(()));
-    assert!(shared(49_153).unwrap_err().contains("0xc000 max"));
+    assert!(shared(49_153).unwrap_err().contains("the limit is 49152"));
     let params = |count: u32| -> Result<(), String> {
         let kernel = format!(
             "__global__ void k(const float* x, float* y, cubinder::array<int, {count}> n) {{ y[0] = n[1]; }}"
@@ -241,4 +229,45 @@ fn stated_limits_are_those_of_the_compiler() {
     // 16 bytes of pointers, and 4 an element. One more is not tried: NVRTC 13.0 refuses it, and may then crash in a later
     // compile or at the end of the process.
     assert_eq!(params(8187), Ok(()));
+}
+
+fn bad() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/bad/compiled")
+}
+
+/// The manifests that only a compile tells to be bad, by name.
+fn bad_manifests() -> BTreeSet<String> {
+    let names = std::fs::read_dir(bad()).unwrap().map(|entry| entry.unwrap().file_name());
+    names.filter_map(|name| name.to_str()?.strip_suffix(".toml").map(str::to_owned)).collect()
+}
+
+/// Each is compiled by the program itself: what NVRTC 13.0 refuses may crash it afterwards.
+#[test]
+fn bad_manifests_are_told_why_by_a_compile() {
+    let Some(project) = support::Project::new() else { return };
+    for entry in std::fs::read_dir(bad()).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        if !name.ends_with(".snap") {
+            project.write(name, std::fs::read(&path).unwrap());
+        }
+    }
+    let told = |name: String| {
+        let manifest = format!("{name}.toml");
+        let run = project.run(&["compile", &manifest, "--name", "bad", "--output", &format!("out/{name}")]);
+        assert!(!run.stderr.contains("panicked"), "{name}: {}", run.stderr);
+        let is_warned = run.stderr.starts_with("warning[");
+        assert!(is_warned || run.stderr.starts_with("error["), "{name}: {}{}", run.stdout, run.stderr);
+        assert_eq!(run.code, Some(i32::from(run.stderr.contains("error["))), "{name}: {}", run.stderr);
+        (name, project.plain(&run.stderr))
+    };
+    let all: Vec<(String, String)> =
+        bad_manifests().into_iter().collect::<Vec<_>>().into_par_iter().map(told).collect();
+    let mut settings = insta::Settings::clone_current();
+    settings.set_snapshot_path(bad());
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    for (name, text) in all {
+        settings.bind(|| insta::assert_snapshot!(name, text));
+    }
 }

@@ -1,10 +1,24 @@
 //! The attributes of a node: from what TensorRT's ONNX parser passes to the values that expressions read.
 //!
 //! The parser passes only declared fields, and its types follow the ONNX attribute, not the declaration
-//! (TensorRT-RTX 1.7): INT and INTS arrive as INT32, FLOAT and FLOATS as FLOAT32, STRING as CHAR, and an empty list as length 0
-//! without data.
+//! (TensorRT-RTX 1.7): INT and INTS arrive as INT32 (cut from 64 bits without a word), FLOAT and FLOATS as FLOAT32, STRING as CHAR
+//! whose length counts a NUL, STRINGS as one CHAR with a NUL after each, a TENSOR as what it holds (FLOAT32 where that is double),
+//! and an empty list as length 0 without data. A C++ application that calls the creator itself may pass any other type. So:
+//!
+//! | attribute | taken from |
+//! |---|---|
+//! | integers, `bool` | INT8, INT16, INT32, INT64, where every number fits the attribute's type |
+//! | floats | FLOAT32, FLOAT64, BF16, rounded to the attribute's type; `f16` also from FLOAT16 |
+//! | `string` | CHAR; one NUL at the end is not part of it |
+//! | `string[]` | CHAR; NULs stand after the strings, or between them |
+//! | `bytes` | CHAR, of which one NUL at the end is not part; INT8 as it is |
+//!
+//! FLOAT16 stands for wider floats no more than for integers: its number is 0, and that is also what the parser says where it
+//! knows no type (TENSOR of i64, u8, bool), so its bytes may be something else entirely.
+//! A field does not say whether it was a list: one value is taken for a list of one, and a list of one for a single value.
 
-use cubinder_bundle::{Attribute, AttributeType, Plugin, Value};
+use cubinder_bundle::launch::{check_attribute, missing_attribute};
+use cubinder_bundle::{Attribute, AttributeElement, AttributeType, Plugin, Value, float};
 use trt_abi::{Error, Field, PluginFieldType};
 
 /// The name of TensorRT's own attribute that asks for ahead-of-time (1) or just-in-time (0) code.
@@ -26,10 +40,10 @@ pub(crate) fn aot(fields: &[Field<'_>]) -> Option<bool> {
 
 /// The type that a creator declares for an attribute.
 pub(crate) fn declared_type(ty: AttributeType) -> PluginFieldType {
-    match ty {
-        AttributeType::I32 | AttributeType::I32Array | AttributeType::Bool => PluginFieldType::INT32,
-        AttributeType::F32 | AttributeType::F32Array => PluginFieldType::FLOAT32,
-        AttributeType::String => PluginFieldType::CHAR,
+    match ty.element {
+        element if element.is_float() => PluginFieldType::FLOAT32,
+        AttributeElement::String | AttributeElement::Bytes => PluginFieldType::CHAR,
+        _ => PluginFieldType::INT32,
     }
 }
 
@@ -39,98 +53,332 @@ fn from_field(attribute: &Attribute, fields: &[Field<'_>]) -> Result<Value, Erro
     if named.next().is_some() {
         return Err(Error::invalid(format!("the attribute `{}` is there twice", attribute.name)));
     }
-    match (first, &attribute.default) {
-        (Some(field), _) => convert(attribute.ty, field).map_err(|error| {
+    let value = match (first, &attribute.default) {
+        (Some(field), _) => convert(attribute.ty, field).map_err(|why| {
             Error::invalid(format!(
-                "the attribute `{}` {error}, expected `{}`",
+                "the attribute `{}` {why}, expected `{}`",
                 attribute.name,
                 attribute.ty.name()
             ))
-        }),
-        (None, Some(default)) => Ok(default.clone()),
-        (None, None) => Err(Error::invalid(format!(
-            "the node lacks the attribute `{}` (`{}`), which has no default",
-            attribute.name,
-            attribute.ty.name()
-        ))),
-    }
+        })?,
+        (None, Some(default)) => return Ok(default.clone()),
+        (None, None) => {
+            return Err(Error::invalid(missing_attribute(attribute).to_string()));
+        }
+    };
+    check_attribute(attribute, &value).map_err(|unmet| Error::invalid(unmet.to_string()))?;
+    Ok(value)
 }
 
-fn convert(ty: AttributeType, field: &Field<'_>) -> Result<Value, Error> {
-    let list = matches!(ty, AttributeType::I32Array | AttributeType::F32Array);
-    if list && field.length() == 0 {
+/// The value of a field in the shape of its type; whether its numbers fit is not looked at, but that floats do.
+///
+/// # Errors
+/// What the field holds instead, to follow the attribute's name.
+fn convert(ty: AttributeType, field: &Field<'_>) -> Result<Value, String> {
+    let bytes = if field.length() == 0 { &[] } else { field.bytes().map_err(|_| unusable(field))? };
+    if ty.element == AttributeElement::Bytes {
+        return octets(field, bytes);
+    }
+    if field.length() == 0 && ty.list {
         return Ok(Value::Array(Vec::new()));
     }
-    if field.field_type() != declared_type(ty) {
-        return Err(Error::invalid(format!("holds {}", kind(field.field_type()))));
+    if field.length() == 0 && field.field_type() != PluginFieldType::CHAR {
+        return single(Vec::new());
     }
-    match ty {
-        AttributeType::I32 => single(&field.i32s()?).map(|value| Value::Int(value.into())),
-        AttributeType::I32Array => {
-            Ok(Value::Array(field.i32s()?.into_iter().map(|value| Value::Int(value.into())).collect()))
+    let values: Vec<Value> = match ty.element {
+        AttributeElement::String => strings(field, bytes)?.into_iter().map(Value::Str).collect(),
+        AttributeElement::Bool => {
+            integers(field, bytes)?.into_iter().map(boolean).collect::<Result<_, _>>()?
         }
-        AttributeType::F32 => single(&field.f32s()?).map(|value| Value::Float(value.into())),
-        AttributeType::F32Array => {
-            Ok(Value::Array(field.f32s()?.into_iter().map(|value| Value::Float(value.into())).collect()))
+        element if element.is_float() => floats(element, field, bytes)?,
+        _ => integers(field, bytes)?.into_iter().map(Value::Int).collect(),
+    };
+    if ty.list { Ok(Value::Array(values)) } else { single(values) }
+}
+
+fn integers(field: &Field<'_>, bytes: &[u8]) -> Result<Vec<i64>, String> {
+    Ok(match field.field_type() {
+        PluginFieldType::INT8 => each(bytes, |bytes| i8::from_ne_bytes(bytes).into()),
+        PluginFieldType::INT16 => each(bytes, |bytes| i16::from_ne_bytes(bytes).into()),
+        PluginFieldType::INT32 => each(bytes, |bytes| i32::from_ne_bytes(bytes).into()),
+        PluginFieldType::INT64 => each(bytes, i64::from_ne_bytes),
+        other => return Err(holds(other)),
+    })
+}
+
+fn floats(element: AttributeElement, field: &Field<'_>, bytes: &[u8]) -> Result<Vec<Value>, String> {
+    let values: Vec<f64> = match field.field_type() {
+        PluginFieldType::FLOAT32 => each(bytes, |bytes| f32::from_ne_bytes(bytes).into()),
+        PluginFieldType::FLOAT64 => each(bytes, f64::from_ne_bytes),
+        PluginFieldType::BF16 => each(bytes, |bytes| float::from_bf16(u16::from_ne_bytes(bytes))),
+        PluginFieldType::FLOAT16 if element == AttributeElement::F16 => {
+            each(bytes, |bytes| float::from_f16(u16::from_ne_bytes(bytes)))
         }
-        AttributeType::Bool => match single(&field.i32s()?)? {
-            0 => Ok(Value::Bool(false)),
-            1 => Ok(Value::Bool(true)),
-            other => Err(Error::invalid(format!("is {other}, and a boolean is 0 or 1"))),
-        },
-        AttributeType::String => field.text().map(|text| Value::Str(text.to_owned())),
+        other => return Err(holds(other)),
+    };
+    let rounded = |value: f64| {
+        let rounded = element.rounded(value).map(Value::Float);
+        rounded.ok_or_else(|| format!("holds {value:?}, which is beyond what its type holds"))
+    };
+    values.into_iter().map(rounded).collect()
+}
+
+/// Copies, because nothing promises that TensorRT's data is aligned.
+fn each<T, const SIZE: usize>(bytes: &[u8], read: fn([u8; SIZE]) -> T) -> Vec<T> {
+    bytes.as_chunks::<SIZE>().0.iter().map(|chunk| read(*chunk)).collect()
+}
+
+fn strings(field: &Field<'_>, bytes: &[u8]) -> Result<Vec<String>, String> {
+    if field.field_type() != PluginFieldType::CHAR {
+        return Err(holds(field.field_type()));
+    }
+    let text = str::from_utf8(bytes).map_err(|error| format!("is no UTF-8 ({error})"))?;
+    Ok(text.strip_suffix('\0').unwrap_or(text).split('\0').map(str::to_owned).collect())
+}
+
+fn octets(field: &Field<'_>, bytes: &[u8]) -> Result<Value, String> {
+    let octets = match field.field_type() {
+        PluginFieldType::CHAR => bytes.strip_suffix(&[0]).unwrap_or(bytes),
+        PluginFieldType::INT8 => bytes,
+        _ if bytes.is_empty() => bytes,
+        other => return Err(holds(other)),
+    };
+    Ok(Value::Array(octets.iter().map(|byte| Value::Int((*byte).into())).collect()))
+}
+
+fn boolean(value: i64) -> Result<Value, String> {
+    match value {
+        0 => Ok(Value::Bool(false)),
+        1 => Ok(Value::Bool(true)),
+        other => Err(format!("holds {other}, and a boolean is 0 or 1")),
     }
 }
 
-/// What an ONNX node held for the parser to pass this type.
-fn kind(ty: PluginFieldType) -> String {
-    match ty {
-        PluginFieldType::INT32 => "integers".to_owned(),
-        PluginFieldType::FLOAT32 => "floats".to_owned(),
-        PluginFieldType::CHAR => "text".to_owned(),
-        other => format!("values of TensorRT's type {other:?}"),
+fn single(mut values: Vec<Value>) -> Result<Value, String> {
+    match (values.pop(), values.len()) {
+        (Some(value), 0) => Ok(value),
+        (last, before) => Err(format!("is a list of {} values", before + usize::from(last.is_some()))),
     }
 }
 
-fn single<T: Copy>(values: &[T]) -> Result<T, Error> {
-    match values {
-        [value] => Ok(*value),
-        _ => Err(Error::invalid(format!("is a list of {} values", values.len()))),
+/// What a field of this type holds, as an ONNX node says it.
+fn holds(ty: PluginFieldType) -> String {
+    match ty {
+        PluginFieldType::INT8 | PluginFieldType::INT16 | PluginFieldType::INT32 | PluginFieldType::INT64 => {
+            "holds integers".to_owned()
+        }
+        PluginFieldType::FLOAT32 | PluginFieldType::FLOAT64 | PluginFieldType::BF16 => {
+            "holds floats".to_owned()
+        }
+        PluginFieldType::CHAR => "holds text".to_owned(),
+        PluginFieldType::FLOAT16 => {
+            "holds floats of half precision, or a tensor that TensorRT's ONNX parser cannot pass (i64, u8, bool)"
+                .to_owned()
+        }
+        other => format!("holds values of TensorRT's type {other:?}"),
     }
+}
+
+fn unusable(field: &Field<'_>) -> String {
+    format!("has no usable data (type {:?}, length {})", field.field_type(), field.length())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cubinder_bundle::Interval;
 
-    fn attribute(ty: AttributeType) -> Attribute {
-        Attribute { name: "a".to_owned(), ty, default: None }
+    const fn ty(element: AttributeElement, list: bool) -> AttributeType {
+        AttributeType { element, list }
     }
 
-    fn ints(values: &[i32]) -> Vec<u8> {
-        values.iter().flat_map(|value| value.to_ne_bytes()).collect()
+    fn attribute(ty: AttributeType) -> Attribute {
+        Attribute::new("a", ty)
+    }
+
+    fn field(ty: PluginFieldType, bytes: &[u8]) -> Field<'_> {
+        let size = ty.bytes(1).unwrap_or(1);
+        Field::new(c"a", ty, (bytes.len() / size) as i32, bytes)
+    }
+
+    fn read(ty: AttributeType, field: &Field<'_>) -> Result<Value, String> {
+        let value = from_field(&attribute(ty), std::slice::from_ref(field));
+        value.map_err(|error| error.text().to_owned())
+    }
+
+    fn ints(values: &[i64]) -> Value {
+        Value::Array(values.iter().copied().map(Value::Int).collect())
+    }
+
+    fn bytes<const SIZE: usize, T: Copy>(values: &[T], write: fn(T) -> [u8; SIZE]) -> Vec<u8> {
+        values.iter().flat_map(|value| write(*value)).collect()
+    }
+
+    const INTEGERS: [AttributeElement; 4] =
+        [AttributeElement::I8, AttributeElement::I16, AttributeElement::I32, AttributeElement::I64];
+    const FLOATS: [AttributeElement; 3] =
+        [AttributeElement::F16, AttributeElement::F32, AttributeElement::F64];
+
+    #[test]
+    fn integers_are_taken_from_every_field_that_fits() {
+        let fields = [
+            (PluginFieldType::INT8, bytes(&[3, -1], i8::to_ne_bytes)),
+            (PluginFieldType::INT16, bytes(&[3, -1], i16::to_ne_bytes)),
+            (PluginFieldType::INT32, bytes(&[3, -1], i32::to_ne_bytes)),
+            (PluginFieldType::INT64, bytes(&[3, -1], i64::to_ne_bytes)),
+        ];
+        for element in INTEGERS {
+            for (field_type, bytes) in &fields {
+                let list = field(*field_type, bytes);
+                assert_eq!(read(ty(element, true), &list), Ok(ints(&[3, -1])), "{element:?} {list:?}");
+                let one = field(*field_type, &bytes[..bytes.len() / 2]);
+                assert_eq!(read(ty(element, false), &one), Ok(Value::Int(3)));
+                assert_eq!(read(ty(element, true), &one), Ok(ints(&[3])), "one value is a list of one");
+                assert!(read(ty(element, false), &list).unwrap_err().contains("is a list of 2 values"));
+            }
+        }
+        let edges = [i64::from(i8::MIN), i64::from(i16::MAX), i64::from(i32::MIN), i64::MAX];
+        for (index, element) in INTEGERS.into_iter().enumerate() {
+            for (other, edge) in edges.iter().enumerate() {
+                let bytes = edge.to_ne_bytes();
+                let value = read(ty(element, false), &field(PluginFieldType::INT64, &bytes));
+                assert_eq!(value.is_ok(), other <= index, "{element:?} {edge}");
+            }
+        }
+        let large = 300_i32.to_ne_bytes();
+        assert_eq!(
+            read(ty(AttributeElement::I8, false), &field(PluginFieldType::INT32, &large)),
+            Err("the attribute `a` is `300`, expected `i8`".to_owned())
+        );
     }
 
     #[test]
-    fn each_type_takes_what_the_parser_sends() {
-        let bytes = ints(&[3, -1]);
-        let list = Field::new(c"a", PluginFieldType::INT32, 2, &bytes);
-        let one = Field::new(c"a", PluginFieldType::INT32, 1, &bytes[..4]);
-        let text = Field::new(c"a", PluginFieldType::CHAR, 5, b"wrap\0");
-        let check = |ty, field: &Field<'_>| from_field(&attribute(ty), std::slice::from_ref(field));
+    fn floats_are_rounded_to_their_type() {
+        let fields = [
+            (PluginFieldType::FLOAT32, bytes(&[0.1, -2.0], f32::to_ne_bytes)),
+            (PluginFieldType::FLOAT64, bytes(&[0.1, -2.0], f64::to_ne_bytes)),
+            (PluginFieldType::BF16, bytes(&[0x3dcd, 0xc000], u16::to_ne_bytes)),
+        ];
+        for element in FLOATS {
+            for (field_type, bytes) in &fields {
+                let Ok(Value::Array(values)) = read(ty(element, true), &field(*field_type, bytes)) else {
+                    panic!("{element:?} {field_type:?}")
+                };
+                let [Value::Float(tenth), Value::Float(two)] = values[..] else { panic!("{values:?}") };
+                assert_eq!(element.rounded(tenth), Some(tenth));
+                assert!((tenth - 0.1).abs() < 5e-4 && two == -2.0, "{values:?}");
+            }
+        }
+        let half = bytes(&[0x2e66, 0xfc00], u16::to_ne_bytes);
+        let from_half = read(ty(AttributeElement::F16, true), &field(PluginFieldType::FLOAT16, &half));
+        let expected = [0.099_975_585_937_5, f64::NEG_INFINITY].map(Value::Float);
+        assert_eq!(from_half, Ok(Value::Array(expected.to_vec())));
+        let error =
+            read(ty(AttributeElement::F32, true), &field(PluginFieldType::FLOAT16, &half)).unwrap_err();
+        assert!(error.contains("or a tensor that TensorRT's ONNX parser cannot pass"), "{error}");
+        let huge = 1e6_f32.to_ne_bytes();
         assert_eq!(
-            check(AttributeType::I32Array, &list),
-            Ok(Value::Array(vec![Value::Int(3), Value::Int(-1)]))
+            read(ty(AttributeElement::F16, false), &field(PluginFieldType::FLOAT32, &huge)),
+            Err("the attribute `a` holds 1000000.0, which is beyond what its type holds, expected `f16`"
+                .to_owned())
         );
-        assert_eq!(check(AttributeType::I32, &one), Ok(Value::Int(3)));
-        assert_eq!(check(AttributeType::String, &text), Ok(Value::Str("wrap".to_owned())));
+    }
+
+    #[test]
+    fn texts_end_with_a_nul_or_not() {
+        let string = ty(AttributeElement::String, false);
+        let strings = ty(AttributeElement::String, true);
+        let text = |value: &str| Value::Str(value.to_owned());
+        let list = |values: &[&str]| Ok(Value::Array(values.iter().map(|value| text(value)).collect()));
+        let chars = |bytes: &'static [u8]| field(PluginFieldType::CHAR, bytes);
+        assert_eq!(read(string, &chars(b"wrap\0")), Ok(text("wrap")));
+        assert_eq!(read(string, &chars(b"wrap")), Ok(text("wrap")));
+        assert_eq!(read(string, &chars(b"\0")), Ok(text("")));
+        assert_eq!(read(string, &chars(b"")), Ok(text("")));
+        assert!(read(string, &chars(b"a\0b\0")).unwrap_err().contains("is a list of 2 values"));
+        assert!(read(string, &chars(b"\xff\0")).unwrap_err().contains("is no UTF-8"));
+        assert_eq!(read(strings, &chars(b"a\0b\0")), list(&["a", "b"]));
+        assert_eq!(read(strings, &chars(b"a\0b")), list(&["a", "b"]));
+        assert_eq!(read(strings, &chars(b"a\0\0b\0")), list(&["a", "", "b"]));
+        assert_eq!(read(strings, &chars(b"\0")), list(&[""]));
+        assert_eq!(read(strings, &chars(b"")), list(&[]));
+    }
+
+    #[test]
+    fn bytes_are_any_bytes() {
+        let octets = ty(AttributeElement::Bytes, false);
+        assert_eq!(read(octets, &field(PluginFieldType::CHAR, b"\xff\0a\0\0")), Ok(ints(&[255, 0, 97, 0])));
+        assert_eq!(read(octets, &field(PluginFieldType::CHAR, b"ab")), Ok(ints(&[97, 98])));
+        assert_eq!(read(octets, &field(PluginFieldType::INT8, b"\x80\0")), Ok(ints(&[128, 0])));
+        assert_eq!(read(octets, &Field::new(c"a", PluginFieldType(0), 0, &[])), Ok(ints(&[])));
+        let error = read(octets, &field(PluginFieldType::INT32, &[0; 4])).unwrap_err();
+        assert_eq!(error, "the attribute `a` holds integers, expected `bytes`");
+    }
+
+    #[test]
+    fn booleans_are_0_or_1() {
+        let bits = bytes(&[1, 0], i32::to_ne_bytes);
+        let flags = ty(AttributeElement::Bool, true);
+        let expected = Value::Array(vec![Value::Bool(true), Value::Bool(false)]);
+        assert_eq!(read(flags, &field(PluginFieldType::INT32, &bits)), Ok(expected));
+        let two = 2_i32.to_ne_bytes();
+        assert!(read(flags, &field(PluginFieldType::INT32, &two)).unwrap_err().contains("holds 2, and a"));
+    }
+
+    #[test]
+    fn an_empty_list_has_no_type_and_no_data() {
         let empty = Field::new(c"a", PluginFieldType(0), 0, &[]);
-        assert_eq!(check(AttributeType::F32Array, &empty), Ok(Value::Array(vec![])));
-        assert!(check(AttributeType::I32, &list).unwrap_err().text().contains("list of 2 values"));
-        let error = check(AttributeType::I32Array, &text).unwrap_err();
-        assert_eq!(error.text(), "the attribute `a` holds text, expected `i32[]`");
-        assert!(check(AttributeType::F32, &one).is_err());
-        assert!(check(AttributeType::Bool, &one).unwrap_err().text().contains("is 3"));
+        for ty in AttributeType::all() {
+            let value = read(ty, &empty);
+            if ty.list || ty.element == AttributeElement::Bytes {
+                assert_eq!(value, Ok(Value::Array(vec![])), "{}", ty.name());
+            } else {
+                assert!(value.is_err(), "{}", ty.name());
+            }
+        }
+        for length in [-1, 3] {
+            let raw = trt_abi::raw::PluginField {
+                name: c"a".as_ptr(),
+                data: std::ptr::null(),
+                field_type: PluginFieldType::INT32,
+                length,
+            };
+            // SAFETY: a name that lives, and no data that could be read.
+            let field = unsafe { Field::from_raw(&raw) }.unwrap();
+            let error = read(AttributeType::I32_LIST, &field).unwrap_err();
+            assert!(error.contains("has no usable data"), "{error}");
+        }
+    }
+
+    #[test]
+    fn another_type_is_said() {
+        let text = field(PluginFieldType::CHAR, b"wrap\0");
+        let error = read(AttributeType::I32_LIST, &text).unwrap_err();
+        assert_eq!(error, "the attribute `a` holds text, expected `i32[]`");
+        let ints = 1_i32.to_ne_bytes();
+        for element in FLOATS.into_iter().chain([AttributeElement::String]) {
+            let error = read(ty(element, true), &field(PluginFieldType::INT32, &ints)).unwrap_err();
+            assert!(error.contains("holds integers, expected"), "{error}");
+        }
+        let other = read(AttributeType::I32, &field(PluginFieldType::DIMS, &[0; 72])).unwrap_err();
+        assert!(other.contains("TensorRT's type PluginFieldType::DIMS"), "{other}");
+    }
+
+    #[test]
+    fn the_rules_of_the_manifest_are_kept() {
+        let ruled = Attribute {
+            length: Some(Interval { min: 2, max: 2 }),
+            minimum: Some(Value::Int(0)),
+            ..attribute(AttributeType::I32_LIST)
+        };
+        let check = |values: &[i32]| {
+            let bytes = bytes(values, i32::to_ne_bytes);
+            let value = from_field(&ruled, &[field(PluginFieldType::INT32, &bytes)]);
+            value.map_err(|error| error.text().to_owned())
+        };
+        assert_eq!(check(&[0, 5]), Ok(ints(&[0, 5])));
+        assert_eq!(check(&[1]), Err("the attribute `a` has 1 elements, expected 2".to_owned()));
+        assert_eq!(check(&[1, -1]), Err("the attribute `a[1]` is `-1`, the least is `0`".to_owned()));
     }
 
     #[test]

@@ -78,37 +78,21 @@ impl Definition {
 
     /// The node with the variants of these types only, and with their code only.
     pub(crate) fn node(&self, known: Known<'_>, attributes: &[Value]) -> Node {
-        let mut code: Vec<CodeObject> = Vec::new();
+        let mut kept = Kept { all: self.code(), places: vec![None; self.code().len()], code: Vec::new() };
         let reachable = self
             .plugin()
             .variants
             .iter()
             .filter(|variant| known.types.is_none_or(|types| variant.types == types));
-        let variants = reachable.map(|variant| self.take(variant, &mut code)).collect();
+        let variants = reachable.map(|variant| kept.variant(variant)).collect();
         let plugin = Plugin { variants, ..self.plugin().clone() };
         Node {
             producer: self.producer().to_owned(),
             plugin,
             attributes: attributes.to_vec(),
             input_ranks: known.input_ranks.map(<[u8]>::to_vec),
-            code,
+            code: kept.code,
         }
-    }
-
-    /// The variant with its code moved to `code`, each object once.
-    fn take(&self, variant: &Variant, code: &mut Vec<CodeObject>) -> Variant {
-        let launches = variant.launches.iter().map(|launch| {
-            let references = launch.code.iter().map(|reference| {
-                let object = &self.code()[reference.code as usize];
-                let place = code.iter().position(|other| same(other, object)).unwrap_or_else(|| {
-                    code.push(object.clone());
-                    code.len() - 1
-                });
-                CodeRef { code: place as u32, ..reference.clone() }
-            });
-            Launch { code: references.collect(), ..launch.clone() }
-        });
-        Variant { launches: launches.collect(), ..variant.clone() }
     }
 
     /// A reference to the node, for a code library; `None` for a definition that came from an engine's fields.
@@ -124,8 +108,35 @@ impl Definition {
     }
 }
 
-fn same(first: &CodeObject, second: &CodeObject) -> bool {
-    first.digest == second.digest && first.target == second.target
+/// The code objects of some variants, each once; no two of a container are alike.
+struct Kept<'a> {
+    all: &'a [CodeObject],
+    /// Where each of `all` is among `code`.
+    places: Vec<Option<u32>>,
+    code: Vec<CodeObject>,
+}
+
+impl Kept<'_> {
+    /// The variant, with references to what is kept.
+    fn variant(&mut self, variant: &Variant) -> Variant {
+        let launches = variant.launches.iter().map(|launch| {
+            let code = launch.code.iter().filter_map(|reference| {
+                Some(CodeRef { code: self.place(reference.code as usize)?, ..reference.clone() })
+            });
+            Launch { code: code.collect(), ..launch.clone() }
+        });
+        Variant { launches: launches.collect(), ..variant.clone() }
+    }
+
+    fn place(&mut self, index: usize) -> Option<u32> {
+        let place = self.places.get_mut(index)?;
+        if place.is_none() {
+            let new = u32::try_from(self.code.len()).ok()?;
+            self.code.push(self.all.get(index)?.clone());
+            *place = Some(new);
+        }
+        *place
+    }
 }
 
 /// What a node in an engine says: the definition, the attributes, and the types where they were known.

@@ -19,6 +19,8 @@ use cubinder::driver::Driver;
 use cubinder::driver::sys::{CUfunction, CUstream};
 use cubinder::launch::LaunchRecord;
 use cubinder_bundle::Digest;
+use cubinder_bundle::expr::{BinaryOp, Expr, Node};
+use cubinder_bundle::launch::{Decided, Steps};
 use support::{Device, Mock, cubin};
 use the_plugin::{Shapes, launch, plugin};
 
@@ -74,7 +76,7 @@ unsafe extern "C" fn launch_kernel(
 ) -> i32 {
     // SAFETY: the kernel's first parameter is the address of `x`.
     let x = unsafe { **params.cast::<*mut usize>() };
-    LAUNCHES.fetch_add(usize::from(x == 0x1000), Ordering::Relaxed);
+    LAUNCHES.fetch_add(usize::from(x & !0xff == 0x1000), Ordering::Relaxed);
     0
 }
 
@@ -97,7 +99,8 @@ fn enqueue_allocates_nothing() {
     };
     let shapes = Shapes(vec![vec![10, 3, 32, 32], vec![10, 3, 34, 34]]);
     let before = ALLOCATIONS.get();
-    let record = LaunchRecord::evaluate(&plugin(), &launch(), &kernel, &shapes).unwrap();
+    let record =
+        LaunchRecord::evaluate(&plugin(), &launch(), &kernel, &shapes, &mut Steps::default()).unwrap();
     assert!(ALLOCATIONS.get() > before, "the counter counts");
 
     let inputs = [without_provenance_mut::<c_void>(0x1000).cast_const()];
@@ -110,4 +113,27 @@ fn enqueue_allocates_nothing() {
     }
     assert_eq!(ALLOCATIONS.get() - before, 0);
     assert_eq!(LAUNCHES.load(Ordering::Relaxed), 1000);
+
+    // The same with a choice: `aligned(x, 16) and aligned(y, 16)`, `aligned(x, 4)`, and what always may run.
+    let aligned = |tensor, bytes| Node::Aligned { tensor, bytes };
+    let both = Expr { nodes: vec![aligned(0, 16), aligned(1, 16), Node::Binary(BinaryOp::And, 0, 1)] };
+    let four = Expr { nodes: vec![aligned(0, 4)] };
+    let decided =
+        Decided::of([(0, Some(&both)), (1, Some(&four)), (2, None)], &shapes, &mut Steps::default()).unwrap();
+    let choice = decided.choice.unwrap();
+    let records = [record.clone(), record.clone(), record];
+    let mut taken = [0; 3];
+    let before = ALLOCATIONS.get();
+    for round in 0..1000 {
+        let inputs = [without_provenance_mut::<c_void>(0x1000 + round % 32).cast_const()];
+        let addresses = [inputs[0].addr() as u64, outputs[0].addr() as u64];
+        let place = choice.pick(|tensor| addresses.get(tensor).copied()).unwrap();
+        taken[place] += 1;
+        // SAFETY: the driver above touches no tensor.
+        let launched = unsafe { records[place].enqueue(&driver, &inputs, &outputs, CUstream::NULL) };
+        assert!(launched.is_ok());
+    }
+    assert_eq!(ALLOCATIONS.get() - before, 0);
+    assert_eq!(LAUNCHES.load(Ordering::Relaxed), 2000);
+    assert_eq!(taken, [63, 250 - 63, 750]);
 }

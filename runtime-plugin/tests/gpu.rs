@@ -15,6 +15,7 @@ use cubinder::code::{Candidate, CodeTable, LoadedKernel, Loading, Reason};
 use cubinder::driver::sys::CUstream;
 use cubinder::driver::{Driver, PrimaryContext};
 use cubinder::launch::LaunchRecord;
+use cubinder_bundle::launch::Steps;
 use cubinder_bundle::{Digest, Target};
 use the_plugin::{I32, Shapes, int, launch, numel, plugin, scalar, tensor};
 
@@ -74,7 +75,7 @@ fn run(driver: &Driver, table: &CodeTable, kernel: &LoadedKernel) {
     launch.shared_bytes = int(SHARED_BYTES);
     launch.args = vec![tensor("x", 0), tensor("y", 1), scalar("count", I32, numel(0))];
     let shapes = Shapes(vec![vec![COUNT as i64], vec![COUNT as i64]]);
-    let record = LaunchRecord::evaluate(&plugin(), &launch, kernel, &shapes).unwrap();
+    let record = LaunchRecord::evaluate(&plugin(), &launch, kernel, &shapes, &mut Steps::default()).unwrap();
     table.allow_shared(driver, kernel, record.shared_bytes()).unwrap();
 
     let bytes = COUNT * 4;

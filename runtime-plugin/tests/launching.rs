@@ -13,7 +13,10 @@ use std::ptr::without_provenance_mut;
 use cubinder::code::{Candidate, CodeTable, LoadedKernel, Loading};
 use cubinder::driver::sys::CUstream;
 use cubinder::launch::{EnqueueError, LaunchError, LaunchRecord, MAX_ARGUMENTS};
+use cubinder_bundle::expr::{Environment, Expr, Node};
+use cubinder_bundle::launch::{self, Passed, Steps, Takes};
 use cubinder_bundle::{Arg, Digest, Launch, ScalarType};
+use proptest::prelude::*;
 use support::{Device, Launched, Mock, cubin};
 use the_plugin::{I32, Shapes, array, float, int, ints, launch, numel, plugin, scalar, shape, share, tensor};
 
@@ -34,11 +37,19 @@ fn shapes() -> Shapes {
     Shapes(vec![vec![10, 3, 32, 32], vec![10, 3, 34, 34]])
 }
 
+fn prepared(
+    launch: &Launch,
+    kernel: &LoadedKernel,
+    shapes: &dyn Environment,
+) -> Result<LaunchRecord, Box<LaunchError>> {
+    LaunchRecord::evaluate(&plugin(), launch, kernel, shapes, &mut Steps::default())
+}
+
 fn evaluate(change: impl FnOnce(&mut Launch), params: Vec<usize>) -> Result<LaunchRecord, Box<LaunchError>> {
     let (_mock, kernel) = kernel(params);
     let mut launch = launch();
     change(&mut launch);
-    LaunchRecord::evaluate(&plugin(), &launch, &kernel, &shapes())
+    prepared(&launch, &kernel, &shapes())
 }
 
 fn enqueue(mock: &Mock, record: &LaunchRecord) -> Result<(), EnqueueError> {
@@ -75,7 +86,7 @@ fn the_kernel_sees_every_argument_as_it_is() {
         args,
         ..launch()
     };
-    let record = LaunchRecord::evaluate(&plugin(), &launch, &kernel, &shapes()).unwrap();
+    let record = prepared(&launch, &kernel, &shapes()).unwrap();
     assert_eq!((record.grid(), record.block()), ([34680, 65535, 2], [64, 2, 4]));
     assert_eq!(record.shared_bytes(), 100_352);
     // A record may be moved and copied: it points nowhere.
@@ -108,7 +119,7 @@ fn the_kernel_sees_every_argument_as_it_is() {
 #[test]
 fn sixteen_threads_may_launch_one_record() {
     let (mock, kernel) = kernel(vec![8, 8, 4]);
-    let record = LaunchRecord::evaluate(&plugin(), &launch(), &kernel, &shapes()).unwrap();
+    let record = prepared(&launch(), &kernel, &shapes()).unwrap();
     std::thread::scope(|scope| {
         for thread in 0..16_usize {
             let (mock, record) = (&mock, &record);
@@ -141,7 +152,7 @@ fn an_empty_grid_launches_nothing_and_asks_for_nothing_else() {
         launch.grid[zero] = numel(0);
         launch.block = [int(-1), share(0), int(1)];
         launch.args.push(scalar("share", I32, share(0)));
-        let record = LaunchRecord::evaluate(&plugin(), &launch, &kernel, &empty).unwrap();
+        let record = prepared(&launch, &kernel, &empty).unwrap();
         assert!(record.is_empty());
         enqueue(&mock, &record).unwrap();
     }
@@ -230,14 +241,14 @@ fn errors_show_the_shapes() {
     let huge = Shapes(vec![vec![65536, 32768]]);
     let mut launch = launch();
     launch.args[2] = scalar("count", I32, numel(0));
-    let error = LaunchRecord::evaluate(&plugin(), &launch, &kernel, &huge).unwrap_err();
+    let error = prepared(&launch, &kernel, &huge).unwrap_err();
     insta::assert_snapshot!("count_overflows", error.to_string());
 }
 
 #[test]
 fn a_refused_launch_names_its_numbers_and_limits() {
     let (mock, kernel) = kernel(vec![8, 8, 4]);
-    let record = LaunchRecord::evaluate(&plugin(), &launch(), &kernel, &shapes()).unwrap();
+    let record = prepared(&launch(), &kernel, &shapes()).unwrap();
     let mut report = String::new();
     for code in [701, 719] {
         mock.change(|device| device.refuses = vec![("cuLaunchKernel", "*", code)]);
@@ -248,4 +259,88 @@ fn a_refused_launch_names_its_numbers_and_limits() {
     let error = unsafe { record.enqueue(&mock.driver, &[], &[], CUstream::NULL) }.unwrap_err();
     report.push_str(&error.to_string());
     insta::assert_snapshot!("refused_by_the_driver", report);
+}
+
+/// Numbers of every type, from little to much.
+fn number() -> impl Strategy<Value = (ScalarType, Expr, usize)> {
+    let types = [
+        (ScalarType::Bool, 1),
+        (ScalarType::Int { bytes: 1 }, 1),
+        (ScalarType::UInt { bytes: 2 }, 2),
+        (ScalarType::Int { bytes: 4 }, 4),
+        (ScalarType::UInt { bytes: 8 }, 8),
+        (ScalarType::F32, 4),
+        (ScalarType::F64, 8),
+    ];
+    (0..types.len(), -2_i64..200).prop_map(move |(index, value)| {
+        let (ty, bytes) = types[index];
+        let value = match ty {
+            ScalarType::Bool => Node::Bool(value % 2 == 0),
+            ScalarType::F32 | ScalarType::F64 => Node::Float(value as f64 / 4.0),
+            _ => Node::Int(value),
+        };
+        (ty, Expr { nodes: vec![value] }, bytes)
+    })
+}
+
+proptest! {
+    /// What `cubinder eval` shows is [`cubinder_bundle::launch::evaluate`]'s answer; a kernel sees the same, or both refuse.
+    #[test]
+    fn the_kernel_sees_what_was_evaluated(
+        numbers in prop::collection::vec((number(), 0_usize..4, any::<bool>()), 0..12),
+        grid in -1_i64..4,
+        block in 0_i64..600,
+        shared in -1_i64..200_000,
+    ) {
+        let (mut args, mut sizes) = (vec![tensor("y", 1)], vec![8]);
+        for (index, ((ty, expr, bytes), len, is_array)) in numbers.into_iter().enumerate() {
+            let name = format!("a{index}");
+            if is_array {
+                let nodes = vec![expr.nodes[0].clone(); len];
+                let items = (0..len as u32).collect();
+                let nodes = nodes.into_iter().chain([Node::Array(items)]).collect();
+                args.push(array(&name, ty, len as u32, Expr { nodes }));
+                sizes.push((len * bytes).max(1));
+            } else {
+                args.push(scalar(&name, ty, expr));
+                sizes.push(bytes);
+            }
+            args.push(tensor("x", 0));
+            sizes.push(8);
+        }
+        let wanted = Launch {
+            grid: [int(grid), int(2), int(1)],
+            block: [int(block), int(1), int(1)],
+            shared_bytes: int(shared),
+            args,
+            ..launch()
+        };
+        let (mock, kernel) = kernel(sizes.clone());
+        let takes = Takes {
+            max_threads: kernel.limits.max_threads,
+            max_shared_bytes: kernel.limits.max_shared_bytes,
+            params: None,
+        };
+        let shown = launch::evaluate(&plugin(), &wanted, &takes, &shapes(), &mut Steps::default());
+        let record = prepared(&wanted, &kernel, &shapes());
+        prop_assert_eq!(shown.as_ref().err(), record.as_ref().err());
+        let (Ok(shown), Ok(record)) = (shown, record) else { return Ok(()) };
+        enqueue(&mock, &record).unwrap();
+        let launched = mock.launched();
+        prop_assert_eq!(launched.is_empty(), shown.is_empty());
+        let Some(launched) = launched.first() else { return Ok(()) };
+        prop_assert_eq!(
+            (launched.grid, launched.block, launched.shared_bytes),
+            (shown.grid, shown.block, shown.shared_bytes)
+        );
+        for ((passed, size), seen) in shown.args.iter().zip(&sizes).zip(&launched.args) {
+            let expected = match *passed {
+                Passed::Input(0) => 0x1111_2222_3333_4400_u64.to_le_bytes().to_vec(),
+                Passed::Output(0) => 0x5555_6666_7777_8800_u64.to_le_bytes().to_vec(),
+                Passed::Numbers { start, .. } => shown.numbers[start..start + size].to_vec(),
+                ref other => panic!("{other:?}"),
+            };
+            prop_assert_eq!(seen, &expected);
+        }
+    }
 }

@@ -59,7 +59,10 @@ class Application:
             return {"mappings": [line.strip() for line in maps if part in line]}
 
     def model(self, path, nodes, type="f32", shape=(4, 4)):
-        """Writes an ONNX model: `nodes` from x to y one after the other, each [op, name, attributes]."""
+        """Writes an ONNX model: `nodes` from x to y one after the other, each [op, name, attributes].
+
+        An attribute {"tensor": type, "values": [...]} is a TENSOR.
+        """
         made = []
         names = ["x", *(f"t{i}" for i in range(1, len(nodes))), "y"]
         for i, (op, name, attributes) in enumerate(nodes):
@@ -69,6 +72,9 @@ class Application:
             for key, value in attributes.items():
                 # The type is said where the value is an empty list, which has none.
                 kind = onnx.AttributeProto.INTS if value == [] else None
+                if isinstance(value, dict):
+                    element = getattr(TensorProto, value["tensor"])
+                    value = helper.make_tensor(key, element, [len(value["values"])], value["values"])
                 node.attribute.append(helper.make_attribute(key, value, attr_type=kind))
             made.append(node)
         graph = helper.make_graph(
@@ -80,6 +86,27 @@ class Application:
         opsets = [helper.make_opsetid("", 17), helper.make_opsetid("sample", 1)]
         onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), path)
         return {}
+
+    def shapes(self, op, attributes, inputs, outputs):
+        """Has TensorRT's ONNX parser read a model of one node with `inputs`, each [name, shape]; gives the shapes of its
+        outputs."""
+        names = [f"o{i}" for i in range(outputs)]
+        node = helper.make_node(
+            op, [name for name, _ in inputs], names, name=op, domain="sample", plugin_namespace="sample", plugin_version="1"
+        )
+        node.attribute.extend(helper.make_attribute(key, value) for key, value in attributes.items())
+        graph = helper.make_graph(
+            [node],
+            "graph",
+            [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in inputs],
+            [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in names],
+        )
+        opsets = [helper.make_opsetid("", 17), helper.make_opsetid("sample", 1)]
+        model = helper.make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString()
+        network = self.builder.create_network(0)
+        if not trt.OnnxParser(network, self.log).parse(model):
+            return {"ok": False}
+        return {"ok": True, "shapes": [list(network.get_output(i).shape) for i in range(outputs)]}
 
     def parse(self, onnx):
         """Has TensorRT's ONNX parser read a model."""

@@ -256,6 +256,9 @@ void checkGood(Bench const& bench, Launching const& plugin)
     if (plugin.tactics.size() > 1)
     {
         checkTactics(bench, plugin);
+    }
+    if (plugin.launch(plugin.shapes[0], 0, plugin.tactics[0]).sharedBytes > 0)
+    {
         checkSharedMemory(bench, plugin);
     }
 }

@@ -14,6 +14,10 @@ void checkScalars(Bench const& bench, Launching plugin);
 void checkFailures(Bench const& bench, Launching const& plugin);
 // What `tiles` is refused for.
 void checkRefusals(Bench const& bench, Launching const& plugin);
+// Which of the variants of `vectors` runs, and what it is refused for.
+void checkGuards(Bench const& bench, Launching const& plugin);
+// `aligned` has no variant for every address.
+void checkNoVariant(Bench const& bench, Launching const& plugin);
 // The libraries of `bench` hold code for `sm_75` and `sm_90a` alone.
 void checkOtherDevice(Bench const& bench, Launching const& plugin);
 

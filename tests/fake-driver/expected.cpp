@@ -108,6 +108,53 @@ Launching tiles()
     return {facts, {1, 2}, {{2, 8, 16}, {1}, {3, 5}, {1, 2, 3, 129}, {}}, launch, {"tilesI", 6, {8, 8, 8, 4, 16, 1}}};
 }
 
+namespace
+{
+
+Expected vectorsLaunch(Shape const& x, int32_t dataType, int32_t id, int32_t vec, int32_t bias)
+{
+    Expected expected;
+    expected.kernel = "vectorsI" + typeName(dataType) + "Li" + std::to_string(vec) + "ELi" + std::to_string(id) + "EE";
+    expected.grid = {blocks(elements(x), 256 * vec), 1, 1};
+    expected.block = {256, 1, 1};
+    pointers(expected);
+    expected.argument(elements(x));
+    expected.argument(bias);
+    return expected;
+}
+
+Facts vectorsFacts(std::string const& label, int32_t bias)
+{
+    Facts facts;
+    facts.label = label;
+    facts.op = {label + "_plugin", "1", "test"};
+    facts.attribute = "bias";
+    facts.attributeValue = {bias};
+    facts.shape = {2, 8, 16};
+    facts.output = [](Shape const& x, std::vector<int32_t> const&) { return x; };
+    return facts;
+}
+
+} // namespace
+
+Launching vectors()
+{
+    constexpr int32_t kBIAS = 50;
+    auto launch = [](Shape const& x, int32_t dataType, int32_t tactic) {
+        int32_t const id = !x.empty() && x.back() % 4 == 0 ? tactic : 3;
+        return vectorsLaunch(x, dataType, id, id == 3 ? 1 : 4, kBIAS);
+    };
+    return {vectorsFacts("vectors", kBIAS), {1, 2, 3}, {{2, 8, 16}, {3, 5}, {1}, {1, 2, 3, 4}, {4096}}, launch,
+        {"vectorsI", 4, {8, 8, 8, 4}}, 3};
+}
+
+Launching aligned()
+{
+    constexpr int32_t kBIAS = 7;
+    auto launch = [](Shape const& x, int32_t dataType, int32_t) { return vectorsLaunch(x, dataType, 9, 1, kBIAS); };
+    return {vectorsFacts("aligned", kBIAS), {0}, {{2, 8, 16}, {3, 5}}, launch, {"vectorsI", 4, {8, 8, 8, 4}}};
+}
+
 Launching circPadLaunches()
 {
     Facts facts = knownCase("circ_pad");

@@ -38,10 +38,15 @@ struct Launching
     std::function<Expected(Shape const& x, int32_t dataType, int32_t tactic)> launch;
     // What the driver says of the kernel's parameters.
     FakeSignature signature;
+    // How many variants the shape of the facts leaves to the addresses; each has its code prepared.
+    size_t candidates{1};
 };
 
-// `tiles` is `tests/data/run/tiles.toml`; the others ship.
+// Those of `tests/data/run`, by the names of their files, and those that ship. A tactic of `vectors` is launched where its guard
+// holds, with the tensors at `addresses`.
 Launching tiles();
+Launching vectors();
+Launching aligned();
 Launching circPadLaunches();
 Launching elemwiseAddLaunches();
 

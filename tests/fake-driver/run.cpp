@@ -3,7 +3,7 @@
 // The run path of plugin libraries above a stand-in for NVIDIA's driver: what is loaded and launched, and what becomes of
 // failures. It needs no GPU, and judges no kernel.
 //
-//   run --library LIB.so --runtime-library LIB2.so    every check of the three plugins
+//   run --library LIB.so --runtime-library LIB2.so    every check of the plugins
 //   run --other LIB.so --runtime-library LIB2.so      what a library without code for the device answers
 //
 // The stand-in must come first on LD_LIBRARY_PATH. Output and exit code are those of the conformance oracle.
@@ -28,7 +28,8 @@ FakeDriver* standIn()
 
 int run(FakeDriver& driver, std::vector<std::string> const& paths, bool isOther)
 {
-    static std::vector<Launching> const plugins{tiles(), circPadLaunches(), elemwiseAddLaunches()};
+    static std::vector<Launching> const plugins{
+        tiles(), circPadLaunches(), elemwiseAddLaunches(), vectors(), aligned()};
     static std::vector<FakeSignature> signatures;
     for (Launching const& plugin : plugins)
     {
@@ -52,6 +53,8 @@ int run(FakeDriver& driver, std::vector<std::string> const& paths, bool isOther)
         checkFailures(bench, plugin);
     }
     checkRefusals(bench, plugins[0]);
+    checkGuards(bench, plugins[3]);
+    checkNoVariant(bench, plugins[4]);
     checkScalars(bench, plugins[0]);
     checkScalars(bench, plugins[2]);
     return report.finish();

@@ -25,6 +25,10 @@ struct Bench
     std::vector<std::string> paths;
 };
 
+// The addresses and the stream of every enqueue that says nothing else.
+std::vector<void*> const& addresses();
+void* stream();
+
 // A plugin as an execution context holds it.
 class Running
 {
@@ -41,7 +45,11 @@ public:
         return mRuntime->setTactic(id);
     }
     int32_t shapes(Tensors const& node) const;
-    int32_t enqueue(Tensors const& node) const;
+    int32_t enqueue(Tensors const& node) const
+    {
+        return enqueue(node, addresses());
+    }
+    int32_t enqueue(Tensors const& node, std::vector<void*> const& pointers) const;
 
 private:
     Subject const* mSubject;
@@ -90,10 +98,6 @@ public:
 private:
     Owned built(Probe& probe, int32_t dataType) const;
 };
-
-// The addresses and the stream of every enqueue.
-std::vector<void*> const& addresses();
-void* stream();
 
 // A check in libraries that nobody has used. Afterwards nothing of theirs may be left in the driver.
 void check(Bench const& bench, Facts const& facts, std::string const& name,

@@ -44,9 +44,9 @@ impl Age {
 /// What the program is to check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subject {
-    /// A library with `circ_pad_plugin`, `elemwise_add_plugin` and the plugin of `tests/data/run`, and code for the device.
+    /// A library with `circ_pad_plugin`, `elemwise_add_plugin` and the plugins of `tests/data/run`, and code for the device.
     Plugins,
-    /// A library with the plugin of `tests/data/run`, and code for `sm_75` and `sm_90a` alone.
+    /// A library with the tiles of `tests/data/run`, and code for `sm_75` and `sm_90a` alone.
     OtherDevices,
 }
 

@@ -258,6 +258,72 @@ fn what_a_plugin_refuses_is_in_the_log() {
         said.dedup();
         said.iter().for_each(|line| text.push_str(&format!("  {line}\n")));
     }
+    // The mistake that only TensorRT can tell: an attribute without a default that the node lacks.
+    let lacks = "the node lacks the attribute `pads` (`i32[]`), which has no default";
+    assert!(
+        text.contains(&format!("no pads\n  ERROR cubinder: sample::circ_pad_plugin `pad_1`: {lacks}\n")),
+        "{text}"
+    );
+    insta::assert_snapshot!(text);
+}
+
+/// What TensorRT's ONNX parser makes of attributes of every kind, and what the plugin makes of that. A node that is refused says all
+/// its values.
+#[test]
+fn attributes_of_every_type_come_from_onnx() {
+    let Some(scene) = Scene::new() else { return };
+    let said = scene.compile_manifest(Form::Fields, "attributes", "tests/data/run/attributes.toml");
+    // ONNX cannot carry every value of its attributes, and nothing else is to be said of it.
+    assert_eq!(said.matches("warning[").count(), said.matches("warning[C0701]").count(), "{said}");
+    let tensor = |ty: &str, values: Value| json!({"tensor": ty, "values": values});
+    let cases = [
+        ("defaults", json!({"show": 1})),
+        (
+            "plain",
+            json!({"show": 1, "tiny": -128, "small": 300, "count": 70000, "large": -5, "half": 0.1, "single": 0.1,
+                   "double": 0.1, "mode": "reflect", "table": "größe", "axes": [0, -1], "halves": [0.1, 1.0], "scales": [0.1],
+                   "flags": [1, 0], "modes": ["a", "", "b"]}),
+        ),
+        ("one for a list", json!({"show": 1, "axes": 7, "scales": 0.5, "flags": 1, "modes": "a"})),
+        ("a list for one", json!({"show": [1], "tiny": [7], "single": [0.5], "mode": ["a"]})),
+        ("empty", json!({"show": 1, "axes": [], "scales": [], "modes": [], "mode": "", "table": ""})),
+        (
+            "tensors",
+            json!({"show": 1, "tiny": tensor("INT8", json!([-7])), "axes": tensor("INT32", json!([1, 2])),
+                   "halves": tensor("FLOAT16", json!([0.5, -2.0])), "scales": tensor("DOUBLE", json!([0.1])),
+                   "single": tensor("BFLOAT16", json!([0.5])), "flags": tensor("INT8", json!([1, 0]))}),
+        ),
+        (
+            "strings that end empty, and bytes",
+            json!({"show": 1, "modes": ["a", "", ""], "table": tensor("INT8", json!([-1, 0]))}),
+        ),
+        ("more than 32 bits are cut by the parser", json!({"show": 1, "large": 4_294_967_301_i64})),
+        ("not an i8", json!({"tiny": 300})),
+        ("not a boolean", json!({"show": 2})),
+        ("beyond f16", json!({"half": 1e6})),
+        ("two for one", json!({"mode": ["a", "b"]})),
+        ("none for one", json!({"tiny": []})),
+        ("a tensor that cannot be passed", json!({"axes": tensor("INT64", json!([1]))})),
+        ("a tensor that looks like f16", json!({"scales": tensor("FLOAT16", json!([1.0]))})),
+        ("an integer for a float", json!({"single": 1})),
+        ("a float for bytes", json!({"table": 1.0})),
+    ];
+    let model = scene.path("attributes.onnx");
+    let mut steps = vec![load(&scene.ops(Form::Fields, "attributes"))];
+    for (_, attributes) in &cases {
+        let node = support::node("attributes_plugin", "n", attributes);
+        steps.push(json!({"do": "model", "path": model, "nodes": [node]}));
+        steps.push(json!({"do": "parse", "onnx": model}));
+    }
+    let answers = scene.run(&steps);
+    let mut text = String::new();
+    for ((what, _), answers) in cases.iter().zip(answers[1..].chunks(2)) {
+        assert!(!answers[1].is_ok(), "{what}: the parser takes it");
+        let mut said = answers[1].said("sample::");
+        said.dedup();
+        text.push_str(&format!("{what}\n"));
+        said.iter().for_each(|line| text.push_str(&format!("  {line}\n")));
+    }
     insta::assert_snapshot!(text);
 }
 

@@ -63,6 +63,25 @@ class Cuda:
         self.call("cuStreamCreate", ctypes.byref(stream), 1)
         return stream.value
 
+    def graph(self, stream, work):
+        """Captures what `work` enqueues on `stream` and gives the executable graph; nothing has run by then."""
+        # CU_STREAM_CAPTURE_MODE_THREAD_LOCAL: what this thread may not do fails, and says so.
+        self.call("cuStreamBeginCapture_v2", ctypes.c_void_p(stream), 1)
+        graph, executable = ctypes.c_void_p(), ctypes.c_void_p()
+        try:
+            work()
+        finally:
+            self.call("cuStreamEndCapture", ctypes.c_void_p(stream), ctypes.byref(graph))
+        self.call("cuGraphInstantiateWithFlags", ctypes.byref(executable), graph, ctypes.c_uint64(0))
+        self.call("cuGraphDestroy", graph)
+        return executable.value
+
+    def launch_graph(self, executable, stream):
+        self.call("cuGraphLaunch", ctypes.c_void_p(executable), ctypes.c_void_p(stream))
+
+    def destroy_graph(self, executable):
+        self.call("cuGraphExecDestroy", ctypes.c_void_p(executable))
+
     def destroy_stream(self, stream):
         self.call("cuStreamDestroy_v2", ctypes.c_void_p(stream))
 

@@ -70,28 +70,45 @@ class Client:
             raise RuntimeError(f"deserialize refused {path}")
         return engine
 
-    def run(self, engine, context, shape, out_shape, item, data):
-        """One inference with fresh buffers; gives the output's bytes."""
+    def run(self, engine, context, shape, out_shape, item, data, offset=0, graph=False):
+        """One inference with fresh buffers; gives the output's bytes. The tensors begin `offset` bytes into their buffers, so that
+        no more than that is known of their alignment. With `graph` it is captured, and what is run is the graph, twice."""
         cuda = self.cuda
         size = numel(out_shape) * item
-        x, y = cuda.alloc(len(data)), cuda.alloc(size)
+        buffers = [cuda.alloc(len(data) + offset), cuda.alloc(size + offset)]
+        x, y = (buffer + offset for buffer in buffers)
         cuda.upload(x, data)
         cuda.fill(y, 0xA5, size)
         if not context.set_input_shape("x", tuple(shape)):
             raise RuntimeError(f"input shape {shape} refused")
-        context.set_tensor_address("x", x)
-        context.set_tensor_address("y", y)
+        for name, address in (("x", x), ("y", y)):
+            if not context.set_tensor_address(name, address):
+                raise RuntimeError(f"address of {name} with offset {offset} refused")
         found = tuple(context.get_tensor_shape("y"))
         if found != tuple(out_shape):
             raise RuntimeError(f"output shape {found}, expected {tuple(out_shape)}")
         stream = cuda.stream()
-        if not context.execute_async_v3(stream):
-            raise RuntimeError("execute_async_v3 failed")
-        cuda.synchronize()
-        result = cuda.download(y, size)
+
+        def enqueue():
+            if not context.execute_async_v3(stream):
+                raise RuntimeError("execute_async_v3 failed")
+
+        if graph:
+            executable = cuda.graph(stream, enqueue)
+            for _ in range(2):
+                cuda.fill(y, 0xA5, size)
+                cuda.synchronize()
+                cuda.launch_graph(executable, stream)
+                cuda.synchronize()
+                result = cuda.download(y, size)
+            cuda.destroy_graph(executable)
+        else:
+            enqueue()
+            cuda.synchronize()
+            result = cuda.download(y, size)
         cuda.destroy_stream(stream)
-        cuda.free(x)
-        cuda.free(y)
+        for buffer in buffers:
+            cuda.free(buffer)
         return result
 
 
@@ -123,8 +140,9 @@ def client_case(directory, case):
             for run in plan["runs"]:
                 data, expected = read(directory, run["input"]), read(directory, run["reference"])
                 item = SIZES[plan["type"]]
-                found = client.run(engine, context, run["shape"], run["out_shape"], item, data)
-                compare(found, expected, f"{plan['plan']} {run['shape']}")
+                how = {"offset": run["offset"], "graph": run["graph"]}
+                found = client.run(engine, context, run["shape"], run["out_shape"], item, data, **how)
+                compare(found, expected, f"{plan['plan']} {run['shape']} {how}")
     print(f"{client.cuda.name()}, driver CUDA {client.cuda.driver_version()}, TensorRT-RTX {client.trt.__version__}")
 
 

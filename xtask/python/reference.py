@@ -1,6 +1,6 @@
 """Writes inputs and reference outputs for the test networks, computed with numpy.
 
-    python3 reference.py OUTPUT_PREFIX --network chain|pad|add --type f32|f16 --shape 10,3,32,32 [--pads 1,1,1,1] [--seed N]
+    python3 reference.py OUTPUT_PREFIX --network chain|pad|add|vectors-N --type f32|f16 --shape 10,3,32,32 [--pads 1,1,1,1] [--seed N]
 
 Writes PREFIX.in (raw input), PREFIX.out (raw output) and PREFIX.json (the output's values), and prints one JSON object.
 The values are multiples of 1/8 below 64: exact in both types, also after adding one, and in decimal text.
@@ -31,7 +31,13 @@ def chain(x, pads):
     return add_one(circ_pad(circ_pad(x, [1, 1, 2, 2]), [3, 0]))
 
 
+def vectors(variant):
+    """What that variant of the plugin in tests/data/run/vectors.toml gives."""
+    return lambda x, pads: (x + x.dtype.type(100 * variant)).astype(x.dtype)
+
+
 NETWORKS = {"chain": chain, "pad": circ_pad, "add": lambda x, pads: add_one(x)}
+NETWORKS.update({f"vectors-{variant}": vectors(variant) for variant in (1, 2, 3)})
 
 
 def main():

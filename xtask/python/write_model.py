@@ -42,7 +42,12 @@ def reference(args):
     return [plugin_node("CircPadReference", ["x"], ["y"], "pad_1", namespace="reference", pads=args.pads)]
 
 
-NETWORKS = {"chain": chain, "pad": pad, "add": add, "reference": reference}
+def vectors(args):
+    """A plugin that chooses among its variants by shapes and addresses."""
+    return [plugin_node("vectors_plugin", ["x"], ["y"], "vectors_1", namespace="test", aot=1)]
+
+
+NETWORKS = {"chain": chain, "pad": pad, "add": add, "reference": reference, "vectors": vectors}
 
 
 def main():

@@ -23,6 +23,12 @@ pub(crate) enum Table {
         #[arg(long, default_value_t = 7)]
         runs: usize,
     },
+    /// Wall time of `cubinder check` for the shipped manifests, together and one by one
+    Check {
+        /// How often each is measured
+        #[arg(long, default_value_t = 25)]
+        runs: usize,
+    },
     /// Host time of an enqueue beside that of a plugin written by hand in C++; needs a GPU
     Enqueue {
         /// Write what the measurement needs to DIR, and measure nothing
@@ -45,6 +51,7 @@ pub(crate) fn run(table: &Table) -> Result<()> {
     let workshop = Workshop::open()?;
     match table {
         Table::Compile { runs } => compile(&workshop, *runs),
+        Table::Check { runs } => check(&workshop, *runs),
         Table::Enqueue { prepare: Some(folder) } => {
             std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
             prepare_enqueue(&workshop, folder)?;
@@ -94,6 +101,32 @@ fn compile(workshop: &Workshop, runs: usize) -> Result<()> {
             format!("{:.2}", wall.as_secs_f64() / sum.as_secs_f64())
         };
         println!("| {name} | {} | {calls} | {} | {ratio} |", milliseconds(wall), milliseconds(sum));
+    }
+    Ok(())
+}
+
+/// What `cubinder check` costs, of the whole process: beside it what the process alone does, which only says its version.
+fn check(workshop: &Workshop, runs: usize) -> Result<()> {
+    let commands: [(&str, &[&str]); 4] = [
+        ("check, both", &["check", "--quiet"]),
+        ("check, circ_pad_plugin", &["check", "--quiet", "manifests/circ_pad_plugin.toml"]),
+        ("check, elemwise_add_plugin", &["check", "--quiet", "manifests/elemwise_add_plugin.toml"]),
+        ("the process alone", &["--version"]),
+    ];
+    let mut times = vec![Vec::new(); commands.len()];
+    for _ in 0..runs {
+        for ((_, arguments), times) in commands.iter().zip(&mut times) {
+            let started = Instant::now();
+            workshop.cubinder_says(arguments)?;
+            times.push(started.elapsed());
+        }
+    }
+    println!("medians and best of {runs} runs in turn\n");
+    println!("| | median | best |");
+    println!("|---|---|---|");
+    for ((name, _), times) in commands.iter().zip(times) {
+        let best = times.iter().min().copied().unwrap_or_default();
+        println!("| {name} | {} | {} |", milliseconds(median(times.into_iter())), milliseconds(best));
     }
     Ok(())
 }

@@ -67,6 +67,10 @@ struct Run {
     input: String,
     reference: String,
     reference_json: String,
+    /// Where the tensors begin in their buffers, bytes; what is not a multiple of 256 is for the Python client only.
+    offset: u32,
+    /// Whether the inference is captured into a CUDA graph, which is run; for the Python client only.
+    graph: bool,
 }
 
 /// Prepares `directory`, or prepares the default folder and runs it.
@@ -132,6 +136,7 @@ impl Maker<'_> {
         self.compile("ptx", &["compute_80"], &[])?;
         self.compile("pad", &TARGETS, &["manifests/circ_pad_plugin.toml"])?;
         self.compile("add", &TARGETS, &["manifests/elemwise_add_plugin.toml"])?;
+        self.compile("vectors", &TARGETS, &["tests/data/run/vectors.toml"])?;
         let mut cases = Vec::new();
         for ty in ["f32", "f16"] {
             for form in [Form::Fields, Form::Embedded] {
@@ -142,6 +147,7 @@ impl Maker<'_> {
             self.ptx(form, &mut cases)?;
         }
         self.ranks(&mut cases)?;
+        self.variants(&mut cases)?;
         self.together(&mut cases)?;
         self.cycles(&mut cases)?;
         Ok(cases)
@@ -194,6 +200,39 @@ impl Maker<'_> {
         }
         let what = "ranks 1 to 8, pads beyond the extents, no pads".to_owned();
         cases.push(case("ranks".to_owned(), what, Form::Fields, plans, &[]));
+        Ok(())
+    }
+
+    /// Which variant runs for which shapes and addresses, in one execution context after the other and inside CUDA graphs. The
+    /// result says which ran; vectors at addresses that do not suit them are a fault on any GPU.
+    fn variants(&mut self, cases: &mut Vec<Case>) -> Result<()> {
+        // Shape, offset of both tensors in bytes, the variant of tests/data/run/vectors.toml that has to run.
+        const RUNS: [(&str, u32, &str); 10] = [
+            ("64,64", 0, "vectors-1"),
+            ("64,64", 16, "vectors-2"),
+            ("64,64", 4, "vectors-3"),
+            ("3,5", 0, "vectors-3"),
+            ("1,4", 0, "vectors-1"),
+            ("1,4", 8, "vectors-3"),
+            ("3,5", 12, "vectors-3"),
+            ("100,8", 128, "vectors-2"),
+            ("100,8", 256, "vectors-1"),
+            ("256,256", 0, "vectors-1"),
+        ];
+        for form in [Form::Fields, Form::Embedded] {
+            let network = Network { kind: "vectors", ty: "f32", shape: "n,w".to_owned(), pads: "" };
+            let mut plan = self.plan("vectors", &network, form, Some("1x1:64x64:256x256"), &[])?;
+            for (shape, offset, kind) in RUNS {
+                let run =
+                    self.reference(&Network { kind, ty: "f32", shape: shape.to_owned(), pads: "" }, shape)?;
+                plan.runs.push(Run { offset, ..run.clone() });
+                plan.runs.push(Run { offset, graph: true, ..run });
+            }
+            let what = format!("variants by shapes and addresses, also in CUDA graphs, {}", form.what());
+            let mut variants = case(format!("variants {}", form.name()), what, form, vec![plan], &NO_JIT);
+            variants.clients = vec!["python"];
+            cases.push(variants);
+        }
         Ok(())
     }
 
@@ -315,6 +354,8 @@ impl Maker<'_> {
             input: format!("{stem}.in"),
             reference: format!("{stem}.out"),
             reference_json: format!("{stem}.json"),
+            offset: 0,
+            graph: false,
         };
         self.references.insert(key, run.clone());
         Ok(run)

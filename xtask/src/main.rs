@@ -9,6 +9,8 @@ mod artifacts;
 mod bench;
 mod compile_plugins;
 mod demo;
+mod docs;
+mod fuzz;
 mod gpu_test;
 mod process;
 mod progress;
@@ -43,6 +45,13 @@ enum Command {
         #[arg(long, value_name = "NAME")]
         filter: Option<String>,
     },
+    /// Write the generated tables of the reference anew
+    #[command(long_about = docs::LONG_ABOUT)]
+    Docs {
+        /// Write nothing, and fail where they are out of date
+        #[arg(long)]
+        check: bool,
+    },
     /// The main job on real input: from manifests to an engine that holds the machine code
     #[command(long_about = demo::LONG_ABOUT)]
     Demo,
@@ -57,6 +66,19 @@ enum Command {
     Bench {
         #[command(subcommand)]
         what: bench::Table,
+    },
+    /// Feed made-up inputs to the readers of text and bytes; needs a nightly compiler and cargo-fuzz
+    #[command(long_about = fuzz::LONG_ABOUT)]
+    Fuzz {
+        /// What to fuzz; without any, all
+        #[arg(value_name = "TARGET")]
+        targets: Vec<String>,
+        /// How long each target runs
+        #[arg(long, value_name = "N", default_value_t = 600)]
+        seconds: u64,
+        /// How many targets run at the same time
+        #[arg(long, value_name = "N", default_value_t = 1)]
+        jobs: usize,
     },
     /// Compile the plugins of this repository into libraries
     #[command(long_about = compile_plugins::LONG_ABOUT)]
@@ -81,9 +103,11 @@ fn run(command: Command) -> Result<ExitCode> {
     match command {
         Command::Setup => setup::run().map(|()| ExitCode::SUCCESS),
         Command::Test { filter } => test::run(filter.as_deref()),
+        Command::Docs { check } => docs::run(check).map(|()| ExitCode::SUCCESS),
         Command::Demo => demo::run().map(|()| ExitCode::SUCCESS),
         Command::GpuTest { prepare } => gpu_test::run(prepare.as_deref()).map(|()| ExitCode::SUCCESS),
         Command::Bench { what } => bench::run(&what).map(|()| ExitCode::SUCCESS),
+        Command::Fuzz { targets, seconds, jobs } => fuzz::run(&targets, seconds, jobs),
         Command::CompilePlugins { arguments } => compile_plugins::run(&arguments).map(|()| ExitCode::SUCCESS),
     }
 }

@@ -24,7 +24,7 @@ pub(crate) struct Workshop {
 /// A test network: what `write_model.py` and `reference.py` know by the same names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Network {
-    /// `chain`, `pad` or `add`.
+    /// `chain`, `pad`, `add` or `vectors`; of `vectors` a reference is for one variant: `vectors-1`.
     pub(crate) kind: &'static str,
     /// `f32` or `f16`.
     pub(crate) ty: &'static str,
@@ -79,6 +79,14 @@ impl Workshop {
     /// The generic runtime library.
     pub(crate) fn runtime_library(&self) -> &Path {
         &self.artifacts.runtime_library
+    }
+
+    /// Runs `cubinder` in the root of the checkout; gives what it printed.
+    ///
+    /// # Errors
+    /// When it refuses, with what it said.
+    pub(crate) fn cubinder_says(&self, arguments: &[&str]) -> Result<String> {
+        process::capture(self.cubinder()?.args(arguments))
     }
 
     /// Runs `cubinder compile` in the root of the checkout; gives what it printed.

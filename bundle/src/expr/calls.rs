@@ -1,17 +1,16 @@
-//! Calls: built-in functions, forms that take a tensor or a type, and helper functions, which are inlined.
+//! Calls: of built-in functions, of forms, which take a tensor or a type ([`super::forms`]), and of helper functions, which are
+//! inlined.
 //!
 //! A helper's body is resolved anew at each call, over its arguments and the scope; it never sees the variables around
 //! the call.
 
 use std::ops::Range;
 
-use super::error::{ExprError, nearest};
+use super::error::ExprError;
 use super::node::{Builtin, Node, NodeId};
 use super::resolve::{Argument, Operand, Resolver};
 use super::scope::{BUILTIN_FORMS, Entity, Function};
 use super::syntax::{Syntax, SyntaxKind};
-use super::types::Type;
-use crate::data_type::DataType;
 
 impl Resolver<'_> {
     pub(super) fn call(
@@ -24,6 +23,7 @@ impl Resolver<'_> {
         match function {
             "numel" => self.numel(args, span),
             "sizeof" => self.size_of(args, span),
+            "aligned" => self.aligned(args, span),
             _ => {
                 if let Some(builtin) = Builtin::from_name(function) {
                     let args = args.iter().map(|arg| self.value(arg)).collect();
@@ -48,7 +48,7 @@ impl Resolver<'_> {
     }
 
     fn recursion(&mut self, function: &str, span: &Range<usize>) -> Operand {
-        let error = ExprError::new(span.clone(), format!("`{function}` calls itself"), "recursive call");
+        let error = ExprError::bad_call(span.clone(), format!("`{function}` calls itself"), "recursive call");
         self.error(
             error.help("functions are inlined: use a comprehension over `range(n)` to repeat something"),
         );
@@ -56,83 +56,21 @@ impl Resolver<'_> {
     }
 
     fn unknown_function(&mut self, function: &str, span: &Range<usize>) {
-        let known = self.entity(function).is_some() || self.locals.iter().any(|(name, ..)| name == function);
+        let known = self.entity(function).is_some() || self.locals.iter().any(|local| local.name == function);
         let error = if known {
-            ExprError::new(span.clone(), format!("`{function}` is not a function"), "cannot be called")
+            ExprError::wrong_kind(span.clone(), format!("`{function}` is not a function"), "cannot be called")
         } else {
-            let error =
-                ExprError::new(span.clone(), format!("unknown function `{function}`"), "not known here");
+            let error = ExprError::unknown_name(
+                span.clone(),
+                format!("unknown function `{function}`"),
+                "not known here",
+            );
             let mut names: Vec<&str> = Builtin::ALL.into_iter().map(Builtin::name).collect();
             names.extend(BUILTIN_FORMS);
             names.extend(self.scope.helpers());
-            match nearest(function, names.into_iter()) {
-                Some(near) => error.help(format!("did you mean `{near}`?")),
-                None => error,
-            }
+            error.did_you_mean(function, names.into_iter())
         };
         self.error(error);
-    }
-
-    /// The single argument of a form that takes a tensor or a type, not a value.
-    fn form_argument<'s>(
-        &mut self,
-        form: &str,
-        args: &'s [Syntax],
-        span: &Range<usize>,
-    ) -> Option<&'s Syntax> {
-        if let [arg] = args {
-            return Some(arg);
-        }
-        let message = format!("`{form}` takes 1 argument, found {}", args.len());
-        self.error(ExprError::new(span.clone(), message, "wrong number of arguments"));
-        None
-    }
-
-    fn numel(&mut self, args: &[Syntax], span: &Range<usize>) -> Operand {
-        let Some(arg) = self.form_argument("numel", args, span) else { return self.nothing(span) };
-        if let SyntaxKind::Name(name) = &arg.kind {
-            if let Some(Entity::Tensor { index, .. }) = self.entity(name) {
-                return self.emit(Node::Numel(index), Type::Int, span);
-            }
-            if self.is_anything(name) {
-                return self.emit(Node::Int(0), Type::Int, span);
-            }
-        }
-        let before = self.errors.len();
-        let value = self.value(arg);
-        if self.errors.len() == before {
-            let message = format!("`numel` takes a tensor, found {}", value.ty);
-            let error = ExprError::new(arg.span.clone(), message, "not a tensor");
-            self.error(
-                error.help("the length of an array is `len(a)`, the product of its elements `prod(a)`"),
-            );
-        }
-        self.nothing(span)
-    }
-
-    fn size_of(&mut self, args: &[Syntax], span: &Range<usize>) -> Operand {
-        let Some(arg) = self.form_argument("sizeof", args, span) else { return self.nothing(span) };
-        if let SyntaxKind::Name(name) = &arg.kind {
-            let ty = match self.entity(name) {
-                Some(Entity::Type(ty)) => Some(ty),
-                Some(_) => None,
-                None => DataType::from_name(name),
-            };
-            if let Some(ty) = ty {
-                return self.emit(Node::Int(i64::from(ty.size())), Type::Int, span);
-            }
-            if self.is_anything(name) {
-                return self.emit(Node::Int(1), Type::Int, span);
-            }
-        }
-        let error = match &arg.kind {
-            SyntaxKind::Name(name) if self.entity(name).is_none() => {
-                ExprError::new(arg.span.clone(), format!("unknown type `{name}`"), "not known here")
-            }
-            _ => ExprError::new(arg.span.clone(), "`sizeof` takes a type", "not a type"),
-        };
-        self.error(error.help("name a type parameter, or a type such as `f32`"));
-        self.nothing(span)
     }
 
     /// Replaces a call by the function's body.
@@ -142,8 +80,9 @@ impl Resolver<'_> {
             let (wanted, found) = (function.params.len(), args.len());
             let plural = if wanted == 1 { "" } else { "s" };
             let message = format!("`{name}` takes {wanted} argument{plural}, found {found}");
-            let error = ExprError::new(span.clone(), message, "wrong number of arguments");
-            self.error(error.help(format!("write `{name}({})`", function.params.join(", "))));
+            let error = ExprError::bad_call(span.clone(), message, "wrong number of arguments");
+            let usage = format!("write `{name}({})`", function.params.join(", "));
+            self.error(error.help(usage).about(name));
             return self.nothing(span);
         }
         // The body sees its parameters and the scope, not the variables around the call.
@@ -177,14 +116,16 @@ impl Resolver<'_> {
         }
         let start = self.nodes.len();
         let value = self.value(arg);
+        let (nodes, spans, heights) = self.taken(start);
+        Argument::Value { nodes, spans, heights, ty: value.ty }
+    }
+
+    /// Takes the nodes from `start` on out of the tree, as a tree of their own, with their spans and heights.
+    pub(super) fn taken(&mut self, start: usize) -> (Vec<Node>, Vec<Range<usize>>, Vec<usize>) {
         let base = NodeId::try_from(start).unwrap_or(NodeId::MAX);
         let nodes = self.nodes.split_off(start);
-        Argument::Value {
-            nodes: nodes.iter().map(|node| shifted(node, |child| child.saturating_sub(base))).collect(),
-            spans: self.spans.split_off(start),
-            heights: self.heights.split_off(start),
-            ty: value.ty,
-        }
+        let nodes = nodes.iter().map(|node| shifted(node, |child| child.saturating_sub(base))).collect();
+        (nodes, self.spans.split_off(start), self.heights.split_off(start))
     }
 }
 

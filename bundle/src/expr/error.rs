@@ -2,10 +2,30 @@
 
 use std::ops::Range;
 
+/// What sort of mistake an [`ExprError`] tells of, for programs; one for each rule about expressions (codes C0101 to C0106
+/// of the compiler).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ErrorClass {
+    /// A name, a function, a type or a field that is not known.
+    UnknownName,
+    /// The text is no expression, or a larger one than an expression can be.
+    Syntax,
+    /// A value of another kind than the operation takes, or a tensor or a type where a value belongs.
+    WrongKind,
+    /// A part that has no value, whatever the node and the shapes.
+    NoValue,
+    /// Something that is known, but later than its place allows.
+    OutOfPlace,
+    /// A call with the wrong number of arguments, or of the function itself.
+    BadCall,
+}
+
 /// A mistake in the text of an expression.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct ExprError {
+    /// What sort of mistake it is.
+    pub class: ErrorClass,
     /// Bytes of the expression's text.
     pub span: Range<usize>,
     /// What is wrong, lower case, no full stop.
@@ -14,32 +34,91 @@ pub struct ExprError {
     pub label: String,
     /// How to mend it.
     pub help: Option<String>,
+    /// The declared names that explain it: those that may have been meant, or the function that is called wrongly. Where they
+    /// are declared is the caller's to know.
+    pub about: Vec<String>,
+    /// Another place of the text that explains it, with a few words.
+    pub also: Option<(Range<usize>, String)>,
+}
+
+/// Declares a constructor for each class.
+macro_rules! constructors {
+    ($($name:ident: $class:ident;)*) => {
+        $(pub(super) fn $name(
+            span: Range<usize>,
+            message: impl Into<String>,
+            label: impl Into<String>,
+        ) -> ExprError {
+            let class = ErrorClass::$class;
+            ExprError { class, span, message: message.into(), label: label.into(), help: None, about: Vec::new(), also: None }
+        })*
+    };
 }
 
 impl ExprError {
-    pub(super) fn new(span: Range<usize>, message: impl Into<String>, label: impl Into<String>) -> ExprError {
-        ExprError { span, message: message.into(), label: label.into(), help: None }
+    constructors! {
+        unknown_name: UnknownName;
+        syntax: Syntax;
+        wrong_kind: WrongKind;
+        no_value: NoValue;
+        out_of_place: OutOfPlace;
+        bad_call: BadCall;
     }
 
     pub(super) fn help(mut self, help: impl Into<String>) -> ExprError {
         self.help = Some(help.into());
         self
     }
+
+    pub(super) fn about(mut self, name: impl Into<String>) -> ExprError {
+        self.about.push(name.into());
+        self
+    }
+
+    /// Says which of the candidates may have been meant, if any is close.
+    pub(super) fn did_you_mean<'a>(self, name: &str, candidates: impl Iterator<Item = &'a str>) -> ExprError {
+        let near = nearest_all(name, candidates);
+        let listed: Vec<String> = near.iter().map(|near| format!("`{near}`")).collect();
+        let listed = match listed.as_slice() {
+            [] => return self,
+            [only] => only.clone(),
+            [before @ .., last] => format!("{} or {last}", before.join(", ")),
+        };
+        near.into_iter().fold(self.help(format!("did you mean {listed}?")), ExprError::about)
+    }
+
+    pub(super) fn also(mut self, span: Range<usize>, label: impl Into<String>) -> ExprError {
+        self.also = Some((span, label.into()));
+        self
+    }
 }
 
 /// The candidate that `name` was most likely meant to be, if any is close: at most a third of its letters differ.
 pub(super) fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    nearest_all(name, candidates).into_iter().next()
+}
+
+/// The candidates that are equally near, in alphabetical order; no more than a person looks at.
+fn nearest_all<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    const MOST: usize = 3;
     let letters: Vec<char> = name.chars().take(LONGEST_NAME + 1).collect();
     if letters.len() > LONGEST_NAME {
-        return None;
+        return Vec::new();
     }
     let allowed = (letters.len() / 3).max(1);
-    candidates
+    let mut near: Vec<(usize, &str)> = candidates
         .filter(|candidate| candidate.len() <= LONGEST_NAME)
         .map(|candidate| (distance(&letters, &candidate.chars().collect::<Vec<char>>()), candidate))
         .filter(|&(distance, candidate)| distance <= allowed && distance < candidate.chars().count())
-        .min()
+        .collect();
+    near.sort_unstable();
+    near.dedup();
+    let least = near.first().map(|(distance, _)| *distance);
+    near.into_iter()
+        .take_while(|(distance, _)| Some(*distance) == least)
         .map(|(_, candidate)| candidate)
+        .take(MOST)
+        .collect()
 }
 
 /// Names longer than this are not compared: the comparison is quadratic.
@@ -68,9 +147,32 @@ fn distance(left: &[char], right: &[char]) -> usize {
     table[left.len() * width + right.len()]
 }
 
+/// The names that could have been meant.
+pub(super) fn listed(names: &[&str]) -> String {
+    const MOST: usize = 12;
+    let shown: Vec<String> = names.iter().take(MOST).map(|name| format!("`{name}`")).collect();
+    match names.len() {
+        0 => "there are no names here".to_owned(),
+        count if count > MOST => format!("the names here are {} and {} more", shown.join(", "), count - MOST),
+        _ => format!("the names here are {}", shown.join(", ")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::nearest;
+    use super::{ExprError, nearest};
+
+    #[test]
+    fn names_that_are_equally_near_are_all_said() {
+        let help = |name: &str| {
+            let names = ["words", "wordy", "world", "other"];
+            ExprError::unknown_name(0..1, "", "").did_you_mean(name, names.into_iter()).help
+        };
+        assert_eq!(help("word").as_deref(), Some("did you mean `words`, `wordy` or `world`?"));
+        assert_eq!(help("wordys").as_deref(), Some("did you mean `words` or `wordy`?"));
+        assert_eq!(help("othr").as_deref(), Some("did you mean `other`?"));
+        assert_eq!(help("q"), None);
+    }
 
     #[test]
     fn nearest_finds_typos_and_refuses_strangers() {

@@ -14,6 +14,12 @@ pub trait Environment {
     /// The shape of a tensor, by its index over inputs, then outputs.
     fn shape(&self, tensor: u32) -> Option<&[i64]>;
 
+    /// Whether the address of a tensor is a multiple of `bytes`, a power of two; none while addresses are not known.
+    fn aligned(&self, tensor: u32, bytes: u32) -> Option<bool> {
+        let _ = (tensor, bytes);
+        None
+    }
+
     /// The rank of a tensor; it can be known before its shape.
     fn rank(&self, tensor: u32) -> Option<usize> {
         self.shape(tensor).map(<[i64]>::len)
@@ -26,9 +32,22 @@ pub trait Environment {
 /// What has no value: overflow, division by zero, an index out of range, an unknown attribute or shape, a tree that is
 /// ill-typed or malformed, or one that takes more than [`STEP_LIMIT`] steps or makes an array longer than [`ARRAY_LIMIT`].
 pub fn evaluate(expr: &Expr, env: &dyn Environment) -> Result<Value, EvalError> {
-    let mut evaluator =
-        Evaluator { nodes: &expr.nodes, env, locals: Vec::new(), steps: STEP_LIMIT, depth: 0 };
-    evaluator.node(expr.root())
+    evaluate_within(expr, env, &mut { STEP_LIMIT })
+}
+
+/// As [`evaluate`], in at most as many steps as are left; takes off those that it took.
+pub(crate) fn evaluate_within(
+    expr: &Expr,
+    env: &dyn Environment,
+    steps: &mut usize,
+) -> Result<Value, EvalError> {
+    let left = (*steps).min(STEP_LIMIT);
+    let mut evaluator = Evaluator { nodes: &expr.nodes, env, locals: Vec::new(), steps: left, depth: 0 };
+    let value = evaluator.node(expr.root());
+    // Once they do not suffice, nothing is left for another try.
+    let spent = matches!(value, Err(EvalError::TooManySteps)) && left < STEP_LIMIT;
+    *steps -= if spent { left } else { left - evaluator.steps };
+    value
 }
 
 struct Evaluator<'a> {
@@ -67,6 +86,11 @@ impl<'a> Evaluator<'a> {
             Node::Shape(tensor) => self.shape(*tensor),
             Node::Rank(tensor) => self.rank(*tensor),
             Node::Numel(tensor) => numel(self.env, *tensor),
+            Node::Aligned { bytes, .. } if !Node::is_alignment(*bytes) => Err(EvalError::Malformed),
+            Node::Aligned { tensor, bytes } => match self.env.aligned(*tensor, *bytes) {
+                Some(aligned) => Ok(Value::Bool(aligned)),
+                None => Err(EvalError::UnknownAddress(*tensor)),
+            },
             Node::Array(items) => Ok(Value::Array(self.items(items)?)),
             Node::Unary(op, operand) => ops::unary(*op, &self.node(*operand)?),
             Node::Binary(op, left, right) => self.binary(*op, *left, *right),

@@ -59,12 +59,22 @@ pub(super) fn tokens(text: &str) -> Result<Vec<(Token<'_>, Range<usize>)>, ExprE
         } else if first == '_' || first.is_alphabetic() {
             name(rest)
         } else if first == '"' || first == '\'' {
-            string(rest, at, first)?
+            string(rest, at, first, &tokens)?
         } else {
             punctuation(rest, at, first)?
         };
         tokens.push((token, at..at + length));
         at += length;
+    }
+}
+
+/// The quote that is missing may be one of an earlier string: then strings begin where they should end.
+fn after_strings(error: ExprError, before: &[(Token<'_>, Range<usize>)]) -> ExprError {
+    let mut strings = before.iter().filter(|(token, _)| matches!(token, Token::Str(_))).map(|(_, span)| span);
+    match (strings.next(), strings.next_back()) {
+        (Some(only), None) => error.also(only.clone(), "or this one should end earlier"),
+        (Some(first), Some(last)) => error.also(first.start..last.end, "or one of these should end earlier"),
+        _ => error,
     }
 }
 
@@ -89,13 +99,13 @@ fn punctuation(rest: &str, at: usize, first: char) -> Result<(Token<'_>, usize),
         (Some(symbol), Some((other, _))) if symbol.len() >= other.len() => {
             Ok((Token::Symbol(symbol), symbol.len()))
         }
-        (_, Some((symbol, help))) => Err(ExprError::new(
+        (_, Some((symbol, help))) => Err(ExprError::syntax(
             at..at + symbol.len(),
             format!("`{symbol}` means nothing in an expression"),
             "not an operator",
         )
         .help(help)),
-        _ => Err(ExprError::new(
+        _ => Err(ExprError::syntax(
             at..at + first.len_utf8(),
             format!("`{}` means nothing in an expression", first.escape_debug()),
             "unexpected character",
@@ -125,7 +135,7 @@ fn number(rest: &str, at: usize) -> Result<(Token<'_>, usize), ExprError> {
     let tail = rest.get(length..).unwrap_or_default();
     if let Some(next) = tail.chars().next().filter(|c| c.is_alphanumeric()) {
         let end = tail.find(|c: char| !(c == '_' || c.is_alphanumeric())).unwrap_or(tail.len());
-        return Err(ExprError::new(
+        return Err(ExprError::syntax(
             at..at + length + end,
             "this number is followed by letters".to_owned(),
             format!("unexpected `{next}`"),
@@ -137,7 +147,7 @@ fn number(rest: &str, at: usize) -> Result<(Token<'_>, usize), ExprError> {
     if float {
         match text.parse::<f64>() {
             Ok(value) if value.is_finite() => Ok((Token::Float(value), length)),
-            _ => Err(ExprError::new(span, format!("`{text}` does not fit a float"), "too large")
+            _ => Err(ExprError::syntax(span, format!("`{text}` does not fit a float"), "too large")
                 .help("the largest float is about 1.8e308; infinity is `inf`")),
         }
     } else {
@@ -150,11 +160,17 @@ fn number(rest: &str, at: usize) -> Result<(Token<'_>, usize), ExprError> {
 
 /// An integer literal that is not an `i64`.
 pub(super) fn too_large(span: Range<usize>, text: &str) -> ExprError {
-    ExprError::new(span, format!("`{text}` does not fit an integer"), "too large")
+    ExprError::syntax(span, format!("`{text}` does not fit an integer"), "too large")
         .help("integers are 64 bits wide and signed: at most 9223372036854775807")
 }
 
-fn string(rest: &str, at: usize, quote: char) -> Result<(Token<'_>, usize), ExprError> {
+/// A string; `before` are the tokens that stand before it.
+fn string<'t>(
+    rest: &str,
+    at: usize,
+    quote: char,
+    before: &[(Token<'t>, Range<usize>)],
+) -> Result<(Token<'t>, usize), ExprError> {
     let mut value = String::new();
     let mut chars = rest.char_indices().skip(1);
     while let Some((offset, c)) = chars.next() {
@@ -171,7 +187,7 @@ fn string(rest: &str, at: usize, quote: char) -> Result<(Token<'_>, usize), Expr
                     Some(c) => {
                         let span = at + offset..at + offset + 1 + c.len_utf8();
                         let message = format!("`\\{}` is not an escape", c.escape_debug());
-                        return Err(ExprError::new(span, message, "unknown escape")
+                        return Err(ExprError::syntax(span, message, "unknown escape")
                             .help("escapes are `\\n`, `\\r`, `\\t`, `\\\\`, `\\'` and `\\\"`"));
                     }
                     None => break,
@@ -180,8 +196,10 @@ fn string(rest: &str, at: usize, quote: char) -> Result<(Token<'_>, usize), Expr
             c => value.push(c),
         }
     }
-    Err(ExprError::new(at..at + 1, "this string does not end", "opened here")
-        .help(format!("close it with `{quote}`; a line break inside is written `\\n`")))
+    let length = rest.find('\n').unwrap_or(rest.len());
+    let error = ExprError::syntax(at..at + length, "this string does not end", "opened here")
+        .help(format!("close it with `{quote}`; a line break inside is written `\\n`"));
+    Err(after_strings(error, before))
 }
 
 #[cfg(test)]
@@ -231,12 +249,21 @@ mod tests {
             ("a && b", 2..4),
             ("a = b", 2..3),
             ("2 ** 3", 2..4),
-            ("a + 'bc", 4..5),
+            ("a + 'bc", 4..7),
             ("'\\q'", 1..3),
             ("a $ b", 2..3),
             ("a € b", 2..5),
         ] {
             assert_eq!(tokens(text).unwrap_err().span, span, "{text}");
         }
+    }
+
+    #[test]
+    fn a_missing_quote_may_be_missing_before() {
+        let also = |text: &str| tokens(text).unwrap_err().also.map(|(span, _)| span);
+        assert_eq!(also("a == 'b"), None);
+        assert_eq!(also("a == 'b or a == 'c'"), Some(5..17));
+        assert_eq!(also("a == 'b or a == 'c' or a == 'd'"), Some(5..29));
+        assert_eq!(also("'a' + 'b\\q'"), None);
     }
 }

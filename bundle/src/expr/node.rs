@@ -34,6 +34,13 @@ pub enum Node {
     Rank(u32),
     /// The number of elements of a tensor. Known at shape time.
     Numel(u32),
+    /// `aligned(x, 16)`: whether the address of a tensor is a multiple of so many bytes. Known at launch time.
+    Aligned {
+        /// The tensor.
+        tensor: u32,
+        /// A power of two, at most [`Node::ALIGNMENT_LIMIT`].
+        bytes: u32,
+    },
     /// The variable of an enclosing comprehension, by its slot.
     Local(u32),
     /// `[a, b, c]`.
@@ -234,6 +241,20 @@ impl Builtin {
 }
 
 impl Node {
+    /// The most bytes of alignment that an expression can ask for: what an application has to give TensorRT in every tensor
+    /// (`IExecutionContext::setTensorAddress`, `NvInferRuntime.h`, TensorRT-RTX 1.3 to 1.7).
+    pub const ALIGNMENT_LIMIT: u32 = 256;
+
+    /// A slot that no comprehension has. While names are resolved, its variable stands for what a parameter may be, and for
+    /// what is wrong.
+    pub(super) const ANYTHING: u32 = u32::MAX;
+
+    /// Whether `bytes` is a power of two that is not above [`Node::ALIGNMENT_LIMIT`].
+    #[must_use]
+    pub const fn is_alignment(bytes: u32) -> bool {
+        bytes.is_power_of_two() && bytes <= Node::ALIGNMENT_LIMIT
+    }
+
     /// Calls `visit` with every child, in the order of the fields.
     pub(super) fn children(&self, visit: &mut dyn FnMut(NodeId)) {
         match self {
@@ -245,6 +266,7 @@ impl Node {
             | Node::Shape(_)
             | Node::Rank(_)
             | Node::Numel(_)
+            | Node::Aligned { .. }
             | Node::Local(_) => {}
             Node::Array(items) | Node::Call(_, items) => items.iter().for_each(|&item| visit(item)),
             Node::Unary(_, operand) => visit(*operand),

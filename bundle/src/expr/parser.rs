@@ -20,7 +20,7 @@ pub fn parse(text: &str) -> Result<Syntax, ExprError> {
     let tokens = lexer::tokens(text)?;
     let mut parser = Parser { text, tokens, next: 0, depth: 0 };
     if parser.peek() == &Token::End {
-        return Err(ExprError::new(0..text.len(), "the expression is empty", "expected an expression"));
+        return Err(ExprError::syntax(0..text.len(), "the expression is empty", "expected an expression"));
     }
     let syntax = parser.expression(LOOSEST).map_err(|error| *error)?;
     match parser.peek() {
@@ -112,7 +112,7 @@ impl<'t> Parser<'t> {
             _ => format!("`{}`", self.source(span.clone())),
         };
         let message = format!("expected {expected}, found {found}");
-        let error = ExprError::new(span, message, format!("expected {expected}"));
+        let error = ExprError::syntax(span, message, format!("expected {expected}"));
         Box::new(ExprError { help: help.map(str::to_owned), ..error })
     }
 
@@ -197,7 +197,7 @@ impl<'t> Parser<'t> {
         let first = self.source(left.span.start..right.span.end);
         let middle = self.source(right.span.clone());
         let last = self.source(last.span);
-        let error = ExprError::new(second, "comparisons do not chain", "second comparison");
+        let error = ExprError::syntax(second, "comparisons do not chain", "second comparison");
         Box::new(error.help(format!("write `{first} and {middle} {symbol} {last}`")))
     }
 
@@ -231,7 +231,7 @@ impl<'t> Parser<'t> {
     #[inline(never)]
     fn loose_not(&self) -> Box<ExprError> {
         let message = "`not` binds more loosely than the operator before it";
-        Box::new(ExprError::new(self.span(), message, "needs parentheses").help("write `(not a)`"))
+        Box::new(ExprError::syntax(self.span(), message, "needs parentheses").help("write `(not a)`"))
     }
 
     /// Something with its indices and fields.
@@ -345,18 +345,23 @@ impl<'t> Parser<'t> {
 
     fn comprehension(&mut self, start: usize, body: Box<Syntax>) -> Parsed {
         let form = "write `[body for name in array if condition]`; the condition can be left out";
+        let variable_span = self.span();
         let variable = self.name("the name of a variable", Some(form))?;
         self.expect("in", form)?;
         let over = self.expression(DISJUNCTION)?;
         let condition = if self.accept("if") { Some(self.expression(DISJUNCTION)?) } else { None };
         self.expect("]", form)?;
-        let kind = SyntaxKind::Comprehension { body, variable, over, condition };
+        let kind = SyntaxKind::Comprehension { body, variable, variable_span, over, condition };
         self.make(start..self.end(), kind)
     }
 }
 
 pub(super) fn too_deep(span: Range<usize>) -> ExprError {
     let limit = Expr::DEPTH_LIMIT;
-    ExprError::new(span, format!("the expression is nested more than {limit} levels deep"), "too deep here")
-        .help("use an array with `sum`, `prod`, `min` or `max` in place of a long chain of operators")
+    ExprError::syntax(
+        span,
+        format!("the expression is nested more than {limit} levels deep"),
+        "too deep here",
+    )
+    .help("use an array with `sum`, `prod`, `min` or `max` in place of a long chain of operators")
 }

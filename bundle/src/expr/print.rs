@@ -48,27 +48,35 @@ pub fn print(expr: &Expr, names: &dyn Names) -> String {
 /// The text of the part of `expr` that starts at `node`.
 #[must_use]
 pub fn print_node(expr: &Expr, node: NodeId, names: &dyn Names) -> String {
+    print_part(&expr.nodes, node, names, LOOSEST)
+}
+
+/// The text of a part, in parentheses where it binds more loosely than its place asks.
+pub(super) fn print_part(nodes: &[Node], node: NodeId, names: &dyn Names, loosest: u8) -> String {
     let mut printer = Printer {
-        nodes: &expr.nodes,
+        nodes,
         names,
-        variable: variable(expr, names),
+        variable: variable(nodes, names),
         text: String::new(),
         depth: 0,
         // Every node once, for a tree; a list in which nodes are shared is cut.
-        left: expr.nodes.len(),
+        left: nodes.len(),
     };
-    printer.node(node, LOOSEST);
+    printer.node(node, loosest);
     printer.text
 }
 
 /// What variables start with, so that none looks like a name that the expression uses.
-fn variable(expr: &Expr, names: &dyn Names) -> String {
+fn variable(nodes: &[Node], names: &dyn Names) -> String {
     let mut prefix = "i".to_owned();
     let taken = |prefix: &str| {
-        expr.nodes.iter().any(|node| {
+        nodes.iter().any(|node| {
             let name = match node {
                 Node::Attribute(index) => names.attribute(*index),
-                Node::Shape(tensor) | Node::Rank(tensor) | Node::Numel(tensor) => names.tensor(*tensor),
+                Node::Shape(tensor)
+                | Node::Rank(tensor)
+                | Node::Numel(tensor)
+                | Node::Aligned { tensor, .. } => names.tensor(*tensor),
                 _ => None,
             };
             let rest = name.and_then(|name| name.strip_prefix(prefix));
@@ -82,13 +90,15 @@ fn variable(expr: &Expr, names: &dyn Names) -> String {
 }
 
 /// As in the parser: a larger number binds tighter.
-const LOOSEST: u8 = 0;
+pub(super) const LOOSEST: u8 = 0;
 const CONDITIONAL: u8 = 1;
 const DISJUNCTION: u8 = 2;
 const NOT: u8 = 7;
 const COMPARISON: u8 = 9;
+/// What is multiplied or divided, on the left.
+pub(super) const MULTIPLIED: u8 = 13;
 const NEGATE: u8 = 15;
-const PRIMARY: u8 = 17;
+pub(super) const PRIMARY: u8 = 17;
 
 struct Printer<'a> {
     nodes: &'a [Node],
@@ -145,6 +155,11 @@ impl Printer<'_> {
                 self.text.push_str("numel(");
                 self.tensor(*tensor);
                 self.text.push(')');
+            }
+            Node::Aligned { tensor, bytes } => {
+                self.text.push_str("aligned(");
+                self.tensor(*tensor);
+                self.add(format_args!(", {bytes})"));
             }
             Node::Local(slot) => self.local(*slot),
             Node::Array(items) => {
@@ -265,6 +280,6 @@ fn binary_level(op: BinaryOp) -> u8 {
         BinaryOp::And => 5,
         BinaryOp::Eq | BinaryOp::Ne | BinaryOp::Lt | BinaryOp::Le | BinaryOp::Gt | BinaryOp::Ge => COMPARISON,
         BinaryOp::Add | BinaryOp::Sub => 11,
-        BinaryOp::Mul | BinaryOp::FloorDiv | BinaryOp::Mod | BinaryOp::Div => 13,
+        BinaryOp::Mul | BinaryOp::FloorDiv | BinaryOp::Mod | BinaryOp::Div => MULTIPLIED,
     }
 }

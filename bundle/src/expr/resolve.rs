@@ -7,10 +7,12 @@ use std::ops::Range;
 
 use super::bind::{self, Facts};
 use super::calls::shifted;
-use super::error::{ExprError, nearest};
+use super::error::{ExprError, listed, nearest};
 use super::eval::Environment;
 use super::node::{BinaryOp, Builtin, Expr, Node, NodeId, UnaryOp};
+use super::ops::STEP_LIMIT;
 use super::parser::{parse, too_deep};
+use super::print::Names;
 use super::scope::{BUILTIN_FORMS, BindingTime, Entity, Function, Kind, Scope};
 use super::syntax::{Syntax, SyntaxKind};
 use super::types::Type;
@@ -31,7 +33,8 @@ pub struct Typed {
 ///
 /// # Errors
 /// What does not parse (the first place), or every independent mistake: unknown names, wrong kinds, wrong numbers of arguments,
-/// recursion, and parts that are sure to fail (`1 // 0`, an index beyond a tensor's highest rank).
+/// recursion, addresses where there are none, and parts that are sure to fail (`n // 0`, an index beyond a tensor's highest
+/// rank).
 pub fn compile(text: &str, scope: &Scope) -> Result<Typed, Vec<ExprError>> {
     let syntax = parse(text).map_err(|error| vec![error])?;
     compile_syntax(&syntax, scope)
@@ -51,7 +54,7 @@ pub fn compile_syntax(syntax: &Syntax, scope: &Scope) -> Result<Typed, Vec<ExprE
     let folded = bind::fold(&Expr { nodes }, &ScopeFacts(scope));
     for (node, error) in folded.failures {
         let span = spans.get(node as usize).cloned().unwrap_or_else(|| syntax.span.clone());
-        let error = ExprError::new(span, error.to_string(), "this always fails");
+        let error = ExprError::no_value(span, error.to_string(), "this always fails");
         if !errors.contains(&error) {
             errors.push(error);
         }
@@ -63,10 +66,12 @@ pub fn compile_syntax(syntax: &Syntax, scope: &Scope) -> Result<Typed, Vec<ExprE
     Ok(Typed { expr: folded.expr, kind: root.ty.kind(), time })
 }
 
-/// Checks the body of a helper function before anyone calls it, whatever its arguments: spans are in the body's text.
+/// Checks the body of a helper function before anyone calls it, whatever its arguments and wherever it is called: spans are in
+/// the body's text.
 #[must_use]
 pub fn check_function(name: &str, function: &Function, scope: &Scope) -> Vec<ExprError> {
     let mut resolver = Resolver::new(scope);
+    resolver.addresses = true;
     resolver.inlining.push(name.to_owned());
     resolver.params = function.params.iter().map(|param| (param.clone(), Argument::Anything)).collect();
     resolver.value(&function.body);
@@ -77,6 +82,7 @@ pub fn check_function(name: &str, function: &Function, scope: &Scope) -> Vec<Exp
 #[must_use]
 pub fn binding_time(expr: &Expr) -> BindingTime {
     let time = |node: &Node| match node {
+        Node::Aligned { .. } => BindingTime::Launch,
         Node::Shape(_) | Node::Numel(_) => BindingTime::Shape,
         Node::Attribute(_) | Node::Rank(_) => BindingTime::Node,
         _ => BindingTime::Compile,
@@ -85,7 +91,7 @@ pub fn binding_time(expr: &Expr) -> BindingTime {
 }
 
 /// What the scope alone tells: tensors of a fixed rank.
-struct ScopeFacts<'a>(&'a Scope);
+pub(super) struct ScopeFacts<'a>(pub(super) &'a Scope);
 
 impl Facts for ScopeFacts<'_> {
     fn environment(&self) -> &dyn Environment {
@@ -94,6 +100,10 @@ impl Facts for ScopeFacts<'_> {
 
     fn ranks(&self, tensor: u32) -> Option<(usize, usize)> {
         self.0.ranks(tensor).map(|(lowest, highest)| (usize::from(lowest), usize::from(highest)))
+    }
+
+    fn names(&self) -> &dyn Names {
+        self.0
     }
 }
 
@@ -105,6 +115,20 @@ impl Environment for ScopeFacts<'_> {
     fn shape(&self, _: u32) -> Option<&[i64]> {
         None
     }
+
+    fn rank(&self, tensor: u32) -> Option<usize> {
+        let (lowest, highest) = self.0.ranks(tensor)?;
+        (lowest == highest).then_some(usize::from(lowest))
+    }
+}
+
+/// A variable of a comprehension.
+pub(super) struct Local {
+    pub(super) name: String,
+    /// Where it is declared.
+    span: Range<usize>,
+    slot: u32,
+    ty: Type,
 }
 
 /// More errors than anyone reads at once.
@@ -135,7 +159,7 @@ pub(super) struct Resolver<'a> {
     pub(super) spans: Vec<Range<usize>>,
     pub(super) heights: Vec<usize>,
     /// Variables of the comprehensions around, innermost last.
-    pub(super) locals: Vec<(String, u32, Type)>,
+    pub(super) locals: Vec<Local>,
     slots: u32,
     /// Parameters of the function that is being inlined.
     pub(super) params: Vec<(String, Argument)>,
@@ -146,7 +170,11 @@ pub(super) struct Resolver<'a> {
     depth: usize,
     pub(super) errors: Vec<ExprError>,
     /// Set once the tree became too large; nothing is added any more.
-    full: bool,
+    pub(super) full: bool,
+    /// Whether `aligned` may stand here.
+    pub(super) addresses: bool,
+    /// Steps that are left for computing alignments.
+    pub(super) alignment_steps: usize,
 }
 
 impl<'a> Resolver<'a> {
@@ -164,6 +192,8 @@ impl<'a> Resolver<'a> {
             depth: 0,
             errors: Vec::new(),
             full: false,
+            addresses: scope.has_addresses(),
+            alignment_steps: STEP_LIMIT,
         }
     }
 
@@ -171,6 +201,8 @@ impl<'a> Resolver<'a> {
     pub(super) fn error(&mut self, mut error: ExprError) {
         if let Some(span) = &self.call_span {
             error.span = span.clone();
+            // It is a place in the function's text.
+            error.also = None;
             if let Some(function) = self.inlining.last() {
                 error.message = format!("in `{function}`: {}", error.message);
                 "in this call".clone_into(&mut error.label);
@@ -198,7 +230,7 @@ impl<'a> Resolver<'a> {
         if self.nodes.len() >= Expr::NODE_LIMIT && !self.full {
             self.full = true;
             let limit = Expr::NODE_LIMIT;
-            self.error(ExprError::new(
+            self.error(ExprError::syntax(
                 span.clone(),
                 format!("the expression has more than {limit} parts once functions are inlined"),
                 "too large",
@@ -233,7 +265,12 @@ impl<'a> Resolver<'a> {
 
     /// Something of any kind, in place of what is wrong; the error has been reported.
     pub(super) fn nothing(&mut self, span: &Range<usize>) -> Operand {
-        self.emit(Node::Int(0), Type::Unknown, span)
+        self.anything(Type::Unknown, span)
+    }
+
+    /// Something of a type whose value depends on what a parameter stands for.
+    pub(super) fn anything(&mut self, ty: Type, span: &Range<usize>) -> Operand {
+        self.emit(Node::Local(Node::ANYTHING), ty, span)
     }
 
     pub(super) fn value(&mut self, syntax: &Syntax) -> Operand {
@@ -270,7 +307,8 @@ impl<'a> Resolver<'a> {
             SyntaxKind::Call { function, function_span, args } => {
                 self.call(function, function_span, args, span)
             }
-            SyntaxKind::Comprehension { body, variable, over, condition } => {
+            SyntaxKind::Comprehension { body, variable, variable_span, over, condition } => {
+                let variable = (variable.as_str(), variable_span);
                 self.comprehension(body, variable, over, condition.as_deref(), span)
             }
         }
@@ -278,7 +316,7 @@ impl<'a> Resolver<'a> {
 
     /// What a name stands for, a tensor or a type: the innermost of variables, parameters and the scope's names.
     pub(super) fn entity(&self, name: &str) -> Option<Entity> {
-        if self.locals.iter().any(|(local, ..)| local == name) {
+        if self.locals.iter().any(|local| local.name == name) {
             return None;
         }
         match self.params.iter().find(|(param, _)| param == name) {
@@ -290,13 +328,13 @@ impl<'a> Resolver<'a> {
 
     /// Whether a name is a parameter of a function that is checked on its own.
     pub(super) fn is_anything(&self, name: &str) -> bool {
-        !self.locals.iter().any(|(local, ..)| local == name)
+        !self.locals.iter().any(|local| local.name == name)
             && self.params.iter().any(|(param, arg)| param == name && matches!(arg, Argument::Anything))
     }
 
     fn name(&mut self, name: &str, span: &Range<usize>) -> Operand {
-        if let Some((_, slot, ty)) = self.locals.iter().rev().find(|(local, ..)| local == name) {
-            let (slot, ty) = (*slot, ty.clone());
+        if let Some(local) = self.locals.iter().rev().find(|local| local.name == name) {
+            let (slot, ty) = (local.slot, local.ty.clone());
             return self.emit(Node::Local(slot), ty, span);
         }
         if self.is_anything(name) {
@@ -312,12 +350,13 @@ impl<'a> Resolver<'a> {
             }
             Some(Entity::Constant(value)) => self.literal(&value, &Type::of_value(&value), span),
             Some(Entity::Tensor { .. }) => {
-                let error = ExprError::new(span.clone(), format!("`{name}` is a tensor"), "not a value");
+                let error =
+                    ExprError::wrong_kind(span.clone(), format!("`{name}` is a tensor"), "not a value");
                 self.error(error.help(format!("write `{name}.shape`, `{name}.rank` or `numel({name})`")));
                 self.nothing(span)
             }
             Some(Entity::Type(_)) => {
-                let error = ExprError::new(span.clone(), format!("`{name}` is a type"), "not a value");
+                let error = ExprError::wrong_kind(span.clone(), format!("`{name}` is a type"), "not a value");
                 self.error(error.help(format!("its size in bytes is `sizeof({name})`")));
                 self.nothing(span)
             }
@@ -329,18 +368,24 @@ impl<'a> Resolver<'a> {
     }
 
     fn unknown_name(&mut self, name: &str, span: &Range<usize>) {
-        let mut error = ExprError::new(span.clone(), format!("unknown name `{name}`"), "not known here");
+        let mut error =
+            ExprError::unknown_name(span.clone(), format!("unknown name `{name}`"), "not known here");
         let is_function = Builtin::from_name(name).is_some()
             || BUILTIN_FORMS.contains(&name)
             || self.scope.helper(name).is_some();
         if is_function {
             error = error.help(format!("`{name}` is a function: write `{name}(...)`"));
         } else if self.errors.len() < ERROR_LIMIT {
-            let locals = self.locals.iter().map(|(name, ..)| name.as_str());
+            let locals = self.locals.iter().map(|local| local.name.as_str());
             let params = self.params.iter().map(|(name, _)| name.as_str());
-            let names = locals.chain(params).chain(self.scope.names()).chain(["true", "false"]);
-            if let Some(near) = nearest(name, names) {
-                error = error.help(format!("did you mean `{near}`?"));
+            let names: Vec<&str> = locals.chain(params).chain(self.scope.names()).collect();
+            error = error.did_you_mean(name, names.iter().copied().chain(["true", "false"]));
+            if error.about.is_empty() {
+                error = error.help(listed(&names));
+            }
+            let variable = self.locals.iter().rev().find(|local| error.about.contains(&local.name));
+            if let Some(local) = variable {
+                error = error.also(local.span.clone(), format!("the variable `{}`", local.name));
             }
         }
         self.error(error);
@@ -399,7 +444,11 @@ impl<'a> Resolver<'a> {
                 Some(ty) => common = ty,
                 None => {
                     let message = format!("{what} must be of one kind, found {common} and {}", operand.ty);
-                    self.error(ExprError::new(operand.span.clone(), message, format!("{}", operand.ty)));
+                    self.error(ExprError::wrong_kind(
+                        operand.span.clone(),
+                        message,
+                        format!("{}", operand.ty),
+                    ));
                     return (operands, Type::Unknown);
                 }
             }
@@ -423,7 +472,7 @@ impl<'a> Resolver<'a> {
             Some(ty) if ty == *wanted || operand.ty.is_unknown() => self.converted(operand, wanted),
             _ => {
                 let message = format!("{by} must be {}, found {}", wanted.with_article(), operand.ty);
-                let error = ExprError::new(operand.span.clone(), message, operand.ty.to_string());
+                let error = ExprError::wrong_kind(operand.span.clone(), message, operand.ty.to_string());
                 self.error(match (wanted, &operand.ty) {
                     (Type::Bool, Type::Int) => error.help("compare it: `a != 0`"),
                     (Type::Int, Type::Float) => error.help("round it: `int(a)` goes towards zero"),
@@ -442,7 +491,7 @@ impl<'a> Resolver<'a> {
             UnaryOp::Neg => {
                 if !operand.ty.is_number() {
                     let message = format!("the operand of `-` must be a number, found {}", operand.ty);
-                    self.error(ExprError::new(operand.span.clone(), message, operand.ty.to_string()));
+                    self.error(ExprError::wrong_kind(operand.span.clone(), message, operand.ty.to_string()));
                 }
                 let ty = operand.ty.clone();
                 (operand, ty)
@@ -479,7 +528,7 @@ impl<'a> Resolver<'a> {
         let index = self.wanted(index, &Type::Int, "an index");
         if !array.ty.is_array() {
             let message = format!("only an array has elements, found {}", array.ty);
-            self.error(ExprError::new(array.span.clone(), message, array.ty.to_string()));
+            self.error(ExprError::wrong_kind(array.span.clone(), message, array.ty.to_string()));
         }
         let ty = array.ty.element();
         self.emit(Node::Index { array: array.id, index: index.id }, ty, span)
@@ -503,11 +552,11 @@ impl<'a> Resolver<'a> {
         match (name, tensor) {
             ("shape", Some(tensor)) => self.emit(Node::Shape(tensor), Type::array(Type::Int), span),
             ("rank", Some(tensor)) => self.emit(Node::Rank(tensor), Type::Int, span),
-            ("shape", None) => self.emit(Node::Array(Vec::new()), Type::array(Type::Int), span),
-            ("rank", None) => self.emit(Node::Int(0), Type::Int, span),
+            ("shape", None) => self.anything(Type::array(Type::Int), span),
+            ("rank", None) => self.anything(Type::Int, span),
             _ => {
                 let message = format!("a tensor has no field `{name}`");
-                let error = ExprError::new(name_span.clone(), message, "unknown field");
+                let error = ExprError::unknown_name(name_span.clone(), message, "unknown field");
                 self.error(match nearest(name, ["shape", "rank"].into_iter()) {
                     Some(near) => error.help(format!("did you mean `{near}`?")),
                     None => {
@@ -525,7 +574,7 @@ impl<'a> Resolver<'a> {
         let value = self.value(object);
         if self.errors.len() == before {
             let message = format!("only a tensor has fields, found {}", value.ty);
-            let error = ExprError::new(span.clone(), message, format!("no field `{name}`"));
+            let error = ExprError::wrong_kind(span.clone(), message, format!("no field `{name}`"));
             self.error(if value.ty.is_array() {
                 error.help("the length of an array is `len(a)`")
             } else {
@@ -538,7 +587,7 @@ impl<'a> Resolver<'a> {
     fn comprehension(
         &mut self,
         body: &Syntax,
-        variable: &str,
+        (variable, variable_span): (&str, &Range<usize>),
         over: &Syntax,
         condition: Option<&Syntax>,
         span: &Range<usize>,
@@ -546,12 +595,13 @@ impl<'a> Resolver<'a> {
         let over = self.value(over);
         if !over.ty.is_array() {
             let message = format!("`for` goes over an array, found {}", over.ty);
-            let error = ExprError::new(over.span.clone(), message, over.ty.to_string());
+            let error = ExprError::wrong_kind(over.span.clone(), message, over.ty.to_string());
             self.error(if over.ty == Type::Int { error.help("write `range(n)`") } else { error });
         }
         let slot = self.slots;
         self.slots = self.slots.saturating_add(1);
-        self.locals.push((variable.to_owned(), slot, over.ty.element()));
+        let ty = over.ty.element();
+        self.locals.push(Local { name: variable.to_owned(), span: variable_span.clone(), slot, ty });
         let condition = condition.map(|condition| {
             let condition = self.value(condition);
             self.wanted(condition, &Type::Bool, "the condition of a comprehension").id

@@ -7,6 +7,7 @@ use std::fmt;
 
 use super::lexer::KEYWORDS;
 use super::node::Builtin;
+use super::print::Names;
 use super::syntax::Syntax;
 use crate::data_type::DataType;
 use crate::value::Value;
@@ -63,6 +64,8 @@ pub enum BindingTime {
     Node,
     /// When shapes are known.
     Shape,
+    /// When the addresses of the tensors are known.
+    Launch,
 }
 
 /// A helper function of a manifest. It is inlined where it is called: it costs nothing at run time, its arguments are
@@ -81,6 +84,7 @@ pub struct Function {
 pub struct Scope {
     names: BTreeMap<String, Entity>,
     functions: BTreeMap<String, Function>,
+    no_addresses: bool,
 }
 
 /// What a name stands for.
@@ -130,6 +134,18 @@ impl Scope {
         self
     }
 
+    /// The same for a place that comes before addresses are known, which is every place but a guard: `aligned` is an error there,
+    /// called through a helper function too.
+    #[must_use]
+    pub fn without_addresses(mut self) -> Scope {
+        self.no_addresses = true;
+        self
+    }
+
+    pub(super) fn has_addresses(&self) -> bool {
+        !self.no_addresses
+    }
+
     fn with(mut self, name: impl Into<String>, entity: Entity) -> Scope {
         self.names.insert(name.into(), entity);
         self
@@ -151,12 +167,26 @@ impl Scope {
         self.functions.keys().map(String::as_str)
     }
 
+    fn named(&self, is_it: impl Fn(&Entity) -> bool) -> Option<&str> {
+        self.names.iter().find(|(_, entity)| is_it(entity)).map(|(name, _)| name.as_str())
+    }
+
     /// The ranks that a tensor may have.
     pub(super) fn ranks(&self, tensor: u32) -> Option<(u8, u8)> {
         self.names.values().find_map(|entity| match entity {
             Entity::Tensor { index, rank_min, rank_max } if *index == tensor => Some((*rank_min, *rank_max)),
             _ => None,
         })
+    }
+}
+
+impl Names for Scope {
+    fn attribute(&self, attribute: u32) -> Option<&str> {
+        self.named(|entity| matches!(entity, Entity::Attribute { index, .. } if *index == attribute))
+    }
+
+    fn tensor(&self, tensor: u32) -> Option<&str> {
+        self.named(|entity| matches!(entity, Entity::Tensor { index, .. } if *index == tensor))
     }
 }
 
@@ -174,7 +204,7 @@ pub fn is_function_reserved(name: &str) -> bool {
 }
 
 /// Built-in functions of a tensor or a type: they are resolved away.
-pub(super) const BUILTIN_FORMS: [&str; 2] = ["numel", "sizeof"];
+pub(super) const BUILTIN_FORMS: [&str; 3] = ["numel", "sizeof", "aligned"];
 
 #[cfg(test)]
 mod tests {

@@ -77,6 +77,8 @@ pub enum SyntaxKind {
         body: Box<Syntax>,
         /// The variable's name.
         variable: String,
+        /// Where that name is.
+        variable_span: Range<usize>,
         /// The array.
         over: Box<Syntax>,
         /// Which elements to keep.

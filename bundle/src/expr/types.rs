@@ -148,7 +148,7 @@ impl Resolver<'_> {
             BinaryOp::Div => {
                 if left.ty == Type::Int && right.ty == Type::Int {
                     let message = "`/` divides floats, found integer and integer";
-                    let error = ExprError::new(span.clone(), message, "both sides are integers");
+                    let error = ExprError::wrong_kind(span.clone(), message, "both sides are integers");
                     self.error(error.help("write `//` for floor division, or `float(a) / b`"));
                     return (left, right, Type::Unknown);
                 }
@@ -178,7 +178,7 @@ impl Resolver<'_> {
 
     fn mismatch(&mut self, left: &Operand, right: &Operand, rule: &str, span: &Range<usize>) {
         let message = format!("{rule}, found {} and {}", left.ty, right.ty);
-        let error = ExprError::new(span.clone(), message, format!("{} and {}", left.ty, right.ty));
+        let error = ExprError::wrong_kind(span.clone(), message, format!("{} and {}", left.ty, right.ty));
         let arrays = matches!((&left.ty, &right.ty), (Type::Array(_), _) | (_, Type::Array(_)));
         self.error(if arrays && !rule.starts_with("`=") && !rule.starts_with("`!") {
             error.help("to work on each element, write `[a[i] + b[i] for i in range(len(a))]`")
@@ -211,7 +211,7 @@ impl Resolver<'_> {
         let integer = |ty: &Type| matches!(ty, Type::Int | Type::Unknown);
         if !integer(&left.ty) || !integer(&right.ty) {
             let message = format!("`{}` divides integers, found {} and {}", op.symbol(), left.ty, right.ty);
-            let error = ExprError::new(span.clone(), message, format!("{} and {}", left.ty, right.ty));
+            let error = ExprError::wrong_kind(span.clone(), message, format!("{} and {}", left.ty, right.ty));
             let numbers = left.ty.is_number() && right.ty.is_number();
             self.error(if numbers {
                 error.help("`/` divides floats; `int(a / b)` rounds towards zero")
@@ -233,7 +233,7 @@ impl Resolver<'_> {
                 (least, most) => format!("{least} to {most} arguments"),
             };
             let message = format!("`{}` takes {count}, found {}", builtin.name(), args.len());
-            let error = ExprError::new(span.clone(), message, "wrong number of arguments");
+            let error = ExprError::bad_call(span.clone(), message, "wrong number of arguments");
             self.error(error.help(format!("write {signature}")));
             return self.nothing(span);
         }
@@ -297,7 +297,7 @@ impl Resolver<'_> {
             ty = arg.ty.clone();
             if !arg.ty.is_number() {
                 let message = format!("{by} must be a number, found {}", arg.ty);
-                let error = ExprError::new(arg.span.clone(), message, arg.ty.to_string());
+                let error = ExprError::wrong_kind(arg.span.clone(), message, arg.ty.to_string());
                 self.error(if arg.ty == Type::Bool { error.help("write `1 if a else 0`") } else { error });
                 ty = Type::Unknown;
             }
@@ -323,7 +323,7 @@ impl Resolver<'_> {
         let Some(array) = args.first() else { return Type::Unknown };
         if !array.ty.is_array() {
             let message = format!("`{}` takes an array, found {}", builtin.name(), array.ty);
-            self.error(ExprError::new(array.span.clone(), message, array.ty.to_string()));
+            self.error(ExprError::wrong_kind(array.span.clone(), message, array.ty.to_string()));
         }
         array.ty.element()
     }
@@ -333,7 +333,7 @@ impl Resolver<'_> {
         if !element.is_number() {
             if let Some(array) = args.first() {
                 let message = format!("`{}` takes an array of numbers, found {}", builtin.name(), array.ty);
-                self.error(ExprError::new(array.span.clone(), message, array.ty.to_string()));
+                self.error(ExprError::wrong_kind(array.span.clone(), message, array.ty.to_string()));
             }
             return Type::Unknown;
         }

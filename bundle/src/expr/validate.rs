@@ -47,6 +47,14 @@ pub enum InvalidExpr {
         /// How many there are.
         count: usize,
     },
+    /// An alignment that is no power of two or above [`Node::ALIGNMENT_LIMIT`].
+    #[error("node {node}: {bytes} bytes are no alignment")]
+    Alignment {
+        /// The node.
+        node: usize,
+        /// What it asks for.
+        bytes: u32,
+    },
     /// A slot that two comprehensions share, or a variable outside its comprehension.
     #[error("node {node}: slot {slot} is not the variable of exactly one comprehension around it")]
     Slot {
@@ -129,8 +137,13 @@ fn check_references(nodes: &[Node], attributes: usize, tensors: usize) -> Result
             Node::Attribute(attribute) if attribute as usize >= attributes => {
                 return Err(InvalidExpr::Attribute { node: index, attribute, count: attributes });
             }
-            Node::Shape(tensor) | Node::Rank(tensor) | Node::Numel(tensor) if tensor as usize >= tensors => {
+            Node::Shape(tensor) | Node::Rank(tensor) | Node::Numel(tensor) | Node::Aligned { tensor, .. }
+                if tensor as usize >= tensors =>
+            {
                 return Err(InvalidExpr::Tensor { node: index, tensor, count: tensors });
+            }
+            Node::Aligned { bytes, .. } if !Node::is_alignment(bytes) => {
+                return Err(InvalidExpr::Alignment { node: index, bytes });
             }
             _ => {}
         }

@@ -109,6 +109,11 @@ impl Dependencies {
         }
     }
 
+    /// The files that were found.
+    pub(crate) fn found(&self) -> impl Iterator<Item = &Path> {
+        self.places.iter().filter(|(_, digest)| digest.is_some()).map(|(place, _)| place.as_path())
+    }
+
     /// Whether a result may be cached.
     pub(crate) fn is_complete(&self) -> bool {
         self.complete

@@ -11,7 +11,7 @@ mod directives;
 mod store;
 
 pub(crate) use dependencies::{Dependencies, Files, stamp_of_folder};
-pub(crate) use directives::directives;
+pub(crate) use directives::{Directive, Kind as DirectiveKind, directives};
 pub use store::Cache;
 
 use cubinder_bundle::Digest;

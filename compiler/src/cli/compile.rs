@@ -1,5 +1,6 @@
 //! `cubinder compile`.
 
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -7,9 +8,9 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use cubinder_bundle::Target;
 use cubinder_compiler::compile::{Outcome, Progress, Request, compile};
-use cubinder_compiler::config::{self, Config};
+use cubinder_compiler::config::Config;
 use cubinder_compiler::diagnostic::Diagnostic;
-use cubinder_compiler::nvrtc::Settings;
+use cubinder_compiler::project::{Asked, Project};
 use cubinder_compiler::toolkit::Overrides;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
@@ -33,10 +34,12 @@ pub(super) struct Arguments {
     /// The cubinder.toml to use
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// The library's name: lib<NAME>.so
+    /// The library's name: lib<NAME>.so [default: what cubinder.toml says, or the manifest's own name; several manifests need
+    /// one]
     #[arg(long)]
     name: Option<String>,
-    /// What to compile for: sm_89 for machine code, compute_80 for PTX; repeat it or separate with commas
+    /// What to compile for: sm_89 for machine code, compute_80 for PTX; repeat it or separate with commas. Goes before all that
+    /// manifests (`targets`, `code`) and cubinder.toml say
     #[arg(long = "target", value_name = "TARGET", value_delimiter = ',')]
     targets: Vec<Target>,
     /// The folder for the libraries
@@ -45,10 +48,10 @@ pub(super) struct Arguments {
     /// Make engines self-sufficient: write lib<name>-code.so as well, to be serialized into the plan
     #[arg(long)]
     embed: bool,
-    /// A folder for #include, before those of cubinder.toml
+    /// A folder for #include, before those of manifests and cubinder.toml
     #[arg(long = "include", value_name = "DIR")]
     include: Vec<PathBuf>,
-    /// An option for NVRTC, after those of cubinder.toml
+    /// An option for NVRTC, after those of cubinder.toml and manifests
     #[arg(long = "option", value_name = "OPTION", allow_hyphen_values = true)]
     options: Vec<String>,
     /// The prebuilt libcubinder.so [default: CUBINDER_RUNTIME_LIBRARY, beside this program, or in ../lib]
@@ -61,8 +64,8 @@ pub(super) struct Arguments {
     #[arg(long)]
     no_cache: bool,
     /// How many compiles run side by side [default: one for each processor]
-    #[arg(long, value_name = "N")]
-    jobs: Option<std::num::NonZeroUsize>,
+    #[arg(long, value_name = "N", value_parser = jobs)]
+    jobs: Option<NonZeroUsize>,
     /// Who reads the messages
     #[arg(long, value_enum, default_value = "human")]
     message_format: MessageFormat,
@@ -91,8 +94,16 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
     }
 }
 
+/// A number of threads.
+fn jobs(text: &str) -> Result<NonZeroUsize, String> {
+    let number = text.parse::<usize>().map_err(|_| "expected a number".to_owned())?;
+    NonZeroUsize::new(number).ok_or_else(|| {
+        "nothing would be compiled; without the option there is one for each processor".to_owned()
+    })
+}
+
 fn perform(arguments: &Arguments, request: &Request) -> Result<Outcome, Vec<Diagnostic>> {
-    let threads = arguments.jobs.map_or(0, std::num::NonZeroUsize::get);
+    let threads = arguments.jobs.map_or(0, NonZeroUsize::get);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
     let pool = pool.map_err(|error| vec![Diagnostic::error(format!("cannot start threads: {error}"))])?;
     let bar = Bar::new(arguments.quiet || arguments.message_format == MessageFormat::Json);
@@ -100,103 +111,30 @@ fn perform(arguments: &Arguments, request: &Request) -> Result<Outcome, Vec<Diag
 }
 
 fn request(arguments: &Arguments) -> Result<Request, Vec<Diagnostic>> {
-    check_manifests(&arguments.manifests)?;
-    let config = find_config(arguments)?;
-    let manifests = match &config {
-        Some(config) if arguments.manifests.is_empty() => config.manifest_paths()?,
-        _ => arguments.manifests.clone(),
+    let here = std::env::current_dir()
+        .map_err(|error| vec![Diagnostic::error(format!("cannot tell which folder this is: {error}"))])?;
+    let asked = Asked {
+        manifests: arguments.manifests.clone(),
+        config: arguments.config.clone(),
+        targets: arguments.targets.clone(),
+        include: arguments.include.clone(),
+        options: arguments.options.clone(),
     };
-    let of_config = |value: fn(&Config) -> Vec<String>| config.as_ref().map(value).unwrap_or_default();
-    let mut include = arguments.include.clone();
-    include.extend(config.iter().flat_map(|config| config.include.clone()));
-    let mut options = of_config(|config| config.options.clone());
-    options.extend(arguments.options.clone());
+    let project = Project::open(asked, &here)?;
+    let config = project.config.as_ref();
     let one = |error: Diagnostic| vec![error];
     Ok(Request {
-        name: name(arguments, config.as_ref()).map_err(one)?,
-        targets: targets(arguments, config.as_ref()).map_err(one)?,
-        settings: Settings { include, options },
-        root: root(config.as_ref(), &manifests),
-        output: arguments.output.clone().unwrap_or_else(|| {
-            config.as_ref().map_or_else(|| PathBuf::from("."), |config| config.output.clone())
-        }),
+        name: name(arguments, config).map_err(one)?,
+        output: arguments
+            .output
+            .clone()
+            .unwrap_or_else(|| config.map_or_else(|| PathBuf::from("."), |config| config.output.clone())),
         embed: arguments.embed,
         runtime_library: runtime_library(arguments).map_err(one)?,
         overrides: Overrides::from_env(arguments.nvrtc.clone()),
         use_cache: !arguments.no_cache,
-        manifests,
+        project,
     })
-}
-
-/// What is plainly no manifest is said to be so before it is read as one.
-fn check_manifests(paths: &[PathBuf]) -> Result<(), Vec<Diagnostic>> {
-    let wrong = |path: &PathBuf| {
-        let shown = path.display();
-        if let Err(error) = std::fs::metadata(path) {
-            return Some(Diagnostic::error(format!("cannot read `{shown}`: {error}")));
-        }
-        if path.is_dir() {
-            let error = Diagnostic::error(format!("`{shown}` is a folder, expected a manifest"));
-            return Some(
-                error.help("name the manifest; without arguments `cubinder.toml` says which there are"),
-            );
-        }
-        let is_code = path.extension().is_some_and(|extension| extension == "cu" || extension == "cuh");
-        is_code.then(|| {
-            Diagnostic::error(format!("`{shown}` is CUDA source, expected a manifest"))
-                .help("name the TOML file that has this source in `[[launches]]`")
-        })
-    };
-    let errors: Vec<Diagnostic> = paths.iter().filter_map(wrong).collect();
-    if errors.is_empty() { Ok(()) } else { Err(errors) }
-}
-
-/// The configuration that was named, or the one that is found where nothing else says what to compile. A file that happens to
-/// lie around decides nothing about manifests that were named.
-fn find_config(arguments: &Arguments) -> Result<Option<Config>, Vec<Diagnostic>> {
-    if let Some(path) = &arguments.config {
-        return config::load(path).map(Some);
-    }
-    if !arguments.manifests.is_empty() {
-        return Ok(None);
-    }
-    let here = std::env::current_dir()
-        .map_err(|error| vec![Diagnostic::error(format!("cannot tell which folder this is: {error}"))])?;
-    let found = config::find(&here)?;
-    config::load(&relative_to(&here, &found)).map(Some)
-}
-
-/// The path of a file above the current folder, as a person would type it.
-fn relative_to(here: &Path, file: &Path) -> PathBuf {
-    let above = here.ancestors().position(|folder| Some(folder) == file.parent());
-    let (Some(above), Some(name)) = (above, file.file_name()) else { return file.to_owned() };
-    let mut path: PathBuf = std::iter::repeat_n("..", above).collect();
-    path.push(name);
-    path
-}
-
-/// The folder that files are named relative to: the configuration's, else the first manifest's.
-fn root(config: Option<&Config>, manifests: &[PathBuf]) -> PathBuf {
-    let of_manifest = || manifests.first().and_then(|manifest| manifest.parent()).map(Path::to_path_buf);
-    config.map(|config| config.folder.clone()).or_else(of_manifest).unwrap_or_default()
-}
-
-fn targets(arguments: &Arguments, config: Option<&Config>) -> Result<Vec<Target>, Diagnostic> {
-    let mut targets: Vec<Target> = Vec::new();
-    let asked = match config {
-        Some(config) if arguments.targets.is_empty() => &config.targets,
-        _ => &arguments.targets,
-    };
-    for target in asked {
-        if !targets.contains(target) {
-            targets.push(*target);
-        }
-    }
-    if targets.is_empty() {
-        return Err(Diagnostic::error("nothing says what to compile for")
-            .help("name the GPUs: `--target sm_89` for machine code, `--target compute_80` for PTX that newer GPUs compile at load"));
-    }
-    Ok(targets)
 }
 
 fn name(arguments: &Arguments, config: Option<&Config>) -> Result<String, Diagnostic> {
@@ -206,8 +144,11 @@ fn name(arguments: &Arguments, config: Option<&Config>) -> Result<String, Diagno
     };
     let name =
         arguments.name.clone().or_else(|| config.map(|config| config.library.clone())).or_else(of_manifest);
-    let name = name
-        .ok_or_else(|| Diagnostic::error("the library has no name").help("give it one with `--name NAME`"))?;
+    let name = name.ok_or_else(|| {
+        Diagnostic::error("the library has no name")
+            .note("several manifests make one library, which is called after none of them")
+            .help("give it one with `--name NAME`")
+    })?;
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '+');
     if name.is_empty() || !name.chars().all(plain) {
         return Err(Diagnostic::error(format!("`{name}` cannot name a library"))
@@ -338,18 +279,5 @@ impl Progress for Bar {
 
     fn end(&self) {
         self.bar.finish_and_clear();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn files_above_are_named_as_a_person_would() {
-        let here = Path::new("/a/b/c");
-        assert_eq!(relative_to(here, Path::new("/a/b/c/cubinder.toml")), Path::new("cubinder.toml"));
-        assert_eq!(relative_to(here, Path::new("/a/cubinder.toml")), Path::new("../../cubinder.toml"));
-        assert_eq!(relative_to(here, Path::new("/x/cubinder.toml")), Path::new("/x/cubinder.toml"));
     }
 }

@@ -1,12 +1,21 @@
 //! Arguments of the commands and what they print. One module a command.
 
+mod check;
 mod compile;
+mod completions;
+mod eval;
+mod explain;
 mod inspect;
+mod man;
+mod new;
 mod output;
+mod schema;
+mod usage;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
+use output::{MessageFormat, show};
 
 /// Bind compiled CUDA kernels into TensorRT engines.
 #[derive(Parser)]
@@ -18,18 +27,57 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Check manifests against their kernels, without NVRTC
+    #[command(long_about = check::LONG_ABOUT)]
+    Check(check::Arguments),
     /// Compile plugin manifests into a TensorRT plugin library
     #[command(long_about = compile::LONG_ABOUT)]
     Compile(compile::Arguments),
+    /// Print completions for a shell
+    #[command(long_about = completions::LONG_ABOUT)]
+    Completions(completions::Arguments),
+    /// Show the whole of a launch without a GPU: shapes, the variant, grid, block, arguments, occupancy
+    #[command(long_about = eval::LONG_ABOUT)]
+    Eval(eval::Arguments),
+    /// Explain a rule by the code that its messages carry
+    #[command(long_about = explain::LONG_ABOUT)]
+    Explain(explain::Arguments),
     /// Show what a plugin library, a bundle, a cubin or an engine contains
     #[command(long_about = inspect::LONG_ABOUT)]
     Inspect(inspect::Arguments),
+    /// Print the manual page, or write all of them into a folder
+    #[command(long_about = man::LONG_ABOUT)]
+    Man(man::Arguments),
+    /// Make a plugin that is right as it stands: a manifest, a kernel and a test
+    #[command(long_about = new::LONG_ABOUT)]
+    New(new::Arguments),
+    /// Print the JSON Schema of manifests, for editors
+    #[command(long_about = schema::LONG_ABOUT)]
+    Schema(schema::Arguments),
 }
 
 /// Parses the command line and runs the command.
 pub(crate) fn run() -> ExitCode {
-    match Arguments::parse().command {
+    let command = match Arguments::try_parse() {
+        Ok(arguments) => arguments.command,
+        Err(error) => return refuse(&error),
+    };
+    match command {
+        Command::Check(arguments) => check::run(&arguments),
         Command::Compile(arguments) => compile::run(&arguments),
+        Command::Completions(arguments) => completions::run(&arguments, Arguments::command()),
+        Command::Eval(arguments) => eval::run(&arguments),
+        Command::Explain(arguments) => explain::run(&arguments),
         Command::Inspect(arguments) => inspect::run(&arguments),
+        Command::Man(arguments) => man::run(&arguments, Arguments::command()),
+        Command::New(arguments) => new::run(&arguments, &Arguments::command()),
+        Command::Schema(arguments) => schema::run(&arguments),
     }
+}
+
+/// Help and version are printed as clap has them; a mistake is shown as every other is, with exit code 2.
+fn refuse(error: &clap::Error) -> ExitCode {
+    let Some(diagnostic) = usage::diagnostic(error) else { error.exit() };
+    show(&mut [diagnostic], MessageFormat::Human);
+    ExitCode::from(2)
 }

@@ -20,7 +20,8 @@ pub(super) fn show(diagnostics: &mut [Diagnostic], format: MessageFormat) {
     match format {
         MessageFormat::Human => {
             let colour = if wants_colour() { Colour::Ansi } else { Colour::Plain };
-            let text = diagnostic::render(diagnostics, colour);
+            let mut text = diagnostic::render(diagnostics, colour);
+            text.extend(diagnostic::explain_hint(diagnostics).map(|hint| hint + "\n"));
             // Nobody is left to be told that stderr is closed.
             let _ = std::io::stderr().write_all(text.as_bytes());
         }
@@ -33,8 +34,13 @@ pub(super) fn show(diagnostics: &mut [Diagnostic], format: MessageFormat) {
 
 /// Writes to stdout; a reader that went away is no error.
 pub(super) fn print(text: &str) {
+    print_bytes(text.as_bytes());
+}
+
+/// The same, for a text that somebody else made.
+pub(super) fn print_bytes(bytes: &[u8]) {
     let mut out = std::io::stdout().lock();
-    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    let _ = out.write_all(bytes).and_then(|()| out.flush());
 }
 
 /// Colour only on a terminal, and never where `NO_COLOR` asks for none.

@@ -17,7 +17,7 @@
 //! Paths are relative to the file's folder.
 
 use std::io::Read as _;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use cubinder_bundle::Target;
@@ -25,7 +25,8 @@ use cubinder_bundle::Target;
 use crate::diagnostic::{Diagnostic, Source, Span};
 use crate::manifest::Located;
 use crate::manifest::form::{Entry, Form, Section};
-use crate::nvrtc::check_option;
+use crate::nvrtc::check_options;
+use crate::rules;
 
 /// What the file is called.
 pub const FILE_NAME: &str = "cubinder.toml";
@@ -45,7 +46,7 @@ pub struct Config {
     /// Patterns of manifest paths, as written.
     pub manifests: Vec<Located<String>>,
     /// What to compile for; no two are equal.
-    pub targets: Vec<Target>,
+    pub targets: Vec<Located<Target>>,
     /// Folders for `#include`, joined to the file's folder.
     pub include: Vec<PathBuf>,
     /// More options for NVRTC.
@@ -58,12 +59,34 @@ pub struct Config {
 /// fill the memory.
 const LARGEST_TEXT: u64 = 64 << 20;
 
-/// Reads a text file. A byte order mark at its start, which some editors write, is no part of the text.
+/// How messages call a file: `manifests/../kernels/k.cu` is `kernels/k.cu`. A way through a symbolic link stays as it is,
+/// because `..` behind a link is another folder. What is opened is always the path itself.
+#[must_use]
+pub fn shown(path: &Path) -> PathBuf {
+    let mut clean = PathBuf::new();
+    for component in path.components() {
+        let is_folder = || std::fs::symlink_metadata(&clean).is_ok_and(|facts| facts.is_dir());
+        match component {
+            Component::CurDir => {}
+            Component::ParentDir
+                if matches!(clean.components().next_back(), Some(Component::Normal(_))) && is_folder() =>
+            {
+                clean.pop();
+            }
+            component => clean.push(component),
+        }
+    }
+    if clean.as_os_str().is_empty() { path.to_owned() } else { clean }
+}
+
+/// Reads a text file, which messages call as [`shown`] says. A byte order mark at its start, which some editors write, is no
+/// part of the text.
 ///
 /// # Errors
 /// When it cannot be read, is not UTF-8 or is larger than 64 MiB.
 pub fn open(path: &Path) -> Result<Arc<Source>, Vec<Diagnostic>> {
-    let refuse = |why: String| vec![Diagnostic::error(format!("cannot read `{}`: {why}", path.display()))];
+    let name = shown(path);
+    let refuse = |why: String| vec![Diagnostic::error(format!("cannot read `{}`: {why}", name.display()))];
     let mut bytes = Vec::new();
     std::fs::File::open(path)
         .and_then(|file| file.take(LARGEST_TEXT + 1).read_to_end(&mut bytes))
@@ -72,12 +95,12 @@ pub fn open(path: &Path) -> Result<Arc<Source>, Vec<Diagnostic>> {
         return Err(refuse(format!("it has more than {} MiB, too much for a text", LARGEST_TEXT >> 20)));
     }
     match String::from_utf8(bytes) {
-        Ok(text) => Ok(Source::new(path, text.strip_prefix('\u{feff}').unwrap_or(&text))),
+        Ok(text) => Ok(Source::new(name, text.strip_prefix('\u{feff}').unwrap_or(&text))),
         Err(error) => {
             let at = error.utf8_error().valid_up_to();
             Err(vec![Diagnostic::error(format!(
                 "`{}` is not UTF-8: byte {at} begins no character",
-                path.display()
+                name.display()
             ))])
         }
     }
@@ -117,6 +140,7 @@ pub fn read(source: &Arc<Source>) -> Result<Config, Vec<Diagnostic>> {
         let library = root.take("library");
         if library.is_none() {
             let diagnostic = Diagnostic::error("the file has no `[library]` table")
+                .code(rules::MISSING_KEY)
                 .at(form.span(0..0), "expected `[library]` with `name` and `targets`");
             form.report(diagnostic);
         }
@@ -137,6 +161,7 @@ fn finish_root(form: &mut Form<'_>, root: &Section<'_>) {
     for entry in root.entries() {
         if KEYS.contains(&entry.key.as_str()) {
             let diagnostic = Diagnostic::error(format!("`{}` stands outside of `[library]`", entry.key))
+                .code(rules::UNKNOWN_KEY)
                 .at(form.span(entry.key_range), "this key belongs into that table")
                 .help("move it below the line `[library]`");
             form.report(diagnostic);
@@ -177,6 +202,7 @@ fn library_name(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<String> {
     if name.value.is_empty() || !name.value.bytes().all(allowed) {
         let diagnostic =
             Diagnostic::error("the name of a library must be made of ASCII letters, digits, `_` and `-`")
+                .code(rules::BAD_NAME)
                 .at(form.span(name.range), format!("found `{}`", name.value))
                 .note("it becomes the file `lib<name>.so`");
         form.report(diagnostic);
@@ -189,12 +215,14 @@ fn patterns(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Vec<Located<String
     let patterns = form.strings(entry)?;
     if patterns.is_empty() {
         let diagnostic = Diagnostic::error("`manifests` names no manifest")
+            .code(rules::WRONG_VALUE)
             .at(form.span(entry.range.clone()), "expected at least one path or pattern");
         form.report(diagnostic);
     }
     for pattern in &patterns {
         if let Err(error) = glob::Pattern::new(&pattern.value) {
             let diagnostic = Diagnostic::error(format!("`{}` is no pattern of paths", pattern.value))
+                .code(rules::WRONG_VALUE)
                 .at(form.span(pattern.range.clone()), error.msg.to_owned());
             form.report(diagnostic);
         }
@@ -202,45 +230,43 @@ fn patterns(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Vec<Located<String
     Some(patterns)
 }
 
-fn targets(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Vec<Target>> {
+fn targets(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Vec<Located<Target>>> {
     let names = form.strings(entry)?;
     if names.is_empty() {
         let diagnostic = Diagnostic::error("`targets` is empty")
+            .code(rules::WRONG_VALUE)
             .at(form.span(entry.range.clone()), "expected at least one target, such as `\"sm_80\"`");
         form.report(diagnostic);
     }
-    let mut targets: Vec<(Target, Located<String>)> = Vec::new();
+    let mut targets: Vec<Located<Target>> = Vec::new();
     for name in names {
         match name.value.parse::<Target>() {
             Err(error) => {
-                let diagnostic =
-                    Diagnostic::error(error.to_string()).at(form.span(name.range), "this is no target");
+                let diagnostic = Diagnostic::error(error.to_string())
+                    .code(rules::WRONG_VALUE)
+                    .at(form.span(name.range), "this is no target");
                 form.report(diagnostic);
             }
-            Ok(target) => match targets.iter().find(|(known, _)| *known == target) {
-                Some((_, first)) => {
+            Ok(target) => match targets.iter().find(|known| known.value == target) {
+                Some(first) => {
                     let diagnostic = Diagnostic::error(format!("the target `{target}` is listed twice"))
+                        .code(rules::DECLARED_TWICE)
                         .at(form.span(name.range), "the second time")
                         .related(form.span(first.range.clone()), "the first time");
                     form.report(diagnostic);
                 }
-                None => targets.push((target, name)),
+                None => targets.push(Located { value: target, range: name.range }),
             },
         }
     }
-    Some(targets.into_iter().map(|(target, _)| target).collect())
+    Some(targets)
 }
 
 fn options(form: &mut Form<'_>, entry: &Entry<'_>) -> Vec<String> {
     let options = form.strings(entry).unwrap_or_default();
-    for option in &options {
-        if let Err(refused) = check_option(&option.value) {
-            form.report(refused.at(form.span(option.range.clone()), "leave it out"));
-        } else if !option.value.starts_with('-') {
-            let diagnostic = Diagnostic::error(format!("`{}` is no option of NVRTC", option.value))
-                .at(form.span(option.range.clone()), "an option begins with `-`");
-            form.report(diagnostic);
-        }
+    for (index, refused) in check_options(options.iter().map(|option| option.value.as_str())) {
+        let range = options.get(index).map_or(0..0, |option| option.range.clone());
+        form.report(refused.at(form.span(range), "leave it out"));
     }
     options.into_iter().map(|option| option.value).collect()
 }
@@ -249,6 +275,7 @@ fn output(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<String> {
     let output = form.string(entry)?;
     if output.value.is_empty() {
         let diagnostic = Diagnostic::error("`output` must name a folder")
+            .code(rules::WRONG_VALUE)
             .at(form.span(output.range.clone()), "this is empty");
         form.report(diagnostic);
     }

@@ -25,7 +25,7 @@ output = "out"
     let config = read(&Source::new("project/cubinder.toml", text)).expect("it is right");
     assert_eq!(config.library, "sample-ops");
     assert_eq!(config.folder, Path::new("project"));
-    let names: Vec<String> = config.targets.iter().map(ToString::to_string).collect();
+    let names: Vec<String> = config.targets.iter().map(|target| target.value.to_string()).collect();
     assert_eq!(names, ["sm_80", "sm_90a", "compute_80"]);
     assert_eq!(config.include, [Path::new("project/include")]);
     assert_eq!(config.options, ["--use_fast_math"]);

@@ -9,6 +9,8 @@ use super::{Colour, Diagnostic, Label, Severity, render_one};
 #[derive(Serialize)]
 struct Message<'a> {
     severity: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<&'static str>,
     message: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     primary: Option<Location<'a>>,
@@ -51,6 +53,7 @@ fn message(diagnostic: &Diagnostic) -> Message<'_> {
             Severity::Error => "error",
             Severity::Warning => "warning",
         },
+        code: diagnostic.code.map(|code| code.0),
         message: &diagnostic.message,
         primary: diagnostic.primary.as_ref().map(location),
         related: diagnostic.related.iter().map(location).collect(),

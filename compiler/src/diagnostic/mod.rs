@@ -3,6 +3,7 @@
 //! Owns the value types and how they are rendered: [`render`] for people, [`to_json_lines`] for editors and CI. Never
 //! decides what is an error, and never prints: texts are values.
 
+mod hint;
 mod json;
 mod place;
 mod render;
@@ -12,10 +13,12 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+pub use hint::explain_hint;
 pub use json::to_json_lines;
 pub use place::{Place, place};
+pub(crate) use render::harmless;
 pub use render::{Colour, render, render_one};
-pub use suggest::suggest;
+pub use suggest::{suggest, suggest_type};
 
 /// A text that diagnostics can point into.
 #[derive(Debug, PartialEq, Eq)]
@@ -60,6 +63,16 @@ pub enum Severity {
     Warning,
 }
 
+/// The name of a rule: `C0101`. The rules are [`crate::rules`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Code(pub &'static str);
+
+impl std::fmt::Display for Code {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
 /// A place with a few words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Label {
@@ -74,6 +87,8 @@ pub struct Label {
 pub struct Diagnostic {
     /// Error or warning.
     pub severity: Severity,
+    /// The rule that was broken, where it is one of the catalogue's ([`crate::rules`]).
+    pub code: Option<Code>,
     /// What is wrong, lower case, no full stop.
     pub message: String,
     /// The place, where there is one.
@@ -92,6 +107,7 @@ impl Diagnostic {
     pub fn error(message: impl Into<String>) -> Diagnostic {
         Diagnostic {
             severity: Severity::Error,
+            code: None,
             message: message.into(),
             primary: None,
             related: Vec::new(),
@@ -104,6 +120,13 @@ impl Diagnostic {
     #[must_use]
     pub fn warning(message: impl Into<String>) -> Diagnostic {
         Diagnostic { severity: Severity::Warning, ..Diagnostic::error(message) }
+    }
+
+    /// Says which rule was broken.
+    #[must_use]
+    pub fn code(mut self, code: Code) -> Diagnostic {
+        self.code = Some(code);
+        self
     }
 
     /// Adds the place it is about.

@@ -4,11 +4,12 @@
 //! may be long. Control characters of the text never reach the terminal.
 
 use std::borrow::Cow;
+use std::ops::Range;
 use std::sync::Arc;
 
 use annotate_snippets::{Annotation, AnnotationKind, Group, Level, Renderer, Snippet};
 
-use super::place::on_one_line;
+use super::place::{on_one_line, place};
 use super::{Diagnostic, Label, Severity, Source, same_source};
 
 /// Whether escape sequences colour the text. The words are the same either way.
@@ -20,12 +21,26 @@ pub enum Colour {
     Ansi,
 }
 
-/// All messages, each followed by an empty line.
+/// The most messages that are shown. Whoever has more does not read them.
+const MOST: usize = 100;
+
+/// All messages, each followed by an empty line; of very many the first, and how many more there are.
 #[must_use]
 pub fn render(diagnostics: &[Diagnostic], colour: Colour) -> String {
     let mut text = String::new();
-    for diagnostic in diagnostics {
+    for diagnostic in diagnostics.iter().take(MOST) {
         text.push_str(&render_one(diagnostic, colour));
+        text.push_str("\n\n");
+    }
+    let others = diagnostics.iter().skip(MOST);
+    let errors = others.clone().filter(|diagnostic| diagnostic.severity == Severity::Error).count();
+    let (severity, more) =
+        if errors > 0 { (Severity::Error, errors) } else { (Severity::Warning, others.count()) };
+    if more > 0 {
+        let words = if severity == Severity::Error { "error" } else { "warning" };
+        let plural = if more == 1 { "" } else { "s" };
+        let rest = Diagnostic { severity, ..Diagnostic::error(format!("{more} more {words}{plural}")) };
+        text.push_str(&render_one(&rest, colour));
         text.push_str("\n\n");
     }
     text
@@ -38,11 +53,18 @@ pub fn render_one(diagnostic: &Diagnostic, colour: Colour) -> String {
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
     };
-    let mut group = Group::with_title(level.primary_title(harmless(&diagnostic.message, false)));
+    let title = level.primary_title(harmless(&diagnostic.message, false));
+    let mut group = Group::with_title(match diagnostic.code {
+        Some(code) => title.id(code.0),
+        None => title,
+    });
     for (source, labels) in by_source(diagnostic) {
-        let snippet = Snippet::source(harmless_source(&source.text))
+        let window = window(&source.text, &labels);
+        let text = source.text.get(window.clone()).unwrap_or_default();
+        let snippet = Snippet::source(harmless_source(text))
             .path(harmless(&source.path.to_string_lossy(), true))
-            .annotations(labels.into_iter().map(|(kind, label)| annotation(kind, label)));
+            .line_start(place(&source.text, window.start).line)
+            .annotations(labels.into_iter().map(|(kind, label)| annotation(kind, label, window.start)));
         group = group.element(snippet);
     }
     for note in &diagnostic.notes {
@@ -59,8 +81,23 @@ pub fn render_one(diagnostic: &Diagnostic, colour: Colour) -> String {
     renderer.render(&[group])
 }
 
-fn annotation(kind: AnnotationKind, label: &Label) -> Annotation<'_> {
+/// The lines that have labels, with one line before and after them: the renderer looks at every line that it is given, for every
+/// message.
+fn window(text: &str, labels: &Labels<'_>) -> Range<usize> {
+    let spans = labels.iter().map(|(_, label)| on_one_line(text, &label.span.range));
+    let all = spans.reduce(|all, span| all.start.min(span.start)..all.end.max(span.end));
+    let Some(all) = all else { return 0..text.len() };
+    let begin =
+        |at: usize| text.get(..at).and_then(|before| before.rfind('\n')).map_or(0, |newline| newline + 1);
+    let end = |at: usize| {
+        text.get(at..).and_then(|rest| rest.find('\n')).map_or(text.len(), |newline| at + newline + 1)
+    };
+    begin(begin(all.start).saturating_sub(1))..end(end(all.end))
+}
+
+fn annotation(kind: AnnotationKind, label: &Label, offset: usize) -> Annotation<'_> {
     let span = on_one_line(&label.span.source.text, &label.span.range);
+    let span = span.start.saturating_sub(offset)..span.end.saturating_sub(offset);
     let text = (!label.text.is_empty()).then(|| harmless(&label.text, true));
     kind.span(span).label(text)
 }
@@ -83,7 +120,7 @@ fn by_source(diagnostic: &Diagnostic) -> Vec<(&Arc<Source>, Labels<'_>)> {
 }
 
 /// Words that may quote the user's text: control characters become visible, in one-line texts line ends too.
-fn harmless(text: &str, one_line: bool) -> String {
+pub(crate) fn harmless(text: &str, one_line: bool) -> String {
     let mut result = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

@@ -27,6 +27,34 @@ pub fn suggest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     best.map(|(_, candidate)| candidate)
 }
 
+/// [`suggest`] for the name of a type: other languages' names of it come first.
+#[must_use]
+pub fn suggest_type<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let candidates: Vec<&str> = candidates.into_iter().collect();
+    let lower = name.to_ascii_lowercase();
+    let (element, list) = match lower.strip_suffix("[]") {
+        Some(element) => (element, "[]"),
+        None => (lower.as_str(), ""),
+    };
+    let ours = match element.trim_end_matches("_t") {
+        "float" | "float32" | "fp32" | "single" => "f32",
+        "half" | "float16" | "fp16" | "__half" => "f16",
+        "bfloat16" | "__nv_bfloat16" => "bf16",
+        "double" | "float64" | "fp64" => "f64",
+        "char" | "int8" => "i8",
+        "short" | "int16" => "i16",
+        "int" | "int32" => "i32",
+        "long" | "int64" => "i64",
+        "uint8" | "byte" => "u8",
+        "boolean" => "bool",
+        "str" | "text" => "string",
+        _ => return suggest(name, candidates),
+    };
+    let wanted = format!("{ours}{list}");
+    let known = candidates.iter().copied().find(|known| *known == wanted);
+    known.or_else(|| suggest(name, candidates))
+}
+
 /// Optimal string alignment: insertions, deletions, replacements and swaps of neighbours.
 fn distance(a: &[char], b: &[char]) -> usize {
     let mut before: Vec<usize> = Vec::new();
@@ -49,6 +77,23 @@ fn distance(a: &[char], b: &[char]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn types_are_known_by_other_names() {
+        let known = ["T", "f32", "f16", "i32", "i32[]", "bool"];
+        for (name, wanted) in [
+            ("float32", Some("f32")),
+            ("Half", Some("f16")),
+            ("int32_t", Some("i32")),
+            ("int[]", Some("i32[]")),
+            ("boolean", Some("bool")),
+            ("i23", Some("i32")),
+            ("double", None),
+            ("string", None),
+        ] {
+            assert_eq!(suggest_type(name, known), wanted, "{name}");
+        }
+    }
 
     #[test]
     fn finds_slips() {

@@ -90,6 +90,40 @@ fn control_characters_do_not_reach_the_terminal() {
 }
 
 #[test]
+fn of_very_many_the_rest_is_counted() {
+    let source = sample();
+    let all: Vec<Diagnostic> = (0..250)
+        .map(|number| match number % 5 {
+            0 => Diagnostic::warning("odd").at(span_of(&source, "schema"), "here"),
+            _ => Diagnostic::error("wrong").at(span_of(&source, "schema"), "here"),
+        })
+        .collect();
+    let text = render(&all, Colour::Plain);
+    assert_eq!(text.matches("error: wrong").count(), 80);
+    assert!(text.ends_with("error: 120 more errors\n\n"), "{text}");
+    let warnings = vec![Diagnostic::warning("odd"); 101];
+    assert!(render(&warnings, Colour::Plain).ends_with("warning: 1 more warning\n\n"));
+    assert!(!render(&all[..100], Colour::Plain).contains("more"));
+    assert_eq!(to_json_lines(&all).expect("it is JSON").lines().count(), 250);
+}
+
+/// Only the lines around the labels go to the renderer, and nobody sees that.
+#[test]
+fn lines_far_away_do_not_count() {
+    let line = "key = 1\n".repeat(3);
+    let shown = |before: usize, after: usize| {
+        let text = line.repeat(before) + "wrong = 2\n" + &line.repeat(after);
+        let source = Source::new("m.toml", text);
+        render_one(&Diagnostic::error("no").at(span_of(&source, "wrong"), "this"), Colour::Plain)
+    };
+    assert_eq!(shown(10, 0), shown(10, 3000));
+    assert_eq!(
+        shown(1000, 1).replace("3001", "31").replace("    |", "  |").replace("   -->", " -->"),
+        shown(10, 1)
+    );
+}
+
+#[test]
 fn sorts_by_place() {
     let (a, b) = (Source::new("a", "0123456789"), Source::new("b", "0123456789"));
     let at = |source: &Arc<Source>, start: usize, name: &str| {

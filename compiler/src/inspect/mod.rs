@@ -86,11 +86,34 @@ pub struct PluginReport {
     pub namespace: String,
     /// The plugin version.
     pub version: String,
+    /// What the author says about it.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub summary: String,
+    /// What a node of it can say and takes, for a bundle.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub interface: Vec<DeclaredReport>,
     /// Names and values, for a node.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub attributes: Vec<(String, String)>,
     /// The table of variants.
     pub variants: Vec<VariantReport>,
+}
+
+/// An attribute or a tensor as the manifest declares it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct DeclaredReport {
+    /// `attribute`, `input` or `output`.
+    pub role: &'static str,
+    /// Its name.
+    pub name: String,
+    /// The type of an attribute; the element types that a tensor can have.
+    pub types: Vec<&'static str>,
+    /// What an attribute is where the node does not say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub default: Option<String>,
+    /// What the author says about it.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub doc: String,
 }
 
 /// One row of the table of variants.
@@ -315,8 +338,11 @@ fn container_report(found: &Found) -> ContainerReport {
     match &found.container {
         Container::Bundle(bundle) => {
             report.producer = Some(bundle.producer.clone());
-            report.plugins =
-                bundle.plugins.iter().map(|plugin| plugin_report(plugin, &[], &bundle.code)).collect();
+            let of_bundle = |plugin: &Plugin| PluginReport {
+                interface: interface(plugin),
+                ..plugin_report(plugin, &[], &bundle.code)
+            };
+            report.plugins = bundle.plugins.iter().map(of_bundle).collect();
             report.code = bundle.code.iter().map(code_report).collect();
         }
         Container::Node(node) => {
@@ -339,6 +365,8 @@ fn plugin_report(plugin: &Plugin, attributes: &[Value], code: &[CodeObject]) -> 
         name: plugin.name.clone(),
         namespace: plugin.namespace.clone(),
         version: plugin.version.clone(),
+        summary: plugin.summary.clone(),
+        interface: Vec::new(),
         attributes: named.map(|(attribute, value)| (attribute.name.clone(), value.to_string())).collect(),
         variants: plugin
             .variants
@@ -359,6 +387,40 @@ fn plugin_report(plugin: &Plugin, attributes: &[Value], code: &[CodeObject]) -> 
             })
             .collect(),
     }
+}
+
+/// Attributes, inputs and outputs in the manifest's order.
+fn interface(plugin: &Plugin) -> Vec<DeclaredReport> {
+    let attributes = plugin.attributes.iter().map(|attribute| DeclaredReport {
+        role: "attribute",
+        name: attribute.name.clone(),
+        types: vec![attribute.ty.name()],
+        default: attribute.default.as_ref().map(ToString::to_string),
+        doc: attribute.doc.clone(),
+    });
+    let tensor = |role, (index, name, doc): (usize, &String, &String)| DeclaredReport {
+        role,
+        name: name.clone(),
+        types: types_of(plugin, index),
+        default: None,
+        doc: doc.clone(),
+    };
+    let inputs = plugin.inputs.iter().enumerate();
+    let inputs = inputs.map(|(index, input)| tensor("input", (index, &input.name, &input.doc)));
+    let outputs = (plugin.inputs.len()..).zip(&plugin.outputs);
+    let outputs = outputs.map(|(index, output)| tensor("output", (index, &output.name, &output.doc)));
+    attributes.chain(inputs).chain(outputs).collect()
+}
+
+/// The element types that a tensor has in the table of variants, each once, in the table's order.
+fn types_of(plugin: &Plugin, tensor: usize) -> Vec<&'static str> {
+    let mut types: Vec<&'static str> = Vec::new();
+    for ty in plugin.variants.iter().filter_map(|variant| variant.types.get(tensor)) {
+        if !types.contains(&ty.name()) {
+            types.push(ty.name());
+        }
+    }
+    types
 }
 
 fn code_report(code: &CodeObject) -> CodeReport {
@@ -410,6 +472,34 @@ mod tests {
     }
 
     #[test]
+    fn a_bundle_shows_what_its_plugins_take() {
+        let manifest = "schema = 1
+            plugin = { name = \"pad\", namespace = \"com.example\", summary = \"Pads.\" }
+            attributes = { pads = { type = \"i32[]\", default = [1, 1], doc = \"before and after\" } }
+            inputs = [{ name = \"x\", type = \"T\", doc = \"what is padded\" }, { name = \"z\", type = \"i64\" }]
+            outputs = [{ name = \"y\", type = \"T\", shape = \"x.shape\" }]
+            types = { T = [\"f32\", \"f16\"] }
+            launches = [{ source = \"k.cu\", kernel = \"k\", grid = [1], block = [1], args = { x = \"x\" } }]";
+        let resolved = crate::resolve::compile(&crate::diagnostic::Source::new("m.toml", manifest)).unwrap();
+        // A bundle without code is refused where it is read: the plugin comes after the reading.
+        let mut bundle = Bundle { producer: "this test".to_owned(), plugins: vec![], code: vec![] };
+        let mut found = container::read(&container::write_bundle(&bundle)).unwrap();
+        bundle.plugins.push(resolved.draft.plugin);
+        found.container = Container::Bundle(bundle);
+        let mut report = inspect("node", &reference(Digest::of(b"elsewhere"), 0)).unwrap();
+        report.containers = vec![container_report(&found)];
+        let shown = table(&report);
+        let lines = "  plugin com.example::pad, version 1: Pads.
+    attribute pads: i32[] = [1, 1], before and after
+    input x: f32 or f16, what is padded
+    input z: i64
+    output y: f32 or f16
+    variant 1 T=f32: k
+";
+        assert!(shown.contains(lines), "{shown}");
+    }
+
+    #[test]
     fn a_reference_to_a_plugin_that_the_bundle_lacks_is_damage() {
         let empty = Bundle { producer: String::new(), plugins: vec![], code: vec![] };
         let bundle = container::write_bundle(&empty);
@@ -418,5 +508,15 @@ mod tests {
         assert_eq!(report.containers.len(), 1);
         let error = "malformed: it names plugin 7 of a bundle of 0".to_owned();
         assert_eq!(report.damaged, [Damaged { offset: 4, error }]);
+    }
+
+    /// What made an engine may have written anything into it.
+    #[test]
+    fn control_characters_do_not_reach_the_terminal() {
+        let producer = "\u{1b}[2Jred\0\u{9b}31m".to_owned();
+        let bundle = container::write_bundle(&Bundle { producer, plugins: vec![], code: vec![] });
+        let text = table(&inspect("bundle", &bundle).unwrap());
+        assert!(text.contains("made by \\u{1b}[2Jred\\u{0}\\u{9b}31m\n"), "{text:?}");
+        assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{text:?}");
     }
 }

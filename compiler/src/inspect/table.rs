@@ -2,9 +2,10 @@
 
 use std::fmt::Write as _;
 
-use super::{CodeReport, ContainerReport, FileKind, KernelReport, Report};
+use super::{CodeReport, ContainerReport, DeclaredReport, FileKind, KernelReport, Report};
+use crate::diagnostic::harmless;
 
-/// The report as a table; ends with a line end.
+/// The report as a table; ends with a line end. Control characters of the file never reach the terminal.
 #[must_use]
 pub fn table(report: &Report) -> String {
     let mut text = String::new();
@@ -21,7 +22,7 @@ pub fn table(report: &Report) -> String {
         let _ =
             writeln!(text, "\nwarning: a damaged container at byte {}: {}", damaged.offset, damaged.error);
     }
-    text
+    harmless(&text, false)
 }
 
 fn title(report: &Report) -> String {
@@ -60,7 +61,11 @@ fn container_table(container: &ContainerReport) -> String {
     }
     for plugin in &container.plugins {
         let name = qualified(&plugin.namespace, &plugin.name);
-        let _ = writeln!(text, "  plugin {name}, version {}", plugin.version);
+        let summary = if plugin.summary.is_empty() { String::new() } else { format!(": {}", plugin.summary) };
+        let _ = writeln!(text, "  plugin {name}, version {}{summary}", plugin.version);
+        for declared in &plugin.interface {
+            let _ = writeln!(text, "    {}", declaration(declared));
+        }
         for (name, value) in &plugin.attributes {
             let _ = writeln!(text, "    {name} = {value}");
         }
@@ -73,6 +78,15 @@ fn container_table(container: &ContainerReport) -> String {
         text.push_str(&columns(&code_rows(Some(container), &container.code)));
     }
     text
+}
+
+/// `attribute pads: i32[] = [1, 1], before and after`.
+fn declaration(declared: &DeclaredReport) -> String {
+    let DeclaredReport { role, name, types, .. } = declared;
+    let default = declared.default.iter().map(|default| format!(" = {default}"));
+    let doc = Some(&declared.doc).filter(|doc| !doc.is_empty()).map(|doc| format!(", {doc}"));
+    let rest: String = default.chain(doc).collect();
+    format!("{role} {name}: {}{rest}", types.join(" or "))
 }
 
 /// The name as ONNX and TensorRT users write it.

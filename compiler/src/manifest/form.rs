@@ -11,6 +11,10 @@ use toml::de::{DeTable, DeValue};
 
 use super::{Located, Text};
 use crate::diagnostic::{Diagnostic, Source, Span, sort, suggest};
+use crate::rules;
+
+/// The longest text of the author's that a help repeats, in bytes.
+const LONGEST_QUOTE: usize = 120;
 
 /// The text being read and what has been found wrong with it.
 pub(crate) struct Form<'s> {
@@ -18,6 +22,21 @@ pub(crate) struct Form<'s> {
     diagnostics: Vec<Diagnostic>,
     /// Whether a whole section was something else: then too much is missing to look for more mistakes.
     section_lost: bool,
+    /// What has been asked of each section, for the test that holds the key table against the readers.
+    #[cfg(test)]
+    pub(crate) asked: Vec<Asked>,
+}
+
+/// What a reader asked of one section.
+#[cfg(test)]
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Asked {
+    /// How errors call the section.
+    pub(crate) name: String,
+    /// The keys, in the order in which they were asked for.
+    pub(crate) keys: Vec<&'static str>,
+    /// Those that must be there.
+    pub(crate) required: Vec<&'static str>,
 }
 
 /// A table and which of its keys have been asked for.
@@ -28,6 +47,7 @@ pub(crate) struct Section<'t> {
     pub(crate) range: Range<usize>,
     table: &'t DeTable<'t>,
     known: Vec<&'static str>,
+    required: Vec<&'static str>,
     missing: Vec<(&'static str, Diagnostic)>,
 }
 
@@ -45,7 +65,13 @@ pub(crate) struct Entry<'t> {
 
 impl<'s> Form<'s> {
     pub(crate) fn new(source: &'s Arc<Source>) -> Form<'s> {
-        Form { source, diagnostics: Vec::new(), section_lost: false }
+        Form {
+            source,
+            diagnostics: Vec::new(),
+            section_lost: false,
+            #[cfg(test)]
+            asked: Vec::new(),
+        }
     }
 
     /// What has been found, in order of place.
@@ -63,8 +89,19 @@ impl<'s> Form<'s> {
         self.diagnostics.push(diagnostic);
     }
 
+    /// How many mistakes have been found.
+    pub(crate) fn count(&self) -> usize {
+        self.diagnostics.len()
+    }
+
     pub(crate) fn span(&self, range: Range<usize>) -> Span {
         Span::new(self.source, range)
+    }
+
+    /// What the author wrote there, where it is short enough to be repeated in a message.
+    pub(crate) fn written(&self, range: &Range<usize>) -> Option<&'s str> {
+        let text = self.source.text.get(range.clone())?;
+        (text.len() <= LONGEST_QUOTE && !text.contains('\n')).then_some(text)
     }
 
     /// The text as a TOML document. Where it is none, all that the TOML reader has to say is reported, and nothing is
@@ -81,7 +118,9 @@ impl<'s> Form<'s> {
             let diagnostic = match cause {
                 "duplicate key" => self.duplicate_key(&range),
                 "invalid boolean" | "string values must be quoted" => self.bare_word(&range),
-                cause => Diagnostic::error(format!("not valid TOML: {cause}")).at(self.span(range), label),
+                cause => Diagnostic::error(format!("not valid TOML: {cause}"))
+                    .code(rules::NOT_TOML)
+                    .at(self.span(range), label),
             };
             self.report(diagnostic);
         }
@@ -91,12 +130,14 @@ impl<'s> Form<'s> {
     /// The TOML reader takes words that begin as `true` or `false` do for those; what is missing is quotes.
     fn bare_word(&self, range: &Range<usize>) -> Diagnostic {
         Diagnostic::error("not valid TOML: a word is no value")
+            .code(rules::NOT_TOML)
             .at(self.span(range.clone()), "expected `true`, `false`, or a string in quotes")
     }
 
     fn duplicate_key(&self, range: &Range<usize>) -> Diagnostic {
         let key = self.source.text.get(range.clone()).unwrap_or_default();
         Diagnostic::error(format!("the key `{key}` is given twice"))
+            .code(rules::DECLARED_TWICE)
             .at(self.span(range.clone()), "the second time")
     }
 
@@ -108,8 +149,10 @@ impl<'s> Form<'s> {
         expected: &str,
     ) -> Option<Entry<'t>> {
         let entry = section.take(key);
+        section.required.push(key);
         if entry.is_none() {
             let diagnostic = Diagnostic::error(format!("{} has no `{key}`", section.title()))
+                .code(rules::MISSING_KEY)
                 .at(self.span(section.range.clone()), format!("expected `{key} = {expected}` in this table"));
             section.missing.push((key, diagnostic));
         }
@@ -123,12 +166,19 @@ impl<'s> Form<'s> {
 
     /// The same, but for unknown keys in `reported`, about which more has been said.
     pub(crate) fn finish_except(&mut self, section: &Section<'_>, reported: &[&str]) {
+        #[cfg(test)]
+        self.asked.push(Asked {
+            name: section.name.clone(),
+            keys: section.known.clone(),
+            required: section.required.clone(),
+        });
         let mut explained: Vec<&str> = Vec::new();
         for entry in section.entries() {
             if section.known.contains(&entry.key.as_str()) || reported.contains(&entry.key.as_str()) {
                 continue;
             }
             let diagnostic = Diagnostic::error(format!("unknown key `{}` in {}", entry.key, section.title()))
+                .code(rules::UNKNOWN_KEY)
                 .at(self.span(entry.key_range), "not a key of this table");
             let diagnostic = match suggest(&entry.key, section.known.iter().copied()) {
                 Some(known) => {
@@ -147,9 +197,15 @@ impl<'s> Form<'s> {
     }
 
     fn wrong_type(&mut self, entry: &Entry<'_>, expected: &str) {
-        let diagnostic = Diagnostic::error(format!("`{}` must be {expected}", entry.key))
-            .at(self.span(entry.range.clone()), format!("found {}", describe(entry.value)));
+        let diagnostic = self.misfit(entry, expected);
         self.report(diagnostic);
+    }
+
+    /// The error for a value of another type than its key takes.
+    pub(crate) fn misfit(&self, entry: &Entry<'_>, expected: &str) -> Diagnostic {
+        Diagnostic::error(format!("`{}` must be {expected}", entry.key))
+            .code(rules::WRONG_VALUE)
+            .at(self.span(entry.range.clone()), format!("found {}", describe(entry.value)))
     }
 
     pub(crate) fn text(&mut self, entry: &Entry<'_>) -> Option<Text> {
@@ -183,7 +239,11 @@ impl<'s> Form<'s> {
             }
             DeValue::Boolean(value) => Some(Text::stands_for(entry.range.clone(), value.to_string())),
             _ => {
-                self.wrong_type(entry, "an expression: a string, a number or a boolean");
+                let found = self.misfit(entry, "an expression: a string, a number or a boolean");
+                self.report(match entry.value {
+                    DeValue::Array(_) => found.help("an array is written as an expression: `\"[1, 2, 3]\"`"),
+                    _ => found,
+                });
                 None
             }
         }
@@ -198,6 +258,7 @@ impl<'s> Form<'s> {
         if value.is_none() {
             let diagnostic =
                 Diagnostic::error(format!("`{}` is too large for an integer of 64 bits", entry.key))
+                    .code(rules::WRONG_VALUE)
                     .at(self.span(entry.range.clone()), "");
             self.report(diagnostic);
         }
@@ -213,6 +274,7 @@ impl<'s> Form<'s> {
         let value = float.as_str().parse::<f64>().ok().filter(|value| value.is_finite());
         if value.is_none() {
             let diagnostic = Diagnostic::error(format!("`{}` must be finite", entry.key))
+                .code(rules::WRONG_VALUE)
                 .at(self.span(entry.range.clone()), "not a number that a double can hold");
             self.report(diagnostic);
         }
@@ -226,6 +288,7 @@ impl<'s> Form<'s> {
                 range: entry.key_range.clone(),
                 table,
                 known: Vec::new(),
+                required: Vec::new(),
                 missing: Vec::new(),
             }),
             _ => {
@@ -237,13 +300,25 @@ impl<'s> Form<'s> {
 
     /// The elements of an array.
     pub(crate) fn array<'t>(&mut self, entry: &Entry<'t>, expected: &str) -> Option<Vec<Entry<'t>>> {
-        match entry.value {
-            DeValue::Array(items) => Some(items.iter().map(|item| entry.element(item)).collect()),
-            _ => {
-                self.wrong_type(entry, expected);
-                None
-            }
+        let items = entry.items();
+        if items.is_none() {
+            self.wrong_type(entry, expected);
         }
+        items
+    }
+
+    /// The elements of an array of strings or numbers. One that stands alone only lacks its brackets.
+    pub(crate) fn values<'t>(&mut self, entry: &Entry<'t>, expected: &str) -> Option<Vec<Entry<'t>>> {
+        let items = entry.items();
+        if items.is_none() {
+            let mut diagnostic = self.misfit(entry, expected);
+            let alone = !matches!(entry.value, DeValue::Table(_) | DeValue::Datetime(_));
+            if let Some(written) = self.written(&entry.range).filter(|_| alone) {
+                diagnostic = diagnostic.help(format!("write `{} = [{written}]`", entry.key));
+            }
+            self.report(diagnostic);
+        }
+        items
     }
 
     /// The tables of an array of tables, `[[name]]`; none where the key is absent.
@@ -271,7 +346,7 @@ impl<'s> Form<'s> {
 
     /// An array of strings.
     pub(crate) fn strings(&mut self, entry: &Entry<'_>) -> Option<Vec<Located<String>>> {
-        let items = self.array(entry, "an array of strings")?;
+        let items = self.values(entry, "an array of strings")?;
         Some(items.iter().filter_map(|item| self.string(item)).collect())
     }
 
@@ -281,6 +356,7 @@ impl<'s> Form<'s> {
             return;
         }
         let diagnostic = Diagnostic::error(format!("the name of {what} must be an identifier"))
+            .code(rules::BAD_NAME)
             .at(self.span(name.range.clone()), found(&name.value))
             .note("an identifier is made of ASCII letters, digits and `_`, and does not begin with a digit");
         self.report(diagnostic);
@@ -297,7 +373,14 @@ impl Text {
 impl<'t> Section<'t> {
     /// The document's root table.
     pub(crate) fn root(table: &'t DeTable<'t>) -> Section<'t> {
-        Section { name: String::new(), range: 0..0, table, known: Vec::new(), missing: Vec::new() }
+        Section {
+            name: String::new(),
+            range: 0..0,
+            table,
+            known: Vec::new(),
+            required: Vec::new(),
+            missing: Vec::new(),
+        }
     }
 
     /// How errors call it.
@@ -342,6 +425,14 @@ impl<'t> Entry<'t> {
 
     pub(crate) fn value(&self) -> &'t DeValue<'t> {
         self.value
+    }
+
+    /// The elements, where the value is an array.
+    pub(crate) fn items(&self) -> Option<Vec<Entry<'t>>> {
+        match self.value {
+            DeValue::Array(items) => Some(items.iter().map(|item| self.element(item)).collect()),
+            _ => None,
+        }
     }
 
     fn element(&self, item: &'t Spanned<DeValue<'t>>) -> Entry<'t> {

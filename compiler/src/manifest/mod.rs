@@ -5,15 +5,18 @@
 //! stage's ([`crate::resolve`]). Never reads a file: the text is given.
 
 pub(crate) mod form;
+pub mod json_schema;
+pub mod keys;
 pub(crate) mod literal;
 mod v1;
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use cubinder_bundle::{AttributeType, DataType, Value};
+use cubinder_bundle::{AttributeType, DataType, Interval, ShapeLimits, Target, Value};
 
-use crate::diagnostic::{Diagnostic, Source};
+use crate::diagnostic::{Diagnostic, Source, suggest};
+use crate::rules;
 pub use literal::Text;
 
 /// The newest schema edition that [`read`] understands.
@@ -52,6 +55,8 @@ pub struct Manifest {
     pub variants: Vec<VariantDecl>,
     /// `[[launches]]`; exactly one where the manifest is right.
     pub launches: Vec<LaunchDecl>,
+    /// `[compile]`.
+    pub compile: CompileDecl,
     /// Names whose declarations could not be read. That was reported; an expression that uses one is not at fault.
     pub broken: Vec<String>,
 }
@@ -87,8 +92,14 @@ pub struct AttributeDecl {
     pub name: Located<String>,
     /// Its type.
     pub ty: AttributeType,
-    /// Its default, of that type.
+    /// Its default, of that type and within what follows.
     pub default: Option<Value>,
+    /// How many elements or bytes it may have.
+    pub length: Option<Located<Interval>>,
+    /// The least and the greatest number, each where it is given: integers or floats as the type is.
+    pub range: Option<Located<(Option<Value>, Option<Value>)>>,
+    /// The only values; never empty.
+    pub one_of: Option<Located<Vec<Value>>>,
     /// One sentence.
     pub doc: String,
 }
@@ -102,6 +113,8 @@ pub struct InputDecl {
     pub ty: Located<String>,
     /// The lowest and the highest rank.
     pub rank: (u8, u8),
+    /// What its shape may be.
+    pub limits: LimitsDecl,
     /// One sentence.
     pub doc: String,
 }
@@ -115,8 +128,19 @@ pub struct OutputDecl {
     pub ty: Located<String>,
     /// An expression: an array of integers.
     pub shape: Text,
+    /// What its shape may come to.
+    pub limits: LimitsDecl,
     /// One sentence.
     pub doc: String,
+}
+
+/// `limits = { dims = ..., numel = ... }` of a tensor.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct LimitsDecl {
+    /// The limits; where nothing is said, those that hold anyway.
+    pub limits: ShapeLimits,
+    /// Where they are; empty where nothing is said.
+    pub range: Range<usize>,
 }
 
 /// One line of `[types]`.
@@ -126,6 +150,8 @@ pub struct TypeDecl {
     pub name: Located<String>,
     /// What it can be.
     pub alternatives: Vec<DataType>,
+    /// Where the list of these is.
+    pub range: Range<usize>,
 }
 
 /// One constant.
@@ -135,6 +161,8 @@ pub struct ConstantDecl {
     pub name: Located<String>,
     /// An integer, a float or a boolean.
     pub value: Value,
+    /// Where the value is.
+    pub value_range: Range<usize>,
 }
 
 /// One line of `[functions]`.
@@ -144,6 +172,8 @@ pub struct FunctionDecl {
     pub name: Located<String>,
     /// The names of its parameters.
     pub params: Vec<Located<String>>,
+    /// Where the list of them is.
+    pub params_range: Range<usize>,
     /// The expression it stands for.
     pub body: Text,
 }
@@ -153,8 +183,71 @@ pub struct FunctionDecl {
 pub struct VariantDecl {
     /// The tactic id, at least 1.
     pub id: Located<i32>,
+    /// Which alternatives of the type parameters it serves, where not all.
+    pub types: Vec<TypeDecl>,
+    /// When it may run: a boolean expression.
+    pub guard: Option<Text>,
     /// Constants of this variant.
     pub constants: Vec<ConstantDecl>,
+    /// Where it begins; empty where the manifest has no `[[variants]]`.
+    pub range: Range<usize>,
+}
+
+/// `[compile]`: how this plugin's kernels are compiled, where it is not as `cubinder.toml` or the command line says.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct CompileDecl {
+    /// What to compile for. Empty: what the library is compiled for.
+    pub targets: Vec<Located<Target>>,
+    /// Include folders, relative to the manifest's folder; before those of the library.
+    pub include: Vec<Text>,
+    /// Options of NVRTC, after those of the library.
+    pub options: Vec<Located<String>>,
+    /// Which kinds of the targets to embed. Empty: all.
+    pub code: Vec<Located<CodeKind>>,
+    /// The oldest driver that must be able to load the code, as `nvidia-smi` says it: `580.65`.
+    pub min_driver: Option<Located<DriverVersion>>,
+}
+
+/// A kind of code, as `code` names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum CodeKind {
+    /// `cubin`: machine code, of the targets `sm_*`.
+    Cubin,
+    /// `ptx`: text that the driver compiles at load, of the targets `compute_*`.
+    Ptx,
+}
+
+impl CodeKind {
+    /// Both.
+    pub const ALL: [CodeKind; 2] = [CodeKind::Cubin, CodeKind::Ptx];
+
+    /// The name used in manifests.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            CodeKind::Cubin => "cubin",
+            CodeKind::Ptx => "ptx",
+        }
+    }
+
+    /// The kind with this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<CodeKind> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+}
+
+/// A release of NVIDIA's Linux driver: `580.65.06` is 580, 65, 6.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct DriverVersion(pub [u16; 3]);
+
+impl std::fmt::Display for DriverVersion {
+    /// As NVIDIA writes it: the branch, then two digits each; a last part of 0 is left out.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let [branch, minor, patch] = self.0;
+        write!(f, "{branch}.{minor:02}")?;
+        if patch > 0 { write!(f, ".{patch:02}") } else { Ok(()) }
+    }
 }
 
 /// `[[launches]]`.
@@ -218,9 +311,15 @@ fn schema(form: &mut form::Form<'_>, root: &mut form::Section<'_>) -> Option<i64
     let known = format!("this version of cubinder understands `schema = {NEWEST_SCHEMA}`");
     let Some(entry) = root.take("schema") else {
         let diagnostic = Diagnostic::error("the manifest does not say which schema edition it follows")
-            .at(form.span(0..0), "expected `schema = 1` before the first table")
+            .code(rules::SCHEMA_EDITION)
             .note(known);
-        form.report(diagnostic);
+        let misspelt = root.entries().into_iter().find(|entry| suggest(&entry.key, ["schema"]).is_some());
+        form.report(match misspelt {
+            Some(entry) => {
+                diagnostic.at(form.span(entry.key_range), "no key of the file").help("did you mean `schema`?")
+            }
+            None => diagnostic.at(form.span(0..0), "expected `schema = 1` before the first table"),
+        });
         return None;
     };
     let edition = form.integer(&entry)?;
@@ -228,6 +327,7 @@ fn schema(form: &mut form::Form<'_>, root: &mut form::Section<'_>) -> Option<i64
         return Some(edition);
     }
     let mut diagnostic = Diagnostic::error(format!("schema edition {edition} is not known"))
+        .code(rules::SCHEMA_EDITION)
         .at(form.span(entry.range), "this edition")
         .note(known);
     if edition > NEWEST_SCHEMA {

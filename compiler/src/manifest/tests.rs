@@ -1,3 +1,4 @@
+use proptest::option;
 use proptest::prelude::*;
 
 use super::*;
@@ -104,7 +105,7 @@ fn independent_mistakes_are_all_reported() {
             "unknown key `sumary` in `[plugin]`",
             "unknown attribute type `f31`",
             "`rank` must be a rank or a range of ranks from 0 to 8",
-            "the `id` of a variant must be at least 1 and fit into 32 bits",
+            "the `id` of a variant must be from 1 to 1000000",
         ]
     );
 }
@@ -115,5 +116,71 @@ proptest! {
         let result = read_text(&text);
         prop_assert!(!result.diagnostics.is_empty());
         prop_assert!(!render(&result.diagnostics, Colour::Plain).is_empty());
+    }
+}
+
+/// A type with values for `default`, `length`, `range` and `one_of` that may or may not go with it.
+fn attribute_text() -> impl Strategy<Value = String> {
+    let types: Vec<AttributeType> = AttributeType::all().collect();
+    let value = prop_oneof![
+        (-3_i64..300).prop_map(|value| value.to_string()),
+        prop::sample::select(vec![
+            "0.1",
+            "-0.0",
+            "2.0",
+            "70000.0",
+            "1e300",
+            "true",
+            "\"a\"",
+            "\"größe\"",
+            "4096"
+        ])
+        .prop_map(str::to_owned),
+    ];
+    let list =
+        proptest::collection::vec(value.clone(), 0..4).prop_map(|items| format!("[{}]", items.join(", ")));
+    let range = (-2_i64..6, -2_i64..300, 0..4).prop_map(|(low, high, form)| match form {
+        0 => low.to_string(),
+        1 => format!("\"{low}..={high}\""),
+        2 => format!("\"{low}..\""),
+        _ => format!("\"..={high}\""),
+    });
+    let default = prop_oneof![value, list.clone()];
+    (
+        prop::sample::select(types),
+        option::of(default),
+        option::of(range.clone()),
+        option::of(range),
+        option::of(list),
+    )
+        .prop_map(|(ty, default, length, range, one_of)| {
+            let keys = [("default", default), ("length", length), ("range", range), ("one_of", one_of)];
+            let lines = keys.into_iter().filter_map(|(key, value)| Some(format!("{key} = {}\n", value?)));
+            format!("[attributes.a]\ntype = \"{}\"\n{}", ty.name(), lines.collect::<String>())
+        })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 4096, ..ProptestConfig::default() })]
+
+    /// What the reader lets pass, the runtime's own check of rules and default does too.
+    #[test]
+    fn accepted_attributes_keep_the_runtimes_rules(attribute in attribute_text()) {
+        let text = WHOLE.replace("[attributes.axes]", &format!("{attribute}[attributes.axes]"));
+        let result = read_text(&text);
+        if result.diagnostics.is_empty() {
+            let manifest = result.manifest.expect("a tree");
+            let decl = manifest.attributes.iter().find(|decl| decl.name.value == "a").expect("it is there");
+            let (minimum, maximum) = decl.range.as_ref().map(|range| range.value.clone()).unwrap_or_default();
+            let attribute = cubinder_bundle::Attribute {
+                default: decl.default.clone(),
+                length: decl.length.as_ref().map(|length| length.value),
+                minimum,
+                maximum,
+                one_of: decl.one_of.as_ref().map(|values| values.value.clone()).unwrap_or_default(),
+                ..cubinder_bundle::Attribute::new("a", decl.ty)
+            };
+            prop_assert_eq!(attribute.check_rules(), Ok(()));
+        }
     }
 }

@@ -9,8 +9,11 @@ use cubinder_bundle::Target;
 
 use super::host;
 use super::log::{Level, Log, Message, Place};
-use crate::codegen::{PRELUDE_NAME, TranslationUnit, kernel_names};
-use crate::diagnostic::{Diagnostic, Severity, Source, Span};
+use crate::codegen::{PRELUDE_NAME, TranslationUnit};
+use crate::cuda;
+use crate::diagnostic::{Code, Diagnostic, Severity, Source, Span};
+use crate::rules;
+use crate::verify::{MAKE_IT_DYNAMIC, PASS_LESS};
 
 /// The file to which NVRTC attributes errors in name expressions (13.0).
 const NAME_MAP: &str = "__nv_name_map";
@@ -41,8 +44,6 @@ pub(super) fn diagnose(log: &Log, unit: &TranslationUnit) -> Vec<Diagnostic> {
 /// The kernel's name in the manifest fits nothing in the source.
 fn unknown_kernel(messages: &[&Message], unit: &TranslationUnit) -> Diagnostic {
     let kernel = &unit.kernel;
-    let mut diagnostic = Diagnostic::error(format!("`{kernel}` is not a kernel of `{}`", unit.name))
-        .at(unit.kernel_span.clone(), "");
     let overloaded = messages.iter().find_map(|message| {
         let (_, rest) = message.text.split_once("instance of overloaded function \"")?;
         Some(rest.split_once('"')?.0)
@@ -50,6 +51,7 @@ fn unknown_kernel(messages: &[&Message], unit: &TranslationUnit) -> Diagnostic {
     if let Some(name) = overloaded {
         let message = format!("`{kernel}` could be several functions of `{}`", unit.name);
         return Diagnostic::error(message)
+            .code(rules::KERNEL_NOT_FOUND)
             .at(unit.kernel_span.clone(), "")
             .note(format!("`{name}` is overloaded, and a kernel is named without its parameters"))
             .help(format!(
@@ -58,20 +60,50 @@ fn unknown_kernel(messages: &[&Message], unit: &TranslationUnit) -> Diagnostic {
             ));
     }
     let said = messages.iter().map(|message| ticks(&message.text));
-    for text in said.filter(|text| !text.starts_with("Error in parsing name expression")) {
-        let text = text.split(". Input name expression was").next().unwrap_or_default().to_owned();
-        diagnostic = diagnostic.note(format!("NVRTC says: {text}"));
+    let said = said.filter(|text| !text.starts_with("Error in parsing name expression"));
+    let said: Vec<String> = said
+        .map(|text| text.split(". Input name expression was").next().unwrap_or_default().to_owned())
+        .collect();
+    cuda::explain_unknown(kernel, &unit.kernel_span, &unit.source, &unit.name, &said)
+}
+
+/// More than a kernel can have, as the stages behind the front end say it (NVRTC 13.0): without a place that helps, and with the
+/// kernel's mangled name.
+fn limit(text: &str, unit: &TranslationUnit) -> Option<Diagnostic> {
+    let numbers = |(_, rest): (&str, &str)| {
+        let (needed, rest) = rest.split_once(" bytes")?;
+        let (_, rest) = rest.split_once(", ")?;
+        let most = rest.trim_start_matches("max ").split([' ', ')']).next()?;
+        Some((byte_count(needed)?, byte_count(most)?))
+    };
+    let at_kernel = |message: String, code: Code| {
+        let diagnostic = Diagnostic::error(message).code(code);
+        let diagnostic = diagnostic.at(unit.kernel_span.clone(), "compiled for this kernel");
+        match symbol(text) {
+            Some(symbol) => diagnostic.note(format!("NVRTC says so of `{symbol}` in `{}`", unit.name)),
+            None => diagnostic,
+        }
+    };
+    if let Some((needed, most)) = text.split_once("Formal parameter space overflowed (").and_then(numbers) {
+        let message = format!("the parameters take {needed} bytes, the limit is {most}");
+        return Some(at_kernel(message, rules::PARAMETER_BYTES).help(PASS_LESS));
     }
-    match kernel_names(&unit.source.text).as_slice() {
-        [] => {
-            diagnostic.note("the file has no `__global__` function").help("mark the kernel with `__global__`")
-        }
-        names => {
-            let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
-            diagnostic
-                .note(format!("the file has the kernels {}", names.join(", ")))
-                .help("name one of them, with a template argument for each template parameter: `scale<T, 4>`")
-        }
+    let (needed, most) = text.split_once("uses too much shared data (").and_then(numbers)?;
+    let message = format!("the kernel has {needed} bytes of static shared memory, the limit is {most}");
+    Some(at_kernel(message, rules::STATIC_SHARED_MEMORY).help(MAKE_IT_DYNAMIC))
+}
+
+/// The mangled name in such a message: `Entry function 'k' uses`, `in function k`.
+fn symbol(text: &str) -> Option<&str> {
+    let quoted = text.split_once("function '").and_then(|(_, rest)| rest.split('\'').next());
+    quoted.or_else(|| text.split_once("in function ").map(|(_, symbol)| symbol.trim()))
+}
+
+/// `32764` or `0xc000`.
+fn byte_count(text: &str) -> Option<u64> {
+    match text.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16).ok(),
+        None => text.parse().ok(),
     }
 }
 
@@ -83,9 +115,12 @@ struct Files<'a> {
 
 impl Files<'_> {
     fn diagnostic(&mut self, message: &Message) -> Diagnostic {
+        if let Some(limit) = limit(&message.text, self.unit) {
+            return limit;
+        }
         let text = ticks(&message.text);
         let mut diagnostic = match message.level {
-            Level::Error => Diagnostic::error(text),
+            Level::Error => Diagnostic::error(text).code(rules::KERNEL_ERROR),
             Level::Warning => Diagnostic::warning(text),
         };
         match &message.place {
@@ -223,27 +258,80 @@ fn ticks(text: &str) -> String {
     if text.matches('"').count().is_multiple_of(2) { text.replace('"', "`") } else { text.to_owned() }
 }
 
-/// The diagnostics of one unit for several targets, each said once. One that some targets do not have says which do.
+/// The diagnostics of one unit for several targets, each said once. One that some targets do not have says which do; where only
+/// notes differ, each says what it is of.
 #[must_use]
 pub fn merge_targets(of_targets: &[(Target, Vec<Diagnostic>)]) -> Vec<Diagnostic> {
-    let mut merged: Vec<(Diagnostic, Vec<Target>)> = Vec::new();
+    let mut merged: Vec<Merged> = Vec::new();
     for (target, diagnostics) in of_targets {
         for diagnostic in diagnostics {
-            match merged.iter_mut().find(|(known, _)| known == diagnostic) {
-                Some((_, targets)) if targets.last() != Some(target) => targets.push(*target),
-                Some(_) => {}
-                None => merged.push((diagnostic.clone(), vec![*target])),
+            match merged.iter_mut().find(|known| known.is_like(diagnostic)) {
+                Some(known) => known.add(diagnostic, *target),
+                None => merged.push(Merged::new(diagnostic, *target)),
             }
         }
     }
-    let note = |(diagnostic, targets): (Diagnostic, Vec<Target>)| {
-        if targets.len() == of_targets.len() {
+    merged.into_iter().map(|merged| merged.finish(of_targets.len())).collect()
+}
+
+/// A diagnostic of some targets.
+struct Merged {
+    /// The notes left out.
+    diagnostic: Diagnostic,
+    targets: Vec<Target>,
+    /// Each note, with the targets that have it.
+    notes: Vec<(String, Vec<Target>)>,
+}
+
+impl Merged {
+    fn new(diagnostic: &Diagnostic, target: Target) -> Merged {
+        let mut merged =
+            Merged { diagnostic: without_notes(diagnostic), targets: Vec::new(), notes: Vec::new() };
+        merged.add(diagnostic, target);
+        merged
+    }
+
+    fn is_like(&self, other: &Diagnostic) -> bool {
+        self.diagnostic == without_notes(other)
+    }
+
+    fn add(&mut self, diagnostic: &Diagnostic, target: Target) {
+        let of = |targets: &mut Vec<Target>| {
+            if targets.last() != Some(&target) {
+                targets.push(target);
+            }
+        };
+        of(&mut self.targets);
+        for note in &diagnostic.notes {
+            match self.notes.iter_mut().find(|(known, _)| known == note) {
+                Some((_, targets)) => of(targets),
+                None => self.notes.push((note.clone(), vec![target])),
+            }
+        }
+    }
+
+    fn finish(self, all: usize) -> Diagnostic {
+        let names = |targets: &[Target]| {
+            let names: Vec<String> = targets.iter().map(|target| format!("`{target}`")).collect();
+            names.join(", ")
+        };
+        let mut diagnostic = self.diagnostic;
+        for (note, targets) in &self.notes {
+            let is_of_all = targets.len() == self.targets.len();
+            diagnostic = diagnostic.note(match is_of_all {
+                true => note.clone(),
+                false => format!("for {}: {note}", names(targets)),
+            });
+        }
+        if self.targets.len() == all {
             return diagnostic;
         }
-        let names: Vec<String> = targets.iter().map(|target| format!("`{target}`")).collect();
-        diagnostic.note(format!("only for {}", names.join(", ")))
-    };
-    merged.into_iter().map(note).collect()
+        diagnostic.note(format!("only for {}", names(&self.targets)))
+    }
+}
+
+fn without_notes(diagnostic: &Diagnostic) -> Diagnostic {
+    Diagnostic { notes: Vec::new(), ..diagnostic.clone() }
 }
 
 #[cfg(test)]
@@ -270,6 +358,9 @@ mod tests {
             (one, vec![both.clone(), both.clone()]),
             (two, vec![both.clone(), only.clone()]),
         ]);
-        assert_eq!(merged, [both, only.note("only for `sm_90`")]);
+        assert_eq!(merged, [both.clone(), only.note("only for `sm_90`")]);
+        let with = |note: &str| vec![both.clone().note("of all").note(note)];
+        let merged = merge_targets(&[(one, with("1")), (two, with("2"))]);
+        assert_eq!(merged, [both.note("of all").note("for `sm_80`: 1").note("for `sm_90`: 2")]);
     }
 }

@@ -113,6 +113,8 @@ fn severity(text: &str) -> Option<(Level, Option<String>, &str)> {
         ("catastrophic error", Level::Error),
         ("internal error", Level::Error),
         ("error", Level::Error),
+        // The code generator behind the front end.
+        ("Error", Level::Error),
         ("warning", Level::Warning),
         ("remark", Level::Warning),
     ];

@@ -12,7 +12,7 @@ mod session;
 
 pub use diagnose::merge_targets;
 pub(crate) use options::include_folders;
-pub use options::{Settings, check_option};
+pub use options::{Settings, check_option, check_options};
 pub use session::{Compiled, PreparedUnit, Session, Statistics};
 
 use std::path::PathBuf;
@@ -23,6 +23,7 @@ use nvrtc_sys::{CompileError, Nvrtc, Output, Program};
 
 use crate::codegen::{PRELUDE_NAME, TranslationUnit};
 use crate::diagnostic::Diagnostic;
+use crate::rules;
 use options::Purpose;
 
 /// What NVRTC takes the program's file to be. It looks for quoted includes in that file's folder, and there can be none below
@@ -180,7 +181,8 @@ fn failure(error: &CompileError, nvrtc: &Nvrtc, unit: &TranslationUnit, target: 
 fn refused_option(log: &str, nvrtc: &Nvrtc, target: Target) -> Diagnostic {
     let (major, minor) = nvrtc.version();
     if log.contains("--gpu-architecture") {
-        let diagnostic = Diagnostic::error(format!("NVRTC {major}.{minor} cannot compile for `{target}`"));
+        let diagnostic = Diagnostic::error(format!("NVRTC {major}.{minor} cannot compile for `{target}`"))
+            .code(rules::TARGET_NOT_SERVED);
         let diagnostic = match nvrtc.supported_archs() {
             Ok(archs) => {
                 let archs: Vec<String> = archs.iter().map(u32::to_string).collect();
@@ -188,11 +190,13 @@ fn refused_option(log: &str, nvrtc: &Nvrtc, target: Target) -> Diagnostic {
             }
             Err(error) => diagnostic.note(error.to_string()),
         };
-        return diagnostic.help("leave the target out, or name another NVRTC with `CUBINDER_NVRTC`");
+        return diagnostic
+            .help("leave the target out, or name another NVRTC: `--nvrtc <libnvrtc.so or its folder>`");
     }
     let said = log.trim().trim_start_matches("nvrtc: error: ");
     Diagnostic::error(format!("NVRTC {major}.{minor} does not take an option: {said}"))
-        .help("look at `options` in `cubinder.toml`, and at `--option`")
+        .code(rules::NVRTC_OPTION)
+        .help("look at `options` in the manifest's `[compile]` and in `cubinder.toml`, and at `--option`")
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use cubinder_bundle::{Digest, Target};
 
 use crate::codegen::TranslationUnit;
 use crate::diagnostic::Diagnostic;
+use crate::rules;
 
 /// What a project says about its compiles.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -65,7 +66,9 @@ const RESERVED: &[(&[&str], &str)] = &[
 /// Where Cubinder owns the option; without a place, which the caller knows.
 pub fn check_option(option: &str) -> Result<(), Diagnostic> {
     let refuse = |why: &str| {
-        Err(Diagnostic::error(format!("the option `{option}` is not the user's to set")).note(why.to_owned()))
+        Err(Diagnostic::error(format!("the option `{option}` is not the user's to set"))
+            .code(rules::NVRTC_OPTION)
+            .note(why.to_owned()))
     };
     if option.chars().any(char::is_control) {
         return refuse("it holds a control character");
@@ -79,6 +82,29 @@ pub fn check_option(option: &str) -> Result<(), Diagnostic> {
         Some((_, why)) => refuse(why),
         None => Ok(()),
     }
+}
+
+/// Which of the user's options NVRTC must not get, by index. A value may stand behind its option as an element of its own
+/// (`-D`, `X=1`); NVRTC itself judges whether the option takes one.
+#[must_use]
+pub fn check_options<'o>(options: impl IntoIterator<Item = &'o str>) -> Vec<(usize, Diagnostic)> {
+    let mut refused = Vec::new();
+    let mut takes_value = false;
+    for (index, option) in options.into_iter().enumerate() {
+        let is_option = option.starts_with('-');
+        match check_option(option) {
+            Err(error) => refused.push((index, error)),
+            Ok(()) if is_option || takes_value => {}
+            Ok(()) => refused.push((
+                index,
+                Diagnostic::error(format!("`{option}` is no option of NVRTC"))
+                    .code(rules::NVRTC_OPTION)
+                    .note("an option begins with `-`; a value may follow as an element of its own"),
+            )),
+        }
+        takes_value = is_option && !option.contains('=');
+    }
+    refused
 }
 
 /// What kind of compile it is.
@@ -232,6 +258,15 @@ mod tests {
         assert_eq!(doubts((13, 4)), None);
         let warning = doubts((12, 9)).unwrap();
         assert_eq!(warning.message, "NVRTC 12.9 may give other bytes for the same input");
+    }
+
+    #[test]
+    fn a_value_may_follow_its_option() {
+        let refused = |options: &[&str]| -> Vec<usize> {
+            check_options(options.iter().copied()).into_iter().map(|(index, _)| index).collect()
+        };
+        assert_eq!(refused(&["-D", "X=1", "--maxrregcount", "64", "-w"]), [0; 0]);
+        assert_eq!(refused(&["fast", "-D", "X", "Y", "-DA=1", "B", "-G", "on"]), [0, 3, 5, 6]);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! A session loads NVRTC when the first unit is missing from the cache, and not at all where every unit is there.
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use cubinder_bundle::{CodeObject, Digest, Target, TargetKind};
 use nvrtc_sys::Nvrtc;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use super::options::{Purpose, Settings, check_option, doubts, include_folders, options};
+use super::options::{Purpose, Settings, check_options, doubts, include_folders, options};
 use super::{Raw, call, diagnose, log};
 use crate::cache::{Cache, Dependencies, Files, KeyHasher, stamp_of_folder};
 use crate::codegen::TranslationUnit;
@@ -27,7 +27,8 @@ const FORMAT: &str = "cubinder code 2";
 #[derive(Debug)]
 pub struct Session {
     toolkit: Toolkit,
-    settings: Settings,
+    /// Those of units that have none of their own.
+    settings: Arc<Settings>,
     cache: Cache,
     /// Decides, with a unit and a target, what comes out.
     base: Digest,
@@ -44,6 +45,7 @@ pub struct Session {
 #[derive(Debug, Clone)]
 pub struct PreparedUnit {
     unit: TranslationUnit,
+    settings: Arc<Settings>,
     dependencies: Dependencies,
     key: Digest,
 }
@@ -99,8 +101,8 @@ impl Session {
     /// # Errors
     /// Where NVRTC's file cannot be read, and for each option that is not the user's to set.
     pub fn new(toolkit: Toolkit, settings: Settings, cache: Cache) -> Result<Session, Vec<Diagnostic>> {
-        let refused: Vec<Diagnostic> =
-            settings.options.iter().filter_map(|option| check_option(option).err()).collect();
+        let options = settings.options.iter().map(String::as_str);
+        let refused: Vec<Diagnostic> = check_options(options).into_iter().map(|(_, error)| error).collect();
         if !refused.is_empty() {
             return Err(refused);
         }
@@ -108,7 +110,7 @@ impl Session {
         let key = KeyHasher::new(FORMAT).field(env!("CARGO_PKG_VERSION").as_bytes()).field(&identity.0);
         Ok(Session {
             toolkit,
-            settings,
+            settings: Arc::new(settings),
             cache,
             base: key.finish(),
             nvrtc: OnceLock::new(),
@@ -123,9 +125,15 @@ impl Session {
     /// Finds what a unit includes. Each header is read once in a session.
     #[must_use]
     pub fn prepare(&self, unit: TranslationUnit) -> PreparedUnit {
-        let include = self.include(&unit);
+        self.prepare_with(unit, Arc::clone(&self.settings))
+    }
+
+    /// [`Session::prepare`] with settings of the unit's own, whose options have passed [`super::check_options`].
+    #[must_use]
+    pub fn prepare_with(&self, unit: TranslationUnit, settings: Arc<Settings>) -> PreparedUnit {
+        let include = include_folders(&unit, &settings, &self.toolkit.include);
         let dependencies =
-            Dependencies::find(&unit, &self.settings.options, &include, &self.toolkit.include, &self.files);
+            Dependencies::find(&unit, &settings.options, &include, &self.toolkit.include, &self.files);
         let mut key = KeyHasher::new("unit")
             .field(&self.base.0)
             .field(unit.name.as_bytes())
@@ -137,7 +145,7 @@ impl Session {
             key = key.field(&self.toolkit_stamp.get_or_init(|| stamp(&self.toolkit)).0);
         }
         let key = dependencies.hash(key).finish();
-        PreparedUnit { unit, dependencies, key }
+        PreparedUnit { unit, settings, dependencies, key }
     }
 
     /// The code of a unit for a target, from the cache or from NVRTC.
@@ -196,6 +204,29 @@ impl Session {
         Ok(signature)
     }
 
+    /// The release of NVRTC. It is loaded for that only where its files do not tell.
+    ///
+    /// # Errors
+    /// Where it has to be loaded and cannot be.
+    pub fn release(&self) -> Result<(i32, i32), Diagnostic> {
+        match self.toolkit.release() {
+            Some(release) => Ok(release),
+            None => self.nvrtc().map(|nvrtc| nvrtc.version()),
+        }
+    }
+
+    fn nvrtc(&self) -> Result<&Arc<Nvrtc>, Diagnostic> {
+        self.nvrtc.get_or_init(|| load(&self.toolkit)).as_ref().map_err(Clone::clone)
+    }
+
+    /// The files of the project that a unit includes; nothing where only the preprocessor could tell.
+    #[must_use]
+    pub fn included_files<'p>(&self, prepared: &'p PreparedUnit) -> Option<Vec<&'p Path>> {
+        let of_project = |file: &&Path| !self.toolkit.include.iter().any(|folder| file.starts_with(folder));
+        let dependencies = &prepared.dependencies;
+        dependencies.is_complete().then(|| dependencies.found().filter(of_project).collect())
+    }
+
     /// What the session has done so far.
     #[must_use]
     pub fn statistics(&self) -> Statistics {
@@ -213,15 +244,12 @@ impl Session {
         self.cache.take_warning()
     }
 
-    fn include(&self, unit: &TranslationUnit) -> Vec<PathBuf> {
-        include_folders(unit, &self.settings, &self.toolkit.include)
-    }
-
     /// The key of what comes of a unit, with every option that NVRTC gets. Which of them an older NVRTC does not get follows
     /// from its identity.
     fn key(&self, kind: &str, prepared: &PreparedUnit, purpose: Purpose) -> Digest {
-        let include = self.include(&prepared.unit);
-        let options = options(&prepared.unit, purpose, &self.settings, &include, (i32::MAX, 0));
+        let settings = &prepared.settings;
+        let include = include_folders(&prepared.unit, settings, &self.toolkit.include);
+        let options = options(&prepared.unit, purpose, settings, &include, (i32::MAX, 0));
         let key = KeyHasher::new(kind).field(&prepared.key.0);
         options.iter().fold(key, |key, option| key.field(option.as_bytes())).finish()
     }
@@ -247,12 +275,9 @@ impl Session {
     }
 
     fn call(&self, prepared: &PreparedUnit, purpose: Purpose) -> Result<(Raw, (i32, i32)), Vec<Diagnostic>> {
-        let nvrtc = match self.nvrtc.get_or_init(|| load(&self.toolkit)) {
-            Ok(nvrtc) => nvrtc,
-            Err(error) => return Err(vec![error.clone()]),
-        };
+        let nvrtc = self.nvrtc().map_err(|error| vec![error])?;
         let start = Instant::now();
-        let result = call(nvrtc, &prepared.unit, purpose, &self.settings, &self.toolkit.include);
+        let result = call(nvrtc, &prepared.unit, purpose, &prepared.settings, &self.toolkit.include);
         let nanos = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
         self.calls.fetch_add(1, Ordering::Relaxed);
         self.call_nanos.fetch_add(nanos, Ordering::Relaxed);

@@ -4,7 +4,7 @@ use super::*;
 use crate::cache::Cache;
 use crate::codegen::translation_unit;
 use crate::diagnostic::{Diagnostic, Source};
-use crate::test_support::{nvrtc, show, toolkit, unit};
+use crate::test_support::{nvrtc, resolved, show, toolkit, unit};
 use cubinder_bundle::DataType;
 use std::path::Path;
 
@@ -226,7 +226,7 @@ y = "y"
                 __device__ float up(__half v) { return __half2float(v); }\n\
                 template <typename T> __global__ void add(const T* x, const __nv_bfloat16* b, float* y) {\n    \
                 y[threadIdx.x] = up(x[threadIdx.x]) + __bfloat162float(b[0]);\n}\n";
-    let draft = crate::resolve::compile(&Source::new("m.toml", manifest)).unwrap().draft;
+    let draft = resolved("m.toml", manifest).draft;
     assert_eq!(draft.units.len(), 2);
     for unit in &draft.units {
         let unit = translation_unit(unit, Source::new("up.cu", text), "up.cu");

@@ -1,18 +1,23 @@
 //! The manifest's expressions, compiled with the names that each may use, and what is said about their mistakes.
 //!
-//! Also keeps count of which names are used, for the warning about those that are not.
+//! Also keeps count of which names are used, for the warning about those that are not. Never says what follows from a mistake
+//! that was told elsewhere.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
-use cubinder_bundle::expr::{self, ExprError, Function, Kind, Node, Scope, Syntax, SyntaxKind, Typed};
-use cubinder_bundle::{AttributeType, Output, Requirement};
+use cubinder_bundle::expr::{self, ErrorClass, ExprError, Function, Kind, Node, Scope, Syntax, Typed};
+use cubinder_bundle::{Guard, Output, Requirement};
 
-use super::names::with_article;
+use super::messages::Messages;
+use super::names::{declared_twice, with_article};
+use super::origin;
 use super::rows::Row;
-use crate::diagnostic::{Diagnostic, Source, Span};
+use super::usage::{self, Unused, free_names};
+use crate::diagnostic::{Code, Diagnostic, Source, Span};
 use crate::manifest::{Manifest, Text};
+use crate::rules;
 
 /// What an expression must be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,12 +38,6 @@ pub(super) struct Place {
     row: Option<usize>,
 }
 
-/// A mistake and the rows of the table in which it shows; none where the expression belongs to no row.
-struct Found {
-    diagnostic: Diagnostic,
-    rows: Vec<usize>,
-}
-
 /// Compiles the expressions of one manifest.
 pub(super) struct Compiler<'m> {
     pub(super) manifest: &'m Manifest,
@@ -46,8 +45,12 @@ pub(super) struct Compiler<'m> {
     functions: Vec<(&'m str, Function)>,
     /// Functions that do not parse or cannot be right: what is wrong with calls of them follows from that.
     broken_functions: BTreeSet<&'m str>,
+    /// Names of two things: what is said about expressions with them may follow from that.
+    ambiguous: BTreeSet<&'m str>,
     used: BTreeSet<String>,
-    found: Vec<Found>,
+    messages: Messages,
+    /// The variant of each row.
+    variants: Vec<usize>,
 }
 
 impl<'m> Compiler<'m> {
@@ -58,14 +61,16 @@ impl<'m> Compiler<'m> {
             source,
             functions: Vec::new(),
             broken_functions: BTreeSet::new(),
+            ambiguous: declared_twice(manifest),
             used: BTreeSet::new(),
-            found: Vec::new(),
+            messages: Messages::default(),
+            variants: rows.iter().map(|row| row.variant).collect(),
         };
         for decl in &manifest.functions {
             match expr::parse(&decl.body.value) {
                 Ok(body) => {
-                    compiler.use_names(&body);
-                    let params = decl.params.iter().map(|param| param.value.clone()).collect();
+                    let params: Vec<String> = decl.params.iter().map(|param| param.value.clone()).collect();
+                    compiler.use_names(&body, &params);
                     compiler.functions.push((&decl.name.value, Function { params, body }));
                 }
                 Err(error) => {
@@ -81,7 +86,8 @@ impl<'m> Compiler<'m> {
     }
 
     fn check_functions(&mut self, row: &Row, index: usize) {
-        let place = self.in_row(row, index);
+        // A guard may call it.
+        let place = self.with_addresses(row, index);
         let functions = self.functions.clone();
         let mut broken = Vec::new();
         for (name, function) in &functions {
@@ -99,11 +105,16 @@ impl<'m> Compiler<'m> {
 
     /// Where what is the same for all rows stands: it may use that, and the inputs.
     pub(super) fn outside(&self) -> Place {
-        Place { scope: self.scope(None), row: None }
+        Place { scope: self.scope(None).without_addresses(), row: None }
     }
 
     /// Where the expressions of a row stand: they may use the row's types and constants and every tensor.
     pub(super) fn in_row(&self, row: &Row, index: usize) -> Place {
+        Place { scope: self.scope(Some(row)).without_addresses(), row: Some(index) }
+    }
+
+    /// The same for guards, which may ask for addresses too.
+    fn with_addresses(&self, row: &Row, index: usize) -> Place {
         Place { scope: self.scope(Some(row)), row: Some(index) }
     }
 
@@ -116,12 +127,15 @@ impl<'m> Compiler<'m> {
             let Some(typed) = self.expression(&rule.expr, "expr", Expected::Bool, &place) else { continue };
             if let [Node::Bool(holds)] = typed.expr.nodes.as_slice() {
                 let diagnostic = if *holds {
-                    Diagnostic::warning("this rule always holds").at(self.span_of(&rule.expr), "always true")
+                    Diagnostic::warning("this rule always holds")
+                        .at(self.span_of(&rule.expr), "always true")
+                        .help("take it out, or say what was meant")
                 } else {
                     Diagnostic::error("no node can meet this rule")
                         .at(self.span_of(&rule.expr), "always false")
+                        .help("correct it, or take it out")
                 };
-                self.report(diagnostic, None);
+                self.report(diagnostic.code(rules::REQUIRE_IS_CONSTANT), None);
             }
             let (text, message) = (rule.expr.value.clone(), rule.message.clone());
             requirements.push(Requirement { expr: typed.expr, text, message });
@@ -136,10 +150,24 @@ impl<'m> Compiler<'m> {
         let mut outputs = Vec::new();
         for decl in &manifest.outputs {
             if let Some(typed) = self.expression(&decl.shape, "shape", Expected::Ints, &place) {
-                outputs.push(Output { name: decl.name.value.clone(), shape: typed.expr });
+                outputs.push(Output {
+                    name: decl.name.value.clone(),
+                    shape: typed.expr,
+                    limits: decl.limits.limits.clone(),
+                    doc: decl.doc.clone(),
+                });
             }
         }
         outputs
+    }
+
+    /// The guard of a row's variant; nothing where it has none or a wrong one.
+    pub(super) fn guard(&mut self, row: &Row, index: usize) -> Option<Guard> {
+        let manifest = self.manifest;
+        let text = manifest.variants.get(row.variant)?.guard.as_ref()?;
+        let place = self.with_addresses(row, index);
+        let typed = self.expression(text, "guard", Expected::Bool, &place)?;
+        Some(Guard { expr: typed.expr, text: text.value.clone() })
     }
 
     /// Compiles one expression.
@@ -157,36 +185,56 @@ impl<'m> Compiler<'m> {
                 return None;
             }
         };
-        self.use_names(&syntax);
-        match expr::compile_syntax(&syntax, &place.scope) {
-            Ok(typed) if expected.admits(&typed.kind) => Some(typed),
-            Ok(typed) => {
-                let diagnostic = Diagnostic::error(format!("`{key}` must be {}", expected.describe()))
-                    .at(self.span_of(text), format!("this is {}", with_article(&typed.kind.to_string())));
-                let diagnostic = match (expected, &typed.kind) {
-                    (Expected::Int, Kind::Float) => {
-                        diagnostic.help("use `//` or `ceil_div` where integers are divided, or `int(...)`")
-                    }
-                    (Expected::Ints, Kind::Int) => diagnostic.help("write it in square brackets: `[...]`"),
-                    _ => diagnostic,
-                };
-                self.report(diagnostic, place.row);
-                None
-            }
+        self.use_names(&syntax, &[]);
+        let typed = match expr::compile_syntax(&syntax, &place.scope) {
+            Ok(typed) => typed,
             Err(errors) => {
-                for error in &errors {
+                let ambiguous = self.is_ambiguous(&syntax);
+                let follows = |error: &ExprError| ambiguous && error.class == ErrorClass::WrongKind;
+                for error in errors.iter().filter(|error| !follows(error)) {
                     self.mistake(text, error, place.row);
                 }
-                None
+                return None;
             }
+        };
+        if let Some(diagnostic) = self.misfit(text, key, expected, &typed) {
+            if !self.is_ambiguous(&syntax) {
+                self.report(diagnostic, place.row);
+            }
+            return None;
         }
+        Some(typed)
+    }
+
+    /// What is wrong with an expression that is right by itself, in its place.
+    fn misfit(&self, text: &Text, key: &str, expected: Expected, typed: &Typed) -> Option<Diagnostic> {
+        if !expected.admits(&typed.kind) {
+            let diagnostic = Diagnostic::error(format!("`{key}` must be {}", expected.describe()))
+                .code(rules::WRONG_KIND)
+                .at(self.span_of(text), format!("this is {}", with_article(&typed.kind.to_string())));
+            return Some(match (expected, &typed.kind) {
+                (Expected::Int, Kind::Float) => {
+                    diagnostic.help("use `//` or `ceil_div` where integers are divided, or `int(...)`")
+                }
+                (Expected::Ints, Kind::Int) => diagnostic.help("write it in square brackets: `[...]`"),
+                _ => diagnostic,
+            });
+        }
+        None
+    }
+
+    /// Whether an expression has a name that is declared twice.
+    fn is_ambiguous(&self, syntax: &Syntax) -> bool {
+        let mut found = false;
+        free_names(syntax, &mut Vec::new(), &mut |name| found |= self.ambiguous.contains(name));
+        found
     }
 
     fn scope(&self, row: Option<&Row>) -> Scope {
         let manifest = self.manifest;
         let mut scope = Scope::new();
         for (index, decl) in (0..).zip(&manifest.attributes) {
-            scope = scope.attribute(&decl.name.value, index, kind_of(decl.ty));
+            scope = scope.attribute(&decl.name.value, index, decl.ty.kind());
         }
         for (index, decl) in (0..).zip(&manifest.inputs) {
             scope = scope.tensor(&decl.name.value, index, decl.rank.0, decl.rank.1);
@@ -219,13 +267,17 @@ impl<'m> Compiler<'m> {
             return;
         }
         let span = self.span(text.locate(error.span.clone()));
-        let mut diagnostic = Diagnostic::error(error.message.clone()).at(span, error.label.clone());
+        let mut diagnostic =
+            Diagnostic::error(error.message.clone()).code(code_of(error)).at(span, error.label.clone());
         if let Some(help) = &error.help {
             diagnostic = diagnostic.help(help.clone());
         }
         if let Some(note) = row.is_none().then(|| self.out_of_place(part)).flatten() {
-            diagnostic = diagnostic.note(note);
+            // Other names are not what was meant.
+            diagnostic = Diagnostic { help: None, ..diagnostic.code(rules::OUT_OF_PLACE).note(note) };
         }
+        let origins = origin::of_mistake(self.manifest, text, error, self.variant_of(row));
+        diagnostic = self.with_origins(diagnostic, origins);
         self.report(diagnostic, row);
     }
 
@@ -233,24 +285,38 @@ impl<'m> Compiler<'m> {
     fn out_of_place(&self, name: &str) -> Option<String> {
         let manifest = self.manifest;
         if manifest.outputs.iter().any(|output| output.name.value == name) {
-            return Some(format!("`{name}` is an output: only launches can use outputs"));
+            return Some(format!("`{name}` is an output: only guards and launches can use outputs"));
         }
         if manifest.types.iter().any(|ty| ty.name.value == name) {
-            return Some(format!("`{name}` is a type parameter: only launches can use them"));
+            return Some(format!("`{name}` is a type parameter: only guards and launches can use them"));
         }
         let of_variants = manifest.variants.iter().flat_map(|variant| &variant.constants);
         let is_constant = of_variants.into_iter().any(|constant| constant.name.value == name);
         is_constant.then(|| {
-            format!("`{name}` is a constant of the variants: all of them compute one operator, so only launches can use it")
+            format!(
+                "`{name}` is a constant of the variants: all of them compute one operator, so only guards and launches can use it"
+            )
         })
     }
 
-    /// Adds a message; one about another row that says the same is kept once.
+    /// Adds the constants and functions that decide what an expression comes to.
+    pub(super) fn with_values(&self, diagnostic: Diagnostic, text: &Text, row: Option<usize>) -> Diagnostic {
+        let origins = origin::of_value(self.manifest, text, self.variant_of(row));
+        self.with_origins(diagnostic, origins)
+    }
+
+    fn with_origins(&self, diagnostic: Diagnostic, origins: Vec<origin::Origin>) -> Diagnostic {
+        let with = |diagnostic: Diagnostic, (range, label)| diagnostic.related(self.span(range), label);
+        origins.into_iter().fold(diagnostic, with)
+    }
+
+    fn variant_of(&self, row: Option<usize>) -> Option<usize> {
+        row.and_then(|row| self.variants.get(row).copied())
+    }
+
+    /// Adds a message of a row, or of none.
     pub(super) fn report(&mut self, diagnostic: Diagnostic, row: Option<usize>) {
-        match self.found.iter_mut().find(|found| found.diagnostic == diagnostic) {
-            Some(found) => found.rows.extend(row),
-            None => self.found.push(Found { diagnostic, rows: row.into_iter().collect() }),
-        }
+        self.messages.add(diagnostic, row);
     }
 
     pub(super) fn span(&self, range: Range<usize>) -> Span {
@@ -266,51 +332,31 @@ impl<'m> Compiler<'m> {
         self.used.insert(name.to_owned());
     }
 
-    fn use_names(&mut self, syntax: &Syntax) {
-        walk(syntax, &mut |name| {
+    /// Counts the names of an expression as used, but for the parameters of the function that it is the body of.
+    fn use_names(&mut self, syntax: &Syntax, params: &[String]) {
+        let mut bound: Vec<&str> = params.iter().map(String::as_str).collect();
+        free_names(syntax, &mut bound, &mut |name| {
             self.used.insert(name.to_owned());
         });
     }
 
-    /// All messages, those about some rows with the first of these, and a warning for each name that nothing uses.
-    pub(super) fn finish(self, rows: &[Row]) -> Vec<Diagnostic> {
-        let unused = self.unused();
-        let messages = self.found.into_iter().map(|found| {
-            // What is wrong in every row is not about rows.
-            match found.rows.first().and_then(|&first| rows.get(first)) {
-                Some(row) if found.rows.len() < rows.len() => {
-                    let more = match found.rows.len() - 1 {
-                        0 => String::new(),
-                        others => format!(" and {others} more"),
-                    };
-                    found.diagnostic.note(format!("in {}{more}", row.describe()))
-                }
-                _ => found.diagnostic,
-            }
-        });
-        messages.chain(unused).collect()
+    /// All messages, those about some rows with the first of these, and what nothing uses.
+    pub(super) fn finish(self, rows: &[Row]) -> (Vec<Diagnostic>, Unused) {
+        let unused = usage::unused(self.manifest, self.source, &self.used);
+        let messages = self.messages.finish(rows.len(), &|row| rows.get(row).map(Row::describe));
+        (messages, unused)
     }
+}
 
-    fn unused(&self) -> Vec<Diagnostic> {
-        let manifest = self.manifest;
-        let tensor_types: BTreeSet<&str> = {
-            let inputs = manifest.inputs.iter().map(|input| input.ty.value.as_str());
-            inputs.chain(manifest.outputs.iter().map(|output| output.ty.value.as_str())).collect()
-        };
-        let mut declared: Vec<(&str, &crate::manifest::Located<String>)> = Vec::new();
-        declared.extend(manifest.attributes.iter().map(|decl| ("attribute", &decl.name)));
-        declared.extend(manifest.constants.iter().map(|decl| ("constant", &decl.name)));
-        declared.extend(manifest.functions.iter().map(|decl| ("function", &decl.name)));
-        let of_variants = manifest.variants.iter().flat_map(|variant| &variant.constants);
-        declared.extend(of_variants.map(|decl| ("constant", &decl.name)));
-        let types = manifest.types.iter().filter(|decl| !tensor_types.contains(decl.name.value.as_str()));
-        declared.extend(types.map(|decl| ("type parameter", &decl.name)));
-        let unused = declared.into_iter().filter(|(_, name)| !self.used.contains(&name.value));
-        let warning = |(what, name): (&str, &crate::manifest::Located<String>)| {
-            Diagnostic::warning(format!("the {what} `{}` is never used", name.value))
-                .at(self.span(name.range.clone()), "declared here")
-        };
-        unused.map(warning).collect()
+/// The rule that a mistake in an expression breaks.
+const fn code_of(error: &ExprError) -> Code {
+    match error.class {
+        ErrorClass::UnknownName => rules::UNKNOWN_NAME,
+        ErrorClass::Syntax => rules::NOT_AN_EXPRESSION,
+        ErrorClass::WrongKind => rules::WRONG_KIND,
+        ErrorClass::NoValue => rules::NO_VALUE,
+        ErrorClass::OutOfPlace => rules::OUT_OF_PLACE,
+        ErrorClass::BadCall => rules::BAD_CALL,
     }
 }
 
@@ -332,50 +378,6 @@ impl Expected {
             Expected::Int => "an integer",
             Expected::Ints => "an array of integers",
             Expected::Argument => "a number, a boolean or an array of them",
-        }
-    }
-}
-
-fn kind_of(ty: AttributeType) -> Kind {
-    match ty {
-        AttributeType::I32 => Kind::Int,
-        AttributeType::I32Array => Kind::ints(),
-        AttributeType::F32 => Kind::Float,
-        AttributeType::F32Array => Kind::Array(Box::new(Kind::Float)),
-        AttributeType::Bool => Kind::Bool,
-        AttributeType::String => Kind::Str,
-    }
-}
-
-/// Calls `visit` with every name and every function name. The parser bounds the depth of the tree.
-fn walk(syntax: &Syntax, visit: &mut dyn FnMut(&str)) {
-    match &syntax.kind {
-        SyntaxKind::Int(_) | SyntaxKind::Float(_) | SyntaxKind::Bool(_) | SyntaxKind::Str(_) => {}
-        SyntaxKind::Name(name) => visit(name),
-        SyntaxKind::Array(items) => items.iter().for_each(|item| walk(item, visit)),
-        SyntaxKind::Unary(_, operand) => walk(operand, visit),
-        SyntaxKind::Binary(_, left, right) => {
-            walk(left, visit);
-            walk(right, visit);
-        }
-        SyntaxKind::Conditional { condition, then, otherwise } => {
-            walk(condition, visit);
-            walk(then, visit);
-            walk(otherwise, visit);
-        }
-        SyntaxKind::Index { array, index } => {
-            walk(array, visit);
-            walk(index, visit);
-        }
-        SyntaxKind::Field { object, .. } => walk(object, visit),
-        SyntaxKind::Call { function, args, .. } => {
-            visit(function);
-            args.iter().for_each(|arg| walk(arg, visit));
-        }
-        SyntaxKind::Comprehension { body, over, condition, .. } => {
-            walk(body, visit);
-            walk(over, visit);
-            condition.iter().for_each(|condition| walk(condition, visit));
         }
     }
 }

@@ -72,7 +72,7 @@ fn replacement(
             range: word.clone(),
             message: format!("the constant `{name}` cannot be a template argument"),
             label: format!("this is a {}: {value}", value.kind_name()),
-            help: Some("pass it in `[launches.args]`".to_owned()),
+            help: Some(format!("use `manifest::{name}` in the kernel, or pass it in `[launches.args]`")),
         }),
     }
 }
@@ -152,18 +152,21 @@ fn check_nesting(text: &str, arguments: &Range<usize>) -> Result<(), KernelError
             _ => true,
         };
         if !matches {
-            let start = arguments.start + at;
-            return Err(unbalanced(start..start + 1));
+            // What is missing or too much can be anywhere before.
+            return Err(unbalanced(
+                arguments.start..arguments.start + at + 1,
+                "up to here one has no partner",
+            ));
         }
     }
-    if open.is_empty() { Ok(()) } else { Err(unbalanced(arguments.clone())) }
+    if open.is_empty() { Ok(()) } else { Err(unbalanced(arguments.clone(), "one is never closed")) }
 }
 
-fn unbalanced(range: Range<usize>) -> KernelError {
+fn unbalanced(range: Range<usize>, label: &str) -> KernelError {
     KernelError {
         range,
         message: "the brackets of the template arguments do not match".to_owned(),
-        label: String::new(),
+        label: label.to_owned(),
         help: None,
     }
 }
@@ -233,10 +236,10 @@ mod tests {
     #[test]
     fn refuses_what_could_end_the_argument_list() {
         let unbalanced = "the brackets of the template arguments do not match";
-        assert_eq!(mistake("f<T>>"), (unbalanced.to_owned(), 3..4));
-        assert_eq!(mistake("f<T>, g<T>"), (unbalanced.to_owned(), 3..4));
+        assert_eq!(mistake("f<T>>"), (unbalanced.to_owned(), 1..4));
+        assert_eq!(mistake("f<T>, g<T>"), (unbalanced.to_owned(), 1..4));
         assert_eq!(mistake("f<(T>"), (unbalanced.to_owned(), 1..5));
-        assert_eq!(mistake("f<T)>"), (unbalanced.to_owned(), 3..4));
+        assert_eq!(mistake("f<T)>"), (unbalanced.to_owned(), 1..4));
         assert_eq!(mistake("f<T").1, 1..3);
         assert_eq!(mistake("f<T\u{e9}>").1, 3..5);
         assert_eq!(mistake("f<T> g").0, "the template arguments do not end");

@@ -6,8 +6,9 @@ use cubinder_bundle::{DataType, Launch};
 use super::expression::{Compiler, Expected, Place};
 use super::rows::Row;
 use super::{ArgDraft, ArgDraftValue, Unit, beside, kernel};
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Code, Diagnostic};
 use crate::manifest::{ArgDecl, LaunchDecl, Text};
+use crate::rules;
 
 /// The launch of a row with what has to be compiled for it.
 pub(super) struct RowLaunch {
@@ -52,7 +53,10 @@ fn one(
     threads_of_block(compiler, decl, block.as_ref(), index);
     let shared_bytes = match &decl.shared_bytes {
         None => Some(constant(0)),
-        Some(text) => integer(compiler, text, "shared_bytes", (0, i64::from(i32::MAX)), place, index),
+        Some(text) => {
+            let limits = (0, i64::from(i32::MAX), rules::SHARED_MEMORY_LIMIT);
+            integer(compiler, text, "shared_bytes", limits, place, index)
+        }
     };
     let args: Vec<Option<ArgDraft>> = decl.args.iter().map(|arg| argument(compiler, arg, place)).collect();
     let args: Option<Vec<ArgDraft>> = args.into_iter().collect();
@@ -91,7 +95,8 @@ fn kernel_name(compiler: &mut Compiler<'_>, decl: &LaunchDecl, row: &Row, index:
         }
         Err(error) => {
             let span = compiler.span(decl.kernel.locate(error.range));
-            let diagnostic = Diagnostic::error(error.message).at(span, error.label);
+            let diagnostic =
+                Diagnostic::error(error.message).code(rules::BAD_KERNEL_NAME).at(span, error.label);
             let diagnostic = match error.help {
                 Some(help) => diagnostic.help(help),
                 None => diagnostic,
@@ -110,12 +115,13 @@ fn dimensions(
     place: &Place,
     index: usize,
 ) -> Option<[Expr; 3]> {
-    let limits = if key == "grid" { MAX_GRID } else { MAX_BLOCK };
+    let (limits, code) =
+        if key == "grid" { (MAX_GRID, rules::GRID_LIMIT) } else { (MAX_BLOCK, rules::BLOCK_LIMIT) };
     let mut whole = true;
     let mut result = [constant(1), constant(1), constant(1)];
     for (axis, text) in texts.iter().enumerate().take(3) {
         let key = format!("{key}.{}", AXES[axis]);
-        match integer(compiler, text, &key, (1, limits[axis]), place, index) {
+        match integer(compiler, text, &key, (1, limits[axis], code), place, index) {
             Some(expr) => result[axis] = expr,
             None => whole = false,
         }
@@ -123,21 +129,23 @@ fn dimensions(
     whole.then_some(result)
 }
 
-/// An integer; where it is a constant, within the limits.
+/// An integer; where it is a constant, within the limits: the least, the greatest, the rule that says so.
 fn integer(
     compiler: &mut Compiler<'_>,
     text: &Text,
     key: &str,
-    limits: (i64, i64),
+    limits: (i64, i64, Code),
     place: &Place,
     index: usize,
 ) -> Option<Expr> {
     let typed = compiler.expression(text, key, Expected::Int, place)?;
-    let (least, most) = limits;
+    let (least, most, code) = limits;
     match value_of(&typed.expr) {
         Some(value) if value < least || value > most => {
             let diagnostic = Diagnostic::error(format!("`{key}` must be from {least} to {most}"))
+                .code(code)
                 .at(compiler.span_of(text), format!("this is {value}"));
+            let diagnostic = compiler.with_values(diagnostic, text, Some(index));
             compiler.report(diagnostic, Some(index));
             None
         }
@@ -156,14 +164,20 @@ fn threads_of_block(compiler: &mut Compiler<'_>, decl: &LaunchDecl, block: Optio
         let span = compiler.span(first.range.start..last.range.end);
         let sizes = sizes.iter().map(ToString::to_string).collect::<Vec<_>>().join(" x ");
         let diagnostic = Diagnostic::error(format!("a block has at most {MAX_THREADS} threads"))
+            .code(rules::BLOCK_LIMIT)
             .at(span, format!("these are {sizes} = {threads}"));
+        let with_values = |diagnostic, text| compiler.with_values(diagnostic, text, Some(index));
+        let diagnostic = decl.block.iter().fold(diagnostic, with_values);
         compiler.report(diagnostic, Some(index));
     }
 }
 
 fn argument(compiler: &mut Compiler<'_>, arg: &ArgDecl, place: &Place) -> Option<ArgDraft> {
     let value = match tensor(compiler, &arg.value) {
-        Some(tensor) => ArgDraftValue::Tensor(tensor),
+        Some(tensor) => {
+            compiler.use_name(arg.value.value.trim());
+            ArgDraftValue::Tensor(tensor)
+        }
         None => {
             let key = &arg.name.value;
             let typed = compiler.expression(&arg.value, key, Expected::Argument, place)?;

@@ -4,22 +4,31 @@
 //! the checks that need only the manifest. A draft lacks what only a compile can tell: the order and types of the
 //! kernels' parameters, and the code. Never reads a file: a kernel's source is a path here.
 
+mod counts;
+mod cpp_names;
 mod expression;
 mod kernel;
 mod launch;
+mod messages;
 mod names;
+mod origin;
+mod restrict;
 mod rows;
+mod usage;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cubinder_bundle::expr::{Expr, Kind};
-use cubinder_bundle::{Attribute, DataType, Input, Plugin, Value, Variant};
+use cubinder_bundle::{Attribute, DataType, Guard, Input, Plugin, Value, Variant};
 
 use crate::diagnostic::{Diagnostic, Severity, Source, Span, has_errors, sort};
 use crate::manifest::{self, MAX_RANK, Manifest};
+use crate::rules;
 use expression::Compiler;
 use rows::Row;
+pub use usage::UnusedName;
 
 /// A plugin before its kernels are compiled.
 #[derive(Debug, Clone, PartialEq)]
@@ -90,10 +99,26 @@ pub enum ArgDraftValue {
 pub struct Resolved {
     /// The plugin.
     pub draft: PluginDraft,
+    /// What was written: the places of everything in the draft.
+    pub manifest: Manifest,
+    /// The text it was read from.
+    pub source: Arc<Source>,
     /// Where the plugin's name is, for messages about the plugin as a whole.
     pub name_span: Span,
-    /// What the author should look at, in order of place.
+    /// What the author should look at, in order of place, whatever is in the kernels.
     pub warnings: Vec<Diagnostic>,
+    /// Type parameters and constants that nothing in the manifest uses: see [`Resolved::unused`].
+    pub unused_names: Vec<UnusedName>,
+}
+
+impl Resolved {
+    /// The warnings about type parameters and constants that neither the manifest nor a kernel uses. `in_kernels` are the names
+    /// that the kernels' texts take from the generated header: [`crate::codegen::manifest_names`].
+    #[must_use]
+    pub fn unused(&self, in_kernels: &BTreeSet<String>) -> Vec<Diagnostic> {
+        let unused = self.unused_names.iter().filter(|unused| !in_kernels.contains(&unused.name));
+        unused.map(|unused| unused.warning.clone()).collect()
+    }
 }
 
 /// Reads and resolves a manifest.
@@ -121,18 +146,27 @@ pub fn compile(source: &Arc<Source>) -> Result<Resolved, Vec<Diagnostic>> {
 /// Every mistake that can be told apart from the others, in order of place. For a manifest that was read with errors
 /// there may be none left to tell.
 pub fn resolve(manifest: &Manifest, source: &Arc<Source>) -> Result<Resolved, Vec<Diagnostic>> {
+    let too_many = counts::check(manifest, source);
+    if !too_many.is_empty() {
+        return Err(too_many);
+    }
     let mut diagnostics = names::check(manifest, source);
     let rows = rows::expand(manifest, source, &mut diagnostics);
     let mut compiler = Compiler::new(manifest, source, &rows);
     let require = compiler.require();
     let outputs = compiler.outputs();
     let plugin_types = rows::types(&rows);
+    let guards: Vec<Option<Guard>> =
+        rows.iter().enumerate().map(|(index, row)| compiler.guard(row, index)).collect();
+    diagnostics.extend(counts::check_guards(manifest, &rows, &guards, source));
     let launches: Vec<Option<launch::RowLaunch>> = rows
         .iter()
         .enumerate()
         .map(|(index, row)| launch::resolve(&mut compiler, row, &plugin_types, index))
         .collect();
-    diagnostics.extend(compiler.finish(&rows));
+    let (messages, unused) = compiler.finish(&rows);
+    diagnostics.extend(messages);
+    diagnostics.extend(unused.warnings);
     if has_errors(&diagnostics) {
         // Something that is wrong elsewhere may be the use that a warning misses.
         diagnostics.retain(|diagnostic| diagnostic.severity == Severity::Error);
@@ -141,9 +175,16 @@ pub fn resolve(manifest: &Manifest, source: &Arc<Source>) -> Result<Resolved, Ve
     let complete: Option<Vec<launch::RowLaunch>> = launches.into_iter().collect();
     match complete {
         Some(launches) if !has_errors(&diagnostics) => {
-            let draft = draft(manifest, rows, launches, require, outputs);
+            let draft = draft(manifest, rows, guards, launches, require, outputs);
             let name_span = Span::new(source, manifest.plugin.name.range.clone());
-            Ok(Resolved { draft, name_span, warnings: diagnostics })
+            Ok(Resolved {
+                draft,
+                manifest: manifest.clone(),
+                source: Arc::clone(source),
+                name_span,
+                warnings: diagnostics,
+                unused_names: unused.names,
+            })
         }
         _ => Err(diagnostics),
     }
@@ -152,17 +193,19 @@ pub fn resolve(manifest: &Manifest, source: &Arc<Source>) -> Result<Resolved, Ve
 fn draft(
     manifest: &Manifest,
     rows: Vec<Row>,
+    guards: Vec<Option<Guard>>,
     launches: Vec<launch::RowLaunch>,
     require: Vec<cubinder_bundle::Requirement>,
     outputs: Vec<cubinder_bundle::Output>,
 ) -> PluginDraft {
     let mut variants = Vec::with_capacity(rows.len());
     let mut units = Vec::with_capacity(rows.len());
-    for (row, launch) in rows.into_iter().zip(launches) {
+    for ((row, guard), launch) in rows.into_iter().zip(guards).zip(launches) {
         variants.push(Variant {
             id: row.id,
             label: row.label(),
             types: row.tensor_types,
+            guard,
             launches: vec![launch.launch],
         });
         units.push(launch.unit);
@@ -182,16 +225,32 @@ fn draft(
 }
 
 fn attribute(decl: &manifest::AttributeDecl) -> Attribute {
-    Attribute { name: decl.name.value.clone(), ty: decl.ty, default: decl.default.clone() }
+    let (minimum, maximum) = decl.range.clone().map(|range| range.value).unwrap_or_default();
+    Attribute {
+        name: decl.name.value.clone(),
+        ty: decl.ty,
+        default: decl.default.clone(),
+        length: decl.length.as_ref().map(|length| length.value),
+        minimum,
+        maximum,
+        one_of: decl.one_of.as_ref().map(|one_of| one_of.value.clone()).unwrap_or_default(),
+        doc: decl.doc.clone(),
+    }
 }
 
 fn input(decl: &manifest::InputDecl) -> Input {
-    Input { name: decl.name.value.clone(), rank_min: decl.rank.0, rank_max: decl.rank.1 }
+    Input {
+        name: decl.name.value.clone(),
+        rank_min: decl.rank.0,
+        rank_max: decl.rank.1,
+        limits: decl.limits.limits.clone(),
+        doc: decl.doc.clone(),
+    }
 }
 
 /// A path that a manifest names, against the manifest's folder. Nothing is folded away: `..` behind a link means what the
 /// file system says.
-fn beside(source: &Source, path: &str) -> PathBuf {
+pub(crate) fn beside(source: &Source, path: &str) -> PathBuf {
     source.path.parent().unwrap_or(Path::new("")).join(path)
 }
 
@@ -212,6 +271,7 @@ pub fn check_unique(plugins: &[Resolved]) -> Vec<Diagnostic> {
             );
             diagnostics.push(
                 Diagnostic::error(message)
+                    .code(rules::PLUGIN_TWICE)
                     .at(second.name_span.clone(), "the second one")
                     .related(first.name_span.clone(), "the first one")
                     .note("TensorRT finds a plugin by name, version and namespace")

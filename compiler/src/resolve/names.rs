@@ -1,24 +1,34 @@
 //! One name, one thing: attributes, tensors, types, constants and functions share the names of expressions.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use cubinder_bundle::expr::{is_function_reserved, is_name_reserved};
 
+use super::cpp_names;
 use crate::diagnostic::{Diagnostic, Source, Span};
-use crate::manifest::{Located, Manifest};
+use crate::manifest::{ConstantDecl, Located, Manifest};
+use crate::rules;
 
-/// Reports names that are declared twice or that the expression language keeps for itself.
+/// Reports names that are declared twice or that the expression language or C++ keeps for itself.
 pub(super) fn check(manifest: &Manifest, source: &Arc<Source>) -> Vec<Diagnostic> {
     let mut diagnostics = Vec::new();
     let shared = declared(manifest);
     for (index, (what, name)) in shared.iter().enumerate() {
         diagnostics.extend(reserved(what, name, source));
+        if ["constant", "type parameter"].contains(what) {
+            diagnostics.extend(reserved_in_cpp(what, name, source));
+        }
         diagnostics.extend(twice(name, what, shared.iter().take(index), source));
     }
     // The constants of two variants are two values of one thing, so they are compared with what is shared only.
     for variant in &manifest.variants {
         for constant in &variant.constants {
             diagnostics.extend(reserved("constant", &constant.name, source));
+            // One for each variant would say one thing over and over.
+            if first_of_its_name(manifest, constant) {
+                diagnostics.extend(reserved_in_cpp("constant", &constant.name, source));
+            }
             diagnostics.extend(twice(&constant.name, "constant", shared.iter(), source));
         }
     }
@@ -28,6 +38,17 @@ pub(super) fn check(manifest: &Manifest, source: &Arc<Source>) -> Vec<Diagnostic
         }
     }
     diagnostics
+}
+
+/// Names that are declared twice. What an expression with such a name is depends on which of the two was meant.
+pub(super) fn declared_twice(manifest: &Manifest) -> BTreeSet<&str> {
+    let mut seen = BTreeSet::new();
+    let shared = declared(manifest);
+    let mut twice: BTreeSet<&str> =
+        shared.iter().map(|(_, name)| name.value.as_str()).filter(|name| !seen.insert(*name)).collect();
+    let of_variants = manifest.variants.iter().flat_map(|variant| &variant.constants);
+    twice.extend(of_variants.map(|decl| decl.name.value.as_str()).filter(|name| seen.contains(name)));
+    twice
 }
 
 type Declared<'m> = (&'static str, &'m Located<String>);
@@ -52,8 +73,29 @@ fn reserved(what: &str, name: &Located<String>, source: &Arc<Source>) -> Option<
         if what == "function" { is_function_reserved(&name.value) } else { is_name_reserved(&name.value) };
     taken.then(|| {
         Diagnostic::error(format!("{} cannot be called `{}`", with_article(what), name.value))
+            .code(rules::BAD_NAME)
             .at(Span::new(source, name.range.clone()), "the expression language gives this name a meaning")
     })
+}
+
+/// Type parameters and constants are declared in the header that kernels see.
+fn reserved_in_cpp(what: &str, name: &Located<String>, source: &Arc<Source>) -> Option<Diagnostic> {
+    // The expression language has said no already.
+    let why = cpp_names::reserved(&name.value).filter(|_| !is_name_reserved(&name.value))?;
+    Some(
+        Diagnostic::error(format!("{} cannot be called `{}`", with_article(what), name.value))
+            .code(rules::BAD_NAME)
+            .at(Span::new(source, name.range.clone()), why)
+            .note(format!("kernels see it as `manifest::{}`", name.value))
+            .help("choose another name"),
+    )
+}
+
+/// Whether no variant before has a constant of this name.
+fn first_of_its_name(manifest: &Manifest, constant: &ConstantDecl) -> bool {
+    let mut all = manifest.variants.iter().flat_map(|variant| &variant.constants);
+    all.find(|decl| decl.name.value == constant.name.value)
+        .is_some_and(|first| first.name.range == constant.name.range)
 }
 
 fn twice<'m>(
@@ -65,6 +107,7 @@ fn twice<'m>(
     let (first_what, first) = before.find(|(_, first)| first.value == name.value)?;
     Some(
         Diagnostic::error(format!("the name `{}` is declared twice", name.value))
+            .code(rules::DECLARED_TWICE)
             .at(Span::new(source, name.range.clone()), format!("as {}", with_article(what)))
             .related(
                 Span::new(source, first.range.clone()),

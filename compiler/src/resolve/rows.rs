@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use cubinder_bundle::{DataType, Value};
 
-use crate::diagnostic::{Diagnostic, Source, Span, suggest};
+use super::restrict;
+use crate::diagnostic::{Diagnostic, Source, Span, suggest_type};
 use crate::manifest::form::list;
-use crate::manifest::{Located, Manifest, VariantDecl};
+use crate::manifest::{Located, Manifest, TypeDecl, VariantDecl};
+use crate::rules;
 
 /// The most rows a manifest may expand to; each is a compile for each target.
 const MAX_ROWS: usize = 1024;
@@ -15,6 +17,8 @@ const MAX_ROWS: usize = 1024;
 /// One row.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Row {
+    /// Index of its variant in the manifest.
+    pub(super) variant: usize,
     /// The tactic id.
     pub(super) id: i32,
     /// The type parameters, in the manifest's order.
@@ -40,6 +44,7 @@ impl Row {
     #[cfg(test)]
     pub(super) fn of(types: &[(&str, DataType)], constants: &[(&str, Value)]) -> Row {
         Row {
+            variant: 0,
             id: 1,
             types: types.iter().map(|(name, ty)| ((*name).to_owned(), *ty)).collect(),
             constants: constants.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect(),
@@ -74,32 +79,38 @@ pub(super) fn expand(
 ) -> Vec<Row> {
     unique_ids(&manifest.variants, source, diagnostics);
     tensor_types_are_known(manifest, source, diagnostics);
-    choices_are_decided(manifest, source, diagnostics);
-    let choices = manifest.types.iter().map(|ty| ty.alternatives.len());
-    let count = choices.fold(manifest.variants.len(), usize::saturating_mul);
+    diagnostics.extend(restrict::check(manifest, source));
+    let served: Vec<Vec<TypeDecl>> =
+        manifest.variants.iter().map(|variant| restrict::served(manifest, variant)).collect();
+    choices_are_decided(manifest, &served, source, diagnostics);
+    let choices =
+        |types: &Vec<TypeDecl>| types.iter().map(|ty| ty.alternatives.len()).fold(1, usize::saturating_mul);
+    let count = served.iter().map(choices).fold(0, usize::saturating_add);
     if count > MAX_ROWS {
         let span = manifest.types.first().map_or(0..0, |ty| ty.name.range.clone());
         diagnostics.push(
             Diagnostic::error(format!("the manifest expands to {count} variants, more than {MAX_ROWS}"))
-                .at(Span::new(source, span), "every choice of types is multiplied by every variant"),
+                .code(rules::TOO_MANY_VARIANTS)
+                .at(Span::new(source, span), "every choice of types is multiplied by every variant")
+                .help("`types = { ... }` in `[[variants]]` says which choices a variant serves"),
         );
         return Vec::new();
     }
-    let types = product(manifest);
-    manifest
-        .variants
-        .iter()
-        .flat_map(|variant| types.iter().map(move |types| row(manifest, variant, types)))
-        .collect()
+    let rows_of = |(variant, types): (usize, &Vec<TypeDecl>)| -> Vec<Row> {
+        product(types).iter().map(|types| row(manifest, variant, types)).collect()
+    };
+    served.iter().enumerate().flat_map(rows_of).collect()
 }
 
-fn row(manifest: &Manifest, variant: &VariantDecl, types: &[(String, DataType)]) -> Row {
-    let shared = manifest.constants.iter();
-    let constants =
-        shared.chain(&variant.constants).map(|decl| (decl.name.value.clone(), decl.value.clone()));
+fn row(manifest: &Manifest, variant: usize, types: &[(String, DataType)]) -> Row {
+    let decl = manifest.variants.get(variant);
+    let of_variant = decl.iter().flat_map(|decl| &decl.constants);
+    let constants = manifest.constants.iter().chain(of_variant);
+    let constants = constants.map(|decl| (decl.name.value.clone(), decl.value.clone()));
     let tensor_types = tensors(manifest).filter_map(|(_, ty)| type_of(&ty.value, types)).collect();
     Row {
-        id: variant.id.value,
+        variant,
+        id: decl.map_or(0, |decl| decl.id.value),
         types: types.to_vec(),
         constants: constants.collect(),
         shared: manifest.constants.len(),
@@ -119,9 +130,9 @@ fn tensors(manifest: &Manifest) -> impl Iterator<Item = (&Located<String>, &Loca
 }
 
 /// Every choice of the type parameters; the last parameter changes fastest.
-fn product(manifest: &Manifest) -> Vec<Vec<(String, DataType)>> {
+fn product(types: &[TypeDecl]) -> Vec<Vec<(String, DataType)>> {
     let mut rows: Vec<Vec<(String, DataType)>> = vec![Vec::new()];
-    for parameter in &manifest.types {
+    for parameter in types {
         let extended = rows.iter().flat_map(|row| {
             parameter.alternatives.iter().map(move |ty| {
                 let mut row = row.clone();
@@ -139,6 +150,7 @@ fn unique_ids(variants: &[VariantDecl], source: &Arc<Source>, diagnostics: &mut 
         if let Some(first) = variants.iter().take(index).find(|first| first.id.value == second.id.value) {
             diagnostics.push(
                 Diagnostic::error(format!("two variants have the id {}", second.id.value))
+                    .code(rules::DECLARED_TWICE)
                     .at(Span::new(source, second.id.range.clone()), "the second one")
                     .related(Span::new(source, first.id.range.clone()), "the first one")
                     .note("TensorRT remembers the fastest variant by this number"),
@@ -158,30 +170,62 @@ fn tensor_types_are_known(manifest: &Manifest, source: &Arc<Source>, diagnostics
         let all: Vec<&str> =
             parameters.iter().copied().chain(DataType::ALL.iter().map(|ty| ty.name())).collect();
         let diagnostic = Diagnostic::error(format!("unknown type `{name}`"))
+            .code(rules::UNKNOWN_TYPE)
             .at(Span::new(source, ty.range.clone()), "neither a type parameter nor an element type")
             .note(format!("the types are {}", list(&all)));
-        diagnostics.push(match suggest(name, all.iter().copied()) {
-            Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
+        diagnostics.push(match suggest_type(name, all.iter().copied()) {
+            Some(near) => {
+                let declared = manifest.types.iter().find(|parameter| parameter.name.value == near);
+                let diagnostic = diagnostic.help(format!("did you mean `{near}`?"));
+                declared.into_iter().fold(diagnostic, |diagnostic, parameter| {
+                    diagnostic.related(Span::new(source, parameter.name.range.clone()), "declared here")
+                })
+            }
             None => diagnostic,
         });
     }
 }
 
-/// A parameter with several alternatives must be the type of an input: nothing else tells which one a node means.
-fn choices_are_decided(manifest: &Manifest, source: &Arc<Source>, diagnostics: &mut Vec<Diagnostic>) {
-    for parameter in &manifest.types {
+/// What a type parameter is must follow from the types of a node's inputs, and for what is no output's type it may follow from
+/// the variant: nothing else tells which alternative is meant.
+fn choices_are_decided(
+    manifest: &Manifest,
+    served: &[Vec<TypeDecl>],
+    source: &Arc<Source>,
+    diagnostics: &mut Vec<Diagnostic>,
+) {
+    for (index, parameter) in manifest.types.iter().enumerate() {
         let name = parameter.name.value.as_str();
         let decided = manifest.inputs.iter().any(|input| input.ty.value == name);
         let input_is_broken = !manifest.broken.is_empty();
-        if parameter.alternatives.len() < 2 || decided || input_is_broken {
+        if decided || input_is_broken {
+            continue;
+        }
+        let of_variants = || served.iter().filter_map(|types| types.get(index));
+        let most_in_one = of_variants().map(|ty| ty.alternatives.len()).max().unwrap_or(0);
+        let mut all: Vec<DataType> = of_variants().flat_map(|ty| ty.alternatives.clone()).collect();
+        all.sort_unstable();
+        all.dedup();
+        let output = manifest.outputs.iter().find(|output| output.ty.value == name);
+        let count = if output.is_some() { all.len() } else { most_in_one };
+        if count < 2 {
             continue;
         }
         let message = format!("nothing decides what `{name}` is: it is the type of no input");
         let span = Span::new(source, parameter.name.range.clone());
-        diagnostics.push(
-            Diagnostic::error(message)
-                .at(span, format!("has {} alternatives", parameter.alternatives.len()))
-                .note("a node's input types choose between the alternatives of a type parameter"),
-        );
+        let diagnostic = Diagnostic::error(message)
+            .code(rules::UNDECIDED_TYPE)
+            .at(span, format!("has {count} alternatives"))
+            .note("a node's input types choose between the alternatives of a type parameter");
+        diagnostics.push(match output {
+            Some(output) => diagnostic.related(
+                Span::new(source, output.ty.range.clone()),
+                "the type of an output must not depend on the variant",
+            ),
+            None => diagnostic.help(format!(
+                "where each variant has a type of its own, say so: `types = {{ {name} = [\"{}\"] }}` in `[[variants]]`",
+                parameter.alternatives.first().map_or("f32", |ty| ty.name())
+            )),
+        });
     }
 }

@@ -126,17 +126,226 @@ fn warns_about_what_is_never_used() {
         .replace("LIMIT = 7", "LIMIT = 7\nEPSILON = 0.5\n[functions]\nf = { params = [], body = 1 }")
         .replace("U = [\"i32\"]", "U = [\"i32\"]\nV = [\"i8\"]")
         .replace("VEC = 4,", "VEC = 4, W = 3,");
-    let warnings = resolved(&text).warnings;
+    let resolved = resolved(&text);
     assert_eq!(
-        messages(&warnings),
+        messages(&resolved.warnings),
+        ["the attribute `m` is never used", "the function `f` is never used"]
+    );
+    let unused = |names: &[&str]| -> Vec<String> {
+        let names = names.iter().map(|name| (*name).to_owned()).collect();
+        resolved.unused(&names).into_iter().map(|warning| warning.message).collect()
+    };
+    assert_eq!(
+        unused(&["OTHER"]),
         [
-            "the attribute `m` is never used",
-            "the type parameter `V` is never used",
             "the constant `EPSILON` is never used",
-            "the function `f` is never used",
             "the constant `W` is never used",
+            "the type parameter `V` is never used",
         ]
     );
+    assert_eq!(unused(&["V", "EPSILON", "W"]), [""; 0]);
+}
+
+#[test]
+fn an_input_that_nothing_reads_is_told() {
+    let text = MANIFEST.replace("bias = \"bias\"\n", "");
+    let warnings = resolved(&text).warnings;
+    assert_eq!(messages(&warnings), ["the input `bias` is never used"]);
+    assert_eq!(warnings[0].code, Some(rules::UNREAD_INPUT));
+    let in_a_shape = text.replace("[d + n for d in x.shape]", "[numel(bias) + n for d in x.shape]");
+    assert_eq!(messages(&resolved(&in_a_shape).warnings), [""; 0]);
+}
+
+/// Resolves [`MANIFEST`] after a change to its tree.
+fn patched(text: &str, patch: fn(&mut Manifest)) -> Result<Resolved, Vec<Diagnostic>> {
+    let source = Source::new("dir/m.toml", text);
+    let mut manifest = manifest::read(&source).manifest.expect("it reads");
+    patch(&mut manifest);
+    resolve(&manifest, &source)
+}
+
+fn guard(text: &str) -> Option<manifest::Text> {
+    Some(manifest::Text::new("", 0..1, text.to_owned()))
+}
+
+fn restriction(manifest: &Manifest, name: &str, alternatives: &[DataType]) -> manifest::TypeDecl {
+    let name = manifest::Located { value: name.to_owned(), range: manifest.variants[0].range.clone() };
+    let range = name.range.clone();
+    manifest::TypeDecl { name, alternatives: alternatives.to_vec(), range }
+}
+
+#[test]
+fn guards_are_of_their_rows() {
+    let resolved = patched(MANIFEST, |manifest| {
+        manifest.variants[0].guard = guard("y.shape[-1] % VEC == 0 and n < sizeof(T) * LIMIT");
+    })
+    .expect("it is right");
+    let guards: Vec<Option<&Guard>> =
+        resolved.draft.plugin.variants.iter().map(|variant| variant.guard.as_ref()).collect();
+    let [Some(single), Some(half), None, None] = guards[..] else { panic!("{guards:?}") };
+    assert_eq!(single.text, "y.shape[-1] % VEC == 0 and n < sizeof(T) * LIMIT");
+    let holds = |guard: &Guard, number: i64| guard.expr.nodes.contains(&expr_node(number));
+    assert!(holds(single, 28) && !holds(single, 14), "{single:?}");
+    assert!(holds(half, 14) && !holds(half, 28), "{half:?}");
+}
+
+#[test]
+fn only_a_guard_can_ask_for_addresses() {
+    let text = MANIFEST
+        .replace("[[variants]]\nid = 1", "[[variants]]\nid = 1\nguard = \"aligned(x, VEC * sizeof(T))\"");
+    let resolved = resolved(&text);
+    let guard = resolved.draft.plugin.variants[0].guard.as_ref().expect("it has one");
+    assert_eq!(guard.expr.nodes, [cubinder_bundle::expr::Node::Aligned { tensor: 0, bytes: 16 }]);
+    let elsewhere = MANIFEST
+        .replace("\"n > 0\"", "\"n > 0 and aligned(x, 4)\"")
+        .replace("[d + n for d in x.shape]", "[n if aligned(bias, 4) else d for d in x.shape]")
+        .replace("block = [256]", "block = [\"4 if aligned(y, 4) else 2\"]")
+        .replace("LIMIT + n", "1 if aligned(y, 4) else 2");
+    let errors = compile(&Source::new("m.toml", elsewhere)).expect_err("it is wrong");
+    assert_eq!(messages(&errors), ["only a guard can ask for addresses"; 4]);
+    assert!(errors.iter().all(|error| error.code == Some(rules::OUT_OF_PLACE)), "{errors:?}");
+}
+
+#[test]
+fn mistakes_in_guards_are_told_once() {
+    let errors = patched(MANIFEST, |manifest| {
+        manifest.variants[0].guard = guard("1 // (VEC - 4) == 0");
+        manifest.variants[1].guard = guard("VEC");
+    })
+    .expect_err("it is wrong");
+    let told: Vec<(&str, Option<crate::diagnostic::Code>, Vec<String>)> =
+        errors.iter().map(|error| (error.message.as_str(), error.code, error.notes.clone())).collect();
+    let note = |text: &str| vec![text.to_owned()];
+    assert_eq!(
+        told,
+        [
+            (
+                "division by zero: 1 // 0",
+                Some(rules::NO_VALUE),
+                note("in variant 1 (T=f32 U=i32 VEC=4 FAST=true) and 1 more")
+            ),
+            (
+                "`guard` must be a boolean",
+                Some(rules::WRONG_KIND),
+                note("in variant 2 (T=f32 U=i32 VEC=-1 FAST=false) and 1 more")
+            ),
+        ]
+    );
+}
+
+#[test]
+fn a_mistake_that_names_a_constant_is_told_once() {
+    let text = MANIFEST
+        .replace("grid = [\"ceil_div(numel(y), 256)\", 2]", "grid = [\"VEC * 0\", \"1000000 * VEC\"]");
+    let errors = compile(&Source::new("m.toml", text)).expect_err("it is wrong");
+    assert_eq!(
+        messages(&errors),
+        ["`grid.x` must be from 1 to 2147483647", "`grid.y` must be from 1 to 65535"]
+    );
+    // The label tells the first row's value, so the row is named.
+    assert_eq!(errors[1].notes, ["in variant 1 (T=f32 U=i32 VEC=4 FAST=true) and 3 more"]);
+    assert!(errors.iter().all(|error| error.code == Some(rules::GRID_LIMIT)));
+}
+
+#[test]
+fn a_variant_serves_the_types_that_it_names() {
+    let resolved = patched(MANIFEST, |manifest| {
+        let types = restriction(manifest, "T", &[DataType::F16]);
+        manifest.variants[0].types.push(types);
+    })
+    .expect("it is right");
+    let labels: Vec<&str> =
+        resolved.draft.plugin.variants.iter().map(|variant| variant.label.as_str()).collect();
+    assert_eq!(
+        labels,
+        ["T=f16 U=i32 VEC=4 FAST=true", "T=f32 U=i32 VEC=-1 FAST=false", "T=f16 U=i32 VEC=-1 FAST=false"]
+    );
+    let units: Vec<usize> = resolved.draft.units.iter().map(|unit| unit.variant).collect();
+    assert_eq!(units, [0, 1, 2]);
+}
+
+#[test]
+fn restrictions_name_what_there_is() {
+    let errors = patched(MANIFEST, |manifest| {
+        let wrong = [
+            restriction(manifest, "t", &[DataType::F16]),
+            restriction(manifest, "T", &[DataType::Bf16, DataType::F32]),
+        ];
+        manifest.variants[0].types.extend(wrong);
+    })
+    .expect_err("it is wrong");
+    assert_eq!(messages(&errors), ["unknown type parameter `t`", "`T` cannot be `bf16`"]);
+    let helps: Vec<Option<&str>> = errors.iter().map(|error| error.help.as_deref()).collect();
+    assert_eq!(helps, [Some("did you mean `T`?"), Some("did you mean `f16`?")]);
+    assert_eq!([errors[0].code, errors[1].code], [Some(rules::UNKNOWN_NAME), Some(rules::UNKNOWN_TYPE)]);
+}
+
+#[test]
+fn an_alternative_without_a_variant_is_told() {
+    let resolved = patched(MANIFEST, |manifest| {
+        for index in 0..2 {
+            let types = restriction(manifest, "T", &[DataType::F16]);
+            manifest.variants[index].types.push(types);
+        }
+    })
+    .expect("it is right");
+    assert_eq!(messages(&resolved.warnings), ["no variant serves `T` = `f32`"]);
+}
+
+/// What accumulates, say: no tensor has the type, and each variant chooses its own.
+#[test]
+fn a_variant_can_decide_a_type_that_no_tensor_has() {
+    let text =
+        MANIFEST.replace("U = [\"i32\"]", "U = [\"i32\"]\nA = [\"f32\", \"f16\"]").replace(", int4>", ", A>");
+    let undecided = compile(&Source::new("m.toml", text.clone())).expect_err("nothing decides `A`");
+    assert_eq!(messages(&undecided), ["nothing decides what `A` is: it is the type of no input"]);
+    let decided = patched(&text, |manifest| {
+        for (index, ty) in [DataType::F32, DataType::F16].into_iter().enumerate() {
+            let types = restriction(manifest, "A", &[ty]);
+            manifest.variants[index].types.push(types);
+        }
+    })
+    .expect("each variant decides it");
+    assert_eq!(decided.draft.units[0].kernel, "ops::scale<float, int, (4 + 1), true, T::T, float>");
+    assert_eq!(decided.draft.units[3].kernel, "ops::scale<__half, int, (-1 + 1), false, T::T, __half>");
+    // An output's type must not depend on the variant.
+    let error = patched(&text, |manifest| {
+        manifest.outputs[0].ty.value = "A".to_owned();
+        for (index, ty) in [DataType::F32, DataType::F16].into_iter().enumerate() {
+            let types = restriction(manifest, "A", &[ty]);
+            manifest.variants[index].types.push(types);
+        }
+    })
+    .expect_err("the output's type is not decided");
+    assert_eq!(error[0].code, Some(rules::UNDECIDED_TYPE));
+}
+
+#[test]
+fn names_that_cpp_keeps_are_refused() {
+    let text = MANIFEST
+        .replace("LIMIT", "NULL")
+        .replace("VEC", "int")
+        .replace("U = [", "_U = [")
+        .replace("\"U\"", "\"_U\"");
+    let errors = compile(&Source::new("m.toml", text)).expect_err("they are reserved");
+    let told: Vec<(&str, Option<crate::diagnostic::Code>)> =
+        errors.iter().map(|error| (error.message.as_str(), error.code)).collect();
+    assert_eq!(
+        told,
+        [
+            ("a type parameter cannot be called `_U`", Some(rules::BAD_NAME)),
+            ("a constant cannot be called `NULL`", Some(rules::BAD_NAME)),
+            ("a constant cannot be called `int`", Some(rules::BAD_NAME)),
+        ]
+    );
+}
+
+#[test]
+fn what_follows_from_a_name_of_two_things_is_not_told() {
+    let text = MANIFEST.replace("[constants]", "[constants]\nx = true");
+    let errors = compile(&Source::new("m.toml", text)).expect_err("it is wrong");
+    assert_eq!(messages(&errors), ["the name `x` is declared twice"]);
+    assert_eq!(errors[0].code, Some(rules::DECLARED_TWICE));
 }
 
 #[test]

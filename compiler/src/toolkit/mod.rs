@@ -4,6 +4,7 @@
 //! Never: no download (that is `cargo xtask setup`), no loading of NVRTC, no environment except in
 //! [`Overrides::from_env`].
 
+pub mod drivers;
 mod identity;
 mod pins;
 
@@ -73,6 +74,24 @@ impl Toolkit {
             None => (pinned_headers(overrides)?, true),
         };
         Ok(Toolkit { nvrtc, include, is_pinned })
+    }
+
+    /// The release of CUDA that this NVRTC belongs to, without loading it: the name of the built-in headers beside it says so
+    /// (`libnvrtc-builtins.so.13.0`). Nothing where there are those of several releases; then only NVRTC itself can tell.
+    #[must_use]
+    pub fn release(&self) -> Option<drivers::Release> {
+        let entries = std::fs::read_dir(self.nvrtc.parent()?).ok()?;
+        let release = |name: &str| {
+            let (major, minor) = name.strip_prefix("libnvrtc-builtins.so.")?.split_once('.')?;
+            Some((major.parse().ok()?, minor.parse().ok()?))
+        };
+        let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+        let mut found: Vec<drivers::Release> = names.filter_map(|name| release(&name)).collect();
+        found.dedup();
+        match found.as_slice() {
+            [one] => Some(*one),
+            _ => None,
+        }
     }
 
     /// What decides how this NVRTC compiles, without loading it.

@@ -5,6 +5,7 @@ use cubinder_bundle::{Arg, ArgValue, Plugin, ScalarType};
 
 use crate::diagnostic::{Diagnostic, Span, suggest};
 use crate::resolve::{ArgDraft, ArgDraftValue, Unit};
+use crate::rules;
 use crate::signature::{Param, ParamType, Signature};
 
 use super::pointee;
@@ -12,29 +13,65 @@ use super::pointee;
 /// The unit's arguments in the kernel's own order.
 ///
 /// # Errors
-/// Parameters that share a name; else every argument that names no parameter, every parameter without an argument, and
+/// Parameters that share a name; else parameters without a name, every argument that names no parameter, every parameter without an argument, and
 /// every argument that does not fit.
 pub fn bind_args(plugin: &Plugin, unit: &Unit, signature: &Signature) -> Result<Vec<Arg>, Vec<Diagnostic>> {
-    let binder = Binder { plugin, unit, signature };
-    if let Some(problem) = binder.shared_name() {
+    let names = Names { unit, signature };
+    if let Some(problem) = names.shared() {
         return Err(vec![problem]);
     }
-    let mut diagnostics: Vec<Diagnostic> = unit
-        .args
-        .iter()
-        .filter(|arg| signature.find(&arg.name).is_none())
-        .map(|arg| binder.unknown_name(arg))
-        .collect();
-    diagnostics.extend(binder.missing());
+    let mut diagnostics = names.problems();
+    let values = Values { plugin, unit, signature };
     let mut args = Vec::new();
     for param in &signature.params {
-        let Some(arg) = binder.arg_of(param) else { continue };
-        match binder.value(arg, param) {
+        let Some(arg) = names.arg_of(param) else { continue };
+        match values.value(arg, param) {
             Ok(value) => args.push(Arg { name: param.name.clone(), value }),
-            Err(problem) => diagnostics.push(binder.with_signature(problem)),
+            Err(problem) => diagnostics.push(names.with_signature(problem)),
         }
     }
     if diagnostics.is_empty() { Ok(args) } else { Err(diagnostics) }
+}
+
+/// Parameters that share a name; else parameters without a name, arguments that name no parameter, and parameters without an
+/// argument.
+#[must_use]
+pub fn check_names(unit: &Unit, signature: &Signature) -> Vec<Diagnostic> {
+    let names = Names { unit, signature };
+    names.shared().map_or_else(|| names.problems(), |problem| vec![problem])
+}
+
+/// Why an argument does not fit its parameter; nothing where it does.
+#[must_use]
+pub fn check_argument(
+    plugin: &Plugin,
+    unit: &Unit,
+    signature: &Signature,
+    arg: &ArgDraft,
+    param: &Param,
+) -> Option<Diagnostic> {
+    Values { plugin, unit, signature }.value(arg, param).err()
+}
+
+/// The inputs that the kernel could write to: a warning for each, at the argument. TensorRT gives the same memory to other
+/// readers.
+#[must_use]
+pub fn writable_inputs(plugin: &Plugin, unit: &Unit, signature: &Signature) -> Vec<Diagnostic> {
+    let bound = unit.args.iter().filter_map(|arg| Some((arg, signature.find(&arg.name)?.1)));
+    bound.filter_map(|(arg, param)| writable_input(plugin, arg, param)).collect()
+}
+
+/// What [`writable_inputs`] says of one argument.
+#[must_use]
+pub fn writable_input(plugin: &Plugin, arg: &ArgDraft, param: &Param) -> Option<Diagnostic> {
+    let ArgDraftValue::Tensor(tensor) = arg.value else { return None };
+    let input = plugin.inputs.get(usize::try_from(tensor).ok()?)?;
+    let ParamType::Pointer { pointee, is_const: false, .. } = &param.ty else { return None };
+    let diagnostic = Diagnostic::warning(format!("the kernel could write to the input `{}`", input.name))
+        .code(rules::WRITABLE_INPUT)
+        .at(arg.value_span.clone(), format!("the parameter `{}` is a `{}`", param.name, param.spelling))
+        .note("an input belongs to TensorRT: other layers may read the same memory");
+    Some(diagnostic.help(format!("take it as `const {pointee}* {}`", param.name)))
 }
 
 /// The outputs that no argument of the unit passes: nothing could write them, and a reader would find whatever the memory held.
@@ -50,19 +87,42 @@ pub fn unwritten_outputs(plugin: &Plugin, unit: &Unit) -> Vec<Diagnostic> {
     unwritten
         .map(|(_, output)| {
             Diagnostic::error(format!("no argument passes the output `{}` to the kernel", output.name))
+                .code(rules::UNWRITTEN_OUTPUT)
                 .at(unit.args_span.clone(), "nothing could write it")
                 .help(format!("pass it: `<parameter> = \"{}\"`", output.name))
         })
         .collect()
 }
 
-struct Binder<'a> {
-    plugin: &'a Plugin,
+/// The arguments and the parameters by their names.
+struct Names<'a> {
     unit: &'a Unit,
     signature: &'a Signature,
 }
 
-impl Binder<'_> {
+impl Names<'_> {
+    /// Parameters without a name, arguments that name no parameter, then parameters without an argument. One that a misspelt
+    /// argument was meant for is not among the latter, nor is an argument among the former that may be meant for a parameter
+    /// without a name.
+    fn problems(&self) -> Vec<Diagnostic> {
+        let nameless = self.nameless();
+        let unknown = self.unit.args.iter().filter(|arg| self.signature.find(&arg.name).is_none());
+        let unknown: Vec<(&ArgDraft, Option<&str>)> = unknown.map(|arg| (arg, self.meant(arg))).collect();
+        let meant: Vec<&str> = unknown.iter().filter_map(|(_, meant)| *meant).collect();
+        let told = unknown.iter().filter(|(_, meant)| nameless.is_none() || meant.is_some());
+        let told: Vec<Diagnostic> = told.map(|(arg, meant)| self.unknown(arg, *meant)).collect();
+        let mut problems: Vec<Diagnostic> = nameless.into_iter().chain(told).collect();
+        problems.extend(self.missing(&meant));
+        problems
+    }
+
+    /// The parameter that a misspelt argument was probably meant for.
+    fn meant(&self, arg: &ArgDraft) -> Option<&str> {
+        let named = self.signature.params.iter().filter(|param| !param.name.is_empty());
+        let free = named.filter(|param| self.arg_of(param).is_none());
+        suggest(&arg.name, free.map(|param| param.name.as_str()))
+    }
+
     fn arg_of(&self, param: &Param) -> Option<&ArgDraft> {
         self.unit.args.iter().find(|arg| arg.name == param.name && !param.name.is_empty())
     }
@@ -71,8 +131,28 @@ impl Binder<'_> {
         diagnostic.note(format!("the kernel is `{}`", self.signature))
     }
 
+    /// Parameters without a name, in one message.
+    fn nameless(&self) -> Option<Diagnostic> {
+        let params = self.signature.params.iter().enumerate();
+        let nameless = params.filter(|(_, param)| param.name.is_empty());
+        let nameless: Vec<String> = nameless
+            .map(|(position, param)| format!("number {} (`{}`)", position + 1, param.spelling))
+            .collect();
+        let kernel = &self.unit.kernel;
+        let what = match nameless.as_slice() {
+            [] => return None,
+            [one] => format!("the parameter {one} of `{kernel}` has no name"),
+            more => format!("the parameters {} of `{kernel}` have no names", more.join(", ")),
+        };
+        let diagnostic = Diagnostic::error(what)
+            .code(rules::PARAMETER_NAMES)
+            .at(self.unit.kernel_span.clone(), "arguments are bound by name")
+            .help("give every parameter of the kernel a name, and each name an argument");
+        Some(self.with_signature(diagnostic))
+    }
+
     /// Two parameters of one name: both would silently get the one argument. C++ writes such only for parameter packs.
-    fn shared_name(&self) -> Option<Diagnostic> {
+    fn shared(&self) -> Option<Diagnostic> {
         let params = &self.signature.params;
         let is_shared = |name: &str| params.iter().filter(|param| param.name == name).count() > 1;
         let name = params
@@ -84,6 +164,7 @@ impl Binder<'_> {
             "the kernel `{}` has {count} parameters called `{name}`",
             self.unit.kernel
         ))
+        .code(rules::PARAMETER_NAMES)
         .at(self.unit.kernel_span.clone(), "arguments are bound by name")
         .help(format!(
             "the parameters of a pack (`Ts... {name}`) share its name: write them out, or pass \
@@ -92,51 +173,55 @@ impl Binder<'_> {
         Some(self.with_signature(diagnostic))
     }
 
-    fn unknown_name(&self, arg: &ArgDraft) -> Diagnostic {
-        let diagnostic =
-            Diagnostic::error(format!("the kernel `{}` has no parameter `{}`", self.unit.kernel, arg.name))
-                .at(arg.name_span.clone(), "no such parameter");
-        let free = self.signature.params.iter().filter(|param| self.arg_of(param).is_none());
-        let diagnostic = match suggest(&arg.name, free.map(|param| param.name.as_str())) {
+    fn unknown(&self, arg: &ArgDraft, meant: Option<&str>) -> Diagnostic {
+        let message = format!("the kernel `{}` has no parameter `{}`", self.unit.kernel, arg.name);
+        let diagnostic = Diagnostic::error(message)
+            .code(rules::UNKNOWN_PARAMETER)
+            .at(arg.name_span.clone(), "no such parameter");
+        self.with_signature(match meant {
             Some(name) => diagnostic.help(format!("did you mean `{name}`?")),
             None => diagnostic,
-        };
-        self.with_signature(diagnostic)
+        })
     }
 
-    /// The parameters that get nothing, in one message.
-    fn missing(&self) -> Option<Diagnostic> {
-        let missing: Vec<(usize, &Param)> = self
-            .signature
-            .params
-            .iter()
-            .enumerate()
-            .filter(|(_, param)| self.arg_of(param).is_none())
-            .collect();
-        let named: Vec<String> = missing
-            .iter()
-            .map(|(position, param)| match param.name.as_str() {
-                "" => format!("number {} (`{}`)", position + 1, param.spelling),
-                name => format!("`{name}`"),
-            })
-            .collect();
-        let what = match named.as_slice() {
+    /// The parameters that get nothing, in one message; those that a misspelt argument was meant for are left out.
+    fn missing(&self, meant: &[&str]) -> Option<Diagnostic> {
+        let named = self.signature.params.iter().filter(|param| !param.name.is_empty());
+        let without = named.filter(|param| self.arg_of(param).is_none());
+        let names = without.map(|param| param.name.as_str()).filter(|name| !meant.contains(name));
+        let names: Vec<String> = names.map(|name| format!("`{name}`")).collect();
+        let kernel = &self.unit.kernel;
+        let (what, help) = match names.as_slice() {
             [] => return None,
-            [one] => format!("the parameter {one} of `{}` gets no argument", self.unit.kernel),
-            more => format!("the parameters {} of `{}` get no arguments", more.join(", "), self.unit.kernel),
+            [one] => (
+                format!("the parameter {one} of `{kernel}` gets no argument"),
+                "give it an argument, or take it out of the kernel",
+            ),
+            more => (
+                format!("the parameters {} of `{kernel}` get no arguments", more.join(", ")),
+                "give each an argument, or take it out of the kernel",
+            ),
         };
-        let diagnostic = Diagnostic::error(what).at(self.unit.args_span.clone(), "not among these");
-        let help = if missing.iter().any(|(_, param)| param.name.is_empty()) {
-            "give every parameter of the kernel a name, and each name an argument"
-        } else {
-            "give each an argument, or take it out of the kernel"
-        };
-        Some(self.with_signature(diagnostic.help(help)))
+        let diagnostic = Diagnostic::error(what)
+            .code(rules::MISSING_ARGUMENT)
+            .at(self.unit.args_span.clone(), "not among these")
+            .help(help);
+        Some(self.with_signature(diagnostic))
     }
+}
 
+/// The values of a unit's arguments against the parameters' types.
+struct Values<'a> {
+    plugin: &'a Plugin,
+    unit: &'a Unit,
+    signature: &'a Signature,
+}
+
+impl Values<'_> {
+    /// What is passed for an argument.
     fn value(&self, arg: &ArgDraft, param: &Param) -> Result<ArgValue, Diagnostic> {
         match &arg.value {
-            ArgDraftValue::Tensor(tensor) => self.tensor(*tensor, arg, param),
+            ArgDraftValue::Tensor(index) => self.tensor(*index, arg, param),
             ArgDraftValue::Expr { expr, kind } => expression(expr, kind, arg, param),
         }
     }
@@ -159,11 +244,15 @@ impl Binder<'_> {
         let is_output = index >= self.plugin.inputs.len();
         if is_output && *is_const {
             return Err(Diagnostic::error(format!("the output `{name}` is bound to a pointer to `const`"))
+                .code(rules::ARGUMENT_MISFIT)
                 .at(
                     arg.value_span.clone(),
                     format!("the kernel's `{}` cannot be written through", param.name),
                 )
-                .help(format!("make the parameter `{pointee}* {}`, or bind an input to it", param.name)));
+                .help(match self.written_input() {
+                    Some(other) => format!("`{}` and `{}` may have changed places", arg.name, other.name),
+                    None => format!("make the parameter `{pointee}* {}`, or bind an input to it", param.name),
+                }));
         }
         if let Some(reason) = pointee::misfit(*ty, *pointee_size, *leaf) {
             let held = match pointee_size {
@@ -171,21 +260,33 @@ impl Binder<'_> {
                 None => format!("the kernel takes pointers to `{pointee}`: {reason}"),
             };
             let label = format!("{} bytes an element, `{}` in CUDA", ty.size(), ty.cuda_name());
-            return Err(Diagnostic::error(format!(
+            let message = format!(
                 "`{name}` holds `{}`, but the parameter `{}` is a `{}`",
                 ty.name(),
                 param.name,
                 param.spelling
-            ))
-            .at(arg.value_span.clone(), label)
-            .note(held)
-            .help(format!(
+            );
+            return Err(Diagnostic::error(message)
+                .code(rules::ARGUMENT_MISFIT)
+                .at(arg.value_span.clone(), label)
+                .note(held)
+                .help(format!(
                 "take `{}*` or a vector of it, integers of the same width for its bits, a vector of other numbers that \
                  holds several elements such as `uint4`, or `void*`",
                 ty.cuda_name()
             )));
         }
         Ok(ArgValue::Tensor(tensor))
+    }
+
+    /// An argument that passes an input where the kernel takes something to write to.
+    fn written_input(&self) -> Option<&ArgDraft> {
+        self.unit.args.iter().find(|arg| {
+            let is_input = matches!(arg.value, ArgDraftValue::Tensor(index)
+                if usize::try_from(index).is_ok_and(|index| index < self.plugin.inputs.len()));
+            let param = self.signature.find(&arg.name).map(|(_, param)| &param.ty);
+            is_input && matches!(param, Some(ParamType::Pointer { is_const: false, .. }))
+        })
     }
 }
 
@@ -235,6 +336,7 @@ fn expression(expr: &Expr, kind: &Kind, arg: &ArgDraft, param: &Param) -> Result
 
 fn misfit(arg: &ArgDraft, param: &Param, label: String) -> Diagnostic {
     Diagnostic::error(format!("the argument does not fit the parameter `{} {}`", param.spelling, param.name))
+        .code(rules::ARGUMENT_MISFIT)
         .at(Span::clone(&arg.value_span), label)
 }
 

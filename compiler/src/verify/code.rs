@@ -4,8 +4,9 @@ use cubinder_bundle::expr::{Expr, Node};
 use cubinder_bundle::{Arch, Arg, ArgValue, KernelFacts, Launch, Target};
 
 use crate::cubin::{Cluster, LaunchRules};
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Code, Diagnostic};
 use crate::resolve::Unit;
+use crate::rules;
 use crate::signature::Signature;
 
 /// What one check looks at.
@@ -35,6 +36,11 @@ const MAX_BLOCK_REGISTERS: i64 = 65_536;
 /// Bytes of parameters below 7.0, and from there on. The second is what NVRTC 13.0 takes for 7.5 to 12.1 ("max 32764 bytes
 /// allowed"); the first is from the release notes of CUDA 12.1. No header has either.
 const MAX_PARAM_BYTES: (u32, u32) = (4096, 32_764);
+
+/// What mends too many bytes of parameters.
+pub(crate) const PASS_LESS: &str = "pass less by value: large tables belong into an input tensor";
+/// What mends too much static shared memory.
+pub(crate) const MAKE_IT_DYNAMIC: &str = "make it `extern __shared__` and set `shared_bytes` in the launch";
 
 /// The most shared memory a block may have, static and dynamic together, bytes; nothing for an architecture that is not
 /// known here.
@@ -70,8 +76,9 @@ pub fn check_code(check: &CodeCheck<'_>) -> Result<(), Vec<Diagnostic>> {
 
 /// One disagreement. It does not name the target: what is the same for several is then said once
 /// ([`crate::nvrtc::merge_targets`]), with the targets where it is not all of them.
-fn problem(check: &CodeCheck<'_>, message: String) -> Diagnostic {
+fn problem(check: &CodeCheck<'_>, code: Code, message: String) -> Diagnostic {
     Diagnostic::error(message)
+        .code(code)
         .at(check.unit.kernel_span.clone(), "compiled for this kernel")
         .note(format!("the kernel is `{}`", check.signature))
 }
@@ -83,7 +90,7 @@ fn parameters(check: &CodeCheck<'_>) -> Option<Diagnostic> {
     if check.args.len() != found.len() {
         let message =
             format!("the code has {} and the manifest passes {} parameters", found.len(), check.args.len());
-        return Some(problem(check, message).help(SAME_EVERYWHERE));
+        return Some(problem(check, rules::PARAMETERS_DIFFER, message).help(SAME_EVERYWHERE));
     }
     let mut end = 0_u32;
     for (arg, found) in check.args.iter().zip(found) {
@@ -93,7 +100,7 @@ fn parameters(check: &CodeCheck<'_>) -> Option<Diagnostic> {
                 "the code takes the parameter `{}` as {} bytes at offset {}, the manifest passes {size} bytes",
                 arg.name, found.size, found.offset
             );
-            return Some(problem(check, message).help(SAME_EVERYWHERE));
+            return Some(problem(check, rules::PARAMETERS_DIFFER, message).help(SAME_EVERYWHERE));
         }
         end = found.offset.saturating_add(found.size);
     }
@@ -120,7 +127,7 @@ fn parameter_bytes(check: &CodeCheck<'_>) -> Option<Diagnostic> {
     let limit = if check.target.arch.major < 7 { MAX_PARAM_BYTES.0 } else { MAX_PARAM_BYTES.1 };
     (bytes > limit).then(|| {
         let message = format!("the parameters take {bytes} bytes, the limit is {limit}");
-        problem(check, message).help("pass less by value: large tables belong into an input tensor")
+        problem(check, rules::PARAMETER_BYTES, message).help(PASS_LESS)
     })
 }
 
@@ -139,16 +146,18 @@ fn shared(check: &CodeCheck<'_>) -> Option<Diagnostic> {
         let message = format!(
             "the kernel has {fixed} bytes of static shared memory, the limit is {MAX_STATIC_SHARED_BYTES}"
         );
-        return Some(
-            problem(check, message).help("make it `extern __shared__` and set `shared_bytes` in the launch"),
-        );
+        return Some(problem(check, rules::STATIC_SHARED_MEMORY, message).help(MAKE_IT_DYNAMIC));
     }
     let dynamic = constant(&check.launch.shared_bytes)?;
     let limit = max_shared_bytes(check.target.arch)?;
     (i64::from(fixed).saturating_add(dynamic) > i64::from(limit)).then(|| {
-        problem(check, "the launch needs more shared memory than a block can have".to_owned())
-            .note(format!("{fixed} bytes static and {dynamic} dynamic, of at most {limit} a block"))
-            .help("lower `shared_bytes`, or leave out the targets that have less")
+        problem(
+            check,
+            rules::SHARED_MEMORY_LIMIT,
+            "the launch needs more shared memory than a block can have".to_owned(),
+        )
+        .note(format!("{fixed} bytes static and {dynamic} dynamic, of at most {limit} a block"))
+        .help("lower `shared_bytes`, or leave out the targets that have less")
     })
 }
 
@@ -159,7 +168,8 @@ fn cluster(check: &CodeCheck<'_>) -> Option<Diagnostic> {
         Cluster::Of(size) => format!("clusters of {} blocks", shown(size)),
         Cluster::AtLaunch => "clusters of a size that the launch gives".to_owned(),
     };
-    let diagnostic = problem(check, format!("the kernel runs in {of}, and clusters are not supported"));
+    let diagnostic =
+        problem(check, rules::CLUSTER, format!("the kernel runs in {of}, and clusters are not supported"));
     Some(
         diagnostic.help("take `__cluster_dims__`, or the second half of `__block_size__`, out of the kernel"),
     )
@@ -181,14 +191,15 @@ fn threads(check: &CodeCheck<'_>) -> Option<Diagnostic> {
     let threads = axes.into_iter().try_fold(1_i64, |all, axis| all.checked_mul(axis?))?;
     if let Some(max) = check.kernel.max_threads.filter(|max| threads > i64::from(*max)) {
         let message = format!("the launch has blocks of {threads} threads, the kernel allows {max}");
-        let diagnostic = problem(check, message).note("the kernel says so with `__launch_bounds__`");
+        let diagnostic =
+            problem(check, rules::LAUNCH_BOUNDS, message).note("the kernel says so with `__launch_bounds__`");
         return Some(diagnostic.help("make the block smaller or the bound larger"));
     }
     let registers = check.kernel.registers?;
     let all = block_registers(threads, registers)?;
     (all > MAX_BLOCK_REGISTERS).then(|| {
         let message = format!("blocks of {threads} threads need more registers than there are");
-        problem(check, message)
+        problem(check, rules::REGISTERS, message)
             .note(format!(
                 "{registers} registers a thread make {all} a block, of at most {MAX_BLOCK_REGISTERS}: they are handed out \
                  to four warps of 32 threads at a time"
@@ -205,7 +216,8 @@ fn another_block(check: &CodeCheck<'_>, required: [u32; 3], axes: [Option<i64>; 
         axes.map(axis).join(" x "),
         shown(required)
     );
-    let diagnostic = problem(check, message).note("the kernel says so with `__block_size__`");
+    let diagnostic =
+        problem(check, rules::LAUNCH_BOUNDS, message).note("the kernel says so with `__block_size__`");
     let diagnostic = match axes.iter().any(Option::is_none) {
         true => diagnostic.note("`?` is not known before the engine runs"),
         false => diagnostic,
@@ -225,4 +237,26 @@ fn block_registers(threads: i64, registers: u32) -> Option<i64> {
     let of_a_warp = round_up(i64::from(registers).checked_mul(THREADS_OF_A_WARP)?, UNIT)?;
     let warps = round_up(threads, THREADS_OF_A_WARP)? / THREADS_OF_A_WARP;
     round_up(warps, SUB_PARTITIONS)?.checked_mul(of_a_warp)
+}
+
+/// The most threads of a block, in whole warps, for which a multiprocessor has enough registers.
+#[must_use]
+pub fn max_threads_with(registers: u32) -> Option<i64> {
+    const WARP: i64 = 32;
+    const MOST_WARPS: i64 = 32;
+    let fits =
+        |threads: &i64| block_registers(*threads, registers).is_some_and(|all| all <= MAX_BLOCK_REGISTERS);
+    (1..=MOST_WARPS).map(|warps| warps * WARP).take_while(fits).last()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_follow_from_registers() {
+        assert_eq!(max_threads_with(64), Some(1024));
+        assert_eq!(max_threads_with(65), Some(896));
+        assert_eq!(max_threads_with(255), Some(256));
+    }
 }

@@ -1,15 +1,18 @@
 //! Arguments of the manifest against the kernel's signature and against each code object.
 //!
-//! Owns: which argument fits which parameter ([`bind_args`]), and whether a code object is what the manifest launches
-//! ([`check_code`]).
+//! Owns: which argument fits which parameter ([`bind_args`]), whether a code object is what the manifest launches
+//! ([`check_code`]), and telling once what several rows have in common ([`merge_rows`]).
 //! Never: no compile, no reading of formats; facts come in, arguments and diagnostics go out.
 
 mod args;
 mod code;
 mod pointee;
+mod rows;
 
-pub use args::{bind_args, unwritten_outputs};
-pub use code::{CodeCheck, check_code, max_shared_bytes};
+pub use args::{bind_args, check_argument, check_names, unwritten_outputs, writable_input, writable_inputs};
+pub use code::{CodeCheck, check_code, max_shared_bytes, max_threads_with};
+pub(crate) use code::{MAKE_IT_DYNAMIC, PASS_LESS};
+pub use rows::{Row, merge_rows};
 
 #[cfg(test)]
 mod tests;

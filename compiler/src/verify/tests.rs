@@ -1,8 +1,9 @@
 use super::*;
 use crate::cubin::{Cluster, LaunchRules};
-use crate::diagnostic::{Colour, Diagnostic, Source, render};
-use crate::resolve::{ArgDraftValue, PluginDraft, compile};
+use crate::diagnostic::{Colour, Diagnostic, render};
+use crate::resolve::{ArgDraftValue, PluginDraft};
 use crate::signature::{Leaf, Param, ParamType, Signature};
+use crate::test_support::{Sample, resolved};
 use cubinder_bundle::{Arg, ArgValue, KernelFacts, KernelParam, ScalarType, Target};
 
 const INT: ScalarType = ScalarType::Int { bytes: 4 };
@@ -12,40 +13,11 @@ fn draft(args: &str) -> PluginDraft {
     draft_with("block = [256]", args)
 }
 
-fn draft_with(launch: &str, args: &str) -> PluginDraft {
-    let text = format!(
-        r#"schema = 1
-[plugin]
-name = "scale"
-namespace = "sample"
-summary = "Scales."
-[attributes.factor]
-type = "f32"
-[attributes.mode]
-type = "string"
-[[inputs]]
-name = "x"
-type = "T"
-rank = "1..=8"
-[[outputs]]
-name = "y"
-type = "T"
-shape = "x.shape"
-[types]
-T = ["f16"]
-[[variants]]
-id = 1
-[[launches]]
-source = "k.cu"
-kernel = "scale<T>"
-grid = ["numel(y)"]
-{launch}
-[launches.args]
-{args}
-"#
-    );
-    let source = Source::new("m.toml", text);
-    compile(&source).unwrap_or_else(|errors| panic!("{}", render(&errors, Colour::Plain))).draft
+pub(super) fn draft_with(launch: &str, args: &str) -> PluginDraft {
+    let tables =
+        "[attributes.factor]\ntype = \"f32\"\n[attributes.mode]\ntype = \"string\"\n[types]\nT = [\"f16\"]";
+    let sample = Sample { element: "T", tables, kernel: "scale<T>", launch, args, ..Sample::PLAIN };
+    resolved("m.toml", &sample.text()).draft
 }
 
 fn pointer(pointee: &str, size: Option<u32>, is_const: bool, leaf: Leaf) -> ParamType {
@@ -239,7 +211,7 @@ fn tensor(name: &str, index: u32) -> Arg {
     Arg { name: name.to_owned(), value: ArgValue::Tensor(index) }
 }
 
-fn facts(params: &[(u32, u32)]) -> KernelFacts {
+pub(super) fn facts(params: &[(u32, u32)]) -> KernelFacts {
     KernelFacts {
         symbol: "k".to_owned(),
         registers: Some(32),

@@ -1,11 +1,11 @@
-//! What TensorRT's builder asks: types, shapes, formats, tactics. No call of the CUDA driver is made here.
+//! What TensorRT's builder asks: types, shapes, formats. No call of the CUDA driver is made here.
 
+use cubinder_bundle::DataType;
 use cubinder_bundle::expr::{self, ShapeBuilder, ShapeOp};
-use cubinder_bundle::{DataType, Value, Variant};
+use cubinder_bundle::launch::{self, Facts, Steps};
 use trt_abi::{DimensionOperation, DynamicPluginTensorDesc, Error, Expr, ExprBuilder, Shape, TensorFormat};
 
 use super::NodeData;
-use super::environment::{NodeEnvironment, check_ranks, check_requirements, describe, impossible_rank};
 
 /// The types of the outputs, by the first variant that takes the inputs' types.
 pub(super) fn output_types(
@@ -35,30 +35,32 @@ pub(super) fn output_shapes<'b>(
     check_output_count(node, outputs.len())?;
     if let Some(shape) = inputs.iter().find(|shape| usize::try_from(shape.stated_rank()) != Ok(shape.rank()))
     {
-        return Err(impossible_rank(node, shape.stated_rank()));
+        return Err(node.impossible_rank(shape.stated_rank()));
     }
-    check_ranks(node, inputs.iter().map(Shape::rank))?;
+    let plugin = node.definition.plugin();
     let ranks: Vec<usize> = inputs.iter().map(Shape::rank).collect();
     let constant: Option<Vec<Vec<i64>>> = inputs.iter().map(constant_shape).collect();
     let shapes: Vec<&[i64]> = constant.iter().flatten().map(Vec::as_slice).collect();
-    let environment = NodeEnvironment { attributes: &node.attributes, ranks: &ranks, shapes: &shapes };
-    check_requirements(node, Some(&environment))?;
-    for (output, shape) in node.definition.plugin().outputs.iter().zip(outputs) {
-        let failed = |error: &dyn std::fmt::Display| {
-            Error::invalid(format!(
-                "{}: the shape of `{}`: {error}{}",
-                node.title,
-                output.name,
-                describe(node, &environment)
-            ))
-        };
-        let mut lowering = Lowering { inputs, builder };
-        let extents = if constant.is_some() {
-            let value = expr::evaluate(&output.shape, &environment).map_err(|error| failed(&error))?;
-            constant_extents(&value, &mut lowering).map_err(|error| failed(&error))?
-        } else {
-            expr::lower(&output.shape, &environment, &mut lowering).map_err(|error| failed(&error))?
-        };
+    let facts = Facts { ranks: &ranks, shapes: &shapes, ..node.facts() };
+    let mut steps = Steps::default();
+    launch::check(plugin, launch::rules_of_shapes(plugin), &facts, &mut steps)
+        .map_err(|unmet| node.invalid(unmet))?;
+    let mut lowering = Lowering { inputs, builder };
+    if constant.is_some() {
+        let values =
+            launch::output_shapes(plugin, &facts, &mut steps).map_err(|unmet| node.invalid(unmet))?;
+        for (extents, shape) in values.into_iter().zip(outputs) {
+            let extents: Result<Vec<Expr<'b>>, Error> =
+                extents.into_iter().map(|extent| lowering.constant(extent)).collect();
+            shape.set(&extents?)?;
+        }
+        return Ok(());
+    }
+    for (output, shape) in plugin.outputs.iter().zip(outputs) {
+        let extents = expr::lower(&output.shape, &facts, &mut lowering).map_err(|error| {
+            let known = launch::describe(plugin, &facts);
+            node.invalid(format_args!("the shape of `{}`: {error}{known}", output.name))
+        })?;
         shape.set(&extents)?;
     }
     Ok(())
@@ -93,23 +95,12 @@ pub(super) fn configured_types(
     known_types(node, &types)
 }
 
-/// The ids of the variants, best first. A plugin with a single id offers no choice, so it has no tactics.
-pub(super) fn tactics<'a>(variants: impl Iterator<Item = &'a Variant>) -> Vec<i32> {
-    let mut ids: Vec<i32> = Vec::new();
-    for variant in variants {
-        if !ids.contains(&variant.id) {
-            ids.push(variant.id);
-        }
-    }
-    if ids.len() < 2 { Vec::new() } else { ids }
-}
-
 fn check_input_count(node: &NodeData, found: usize) -> Result<(), Error> {
     let expected = node.definition.plugin().inputs.len();
     if found == expected {
         return Ok(());
     }
-    Err(Error::invalid(format!("{}: the node has {found} inputs, the plugin takes {expected}", node.title)))
+    Err(node.invalid(format_args!("the node has {found} inputs, the plugin takes {expected}")))
 }
 
 fn check_output_count(node: &NodeData, found: usize) -> Result<(), Error> {
@@ -117,31 +108,21 @@ fn check_output_count(node: &NodeData, found: usize) -> Result<(), Error> {
     if found == expected {
         return Ok(());
     }
-    Err(Error::invalid(format!("{}: the node has {found} outputs, the plugin gives {expected}", node.title)))
+    Err(node.invalid(format_args!("the node has {found} outputs, the plugin gives {expected}")))
 }
 
 fn known_types(node: &NodeData, types: &[trt_abi::DataType]) -> Result<Vec<DataType>, Error> {
     types
         .iter()
         .map(|ty| {
-            DataType::from_tensorrt(ty.0).ok_or_else(|| {
-                Error::invalid(format!("{}: no plugin takes tensors of type {ty:?}", node.title))
-            })
+            DataType::from_tensorrt(ty.0)
+                .ok_or_else(|| node.invalid(format_args!("no plugin takes tensors of type {ty:?}")))
         })
         .collect()
 }
 
 fn constant_shape(shape: &Shape<'_>) -> Option<Vec<i64>> {
     (0..shape.rank()).map(|axis| shape.get(axis).ok()?.constant_value()).collect()
-}
-
-fn constant_extents<'b>(value: &Value, lowering: &mut Lowering<'_, 'b>) -> Result<Vec<Expr<'b>>, Error> {
-    let extents =
-        value.as_ints().ok_or_else(|| Error::invalid(format!("it is `{value}`, expected integers")))?;
-    if let Some(extent) = extents.iter().find(|extent| **extent < 0) {
-        return Err(Error::invalid(format!("it is {value}, and an extent cannot be {extent}")));
-    }
-    extents.into_iter().map(|extent| lowering.constant(extent)).collect()
 }
 
 /// TensorRT's builder as the expressions see it.

@@ -1,17 +1,22 @@
 //! The plugin object: one node of a network, while it is built and while it runs.
 //!
 //! Owns what every method needs ([`KernelPlugin`]) and which part answers which call: [`build`] what the builder asks,
-//! [`run`] what the runtime asks. Nothing here knows one operator from another: the model says it all.
+//! [`run`] what the runtime asks, [`variants`] which tactics there are, [`profile`] what a build knows of shapes. Nothing here knows one
+//! operator from another: the model says it all, and [`cubinder_bundle::launch`] what it comes to.
 
 mod build;
-mod environment;
 mod fields;
+mod node;
+mod profile;
 mod run;
+mod variants;
 
+use std::collections::BTreeSet;
 use std::ffi::{CStr, CString, c_void};
 use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use cubinder_bundle::launch::{self, Steps};
 use cubinder_bundle::{DataType, Value, Variant};
 use trt_abi::{
     DynamicPluginTensorDesc, Error, ExprBuilder, FieldSet, Plugin, PluginTensorDesc, Shape, TensorRTPhase,
@@ -22,6 +27,7 @@ use crate::exclusive::Exclusive;
 use crate::identity;
 
 use fields::SerializedFields;
+use profile::Profile;
 use run::Running;
 
 /// Where an engine will find the code of its nodes.
@@ -42,10 +48,12 @@ pub(crate) struct KernelPlugin {
     node: Arc<NodeData>,
     /// Index into `node.signatures`, or [`NOT_CONFIGURED`].
     configured: AtomicUsize,
-    /// The tactic that TensorRT chose; 0 leaves the choice to the order of the variants.
+    /// The tactic that TensorRT chose: a variant's id, or 0 or `AUTO_TACTIC`, which leave the choice to the order of the variants.
     tactic: AtomicI32,
     /// The ranks of the inputs, once a build or an engine has told them.
     input_ranks: Mutex<Option<Arc<[u8]>>>,
+    /// The shapes that the build is for, once it was configured.
+    profile: Mutex<Option<Arc<Profile>>>,
     fields: SerializedFields,
     running: Exclusive<Running>,
 }
@@ -80,12 +88,10 @@ impl KernelPlugin {
         core_name: CString,
     ) -> Result<KernelPlugin, Error> {
         let plugin = definition.plugin();
-        let mut signatures: Vec<Vec<DataType>> = Vec::new();
-        for variant in &plugin.variants {
-            if !signatures.contains(&variant.types) {
-                signatures.push(variant.types.clone());
-            }
-        }
+        // An engine may have thousands of rows, so they are not held against each other one by one.
+        let mut seen: BTreeSet<&[DataType]> = BTreeSet::new();
+        let different = plugin.variants.iter().map(|variant| &variant.types);
+        let signatures = different.filter(|types| seen.insert(types)).cloned().collect();
         let title = title(plugin, name);
         let node = NodeData {
             attributes,
@@ -98,13 +104,16 @@ impl KernelPlugin {
             signatures,
             definition,
         };
-        environment::check_requirements(&node, None)?;
+        let plugin = node.definition.plugin();
+        launch::check(plugin, launch::rules_of_attributes(plugin), &node.facts(), &mut Steps::default())
+            .map_err(|unmet| node.invalid(unmet))?;
         Ok(KernelPlugin {
             fields: SerializedFields::new(node.signatures.len()),
             node: Arc::new(node),
             configured: AtomicUsize::new(NOT_CONFIGURED),
             tactic: AtomicI32::new(0),
             input_ranks: Mutex::new(None),
+            profile: Mutex::new(None),
             running: Exclusive::default(),
         })
     }
@@ -123,6 +132,10 @@ impl KernelPlugin {
 
     fn input_ranks(&self) -> Option<Arc<[u8]>> {
         self.input_ranks.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn profile(&self) -> Option<Arc<Profile>> {
+        self.profile.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The types that were configured.
@@ -144,23 +157,12 @@ impl NodeData {
     }
 
     fn no_variant(&self, types: &[DataType]) -> Error {
-        let list = |types: &[DataType]| types.iter().map(|ty| ty.name()).collect::<Vec<_>>().join(", ");
-        let offered: Vec<String> = self.signatures.iter().map(|types| format!("({})", list(types))).collect();
-        Error::invalid(format!(
-            "{}: no variant takes the types ({}); the plugin has {}",
-            self.title,
-            list(types),
-            offered.join(", ")
-        ))
+        self.invalid(launch::no_variant(self.definition.plugin(), types))
     }
 }
 
 fn title(plugin: &cubinder_bundle::Plugin, name: &str) -> String {
-    let op = if plugin.namespace.is_empty() {
-        plugin.name.clone()
-    } else {
-        format!("{}::{}", plugin.namespace, plugin.name)
-    };
+    let op = launch::full_name(plugin);
     if name.is_empty() { op } else { format!("{op} `{name}`") }
 }
 
@@ -171,6 +173,7 @@ impl Clone for KernelPlugin {
             configured: AtomicUsize::new(self.configured.load(Ordering::Relaxed)),
             tactic: AtomicI32::new(self.tactic.load(Ordering::Relaxed)),
             input_ranks: Mutex::new(self.input_ranks()),
+            profile: Mutex::new(self.profile()),
             fields: SerializedFields::new(self.node.signatures.len()),
             running: Exclusive::default(),
         }
@@ -225,11 +228,15 @@ impl Plugin for KernelPlugin {
         outputs: &[DynamicPluginTensorDesc],
     ) -> Result<(), Error> {
         let types = build::configured_types(&self.node, inputs, outputs)?;
-        self.set_types(&types)
+        let profile = Profile::of(&self.node, self.input_ranks().as_deref(), inputs)?;
+        profile.check(&self.node)?;
+        self.set_types(&types)?;
+        *self.profile.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(profile));
+        Ok(())
     }
 
     fn tactics(&self) -> Result<Vec<i32>, Error> {
-        Ok(build::tactics(self.reachable()))
+        Ok(variants::tactics(&self.node, self.reachable(), self.profile().as_deref()))
     }
 
     fn metadata(&self) -> Option<&CStr> {
@@ -240,8 +247,8 @@ impl Plugin for KernelPlugin {
         if tactic == self.tactic.load(Ordering::Relaxed) {
             return Ok(());
         }
-        if tactic != 0 && !self.node.definition.plugin().variants.iter().any(|variant| variant.id == tactic) {
-            return Err(Error::invalid(format!("{}: there is no variant {tactic}", self.node.title)));
+        if !variants::is_tactic(&self.node, tactic) {
+            return Err(self.node.invalid(format_args!("there is no variant {tactic}")));
         }
         self.tactic.store(tactic, Ordering::Relaxed);
         Ok(())
@@ -313,3 +320,8 @@ impl KernelPlugin {
         )
     }
 }
+
+#[cfg(test)]
+mod agreement;
+#[cfg(test)]
+mod tests;

@@ -1,15 +1,17 @@
 //! What TensorRT's runtime asks: shapes have changed, queue the work.
 
 use std::ffi::c_void;
+use std::ops::Range;
 use std::sync::Arc;
 
-use cubinder_bundle::{DataType, Launch, Variant, expr};
+use cubinder_bundle::launch::{
+    self, Choice, Decided, Facts, Steps, Takes, describe, is_automatic, output_shapes, rules_of_shapes,
+    shape_text,
+};
+use cubinder_bundle::{DataType, Launch, Variant};
 use trt_abi::{Dims, Error, PluginTensorDesc, Severity, logger};
 
-use super::NodeData;
-use super::environment::{
-    NodeEnvironment, check_ranks, check_requirements, describe, impossible_rank, shape_text,
-};
+use super::{NodeData, profile, variants};
 use crate::code::{CodeTable, LoadedKernel, Loading, candidates};
 use crate::driver::Driver;
 use crate::driver::sys::{CUcontext, CUstream};
@@ -20,23 +22,56 @@ use crate::launch::{LaunchError, LaunchRecord};
 #[derive(Debug, Default)]
 pub(super) struct Running {
     /// Of the inputs, then the outputs, as they were announced.
-    shapes: Vec<(Dims, trt_abi::DataType)>,
+    shapes: Vec<Announced>,
     /// The ranks of the inputs when the engine was built, where that is known.
     input_ranks: Option<Arc<[u8]>>,
     tactic: i32,
     state: State,
-    loaded: Option<Loaded>,
+    loaded: Loaded,
+    said: Said,
 }
 
-/// The kernels of the variant that was used last.
-#[derive(Debug)]
+/// The kernels of the variants that were used last.
+#[derive(Debug, Default)]
 struct Loaded {
     /// What they were loaded into.
-    context: CUcontext,
-    /// Index of the variant in the plugin.
-    variant: usize,
-    /// One for each of its launches.
-    kernels: Vec<LoadedKernel>,
+    context: Option<CUcontext>,
+    /// Indices of variants in the plugin, each with one kernel for each of its launches.
+    variants: Vec<(usize, Vec<LoadedKernel>)>,
+}
+
+/// What the log was told, which is told once.
+#[derive(Debug, Default)]
+struct Said {
+    /// The variant that runs in place of the one that was chosen.
+    replaced_by: Option<usize>,
+    /// That a guard has no value.
+    without_value: bool,
+}
+
+impl Said {
+    /// Tells what is new about the choice among variants of which `first` is asked first.
+    fn tell(
+        &mut self,
+        node: &NodeData,
+        tactic: i32,
+        first: Option<usize>,
+        decided: &Decided,
+        facts: &Facts<'_>,
+    ) {
+        if !self.without_value && !decided.without_value.is_empty() {
+            self.without_value = true;
+            variants::say_without_value(node, decided, facts);
+        }
+        let is_replaced = |running: &usize| Some(*running) != first && !is_automatic(tactic);
+        let replaced_by = decided.candidates.first().copied().filter(is_replaced);
+        if let (Some(running), Some(chosen)) = (replaced_by, first)
+            && self.replaced_by != replaced_by
+        {
+            variants::say_replaced(node, chosen, running, facts);
+        }
+        self.replaced_by = replaced_by;
+    }
 }
 
 #[derive(Debug, Default)]
@@ -47,7 +82,40 @@ enum State {
     /// Shapes are known, and there is no driver or no current context yet.
     Waiting,
     /// Everything that an enqueue needs.
-    Ready { driver: &'static Driver, records: Vec<LaunchRecord> },
+    Ready {
+        driver: &'static Driver,
+        /// The launches of the variant that runs; of all candidates, one after the other, where there is a choice.
+        records: Vec<LaunchRecord>,
+        choice: Option<Box<Candidates>>,
+    },
+}
+
+/// Variants of which one runs, depending on the tensors' addresses.
+#[derive(Debug)]
+struct Candidates {
+    choice: Choice,
+    /// How many of the tensors are inputs.
+    inputs: usize,
+    /// Where each one's launches lie among the records.
+    records: Vec<Range<usize>>,
+}
+
+impl Candidates {
+    /// The launches of the one that runs; none where no guard holds.
+    #[inline]
+    fn pick<'a>(
+        &self,
+        records: &'a [LaunchRecord],
+        inputs: &[*const c_void],
+        outputs: &[*mut c_void],
+    ) -> Option<&'a [LaunchRecord]> {
+        let address = |tensor: usize| match tensor.checked_sub(self.inputs) {
+            None => inputs.get(tensor).map(|address| address.addr() as u64),
+            Some(output) => outputs.get(output).map(|address| address.addr() as u64),
+        };
+        let range = self.records.get(self.choice.pick(address)?)?;
+        records.get(range.clone())
+    }
 }
 
 impl Running {
@@ -95,10 +163,15 @@ impl Running {
         if !matches!(self.state, State::Ready { .. }) || self.tactic != tactic {
             self.prepare_late(node, tactic)?;
         }
-        let State::Ready { driver, records } = &self.state else {
+        let State::Ready { driver, records, choice } = &self.state else {
             return Err(Error::internal(format!("{}: nothing is ready to be launched", node.title)));
         };
-        for record in records {
+        let running = match choice {
+            None => Some(records.as_slice()),
+            Some(candidates) => candidates.pick(records, inputs, outputs),
+        };
+        let Some(running) = running else { return Err(self.none_holds(node, inputs, outputs)) };
+        for record in running {
             // SAFETY: the caller's promises; the kernels stay loaded until the library's teardown, and `driver` loaded
             // them.
             unsafe { record.enqueue(driver, inputs, outputs, CUstream(stream)) }
@@ -128,56 +201,81 @@ impl Running {
         Err(Error::new(Error::FAILED_INITIALIZATION, format!("{}: {why}", node.title)))
     }
 
-    /// Checks the shapes, loads the kernels and evaluates the launches. After an error nothing is ready.
+    /// Checks the shapes, chooses the variants that may run, loads their kernels and evaluates their launches. After an error
+    /// nothing is ready.
     fn prepare(&mut self, node: &NodeData, tactic: i32) -> Result<(), Error> {
         self.state = State::Nothing;
         self.tactic = tactic;
-        let announced: Vec<&[i64]> =
-            self.shapes.iter().map(|(dims, _)| extents(node, dims)).collect::<Result<_, _>>()?;
-        let shapes = true_shapes(node, self.input_ranks.as_deref(), &announced)?;
         let plugin = node.definition.plugin();
-        let environment = NodeEnvironment { attributes: &node.attributes, ranks: &[], shapes: &shapes };
-        let (index, variant) = self.variant(node)?;
-        let invalid = |error: Box<LaunchError>| Error::invalid(format!("{}: {error}", node.title));
-        let Some((driver, kernels)) = load_again(&mut self.loaded, node, index, variant)? else {
-            let mut launches = variant.launches.iter();
-            launches
-                .try_for_each(|launch| LaunchRecord::check(plugin, launch, &environment))
-                .map_err(invalid)?;
-            self.state = State::Waiting;
-            return Ok(());
+        let mut steps = Steps::default();
+        let announced = announced(node, &self.shapes)?;
+        let shapes = true_shapes(node, self.input_ranks.as_deref(), &announced, &mut steps)?;
+        let facts = Facts { shapes: &shapes, ..node.facts() };
+        let order = launch::in_order(plugin, &types(&self.shapes), tactic);
+        let order = order.map_err(|unmet| node.invalid(unmet))?;
+        let decided = launch::decide(plugin, &order, &facts, &mut steps);
+        let decided = decided.map_err(|unmet| node.invalid(unmet))?;
+        self.said.tell(node, tactic, order.first().copied(), &decided, &facts);
+        let made = make_records(&mut self.loaded, node, &decided.candidates, &facts, &mut steps)?;
+        self.state = match (made, decided.choice) {
+            (None, _) => State::Waiting,
+            (Some((driver, records, _)), None) => State::Ready { driver, records, choice: None },
+            (Some((driver, records, places)), Some(choice)) => {
+                let candidates = Candidates { choice, inputs: plugin.inputs.len(), records: places };
+                State::Ready { driver, records, choice: Some(Box::new(candidates)) }
+            }
         };
-        let mut records = Vec::with_capacity(kernels.len());
-        for (launch, kernel) in variant.launches.iter().zip(kernels) {
-            let record = LaunchRecord::evaluate(plugin, launch, kernel, &environment).map_err(invalid)?;
-            CodeTable::process().allow_shared(driver, kernel, record.shared_bytes()).map_err(|error| {
-                Error::new(Error::FAILED_INITIALIZATION, format!("{}: {error}", node.title))
-            })?;
-            records.push(record);
-        }
-        self.state = State::Ready { driver, records };
         Ok(())
     }
 
-    /// The variant that TensorRT chose, or the first that takes the types, and its index in the plugin.
-    fn variant<'a>(&self, node: &'a NodeData) -> Result<(usize, &'a Variant), Error> {
-        let types: Option<Vec<DataType>> =
-            self.shapes.iter().map(|(_, ty)| DataType::from_tensorrt(ty.0)).collect();
-        let types = types.unwrap_or_default();
-        let mut variants = node.definition.plugin().variants.iter().enumerate();
-        variants
-            .find(|(_, variant)| variant.types == types && (self.tactic == 0 || variant.id == self.tactic))
-            .ok_or_else(|| node.no_variant(&types))
+    /// What an enqueue with these addresses would say where no variant may run, on a machine without a driver too.
+    #[cfg(test)]
+    pub(super) fn none_runs(
+        &self,
+        node: &NodeData,
+        inputs: &[*const c_void],
+        outputs: &[*mut c_void],
+    ) -> Option<Error> {
+        let plugin = node.definition.plugin();
+        let mut steps = Steps::default();
+        let announced = announced(node, &self.shapes).unwrap();
+        let shapes = true_shapes(node, self.input_ranks.as_deref(), &announced, &mut steps).unwrap();
+        let facts = Facts { shapes: &shapes, ..node.facts() };
+        let order = launch::in_order(plugin, &types(&self.shapes), self.tactic).unwrap();
+        let choice = launch::decide(plugin, &order, &facts, &mut steps).unwrap().choice?;
+        let records = vec![0..0; order.len()];
+        let candidates = Candidates { choice, inputs: plugin.inputs.len(), records };
+        let picked = candidates.pick(&[], inputs, outputs);
+        picked.is_none().then(|| self.none_holds(node, inputs, outputs))
+    }
+
+    /// The error for addresses for which no variant may run: what was decided is worked out again, to be told.
+    #[cold]
+    fn none_holds(&self, node: &NodeData, inputs: &[*const c_void], outputs: &[*mut c_void]) -> Error {
+        let inputs = inputs.iter().map(|address| address.addr() as u64);
+        let addresses: Vec<u64> = inputs.chain(outputs.iter().map(|address| address.addr() as u64)).collect();
+        let told = || {
+            let plugin = node.definition.plugin();
+            let announced = announced(node, &self.shapes)?;
+            let shapes = true_shapes(node, self.input_ranks.as_deref(), &announced, &mut Steps::default())?;
+            let facts = Facts { shapes: &shapes, alignments: &addresses, ..node.facts() };
+            let order = launch::in_order(plugin, &types(&self.shapes), self.tactic);
+            let order = order.map_err(|unmet| node.invalid(unmet))?;
+            Ok(node.invalid(launch::none_holds(plugin, &order, &facts)))
+        };
+        told().unwrap_or_else(|error: Error| error)
     }
 }
 
-/// The extents that TensorRT announced, if they can be a shape.
-fn extents<'a>(node: &NodeData, dims: &'a Dims) -> Result<&'a [i64], Error> {
-    let extents = dims.as_slice();
-    if usize::try_from(dims.nb_dims) == Ok(extents.len()) {
-        return Ok(extents);
-    }
-    Err(impossible_rank(node, dims.nb_dims))
+type Announced = (Dims, trt_abi::DataType);
+
+fn announced<'a>(node: &NodeData, tensors: &'a [Announced]) -> Result<Vec<&'a [i64]>, Error> {
+    tensors.iter().map(|(dims, _)| profile::announced(node, dims)).collect()
+}
+
+/// The types that were announced; too few where one is of no plugin.
+fn types(tensors: &[Announced]) -> Vec<DataType> {
+    tensors.iter().filter_map(|(_, ty)| DataType::from_tensorrt(ty.0)).collect()
 }
 
 /// The shapes as the build knew them, held against what the plugin takes and gives: a kernel that was launched for other
@@ -189,12 +287,12 @@ fn true_shapes<'a>(
     node: &NodeData,
     input_ranks: Option<&[u8]>,
     announced: &[&'a [i64]],
+    steps: &mut Steps,
 ) -> Result<Vec<&'a [i64]>, Error> {
     let plugin = node.definition.plugin();
     if announced.len() != plugin.tensor_count() {
-        return Err(Error::invalid(format!(
-            "{}: the node has {} tensors, the plugin has {}",
-            node.title,
+        return Err(node.invalid(format_args!(
+            "the node has {} tensors, the plugin has {}",
             announced.len(),
             plugin.tensor_count()
         )));
@@ -202,51 +300,97 @@ fn true_shapes<'a>(
     let (inputs, outputs) = announced.split_at(plugin.inputs.len());
     let mut shapes = Vec::with_capacity(announced.len());
     for (index, (input, shape)) in plugin.inputs.iter().zip(inputs).enumerate() {
-        let is_scalar = match input_ranks.and_then(|ranks| ranks.get(index)) {
-            Some(rank) => *rank == 0,
-            None => input.rank_max == 0,
-        };
+        let is_scalar = profile::was_scalar(input, index, input_ranks);
         shapes.push(if is_scalar && **shape == [1] { &[] } else { *shape });
     }
-    check_ranks(node, shapes.iter().map(|shape| shape.len()))?;
-    let environment = NodeEnvironment { attributes: &node.attributes, ranks: &[], shapes: &shapes };
-    check_requirements(node, Some(&environment))?;
+    let facts = Facts { shapes: &shapes, ..node.facts() };
+    launch::check(plugin, rules_of_shapes(plugin), &facts, steps).map_err(|unmet| node.invalid(unmet))?;
+    let expected = output_shapes(plugin, &facts, steps).map_err(|unmet| node.invalid(unmet))?;
     let mut true_outputs: Vec<&[i64]> = Vec::with_capacity(outputs.len());
-    for (output, found) in plugin.outputs.iter().zip(outputs) {
-        let wrong = |what: String| {
-            let facts = describe(node, &environment);
-            Error::invalid(format!("{}: the shape of `{}`: {what}{facts}", node.title, output.name))
-        };
-        let value = expr::evaluate(&output.shape, &environment).map_err(|error| wrong(error.to_string()))?;
-        let expected = value.as_ints();
-        true_outputs.push(match expected.as_deref() {
-            Some([]) if **found == [1] => &[],
-            Some(expected) if expected == *found => *found,
-            _ => return Err(wrong(format!("found {}, expected {value}", shape_text(found)))),
+    for ((output, expected), found) in plugin.outputs.iter().zip(&expected).zip(outputs) {
+        true_outputs.push(match expected.as_slice() {
+            [] if **found == [1] => &[],
+            expected if expected == *found => *found,
+            expected => {
+                let (found, expected) = (shape_text(found), shape_text(expected));
+                return Err(node.invalid(format_args!(
+                    "the shape of `{}`: found {found}, expected {expected}{}",
+                    output.name,
+                    describe(plugin, &facts)
+                )));
+            }
         });
     }
     shapes.extend(true_outputs);
     Ok(shapes)
 }
 
-/// The kernels of a variant, kept from the last time where variant and context are the same.
-fn load_again<'a>(
-    kept: &'a mut Option<Loaded>,
+/// The launches of the variants with these indices, evaluated, and where those of each lie; `None` where there is no driver or no
+/// context yet: then they are checked as far as they can be.
+type Made = (&'static Driver, Vec<LaunchRecord>, Vec<Range<usize>>);
+
+fn make_records(
+    loaded: &mut Loaded,
     node: &NodeData,
-    index: usize,
-    variant: &Variant,
-) -> Result<Option<(&'static Driver, &'a [LoadedKernel])>, Error> {
+    running: &[usize],
+    facts: &Facts<'_>,
+    steps: &mut Steps,
+) -> Result<Option<Made>, Error> {
+    let plugin = node.definition.plugin();
+    let invalid = |error: Box<LaunchError>| node.invalid(error);
+    let Some(driver) = load_again(loaded, node, running)? else {
+        // On a machine without a GPU. What only the kernel and the device decide is left to be found when they are there.
+        for launch in running.iter().flat_map(|index| &plugin.variants[*index].launches) {
+            launch::evaluate(plugin, launch, &Takes::ANYTHING, facts, steps).map_err(invalid)?;
+        }
+        return Ok(None);
+    };
+    let (mut records, mut places) = (Vec::new(), Vec::new());
+    for index in running {
+        let start = records.len();
+        for (launch, kernel) in plugin.variants[*index].launches.iter().zip(loaded.kernels(*index)) {
+            let record = LaunchRecord::evaluate(plugin, launch, kernel, facts, steps).map_err(invalid)?;
+            CodeTable::process().allow_shared(driver, kernel, record.shared_bytes()).map_err(|error| {
+                Error::new(Error::FAILED_INITIALIZATION, format!("{}: {error}", node.title))
+            })?;
+            records.push(record);
+        }
+        places.push(start..records.len());
+    }
+    Ok(Some((driver, records, places)))
+}
+
+impl Loaded {
+    fn kernels(&self, variant: usize) -> &[LoadedKernel] {
+        let found = self.variants.iter().find(|(index, _)| *index == variant);
+        found.map_or(&[], |(_, kernels)| kernels.as_slice())
+    }
+}
+
+/// Has the kernels of the variants with these indices in `kept`, which keeps what it has where the context is the same. `None`
+/// where there is no driver or the thread has no current context.
+fn load_again(
+    kept: &mut Loaded,
+    node: &NodeData,
+    running: &[usize],
+) -> Result<Option<&'static Driver>, Error> {
     let Ok(driver) = Driver::find() else { return Ok(None) };
     let current = driver
         .current_context()
         .map_err(|error| Error::new(Error::FAILED_INITIALIZATION, format!("{}: {error}", node.title)))?;
     let Some(context) = current else { return Ok(None) };
-    if !kept.as_ref().is_some_and(|kept| kept.context == context && kept.variant == index) {
-        *kept = None;
-        let Some((_, kernels)) = load_all(node, variant)? else { return Ok(None) };
-        *kept = Some(Loaded { context, variant: index, kernels });
+    if kept.context != Some(context) {
+        *kept = Loaded { context: Some(context), variants: Vec::new() };
     }
-    Ok(kept.as_ref().map(|kept| (driver, kept.kernels.as_slice())))
+    for index in running {
+        if kept.variants.iter().any(|(kept, _)| kept == index) {
+            continue;
+        }
+        let Some(variant) = node.definition.plugin().variants.get(*index) else { continue };
+        let Some((_, kernels)) = load_all(node, variant)? else { return Ok(None) };
+        kept.variants.push((*index, kernels));
+    }
+    Ok(Some(driver))
 }
 
 /// Loads the kernels of `variants`; without a driver or a current context there is nothing to do yet.

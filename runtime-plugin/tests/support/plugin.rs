@@ -1,7 +1,9 @@
 //! A plugin with one input and one output, and expressions made by hand.
 
 use cubinder_bundle::expr::{BinaryOp, Environment, Expr, Node};
-use cubinder_bundle::{Arg, ArgValue, DataType, Input, Launch, Output, Plugin, ScalarType, Value, Variant};
+use cubinder_bundle::{
+    Arg, ArgValue, DataType, Input, Launch, Output, Plugin, ScalarType, ShapeLimits, Value, Variant,
+};
 
 pub(crate) const I32: ScalarType = ScalarType::Int { bytes: 4 };
 
@@ -80,13 +82,25 @@ pub(crate) fn plugin() -> Plugin {
         version: "1".to_owned(),
         summary: String::new(),
         attributes: Vec::new(),
-        inputs: vec![Input { name: "x".to_owned(), rank_min: 1, rank_max: 8 }],
-        outputs: vec![Output { name: "y".to_owned(), shape: shape(0) }],
+        inputs: vec![Input {
+            doc: String::new(),
+            name: "x".to_owned(),
+            rank_min: 1,
+            rank_max: 8,
+            limits: ShapeLimits::default(),
+        }],
+        outputs: vec![Output {
+            doc: String::new(),
+            name: "y".to_owned(),
+            shape: shape(0),
+            limits: ShapeLimits::default(),
+        }],
         require: Vec::new(),
         variants: vec![Variant {
             id: 1,
             label: String::new(),
             types: vec![DataType::F32, DataType::F32],
+            guard: None,
             launches: vec![launch()],
         }],
     }

@@ -1,9 +1,9 @@
 //! Lowering: an integer expression over shapes becomes TensorRT's shape operations.
 //!
 //! The built operations have the expression's value wherever evaluation has one. They differ where it has none: TensorRT's
-//! arithmetic wraps where ours overflows, and both sides of a conditional are computed, so `c ? x : y` is
-//! `c * x + (1 - c) * y`. A divisor in a side that may not be taken is replaced by 1 where it is not taken, because TensorRT
-//! refuses to divide by zero wherever it stands.
+//! arithmetic wraps where ours overflows (in 64 bits and without a word: seen with TensorRT-RTX 1.7.1), and both sides of a
+//! conditional are computed, so `c ? x : y` is `c * x + (1 - c) * y`. A divisor in a side that may not be taken is replaced by 1
+//! where it is not taken, because TensorRT refuses to divide by zero wherever it stands.
 //!
 //! Everything that the environment knows is computed here, checked; only the rest reaches the builder. What TensorRT cannot
 //! say (floats, arrays whose length depends on shapes) is an error that names the part.
@@ -37,10 +37,10 @@ pub enum ShapeOp {
     Equal = 5,
     /// 1 where the first is less than the second, else 0.
     Less = 6,
-    /// The quotient rounded down. The header does not say which way it rounds below zero: lowering takes it to be the
-    /// mathematical floor, which a test against TensorRT's own builder must confirm.
+    /// The quotient rounded down, below zero too: the mathematical floor. The header does not say so; `tests/tests/lowering.rs`
+    /// confirms it with TensorRT-RTX 1.7.1's own builder, for every pair of signs.
     FloorDiv = 7,
-    /// The quotient rounded up: the mathematical ceiling, likewise.
+    /// The quotient rounded up, below zero too: the mathematical ceiling, confirmed likewise.
     CeilDiv = 8,
 }
 
@@ -129,6 +129,7 @@ type Sym<B> = Symbol<<B as ShapeBuilder>::Dim>;
 type Num<B> = Number<<B as ShapeBuilder>::Dim>;
 
 const FLOATS: &str = "it needs floats, and shapes are integers";
+const ADDRESS: &str = "shapes cannot depend on addresses";
 const LENGTH: &str = "the length of an array cannot depend on shapes";
 
 struct Lowerer<'a, B: ShapeBuilder> {
@@ -205,6 +206,7 @@ impl<'a, B: ShapeBuilder> Lowerer<'a, B> {
             Node::Comprehension { slot, over, condition, body } => {
                 self.comprehension(id, *slot, *over, *condition, *body)
             }
+            Node::Aligned { .. } => Err(self.unsupported(id, ADDRESS)),
             leaf => self.leaf(leaf),
         }
     }

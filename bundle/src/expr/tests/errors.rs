@@ -115,6 +115,44 @@ fn what_has_the_wrong_number_of_arguments() {
 }
 
 #[test]
+fn what_asks_for_addresses() {
+    let wrong = [
+        "aligned(x)",
+        "aligned(x, 16, 1)",
+        "aligned(n, 16)",
+        "aligned(x.shape, 16)",
+        "aligned(q, 16)",
+        "aligned(T, sizeof(T))",
+        "aligned(x, 0)",
+        "aligned(x, -16)",
+        "aligned(x, 24)",
+        "aligned(x, BLOCK * sizeof(T))",
+        "aligned(x, 16.0)",
+        "aligned(x, flag)",
+        "aligned(x, n)",
+        "aligned(x, 16 // ZERO)",
+        "[aligned(x, i) for i in TILE]",
+        "aligned(x, x.shape[0])",
+        "aligned(x, q)",
+        "aligned(x, sum([sum(range(60000)) for i in range(60000)]))",
+        "vectors(x, 3)",
+        "vectors(n, 4)",
+        "aligned(x, 16) + 1",
+        "alignd(x, 16)",
+    ];
+    insta::assert_snapshot!(errors(&wrong));
+}
+
+#[test]
+fn only_guards_ask_for_addresses() {
+    let elsewhere = scope().without_addresses();
+    let rendered = ["n + 1 if flag and aligned(x, 16) else 2", "vectors(x, 4)", "aligned(x, 3)"]
+        .map(|text| render(text, &compile(text, &elsewhere).unwrap_err()));
+    insta::assert_snapshot!(rendered.join("\n"));
+    assert!(compile("x.shape[0] % 4 == 0", &elsewhere).is_ok());
+}
+
+#[test]
 fn what_always_fails() {
     insta::assert_snapshot!(errors(&[
         "7 // ZERO",
@@ -129,7 +167,35 @@ fn what_always_fails() {
         "[10 // i for i in range(2)]",
         "half(1 // 0)",
         "max([])",
+        "numel(y) // ZERO",
+        "(n + numel(y)) % 0 + 1",
+        "ceil_div(n, ZERO)",
+        "scale / 0",
+        "n / -0.0",
+        "[x.shape[0] // i for i in range(2)]",
+        "[n, numel(y), 1][3]",
+        "[n, 1][-3]",
+        "[][n]",
+        "half([n, 2][2]) if n // ZERO > 1 else 3",
+        "sum([i * numel(y) for i in range(100)]) + numel(x) // (z.rank - 2)",
+        "(n + n + n + n + n + n + n + n + n + n + n) // 0",
     ]));
+}
+
+#[test]
+fn what_may_not_be_evaluated_may_fail() {
+    for text in [
+        "n // 0 if flag else 1",
+        "1 if flag else [n, 1][2]",
+        "flag and numel(x) % ZERO == 0",
+        "flag or ceil_div(n, 0) == 1",
+        "[d // 0 for d in x.shape]",
+        "[d for d in x.shape if scale / 0 > 1.0]",
+        "get([n, 1], 5, 0)",
+        "n // 0 if ZERO > 0 else 1",
+    ] {
+        assert!(compile(text, &scope()).is_ok(), "{text}");
+    }
 }
 
 #[test]

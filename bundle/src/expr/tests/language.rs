@@ -2,7 +2,7 @@
 
 use super::support::{Calculator, Plugin, World, scope, value};
 use crate::expr::{
-    BindingTime, Kind, LowerError, Scope, bind, check_function, compile, evaluate, lower, lower_scalar,
+    BindingTime, Kind, LowerError, Node, Scope, bind, check_function, compile, evaluate, lower, lower_scalar,
     parse, print,
 };
 use crate::value::Value;
@@ -73,6 +73,25 @@ fn values_of_the_example() {
 }
 
 #[test]
+fn alignments() {
+    // The tensors of the example are at 0x7000, 0x7010 and 0x7004.
+    same("[aligned(x, 256), aligned(y, 256), aligned(y, 16), aligned(z, 4)]", "[true, false, true, true]");
+    same("aligned(z, 1) and not aligned(z, 8)", "true");
+    same("aligned(y, 8 * sizeof(T)) and not aligned(y, BLOCK)", "true");
+    same("aligned(y, TILE[1] if ZERO == 0 else 1 // 0)", "true");
+    same("aligned(y, z.rank * 4) and aligned(y, int(16))", "true");
+    same("vectors(z, 2) and not vectors(z, 4)", "true");
+    same("[aligned(x, 16) for i in range(2)]", "[true, true]");
+    let aligned = compile("aligned(y, 8 * sizeof(T))", &scope()).unwrap().expr;
+    assert_eq!(aligned.nodes, [Node::Aligned { tensor: 1, bytes: 16 }]);
+    assert_eq!(
+        evaluate(&aligned, &World::example().at_node_time()).unwrap_err().to_string(),
+        "the address of tensor 1 is not known"
+    );
+    assert_eq!(bind(&aligned, &World::example()).nodes, [Node::Bool(true)]);
+}
+
+#[test]
 fn variables_of_a_call_do_not_leak_into_a_function() {
     // `first` has a variable `i` of its own; its argument means the caller's.
     same("[first([i, 9]) for i in range(3)]", "[0, 1, 2]");
@@ -106,6 +125,9 @@ fn kinds_and_times() {
     assert_eq!(typed("[[1.5], []]"), ("array of arrays of floats".into(), BindingTime::Compile));
     assert_eq!(typed("mode"), ("string".into(), BindingTime::Node));
     assert_eq!(typed("numel(x) if ZERO == 1 else n"), ("integer".into(), BindingTime::Node));
+    assert_eq!(typed("aligned(x, 16) and flag"), ("boolean".into(), BindingTime::Launch));
+    assert_eq!(typed("aligned(x, 16) and ZERO == 1 or flag"), ("boolean".into(), BindingTime::Launch));
+    assert_eq!(typed("ZERO == 1 and aligned(x, 16)"), ("boolean".into(), BindingTime::Compile));
 }
 
 #[test]
@@ -147,6 +169,7 @@ fn printing_keeps_what_parentheses_say() {
         "min(x.shape) + get(pads, -1, 0)",
         "scale < inf",
         "float(n) * scale",
+        "aligned(y, 16) and not aligned(x, 1)",
     ] {
         let expr = compile(text, &scope()).unwrap().expr;
         let printed = print(&expr, &Plugin);
@@ -279,6 +302,15 @@ fn functions_are_checked_before_they_are_called() {
     assert_eq!(check(&["t"], "t.shape[i]"), [(8..9, "unknown name `i`".to_owned())]);
     assert_eq!(check(&["t"], "f(t)"), [(0..4, "`f` calls itself".to_owned())]);
     assert_eq!(check(&["t"], "last(t) + 'a'").len(), 1);
+    assert_eq!(check(&["t", "k"], "aligned(t, 2 * k * sizeof(t)) and aligned(x, k) and vectors(t, k)"), []);
+    assert_eq!(check(&["k"], "vectors(x, k + 1) and aligned(x, k.rank) and aligned(x, len(k.shape))"), []);
+    assert_eq!(
+        check(&["t"], "aligned(t, 3)"),
+        [(11..12, "an alignment is a power of two from 1 to 256, found 3".to_owned())]
+    );
+    let anywhere = Scope::new().without_addresses();
+    let function = crate::expr::Function { params: vec!["t".into()], body: parse("aligned(t, 4)").unwrap() };
+    assert_eq!(check_function("f", &function, &anywhere), []);
 }
 
 #[test]
@@ -302,6 +334,8 @@ fn hostile_texts_end_soon() {
         format!("{}n{}", "twice(".repeat(100), ")".repeat(100)),
         format!("[{}]", "range(60000), ".repeat(5000)),
         format!("sum([{}])", "len(range(60000)), ".repeat(5000)),
+        format!("[{}]", "aligned(x, len(range(60000))), ".repeat(5000)),
+        format!("[{}]", "aligned(x, sum([i for i in range(60000)])), ".repeat(5000)),
     ] {
         let start = std::time::Instant::now();
         let result = compile(&text, &scope);

@@ -1,8 +1,10 @@
 //! Tests of the whole language, from text to value.
 
 mod errors;
+mod generator;
 mod language;
 mod limits;
+mod oracle;
 mod properties;
 mod stack;
 mod support;

@@ -54,13 +54,19 @@ pub(super) fn scope() -> Scope {
         .function("ping", function(&["a"], "pong(a) + 1"))
         .function("pong", function(&["a"], "ping(a) + 1"))
         .function("half", function(&["a"], "a // 2"))
+        .function(
+            "vectors",
+            function(&["t", "count"], "t.shape[-1] % count == 0 and aligned(t, count * sizeof(T))"),
+        )
         .function("twice", function(&["a"], "a + a"))
 }
 
 pub(super) struct World {
     pub(super) attributes: Vec<Value>,
     pub(super) shapes: Vec<Vec<i64>>,
-    /// Shapes are not known yet, ranks are.
+    /// Where the tensors are.
+    pub(super) addresses: [u64; 3],
+    /// Shapes and addresses are not known yet, ranks are.
     pub(super) node_time: bool,
 }
 
@@ -77,12 +83,14 @@ impl World {
                 Value::Array(vec![Value::Float(0.25), Value::Float(0.75)]),
             ],
             shapes: vec![vec![10, 3, 32, 32], vec![5, 6], vec![7, 8]],
+            addresses: [0x7000, 0x7010, 0x7004],
             node_time: false,
         }
     }
 
     pub(super) fn at_node_time(&self) -> World {
-        World { attributes: self.attributes.clone(), shapes: self.shapes.clone(), node_time: true }
+        let (attributes, shapes) = (self.attributes.clone(), self.shapes.clone());
+        World { attributes, shapes, addresses: self.addresses, node_time: true }
     }
 }
 
@@ -93,6 +101,11 @@ impl Environment for World {
 
     fn shape(&self, tensor: u32) -> Option<&[i64]> {
         self.shapes.get(tensor as usize).filter(|_| !self.node_time).map(Vec::as_slice)
+    }
+
+    fn aligned(&self, tensor: u32, bytes: u32) -> Option<bool> {
+        let address = self.addresses.get(tensor as usize).filter(|_| !self.node_time)?;
+        Some(address % u64::from(bytes) == 0)
     }
 
     fn rank(&self, tensor: u32) -> Option<usize> {
@@ -155,7 +168,7 @@ pub(super) fn render(text: &str, errors: &[ExprError]) -> String {
     for error in errors {
         let before = text[..error.span.start].chars().count();
         let width = text[error.span.clone()].chars().count().max(1);
-        let _ = writeln!(rendered, "error: {}", error.message);
+        let _ = writeln!(rendered, "error[{:?}]: {}", error.class, error.message);
         let _ = writeln!(rendered, "  | {text}");
         let _ = writeln!(rendered, "  | {}{} {}", " ".repeat(before), "^".repeat(width), error.label);
         if let Some(help) = &error.help {

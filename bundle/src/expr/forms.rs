@@ -1,0 +1,172 @@
+//! Forms: what looks like a call and takes the name of a tensor or of a type, which is not a value.
+//!
+//! Owns `numel`, `sizeof` and `aligned`: they are resolved here, and no tree has a call of them. The name may be a parameter of
+//! the helper function around, and stands for what the call gives.
+
+use std::ops::Range;
+
+use super::error::ExprError;
+use super::eval;
+use super::node::{Expr, Node};
+use super::ops::EvalError;
+use super::resolve::{Operand, Resolver, ScopeFacts};
+use super::scope::Entity;
+use super::syntax::{Syntax, SyntaxKind};
+use super::types::Type;
+use crate::data_type::DataType;
+use crate::value::Value;
+
+/// The tensor that an argument names.
+enum Named {
+    Tensor(u32),
+    /// Whatever a parameter stands for, in a function that is checked on its own.
+    Anything,
+    /// None, which has been reported.
+    Wrong,
+}
+
+impl Resolver<'_> {
+    /// Whether a form has the arguments that it takes; reports it where not.
+    fn has_arguments(&mut self, signature: &str, wanted: usize, found: usize, span: &Range<usize>) -> bool {
+        if wanted != found {
+            let form = signature.split('(').next().unwrap_or_default();
+            let plural = if wanted == 1 { "" } else { "s" };
+            let message = format!("`{form}` takes {wanted} argument{plural}, found {found}");
+            let error = ExprError::bad_call(span.clone(), message, "wrong number of arguments");
+            self.error(error.help(format!("write `{signature}`")));
+        }
+        wanted == found
+    }
+
+    fn tensor_named(&mut self, form: &str, arg: &Syntax, help: Option<&str>) -> Named {
+        if let SyntaxKind::Name(name) = &arg.kind {
+            if let Some(Entity::Tensor { index, .. }) = self.entity(name) {
+                return Named::Tensor(index);
+            }
+            if self.is_anything(name) {
+                return Named::Anything;
+            }
+        }
+        let before = self.errors.len();
+        let value = self.value(arg);
+        if self.errors.len() == before {
+            let message = format!("`{form}` takes a tensor, found {}", value.ty);
+            let error = ExprError::wrong_kind(arg.span.clone(), message, "not a tensor");
+            self.error(ExprError { help: help.map(str::to_owned), ..error });
+        }
+        Named::Wrong
+    }
+
+    pub(super) fn numel(&mut self, args: &[Syntax], span: &Range<usize>) -> Operand {
+        let [arg] = args else {
+            self.has_arguments("numel(x)", 1, args.len(), span);
+            return self.nothing(span);
+        };
+        let help = "the length of an array is `len(a)`, the product of its elements `prod(a)`";
+        match self.tensor_named("numel", arg, Some(help)) {
+            Named::Tensor(index) => self.emit(Node::Numel(index), Type::Int, span),
+            Named::Anything => self.anything(Type::Int, span),
+            Named::Wrong => self.nothing(span),
+        }
+    }
+
+    pub(super) fn size_of(&mut self, args: &[Syntax], span: &Range<usize>) -> Operand {
+        let [arg] = args else {
+            self.has_arguments("sizeof(T)", 1, args.len(), span);
+            return self.nothing(span);
+        };
+        if let SyntaxKind::Name(name) = &arg.kind {
+            let ty = match self.entity(name) {
+                Some(Entity::Type(ty)) => Some(ty),
+                Some(_) => None,
+                None => DataType::from_name(name),
+            };
+            if let Some(ty) = ty {
+                return self.emit(Node::Int(i64::from(ty.size())), Type::Int, span);
+            }
+            if self.is_anything(name) {
+                return self.anything(Type::Int, span);
+            }
+        }
+        let error = match &arg.kind {
+            SyntaxKind::Name(name) if self.entity(name).is_none() => {
+                ExprError::unknown_name(arg.span.clone(), format!("unknown type `{name}`"), "not known here")
+            }
+            _ => ExprError::wrong_kind(arg.span.clone(), "`sizeof` takes a type", "not a type"),
+        };
+        self.error(error.help("name a type parameter, or a type such as `f32`"));
+        self.nothing(span)
+    }
+
+    /// `aligned(x, 16)`.
+    pub(super) fn aligned(&mut self, args: &[Syntax], span: &Range<usize>) -> Operand {
+        let [tensor, bytes] = args else {
+            self.has_arguments("aligned(x, 16)", 2, args.len(), span);
+            return self.nothing(span);
+        };
+        let tensor = self.tensor_named("aligned", tensor, None);
+        let bytes = self.alignment(bytes);
+        if !self.addresses {
+            let error =
+                ExprError::out_of_place(span.clone(), "only a guard can ask for addresses", "not known here");
+            self.error(error.help(
+                "addresses are known when a kernel is launched: move this to the `guard` of a variant",
+            ));
+            return self.nothing(span);
+        }
+        match (tensor, bytes) {
+            (Named::Tensor(tensor), Some(bytes)) => {
+                self.emit(Node::Aligned { tensor, bytes }, Type::Bool, span)
+            }
+            (Named::Wrong, _) => self.nothing(span),
+            (Named::Anything, _) | (_, None) => self.anything(Type::Bool, span),
+        }
+    }
+
+    /// A number of bytes; none where it is wrong, which is reported, or depends on what a parameter stands for.
+    fn alignment(&mut self, syntax: &Syntax) -> Option<u32> {
+        let (errors, start) = (self.errors.len(), self.nodes.len());
+        let operand = self.value(syntax);
+        let operand = self.wanted(operand, &Type::Int, "the alignment of `aligned`");
+        // The alignment is a part of the node, so its own nodes go.
+        let expr = Expr { nodes: self.taken(start).0 };
+        let depends = expr.nodes.contains(&Node::Local(Node::ANYTHING));
+        if depends || self.full || self.errors.len() > errors {
+            return None;
+        }
+        let found = eval::evaluate_within(&expr, &ScopeFacts(self.scope), &mut self.alignment_steps);
+        let span = operand.span;
+        let error = match found {
+            Ok(Value::Int(bytes)) => {
+                match u32::try_from(bytes).ok().filter(|&bytes| Node::is_alignment(bytes)) {
+                    Some(bytes) => return Some(bytes),
+                    None => {
+                        let most = Node::ALIGNMENT_LIMIT;
+                        let message =
+                            format!("an alignment is a power of two from 1 to {most}, found {bytes}");
+                        let error = ExprError::no_value(span, message, format!("this is {bytes}"));
+                        error.help(format!(
+                            "TensorRT asks applications for tensors at multiples of {most} bytes, no more"
+                        ))
+                    }
+                }
+            }
+            Ok(_) | Err(EvalError::Kind { .. }) => return None,
+            Err(error) if error.is_about_values() => {
+                ExprError::no_value(span, error.to_string(), "this always fails")
+            }
+            Err(EvalError::TooManySteps) => {
+                self.alignment_steps = 0;
+                let message = "the alignments of this expression take too long to compute";
+                ExprError::syntax(span, message, "too many steps").help("write the number")
+            }
+            Err(_) => {
+                let message = "an alignment must be known when the plugin is compiled";
+                let error = ExprError::out_of_place(span, message, "known later");
+                error.help("use numbers, constants and `sizeof`, such as `VEC * sizeof(T)`")
+            }
+        };
+        self.error(error);
+        None
+    }
+}

@@ -1,0 +1,131 @@
+//! Short floats as doubles: what the 16 bits mean, and rounding to what they can hold.
+//!
+//! IEEE 754 binary16 has 1 bit of sign, 5 of exponent and 10 of fraction; bfloat16 is the upper half of a binary32. Every value
+//! of either is a double exactly, so nothing is lost on the way in. Never guesses: what does not fit has no rounded value.
+
+/// The double that 16 bits of IEEE half precision mean.
+#[must_use]
+pub fn from_f16(bits: u16) -> f64 {
+    let sign = if bits & 0x8000 == 0 { 1.0 } else { -1.0 };
+    let exponent = i32::from(bits >> 10 & 0x1f);
+    let fraction = f64::from(bits & 0x3ff);
+    let magnitude = match exponent {
+        0 => fraction * power_of_two(-24),
+        31 if fraction == 0.0 => f64::INFINITY,
+        31 => f64::NAN,
+        exponent => (1024.0 + fraction) * power_of_two(exponent - 25),
+    };
+    sign * magnitude
+}
+
+/// The double that 16 bits of bfloat16 mean.
+#[must_use]
+pub fn from_bf16(bits: u16) -> f64 {
+    f64::from(f32::from_bits(u32::from(bits) << 16))
+}
+
+/// The nearest value of half precision, of two that are as near the even one; none for a finite value that rounds to infinity.
+/// Infinities and NaN stay what they are.
+#[must_use]
+pub fn round_to_f16(value: f64) -> Option<f64> {
+    if !value.is_finite() || value == 0.0 {
+        return Some(value);
+    }
+    // The double's own exponent; those below half precision's least share its spacing of 2^-24.
+    let exponent = ((value.to_bits() >> 52 & 0x7ff) as i32 - 1023).max(-14);
+    if exponent > 15 {
+        return None;
+    }
+    // Both scalings are by a power of two and stay far inside the range of doubles: the rounding is the only one.
+    let rounded = (value * power_of_two(10 - exponent)).round_ties_even() * power_of_two(exponent - 10);
+    (rounded.abs() <= 65504.0).then_some(rounded)
+}
+
+/// The nearest value of single precision; none for a finite value that rounds to infinity.
+#[must_use]
+pub fn round_to_f32(value: f64) -> Option<f64> {
+    #[allow(clippy::cast_possible_truncation)] // rounded to the nearest, ties to even
+    let narrow = value as f32;
+    (narrow.is_infinite() == value.is_infinite()).then_some(f64::from(narrow))
+}
+
+/// 2 to the power of `exponent`, which lies between -1022 and 1023.
+fn power_of_two(exponent: i32) -> f64 {
+    f64::from_bits(((exponent + 1023) as u64) << 52)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Half precision by its definition, in another way than the code: digits of the fraction added one by one.
+    fn by_definition(bits: u16) -> f64 {
+        let exponent = i32::from(bits >> 10 & 31);
+        let mut value = if exponent == 0 { 0.0 } else { 1.0 };
+        for digit in 0..10 {
+            if bits >> digit & 1 == 1 {
+                value += 0.5_f64.powi(10 - digit);
+            }
+        }
+        value *= 2.0_f64.powi(exponent.max(1) - 15);
+        if bits >> 15 == 1 { -value } else { value }
+    }
+
+    #[test]
+    fn every_half_is_what_its_bits_say_and_rounds_to_itself() {
+        for bits in 0..=u16::MAX {
+            let value = from_f16(bits);
+            if bits >> 10 & 31 == 31 {
+                let is_infinite = bits & 0x3ff == 0;
+                assert_eq!((value.is_infinite(), value.is_nan()), (is_infinite, !is_infinite), "{bits:#06x}");
+            } else {
+                assert_eq!(value.to_bits(), by_definition(bits).to_bits(), "{bits:#06x}");
+            }
+            let rounded = round_to_f16(value).unwrap();
+            assert!(rounded.to_bits() == value.to_bits() || value.is_nan(), "{bits:#06x}");
+        }
+    }
+
+    #[test]
+    fn between_two_halves_the_nearer_is_taken_and_the_even_one_in_the_middle() {
+        for bits in 0..0x7bff_u16 {
+            let (low, high) = (from_f16(bits), from_f16(bits + 1));
+            let middle = (low + high) / 2.0;
+            let even = if bits % 2 == 0 { low } else { high };
+            for sign in [1.0, -1.0] {
+                assert_eq!(round_to_f16(sign * middle), Some(sign * even), "{bits:#06x}");
+                assert_eq!(round_to_f16(sign * middle.next_down()), Some(sign * low), "{bits:#06x}");
+                assert_eq!(round_to_f16(sign * middle.next_up()), Some(sign * high), "{bits:#06x}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_rounds_beyond_the_largest_has_no_value() {
+        assert_eq!(round_to_f16(65519.999), Some(65504.0));
+        assert_eq!(round_to_f16(65520.0), None);
+        assert_eq!(round_to_f16(-1e300), None);
+        assert_eq!(round_to_f16(f64::INFINITY), Some(f64::INFINITY));
+        assert_eq!(round_to_f16(f64::MIN_POSITIVE / 4.0), Some(0.0));
+        assert_eq!(round_to_f32(3.5e38), None);
+        assert_eq!(round_to_f32(f64::NEG_INFINITY), Some(f64::NEG_INFINITY));
+        assert_eq!(round_to_f32(0.1), Some(f64::from(0.1_f32)));
+    }
+
+    #[test]
+    fn brain_floats_are_the_upper_half_of_singles() {
+        for (bits, value) in [(0x3f80, 1.0), (0xc000, -2.0), (0x0001, 2.0_f64.powi(-133)), (0x8000, -0.0)] {
+            assert_eq!(from_bf16(bits).to_bits(), f64::to_bits(value), "{bits:#06x}");
+        }
+        for bits in 0..=u16::MAX {
+            let value = from_bf16(bits);
+            let is_special = bits >> 7 & 0xff == 0xff;
+            assert_eq!(value.is_finite(), !is_special, "{bits:#06x}");
+            if !is_special {
+                #[allow(clippy::cast_possible_truncation)]
+                let single = value as f32;
+                assert_eq!(single.to_bits(), u32::from(bits) << 16);
+            }
+        }
+    }
+}

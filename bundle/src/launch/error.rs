@@ -1,0 +1,241 @@
+//! What is wrong with a launch, for the person who wrote the manifest or chose the shapes.
+
+use std::fmt;
+
+use crate::data_type::ScalarType;
+use crate::value::Value;
+
+/// A launch that cannot be made with the shapes at hand.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LaunchError {
+    /// The plugin: `sample::circ_pad_plugin`.
+    pub plugin: String,
+    /// The kernel as its source names it.
+    pub kernel: String,
+    /// Which part of the launch.
+    pub role: Role,
+    /// What is wrong with it.
+    pub problem: Problem,
+    /// The tensors' names and shapes, inputs then outputs; none where a shape is not known.
+    pub shapes: Vec<(String, Option<Vec<i64>>)>,
+}
+
+/// A part of a launch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Role {
+    /// Blocks in `x`, `y` or `z`.
+    Grid(char),
+    /// Threads of a block in `x`, `y` or `z`.
+    Block(char),
+    /// Threads of a block.
+    Threads,
+    /// Dynamic shared memory.
+    SharedBytes,
+    /// An argument, by its name in the kernel.
+    Argument(String),
+    /// An element of an array argument.
+    Element(String, usize),
+    /// How many arguments there are.
+    ArgumentCount,
+    /// The arguments together.
+    Arguments,
+}
+
+/// What is wrong with a part of a launch.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Problem {
+    /// Its expression has no value.
+    NoValue(String),
+    /// Its expression gives another kind of value.
+    Kind {
+        /// The value.
+        found: Value,
+        /// What it should be, with its article.
+        expected: &'static str,
+    },
+    /// Below what CUDA takes.
+    TooSmall {
+        /// The value.
+        value: i64,
+        /// The least.
+        least: i64,
+    },
+    /// Above what the device or the kernel takes.
+    TooLarge {
+        /// The value.
+        value: i64,
+        /// The most.
+        most: i64,
+        /// Whose limit that is.
+        limit: Limit,
+    },
+    /// Not a value of the kernel's type.
+    DoesNotFit {
+        /// The value.
+        value: Value,
+        /// The type.
+        ty: ScalarType,
+    },
+    /// An array of another length.
+    Length {
+        /// Its length.
+        found: usize,
+        /// The kernel's.
+        expected: u32,
+    },
+    /// A tensor that the plugin does not have: the model is damaged.
+    NoSuchTensor {
+        /// Its index.
+        index: u32,
+        /// How many there are.
+        count: usize,
+    },
+    /// The loaded kernel has another parameter: the model is damaged.
+    ParameterBytes {
+        /// The argument's size.
+        found: u32,
+        /// The parameter's.
+        expected: u32,
+    },
+    /// The loaded kernel has another number of parameters: the model is damaged.
+    ParameterCount {
+        /// How many arguments there are.
+        found: usize,
+        /// How many parameters.
+        expected: usize,
+    },
+}
+
+/// Whose limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Limit {
+    /// Of every CUDA device.
+    Cuda,
+    /// Of this kernel on this device.
+    Kernel,
+    /// Ours.
+    Cubinder,
+}
+
+/// `i32`, `u8`, `f32`, `bool`.
+fn scalar_name(ty: ScalarType) -> String {
+    match ty {
+        ScalarType::Int { bytes } => format!("i{}", u32::from(bytes) * 8),
+        ScalarType::UInt { bytes } => format!("u{}", u32::from(bytes) * 8),
+        ScalarType::F32 => "f32".to_owned(),
+        ScalarType::F64 => "f64".to_owned(),
+        ScalarType::Bool => "bool".to_owned(),
+    }
+}
+
+/// The least and the greatest integer of a type.
+fn integers(ty: ScalarType) -> Option<(i128, i128)> {
+    match ty {
+        ScalarType::Int { bytes: bytes @ 1..=8 } => {
+            let half = 1_i128 << (u32::from(bytes) * 8 - 1);
+            Some((-half, half - 1))
+        }
+        ScalarType::UInt { bytes: bytes @ 1..=8 } => Some((0, (1_i128 << (u32::from(bytes) * 8)) - 1)),
+        _ => None,
+    }
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Role::Grid(axis) => write!(f, "grid {axis}"),
+            Role::Block(axis) => write!(f, "block {axis}"),
+            Role::Threads => f.write_str("the number of threads in a block"),
+            Role::SharedBytes => f.write_str("dynamic shared memory in bytes"),
+            Role::Argument(name) => write!(f, "argument `{name}`"),
+            Role::Element(name, index) => write!(f, "argument `{name}[{index}]`"),
+            Role::ArgumentCount => f.write_str("the number of arguments"),
+            Role::Arguments => f.write_str("the size of all arguments in bytes"),
+        }
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Problem::NoValue(why) => write!(f, "has no value: {why}"),
+            Problem::Kind { found, expected } => {
+                write!(f, "is the {} {found}, expected {expected}", found.kind_name())
+            }
+            Problem::TooSmall { value, least } => write!(f, "is {value}, the least is {least}"),
+            Problem::TooLarge { value, most, limit } => {
+                let whose = match limit {
+                    Limit::Cuda => "",
+                    Limit::Kernel => " for this kernel on this GPU",
+                    Limit::Cubinder => " that Cubinder passes",
+                };
+                write!(f, "is {value}, the most{whose} is {most}")
+            }
+            Problem::DoesNotFit { value, ty } => {
+                write!(f, "is {value}, which its type {} does not hold", scalar_name(*ty))?;
+                match integers(*ty) {
+                    Some((least, most)) => write!(f, ": {least} to {most}"),
+                    None => Ok(()),
+                }
+            }
+            Problem::Length { found, expected } => {
+                write!(f, "has {found} elements, the kernel takes exactly {expected}")
+            }
+            Problem::NoSuchTensor { index, count } => {
+                write!(f, "is tensor {index}, and the plugin has {count}: its model is damaged")
+            }
+            Problem::ParameterBytes { found, expected } => write!(
+                f,
+                "has {found} bytes, and the kernel's parameter has {expected}: code and model do not belong together"
+            ),
+            Problem::ParameterCount { found, expected } => write!(
+                f,
+                "is {found}, and the kernel has {expected} parameters: code and model do not belong together"
+            ),
+        }
+    }
+}
+
+impl LaunchError {
+    /// What mends it, where that is known.
+    #[must_use]
+    pub fn help(&self) -> Option<&'static str> {
+        match (&self.role, &self.problem) {
+            (Role::Grid('y' | 'z'), Problem::TooLarge { .. }) => {
+                Some("put the largest extent into grid x, which goes up to 2147483647")
+            }
+            (Role::Grid(_), Problem::TooLarge { .. }) => {
+                Some("let a block do more, or loop over the grid in the kernel")
+            }
+            (Role::Threads, Problem::TooLarge { limit: Limit::Kernel, .. }) => Some(
+                "make the block smaller, or have the kernel compiled for it with `__launch_bounds__`, which bounds its \
+                 registers",
+            ),
+            (Role::Argument(_) | Role::Element(..), Problem::DoesNotFit { ty, .. }) => match ty {
+                ScalarType::Int { bytes: 1..=4 } | ScalarType::UInt { bytes: 1..=4 } => {
+                    Some("take a wider type in the kernel, or limit the shapes")
+                }
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for LaunchError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` cannot launch `{}`: {} {}", self.plugin, self.kernel, self.role, self.problem)?;
+        for (name, shape) in &self.shapes {
+            match shape {
+                Some(shape) => write!(f, "\n  {name}: {shape:?}")?,
+                None => write!(f, "\n  {name}: shape not known")?,
+            }
+        }
+        match self.help() {
+            Some(help) => write!(f, "\n{help}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for LaunchError {}

@@ -1,0 +1,111 @@
+//! What is known of a node, and how it is shown.
+
+use crate::expr::Environment;
+use crate::model::Plugin;
+use crate::value::Value;
+
+/// A node's attributes with as much of its tensors' shapes and addresses as is known.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Facts<'a> {
+    /// One value for each of the plugin's attributes.
+    pub attributes: &'a [Value],
+    /// The ranks of the inputs, then of the outputs, as far as they are known before the shapes.
+    pub ranks: &'a [usize],
+    /// The shapes of the inputs, then of the outputs as far as they are known.
+    pub shapes: &'a [&'a [i64]],
+    /// Of what each tensor's address is a multiple, bytes; the address itself will do, and a null address is 0. Empty while
+    /// addresses are not known.
+    pub alignments: &'a [u64],
+}
+
+impl Environment for Facts<'_> {
+    fn attribute(&self, index: u32) -> Option<&Value> {
+        self.attributes.get(index as usize)
+    }
+
+    fn shape(&self, tensor: u32) -> Option<&[i64]> {
+        self.shapes.get(tensor as usize).copied()
+    }
+
+    fn aligned(&self, tensor: u32, bytes: u32) -> Option<bool> {
+        let alignment = self.alignments.get(tensor as usize)?;
+        Some(bytes != 0 && alignment % u64::from(bytes) == 0)
+    }
+
+    fn rank(&self, tensor: u32) -> Option<usize> {
+        self.ranks.get(tensor as usize).copied().or_else(|| self.shape(tensor).map(<[i64]>::len))
+    }
+}
+
+/// What does not hold, in words for the person whose node it is: lower case, no full stop, without the node's name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Unmet(pub String);
+
+/// Elements and letters of an attribute that are shown; nobody reads more, and an engine's author decides how many there are.
+const SHOWN: usize = 64;
+
+/// The attributes and shapes that an error is about, for its end: `; k = 1, x is 2x3`. Empty where nothing is known.
+#[must_use]
+pub fn describe(plugin: &Plugin, facts: &Facts<'_>) -> String {
+    let attributes = plugin.attributes.iter().zip(facts.attributes);
+    let mut known: Vec<String> =
+        attributes.map(|(attribute, value)| format!("{} = {}", attribute.name, brief(value))).collect();
+    for (index, shape) in facts.shapes.iter().enumerate() {
+        known.push(format!("{} is {}", plugin.tensor_name(index).unwrap_or("?"), shape_text(shape)));
+    }
+    if facts.shapes.is_empty() {
+        for (index, rank) in facts.ranks.iter().enumerate() {
+            known.push(format!("{} has rank {rank}", plugin.tensor_name(index).unwrap_or("?")));
+        }
+    }
+    for (index, alignment) in facts.alignments.iter().enumerate() {
+        let name = plugin.tensor_name(index).unwrap_or("?");
+        known.push(match alignment.trailing_zeros() {
+            _ if *alignment == 0 => format!("{name} is null"),
+            // No kernel needs more, and nobody wants to read it.
+            zeros => format!("{name} is aligned to {}", 1_u32 << zeros.min(12)),
+        });
+    }
+    if known.is_empty() { String::new() } else { format!("; {}", known.join(", ")) }
+}
+
+/// A value as it is written, cut where it is long.
+fn brief(value: &Value) -> String {
+    match value {
+        Value::Array(items) if items.len() > SHOWN => {
+            let shown: Vec<String> = items.iter().take(SHOWN).map(brief).collect();
+            format!("[{}, ... {} elements]", shown.join(", "), items.len())
+        }
+        Value::Array(items) => {
+            let shown: Vec<String> = items.iter().map(brief).collect();
+            format!("[{}]", shown.join(", "))
+        }
+        Value::Str(text) => match text.char_indices().nth(SHOWN) {
+            Some((end, _)) => {
+                format!("{}... {} bytes", Value::Str(text[..end].to_owned()), text.len())
+            }
+            None => value.to_string(),
+        },
+        other => other.to_string(),
+    }
+}
+
+/// A shape as people write it: `10x3x32x32`, `a scalar` for rank 0.
+#[must_use]
+pub fn shape_text(shape: &[i64]) -> String {
+    if shape.is_empty() {
+        return "a scalar".to_owned();
+    }
+    shape.iter().map(i64::to_string).collect::<Vec<_>>().join("x")
+}
+
+/// The plugin as ONNX and TensorRT users write it: `sample::circ_pad_plugin`.
+#[must_use]
+pub fn full_name(plugin: &Plugin) -> String {
+    if plugin.namespace.is_empty() {
+        plugin.name.clone()
+    } else {
+        format!("{}::{}", plugin.namespace, plugin.name)
+    }
+}

@@ -1,0 +1,31 @@
+//! From a node with its shapes to what is launched: everything that needs neither a GPU nor a driver.
+//!
+//! Owns: what expressions see of a node ([`Facts`]), what is refused before a launch and in which order ([`rules_of_attributes`],
+//! [`rules_of_shapes`], [`check`]), the outputs' shapes ([`output_shapes`]), which variant runs ([`in_order`], [`decide`],
+//! [`Choice`]), and a launch evaluated into numbers ([`evaluate`]). The runtime launches by it and `cubinder eval` shows it, so that
+//! both say the same, in the same words. How much work all of that may be is bounded ([`Steps`]), because models come from engines.
+//! Never: no driver, no TensorRT, no loading of code, no number that was cut to fit, no panic.
+
+mod choice;
+mod error;
+mod facts;
+mod numbers;
+mod pack;
+mod rules;
+mod steps;
+mod variants;
+
+pub use choice::{Choice, Decided, Undecided};
+pub use error::{LaunchError, Limit, Problem, Role};
+pub use facts::{Facts, Unmet, describe, full_name, shape_text};
+pub use numbers::{Evaluated, MAX_BLOCK, MAX_GRID, MAX_SHARED_BYTES, MAX_THREADS, Passed, Takes, evaluate};
+pub use pack::{alignment, append};
+pub use rules::{
+    Rule, check, check_attribute, check_limits, missing_attribute, output_shape, output_shapes,
+    rules_of_attributes, rules_of_shapes,
+};
+pub use steps::{NODE_STEP_LIMIT, Steps};
+pub use variants::{GuardVerdict, decide, in_order, is_automatic, no_variant, none_holds, verdict};
+
+#[cfg(test)]
+mod tests;

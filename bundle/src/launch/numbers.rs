@@ -1,0 +1,307 @@
+//! A launch's expressions become the numbers that a driver takes.
+
+use super::error::{LaunchError, Limit, Problem, Role};
+use super::facts::full_name;
+use super::pack;
+use super::steps::Steps;
+use crate::expr::{Environment, Expr};
+use crate::model::{Arg, ArgValue, Launch, MAX_ARGUMENTS, MAX_PARAMETER_BYTES, Plugin};
+use crate::value::Value;
+
+/// Blocks in x, y and z: CUDA C++ programming guide 13.0, "technical specifications per compute capability"; the same for
+/// every device.
+pub const MAX_GRID: [i64; 3] = [2_147_483_647, 65535, 65535];
+/// Threads of a block in x, y and z, from the same table.
+pub const MAX_BLOCK: [i64; 3] = [1024, 1024, 64];
+/// Threads of a block, from the same table.
+pub const MAX_THREADS: i64 = 1024;
+/// `sharedMemBytes` of `cuLaunchKernel` is an `unsigned`, and the attribute that allows it an `int` (`cuda.h`, 13.0).
+pub const MAX_SHARED_BYTES: i64 = 2_147_483_647;
+
+const AXES: [char; 3] = ['x', 'y', 'z'];
+
+/// What a kernel takes on a device, as far as it is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Takes<'a> {
+    /// The most threads of a block.
+    pub max_threads: u32,
+    /// The most dynamic shared memory of a block, bytes.
+    pub max_shared_bytes: u32,
+    /// Sizes of the kernel's parameters in bytes, where they are known.
+    pub params: Option<&'a [u32]>,
+}
+
+impl Takes<'_> {
+    /// Nothing is known: what only the kernel and the device decide is not checked.
+    pub const ANYTHING: Takes<'static> =
+        Takes { max_threads: u32::MAX, max_shared_bytes: u32::MAX, params: None };
+}
+
+/// One launch, in numbers. Only [`evaluate`] makes one, and it keeps what is said here.
+#[derive(Debug, Clone, PartialEq, Default)]
+#[non_exhaustive]
+pub struct Evaluated {
+    /// Blocks in x, y and z. Where one is 0 there is nothing to launch, and nothing else was evaluated.
+    pub grid: [u32; 3],
+    /// Threads of a block in x, y and z; 0 where there is nothing to launch.
+    pub block: [u32; 3],
+    /// Dynamic shared memory of a block, bytes.
+    pub shared_bytes: u32,
+    /// The arguments in the kernel's order, at most [`MAX_ARGUMENTS`]; none where there is nothing to launch.
+    pub args: Vec<Passed>,
+    /// The bytes of the numbers among the arguments, each aligned to its type, little-endian.
+    pub numbers: Vec<u8>,
+}
+
+/// What one argument passes.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Passed {
+    /// The address of an input, by its index among the inputs; below their number.
+    Input(usize),
+    /// The address of an output, by its index among the outputs; below their number.
+    Output(usize),
+    /// Numbers by value.
+    Numbers {
+        /// Where their bytes begin in [`Evaluated::numbers`], aligned to their type; there are as many as [`ArgValue::size`] says.
+        start: usize,
+        /// What they are: one value or an array.
+        value: Value,
+    },
+}
+
+impl Evaluated {
+    /// Whether there is nothing to launch: a tensor is empty.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.grid.contains(&0)
+    }
+}
+
+type Fault = (Role, Problem);
+
+/// What expressions are evaluated with.
+struct Given<'a> {
+    environment: &'a dyn Environment,
+    steps: &'a mut Steps,
+}
+
+impl Given<'_> {
+    fn value(&mut self, expr: &Expr) -> Result<Value, Problem> {
+        let value = self.steps.value(expr, self.environment);
+        value.map_err(|error| Problem::NoValue(self.steps.why(&error)))
+    }
+}
+
+/// Evaluates and checks a launch of `plugin` with the shapes in `environment`, for a kernel that takes what `takes` says. Where one of
+/// the grid's extents is 0 (an empty tensor) nothing is to be launched, and nothing else is evaluated.
+///
+/// # Errors
+/// [`LaunchError`] where an expression has no value or a value that CUDA, the kernel or the kernel's types do not take.
+pub fn evaluate(
+    plugin: &Plugin,
+    launch: &Launch,
+    takes: &Takes<'_>,
+    environment: &dyn Environment,
+    steps: &mut Steps,
+) -> Result<Evaluated, Box<LaunchError>> {
+    numbers_of(plugin, launch, takes, &mut Given { environment, steps })
+        .map_err(|fault| launch_error(plugin, launch, environment, fault))
+}
+
+#[cold]
+fn launch_error(
+    plugin: &Plugin,
+    launch: &Launch,
+    environment: &dyn Environment,
+    (role, problem): Fault,
+) -> Box<LaunchError> {
+    Box::new(LaunchError {
+        plugin: full_name(plugin),
+        kernel: launch.kernel.clone(),
+        role,
+        problem,
+        shapes: shapes(plugin, environment),
+    })
+}
+
+fn shapes(plugin: &Plugin, environment: &dyn Environment) -> Vec<(String, Option<Vec<i64>>)> {
+    (0..plugin.tensor_count())
+        .filter_map(|index| {
+            let name = plugin.tensor_name(index)?.to_owned();
+            let shape = environment.shape(u32::try_from(index).ok()?);
+            Some((name, shape.map(<[i64]>::to_vec)))
+        })
+        .collect()
+}
+
+fn numbers_of(
+    plugin: &Plugin,
+    launch: &Launch,
+    takes: &Takes<'_>,
+    given: &mut Given<'_>,
+) -> Result<Evaluated, Fault> {
+    let Some(grid) = grid(launch, given)? else {
+        return Ok(Evaluated::default());
+    };
+    let block = block(launch, takes, given)?;
+    let shared_bytes = shared_bytes(launch, takes, given)?;
+    let mut arguments = Arguments::default();
+    for arg in &launch.args {
+        arguments.add(plugin, arg, given)?;
+    }
+    arguments.check(launch, takes.params)?;
+    Ok(Evaluated { grid, block, shared_bytes, args: arguments.list, numbers: arguments.numbers })
+}
+
+/// None where there is nothing to launch: a zero decides, also where another extent has no value for an empty tensor.
+fn grid(launch: &Launch, given: &mut Given<'_>) -> Result<Option<[u32; 3]>, Fault> {
+    let mut extent = |axis: usize| {
+        let role = Role::Grid(AXES[axis]);
+        bounded(role, &launch.grid[axis], 0, MAX_GRID[axis], given)
+    };
+    let extents = [extent(0), extent(1), extent(2)];
+    if extents.contains(&Ok(0)) {
+        return Ok(None);
+    }
+    let [x, y, z] = extents;
+    Ok(Some([x?, y?, z?]))
+}
+
+fn block(launch: &Launch, takes: &Takes<'_>, given: &mut Given<'_>) -> Result<[u32; 3], Fault> {
+    let mut block = [0; 3];
+    for axis in 0..3 {
+        let role = Role::Block(AXES[axis]);
+        block[axis] = bounded(role, &launch.block[axis], 1, MAX_BLOCK[axis], given)?;
+    }
+    // At most 1024 * 1024 * 64.
+    let threads: i64 = block.iter().copied().map(i64::from).product();
+    at_most(Role::Threads, threads, MAX_THREADS, Limit::Cuda)?;
+    at_most(Role::Threads, threads, i64::from(takes.max_threads), Limit::Kernel)?;
+    Ok(block)
+}
+
+fn shared_bytes(launch: &Launch, takes: &Takes<'_>, given: &mut Given<'_>) -> Result<u32, Fault> {
+    let bytes = bounded(Role::SharedBytes, &launch.shared_bytes, 0, MAX_SHARED_BYTES, given)?;
+    at_most(Role::SharedBytes, i64::from(bytes), i64::from(takes.max_shared_bytes), Limit::Kernel)?;
+    Ok(bytes)
+}
+
+fn at_most(role: Role, value: i64, most: i64, limit: Limit) -> Result<(), Fault> {
+    if value > most { Err((role, Problem::TooLarge { value, most, limit })) } else { Ok(()) }
+}
+
+/// The integer that `expr` gives, between `least` and `most`, which lie within `u32`.
+fn bounded(role: Role, expr: &Expr, least: i64, most: i64, given: &mut Given<'_>) -> Result<u32, Fault> {
+    let found = match given.value(expr) {
+        Ok(found) => found,
+        Err(problem) => return Err((role, problem)),
+    };
+    let Value::Int(value) = found else {
+        return Err((role, Problem::Kind { found, expected: "an integer" }));
+    };
+    if value < least {
+        return Err((role, Problem::TooSmall { value, least }));
+    }
+    match u32::try_from(value) {
+        Ok(fits) if value <= most => Ok(fits),
+        _ => Err((role, Problem::TooLarge { value, most, limit: Limit::Cuda })),
+    }
+}
+
+/// The arguments so far.
+#[derive(Default)]
+struct Arguments {
+    list: Vec<Passed>,
+    /// Each argument's size in the kernel's parameters, bytes.
+    sizes: Vec<usize>,
+    /// The numbers' bytes, each argument aligned to its type.
+    numbers: Vec<u8>,
+    /// Where the next parameter would start in the kernel's own layout, bytes.
+    end: usize,
+}
+
+impl Arguments {
+    fn add(&mut self, plugin: &Plugin, arg: &Arg, given: &mut Given<'_>) -> Result<(), Fault> {
+        let fault = |problem| (Role::Argument(arg.name.clone()), problem);
+        match &arg.value {
+            ArgValue::Tensor(tensor) => {
+                let place = tensor_place(plugin, *tensor).map_err(fault)?;
+                self.push(place, size_of::<u64>(), align_of::<u64>());
+            }
+            ArgValue::Scalar { ty, expr } => {
+                let value = given.value(expr).map_err(fault)?;
+                let start = self.align_numbers(pack::alignment(*ty));
+                pack::append(&mut self.numbers, *ty, &value).map_err(fault)?;
+                self.push_numbers(start, value, pack::alignment(*ty));
+            }
+            ArgValue::Array { ty, len, expr } => {
+                let values = match given.value(expr).map_err(fault)? {
+                    Value::Array(values) => values,
+                    found => return Err(fault(Problem::Kind { found, expected: "an array" })),
+                };
+                if u32::try_from(values.len()) != Ok(*len) {
+                    return Err(fault(Problem::Length { found: values.len(), expected: *len }));
+                }
+                let start = self.align_numbers(pack::alignment(*ty));
+                for (index, value) in values.iter().enumerate() {
+                    pack::append(&mut self.numbers, *ty, value)
+                        .map_err(|problem| (Role::Element(arg.name.clone(), index), problem))?;
+                }
+                if values.is_empty() {
+                    // An empty class has one byte in C++.
+                    self.numbers.push(0);
+                }
+                self.push_numbers(start, Value::Array(values), pack::alignment(*ty));
+            }
+        }
+        Ok(())
+    }
+
+    fn align_numbers(&mut self, alignment: usize) -> usize {
+        let start = self.numbers.len().next_multiple_of(alignment);
+        self.numbers.resize(start, 0);
+        start
+    }
+
+    fn push_numbers(&mut self, start: usize, value: Value, alignment: usize) {
+        self.push(Passed::Numbers { start, value }, self.numbers.len() - start, alignment);
+    }
+
+    fn push(&mut self, argument: Passed, size: usize, alignment: usize) {
+        self.list.push(argument);
+        self.sizes.push(size);
+        self.end = self.end.next_multiple_of(alignment) + size;
+    }
+
+    /// Compares the arguments with the parameters of the kernel that was loaded: the driver reads as many bytes as those
+    /// have.
+    fn check(&self, launch: &Launch, params: Option<&[u32]>) -> Result<(), Fault> {
+        let as_int = |value: usize| i64::try_from(value).unwrap_or(i64::MAX);
+        at_most(Role::ArgumentCount, as_int(self.list.len()), as_int(MAX_ARGUMENTS), Limit::Cubinder)?;
+        at_most(Role::Arguments, as_int(self.end), as_int(MAX_PARAMETER_BYTES), Limit::Cuda)?;
+        let Some(params) = params else {
+            return Ok(());
+        };
+        if params.len() != self.list.len() {
+            let problem = Problem::ParameterCount { found: self.list.len(), expected: params.len() };
+            return Err((Role::ArgumentCount, problem));
+        }
+        for ((arg, size), expected) in launch.args.iter().zip(&self.sizes).zip(params) {
+            if u32::try_from(*size) != Ok(*expected) {
+                let found = u32::try_from(*size).unwrap_or(u32::MAX);
+                let problem = Problem::ParameterBytes { found, expected: *expected };
+                return Err((Role::Argument(arg.name.clone()), problem));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn tensor_place(plugin: &Plugin, tensor: u32) -> Result<Passed, Problem> {
+    let (inputs, count) = (plugin.inputs.len(), plugin.tensor_count());
+    match usize::try_from(tensor) {
+        Ok(index) if index < inputs => Ok(Passed::Input(index)),
+        Ok(index) if index < count => Ok(Passed::Output(index - inputs)),
+        _ => Err(Problem::NoSuchTensor { index: tensor, count }),
+    }
+}

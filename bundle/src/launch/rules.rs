@@ -1,0 +1,187 @@
+//! What is refused before a launch, in the order in which it is, and the shapes of the outputs.
+//!
+//! Owns the one list of rules that a node must keep: the runtime holds nodes against it, and `cubinder eval` shows it.
+
+use super::facts::{Facts, Unmet, describe, shape_text};
+use super::steps::Steps;
+use crate::expr::EvalError;
+use crate::model::{Attribute, Input, Interval, Output, Plugin, Requirement, ShapeLimits};
+use crate::value::Value;
+
+/// Something that a node must keep.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Rule<'p> {
+    /// An attribute's value is of its type and within its rules.
+    Attribute(usize, &'p Attribute),
+    /// An input has a rank that the plugin takes.
+    Rank(usize, &'p Input),
+    /// A requirement of the author's.
+    Require(&'p Requirement),
+    /// An input's shape is within its limits.
+    Limits(usize, &'p Input),
+}
+
+/// What a node is held against when it is made: its attributes, and the requirements that they decide.
+pub fn rules_of_attributes(plugin: &Plugin) -> impl Iterator<Item = Rule<'_>> {
+    let attributes = plugin.attributes.iter().enumerate();
+    let attributes = attributes.map(|(index, attribute)| Rule::Attribute(index, attribute));
+    attributes.chain(plugin.require.iter().map(Rule::Require))
+}
+
+/// What a node is held against whenever its inputs' shapes are told: ranks, so that the rest makes sense, then requirements, then
+/// limits.
+pub fn rules_of_shapes(plugin: &Plugin) -> impl Iterator<Item = Rule<'_>> {
+    let inputs = || plugin.inputs.iter().enumerate();
+    let ranks = inputs().map(|(index, input)| Rule::Rank(index, input));
+    let limits = inputs().map(|(index, input)| Rule::Limits(index, input));
+    ranks.chain(plugin.require.iter().map(Rule::Require)).chain(limits)
+}
+
+/// Holds a node against rules, one after the other. What `facts` cannot decide yet is passed over.
+///
+/// # Errors
+/// The first rule that does not hold.
+pub fn check<'p>(
+    plugin: &Plugin,
+    mut rules: impl Iterator<Item = Rule<'p>>,
+    facts: &Facts<'_>,
+    steps: &mut Steps,
+) -> Result<(), Unmet> {
+    rules.try_for_each(|rule| rule.check(plugin, facts, steps).map(drop))
+}
+
+impl Rule<'_> {
+    /// Holds a node of `plugin` against the rule. None where `facts` cannot decide it yet.
+    ///
+    /// # Errors
+    /// Where it does not hold.
+    pub fn check(&self, plugin: &Plugin, facts: &Facts<'_>, steps: &mut Steps) -> Result<Option<()>, Unmet> {
+        match *self {
+            Rule::Attribute(index, attribute) => {
+                let value = facts.attributes.get(index);
+                value.map(|value| check_attribute(attribute, value)).transpose()
+            }
+            Rule::Rank(index, input) => {
+                let shape = || facts.shapes.get(index).map(|shape| shape.len());
+                let rank = facts.ranks.get(index).copied().or_else(shape);
+                rank.map(|rank| check_rank(input, rank)).transpose()
+            }
+            Rule::Require(require) => check_requirement(plugin, require, facts, steps),
+            Rule::Limits(index, input) => {
+                let shape = facts.shapes.get(index);
+                shape.map(|shape| check_limits(&input.name, shape, &input.limits, "")).transpose()
+            }
+        }
+    }
+}
+
+/// The error for an attribute that a node lacks and that has no default.
+#[must_use]
+pub fn missing_attribute(attribute: &Attribute) -> Unmet {
+    Unmet(format!(
+        "the node lacks the attribute `{}` (`{}`), which has no default",
+        attribute.name,
+        attribute.ty.name()
+    ))
+}
+
+/// Holds a value against the attribute's type and rules.
+///
+/// # Errors
+/// The first that it breaks.
+pub fn check_attribute(attribute: &Attribute, value: &Value) -> Result<(), Unmet> {
+    attribute.check(value).map_err(|error| Unmet(format!("the {error}")))
+}
+
+fn check_rank(input: &Input, rank: usize) -> Result<(), Unmet> {
+    let (min, max) = (usize::from(input.rank_min), usize::from(input.rank_max));
+    if (min..=max).contains(&rank) {
+        return Ok(());
+    }
+    let expected = if min == max { format!("{min}") } else { format!("{min} to {max}") };
+    Err(Unmet(format!("input `{}` has rank {rank}, expected {expected}", input.name)))
+}
+
+/// Holds a tensor's shape against its limits; `place` says whose shape it is where that is not plain, beginning with a blank or a
+/// comma.
+///
+/// # Errors
+/// The first dimension beyond them, else the number of elements.
+pub fn check_limits(name: &str, shape: &[i64], limits: &ShapeLimits, place: &str) -> Result<(), Unmet> {
+    let beyond = |what: String, allowed: Interval| {
+        Unmet(format!("{what} in {}{place}, and the manifest limits that to {allowed}", shape_text(shape)))
+    };
+    for (axis, extent) in shape.iter().enumerate() {
+        let allowed = limits.dim(axis);
+        if !allowed.contains(*extent) {
+            return Err(beyond(format!("dimension {axis} of `{name}` is {extent}"), allowed));
+        }
+    }
+    // A 0 decides, whatever the others come to.
+    let numel = if shape.contains(&0) {
+        Some(0)
+    } else {
+        shape.iter().try_fold(1_i64, |product, extent| product.checked_mul(*extent))
+    };
+    match numel {
+        Some(numel) if limits.numel.contains(numel) => Ok(()),
+        Some(numel) => Err(beyond(format!("the number of elements of `{name}` is {numel}"), limits.numel)),
+        None if limits.numel.max == i64::MAX => Ok(()),
+        None => Err(beyond(format!("the number of elements of `{name}` is beyond 64 bits"), limits.numel)),
+    }
+}
+
+fn check_requirement(
+    plugin: &Plugin,
+    require: &Requirement,
+    facts: &Facts<'_>,
+    steps: &mut Steps,
+) -> Result<Option<()>, Unmet> {
+    let why = match steps.value(&require.expr, facts) {
+        Ok(Value::Bool(true)) => return Ok(Some(())),
+        Ok(_) => String::new(),
+        Err(EvalError::UnknownAttribute(_) | EvalError::UnknownTensor(_)) => return Ok(None),
+        Err(error) => format!(" ({})", steps.why(&error)),
+    };
+    Err(Unmet(format!(
+        "{}: `{}` does not hold{why}{}",
+        require.message,
+        require.text,
+        describe(plugin, facts)
+    )))
+}
+
+/// The shapes of the outputs, held against their limits. `facts` has the attributes and the inputs' shapes.
+///
+/// # Errors
+/// The first output whose shape has no value, or one that no tensor has, or is beyond its limits.
+pub fn output_shapes(plugin: &Plugin, facts: &Facts<'_>, steps: &mut Steps) -> Result<Vec<Vec<i64>>, Unmet> {
+    let shape = |output: &Output| {
+        let shape = output_shape(plugin, output, facts, steps)?;
+        check_limits(&output.name, &shape, &output.limits, "")?;
+        Ok(shape)
+    };
+    plugin.outputs.iter().map(shape).collect()
+}
+
+/// The shape of one output, whatever its limits.
+///
+/// # Errors
+/// It has no value, or one that no tensor has.
+pub fn output_shape(
+    plugin: &Plugin,
+    output: &Output,
+    facts: &Facts<'_>,
+    steps: &mut Steps,
+) -> Result<Vec<i64>, Unmet> {
+    let wrong =
+        |what: String| Unmet(format!("the shape of `{}`: {what}{}", output.name, describe(plugin, facts)));
+    let value = steps.value(&output.shape, facts).map_err(|error| wrong(steps.why(&error)))?;
+    let Some(shape) = value.as_ints() else {
+        return Err(wrong(format!("found {value}, expected an array of integers")));
+    };
+    if shape.iter().any(|extent| *extent < 0) {
+        return Err(wrong(format!("{value} has a negative dimension")));
+    }
+    Ok(shape)
+}

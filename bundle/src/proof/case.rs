@@ -1,0 +1,288 @@
+//! Cases: which ones lie in a domain, what a claim comes to in one, which of two is smaller, and how one is told.
+//!
+//! Membership is by evaluation, never by bounds, so that a case that refutes is one whatever bounds say.
+
+use super::constraint::allows;
+use super::{Case, Domain};
+use crate::expr::{Environment, EvalError, Expr, Node, evaluate_within};
+use crate::model::{Interval, Plugin, ShapeLimits};
+use crate::value::Value;
+
+/// TensorRT's highest rank (`nvinfer1::Dims::MAX_DIMS`, `NvInferRuntimeBase.h`).
+pub(super) const HIGHEST_RANK: usize = 8;
+
+/// A statement about an expression.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Claim<'e> {
+    /// A boolean is true.
+    Always(&'e Expr),
+    /// A boolean is not true.
+    Never(&'e Expr),
+    /// Integers are within limits where there are any.
+    Within(&'e Expr, Interval),
+    /// There is a value.
+    HasValue(&'e Expr),
+}
+
+impl<'e> Claim<'e> {
+    pub(super) fn expr(self) -> &'e Expr {
+        match self {
+            Claim::Always(expr) | Claim::Never(expr) | Claim::Within(expr, _) | Claim::HasValue(expr) => expr,
+        }
+    }
+
+    /// Whether the claim is wrong where the expression evaluates to `value`.
+    fn is_refuted_by(self, value: &Result<Value, EvalError>) -> bool {
+        match (self, value) {
+            (Claim::Always(_), value) => *value != Ok(Value::Bool(true)),
+            (Claim::Never(_), value) => *value == Ok(Value::Bool(true)),
+            (Claim::Within(_, allowed), Ok(value)) => match value {
+                Value::Array(items) => {
+                    items.iter().any(|item| item.as_int().is_some_and(|item| !allowed.contains(item)))
+                }
+                value => value.as_int().is_some_and(|value| !allowed.contains(value)),
+            },
+            (Claim::Within(..), Err(_)) => false,
+            (Claim::HasValue(_), value) => value.is_err(),
+        }
+    }
+}
+
+/// What a case came to.
+pub(super) enum Tried {
+    /// It does not lie in the domain.
+    Outside,
+    /// The claim holds in it.
+    Holds,
+    /// The claim does not hold in it.
+    Refuted(Case),
+    /// There were not enough steps left.
+    Unknown,
+}
+
+/// Attributes and the inputs' shapes.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Point {
+    pub(super) attributes: Vec<Value>,
+    pub(super) inputs: Vec<Vec<i64>>,
+}
+
+impl Point {
+    /// How much there is to look at: attributes and dimensions.
+    pub(super) fn size(&self) -> usize {
+        self.attributes.len() + self.inputs.iter().map(|shape| shape.len() + 1).sum::<usize>()
+    }
+
+    /// Points in order: fewest elements of the inputs, lowest ranks, then shapes, then attributes that differ least from defaults.
+    pub(super) fn key(&self, plugin: &Plugin) -> impl PartialOrd + use<> {
+        let count = |shape: &Vec<i64>| shape.iter().fold(1_i128, |all, &dim| all.saturating_mul(dim.into()));
+        let elements = self.inputs.iter().fold(0_i128, |all, shape| all.saturating_add(count(shape)));
+        let ranks: usize = self.inputs.iter().map(Vec::len).sum();
+        let defaults = plugin.attributes.iter().map(|attribute| attribute.default.as_ref());
+        let weights: Vec<_> =
+            self.attributes.iter().zip(defaults).map(|(value, default)| weight(value, default)).collect();
+        (elements, ranks, self.inputs.clone(), weights)
+    }
+}
+
+/// How far a value is from being the default, empty or zero.
+fn weight(value: &Value, default: Option<&Value>) -> (bool, usize, u128, String) {
+    let size = |value: &Value| match value {
+        Value::Int(value) => u128::from(value.unsigned_abs()) * 2 + u128::from(*value < 0),
+        Value::Bool(value) => u128::from(*value),
+        Value::Float(value) => u128::from(*value != 0.0),
+        Value::Str(_) | Value::Array(_) => 0,
+    };
+    let (length, total) = match value {
+        Value::Array(items) => {
+            (items.len(), items.iter().fold(0_u128, |total, item| total.saturating_add(size(item))))
+        }
+        Value::Str(text) => (text.len(), 0),
+        value => (0, size(value)),
+    };
+    (default != Some(value), length, total, value.to_string())
+}
+
+/// One case as expressions see it. Every address is a multiple of everything, or none of more than one byte.
+struct World<'c> {
+    attributes: &'c [Value],
+    shapes: &'c [Vec<i64>],
+    aligned: bool,
+}
+
+impl Environment for World<'_> {
+    fn attribute(&self, index: u32) -> Option<&Value> {
+        self.attributes.get(index as usize)
+    }
+
+    fn shape(&self, tensor: u32) -> Option<&[i64]> {
+        self.shapes.get(tensor as usize).map(Vec::as_slice)
+    }
+
+    fn aligned(&self, _: u32, bytes: u32) -> Option<bool> {
+        Some(self.aligned || bytes <= 1)
+    }
+}
+
+/// Tries points against a claim.
+pub(super) struct Trial<'d, 'p> {
+    domain: &'d Domain<'p>,
+    claim: Claim<'d>,
+    /// The alignments that make a difference.
+    alignments: &'static [bool],
+    caps: Vec<i64>,
+    /// What is left of the budget.
+    pub(super) steps: usize,
+}
+
+impl<'d, 'p> Trial<'d, 'p> {
+    pub(super) fn new(domain: &'d Domain<'p>, claim: Claim<'d>, steps: usize) -> Trial<'d, 'p> {
+        let asks =
+            std::iter::once(claim.expr()).chain(domain.assumptions.iter().copied()).any(looks_at_addresses);
+        let caps =
+            (0..domain.plugin.tensor_count()).map(|tensor| most_elements(domain.plugin, tensor)).collect();
+        Trial { domain, claim, alignments: if asks { &[true, false] } else { &[true] }, caps, steps }
+    }
+
+    /// Whether cases can differ in addresses, of which only two are tried.
+    pub(super) fn looks_at_addresses(&self) -> bool {
+        self.alignments.len() > 1
+    }
+
+    pub(super) fn run(&mut self, point: &Point) -> Tried {
+        if self.steps == 0 {
+            return Tried::Unknown;
+        }
+        self.steps = self.steps.saturating_sub(1 + point.size() / 8);
+        let Some(shapes) = self.shapes(point) else {
+            return if self.steps == 0 { Tried::Unknown } else { Tried::Outside };
+        };
+        let mut result = Tried::Outside;
+        for &aligned in self.alignments {
+            let world = World { attributes: &point.attributes, shapes: &shapes, aligned };
+            let assumed = self.domain.assumptions.iter();
+            if !assumed.copied().all(|assumption| holds(assumption, &world, &mut self.steps)) {
+                continue;
+            }
+            let value = evaluate_within(self.claim.expr(), &world, &mut self.steps);
+            if self.steps == 0 {
+                return Tried::Unknown;
+            }
+            if self.claim.is_refuted_by(&value) {
+                return Tried::Refuted(Case { attributes: point.attributes.clone(), shapes });
+            }
+            result = Tried::Holds;
+        }
+        if self.steps == 0 { Tried::Unknown } else { result }
+    }
+
+    /// The shapes of inputs and outputs, if the point lies in the domain as far as these say.
+    fn shapes(&mut self, point: &Point) -> Option<Vec<Vec<i64>>> {
+        let plugin = self.domain.plugin;
+        let fits = |(index, shape): (usize, &Vec<i64>)| {
+            let Some(input) = plugin.inputs.get(index) else { return false };
+            let ranks = usize::from(input.rank_min)..=usize::from(input.rank_max);
+            let within = |(axis, &dim): (usize, &i64)| {
+                self.domain.input_dim(index, axis).is_some_and(|allowed| allowed.contains(dim))
+            };
+            ranks.contains(&shape.len())
+                && shape.len() <= HIGHEST_RANK
+                && self.domain.profiled_rank(index).is_none_or(|rank| rank == shape.len())
+                && shape.iter().enumerate().all(within)
+                && self.fits_numel(index, shape, &input.limits)
+        };
+        let attributes = plugin.attributes.iter().zip(&point.attributes);
+        let sound = point.inputs.len() == plugin.inputs.len()
+            && point.attributes.len() == plugin.attributes.len()
+            && attributes.into_iter().all(|(attribute, value)| allows(attribute, value))
+            && point.inputs.iter().enumerate().all(fits);
+        if !sound {
+            return None;
+        }
+        let world = World { attributes: &point.attributes, shapes: &point.inputs, aligned: true };
+        let steps = &mut self.steps;
+        if !self.domain.requirements().iter().all(|requirement| holds(&requirement.expr, &world, steps)) {
+            return None;
+        }
+        let mut shapes = point.inputs.clone();
+        for output in &plugin.outputs {
+            let shape = evaluate_within(&output.shape, &world, steps).ok().and_then(|value| value.as_ints());
+            match shape.filter(|shape| shape.len() <= HIGHEST_RANK && shape.iter().all(|&dim| dim >= 0)) {
+                Some(shape) => shapes.push(shape),
+                None if self.domain.with_outputs => return None,
+                None => return Some(point.inputs.clone()),
+            }
+        }
+        if !self.domain.with_outputs {
+            return Some(shapes);
+        }
+        let first = plugin.inputs.len();
+        let fits = |(index, output): (usize, &crate::model::Output)| {
+            let shape = shapes.get(first + index)?;
+            let within = shape.iter().enumerate().all(|(axis, &dim)| output.limits.dim(axis).contains(dim));
+            (within && self.fits_numel(first + index, shape, &output.limits)).then_some(())
+        };
+        plugin.outputs.iter().enumerate().all(|output| fits(output).is_some()).then_some(shapes)
+    }
+
+    fn fits_numel(&self, tensor: usize, shape: &[i64], limits: &ShapeLimits) -> bool {
+        let count = shape.iter().try_fold(1_i64, |count, &dim| count.checked_mul(dim));
+        // The order of factors does not matter where one is 0.
+        let count = if shape.contains(&0) { Some(0) } else { count };
+        count.is_some_and(|count| {
+            limits.numel.contains(count) && self.caps.get(tensor).is_some_and(|&cap| count <= cap)
+        })
+    }
+}
+
+fn holds(condition: &Expr, world: &World<'_>, steps: &mut usize) -> bool {
+    evaluate_within(condition, world, steps) == Ok(Value::Bool(true))
+}
+
+fn looks_at_addresses(expr: &Expr) -> bool {
+    expr.nodes.iter().any(|node| matches!(node, Node::Aligned { bytes, .. } if *bytes > 1))
+}
+
+/// The most elements of a tensor whose bytes a 64-bit integer can count, in the smallest of the types that variants give it.
+pub(super) fn most_elements(plugin: &Plugin, tensor: usize) -> i64 {
+    let sizes = plugin.variants.iter().filter_map(|variant| variant.types.get(tensor)).map(|ty| ty.size());
+    i64::MAX / i64::from(sizes.min().unwrap_or(1).max(1))
+}
+
+impl Case {
+    /// The shapes of the inputs, then the attributes, for people: `x = [1, 65536], pads = [0, 1]`.
+    #[must_use]
+    pub fn describe(&self, plugin: &Plugin) -> String {
+        let inputs = self.tell(plugin, 0..plugin.inputs.len());
+        let attributes = plugin.attributes.iter().zip(&self.attributes);
+        let attributes =
+            attributes.map(|(attribute, value)| format!("{} = {}", attribute.name, short(value)));
+        inputs.into_iter().chain(attributes).collect::<Vec<String>>().join(", ")
+    }
+
+    /// The shapes of the outputs, likewise: `y = [1, 65537]`.
+    #[must_use]
+    pub fn describe_outputs(&self, plugin: &Plugin) -> String {
+        self.tell(plugin, plugin.inputs.len()..plugin.tensor_count()).join(", ")
+    }
+
+    fn tell(&self, plugin: &Plugin, tensors: std::ops::Range<usize>) -> Vec<String> {
+        let shape = |tensor: usize| {
+            let (name, shape) = (plugin.tensor_name(tensor)?, self.shapes.get(tensor)?);
+            Some(format!("{name} = {shape:?}"))
+        };
+        tensors.filter_map(shape).collect()
+    }
+}
+
+/// A value for people: a long array is cut.
+fn short(value: &Value) -> String {
+    const SHOWN: usize = 8;
+    match value {
+        Value::Array(items) if items.len() > SHOWN => {
+            let first: Vec<String> = items.iter().take(SHOWN).map(ToString::to_string).collect();
+            format!("[{}, ... {} more]", first.join(", "), items.len() - SHOWN)
+        }
+        value => value.to_string(),
+    }
+}

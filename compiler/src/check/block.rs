@@ -1,0 +1,58 @@
+//! The block: each axis, and the threads in all.
+
+use cubinder_bundle::Interval;
+use cubinder_bundle::expr::BinaryOp;
+
+use super::claim::{Claim, What, When};
+use super::formula::{constant, joined};
+use super::grid::AXES;
+use super::site::{LaunchSite, Site};
+use crate::diagnostic::Span;
+use crate::rules;
+
+/// The most threads of a block in x, y and z, and in all (CUDA C++ Programming Guide 13.0, table of technical specifications).
+const MOST: [i64; 3] = [1024, 1024, 64];
+pub(super) const MOST_THREADS: i64 = 1024;
+
+/// A claim for each axis that is no constant within the limits, and one for their product where it needs more than one axis.
+pub(super) fn claims(site: &Site<'_>) -> Vec<Claim> {
+    let mut claims = Vec::new();
+    for launch in site.launches() {
+        for (axis, (expr, text)) in launch.launch.block.iter().zip(&launch.decl.block).enumerate() {
+            let allowed = Interval { min: 1, max: MOST[axis] };
+            if constant(expr).is_some_and(|value| allowed.contains(value)) {
+                continue;
+            }
+            claims.push(Claim {
+                rule: rules::BLOCK_LIMIT,
+                subject: format!("the block's {}", AXES[axis]),
+                must: format!("is from 1 to {}", allowed.max),
+                what: What::Within(allowed),
+                expr: expr.clone(),
+                span: site.span(text),
+                when: When::Launched(launch.row),
+            });
+        }
+        claims.extend(threads(site, &launch));
+    }
+    claims
+}
+
+fn threads(site: &Site<'_>, launch: &LaunchSite<'_>) -> Option<Claim> {
+    let block = &launch.launch.block;
+    let (first, last) = (launch.decl.block.first()?, launch.decl.block.last()?);
+    // With one axis that is not 1 the limit of the axis says all; constants were held against it when the manifest was read.
+    let factors: Vec<_> = block.iter().filter(|axis| constant(axis) != Some(1)).collect();
+    if factors.len() < 2 || factors.iter().all(|axis| constant(axis).is_some()) {
+        return None;
+    }
+    Some(Claim {
+        rule: rules::BLOCK_LIMIT,
+        subject: "the number of threads of a block".to_owned(),
+        must: format!("is at most {MOST_THREADS}"),
+        what: What::Within(Interval { min: i64::MIN, max: MOST_THREADS }),
+        expr: joined(BinaryOp::Mul, factors)?,
+        span: Span::new(&site.resolved.source, first.range.start..last.range.end),
+        when: When::Launched(launch.row),
+    })
+}

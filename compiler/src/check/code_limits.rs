@@ -1,0 +1,133 @@
+//! What the compiled kernel allows: threads by its launch bounds and its registers, dynamic shared memory beside the static one.
+//!
+//! Constants are held against each code object by [`crate::verify::check_code`]. What cannot be proved the runtime holds against
+//! the driver's own numbers before each launch (`CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK`, and what is left of the shared memory).
+
+use cubinder_bundle::expr::{BinaryOp, Expr};
+use cubinder_bundle::{Interval, KernelFacts, Target};
+
+use super::Compiled;
+use super::block::MOST_THREADS;
+use super::claim::{Claim, What, When};
+use super::formula::{constant, joined};
+use super::site::Site;
+use crate::diagnostic::{Code, Span};
+use crate::resolve::Unit;
+use crate::rules;
+use crate::verify::{max_shared_bytes, max_threads_with};
+
+/// Something that the code of a kernel can have at most, and the targets for which that is so.
+struct Limit {
+    rule: Code,
+    most: i64,
+    /// Where it comes from: `the `__launch_bounds__` of `scale<T>``.
+    reason: String,
+    targets: Vec<Target>,
+}
+
+/// A claim for each limit of each unit's code that is not known to be kept.
+pub(super) fn claims(site: &Site<'_>, compiled: &[Compiled<'_>]) -> Vec<Claim> {
+    let mut claims = Vec::new();
+    for (unit, compiled) in site.units().iter().zip(compiled) {
+        claims.extend(threads(site, unit, compiled));
+        claims.extend(shared_memory(site, unit, compiled));
+    }
+    claims
+}
+
+fn threads(site: &Site<'_>, unit: &Unit, compiled: &Compiled<'_>) -> Vec<Claim> {
+    let launches = (site.variant(unit.variant), site.resolved.manifest.launches.get(unit.launch));
+    let (Some(variant), Some(decl)) = launches else { return Vec::new() };
+    let Some(launch) = variant.launches.get(unit.launch) else { return Vec::new() };
+    let (Some(first), Some(last)) = (decl.block.first(), decl.block.last()) else { return Vec::new() };
+    if launch.block.iter().all(|axis| constant(axis).is_some()) {
+        return Vec::new();
+    }
+    let axes = launch.block.iter().filter(|axis| constant(axis) != Some(1));
+    let Some(expr) = joined(BinaryOp::Mul, axes) else { return Vec::new() };
+    let span = Span::new(&site.resolved.source, first.range.start..last.range.end);
+    let limits = limits(compiled, |_, kernel| thread_limit(unit, kernel));
+    let subject = "the number of threads of a block";
+    claims_of(limits, compiled, unit, subject, &expr, &span)
+}
+
+/// Launch bounds, or what the registers leave room for where that is less.
+fn thread_limit(unit: &Unit, kernel: &KernelFacts) -> Option<(Code, i64, String)> {
+    let by_bounds = kernel.max_threads.map(i64::from);
+    let by_registers = kernel.registers.and_then(|registers| Some((max_threads_with(registers)?, registers)));
+    let name = &unit.kernel;
+    let limit = match (by_bounds, by_registers) {
+        (Some(bounds), registers) if registers.is_none_or(|(most, _)| bounds <= most) => {
+            (rules::LAUNCH_BOUNDS, bounds, format!("the `__launch_bounds__` of `{name}`"))
+        }
+        (_, Some((most, registers))) => {
+            let reason = format!("as `{name}` has {registers} registers a thread");
+            (rules::REGISTERS, most, reason)
+        }
+        _ => return None,
+    };
+    // The limit of every GPU is another rule's.
+    (limit.1 < MOST_THREADS).then_some(limit)
+}
+
+fn shared_memory(site: &Site<'_>, unit: &Unit, compiled: &Compiled<'_>) -> Vec<Claim> {
+    let Some(variant) = site.variant(unit.variant) else { return Vec::new() };
+    let Some(launch) = variant.launches.get(unit.launch) else { return Vec::new() };
+    let decl = site.resolved.manifest.launches.get(unit.launch);
+    let Some(text) = decl.and_then(|decl| decl.shared_bytes.as_ref()) else { return Vec::new() };
+    if constant(&launch.shared_bytes).is_some() {
+        return Vec::new();
+    }
+    let limits = limits(compiled, |target, kernel| {
+        // Without static memory the limit was known before the compile: another rule's.
+        let fixed = kernel.shared_bytes.filter(|fixed| *fixed > 0)?;
+        let most = i64::from(max_shared_bytes(target.arch)?) - i64::from(fixed);
+        let reason = format!("what `{}` leaves beside {fixed} bytes of static shared memory", unit.kernel);
+        Some((rules::SHARED_MEMORY_LIMIT, most, reason))
+    });
+    let subject = "the dynamic shared memory in bytes";
+    claims_of(limits, compiled, unit, subject, &launch.shared_bytes, &site.span(text))
+}
+
+/// The limits of the codes, those that several targets share once.
+fn limits(
+    compiled: &Compiled<'_>,
+    limit: impl Fn(Target, &KernelFacts) -> Option<(Code, i64, String)>,
+) -> Vec<Limit> {
+    let mut limits: Vec<Limit> = Vec::new();
+    for (target, kernel) in &compiled.codes {
+        let Some((rule, most, reason)) = limit(*target, kernel) else { continue };
+        match limits.iter_mut().find(|known| (known.rule, known.most) == (rule, most)) {
+            Some(known) => known.targets.push(*target),
+            None => limits.push(Limit { rule, most, reason, targets: vec![*target] }),
+        }
+    }
+    limits
+}
+
+fn claims_of(
+    limits: Vec<Limit>,
+    compiled: &Compiled<'_>,
+    unit: &Unit,
+    subject: &str,
+    expr: &Expr,
+    span: &Span,
+) -> Vec<Claim> {
+    let claim = |limit: Limit| {
+        let names: Vec<String> = limit.targets.iter().map(|target| format!("`{target}`")).collect();
+        let only = match limit.targets.len() == compiled.codes.len() {
+            true => String::new(),
+            false => format!(" for {}", names.join(", ")),
+        };
+        Claim {
+            rule: limit.rule,
+            subject: subject.to_owned(),
+            must: format!("is at most {}, {}{only}", limit.most, limit.reason),
+            what: What::Within(Interval { min: i64::MIN, max: limit.most }),
+            expr: expr.clone(),
+            span: span.clone(),
+            when: When::Launched(unit.variant),
+        }
+    };
+    limits.into_iter().map(claim).collect()
+}

@@ -1,0 +1,237 @@
+//! Expressions made of others, for statements about them.
+
+use cubinder_bundle::Interval;
+use cubinder_bundle::expr::{BinaryOp, Builtin, Expr, Node, NodeId};
+
+/// `true`.
+pub(super) fn truth() -> Expr {
+    Expr { nodes: vec![Node::Bool(true)] }
+}
+
+/// The value of an expression that is an integer already.
+pub(super) fn constant(expr: &Expr) -> Option<i64> {
+    match expr.nodes.as_slice() {
+        [Node::Int(value)] => Some(*value),
+        _ => None,
+    }
+}
+
+/// `min <= value and value <= max`, of an integer.
+pub(super) fn is_within(value: &Expr, allowed: Interval) -> Expr {
+    let mut formula = Formula::default();
+    formula.within(allowed, |formula| formula.copy(value));
+    formula.finish()
+}
+
+/// `len(array) <= index or (min <= array[index] and array[index] <= max)`, of an array of integers.
+pub(super) fn element_is_within(array: &Expr, index: usize, allowed: Interval) -> Expr {
+    let index = i64::try_from(index).unwrap_or(i64::MAX);
+    let mut formula = Formula::default();
+    let copy = formula.copy(array);
+    let found = formula.add(Node::Call(Builtin::Len, vec![copy]));
+    let wanted = formula.add(Node::Int(index));
+    let short = formula.add(Node::Binary(BinaryOp::Le, found, wanted));
+    let within = formula.within(allowed, |formula| {
+        let (array, index) = (formula.copy(array), formula.add(Node::Int(index)));
+        formula.add(Node::Index { array, index })
+    });
+    formula.add(Node::Binary(BinaryOp::Or, short, within));
+    formula.finish()
+}
+
+/// `value == value`, which holds wherever there is a value.
+pub(super) fn is_there(value: &Expr) -> Expr {
+    let mut formula = Formula::default();
+    let left = formula.copy(value);
+    let right = formula.copy(value);
+    formula.add(Node::Binary(BinaryOp::Eq, left, right));
+    formula.finish()
+}
+
+/// `len(array) == length`.
+pub(super) fn has_length(array: &Expr, length: i64) -> Expr {
+    let mut formula = Formula::default();
+    let array = formula.copy(array);
+    let found = formula.add(Node::Call(Builtin::Len, vec![array]));
+    let wanted = formula.add(Node::Int(length));
+    formula.add(Node::Binary(BinaryOp::Eq, found, wanted));
+    formula.finish()
+}
+
+/// The expressions joined by an operator from the left; nothing where there are none.
+pub(super) fn joined<'e>(op: BinaryOp, parts: impl IntoIterator<Item = &'e Expr>) -> Option<Expr> {
+    let mut formula = Formula::default();
+    let mut whole: Option<NodeId> = None;
+    for part in parts {
+        let part = formula.copy(part);
+        whole = Some(match whole {
+            None => part,
+            Some(left) => formula.add(Node::Binary(op, left, part)),
+        });
+    }
+    whole.map(|_| formula.finish())
+}
+
+/// `rank(tensor) == rank and ...` for each of some tensors.
+pub(super) fn has_ranks(ranks: &[(u32, u8)]) -> Expr {
+    let equal = |&(tensor, rank): &(u32, u8)| {
+        let nodes = vec![Node::Rank(tensor), Node::Int(i64::from(rank)), Node::Binary(BinaryOp::Eq, 0, 1)];
+        Expr { nodes }
+    };
+    let parts: Vec<Expr> = ranks.iter().map(equal).collect();
+    joined(BinaryOp::And, &parts).unwrap_or_else(truth)
+}
+
+/// The attributes and tensors that an expression reads.
+pub(super) fn reads(expr: &Expr) -> Reads {
+    let mut reads = Reads::default();
+    for node in &expr.nodes {
+        match node {
+            Node::Attribute(index) => reads.attributes.push(*index),
+            Node::Shape(tensor) | Node::Numel(tensor) => reads.shapes.push(*tensor),
+            Node::Rank(tensor) => reads.ranks.push(*tensor),
+            _ => {}
+        }
+    }
+    for list in [&mut reads.attributes, &mut reads.shapes, &mut reads.ranks] {
+        list.sort_unstable();
+        list.dedup();
+    }
+    reads
+}
+
+/// Indices, each once.
+#[derive(Default)]
+pub(super) struct Reads {
+    pub(super) attributes: Vec<u32>,
+    /// Tensors whose dimensions matter.
+    pub(super) shapes: Vec<u32>,
+    /// Tensors whose rank matters by name.
+    pub(super) ranks: Vec<u32>,
+}
+
+/// A list of nodes that grows; the last one is the root.
+#[derive(Default)]
+struct Formula {
+    nodes: Vec<Node>,
+    slots: u32,
+}
+
+impl Formula {
+    fn add(&mut self, node: Node) -> NodeId {
+        self.nodes.push(node);
+        self.last()
+    }
+
+    fn last(&self) -> NodeId {
+        NodeId::try_from(self.nodes.len().saturating_sub(1)).unwrap_or(NodeId::MAX)
+    }
+
+    /// Puts a copy of a whole expression behind the others. Variables keep slots of their own.
+    fn copy(&mut self, expr: &Expr) -> NodeId {
+        let shift = NodeId::try_from(self.nodes.len()).unwrap_or(NodeId::MAX);
+        let slots = self.slots;
+        let id = |id: NodeId| id.saturating_add(shift);
+        let slot = |slot: u32| slot.saturating_add(slots);
+        for node in &expr.nodes {
+            if let Node::Comprehension { slot, .. } = node {
+                self.slots = self.slots.max(slot.saturating_add(slots).saturating_add(1));
+            }
+            self.nodes.push(match node {
+                Node::Local(local) => Node::Local(slot(*local)),
+                Node::Array(items) => Node::Array(items.iter().map(|&item| id(item)).collect()),
+                Node::Unary(op, operand) => Node::Unary(*op, id(*operand)),
+                Node::Binary(op, left, right) => Node::Binary(*op, id(*left), id(*right)),
+                Node::Conditional { condition, then, otherwise } => Node::Conditional {
+                    condition: id(*condition),
+                    then: id(*then),
+                    otherwise: id(*otherwise),
+                },
+                Node::Index { array, index } => Node::Index { array: id(*array), index: id(*index) },
+                Node::Call(builtin, args) => Node::Call(*builtin, args.iter().map(|&arg| id(arg)).collect()),
+                Node::Comprehension { slot: own, over, condition, body } => Node::Comprehension {
+                    slot: slot(*own),
+                    over: id(*over),
+                    condition: condition.map(id),
+                    body: id(*body),
+                },
+                leaf => leaf.clone(),
+            });
+        }
+        self.last()
+    }
+
+    /// `min <= value and value <= max`, with the value made twice.
+    fn within(&mut self, allowed: Interval, value: impl Fn(&mut Formula) -> NodeId) -> NodeId {
+        let least = self.add(Node::Int(allowed.min));
+        let low = value(self);
+        let low = self.add(Node::Binary(BinaryOp::Le, least, low));
+        let high = value(self);
+        let most = self.add(Node::Int(allowed.max));
+        let high = self.add(Node::Binary(BinaryOp::Le, high, most));
+        self.add(Node::Binary(BinaryOp::And, low, high))
+    }
+
+    fn finish(self) -> Expr {
+        Expr { nodes: self.nodes }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cubinder_bundle::expr::{Kind, Scope, compile, print};
+    use cubinder_bundle::{AttributeType, Plugin};
+
+    use super::*;
+
+    fn scope() -> Scope {
+        Scope::new().attribute("n", 0, Kind::Int).tensor("x", 0, 0, 8)
+    }
+
+    fn expr(text: &str) -> Expr {
+        compile(text, &scope()).expect("it is right").expr
+    }
+
+    fn shown(expr: &Expr) -> String {
+        let plugin = Plugin {
+            name: String::new(),
+            namespace: String::new(),
+            version: String::new(),
+            summary: String::new(),
+            attributes: vec![cubinder_bundle::Attribute::new("n", AttributeType::I32)],
+            inputs: vec![cubinder_bundle::Input {
+                doc: String::new(),
+                name: "x".to_owned(),
+                rank_min: 0,
+                rank_max: 8,
+                limits: cubinder_bundle::ShapeLimits::default(),
+            }],
+            outputs: Vec::new(),
+            require: Vec::new(),
+            variants: Vec::new(),
+        };
+        expr.validate(1, 1).expect("it is well formed");
+        print(expr, &plugin)
+    }
+
+    #[test]
+    fn statements_are_well_formed() {
+        let sum = expr("sum([d + n for d in x.shape])");
+        let allowed = Interval { min: 0, max: 9 };
+        assert_eq!(
+            shown(&is_within(&sum, allowed)),
+            "0 <= sum([i0 + n for i0 in x.shape]) and sum([i1 + n for i1 in x.shape]) <= 9"
+        );
+        let dims = expr("[d - n for d in x.shape]");
+        assert_eq!(
+            shown(&element_is_within(&dims, 2, allowed)),
+            "len([i0 - n for i0 in x.shape]) <= 2 or 0 <= [i1 - n for i1 in x.shape][2] and [i2 - n for i2 in x.shape][2] <= 9"
+        );
+        assert_eq!(shown(&has_length(&expr("[n, 1]"), 2)), "len([n, 1]) == 2");
+        let parts = [expr("n < 1"), expr("len([d for d in x.shape if d == 0]) > 0"), expr("n > 7")];
+        let joined = joined(BinaryOp::Or, &parts).expect("there are some");
+        assert_eq!(shown(&joined), "n < 1 or len([i0 for i0 in x.shape if i0 == 0]) > 0 or n > 7");
+        assert_eq!(shown(&has_ranks(&[(0, 3)])), "x.rank == 3");
+        assert_eq!(has_ranks(&[]), truth());
+    }
+}

@@ -1,0 +1,31 @@
+//! A guard that every case meets, in all rows of its variant. In some rows only it may well be meant so: `sizeof(T) == 2 or ...`.
+
+use cubinder_bundle::proof::Verdict;
+
+use super::guard_never_holds::rows_of_variants;
+use super::site::Site;
+use crate::diagnostic::Diagnostic;
+use crate::rules;
+
+/// The rows whose guard always holds.
+pub(super) fn check(site: &Site<'_>, never: &[usize], diagnostics: &mut Vec<Diagnostic>) -> Vec<usize> {
+    let mut always = Vec::new();
+    let holds = |row: usize| {
+        let guard = site.guard(row).filter(|_| !never.contains(&row));
+        guard.is_some_and(|guard| site.domain().always(guard) == Verdict::Proved)
+    };
+    for rows in rows_of_variants(site) {
+        let holding: Vec<usize> = rows.iter().copied().filter(|&row| holds(row)).collect();
+        let span = rows.first().and_then(|&row| site.guard_span(row));
+        if let Some(span) = span.filter(|_| holding.len() == rows.len()) {
+            diagnostics.push(
+                Diagnostic::warning("this guard never fails")
+                    .code(rules::GUARD_NEVER_FAILS)
+                    .at(span, "true for every node and shape that the manifest allows")
+                    .help("drop it: a variant without a guard can always run"),
+            );
+        }
+        always.extend(holding);
+    }
+    always
+}

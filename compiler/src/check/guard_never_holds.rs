@@ -1,0 +1,49 @@
+//! A guard that no case meets: in all rows of its variant an error, in some a warning, because these are compiled for nothing.
+
+use cubinder_bundle::proof::Verdict;
+
+use super::site::Site;
+use crate::diagnostic::Diagnostic;
+use crate::rules;
+
+/// The rows whose guard never holds.
+pub(super) fn check(site: &Site<'_>, diagnostics: &mut Vec<Diagnostic>) -> Vec<usize> {
+    let mut never = Vec::new();
+    for rows in rows_of_variants(site) {
+        let broken: Vec<usize> = rows.iter().copied().filter(|&row| holds_never(site, row)).collect();
+        if let (Some(&first), Some(span)) =
+            (broken.first(), rows.first().and_then(|&row| site.guard_span(row)))
+        {
+            let diagnostic = if broken.len() == rows.len() {
+                Diagnostic::error("this guard never holds")
+                    .at(span, "false for every node and shape that the manifest allows")
+                    .help("correct it, or take the variant out: it would never run")
+            } else {
+                let message = "this guard never holds for some types of the variant";
+                Diagnostic::warning(message)
+                    .at(span, format!("always false for {}", site.describe(first)))
+                    .note(format!("{} of {} rows are compiled and never run", broken.len(), rows.len()))
+                    .help("say with `types` of the variant for which types it is meant")
+            };
+            diagnostics.push(diagnostic.code(rules::GUARD_NEVER_HOLDS));
+        }
+        never.extend(broken);
+    }
+    never
+}
+
+fn holds_never(site: &Site<'_>, row: usize) -> bool {
+    site.guard(row).is_some_and(|guard| site.domain().never(guard) == Verdict::Proved)
+}
+
+/// The rows of each variant: those with one id.
+pub(super) fn rows_of_variants(site: &Site<'_>) -> Vec<Vec<usize>> {
+    let mut variants: Vec<(i32, Vec<usize>)> = Vec::new();
+    for (row, variant) in site.plugin.variants.iter().enumerate() {
+        match variants.iter_mut().find(|(id, _)| *id == variant.id) {
+            Some((_, rows)) => rows.push(row),
+            None => variants.push((variant.id, vec![row])),
+        }
+    }
+    variants.into_iter().map(|(_, rows)| rows).collect()
+}

@@ -1,0 +1,216 @@
+//! Shapes of outputs that TensorRT's shape arithmetic cannot express.
+//!
+//! Most are seen to be expressible from their form alone ([`super::expressible`]). For the others a stand-in for TensorRT's
+//! expression builder takes the shape for every combination of ranks, with the attributes of the smallest node of these ranks.
+//! Other attributes may lead elsewhere, so only a shape without attributes is proved by that.
+
+use std::convert::Infallible;
+use std::ops::Range;
+
+use cubinder_bundle::expr::{
+    Environment, Expr, LowerError, NodeId, ShapeBuilder, ShapeOp, lower, print_node,
+};
+use cubinder_bundle::proof::{Case, Verdict};
+use cubinder_bundle::{Output, Plugin, Value};
+
+use super::expressible::is_expressible;
+use super::formula::{has_ranks, reads, truth};
+use super::site::Site;
+use super::{Checked, Obligation};
+use crate::diagnostic::{Diagnostic, Span};
+use crate::manifest::Text;
+use crate::rules;
+
+/// More combinations of ranks than are tried: three inputs of any rank.
+const MOST_COMBINATIONS: usize = 729;
+
+/// The outputs, by index, whose shape cannot be expressed.
+pub(super) fn check(site: &Site<'_>, checked: &mut Checked) -> Vec<usize> {
+    let outputs = site.plugin.outputs.iter().zip(&site.resolved.manifest.outputs).enumerate();
+    let mut inexpressible = Vec::new();
+    for (index, (output, decl)) in outputs {
+        match express(site, output) {
+            Ok(verdict) => checked.obligations.push(Obligation {
+                rule: rules::INEXPRESSIBLE_SHAPE,
+                statement: format!("TensorRT can express the shape of `{}`", output.name),
+                span: site.span(&decl.shape),
+                verdict,
+                is_beyond: false,
+                found: None,
+            }),
+            Err(problem) => {
+                checked.diagnostics.push(message(site, output, &decl.shape, &problem));
+                inexpressible.push(index);
+            }
+        }
+    }
+    inexpressible
+}
+
+/// A part that cannot be expressed, and why.
+struct Problem {
+    node: NodeId,
+    reason: &'static str,
+}
+
+fn express(site: &Site<'_>, output: &Output) -> Result<Verdict, Problem> {
+    if is_expressible(&output.shape, site.plugin) {
+        return Ok(Verdict::Proved);
+    }
+    let reads = reads(&output.shape);
+    let mut tensors: Vec<u32> = reads.shapes.iter().chain(&reads.ranks).copied().collect();
+    tensors.sort_unstable();
+    tensors.dedup();
+    let mut is_complete = reads.attributes.is_empty();
+    let Some(combinations) = combinations(site.plugin, &tensors) else { return Ok(Verdict::Open) };
+    for ranks in combinations {
+        let condition = has_ranks(&ranks);
+        let domain = site.domain().assuming(&condition);
+        let node = if reads.attributes.is_empty() {
+            // Ranks alone decide; that no node has them would do no harm.
+            Some(Vec::new())
+        } else {
+            match domain.never(&truth()) {
+                Verdict::Refuted(Case { attributes, .. }) => Some(attributes),
+                Verdict::Proved => continue,
+                Verdict::Open => None,
+            }
+        };
+        let Some(attributes) = node else {
+            is_complete = false;
+            continue;
+        };
+        let known = Known { attributes: &attributes, ranks: &ranks };
+        match lower(&output.shape, &known, &mut StandIn) {
+            Ok(_) => {}
+            Err(LowerError::Unsupported { node, reason, .. }) => return Err(Problem { node, reason }),
+            // That it may have no value is another rule's.
+            Err(LowerError::Evaluate(_)) => is_complete = false,
+            Err(LowerError::Builder(never)) => match never {},
+        }
+    }
+    Ok(if is_complete { Verdict::Proved } else { Verdict::Open })
+}
+
+/// Every choice of ranks of some inputs; nothing where there are too many.
+fn combinations(plugin: &Plugin, tensors: &[u32]) -> Option<Vec<Vec<(u32, u8)>>> {
+    let mut all: Vec<Vec<(u32, u8)>> = vec![Vec::new()];
+    for &tensor in tensors {
+        let input = plugin.inputs.get(tensor as usize)?;
+        let ranks = input.rank_min..=input.rank_max;
+        let count = ranks.clone().count();
+        if all.len().saturating_mul(count) > MOST_COMBINATIONS {
+            return None;
+        }
+        let extended = all.iter().flat_map(|known| {
+            ranks.clone().map(move |rank| {
+                let mut ranks = known.clone();
+                ranks.push((tensor, rank));
+                ranks
+            })
+        });
+        all = extended.collect();
+    }
+    Some(all)
+}
+
+fn message(site: &Site<'_>, output: &Output, text: &Text, problem: &Problem) -> Diagnostic {
+    let part = print_node(&output.shape, problem.node, site.plugin);
+    let range = locate(text, &part);
+    let label = match &range {
+        Some(_) => problem.reason.to_owned(),
+        None => format!("in `{part}`: {}", problem.reason),
+    };
+    let range = range.unwrap_or_else(|| text.range.clone());
+    Diagnostic::error(format!("TensorRT cannot express the shape of `{}`", output.name))
+        .code(rules::INEXPRESSIBLE_SHAPE)
+        .at(Span::new(&site.resolved.source, range), label)
+        .note("it knows sums, differences, products, divisions, minima, maxima and comparisons of integers")
+        .help(help(&output.shape))
+}
+
+fn help(shape: &Expr) -> &'static str {
+    use cubinder_bundle::expr::{Builtin, Node};
+    let is_float =
+        |node: &Node| matches!(node, Node::Float(_) | Node::Call(Builtin::Int | Builtin::Float, _));
+    if shape.nodes.iter().any(is_float) {
+        "compute with integers: `n // 2` instead of `int(float(n) * 0.5)`"
+    } else {
+        "only attributes and ranks can decide how many dimensions or terms there are"
+    }
+}
+
+/// Where a part of an expression stands in the manifest, if it is written as it prints, apart from blanks and from the names of
+/// what comprehensions run over.
+fn locate(text: &Text, part: &str) -> Option<Range<usize>> {
+    let (wanted, written) = (words(part), words(&text.value));
+    // A name that stands nowhere in the text was made up for printing.
+    let is_made_up =
+        |word: &str| word.starts_with(char::is_alphabetic) && written.iter().all(|(_, known)| *known != word);
+    let fits = |(wanted, written): (&(usize, &str), &(usize, &str))| {
+        wanted.1 == written.1 || is_made_up(wanted.1) && written.1.starts_with(char::is_alphabetic)
+    };
+    let mut windows = written.windows(wanted.len().max(1));
+    let found = windows.find(|window| wanted.iter().zip(*window).all(fits))?;
+    let ((first, _), (last, word)) = (found.first()?, found.last()?);
+    Some(text.locate(*first..last + word.len()))
+}
+
+/// Names and numbers, and every other character for itself, without blanks; with where each begins.
+fn words(text: &str) -> Vec<(usize, &str)> {
+    let is_of_word = |c: char| c.is_alphanumeric() || c == '_';
+    let mut words: Vec<(usize, &str)> = Vec::new();
+    let mut at = 0;
+    while let Some(c) = text[at..].chars().next() {
+        let rest = &text[at..];
+        let length = match is_of_word(c) {
+            true => rest.find(|c| !is_of_word(c)).unwrap_or(rest.len()),
+            false => c.len_utf8(),
+        };
+        if !c.is_whitespace() {
+            words.push((at, &rest[..length]));
+        }
+        at += length;
+    }
+    words
+}
+
+/// A node's attributes and ranks, without shapes.
+struct Known<'k> {
+    attributes: &'k [Value],
+    ranks: &'k [(u32, u8)],
+}
+
+impl Environment for Known<'_> {
+    fn attribute(&self, index: u32) -> Option<&Value> {
+        self.attributes.get(index as usize)
+    }
+
+    fn shape(&self, _: u32) -> Option<&[i64]> {
+        None
+    }
+
+    fn rank(&self, tensor: u32) -> Option<usize> {
+        self.ranks.iter().find(|(known, _)| *known == tensor).map(|(_, rank)| usize::from(*rank))
+    }
+}
+
+/// A builder that takes everything.
+struct StandIn;
+
+impl ShapeBuilder for StandIn {
+    type Dim = ();
+    type Error = Infallible;
+
+    fn constant(&mut self, _: i64) -> Result<(), Infallible> {
+        Ok(())
+    }
+
+    fn dim(&mut self, _: u32, _: usize) -> Result<(), Infallible> {
+        Ok(())
+    }
+
+    fn operation(&mut self, _: ShapeOp, (): &(), (): &()) -> Result<(), Infallible> {
+        Ok(())
+    }
+}

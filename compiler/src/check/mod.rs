@@ -1,0 +1,135 @@
+//! What holds of a plugin before any of its kernels is compiled: one rule a file.
+//!
+//! Owns the rules that need the whole resolved manifest, and the list of obligations: what must hold for every launch, and
+//! whether it is proved, refuted by a case, or left to the runtime, which holds every launch against the same limits. The
+//! proofs themselves are the model's ([`cubinder_bundle::proof`]). Never compiles, never reads a file, and never says of
+//! something that cannot be decided that it is wrong: what is wrong for some shapes is a warning, what is wrong for all an error.
+
+mod arguments;
+mod block;
+mod claim;
+mod code_limits;
+mod dimensions;
+mod expressible;
+mod formula;
+mod grid;
+mod guard_never_fails;
+mod guard_never_holds;
+mod inexact_attribute;
+mod inexpressible_shape;
+mod remedy;
+mod require_is_constant;
+mod shared_memory;
+mod site;
+mod unreachable_variant;
+mod unwritten_output;
+mod value;
+mod variant_without_guard;
+mod volume;
+mod witness;
+
+use cubinder_bundle::{Arg, KernelFacts, Target};
+
+pub use cubinder_bundle::proof::{Case, Verdict};
+
+use crate::diagnostic::{Code, Diagnostic, Span, sort};
+use crate::resolve::Resolved;
+use site::Site;
+
+/// What came of the checks of one plugin.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Checked {
+    /// What is wrong and what the author should look at, in order of place.
+    pub diagnostics: Vec<Diagnostic>,
+    /// Everything that must hold for every launch, in order of place.
+    pub obligations: Vec<Obligation>,
+}
+
+/// Something that must hold for every launch of a plugin. What is not proved the runtime checks when shapes are known, and
+/// refuses the launch where it does not hold.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Obligation {
+    /// The rule it belongs to.
+    pub rule: Code,
+    /// What must hold, for people: `the grid's y is from 0 to 65535`.
+    pub statement: String,
+    /// The place of the expression that it is about.
+    pub span: Span,
+    /// The worst that is known, over the rows of the table of variants.
+    pub verdict: Verdict,
+    /// Whether it holds wherever every tensor has fewer than 2^31 elements, as TensorRT asks for; nothing is said of it then.
+    pub is_beyond: bool,
+    /// What the case that refutes it comes to: `for x = [1, 65536] this would be 65536`.
+    pub found: Option<String>,
+}
+
+impl Obligation {
+    /// The higher, the less is known for good.
+    pub(crate) fn severity(&self) -> u8 {
+        match (&self.verdict, self.is_beyond) {
+            (Verdict::Proved, _) => 0,
+            (Verdict::Refuted(_), true) => 1,
+            (Verdict::Open, _) => 2,
+            (Verdict::Refuted(_), false) => 3,
+        }
+    }
+}
+
+/// Checks everything but arguments, which need the kernel's signature; for the targets that the manifest names itself.
+#[must_use]
+pub fn check(resolved: &Resolved) -> Checked {
+    check_for(resolved, &[])
+}
+
+/// [`check`] for a plugin that is compiled for `targets`, where its manifest names none. Without any target it is held against
+/// what the largest GPUs have.
+#[must_use]
+pub fn check_for(resolved: &Resolved, targets: &[Target]) -> Checked {
+    let site = Site::new(resolved, targets);
+    let mut checked = Checked::default();
+    let inexpressible = inexpressible_shape::check(&site, &mut checked);
+    let mut claims = value::claims(&site, &inexpressible);
+    claims.extend(dimensions::claims(&site, &inexpressible));
+    claims.extend(grid::claims(&site));
+    claims.extend(block::claims(&site));
+    claims.extend(shared_memory::claims(&site));
+    claim::settle(&site, claims, &mut checked);
+    checked.diagnostics.extend(inexact_attribute::check(&site));
+    checked.diagnostics.extend(require_is_constant::check(&site));
+    checked.diagnostics.extend(unwritten_output::check(&site));
+    let never = guard_never_holds::check(&site, &mut checked.diagnostics);
+    let always = guard_never_fails::check(&site, &never, &mut checked.diagnostics);
+    checked.diagnostics.extend(unreachable_variant::check(&site));
+    checked.diagnostics.extend(variant_without_guard::check(&site, &never, &always));
+    finish(checked)
+}
+
+/// What the compile of a unit told.
+#[derive(Debug, Clone)]
+pub struct Compiled<'a> {
+    /// The arguments in the order of the kernel's parameters.
+    pub args: &'a [Arg],
+    /// What the code for each target says about the kernel.
+    pub codes: Vec<(Target, &'a KernelFacts)>,
+}
+
+/// Checks what needs the compiled kernels: that arguments fit their parameters, and that launches keep to what the code can have.
+/// One item for each of the draft's units, in their order.
+#[must_use]
+pub fn check_compiled(resolved: &Resolved, compiled: &[Compiled<'_>]) -> Checked {
+    let site = Site::new(resolved, &[]);
+    let mut checked = Checked::default();
+    let mut claims = arguments::claims(&site, compiled);
+    claims.extend(code_limits::claims(&site, compiled));
+    claim::settle(&site, claims, &mut checked);
+    finish(checked)
+}
+
+fn finish(mut checked: Checked) -> Checked {
+    sort(&mut checked.diagnostics);
+    checked.obligations.sort_by_key(|obligation| obligation.span.range.start);
+    checked
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,42 @@
+//! Dynamic shared memory against what a block can have. What the kernel has of static memory is known after the compile only.
+
+use cubinder_bundle::{Interval, Target};
+
+use super::claim::{Claim, What, When};
+use super::formula::constant;
+use super::site::{LaunchSite, Site};
+use crate::rules;
+use crate::verify::max_shared_bytes;
+
+/// The most that a block of any known GPU can have: 227 KiB (9.0 and 10.0, the table behind [`max_shared_bytes`]).
+const MOST: u32 = 227 * 1024;
+
+/// A claim for each launch with dynamic shared memory.
+pub(super) fn claims(site: &Site<'_>) -> Vec<Claim> {
+    site.launches().filter_map(|launch| claim(site, &launch)).collect()
+}
+
+fn claim(site: &Site<'_>, launch: &LaunchSite<'_>) -> Option<Claim> {
+    let text = launch.decl.shared_bytes.as_ref()?;
+    let (least, target) = least(&site.targets);
+    let of = target.map_or_else(|| "any GPU".to_owned(), |target| format!("`{target}`"));
+    let allowed = Interval { min: 0, max: i64::from(least) };
+    if constant(&launch.launch.shared_bytes).is_some_and(|bytes| allowed.contains(bytes)) {
+        return None;
+    }
+    Some(Claim {
+        rule: rules::SHARED_MEMORY_LIMIT,
+        subject: "the dynamic shared memory".to_owned(),
+        must: format!("is from 0 to {least} bytes, the most of {of}"),
+        what: What::Within(allowed),
+        expr: launch.launch.shared_bytes.clone(),
+        span: site.span(text),
+        when: When::Launched(launch.row),
+    })
+}
+
+/// The least that one of the targets has, and which that is.
+fn least(targets: &[Target]) -> (u32, Option<Target>) {
+    let known = targets.iter().filter_map(|target| Some((max_shared_bytes(target.arch)?, *target)));
+    known.min_by_key(|(bytes, _)| *bytes).map_or((MOST, None), |(bytes, target)| (bytes, Some(target)))
+}

@@ -1,0 +1,140 @@
+//! What is proved, refuted and left open, and how it is told.
+
+use cubinder_bundle::{Arg, ArgValue, KernelFacts, ScalarType, Target};
+
+use super::{Checked, Compiled, Obligation, Verdict, check, check_compiled};
+use crate::diagnostic::{Colour, render};
+use crate::resolve::Resolved;
+use crate::test_support::{Sample, resolved};
+
+/// A manifest with this launch, where these lines say of what rank and within which limits `x` is.
+fn manifest(launch: &str, input: &str) -> Resolved {
+    let sample = Sample { launch, ..Sample::PLAIN };
+    let grid = "grid = [\"ceil_div(numel(y), 256)\"]\n";
+    resolved("m.toml", &of_input(&sample, input).replacen(grid, "", 1))
+}
+
+fn of_input(sample: &Sample<'_>, input: &str) -> String {
+    sample.text().replace("rank = \"1..=8\"", if input.is_empty() { "rank = \"1..=8\"" } else { input })
+}
+
+fn shown(checked: &Checked) -> String {
+    let verdict = |obligation: &Obligation| match (&obligation.verdict, obligation.is_beyond) {
+        (Verdict::Proved, _) => "proved",
+        (Verdict::Open, _) => "open",
+        (Verdict::Refuted(_), false) => "refuted",
+        (Verdict::Refuted(_), true) => "beyond TensorRT",
+    };
+    let line = |obligation: &Obligation| {
+        let found = obligation.found.as_ref().map(|found| format!(": {found}")).unwrap_or_default();
+        format!("{}: {}{found}\n", verdict(obligation), obligation.statement)
+    };
+    let obligations: String = checked.obligations.iter().map(line).collect();
+    format!("{obligations}{}", render(&checked.diagnostics, Colour::Plain))
+}
+
+#[test]
+fn limits_of_launches() {
+    let launches = [
+        // Breaks for tensors that TensorRT does not take.
+        ("grid = [\"ceil_div(numel(y), 256)\"]\nblock = [256]", ""),
+        ("grid = [\"ceil_div(numel(y), 256)\"]\nblock = [256]", "limits = { numel = \"..=2147483647\" }"),
+        // Breaks for a shape that people have.
+        ("grid = [1, \"x.shape[0]\"]\nblock = [256]", "rank = 2"),
+        ("grid = [1, \"x.shape[0]\"]\nblock = [256]", "rank = 2\nlimits = { dims = \"..=65536\" }"),
+        ("grid = [1, \"x.shape[0]\"]\nblock = [256]", "rank = 2\nlimits = { dims = \"..=65535\" }"),
+        // Each axis fits, and the block does not.
+        (
+            "grid = [1]\nblock = [\"x.shape[0]\", \"x.shape[1]\"]",
+            "rank = 2\nlimits = { dims = [\"1..=64\", \"1..=32\"] }",
+        ),
+        (
+            "grid = [1]\nblock = [\"x.shape[0]\", \"x.shape[1]\"]",
+            "rank = 2\nlimits = { dims = [\"1..=32\", \"1..=32\"] }",
+        ),
+        ("grid = [1]\nblock = [\"x.shape[0] + 1025\"]", "rank = 1"),
+        ("grid = [1]\nblock = [32]\nshared_bytes = \"x.shape[0] * 1024\"", "rank = 1"),
+        (
+            "grid = [1]\nblock = [32]\nshared_bytes = \"x.shape[0] * 1024\"",
+            "rank = 1\nlimits = { dims = \"..=227\" }",
+        ),
+        ("grid = [\"1000 // x.shape[0]\"]\nblock = [32]", "rank = 1"),
+        ("grid = [\"1000 // x.shape[0]\"]\nblock = [32]", "rank = 1\nlimits = { dims = \"1..\" }"),
+    ];
+    let text: Vec<String> = launches
+        .iter()
+        .map(|(launch, input)| {
+            format!(
+                "# {}\n# {}\n{}",
+                launch.replace('\n', "; "),
+                input.replace('\n', "; "),
+                shown(&check(&manifest(launch, input)))
+            )
+        })
+        .collect();
+    insta::assert_snapshot!(text.join("\n"));
+}
+
+fn code(max_threads: Option<u32>, registers: u32, shared: u32) -> KernelFacts {
+    KernelFacts {
+        symbol: "k".to_owned(),
+        registers: Some(registers),
+        shared_bytes: Some(shared),
+        local_bytes: Some(0),
+        max_threads,
+        params: Vec::new(),
+    }
+}
+
+fn of_code(launch: &str, codes: &[(&str, KernelFacts)]) -> String {
+    let resolved = manifest(launch, "rank = 1");
+    let codes: Vec<(Target, &KernelFacts)> =
+        codes.iter().map(|(target, facts)| (target.parse().unwrap(), facts)).collect();
+    format!(
+        "# {}\n{}",
+        launch.replace('\n', "; "),
+        shown(&check_compiled(&resolved, &[Compiled { args: &[], codes }]))
+    )
+}
+
+#[test]
+fn limits_of_compiled_kernels() {
+    let bounds = [("sm_86", code(Some(256), 32, 0)), ("sm_90", code(Some(256), 32, 0))];
+    let registers = [("sm_86", code(Some(1024), 32, 0)), ("sm_90", code(None, 100, 0))];
+    let shared = [("sm_86", code(None, 32, 1024)), ("sm_90", code(None, 32, 1024))];
+    let text = [
+        of_code("grid = [1]\nblock = [\"x.shape[0]\"]", &bounds),
+        of_code("grid = [1]\nblock = [\"min(x.shape[0], 256)\"]", &bounds),
+        of_code("grid = [1]\nblock = [\"x.shape[0] + 256\"]", &bounds),
+        of_code("grid = [1]\nblock = [\"x.shape[0]\", 4]", &bounds),
+        of_code("grid = [1]\nblock = [\"x.shape[0]\", \"x.rank\"]", &bounds),
+        of_code("grid = [1]\nblock = [\"x.shape[0]\"]", &registers),
+        of_code("grid = [1]\nblock = [32]\nshared_bytes = \"x.shape[0] * 1024\"", &shared),
+        of_code("grid = [1]\nblock = [256]\nshared_bytes = 1024", &bounds),
+    ];
+    insta::assert_snapshot!(text.join("\n"));
+}
+
+#[test]
+fn numbers_that_do_not_fit_their_parameters() {
+    let of = |ty: ScalarType, value: &str, input: &str| {
+        let sample = Sample { args: &format!("x = \"x\"\ny = \"y\"\nn = \"{value}\""), ..Sample::PLAIN };
+        let resolved = resolved("m.toml", &of_input(&sample, input));
+        let expr = resolved.draft.units[0].args.iter().find(|arg| arg.name == "n").unwrap();
+        let crate::resolve::ArgDraftValue::Expr { expr, .. } = &expr.value else { panic!("it is a number") };
+        let args = [Arg { name: "n".to_owned(), value: ArgValue::Scalar { ty, expr: expr.clone() } }];
+        let checked = check_compiled(&resolved, &[Compiled { args: &args, codes: Vec::new() }]);
+        format!("# {value} as {ty:?}; {input}\n{}", shown(&checked))
+    };
+    let text = [
+        of(ScalarType::Int { bytes: 4 }, "numel(x)", ""),
+        of(ScalarType::Int { bytes: 4 }, "2 * numel(x)", ""),
+        of(ScalarType::Int { bytes: 4 }, "2 * numel(x)", "limits = { numel = \"..=1073741823\" }"),
+        of(ScalarType::UInt { bytes: 4 }, "x.rank - 1", ""),
+        of(ScalarType::UInt { bytes: 4 }, "x.rank - 1", "rank = \"0..=8\""),
+        of(ScalarType::Int { bytes: 1 }, "x.rank * 16", ""),
+        of(ScalarType::F32, "numel(x)", ""),
+        of(ScalarType::Int { bytes: 8 }, "numel(x)", ""),
+    ];
+    insta::assert_snapshot!(text.join("\n"));
+}

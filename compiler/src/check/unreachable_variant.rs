@@ -1,0 +1,39 @@
+//! Rows behind one that has no guard, for the same types.
+
+use super::guard_never_holds::rows_of_variants;
+use super::site::Site;
+use crate::diagnostic::Diagnostic;
+use crate::rules;
+
+/// A warning for each variant that is never reached: for all its types, or for some.
+pub(super) fn check(site: &Site<'_>) -> Vec<Diagnostic> {
+    let mut diagnostics = Vec::new();
+    for rows in rows_of_variants(site) {
+        let hidden: Vec<(usize, usize)> =
+            rows.iter().filter_map(|&row| Some((row, hides(site, row)?))).collect();
+        let Some(&(row, by)) = hidden.first() else { continue };
+        let message = match hidden.len() == rows.len() {
+            true => "this variant is never reached".to_owned(),
+            false => format!("this variant is never reached for {} of its types", hidden.len()),
+        };
+        diagnostics.push(
+            Diagnostic::warning(message)
+                .code(rules::UNREACHABLE_VARIANT)
+                .at(site.variant_span(row), format!("{} comes too late", site.describe(row)))
+                .related(site.variant_span(by), "this one has no guard and takes everything")
+                .note(
+                    "TensorRT-RTX takes the first variant whose guard holds; TensorRT can still choose another when it times \
+                     them while an engine is built",
+                )
+                .help("put the variant without a guard last, give it a guard, or take one of them out"),
+        );
+    }
+    diagnostics
+}
+
+/// The first row before this one that takes everything.
+fn hides(site: &Site<'_>, row: usize) -> Option<usize> {
+    let types = &site.variant(row)?.types;
+    let before = site.plugin.variants.iter().take(row);
+    before.into_iter().position(|variant| variant.guard.is_none() && variant.types == *types)
+}

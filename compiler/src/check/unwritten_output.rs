@@ -1,0 +1,26 @@
+//! Outputs that no argument passes: nothing could write them, and a reader would find whatever the memory held.
+
+use super::site::Site;
+use crate::diagnostic::Diagnostic;
+use crate::resolve::ArgDraftValue;
+use crate::rules;
+
+/// An error for each such output. Rows have the same arguments, so the first one tells.
+pub(super) fn check(site: &Site<'_>) -> Vec<Diagnostic> {
+    let Some(unit) = site.units().first() else { return Vec::new() };
+    let is_passed = |index: usize| {
+        let mut tensors =
+            site.units().iter().filter(|other| other.variant == unit.variant).flat_map(|unit| &unit.args);
+        tensors.any(|arg| matches!(arg.value, ArgDraftValue::Tensor(tensor) if tensor as usize == index))
+    };
+    let outputs = site.plugin.outputs.iter().enumerate();
+    let unwritten = outputs.filter(|(index, _)| !is_passed(site.plugin.inputs.len() + index));
+    unwritten
+        .map(|(_, output)| {
+            Diagnostic::error(format!("no argument passes the output `{}` to the kernel", output.name))
+                .code(rules::UNWRITTEN_OUTPUT)
+                .at(unit.args_span.clone(), "nothing could write it")
+                .help(format!("pass it: `<parameter> = \"{}\"`", output.name))
+        })
+        .collect()
+}

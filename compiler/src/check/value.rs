@@ -1,0 +1,86 @@
+//! Expressions have values: no overflow, no division by zero, no index out of range.
+//!
+//! Rules about nodes are left out: where one has no value the node is refused, as it would be where it does not hold.
+
+use cubinder_bundle::expr::{Expr, Node};
+
+use super::claim::{Claim, What, When};
+use super::grid::AXES;
+use super::site::Site;
+use crate::diagnostic::Span;
+use crate::resolve::ArgDraftValue;
+use crate::rules;
+
+/// A claim for each expression that could have none. `inexpressible` are the outputs whose shape is wrong already.
+pub(super) fn claims(site: &Site<'_>, inexpressible: &[usize]) -> Vec<Claim> {
+    let mut claims = Vec::new();
+    let mut add = |subject: String, expr: &Expr, span: Span, when: When| {
+        if can_fail(expr) {
+            claims.push(Claim {
+                rule: rules::MAY_HAVE_NO_VALUE,
+                subject,
+                must: "has a value".to_owned(),
+                what: What::HasValue,
+                expr: expr.clone(),
+                span,
+                when,
+            });
+        }
+    };
+    let outputs = site.plugin.outputs.iter().zip(&site.resolved.manifest.outputs).enumerate();
+    for (_, (output, decl)) in outputs.filter(|(index, _)| !inexpressible.contains(index)) {
+        add(
+            format!("the shape of `{}`", output.name),
+            &output.shape,
+            site.span(&decl.shape),
+            When::BeforeOutputs,
+        );
+    }
+    for row in 0..site.plugin.variants.len() {
+        if let (Some(guard), Some(span)) = (site.guard(row), site.guard_span(row)) {
+            add("the guard".to_owned(), guard, span, When::Always);
+        }
+    }
+    for launch in site.launches() {
+        let when = When::Launched(launch.row);
+        for (axis, (expr, text)) in launch.launch.grid.iter().zip(&launch.decl.grid).enumerate() {
+            add(format!("the grid's {}", AXES[axis]), expr, site.span(text), when);
+        }
+        for (axis, (expr, text)) in launch.launch.block.iter().zip(&launch.decl.block).enumerate() {
+            add(format!("the block's {}", AXES[axis]), expr, site.span(text), when);
+        }
+        if let Some(text) = &launch.decl.shared_bytes {
+            let subject = "the dynamic shared memory".to_owned();
+            add(subject, &launch.launch.shared_bytes, site.span(text), when);
+        }
+    }
+    for unit in site.units() {
+        for arg in &unit.args {
+            if let ArgDraftValue::Expr { expr, .. } = &arg.value {
+                let subject = format!("the argument `{}`", arg.name);
+                add(subject, expr, arg.value_span.clone(), When::Launched(unit.variant));
+            }
+        }
+    }
+    claims
+}
+
+/// Whether anything in it can fail: what only names things, lists them or counts them cannot.
+fn can_fail(expr: &Expr) -> bool {
+    expr.nodes.iter().any(|node| {
+        !matches!(
+            node,
+            Node::Int(_)
+                | Node::Float(_)
+                | Node::Bool(_)
+                | Node::Str(_)
+                | Node::Attribute(_)
+                | Node::Shape(_)
+                | Node::Numel(_)
+                | Node::Rank(_)
+                | Node::Aligned { .. }
+                | Node::Local(_)
+                | Node::Array(_)
+        )
+    })
+}

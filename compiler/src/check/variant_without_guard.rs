@@ -1,0 +1,70 @@
+//! Types for which every variant has a guard: what if all of them fail?
+
+use cubinder_bundle::expr::{BinaryOp, Expr};
+use cubinder_bundle::proof::{Case, Verdict};
+
+use super::formula::joined;
+use super::site::Site;
+use super::witness::describe;
+use crate::diagnostic::Diagnostic;
+use crate::rules;
+
+/// One warning for all types that have no such variant.
+pub(super) fn check(site: &Site<'_>, never: &[usize], always: &[usize]) -> Option<Diagnostic> {
+    let mut without: Vec<(usize, Option<String>)> = Vec::new();
+    for rows in rows_of_types(site) {
+        // A guard that never holds or never fails was told already.
+        if rows.iter().any(|row| always.contains(row) || never.contains(row)) {
+            continue;
+        }
+        let guards: Option<Vec<&Expr>> = rows.iter().map(|&row| site.guard(row)).collect();
+        let Some(guards) = guards else { continue };
+        let Some(any) = joined(BinaryOp::Or, guards) else { continue };
+        let case = match site.domain().always(&any) {
+            Verdict::Proved => continue,
+            Verdict::Refuted(case) => Some(told(site, &any, &case)),
+            Verdict::Open => None,
+        };
+        without.extend(rows.last().map(|&row| (row, case)));
+    }
+    let (row, case) = without.first()?;
+    let types = without.iter().map(|(row, _)| *row).collect::<Vec<usize>>();
+    let label = match case {
+        Some(case) if !case.is_empty() => format!("for {case} this one and those before it fail"),
+        _ => "this one may fail as well as those before it".to_owned(),
+    };
+    let diagnostic = Diagnostic::warning("no variant is left when every guard fails")
+        .code(rules::NO_VARIANT_WITHOUT_GUARD)
+        .at(site.guard_span(*row).unwrap_or_else(|| site.variant_span(*row)), label)
+        .note("a launch for which no guard holds is refused at run time")
+        .help(
+            "add a variant without a guard at the end, or say with `limits` or `require` what is not meant",
+        );
+    let all = rows_of_types(site).len();
+    Some(if types.len() < all {
+        diagnostic.note(format!("for the types of {}", site.describe_all(&types)))
+    } else {
+        diagnostic
+    })
+}
+
+fn told(site: &Site<'_>, any: &Expr, case: &Case) -> String {
+    describe(site.plugin, case, &[any])
+}
+
+/// The rows for each choice of the tensors' types.
+fn rows_of_types(site: &Site<'_>) -> Vec<Vec<usize>> {
+    let mut all: Vec<Vec<usize>> = Vec::new();
+    for (row, variant) in site.plugin.variants.iter().enumerate() {
+        let same = |rows: &&mut Vec<usize>| {
+            rows.first()
+                .and_then(|&first| site.variant(first))
+                .is_some_and(|first| first.types == variant.types)
+        };
+        match all.iter_mut().find(same) {
+            Some(rows) => rows.push(row),
+            None => all.push(vec![row]),
+        }
+    }
+    all
+}

@@ -1,0 +1,95 @@
+//! A case that refutes something, as people read it.
+
+use std::collections::BTreeSet;
+
+use cubinder_bundle::expr::{Environment, EvalError, Expr, evaluate};
+use cubinder_bundle::proof::Case;
+use cubinder_bundle::{Interval, Plugin, Value};
+
+use super::formula::reads;
+
+/// A case as expressions see it. Addresses are not known.
+struct World<'c>(&'c Case);
+
+impl Environment for World<'_> {
+    fn attribute(&self, index: u32) -> Option<&Value> {
+        self.0.attributes.get(index as usize)
+    }
+
+    fn shape(&self, tensor: u32) -> Option<&[i64]> {
+        self.0.shapes.get(tensor as usize).map(Vec::as_slice)
+    }
+}
+
+/// What an expression comes to in a case.
+pub(super) fn value(expr: &Expr, case: &Case) -> Result<Value, EvalError> {
+    evaluate(expr, &World(case))
+}
+
+/// The first number that is not allowed: its index where it is an element of an array, and what it is.
+pub(super) fn outside(expr: &Expr, case: &Case, allowed: Interval) -> Option<(Option<usize>, i64)> {
+    match value(expr, case).ok()? {
+        Value::Array(items) => {
+            let numbers = items.iter().enumerate().filter_map(|(index, item)| Some((index, item.as_int()?)));
+            let mut outside = numbers.filter(|(_, item)| !allowed.contains(*item));
+            outside.next().map(|(index, item)| (Some(index), item))
+        }
+        value => value.as_int().filter(|value| !allowed.contains(*value)).map(|value| (None, value)),
+    }
+}
+
+/// `x = [1, 65536], n = 3`: the inputs' shapes and the attributes that the expressions depend on, through the shapes of outputs
+/// too; the ranks alone do not count where a shape does. Empty where they depend on nothing.
+pub(super) fn describe(plugin: &Plugin, case: &Case, exprs: &[&Expr]) -> String {
+    let (attributes, tensors) = depends_on(plugin, exprs);
+    let shapes = tensors.iter().filter_map(|&tensor| {
+        let input = plugin.inputs.get(tensor)?;
+        Some(format!("{} = {:?}", input.name, case.shapes.get(tensor)?))
+    });
+    let values = attributes.iter().filter_map(|&index| {
+        let attribute = plugin.attributes.get(index)?;
+        Some(format!("{} = {}", attribute.name, short(case.attributes.get(index)?)))
+    });
+    shapes.chain(values).collect::<Vec<String>>().join(", ")
+}
+
+/// The attributes and the inputs, by index, that decide what expressions come to.
+pub(super) fn depends_on(plugin: &Plugin, exprs: &[&Expr]) -> (BTreeSet<usize>, BTreeSet<usize>) {
+    let (mut attributes, mut inputs) = (BTreeSet::new(), BTreeSet::new());
+    let mut outputs = BTreeSet::new();
+    let mut left: Vec<&Expr> = exprs.to_vec();
+    while let Some(expr) = left.pop() {
+        let reads = reads(expr);
+        attributes.extend(reads.attributes.iter().map(|&index| index as usize));
+        for tensor in reads.shapes.iter().chain(&reads.ranks).map(|&tensor| tensor as usize) {
+            match tensor.checked_sub(plugin.inputs.len()) {
+                None => {
+                    inputs.insert(tensor);
+                }
+                // Each output once: the shapes of outputs depend on inputs alone.
+                Some(output) if outputs.insert(output) => {
+                    left.extend(plugin.outputs.get(output).map(|output| &output.shape));
+                }
+                Some(_) => {}
+            }
+        }
+    }
+    (attributes, inputs)
+}
+
+/// A value; of a long array or string the beginning.
+fn short(value: &Value) -> String {
+    const SHOWN: usize = 8;
+    const CHARACTERS: usize = 40;
+    match value {
+        Value::Array(items) if items.len() > SHOWN => {
+            let first: Vec<String> = items.iter().take(SHOWN).map(short).collect();
+            format!("[{}, ... {} more]", first.join(", "), items.len() - SHOWN)
+        }
+        Value::Str(text) if text.chars().count() > CHARACTERS => {
+            let first: String = text.chars().take(CHARACTERS).collect();
+            format!("{first:?}...")
+        }
+        value => value.to_string(),
+    }
+}

@@ -1,0 +1,202 @@
+//! `cubinder eval`.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Args;
+use cubinder_bundle::{Arch, Target, TargetKind};
+use cubinder_compiler::config;
+use cubinder_compiler::diagnostic::{Diagnostic, has_errors};
+use cubinder_compiler::eval::{
+    self, Choice, Compiler, Environment, Mistake, Query, Report, Subject, SubjectOrigin, cases,
+};
+use cubinder_compiler::nvrtc::Settings;
+use cubinder_compiler::project::{Asked, Project};
+use cubinder_compiler::resolve::Resolved;
+use cubinder_compiler::toolkit::Overrides;
+use serde::Serialize;
+
+use super::output::{MessageFormat, print, show};
+
+pub(super) const LONG_ABOUT: &str = "\
+Show the whole of a launch without a GPU: what is checked, the outputs' shapes, which variant runs and why not the others, grid, block, \
+shared memory, every argument's value, and how many blocks a multiprocessor holds.
+
+FILE is a manifest, a plugin library, a bundle or an engine; of an engine every node is shown that was not excluded. A manifest's kernel is \
+compiled for the arguments' types and the occupancy where NVRTC is there: for --arch, else for the first sm_* target of its \
+[compile] or of the cubinder.toml above it.
+
+With --cases, every case of a test file is evaluated and held against what it expects.
+
+Exit code 0 where everything can be launched, or every case is as expected; 1 otherwise.";
+
+#[derive(Args)]
+pub(super) struct Arguments {
+    /// A manifest, a plugin library, a bundle or an engine
+    #[arg(required_unless_present = "cases")]
+    file: Option<PathBuf>,
+    /// The shape of an input: x=10x3x32x32, x=10,3 or x=scalar
+    #[arg(long = "shape", value_name = "NAME=SHAPE")]
+    shapes: Vec<String>,
+    /// An attribute: pads=1,1 or mode=wrap
+    #[arg(long = "attr", value_name = "NAME=VALUE")]
+    attributes: Vec<String>,
+    /// A type parameter, or the type of a tensor: T=f16
+    #[arg(long = "type", value_name = "NAME=TYPE")]
+    types: Vec<String>,
+    /// Of what a tensor's address is a multiple, in bytes: x=4 [default: 256]
+    #[arg(long, value_name = "NAME=BYTES")]
+    aligned: Vec<String>,
+    /// The GPU: sm_90
+    #[arg(long, value_name = "ARCH")]
+    arch: Option<Target>,
+    /// Which of several plugins
+    #[arg(long, value_name = "NAME")]
+    plugin: Option<String>,
+    /// Which of an engine's nodes, from 1
+    #[arg(long, value_name = "N")]
+    node: Option<usize>,
+    /// A file of cases with what is expected of them
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["file", "shapes", "attributes", "types", "aligned"])]
+    cases: Option<PathBuf>,
+    /// NVRTC's library, or the folder that holds it [default: CUBINDER_NVRTC, CUDA_HOME, then the cache]
+    #[arg(long, value_name = "PATH")]
+    nvrtc: Option<PathBuf>,
+    /// Print JSON instead of a table
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(arguments: &Arguments) -> ExitCode {
+    let done = match (&arguments.cases, &arguments.file) {
+        (Some(path), _) => run_cases(arguments, path),
+        (None, Some(path)) => run_file(arguments, path),
+        (None, None) => Err(vec![Diagnostic::error("nothing says what to evaluate")]),
+    };
+    match done {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(mut errors) => {
+            show(&mut errors, MessageFormat::Human);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run_file(arguments: &Arguments, path: &Path) -> Result<bool, Vec<Diagnostic>> {
+    let query = Query::parse(&arguments.shapes, &arguments.attributes, &arguments.types, &arguments.aligned)?;
+    let subjects = eval::open(path)?;
+    let kind = subjects.kind;
+    let mut diagnostics = subjects.warnings;
+    let choice = Choice { plugin: arguments.plugin.clone(), node: arguments.node };
+    let chosen = eval::choose(subjects.list, &choice).map_err(|error| vec![error])?;
+    let compiler = compiler(arguments, path, &chosen)?;
+    let mut report =
+        Report { file: path.display().to_string(), kind, evaluations: Vec::with_capacity(chosen.len()) };
+    for subject in &chosen {
+        match eval::evaluate(subject, &query, &compiler) {
+            Ok(outcome) => {
+                diagnostics.extend(outcome.diagnostics);
+                report.evaluations.push(outcome.evaluation);
+            }
+            Err(mistakes) => diagnostics.extend(with_node(mistakes, subject.number)),
+        }
+    }
+    show(&mut diagnostics, MessageFormat::Human);
+    if !report.evaluations.is_empty() {
+        let table = eval::table(&report);
+        output(arguments.json, &report, &table)?;
+    }
+    let refused = report.evaluations.iter().any(|evaluation| evaluation.refused.is_some());
+    Ok(!refused && !has_errors(&diagnostics))
+}
+
+/// In an engine of several nodes it is said which one a mistake is about.
+fn with_node(mistakes: Vec<Mistake>, number: Option<(usize, usize)>) -> impl Iterator<Item = Diagnostic> {
+    mistakes.into_iter().map(move |mistake| match number {
+        Some((number, count)) if count > 1 => mistake.diagnostic.note(format!("in node {number} of {count}")),
+        _ => mistake.diagnostic,
+    })
+}
+
+fn run_cases(arguments: &Arguments, path: &Path) -> Result<bool, Vec<Diagnostic>> {
+    let cases = cases::read(&config::open(path)?)?;
+    let subjects = eval::open(&cases.subject)?;
+    let choice = Choice { plugin: arguments.plugin.clone(), node: arguments.node };
+    let chosen = eval::choose(subjects.list, &choice).map_err(|error| vec![error])?;
+    let [subject] = chosen.as_slice() else {
+        return Err(vec![
+            Diagnostic::error(format!("`{}` has several nodes", cases.subject.display()))
+                .help("choose one: `--node N`"),
+        ]);
+    };
+    let verdicts = cases::run(&cases, subject, &compiler(arguments, &cases.subject, &chosen)?);
+    output(arguments.json, &verdicts, &cases::table(&verdicts))?;
+    Ok(verdicts.iter().all(|verdict| verdict.differences.is_empty()))
+}
+
+fn output(json: bool, value: &impl Serialize, table: &str) -> Result<(), Vec<Diagnostic>> {
+    if !json {
+        print(table);
+        return Ok(());
+    }
+    let text = serde_json::to_string_pretty(value)
+        .map_err(|error| vec![Diagnostic::error(format!("the report has no JSON form: {error}"))])?;
+    print(&(text + "\n"));
+    Ok(())
+}
+
+/// As `cubinder compile` would compile, so that both share the cache.
+fn compiler(arguments: &Arguments, file: &Path, chosen: &[Subject]) -> Result<Compiler, Vec<Diagnostic>> {
+    let arch = arch(arguments.arch).map_err(|error| vec![error])?;
+    let manifest = chosen.iter().find_map(|subject| match &subject.origin {
+        SubjectOrigin::Manifest(resolved) => Some(resolved),
+        SubjectOrigin::Compiled(_) => None,
+    });
+    // What is compiled already needs no project.
+    let environment = match manifest {
+        Some(resolved) => planned(resolved, file, arch)?,
+        None => Environment::default(),
+    };
+    let overrides = Overrides::from_env(arguments.nvrtc.clone());
+    Ok(Compiler::new(Environment { arch, overrides, ..environment }))
+}
+
+/// How the manifest and the `cubinder.toml` above it say that its kernels are compiled.
+fn planned(resolved: &Resolved, file: &Path, arch: Option<Arch>) -> Result<Environment, Vec<Diagnostic>> {
+    let asked = Asked {
+        manifests: vec![file.to_owned()],
+        config: config_above(file),
+        targets: arch.map(|arch| Target { kind: TargetKind::Cubin, arch }).into_iter().collect(),
+        ..Asked::default()
+    };
+    let project = Project::open(asked, Path::new(""))?;
+    let root = project.root.clone();
+    let is_asked = project.config.is_some() || project.asks_for_targets(resolved);
+    match project.plan(resolved) {
+        Ok(plan) => Ok(Environment {
+            targets: plan.targets.iter().map(|planned| planned.target).collect(),
+            settings: Settings::clone(&plan.settings),
+            root,
+            ..Environment::default()
+        }),
+        Err(errors) if is_asked => Err(errors),
+        // Nothing says what to compile for, so nothing is compiled; the report says so.
+        Err(_) => Ok(Environment { root, ..Environment::default() }),
+    }
+}
+
+fn arch(target: Option<Target>) -> Result<Option<Arch>, Diagnostic> {
+    match target {
+        Some(target) if target.kind != TargetKind::Cubin => {
+            Err(Diagnostic::error(format!("`{target}` is no GPU: PTX runs on what it is compiled for"))
+                .help(format!("name the GPU: `--arch sm_{}`", target.arch)))
+        }
+        target => Ok(target.map(|target| target.arch)),
+    }
+}
+
+/// The nearest `cubinder.toml` above a manifest.
+fn config_above(manifest: &Path) -> Option<PathBuf> {
+    config::find(std::path::absolute(manifest).ok()?.parent()?).ok()
+}

@@ -1,0 +1,38 @@
+//! `cubinder explain`.
+
+use std::process::ExitCode;
+
+use clap::Args;
+use cubinder_compiler::diagnostic::Diagnostic;
+use cubinder_compiler::rules;
+
+use super::output::{MessageFormat, print, show};
+
+pub(super) const LONG_ABOUT: &str = "\
+Explain a rule by the code that its messages carry: what it means, why it matters, how to mend what breaks it, and an example \
+of each. Without a code all rules are listed.";
+
+#[derive(Args)]
+pub(super) struct Arguments {
+    /// The code: C0101, c0101 or 101
+    code: Option<String>,
+}
+
+pub(super) fn run(arguments: &Arguments) -> ExitCode {
+    let Some(code) = &arguments.code else {
+        let lines = rules::CATALOGUE.iter().map(|rule| format!("{}  {}\n", rule.code, rule.title()));
+        print(&lines.collect::<String>());
+        return ExitCode::SUCCESS;
+    };
+    if let Some(rule) = rules::find(code) {
+        print(&rule.plain());
+        return ExitCode::SUCCESS;
+    }
+    let error = Diagnostic::error(format!("there is no rule `{code}`"));
+    let help = match rules::nearest(code) {
+        Some(rule) => format!("did you mean `{}`, {}?", rule.code, rule.title()),
+        None => "`cubinder explain` lists all rules".to_owned(),
+    };
+    show(&mut [error.help(help)], MessageFormat::Human);
+    ExitCode::FAILURE
+}

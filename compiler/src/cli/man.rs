@@ -1,0 +1,62 @@
+//! `cubinder man`.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Args;
+use clap_mangen::Man;
+use cubinder_compiler::diagnostic::Diagnostic;
+
+use super::output::{MessageFormat, print, print_bytes, show};
+
+pub(super) const LONG_ABOUT: &str = "\
+Print the manual page of cubinder, or write the pages of cubinder and of all its commands into a folder.
+
+  cubinder man | man -l -
+  cubinder man ~/.local/share/man/man1";
+
+#[derive(Args)]
+pub(super) struct Arguments {
+    /// The folder for all pages; it is made where it is missing
+    folder: Option<PathBuf>,
+}
+
+pub(super) fn run(arguments: &Arguments, command: clap::Command) -> ExitCode {
+    match pages(arguments.folder.as_deref(), command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            show(&mut [error], MessageFormat::Human);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn pages(folder: Option<&Path>, mut command: clap::Command) -> Result<(), Diagnostic> {
+    // Makes the full names of the commands: `cubinder-compile`.
+    command.build();
+    let Some(folder) = folder else {
+        print_bytes(&page(&command)?);
+        return Ok(());
+    };
+    let cannot = |what: &str, path: &Path, error: &std::io::Error| {
+        Diagnostic::error(format!("cannot {what} `{}`: {error}", path.display()))
+    };
+    std::fs::create_dir_all(folder).map_err(|error| cannot("make the folder", folder, &error))?;
+    let commands =
+        command.get_subcommands().filter(|command| command.get_name() != "help" && !command.is_hide_set());
+    for command in std::iter::once(&command).chain(commands) {
+        let name = command.get_display_name().unwrap_or_else(|| command.get_name());
+        let path = folder.join(format!("{name}.1"));
+        std::fs::write(&path, page(command)?).map_err(|error| cannot("write", &path, &error))?;
+        print(&format!("wrote {}\n", path.display()));
+    }
+    Ok(())
+}
+
+fn page(command: &clap::Command) -> Result<Vec<u8>, Diagnostic> {
+    let mut text = Vec::new();
+    Man::new(command.clone())
+        .render(&mut text)
+        .map_err(|error| Diagnostic::error(format!("the manual page cannot be made: {error}")))?;
+    Ok(text)
+}

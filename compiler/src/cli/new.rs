@@ -1,0 +1,91 @@
+//! `cubinder new`.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Args;
+use cubinder_compiler::config::FILE_NAME;
+use cubinder_compiler::diagnostic::Diagnostic;
+use cubinder_compiler::new::{self, Plan};
+
+use super::output::{MessageFormat, print, show};
+
+pub(super) const LONG_ABOUT: &str = "\
+Make a plugin that is right as it stands: a manifest, a kernel and a test.
+
+In a project (where the current folder or one above it has a cubinder.toml) the three files are added to it; else a new project is made in a \
+folder called NAME. --path names the project's folder instead. Files that are there are never overwritten.";
+
+#[derive(Args)]
+pub(super) struct Arguments {
+    /// The plugin's name: an identifier
+    name: String,
+    /// The project's folder, of one that is there or of a new one [default: the project around, else NAME]
+    #[arg(long, value_name = "DIR")]
+    path: Option<PathBuf>,
+}
+
+pub(super) fn run(arguments: &Arguments, command: &clap::Command) -> ExitCode {
+    let done = std::env::current_dir()
+        .map_err(|error| Diagnostic::error(format!("cannot tell which folder this is: {error}")))
+        .and_then(|here| new::plan(&arguments.name, arguments.path.as_deref(), &here))
+        .map_err(|error| vec![error])
+        .and_then(|plan| new::write(&plan).map(|()| plan));
+    match done {
+        Ok(plan) => {
+            if !new::is_named(&plan, &arguments.name) {
+                let warning = Diagnostic::warning(format!("`{FILE_NAME}` does not name the new manifest"))
+                    .help(format!("add `manifests/{}.toml` to its `manifests`", arguments.name));
+                show(&mut [warning], MessageFormat::Human);
+            }
+            print(&next(&plan, &arguments.name, command));
+            ExitCode::SUCCESS
+        }
+        Err(mut errors) => {
+            show(&mut errors, MessageFormat::Human);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// What was made, and what to do with it.
+fn next(plan: &Plan, name: &str, command: &clap::Command) -> String {
+    let mut text = String::new();
+    for (path, _) in &plan.files {
+        text.push_str(&format!("wrote {}\n", path.display()));
+    }
+    let folder = &plan.folder;
+    text.push_str("\nnext:\n");
+    if !folder.as_os_str().is_empty() && folder != Path::new(".") {
+        text.push_str(&format!("  cd {}\n", quoted(&folder.display().to_string())));
+    }
+    if command.find_subcommand("check").is_some() {
+        text.push_str("  cubinder check\n");
+    }
+    text.push_str(&format!(
+        "  cubinder eval manifests/{name}.toml --shape x=4x1024 --attr factor=2\n  \
+           cubinder eval --cases tests/{name}.toml\n  \
+           cubinder compile\n  \
+           trtexec --onnx=model.onnx --dynamicPlugins={} --saveEngine=model.plan\n",
+        library(plan)
+    ));
+    text
+}
+
+/// Where `cubinder compile` puts the library, seen from the project's folder.
+fn library(plan: &Plan) -> String {
+    let config = cubinder_compiler::config::load(&plan.folder.join(FILE_NAME)).ok();
+    match config {
+        Some(config) => {
+            let folder = config.output.strip_prefix(&config.folder).unwrap_or(&config.output);
+            folder.join(format!("lib{}.so", config.library)).display().to_string()
+        }
+        None => "build/lib<name>.so".to_owned(),
+    }
+}
+
+/// A path as a shell takes it.
+fn quoted(path: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@:=~,".contains(c);
+    if path.chars().all(plain) { path.to_owned() } else { format!("'{}'", path.replace('\'', "'\\''")) }
+}

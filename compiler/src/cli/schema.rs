@@ -1,0 +1,35 @@
+//! `cubinder schema`.
+
+use std::process::ExitCode;
+
+use clap::Args;
+use cubinder_compiler::diagnostic::Diagnostic;
+use cubinder_compiler::manifest::json_schema::json_schema;
+
+use super::output::{MessageFormat, print, show};
+
+pub(super) const LONG_ABOUT: &str = "\
+Print the JSON Schema (draft 7) of plugin manifests, with which editors complete and check them.
+
+Write it beside the manifests and name it in their first line, for a TOML language server such as taplo (Even Better TOML in VS Code):
+  cubinder schema > cubinder.schema.json
+  #:schema ./cubinder.schema.json
+
+It tells mistakes of form only; `cubinder check` tells all of them.";
+
+#[derive(Args)]
+pub(super) struct Arguments {}
+
+pub(super) fn run(_: &Arguments) -> ExitCode {
+    match serde_json::to_string_pretty(&json_schema()) {
+        Ok(text) => {
+            print(&(text + "\n"));
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            let error = Diagnostic::error(format!("the schema has no JSON form: {error}"));
+            show(&mut [error], MessageFormat::Human);
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! Mistakes in the command line itself, in the form in which every other mistake is shown.
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use cubinder_compiler::diagnostic::Diagnostic;
+
+/// What clap found wrong, as a message; none where it is no mistake: `--help`, `--version`.
+pub(super) fn diagnostic(error: &clap::Error) -> Option<Diagnostic> {
+    if matches!(
+        error.kind(),
+        ErrorKind::DisplayHelp
+            | ErrorKind::DisplayVersion
+            | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+    ) {
+        return None;
+    }
+    let mut diagnostic = Diagnostic::error(message(error));
+    if let Some(valid) =
+        text(error, ContextKind::ValidValue).or_else(|| text(error, ContextKind::ValidSubcommand))
+    {
+        diagnostic = diagnostic.note(format!("expected one of {valid}"));
+    }
+    if let Some(usage) = error.get(ContextKind::Usage) {
+        // Of a text with colours the characters alone.
+        let usage = usage.to_string();
+        let usage = usage.trim().trim_start_matches("Usage:").trim();
+        diagnostic = diagnostic.note(format!("usage: {usage}"));
+    }
+    let near = [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg, ContextKind::SuggestedValue]
+        .into_iter()
+        .find_map(|kind| text(error, kind));
+    let help = match near {
+        Some(near) => format!("did you mean {}?", near.replace("`, `", "` or `")),
+        None => "`--help` tells more".to_owned(),
+    };
+    Some(diagnostic.help(help))
+}
+
+fn message(error: &clap::Error) -> String {
+    let of = |kind| text(error, kind).unwrap_or_default();
+    let (arg, value) = (of(ContextKind::InvalidArg), of(ContextKind::InvalidValue));
+    match error.kind() {
+        ErrorKind::UnknownArgument => format!("there is no argument {arg}"),
+        ErrorKind::InvalidSubcommand => format!("there is no command {}", of(ContextKind::InvalidSubcommand)),
+        ErrorKind::MissingSubcommand => "a command is missing".to_owned(),
+        ErrorKind::MissingRequiredArgument => format!("{arg} is missing"),
+        ErrorKind::InvalidValue if value.is_empty() || value == "``" => format!("{arg} has no value"),
+        ErrorKind::InvalidValue => format!("{value} is no value of {arg}"),
+        ErrorKind::ValueValidation => {
+            let why = std::error::Error::source(error).map(|why| format!(": {why}")).unwrap_or_default();
+            format!("{value} is no value of {arg}{why}")
+        }
+        ErrorKind::ArgumentConflict if of(ContextKind::PriorArg) == arg => {
+            format!("{arg} is given twice, and can be given once")
+        }
+        ErrorKind::ArgumentConflict => format!("{arg} and {} exclude each other", of(ContextKind::PriorArg)),
+        _ => {
+            // The first line of clap's own text; it is never left out.
+            let text = error.to_string();
+            let line = text.lines().next().unwrap_or_default();
+            line.trim_start_matches("error: ").replace('\'', "`")
+        }
+    }
+}
+
+/// A part of the error, in backticks.
+fn text(error: &clap::Error, kind: ContextKind) -> Option<String> {
+    let quote = |text: &str| format!("`{text}`");
+    match error.get(kind)? {
+        ContextValue::String(text) => Some(quote(text)),
+        ContextValue::Strings(texts) if !texts.is_empty() => {
+            Some(texts.iter().map(|text| quote(text)).collect::<Vec<_>>().join(", "))
+        }
+        _ => None,
+    }
+}

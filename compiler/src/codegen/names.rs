@@ -1,0 +1,81 @@
+//! The names that a CUDA text takes from the generated header.
+//!
+//! A light reader: it rather finds a name too many, in a comment say, than one too few. It serves warnings only.
+
+use std::collections::BTreeSet;
+
+/// The names that a text takes from the generated header: those after `manifest::`. Where it takes `manifest` in another way
+/// (an alias, a macro that joins names), every name of the text counts.
+#[must_use]
+pub fn manifest_names(text: &str) -> BTreeSet<String> {
+    let words: Vec<(usize, &str)> = words(text).collect();
+    let mut names = BTreeSet::new();
+    for (index, (at, _)) in words.iter().enumerate().filter(|(_, (_, word))| *word == "manifest") {
+        let rest = &text[at + "manifest".len()..];
+        let member = rest.trim_start().strip_prefix("::").map(str::trim_start);
+        let next = words.get(index + 1).map(|(_, word)| *word);
+        match (member, next) {
+            (Some(member), Some(next)) if member.starts_with(next) && !is_in_a_macro(text, *at) => {
+                names.insert(next.to_owned());
+            }
+            _ => return words.into_iter().map(|(_, word)| word.to_owned()).collect(),
+        }
+    }
+    names
+}
+
+/// The identifiers of a text, and what looks like one in comments and strings.
+fn words(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let mut position = 0;
+    std::iter::from_fn(move || {
+        let start = position + text[position..].find(is_word)?;
+        let rest = &text[start..];
+        let length = rest.find(|c| !is_word(c)).unwrap_or(rest.len());
+        position = start + length;
+        Some((start, &rest[..length]))
+    })
+}
+
+/// Whether a place is in the definition of a macro; only its own line is looked at, and those that continue it.
+fn is_in_a_macro(text: &str, at: usize) -> bool {
+    let before = &text[..at];
+    let mut start = before.rfind('\n').map_or(0, |newline| newline + 1);
+    while before[..start].trim_end_matches(['\n', '\r']).ends_with('\\') && start > 0 {
+        start = before[..start - 1].rfind('\n').map_or(0, |newline| newline + 1);
+    }
+    let line = before[start..].trim_start();
+    line.strip_prefix('#').is_some_and(|line| line.trim_start().starts_with("define"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(text: &str) -> Vec<String> {
+        manifest_names(text).into_iter().collect()
+    }
+
+    #[test]
+    fn names_of_the_manifest_are_found() {
+        assert_eq!(names("int x = manifest::BLOCK + manifest :: EPS;"), ["BLOCK", "EPS"]);
+        assert_eq!(names("int x = my_manifest::BLOCK; // manifests"), [""; 0]);
+        assert_eq!(names("::manifest::\n  T y;"), ["T"]);
+        assert_eq!(names(""), [""; 0]);
+    }
+
+    #[test]
+    fn what_takes_the_manifest_otherwise_may_use_all() {
+        assert_eq!(names("using m = manifest; m::BLOCK"), ["BLOCK", "m", "manifest", "using"]);
+        assert!(names("#define C(n) manifest::n\nint x = C(BLOCK);").contains(&"BLOCK".to_owned()));
+        assert!(names("#define C(n) \\\n  manifest::n\nint x = C(BLOCK);").contains(&"BLOCK".to_owned()));
+        assert!(names("manifest::").contains(&"manifest".to_owned()));
+    }
+
+    #[test]
+    fn any_text_can_be_searched_for_names() {
+        proptest::proptest!(|(text in "(manifest|::|#define|\\\\|\n|[ -~é]){0,20}")| {
+            let _ = manifest_names(&text);
+        });
+    }
+}

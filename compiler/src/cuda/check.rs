@@ -1,0 +1,379 @@
+//! A plugin's launches against what the reader knows of their kernels.
+//!
+//! Owns finding the kernel that a launch names, and which mistakes can be told without a compiler. What fits is
+//! [`crate::verify`]'s to say; it is asked only about what is certain.
+
+use std::collections::{BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::name::{self, Argument, Meanings, Name};
+use super::source::{Open, open_source};
+use super::{Certainty, Doubt, Kernel, Kernels, TemplateKind, read};
+use crate::cache::{Directive, DirectiveKind, directives};
+use crate::codegen::manifest_names;
+use crate::diagnostic::{Diagnostic, Severity, Source, Span, has_errors, sort, suggest};
+use crate::resolve::{Resolved, Unit};
+use crate::rules;
+use crate::signature::{Param, ParamType, Signature};
+use crate::verify::{self, Row};
+
+/// What came of a check.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Checked {
+    /// What is wrong for certain, and what the author should look at; in order of place.
+    pub diagnostics: Vec<Diagnostic>,
+    /// The kernels about which nothing could be said, each once.
+    pub unsure: Vec<Unsure>,
+}
+
+/// A kernel that only a compile can check.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unsure {
+    /// The kernel as the manifest names it, for one row of types.
+    pub kernel: String,
+    /// Where the manifest names it.
+    pub kernel_span: Span,
+    /// The file that should have it.
+    pub source: PathBuf,
+    /// Why nothing can be said.
+    pub doubt: Doubt,
+}
+
+/// Checks every launch of a plugin against the text of its kernel: that file and kernel are there, that the template
+/// arguments fit, and the arguments by name and, where it is plain, by kind. `open` reads a file.
+#[must_use]
+pub fn check(resolved: &Resolved, open: &Open<'_>) -> Checked {
+    let plugin = &resolved.draft.plugin;
+    let mut files: HashMap<&Path, Option<(Arc<Source>, Kernels)>> = HashMap::new();
+    let mut checked = Checked::default();
+    let mut rows: Vec<(Row, Vec<Diagnostic>)> = Vec::new();
+    for unit in &resolved.draft.units {
+        let file = files.entry(unit.source.as_path()).or_insert_with(|| match open_source(unit, open) {
+            Ok(source) => {
+                let kernels = read(&source.text);
+                Some((source, kernels))
+            }
+            Err(errors) => {
+                checked.diagnostics.extend(errors);
+                None
+            }
+        });
+        let Some((source, kernels)) = file else { continue };
+        let found = match find(kernels, &unit.kernel) {
+            Found::Kernel(kernel, arguments) => {
+                Check { unit, source, kernel, arguments, own_types: &kernels.own_types }.run(plugin)
+            }
+            Found::Missing => vec![missing(unit, source, kernels)],
+            Found::TemplateMisfit(kernel, problem) => vec![misfit(unit, source, kernel, &problem)],
+            Found::Unsure(doubt) => {
+                checked.unsure.push(unsure(unit, doubt));
+                continue;
+            }
+        };
+        rows.push((Row::of(plugin, unit), found));
+    }
+    checked.unsure.dedup_by(|one, other| one.kernel_span == other.kernel_span && one.doubt == other.doubt);
+    checked.diagnostics.extend(verify::merge_rows(&rows));
+    sort(&mut checked.diagnostics);
+    checked
+}
+
+/// The warnings about type parameters and constants that neither the manifest nor a kernel uses; nothing where a file cannot be
+/// read or includes another, which may use all of them. `open` reads a file.
+#[must_use]
+pub fn unused_names(resolved: &Resolved, open: &Open<'_>) -> Vec<Diagnostic> {
+    if resolved.unused_names.is_empty() {
+        return Vec::new();
+    }
+    let mut names = BTreeSet::new();
+    let sources: BTreeSet<&Path> = resolved.draft.units.iter().map(|unit| unit.source.as_path()).collect();
+    for path in sources {
+        let Ok(source) = open(path) else { return Vec::new() };
+        if !directives(&source.text).iter().all(is_of_cuda) {
+            return Vec::new();
+        }
+        names.extend(manifest_names(&source.text));
+    }
+    resolved.unused(&names)
+}
+
+/// Headers of CUDA itself know nothing of manifests.
+fn is_of_cuda(directive: &Directive) -> bool {
+    match &directive.kind {
+        DirectiveKind::Angled(name) => name.starts_with("cuda_"),
+        DirectiveKind::Quoted(_) | DirectiveKind::Computed => false,
+        DirectiveKind::Time => true,
+    }
+}
+
+fn unsure(unit: &Unit, doubt: Doubt) -> Unsure {
+    Unsure {
+        kernel: unit.kernel.clone(),
+        kernel_span: unit.kernel_span.clone(),
+        source: unit.source.clone(),
+        doubt,
+    }
+}
+
+/// Why a compiler knows no such kernel, where the text tells; `said` is what the compiler said about it.
+#[must_use]
+pub(crate) fn explain_unknown(
+    kernel: &str,
+    span: &Span,
+    source: &Arc<Source>,
+    file: &str,
+    said: &[String],
+) -> Diagnostic {
+    let kernels = read(&source.text);
+    let with_said = |diagnostic: Diagnostic| {
+        said.iter().fold(diagnostic, |diagnostic, text| diagnostic.note(format!("NVRTC says: {text}")))
+    };
+    match find(&kernels, kernel) {
+        // The compiler's words for this are noise.
+        Found::Missing => missing_in(kernel, span, file, &kernels),
+        Found::TemplateMisfit(found, problem) => {
+            with_said(template_misfit(kernel, span, source, found, &problem))
+        }
+        Found::Unsure(Doubt::KernelMacro(name)) if kernels.kernels.is_empty() => with_said(
+            not_a_kernel(kernel, span, file)
+                .note(format!("the macro `{name}` makes kernels"))
+                .help(format!("name the kernel as `{name}` spells it")),
+        ),
+        Found::Kernel(..) | Found::Unsure(_) => with_said(missing_in(kernel, span, file, &kernels)),
+    }
+}
+
+/// What a kernel's name comes to.
+enum Found<'k> {
+    /// This kernel, with these template arguments.
+    Kernel(&'k Kernel, Vec<Argument>),
+    /// The text has no such kernel, for certain.
+    Missing,
+    /// It has the kernel, and the template arguments do not fit: why.
+    TemplateMisfit(&'k Kernel, String),
+    /// It cannot be told.
+    Unsure(Doubt),
+}
+
+fn find<'k>(kernels: &'k Kernels, name: &str) -> Found<'k> {
+    let Some(name) = name::parse(name) else { return Found::Unsure(Doubt::Syntax) };
+    let named: Vec<&Kernel> = kernels.kernels.iter().filter(|kernel| kernel.is_named(&name.path)).collect();
+    if named.is_empty() {
+        return not_there(kernels, &name);
+    }
+    let doubt = named.iter().find_map(|kernel| match &kernel.certainty {
+        Certainty::Unsure(doubt) => Some(doubt.clone()),
+        Certainty::Exact => None,
+    });
+    if let Some(doubt) = doubt {
+        return Found::Unsure(doubt);
+    }
+    let definitions = named.iter().filter(|kernel| kernel.has_body).count();
+    let best = named.iter().find(|kernel| kernel.has_body).or(named.last());
+    match best {
+        Some(kernel) if definitions < 2 && named.iter().all(|other| is_same(kernel, other)) => {
+            match template_problem(kernel, &name) {
+                Some(problem) => Found::TemplateMisfit(kernel, problem),
+                None => Found::Kernel(kernel, name.arguments.unwrap_or_default()),
+            }
+        }
+        _ => Found::Unsure(Doubt::Overloaded),
+    }
+}
+
+fn not_there<'k>(kernels: &Kernels, name: &Name) -> Found<'k> {
+    if let Some(doubt) = kernels.doubts.first() {
+        return Found::Unsure(doubt.clone());
+    }
+    let last = name.path.rsplit("::").next().unwrap_or_default();
+    if kernels.has_imports && kernels.kernels.iter().any(|kernel| kernel.name == last) {
+        return Found::Unsure(Doubt::Import);
+    }
+    Found::Missing
+}
+
+/// Whether two declarations can be of one kernel.
+fn is_same(one: &Kernel, other: &Kernel) -> bool {
+    let types = |kernel: &Kernel| kernel.params.iter().map(|param| param.ty.clone()).collect::<Vec<_>>();
+    one.namespaces == other.namespaces
+        && one.template.as_ref().map(Vec::len) == other.template.as_ref().map(Vec::len)
+        && types(one) == types(other)
+}
+
+/// Why the template arguments do not fit.
+fn template_problem(kernel: &Kernel, name: &Name) -> Option<String> {
+    let called = kernel.path();
+    let (params, arguments) = match (&kernel.template, &name.arguments) {
+        (None, None) => return None,
+        (None, Some(_)) => {
+            return Some(format!("`{called}` is no template, and takes no template arguments"));
+        }
+        (Some(params), arguments) => (params, arguments.as_deref().unwrap_or_default()),
+    };
+    let required = params.iter().filter(|param| !param.has_default).count();
+    if arguments.len() < required || arguments.len() > params.len() {
+        let count = match (required, params.len()) {
+            (1, 1) => "1 template argument".to_owned(),
+            (least, most) if least == most => format!("{most} template arguments"),
+            (least, most) => format!("{least} to {most} template arguments"),
+        };
+        return Some(format!("`{called}` takes {count}, and is given {}", arguments.len()));
+    }
+    params.iter().zip(arguments).find_map(|(param, argument)| {
+        let wanted = match (param.kind, argument.kind?) {
+            (TemplateKind::Type, TemplateKind::Value) => "a type",
+            (TemplateKind::Value, TemplateKind::Type) => "a number",
+            _ => return None,
+        };
+        let param = if param.name.is_empty() { String::new() } else { format!(" `{}`", param.name) };
+        Some(format!(
+            "the template parameter{param} of `{called}` is {wanted}, and is given `{}`",
+            argument.text
+        ))
+    })
+}
+
+fn missing(unit: &Unit, source: &Arc<Source>, kernels: &Kernels) -> Diagnostic {
+    missing_in(&unit.kernel, &unit.kernel_span, &source.path.display().to_string(), kernels)
+}
+
+fn not_a_kernel(kernel: &str, span: &Span, file: &str) -> Diagnostic {
+    Diagnostic::error(format!("`{kernel}` is not a kernel of `{file}`"))
+        .code(rules::KERNEL_NOT_FOUND)
+        .at(span.clone(), "no such kernel")
+}
+
+fn missing_in(kernel: &str, span: &Span, file: &str, kernels: &Kernels) -> Diagnostic {
+    const MOST: usize = 16;
+    let diagnostic = not_a_kernel(kernel, span, file);
+    let path = name::parse(kernel).map_or_else(|| kernel.to_owned(), |name| name.path);
+    let mut usages: Vec<String> = Vec::new();
+    for kernel in &kernels.kernels {
+        let usage = kernel.usage();
+        if usages.len() < MOST && !usages.contains(&usage) {
+            usages.push(usage);
+        }
+    }
+    if kernels.functions.contains(&path) {
+        return diagnostic
+            .note(format!("`{path}` is a function there, and no kernel"))
+            .help("mark it with `__global__`");
+    }
+    if usages.is_empty() {
+        return diagnostic
+            .note("the file has no `__global__` function")
+            .help("mark the kernel with `__global__`");
+    }
+    let listed: Vec<String> = usages.iter().map(|usage| format!("`{usage}`")).collect();
+    let kernel_list = format!("the file has the kernels {}", listed.join(", "));
+    let diagnostic = match usages.as_slice() {
+        [only] => diagnostic.note(format!("the file has the kernel `{only}`")),
+        _ => diagnostic.note(kernel_list),
+    };
+    match near(&path, kernels) {
+        Some(kernel) => diagnostic.help(format!("did you mean `{}`?", kernel.usage())),
+        None => diagnostic.help("name one of them, with an argument for each of its template parameters"),
+    }
+}
+
+/// The kernel that a path was probably meant to be: in another namespace, or spelt nearly so.
+fn near<'k>(path: &str, kernels: &'k Kernels) -> Option<&'k Kernel> {
+    let last = path.rsplit("::").next().unwrap_or_default();
+    let all = &kernels.kernels;
+    if let Some(kernel) = all.iter().find(|kernel| kernel.name == last) {
+        return Some(kernel);
+    }
+    let paths: Vec<String> = all.iter().map(Kernel::path).collect();
+    let found = suggest(path, paths.iter().map(String::as_str)).map(str::to_owned);
+    if let Some(found) = found {
+        return all.iter().find(|kernel| kernel.path() == found);
+    }
+    let name = suggest(last, all.iter().map(|kernel| kernel.name.as_str()))?;
+    all.iter().find(|kernel| kernel.name == name)
+}
+
+fn misfit(unit: &Unit, source: &Arc<Source>, kernel: &Kernel, problem: &str) -> Diagnostic {
+    template_misfit(&unit.kernel, &unit.kernel_span, source, kernel, problem)
+}
+
+fn template_misfit(
+    name: &str,
+    span: &Span,
+    source: &Arc<Source>,
+    kernel: &Kernel,
+    problem: &str,
+) -> Diagnostic {
+    let usage = kernel.usage();
+    let help = if usage.ends_with('>') {
+        format!("write `{usage}`, with a type, a constant or a number for each")
+    } else {
+        format!("write `{usage}`")
+    };
+    Diagnostic::error(problem)
+        .code(rules::KERNEL_NOT_FOUND)
+        .at(span.clone(), format!("this is `{name}`"))
+        .related(Span::new(source, kernel.name_range.clone()), "the kernel")
+        .help(help)
+}
+
+/// One unit and the kernel that it launches.
+struct Check<'a> {
+    unit: &'a Unit,
+    source: &'a Arc<Source>,
+    kernel: &'a Kernel,
+    arguments: Vec<Argument>,
+    own_types: &'a [String],
+}
+
+impl Check<'_> {
+    fn run(&self, plugin: &cubinder_bundle::Plugin) -> Vec<Diagnostic> {
+        let meanings = Meanings {
+            kernel: self.kernel,
+            arguments: &self.arguments,
+            unit: self.unit,
+            own_types: self.own_types,
+        };
+        let resolve = |ty| name::resolve(ty, meanings);
+        let resolved: Vec<name::Resolved> =
+            self.kernel.params.iter().map(|param| resolve(&param.ty)).collect();
+        let params = self.kernel.params.iter().zip(&resolved);
+        let signature = Signature {
+            kernel: self.unit.kernel.clone(),
+            params: params
+                .map(|(param, resolved)| Param {
+                    name: param.name.clone(),
+                    ty: resolved
+                        .ty
+                        .clone()
+                        .unwrap_or_else(|| ParamType::Other { name: resolved.spelling.clone(), size: 0 }),
+                    spelling: resolved.spelling.clone(),
+                })
+                .collect(),
+        };
+        let list = Span::new(self.source, self.kernel.params_range.clone());
+        let names = verify::check_names(self.unit, &signature).into_iter();
+        let mut found: Vec<Diagnostic> =
+            names.map(|diagnostic| diagnostic.related(list.clone(), "the kernel's parameters")).collect();
+        for (position, (param, resolved)) in self.kernel.params.iter().zip(&resolved).enumerate() {
+            let (Some(arg), Some(bound), true) = (
+                self.unit.args.iter().find(|arg| arg.name == param.name),
+                signature.params.get(position),
+                resolved.ty.is_some(),
+            ) else {
+                continue;
+            };
+            let here = Span::new(self.source, param.range.clone());
+            let problem = verify::check_argument(plugin, self.unit, &signature, arg, bound);
+            let writable =
+                resolved.knows_pointee.then(|| verify::writable_input(plugin, arg, bound)).flatten();
+            let told = problem.into_iter().chain(writable);
+            found.extend(told.map(|diagnostic| diagnostic.related(here.clone(), "the parameter")));
+        }
+        if has_errors(&found) {
+            // A warning may follow from the mistakes: of two arguments that have changed places one is an input.
+            found.retain(|diagnostic| diagnostic.severity == Severity::Error);
+        }
+        found
+    }
+}

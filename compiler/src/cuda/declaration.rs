@@ -1,0 +1,307 @@
+//! One declaration with `__global__` in it.
+//!
+//! Owns which words can stand around a kernel's name. Each word that is not known may be a macro, and makes the kernel unsure.
+
+use super::lexer::{Token, TokenKind, after_angles, after_group, at_commas, word};
+use super::parameter;
+use super::surroundings::{Macro, Surroundings};
+use super::{Certainty, Doubt, Kernel, Namespace, Param, TemplateKind, TemplateParam};
+
+/// What a declaration is.
+pub(super) enum Outcome {
+    /// A kernel; namespaces are only those of its own name.
+    Kernel(Box<Kernel>),
+    /// `template __global__ void k<float>(...)`: it declares nothing new.
+    Instantiation,
+    /// Not understood.
+    Unknown,
+}
+
+/// Words that say nothing about what the kernel takes.
+const SPECIFIERS: [&str; 11] = [
+    "static",
+    "inline",
+    "extern",
+    "constexpr",
+    "void",
+    "auto",
+    "__global__",
+    "__noinline__",
+    "__inline__",
+    "__forceinline__",
+    "__device_builtin__",
+];
+
+/// Words with an argument list that say nothing about it either.
+const ATTRIBUTES: [&str; 8] = [
+    "__launch_bounds__",
+    "__maxnreg__",
+    "__block_size__",
+    "__cluster_dims__",
+    "__attribute__",
+    "__declspec",
+    "__align__",
+    "alignas",
+];
+
+/// Reads the tokens before the body or the semicolon.
+pub(super) fn read(text: &str, tokens: &[Token], around: &Surroundings) -> Outcome {
+    let reader = Reader {
+        text,
+        tokens,
+        around,
+        at: 0,
+        template: None,
+        is_extern_c: false,
+        launch_bounds: Vec::new(),
+        doubt: None,
+    };
+    reader.read()
+}
+
+struct Reader<'t> {
+    text: &'t str,
+    tokens: &'t [Token],
+    around: &'t Surroundings,
+    at: usize,
+    template: Option<Vec<TemplateParam>>,
+    is_extern_c: bool,
+    launch_bounds: Vec<String>,
+    doubt: Option<Doubt>,
+}
+
+/// The name of a kernel and where its parameters begin.
+struct Name {
+    namespaces: Vec<Namespace>,
+    /// The token of the last part.
+    at: usize,
+    /// The token of the opening parenthesis.
+    open: usize,
+    /// The token after the closing one.
+    end: usize,
+}
+
+impl Reader<'_> {
+    fn word(&self, at: usize) -> &str {
+        word(self.text, self.tokens.get(at))
+    }
+
+    fn doubt(&mut self, doubt: Doubt) {
+        self.doubt.get_or_insert(doubt);
+    }
+
+    fn read(mut self) -> Outcome {
+        while self.at < self.tokens.len() {
+            match self.word(self.at) {
+                "template" if self.word(self.at + 1) != "<" => return Outcome::Instantiation,
+                "template" => {
+                    if self.template().is_none() {
+                        return Outcome::Unknown;
+                    }
+                }
+                "extern" if self.word(self.at + 1).starts_with('"') => {
+                    self.is_extern_c |= self.word(self.at + 1) == "\"C\"";
+                    self.at += 2;
+                }
+                specifier if SPECIFIERS.contains(&specifier) => self.at += 1,
+                attribute if ATTRIBUTES.contains(&attribute) => {
+                    if self.attribute().is_none() {
+                        return Outcome::Unknown;
+                    }
+                }
+                "[" => match after_group(self.text, self.tokens, self.at) {
+                    Some(end) => self.at = end,
+                    None => return Outcome::Unknown,
+                },
+                "::" => self.at += 1,
+                name if self.around.macro_of(name) == Some(Macro::Nothing) => self.at += 1,
+                _ => match self.name() {
+                    Some(name) => return self.kernel(name),
+                    None if self.doubt.is_none() => return Outcome::Unknown,
+                    None => {}
+                },
+            }
+        }
+        Outcome::Unknown
+    }
+
+    /// `template <...>`; nothing where it does not end.
+    fn template(&mut self) -> Option<()> {
+        let open = self.at + 1;
+        let end = after_angles(self.text, self.tokens, open)?;
+        if self.template.is_some() {
+            self.doubt(Doubt::Syntax);
+        }
+        let inner = self.tokens.get(open + 1..end - 1)?;
+        let mut params = Vec::new();
+        for part in at_commas(self.text, inner).unwrap_or_default() {
+            params.push(self.template_param(part));
+        }
+        if inner.is_empty() {
+            self.doubt(Doubt::Specialization);
+        } else if params.is_empty() {
+            self.doubt(Doubt::Syntax);
+        }
+        self.template = Some(params);
+        self.at = end;
+        Some(())
+    }
+
+    fn template_param(&mut self, tokens: &[Token]) -> TemplateParam {
+        let text = self.text;
+        let words = || tokens.iter().map(|token| word(text, Some(token)));
+        if words().any(|word| word == "...") {
+            self.doubt(Doubt::Pack);
+        }
+        if let Some(name) = words().find(|word| self.around.macro_of(word) == Some(Macro::Anything)) {
+            self.doubt(Doubt::Macro(name.to_owned()));
+        }
+        let equals = words().position(|word| word == "=");
+        let before = tokens.get(..equals.unwrap_or(tokens.len())).unwrap_or_default();
+        let is_name = |token: &&Token| token.kind == TokenKind::Word;
+        let kind = match word(text, before.first()) {
+            "typename" | "class" => TemplateKind::Type,
+            _ if parameter::is_number(text, before) => TemplateKind::Value,
+            _ => TemplateKind::Other,
+        };
+        // The first word is the type, or says that it is one.
+        let name = before.iter().skip(1).rev().find(is_name).map(|token| word(text, Some(token)));
+        let name = name.filter(|name| !parameter::is_fundamental(name)).unwrap_or_default().to_owned();
+        TemplateParam { name, kind, has_default: equals.is_some() }
+    }
+
+    /// A word with an argument list.
+    fn attribute(&mut self) -> Option<()> {
+        let is_bounds = self.word(self.at) == "__launch_bounds__";
+        let open = self.at + 1;
+        if self.word(open) != "(" {
+            self.doubt(Doubt::Syntax);
+            self.at += 1;
+            return Some(());
+        }
+        let end = after_group(self.text, self.tokens, open)?;
+        if is_bounds {
+            let parts = at_commas(self.text, self.tokens.get(open + 1..end - 1)?).unwrap_or_default();
+            let bounds = parts.iter().map(|part| written(self.text, part).to_owned());
+            self.launch_bounds = bounds.collect();
+        }
+        self.at = end;
+        Some(())
+    }
+
+    /// The kernel's name, if it stands here. Anything else is a doubt, and stepped over; it is also nothing where the
+    /// declaration cannot be read on, and then there is none.
+    fn name(&mut self) -> Option<Name> {
+        let mut parts = Vec::new();
+        let mut at = self.at;
+        while self.tokens.get(at).is_some_and(|token| token.kind == TokenKind::Word) {
+            parts.push(at);
+            at += 1;
+            if self.word(at) != "::" {
+                break;
+            }
+            at += 1;
+        }
+        let Some(&last) = parts.last() else {
+            self.doubt(Doubt::Syntax);
+            self.at += 1;
+            return None;
+        };
+        let mut open = at;
+        if self.word(open) == "<" {
+            // `k<float>(` specializes; anything else is the name of a type.
+            self.doubt(Doubt::Specialization);
+            let Some(end) = after_angles(self.text, self.tokens, open) else {
+                self.at = self.tokens.len();
+                return None;
+            };
+            open = end;
+        }
+        if self.word(open) != "(" {
+            let name = self.word(last).to_owned();
+            self.doubt(Doubt::Macro(name));
+            self.at = open.max(self.at + 1);
+            return None;
+        }
+        let Some(end) = after_group(self.text, self.tokens, open) else {
+            self.at = self.tokens.len();
+            return None;
+        };
+        if !self.ends_after(end) {
+            let name = self.word(last).to_owned();
+            self.doubt(Doubt::Macro(name));
+            self.at = end;
+            return None;
+        }
+        let namespaces = parts[..parts.len() - 1].iter();
+        let namespaces = namespaces
+            .map(|&at| Namespace { name: self.word(at).to_owned(), is_transparent: false })
+            .collect();
+        Some(Name { namespaces, at: last, open, end })
+    }
+
+    /// Whether only what can follow the parameters of a kernel is left.
+    fn ends_after(&mut self, end: usize) -> bool {
+        let rest = self.tokens.get(end..).unwrap_or_default();
+        let mut words = rest.iter().map(|token| word(self.text, Some(token)));
+        let is_end = words.clone().all(|word| matches!(word, "noexcept" | "->" | "void"));
+        // A constraint is not read.
+        is_end || words.next() == Some("requires")
+    }
+
+    fn kernel(mut self, name: Name) -> Outcome {
+        let inner = self.tokens.get(name.open + 1..name.end - 1).unwrap_or_default();
+        let params = self.params(inner);
+        let constrained = self.tokens.iter().any(|token| word(self.text, Some(token)) == "requires");
+        if constrained {
+            self.doubt(Doubt::Syntax);
+        }
+        let own = self.word(name.at).to_owned();
+        if self.around.macro_of(&own).is_some() {
+            self.doubt(Doubt::Macro(own.clone()));
+        }
+        let range = |first: usize, last: usize| {
+            let start = self.tokens.get(first).map_or(0, |token| token.range.start);
+            start..self.tokens.get(last).map_or(start, |token| token.range.end)
+        };
+        let (name_range, params_range) = (range(name.at, name.at), range(name.open, name.end - 1));
+        Outcome::Kernel(Box::new(Kernel {
+            name: own,
+            name_range,
+            namespaces: name.namespaces,
+            template: self.template,
+            params,
+            params_range,
+            launch_bounds: self.launch_bounds,
+            is_extern_c: self.is_extern_c,
+            has_body: false,
+            certainty: self.doubt.map_or(Certainty::Exact, Certainty::Unsure),
+        }))
+    }
+
+    fn params(&mut self, tokens: &[Token]) -> Vec<Param> {
+        let Some(parts) = at_commas(self.text, tokens) else {
+            self.doubt(Doubt::Syntax);
+            return Vec::new();
+        };
+        if let [only] = parts.as_slice()
+            && written(self.text, only) == "void"
+        {
+            return Vec::new();
+        }
+        let mut params = Vec::new();
+        for part in parts {
+            match parameter::read(self.text, part, self.around) {
+                Ok(param) => params.push(param),
+                Err(doubt) => self.doubt(doubt),
+            }
+        }
+        params
+    }
+}
+
+/// Tokens as they stand in the text.
+fn written<'t>(text: &'t str, tokens: &[Token]) -> &'t str {
+    let (Some(first), Some(last)) = (tokens.first(), tokens.last()) else { return "" };
+    text.get(first.range.start..last.range.end).unwrap_or_default()
+}

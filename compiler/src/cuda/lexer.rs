@@ -1,0 +1,374 @@
+//! The tokens of a C++ text, and its preprocessor lines.
+//!
+//! Owns what a token is. Comments are left out; literals are one token each, so nothing inside of them is seen. Never decides
+//! which parts of a text are compiled. One pass over any text.
+
+use std::ops::Range;
+
+/// What a token is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TokenKind {
+    /// A name or a keyword.
+    Word,
+    /// A number.
+    Number,
+    /// A string or a character in quotes.
+    Quoted,
+    /// `::`, `...`, `->`, or any other single character.
+    Symbol,
+}
+
+/// A token and where it stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Token {
+    pub(super) kind: TokenKind,
+    pub(super) range: Range<usize>,
+}
+
+/// A preprocessor line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Directive {
+    /// How many tokens of the text come before it.
+    pub(super) before: usize,
+    /// What follows the `#`: the directive's name and its arguments.
+    pub(super) tokens: Vec<Token>,
+}
+
+/// The text of a token; empty where there is none.
+pub(super) fn word<'t>(text: &'t str, token: Option<&Token>) -> &'t str {
+    token.and_then(|token| text.get(token.range.clone())).unwrap_or_default()
+}
+
+/// The token after the group that the bracket at `open` begins; nothing where it does not end. Brackets of all kinds count as
+/// one: where they do not match, the text is no C++.
+pub(super) fn after_group(text: &str, tokens: &[Token], open: usize) -> Option<usize> {
+    let mut depth = 0_usize;
+    for (at, token) in tokens.iter().enumerate().skip(open) {
+        match word(text, Some(token)) {
+            "(" | "[" | "{" => depth += 1,
+            ")" | "]" | "}" => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth == 0 {
+            return Some(at + 1);
+        }
+    }
+    None
+}
+
+/// The token after the `>` that closes the `<` at `open`; nothing where there is none.
+pub(super) fn after_angles(text: &str, tokens: &[Token], open: usize) -> Option<usize> {
+    let (mut at, mut depth) = (open, 0_usize);
+    while at < tokens.len() {
+        match word(text, tokens.get(at)) {
+            "<" => depth += 1,
+            ">" => depth = depth.saturating_sub(1),
+            "(" | "[" | "{" => {
+                at = after_group(text, tokens, at)?;
+                continue;
+            }
+            _ => {}
+        }
+        at += 1;
+        if depth == 0 {
+            return Some(at);
+        }
+    }
+    None
+}
+
+/// A list taken apart at its commas, those in brackets aside; nothing where brackets do not match, and no parts where there
+/// are no tokens.
+pub(super) fn at_commas<'l>(text: &str, tokens: &'l [Token]) -> Option<Vec<&'l [Token]>> {
+    let (mut parts, mut start, mut at) = (Vec::new(), 0, 0);
+    if tokens.is_empty() {
+        return Some(parts);
+    }
+    while at < tokens.len() {
+        match word(text, tokens.get(at)) {
+            "<" => at = after_angles(text, tokens, at)?,
+            "(" | "[" | "{" => at = after_group(text, tokens, at)?,
+            ">" | ")" | "]" | "}" => return None,
+            "," => {
+                parts.push(&tokens[start..at]);
+                at += 1;
+                start = at;
+            }
+            _ => at += 1,
+        }
+    }
+    parts.push(&tokens[start..]);
+    Some(parts)
+}
+
+/// A text in its parts.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Lexed {
+    pub(super) tokens: Vec<Token>,
+    pub(super) directives: Vec<Directive>,
+    /// Whether the text has what is not understood here: a name over two lines, or a digraph.
+    pub(super) is_odd: bool,
+}
+
+/// Takes a text apart.
+pub(super) fn lex(text: &str) -> Lexed {
+    let mut lexer = Lexer { bytes: text.as_bytes(), at: 0, is_odd: false };
+    let mut lexed = Lexed::default();
+    let mut begins_line = true;
+    loop {
+        match lexer.next() {
+            Piece::End => break,
+            Piece::LineBreak => begins_line = true,
+            Piece::Token(token) if begins_line && &text[token.range.clone()] == "#" => {
+                let tokens = lexer.rest_of_line();
+                lexed.directives.push(Directive { before: lexed.tokens.len(), tokens });
+            }
+            Piece::Token(token) => {
+                lexed.tokens.push(token);
+                begins_line = false;
+            }
+        }
+    }
+    lexed.is_odd = lexer.is_odd;
+    lexed
+}
+
+enum Piece {
+    Token(Token),
+    LineBreak,
+    End,
+}
+
+struct Lexer<'t> {
+    bytes: &'t [u8],
+    at: usize,
+    is_odd: bool,
+}
+
+impl Lexer<'_> {
+    fn peek(&self, ahead: usize) -> u8 {
+        self.bytes.get(self.at + ahead).copied().unwrap_or(0)
+    }
+
+    /// The tokens up to the end of a preprocessor line.
+    fn rest_of_line(&mut self) -> Vec<Token> {
+        let mut tokens = Vec::new();
+        while let Piece::Token(token) = self.next() {
+            tokens.push(token);
+        }
+        tokens
+    }
+
+    fn next(&mut self) -> Piece {
+        while let Some(&byte) = self.bytes.get(self.at) {
+            match byte {
+                b'\n' => {
+                    self.at += 1;
+                    return Piece::LineBreak;
+                }
+                b'\\' if self.continuation(self.at).is_some() => self.join(),
+                b'/' if self.peek(1) == b'/' => self.line_comment(),
+                b'/' if self.peek(1) == b'*' => self.block_comment(),
+                byte if byte.is_ascii_whitespace() || byte == 0x0b => self.at += 1,
+                _ => return Piece::Token(self.token(byte)),
+            }
+        }
+        Piece::End
+    }
+
+    /// Where the next line begins, if a backslash at `at` joins it to this one. Compilers allow blanks between the two.
+    fn continuation(&self, at: usize) -> Option<usize> {
+        let blanks =
+            self.bytes[at + 1..].iter().take_while(|byte| matches!(byte, b' ' | b'\t' | b'\r')).count();
+        let newline = at + 1 + blanks;
+        (self.bytes.get(newline) == Some(&b'\n')).then_some(newline + 1)
+    }
+
+    fn join(&mut self) {
+        let Some(next) = self.continuation(self.at) else { return };
+        let blank = |byte: Option<&u8>| byte.is_none_or(u8::is_ascii_whitespace);
+        let before = self.at.checked_sub(1).and_then(|at| self.bytes.get(at));
+        // A name or a symbol may go on in the next line.
+        self.is_odd |= !blank(before) && !blank(self.bytes.get(next));
+        self.at = next;
+    }
+
+    fn line_comment(&mut self) {
+        while let Some(&byte) = self.bytes.get(self.at) {
+            match byte {
+                b'\n' => return,
+                b'\\' => self.at = self.continuation(self.at).unwrap_or(self.at + 1),
+                _ => self.at += 1,
+            }
+        }
+    }
+
+    fn block_comment(&mut self) {
+        let body = self.bytes.get(self.at + 2..).unwrap_or_default();
+        let length = body.windows(2).position(|pair| pair == b"*/");
+        self.at = length.map_or(self.bytes.len(), |length| self.at + 2 + length + 2);
+    }
+
+    fn token(&mut self, first: u8) -> Token {
+        let start = self.at;
+        let kind = match first {
+            b'"' | b'\'' => {
+                self.quoted(first);
+                TokenKind::Quoted
+            }
+            b'0'..=b'9' => self.number(),
+            b'.' if self.peek(1).is_ascii_digit() => self.number(),
+            byte if is_word(byte) => self.word(),
+            _ => self.symbol(first),
+        };
+        Token { kind, range: start..self.at }
+    }
+
+    fn word(&mut self) -> TokenKind {
+        let start = self.at;
+        while self.bytes.get(self.at).is_some_and(|&byte| is_word(byte)) {
+            self.at += 1;
+        }
+        let quote = self.peek(0);
+        match &self.bytes[start..self.at] {
+            b"R" | b"u8R" | b"uR" | b"UR" | b"LR" if quote == b'"' => self.raw(),
+            b"u8" | b"u" | b"U" | b"L" if matches!(quote, b'"' | b'\'') => self.quoted(quote),
+            _ => return TokenKind::Word,
+        }
+        TokenKind::Quoted
+    }
+
+    /// A number in the preprocessor's sense: `1'000u`, `0x1p-3f`, `.5e+2`.
+    fn number(&mut self) -> TokenKind {
+        let mut last = 0;
+        while let Some(&byte) = self.bytes.get(self.at) {
+            let goes_on = match byte {
+                b'+' | b'-' => matches!(last, b'e' | b'E' | b'p' | b'P'),
+                b'\'' => is_word(self.peek(1)),
+                byte => is_word(byte) || byte == b'.',
+            };
+            if !goes_on {
+                break;
+            }
+            last = byte;
+            self.at += 1;
+        }
+        TokenKind::Number
+    }
+
+    /// A literal up to its closing quote. One that is not closed ends with its line: that is no C++, but may be a text that
+    /// is not compiled.
+    fn quoted(&mut self, quote: u8) {
+        self.at += 1;
+        while let Some(&byte) = self.bytes.get(self.at) {
+            match byte {
+                b'\n' => return,
+                b'\\' => self.at = self.continuation(self.at).unwrap_or(self.at + 2).min(self.bytes.len()),
+                byte => {
+                    self.at += 1;
+                    if byte == quote {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    /// `R"delimiter(...)delimiter"`, from the quote on.
+    fn raw(&mut self) {
+        const LONGEST_DELIMITER: usize = 16;
+        let body = &self.bytes[self.at + 1..];
+        let open = body.iter().take(LONGEST_DELIMITER + 1).position(|&byte| byte == b'(');
+        let Some(open) = open.filter(|&open| !body[..open].iter().any(|byte| b" \")\\\n\t".contains(byte)))
+        else {
+            return self.quoted(b'"');
+        };
+        let closing = [b")".as_slice(), &body[..open], b"\""].concat();
+        let found = body[open..].windows(closing.len()).position(|bytes| bytes == closing);
+        self.at = found.map_or(self.bytes.len(), |found| self.at + 1 + open + found + closing.len());
+    }
+
+    fn symbol(&mut self, first: u8) -> TokenKind {
+        let length = match (first, self.peek(1), self.peek(2)) {
+            (b':', b':', _) | (b'-', b'>', _) => 2,
+            (b'.', b'.', b'.') => 3,
+            // `<::` is no digraph.
+            (b'<', b':', next) if next != b':' => {
+                self.is_odd = true;
+                1
+            }
+            (b'<', b'%', _) | (b'%', b'>' | b':', _) => {
+                self.is_odd = true;
+                1
+            }
+            _ => 1,
+        };
+        self.at += length;
+        TokenKind::Symbol
+    }
+}
+
+/// Letters of other scripts are letters: every byte of theirs is above ASCII.
+fn is_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$') || byte >= 0x80
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(text: &str) -> Vec<&str> {
+        lex(text).tokens.into_iter().map(|token| &text[token.range]).collect()
+    }
+
+    #[test]
+    fn comments_and_literals_hide_what_is_in_them() {
+        assert_eq!(words("a // b \\\n c\nd /* e\n*/ f/*"), ["a", "d", "f"]);
+        assert_eq!(words(r#"a "b // \" c" 'd' '"' e"#), ["a", r#""b // \" c""#, "'d'", "'\"'", "e"]);
+        assert_eq!(
+            words("R\"x( \" )\" )x\" u8R\"(a\n)\" R\"\\\" b"),
+            ["R\"x( \" )\" )x\"", "u8R\"(a\n)\"", "R\"\\\" b"]
+        );
+        assert_eq!(words("'not closed\nb"), ["'not closed", "b"]);
+    }
+
+    #[test]
+    fn numbers_names_and_symbols_are_told_apart() {
+        assert_eq!(words("1'000u+.5e-3f 0x1p+2"), ["1'000u", "+", ".5e-3f", "0x1p+2"]);
+        assert_eq!(words("a::b->c>>d...e"), ["a", "::", "b", "->", "c", ">", ">", "d", "...", "e"]);
+        assert_eq!(words("größe L'x' Lx"), ["größe", "L'x'", "Lx"]);
+    }
+
+    #[test]
+    fn preprocessor_lines_are_kept_apart() {
+        let text = "a\n # define X(a) \\\n  b // c\nd # e\n#if 'x\nf";
+        let lexed = lex(text);
+        assert_eq!(words(text), ["a", "d", "#", "e", "f"]);
+        let lines: Vec<(usize, Vec<&str>)> = lexed
+            .directives
+            .iter()
+            .map(|line| (line.before, line.tokens.iter().map(|token| &text[token.range.clone()]).collect()))
+            .collect();
+        assert_eq!(lines, [(1, vec!["define", "X", "(", "a", ")", "b"]), (4, vec!["if", "'x"])]);
+    }
+
+    #[test]
+    fn what_is_not_understood_is_said() {
+        assert!(lex("ker\\\nnel").is_odd && lex("a <% b").is_odd && lex("a<:1:>").is_odd);
+        assert!(!lex("a \\\n b\\\n c").is_odd && !lex("f<::a::b>").is_odd);
+    }
+
+    #[test]
+    fn any_text_has_tokens_in_order() {
+        proptest::proptest!(|(text in "[a-zR\"'()/*\\\\\n#<%:>.0-9 é]{0,64}")| {
+            let lexed = lex(&text);
+            let mut end = 0;
+            for token in &lexed.tokens {
+                proptest::prop_assert!(token.range.start >= end && !token.range.is_empty());
+                proptest::prop_assert!(text.get(token.range.clone()).is_some());
+                end = token.range.end;
+            }
+            proptest::prop_assert!(lexed.directives.iter().all(|line| line.before <= lexed.tokens.len()));
+        });
+    }
+}

@@ -1,0 +1,224 @@
+//! One parameter of a kernel: its type and its name.
+
+use super::lexer::{Token, TokenKind, after_angles, after_group, word};
+use super::surroundings::{Macro, Surroundings};
+use super::{Doubt, Param, Type};
+
+/// Words of which the names of C++'s own types are made.
+const FUNDAMENTAL: [&str; 14] = [
+    "void", "bool", "char", "short", "int", "long", "signed", "unsigned", "float", "double", "wchar_t",
+    "char8_t", "char16_t", "char32_t",
+];
+
+/// Words that say nothing about what is passed.
+const QUALIFIERS: [&str; 8] = [
+    "volatile",
+    "register",
+    "__restrict__",
+    "__restrict",
+    "__grid_constant__",
+    "typename",
+    "struct",
+    "class",
+];
+
+/// Whether the word is part of the name of one of C++'s own types.
+pub(super) fn is_fundamental(word: &str) -> bool {
+    FUNDAMENTAL.contains(&word)
+}
+
+/// Whether a template parameter of this declaration takes a number for certain.
+pub(super) fn is_number(text: &str, tokens: &[Token]) -> bool {
+    let mut words = tokens.iter().map(|token| word(text, Some(token))).filter(|word| *word != "const");
+    words.next().is_some_and(|word| {
+        is_fundamental(word) && word != "void"
+            || matches!(word, "size_t" | "auto" | "int32_t" | "uint32_t" | "int64_t" | "uint64_t")
+    }) && !words.any(|word| matches!(word, "*" | "&"))
+}
+
+/// Reads a parameter.
+///
+/// # Errors
+/// Why it cannot be told what it is.
+pub(super) fn read(text: &str, tokens: &[Token], around: &Surroundings) -> Result<Param, Doubt> {
+    let words = || tokens.iter().map(|token| word(text, Some(token)));
+    if let Some(name) = words().find(|word| around.macro_of(word) == Some(Macro::Anything)) {
+        return Err(Doubt::Macro(name.to_owned()));
+    }
+    if words().any(|word| word == "...") {
+        return Err(Doubt::Pack);
+    }
+    let equals = words().position(|word| word == "=").unwrap_or(tokens.len());
+    let declared = tokens.get(..equals).unwrap_or_default();
+    let (Some(first), Some(last)) = (declared.first(), declared.last()) else { return Err(Doubt::Syntax) };
+    let range = first.range.start..last.range.end;
+    let mut reader = Reader { text, tokens: declared, around, at: 0 };
+    let base = reader.base()?;
+    let declarator = reader.declarator(base.is_const)?;
+    if reader.at < declared.len() {
+        return Err(reader.left_over());
+    }
+    // A single unknown word may be a macro that stands for the type and the name, or for several parameters.
+    if declarator.name.is_empty() && declarator.pointers == 0 && !base.is_fundamental {
+        return Err(Doubt::Macro(base.name));
+    }
+    let ty = Type {
+        base: base.name,
+        pointers: declarator.pointers,
+        is_const: declarator.is_const,
+        is_other: declarator.is_other,
+    };
+    Ok(Param { name: declarator.name, range, ty })
+}
+
+struct Base {
+    name: String,
+    is_const: bool,
+    is_fundamental: bool,
+}
+
+struct Declarator {
+    name: String,
+    pointers: u8,
+    /// Whether what the outermost pointer points to is `const`.
+    is_const: bool,
+    is_other: bool,
+}
+
+struct Reader<'t> {
+    text: &'t str,
+    tokens: &'t [Token],
+    around: &'t Surroundings,
+    at: usize,
+}
+
+impl Reader<'_> {
+    fn word(&self) -> &str {
+        word(self.text, self.tokens.get(self.at))
+    }
+
+    fn is_name(&self) -> bool {
+        self.tokens.get(self.at).is_some_and(|token| token.kind == TokenKind::Word)
+    }
+
+    fn left_over(&self) -> Doubt {
+        if self.is_name() { Doubt::Macro(self.word().to_owned()) } else { Doubt::Syntax }
+    }
+
+    /// Steps over words that say nothing; whether `const` was among them.
+    fn qualifiers(&mut self) -> Result<bool, Doubt> {
+        let mut is_const = false;
+        loop {
+            match self.word() {
+                "const" => is_const = true,
+                qualifier if QUALIFIERS.contains(&qualifier) => {}
+                name if self.around.macro_of(name) == Some(Macro::Nothing) => {}
+                "[" if word(self.text, self.tokens.get(self.at + 1)) == "[" => {
+                    self.at = after_group(self.text, self.tokens, self.at).ok_or(Doubt::Syntax)?;
+                    continue;
+                }
+                _ => return Ok(is_const),
+            }
+            self.at += 1;
+        }
+    }
+
+    /// The type before the pointers.
+    fn base(&mut self) -> Result<Base, Doubt> {
+        let mut is_const = self.qualifiers()?;
+        let mut words: Vec<&str> = Vec::new();
+        while is_fundamental(self.word()) {
+            words.push(word(self.text, self.tokens.get(self.at)));
+            self.at += 1;
+            is_const |= self.qualifiers()?;
+        }
+        if !words.is_empty() {
+            return Ok(Base { name: words.join(" "), is_const, is_fundamental: true });
+        }
+        if matches!(self.word(), "auto" | "decltype" | "enum" | "union" | "alignas" | "__align__") {
+            return Err(Doubt::Syntax);
+        }
+        let mut name = String::new();
+        if self.word() == "::" {
+            self.at += 1;
+        }
+        loop {
+            if !self.is_name() {
+                return Err(Doubt::Syntax);
+            }
+            name.push_str(self.word());
+            self.at += 1;
+            if self.word() == "<" {
+                let end = after_angles(self.text, self.tokens, self.at).ok_or(Doubt::Syntax)?;
+                name.push_str(&spaced(self.text, self.tokens.get(self.at..end).unwrap_or_default()));
+                self.at = end;
+            }
+            if self.word() != "::" {
+                break;
+            }
+            name.push_str("::");
+            self.at += 1;
+        }
+        is_const |= self.qualifiers()?;
+        Ok(Base { name, is_const, is_fundamental: false })
+    }
+
+    fn declarator(&mut self, base_is_const: bool) -> Result<Declarator, Doubt> {
+        let mut declarator =
+            Declarator { name: String::new(), pointers: 0, is_const: false, is_other: false };
+        // Whether what has been read so far is const.
+        let mut is_const = base_is_const;
+        loop {
+            match self.word() {
+                "*" => {
+                    self.at += 1;
+                    declarator.pointers = declarator.pointers.saturating_add(1);
+                    declarator.is_const = is_const;
+                    is_const = self.qualifiers()?;
+                }
+                "&" => {
+                    self.at += 1;
+                    declarator.is_other = true;
+                    self.qualifiers()?;
+                }
+                _ => break,
+            }
+        }
+        if self.is_name() {
+            declarator.name = self.word().to_owned();
+            self.at += 1;
+        } else if self.word() == "(" {
+            // A pointer to a function or to arrays.
+            return Err(Doubt::Syntax);
+        }
+        if self.word() == "[" {
+            declarator.pointers = declarator.pointers.saturating_add(1);
+            declarator.is_const = is_const;
+            self.at = after_group(self.text, self.tokens, self.at).ok_or(Doubt::Syntax)?;
+            // What it points to is an array.
+            declarator.is_other |= self.word() == "[";
+            while self.word() == "[" {
+                self.at = after_group(self.text, self.tokens, self.at).ok_or(Doubt::Syntax)?;
+            }
+        }
+        Ok(declarator)
+    }
+}
+
+/// Template arguments with the blanks that people write.
+fn spaced(text: &str, tokens: &[Token]) -> String {
+    let mut out = String::new();
+    let mut last_is_word = false;
+    for token in tokens {
+        let is_word = token.kind != TokenKind::Symbol;
+        if is_word && last_is_word {
+            out.push(' ');
+        }
+        out.push_str(word(text, Some(token)));
+        if word(text, Some(token)) == "," {
+            out.push(' ');
+        }
+        last_is_word = is_word;
+    }
+    out
+}

@@ -1,0 +1,210 @@
+//! What preprocessor lines say about the text around a kernel.
+//!
+//! Owns macros, conditions and includes, as far as a reader without a preprocessor can weigh them. Never expands anything.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use super::Doubt;
+use super::lexer::{Directive, Lexed, TokenKind, word};
+
+/// A macro, by what it can do to a declaration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Macro {
+    /// It stands for a number.
+    Number,
+    /// It stands for nothing, or for `__restrict__`.
+    Nothing,
+    /// It may stand for anything.
+    Anything,
+}
+
+/// What preprocessor lines say.
+pub(super) struct Surroundings {
+    macros: HashMap<String, Macro>,
+    /// Where conditions begin, change or end: tokens before, and how many are open after.
+    conditions: Vec<(usize, usize)>,
+    /// Why the text may have kernels that cannot be seen.
+    pub(super) doubts: Vec<Doubt>,
+    /// Whether a condition has brackets that do not match within it: then nothing is certain.
+    pub(super) is_broken: bool,
+}
+
+/// Headers that bring no kernels and no macros that stand for declarations: Cubinder's own, and those of CUDA and C.
+const HEADERS: [&str; 26] = [
+    "assert.h",
+    "cooperative_groups.h",
+    "cuComplex.h",
+    "cubinder.h",
+    "cuda.h",
+    "cuda_awbarrier.h",
+    "cuda_bf16.h",
+    "cuda_fp16.h",
+    "cuda_fp4.h",
+    "cuda_fp6.h",
+    "cuda_fp8.h",
+    "cuda_pipeline.h",
+    "cuda_pipeline_primitives.h",
+    "cuda_runtime.h",
+    "curand_kernel.h",
+    "device_launch_parameters.h",
+    "float.h",
+    "limits.h",
+    "math.h",
+    "math_constants.h",
+    "mma.h",
+    "stddef.h",
+    "stdint.h",
+    "stdio.h",
+    "string.h",
+    "vector_types.h",
+];
+
+/// Folders of CUDA's own headers.
+const FOLDERS: [&str; 5] = ["cooperative_groups/", "cub/", "cuda/", "nv/", "thrust/"];
+
+impl Surroundings {
+    pub(super) fn of(text: &str, lexed: &Lexed) -> Surroundings {
+        let mut around = Surroundings {
+            macros: HashMap::new(),
+            conditions: Vec::new(),
+            doubts: Vec::new(),
+            is_broken: lexed.is_odd,
+        };
+        let mut nesting = Nesting { text, lexed, at: 0, depth: 0 };
+        // Of each open condition the depth of brackets where it began.
+        let mut open: Vec<i64> = Vec::new();
+        for directive in without_guard(text, lexed) {
+            let name = word(text, directive.tokens.first());
+            match name {
+                "define" => around.define(text, directive),
+                "undef" => around.add_macro(word(text, directive.tokens.get(1)), Macro::Anything),
+                "include" | "include_next" | "import" => around.include(text, directive),
+                "if" | "ifdef" | "ifndef" => {
+                    open.push(nesting.up_to(directive.before));
+                    around.conditions.push((directive.before, open.len()));
+                }
+                "else" | "elif" | "elifdef" | "elifndef" => {
+                    around.is_broken |= open.last() != Some(&nesting.up_to(directive.before));
+                    around.conditions.push((directive.before, open.len()));
+                }
+                "endif" => {
+                    around.is_broken |= open.pop() != Some(nesting.up_to(directive.before));
+                    around.conditions.push((directive.before, open.len()));
+                }
+                _ => {}
+            }
+        }
+        around
+    }
+
+    fn define(&mut self, text: &str, directive: &Directive) {
+        let Some(name_token) = directive.tokens.get(1) else { return };
+        let name = word(text, Some(name_token));
+        let body = directive.tokens.get(2..).unwrap_or_default();
+        if body.iter().any(|token| word(text, Some(token)) == "__global__") {
+            self.doubt(Doubt::KernelMacro(name.to_owned()));
+        }
+        let has_parameters = body
+            .first()
+            .is_some_and(|first| word(text, Some(first)) == "(" && first.range.start == name_token.range.end);
+        let meaning = match body {
+            [] => Macro::Nothing,
+            [only] if only.kind == TokenKind::Number => Macro::Number,
+            [only] if matches!(word(text, Some(only)), "__restrict__" | "__restrict") => Macro::Nothing,
+            _ => Macro::Anything,
+        };
+        self.add_macro(name, if has_parameters { Macro::Anything } else { meaning });
+    }
+
+    /// What is defined twice must mean the same twice.
+    fn add_macro(&mut self, name: &str, meaning: Macro) {
+        let known = self.macros.entry(name.to_owned()).or_insert(meaning);
+        if *known != meaning {
+            *known = Macro::Anything;
+        }
+    }
+
+    fn include(&mut self, text: &str, directive: &Directive) {
+        let (Some(first), Some(last)) = (directive.tokens.get(1), directive.tokens.last()) else { return };
+        let whole = text.get(first.range.start..last.range.end).unwrap_or_default();
+        let name = match first.kind {
+            TokenKind::Quoted => word(text, Some(first)).trim_matches('"'),
+            _ => whole.trim_matches(['<', '>']),
+        };
+        // `<type_traits>`
+        let is_of_cpp =
+            first.kind != TokenKind::Quoted && whole.starts_with('<') && !name.contains(['.', '/']);
+        let is_known = HEADERS.contains(&name) || FOLDERS.iter().any(|folder| name.starts_with(folder));
+        if !is_of_cpp && !is_known {
+            self.doubt(Doubt::Include(name.to_owned()));
+        }
+    }
+
+    fn doubt(&mut self, doubt: Doubt) {
+        if !self.doubts.contains(&doubt) && self.doubts.len() < MOST_DOUBTS {
+            self.doubts.push(doubt);
+        }
+    }
+
+    /// Whether these tokens, or some of them, are compiled only under a condition.
+    pub(super) fn is_conditional(&self, tokens: &Range<usize>) -> bool {
+        let before = self.conditions.partition_point(|(at, _)| *at <= tokens.start);
+        let open = before.checked_sub(1).and_then(|last| self.conditions.get(last)).map_or(0, |last| last.1);
+        open > 0 || self.conditions.get(before).is_some_and(|(at, _)| *at < tokens.end)
+    }
+
+    /// What the text itself makes of a word; nothing where it defines no such macro.
+    pub(super) fn macro_of(&self, word: &str) -> Option<Macro> {
+        self.macros.get(word).copied()
+    }
+}
+
+/// More reasons say nothing more.
+const MOST_DOUBTS: usize = 8;
+
+/// Counts how deep in brackets the text is.
+struct Nesting<'t> {
+    text: &'t str,
+    lexed: &'t Lexed,
+    at: usize,
+    depth: i64,
+}
+
+impl Nesting<'_> {
+    fn up_to(&mut self, end: usize) -> i64 {
+        while self.at < end {
+            match word(self.text, self.lexed.tokens.get(self.at)) {
+                "(" | "[" | "{" => self.depth += 1,
+                ")" | "]" | "}" => self.depth -= 1,
+                _ => {}
+            }
+            self.at += 1;
+        }
+        self.depth
+    }
+}
+
+/// The preprocessor lines without the guard that is around the text of a header.
+fn without_guard<'l>(text: &str, lexed: &'l Lexed) -> &'l [Directive] {
+    let lines = lexed.directives.as_slice();
+    let [first, second, inner @ .., last] = lines else { return lines };
+    let name = |line: &Directive| word(text, line.tokens.first()).to_owned();
+    let same = word(text, first.tokens.get(1)) == word(text, second.tokens.get(1));
+    let is_whole = second.before == 0 && last.before == lexed.tokens.len();
+    let is_guard = name(first) == "ifndef" && name(second) == "define" && name(last) == "endif";
+    if !(same && is_whole && is_guard) {
+        return lines;
+    }
+    // The last line must end what the first began.
+    let mut open = 0_usize;
+    for line in inner {
+        match word(text, line.tokens.first()) {
+            "if" | "ifdef" | "ifndef" => open += 1,
+            "endif" | "else" | "elif" | "elifdef" | "elifndef" if open == 0 => return lines,
+            "endif" => open -= 1,
+            _ => {}
+        }
+    }
+    if open == 0 { inner } else { lines }
+}

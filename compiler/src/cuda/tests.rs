@@ -1,0 +1,455 @@
+use std::path::Path;
+use std::sync::Arc;
+
+use super::*;
+use crate::diagnostic::{Colour, Diagnostic, Source, render};
+use crate::nvrtc::{Settings, compile_for_signature};
+use crate::resolve::Resolved;
+use crate::signature::ParamType;
+use crate::test_support::{Sample, draft, nvrtc, resolved};
+use cubinder_bundle::DataType;
+
+/// A kernel in one line.
+fn line(text: &str, kernel: &Kernel) -> String {
+    assert_eq!(text.get(kernel.name_range.clone()), Some(kernel.name.as_str()));
+    let params: Vec<String> = kernel
+        .params
+        .iter()
+        .map(|param| {
+            let Type { base, pointers, is_const, is_other } = &param.ty;
+            let constness = if *is_const { "const " } else { "" };
+            let other = if *is_other { "&" } else { "" };
+            format!("{}: {constness}{base}{}{other}", param.name, "*".repeat(usize::from(*pointers)))
+        })
+        .collect();
+    let template = kernel.template.as_ref().map_or_else(String::new, |params| {
+        let shown = params.iter().map(|param| {
+            format!("{:?} {}{}", param.kind, param.name, if param.has_default { " =" } else { "" })
+        });
+        format!("<{}>", shown.collect::<Vec<_>>().join(", "))
+    });
+    let certainty = match &kernel.certainty {
+        Certainty::Exact => String::new(),
+        Certainty::Unsure(doubt) => format!(" -- {doubt}"),
+    };
+    format!("{}{template}({}){certainty}", kernel.path(), params.join(", "))
+}
+
+fn lines(text: &str) -> Vec<String> {
+    read(text).kernels.iter().map(|kernel| line(text, kernel)).collect()
+}
+
+#[track_caller]
+fn assert_kernel(text: &str, expected: &str) {
+    assert_eq!(lines(text), [expected], "{text}");
+    assert_eq!(read(text).doubts, [], "{text}");
+}
+
+#[test]
+fn kernels_are_read_as_people_write_them() {
+    assert_kernel(
+        "__global__ void k(const float* x, float *y, int n) {}",
+        "k(x: const float*, y: float*, n: int)",
+    );
+    assert_kernel("extern \"C\" __global__ void k() {}", "k()");
+    assert_kernel("static __global__ void\nk(void);", "k()");
+    assert_kernel(
+        "template <typename T, int N = 4, class = void, bool>\n__global__ void __launch_bounds__(256, f(2, 3)) \
+         k(const T* __restrict__ x, T const* const y, T* __restrict__ const z, const T a[], float b[4][N]) {}",
+        "k<Type T, Value N =, Type  =, Value >(x: const T*, y: const T*, z: T*, a: const T*, b: float*&)",
+    );
+    assert_kernel(
+        "namespace a::b { namespace { inline namespace v1 { extern \"C\" { __global__ void k(unsigned long long n, \
+         std::size_t m, const __grid_constant__ cubinder::array< unsigned int,4 > s, ::half h = 0.5f, T& r, \
+         const float* const* rows) {} } } } }",
+        "a::b::k(n: unsigned long long, m: std::size_t, s: cubinder::array<unsigned int, 4>, h: half, r: T&, \
+         rows: const float**)",
+    );
+    assert_kernel("[[maybe_unused]] __global__ [[a(1)]] auto k([[b]] int n) noexcept -> void;", "k(n: int)");
+    assert_kernel("namespace a {} __global__ void a::k(int, float*) {}", "a::k(: int, : float*)");
+}
+
+#[test]
+fn what_stands_around_a_kernel_is_told_from_it() {
+    assert_kernel(
+        "#include <cstdint>\n#include <cuda_fp16.h>\n#define BLOCK 256\n#define R __restrict__\n\
+         // __global__ void no() {}\nconst char* s = \"__global__ void no() {}\"; struct S { int k(int); };\n\
+         enum E { A, B }; int a[] = { 1, 2 }; template <class T> struct V { T v; };\n\
+         #if 0\nint x;\n#else\nint y;\n#endif\n\
+         __device__ int helper(int n) { if (n) { return '{'; } return 0; }\n\
+         __global__ void __launch_bounds__(BLOCK) k(const float* R x, cubinder::array<int, BLOCK> s) { if (1) {} }\n\
+         template __global__ void t<float>(float*);",
+        "k(x: const float*, s: cubinder::array<int, BLOCK>)",
+    );
+    let kernels =
+        read("__global__ void __launch_bounds__(256, f(2, 3)) k() {} __device__ int g(int) {} int h = 1;");
+    assert_eq!(kernels.kernels[0].launch_bounds, ["256", "f(2, 3)"]);
+    assert_eq!(kernels.functions, ["g"]);
+    // The guard of a header is no condition.
+    assert_kernel("#ifndef H\n#define H\n#if A\nint x;\n#endif\n__global__ void k() {}\n#endif\n", "k()");
+}
+
+#[test]
+fn what_cannot_be_known_is_said() {
+    let cases = [
+        "#if A\n__global__ void k() {}\n#endif",
+        "__global__ void k(int a\n#ifdef B\n, int b\n#endif\n) {}",
+        "#ifndef H\n#define H\n#endif\n#if 0\n#else\n__global__ void k() {}\n#endif",
+        "#define ARGS int a, int b\n__global__ void k(ARGS) {}",
+        "__global__ void k(int a, REST) {}",
+        "__global__ void LAUNCH(256) k(int a) {}",
+        "KERNEL __global__ void k(int a) {}",
+        "__global__ void k(int a INPUT) {}",
+        "template <class... Ts> __global__ void k(Ts... n) {}",
+        "template <> __global__ void k<float>(float* x) {}",
+        "template <class T> requires C<T> && requires(T t) { t; } __global__ void k(T* x) {}",
+        "__global__ void k(auto* x) {}",
+        "__global__ void k(void (*f)(int)) {}",
+        "__global__ void k(int a = b < c) {}",
+        "namespace a {\n#if X\n}\n#endif\n__global__ void k() {}",
+        "__global__ void k() {} }",
+        "#define k other\n__global__ void k() {}",
+        "template <template <class> class C> template <class T> __global__ void k(int n) {}",
+    ];
+    let shown: Vec<String> =
+        cases.iter().map(|text| format!("{text}\n    => {}\n", lines(text).join("\n    => "))).collect();
+    insta::assert_snapshot!("unsure", shown.join("\n"));
+}
+
+#[test]
+fn kernels_that_are_not_seen_are_said() {
+    let doubts = |text: &str| read(text).doubts.iter().map(ToString::to_string).collect::<Vec<_>>();
+    assert_eq!(
+        doubts("#include \"kernels.cuh\"\n#include <cutlass/a.h>\n#include \"cubinder.h\"\n#include <map>"),
+        ["`kernels.cuh`, which is included, may have it", "`cutlass/a.h`, which is included, may have it"]
+    );
+    assert_eq!(doubts("#define K(n) __global__ void n() {}\nK(a)"), ["the macro `K` makes kernels"]);
+    for text in [
+        "struct S { friend __global__ void k(); };",
+        "__attribute__((global)) void k() {}",
+        "__global__",
+        "__global__ void k(",
+        "__glo\\\nbal__ void k() {}",
+        "void f() {",
+    ] {
+        assert_eq!(doubts(text), ["its declaration is not understood without a compiler"], "{text}");
+    }
+}
+
+#[test]
+fn names_are_found_as_cpp_finds_them() {
+    let text = "namespace a { inline namespace v1 { namespace { __global__ void k() {} } } }";
+    let kernels = read(text);
+    for (path, found) in [
+        ("a::k", true),
+        ("::a :: k", true),
+        ("a::v1::k", true),
+        ("k", false),
+        ("v1::k", false),
+        ("b::a::k", false),
+        ("a::a::k", false),
+    ] {
+        assert_eq!(kernels.kernels[0].is_named(path), found, "{path}");
+    }
+}
+
+/// A plugin with the attribute `factor`, the constant `N` and rows of `f32` and `f16`.
+fn plugin(kernel: &str, args: &str) -> Resolved {
+    let tables = "[attributes.factor]\ntype = \"f32\"\n[types]\nT = [\"f32\", \"f16\"]\n[constants]\nN = 4";
+    let launch = "block = [\"256 if factor > 0.0 else 128\"]";
+    resolved("/srv/p/m.toml", &Sample { element: "T", tables, kernel, launch, args, ..Sample::PLAIN }.text())
+}
+
+fn checked(text: &str, kernel: &str, args: &str) -> Checked {
+    let resolved = plugin(kernel, args);
+    let source = Source::new("/srv/p/k.cu", text);
+    check(&resolved, &|path: &Path| {
+        assert_eq!(path, Path::new("/srv/p/k.cu"));
+        Ok(Arc::clone(&source))
+    })
+}
+
+fn told(text: &str, kernel: &str, args: &str) -> String {
+    let checked = checked(text, kernel, args);
+    assert_eq!(checked.unsure, [], "{text}");
+    render(&checked.diagnostics, Colour::Plain)
+}
+
+const TENSORS: &str = "x = \"x\"\ny = \"y\"";
+const SCALE: &str = "template <typename T, int N>\n__global__ void scale(const T* x, T* y, unsigned count, \
+                     cubinder::array<int, N> shape, float factor) {}\n";
+const ARGS: &str =
+    "x = \"x\"\ny = \"y\"\ncount = \"numel(y)\"\nshape = \"[1, 2, 3, 4]\"\nfactor = \"factor\"";
+
+#[test]
+fn what_is_right_passes() {
+    let cases = [
+        (SCALE, "scale<T, N>", ARGS),
+        (
+            "__global__ void k(const manifest::T* x, manifest::T* y, cubinder::array<int, manifest::N> s) {}",
+            "k",
+            &*format!("{TENSORS}\ns = \"[1, 2, 3, 4]\""),
+        ),
+        ("struct half { float a, b; }; __global__ void k(const half* x, half* y) {}", "k", TENSORS),
+        (
+            "__global__ void k(const void* x, float4* y, size_t n) {}",
+            "k",
+            &*format!("{TENSORS}\nn = \"numel(x)\""),
+        ),
+        (
+            "template <class T> __global__ void k(const T* x, T* y, int n);\n\
+          template <class T> __global__ void k(const T* from, T* to, int n) {}",
+            "k<T>",
+            "from = \"x\"\nto = \"y\"\nn = \"1\"",
+        ),
+        (
+            "using in = const float*; typedef float* out; __global__ void k(in x, out y, my::t n) {}",
+            "k",
+            &*format!("{TENSORS}\nn = \"factor\""),
+        ),
+    ];
+    for (text, kernel, args) in cases {
+        // There are rows of `f32` and `f16`: what is no template has to take both.
+        let checked = checked(&text.replace("float4", "uint4"), kernel, args);
+        assert_eq!(render(&checked.diagnostics, Colour::Plain), "", "{text}");
+        assert_eq!(checked.unsure, [], "{text}");
+    }
+}
+
+#[test]
+fn mistakes_are_told_once_in_both_texts() {
+    let with = |from: &str, to: &str| told(SCALE, "scale<T, N>", &ARGS.replace(from, to));
+    let cases = [
+        // Names.
+        with("count", "cuont"),
+        with("count = \"numel(y)\"\n", ""),
+        with("factor = ", "whole = \"1\"\nfactor = "),
+        // Kinds.
+        with("count = \"numel(y)\"", "count = \"x.shape\""),
+        with("count = \"numel(y)\"", "count = \"x\""),
+        with("x = \"x\"", "x = \"numel(x)\""),
+        with("[1, 2, 3, 4]", "[1, 2, 3]"),
+        with("x = \"x\"\ny = \"y\"", "x = \"y\"\ny = \"x\""),
+        told("__global__ void k(float* x, float* y) {}", "k", TENSORS),
+        told(
+            "__global__ void k(const float4* x, manifest::T* y, cubinder::array<int, manifest::N> s) {}",
+            "k",
+            &format!("{TENSORS}\ns = \"[1]\""),
+        ),
+    ];
+    insta::assert_snapshot!("arguments", cases.join("\n"));
+}
+
+#[test]
+fn kernels_that_are_not_there_are_told() {
+    let text = format!(
+        "{SCALE}namespace ns {{ __global__ void plain(int n) {{}} }}\n__device__ void helper(int) {{}}\n"
+    );
+    let kernels =
+        ["scael<T, N>", "plain", "helper", "other", "scale<T>", "scale", "scale<N, T>", "ns::plain<T>"];
+    let mut shown: Vec<String> = kernels.iter().map(|kernel| told(&text, kernel, TENSORS)).collect();
+    shown.push(told("int x;", "k", TENSORS));
+    insta::assert_snapshot!("kernels", shown.join("\n"));
+}
+
+#[test]
+fn what_only_a_compile_can_tell_is_no_mistake() {
+    let cases = [
+        ("#include \"kernels.cuh\"\n__global__ void other() {}", "k"),
+        ("namespace a { __global__ void k() {} } using namespace a;", "k"),
+        ("__global__ void k(int n) {} __global__ void k(float n) {}", "k"),
+        ("__global__ void k(ARGS) {}", "k"),
+        (
+            "template <class T> __global__ void k(T*) {} template <> __global__ void k<float>(float*) {}",
+            "k<T>",
+        ),
+    ];
+    for (text, kernel) in cases {
+        let checked = checked(text, kernel, TENSORS);
+        assert_eq!(checked.diagnostics, [], "{text}");
+        assert_eq!(checked.unsure.len(), 1, "{text}: {:?}", checked.unsure);
+    }
+}
+
+#[test]
+fn a_file_that_is_not_there_is_told_once() {
+    let resolved = plugin("k", TENSORS);
+    let missing = |path: &Path| Err(vec![Diagnostic::error(format!("cannot read `{}`", path.display()))]);
+    let checked = check(&resolved, &missing);
+    assert_eq!(checked.diagnostics.len(), 1);
+    assert_eq!(checked.diagnostics[0].code, Some(crate::rules::SOURCE_NOT_FOUND));
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("scale.cu"), "").unwrap();
+    std::fs::write(folder.path().join("other.cu"), "").unwrap();
+    let help = |name: &str| {
+        let mut unit = resolved.draft.units[0].clone();
+        unit.source = folder.path().join(name);
+        open_source(&unit, &missing).unwrap_err()[0].help.clone().unwrap()
+    };
+    assert_eq!(help("scael.cu"), "did you mean `scale.cu`?");
+    assert!(help("wholly_else.cu").ends_with("holds `other.cu`, `scale.cu`"), "{}", help("wholly_else.cu"));
+}
+
+/// Pieces of CUDA in any order: more of them are almost kernels than random characters would be.
+fn pieces() -> impl proptest::strategy::Strategy<Value = String> {
+    use proptest::prelude::*;
+    let piece = prop::sample::select(vec![
+        "__global__ ",
+        "void ",
+        "k",
+        "(",
+        ")",
+        "{",
+        "}",
+        "<",
+        ">",
+        ",",
+        ";",
+        "template ",
+        "typename T",
+        "int ",
+        "const ",
+        "*",
+        "x",
+        "\n#if A\n",
+        "\n#else\n",
+        "\n#endif\n",
+        "\n#define k x\n",
+        "namespace a",
+        "::",
+        "extern \"C\" ",
+        "...",
+        "[",
+        "]",
+        "=",
+        "\"",
+        "'",
+        "/*",
+        "*/",
+        "//",
+        "\n",
+        "\\\n",
+        "R\"(",
+        ")\"",
+        "requires ",
+        "__launch_bounds__",
+        "0",
+        "é",
+        "using ",
+        "&",
+        "->",
+    ]);
+    prop::collection::vec(piece, 0..48).prop_map(|pieces| pieces.concat())
+}
+
+#[test]
+fn any_text_is_read() {
+    proptest::proptest!(|(text in pieces())| {
+        for kernel in read(&text).kernels {
+            line(&text, &kernel);
+            proptest::prop_assert!(text.get(kernel.params_range.clone()).is_some());
+            for param in &kernel.params {
+                proptest::prop_assert!(text.get(param.range.clone()).is_some());
+            }
+        }
+    });
+}
+
+#[test]
+fn any_text_is_checked() {
+    let resolved = plugin("k<T, N>", TENSORS);
+    proptest::proptest!(|(text in pieces())| {
+        let source = Source::new("k.cu", text);
+        let checked = check(&resolved, &|_: &Path| Ok(Arc::clone(&source)));
+        let _ = render(&checked.diagnostics, Colour::Plain);
+    });
+}
+
+/// What could make a reader go over a text again and again.
+#[test]
+fn time_grows_with_the_text_alone() {
+    let start = std::time::Instant::now();
+    for piece in [
+        "(",
+        "<",
+        "{",
+        "template <",
+        "__global__ ",
+        "__global__ void k<",
+        "__global__ void k(a<",
+        "A(",
+        "A() noexcept ",
+        "namespace a{",
+        "namespace a{__global__ void k();",
+        "\n#if 1\n__global__ void k();",
+        "requires {}",
+        "requires(1) __global__ k() {}",
+        "R\"(",
+        "/*",
+        "\\\n",
+        "__global__ void k(int a, ",
+        "a::",
+        "extern \"C\" {",
+        "[[",
+        "__global__ template<>",
+        "\"",
+        "using a;",
+        "(}",
+        "})",
+    ] {
+        let text = piece.repeat(200_000 / piece.len());
+        let _ = read(&text);
+        let _ = read(&format!("__global__ void {text}"));
+        let _ = read(&format!("template <{text}"));
+    }
+    // 80 texts of 200 kB: a second where time is linear and code is not optimized, minutes where it is not linear.
+    assert!(start.elapsed().as_secs() < 60, "{:?}", start.elapsed());
+}
+
+/// The oracle is NVRTC: what its debug information says of the same kernel.
+#[test]
+fn what_is_certain_is_what_the_compiler_says() {
+    let test = "what_is_certain_is_what_the_compiler_says";
+    let Some((toolkit, nvrtc)) = nvrtc(test) else { return };
+    // What a pointer points to is described only where the kernel looks into it.
+    let text = "#define R __restrict__\n#define N 3\nusing index = long long; struct Own { int a; };\n\
+                template <typename T, int M> __global__ void __launch_bounds__(64 * N)\n\
+                k(const T* R a, T *const b, unsigned c, cubinder::array<int, M> d, const float4* e, void* f, \
+                long unsigned int g, const cubinder::array< unsigned char , 4 > h, bool i, double j[], short int l, \
+                signed char m, size_t n, uint2* o, const unsigned long long int* p, float const* q, T** r, \
+                const __half2* s, int t = 3, index u = 1, Own* v = nullptr, char w = 'c', long long x = 1, \
+                const bool y[4] = 0, ulonglong2* z = 0) {\n    o->x = e->x; z->x = s->x;\n}\n";
+    let (mut unit, source) = draft(Path::new("."), text, "k<__half, 5>", &[DataType::F16]);
+    unit.plugin_types = vec![DataType::F16];
+    let translation = crate::codegen::translation_unit(&unit, source, "k.cu");
+    let target = "sm_80".parse().unwrap();
+    let raw = compile_for_signature(nvrtc, &translation, target, &Settings::default(), &toolkit.include)
+        .unwrap_or_else(|errors| panic!("{}", crate::test_support::show(&errors)));
+    let signature = crate::signature::read(&raw.bytes, &raw.symbol).unwrap();
+    let kernels = read(text);
+    let kernel = &kernels.kernels[0];
+    assert_eq!(kernel.certainty, Certainty::Exact);
+    let arguments = name::parse(&unit.kernel).unwrap().arguments.unwrap();
+    let own_types = &kernels.own_types;
+    let meanings = name::Meanings { kernel, arguments: &arguments, unit: &unit, own_types };
+    assert_eq!(kernel.params.len(), signature.params.len());
+    let mut certain = 0;
+    for (param, told) in kernel.params.iter().zip(&signature.params) {
+        assert_eq!(param.name, told.name);
+        let resolved = name::resolve(&param.ty, meanings);
+        let Some(found) = resolved.ty else { continue };
+        let parts = |ty: ParamType| match ty {
+            // How a type is spelt is another matter.
+            ParamType::Pointer { pointee_size, is_const, leaf, .. } => {
+                ParamType::Pointer { pointee: String::new(), pointee_size, is_const, leaf }
+            }
+            ty => ty,
+        };
+        if resolved.knows_pointee || !matches!(found, ParamType::Pointer { .. }) {
+            assert_eq!(parts(found), parts(told.ty.clone()), "{}", param.name);
+            certain += 1;
+        }
+    }
+    // All but the author's own types and the pointer to pointers.
+    assert_eq!(certain, kernel.params.len() - 3);
+}

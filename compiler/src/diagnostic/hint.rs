@@ -1,0 +1,61 @@
+//! Where to read more: one line behind all messages, for people.
+
+use super::{Code, Diagnostic, Severity};
+
+/// How many rules are named.
+const SHOWN: usize = 3;
+
+/// ``for more about C0101 and C0103: `cubinder explain C0101` ``: the rules of the errors, where there are none those of the
+/// warnings, in the order in which they are shown. Nothing where no message has a rule.
+#[must_use]
+pub fn explain_hint(diagnostics: &[Diagnostic]) -> Option<String> {
+    let codes = |severity: Severity| {
+        let mut codes: Vec<Code> = Vec::new();
+        for code in
+            diagnostics.iter().filter(|found| found.severity == severity).filter_map(|found| found.code)
+        {
+            if !codes.contains(&code) {
+                codes.push(code);
+            }
+        }
+        codes
+    };
+    let of_errors = codes(Severity::Error);
+    let has_errors = super::has_errors(diagnostics);
+    let codes = if has_errors { of_errors } else { codes(Severity::Warning) };
+    let first = codes.first()?;
+    let named: Vec<&str> = codes.iter().take(SHOWN).map(|code| code.0).collect();
+    let named = match named.as_slice() {
+        [one] => (*one).to_owned(),
+        [before @ .., last] if codes.len() <= SHOWN => format!("{} and {last}", before.join(", ")),
+        some => format!("{} and others", some.join(", ")),
+    };
+    Some(format!("for more about {named}: `cubinder explain {first}`"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules;
+
+    #[test]
+    fn names_the_rules_of_the_errors_once() {
+        let error = |code| Diagnostic::error("e").code(code);
+        let warning = Diagnostic::warning("w").code(rules::UNUSED);
+        assert_eq!(explain_hint(&[Diagnostic::error("e"), warning.clone()]), None);
+        assert_eq!(
+            explain_hint(std::slice::from_ref(&warning)).as_deref(),
+            Some("for more about C0107: `cubinder explain C0107`")
+        );
+        let two = [error(rules::WRONG_KIND), warning, error(rules::UNKNOWN_NAME), error(rules::WRONG_KIND)];
+        assert_eq!(
+            explain_hint(&two).as_deref(),
+            Some("for more about C0103 and C0101: `cubinder explain C0103`")
+        );
+        let many = [rules::NOT_TOML, rules::UNKNOWN_KEY, rules::BAD_NAME, rules::BAD_CALL].map(error);
+        assert_eq!(
+            explain_hint(&many).as_deref(),
+            Some("for more about C0001, C0003, C0006 and others: `cubinder explain C0001`")
+        );
+    }
+}

@@ -1,0 +1,433 @@
+//! Test files: nodes with their shapes, and what is expected of them.
+//!
+//! Owns the file's form ([`read`]) and the comparison ([`run`]). Everything that is expected is optional.
+//!
+//! ```toml
+//! manifest = "../manifests/scale.toml"     # a library, a bundle or an engine will do too
+//!
+//! [[cases]]
+//! name = "a vector of four"
+//! shapes = { x = [2, 4] }
+//! attributes = { factor = 2.0 }
+//! types = { T = "f16" }
+//! aligned = { x = 16 }
+//! [cases.expect]
+//! shapes = { y = [2, 4] }
+//! variant = 1
+//! grid = [1]
+//! block = [256]
+//! shared_bytes = 0
+//! args = { count = 8 }
+//! # error = "part of why the node is refused"
+//! ```
+
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use cubinder_bundle::Value;
+use toml::de::DeValue;
+
+use super::code::Compiler;
+use super::node::{Outcome, evaluate};
+use super::query::{Given, Mistake, Part, Query, alignment, check_shape};
+use super::report::Evaluation;
+use super::subject::Subject;
+use crate::diagnostic::{Diagnostic, Source, harmless, place, suggest};
+use crate::manifest::form::{Entry, Form, Section};
+
+/// A test file.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cases {
+    /// The text.
+    pub source: Arc<Source>,
+    /// What the cases are about, resolved against the file's folder.
+    pub subject: PathBuf,
+    /// The cases, in the file's order.
+    pub list: Vec<Case>,
+}
+
+/// A case.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Case {
+    /// Its name.
+    pub name: String,
+    /// Where it begins.
+    range: Range<usize>,
+    query: Query,
+    /// Where each part of the query stands.
+    places: Vec<(Part, String, Range<usize>)>,
+    expected: Vec<(Range<usize>, Expected)>,
+    error: Option<(Range<usize>, String)>,
+}
+
+/// Something that is expected.
+#[derive(Debug, Clone, PartialEq)]
+enum Expected {
+    Shape(String, Vec<i64>),
+    Variant(i64),
+    Grid([i64; 3]),
+    Block([i64; 3]),
+    SharedBytes(i64),
+    Arg(String, Value),
+}
+
+/// What came of a case.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Verdict {
+    /// The case's name.
+    pub name: String,
+    /// Everything that is not as expected. None: the case is right.
+    pub differences: Vec<Difference>,
+}
+
+/// Something that is not as expected.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Difference {
+    /// Where the expectation stands: `tests/scale.toml:12:9`.
+    pub place: String,
+    /// What was found and what was expected.
+    pub text: String,
+}
+
+/// Reads a test file.
+///
+/// # Errors
+/// Every mistake of form.
+pub fn read(source: &Arc<Source>) -> Result<Cases, Vec<Diagnostic>> {
+    let mut form = Form::new(source);
+    let document = form.parse();
+    let cases = document.and_then(|document| {
+        let mut root = Section::root(document.get_ref());
+        let subject = form.require(&mut root, "manifest", "\"../manifests/NAME.toml\"");
+        let subject = subject.and_then(|entry| form.string(&entry));
+        let tables = form.tables(&mut root, "cases");
+        if tables.is_empty() {
+            let error =
+                Diagnostic::error("the file has no cases").at(form.span(0..0), "expected `[[cases]]`");
+            form.report(error);
+        }
+        let list: Vec<Case> = tables.into_iter().map(|table| case(&mut form, table)).collect();
+        form.finish(&root);
+        let folder = source.path.parent().map(PathBuf::from).unwrap_or_default();
+        Some(Cases { source: Arc::clone(source), subject: folder.join(subject?.value), list })
+    });
+    let diagnostics = form.into_diagnostics();
+    match cases {
+        Some(cases) if diagnostics.is_empty() => Ok(cases),
+        _ => Err(diagnostics),
+    }
+}
+
+fn case(form: &mut Form<'_>, mut table: Section<'_>) -> Case {
+    let mut case = Case {
+        name: String::new(),
+        range: table.range.clone(),
+        query: Query::default(),
+        places: Vec::new(),
+        expected: Vec::new(),
+        error: None,
+    };
+    if let Some(name) =
+        form.require(&mut table, "name", "\"what it is about\"").and_then(|entry| form.string(&entry))
+    {
+        case.name = name.value;
+    }
+    for entry in form.lines(&mut table, "shapes") {
+        case.places.push((Part::Shape, entry.key.clone(), entry.range.clone()));
+        if let Some(shape) = shape(form, &entry) {
+            case.query.shapes.push((entry.key, shape));
+        }
+    }
+    for entry in form.lines(&mut table, "attributes") {
+        case.places.push((Part::Attribute, entry.key.clone(), entry.range.clone()));
+        if let Some(value) = value(form, &entry, true) {
+            case.query.attributes.push((entry.key, Given::Value(value)));
+        }
+    }
+    for entry in form.lines(&mut table, "types") {
+        case.places.push((Part::Type, entry.key.clone(), entry.range.clone()));
+        if let Some(ty) = form.string(&entry) {
+            case.query.types.push((entry.key, ty.value));
+        }
+    }
+    for entry in form.lines(&mut table, "aligned") {
+        case.places.push((Part::Aligned, entry.key.clone(), entry.range.clone()));
+        let Some(bytes) = form.integer(&entry) else { continue };
+        match u64::try_from(bytes).map_err(|_| format!("{bytes} is no power of two")).and_then(alignment) {
+            Ok(bytes) => case.query.aligned.push((entry.key, bytes)),
+            Err(why) => wrong(form, &entry, &why),
+        }
+    }
+    if let Some(entry) = table.take("expect")
+        && let Some(section) = form.table(&entry, "[cases.expect]".to_owned())
+    {
+        expect(form, section, &mut case);
+    }
+    form.finish(&table);
+    case
+}
+
+fn expect(form: &mut Form<'_>, mut table: Section<'_>, case: &mut Case) {
+    for entry in form.lines(&mut table, "shapes") {
+        if let Some(shape) = shape(form, &entry) {
+            case.expected.push((entry.range.clone(), Expected::Shape(entry.key, shape)));
+        }
+    }
+    if let Some(entry) = table.take("variant")
+        && let Some(id) = form.integer(&entry)
+    {
+        case.expected.push((entry.range, Expected::Variant(id)));
+    }
+    for (key, make) in [("grid", Expected::Grid as fn([i64; 3]) -> Expected), ("block", Expected::Block)] {
+        if let Some(entry) = table.take(key)
+            && let Some(extents) = extents(form, &entry)
+        {
+            case.expected.push((entry.range, make(extents)));
+        }
+    }
+    if let Some(entry) = table.take("shared_bytes")
+        && let Some(bytes) = form.integer(&entry)
+    {
+        case.expected.push((entry.range, Expected::SharedBytes(bytes)));
+    }
+    for entry in form.lines(&mut table, "args") {
+        if let Some(value) = value(form, &entry, true) {
+            case.expected.push((entry.range.clone(), Expected::Arg(entry.key, value)));
+        }
+    }
+    if let Some(entry) = table.take("error")
+        && let Some(text) = form.string(&entry)
+    {
+        case.error = Some((text.range, text.value));
+    }
+    form.finish(&table);
+}
+
+fn wrong(form: &mut Form<'_>, entry: &Entry<'_>, why: &str) {
+    let error = Diagnostic::error(format!("`{}`: {why}", entry.key)).at(form.span(entry.range.clone()), "");
+    form.report(error);
+}
+
+fn integers(form: &mut Form<'_>, entry: &Entry<'_>, expected: &str) -> Option<Vec<i64>> {
+    form.array(entry, expected)?.iter().map(|item| form.integer(item)).collect()
+}
+
+fn shape(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Vec<i64>> {
+    let dims = integers(form, entry, "an array of dimensions, such as `[2, 3]`")?;
+    match check_shape(dims) {
+        Ok(dims) => Some(dims),
+        Err(why) => {
+            wrong(form, entry, &why);
+            None
+        }
+    }
+}
+
+/// One to three numbers; what is not there is 1.
+fn extents(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<[i64; 3]> {
+    let found = integers(form, entry, "an array of one to three numbers")?;
+    if found.is_empty() || found.len() > 3 {
+        wrong(form, entry, &format!("it has {} numbers, expected one to three", found.len()));
+        return None;
+    }
+    let mut extents = [1; 3];
+    for (extent, value) in extents.iter_mut().zip(found) {
+        *extent = value;
+    }
+    Some(extents)
+}
+
+/// A number, a boolean, a string or, where `list` allows it, an array of them.
+fn value(form: &mut Form<'_>, entry: &Entry<'_>, list: bool) -> Option<Value> {
+    match entry.value() {
+        DeValue::Integer(_) => form.integer(entry).map(Value::Int),
+        DeValue::Float(_) => form.float(entry).map(Value::Float),
+        DeValue::Boolean(value) => Some(Value::Bool(*value)),
+        DeValue::String(_) => form.string(entry).map(|text| Value::Str(text.value)),
+        DeValue::Array(_) if list => {
+            let items = form.array(entry, "an array")?;
+            items.iter().map(|item| value(form, item, false)).collect::<Option<_>>().map(Value::Array)
+        }
+        _ => {
+            wrong(form, entry, "expected a number, a boolean, a string or an array of them");
+            None
+        }
+    }
+}
+
+/// Evaluates every case and holds it against what it expects.
+#[must_use]
+pub fn run(cases: &Cases, subject: &Subject, compiler: &Compiler) -> Vec<Verdict> {
+    cases.list.iter().map(|case| verdict(cases, case, subject, compiler)).collect()
+}
+
+fn verdict(cases: &Cases, case: &Case, subject: &Subject, compiler: &Compiler) -> Verdict {
+    let differs = |range: &Range<usize>, text: String| Difference { place: where_is(cases, range), text };
+    let mut differences = match (evaluate(subject, &case.query, compiler), &case.error) {
+        (Ok(outcome), error) => {
+            let refusal = refusal(case, &outcome, error.as_ref());
+            // What is refused against expectation has nothing else to be compared.
+            let is_refused = outcome.evaluation.refused.is_some() && error.is_none();
+            let others = if is_refused { Vec::new() } else { compare(case, &outcome.evaluation) };
+            refusal.into_iter().chain(others).map(|(range, text)| differs(&range, text)).collect()
+        }
+        (Err(mistakes), Some((range, part))) => {
+            let all: Vec<String> =
+                mistakes.iter().map(|mistake| mistake.diagnostic.message.clone()).collect();
+            if all.iter().any(|message| message.contains(part.as_str())) {
+                Vec::new()
+            } else {
+                vec![differs(range, format!("it is refused: {}; expected `{part}` in that", all.join("; ")))]
+            }
+        }
+        (Err(mistakes), None) => mistakes
+            .iter()
+            .map(|mistake| differs(&place_of(case, mistake), one_line(&mistake.diagnostic)))
+            .collect::<Vec<_>>(),
+    };
+    differences.dedup();
+    Verdict { name: case.name.clone(), differences }
+}
+
+/// Where a mistake of the query is: at what names it, else at the case.
+fn place_of(case: &Case, mistake: &Mistake) -> Range<usize> {
+    let named = case.places.iter().find(|(part, name, _)| *part == mistake.part && *name == mistake.name);
+    named.map_or_else(|| case.range.clone(), |(_, _, range)| range.clone())
+}
+
+fn one_line(diagnostic: &Diagnostic) -> String {
+    // Its help names options of the command line, unless it is a suggestion.
+    let help = diagnostic.help.iter().filter(|help| help.starts_with("did you mean"));
+    let parts = std::iter::once(&diagnostic.message).chain(&diagnostic.notes).chain(help);
+    parts.map(String::as_str).collect::<Vec<_>>().join("; ")
+}
+
+/// What there is to say about the refusal, or that there is none.
+fn refusal(
+    case: &Case,
+    outcome: &Outcome,
+    error: Option<&(Range<usize>, String)>,
+) -> Option<(Range<usize>, String)> {
+    let failed =
+        outcome.diagnostics.iter().find(|found| found.severity == crate::diagnostic::Severity::Error);
+    if let Some(failed) = failed {
+        return Some((case.range.clone(), format!("the kernel does not compile: {}", failed.message)));
+    }
+    let flat = |text: &str| text.replace('\n', "; ");
+    match (&outcome.evaluation.refused, error) {
+        (None, None) => None,
+        (Some(why), Some((_, part))) if why.contains(part.as_str()) => None,
+        (Some(why), Some((range, part))) => {
+            Some((range.clone(), format!("it is refused: {}; expected `{part}` in that", flat(why))))
+        }
+        (Some(why), None) => Some((case.range.clone(), format!("it is refused: {}", flat(why)))),
+        (None, Some((range, part))) => {
+            let notes = outcome.evaluation.notes.join("; ");
+            let notes = if notes.is_empty() { String::new() } else { format!(" ({notes})") };
+            Some((range.clone(), format!("it is not refused, expected the error `{part}`{notes}")))
+        }
+    }
+}
+
+/// Every expectation that is not met.
+fn compare(case: &Case, found: &Evaluation) -> Vec<(Range<usize>, String)> {
+    let differs = |(range, expected): &(Range<usize>, Expected)| {
+        difference(expected, found).map(|text| (range.clone(), text))
+    };
+    case.expected.iter().filter_map(differs).collect()
+}
+
+fn difference(expected: &Expected, found: &Evaluation) -> Option<String> {
+    let launch = found.launches.first();
+    let unequal = |what: &str, found: Option<String>, expected: String| {
+        let found = found.unwrap_or_else(|| "not known".to_owned());
+        (found != expected).then(|| format!("{what} is {found}, expected {expected}"))
+    };
+    let three = |extents: [u32; 3]| format!("{extents:?}");
+    match expected {
+        Expected::Shape(name, shape) => {
+            let tensor = found.tensors.iter().find(|tensor| tensor.name == *name);
+            if tensor.is_none() && found.refused.is_none() {
+                let names = found.tensors.iter().map(|tensor| tensor.name.as_str());
+                return Some(no_such("tensor", name, names));
+            }
+            let what = format!("the shape of `{name}`");
+            unequal(&what, tensor.map(|tensor| format!("{:?}", tensor.shape)), format!("{shape:?}"))
+        }
+        Expected::Variant(id) => {
+            let chosen = found.variants.iter().find(|variant| variant.chosen);
+            unequal("the variant", chosen.map(|variant| variant.id.to_string()), id.to_string())
+        }
+        Expected::Grid(grid) => {
+            unequal("the grid", launch.and_then(|launch| launch.grid).map(three), format!("{grid:?}"))
+        }
+        Expected::Block(block) => {
+            unequal("the block", launch.and_then(|launch| launch.block).map(three), format!("{block:?}"))
+        }
+        Expected::SharedBytes(bytes) => unequal(
+            "the dynamic shared memory",
+            launch.filter(|launch| launch.grid.is_some()).map(|launch| launch.shared_bytes.to_string()),
+            bytes.to_string(),
+        ),
+        Expected::Arg(name, value) => {
+            let arg = launch.and_then(|launch| launch.args.iter().find(|arg| arg.name == *name));
+            let Some(arg) = arg else {
+                let names = launch.iter().flat_map(|launch| &launch.args).map(|arg| arg.name.as_str());
+                return Some(no_such("argument", name, names));
+            };
+            let passed = match &arg.tensor {
+                Some(tensor) => Some(Value::Str(tensor.clone())),
+                None => arg.value.clone(),
+            };
+            let same = passed.as_ref().is_some_and(|passed| is_same(passed, value));
+            let text = passed.map_or_else(|| "not known".to_owned(), |passed| passed.to_string());
+            (!same).then(|| format!("the argument `{name}` is {text}, expected {value}"))
+        }
+    }
+}
+
+fn no_such<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
+    let list: Vec<&str> = known.clone().collect();
+    let list = if list.is_empty() { "none".to_owned() } else { format!("`{}`", list.join("`, `")) };
+    let hint = suggest(name, known).map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+    format!("there is no {what} `{name}`, there is {list}{hint}")
+}
+
+/// Whole numbers stand for floats.
+fn is_same(found: &Value, expected: &Value) -> bool {
+    match (found, expected) {
+        (Value::Array(found), Value::Array(expected)) => {
+            found.len() == expected.len()
+                && found.iter().zip(expected).all(|(found, expected)| is_same(found, expected))
+        }
+        #[allow(clippy::cast_precision_loss, clippy::float_cmp)] // what a person writes is meant exactly
+        (Value::Float(found), Value::Int(expected)) => *found == *expected as f64,
+        (found, expected) => found == expected,
+    }
+}
+
+fn where_is(cases: &Cases, range: &Range<usize>) -> String {
+    let at = place(&cases.source.text, range.start);
+    format!("{}:{}:{}", cases.source.path.display(), at.line, at.column)
+}
+
+/// The verdicts for people: one line for each case and each difference, then how many there are.
+#[must_use]
+pub fn table(verdicts: &[Verdict]) -> String {
+    let mut text = String::new();
+    for verdict in verdicts {
+        if verdict.differences.is_empty() {
+            text.push_str(&format!("ok       {}\n", verdict.name));
+        }
+        for difference in &verdict.differences {
+            text.push_str(&format!("differs  {}: {}: {}\n", verdict.name, difference.place, difference.text));
+        }
+    }
+    let wrong = verdicts.iter().filter(|verdict| !verdict.differences.is_empty()).count();
+    text.push_str(&match (verdicts.len(), wrong) {
+        (all, 0) => format!("{all} as expected\n"),
+        (all, wrong) => format!("{} as expected, {wrong} not\n", all - wrong),
+    });
+    harmless(&text, false)
+}

@@ -1,0 +1,119 @@
+//! What must hold of a node before its outputs' shapes are computed, each with its verdict.
+//!
+//! The rules and their order are the runtime's: [`cubinder_bundle::launch`].
+
+use cubinder_bundle::launch::{Facts, Rule, Steps, Unmet, rules_of_attributes, rules_of_shapes};
+use cubinder_bundle::{Attribute, Input, Interval, ShapeLimits};
+
+use super::report::Check;
+use super::subject::Subject;
+
+/// Everything that is looked at, in the order of the runtime: first what decides when the node is made, then what the shapes
+/// decide. `facts` has the attributes and the inputs' shapes.
+pub(super) fn checks(subject: &Subject, facts: &Facts<'_>, steps: &mut Steps) -> Vec<Check> {
+    let plugin = &subject.plugin;
+    let alone = Facts { attributes: facts.attributes, ..Facts::default() };
+    let mut list = Vec::new();
+    let mut decided = Vec::new();
+    let mut of_attributes = Steps::default();
+    for rule in rules_of_attributes(plugin) {
+        // What an attribute that breaks its own rules does to a requirement says nothing.
+        if matches!(rule, Rule::Require(_)) && list.iter().any(|check: &Check| !check.holds) {
+            break;
+        }
+        let result = rule.check(plugin, &alone, &mut of_attributes);
+        if result != Ok(None) {
+            decided.push(rule);
+            list.extend(shown(&rule, result.map(drop)));
+        }
+    }
+    let by_shapes = || rules_of_shapes(plugin).filter(|rule| !decided.contains(rule));
+    for rule in by_shapes().filter(|rule| matches!(rule, Rule::Rank(..))) {
+        let result = rule.check(plugin, facts, steps).map(drop);
+        list.extend(shown(&rule, result));
+        list.extend(built_rank(subject, &rule, facts));
+    }
+    // What a rank out of bounds does to a rule says nothing either.
+    if list.iter().any(|check: &Check| !check.holds) {
+        return list;
+    }
+    for rule in by_shapes().filter(|rule| !matches!(rule, Rule::Rank(..))) {
+        let result = rule.check(plugin, facts, steps).map(drop);
+        list.extend(shown(&rule, result));
+    }
+    list
+}
+
+/// A rule with its verdict; none where it is plain that it holds.
+fn shown(rule: &Rule<'_>, result: Result<(), Unmet>) -> Option<Check> {
+    let text = match *rule {
+        Rule::Attribute(_, attribute) => match rules(attribute) {
+            // That a value is of its type is plain; that it is not has to be said.
+            rules if rules.is_empty() && result.is_ok() => return None,
+            rules if rules.is_empty() => format!("`{}` is `{}`", attribute.name, attribute.ty.name()),
+            rules => format!("`{}` {rules}", attribute.name),
+        },
+        Rule::Rank(_, input) => format!("`{}` has rank {}", input.name, allowed_ranks(input)),
+        Rule::Require(require) => format!("`{}`", require.text),
+        Rule::Limits(_, input) if input.limits == ShapeLimits::default() => return None,
+        Rule::Limits(_, input) => format!("`{}` {}", input.name, limits(&input.limits)),
+    };
+    Some(check(text, result))
+}
+
+fn check(text: String, result: Result<(), Unmet>) -> Check {
+    Check { text, holds: result.is_ok(), why: result.err().map(|Unmet(why)| why) }
+}
+
+fn allowed_ranks(input: &Input) -> String {
+    match (input.rank_min, input.rank_max) {
+        (least, most) if least == most => least.to_string(),
+        (least, most) => format!("{least} to {most}"),
+    }
+}
+
+/// Whether an input has the rank for which an engine was built: TensorRT lets no other through.
+fn built_rank(subject: &Subject, rule: &Rule<'_>, facts: &Facts<'_>) -> Option<Check> {
+    let Rule::Rank(index, input) = *rule else { return None };
+    let built = *subject.input_ranks.as_ref()?.get(index)?;
+    let (name, found) = (&input.name, facts.shapes.get(index)?.len());
+    let result = if usize::from(built) == found {
+        Ok(())
+    } else {
+        Err(Unmet(format!("input `{name}` has rank {found}, and the engine was built for rank {built}")))
+    };
+    Some(check(format!("`{name}` has rank {built}, for which the engine was built"), result))
+}
+
+/// What an attribute may be beside its type, in words; empty where it may be anything.
+fn rules(attribute: &Attribute) -> String {
+    let mut parts = Vec::new();
+    if let Some(length) = attribute.length {
+        parts.push(format!("has length {length}"));
+    }
+    match (&attribute.minimum, &attribute.maximum) {
+        (Some(least), Some(most)) => parts.push(format!("is from {least} to {most}")),
+        (Some(least), None) => parts.push(format!("is at least {least}")),
+        (None, Some(most)) => parts.push(format!("is at most {most}")),
+        (None, None) => {}
+    }
+    if !attribute.one_of.is_empty() {
+        let choices: Vec<String> = attribute.one_of.iter().map(ToString::to_string).collect();
+        parts.push(format!("is one of {}", choices.join(", ")));
+    }
+    parts.join(", ")
+}
+
+fn limits(limits: &ShapeLimits) -> String {
+    let mut parts = Vec::new();
+    if !limits.dims.is_empty() {
+        let dims: Vec<String> = limits.dims.iter().map(ToString::to_string).collect();
+        parts.push(format!("has dimensions of {}", dims.join(", ")));
+    } else if limits.every != Interval::ANY_SIZE {
+        parts.push(format!("has dimensions of {}", limits.every));
+    }
+    if limits.numel != Interval::ANY_SIZE {
+        parts.push(format!("has {} elements", limits.numel));
+    }
+    parts.join(", ")
+}

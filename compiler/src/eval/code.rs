@@ -1,0 +1,220 @@
+//! The machine code of a launch, for its arguments' types and for occupancy: from the file, or compiled on the fly.
+//!
+//! Owns which code is looked at, and the one session in which a manifest's kernels are compiled. Where NVRTC is missing, or nothing says
+//! what to compile for, that is a note and no error. Never decides whether a launch is right.
+
+use std::cell::{OnceCell, RefCell};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use cubinder_bundle::{Arch, ArchSuffix, Arg, CodeObject, KernelFacts, Launch, Plugin, Target, TargetKind};
+
+use crate::cache::Cache;
+use crate::codegen;
+use crate::config;
+use crate::diagnostic::Diagnostic;
+use crate::nvrtc::{PreparedUnit, Session, Settings};
+use crate::resolve::{Resolved, Unit};
+use crate::toolkit::{Overrides, Toolkit};
+use crate::verify;
+
+/// Where kernels are compiled and what for.
+#[derive(Debug, Clone, Default)]
+pub struct Environment {
+    /// The architecture that was asked for.
+    pub arch: Option<Arch>,
+    /// What the project compiles for: the first machine code among it serves where no architecture was asked for.
+    pub targets: Vec<Target>,
+    /// Include folders and options of NVRTC.
+    pub settings: Settings,
+    /// The project's folder: files are named relative to it, as `cubinder compile` does, so that both share the cache.
+    pub root: PathBuf,
+    /// Where NVRTC and the cache are.
+    pub overrides: Overrides,
+}
+
+/// What is known of a launch's code.
+#[derive(Debug, Clone, Default)]
+pub(super) struct LaunchCode {
+    /// The arguments with their types; none where the model has them already, or where they are not known.
+    pub(super) args: Option<Vec<Arg>>,
+    /// The machine code that counts.
+    pub(super) machine: Vec<MachineCode>,
+    /// What could not be told, and why.
+    pub(super) note: Option<String>,
+    /// What the compiler found wrong with the kernel or its arguments.
+    pub(super) diagnostics: Vec<Diagnostic>,
+}
+
+/// A kernel's code on an architecture.
+#[derive(Debug, Clone)]
+pub(super) struct MachineCode {
+    /// Where it runs.
+    pub(super) arch: Arch,
+    /// What it was compiled for.
+    pub(super) code: Target,
+    /// What it says about the kernel.
+    pub(super) facts: KernelFacts,
+}
+
+/// Finds or makes the code of launches.
+#[derive(Debug)]
+pub struct Compiler {
+    environment: Environment,
+    session: OnceCell<Result<Session, String>>,
+    /// By manifest, variant and launch: cases share them.
+    made: RefCell<HashMap<(PathBuf, usize, usize), LaunchCode>>,
+}
+
+impl Compiler {
+    /// Nothing is looked for before it is needed.
+    #[must_use]
+    pub fn new(environment: Environment) -> Compiler {
+        Compiler { environment, session: OnceCell::new(), made: RefCell::default() }
+    }
+
+    /// The architecture that was asked for.
+    #[must_use]
+    pub fn arch(&self) -> Option<Arch> {
+        self.environment.arch
+    }
+
+    /// The code of a launch in a library or an engine.
+    pub(super) fn of_compiled(&self, launch: &Launch, objects: &[CodeObject]) -> LaunchCode {
+        let all = launch.code.iter().filter_map(|reference| {
+            let object = objects.get(reference.code as usize)?;
+            let facts = object.kernels.iter().find(|kernel| kernel.symbol == reference.symbol)?;
+            (reference.target.kind == TargetKind::Cubin).then(|| MachineCode {
+                arch: self.environment.arch.unwrap_or(reference.target.arch),
+                code: reference.target,
+                facts: facts.clone(),
+            })
+        });
+        let all: Vec<MachineCode> = all.collect();
+        let Some(arch) = self.environment.arch else {
+            return LaunchCode { machine: all, ..LaunchCode::default() };
+        };
+        match all
+            .into_iter()
+            .filter_map(|code| Some((fit(arch, code.code.arch)?, code)))
+            .min_by_key(|(fit, _)| *fit)
+        {
+            Some((_, code)) => LaunchCode { machine: vec![code], ..LaunchCode::default() },
+            None => {
+                let has: Vec<String> =
+                    launch.code.iter().map(|reference| reference.target.to_string()).collect();
+                let note = format!(
+                    "the occupancy on sm_{arch} is not known: there is no machine code for it, only for {}",
+                    has.join(", ")
+                );
+                LaunchCode { note: Some(note), ..LaunchCode::default() }
+            }
+        }
+    }
+
+    /// The code of a manifest's launch, compiled for the architecture that was asked for, else for the project's first.
+    pub(super) fn of_manifest(&self, resolved: &Resolved, unit: &Unit) -> LaunchCode {
+        let machine = |target: &&Target| target.kind == TargetKind::Cubin;
+        let asked = self.environment.arch.map(|arch| Target { kind: TargetKind::Cubin, arch });
+        let Some(target) = asked.or_else(|| self.environment.targets.iter().find(machine).copied()) else {
+            return note(
+                "the arguments' types and the occupancy are not known: nothing says what to compile for; name a GPU, such as `--arch sm_89`",
+            );
+        };
+        let session = match self.session.get_or_init(|| session(&self.environment)) {
+            Ok(session) => session,
+            Err(why) => {
+                return note(&format!("the arguments' types and the occupancy are not known: {why}"));
+            }
+        };
+        let key = (resolved.source.path.clone(), unit.variant, unit.launch);
+        if let Some(known) = self.made.borrow().get(&key) {
+            return known.clone();
+        }
+        let made = make(session, &self.environment.root, &resolved.draft.plugin, unit, target)
+            .unwrap_or_else(|diagnostics| LaunchCode { diagnostics, ..LaunchCode::default() });
+        self.made.borrow_mut().insert(key, made.clone());
+        made
+    }
+}
+
+fn note(text: &str) -> LaunchCode {
+    LaunchCode { note: Some(text.to_owned()), ..LaunchCode::default() }
+}
+
+/// The session, or in one line why there is none.
+fn session(environment: &Environment) -> Result<Session, String> {
+    let why = |error: Diagnostic| error.message;
+    let toolkit = Toolkit::locate(&environment.overrides).map_err(why)?;
+    let cache = environment.overrides.cache.as_deref().map_or_else(Cache::disabled, Cache::open);
+    Session::new(toolkit, environment.settings.clone(), cache)
+        .map_err(|errors| errors.into_iter().next().map_or_else(String::new, why))
+}
+
+fn make(
+    session: &Session,
+    root: &Path,
+    plugin: &Plugin,
+    unit: &Unit,
+    target: Target,
+) -> Result<LaunchCode, Vec<Diagnostic>> {
+    let prepared = prepare(session, root, unit)?;
+    let signature = session.signature(&prepared, target)?;
+    let args = verify::bind_args(plugin, unit, &signature)?;
+    let compiled = session.compile(&prepared, target)?;
+    let facts = compiled.object.kernels.iter().find(|kernel| kernel.symbol == compiled.symbol);
+    let machine = facts.map(|facts| MachineCode { arch: target.arch, code: target, facts: facts.clone() });
+    Ok(LaunchCode {
+        args: Some(args),
+        machine: machine.into_iter().collect(),
+        note: None,
+        diagnostics: compiled.warnings,
+    })
+}
+
+fn prepare(session: &Session, root: &Path, unit: &Unit) -> Result<PreparedUnit, Vec<Diagnostic>> {
+    let source = config::open(&unit.source).map_err(|errors| {
+        errors
+            .into_iter()
+            .map(|error| error.at(unit.source_span.clone(), "the manifest names it here"))
+            .collect::<Vec<_>>()
+    })?;
+    let name = codegen::display_name(&unit.source, root);
+    Ok(session.prepare(codegen::translation_unit(unit, source, &name)))
+}
+
+/// How well machine code fits an architecture, the best least: exactly, else the same major with the highest lower minor. It is the order of
+/// the runtime (CUDA C++ programming guide 13.0, "compute capabilities"). None where it does not run there.
+fn fit(asked: Arch, code: Arch) -> Option<(u8, u8)> {
+    let same_number = (asked.major, asked.minor) == (code.major, code.minor);
+    if same_number {
+        let specificity = match code.suffix {
+            ArchSuffix::Specific => 0,
+            ArchSuffix::Family => 1,
+            ArchSuffix::None => 2,
+        };
+        return Some((0, specificity));
+    }
+    let runs = code.suffix != ArchSuffix::Specific && code.major == asked.major && code.minor < asked.minor;
+    runs.then(|| (asked.minor - code.minor, 0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn code_is_chosen_as_the_runtime_does() {
+        let arch = |text: &str| text.parse::<Target>().unwrap().arch;
+        let best = |asked: &str, codes: &[&str]| {
+            let fits =
+                codes.iter().filter_map(|code| Some((fit(arch(asked), arch(code))?, (*code).to_owned())));
+            fits.min().map(|(_, code)| code)
+        };
+        assert_eq!(best("sm_89", &["sm_80", "sm_86", "sm_90"]).as_deref(), Some("sm_86"));
+        assert_eq!(best("sm_89", &["sm_80", "sm_89"]).as_deref(), Some("sm_89"));
+        assert_eq!(best("sm_90", &["sm_90", "sm_90a"]).as_deref(), Some("sm_90a"));
+        assert_eq!(best("sm_121", &["sm_120a"]), None);
+        assert_eq!(best("sm_75", &["sm_80"]), None);
+    }
+}

@@ -1,0 +1,235 @@
+//! One launch of the chosen variant: numbers, arguments by name, occupancy.
+
+use std::cell::RefCell;
+
+use cubinder_bundle::expr::{Environment, Expr};
+use cubinder_bundle::launch::{self, Evaluated, Facts, Passed, Steps, Takes, Unmet};
+use cubinder_bundle::{Arg, ArgValue, Launch, Plugin, ScalarType, Target, TargetKind};
+
+use super::code::{LaunchCode, MachineCode};
+use super::occupancy::{Multiprocessor, Needs, occupancy};
+use super::report::{ArgReport, Evaluation, LaunchReport, OccupancyReport};
+use crate::diagnostic::Diagnostic;
+use crate::resolve::{ArgDraft, ArgDraftValue};
+
+/// One launch of the chosen variant.
+pub(super) struct Step<'a> {
+    pub(super) plugin: &'a Plugin,
+    pub(super) launch: &'a Launch,
+    /// A manifest's arguments.
+    pub(super) draft: &'a [ArgDraft],
+    pub(super) code: &'a LaunchCode,
+    /// Whether limits of one architecture count: only of the one that was asked for.
+    pub(super) asked_arch: bool,
+}
+
+impl Step<'_> {
+    /// The launch with its arguments as the compiled kernel types them.
+    fn typed(&self) -> Launch {
+        let mut launch = self.launch.clone();
+        if let Some(args) = &self.code.args {
+            launch.args.clone_from(args);
+        }
+        launch
+    }
+
+    /// What the kernel takes, as far as that is known.
+    fn takes(&self) -> Takes<'static> {
+        self.code.machine.first().filter(|_| self.asked_arch).map_or(Takes::ANYTHING, takes)
+    }
+}
+
+/// Evaluates a launch that is not shown.
+///
+/// # Errors
+/// Why the run time would refuse it.
+pub(super) fn check(step: &Step<'_>, facts: &Facts<'_>, steps: &mut Steps) -> Result<(), Unmet> {
+    let evaluated = launch::evaluate(step.plugin, &step.typed(), &step.takes(), facts, steps);
+    evaluated.map(drop).map_err(|error| Unmet(error.to_string()))
+}
+
+/// Evaluates the launch and adds it to the report.
+///
+/// # Errors
+/// Why the run time would refuse it.
+pub(super) fn finish(
+    step: &Step<'_>,
+    facts: &Facts<'_>,
+    steps: &mut Steps,
+    report: &mut Evaluation,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Result<(), Unmet> {
+    report.notes.extend(step.code.note.clone());
+    diagnostics.extend(step.code.diagnostics.iter().cloned());
+    let launch = step.typed();
+    let is_typed = step.draft.is_empty() || step.code.args.is_some();
+    let evaluated = launch::evaluate(step.plugin, &launch, &step.takes(), facts, steps);
+    let args = match &evaluated {
+        Ok(evaluated) if is_typed => typed_args(step.plugin, &launch.args, evaluated),
+        Ok(evaluated) if evaluated.is_empty() => Vec::new(),
+        _ => untyped_args(step, &launch.args, facts),
+    };
+    report.launches.push(launch_report(step, &launch.kernel, evaluated.as_ref().ok(), args));
+    report.notes.extend(step.code.machine.iter().filter_map(without_occupancy));
+    evaluated.map(drop).map_err(|error| Unmet(error.to_string()))?;
+    let full = report.launches.last().and_then(|launch| {
+        launch.occupancy.iter().find(|found| found.occupancy.blocks == 0).filter(|_| step.asked_arch)
+    });
+    match full {
+        None => Ok(()),
+        Some(found) => {
+            let limiters: Vec<&str> =
+                found.occupancy.limited_by.iter().map(|limiter| limiter.name()).collect();
+            Err(Unmet(format!(
+                "`{}` cannot launch `{}`: a multiprocessor of {} has not enough {} for one block",
+                launch::full_name(step.plugin),
+                launch.kernel,
+                found.arch,
+                limiters.join(" and ")
+            )))
+        }
+    }
+}
+
+/// Why nothing can be said about the occupancy of some code.
+fn without_occupancy(machine: &MachineCode) -> Option<String> {
+    let why = if Multiprocessor::of(machine.arch).is_none() {
+        "the figures of its multiprocessors are not known"
+    } else if machine.facts.registers.is_none() {
+        "the code does not say its registers"
+    } else {
+        return None;
+    };
+    Some(format!("the occupancy on sm_{} cannot be told: {why}", machine.arch))
+}
+
+/// What the code takes on the architecture that was asked for.
+fn takes(machine: &MachineCode) -> Takes<'static> {
+    let shared = Multiprocessor::of(machine.arch).map(|multiprocessor| {
+        multiprocessor.block_shared_bytes.saturating_sub(machine.facts.shared_bytes.unwrap_or(0))
+    });
+    Takes {
+        max_threads: machine.facts.max_threads.unwrap_or(u32::MAX),
+        max_shared_bytes: shared.unwrap_or(u32::MAX),
+        params: None,
+    }
+}
+
+fn launch_report(
+    step: &Step<'_>,
+    kernel: &str,
+    evaluated: Option<&Evaluated>,
+    args: Vec<ArgReport>,
+) -> LaunchReport {
+    let product = |extents: [u32; 3]| {
+        extents
+            .iter()
+            .try_fold(1_u64, |product, extent| product.checked_mul(u64::from(*extent)))
+            .unwrap_or(u64::MAX)
+    };
+    let grid = evaluated.map(|evaluated| evaluated.grid);
+    let block = evaluated.map(|evaluated| evaluated.block);
+    let shared_bytes = evaluated.map_or(0, |evaluated| evaluated.shared_bytes);
+    let threads = block.map_or(0, product);
+    let blocks = grid.map_or(0, product);
+    let machine = if threads == 0 { &[] } else { step.code.machine.as_slice() };
+    LaunchReport {
+        kernel: kernel.to_owned(),
+        grid,
+        block,
+        blocks,
+        threads: blocks.saturating_mul(threads),
+        shared_bytes,
+        args,
+        empty: evaluated.is_some_and(Evaluated::is_empty),
+        occupancy: machine
+            .iter()
+            .filter_map(|machine| occupancy_report(machine, threads, shared_bytes))
+            .collect(),
+    }
+}
+
+fn occupancy_report(machine: &MachineCode, threads: u64, shared_bytes: u32) -> Option<OccupancyReport> {
+    let multiprocessor = Multiprocessor::of(machine.arch)?;
+    let registers = machine.facts.registers?;
+    let fixed = machine.facts.shared_bytes.unwrap_or(0);
+    let needs = Needs {
+        threads: u32::try_from(threads).ok()?,
+        registers,
+        shared_bytes: u64::from(fixed) + u64::from(shared_bytes),
+    };
+    let arch = Target { kind: TargetKind::Cubin, arch: machine.arch };
+    Some(OccupancyReport {
+        arch: arch.to_string(),
+        code: machine.code.to_string(),
+        registers,
+        static_shared_bytes: fixed,
+        occupancy: occupancy(&multiprocessor, &needs),
+    })
+}
+
+fn typed_args(plugin: &Plugin, args: &[Arg], evaluated: &Evaluated) -> Vec<ArgReport> {
+    let arg = |(arg, passed): (&Arg, &Passed)| {
+        let tensor = match passed {
+            Passed::Input(index) => plugin.tensor_name(*index),
+            Passed::Output(index) => plugin.tensor_name(plugin.inputs.len() + index),
+            Passed::Numbers { .. } => None,
+        };
+        let value = match passed {
+            Passed::Numbers { value, .. } => Some(value.clone()),
+            _ => None,
+        };
+        ArgReport {
+            name: arg.name.clone(),
+            ty: Some(arg_type(&arg.value)),
+            tensor: tensor.map(str::to_owned),
+            value,
+        }
+    };
+    args.iter().zip(&evaluated.args).map(arg).collect()
+}
+
+fn arg_type(value: &ArgValue) -> String {
+    match value {
+        ArgValue::Tensor(_) => "tensor".to_owned(),
+        ArgValue::Scalar { ty, .. } => scalar_name(*ty),
+        ArgValue::Array { ty, len, .. } => format!("{}[{len}]", scalar_name(*ty)),
+    }
+}
+
+/// `i32`, `u8`, `f32`, `bool`.
+fn scalar_name(ty: ScalarType) -> String {
+    match ty {
+        ScalarType::Int { bytes } => format!("i{}", u32::from(bytes) * 8),
+        ScalarType::UInt { bytes } => format!("u{}", u32::from(bytes) * 8),
+        ScalarType::F32 => "f32".to_owned(),
+        ScalarType::F64 => "f64".to_owned(),
+        ScalarType::Bool => "bool".to_owned(),
+    }
+}
+
+/// The arguments as far as they have values, where types are not known or do not hold them.
+fn untyped_args(step: &Step<'_>, typed: &[Arg], environment: &dyn Environment) -> Vec<ArgReport> {
+    let steps = RefCell::new(Steps::default());
+    let value = |expr: &Expr| steps.borrow_mut().value(expr, environment).ok();
+    let tensor = |index: u32| step.plugin.tensor_name(index as usize).map(str::to_owned);
+    let of_draft = |arg: &ArgDraft| {
+        let (ty, tensor, value) = match &arg.value {
+            ArgDraftValue::Tensor(index) => (Some("tensor".to_owned()), tensor(*index), None),
+            ArgDraftValue::Expr { expr, .. } => (None, None, value(expr)),
+        };
+        ArgReport { name: arg.name.clone(), ty, tensor, value }
+    };
+    let of_typed = |arg: &Arg| {
+        let (tensor, value) = match &arg.value {
+            ArgValue::Tensor(index) => (tensor(*index), None),
+            ArgValue::Scalar { expr, .. } | ArgValue::Array { expr, .. } => (None, value(expr)),
+        };
+        ArgReport { name: arg.name.clone(), ty: Some(arg_type(&arg.value)), tensor, value }
+    };
+    if typed.is_empty() {
+        step.draft.iter().map(of_draft).collect()
+    } else {
+        typed.iter().map(of_typed).collect()
+    }
+}

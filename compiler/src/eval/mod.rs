@@ -1,0 +1,30 @@
+//! The whole of a launch, seen without a GPU.
+//!
+//! Owns the report ([`Report`]): for one node with its shapes what is checked, the outputs' shapes, which variant runs and why not
+//! the others, and each launch in numbers; and how it is shown to people ([`table()`]). The numbers and the reasons come from
+//! [`cubinder_bundle::launch`], which the runtime launches by as well. [`cases`] holds them against what a file expects.
+//! Never talks to a GPU, and never fails for want of NVRTC: what cannot be told is said.
+
+pub mod cases;
+mod checks;
+mod code;
+mod guard;
+mod launches;
+mod node;
+pub mod occupancy;
+mod query;
+mod report;
+mod subject;
+mod table;
+mod types;
+
+pub use code::{Compiler, Environment};
+pub use guard::{Reason, reasons};
+pub use node::{Outcome, evaluate};
+pub use query::{DEFAULT_ALIGNMENT, Given, Mistake, Part, Query};
+pub use report::{
+    ArgReport, AttributeReport, Check, Evaluation, GuardReport, LaunchReport, OccupancyReport, Origin,
+    Report, TensorReport, TypeReport, VariantReport,
+};
+pub use subject::{Choice, Origin as SubjectOrigin, Subject, Subjects, choose, compiled, manifest, open};
+pub use table::table;

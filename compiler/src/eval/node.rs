@@ -1,0 +1,374 @@
+//! One node with its shapes, from names to launches.
+//!
+//! Owns the order of the steps; what is checked and computed comes from [`cubinder_bundle::launch`].
+
+use cubinder_bundle::launch::{
+    self, Decided, Facts, GuardVerdict, Steps, Unmet, missing_attribute, output_shapes,
+};
+use cubinder_bundle::{AUTO_TACTIC, DataType, Plugin, Value, Variant};
+
+use super::checks::checks;
+use super::code::{Compiler, LaunchCode};
+use super::guard::reasons;
+use super::launches::{Step, check, finish};
+use super::query::{DEFAULT_ALIGNMENT, Mistake, Part, Query, attribute};
+use super::report::{
+    AttributeReport, Evaluation, GuardReport, Origin, TensorReport, TypeReport, VariantReport,
+};
+use super::subject::{self, Subject};
+use super::types;
+use crate::diagnostic::{Diagnostic, suggest};
+use crate::resolve::ArgDraft;
+
+/// What an evaluation came to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outcome {
+    /// The report.
+    pub evaluation: Evaluation,
+    /// What the compiler found wrong with the kernels, where they were compiled.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// Evaluates a node of `subject` with what `query` says.
+///
+/// # Errors
+/// Every name that the plugin does not have, every value that is none of its type, and what is missing. That a node
+/// would be refused at run time is no error: the report says so.
+pub fn evaluate(subject: &Subject, query: &Query, compiler: &Compiler) -> Result<Outcome, Vec<Mistake>> {
+    let asked = Asked::new(subject, query)?;
+    let plugin = &subject.plugin;
+    let mut report = report(subject, &asked);
+    let mut diagnostics = Vec::new();
+    report.refused =
+        run(subject, &asked, compiler, &mut report, &mut diagnostics).err().map(|Unmet(why)| why);
+    if matches!(subject.origin, subject::Origin::Manifest(_)) {
+        report.notes.dedup();
+    }
+    debug_assert!(report.tensors.len() <= plugin.tensor_count());
+    Ok(Outcome { evaluation: report, diagnostics })
+}
+
+/// A query whose names are the plugin's.
+struct Asked {
+    attributes: Vec<Value>,
+    origins: Vec<Origin>,
+    inputs: Vec<Vec<i64>>,
+    types: Vec<DataType>,
+    type_reports: Vec<TypeReport>,
+    alignments: Vec<u64>,
+}
+
+impl Asked {
+    fn new(subject: &Subject, query: &Query) -> Result<Asked, Vec<Mistake>> {
+        let mut mistakes = Vec::new();
+        let plugin = &subject.plugin;
+        let (attributes, origins) = attributes(subject, query, &mut mistakes);
+        let inputs = inputs(plugin, query, &mut mistakes);
+        let types = types::choose(plugin, query, &mut mistakes);
+        let alignments = alignments(plugin, query, &mut mistakes);
+        match types {
+            Some((types, type_reports)) if mistakes.is_empty() => {
+                Ok(Asked { attributes, origins, inputs, types, type_reports, alignments })
+            }
+            _ => Err(mistakes),
+        }
+    }
+}
+
+/// The error for a name that the plugin does not have.
+pub(super) fn unknown(part: Part, what: &str, name: &str, known: &[&str]) -> Mistake {
+    let list = match known {
+        [] => format!("the plugin has no {what}s"),
+        known => format!("the plugin has `{}`", known.join("`, `")),
+    };
+    let diagnostic = Diagnostic::error(format!("there is no {what} `{name}`")).note(list);
+    let diagnostic = match suggest(name, known.iter().copied()) {
+        Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
+        None => diagnostic,
+    };
+    Mistake { part, name: name.to_owned(), diagnostic }
+}
+
+/// What names that are not there were meant to be.
+fn meant<'a>(given: impl Iterator<Item = &'a String>, known: &[&'a str]) -> Vec<&'a str> {
+    given
+        .filter(|name| !known.contains(&name.as_str()))
+        .filter_map(|name| suggest(name, known.iter().copied()))
+        .collect()
+}
+
+fn attributes(subject: &Subject, query: &Query, mistakes: &mut Vec<Mistake>) -> (Vec<Value>, Vec<Origin>) {
+    let plugin = &subject.plugin;
+    let mistake =
+        |name: &str, diagnostic| Mistake { part: Part::Attribute, name: name.to_owned(), diagnostic };
+    let names: Vec<&str> = plugin.attributes.iter().map(|attribute| attribute.name.as_str()).collect();
+    for (name, _) in query.attributes.iter().filter(|(name, _)| !names.contains(&name.as_str())) {
+        mistakes.push(unknown(Part::Attribute, "attribute", name, &names));
+    }
+    if let Some(fixed) = &subject.attributes {
+        if let Some((name, _)) = query.attributes.iter().find(|(name, _)| names.contains(&name.as_str())) {
+            let error =
+                Diagnostic::error(format!("the attribute `{name}` of a node in an engine cannot be changed"))
+                    .help("evaluate the manifest or the library to try other values");
+            mistakes.push(mistake(name, error));
+        }
+        return (fixed.clone(), vec![Origin::Engine; fixed.len()]);
+    }
+    let mut values = Vec::new();
+    let misspelt = meant(query.attributes.iter().map(|(name, _)| name), &names);
+    for declared in &plugin.attributes {
+        let given = query.attributes.iter().find(|(name, _)| *name == declared.name);
+        match (given, &declared.default) {
+            (Some((name, given)), _) => match attribute(declared.ty, given) {
+                Ok(value) => values.push((value, Origin::Given)),
+                Err(why) => {
+                    mistakes.push(mistake(name, Diagnostic::error(format!("the attribute `{name}`: {why}"))));
+                }
+            },
+            (None, Some(default)) => values.push((default.clone(), Origin::Default)),
+            // That its name is misspelt has been said.
+            (None, None) if misspelt.contains(&declared.name.as_str()) => {}
+            (None, None) => {
+                let error = Diagnostic::error(missing_attribute(declared).to_string())
+                    .help(format!("say what it is: `--attr {}=...`", declared.name));
+                mistakes.push(mistake(&declared.name, error));
+            }
+        }
+    }
+    values.into_iter().unzip()
+}
+
+fn inputs(plugin: &Plugin, query: &Query, mistakes: &mut Vec<Mistake>) -> Vec<Vec<i64>> {
+    let names: Vec<&str> = plugin.inputs.iter().map(|input| input.name.as_str()).collect();
+    for (name, _) in query.shapes.iter().filter(|(name, _)| !names.contains(&name.as_str())) {
+        let is_output = plugin.outputs.iter().any(|output| output.name == *name);
+        let mut mistake = unknown(Part::Shape, "input", name, &names);
+        if is_output {
+            mistake.diagnostic =
+                Diagnostic::error(format!("`{name}` is an output: its shape follows from the inputs'"));
+        }
+        mistakes.push(mistake);
+    }
+    let mut shapes = Vec::new();
+    let misspelt = meant(query.shapes.iter().map(|(name, _)| name), &names);
+    for input in &plugin.inputs {
+        match query.shapes.iter().find(|(name, _)| *name == input.name) {
+            Some((_, shape)) => shapes.push(shape.clone()),
+            None if misspelt.contains(&input.name.as_str()) => {}
+            None => {
+                let rank = if input.rank_min == input.rank_max {
+                    format!("rank {}", input.rank_min)
+                } else {
+                    format!("rank {} to {}", input.rank_min, input.rank_max)
+                };
+                let example = match input.rank_max.min(input.rank_min.max(2)) {
+                    0 => "scalar".to_owned(),
+                    rank => vec!["32"; usize::from(rank)].join("x"),
+                };
+                let error = Diagnostic::error(format!(
+                    "the shape of the input `{}` ({rank}) is not given",
+                    input.name
+                ))
+                .help(format!("say what it is: `--shape {}={example}`", input.name));
+                mistakes.push(Mistake { part: Part::Shape, name: input.name.clone(), diagnostic: error });
+            }
+        }
+    }
+    shapes
+}
+
+fn alignments(plugin: &Plugin, query: &Query, mistakes: &mut Vec<Mistake>) -> Vec<u64> {
+    let names: Vec<&str> = (0..plugin.tensor_count()).filter_map(|index| plugin.tensor_name(index)).collect();
+    for (name, _) in query.aligned.iter().filter(|(name, _)| !names.contains(&name.as_str())) {
+        mistakes.push(unknown(Part::Aligned, "tensor", name, &names));
+    }
+    let of = |name: &&str| query.aligned.iter().find(|(aligned, _)| aligned == name).map(|(_, bytes)| *bytes);
+    names.iter().map(|name| of(name).unwrap_or(DEFAULT_ALIGNMENT)).collect()
+}
+
+/// What is known before anything is evaluated.
+fn report(subject: &Subject, asked: &Asked) -> Evaluation {
+    let plugin = &subject.plugin;
+    let values = plugin.attributes.iter().zip(&asked.attributes).zip(&asked.origins);
+    let attributes = values.map(|((attribute, value), from)| AttributeReport {
+        name: attribute.name.clone(),
+        ty: attribute.ty.name(),
+        value: value.clone(),
+        from: *from,
+    });
+    Evaluation {
+        node: subject.number,
+        plugin: launch::full_name(plugin),
+        version: plugin.version.clone(),
+        types: asked.type_reports.clone(),
+        attributes: attributes.collect(),
+        tensors: tensors(plugin, asked, 0, &asked.inputs),
+        checks: Vec::new(),
+        variants: Vec::new(),
+        launches: Vec::new(),
+        workspace_bytes: 0,
+        refused: None,
+        notes: Vec::new(),
+    }
+}
+
+/// The tensors from `first` on, which have these shapes.
+fn tensors(plugin: &Plugin, asked: &Asked, first: usize, shapes: &[Vec<i64>]) -> Vec<TensorReport> {
+    let tensor = |(index, shape): (usize, &Vec<i64>)| {
+        let ty = *asked.types.get(index)?;
+        let product = |start: u64| {
+            let factor = |product: u64, extent: &i64| product.checked_mul(u64::try_from(*extent).ok()?);
+            if shape.contains(&0) { Some(0) } else { shape.iter().try_fold(start, factor) }
+        };
+        Some(TensorReport {
+            name: plugin.tensor_name(index)?.to_owned(),
+            role: if index < plugin.inputs.len() { "input" } else { "output" },
+            ty: ty.name(),
+            shape: shape.clone(),
+            elements: product(1),
+            bytes: product(u64::from(ty.size())),
+            alignment: *asked.alignments.get(index)?,
+        })
+    };
+    (first..).zip(shapes).filter_map(tensor).collect()
+}
+
+/// Fills the report step by step.
+///
+/// # Errors
+/// The first thing for which the run time would refuse the node.
+fn run(
+    subject: &Subject,
+    asked: &Asked,
+    compiler: &Compiler,
+    report: &mut Evaluation,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Result<(), Unmet> {
+    let plugin = &subject.plugin;
+    let inputs: Vec<&[i64]> = asked.inputs.iter().map(Vec::as_slice).collect();
+    let facts = Facts { attributes: &asked.attributes, shapes: &inputs, ..Facts::default() };
+    let mut steps = Steps::default();
+    report.checks = checks(subject, &facts, &mut steps);
+    if let Some(why) = report.checks.iter().find_map(|check| check.why.clone()) {
+        return Err(Unmet(why));
+    }
+    let outputs = output_shapes(plugin, &facts, &mut steps)?;
+    report.tensors.extend(tensors(plugin, asked, plugin.inputs.len(), &outputs));
+    let shapes: Vec<&[i64]> = asked.inputs.iter().chain(&outputs).map(Vec::as_slice).collect();
+    let facts = Facts {
+        attributes: &asked.attributes,
+        shapes: &shapes,
+        alignments: &asked.alignments,
+        ..Facts::default()
+    };
+    let order = launch::in_order(plugin, &asked.types, AUTO_TACTIC)?;
+    let decided = launch::decide(plugin, &order, &facts, &mut steps);
+    let alignment = |tensor: usize| asked.alignments.get(tensor).copied();
+    let chosen = decided.as_ref().ok().and_then(|decided| decided.pick(alignment));
+    report.variants = variants(plugin, asked, &order, chosen, &facts);
+    let mut prepared = Prepared { subject, compiler, facts: &facts, steps, report, diagnostics };
+    prepared.all(&decided?, chosen)?;
+    match chosen {
+        Some(_) => Ok(()),
+        None => Err(launch::none_holds(plugin, &order, &facts)),
+    }
+}
+
+/// The launches of all variants that may run for some addresses: the runtime prepares them before it knows the addresses.
+struct Prepared<'a> {
+    subject: &'a Subject,
+    compiler: &'a Compiler,
+    facts: &'a Facts<'a>,
+    steps: Steps,
+    report: &'a mut Evaluation,
+    diagnostics: &'a mut Vec<Diagnostic>,
+}
+
+impl Prepared<'_> {
+    /// Evaluates them in the order of the runtime, and adds those of the variant `chosen` to the report.
+    ///
+    /// # Errors
+    /// The first launch that has no numbers.
+    fn all(&mut self, decided: &Decided, chosen: Option<usize>) -> Result<(), Unmet> {
+        let mut first = Ok(());
+        for index in &decided.candidates {
+            let Some(variant) = self.subject.plugin.variants.get(*index) else { continue };
+            let is_chosen = Some(*index) == chosen;
+            // What is not chosen does not have to be shown beside another mistake.
+            if !is_chosen && first.is_err() {
+                continue;
+            }
+            let result = self.variant(*index, variant, is_chosen);
+            if result.is_err() && first.is_ok() && !is_chosen {
+                self.report.notes.push(format!(
+                    "variant {} would run for other addresses, so it has to be launchable too",
+                    variant.id
+                ));
+            }
+            first = first.and(result);
+        }
+        first
+    }
+
+    fn variant(&mut self, index: usize, variant: &Variant, is_chosen: bool) -> Result<(), Unmet> {
+        let plugin = &self.subject.plugin;
+        for (number, launch) in variant.launches.iter().enumerate() {
+            let unit = match &self.subject.origin {
+                subject::Origin::Compiled(_) => None,
+                subject::Origin::Manifest(resolved) => {
+                    let mut units = resolved.draft.units.iter();
+                    units
+                        .find(|unit| unit.variant == index && unit.launch == number)
+                        .map(|unit| (resolved, unit))
+                }
+            };
+            let code = match (&self.subject.origin, unit) {
+                (subject::Origin::Compiled(objects), _) => self.compiler.of_compiled(launch, objects),
+                (_, Some((resolved, unit))) => self.compiler.of_manifest(resolved, unit),
+                (_, None) => LaunchCode::default(),
+            };
+            let draft: &[ArgDraft] = unit.map_or(&[], |(_, unit)| &unit.args);
+            let asked_arch = self.compiler.arch().is_some();
+            let step = Step { plugin, launch, draft, code: &code, asked_arch };
+            if is_chosen {
+                finish(&step, self.facts, &mut self.steps, self.report, self.diagnostics)?;
+            } else {
+                check(&step, self.facts, &mut self.steps)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The variants of these types, with their guards' verdicts.
+fn variants(
+    plugin: &Plugin,
+    asked: &Asked,
+    order: &[usize],
+    chosen: Option<usize>,
+    facts: &Facts<'_>,
+) -> Vec<VariantReport> {
+    let alignment = |tensor: u32| asked.alignments.get(tensor as usize).copied();
+    let (mut steps, mut of_reasons) = (Steps::default(), Steps::default());
+    let row = |index: &usize| {
+        let variant = plugin.variants.get(*index)?;
+        let guard = variant.guard.as_ref();
+        let verdict = match (guard, launch::verdict(guard, facts, &mut steps)) {
+            (None, _) => GuardReport::None,
+            (_, GuardVerdict::Holds) => GuardReport::Holds,
+            (_, GuardVerdict::Fails) => GuardReport::Fails,
+            (_, GuardVerdict::NoValue(error)) => GuardReport::NoValue(steps.why(&error)),
+        };
+        Some(VariantReport {
+            id: variant.id,
+            label: variant.label.clone(),
+            guard: guard.map(|guard| guard.text.clone()),
+            chosen: chosen == Some(*index),
+            verdict,
+            reasons: guard
+                .map(|guard| reasons(&guard.expr, facts, plugin, &alignment, &mut of_reasons))
+                .unwrap_or_default(),
+        })
+    };
+    order.iter().filter_map(row).collect()
+}

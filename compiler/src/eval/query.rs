@@ -1,0 +1,342 @@
+//! What is asked: shapes, attributes, types and alignments, by name.
+//!
+//! Owns how they are written on the command line, and how a given value becomes one of an attribute's type. Names are held
+//! against a plugin in [`super::node`]. Never reads a file.
+
+use cubinder_bundle::{AttributeElement, AttributeType, Value};
+
+use crate::diagnostic::Diagnostic;
+
+/// The most dimensions of a tensor (`nvinfer1::Dims::MAX_DIMS`, `NvInferRuntimeBase.h`, TensorRT-RTX 1.7).
+const MAX_RANK: usize = 8;
+
+/// One node with its shapes, as far as the caller says.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Query {
+    /// Shapes of inputs.
+    pub shapes: Vec<(String, Vec<i64>)>,
+    /// Values of attributes.
+    pub attributes: Vec<(String, Given)>,
+    /// Types of type parameters or of tensors.
+    pub types: Vec<(String, String)>,
+    /// Of what the address of a tensor is a multiple, bytes; a power of two. What is not named is aligned to
+    /// [`DEFAULT_ALIGNMENT`].
+    pub aligned: Vec<(String, u64)>,
+}
+
+/// To what `cudaMalloc` and TensorRT align memory, bytes (CUDA C++ programming guide 13.0, "device memory accesses": at least 256).
+pub const DEFAULT_ALIGNMENT: u64 = 256;
+
+/// The value of an attribute, before its type is known.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Given {
+    /// As it was typed.
+    Text(String),
+    /// As a file has it.
+    Value(Value),
+}
+
+/// What a mistake in a query is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// A shape.
+    Shape,
+    /// An attribute.
+    Attribute,
+    /// A type.
+    Type,
+    /// An alignment.
+    Aligned,
+}
+
+impl Part {
+    /// The option of the command line.
+    #[must_use]
+    pub const fn option(self) -> &'static str {
+        match self {
+            Part::Shape => "--shape",
+            Part::Attribute => "--attr",
+            Part::Type => "--type",
+            Part::Aligned => "--aligned",
+        }
+    }
+}
+
+/// A mistake in a query.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Mistake {
+    /// What it is about.
+    pub part: Part,
+    /// The name, as the query has it or should have it.
+    pub name: String,
+    /// What is told; it has no place yet.
+    pub diagnostic: Diagnostic,
+}
+
+impl Query {
+    /// A query from the command line's `NAME=VALUE` pairs.
+    ///
+    /// # Errors
+    /// Every pair that is none, or whose value is no shape or no alignment.
+    pub fn parse(
+        shapes: &[String],
+        attributes: &[String],
+        types: &[String],
+        aligned: &[String],
+    ) -> Result<Query, Vec<Diagnostic>> {
+        let mut query = Query::default();
+        let mut errors = Vec::new();
+        let mut each =
+            |texts: &[String], part: Part, take: &mut dyn FnMut(String, &str) -> Result<(), String>| {
+                let mut seen: Vec<String> = Vec::new();
+                for text in texts {
+                    let taken = pair(text, part).and_then(|(name, value)| {
+                        if seen.contains(&name) {
+                            return Err(Diagnostic::error(format!(
+                                "`{} {name}=...` is given twice",
+                                part.option()
+                            )));
+                        }
+                        seen.push(name.clone());
+                        take(name, value)
+                            .map_err(|why| Diagnostic::error(format!("`{} {text}`: {why}", part.option())))
+                    });
+                    errors.extend(taken.err());
+                }
+            };
+        each(shapes, Part::Shape, &mut |name, value| {
+            query.shapes.push((name, shape(value)?));
+            Ok(())
+        });
+        each(attributes, Part::Attribute, &mut |name, value| {
+            query.attributes.push((name, Given::Text(value.to_owned())));
+            Ok(())
+        });
+        each(types, Part::Type, &mut |name, value| {
+            query.types.push((name, value.to_owned()));
+            Ok(())
+        });
+        each(aligned, Part::Aligned, &mut |name, value| {
+            let bytes = value.parse().map_err(|_| format!("`{value}` is no number of bytes"))?;
+            query.aligned.push((name, alignment(bytes)?));
+            Ok(())
+        });
+        if errors.is_empty() { Ok(query) } else { Err(errors) }
+    }
+}
+
+fn pair(text: &str, part: Part) -> Result<(String, &str), Diagnostic> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.trim().is_empty() => Ok((name.trim().to_owned(), value.trim())),
+        _ => {
+            let example = match part {
+                Part::Shape => "x=10x3x32x32",
+                Part::Attribute => "pads=1,1",
+                Part::Type => "T=f16",
+                Part::Aligned => "x=16",
+            };
+            Err(Diagnostic::error(format!("`{} {text}` is no `NAME=VALUE`", part.option()))
+                .help(format!("write it like `{} {example}`", part.option())))
+        }
+    }
+}
+
+/// A shape: `10x3x32x32`, `10,3,32,32`, `[10, 3]`; `scalar`, `[]` or nothing for rank 0.
+///
+/// # Errors
+/// What is wrong with the text.
+pub(super) fn shape(text: &str) -> Result<Vec<i64>, String> {
+    let inner = text.trim();
+    let inner = match inner.strip_prefix('[') {
+        Some(rest) => rest.strip_suffix(']').ok_or_else(|| "the bracket is not closed".to_owned())?.trim(),
+        None => inner,
+    };
+    if inner.is_empty() || inner == "scalar" {
+        return Ok(Vec::new());
+    }
+    let dims: Vec<i64> =
+        inner.split(['x', ',']).map(|dim| dimension(dim.trim())).collect::<Result<_, _>>()?;
+    check_shape(dims)
+}
+
+fn dimension(text: &str) -> Result<i64, String> {
+    text.parse().map_err(|_| {
+        format!("`{text}` is no dimension; shapes are written like `10x3x32x32`, and `scalar` for rank 0")
+    })
+}
+
+/// Holds a shape against what TensorRT can say.
+///
+/// # Errors
+/// A negative dimension, or too many.
+pub(super) fn check_shape(dims: Vec<i64>) -> Result<Vec<i64>, String> {
+    if dims.len() > MAX_RANK {
+        return Err(format!("it has {} dimensions, TensorRT has at most {MAX_RANK}", dims.len()));
+    }
+    match dims.iter().find(|dim| **dim < 0) {
+        Some(dim) => Err(format!("a dimension is {dim}, the least is 0")),
+        None => Ok(dims),
+    }
+}
+
+/// Holds an alignment against what an address can have.
+///
+/// # Errors
+/// Where it is no power of two.
+pub(super) fn alignment(bytes: u64) -> Result<u64, String> {
+    if bytes.is_power_of_two() { Ok(bytes) } else { Err(format!("{bytes} is no power of two")) }
+}
+
+/// The value that was given, as one of the attribute's type. Its constraints are another matter.
+///
+/// # Errors
+/// What was found and what was expected.
+pub(super) fn attribute(ty: AttributeType, given: &Given) -> Result<Value, String> {
+    let value = match given {
+        Given::Text(text) => typed(ty, text)?,
+        Given::Value(value) => coerce(ty, value),
+    };
+    if !ty.admits(&value) {
+        return Err(format!("{value} is no `{}`", ty.name()));
+    }
+    // A node cannot say more than its type holds.
+    ty.rounded(value.clone()).ok_or_else(|| format!("{value} is beyond what `{}` holds", ty.name()))
+}
+
+fn typed(ty: AttributeType, text: &str) -> Result<Value, String> {
+    let is_list = ty.list || ty.element == AttributeElement::Bytes;
+    if !is_list {
+        return element(ty, text.trim_matches(' '));
+    }
+    let inner = text.trim();
+    if inner.starts_with('[') {
+        return json(inner).map(|value| coerce(ty, &value));
+    }
+    if inner.is_empty() {
+        return Ok(Value::Array(Vec::new()));
+    }
+    let items: Result<Vec<Value>, String> = inner.split(',').map(|item| element(ty, item.trim())).collect();
+    items.map(Value::Array)
+}
+
+fn element(ty: AttributeType, text: &str) -> Result<Value, String> {
+    let unfit = |what: &str| format!("`{text}` is no {what}; the attribute is `{}`", ty.name());
+    match ty.element {
+        AttributeElement::String => Ok(Value::Str(text.to_owned())),
+        AttributeElement::Bool => match text {
+            "true" | "1" => Ok(Value::Bool(true)),
+            "false" | "0" => Ok(Value::Bool(false)),
+            _ => Err(unfit("boolean (`true`, `false`, `1`, `0`)")),
+        },
+        element if element.is_float() => text.parse().map(Value::Float).map_err(|_| unfit("number")),
+        _ => text.parse().map(Value::Int).map_err(|_| unfit("integer")),
+    }
+}
+
+/// A whole number stands for a float, 0 and 1 for booleans: as ONNX and TOML write them.
+fn coerce(ty: AttributeType, value: &Value) -> Value {
+    match value {
+        Value::Array(items) => Value::Array(items.iter().map(|item| coerce(ty, item)).collect()),
+        #[allow(clippy::cast_precision_loss)] // rounded as a reader of the text would round it
+        Value::Int(value) if ty.element.is_float() => Value::Float(*value as f64),
+        Value::Int(value @ (0 | 1)) if ty.element == AttributeElement::Bool => Value::Bool(*value == 1),
+        other => other.clone(),
+    }
+}
+
+/// A list in JSON, flat.
+fn json(text: &str) -> Result<Value, String> {
+    let items: Vec<serde_json::Value> =
+        serde_json::from_str(text).map_err(|error| format!("it is no JSON list: {error}"))?;
+    let item = |item: serde_json::Value| match item {
+        serde_json::Value::Bool(value) => Ok(Value::Bool(value)),
+        serde_json::Value::String(value) => Ok(Value::Str(value)),
+        serde_json::Value::Number(number) => number
+            .as_i64()
+            .map(Value::Int)
+            .or_else(|| number.as_f64().filter(|_| !number.is_u64()).map(Value::Float))
+            .ok_or_else(|| format!("{number} is beyond 64 bits")),
+        other => Err(format!("`{other}` cannot be an element")),
+    };
+    items.into_iter().map(item).collect::<Result<_, _>>().map(Value::Array)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ty(name: &str) -> AttributeType {
+        AttributeType::from_name(name).unwrap()
+    }
+
+    #[test]
+    fn shapes_as_people_write_them() {
+        for text in ["10x3x32x32", "10,3,32,32", "[10, 3, 32, 32]", " 10 x 3 x 32 x 32 "] {
+            assert_eq!(shape(text), Ok(vec![10, 3, 32, 32]), "{text}");
+        }
+        for text in ["", "scalar", "[]", "[ ]"] {
+            assert_eq!(shape(text), Ok(vec![]), "{text}");
+        }
+        for text in ["10x", "x", "10x-1", "1.5", "[1", "1]", "1x2x3x4x5x6x7x8x9", "99999999999999999999"] {
+            assert!(shape(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn attributes_are_read_by_their_type() {
+        let read = |name: &str, text: &str| attribute(ty(name), &Given::Text(text.to_owned()));
+        let ints = |values: &[i64]| Value::Array(values.iter().copied().map(Value::Int).collect());
+        assert_eq!(read("i32[]", "1,-1, 2"), Ok(ints(&[1, -1, 2])));
+        assert_eq!(read("i32[]", "[1, -1, 2]"), Ok(ints(&[1, -1, 2])));
+        assert_eq!(read("i32[]", ""), Ok(ints(&[])));
+        assert_eq!(read("bytes", "0,255"), Ok(ints(&[0, 255])));
+        assert_eq!(read("f32", "2"), Ok(Value::Float(2.0)));
+        assert_eq!(read("f32[]", "[1, 2.5]"), Ok(Value::Array(vec![Value::Float(1.0), Value::Float(2.5)])));
+        assert_eq!(read("f16", "0.1"), Ok(Value::Float(0.099_975_585_937_5)));
+        assert_eq!(read("f16", "1e6").unwrap_err(), "1000000.0 is beyond what `f16` holds");
+        assert_eq!(read("bool", "1"), Ok(Value::Bool(true)));
+        assert_eq!(
+            read("bool[]", "[1, false]"),
+            Ok(Value::Array(vec![Value::Bool(true), Value::Bool(false)]))
+        );
+        assert_eq!(read("string", "a,b"), Ok(Value::Str("a,b".to_owned())));
+        assert_eq!(
+            read("string[]", "a,b"),
+            Ok(Value::Array(vec![Value::Str("a".into()), Value::Str("b".into())]))
+        );
+        assert_eq!(read("i32", "1.5").unwrap_err(), "`1.5` is no integer; the attribute is `i32`");
+        assert_eq!(read("i8", "300").unwrap_err(), "300 is no `i8`");
+        assert_eq!(read("i32[]", "[1.5]").unwrap_err(), "[1.5] is no `i32[]`");
+        assert!(read("bytes", "256").is_err());
+        assert!(read("bool", "yes").is_err());
+        assert!(read("i64[]", "[18446744073709551615]").is_err());
+        assert!(read("i64[]", "[[1]]").is_err());
+    }
+
+    #[test]
+    fn pairs_that_are_none_are_refused_together() {
+        let list = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+        let errors =
+            Query::parse(&list(&["x", "=3", "x=a", "y=1", "y=2"]), &[], &[], &list(&["x=3"])).unwrap_err();
+        let messages: Vec<&str> = errors.iter().map(|error| error.message.as_str()).collect();
+        assert_eq!(
+            messages,
+            [
+                "`--shape x` is no `NAME=VALUE`",
+                "`--shape =3` is no `NAME=VALUE`",
+                "`--shape x=a`: `a` is no dimension; shapes are written like `10x3x32x32`, and `scalar` for rank 0",
+                "`--shape y=...` is given twice",
+                "`--aligned x=3`: 3 is no power of two",
+            ]
+        );
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_text_is_answered(text in ".*", name in 0..19_usize) {
+            let _ = shape(&text);
+            let ty = AttributeType::all().nth(name).unwrap();
+            let _ = attribute(ty, &Given::Text(text));
+        }
+    }
+}

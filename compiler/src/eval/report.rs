@@ -1,0 +1,228 @@
+//! What an evaluation found: values for people ([`super::table`]) and, as JSON, for programs.
+
+use cubinder_bundle::Value;
+use serde::{Serialize, Serializer};
+
+use super::guard::Reason;
+use super::occupancy::Occupancy;
+
+/// Everything that was evaluated in one file.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Report {
+    /// The file, as the user named it.
+    pub file: String,
+    /// What the file is.
+    pub kind: &'static str,
+    /// One for each node or plugin.
+    pub evaluations: Vec<Evaluation>,
+}
+
+/// One node with its shapes.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Evaluation {
+    /// Which node of an engine: the number, from 1, and how many there are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node: Option<(usize, usize)>,
+    /// The plugin: `sample::circ_pad_plugin`.
+    pub plugin: String,
+    /// Its version.
+    pub version: String,
+    /// The type parameters.
+    pub types: Vec<TypeReport>,
+    /// The attributes.
+    pub attributes: Vec<AttributeReport>,
+    /// The inputs, then the outputs as far as their shapes are known.
+    pub tensors: Vec<TensorReport>,
+    /// What must hold of the node, in the order in which it is looked at.
+    pub checks: Vec<Check>,
+    /// The variants of these types, in order of preference; none where a check failed.
+    pub variants: Vec<VariantReport>,
+    /// What the chosen variant launches, in order.
+    pub launches: Vec<LaunchReport>,
+    /// Device memory that the plugin asks TensorRT for beside its tensors, bytes.
+    pub workspace_bytes: u64,
+    /// Why the run time would refuse the node, in its words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refused: Option<String>,
+    /// What could not be told.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+}
+
+/// A type parameter.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct TypeReport {
+    /// Its name.
+    pub name: String,
+    /// What it is here.
+    #[serde(rename = "type")]
+    pub ty: &'static str,
+    /// What else it can be.
+    pub others: Vec<&'static str>,
+}
+
+/// An attribute.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct AttributeReport {
+    /// Its name.
+    pub name: String,
+    /// Its type.
+    #[serde(rename = "type")]
+    pub ty: &'static str,
+    /// Its value.
+    #[serde(serialize_with = "plain")]
+    pub value: Value,
+    /// Where the value comes from.
+    pub from: Origin,
+}
+
+/// Where a value comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Origin {
+    /// The query.
+    Given,
+    /// The manifest's default.
+    Default,
+    /// The engine.
+    Engine,
+}
+
+/// A tensor.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct TensorReport {
+    /// Its name.
+    pub name: String,
+    /// `input` or `output`.
+    pub role: &'static str,
+    /// Its element type.
+    #[serde(rename = "type")]
+    pub ty: &'static str,
+    /// Its shape.
+    pub shape: Vec<i64>,
+    /// Its elements and its bytes, where 64 bits hold them.
+    pub elements: Option<u64>,
+    /// Its bytes.
+    pub bytes: Option<u64>,
+    /// Of what its address is taken to be a multiple, bytes.
+    pub alignment: u64,
+}
+
+/// One thing that must hold.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Check {
+    /// What.
+    pub text: String,
+    /// Whether it holds.
+    pub holds: bool,
+    /// Why not, in the run time's words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+}
+
+/// A row of the table of variants.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct VariantReport {
+    /// The tactic id.
+    pub id: i32,
+    /// Types and constants.
+    pub label: String,
+    /// The guard, as its author wrote it.
+    pub guard: Option<String>,
+    /// Whether it is the one that runs.
+    pub chosen: bool,
+    /// What its guard came to.
+    pub verdict: GuardReport,
+    /// The parts of the guard that decide.
+    pub reasons: Vec<Reason>,
+}
+
+/// What a guard came to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GuardReport {
+    /// There is none.
+    None,
+    /// It holds.
+    Holds,
+    /// It is false.
+    Fails,
+    /// It has no value.
+    NoValue(String),
+}
+
+/// A launch.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct LaunchReport {
+    /// The kernel, as its source names it.
+    pub kernel: String,
+    /// Blocks in x, y and z; none where the launch is refused.
+    pub grid: Option<[u32; 3]>,
+    /// Threads of a block in x, y and z.
+    pub block: Option<[u32; 3]>,
+    /// Blocks in all.
+    pub blocks: u64,
+    /// Threads in all.
+    pub threads: u64,
+    /// Dynamic shared memory of a block, bytes.
+    pub shared_bytes: u32,
+    /// The arguments.
+    pub args: Vec<ArgReport>,
+    /// Whether a tensor is empty, so that nothing is launched.
+    pub empty: bool,
+    /// How many blocks a multiprocessor holds, for each architecture that there is machine code for or that was asked for.
+    pub occupancy: Vec<OccupancyReport>,
+}
+
+/// An argument.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ArgReport {
+    /// The parameter's name.
+    pub name: String,
+    /// `tensor`, or the kernel's type: `i32`, `i64[4]`. None where it is not known.
+    #[serde(rename = "type")]
+    pub ty: Option<String>,
+    /// The tensor that it points to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tensor: Option<String>,
+    /// The number or the numbers.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "plain_option")]
+    pub value: Option<Value>,
+}
+
+/// The occupancy of a launch on an architecture.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct OccupancyReport {
+    /// The architecture: `sm_90`.
+    pub arch: String,
+    /// The code that it runs: `sm_90`.
+    pub code: String,
+    /// Registers of a thread.
+    pub registers: u32,
+    /// Static shared memory of a block, bytes.
+    pub static_shared_bytes: u32,
+    /// What a multiprocessor holds.
+    #[serde(flatten)]
+    pub occupancy: Occupancy,
+}
+
+/// A value as JSON has it: not tagged with its kind.
+pub(super) fn to_json(value: &Value) -> serde_json::Value {
+    match value {
+        Value::Int(value) => (*value).into(),
+        Value::Float(value) => serde_json::Number::from_f64(*value)
+            .map_or_else(|| serde_json::Value::String(format!("{value:?}")), serde_json::Value::Number),
+        Value::Bool(value) => (*value).into(),
+        Value::Str(value) => value.as_str().into(),
+        Value::Array(items) => items.iter().map(to_json).collect(),
+    }
+}
+
+fn plain<S: Serializer>(value: &Value, serializer: S) -> Result<S::Ok, S::Error> {
+    to_json(value).serialize(serializer)
+}
+
+#[allow(clippy::ref_option)] // serde gives it so
+fn plain_option<S: Serializer>(value: &Option<Value>, serializer: S) -> Result<S::Ok, S::Error> {
+    value.as_ref().map(to_json).serialize(serializer)
+}

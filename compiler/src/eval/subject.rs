@@ -1,0 +1,245 @@
+//! What can be evaluated in a file: the plugin of a manifest, the plugins of a library, the nodes of an engine.
+//!
+//! Owns telling these apart. Treats the bytes as hostile: containers are checked by their own reader, and nothing is run or loaded.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use cubinder_bundle::container::{self, Container, Found};
+use cubinder_bundle::validate::{validate_attributes, validate_ranks};
+use cubinder_bundle::{CodeObject, Plugin, Value};
+
+use crate::config;
+use crate::diagnostic::{Diagnostic, Source, suggest};
+use crate::resolve::{self, Resolved};
+
+/// A file and what can be evaluated in it.
+#[derive(Debug, Clone)]
+pub struct Subjects {
+    /// What the file is.
+    pub kind: &'static str,
+    /// What is in it, in the file's order.
+    pub list: Vec<Subject>,
+    /// What the reader of the file should know.
+    pub warnings: Vec<Diagnostic>,
+}
+
+/// A plugin, or a node of it.
+#[derive(Debug, Clone)]
+pub struct Subject {
+    /// The model. A manifest's has no arguments and no code yet.
+    pub plugin: Plugin,
+    /// Where it comes from.
+    pub origin: Origin,
+    /// For a node: its number in the engine, from 1, and how many there are.
+    pub number: Option<(usize, usize)>,
+    /// For a node: its attributes.
+    pub attributes: Option<Vec<Value>>,
+    /// For a node: the ranks of its inputs, where they are known.
+    pub input_ranks: Option<Vec<u8>>,
+}
+
+/// Where a plugin comes from.
+#[derive(Debug, Clone)]
+pub enum Origin {
+    /// A manifest; its kernels are not compiled.
+    Manifest(Arc<Resolved>),
+    /// A library or an engine; these are the code objects that the launches refer to.
+    Compiled(Arc<[CodeObject]>),
+}
+
+/// Which of a file's plugins and nodes.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Choice {
+    /// The plugin's name, with or without its namespace.
+    pub plugin: Option<String>,
+    /// The node's number, from 1.
+    pub node: Option<usize>,
+}
+
+/// Reads a file.
+///
+/// # Errors
+/// Where it cannot be read, or is none of the things that can be evaluated, or holds mistakes.
+pub fn open(path: &Path) -> Result<Subjects, Vec<Diagnostic>> {
+    let cannot = |why: &dyn std::fmt::Display| {
+        vec![Diagnostic::error(format!("cannot read `{}`: {why}", path.display()))]
+    };
+    let metadata = std::fs::metadata(path).map_err(|error| cannot(&error))?;
+    if !metadata.is_file() {
+        // What is no file may never end.
+        return Err(cannot(&"it is no regular file"));
+    }
+    if path.extension().is_some_and(|extension| extension == "toml") {
+        return manifest(&config::open(path)?);
+    }
+    let bytes = std::fs::read(path).map_err(|error| cannot(&error))?;
+    compiled(&path.display().to_string(), &bytes)
+}
+
+/// The plugin of a manifest.
+///
+/// # Errors
+/// The manifest's mistakes.
+pub fn manifest(source: &Arc<Source>) -> Result<Subjects, Vec<Diagnostic>> {
+    let resolved = resolve::compile(source)?;
+    let warnings = resolved.warnings.clone();
+    let plugin = resolved.draft.plugin.clone();
+    let origin = Origin::Manifest(Arc::new(resolved));
+    let subject = Subject { plugin, origin, number: None, attributes: None, input_ranks: None };
+    Ok(Subjects { kind: "manifest", list: vec![subject], warnings })
+}
+
+/// The plugins or nodes in the bytes of a library, a bundle or an engine.
+///
+/// # Errors
+/// Where there are none, or none that can be evaluated.
+pub fn compiled(name: &str, bytes: &[u8]) -> Result<Subjects, Vec<Diagnostic>> {
+    let mut all: Vec<Found> = Vec::new();
+    let mut warnings = Vec::new();
+    for (offset, found) in container::scan(bytes) {
+        match found {
+            // Copies of one container are one node.
+            Ok(found) if all.iter().any(|known| known.digest == found.digest) => {}
+            Ok(found) => all.push(found),
+            Err(error) => warnings.push(Diagnostic::warning(format!(
+                "`{name}` has a damaged container at byte {offset}: {error}"
+            ))),
+        }
+    }
+    let nodes = nodes(name, &all, &mut warnings);
+    let is_engine = all.iter().any(|found| !matches!(found.container, Container::Bundle(_)));
+    let (kind, list) = if is_engine { ("engine", nodes) } else { (library_kind(bytes), plugins(&all)) };
+    if list.is_empty() {
+        let mut errors = vec![
+            Diagnostic::error(format!("nothing in `{name}` can be evaluated"))
+                .note("expected a manifest (`*.toml`), a plugin library with its code, a bundle or an engine with Cubinder nodes"),
+        ];
+        errors.append(&mut warnings);
+        return Err(errors);
+    }
+    Ok(Subjects { kind, list, warnings })
+}
+
+fn library_kind(bytes: &[u8]) -> &'static str {
+    if bytes.starts_with(&container::MAGIC) { "bundle" } else { "plugin library" }
+}
+
+fn plugins(all: &[Found]) -> Vec<Subject> {
+    let mut list = Vec::new();
+    for found in all {
+        let Container::Bundle(bundle) = &found.container else { continue };
+        let code: Arc<[CodeObject]> = bundle.code.clone().into();
+        list.extend(bundle.plugins.iter().map(|plugin| Subject {
+            plugin: plugin.clone(),
+            origin: Origin::Compiled(Arc::clone(&code)),
+            number: None,
+            attributes: None,
+            input_ranks: None,
+        }));
+    }
+    list
+}
+
+fn nodes(name: &str, all: &[Found], warnings: &mut Vec<Diagnostic>) -> Vec<Subject> {
+    let is_node = |found: &&Found| !matches!(found.container, Container::Bundle(_));
+    let count = all.iter().filter(is_node).count();
+    let mut list = Vec::new();
+    for (index, found) in all.iter().filter(is_node).enumerate() {
+        match node(found, all) {
+            Ok(subject) => list.push(Subject { number: Some((index + 1, count)), ..subject }),
+            Err(why) => warnings.push(Diagnostic::warning(format!(
+                "node {} of {count} in `{name}` cannot be evaluated: {why}",
+                index + 1
+            ))),
+        }
+    }
+    list
+}
+
+fn node(found: &Found, all: &[Found]) -> Result<Subject, String> {
+    match &found.container {
+        Container::Bundle(_) => Err("it is a bundle".to_owned()),
+        Container::Node(node) => Ok(Subject {
+            plugin: node.plugin.clone(),
+            origin: Origin::Compiled(node.code.clone().into()),
+            number: None,
+            attributes: Some(node.attributes.clone()),
+            input_ranks: node.input_ranks.clone(),
+        }),
+        Container::NodeReference(reference) => {
+            let bundle = all.iter().find_map(|found| match &found.container {
+                Container::Bundle(bundle) if found.digest == reference.bundle => Some(bundle),
+                _ => None,
+            });
+            let bundle = bundle.ok_or_else(|| {
+                format!("its code lies in bundle {}, which is not in this file", reference.bundle.short())
+            })?;
+            let plugin = bundle.plugins.get(reference.plugin as usize).ok_or_else(|| {
+                format!("it names plugin {} of a bundle of {}", reference.plugin, bundle.plugins.len())
+            })?;
+            validate_attributes(plugin, &reference.attributes)?;
+            validate_ranks(plugin, reference.input_ranks.as_deref())?;
+            let mut plugin = plugin.clone();
+            if let Some(types) = &reference.types {
+                plugin.variants.retain(|variant| variant.types == *types);
+            }
+            Ok(Subject {
+                plugin,
+                origin: Origin::Compiled(bundle.code.clone().into()),
+                number: None,
+                attributes: Some(reference.attributes.clone()),
+                input_ranks: reference.input_ranks.clone(),
+            })
+        }
+    }
+}
+
+/// Those of the subjects that were chosen.
+///
+/// # Errors
+/// Where there is no such plugin or node, with what there is; and where several plugins are left and none was named.
+pub fn choose(subjects: Vec<Subject>, choice: &Choice) -> Result<Vec<Subject>, Diagnostic> {
+    let full = |subject: &Subject| cubinder_bundle::launch::full_name(&subject.plugin);
+    let mut names: Vec<String> = Vec::new();
+    for name in subjects.iter().map(full) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    let list = |names: &[String]| format!("`{}`", names.join("`, `"));
+    let mut chosen = subjects;
+    if let Some(wanted) = &choice.plugin {
+        chosen.retain(|subject| subject.plugin.name == *wanted || full(subject) == *wanted);
+        if chosen.is_empty() {
+            let error = Diagnostic::error(format!("there is no plugin `{wanted}` in it"))
+                .note(format!("it has {}", list(&names)));
+            let short = names.iter().map(|name| name.rsplit("::").next().unwrap_or(name));
+            return Err(match suggest(wanted, names.iter().map(String::as_str).chain(short)) {
+                Some(near) => error.help(format!("did you mean `{near}`?")),
+                None => error,
+            });
+        }
+    }
+    if let Some(wanted) = choice.node {
+        let numbers: Vec<String> = chosen
+            .iter()
+            .filter_map(|subject| subject.number.map(|(number, _)| format!("{number} ({})", full(subject))))
+            .collect();
+        if numbers.is_empty() {
+            return Err(Diagnostic::error("`--node` chooses among an engine's nodes, and this is no engine"));
+        }
+        chosen.retain(|subject| subject.number.is_some_and(|(number, _)| number == wanted));
+        if chosen.is_empty() {
+            return Err(Diagnostic::error(format!("there is no node {wanted} in it"))
+                .note(format!("its nodes are {}", numbers.join(", "))));
+        }
+    }
+    let is_library = chosen.iter().all(|subject| subject.number.is_none());
+    if is_library && chosen.len() > 1 {
+        return Err(Diagnostic::error("there are several plugins in it")
+            .note(format!("they are {}", list(&names)))
+            .help(format!("choose one: `--plugin {}`", names.first().map_or("NAME", String::as_str))));
+    }
+    Ok(chosen)
+}

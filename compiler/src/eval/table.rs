@@ -1,0 +1,252 @@
+//! The report for people: plain text in columns.
+
+use std::fmt::Write as _;
+
+use cubinder_bundle::Value;
+use cubinder_bundle::launch::shape_text;
+
+use super::report::{
+    ArgReport, Evaluation, GuardReport, LaunchReport, Origin, Report, TensorReport, VariantReport,
+};
+use crate::diagnostic::harmless;
+
+/// Elements of an array that are shown.
+const SHOWN: usize = 16;
+
+/// The report as text; ends with a line end. Control characters of the file never reach the terminal.
+#[must_use]
+pub fn table(report: &Report) -> String {
+    let mut text = format!("{}: {}\n", report.file, report.kind);
+    for evaluation in &report.evaluations {
+        text.push('\n');
+        text.push_str(&evaluation_table(evaluation));
+    }
+    harmless(&text, false)
+}
+
+fn evaluation_table(evaluation: &Evaluation) -> String {
+    let mut text = String::new();
+    if let Some((number, count)) = evaluation.node {
+        let _ = write!(text, "node {number} of {count}, ");
+    }
+    let _ = writeln!(text, "plugin {}, version {}", evaluation.plugin, evaluation.version);
+    section(&mut text, "types", &types(evaluation));
+    section(&mut text, "attributes", &attributes(evaluation));
+    section(&mut text, "tensors", &evaluation.tensors.iter().map(tensor).collect::<Vec<_>>());
+    section(&mut text, "checks", &checks(evaluation));
+    section(&mut text, "variants", &evaluation.variants.iter().flat_map(variant).collect::<Vec<_>>());
+    for (index, found) in evaluation.launches.iter().enumerate() {
+        let number = if evaluation.launches.len() > 1 { format!(" {}", index + 1) } else { String::new() };
+        let _ = writeln!(text, "  launch{number}: {}", found.kernel);
+        text.push_str(&launch(found));
+    }
+    if evaluation.refused.is_none() {
+        let workspace = match evaluation.workspace_bytes {
+            0 => "none".to_owned(),
+            bytes => size(bytes),
+        };
+        let _ = writeln!(text, "  workspace: {workspace}");
+    }
+    for note in &evaluation.notes {
+        let _ = writeln!(text, "  note: {note}");
+    }
+    if let Some(why) = &evaluation.refused {
+        let _ = writeln!(text, "  refused: {}", why.replace('\n', "\n    "));
+    }
+    text
+}
+
+/// A title and its lines; nothing where there are none.
+fn section(text: &mut String, title: &str, rows: &[Vec<String>]) {
+    if !rows.is_empty() {
+        let _ = writeln!(text, "  {title}");
+        text.push_str(&columns(rows, 4));
+    }
+}
+
+fn types(evaluation: &Evaluation) -> Vec<Vec<String>> {
+    let row = |ty: &super::TypeReport| {
+        let others =
+            if ty.others.is_empty() { String::new() } else { format!("or {}", ty.others.join(", ")) };
+        vec![ty.name.clone(), ty.ty.to_owned(), others]
+    };
+    evaluation.types.iter().map(row).collect()
+}
+
+fn attributes(evaluation: &Evaluation) -> Vec<Vec<String>> {
+    let row = |attribute: &super::AttributeReport| {
+        let from = match attribute.from {
+            Origin::Given => "given",
+            Origin::Default => "default",
+            Origin::Engine => "of the node",
+        };
+        vec![attribute.name.clone(), attribute.ty.to_owned(), value(&attribute.value), from.to_owned()]
+    };
+    evaluation.attributes.iter().map(row).collect()
+}
+
+fn tensor(tensor: &TensorReport) -> Vec<String> {
+    let shape = if tensor.shape.is_empty() { "scalar".to_owned() } else { shape_text(&tensor.shape) };
+    let elements =
+        tensor.elements.map_or_else(|| "2^64 elements or more".to_owned(), |n| count(n, "element"));
+    vec![
+        tensor.name.clone(),
+        tensor.role.to_owned(),
+        tensor.ty.to_owned(),
+        shape,
+        elements,
+        tensor.bytes.map_or_else(|| "-".to_owned(), size),
+        format!("aligned to {}", tensor.alignment),
+    ]
+}
+
+fn checks(evaluation: &Evaluation) -> Vec<Vec<String>> {
+    let row = |check: &super::Check| {
+        let verdict = if check.holds { "holds" } else { "fails" };
+        vec![verdict.to_owned(), check.text.clone()]
+    };
+    evaluation.checks.iter().map(row).collect()
+}
+
+fn variant(variant: &VariantReport) -> Vec<Vec<String>> {
+    let name = format!("{} {}", variant.id, variant.label).trim_end().to_owned();
+    let guard = variant.guard.as_deref().unwrap_or_default();
+    let verdict = match (&variant.verdict, variant.chosen) {
+        (GuardReport::None, true) => "chosen: it has no guard".to_owned(),
+        (GuardReport::None, false) => "can run, and one before it is chosen".to_owned(),
+        (GuardReport::Holds, true) => format!("chosen: `{guard}` holds"),
+        (GuardReport::Holds, false) => format!("can run, and one before it is chosen: `{guard}` holds"),
+        (GuardReport::Fails, _) => format!("cannot run: `{guard}` is false"),
+        (GuardReport::NoValue(why), _) => format!("cannot run: `{guard}` has no value: {why}"),
+    };
+    let mut rows = vec![vec![name, verdict]];
+    if !matches!(variant.verdict, GuardReport::None | GuardReport::NoValue(_)) {
+        let reason =
+            |reason: &super::Reason| vec![String::new(), format!("  `{}` is {}", reason.text, reason.found)];
+        rows.extend(variant.reasons.iter().map(reason));
+    }
+    rows
+}
+
+fn launch(launch: &LaunchReport) -> String {
+    let mut rows = Vec::new();
+    if launch.empty {
+        rows.push(vec!["nothing".to_owned(), "a tensor is empty: nothing is launched".to_owned()]);
+    } else if let (Some(grid), Some(block)) = (launch.grid, launch.block) {
+        let threads: u64 = block.iter().map(|extent| u64::from(*extent)).product();
+        rows.push(vec!["grid".to_owned(), extents(grid), count(launch.blocks, "block")]);
+        let all = format!("{} a block, {} in all", count(threads, "thread"), launch.threads);
+        rows.push(vec!["block".to_owned(), extents(block), all]);
+        rows.push(vec!["shared".to_owned(), size(launch.shared_bytes.into()), "dynamic, a block".to_owned()]);
+    }
+    let mut text = columns(&rows, 4);
+    if !launch.args.is_empty() {
+        text.push_str("    arguments\n");
+        text.push_str(&columns(&launch.args.iter().map(arg).collect::<Vec<_>>(), 6));
+    }
+    if !launch.occupancy.is_empty() {
+        text.push_str("    occupancy\n");
+        text.push_str(&columns(&launch.occupancy.iter().map(occupancy).collect::<Vec<_>>(), 6));
+    }
+    text
+}
+
+fn arg(arg: &ArgReport) -> Vec<String> {
+    let shown = match (&arg.tensor, &arg.value) {
+        (Some(tensor), _) => tensor.clone(),
+        (None, Some(found)) => value(found),
+        (None, None) => "no value".to_owned(),
+    };
+    vec![arg.name.clone(), arg.ty.clone().unwrap_or_else(|| "?".to_owned()), shown]
+}
+
+fn occupancy(report: &super::OccupancyReport) -> Vec<String> {
+    let found = &report.occupancy;
+    let limits: Vec<&str> = found.limited_by.iter().map(|limiter| limiter.name()).collect();
+    let code =
+        if report.code == report.arch { String::new() } else { format!(" (code for {})", report.code) };
+    vec![
+        format!("{}{code}", report.arch),
+        format!("{} a multiprocessor", count(found.blocks.into(), "block")),
+        format!("{} of {} warps", found.warps, found.most_warps),
+        format!("limited by {}", limits.join(", ")),
+        format!(
+            "{}, {} static shared",
+            count(report.registers.into(), "register"),
+            size(report.static_shared_bytes.into())
+        ),
+    ]
+}
+
+fn extents([x, y, z]: [u32; 3]) -> String {
+    format!("{x} x {y} x {z}")
+}
+
+/// A value; of a long array the first elements and how many more there are.
+fn value(value: &Value) -> String {
+    match value {
+        Value::Array(items) if items.len() > SHOWN => {
+            let shown: Vec<String> = items.iter().take(SHOWN).map(ToString::to_string).collect();
+            format!("[{}, ... {} more]", shown.join(", "), items.len() - SHOWN)
+        }
+        other => other.to_string(),
+    }
+}
+
+fn count(number: u64, what: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {what}{plural}")
+}
+
+/// A size for people: at most three digits before the unit.
+fn size(bytes: u64) -> String {
+    const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+    if bytes < 1024 {
+        return format!("{bytes} B");
+    }
+    let mut value = bytes as f64 / 1024.0;
+    let mut unit = 0;
+    while value >= 1024.0 && unit + 1 < UNITS.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    format!("{value:.1} {}", UNITS[unit])
+}
+
+/// Left-aligned columns, two spaces apart. The last cell of a row widens no column.
+fn columns(rows: &[Vec<String>], indent: usize) -> String {
+    let most = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |column: usize| {
+        let cells = rows.iter().filter(|row| column + 1 < row.len()).map(|row| row[column].chars().count());
+        cells.max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..most).map(width).collect();
+    let mut text = String::new();
+    for row in rows {
+        let cells: Vec<String> =
+            row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
+        let _ = writeln!(text, "{:indent$}{}", "", cells.join("  ").trim_end());
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diagnostic::Source;
+    use crate::eval::{Compiler, Environment, Query, evaluate, manifest};
+
+    /// What made an engine may have written anything into it.
+    #[test]
+    fn control_characters_do_not_reach_the_terminal() {
+        let text = include_str!("../../../manifests/elemwise_add_plugin.toml");
+        let mut subject = manifest(&Source::new("add.toml", text)).unwrap().list.swap_remove(0);
+        subject.plugin.version = "1\u{1b}[2J\0\u{9b}31m".to_owned();
+        let query = Query::parse(&["inp0=2x3".to_owned()], &["block_size=256".to_owned()], &[], &[]).unwrap();
+        let outcome = evaluate(&subject, &query, &Compiler::new(Environment::default())).unwrap();
+        let evaluations = vec![outcome.evaluation];
+        let text = super::table(&Report { file: "engine".to_owned(), kind: "engine", evaluations });
+        assert!(text.contains("version 1\\u{1b}[2J\\u{0}\\u{9b}31m\n"), "{text:?}");
+        assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{text:?}");
+    }
+}

@@ -1,0 +1,243 @@
+//! Ranges as manifests write them: `4`, `"1..=8"`, `"1.."`, `"..=8"`. Both ends belong to a range.
+
+use cubinder_bundle::Interval;
+use toml::de::DeValue;
+
+use super::super::Located;
+use super::super::form::{Entry, Form};
+use crate::diagnostic::Diagnostic;
+use crate::rules;
+
+/// The ends of a range, each where it is given.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Ends<T> {
+    pub(super) min: Option<T>,
+    pub(super) max: Option<T>,
+}
+
+/// Why a text is no range, and how it could be one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Mistake {
+    /// For the place itself.
+    pub(super) label: String,
+    /// The range that may have been meant.
+    pub(super) meant: Option<String>,
+}
+
+impl Mistake {
+    fn new(label: impl Into<String>) -> Mistake {
+        Mistake { label: label.into(), meant: None }
+    }
+}
+
+/// Splits a text and reads its ends.
+///
+/// # Errors
+/// What keeps it from being a range of what `noun` says: `number`, `integer`.
+pub(super) fn ends<T: Copy>(
+    text: &str,
+    noun: &str,
+    read: impl Fn(&str) -> Option<T>,
+) -> Result<Ends<T>, Mistake> {
+    let unreadable = |part: &str| Mistake::new(format!("`{}` is not a usable {noun}", part.trim()));
+    let end = |part: &str| match part.trim() {
+        "" => Ok(None),
+        part => read(part).map(Some).ok_or_else(|| unreadable(part)),
+    };
+    let Some((low, high)) = text.split_once("..") else {
+        return match read(text.trim()) {
+            Some(value) => Ok(Ends { min: Some(value), max: Some(value) }),
+            None if text.trim().is_empty() => Err(Mistake::new("this is empty")),
+            None => Err(unreadable(text)),
+        };
+    };
+    let min = end(low)?;
+    let max = match high.trim_start().strip_prefix('=') {
+        Some(high) => Some(end(high)?.ok_or_else(|| Mistake::new("nothing follows `..=`"))?),
+        None => {
+            if end(high)?.is_some() {
+                let meant = Some(format!("{}..={}", low.trim(), high.trim()));
+                return Err(Mistake { label: "`..` needs `=` before its end".to_owned(), meant });
+            }
+            None
+        }
+    };
+    if min.is_none() && max.is_none() {
+        return Err(Mistake::new("this range has no end at all"));
+    }
+    Ok(Ends { min, max })
+}
+
+/// An integer in decimal, with underscores between digits as TOML allows them.
+pub(super) fn integer(text: &str) -> Option<i64> {
+    is_number(text, false).then(|| text.replace('_', "").parse().ok())?
+}
+
+/// A finite float, or an integer that stands for one.
+pub(super) fn float(text: &str) -> Option<f64> {
+    let value: f64 = is_number(text, true).then(|| text.replace('_', "").parse().ok())??;
+    value.is_finite().then_some(value)
+}
+
+/// Whether a text is a number as TOML writes one, without `inf` and `nan`.
+fn is_number(text: &str, fraction: bool) -> bool {
+    let digits = |part: &str| {
+        !part.is_empty()
+            && part.split('_').all(|group| !group.is_empty() && group.bytes().all(|b| b.is_ascii_digit()))
+    };
+    let unsigned = |part: &str| digits(part.strip_prefix(['+', '-']).unwrap_or(part));
+    if !fraction {
+        return unsigned(text);
+    }
+    let (mantissa, exponent) = match text.split_once(['e', 'E']) {
+        Some((mantissa, exponent)) => (mantissa, Some(exponent)),
+        None => (text, None),
+    };
+    let mantissa = match mantissa.split_once('.') {
+        Some((whole, part)) => unsigned(whole) && digits(part),
+        None => unsigned(mantissa),
+    };
+    mantissa && exponent.is_none_or(unsigned)
+}
+
+/// The range that an array of two numbers was probably meant to be.
+pub(super) fn from_two(entry: &Entry<'_>) -> Option<String> {
+    let number = |entry: &Entry<'_>| match entry.value() {
+        DeValue::Integer(integer) => Some(integer.to_string()),
+        DeValue::Float(float) => Some(float.to_string()),
+        _ => None,
+    };
+    match entry.items()?.as_slice() {
+        [low, high] => Some(format!("{}..={}", number(low)?, number(high)?)),
+        _ => None,
+    }
+}
+
+/// `1 element`, `2 elements`.
+pub(super) fn counted(count: impl Into<i128>, one: &str, many: &str) -> String {
+    let count = count.into();
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
+/// What a range of sizes is of: ranks, lengths, dimensions.
+pub(super) struct Sizes<'a> {
+    /// What the key must be, for errors: `a rank or a range of ranks`.
+    pub(super) what: &'a str,
+    /// The highest size there is.
+    pub(super) most: i64,
+    /// How it could look: `4` or `"1..=8"`.
+    pub(super) example: &'a str,
+}
+
+impl Sizes<'_> {
+    /// Reads a range of sizes: an integer, or a text.
+    pub(super) fn read(&self, form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Located<Interval>> {
+        let ends = match entry.value() {
+            DeValue::Integer(_) => {
+                form.integer(entry).map(|size| Ok(Ends { min: Some(size), max: Some(size) }))?
+            }
+            DeValue::String(text) => ends(text, "integer", integer),
+            _ => {
+                let misfit = form.misfit(entry, self.what);
+                let example =
+                    from_two(entry).map_or_else(|| self.example.to_owned(), |meant| format!("\"{meant}\""));
+                form.report(misfit.help(format!("write `{} = {example}`", entry.key)));
+                return None;
+            }
+        };
+        match ends.and_then(|ends| self.interval(ends)) {
+            Ok(value) => Some(Located { value, range: entry.range.clone() }),
+            Err(mistake) => {
+                self.report(form, entry, mistake);
+                None
+            }
+        }
+    }
+
+    fn interval(&self, ends: Ends<i64>) -> Result<Interval, Mistake> {
+        let interval = Interval { min: ends.min.unwrap_or(0), max: ends.max.unwrap_or(self.most) };
+        if interval.min < 0 || interval.max < 0 {
+            return Err(Mistake::new("this cannot be negative"));
+        }
+        if interval.min > self.most || interval.max > self.most {
+            return Err(Mistake::new(format!(
+                "{} is more than {}",
+                interval.max.max(interval.min),
+                self.most
+            )));
+        }
+        if interval.min > interval.max {
+            let meant = Some(format!("{}..={}", interval.max, interval.min));
+            let label = format!("empty: {} is more than {}", interval.min, interval.max);
+            return Err(Mistake { label, meant });
+        }
+        Ok(interval)
+    }
+
+    fn report(&self, form: &mut Form<'_>, entry: &Entry<'_>, mistake: Mistake) {
+        let example = mistake.meant.map_or_else(|| self.example.to_owned(), |meant| format!("\"{meant}\""));
+        let diagnostic = Diagnostic::error(format!("`{}` must be {}", entry.key, self.what))
+            .code(rules::BAD_RANGE)
+            .at(form.span(entry.range.clone()), mistake.label)
+            .help(format!("write `{} = {example}`; both ends belong to a range", entry.key));
+        form.report(diagnostic);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn ints(text: &str) -> Result<(Option<i64>, Option<i64>), String> {
+        ends(text, "integer", integer).map(|ends| (ends.min, ends.max)).map_err(|mistake| mistake.label)
+    }
+
+    #[test]
+    fn ranges_have_one_end_or_two() {
+        assert_eq!(ints("4"), Ok((Some(4), Some(4))));
+        assert_eq!(ints(" 2 ..= 16 "), Ok((Some(2), Some(16))));
+        assert_eq!(ints("1.."), Ok((Some(1), None)));
+        assert_eq!(ints("..=-8"), Ok((None, Some(-8))));
+        assert_eq!(ints("0..=2_147_483_647"), Ok((Some(0), Some(2_147_483_647))));
+    }
+
+    #[test]
+    fn what_is_no_range_says_why() {
+        assert_eq!(ints(""), Err("this is empty".to_owned()));
+        assert_eq!(ints(".."), Err("this range has no end at all".to_owned()));
+        assert_eq!(ints("1..="), Err("nothing follows `..=`".to_owned()));
+        assert_eq!(ints("1..=x"), Err("`x` is not a usable integer".to_owned()));
+        assert_eq!(ints("1__0"), Err("`1__0` is not a usable integer".to_owned()));
+        assert_eq!(
+            ints("99999999999999999999"),
+            Err("`99999999999999999999` is not a usable integer".to_owned())
+        );
+        assert_eq!(ends("1..8", "integer", integer).unwrap_err().meant.as_deref(), Some("1..=8"));
+    }
+
+    #[test]
+    fn floats_are_those_of_toml() {
+        assert_eq!(ends("-0.5..=1e3", "number", float), Ok(Ends { min: Some(-0.5), max: Some(1000.0) }));
+        for text in ["1.", ".5", "inf", "nan", "1e", "1e999", "0x10", "1_", ""] {
+            assert_eq!(float(text), None, "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_answered(text in "[-+0-9._=e ]{0,12}") {
+            let _ = ends(&text, "integer", integer);
+            let _ = ends(&text, "number", float);
+        }
+
+        #[test]
+        fn what_is_printed_is_read(a in any::<i64>(), b in any::<i64>()) {
+            let (min, max) = (a.min(b), a.max(b));
+            let printed = Interval { min, max }.to_string();
+            let read = ends(&printed, "integer", integer).unwrap();
+            prop_assert_eq!((read.min, read.max.unwrap_or(i64::MAX)), (Some(min), max));
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! `[[inputs]]` and `[[outputs]]`: types, ranks, shapes and the limits of shapes.
+
+use std::ops::Range;
+
+use cubinder_bundle::{Interval, ShapeLimits};
+
+use super::super::form::{Entry, Form, Section};
+use super::super::{InputDecl, LimitsDecl, Located, MAX_RANK, OutputDecl};
+use super::doc;
+use super::ranges::{Sizes, counted};
+use crate::diagnostic::Diagnostic;
+use crate::rules;
+
+const RANK: Sizes<'_> =
+    Sizes { what: "a rank or a range of ranks from 0 to 8", most: MAX_RANK as i64, example: "\"1..=8\"" };
+
+const DIMS: Sizes<'_> =
+    Sizes { what: "a size, a range of sizes, or an array of them", most: i64::MAX, example: "\"1..=65535\"" };
+
+const NUMEL: Sizes<'_> = Sizes {
+    what: "a number of elements or a range of such numbers",
+    most: i64::MAX,
+    example: "\"..=2147483647\"",
+};
+
+/// The ranks of a tensor and where they are given.
+struct Ranks {
+    lowest: u8,
+    highest: u8,
+    range: Option<Range<usize>>,
+}
+
+pub(super) fn input(
+    form: &mut Form<'_>,
+    mut section: Section<'_>,
+    broken: &mut Vec<String>,
+) -> Option<InputDecl> {
+    let name = tensor_name(form, &mut section, "an input");
+    let ty = form.require(&mut section, "type", "\"f32\"").and_then(|entry| form.string(&entry));
+    let rank = section.take("rank").and_then(|entry| RANK.read(form, &entry));
+    let ranks = ranks(rank.as_ref());
+    let limits = section.take("limits").map(|entry| limits(form, &entry, Some(&ranks))).unwrap_or_default();
+    let doc = doc(form, &mut section, "doc");
+    form.finish(&section);
+    let name = name?;
+    match ty {
+        Some(ty) => Some(InputDecl { name, ty, rank: (ranks.lowest, ranks.highest), limits, doc }),
+        None => {
+            broken.push(name.value);
+            None
+        }
+    }
+}
+
+pub(super) fn output(
+    form: &mut Form<'_>,
+    mut section: Section<'_>,
+    broken: &mut Vec<String>,
+) -> Option<OutputDecl> {
+    let name = tensor_name(form, &mut section, "an output");
+    let ty = form.require(&mut section, "type", "\"f32\"").and_then(|entry| form.string(&entry));
+    let shape = form.require(&mut section, "shape", "\"...\"").and_then(|entry| form.text(&entry));
+    let limits = section.take("limits").map(|entry| limits(form, &entry, None)).unwrap_or_default();
+    let doc = doc(form, &mut section, "doc");
+    form.finish(&section);
+    let name = name?;
+    match (ty, shape) {
+        (Some(ty), Some(shape)) => Some(OutputDecl { name, ty, shape, limits, doc }),
+        _ => {
+            broken.push(name.value);
+            None
+        }
+    }
+}
+
+fn tensor_name(form: &mut Form<'_>, section: &mut Section<'_>, what: &str) -> Option<Located<String>> {
+    let name = form.require(section, "name", "\"...\"").and_then(|entry| form.string(&entry))?;
+    form.identifier(&name, what);
+    Some(name)
+}
+
+/// Any rank where none is given, or one that could not be read.
+fn ranks(rank: Option<&Located<Interval>>) -> Ranks {
+    let fits = |size: i64| u8::try_from(size).unwrap_or(MAX_RANK);
+    Ranks {
+        lowest: rank.map_or(0, |rank| fits(rank.value.min)),
+        highest: rank.map_or(MAX_RANK, |rank| fits(rank.value.max)),
+        range: rank.map(|rank| rank.range.clone()),
+    }
+}
+
+/// `limits`; `ranks` are those of an input, and absent for an output.
+fn limits(form: &mut Form<'_>, entry: &Entry<'_>, ranks: Option<&Ranks>) -> LimitsDecl {
+    let Some(mut section) = form.table(entry, "limits".to_owned()) else { return LimitsDecl::default() };
+    let mut limits = ShapeLimits::default();
+    if let Some(entry) = section.take("dims") {
+        match entry.items() {
+            Some(items) => single_dimensions(form, &entry, &items, ranks, &mut limits),
+            None => limits.every = DIMS.read(form, &entry).map_or(Interval::ANY_SIZE, |size| size.value),
+        }
+    }
+    if let Some(entry) = section.take("numel")
+        && let Some(numel) = NUMEL.read(form, &entry)
+    {
+        limits.numel = numel.value;
+        check_possible(form, &numel, &limits, ranks);
+    }
+    form.finish(&section);
+    LimitsDecl { limits, range: entry.range.clone() }
+}
+
+/// `dims = [...]`: one range for each dimension.
+fn single_dimensions(
+    form: &mut Form<'_>,
+    entry: &Entry<'_>,
+    items: &[Entry<'_>],
+    ranks: Option<&Ranks>,
+    limits: &mut ShapeLimits,
+) {
+    let sizes: Vec<Option<Located<Interval>>> = items.iter().map(|item| DIMS.read(form, item)).collect();
+    let Some(sizes) = sizes.into_iter().collect::<Option<Vec<_>>>() else { return };
+    let Some(ranks) = ranks.filter(|ranks| ranks.lowest == ranks.highest) else {
+        let diagnostic = Diagnostic::error("single dimensions can be limited only where the rank is fixed")
+            .code(rules::BAD_RANGE)
+            .at(
+                form.span(entry.range.clone()),
+                format!("ranges for {}", counted(sizes.len() as u64, "dimension", "dimensions")),
+            );
+        let diagnostic = match ranks {
+            None => diagnostic.note("the rank of an output follows from its `shape`"),
+            Some(Ranks { range: Some(range), lowest, highest }) => {
+                let label = format!("this input has {lowest} to {highest} dimensions");
+                diagnostic.related(form.span(range.clone()), label)
+            }
+            Some(_) => diagnostic.note("an input without `rank` may have 0 to 8 dimensions"),
+        };
+        let help = match ranks {
+            None => "write one range for all dimensions: `dims = \"1..=65535\"`".to_owned(),
+            Some(_) => {
+                format!("write `rank = {}` in this input, or one range for all dimensions", sizes.len())
+            }
+        };
+        form.report(diagnostic.help(help));
+        return;
+    };
+    if sizes.len() != usize::from(ranks.lowest) {
+        let diagnostic = Diagnostic::error("`dims` must have one range for each dimension")
+            .code(rules::BAD_RANGE)
+            .at(form.span(entry.range.clone()), format!("found {}", sizes.len()));
+        let related = ranks.range.clone().map(|range| (range, format!("the rank is {}", ranks.lowest)));
+        form.report(match related {
+            Some((range, label)) => diagnostic.related(form.span(range), label),
+            None => diagnostic,
+        });
+        return;
+    }
+    limits.dims = sizes.into_iter().map(|size| size.value).collect();
+    let least = limits.dims.iter().map(|size| size.min).min();
+    let most = limits.dims.iter().map(|size| size.max).max();
+    if let Some((min, max)) = least.zip(most) {
+        limits.every = Interval { min, max };
+    }
+}
+
+/// Reports limits that no shape can meet.
+fn check_possible(
+    form: &mut Form<'_>,
+    numel: &Located<Interval>,
+    limits: &ShapeLimits,
+    ranks: Option<&Ranks>,
+) {
+    let (lowest, highest) = ranks.map_or((0, MAX_RANK), |ranks| (ranks.lowest, ranks.highest));
+    let product = |rank: u8, end: fn(Interval) -> i64| {
+        (0..usize::from(rank)).fold(1_i64, |numel, axis| match end(limits.dim(axis)) {
+            0 => 0,
+            size => numel.saturating_mul(size),
+        })
+    };
+    let ranks = || lowest..=highest;
+    let least = ranks().map(|rank| product(rank, |size| size.min)).min().unwrap_or(0);
+    let most = ranks().map(|rank| product(rank, |size| size.max)).max().unwrap_or(i64::MAX);
+    if least <= numel.value.max && numel.value.min <= most {
+        return;
+    }
+    let bound = if least > numel.value.max {
+        format!("such dimensions make at least {}", counted(least, "element", "elements"))
+    } else {
+        format!("such dimensions make at most {}", counted(most, "element", "elements"))
+    };
+    let diagnostic = Diagnostic::error("no shape can meet both `dims` and `numel`")
+        .code(rules::BAD_RANGE)
+        .at(form.span(numel.range.clone()), bound);
+    form.report(diagnostic);
+}

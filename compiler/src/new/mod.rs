@@ -1,0 +1,178 @@
+//! A plugin to begin with: a manifest, a kernel and a test that are right as they stand.
+//!
+//! Owns the texts and where they go ([`plan`]), and writing them ([`write()`]): everything or nothing, and never over a file that is
+//! there. Never compiles: a test holds the texts against the rest of the compiler.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use crate::config::{self, FILE_NAME};
+use crate::diagnostic::Diagnostic;
+use crate::manifest::form::is_identifier;
+
+/// The longest name: it is part of the names of files and of symbols.
+const LONGEST_NAME: usize = 64;
+
+const CONFIG: &str = include_str!("templates/cubinder.toml");
+const MANIFEST: &str = include_str!("templates/manifest.toml");
+const KERNEL: &str = include_str!("templates/kernel.cu");
+const CASES: &str = include_str!("templates/cases.toml");
+
+/// What is to be written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plan {
+    /// The project's folder.
+    pub folder: PathBuf,
+    /// Whether the project is there already.
+    pub is_added: bool,
+    /// The files and their texts.
+    pub files: Vec<(PathBuf, String)>,
+}
+
+/// The files of a plugin called `name`. Without `folder` it is added to the project around `here`, the current folder; where there is none, a new
+/// project gets a folder of its name. `folder` is the project's folder, of one that is there or of a new one.
+///
+/// # Errors
+/// A name that cannot be one.
+pub fn plan(name: &str, folder: Option<&Path>, here: &Path) -> Result<Plan, Diagnostic> {
+    check_name(name)?;
+    let text = |template: &str| template.replace("@NAME@", name);
+    let (project, is_added) = match folder {
+        Some(folder) => (folder.to_path_buf(), folder.join(FILE_NAME).is_file()),
+        None => match around(here) {
+            Some(project) => (project, true),
+            None => (PathBuf::from(name), false),
+        },
+    };
+    let mut files = Vec::new();
+    if !is_added {
+        files.push((project.join(FILE_NAME), text(CONFIG)));
+    }
+    files.push((project.join("manifests").join(format!("{name}.toml")), text(MANIFEST)));
+    files.push((project.join("kernels").join(format!("{name}.cu")), text(KERNEL)));
+    files.push((project.join("tests").join(format!("{name}.toml")), text(CASES)));
+    Ok(Plan { folder: project, is_added, files })
+}
+
+fn check_name(name: &str) -> Result<(), Diagnostic> {
+    let error = |why: &str| Diagnostic::error(format!("`{name}` cannot name a plugin")).note(why);
+    if !is_identifier(name) {
+        return Err(error(
+            "an identifier is expected: ASCII letters, digits and `_`, not beginning with a digit",
+        ));
+    }
+    if name.len() > LONGEST_NAME {
+        return Err(error(&format!("it has {} characters, at most {LONGEST_NAME} are expected", name.len())));
+    }
+    if name == "cubinder" {
+        return Err(error("`libcubinder.so` is the library that runs engines"));
+    }
+    Ok(())
+}
+
+/// The way from a folder up to the project that it lies in: `../..`, or nothing.
+fn around(here: &Path) -> Option<PathBuf> {
+    let above = here.ancestors().position(|folder| folder.join(FILE_NAME).is_file())?;
+    Some(std::iter::repeat_n("..", above).collect())
+}
+
+/// Writes the files, and the folders that they need.
+///
+/// # Errors
+/// Where some of them are there already, all of which are named and nothing is written; and where the system refuses.
+pub fn write(plan: &Plan) -> Result<(), Vec<Diagnostic>> {
+    let there = plan.files.iter().filter(|(path, _)| path.symlink_metadata().is_ok());
+    let there: Vec<Diagnostic> =
+        there.map(|(path, _)| Diagnostic::error(format!("`{}` is there already", path.display()))).collect();
+    if !there.is_empty() {
+        let last = there.len() - 1;
+        let with_help = there.into_iter().enumerate().map(|(index, error)| {
+            if index == last { error.help("choose another name; nothing was written") } else { error }
+        });
+        return Err(with_help.collect());
+    }
+    for (path, text) in &plan.files {
+        let cannot = |error: std::io::Error| {
+            vec![Diagnostic::error(format!("cannot write `{}`: {error}", path.display()))]
+        };
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder).map_err(cannot)?;
+        }
+        // Somebody may have made it since.
+        let mut file = std::fs::File::create_new(path).map_err(cannot)?;
+        file.write_all(text.as_bytes()).map_err(cannot)?;
+    }
+    Ok(())
+}
+
+/// Whether the project's `cubinder.toml` names the manifest that was written; false also where it cannot be read.
+#[must_use]
+pub fn is_named(plan: &Plan, name: &str) -> bool {
+    let config = config::load(&plan.folder.join(FILE_NAME));
+    let paths = config.and_then(|config| config.manifest_paths()).unwrap_or_default();
+    let manifest = plan.folder.join("manifests").join(format!("{name}.toml"));
+    let same = |path: &PathBuf| match (std::fs::canonicalize(path), std::fs::canonicalize(&manifest)) {
+        (Ok(path), Ok(manifest)) => path == manifest,
+        _ => false,
+    };
+    paths.iter().any(same)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_cannot_be_are_refused() {
+        let plan = |name: &str| plan(name, None, Path::new("/srv/nothing"));
+        for name in ["", "1x", "a-b", "a b", "../x", "ä", "cubinder", &"x".repeat(65)] {
+            assert!(plan(name).is_err(), "{name}");
+        }
+        assert!(plan("new").is_ok());
+    }
+
+    #[test]
+    fn a_plugin_is_added_to_the_project_around() {
+        let folder = tempfile::tempdir().unwrap();
+        let inner = folder.path().join("manifests");
+        let files = |plan: Plan| -> Vec<String> {
+            let shown = |(path, _): &(PathBuf, String)| {
+                path.display().to_string().replace(&folder.path().display().to_string(), "[TEMP]")
+            };
+            plan.files.iter().map(shown).collect()
+        };
+        let fresh = files(plan("scale", None, &inner).unwrap());
+        assert_eq!(fresh[0], "scale/cubinder.toml");
+        assert_eq!(fresh[1], "scale/manifests/scale.toml");
+        std::fs::write(folder.path().join(FILE_NAME), "").unwrap();
+        let added = files(plan("scale", None, &inner).unwrap());
+        assert_eq!(added, ["../manifests/scale.toml", "../kernels/scale.cu", "../tests/scale.toml"]);
+        let here = files(plan("scale", None, folder.path()).unwrap());
+        assert_eq!(here, ["manifests/scale.toml", "kernels/scale.cu", "tests/scale.toml"]);
+        // A folder that is named is the project's own.
+        assert_eq!(
+            files(plan("scale", Some(folder.path()), &inner).unwrap())[0],
+            "[TEMP]/manifests/scale.toml"
+        );
+        assert_eq!(
+            files(plan("scale", Some(&inner), folder.path()).unwrap())[0],
+            "[TEMP]/manifests/cubinder.toml"
+        );
+    }
+
+    #[test]
+    fn nothing_is_overwritten() {
+        let folder = tempfile::tempdir().unwrap();
+        let plan = || plan("scale", Some(folder.path()), folder.path()).unwrap();
+        let made = plan();
+        write(&made).unwrap();
+        assert!(is_named(&made, "scale"));
+        let kernel = folder.path().join("kernels/scale.cu");
+        std::fs::write(&kernel, "mine").unwrap();
+        std::fs::remove_file(folder.path().join("manifests/scale.toml")).unwrap();
+        let errors = write(&plan()).unwrap_err();
+        assert_eq!(errors.len(), 2, "{errors:?}");
+        assert_eq!(std::fs::read_to_string(&kernel).unwrap(), "mine");
+        assert!(!folder.path().join("manifests/scale.toml").exists());
+    }
+}

@@ -1,0 +1,353 @@
+//! What a command works on: which manifests, and for each of them which targets and settings.
+//!
+//! Owns what goes before what: the command line, the manifest's `[compile]`, `cubinder.toml`. Shared by every command that takes
+//! manifests. Never compiles anything.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use cubinder_bundle::{Target, TargetKind};
+
+use crate::config::{self, Config};
+use crate::diagnostic::{Diagnostic, Span, has_errors};
+use crate::manifest::{CodeKind, DriverVersion, Located, Text};
+use crate::nvrtc::{Settings, check_options};
+use crate::resolve::{self, Resolved};
+use crate::rules;
+use crate::toolkit::drivers::{self, Release};
+
+/// What the command line asks for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Asked {
+    /// The manifests; none: those that `cubinder.toml` names.
+    pub manifests: Vec<PathBuf>,
+    /// The `cubinder.toml` to use.
+    pub config: Option<PathBuf>,
+    /// What to compile for, whatever manifests and `cubinder.toml` say; none: what they say.
+    pub targets: Vec<Target>,
+    /// Include folders, before all others.
+    pub include: Vec<PathBuf>,
+    /// Options of NVRTC, after all others.
+    pub options: Vec<String>,
+}
+
+/// The manifests of one library, and what holds for all of them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Project {
+    /// `cubinder.toml`, where it counts.
+    pub config: Option<Config>,
+    /// The manifests, in the order of the library's plugins.
+    pub manifests: Vec<PathBuf>,
+    /// The folder that files are named relative to, so that what is made does not depend on where it lies.
+    pub root: PathBuf,
+    asked: Asked,
+}
+
+/// How the kernels of one manifest are compiled.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    /// What to compile for, each once; at least one.
+    pub targets: Vec<PlannedTarget>,
+    /// Include folders and options.
+    pub settings: Arc<Settings>,
+    /// The oldest driver that must be able to load the code, and where the manifest says so.
+    pub min_driver: Option<(DriverVersion, Span)>,
+}
+
+/// A target, and the file that asks for it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PlannedTarget {
+    /// The target.
+    pub target: Target,
+    /// Its place; none where the command line asks for it.
+    pub span: Option<Span>,
+}
+
+impl Project {
+    /// Finds the manifests. `here` is the current folder.
+    ///
+    /// Manifests that are named are taken as they are, and a `cubinder.toml` counts only where it is named too: one that happens
+    /// to lie around decides nothing. Without manifests the nearest `cubinder.toml` says which there are.
+    ///
+    /// # Errors
+    /// What is no manifest, and every mistake in `cubinder.toml`.
+    pub fn open(asked: Asked, here: &Path) -> Result<Project, Vec<Diagnostic>> {
+        let wrong: Vec<Diagnostic> =
+            asked.manifests.iter().filter_map(|path| check_manifest(path).err()).collect();
+        if !wrong.is_empty() {
+            return Err(wrong);
+        }
+        let config = match &asked.config {
+            Some(path) => Some(config::load(path)?),
+            None if asked.manifests.is_empty() => {
+                Some(config::load(&relative_to(here, &config::find(here)?))?)
+            }
+            None => None,
+        };
+        let manifests = match &config {
+            Some(config) if asked.manifests.is_empty() => config.manifest_paths()?,
+            _ => asked.manifests.clone(),
+        };
+        let of_manifest = || manifests.first().and_then(|manifest| manifest.parent()).map(Path::to_path_buf);
+        let of_config = config.as_ref().map(|config| config.folder.clone());
+        let root = of_config.or_else(of_manifest).unwrap_or_default();
+        Ok(Project { config, manifests, root, asked })
+    }
+
+    /// Reads and resolves each manifest by itself.
+    #[must_use]
+    pub fn read_each(&self) -> Vec<Result<Resolved, Vec<Diagnostic>>> {
+        let read = |path: &PathBuf| config::open(path).and_then(|source| resolve::compile(&source));
+        self.manifests.iter().map(read).collect()
+    }
+
+    /// Reads and resolves all manifests, with the warnings about them; those about names that a kernel may use are not among
+    /// them: see [`Resolved::unused`].
+    ///
+    /// # Errors
+    /// The mistakes of all of them, with the warnings; two plugins of one name.
+    pub fn read(&self) -> Result<(Vec<Resolved>, Vec<Diagnostic>), Vec<Diagnostic>> {
+        let mut plugins = Vec::new();
+        let mut errors = Vec::new();
+        for read in self.read_each() {
+            match read {
+                Ok(resolved) => plugins.push(resolved),
+                Err(found) => errors.extend(found),
+            }
+        }
+        errors.extend(resolve::check_unique(&plugins));
+        let warnings = plugins.iter().flat_map(|plugin| plugin.warnings.clone());
+        if has_errors(&errors) {
+            errors.extend(warnings);
+            return Err(errors);
+        }
+        let warnings = warnings.collect();
+        Ok((plugins, warnings))
+    }
+
+    /// Whether the command line or the manifest says what to compile for.
+    #[must_use]
+    pub fn asks_for_targets(&self, plugin: &Resolved) -> bool {
+        !self.asked.targets.is_empty() || !plugin.manifest.compile.targets.is_empty()
+    }
+
+    /// How a manifest's kernels are compiled: targets are the command line's, else the manifest's, else the library's, the last
+    /// two as far as `code` admits them. Include folders are searched in that order, options follow each other in the opposite
+    /// one, so that the command line has the last word.
+    ///
+    /// # Errors
+    /// Every mistake in the manifest's `[compile]` that shows only together with the rest.
+    pub fn plan(&self, plugin: &Resolved) -> Result<Plan, Vec<Diagnostic>> {
+        let decl = &plugin.manifest.compile;
+        let span = |range: &std::ops::Range<usize>| Span::new(&plugin.source, range.clone());
+        let mut errors = Vec::new();
+        let targets = self.targets(plugin).unwrap_or_else(|found| {
+            errors.extend(found);
+            Vec::new()
+        });
+        for (index, refused) in check_options(decl.options.iter().map(|option| option.value.as_str())) {
+            let range = decl.options.get(index).map_or(0..0, |option| option.range.clone());
+            errors.push(refused.at(span(&range), "leave it out"));
+        }
+        let folders = decl.include.iter().filter_map(|text| match include_folder(plugin, text) {
+            Ok(folder) => Some(folder),
+            Err(error) => {
+                errors.push(error);
+                None
+            }
+        });
+        let mut include = self.asked.include.clone();
+        include.extend(folders);
+        include.extend(self.config.iter().flat_map(|config| config.include.clone()));
+        let mut options: Vec<String> = self.config.iter().flat_map(|config| config.options.clone()).collect();
+        options.extend(decl.options.iter().map(|option| option.value.clone()));
+        options.extend(self.asked.options.clone());
+        if !errors.is_empty() {
+            return Err(errors);
+        }
+        let min_driver = decl.min_driver.as_ref().map(|driver| (driver.value, span(&driver.range)));
+        Ok(Plan { targets, settings: Arc::new(Settings { include, options }), min_driver })
+    }
+
+    fn targets(&self, plugin: &Resolved) -> Result<Vec<PlannedTarget>, Vec<Diagnostic>> {
+        let located = |targets: &[Located<Target>], source| -> Vec<PlannedTarget> {
+            let planned = |target: &Located<Target>| PlannedTarget {
+                target: target.value,
+                span: Some(Span::new(source, target.range.clone())),
+            };
+            targets.iter().map(planned).collect()
+        };
+        let decl = &plugin.manifest.compile;
+        let targets = if !self.asked.targets.is_empty() {
+            self.asked.targets.iter().map(|target| PlannedTarget { target: *target, span: None }).collect()
+        } else if !decl.targets.is_empty() {
+            of_kinds(located(&decl.targets, &plugin.source), plugin)?
+        } else if let Some(config) = &self.config {
+            of_kinds(located(&config.targets, &config.source), plugin)?
+        } else {
+            Vec::new()
+        };
+        let mut once: Vec<PlannedTarget> = Vec::new();
+        for planned in targets {
+            if once.iter().all(|known| known.target != planned.target) {
+                once.push(planned);
+            }
+        }
+        if once.is_empty() {
+            return Err(vec![Diagnostic::error("nothing says what to compile for").help(
+                "name the GPUs: `--target sm_89` for machine code, `--target compute_80` for PTX that newer GPUs compile at load; or \
+                 write `targets` into the manifest's `[compile]`",
+            )]);
+        }
+        Ok(once)
+    }
+}
+
+/// The targets of the kinds that `code` names; all where it names none.
+fn of_kinds(targets: Vec<PlannedTarget>, plugin: &Resolved) -> Result<Vec<PlannedTarget>, Vec<Diagnostic>> {
+    let code = &plugin.manifest.compile.code;
+    let is_of = |kind: CodeKind, planned: &PlannedTarget| match kind {
+        CodeKind::Cubin => planned.target.kind == TargetKind::Cubin,
+        CodeKind::Ptx => planned.target.kind == TargetKind::Ptx,
+    };
+    let missing: Vec<Diagnostic> = code
+        .iter()
+        .filter(|kind| targets.iter().all(|planned| !is_of(kind.value, planned)))
+        .map(|kind| {
+            let (what, example) = match kind.value {
+                CodeKind::Cubin => ("machine code", "sm_89"),
+                CodeKind::Ptx => ("PTX", "compute_80"),
+            };
+            let all: Vec<String> = targets.iter().map(|planned| format!("`{}`", planned.target)).collect();
+            let error = Diagnostic::error(format!("no target gives {what}"))
+                .code(rules::CODE_WITHOUT_TARGET)
+                .at(Span::new(&plugin.source, kind.range.clone()), "asked for here")
+                .note(format!("the targets are {}", all.join(", ")))
+                .help(format!("add a target such as `{example}`, or leave this out"));
+            match place_of_all(&targets) {
+                Some(place) => error.related(place, "the targets"),
+                None => error,
+            }
+        })
+        .collect();
+    if !missing.is_empty() {
+        return Err(missing);
+    }
+    let is_asked = |planned: &PlannedTarget| code.iter().any(|kind| is_of(kind.value, planned));
+    Ok(targets.into_iter().filter(|planned| code.is_empty() || is_asked(planned)).collect())
+}
+
+/// The place of all targets together, where one file has them.
+fn place_of_all(targets: &[PlannedTarget]) -> Option<Span> {
+    let first = targets.first()?.span.as_ref()?;
+    let last = targets.last()?.span.as_ref()?;
+    let is_one = first.source.path == last.source.path;
+    is_one.then(|| Span::new(&first.source, first.range.start..last.range.end))
+}
+
+/// A folder of the manifest's `include`, against the manifest's own. NVRTC says nothing about folders that are not there.
+fn include_folder(plugin: &Resolved, text: &Text) -> Result<PathBuf, Diagnostic> {
+    let folder = resolve::beside(&plugin.source, &text.value);
+    if folder.is_dir() {
+        return Ok(folder);
+    }
+    Err(Diagnostic::error(format!("the include folder `{}` is not there", config::shown(&folder).display()))
+        .code(rules::WRONG_VALUE)
+        .at(Span::new(&plugin.source, text.range.clone()), "this names no folder")
+        .note("it is relative to the manifest's folder"))
+}
+
+impl Plan {
+    /// Whether the oldest driver that the manifest names loads what an NVRTC of this release makes.
+    ///
+    /// # Errors
+    /// Where it does not, or where it is not known.
+    pub fn check_driver(&self, release: Release) -> Result<(), Diagnostic> {
+        let Some((driver, span)) = &self.min_driver else { return Ok(()) };
+        let has = |kind: TargetKind| self.targets.iter().any(|planned| planned.target.kind == kind);
+        let (cubins, ptx) = (has(TargetKind::Cubin), has(TargetKind::Ptx));
+        let (major, minor) = release;
+        let needs = |is_there: bool, oldest: Option<DriverVersion>| match oldest {
+            _ if !is_there => Load::Loads,
+            None => Load::Unknown,
+            Some(oldest) if drivers::reaches(*driver, oldest) => Load::Loads,
+            Some(oldest) => Load::From(oldest),
+        };
+        let of_cubins = needs(cubins, drivers::oldest_for_cubins(release));
+        let of_ptx = needs(ptx, drivers::oldest_for_ptx(release));
+        if of_cubins == Load::Loads && of_ptx == Load::Loads {
+            return Ok(());
+        }
+        let is_unknown = of_cubins == Load::Unknown || of_ptx == Load::Unknown;
+        let message = match is_unknown {
+            true => format!("it is not known which drivers load what NVRTC {major}.{minor} makes"),
+            false => format!("driver {driver} does not load what NVRTC {major}.{minor} makes"),
+        };
+        let mut error = Diagnostic::error(message)
+            .code(rules::DRIVER_TOO_OLD)
+            .at(span.clone(), "this driver must be able to");
+        if let Load::From(oldest) = of_cubins {
+            error = error.note(format!("cubins of CUDA {major} load from driver {oldest} on"));
+        }
+        if let Load::From(oldest) = of_ptx {
+            error = error.note(format!("PTX of CUDA {major}.{minor} loads from driver {oldest} on"));
+        }
+        if is_unknown {
+            error = error.note("this version of cubinder was made before that release");
+        }
+        let mut ways: Vec<String> = Vec::new();
+        if of_cubins == Load::Loads && cubins {
+            ways.push("leave the PTX out: `code = [\"cubin\"]`".to_owned());
+        }
+        if let Some((major, minor)) = drivers::newest_for(*driver, cubins, ptx) {
+            ways.push(format!(
+                "use NVRTC {major}.{minor} or an older one: `--nvrtc <libnvrtc.so or its folder>` or `CUDA_HOME=<CUDA toolkit>`"
+            ));
+        }
+        if !is_unknown {
+            ways.push("raise `min_driver`".to_owned());
+        }
+        Err(error.help(ways.join("; or ")))
+    }
+}
+
+/// What a driver does with code of one kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Load {
+    /// There is none, or it loads it.
+    Loads,
+    /// It is too old: this one is the first.
+    From(DriverVersion),
+    /// The table does not say.
+    Unknown,
+}
+
+/// What is plainly no manifest is said to be so before it is read as one.
+fn check_manifest(path: &Path) -> Result<(), Diagnostic> {
+    let name = config::shown(path);
+    let name = name.display();
+    if let Err(error) = std::fs::metadata(path) {
+        return Err(Diagnostic::error(format!("cannot read `{name}`: {error}")));
+    }
+    if path.is_dir() {
+        return Err(Diagnostic::error(format!("`{name}` is a folder, expected a manifest"))
+            .help("name the manifest; without arguments `cubinder.toml` says which there are"));
+    }
+    if path.extension().is_some_and(|extension| extension == "cu" || extension == "cuh") {
+        return Err(Diagnostic::error(format!("`{name}` is CUDA source, expected a manifest"))
+            .help("name the TOML file that has this source in `[[launches]]`"));
+    }
+    Ok(())
+}
+
+/// The path of a file above the current folder, as a person would type it.
+fn relative_to(here: &Path, file: &Path) -> PathBuf {
+    let above = here.ancestors().position(|folder| Some(folder) == file.parent());
+    let (Some(above), Some(name)) = (above, file.file_name()) else { return file.to_owned() };
+    let mut path: PathBuf = std::iter::repeat_n("..", above).collect();
+    path.push(name);
+    path
+}
+
+#[cfg(test)]
+mod tests;

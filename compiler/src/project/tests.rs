@@ -1,0 +1,132 @@
+use super::*;
+use crate::diagnostic::{Colour, Source, render};
+
+const MANIFEST: &str = r#"schema = 1
+[plugin]
+name = "copy"
+namespace = "sample"
+summary = "Copies."
+[[inputs]]
+name = "x"
+type = "f32"
+[[outputs]]
+name = "y"
+type = "f32"
+shape = "x.shape"
+[compile]
+COMPILE
+[[launches]]
+source = "copy.cu"
+kernel = "copy"
+grid = [1]
+block = [32]
+[launches.args]
+x = "x"
+y = "y"
+"#;
+
+fn resolved(folder: &Path, compile: &str) -> Resolved {
+    let source = Source::new(folder.join("m.toml"), MANIFEST.replace("COMPILE", compile));
+    resolve::compile(&source).unwrap_or_else(|errors| panic!("{}", render(&errors, Colour::Plain)))
+}
+
+fn project(asked: Asked) -> Project {
+    let text = "[library]\nname = \"sample\"\ntargets = [\"sm_80\", \"compute_80\"]\noptions = [\"-w\"]\ninclude = [\"inc\"]\n";
+    let config = config::read(&Source::new("/srv/p/cubinder.toml", text)).unwrap();
+    Project { root: config.folder.clone(), config: Some(config), manifests: Vec::new(), asked }
+}
+
+fn targets(plan: &Plan) -> Vec<String> {
+    plan.targets.iter().map(|planned| planned.target.to_string()).collect()
+}
+
+fn plan(asked: Asked, compile: &str) -> Result<Plan, Vec<Diagnostic>> {
+    project(asked).plan(&resolved(Path::new("/srv/p"), compile))
+}
+
+fn plain(errors: &[Diagnostic]) -> String {
+    render(errors, Colour::Plain)
+}
+
+#[test]
+fn the_manifest_goes_before_the_library() {
+    let of_library = plan(Asked::default(), "").unwrap();
+    assert_eq!(targets(&of_library), ["sm_80", "compute_80"]);
+    assert_eq!(of_library.targets[0].span.as_ref().unwrap().source.path, Path::new("/srv/p/cubinder.toml"));
+    let of_manifest = plan(Asked::default(), "targets = [\"sm_90\"]").unwrap();
+    assert_eq!(targets(&of_manifest), ["sm_90"]);
+    let span = of_manifest.targets[0].span.as_ref().unwrap();
+    assert_eq!(&span.source.text[span.range.clone()], "\"sm_90\"");
+    let kinds = plan(Asked::default(), "code = [\"ptx\"]").unwrap();
+    assert_eq!(targets(&kinds), ["compute_80"]);
+}
+
+#[test]
+fn the_command_line_goes_before_all() {
+    let asked = Asked {
+        targets: ["sm_75", "sm_89", "sm_75"].iter().map(|target| target.parse().unwrap()).collect(),
+        include: vec!["mine".into()],
+        options: vec!["-lineinfo".to_owned()],
+        ..Asked::default()
+    };
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("own")).unwrap();
+    let text =
+        "targets = [\"sm_90\"]\ncode = [\"ptx\"]\ninclude = [\"own\"]\noptions = [\"--use_fast_math\"]";
+    // Not even that the manifest asks for PTX without a target for it matters.
+    let plan = project(asked).plan(&resolved(folder.path(), text)).unwrap();
+    assert_eq!(targets(&plan), ["sm_75", "sm_89"]);
+    assert!(plan.targets.iter().all(|planned| planned.span.is_none()));
+    let own = folder.path().join("own");
+    assert_eq!(plan.settings.include, [Path::new("mine"), &own, Path::new("/srv/p/inc")]);
+    assert_eq!(plan.settings.options, ["-w", "--use_fast_math", "-lineinfo"]);
+}
+
+#[test]
+fn mistakes_are_told_at_their_places() {
+    let text = "targets = [\"sm_90\"]\ncode = [\"cubin\", \"ptx\"]\ninclude = [\"none\"]\noptions = [\"-arch=sm_80\"]";
+    insta::assert_snapshot!(plain(&plan(Asked::default(), text).unwrap_err()));
+}
+
+#[test]
+fn without_any_target_nothing_can_be_compiled() {
+    let project =
+        Project { config: None, manifests: Vec::new(), root: PathBuf::new(), asked: Asked::default() };
+    let errors = project.plan(&resolved(Path::new("/srv/p"), "")).unwrap_err();
+    assert_eq!(errors[0].message, "nothing says what to compile for");
+    assert!(project.plan(&resolved(Path::new("/srv/p"), "targets = [\"sm_90\"]")).is_ok());
+}
+
+#[test]
+fn drivers_are_held_against_the_release() {
+    let check = |text: &str, release| plan(Asked::default(), text).unwrap().check_driver(release);
+    for (text, release) in [
+        ("", (99, 0)),
+        ("min_driver = \"580\"", (13, 0)),
+        ("min_driver = \"580.65\"", (13, 0)),
+        ("min_driver = \"525.60.13\"\ncode = [\"cubin\"]", (12, 9)),
+        ("min_driver = \"600\"\ncode = [\"cubin\"]", (13, 99)),
+    ] {
+        assert_eq!(check(text, release), Ok(()), "{text} {release:?}");
+    }
+    let mut said = Vec::new();
+    for (text, release) in [
+        ("min_driver = \"570\"", (13, 0)),
+        ("min_driver = \"525.60.13\"", (12, 9)),
+        ("min_driver = \"525.60.13\"\ncode = [\"ptx\"]", (12, 9)),
+        ("min_driver = \"440\"", (13, 0)),
+        ("min_driver = \"600\"", (13, 99)),
+        ("min_driver = \"600\"", (14, 0)),
+    ] {
+        said.push(check(text, release).unwrap_err());
+    }
+    insta::assert_snapshot!(plain(&said));
+}
+
+#[test]
+fn files_above_are_named_as_a_person_would() {
+    let here = Path::new("/a/b/c");
+    assert_eq!(relative_to(here, Path::new("/a/b/c/cubinder.toml")), Path::new("cubinder.toml"));
+    assert_eq!(relative_to(here, Path::new("/a/cubinder.toml")), Path::new("../../cubinder.toml"));
+    assert_eq!(relative_to(here, Path::new("/x/cubinder.toml")), Path::new("/x/cubinder.toml"));
+}

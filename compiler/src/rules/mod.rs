@@ -1,0 +1,207 @@
+//! The catalogue of rules: a code for each kind of mistake in a manifest or in the kernels that it names.
+//!
+//! Owns the codes. What a rule means, how to mend what breaks it, a good and a bad example stand in one file for each rule
+//! beside this one, `C0101.md`, which the compiler does not build without; `cubinder explain C0101` shows it, and tests hold
+//! the examples against the checks. A code is never given to another rule. Never decides whether a rule is broken: each stage
+//! does that where it has the facts.
+
+mod page;
+
+pub use page::{Example, Language, Rule};
+
+use crate::diagnostic::Code;
+
+/// Declares the codes, the list of all of them, and the catalogue with their pages.
+macro_rules! rules {
+    ($($(#[$doc:meta])* $name:ident = $code:literal;)*) => {
+        $($(#[$doc])* pub const $name: Code = Code($code);)*
+
+        /// Every code, in the order of the catalogue.
+        pub const ALL: &[Code] = &[$($name),*];
+
+        /// Every rule with its page, in the same order.
+        pub const CATALOGUE: &[Rule] = &[$(Rule { code: $name, page: include_str!(concat!($code, ".md")) }),*];
+    };
+}
+
+/// The rule that a person means: `C0101`, `c0101`, `101`.
+#[must_use]
+pub fn find(text: &str) -> Option<&'static Rule> {
+    let wanted = number(text)?;
+    CATALOGUE.iter().find(|rule| number(rule.code.0) == Some(wanted))
+}
+
+/// The rule that a person probably means by a code that [`find`] does not know: of those of its hundred the nearest.
+#[must_use]
+pub fn nearest(text: &str) -> Option<&'static Rule> {
+    let wanted = number(text)?;
+    let numbered = CATALOGUE.iter().filter_map(|rule| Some((number(rule.code.0)?, rule)));
+    let group = numbered.filter(|(known, _)| known / 100 == wanted / 100);
+    group.min_by_key(|(known, _)| known.abs_diff(wanted)).map(|(_, rule)| rule)
+}
+
+fn number(text: &str) -> Option<u16> {
+    let text = text.trim();
+    let digits = text.strip_prefix(['C', 'c']).unwrap_or(text);
+    let plain = (1..=4).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit());
+    plain.then(|| digits.parse().ok()).flatten()
+}
+
+rules! {
+    // The form of the manifest.
+    /// The text is no TOML.
+    NOT_TOML = "C0001";
+    /// The schema edition is missing or not known.
+    SCHEMA_EDITION = "C0002";
+    /// A key that this edition does not have.
+    UNKNOWN_KEY = "C0003";
+    /// A key or a table that must be there.
+    MISSING_KEY = "C0004";
+    /// A value of another type or form than the key takes.
+    WRONG_VALUE = "C0005";
+    /// A name that cannot be one: no identifier, too long, reserved.
+    BAD_NAME = "C0006";
+    /// A range that cannot be read, is empty or beyond what can be: ranks, lengths, limits.
+    BAD_RANGE = "C0007";
+    /// No type has this name.
+    UNKNOWN_TYPE = "C0008";
+    /// One name or value twice where each must be there once.
+    DECLARED_TWICE = "C0009";
+    /// The default of an attribute is not of its type or breaks the attribute's own constraints.
+    BAD_DEFAULT = "C0010";
+    /// The number of a variant is not one that TensorRT takes.
+    VARIANT_ID = "C0011";
+    /// Constraints of an attribute that contradict each other or its type.
+    BAD_CONSTRAINT = "C0012";
+
+    // Names and expressions.
+    /// A name that nothing declares.
+    UNKNOWN_NAME = "C0101";
+    /// The text is no expression.
+    NOT_AN_EXPRESSION = "C0102";
+    /// A value of another kind than the operation or the key takes.
+    WRONG_KIND = "C0103";
+    /// An expression that has no value, whatever the node and the shapes.
+    NO_VALUE = "C0104";
+    /// A name that is declared, but not to be used in this place.
+    OUT_OF_PLACE = "C0105";
+    /// A call with the wrong number of arguments, or of itself.
+    BAD_CALL = "C0106";
+    /// Something that is declared and never used.
+    UNUSED = "C0107";
+    /// An expression that may have no value for some node or shape.
+    MAY_HAVE_NO_VALUE = "C0108";
+
+    // Variants, guards and rules about nodes.
+    /// A guard that can never hold.
+    GUARD_NEVER_HOLDS = "C0201";
+    /// A guard that never fails.
+    GUARD_NEVER_FAILS = "C0202";
+    /// Types for which no variant is left when every guard fails.
+    NO_VARIANT_WITHOUT_GUARD = "C0203";
+    /// A rule about nodes that no node can meet, or that every node meets.
+    REQUIRE_IS_CONSTANT = "C0204";
+    /// A type parameter that nothing decides.
+    UNDECIDED_TYPE = "C0205";
+    /// More variants than a plugin can have.
+    TOO_MANY_VARIANTS = "C0206";
+    /// A variant that can never be chosen, because one before it takes everything.
+    UNREACHABLE_VARIANT = "C0207";
+    /// Two plugins of one name, version and namespace.
+    PLUGIN_TWICE = "C0208";
+
+    // Launches.
+    /// A grid beyond the limits of every GPU.
+    GRID_LIMIT = "C0301";
+    /// A block beyond the limits of every GPU.
+    BLOCK_LIMIT = "C0302";
+    /// More shared memory than a block can have.
+    SHARED_MEMORY_LIMIT = "C0303";
+    /// A value that does not fit the kernel's parameter.
+    ARGUMENT_OVERFLOW = "C0304";
+    /// An output shape that TensorRT cannot express.
+    INEXPRESSIBLE_SHAPE = "C0305";
+    /// An output that no kernel gets.
+    UNWRITTEN_OUTPUT = "C0306";
+    /// An input that no kernel gets and no expression reads.
+    UNREAD_INPUT = "C0307";
+    /// A dimension of an output that is below zero.
+    NEGATIVE_DIMENSION = "C0308";
+
+    // Kernels.
+    /// The kernel's file cannot be read.
+    SOURCE_NOT_FOUND = "C0401";
+    /// The file has no such kernel.
+    KERNEL_NOT_FOUND = "C0402";
+    /// The kernel has no such parameter.
+    UNKNOWN_PARAMETER = "C0403";
+    /// A parameter that gets no argument.
+    MISSING_ARGUMENT = "C0404";
+    /// An argument of another type than the parameter.
+    ARGUMENT_MISFIT = "C0405";
+    /// The name of the kernel is no name of a kernel.
+    BAD_KERNEL_NAME = "C0406";
+    /// The kernel does not compile.
+    KERNEL_ERROR = "C0407";
+    /// Parameters that share a name or have none.
+    PARAMETER_NAMES = "C0408";
+    /// An input that the kernel could write to.
+    WRITABLE_INPUT = "C0409";
+
+    // Machine code.
+    /// Parameters that differ from one compile to the next.
+    PARAMETERS_DIFFER = "C0501";
+    /// More bytes of parameters than a launch can pass.
+    PARAMETER_BYTES = "C0502";
+    /// More static shared memory than a kernel can have.
+    STATIC_SHARED_MEMORY = "C0503";
+    /// More registers than there are.
+    REGISTERS = "C0504";
+    /// A block that the kernel itself does not allow.
+    LAUNCH_BOUNDS = "C0505";
+    /// Clusters, which a launch cannot ask for.
+    CLUSTER = "C0506";
+
+    // What is compiled for.
+    /// A target that this NVRTC cannot compile for.
+    TARGET_NOT_SERVED = "C0601";
+    /// A driver that cannot load what this NVRTC makes.
+    DRIVER_TOO_OLD = "C0602";
+    /// A kind of code for which there is no target.
+    CODE_WITHOUT_TARGET = "C0603";
+    /// An option that NVRTC does not take or that Cubinder sets itself.
+    NVRTC_OPTION = "C0604";
+
+    // What ONNX can carry.
+    /// An attribute that ONNX and TensorRT's parser cannot carry exactly.
+    INEXACT_ATTRIBUTE = "C0701";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_found_however_they_are_written() {
+        for text in ["C0101", "c0101", "101", "0101", " C0101 ", "C101"] {
+            assert_eq!(find(text).map(|rule| rule.code), Some(UNKNOWN_NAME), "{text}");
+        }
+        for text in ["", "C", "C0", "C9999", "E0101", "0x65", "C01010", "-101", "99999999999999999999"] {
+            assert_eq!(find(text).map(|rule| rule.code), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_slip_is_recognised() {
+        assert_eq!(nearest("C0702").map(|rule| rule.code), Some(INEXACT_ATTRIBUTE));
+        assert_eq!(nearest("99").map(|rule| rule.code), Some(BAD_CONSTRAINT));
+        assert!(nearest("C9900").is_none());
+        assert!(nearest("what").is_none());
+    }
+
+    #[test]
+    fn codes_rise_and_stand_once() {
+        assert!(ALL.windows(2).all(|pair| pair[0] < pair[1]));
+        assert_eq!(ALL.len(), CATALOGUE.len());
+    }
+}

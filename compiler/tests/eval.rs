@@ -1,0 +1,494 @@
+//! `cubinder eval` as a user runs it: what it shows, what it says about mistakes, and test files.
+
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use cubinder_bundle::container::{write_bundle, write_node, write_node_reference};
+use cubinder_bundle::{
+    Arg, ArgValue, Bundle, CodeObject, CodeRef, Digest, KernelFacts, Node, NodeReference, Plugin, Value,
+};
+use cubinder_compiler::diagnostic::Source;
+use cubinder_compiler::resolve;
+use support::{Project, Run};
+
+/// A manifest with everything that can decide a launch.
+const MANIFEST: &str = r#"schema = 1
+
+[plugin]
+name = "tile_plugin"
+namespace = "test"
+version = "2"
+require = [{ expr = "len(pads) == 2", message = "`pads` must hold one pair" }]
+
+[attributes.pads]
+type = "i32[]"
+
+[attributes.scale]
+type = "f32"
+default = 0.5
+
+[[inputs]]
+name = "x"
+type = "T"
+rank = "1..=4"
+limits = { dims = "1..=65536" }
+
+[[outputs]]
+name = "y"
+type = "T"
+shape = "[x.shape[i] + (pads[0] + pads[1] if i == x.rank - 1 else 0) for i in range(x.rank)]"
+
+[types]
+T = ["f32", "f16"]
+
+[constants]
+BLOCK = 128
+
+[[variants]]
+id = 1
+constants = { VEC = 4 }
+guard = "y.shape[-1] % VEC == 0 and aligned(x, 16) and aligned(y, 16)"
+
+[[variants]]
+id = 7
+constants = { VEC = 1 }
+
+[[launches]]
+source = "../kernels/tile.cu"
+kernel = "tile<T, VEC>"
+grid = ["ceil_div(numel(y), BLOCK * VEC)", "1 if x.rank < 4 else x.shape[0]"]
+block = ["BLOCK"]
+shared_bytes = "BLOCK * 4"
+
+[launches.args]
+x = "x"
+y = "y"
+count = "numel(y)"
+pads = "pads"
+scale = "scale"
+extents = "[get(x.shape, i, 1) for i in range(4)]"
+"#;
+
+const KERNEL: &str = "\
+template <typename T, int VEC>
+__global__ void tile(const T* x, T* y, int count, cubinder::array<int, 2> pads, float scale, cubinder::array<long long, 4> extents)
+{
+    const int index = blockIdx.x * blockDim.x + threadIdx.x;
+    if (index < count / VEC)
+        y[index] = x[index % extents[0]] * static_cast<T>(scale * pads[1]);
+}
+";
+
+fn with(project: &Project) {
+    project.write("manifests/tile.toml", MANIFEST);
+    project.write("kernels/tile.cu", KERNEL);
+}
+
+/// A project where there is no NVRTC.
+fn bare() -> Project {
+    let project = Project::without_tools();
+    with(&project);
+    project
+}
+
+fn eval(project: &Project, arguments: &[&str]) -> Run {
+    let mut command = project.command(&[&["eval"], arguments].concat());
+    command.env("CUBINDER_NVRTC", "/srv/none").env_remove("CUDA_HOME");
+    Run::of(command.output().unwrap())
+}
+
+/// What was printed on both streams, and the exit code.
+fn transcript(project: &Project, lines: &[&[&str]]) -> String {
+    let run = |arguments: &&[&str]| {
+        let run = eval(project, arguments);
+        let all = [run.stdout.as_str(), run.stderr.as_str()].concat();
+        format!("$ cubinder eval {}\n{all}exit code {}\n", arguments.join(" "), run.code.unwrap())
+    };
+    let text: Vec<String> = lines.iter().map(run).collect();
+    project.plain(&text.join("\n"))
+}
+
+const FILE: &str = "manifests/tile.toml";
+
+#[test]
+fn the_whole_of_a_launch_is_shown() {
+    let project = bare();
+    insta::assert_snapshot!(transcript(
+        &project,
+        &[
+            &[FILE, "--shape", "x=10x3x32x32", "--attr", "pads=1,3"],
+            &[FILE, "--shape", "x=[2, 33]", "--attr", "pads=[0,0]", "--attr", "scale=2", "--type", "T=f16"],
+            &[FILE, "--shape", "x=8", "--attr", "pads=0,0", "--aligned", "y=8"],
+        ]
+    ));
+}
+
+#[test]
+fn what_would_be_refused_is_said_in_the_words_of_the_run_time() {
+    let project = bare();
+    insta::assert_snapshot!(transcript(
+        &project,
+        &[
+            &[FILE, "--shape", "x=8", "--attr", "pads=1"],
+            &[FILE, "--shape", "x=2x70000", "--attr", "pads=0,0"],
+            &[FILE, "--shape", "x=scalar", "--attr", "pads=0,0"],
+            &[FILE, "--shape", "x=8", "--attr", "pads=0,-9"],
+            &[FILE, "--shape", "x=65536x65536x65536x65536", "--attr", "pads=0,0"],
+        ]
+    ));
+}
+
+#[test]
+fn mistakes_of_the_command_line_are_told_together() {
+    let project = bare();
+    insta::assert_snapshot!(transcript(
+        &project,
+        &[
+            &[FILE],
+            &[FILE, "--shape", "X=1", "--attr", "pad=1", "--type", "T=f61", "--aligned", "z=4"],
+            &[FILE, "--shape", "y=1", "--attr", "pads=a", "--type", "U=f16"],
+            &[FILE, "--shape", "x=1xa", "--attr", "pads"],
+            &[FILE, "--shape", "x=1", "--attr", "pads=1,1", "--type", "x=f16", "--type", "y=f32"],
+            &[FILE, "--shape", "x=1", "--attr", "pads=1,1", "--arch", "compute_90"],
+            &[FILE, "--shape", "x=1", "--attr", "pads=1,1", "--plugin", "tile", "--node", "1"],
+            &[FILE, "--shape", "x=1", "--attr", "pads=1,1", "--node", "1"],
+            &["manifests/none.toml"],
+            &["kernels/tile.cu"],
+            &["manifests"],
+        ]
+    ));
+}
+
+#[test]
+fn programs_get_json() {
+    let project = bare();
+    let run = eval(&project, &[FILE, "--shape", "x=2x6", "--attr", "pads=1,1", "--json"]);
+    assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""));
+    insta::assert_snapshot!(run.stdout);
+}
+
+#[test]
+fn types_and_occupancy_come_from_the_compiled_kernel() {
+    let Some(project) = Project::new() else { return };
+    with(&project);
+    let run = project.run(&[
+        "eval",
+        FILE,
+        "--shape",
+        "x=10x3x32x32",
+        "--attr",
+        "pads=2,2",
+        "--arch",
+        "sm_90",
+        "--json",
+    ]);
+    run.assert_ok();
+    let report: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+    let launch = &report["evaluations"][0]["launches"][0];
+    let types: Vec<_> =
+        launch["args"].as_array().unwrap().iter().map(|arg| arg["type"].as_str().unwrap()).collect();
+    assert_eq!(types, ["tensor", "tensor", "i32", "i32[2]", "f32", "i64[4]"]);
+    let occupancy = &launch["occupancy"][0];
+    assert_eq!((&occupancy["arch"], &occupancy["code"]), (&"sm_90".into(), &"sm_90".into()));
+    // 16 blocks of four warps fill the 64 warps of a multiprocessor, and their 1.5 KiB each its shared memory by far not.
+    assert_eq!((&occupancy["blocks"], &occupancy["warps"]), (&16.into(), &64.into()), "{occupancy}");
+    assert_eq!(occupancy["limited_by"], serde_json::json!(["threads"]));
+
+    // With the types it is known that a number does not fit.
+    let run =
+        project.run(&["eval", FILE, "--shape", "x=65536x65536", "--attr", "pads=0,0", "--arch", "sm_90"]);
+    assert_eq!(run.code, Some(1));
+    let expected =
+        "argument `count` is 4294967296, which its type i32 does not hold: -2147483648 to 2147483647";
+    assert!(run.stdout.contains(expected), "{}", run.stdout);
+
+    // Without --arch the first machine code of cubinder.toml serves.
+    let run = project.run(&["eval", FILE, "--shape", "x=8", "--attr", "pads=0,0"]);
+    assert!(
+        run.stdout.contains("\n      sm_89  12 blocks a multiprocessor  48 of 48 warps"),
+        "{}",
+        run.stdout
+    );
+
+    // More shared memory than a block can have there.
+    project.edit("manifests/tile.toml", "\"BLOCK * 4\"", "\"BLOCK * 1024\"");
+    let run = project.run(&["eval", FILE, "--shape", "x=8", "--attr", "pads=0,0", "--arch", "sm_86"]);
+    let expected = "dynamic shared memory in bytes is 131072, the most for this kernel on this GPU is 101376";
+    assert!(run.stdout.contains(expected), "{}{}", run.stdout, run.stderr);
+    assert_eq!(run.code, Some(1));
+}
+
+#[test]
+fn mistakes_in_the_kernel_are_shown_beside_the_numbers() {
+    let Some(project) = Project::new() else { return };
+    with(&project);
+    project.edit("kernels/tile.cu", "count / VEC", "cuont / VEC");
+    let run = project.run(&["eval", FILE, "--shape", "x=8", "--attr", "pads=0,0"]);
+    assert_eq!(run.code, Some(1));
+    assert!(run.stderr.contains("cuont") && run.stderr.contains("kernels/tile.cu:5"), "{}", run.stderr);
+    assert!(run.stdout.contains("grid    1 x 1 x 1"), "{}", run.stdout);
+}
+
+/// Puts a `[compile]` table into the manifest.
+fn compile_with(project: &Project, table: &str) {
+    project.edit("manifests/tile.toml", "[constants]\n", &format!("[compile]\n{table}\n\n[constants]\n"));
+}
+
+#[test]
+fn the_manifest_says_how_its_kernels_are_compiled() {
+    let project = bare();
+    std::fs::remove_file(project.path("cubinder.toml")).unwrap();
+    let shape = [FILE, "--shape", "x=8", "--attr", "pads=0,0"];
+    let run = eval(&project, &shape);
+    assert!(run.stdout.contains("nothing says what to compile for"), "{}", run.stdout);
+    compile_with(&project, "targets = [\"sm_90\"]");
+    let run = eval(&project, &shape);
+    assert!(run.stdout.contains("`/srv/none`") && run.code == Some(0), "NVRTC is looked for: {}", run.stdout);
+    project.edit(
+        FILE,
+        "targets = [\"sm_90\"]",
+        "targets = [\"sm_90\"]\ncode = [\"ptx\"]\ninclude = [\"nowhere\"]",
+    );
+    let run = eval(&project, &shape);
+    assert_eq!((run.code, run.stdout.as_str()), (Some(1), ""));
+    for expected in ["no target gives PTX", "the include folder `manifests/nowhere` is not there"] {
+        assert!(run.stderr.contains(expected), "{}", run.stderr);
+    }
+}
+
+#[test]
+fn kernels_are_compiled_as_the_manifest_says() {
+    let Some(project) = Project::new() else { return };
+    with(&project);
+    project.write("manifests/include/count.cuh", "using Count = COUNT;\n");
+    project.edit("kernels/tile.cu", "template", "#include \"count.cuh\"\ntemplate");
+    project.edit("kernels/tile.cu", "int count", "Count count");
+    compile_with(
+        &project,
+        "targets = [\"sm_80\"]\ninclude = [\"include\"]\noptions = [\"-DCOUNT=long long\"]",
+    );
+    let report = |arguments: &[&str]| -> serde_json::Value {
+        let shape = ["eval", FILE, "--shape", "x=8", "--attr", "pads=0,0", "--json"];
+        let run = project.run(&[&shape, arguments].concat());
+        run.assert_ok();
+        serde_json::from_str(&run.stdout).unwrap()
+    };
+    for (arguments, arch) in [(&[][..], "sm_80"), (&["--arch", "sm_90"], "sm_90")] {
+        let launch = &report(arguments)["evaluations"][0]["launches"][0];
+        assert_eq!(launch["args"][2]["type"], "i64", "{launch}");
+        assert_eq!(launch["occupancy"][0]["code"], arch, "{launch}");
+    }
+}
+
+/// A code object that says what its kernel needs; nothing here looks at its bytes.
+fn code() -> CodeObject {
+    let kernel = KernelFacts {
+        symbol: "tile".to_owned(),
+        registers: Some(40),
+        shared_bytes: Some(1024),
+        local_bytes: Some(0),
+        max_threads: Some(256),
+        params: vec![],
+    };
+    let bytes = b"no machine code".to_vec();
+    CodeObject {
+        target: "sm_80".parse().unwrap(),
+        digest: Digest::of(&bytes),
+        kernels: vec![kernel],
+        bytes: bytes.into(),
+    }
+}
+
+/// The plugin of [`MANIFEST`] as it would be in a library. Its launches pass nothing but the tensors.
+fn plugin() -> Plugin {
+    let resolved = resolve::compile(&Source::new("manifests/tile.toml", MANIFEST)).unwrap();
+    let mut plugin = resolved.draft.plugin;
+    for variant in &mut plugin.variants {
+        let tensor =
+            |(index, name): (u32, &str)| Arg { name: name.to_owned(), value: ArgValue::Tensor(index) };
+        variant.launches[0].args = [(0, "x"), (1, "y")].map(tensor).into();
+        let code = CodeRef { target: code().target, code: 0, symbol: "tile".to_owned() };
+        variant.launches[0].code = vec![code];
+    }
+    plugin
+}
+
+#[test]
+fn libraries_and_engines_are_evaluated_too() {
+    let project = bare();
+    let pads = |a, b| Value::Array(vec![Value::Int(a), Value::Int(b)]);
+    let bundle = Bundle { producer: "test".to_owned(), plugins: vec![plugin()], code: vec![code()] };
+    let bytes = write_bundle(&bundle);
+    project.write("tile.bundle", &bytes);
+
+    let mut half = plugin();
+    half.variants.retain(|variant| variant.label.contains("f16"));
+    let node = write_node(&Node {
+        producer: "test".to_owned(),
+        plugin: half,
+        attributes: vec![pads(0, 4), Value::Float(1.0)],
+        input_ranks: Some(vec![2]),
+        code: vec![code()],
+    });
+    let digest = cubinder_bundle::container::read(&bytes).unwrap().digest;
+    let reference = |bundle: Digest| {
+        write_node_reference(&NodeReference {
+            bundle,
+            plugin: 0,
+            attributes: vec![pads(1, 1), Value::Float(1.0)],
+            types: Some(plugin().variants[0].types.clone()),
+            input_ranks: None,
+        })
+    };
+    let lost = Digest::of(b"elsewhere");
+    // A node stands in an engine twice.
+    let engine = [b"engine".as_slice(), &node, &node, &bytes, &reference(digest), &reference(lost)].concat();
+    project.write("model.plan", engine);
+    insta::assert_snapshot!(transcript(
+        &project,
+        &[
+            &["tile.bundle", "--shape", "x=2x8", "--attr", "pads=0,0", "--type", "T=f16"],
+            &["model.plan", "--shape", "x=2x8"],
+            &["model.plan", "--shape", "x=2x8", "--node", "2"],
+            &["model.plan", "--shape", "x=8", "--node", "1"],
+            &["model.plan", "--shape", "x=2x8", "--attr", "pads=1,1", "--node", "1"],
+            &["model.plan", "--shape", "x=2x8", "--node", "9"],
+            &["model.plan", "--shape", "x=2x8", "--plugin", "tiel_plugin"],
+        ]
+    ));
+}
+
+#[test]
+fn of_several_plugins_one_has_to_be_named() {
+    let project = bare();
+    let mut other = plugin();
+    other.name = "other".to_owned();
+    let bundle = Bundle { producer: "test".to_owned(), plugins: vec![plugin(), other], code: vec![code()] };
+    project.write("two.bundle", write_bundle(&bundle));
+    let run = eval(&project, &["two.bundle", "--shape", "x=8", "--attr", "pads=0,0"]);
+    run.assert_refused("two plugins");
+    assert!(run.stderr.contains("they are `test::tile_plugin`, `test::other`"), "{}", run.stderr);
+    let run =
+        eval(&project, &["two.bundle", "--plugin", "test::other", "--shape", "x=8", "--attr", "pads=0,0"]);
+    assert!(run.stdout.contains("plugin test::other"), "{}{}", run.stdout, run.stderr);
+}
+
+#[test]
+fn a_compiled_library_says_what_its_manifest_says() {
+    let Some(project) = Project::new() else { return };
+    with(&project);
+    let run = project.run(&["compile", "manifests/tile.toml", "--target", "sm_80,sm_86,compute_80"]);
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    let of = |file: &str| {
+        let run = project.run(&["eval", file, "--shape", "x=4x30", "--attr", "pads=1,1", "--arch", "sm_86"]);
+        run.assert_ok();
+        run.stdout.lines().skip(1).map(str::to_owned).collect::<Vec<_>>().join("\n")
+    };
+    assert_eq!(of("libtile.so"), of(FILE));
+    let run = project.run(&["eval", "libtile.so", "--shape", "x=8", "--attr", "pads=0,0", "--arch", "sm_89"]);
+    assert!(run.stdout.contains("sm_89 (code for sm_86)"), "{}", run.stdout);
+    let run = project.run(&["eval", "libtile.so", "--shape", "x=8", "--attr", "pads=0,0", "--arch", "sm_90"]);
+    let note = "the occupancy on sm_90 is not known: there is no machine code for it, only for sm_80, sm_86, compute_80";
+    assert!(run.stdout.contains(note), "{}", run.stdout);
+    let run = project.run(&["eval", "libtile.so", "--shape", "x=8", "--attr", "pads=0,0"]);
+    assert!(
+        run.stdout.contains("\n      sm_80  16 blocks") && run.stdout.contains("\n      sm_86  12 blocks"),
+        "{}",
+        run.stdout
+    );
+}
+
+const CASES: &str = r#"manifest = "../manifests/tile.toml"
+
+[[cases]]
+name = "a right one"
+shapes = { x = [2, 6] }
+attributes = { pads = [1, 1], scale = 1 }
+types = { T = "f16" }
+expect = { shapes = { y = [2, 8] }, variant = 1, grid = [1], block = [128], shared_bytes = 512, args = { x = "x", count = 16, scale = 1, pads = [1, 1] } }
+
+[[cases]]
+name = "a refused one"
+shapes = { x = [2] }
+attributes = { pads = [1] }
+expect = { error = "must hold one pair" }
+
+[[cases]]
+name = "one that lacks an attribute"
+shapes = { x = [2] }
+expect = { error = "the node lacks the attribute `pads` (`i32[]`), which has no default" }
+"#;
+
+#[test]
+fn cases_are_held_against_what_they_expect() {
+    let project = bare();
+    project.write("tests/tile.toml", CASES);
+    project.write(
+        "tests/wrong.toml",
+        r#"manifest = "../manifests/tile.toml"
+
+[[cases]]
+name = "everything differs"
+shapes = { x = [2, 6] }
+attributes = { pads = [1, 1] }
+aligned = { x = 4 }
+[cases.expect]
+shapes = { y = [2, 7], z = [1] }
+variant = 1
+grid = [2]
+block = [128, 2]
+shared_bytes = 0
+args = { count = 17, x = "y", cuont = 1 }
+error = "of any kind"
+
+[[cases]]
+name = "refused against expectation"
+shapes = { x = [2, 6] }
+attributes = { pads = [1] }
+expect = { variant = 1 }
+
+[[cases]]
+name = "refused for another reason"
+shapes = { x = [2, 6] }
+attributes = { pads = [1] }
+expect = { error = "no such words" }
+
+[[cases]]
+name = "names that are not there"
+shapes = { X = [2, 6] }
+attributes = { pads = "1" }
+types = { T = "f61" }
+"#,
+    );
+    project.write(
+        "tests/malformed.toml",
+        "manifset = \"a\"\n[[cases]]\nshapes = { x = [2, -1] }\naligned = { x = 3 }\nexpect = { grid = [1, 2, 3, 4], gird = 1 }\n",
+    );
+    insta::assert_snapshot!(transcript(
+        &project,
+        &[
+            &["--cases", "tests/tile.toml"],
+            &["--cases", "tests/tile.toml", "--json"],
+            &["--cases", "tests/wrong.toml"],
+            &["--cases", "tests/malformed.toml"],
+        ]
+    ));
+}
+
+#[test]
+fn strange_files_are_refused() {
+    let project = bare();
+    project.write("empty", "");
+    project.write("text.toml", "x");
+    project.write("tests/none.toml", "manifest = \"nowhere.toml\"\n[[cases]]\nname = \"a\"\n");
+    for arguments in [
+        &["empty"][..],
+        &["text.toml"],
+        &["/dev/zero"],
+        &["--cases", "tests/none.toml"],
+        &["--cases", "empty"],
+    ] {
+        eval(&project, arguments).assert_refused(&arguments.join(" "));
+    }
+}

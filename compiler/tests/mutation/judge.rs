@@ -1,0 +1,176 @@
+//! What a manifest comes to, as far as it can be told without a compiler.
+//!
+//! Owns the print of a manifest: all that decides the bundle. Never calls NVRTC.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use cubinder_compiler::check::check_for;
+use cubinder_compiler::config::open;
+use cubinder_compiler::diagnostic::{Diagnostic, Severity, Source, has_errors};
+use cubinder_compiler::project::{Asked, Plan, Project};
+use cubinder_compiler::resolve::{PluginDraft, Resolved, compile};
+use cubinder_compiler::{codegen, cuda};
+
+use crate::damage::Damage;
+
+/// Targets for manifests that name none.
+pub const CONFIG: &str = "[library]\nname = \"mutants\"\ntargets = [\"sm_89\"]\n";
+
+/// The NVRTC that is pinned; `min_driver` is held against it.
+const NVRTC: (i32, i32) = (13, 0);
+
+/// What decides the bundle, without places in the manifest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Print {
+    /// What the bundle holds as it is: see `the_bundle_holds_the_model`.
+    pub model: String,
+    /// What NVRTC gets.
+    pub code: String,
+    /// Targets, options, include folders, the oldest driver.
+    pub plan: String,
+}
+
+/// A manifest with the project that it is the only one of.
+pub struct Subject {
+    pub path: PathBuf,
+    pub text: String,
+    project: Project,
+    /// What was checked first, and found right: see [`essence`].
+    checked: OnceLock<String>,
+}
+
+impl Subject {
+    /// The manifest at `path`; `config` is a file that says [`CONFIG`].
+    pub fn new(path: &Path, config: &Path) -> Subject {
+        let asked =
+            Asked { manifests: vec![path.to_owned()], config: Some(config.to_owned()), ..Asked::default() };
+        let project = Project::open(asked, Path::new("/")).expect("a project");
+        let text = open(path).expect("a text").text.clone();
+        Subject { path: path.to_owned(), text, project, checked: OnceLock::new() }
+    }
+
+    pub fn name(&self) -> &str {
+        self.path.file_name().and_then(|name| name.to_str()).expect("a plain name")
+    }
+
+    /// What a text in the manifest's place comes to.
+    ///
+    /// # Errors
+    /// Everything that is said about it, with at least one error.
+    pub fn print(&self, text: &str) -> Result<Print, Vec<Diagnostic>> {
+        let resolved = compile(&Source::new(&self.path, text))?;
+        let plan = self.project.plan(&resolved)?;
+        let plan_print = format!("{:?}", PlanPrint::of(&plan));
+        let essence = format!("{} {plan_print}", essence(&resolved.draft));
+        if self.checked.get() != Some(&essence) {
+            let targets: Vec<_> = plan.targets.iter().map(|planned| planned.target).collect();
+            let mut found = check_for(&resolved, &targets).diagnostics;
+            found.extend(cuda::check(&resolved, &open).diagnostics);
+            found.extend(plan.check_driver(NVRTC).err());
+            if has_errors(&found) {
+                return Err(found);
+            }
+            self.checked.get_or_init(|| essence);
+        }
+        Ok(Print { model: model(&resolved.draft), code: self.code(&resolved), plan: plan_print })
+    }
+
+    /// Everything that `cubinder check` says about the manifest.
+    pub fn said(&self) -> Vec<Diagnostic> {
+        let resolved = match compile(&Source::new(&self.path, &*self.text)) {
+            Ok(resolved) => resolved,
+            Err(found) => return found,
+        };
+        let targets = match self.project.plan(&resolved) {
+            Ok(plan) => plan.targets.iter().map(|planned| planned.target).collect::<Vec<_>>(),
+            Err(found) => return found,
+        };
+        let mut found = check_for(&resolved, &targets).diagnostics;
+        found.extend(cuda::check(&resolved, &open).diagnostics);
+        found.extend(resolved.warnings);
+        found
+    }
+
+    fn code(&self, resolved: &Resolved) -> String {
+        let mut units = Vec::new();
+        for unit in &resolved.draft.units {
+            let source = open(&unit.source).expect("it was read before");
+            let name = codegen::display_name(&unit.source, &self.project.root);
+            let unit = codegen::translation_unit(unit, source, &name);
+            units.push(format!(
+                "{} {} {} {:?} {}",
+                unit.name, unit.kernel, unit.prelude.text, unit.folder, unit.text
+            ));
+        }
+        units.join("\n")
+    }
+}
+
+/// A draft without the words for people, which nothing that is checked depends on. The checks take most of the time, and
+/// manifests have many words.
+fn essence(draft: &PluginDraft) -> String {
+    let mut draft = draft.clone();
+    let plugin = &mut draft.plugin;
+    plugin.summary.clear();
+    plugin.require.iter_mut().for_each(|rule| rule.message.clear());
+    plugin.attributes.iter_mut().for_each(|attribute| attribute.doc.clear());
+    plugin.inputs.iter_mut().for_each(|input| input.doc.clear());
+    plugin.outputs.iter_mut().for_each(|output| output.doc.clear());
+    let units = draft.units.iter().map(|unit| (&unit.source, &unit.kernel, &unit.types, &unit.constants));
+    format!("{} {:?}", model(&draft), units.collect::<Vec<_>>())
+}
+
+/// The plugin and the arguments by name; their order is the kernel's.
+pub fn model(draft: &PluginDraft) -> String {
+    let args = |unit: &cubinder_compiler::resolve::Unit| -> BTreeMap<String, String> {
+        unit.args.iter().map(|arg| (arg.name.clone(), format!("{:?}", arg.value))).collect()
+    };
+    let args: Vec<_> = draft.units.iter().map(args).collect();
+    format!("{:?} {args:?}", draft.plugin)
+}
+
+/// A plan without places.
+#[derive(Debug)]
+#[allow(dead_code, reason = "it is compared as a text")]
+struct PlanPrint {
+    targets: Vec<String>,
+    include: Vec<PathBuf>,
+    options: Vec<String>,
+    min_driver: Option<[u16; 3]>,
+}
+
+impl PlanPrint {
+    fn of(plan: &Plan) -> PlanPrint {
+        PlanPrint {
+            targets: plan.targets.iter().map(|planned| planned.target.to_string()).collect(),
+            include: plan.settings.include.clone(),
+            options: plan.settings.options.clone(),
+            min_driver: plan.min_driver.as_ref().map(|(driver, _)| driver.0),
+        }
+    }
+}
+
+/// Whether an error points at the damage, or at something that explains itself by it.
+pub fn is_on(diagnostic: &Diagnostic, path: &Path, damage: &Damage) -> bool {
+    let place = damage.place();
+    diagnostic.severity == Severity::Error
+        && diagnostic.primary.iter().chain(&diagnostic.related).any(|label| {
+            let range = &label.span.range;
+            label.span.source.path == path && range.start <= place.end && place.start <= range.end
+        })
+}
+
+/// The path and text of every manifest that is damaged.
+pub fn manifests() -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut paths: Vec<PathBuf> = ["tests/data/ok", "manifests"]
+        .iter()
+        .flat_map(|folder| std::fs::read_dir(root.join(folder)).expect("the folder is there"))
+        .map(|entry| entry.expect("an entry").path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "toml"))
+        .collect();
+    paths.sort();
+    paths
+}

@@ -1,0 +1,20 @@
+//! Runs inputs of a target and says how long each takes: `fuzz-replay TARGET FILE...`. For an input that failed, without libFuzzer.
+
+use std::error::Error;
+use std::time::Instant;
+
+use cubinder_fuzz_targets::TARGETS;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut arguments = std::env::args_os().skip(1);
+    let name = arguments.next().ok_or("usage: fuzz-replay TARGET FILE...")?;
+    let target = TARGETS.iter().find(|target| name == target.name);
+    let target = target.ok_or_else(|| format!("there is no target {}", name.display()))?;
+    for path in arguments {
+        let bytes = std::fs::read(&path)?;
+        let started = Instant::now();
+        (target.run)(&bytes);
+        println!("{:8.1} ms  {}", started.elapsed().as_secs_f64() * 1e3, path.display());
+    }
+    Ok(())
+}

@@ -1,0 +1,63 @@
+//! A bundle from a manifest whose kernels were not compiled: arguments get the types that fit, the code is a few bytes.
+
+use cubinder_bundle::expr::Kind;
+use cubinder_bundle::{
+    Arch, ArchSuffix, Arg, ArgValue, Bundle, CodeObject, CodeRef, Digest, KernelFacts, KernelParam,
+    ScalarType, Target, TargetKind,
+};
+use cubinder_compiler::resolve::{ArgDraft, ArgDraftValue, Resolved};
+
+/// What stands for machine code.
+pub(crate) const CODE: &[u8] = b"code";
+const SYMBOL: &str = "kernel";
+const TARGET: Target =
+    Target { kind: TargetKind::Cubin, arch: Arch { major: 8, minor: 9, suffix: ArchSuffix::None } };
+
+/// The bundle of one plugin, with arguments where `with_args` says so.
+pub(crate) fn bundle(resolved: &Resolved, with_args: bool) -> Bundle {
+    let mut plugin = resolved.draft.plugin.clone();
+    for unit in &resolved.draft.units {
+        let variant = plugin.variants.get_mut(unit.variant);
+        let Some(launch) = variant.and_then(|variant| variant.launches.get_mut(unit.launch)) else {
+            continue;
+        };
+        launch.code = vec![CodeRef { target: TARGET, code: 0, symbol: SYMBOL.to_owned() }];
+        if with_args {
+            launch.args = unit.args.iter().map(argument).collect();
+        }
+    }
+    Bundle { producer: "fuzz".to_owned(), plugins: vec![plugin], code: vec![code()] }
+}
+
+fn code() -> CodeObject {
+    let kernel = KernelFacts {
+        symbol: SYMBOL.to_owned(),
+        registers: Some(16),
+        shared_bytes: Some(0),
+        local_bytes: None,
+        max_threads: Some(256),
+        params: vec![KernelParam { offset: 0, size: 8 }],
+    };
+    CodeObject {
+        target: TARGET,
+        digest: Digest::of(CODE),
+        kernels: vec![kernel],
+        bytes: CODE.to_vec().into(),
+    }
+}
+
+fn argument(draft: &ArgDraft) -> Arg {
+    let scalar = |kind: &Kind| match kind {
+        Kind::Float => ScalarType::F32,
+        Kind::Bool => ScalarType::Bool,
+        _ => ScalarType::Int { bytes: 4 },
+    };
+    let value = match &draft.value {
+        ArgDraftValue::Tensor(index) => ArgValue::Tensor(*index),
+        ArgDraftValue::Expr { expr, kind: Kind::Array(element) } => {
+            ArgValue::Array { ty: scalar(element), len: 4, expr: expr.clone() }
+        }
+        ArgDraftValue::Expr { expr, kind } => ArgValue::Scalar { ty: scalar(kind), expr: expr.clone() },
+    };
+    Arg { name: draft.name.clone(), value }
+}

@@ -1,0 +1,33 @@
+//! Test files of `cubinder eval`: no text makes the reader panic, every message about one can be shown, and what is accepted can be
+//! run and told.
+
+use std::sync::LazyLock;
+
+use cubinder_compiler::diagnostic::Source;
+use cubinder_compiler::eval::{self, Compiler, Environment, Subject, cases};
+
+use crate::show::{show_refusal, show_table};
+use crate::{Target, seeds};
+
+/// The reader of test files, and their comparison.
+pub static TARGET: Target =
+    Target::new("cases", run, seeds::cases, include_str!("../../dictionaries/cases.dict"));
+
+/// What every file is about, whatever it says.
+static SUBJECT: LazyLock<Subject> = LazyLock::new(|| {
+    let text = include_str!("../../../manifests/circ_pad_plugin.toml");
+    let subjects = eval::manifest(&Source::new("manifests/circ_pad_plugin.toml", text));
+    subjects.expect("the manifest is right").list.swap_remove(0)
+});
+
+fn run(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    match cases::read(&Source::new("tests/fuzz.toml", text)) {
+        Ok(cases) => {
+            let verdicts = cases::run(&cases, &SUBJECT, &Compiler::new(Environment::default()));
+            assert_eq!(verdicts.len(), cases.list.len());
+            show_table(&cases::table(&verdicts));
+        }
+        Err(diagnostics) => show_refusal(&diagnostics),
+    }
+}

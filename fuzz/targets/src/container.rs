@@ -1,0 +1,124 @@
+//! Containers: no bytes make the reader panic, what it accepts is what a writer writes, and a runtime or `cubinder eval` can use it.
+//!
+//! An input is read as it stands, as what follows a header, and as the model alone, with the code that the seeds refer to behind
+//! it. Header and lengths are made to fit, digest included, because nothing behind a wrong one is read.
+
+use cubinder_bundle::container::{self, Container, FORMAT_VERSION, MAGIC};
+use cubinder_bundle::expr::{self, Environment};
+use cubinder_bundle::{Digest, Plugin, Value};
+use cubinder_compiler::diagnostic::has_errors;
+use cubinder_compiler::{eval, inspect};
+
+use crate::bundles::CODE;
+use crate::manifest::evaluate_subject;
+use crate::show::{show, show_refusal, show_table};
+use crate::{Target, seeds};
+
+/// The reader of containers.
+pub static TARGET: Target =
+    Target::new("container", run, seeds::containers, include_str!("../../dictionaries/container.dict"));
+
+const HEADER_BYTES: usize = 64;
+const CODE_ALIGNMENT: usize = 64;
+
+/// Knows shapes, and one attribute.
+struct Node;
+
+impl Environment for Node {
+    fn attribute(&self, index: u32) -> Option<&Value> {
+        (index == 0).then_some(&Value::Int(3))
+    }
+
+    fn shape(&self, _: u32) -> Option<&[i64]> {
+        Some(&[2, 3, 0, 1 << 40])
+    }
+}
+
+fn run(input: &[u8]) {
+    let _ = container::read(input);
+    inspect(input);
+    assert!(container::scan(input).count() <= input.len() / MAGIC.len());
+    for kind in 0..=4 {
+        read(&framed(kind, input));
+    }
+    for kind in 1..=3 {
+        let mut body = (input.len() as u64).to_le_bytes().to_vec();
+        body.extend(input);
+        read(&framed(kind, &body));
+        let end = (HEADER_BYTES + body.len()).next_multiple_of(CODE_ALIGNMENT);
+        body.resize(end - HEADER_BYTES, 0);
+        body.extend(CODE);
+        read(&framed(kind, &body));
+    }
+}
+
+/// A container of `kind` with this behind its header.
+fn framed(kind: u32, body: &[u8]) -> Vec<u8> {
+    let mut bytes = MAGIC.to_vec();
+    bytes.extend(FORMAT_VERSION.to_le_bytes());
+    bytes.extend(kind.to_le_bytes());
+    bytes.extend(((HEADER_BYTES + body.len()) as u64).to_le_bytes());
+    let digest = Digest::of(&[bytes.as_slice(), body].concat());
+    bytes.extend(digest.0);
+    bytes.extend(body);
+    bytes
+}
+
+/// The model of a container that was written.
+pub(crate) fn model(container: &[u8]) -> Vec<u8> {
+    let body = container.get(HEADER_BYTES..).unwrap_or_default();
+    let Some((length, rest)) = body.split_first_chunk() else { return Vec::new() };
+    let length = usize::try_from(u64::from_le_bytes(*length)).unwrap_or(usize::MAX);
+    rest.get(..length).unwrap_or_default().to_vec()
+}
+
+fn read(bytes: &[u8]) {
+    let Ok(found) = container::read(bytes) else { return };
+    let written = match &found.container {
+        Container::Bundle(bundle) => {
+            bundle.plugins.iter().for_each(walk);
+            container::write_bundle(bundle)
+        }
+        Container::Node(node) => {
+            walk(&node.plugin);
+            container::write_node(node)
+        }
+        Container::NodeReference(reference) => container::write_node_reference(reference),
+    };
+    assert_eq!(written, bytes, "the encoding is not canonical");
+    evaluate(bytes);
+    inspect(bytes);
+}
+
+/// As `cubinder inspect` would.
+fn inspect(bytes: &[u8]) {
+    if let Ok(report) = inspect::inspect("fuzz", bytes) {
+        show_table(&inspect::table(&report));
+    }
+}
+
+/// Walks every expression that a runtime would evaluate.
+fn walk(plugin: &Plugin) {
+    let rules = plugin.require.iter().map(|rule| &rule.expr);
+    let guards = plugin.variants.iter().filter_map(|variant| Some(&variant.guard.as_ref()?.expr));
+    let launches = plugin.variants.iter().flat_map(|variant| &variant.launches);
+    let extents =
+        launches.flat_map(|launch| launch.grid.iter().chain(&launch.block).chain([&launch.shared_bytes]));
+    for expr in plugin.outputs.iter().map(|output| &output.shape).chain(rules).chain(guards).chain(extents) {
+        let _ = expr::evaluate(expr, &Node);
+        let _ = expr::evaluate(&expr::bind(expr, &Node), &Node);
+        let _ = expr::print(expr, plugin);
+    }
+}
+
+/// As `cubinder eval` would, with made-up shapes.
+fn evaluate(bytes: &[u8]) {
+    match eval::compiled("fuzz", bytes) {
+        Ok(subjects) => {
+            assert!(!has_errors(&subjects.warnings));
+            show(&subjects.warnings);
+            subjects.list.iter().for_each(evaluate_subject);
+        }
+        Err(diagnostics) => show_refusal(&diagnostics),
+    }
+}

@@ -1,0 +1,114 @@
+//! Manifests: no text makes the compiler panic, every message about one can be shown, and what is accepted makes sense.
+//!
+//! A text goes the whole way of `cubinder check` and `cubinder eval`: reader, names and types, the rules with their proofs, the kernels'
+//! texts, and one node evaluated. All that is missing are files: every kernel's source is one text with all kernels of the tests.
+
+use std::path::Path;
+use std::sync::{Arc, LazyLock};
+
+use cubinder_bundle::container::{self, Container};
+use cubinder_bundle::{Input, Target as Gpu, Value};
+use cubinder_compiler::diagnostic::{Diagnostic, Source};
+use cubinder_compiler::eval::{self, Compiler, Environment, Query, Report, Subject, SubjectOrigin};
+use cubinder_compiler::resolve::{self, Resolved};
+use cubinder_compiler::{check, cuda};
+
+use crate::bundles::bundle;
+use crate::show::{show, show_refusal, show_table};
+use crate::{Target, seeds};
+
+/// The whole way of a manifest.
+pub static TARGET: Target =
+    Target::new("manifest", run, seeds::manifests, include_str!("../../dictionaries/manifest.dict"));
+
+static KERNELS: LazyLock<Arc<Source>> = LazyLock::new(|| {
+    let text = concat!(
+        include_str!("../../../kernels/circ_pad.cu"),
+        include_str!("../../../kernels/elemwise_add.cu"),
+        include_str!("../../../tests/data/kernels/constraints.cu"),
+        include_str!("../../../tests/data/kernels/scale.cu"),
+    );
+    Source::new("kernels/all.cu", text)
+});
+
+fn open(_: &Path) -> Result<Arc<Source>, Vec<Diagnostic>> {
+    Ok(Arc::clone(&KERNELS))
+}
+
+fn run(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    match resolve::compile(&Source::new("manifests/fuzz.toml", text)) {
+        Ok(resolved) => accepted(resolved),
+        Err(diagnostics) => show_refusal(&diagnostics),
+    }
+}
+
+fn accepted(resolved: Resolved) {
+    show(&resolved.warnings);
+    let plugin = &resolved.draft.plugin;
+    let (attributes, tensors) = (plugin.attributes.len(), plugin.tensor_count());
+    for output in &plugin.outputs {
+        output.shape.validate(attributes, tensors).expect("the compiler makes trees");
+    }
+    for launch in plugin.variants.iter().flat_map(|variant| &variant.launches) {
+        for expr in launch.grid.iter().chain(&launch.block).chain([&launch.shared_bytes]) {
+            expr.validate(attributes, tensors).expect("the compiler makes trees");
+        }
+    }
+    let targets: Vec<Gpu> = resolved.manifest.compile.targets.iter().map(|target| target.value).collect();
+    let checked = check::check_for(&resolved, &targets);
+    show(&checked.diagnostics);
+    show(&cuda::check(&resolved, &open).diagnostics);
+    packs(&resolved);
+    let plugin = resolved.draft.plugin.clone();
+    let origin = SubjectOrigin::Manifest(Arc::new(resolved));
+    evaluate_subject(&Subject { plugin, origin, number: None, attributes: None, input_ranks: None });
+}
+
+/// What the compiler accepts a runtime has to accept too.
+fn packs(resolved: &Resolved) {
+    let bundle = bundle(resolved, false);
+    match container::read(&container::write_bundle(&bundle)) {
+        Ok(found) => assert_eq!(format!("{:?}", found.container), format!("{:?}", Container::Bundle(bundle))),
+        Err(error) => panic!("the runtime refuses it: {error}"),
+    }
+}
+
+/// Shapes of the lowest rank that the inputs have, and attributes that the plugin allows where it has no defaults.
+fn query(subject: &Subject) -> Option<Query> {
+    let plugin = &subject.plugin;
+    let shape = |(position, input): (usize, &Input)| {
+        let dims = ["4", "3", "32", "16", "2", "1", "8", "5"];
+        let known = subject.input_ranks.as_ref().and_then(|ranks| ranks.get(position));
+        let rank = usize::from(*known.unwrap_or(&input.rank_min)).min(dims.len());
+        format!("{}={}", input.name, dims.get(..rank).unwrap_or_default().join("x"))
+    };
+    let shapes: Vec<String> = plugin.inputs.iter().enumerate().map(shape).collect();
+    let missing = plugin
+        .attributes
+        .iter()
+        .filter(|attribute| attribute.default.is_none() && subject.attributes.is_none());
+    let attributes: Vec<String> = missing
+        .map(|attribute| {
+            let value = attribute.one_of.first().or(attribute.minimum.as_ref()).cloned();
+            format!("{}={}", attribute.name, value.unwrap_or(Value::Int(1)))
+        })
+        .collect();
+    Query::parse(&shapes, &attributes, &[], &[]).ok()
+}
+
+/// Evaluates a node, and shows what came of it.
+pub(crate) fn evaluate_subject(subject: &Subject) {
+    let Some(query) = query(subject) else { return };
+    match eval::evaluate(subject, &query, &Compiler::new(Environment::default())) {
+        Ok(outcome) => {
+            show(&outcome.diagnostics);
+            let evaluations = vec![outcome.evaluation];
+            show_table(&eval::table(&Report { file: "fuzz".to_owned(), kind: "manifest", evaluations }));
+        }
+        Err(mistakes) => {
+            assert!(!mistakes.is_empty(), "refused without a word");
+            mistakes.iter().for_each(|mistake| show(std::slice::from_ref(&mistake.diagnostic)));
+        }
+    }
+}

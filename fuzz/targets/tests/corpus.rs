@@ -1,0 +1,84 @@
+//! Replays every seed and everything that fuzzing kept, with the stable compiler.
+
+// Clippy knows test functions, not their helpers.
+#![allow(clippy::expect_used, clippy::panic)]
+
+use std::path::{Path, PathBuf};
+
+use cubinder_fuzz_targets::{TARGETS, Target, seeds};
+
+/// The most files of a target, and the most bytes: the corpus is in the repository.
+const MOST_FILES: usize = 300;
+const MOST_BYTES: usize = 1 << 20;
+
+fn fuzz() -> PathBuf {
+    seeds::root().join("fuzz")
+}
+
+fn corpus(target: &Target) -> Vec<(PathBuf, Vec<u8>)> {
+    let folder = fuzz().join("corpus").join(target.name);
+    let entries = std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.expect("an entry").path()).collect();
+    paths.sort();
+    paths
+        .into_iter()
+        .map(|path| {
+            let bytes = std::fs::read(&path).expect("a file");
+            (path, bytes)
+        })
+        .collect()
+}
+
+fn replay(target: &Target) {
+    let seeds = (target.seeds)();
+    assert!(!seeds.is_empty(), "{} begins with nothing", target.name);
+    seeds.iter().for_each(|seed| target.run_in_time(seed));
+    let corpus = corpus(target);
+    assert!(!corpus.is_empty(), "{} has no corpus: `cargo xtask fuzz {}`", target.name, target.name);
+    for (path, bytes) in &corpus {
+        // Shown where the test fails.
+        println!("{}", path.display());
+        target.run_in_time(bytes);
+    }
+}
+
+macro_rules! replayed {
+    ($($name:ident),*) => {
+        $(#[test]
+        fn $name() {
+            replay(&cubinder_fuzz_targets::$name::TARGET);
+        })*
+
+        /// A target that is not replayed would be forgotten.
+        #[test]
+        fn every_target_is_replayed() {
+            assert_eq!(TARGETS.map(|target| target.name), [$(stringify!($name)),*]);
+        }
+    };
+}
+
+replayed!(cases, config, container, cuda, expression, manifest);
+
+#[test]
+fn the_corpus_is_small() {
+    for target in TARGETS {
+        let corpus = corpus(target);
+        let bytes: usize = corpus.iter().map(|(_, bytes)| bytes.len()).sum();
+        assert!(corpus.len() <= MOST_FILES, "{}: {} files", target.name, corpus.len());
+        assert!(bytes <= MOST_BYTES, "{}: {bytes} bytes", target.name);
+    }
+}
+
+/// `fuzz/Cargo.toml` names the programs one by one.
+#[test]
+fn every_target_has_a_program_and_a_dictionary() {
+    let manifest = std::fs::read_to_string(fuzz().join("Cargo.toml")).expect("the manifest of the programs");
+    for target in TARGETS {
+        let source = format!("fuzz_targets/{}.rs", target.name);
+        assert!(manifest.contains(&format!("path = \"{source}\"")), "{}", target.name);
+        for path in [source, format!("dictionaries/{}.dict", target.name)] {
+            assert!(fuzz().join(Path::new(&path)).is_file(), "{path}");
+        }
+        assert!(!target.words().is_empty());
+    }
+}

@@ -1,0 +1,270 @@
+//! `cubinder eval` and the runtime say the same of the same node: the same refusal in the same words, or none.
+//!
+//! The plugins are those of the repository's manifests. There is no driver here, so the runtime's side ends where kernels would be
+//! loaded; that the kernel then sees the numbers that were evaluated is `tests/launching.rs`'s.
+
+use std::path::{Path, PathBuf};
+use std::ptr::without_provenance_mut;
+use std::sync::OnceLock;
+
+use cubinder_bundle::launch::full_name;
+use cubinder_bundle::{Arg, ArgValue, Attribute, AttributeElement, Node, ScalarType};
+use cubinder_compiler::diagnostic::Source;
+use cubinder_compiler::eval::{Compiler, Environment, Evaluation, Query, Subject, SubjectOrigin, evaluate};
+use cubinder_compiler::resolve::{self, ArgDraft, ArgDraftValue};
+use proptest::prelude::*;
+use trt_abi::{Dims, PluginTensorDesc, TensorFormat, TensorRTPhase};
+
+use super::*;
+
+/// The folders of manifests, from the repository's root.
+const FOLDERS: [&str; 3] = ["manifests", "tests/data/ok", "tests/data/run"];
+
+/// The manifests there.
+fn manifests() -> &'static [PathBuf] {
+    static ALL: OnceLock<Vec<PathBuf>> = OnceLock::new();
+    ALL.get_or_init(|| {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let files = FOLDERS.iter().flat_map(|folder| std::fs::read_dir(root.join(folder)).unwrap());
+        let files = files.map(|file| file.unwrap().path());
+        let mut all: Vec<PathBuf> =
+            files.filter(|path| path.extension().is_some_and(|extension| extension == "toml")).collect();
+        all.sort();
+        assert!(all.len() >= 10, "{all:?}");
+        all
+    })
+}
+
+type Model = cubinder_bundle::Plugin;
+
+/// A plugin as a manifest has it, every number among the arguments of some type: which one is up to the kernel.
+fn model(path: &Path, choices: &mut Choices<'_>) -> Model {
+    let text = std::fs::read_to_string(path).unwrap();
+    let resolved = resolve::compile(&Source::new(path, text)).unwrap();
+    let mut plugin = resolved.draft.plugin;
+    for unit in &resolved.draft.units {
+        let launch = &mut plugin.variants[unit.variant].launches[unit.launch];
+        launch.args = unit.args.iter().map(|draft| typed(draft, choices)).collect();
+    }
+    plugin
+}
+
+fn typed(draft: &ArgDraft, choices: &mut Choices<'_>) -> Arg {
+    let ty = match choices.next() % 8 {
+        0 => ScalarType::F32,
+        1 => ScalarType::Bool,
+        2 => ScalarType::UInt { bytes: 1 },
+        3 => ScalarType::Int { bytes: 4 },
+        _ => ScalarType::Int { bytes: 8 },
+    };
+    let value = match &draft.value {
+        ArgDraftValue::Tensor(index) => ArgValue::Tensor(*index),
+        ArgDraftValue::Expr { expr, .. } if choices.next().is_multiple_of(2) => {
+            ArgValue::Scalar { ty, expr: expr.clone() }
+        }
+        ArgDraftValue::Expr { expr, .. } => {
+            ArgValue::Array { ty, len: choices.of(&[0, 1, 2, 3, 4, 8]), expr: expr.clone() }
+        }
+    };
+    Arg { name: draft.name.clone(), value }
+}
+
+/// What a case is made of, number by number.
+struct Choices<'a>(std::iter::Cycle<std::slice::Iter<'a, u32>>);
+
+impl Choices<'_> {
+    fn next(&mut self) -> u32 {
+        self.0.next().copied().unwrap_or(0)
+    }
+
+    fn of<T: Copy>(&mut self, list: &[T]) -> T {
+        list[self.next() as usize % list.len()]
+    }
+}
+
+/// Mostly one that keeps the attribute's rules.
+fn attribute(attribute: &Attribute, choices: &mut Choices<'_>) -> Value {
+    let mut offered: Vec<Value> = attribute.default.iter().chain(&attribute.one_of).cloned().collect();
+    if !attribute.ty.list {
+        offered.extend(attribute.minimum.clone());
+        offered.extend(attribute.maximum.clone());
+    }
+    match choices.next() % 4 {
+        0..=2 if !offered.is_empty() => offered[choices.next() as usize % offered.len()].clone(),
+        _ if attribute.ty.list || attribute.ty.element == AttributeElement::Bytes => {
+            let length = choices.next() % 5;
+            Value::Array((0..length).map(|_| element(attribute.ty.element, choices)).collect())
+        }
+        _ => element(attribute.ty.element, choices),
+    }
+}
+
+fn element(element: AttributeElement, choices: &mut Choices<'_>) -> Value {
+    match element {
+        AttributeElement::Bool => Value::Bool(choices.next().is_multiple_of(2)),
+        AttributeElement::String => Value::Str(choices.of(&["", "wrap", "edge"]).to_owned()),
+        element if element.is_float() => Value::Float(choices.of(&[0.0, 0.5, 1.0, -2.0])),
+        _ => Value::Int(choices.of(&[0, 1, 2, 3, -1, 5, 64, 1 << 40])),
+    }
+}
+
+fn shape(input: &cubinder_bundle::Input, choices: &mut Choices<'_>) -> Vec<i64> {
+    let (least, most) = (input.rank_min, input.rank_max);
+    let rank = match choices.next() % 8 {
+        0 => choices.next() % 5,
+        _ => u32::from(least) + choices.next() % (u32::from(most - least) + 1),
+    };
+    let extents: &[i64] = match choices.next() % 4 {
+        0 => &[0, 1, 2, 7, 65536, 1 << 40, i64::MAX],
+        1 => &[4, 16, 64, 1024],
+        _ => &[1, 2, 3, 4, 5, 8],
+    };
+    (0..rank).map(|_| choices.of(extents)).collect()
+}
+
+struct Case {
+    plugin: Model,
+    attributes: Vec<Value>,
+    inputs: Vec<Vec<i64>>,
+    alignments: Vec<u64>,
+}
+
+impl Case {
+    fn new(path: &Path, choices: &mut Choices<'_>) -> Case {
+        let mut plugin = model(path, choices);
+        let signatures: Vec<Vec<DataType>> =
+            plugin.variants.iter().map(|variant| variant.types.clone()).collect();
+        let types = signatures[choices.next() as usize % signatures.len()].clone();
+        plugin.variants.retain(|variant| variant.types == types);
+        let attributes = plugin.attributes.iter().map(|it| attribute(it, choices)).collect();
+        let mut inputs: Vec<Vec<i64>> = plugin.inputs.iter().map(|input| shape(input, choices)).collect();
+        // Inputs of equal shapes are what many plugins need.
+        if choices.next().is_multiple_of(2) {
+            let first = inputs[0].clone();
+            inputs.fill(first);
+        }
+        let alignments = (0..plugin.tensor_count()).map(|_| choices.of(&[1, 4, 8, 16, 256, 4096])).collect();
+        Case { plugin, attributes, inputs, alignments }
+    }
+
+    fn evaluation(&self) -> Evaluation {
+        let names = || (0..self.plugin.tensor_count()).filter_map(|index| self.plugin.tensor_name(index));
+        let subject = Subject {
+            plugin: self.plugin.clone(),
+            origin: SubjectOrigin::Compiled(Arc::from([])),
+            number: None,
+            attributes: Some(self.attributes.clone()),
+            input_ranks: None,
+        };
+        let query = Query {
+            shapes: names().map(str::to_owned).zip(self.inputs.iter().cloned()).collect(),
+            aligned: names().map(str::to_owned).zip(self.alignments.iter().copied()).collect(),
+            ..Query::default()
+        };
+        evaluate(&subject, &query, &Compiler::new(Environment::default())).unwrap().evaluation
+    }
+
+    /// What the runtime refuses the node for, when it is made, when shapes are announced, or for its addresses. The outputs are
+    /// announced with these shapes.
+    fn refused(&self, outputs: &[Vec<i64>]) -> Option<String> {
+        let title = format!("{}: ", full_name(&self.plugin));
+        let text = |error: &Error| error.text().strip_prefix(&title).unwrap_or(error.text()).to_owned();
+        let node = Node {
+            producer: String::new(),
+            plugin: self.plugin.clone(),
+            attributes: self.attributes.clone(),
+            input_ranks: None,
+            code: Vec::new(),
+        };
+        let made = KernelPlugin::new(
+            Definition::Node(Arc::new(node)),
+            self.attributes.clone(),
+            "",
+            TensorRTPhase::RUNTIME,
+            Form::Fields,
+            c"Kernel".to_owned(),
+        );
+        let made = match made {
+            Ok(made) => made,
+            Err(error) => return Some(text(&error)),
+        };
+        let ranks = self.inputs.iter().map(|shape| u8::try_from(shape.len()).unwrap());
+        made.set_input_ranks(Some(ranks.collect()));
+        let types = &self.plugin.variants[0].types;
+        let desc = |(shape, ty): (&Vec<i64>, &DataType)| PluginTensorDesc {
+            dims: Dims::from_slice(shape).unwrap(),
+            data_type: trt_abi::DataType(ty.tensorrt()),
+            format: TensorFormat::LINEAR,
+            scale: 1.0,
+        };
+        let inputs: Vec<_> = self.inputs.iter().zip(types).map(desc).collect();
+        let outputs: Vec<_> = outputs.iter().zip(&types[inputs.len()..]).map(desc).collect();
+        if let Err(error) = made.on_shape_change(&inputs, &outputs) {
+            return Some(text(&error));
+        }
+        let place = |alignment: &u64| without_provenance_mut::<c_void>(*alignment as usize);
+        let inputs: Vec<_> =
+            self.alignments[..inputs.len()].iter().map(|alignment| place(alignment).cast_const()).collect();
+        let outputs: Vec<_> = self.alignments[inputs.len()..].iter().map(place).collect();
+        made.running
+            .with(|running| running.none_runs(&made.node, &inputs, &outputs).map(|error| text(&error)))
+            .unwrap()
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+    #[test]
+    fn eval_and_the_runtime_say_the_same(
+        manifest in 0..manifests().len(),
+        numbers in prop::collection::vec(any::<u32>(), 64),
+    ) {
+        let mut choices = Choices(numbers.iter().cycle());
+        let case = Case::new(&manifests()[manifest], &mut choices);
+        let evaluation = case.evaluation();
+        let outputs = evaluation.tensors.iter().filter(|tensor| tensor.role == "output");
+        let mut outputs: Vec<Vec<i64>> = outputs.map(|tensor| tensor.shape.clone()).collect();
+        // What is refused before the outputs have shapes is refused whatever they are.
+        outputs.resize(case.plugin.outputs.len(), vec![1]);
+        prop_assert_eq!(case.refused(&outputs), evaluation.refused);
+    }
+}
+
+/// The property above is worth nothing where all nodes are refused, or none.
+#[test]
+fn cases_are_of_all_kinds() {
+    let mut found = std::collections::BTreeMap::<&str, usize>::new();
+    let mut state = 1_u32;
+    let mut random = || {
+        state ^= state << 13;
+        state ^= state >> 17;
+        state ^= state << 5;
+        state
+    };
+    for round in 0..600 {
+        let numbers: Vec<u32> = (0..64).map(|_| random()).collect();
+        let case = Case::new(&manifests()[round % manifests().len()], &mut Choices(numbers.iter().cycle()));
+        let refused = case.evaluation().refused.unwrap_or_default();
+        let kinds = [
+            "the attribute `",
+            "does not hold",
+            "has rank",
+            "limits that to",
+            "no variant can run",
+            "cannot launch",
+        ];
+        let kind = kinds.into_iter().find(|kind| refused.contains(kind));
+        *found.entry(kind.unwrap_or(if refused.is_empty() { "launched" } else { "other" })).or_default() += 1;
+    }
+    for kind in [
+        "the attribute `",
+        "does not hold",
+        "has rank",
+        "limits that to",
+        "no variant can run",
+        "cannot launch",
+        "launched",
+    ] {
+        assert!(found.get(kind).is_some_and(|count| *count >= 5), "{found:?}");
+    }
+}

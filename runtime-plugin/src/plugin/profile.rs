@@ -1,0 +1,116 @@
+//! The shapes that a build is for, and what TensorRT announces in place of what they are.
+//!
+//! Owns what a build knows of shapes ([`Profile`]). Limits are what proofs rely on, so a profile beyond them is not built for.
+
+use cubinder_bundle::launch::{Facts, Steps, check_limits, output_shape};
+use cubinder_bundle::{Input, Interval};
+use trt_abi::{Dims, DynamicPluginTensorDesc, Error};
+
+use super::NodeData;
+
+/// Whether an input was of rank 0 when the engine was built; TensorRT-RTX 1.7 announces it as one of shape [1].
+pub(super) fn was_scalar(input: &Input, index: usize, input_ranks: Option<&[u8]>) -> bool {
+    match input_ranks.and_then(|ranks| ranks.get(index)) {
+        Some(rank) => *rank == 0,
+        None => input.rank_max == 0,
+    }
+}
+
+/// The shapes of the inputs that a build is for: of each input's dimensions the least and the greatest, as far as they are known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Profile {
+    pub(super) inputs: Vec<Vec<Interval>>,
+}
+
+impl Profile {
+    /// What `configurePlugin` is told.
+    ///
+    /// # Errors
+    /// A rank that no tensor has.
+    pub(super) fn of(
+        node: &NodeData,
+        input_ranks: Option<&[u8]>,
+        tensors: &[DynamicPluginTensorDesc],
+    ) -> Result<Profile, Error> {
+        let inputs = node.definition.plugin().inputs.iter().zip(tensors).enumerate();
+        let inputs = inputs.map(|(index, (input, tensor))| {
+            let ranges = ranges(node, tensor)?;
+            let is_scalar = was_scalar(input, index, input_ranks);
+            Ok(if is_scalar && ranges == [Interval { min: 1, max: 1 }] { Vec::new() } else { ranges })
+        });
+        Ok(Profile { inputs: inputs.collect::<Result<_, _>>()? })
+    }
+
+    /// Holds the least and the greatest shapes of the profile against the limits of inputs and outputs.
+    ///
+    /// # Errors
+    /// The first limit that they break.
+    pub(super) fn check(&self, node: &NodeData) -> Result<(), Error> {
+        let is_fixed = self.inputs.iter().flatten().all(|range| range.min == range.max);
+        // A least of 0 says nothing: it is also what TensorRT-RTX 1.7 says of a size that depends on data.
+        let least = |range: &Interval| if range.min == 0 && range.max > 0 { UNKNOWN.max } else { range.min };
+        let place = |place: &'static str| if is_fixed { "" } else { place };
+        self.check_corner(node, place(", the least of the profile"), &least)?;
+        self.check_corner(node, place(", the greatest of the profile"), &|range| range.max)
+    }
+
+    fn check_corner(
+        &self,
+        node: &NodeData,
+        place: &str,
+        end: &dyn Fn(&Interval) -> i64,
+    ) -> Result<(), Error> {
+        let plugin = node.definition.plugin();
+        let shapes: Vec<Vec<i64>> =
+            self.inputs.iter().map(|ranges| ranges.iter().map(end).collect()).collect();
+        // What is not known is checked when it is: at run time.
+        let is_known = |shape: &[i64]| !shape.contains(&UNKNOWN.max);
+        for (input, shape) in plugin.inputs.iter().zip(&shapes).filter(|(_, shape)| is_known(shape)) {
+            check_limits(&input.name, shape, &input.limits, place).map_err(|unmet| node.invalid(unmet))?;
+        }
+        let shapes: Vec<&[i64]> = shapes.iter().map(Vec::as_slice).collect();
+        if !shapes.iter().all(|shape| is_known(shape)) {
+            return Ok(());
+        }
+        let facts = Facts { shapes: &shapes, ..node.facts() };
+        let mut steps = Steps::default();
+        for output in &plugin.outputs {
+            // A shape without a value is refused where it is asked for, with more to say.
+            if let Ok(shape) = output_shape(plugin, output, &facts, &mut steps) {
+                check_limits(&output.name, &shape, &output.limits, place)
+                    .map_err(|unmet| node.invalid(unmet))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A dimension of which nothing is known.
+const UNKNOWN: Interval = Interval::ANY_SIZE;
+
+/// A fixed dimension is what it is; of a dynamic one (-1) TensorRT says the least and the greatest.
+fn ranges(node: &NodeData, tensor: &DynamicPluginTensorDesc) -> Result<Vec<Interval>, Error> {
+    let extents = announced(node, &tensor.desc.dims)?;
+    let (least, greatest) = (tensor.min.as_slice(), tensor.max.as_slice());
+    let range = |(axis, extent): (usize, &i64)| {
+        if *extent >= 0 {
+            return Interval { min: *extent, max: *extent };
+        }
+        match (least.get(axis), greatest.get(axis)) {
+            (Some(min), Some(max)) if 0 <= *min && min <= max && least.len() == greatest.len() => {
+                Interval { min: *min, max: *max }
+            }
+            _ => UNKNOWN,
+        }
+    };
+    Ok(extents.iter().enumerate().map(range).collect())
+}
+
+/// The extents that TensorRT announced, if they can be a shape.
+pub(super) fn announced<'a>(node: &NodeData, dims: &'a Dims) -> Result<&'a [i64], Error> {
+    let extents = dims.as_slice();
+    if usize::try_from(dims.nb_dims) == Ok(extents.len()) {
+        return Ok(extents);
+    }
+    Err(node.impossible_rank(dims.nb_dims))
+}

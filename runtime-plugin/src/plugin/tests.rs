@@ -1,0 +1,442 @@
+//! Plugins without a driver: which shapes they take, which variants they offer, and which one they would run.
+//!
+//! No variant here can be launched: the grid of each is -1. So the error of a change of shapes names the kernel of the variant that
+//! was chosen.
+
+use cubinder_bundle::expr::{BinaryOp, Builtin, Expr, Node as Part, UnaryOp};
+use cubinder_bundle::proof::Domain;
+use cubinder_bundle::{
+    AUTO_TACTIC, Attribute, AttributeType, CodeObject, CodeRef, Digest, Guard, Input, Interval, KernelFacts,
+    Launch, Node, Output, Plugin as Model, Requirement, ShapeLimits, container,
+};
+use trt_abi::{Dims, TensorFormat};
+
+use super::*;
+use crate::definition::restore_node;
+
+fn int(value: i64) -> Expr {
+    Expr { nodes: vec![Part::Int(value)] }
+}
+
+/// `x.shape[-1] % divisor == 0`, and the alignment of `x` in bytes where one is asked for.
+fn divides(divisor: i64, aligned: Option<u32>) -> Guard {
+    let mut nodes = vec![
+        Part::Shape(0),
+        Part::Int(-1),
+        Part::Index { array: 0, index: 1 },
+        Part::Int(divisor),
+        Part::Binary(BinaryOp::Mod, 2, 3),
+        Part::Int(0),
+        Part::Binary(BinaryOp::Eq, 4, 5),
+    ];
+    let mut text = format!("x.shape[-1] % {divisor} == 0");
+    if let Some(bytes) = aligned {
+        nodes.push(Part::Aligned { tensor: 0, bytes });
+        nodes.push(Part::Binary(BinaryOp::And, 6, 7));
+        text.push_str(&format!(" and aligned(x, {bytes})"));
+    }
+    Guard { expr: Expr { nodes }, text }
+}
+
+fn variant(id: i32, guard: Option<Guard>) -> Variant {
+    let launch = Launch {
+        kernel: format!("kernel_{id}"),
+        grid: [int(-1), int(1), int(1)],
+        block: [int(1), int(1), int(1)],
+        shared_bytes: int(0),
+        args: Vec::new(),
+        code: Vec::new(),
+    };
+    Variant {
+        id,
+        label: String::new(),
+        types: vec![DataType::F32, DataType::F32],
+        guard,
+        launches: vec![launch],
+    }
+}
+
+fn limits(every: Interval, dims: Vec<Interval>, numel: Interval) -> ShapeLimits {
+    ShapeLimits { every, dims, numel }
+}
+
+/// `y` is as `x`, with twice the rows.
+fn model(variants: Vec<Variant>) -> Model {
+    let shape = vec![
+        Part::Shape(0),
+        Part::Int(0),
+        Part::Index { array: 0, index: 1 },
+        Part::Int(2),
+        Part::Binary(BinaryOp::Mul, 2, 3),
+        Part::Shape(0),
+        Part::Int(1),
+        Part::Index { array: 5, index: 6 },
+        Part::Array(vec![4, 7]),
+    ];
+    Model {
+        name: "guarded".to_owned(),
+        namespace: "test".to_owned(),
+        version: "1".to_owned(),
+        summary: String::new(),
+        attributes: vec![Attribute::new("k", AttributeType::I32)],
+        inputs: vec![Input {
+            doc: String::new(),
+            name: "x".to_owned(),
+            rank_min: 2,
+            rank_max: 2,
+            limits: ShapeLimits::default(),
+        }],
+        outputs: vec![Output {
+            doc: String::new(),
+            name: "y".to_owned(),
+            shape: Expr { nodes: shape },
+            limits: ShapeLimits::default(),
+        }],
+        require: Vec::new(),
+        variants,
+    }
+}
+
+fn made(model: Model) -> Result<KernelPlugin, Error> {
+    let attributes = vec![Value::Int(3)];
+    let node = Node {
+        producer: String::new(),
+        plugin: model,
+        attributes: attributes.clone(),
+        input_ranks: None,
+        code: Vec::new(),
+    };
+    let definition = Definition::Node(Arc::new(node));
+    let phase = TensorRTPhase::BUILD;
+    KernelPlugin::new(definition, attributes, "n", phase, Form::Fields, c"Kernel".to_owned())
+}
+
+fn plugin(model: Model) -> KernelPlugin {
+    made(model).unwrap()
+}
+
+fn desc(shape: &[i64]) -> PluginTensorDesc {
+    PluginTensorDesc {
+        dims: Dims::from_slice(shape).unwrap(),
+        data_type: trt_abi::DataType::FLOAT,
+        format: TensorFormat::LINEAR,
+        scale: 1.0,
+    }
+}
+
+/// The error of a change of shapes: of these, and of `y` as it must be.
+fn refused(plugin: &KernelPlugin, x: [i64; 2]) -> String {
+    let y = [x[0].saturating_mul(2), x[1]];
+    plugin.on_shape_change(&[desc(&x)], &[desc(&y)]).unwrap_err().text().to_owned()
+}
+
+/// The kernel that would be launched.
+fn chosen(plugin: &KernelPlugin, x: [i64; 2]) -> String {
+    let error = refused(plugin, x);
+    let kernel = error.split("cannot launch `").nth(1).and_then(|rest| rest.split('`').next());
+    kernel.map_or(error.clone(), str::to_owned)
+}
+
+/// A dynamic input from the least to the greatest shape.
+fn configure(plugin: &KernelPlugin, least: [i64; 2], greatest: [i64; 2]) -> Result<(), String> {
+    let tensor = |least: [i64; 2], greatest: [i64; 2]| {
+        let dims = |shape: [i64; 2]| Dims::from_slice(&shape).unwrap();
+        let fixed = |axis: usize| if least[axis] == greatest[axis] { least[axis] } else { -1 };
+        DynamicPluginTensorDesc {
+            desc: desc(&[fixed(0), fixed(1)]),
+            min: dims(least),
+            max: dims(greatest),
+            opt: dims(greatest),
+        }
+    };
+    let x = tensor(least, greatest);
+    let y = tensor([least[0] * 2, least[1]], [greatest[0] * 2, greatest[1]]);
+    plugin.configure(&[x], &[y]).map_err(|error| error.text().to_owned())
+}
+
+#[test]
+fn the_first_variant_whose_guard_holds_runs() {
+    let guarded = plugin(model(vec![
+        variant(1, Some(divides(4, None))),
+        variant(2, Some(divides(2, None))),
+        variant(3, None),
+    ]));
+    for tactic in [0, AUTO_TACTIC] {
+        guarded.set_tactic(tactic).unwrap();
+        for (x, kernel) in
+            [([1, 8], "kernel_1"), ([1, 6], "kernel_2"), ([1, 5], "kernel_3"), ([1, 4], "kernel_1")]
+        {
+            assert_eq!(chosen(&guarded, x), kernel, "{x:?}");
+        }
+    }
+}
+
+#[test]
+fn a_tactic_runs_while_its_guard_holds_and_else_the_next() {
+    let guards = [Some(divides(8, None)), Some(divides(4, None)), None, Some(divides(3, None))];
+    let variants = (1..).zip(guards).map(|(id, guard)| variant(id, guard)).collect();
+    let guarded = plugin(model(variants));
+    for (tactic, last, kernel) in [
+        (1, 8, "kernel_1"),
+        (1, 4, "kernel_2"),
+        (1, 3, "kernel_3"),
+        (2, 8, "kernel_2"),
+        (2, 3, "kernel_3"),
+        (3, 8, "kernel_3"),
+        (4, 3, "kernel_4"),
+        // From the start again.
+        (4, 8, "kernel_1"),
+        (4, 4, "kernel_2"),
+        (4, 5, "kernel_3"),
+    ] {
+        guarded.set_tactic(tactic).unwrap();
+        assert_eq!(chosen(&guarded, [1, last]), kernel, "tactic {tactic}, {last} columns");
+    }
+    for tactic in [5, -1, AUTO_TACTIC - 1] {
+        let error = guarded.set_tactic(tactic).unwrap_err();
+        assert_eq!(error.text(), format!("test::guarded `n`: there is no variant {tactic}"));
+    }
+    assert_eq!(chosen(&guarded, [1, 5]), "kernel_3", "a refused tactic changes nothing");
+}
+
+#[test]
+fn an_alignment_leaves_candidates_to_be_prepared() {
+    // The candidates are prepared in order, so the first is what the error is about.
+    let guarded = plugin(model(vec![variant(1, Some(divides(4, Some(16)))), variant(2, None)]));
+    assert_eq!(chosen(&guarded, [1, 8]), "kernel_1");
+    assert_eq!(chosen(&guarded, [1, 7]), "kernel_2");
+}
+
+#[test]
+fn where_no_variant_may_run_the_error_says_why() {
+    let guards = [divides(4, None), divides(0, None), divides(5, Some(16))];
+    let variants = (1..).zip(guards).map(|(id, guard)| variant(id, Some(guard))).collect();
+    let guarded = plugin(model(variants));
+    let errors = [refused(&guarded, [2, 7]), refused(&guarded, [i64::MAX / 4, 7])];
+    insta::assert_snapshot!(errors.join("\n"));
+    assert_eq!(chosen(&guarded, [2, 8]), "kernel_1");
+}
+
+#[test]
+fn the_first_tactic_leaves_the_choice_and_the_others_always_hold() {
+    let alignment = || Some(divides(4, Some(16)));
+    let always = Guard { expr: divides(1, None).expr, text: "x.shape[-1] % 1 == 0".to_owned() };
+    let guarded = plugin(model(vec![
+        variant(7, alignment()),
+        variant(5, Some(always.clone())),
+        variant(3, None),
+        variant(1, None),
+    ]));
+    let offered = |is_proved: bool| {
+        let ids = [(AUTO_TACTIC, true), (5, is_proved), (3, true), (1, true)];
+        ids.into_iter().filter(|(_, holds)| *holds).map(|(id, _)| id).collect::<Vec<i32>>()
+    };
+    let domain = Domain::of(guarded.node.definition.plugin()).with_attributes(&guarded.node.attributes);
+    assert_eq!(guarded.tactics().unwrap(), offered(domain.proves(&always.expr)));
+    configure(&guarded, [1, 4], [2, 8]).unwrap();
+    let profile = [vec![Interval { min: 1, max: 2 }, Interval { min: 4, max: 8 }]];
+    let is_proved = domain.clone().with_profile(&profile).proves(&always.expr);
+    assert_eq!(guarded.profile().unwrap().inputs, profile);
+    assert_eq!(guarded.tactics().unwrap(), offered(is_proved));
+    assert_eq!(guarded.clone().tactics().unwrap(), offered(is_proved), "a clone knows the profile");
+    for one in [vec![variant(1, None)], vec![variant(1, alignment())]] {
+        let plugin = plugin(model(one));
+        assert_eq!(plugin.tactics().unwrap(), [0; 0], "no choice, no tactics");
+        assert!(plugin.set_tactic(AUTO_TACTIC).is_err(), "it was never offered");
+    }
+}
+
+#[test]
+fn shapes_beyond_the_limits_are_refused() {
+    let range = |min, max| Interval { min, max };
+    let mut limited = model(vec![variant(1, None)]);
+    limited.inputs[0].limits = limits(Interval::ANY_SIZE, vec![range(1, 100), range(4, 64)], range(8, 1000));
+    limited.outputs[0].limits = limits(range(0, 150), vec![], range(0, 1600));
+    let limited = plugin(limited);
+    let at_run_time = [[0, 8], [101, 4], [2, 3], [1, 65], [1, 4], [20, 60], [80, 8], [27, 32]];
+    let mut errors: Vec<String> = at_run_time.into_iter().map(|x| refused(&limited, x)).collect();
+    assert_eq!(chosen(&limited, [25, 32]), "kernel_1", "1600 elements in `y`");
+    let profiles = [
+        ([1, 8], [101, 8]),
+        ([1, 3], [1, 8]),
+        ([1, 8], [20, 60]),
+        ([1, 8], [80, 8]),
+        ([1, 4], [2, 8]),
+        ([3, 70], [3, 70]),
+    ];
+    errors.push(String::new());
+    for (least, greatest) in profiles {
+        errors.push(configure(&limited, least, greatest).unwrap_err());
+        assert_eq!(limited.profile(), None, "nothing is kept of a profile that is refused");
+    }
+    insta::assert_snapshot!(errors.join("\n"));
+    configure(&limited, [1, 8], [25, 32]).unwrap();
+    // What TensorRT does not know is checked at run time.
+    configure(&limited, [0, 8], [25, 32]).unwrap();
+}
+
+#[test]
+fn more_elements_than_64_bits_count_are_beyond_a_limit() {
+    let mut limited = model(vec![variant(1, None)]);
+    let huge = [i64::MAX / 4, 1 << 40];
+    assert_eq!(chosen(&plugin(limited.clone()), huge), "kernel_1");
+    limited.inputs[0].limits.numel.max = i64::MAX - 1;
+    let error = refused(&plugin(limited), huge);
+    assert!(
+        error
+            .contains("the number of elements of `x` is beyond 64 bits in 2305843009213693951x1099511627776"),
+        "{error}"
+    );
+}
+
+/// `sum([i for i in range(60000)]) >= 0`, which holds and takes long.
+fn slow() -> Guard {
+    let nodes = vec![
+        Part::Int(60_000),
+        Part::Call(Builtin::Range, vec![0]),
+        Part::Local(0),
+        Part::Comprehension { slot: 0, over: 1, condition: None, body: 2 },
+        Part::Call(Builtin::Sum, vec![3]),
+        Part::Int(0),
+        Part::Binary(BinaryOp::Ge, 4, 5),
+    ];
+    Guard { expr: Expr { nodes }, text: "slow".to_owned() }
+}
+
+#[test]
+fn what_an_engine_asks_for_takes_a_bounded_time() {
+    let together = "the expressions of the node take more than 8000000 steps together";
+    let fails = |guard: Guard| {
+        let mut nodes = guard.expr.nodes;
+        nodes.push(Part::Unary(UnaryOp::Not, 6));
+        Guard { expr: Expr { nodes }, ..guard }
+    };
+    let asks = |guard: Guard| {
+        let mut nodes = guard.expr.nodes;
+        nodes.extend([Part::Aligned { tensor: 0, bytes: 16 }, Part::Binary(BinaryOp::And, 6, 7)]);
+        Guard { expr: Expr { nodes }, ..guard }
+    };
+    for guard in [fails(slow()), asks(slow())] {
+        let guarded = plugin(model((1..=4096).map(|id| variant(id, Some(guard.clone()))).collect()));
+        let error = refused(&guarded, [1, 8]);
+        assert!(error.contains(together), "{error}");
+    }
+    let require = Requirement { expr: slow().expr, text: "slow".to_owned(), message: "m".to_owned() };
+    let mut slow_rules = model(vec![variant(1, None)]);
+    slow_rules.require = vec![require; 256];
+    assert!(made(slow_rules.clone()).unwrap_err().text().contains(together));
+    let mut slow_launch = model(vec![variant(1, None)]);
+    let mut launch = slow_launch.variants[0].launches[0].clone();
+    launch.grid[0] = int(1);
+    launch.shared_bytes = Expr { nodes: slow().expr.nodes[..5].to_vec() };
+    slow_launch.variants[0].launches = vec![launch; 256];
+    let error = refused(&plugin(slow_launch), [1, 8]);
+    assert!(error.contains(together), "{error}");
+}
+
+#[test]
+fn thousands_of_lists_of_types_are_told_apart_at_once() {
+    let mut wide = model(Vec::new());
+    wide.inputs = vec![wide.inputs[0].clone(); 255];
+    let rows = (0..4096_u32).map(|row| {
+        let mut types = vec![DataType::F32; 256];
+        for (bit, ty) in types.iter_mut().rev().take(12).enumerate() {
+            *ty = if row >> bit & 1 == 1 { DataType::F16 } else { DataType::I8 };
+        }
+        Variant { types, ..variant(1, None) }
+    });
+    wide.variants = rows.collect();
+    let started = std::time::Instant::now();
+    let wide = plugin(wide);
+    assert_eq!(wide.node.signatures.len(), 4096);
+    assert!(wide.set_types(&[DataType::I64; 256]).unwrap_err().text().len() < 100_000);
+    assert!(started.elapsed() < std::time::Duration::from_secs(3), "{:?}", started.elapsed());
+}
+
+#[test]
+fn an_empty_tensor_has_no_elements_whatever_else_is_large() {
+    let mut limited = model(vec![variant(1, None)]);
+    limited.inputs[0].limits.numel.max = 1000;
+    limited.outputs[0].shape = Expr { nodes: vec![Part::Shape(0)] };
+    let limited = plugin(limited);
+    let huge = desc(&[i64::MAX, 0]);
+    let error = limited.on_shape_change(&[huge], &[huge]).unwrap_err();
+    assert!(error.text().contains("cannot launch `kernel_1`"), "{error}");
+}
+
+/// Puts right the digest of a container that was changed on purpose.
+fn seal(bytes: &mut [u8]) {
+    let digest = Digest::of(&[&bytes[..32], &bytes[64..]].concat());
+    bytes[32..64].copy_from_slice(&digest.0);
+}
+
+/// Damage with a right digest is read or refused; what is read is prepared or refused. Nothing panics and nothing takes long.
+#[test]
+fn sealed_damage_of_an_engine_is_answered() {
+    let mut guarded = model(vec![variant(1, Some(divides(4, Some(16)))), variant(2, None)]);
+    guarded.inputs[0].limits = limits(Interval::ANY_SIZE, vec![], Interval { min: 0, max: 1 << 40 });
+    let code = vec![CodeObject {
+        target: "sm_89".parse().unwrap(),
+        digest: Digest::of(b"code"),
+        kernels: vec![KernelFacts {
+            symbol: "k".to_owned(),
+            registers: None,
+            shared_bytes: None,
+            local_bytes: None,
+            max_threads: None,
+            params: Vec::new(),
+        }],
+        bytes: b"code".to_vec().into(),
+    }];
+    let reference = CodeRef { target: code[0].target, code: 0, symbol: "k".to_owned() };
+    for variant in &mut guarded.variants {
+        variant.launches[0].grid[0] = int(7);
+        variant.launches[0].code = vec![reference.clone()];
+    }
+    let node = Node {
+        producer: "p".to_owned(),
+        plugin: guarded,
+        attributes: vec![Value::Int(3)],
+        input_ranks: Some(vec![2]),
+        code,
+    };
+    let bytes = container::write_node(&node);
+    let mut outcomes = [0; 3];
+    let started = std::time::Instant::now();
+    for index in 64..bytes.len() {
+        for flip in [0x01, 0x02, 0x40, 0x80, 0xff] {
+            let mut changed = bytes.clone();
+            changed[index] ^= flip;
+            seal(&mut changed);
+            outcomes[answer(&changed)] += 1;
+        }
+    }
+    assert!(
+        outcomes.iter().all(|count| *count > 10),
+        "refused when read, refused later, taken: {outcomes:?}"
+    );
+    assert!(started.elapsed() < std::time::Duration::from_secs(60), "{:?}", started.elapsed());
+}
+
+/// 0: the field is refused; 1: the node or its shapes are; 2: they are taken.
+fn answer(field: &[u8]) -> usize {
+    let Ok(restored) = restore_node(field) else { return 0 };
+    let phase = TensorRTPhase::RUNTIME;
+    let made = KernelPlugin::new(
+        restored.definition,
+        restored.attributes,
+        "",
+        phase,
+        Form::Fields,
+        c"Kernel".to_owned(),
+    );
+    let Ok(made) = made else { return 1 };
+    made.set_input_ranks(restored.input_ranks);
+    made.fields_to_serialize().unwrap();
+    let shapes = [[1, 8], [0, 0], [i64::MAX, 2], [5, 3]];
+    let taken = shapes.map(|x| {
+        let y = [x[0].saturating_mul(2), x[1]];
+        made.on_shape_change(&[desc(&x)], &[desc(&y)]).is_ok()
+    });
+    1 + usize::from(taken.contains(&true))
+}

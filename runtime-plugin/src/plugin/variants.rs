@@ -1,0 +1,87 @@
+//! Which tactics a plugin has, and what the log is told of the variants that run in their place.
+
+use cubinder_bundle::launch::{Decided, Facts, describe};
+use cubinder_bundle::proof::Domain;
+use cubinder_bundle::{AUTO_TACTIC, Variant};
+use trt_abi::{Severity, logger};
+
+use super::NodeData;
+use super::profile::Profile;
+
+/// Guards without a value that are told; an engine may have thousands.
+const MOST_TOLD: usize = 8;
+
+/// The tactics that a plugin offers: first the one that leaves the choice to the shapes of each run, because TensorRT-RTX takes
+/// the first, then the variants that may run for every shape of the profile, in their order. A plugin with a single variant offers no
+/// choice, so it has no tactics.
+pub(super) fn tactics<'a>(
+    node: &NodeData,
+    reachable: impl Iterator<Item = &'a Variant>,
+    profile: Option<&Profile>,
+) -> Vec<i32> {
+    let mut domain = Domain::of(node.definition.plugin()).with_attributes(&node.attributes);
+    if let Some(profile) = profile {
+        domain = domain.with_profile(&profile.inputs);
+    }
+    let always = |variant: &Variant| variant.guard.as_ref().is_none_or(|guard| domain.proves(&guard.expr));
+    // Rows that differ in types alone share an id; before types are settled all of them have to hold.
+    let mut ids: Vec<(i32, bool)> = Vec::new();
+    for variant in reachable {
+        match ids.iter_mut().find(|(id, _)| *id == variant.id) {
+            Some((_, holds)) => *holds = *holds && always(variant),
+            None => ids.push((variant.id, always(variant))),
+        }
+    }
+    if ids.len() < 2 {
+        return Vec::new();
+    }
+    let proved = ids.into_iter().filter(|(_, holds)| *holds).map(|(id, _)| id);
+    std::iter::once(AUTO_TACTIC).chain(proved).collect()
+}
+
+/// Whether a tactic can be set: 0, a variant's id, or [`AUTO_TACTIC`] where there is a choice to leave.
+pub(super) fn is_tactic(node: &NodeData, tactic: i32) -> bool {
+    let mut ids = node.definition.plugin().variants.iter().map(|variant| variant.id);
+    match tactic {
+        0 => true,
+        AUTO_TACTIC => ids.next().is_some_and(|first| ids.any(|id| id != first)),
+        tactic => ids.any(|id| id == tactic),
+    }
+}
+
+/// Says, where somebody asked to be told everything, that another variant runs than the one that was chosen.
+pub(super) fn say_replaced(node: &NodeData, chosen: usize, running: usize, facts: &Facts<'_>) {
+    let plugin = node.definition.plugin();
+    let (Some(chosen), Some(running)) = (plugin.variants.get(chosen), plugin.variants.get(running)) else {
+        return;
+    };
+    let guard = chosen.guard.as_ref().map_or("", |guard| &guard.text);
+    logger::log(
+        Severity::VERBOSE,
+        &format!(
+            "cubinder: {}: variant {} runs in place of variant {}, whose guard `{guard}` does not hold{}",
+            node.title,
+            running.id,
+            chosen.id,
+            describe(plugin, facts)
+        ),
+    );
+}
+
+/// Says that guards have no value; their variants do not run, which is safe and surely not what was meant.
+pub(super) fn say_without_value(node: &NodeData, decided: &Decided, facts: &Facts<'_>) {
+    let plugin = node.definition.plugin();
+    for (variant, error) in decided.without_value.iter().take(MOST_TOLD) {
+        let Some(variant) = plugin.variants.get(*variant) else { continue };
+        let guard = variant.guard.as_ref().map_or("", |guard| &guard.text);
+        logger::log(
+            Severity::WARNING,
+            &format!(
+                "cubinder: {}: variant {} does not run, because its guard `{guard}` has no value: {error}{}",
+                node.title,
+                variant.id,
+                describe(plugin, facts)
+            ),
+        );
+    }
+}

@@ -1,0 +1,11 @@
+#ifdef __CUDACC_DEBUG__
+#define MORE
+#else
+#define MORE , int more
+#endif
+
+__global__ void scale(const float* x, float* y, long long count MORE)
+{
+    for (long long i = blockIdx.x * 256LL + threadIdx.x; i < count; i += gridDim.x * 256LL)
+        y[i] = 2 * x[i];
+}

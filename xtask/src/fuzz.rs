@@ -1,0 +1,368 @@
+//! `cargo xtask fuzz`: runs libFuzzer on the readers, and keeps what it found.
+//!
+//! Owns the tools that it needs, libFuzzer's limits, and which inputs are kept in `fuzz/corpus`. What an input has to hold is in
+//! `fuzz/targets`. Never part of `cargo xtask test`, which replays the corpus with the stable compiler.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+use crate::{process, workspace};
+
+/// The help of the command.
+pub(crate) const LONG_ABOUT: &str = "\
+Feed made-up inputs to the readers of text and bytes until time is up: none may panic, and none may take longer than a second.
+
+Needs a nightly compiler and cargo-fuzz, and says how to get them. Inputs begin with the files of this repository. An input that \
+fails is kept in fuzz/artifacts/TARGET; what reaches new code is kept in fuzz/work/TARGET, and at the end the fewest inputs that reach all \
+of it go to fuzz/corpus/TARGET, which belongs into the repository: `cargo xtask test` replays it.
+
+Without TARGET all run, one after the other; --jobs says how many at the same time.";
+
+/// The most files that are kept of a target, and the most bytes. The test that replays them holds them to it.
+const MOST_FILES: usize = 300;
+const MOST_BYTES: u64 = 1 << 20;
+
+/// What libFuzzer is told. An input may take a second, and the target itself holds it to that, more exactly than libFuzzer can on a
+/// machine that is shared; what never ends is libFuzzer's.
+const LIMITS: [&str; 4] = ["-timeout=30", "-rss_limit_mb=2048", "-malloc_limit_mb=1024", "-max_len=16384"];
+
+/// How often a target says how far it is.
+const PULSE: Duration = Duration::from_secs(15);
+
+/// Optimised, with checks of overflow; the sanitizer of addresses has little to say about safe Rust, and halves the speed.
+const BUILD: [&str; 4] = ["--release", "--debug-assertions", "--sanitizer", "none"];
+
+/// Fuzzes the targets, `seconds` each, `jobs` at the same time.
+///
+/// # Errors
+/// When a tool is missing, a name is no target, or something cannot be built or written. An input that fails is no error here: it is
+/// told, and the exit status says so.
+pub(crate) fn run(names: &[String], seconds: u64, jobs: usize) -> Result<ExitCode> {
+    let fuzz = workspace::root().join("fuzz");
+    let names = chosen(&targets(&fuzz)?, names)?;
+    check_tools()?;
+    let programs = fuzz.join("target").join(host()?).join("release");
+    let target = |name: String| Target {
+        work: fuzz.join("work").join(&name),
+        programs: programs.clone(),
+        fuzz: fuzz.clone(),
+        name,
+    };
+    let targets: Vec<Target> = names.into_iter().map(target).collect();
+    for target in &targets {
+        target.prepare()?;
+    }
+    println!("building {} targets", targets.len());
+    process::inherit(cargo_fuzz("build").args(BUILD))?;
+
+    let queue: Mutex<VecDeque<&Target>> = Mutex::new(targets.iter().collect());
+    let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+    let work = || -> Result<bool> {
+        let mut all_well = true;
+        while let Some(target) = next() {
+            all_well &= target.fuzz(seconds)?;
+        }
+        Ok(all_well)
+    };
+    let outcomes = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..jobs.max(1)).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().map(std::thread::ScopedJoinHandle::join).collect::<Vec<_>>()
+    });
+    let mut all_well = true;
+    for outcome in outcomes {
+        all_well &= outcome.map_err(|_| anyhow::anyhow!("a thread of this program ended early"))??;
+    }
+    Ok(if all_well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// The names of the targets: those of their programs.
+fn targets(fuzz: &Path) -> Result<BTreeSet<String>> {
+    let folder = fuzz.join("fuzz_targets");
+    let programs = files(&folder)?;
+    Ok(programs.iter().filter_map(|path| Some(path.file_stem()?.to_str()?.to_owned())).collect())
+}
+
+/// The targets of these names, all where there are none.
+fn chosen(targets: &BTreeSet<String>, names: &[String]) -> Result<Vec<String>> {
+    if let Some(wrong) = names.iter().find(|name| !targets.contains(*name)) {
+        let known: Vec<&str> = targets.iter().map(String::as_str).collect();
+        bail!("there is no target `{wrong}`; there are {}", known.join(", "));
+    }
+    let is_chosen = |name: &&String| names.is_empty() || names.contains(*name);
+    Ok(targets.iter().filter(is_chosen).cloned().collect())
+}
+
+/// Says which tool is missing, and how to get it.
+fn check_tools() -> Result<()> {
+    let runs = |command: &mut Command| process::capture(command).is_ok();
+    if !runs(Command::new("rustup").arg("--version")) {
+        bail!(
+            "fuzzing needs a nightly compiler beside the stable one, which rustup manages: see https://rustup.rs"
+        );
+    }
+    if !runs(Command::new("rustup").args(["run", "nightly", "rustc", "--version"])) {
+        bail!("fuzzing needs a nightly compiler: `rustup toolchain install nightly --profile minimal`");
+    }
+    if !runs(&mut cargo_fuzz("--version")) {
+        bail!("fuzzing needs cargo-fuzz (and a C++ compiler, for libFuzzer): `cargo install cargo-fuzz`");
+    }
+    Ok(())
+}
+
+/// The nightly compiler's own platform, for which cargo-fuzz builds.
+fn host() -> Result<String> {
+    let text = process::capture(Command::new("rustup").args(["run", "nightly", "rustc", "-vV"]))?;
+    let host = text.lines().find_map(|line| line.strip_prefix("host: "));
+    host.map(str::to_owned).context("`rustc -vV` names no host")
+}
+
+/// `cargo fuzz` with the nightly compiler, whatever runs this program.
+fn cargo_fuzz(command: &str) -> Command {
+    let mut cargo = Command::new("rustup");
+    cargo.args(["run", "nightly", "cargo", "fuzz", command]);
+    cargo.current_dir(workspace::root());
+    // What cargo sets for the programs that it runs is about this one.
+    cargo.env_remove("CARGO").env_remove("RUSTUP_TOOLCHAIN");
+    cargo
+}
+
+/// The files of a folder, by name.
+fn files(folder: &Path) -> Result<Vec<PathBuf>> {
+    let entries = std::fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))?;
+    let paths = entries.map(|entry| Ok(entry?.path())).collect::<std::io::Result<Vec<PathBuf>>>();
+    let mut paths = paths.with_context(|| format!("cannot list {}", folder.display()))?;
+    paths.retain(|path| path.is_file());
+    paths.sort();
+    Ok(paths)
+}
+
+/// Makes a folder and those above it.
+fn make(folder: &Path) -> Result<()> {
+    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))
+}
+
+/// Makes a folder that is empty.
+fn make_empty(folder: &Path) -> Result<()> {
+    if folder.exists() {
+        std::fs::remove_dir_all(folder).with_context(|| format!("cannot empty {}", folder.display()))?;
+    }
+    make(folder)
+}
+
+/// A target and its folders.
+struct Target {
+    name: String,
+    /// The folder of the programs.
+    programs: PathBuf,
+    fuzz: PathBuf,
+    /// Where it works; not in the repository.
+    work: PathBuf,
+}
+
+impl Target {
+    fn seeds(&self) -> PathBuf {
+        self.work.join("seeds")
+    }
+
+    /// What reached new code, in this run and earlier ones.
+    fn found(&self) -> PathBuf {
+        self.work.join("found")
+    }
+
+    fn corpus(&self) -> PathBuf {
+        self.fuzz.join("corpus").join(&self.name)
+    }
+
+    fn artifacts(&self) -> PathBuf {
+        self.fuzz.join("artifacts").join(&self.name)
+    }
+
+    /// Makes the folders and the seeds.
+    fn prepare(&self) -> Result<()> {
+        for folder in [self.found(), self.corpus(), self.artifacts()] {
+            make(&folder)?;
+        }
+        make_empty(&self.seeds())?;
+        let mut command = workspace::cargo();
+        command.args(["run", "--quiet", "--package", "cubinder-fuzz-targets", "--bin", "fuzz-seeds", "--"]);
+        process::inherit(command.arg(&self.name).arg(self.seeds()))
+    }
+
+    /// The program that was built, on folders, with libFuzzer's options. Not `cargo fuzz run`: that builds again where a file was changed
+    /// in the meantime.
+    fn libfuzzer(&self, folders: &[PathBuf], options: &[String]) -> Command {
+        let mut command = Command::new(self.programs.join(&self.name));
+        command.current_dir(workspace::root()).args(folders);
+        let dictionary = self.fuzz.join("dictionaries").join(format!("{}.dict", self.name));
+        command.arg(format!("-dict={}", dictionary.display()));
+        command.arg(format!("-artifact_prefix={}/", self.artifacts().display()));
+        command.args(LIMITS).args(options);
+        command
+    }
+
+    /// Fuzzes, and keeps what was found. False where an input failed.
+    fn fuzz(&self, seconds: u64) -> Result<bool> {
+        let before: BTreeSet<PathBuf> = files(&self.artifacts())?.into_iter().collect();
+        let folders = [self.found(), self.corpus(), self.seeds()];
+        let options = [format!("-max_total_time={seconds}"), "-print_final_stats=1".to_owned()];
+        let name = &self.name;
+        println!(
+            "{name}: {seconds} s, beginning with {} inputs",
+            folders.iter().flat_map(|it| files(it)).flatten().count()
+        );
+        let started = Instant::now();
+        let mut told = started;
+        let (mut progress, mut tail) = (Progress::default(), VecDeque::new());
+        let status = process::stream(&mut self.libfuzzer(&folders, &options), |line| {
+            progress.read(line);
+            tail.push_back(line.to_owned());
+            if tail.len() > 40 {
+                tail.pop_front();
+            }
+            if told.elapsed() >= PULSE {
+                told = Instant::now();
+                println!("{name}: {} s, {progress}", started.elapsed().as_secs());
+            }
+        })?;
+        if status.success() {
+            println!("{name}: {} s, {progress}", started.elapsed().as_secs());
+            return self.keep().map(|()| true);
+        }
+        let tail: Vec<String> = tail.into();
+        println!("{name}: failed\n{}", tail.join("\n"));
+        for input in files(&self.artifacts())?.into_iter().filter(|path| !before.contains(path)) {
+            println!("{name}: the input is {}", input.display());
+        }
+        Ok(false)
+    }
+
+    /// Puts the fewest inputs that reach all that was reached, and that the seeds do not reach, into the corpus.
+    fn keep(&self) -> Result<()> {
+        let merged = self.work.join("merged");
+        make_empty(&merged)?;
+        let mut seeds = BTreeSet::new();
+        for seed in files(&self.seeds())? {
+            let to = merged.join(seed.file_name().unwrap_or_default());
+            std::fs::copy(&seed, &to).with_context(|| format!("cannot write {}", to.display()))?;
+            seeds.insert(to);
+        }
+        let folders = [merged.clone(), self.corpus(), self.found()];
+        // By branches that are reached: how often they are would keep thousands.
+        let options = ["-set_cover_merge=1", "-use_counters=0"].map(str::to_owned);
+        process::capture(&mut self.libfuzzer(&folders, &options))?;
+        let mut new: Vec<(u64, PathBuf)> = Vec::new();
+        for path in files(&merged)?.into_iter().filter(|path| !seeds.contains(path)) {
+            let length = path.metadata().with_context(|| format!("cannot read {}", path.display()))?.len();
+            new.push((length, path));
+        }
+        let reached = new.len();
+        let kept = few(new);
+        make_empty(&self.corpus())?;
+        for (_, path) in &kept {
+            let to = self.corpus().join(path.file_name().unwrap_or_default());
+            std::fs::copy(path, &to).with_context(|| format!("cannot write {}", to.display()))?;
+        }
+        let bytes: u64 = kept.iter().map(|(length, _)| length).sum();
+        println!("{}: {} of {reached} inputs kept, {bytes} bytes", self.name, kept.len());
+        Ok(())
+    }
+}
+
+/// As many as the repository takes: small ones and large ones, because the smallest reach least, and then the smallest of those.
+fn few(mut inputs: Vec<(u64, PathBuf)>) -> Vec<(u64, PathBuf)> {
+    inputs.sort();
+    let all = inputs.len();
+    let mut place = 0;
+    inputs.retain(|_| {
+        place += 1;
+        // Goes up by one for each that is kept, evenly over all.
+        all <= MOST_FILES || place * MOST_FILES / all > (place - 1) * MOST_FILES / all
+    });
+    let mut bytes = 0;
+    inputs.retain(|(length, _)| {
+        bytes += length;
+        bytes <= MOST_BYTES
+    });
+    inputs
+}
+
+/// How far libFuzzer is.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Progress {
+    runs: u64,
+    branches: u64,
+    inputs: u64,
+}
+
+impl Progress {
+    /// Takes what a line of libFuzzer says: `#256 NEW cov: 1200 ft: 3400 corp: 56/7Kb lim: 4096 exec/s: 800 rss: 50Mb ...`, and at the end
+    /// `stat::number_of_executed_units: 1000`.
+    fn read(&mut self, line: &str) {
+        if let Some(runs) = line.strip_prefix("stat::number_of_executed_units:") {
+            self.runs = runs.trim().parse().unwrap_or(self.runs);
+            return;
+        }
+        let Some(rest) = line.strip_prefix('#') else { return };
+        let words: Vec<&str> = rest.split_whitespace().collect();
+        let after = |key: &str| {
+            let position = words.iter().position(|word| *word == key)?;
+            words.get(position + 1)?.split('/').next()?.parse().ok()
+        };
+        let (Some(branches), Some(inputs)) = (after("cov:"), after("corp:")) else { return };
+        let runs = words.first().and_then(|runs| runs.parse().ok());
+        *self = Progress { runs: runs.unwrap_or(self.runs), branches, inputs };
+    }
+}
+
+impl std::fmt::Display for Progress {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} runs, {} branches reached, {} inputs", self.runs, self.branches, self.inputs)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(names: &[&str]) -> Vec<String> {
+        names.iter().map(|&name| name.to_owned()).collect()
+    }
+
+    #[test]
+    fn progress_is_read() {
+        let mut progress = Progress::default();
+        progress.read("INFO: Seed: 1");
+        progress.read("#2\tINITED cov: 5 ft: 6 corp: 1/1b exec/s: 0 rss: 40Mb");
+        progress.read("#123\tNEW    cov: 1200 ft: 3400 corp: 56/7Kb lim: 4096 exec/s: 800 rss: 50Mb L: 3/9 MS: 1 Custom-");
+        assert_eq!(progress.to_string(), "123 runs, 1200 branches reached, 56 inputs");
+        progress.read("#0x12 is no line of progress");
+        progress.read("stat::number_of_executed_units: 130");
+        assert_eq!(progress, Progress { runs: 130, branches: 1200, inputs: 56 });
+    }
+
+    #[test]
+    fn the_corpus_stays_small() {
+        let input = |length: u64, number: usize| (length, PathBuf::from(format!("{number}")));
+        let many: Vec<_> = (0..400).map(|number| input(number, 0)).collect();
+        let kept = few(many);
+        assert_eq!(kept.len(), MOST_FILES);
+        assert_eq!(kept.iter().filter(|(length, _)| *length >= 200).count(), MOST_FILES / 2);
+        let large = vec![input(MOST_BYTES, 0), input(5, 1), input(MOST_BYTES - 5, 2)];
+        assert_eq!(few(large), [input(5, 1), input(MOST_BYTES - 5, 2)]);
+    }
+
+    #[test]
+    fn targets_are_those_of_the_programs() {
+        let all = targets(&workspace::root().join("fuzz")).unwrap();
+        assert!(all.contains("expression") && all.contains("container"), "{all:?}");
+        assert_eq!(chosen(&all, &[]).unwrap().len(), all.len());
+        assert_eq!(chosen(&all, &names(&["cuda"])).unwrap(), ["cuda"]);
+        let error = chosen(&all, &names(&["cuda", "cud"])).unwrap_err().to_string();
+        assert!(error.starts_with("there is no target `cud`; there are cases, config, "), "{error}");
+    }
+}

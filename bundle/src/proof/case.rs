@@ -2,7 +2,6 @@
 //!
 //! Membership is by evaluation, never by bounds, so that a case that refutes is one whatever bounds say.
 
-use super::constraint::allows;
 use super::{Case, Domain};
 use crate::expr::{Environment, EvalError, Expr, Node, evaluate_within};
 use crate::model::{Interval, Plugin, ShapeLimits};
@@ -194,7 +193,7 @@ impl<'d, 'p> Trial<'d, 'p> {
         let attributes = plugin.attributes.iter().zip(&point.attributes);
         let sound = point.inputs.len() == plugin.inputs.len()
             && point.attributes.len() == plugin.attributes.len()
-            && attributes.into_iter().all(|(attribute, value)| allows(attribute, value))
+            && attributes.into_iter().all(|(attribute, value)| attribute.check(value).is_ok())
             && point.inputs.iter().enumerate().all(fits);
         if !sound {
             return None;

@@ -9,7 +9,6 @@
 //! than [`crate::expr::ARRAY_LIMIT`], and addresses are what they are (a case does not say).
 
 mod case;
-mod constraint;
 mod frame;
 mod search;
 mod shrink;

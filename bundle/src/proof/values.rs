@@ -84,7 +84,8 @@ pub(super) fn worth_a_try(
     }
     // Two values of one hash are as good as alike here: nothing is claimed of what is not tried.
     let mut known = HashSet::new();
-    values.retain(|value| known.insert(hash(value)) && extent.admits(value) && attribute.check(value).is_ok());
+    values
+        .retain(|value| known.insert(hash(value)) && extent.admits(value) && attribute.check(value).is_ok());
     values
 }
 

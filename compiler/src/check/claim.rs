@@ -34,6 +34,10 @@ pub(super) struct Claim {
 pub(super) enum When {
     /// The guard of this row holds.
     Launched(usize),
+    /// This row launches blocks: its guard holds and no axis of its grid is 0. Where one is, nothing else is computed.
+    Running(usize),
+    /// The guard of this row holds and no other axis of its grid than this one is 0.
+    Beside(usize, usize),
     /// All cases: what is the same for all rows.
     Always,
     /// Also those in which the outputs have no shapes, or none within their limits: for what is said of these shapes themselves.
@@ -43,23 +47,29 @@ pub(super) enum When {
 impl Claim {
     fn row(&self) -> Option<usize> {
         match self.when {
-            When::Launched(row) => Some(row),
+            When::Launched(row) | When::Running(row) | When::Beside(row, _) => Some(row),
             When::Always | When::BeforeOutputs => None,
         }
     }
 
-    /// The condition under which the claim is made.
-    fn guard<'r>(&self, site: &Site<'r>) -> Option<&'r Expr> {
-        site.guard(self.row()?)
+    /// The conditions under which the claim is made.
+    fn conditions<'r>(&self, site: &'r Site<'_>) -> Vec<&'r Expr> {
+        let Some(row) = self.row() else { return Vec::new() };
+        let is_wanted = |axis: usize| match self.when {
+            When::Running(_) => true,
+            When::Beside(_, own) => axis != own,
+            _ => false,
+        };
+        let axes = site.filled(row).iter().enumerate().filter(|(axis, _)| is_wanted(*axis));
+        site.guard(row).into_iter().chain(axes.filter_map(|(_, filled)| filled.as_ref())).collect()
     }
 
     /// The cases that the claim is about, of `plugin`: the site's, or one that differs in its limits.
-    pub(super) fn domain<'p>(&self, site: &Site<'p>, plugin: &'p Plugin) -> Domain<'p> {
+    pub(super) fn domain<'p>(&self, site: &'p Site<'p>, plugin: &'p Plugin) -> Domain<'p> {
         let domain = Domain::of(plugin);
-        match (self.when, self.guard(site)) {
-            (When::BeforeOutputs, _) => domain.before_outputs(),
-            (_, Some(guard)) => domain.assuming(guard),
-            (_, None) => domain,
+        match self.when {
+            When::BeforeOutputs => domain.before_outputs(),
+            _ => self.conditions(site).into_iter().fold(domain, Domain::assuming),
         }
     }
 }
@@ -114,7 +124,7 @@ pub(super) fn settle(site: &Site<'_>, claims: Vec<Claim>, checked: &mut Checked)
                 && known.subject == claim.subject
                 && known.what == claim.what
                 && known.expr == claim.expr
-                && known.guard(site) == claim.guard(site)
+                && known.conditions(site) == claim.conditions(site)
         };
         match groups.iter_mut().find(same) {
             Some(group) => group.rows.extend(claim.row()),

@@ -48,6 +48,23 @@ pub(super) fn is_there(value: &Expr) -> Expr {
     formula.finish()
 }
 
+/// `value > 0`, of an integer.
+pub(super) fn is_positive(value: &Expr) -> Expr {
+    let mut formula = Formula::default();
+    let value = formula.copy(value);
+    let zero = formula.add(Node::Int(0));
+    formula.add(Node::Binary(BinaryOp::Gt, value, zero));
+    formula.finish()
+}
+
+/// `len(array)`.
+pub(super) fn length(array: &Expr) -> Expr {
+    let mut formula = Formula::default();
+    let array = formula.copy(array);
+    formula.add(Node::Call(Builtin::Len, vec![array]));
+    formula.finish()
+}
+
 /// `len(array) == length`.
 pub(super) fn has_length(array: &Expr, length: i64) -> Expr {
     let mut formula = Formula::default();

@@ -21,6 +21,7 @@ mod remedy;
 mod require_is_constant;
 mod shared_memory;
 mod site;
+mod unmeetable;
 mod unreachable_variant;
 mod unwritten_output;
 mod value;
@@ -32,8 +33,9 @@ use cubinder_bundle::{Arg, KernelFacts, Target};
 
 pub use cubinder_bundle::proof::{Case, Verdict};
 
-use crate::diagnostic::{Code, Diagnostic, Span, sort};
+use crate::diagnostic::{Code, Diagnostic, Span, has_errors, sort};
 use crate::resolve::Resolved;
+use claim::{Claim, When};
 use site::Site;
 
 /// What came of the checks of one plugin.
@@ -93,10 +95,20 @@ pub fn check_for(resolved: &Resolved, targets: &[Target]) -> Checked {
     claims.extend(grid::claims(&site));
     claims.extend(block::claims(&site));
     claims.extend(shared_memory::claims(&site));
-    claim::settle(&site, claims, &mut checked);
+    let (of_shapes, claims): (Vec<Claim>, Vec<Claim>) =
+        claims.into_iter().partition(|claim| claim.when == When::BeforeOutputs);
+    claim::settle(&site, of_shapes, &mut checked);
     checked.diagnostics.extend(inexact_attribute::check(&site));
-    checked.diagnostics.extend(require_is_constant::check(&site));
     checked.diagnostics.extend(unwritten_output::check(&site));
+    // Of nothing everything is true: what is said of launches would be proved and wrong.
+    if unmeetable::is_empty(site.plugin) {
+        if !has_errors(&checked.diagnostics) {
+            checked.diagnostics.extend(unmeetable::check(&site));
+        }
+        return finish(checked);
+    }
+    claim::settle(&site, claims, &mut checked);
+    checked.diagnostics.extend(require_is_constant::check(&site));
     let never = guard_never_holds::check(&site, &mut checked.diagnostics);
     let always = guard_never_fails::check(&site, &never, &mut checked.diagnostics);
     checked.diagnostics.extend(unreachable_variant::check(&site));

@@ -4,6 +4,7 @@ use cubinder_bundle::expr::Expr;
 use cubinder_bundle::proof::Domain;
 use cubinder_bundle::{Launch, Plugin, Target, Variant};
 
+use super::formula::{constant, is_positive};
 use crate::diagnostic::Span;
 use crate::manifest::{LaunchDecl, Text, VariantDecl};
 use crate::resolve::{Resolved, Unit};
@@ -14,6 +15,8 @@ pub(super) struct Site<'r> {
     pub(super) plugin: &'r Plugin,
     /// What is compiled for, as far as it is known.
     pub(super) targets: Vec<Target>,
+    /// For each row and each axis of its grid: that it launches blocks; none where that is plain.
+    filled: Vec<Vec<Option<Expr>>>,
 }
 
 /// A launch of a row with its places.
@@ -30,7 +33,20 @@ impl<'r> Site<'r> {
     pub(super) fn new(resolved: &'r Resolved, targets: &[Target]) -> Site<'r> {
         let own: Vec<Target> = resolved.manifest.compile.targets.iter().map(|target| target.value).collect();
         let targets = if own.is_empty() { targets.to_vec() } else { own };
-        Site { resolved, plugin: &resolved.draft.plugin, targets }
+        let plugin = &resolved.draft.plugin;
+        let axes = |variant: &Variant| {
+            variant
+                .launches
+                .first()
+                .map(|launch| launch.grid.iter().map(is_filled).collect())
+                .unwrap_or_default()
+        };
+        Site { resolved, plugin, targets, filled: plugin.variants.iter().map(axes).collect() }
+    }
+
+    /// For each axis of a row's grid: that it is above 0.
+    pub(super) fn filled(&self, row: usize) -> &[Option<Expr>] {
+        self.filled.get(row).map_or(&[], Vec::as_slice)
     }
 
     /// Everything that the plugin allows.
@@ -101,4 +117,8 @@ impl<'r> Site<'r> {
             Some(LaunchSite { row: unit.variant, launch, decl })
         })
     }
+}
+
+fn is_filled(axis: &Expr) -> Option<Expr> {
+    constant(axis).is_none().then(|| is_positive(axis))
 }

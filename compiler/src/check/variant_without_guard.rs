@@ -13,8 +13,8 @@ use crate::rules;
 pub(super) fn check(site: &Site<'_>, never: &[usize], always: &[usize]) -> Option<Diagnostic> {
     let mut without: Vec<(usize, Option<String>)> = Vec::new();
     for rows in rows_of_types(site) {
-        // A guard that never holds or never fails was told already.
-        if rows.iter().any(|row| always.contains(row) || never.contains(row)) {
+        // Where a guard never fails there is always a variant; where none ever holds, that was told already.
+        if rows.iter().any(|row| always.contains(row)) || rows.iter().all(|row| never.contains(row)) {
             continue;
         }
         let guards: Option<Vec<&Expr>> = rows.iter().map(|&row| site.guard(row)).collect();

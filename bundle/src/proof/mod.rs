@@ -64,7 +64,7 @@ pub struct Domain<'p> {
     with_outputs: bool,
     pool: Option<&'p Pool>,
     /// Cases that are tried first.
-    hints: Vec<&'p Case>,
+    hints: Vec<Case>,
     /// Whether any case that refutes will do.
     is_hasty: bool,
     /// The most elements of each tensor, which the plugin alone decides.
@@ -169,7 +169,7 @@ impl<'p> Domain<'p> {
 
     /// Tries this case before others are looked for. Where it refutes it is the answer as it is.
     #[must_use]
-    pub fn trying(mut self, case: &'p Case) -> Domain<'p> {
+    pub fn trying(mut self, case: Case) -> Domain<'p> {
         self.hints.push(case);
         self
     }
@@ -204,9 +204,9 @@ impl<'p> Domain<'p> {
         let fine = self.fine(&coarse);
         let mut proved = |at: usize| {
             !meter.is_spent()
-                && fine.frame(self, at, &mut meter).is_none_or(|frame| {
-                    matches!(frame.look_at(claim, &mut meter), Finding::Proved)
-                })
+                && fine
+                    .frame(self, at, &mut meter)
+                    .is_none_or(|frame| matches!(frame.look_at(claim, &mut meter), Finding::Proved))
         };
         fine.complete && (0..fine.ranks.len()).all(|at| proved(at))
     }

@@ -19,6 +19,7 @@ mod inexact_attribute;
 mod inexpressible_shape;
 mod remedy;
 mod require_is_constant;
+mod settle;
 mod shared_memory;
 mod site;
 mod unreachable_variant;
@@ -34,7 +35,7 @@ pub use cubinder_bundle::proof::{Case, Verdict};
 
 use crate::diagnostic::{Code, Diagnostic, Span, sort};
 use crate::resolve::Resolved;
-use site::Site;
+use site::{Pools, Site};
 
 /// What came of the checks of one plugin.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -85,22 +86,25 @@ pub fn check(resolved: &Resolved) -> Checked {
 /// what the largest GPUs have.
 #[must_use]
 pub fn check_for(resolved: &Resolved, targets: &[Target]) -> Checked {
-    let site = Site::new(resolved, targets);
+    let pools = Pools::new();
+    let site = Site::new(resolved, targets, &pools);
     let mut checked = Checked::default();
     let inexpressible = inexpressible_shape::check(&site, &mut checked);
+    // What finds errors comes before what needs many steps.
+    let mut rules = inexact_attribute::check(&site);
+    rules.extend(require_is_constant::check(&site));
+    rules.extend(unwritten_output::check(&site));
+    let never = guard_never_holds::check(&site, &mut rules);
+    let always = guard_never_fails::check(&site, &never, &mut rules);
+    rules.extend(unreachable_variant::check(&site));
+    rules.extend(variant_without_guard::check(&site, &never, &always));
     let mut claims = value::claims(&site, &inexpressible);
     claims.extend(dimensions::claims(&site, &inexpressible));
     claims.extend(grid::claims(&site));
     claims.extend(block::claims(&site));
     claims.extend(shared_memory::claims(&site));
-    claim::settle(&site, claims, &mut checked);
-    checked.diagnostics.extend(inexact_attribute::check(&site));
-    checked.diagnostics.extend(require_is_constant::check(&site));
-    checked.diagnostics.extend(unwritten_output::check(&site));
-    let never = guard_never_holds::check(&site, &mut checked.diagnostics);
-    let always = guard_never_fails::check(&site, &never, &mut checked.diagnostics);
-    checked.diagnostics.extend(unreachable_variant::check(&site));
-    checked.diagnostics.extend(variant_without_guard::check(&site, &never, &always));
+    settle::settle(&site, claims, &mut checked);
+    checked.diagnostics.extend(rules);
     finish(checked)
 }
 
@@ -117,11 +121,12 @@ pub struct Compiled<'a> {
 /// One item for each of the draft's units, in their order.
 #[must_use]
 pub fn check_compiled(resolved: &Resolved, compiled: &[Compiled<'_>]) -> Checked {
-    let site = Site::new(resolved, &[]);
+    let pools = Pools::new();
+    let site = Site::new(resolved, &[], &pools);
     let mut checked = Checked::default();
     let mut claims = arguments::claims(&site, compiled);
     claims.extend(code_limits::claims(&site, compiled));
-    claim::settle(&site, claims, &mut checked);
+    settle::settle(&site, claims, &mut checked);
     finish(checked)
 }
 

@@ -67,6 +67,8 @@ pub struct Domain<'p> {
     hints: Vec<Case>,
     /// Whether any case that refutes will do.
     is_hasty: bool,
+    /// Whether cases are looked for where they are too many to try all.
+    searches: bool,
     /// The most elements of each tensor, which the plugin alone decides.
     caps: Arc<OnceLock<Vec<i64>>>,
     frames: Arc<Frames<'p>>,
@@ -119,6 +121,7 @@ impl<'p> Domain<'p> {
             pool: None,
             hints: Vec::new(),
             is_hasty: false,
+            searches: true,
             caps: Arc::default(),
             frames: Arc::default(),
         }
@@ -178,6 +181,13 @@ impl<'p> Domain<'p> {
     #[must_use]
     pub fn hasty(mut self) -> Domain<'p> {
         self.is_hasty = true;
+        self
+    }
+
+    /// Looks for no case where they are too many to try all: for who looked in vain among more cases than these.
+    #[must_use]
+    pub fn without_search(mut self) -> Domain<'p> {
+        self.searches = false;
         self
     }
 

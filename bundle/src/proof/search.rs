@@ -90,6 +90,10 @@ impl<'d, 'p> Search<'d, 'p> {
         if self.best.is_some() {
             return false;
         }
+        if !self.domain.searches {
+            self.unsure = true;
+            return true;
+        }
         for region in regions {
             let Some(sample) = self.sample(region) else { continue };
             let mut look = Look::new(sample);

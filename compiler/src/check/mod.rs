@@ -86,8 +86,12 @@ pub fn check(resolved: &Resolved) -> Checked {
 /// what the largest GPUs have.
 #[must_use]
 pub fn check_for(resolved: &Resolved, targets: &[Target]) -> Checked {
-    let pools = Pools::new();
-    let site = Site::new(resolved, targets, &pools);
+    check_within(resolved, targets, &Pools::new())
+}
+
+/// [`check_for`] with these steps.
+fn check_within(resolved: &Resolved, targets: &[Target], pools: &Pools) -> Checked {
+    let site = Site::new(resolved, targets, pools);
     let mut checked = Checked::default();
     let inexpressible = inexpressible_shape::check(&site, &mut checked);
     // What finds errors comes before what needs many steps.
@@ -136,5 +140,7 @@ fn finish(mut checked: Checked) -> Checked {
     checked
 }
 
+#[cfg(test)]
+mod step_tests;
 #[cfg(test)]
 mod tests;

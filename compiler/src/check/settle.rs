@@ -182,12 +182,13 @@ fn settle_one(domains: &Domains<'_>, claim: &Claim, wider: Option<Settled>) -> S
         let verdict = if is_right { Verdict::Proved } else { Verdict::Refuted(case) };
         return Settled { is_always_wrong: !is_right, ..Settled::of(verdict) };
     }
-    let wider = wider.unwrap_or(Settled::of(Verdict::Open));
-    let domain = match wider.verdict {
-        Verdict::Proved => return Settled::of(Verdict::Proved),
-        Verdict::Refuted(case) => domains.all.clone().trying(case),
-        Verdict::Open => domains.all.clone(),
+    let domain = match wider.as_ref().map(|wider| &wider.verdict) {
+        None => domains.all.clone(),
+        Some(Verdict::Proved) => return Settled::of(Verdict::Proved),
+        Some(Verdict::Refuted(case)) => domains.all.clone().trying(case.clone()),
+        Some(Verdict::Open) => domains.all.clone().without_search(),
     };
+    let wider = wider.unwrap_or(Settled::of(Verdict::Open));
     let verdict = verdict(&domain, claim);
     let Verdict::Refuted(case) = verdict else { return Settled::of(verdict) };
     let is_always_wrong = wider.is_always_wrong
@@ -200,13 +201,14 @@ fn settle_one(domains: &Domains<'_>, claim: &Claim, wider: Option<Settled>) -> S
         false if wider.is_proved_for_taken => {
             Settled { is_beyond: true, is_proved_for_taken: true, ..settled }
         }
-        false => settle_taken(domains, claim, settled),
+        false if wider.is_beyond => settle_taken(&domains.taken.clone().without_search(), claim, settled),
+        false => settle_taken(&domains.taken, claim, settled),
     }
 }
 
 /// Looks for a case among the tensors that TensorRT takes, where the one that is known is not among them.
-fn settle_taken(domains: &Domains<'_>, claim: &Claim, beyond: Settled) -> Settled {
-    match verdict(&domains.taken, claim) {
+fn settle_taken(domain: &Domain<'_>, claim: &Claim, beyond: Settled) -> Settled {
+    match verdict(domain, claim) {
         Verdict::Refuted(case) => Settled::of(Verdict::Refuted(case)),
         other => Settled { is_beyond: true, is_proved_for_taken: other == Verdict::Proved, ..beyond },
     }

@@ -18,15 +18,19 @@ pub(super) struct Pools {
 
 impl Pools {
     pub(super) fn new() -> Pools {
-        Pools { proofs: Pool::new(PROOF_STEPS), advice: Pool::new(ADVICE_STEPS) }
+        Pools::of(PROOF_STEPS, ADVICE_STEPS)
+    }
+
+    pub(super) fn of(proofs: usize, advice: usize) -> Pools {
+        Pools { proofs: Pool::new(proofs), advice: Pool::new(advice) }
     }
 }
 
 /// What a check may take: a few tenths of a second. The shipped manifests take a hundredth of it.
-pub(super) const PROOF_STEPS: usize = 8_000_000;
+const PROOF_STEPS: usize = 8_000_000;
 
 /// What looking for limits that would mend something may take beside that.
-pub(super) const ADVICE_STEPS: usize = 2_000_000;
+const ADVICE_STEPS: usize = 2_000_000;
 
 /// A plugin and its manifest.
 pub(super) struct Site<'r> {

@@ -58,7 +58,8 @@ pub struct Obligation {
     pub span: Span,
     /// The worst that is known, over the rows of the table of variants.
     pub verdict: Verdict,
-    /// Whether it holds wherever every tensor has fewer than 2^31 elements, as TensorRT asks for; nothing is said of it then.
+    /// Whether it holds wherever every tensor has fewer than 2^31 elements, as TensorRT asks for, as far as it is known; nothing is
+    /// said of it then.
     pub is_beyond: bool,
     /// What the case that refutes it comes to: `for x = [1, 65536] this would be 65536`.
     pub found: Option<String>,
@@ -69,9 +70,10 @@ impl Obligation {
     pub(crate) fn severity(&self) -> u8 {
         match (&self.verdict, self.is_beyond) {
             (Verdict::Proved, _) => 0,
-            (Verdict::Refuted(_), true) => 1,
-            (Verdict::Open, _) => 2,
-            (Verdict::Refuted(_), false) => 3,
+            (Verdict::Open, true) => 1,
+            (Verdict::Refuted(_), true) => 2,
+            (Verdict::Open, false) => 3,
+            (Verdict::Refuted(_), false) => 4,
         }
     }
 }

@@ -61,6 +61,8 @@ enum Cases {
 struct Domains<'p> {
     all: Domain<'p>,
     taken: Domain<'p>,
+    /// All, for looking where only tensors can be that TensorRT does not take.
+    beyond: Domain<'p>,
 }
 
 /// Settles claims: obligations, an error for what is always wrong, a warning for what a case refutes that can be met.
@@ -72,16 +74,20 @@ pub(super) fn settle(site: &Site<'_>, claims: Vec<Claim>, checked: &mut Checked)
     let mut order: Vec<(Cases, usize)> = groups.iter().map(|(_, cases)| *cases).zip(0..).collect();
     order.sort();
     let plugin = taken(site.slim());
-    let whole = Domains { all: site.domain(), taken: Domain::of(&plugin).sharing(site.pool) };
+    let all = site.domain();
+    let beyond = all.clone().sharing(site.beyond);
+    let whole = Domains { all, taken: Domain::of(&plugin).sharing(site.pool), beyond };
     let mut known = Known::default();
     // What is known of the cases of one guard is kept until the last claim about them.
     for same in order.chunk_by(|a, b| a.0 == b.0) {
         let Some(&(_, first)) = same.first() else { continue };
         let claim = &groups[first].0.claim;
         let all = claim.narrow(site, whole.all.clone());
-        let domains = Domains { all, taken: claim.narrow(site, whole.taken.clone()) };
+        let beyond = all.clone().sharing(site.beyond);
+        let domains = Domains { all, taken: claim.narrow(site, whole.taken.clone()), beyond };
         for &(cases, at) in same {
             let (group, _) = &mut groups[at];
+
             group.settled = match cases {
                 Cases::BeforeOutputs => settle_one(&domains, &group.claim, None),
                 Cases::All => known.without_guard(&whole, &group.claim),
@@ -182,15 +188,24 @@ fn settle_one(domains: &Domains<'_>, claim: &Claim, wider: Option<Settled>) -> S
         let verdict = if is_right { Verdict::Proved } else { Verdict::Refuted(case) };
         return Settled { is_always_wrong: !is_right, ..Settled::of(verdict) };
     }
-    let domain = match wider.as_ref().map(|wider| &wider.verdict) {
-        None => domains.all.clone(),
-        Some(Verdict::Proved) => return Settled::of(Verdict::Proved),
-        Some(Verdict::Refuted(case)) => domains.all.clone().trying(case.clone()),
-        Some(Verdict::Open) => domains.all.clone().without_search(),
+    let all = &domains.all;
+    let verdict = match wider.as_ref().map(|wider| (&wider.verdict, wider.is_proved_for_taken)) {
+        None => verdict(all, claim),
+        Some((Verdict::Proved, _)) => return Settled::of(Verdict::Proved),
+        Some((Verdict::Refuted(case), false)) => verdict(&all.clone().trying(case.clone()), claim),
+        Some((Verdict::Refuted(case), true)) => {
+            match verdict(&all.clone().trying(case.clone()).without_search(), claim) {
+                Verdict::Open => verdict(&domains.beyond, claim),
+                known => known,
+            }
+        }
+        Some((Verdict::Open, _)) => verdict(&all.clone().without_search(), claim),
     };
     let wider = wider.unwrap_or(Settled::of(Verdict::Open));
-    let verdict = verdict(&domain, claim);
-    let Verdict::Refuted(case) = verdict else { return Settled::of(verdict) };
+    let Verdict::Refuted(case) = verdict else {
+        let is_beyond = wider.is_proved_for_taken && verdict == Verdict::Open;
+        return Settled { is_beyond, ..Settled::of(verdict) };
+    };
     let is_always_wrong = wider.is_always_wrong
         || right(claim, &case)
             .is_some_and(|right| domains.all.clone().hasty().never(&right) == Verdict::Proved);

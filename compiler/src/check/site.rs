@@ -14,15 +14,16 @@ use crate::resolve::{Resolved, Unit};
 pub(super) struct Pools {
     pub(super) proofs: Pool,
     pub(super) advice: Pool,
+    pub(super) beyond: Pool,
 }
 
 impl Pools {
     pub(super) fn new() -> Pools {
-        Pools::of(PROOF_STEPS, ADVICE_STEPS)
+        Pools::of(PROOF_STEPS, ADVICE_STEPS, BEYOND_STEPS)
     }
 
-    pub(super) fn of(proofs: usize, advice: usize) -> Pools {
-        Pools { proofs: Pool::new(proofs), advice: Pool::new(advice) }
+    pub(super) fn of(proofs: usize, advice: usize, beyond: usize) -> Pools {
+        Pools { proofs: Pool::new(proofs), advice: Pool::new(advice), beyond: Pool::new(beyond) }
     }
 }
 
@@ -31,6 +32,9 @@ const PROOF_STEPS: usize = 8_000_000;
 
 /// What looking for limits that would mend something may take beside that.
 const ADVICE_STEPS: usize = 2_000_000;
+
+/// And looking for cases that TensorRT does not take, where it is proved for those that it takes.
+const BEYOND_STEPS: usize = 1_000_000;
 
 /// A plugin and its manifest.
 pub(super) struct Site<'r> {
@@ -42,6 +46,8 @@ pub(super) struct Site<'r> {
     pub(super) pool: &'r Pool,
     /// What looking for advice may take beside that.
     pub(super) advice: &'r Pool,
+    /// What looking for cases may take that TensorRT does not take.
+    pub(super) beyond: &'r Pool,
     slim: OnceCell<Plugin>,
 }
 
@@ -59,9 +65,9 @@ impl<'r> Site<'r> {
     pub(super) fn new(resolved: &'r Resolved, targets: &[Target], pools: &'r Pools) -> Site<'r> {
         let own: Vec<Target> = resolved.manifest.compile.targets.iter().map(|target| target.value).collect();
         let targets = if own.is_empty() { targets.to_vec() } else { own };
-        let Pools { proofs, advice } = pools;
+        let Pools { proofs, advice, beyond } = pools;
         let plugin = &resolved.draft.plugin;
-        Site { resolved, plugin, targets, pool: proofs, advice, slim: OnceCell::new() }
+        Site { resolved, plugin, targets, pool: proofs, advice, beyond, slim: OnceCell::new() }
     }
 
     /// Everything that the plugin allows. What is learned of it is kept with the domain: who asks often keeps that.

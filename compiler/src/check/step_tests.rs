@@ -10,9 +10,10 @@ use crate::test_support::resolved;
 /// How many steps a check took, and what came of it.
 fn spent(resolved: &Resolved) -> (usize, Checked) {
     let pools = Pools::new();
-    let before = pools.proofs.left() + pools.advice.left();
+    let left = || pools.proofs.left() + pools.advice.left() + pools.beyond.left();
+    let before = left();
     let checked = check_within(resolved, &[], &pools);
-    (before - pools.proofs.left() - pools.advice.left(), checked)
+    (before - left(), checked)
 }
 
 /// What a manifest says beside its one input and its one output.
@@ -77,8 +78,8 @@ fn what_steps_do_not_suffice_for_is_open() {
     };
     let manifest = parts.manifest();
     let whole = check_within(&manifest, &[], &Pools::new());
-    let little = check_within(&manifest, &[], &Pools::of(20_000, 0));
-    assert_eq!(little, check_within(&manifest, &[], &Pools::of(20_000, 0)));
+    let little = check_within(&manifest, &[], &Pools::of(20_000, 0, 0));
+    assert_eq!(little, check_within(&manifest, &[], &Pools::of(20_000, 0, 0)));
     let places = |checked: &Checked| -> Vec<String> {
         checked.obligations.iter().map(|obligation| obligation.statement.clone()).collect()
     };
@@ -92,6 +93,6 @@ fn what_steps_do_not_suffice_for_is_open() {
         );
         assert!(!contrary, "{}: {:?}, {:?}", more.statement, more.verdict, less.verdict);
     }
-    let none = check_within(&manifest, &[], &Pools::of(0, 0));
+    let none = check_within(&manifest, &[], &Pools::of(0, 0, 0));
     assert!(none.obligations.iter().all(|obligation| !matches!(obligation.verdict, Verdict::Refuted(_))));
 }

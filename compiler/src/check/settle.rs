@@ -87,7 +87,6 @@ pub(super) fn settle(site: &Site<'_>, claims: Vec<Claim>, checked: &mut Checked)
         let domains = Domains { all, taken: claim.narrow(site, whole.taken.clone()), beyond };
         for &(cases, at) in same {
             let (group, _) = &mut groups[at];
-
             group.settled = match cases {
                 Cases::BeforeOutputs => settle_one(&domains, &group.claim, None),
                 Cases::All => known.without_guard(&whole, &group.claim),

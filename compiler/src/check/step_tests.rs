@@ -58,9 +58,9 @@ fn plausible_manifests_take_few_steps() {
     let arg = |n: usize| format!("numel(y) // {} + get(x.shape, {}, 1)", n + 2, n % 8);
     let rule = |n: usize| format!("x.shape[-1] % {} != 1 or x.rank > {}", n + 2, n % 8);
     for (what, parts, most) in [
-        ("guards", Parts { guards: some(60, guard), ..Parts::default() }, 1_000_000),
-        ("arguments", Parts { args: some(60, arg), ..Parts::default() }, 3_000_000),
-        ("rules", Parts { require: some(20, rule), ..Parts::default() }, 1_000_000),
+        ("guards", Parts { guards: some(60, guard), ..Parts::default() }, 200_000),
+        ("arguments", Parts { args: some(60, arg), ..Parts::default() }, 7_000_000),
+        ("rules", Parts { require: some(20, rule), ..Parts::default() }, 300_000),
     ] {
         let (steps, _) = spent(&parts.manifest());
         println!("{what}: {steps}");

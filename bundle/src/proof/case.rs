@@ -129,7 +129,7 @@ pub(super) struct Trial<'d, 'p> {
     claim: Claim<'d>,
     /// The alignments that make a difference.
     alignments: &'static [bool],
-    caps: Vec<i64>,
+    caps: &'d [i64],
     /// What is left of the budget.
     pub(super) steps: usize,
 }
@@ -138,8 +138,7 @@ impl<'d, 'p> Trial<'d, 'p> {
     pub(super) fn new(domain: &'d Domain<'p>, claim: Claim<'d>, steps: usize) -> Trial<'d, 'p> {
         let asks =
             std::iter::once(claim.expr()).chain(domain.assumptions.iter().copied()).any(looks_at_addresses);
-        let caps =
-            (0..domain.plugin.tensor_count()).map(|tensor| most_elements(domain.plugin, tensor)).collect();
+        let caps = domain.caps();
         Trial { domain, claim, alignments: if asks { &[true, false] } else { &[true] }, caps, steps }
     }
 

@@ -1,5 +1,8 @@
 //! Expressions made of others, for statements about them.
 
+use std::hash::{Hash as _, Hasher};
+use std::mem::discriminant;
+
 use cubinder_bundle::Interval;
 use cubinder_bundle::expr::{BinaryOp, Builtin, Expr, Node, NodeId};
 
@@ -97,6 +100,21 @@ pub(super) fn has_ranks(ranks: &[(u32, u8)]) -> Expr {
     };
     let parts: Vec<Expr> = ranks.iter().map(equal).collect();
     joined(BinaryOp::And, &parts).unwrap_or_else(truth)
+}
+
+/// Hashes what tells most expressions apart: their operations, in order, and their integers.
+pub(super) fn feed(expr: &Expr, hasher: &mut impl Hasher) {
+    for node in &expr.nodes {
+        discriminant(node).hash(hasher);
+        match node {
+            Node::Int(value) => value.hash(hasher),
+            Node::Attribute(index) | Node::Shape(index) | Node::Rank(index) | Node::Numel(index) => {
+                index.hash(hasher);
+            }
+            Node::Binary(op, ..) => op.hash(hasher),
+            _ => {}
+        }
+    }
 }
 
 /// The attributes and tensors that an expression reads.

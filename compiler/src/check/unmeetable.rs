@@ -10,8 +10,8 @@ use crate::diagnostic::{Diagnostic, Span, has_errors};
 use crate::rules;
 
 /// Whether no node and no shape is possible.
-pub(super) fn is_empty(plugin: &Plugin) -> bool {
-    Domain::of(plugin).never(&truth()) == Verdict::Proved
+pub(super) fn is_empty(site: &Site<'_>, plugin: &Plugin) -> bool {
+    Domain::of(plugin).sharing(site.pool).never(&truth()) == Verdict::Proved
 }
 
 /// Why that is so: a rule about nodes, else limits, else something that only all together do.
@@ -27,7 +27,7 @@ pub(super) fn check(site: &Site<'_>) -> Vec<Diagnostic> {
     let limited: Vec<_> = limited.collect();
     // The last ones first: outputs follow from inputs.
     let culprit =
-        limited.into_iter().rev().find(|(tensor, _)| !is_empty(&without_limits(site.plugin, *tensor)));
+        limited.into_iter().rev().find(|(tensor, _)| !is_empty(site, &without_limits(site.plugin, *tensor)));
     diagnostics.push(match culprit {
         Some((_, (name, limits))) => Diagnostic::error(format!(
             "no node can keep the limits of `{}`",

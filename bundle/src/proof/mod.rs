@@ -217,7 +217,7 @@ impl<'p> Domain<'p> {
                     .frame(self, at, &mut meter)
                     .is_none_or(|frame| matches!(frame.look_at(claim, &mut meter), Finding::Proved))
         };
-        fine.complete && (0..fine.ranks.len()).all(|at| proved(at))
+        fine.complete && (0..fine.ranks.len()).all(proved)
     }
 
     /// Whether a boolean holds in every case. Refuted by a case in which it is false or has no value.

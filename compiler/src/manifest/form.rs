@@ -9,7 +9,7 @@ use std::sync::Arc;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::{Located, Text};
+use super::{Located, Text, syntax};
 use crate::diagnostic::{Diagnostic, Source, Span, sort, suggest};
 use crate::rules;
 
@@ -104,41 +104,11 @@ impl<'s> Form<'s> {
         (text.len() <= LONGEST_QUOTE && !text.contains('\n')).then_some(text)
     }
 
-    /// The text as a TOML document. Where it is none, all that the TOML reader has to say is reported, and nothing is
-    /// read from the rest: what follows a broken line is often not what it seems.
+    /// The text as a TOML document. Where it is none, that is reported, and nothing is read from the rest.
     pub(crate) fn parse(&mut self) -> Option<Spanned<DeTable<'s>>> {
         let (document, errors) = DeTable::parse_recoverable(&self.source.text);
-        for error in &errors {
-            let range = error.span().unwrap_or(0..0);
-            let label = match error.message().split_once(", expected ") {
-                Some((_, expected)) => format!("expected {expected}"),
-                None => String::new(),
-            };
-            let cause = error.message().split(", expected ").next().unwrap_or_default();
-            let diagnostic = match cause {
-                "duplicate key" => self.duplicate_key(&range),
-                "invalid boolean" | "string values must be quoted" => self.bare_word(&range),
-                cause => Diagnostic::error(format!("not valid TOML: {cause}"))
-                    .code(rules::NOT_TOML)
-                    .at(self.span(range), label),
-            };
-            self.report(diagnostic);
-        }
+        self.diagnostics.extend(syntax::explain(self.source, &errors));
         errors.is_empty().then_some(document)
-    }
-
-    /// The TOML reader takes words that begin as `true` or `false` do for those; what is missing is quotes.
-    fn bare_word(&self, range: &Range<usize>) -> Diagnostic {
-        Diagnostic::error("not valid TOML: a word is no value")
-            .code(rules::NOT_TOML)
-            .at(self.span(range.clone()), "expected `true`, `false`, or a string in quotes")
-    }
-
-    fn duplicate_key(&self, range: &Range<usize>) -> Diagnostic {
-        let key = self.source.text.get(range.clone()).unwrap_or_default();
-        Diagnostic::error(format!("the key `{key}` is given twice"))
-            .code(rules::DECLARED_TWICE)
-            .at(self.span(range.clone()), "the second time")
     }
 
     /// The value of a required key. A missing one is reported by [`Form::finish`], unless a misspelt one explains it.

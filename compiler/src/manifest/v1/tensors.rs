@@ -5,6 +5,7 @@ use std::ops::Range;
 use cubinder_bundle::{Interval, ShapeLimits};
 
 use super::super::form::{Entry, Form, Section};
+use super::super::keys::{INPUT, OUTPUT};
 use super::super::{InputDecl, LimitsDecl, Located, MAX_RANK, OutputDecl};
 use super::doc;
 use super::ranges::{Sizes, counted};
@@ -39,7 +40,10 @@ pub(super) fn input(
     let ty = form.require(&mut section, "type", "\"f32\"").and_then(|entry| form.string(&entry));
     let rank = section.take("rank").and_then(|entry| RANK.read(form, &entry));
     let ranks = ranks(rank.as_ref());
-    let limits = section.take("limits").map(|entry| limits(form, &entry, Some(&ranks))).unwrap_or_default();
+    let limits = match section.take("limits") {
+        Some(entry) => limits(form, &mut section, &entry, Some(&ranks)),
+        None => LimitsDecl::default(),
+    };
     let doc = doc(form, &mut section, "doc");
     form.finish(&section);
     let name = name?;
@@ -60,7 +64,10 @@ pub(super) fn output(
     let name = tensor_name(form, &mut section, "an output");
     let ty = form.require(&mut section, "type", "\"f32\"").and_then(|entry| form.string(&entry));
     let shape = form.require(&mut section, "shape", "\"...\"").and_then(|entry| form.text(&entry));
-    let limits = section.take("limits").map(|entry| limits(form, &entry, None)).unwrap_or_default();
+    let limits = match section.take("limits") {
+        Some(entry) => limits(form, &mut section, &entry, None),
+        None => LimitsDecl::default(),
+    };
     let doc = doc(form, &mut section, "doc");
     form.finish(&section);
     let name = name?;
@@ -89,9 +96,19 @@ fn ranks(rank: Option<&Located<Interval>>) -> Ranks {
     }
 }
 
-/// `limits`; `ranks` are those of an input, and absent for an output.
-fn limits(form: &mut Form<'_>, entry: &Entry<'_>, ranks: Option<&Ranks>) -> LimitsDecl {
-    let Some(mut section) = form.table(entry, "limits".to_owned()) else { return LimitsDecl::default() };
+/// `limits` of the tensor in `tensor`; `ranks` are those of an input, and absent for an output.
+fn limits(
+    form: &mut Form<'_>,
+    tensor: &mut Section<'_>,
+    entry: &Entry<'_>,
+    ranks: Option<&Ranks>,
+) -> LimitsDecl {
+    let Some(section) = form.table(entry, "limits".to_owned()) else { return LimitsDecl::default() };
+    let mut section = section.within(if ranks.is_some() { &INPUT } else { &OUTPUT });
+    // What is said of keys in this table explains that they are not in the tensor's.
+    for key in ["name", "type", "shape"].into_iter().filter(|key| section.has(key)) {
+        tensor.forgive(key);
+    }
     let mut limits = ShapeLimits::default();
     if let Some(entry) = section.take("dims") {
         match entry.items() {

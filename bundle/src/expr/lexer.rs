@@ -21,7 +21,7 @@ pub(super) enum Token<'t> {
 }
 
 /// Words that cannot be names.
-pub(super) const KEYWORDS: [&str; 11] =
+pub const KEYWORDS: [&str; 11] =
     ["and", "or", "not", "if", "else", "for", "in", "true", "false", "inf", "nan"];
 
 /// Longest first, so that `//` is not read as two `/`.

@@ -37,6 +37,7 @@ pub(crate) use bounds::{Extent, Facts, Ints, Stop, TermId, Terms, Walk};
 pub use error::{ErrorClass, ExprError};
 pub(crate) use eval::evaluate_within;
 pub use eval::{Environment, evaluate};
+pub use lexer::KEYWORDS;
 pub use lower::{LowerError, ShapeBuilder, ShapeOp, lower, lower_scalar};
 pub use node::{BinaryOp, Builtin, Expr, Node, NodeId, UnaryOp};
 pub use ops::{ARRAY_LIMIT, EvalError, STEP_LIMIT};

@@ -110,8 +110,10 @@ impl<'m> Compiler<'m> {
         }
         for (decl, function, error) in &mistakes {
             // What calls a function that is too large is too large itself.
-            if !(error.is_about_size() && calls(function, &too_large)) {
+            if !error.is_about_size() {
                 self.mistake(&decl.body, error, place.row);
+            } else if !calls(function, &too_large) {
+                self.mistake(&decl.body, error, None);
             }
         }
         // Only now: a mistake in one function says nothing about the next.

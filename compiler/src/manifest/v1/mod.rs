@@ -17,7 +17,7 @@ mod variants;
 use super::form::{Entry, Form, Section, is_identifier, list};
 use super::keys::ROOT;
 use super::{Located, Manifest};
-use crate::diagnostic::{Diagnostic, suggest, suggest_type};
+use crate::diagnostic::{Diagnostic, lacking_type, suggest, suggest_type};
 use crate::rules;
 
 /// Reads everything but `schema`.
@@ -173,6 +173,19 @@ fn unknown_type(form: &mut Form<'_>, name: &Located<String>, what: &str, known: 
             format!("not {} {what}", if what.starts_with('a') || what.starts_with('e') { "an" } else { "a" }),
         )
         .note(format!("the {what}s are {}", list(known)));
+    if let Some(lacking) = lacking_type(&name.value, known.iter().copied()) {
+        let diagnostic = match what {
+            "attribute type" if lacking.starts_with('u') => {
+                diagnostic.help("a signed type with a `range` holds what is not negative: `range = \"0..\"`")
+            }
+            "attribute type" => diagnostic,
+            // TensorRT has it; Cubinder has not.
+            _ if lacking == "f8" => diagnostic,
+            _ => diagnostic.note(format!("TensorRT has no tensors of `{lacking}`")),
+        };
+        form.report(diagnostic);
+        return;
+    }
     let diagnostic = match suggest_type(&name.value, known.iter().copied()) {
         Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
         None => diagnostic,

@@ -301,7 +301,7 @@ fn functions() -> String {
         ("`sizeof(T)`", "the bytes of an element type or type parameter", size.as_str()),
         (
             "`aligned(x, n)`",
-            "whether a tensor's address is a multiple of `n` bytes, a power of two; only in guards",
+            "whether a tensor's address is a multiple of `n` bytes, a power of two from 1 to 256; only in guards",
             "",
         ),
     ];

@@ -88,6 +88,30 @@ fn bad_manifests_are_refused_where_the_schema_can_tell() {
     assert!(refused >= 60, "only {refused} were refused");
 }
 
+/// A sign before a rank, and a word of the language as a parameter, which only the whole of the reading refuses.
+#[test]
+fn what_the_reader_refuses_late_is_refused() {
+    let mut all = manifests("tests/data/ok").into_iter();
+    let path = all.find(|path| path.ends_with("every_key.toml")).expect("it is there");
+    let text = std::fs::read_to_string(path).expect("a text");
+    let mut manifest: toml::Value = toml::Value::Table(toml::from_str(&text).expect("TOML"));
+    let refused = |manifest: &toml::Value| {
+        let source = Source::new("m.toml", toml::to_string(manifest).expect("TOML"));
+        let json = serde_json::to_value(manifest).expect("it is JSON");
+        (!refusals(&validator(), &json).is_empty(), compile(&source).is_err())
+    };
+    assert_eq!(refused(&manifest), (false, false));
+    let functions = manifest["functions"].as_table_mut().expect("a table");
+    let (_, function) = functions.iter_mut().next().expect("a function");
+    let params = std::mem::replace(&mut function["params"], vec!["inf".to_owned()].into());
+    assert_eq!(refused(&manifest), (true, true));
+    let functions = manifest["functions"].as_table_mut().expect("a table");
+    let (_, function) = functions.iter_mut().next().expect("a function");
+    function["params"] = params;
+    manifest["inputs"][0]["rank"] = "+4".into();
+    assert_eq!(refused(&manifest), (true, true));
+}
+
 #[test]
 fn the_command_prints_it() {
     let run = support::Project::without_tools().run(&["schema"]);
@@ -97,7 +121,7 @@ fn the_command_prints_it() {
 }
 
 /// Values that a manifest may or may not take in a place.
-const VALUES: [&str; 26] = [
+const VALUES: [&str; 28] = [
     "0",
     "1",
     "-1",
@@ -124,6 +148,8 @@ const VALUES: [&str; 26] = [
     "['sm_90a']",
     "['ptx']",
     "'580.65'",
+    "'+4'",
+    "['inf']",
 ];
 
 /// Puts `value` in the place of the leaf with number `at`, counting from the front.

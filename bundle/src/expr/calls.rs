@@ -7,9 +7,10 @@
 use std::ops::Range;
 
 use super::error::ExprError;
+use super::foreign;
 use super::node::{Builtin, Node, NodeId};
 use super::resolve::{Argument, Operand, Resolver};
-use super::scope::{BUILTIN_FORMS, Entity, Function};
+use super::scope::{BUILTIN_FORMS, Entity, Function, Kind};
 use super::syntax::{Syntax, SyntaxKind};
 
 impl Resolver<'_> {
@@ -58,7 +59,18 @@ impl Resolver<'_> {
     fn unknown_function(&mut self, function: &str, span: &Range<usize>) {
         let known = self.entity(function).is_some() || self.locals.iter().any(|local| local.name == function);
         let error = if known {
-            ExprError::wrong_kind(span.clone(), format!("`{function}` is not a function"), "cannot be called")
+            let error = ExprError::wrong_kind(
+                span.clone(),
+                format!("`{function}` is not a function"),
+                "cannot be called",
+            );
+            match self.entity(function) {
+                Some(Entity::Attribute { kind: Kind::Array(_), .. }) => {
+                    error.help(format!("an element is `{function}[i]`"))
+                }
+                Some(Entity::Tensor { .. }) => error.help(format!("a dimension is `{function}.shape[i]`")),
+                _ => error,
+            }
         } else {
             let error = ExprError::unknown_name(
                 span.clone(),
@@ -68,7 +80,13 @@ impl Resolver<'_> {
             let mut names: Vec<&str> = Builtin::ALL.into_iter().map(Builtin::name).collect();
             names.extend(BUILTIN_FORMS);
             names.extend(self.scope.helpers());
-            error.did_you_mean(function, names.into_iter())
+            match foreign::function(function) {
+                Some(help) if self.scope.helper(function).is_none() => error.help(help),
+                _ => {
+                    let error = error.did_you_mean(function, names.iter().copied());
+                    if error.help.is_some() { error } else { error.help(listed_functions(&names)) }
+                }
+            }
         };
         self.error(error);
     }
@@ -127,6 +145,11 @@ impl Resolver<'_> {
         let nodes = nodes.iter().map(|node| shifted(node, |child| child.saturating_sub(base))).collect();
         (nodes, self.spans.split_off(start), self.heights.split_off(start))
     }
+}
+
+fn listed_functions(names: &[&str]) -> String {
+    let names: Vec<String> = names.iter().take(40).map(|name| format!("`{name}`")).collect();
+    format!("the functions are {}", names.join(", "))
 }
 
 /// A node whose children moved.

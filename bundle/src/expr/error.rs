@@ -65,6 +65,12 @@ impl ExprError {
         bad_call: BadCall;
     }
 
+    /// Whether an expression is larger than one can be.
+    #[must_use]
+    pub fn is_about_size(&self) -> bool {
+        self.class == ErrorClass::Syntax && (self.message.ends_with(PARTS) || self.message.ends_with(LEVELS))
+    }
+
     pub(super) fn help(mut self, help: impl Into<String>) -> ExprError {
         self.help = Some(help.into());
         self
@@ -92,6 +98,11 @@ impl ExprError {
         self
     }
 }
+
+/// What too many parts are said to be.
+pub(super) const PARTS: &str = "parts once functions are inlined";
+/// What too many levels are said to be.
+pub(super) const LEVELS: &str = "levels deep";
 
 /// The candidate that `name` was most likely meant to be, if any is close: at most a third of its letters differ.
 pub(super) fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {

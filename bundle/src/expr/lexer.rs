@@ -5,6 +5,7 @@
 use std::ops::Range;
 
 use super::error::ExprError;
+use super::foreign;
 
 /// The smallest pieces of an expression.
 #[derive(Debug, Clone, PartialEq)]
@@ -20,25 +21,12 @@ pub(super) enum Token<'t> {
 }
 
 /// Words that cannot be names.
-pub(super) const KEYWORDS: [&str; 11] =
+pub const KEYWORDS: [&str; 11] =
     ["and", "or", "not", "if", "else", "for", "in", "true", "false", "inf", "nan"];
 
 /// Longest first, so that `//` is not read as two `/`.
 const PUNCTUATION: [&str; 18] =
     ["//", "==", "!=", "<=", ">=", "+", "-", "*", "/", "%", "<", ">", "(", ")", "[", "]", ",", "."];
-
-/// Spellings of other languages, and what they are called here.
-const FOREIGN: [(&str, &str); 9] = [
-    ("**", "there is no power operator: multiply, or use `prod`"),
-    ("&&", "write `and`"),
-    ("||", "write `or`"),
-    ("!", "write `not`"),
-    ("=", "write `==` to compare"),
-    ("?", "write `a if condition else b`"),
-    (":", "there are no slices: write `[x.shape[i] for i in range(a, b)]`"),
-    ("&", "write `and`"),
-    ("|", "write `or`"),
-];
 
 /// Splits `text`; the last token is [`Token::End`].
 pub(super) fn tokens(text: &str) -> Result<Vec<(Token<'_>, Range<usize>)>, ExprError> {
@@ -61,7 +49,7 @@ pub(super) fn tokens(text: &str) -> Result<Vec<(Token<'_>, Range<usize>)>, ExprE
         } else if first == '"' || first == '\'' {
             string(rest, at, first, &tokens)?
         } else {
-            punctuation(rest, at, first)?
+            punctuation(rest, at, first).map_err(|error| after_lambda(error, &tokens))?
         };
         tokens.push((token, at..at + length));
         at += length;
@@ -93,7 +81,7 @@ fn name(rest: &str) -> (Token<'_>, usize) {
 fn punctuation(rest: &str, at: usize, first: char) -> Result<(Token<'_>, usize), ExprError> {
     // `!=` and `==` are ours; `!`, `=` and `**` are not.
     let ours = PUNCTUATION.into_iter().find(|symbol| rest.starts_with(symbol));
-    let foreign = FOREIGN.into_iter().find(|(symbol, _)| rest.starts_with(symbol));
+    let foreign = foreign::operator(rest);
     match (ours, foreign) {
         (Some(symbol), None) => Ok((Token::Symbol(symbol), symbol.len())),
         (Some(symbol), Some((other, _))) if symbol.len() >= other.len() => {
@@ -110,6 +98,18 @@ fn punctuation(rest: &str, at: usize, first: char) -> Result<(Token<'_>, usize),
             format!("`{}` means nothing in an expression", first.escape_debug()),
             "unexpected character",
         )),
+    }
+}
+
+/// The `:` of a lambda is not what is wrong with it.
+#[cold]
+fn after_lambda(error: ExprError, before: &[(Token<'_>, Range<usize>)]) -> ExprError {
+    let lambda = before.iter().find(|(token, _)| matches!(token, Token::Name("lambda")));
+    match lambda {
+        Some((_, span)) => ExprError::syntax(span.clone(), "there is no `lambda`", "not a function").help(
+            "a comprehension does something with each element; `[functions]` gives an expression with parameters a name",
+        ),
+        None => error,
     }
 }
 
@@ -140,7 +140,7 @@ fn number(rest: &str, at: usize) -> Result<(Token<'_>, usize), ExprError> {
             "this number is followed by letters".to_owned(),
             format!("unexpected `{next}`"),
         )
-        .help("numbers are decimal, such as `42`, `1_000`, `0.5` or `1e-5`, without a suffix"));
+        .help(foreign::number(rest.get(..length + end).unwrap_or_default())));
     }
     let text: String = rest.get(..length).unwrap_or_default().chars().filter(|&c| c != '_').collect();
     let span = at..at + length;

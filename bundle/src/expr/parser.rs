@@ -7,7 +7,8 @@
 
 use std::ops::Range;
 
-use super::error::ExprError;
+use super::error::{ExprError, LEVELS};
+use super::foreign;
 use super::lexer::{self, Token};
 use super::node::{BinaryOp, Expr, UnaryOp};
 use super::syntax::{Syntax, SyntaxKind};
@@ -25,7 +26,7 @@ pub fn parse(text: &str) -> Result<Syntax, ExprError> {
     let syntax = parser.expression(LOOSEST).map_err(|error| *error)?;
     match parser.peek() {
         Token::End => Ok(*syntax),
-        _ => Err(*parser.unexpected("an operator or the end", None)),
+        _ => Err(parser.leftover()),
     }
 }
 
@@ -114,6 +115,35 @@ impl<'t> Parser<'t> {
         let message = format!("expected {expected}, found {found}");
         let error = ExprError::syntax(span, message, format!("expected {expected}"));
         Box::new(ExprError { help: help.map(str::to_owned), ..error })
+    }
+
+    /// What follows a whole expression.
+    #[cold]
+    #[inline(never)]
+    fn leftover(&self) -> ExprError {
+        let before = |back: usize| {
+            let at = self.next.checked_sub(back)?;
+            self.tokens.get(at).map(|(token, _)| token)
+        };
+        let help = match (self.peek(), before(1), before(2), before(3)) {
+            (Token::Symbol(",") | Token::Symbol("for"), ..) => {
+                Some("an array stands in brackets: `[a, b]`".to_owned())
+            }
+            (Token::Symbol("in" | "not"), ..) => {
+                Some("there is no `in`: compare with each, `a == 1 or a == 2`".to_owned())
+            }
+            (Token::Name("is"), ..) => Some("write `==` to compare".to_owned()),
+            (_, Some(Token::Symbol(")")), Some(Token::Name(ty)), Some(Token::Symbol("("))) => {
+                let operand = self.text.get(self.span().start..).unwrap_or_default();
+                let operand = operand.split_whitespace().next().unwrap_or_default();
+                foreign::cast(ty).map(|cast| format!("a conversion is a call: `{cast}({operand})`"))
+            }
+            (Token::Str(_), ..) | (_, Some(Token::Str(_)), ..) => {
+                Some("a string inside stands in the other quotes: `'a'`".to_owned())
+            }
+            _ => None,
+        };
+        *self.unexpected("an operator or the end", help.as_deref())
     }
 
     #[cold]
@@ -246,12 +276,23 @@ impl<'t> Parser<'t> {
             } else if self.accept(".") {
                 let name_span = self.span();
                 let name = self.name("`shape` or `rank`", None)?;
+                if matches!(self.peek(), Token::Symbol("(")) {
+                    return Err(self.method(&syntax, &name, name_span));
+                }
                 SyntaxKind::Field { object: syntax, name, name_span }
             } else {
                 return Ok(syntax);
             };
             syntax = self.make(start..self.end(), kind)?;
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn method(&self, object: &Syntax, name: &str, span: Range<usize>) -> Box<ExprError> {
+        let error =
+            ExprError::syntax(span, format!("`{name}` is called as a method"), "there are no methods");
+        Box::new(foreign::method(error, self.source(object.span.clone()), name))
     }
 
     fn name(&mut self, expected: &str, help: Option<&str>) -> Result<String, Box<ExprError>> {
@@ -301,7 +342,12 @@ impl<'t> Parser<'t> {
         let start = self.span().start;
         self.next += 1;
         let mut syntax = self.expression(LOOSEST)?;
-        self.expect(")", "close the parenthesis with `)`")?;
+        let help = match self.peek() {
+            Token::Symbol(",") => "there are no tuples: an array is written `[a, b]`",
+            Token::Symbol("for") => "there are no generators: write `[a for a in array]`",
+            _ => "close the parenthesis with `)`",
+        };
+        self.expect(")", help)?;
         syntax.span = start..self.end();
         Ok(syntax)
     }
@@ -317,7 +363,13 @@ impl<'t> Parser<'t> {
         while !self.accept(close) {
             items.push(*self.expression(LOOSEST)?);
             if !self.accept(",") {
-                self.expect(close, "separate with `,`")?;
+                let help = match self.peek() {
+                    Token::Symbol("for") if close == ")" => {
+                        "there are no generators: write `sum([a for a in array])`"
+                    }
+                    _ => "separate with `,`",
+                };
+                self.expect(close, help)?;
                 break;
             }
         }
@@ -358,10 +410,6 @@ impl<'t> Parser<'t> {
 
 pub(super) fn too_deep(span: Range<usize>) -> ExprError {
     let limit = Expr::DEPTH_LIMIT;
-    ExprError::syntax(
-        span,
-        format!("the expression is nested more than {limit} levels deep"),
-        "too deep here",
-    )
-    .help("use an array with `sum`, `prod`, `min` or `max` in place of a long chain of operators")
+    ExprError::syntax(span, format!("the expression is nested more than {limit} {LEVELS}"), "too deep here")
+        .help("use an array with `sum`, `prod`, `min` or `max` in place of a long chain of operators")
 }

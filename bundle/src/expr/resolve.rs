@@ -6,14 +6,13 @@
 use std::ops::Range;
 
 use super::bind::{self, Facts};
-use super::calls::shifted;
-use super::error::{ExprError, listed, nearest};
+use super::error::{ExprError, PARTS};
 use super::eval::Environment;
 use super::node::{BinaryOp, Builtin, Expr, Node, NodeId, UnaryOp};
 use super::ops::STEP_LIMIT;
 use super::parser::{parse, too_deep};
 use super::print::Names;
-use super::scope::{BUILTIN_FORMS, BindingTime, Entity, Function, Kind, Scope};
+use super::scope::{BindingTime, Entity, Function, Kind, Scope};
 use super::syntax::{Syntax, SyntaxKind};
 use super::types::Type;
 use crate::value::Value;
@@ -126,13 +125,13 @@ impl Environment for ScopeFacts<'_> {
 pub(super) struct Local {
     pub(super) name: String,
     /// Where it is declared.
-    span: Range<usize>,
-    slot: u32,
-    ty: Type,
+    pub(super) span: Range<usize>,
+    pub(super) slot: u32,
+    pub(super) ty: Type,
 }
 
 /// More errors than anyone reads at once.
-const ERROR_LIMIT: usize = 32;
+pub(super) const ERROR_LIMIT: usize = 32;
 
 /// A resolved part.
 #[derive(Debug, Clone)]
@@ -203,7 +202,9 @@ impl<'a> Resolver<'a> {
             error.span = span.clone();
             // It is a place in the function's text.
             error.also = None;
-            if let Some(function) = self.inlining.last() {
+            // What is too large is so in the end; it is the whole that grew.
+            let function = if error.is_about_size() { self.inlining.first() } else { self.inlining.last() };
+            if let Some(function) = function {
                 error.message = format!("in `{function}`: {}", error.message);
                 "in this call".clone_into(&mut error.label);
             }
@@ -226,13 +227,13 @@ impl<'a> Resolver<'a> {
         self.push(node, height, span, ty)
     }
 
-    fn push(&mut self, node: Node, height: usize, span: Range<usize>, ty: Type) -> Operand {
+    pub(super) fn push(&mut self, node: Node, height: usize, span: Range<usize>, ty: Type) -> Operand {
         if self.nodes.len() >= Expr::NODE_LIMIT && !self.full {
             self.full = true;
             let limit = Expr::NODE_LIMIT;
             self.error(ExprError::syntax(
                 span.clone(),
-                format!("the expression has more than {limit} parts once functions are inlined"),
+                format!("the expression has more than {limit} {PARTS}"),
                 "too large",
             ));
         }
@@ -314,121 +315,6 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// What a name stands for, a tensor or a type: the innermost of variables, parameters and the scope's names.
-    pub(super) fn entity(&self, name: &str) -> Option<Entity> {
-        if self.locals.iter().any(|local| local.name == name) {
-            return None;
-        }
-        match self.params.iter().find(|(param, _)| param == name) {
-            Some((_, Argument::Entity(entity))) => Some(entity.clone()),
-            Some(_) => None,
-            None => self.scope.entity(name).cloned(),
-        }
-    }
-
-    /// Whether a name is a parameter of a function that is checked on its own.
-    pub(super) fn is_anything(&self, name: &str) -> bool {
-        !self.locals.iter().any(|local| local.name == name)
-            && self.params.iter().any(|(param, arg)| param == name && matches!(arg, Argument::Anything))
-    }
-
-    fn name(&mut self, name: &str, span: &Range<usize>) -> Operand {
-        if let Some(local) = self.locals.iter().rev().find(|local| local.name == name) {
-            let (slot, ty) = (local.slot, local.ty.clone());
-            return self.emit(Node::Local(slot), ty, span);
-        }
-        if self.is_anything(name) {
-            return self.nothing(span);
-        }
-        let argument = self.params.iter().find(|(param, _)| param == name).map(|(_, arg)| arg.clone());
-        if let Some(Argument::Value { nodes, spans, heights, ty }) = argument {
-            return self.paste(&nodes, &spans, &heights, ty, span);
-        }
-        match self.entity(name) {
-            Some(Entity::Attribute { index, kind }) => {
-                self.emit(Node::Attribute(index), Type::of_kind(&kind), span)
-            }
-            Some(Entity::Constant(value)) => self.literal(&value, &Type::of_value(&value), span),
-            Some(Entity::Tensor { .. }) => {
-                let error =
-                    ExprError::wrong_kind(span.clone(), format!("`{name}` is a tensor"), "not a value");
-                self.error(error.help(format!("write `{name}.shape`, `{name}.rank` or `numel({name})`")));
-                self.nothing(span)
-            }
-            Some(Entity::Type(_)) => {
-                let error = ExprError::wrong_kind(span.clone(), format!("`{name}` is a type"), "not a value");
-                self.error(error.help(format!("its size in bytes is `sizeof({name})`")));
-                self.nothing(span)
-            }
-            None => {
-                self.unknown_name(name, span);
-                self.nothing(span)
-            }
-        }
-    }
-
-    fn unknown_name(&mut self, name: &str, span: &Range<usize>) {
-        let mut error =
-            ExprError::unknown_name(span.clone(), format!("unknown name `{name}`"), "not known here");
-        let is_function = Builtin::from_name(name).is_some()
-            || BUILTIN_FORMS.contains(&name)
-            || self.scope.helper(name).is_some();
-        if is_function {
-            error = error.help(format!("`{name}` is a function: write `{name}(...)`"));
-        } else if self.errors.len() < ERROR_LIMIT {
-            let locals = self.locals.iter().map(|local| local.name.as_str());
-            let params = self.params.iter().map(|(name, _)| name.as_str());
-            let names: Vec<&str> = locals.chain(params).chain(self.scope.names()).collect();
-            error = error.did_you_mean(name, names.iter().copied().chain(["true", "false"]));
-            if error.about.is_empty() {
-                error = error.help(listed(&names));
-            }
-            let variable = self.locals.iter().rev().find(|local| error.about.contains(&local.name));
-            if let Some(local) = variable {
-                error = error.also(local.span.clone(), format!("the variable `{}`", local.name));
-            }
-        }
-        self.error(error);
-    }
-
-    /// Copies an argument to where its parameter is used.
-    fn paste(
-        &mut self,
-        nodes: &[Node],
-        spans: &[Range<usize>],
-        heights: &[usize],
-        ty: Type,
-        span: &Range<usize>,
-    ) -> Operand {
-        let mut root = Operand { id: 0, ty: Type::Unknown, span: span.clone() };
-        let base = NodeId::try_from(self.nodes.len()).unwrap_or(NodeId::MAX);
-        for ((node, span), &height) in nodes.iter().zip(spans).zip(heights) {
-            root = self.push(
-                shifted(node, |child| child.saturating_add(base)),
-                height,
-                span.clone(),
-                Type::Unknown,
-            );
-        }
-        Operand { ty, span: span.clone(), ..root }
-    }
-
-    fn literal(&mut self, value: &Value, ty: &Type, span: &Range<usize>) -> Operand {
-        let node = match value {
-            Value::Int(value) if *ty == Type::Float => Node::Float(*value as f64),
-            Value::Int(value) => Node::Int(*value),
-            Value::Float(value) => Node::Float(*value),
-            Value::Bool(value) => Node::Bool(*value),
-            Value::Str(value) => Node::Str(value.clone()),
-            Value::Array(items) => {
-                let element = ty.element();
-                let items = items.iter().map(|item| self.literal(item, &element, span).id).collect();
-                Node::Array(items)
-            }
-        };
-        self.emit(node, ty.clone(), span)
-    }
-
     fn array(&mut self, items: &[Syntax], span: &Range<usize>) -> Operand {
         let items: Vec<Operand> = items.iter().map(|item| self.value(item)).collect();
         let (items, element) = self.unified(items, "elements of an array");
@@ -501,7 +387,16 @@ impl<'a> Resolver<'a> {
     }
 
     fn binary(&mut self, op: BinaryOp, left: &Syntax, right: &Syntax, span: &Range<usize>) -> Operand {
+        let equality = matches!(op, BinaryOp::Eq | BinaryOp::Ne);
+        if equality && (self.is_type(left) || self.is_type(right)) {
+            return self.types_compared(left, right, span);
+        }
+        let (first, second) = (left, right);
         let (left, right) = (self.value(left), self.value(right));
+        if equality {
+            self.missing_quotes(first, &right);
+            self.missing_quotes(second, &left);
+        }
         let (left, right, ty) = self.operands(op, left, right, span);
         self.emit(Node::Binary(op, left.id, right.id), ty, span)
     }
@@ -532,56 +427,6 @@ impl<'a> Resolver<'a> {
         }
         let ty = array.ty.element();
         self.emit(Node::Index { array: array.id, index: index.id }, ty, span)
-    }
-
-    fn field(
-        &mut self,
-        object: &Syntax,
-        name: &str,
-        name_span: &Range<usize>,
-        span: &Range<usize>,
-    ) -> Operand {
-        let tensor = match &object.kind {
-            SyntaxKind::Name(object) if self.is_anything(object) => None,
-            SyntaxKind::Name(text) => match self.entity(text) {
-                Some(Entity::Tensor { index, .. }) => Some(index),
-                _ => return self.field_of_value(object, name, span),
-            },
-            _ => return self.field_of_value(object, name, span),
-        };
-        match (name, tensor) {
-            ("shape", Some(tensor)) => self.emit(Node::Shape(tensor), Type::array(Type::Int), span),
-            ("rank", Some(tensor)) => self.emit(Node::Rank(tensor), Type::Int, span),
-            ("shape", None) => self.anything(Type::array(Type::Int), span),
-            ("rank", None) => self.anything(Type::Int, span),
-            _ => {
-                let message = format!("a tensor has no field `{name}`");
-                let error = ExprError::unknown_name(name_span.clone(), message, "unknown field");
-                self.error(match nearest(name, ["shape", "rank"].into_iter()) {
-                    Some(near) => error.help(format!("did you mean `{near}`?")),
-                    None => {
-                        error.help("a tensor has `shape` and `rank`; its number of elements is `numel(x)`")
-                    }
-                });
-                self.nothing(span)
-            }
-        }
-    }
-
-    /// Only tensors have fields.
-    fn field_of_value(&mut self, object: &Syntax, name: &str, span: &Range<usize>) -> Operand {
-        let before = self.errors.len();
-        let value = self.value(object);
-        if self.errors.len() == before {
-            let message = format!("only a tensor has fields, found {}", value.ty);
-            let error = ExprError::wrong_kind(span.clone(), message, format!("no field `{name}`"));
-            self.error(if value.ty.is_array() {
-                error.help("the length of an array is `len(a)`")
-            } else {
-                error
-            });
-        }
-        self.nothing(span)
     }
 
     fn comprehension(

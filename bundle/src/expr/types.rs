@@ -6,6 +6,7 @@ use std::fmt;
 use std::ops::Range;
 
 use super::error::ExprError;
+use super::foreign;
 use super::node::{BinaryOp, Builtin, Node};
 use super::resolve::{Operand, Resolver};
 use super::scope::Kind;
@@ -181,7 +182,13 @@ impl Resolver<'_> {
         let error = ExprError::wrong_kind(span.clone(), message, format!("{} and {}", left.ty, right.ty));
         let arrays = matches!((&left.ty, &right.ty), (Type::Array(_), _) | (_, Type::Array(_)));
         self.error(if arrays && !rule.starts_with("`=") && !rule.starts_with("`!") {
-            error.help("to work on each element, write `[a[i] + b[i] for i in range(len(a))]`")
+            let adds =
+                rule.starts_with("`+`") && matches!((&left.ty, &right.ty), (Type::Array(_), Type::Array(_)));
+            error.help(if adds {
+                foreign::CONCATENATION
+            } else {
+                "to work on each element, write `[a[i] + b[i] for i in range(len(a))]`"
+            })
         } else {
             error
         });

@@ -18,7 +18,7 @@ pub use json::to_json_lines;
 pub use place::{Place, place};
 pub(crate) use render::harmless;
 pub use render::{Colour, render, render_one};
-pub use suggest::{suggest, suggest_type};
+pub use suggest::{lacking_type, suggest, suggest_type};
 
 /// A text that diagnostics can point into.
 #[derive(Debug, PartialEq, Eq)]

@@ -27,32 +27,55 @@ pub fn suggest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     best.map(|(_, candidate)| candidate)
 }
 
-/// [`suggest`] for the name of a type: other languages' names of it come first.
+/// [`suggest`] for the name of a type: other languages' names of it come first. A type that is not among the candidates is none
+/// of them misspelt: [`lacking_type`].
 #[must_use]
 pub fn suggest_type<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let candidates: Vec<&str> = candidates.into_iter().collect();
+    match meant_type(name) {
+        Some(wanted) => candidates.into_iter().find(|known| *known == wanted),
+        None => suggest(name, candidates),
+    }
+}
+
+/// The type that a name clearly means, where it is none of the candidates.
+#[must_use]
+pub fn lacking_type<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<String> {
+    let wanted = meant_type(name)?;
+    candidates.into_iter().all(|known| known != wanted).then_some(wanted)
+}
+
+/// The type that a name means in any language, as manifests call or would call it.
+fn meant_type(name: &str) -> Option<String> {
     let lower = name.to_ascii_lowercase();
     let (element, list) = match lower.strip_suffix("[]") {
         Some(element) => (element, "[]"),
         None => (lower.as_str(), ""),
     };
-    let ours = match element.trim_end_matches("_t") {
-        "float" | "float32" | "fp32" | "single" => "f32",
-        "half" | "float16" | "fp16" | "__half" => "f16",
-        "bfloat16" | "__nv_bfloat16" => "bf16",
-        "double" | "float64" | "fp64" => "f64",
-        "char" | "int8" => "i8",
-        "short" | "int16" => "i16",
-        "int" | "int32" => "i32",
-        "long" | "int64" => "i64",
-        "uint8" | "byte" => "u8",
-        "boolean" => "bool",
-        "str" | "text" => "string",
-        _ => return suggest(name, candidates),
+    let short = element.strip_suffix("_t").unwrap_or(element);
+    let ours = match short {
+        "ints" if list.is_empty() => return Some("i32[]".to_owned()),
+        "floats" if list.is_empty() => return Some("f32[]".to_owned()),
+        "strings" if list.is_empty() => return Some("string[]".to_owned()),
+        "float" | "float32" | "fp32" | "single" | "f32" => "f32",
+        "half" | "float16" | "fp16" | "__half" | "f16" => "f16",
+        "bfloat16" | "__nv_bfloat16" | "bf16" => "bf16",
+        "double" | "float64" | "fp64" | "f64" => "f64",
+        "fp8" | "f8" | "float8" | "e4m3" | "f8e4m3" => "f8",
+        "char" | "int8" | "i8" => "i8",
+        "short" | "int16" | "i16" => "i16",
+        "int" | "int32" | "i32" => "i32",
+        "long" | "int64" | "i64" => "i64",
+        "uint8" | "byte" | "u8" => "u8",
+        "uint16" | "u16" | "ushort" => "u16",
+        "uint32" | "u32" | "uint" | "unsigned" => "u32",
+        "uint64" | "u64" | "ulong" | "size" => "u64",
+        "boolean" | "bool" => "bool",
+        "str" | "text" | "string" => "string",
+        "complex" | "complex64" => "complex64",
+        _ => return None,
     };
-    let wanted = format!("{ours}{list}");
-    let known = candidates.iter().copied().find(|known| *known == wanted);
-    known.or_else(|| suggest(name, candidates))
+    Some(format!("{ours}{list}"))
 }
 
 /// Optimal string alignment: insertions, deletions, replacements and swaps of neighbours.
@@ -90,9 +113,23 @@ mod tests {
             ("i23", Some("i32")),
             ("double", None),
             ("string", None),
+            ("u32", None),
+            ("f64", None),
+            ("uint8_t", None),
         ] {
             assert_eq!(suggest_type(name, known), wanted, "{name}");
         }
+    }
+
+    #[test]
+    fn types_that_there_are_not_have_a_name() {
+        let known = ["T", "f32", "f16", "i32", "i32[]", "bool"];
+        let lacking = |name| lacking_type(name, known);
+        assert_eq!(lacking("double").as_deref(), Some("f64"));
+        assert_eq!(lacking("uint32_t").as_deref(), Some("u32"));
+        assert_eq!(lacking("float32"), None);
+        assert_eq!(lacking("i23"), None);
+        assert_eq!(suggest_type("INTS", known), Some("i32[]"));
     }
 
     #[test]

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::{Located, Text};
+use super::keys::Table;
+use super::{Located, Text, syntax};
 use crate::diagnostic::{Diagnostic, Source, Span, sort, suggest};
 use crate::rules;
 
@@ -49,6 +50,8 @@ pub(crate) struct Section<'t> {
     known: Vec<&'static str>,
     required: Vec<&'static str>,
     missing: Vec<(&'static str, Diagnostic)>,
+    /// The table that this one stands in, where a key below its header may have been meant for that.
+    above: Option<&'static Table>,
 }
 
 /// A key with its value.
@@ -104,41 +107,11 @@ impl<'s> Form<'s> {
         (text.len() <= LONGEST_QUOTE && !text.contains('\n')).then_some(text)
     }
 
-    /// The text as a TOML document. Where it is none, all that the TOML reader has to say is reported, and nothing is
-    /// read from the rest: what follows a broken line is often not what it seems.
+    /// The text as a TOML document. Where it is none, that is reported, and nothing is read from the rest.
     pub(crate) fn parse(&mut self) -> Option<Spanned<DeTable<'s>>> {
         let (document, errors) = DeTable::parse_recoverable(&self.source.text);
-        for error in &errors {
-            let range = error.span().unwrap_or(0..0);
-            let label = match error.message().split_once(", expected ") {
-                Some((_, expected)) => format!("expected {expected}"),
-                None => String::new(),
-            };
-            let cause = error.message().split(", expected ").next().unwrap_or_default();
-            let diagnostic = match cause {
-                "duplicate key" => self.duplicate_key(&range),
-                "invalid boolean" | "string values must be quoted" => self.bare_word(&range),
-                cause => Diagnostic::error(format!("not valid TOML: {cause}"))
-                    .code(rules::NOT_TOML)
-                    .at(self.span(range), label),
-            };
-            self.report(diagnostic);
-        }
+        self.diagnostics.extend(syntax::explain(self.source, &errors));
         errors.is_empty().then_some(document)
-    }
-
-    /// The TOML reader takes words that begin as `true` or `false` do for those; what is missing is quotes.
-    fn bare_word(&self, range: &Range<usize>) -> Diagnostic {
-        Diagnostic::error("not valid TOML: a word is no value")
-            .code(rules::NOT_TOML)
-            .at(self.span(range.clone()), "expected `true`, `false`, or a string in quotes")
-    }
-
-    fn duplicate_key(&self, range: &Range<usize>) -> Diagnostic {
-        let key = self.source.text.get(range.clone()).unwrap_or_default();
-        Diagnostic::error(format!("the key `{key}` is given twice"))
-            .code(rules::DECLARED_TWICE)
-            .at(self.span(range.clone()), "the second time")
     }
 
     /// The value of a required key. A missing one is reported by [`Form::finish`], unless a misspelt one explains it.
@@ -180,6 +153,12 @@ impl<'s> Form<'s> {
             let diagnostic = Diagnostic::error(format!("unknown key `{}` in {}", entry.key, section.title()))
                 .code(rules::UNKNOWN_KEY)
                 .at(self.span(entry.key_range), "not a key of this table");
+            let parent = section.above.filter(|table| table.keys.iter().any(|key| key.name == entry.key));
+            if let Some(parent) = parent {
+                let help = self.belongs_above(&entry.key, parent, section.range.start);
+                self.report(diagnostic.help(help));
+                continue;
+            }
             let diagnostic = match suggest(&entry.key, section.known.iter().copied()) {
                 Some(known) => {
                     explained.push(known);
@@ -194,6 +173,55 @@ impl<'s> Form<'s> {
                 self.report(diagnostic.clone());
             }
         }
+    }
+
+    /// How to mend a key that stands in the table at `child` and belongs to the one around it.
+    pub(crate) fn belongs_above(&self, key: &str, parent: &Table, child: usize) -> String {
+        let place = match self.header(child) {
+            Some(header) => format!("write it above `{header}`"),
+            None => "write it there".to_owned(),
+        };
+        format!("`{key}` is a key of `{}`: {place}", parent.title)
+    }
+
+    /// The header whose line a place is on, as it is written.
+    fn header(&self, at: usize) -> Option<&'s str> {
+        let before = self.source.text.get(..at)?;
+        let line = self.source.text.get(before.rfind('\n').map_or(0, |end| end + 1)..)?.lines().next()?;
+        let line = line.split('#').next()?.trim();
+        line.starts_with('[').then_some(line)
+    }
+
+    /// Reports keys that `section` lacks and that stand in the table `child` of it: these. An optional one is meant for `section`
+    /// where `is_meant` says so.
+    pub(crate) fn below(
+        &mut self,
+        section: &mut Section<'_>,
+        child: &Entry<'_>,
+        table: &'static Table,
+        is_meant: impl Fn(&Entry<'_>) -> bool,
+    ) -> Vec<String> {
+        let mut found = Vec::new();
+        for entry in child.lines().unwrap_or_default() {
+            let meant = !section.has(&entry.key) && is_meant(&entry);
+            if !section.lacks(&entry.key) && !meant {
+                continue;
+            }
+            section.forgive(&entry.key);
+            let title = table.title;
+            let diagnostic = Diagnostic::error(format!("`{}` stands in the wrong table", entry.key))
+                .code(rules::UNKNOWN_KEY)
+                .at(self.span(entry.key_range), format!("in `{}`, and `{title}` has none", child.key))
+                .help(self.belongs_above(&entry.key, table, child.key_range.start));
+            self.report(diagnostic);
+            found.push(entry.key);
+        }
+        found
+    }
+
+    /// Nothing more is looked for: too much depends on what is wrong.
+    pub(crate) fn give_up(&mut self) {
+        self.section_lost = true;
     }
 
     fn wrong_type(&mut self, entry: &Entry<'_>, expected: &str) {
@@ -290,9 +318,20 @@ impl<'s> Form<'s> {
                 known: Vec::new(),
                 required: Vec::new(),
                 missing: Vec::new(),
+                above: None,
             }),
             _ => {
-                self.wrong_type(entry, "a table");
+                let diagnostic = self.misfit(entry, "a table");
+                let header = self.header(entry.key_range.start);
+                let inner = header
+                    .and_then(|header| header.strip_prefix("[["))
+                    .and_then(|inner| inner.strip_suffix("]]"));
+                self.report(match inner {
+                    Some(inner) if matches!(entry.value, DeValue::Array(_)) => {
+                        diagnostic.help(format!("write `[{inner}]`, with one bracket"))
+                    }
+                    _ => diagnostic,
+                });
                 None
             }
         }
@@ -325,7 +364,14 @@ impl<'s> Form<'s> {
     pub(crate) fn tables<'t>(&mut self, root: &mut Section<'t>, key: &'static str) -> Vec<Section<'t>> {
         let Some(entry) = root.take(key) else { return Vec::new() };
         let expected = format!("an array of tables, each beginning with `[[{key}]]`");
-        let Some(items) = self.array(&entry, &expected) else {
+        let Some(items) = entry.items() else {
+            let diagnostic = self.misfit(&entry, &expected);
+            self.report(match self.header(entry.key_range.start) {
+                Some(header) if header == format!("[{key}]") => {
+                    diagnostic.help(format!("write `[[{key}]]`, with two brackets"))
+                }
+                _ => diagnostic,
+            });
             self.section_lost = true;
             return Vec::new();
         };
@@ -380,7 +426,28 @@ impl<'t> Section<'t> {
             known: Vec::new(),
             required: Vec::new(),
             missing: Vec::new(),
+            above: None,
         }
+    }
+
+    /// The same section of a table of `above`.
+    pub(crate) fn within(self, above: &'static Table) -> Section<'t> {
+        Section { above: Some(above), ..self }
+    }
+
+    /// Whether a key that must be there is not.
+    pub(crate) fn lacks(&self, key: &str) -> bool {
+        self.missing.iter().any(|(missing, _)| *missing == key)
+    }
+
+    /// Says nothing of a missing key: what was said elsewhere explains it.
+    pub(crate) fn forgive(&mut self, key: &str) {
+        self.missing.retain(|(missing, _)| *missing != key);
+    }
+
+    /// Whether there is such a key, known or not.
+    pub(crate) fn has(&self, key: &str) -> bool {
+        self.table.iter().any(|(name, _)| name.get_ref() == key)
     }
 
     /// How errors call it.
@@ -425,6 +492,14 @@ impl<'t> Entry<'t> {
 
     pub(crate) fn value(&self) -> &'t DeValue<'t> {
         self.value
+    }
+
+    /// The lines in the file's order, where the value is a table.
+    pub(crate) fn lines(&self) -> Option<Vec<Entry<'t>>> {
+        let DeValue::Table(table) = self.value else { return None };
+        let mut entries: Vec<Entry<'t>> = table.iter().map(|(name, value)| entry(name, value)).collect();
+        entries.sort_by_key(|entry| entry.key_range.start);
+        Some(entries)
     }
 
     /// The elements, where the value is an array.

@@ -4,6 +4,7 @@
 //! reader accepts (save for numbers in ranges that nobody writes, such as `+0_8`); what it cannot say (an empty range, a name
 //! twice) only the reader tells.
 
+use cubinder_bundle::expr::KEYWORDS;
 use cubinder_bundle::{AttributeElement, AttributeType, DataType, MAX_VARIANT_ID};
 use serde_json::{Map, Value, json};
 
@@ -83,7 +84,7 @@ fn form(form: &Form) -> Value {
         Form::Text | Form::Kernel | Form::ExpressionText => json!({ "type": "string" }),
         Form::Message | Form::Path => json!({ "type": "string", "pattern": "\\S" }),
         Form::Identifier | Form::TensorType => identifier(),
-        Form::Identifiers => json!({ "type": "array", "items": identifier(), "uniqueItems": true }),
+        Form::Identifiers => json!({ "type": "array", "items": word(), "uniqueItems": true }),
         Form::Namespace => text(&format!("^({IDENTIFIER}(\\.{IDENTIFIER})*)?$")),
         Form::Version => text("^[A-Za-z0-9._+-]+$"),
         Form::Expression => expression(),
@@ -195,6 +196,11 @@ fn single(element: AttributeElement) -> Value {
 
 fn identifier() -> Value {
     text(&format!("^{IDENTIFIER}$"))
+}
+
+/// A name in expressions, which has their words for itself.
+fn word() -> Value {
+    json!({ "type": "string", "pattern": format!("^{IDENTIFIER}$"), "not": { "enum": KEYWORDS } })
 }
 
 /// A name that TensorRT stores.

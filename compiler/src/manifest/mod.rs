@@ -8,6 +8,7 @@ pub(crate) mod form;
 pub mod json_schema;
 pub mod keys;
 pub(crate) mod literal;
+mod syntax;
 mod v1;
 
 use std::ops::Range;

@@ -13,12 +13,12 @@ use cubinder_bundle::expr::{self, ErrorClass, ExprError, Function, Kind, Node, S
 use cubinder_bundle::{Guard, Output, Requirement};
 
 use super::messages::Messages;
-use super::names::{declared_twice, with_article};
+use super::names::{declared_twice, no_names, with_article};
 use super::origin;
 use super::rows::Row;
 use super::usage::{self, Unused, free_names};
 use crate::diagnostic::{Code, Diagnostic, Source, Span};
-use crate::manifest::{Manifest, Text};
+use crate::manifest::{ConstantDecl, Manifest, Text};
 use crate::rules;
 
 /// What an expression must be.
@@ -61,6 +61,10 @@ pub(super) struct Compiler<'m> {
     broken_functions: BTreeSet<&'m str>,
     /// Names of two things: what is said about expressions with them may follow from that.
     ambiguous: BTreeSet<&'m str>,
+    /// What was declared as a name and can be none: what is said about expressions with it follows from that.
+    no_names: Vec<&'m str>,
+    /// The constants of other variants that a row lacks, each told once.
+    missing_constants: BTreeSet<(usize, String)>,
     used: BTreeSet<String>,
     messages: Messages,
     /// The variant of each row.
@@ -83,6 +87,8 @@ impl<'m> Compiler<'m> {
             functions: Vec::new(),
             broken_functions: BTreeSet::new(),
             ambiguous: declared_twice(manifest),
+            no_names: no_names(manifest),
+            missing_constants: BTreeSet::new(),
             used: BTreeSet::new(),
             messages: Messages::default(),
             variants: rows.iter().map(|row| row.variant).collect(),
@@ -119,14 +125,25 @@ impl<'m> Compiler<'m> {
         // A guard may call it.
         let place = self.with_addresses(row, index);
         let functions = self.functions.clone();
-        let mut broken = Vec::new();
+        let (mut broken, mut mistakes, mut too_large) = (Vec::new(), Vec::new(), BTreeSet::new());
         for (name, function) in &functions {
             let Some(decl) = self.manifest.functions.iter().find(|decl| decl.name.value == *name) else {
                 continue;
             };
             for error in expr::check_function(name, function, &place.scope) {
-                self.mistake(&decl.body, &error, place.row);
+                if error.is_about_size() {
+                    too_large.insert(*name);
+                }
+                mistakes.push((decl, function, error));
                 broken.push(*name);
+            }
+        }
+        for (decl, function, error) in &mistakes {
+            // What calls a function that is too large is too large itself.
+            if !error.is_about_size() {
+                self.mistake(&decl.body, error, place.row);
+            } else if !calls(function, &too_large) {
+                self.mistake(&decl.body, error, None);
             }
         }
         // Only now: a mistake in one function says nothing about the next.
@@ -240,8 +257,12 @@ impl<'m> Compiler<'m> {
             Ok(typed) => typed,
             Err(errors) => {
                 let ambiguous = self.is_ambiguous(&syntax);
-                let follows = |error: &ExprError| ambiguous && error.class == ErrorClass::WrongKind;
-                for error in errors.iter().filter(|error| !follows(error)) {
+                let follows = |error: &ExprError| {
+                    let part = text.value.get(error.span.clone()).unwrap_or_default();
+                    ambiguous && (error.class == ErrorClass::WrongKind || self.ambiguous.contains(part))
+                };
+                let errors: Vec<&ExprError> = errors.iter().filter(|error| !follows(error)).collect();
+                for error in errors {
                     self.mistake(text, error, place.row);
                 }
                 return None;
@@ -322,7 +343,15 @@ impl<'m> Compiler<'m> {
             |function: &&str| part == *function || error.message.starts_with(&format!("in `{function}`: "));
         if self.manifest.broken.iter().any(|broken| broken == part)
             || self.broken_functions.iter().any(follows)
+            || self.no_names.iter().any(|name| has_word(&text.value, name))
         {
+            return;
+        }
+        let missing = row.filter(|_| error.class == ErrorClass::UnknownName).and_then(|row| {
+            let declared = self.constant_of_another_variant(part, row)?;
+            Some((row, declared))
+        });
+        if missing.is_some_and(|(row, _)| !self.missing_constants.insert((row, part.to_owned()))) {
             return;
         }
         let span = self.span(text.locate(error.span.clone()));
@@ -335,9 +364,27 @@ impl<'m> Compiler<'m> {
             // Other names are not what was meant.
             diagnostic = Diagnostic { help: None, ..diagnostic.code(rules::OUT_OF_PLACE).note(note) };
         }
+        if let Some((row, declared)) = missing {
+            let variant = self.variant_of(Some(row)).and_then(|variant| self.manifest.variants.get(variant));
+            let span = self.span(declared.name.range.clone());
+            diagnostic = diagnostic.related(span, "another variant has it").help(format!(
+                "give every variant this constant, or declare it in `[constants]`: `{part} = {}`",
+                declared.value
+            ));
+            if let Some(variant) = variant {
+                diagnostic = diagnostic.related(self.span(variant.range.clone()), "this variant has not");
+            }
+        }
         let origins = origin::of_mistake(self.manifest, text, error, self.variant_of(row));
         diagnostic = self.with_origins(diagnostic, origins);
         self.report(diagnostic, row);
+    }
+
+    /// A constant that the row's variant lacks and another one has.
+    fn constant_of_another_variant(&self, name: &str, row: usize) -> Option<&'m ConstantDecl> {
+        let variant = self.variant_of(Some(row))?;
+        let others = self.manifest.variants.iter().enumerate().filter(|(index, _)| *index != variant);
+        others.flat_map(|(_, other)| &other.constants).find(|decl| decl.name.value == name)
     }
 
     /// Why a name that the manifest declares is unknown to an expression that belongs to no row.
@@ -416,6 +463,25 @@ fn worlds(rows: &[Row]) -> Vec<usize> {
         *known.entry(names).or_insert(index)
     };
     rows.iter().enumerate().map(world).collect()
+}
+
+/// Whether a function calls one of these.
+fn calls(function: &Function, names: &BTreeSet<&str>) -> bool {
+    let mut found = false;
+    let mut bound: Vec<&str> = function.params.iter().map(String::as_str).collect();
+    free_names(&function.body, &mut bound, &mut |name| found |= names.contains(name));
+    found
+}
+
+/// Whether a text has a word that is no name, as which it was declared.
+fn has_word(text: &str, word: &str) -> bool {
+    let is_part = |c: char| c.is_alphanumeric() || c == '_';
+    !word.is_empty()
+        && text.match_indices(word).any(|(at, _)| {
+            let before = text.get(..at).and_then(|text| text.chars().next_back());
+            let after = text.get(at + word.len()..).and_then(|text| text.chars().next());
+            !before.is_some_and(is_part) && !after.is_some_and(is_part)
+        })
 }
 
 /// The rule that a mistake in an expression breaks.

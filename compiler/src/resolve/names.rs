@@ -7,6 +7,7 @@ use cubinder_bundle::expr::{is_function_reserved, is_name_reserved};
 
 use super::cpp_names;
 use crate::diagnostic::{Diagnostic, Source, Span};
+use crate::manifest::form::is_identifier;
 use crate::manifest::{ConstantDecl, Located, Manifest};
 use crate::rules;
 
@@ -49,6 +50,14 @@ pub(super) fn declared_twice(manifest: &Manifest) -> BTreeSet<&str> {
     let of_variants = manifest.variants.iter().flat_map(|variant| &variant.constants);
     twice.extend(of_variants.map(|decl| decl.name.value.as_str()).filter(|name| seen.contains(name)));
     twice
+}
+
+/// What is declared as a name and can be none.
+pub(super) fn no_names(manifest: &Manifest) -> Vec<&str> {
+    let of_variants = manifest.variants.iter().flat_map(|variant| &variant.constants);
+    let all = declared(manifest).into_iter().map(|(_, name)| name).chain(of_variants.map(|decl| &decl.name));
+    let all = all.map(|name| name.value.as_str());
+    all.filter(|name| !is_identifier(name) || is_name_reserved(name)).collect()
 }
 
 type Declared<'m> = (&'static str, &'m Located<String>);

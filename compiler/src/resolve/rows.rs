@@ -6,7 +6,7 @@ use std::sync::Arc;
 use cubinder_bundle::{DataType, Value};
 
 use super::restrict;
-use crate::diagnostic::{Diagnostic, Source, Span, suggest_type};
+use crate::diagnostic::{Diagnostic, Source, Span, lacking_type, suggest_type};
 use crate::manifest::form::list;
 use crate::manifest::{Located, Manifest, TypeDecl, VariantDecl};
 use crate::rules;
@@ -173,6 +173,14 @@ fn tensor_types_are_known(manifest: &Manifest, source: &Arc<Source>, diagnostics
             .code(rules::UNKNOWN_TYPE)
             .at(Span::new(source, ty.range.clone()), "neither a type parameter nor an element type")
             .note(format!("the types are {}", list(&all)));
+        if let Some(lacking) = lacking_type(name, all.iter().copied()) {
+            // TensorRT has `f8`; Cubinder has not.
+            diagnostics.push(match lacking.as_str() {
+                "f8" => diagnostic,
+                _ => diagnostic.note(format!("TensorRT has no tensors of `{lacking}`")),
+            });
+            continue;
+        }
         diagnostics.push(match suggest_type(name, all.iter().copied()) {
             Some(near) => {
                 let declared = manifest.types.iter().find(|parameter| parameter.name.value == near);
@@ -197,7 +205,11 @@ fn choices_are_decided(
     for (index, parameter) in manifest.types.iter().enumerate() {
         let name = parameter.name.value.as_str();
         let decided = manifest.inputs.iter().any(|input| input.ty.value == name);
-        let input_is_broken = !manifest.broken.is_empty();
+        let is_known = |ty: &str| {
+            DataType::from_name(ty).is_some() || manifest.types.iter().any(|known| known.name.value == ty)
+        };
+        let input_is_broken =
+            !manifest.broken.is_empty() || manifest.inputs.iter().any(|input| !is_known(&input.ty.value));
         if decided || input_is_broken {
             continue;
         }

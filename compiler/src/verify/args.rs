@@ -6,6 +6,7 @@ use cubinder_bundle::expr::{Expr, Kind, Node};
 use cubinder_bundle::{Arg, ArgValue, Plugin, ScalarType};
 
 use crate::diagnostic::{Diagnostic, Span, suggest};
+use crate::manifest::keys::LAUNCH;
 use crate::resolve::{ArgDraft, ArgDraftValue, Unit};
 use crate::rules;
 use crate::signature::{Param, ParamType, Signature};
@@ -193,7 +194,13 @@ impl<'a> Names<'a> {
         let diagnostic = Diagnostic::error(message)
             .code(rules::UNKNOWN_PARAMETER)
             .at(arg.name_span.clone(), "no such parameter");
+        // What follows the header of a table is in that table.
+        let is_key = LAUNCH.keys.iter().any(|key| key.name == arg.name);
         self.with_signature(match meant {
+            _ if is_key => diagnostic.help(format!(
+                "`{}` is a key of `{}`: write it above `[launches.args]`",
+                arg.name, LAUNCH.title
+            )),
             Some(name) => diagnostic.help(format!("did you mean `{name}`?")),
             None => diagnostic,
         })

@@ -44,6 +44,59 @@ fn what_does_not_parse() {
 }
 
 #[test]
+fn what_other_languages_have() {
+    insta::assert_snapshot!(errors(&[
+        "(x.shape[0], 2)",
+        "x.shape[0], 2",
+        "sum(d for d in x.shape)",
+        "(d for d in x.shape)",
+        "lambda a: a",
+        "{1: 2}",
+        "n & 3",
+        "n & 5",
+        "n | 3",
+        "n ^ 1",
+        "~n",
+        "1 << 8",
+        "n >> 1",
+        "n << pads[0]",
+        "n === 1",
+        "n == 1;",
+        "5L",
+        "256u",
+        "0xFF",
+        "1.5f",
+        "(int)n",
+        "(double) n * 2",
+        "mode == \u{201c}tanh\u{201d}",
+        "mode == \"a\" b",
+        "mode in ['a', 'b']",
+        "mode is 'a'",
+        "mode == tanh",
+        "tanh != mode",
+        "T == f16",
+        "'f32' == T",
+        "x.numel()",
+        "x.shape(0)",
+        "x.dim()",
+        "pads.append(1)",
+        "x(0)",
+        "pads(0)",
+        "x.shape + [1]",
+        "x.shape + y.shape",
+        "x.shape * 2",
+        "ceil(n / 2.0)",
+        "floor(scale)",
+        "round(scale)",
+        "pow(2, n)",
+        "cdiv(n, 2)",
+        "shape(x)",
+        "any([flag])",
+        "frobnicate(n)",
+    ]));
+}
+
+#[test]
 fn what_is_not_known() {
     insta::assert_snapshot!(errors(&[
         "pds[0]",

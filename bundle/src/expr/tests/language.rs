@@ -15,6 +15,19 @@ fn same(text: &str, expected: &str) {
 }
 
 #[test]
+fn shapes_are_concatenated_by_a_comprehension() {
+    // As the help for `+` and the reference have it.
+    same(
+        "[z.shape[i] if i < z.rank else x.shape[i - z.rank] for i in range(z.rank + x.rank)] == [1]",
+        "false",
+    );
+    same(
+        "[z.shape[i] if i < z.rank else z.shape[i - z.rank] for i in range(z.rank + z.rank)]",
+        "[z.shape[0], z.shape[1], z.shape[0], z.shape[1]]",
+    );
+}
+
+#[test]
 fn precedence_is_pythons() {
     same("1 + 2 * 3", "7");
     same("(1 + 2) * 3", "9");

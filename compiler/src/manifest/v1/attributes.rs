@@ -39,7 +39,15 @@ pub(super) fn read(
 }
 
 fn attribute_type(form: &mut Form<'_>, section: &mut Section<'_>) -> Option<Located<AttributeType>> {
-    let ty = form.require(section, "type", "\"i32\"").and_then(|entry| form.string(&entry))?;
+    let ty = form.require(section, "type", "\"i32\"")?;
+    if let Some(first) = ty.items().and_then(|items| items.first()?.value().as_str().map(str::to_owned)) {
+        let diagnostic = form.misfit(&ty, "a string");
+        form.report(
+            diagnostic.help(format!("write `type = \"{}[]\"` for a list", first.trim_end_matches("[]"))),
+        );
+        return None;
+    }
+    let ty = form.string(&ty)?;
     let known = AttributeType::from_name(&ty.value);
     if known.is_none() {
         let names: Vec<&str> = AttributeType::all().map(AttributeType::name).collect();

@@ -26,6 +26,20 @@ pub(super) fn read(form: &mut Form<'_>, root: &mut Section<'_>) -> CompileDecl {
 }
 
 fn targets(form: &mut Form<'_>, entry: &Entry<'_>) -> Vec<Located<Target>> {
+    let numbers: Vec<String> =
+        entry.items().unwrap_or_else(|| vec![entry.clone()]).iter().filter_map(number).collect();
+    if !numbers.is_empty() {
+        let targets: Vec<String> = numbers
+            .iter()
+            .map(|number| {
+                meant_target(number).map_or_else(|| "sm_89".to_owned(), |target| target.to_string())
+            })
+            .map(|target| format!("\"{target}\""))
+            .collect();
+        let diagnostic = form.misfit(entry, "an array of strings such as `\"sm_89\"`");
+        form.report(diagnostic.help(format!("write `targets = [{}]`", targets.join(", "))));
+        return Vec::new();
+    }
     let names = form.strings(entry).unwrap_or_default();
     not_empty(form, entry, "targets of the library are meant where this key is not there");
     let mut targets = Vec::new();
@@ -45,6 +59,15 @@ fn targets(form: &mut Form<'_>, entry: &Entry<'_>) -> Vec<Located<Target>> {
     }
     once(form, &targets, "target");
     targets
+}
+
+/// The number that a value is, as it is written.
+fn number(entry: &Entry<'_>) -> Option<String> {
+    match entry.value() {
+        DeValue::Integer(integer) => Some(integer.to_string()),
+        DeValue::Float(float) => Some(float.to_string()),
+        _ => None,
+    }
 }
 
 /// What a text that is no target was probably meant to be: `8.9`, `89`, `sm89` and `compute-80` are clear enough.

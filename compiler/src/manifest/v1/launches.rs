@@ -1,14 +1,18 @@
 //! `[[launches]]`: kernel, grid, block, shared memory and arguments.
 
+use toml::de::DeValue;
+
 use super::super::form::{Entry, Form, Section};
+use super::super::keys::LAUNCH;
 use super::super::{ArgDecl, LaunchDecl, OutputDecl, Text};
 use crate::diagnostic::Diagnostic;
 use crate::rules;
 
 /// All of them. `outputs` gives the examples in messages the author's own names.
 pub(super) fn read(form: &mut Form<'_>, root: &mut Section<'_>, outputs: &[OutputDecl]) -> Vec<LaunchDecl> {
+    let before = form.count();
     let sections = form.tables(root, "launches");
-    if sections.is_empty() {
+    if sections.is_empty() && form.count() == before {
         let diagnostic = Diagnostic::error("the manifest launches nothing")
             .code(rules::MISSING_KEY)
             .at(form.span(0..0), "expected one `[[launches]]` table")
@@ -22,10 +26,12 @@ pub(super) fn read(form: &mut Form<'_>, root: &mut Section<'_>, outputs: &[Outpu
         form.report(diagnostic);
     }
     let output = outputs.first().map_or("y", |output| output.name.value.as_str());
-    sections.into_iter().filter_map(|section| launch(form, section, output)).collect()
+    let has_args = root.has("args");
+    sections.into_iter().filter_map(|section| launch(form, section, output, has_args)).collect()
 }
 
-fn launch(form: &mut Form<'_>, mut section: Section<'_>, output: &str) -> Option<LaunchDecl> {
+/// One launch. Where the file has a table `args`, which was meant for it, that is said elsewhere.
+fn launch(form: &mut Form<'_>, mut section: Section<'_>, output: &str, has_args: bool) -> Option<LaunchDecl> {
     let range = section.range.clone();
     let blocks = format!("[\"ceil_div(numel({output}), 256)\"]");
     let source = form.require(&mut section, "source", "\"kernel.cu\"").and_then(|entry| form.text(&entry));
@@ -35,8 +41,10 @@ fn launch(form: &mut Form<'_>, mut section: Section<'_>, output: &str) -> Option
     let shared_bytes = section.take("shared_bytes").and_then(|entry| form.expression(&entry));
     let args_entry = form.require(&mut section, "args", "{ ... }");
     let args_range = args_entry.as_ref().map_or(0..0, |entry| entry.key_range.clone());
-    let args = args_entry.and_then(|entry| form.table(&entry, "[launches.args]".to_owned()));
-    let args = args.map(|args| arguments(form, &args));
+    if has_args {
+        section.forgive("args");
+    }
+    let args = args_entry.and_then(|entry| arguments(form, &mut section, &entry));
     form.finish(&section);
     if let Some(source) = source.as_ref().filter(|source| source.value.trim().is_empty()) {
         let diagnostic = Diagnostic::error("`source` must name a CUDA file")
@@ -81,7 +89,7 @@ fn dimensions(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Vec<Text>> {
 /// The author's own value as the array that it was meant to be: `"64, 2"` is `["64", "2"]`.
 fn in_brackets(form: &Form<'_>, entry: &Entry<'_>) -> Option<String> {
     match entry.value() {
-        toml::de::DeValue::String(text) if text.contains(',') && !text.contains(['"', '\\', '\n']) => {
+        DeValue::String(text) if text.contains(',') && !text.contains(['"', '\\', '\n']) => {
             let parts = top_level_parts(text);
             // Brackets around the whole are meant as the array's.
             let parts = match text.trim().strip_prefix('[').and_then(|text| text.strip_suffix(']')) {
@@ -91,7 +99,7 @@ fn in_brackets(form: &Form<'_>, entry: &Entry<'_>) -> Option<String> {
             let parts: Vec<String> = parts.iter().map(|part| format!("\"{}\"", part.trim())).collect();
             (parts.len() <= 3).then(|| format!("[{}]", parts.join(", ")))
         }
-        toml::de::DeValue::String(_) | toml::de::DeValue::Integer(_) => {
+        DeValue::String(_) | DeValue::Integer(_) => {
             form.written(&entry.range).map(|written| format!("[{written}]"))
         }
         _ => None,
@@ -112,14 +120,23 @@ fn top_level_parts(text: &str) -> Vec<&str> {
     .collect()
 }
 
-fn arguments(form: &mut Form<'_>, section: &Section<'_>) -> Vec<ArgDecl> {
+fn arguments(form: &mut Form<'_>, section: &mut Section<'_>, entry: &Entry<'_>) -> Option<Vec<ArgDecl>> {
+    if matches!(entry.value(), DeValue::Array(items) if items.iter().all(|item| item.get_ref().is_str())) {
+        let diagnostic = form.misfit(entry, "a table");
+        form.report(
+            diagnostic.help("arguments go by the names of the kernel's parameters: `args = { x = \"x\" }`"),
+        );
+        return None;
+    }
+    let misplaced = form.below(section, entry, &LAUNCH, |_| false);
+    let table = form.table(entry, "[launches.args]".to_owned())?;
     let mut args = Vec::new();
-    for entry in section.entries() {
+    for entry in table.entries().into_iter().filter(|entry| !misplaced.contains(&entry.key)) {
         let name = entry.name();
         form.identifier(&name, "an argument");
         if let Some(value) = form.expression(&entry) {
             args.push(ArgDecl { name, value });
         }
     }
-    args
+    Some(args)
 }

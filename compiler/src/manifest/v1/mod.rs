@@ -14,9 +14,10 @@ mod tensors;
 mod values;
 mod variants;
 
-use super::form::{Entry, Form, Section, list};
+use super::form::{Entry, Form, Section, is_identifier, list};
+use super::keys::ROOT;
 use super::{Located, Manifest};
-use crate::diagnostic::{Diagnostic, suggest_type};
+use crate::diagnostic::{Diagnostic, lacking_type, suggest, suggest_type};
 use crate::rules;
 
 /// Reads everything but `schema`.
@@ -32,7 +33,7 @@ pub(super) fn read(form: &mut Form<'_>, mut root: Section<'_>) -> Manifest {
     let variants = variants::read(form, &mut root, &mut broken);
     let launches = launches::read(form, &mut root, &outputs);
     let compile = compile::read(form, &mut root);
-    form.finish(&root);
+    finish(form, &root);
     Manifest {
         plugin,
         attributes,
@@ -48,6 +49,44 @@ pub(super) fn read(form: &mut Form<'_>, mut root: Section<'_>) -> Manifest {
     }
 }
 
+/// Reports the file's unknown keys; where one is a table of another name or place, nothing more is looked for.
+fn finish(form: &mut Form<'_>, root: &Section<'_>) {
+    let mut reported = Vec::new();
+    let names = || ROOT.keys.iter().map(|key| key.name);
+    for entry in root.entries().into_iter().filter(|entry| names().all(|name| name != entry.key)) {
+        if let Some(header) = header_of(&entry.key) {
+            let message = format!("unknown key `{}` in the file", entry.key);
+            let diagnostic = Diagnostic::error(message)
+                .code(rules::UNKNOWN_KEY)
+                .at(form.span(entry.key_range), "not a key of this table");
+            form.report(diagnostic.help(format!("write `{header}`")));
+            reported.push(entry.key);
+        } else if suggest(&entry.key, names()).is_none() {
+            continue;
+        }
+        form.give_up();
+    }
+    let reported: Vec<&str> = reported.iter().map(String::as_str).collect();
+    form.finish_except(root, &reported);
+}
+
+/// The header of a table that stands in one of the file's: `[launches.args]`.
+fn header_of(key: &str) -> Option<String> {
+    use super::keys::Form;
+    let mut inner = ROOT.keys.iter().filter_map(|outer| match outer.form {
+        Form::Table(table) | Form::Tables(table, _) => Some((outer.name, table)),
+        _ => None,
+    });
+    inner.find_map(|(outer, table)| {
+        let found = table.keys.iter().find(|inner| inner.name == key)?;
+        match found.form {
+            Form::Table(_) | Form::Lines(..) => Some(format!("[{outer}.{key}]")),
+            Form::Tables(..) => Some(format!("[[{outer}.{key}]]")),
+            _ => None,
+        }
+    })
+}
+
 /// The tables `[key.NAME]`.
 fn named_tables<T>(
     form: &mut Form<'_>,
@@ -56,11 +95,40 @@ fn named_tables<T>(
     broken: &mut Vec<String>,
     read: impl Fn(&mut Form<'_>, Located<String>, Section<'_>) -> Option<T>,
 ) -> Vec<T> {
+    if let Some(header) = flat(root, key) {
+        let (entry, name) = header;
+        let expected = format!("tables, each beginning with `[{key}.NAME]`");
+        let diagnostic = Diagnostic::error(format!("`{key}` must be made of {expected}"))
+            .code(rules::WRONG_VALUE)
+            .at(form.span(entry.key_range.clone()), format!("not in a table `[{key}.NAME]`"))
+            .help(format!("write `[{key}.{name}]` before its keys"));
+        form.report(diagnostic);
+        form.give_up();
+        root.take(key);
+        return Vec::new();
+    }
     let read = |form: &mut Form<'_>, entry: &Entry<'_>| {
         let section = form.table(entry, format!("[{key}.{}]", entry.key))?;
         read(form, entry.name(), section)
     };
     lines(form, root, key, broken, read)
+}
+
+/// The first key that stands in `[key]` or `[[key]]` where it should stand in `[key.NAME]`, with that name.
+fn flat<'t>(root: &Section<'t>, key: &str) -> Option<(Entry<'t>, String)> {
+    let entry = root.entries().into_iter().find(|entry| entry.key == key)?;
+    let (lines, is_list) = match entry.items() {
+        Some(tables) => (tables.first()?.lines()?, true),
+        None => (entry.lines()?, false),
+    };
+    let name = lines.iter().find(|line| line.key == "name").and_then(|line| line.value().as_str());
+    let name = name.filter(|name| is_identifier(name)).unwrap_or("NAME").to_owned();
+    let flat =
+        lines.into_iter().find(|line| matches!(line.key.as_str(), "name" | "type") && line.lines().is_none());
+    match flat {
+        Some(_) if is_list => Some((entry, name)),
+        flat => flat.map(|flat| (flat, name)),
+    }
 }
 
 /// The lines of the table `[key]`, in the file's order; the names of those that cannot be read become broken ones.
@@ -105,6 +173,19 @@ fn unknown_type(form: &mut Form<'_>, name: &Located<String>, what: &str, known: 
             format!("not {} {what}", if what.starts_with('a') || what.starts_with('e') { "an" } else { "a" }),
         )
         .note(format!("the {what}s are {}", list(known)));
+    if let Some(lacking) = lacking_type(&name.value, known.iter().copied()) {
+        let diagnostic = match what {
+            "attribute type" if lacking.starts_with('u') => {
+                diagnostic.help("a signed type with a `range` holds what is not negative: `range = \"0..\"`")
+            }
+            "attribute type" => diagnostic,
+            // TensorRT has it; Cubinder has not.
+            _ if lacking == "f8" => diagnostic,
+            _ => diagnostic.note(format!("TensorRT has no tensors of `{lacking}`")),
+        };
+        form.report(diagnostic);
+        return;
+    }
     let diagnostic = match suggest_type(&name.value, known.iter().copied()) {
         Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
         None => diagnostic,

@@ -1,6 +1,9 @@
 //! `[plugin]`: the operator's name, namespace, version and rules.
 
+use toml::de::DeValue;
+
 use super::super::form::{Entry, Form, Section, found, is_identifier};
+use super::super::keys::PLUGIN;
 use super::super::{Located, PluginDecl, RequireDecl};
 use super::doc;
 use crate::diagnostic::Diagnostic;
@@ -43,15 +46,32 @@ pub(super) fn read(form: &mut Form<'_>, root: &mut Section<'_>) -> PluginDecl {
     }
     decl.summary = doc(form, &mut section, "summary");
     if let Some(entry) = section.take("require") {
-        let rules = form.array(&entry, "an array of tables `{ expr = \"...\", message = \"...\" }`");
-        decl.require = rules.unwrap_or_default().iter().filter_map(|rule| require(form, rule)).collect();
+        let rules = rules(form, &entry);
+        if rules.iter().any(|rule| matches!(rule.value(), DeValue::Table(rule) if rule.contains_key("name")))
+        {
+            // The rule's reader says where it belongs.
+            section.forgive("name");
+        }
+        decl.require = rules.iter().filter_map(|rule| require(form, rule)).collect();
     }
     form.finish(&section);
     decl
 }
 
+fn rules<'t>(form: &mut Form<'_>, entry: &Entry<'t>) -> Vec<Entry<'t>> {
+    let items = entry.items();
+    if items.is_none() {
+        let diagnostic = form.misfit(entry, "an array of tables `{ expr = \"...\", message = \"...\" }`");
+        form.report(match entry.value() {
+            DeValue::Table(_) => diagnostic.help("write `[[plugin.require]]`, with two brackets"),
+            _ => diagnostic,
+        });
+    }
+    items.unwrap_or_default()
+}
+
 fn require(form: &mut Form<'_>, rule: &Entry<'_>) -> Option<RequireDecl> {
-    let mut section = form.table(rule, "require".to_owned())?;
+    let mut section = form.table(rule, "require".to_owned())?.within(&PLUGIN);
     let expr = form.require(&mut section, "expr", "\"...\"").and_then(|entry| form.text(&entry));
     let message = form.require(&mut section, "message", "\"...\"").and_then(|entry| form.string(&entry));
     form.finish(&section);

@@ -48,7 +48,7 @@ pub(super) fn ends<T: Copy>(
         return match read(text.trim()) {
             Some(value) => Ok(Ends { min: Some(value), max: Some(value) }),
             None if text.trim().is_empty() => Err(Mistake::new("this is empty")),
-            None => Err(unreadable(text)),
+            None => Err(Mistake { meant: range_of_others(text, &read), ..unreadable(text) }),
         };
     };
     let min = end(low)?;
@@ -66,6 +66,27 @@ pub(super) fn ends<T: Copy>(
         return Err(Mistake::new("this range has no end at all"));
     }
     Ok(Ends { min, max })
+}
+
+/// The range that other spellings mean: `1-4`, `1:4`, `>= 1`, `4+`.
+fn range_of_others<T>(text: &str, read: &impl Fn(&str) -> Option<T>) -> Option<String> {
+    let number = |part: &str| read(part.trim()).map(|_| part.trim().to_owned());
+    if let Some(least) = text.trim().strip_prefix(">=").or_else(|| text.trim().strip_suffix('+')) {
+        return number(least).map(|least| format!("{least}.."));
+    }
+    if let Some(most) = text.trim().strip_prefix("<=") {
+        return number(most).map(|most| format!("..={most}"));
+    }
+    if let Some(plain) = text.trim().strip_prefix('+') {
+        return number(plain);
+    }
+    let (low, high) = [" to ", ":", ",", "-"].into_iter().find_map(|separator| text.split_once(separator))?;
+    Some(format!("{}..={}", number(low)?, number(high)?))
+}
+
+/// A size: an integer without a `+`.
+fn size(text: &str) -> Option<i64> {
+    if text.starts_with('+') { None } else { integer(text) }
 }
 
 /// An integer in decimal, with underscores between digits as TOML allows them.
@@ -136,7 +157,7 @@ impl Sizes<'_> {
             DeValue::Integer(_) => {
                 form.integer(entry).map(|size| Ok(Ends { min: Some(size), max: Some(size) }))?
             }
-            DeValue::String(text) => ends(text, "integer", integer),
+            DeValue::String(text) => ends(text, "integer", size),
             _ => {
                 let misfit = form.misfit(entry, self.what);
                 let example =
@@ -214,7 +235,19 @@ mod tests {
             ints("99999999999999999999"),
             Err("`99999999999999999999` is not a usable integer".to_owned())
         );
-        assert_eq!(ends("1..8", "integer", integer).unwrap_err().meant.as_deref(), Some("1..=8"));
+        let meant = |text: &str| ends(text, "integer", size).unwrap_err().meant;
+        for (text, range) in [
+            ("1..8", "1..=8"),
+            ("1-4", "1..=4"),
+            ("1 : 4", "1..=4"),
+            (">= 1", "1.."),
+            ("<=4", "..=4"),
+            ("4+", "4.."),
+            ("+4", "4"),
+        ] {
+            assert_eq!(meant(text).as_deref(), Some(range), "{text}");
+        }
+        assert_eq!(meant("a-b"), None);
     }
 
     #[test]

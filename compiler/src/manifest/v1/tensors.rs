@@ -3,9 +3,11 @@
 use std::ops::Range;
 
 use cubinder_bundle::{Interval, ShapeLimits};
+use toml::de::DeValue;
 
 use super::super::form::{Entry, Form, Section};
-use super::super::{InputDecl, LimitsDecl, Located, MAX_RANK, OutputDecl};
+use super::super::keys::{INPUT, OUTPUT};
+use super::super::{InputDecl, LimitsDecl, Located, MAX_RANK, OutputDecl, Text};
 use super::doc;
 use super::ranges::{Sizes, counted};
 use crate::diagnostic::Diagnostic;
@@ -36,10 +38,13 @@ pub(super) fn input(
     broken: &mut Vec<String>,
 ) -> Option<InputDecl> {
     let name = tensor_name(form, &mut section, "an input");
-    let ty = form.require(&mut section, "type", "\"f32\"").and_then(|entry| form.string(&entry));
+    let ty = form.require(&mut section, "type", "\"f32\"").and_then(|entry| tensor_type(form, &entry));
     let rank = section.take("rank").and_then(|entry| RANK.read(form, &entry));
     let ranks = ranks(rank.as_ref());
-    let limits = section.take("limits").map(|entry| limits(form, &entry, Some(&ranks))).unwrap_or_default();
+    let limits = match section.take("limits") {
+        Some(entry) => limits(form, &mut section, &entry, Some(&ranks)),
+        None => LimitsDecl::default(),
+    };
     let doc = doc(form, &mut section, "doc");
     form.finish(&section);
     let name = name?;
@@ -58,9 +63,12 @@ pub(super) fn output(
     broken: &mut Vec<String>,
 ) -> Option<OutputDecl> {
     let name = tensor_name(form, &mut section, "an output");
-    let ty = form.require(&mut section, "type", "\"f32\"").and_then(|entry| form.string(&entry));
-    let shape = form.require(&mut section, "shape", "\"...\"").and_then(|entry| form.text(&entry));
-    let limits = section.take("limits").map(|entry| limits(form, &entry, None)).unwrap_or_default();
+    let ty = form.require(&mut section, "type", "\"f32\"").and_then(|entry| tensor_type(form, &entry));
+    let shape = form.require(&mut section, "shape", "\"...\"").and_then(|entry| shape(form, &entry));
+    let limits = match section.take("limits") {
+        Some(entry) => limits(form, &mut section, &entry, None),
+        None => LimitsDecl::default(),
+    };
     let doc = doc(form, &mut section, "doc");
     form.finish(&section);
     let name = name?;
@@ -71,6 +79,38 @@ pub(super) fn output(
             None
         }
     }
+}
+
+/// A type; several are a type parameter's.
+fn tensor_type(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Located<String>> {
+    if entry.items().is_some() {
+        let diagnostic = form.misfit(entry, "a string");
+        let written = form.written(&entry.range).unwrap_or("[...]");
+        form.report(
+            diagnostic.help(format!(
+                "`[types]` gives several a name: `T = {written}` there, and `type = \"T\"` here"
+            )),
+        );
+        return None;
+    }
+    form.string(entry)
+}
+
+/// The expression of a shape; an array of TOML's is meant as one.
+fn shape(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Text> {
+    let Some(items) = entry.items() else { return form.text(entry) };
+    let part = |item: &Entry<'_>| match item.value() {
+        DeValue::String(text) if !text.contains(['"', '\\', '\n']) => Some(text.to_string()),
+        DeValue::Integer(integer) => Some(integer.to_string()),
+        _ => None,
+    };
+    let diagnostic = form.misfit(entry, "a string with an expression");
+    let parts: Option<Vec<String>> = items.iter().map(part).collect();
+    form.report(match parts {
+        Some(parts) => diagnostic.help(format!("write `shape = \"[{}]\"`", parts.join(", "))),
+        None => diagnostic.help("write `shape = \"[...]\"`"),
+    });
+    None
 }
 
 fn tensor_name(form: &mut Form<'_>, section: &mut Section<'_>, what: &str) -> Option<Located<String>> {
@@ -89,9 +129,19 @@ fn ranks(rank: Option<&Located<Interval>>) -> Ranks {
     }
 }
 
-/// `limits`; `ranks` are those of an input, and absent for an output.
-fn limits(form: &mut Form<'_>, entry: &Entry<'_>, ranks: Option<&Ranks>) -> LimitsDecl {
-    let Some(mut section) = form.table(entry, "limits".to_owned()) else { return LimitsDecl::default() };
+/// `limits` of the tensor in `tensor`; `ranks` are those of an input, and absent for an output.
+fn limits(
+    form: &mut Form<'_>,
+    tensor: &mut Section<'_>,
+    entry: &Entry<'_>,
+    ranks: Option<&Ranks>,
+) -> LimitsDecl {
+    let Some(section) = form.table(entry, "limits".to_owned()) else { return LimitsDecl::default() };
+    let mut section = section.within(if ranks.is_some() { &INPUT } else { &OUTPUT });
+    // What is said of keys in this table explains that they are not in the tensor's.
+    for key in ["name", "type", "shape"].into_iter().filter(|key| section.has(key)) {
+        tensor.forgive(key);
+    }
     let mut limits = ShapeLimits::default();
     if let Some(entry) = section.take("dims") {
         match entry.items() {

@@ -3,6 +3,7 @@
 use cubinder_bundle::MAX_VARIANT_ID;
 
 use super::super::form::{Entry, Form, Section};
+use super::super::keys::VARIANT;
 use super::super::{Located, VariantDecl};
 use super::{lines, names};
 use crate::diagnostic::Diagnostic;
@@ -31,9 +32,21 @@ fn variant(form: &mut Form<'_>, mut section: Section<'_>, broken: &mut Vec<Strin
     let range = section.range.clone();
     let id = form.require(&mut section, "id", "1").and_then(|entry| id(form, &entry));
     let guard = section.take("guard").and_then(|entry| form.expression(&entry));
+    // What follows `[variants.constants]` is a constant, whatever was meant.
+    let mut misplaced = Vec::new();
+    for child in section.entries().iter().filter(|entry| matches!(entry.key.as_str(), "types" | "constants"))
+    {
+        let is_guard = |line: &Entry<'_>| line.key == "guard" && line.value().is_str();
+        misplaced.extend(form.below(&mut section, child, &VARIANT, is_guard));
+    }
+    let is_misplaced = |entry: &Entry<'_>| misplaced.contains(&entry.key);
     // A line that cannot be read narrows nothing; the parameter itself is declared elsewhere.
-    let types = lines(form, &mut section, "types", &mut Vec::new(), names::alternatives);
-    let constants = lines(form, &mut section, "constants", broken, names::constant);
+    let types = lines(form, &mut section, "types", &mut Vec::new(), |form, entry| {
+        if is_misplaced(entry) { None } else { names::alternatives(form, entry) }
+    });
+    let constants = lines(form, &mut section, "constants", broken, |form, entry| {
+        if is_misplaced(entry) { None } else { names::constant(form, entry) }
+    });
     form.finish(&section);
     id.map(|id| VariantDecl { id, types, guard, constants, range })
 }

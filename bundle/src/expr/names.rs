@@ -1,0 +1,222 @@
+//! What names and fields stand for: variables, parameters, attributes, constants, tensors and types.
+//!
+//! Owns what is said of those that are not known or are no values.
+
+use std::ops::Range;
+
+use super::calls::shifted;
+use super::error::{ErrorClass, ExprError, listed, nearest};
+use super::node::{Builtin, Node, NodeId};
+use super::resolve::{Argument, ERROR_LIMIT, Operand, Resolver};
+use super::scope::{BUILTIN_FORMS, Entity};
+use super::syntax::{Syntax, SyntaxKind};
+use super::types::Type;
+use crate::data_type::DataType;
+use crate::value::Value;
+
+impl Resolver<'_> {
+    /// What a name stands for, a tensor or a type: the innermost of variables, parameters and the scope's names.
+    pub(super) fn entity(&self, name: &str) -> Option<Entity> {
+        if self.locals.iter().any(|local| local.name == name) {
+            return None;
+        }
+        match self.params.iter().find(|(param, _)| param == name) {
+            Some((_, Argument::Entity(entity))) => Some(entity.clone()),
+            Some(_) => None,
+            None => self.scope.entity(name).cloned(),
+        }
+    }
+
+    /// Whether a name is a parameter of a function that is checked on its own.
+    pub(super) fn is_anything(&self, name: &str) -> bool {
+        !self.locals.iter().any(|local| local.name == name)
+            && self.params.iter().any(|(param, arg)| param == name && matches!(arg, Argument::Anything))
+    }
+
+    pub(super) fn name(&mut self, name: &str, span: &Range<usize>) -> Operand {
+        if let Some(local) = self.locals.iter().rev().find(|local| local.name == name) {
+            let (slot, ty) = (local.slot, local.ty.clone());
+            return self.emit(Node::Local(slot), ty, span);
+        }
+        if self.is_anything(name) {
+            return self.nothing(span);
+        }
+        let argument = self.params.iter().find(|(param, _)| param == name).map(|(_, arg)| arg.clone());
+        if let Some(Argument::Value { nodes, spans, heights, ty }) = argument {
+            return self.paste(&nodes, &spans, &heights, ty, span);
+        }
+        match self.entity(name) {
+            Some(Entity::Attribute { index, kind }) => {
+                self.emit(Node::Attribute(index), Type::of_kind(&kind), span)
+            }
+            Some(Entity::Constant(value)) => self.literal(&value, &Type::of_value(&value), span),
+            Some(Entity::Tensor { .. }) => {
+                let error =
+                    ExprError::wrong_kind(span.clone(), format!("`{name}` is a tensor"), "not a value");
+                self.error(error.help(format!("write `{name}.shape`, `{name}.rank` or `numel({name})`")));
+                self.nothing(span)
+            }
+            Some(Entity::Type(_)) => {
+                let error = ExprError::wrong_kind(span.clone(), format!("`{name}` is a type"), "not a value");
+                self.error(error.help(format!("its size in bytes is `sizeof({name})`")));
+                self.nothing(span)
+            }
+            None => {
+                self.unknown_name(name, span);
+                self.nothing(span)
+            }
+        }
+    }
+
+    fn unknown_name(&mut self, name: &str, span: &Range<usize>) {
+        let mut error =
+            ExprError::unknown_name(span.clone(), format!("unknown name `{name}`"), "not known here");
+        let is_function = Builtin::from_name(name).is_some()
+            || BUILTIN_FORMS.contains(&name)
+            || self.scope.helper(name).is_some();
+        if is_function {
+            error = error.help(format!("`{name}` is a function: write `{name}(...)`"));
+        } else if self.errors.len() < ERROR_LIMIT {
+            let locals = self.locals.iter().map(|local| local.name.as_str());
+            let params = self.params.iter().map(|(name, _)| name.as_str());
+            let names: Vec<&str> = locals.chain(params).chain(self.scope.names()).collect();
+            error = error.did_you_mean(name, names.iter().copied().chain(["true", "false"]));
+            if error.about.is_empty() {
+                error = error.help(listed(&names));
+            }
+            let variable = self.locals.iter().rev().find(|local| error.about.contains(&local.name));
+            if let Some(local) = variable {
+                error = error.also(local.span.clone(), format!("the variable `{}`", local.name));
+            }
+        }
+        self.error(error);
+    }
+
+    /// Copies an argument to where its parameter is used.
+    fn paste(
+        &mut self,
+        nodes: &[Node],
+        spans: &[Range<usize>],
+        heights: &[usize],
+        ty: Type,
+        span: &Range<usize>,
+    ) -> Operand {
+        let mut root = Operand { id: 0, ty: Type::Unknown, span: span.clone() };
+        let base = NodeId::try_from(self.nodes.len()).unwrap_or(NodeId::MAX);
+        for ((node, span), &height) in nodes.iter().zip(spans).zip(heights) {
+            root = self.push(
+                shifted(node, |child| child.saturating_add(base)),
+                height,
+                span.clone(),
+                Type::Unknown,
+            );
+        }
+        Operand { ty, span: span.clone(), ..root }
+    }
+
+    fn literal(&mut self, value: &Value, ty: &Type, span: &Range<usize>) -> Operand {
+        let node = match value {
+            Value::Int(value) if *ty == Type::Float => Node::Float(*value as f64),
+            Value::Int(value) => Node::Int(*value),
+            Value::Float(value) => Node::Float(*value),
+            Value::Bool(value) => Node::Bool(*value),
+            Value::Str(value) => Node::Str(value.clone()),
+            Value::Array(items) => {
+                let element = ty.element();
+                let items = items.iter().map(|item| self.literal(item, &element, span).id).collect();
+                Node::Array(items)
+            }
+        };
+        self.emit(node, ty.clone(), span)
+    }
+
+    pub(super) fn field(
+        &mut self,
+        object: &Syntax,
+        name: &str,
+        name_span: &Range<usize>,
+        span: &Range<usize>,
+    ) -> Operand {
+        let tensor = match &object.kind {
+            SyntaxKind::Name(object) if self.is_anything(object) => None,
+            SyntaxKind::Name(text) => match self.entity(text) {
+                Some(Entity::Tensor { index, .. }) => Some(index),
+                _ => return self.field_of_value(object, name, span),
+            },
+            _ => return self.field_of_value(object, name, span),
+        };
+        match (name, tensor) {
+            ("shape", Some(tensor)) => self.emit(Node::Shape(tensor), Type::array(Type::Int), span),
+            ("rank", Some(tensor)) => self.emit(Node::Rank(tensor), Type::Int, span),
+            ("shape", None) => self.anything(Type::array(Type::Int), span),
+            ("rank", None) => self.anything(Type::Int, span),
+            _ => {
+                let message = format!("a tensor has no field `{name}`");
+                let error = ExprError::unknown_name(name_span.clone(), message, "unknown field");
+                self.error(match nearest(name, ["shape", "rank"].into_iter()) {
+                    Some(near) => error.help(format!("did you mean `{near}`?")),
+                    None => {
+                        error.help("a tensor has `shape` and `rank`; its number of elements is `numel(x)`")
+                    }
+                });
+                self.nothing(span)
+            }
+        }
+    }
+
+    /// Only tensors have fields.
+    fn field_of_value(&mut self, object: &Syntax, name: &str, span: &Range<usize>) -> Operand {
+        let before = self.errors.len();
+        let value = self.value(object);
+        if self.errors.len() == before {
+            let message = format!("only a tensor has fields, found {}", value.ty);
+            let error = ExprError::wrong_kind(span.clone(), message, format!("no field `{name}`"));
+            self.error(if value.ty.is_array() {
+                error.help("the length of an array is `len(a)`")
+            } else {
+                error
+            });
+        }
+        self.nothing(span)
+    }
+
+    /// Whether a part names a type.
+    pub(super) fn is_type(&self, syntax: &Syntax) -> bool {
+        match &syntax.kind {
+            SyntaxKind::Name(name) => matches!(self.entity(name), Some(Entity::Type(_))),
+            _ => false,
+        }
+    }
+
+    /// Types are chosen by variants, not by expressions.
+    pub(super) fn types_compared(&mut self, left: &Syntax, right: &Syntax, span: &Range<usize>) -> Operand {
+        let name = |syntax: &Syntax| match &syntax.kind {
+            SyntaxKind::Name(name) | SyntaxKind::Str(name) => Some(name.clone()),
+            _ => None,
+        };
+        let (parameter, ty) =
+            if self.is_type(left) { (name(left), name(right)) } else { (name(right), name(left)) };
+        let parameter = parameter.unwrap_or_default();
+        let ty = ty.filter(|ty| DataType::from_name(ty).is_some()).unwrap_or_else(|| "f16".to_owned());
+        let error = ExprError::wrong_kind(span.clone(), "types cannot be compared", "not values");
+        self.error(
+            error.help(format!(
+                "a variant says which types it serves: `types = {{ {parameter} = [\"{ty}\"] }}`"
+            )),
+        );
+        self.anything(Type::Bool, span)
+    }
+
+    /// A name that is not known, beside a string: its quotes are missing.
+    pub(super) fn missing_quotes(&mut self, side: &Syntax, other: &Operand) {
+        let SyntaxKind::Name(name) = &side.kind else { return };
+        let unknown =
+            |error: &&mut ExprError| error.class == ErrorClass::UnknownName && error.span == side.span;
+        if other.ty == Type::Str
+            && let Some(error) = self.errors.iter_mut().rev().find(unknown)
+        {
+            error.help = Some(format!("a string stands in quotes: `'{name}'`"));
+            error.about.clear();
+        }
+    }
+}

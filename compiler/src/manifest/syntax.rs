@@ -1,0 +1,512 @@
+//! What is said of a text that is no TOML: what was probably meant, and where what does not end begins.
+//!
+//! Only the first mistake is told: what the TOML reader finds behind a broken line is often not what it seems. Serves the
+//! manifest's readers and the one of `cubinder.toml`.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::keys::{Form, PLUGIN, ROOT};
+use crate::diagnostic::{Diagnostic, Source, Span};
+use crate::rules;
+
+/// Something that is open at some place of the text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Open {
+    at: usize,
+    what: What,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum What {
+    Bracket,
+    Brace,
+    /// A string, with its quotes.
+    Quote(&'static str),
+}
+
+impl What {
+    const fn opener(self) -> &'static str {
+        match self {
+            What::Bracket => "[",
+            What::Brace => "{",
+            What::Quote(quotes) => quotes,
+        }
+    }
+
+    const fn closer(self) -> &'static str {
+        match self {
+            What::Bracket => "]",
+            What::Brace => "}",
+            What::Quote(quotes) => quotes,
+        }
+    }
+}
+
+/// The messages for what the TOML reader found; none where it found nothing.
+pub(super) fn explain(source: &Arc<Source>, errors: &[toml::de::Error]) -> Vec<Diagnostic> {
+    let start = |error: &toml::de::Error| error.span().map_or(0, |span| span.start);
+    let is_twice = |error: &&toml::de::Error| error.message().starts_with("duplicate key");
+    let explainer = Explainer { source };
+    let first = errors.iter().filter(|error| !is_twice(error)).min_by_key(|error| start(error));
+    match first {
+        Some(first) => vec![explainer.syntax(first)],
+        None => explainer.twice(errors),
+    }
+}
+
+struct Explainer<'s> {
+    source: &'s Arc<Source>,
+}
+
+impl Explainer<'_> {
+    fn text(&self) -> &str {
+        &self.source.text
+    }
+
+    fn error(&self, message: impl AsRef<str>, range: Range<usize>, label: impl Into<String>) -> Diagnostic {
+        Diagnostic::error(format!("not valid TOML: {}", message.as_ref()))
+            .code(rules::NOT_TOML)
+            .at(Span::new(self.source, range), label)
+    }
+
+    fn syntax(&self, error: &toml::de::Error) -> Diagnostic {
+        let range = error.span().unwrap_or(0..0);
+        let (cause, expected) = match error.message().split_once(", expected ") {
+            Some((cause, expected)) => (cause, expected),
+            None => (error.message(), ""),
+        };
+        if let Some(unclosed) = self.unclosed(&range, cause, expected) {
+            return unclosed;
+        }
+        let found = self.text().get(range.start..).unwrap_or_default();
+        match cause {
+            "invalid boolean" | "string values must be quoted" => return self.word(&range),
+            // `nan` and `inf` are floats, so their first letters promise one; `1.0.0` begins as one.
+            "invalid float" if expected == "`nan`" || expected == "`inf`" || found.starts_with('.') => {
+                return self.word(&range);
+            }
+            _ => {}
+        }
+        if let Some(quote) = self.string_before(&range).filter(|_| found.starts_with(is_word)) {
+            let end = range.start + found.find(|c: char| !is_word(c)).unwrap_or(found.len());
+            let word = self.text().get(range.start..end).unwrap_or_default();
+            let inner = if quote == '"' { '\'' } else { '"' };
+            return self
+                .error(
+                    "text behind the end of a string",
+                    range.start..end,
+                    "the string has ended before this",
+                )
+                .help(format!(
+                    "write strings inside of strings with the other quotes: `{inner}{word}{inner}`"
+                ));
+        }
+        if found.starts_with("//") {
+            let diagnostic = self.error("`//` begins no comment", range.start..range.start + 2, "not TOML");
+            return diagnostic.help("a comment begins with `#`");
+        }
+        if found.starts_with(';') {
+            let diagnostic =
+                self.error("a line does not end with `;`", range.start..range.start + 1, "not TOML");
+            return diagnostic.help("leave it out: the end of the line ends a value");
+        }
+        if let Some(curly) = found.chars().next().filter(|&c| is_curly(c)) {
+            return self.curly(range.start..range.start + curly.len_utf8());
+        }
+        if cause == "invalid unquoted key" && found.starts_with(':') {
+            let diagnostic =
+                self.error("`:` between a key and its value", range.start..range.start + 1, "expected `=`");
+            return diagnostic.help("write `key = value`");
+        }
+        if cause == "extra `=`" {
+            return self.error(cause, range, "one `=` is enough");
+        }
+        let label = match expected {
+            "" => String::new(),
+            "nothing" => "this does not belong here".to_owned(),
+            expected => format!("expected {expected}"),
+        };
+        self.error(cause, range, label)
+    }
+
+    /// A word where a value belongs: what is missing is quotes, or it is no value of TOML's.
+    fn word(&self, range: &Range<usize>) -> Diagnostic {
+        let line = self.line_of(range.start);
+        let start = self.value_start(range.start);
+        let alone = open_at(self.text(), range.start).is_empty();
+        let written = self.text().get(start..line.end).map(without_comment).unwrap_or_default();
+        let key = self.text().get(line.start..start).unwrap_or_default();
+        let key = key.trim_end().strip_suffix('=').map(str::trim).filter(|key| key.chars().all(is_key));
+        let word = self.text().get(range.clone()).unwrap_or_default();
+        // In an array the word stands for itself.
+        let (value, place) =
+            if alone { (written, start..start + written.len()) } else { (word, range.clone()) };
+        let digit = value.trim_start_matches(['+', '-']).starts_with(|c: char| c.is_ascii_digit());
+        if value.is_empty() {
+            return self.error("a value is missing", place, "expected a value");
+        }
+        if value.contains(is_curly) {
+            return self.curly(place);
+        }
+        if let Some(value) = value.strip_suffix(';') {
+            let end = place.start + value.len();
+            return self
+                .error("a line does not end with `;`", end..end + 1, "not TOML")
+                .help("leave it out: the end of the line ends a value");
+        }
+        if let Some((number, _)) = value.split_once("//")
+            && is_plain(number.trim())
+        {
+            let at = place.start + number.len();
+            return self
+                .error("`//` begins no comment", at..at + 2, "not TOML")
+                .help("a comment begins with `#`; an expression stands in quotes");
+        }
+        let lower = value.to_ascii_lowercase();
+        if matches!(lower.as_str(), "true" | "false") {
+            return self
+                .error("a word is no value", place, "expected `true`, `false`, or a string in quotes")
+                .help(format!("write `{lower}`"));
+        }
+        let expected = if digit { "a number" } else { "`true`, `false`" };
+        let message = if digit { "this is no number" } else { "a word is no value" };
+        let diagnostic = self.error(message, place, format!("expected {expected}, or a string in quotes"));
+        let quotable = value.len() <= 80 && !value.contains(['"', '\\']);
+        match key.filter(|_| alone) {
+            Some(key) if quotable => diagnostic.help(format!("write `{key} = \"{value}\"`")),
+            None if quotable && !alone => diagnostic.help(format!("write `\"{value}\"`")),
+            _ => diagnostic,
+        }
+    }
+
+    fn curly(&self, range: Range<usize>) -> Diagnostic {
+        self.error("these quotes are typographic ones", range, "expected plain quotes")
+            .help("strings stand in `\"` or `'`, as a keyboard has them")
+    }
+
+    /// Where the text that is wrong follows from something that was opened before and never closed: that.
+    fn unclosed(&self, range: &Range<usize>, cause: &str, expected: &str) -> Option<Diagnostic> {
+        let text = self.text();
+        let in_string = cause.ends_with("string") && matches!(expected, "`\"`" | "`'`");
+        let at_end = cause == "unclosed array" || cause == "unclosed inline table";
+        let at = if in_string || at_end { range.start } else { self.line_of(range.start).start };
+        let line = text.get(self.line_of(range.start)).unwrap_or_default();
+        if !(in_string || at_end || begins_something(line)) {
+            return None;
+        }
+        let open = open_at(text, at).pop()?;
+        let is_string = matches!(open.what, What::Quote(_));
+        if is_string != in_string {
+            return None;
+        }
+        let end = open.at + open.what.opener().len();
+        let closer = open.what.closer();
+        if is_string {
+            let whole = self.line_of(open.at);
+            let end = if open.what.opener().len() == 1 { whole.end.max(end) } else { end };
+            return Some(self.error(
+                "this string does not end",
+                open.at..end,
+                format!("expected `{closer}` behind it"),
+            ));
+        }
+        let what = if open.what == What::Bracket { "an array" } else { "an inline table" };
+        let diagnostic = self.error(
+            format!("{what} is not closed"),
+            open.at..end,
+            format!("`{closer}` is missing for this"),
+        );
+        if at_end {
+            return Some(diagnostic);
+        }
+        let start = at + (line.len() - line.trim_start().len());
+        Some(diagnostic.related(Span::new(self.source, start..at + line.trim_end().len()), "before this"))
+    }
+
+    /// Keys that are given twice. A table that is, is most often meant as one of several.
+    fn twice(&self, errors: &[toml::de::Error]) -> Vec<Diagnostic> {
+        let mut told: Vec<(usize, Diagnostic)> = Vec::new();
+        let mut tables: Vec<Range<usize>> = Vec::new();
+        for error in errors {
+            let range = error.span().unwrap_or(0..0);
+            let key = self.text().get(range.clone()).unwrap_or_default();
+            let line = self.line_of(range.start);
+            let is_header =
+                self.text().get(line.clone()).is_some_and(|line| line.trim_start().starts_with('['));
+            let diagnostic = Diagnostic::error(format!("the key `{key}` is given twice"))
+                .code(rules::DECLARED_TWICE)
+                .at(Span::new(self.source, range.clone()), "the second time");
+            // What stands in a table that is there twice is read as more lines of the first.
+            if !is_header && tables.iter().any(|table| table.contains(&range.start)) {
+                continue;
+            }
+            if !is_header {
+                told.push((range.start, diagnostic));
+                continue;
+            }
+            tables.push(line.end..self.next_header(line.end));
+            let diagnostic = match self.first_header(key, line.start) {
+                Some(first) => self.table_twice(key, diagnostic, first),
+                None => diagnostic,
+            };
+            told.push((range.start, diagnostic));
+        }
+        told.sort_by_key(|(at, _)| *at);
+        told.into_iter().map(|(_, diagnostic)| diagnostic).collect()
+    }
+
+    fn table_twice(&self, key: &str, diagnostic: Diagnostic, first: Range<usize>) -> Diagnostic {
+        let header = self.text().get(first.clone()).unwrap_or_default();
+        let diagnostic = diagnostic.related(Span::new(self.source, first), "the first time");
+        if !is_list(key) {
+            return diagnostic;
+        }
+        match header.trim_matches(['[', ']']).split_once('.') {
+            Some((table, _)) if table.trim() == key => diagnostic
+                .help(format!("`{header}` belongs to the `[[{key}]]` above it: move it below that one")),
+            _ => diagnostic.help(format!("write `[[{key}]]`, with two brackets, for each of them")),
+        }
+    }
+
+    /// The header that first names a table, before `end`.
+    fn first_header(&self, key: &str, end: usize) -> Option<Range<usize>> {
+        let before = self.text().get(..end)?;
+        let mut at = 0;
+        for line in before.split_inclusive('\n') {
+            let header = without_comment(line.trim());
+            let name = header.trim_start_matches('[').trim_end_matches(']');
+            let first = name.rsplit_once('.').map_or(name, |(_, last)| last).trim();
+            let table = name.split('.').next().unwrap_or_default().trim();
+            if header.starts_with('[') && (first == key || table == key) {
+                let start = at + (line.len() - line.trim_start().len());
+                return Some(start..start + header.len());
+            }
+            at += line.len();
+        }
+        None
+    }
+
+    fn next_header(&self, from: usize) -> usize {
+        let rest = self.text().get(from..).unwrap_or_default();
+        rest.find("\n[").map_or(self.text().len(), |found| from + found + 1)
+    }
+
+    /// The line around a place, without its end.
+    fn line_of(&self, at: usize) -> Range<usize> {
+        let text = self.text();
+        let start = text.get(..at).and_then(|before| before.rfind('\n')).map_or(0, |end| end + 1);
+        let end = text.get(at..).and_then(|rest| rest.find('\n')).map_or(text.len(), |end| at + end);
+        let end = text.get(start..end).map_or(end, |line| start + line.trim_end_matches('\r').len());
+        start..end.max(start)
+    }
+
+    /// Where the value begins that a place of its line belongs to.
+    fn value_start(&self, at: usize) -> usize {
+        let line = self.line_of(at);
+        let before = self.text().get(line.start..at).unwrap_or_default();
+        let Some(equals) = before.find('=') else { return at };
+        let start = line.start + equals + 1;
+        let spaces = self.text().get(start..at).map_or(0, |text| text.len() - text.trim_start().len());
+        start + spaces
+    }
+
+    /// The quote right before a place.
+    fn string_before(&self, range: &Range<usize>) -> Option<char> {
+        self.text().get(..range.start)?.chars().next_back().filter(|c| matches!(c, '"' | '\''))
+    }
+}
+
+/// Whether the manifest has several tables of this name.
+fn is_list(key: &str) -> bool {
+    let mut all = ROOT.keys.iter().chain(PLUGIN.keys);
+    all.any(|known| known.name == key && matches!(known.form, Form::Tables(..)))
+}
+
+const fn is_curly(c: char) -> bool {
+    matches!(c, '\u{201c}' | '\u{201d}' | '\u{201e}' | '\u{2018}' | '\u{2019}' | '\u{201a}')
+}
+
+fn is_word(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
+}
+
+fn is_key(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.')
+}
+
+/// Whether a text is a number or a boolean.
+fn is_plain(text: &str) -> bool {
+    matches!(text, "true" | "false") || text.replace('_', "").parse::<f64>().is_ok()
+}
+
+fn without_comment(text: &str) -> &str {
+    text.split('#').next().unwrap_or_default().trim_end()
+}
+
+/// Whether a line looks like the beginning of a table or of a key with its value: it does not go on with anything.
+fn begins_something(line: &str) -> bool {
+    let line = without_comment(line).trim();
+    let is_name = |name: &str| !name.is_empty() && name.trim().chars().all(is_key);
+    if let Some(header) = line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
+        let inner = header.strip_prefix('[').and_then(|header| header.strip_suffix(']')).unwrap_or(header);
+        return is_name(inner) && inner.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+    }
+    line.split_once('=').is_some_and(|(key, _)| is_name(key))
+}
+
+/// What is open at a place of a text, the innermost last.
+fn open_at(text: &str, end: usize) -> Vec<Open> {
+    let text = text.get(..end).unwrap_or(text);
+    let mut open: Vec<Open> = Vec::new();
+    let mut at = 0;
+    while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {
+        let quotes = ["\"\"\"", "'''", "\"", "'"].into_iter().find(|quotes| rest.starts_with(quotes));
+        if let Some(quotes) = quotes {
+            match string_length(rest, quotes) {
+                Some(length) => at += length,
+                // A string of one line ends with it, whether it is closed or not.
+                None if quotes.len() == 1 && rest.contains('\n') => {
+                    at += rest.find('\n').unwrap_or(rest.len())
+                }
+                None => {
+                    open.push(Open { at, what: What::Quote(quotes) });
+                    return open;
+                }
+            }
+            continue;
+        }
+        let mut step = 1;
+        match rest.as_bytes().first() {
+            Some(b'#') => step = rest.find('\n').unwrap_or(rest.len()),
+            Some(b'[') => open.push(Open { at, what: What::Bracket }),
+            Some(b'{') => open.push(Open { at, what: What::Brace }),
+            Some(b']' | b'}') => {
+                open.pop();
+            }
+            _ => step = rest.chars().next().map_or(1, char::len_utf8),
+        }
+        at += step;
+    }
+    open
+}
+
+/// How many bytes a string has, with its quotes; none where it does not end.
+fn string_length(rest: &str, quotes: &str) -> Option<usize> {
+    let mut at = quotes.len();
+    loop {
+        let tail = rest.get(at..)?;
+        if tail.starts_with(quotes) {
+            // Two more quotes may stand before the end of a string of several lines.
+            let more = tail.get(quotes.len()..).unwrap_or_default();
+            let quote = quotes.get(..1).unwrap_or_default();
+            let extra = if quotes.len() == 3 { more.len() - more.trim_start_matches(quote).len() } else { 0 };
+            return Some(at + quotes.len() + extra.min(2));
+        }
+        let next = tail.chars().next()?;
+        at += match next {
+            '\n' if quotes.len() == 1 => return None,
+            '\\' if quotes.starts_with('"') => {
+                1 + tail.get(1..).and_then(|tail| tail.chars().next()).map_or(0, char::len_utf8)
+            }
+            next => next.len_utf8(),
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diagnostic::{Colour, render};
+
+    fn told(text: &str) -> String {
+        let source = Source::new("m.toml", text);
+        let (_, errors) = toml::de::DeTable::parse_recoverable(&source.text);
+        render(&explain(&source, &errors), Colour::Plain)
+    }
+
+    #[test]
+    fn what_is_open() {
+        let open = |text: &str| {
+            let all = open_at(text, text.len());
+            all.into_iter().map(|open| (open.at, open.what.opener())).collect::<Vec<_>>()
+        };
+        assert_eq!(open("[a]\nb = [\"]\", ']' # ]\n"), [(8, "[")]);
+        assert_eq!(open("a = { b = [1"), [(4, "{"), (10, "[")]);
+        assert_eq!(open("a = \"\"\"x\n\"\"\"\"\nb = '''y"), [(18, "'''")]);
+        assert_eq!(open("a = \"\\\"x"), [(4, "\"")]);
+        assert_eq!(open("a = \"x\nb = ["), [(11, "[")]);
+        assert_eq!(open("ä = ]]"), []);
+    }
+
+    #[test]
+    fn words_without_quotes() {
+        let values = [
+            "norm",
+            "i64[]",
+            "inf_norm",
+            "-numel(y)",
+            "numel(y) # all",
+            "x.shape[0]",
+            "2 * n",
+            "[i64, n]",
+            "[f32, f16]",
+            "True",
+            "1.0.0",
+            "256u",
+            "f == \"a\"",
+            "",
+            "256;",
+            "256 // all",
+            "\u{201c}a\u{201d}",
+        ];
+        let told: Vec<String> = values.iter().map(|value| told(&format!("a = {value}\n"))).collect();
+        insta::assert_snapshot!(told.join("\n"));
+    }
+
+    #[test]
+    fn what_is_not_closed() {
+        let texts = [
+            "a = [\"x\", \"y\"\n\n[b]\nc = 1\n",
+            "a = [\"x\",\n[[b]]\nc = 1\n",
+            "a = [\"x\", \"y\"\nb = [1]\n",
+            "a = [\n  \"x\",\n  \"y\"\n",
+            "a = { b = 1\n[c]\nd = 1\n",
+            "a = [\"x\", \"y\n[b]\n",
+            "a = \"x\nb = 1\n",
+            "a = 'x\n",
+            "a = \"\"\"x\nb = 1\n",
+            "[a\nb = 1\n",
+            "[[a]\nb = 1\n",
+        ];
+        insta::assert_snapshot!(texts.map(told).join("\n"));
+    }
+
+    #[test]
+    fn what_other_languages_write() {
+        let texts = [
+            "a = \"m == \"tanh\"\"\n",
+            "a = [\"b\", \"m == \"tanh\"\"]\n",
+            "a = \"x\";\n",
+            "a = \"x\" // all\n",
+            "// all\na = 1\n",
+            "a: 1\n",
+            "a == 1\n",
+            "\u{201c}a\u{201d} = 1\n",
+            "a = [\"x\" \"y\"]\n",
+        ];
+        insta::assert_snapshot!(texts.map(told).join("\n"));
+    }
+
+    #[test]
+    fn what_is_given_twice() {
+        let texts = [
+            "a = 1\nb = 2\na = 3\nb = 4\n",
+            "[inputs]\nname = \"x\"\n\n[inputs]\nname = \"y\"\n",
+            "[inputs] # first\nname = \"x\"\n[[inputs]]\nname = \"y\"\n",
+            "[launches.args]\nx = \"x\"\n\n[[launches]]\nblock = [1]\n",
+            "[types]\nT = 1\n[types]\nT = 2\n",
+        ];
+        insta::assert_snapshot!(texts.map(told).join("\n"));
+    }
+}

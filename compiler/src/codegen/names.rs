@@ -24,6 +24,16 @@ pub fn manifest_names(text: &str) -> BTreeSet<String> {
     names
 }
 
+/// The names that a generated header uses outside of comments and preprocessor lines. An option that defines one as a macro would
+/// change the header.
+#[must_use]
+pub fn header_names(header: &str) -> BTreeSet<String> {
+    let code = header.lines().map(|line| line.split("//").next().unwrap_or_default());
+    let code = code.filter(|line| !line.starts_with('#'));
+    let names = code.flat_map(|line| words(line).map(|(_, word)| word.to_owned()));
+    names.filter(|name| !name.starts_with(|c: char| c.is_ascii_digit())).collect()
+}
+
 /// The identifiers of a text, and what looks like one in comments and strings.
 fn words(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';

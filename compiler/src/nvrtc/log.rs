@@ -73,19 +73,49 @@ fn body(lines: &[&str], mut at: usize, message: &mut Message) -> usize {
         place.excerpt = Some((excerpt.to_owned(), column - 2));
         at += 2;
     }
+    // Whether what comes is a note about another place, such as a candidate that does not fit.
+    let mut is_note = false;
     while let Some(line) = lines.get(at) {
-        if line.trim().is_empty() || !line.starts_with(' ') {
+        if is_note_header(line) {
+            is_note = true;
+        } else if line.trim().is_empty() || !line.starts_with(' ') {
             break;
+        } else if line.trim() == "^" {
+            // The line before is the excerpt, after the rest of the text.
+            let excerpt = at.checked_sub(1).and_then(|before| lines.get(before)?.strip_prefix("  "));
+            let column = line.find('^').and_then(|column| column.checked_sub(2));
+            if !is_note {
+                message.context.pop();
+            }
+            if let (Some(excerpt), Some(column), Some(place), false) =
+                (excerpt, column, &mut message.place, is_note)
+                && place.excerpt.is_none()
+            {
+                place.excerpt = Some((excerpt.to_owned(), column));
+            }
+        } else if !is_note {
+            message.context.push(line.trim().to_owned());
         }
-        message.context.push(line.trim().to_owned());
         at += 1;
     }
     at
 }
 
+/// `file(line): note #3326-D: text`.
+fn is_note_header(line: &str) -> bool {
+    !line.starts_with(' ') && line.split_once("): note").is_some_and(|(_, rest)| rest.starts_with([':', ' ']))
+}
+
 /// The first line of a message.
 fn header(line: &str) -> Option<Message> {
-    located(line).or_else(|| from_ptxas(line)).or_else(|| from_nvrtc(line))
+    located(line).or_else(|| at_end(line)).or_else(|| from_ptxas(line)).or_else(|| from_nvrtc(line))
+}
+
+/// `At end of source: error: text`.
+fn at_end(line: &str) -> Option<Message> {
+    let (level, number, text) = severity(line.strip_prefix("At end of source: ")?)?;
+    let text = format!("{text} at the end of the file");
+    Some(Message { level, place: None, number, text, context: Vec::new() })
 }
 
 /// `file(line): error: text`. The file's name may hold anything, so the first place that fits is taken.

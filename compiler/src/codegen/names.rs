@@ -83,6 +83,14 @@ mod tests {
     }
 
     #[test]
+    fn names_of_a_header_are_those_of_its_code() {
+        let header =
+            "#include <a.h>\nnamespace n {\n// Not this.\ntemplate <typename T> struct s { T v[4]; };\n}\n";
+        let names: Vec<String> = header_names(header).into_iter().collect();
+        assert_eq!(names, ["T", "n", "namespace", "s", "struct", "template", "typename", "v"]);
+    }
+
+    #[test]
     fn any_text_can_be_searched_for_names() {
         proptest::proptest!(|(text in "(manifest|::|#define|\\\\|\n|[ -~é]){0,20}")| {
             let _ = manifest_names(&text);

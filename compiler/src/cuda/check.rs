@@ -250,7 +250,7 @@ pub(crate) fn explain_unknown(
             let arguments = name::parse(kernel).and_then(|name| name.arguments).unwrap_or_default();
             let is_undefined = |argument: &&Argument| {
                 let undefined = format!("identifier `{}` is undefined", argument.text);
-                said.iter().any(|said| *said == undefined)
+                said.contains(&undefined)
             };
             with_said(match arguments.iter().find(is_undefined) {
                 Some(argument) => unknown_argument(&argument.text, span, file, &[]),

@@ -211,7 +211,7 @@ impl<'t> Reader<'t> {
                 .zip(words().skip(1))
                 .filter(|(word, _)| matches!(*word, "struct" | "class" | "union"))
                 .map(|(_, name)| name.to_owned())
-                .last(),
+                .next_back(),
             (None, _) => shared::function_name(self.text, self.lexed, head.clone()).map(str::to_owned),
         };
         self.bodies.push(Body { kernel, name: name.unwrap_or_default(), head, tokens });

@@ -93,6 +93,7 @@ impl<'t> Reader<'t> {
         for body in self.bodies {
             *declared.entry(&body.name).or_default() += 1;
         }
+        let chooses: Vec<bool> = self.bodies.iter().map(|body| self.chooses(body)).collect();
         let mut found: Vec<Option<Range<usize>>> = vec![None; self.bodies.len()];
         let mut open: Vec<(usize, Range<usize>)> = Vec::new();
         for array in arrays {
@@ -109,7 +110,7 @@ impl<'t> Reader<'t> {
         let mut using: HashMap<&str, usize> = HashMap::new();
         while let Some((index, place)) = open.pop() {
             let (Some(body), Some(known)) = (self.bodies.get(index), found.get_mut(index)) else { continue };
-            if known.is_some() || self.chooses(body) {
+            if known.is_some() || chooses.get(index) == Some(&true) {
                 continue;
             }
             *known = Some(place.clone());

@@ -191,6 +191,7 @@ struct Files<'a> {
 
 impl Files<'_> {
     fn diagnostic(&mut self, message: &Message) -> Diagnostic {
+        let message = &Message { text: message.text.trim_end_matches(':').to_owned(), ..message.clone() };
         if let Some(limit) = limit(&message.text, self.unit) {
             return limit;
         }
@@ -286,6 +287,8 @@ impl Files<'_> {
             return diagnostic;
         }
         let line = line.strip_prefix("detected during ").unwrap_or(line);
+        // Candidates are mostly those of a header.
+        let line = line.split(" (declared at line ").next().unwrap_or(line);
         let place = line.rsplit_once(" at line ").and_then(|(what, place)| {
             let (number, file) = place.split_once(" of ")?;
             let file = file.trim_matches('"');
@@ -479,6 +482,11 @@ mod tests {
 
     #[test]
     fn a_message_of_every_target_is_said_once() {
+        // At the target itself it need not be said.
+        let manifest = Source { path: "m.toml".into(), text: "\"sm_90\"".to_owned() };
+        let at = Diagnostic::error("no").at(Span::new(&Arc::new(manifest), 0..7), "here");
+        let of_one = [("sm_80".parse().unwrap(), vec![]), ("sm_90".parse().unwrap(), vec![at.clone()])];
+        assert_eq!(merge_targets(&of_one), [at]);
         let (one, two): (Target, Target) = ("sm_80".parse().unwrap(), "sm_90".parse().unwrap());
         let (both, only) = (Diagnostic::error("both"), Diagnostic::warning("only"));
         let merged = merge_targets(&[

@@ -228,4 +228,20 @@ mod tests {
             prop_assert_eq!((&place.file, place.line), (&file, line));
         }
     }
+
+    #[test]
+    fn candidates_and_carets_are_no_context() {
+        let log = parse(
+            "k.cu(5): error: more than one operator \"*\" matches these operands:\n            operand types are: A * B\n\
+             \x20     y[i] = x[i] * s;\n                  ^\n\
+             a.h(7): note #3326-D: function \"f\" does not match\n  int f(int);\n      ^\n\n\
+             At end of source: error: expected a \";\"\n",
+        );
+        assert_eq!(log.rest, [""; 0]);
+        let [first, second] = log.messages.as_slice() else { panic!("{log:?}") };
+        assert_eq!(first.context, ["operand types are: A * B"]);
+        let excerpt = first.place.as_ref().and_then(|place| place.excerpt.clone());
+        assert_eq!(excerpt, Some(("    y[i] = x[i] * s;".to_owned(), 16)));
+        assert_eq!(second.text, "expected a \";\" at the end of the file");
+    }
 }

@@ -337,6 +337,42 @@ mod tests {
     }
 
     #[test]
+    fn standards_that_the_header_cannot_be_read_by_are_refused() {
+        let refused = |options: &[&str]| check_options(options.iter().copied()).len();
+        assert_eq!(refused(&["--std=c++11"]), 1);
+        assert_eq!(refused(&["-std=c++03"]), 1);
+        assert_eq!(refused(&["-std", "c++11"]), 1);
+        assert_eq!(refused(&["--std=c++14", "-std", "c++20", "-D", "c++11"]), 0);
+    }
+
+    #[test]
+    fn names_that_options_define_are_found() {
+        let options = [
+            "-DN=4",
+            "-D",
+            "M",
+            "--define-macro=T=int",
+            "-D F(x)=x",
+            "--define-macro",
+            "Z=1",
+            "-w",
+            "-lineinfo",
+        ];
+        let expected = [(0, "N"), (2, "M"), (3, "T"), (4, "F"), (6, "Z")];
+        assert_eq!(defined_names(options), expected);
+        let header = ["N", "T"].map(str::to_owned).into();
+        let refused = check_defined(options, &header, &|name| name == "N");
+        let messages: Vec<&str> = refused.iter().map(|(_, error)| error.message.as_str()).collect();
+        assert_eq!(
+            messages,
+            [
+                "the option defines `N`, which is a name of the manifest",
+                "the option defines `T`, which is a name of the generated header `cubinder.h`"
+            ]
+        );
+    }
+
+    #[test]
     fn the_reason_is_said() {
         let error = check_option("--gpu-architecture=sm_80").unwrap_err();
         assert_eq!(error.message, "the option `--gpu-architecture=sm_80` is not the user's to set");

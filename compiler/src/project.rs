@@ -3,15 +3,17 @@
 //! Owns what goes before what: the command line, the manifest's `[compile]`, `cubinder.toml`. Shared by every command that takes
 //! manifests. Never compiles anything.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cubinder_bundle::{Target, TargetKind};
 
+use crate::codegen;
 use crate::config::{self, Config};
 use crate::diagnostic::{Diagnostic, Span, has_errors};
 use crate::manifest::{CodeKind, DriverVersion, Located, Text};
-use crate::nvrtc::{Settings, check_options};
+use crate::nvrtc::{Settings, check_defined, check_options};
 use crate::resolve::{self, Resolved};
 use crate::rules;
 use crate::toolkit::drivers::{self, Release};
@@ -149,6 +151,24 @@ impl Project {
             let range = decl.options.get(index).map_or(0..0, |option| option.range.clone());
             errors.push(refused.at(span(&range), "leave it out"));
         }
+        let own = decl.options.iter().map(|option| option.value.as_str());
+        let of_config = self.config.iter().flat_map(|config| &config.options);
+        let others = of_config.chain(&self.asked.options).map(String::as_str);
+        let are_there = own.clone().chain(others.clone()).next().is_some();
+        let (header, of_manifest) = names_of_header(plugin, are_there);
+        let of_manifest = |name: &str| of_manifest.contains(name);
+        for (index, refused) in check_defined(own, &header, &of_manifest) {
+            let range = decl.options.get(index).map_or(0..0, |option| option.range.clone());
+            errors.push(refused.at(span(&range), "this option"));
+        }
+        for (_, refused) in check_defined(others, &header, &of_manifest) {
+            errors.push(
+                refused
+                    .at(plugin.name_span.clone(), "compiled for this plugin")
+                    .note("the option is one of `cubinder.toml` or of the command line"),
+            );
+        }
+        errors.extend(decl.min_driver.as_ref().and_then(|driver| version_of_cuda(plugin, driver)));
         let folders = decl.include.iter().filter_map(|text| match include_folder(plugin, text) {
             Ok(folder) => Some(folder),
             Err(error) => {
@@ -201,6 +221,38 @@ impl Project {
         }
         Ok(once)
     }
+}
+
+/// What looks like a version of CUDA, where one of the driver is meant.
+fn version_of_cuda(plugin: &Resolved, driver: &Located<DriverVersion>) -> Option<Diagnostic> {
+    let [major, minor, _] = driver.value.0.map(i32::from);
+    if major > drivers::newest_release().0 {
+        return None;
+    }
+    let written = plugin.source.text.get(driver.range.clone()).unwrap_or_default();
+    let error = Diagnostic::error(format!(
+        "`{}` is no release of NVIDIA's driver",
+        written.trim_matches(['"', '\''])
+    ))
+    .code(rules::DRIVER_TOO_OLD)
+    .at(Span::new(&plugin.source, driver.range.clone()), "this looks like a version of CUDA")
+    .note("`min_driver` is a version of the driver, as `nvidia-smi` shows it: `580.65.06`");
+    Some(match drivers::oldest_for_ptx((major, minor)) {
+        Some(first) => {
+            error.help(format!("the first driver of CUDA {major}.{minor} is `min_driver = \"{first}\"`"))
+        }
+        None => error.help("name the oldest driver that must load the code"),
+    })
+}
+
+/// The names of the headers that a plugin's kernels see, and those of them that the manifest declares; none where there are no
+/// options that could define them.
+fn names_of_header(plugin: &Resolved, are_there: bool) -> (BTreeSet<String>, BTreeSet<String>) {
+    let units = if are_there { plugin.draft.units.as_slice() } else { &[] };
+    let header = units.iter().flat_map(|unit| codegen::header_names(&codegen::header(unit))).collect();
+    let types = units.iter().flat_map(|unit| unit.types.iter().map(|(name, _)| name.clone()));
+    let constants = units.iter().flat_map(|unit| unit.constants.iter().map(|(name, _)| name.clone()));
+    (header, types.chain(constants).collect())
 }
 
 /// The targets of the kinds that `code` names; all where it names none.

@@ -7,7 +7,7 @@ mod header;
 mod names;
 
 pub use header::header;
-pub use names::manifest_names;
+pub use names::{header_names, manifest_names};
 
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;

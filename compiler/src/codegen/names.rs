@@ -24,6 +24,16 @@ pub fn manifest_names(text: &str) -> BTreeSet<String> {
     names
 }
 
+/// The names that a generated header uses outside of comments and preprocessor lines. An option that defines one as a macro would
+/// change the header.
+#[must_use]
+pub fn header_names(header: &str) -> BTreeSet<String> {
+    let code = header.lines().map(|line| line.split("//").next().unwrap_or_default());
+    let code = code.filter(|line| !line.starts_with('#'));
+    let names = code.flat_map(|line| words(line).map(|(_, word)| word.to_owned()));
+    names.filter(|name| !name.starts_with(|c: char| c.is_ascii_digit())).collect()
+}
+
 /// The identifiers of a text, and what looks like one in comments and strings.
 fn words(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
@@ -70,6 +80,14 @@ mod tests {
         assert!(names("#define C(n) manifest::n\nint x = C(BLOCK);").contains(&"BLOCK".to_owned()));
         assert!(names("#define C(n) \\\n  manifest::n\nint x = C(BLOCK);").contains(&"BLOCK".to_owned()));
         assert!(names("manifest::").contains(&"manifest".to_owned()));
+    }
+
+    #[test]
+    fn names_of_a_header_are_those_of_its_code() {
+        let header =
+            "#include <a.h>\nnamespace n {\n// Not this.\ntemplate <typename T> struct s { T v[4]; };\n}\n";
+        let names: Vec<String> = header_names(header).into_iter().collect();
+        assert_eq!(names, ["T", "n", "namespace", "s", "struct", "template", "typename", "v"]);
     }
 
     #[test]

@@ -5,8 +5,11 @@
 
 use std::ops::Range;
 
-use crate::diagnostic::{Diagnostic, Span, suggest};
+use crate::codegen::TranslationUnit;
+use crate::cuda;
+use crate::diagnostic::{Code, Diagnostic, Span, suggest};
 use crate::manifest::{Located, Manifest};
+use crate::nvrtc::{HEADER_DOES_NOT_COMPILE, defined_names};
 use crate::resolve::Resolved;
 use crate::rules;
 
@@ -22,6 +25,21 @@ pub(super) fn with_places(plugin: &Resolved, error: Diagnostic) -> Diagnostic {
             }
             None => error,
         };
+    }
+    if error.code == Some(rules::KERNEL_ERROR) && error.message.ends_with(HEADER_DOES_NOT_COMPILE) {
+        let options = compile.options.iter().map(|option| option.value.as_str());
+        let defining = defined_names(options).into_iter().filter_map(|(index, _)| compile.options.get(index));
+        let defining: Vec<_> = defining.collect();
+        let Some((first, others)) = defining.split_first() else { return error };
+        let notes = error.notes;
+        let option = Diagnostic::error("an option defines a name that a header uses which is not yours")
+            .code(rules::NVRTC_OPTION)
+            .at(place(first.range.clone()), "a macro takes the place of the name wherever it stands");
+        let option = others
+            .iter()
+            .fold(option, |error, option| error.related(place(option.range.clone()), "or this one"));
+        let option = notes.into_iter().fold(option.note(error.message), Diagnostic::note);
+        return option.help("give the macro another name, or leave it out");
     }
     if error.message.starts_with("cannot open source file") {
         let folders = compile.include.first().zip(compile.include.last());
@@ -51,6 +69,44 @@ pub(super) fn with_places(plugin: &Resolved, error: Diagnostic) -> Diagnostic {
         }
         None => error,
     }
+}
+
+/// What the light reader of CUDA text is sure of, in the place of what the compiler says for the same reason.
+pub(super) fn with_what_was_read(mistakes: Vec<Diagnostic>, said: Vec<Diagnostic>) -> Vec<Diagnostic> {
+    if mistakes.is_empty() {
+        return said;
+    }
+    // A kernel that is not there or takes something else makes the compiler stumble over its text.
+    let misled = |code: Code| {
+        [rules::KERNEL_NOT_FOUND, rules::ARGUMENT_MISFIT, rules::PARAMETER_NAMES].contains(&code)
+    };
+    let is_misled = mistakes.iter().any(|mistake| mistake.code.is_some_and(misled));
+    let of_arguments = [
+        rules::KERNEL_NOT_FOUND,
+        rules::UNKNOWN_PARAMETER,
+        rules::MISSING_ARGUMENT,
+        rules::ARGUMENT_MISFIT,
+        rules::PARAMETER_NAMES,
+    ];
+    let is_known = |error: &Diagnostic| match error.code {
+        Some(rules::KERNEL_ERROR) => is_misled,
+        Some(code) => of_arguments.contains(&code),
+        None => false,
+    };
+    let mut told = mistakes;
+    told.extend(said.into_iter().filter(|error| !is_known(error)));
+    told
+}
+
+/// Errors about arguments, with the place of the kernel's parameters.
+pub(super) fn with_kernel(errors: Vec<Diagnostic>, unit: &TranslationUnit) -> Vec<Diagnostic> {
+    let Some(range) = cuda::parameters_of(&unit.kernel, &unit.source.text) else { return errors };
+    let place = Span::new(&unit.source, range);
+    let told = |error: Diagnostic| match error.related.is_empty() {
+        true => error.related(place.clone(), "the kernel's parameters"),
+        false => error,
+    };
+    errors.into_iter().map(told).collect()
 }
 
 /// The name that the compiler does not know, where the manifest should declare it, and whether the kernel takes it from

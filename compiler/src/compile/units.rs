@@ -16,7 +16,7 @@ use crate::codegen;
 use crate::config;
 use crate::cubin;
 use crate::cuda;
-use crate::diagnostic::{Diagnostic, Source, has_errors};
+use crate::diagnostic::{Diagnostic, Severity, Source, has_errors};
 use crate::nvrtc::{Compiled, PreparedUnit, Session, merge_targets};
 use crate::pack::{CompiledCode, CompiledPlugin, CompiledUnit};
 use crate::project::{Plan, PlannedTarget, Project};
@@ -74,13 +74,22 @@ pub(super) fn compile(
     for (plugin, jobs) in plugins.iter().zip(&jobs) {
         warnings.extend(unused_names(session, plugin, jobs));
     }
+    let open = |path: &Path| sources.get(path).cloned().ok_or_else(Vec::new);
+    let read: Vec<Vec<Diagnostic>> =
+        plugins.iter().map(|plugin| cuda::check(plugin, &open).diagnostics).collect();
     let mut results = perform_all(session, &jobs, progress).into_iter();
     let mut compiled = Vec::new();
     let mut nvrtc = None;
     let mut obligations = Vec::new();
     let mut errors = Vec::new();
-    for (plugin, jobs) in plugins.iter().zip(&jobs) {
-        match finish_plugin(plugin, jobs, &mut results, warnings) {
+    for ((plugin, jobs), read) in plugins.iter().zip(&jobs).zip(read) {
+        let (mistakes, doubts): (Vec<_>, Vec<_>) =
+            read.into_iter().partition(|found| found.severity == Severity::Error);
+        // Of the rest the compiler's own facts tell.
+        warnings
+            .extend(doubts.into_iter().filter(|found| found.code == Some(rules::NO_DYNAMIC_SHARED_MEMORY)));
+        let finished = finish_plugin(plugin, jobs, &mut results, warnings);
+        match finished.map_err(|errors| explain::with_what_was_read(mistakes, errors)) {
             Ok(finished) => {
                 nvrtc = nvrtc.or(finished.nvrtc);
                 obligations.extend(finished.obligations);
@@ -228,7 +237,7 @@ fn finish_plugin(
         let codes: Results = targets.zip(results.by_ref().take(job.plan.targets.len())).collect();
         let row = verify::Row::of(&draft.plugin, job.unit);
         let mut said = Vec::new();
-        match finish_unit(&draft.plugin, job.unit, signature, codes, &mut said) {
+        match finish_unit(&draft.plugin, job, signature, codes, &mut said) {
             Ok(finished) => {
                 nvrtc = nvrtc.or(finished.nvrtc);
                 units.push(finished.unit);
@@ -264,11 +273,12 @@ struct FinishedUnit {
 /// Joins what came of a unit's tasks and holds the parts against each other.
 fn finish_unit(
     plugin: &Plugin,
-    unit: &Unit,
+    job: &Job<'_>,
     signature: Option<TaskResult>,
     codes: Results,
     warnings: &mut Vec<Diagnostic>,
 ) -> Result<FinishedUnit, Vec<Diagnostic>> {
+    let unit = job.unit;
     let mut compiled = Vec::new();
     // Of every target, those without errors too: then it can be said where only some have one.
     let mut failed = Vec::new();
@@ -290,7 +300,8 @@ fn finish_unit(
         Some(Err(found)) => return Err(found),
         _ => return Err(vec![Diagnostic::error(format!("`{}` was not compiled", unit.kernel))]),
     };
-    let args = verify::bind_args(plugin, unit, &signature)?;
+    let args = verify::bind_args(plugin, unit, &signature)
+        .map_err(|errors| explain::with_kernel(errors, job.prepared.unit()))?;
     warnings.extend(verify::writable_inputs(plugin, unit, &signature));
     let check = |code: &Compiled| check_code(plugin, unit, &signature, &args, code).err().unwrap_or_default();
     let found: Vec<_> = compiled.iter().map(|(target, code)| (*target, check(code))).collect();

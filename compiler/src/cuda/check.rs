@@ -7,12 +7,17 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use cubinder_bundle::DataType;
+use cubinder_bundle::expr::{Expr, Node};
+
+use super::lexer::{lex, word};
 use super::name::{self, Argument, Meanings, Name};
 use super::source::{Open, open_source};
 use super::{Certainty, Doubt, Kernel, Kernels, TemplateKind, read};
 use crate::cache::{Directive, DirectiveKind, directives};
 use crate::codegen::manifest_names;
 use crate::diagnostic::{Diagnostic, Severity, Source, Span, has_errors, sort, suggest};
+use crate::nvrtc::defined_names;
 use crate::resolve::{ArgDraft, Resolved, Unit};
 use crate::rules;
 use crate::signature::{Param, ParamType, Signature};
@@ -60,7 +65,22 @@ pub fn check(resolved: &Resolved, open: &Open<'_>) -> Checked {
             }
         });
         let Some((source, kernels)) = file else { continue };
+        let defined = defined_by_options(resolved, kernels, source);
         let found = match find(kernels, &unit.kernel) {
+            found if defined.is_some() && !matches!(found, Found::Unsure(_)) => {
+                checked.unsure.push(unsure(unit, Doubt::Macro(defined.unwrap_or_default())));
+                continue;
+            }
+            Found::Kernel(kernel, arguments) if let Some(name) = undeclared(&arguments, kernels, source) => {
+                let types = unit.types.iter().map(|(name, _)| name.as_str());
+                let constants = unit.constants.iter().map(|(name, _)| name.as_str());
+                let declared: Vec<&str> = types.chain(constants).collect();
+                let file = source.path.display().to_string();
+                vec![
+                    unknown_argument(&name, &unit.kernel_span, &file, &declared)
+                        .related(Span::new(source, kernel.name_range.clone()), "the kernel"),
+                ]
+            }
             Found::Kernel(kernel, arguments) => {
                 Check { unit, source, kernel, arguments, own_types: &kernels.own_types }.run(plugin)
             }
@@ -116,6 +136,92 @@ fn unsure(unit: &Unit, doubt: Doubt) -> Unsure {
     }
 }
 
+/// A macro that the manifest's own options define, where it stands in the declaration of a kernel: the text is then not what it
+/// seems.
+fn defined_by_options(resolved: &Resolved, kernels: &Kernels, source: &Source) -> Option<String> {
+    let options = &resolved.manifest.compile.options;
+    let defined = defined_names(options.iter().map(|option| option.value.as_str()));
+    let in_kernel = |name: &str| {
+        kernels.kernels.iter().any(|kernel| {
+            let text = source.text.get(kernel.name_range.start..kernel.params_range.end).unwrap_or_default();
+            lex(text).tokens.iter().any(|token| word(text, Some(token)) == name)
+        })
+    };
+    defined.into_iter().map(|(_, name)| name).find(|name| in_kernel(name)).map(str::to_owned)
+}
+
+/// A template argument that nothing declares, for certain: a bare name that is written like one of the manifest's, in a text that
+/// includes nothing that could have it.
+fn undeclared(arguments: &[Argument], kernels: &Kernels, source: &Source) -> Option<String> {
+    const KNOWN: [&str; 3] = ["cubinder.h", "cuda_bf16.h", "cuda_fp16.h"];
+    let is_like_ours = |argument: &&Argument| {
+        let name = argument.text.as_str();
+        let is_word = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+        let is_led = name.bytes().next().is_some_and(|first| first.is_ascii_uppercase());
+        argument.kind.is_none() && is_word && (is_led || DataType::from_name(name).is_some())
+    };
+    let name = arguments.iter().find(is_like_ours)?.text.clone();
+    let includes_nothing = directives(&source.text)
+        .iter()
+        .all(|directive| directive.name().is_some_and(|name| KNOWN.contains(&name)));
+    let lexed = lex(&source.text);
+    let is_name = |at: usize| word(&source.text, lexed.tokens.get(at)) == name;
+    let around = |at: usize| {
+        let before = at.checked_sub(1).map_or("", |before| word(&source.text, lexed.tokens.get(before)));
+        (before, word(&source.text, lexed.tokens.get(at + 1)))
+    };
+    // Only as a template parameter, and where such a parameter is used, it is nothing outside.
+    let is_inner = |at: usize| {
+        let (before, after) = around(at);
+        matches!(before, "typename" | "class") || matches!(after, "*" | "&" | ">")
+    };
+    let in_lines = lexed.directives.iter().flat_map(|line| &line.tokens);
+    let is_macro = in_lines.into_iter().any(|token| word(&source.text, Some(token)) == name);
+    let is_other = (0..lexed.tokens.len()).filter(|at| is_name(*at)).any(|at| !is_inner(at));
+    (kernels.doubts.is_empty() && includes_nothing && !is_macro && !is_other).then_some(name)
+}
+
+/// A template argument that nothing declares. `types` and `constants` are what the manifest declares.
+fn unknown_argument(name: &str, span: &Span, file: &str, declared: &[&str]) -> Diagnostic {
+    let at = word_in(span, name);
+    let ty = DataType::from_name(name).map(DataType::cuda_name);
+    let message = match ty {
+        Some(_) => format!("`{name}` is no name of C++, and `{file}` does not declare it"),
+        None => format!("`{name}` is declared neither in the manifest nor in `{file}`"),
+    };
+    let error = Diagnostic::error(message).code(rules::KERNEL_NOT_FOUND).at(at, "this template argument");
+    if let Some(ty) = ty {
+        return error.note(format!("`{name}` is called `{ty}` in C++")).help(format!(
+            "declare a type parameter, `T = [\"{name}\"]` under `[types]`, and write `T` here; or write `{ty}`"
+        ));
+    }
+    let listed: Vec<String> = declared.iter().map(|name| format!("`{name}`")).collect();
+    let error = match listed.as_slice() {
+        [] => error,
+        listed => error.note(format!("the manifest declares {}", listed.join(", "))),
+    };
+    match suggest(name, declared.iter().copied()) {
+        Some(near) => error.help(format!("did you mean `{near}`?")),
+        None => error.help("declare it under `[types]` or `[constants]`, or write what it stands for"),
+    }
+}
+
+/// The place of a word in a place; all of it where it is not there.
+fn word_in(span: &Span, name: &str) -> Span {
+    let text = span.source.text.get(span.range.clone()).unwrap_or_default();
+    let lexed = lex(text.trim_matches(['"', '\'']));
+    let shift = text.len() - text.trim_start_matches(['"', '\'']).len();
+    let inner = text.trim_matches(['"', '\'']);
+    let token = lexed.tokens.iter().rev().find(|token| word(inner, Some(token)) == name);
+    match token {
+        Some(token) => {
+            let start = span.range.start + shift + token.range.start;
+            Span::new(&span.source, start..start + name.len())
+        }
+        None => span.clone(),
+    }
+}
+
 /// Why a compiler knows no such kernel, where the text tells; `said` is what the compiler said about it.
 #[must_use]
 pub(crate) fn explain_unknown(
@@ -140,7 +246,17 @@ pub(crate) fn explain_unknown(
                 .note(format!("the macro `{name}` makes kernels"))
                 .help(format!("name the kernel as `{name}` spells it")),
         ),
-        Found::Kernel(..) | Found::Unsure(_) => with_said(missing_in(kernel, span, file, &kernels)),
+        Found::Kernel(..) | Found::Unsure(_) => {
+            let arguments = name::parse(kernel).and_then(|name| name.arguments).unwrap_or_default();
+            let is_undefined = |argument: &&Argument| {
+                let undefined = format!("identifier `{}` is undefined", argument.text);
+                said.contains(&undefined)
+            };
+            with_said(match arguments.iter().find(is_undefined) {
+                Some(argument) => unknown_argument(&argument.text, span, file, &[]),
+                None => missing_in(kernel, span, file, &kernels),
+            })
+        }
     }
 }
 
@@ -185,6 +301,14 @@ fn find<'k>(kernels: &'k Kernels, name: &str) -> Found<'k> {
 fn not_there<'k>(kernels: &Kernels, name: &Name) -> Found<'k> {
     if let Some(doubt) = kernels.doubts.first() {
         return Found::Unsure(doubt.clone());
+    }
+    // A kernel may have another name than the text says.
+    let renamed = kernels.kernels.iter().find_map(|kernel| match &kernel.certainty {
+        Certainty::Unsure(doubt @ Doubt::Macro(_)) => Some(doubt.clone()),
+        _ => None,
+    });
+    if let Some(doubt) = renamed {
+        return Found::Unsure(doubt);
     }
     let last = name.path.rsplit("::").next().unwrap_or_default();
     if kernels.has_imports && kernels.kernels.iter().any(|kernel| kernel.name == last) {
@@ -373,10 +497,43 @@ impl Check<'_> {
             let told = problem.into_iter().chain(writable);
             found.extend(told.map(|diagnostic| diagnostic.related(here.clone(), "the parameter")));
         }
+        found.extend(self.without_shared_memory(plugin));
         if has_errors(&found) {
             // A warning may follow from the mistakes: of two arguments that have changed places one is an input.
             found.retain(|diagnostic| diagnostic.severity == Severity::Error);
         }
         found
     }
+
+    /// The kernel uses shared memory whose size the launch gives, and the launch gives none.
+    fn without_shared_memory(&self, plugin: &cubinder_bundle::Plugin) -> Option<Diagnostic> {
+        let place = self.kernel.dynamic_shared.clone()?;
+        let variant = plugin.variants.get(self.unit.variant)?;
+        let launch = variant.launches.get(self.unit.launch).filter(|launch| is_zero(&launch.shared_bytes))?;
+        let threads = launch.block.iter().map(constant).try_fold(1_i64, |all, axis| all.checked_mul(axis?));
+        let example = threads.and_then(|threads| threads.checked_mul(4)).unwrap_or(1024);
+        let message =
+            format!("`{}` has dynamic shared memory, and the launch gives it none", self.kernel.path());
+        Some(
+            Diagnostic::warning(message)
+                .code(rules::NO_DYNAMIC_SHARED_MEMORY)
+                .at(self.unit.kernel_span.clone(), "launched with 0 bytes of it")
+                .related(Span::new(self.source, place), "its size comes from the launch")
+                .note("the GPU stops the kernel at the first access")
+                .help(format!(
+                    "say how many bytes, such as `shared_bytes = {example}`, or give the array a size and leave `extern` out"
+                )),
+        )
+    }
+}
+
+fn constant(expr: &Expr) -> Option<i64> {
+    match expr.nodes.as_slice() {
+        [Node::Int(value)] => Some(*value),
+        _ => None,
+    }
+}
+
+fn is_zero(expr: &Expr) -> bool {
+    constant(expr) == Some(0)
 }

@@ -275,6 +275,7 @@ impl Reader<'_> {
             launch_bounds: self.launch_bounds,
             is_extern_c: self.is_extern_c,
             has_body: false,
+            dynamic_shared: None,
             certainty: self.doubt.map_or(Certainty::Exact, Certainty::Unsure),
         }))
     }

@@ -11,6 +11,7 @@ mod lexer;
 mod name;
 mod parameter;
 mod reader;
+mod shared;
 mod source;
 mod surroundings;
 
@@ -57,6 +58,9 @@ pub struct Kernel {
     pub is_extern_c: bool,
     /// Whether this is the definition.
     pub has_body: bool,
+    /// The `extern __shared__` array that it uses, itself or in a function of the text that it calls; absent where it uses none, or
+    /// where that cannot be told.
+    pub dynamic_shared: Option<Range<usize>>,
     /// How far what stands here can be relied on.
     pub certainty: Certainty,
 }
@@ -162,6 +166,24 @@ impl std::fmt::Display for Doubt {
             Doubt::Syntax => f.write_str("its declaration is not understood without a compiler"),
         }
     }
+}
+
+/// The token that ends last before a place of a text; nothing where a preprocessor line is between them.
+pub(crate) fn token_before(text: &str, at: usize) -> Option<Range<usize>> {
+    let lexed = lexer::lex(text);
+    let index = lexed.tokens.partition_point(|token| token.range.end <= at);
+    let token = lexed.tokens.get(index.checked_sub(1)?)?;
+    let is_between = lexed.directives.iter().any(|line| line.before == index);
+    (!is_between).then(|| token.range.clone())
+}
+
+/// Where the parameters of a kernel are in its file, where just one declaration can be meant.
+pub(crate) fn parameters_of(kernel: &str, text: &str) -> Option<Range<usize>> {
+    let path = name::parse(kernel)?.path;
+    let kernels = read(text).kernels;
+    let mut named = kernels.iter().filter(|kernel| kernel.is_named(&path));
+    let found = named.next()?;
+    named.next().is_none().then(|| found.params_range.clone())
 }
 
 impl Kernel {

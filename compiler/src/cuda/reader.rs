@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::declaration::{self, Outcome};
 use super::lexer::{Lexed, TokenKind, after_group, lex, word};
+use super::shared::{self, Body};
 use super::surroundings::Surroundings;
 use super::{Certainty, Doubt, Kernels, Namespace, name, parameter};
 
@@ -21,6 +22,7 @@ pub fn read(text: &str) -> Kernels {
         namespaces: Vec::new(),
         seen: 0,
         is_broken,
+        bodies: Vec::new(),
         found: Kernels::default(),
     };
     reader.read();
@@ -48,6 +50,8 @@ struct Reader<'t> {
     seen: usize,
     /// Whether brackets do not match: then nothing is certain.
     is_broken: bool,
+    /// The functions and classes that have been read.
+    bodies: Vec<Body>,
     found: Kernels,
 }
 
@@ -84,7 +88,9 @@ impl<'t> Reader<'t> {
                 "{" => {
                     next = self.after_group(at);
                     if !open.is_constrained || open.globals > 0 {
+                        let kernels = self.found.kernels.len();
                         self.declaration(open, at, true);
+                        self.body(open.start..at, at..next, kernels);
                         open = from(next);
                     }
                 }
@@ -192,6 +198,25 @@ impl<'t> Reader<'t> {
         }
     }
 
+    /// Keeps a body for what is asked about its text; `kernels` is how many there were before its declaration.
+    fn body(&mut self, head: Range<usize>, tokens: Range<usize>, kernels: usize) {
+        let kernel = (self.found.kernels.len() > kernels).then_some(kernels);
+        let words = || head.clone().map(|at| self.word(at));
+        let class = words().position(|word| matches!(word, "struct" | "class" | "union"));
+        let is_class = class.is_some_and(|_| !words().any(|word| word == "("));
+        let name = match (kernel, class) {
+            (Some(kernel), _) => self.found.kernels.get(kernel).map(|kernel| kernel.name.clone()),
+            // Those before are template parameters.
+            (None, _) if is_class => words()
+                .zip(words().skip(1))
+                .filter(|(word, _)| matches!(*word, "struct" | "class" | "union"))
+                .map(|(_, name)| name.to_owned())
+                .next_back(),
+            (None, _) => shared::function_name(self.text, self.lexed, head.clone()).map(str::to_owned),
+        };
+        self.bodies.push(Body { kernel, name: name.unwrap_or_default(), head, tokens });
+    }
+
     /// A declaration of something else: what names it makes known.
     fn other(&mut self, range: Range<usize>) {
         match self.word(range.start) {
@@ -200,15 +225,8 @@ impl<'t> Reader<'t> {
             // `using namespace a;`, `using a::b;`, `namespace a = b;`
             "using" | "namespace" => self.found.has_imports = true,
             _ => {
-                let tokens = self.lexed.tokens.get(range.clone()).unwrap_or_default();
-                let mut pairs = tokens.iter().zip(tokens.iter().skip(1));
-                let name = pairs.find(|(name, open)| {
-                    name.kind == TokenKind::Word
-                        && word(self.text, Some(open)) == "("
-                        && !word(self.text, Some(name)).starts_with("__")
-                });
-                if let Some((name, _)) = name {
-                    self.found.functions.push(word(self.text, Some(name)).to_owned());
+                if let Some(name) = shared::function_name(self.text, self.lexed, range) {
+                    self.found.functions.push(name.to_owned());
                 }
             }
         }
@@ -242,6 +260,13 @@ impl<'t> Reader<'t> {
         let has_attribute = (0..self.lexed.tokens.len()).any(is_attribute);
         self.is_broken |= !self.scopes.is_empty();
         let own_types = self.own_types();
+        if !self.is_broken {
+            for (kernel, place) in shared::dynamic(self.text, self.lexed, &self.around, &self.bodies) {
+                if let Some(kernel) = self.found.kernels.get_mut(kernel) {
+                    kernel.dynamic_shared = Some(place);
+                }
+            }
+        }
         let mut found = self.found;
         found.own_types = own_types;
         found.doubts = std::mem::take(&mut self.around.doubts);

@@ -259,6 +259,8 @@ fn what_only_a_compile_can_tell_is_no_mistake() {
         ("namespace a { __global__ void k() {} } using namespace a;", "k"),
         ("__global__ void k(int n) {} __global__ void k(float n) {}", "k"),
         ("__global__ void k(ARGS) {}", "k"),
+        ("#define K gather\n__global__ void K(const float* x, float* y) {}", "gather"),
+        ("struct U {};\ntemplate <class T> __global__ void k(T*) {}\n#include \"own.h\"", "other<U>"),
         (
             "template <class T> __global__ void k(T*) {} template <> __global__ void k<float>(float*) {}",
             "k<T>",
@@ -268,6 +270,82 @@ fn what_only_a_compile_can_tell_is_no_mistake() {
         let checked = checked(text, kernel, TENSORS);
         assert_eq!(checked.diagnostics, [], "{text}");
         assert_eq!(checked.unsure.len(), 1, "{text}: {:?}", checked.unsure);
+    }
+}
+
+#[test]
+fn dynamic_shared_memory_is_seen() {
+    let array = "extern __shared__ float s[];";
+    let used = |text: &str| -> Vec<bool> {
+        read(text).kernels.iter().map(|kernel| kernel.dynamic_shared.is_some()).collect()
+    };
+    for text in [
+        format!("__global__ void k(int n) {{ {array} s[n] = 0; }}"),
+        "__global__ void k() { extern __shared__ __align__(16) unsigned char s[]; s[0] = 0; }".to_owned(),
+        "__global__ void k() { __shared__ extern float s[]; s[0] = 0; }".to_owned(),
+        format!("{array} __global__ void k() {{ s[0] = 0; }}"),
+        format!("__device__ float* f() {{ {array} return s; }} __global__ void k() {{ f()[0] = 0; }}"),
+        format!(
+            "template <class T> struct Shared {{ __device__ operator T*() {{ {array} return (T*)s; }} }};\n\
+             template <class T> __global__ void k() {{ T* t = Shared<T>(); }}"
+        ),
+        format!(
+            "{array} __device__ void f() {{ s[0] = 1; }} __device__ void g() {{ f(); }} __global__ void k() {{ g(); }}"
+        ),
+    ] {
+        assert_eq!(used(&text), [true], "{text}");
+        let place = read(&text).kernels[0].dynamic_shared.clone().unwrap();
+        assert!(text[place.clone()].contains("__shared__") && text[place].ends_with('s'), "{text}");
+    }
+    for text in [
+        "__global__ void k() { __shared__ float s[4]; s[0] = 0; }".to_owned(),
+        format!("{array} __global__ void k(float* s) {{ s[0] = 0; }}"),
+        format!("{array} __global__ void k(float* t) {{ float* s = t; s[0] = 0; }}"),
+        format!("{array} __device__ void f() {{ s[0] = 1; }} __global__ void k() {{}}"),
+        format!(
+            "__device__ void f() {{ {array} }} __device__ void f(int) {{}} __global__ void k() {{ f(1); }}"
+        ),
+        format!("#ifdef SHARED\n{array}\n#endif\n__global__ void k() {{ s[0] = 0; }}"),
+        format!("template <bool B> __global__ void k() {{ if constexpr (B) {{ {array} s[0] = 0; }} }}"),
+        format!("// {array}\n__global__ void k() {{}}"),
+    ] {
+        assert_eq!(used(&text), [false], "{text}");
+    }
+    let two = format!("{array} __global__ void a() {{ s[0] = 0; }} __global__ void b() {{}}");
+    assert_eq!(used(&two), [true, false]);
+}
+
+#[test]
+fn a_launch_without_shared_memory_is_told() {
+    let text =
+        "template <class T> __global__ void k(const T* x, T* y) { extern __shared__ float s[]; s[0] = 0; }";
+    let told = checked(text, "k<T>", TENSORS).diagnostics;
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert_eq!(told[0].code, Some(crate::rules::NO_DYNAMIC_SHARED_MEMORY));
+    // What is wrong for certain goes first.
+    let told = checked(&text.replace("T* y", "const T* y"), "k<T>", TENSORS).diagnostics;
+    assert!(told.iter().all(|told| told.code == Some(crate::rules::ARGUMENT_MISFIT)), "{told:?}");
+}
+
+#[test]
+fn template_arguments_that_nothing_declares_are_told() {
+    let text = "template <typename T> __global__ void k(const T* x, T* y) {}";
+    let message = |text: &str, kernel: &str| {
+        let found = checked(text, kernel, TENSORS).diagnostics;
+        found.first().map(|found| found.message.clone())
+    };
+    assert_eq!(
+        message(text, "k<U>").as_deref(),
+        Some("`U` is declared neither in the manifest nor in `/srv/p/k.cu`")
+    );
+    assert_eq!(
+        message(text, "k<f32>").as_deref(),
+        Some("`f32` is no name of C++, and `/srv/p/k.cu` does not declare it")
+    );
+    for declared in
+        ["struct U {};", "using U = float;", "#define U float\n", "enum { U };", "#include <a.h>\n"]
+    {
+        assert_eq!(message(&format!("{declared} {text}"), "k<U>"), None, "{declared}");
     }
 }
 

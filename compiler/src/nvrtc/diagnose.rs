@@ -29,16 +29,92 @@ pub(super) fn diagnose(log: &Log, unit: &TranslationUnit) -> Vec<Diagnostic> {
     for message in others {
         let diagnostic = files.diagnostic(message);
         // A character of several bytes gives a message for each.
-        if !diagnostics.contains(&diagnostic) {
+        let is_of_header = |known: &Diagnostic| {
+            known.message == diagnostic.message && known.message.ends_with(HEADER_DOES_NOT_COMPILE)
+        };
+        if !diagnostics.contains(&diagnostic) && !diagnostics.iter().any(is_of_header) {
             diagnostics.push(diagnostic);
         }
     }
-    // Where the text itself has errors, a kernel that cannot be named is a consequence.
+    // Where the text itself has errors, a kernel that cannot be named is a consequence, as warnings may be.
     let broken = diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error);
+    if broken {
+        diagnostics.retain(|diagnostic| diagnostic.severity == Severity::Error);
+    }
+    let mut diagnostics = first_of_each_line(diagnostics, unit);
     if !named.is_empty() && !broken {
         diagnostics.push(unknown_kernel(&named, unit));
     }
     diagnostics
+}
+
+/// Of the errors of one line the first, which says how many follow it: they are mostly its consequences.
+fn first_of_each_line(diagnostics: Vec<Diagnostic>, unit: &TranslationUnit) -> Vec<Diagnostic> {
+    let line = |diagnostic: &Diagnostic| {
+        let span = &diagnostic.primary.as_ref()?.span;
+        let is_text = diagnostic.code == Some(rules::KERNEL_ERROR) && diagnostic.severity == Severity::Error;
+        let line = crate::diagnostic::place(&span.source.text, span.range.start).line;
+        let is_manifest = span.source.path == unit.kernel_span.source.path;
+        (is_text && !is_manifest).then(|| (span.source.path.clone(), line))
+    };
+    let mut kept: Vec<(Diagnostic, usize)> = Vec::new();
+    let mut following = 0;
+    let mut is_lost = false;
+    for diagnostic in diagnostics {
+        let is_at_end = diagnostic.message.ends_with(" at the end of the file") && !kept.is_empty();
+        if diagnostic.severity == Severity::Error && (is_lost || is_at_end) {
+            following += 1;
+            continue;
+        }
+        is_lost |= loses_the_way(&diagnostic);
+        let own = line(&diagnostic);
+        let same = kept.iter_mut().find(|(known, _)| own.is_some() && line(known) == own);
+        match same {
+            Some((_, more)) => *more += 1,
+            None => kept.push((diagnostic, 0)),
+        }
+    }
+    let counted = |count: usize| match count {
+        1 => "1 more error".to_owned(),
+        count => format!("{count} more errors"),
+    };
+    let told = kept.into_iter().map(|(diagnostic, more)| match more {
+        0 => diagnostic,
+        more => diagnostic.note(format!("{} from the same line", counted(more))),
+    });
+    let mut told: Vec<Diagnostic> = told.collect();
+    if let Some(last) = told.last_mut().filter(|_| following > 0) {
+        last.notes.push(format!("{} may follow from it", counted(following)));
+    }
+    told
+}
+
+/// Whether the compiler finds no way back after an error (13.0): what it says about the rest are consequences.
+fn loses_the_way(error: &Diagnostic) -> bool {
+    let Some(label) = &error.primary else { return false };
+    let is_between = error.related.iter().any(|label| label.text == MISSING_SEMICOLON);
+    let expects = error.message == "expected a `;`";
+    let at = label.span.source.text.get(label.span.range.clone()).unwrap_or_default();
+    (is_between && !expects) || (expects && at == "}")
+}
+
+/// Beside the place of an error.
+const MISSING_SEMICOLON: &str = "is a `;` missing after this?";
+
+/// How a message ends that is about a header which is not the author's to mend.
+pub(crate) const HEADER_DOES_NOT_COMPILE: &str = "does not compile";
+
+/// The file that NVRTC itself puts before every text (13.0).
+const BUILT_IN: &str = "__nv_nvrtc_builtin_header.h";
+
+/// What a generated header or one of NVRTC's own cannot be blamed for: something from outside has changed it.
+fn in_a_header(text: &str, place: &Place, unit: &TranslationUnit) -> Diagnostic {
+    let what =
+        if place.file == PRELUDE_NAME { "the generated header `cubinder.h`" } else { "NVRTC's own header" };
+    Diagnostic::error(format!("{what} {HEADER_DOES_NOT_COMPILE}"))
+        .code(rules::KERNEL_ERROR)
+        .at(unit.kernel_span.clone(), "compiled for this kernel")
+        .note(format!("NVRTC says: {text}"))
 }
 
 /// The kernel's name in the manifest fits nothing in the source.
@@ -115,10 +191,20 @@ struct Files<'a> {
 
 impl Files<'_> {
     fn diagnostic(&mut self, message: &Message) -> Diagnostic {
+        let message = &Message { text: message.text.trim_end_matches(':').to_owned(), ..message.clone() };
         if let Some(limit) = limit(&message.text, self.unit) {
             return limit;
         }
         let text = ticks(&message.text);
+        if let Some(place) = &message.place
+            && (place.file == PRELUDE_NAME || place.file == BUILT_IN)
+            && message.level == Level::Error
+        {
+            return in_a_header(&text, place, self.unit);
+        }
+        if message.text.starts_with("A function without execution space annotations") {
+            return self.unmarked(message);
+        }
         let mut diagnostic = match message.level {
             Level::Error => Diagnostic::error(text).code(rules::KERNEL_ERROR),
             Level::Warning => Diagnostic::warning(text),
@@ -142,6 +228,9 @@ impl Files<'_> {
         for line in &message.context {
             diagnostic = self.context(diagnostic, line);
         }
+        if let Some(before) = self.lacks_semicolon(&diagnostic) {
+            diagnostic = diagnostic.related(before, MISSING_SEMICOLON);
+        }
         match &message.number {
             Some(number) if message.level == Level::Warning => {
                 diagnostic.help(format!("mend it, or add the option `--diag-suppress={number}`"))
@@ -156,6 +245,41 @@ impl Files<'_> {
         }
     }
 
+    /// The end of what stands before the place of an error, where that looks as if it lacks its `;`: NVRTC complains about the first
+    /// word behind it, on a line below.
+    fn lacks_semicolon(&self, error: &Diagnostic) -> Option<Span> {
+        let says = |start: &str| error.message.starts_with(start);
+        let is_of_syntax =
+            says("expected a") || says("attribute") || error.message.ends_with(" is not allowed");
+        let span = error.primary.as_ref().map(|label| &label.span).filter(|_| is_of_syntax)?;
+        if error.severity != Severity::Error || span.source.path != self.unit.source.path {
+            return None;
+        }
+        let text = &span.source.text;
+        let before = cuda::token_before(text, span.range.start)?;
+        let between = &text[before.end..span.range.start];
+        let ends = matches!(&text[before.clone()], ";" | "{" | "," | "(" | ":" | ">");
+        (between.contains('\n') && !ends).then(|| Span::new(&span.source, before))
+    }
+
+    /// A function that is neither a kernel nor for kernels. NVRTC's own advice, an option, would make the kernel none.
+    fn unmarked(&mut self, message: &Message) -> Diagnostic {
+        let span = message.place.as_ref().and_then(|place| self.span(place));
+        let name = span.as_ref().map(|span| &span.source.text[span.range.clone()]);
+        let name = name.filter(|name| name.chars().all(|c| c.is_alphanumeric() || c == '_'));
+        let what = match name {
+            Some(name) => format!("the function `{name}` is marked neither `__global__` nor `__device__`"),
+            None => "a function is marked neither `__global__` nor `__device__`".to_owned(),
+        };
+        let error = Diagnostic::error(what).code(rules::KERNEL_ERROR);
+        let error = match (span, &message.place) {
+            (Some(span), _) => error.at(span, ""),
+            (None, Some(place)) => error.note(format!("at {}:{}", place.file, place.line)),
+            (None, None) => error.at(self.unit.kernel_span.clone(), "compiled for this kernel"),
+        };
+        error.help("write `__global__` before a kernel, and `__device__` before what kernels call")
+    }
+
     /// A line that says how the compiler came to the place, such as
     /// `instantiation of "void k(T *) [with T=float]" at line 3 of kernels/a.cu`.
     fn context(&mut self, diagnostic: Diagnostic, line: &str) -> Diagnostic {
@@ -163,6 +287,8 @@ impl Files<'_> {
             return diagnostic;
         }
         let line = line.strip_prefix("detected during ").unwrap_or(line);
+        // Candidates are mostly those of a header.
+        let line = line.split(" (declared at line ").next().unwrap_or(line);
         let place = line.rsplit_once(" at line ").and_then(|(what, place)| {
             let (number, file) = place.split_once(" of ")?;
             let file = file.trim_matches('"');
@@ -323,7 +449,11 @@ impl Merged {
                 false => format!("for {}: {note}", names(targets)),
             });
         }
-        if self.targets.len() == all {
+        // A place that is the target itself says so.
+        let says_so = matches!((&diagnostic.primary, self.targets.as_slice()), (Some(label), [only])
+            if label.span.source.text.get(label.span.range.clone())
+                .is_some_and(|text| text.trim_matches(['"', '\'']) == only.to_string()));
+        if self.targets.len() == all || says_so {
             return diagnostic;
         }
         diagnostic.note(format!("only for {}", names(&self.targets)))
@@ -352,6 +482,11 @@ mod tests {
 
     #[test]
     fn a_message_of_every_target_is_said_once() {
+        // At the target itself it need not be said.
+        let manifest = Source { path: "m.toml".into(), text: "\"sm_90\"".to_owned() };
+        let at = Diagnostic::error("no").at(Span::new(&Arc::new(manifest), 0..7), "here");
+        let of_one = [("sm_80".parse().unwrap(), vec![]), ("sm_90".parse().unwrap(), vec![at.clone()])];
+        assert_eq!(merge_targets(&of_one), [at]);
         let (one, two): (Target, Target) = ("sm_80".parse().unwrap(), "sm_90".parse().unwrap());
         let (both, only) = (Diagnostic::error("both"), Diagnostic::warning("only"));
         let merged = merge_targets(&[

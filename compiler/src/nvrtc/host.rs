@@ -184,7 +184,7 @@ mod tests {
                 compile_unit(nvrtc, &unit, target, &Settings::default(), &toolkit.include).unwrap_err();
             helps.push(format!("{header}: {}\n", errors[0].help.as_deref().unwrap_or("no help")));
         }
-        let names = "__global__ void k() { int64_t a; __half b; std::min(1, 2); other c; }\n";
+        let names = "__global__ void k() {\nint64_t a;\n__half b;\nstd::min(1, 2);\nother c;\n}\n";
         let unit = unit(Path::new("."), names, "k", &[]);
         let target = "sm_89".parse().unwrap();
         let errors = compile_unit(nvrtc, &unit, target, &Settings::default(), &toolkit.include).unwrap_err();

@@ -73,19 +73,49 @@ fn body(lines: &[&str], mut at: usize, message: &mut Message) -> usize {
         place.excerpt = Some((excerpt.to_owned(), column - 2));
         at += 2;
     }
+    // Whether what comes is a note about another place, such as a candidate that does not fit.
+    let mut is_note = false;
     while let Some(line) = lines.get(at) {
-        if line.trim().is_empty() || !line.starts_with(' ') {
+        if is_note_header(line) {
+            is_note = true;
+        } else if line.trim().is_empty() || !line.starts_with(' ') {
             break;
+        } else if line.trim() == "^" {
+            // The line before is the excerpt, after the rest of the text.
+            let excerpt = at.checked_sub(1).and_then(|before| lines.get(before)?.strip_prefix("  "));
+            let column = line.find('^').and_then(|column| column.checked_sub(2));
+            if !is_note {
+                message.context.pop();
+            }
+            if let (Some(excerpt), Some(column), Some(place), false) =
+                (excerpt, column, &mut message.place, is_note)
+                && place.excerpt.is_none()
+            {
+                place.excerpt = Some((excerpt.to_owned(), column));
+            }
+        } else if !is_note {
+            message.context.push(line.trim().to_owned());
         }
-        message.context.push(line.trim().to_owned());
         at += 1;
     }
     at
 }
 
+/// `file(line): note #3326-D: text`.
+fn is_note_header(line: &str) -> bool {
+    !line.starts_with(' ') && line.split_once("): note").is_some_and(|(_, rest)| rest.starts_with([':', ' ']))
+}
+
 /// The first line of a message.
 fn header(line: &str) -> Option<Message> {
-    located(line).or_else(|| from_ptxas(line)).or_else(|| from_nvrtc(line))
+    located(line).or_else(|| at_end(line)).or_else(|| from_ptxas(line)).or_else(|| from_nvrtc(line))
+}
+
+/// `At end of source: error: text`.
+fn at_end(line: &str) -> Option<Message> {
+    let (level, number, text) = severity(line.strip_prefix("At end of source: ")?)?;
+    let text = format!("{text} at the end of the file");
+    Some(Message { level, place: None, number, text, context: Vec::new() })
 }
 
 /// `file(line): error: text`. The file's name may hold anything, so the first place that fits is taken.
@@ -197,5 +227,21 @@ mod tests {
             let place = log.messages[0].place.as_ref().unwrap();
             prop_assert_eq!((&place.file, place.line), (&file, line));
         }
+    }
+
+    #[test]
+    fn candidates_and_carets_are_no_context() {
+        let log = parse(
+            "k.cu(5): error: more than one operator \"*\" matches these operands:\n            operand types are: A * B\n\
+             \x20     y[i] = x[i] * s;\n                  ^\n\
+             a.h(7): note #3326-D: function \"f\" does not match\n  int f(int);\n      ^\n\n\
+             At end of source: error: expected a \";\"\n",
+        );
+        assert_eq!(log.rest, [""; 0]);
+        let [first, second] = log.messages.as_slice() else { panic!("{log:?}") };
+        assert_eq!(first.context, ["operand types are: A * B"]);
+        let excerpt = first.place.as_ref().and_then(|place| place.excerpt.clone());
+        assert_eq!(excerpt, Some(("    y[i] = x[i] * s;".to_owned(), 16)));
+        assert_eq!(second.text, "expected a \";\" at the end of the file");
     }
 }

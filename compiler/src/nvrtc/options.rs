@@ -1,5 +1,6 @@
 //! The options of a compile: what Cubinder sets, and which of them the user may not.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use cubinder_bundle::{Digest, Target};
@@ -76,6 +77,9 @@ pub fn check_option(option: &str) -> Result<(), Diagnostic> {
     if option.starts_with("-I") {
         return refuse("include folders are set with `include`");
     }
+    if let Some(standard) = standard(option).filter(|standard| OLD_STANDARDS.contains(standard)) {
+        return Err(too_old(standard));
+    }
     let Some(name) = option.strip_prefix("--").or_else(|| option.strip_prefix('-')) else { return Ok(()) };
     let name = name.split(['=', ' ']).next().unwrap_or_default();
     match RESERVED.iter().find(|(names, _)| names.contains(&name)) {
@@ -89,10 +93,15 @@ pub fn check_option(option: &str) -> Result<(), Diagnostic> {
 #[must_use]
 pub fn check_options<'o>(options: impl IntoIterator<Item = &'o str>) -> Vec<(usize, Diagnostic)> {
     let mut refused = Vec::new();
-    let mut takes_value = false;
+    let (mut takes_value, mut names_standard) = (false, false);
     for (index, option) in options.into_iter().enumerate() {
         let is_option = option.starts_with('-');
+        let is_standard = takes_value && std::mem::take(&mut names_standard);
+        names_standard = matches!(option, "--std" | "-std");
         match check_option(option) {
+            Ok(()) if is_standard && OLD_STANDARDS.contains(&option) => {
+                refused.push((index, too_old(option)));
+            }
             Err(error) => refused.push((index, error)),
             Ok(()) if is_option || takes_value => {}
             Ok(()) => refused.push((
@@ -105,6 +114,64 @@ pub fn check_options<'o>(options: impl IntoIterator<Item = &'o str>) -> Vec<(usi
         takes_value = is_option && !option.contains('=');
     }
     refused
+}
+
+/// Standards of C++ that the generated header cannot be read by: a `constexpr` member function is `const` there.
+const OLD_STANDARDS: &[&str] = &["c++03", "c++11"];
+
+fn too_old(standard: &str) -> Diagnostic {
+    Diagnostic::error(format!(
+        "`{standard}` is older than what the generated header `cubinder.h` is written in"
+    ))
+    .code(rules::NVRTC_OPTION)
+    .help("take `--std=c++14` or later; without the option it is C++17")
+}
+
+/// The standard that an option names by itself.
+fn standard(option: &str) -> Option<&str> {
+    option.strip_prefix("--std=").or_else(|| option.strip_prefix("-std="))
+}
+
+/// The macros that options define, each with the index of the option that has its name: `-DN=4`, `-D N=4`, `--define-macro=N`, and
+/// `-D` with the name as an element of its own.
+#[must_use]
+pub fn defined_names<'o>(options: impl IntoIterator<Item = &'o str>) -> Vec<(usize, &'o str)> {
+    let mut names = Vec::new();
+    let mut is_next = false;
+    for (index, option) in options.into_iter().enumerate() {
+        let long = option.strip_prefix("--define-macro").or_else(|| option.strip_prefix("-define-macro"));
+        let value = match (std::mem::take(&mut is_next), long, option.strip_prefix("-D")) {
+            (true, _, _) => Some(option),
+            (false, Some(rest), _) => Some(rest.strip_prefix('=').unwrap_or(rest)),
+            (false, None, rest) => rest,
+        };
+        let Some(value) = value else { continue };
+        let name = value.trim_start().split(['=', '(', ' ']).next().unwrap_or_default();
+        match name {
+            "" => is_next = true,
+            name => names.push((index, name)),
+        }
+    }
+    names
+}
+
+/// What is wrong with options that define names of the generated header, whose words are `header`, by index.
+#[must_use]
+pub fn check_defined<'o>(
+    options: impl IntoIterator<Item = &'o str>,
+    header: &BTreeSet<String>,
+    of_manifest: &dyn Fn(&str) -> bool,
+) -> Vec<(usize, Diagnostic)> {
+    let taken = defined_names(options).into_iter().filter(|(_, name)| header.contains(*name));
+    taken
+        .map(|(index, name)| {
+            let what = if of_manifest(name) { "the manifest" } else { "the generated header `cubinder.h`" };
+            let error = Diagnostic::error(format!("the option defines `{name}`, which is a name of {what}"))
+                .code(rules::NVRTC_OPTION)
+                .note("a macro takes the place of the name wherever it stands, in the generated header too");
+            (index, error.help("give the macro another name, or leave it out"))
+        })
+        .collect()
 }
 
 /// What kind of compile it is.
@@ -267,6 +334,42 @@ mod tests {
         };
         assert_eq!(refused(&["-D", "X=1", "--maxrregcount", "64", "-w"]), [0; 0]);
         assert_eq!(refused(&["fast", "-D", "X", "Y", "-DA=1", "B", "-G", "on"]), [0, 3, 5, 6]);
+    }
+
+    #[test]
+    fn standards_that_the_header_cannot_be_read_by_are_refused() {
+        let refused = |options: &[&str]| check_options(options.iter().copied()).len();
+        assert_eq!(refused(&["--std=c++11"]), 1);
+        assert_eq!(refused(&["-std=c++03"]), 1);
+        assert_eq!(refused(&["-std", "c++11"]), 1);
+        assert_eq!(refused(&["--std=c++14", "-std", "c++20", "-D", "c++11"]), 0);
+    }
+
+    #[test]
+    fn names_that_options_define_are_found() {
+        let options = [
+            "-DN=4",
+            "-D",
+            "M",
+            "--define-macro=T=int",
+            "-D F(x)=x",
+            "--define-macro",
+            "Z=1",
+            "-w",
+            "-lineinfo",
+        ];
+        let expected = [(0, "N"), (2, "M"), (3, "T"), (4, "F"), (6, "Z")];
+        assert_eq!(defined_names(options), expected);
+        let header = ["N", "T"].map(str::to_owned).into();
+        let refused = check_defined(options, &header, &|name| name == "N");
+        let messages: Vec<&str> = refused.iter().map(|(_, error)| error.message.as_str()).collect();
+        assert_eq!(
+            messages,
+            [
+                "the option defines `N`, which is a name of the manifest",
+                "the option defines `T`, which is a name of the generated header `cubinder.h`"
+            ]
+        );
     }
 
     #[test]

@@ -124,6 +124,22 @@ fn drivers_are_held_against_the_release() {
 }
 
 #[test]
+fn a_version_of_cuda_is_no_driver() {
+    let said: Vec<Diagnostic> = ["12.0", "13", "12.7"]
+        .into_iter()
+        .flat_map(|version| plan(Asked::default(), &format!("min_driver = \"{version}\"")).unwrap_err())
+        .collect();
+    insta::assert_snapshot!("a_version_of_cuda", plain(&said));
+}
+
+#[test]
+fn options_do_not_define_names_of_the_header() {
+    let text = "options = [\"-DT=int\", \"--std=c++11\", \"-Dmanifest\", \"-DMINE=1\"]";
+    let asked = Asked { options: vec!["-Ddata=1".to_owned()], ..Asked::default() };
+    insta::assert_snapshot!("options_that_define", plain(&plan(asked, text).unwrap_err()));
+}
+
+#[test]
 fn files_above_are_named_as_a_person_would() {
     let here = Path::new("/a/b/c");
     assert_eq!(relative_to(here, Path::new("/a/b/c/cubinder.toml")), Path::new("cubinder.toml"));

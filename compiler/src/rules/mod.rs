@@ -147,6 +147,8 @@ rules! {
     PARAMETER_NAMES = "C0408";
     /// An input that the kernel could write to.
     WRITABLE_INPUT = "C0409";
+    /// Dynamic shared memory of which the launch gives none.
+    NO_DYNAMIC_SHARED_MEMORY = "C0410";
 
     // Machine code.
     /// Parameters that differ from one compile to the next.

@@ -59,6 +59,12 @@ pub fn oldest_for_ptx(release: Release) -> Option<DriverVersion> {
     RELEASES.iter().find(|(known, _)| *known == release).map(|(_, driver)| *driver)
 }
 
+/// The newest release that is known.
+#[must_use]
+pub fn newest_release() -> Release {
+    RELEASES.last().map_or((0, 0), |(release, _)| *release)
+}
+
 /// Whether a driver that was named, perhaps in part, is as new as `oldest`: `580` is any of that branch, `580.65` any of that
 /// minor release.
 #[must_use]

@@ -321,7 +321,7 @@ fn expression(expr: &Expr, kind: &Kind, arg: &ArgDraft, param: &Param) -> Result
         (ParamType::Other { name, .. }, _) => {
             let diagnostic = misfit(arg, param, format!("`{name}` cannot be passed by value"));
             Err(diagnostic.help(match name.as_str() {
-                "__half" | "__nv_bfloat16" => "take a `float` and convert it in the kernel",
+                "__half" | "half" | "__nv_bfloat16" | "nv_bfloat16" => "take a `float` and convert it in the kernel",
                 _ => "take numbers, `bool`, or arrays of them such as `cubinder::array<int, 8>`",
             }))
         }

@@ -1,0 +1,33 @@
+// Kernels whose shared memory is as large as the launch says.
+
+// In the kernel itself.
+__global__ void reverse(const float* x, float* y, long long count)
+{
+    extern __shared__ float tile[];
+    const long long i = blockIdx.x * 256LL + threadIdx.x;
+    tile[threadIdx.x] = i < count ? x[i] : 0.0f;
+    __syncthreads();
+    if (i < count)
+        y[i] = tile[255 - threadIdx.x];
+}
+
+// Outside, and used by a function.
+extern __shared__ float sums[];
+
+__device__ float sum(float value)
+{
+    sums[threadIdx.x] = value;
+    __syncthreads();
+    float all = 0.0f;
+    for (int i = 0; i < 256; ++i)
+        all += sums[i];
+    return all;
+}
+
+__global__ void total(const float* x, float* y, long long count)
+{
+    const long long i = blockIdx.x * 256LL + threadIdx.x;
+    const float all = sum(i < count ? x[i] : 0.0f);
+    if (i < count)
+        y[i] = all;
+}

@@ -48,7 +48,7 @@ pub fn check(resolved: &Resolved, open: &Open<'_>) -> Checked {
     let mut files: HashMap<&Path, Option<(Arc<Source>, Kernels)>> = HashMap::new();
     let mut checked = Checked::default();
     let mut rows: Vec<(Row, Vec<Diagnostic>)> = Vec::new();
-    for unit in &resolved.draft.units {
+    for unit in resolved.draft.units.iter().filter(|unit| !unit.source.as_os_str().is_empty()) {
         let file = files.entry(unit.source.as_path()).or_insert_with(|| match open_source(unit, open) {
             Ok(source) => {
                 let kernels = read(&source.text);
@@ -59,7 +59,7 @@ pub fn check(resolved: &Resolved, open: &Open<'_>) -> Checked {
                 None
             }
         });
-        let Some((source, kernels)) = file else { continue };
+        let Some((source, kernels)) = file.as_ref().filter(|_| !unit.kernel.is_empty()) else { continue };
         let found = match find(kernels, &unit.kernel) {
             Found::Kernel(kernel, arguments) => {
                 Check { unit, source, kernel, arguments, own_types: &kernels.own_types }.run(plugin)
@@ -352,12 +352,16 @@ impl Check<'_> {
                 .collect(),
         };
         let list = Span::new(self.source, self.kernel.params_range.clone());
-        let names = verify::check_names(self.unit, &signature).into_iter();
+        let names = match self.unit.args_are_known {
+            true => verify::check_names(self.unit, &signature),
+            false => Vec::new(),
+        };
+        let names = names.into_iter();
         let mut found: Vec<Diagnostic> =
             names.map(|diagnostic| diagnostic.related(list.clone(), "the kernel's parameters")).collect();
         for (position, (param, resolved)) in self.kernel.params.iter().zip(&resolved).enumerate() {
             let (Some(arg), Some(bound), true) = (
-                self.unit.args.iter().find(|arg| arg.name == param.name),
+                self.unit.args.iter().find(|arg| arg.name == param.name && arg.broken.is_none()),
                 signature.params.get(position),
                 resolved.ty.is_some(),
             ) else {

@@ -27,9 +27,12 @@ pub(super) struct Row {
     pub(super) constants: Vec<(String, Value)>,
     /// How many of the constants are shared.
     shared: usize,
-    /// The types of the inputs, then of the outputs.
+    /// The types of the inputs, then of the outputs. For an unknown type, which was told, another stands.
     pub(super) tensor_types: Vec<DataType>,
 }
+
+/// Stands for the type of a tensor that is not known.
+const STAND_IN: DataType = DataType::F32;
 
 impl Row {
     /// Types and the variant's own constants, for people.
@@ -107,7 +110,8 @@ fn row(manifest: &Manifest, variant: usize, types: &[(String, DataType)]) -> Row
     let of_variant = decl.iter().flat_map(|decl| &decl.constants);
     let constants = manifest.constants.iter().chain(of_variant);
     let constants = constants.map(|decl| (decl.name.value.clone(), decl.value.clone()));
-    let tensor_types = tensors(manifest).filter_map(|(_, ty)| type_of(&ty.value, types)).collect();
+    let tensor_types = tensors(manifest).map(|(_, ty)| type_of(&ty.value, types).unwrap_or(STAND_IN));
+    let tensor_types = tensor_types.collect();
     Row {
         variant,
         id: decl.map_or(0, |decl| decl.id.value),
@@ -121,6 +125,12 @@ fn row(manifest: &Manifest, variant: usize, types: &[(String, DataType)]) -> Row
 fn type_of(name: &str, types: &[(String, DataType)]) -> Option<DataType> {
     let parameter = types.iter().find(|(parameter, _)| parameter == name).map(|(_, ty)| *ty);
     parameter.or_else(|| DataType::from_name(name))
+}
+
+/// The name of the type of a tensor, over inputs, then outputs; nothing where no such type is known.
+pub(super) fn known_type<'m>(manifest: &'m Manifest, row: &Row, tensor: usize) -> Option<&'m str> {
+    let (_, ty) = tensors(manifest).nth(tensor)?;
+    type_of(&ty.value, &row.types).map(|_| ty.value.as_str())
 }
 
 /// The names and types of the inputs, then of the outputs.

@@ -22,10 +22,11 @@ pub(super) fn read(form: &mut Form<'_>, root: &mut Section<'_>, outputs: &[Outpu
         form.report(diagnostic);
     }
     let output = outputs.first().map_or("y", |output| output.name.value.as_str());
-    sections.into_iter().filter_map(|section| launch(form, section, output)).collect()
+    sections.into_iter().map(|section| launch(form, section, output)).collect()
 }
 
-fn launch(form: &mut Form<'_>, mut section: Section<'_>, output: &str) -> Option<LaunchDecl> {
+/// What is wrong with one key does not hide what is wrong with the others.
+fn launch(form: &mut Form<'_>, mut section: Section<'_>, output: &str) -> LaunchDecl {
     let range = section.range.clone();
     let blocks = format!("[\"ceil_div(numel({output}), 256)\"]");
     let source = form.require(&mut section, "source", "\"kernel.cu\"").and_then(|entry| form.text(&entry));
@@ -44,16 +45,16 @@ fn launch(form: &mut Form<'_>, mut section: Section<'_>, output: &str) -> Option
             .at(form.span(source.range.clone()), "this is empty");
         form.report(diagnostic);
     }
-    Some(LaunchDecl {
+    LaunchDecl {
         range,
-        source: source?,
-        kernel: kernel?,
-        grid: grid?,
-        block: block?,
+        source: source.filter(|source| !source.value.trim().is_empty()),
+        kernel,
+        grid: grid.unwrap_or_default(),
+        block: block.unwrap_or_default(),
         shared_bytes,
-        args: args?,
+        args,
         args_range,
-    })
+    }
 }
 
 /// One to three expressions. What is wrong with one does not hide what is wrong with the others.
@@ -117,9 +118,8 @@ fn arguments(form: &mut Form<'_>, section: &Section<'_>) -> Vec<ArgDecl> {
     for entry in section.entries() {
         let name = entry.name();
         form.identifier(&name, "an argument");
-        if let Some(value) = form.expression(&entry) {
-            args.push(ArgDecl { name, value });
-        }
+        let value = form.expression(&entry);
+        args.push(ArgDecl { name, value });
     }
     args
 }

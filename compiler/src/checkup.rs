@@ -91,11 +91,7 @@ fn manifests(project: &Project) -> Vec<Result<Arc<Source>, Vec<Diagnostic>>> {
     project.manifests.iter().map(open).collect()
 }
 
-fn look(
-    project: &Project,
-    sources: &[Result<Arc<Source>, Vec<Diagnostic>>],
-    needs_targets: bool,
-) -> Look {
+fn look(project: &Project, sources: &[Result<Arc<Source>, Vec<Diagnostic>>], needs_targets: bool) -> Look {
     let mut look = Look { subjects: Vec::new(), checkup: Checkup::default() };
     for source in sources {
         match source {
@@ -169,6 +165,3 @@ impl Subject {
         Some((self.plugin?, self.plan?.plan))
     }
 }
-
-#[cfg(test)]
-mod tests;

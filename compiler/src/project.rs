@@ -126,11 +126,16 @@ impl Project {
         let targets = self.targets(plugin, &mut errors);
         // What could not be read may have said it.
         let is_silent = errors.is_empty() && targets.is_empty() && plugin.is_read;
-        for (index, refused) in check_options(decl.options.iter().map(|option| option.value.as_str())) {
+        // What is no option or no folder at all was told when it was read.
+        let is_option =
+            |index: usize| decl.options.get(index).is_some_and(|option| option.value.starts_with('-'));
+        let refused = check_options(decl.options.iter().map(|option| option.value.as_str()));
+        for (index, refused) in refused.into_iter().filter(|(index, _)| is_option(*index)) {
             let range = decl.options.get(index).map_or(0..0, |option| option.range.clone());
             errors.push(refused.at(span(&range), "leave it out"));
         }
-        let folders = decl.include.iter().filter_map(|text| match include_folder(plugin, text) {
+        let named = decl.include.iter().filter(|text| !text.value.trim().is_empty());
+        let folders = named.filter_map(|text| match include_folder(plugin, text) {
             Ok(folder) => Some(folder),
             Err(error) => {
                 errors.push(error);

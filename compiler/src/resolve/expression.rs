@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
-use cubinder_bundle::expr::{self, ErrorClass, ExprError, Expr, Function, Kind, Node, Scope, Syntax, Typed};
+use cubinder_bundle::expr::{self, ErrorClass, Expr, ExprError, Function, Kind, Node, Scope, Syntax, Typed};
 use cubinder_bundle::{Guard, Output, Requirement, ShapeLimits};
 
 use super::messages::Messages;
@@ -49,6 +49,8 @@ pub(super) struct Compiler<'m> {
     ambiguous: BTreeSet<&'m str>,
     /// Outputs whose shape is wrong: nothing can be said of what looks at it.
     broken_outputs: BTreeSet<&'m str>,
+    /// Type parameters of which it is not known what they are in each row.
+    unclear_types: BTreeSet<String>,
     used: BTreeSet<String>,
     messages: Messages,
     /// The variant of each row.
@@ -57,7 +59,12 @@ pub(super) struct Compiler<'m> {
 
 impl<'m> Compiler<'m> {
     /// Parses the helper functions and checks them as each row sees them.
-    pub(super) fn new(manifest: &'m Manifest, source: &'m Arc<Source>, rows: &[Row]) -> Compiler<'m> {
+    pub(super) fn new(
+        manifest: &'m Manifest,
+        source: &'m Arc<Source>,
+        rows: &[Row],
+        unclear_types: BTreeSet<String>,
+    ) -> Compiler<'m> {
         let mut compiler = Compiler {
             manifest,
             source,
@@ -65,6 +72,7 @@ impl<'m> Compiler<'m> {
             broken_functions: BTreeSet::new(),
             ambiguous: declared_twice(manifest),
             broken_outputs: BTreeSet::new(),
+            unclear_types,
             used: BTreeSet::new(),
             messages: Messages::default(),
             variants: rows.iter().map(|row| row.variant).collect(),
@@ -129,8 +137,7 @@ impl<'m> Compiler<'m> {
         let mut are_right = true;
         for rule in &manifest.plugin.require {
             let (text, message) = (rule.expr.value.clone(), rule.message.clone());
-            let mut requirement =
-                Requirement { expr: Expr { nodes: vec![Node::Bool(true)] }, text, message };
+            let mut requirement = Requirement { expr: Expr { nodes: vec![Node::Bool(true)] }, text, message };
             let Some(typed) = self.expression(&rule.expr, "expr", Expected::Bool, &place) else {
                 are_right = false;
                 requirements.push(requirement);
@@ -226,14 +233,16 @@ impl<'m> Compiler<'m> {
     fn is_doubtful(&self, syntax: &Syntax) -> bool {
         let mut found = false;
         free_names(syntax, &mut Vec::new(), &mut |name| {
-            found |= self.ambiguous.contains(name) || self.broken_outputs.contains(name);
+            found |= self.is_unclear(name) || self.broken_outputs.contains(name);
         });
         found
     }
 
-    /// Whether a name is declared twice, or its declaration could not be read.
+    /// Whether it is not known what a name is: it is declared twice, its declaration could not be read, or nothing decides it.
     pub(super) fn is_unclear(&self, name: &str) -> bool {
-        self.ambiguous.contains(name) || self.manifest.broken.iter().any(|broken| broken == name)
+        self.ambiguous.contains(name)
+            || self.unclear_types.contains(name)
+            || self.manifest.broken.iter().any(|broken| broken == name)
     }
 
     /// What is wrong with an expression that is right by itself, in its place.

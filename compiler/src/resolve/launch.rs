@@ -170,12 +170,7 @@ fn integer(
 }
 
 /// Whether a block of constants has no more threads than it can have.
-fn threads_of_block(
-    compiler: &mut Compiler<'_>,
-    decl: &LaunchDecl,
-    block: &[Expr; 3],
-    index: usize,
-) -> bool {
+fn threads_of_block(compiler: &mut Compiler<'_>, decl: &LaunchDecl, block: &[Expr; 3], index: usize) -> bool {
     let Some(sizes) = block.iter().map(value_of).collect::<Option<Vec<i64>>>() else { return true };
     // Each is at most 1024, so the product fits.
     let threads: i64 = sizes.iter().product();
@@ -218,7 +213,8 @@ fn value(
     if let Some(tensor) = tensor(compiler, text) {
         compiler.use_name(text.value.trim());
         let ty = known_type(compiler.manifest, row, tensor as usize);
-        let is_clear = ty.is_some_and(|ty| !compiler.is_unclear(ty)) && !compiler.is_unclear(text.value.trim());
+        let is_clear =
+            ty.is_some_and(|ty| !compiler.is_unclear(ty)) && !compiler.is_unclear(text.value.trim());
         return if is_clear { Ok(ArgDraftValue::Tensor(tensor)) } else { Err(tensor..tensor + 1) };
     }
     match compiler.expression(text, &arg.name.value, Expected::Argument, place) {

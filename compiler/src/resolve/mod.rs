@@ -192,8 +192,8 @@ fn sketch(manifest: &Manifest, source: &Arc<Source>) -> Result<Resolved, Wrong> 
         return Err(Wrong { errors: too_many, sketch: None });
     }
     let mut diagnostics = names::check(manifest, source);
-    let rows = rows::expand(manifest, source, &mut diagnostics);
-    let mut compiler = Compiler::new(manifest, source, &rows);
+    let rows::Table { rows, unclear } = rows::expand(manifest, source, &mut diagnostics);
+    let mut compiler = Compiler::new(manifest, source, &rows, unclear);
     let (require, require_is_right) = compiler.require();
     let (outputs, outputs_are_right) = compiler.outputs();
     let plugin_types = rows::types(&rows);
@@ -213,7 +213,8 @@ fn sketch(manifest: &Manifest, source: &Arc<Source>) -> Result<Resolved, Wrong> 
         diagnostics.retain(|diagnostic| diagnostic.severity == Severity::Error);
     }
     sort(&mut diagnostics);
-    let launches_are_right = launches.iter().all(|launch| launch.as_ref().is_some_and(|launch| launch.is_right));
+    let launches_are_right =
+        launches.iter().all(|launch| launch.as_ref().is_some_and(|launch| launch.is_right));
     let is_right = launches_are_right && require_is_right && outputs_are_right && !has_errors(&diagnostics);
     let mut resolved = Resolved {
         draft: draft(manifest, rows, guards, launches, require, outputs),
@@ -306,7 +307,8 @@ pub fn check_unique<P: Borrow<Resolved>>(plugins: &[P]) -> Vec<Diagnostic> {
             (plugin.name.clone(), plugin.version.clone(), plugin.namespace.clone())
         };
         let (name, version, namespace) = identity(second);
-        let first = plugins.iter().map(Borrow::borrow).take(index).find(|first| identity(first) == identity(second));
+        let first =
+            plugins.iter().map(Borrow::borrow).take(index).find(|first| identity(first) == identity(second));
         if let Some(first) = first {
             let message = format!(
                 "two manifests define the plugin `{name}`, version `{version}`, namespace `{namespace}`"

@@ -74,18 +74,21 @@ pub(super) fn types(rows: &[Row]) -> Vec<DataType> {
     all.into_iter().collect()
 }
 
+/// The rows, and the type parameters of which it is not known what they are in each: that was told.
+pub(super) struct Table {
+    pub(super) rows: Vec<Row>,
+    pub(super) unclear: BTreeSet<String>,
+}
+
 /// Expands the table. Where there are errors the rows serve only to look for more.
-pub(super) fn expand(
-    manifest: &Manifest,
-    source: &Arc<Source>,
-    diagnostics: &mut Vec<Diagnostic>,
-) -> Vec<Row> {
+pub(super) fn expand(manifest: &Manifest, source: &Arc<Source>, diagnostics: &mut Vec<Diagnostic>) -> Table {
     unique_ids(&manifest.variants, source, diagnostics);
     tensor_types_are_known(manifest, source, diagnostics);
     diagnostics.extend(restrict::check(manifest, source));
     let served: Vec<Vec<TypeDecl>> =
         manifest.variants.iter().map(|variant| restrict::served(manifest, variant)).collect();
-    choices_are_decided(manifest, &served, source, diagnostics);
+    let mut unclear = choices_are_decided(manifest, &served, source, diagnostics);
+    unclear.extend(restrict::unclear(manifest));
     let choices =
         |types: &Vec<TypeDecl>| types.iter().map(|ty| ty.alternatives.len()).fold(1, usize::saturating_mul);
     let count = served.iter().map(choices).fold(0, usize::saturating_add);
@@ -97,12 +100,12 @@ pub(super) fn expand(
                 .at(Span::new(source, span), "every choice of types is multiplied by every variant")
                 .help("`types = { ... }` in `[[variants]]` says which choices a variant serves"),
         );
-        return Vec::new();
+        return Table { rows: Vec::new(), unclear };
     }
     let rows_of = |(variant, types): (usize, &Vec<TypeDecl>)| -> Vec<Row> {
         product(types).iter().map(|types| row(manifest, variant, types)).collect()
     };
-    served.iter().enumerate().flat_map(rows_of).collect()
+    Table { rows: served.iter().enumerate().flat_map(rows_of).collect(), unclear }
 }
 
 fn row(manifest: &Manifest, variant: usize, types: &[(String, DataType)]) -> Row {
@@ -197,13 +200,14 @@ fn tensor_types_are_known(manifest: &Manifest, source: &Arc<Source>, diagnostics
 }
 
 /// What a type parameter is must follow from the types of a node's inputs, and for what is no output's type it may follow from
-/// the variant: nothing else tells which alternative is meant.
+/// the variant: nothing else tells which alternative is meant. The names of those for which nothing does.
 fn choices_are_decided(
     manifest: &Manifest,
     served: &[Vec<TypeDecl>],
     source: &Arc<Source>,
     diagnostics: &mut Vec<Diagnostic>,
-) {
+) -> BTreeSet<String> {
+    let mut undecided = BTreeSet::new();
     for (index, parameter) in manifest.types.iter().enumerate() {
         let name = parameter.name.value.as_str();
         let decided = manifest.inputs.iter().any(|input| input.ty.value == name);
@@ -221,6 +225,7 @@ fn choices_are_decided(
         if count < 2 {
             continue;
         }
+        undecided.insert(name.to_owned());
         let message = format!("nothing decides what `{name}` is: it is the type of no input");
         let span = Span::new(source, parameter.name.range.clone());
         let diagnostic = Diagnostic::error(message)
@@ -238,4 +243,5 @@ fn choices_are_decided(
             )),
         });
     }
+    undecided
 }

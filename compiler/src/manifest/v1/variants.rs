@@ -31,8 +31,8 @@ fn variant(form: &mut Form<'_>, mut section: Section<'_>, broken: &mut Vec<Strin
     let range = section.range.clone();
     let id = form.require(&mut section, "id", "1").and_then(|entry| id(form, &entry));
     let guard = section.take("guard").and_then(|entry| form.expression(&entry));
-    // A line that cannot be read narrows nothing; the parameter itself is declared elsewhere.
-    let types = lines(form, &mut section, "types", &mut Vec::new(), names::alternatives);
+    // What a parameter is there is not known where its line cannot be read.
+    let types = lines(form, &mut section, "types", broken, names::alternatives);
     let constants = lines(form, &mut section, "constants", broken, names::constant);
     form.finish(&section);
     id.map(|id| VariantDecl { id, types, guard, constants, range })

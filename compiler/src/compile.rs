@@ -13,13 +13,14 @@ use cubinder_bundle::container;
 use cubinder_bundle::{Bundle, Digest};
 
 use crate::cache::Cache;
-use crate::check::{self, Obligation};
-use crate::diagnostic::{Diagnostic, has_errors};
+use crate::check::Obligation;
+use crate::checkup::{self, Ready};
+use crate::config;
+use crate::diagnostic::Diagnostic;
 use crate::library::Mode;
 use crate::nvrtc::{Session, Settings, Statistics};
 use crate::pack::pack;
 use crate::project::{Plan, Project};
-use crate::resolve::Resolved;
 use crate::toolkit::{Overrides, Toolkit};
 
 /// Everything that decides what is made.
@@ -88,9 +89,8 @@ pub trait Progress: Sync {
 /// # Errors
 /// Every mistake that could be found: where manifests do not read, those of all of them; then those of all kernels.
 pub fn compile(request: &Request, progress: &dyn Progress) -> Result<Outcome, Vec<Diagnostic>> {
-    let (plugins, mut warnings) = request.project.read()?;
-    let plans = plans(&request.project, &plugins)?;
-    let mut obligations = check_plugins(&plugins, &plans, &mut warnings)?;
+    let ready = checkup::before_compile(&request.project, &config::open)?;
+    let Ready { plugins, plans, mut warnings, mut obligations } = ready;
     let session = session(request)?;
     check_drivers(&session, &plans)?;
     let compiled = units::compile(&request.project, &session, &plugins, &plans, progress, &mut warnings);
@@ -113,36 +113,6 @@ pub fn compile(request: &Request, progress: &dyn Progress) -> Result<Outcome, Ve
         warnings,
         obligations,
     })
-}
-
-/// How the kernels of each manifest are compiled.
-fn plans(project: &Project, plugins: &[Resolved]) -> Result<Vec<Plan>, Vec<Diagnostic>> {
-    let mut plans = Vec::new();
-    let mut errors = Vec::new();
-    for plugin in plugins {
-        match project.plan(plugin) {
-            Ok(plan) => plans.push(plan),
-            Err(found) => errors.extend(found),
-        }
-    }
-    dedup(&mut errors);
-    if errors.is_empty() { Ok(plans) } else { Err(errors) }
-}
-
-/// Holds every plugin against the rules that need no compile.
-fn check_plugins(
-    plugins: &[Resolved],
-    plans: &[Plan],
-    warnings: &mut Vec<Diagnostic>,
-) -> Result<Vec<Obligation>, Vec<Diagnostic>> {
-    let mut obligations = Vec::new();
-    for (plugin, plan) in plugins.iter().zip(plans) {
-        let targets: Vec<_> = plan.targets.iter().map(|planned| planned.target).collect();
-        let checked = check::check_for(plugin, &targets);
-        warnings.extend(checked.diagnostics);
-        obligations.extend(checked.obligations);
-    }
-    if has_errors(warnings) { Err(std::mem::take(warnings)) } else { Ok(obligations) }
 }
 
 /// Refuses an NVRTC whose code the drivers that manifests name would not load.

@@ -12,6 +12,7 @@ pub mod manifest;
 pub mod project;
 pub mod resolve;
 
+pub mod checkup;
 pub mod codegen;
 pub mod cuda;
 pub mod nvrtc;

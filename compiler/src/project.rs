@@ -11,7 +11,7 @@ use cubinder_bundle::{Target, TargetKind};
 
 use crate::codegen;
 use crate::config::{self, Config};
-use crate::diagnostic::{Diagnostic, Span, has_errors};
+use crate::diagnostic::{Diagnostic, Span};
 use crate::manifest::{CodeKind, DriverVersion, Located, Text};
 use crate::nvrtc::{Settings, check_defined, check_options};
 use crate::resolve::{self, Resolved};
@@ -33,8 +33,8 @@ pub struct Asked {
     pub options: Vec<String>,
 }
 
-/// The manifests of one library, and what holds for all of them.
-#[derive(Debug, Clone, PartialEq)]
+/// The manifests of one library, and what holds for all of them. The default has none, and says nothing.
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Project {
     /// `cubinder.toml`, where it counts.
     pub config: Option<Config>,
@@ -54,6 +54,17 @@ pub struct Plan {
     pub settings: Arc<Settings>,
     /// The oldest driver that must be able to load the code, and where the manifest says so.
     pub min_driver: Option<(DriverVersion, Span)>,
+}
+
+/// What came of planning.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Planning {
+    /// As much as could be made; without any target where nothing says what to compile for.
+    pub plan: Plan,
+    /// Every mistake in the manifest's `[compile]` that shows only together with the rest.
+    pub errors: Vec<Diagnostic>,
+    /// That nothing says what to compile for. It keeps a manifest from being compiled, not from being checked.
+    pub no_target: Option<Diagnostic>,
 }
 
 /// A target, and the file that asks for it.
@@ -96,58 +107,32 @@ impl Project {
         Ok(Project { config, manifests, root, asked })
     }
 
-    /// Reads and resolves each manifest by itself.
-    #[must_use]
-    pub fn read_each(&self) -> Vec<Result<Resolved, Vec<Diagnostic>>> {
-        let read = |path: &PathBuf| config::open(path).and_then(|source| resolve::compile(&source));
-        self.manifests.iter().map(read).collect()
-    }
-
-    /// Reads and resolves all manifests, with the warnings about them; those about names that a kernel may use are not among
-    /// them: see [`Resolved::unused`].
-    ///
-    /// # Errors
-    /// The mistakes of all of them, with the warnings; two plugins of one name.
-    pub fn read(&self) -> Result<(Vec<Resolved>, Vec<Diagnostic>), Vec<Diagnostic>> {
-        let mut plugins = Vec::new();
-        let mut errors = Vec::new();
-        for read in self.read_each() {
-            match read {
-                Ok(resolved) => plugins.push(resolved),
-                Err(found) => errors.extend(found),
-            }
-        }
-        errors.extend(resolve::check_unique(&plugins));
-        let warnings = plugins.iter().flat_map(|plugin| plugin.warnings.clone());
-        if has_errors(&errors) {
-            errors.extend(warnings);
-            return Err(errors);
-        }
-        let warnings = warnings.collect();
-        Ok((plugins, warnings))
-    }
-
-    /// Whether the command line or the manifest says what to compile for.
-    #[must_use]
-    pub fn asks_for_targets(&self, plugin: &Resolved) -> bool {
-        !self.asked.targets.is_empty() || !plugin.manifest.compile.targets.is_empty()
-    }
-
     /// How a manifest's kernels are compiled: targets are the command line's, else the manifest's, else the library's, the last
     /// two as far as `code` admits them. Include folders are searched in that order, options follow each other in the opposite
     /// one, so that the command line has the last word.
     ///
     /// # Errors
-    /// Every mistake in the manifest's `[compile]` that shows only together with the rest.
+    /// Every mistake in the manifest's `[compile]` that shows only together with the rest; that nothing says what to compile for.
     pub fn plan(&self, plugin: &Resolved) -> Result<Plan, Vec<Diagnostic>> {
+        let mut planning = self.planning(plugin);
+        planning.errors.extend(planning.no_target);
+        if planning.errors.is_empty() { Ok(planning.plan) } else { Err(planning.errors) }
+    }
+
+    /// The same for a manifest that need not be compiled, and may be wrong: as much of a plan as can be made.
+    #[must_use]
+    pub fn planning(&self, plugin: &Resolved) -> Planning {
         let decl = &plugin.manifest.compile;
         let span = |range: &std::ops::Range<usize>| Span::new(&plugin.source, range.clone());
         let mut errors = Vec::new();
-        let targets = self.targets(plugin).unwrap_or_else(|found| {
-            errors.extend(found);
-            Vec::new()
-        });
-        for (index, refused) in check_options(decl.options.iter().map(|option| option.value.as_str())) {
+        let targets = self.targets(plugin, &mut errors);
+        // What could not be read may have said it.
+        let is_silent = errors.is_empty() && targets.is_empty() && plugin.is_read;
+        // What is no option or no folder at all was told when it was read.
+        let is_option =
+            |index: usize| decl.options.get(index).is_some_and(|option| option.value.starts_with('-'));
+        let refused = check_options(decl.options.iter().map(|option| option.value.as_str()));
+        for (index, refused) in refused.into_iter().filter(|(index, _)| is_option(*index)) {
             let range = decl.options.get(index).map_or(0..0, |option| option.range.clone());
             errors.push(refused.at(span(&range), "leave it out"));
         }
@@ -169,7 +154,8 @@ impl Project {
             );
         }
         errors.extend(decl.min_driver.as_ref().and_then(|driver| version_of_cuda(plugin, driver)));
-        let folders = decl.include.iter().filter_map(|text| match include_folder(plugin, text) {
+        let named = decl.include.iter().filter(|text| !text.value.trim().is_empty());
+        let folders = named.filter_map(|text| match include_folder(plugin, text) {
             Ok(folder) => Some(folder),
             Err(error) => {
                 errors.push(error);
@@ -182,14 +168,12 @@ impl Project {
         let mut options: Vec<String> = self.config.iter().flat_map(|config| config.options.clone()).collect();
         options.extend(decl.options.iter().map(|option| option.value.clone()));
         options.extend(self.asked.options.clone());
-        if !errors.is_empty() {
-            return Err(errors);
-        }
         let min_driver = decl.min_driver.as_ref().map(|driver| (driver.value, span(&driver.range)));
-        Ok(Plan { targets, settings: Arc::new(Settings { include, options }), min_driver })
+        let plan = Plan { targets, settings: Arc::new(Settings { include, options }), min_driver };
+        Planning { plan, errors, no_target: is_silent.then(no_target) }
     }
 
-    fn targets(&self, plugin: &Resolved) -> Result<Vec<PlannedTarget>, Vec<Diagnostic>> {
+    fn targets(&self, plugin: &Resolved, errors: &mut Vec<Diagnostic>) -> Vec<PlannedTarget> {
         let located = |targets: &[Located<Target>], source| -> Vec<PlannedTarget> {
             let planned = |target: &Located<Target>| PlannedTarget {
                 target: target.value,
@@ -200,10 +184,12 @@ impl Project {
         let decl = &plugin.manifest.compile;
         let targets = if !self.asked.targets.is_empty() {
             self.asked.targets.iter().map(|target| PlannedTarget { target: *target, span: None }).collect()
+        } else if decl.targets_are_broken {
+            located(&decl.targets, &plugin.source)
         } else if !decl.targets.is_empty() {
-            of_kinds(located(&decl.targets, &plugin.source), plugin)?
+            of_kinds(located(&decl.targets, &plugin.source), plugin, errors)
         } else if let Some(config) = &self.config {
-            of_kinds(located(&config.targets, &config.source), plugin)?
+            of_kinds(located(&config.targets, &config.source), plugin, errors)
         } else {
             Vec::new()
         };
@@ -213,13 +199,7 @@ impl Project {
                 once.push(planned);
             }
         }
-        if once.is_empty() {
-            return Err(vec![Diagnostic::error("nothing says what to compile for").help(
-                "name the GPUs: `--target sm_89` for machine code, `--target compute_80` for PTX that newer GPUs compile at load; or \
-                 write `targets` into the manifest's `[compile]`",
-            )]);
-        }
-        Ok(once)
+        once
     }
 }
 
@@ -255,8 +235,19 @@ fn names_of_header(plugin: &Resolved, are_there: bool) -> (BTreeSet<String>, BTr
     (header, types.chain(constants).collect())
 }
 
+fn no_target() -> Diagnostic {
+    Diagnostic::error("nothing says what to compile for").help(
+        "name the GPUs: `--target sm_89` for machine code, `--target compute_80` for PTX that newer GPUs compile at load; or \
+         write `targets` into the manifest's `[compile]`",
+    )
+}
+
 /// The targets of the kinds that `code` names; all where it names none.
-fn of_kinds(targets: Vec<PlannedTarget>, plugin: &Resolved) -> Result<Vec<PlannedTarget>, Vec<Diagnostic>> {
+fn of_kinds(
+    targets: Vec<PlannedTarget>,
+    plugin: &Resolved,
+    errors: &mut Vec<Diagnostic>,
+) -> Vec<PlannedTarget> {
     let code = &plugin.manifest.compile.code;
     let is_of = |kind: CodeKind, planned: &PlannedTarget| match kind {
         CodeKind::Cubin => planned.target.kind == TargetKind::Cubin,
@@ -282,11 +273,9 @@ fn of_kinds(targets: Vec<PlannedTarget>, plugin: &Resolved) -> Result<Vec<Planne
             }
         })
         .collect();
-    if !missing.is_empty() {
-        return Err(missing);
-    }
+    errors.extend(missing);
     let is_asked = |planned: &PlannedTarget| code.iter().any(|kind| is_of(kind.value, planned));
-    Ok(targets.into_iter().filter(|planned| code.is_empty() || is_asked(planned)).collect())
+    targets.into_iter().filter(|planned| code.is_empty() || is_asked(planned)).collect()
 }
 
 /// The place of all targets together, where one file has them.

@@ -72,6 +72,7 @@ pub(crate) fn draft(folder: &Path, text: &str, kernel: &str, types: &[DataType])
         constants: Vec::new(),
         args: Vec::new(),
         args_span: span(0..0),
+        args_are_known: true,
     };
     (draft, Arc::new(Source { path, text: text.to_owned() }))
 }

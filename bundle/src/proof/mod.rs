@@ -211,7 +211,7 @@ impl<'p> Domain<'p> {
             return false;
         }
         let fine = self.fine(&coarse);
-        let mut proved = |at: usize| {
+        let proved = |at: usize| {
             !meter.is_spent()
                 && fine
                     .frame(self, at, &mut meter)

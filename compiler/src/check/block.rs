@@ -2,6 +2,7 @@
 
 use cubinder_bundle::Interval;
 use cubinder_bundle::expr::BinaryOp;
+use cubinder_bundle::launch::{MAX_BLOCK, MAX_THREADS};
 
 use super::claim::{Claim, What, When};
 use super::formula::{constant, joined};
@@ -10,16 +11,12 @@ use super::site::{LaunchSite, Site};
 use crate::diagnostic::Span;
 use crate::rules;
 
-/// The most threads of a block in x, y and z, and in all (CUDA C++ Programming Guide 13.0, table of technical specifications).
-const MOST: [i64; 3] = [1024, 1024, 64];
-pub(super) const MOST_THREADS: i64 = 1024;
-
 /// A claim for each axis that is no constant within the limits, and one for their product where it needs more than one axis.
 pub(super) fn claims(site: &Site<'_>) -> Vec<Claim> {
     let mut claims = Vec::new();
     for launch in site.launches() {
         for (axis, (expr, text)) in launch.launch.block.iter().zip(&launch.decl.block).enumerate() {
-            let allowed = Interval { min: 1, max: MOST[axis] };
+            let allowed = Interval { min: 1, max: MAX_BLOCK[axis] };
             if constant(expr).is_some_and(|value| allowed.contains(value)) {
                 continue;
             }
@@ -49,8 +46,8 @@ fn threads(site: &Site<'_>, launch: &LaunchSite<'_>) -> Option<Claim> {
     Some(Claim {
         rule: rules::BLOCK_LIMIT,
         subject: "the number of threads of a block".to_owned(),
-        must: format!("is at most {MOST_THREADS}"),
-        what: What::Within(Interval { min: i64::MIN, max: MOST_THREADS }),
+        must: format!("is at most {MAX_THREADS}"),
+        what: What::Within(Interval { min: i64::MIN, max: MAX_THREADS }),
         expr: joined(BinaryOp::Mul, factors)?,
         span: Span::new(&site.resolved.source, first.range.start..last.range.end),
         when: When::Running(launch.row),

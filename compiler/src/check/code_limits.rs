@@ -4,10 +4,10 @@
 //! the driver's own numbers before each launch (`CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK`, and what is left of the shared memory).
 
 use cubinder_bundle::expr::{BinaryOp, Expr};
+use cubinder_bundle::launch::MAX_THREADS;
 use cubinder_bundle::{Interval, KernelFacts, Target};
 
 use super::Compiled;
-use super::block::MOST_THREADS;
 use super::claim::{Claim, What, When};
 use super::formula::{constant, joined};
 use super::site::Site;
@@ -67,7 +67,7 @@ fn thread_limit(unit: &Unit, kernel: &KernelFacts) -> Option<(Code, i64, String)
         _ => return None,
     };
     // The limit of every GPU is another rule's.
-    (limit.1 < MOST_THREADS).then_some(limit)
+    (limit.1 < MAX_THREADS).then_some(limit)
 }
 
 fn shared_memory(site: &Site<'_>, unit: &Unit, compiled: &Compiled<'_>) -> Vec<Claim> {

@@ -8,10 +8,16 @@ use crate::rules;
 /// An error for each such output. Rows have the same arguments, so the first one tells.
 pub(super) fn check(site: &Site<'_>) -> Vec<Diagnostic> {
     let Some(unit) = site.units().first() else { return Vec::new() };
+    let units = || site.units().iter().filter(|other| other.variant == unit.variant);
+    if !units().all(|unit| unit.args_are_known) {
+        return Vec::new();
+    }
     let is_passed = |index: usize| {
-        let mut tensors =
-            site.units().iter().filter(|other| other.variant == unit.variant).flat_map(|unit| &unit.args);
-        tensors.any(|arg| matches!(arg.value, ArgDraftValue::Tensor(tensor) if tensor as usize == index))
+        units().flat_map(|unit| &unit.args).any(|arg| match (&arg.broken, &arg.value) {
+            (Some(meant), _) => u32::try_from(index).is_ok_and(|index| meant.contains(&index)),
+            (None, ArgDraftValue::Tensor(tensor)) => *tensor as usize == index,
+            (None, ArgDraftValue::Expr { .. }) => false,
+        })
     };
     let outputs = site.plugin.outputs.iter().enumerate();
     let unwritten = outputs.filter(|(index, _)| !is_passed(site.plugin.inputs.len() + index));

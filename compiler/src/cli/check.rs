@@ -6,12 +6,12 @@ use std::time::Instant;
 
 use clap::Args;
 use cubinder_bundle::Target;
-use cubinder_compiler::check::{self, Obligation, Verdict};
+use cubinder_compiler::check::{Obligation, Verdict};
+use cubinder_compiler::checkup::{self, Checkup};
 use cubinder_compiler::config;
-use cubinder_compiler::cuda::{self, Unsure};
+use cubinder_compiler::cuda::Unsure;
 use cubinder_compiler::diagnostic::{Diagnostic, Severity, has_errors, place};
 use cubinder_compiler::project::{Asked, Project};
-use cubinder_compiler::resolve::{self, Resolved};
 use serde_json::json;
 
 use super::output::{MessageFormat, print, show};
@@ -97,41 +97,8 @@ fn open_project(arguments: &Arguments) -> Result<Project, Vec<Diagnostic>> {
 }
 
 fn check_all(project: &Project) -> Report {
-    let mut report = Report { manifests: project.manifests.len(), ..Report::default() };
-    let mut plugins: Vec<Resolved> = Vec::new();
-    for read in project.read_each() {
-        match read {
-            Ok(resolved) => {
-                check_one(project, &resolved, &mut report);
-                plugins.push(resolved);
-            }
-            Err(found) => report.diagnostics.extend(found),
-        }
-    }
-    report.diagnostics.extend(resolve::check_unique(&plugins));
-    report
-}
-
-fn check_one(project: &Project, resolved: &Resolved, report: &mut Report) {
-    // A manifest can be checked without saying what for: then no architecture's limits are known.
-    let is_asked = project.config.is_some() || project.asks_for_targets(resolved);
-    let targets: Vec<Target> = match project.plan(resolved) {
-        Ok(plan) => plan.targets.iter().map(|planned| planned.target).collect(),
-        Err(found) => {
-            report.diagnostics.extend(found.into_iter().filter(|_| is_asked));
-            Vec::new()
-        }
-    };
-    let checked = check::check_for(resolved, &targets);
-    report.diagnostics.extend(resolved.warnings.iter().cloned());
-    report.diagnostics.extend(checked.diagnostics);
-    report.obligations.extend(checked.obligations);
-    let kernels = cuda::check(resolved, &config::open);
-    if !has_errors(&kernels.diagnostics) {
-        report.diagnostics.extend(cuda::unused_names(resolved, &config::open));
-    }
-    report.diagnostics.extend(kernels.diagnostics);
-    report.unsure.extend(kernels.unsure);
+    let Checkup { diagnostics, obligations, unsure } = checkup::project(project, &config::open);
+    Report { diagnostics, obligations, unsure, manifests: project.manifests.len() }
 }
 
 /// Warnings stay what they are, and an error says why that is one.

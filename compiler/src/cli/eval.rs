@@ -172,18 +172,18 @@ fn planned(resolved: &Resolved, file: &Path, arch: Option<Arch>) -> Result<Envir
     };
     let project = Project::open(asked, Path::new(""))?;
     let root = project.root.clone();
-    let is_asked = project.config.is_some() || project.asks_for_targets(resolved);
-    match project.plan(resolved) {
-        Ok(plan) => Ok(Environment {
-            targets: plan.targets.iter().map(|planned| planned.target).collect(),
-            settings: Settings::clone(&plan.settings),
-            root,
-            ..Environment::default()
-        }),
-        Err(errors) if is_asked => Err(errors),
-        // Nothing says what to compile for, so nothing is compiled; the report says so.
-        Err(_) => Ok(Environment { root, ..Environment::default() }),
+    let mut planning = project.planning(resolved);
+    // Where nothing says what to compile for nothing is compiled; the report says so.
+    planning.errors.extend(planning.no_target.filter(|_| project.config.is_some()));
+    if !planning.errors.is_empty() {
+        return Err(planning.errors);
     }
+    Ok(Environment {
+        targets: planning.plan.targets.iter().map(|planned| planned.target).collect(),
+        settings: Settings::clone(&planning.plan.settings),
+        root,
+        ..Environment::default()
+    })
 }
 
 fn arch(target: Option<Target>) -> Result<Option<Arch>, Diagnostic> {

@@ -53,7 +53,7 @@ pub fn check(resolved: &Resolved, open: &Open<'_>) -> Checked {
     let mut files: HashMap<&Path, Option<(Arc<Source>, Kernels)>> = HashMap::new();
     let mut checked = Checked::default();
     let mut rows: Vec<(Row, Vec<Diagnostic>)> = Vec::new();
-    for unit in &resolved.draft.units {
+    for unit in resolved.draft.units.iter().filter(|unit| !unit.source.as_os_str().is_empty()) {
         let file = files.entry(unit.source.as_path()).or_insert_with(|| match open_source(unit, open) {
             Ok(source) => {
                 let kernels = read(&source.text);
@@ -64,7 +64,7 @@ pub fn check(resolved: &Resolved, open: &Open<'_>) -> Checked {
                 None
             }
         });
-        let Some((source, kernels)) = file else { continue };
+        let Some((source, kernels)) = file.as_ref().filter(|_| !unit.kernel.is_empty()) else { continue };
         let defined = defined_by_options(resolved, kernels, source);
         let found = match find(kernels, &unit.kernel) {
             found if defined.is_some() && !matches!(found, Found::Unsure(_)) => {
@@ -476,12 +476,22 @@ impl Check<'_> {
                 .collect(),
         };
         let list = Span::new(self.source, self.kernel.params_range.clone());
-        let names = verify::check_names(self.unit, &signature).into_iter();
+        let names = match self.unit.args_are_known {
+            true => verify::check_names(self.unit, &signature),
+            false => Vec::new(),
+        };
+        let names = names.into_iter();
         let mut found: Vec<Diagnostic> =
             names.map(|diagnostic| diagnostic.related(list.clone(), "the kernel's parameters")).collect();
         // Of several arguments with one name the first counts.
-        let args: HashMap<&str, &ArgDraft> =
-            self.unit.args.iter().rev().map(|arg| (arg.name.as_str(), arg)).collect();
+        let args: HashMap<&str, &ArgDraft> = self
+            .unit
+            .args
+            .iter()
+            .rev()
+            .filter(|arg| arg.broken.is_none())
+            .map(|arg| (arg.name.as_str(), arg))
+            .collect();
         for (position, (param, resolved)) in self.kernel.params.iter().zip(&resolved).enumerate() {
             let (Some(arg), Some(bound), true) = (
                 args.get(param.name.as_str()).copied(),

@@ -205,6 +205,8 @@ pub struct CompileDecl {
     pub options: Vec<Located<String>>,
     /// Which kinds of the targets to embed. Empty: all.
     pub code: Vec<Located<CodeKind>>,
+    /// Whether `targets` or `code` could not be read as they are. That was reported; what they come to is not known.
+    pub targets_are_broken: bool,
     /// The oldest driver that must be able to load the code, as `nvidia-smi` says it: `580.65`.
     pub min_driver: Option<Located<DriverVersion>>,
 }
@@ -256,18 +258,18 @@ impl std::fmt::Display for DriverVersion {
 pub struct LaunchDecl {
     /// Where it begins.
     pub range: Range<usize>,
-    /// The CUDA file, relative to the manifest's folder.
-    pub source: Text,
-    /// The kernel, with type parameters and constants as template arguments.
-    pub kernel: Text,
-    /// One to three expressions.
+    /// The CUDA file, relative to the manifest's folder; there where the manifest is right.
+    pub source: Option<Text>,
+    /// The kernel, with type parameters and constants as template arguments; there where the manifest is right.
+    pub kernel: Option<Text>,
+    /// One to three expressions where the manifest is right.
     pub grid: Vec<Text>,
-    /// One to three expressions.
+    /// One to three expressions where the manifest is right.
     pub block: Vec<Text>,
     /// An expression, where it is given.
     pub shared_bytes: Option<Text>,
-    /// The arguments by name, in the file's order.
-    pub args: Vec<ArgDecl>,
+    /// The arguments by name, in the file's order; there where the manifest is right.
+    pub args: Option<Vec<ArgDecl>>,
     /// Where the table of arguments is.
     pub args_range: Range<usize>,
 }
@@ -277,8 +279,8 @@ pub struct LaunchDecl {
 pub struct ArgDecl {
     /// The parameter's name in the kernel.
     pub name: Located<String>,
-    /// A tensor's name or an expression.
-    pub value: Text,
+    /// A tensor's name or an expression; there where the manifest is right.
+    pub value: Option<Text>,
 }
 
 /// What came of reading: a tree as whole as could be, and every mistake of form.

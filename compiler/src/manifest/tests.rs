@@ -70,8 +70,12 @@ fn reads_every_key() {
     assert_eq!(manifest.variants[0].id.value, 3);
     let launch = &manifest.launches[0];
     assert_eq!(launch.grid[1].value, "1");
-    let args: Vec<_> =
-        launch.args.iter().map(|arg| (arg.name.value.as_str(), arg.value.value.as_str())).collect();
+    let args: Vec<_> = launch
+        .args
+        .iter()
+        .flatten()
+        .map(|arg| (arg.name.value.as_str(), arg.value.as_ref().unwrap().value.as_str()))
+        .collect();
     assert_eq!(args, [("x", "x"), ("n", "numel(y)"), ("half", "0.5")]);
 }
 

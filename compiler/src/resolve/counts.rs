@@ -32,7 +32,7 @@ pub(super) fn check(manifest: &Manifest, source: &Arc<Source>) -> Vec<Diagnostic
     .flatten()
     .collect();
     for launch in &manifest.launches {
-        let args = launch.args.iter().map(|arg| &arg.name.range);
+        let args = launch.args.iter().flatten().map(|arg| &arg.name.range);
         found.extend(beyond("the launch", "arguments", args, MAX_ARGUMENTS, source));
     }
     for values in manifest.attributes.iter().filter_map(|decl| decl.one_of.as_ref()) {
@@ -60,19 +60,19 @@ fn too_many(whose: &str, what: &str, count: usize, most: usize, span: Span) -> D
         .at(span, format!("at most {most} {what} fit into a plugin"))
 }
 
-/// Reports guards that ask too many questions about addresses, each once for its place.
+/// Reports guards that ask too many questions about addresses, each once for its place, and takes them out.
 pub(super) fn check_guards(
     manifest: &Manifest,
     rows: &[Row],
-    guards: &[Option<Guard>],
+    guards: &mut [Option<Guard>],
     source: &Arc<Source>,
 ) -> Vec<Diagnostic> {
     let mut found: Vec<Diagnostic> = Vec::new();
     for (row, guard) in rows.iter().zip(guards) {
-        let Some(guard) = guard else { continue };
-        let count = alignments(&guard.expr).len();
+        let count = guard.as_ref().map_or(0, |guard| alignments(&guard.expr).len());
         let decl = manifest.variants.get(row.variant).and_then(|decl| decl.guard.as_ref());
         let Some(text) = decl.filter(|_| count > MAX_ALIGNMENTS) else { continue };
+        *guard = None;
         let span = Span::new(source, text.range.clone());
         let is_known = |known: &Diagnostic| known.primary.as_ref().is_some_and(|label| label.span == span);
         if !found.iter().any(is_known) {

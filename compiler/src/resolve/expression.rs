@@ -9,8 +9,8 @@ use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use cubinder_bundle::expr::{self, ErrorClass, ExprError, Function, Kind, Node, Scope, Syntax, Typed};
-use cubinder_bundle::{Guard, Output, Requirement};
+use cubinder_bundle::expr::{self, ErrorClass, Expr, ExprError, Function, Kind, Node, Scope, Syntax, Typed};
+use cubinder_bundle::{Guard, Output, Requirement, ShapeLimits};
 
 use super::messages::Messages;
 use super::names::{declared_twice, no_names, with_article};
@@ -65,6 +65,10 @@ pub(super) struct Compiler<'m> {
     no_names: Vec<&'m str>,
     /// The constants of other variants that a row lacks, each told once.
     missing_constants: BTreeSet<(usize, String)>,
+    /// Outputs whose shape is wrong: nothing can be said of what looks at it.
+    broken_outputs: BTreeSet<&'m str>,
+    /// Type parameters of which it is not known what they are in each row.
+    unclear_types: BTreeSet<String>,
     used: BTreeSet<String>,
     messages: Messages,
     /// The variant of each row.
@@ -80,7 +84,12 @@ pub(super) struct Compiler<'m> {
 
 impl<'m> Compiler<'m> {
     /// Parses the helper functions and checks them as each row sees them.
-    pub(super) fn new(manifest: &'m Manifest, source: &'m Arc<Source>, rows: &[Row]) -> Compiler<'m> {
+    pub(super) fn new(
+        manifest: &'m Manifest,
+        source: &'m Arc<Source>,
+        rows: &[Row],
+        unclear_types: BTreeSet<String>,
+    ) -> Compiler<'m> {
         let mut compiler = Compiler {
             manifest,
             source,
@@ -89,6 +98,8 @@ impl<'m> Compiler<'m> {
             ambiguous: declared_twice(manifest),
             no_names: no_names(manifest),
             missing_constants: BTreeSet::new(),
+            broken_outputs: BTreeSet::new(),
+            unclear_types,
             used: BTreeSet::new(),
             messages: Messages::default(),
             variants: rows.iter().map(|row| row.variant).collect(),
@@ -170,13 +181,20 @@ impl<'m> Compiler<'m> {
         Place { scope: self.scope_of(world, Some(row)), row: Some(index), world }
     }
 
-    /// The rules about nodes.
-    pub(super) fn require(&mut self) -> Vec<Requirement> {
+    /// The rules about nodes, one for each that is declared, and whether all are right. What stands for a wrong one always holds.
+    pub(super) fn require(&mut self) -> (Vec<Requirement>, bool) {
         let manifest = self.manifest;
         let place = self.outside();
         let mut requirements = Vec::new();
+        let mut are_right = true;
         for rule in &manifest.plugin.require {
-            let Some(typed) = self.expression(&rule.expr, "expr", Expected::Bool, &place) else { continue };
+            let (text, message) = (rule.expr.value.clone(), rule.message.clone());
+            let mut requirement = Requirement { expr: Expr { nodes: vec![Node::Bool(true)] }, text, message };
+            let Some(typed) = self.expression(&rule.expr, "expr", Expected::Bool, &place) else {
+                are_right = false;
+                requirements.push(requirement);
+                continue;
+            };
             if let [Node::Bool(holds)] = typed.expr.nodes.as_slice() {
                 let diagnostic = if *holds {
                     Diagnostic::warning("this rule always holds")
@@ -189,40 +207,45 @@ impl<'m> Compiler<'m> {
                 };
                 self.report(diagnostic.code(rules::REQUIRE_IS_CONSTANT), None);
             }
-            let (text, message) = (rule.expr.value.clone(), rule.message.clone());
-            requirements.push(Requirement { expr: typed.expr, text, message });
+            match typed.expr.nodes.as_slice() {
+                [Node::Bool(false)] => are_right = false,
+                _ => requirement.expr = typed.expr,
+            }
+            requirements.push(requirement);
         }
-        requirements
+        (requirements, are_right)
     }
 
-    /// The outputs with their shapes.
-    pub(super) fn outputs(&mut self) -> Vec<Output> {
+    /// The outputs with their shapes, one for each that is declared, and whether all are right. What stands for a wrong shape is
+    /// that of a single element, without limits.
+    pub(super) fn outputs(&mut self) -> (Vec<Output>, bool) {
         let manifest = self.manifest;
         let place = self.outside();
         let mut outputs = Vec::new();
         for decl in &manifest.outputs {
-            if let Some(typed) = self.expression(&decl.shape, "shape", Expected::Ints, &place) {
-                outputs.push(Output {
-                    name: decl.name.value.clone(),
-                    shape: typed.expr,
-                    limits: decl.limits.limits.clone(),
-                    doc: decl.doc.clone(),
-                });
-            }
+            let (shape, limits) = match self.expression(&decl.shape, "shape", Expected::Ints, &place) {
+                Some(typed) => (typed.expr, decl.limits.limits.clone()),
+                None => {
+                    self.broken_outputs.insert(&decl.name.value);
+                    (Expr { nodes: vec![Node::Array(Vec::new())] }, ShapeLimits::default())
+                }
+            };
+            outputs.push(Output { name: decl.name.value.clone(), shape, limits, doc: decl.doc.clone() });
         }
-        outputs
+        (outputs, self.broken_outputs.is_empty())
     }
 
-    /// The guard of a row's variant; nothing where it has none or a wrong one.
+    /// The guard of a row's variant; nothing where it has none or a wrong one, or where the variant's id is another's too.
     pub(super) fn guard(&mut self, row: &Row, index: usize) -> Option<Guard> {
         let manifest = self.manifest;
         let text = manifest.variants.get(row.variant)?.guard.as_ref()?;
         let place = self.with_addresses(row, index);
         let typed = self.expression(text, "guard", Expected::Bool, &place)?;
-        Some(Guard { expr: typed.expr, text: text.value.clone() })
+        let of_its_id = manifest.variants.iter().filter(|variant| variant.id.value == row.id).count();
+        (of_its_id == 1).then(|| Guard { expr: typed.expr, text: text.value.clone() })
     }
 
-    /// Compiles one expression.
+    /// Compiles one expression. Nothing where it is wrong, and where it depends on what is: then that was told.
     pub(super) fn expression(
         &mut self,
         text: &Text,
@@ -274,7 +297,23 @@ impl<'m> Compiler<'m> {
             }
             return None;
         }
-        Some(typed)
+        (!self.is_doubtful(&syntax)).then_some(typed)
+    }
+
+    /// Whether what an expression comes to depends on a mistake elsewhere.
+    fn is_doubtful(&self, syntax: &Syntax) -> bool {
+        let mut found = false;
+        free_names(syntax, &mut Vec::new(), &mut |name| {
+            found |= self.is_unclear(name) || self.broken_outputs.contains(name);
+        });
+        found
+    }
+
+    /// Whether it is not known what a name is: it is declared twice, its declaration could not be read, or nothing decides it.
+    pub(super) fn is_unclear(&self, name: &str) -> bool {
+        self.ambiguous.contains(name)
+            || self.unclear_types.contains(name)
+            || self.manifest.broken.iter().any(|broken| broken == name)
     }
 
     /// What is wrong with an expression that is right by itself, in its place.

@@ -1,12 +1,16 @@
 //! The launch of one row: kernel, grid, block, shared memory, arguments.
 
-use cubinder_bundle::expr::{Expr, Node};
+use std::ops::Range;
+
+use cubinder_bundle::expr::{Expr, Kind, Node};
+use cubinder_bundle::launch::{MAX_BLOCK, MAX_GRID, MAX_SHARED_BYTES, MAX_THREADS};
 use cubinder_bundle::{DataType, Launch};
 
 use super::expression::{Compiler, Expected, Place};
-use super::rows::Row;
+use super::rows::{Row, known_type};
 use super::{ArgDraft, ArgDraftValue, Unit, beside, kernel};
 use crate::diagnostic::{Code, Diagnostic};
+use crate::manifest::form::is_identifier;
 use crate::manifest::{ArgDecl, LaunchDecl, Text};
 use crate::rules;
 
@@ -14,17 +18,13 @@ use crate::rules;
 pub(super) struct RowLaunch {
     pub(super) launch: Launch,
     pub(super) unit: Unit,
+    /// Whether nothing in it is wrong. What stands for a wrong part keeps to every rule.
+    pub(super) is_right: bool,
 }
 
-/// The most blocks in x, y and z, for every architecture since 3.0 (CUDA C++ Programming Guide 13.0, table of technical
-/// specifications).
-const MAX_GRID: [i64; 3] = [i32::MAX as i64, 65_535, 65_535];
-/// The most threads of a block in x, y and z, and altogether (the same table).
-const MAX_BLOCK: [i64; 3] = [1024, 1024, 64];
-const MAX_THREADS: i64 = 1024;
 const AXES: [&str; 3] = ["x", "y", "z"];
 
-/// Compiles the launch's expressions for a row; nothing where one is wrong.
+/// Compiles the launch's expressions for a row; nothing where the manifest has none.
 pub(super) fn resolve(
     compiler: &mut Compiler<'_>,
     row: &Row,
@@ -34,9 +34,9 @@ pub(super) fn resolve(
     let manifest = compiler.manifest;
     let place = compiler.in_row(row, index);
     // Without exactly one launch the reader has reported so; each is looked at for more mistakes.
-    let mut launches: Vec<Option<RowLaunch>> =
+    let launches: Vec<RowLaunch> =
         manifest.launches.iter().map(|decl| one(compiler, decl, row, plugin_types, &place, index)).collect();
-    launches.pop().flatten()
+    launches.into_iter().next()
 }
 
 fn one(
@@ -46,55 +46,71 @@ fn one(
     plugin_types: &[DataType],
     place: &Place,
     index: usize,
-) -> Option<RowLaunch> {
-    let kernel = kernel_name(compiler, decl, row, index);
+) -> RowLaunch {
+    let kernel = decl.kernel.as_ref().and_then(|text| kernel_name(compiler, text, row, index));
     let grid = dimensions(compiler, &decl.grid, "grid", place, index);
     let block = dimensions(compiler, &decl.block, "block", place, index);
-    threads_of_block(compiler, decl, block.as_ref(), index);
+    let block_is_right = block.1 && threads_of_block(compiler, decl, &block.0, index);
     let shared_bytes = match &decl.shared_bytes {
         None => Some(constant(0)),
         Some(text) => {
-            let limits = (0, i64::from(i32::MAX), rules::SHARED_MEMORY_LIMIT);
+            let limits = (0, MAX_SHARED_BYTES, rules::SHARED_MEMORY_LIMIT);
             integer(compiler, text, "shared_bytes", limits, place, index)
         }
     };
-    let args: Vec<Option<ArgDraft>> = decl.args.iter().map(|arg| argument(compiler, arg, place)).collect();
-    let args: Option<Vec<ArgDraft>> = args.into_iter().collect();
-    let (kernel, args) = (kernel?, args?);
+    let declared = decl.args.as_deref().unwrap_or_default();
+    // What is no identifier was told, and may have been meant as any parameter.
+    let named: Vec<&ArgDecl> = declared.iter().filter(|arg| is_identifier(&arg.name.value)).collect();
+    let args_are_known = decl.args.is_some() && named.len() == declared.len();
+    let args: Vec<ArgDraft> = named.into_iter().map(|arg| argument(compiler, arg, row, place)).collect();
+    let is_right = kernel.is_some()
+        && decl.source.is_some()
+        && grid.1
+        && block_is_right
+        && shared_bytes.is_some()
+        && args_are_known
+        && args.iter().all(|arg| arg.broken.is_none());
     let launch = Launch {
-        kernel: kernel.clone(),
-        grid: grid?,
-        block: block?,
-        shared_bytes: shared_bytes?,
+        kernel: kernel.clone().unwrap_or_default(),
+        grid: grid.0,
+        block: block.0,
+        shared_bytes: shared_bytes.unwrap_or_else(|| constant(0)),
         args: Vec::new(),
         code: Vec::new(),
     };
+    let source = decl.source.as_ref();
+    let span_of = |text: Option<&Text>| compiler.span(text.map_or(0..0, |text| text.range.clone()));
     let unit = Unit {
         variant: index,
         launch: 0,
-        source: beside(compiler.source, &decl.source.value),
-        source_span: compiler.span_of(&decl.source),
-        kernel,
-        kernel_span: compiler.span_of(&decl.kernel),
+        source: source.map(|source| beside(compiler.source, &source.value)).unwrap_or_default(),
+        source_span: span_of(source),
+        kernel: kernel.unwrap_or_default(),
+        kernel_span: span_of(decl.kernel.as_ref()),
         types: row.types.clone(),
         plugin_types: plugin_types.to_vec(),
         constants: row.constants.clone(),
         args,
         args_span: compiler.span(decl.args_range.clone()),
+        args_are_known,
     };
-    Some(RowLaunch { launch, unit })
+    RowLaunch { launch, unit, is_right }
 }
 
-fn kernel_name(compiler: &mut Compiler<'_>, decl: &LaunchDecl, row: &Row, index: usize) -> Option<String> {
-    match kernel::instantiate(&decl.kernel.value, row) {
+/// The kernel as C++ names it; nothing where it is wrong, and where it depends on a name that is: then that was told.
+fn kernel_name(compiler: &mut Compiler<'_>, text: &Text, row: &Row, index: usize) -> Option<String> {
+    match kernel::instantiate(&text.value, row) {
         Ok(kernel) => {
             for name in &kernel.used {
                 compiler.use_name(name);
             }
-            Some(kernel.name)
+            let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+            let arguments = text.value.split_once('<').map_or("", |(_, arguments)| arguments);
+            let is_unclear = arguments.split(|c| !is_part(c)).any(|name| compiler.is_unclear(name));
+            (!is_unclear).then_some(kernel.name)
         }
         Err(error) => {
-            let span = compiler.span(decl.kernel.locate(error.range));
+            let span = compiler.span(text.locate(error.range));
             let diagnostic =
                 Diagnostic::error(error.message).code(rules::BAD_KERNEL_NAME).at(span, error.label);
             let diagnostic = match error.help {
@@ -107,14 +123,14 @@ fn kernel_name(compiler: &mut Compiler<'_>, decl: &LaunchDecl, row: &Row, index:
     }
 }
 
-/// Grid or block: what is not given is 1.
+/// Grid or block, and whether it is right: what is not given is 1, and what is wrong too.
 fn dimensions(
     compiler: &mut Compiler<'_>,
     texts: &[Text],
     key: &str,
     place: &Place,
     index: usize,
-) -> Option<[Expr; 3]> {
+) -> ([Expr; 3], bool) {
     let (limits, code) =
         if key == "grid" { (MAX_GRID, rules::GRID_LIMIT) } else { (MAX_BLOCK, rules::BLOCK_LIMIT) };
     let mut whole = true;
@@ -126,7 +142,7 @@ fn dimensions(
             None => whole = false,
         }
     }
-    whole.then_some(result)
+    (result, whole)
 }
 
 /// An integer; where it is a constant, within the limits: the least, the greatest, the rule that says so.
@@ -153,13 +169,12 @@ fn integer(
     }
 }
 
-fn threads_of_block(compiler: &mut Compiler<'_>, decl: &LaunchDecl, block: Option<&[Expr; 3]>, index: usize) {
-    let Some(sizes) = block.and_then(|block| block.iter().map(value_of).collect::<Option<Vec<i64>>>()) else {
-        return;
-    };
+/// Whether a block of constants has no more threads than it can have.
+fn threads_of_block(compiler: &mut Compiler<'_>, decl: &LaunchDecl, block: &[Expr; 3], index: usize) -> bool {
+    let Some(sizes) = block.iter().map(value_of).collect::<Option<Vec<i64>>>() else { return true };
     // Each is at most 1024, so the product fits.
     let threads: i64 = sizes.iter().product();
-    let (Some(first), Some(last)) = (decl.block.first(), decl.block.last()) else { return };
+    let (Some(first), Some(last)) = (decl.block.first(), decl.block.last()) else { return true };
     if threads > MAX_THREADS {
         let span = compiler.span(first.range.start..last.range.end);
         let sizes = sizes.iter().map(ToString::to_string).collect::<Vec<_>>().join(" x ");
@@ -170,26 +185,43 @@ fn threads_of_block(compiler: &mut Compiler<'_>, decl: &LaunchDecl, block: Optio
         let diagnostic = decl.block.iter().fold(diagnostic, with_values);
         compiler.report(diagnostic, Some(index));
     }
+    threads <= MAX_THREADS
 }
 
-fn argument(compiler: &mut Compiler<'_>, arg: &ArgDecl, place: &Place) -> Option<ArgDraft> {
-    let value = match tensor(compiler, &arg.value) {
-        Some(tensor) => {
-            compiler.use_name(arg.value.value.trim());
-            ArgDraftValue::Tensor(tensor)
-        }
-        None => {
-            let key = &arg.name.value;
-            let typed = compiler.expression(&arg.value, key, Expected::Argument, place)?;
-            ArgDraftValue::Expr { expr: typed.expr, kind: typed.kind }
-        }
-    };
-    Some(ArgDraft {
+fn argument(compiler: &mut Compiler<'_>, arg: &ArgDecl, row: &Row, place: &Place) -> ArgDraft {
+    let value = value(compiler, arg, row, place);
+    let broken = value.as_ref().err().cloned();
+    let stand_in = |_| ArgDraftValue::Expr { expr: constant(0), kind: Kind::Int };
+    let value_range = arg.value.as_ref().map_or(arg.name.range.clone(), |value| value.range.clone());
+    ArgDraft {
         name: arg.name.value.clone(),
         name_span: compiler.span(arg.name.range.clone()),
-        value,
-        value_span: compiler.span_of(&arg.value),
-    })
+        value: value.unwrap_or_else(stand_in),
+        value_span: compiler.span(value_range),
+        broken,
+    }
+}
+
+/// What is passed; where that is wrong, the tensors that may have been meant.
+fn value(
+    compiler: &mut Compiler<'_>,
+    arg: &ArgDecl,
+    row: &Row,
+    place: &Place,
+) -> Result<ArgDraftValue, Range<u32>> {
+    let Some(text) = &arg.value else { return Err(0..u32::MAX) };
+    if let Some(tensor) = tensor(compiler, text) {
+        compiler.use_name(text.value.trim());
+        let ty = known_type(compiler.manifest, row, tensor as usize);
+        let is_clear =
+            ty.is_some_and(|ty| !compiler.is_unclear(ty)) && !compiler.is_unclear(text.value.trim());
+        return if is_clear { Ok(ArgDraftValue::Tensor(tensor)) } else { Err(tensor..tensor + 1) };
+    }
+    match compiler.expression(text, &arg.name.value, Expected::Argument, place) {
+        Some(typed) => Ok(ArgDraftValue::Expr { expr: typed.expr, kind: typed.kind }),
+        None if is_identifier(text.value.trim()) => Err(0..u32::MAX),
+        None => Err(0..0),
+    }
 }
 
 /// The index of the tensor that the text names, over inputs, then outputs.

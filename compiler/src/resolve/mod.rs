@@ -16,7 +16,9 @@ mod restrict;
 mod rows;
 mod usage;
 
+use std::borrow::Borrow;
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -46,11 +48,11 @@ pub struct Unit {
     pub variant: usize,
     /// Index of the launch in the variant.
     pub launch: usize,
-    /// The CUDA source, resolved against the manifest's folder.
+    /// The CUDA source, resolved against the manifest's folder. Empty where it is wrong.
     pub source: PathBuf,
     /// Where the manifest names the source.
     pub source_span: Span,
-    /// The kernel as C++ names it, type parameters and constants replaced: `circ_pad<float, 4>`.
+    /// The kernel as C++ names it, type parameters and constants replaced: `circ_pad<float, 4>`. Empty where it is wrong.
     pub kernel: String,
     /// Where the manifest names the kernel.
     pub kernel_span: Span,
@@ -65,6 +67,8 @@ pub struct Unit {
     pub args: Vec<ArgDraft>,
     /// Where the table of arguments is.
     pub args_span: Span,
+    /// Whether the arguments are all that the manifest has: false only where one has no name or their table is none.
+    pub args_are_known: bool,
 }
 
 /// An argument before the kernel's parameters are known.
@@ -78,6 +82,9 @@ pub struct ArgDraft {
     pub value: ArgDraftValue,
     /// Where the value is.
     pub value_span: Span,
+    /// Where the value is wrong, the tensors that may have been meant, over inputs, then outputs. No rule says anything of such a
+    /// value, and what stands for it is 0.
+    pub broken: Option<Range<u32>>,
 }
 
 /// What an argument passes.
@@ -94,7 +101,10 @@ pub enum ArgDraftValue {
     },
 }
 
-/// A manifest that is right.
+/// A manifest that is right; or, as the `sketch` of a [`Wrong`] one, what could be made of it. There a stand-in that keeps to
+/// every rule takes the place of what is wrong and of what depends on it: a guard that is not there, a requirement that always holds, a
+/// shape of one element without limits, a grid and block of 1, no shared memory. So more cases are possible than the author meant:
+/// what is proved of all of them holds, and a single case tells nothing.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Resolved {
     /// The plugin.
@@ -109,6 +119,19 @@ pub struct Resolved {
     pub warnings: Vec<Diagnostic>,
     /// Type parameters and constants that nothing in the manifest uses: see [`Resolved::unused`].
     pub unused_names: Vec<UnusedName>,
+    /// Whether every declaration of the manifest could be read.
+    pub is_read: bool,
+    /// Whether the cases are those that the author meant: everything that bounds them is right.
+    pub cases_are_known: bool,
+}
+
+/// A manifest with mistakes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Wrong {
+    /// Every mistake that can be told apart from the others, in order of place, with the warnings of its form between them.
+    pub errors: Vec<Diagnostic>,
+    /// What could be made of it: it serves only to look for more mistakes. See [`Resolved`].
+    pub sketch: Option<Box<Resolved>>,
 }
 
 impl Resolved {
@@ -126,18 +149,32 @@ impl Resolved {
 /// # Errors
 /// Every mistake that can be told apart from the others, in order of place, with the warnings between them.
 pub fn compile(source: &Arc<Source>) -> Result<Resolved, Vec<Diagnostic>> {
+    read(source).map_err(|wrong| wrong.errors)
+}
+
+/// Reads and resolves a manifest, as far as it can be.
+///
+/// # Errors
+/// The mistakes, with what could be made of the manifest beside them.
+pub fn read(source: &Arc<Source>) -> Result<Resolved, Wrong> {
     let read = manifest::read(source);
-    let Some(manifest) = read.manifest else { return Err(read.diagnostics) };
-    let resolved = resolve(&manifest, source);
+    let Some(manifest) = read.manifest else { return Err(Wrong { errors: read.diagnostics, sketch: None }) };
+    let resolved = sketch(&manifest, source);
     if read.diagnostics.is_empty() {
         return resolved;
     }
+    let (errors, sketch) = match resolved {
+        Ok(resolved) => (Vec::new(), Some(Box::new(resolved))),
+        Err(wrong) => (wrong.errors, wrong.sketch),
+    };
     let mut diagnostics = read.diagnostics;
     // What is only a warning may follow from the mistakes of form.
-    let errors = resolved.err().unwrap_or_default().into_iter();
-    diagnostics.extend(errors.filter(|diagnostic| diagnostic.severity == Severity::Error));
+    diagnostics.extend(errors.into_iter().filter(|diagnostic| diagnostic.severity == Severity::Error));
     sort(&mut diagnostics);
-    Err(diagnostics)
+    let sketch = sketch.map(|sketch| {
+        Box::new(Resolved { is_read: false, cases_are_known: false, warnings: Vec::new(), ..*sketch })
+    });
+    Err(Wrong { errors: diagnostics, sketch })
 }
 
 /// Gives names, types and expressions their meaning.
@@ -146,19 +183,23 @@ pub fn compile(source: &Arc<Source>) -> Result<Resolved, Vec<Diagnostic>> {
 /// Every mistake that can be told apart from the others, in order of place. For a manifest that was read with errors
 /// there may be none left to tell.
 pub fn resolve(manifest: &Manifest, source: &Arc<Source>) -> Result<Resolved, Vec<Diagnostic>> {
+    sketch(manifest, source).map_err(|wrong| wrong.errors)
+}
+
+fn sketch(manifest: &Manifest, source: &Arc<Source>) -> Result<Resolved, Wrong> {
     let too_many = counts::check(manifest, source);
     if !too_many.is_empty() {
-        return Err(too_many);
+        return Err(Wrong { errors: too_many, sketch: None });
     }
     let mut diagnostics = names::check(manifest, source);
-    let rows = rows::expand(manifest, source, &mut diagnostics);
-    let mut compiler = Compiler::new(manifest, source, &rows);
-    let require = compiler.require();
-    let outputs = compiler.outputs();
+    let rows::Table { rows, unclear } = rows::expand(manifest, source, &mut diagnostics);
+    let mut compiler = Compiler::new(manifest, source, &rows, unclear);
+    let (require, require_is_right) = compiler.require();
+    let (outputs, outputs_are_right) = compiler.outputs();
     let plugin_types = rows::types(&rows);
-    let guards: Vec<Option<Guard>> =
+    let mut guards: Vec<Option<Guard>> =
         rows.iter().enumerate().map(|(index, row)| compiler.guard(row, index)).collect();
-    diagnostics.extend(counts::check_guards(manifest, &rows, &guards, source));
+    diagnostics.extend(counts::check_guards(manifest, &rows, &mut guards, source));
     let launches: Vec<Option<launch::RowLaunch>> = rows
         .iter()
         .enumerate()
@@ -172,29 +213,31 @@ pub fn resolve(manifest: &Manifest, source: &Arc<Source>) -> Result<Resolved, Ve
         diagnostics.retain(|diagnostic| diagnostic.severity == Severity::Error);
     }
     sort(&mut diagnostics);
-    let complete: Option<Vec<launch::RowLaunch>> = launches.into_iter().collect();
-    match complete {
-        Some(launches) if !has_errors(&diagnostics) => {
-            let draft = draft(manifest, rows, guards, launches, require, outputs);
-            let name_span = Span::new(source, manifest.plugin.name.range.clone());
-            Ok(Resolved {
-                draft,
-                manifest: manifest.clone(),
-                source: Arc::clone(source),
-                name_span,
-                warnings: diagnostics,
-                unused_names: unused.names,
-            })
-        }
-        _ => Err(diagnostics),
+    let launches_are_right =
+        launches.iter().all(|launch| launch.as_ref().is_some_and(|launch| launch.is_right));
+    let is_right = launches_are_right && require_is_right && outputs_are_right && !has_errors(&diagnostics);
+    let mut resolved = Resolved {
+        draft: draft(manifest, rows, guards, launches, require, outputs),
+        manifest: manifest.clone(),
+        source: Arc::clone(source),
+        name_span: Span::new(source, manifest.plugin.name.range.clone()),
+        warnings: Vec::new(),
+        unused_names: unused.names,
+        is_read: true,
+        cases_are_known: require_is_right,
+    };
+    if is_right {
+        resolved.warnings = diagnostics;
+        return Ok(resolved);
     }
+    Err(Wrong { errors: diagnostics, sketch: Some(Box::new(resolved)) })
 }
 
 fn draft(
     manifest: &Manifest,
     rows: Vec<Row>,
     guards: Vec<Option<Guard>>,
-    launches: Vec<launch::RowLaunch>,
+    launches: Vec<Option<launch::RowLaunch>>,
     require: Vec<cubinder_bundle::Requirement>,
     outputs: Vec<cubinder_bundle::Output>,
 ) -> PluginDraft {
@@ -206,9 +249,9 @@ fn draft(
             label: row.label(),
             types: row.tensor_types,
             guard,
-            launches: vec![launch.launch],
+            launches: launch.iter().map(|launch| launch.launch.clone()).collect(),
         });
-        units.push(launch.unit);
+        units.extend(launch.map(|launch| launch.unit));
     }
     let plugin = Plugin {
         name: manifest.plugin.name.value.clone(),
@@ -256,15 +299,16 @@ pub(crate) fn beside(source: &Source, path: &str) -> PathBuf {
 
 /// Refuses plugins that TensorRT's registry could not tell apart: equal in name, version and namespace.
 #[must_use]
-pub fn check_unique(plugins: &[Resolved]) -> Vec<Diagnostic> {
+pub fn check_unique<P: Borrow<Resolved>>(plugins: &[P]) -> Vec<Diagnostic> {
     let mut diagnostics = Vec::new();
-    for (index, second) in plugins.iter().enumerate() {
+    for (index, second) in plugins.iter().map(Borrow::borrow).enumerate() {
         let identity = |resolved: &Resolved| {
             let plugin = &resolved.draft.plugin;
             (plugin.name.clone(), plugin.version.clone(), plugin.namespace.clone())
         };
         let (name, version, namespace) = identity(second);
-        let first = plugins.iter().take(index).find(|first| identity(first) == identity(second));
+        let first =
+            plugins.iter().map(Borrow::borrow).take(index).find(|first| identity(first) == identity(second));
         if let Some(first) = first {
             let message = format!(
                 "two manifests define the plugin `{name}`, version `{version}`, namespace `{namespace}`"

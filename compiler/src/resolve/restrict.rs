@@ -41,6 +41,17 @@ pub(super) fn served(manifest: &Manifest, variant: &VariantDecl) -> Vec<TypeDecl
     manifest.types.iter().map(restricted).collect()
 }
 
+/// The type parameters with restrictions that name other types: which rows are meant is not known.
+pub(super) fn unclear(manifest: &Manifest) -> impl Iterator<Item = String> {
+    let restrictions = manifest.variants.iter().flat_map(|variant| &variant.types);
+    let is_wrong = |restriction: &&TypeDecl| {
+        let parameter = manifest.types.iter().find(|ty| ty.name.value == restriction.name.value);
+        let has = |ty: &DataType| parameter.is_some_and(|parameter| parameter.alternatives.contains(ty));
+        !restriction.alternatives.iter().all(has)
+    };
+    restrictions.filter(is_wrong).map(|restriction| restriction.name.value.clone())
+}
+
 fn unknown(restriction: &TypeDecl, manifest: &Manifest, source: &Arc<Source>) -> Diagnostic {
     let name = restriction.name.value.as_str();
     let known: Vec<&str> = manifest.types.iter().map(|parameter| parameter.name.value.as_str()).collect();

@@ -27,9 +27,12 @@ pub(super) struct Row {
     pub(super) constants: Vec<(String, Value)>,
     /// How many of the constants are shared.
     shared: usize,
-    /// The types of the inputs, then of the outputs.
+    /// The types of the inputs, then of the outputs. For an unknown type, which was told, another stands.
     pub(super) tensor_types: Vec<DataType>,
 }
+
+/// Stands for the type of a tensor that is not known.
+const STAND_IN: DataType = DataType::F32;
 
 impl Row {
     /// Types and the variant's own constants, for people.
@@ -71,18 +74,21 @@ pub(super) fn types(rows: &[Row]) -> Vec<DataType> {
     all.into_iter().collect()
 }
 
+/// The rows, and the type parameters of which it is not known what they are in each: that was told.
+pub(super) struct Table {
+    pub(super) rows: Vec<Row>,
+    pub(super) unclear: BTreeSet<String>,
+}
+
 /// Expands the table. Where there are errors the rows serve only to look for more.
-pub(super) fn expand(
-    manifest: &Manifest,
-    source: &Arc<Source>,
-    diagnostics: &mut Vec<Diagnostic>,
-) -> Vec<Row> {
+pub(super) fn expand(manifest: &Manifest, source: &Arc<Source>, diagnostics: &mut Vec<Diagnostic>) -> Table {
     unique_ids(&manifest.variants, source, diagnostics);
     tensor_types_are_known(manifest, source, diagnostics);
     diagnostics.extend(restrict::check(manifest, source));
     let served: Vec<Vec<TypeDecl>> =
         manifest.variants.iter().map(|variant| restrict::served(manifest, variant)).collect();
-    choices_are_decided(manifest, &served, source, diagnostics);
+    let mut unclear = choices_are_decided(manifest, &served, source, diagnostics);
+    unclear.extend(restrict::unclear(manifest));
     let choices =
         |types: &Vec<TypeDecl>| types.iter().map(|ty| ty.alternatives.len()).fold(1, usize::saturating_mul);
     let count = served.iter().map(choices).fold(0, usize::saturating_add);
@@ -94,12 +100,12 @@ pub(super) fn expand(
                 .at(Span::new(source, span), "every choice of types is multiplied by every variant")
                 .help("`types = { ... }` in `[[variants]]` says which choices a variant serves"),
         );
-        return Vec::new();
+        return Table { rows: Vec::new(), unclear };
     }
     let rows_of = |(variant, types): (usize, &Vec<TypeDecl>)| -> Vec<Row> {
         product(types).iter().map(|types| row(manifest, variant, types)).collect()
     };
-    served.iter().enumerate().flat_map(rows_of).collect()
+    Table { rows: served.iter().enumerate().flat_map(rows_of).collect(), unclear }
 }
 
 fn row(manifest: &Manifest, variant: usize, types: &[(String, DataType)]) -> Row {
@@ -107,7 +113,8 @@ fn row(manifest: &Manifest, variant: usize, types: &[(String, DataType)]) -> Row
     let of_variant = decl.iter().flat_map(|decl| &decl.constants);
     let constants = manifest.constants.iter().chain(of_variant);
     let constants = constants.map(|decl| (decl.name.value.clone(), decl.value.clone()));
-    let tensor_types = tensors(manifest).filter_map(|(_, ty)| type_of(&ty.value, types)).collect();
+    let tensor_types = tensors(manifest).map(|(_, ty)| type_of(&ty.value, types).unwrap_or(STAND_IN));
+    let tensor_types = tensor_types.collect();
     Row {
         variant,
         id: decl.map_or(0, |decl| decl.id.value),
@@ -121,6 +128,12 @@ fn row(manifest: &Manifest, variant: usize, types: &[(String, DataType)]) -> Row
 fn type_of(name: &str, types: &[(String, DataType)]) -> Option<DataType> {
     let parameter = types.iter().find(|(parameter, _)| parameter == name).map(|(_, ty)| *ty);
     parameter.or_else(|| DataType::from_name(name))
+}
+
+/// The name of the type of a tensor, over inputs, then outputs; nothing where no such type is known.
+pub(super) fn known_type<'m>(manifest: &'m Manifest, row: &Row, tensor: usize) -> Option<&'m str> {
+    let (_, ty) = tensors(manifest).nth(tensor)?;
+    type_of(&ty.value, &row.types).map(|_| ty.value.as_str())
 }
 
 /// The names and types of the inputs, then of the outputs.
@@ -195,13 +208,14 @@ fn tensor_types_are_known(manifest: &Manifest, source: &Arc<Source>, diagnostics
 }
 
 /// What a type parameter is must follow from the types of a node's inputs, and for what is no output's type it may follow from
-/// the variant: nothing else tells which alternative is meant.
+/// the variant: nothing else tells which alternative is meant. The names of those for which nothing does.
 fn choices_are_decided(
     manifest: &Manifest,
     served: &[Vec<TypeDecl>],
     source: &Arc<Source>,
     diagnostics: &mut Vec<Diagnostic>,
-) {
+) -> BTreeSet<String> {
+    let mut undecided = BTreeSet::new();
     for (index, parameter) in manifest.types.iter().enumerate() {
         let name = parameter.name.value.as_str();
         let decided = manifest.inputs.iter().any(|input| input.ty.value == name);
@@ -223,6 +237,7 @@ fn choices_are_decided(
         if count < 2 {
             continue;
         }
+        undecided.insert(name.to_owned());
         let message = format!("nothing decides what `{name}` is: it is the type of no input");
         let span = Span::new(source, parameter.name.range.clone());
         let diagnostic = Diagnostic::error(message)
@@ -240,4 +255,5 @@ fn choices_are_decided(
             )),
         });
     }
+    undecided
 }

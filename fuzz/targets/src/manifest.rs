@@ -37,9 +37,16 @@ fn open(_: &Path) -> Result<Arc<Source>, Vec<Diagnostic>> {
 
 fn run(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
-    match resolve::compile(&Source::new("manifests/fuzz.toml", text)) {
+    match resolve::read(&Source::new("manifests/fuzz.toml", text)) {
         Ok(resolved) => accepted(resolved),
-        Err(diagnostics) => show_refusal(&diagnostics),
+        Err(wrong) => {
+            // What could be made of it is looked at for more mistakes.
+            show_refusal(&wrong.errors);
+            if let Some(sketch) = wrong.sketch {
+                show(&check::check_for(&sketch, &[]).diagnostics);
+                show(&cuda::check(&sketch, &open).diagnostics);
+            }
+        }
     }
 }
 

@@ -14,11 +14,16 @@ use crate::rules;
 pub(super) fn read(form: &mut Form<'_>, root: &mut Section<'_>) -> CompileDecl {
     let section = root.take("compile").and_then(|entry| form.table(&entry, "[compile]".to_owned()));
     let Some(mut section) = section else { return CompileDecl::default() };
+    let before = form.count();
+    let targets = section.take("targets").map(|entry| targets(form, &entry)).unwrap_or_default();
+    let code = section.take("code").map(|entry| code(form, &entry)).unwrap_or_default();
+    let targets_are_broken = form.count() > before;
     let decl = CompileDecl {
-        targets: section.take("targets").map(|entry| targets(form, &entry)).unwrap_or_default(),
+        targets,
+        code,
+        targets_are_broken,
         include: section.take("include").map(|entry| include(form, &entry)).unwrap_or_default(),
         options: section.take("options").map(|entry| options(form, &entry)).unwrap_or_default(),
-        code: section.take("code").map(|entry| code(form, &entry)).unwrap_or_default(),
         min_driver: section.take("min_driver").and_then(|entry| min_driver(form, &entry)),
     };
     form.finish(&section);

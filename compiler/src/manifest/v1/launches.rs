@@ -27,11 +27,12 @@ pub(super) fn read(form: &mut Form<'_>, root: &mut Section<'_>, outputs: &[Outpu
     }
     let output = outputs.first().map_or("y", |output| output.name.value.as_str());
     let has_args = root.has("args");
-    sections.into_iter().filter_map(|section| launch(form, section, output, has_args)).collect()
+    sections.into_iter().map(|section| launch(form, section, output, has_args)).collect()
 }
 
-/// One launch. Where the file has a table `args`, which was meant for it, that is said elsewhere.
-fn launch(form: &mut Form<'_>, mut section: Section<'_>, output: &str, has_args: bool) -> Option<LaunchDecl> {
+/// One launch. Where the file has a table `args`, which was meant for it, that is said elsewhere. What is wrong with one key does not
+/// hide what is wrong with the others.
+fn launch(form: &mut Form<'_>, mut section: Section<'_>, output: &str, has_args: bool) -> LaunchDecl {
     let range = section.range.clone();
     let blocks = format!("[\"ceil_div(numel({output}), 256)\"]");
     let source = form.require(&mut section, "source", "\"kernel.cu\"").and_then(|entry| form.text(&entry));
@@ -52,16 +53,16 @@ fn launch(form: &mut Form<'_>, mut section: Section<'_>, output: &str, has_args:
             .at(form.span(source.range.clone()), "this is empty");
         form.report(diagnostic);
     }
-    Some(LaunchDecl {
+    LaunchDecl {
         range,
-        source: source?,
-        kernel: kernel?,
-        grid: grid?,
-        block: block?,
+        source: source.filter(|source| !source.value.trim().is_empty()),
+        kernel,
+        grid: grid.unwrap_or_default(),
+        block: block.unwrap_or_default(),
         shared_bytes,
-        args: args?,
+        args,
         args_range,
-    })
+    }
 }
 
 /// One to three expressions. What is wrong with one does not hide what is wrong with the others.
@@ -134,9 +135,8 @@ fn arguments(form: &mut Form<'_>, section: &mut Section<'_>, entry: &Entry<'_>) 
     for entry in table.entries().into_iter().filter(|entry| !misplaced.contains(&entry.key)) {
         let name = entry.name();
         form.identifier(&name, "an argument");
-        if let Some(value) = form.expression(&entry) {
-            args.push(ArgDecl { name, value });
-        }
+        let value = form.expression(&entry);
+        args.push(ArgDecl { name, value });
     }
     Some(args)
 }

@@ -40,8 +40,8 @@ fn variant(form: &mut Form<'_>, mut section: Section<'_>, broken: &mut Vec<Strin
         misplaced.extend(form.below(&mut section, child, &VARIANT, is_guard));
     }
     let is_misplaced = |entry: &Entry<'_>| misplaced.contains(&entry.key);
-    // A line that cannot be read narrows nothing; the parameter itself is declared elsewhere.
-    let types = lines(form, &mut section, "types", &mut Vec::new(), |form, entry| {
+    // What a parameter is there is not known where its line cannot be read.
+    let types = lines(form, &mut section, "types", broken, |form, entry| {
         if is_misplaced(entry) { None } else { names::alternatives(form, entry) }
     });
     let constants = lines(form, &mut section, "constants", broken, |form, entry| {

@@ -1,0 +1,167 @@
+//! All that can be told of manifests without a compiler: one way through reading, resolving, planning, rules and kernels' texts.
+//!
+//! Owns which stage is asked what where another has found mistakes: every independent error is told in one run, and what may
+//! follow from an error is not. `cubinder check` is this; `cubinder compile` begins with it. Never prints, never compiles.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use cubinder_bundle::Target;
+
+use crate::check::{self, Obligation};
+use crate::config;
+use crate::cuda::{self, Open, Unsure};
+use crate::diagnostic::{Diagnostic, Severity, Source, has_errors, sort};
+use crate::project::{Plan, Planning, Project};
+use crate::resolve::{self, Resolved};
+
+/// What is told of manifests.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Checkup {
+    /// What is wrong and what the author should look at, in order of place.
+    pub diagnostics: Vec<Diagnostic>,
+    /// What must hold for every launch of the manifests that are right.
+    pub obligations: Vec<Obligation>,
+    /// Kernels about which only a compile can tell.
+    pub unsure: Vec<Unsure>,
+}
+
+/// A manifest as far as it is known.
+struct Subject {
+    /// The plugin, or what could be made of it.
+    plugin: Option<Resolved>,
+    plan: Option<Planning>,
+    /// Whether the manifest by itself is right.
+    is_right: bool,
+}
+
+/// Manifests that were looked at by themselves: without their kernels' texts.
+struct Look {
+    subjects: Vec<Subject>,
+    checkup: Checkup,
+}
+
+/// What a compile works on.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ready {
+    /// The plugins, in the project's order.
+    pub plugins: Vec<Resolved>,
+    /// How the kernels of each are compiled.
+    pub plans: Vec<Plan>,
+    /// What the authors should look at.
+    pub warnings: Vec<Diagnostic>,
+    /// What must hold for every launch.
+    pub obligations: Vec<Obligation>,
+}
+
+/// Checks all manifests of a project and their kernels. `open` reads a kernel's file.
+#[must_use]
+pub fn project(project: &Project, open: &Open<'_>) -> Checkup {
+    sources(project, &manifests(project), open)
+}
+
+/// [`project`], of these texts in the place of the project's manifests: each is there, or why it is not.
+#[must_use]
+pub fn sources(
+    project: &Project,
+    sources: &[Result<Arc<Source>, Vec<Diagnostic>>],
+    open: &Open<'_>,
+) -> Checkup {
+    let look = look(project, sources, project.config.is_some());
+    with_kernels(look, open)
+}
+
+/// Checks what can be checked before NVRTC is called. NVRTC reads kernels better than this can, so their texts are looked at only where
+/// nothing will be compiled. `open` reads a kernel's file.
+///
+/// # Errors
+/// All that [`project`] tells, with at least one error.
+pub fn before_compile(project: &Project, open: &Open<'_>) -> Result<Ready, Vec<Diagnostic>> {
+    let look = look(project, &manifests(project), true);
+    if has_errors(&look.checkup.diagnostics) {
+        return Err(with_kernels(look, open).diagnostics);
+    }
+    let Checkup { diagnostics, obligations, .. } = look.checkup;
+    let (plugins, plans) = look.subjects.into_iter().filter_map(Subject::into_parts).unzip();
+    Ok(Ready { plugins, plans, warnings: diagnostics, obligations })
+}
+
+fn manifests(project: &Project) -> Vec<Result<Arc<Source>, Vec<Diagnostic>>> {
+    let open = |path: &PathBuf| config::open(path);
+    project.manifests.iter().map(open).collect()
+}
+
+fn look(project: &Project, sources: &[Result<Arc<Source>, Vec<Diagnostic>>], needs_targets: bool) -> Look {
+    let mut look = Look { subjects: Vec::new(), checkup: Checkup::default() };
+    for source in sources {
+        match source {
+            Ok(source) => look_at(project, source, needs_targets, &mut look),
+            Err(found) => look.checkup.diagnostics.extend(found.iter().cloned()),
+        }
+    }
+    let plugins = look.subjects.iter().filter_map(|subject| subject.plugin.as_ref());
+    // What could not be read may be what tells two plugins apart.
+    let plugins: Vec<&Resolved> = plugins.filter(|plugin| plugin.is_read).collect();
+    look.checkup.diagnostics.extend(resolve::check_unique(&plugins));
+    look
+}
+
+fn look_at(project: &Project, source: &Arc<Source>, needs_targets: bool, look: &mut Look) {
+    let checkup = &mut look.checkup;
+    let (plugin, is_right) = match resolve::read(source) {
+        Ok(resolved) => {
+            checkup.diagnostics.extend(resolved.warnings.iter().cloned());
+            (Some(resolved), true)
+        }
+        Err(wrong) => {
+            checkup.diagnostics.extend(wrong.errors);
+            (wrong.sketch.map(|sketch| *sketch), false)
+        }
+    };
+    let plan = plugin.as_ref().map(|plugin| project.planning(plugin));
+    if let (Some(plugin), Some(planning)) = (&plugin, &plan) {
+        checkup.diagnostics.extend(planning.errors.iter().cloned());
+        checkup.diagnostics.extend(planning.no_target.iter().filter(|_| needs_targets).cloned());
+        let targets: Vec<Target> = planning.plan.targets.iter().map(|planned| planned.target).collect();
+        let checked = check::check_for(plugin, &targets);
+        checkup.diagnostics.extend(told(checked.diagnostics, is_right));
+        if is_right {
+            checkup.obligations.extend(checked.obligations);
+        }
+    }
+    look.subjects.push(Subject { plugin, plan, is_right });
+}
+
+/// What is only a warning may follow from the mistakes of a manifest that is wrong.
+fn told(diagnostics: Vec<Diagnostic>, is_right: bool) -> impl Iterator<Item = Diagnostic> {
+    diagnostics.into_iter().filter(move |one| is_right || one.severity == Severity::Error)
+}
+
+fn with_kernels(look: Look, open: &Open<'_>) -> Checkup {
+    let mut checkup = look.checkup;
+    for subject in &look.subjects {
+        let Some(plugin) = &subject.plugin else { continue };
+        let kernels = cuda::check(plugin, open);
+        if subject.is_right && !has_errors(&kernels.diagnostics) {
+            checkup.diagnostics.extend(cuda::unused_names(plugin, open));
+        }
+        checkup.diagnostics.extend(told(kernels.diagnostics, subject.is_right));
+        checkup.unsure.extend(kernels.unsure);
+    }
+    // Manifests share files, and so their mistakes.
+    let mut once: Vec<Diagnostic> = Vec::new();
+    for diagnostic in checkup.diagnostics {
+        if !once.contains(&diagnostic) {
+            once.push(diagnostic);
+        }
+    }
+    sort(&mut once);
+    checkup.diagnostics = once;
+    checkup
+}
+
+impl Subject {
+    fn into_parts(self) -> Option<(Resolved, Plan)> {
+        Some((self.plugin?, self.plan?.plan))
+    }
+}

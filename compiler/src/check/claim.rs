@@ -11,7 +11,7 @@ use super::formula::{constant, element_is_within, is_there, is_within};
 use super::remedy;
 use super::site::Site;
 use super::volume::{is_beyond, taken};
-use super::witness::{describe, outside, value};
+use super::witness::{NamedCase, describe, outside, value};
 use super::{Checked, Obligation};
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::rules;
@@ -185,9 +185,9 @@ pub(super) fn verdict(domain: &Domain<'_>, claim: &Claim) -> Verdict {
 
 /// One obligation for a place and a statement: the worst over the rows.
 fn oblige(site: &Site<'_>, group: Group, obligations: &mut Vec<Obligation>) {
-    let found = match &group.settled.verdict {
-        Verdict::Refuted(case) => Some(found(site, &group, case)),
-        _ => None,
+    let (found, case) = match &group.settled.verdict {
+        Verdict::Refuted(case) => (Some(found(site, &group, case)), Some(NamedCase::of(site.plugin, case))),
+        _ => (None, None),
     };
     let obligation = Obligation {
         rule: group.claim.rule,
@@ -196,6 +196,7 @@ fn oblige(site: &Site<'_>, group: Group, obligations: &mut Vec<Obligation>) {
         verdict: group.settled.verdict,
         is_beyond: group.settled.is_beyond,
         found,
+        case,
     };
     let same = |known: &&mut Obligation| {
         known.span == obligation.span

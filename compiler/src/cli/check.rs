@@ -6,14 +6,15 @@ use std::time::Instant;
 
 use clap::Args;
 use cubinder_bundle::Target;
-use cubinder_compiler::check::{self, Obligation, Verdict};
+use cubinder_compiler::check::{self, Obligation};
 use cubinder_compiler::config;
 use cubinder_compiler::cuda::{self, Unsure};
-use cubinder_compiler::diagnostic::{Diagnostic, Severity, has_errors, place};
+use cubinder_compiler::diagnostic::{Diagnostic, Severity, Span, has_errors, place};
 use cubinder_compiler::project::{Asked, Project};
 use cubinder_compiler::resolve::{self, Resolved};
-use serde_json::json;
+use serde_json::{Value, json};
 
+use super::obligations::{self, Tally, count_of, failed_json};
 use super::output::{MessageFormat, print, show};
 
 pub(super) const LONG_ABOUT: &str = "\
@@ -73,7 +74,7 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
         MessageFormat::Json => print(&(summary_json(&report, started).to_string() + "\n")),
         MessageFormat::Human => {
             if arguments.proofs {
-                print(&report.obligations.iter().map(line).collect::<String>());
+                print(&obligations::list(&report.obligations));
             }
             if is_right && !arguments.quiet {
                 print(&summary(&report));
@@ -148,90 +149,42 @@ fn summary(report: &Report) -> String {
         0 => String::new(),
         warnings => format!(", with {}", counted(warnings, "warning")),
     };
-    let (proved, left) = verdicts(&report.obligations);
     let manifests = match report.manifests {
         1 => "1 manifest is right".to_owned(),
         manifests => format!("{manifests} manifests are right"),
     };
-    let things = match proved {
-        1 => "1 thing proved".to_owned(),
-        proved => format!("{proved} things proved"),
-    };
-    let left = match left {
-        1 => "1 is checked at run time".to_owned(),
-        left => format!("{left} are checked at run time"),
-    };
-    let mut text = format!("{manifests}{warnings}; {things}, {left}\n");
+    let mut text = format!("{manifests}{warnings}; {}\n", Tally::of(&report.obligations));
     for unsure in &report.unsure {
         text.push_str(&format!("only a compile can tell about `{}`: {}\n", unsure.kernel, unsure.doubt));
     }
     text
 }
 
-/// How many are proved, and how many are not.
-fn verdicts(obligations: &[Obligation]) -> (usize, usize) {
-    let proved = obligations.iter().filter(|obligation| obligation.verdict == Verdict::Proved).count();
-    (proved, obligations.len() - proved)
-}
-
-/// One obligation for a person.
-fn line(obligation: &Obligation) -> String {
-    let verdict = match &obligation.verdict {
-        Verdict::Proved => "proved",
-        Verdict::Open => "at run time",
-        Verdict::Refuted(_) if obligation.is_beyond => "at run time",
-        Verdict::Refuted(_) => "not always",
+fn summary_json(report: &Report, started: Instant) -> Value {
+    let mut result = match has_errors(&report.diagnostics) {
+        true => failed_json(&report.diagnostics),
+        false => json!({"result": "checked", "errors": 0, "warnings": count_of(&report.diagnostics, Severity::Warning)}),
     };
-    let only = if obligation.is_beyond { "; only tensors that TensorRT does not take break it" } else { "" };
-    let source = &obligation.span.source;
-    let at = place(&source.text, obligation.span.range.start);
-    let found = obligation.found.as_ref().map(|found| format!(": {found}")).unwrap_or_default();
-    let statement = &obligation.statement;
-    format!("{verdict:<11}  {}:{}:{}: {statement}{only}{found}\n", source.path.display(), at.line, at.column)
+    result["manifests"] = report.manifests.into();
+    obligations::add_json(&mut result, &report.obligations);
+    result["unsure"] = report.unsure.iter().map(unsure_json).collect();
+    result["wall_ms"] = (started.elapsed().as_secs_f64() * 1e3).into();
+    result
 }
 
-fn summary_json(report: &Report, started: Instant) -> serde_json::Value {
-    let obligations: Vec<_> = report.obligations.iter().map(obligation_json).collect();
-    let (proved, left) = verdicts(&report.obligations);
+fn unsure_json(unsure: &Unsure) -> Value {
+    let Span { source, range } = &unsure.kernel_span;
+    let at = place(&source.text, range.start);
     json!({
-        "result": "checked",
-        "manifests": report.manifests,
-        "errors": count_of(&report.diagnostics, Severity::Error),
-        "warnings": count_of(&report.diagnostics, Severity::Warning),
-        "proved": proved,
-        "at_run_time": left,
-        "obligations": obligations,
-        "unsure": report.unsure.iter().map(|unsure| unsure.kernel.as_str()).collect::<Vec<_>>(),
-        "wall_ms": started.elapsed().as_secs_f64() * 1e3,
-    })
-}
-
-fn obligation_json(obligation: &Obligation) -> serde_json::Value {
-    let source = &obligation.span.source;
-    let (start, end) = (obligation.span.range.start, obligation.span.range.end);
-    let at = place(&source.text, start);
-    let (verdict, shapes) = match &obligation.verdict {
-        Verdict::Proved => ("proved", None),
-        Verdict::Open => ("open", None),
-        Verdict::Refuted(case) => ("refuted", Some(&case.shapes)),
-    };
-    json!({
-        "code": obligation.rule.0,
-        "statement": obligation.statement,
-        "verdict": verdict,
-        "beyond_tensorrt": obligation.is_beyond,
-        "found": obligation.found,
-        "shapes": shapes,
+        "kernel": unsure.kernel,
+        "doubt": unsure.doubt.to_string(),
+        "source": unsure.source,
         "path": source.path.display().to_string(),
-        "byte_start": start,
-        "byte_end": end,
+        "byte_start": range.start,
+        "byte_end": range.end,
         "line": at.line,
         "column": at.column,
     })
-}
-
-fn count_of(diagnostics: &[Diagnostic], severity: Severity) -> usize {
-    diagnostics.iter().filter(|diagnostic| diagnostic.severity == severity).count()
 }
 
 fn counted(number: usize, what: &str) -> String {

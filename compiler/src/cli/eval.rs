@@ -16,6 +16,7 @@ use cubinder_compiler::resolve::Resolved;
 use cubinder_compiler::toolkit::Overrides;
 use serde::Serialize;
 
+use super::obligations::failed_json;
 use super::output::{MessageFormat, print, show};
 
 pub(super) const LONG_ABOUT: &str = "\
@@ -62,7 +63,7 @@ pub(super) struct Arguments {
     /// NVRTC's library, or the folder that holds it [default: CUBINDER_NVRTC, CUDA_HOME, then the cache]
     #[arg(long, value_name = "PATH")]
     nvrtc: Option<PathBuf>,
-    /// Print JSON instead of a table
+    /// Print JSON, one object a line: the messages, then the report
     #[arg(long)]
     json: bool,
 }
@@ -77,10 +78,18 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(mut errors) => {
-            show(&mut errors, MessageFormat::Human);
+            show(&mut errors, format(arguments));
+            if arguments.json {
+                print(&(failed_json(&errors).to_string() + "\n"));
+            }
             ExitCode::FAILURE
         }
     }
+}
+
+/// Messages for programs come on the stream of the report, before it.
+fn format(arguments: &Arguments) -> MessageFormat {
+    if arguments.json { MessageFormat::Json } else { MessageFormat::Human }
 }
 
 fn run_file(arguments: &Arguments, path: &Path) -> Result<bool, Vec<Diagnostic>> {
@@ -102,13 +111,18 @@ fn run_file(arguments: &Arguments, path: &Path) -> Result<bool, Vec<Diagnostic>>
             Err(mistakes) => diagnostics.extend(with_node(mistakes, subject.number)),
         }
     }
-    show(&mut diagnostics, MessageFormat::Human);
-    if !report.evaluations.is_empty() {
-        let table = eval::table(&report);
-        output(arguments.json, &report, &table)?;
+    if report.evaluations.is_empty() {
+        return Err(diagnostics);
     }
+    show(&mut diagnostics, format(arguments));
     let refused = report.evaluations.iter().any(|evaluation| evaluation.refused.is_some());
-    Ok(!refused && !has_errors(&diagnostics))
+    let result = match (has_errors(&diagnostics), refused) {
+        (true, _) => "failed",
+        (false, true) => "refused",
+        (false, false) => "evaluated",
+    };
+    output(arguments.json, &Answer { result, report: &report }, &eval::table(&report))?;
+    Ok(result == "evaluated")
 }
 
 /// In an engine of several nodes it is said which one a mistake is about.
@@ -131,8 +145,19 @@ fn run_cases(arguments: &Arguments, path: &Path) -> Result<bool, Vec<Diagnostic>
         ]);
     };
     let verdicts = cases::run(&cases, subject, &compiler(arguments, &cases.subject, &chosen)?);
-    output(arguments.json, &verdicts, &cases::table(&verdicts))?;
-    Ok(verdicts.iter().all(|verdict| verdict.differences.is_empty()))
+    let is_right = verdicts.iter().all(|verdict| verdict.differences.is_empty());
+    let result = if is_right { "as_expected" } else { "not_as_expected" };
+    let answer = serde_json::json!({"result": result, "cases": verdicts});
+    output(arguments.json, &answer, &cases::table(&verdicts))?;
+    Ok(is_right)
+}
+
+/// A report, and in a word what came of it.
+#[derive(Serialize)]
+struct Answer<'r> {
+    result: &'static str,
+    #[serde(flatten)]
+    report: &'r Report,
 }
 
 fn output(json: bool, value: &impl Serialize, table: &str) -> Result<(), Vec<Diagnostic>> {
@@ -140,7 +165,7 @@ fn output(json: bool, value: &impl Serialize, table: &str) -> Result<(), Vec<Dia
         print(table);
         return Ok(());
     }
-    let text = serde_json::to_string_pretty(value)
+    let text = serde_json::to_string(value)
         .map_err(|error| vec![Diagnostic::error(format!("the report has no JSON form: {error}"))])?;
     print(&(text + "\n"));
     Ok(())

@@ -1,5 +1,6 @@
 //! `cubinder check`.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
@@ -21,7 +22,11 @@ pub(super) const LONG_ABOUT: &str = "\
 Check plugin manifests without compiling anything: names, types, expressions, guards, the limits of launches and shapes, and \
 whether TensorRT can express the shapes of the outputs.
 
-Without manifests those that cubinder.toml names are checked. What must hold for every launch is proved over all nodes and \
+Without manifests those that cubinder.toml names are checked. Manifests that are named are checked for the targets of the nearest \
+cubinder.toml above each of them, as `cubinder eval` does; --target and the manifest's own [compile] go before that. \
+`cubinder compile FILE` takes nothing from a cubinder.toml that it is not given with --config.
+
+What must hold for every launch is proved over all nodes and \
 shapes that the manifest allows, refuted by the smallest case, or left to the runtime, which checks it when shapes are known; \
 --proofs shows which. Neither NVRTC nor a GPU is needed.";
 
@@ -57,12 +62,16 @@ struct Report {
     /// Kernels about which only a compile can tell.
     unsure: Vec<Unsure>,
     manifests: usize,
+    /// For what they were checked.
+    targets: BTreeSet<String>,
+    /// Manifests for which nothing says what they are compiled for.
+    without_targets: usize,
 }
 
 pub(super) fn run(arguments: &Arguments) -> ExitCode {
     let started = Instant::now();
-    let mut report = match open_project(arguments) {
-        Ok(project) => check_all(&project),
+    let mut report = match open_projects(arguments) {
+        Ok(projects) => check_all(&projects),
         Err(diagnostics) => Report { diagnostics, ..Report::default() },
     };
     if arguments.deny_warnings {
@@ -84,8 +93,8 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
     if is_right { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// The manifests, found as `compile` finds them.
-fn open_project(arguments: &Arguments) -> Result<Project, Vec<Diagnostic>> {
+/// The manifests: those of a `cubinder.toml`, or those that are named, each as its project has it.
+fn open_projects(arguments: &Arguments) -> Result<Vec<Project>, Vec<Diagnostic>> {
     let here = std::env::current_dir()
         .map_err(|error| vec![Diagnostic::error(format!("cannot tell which folder this is: {error}"))])?;
     let asked = Asked {
@@ -94,19 +103,22 @@ fn open_project(arguments: &Arguments) -> Result<Project, Vec<Diagnostic>> {
         targets: arguments.targets.clone(),
         ..Asked::default()
     };
-    Project::open(asked, &here)
+    Project::open_around(asked, &here)
 }
 
-fn check_all(project: &Project) -> Report {
-    let mut report = Report { manifests: project.manifests.len(), ..Report::default() };
+fn check_all(projects: &[Project]) -> Report {
+    let mut report = Report::default();
     let mut plugins: Vec<Resolved> = Vec::new();
-    for read in project.read_each() {
-        match read {
-            Ok(resolved) => {
-                check_one(project, &resolved, &mut report);
-                plugins.push(resolved);
+    for project in projects {
+        report.manifests += project.manifests.len();
+        for read in project.read_each() {
+            match read {
+                Ok(resolved) => {
+                    check_one(project, &resolved, &mut report);
+                    plugins.push(resolved);
+                }
+                Err(found) => report.diagnostics.extend(found),
             }
-            Err(found) => report.diagnostics.extend(found),
         }
     }
     report.diagnostics.extend(resolve::check_unique(&plugins));
@@ -117,12 +129,21 @@ fn check_one(project: &Project, resolved: &Resolved, report: &mut Report) {
     // A manifest can be checked without saying what for: then no architecture's limits are known.
     let is_asked = project.config.is_some() || project.asks_for_targets(resolved);
     let targets: Vec<Target> = match project.plan(resolved) {
-        Ok(plan) => plan.targets.iter().map(|planned| planned.target).collect(),
+        Ok(plan) => {
+            // Manifests share targets.
+            let unknown = plan.unknown_targets();
+            report.diagnostics.extend(
+                unknown.into_iter().filter(|new| !report.diagnostics.contains(new)).collect::<Vec<_>>(),
+            );
+            plan.targets.iter().map(|planned| planned.target).collect()
+        }
         Err(found) => {
             report.diagnostics.extend(found.into_iter().filter(|_| is_asked));
             Vec::new()
         }
     };
+    report.targets.extend(targets.iter().map(ToString::to_string));
+    report.without_targets += usize::from(targets.is_empty());
     let checked = check::check_for(resolved, &targets);
     report.diagnostics.extend(resolved.warnings.iter().cloned());
     report.diagnostics.extend(checked.diagnostics);
@@ -154,6 +175,11 @@ fn summary(report: &Report) -> String {
         manifests => format!("{manifests} manifests are right"),
     };
     let mut text = format!("{manifests}{warnings}; {}\n", Tally::of(&report.obligations));
+    if report.without_targets > 0 {
+        text.push_str(
+            "no architecture's limits were checked: nothing says what is compiled for; `--target sm_89` does\n",
+        );
+    }
     for unsure in &report.unsure {
         text.push_str(&format!("only a compile can tell about `{}`: {}\n", unsure.kernel, unsure.doubt));
     }
@@ -163,9 +189,12 @@ fn summary(report: &Report) -> String {
 fn summary_json(report: &Report, started: Instant) -> Value {
     let mut result = match has_errors(&report.diagnostics) {
         true => failed_json(&report.diagnostics),
-        false => json!({"result": "checked", "errors": 0, "warnings": count_of(&report.diagnostics, Severity::Warning)}),
+        false => {
+            json!({"result": "checked", "errors": 0, "warnings": count_of(&report.diagnostics, Severity::Warning)})
+        }
     };
     result["manifests"] = report.manifests.into();
+    result["targets"] = report.targets.iter().map(String::as_str).collect();
     obligations::add_json(&mut result, &report.obligations);
     result["unsure"] = report.unsure.iter().map(unsure_json).collect();
     result["wall_ms"] = (started.elapsed().as_secs_f64() * 1e3).into();

@@ -23,7 +23,8 @@ Compile plugin manifests and their CUDA kernels into one TensorRT plugin library
 
 Without manifests everything is taken from cubinder.toml, which is looked for in the current folder and the folders above it. With \
 manifests nothing is taken from it, unless --config names it: --target says what for, and the library is called after the manifest and \
-written to the current folder.
+written to the current folder. `cubinder check` and `cubinder eval`, which write nothing, take targets, folders and options from the \
+nearest cubinder.toml above a manifest.
 
 No CUDA toolkit, C compiler, linker or GPU is needed: kernels are compiled with NVRTC, and the library is made from the prebuilt \
 libcubinder.so. Compiled code is cached by its content. The same inputs give the same bytes.";
@@ -167,6 +168,13 @@ fn name(arguments: &Arguments, config: Option<&Config>) -> Result<String, Diagno
     if name.is_empty() || !name.chars().all(plain) {
         return Err(Diagnostic::error(format!("`{name}` cannot name a library"))
             .note("letters, digits, `_`, `-`, `.` and `+` can stand in `lib<name>.so`"));
+    }
+    if let Some(stem) = name.strip_suffix(".so") {
+        let stem = stem.strip_prefix("lib").filter(|stem| !stem.is_empty()).unwrap_or(stem);
+        let stem = if stem.is_empty() { "NAME" } else { stem };
+        return Err(Diagnostic::error(format!("`{name}` is the name of a file, expected that of a library"))
+            .note(format!("it would make `lib{name}.so`"))
+            .help(format!("`--name {stem}` makes `lib{stem}.so`")));
     }
     if name == "cubinder" {
         return Err(Diagnostic::error("a plugin library cannot be called `cubinder`")

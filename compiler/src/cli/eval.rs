@@ -11,6 +11,7 @@ use cubinder_compiler::eval::{
     self, Choice, Compiler, Environment, Mistake, Query, Report, Subject, SubjectOrigin, cases,
 };
 use cubinder_compiler::nvrtc::Settings;
+use cubinder_compiler::project::kind::{self, Kind};
 use cubinder_compiler::project::{Asked, Project};
 use cubinder_compiler::resolve::Resolved;
 use cubinder_compiler::toolkit::Overrides;
@@ -25,7 +26,8 @@ shared memory, every argument's value, and how many blocks a multiprocessor hold
 
 FILE is a manifest, a plugin library, a bundle or an engine; of an engine every node is shown that was not excluded. A manifest's kernel is \
 compiled for the arguments' types and the occupancy where NVRTC is there: for --arch, else for the first sm_* target of its \
-[compile] or of the cubinder.toml above it.
+[compile] or of the nearest cubinder.toml above it, from which include folders and options are taken too, as \
+`cubinder check` does; `cubinder compile FILE` takes nothing from a cubinder.toml that it is not given with --config.
 
 With --cases, every case of a test file is evaluated and held against what it expects.
 
@@ -134,7 +136,9 @@ fn with_node(mistakes: Vec<Mistake>, number: Option<(usize, usize)>) -> impl Ite
 }
 
 fn run_cases(arguments: &Arguments, path: &Path) -> Result<bool, Vec<Diagnostic>> {
-    let cases = cases::read(&config::open(path)?)?;
+    let source = config::open(path)?;
+    kind::expect(Kind::Cases, path, &source.text).map_err(|error| vec![error])?;
+    let cases = cases::read(&source)?;
     let subjects = eval::open(&cases.subject)?;
     let choice = Choice { plugin: arguments.plugin.clone(), node: arguments.node };
     let chosen = eval::choose(subjects.list, &choice).map_err(|error| vec![error])?;
@@ -191,11 +195,13 @@ fn compiler(arguments: &Arguments, file: &Path, chosen: &[Subject]) -> Result<Co
 fn planned(resolved: &Resolved, file: &Path, arch: Option<Arch>) -> Result<Environment, Vec<Diagnostic>> {
     let asked = Asked {
         manifests: vec![file.to_owned()],
-        config: config_above(file),
         targets: arch.map(|arch| Target { kind: TargetKind::Cubin, arch }).into_iter().collect(),
         ..Asked::default()
     };
-    let project = Project::open(asked, Path::new(""))?;
+    let here = std::env::current_dir()
+        .map_err(|error| vec![Diagnostic::error(format!("cannot tell which folder this is: {error}"))])?;
+    // One manifest has one project.
+    let Some(project) = Project::open_around(asked, &here)?.pop() else { return Ok(Environment::default()) };
     let root = project.root.clone();
     let is_asked = project.config.is_some() || project.asks_for_targets(resolved);
     match project.plan(resolved) {
@@ -219,9 +225,4 @@ fn arch(target: Option<Target>) -> Result<Option<Arch>, Diagnostic> {
         }
         target => Ok(target.map(|target| target.arch)),
     }
-}
-
-/// The nearest `cubinder.toml` above a manifest.
-fn config_above(manifest: &Path) -> Option<PathBuf> {
-    config::find(std::path::absolute(manifest).ok()?.parent()?).ok()
 }

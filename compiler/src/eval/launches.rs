@@ -57,7 +57,9 @@ impl Step<'_> {
             return None;
         }
         let archs = archs.join(", ");
-        Some(format!("held against what {archs} can launch, which the kernel is compiled for; `--arch` names another GPU"))
+        Some(format!(
+            "held against what {archs} can launch, which the kernel is compiled for; `--arch` names another GPU"
+        ))
     }
 
     /// Why no block of it can ever run: there is no code, or no multiprocessor of the architectures that there is code for holds one.
@@ -132,8 +134,9 @@ pub(super) fn finish(
     };
     let Some(refused) = refused else {
         let full = occupancy.iter().filter(|found| found.occupancy.blocks == 0);
-        let full: Vec<String> =
-            full.map(|found| format!("{} cannot launch it: no block fits its multiprocessors", found.arch)).collect();
+        let full: Vec<String> = full
+            .map(|found| format!("{} cannot launch it: no block fits its multiprocessors", found.arch))
+            .collect();
         report.notes.extend(full);
         return Ok(());
     };

@@ -327,7 +327,8 @@ impl Prepared<'_> {
                 (_, None) => LaunchCode::default(),
             };
             let draft: &[ArgDraft] = unit.map_or(&[], |(_, unit)| &unit.args);
-            let step = Step { plugin, launch, draft, code: &code, asked_arch: self.compiler.arch().is_some() };
+            let step =
+                Step { plugin, launch, draft, code: &code, asked_arch: self.compiler.arch().is_some() };
             if is_chosen {
                 finish(&step, self.facts, &mut self.steps, self.report, self.diagnostics)?;
             } else {

@@ -123,7 +123,7 @@ impl Project {
             match Project::open(Asked { config, manifests, ..asked.clone() }, here) {
                 Ok(project) => projects.push(project),
                 Err(found) => {
-                    errors.extend(found.into_iter().filter(|new| !errors.contains(new)).collect::<Vec<_>>())
+                    errors.extend(found.into_iter().filter(|new| !errors.contains(new)).collect::<Vec<_>>());
                 }
             }
         }

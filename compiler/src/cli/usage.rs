@@ -28,10 +28,10 @@ pub(super) fn diagnostic(error: &clap::Error) -> Option<Diagnostic> {
     let near = [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg, ContextKind::SuggestedValue]
         .into_iter()
         .find_map(|kind| text(error, kind));
-    let help = match near {
-        _ if of_another_command(error).is_some() => of_another_command(error).unwrap_or_default().to_owned(),
-        Some(near) => format!("did you mean {}?", near.replace("`, `", "` or `")),
-        None => "`--help` tells more".to_owned(),
+    let help = match (of_another_command(error), near) {
+        (Some(help), _) => help.to_owned(),
+        (None, Some(near)) => format!("did you mean {}?", near.replace("`, `", "` or `")),
+        (None, None) => "`--help` tells more".to_owned(),
     };
     Some(diagnostic.help(help))
 }

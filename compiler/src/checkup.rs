@@ -3,6 +3,7 @@
 //! Owns which stage is asked what where another has found mistakes: every independent error is told in one run, and what may
 //! follow from an error is not. `cubinder check` is this; `cubinder compile` begins with it. Never prints, never compiles.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -24,6 +25,10 @@ pub struct Checkup {
     pub obligations: Vec<Obligation>,
     /// Kernels about which only a compile can tell.
     pub unsure: Vec<Unsure>,
+    /// What the manifests are compiled for.
+    pub targets: BTreeSet<String>,
+    /// How many manifests there are for which nothing says what they are compiled for.
+    pub without_targets: usize,
 }
 
 /// A manifest as far as it is known.
@@ -36,6 +41,7 @@ struct Subject {
 }
 
 /// Manifests that were looked at by themselves: without their kernels' texts.
+#[derive(Default)]
 struct Look {
     subjects: Vec<Subject>,
     checkup: Checkup,
@@ -54,30 +60,31 @@ pub struct Ready {
     pub obligations: Vec<Obligation>,
 }
 
-/// Checks all manifests of a project and their kernels. `open` reads a kernel's file.
+/// Checks all manifests of some projects and their kernels. `open` reads a kernel's file.
 #[must_use]
-pub fn project(project: &Project, open: &Open<'_>) -> Checkup {
-    sources(project, &manifests(project), open)
+pub fn projects(projects: &[Project], open: &Open<'_>) -> Checkup {
+    let manifests: Vec<_> = projects.iter().map(manifests).collect();
+    let all = projects.iter().zip(manifests.iter().map(Vec::as_slice));
+    with_kernels(look(all, For::Check), open)
 }
 
-/// [`project`], of these texts in the place of the project's manifests: each is there, or why it is not.
+/// [`projects`], of one project and of these texts in the place of the project's manifests: each is there, or why it is not.
 #[must_use]
 pub fn sources(
     project: &Project,
     sources: &[Result<Arc<Source>, Vec<Diagnostic>>],
     open: &Open<'_>,
 ) -> Checkup {
-    let look = look(project, sources, project.config.is_some());
-    with_kernels(look, open)
+    with_kernels(look([(project, sources)], For::Check), open)
 }
 
 /// Checks what can be checked before NVRTC is called. NVRTC reads kernels better than this can, so their texts are looked at only where
 /// nothing will be compiled. `open` reads a kernel's file.
 ///
 /// # Errors
-/// All that [`project`] tells, with at least one error.
+/// All that [`projects`] tells, with at least one error.
 pub fn before_compile(project: &Project, open: &Open<'_>) -> Result<Ready, Vec<Diagnostic>> {
-    let look = look(project, &manifests(project), true);
+    let look = look([(project, manifests(project).as_slice())], For::Compile);
     if has_errors(&look.checkup.diagnostics) {
         return Err(with_kernels(look, open).diagnostics);
     }
@@ -91,12 +98,23 @@ fn manifests(project: &Project) -> Vec<Result<Arc<Source>, Vec<Diagnostic>>> {
     project.manifests.iter().map(open).collect()
 }
 
-fn look(project: &Project, sources: &[Result<Arc<Source>, Vec<Diagnostic>>], needs_targets: bool) -> Look {
-    let mut look = Look { subjects: Vec::new(), checkup: Checkup::default() };
-    for source in sources {
-        match source {
-            Ok(source) => look_at(project, source, needs_targets, &mut look),
-            Err(found) => look.checkup.diagnostics.extend(found.iter().cloned()),
+/// What manifests are looked at for.
+#[derive(Clone, Copy, PartialEq)]
+enum For {
+    Check,
+    Compile,
+}
+
+type Sources<'a> = &'a [Result<Arc<Source>, Vec<Diagnostic>>];
+
+fn look<'a>(projects: impl IntoIterator<Item = (&'a Project, Sources<'a>)>, what_for: For) -> Look {
+    let mut look = Look::default();
+    for (project, sources) in projects {
+        for source in sources {
+            match source {
+                Ok(source) => look_at(project, source, what_for, &mut look),
+                Err(found) => look.checkup.diagnostics.extend(found.iter().cloned()),
+            }
         }
     }
     let plugins = look.subjects.iter().filter_map(|subject| subject.plugin.as_ref());
@@ -106,7 +124,9 @@ fn look(project: &Project, sources: &[Result<Arc<Source>, Vec<Diagnostic>>], nee
     look
 }
 
-fn look_at(project: &Project, source: &Arc<Source>, needs_targets: bool, look: &mut Look) {
+fn look_at(project: &Project, source: &Arc<Source>, what_for: For, look: &mut Look) {
+    // A manifest by itself can be checked without saying what for: then no architecture's limits are known.
+    let needs_targets = what_for == For::Compile || project.config.is_some();
     let checkup = &mut look.checkup;
     let (plugin, is_right) = match resolve::read(source) {
         Ok(resolved) => {
@@ -122,7 +142,12 @@ fn look_at(project: &Project, source: &Arc<Source>, needs_targets: bool, look: &
     if let (Some(plugin), Some(planning)) = (&plugin, &plan) {
         checkup.diagnostics.extend(planning.errors.iter().cloned());
         checkup.diagnostics.extend(planning.no_target.iter().filter(|_| needs_targets).cloned());
+        if what_for == For::Check {
+            checkup.diagnostics.extend(planning.plan.unknown_targets());
+        }
         let targets: Vec<Target> = planning.plan.targets.iter().map(|planned| planned.target).collect();
+        checkup.targets.extend(targets.iter().map(ToString::to_string));
+        checkup.without_targets += usize::from(targets.is_empty());
         let checked = check::check_for(plugin, &targets);
         checkup.diagnostics.extend(told(checked.diagnostics, is_right));
         if is_right {

@@ -3,6 +3,8 @@
 //! Owns what goes before what: the command line, the manifest's `[compile]`, `cubinder.toml`. Shared by every command that takes
 //! manifests. Never compiles anything.
 
+pub mod kind;
+
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,6 +19,8 @@ use crate::nvrtc::{Settings, check_defined, check_options};
 use crate::resolve::{self, Resolved};
 use crate::rules;
 use crate::toolkit::drivers::{self, Release};
+use crate::verify::max_shared_bytes;
+use kind::Kind;
 
 /// What the command line asks for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -85,8 +89,9 @@ impl Project {
     /// # Errors
     /// What is no manifest, and every mistake in `cubinder.toml`.
     pub fn open(asked: Asked, here: &Path) -> Result<Project, Vec<Diagnostic>> {
-        let wrong: Vec<Diagnostic> =
+        let mut wrong: Vec<Diagnostic> =
             asked.manifests.iter().filter_map(|path| check_manifest(path).err()).collect();
+        wrong.extend(asked.include.iter().filter_map(|folder| check_include(folder).err()));
         if !wrong.is_empty() {
             return Err(wrong);
         }
@@ -105,6 +110,37 @@ impl Project {
         let of_config = config.as_ref().map(|config| config.folder.clone());
         let root = of_config.or_else(of_manifest).unwrap_or_default();
         Ok(Project { config, manifests, root, asked })
+    }
+
+    /// The manifests that are named, each with the nearest `cubinder.toml` above it, where there is one: for commands that only look
+    /// at a manifest, and so see it as its project compiles it. Manifests of one project stay together. Where `asked` names a
+    /// `cubinder.toml` or no manifest, this is [`Project::open`].
+    ///
+    /// # Errors
+    /// As those of [`Project::open`].
+    pub fn open_around(asked: Asked, here: &Path) -> Result<Vec<Project>, Vec<Diagnostic>> {
+        if asked.config.is_some() || asked.manifests.is_empty() {
+            return Project::open(asked, here).map(|project| vec![project]);
+        }
+        let mut groups: Vec<(Option<PathBuf>, Vec<PathBuf>)> = Vec::new();
+        for manifest in &asked.manifests {
+            let config = config_above(manifest, here);
+            match groups.iter_mut().find(|(known, _)| *known == config) {
+                Some((_, manifests)) => manifests.push(manifest.clone()),
+                None => groups.push((config, vec![manifest.clone()])),
+            }
+        }
+        let mut projects = Vec::new();
+        let mut errors = Vec::new();
+        for (config, manifests) in groups {
+            match Project::open(Asked { config, manifests, ..asked.clone() }, here) {
+                Ok(project) => projects.push(project),
+                Err(found) => {
+                    errors.extend(found.into_iter().filter(|new| !errors.contains(new)).collect::<Vec<_>>());
+                }
+            }
+        }
+        if errors.is_empty() { Ok(projects) } else { Err(errors) }
     }
 
     /// How a manifest's kernels are compiled: targets are the command line's, else the manifest's, else the library's, the last
@@ -299,6 +335,22 @@ fn include_folder(plugin: &Resolved, text: &Text) -> Result<PathBuf, Diagnostic>
 }
 
 impl Plan {
+    /// A warning for each architecture whose limits are not known, so that launches are not held against them.
+    #[must_use]
+    pub fn unknown_targets(&self) -> Vec<Diagnostic> {
+        let unknown = self.targets.iter().filter(|planned| max_shared_bytes(planned.target.arch).is_none());
+        let warning = |planned: &PlannedTarget| {
+            let warning =
+                Diagnostic::warning(format!("this version of cubinder does not know `{}`", planned.target))
+                    .note("its limits are not known, so nothing is held against them; whether NVRTC compiles for it shows when it is compiled");
+            match &planned.span {
+                Some(span) => warning.at(span.clone(), "asked for here"),
+                None => warning,
+            }
+        };
+        unknown.map(warning).collect()
+    }
+
     /// Whether the oldest driver that the manifest names loads what an NVRTC of this release makes.
     ///
     /// # Errors
@@ -363,12 +415,42 @@ enum Load {
     Unknown,
 }
 
+/// The nearest `cubinder.toml` above a manifest.
+fn config_above(manifest: &Path, here: &Path) -> Option<PathBuf> {
+    // Files are named relative to its folder, so it is named as the manifest is.
+    if manifest.is_absolute() {
+        return config::find(manifest.parent()?).ok();
+    }
+    // What is not there is told by who reads the manifest.
+    let found = config::find(&here.join(manifest).parent()?.canonicalize().ok()?).ok()?;
+    let here = here.canonicalize().ok()?;
+    Some(match found.strip_prefix(&here) {
+        Ok(below) => below.to_owned(),
+        Err(_) => relative_to(&here, &found),
+    })
+}
+
+/// NVRTC says nothing about folders that are not there.
+fn check_include(folder: &Path) -> Result<(), Diagnostic> {
+    if folder.is_dir() {
+        return Ok(());
+    }
+    let name = config::shown(folder);
+    Err(Diagnostic::error(format!("the include folder `{}` is not there", name.display()))
+        .note("`--include` names it, relative to the current folder"))
+}
+
 /// What is plainly no manifest is said to be so before it is read as one.
 fn check_manifest(path: &Path) -> Result<(), Diagnostic> {
     let name = config::shown(path);
     let name = name.display();
     if let Err(error) = std::fs::metadata(path) {
-        return Err(Diagnostic::error(format!("cannot read `{name}`: {error}")));
+        let error = Diagnostic::error(format!("cannot read `{name}`: {error}"));
+        return Err(match name.to_string().parse::<Target>() {
+            Ok(target) => error
+                .help(format!("targets are separated by commas, without spaces: `--target sm_89,{target}`")),
+            Err(_) => error,
+        });
     }
     if path.is_dir() {
         return Err(Diagnostic::error(format!("`{name}` is a folder, expected a manifest"))
@@ -378,7 +460,8 @@ fn check_manifest(path: &Path) -> Result<(), Diagnostic> {
         return Err(Diagnostic::error(format!("`{name}` is CUDA source, expected a manifest"))
             .help("name the TOML file that has this source in `[[launches]]`"));
     }
-    Ok(())
+    // What cannot be read now is told by who reads it.
+    config::open(path).map_or(Ok(()), |source| kind::expect(Kind::Manifest, path, &source.text))
 }
 
 /// The path of a file above the current folder, as a person would type it.

@@ -101,7 +101,7 @@ fn damaged_entries_are_compiled_again() {
     // One damaged entry costs one compile.
     let (path, bytes) = &good[3];
     fs::write(path, &bytes[1..]).unwrap();
-    assert!(project.compile(&[]).stdout.contains("(1 NVRTC call of"));
+    assert!(project.compile(&[]).stdout.contains(": 1 NVRTC call of"));
 }
 
 /// A file in the place of the folder: nobody can write below it, not even root.

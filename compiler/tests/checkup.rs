@@ -158,7 +158,7 @@ fn told(diagnostics: &[Diagnostic]) -> Vec<Told> {
 }
 
 fn check(folder: &Path, mistakes: &[&Mistake]) -> Vec<Diagnostic> {
-    checkup::project(&write(folder, mistakes), &open).diagnostics
+    checkup::projects(&[write(folder, mistakes)], &open).diagnostics
 }
 
 #[test]

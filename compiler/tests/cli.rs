@@ -134,8 +134,141 @@ fn quiet_says_nothing_and_json_is_for_programs() {
     let run = project.run(&["compile", "--message-format", "json"]);
     assert_eq!((run.code, run.stderr.as_str()), (Some(1), ""));
     let lines: Vec<Value> = run.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert!(!lines.is_empty());
-    assert!(lines.iter().all(|line| line["severity"] == "error"), "{}", run.stdout);
+    let (result, messages) = lines.split_last().unwrap();
+    assert!(
+        !messages.is_empty() && messages.iter().all(|line| line["severity"] == "error"),
+        "{}",
+        run.stdout
+    );
+    assert_eq!(
+        (&result["result"], &result["errors"]),
+        (&"failed".into(), &messages.len().into()),
+        "{}",
+        run.stdout
+    );
+}
+
+/// What `check` and `compile` say of a manifest in which something is proved, something is left and something is refuted.
+#[test]
+fn what_is_proved_is_counted_and_listed() {
+    let Some(project) = Project::new() else { return };
+    let last =
+        |run: &support::Run| -> Value { serde_json::from_str(run.stdout.lines().last().unwrap()).unwrap() };
+    let json = ["compile", "--message-format", "json"];
+    let result = last(&project.run(&json));
+    let verdicts = |result: &Value, verdict: &str| {
+        let all = result["obligations"].as_array().unwrap();
+        all.iter().filter(|one| one["verdict"] == verdict && one["beyond_tensorrt"] == false).count()
+    };
+    assert!(result["proved"].as_u64().unwrap() > 0, "{result}");
+    assert_eq!(result["proved"], verdicts(&result, "proved"));
+    assert_eq!(result["refuted"], 0);
+    let listed = project.compile(&["--proofs"]).stdout;
+    let proved = listed.lines().filter(|line| line.starts_with("proved ")).count();
+    assert_eq!(result["proved"], proved, "{listed}");
+    assert!(listed.contains(&format!("\n{proved} things proved, ")), "{listed}");
+    assert!(project.compile(&["--proofs", "--quiet"]).stdout.lines().all(|line| line.contains("manifests/")));
+
+    // One case in which the grid's y is too large: a warning, and a case by name.
+    project.edit("manifests/scale.toml", "256)\"]\nblock", "256)\", \"x.shape[0]\"]\nblock");
+    project.edit("manifests/scale.toml", "type = \"f32\"\n", "type = \"f32\"\ndefault = 0.5\n");
+    project.edit("manifests/scale.toml", "name = \"x\"\n", "name = \"x\"\nrank = 1\n");
+    for command in [&json[..], &["check", "--message-format", "json"]] {
+        let run = project.run(command);
+        assert_eq!(run.code, Some(0), "{}", run.stdout);
+        let result = last(&run);
+        assert_eq!(result["refuted"], verdicts(&result, "refuted"), "{result}");
+        assert!(result["refuted"].as_u64().unwrap() > 0, "{result}");
+        let all = result["obligations"].as_array().unwrap();
+        let sum: u64 =
+            ["proved", "refuted", "at_run_time"].iter().map(|key| result[key].as_u64().unwrap()).sum();
+        assert_eq!(sum, all.len() as u64);
+        let one =
+            all.iter().find(|one| one["verdict"] == "refuted" && one["beyond_tensorrt"] == false).unwrap();
+        assert_eq!(one["case"]["shapes"]["x"], serde_json::json!([65536]), "{one}");
+        assert!(one["case"]["attributes"].get("factor").is_some(), "{one}");
+    }
+    // The same as an error.
+    let run = project.run(&["check", "--deny-warnings", "--message-format", "json"]);
+    let result = last(&run);
+    assert_eq!((run.code, &result["result"], &result["errors"]), (Some(1), &"failed".into(), &1.into()));
+}
+
+#[test]
+fn what_only_a_compile_can_tell_has_a_place() {
+    let project = Project::without_tools();
+    project.edit("kernels/scale.cu", "__global__ void scale", "__global__ void BOUNDS scale");
+    let run = project.run(&["check", "--message-format", "json"]);
+    let result: Value = serde_json::from_str(run.stdout.lines().last().unwrap()).unwrap();
+    let unsure = &result["unsure"][0];
+    assert_eq!(unsure["kernel"], "scale<float>", "{}", run.stdout);
+    assert_eq!(
+        (&unsure["doubt"], &unsure["path"]),
+        (&"it depends on the macro `BOUNDS`".into(), &"manifests/scale.toml".into())
+    );
+    assert!(unsure["line"].as_u64().unwrap() > 20 && unsure["column"].as_u64().is_some(), "{unsure}");
+}
+
+#[test]
+fn a_manifest_that_is_named_is_checked_for_its_projects_targets() {
+    let project = Project::without_tools();
+    project.edit(
+        "manifests/scale.toml",
+        "block = [\"256\"]",
+        "block = [\"256\"]\nshared_bytes = \"120 * 1024\"",
+    );
+    let named = ["check", "manifests/scale.toml"];
+    let run = project.run(&named);
+    assert!(run.code == Some(1) && run.stderr.contains("`sm_89`"), "{}{}", run.stdout, run.stderr);
+    let above = support::Run::of(
+        project
+            .command(&["check", "project/manifests/scale.toml"])
+            .current_dir(project.outer(""))
+            .output()
+            .unwrap(),
+    );
+    assert_eq!(
+        (above.code, above.stderr.matches("`sm_89`").count() > 0),
+        (Some(1), true),
+        "{}",
+        above.stderr
+    );
+    let run = project.run(&["check", "manifests/scale.toml", "--target", "sm_90"]);
+    run.assert_ok();
+    fs::remove_file(project.path("cubinder.toml")).unwrap();
+    let run = project.run(&named);
+    run.assert_ok();
+    assert!(run.stdout.contains("no architecture's limits were checked"), "{}", run.stdout);
+    let run = project.run(&["check", "manifests/scale.toml", "--target", "sm_99"]);
+    assert_eq!(run.code, Some(0));
+    assert!(run.stderr.contains("warning: this version of cubinder does not know `sm_99`"), "{}", run.stderr);
+}
+
+#[test]
+fn what_was_meant_is_guessed() {
+    let project = Project::without_tools();
+    project.write("tests/scale.toml", "manifest = \"../manifests/scale.toml\"\n[[cases]]\nname = \"a\"\n");
+    let cases: [(&[&str], i32); 12] = [
+        (&["check", "tests/scale.toml"], 1),
+        (&["compile", "tests/scale.toml"], 1),
+        (&["eval", "tests/scale.toml"], 1),
+        (&["check", "cubinder.toml"], 1),
+        (&["check", "--config", "manifests/scale.toml"], 1),
+        (&["eval", "--cases", "manifests/scale.toml"], 1),
+        (&["compile", "--name", "libfoo.so"], 1),
+        (&["compile", "--name", "foo.so"], 1),
+        (&["compile", "--include=/nope"], 1),
+        (&["compile", "manifests/scale.toml", "--target", "sm_89", "compute_80"], 1),
+        (&["compile", "--arch", "sm_89"], 2),
+        (&["eval", "manifests/scale.toml", "--target", "sm_89"], 2),
+    ];
+    let mut text = String::new();
+    for (arguments, code) in cases {
+        let run = project.run(arguments);
+        assert_eq!((run.code, run.stdout.as_str()), (Some(code), ""), "{arguments:?}: {}", run.stderr);
+        text.push_str(&format!("$ cubinder {}\n{}\n", arguments.join(" "), run.stderr));
+    }
+    insta::assert_snapshot!(project.plain(&text));
 }
 
 /// A mistake in the project of [`Project::new`].

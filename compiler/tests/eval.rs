@@ -165,7 +165,101 @@ fn programs_get_json() {
     let project = bare();
     let run = eval(&project, &[FILE, "--shape", "x=2x6", "--attr", "pads=1,1", "--json"]);
     assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""));
-    insta::assert_snapshot!(run.stdout);
+    assert_eq!(run.stdout.lines().count(), 1, "{}", run.stdout);
+    insta::assert_snapshot!(indented(&run.stdout));
+    let run =
+        eval(&project, &[FILE, "--shape", "x=2x6", "--attr", "pads=1,1", "--attr", "scale=inf", "--json"]);
+    let report: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+    let scale = &report["evaluations"][0]["attributes"][1];
+    assert_eq!(scale["value"], serde_json::json!({"float": "inf"}), "{scale}");
+    let run = eval(&project, &[FILE, "--shape", "x=2x6", "--json"]);
+    assert_eq!((run.code, run.stderr.as_str()), (Some(1), ""));
+    let lines: Vec<serde_json::Value> =
+        run.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!((&lines[0]["severity"], &lines[1]["result"]), (&"error".into(), &"failed".into()));
+    let run = eval(&project, &[FILE, "--shape", "x=2", "--attr", "pads=1", "--json"]);
+    let report: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!((run.code, &report["result"]), (Some(1), &"refused".into()));
+}
+
+/// JSON for the eyes.
+fn indented(line: &str) -> String {
+    let value: serde_json::Value = serde_json::from_str(line).unwrap();
+    serde_json::to_string_pretty(&value).unwrap()
+}
+
+#[test]
+fn what_no_gpu_of_its_code_can_launch_is_refused() {
+    let project = bare();
+    let shape = ["--shape", "x=8", "--attr", "pads=0,0"];
+    let library = |targets: &[&str], shared: &str| {
+        let mut plugin = resolve::compile(&Source::new(
+            "manifests/tile.toml",
+            MANIFEST.replace("\"BLOCK * 4\"", &format!("\"{shared}\"")).as_str(),
+        ))
+        .unwrap()
+        .draft
+        .plugin;
+        let tensor =
+            |(index, name): (u32, &str)| Arg { name: name.to_owned(), value: ArgValue::Tensor(index) };
+        let objects: Vec<CodeObject> = targets
+            .iter()
+            .map(|target| {
+                let bytes = format!("code for {target}").into_bytes();
+                CodeObject {
+                    target: target.parse().unwrap(),
+                    digest: Digest::of(&bytes),
+                    bytes: bytes.into(),
+                    ..code()
+                }
+            })
+            .collect();
+        let of = |(index, object): (usize, &CodeObject)| CodeRef {
+            target: object.target,
+            code: u32::try_from(index).unwrap(),
+            symbol: "tile".to_owned(),
+        };
+        for variant in &mut plugin.variants {
+            variant.launches[0].args = [(0, "x"), (1, "y")].map(tensor).into();
+            variant.launches[0].code = objects.iter().enumerate().map(of).collect();
+        }
+        write_bundle(&Bundle { producer: "test".to_owned(), plugins: vec![plugin], code: objects })
+    };
+    let run = |targets: &[&str], shared: &str, more: &[&str]| {
+        project.write("tile.bundle", library(targets, shared));
+        let run = eval(&project, &[&["tile.bundle"], &shape[..], more].concat());
+        (run.code.unwrap(), run.stdout)
+    };
+    // 1 KiB is static.
+    let (code, text) = run(&["sm_86"], "120 * 1024", &[]);
+    assert!(
+        code == 1 && text.contains("is 122880, the most for this kernel on this GPU is 100352"),
+        "{text}"
+    );
+    assert!(text.contains("held against what sm_86 can launch"), "{text}");
+    let (code, text) = run(&["sm_86", "sm_90"], "120 * 1024", &[]);
+    assert!(code == 0 && text.contains("note: sm_86 cannot launch it"), "{text}");
+    let (code, text) = run(&["sm_86", "compute_80"], "120 * 1024", &[]);
+    assert!(code == 0 && text.contains("note: sm_86 cannot launch it"), "{text}");
+    let (code, text) = run(&["sm_86", "compute_80"], "120 * 1024", &["--arch", "sm_86"]);
+    assert!(code == 1 && text.contains("refused: "), "{text}");
+    let (code, text) = run(&["sm_89", "compute_80"], "1024", &["--arch", "sm_75"]);
+    assert!(code == 1, "{text}");
+    assert!(
+        text.contains("no code of `tile<float, 4>` runs on sm_75; there is for sm_89, compute_80"),
+        "{text}"
+    );
+    let (code, text) = run(&["sm_89", "compute_80"], "1024", &["--arch", "sm_90"]);
+    let note = "the occupancy on sm_90 is not known: the driver compiles the code for compute_80 when the engine is loaded";
+    assert!(code == 0 && text.contains(note), "{text}");
+    // A manifest, for the first target of the cubinder.toml above it, with no NVRTC at hand.
+    project.edit("manifests/tile.toml", "\"BLOCK * 4\"", "\"BLOCK * 1024\"");
+    let run = eval(&project, &[&[FILE], &shape[..]].concat());
+    assert!(
+        run.code == Some(1) && run.stdout.contains("held against what sm_89 can launch"),
+        "{}",
+        run.stdout
+    );
 }
 
 #[test]
@@ -389,7 +483,7 @@ fn a_compiled_library_says_what_its_manifest_says() {
     let run = project.run(&["eval", "libtile.so", "--shape", "x=8", "--attr", "pads=0,0", "--arch", "sm_89"]);
     assert!(run.stdout.contains("sm_89 (code for sm_86)"), "{}", run.stdout);
     let run = project.run(&["eval", "libtile.so", "--shape", "x=8", "--attr", "pads=0,0", "--arch", "sm_90"]);
-    let note = "the occupancy on sm_90 is not known: there is no machine code for it, only for sm_80, sm_86, compute_80";
+    let note = "the occupancy on sm_90 is not known: the driver compiles the code for compute_80 when the engine is loaded";
     assert!(run.stdout.contains(note), "{}", run.stdout);
     let run = project.run(&["eval", "libtile.so", "--shape", "x=8", "--attr", "pads=0,0"]);
     assert!(

@@ -28,6 +28,9 @@ pub(crate) enum Table {
         /// How often each is measured
         #[arg(long, default_value_t = 25)]
         runs: usize,
+        /// Fail where the median of a check is above this many milliseconds
+        #[arg(long, value_name = "N")]
+        limit_ms: Option<f64>,
     },
     /// Host time of an enqueue beside that of a plugin written by hand in C++; needs a GPU
     Enqueue {
@@ -51,7 +54,7 @@ pub(crate) fn run(table: &Table) -> Result<()> {
     let workshop = Workshop::open()?;
     match table {
         Table::Compile { runs } => compile(&workshop, *runs),
-        Table::Check { runs } => check(&workshop, *runs),
+        Table::Check { runs, limit_ms } => check(&workshop, *runs, *limit_ms),
         Table::Enqueue { prepare: Some(folder) } => {
             std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
             prepare_enqueue(&workshop, folder)?;
@@ -106,7 +109,7 @@ fn compile(workshop: &Workshop, runs: usize) -> Result<()> {
 }
 
 /// What `cubinder check` costs, of the whole process: beside it what the process alone does, which only says its version.
-fn check(workshop: &Workshop, runs: usize) -> Result<()> {
+fn check(workshop: &Workshop, runs: usize, limit_ms: Option<f64>) -> Result<()> {
     let commands: [(&str, &[&str]); 4] = [
         ("check, both", &["check", "--quiet"]),
         ("check, circ_pad_plugin", &["check", "--quiet", "manifests/circ_pad_plugin.toml"]),
@@ -124,11 +127,27 @@ fn check(workshop: &Workshop, runs: usize) -> Result<()> {
     println!("medians and best of {runs} runs in turn\n");
     println!("| | median | best |");
     println!("|---|---|---|");
+    let mut medians = Vec::new();
     for ((name, _), times) in commands.iter().zip(times) {
         let best = times.iter().min().copied().unwrap_or_default();
-        println!("| {name} | {} | {} |", milliseconds(median(times.into_iter())), milliseconds(best));
+        let median = median(times.into_iter());
+        println!("| {name} | {} | {} |", milliseconds(median), milliseconds(best));
+        medians.push((*name, median));
     }
-    Ok(())
+    // The process alone is no check.
+    medians.pop();
+    limit_ms.map_or(Ok(()), |limit| within(&medians, limit))
+}
+
+/// Fails where a median is above the limit.
+fn within(medians: &[(&str, Duration)], limit_ms: f64) -> Result<()> {
+    let above = medians.iter().filter(|(_, median)| median.as_secs_f64() * 1e3 > limit_ms);
+    let above: Vec<String> =
+        above.map(|(name, median)| format!("`{name}` takes {}", milliseconds(*median))).collect();
+    if above.is_empty() {
+        return Ok(());
+    }
+    bail!("{}; the limit is {limit_ms} ms (the median)", above.join(", "))
 }
 
 fn median(times: impl Iterator<Item = Duration>) -> Duration {
@@ -191,6 +210,14 @@ mod tests {
     #[test]
     fn the_command_for_another_machine_measures_the_shapes_of_the_engines() {
         assert!(ENQUEUE.contains(&format!("--shape {SHAPE} --out-shape {OUT_SHAPE}")));
+    }
+
+    #[test]
+    fn a_median_above_the_limit_is_a_failure() {
+        let medians = [("check, a", Duration::from_millis(12)), ("check, b", Duration::from_millis(31))];
+        assert!(within(&medians, 31.0).is_ok());
+        let error = within(&medians, 20.0).unwrap_err().to_string();
+        assert_eq!(error, "`check, b` takes 31.0 ms; the limit is 20 ms (the median)");
     }
 
     #[test]

@@ -11,7 +11,7 @@ use super::formula::constant;
 use super::remedy;
 use super::settle::Group;
 use super::site::Site;
-use super::witness::{describe, outside, value};
+use super::witness::{NamedCase, describe, outside, value};
 use crate::diagnostic::{Code, Diagnostic, Label, Span};
 use crate::rules;
 
@@ -100,9 +100,9 @@ pub(super) fn verdict(domain: &Domain<'_>, claim: &Claim) -> Verdict {
 
 /// What must hold, and what is known of it.
 pub(super) fn oblige(site: &Site<'_>, group: Group) -> Obligation {
-    let found = match &group.settled.verdict {
-        Verdict::Refuted(case) => Some(found(site, &group, case)),
-        _ => None,
+    let (found, case) = match &group.settled.verdict {
+        Verdict::Refuted(case) => (Some(found(site, &group, case)), Some(NamedCase::of(site.plugin, case))),
+        _ => (None, None),
     };
     Obligation {
         rule: group.claim.rule,
@@ -111,6 +111,7 @@ pub(super) fn oblige(site: &Site<'_>, group: Group) -> Obligation {
         verdict: group.settled.verdict,
         is_beyond: group.settled.is_beyond,
         found,
+        case,
     }
 }
 

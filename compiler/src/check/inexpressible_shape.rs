@@ -16,7 +16,7 @@ use cubinder_bundle::{Output, Plugin, Value};
 use super::expressible::is_expressible;
 use super::formula::{has_ranks, reads, truth};
 use super::site::Site;
-use super::{Checked, Obligation};
+use super::{Checked, NamedCase, Obligation};
 use crate::diagnostic::{Diagnostic, Span};
 use crate::manifest::Text;
 use crate::rules;
@@ -34,9 +34,13 @@ pub(super) fn check(site: &Site<'_>, checked: &mut Checked) -> Vec<usize> {
                 rule: rules::INEXPRESSIBLE_SHAPE,
                 statement: format!("TensorRT can express the shape of `{}`", output.name),
                 span: site.span(&decl.shape),
-                verdict,
                 is_beyond: false,
                 found: None,
+                case: match &verdict {
+                    Verdict::Refuted(case) => Some(NamedCase::of(site.plugin, case)),
+                    Verdict::Proved | Verdict::Open => None,
+                },
+                verdict,
             }),
             Err(problem) => {
                 checked.diagnostics.push(message(site, output, &decl.shape, &problem));

@@ -33,6 +33,7 @@ mod witness;
 use cubinder_bundle::{Arg, KernelFacts, Target};
 
 pub use cubinder_bundle::proof::{Case, Verdict};
+pub use witness::NamedCase;
 
 use crate::diagnostic::{Code, Diagnostic, Span, has_errors, sort};
 use crate::resolve::Resolved;
@@ -65,6 +66,8 @@ pub struct Obligation {
     pub is_beyond: bool,
     /// What the case that refutes it comes to: `for x = [1, 65536] this would be 65536`.
     pub found: Option<String>,
+    /// The case that refutes it, by name.
+    pub case: Option<NamedCase>,
 }
 
 impl Obligation {

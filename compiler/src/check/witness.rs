@@ -8,6 +8,26 @@ use cubinder_bundle::{Interval, Plugin, Value};
 
 use super::formula::reads;
 
+/// A case with the names of what it consists of.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NamedCase {
+    /// The value of each attribute.
+    pub attributes: Vec<(String, Value)>,
+    /// The shape of each input, then of each output as far as it has one.
+    pub shapes: Vec<(String, Vec<i64>)>,
+}
+
+impl NamedCase {
+    pub(super) fn of(plugin: &Plugin, case: &Case) -> NamedCase {
+        let attributes = plugin.attributes.iter().map(|attribute| attribute.name.clone());
+        let tensors = (0..).map_while(|index| plugin.tensor_name(index).map(str::to_owned));
+        NamedCase {
+            attributes: attributes.zip(case.attributes.iter().cloned()).collect(),
+            shapes: tensors.zip(case.shapes.iter().cloned()).collect(),
+        }
+    }
+}
+
 /// A case as expressions see it. Addresses are not known.
 struct World<'c>(&'c Case);
 

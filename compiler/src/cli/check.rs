@@ -1,26 +1,32 @@
 //! `cubinder check`.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::Args;
 use cubinder_bundle::Target;
-use cubinder_compiler::check::{Obligation, Verdict};
+use cubinder_compiler::check::Obligation;
 use cubinder_compiler::checkup::{self, Checkup};
 use cubinder_compiler::config;
 use cubinder_compiler::cuda::Unsure;
-use cubinder_compiler::diagnostic::{Diagnostic, Severity, has_errors, place};
+use cubinder_compiler::diagnostic::{Diagnostic, Severity, Span, has_errors, place};
 use cubinder_compiler::project::{Asked, Project};
-use serde_json::json;
+use serde_json::{Value, json};
 
+use super::obligations::{self, Tally, count_of, failed_json};
 use super::output::{MessageFormat, print, show};
 
 pub(super) const LONG_ABOUT: &str = "\
 Check plugin manifests without compiling anything: names, types, expressions, guards, the limits of launches and shapes, and \
 whether TensorRT can express the shapes of the outputs.
 
-Without manifests those that cubinder.toml names are checked. What must hold for every launch is proved over all nodes and \
+Without manifests those that cubinder.toml names are checked. Manifests that are named are checked for the targets of the nearest \
+cubinder.toml above each of them, as `cubinder eval` does; --target and the manifest's own [compile] go before that. \
+`cubinder compile FILE` takes nothing from a cubinder.toml that it is not given with --config.
+
+What must hold for every launch is proved over all nodes and \
 shapes that the manifest allows, refuted by the smallest case, or left to the runtime, which checks it when shapes are known; \
 --proofs shows which. Neither NVRTC nor a GPU is needed.";
 
@@ -56,12 +62,16 @@ struct Report {
     /// Kernels about which only a compile can tell.
     unsure: Vec<Unsure>,
     manifests: usize,
+    /// For what they were checked.
+    targets: BTreeSet<String>,
+    /// Manifests for which nothing says what they are compiled for.
+    without_targets: usize,
 }
 
 pub(super) fn run(arguments: &Arguments) -> ExitCode {
     let started = Instant::now();
-    let mut report = match open_project(arguments) {
-        Ok(project) => check_all(&project),
+    let mut report = match open_projects(arguments) {
+        Ok(projects) => check_all(&projects),
         Err(diagnostics) => Report { diagnostics, ..Report::default() },
     };
     if arguments.deny_warnings {
@@ -73,7 +83,7 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
         MessageFormat::Json => print(&(summary_json(&report, started).to_string() + "\n")),
         MessageFormat::Human => {
             if arguments.proofs {
-                print(&report.obligations.iter().map(line).collect::<String>());
+                print(&obligations::list(&report.obligations));
             }
             if is_right && !arguments.quiet {
                 print(&summary(&report));
@@ -83,8 +93,8 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
     if is_right { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// The manifests, found as `compile` finds them.
-fn open_project(arguments: &Arguments) -> Result<Project, Vec<Diagnostic>> {
+/// The manifests: those of a `cubinder.toml`, or those that are named, each as its project has it.
+fn open_projects(arguments: &Arguments) -> Result<Vec<Project>, Vec<Diagnostic>> {
     let here = std::env::current_dir()
         .map_err(|error| vec![Diagnostic::error(format!("cannot tell which folder this is: {error}"))])?;
     let asked = Asked {
@@ -93,12 +103,14 @@ fn open_project(arguments: &Arguments) -> Result<Project, Vec<Diagnostic>> {
         targets: arguments.targets.clone(),
         ..Asked::default()
     };
-    Project::open(asked, &here)
+    Project::open_around(asked, &here)
 }
 
-fn check_all(project: &Project) -> Report {
-    let Checkup { diagnostics, obligations, unsure } = checkup::project(project, &config::open);
-    Report { diagnostics, obligations, unsure, manifests: project.manifests.len() }
+fn check_all(projects: &[Project]) -> Report {
+    let Checkup { diagnostics, obligations, unsure, targets, without_targets } =
+        checkup::projects(projects, &config::open);
+    let manifests = projects.iter().map(|project| project.manifests.len()).sum();
+    Report { diagnostics, obligations, unsure, manifests, targets, without_targets }
 }
 
 /// Warnings stay what they are, and an error says why that is one.
@@ -115,94 +127,50 @@ fn summary(report: &Report) -> String {
         0 => String::new(),
         warnings => format!(", with {}", counted(warnings, "warning")),
     };
-    let (proved, left) = verdicts(&report.obligations);
     let manifests = match report.manifests {
         1 => "1 manifest is right".to_owned(),
         manifests => format!("{manifests} manifests are right"),
     };
-    let things = match proved {
-        1 => "1 thing proved".to_owned(),
-        proved => format!("{proved} things proved"),
-    };
-    let left = match left {
-        1 => "1 is checked at run time".to_owned(),
-        left => format!("{left} are checked at run time"),
-    };
-    let mut text = format!("{manifests}{warnings}; {things}, {left}\n");
+    let mut text = format!("{manifests}{warnings}; {}\n", Tally::of(&report.obligations));
+    if report.without_targets > 0 {
+        text.push_str(
+            "no architecture's limits were checked: nothing says what is compiled for; `--target sm_89` does\n",
+        );
+    }
     for unsure in &report.unsure {
         text.push_str(&format!("only a compile can tell about `{}`: {}\n", unsure.kernel, unsure.doubt));
     }
     text
 }
 
-/// How many are proved, and how many are not.
-fn verdicts(obligations: &[Obligation]) -> (usize, usize) {
-    let proved = obligations.iter().filter(|obligation| obligation.verdict == Verdict::Proved).count();
-    (proved, obligations.len() - proved)
+fn summary_json(report: &Report, started: Instant) -> Value {
+    let mut result = match has_errors(&report.diagnostics) {
+        true => failed_json(&report.diagnostics),
+        false => {
+            json!({"result": "checked", "errors": 0, "warnings": count_of(&report.diagnostics, Severity::Warning)})
+        }
+    };
+    result["manifests"] = report.manifests.into();
+    result["targets"] = report.targets.iter().map(String::as_str).collect();
+    obligations::add_json(&mut result, &report.obligations);
+    result["unsure"] = report.unsure.iter().map(unsure_json).collect();
+    result["wall_ms"] = (started.elapsed().as_secs_f64() * 1e3).into();
+    result
 }
 
-/// One obligation for a person.
-fn line(obligation: &Obligation) -> String {
-    let verdict = match &obligation.verdict {
-        Verdict::Proved => "proved",
-        Verdict::Open => "at run time",
-        Verdict::Refuted(_) if obligation.is_beyond => "at run time",
-        Verdict::Refuted(_) => "not always",
-    };
-    let only = match (&obligation.verdict, obligation.is_beyond) {
-        (_, false) => "",
-        (Verdict::Refuted(_), true) => "; only tensors that TensorRT does not take break it",
-        (_, true) => "; only tensors that TensorRT does not take could break it",
-    };
-    let source = &obligation.span.source;
-    let at = place(&source.text, obligation.span.range.start);
-    let found = obligation.found.as_ref().map(|found| format!(": {found}")).unwrap_or_default();
-    let statement = &obligation.statement;
-    format!("{verdict:<11}  {}:{}:{}: {statement}{only}{found}\n", source.path.display(), at.line, at.column)
-}
-
-fn summary_json(report: &Report, started: Instant) -> serde_json::Value {
-    let obligations: Vec<_> = report.obligations.iter().map(obligation_json).collect();
-    let (proved, left) = verdicts(&report.obligations);
+fn unsure_json(unsure: &Unsure) -> Value {
+    let Span { source, range } = &unsure.kernel_span;
+    let at = place(&source.text, range.start);
     json!({
-        "result": "checked",
-        "manifests": report.manifests,
-        "errors": count_of(&report.diagnostics, Severity::Error),
-        "warnings": count_of(&report.diagnostics, Severity::Warning),
-        "proved": proved,
-        "at_run_time": left,
-        "obligations": obligations,
-        "unsure": report.unsure.iter().map(|unsure| unsure.kernel.as_str()).collect::<Vec<_>>(),
-        "wall_ms": started.elapsed().as_secs_f64() * 1e3,
-    })
-}
-
-fn obligation_json(obligation: &Obligation) -> serde_json::Value {
-    let source = &obligation.span.source;
-    let (start, end) = (obligation.span.range.start, obligation.span.range.end);
-    let at = place(&source.text, start);
-    let (verdict, shapes) = match &obligation.verdict {
-        Verdict::Proved => ("proved", None),
-        Verdict::Open => ("open", None),
-        Verdict::Refuted(case) => ("refuted", Some(&case.shapes)),
-    };
-    json!({
-        "code": obligation.rule.0,
-        "statement": obligation.statement,
-        "verdict": verdict,
-        "beyond_tensorrt": obligation.is_beyond,
-        "found": obligation.found,
-        "shapes": shapes,
+        "kernel": unsure.kernel,
+        "doubt": unsure.doubt.to_string(),
+        "source": unsure.source,
         "path": source.path.display().to_string(),
-        "byte_start": start,
-        "byte_end": end,
+        "byte_start": range.start,
+        "byte_end": range.end,
         "line": at.line,
         "column": at.column,
     })
-}
-
-fn count_of(diagnostics: &[Diagnostic], severity: Severity) -> usize {
-    diagnostics.iter().filter(|diagnostic| diagnostic.severity == severity).count()
 }
 
 fn counted(number: usize, what: &str) -> String {

@@ -9,12 +9,13 @@ use clap::Args;
 use cubinder_bundle::Target;
 use cubinder_compiler::compile::{Outcome, Progress, Request, compile};
 use cubinder_compiler::config::Config;
-use cubinder_compiler::diagnostic::Diagnostic;
+use cubinder_compiler::diagnostic::{Diagnostic, Severity};
 use cubinder_compiler::project::{Asked, Project};
 use cubinder_compiler::toolkit::Overrides;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use serde_json::json;
+use serde_json::{Value, json};
 
+use super::obligations::{self, Tally, count_of, failed_json};
 use super::output::{MessageFormat, print, show};
 
 pub(super) const LONG_ABOUT: &str = "\
@@ -22,7 +23,8 @@ Compile plugin manifests and their CUDA kernels into one TensorRT plugin library
 
 Without manifests everything is taken from cubinder.toml, which is looked for in the current folder and the folders above it. With \
 manifests nothing is taken from it, unless --config names it: --target says what for, and the library is called after the manifest and \
-written to the current folder.
+written to the current folder. `cubinder check` and `cubinder eval`, which write nothing, take targets, folders and options from the \
+nearest cubinder.toml above a manifest.
 
 No CUDA toolkit, C compiler, linker or GPU is needed: kernels are compiled with NVRTC, and the library is made from the prebuilt \
 libcubinder.so. Compiled code is cached by its content. The same inputs give the same bytes.";
@@ -66,6 +68,9 @@ pub(super) struct Arguments {
     /// How many compiles run side by side [default: one for each processor]
     #[arg(long, value_name = "N", value_parser = jobs)]
     jobs: Option<NonZeroUsize>,
+    /// List everything that must hold for every launch, with its place and whether it is proved
+    #[arg(long, short = 'v')]
+    proofs: bool,
     /// Who reads the messages
     #[arg(long, value_enum, default_value = "human")]
     message_format: MessageFormat,
@@ -82,13 +87,23 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
             show(&mut outcome.warnings, format);
             if format == MessageFormat::Json {
                 print(&(summary_json(&outcome, started.elapsed()).to_string() + "\n"));
-            } else if !arguments.quiet {
-                print(&summary(&outcome, started.elapsed()));
+            } else {
+                if arguments.proofs {
+                    print(&obligations::list(&outcome.obligations));
+                }
+                if !arguments.quiet {
+                    print(&summary(&outcome, started.elapsed()));
+                }
             }
             ExitCode::SUCCESS
         }
         Err(mut diagnostics) => {
             show(&mut diagnostics, format);
+            if format == MessageFormat::Json {
+                let mut result = failed_json(&diagnostics);
+                result["wall_ms"] = (started.elapsed().as_secs_f64() * 1e3).into();
+                print(&(result.to_string() + "\n"));
+            }
             ExitCode::FAILURE
         }
     }
@@ -154,6 +169,13 @@ fn name(arguments: &Arguments, config: Option<&Config>) -> Result<String, Diagno
         return Err(Diagnostic::error(format!("`{name}` cannot name a library"))
             .note("letters, digits, `_`, `-`, `.` and `+` can stand in `lib<name>.so`"));
     }
+    if let Some(stem) = name.strip_suffix(".so") {
+        let stem = stem.strip_prefix("lib").filter(|stem| !stem.is_empty()).unwrap_or(stem);
+        let stem = if stem.is_empty() { "NAME" } else { stem };
+        return Err(Diagnostic::error(format!("`{name}` is the name of a file, expected that of a library"))
+            .note(format!("it would make `lib{name}.so`"))
+            .help(format!("`--name {stem}` makes `lib{stem}.so`")));
+    }
     if name == "cubinder" {
         return Err(Diagnostic::error("a plugin library cannot be called `cubinder`")
             .note("`libcubinder.so` is the library that runs engines"));
@@ -191,13 +213,16 @@ fn summary(outcome: &Outcome, elapsed: Duration) -> String {
     if statistics.nvrtc_calls == 0 {
         text.push_str(" (all from the cache, NVRTC not called)\n");
     } else {
+        // A kernel is compiled once more for the names of its parameters, so these are more than the code objects.
         text.push_str(&format!(
-            " ({} of {} in all, {} from the cache)\n",
+            " ({} with those for parameters: {} of {} in all, {} from the cache)\n",
+            count(statistics.nvrtc_calls + statistics.cache_hits, "compile"),
             count(statistics.nvrtc_calls, "NVRTC call"),
             milliseconds(statistics.nvrtc_time),
             statistics.cache_hits
         ));
     }
+    text.push_str(&format!("{}\n", Tally::of(&outcome.obligations)));
     for library in &outcome.libraries {
         text.push_str(&format!(
             "wrote {} ({} bytes: {})\n",
@@ -209,7 +234,7 @@ fn summary(outcome: &Outcome, elapsed: Duration) -> String {
     text
 }
 
-fn summary_json(outcome: &Outcome, elapsed: Duration) -> serde_json::Value {
+fn summary_json(outcome: &Outcome, elapsed: Duration) -> Value {
     let libraries: Vec<_> = outcome
         .libraries
         .iter()
@@ -217,8 +242,10 @@ fn summary_json(outcome: &Outcome, elapsed: Duration) -> serde_json::Value {
             |library| json!({"path": library.path, "bytes": library.bytes, "mode": library.mode.to_string()}),
         )
         .collect();
-    json!({
+    let mut result = json!({
         "result": "compiled",
+        "errors": 0,
+        "warnings": count_of(&outcome.warnings, Severity::Warning),
         "libraries": libraries,
         "bundle": outcome.bundle.to_string(),
         "bundle_bytes": outcome.bundle_bytes,
@@ -228,7 +255,9 @@ fn summary_json(outcome: &Outcome, elapsed: Duration) -> serde_json::Value {
         "nvrtc_ms": outcome.statistics.nvrtc_time.as_secs_f64() * 1e3,
         "cache_hits": outcome.statistics.cache_hits,
         "wall_ms": elapsed.as_secs_f64() * 1e3,
-    })
+    });
+    obligations::add_json(&mut result, &outcome.obligations);
+    result
 }
 
 fn count(number: u64, what: &str) -> String {

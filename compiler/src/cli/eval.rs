@@ -11,11 +11,13 @@ use cubinder_compiler::eval::{
     self, Choice, Compiler, Environment, Mistake, Query, Report, Subject, SubjectOrigin, cases,
 };
 use cubinder_compiler::nvrtc::Settings;
+use cubinder_compiler::project::kind::{self, Kind};
 use cubinder_compiler::project::{Asked, Project};
 use cubinder_compiler::resolve::Resolved;
 use cubinder_compiler::toolkit::Overrides;
 use serde::Serialize;
 
+use super::obligations::failed_json;
 use super::output::{MessageFormat, print, show};
 
 pub(super) const LONG_ABOUT: &str = "\
@@ -24,7 +26,8 @@ shared memory, every argument's value, and how many blocks a multiprocessor hold
 
 FILE is a manifest, a plugin library, a bundle or an engine; of an engine every node is shown that was not excluded. A manifest's kernel is \
 compiled for the arguments' types and the occupancy where NVRTC is there: for --arch, else for the first sm_* target of its \
-[compile] or of the cubinder.toml above it.
+[compile] or of the nearest cubinder.toml above it, from which include folders and options are taken too, as \
+`cubinder check` does; `cubinder compile FILE` takes nothing from a cubinder.toml that it is not given with --config.
 
 With --cases, every case of a test file is evaluated and held against what it expects.
 
@@ -62,7 +65,7 @@ pub(super) struct Arguments {
     /// NVRTC's library, or the folder that holds it [default: CUBINDER_NVRTC, CUDA_HOME, then the cache]
     #[arg(long, value_name = "PATH")]
     nvrtc: Option<PathBuf>,
-    /// Print JSON instead of a table
+    /// Print JSON, one object a line: the messages, then the report
     #[arg(long)]
     json: bool,
 }
@@ -77,10 +80,18 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(mut errors) => {
-            show(&mut errors, MessageFormat::Human);
+            show(&mut errors, format(arguments));
+            if arguments.json {
+                print(&(failed_json(&errors).to_string() + "\n"));
+            }
             ExitCode::FAILURE
         }
     }
+}
+
+/// Messages for programs come on the stream of the report, before it.
+fn format(arguments: &Arguments) -> MessageFormat {
+    if arguments.json { MessageFormat::Json } else { MessageFormat::Human }
 }
 
 fn run_file(arguments: &Arguments, path: &Path) -> Result<bool, Vec<Diagnostic>> {
@@ -102,13 +113,18 @@ fn run_file(arguments: &Arguments, path: &Path) -> Result<bool, Vec<Diagnostic>>
             Err(mistakes) => diagnostics.extend(with_node(mistakes, subject.number)),
         }
     }
-    show(&mut diagnostics, MessageFormat::Human);
-    if !report.evaluations.is_empty() {
-        let table = eval::table(&report);
-        output(arguments.json, &report, &table)?;
+    if report.evaluations.is_empty() {
+        return Err(diagnostics);
     }
+    show(&mut diagnostics, format(arguments));
     let refused = report.evaluations.iter().any(|evaluation| evaluation.refused.is_some());
-    Ok(!refused && !has_errors(&diagnostics))
+    let result = match (has_errors(&diagnostics), refused) {
+        (true, _) => "failed",
+        (false, true) => "refused",
+        (false, false) => "evaluated",
+    };
+    output(arguments.json, &Answer { result, report: &report }, &eval::table(&report))?;
+    Ok(result == "evaluated")
 }
 
 /// In an engine of several nodes it is said which one a mistake is about.
@@ -120,7 +136,9 @@ fn with_node(mistakes: Vec<Mistake>, number: Option<(usize, usize)>) -> impl Ite
 }
 
 fn run_cases(arguments: &Arguments, path: &Path) -> Result<bool, Vec<Diagnostic>> {
-    let cases = cases::read(&config::open(path)?)?;
+    let source = config::open(path)?;
+    kind::expect(Kind::Cases, path, &source.text).map_err(|error| vec![error])?;
+    let cases = cases::read(&source)?;
     let subjects = eval::open(&cases.subject)?;
     let choice = Choice { plugin: arguments.plugin.clone(), node: arguments.node };
     let chosen = eval::choose(subjects.list, &choice).map_err(|error| vec![error])?;
@@ -131,8 +149,19 @@ fn run_cases(arguments: &Arguments, path: &Path) -> Result<bool, Vec<Diagnostic>
         ]);
     };
     let verdicts = cases::run(&cases, subject, &compiler(arguments, &cases.subject, &chosen)?);
-    output(arguments.json, &verdicts, &cases::table(&verdicts))?;
-    Ok(verdicts.iter().all(|verdict| verdict.differences.is_empty()))
+    let is_right = verdicts.iter().all(|verdict| verdict.differences.is_empty());
+    let result = if is_right { "as_expected" } else { "not_as_expected" };
+    let answer = serde_json::json!({"result": result, "cases": verdicts});
+    output(arguments.json, &answer, &cases::table(&verdicts))?;
+    Ok(is_right)
+}
+
+/// A report, and in a word what came of it.
+#[derive(Serialize)]
+struct Answer<'r> {
+    result: &'static str,
+    #[serde(flatten)]
+    report: &'r Report,
 }
 
 fn output(json: bool, value: &impl Serialize, table: &str) -> Result<(), Vec<Diagnostic>> {
@@ -140,7 +169,7 @@ fn output(json: bool, value: &impl Serialize, table: &str) -> Result<(), Vec<Dia
         print(table);
         return Ok(());
     }
-    let text = serde_json::to_string_pretty(value)
+    let text = serde_json::to_string(value)
         .map_err(|error| vec![Diagnostic::error(format!("the report has no JSON form: {error}"))])?;
     print(&(text + "\n"));
     Ok(())
@@ -166,11 +195,13 @@ fn compiler(arguments: &Arguments, file: &Path, chosen: &[Subject]) -> Result<Co
 fn planned(resolved: &Resolved, file: &Path, arch: Option<Arch>) -> Result<Environment, Vec<Diagnostic>> {
     let asked = Asked {
         manifests: vec![file.to_owned()],
-        config: config_above(file),
         targets: arch.map(|arch| Target { kind: TargetKind::Cubin, arch }).into_iter().collect(),
         ..Asked::default()
     };
-    let project = Project::open(asked, Path::new(""))?;
+    let here = std::env::current_dir()
+        .map_err(|error| vec![Diagnostic::error(format!("cannot tell which folder this is: {error}"))])?;
+    // One manifest has one project.
+    let Some(project) = Project::open_around(asked, &here)?.pop() else { return Ok(Environment::default()) };
     let root = project.root.clone();
     let mut planning = project.planning(resolved);
     // Where nothing says what to compile for nothing is compiled; the report says so.
@@ -194,9 +225,4 @@ fn arch(target: Option<Target>) -> Result<Option<Arch>, Diagnostic> {
         }
         target => Ok(target.map(|target| target.arch)),
     }
-}
-
-/// The nearest `cubinder.toml` above a manifest.
-fn config_above(manifest: &Path) -> Option<PathBuf> {
-    config::find(std::path::absolute(manifest).ok()?.parent()?).ok()
 }

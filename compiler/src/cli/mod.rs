@@ -8,6 +8,7 @@ mod explain;
 mod inspect;
 mod man;
 mod new;
+mod obligations;
 mod output;
 mod schema;
 mod usage;

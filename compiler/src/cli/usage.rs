@@ -28,11 +28,28 @@ pub(super) fn diagnostic(error: &clap::Error) -> Option<Diagnostic> {
     let near = [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg, ContextKind::SuggestedValue]
         .into_iter()
         .find_map(|kind| text(error, kind));
-    let help = match near {
-        Some(near) => format!("did you mean {}?", near.replace("`, `", "` or `")),
-        None => "`--help` tells more".to_owned(),
+    let help = match (of_another_command(error), near) {
+        (Some(help), _) => help.to_owned(),
+        (None, Some(near)) => format!("did you mean {}?", near.replace("`, `", "` or `")),
+        (None, None) => "`--help` tells more".to_owned(),
     };
     Some(diagnostic.help(help))
+}
+
+/// What is called otherwise in another command, or in another compiler.
+fn of_another_command(error: &clap::Error) -> Option<&'static str> {
+    if error.kind() != ErrorKind::UnknownArgument {
+        return None;
+    }
+    let usage = error.get(ContextKind::Usage)?.to_string();
+    let is_of = |command: &str| usage.contains(&format!("cubinder {command}"));
+    match text(error, ContextKind::InvalidArg)?.trim_matches('`') {
+        "--arch" | "--gpu-architecture" | "--gencode" if is_of("compile") || is_of("check") => {
+            Some("`--target` says what is compiled for: `--target sm_89,compute_80`")
+        }
+        "--target" if is_of("eval") => Some("`--arch` names the GPU: `--arch sm_89`"),
+        _ => None,
+    }
 }
 
 fn message(error: &clap::Error) -> String {

@@ -26,6 +26,7 @@ use crate::diagnostic::{Diagnostic, Source, Span};
 use crate::manifest::Located;
 use crate::manifest::form::{Entry, Form, Section};
 use crate::nvrtc::check_options;
+use crate::project::kind::{self, Kind};
 use crate::rules;
 
 /// What the file is called.
@@ -125,7 +126,9 @@ pub fn find(start: &Path) -> Result<PathBuf, Vec<Diagnostic>> {
 /// # Errors
 /// When it cannot be read or is wrong: every mistake.
 pub fn load(path: &Path) -> Result<Config, Vec<Diagnostic>> {
-    read(&open(path)?)
+    let source = open(path)?;
+    kind::expect(Kind::Config, path, &source.text).map_err(|error| vec![error])?;
+    read(&source)
 }
 
 /// Reads a configuration from its text.

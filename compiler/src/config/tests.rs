@@ -118,3 +118,31 @@ proptest! {
         prop_assert!(read(&Source::new("cubinder.toml", text)).is_err());
     }
 }
+
+/// The tables and the example of `docs/cubinder-toml.md`.
+#[test]
+fn the_reference_has_the_keys_that_are_read() {
+    let page = include_str!("../../../docs/cubinder-toml.md");
+    let rows: Vec<(&str, &str)> =
+        page.lines().filter_map(|line| line.strip_prefix("| `")?.split_once("` | ")).collect();
+    let named: Vec<&str> =
+        rows.iter().map(|(key, _)| *key).filter(|key| !key.starts_with("cubinder ")).collect();
+    assert_eq!(named, KEYS);
+    let example = page.split("```toml\n").nth(1).expect("an example").split("```").next().unwrap_or_default();
+    let whole = read(&Source::new("cubinder.toml", example)).expect("the example is right");
+    assert_eq!((whole.library.as_str(), whole.targets.len()), ("sample", 3));
+    for key in KEYS {
+        assert!(example.contains(&format!("\n{key} = ")), "the example has {key}");
+        let row = rows.iter().find(|(name, _)| *name == key).expect("a row").1;
+        // Each key without which the file is refused is called required, and each example of a row is taken.
+        let without: String = example
+            .lines()
+            .filter(|line| !line.starts_with(&format!("{key} = ")))
+            .map(|line| format!("{line}\n"))
+            .collect();
+        let is_required = read(&Source::new("cubinder.toml", without.as_str())).is_err();
+        assert_eq!(row.contains(" | required | "), is_required, "{key}");
+        let of_row = row.rsplit(" | `").next().and_then(|rest| rest.strip_suffix("` |")).expect("an example");
+        assert!(read(&Source::new("cubinder.toml", format!("{without}{of_row}\n"))).is_ok(), "{of_row}");
+    }
+}

@@ -96,8 +96,16 @@ pub struct Difference {
 /// Every mistake of form.
 pub fn read(source: &Arc<Source>) -> Result<Cases, Vec<Diagnostic>> {
     let mut form = Form::new(source);
-    let document = form.parse();
-    let cases = document.and_then(|document| {
+    let cases = document(&mut form, source);
+    let diagnostics = form.into_diagnostics();
+    match cases {
+        Some(cases) if diagnostics.is_empty() => Ok(cases),
+        _ => Err(diagnostics),
+    }
+}
+
+fn document(form: &mut Form<'_>, source: &Arc<Source>) -> Option<Cases> {
+    form.parse().and_then(|document| {
         let mut root = Section::root(document.get_ref());
         let subject = form.require(&mut root, "manifest", "\"../manifests/NAME.toml\"");
         let subject = subject.and_then(|entry| form.string(&entry));
@@ -107,16 +115,11 @@ pub fn read(source: &Arc<Source>) -> Result<Cases, Vec<Diagnostic>> {
                 Diagnostic::error("the file has no cases").at(form.span(0..0), "expected `[[cases]]`");
             form.report(error);
         }
-        let list: Vec<Case> = tables.into_iter().map(|table| case(&mut form, table)).collect();
+        let list: Vec<Case> = tables.into_iter().map(|table| case(form, table)).collect();
         form.finish(&root);
         let folder = source.path.parent().map(PathBuf::from).unwrap_or_default();
         Some(Cases { source: Arc::clone(source), subject: folder.join(subject?.value), list })
-    });
-    let diagnostics = form.into_diagnostics();
-    match cases {
-        Some(cases) if diagnostics.is_empty() => Ok(cases),
-        _ => Err(diagnostics),
-    }
+    })
 }
 
 fn case(form: &mut Form<'_>, mut table: Section<'_>) -> Case {
@@ -430,4 +433,43 @@ pub fn table(verdicts: &[Verdict]) -> String {
         (all, wrong) => format!("{} as expected, {wrong} not\n", all - wrong),
     });
     harmless(&text, false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAGE: &str = include_str!("../../../docs/cases.md");
+
+    /// The page's example has every key, and its tables have the keys that are read, and what is required.
+    #[test]
+    fn the_reference_has_the_keys_that_are_read() {
+        let example = PAGE.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
+        let source = Source::new("cases.toml", example);
+        let cases = read(&source).unwrap();
+        assert_eq!(cases.list.iter().map(|case| case.expected.len()).sum::<usize>(), 7);
+        let mut form = Form::new(&source);
+        document(&mut form, &source).unwrap();
+        for (heading, section) in
+            [("The file", ""), ("`[[cases]]`", "[[cases]]"), ("`expect`", "[cases.expect]")]
+        {
+            let asked = form.asked.iter().find(|asked| asked.name == section);
+            let asked = asked.unwrap_or_else(|| panic!("{section}: {:?}", form.asked));
+            let part = PAGE.split(&format!("## {heading}\n")).nth(1).unwrap().split("\n## ").next().unwrap();
+            let rows = part.lines().filter_map(|line| line.strip_prefix("| `")?.split_once("` | "));
+            let (mut named, mut required) = (Vec::new(), Vec::new());
+            for (key, rest) in rows {
+                named.push(key);
+                // The file's cases are asked for as tables; that there are none is an error of its own.
+                if rest.contains(" | required | ") && key != "cases" {
+                    required.push(key);
+                }
+            }
+            let sorted = |keys: &[&str]| {
+                keys.iter().map(|key| (*key).to_owned()).collect::<std::collections::BTreeSet<_>>()
+            };
+            assert_eq!(sorted(&named), sorted(&asked.keys), "{section}");
+            assert_eq!(sorted(&required), sorted(&asked.required), "{section}");
+        }
+    }
 }

@@ -40,6 +40,12 @@ pub(super) struct LaunchCode {
     pub(super) args: Option<Vec<Arg>>,
     /// The machine code that counts.
     pub(super) machine: Vec<MachineCode>,
+    /// What it would be compiled for, where it could not be: of that the limits are known.
+    pub(super) uncompiled: Option<Target>,
+    /// Whether there is PTX too, which runs where this machine code may not.
+    pub(super) has_ptx: bool,
+    /// Why nothing of it runs on the architecture that was asked for.
+    pub(super) refused: Option<String>,
     /// What could not be told, and why.
     pub(super) note: Option<String>,
     /// What the compiler found wrong with the kernel or its arguments.
@@ -92,7 +98,8 @@ impl Compiler {
         });
         let all: Vec<MachineCode> = all.collect();
         let Some(arch) = self.environment.arch else {
-            return LaunchCode { machine: all, ..LaunchCode::default() };
+            let has_ptx = launch.code.iter().any(|reference| reference.target.kind == TargetKind::Ptx);
+            return LaunchCode { machine: all, has_ptx, ..LaunchCode::default() };
         };
         match all
             .into_iter()
@@ -100,15 +107,7 @@ impl Compiler {
             .min_by_key(|(fit, _)| *fit)
         {
             Some((_, code)) => LaunchCode { machine: vec![code], ..LaunchCode::default() },
-            None => {
-                let has: Vec<String> =
-                    launch.code.iter().map(|reference| reference.target.to_string()).collect();
-                let note = format!(
-                    "the occupancy on sm_{arch} is not known: there is no machine code for it, only for {}",
-                    has.join(", ")
-                );
-                LaunchCode { note: Some(note), ..LaunchCode::default() }
-            }
+            None => LaunchCode { machine: Vec::new(), ..without_machine_code(arch, launch) },
         }
     }
 
@@ -124,7 +123,8 @@ impl Compiler {
         let session = match self.session.get_or_init(|| session(&self.environment)) {
             Ok(session) => session,
             Err(why) => {
-                return note(&format!("the arguments' types and the occupancy are not known: {why}"));
+                let note = note(&format!("the arguments' types and the occupancy are not known: {why}"));
+                return LaunchCode { uncompiled: Some(target), ..note };
             }
         };
         let key = (resolved.source.path.clone(), unit.variant, unit.launch);
@@ -135,6 +135,27 @@ impl Compiler {
             .unwrap_or_else(|diagnostics| LaunchCode { diagnostics, ..LaunchCode::default() });
         self.made.borrow_mut().insert(key, made.clone());
         made
+    }
+}
+
+/// What there is to say of a launch without machine code for an architecture: that its PTX is compiled there, or that nothing runs.
+fn without_machine_code(arch: Arch, launch: &Launch) -> LaunchCode {
+    let targets = || launch.code.iter().map(|reference| reference.target);
+    // The driver takes the newest that it can.
+    let ptx = targets().filter(|target| target.kind == TargetKind::Ptx && runs_from_ptx(arch, target.arch));
+    match ptx.max_by_key(|target| (target.arch.major, target.arch.minor)) {
+        Some(ptx) => LaunchCode {
+            has_ptx: true,
+            ..note(&format!(
+                "the occupancy on sm_{arch} is not known: the driver compiles the code for {ptx} when the engine is loaded"
+            ))
+        },
+        None => {
+            let has: Vec<String> = targets().map(|target| target.to_string()).collect();
+            let has = if has.is_empty() { "none".to_owned() } else { format!("for {}", has.join(", ")) };
+            let why = format!("no code of `{}` runs on sm_{arch}; there is {has}", launch.kernel);
+            LaunchCode { refused: Some(why), ..LaunchCode::default() }
+        }
     }
 }
 
@@ -167,8 +188,8 @@ fn make(
     Ok(LaunchCode {
         args: Some(args),
         machine: machine.into_iter().collect(),
-        note: None,
         diagnostics: compiled.warnings,
+        ..LaunchCode::default()
     })
 }
 
@@ -199,6 +220,17 @@ fn fit(asked: Arch, code: Arch) -> Option<(u8, u8)> {
     runs.then(|| (asked.minor - code.minor, 0))
 }
 
+/// Whether a driver can make code for an architecture of this PTX: of an older one or the same; PTX for features of one architecture
+/// or family serves nothing else (CUDA C++ programming guide 13.0, "compute capabilities").
+fn runs_from_ptx(asked: Arch, ptx: Arch) -> bool {
+    let (of_asked, of_ptx) = ((asked.major, asked.minor), (ptx.major, ptx.minor));
+    match ptx.suffix {
+        ArchSuffix::None => of_ptx <= of_asked,
+        ArchSuffix::Family => asked.major == ptx.major && of_ptx <= of_asked,
+        ArchSuffix::Specific => of_ptx == of_asked,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -216,5 +248,15 @@ mod tests {
         assert_eq!(best("sm_90", &["sm_90", "sm_90a"]).as_deref(), Some("sm_90a"));
         assert_eq!(best("sm_121", &["sm_120a"]), None);
         assert_eq!(best("sm_75", &["sm_80"]), None);
+    }
+
+    #[test]
+    fn ptx_runs_on_what_is_newer() {
+        let arch = |text: &str| text.parse::<Target>().unwrap().arch;
+        let runs = |asked: &str, ptx: &str| runs_from_ptx(arch(asked), arch(ptx));
+        assert!(runs("sm_80", "compute_80") && runs("sm_120", "compute_80") && runs("sm_90", "compute_90a"));
+        assert!(runs("sm_103", "compute_100f"));
+        assert!(!runs("sm_75", "compute_80") && !runs("sm_100", "compute_90a"));
+        assert!(!runs("sm_120", "compute_100f"));
     }
 }

@@ -19,7 +19,7 @@ pub(super) struct Step<'a> {
     /// A manifest's arguments.
     pub(super) draft: &'a [ArgDraft],
     pub(super) code: &'a LaunchCode,
-    /// Whether limits of one architecture count: only of the one that was asked for.
+    /// Whether an architecture was asked for; else what has limits is told which architecture has them.
     pub(super) asked_arch: bool,
 }
 
@@ -33,9 +33,58 @@ impl Step<'_> {
         launch
     }
 
-    /// What the kernel takes, as far as that is known.
+    /// What the kernel takes where it takes the most: what no code of it takes can be launched nowhere. Of what the driver makes of
+    /// PTX nothing is known.
     fn takes(&self) -> Takes<'static> {
-        self.code.machine.first().filter(|_| self.asked_arch).map_or(Takes::ANYTHING, takes)
+        let all = self.code.machine.iter().filter(|_| !self.code.has_ptx).map(takes);
+        let most = all.reduce(|one, other| Takes {
+            max_threads: one.max_threads.max(other.max_threads),
+            max_shared_bytes: one.max_shared_bytes.max(other.max_shared_bytes),
+            params: None,
+        });
+        let limit = self.code.uncompiled.and_then(|target| Multiprocessor::of(target.arch));
+        most.unwrap_or(Takes {
+            max_shared_bytes: limit.map_or(u32::MAX, |limit| limit.block_shared_bytes),
+            ..Takes::ANYTHING
+        })
+    }
+
+    /// The architectures whose limits counted, where nobody asked for one.
+    fn held_against(&self) -> Option<String> {
+        let all = self.code.machine.iter().map(|code| code.code).chain(self.code.uncompiled);
+        let archs: Vec<String> = all.map(|target| target.to_string()).collect();
+        if self.asked_arch || self.code.has_ptx || archs.is_empty() {
+            return None;
+        }
+        let archs = archs.join(", ");
+        Some(format!(
+            "held against what {archs} can launch, which the kernel is compiled for; `--arch` names another GPU"
+        ))
+    }
+
+    /// Why no block of it can ever run: there is no code, or no multiprocessor of the architectures that there is code for holds one.
+    fn refusal(&self, occupancy: &[OccupancyReport]) -> Option<Unmet> {
+        let name = launch::full_name(self.plugin);
+        if let Some(why) = &self.code.refused {
+            return Some(Unmet(format!("`{name}`: {why}")));
+        }
+        let none_holds = occupancy.len() == self.code.machine.len()
+            && !occupancy.is_empty()
+            && occupancy.iter().all(|found| found.occupancy.blocks == 0);
+        if !none_holds || self.code.has_ptx {
+            return None;
+        }
+        let lacks = |found: &OccupancyReport| {
+            let limiters: Vec<&str> =
+                found.occupancy.limited_by.iter().map(|limiter| limiter.name()).collect();
+            format!(
+                "a multiprocessor of {} has not enough {} for one block",
+                found.arch,
+                limiters.join(" and ")
+            )
+        };
+        let why: Vec<String> = occupancy.iter().map(lacks).collect();
+        Some(Unmet(format!("`{name}` cannot launch `{}`: {}", self.launch.kernel, why.join("; "))))
     }
 }
 
@@ -45,7 +94,9 @@ impl Step<'_> {
 /// Why the run time would refuse it.
 pub(super) fn check(step: &Step<'_>, facts: &Facts<'_>, steps: &mut Steps) -> Result<(), Unmet> {
     let evaluated = launch::evaluate(step.plugin, &step.typed(), &step.takes(), facts, steps);
-    evaluated.map(drop).map_err(|error| Unmet(error.to_string()))
+    let evaluated = evaluated.map_err(|error| Unmet(error.to_string()))?;
+    let report = launch_report(step, &step.launch.kernel, Some(&evaluated), Vec::new());
+    step.refusal(&report.occupancy).map_or(Ok(()), Err)
 }
 
 /// Evaluates the launch and adds it to the report.
@@ -71,24 +122,25 @@ pub(super) fn finish(
     };
     report.launches.push(launch_report(step, &launch.kernel, evaluated.as_ref().ok(), args));
     report.notes.extend(step.code.machine.iter().filter_map(without_occupancy));
-    evaluated.map(drop).map_err(|error| Unmet(error.to_string()))?;
-    let full = report.launches.last().and_then(|launch| {
-        launch.occupancy.iter().find(|found| found.occupancy.blocks == 0).filter(|_| step.asked_arch)
-    });
-    match full {
-        None => Ok(()),
-        Some(found) => {
-            let limiters: Vec<&str> =
-                found.occupancy.limited_by.iter().map(|limiter| limiter.name()).collect();
-            Err(Unmet(format!(
-                "`{}` cannot launch `{}`: a multiprocessor of {} has not enough {} for one block",
-                launch::full_name(step.plugin),
-                launch.kernel,
-                found.arch,
-                limiters.join(" and ")
-            )))
+    let occupancy = report.launches.last().map_or(&[][..], |launch| &launch.occupancy);
+    let refused = match evaluated {
+        Err(error) => {
+            // Where no limit of the code is in the way, no other GPU helps.
+            let elsewhere = launch::evaluate(step.plugin, &launch, &Takes::ANYTHING, facts, steps);
+            report.notes.extend(elsewhere.ok().and_then(|_| step.held_against()));
+            Some(Unmet(error.to_string()))
         }
-    }
+        Ok(_) => step.refusal(occupancy),
+    };
+    let Some(refused) = refused else {
+        let full = occupancy.iter().filter(|found| found.occupancy.blocks == 0);
+        let full: Vec<String> = full
+            .map(|found| format!("{} cannot launch it: no block fits its multiprocessors", found.arch))
+            .collect();
+        report.notes.extend(full);
+        return Ok(());
+    };
+    Err(refused)
 }
 
 /// Why nothing can be said about the occupancy of some code.

@@ -24,7 +24,7 @@ pub use node::{Outcome, evaluate};
 pub use query::{DEFAULT_ALIGNMENT, Given, Mistake, Part, Query};
 pub use report::{
     ArgReport, AttributeReport, Check, Evaluation, GuardReport, LaunchReport, OccupancyReport, Origin,
-    Report, TensorReport, TypeReport, VariantReport,
+    Report, TensorReport, TypeReport, VariantReport, value_json,
 };
 pub use subject::{Choice, Origin as SubjectOrigin, Subject, Subjects, choose, compiled, manifest, open};
 pub use table::table;

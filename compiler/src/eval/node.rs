@@ -206,7 +206,6 @@ fn report(subject: &Subject, asked: &Asked) -> Evaluation {
         checks: Vec::new(),
         variants: Vec::new(),
         launches: Vec::new(),
-        workspace_bytes: 0,
         refused: None,
         notes: Vec::new(),
     }
@@ -328,8 +327,8 @@ impl Prepared<'_> {
                 (_, None) => LaunchCode::default(),
             };
             let draft: &[ArgDraft] = unit.map_or(&[], |(_, unit)| &unit.args);
-            let asked_arch = self.compiler.arch().is_some();
-            let step = Step { plugin, launch, draft, code: &code, asked_arch };
+            let step =
+                Step { plugin, launch, draft, code: &code, asked_arch: self.compiler.arch().is_some() };
             if is_chosen {
                 finish(&step, self.facts, &mut self.steps, self.report, self.diagnostics)?;
             } else {

@@ -39,8 +39,6 @@ pub struct Evaluation {
     pub variants: Vec<VariantReport>,
     /// What the chosen variant launches, in order.
     pub launches: Vec<LaunchReport>,
-    /// Device memory that the plugin asks TensorRT for beside its tensors, bytes.
-    pub workspace_bytes: u64,
     /// Why the run time would refuse the node, in its words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refused: Option<String>,
@@ -206,23 +204,27 @@ pub struct OccupancyReport {
     pub occupancy: Occupancy,
 }
 
-/// A value as JSON has it: not tagged with its kind.
-pub(super) fn to_json(value: &Value) -> serde_json::Value {
+/// A value as JSON has it: not tagged with its kind. A float that JSON has no number for is an object, so that it cannot be taken
+/// for a string: `{"float": "inf"}`, `{"float": "-inf"}`, `{"float": "nan"}`.
+#[must_use]
+pub fn value_json(value: &Value) -> serde_json::Value {
     match value {
         Value::Int(value) => (*value).into(),
-        Value::Float(value) => serde_json::Number::from_f64(*value)
-            .map_or_else(|| serde_json::Value::String(format!("{value:?}")), serde_json::Value::Number),
+        Value::Float(value) => serde_json::Number::from_f64(*value).map_or_else(
+            || serde_json::json!({"float": if value.is_nan() { "nan".to_owned() } else { format!("{value}") }}),
+            serde_json::Value::Number,
+        ),
         Value::Bool(value) => (*value).into(),
         Value::Str(value) => value.as_str().into(),
-        Value::Array(items) => items.iter().map(to_json).collect(),
+        Value::Array(items) => items.iter().map(value_json).collect(),
     }
 }
 
 fn plain<S: Serializer>(value: &Value, serializer: S) -> Result<S::Ok, S::Error> {
-    to_json(value).serialize(serializer)
+    value_json(value).serialize(serializer)
 }
 
 #[allow(clippy::ref_option)] // serde gives it so
 fn plain_option<S: Serializer>(value: &Option<Value>, serializer: S) -> Result<S::Ok, S::Error> {
-    value.as_ref().map(to_json).serialize(serializer)
+    value.as_ref().map(value_json).serialize(serializer)
 }

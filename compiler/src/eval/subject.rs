@@ -11,6 +11,7 @@ use cubinder_bundle::{CodeObject, Plugin, Value};
 
 use crate::config;
 use crate::diagnostic::{Diagnostic, Source, suggest};
+use crate::project::kind::{self, Kind};
 use crate::resolve::{self, Resolved};
 
 /// A file and what can be evaluated in it.
@@ -71,7 +72,9 @@ pub fn open(path: &Path) -> Result<Subjects, Vec<Diagnostic>> {
         return Err(cannot(&"it is no regular file"));
     }
     if path.extension().is_some_and(|extension| extension == "toml") {
-        return manifest(&config::open(path)?);
+        let source = config::open(path)?;
+        kind::expect(Kind::Manifest, path, &source.text).map_err(|error| vec![error])?;
+        return manifest(&source);
     }
     let bytes = std::fs::read(path).map_err(|error| cannot(&error))?;
     compiled(&path.display().to_string(), &bytes)

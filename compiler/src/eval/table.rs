@@ -40,13 +40,6 @@ fn evaluation_table(evaluation: &Evaluation) -> String {
         let _ = writeln!(text, "  launch{number}: {}", found.kernel);
         text.push_str(&launch(found));
     }
-    if evaluation.refused.is_none() {
-        let workspace = match evaluation.workspace_bytes {
-            0 => "none".to_owned(),
-            bytes => size(bytes),
-        };
-        let _ = writeln!(text, "  workspace: {workspace}");
-    }
     for note in &evaluation.notes {
         let _ = writeln!(text, "  note: {note}");
     }

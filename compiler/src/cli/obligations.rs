@@ -1,0 +1,120 @@
+//! What must hold for every launch, as `check` and `compile` show it: for people and for programs.
+
+use cubinder_bundle::proof::Verdict;
+use cubinder_compiler::check::Obligation;
+use cubinder_compiler::diagnostic::{Diagnostic, Severity, place};
+use cubinder_compiler::eval::value_json;
+use serde_json::{Map, Value, json};
+
+/// How many obligations ended how. Each is counted once.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Tally {
+    /// They hold for every launch.
+    pub(super) proved: usize,
+    /// A case that TensorRT takes breaks them: an error or a warning says so.
+    pub(super) refuted: usize,
+    /// The runtime decides them for each case.
+    pub(super) at_run_time: usize,
+}
+
+impl Tally {
+    pub(super) fn of(obligations: &[Obligation]) -> Tally {
+        let mut tally = Tally::default();
+        for obligation in obligations {
+            match obligation.verdict {
+                Verdict::Proved => tally.proved += 1,
+                Verdict::Refuted(_) if !obligation.is_beyond => tally.refuted += 1,
+                Verdict::Refuted(_) | Verdict::Open => tally.at_run_time += 1,
+            }
+        }
+        tally
+    }
+}
+
+impl std::fmt::Display for Tally {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let things = if self.proved == 1 { "thing" } else { "things" };
+        let are = |number: usize| if number == 1 { "is" } else { "are" };
+        write!(f, "{} {things} proved, ", self.proved)?;
+        if self.refuted > 0 {
+            write!(f, "{} {} not always so, ", self.refuted, are(self.refuted))?;
+        }
+        write!(f, "{} {} checked at run time", self.at_run_time, are(self.at_run_time))
+    }
+}
+
+/// Every obligation on a line of its own.
+pub(super) fn list(obligations: &[Obligation]) -> String {
+    obligations.iter().map(line).collect()
+}
+
+/// One obligation for a person.
+fn line(obligation: &Obligation) -> String {
+    let verdict = match &obligation.verdict {
+        Verdict::Proved => "proved",
+        Verdict::Open => "at run time",
+        Verdict::Refuted(_) if obligation.is_beyond => "at run time",
+        Verdict::Refuted(_) => "not always",
+    };
+    let only = match (&obligation.verdict, obligation.is_beyond) {
+        (_, false) => "",
+        (Verdict::Refuted(_), true) => "; only tensors that TensorRT does not take break it",
+        (_, true) => "; only tensors that TensorRT does not take could break it",
+    };
+    let source = &obligation.span.source;
+    let at = place(&source.text, obligation.span.range.start);
+    let found = obligation.found.as_ref().map(|found| format!(": {found}")).unwrap_or_default();
+    let statement = &obligation.statement;
+    format!("{verdict:<11}  {}:{}:{}: {statement}{only}{found}\n", source.path.display(), at.line, at.column)
+}
+
+/// Adds `proved`, `refuted`, `at_run_time` and `obligations` to a result.
+pub(super) fn add_json(result: &mut Value, obligations: &[Obligation]) {
+    let tally = Tally::of(obligations);
+    result["proved"] = tally.proved.into();
+    result["refuted"] = tally.refuted.into();
+    result["at_run_time"] = tally.at_run_time.into();
+    result["obligations"] = obligations.iter().map(obligation_json).collect();
+}
+
+fn obligation_json(obligation: &Obligation) -> Value {
+    let source = &obligation.span.source;
+    let (start, end) = (obligation.span.range.start, obligation.span.range.end);
+    let at = place(&source.text, start);
+    let verdict = match &obligation.verdict {
+        Verdict::Proved => "proved",
+        Verdict::Open => "open",
+        Verdict::Refuted(_) => "refuted",
+    };
+    let case = obligation.case.as_ref().map(|case| {
+        let attributes = case.attributes.iter().map(|(name, value)| (name.clone(), value_json(value)));
+        let shapes = case.shapes.iter().map(|(name, shape)| (name.clone(), json!(shape)));
+        json!({"attributes": attributes.collect::<Map<_, _>>(), "shapes": shapes.collect::<Map<_, _>>()})
+    });
+    json!({
+        "code": obligation.rule.0,
+        "statement": obligation.statement,
+        "verdict": verdict,
+        "beyond_tensorrt": obligation.is_beyond,
+        "found": obligation.found,
+        "case": case,
+        "path": source.path.display().to_string(),
+        "byte_start": start,
+        "byte_end": end,
+        "line": at.line,
+        "column": at.column,
+    })
+}
+
+/// What a program is told last where something was wrong.
+pub(super) fn failed_json(diagnostics: &[Diagnostic]) -> Value {
+    json!({
+        "result": "failed",
+        "errors": count_of(diagnostics, Severity::Error),
+        "warnings": count_of(diagnostics, Severity::Warning),
+    })
+}
+
+pub(super) fn count_of(diagnostics: &[Diagnostic], severity: Severity) -> usize {
+    diagnostics.iter().filter(|diagnostic| diagnostic.severity == severity).count()
+}

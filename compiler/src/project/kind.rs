@@ -1,0 +1,99 @@
+//! What a TOML file is, by its top-level keys, where it is given to a command that takes another kind.
+
+use std::path::Path;
+
+use toml::de::DeTable;
+
+use crate::config;
+use crate::diagnostic::Diagnostic;
+
+/// What a TOML file can be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A plugin manifest.
+    Manifest,
+    /// A file of cases for `cubinder eval --cases`.
+    Cases,
+    /// A `cubinder.toml`.
+    Config,
+}
+
+impl Kind {
+    /// What a text is; none where it cannot be told, and for what is no TOML.
+    #[must_use]
+    pub fn of(text: &str) -> Option<Kind> {
+        let (table, _) = DeTable::parse_recoverable(text);
+        let table = table.get_ref();
+        let has = |key: &str| table.iter().any(|(name, _)| name.get_ref() == key);
+        match () {
+            () if has("schema") || has("plugin") || has("launches") => Some(Kind::Manifest),
+            () if has("cases") => Some(Kind::Cases),
+            () if has("library") => Some(Kind::Config),
+            () => None,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Kind::Manifest => "a manifest",
+            Kind::Cases => "a file of cases",
+            Kind::Config => "a `cubinder.toml`",
+        }
+    }
+
+    /// The command that takes such a file.
+    fn command(self, path: &str) -> String {
+        match self {
+            Kind::Manifest => {
+                format!(
+                    "`cubinder check {path}`, `cubinder compile {path}` and `cubinder eval {path}` take it"
+                )
+            }
+            Kind::Cases => format!("`cubinder eval --cases {path}` takes it"),
+            Kind::Config => {
+                format!("`cubinder check --config {path}` and `cubinder compile --config {path}` take it")
+            }
+        }
+    }
+}
+
+/// Refuses a text that plainly is of another kind.
+///
+/// # Errors
+/// What it is, and which command takes it.
+pub fn expect(expected: Kind, path: &Path, text: &str) -> Result<(), Diagnostic> {
+    match Kind::of(text) {
+        Some(found) if found != expected => {
+            let path = config::shown(path).display().to_string();
+            Err(Diagnostic::error(format!("`{path}` is {}, expected {}", found.name(), expected.name()))
+                .help(found.command(&path)))
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_told_apart() {
+        let manifest = "schema = 1\n[plugin]\nname = \"a\"\n";
+        let cases = "manifest = \"a.toml\"\n[[cases]]\nname = \"a\"\n";
+        let config = "[library]\nname = \"a\"\n";
+        for (text, kind) in [(manifest, Kind::Manifest), (cases, Kind::Cases), (config, Kind::Config)] {
+            assert_eq!(Kind::of(text), Some(kind));
+            assert_eq!(Kind::of(&format!("{text}\nbroken = tru\n")), Some(kind), "one mistake hides nothing");
+        }
+        for text in ["", "a = 1", "= = ="] {
+            assert_eq!(Kind::of(text), None, "{text}");
+        }
+        let error = expect(Kind::Manifest, Path::new("tests/./a.toml"), cases).unwrap_err();
+        assert_eq!(error.message, "`tests/a.toml` is a file of cases, expected a manifest");
+        assert_eq!(error.help.as_deref(), Some("`cubinder eval --cases tests/a.toml` takes it"));
+        assert!(
+            expect(Kind::Cases, Path::new("a"), cases).is_ok()
+                && expect(Kind::Cases, Path::new("a"), "").is_ok()
+        );
+    }
+}

@@ -212,13 +212,13 @@ impl<'p> Domain<'p> {
             return false;
         }
         let fine = self.fine(&coarse);
-        let mut proved = |at: usize| {
+        let proved = |at: usize| {
             !meter.is_spent()
                 && fine
                     .frame(self, at, &mut meter)
                     .is_none_or(|frame| matches!(frame.look_at(claim, &mut meter), Finding::Proved))
         };
-        fine.complete && (0..fine.ranks.len()).all(|at| proved(at))
+        fine.complete && (0..fine.ranks.len()).all(proved)
     }
 
     /// Whether a boolean holds in every case. Refuted by a case in which it is false or has no value.

@@ -10,6 +10,9 @@ use super::keys::{Form, PLUGIN, ROOT};
 use crate::diagnostic::{Diagnostic, Source, Span};
 use crate::rules;
 
+/// How many keys that are given twice are told; looking for the first of each takes its time.
+const MOST: usize = 32;
+
 /// Something that is open at some place of the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Open {
@@ -226,9 +229,11 @@ impl Explainer<'_> {
 
     /// Keys that are given twice. A table that is, is most often meant as one of several.
     fn twice(&self, errors: &[toml::de::Error]) -> Vec<Diagnostic> {
-        let mut told: Vec<(usize, Diagnostic)> = Vec::new();
+        let mut told: Vec<Diagnostic> = Vec::new();
         let mut tables: Vec<Range<usize>> = Vec::new();
-        for error in errors {
+        let mut errors: Vec<&toml::de::Error> = errors.iter().collect();
+        errors.sort_by_key(|error| error.span().map_or(0, |span| span.start));
+        for error in errors.into_iter().take(MOST) {
             let range = error.span().unwrap_or(0..0);
             let key = self.text().get(range.clone()).unwrap_or_default();
             let line = self.line_of(range.start);
@@ -242,7 +247,7 @@ impl Explainer<'_> {
                 continue;
             }
             if !is_header {
-                told.push((range.start, diagnostic));
+                told.push(diagnostic);
                 continue;
             }
             tables.push(line.end..self.next_header(line.end));
@@ -250,10 +255,9 @@ impl Explainer<'_> {
                 Some(first) => self.table_twice(key, diagnostic, first),
                 None => diagnostic,
             };
-            told.push((range.start, diagnostic));
+            told.push(diagnostic);
         }
-        told.sort_by_key(|(at, _)| *at);
-        told.into_iter().map(|(_, diagnostic)| diagnostic).collect()
+        told
     }
 
     fn table_twice(&self, key: &str, diagnostic: Diagnostic, first: Range<usize>) -> Diagnostic {
@@ -367,7 +371,7 @@ fn open_at(text: &str, end: usize) -> Vec<Open> {
                 Some(length) => at += length,
                 // A string of one line ends with it, whether it is closed or not.
                 None if quotes.len() == 1 && rest.contains('\n') => {
-                    at += rest.find('\n').unwrap_or(rest.len())
+                    at += rest.find('\n').unwrap_or(rest.len());
                 }
                 None => {
                     open.push(Open { at, what: What::Quote(quotes) });

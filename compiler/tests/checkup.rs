@@ -145,14 +145,15 @@ fn write(folder: &Path, mistakes: &[&Mistake]) -> Project {
     Project::open(asked, folder).unwrap()
 }
 
-/// The rule, the message and the text at its place.
+/// The rule, the message without the folder, and the text at its place.
 type Told = (&'static str, String, String);
 
 fn told(diagnostics: &[Diagnostic]) -> Vec<Told> {
     let one = |one: &Diagnostic| {
         let span = &one.primary.as_ref().unwrap().span;
         let shown = span.source.text[span.range.clone()].to_owned();
-        (one.code.unwrap().0, one.message.clone(), shown)
+        let folder = span.source.path.parent().unwrap().display().to_string();
+        (one.code.unwrap().0, one.message.replace(&folder, ""), shown)
     };
     diagnostics.iter().map(one).collect()
 }

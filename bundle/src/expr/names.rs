@@ -207,16 +207,18 @@ impl Resolver<'_> {
         self.anything(Type::Bool, span)
     }
 
-    /// A name that is not known, beside a string: its quotes are missing.
+    /// A name that is not known and like none that is, beside a string that has a name: its quotes are missing.
     pub(super) fn missing_quotes(&mut self, side: &Syntax, other: &Operand) {
         let SyntaxKind::Name(name) = &side.kind else { return };
-        let unknown =
-            |error: &&mut ExprError| error.class == ErrorClass::UnknownName && error.span == side.span;
+        let unknown = |error: &&mut ExprError| {
+            error.class == ErrorClass::UnknownName && error.span == side.span && error.about.is_empty()
+        };
+        let is_literal = matches!(self.nodes.get(other.id as usize), Some(Node::Str(_)));
         if other.ty == Type::Str
+            && !is_literal
             && let Some(error) = self.errors.iter_mut().rev().find(unknown)
         {
             error.help = Some(format!("a string stands in quotes: `'{name}'`"));
-            error.about.clear();
         }
     }
 }

@@ -8,6 +8,9 @@ use crate::expr::EvalError;
 use crate::model::{Attribute, Input, Interval, Output, Plugin, Requirement, ShapeLimits};
 use crate::value::Value;
 
+/// The most dimensions of a tensor (`nvinfer1::Dims::MAX_DIMS`, `NvInferRuntimeBase.h`).
+const MOST_DIMENSIONS: usize = 8;
+
 /// Something that a node must keep.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Rule<'p> {
@@ -182,6 +185,9 @@ pub fn output_shape(
     };
     if shape.iter().any(|extent| *extent < 0) {
         return Err(wrong(format!("{value} has a negative dimension")));
+    }
+    if shape.len() > MOST_DIMENSIONS {
+        return Err(wrong(format!("{value} has more than {MOST_DIMENSIONS} dimensions")));
     }
     Ok(shape)
 }

@@ -2,7 +2,6 @@
 //!
 //! Membership is by evaluation, never by bounds, so that a case that refutes is one whatever bounds say.
 
-use super::constraint::allows;
 use super::{Case, Domain};
 use crate::expr::{Environment, EvalError, Expr, Node, evaluate_within};
 use crate::model::{Interval, Plugin, ShapeLimits};
@@ -130,7 +129,7 @@ pub(super) struct Trial<'d, 'p> {
     claim: Claim<'d>,
     /// The alignments that make a difference.
     alignments: &'static [bool],
-    caps: Vec<i64>,
+    caps: &'d [i64],
     /// What is left of the budget.
     pub(super) steps: usize,
 }
@@ -139,8 +138,7 @@ impl<'d, 'p> Trial<'d, 'p> {
     pub(super) fn new(domain: &'d Domain<'p>, claim: Claim<'d>, steps: usize) -> Trial<'d, 'p> {
         let asks =
             std::iter::once(claim.expr()).chain(domain.assumptions.iter().copied()).any(looks_at_addresses);
-        let caps =
-            (0..domain.plugin.tensor_count()).map(|tensor| most_elements(domain.plugin, tensor)).collect();
+        let caps = domain.caps();
         Trial { domain, claim, alignments: if asks { &[true, false] } else { &[true] }, caps, steps }
     }
 
@@ -194,7 +192,7 @@ impl<'d, 'p> Trial<'d, 'p> {
         let attributes = plugin.attributes.iter().zip(&point.attributes);
         let sound = point.inputs.len() == plugin.inputs.len()
             && point.attributes.len() == plugin.attributes.len()
-            && attributes.into_iter().all(|(attribute, value)| allows(attribute, value))
+            && attributes.into_iter().all(|(attribute, value)| attribute.check(value).is_ok())
             && point.inputs.iter().enumerate().all(fits);
         if !sound {
             return None;

@@ -6,10 +6,11 @@
 use std::sync::Arc;
 
 use super::Domain;
-use super::case::{Claim, HIGHEST_RANK, most_elements};
+use super::case::{Claim, HIGHEST_RANK};
+use super::pool::Meter;
 use crate::expr::{
     AttributeRange, Environment, Expr, Extent, Facts, Ints, Node, RangeEnvironment, Stop, TermId, Terms,
-    Walk, bind,
+    Walk, bind_within,
 };
 use crate::model::{Interval, ShapeLimits};
 use crate::value::Value;
@@ -113,15 +114,20 @@ pub(super) enum Finding {
 
 impl<'p> Frame<'p> {
     /// None where no case lies in it.
-    pub(super) fn new(domain: &Domain<'p>, ranks: &[Option<usize>]) -> Option<Frame<'p>> {
+    pub(super) fn new(
+        domain: &Domain<'p>,
+        ranks: &[Option<usize>],
+        meter: &mut Meter<'_>,
+    ) -> Option<Frame<'p>> {
         let plugin = domain.plugin;
         let inputs = plugin.inputs.iter().zip(ranks).enumerate();
         let dims = inputs.map(|(index, (_, rank))| {
             let dim = |axis| domain.input_dim(index, axis).map(|dim| (dim.min, dim.max));
             (0..rank.unwrap_or(HIGHEST_RANK)).map(|axis| dim(axis).unwrap_or((0, i64::MAX))).collect()
         });
-        let cap = |tensor, limits: &ShapeLimits| {
-            (limits.numel.min.max(0), limits.numel.max.min(most_elements(plugin, tensor)))
+        let cap = |tensor: usize, limits: &ShapeLimits| {
+            let most = domain.caps().get(tensor).copied().unwrap_or(i64::MAX);
+            (limits.numel.min.max(0), limits.numel.max.min(most))
         };
         let ranges = Ranges {
             attributes: domain.attributes,
@@ -142,7 +148,7 @@ impl<'p> Frame<'p> {
         };
         let mut frame =
             Frame { ranges, terms: Arc::default(), facts: Facts::default(), tags: Tags::default() };
-        match frame.fill(domain, &cap) {
+        match frame.fill(domain, &cap, meter) {
             Ok(()) => Some(frame),
             Err(Stop::Unreachable) => None,
             // What is learned only narrows: without it the frame is as good, and proves less.
@@ -154,15 +160,17 @@ impl<'p> Frame<'p> {
         &mut self,
         domain: &Domain<'p>,
         cap: &dyn Fn(usize, &ShapeLimits) -> (i64, i64),
+        meter: &mut Meter<'_>,
     ) -> Result<(), Stop> {
         let plugin = domain.plugin;
+        meter.charge(plugin.attributes.len() + self.ranges.dims.iter().map(Vec::len).sum::<usize>());
         let rank = |tensor: u32| self.ranges.rank(tensor);
         let mut terms = Terms::default();
         self.tags = tags(&mut terms, plugin.attributes.len(), plugin.inputs.len(), &rank)?;
         let mut shapes = Vec::new();
         if domain.with_outputs {
             for (index, output) in (plugin.inputs.len()..).zip(&plugin.outputs) {
-                let shape = terms.add(&bind(&output.shape, &NodeTime(&self.ranges)), &rank)?;
+                let shape = terms.add(&self.bound(&output.shape, meter), &rank)?;
                 let numel = terms.numel_of(shape)?;
                 shapes.push((shape, numel, index, &output.limits));
             }
@@ -174,27 +182,49 @@ impl<'p> Frame<'p> {
         let required = domain.requirements().iter().map(|requirement| &requirement.expr);
         let mut conditions = Vec::new();
         for condition in required.chain(domain.assumptions.iter().copied()) {
-            conditions.push(terms.add(&bind(condition, &NodeTime(&self.ranges)), &rank)?);
+            conditions.push(terms.add(&self.bound(condition, meter), &rank)?);
         }
         self.terms = Arc::new(terms);
         let mut walk = Walk::new(&self.terms, &self.ranges, Facts::default(), STEPS * 4);
+        let learned = self.learn(&mut walk, &conditions, &shapes, cap);
+        meter.charge(STEPS * 4 - walk.left());
+        learned?;
+        self.facts = walk.into_facts();
+        self.facts.settle();
+        Ok(())
+    }
+
+    /// Takes in conditions and limits.
+    fn learn(
+        &self,
+        walk: &mut Walk<'_>,
+        conditions: &[TermId],
+        shapes: &[(TermId, TermId, usize, &ShapeLimits)],
+        cap: &dyn Fn(usize, &ShapeLimits) -> (i64, i64),
+    ) -> Result<(), Stop> {
         for _ in 0..PASSES {
             for (&numel, &(low, high)) in self.tags.numels.iter().zip(&self.ranges.numel) {
                 walk.learn(numel, extent(low, high)?)?;
             }
-            for &condition in &conditions {
-                hold(&mut walk, condition)?;
+            for &condition in conditions {
+                hold(walk, condition)?;
             }
-            for &(shape, numel, index, limits) in &shapes {
+            for &(shape, numel, index, limits) in shapes {
                 let (low, high) = cap(index, limits);
-                let allowed = shape_extent(&mut walk, shape, limits)?;
+                let allowed = shape_extent(walk, shape, limits)?;
                 walk.learn(shape, allowed)?;
                 walk.learn(numel, extent(low, high)?)?;
             }
         }
-        self.facts = walk.into_facts();
-        self.facts.settle();
         Ok(())
+    }
+
+    /// An expression with what is known of attributes and ranks in it.
+    fn bound(&self, expr: &Expr, meter: &mut Meter<'_>) -> Expr {
+        let mut left = usize::MAX;
+        let bound = bind_within(expr, &NodeTime(&self.ranges), &mut left);
+        meter.charge(usize::MAX - left + bound.nodes.len());
+        bound
     }
 
     /// What ranks the inputs can have.
@@ -217,14 +247,15 @@ impl<'p> Frame<'p> {
     }
 
     /// What bounds say about a claim.
-    pub(super) fn look_at(&self, claim: Claim<'_>) -> Finding {
+    pub(super) fn look_at(&self, claim: Claim<'_>, meter: &mut Meter<'_>) -> Finding {
         let mut terms = Terms::on(Arc::clone(&self.terms));
-        let bound = bind(claim.expr(), &NodeTime(&self.ranges));
+        let bound = self.bound(claim.expr(), meter);
         let Ok(root) = terms.add(&bound, &|tensor| self.ranges.rank(tensor)) else {
             return Finding::Within(vec![self.region(&self.facts)]);
         };
         let mut walk = Walk::new(&terms, &self.ranges, self.facts.clone(), STEPS);
         let found = walk.term(root);
+        meter.charge(STEPS - walk.left());
         let total = found.is_ok() && walk.is_total();
         if proves(claim, &found, total) {
             return Finding::Proved;
@@ -245,6 +276,7 @@ impl<'p> Frame<'p> {
                 Opposite::Is(truth) => walk.assume(root, truth),
                 Opposite::In(extent) => walk.learn(root, extent),
             };
+            meter.charge(STEPS - walk.left());
             match assumed {
                 Ok(()) => regions.insert(0, self.region(&walk.into_facts())),
                 Err(Stop::Unreachable) => {}

@@ -9,8 +9,8 @@
 //! than [`crate::expr::ARRAY_LIMIT`], and addresses are what they are (a case does not say).
 
 mod case;
-mod constraint;
 mod frame;
+mod pool;
 mod search;
 mod shrink;
 #[cfg(test)]
@@ -19,12 +19,15 @@ mod values;
 
 use std::sync::{Arc, OnceLock};
 
-use crate::expr::Expr;
+use crate::expr::{Expr, STEP_LIMIT};
 use crate::model::{Interval, Plugin, Requirement};
 use crate::value::Value;
-use case::Claim;
+use case::{Claim, Point, Trial, Tried, most_elements};
 use frame::{Finding, Frame, mentions_outputs};
+use pool::Meter;
 use search::Search;
+
+pub use pool::Pool;
 
 /// One node with its shapes.
 #[derive(Debug, Clone, PartialEq)]
@@ -58,11 +61,20 @@ pub struct Domain<'p> {
     requirements: usize,
     /// Whether the outputs have shapes within their limits.
     with_outputs: bool,
-    frames: Frames<'p>,
+    pool: Option<&'p Pool>,
+    /// Cases that are tried first.
+    hints: Vec<Case>,
+    /// Whether any case that refutes will do.
+    is_hasty: bool,
+    /// Whether cases are looked for where they are too many to try all.
+    searches: bool,
+    /// The most elements of each tensor, which the plugin alone decides.
+    caps: Arc<OnceLock<Vec<i64>>>,
+    frames: Arc<Frames<'p>>,
 }
 
 /// The parts of a domain, made when they are first needed.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 struct Frames<'p> {
     /// The whole, with ranks left open where they are.
     coarse: OnceLock<Option<Arc<Frame<'p>>>>,
@@ -81,9 +93,9 @@ struct Fine<'p> {
 
 impl<'p> Fine<'p> {
     /// None where no case lies in it.
-    fn frame(&self, domain: &Domain<'p>, at: usize) -> Option<&Frame<'p>> {
+    fn frame(&self, domain: &Domain<'p>, at: usize, meter: &mut Meter<'_>) -> Option<&Frame<'p>> {
         let (ranks, frame) = (self.ranks.get(at)?, self.frames.get(at)?);
-        frame.get_or_init(|| Frame::new(domain, ranks)).as_ref()
+        frame.get_or_init(|| Frame::new(domain, ranks, meter)).as_ref()
     }
 }
 
@@ -105,7 +117,12 @@ impl<'p> Domain<'p> {
             assumptions: Vec::new(),
             requirements: plugin.require.len(),
             with_outputs: true,
-            frames: Frames::default(),
+            pool: None,
+            hints: Vec::new(),
+            is_hasty: false,
+            searches: true,
+            caps: Arc::default(),
+            frames: Arc::default(),
         }
     }
 
@@ -145,8 +162,36 @@ impl<'p> Domain<'p> {
         self.changed()
     }
 
+    /// Proofs take their steps from this pool too.
+    #[must_use]
+    pub fn sharing(mut self, pool: &'p Pool) -> Domain<'p> {
+        self.pool = Some(pool);
+        self
+    }
+
+    /// Tries this case before others are looked for. Where it refutes it is the answer as it is.
+    #[must_use]
+    pub fn trying(mut self, case: Case) -> Domain<'p> {
+        self.hints.push(case);
+        self
+    }
+
+    /// A case that refutes need not be small: for who asks only whether something is proved.
+    #[must_use]
+    pub fn hasty(mut self) -> Domain<'p> {
+        self.is_hasty = true;
+        self
+    }
+
+    /// Looks for no case where they are too many to try all: for who looked in vain among more cases than these.
+    #[must_use]
+    pub fn without_search(mut self) -> Domain<'p> {
+        self.searches = false;
+        self
+    }
+
     fn changed(mut self) -> Domain<'p> {
-        self.frames = Frames::default();
+        self.frames = Arc::default();
         self
     }
 
@@ -154,16 +199,25 @@ impl<'p> Domain<'p> {
     #[must_use]
     pub fn proves(&self, condition: &Expr) -> bool {
         let claim = Claim::Always(condition);
-        let Some(coarse) = self.coarse() else { return true };
-        if self.provable(condition) && matches!(coarse.look_at(claim), Finding::Proved) {
+        let mut meter = Meter::new(self.pool);
+        if meter.is_spent() {
+            return false;
+        }
+        let Some(coarse) = self.coarse(&mut meter) else { return true };
+        if self.provable(condition) && matches!(coarse.look_at(claim, &mut meter), Finding::Proved) {
             return true;
         }
         if coarse.is_fine() || !self.provable(condition) || choices(&coarse.ranks()) > FEW_RANKS {
             return false;
         }
         let fine = self.fine(&coarse);
-        let proved = |frame: &Frame<'p>| matches!(frame.look_at(claim), Finding::Proved);
-        fine.complete && (0..fine.ranks.len()).all(|at| fine.frame(self, at).is_none_or(proved))
+        let mut proved = |at: usize| {
+            !meter.is_spent()
+                && fine
+                    .frame(self, at, &mut meter)
+                    .is_none_or(|frame| matches!(frame.look_at(claim, &mut meter), Finding::Proved))
+        };
+        fine.complete && (0..fine.ranks.len()).all(proved)
     }
 
     /// Whether a boolean holds in every case. Refuted by a case in which it is false or has no value.
@@ -192,22 +246,33 @@ impl<'p> Domain<'p> {
     }
 
     fn verdict(&self, claim: Claim<'_>) -> Verdict {
-        let Some(coarse) = self.coarse() else { return Verdict::Proved };
+        let mut meter = Meter::new(self.pool);
+        if meter.is_spent() {
+            return Verdict::Open;
+        }
+        let Some(coarse) = self.coarse(&mut meter) else { return Verdict::Proved };
         let provable = self.provable(claim.expr());
-        let look = |frame: &Frame<'p>| match frame.look_at(claim) {
+        let look = |frame: &Frame<'p>, meter: &mut Meter<'_>| match frame.look_at(claim, meter) {
             Finding::Proved if provable => None,
             Finding::Proved => Some(vec![frame.everywhere()]),
             Finding::Within(regions) => Some(regions),
         };
-        let Some(whole) = look(&coarse) else { return Verdict::Proved };
-        let mut search = Search::new(self, claim);
+        let Some(whole) = look(&coarse, &mut meter) else { return Verdict::Proved };
+        if let Some(case) = self.hinted(claim, &mut meter) {
+            return Verdict::Refuted(case);
+        }
+        let mut search = Search::new(self, claim, meter);
         if coarse.is_fine() {
             search.frame(&whole);
             return search.finish(true);
         }
         let fine = self.fine(&coarse);
         for at in 0..fine.ranks.len() {
-            let Some(regions) = fine.frame(self, at).and_then(look) else { continue };
+            if search.meter.is_spent() {
+                return search.finish(false);
+            }
+            let frame = fine.frame(self, at, &mut search.meter);
+            let Some(regions) = frame.and_then(|frame| look(frame, &mut search.meter)) else { continue };
             if search.frame(&regions) {
                 break;
             }
@@ -215,12 +280,35 @@ impl<'p> Domain<'p> {
         search.finish(fine.complete)
     }
 
+    /// The first of the cases that are to be tried which refutes.
+    fn hinted(&self, claim: Claim<'_>, meter: &mut Meter<'_>) -> Option<Case> {
+        let inputs = self.plugin.inputs.len();
+        self.hints.iter().find_map(|hint| {
+            let inputs = hint.shapes.iter().take(inputs).cloned().collect();
+            let point = Point { attributes: hint.attributes.clone(), inputs };
+            let steps = STEP_LIMIT.min(meter.left());
+            let mut trial = Trial::new(self, claim, steps);
+            let tried = trial.run(&point);
+            meter.charge(steps - trial.steps);
+            match tried {
+                Tried::Refuted(case) => Some(case),
+                Tried::Outside | Tried::Holds | Tried::Unknown => None,
+            }
+        })
+    }
+
     /// Whether bounds know all that an expression looks at.
     fn provable(&self, expr: &Expr) -> bool {
         self.with_outputs || !mentions_outputs(expr, self.plugin.inputs.len())
     }
 
-    fn coarse(&self) -> Option<Arc<Frame<'p>>> {
+    /// The most elements of each tensor whose bytes can be counted.
+    fn caps(&self) -> &[i64] {
+        let cap = |tensor| most_elements(self.plugin, tensor);
+        self.caps.get_or_init(|| (0..self.plugin.tensor_count()).map(cap).collect())
+    }
+
+    fn coarse(&self, meter: &mut Meter<'_>) -> Option<Arc<Frame<'p>>> {
         let made = self.frames.coarse.get_or_init(|| {
             if self.is_beside_the_plugin() {
                 return None;
@@ -230,7 +318,7 @@ impl<'p> Domain<'p> {
                 self.profiled_rank(index)
                     .or_else(|| (input.rank_min == input.rank_max).then_some(usize::from(input.rank_min)))
             });
-            Frame::new(self, &fixed.collect::<Vec<Option<usize>>>()).map(Arc::new)
+            Frame::new(self, &fixed.collect::<Vec<Option<usize>>>(), meter).map(Arc::new)
         });
         made.clone()
     }

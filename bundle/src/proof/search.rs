@@ -5,6 +5,7 @@
 
 use super::case::{Claim, Point, Trial, Tried};
 use super::frame::Region;
+use super::pool::Meter;
 use super::shrink::shrink;
 use super::values::{every, integers, landmarks, literals, spread, worth_a_try};
 use super::{Case, Domain, Verdict};
@@ -31,6 +32,7 @@ const SHRINK_STEPS: usize = 100_000;
 pub(super) struct Search<'d, 'p> {
     domain: &'d Domain<'p>,
     trial: Trial<'d, 'p>,
+    pub(super) meter: Meter<'d>,
     landmarks: Vec<i64>,
     literals: Vec<Value>,
     /// What is left of the steps to try all, and of those for first looks.
@@ -46,13 +48,15 @@ pub(super) struct Search<'d, 'p> {
 }
 
 impl<'d, 'p> Search<'d, 'p> {
-    pub(super) fn new(domain: &'d Domain<'p>, claim: Claim<'d>) -> Search<'d, 'p> {
+    pub(super) fn new(domain: &'d Domain<'p>, claim: Claim<'d>, mut meter: Meter<'d>) -> Search<'d, 'p> {
+        // Every node is looked at for numbers.
         let exprs = || -> Box<dyn Iterator<Item = &Expr>> {
             let rules = domain.requirements().iter().map(|requirement| &requirement.expr);
             let shapes = domain.plugin.outputs.iter().map(|output| &output.shape);
             let first = std::iter::once(claim.expr()).chain(domain.assumptions.iter().copied());
             Box::new(first.chain(rules).chain(shapes))
         };
+        meter.charge(exprs().map(|expr| expr.nodes.len()).sum::<usize>() / 8);
         let mut landmarks = landmarks(exprs());
         if let Claim::Within(_, allowed) = claim {
             let beyond = [allowed.max.saturating_add(1), allowed.min.saturating_sub(1)];
@@ -61,6 +65,7 @@ impl<'d, 'p> Search<'d, 'p> {
         Search {
             domain,
             trial: Trial::new(domain, claim, 0),
+            meter,
             literals: literals(exprs()),
             landmarks,
             all: ALL_STEPS,
@@ -75,23 +80,26 @@ impl<'d, 'p> Search<'d, 'p> {
     /// Looks where a case against the claim must lie, if it lies in one frame. True where no more frames need be looked at.
     pub(super) fn frame(&mut self, regions: &[Region]) -> bool {
         if let Some(places) = few(self.domain, regions) {
-            self.trial.steps = self.all;
+            let given = self.give(self.all);
             self.enumerated = true;
             let finished = try_all(self.domain, &mut self.trial, &places, &mut self.best);
-            self.all = self.trial.steps;
+            self.all -= self.taken(given);
             self.unsure |= !finished;
-            return false;
+            return self.domain.is_hasty && self.best.is_some();
         }
         if self.best.is_some() {
             return false;
         }
+        if !self.domain.searches {
+            self.unsure = true;
+            return true;
+        }
         for region in regions {
             let Some(sample) = self.sample(region) else { continue };
             let mut look = Look::new(sample);
-            self.trial.steps = LITTLE_STEPS.min(self.first);
-            let before = self.trial.steps;
+            let given = self.give(LITTLE_STEPS.min(self.first));
             let found = look.run(&mut self.trial, Effort::Little);
-            self.first -= before - self.trial.steps;
+            self.first -= self.taken(given);
             if let Some(point) = found {
                 return self.found(point);
             }
@@ -102,9 +110,23 @@ impl<'d, 'p> Search<'d, 'p> {
         false
     }
 
+    /// Steps for trials, as far as there are so many.
+    fn give(&mut self, steps: usize) -> usize {
+        self.trial.steps = steps.min(self.meter.left());
+        self.trial.steps
+    }
+
+    /// What was taken of the steps that were given.
+    fn taken(&mut self, given: usize) -> usize {
+        let taken = given - self.trial.steps;
+        self.meter.charge(taken);
+        taken
+    }
+
     fn found(&mut self, point: Point) -> bool {
-        self.trial.steps = SHRINK_STEPS;
+        let given = self.give(SHRINK_STEPS);
         self.best = shrink(self.domain, &mut self.trial, point);
+        self.taken(given);
         self.best.is_some()
     }
 
@@ -116,10 +138,9 @@ impl<'d, 'p> Search<'d, 'p> {
             if self.best.is_some() {
                 break;
             }
-            let share = steps / (open.len() - at);
-            self.trial.steps = share;
+            let given = self.give(steps / (open.len() - at));
             let found = open.get_mut(at).and_then(|look| look.run(&mut self.trial, Effort::More));
-            steps -= share - self.trial.steps;
+            steps -= self.taken(given);
             if let Some(point) = found {
                 self.found(point);
             }
@@ -134,13 +155,14 @@ impl<'d, 'p> Search<'d, 'p> {
     }
 
     /// What to try in a region; none where nothing is worth it.
-    fn sample(&self, region: &Region) -> Option<Sample> {
+    fn sample(&mut self, region: &Region) -> Option<Sample> {
         let attributes = self.domain.plugin.attributes.iter().zip(&region.attributes);
         let attributes = attributes
             .map(|(attribute, extent)| worth_a_try(attribute, extent, &self.landmarks, &self.literals));
         let dims = region.dims.iter();
         let dims = dims.map(|dims| dims.iter().map(|&dim| integers(dim, &self.landmarks)).collect());
         let sample = Sample { attributes: attributes.collect(), dims: dims.collect() };
+        self.meter.charge(sample.choices().sum());
         let whole = sample.choices().all(|count| count > 0);
         whole.then_some(sample)
     }

@@ -3,7 +3,6 @@
 use std::collections::{BTreeSet, HashSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-use super::constraint::allows;
 use crate::expr::{Expr, Extent, Ints, Node};
 use crate::model::{Attribute, AttributeElement};
 use crate::value::Value;
@@ -85,7 +84,8 @@ pub(super) fn worth_a_try(
     }
     // Two values of one hash are as good as alike here: nothing is claimed of what is not tried.
     let mut known = HashSet::new();
-    values.retain(|value| known.insert(hash(value)) && extent.admits(value) && allows(attribute, value));
+    values
+        .retain(|value| known.insert(hash(value)) && extent.admits(value) && attribute.check(value).is_ok());
     values
 }
 

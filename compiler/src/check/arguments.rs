@@ -65,7 +65,7 @@ fn claim(unit: &Unit, draft: &ArgDraft, expr: &Expr) -> Claim {
         what: What::HasValue,
         expr: expr.clone(),
         span: draft.value_span.clone(),
-        when: When::Launched(unit.variant),
+        when: When::Running(unit.variant),
     }
 }
 

@@ -27,7 +27,7 @@ pub(super) fn claims(site: &Site<'_>) -> Vec<Claim> {
                 what: What::Within(allowed),
                 expr: expr.clone(),
                 span: site.span(text),
-                when: When::Launched(launch.row),
+                when: When::Running(launch.row),
             });
         }
         claims.extend(threads(site, &launch));
@@ -50,6 +50,6 @@ fn threads(site: &Site<'_>, launch: &LaunchSite<'_>) -> Option<Claim> {
         what: What::Within(Interval { min: i64::MIN, max: MAX_THREADS }),
         expr: joined(BinaryOp::Mul, factors)?,
         span: Span::new(&site.resolved.source, first.range.start..last.range.end),
-        when: When::Launched(launch.row),
+        when: When::Running(launch.row),
     })
 }

@@ -1,19 +1,18 @@
-//! Statements about expressions, settled: proved, refuted by the smallest case, or open.
+//! Statements about expressions, and how it is told what came of them.
 //!
-//! Owns what becomes of a claim: rows of the table that say the same are settled once, and what one case refutes is told in one
-//! message.
+//! Owns the words: what one case refutes is told in one message. How claims are settled is [`super::settle`]'s.
 
+use cubinder_bundle::Interval;
 use cubinder_bundle::expr::Expr;
 use cubinder_bundle::proof::{Case, Domain, Verdict};
-use cubinder_bundle::{Interval, Plugin};
 
-use super::formula::{constant, element_is_within, is_there, is_within};
+use super::Obligation;
+use super::formula::constant;
 use super::remedy;
+use super::settle::Group;
 use super::site::Site;
-use super::volume::{is_beyond, taken};
 use super::witness::{describe, outside, value};
-use super::{Checked, Obligation};
-use crate::diagnostic::{Code, Diagnostic, Span};
+use crate::diagnostic::{Code, Diagnostic, Label, Span};
 use crate::rules;
 
 /// Something that must hold for every launch.
@@ -34,6 +33,10 @@ pub(super) struct Claim {
 pub(super) enum When {
     /// The guard of this row holds.
     Launched(usize),
+    /// This row launches blocks: its guard holds and no axis of its grid is 0. Where one is, nothing else is computed.
+    Running(usize),
+    /// The guard of this row holds and no other axis of its grid than this one is 0.
+    Beside(usize, usize),
     /// All cases: what is the same for all rows.
     Always,
     /// Also those in which the outputs have no shapes, or none within their limits: for what is said of these shapes themselves.
@@ -41,25 +44,30 @@ pub(super) enum When {
 }
 
 impl Claim {
-    fn row(&self) -> Option<usize> {
+    pub(super) fn row(&self) -> Option<usize> {
         match self.when {
-            When::Launched(row) => Some(row),
+            When::Launched(row) | When::Running(row) | When::Beside(row, _) => Some(row),
             When::Always | When::BeforeOutputs => None,
         }
     }
 
-    /// The condition under which the claim is made.
-    fn guard<'r>(&self, site: &Site<'r>) -> Option<&'r Expr> {
-        site.guard(self.row()?)
+    /// The conditions under which the claim is made.
+    pub(super) fn conditions<'s>(&self, site: &'s Site<'_>) -> Vec<&'s Expr> {
+        let Some(row) = self.row() else { return Vec::new() };
+        let is_wanted = |axis: usize| match self.when {
+            When::Running(_) => true,
+            When::Beside(_, own) => axis != own,
+            _ => false,
+        };
+        let axes = site.filled(row).iter().enumerate().filter(|(axis, _)| is_wanted(*axis));
+        site.guard(row).into_iter().chain(axes.filter_map(|(_, filled)| filled.as_ref())).collect()
     }
 
-    /// The cases that the claim is about, of `plugin`: the site's, or one that differs in its limits.
-    pub(super) fn domain<'p>(&self, site: &Site<'p>, plugin: &'p Plugin) -> Domain<'p> {
-        let domain = Domain::of(plugin);
-        match (self.when, self.guard(site)) {
-            (When::BeforeOutputs, _) => domain.before_outputs(),
-            (_, Some(guard)) => domain.assuming(guard),
-            (_, None) => domain,
+    /// The cases that the claim is about, of those of a whole plugin: the site's, or one that differs in its limits.
+    pub(super) fn narrow<'p>(&self, site: &'p Site<'_>, domain: Domain<'p>) -> Domain<'p> {
+        match self.when {
+            When::BeforeOutputs => domain.before_outputs(),
+            _ => self.conditions(site).into_iter().fold(domain, Domain::assuming),
         }
     }
 }
@@ -77,99 +85,6 @@ pub(super) enum What {
     Holds(Expr),
 }
 
-/// Claims of several rows that are settled together.
-struct Group {
-    claim: Claim,
-    rows: Vec<usize>,
-    settled: Settled,
-}
-
-/// What is known of a claim.
-struct Settled {
-    verdict: Verdict,
-    /// No case is as it must be.
-    is_always_wrong: bool,
-    /// No case is known against it but those that TensorRT does not take.
-    is_beyond: bool,
-}
-
-impl Settled {
-    /// A case that people should hear of.
-    fn told(&self) -> Option<&Case> {
-        match &self.verdict {
-            Verdict::Refuted(case) if !self.is_beyond => Some(case),
-            _ => None,
-        }
-    }
-}
-
-/// Settles claims: obligations, an error for what is always wrong, a warning for what a case refutes that can be met.
-pub(super) fn settle(site: &Site<'_>, claims: Vec<Claim>, checked: &mut Checked) {
-    let mut groups: Vec<Group> = Vec::new();
-    for claim in claims {
-        let same = |group: &&mut Group| {
-            let known = &group.claim;
-            known.span == claim.span
-                && known.rule == claim.rule
-                && known.subject == claim.subject
-                && known.what == claim.what
-                && known.expr == claim.expr
-                && known.guard(site) == claim.guard(site)
-        };
-        match groups.iter_mut().find(same) {
-            Some(group) => group.rows.extend(claim.row()),
-            None => {
-                let settled = settle_one(site, &claim);
-                let rows = claim.row().into_iter().collect();
-                groups.push(Group { claim, rows, settled });
-            }
-        }
-    }
-    checked.diagnostics.extend(told_once(site, &groups));
-    for group in groups {
-        oblige(site, group, &mut checked.obligations);
-    }
-}
-
-fn settle_one(site: &Site<'_>, claim: &Claim) -> Settled {
-    if let (What::Within(allowed), Some(value)) = (&claim.what, constant(&claim.expr)) {
-        let is_right = allowed.contains(value);
-        let case = Case { attributes: Vec::new(), shapes: Vec::new() };
-        let verdict = if is_right { Verdict::Proved } else { Verdict::Refuted(case) };
-        return Settled { verdict, is_always_wrong: !is_right, is_beyond: false };
-    }
-    let domain = claim.domain(site, site.plugin);
-    let verdict = verdict(&domain, claim);
-    let is_always_wrong = match (&claim.what, &verdict) {
-        (What::Within(allowed), Verdict::Refuted(case)) => {
-            let right = match outside(&claim.expr, case, *allowed) {
-                Some((Some(index), _)) => element_is_within(&claim.expr, index, *allowed),
-                _ => is_within(&claim.expr, *allowed),
-            };
-            domain.never(&right) == Verdict::Proved
-        }
-        (What::Holds(condition), Verdict::Refuted(_)) => domain.never(condition) == Verdict::Proved,
-        (What::HasValue, Verdict::Refuted(_)) => domain.never(&is_there(&claim.expr)) == Verdict::Proved,
-        _ => false,
-    };
-    match verdict {
-        Verdict::Refuted(case) if !is_always_wrong && is_beyond(&case) => settle_taken(site, claim, case),
-        verdict => Settled { verdict, is_always_wrong, is_beyond: false },
-    }
-}
-
-/// Looks for a case among the tensors that TensorRT takes, where the one that is known is not among them.
-fn settle_taken(site: &Site<'_>, claim: &Claim, beyond: Case) -> Settled {
-    let plugin = taken(site.plugin);
-    let domain = claim.domain(site, &plugin);
-    match verdict(&domain, claim) {
-        Verdict::Refuted(case) => {
-            Settled { verdict: Verdict::Refuted(case), is_always_wrong: false, is_beyond: false }
-        }
-        _ => Settled { verdict: Verdict::Refuted(beyond), is_always_wrong: false, is_beyond: true },
-    }
-}
-
 /// Whether a claim holds over a domain.
 pub(super) fn verdict(domain: &Domain<'_>, claim: &Claim) -> Verdict {
     match &claim.what {
@@ -183,34 +98,24 @@ pub(super) fn verdict(domain: &Domain<'_>, claim: &Claim) -> Verdict {
     }
 }
 
-/// One obligation for a place and a statement: the worst over the rows.
-fn oblige(site: &Site<'_>, group: Group, obligations: &mut Vec<Obligation>) {
+/// What must hold, and what is known of it.
+pub(super) fn oblige(site: &Site<'_>, group: Group) -> Obligation {
     let found = match &group.settled.verdict {
         Verdict::Refuted(case) => Some(found(site, &group, case)),
         _ => None,
     };
-    let obligation = Obligation {
+    Obligation {
         rule: group.claim.rule,
         statement: format!("{} {}", group.claim.subject, group.claim.must),
         span: group.claim.span,
         verdict: group.settled.verdict,
         is_beyond: group.settled.is_beyond,
         found,
-    };
-    let same = |known: &&mut Obligation| {
-        known.span == obligation.span
-            && known.rule == obligation.rule
-            && known.statement == obligation.statement
-    };
-    match obligations.iter_mut().find(same) {
-        Some(known) if obligation.severity() > known.severity() => *known = obligation,
-        Some(_) => {}
-        None => obligations.push(obligation),
     }
 }
 
 /// A message for each cause: places that the same case refutes are told together, and of the rows that break one place the first.
-fn told_once(site: &Site<'_>, groups: &[Group]) -> Vec<Diagnostic> {
+pub(super) fn told_once(site: &Site<'_>, groups: &[Group]) -> Vec<Diagnostic> {
     let refuted = |group: &Group| group.settled.told().cloned();
     let mut told: Vec<(&Group, Case, Diagnostic)> = Vec::new();
     for group in groups {
@@ -228,7 +133,7 @@ fn told_once(site: &Site<'_>, groups: &[Group]) -> Vec<Diagnostic> {
         match together {
             Some((_, _, diagnostic)) => {
                 let found = found(site, group, &case);
-                *diagnostic = diagnostic.clone().related(group.claim.span.clone(), found);
+                diagnostic.related.push(Label { span: group.claim.span.clone(), text: found });
             }
             None => {
                 let others = groups.iter().filter(|other| is_same_place(other) && refuted(other).is_some());

@@ -126,7 +126,7 @@ fn claims_of(
             what: What::Within(Interval { min: i64::MIN, max: limit.most }),
             expr: expr.clone(),
             span: span.clone(),
-            when: When::Launched(unit.variant),
+            when: When::Running(unit.variant),
         }
     };
     limits.into_iter().map(claim).collect()

@@ -1,28 +1,59 @@
-//! The dimensions of outputs are not below zero.
+//! The dimensions of outputs are not below zero, and no more than tensors have.
 
 use cubinder_bundle::Interval;
 use cubinder_bundle::expr::{Expr, Node};
 
 use super::claim::{Claim, What, When};
+use super::formula::length;
 use super::site::Site;
 use crate::rules;
 
-/// A claim for each output whose shape is computed.
+/// The most dimensions of a tensor (`nvinfer1::Dims::MAX_DIMS`, `NvInferRuntimeBase.h`).
+const MOST_DIMENSIONS: i64 = 8;
+
+/// Claims for each output whose shape is computed.
 pub(super) fn claims(site: &Site<'_>, inexpressible: &[usize]) -> Vec<Claim> {
     let outputs = site.plugin.outputs.iter().zip(&site.resolved.manifest.outputs).enumerate();
     let sound = outputs.filter(|(index, _)| !inexpressible.contains(index));
     let computed = sound.filter(|(_, (output, _))| !is_copied(&output.shape));
     computed
-        .map(|(_, (output, decl))| Claim {
-            rule: rules::NEGATIVE_DIMENSION,
-            subject: format!("the shape of `{}`", output.name),
-            must: "has no dimension below 0".to_owned(),
-            what: What::Within(Interval::ANY_SIZE),
-            expr: output.shape.clone(),
-            span: site.span(&decl.shape),
-            when: When::BeforeOutputs,
+        .flat_map(|(_, (output, decl))| {
+            let claim = |rule, subject: String, must: String, what, expr| Claim {
+                rule,
+                subject,
+                must,
+                what,
+                expr,
+                span: site.span(&decl.shape),
+                when: When::BeforeOutputs,
+            };
+            let dimensions = claim(
+                rules::NEGATIVE_DIMENSION,
+                format!("the shape of `{}`", output.name),
+                "has no dimension below 0".to_owned(),
+                What::Within(Interval::ANY_SIZE),
+                output.shape.clone(),
+            );
+            let most = Interval { min: 0, max: MOST_DIMENSIONS };
+            let rank = claim(
+                rules::INEXPRESSIBLE_SHAPE,
+                format!("the number of dimensions of `{}`", output.name),
+                format!("is at most {MOST_DIMENSIONS}"),
+                What::Within(most),
+                length(&output.shape),
+            );
+            let is_plain = literal_length(&output.shape).is_some_and(|length| most.contains(length));
+            [Some(dimensions), (!is_plain).then_some(rank)].into_iter().flatten()
         })
         .collect()
+}
+
+/// How many elements an array has that is written out.
+fn literal_length(shape: &Expr) -> Option<i64> {
+    match shape.nodes.last()? {
+        Node::Array(items) => i64::try_from(items.len()).ok(),
+        _ => None,
+    }
 }
 
 /// Whether it is the shape of another tensor, or without dimensions.

@@ -1,5 +1,8 @@
 //! Expressions made of others, for statements about them.
 
+use std::hash::{Hash as _, Hasher};
+use std::mem::discriminant;
+
 use cubinder_bundle::Interval;
 use cubinder_bundle::expr::{BinaryOp, Builtin, Expr, Node, NodeId};
 
@@ -48,6 +51,23 @@ pub(super) fn is_there(value: &Expr) -> Expr {
     formula.finish()
 }
 
+/// `value > 0`, of an integer.
+pub(super) fn is_positive(value: &Expr) -> Expr {
+    let mut formula = Formula::default();
+    let value = formula.copy(value);
+    let zero = formula.add(Node::Int(0));
+    formula.add(Node::Binary(BinaryOp::Gt, value, zero));
+    formula.finish()
+}
+
+/// `len(array)`.
+pub(super) fn length(array: &Expr) -> Expr {
+    let mut formula = Formula::default();
+    let array = formula.copy(array);
+    formula.add(Node::Call(Builtin::Len, vec![array]));
+    formula.finish()
+}
+
 /// `len(array) == length`.
 pub(super) fn has_length(array: &Expr, length: i64) -> Expr {
     let mut formula = Formula::default();
@@ -80,6 +100,21 @@ pub(super) fn has_ranks(ranks: &[(u32, u8)]) -> Expr {
     };
     let parts: Vec<Expr> = ranks.iter().map(equal).collect();
     joined(BinaryOp::And, &parts).unwrap_or_else(truth)
+}
+
+/// Hashes what tells most expressions apart: their operations, in order, and their integers.
+pub(super) fn feed(expr: &Expr, hasher: &mut impl Hasher) {
+    for node in &expr.nodes {
+        discriminant(node).hash(hasher);
+        match node {
+            Node::Int(value) => value.hash(hasher),
+            Node::Attribute(index) | Node::Shape(index) | Node::Rank(index) | Node::Numel(index) => {
+                index.hash(hasher);
+            }
+            Node::Binary(op, ..) => op.hash(hasher),
+            _ => {}
+        }
+    }
 }
 
 /// The attributes and tensors that an expression reads.

@@ -15,7 +15,7 @@ pub(super) fn claims(site: &Site<'_>) -> Vec<Claim> {
     let mut claims = Vec::new();
     for launch in site.launches() {
         let axes = launch.launch.grid.iter().zip(&launch.decl.grid).zip(AXES.iter().zip(MAX_GRID));
-        for ((expr, text), (axis, max)) in axes {
+        for (index, ((expr, text), (axis, max))) in axes.enumerate() {
             let allowed = Interval { min: 0, max };
             if constant(expr).is_some_and(|value| allowed.contains(value)) {
                 continue;
@@ -27,7 +27,7 @@ pub(super) fn claims(site: &Site<'_>) -> Vec<Claim> {
                 what: What::Within(allowed),
                 expr: expr.clone(),
                 span: site.span(text),
-                when: When::Launched(launch.row),
+                when: When::Beside(launch.row, index),
             });
         }
     }

@@ -2,7 +2,7 @@
 
 use cubinder_bundle::proof::Verdict;
 
-use super::guard_never_holds::rows_of_variants;
+use super::guard_never_holds::{Answers, rows_of_variants};
 use super::site::Site;
 use crate::diagnostic::Diagnostic;
 use crate::rules;
@@ -10,9 +10,11 @@ use crate::rules;
 /// The rows whose guard always holds.
 pub(super) fn check(site: &Site<'_>, never: &[usize], diagnostics: &mut Vec<Diagnostic>) -> Vec<usize> {
     let mut always = Vec::new();
-    let holds = |row: usize| {
+    let domain = site.domain().hasty();
+    let mut answers = Answers::new(|guard| domain.always(guard) == Verdict::Proved);
+    let mut holds = |row: usize| {
         let guard = site.guard(row).filter(|_| !never.contains(&row));
-        guard.is_some_and(|guard| site.domain().always(guard) == Verdict::Proved)
+        guard.is_some_and(|guard| answers.of(guard))
     };
     for rows in rows_of_variants(site) {
         let holding: Vec<usize> = rows.iter().copied().filter(|&row| holds(row)).collect();

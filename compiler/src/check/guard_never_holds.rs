@@ -1,7 +1,12 @@
 //! A guard that no case meets: in all rows of its variant an error, in some a warning, because these are compiled for nothing.
 
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hasher as _};
+
+use cubinder_bundle::expr::Expr;
 use cubinder_bundle::proof::Verdict;
 
+use super::formula::feed;
 use super::site::Site;
 use crate::diagnostic::Diagnostic;
 use crate::rules;
@@ -9,8 +14,11 @@ use crate::rules;
 /// The rows whose guard never holds.
 pub(super) fn check(site: &Site<'_>, diagnostics: &mut Vec<Diagnostic>) -> Vec<usize> {
     let mut never = Vec::new();
+    let domain = site.domain().hasty();
+    let mut answers = Answers::new(|guard| domain.never(guard) == Verdict::Proved);
+    let mut holds_never = |row: usize| site.guard(row).is_some_and(|guard| answers.of(guard));
     for rows in rows_of_variants(site) {
-        let broken: Vec<usize> = rows.iter().copied().filter(|&row| holds_never(site, row)).collect();
+        let broken: Vec<usize> = rows.iter().copied().filter(|&row| holds_never(row)).collect();
         if let (Some(&first), Some(span)) =
             (broken.first(), rows.first().and_then(|&row| site.guard_span(row)))
         {
@@ -32,8 +40,28 @@ pub(super) fn check(site: &Site<'_>, diagnostics: &mut Vec<Diagnostic>) -> Vec<u
     never
 }
 
-fn holds_never(site: &Site<'_>, row: usize) -> bool {
-    site.guard(row).is_some_and(|guard| site.domain().never(guard) == Verdict::Proved)
+/// Answers about guards, each found once: many rows have the same.
+pub(super) struct Answers<'r, F> {
+    find: F,
+    known: HashMap<u64, Vec<(&'r Expr, bool)>>,
+}
+
+impl<'r, F: Fn(&'r Expr) -> bool> Answers<'r, F> {
+    pub(super) fn new(find: F) -> Answers<'r, F> {
+        Answers { find, known: HashMap::new() }
+    }
+
+    pub(super) fn of(&mut self, guard: &'r Expr) -> bool {
+        let mut hasher = DefaultHasher::new();
+        feed(guard, &mut hasher);
+        let alike = self.known.entry(hasher.finish()).or_default();
+        if let Some((_, answer)) = alike.iter().find(|(other, _)| *other == guard) {
+            return *answer;
+        }
+        let answer = (self.find)(guard);
+        alike.push((guard, answer));
+        answer
+    }
 }
 
 /// The rows of each variant: those with one id.

@@ -19,8 +19,10 @@ mod inexact_attribute;
 mod inexpressible_shape;
 mod remedy;
 mod require_is_constant;
+mod settle;
 mod shared_memory;
 mod site;
+mod unmeetable;
 mod unreachable_variant;
 mod unwritten_output;
 mod value;
@@ -32,9 +34,10 @@ use cubinder_bundle::{Arg, KernelFacts, Target};
 
 pub use cubinder_bundle::proof::{Case, Verdict};
 
-use crate::diagnostic::{Code, Diagnostic, Span, sort};
+use crate::diagnostic::{Code, Diagnostic, Span, has_errors, sort};
 use crate::resolve::Resolved;
-use site::Site;
+use claim::{Claim, When};
+use site::{Pools, Site};
 
 /// What came of the checks of one plugin.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -57,7 +60,8 @@ pub struct Obligation {
     pub span: Span,
     /// The worst that is known, over the rows of the table of variants.
     pub verdict: Verdict,
-    /// Whether it holds wherever every tensor has fewer than 2^31 elements, as TensorRT asks for; nothing is said of it then.
+    /// Whether it holds wherever every tensor has fewer than 2^31 elements, as TensorRT asks for, as far as it is known; nothing is
+    /// said of it then.
     pub is_beyond: bool,
     /// What the case that refutes it comes to: `for x = [1, 65536] this would be 65536`.
     pub found: Option<String>,
@@ -68,9 +72,10 @@ impl Obligation {
     pub(crate) fn severity(&self) -> u8 {
         match (&self.verdict, self.is_beyond) {
             (Verdict::Proved, _) => 0,
-            (Verdict::Refuted(_), true) => 1,
-            (Verdict::Open, _) => 2,
-            (Verdict::Refuted(_), false) => 3,
+            (Verdict::Open, true) => 1,
+            (Verdict::Refuted(_), true) => 2,
+            (Verdict::Open, false) => 3,
+            (Verdict::Refuted(_), false) => 4,
         }
     }
 }
@@ -85,7 +90,12 @@ pub fn check(resolved: &Resolved) -> Checked {
 /// what the largest GPUs have.
 #[must_use]
 pub fn check_for(resolved: &Resolved, targets: &[Target]) -> Checked {
-    let site = Site::new(resolved, targets);
+    check_within(resolved, targets, &Pools::new())
+}
+
+/// [`check_for`] with these steps.
+fn check_within(resolved: &Resolved, targets: &[Target], pools: &Pools) -> Checked {
+    let site = Site::new(resolved, targets, pools);
     let mut checked = Checked::default();
     let inexpressible = inexpressible_shape::check(&site, &mut checked);
     let mut claims = value::claims(&site, &inexpressible);
@@ -93,14 +103,26 @@ pub fn check_for(resolved: &Resolved, targets: &[Target]) -> Checked {
     claims.extend(grid::claims(&site));
     claims.extend(block::claims(&site));
     claims.extend(shared_memory::claims(&site));
-    claim::settle(&site, claims, &mut checked);
+    let (of_shapes, claims): (Vec<Claim>, Vec<Claim>) =
+        claims.into_iter().partition(|claim| claim.when == When::BeforeOutputs);
+    settle::settle(&site, of_shapes, &mut checked);
     checked.diagnostics.extend(inexact_attribute::check(&site));
-    checked.diagnostics.extend(require_is_constant::check(&site));
     checked.diagnostics.extend(unwritten_output::check(&site));
-    let never = guard_never_holds::check(&site, &mut checked.diagnostics);
-    let always = guard_never_fails::check(&site, &never, &mut checked.diagnostics);
-    checked.diagnostics.extend(unreachable_variant::check(&site));
-    checked.diagnostics.extend(variant_without_guard::check(&site, &never, &always));
+    // Of nothing everything is true: what is said of launches would be proved and wrong.
+    if unmeetable::is_empty(&site, site.plugin) {
+        if !has_errors(&checked.diagnostics) {
+            checked.diagnostics.extend(unmeetable::check(&site));
+        }
+        return finish(checked);
+    }
+    // What finds errors comes before what needs many steps.
+    let mut rules = require_is_constant::check(&site);
+    let never = guard_never_holds::check(&site, &mut rules);
+    let always = guard_never_fails::check(&site, &never, &mut rules);
+    rules.extend(unreachable_variant::check(&site));
+    rules.extend(variant_without_guard::check(&site, &never, &always));
+    settle::settle(&site, claims, &mut checked);
+    checked.diagnostics.extend(rules);
     finish(checked)
 }
 
@@ -117,11 +139,12 @@ pub struct Compiled<'a> {
 /// One item for each of the draft's units, in their order.
 #[must_use]
 pub fn check_compiled(resolved: &Resolved, compiled: &[Compiled<'_>]) -> Checked {
-    let site = Site::new(resolved, &[]);
+    let pools = Pools::new();
+    let site = Site::new(resolved, &[], &pools);
     let mut checked = Checked::default();
     let mut claims = arguments::claims(&site, compiled);
     claims.extend(code_limits::claims(&site, compiled));
-    claim::settle(&site, claims, &mut checked);
+    settle::settle(&site, claims, &mut checked);
     finish(checked)
 }
 
@@ -131,5 +154,7 @@ fn finish(mut checked: Checked) -> Checked {
     checked
 }
 
+#[cfg(test)]
+mod step_tests;
 #[cfg(test)]
 mod tests;

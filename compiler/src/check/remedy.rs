@@ -1,6 +1,6 @@
 //! How to mend what a case refutes. A limit is proposed only where the proof succeeds with it.
 
-use cubinder_bundle::proof::{Case, Verdict};
+use cubinder_bundle::proof::{Case, Domain, Verdict};
 use cubinder_bundle::{Interval, Plugin};
 
 use super::claim::{Claim, What, verdict};
@@ -12,6 +12,9 @@ use crate::rules;
 
 /// Each limit that is tried is a proof: enough for two or three tensors.
 const MOST_TRIED: usize = 8;
+
+/// With fewer steps left none is tried.
+const ADVICE_LEAST: usize = 2048;
 
 /// What would mend a claim that no case meets.
 pub(super) fn change(claim: &Claim) -> String {
@@ -71,11 +74,14 @@ fn proposal(site: &Site<'_>, claim: &Claim, case: &Case) -> Option<String> {
         let elements = shape.iter().try_fold(1_i64, |all, &dim| all.checked_mul(dim))?;
         (elements > 1).then(|| (tensor, Limit::Numel(Interval { min: 0, max: elements - 1 })))
     };
+    if site.advice.left() < ADVICE_LEAST {
+        return None;
+    }
     candidates.chain(tensors.iter().filter_map(fewer)).take(MOST_TRIED).find_map(|(tensor, limit)| {
-        let (plugin, limit) = limited(site.plugin, tensor, limit)?;
+        let (plugin, limit) = limited(site.slim(), tensor, limit)?;
         let name = site.plugin.tensor_name(tensor)?;
-        (verdict(&claim.domain(site, &plugin), claim) == Verdict::Proved)
-            .then(|| format!("`limits = {{ {limit} }}` of `{name}`"))
+        let domain = claim.narrow(site, Domain::of(&plugin).sharing(site.advice).hasty());
+        (verdict(&domain, claim) == Verdict::Proved).then(|| format!("`limits = {{ {limit} }}` of `{name}`"))
     })
 }
 

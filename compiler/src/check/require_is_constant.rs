@@ -1,9 +1,9 @@
 //! Rules about nodes that no node can meet, or that every node meets without them.
 
 use cubinder_bundle::expr::Node;
-use cubinder_bundle::proof::{Domain, Verdict};
-use cubinder_bundle::{Plugin, Requirement};
+use cubinder_bundle::proof::Verdict;
 
+use super::formula::truth;
 use super::site::Site;
 use crate::diagnostic::Diagnostic;
 use crate::rules;
@@ -13,14 +13,17 @@ pub(super) fn check(site: &Site<'_>) -> Vec<Diagnostic> {
     let require = &site.plugin.require;
     let decls = &site.resolved.manifest.plugin.require;
     let mut diagnostics = Vec::new();
+    let domain = site.domain().hasty();
+    let alone = domain.clone().with_requirements(0);
+    // A node that meets all rules meets each of them.
+    let can_be_met = matches!(domain.never(&truth()), Verdict::Refuted(_));
     for (index, (rule, decl)) in require.iter().zip(decls).enumerate() {
         if matches!(rule.expr.nodes.as_slice(), [Node::Bool(_)]) {
             continue;
         }
-        let before = with_rules(site.plugin, require.get(..index).unwrap_or_default());
-        let domain = Domain::of(&before);
         let span = site.span(&decl.expr);
-        if domain.never(&rule.expr) == Verdict::Proved {
+        let before = || domain.clone().with_requirements(index);
+        if !can_be_met && before().never(&rule.expr) == Verdict::Proved {
             let diagnostic = Diagnostic::error("no node can meet this rule")
                 .code(rules::REQUIRE_IS_CONSTANT)
                 .at(span, "false for every node that the manifest allows otherwise")
@@ -29,8 +32,7 @@ pub(super) fn check(site: &Site<'_>) -> Vec<Diagnostic> {
             // What follows holds for no node either.
             break;
         }
-        let alone = with_rules(site.plugin, &[]);
-        if Domain::of(&alone).always(&rule.expr) == Verdict::Proved {
+        if alone.always(&rule.expr) == Verdict::Proved {
             let diagnostic = Diagnostic::warning("this rule always holds")
                 .code(rules::REQUIRE_IS_CONSTANT)
                 .at(span, "true for every node that the manifest allows")
@@ -39,9 +41,4 @@ pub(super) fn check(site: &Site<'_>) -> Vec<Diagnostic> {
         }
     }
     diagnostics
-}
-
-/// The plugin with other rules about its nodes.
-fn with_rules(plugin: &Plugin, rules: &[Requirement]) -> Plugin {
-    Plugin { require: rules.to_vec(), ..plugin.clone() }
 }

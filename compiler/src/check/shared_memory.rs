@@ -31,7 +31,7 @@ fn claim(site: &Site<'_>, launch: &LaunchSite<'_>) -> Option<Claim> {
         what: What::Within(allowed),
         expr: launch.launch.shared_bytes.clone(),
         span: site.span(text),
-        when: When::Launched(launch.row),
+        when: When::Running(launch.row),
     })
 }
 

@@ -1,12 +1,41 @@
 //! What is checked, with the places of everything in it.
 
+use std::cell::OnceCell;
+
 use cubinder_bundle::expr::Expr;
-use cubinder_bundle::proof::Domain;
+use cubinder_bundle::proof::{Domain, Pool};
 use cubinder_bundle::{Launch, Plugin, Target, Variant};
 
+use super::formula::{constant, is_positive};
 use crate::diagnostic::Span;
 use crate::manifest::{LaunchDecl, Text, VariantDecl};
 use crate::resolve::{Resolved, Unit};
+
+/// The steps of all proofs about one plugin. What they do not suffice for is checked at run time.
+pub(super) struct Pools {
+    pub(super) proofs: Pool,
+    pub(super) advice: Pool,
+    pub(super) beyond: Pool,
+}
+
+impl Pools {
+    pub(super) fn new() -> Pools {
+        Pools::of(PROOF_STEPS, ADVICE_STEPS, BEYOND_STEPS)
+    }
+
+    pub(super) fn of(proofs: usize, advice: usize, beyond: usize) -> Pools {
+        Pools { proofs: Pool::new(proofs), advice: Pool::new(advice), beyond: Pool::new(beyond) }
+    }
+}
+
+/// What a check may take: a few tenths of a second. The shipped manifests take a hundredth of it.
+const PROOF_STEPS: usize = 8_000_000;
+
+/// What looking for limits that would mend something may take beside that.
+const ADVICE_STEPS: usize = 2_000_000;
+
+/// And looking for cases that TensorRT does not take, where it is proved for those that it takes.
+const BEYOND_STEPS: usize = 1_000_000;
 
 /// A plugin and its manifest.
 pub(super) struct Site<'r> {
@@ -14,6 +43,15 @@ pub(super) struct Site<'r> {
     pub(super) plugin: &'r Plugin,
     /// What is compiled for, as far as it is known.
     pub(super) targets: Vec<Target>,
+    /// For each row and each axis of its grid: that it launches blocks; none where that is plain.
+    filled: Vec<Vec<Option<Expr>>>,
+    /// What proofs may take, all together.
+    pub(super) pool: &'r Pool,
+    /// What looking for advice may take beside that.
+    pub(super) advice: &'r Pool,
+    /// What looking for cases may take that TensorRT does not take.
+    pub(super) beyond: &'r Pool,
+    slim: OnceCell<Plugin>,
 }
 
 /// A launch of a row with its places.
@@ -27,15 +65,54 @@ pub(super) struct LaunchSite<'r> {
 
 impl<'r> Site<'r> {
     /// The targets of the manifest come before those that are given.
-    pub(super) fn new(resolved: &'r Resolved, targets: &[Target]) -> Site<'r> {
+    pub(super) fn new(resolved: &'r Resolved, targets: &[Target], pools: &'r Pools) -> Site<'r> {
         let own: Vec<Target> = resolved.manifest.compile.targets.iter().map(|target| target.value).collect();
         let targets = if own.is_empty() { targets.to_vec() } else { own };
-        Site { resolved, plugin: &resolved.draft.plugin, targets }
+        let Pools { proofs, advice, beyond } = pools;
+        let plugin = &resolved.draft.plugin;
+        let axes = |variant: &Variant| {
+            let launch = variant.launches.first();
+            launch.map(|launch| launch.grid.iter().map(is_filled).collect()).unwrap_or_default()
+        };
+        let filled = plugin.variants.iter().map(axes).collect();
+        Site { resolved, plugin, targets, filled, pool: proofs, advice, beyond, slim: OnceCell::new() }
     }
 
-    /// Everything that the plugin allows.
+    /// For each axis of a row's grid: that it is above 0.
+    pub(super) fn filled(&self, row: usize) -> &[Option<Expr>] {
+        self.filled.get(row).map_or(&[], Vec::as_slice)
+    }
+
+    /// Everything that the plugin allows. What is learned of it is kept with the domain: who asks often keeps that.
     pub(super) fn domain(&self) -> Domain<'r> {
-        Domain::of(self.plugin)
+        Domain::of(self.plugin).sharing(self.pool)
+    }
+
+    /// The plugin as far as domains of changed plugins need it: all rows in one, which has no launches.
+    pub(super) fn slim(&self) -> &Plugin {
+        self.slim.get_or_init(|| {
+            let rows = &self.plugin.variants;
+            let mut row =
+                rows.first().map(|row| Variant { guard: None, launches: Vec::new(), ..row.clone() });
+            if let Some(row) = &mut row {
+                for (tensor, ty) in row.types.iter_mut().enumerate() {
+                    let types = rows.iter().filter_map(|row| row.types.get(tensor));
+                    *ty = types.copied().min_by_key(|ty| ty.size()).unwrap_or(*ty);
+                }
+            }
+            let plugin = self.plugin;
+            Plugin {
+                name: plugin.name.clone(),
+                namespace: plugin.namespace.clone(),
+                version: plugin.version.clone(),
+                summary: plugin.summary.clone(),
+                attributes: plugin.attributes.clone(),
+                inputs: plugin.inputs.clone(),
+                outputs: plugin.outputs.clone(),
+                require: plugin.require.clone(),
+                variants: row.into_iter().collect(),
+            }
+        })
     }
 
     pub(super) fn variant(&self, row: usize) -> Option<&'r Variant> {
@@ -101,4 +178,8 @@ impl<'r> Site<'r> {
             Some(LaunchSite { row: unit.variant, launch, decl })
         })
     }
+}
+
+fn is_filled(axis: &Expr) -> Option<Expr> {
+    constant(axis).is_none().then(|| is_positive(axis))
 }

@@ -60,6 +60,12 @@ fn limits_of_launches() {
         ),
         ("grid = [\"1000 // x.shape[0]\"]\nblock = [32]", "rank = 1"),
         ("grid = [\"1000 // x.shape[0]\"]\nblock = [32]", "rank = 1\nlimits = { dims = \"1..\" }"),
+        // Where no block is launched nothing else counts.
+        ("grid = [\"ceil_div(numel(y), 256)\"]\nblock = [\"min(numel(y), 256)\"]", ""),
+        (
+            "grid = [\"ceil_div(numel(y), 256)\", \"x.shape[0]\"]\nblock = [256]",
+            "rank = 2\nlimits = { numel = \"..=65535\" }",
+        ),
     ];
     let text: Vec<String> = launches
         .iter()
@@ -135,6 +141,23 @@ fn numbers_that_do_not_fit_their_parameters() {
         of(ScalarType::Int { bytes: 1 }, "x.rank * 16", ""),
         of(ScalarType::F32, "numel(x)", ""),
         of(ScalarType::Int { bytes: 8 }, "numel(x)", ""),
+    ];
+    insta::assert_snapshot!(text.join("\n"));
+}
+
+/// Of nothing everything is true: that is told, and nothing is called proved.
+#[test]
+fn manifests_that_no_node_can_meet() {
+    let of = |output: &str, input: &str| {
+        let sample = Sample { launch: "block = [\"x.shape[0] - 1\"]", ..Sample::PLAIN };
+        let text = of_input(&sample, input);
+        shown(&check(&resolved("m.toml", &text.replace("shape = \"x.shape\"", output))))
+    };
+    let text = [
+        of("shape = \"x.shape\"\nlimits = { numel = \"100..\" }", "rank = 2\nlimits = { dims = \"1..=4\" }"),
+        of("shape = \"[-1, x.shape[0]]\"", "rank = 2"),
+        of("shape = \"[1, x.shape[0], 1, 1, 1, 1, 1, 1, 1]\"", "rank = 2"),
+        of("shape = \"[x.shape[i // 2] for i in range(2 * x.rank)]\"", ""),
     ];
     insta::assert_snapshot!(text.join("\n"));
 }

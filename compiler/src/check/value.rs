@@ -46,6 +46,7 @@ pub(super) fn claims(site: &Site<'_>, inexpressible: &[usize]) -> Vec<Claim> {
         for (axis, (expr, text)) in launch.launch.grid.iter().zip(&launch.decl.grid).enumerate() {
             add(format!("the grid's {}", AXES[axis]), expr, site.span(text), when);
         }
+        let when = When::Running(launch.row);
         for (axis, (expr, text)) in launch.launch.block.iter().zip(&launch.decl.block).enumerate() {
             add(format!("the block's {}", AXES[axis]), expr, site.span(text), when);
         }
@@ -58,7 +59,7 @@ pub(super) fn claims(site: &Site<'_>, inexpressible: &[usize]) -> Vec<Claim> {
         for arg in &unit.args {
             if let ArgDraftValue::Expr { expr, .. } = &arg.value {
                 let subject = format!("the argument `{}`", arg.name);
-                add(subject, expr, arg.value_span.clone(), When::Launched(unit.variant));
+                add(subject, expr, arg.value_span.clone(), When::Running(unit.variant));
             }
         }
     }

@@ -1,9 +1,12 @@
 //! Types for which every variant has a guard: what if all of them fail?
 
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hasher as _};
+
 use cubinder_bundle::expr::{BinaryOp, Expr};
 use cubinder_bundle::proof::{Case, Verdict};
 
-use super::formula::joined;
+use super::formula::{feed, joined};
 use super::site::Site;
 use super::witness::describe;
 use crate::diagnostic::Diagnostic;
@@ -11,20 +14,36 @@ use crate::rules;
 
 /// One warning for all types that have no such variant.
 pub(super) fn check(site: &Site<'_>, never: &[usize], always: &[usize]) -> Option<Diagnostic> {
+    let domain = site.domain();
+    let hasty = domain.clone().hasty();
+    let mut known: HashMap<u64, Vec<(Expr, Verdict)>> = HashMap::new();
     let mut without: Vec<(usize, Option<String>)> = Vec::new();
     for rows in rows_of_types(site) {
-        // A guard that never holds or never fails was told already.
-        if rows.iter().any(|row| always.contains(row) || never.contains(row)) {
+        // Where a guard never fails there is always a variant; where none ever holds, that was told already.
+        if rows.iter().any(|row| always.contains(row)) || rows.iter().all(|row| never.contains(row)) {
             continue;
         }
         let guards: Option<Vec<&Expr>> = rows.iter().map(|&row| site.guard(row)).collect();
         let Some(guards) = guards else { continue };
         let Some(any) = joined(BinaryOp::Or, guards) else { continue };
-        let case = match site.domain().always(&any) {
-            Verdict::Proved => continue,
-            Verdict::Refuted(case) => Some(told(site, &any, &case)),
-            Verdict::Open => None,
+        let mut hasher = DefaultHasher::new();
+        feed(&any, &mut hasher);
+        let alike = known.entry(hasher.finish()).or_default();
+        let verdict = match alike.iter().find(|(other, _)| *other == any) {
+            Some((_, verdict)) => verdict.clone(),
+            // Of all cases only the first is told.
+            None if without.is_empty() => domain.always(&any),
+            None => hasty.always(&any),
         };
+        let case = match &verdict {
+            Verdict::Refuted(case) if without.is_empty() => Some(told(site, &any, case)),
+            _ => None,
+        };
+        let is_proved = verdict == Verdict::Proved;
+        alike.push((any, verdict));
+        if is_proved {
+            continue;
+        }
         without.extend(rows.last().map(|&row| (row, case)));
     }
     let (row, case) = without.first()?;

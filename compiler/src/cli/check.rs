@@ -149,7 +149,11 @@ fn line(obligation: &Obligation) -> String {
         Verdict::Refuted(_) if obligation.is_beyond => "at run time",
         Verdict::Refuted(_) => "not always",
     };
-    let only = if obligation.is_beyond { "; only tensors that TensorRT does not take break it" } else { "" };
+    let only = match (&obligation.verdict, obligation.is_beyond) {
+        (_, false) => "",
+        (Verdict::Refuted(_), true) => "; only tensors that TensorRT does not take break it",
+        (_, true) => "; only tensors that TensorRT does not take could break it",
+    };
     let source = &obligation.span.source;
     let at = place(&source.text, obligation.span.range.start);
     let found = obligation.found.as_ref().map(|found| format!(": {found}")).unwrap_or_default();

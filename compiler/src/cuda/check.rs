@@ -13,7 +13,7 @@ use super::{Certainty, Doubt, Kernel, Kernels, TemplateKind, read};
 use crate::cache::{Directive, DirectiveKind, directives};
 use crate::codegen::manifest_names;
 use crate::diagnostic::{Diagnostic, Severity, Source, Span, has_errors, sort, suggest};
-use crate::resolve::{Resolved, Unit};
+use crate::resolve::{ArgDraft, Resolved, Unit};
 use crate::rules;
 use crate::signature::{Param, ParamType, Signature};
 use crate::verify::{self, Row};
@@ -359,9 +359,12 @@ impl Check<'_> {
         let names = names.into_iter();
         let mut found: Vec<Diagnostic> =
             names.map(|diagnostic| diagnostic.related(list.clone(), "the kernel's parameters")).collect();
+        // Of several arguments with one name the first counts.
+        let args: HashMap<&str, &ArgDraft> =
+            self.unit.args.iter().rev().map(|arg| (arg.name.as_str(), arg)).collect();
         for (position, (param, resolved)) in self.kernel.params.iter().zip(&resolved).enumerate() {
             let (Some(arg), Some(bound), true) = (
-                self.unit.args.iter().find(|arg| arg.name == param.name && arg.broken.is_none()),
+                args.get(param.name.as_str()).copied().filter(|arg| arg.broken.is_none()),
                 signature.params.get(position),
                 resolved.ty.is_some(),
             ) else {

@@ -3,8 +3,10 @@
 //! Also keeps count of which names are used, for the warning about those that are not. Never says what follows from a mistake
 //! that was told elsewhere.
 
-use std::collections::BTreeSet;
+use std::cell::RefCell;
+use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use cubinder_bundle::expr::{self, ErrorClass, Expr, ExprError, Function, Kind, Node, Scope, Syntax, Typed};
@@ -20,7 +22,7 @@ use crate::manifest::{Manifest, Text};
 use crate::rules;
 
 /// What an expression must be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Expected {
     /// A boolean.
     Bool,
@@ -34,8 +36,20 @@ pub(super) enum Expected {
 
 /// Where an expression stands: the names it may use and the row it belongs to, by index.
 pub(super) struct Place {
-    scope: Scope,
+    scope: Rc<Scope>,
     row: Option<usize>,
+    /// Places of one world know the same names for the same things: the number of a row, none outside of rows.
+    world: World,
+}
+
+/// The first row with the same types and constants, and whether addresses are known.
+type World = (Option<usize>, bool);
+
+/// What came of an expression: what it is, and what was said about it.
+#[derive(Clone)]
+struct Compiled {
+    typed: Option<Typed>,
+    told: Vec<Diagnostic>,
 }
 
 /// Compiles the expressions of one manifest.
@@ -55,6 +69,13 @@ pub(super) struct Compiler<'m> {
     messages: Messages,
     /// The variant of each row.
     variants: Vec<usize>,
+    /// The first row with the same types and constants, by row.
+    worlds: Vec<usize>,
+    scopes: RefCell<HashMap<World, Rc<Scope>>>,
+    /// Expressions by place in the manifest: many rows say the same.
+    compiled: HashMap<(World, Range<usize>, Expected), Compiled>,
+    /// What was said since the last expression began.
+    told: Vec<Diagnostic>,
 }
 
 impl<'m> Compiler<'m> {
@@ -76,6 +97,10 @@ impl<'m> Compiler<'m> {
             used: BTreeSet::new(),
             messages: Messages::default(),
             variants: rows.iter().map(|row| row.variant).collect(),
+            worlds: worlds(rows),
+            scopes: RefCell::default(),
+            compiled: HashMap::new(),
+            told: Vec::new(),
         };
         for decl in &manifest.functions {
             match expr::parse(&decl.body.value) {
@@ -90,13 +115,18 @@ impl<'m> Compiler<'m> {
                 }
             }
         }
+        let mut sound = BTreeSet::new();
         for (index, row) in rows.iter().enumerate() {
-            compiler.check_functions(row, index);
+            let world = compiler.worlds.get(index).copied().unwrap_or(index);
+            if !sound.contains(&world) && compiler.check_functions(row, index) {
+                sound.insert(world);
+            }
         }
         compiler
     }
 
-    fn check_functions(&mut self, row: &Row, index: usize) {
+    /// Whether all functions are right in a row.
+    fn check_functions(&mut self, row: &Row, index: usize) -> bool {
         // A guard may call it.
         let place = self.with_addresses(row, index);
         let functions = self.functions.clone();
@@ -111,22 +141,27 @@ impl<'m> Compiler<'m> {
             }
         }
         // Only now: a mistake in one function says nothing about the next.
+        let is_right = broken.is_empty();
         self.broken_functions.extend(broken);
+        is_right
     }
 
     /// Where what is the same for all rows stands: it may use that, and the inputs.
     pub(super) fn outside(&self) -> Place {
-        Place { scope: self.scope(None).without_addresses(), row: None }
+        let world = (None, false);
+        Place { scope: self.scope_of(world, None), row: None, world }
     }
 
     /// Where the expressions of a row stand: they may use the row's types and constants and every tensor.
     pub(super) fn in_row(&self, row: &Row, index: usize) -> Place {
-        Place { scope: self.scope(Some(row)).without_addresses(), row: Some(index) }
+        let world = (self.worlds.get(index).copied().or(Some(index)), false);
+        Place { scope: self.scope_of(world, Some(row)), row: Some(index), world }
     }
 
     /// The same for guards, which may ask for addresses too.
     fn with_addresses(&self, row: &Row, index: usize) -> Place {
-        Place { scope: self.scope(Some(row)), row: Some(index) }
+        let world = (self.worlds.get(index).copied().or(Some(index)), true);
+        Place { scope: self.scope_of(world, Some(row)), row: Some(index), world }
     }
 
     /// The rules about nodes, one for each that is declared, and whether all are right. What stands for a wrong one always holds.
@@ -201,6 +236,21 @@ impl<'m> Compiler<'m> {
         expected: Expected,
         place: &Place,
     ) -> Option<Typed> {
+        let key_of_it = (place.world, text.range.clone(), expected);
+        // What stands nowhere in the manifest has no place of its own.
+        let is_placed = !text.range.is_empty();
+        if let Some(known) = self.compiled.get(&key_of_it).filter(|_| is_placed).cloned() {
+            known.told.into_iter().for_each(|diagnostic| self.report(diagnostic, place.row));
+            return known.typed;
+        }
+        self.told.clear();
+        let typed = self.compile(text, key, expected, place);
+        let told = std::mem::take(&mut self.told);
+        self.compiled.insert(key_of_it, Compiled { typed: typed.clone(), told });
+        typed
+    }
+
+    fn compile(&mut self, text: &Text, key: &str, expected: Expected, place: &Place) -> Option<Typed> {
         let syntax = match expr::parse(&text.value) {
             Ok(syntax) => syntax,
             Err(error) => {
@@ -267,6 +317,15 @@ impl<'m> Compiler<'m> {
         let mut found = false;
         free_names(syntax, &mut Vec::new(), &mut |name| found |= self.ambiguous.contains(name));
         found
+    }
+
+    fn scope_of(&self, world: World, row: Option<&Row>) -> Rc<Scope> {
+        let mut scopes = self.scopes.borrow_mut();
+        let scope = scopes.entry(world).or_insert_with(|| {
+            let scope = self.scope(row);
+            Rc::new(if world.1 { scope } else { scope.without_addresses() })
+        });
+        Rc::clone(scope)
     }
 
     fn scope(&self, row: Option<&Row>) -> Scope {
@@ -355,6 +414,7 @@ impl<'m> Compiler<'m> {
 
     /// Adds a message of a row, or of none.
     pub(super) fn report(&mut self, diagnostic: Diagnostic, row: Option<usize>) {
+        self.told.push(diagnostic.clone());
         self.messages.add(diagnostic, row);
     }
 
@@ -385,6 +445,16 @@ impl<'m> Compiler<'m> {
         let messages = self.messages.finish(rows.len(), &|row| rows.get(row).map(Row::describe));
         (messages, unused)
     }
+}
+
+/// For each row the first one with the same types and constants.
+fn worlds(rows: &[Row]) -> Vec<usize> {
+    let mut known: HashMap<String, usize> = HashMap::new();
+    let world = |(index, row): (usize, &Row)| {
+        let names = format!("{:?} {:?}", row.types, row.constants);
+        *known.entry(names).or_insert(index)
+    };
+    rows.iter().enumerate().map(world).collect()
 }
 
 /// The rule that a mistake in an expression breaks.

@@ -3,12 +3,17 @@
 //! Every row is looked at by itself, so one mistake comes back from many of them, often in other words: a message may name the
 //! row's type or constant. Owns what counts as one mistake. Never makes a message of its own.
 
+use std::collections::HashMap;
+use std::ops::Range;
+
 use crate::diagnostic::{Diagnostic, Span};
 
 /// Messages, each with the rows in which it shows.
 #[derive(Debug, Default)]
 pub(super) struct Messages {
     found: Vec<Found>,
+    /// What was found at each place, so that only that is compared.
+    places: HashMap<Option<Range<usize>>, Vec<usize>>,
 }
 
 #[derive(Debug)]
@@ -24,22 +29,24 @@ impl Messages {
     /// Adds a message of a row, or of none. One that another row gives with the same rule and place is the same mistake; the
     /// first row's words are kept.
     pub(super) fn add(&mut self, diagnostic: Diagnostic, row: Option<usize>) {
-        let same = self.found.iter_mut().find(|found| found.diagnostic == diagnostic);
-        if let Some(found) = same {
-            found.add(row);
-            return;
-        }
+        let range = diagnostic.primary.as_ref().map(|label| label.span.range.clone());
+        let here = self.places.entry(range).or_default();
+        let mut all = here.iter().copied();
+        let same = all.find(|&at| self.found.get(at).is_some_and(|found| found.diagnostic == diagnostic));
         // One row can make two mistakes in one place.
-        let alike = self.found.iter_mut().find(|found| {
-            row.is_some_and(|row| !found.rows.is_empty() && !found.rows.contains(&row))
+        let is_alike = |found: &Found| {
+            row.is_some_and(|row| !found.rows.is_empty() && found.rows.binary_search(&row).is_err())
                 && is_same_mistake(&found.diagnostic, &diagnostic)
-        });
-        match alike {
+        };
+        let mut all = here.iter().copied();
+        let alike = same.or_else(|| all.find(|&at| self.found.get(at).is_some_and(is_alike)));
+        match alike.and_then(|at| self.found.get_mut(at)) {
             Some(found) => {
                 found.add(row);
-                found.varies = true;
+                found.varies |= same.is_none();
             }
             None => {
+                here.push(self.found.len());
                 self.found.push(Found { diagnostic, rows: row.into_iter().collect(), varies: false });
             }
         }
@@ -64,7 +71,10 @@ impl Messages {
 
 impl Found {
     fn add(&mut self, row: Option<usize>) {
-        self.rows.extend(row.filter(|row| !self.rows.contains(row)));
+        let Some(row) = row else { return };
+        if let Err(at) = self.rows.binary_search(&row) {
+            self.rows.insert(at, row);
+        }
     }
 }
 

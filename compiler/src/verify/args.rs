@@ -1,5 +1,7 @@
 //! Binding arguments to parameters by name, and proving that they fit.
 
+use std::collections::HashMap;
+
 use cubinder_bundle::expr::{Expr, Kind, Node};
 use cubinder_bundle::{Arg, ArgValue, Plugin, ScalarType};
 
@@ -16,7 +18,7 @@ use super::pointee;
 /// Parameters that share a name; else parameters without a name, every argument that names no parameter, every parameter without an argument, and
 /// every argument that does not fit.
 pub fn bind_args(plugin: &Plugin, unit: &Unit, signature: &Signature) -> Result<Vec<Arg>, Vec<Diagnostic>> {
-    let names = Names { unit, signature };
+    let names = Names::new(unit, signature);
     if let Some(problem) = names.shared() {
         return Err(vec![problem]);
     }
@@ -37,7 +39,7 @@ pub fn bind_args(plugin: &Plugin, unit: &Unit, signature: &Signature) -> Result<
 /// argument.
 #[must_use]
 pub fn check_names(unit: &Unit, signature: &Signature) -> Vec<Diagnostic> {
-    let names = Names { unit, signature };
+    let names = Names::new(unit, signature);
     names.shared().map_or_else(|| names.problems(), |problem| vec![problem])
 }
 
@@ -98,15 +100,28 @@ pub fn unwritten_outputs(plugin: &Plugin, unit: &Unit) -> Vec<Diagnostic> {
 struct Names<'a> {
     unit: &'a Unit,
     signature: &'a Signature,
+    args: HashMap<&'a str, &'a ArgDraft>,
+    /// How many parameters have each name.
+    params: HashMap<&'a str, usize>,
 }
 
-impl Names<'_> {
+impl<'a> Names<'a> {
+    fn new(unit: &'a Unit, signature: &'a Signature) -> Names<'a> {
+        let mut params = HashMap::new();
+        for param in &signature.params {
+            *params.entry(param.name.as_str()).or_default() += 1;
+        }
+        // Of several with one name the first counts.
+        let args = unit.args.iter().rev().map(|arg| (arg.name.as_str(), arg)).collect();
+        Names { unit, signature, args, params }
+    }
+
     /// Parameters without a name, arguments that name no parameter, then parameters without an argument. One that a misspelt
     /// argument was meant for is not among the latter, nor is an argument among the former that may be meant for a parameter
     /// without a name.
     fn problems(&self) -> Vec<Diagnostic> {
         let nameless = self.nameless();
-        let unknown = self.unit.args.iter().filter(|arg| self.signature.find(&arg.name).is_none());
+        let unknown = self.unit.args.iter().filter(|arg| !self.params.contains_key(arg.name.as_str()));
         let unknown: Vec<(&ArgDraft, Option<&str>)> = unknown.map(|arg| (arg, self.meant(arg))).collect();
         let meant: Vec<&str> = unknown.iter().filter_map(|(_, meant)| *meant).collect();
         let told = unknown.iter().filter(|(_, meant)| nameless.is_none() || meant.is_some());
@@ -124,7 +139,7 @@ impl Names<'_> {
     }
 
     fn arg_of(&self, param: &Param) -> Option<&ArgDraft> {
-        self.unit.args.iter().find(|arg| arg.name == param.name && !param.name.is_empty())
+        self.args.get(param.name.as_str()).copied().filter(|_| !param.name.is_empty())
     }
 
     fn with_signature(&self, diagnostic: Diagnostic) -> Diagnostic {
@@ -154,12 +169,12 @@ impl Names<'_> {
     /// Two parameters of one name: both would silently get the one argument. C++ writes such only for parameter packs.
     fn shared(&self) -> Option<Diagnostic> {
         let params = &self.signature.params;
-        let is_shared = |name: &str| params.iter().filter(|param| param.name == name).count() > 1;
+        let count = |name: &str| self.params.get(name).copied().unwrap_or(0);
         let name = params
             .iter()
             .map(|param| param.name.as_str())
-            .find(|name| !name.is_empty() && is_shared(name))?;
-        let count = params.iter().filter(|param| param.name == name).count();
+            .find(|name| !name.is_empty() && count(name) > 1)?;
+        let count = count(name);
         let diagnostic = Diagnostic::error(format!(
             "the kernel `{}` has {count} parameters called `{name}`",
             self.unit.kernel

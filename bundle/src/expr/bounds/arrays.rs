@@ -331,6 +331,7 @@ impl Walk<'_> {
         match self.assume(condition, true) {
             Ok(()) => {}
             Err(Stop::Unreachable) => return Ok(Element::LeftOut),
+            Err(stop) if stop.is_lazy() => self.total = false,
             Err(stop) => return Err(stop),
         }
         match self.term(body) {

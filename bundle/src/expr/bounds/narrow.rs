@@ -107,6 +107,8 @@ impl Walk<'_> {
         match learned {
             Ok(()) => Ok(Some(facts)),
             Err(Stop::Unreachable) => Ok(None),
+            // What has no value there says nothing of what is around it.
+            Err(stop) if stop.is_lazy() => Ok(Some(Vec::new())),
             Err(stop) => Err(stop),
         }
     }
@@ -341,11 +343,12 @@ impl Walk<'_> {
                 None => Ok(()),
             },
             Term::Conditional(condition, then, otherwise) => {
-                if self.glance(*then)?.meet(extent).is_none() {
+                // A side that never has a value is one that is not taken.
+                if self.glance_lazily(*then)?.is_none_or(|side| side.meet(extent).is_none()) {
                     self.assume(*condition, false)?;
                     return self.learn(*otherwise, extent.clone());
                 }
-                if self.glance_lazily(*otherwise)?.is_some_and(|side| side.meet(extent).is_none()) {
+                if self.glance_lazily(*otherwise)?.is_none_or(|side| side.meet(extent).is_none()) {
                     self.assume(*condition, true)?;
                     return self.learn(*then, extent.clone());
                 }
@@ -599,6 +602,8 @@ impl Walk<'_> {
         match assumed {
             Ok(()) => Ok(known.map_or(Some(item.clone()), |known| item.meet(&known))),
             Err(Stop::Unreachable) => Ok(None),
+            // There may be no element for which the condition is asked.
+            Err(stop) if stop.is_lazy() => Ok(Some(item)),
             Err(stop) => Err(stop),
         }
     }

@@ -65,6 +65,11 @@ impl<'a> Walk<'a> {
         self.total && self.cost <= STEP_LIMIT as u64
     }
 
+    /// How many steps are left.
+    pub(crate) fn left(&self) -> usize {
+        self.steps
+    }
+
     /// What was learned.
     pub(crate) fn into_facts(self) -> Facts {
         self.facts

@@ -24,9 +24,6 @@ fn circular_padding() {
     assert_eq!(p.within("len(pads) // 2", 0, 8), "proved");
     assert_eq!(p.within("pads", 0, 2_147_483_647), "proved");
     assert_eq!(p.within("[get(x.shape, x.rank - 1 - d, 1) for d in range(8)]", 0, i64::MAX), "proved");
-    println!("{}", p.within("ceil_div(numel(y), 256)", 0, GRID));
-    println!("{}", p.within("[get(y.shape, y.rank - 1 - d, 1) for d in range(8)]", 0, GRID));
-    println!("{}", p.always("y.shape[-1] % 4 == 0"));
     assert_eq!(p.always_where("y.shape[-1] % 4 == 0", "numel(y) % 4 == 0"), "proved");
 }
 
@@ -75,4 +72,37 @@ fn what_conditions_say() {
     }
     assert_eq!(p.always("n // m >= 0 or true"), "x = [0, 0], n = 0, m = 0, mode = \"a\", scale = 1.0");
     assert_eq!(p.never("n == 77"), "x = [0, 0], n = 77, m = 0, mode = \"a\", scale = 1.0");
+}
+
+/// A side of a conditional that fails is one that is not taken: it says nothing of what is around it.
+#[test]
+fn sides_that_are_not_taken() {
+    let p = Maker::new()
+        .attribute("block", "i32", |a| {
+            a.minimum = Some(Value::Int(0));
+            a.maximum = Some(Value::Int(1024));
+        })
+        .attribute("pads", "i32[]", |a| a.length = Some(crate::model::Interval { min: 2, max: 2 }))
+        .input("x", (1, 4), |_| ());
+    for text in [
+        "block == 0 and (numel(x) // block if block > 0 else numel(x)) > 1000 and x.rank > 1",
+        "(x.shape[3] if x.rank > 3 else x.shape[0]) < 100 and numel(x) > 2",
+        "len([i for i in range(x.rank) if (pads[i] if i < len(pads) else x.shape[i]) > 3]) > 2",
+    ] {
+        assert!(!["proved", "open"].contains(&p.never(text).as_str()), "{text}: {}", p.never(text));
+    }
+    let sum = "sum([100000000000 for i in range(x.rank) if (pads[i] if i < len(pads) else x.shape[i]) > 3])";
+    assert_ne!(p.within(sum, 0, GRID), "proved");
+}
+
+/// Half precision has numbers below its least normal one.
+#[test]
+fn small_halves() {
+    let epsilon = |a: &mut crate::model::Attribute| {
+        let small = a.ty.element.rounded(1e-5).map(Value::Float);
+        a.one_of = small.into_iter().chain([Value::Float(1.0)]).collect();
+    };
+    let p = Maker::new().attribute("eps", "f16", epsilon).input("x", (1, 1), |_| ());
+    assert_ne!(p.never("eps < 0.5 and numel(x) > 2"), "proved");
+    assert_ne!(p.within("3000000000 if eps < 0.5 and numel(x) > 2 else 1", 0, GRID), "proved");
 }

@@ -37,7 +37,7 @@ impl Tape<'_> {
             };
         }
         let depth = depth - 1;
-        match self.pick(12) {
+        match self.pick(15) {
             0..=4 => {
                 let op = self.of(&["+", "-", "*", "//", "%"]);
                 format!("({} {op} {})", self.int(outputs, local, depth), self.int(outputs, local, depth))
@@ -60,6 +60,15 @@ impl Tape<'_> {
             8 => format!("{}[{}]", self.ints(outputs, depth), self.int(outputs, local, depth)),
             9 => format!("get({}, {}, 1)", self.ints(outputs, depth), self.int(outputs, local, depth)),
             10 => format!("abs({})", self.int(outputs, local, depth)),
+            // Conditionals that keep a side from failing.
+            11..=13 => {
+                let (index, other) = (self.int(outputs, local, 0), self.int(outputs, local, depth));
+                match self.pick(3) {
+                    0 => format!("(pads[{index}] if {index} < len(pads) else {other})"),
+                    1 => format!("(x.shape[{index}] if {index} < x.rank and {index} >= 0 else {other})"),
+                    _ => format!("({other} if {index} == 0 else {other} // {index})"),
+                }
+            }
             _ => self.int(outputs, local, 0),
         }
     }

@@ -484,17 +484,11 @@ impl Check<'_> {
         let mut found: Vec<Diagnostic> =
             names.map(|diagnostic| diagnostic.related(list.clone(), "the kernel's parameters")).collect();
         // Of several arguments with one name the first counts.
-        let args: HashMap<&str, &ArgDraft> = self
-            .unit
-            .args
-            .iter()
-            .rev()
-            .filter(|arg| arg.broken.is_none())
-            .map(|arg| (arg.name.as_str(), arg))
-            .collect();
+        let args: HashMap<&str, &ArgDraft> =
+            self.unit.args.iter().rev().map(|arg| (arg.name.as_str(), arg)).collect();
         for (position, (param, resolved)) in self.kernel.params.iter().zip(&resolved).enumerate() {
             let (Some(arg), Some(bound), true) = (
-                args.get(param.name.as_str()).copied(),
+                args.get(param.name.as_str()).copied().filter(|arg| arg.broken.is_none()),
                 signature.params.get(position),
                 resolved.ty.is_some(),
             ) else {

@@ -3,11 +3,14 @@
 //! Owns what becomes of a claim: rows of the table that say the same are settled once, and what one case refutes is told in one
 //! message.
 
+use std::borrow::Cow;
+
 use cubinder_bundle::expr::Expr;
 use cubinder_bundle::proof::{Case, Domain, Verdict};
 use cubinder_bundle::{Interval, Plugin};
 
 use super::formula::{constant, element_is_within, is_there, is_within};
+use super::grid;
 use super::remedy;
 use super::site::Site;
 use super::volume::{is_beyond, taken};
@@ -34,16 +37,25 @@ pub(super) struct Claim {
 pub(super) enum When {
     /// The guard of this row holds.
     Launched(usize),
+    /// That, and no output is empty.
+    Written(usize),
     /// All cases: what is the same for all rows.
     Always,
     /// Also those in which the outputs have no shapes, or none within their limits: for what is said of these shapes themselves.
     BeforeOutputs,
 }
 
+impl When {
+    /// Whether it is the same of another row.
+    fn is_like(self, other: When) -> bool {
+        std::mem::discriminant(&self) == std::mem::discriminant(&other)
+    }
+}
+
 impl Claim {
     fn row(&self) -> Option<usize> {
         match self.when {
-            When::Launched(row) => Some(row),
+            When::Launched(row) | When::Written(row) => Some(row),
             When::Always | When::BeforeOutputs => None,
         }
     }
@@ -53,7 +65,15 @@ impl Claim {
         site.guard(self.row()?)
     }
 
-    /// The cases that the claim is about, of `plugin`: the site's, or one that differs in its limits.
+    /// The plugin with the limits that the claim is about.
+    pub(super) fn plugin<'r>(&self, site: &Site<'r>) -> Cow<'r, Plugin> {
+        match self.when {
+            When::Written(_) => Cow::Owned(grid::written(site.plugin)),
+            _ => Cow::Borrowed(site.plugin),
+        }
+    }
+
+    /// The cases that the claim is about, of `plugin`: the claim's, or one that differs in its limits.
     pub(super) fn domain<'p>(&self, site: &Site<'p>, plugin: &'p Plugin) -> Domain<'p> {
         let domain = Domain::of(plugin);
         match (self.when, self.guard(site)) {
@@ -114,6 +134,7 @@ pub(super) fn settle(site: &Site<'_>, claims: Vec<Claim>, checked: &mut Checked)
                 && known.subject == claim.subject
                 && known.what == claim.what
                 && known.expr == claim.expr
+                && known.when.is_like(claim.when)
                 && known.guard(site) == claim.guard(site)
         };
         match groups.iter_mut().find(same) {
@@ -138,7 +159,8 @@ fn settle_one(site: &Site<'_>, claim: &Claim) -> Settled {
         let verdict = if is_right { Verdict::Proved } else { Verdict::Refuted(case) };
         return Settled { verdict, is_always_wrong: !is_right, is_beyond: false };
     }
-    let domain = claim.domain(site, site.plugin);
+    let plugin = claim.plugin(site);
+    let domain = claim.domain(site, &plugin);
     let verdict = verdict(&domain, claim);
     let is_always_wrong = match (&claim.what, &verdict) {
         (What::Within(allowed), Verdict::Refuted(case)) => {
@@ -160,7 +182,7 @@ fn settle_one(site: &Site<'_>, claim: &Claim) -> Settled {
 
 /// Looks for a case among the tensors that TensorRT takes, where the one that is known is not among them.
 fn settle_taken(site: &Site<'_>, claim: &Claim, beyond: Case) -> Settled {
-    let plugin = taken(site.plugin);
+    let plugin = taken(&claim.plugin(site));
     let domain = claim.domain(site, &plugin);
     match verdict(&domain, claim) {
         Verdict::Refuted(case) => {

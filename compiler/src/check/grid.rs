@@ -1,6 +1,6 @@
-//! The grid: from 0 blocks, which launch nothing, to what CUDA takes.
+//! The grid: from 0 blocks, which launch nothing and so must leave nothing to write, to what CUDA takes.
 
-use cubinder_bundle::Interval;
+use cubinder_bundle::{Interval, Plugin, ShapeLimits};
 
 use super::claim::{Claim, What, When};
 use super::formula::constant;
@@ -18,20 +18,35 @@ pub(super) fn claims(site: &Site<'_>) -> Vec<Claim> {
     for launch in site.launches() {
         let axes = launch.launch.grid.iter().zip(&launch.decl.grid).zip(AXES.iter().zip(MOST));
         for ((expr, text), (axis, max)) in axes {
-            let allowed = Interval { min: 0, max };
-            if constant(expr).is_some_and(|value| allowed.contains(value)) {
-                continue;
-            }
-            claims.push(Claim {
-                rule: rules::GRID_LIMIT,
-                subject: format!("the grid's {axis}"),
-                must: format!("is from 0 to {max}"),
-                what: What::Within(allowed),
-                expr: expr.clone(),
-                span: site.span(text),
-                when: When::Launched(launch.row),
-            });
+            let from = |min, max, must: String, when| {
+                let allowed = Interval { min, max };
+                let is_right = constant(expr).is_some_and(|value| allowed.contains(value));
+                (!is_right).then(|| Claim {
+                    rule: rules::GRID_LIMIT,
+                    subject: format!("the grid's {axis}"),
+                    must,
+                    what: What::Within(allowed),
+                    expr: expr.clone(),
+                    span: site.span(text),
+                    when,
+                })
+            };
+            claims.extend(from(0, max, format!("is from 0 to {max}"), When::Launched(launch.row)));
+            let written = "is at least 1 where no output is empty".to_owned();
+            claims.extend(from(1, i64::MAX, written, When::Written(launch.row)));
         }
     }
     claims
+}
+
+/// The plugin for cases in which no output is empty only.
+pub(super) fn written(plugin: &Plugin) -> Plugin {
+    let mut plugin = plugin.clone();
+    for limits in plugin.outputs.iter_mut().map(|output| &mut output.limits) {
+        let ShapeLimits { every, dims, numel } = limits;
+        for range in [every, numel].into_iter().chain(dims) {
+            *range = Interval { min: range.min.max(1), max: range.max };
+        }
+    }
+    plugin
 }

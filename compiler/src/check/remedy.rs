@@ -1,9 +1,10 @@
 //! How to mend what a case refutes. A limit is proposed only where the proof succeeds with it.
 
+use cubinder_bundle::expr::{BinaryOp, Node};
 use cubinder_bundle::proof::{Case, Verdict};
 use cubinder_bundle::{Interval, Plugin};
 
-use super::claim::{Claim, What, verdict};
+use super::claim::{Claim, What, When, verdict};
 use super::formula::reads;
 use super::site::Site;
 use super::witness::{depends_on, outside};
@@ -15,12 +16,26 @@ const MOST_TRIED: usize = 8;
 
 /// What would mend a claim that no case meets.
 pub(super) fn change(claim: &Claim) -> String {
+    if is_rounded_down(claim) {
+        return ROUND_UP.to_owned();
+    }
     format!("change the expression{}", in_the_kernel(claim.rule))
+}
+
+const ROUND_UP: &str = "write `ceil_div(n, d)` for `n // d`: what is left over needs a block, too";
+
+/// Whether it is about too few blocks, and what counts them leaves out the rest of a division.
+fn is_rounded_down(claim: &Claim) -> bool {
+    let divides = |node: &Node| matches!(node, Node::Binary(BinaryOp::FloorDiv, ..));
+    matches!(claim.when, When::Written(_)) && claim.expr.nodes.iter().any(divides)
 }
 
 /// What would mend a claim that a case refutes.
 pub(super) fn help(site: &Site<'_>, claim: &Claim, case: &Case) -> String {
     let wider = in_the_kernel(claim.rule);
+    if is_rounded_down(claim) {
+        return ROUND_UP.to_owned();
+    }
     if let Some(limit) = proposal(site, claim, case) {
         return format!("if such shapes are not meant, say so: {limit} would prove it{wider}");
     }
@@ -72,7 +87,7 @@ fn proposal(site: &Site<'_>, claim: &Claim, case: &Case) -> Option<String> {
         (elements > 1).then(|| (tensor, Limit::Numel(Interval { min: 0, max: elements - 1 })))
     };
     candidates.chain(tensors.iter().filter_map(fewer)).take(MOST_TRIED).find_map(|(tensor, limit)| {
-        let (plugin, limit) = limited(site.plugin, tensor, limit)?;
+        let (plugin, limit) = limited(&claim.plugin(site), tensor, limit)?;
         let name = site.plugin.tensor_name(tensor)?;
         (verdict(&claim.domain(site, &plugin), claim) == Verdict::Proved)
             .then(|| format!("`limits = {{ {limit} }}` of `{name}`"))

@@ -60,6 +60,12 @@ fn limits_of_launches() {
         ),
         ("grid = [\"1000 // x.shape[0]\"]\nblock = [32]", "rank = 1"),
         ("grid = [\"1000 // x.shape[0]\"]\nblock = [32]", "rank = 1\nlimits = { dims = \"1..\" }"),
+        // Nothing would write the output.
+        ("grid = [\"numel(y) // 256\"]\nblock = [256]", ""),
+        ("grid = [\"(numel(y) + 255) // 256\"]\nblock = [256]", ""),
+        ("grid = [\"numel(y) // 256\"]\nblock = [256]", "limits = { numel = \"256..\" }"),
+        ("grid = [\"x.shape[0] - 1\"]\nblock = [256]", "rank = 1\nlimits = { dims = \"1..\" }"),
+        ("grid = [\"0 * x.rank\"]\nblock = [256]", ""),
     ];
     let text: Vec<String> = launches
         .iter()

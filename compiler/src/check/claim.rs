@@ -95,6 +95,8 @@ pub(super) enum What {
     HasValue,
     /// A boolean about the expression holds.
     Holds(Expr),
+    /// It holds in no case: what is found instead.
+    Misfit(String),
 }
 
 /// Claims of several rows that are settled together.
@@ -123,8 +125,9 @@ impl Settled {
     }
 }
 
-/// Settles claims: obligations, an error for what is always wrong, a warning for what a case refutes that can be met.
-pub(super) fn settle(site: &Site<'_>, claims: Vec<Claim>, checked: &mut Checked) {
+/// Settles claims: obligations, an error for what is always wrong, a warning for what a case refutes that can be met. False where
+/// the shape of an output is always wrong, so that there is no case of which anything else could be said.
+pub(super) fn settle(site: &Site<'_>, claims: Vec<Claim>, checked: &mut Checked) -> bool {
     let mut groups: Vec<Group> = Vec::new();
     for claim in claims {
         let same = |group: &&mut Group| {
@@ -147,9 +150,13 @@ pub(super) fn settle(site: &Site<'_>, claims: Vec<Claim>, checked: &mut Checked)
         }
     }
     checked.diagnostics.extend(told_once(site, &groups));
+    let is_without_shape =
+        |group: &Group| group.claim.when == When::BeforeOutputs && group.settled.is_always_wrong;
+    let has_cases = !groups.iter().any(is_without_shape);
     for group in groups {
         oblige(site, group, &mut checked.obligations);
     }
+    has_cases
 }
 
 fn settle_one(site: &Site<'_>, claim: &Claim) -> Settled {
@@ -158,6 +165,9 @@ fn settle_one(site: &Site<'_>, claim: &Claim) -> Settled {
         let case = Case { attributes: Vec::new(), shapes: Vec::new() };
         let verdict = if is_right { Verdict::Proved } else { Verdict::Refuted(case) };
         return Settled { verdict, is_always_wrong: !is_right, is_beyond: false };
+    }
+    if let What::Misfit(_) = claim.what {
+        return Settled { verdict: verdict(&site.domain(), claim), is_always_wrong: true, is_beyond: false };
     }
     let plugin = claim.plugin(site);
     let domain = claim.domain(site, &plugin);
@@ -202,6 +212,7 @@ pub(super) fn verdict(domain: &Domain<'_>, claim: &Claim) -> Verdict {
         },
         What::HasValue => domain.has_value(&claim.expr),
         What::Holds(condition) => domain.always(condition),
+        What::Misfit(_) => Verdict::Refuted(Case { attributes: Vec::new(), shapes: Vec::new() }),
     }
 }
 
@@ -287,7 +298,7 @@ fn message(site: &Site<'_>, group: &Group, case: &Case, rows: &[usize]) -> Diagn
         diagnostic = diagnostic.note(format!("in {}", site.describe_all(rows)));
     }
     if !group.settled.is_always_wrong {
-        diagnostic = diagnostic.note(refused(claim.rule));
+        diagnostic = diagnostic.note(refused(claim));
     }
     diagnostic.help(match group.settled.is_always_wrong {
         true => remedy::change(claim),
@@ -316,11 +327,16 @@ fn contrary(must: &str, is_always: bool) -> String {
 }
 
 /// What comes of such a case when the engine runs.
-fn refused(rule: Code) -> &'static str {
-    if rule == rules::NEGATIVE_DIMENSION {
-        "such a node is refused when the engine is built, such a shape at run time"
-    } else {
-        "such a launch is refused at run time, with a message that says this"
+fn refused(claim: &Claim) -> &'static str {
+    match claim.when {
+        When::BeforeOutputs => "such a node is refused when the engine is built, such a shape at run time",
+        // Of guards alone something is said of every launch.
+        When::Always => {
+            "a guard without a value does not hold: the next variant whose guard holds runs instead"
+        }
+        When::Launched(_) | When::Written(_) => {
+            "such a launch is refused at run time, with a message that says this"
+        }
     }
 }
 
@@ -336,6 +352,7 @@ fn found(site: &Site<'_>, group: &Group, case: &Case) -> String {
             Some((None, found)) => format!("{prefix}this would be {found}"),
             None => format!("{prefix}it does not hold"),
         },
+        What::Misfit(found) => found.clone(),
         What::HasValue => match value(&claim.expr, case) {
             Err(error) => format!("{prefix}{error}"),
             Ok(_) => format!("{prefix}there is none"),

@@ -12,8 +12,9 @@ use crate::rules;
 const MOST: [i64; 3] = [i32::MAX as i64, 65_535, 65_535];
 pub(super) const AXES: [&str; 3] = ["x", "y", "z"];
 
-/// A claim for each axis that is no constant within the limits.
-pub(super) fn claims(site: &Site<'_>) -> Vec<Claim> {
+/// Claims for each axis that is no constant within the limits. Which outputs are empty is not asked where the shape of one is wrong
+/// already: `inexpressible`.
+pub(super) fn claims(site: &Site<'_>, inexpressible: &[usize]) -> Vec<Claim> {
     let mut claims = Vec::new();
     for launch in site.launches() {
         let axes = launch.launch.grid.iter().zip(&launch.decl.grid).zip(AXES.iter().zip(MOST));
@@ -33,7 +34,8 @@ pub(super) fn claims(site: &Site<'_>) -> Vec<Claim> {
             };
             claims.extend(from(0, max, format!("is from 0 to {max}"), When::Launched(launch.row)));
             let written = "is at least 1 where no output is empty".to_owned();
-            claims.extend(from(1, i64::MAX, written, When::Written(launch.row)));
+            let written = from(1, i64::MAX, written, When::Written(launch.row));
+            claims.extend(written.filter(|_| inexpressible.is_empty()));
         }
     }
     claims

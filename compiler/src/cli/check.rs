@@ -128,6 +128,9 @@ fn check_one(project: &Project, resolved: &Resolved, report: &mut Report) {
     report.obligations.extend(checked.obligations);
     let kernels = cuda::check(resolved, &config::open);
     if !has_errors(&kernels.diagnostics) {
+        let checked = check::check_arguments(resolved, &kernels.args);
+        report.diagnostics.extend(checked.diagnostics);
+        report.obligations.extend(checked.obligations);
         report.diagnostics.extend(cuda::unused_names(resolved, &config::open));
     }
     report.diagnostics.extend(kernels.diagnostics);

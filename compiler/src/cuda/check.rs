@@ -7,6 +7,8 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use cubinder_bundle::{Arg, Plugin};
+
 use super::name::{self, Argument, Meanings, Name};
 use super::source::{Open, open_source};
 use super::{Certainty, Doubt, Kernel, Kernels, TemplateKind, read};
@@ -19,12 +21,15 @@ use crate::signature::{Param, ParamType, Signature};
 use crate::verify::{self, Row};
 
 /// What came of a check.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Checked {
     /// What is wrong for certain, and what the author should look at; in order of place.
     pub diagnostics: Vec<Diagnostic>,
     /// The kernels about which nothing could be said, each once.
     pub unsure: Vec<Unsure>,
+    /// The arguments whose parameters' types are certain: one item for each of the draft's units, in their order. None where anything
+    /// is wrong.
+    pub args: Vec<Vec<Arg>>,
 }
 
 /// A kernel that only a compile can check.
@@ -48,6 +53,7 @@ pub fn check(resolved: &Resolved, open: &Open<'_>) -> Checked {
     let mut files: HashMap<&Path, Option<(Arc<Source>, Kernels)>> = HashMap::new();
     let mut checked = Checked::default();
     let mut rows: Vec<(Row, Vec<Diagnostic>)> = Vec::new();
+    let mut bound: Vec<Vec<Arg>> = Vec::new();
     for unit in &resolved.draft.units {
         let file = files.entry(unit.source.as_path()).or_insert_with(|| match open_source(unit, open) {
             Ok(source) => {
@@ -59,22 +65,29 @@ pub fn check(resolved: &Resolved, open: &Open<'_>) -> Checked {
                 None
             }
         });
+        let mut args = Vec::new();
         let Some((source, kernels)) = file else { continue };
         let found = match find(kernels, &unit.kernel) {
             Found::Kernel(kernel, arguments) => {
-                Check { unit, source, kernel, arguments, own_types: &kernels.own_types }.run(plugin)
+                let check = Check { unit, source, kernel, arguments, own_types: &kernels.own_types };
+                check.run(plugin, &mut args)
             }
             Found::Missing => vec![missing(unit, source, kernels)],
             Found::TemplateMisfit(kernel, problem) => vec![misfit(unit, source, kernel, &problem)],
             Found::Unsure(doubt) => {
                 checked.unsure.push(unsure(unit, doubt));
+                bound.push(args);
                 continue;
             }
         };
+        bound.push(args);
         rows.push((Row::of(plugin, unit), found));
     }
     checked.unsure.dedup_by(|one, other| one.kernel_span == other.kernel_span && one.doubt == other.doubt);
     checked.diagnostics.extend(verify::merge_rows(&rows));
+    if !has_errors(&checked.diagnostics) {
+        checked.args = bound;
+    }
     sort(&mut checked.diagnostics);
     checked
 }
@@ -327,7 +340,8 @@ struct Check<'a> {
 }
 
 impl Check<'_> {
-    fn run(&self, plugin: &cubinder_bundle::Plugin) -> Vec<Diagnostic> {
+    /// What is wrong; `args` gets the arguments whose parameters' types are certain.
+    fn run(&self, plugin: &Plugin, args: &mut Vec<Arg>) -> Vec<Diagnostic> {
         let meanings = Meanings {
             kernel: self.kernel,
             arguments: &self.arguments,
@@ -364,7 +378,13 @@ impl Check<'_> {
                 continue;
             };
             let here = Span::new(self.source, param.range.clone());
-            let problem = verify::check_argument(plugin, self.unit, &signature, arg, bound);
+            let problem = match verify::bind_argument(plugin, self.unit, &signature, arg, bound) {
+                Ok(arg) => {
+                    args.push(arg);
+                    None
+                }
+                Err(problem) => Some(problem),
+            };
             let writable =
                 resolved.knows_pointee.then(|| verify::writable_input(plugin, arg, bound)).flatten();
             let told = problem.into_iter().chain(writable);

@@ -70,7 +70,10 @@ pub enum Problem {
         limit: Limit,
     },
     /// A grid of 0 where no output is empty: the outputs would be left as they are.
-    NothingLaunched,
+    NothingLaunched {
+        /// Whether its expression divides and leaves out a rest.
+        rounds_down: bool,
+    },
     /// Not a value of the kernel's type.
     DoesNotFit {
         /// The value.
@@ -173,7 +176,7 @@ impl fmt::Display for Problem {
                 };
                 write!(f, "is {value}, the most{whose} is {most}")
             }
-            Problem::NothingLaunched => {
+            Problem::NothingLaunched { .. } => {
                 f.write_str("is 0, and no output is empty: nothing would write the outputs")
             }
             Problem::DoesNotFit { value, ty } => {
@@ -206,7 +209,7 @@ impl LaunchError {
     #[must_use]
     pub fn help(&self) -> Option<&'static str> {
         match (&self.role, &self.problem) {
-            (Role::Grid(_), Problem::NothingLaunched) => {
+            (Role::Grid(_), Problem::NothingLaunched { rounds_down: true }) => {
                 Some("`ceil_div(n, d)` counts the block that `n // d` leaves out")
             }
             (Role::Grid('y' | 'z'), Problem::TooLarge { .. }) => {

@@ -4,7 +4,7 @@ use super::error::{LaunchError, Limit, Problem, Role};
 use super::facts::full_name;
 use super::pack;
 use super::steps::Steps;
-use crate::expr::{Environment, Expr};
+use crate::expr::{BinaryOp, Environment, Expr, Node};
 use crate::model::{Arg, ArgValue, Launch, MAX_ARGUMENTS, MAX_PARAMETER_BYTES, Plugin};
 use crate::value::Value;
 
@@ -171,7 +171,11 @@ fn grid(plugin: &Plugin, launch: &Launch, given: &mut Given<'_>) -> Result<[u32;
         };
         return match outputs.any(is_empty) {
             true => Ok(extents.map(|extent| extent.unwrap_or(0))),
-            false => Err((Role::Grid(AXES[axis]), Problem::NothingLaunched)),
+            false => {
+                let divides = |node: &Node| matches!(node, Node::Binary(BinaryOp::FloorDiv, ..));
+                let rounds_down = launch.grid[axis].nodes.iter().any(divides);
+                Err((Role::Grid(AXES[axis]), Problem::NothingLaunched { rounds_down }))
+            }
         };
     }
     let [x, y, z] = extents;

@@ -145,7 +145,10 @@ fn a_grid_of_0_never_leaves_an_output_as_it_is() {
     assert!(of(&[3, 5], 1).is_ok());
     assert!(of(&[3, 0], 0).is_ok_and(|found| found.is_empty()));
     let error = of(&[3, 5], 0).unwrap_err();
-    assert_eq!((&error.role, &error.problem), (&Role::Grid('y'), &Problem::NothingLaunched));
+    assert_eq!(
+        (&error.role, &error.problem),
+        (&Role::Grid('y'), &Problem::NothingLaunched { rounds_down: false })
+    );
     assert!(error.to_string().contains("grid y is 0, and no output is empty"), "{error}");
 }
 

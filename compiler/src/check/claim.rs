@@ -256,6 +256,8 @@ fn told_once(site: &Site<'_>, groups: &[Group]) -> Vec<Diagnostic> {
         let together = told.iter_mut().find(|(other, known, _)| {
             other.claim.rule == group.claim.rule
                 && other.settled.is_always_wrong == group.settled.is_always_wrong
+                // One type may be too narrow, and the other is another.
+                && (group.claim.rule != rules::ARGUMENT_OVERFLOW || other.claim.must == group.claim.must)
                 && *known == case
         });
         match together {

@@ -168,6 +168,9 @@ fn with_kernels(look: Look, open: &Open<'_>) -> Checkup {
         let Some(plugin) = &subject.plugin else { continue };
         let kernels = cuda::check(plugin, open);
         if subject.is_right && !has_errors(&kernels.diagnostics) {
+            let arguments = check::check_arguments(plugin, &kernels.args);
+            checkup.diagnostics.extend(arguments.diagnostics);
+            checkup.obligations.extend(arguments.obligations);
             checkup.diagnostics.extend(cuda::unused_names(plugin, open));
         }
         checkup.diagnostics.extend(told(kernels.diagnostics, subject.is_right));

@@ -140,6 +140,23 @@ fn what_would_be_refused_is_said_in_the_words_of_the_run_time() {
 }
 
 #[test]
+fn a_grid_of_0_says_why_nothing_is_launched() {
+    let project = bare();
+    let exact = "grid = [\"ceil_div(numel(y), BLOCK * VEC)\"";
+    let rounded =
+        MANIFEST.replace("1..=65536", "0..=65536").replace(exact, "grid = [\"numel(y) // (BLOCK * VEC)\"");
+    project.write("manifests/tile.toml", &rounded);
+    insta::assert_snapshot!(transcript(
+        &project,
+        &[
+            &[FILE, "--shape", "x=3x0", "--attr", "pads=0,0"],
+            &[FILE, "--shape", "x=3x5", "--attr", "pads=0,0"],
+            &[FILE, "--shape", "x=3x0", "--attr", "pads=1,0"],
+        ]
+    ));
+}
+
+#[test]
 fn mistakes_of_the_command_line_are_told_together() {
     let project = bare();
     insta::assert_snapshot!(transcript(

@@ -69,6 +69,11 @@ pub enum Problem {
         /// Whose limit that is.
         limit: Limit,
     },
+    /// A grid of 0 where no output is empty: the outputs would be left as they are.
+    NothingLaunched {
+        /// Whether its expression divides and leaves out a rest.
+        rounds_down: bool,
+    },
     /// Not a value of the kernel's type.
     DoesNotFit {
         /// The value.
@@ -171,6 +176,9 @@ impl fmt::Display for Problem {
                 };
                 write!(f, "is {value}, the most{whose} is {most}")
             }
+            Problem::NothingLaunched { .. } => {
+                f.write_str("is 0, and no output is empty: nothing would write the outputs")
+            }
             Problem::DoesNotFit { value, ty } => {
                 write!(f, "is {value}, which its type {} does not hold", scalar_name(*ty))?;
                 match integers(*ty) {
@@ -201,6 +209,9 @@ impl LaunchError {
     #[must_use]
     pub fn help(&self) -> Option<&'static str> {
         match (&self.role, &self.problem) {
+            (Role::Grid(_), Problem::NothingLaunched { rounds_down: true }) => {
+                Some("`ceil_div(n, d)` counts the block that `n // d` leaves out")
+            }
             (Role::Grid('y' | 'z'), Problem::TooLarge { .. }) => {
                 Some("put the largest extent into grid x, which goes up to 2147483647")
             }

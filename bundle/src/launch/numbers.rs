@@ -4,7 +4,7 @@ use super::error::{LaunchError, Limit, Problem, Role};
 use super::facts::full_name;
 use super::pack;
 use super::steps::Steps;
-use crate::expr::{Environment, Expr};
+use crate::expr::{BinaryOp, Environment, Expr, Node};
 use crate::model::{Arg, ArgValue, Launch, MAX_ARGUMENTS, MAX_PARAMETER_BYTES, Plugin};
 use crate::value::Value;
 
@@ -41,7 +41,8 @@ impl Takes<'_> {
 #[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
 pub struct Evaluated {
-    /// Blocks in x, y and z. Where one is 0 there is nothing to launch, and nothing else was evaluated.
+    /// Blocks in x, y and z. Where one is 0 an output is empty and there is nothing to launch: nothing else was evaluated, and an
+    /// extent that has no value counts as 0, too.
     pub grid: [u32; 3],
     /// Threads of a block in x, y and z; 0 where there is nothing to launch.
     pub block: [u32; 3],
@@ -70,7 +71,7 @@ pub enum Passed {
 }
 
 impl Evaluated {
-    /// Whether there is nothing to launch: a tensor is empty.
+    /// Whether there is nothing to launch: an extent of the grid is 0, and an output is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.grid.contains(&0)
@@ -93,10 +94,11 @@ impl Given<'_> {
 }
 
 /// Evaluates and checks a launch of `plugin` with the shapes in `environment`, for a kernel that takes what `takes` says. Where one of
-/// the grid's extents is 0 (an empty tensor) nothing is to be launched, and nothing else is evaluated.
+/// the grid's extents is 0 and an output is empty nothing is to be launched, and nothing else is evaluated.
 ///
 /// # Errors
-/// [`LaunchError`] where an expression has no value or a value that CUDA, the kernel or the kernel's types do not take.
+/// [`LaunchError`] where an expression has no value or a value that CUDA, the kernel or the kernel's types do not take, and where a
+/// grid of 0 would leave outputs as they are that are not empty.
 pub fn evaluate(
     plugin: &Plugin,
     launch: &Launch,
@@ -140,9 +142,10 @@ fn numbers_of(
     takes: &Takes<'_>,
     given: &mut Given<'_>,
 ) -> Result<Evaluated, Fault> {
-    let Some(grid) = grid(launch, given)? else {
-        return Ok(Evaluated::default());
-    };
+    let grid = grid(plugin, launch, given)?;
+    if grid.contains(&0) {
+        return Ok(Evaluated { grid, ..Evaluated::default() });
+    }
     let block = block(launch, takes, given)?;
     let shared_bytes = shared_bytes(launch, takes, given)?;
     let mut arguments = Arguments::default();
@@ -153,18 +156,30 @@ fn numbers_of(
     Ok(Evaluated { grid, block, shared_bytes, args: arguments.list, numbers: arguments.numbers })
 }
 
-/// None where there is nothing to launch: a zero decides, also where another extent has no value for an empty tensor.
-fn grid(launch: &Launch, given: &mut Given<'_>) -> Result<Option<[u32; 3]>, Fault> {
+/// A zero decides, also where another extent has no value for an empty tensor. It is right where an output is empty.
+fn grid(plugin: &Plugin, launch: &Launch, given: &mut Given<'_>) -> Result<[u32; 3], Fault> {
     let mut extent = |axis: usize| {
         let role = Role::Grid(AXES[axis]);
         bounded(role, &launch.grid[axis], 0, MAX_GRID[axis], given)
     };
     let extents = [extent(0), extent(1), extent(2)];
-    if extents.contains(&Ok(0)) {
-        return Ok(None);
+    if let Some(axis) = extents.iter().position(|extent| *extent == Ok(0)) {
+        let mut outputs = plugin.inputs.len()..plugin.tensor_count();
+        let is_empty = |output| {
+            let shape = u32::try_from(output).ok().and_then(|output| given.environment.shape(output));
+            shape.is_some_and(|shape| shape.contains(&0))
+        };
+        return match outputs.any(is_empty) {
+            true => Ok(extents.map(|extent| extent.unwrap_or(0))),
+            false => {
+                let divides = |node: &Node| matches!(node, Node::Binary(BinaryOp::FloorDiv, ..));
+                let rounds_down = launch.grid[axis].nodes.iter().any(divides);
+                Err((Role::Grid(AXES[axis]), Problem::NothingLaunched { rounds_down }))
+            }
+        };
     }
     let [x, y, z] = extents;
-    Ok(Some([x?, y?, z?]))
+    Ok([x?, y?, z?])
 }
 
 fn block(launch: &Launch, takes: &Takes<'_>, given: &mut Given<'_>) -> Result<[u32; 3], Fault> {

@@ -72,12 +72,14 @@ fn integer(value: &Value) -> Result<i64, Problem> {
 
 /// None for a whole number that no double holds.
 fn float(value: &Value) -> Result<Option<f64>, Problem> {
-    /// Whole numbers up to here are all doubles.
-    const EXACT: i64 = 1 << 53;
     match value {
         Value::Float(value) => Ok(Some(*value)),
-        #[allow(clippy::cast_precision_loss)] // none within these bounds
-        Value::Int(value) => Ok((-EXACT..=EXACT).contains(value).then_some(*value as f64)),
+        Value::Int(value) => {
+            #[allow(clippy::cast_precision_loss)] // the next line sees one
+            let wide = *value as f64;
+            #[allow(clippy::cast_possible_truncation)] // far below what 128 bits hold
+            Ok((wide as i128 == i128::from(*value)).then_some(wide))
+        }
         other => Err(Problem::Kind { found: other.clone(), expected: "a float" }),
     }
 }
@@ -122,6 +124,15 @@ mod tests {
         assert_eq!(f32_of(Value::Int(1 << 24)), Some(16_777_216_f32.to_le_bytes().to_vec()));
         assert_eq!(f32_of(Value::Int((1 << 24) + 1)), None, "not exact");
         assert_eq!(packed(ScalarType::F64, Value::Int((1 << 53) + 1)), None, "not exact");
+        assert_eq!(f32_of(Value::Int((1 << 24) + 2)), Some(16_777_218_f32.to_le_bytes().to_vec()));
+        assert_eq!(
+            f32_of(Value::Int(i64::MIN)),
+            Some((-9_223_372_036_854_775_808_f32).to_le_bytes().to_vec())
+        );
+        assert_eq!(f32_of(Value::Int(i64::MAX)), None, "not exact");
+        let even = packed(ScalarType::F64, Value::Int((1 << 53) + 2));
+        assert_eq!(even, Some(9_007_199_254_740_994_f64.to_le_bytes().to_vec()));
+        assert_eq!(packed(ScalarType::F64, Value::Int(i64::MAX)), None, "not exact");
         assert_eq!(packed(ScalarType::F64, Value::Float(0.1)), Some(0.1_f64.to_le_bytes().to_vec()));
         assert_eq!(packed(ScalarType::Bool, Value::Int(1)), None);
         assert_eq!(packed(ScalarType::Bool, Value::Bool(true)), Some(vec![1]));

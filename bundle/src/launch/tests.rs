@@ -127,6 +127,29 @@ fn an_empty_tensor_is_no_launch() {
     let facts = Facts { attributes: &[Value::Int(1)], shapes: &[&[0, 5], &[0, 5]], ..Facts::default() };
     let found = numbers(&plugin, &plugin.variants[1].launches[0], &Takes::ANYTHING, &facts).unwrap();
     assert!(found.is_empty() && found.args.is_empty());
+    assert_eq!(found.grid, [0, 1, 1]);
+}
+
+#[test]
+fn a_grid_of_0_never_leaves_an_output_as_it_is() {
+    let plugin = plugin();
+    let launch = |grid: i64| {
+        let mut launch = plugin.variants[1].launches[0].clone();
+        launch.grid[1] = Expr { nodes: vec![Node::Int(grid)] };
+        launch
+    };
+    let of = |shape: &[i64], grid| {
+        let facts = Facts { attributes: &[Value::Int(1)], shapes: &[shape, shape], ..Facts::default() };
+        numbers(&plugin, &launch(grid), &Takes::ANYTHING, &facts)
+    };
+    assert!(of(&[3, 5], 1).is_ok());
+    assert!(of(&[3, 0], 0).is_ok_and(|found| found.is_empty()));
+    let error = of(&[3, 5], 0).unwrap_err();
+    assert_eq!(
+        (&error.role, &error.problem),
+        (&Role::Grid('y'), &Problem::NothingLaunched { rounds_down: false })
+    );
+    assert!(error.to_string().contains("grid y is 0, and no output is empty"), "{error}");
 }
 
 #[test]

@@ -1,12 +1,15 @@
 //! Arguments fit the types of the kernel's parameters.
 
 use cubinder_bundle::expr::{Expr, Kind};
-use cubinder_bundle::{ArgValue, Interval, ScalarType};
+use cubinder_bundle::launch::append;
+use cubinder_bundle::proof::Case;
+use cubinder_bundle::{ArgValue, Interval, ScalarType, Value};
 
 use super::Compiled;
 use super::claim::{Claim, What, When};
-use super::formula::{constant, has_length};
+use super::formula::{constant, has_length, reads};
 use super::site::Site;
+use super::witness::value;
 use crate::resolve::{ArgDraft, ArgDraftValue, Unit};
 use crate::rules;
 
@@ -46,15 +49,42 @@ fn number(unit: &Unit, draft: &ArgDraft, kind: &Kind, ty: ScalarType, expr: &Exp
         Kind::Array(item) => **item == Kind::Int,
         kind => *kind == Kind::Int,
     };
+    if let (ScalarType::F32 | ScalarType::F64, Some(value)) = (ty, known(expr)) {
+        let name = if ty == ScalarType::F32 { "float" } else { "double" };
+        let exactly = if is_integer { " exactly" } else { "" };
+        let must = format!("fits `{name}`{exactly}");
+        let what = What::Misfit(misfit(ty, &value)?);
+        return Some(Claim { must, what, ..claim(unit, draft, expr) });
+    }
     let (what, name) = range(ty).filter(|_| is_integer)?;
     let allowed = match &what {
         What::Within(allowed) | What::Fits(allowed) => *allowed,
-        What::HasValue | What::Holds(_) => return None,
+        What::HasValue | What::Holds(_) | What::Misfit(_) => return None,
     };
     if constant(expr).is_some_and(|value| allowed.contains(value)) {
         return None;
     }
     Some(Claim { must: format!("fits {name}"), what, ..claim(unit, draft, expr) })
+}
+
+/// What an expression comes to that looks at nothing.
+fn known(expr: &Expr) -> Option<Value> {
+    let reads = reads(expr);
+    let looks = !(reads.attributes.is_empty() && reads.shapes.is_empty() && reads.ranks.is_empty());
+    let nothing = Case { attributes: Vec::new(), shapes: Vec::new() };
+    value(expr, &nothing).ok().filter(|_| !looks)
+}
+
+/// What the runtime's own packing would refuse of a value: `this is 1e300`.
+fn misfit(ty: ScalarType, value: &Value) -> Option<String> {
+    let fits = |value: &Value| append(&mut Vec::new(), ty, value).is_ok();
+    match value {
+        Value::Array(items) => {
+            let (index, item) = items.iter().enumerate().find(|(_, item)| !fits(item))?;
+            Some(format!("element {index} is {item}"))
+        }
+        value => (!fits(value)).then(|| format!("this is {value}")),
+    }
 }
 
 fn claim(unit: &Unit, draft: &ArgDraft, expr: &Expr) -> Claim {
@@ -69,7 +99,8 @@ fn claim(unit: &Unit, draft: &ArgDraft, expr: &Expr) -> Claim {
     }
 }
 
-/// The integers that a type holds, and what it is called. A float holds those up to a power of two, and beyond it some.
+/// The integers that a type holds, and what it is called. A float holds all up to a power of two. Beyond it some fit, which is seen
+/// of a constant here, and of what only a node or a shape tells at run time.
 fn range(ty: ScalarType) -> Option<(What, String)> {
     let within = |min, max| What::Within(Interval { min, max });
     let bits = |bytes: u8| u32::from(bytes) * 8;

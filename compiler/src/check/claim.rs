@@ -37,6 +37,8 @@ pub(super) enum When {
     Running(usize),
     /// The guard of this row holds and no other axis of its grid than this one is 0.
     Beside(usize, usize),
+    /// The guard of this row holds and no output is empty.
+    Written(usize),
     /// All cases: what is the same for all rows.
     Always,
     /// Also those in which the outputs have no shapes, or none within their limits: for what is said of these shapes themselves.
@@ -46,7 +48,7 @@ pub(super) enum When {
 impl Claim {
     pub(super) fn row(&self) -> Option<usize> {
         match self.when {
-            When::Launched(row) | When::Running(row) | When::Beside(row, _) => Some(row),
+            When::Launched(row) | When::Running(row) | When::Beside(row, _) | When::Written(row) => Some(row),
             When::Always | When::BeforeOutputs => None,
         }
     }
@@ -60,7 +62,9 @@ impl Claim {
             _ => false,
         };
         let axes = site.filled(row).iter().enumerate().filter(|(axis, _)| is_wanted(*axis));
-        site.guard(row).into_iter().chain(axes.filter_map(|(_, filled)| filled.as_ref())).collect()
+        let filled = axes.filter_map(|(_, filled)| filled.as_ref());
+        let written = site.written().filter(|_| matches!(self.when, When::Written(_)));
+        site.guard(row).into_iter().chain(filled).chain(written).collect()
     }
 
     /// The cases that the claim is about, of those of a whole plugin: the site's, or one that differs in its limits.
@@ -83,6 +87,8 @@ pub(super) enum What {
     HasValue,
     /// A boolean about the expression holds.
     Holds(Expr),
+    /// It holds in no case: what is found instead.
+    Misfit(String),
 }
 
 /// Whether a claim holds over a domain.
@@ -95,6 +101,7 @@ pub(super) fn verdict(domain: &Domain<'_>, claim: &Claim) -> Verdict {
         },
         What::HasValue => domain.has_value(&claim.expr),
         What::Holds(condition) => domain.always(condition),
+        What::Misfit(_) => Verdict::Refuted(Case { attributes: Vec::new(), shapes: Vec::new() }),
     }
 }
 
@@ -129,6 +136,8 @@ pub(super) fn told_once(site: &Site<'_>, groups: &[Group]) -> Vec<Diagnostic> {
         let together = told.iter_mut().find(|(other, known, _)| {
             other.claim.rule == group.claim.rule
                 && other.settled.is_always_wrong == group.settled.is_always_wrong
+                // One type may be too narrow, and the other is another.
+                && (group.claim.rule != rules::ARGUMENT_OVERFLOW || other.claim.must == group.claim.must)
                 && *known == case
         });
         match together {
@@ -171,7 +180,7 @@ fn message(site: &Site<'_>, group: &Group, case: &Case, rows: &[usize]) -> Diagn
         diagnostic = diagnostic.note(format!("in {}", site.describe_all(rows)));
     }
     if !group.settled.is_always_wrong {
-        diagnostic = diagnostic.note(refused(claim.rule));
+        diagnostic = diagnostic.note(refused(claim));
     }
     diagnostic.help(match group.settled.is_always_wrong {
         true => remedy::change(claim),
@@ -200,11 +209,16 @@ fn contrary(must: &str, is_always: bool) -> String {
 }
 
 /// What comes of such a case when the engine runs.
-fn refused(rule: Code) -> &'static str {
-    if rule == rules::NEGATIVE_DIMENSION {
-        "such a node is refused when the engine is built, such a shape at run time"
-    } else {
-        "such a launch is refused at run time, with a message that says this"
+fn refused(claim: &Claim) -> &'static str {
+    match claim.when {
+        When::BeforeOutputs => "such a node is refused when the engine is built, such a shape at run time",
+        // Of guards alone something is said of every launch.
+        When::Always => {
+            "a guard without a value does not hold: the next variant whose guard holds runs instead"
+        }
+        When::Launched(_) | When::Running(_) | When::Beside(..) | When::Written(_) => {
+            "such a launch is refused at run time, with a message that says this"
+        }
     }
 }
 
@@ -220,6 +234,7 @@ fn found(site: &Site<'_>, group: &Group, case: &Case) -> String {
             Some((None, found)) => format!("{prefix}this would be {found}"),
             None => format!("{prefix}it does not hold"),
         },
+        What::Misfit(found) => found.clone(),
         What::HasValue => match value(&claim.expr, case) {
             Err(error) => format!("{prefix}{error}"),
             Ok(_) => format!("{prefix}there is none"),

@@ -1,4 +1,4 @@
-//! The grid: from 0 blocks, which launch nothing, to what CUDA takes.
+//! The grid: from 0 blocks, which launch nothing and so must leave nothing to write, to what CUDA takes.
 
 use cubinder_bundle::Interval;
 use cubinder_bundle::launch::MAX_GRID;
@@ -10,25 +10,30 @@ use crate::rules;
 
 pub(super) const AXES: [&str; 3] = ["x", "y", "z"];
 
-/// A claim for each axis that is no constant within the limits.
-pub(super) fn claims(site: &Site<'_>) -> Vec<Claim> {
+/// Claims for each axis that is no constant within the limits. Which outputs are empty is not asked where the shape of one is wrong
+/// already: `inexpressible`.
+pub(super) fn claims(site: &Site<'_>, inexpressible: &[usize]) -> Vec<Claim> {
     let mut claims = Vec::new();
     for launch in site.launches() {
         let axes = launch.launch.grid.iter().zip(&launch.decl.grid).zip(AXES.iter().zip(MAX_GRID));
         for (index, ((expr, text), (axis, max))) in axes.enumerate() {
-            let allowed = Interval { min: 0, max };
-            if constant(expr).is_some_and(|value| allowed.contains(value)) {
-                continue;
-            }
-            claims.push(Claim {
-                rule: rules::GRID_LIMIT,
-                subject: format!("the grid's {axis}"),
-                must: format!("is from 0 to {max}"),
-                what: What::Within(allowed),
-                expr: expr.clone(),
-                span: site.span(text),
-                when: When::Beside(launch.row, index),
-            });
+            let from = |min, max, must: String, when| {
+                let allowed = Interval { min, max };
+                let is_right = constant(expr).is_some_and(|value| allowed.contains(value));
+                (!is_right).then(|| Claim {
+                    rule: rules::GRID_LIMIT,
+                    subject: format!("the grid's {axis}"),
+                    must,
+                    what: What::Within(allowed),
+                    expr: expr.clone(),
+                    span: site.span(text),
+                    when,
+                })
+            };
+            claims.extend(from(0, max, format!("is from 0 to {max}"), When::Beside(launch.row, index)));
+            let written = "is at least 1 where no output is empty".to_owned();
+            let written = from(1, i64::MAX, written, When::Written(launch.row));
+            claims.extend(written.filter(|_| inexpressible.is_empty()));
         }
     }
     claims

@@ -103,7 +103,7 @@ fn check_within(resolved: &Resolved, targets: &[Target], pools: &Pools) -> Check
     let inexpressible = inexpressible_shape::check(&site, &mut checked);
     let mut claims = value::claims(&site, &inexpressible);
     claims.extend(dimensions::claims(&site, &inexpressible));
-    claims.extend(grid::claims(&site));
+    claims.extend(grid::claims(&site, &inexpressible));
     claims.extend(block::claims(&site));
     claims.extend(shared_memory::claims(&site));
     let (of_shapes, claims): (Vec<Claim>, Vec<Claim>) =
@@ -149,6 +149,14 @@ pub fn check_compiled(resolved: &Resolved, compiled: &[Compiled<'_>]) -> Checked
     claims.extend(code_limits::claims(&site, compiled));
     settle::settle(&site, claims, &mut checked);
     finish(checked)
+}
+
+/// Checks that arguments fit the parameters whose types are known without a compile: one list for each of the draft's units, in their
+/// order.
+#[must_use]
+pub fn check_arguments(resolved: &Resolved, args: &[Vec<Arg>]) -> Checked {
+    let compiled: Vec<Compiled<'_>> = args.iter().map(|args| Compiled { args, codes: Vec::new() }).collect();
+    check_compiled(resolved, &compiled)
 }
 
 fn finish(mut checked: Checked) -> Checked {

@@ -1,14 +1,18 @@
 //! How to mend what a case refutes. A limit is proposed only where the proof succeeds with it.
 
+use cubinder_bundle::expr::{BinaryOp, EvalError, Node};
 use cubinder_bundle::proof::{Case, Domain, Verdict};
 use cubinder_bundle::{Interval, Plugin};
 
-use super::claim::{Claim, What, verdict};
+use super::claim::{Claim, What, When, verdict};
 use super::formula::reads;
+use super::shared_memory::ANY_GPU;
 use super::site::Site;
-use super::witness::{depends_on, outside};
-use crate::diagnostic::Code;
+use super::witness::{depends_on, outside, value};
 use crate::rules;
+
+/// TensorRT's highest rank, which need not be said.
+const HIGHEST_RANK: i64 = 8;
 
 /// Each limit that is tried is a proof: enough for two or three tensors.
 const MOST_TRIED: usize = 8;
@@ -18,24 +22,48 @@ const ADVICE_LEAST: usize = 2048;
 
 /// What would mend a claim that no case meets.
 pub(super) fn change(claim: &Claim) -> String {
-    format!("change the expression{}", in_the_kernel(claim.rule))
+    if is_rounded_down(claim) {
+        return ROUND_UP.to_owned();
+    }
+    format!("change the expression{}", in_the_kernel(claim))
+}
+
+const ROUND_UP: &str = "write `ceil_div(n, d)` for `n // d`: what is left over needs a block, too";
+
+/// Whether it is about too few blocks, and what counts them leaves out the rest of a division.
+fn is_rounded_down(claim: &Claim) -> bool {
+    let divides = |node: &Node| matches!(node, Node::Binary(BinaryOp::FloorDiv, ..));
+    matches!(claim.when, When::Written(_)) && claim.expr.nodes.iter().any(divides)
 }
 
 /// What would mend a claim that a case refutes.
 pub(super) fn help(site: &Site<'_>, claim: &Claim, case: &Case) -> String {
-    let wider = in_the_kernel(claim.rule);
+    let wider = in_the_kernel(claim);
+    if is_rounded_down(claim) {
+        return ROUND_UP.to_owned();
+    }
+    if let Some(longer) = longer(site, claim, case) {
+        return format!("if such nodes are not meant, say so: {longer}{wider}");
+    }
     if let Some(limit) = proposal(site, claim, case) {
         return format!("if such shapes are not meant, say so: {limit} would prove it{wider}");
     }
     let (attributes, inputs) = depends_on(site.plugin, &[&claim.expr]);
+    let is_index = is_index(claim, case);
     let tensors = inputs.iter().filter_map(|&tensor| site.plugin.inputs.get(tensor));
-    let key = if reads(&claim.expr).shapes.is_empty() { "rank" } else { "limits" };
+    // Extents change nothing about how long a shape is.
+    let is_rank = is_index || matches!(claim.what, What::Holds(_));
+    let key = if is_rank || reads(&claim.expr).shapes.is_empty() { "rank" } else { "limits" };
     let attributes = attributes.iter().filter_map(|&index| site.plugin.attributes.get(index));
     let mut names: Vec<String> = tensors.map(|input| format!("`{key}` of `{}`", input.name)).collect();
     names.extend(attributes.map(|attribute| match attribute.ty.list {
         true => format!("`length` or `range` of `{}`", attribute.name),
         false => format!("`range` or `one_of` of `{}`", attribute.name),
     }));
+    if is_index {
+        // Those of lists first.
+        names.sort_by_key(|name| !name.starts_with("`length`"));
+    }
     names.truncate(3);
     match names.as_slice() {
         [] => change(claim),
@@ -44,14 +72,71 @@ pub(super) fn help(site: &Site<'_>, claim: &Claim, case: &Case) -> String {
 }
 
 /// What else would mend it, beside limits of shapes.
-fn in_the_kernel(rule: Code) -> &'static str {
-    match rule {
+fn in_the_kernel(claim: &Claim) -> &'static str {
+    match claim.rule {
+        rules::ARGUMENT_OVERFLOW if matches!(claim.what, What::Holds(_)) => "",
+        rules::SHARED_MEMORY_LIMIT if claim.must.ends_with(ANY_GPU) => "",
         rules::ARGUMENT_OVERFLOW => ", or take a wider type in the kernel",
         rules::LAUNCH_BOUNDS => ", or make the kernel's `__launch_bounds__` larger",
         rules::REGISTERS => ", or say the largest block with `__launch_bounds__` in the kernel",
         rules::SHARED_MEMORY_LIMIT => ", or leave out the targets that have less",
         _ => "",
     }
+}
+
+/// Whether the case is one of an index out of range.
+fn is_index(claim: &Claim, case: &Case) -> bool {
+    let is_wrong = |error| matches!(error, EvalError::IndexOutOfRange { .. });
+    matches!(claim.what, What::HasValue) && value(&claim.expr, case).is_err_and(is_wrong)
+}
+
+/// The least rank or length with which no index is out of range, where one is: `rank = "2.."` of `x`. Something else may be wrong with
+/// it still.
+fn longer(site: &Site<'_>, claim: &Claim, case: &Case) -> Option<String> {
+    if !is_index(claim, case) {
+        return None;
+    }
+    let mended = |plugin: &Plugin, limit: String| {
+        let domain = claim.narrow(site, Domain::of(plugin).sharing(site.advice));
+        match verdict(&domain, claim) {
+            Verdict::Proved => Some(format!("{limit} would prove it")),
+            Verdict::Refuted(case) if is_index(claim, &case) => None,
+            Verdict::Refuted(_) | Verdict::Open => Some(limit),
+        }
+    };
+    let (attributes, inputs) = depends_on(site.plugin, &[&claim.expr]);
+    let ranks = inputs.iter().filter_map(|&index| {
+        let least = i64::from(site.plugin.inputs.get(index)?.rank_min);
+        Some((index, least.saturating_add(1)..=i64::from(site.plugin.inputs.get(index)?.rank_max)))
+    });
+    let ranks = ranks.flat_map(|(index, ranks)| ranks.map(move |rank| (index, rank)));
+    let of_rank = ranks.take(MOST_TRIED).find_map(|(index, rank)| {
+        let mut plugin = site.plugin.clone();
+        let input = plugin.inputs.get_mut(index)?;
+        input.rank_min = u8::try_from(rank).ok()?;
+        let (name, most) = (input.name.clone(), input.rank_max);
+        let range = match i64::from(most) {
+            most if most == rank => format!("{rank}"),
+            HIGHEST_RANK.. => format!("\"{rank}..\""),
+            most => format!("\"{rank}..={most}\""),
+        };
+        mended(&plugin, format!("`rank = {range}` of `{name}`"))
+    });
+    let of_length = || {
+        attributes.iter().take(MOST_TRIED).find_map(|&index| {
+            let found = site.plugin.attributes.get(index).filter(|attribute| attribute.ty.list)?;
+            let least = found.length.map_or(0, |length| length.min);
+            let most = found.length.map_or(i64::MAX, |length| length.max);
+            (least.saturating_add(1)..=most).take(MOST_TRIED).find_map(|length| {
+                let mut plugin = site.plugin.clone();
+                let limit = Interval { min: length, max: most };
+                plugin.attributes.get_mut(index)?.length = Some(limit);
+                let limit = if length == most { format!("{most}") } else { format!("\"{limit}\"") };
+                mended(&plugin, format!("`length = {limit}` of `{}`", found.name))
+            })
+        })
+    };
+    of_rank.or_else(of_length)
 }
 
 /// A limit with which the claim is proved, tried from the least to the most restricting.

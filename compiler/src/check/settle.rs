@@ -191,6 +191,9 @@ fn settle_one(domains: &Domains<'_>, claim: &Claim, wider: Option<Settled>) -> S
         return Settled { is_always_wrong: !is_right, ..Settled::of(verdict) };
     }
     let all = &domains.all;
+    if let What::Misfit(_) = claim.what {
+        return Settled { is_always_wrong: true, ..Settled::of(verdict(all, claim)) };
+    }
     let verdict = match wider.as_ref().map(|wider| (&wider.verdict, wider.is_proved_for_taken)) {
         None => verdict(all, claim),
         Some((Verdict::Proved, _)) => return Settled::of(Verdict::Proved),
@@ -240,7 +243,7 @@ fn right(claim: &Claim, case: &Case) -> Option<Expr> {
         }),
         What::Holds(condition) => Some(condition.clone()),
         What::HasValue => Some(is_there(&claim.expr)),
-        What::Fits(_) => None,
+        What::Fits(_) | What::Misfit(_) => None,
     }
 }
 

@@ -11,6 +11,9 @@ use crate::verify::max_shared_bytes;
 /// The most that a block of any known GPU can have: 227 KiB (9.0 and 10.0, the table behind [`max_shared_bytes`]).
 const MOST: u32 = 227 * 1024;
 
+/// How it is called where no target is known.
+pub(super) const ANY_GPU: &str = "any GPU";
+
 /// A claim for each launch with dynamic shared memory.
 pub(super) fn claims(site: &Site<'_>) -> Vec<Claim> {
     site.launches().filter_map(|launch| claim(site, &launch)).collect()
@@ -19,7 +22,7 @@ pub(super) fn claims(site: &Site<'_>) -> Vec<Claim> {
 fn claim(site: &Site<'_>, launch: &LaunchSite<'_>) -> Option<Claim> {
     let text = launch.decl.shared_bytes.as_ref()?;
     let (least, target) = least(&site.targets);
-    let of = target.map_or_else(|| "any GPU".to_owned(), |target| format!("`{target}`"));
+    let of = target.map_or_else(|| ANY_GPU.to_owned(), |target| format!("`{target}`"));
     let allowed = Interval { min: 0, max: i64::from(least) };
     if constant(&launch.launch.shared_bytes).is_some_and(|bytes| allowed.contains(bytes)) {
         return None;

@@ -2,11 +2,11 @@
 
 use std::cell::OnceCell;
 
-use cubinder_bundle::expr::Expr;
+use cubinder_bundle::expr::{BinaryOp, Expr, Node};
 use cubinder_bundle::proof::{Domain, Pool};
 use cubinder_bundle::{Launch, Plugin, Target, Variant};
 
-use super::formula::{constant, is_positive};
+use super::formula::{constant, is_positive, joined};
 use crate::diagnostic::Span;
 use crate::manifest::{LaunchDecl, Text, VariantDecl};
 use crate::resolve::{Resolved, Unit};
@@ -45,6 +45,8 @@ pub(super) struct Site<'r> {
     pub(super) targets: Vec<Target>,
     /// For each row and each axis of its grid: that it launches blocks; none where that is plain.
     filled: Vec<Vec<Option<Expr>>>,
+    /// No output is empty.
+    written: Option<Expr>,
     /// What proofs may take, all together.
     pub(super) pool: &'r Pool,
     /// What looking for advice may take beside that.
@@ -75,7 +77,26 @@ impl<'r> Site<'r> {
             launch.map(|launch| launch.grid.iter().map(is_filled).collect()).unwrap_or_default()
         };
         let filled = plugin.variants.iter().map(axes).collect();
-        Site { resolved, plugin, targets, filled, pool: proofs, advice, beyond, slim: OnceCell::new() }
+        let outputs = plugin.inputs.len()..plugin.inputs.len() + plugin.outputs.len();
+        let numels = outputs.filter_map(|tensor| u32::try_from(tensor).ok()).map(Node::Numel);
+        let numels: Vec<Expr> = numels.map(|numel| is_positive(&Expr { nodes: vec![numel] })).collect();
+        let written = joined(BinaryOp::And, &numels);
+        Site {
+            resolved,
+            plugin,
+            targets,
+            filled,
+            written,
+            pool: proofs,
+            advice,
+            beyond,
+            slim: OnceCell::new(),
+        }
+    }
+
+    /// No output is empty.
+    pub(super) fn written(&self) -> Option<&Expr> {
+        self.written.as_ref()
     }
 
     /// For each axis of a row's grid: that it is above 0.

@@ -1,9 +1,11 @@
 //! What is proved, refuted and left open, and how it is told.
 
+use std::sync::Arc;
+
 use cubinder_bundle::{Arg, ArgValue, KernelFacts, ScalarType, Target};
 
-use super::{Checked, Compiled, Obligation, Verdict, check, check_compiled};
-use crate::diagnostic::{Colour, render};
+use super::{Checked, Compiled, Obligation, Verdict, check, check_arguments, check_compiled};
+use crate::diagnostic::{Colour, Source, render};
 use crate::resolve::Resolved;
 use crate::test_support::{Sample, resolved};
 
@@ -66,6 +68,12 @@ fn limits_of_launches() {
             "grid = [\"ceil_div(numel(y), 256)\", \"x.shape[0]\"]\nblock = [256]",
             "rank = 2\nlimits = { numel = \"..=65535\" }",
         ),
+        // Nothing would write the output.
+        ("grid = [\"numel(y) // 256\"]\nblock = [256]", ""),
+        ("grid = [\"(numel(y) + 255) // 256\"]\nblock = [256]", ""),
+        ("grid = [\"numel(y) // 256\"]\nblock = [256]", "limits = { numel = \"256..\" }"),
+        ("grid = [\"x.shape[0] - 1\"]\nblock = [256]", "rank = 1\nlimits = { dims = \"1..\" }"),
+        ("grid = [\"0 * x.rank\"]\nblock = [256]", ""),
     ];
     let text: Vec<String> = launches
         .iter()
@@ -141,6 +149,78 @@ fn numbers_that_do_not_fit_their_parameters() {
         of(ScalarType::Int { bytes: 1 }, "x.rank * 16", ""),
         of(ScalarType::F32, "numel(x)", ""),
         of(ScalarType::Int { bytes: 8 }, "numel(x)", ""),
+        // What the runtime would refuse of constants, and nothing else.
+        of(ScalarType::F32, "1e300", ""),
+        of(ScalarType::F64, "1e300", ""),
+        of(ScalarType::F32, "inf", ""),
+        of(ScalarType::F32, "16777217", ""),
+        of(ScalarType::F32, "16777218", ""),
+        of(ScalarType::F64, "9007199254740993", ""),
+        of(ScalarType::F64, "9007199254740994", ""),
+        of(ScalarType::F32, "-1e30 * 1e30", ""),
+    ];
+    insta::assert_snapshot!(text.join("\n"));
+}
+
+#[test]
+fn what_would_mend_an_index() {
+    let of = |change: &[(&str, &str)], input: &str| {
+        let mut text = of_input(&Sample::PLAIN, input);
+        for (what, by) in change {
+            assert!(text.contains(what), "{text}");
+            text = text.replacen(what, by, 1);
+        }
+        shown(&check(&resolved("m.toml", &text)))
+    };
+    let pads = "[[outputs]]";
+    let with_pads = "[attributes.pads]\ntype = \"i32[]\"\n\n[[outputs]]";
+    let text = [
+        of(&[("numel(y), 256", "x.shape[1], 256")], ""),
+        of(&[("numel(y), 256", "x.shape[1], 256")], "rank = \"1..=2\""),
+        of(&[("numel(y), 256", "numel(x) + pads[1], 256"), (pads, with_pads)], "rank = 1"),
+        of(&[("numel(y), 256", "numel(x) + pads[x.rank], 256"), (pads, with_pads)], ""),
+    ];
+    insta::assert_snapshot!(text.join("\n"));
+}
+
+#[test]
+fn a_shape_that_no_tensor_has_is_the_only_mistake() {
+    let text =
+        of_input(&Sample::PLAIN, "rank = 2").replacen("shape = \"x.shape\"", "shape = \"[-1, 256]\"", 1);
+    let rules =
+        "[[plugin.require]]\nexpr = \"x.shape[1] == 256\"\nmessage = \"the rows have 256 elements\"\n";
+    let guarded = "[[variants]]\nid = 1\nguard = \"x.shape[0] > 4\"\n\n[[variants]]\nid = 2\n\n[[launches]]";
+    let text = text.replacen("[[inputs]]", &format!("{rules}\n[[inputs]]"), 1);
+    let text = text.replacen("[[launches]]", guarded, 1);
+    insta::assert_snapshot!(render(&check(&resolved("m.toml", &text)).diagnostics, Colour::Plain));
+}
+
+#[test]
+fn a_guard_without_a_value_does_not_hold() {
+    let guarded = "[[variants]]\nid = 1\nguard = \"numel(y) % x.shape[0] == 0\"\n\n[[variants]]\nid = 2\n\n[[launches]]";
+    let text = of_input(&Sample::PLAIN, "rank = 1").replacen("[[launches]]", guarded, 1);
+    insta::assert_snapshot!(render(&check(&resolved("m.toml", &text)).diagnostics, Colour::Plain));
+}
+
+#[test]
+fn the_text_of_a_kernel_tells_what_its_parameters_hold() {
+    let of = |kernel: &str, value: &str| {
+        let sample = Sample { args: &format!("x = \"x\"\ny = \"y\"\nn = \"{value}\""), ..Sample::PLAIN };
+        let resolved = resolved("m.toml", &sample.text());
+        let source = Source::new("k.cu", kernel);
+        let kernels = crate::cuda::check(&resolved, &|_| Ok(Arc::clone(&source)));
+        assert!(kernels.diagnostics.is_empty(), "{}", render(&kernels.diagnostics, Colour::Plain));
+        format!("# {kernel}, {value}\n{}", shown(&check_arguments(&resolved, &kernels.args)))
+    };
+    let plain = |ty: &str| format!("__global__ void k(const float* x, float* y, {ty} n) {{}}");
+    let text = [
+        of(&plain("int"), "5000000000"),
+        of(&plain("int"), "2 * numel(x)"),
+        of(&plain("long long"), "2 * numel(x)"),
+        of(&plain("cubinder::array<int, 2>"), "[1, 3000000000]"),
+        of(&plain("cubinder::array<int, 2>"), "x.shape"),
+        // Only a compile knows what this is.
+        of(&format!("#include \"count.h\"\n{}", plain("count_t")), "2 * numel(x)"),
     ];
     insta::assert_snapshot!(text.join("\n"));
 }

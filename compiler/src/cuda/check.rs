@@ -7,8 +7,8 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use cubinder_bundle::DataType;
 use cubinder_bundle::expr::{Expr, Node};
+use cubinder_bundle::{Arg, DataType, Plugin};
 
 use super::lexer::{lex, word};
 use super::name::{self, Argument, Meanings, Name};
@@ -24,12 +24,15 @@ use crate::signature::{Param, ParamType, Signature};
 use crate::verify::{self, Row};
 
 /// What came of a check.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Checked {
     /// What is wrong for certain, and what the author should look at; in order of place.
     pub diagnostics: Vec<Diagnostic>,
     /// The kernels about which nothing could be said, each once.
     pub unsure: Vec<Unsure>,
+    /// The arguments whose parameters' types are certain: one item for each of the draft's units, in their order. None where anything
+    /// is wrong.
+    pub args: Vec<Vec<Arg>>,
 }
 
 /// A kernel that only a compile can check.
@@ -53,6 +56,7 @@ pub fn check(resolved: &Resolved, open: &Open<'_>) -> Checked {
     let mut files: HashMap<&Path, Option<(Arc<Source>, Kernels)>> = HashMap::new();
     let mut checked = Checked::default();
     let mut rows: Vec<(Row, Vec<Diagnostic>)> = Vec::new();
+    let mut bound: Vec<Vec<Arg>> = Vec::new();
     for unit in resolved.draft.units.iter().filter(|unit| !unit.source.as_os_str().is_empty()) {
         let file = files.entry(unit.source.as_path()).or_insert_with(|| match open_source(unit, open) {
             Ok(source) => {
@@ -64,11 +68,13 @@ pub fn check(resolved: &Resolved, open: &Open<'_>) -> Checked {
                 None
             }
         });
+        let mut args = Vec::new();
         let Some((source, kernels)) = file.as_ref().filter(|_| !unit.kernel.is_empty()) else { continue };
         let defined = defined_by_options(resolved, kernels, source);
         let found = match find(kernels, &unit.kernel) {
             found if defined.is_some() && !matches!(found, Found::Unsure(_)) => {
                 checked.unsure.push(unsure(unit, Doubt::Macro(defined.unwrap_or_default())));
+                bound.push(args);
                 continue;
             }
             Found::Kernel(kernel, arguments) if let Some(name) = undeclared(&arguments, kernels, source) => {
@@ -82,19 +88,25 @@ pub fn check(resolved: &Resolved, open: &Open<'_>) -> Checked {
                 ]
             }
             Found::Kernel(kernel, arguments) => {
-                Check { unit, source, kernel, arguments, own_types: &kernels.own_types }.run(plugin)
+                let check = Check { unit, source, kernel, arguments, own_types: &kernels.own_types };
+                check.run(plugin, &mut args)
             }
             Found::Missing => vec![missing(unit, source, kernels)],
             Found::TemplateMisfit(kernel, problem) => vec![misfit(unit, source, kernel, &problem)],
             Found::Unsure(doubt) => {
                 checked.unsure.push(unsure(unit, doubt));
+                bound.push(args);
                 continue;
             }
         };
+        bound.push(args);
         rows.push((Row::of(plugin, unit), found));
     }
     checked.unsure.dedup_by(|one, other| one.kernel_span == other.kernel_span && one.doubt == other.doubt);
     checked.diagnostics.extend(verify::merge_rows(&rows));
+    if !has_errors(&checked.diagnostics) {
+        checked.args = bound;
+    }
     sort(&mut checked.diagnostics);
     checked
 }
@@ -451,7 +463,8 @@ struct Check<'a> {
 }
 
 impl Check<'_> {
-    fn run(&self, plugin: &cubinder_bundle::Plugin) -> Vec<Diagnostic> {
+    /// What is wrong; `args` gets the arguments whose parameters' types are certain.
+    fn run(&self, plugin: &Plugin, args: &mut Vec<Arg>) -> Vec<Diagnostic> {
         let meanings = Meanings {
             kernel: self.kernel,
             arguments: &self.arguments,
@@ -484,18 +497,24 @@ impl Check<'_> {
         let mut found: Vec<Diagnostic> =
             names.map(|diagnostic| diagnostic.related(list.clone(), "the kernel's parameters")).collect();
         // Of several arguments with one name the first counts.
-        let args: HashMap<&str, &ArgDraft> =
+        let drafts: HashMap<&str, &ArgDraft> =
             self.unit.args.iter().rev().map(|arg| (arg.name.as_str(), arg)).collect();
         for (position, (param, resolved)) in self.kernel.params.iter().zip(&resolved).enumerate() {
             let (Some(arg), Some(bound), true) = (
-                args.get(param.name.as_str()).copied().filter(|arg| arg.broken.is_none()),
+                drafts.get(param.name.as_str()).copied().filter(|arg| arg.broken.is_none()),
                 signature.params.get(position),
                 resolved.ty.is_some(),
             ) else {
                 continue;
             };
             let here = Span::new(self.source, param.range.clone());
-            let problem = verify::check_argument(plugin, self.unit, &signature, arg, bound);
+            let problem = match verify::bind_argument(plugin, self.unit, &signature, arg, bound) {
+                Ok(arg) => {
+                    args.push(arg);
+                    None
+                }
+                Err(problem) => Some(problem),
+            };
             let writable =
                 resolved.knows_pointee.then(|| verify::writable_input(plugin, arg, bound)).flatten();
             let told = problem.into_iter().chain(writable);

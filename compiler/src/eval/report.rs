@@ -166,7 +166,7 @@ pub struct LaunchReport {
     pub shared_bytes: u32,
     /// The arguments.
     pub args: Vec<ArgReport>,
-    /// Whether a tensor is empty, so that nothing is launched.
+    /// Whether nothing is launched: an extent of the grid is 0, and an output is empty.
     pub empty: bool,
     /// How many blocks a multiprocessor holds, for each architecture that there is machine code for or that was asked for.
     pub occupancy: Vec<OccupancyReport>,

@@ -38,7 +38,7 @@ fn evaluation_table(evaluation: &Evaluation) -> String {
     for (index, found) in evaluation.launches.iter().enumerate() {
         let number = if evaluation.launches.len() > 1 { format!(" {}", index + 1) } else { String::new() };
         let _ = writeln!(text, "  launch{number}: {}", found.kernel);
-        text.push_str(&launch(found));
+        text.push_str(&launch(found, &evaluation.tensors));
     }
     for note in &evaluation.notes {
         let _ = writeln!(text, "  note: {note}");
@@ -121,10 +121,10 @@ fn variant(variant: &VariantReport) -> Vec<Vec<String>> {
     rows
 }
 
-fn launch(launch: &LaunchReport) -> String {
+fn launch(launch: &LaunchReport, tensors: &[TensorReport]) -> String {
     let mut rows = Vec::new();
     if launch.empty {
-        rows.push(vec!["nothing".to_owned(), "a tensor is empty: nothing is launched".to_owned()]);
+        rows.push(vec!["nothing".to_owned(), why_nothing(launch, tensors)]);
     } else if let (Some(grid), Some(block)) = (launch.grid, launch.block) {
         let threads: u64 = block.iter().map(|extent| u64::from(*extent)).product();
         rows.push(vec!["grid".to_owned(), extents(grid), count(launch.blocks, "block")]);
@@ -142,6 +142,16 @@ fn launch(launch: &LaunchReport) -> String {
         text.push_str(&columns(&launch.occupancy.iter().map(occupancy).collect::<Vec<_>>(), 6));
     }
     text
+}
+
+/// `the grid's x is 0, and `y` is empty: nothing is launched`.
+fn why_nothing(launch: &LaunchReport, tensors: &[TensorReport]) -> String {
+    let grid = launch.grid.unwrap_or_default();
+    let zero = ["x", "y", "z"].into_iter().zip(grid).find(|(_, extent)| *extent == 0);
+    let is_empty = |tensor: &&TensorReport| tensor.role == "output" && tensor.elements == Some(0);
+    let because = tensors.iter().find(is_empty).map(|tensor| format!(", and `{}` is empty", tensor.name));
+    let axis = zero.map_or("x", |(axis, _)| axis);
+    format!("the grid's {axis} is 0{}: nothing is launched", because.unwrap_or_default())
 }
 
 fn arg(arg: &ArgReport) -> Vec<String> {

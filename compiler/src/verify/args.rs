@@ -44,16 +44,19 @@ pub fn check_names(unit: &Unit, signature: &Signature) -> Vec<Diagnostic> {
     names.shared().map_or_else(|| names.problems(), |problem| vec![problem])
 }
 
-/// Why an argument does not fit its parameter; nothing where it does.
-#[must_use]
-pub fn check_argument(
+/// An argument as its parameter takes it.
+///
+/// # Errors
+/// Why it does not fit.
+pub fn bind_argument(
     plugin: &Plugin,
     unit: &Unit,
     signature: &Signature,
     arg: &ArgDraft,
     param: &Param,
-) -> Option<Diagnostic> {
-    Values { plugin, unit, signature }.value(arg, param).err()
+) -> Result<Arg, Diagnostic> {
+    let value = Values { plugin, unit, signature }.value(arg, param)?;
+    Ok(Arg { name: param.name.clone(), value })
 }
 
 /// The inputs that the kernel could write to: a warning for each, at the argument. TensorRT gives the same memory to other

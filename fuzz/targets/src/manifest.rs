@@ -65,7 +65,9 @@ fn accepted(resolved: Resolved) {
     let targets: Vec<Gpu> = resolved.manifest.compile.targets.iter().map(|target| target.value).collect();
     let checked = check::check_for(&resolved, &targets);
     show(&checked.diagnostics);
-    show(&cuda::check(&resolved, &open).diagnostics);
+    let kernels = cuda::check(&resolved, &open);
+    show(&kernels.diagnostics);
+    show(&check::check_arguments(&resolved, &kernels.args).diagnostics);
     packs(&resolved);
     let plugin = resolved.draft.plugin.clone();
     let origin = SubjectOrigin::Manifest(Arc::new(resolved));

@@ -92,7 +92,7 @@ impl LaunchRecord {
         }
     }
 
-    /// Whether there is nothing to launch.
+    /// Whether there is nothing to launch: an extent of the grid is 0, and an output is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.grid.contains(&0)

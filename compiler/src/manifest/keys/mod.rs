@@ -494,7 +494,7 @@ pub static LAUNCH: Table = Table {
             "grid",
             Form::Expressions,
             "[\"ceil_div(numel(y), BLOCK * VEC)\"]",
-            "Blocks in x, y and z; what is left out is 1. Where one comes to 0, nothing is launched.",
+            "Blocks in x, y and z; what is left out is 1. Where one comes to 0, nothing is launched: right for an empty output, refused otherwise.",
         ),
         required(
             "block",

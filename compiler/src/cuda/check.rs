@@ -82,10 +82,13 @@ pub fn check(resolved: &Resolved, open: &Open<'_>) -> Checked {
                 let constants = unit.constants.iter().map(|(name, _)| name.as_str());
                 let declared: Vec<&str> = types.chain(constants).collect();
                 let file = source.path.display().to_string();
-                vec![
-                    unknown_argument(&name, &unit.kernel_span, &file, &declared)
-                        .related(Span::new(source, kernel.name_range.clone()), "the kernel"),
-                ]
+                let error = unknown_argument(&name, &unit.kernel_span, &file, &declared)
+                    .related(Span::new(source, kernel.name_range.clone()), "the kernel");
+                let near = suggest(&name, declared.iter().copied());
+                vec![match near.and_then(|near| Some((near, declaration(resolved, near)?))) {
+                    Some((near, place)) => error.related(place, format!("`{near}` is declared here")),
+                    None => error,
+                }]
             }
             Found::Kernel(kernel, arguments) => {
                 let check = Check { unit, source, kernel, arguments, own_types: &kernels.own_types };
@@ -216,6 +219,16 @@ fn unknown_argument(name: &str, span: &Span, file: &str, declared: &[&str]) -> D
         Some(near) => error.help(format!("did you mean `{near}`?")),
         None => error.help("declare it under `[types]` or `[constants]`, or write what it stands for"),
     }
+}
+
+/// Where the manifest declares a type parameter or a constant.
+fn declaration(resolved: &Resolved, name: &str) -> Option<Span> {
+    let manifest = &resolved.manifest;
+    let of_variants = manifest.variants.iter().flat_map(|variant| &variant.constants);
+    let constants = manifest.constants.iter().chain(of_variants).map(|decl| &decl.name);
+    let mut names = manifest.types.iter().map(|decl| &decl.name).chain(constants);
+    let found = names.find(|known| known.value == name)?;
+    Some(Span::new(&resolved.source, found.range.clone()))
 }
 
 /// The place of a word in a place; all of it where it is not there.

@@ -195,7 +195,14 @@ fn settle_one(domains: &Domains<'_>, claim: &Claim, wider: Option<Settled>) -> S
         return Settled { is_always_wrong: true, ..Settled::of(verdict(all, claim)) };
     }
     let verdict = match wider.as_ref().map(|wider| (&wider.verdict, wider.is_proved_for_taken)) {
-        None => verdict(all, claim),
+        None => match verdict(&all.clone().without_search(), claim) {
+            // What only tensors can break that TensorRT does not take is not worth the search for them.
+            Verdict::Open if verdict(&domains.taken.clone().without_search(), claim) == Verdict::Proved => {
+                return Settled { is_beyond: true, is_proved_for_taken: true, ..Settled::of(Verdict::Open) };
+            }
+            Verdict::Open => verdict(all, claim),
+            known => known,
+        },
         Some((Verdict::Proved, _)) => return Settled::of(Verdict::Proved),
         Some((Verdict::Refuted(case), false)) => verdict(&all.clone().trying(case.clone()), claim),
         Some((Verdict::Refuted(case), true)) => {

@@ -15,6 +15,17 @@ pub struct Expr {
     pub nodes: Vec<Node>,
 }
 
+impl Expr {
+    /// The value of an expression that is an integer already.
+    #[must_use]
+    pub fn constant(&self) -> Option<i64> {
+        match self.nodes.as_slice() {
+            [Node::Int(value)] => Some(*value),
+            _ => None,
+        }
+    }
+}
+
 /// One node of an expression.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Node {

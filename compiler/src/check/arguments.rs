@@ -7,7 +7,7 @@ use cubinder_bundle::{ArgValue, Interval, ScalarType, Value};
 
 use super::Compiled;
 use super::claim::{Claim, What, When};
-use super::formula::{constant, has_length, reads};
+use super::formula::{has_length, reads};
 use super::site::Site;
 use super::witness::value;
 use crate::resolve::{ArgDraft, ArgDraftValue, Unit};
@@ -61,7 +61,7 @@ fn number(unit: &Unit, draft: &ArgDraft, kind: &Kind, ty: ScalarType, expr: &Exp
         What::Within(allowed) | What::Fits(allowed) => *allowed,
         What::HasValue | What::Holds(_) | What::Misfit(_) => return None,
     };
-    if constant(expr).is_some_and(|value| allowed.contains(value)) {
+    if expr.constant().is_some_and(|value| allowed.contains(value)) {
         return None;
     }
     Some(Claim { must: format!("fits {name}"), what, ..claim(unit, draft, expr) })

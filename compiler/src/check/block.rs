@@ -5,7 +5,7 @@ use cubinder_bundle::expr::BinaryOp;
 use cubinder_bundle::launch::{MAX_BLOCK, MAX_THREADS};
 
 use super::claim::{Claim, What, When};
-use super::formula::{constant, joined};
+use super::formula::joined;
 use super::grid::AXES;
 use super::site::{LaunchSite, Site};
 use crate::diagnostic::Span;
@@ -17,7 +17,7 @@ pub(super) fn claims(site: &Site<'_>) -> Vec<Claim> {
     for launch in site.launches() {
         for (axis, (expr, text)) in launch.launch.block.iter().zip(&launch.decl.block).enumerate() {
             let allowed = Interval { min: 1, max: MAX_BLOCK[axis] };
-            if constant(expr).is_some_and(|value| allowed.contains(value)) {
+            if expr.constant().is_some_and(|value| allowed.contains(value)) {
                 continue;
             }
             claims.push(Claim {
@@ -39,8 +39,8 @@ fn threads(site: &Site<'_>, launch: &LaunchSite<'_>) -> Option<Claim> {
     let block = &launch.launch.block;
     let (first, last) = (launch.decl.block.first()?, launch.decl.block.last()?);
     // With one axis that is not 1 the limit of the axis says all; constants were held against it when the manifest was read.
-    let factors: Vec<_> = block.iter().filter(|axis| constant(axis) != Some(1)).collect();
-    if factors.len() < 2 || factors.iter().all(|axis| constant(axis).is_some()) {
+    let factors: Vec<_> = block.iter().filter(|axis| axis.constant() != Some(1)).collect();
+    if factors.len() < 2 || factors.iter().all(|axis| axis.constant().is_some()) {
         return None;
     }
     Some(Claim {

@@ -7,7 +7,6 @@ use cubinder_bundle::expr::Expr;
 use cubinder_bundle::proof::{Case, Domain, Verdict};
 
 use super::Obligation;
-use super::formula::constant;
 use super::remedy;
 use super::settle::Group;
 use super::site::Site;
@@ -160,7 +159,7 @@ pub(super) fn told_once(site: &Site<'_>, groups: &[Group]) -> Vec<Diagnostic> {
 fn message(site: &Site<'_>, group: &Group, case: &Case, rows: &[usize]) -> Diagnostic {
     let claim = &group.claim;
     let found = found(site, group, case);
-    let must = claim.must.strip_prefix("is ").filter(|_| constant(&claim.expr).is_some());
+    let must = claim.must.strip_prefix("is ").filter(|_| claim.expr.constant().is_some());
     let what = match (&claim.what, must) {
         (_, Some(rest)) => format!("{} must be {rest}", claim.subject),
         (What::HasValue, _) if group.settled.is_always_wrong => {
@@ -228,7 +227,7 @@ fn found(site: &Site<'_>, group: &Group, case: &Case) -> String {
     let told = describe(site.plugin, case, &[&claim.expr]);
     let prefix = if told.is_empty() { String::new() } else { format!("for {told} ") };
     match &claim.what {
-        What::Within(_) if let Some(value) = constant(&claim.expr) => format!("this is {value}"),
+        What::Within(_) if let Some(value) = claim.expr.constant() => format!("this is {value}"),
         What::Within(allowed) | What::Fits(allowed) => match outside(&claim.expr, case, *allowed) {
             Some((Some(index), found)) => format!("{prefix}element {index} would be {found}"),
             Some((None, found)) => format!("{prefix}this would be {found}"),

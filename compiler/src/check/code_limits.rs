@@ -9,7 +9,7 @@ use cubinder_bundle::{Interval, KernelFacts, Target};
 
 use super::Compiled;
 use super::claim::{Claim, What, When};
-use super::formula::{constant, joined};
+use super::formula::joined;
 use super::site::Site;
 use crate::diagnostic::{Code, Span};
 use crate::resolve::Unit;
@@ -40,10 +40,10 @@ fn threads(site: &Site<'_>, unit: &Unit, compiled: &Compiled<'_>) -> Vec<Claim> 
     let (Some(variant), Some(decl)) = launches else { return Vec::new() };
     let Some(launch) = variant.launches.get(unit.launch) else { return Vec::new() };
     let (Some(first), Some(last)) = (decl.block.first(), decl.block.last()) else { return Vec::new() };
-    if launch.block.iter().all(|axis| constant(axis).is_some()) {
+    if launch.block.iter().all(|axis| axis.constant().is_some()) {
         return Vec::new();
     }
-    let axes = launch.block.iter().filter(|axis| constant(axis) != Some(1));
+    let axes = launch.block.iter().filter(|axis| axis.constant() != Some(1));
     let Some(expr) = joined(BinaryOp::Mul, axes) else { return Vec::new() };
     let span = Span::new(&site.resolved.source, first.range.start..last.range.end);
     let limits = limits(compiled, |_, kernel| thread_limit(unit, kernel));
@@ -75,7 +75,7 @@ fn shared_memory(site: &Site<'_>, unit: &Unit, compiled: &Compiled<'_>) -> Vec<C
     let Some(launch) = variant.launches.get(unit.launch) else { return Vec::new() };
     let decl = site.resolved.manifest.launches.get(unit.launch);
     let Some(text) = decl.and_then(|decl| decl.shared_bytes.as_ref()) else { return Vec::new() };
-    if constant(&launch.shared_bytes).is_some() {
+    if launch.shared_bytes.constant().is_some() {
         return Vec::new();
     }
     let limits = limits(compiled, |target, kernel| {

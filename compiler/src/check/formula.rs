@@ -11,14 +11,6 @@ pub(super) fn truth() -> Expr {
     Expr { nodes: vec![Node::Bool(true)] }
 }
 
-/// The value of an expression that is an integer already.
-pub(super) fn constant(expr: &Expr) -> Option<i64> {
-    match expr.nodes.as_slice() {
-        [Node::Int(value)] => Some(*value),
-        _ => None,
-    }
-}
-
 /// `min <= value and value <= max`, of an integer.
 pub(super) fn is_within(value: &Expr, allowed: Interval) -> Expr {
     let mut formula = Formula::default();

@@ -4,7 +4,6 @@ use cubinder_bundle::Interval;
 use cubinder_bundle::launch::MAX_GRID;
 
 use super::claim::{Claim, What, When};
-use super::formula::constant;
 use super::site::Site;
 use crate::rules;
 
@@ -19,7 +18,7 @@ pub(super) fn claims(site: &Site<'_>, inexpressible: &[usize]) -> Vec<Claim> {
         for (index, ((expr, text), (axis, max))) in axes.enumerate() {
             let from = |min, max, must: String, when| {
                 let allowed = Interval { min, max };
-                let is_right = constant(expr).is_some_and(|value| allowed.contains(value));
+                let is_right = expr.constant().is_some_and(|value| allowed.contains(value));
                 (!is_right).then(|| Claim {
                     rule: rules::GRID_LIMIT,
                     subject: format!("the grid's {axis}"),

@@ -10,7 +10,7 @@ use cubinder_bundle::expr::Expr;
 use cubinder_bundle::proof::{Case, Domain, Verdict};
 
 use super::claim::{Claim, What, When, oblige, told_once, verdict};
-use super::formula::{constant, element_is_within, feed, is_there, is_within};
+use super::formula::{element_is_within, feed, is_there, is_within};
 use super::site::Site;
 use super::volume::{is_beyond, taken};
 use super::witness::outside;
@@ -184,7 +184,7 @@ impl Known {
 
 /// Settles one claim; `wider` is what is known of it for more cases than these.
 fn settle_one(domains: &Domains<'_>, claim: &Claim, wider: Option<Settled>) -> Settled {
-    if let (What::Within(allowed), Some(value)) = (&claim.what, constant(&claim.expr)) {
+    if let (What::Within(allowed), Some(value)) = (&claim.what, claim.expr.constant()) {
         let is_right = allowed.contains(value);
         let case = Case { attributes: Vec::new(), shapes: Vec::new() };
         let verdict = if is_right { Verdict::Proved } else { Verdict::Refuted(case) };

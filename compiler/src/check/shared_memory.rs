@@ -3,7 +3,6 @@
 use cubinder_bundle::{Interval, Target};
 
 use super::claim::{Claim, What, When};
-use super::formula::constant;
 use super::site::{LaunchSite, Site};
 use crate::rules;
 use crate::verify::max_shared_bytes;
@@ -24,7 +23,7 @@ fn claim(site: &Site<'_>, launch: &LaunchSite<'_>) -> Option<Claim> {
     let (least, target) = least(&site.targets);
     let of = target.map_or_else(|| ANY_GPU.to_owned(), |target| format!("`{target}`"));
     let allowed = Interval { min: 0, max: i64::from(least) };
-    if constant(&launch.launch.shared_bytes).is_some_and(|bytes| allowed.contains(bytes)) {
+    if launch.launch.shared_bytes.constant().is_some_and(|bytes| allowed.contains(bytes)) {
         return None;
     }
     Some(Claim {

@@ -6,7 +6,7 @@ use cubinder_bundle::expr::{BinaryOp, Expr, Node};
 use cubinder_bundle::proof::{Domain, Pool};
 use cubinder_bundle::{Launch, Plugin, Target, Variant};
 
-use super::formula::{constant, is_positive, joined};
+use super::formula::{is_positive, joined};
 use crate::diagnostic::Span;
 use crate::manifest::{LaunchDecl, Text, VariantDecl};
 use crate::resolve::{Resolved, Unit};
@@ -202,5 +202,5 @@ impl<'r> Site<'r> {
 }
 
 fn is_filled(axis: &Expr) -> Option<Expr> {
-    constant(axis).is_none().then(|| is_positive(axis))
+    axis.constant().is_none().then(|| is_positive(axis))
 }

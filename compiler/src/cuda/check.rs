@@ -7,7 +7,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use cubinder_bundle::expr::{Expr, Node};
+use cubinder_bundle::expr::Expr;
 use cubinder_bundle::{Arg, DataType, Plugin};
 
 use super::lexer::{lex, word};
@@ -546,7 +546,8 @@ impl Check<'_> {
         let place = self.kernel.dynamic_shared.clone()?;
         let variant = plugin.variants.get(self.unit.variant)?;
         let launch = variant.launches.get(self.unit.launch).filter(|launch| is_zero(&launch.shared_bytes))?;
-        let threads = launch.block.iter().map(constant).try_fold(1_i64, |all, axis| all.checked_mul(axis?));
+        let threads =
+            launch.block.iter().map(Expr::constant).try_fold(1_i64, |all, axis| all.checked_mul(axis?));
         let example = threads.and_then(|threads| threads.checked_mul(4)).unwrap_or(1024);
         let message =
             format!("`{}` has dynamic shared memory, and the launch gives it none", self.kernel.path());
@@ -563,13 +564,6 @@ impl Check<'_> {
     }
 }
 
-fn constant(expr: &Expr) -> Option<i64> {
-    match expr.nodes.as_slice() {
-        [Node::Int(value)] => Some(*value),
-        _ => None,
-    }
-}
-
 fn is_zero(expr: &Expr) -> bool {
-    constant(expr) == Some(0)
+    expr.constant() == Some(0)
 }

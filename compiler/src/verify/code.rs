@@ -1,6 +1,6 @@
 //! A code object against what the manifest launches.
 
-use cubinder_bundle::expr::{Expr, Node};
+use cubinder_bundle::expr::Expr;
 use cubinder_bundle::{Arch, Arg, ArgValue, KernelFacts, Launch, Target};
 
 use crate::cubin::{Cluster, LaunchRules};
@@ -131,14 +131,6 @@ fn parameter_bytes(check: &CodeCheck<'_>) -> Option<Diagnostic> {
     })
 }
 
-/// The value of an expression that is known already.
-fn constant(expr: &Expr) -> Option<i64> {
-    match expr.nodes.as_slice() {
-        [Node::Int(value)] => Some(*value),
-        _ => None,
-    }
-}
-
 /// Shared memory: static alone, and with dynamic where the manifest gives it as a constant.
 fn shared(check: &CodeCheck<'_>) -> Option<Diagnostic> {
     let fixed = check.kernel.shared_bytes?;
@@ -148,7 +140,7 @@ fn shared(check: &CodeCheck<'_>) -> Option<Diagnostic> {
         );
         return Some(problem(check, rules::STATIC_SHARED_MEMORY, message).help(MAKE_IT_DYNAMIC));
     }
-    let dynamic = constant(&check.launch.shared_bytes)?;
+    let dynamic = check.launch.shared_bytes.constant()?;
     let limit = max_shared_bytes(check.target.arch)?;
     (i64::from(fixed).saturating_add(dynamic) > i64::from(limit)).then(|| {
         problem(
@@ -181,7 +173,7 @@ fn shown(axes: [u32; 3]) -> String {
 
 /// The block against what the kernel allows and against the registers.
 fn threads(check: &CodeCheck<'_>) -> Option<Diagnostic> {
-    let axes = check.launch.block.each_ref().map(constant);
+    let axes = check.launch.block.each_ref().map(Expr::constant);
     match check.rules.block {
         Some(required) if axes != required.map(|axis| Some(i64::from(axis))) => {
             return Some(another_block(check, required, axes));

@@ -304,6 +304,9 @@ impl std::fmt::Display for Interval {
     }
 }
 
+/// TensorRT's highest rank (`nvinfer1::Dims::MAX_DIMS`, `NvInferRuntimeBase.h`, TensorRT-RTX 1.7).
+pub const MAX_RANK: u8 = 8;
+
 /// What a tensor's shape may be, beside its rank. Proofs rely on it; the runtime refuses every other shape.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShapeLimits {

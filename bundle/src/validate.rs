@@ -7,13 +7,10 @@ use crate::code::CodeObject;
 use crate::container::Container;
 use crate::expr::{Expr, Node};
 use crate::model::{
-    Arg, ArgValue, Input, Interval, Launch, MAX_ARGUMENTS, MAX_PARAMETER_BYTES, MAX_VARIANT_ID, Plugin,
-    ShapeLimits, Variant,
+    Arg, ArgValue, Input, Interval, Launch, MAX_ARGUMENTS, MAX_PARAMETER_BYTES, MAX_RANK, MAX_VARIANT_ID,
+    Plugin, ShapeLimits, Variant,
 };
 use crate::value::Value;
-
-/// TensorRT's highest rank (`nvinfer1::Dims::MAX_DIMS`, `NvInferRuntimeBase.h`).
-const MAX_RANK: u8 = 8;
 
 /// The most inputs and outputs of a plugin: as this and what follows, more than any has. What is read bounds the work that it
 /// can ask for.

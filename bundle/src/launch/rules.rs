@@ -5,11 +5,8 @@
 use super::facts::{Facts, Unmet, describe, shape_text};
 use super::steps::Steps;
 use crate::expr::EvalError;
-use crate::model::{Attribute, Input, Interval, Output, Plugin, Requirement, ShapeLimits};
+use crate::model::{Attribute, Input, Interval, MAX_RANK, Output, Plugin, Requirement, ShapeLimits};
 use crate::value::Value;
-
-/// The most dimensions of a tensor (`nvinfer1::Dims::MAX_DIMS`, `NvInferRuntimeBase.h`).
-const MOST_DIMENSIONS: usize = 8;
 
 /// Something that a node must keep.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -186,8 +183,8 @@ pub fn output_shape(
     if shape.iter().any(|extent| *extent < 0) {
         return Err(wrong(format!("{value} has a negative dimension")));
     }
-    if shape.len() > MOST_DIMENSIONS {
-        return Err(wrong(format!("{value} has more than {MOST_DIMENSIONS} dimensions")));
+    if shape.len() > usize::from(MAX_RANK) {
+        return Err(wrong(format!("{value} has more than {MAX_RANK} dimensions")));
     }
     Ok(shape)
 }

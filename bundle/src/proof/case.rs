@@ -7,8 +7,8 @@ use crate::expr::{Environment, EvalError, Expr, Node, evaluate_within};
 use crate::model::{Interval, Plugin, ShapeLimits};
 use crate::value::Value;
 
-/// TensorRT's highest rank (`nvinfer1::Dims::MAX_DIMS`, `NvInferRuntimeBase.h`).
-pub(super) const HIGHEST_RANK: usize = 8;
+/// TensorRT's highest rank.
+pub(super) const HIGHEST_RANK: usize = crate::model::MAX_RANK as usize;
 
 /// A statement about an expression.
 #[derive(Debug, Clone, Copy)]

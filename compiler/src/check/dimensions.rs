@@ -8,8 +8,8 @@ use super::formula::length;
 use super::site::Site;
 use crate::rules;
 
-/// The most dimensions of a tensor (`nvinfer1::Dims::MAX_DIMS`, `NvInferRuntimeBase.h`).
-const MOST_DIMENSIONS: i64 = 8;
+/// The most dimensions of a tensor.
+const MOST_DIMENSIONS: i64 = cubinder_bundle::model::MAX_RANK as i64;
 
 /// Claims for each output whose shape is computed.
 pub(super) fn claims(site: &Site<'_>, inexpressible: &[usize]) -> Vec<Claim> {

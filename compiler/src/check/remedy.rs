@@ -12,7 +12,7 @@ use super::witness::{depends_on, outside, value};
 use crate::rules;
 
 /// TensorRT's highest rank, which need not be said.
-const HIGHEST_RANK: i64 = 8;
+const HIGHEST_RANK: i64 = cubinder_bundle::model::MAX_RANK as i64;
 
 /// Each limit that is tried is a proof: enough for two or three tensors.
 const MOST_TRIED: usize = 8;

@@ -7,8 +7,8 @@ use cubinder_bundle::{AttributeElement, AttributeType, Value};
 
 use crate::diagnostic::Diagnostic;
 
-/// The most dimensions of a tensor (`nvinfer1::Dims::MAX_DIMS`, `NvInferRuntimeBase.h`, TensorRT-RTX 1.7).
-const MAX_RANK: usize = 8;
+/// The most dimensions of a tensor.
+const MAX_RANK: usize = cubinder_bundle::model::MAX_RANK as usize;
 
 /// One node with its shapes, as far as the caller says.
 #[derive(Debug, Clone, PartialEq, Default)]

@@ -23,8 +23,7 @@ pub use literal::Text;
 /// The newest schema edition that [`read`] understands.
 pub const NEWEST_SCHEMA: i64 = 1;
 
-/// TensorRT's limit on a tensor's rank (`nvinfer1::Dims::MAX_DIMS`, `NvInferRuntimeBase.h`, TensorRT-RTX 1.7).
-pub(crate) const MAX_RANK: u8 = 8;
+pub(crate) use cubinder_bundle::model::MAX_RANK;
 
 /// Something of the manifest with its place.
 #[derive(Debug, Clone, PartialEq, Eq)]

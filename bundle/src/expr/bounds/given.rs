@@ -37,8 +37,8 @@ pub trait RangeEnvironment {
     }
 }
 
-/// TensorRT's `Dims::MAX_DIMS`.
-pub(super) const HIGHEST_RANK: usize = 8;
+/// TensorRT's highest rank.
+pub(super) const HIGHEST_RANK: usize = crate::model::MAX_RANK as usize;
 
 /// What an attribute can be.
 #[derive(Debug, Clone, PartialEq)]

@@ -31,7 +31,7 @@ use crate::value::Value;
 pub const MAGIC: [u8; 16] = *b"\x89CUBINDER\r\n\x1a\n\0\0\0";
 
 /// The version of the format that this crate writes, and the only one that it reads.
-pub const FORMAT_VERSION: u32 = 1;
+pub const FORMAT_VERSION: u32 = 2;
 
 const DIGEST_OFFSET: usize = 32;
 const HEADER_BYTES: usize = 64;
@@ -110,6 +110,7 @@ struct NodeModel {
     plugin: Plugin,
     attributes: Vec<Value>,
     input_ranks: Option<Vec<u8>>,
+    workspace_bytes: Option<u64>,
     code: Vec<CodeEntry>,
 }
 
@@ -152,6 +153,7 @@ pub fn write_node(node: &Node) -> Vec<u8> {
         plugin: node.plugin.clone(),
         attributes: node.attributes.clone(),
         input_ranks: node.input_ranks.clone(),
+        workspace_bytes: node.workspace_bytes,
         code: node.code.iter().map(CodeEntry::from).collect(),
     };
     write(Kind::Node, &encode(&model), &node.code)
@@ -222,6 +224,7 @@ fn read_with(bytes: &[u8], hold: &dyn Fn(&[u8]) -> CodeBytes) -> Result<Found, R
                 plugin: model.plugin,
                 attributes: model.attributes,
                 input_ranks: model.input_ranks,
+                workspace_bytes: model.workspace_bytes,
                 code,
             })
         }

@@ -4,9 +4,10 @@ use super::*;
 use crate::code::{Arch, ArchSuffix, KernelParam, TargetKind};
 use crate::data_type::{DataType, ScalarType};
 use crate::expr::{self, Expr};
+use crate::format::Format;
 use crate::model::{
     Arg, ArgValue, Attribute, AttributeType, CodeRef, Guard, Input, Interval, Launch, MAX_VARIANT_ID, Output,
-    Requirement, ShapeLimits, Variant,
+    Requirement, ShapeLimits, Step, Variant,
 };
 
 fn target(kind: TargetKind) -> Target {
@@ -46,6 +47,7 @@ fn plugin() -> Plugin {
             ..Attribute::new("block_size", AttributeType::I32)
         }],
         inputs: vec![Input {
+            values: None,
             doc: String::new(),
             name: "x".to_owned(),
             rank_min: 0,
@@ -53,6 +55,8 @@ fn plugin() -> Plugin {
             limits: ShapeLimits::default(),
         }],
         outputs: vec![Output {
+            alias: None,
+            size: None,
             doc: String::new(),
             name: "y".to_owned(),
             shape: Expr { nodes: vec![expr::Node::Shape(0)] },
@@ -63,12 +67,19 @@ fn plugin() -> Plugin {
             text: "true".to_owned(),
             message: "always".to_owned(),
         }],
+        timing: None,
         variants: vec![Variant {
             id: 1,
             label: "T=f32".to_owned(),
             types: vec![DataType::F32, DataType::F32],
             guard: None,
-            launches: vec![Launch {
+            formats: vec![Format::Linear; 2],
+            specialized: Vec::new(),
+            scratch: Vec::new(),
+            steps: vec![Step::launch(Launch {
+                cluster: None,
+                cooperative: false,
+                programmatic: false,
                 kernel: "add<float>".to_owned(),
                 grid: [int(4), int(1), int(1)],
                 block: [Expr { nodes: vec![expr::Node::Attribute(0)] }, int(1), int(1)],
@@ -87,7 +98,7 @@ fn plugin() -> Plugin {
                     CodeRef { target: target(TargetKind::Cubin), code: 0, symbol: "_Z3addPKfPf".to_owned() },
                     CodeRef { target: target(TargetKind::Ptx), code: 1, symbol: "_Z3addPKfPf".to_owned() },
                 ],
-            }],
+            })],
         }],
     }
 }
@@ -102,6 +113,7 @@ fn bundle() -> Bundle {
 
 fn node() -> Node {
     Node {
+        workspace_bytes: None,
         producer: "cubinder test".to_owned(),
         plugin: plugin(),
         attributes: vec![Value::Int(128)],
@@ -126,6 +138,8 @@ fn what_is_written_is_read() {
     assert_eq!(found.length, bytes.len());
     assert_eq!(read(&write_node(&node())).unwrap().container, Container::Node(node()));
     let reference = NodeReference {
+        formats: None,
+        workspace_bytes: None,
         bundle: found.digest,
         plugin: 0,
         attributes: vec![Value::Array(vec![Value::Int(-1)])],
@@ -185,11 +199,11 @@ fn sealed_damage_is_refused_or_means_something_else() {
 #[test]
 fn a_newer_format_is_refused_by_name() {
     let mut bytes = write_bundle(&bundle());
-    bytes[16] = 2;
+    bytes[16] = 3;
     seal(&mut bytes);
     insta::assert_snapshot!(
         read(&bytes).unwrap_err(),
-        @"format version 2, and this version of Cubinder reads version 1 only: use a newer libcubinder.so"
+        @"format version 3, and this version of Cubinder reads version 2 only: use a newer libcubinder.so"
     );
 }
 
@@ -207,6 +221,8 @@ fn mapped_code_is_not_copied() {
 #[test]
 fn a_number_in_more_bytes_than_it_needs_is_refused() {
     let mut bytes = write_node_reference(&NodeReference {
+        formats: None,
+        workspace_bytes: None,
         bundle: Digest::of(b""),
         plugin: 5,
         attributes: vec![],
@@ -236,10 +252,10 @@ fn a_model_that_refers_to_nothing_is_refused() {
         refused(&|node| node.attributes[0] = Value::Float(0.5)),
         refused(&|node| node.plugin.variants[0].types.clear()),
         refused(&|node| node.plugin.variants[0].id = 0),
-        refused(&|node| node.plugin.variants[0].launches[0].code[0].code = 9),
-        refused(&|node| node.plugin.variants[0].launches[0].code[0].symbol.push('x')),
-        refused(&|node| node.plugin.variants[0].launches[0].args[0].value = ArgValue::Tensor(2)),
-        refused(&|node| node.plugin.variants[0].launches[0].block[0] = int(1).and_attribute(7)),
+        refused(&|node| node.plugin.variants[0].launch_mut(0).unwrap().code[0].code = 9),
+        refused(&|node| node.plugin.variants[0].launch_mut(0).unwrap().code[0].symbol.push('x')),
+        refused(&|node| node.plugin.variants[0].launch_mut(0).unwrap().args[0].value = ArgValue::Tensor(2)),
+        refused(&|node| node.plugin.variants[0].launch_mut(0).unwrap().block[0] = int(1).and_attribute(7)),
         refused(&|node| node.plugin.outputs[0].shape = Expr { nodes: vec![expr::Node::Shape(1)] }),
         refused(&|node| node.plugin.name.push('\0')),
         refused(&|node| node.plugin.inputs[0].rank_max = 9),
@@ -247,12 +263,12 @@ fn a_model_that_refers_to_nothing_is_refused() {
         refused(&|node| node.input_ranks = Some(vec![])),
         refused(&|node| node.input_ranks = Some(vec![9])),
         refused(&|node| {
-            let arg = node.plugin.variants[0].launches[0].args[0].clone();
-            node.plugin.variants[0].launches[0].args = vec![arg; 513];
+            let arg = node.plugin.variants[0].launch(0).unwrap().args[0].clone();
+            node.plugin.variants[0].launch_mut(0).unwrap().args = vec![arg; 513];
         }),
         refused(&|node| {
             let value = ArgValue::Array { ty: ScalarType::F64, len: 4096, expr: int(0) };
-            node.plugin.variants[0].launches[0].args[0].value = value;
+            node.plugin.variants[0].launch_mut(0).unwrap().args[0].value = value;
         }),
         refused(&|node| node.plugin.require = vec![node.plugin.require[0].clone(); 257]),
         refused(&|node| node.attributes[0] = Value::Int(1025)),
@@ -265,7 +281,7 @@ fn a_model_that_refers_to_nothing_is_refused() {
         refused(&|node| node.plugin.outputs[0].limits.numel.min = -1),
         refused(&|node| node.plugin.inputs[0].limits.dims = vec![Interval::ANY_SIZE; 2]),
         refused(&|node| node.plugin.outputs[0].limits.dims = vec![Interval::ANY_SIZE; 9]),
-        refused(&|node| node.plugin.variants[0].launches[0].grid[0] = aligned(0, 16)),
+        refused(&|node| node.plugin.variants[0].launch_mut(0).unwrap().grid[0] = aligned(0, 16)),
         refused(&|node| node.plugin.outputs[0].shape = aligned(0, 16)),
         refused(&|node| node.plugin.require[0].expr = aligned(0, 16)),
         refused(&|node| guard(node, aligned(0, 24))),
@@ -282,12 +298,12 @@ fn references_that_take_long_to_follow_are_refused() {
     let mut kernels = vec![kernel; 20_000];
     kernels.extend(node.code[0].kernels.clone());
     node.code[0].kernels = kernels;
-    let launch = &mut node.plugin.variants[0].launches[0];
+    let launch = node.plugin.variants[0].launch_mut(0).unwrap();
     launch.code.truncate(1);
     assert_eq!(launch.code[0].code, 0);
     let launch = launch.clone();
     assert!(read(&write_node(&node)).is_ok());
-    node.plugin.variants[0].launches = vec![launch; 256];
+    node.plugin.variants[0].steps = vec![Step::launch(launch); 256];
     let error = read(&write_node(&node)).unwrap_err().to_string();
     assert!(error.contains("5120256 symbols to look through, the most is 4194304"), "{error}");
 }

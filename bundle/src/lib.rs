@@ -14,6 +14,7 @@ pub mod data_type;
 pub mod digest;
 pub mod expr;
 pub mod float;
+pub mod format;
 pub mod launch;
 pub mod model;
 pub mod proof;
@@ -24,8 +25,10 @@ pub mod value;
 pub use code::{Arch, ArchSuffix, CodeBytes, CodeObject, KernelFacts, KernelParam, Target, TargetKind};
 pub use data_type::{DataType, ScalarType};
 pub use digest::Digest;
+pub use format::Format;
 pub use model::{
-    AUTO_TACTIC, Arg, ArgValue, Attribute, AttributeElement, AttributeType, Bundle, CodeRef, Guard, Input,
-    Interval, Launch, MAX_VARIANT_ID, Node, NodeReference, Output, Plugin, Requirement, ShapeLimits, Variant,
+    AUTO_TACTIC, Arg, ArgValue, Attribute, AttributeElement, AttributeType, Bundle, CodeRef, Fill, Guard,
+    Input, Interval, Launch, MAX_VARIANT_ID, Memory, Node, NodeReference, Output, Plugin, Requirement,
+    Scratch, ShapeLimits, SizeBound, Step, Variant, Work,
 };
 pub use value::Value;

@@ -9,6 +9,7 @@ use crate::code::{CodeObject, Target};
 use crate::data_type::{DataType, ScalarType};
 use crate::digest::Digest;
 use crate::expr::{Expr, Kind};
+use crate::format::Format;
 use crate::value::Value;
 
 /// Everything one plugin library carries.
@@ -33,6 +34,8 @@ pub struct Node {
     pub attributes: Vec<Value>,
     /// The ranks of the node's inputs, where they were known.
     pub input_ranks: Option<Vec<u8>>,
+    /// The workspace that the engine reserves for the node, bytes; none where no build has said.
+    pub workspace_bytes: Option<u64>,
     /// The code objects of those variants.
     pub code: Vec<CodeObject>,
 }
@@ -48,8 +51,12 @@ pub struct NodeReference {
     pub attributes: Vec<Value>,
     /// The types of the node's inputs, then outputs, where they were known.
     pub types: Option<Vec<DataType>>,
+    /// The formats of the node's inputs, then outputs, where they were known.
+    pub formats: Option<Vec<Format>>,
     /// The ranks of the node's inputs, where they were known.
     pub input_ranks: Option<Vec<u8>>,
+    /// The workspace that the engine reserves for the node, bytes; none where no build has said.
+    pub workspace_bytes: Option<u64>,
 }
 
 /// One plugin: an operator with its variants.
@@ -71,6 +78,8 @@ pub struct Plugin {
     pub outputs: Vec<Output>,
     /// What must hold of a node's attributes and of its inputs' ranks.
     pub require: Vec<Requirement>,
+    /// The attributes on which the time of a node depends, by their indices; none: all of them.
+    pub timing: Option<Vec<u32>>,
     /// The table of variants, in order of preference.
     pub variants: Vec<Variant>,
 }
@@ -343,6 +352,9 @@ pub struct Input {
     pub rank_max: u8,
     /// What its shape may be.
     pub limits: ShapeLimits,
+    /// Where it is a shape input, what each of its values may be. A shape input holds integers (`i32` or `i64`) in host memory, in one
+    /// dimension or none, and its values are known when shapes are.
+    pub values: Option<Interval>,
     /// One sentence for people.
     pub doc: String,
 }
@@ -352,12 +364,25 @@ pub struct Input {
 pub struct Output {
     /// Its name in expressions.
     pub name: String,
-    /// Its shape: an array of integers over attributes and the inputs' shapes.
+    /// Its shape: an array of integers over attributes, the inputs' shapes, the values of shape inputs, and sizes that other outputs hold.
     pub shape: Expr,
     /// What the shape may come to.
     pub limits: ShapeLimits,
+    /// The input whose memory it shares, by index: the kernel changes it in place. Shape, type and format are that input's.
+    pub alias: Option<u32>,
+    /// Where it is a size tensor: how large the size can be that the kernels write into it. Its own shape is `[]`.
+    pub size: Option<SizeBound>,
     /// One sentence for people.
     pub doc: String,
+}
+
+/// What is known beforehand of a size that depends on data.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SizeBound {
+    /// The most that it can be: an integer over attributes and the inputs' shapes.
+    pub upper: Expr,
+    /// What TensorRT optimizes for: likewise.
+    pub opt: Expr,
 }
 
 /// A rule about a node.
@@ -380,10 +405,99 @@ pub struct Variant {
     pub label: String,
     /// The types of the inputs, then of the outputs.
     pub types: Vec<DataType>,
+    /// The formats of the inputs, then of the outputs.
+    pub formats: Vec<Format>,
+    /// The attributes for which the code was compiled, by index, with their values: it serves nodes with just these. In order of index.
+    pub specialized: Vec<(u32, Value)>,
     /// When it may run; none: always.
     pub guard: Option<Guard>,
-    /// What to launch, in order.
-    pub launches: Vec<Launch>,
+    /// Memory that its steps share and that nobody else sees.
+    pub scratch: Vec<Scratch>,
+    /// What to do, in order.
+    pub steps: Vec<Step>,
+}
+
+impl Variant {
+    /// The kernel launches among the steps, in order.
+    pub fn launches(&self) -> impl Iterator<Item = &Launch> {
+        self.steps.iter().filter_map(|step| match &step.work {
+            Work::Launch(launch) => Some(&**launch),
+            Work::Fill(_) => None,
+        })
+    }
+
+    /// The launch that step number `step` is.
+    #[must_use]
+    pub fn launch(&self, step: usize) -> Option<&Launch> {
+        match &self.steps.get(step)?.work {
+            Work::Launch(launch) => Some(&**launch),
+            Work::Fill(_) => None,
+        }
+    }
+
+    /// As [`Variant::launch`], to be changed.
+    pub fn launch_mut(&mut self, step: usize) -> Option<&mut Launch> {
+        match &mut self.steps.get_mut(step)?.work {
+            Work::Launch(launch) => Some(&mut **launch),
+            Work::Fill(_) => None,
+        }
+    }
+}
+
+/// Memory of a node's workspace.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Scratch {
+    /// Its name in arguments.
+    pub name: String,
+    /// How many bytes. TensorRT reserves what this comes to at most over the profile. It begins at a multiple of [`SCRATCH_ALIGNMENT`].
+    pub bytes: Expr,
+}
+
+/// Of what the address of every scratch buffer is a multiple, bytes. TensorRT-RTX 1.7 gives workspaces at multiples of 512 (seen).
+pub const SCRATCH_ALIGNMENT: u64 = 256;
+
+/// One thing that a variant queues.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Step {
+    /// Whether it is done: a boolean, known when shapes are; none: always.
+    pub when: Option<Guard>,
+    /// What is done.
+    pub work: Work,
+}
+
+impl Step {
+    /// A launch that always happens.
+    #[must_use]
+    pub fn launch(launch: Launch) -> Step {
+        Step { when: None, work: Work::Launch(Box::new(launch)) }
+    }
+}
+
+/// What a step does.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Work {
+    /// A kernel is launched.
+    Launch(Box<Launch>),
+    /// Memory is filled with one byte.
+    Fill(Fill),
+}
+
+/// Memory that is filled with one byte.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fill {
+    /// All of what.
+    pub memory: Memory,
+    /// With what.
+    pub byte: u8,
+}
+
+/// Memory that a step can fill.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Memory {
+    /// An output, by its index among the outputs; one without a size that depends on data.
+    Output(u32),
+    /// A scratch buffer of the variant, by index.
+    Scratch(u32),
 }
 
 /// The condition under which a variant may run. It is correctness: a variant whose guard does not hold is never launched.
@@ -419,6 +533,13 @@ pub struct Launch {
     pub block: [Expr; 3],
     /// Dynamic shared memory, bytes.
     pub shared_bytes: Expr,
+    /// Blocks of a cluster in x, y and z, where the kernel runs in clusters (from compute capability 9.0 on).
+    pub cluster: Option<[Expr; 3]>,
+    /// Whether all blocks must run at once, so that the kernel can synchronize the whole grid.
+    pub cooperative: bool,
+    /// Whether the kernel may begin before the work that was queued before it has ended (programmatic dependent launch): it then
+    /// waits by itself, with `cudaGridDependencySynchronize`.
+    pub programmatic: bool,
     /// The kernel's arguments in the kernel's own order.
     pub args: Vec<Arg>,
     /// Where the code is, one for each target.
@@ -448,8 +569,10 @@ pub struct Arg {
 /// What an argument is.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum ArgValue {
-    /// The device pointer of a tensor: index over inputs, then outputs.
+    /// The device pointer of a tensor: index over inputs, then outputs. Never a shape input, whose memory is the host's.
     Tensor(u32),
+    /// The device pointer of a scratch buffer of the variant, by index.
+    Scratch(u32),
     /// A number by value. A value that does not fit the type is an error when shapes are known.
     Scalar {
         /// The kernel's type.
@@ -473,7 +596,7 @@ impl ArgValue {
     #[must_use]
     pub fn size(&self) -> u64 {
         match self {
-            ArgValue::Tensor(_) => 8,
+            ArgValue::Tensor(_) | ArgValue::Scratch(_) => 8,
             ArgValue::Scalar { ty, .. } => ty.size().into(),
             // An empty class has one byte in C++.
             ArgValue::Array { ty, len, .. } => (u64::from(ty.size()) * u64::from(*len)).max(1),

@@ -7,8 +7,8 @@ use crate::code::CodeObject;
 use crate::container::Container;
 use crate::expr::{Expr, Node};
 use crate::model::{
-    Arg, ArgValue, Input, Interval, Launch, MAX_ARGUMENTS, MAX_PARAMETER_BYTES, MAX_RANK, MAX_VARIANT_ID,
-    Plugin, ShapeLimits, Variant,
+    Arg, ArgValue, Fill, Input, Interval, Launch, MAX_ARGUMENTS, MAX_PARAMETER_BYTES, MAX_RANK,
+    MAX_VARIANT_ID, Memory, Plugin, ShapeLimits, Variant, Work,
 };
 use crate::value::Value;
 
@@ -20,7 +20,8 @@ pub const MAX_ATTRIBUTES: usize = 1024;
 /// The most requirements of a plugin.
 pub const MAX_REQUIREMENTS: usize = 256;
 const MAX_VARIANTS: usize = 4096;
-const MAX_LAUNCHES: usize = 256;
+const MAX_STEPS: usize = 256;
+const MAX_SCRATCH: usize = 64;
 const MAX_TARGETS: usize = 256;
 /// The most values that an attribute can be restricted to.
 pub const MAX_ALLOWED_VALUES: usize = 1024;
@@ -148,10 +149,37 @@ fn validate_plugin(plugin: &Plugin, code: &[CodeObject]) -> Result<(), String> {
     for variant in &plugin.variants {
         validate_variant(plugin, variant, code, &check).map_err(within)?;
     }
-    let mut rows: Vec<_> = plugin.variants.iter().map(|variant| (variant.id, &variant.types)).collect();
+    validate_alias_and_size(plugin).map_err(within)?;
+    let key = |variant: &'_ Variant| {
+        let specialized = variant.specialized.iter().map(|(index, value)| format!("{index} {value:?}"));
+        (variant.id, variant.types.clone(), variant.formats.clone(), specialized.collect::<Vec<String>>())
+    };
+    let mut rows: Vec<_> = plugin.variants.iter().map(key).collect();
     rows.sort_unstable();
     match rows.windows(2).find(|pair| pair[0] == pair[1]) {
         Some(pair) => Err(within(format!("variant {} is there twice for the same types", pair[0].0))),
+        None => Ok(()),
+    }
+}
+
+/// Outputs that share an input's memory, each input once, and what is said of sizes that depend on data.
+fn validate_alias_and_size(plugin: &Plugin) -> Result<(), String> {
+    let mut aliased: Vec<u32> = plugin.outputs.iter().filter_map(|output| output.alias).collect();
+    aliased.sort_unstable();
+    let is_shape_input =
+        |index: &u32| plugin.inputs.get(*index as usize).is_none_or(|input| input.values.is_some());
+    if aliased.windows(2).any(|pair| pair[0] == pair[1]) || aliased.iter().any(is_shape_input) {
+        return Err("an output shares the memory of an input that it cannot share".to_owned());
+    }
+    let scope = (plugin.attributes.len(), plugin.inputs.len());
+    for bound in plugin.outputs.iter().filter_map(|output| output.size.as_ref()) {
+        for expr in [&bound.upper, &bound.opt] {
+            expr.validate(scope.0, scope.1).map_err(|error| error.to_string())?;
+        }
+    }
+    let timing = plugin.timing.iter().flatten();
+    match timing.clone().find(|index| **index as usize >= plugin.attributes.len()) {
+        Some(index) => Err(format!("the time depends on attribute {index}, which there is not")),
         None => Ok(()),
     }
 }
@@ -194,7 +222,11 @@ fn validate_variant(
     if variant.types.len() != plugin.tensor_count() {
         return Err(format!("{} types for {} tensors", variant.types.len(), plugin.tensor_count()));
     }
-    if variant.launches.is_empty() {
+    if variant.formats.len() != plugin.tensor_count() {
+        return Err(format!("{} formats for {} tensors", variant.formats.len(), plugin.tensor_count()));
+    }
+    validate_specialized(plugin, variant)?;
+    if variant.launches().next().is_none() {
         return Err(format!("variant {} launches nothing", variant.id));
     }
     if let Some(guard) = &variant.guard {
@@ -203,16 +235,27 @@ fn validate_variant(
         valid.map_err(|error| within(error.to_string()))?;
         at_most("different `aligned`", alignments(&guard.expr).len(), MAX_ALIGNMENTS).map_err(within)?;
     }
-    at_most("launches", variant.launches.len(), MAX_LAUNCHES)?;
-    for launch in &variant.launches {
+    at_most("scratch buffers", variant.scratch.len(), MAX_SCRATCH)?;
+    variant.scratch.iter().try_for_each(|scratch| check(&scratch.bytes, plugin.tensor_count()))?;
+    at_most("steps", variant.steps.len(), MAX_STEPS)?;
+    for step in &variant.steps {
+        if let Some(when) = &step.when {
+            check(&when.expr, plugin.tensor_count())?;
+        }
+        if let Work::Fill(fill) = &step.work {
+            validate_fill(plugin, variant, fill)?;
+        }
+    }
+    for launch in variant.launches() {
         at_most("arguments", launch.args.len(), MAX_ARGUMENTS)?;
         let bytes = launch.args.iter().fold(0, |sum: u64, arg| sum.saturating_add(arg.value.size()));
         at_most("bytes of arguments", usize::try_from(bytes).unwrap_or(usize::MAX), MAX_PARAMETER_BYTES)?;
         at_most("code references", launch.code.len(), MAX_TARGETS)?;
-        for expr in launch.grid.iter().chain(&launch.block).chain([&launch.shared_bytes]) {
+        let cluster = launch.cluster.iter().flatten();
+        for expr in launch.grid.iter().chain(&launch.block).chain([&launch.shared_bytes]).chain(cluster) {
             check(expr, plugin.tensor_count())?;
         }
-        launch.args.iter().try_for_each(|arg| validate_arg(plugin, arg, check))?;
+        launch.args.iter().try_for_each(|arg| validate_arg(plugin, variant, arg, check))?;
         validate_code(launch, code)?;
     }
     Ok(())
@@ -222,14 +265,38 @@ fn at_most(what: &str, found: usize, most: usize) -> Result<(), String> {
     if found <= most { Ok(()) } else { Err(format!("{found} {what}, the most is {most}")) }
 }
 
+/// The attributes for which a variant was compiled are the plugin's, each once, with values that it can have.
+fn validate_specialized(plugin: &Plugin, variant: &Variant) -> Result<(), String> {
+    let mut least = 0;
+    for (index, value) in &variant.specialized {
+        let attribute = plugin.attributes.get(*index as usize).filter(|_| *index >= least);
+        let attribute = attribute
+            .ok_or_else(|| format!("variant {} is specialized for attribute {index}", variant.id))?;
+        attribute.check(value).map_err(|error| error.to_string())?;
+        least = index.saturating_add(1);
+    }
+    Ok(())
+}
+
+fn validate_fill(plugin: &Plugin, variant: &Variant, fill: &Fill) -> Result<(), String> {
+    let is_there = match fill.memory {
+        Memory::Output(index) => (index as usize) < plugin.outputs.len(),
+        Memory::Scratch(index) => (index as usize) < variant.scratch.len(),
+    };
+    if is_there { Ok(()) } else { Err(format!("variant {} fills {:?}", variant.id, fill.memory)) }
+}
+
 fn validate_arg(
     plugin: &Plugin,
+    variant: &Variant,
     arg: &Arg,
     check: &dyn Fn(&Expr, usize) -> Result<(), String>,
 ) -> Result<(), String> {
     let (ty, expr) = match &arg.value {
         ArgValue::Tensor(index) if (*index as usize) < plugin.tensor_count() => return Ok(()),
         ArgValue::Tensor(index) => return Err(format!("argument `{}` is tensor {index}", arg.name)),
+        ArgValue::Scratch(index) if (*index as usize) < variant.scratch.len() => return Ok(()),
+        ArgValue::Scratch(index) => return Err(format!("argument `{}` is scratch buffer {index}", arg.name)),
         ArgValue::Scalar { ty, expr } | ArgValue::Array { ty, expr, .. } => (ty, expr),
     };
     if !matches!(ty.size(), 1 | 2 | 4 | 8) {
@@ -240,7 +307,7 @@ fn validate_arg(
 
 /// How many symbols all references look through together.
 fn symbols(plugin: &Plugin, code: &[CodeObject]) -> usize {
-    let launches = plugin.variants.iter().flat_map(|variant| &variant.launches);
+    let launches = plugin.variants.iter().flat_map(Variant::launches);
     let objects = launches.flat_map(|launch| &launch.code).filter_map(|it| code.get(it.code as usize));
     objects.fold(0, |sum, object| sum.saturating_add(object.kernels.len()))
 }

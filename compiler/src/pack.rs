@@ -48,8 +48,7 @@ fn finish(compiled: CompiledPlugin, code: &mut CodeTable) -> Plugin {
     let CompiledPlugin { draft, units } = compiled;
     let mut plugin = draft.plugin;
     for (unit, result) in draft.units.iter().zip(units) {
-        let launch =
-            plugin.variants.get_mut(unit.variant).and_then(|variant| variant.launches.get_mut(unit.launch));
+        let launch = plugin.variants.get_mut(unit.variant).and_then(|variant| variant.launch_mut(unit.step));
         if let Some(launch) = launch {
             launch.args = result.args;
             launch.code = result.code.into_iter().map(|compiled| code.add(compiled)).collect();

@@ -62,7 +62,7 @@ pub(crate) fn draft(folder: &Path, text: &str, kernel: &str, types: &[DataType])
     let path = folder.join("kernels/test.cu");
     let draft = Unit {
         variant: 0,
-        launch: 0,
+        step: 0,
         source: path.clone(),
         source_span: span(0..0),
         kernel: kernel.to_owned(),

@@ -237,8 +237,8 @@ fn what_no_gpu_of_its_code_can_launch_is_refused() {
             symbol: "tile".to_owned(),
         };
         for variant in &mut plugin.variants {
-            variant.launches[0].args = [(0, "x"), (1, "y")].map(tensor).into();
-            variant.launches[0].code = objects.iter().enumerate().map(of).collect();
+            variant.launch_mut(0).unwrap().args = [(0, "x"), (1, "y")].map(tensor).into();
+            variant.launch_mut(0).unwrap().code = objects.iter().enumerate().map(of).collect();
         }
         write_bundle(&Bundle { producer: "test".to_owned(), plugins: vec![plugin], code: objects })
     };
@@ -418,9 +418,9 @@ fn plugin() -> Plugin {
     for variant in &mut plugin.variants {
         let tensor =
             |(index, name): (u32, &str)| Arg { name: name.to_owned(), value: ArgValue::Tensor(index) };
-        variant.launches[0].args = [(0, "x"), (1, "y")].map(tensor).into();
+        variant.launch_mut(0).unwrap().args = [(0, "x"), (1, "y")].map(tensor).into();
         let code = CodeRef { target: code().target, code: 0, symbol: "tile".to_owned() };
-        variant.launches[0].code = vec![code];
+        variant.launch_mut(0).unwrap().code = vec![code];
     }
     plugin
 }
@@ -436,6 +436,7 @@ fn libraries_and_engines_are_evaluated_too() {
     let mut half = plugin();
     half.variants.retain(|variant| variant.label.contains("f16"));
     let node = write_node(&Node {
+        workspace_bytes: None,
         producer: "test".to_owned(),
         plugin: half,
         attributes: vec![pads(0, 4), Value::Float(1.0)],
@@ -445,6 +446,8 @@ fn libraries_and_engines_are_evaluated_too() {
     let digest = cubinder_bundle::container::read(&bytes).unwrap().digest;
     let reference = |bundle: Digest| {
         write_node_reference(&NodeReference {
+            formats: None,
+            workspace_bytes: None,
             bundle,
             plugin: 0,
             attributes: vec![pads(1, 1), Value::Float(1.0)],

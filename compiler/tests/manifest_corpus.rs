@@ -61,7 +61,7 @@ fn good_manifests_resolve_without_a_word() {
         }
         for variant in &plugin.variants {
             assert_eq!(variant.types.len(), tensors);
-            for launch in &variant.launches {
+            for launch in variant.launches() {
                 let sizes = launch.grid.iter().chain(&launch.block).chain([&launch.shared_bytes]);
                 sizes.for_each(|size| size.validate(attributes, tensors).expect("over the tensors"));
             }

@@ -89,7 +89,7 @@ fn circ_pad_launches_a_thread_an_element() {
     assert_eq!(argument(&draft, "out_extent", &node), ints(&[10, 12, 2, 1, 1, 1, 1, 1]));
     // One before in a dimension of 7 begins at its element 6, three before in one of 5 at its element 2.
     assert_eq!(argument(&draft, "shift", &node), ints(&[6, 2, 0, 0, 0, 0, 0, 0]));
-    let launch = &draft.plugin.variants[0].launches[0];
+    let launch = draft.plugin.variants[0].launch(0).unwrap();
     assert_eq!(launch.kernel, "circ_pad<float>");
     assert_eq!(integer(&launch.grid[0], &node), 1);
     assert_eq!(integer(&launch.block[0], &node), 256);
@@ -114,7 +114,7 @@ fn elemwise_add_uses_the_nodes_block_size() {
         attributes: vec![Value::Int(block_size)],
         shapes: vec![vec![10, 3, 32, 32], vec![10, 3, 32, 32]],
     };
-    let launch = &draft.plugin.variants[0].launches[0];
+    let launch = draft.plugin.variants[0].launch(0).unwrap();
     assert_eq!(integer(&launch.grid[0], &node(256)), 120);
     assert_eq!(integer(&launch.block[0], &node(256)), 256);
     assert_eq!(integers(&draft.plugin.outputs[0].shape, &node(256)), [10, 3, 32, 32]);

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use cubinder_bundle::container::{self, Container, Found};
 use cubinder_bundle::validate::{validate_attributes, validate_ranks};
 use cubinder_bundle::{
-    Bundle, CodeObject, CodeRef, DataType, Digest, Launch, Node, NodeReference, Plugin, Value, Variant,
+    Bundle, CodeObject, CodeRef, DataType, Digest, Launch, Node, NodeReference, Plugin, Step, Value, Variant,
+    Work,
 };
 use trt_abi::Error;
 
@@ -91,6 +92,7 @@ impl Definition {
             plugin,
             attributes: attributes.to_vec(),
             input_ranks: known.input_ranks.map(<[u8]>::to_vec),
+            workspace_bytes: None,
             code: kept.code,
         }
     }
@@ -103,7 +105,9 @@ impl Definition {
             plugin: u32::try_from(*index).ok()?,
             attributes: attributes.to_vec(),
             types: known.types.map(<[DataType]>::to_vec),
+            formats: None,
             input_ranks: known.input_ranks.map(<[u8]>::to_vec),
+            workspace_bytes: None,
         })
     }
 }
@@ -119,13 +123,20 @@ struct Kept<'a> {
 impl Kept<'_> {
     /// The variant, with references to what is kept.
     fn variant(&mut self, variant: &Variant) -> Variant {
-        let launches = variant.launches.iter().map(|launch| {
-            let code = launch.code.iter().filter_map(|reference| {
-                Some(CodeRef { code: self.place(reference.code as usize)?, ..reference.clone() })
-            });
-            Launch { code: code.collect(), ..launch.clone() }
+        let steps = variant.steps.iter().map(|step| match &step.work {
+            Work::Launch(launch) => {
+                Step { work: Work::Launch(Box::new(self.launch(launch))), ..step.clone() }
+            }
+            Work::Fill(_) => step.clone(),
         });
-        Variant { launches: launches.collect(), ..variant.clone() }
+        Variant { steps: steps.collect(), ..variant.clone() }
+    }
+
+    fn launch(&mut self, launch: &Launch) -> Launch {
+        let code = launch.code.iter().filter_map(|reference| {
+            Some(CodeRef { code: self.place(reference.code as usize)?, ..reference.clone() })
+        });
+        Launch { code: code.collect(), ..launch.clone() }
     }
 
     fn place(&mut self, index: usize) -> Option<u32> {

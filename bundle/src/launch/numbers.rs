@@ -61,6 +61,8 @@ pub enum Passed {
     Input(usize),
     /// The address of an output, by its index among the outputs; below their number.
     Output(usize),
+    /// The address of a scratch buffer of the variant, by its index.
+    Scratch(usize),
     /// Numbers by value.
     Numbers {
         /// Where their bytes begin in [`Evaluated::numbers`], aligned to their type; there are as many as [`ArgValue::size`] says.
@@ -242,6 +244,10 @@ impl Arguments {
             ArgValue::Tensor(tensor) => {
                 let place = tensor_place(plugin, *tensor).map_err(fault)?;
                 self.push(place, size_of::<u64>(), align_of::<u64>());
+            }
+            ArgValue::Scratch(index) => {
+                let expected = "memory that is reserved: scratch buffers are not";
+                return Err(fault(Problem::Kind { found: Value::Int(i64::from(*index)), expected }));
             }
             ArgValue::Scalar { ty, expr } => {
                 let value = given.value(expr).map_err(fault)?;

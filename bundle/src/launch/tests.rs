@@ -39,6 +39,9 @@ fn variant(id: i32, ty: DataType, guard: Option<Guard>) -> Variant {
         expr: Expr { nodes: vec![Node::Shape(0)] },
     };
     let launch = Launch {
+        cluster: None,
+        cooperative: false,
+        programmatic: false,
         kernel: "scale".to_owned(),
         grid: [blocks(256), int(1), int(1)],
         block: [int(256), int(1), int(1)],
@@ -51,7 +54,16 @@ fn variant(id: i32, ty: DataType, guard: Option<Guard>) -> Variant {
         ],
         code: Vec::new(),
     };
-    Variant { id, label: String::new(), types: vec![ty; 2], guard, launches: vec![launch] }
+    Variant {
+        id,
+        label: String::new(),
+        types: vec![ty; 2],
+        guard,
+        formats: vec![crate::Format::Linear; 2],
+        specialized: Vec::new(),
+        scratch: Vec::new(),
+        steps: vec![crate::Step::launch(launch)],
+    }
 }
 
 fn plugin() -> Plugin {
@@ -62,6 +74,7 @@ fn plugin() -> Plugin {
         summary: String::new(),
         attributes: vec![Attribute::new("k", AttributeType::I32)],
         inputs: vec![Input {
+            values: None,
             doc: String::new(),
             name: "x".to_owned(),
             rank_min: 1,
@@ -73,6 +86,8 @@ fn plugin() -> Plugin {
             },
         }],
         outputs: vec![Output {
+            alias: None,
+            size: None,
             doc: String::new(),
             name: "y".to_owned(),
             shape: Expr { nodes: vec![Node::Shape(0)] },
@@ -83,6 +98,7 @@ fn plugin() -> Plugin {
             text: "k > 0".to_owned(),
             message: "`k` must be positive".to_owned(),
         }],
+        timing: None,
         variants: vec![
             variant(1, DataType::F32, Some(vectorised(4))),
             variant(2, DataType::F32, None),
@@ -104,7 +120,7 @@ fn numbers(
 fn a_launch_becomes_numbers() {
     let plugin = plugin();
     let facts = Facts { attributes: &[Value::Int(1)], shapes: &[&[3, 100], &[3, 100]], ..Facts::default() };
-    let found = numbers(&plugin, &plugin.variants[1].launches[0], &Takes::ANYTHING, &facts).unwrap();
+    let found = numbers(&plugin, plugin.variants[1].launch(0).unwrap(), &Takes::ANYTHING, &facts).unwrap();
     assert_eq!((found.grid, found.block, found.shared_bytes), ([2, 1, 1], [256, 1, 1], 64));
     let extents = Value::Array(vec![Value::Int(3), Value::Int(100)]);
     assert_eq!(
@@ -125,7 +141,7 @@ fn a_launch_becomes_numbers() {
 fn an_empty_tensor_is_no_launch() {
     let plugin = plugin();
     let facts = Facts { attributes: &[Value::Int(1)], shapes: &[&[0, 5], &[0, 5]], ..Facts::default() };
-    let found = numbers(&plugin, &plugin.variants[1].launches[0], &Takes::ANYTHING, &facts).unwrap();
+    let found = numbers(&plugin, plugin.variants[1].launch(0).unwrap(), &Takes::ANYTHING, &facts).unwrap();
     assert!(found.is_empty() && found.args.is_empty());
     assert_eq!(found.grid, [0, 1, 1]);
 }
@@ -134,7 +150,7 @@ fn an_empty_tensor_is_no_launch() {
 fn a_grid_of_0_never_leaves_an_output_as_it_is() {
     let plugin = plugin();
     let launch = |grid: i64| {
-        let mut launch = plugin.variants[1].launches[0].clone();
+        let mut launch = plugin.variants[1].launch(0).unwrap().clone();
         launch.grid[1] = Expr { nodes: vec![Node::Int(grid)] };
         launch
     };
@@ -156,7 +172,7 @@ fn a_grid_of_0_never_leaves_an_output_as_it_is() {
 fn what_cannot_be_launched_is_refused_with_its_reason() {
     let plugin = plugin();
     let sized = |shape: &[i64], change: &dyn Fn(&mut Launch), takes: &Takes<'_>| {
-        let mut launch = plugin.variants[1].launches[0].clone();
+        let mut launch = plugin.variants[1].launch(0).unwrap().clone();
         change(&mut launch);
         let facts = Facts { attributes: &[Value::Int(1)], shapes: &[shape, shape], ..Facts::default() };
         numbers(&plugin, &launch, takes, &facts).map(drop).map_err(|error| error.to_string())
@@ -331,7 +347,7 @@ fn work_is_bounded_for_all_expressions_together() {
             name: format!("a{index}"),
             value: ArgValue::Scalar { ty: ScalarType::Int { bytes: 8 }, expr: long(60_000) },
         };
-        Launch { args: (0..count).map(arg).collect(), ..plugin.variants[1].launches[0].clone() }
+        Launch { args: (0..count).map(arg).collect(), ..plugin.variants[1].launch(0).unwrap().clone() }
     };
     assert!(numbers(&plugin, &many(20), &Takes::ANYTHING, &facts).is_ok());
     let error = numbers(&plugin, &many(500), &Takes::ANYTHING, &facts).unwrap_err().to_string();

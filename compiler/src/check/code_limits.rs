@@ -36,9 +36,9 @@ pub(super) fn claims(site: &Site<'_>, compiled: &[Compiled<'_>]) -> Vec<Claim> {
 }
 
 fn threads(site: &Site<'_>, unit: &Unit, compiled: &Compiled<'_>) -> Vec<Claim> {
-    let launches = (site.variant(unit.variant), site.resolved.manifest.launches.get(unit.launch));
+    let launches = (site.variant(unit.variant), site.resolved.manifest.launches.get(unit.step));
     let (Some(variant), Some(decl)) = launches else { return Vec::new() };
-    let Some(launch) = variant.launches.get(unit.launch) else { return Vec::new() };
+    let Some(launch) = variant.launch(unit.step) else { return Vec::new() };
     let (Some(first), Some(last)) = (decl.block.first(), decl.block.last()) else { return Vec::new() };
     if launch.block.iter().all(|axis| axis.constant().is_some()) {
         return Vec::new();
@@ -72,8 +72,8 @@ fn thread_limit(unit: &Unit, kernel: &KernelFacts) -> Option<(Code, i64, String)
 
 fn shared_memory(site: &Site<'_>, unit: &Unit, compiled: &Compiled<'_>) -> Vec<Claim> {
     let Some(variant) = site.variant(unit.variant) else { return Vec::new() };
-    let Some(launch) = variant.launches.get(unit.launch) else { return Vec::new() };
-    let decl = site.resolved.manifest.launches.get(unit.launch);
+    let Some(launch) = variant.launch(unit.step) else { return Vec::new() };
+    let decl = site.resolved.manifest.launches.get(unit.step);
     let Some(text) = decl.and_then(|decl| decl.shared_bytes.as_ref()) else { return Vec::new() };
     if launch.shared_bytes.constant().is_some() {
         return Vec::new();

@@ -166,6 +166,7 @@ mod tests {
     fn forms_that_are_expressible_and_forms_that_may_not_be() {
         let float = AttributeType::from_name("f32").expect("it is one");
         let plugin = Plugin {
+            timing: None,
             name: String::new(),
             namespace: String::new(),
             version: String::new(),

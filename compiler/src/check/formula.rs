@@ -227,6 +227,7 @@ mod tests {
             summary: String::new(),
             attributes: vec![cubinder_bundle::Attribute::new("n", AttributeType::I32)],
             inputs: vec![cubinder_bundle::Input {
+                values: None,
                 doc: String::new(),
                 name: "x".to_owned(),
                 rank_min: 0,
@@ -235,6 +236,7 @@ mod tests {
             }],
             outputs: Vec::new(),
             require: Vec::new(),
+            timing: None,
             variants: Vec::new(),
         };
         expr.validate(1, 1).expect("it is well formed");

@@ -73,7 +73,7 @@ impl<'r> Site<'r> {
         let Pools { proofs, advice, beyond } = pools;
         let plugin = &resolved.draft.plugin;
         let axes = |variant: &Variant| {
-            let launch = variant.launches.first();
+            let launch = variant.launches().next();
             launch.map(|launch| launch.grid.iter().map(is_filled).collect()).unwrap_or_default()
         };
         let filled = plugin.variants.iter().map(axes).collect();
@@ -113,8 +113,7 @@ impl<'r> Site<'r> {
     pub(super) fn slim(&self) -> &Plugin {
         self.slim.get_or_init(|| {
             let rows = &self.plugin.variants;
-            let mut row =
-                rows.first().map(|row| Variant { guard: None, launches: Vec::new(), ..row.clone() });
+            let mut row = rows.first().map(|row| Variant { guard: None, steps: Vec::new(), ..row.clone() });
             if let Some(row) = &mut row {
                 for (tensor, ty) in row.types.iter_mut().enumerate() {
                     let types = rows.iter().filter_map(|row| row.types.get(tensor));
@@ -131,6 +130,7 @@ impl<'r> Site<'r> {
                 inputs: plugin.inputs.clone(),
                 outputs: plugin.outputs.clone(),
                 require: plugin.require.clone(),
+                timing: plugin.timing.clone(),
                 variants: row.into_iter().collect(),
             }
         })
@@ -194,8 +194,8 @@ impl<'r> Site<'r> {
     /// Every launch of every row.
     pub(super) fn launches(&self) -> impl Iterator<Item = LaunchSite<'r>> + '_ {
         self.units().iter().filter_map(|unit| {
-            let launch = self.variant(unit.variant)?.launches.get(unit.launch)?;
-            let decl = self.resolved.manifest.launches.get(unit.launch)?;
+            let launch = self.variant(unit.variant)?.launch(unit.step)?;
+            let decl = self.resolved.manifest.launches.get(unit.step)?;
             Some(LaunchSite { row: unit.variant, launch, decl })
         })
     }

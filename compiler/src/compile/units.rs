@@ -339,7 +339,7 @@ fn check_code(
     args: &[Arg],
     code: &Compiled,
 ) -> Result<(), Vec<Diagnostic>> {
-    let launch = plugin.variants.get(unit.variant).and_then(|variant| variant.launches.get(unit.launch));
+    let launch = plugin.variants.get(unit.variant).and_then(|variant| variant.launch(unit.step));
     let (Some(launch), Some(kernel)) = (launch, facts_of(code)) else {
         return Err(vec![
             Diagnostic::error(format!(

@@ -545,7 +545,7 @@ impl Check<'_> {
     fn without_shared_memory(&self, plugin: &cubinder_bundle::Plugin) -> Option<Diagnostic> {
         let place = self.kernel.dynamic_shared.clone()?;
         let variant = plugin.variants.get(self.unit.variant)?;
-        let launch = variant.launches.get(self.unit.launch).filter(|launch| is_zero(&launch.shared_bytes))?;
+        let launch = variant.launch(self.unit.step).filter(|launch| is_zero(&launch.shared_bytes))?;
         let threads =
             launch.block.iter().map(Expr::constant).try_fold(1_i64, |all, axis| all.checked_mul(axis?));
         let example = threads.and_then(|threads| threads.checked_mul(4)).unwrap_or(1024);

@@ -127,7 +127,7 @@ impl Compiler {
                 return LaunchCode { uncompiled: Some(target), ..note };
             }
         };
-        let key = (resolved.source.path.clone(), unit.variant, unit.launch);
+        let key = (resolved.source.path.clone(), unit.variant, unit.step);
         if let Some(known) = self.made.borrow().get(&key) {
             return known.clone();
         }

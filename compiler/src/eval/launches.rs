@@ -225,7 +225,7 @@ fn typed_args(plugin: &Plugin, args: &[Arg], evaluated: &Evaluated) -> Vec<ArgRe
         let tensor = match passed {
             Passed::Input(index) => plugin.tensor_name(*index),
             Passed::Output(index) => plugin.tensor_name(plugin.inputs.len() + index),
-            Passed::Numbers { .. } => None,
+            Passed::Scratch(_) | Passed::Numbers { .. } => None,
         };
         let value = match passed {
             Passed::Numbers { value, .. } => Some(value.clone()),
@@ -244,6 +244,7 @@ fn typed_args(plugin: &Plugin, args: &[Arg], evaluated: &Evaluated) -> Vec<ArgRe
 fn arg_type(value: &ArgValue) -> String {
     match value {
         ArgValue::Tensor(_) => "tensor".to_owned(),
+        ArgValue::Scratch(_) => "scratch".to_owned(),
         ArgValue::Scalar { ty, .. } => scalar_name(*ty),
         ArgValue::Array { ty, len, .. } => format!("{}[{len}]", scalar_name(*ty)),
     }
@@ -275,6 +276,7 @@ fn untyped_args(step: &Step<'_>, typed: &[Arg], environment: &dyn Environment) -
     let of_typed = |arg: &Arg| {
         let (tensor, value) = match &arg.value {
             ArgValue::Tensor(index) => (tensor(*index), None),
+            ArgValue::Scratch(_) => (None, None),
             ArgValue::Scalar { expr, .. } | ArgValue::Array { expr, .. } => (None, value(expr)),
         };
         ArgReport { name: arg.name.clone(), ty: Some(arg_type(&arg.value)), tensor, value }

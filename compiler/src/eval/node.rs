@@ -311,13 +311,14 @@ impl Prepared<'_> {
 
     fn variant(&mut self, index: usize, variant: &Variant, is_chosen: bool) -> Result<(), Unmet> {
         let plugin = &self.subject.plugin;
-        for (number, launch) in variant.launches.iter().enumerate() {
+        for number in 0..variant.steps.len() {
+            let Some(launch) = variant.launch(number) else { continue };
             let unit = match &self.subject.origin {
                 subject::Origin::Compiled(_) => None,
                 subject::Origin::Manifest(resolved) => {
                     let mut units = resolved.draft.units.iter();
                     units
-                        .find(|unit| unit.variant == index && unit.launch == number)
+                        .find(|unit| unit.variant == index && unit.step == number)
                         .map(|unit| (resolved, unit))
                 }
             };

@@ -374,10 +374,9 @@ fn plugin_report(plugin: &Plugin, attributes: &[Value], code: &[CodeObject]) -> 
             .map(|variant| VariantReport {
                 id: variant.id,
                 label: variant.label.clone(),
-                kernels: variant.launches.iter().map(|launch| launch.kernel.clone()).collect(),
+                kernels: variant.launches().map(|launch| launch.kernel.clone()).collect(),
                 code: variant
-                    .launches
-                    .iter()
+                    .launches()
                     .flat_map(|launch| &launch.code)
                     .filter_map(|reference| {
                         let object = code.get(reference.code as usize)?;
@@ -451,6 +450,8 @@ mod tests {
 
     fn reference(bundle: Digest, plugin: u32) -> Vec<u8> {
         container::write_node_reference(&NodeReference {
+            formats: None,
+            workspace_bytes: None,
             bundle,
             plugin,
             attributes: vec![],

@@ -230,7 +230,14 @@ impl<'m> Compiler<'m> {
                     (Expr { nodes: vec![Node::Array(Vec::new())] }, ShapeLimits::default())
                 }
             };
-            outputs.push(Output { name: decl.name.value.clone(), shape, limits, doc: decl.doc.clone() });
+            outputs.push(Output {
+                name: decl.name.value.clone(),
+                shape,
+                limits,
+                alias: None,
+                size: None,
+                doc: decl.doc.clone(),
+            });
         }
         (outputs, self.broken_outputs.is_empty())
     }

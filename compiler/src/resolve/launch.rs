@@ -75,6 +75,9 @@ fn one(
         grid: grid.0,
         block: block.0,
         shared_bytes: shared_bytes.unwrap_or_else(|| constant(0)),
+        cluster: None,
+        cooperative: false,
+        programmatic: false,
         args: Vec::new(),
         code: Vec::new(),
     };
@@ -82,7 +85,7 @@ fn one(
     let span_of = |text: Option<&Text>| compiler.span(text.map_or(0..0, |text| text.range.clone()));
     let unit = Unit {
         variant: index,
-        launch: 0,
+        step: 0,
         source: source.map(|source| beside(compiler.source, &source.value)).unwrap_or_default(),
         source_span: span_of(source),
         kernel: kernel.unwrap_or_default(),

@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cubinder_bundle::expr::{Expr, Kind};
-use cubinder_bundle::{Attribute, DataType, Guard, Input, Plugin, Value, Variant};
+use cubinder_bundle::{Attribute, DataType, Format, Guard, Input, Plugin, Step, Value, Variant};
 
 use crate::diagnostic::{Diagnostic, Severity, Source, Span, has_errors, sort};
 use crate::manifest::{self, MAX_RANK, Manifest};
@@ -46,8 +46,8 @@ pub struct PluginDraft {
 pub struct Unit {
     /// Index of the variant in the plugin.
     pub variant: usize,
-    /// Index of the launch in the variant.
-    pub launch: usize,
+    /// Index of the launch among the variant's steps, which is that among the manifest's launches.
+    pub step: usize,
     /// The CUDA source, resolved against the manifest's folder. Empty where it is wrong.
     pub source: PathBuf,
     /// Where the manifest names the source.
@@ -248,8 +248,11 @@ fn draft(
             id: row.id,
             label: row.label(),
             types: row.tensor_types,
+            formats: vec![Format::Linear; manifest.inputs.len() + manifest.outputs.len()],
+            specialized: Vec::new(),
             guard,
-            launches: launch.iter().map(|launch| launch.launch.clone()).collect(),
+            scratch: Vec::new(),
+            steps: launch.iter().map(|launch| Step::launch(launch.launch.clone())).collect(),
         });
         units.extend(launch.map(|launch| launch.unit));
     }
@@ -262,6 +265,7 @@ fn draft(
         inputs: manifest.inputs.iter().map(input).collect(),
         outputs,
         require,
+        timing: None,
         variants,
     };
     PluginDraft { plugin, units }
@@ -287,6 +291,7 @@ fn input(decl: &manifest::InputDecl) -> Input {
         rank_min: decl.rank.0,
         rank_max: decl.rank.1,
         limits: decl.limits.limits.clone(),
+        values: None,
         doc: decl.doc.clone(),
     }
 }

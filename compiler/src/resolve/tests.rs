@@ -77,7 +77,7 @@ fn expands_variants_and_types_in_order() {
         ]
     );
     assert_eq!(draft.plugin.variants[1].types, [DataType::F16, DataType::F32, DataType::I32]);
-    let units: Vec<(usize, usize)> = draft.units.iter().map(|unit| (unit.variant, unit.launch)).collect();
+    let units: Vec<(usize, usize)> = draft.units.iter().map(|unit| (unit.variant, unit.step)).collect();
     assert_eq!(units, [(0, 0), (1, 0), (2, 0), (3, 0)]);
 }
 
@@ -86,17 +86,17 @@ fn instantiates_the_kernel() {
     let draft = resolved(MANIFEST).draft;
     assert_eq!(draft.units[0].kernel, "ops::scale<float, int, (4 + 1), true, T::T, int4>");
     assert_eq!(draft.units[3].kernel, "ops::scale<__half, int, (-1 + 1), false, T::T, int4>");
-    assert_eq!(draft.plugin.variants[3].launches[0].kernel, draft.units[3].kernel);
+    assert_eq!(draft.plugin.variants[3].launch(0).unwrap().kernel, draft.units[3].kernel);
     assert_eq!(draft.units[0].source, Path::new("dir/../kernels/scale.cu"));
 }
 
 #[test]
 fn folds_constants_and_types_of_the_row() {
     let draft = resolved(MANIFEST).draft;
-    let shared = |row: usize| draft.plugin.variants[row].launches[0].shared_bytes.nodes.clone();
+    let shared = |row: usize| draft.plugin.variants[row].launch(0).unwrap().shared_bytes.nodes.clone();
     assert_eq!(shared(0), [expr_node(64)]);
     assert_eq!(shared(3), [expr_node(2)]);
-    let launch = &draft.plugin.variants[0].launches[0];
+    let launch = draft.plugin.variants[0].launch(0).unwrap();
     assert_eq!(launch.grid[1].nodes, [expr_node(2)]);
     assert_eq!(launch.grid[2].nodes, [expr_node(1)]);
     assert!(launch.args.is_empty() && launch.code.is_empty());

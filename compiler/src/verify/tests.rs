@@ -197,7 +197,7 @@ fn check_with(
     let draft = draft_with(launch, "x = \"x\"\ny = \"y\"");
     let check = CodeCheck {
         unit: &draft.units[0],
-        launch: &draft.plugin.variants[0].launches[0],
+        launch: draft.plugin.variants[0].launch(0).unwrap(),
         args,
         signature: &with_tensors(&[]),
         target: target.parse::<Target>().unwrap(),

@@ -182,7 +182,7 @@ fn the_bundle_holds_the_model() {
         let [plugin] = bundle.plugins.as_slice() else { panic!("one plugin") };
         let mut bare = plugin.clone();
         for (variant, unit) in bare.variants.iter_mut().zip(&draft.units) {
-            let launch = &mut variant.launches[0];
+            let launch = variant.launch_mut(0).unwrap();
             launch.code.clear();
             // Bound to the kernel's parameters: their order and types are the kernel's.
             let args = std::mem::take(&mut launch.args);
@@ -201,6 +201,7 @@ fn the_bundle_holds_the_model() {
 fn value(value: &ArgValue) -> String {
     match value {
         ArgValue::Tensor(tensor) => format!("tensor {tensor}"),
+        ArgValue::Scratch(index) => format!("scratch {index}"),
         ArgValue::Scalar { expr, .. } | ArgValue::Array { expr, .. } => format!("{expr:?}"),
     }
 }

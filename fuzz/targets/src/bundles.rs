@@ -18,7 +18,7 @@ pub(crate) fn bundle(resolved: &Resolved, with_args: bool) -> Bundle {
     let mut plugin = resolved.draft.plugin.clone();
     for unit in &resolved.draft.units {
         let variant = plugin.variants.get_mut(unit.variant);
-        let Some(launch) = variant.and_then(|variant| variant.launches.get_mut(unit.launch)) else {
+        let Some(launch) = variant.and_then(|variant| variant.launch_mut(unit.step)) else {
             continue;
         };
         launch.code = vec![CodeRef { target: TARGET, code: 0, symbol: SYMBOL.to_owned() }];

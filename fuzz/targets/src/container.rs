@@ -5,7 +5,7 @@
 
 use cubinder_bundle::container::{self, Container, FORMAT_VERSION, MAGIC};
 use cubinder_bundle::expr::{self, Environment};
-use cubinder_bundle::{Digest, Plugin, Value};
+use cubinder_bundle::{Digest, Plugin, Value, Variant};
 use cubinder_compiler::diagnostic::has_errors;
 use cubinder_compiler::{eval, inspect};
 
@@ -101,7 +101,7 @@ fn inspect(bytes: &[u8]) {
 fn walk(plugin: &Plugin) {
     let rules = plugin.require.iter().map(|rule| &rule.expr);
     let guards = plugin.variants.iter().filter_map(|variant| Some(&variant.guard.as_ref()?.expr));
-    let launches = plugin.variants.iter().flat_map(|variant| &variant.launches);
+    let launches = plugin.variants.iter().flat_map(Variant::launches);
     let extents =
         launches.flat_map(|launch| launch.grid.iter().chain(&launch.block).chain([&launch.shared_bytes]));
     for expr in plugin.outputs.iter().map(|output| &output.shape).chain(rules).chain(guards).chain(extents) {

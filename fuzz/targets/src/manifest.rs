@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
 use cubinder_bundle::container::{self, Container};
-use cubinder_bundle::{Input, Target as Gpu, Value};
+use cubinder_bundle::{Input, Target as Gpu, Value, Variant};
 use cubinder_compiler::diagnostic::{Diagnostic, Source};
 use cubinder_compiler::eval::{self, Compiler, Environment, Query, Report, Subject, SubjectOrigin};
 use cubinder_compiler::resolve::{self, Resolved};
@@ -57,7 +57,7 @@ fn accepted(resolved: Resolved) {
     for output in &plugin.outputs {
         output.shape.validate(attributes, tensors).expect("the compiler makes trees");
     }
-    for launch in plugin.variants.iter().flat_map(|variant| &variant.launches) {
+    for launch in plugin.variants.iter().flat_map(Variant::launches) {
         for expr in launch.grid.iter().chain(&launch.block).chain([&launch.shared_bytes]) {
             expr.validate(attributes, tensors).expect("the compiler makes trees");
         }

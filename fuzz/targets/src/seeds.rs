@@ -126,6 +126,8 @@ pub(crate) fn containers() -> Vec<Vec<u8>> {
         let attributes: Vec<Value> = values.collect();
         let input_ranks = Some(plugin.inputs.iter().map(|input| input.rank_min).collect());
         let reference = NodeReference {
+            formats: None,
+            workspace_bytes: None,
             bundle: Digest::of(b"bundle"),
             plugin: 0,
             attributes: attributes.clone(),
@@ -134,6 +136,7 @@ pub(crate) fn containers() -> Vec<Vec<u8>> {
         };
         all.push(container::model(&write_node_reference(&reference)));
         let node = Node {
+            workspace_bytes: None,
             producer: bundle.producer,
             plugin,
             attributes,

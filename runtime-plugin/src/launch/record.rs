@@ -76,6 +76,8 @@ impl LaunchRecord {
             Passed::Input(index) => Argument::Input(index),
             Passed::Output(index) => Argument::Output(index),
             Passed::Numbers { start, .. } => Argument::Number(start),
+            // `launch::evaluate` refuses scratch buffers: nothing reserves them yet.
+            Passed::Scratch(_) => Argument::Number(0),
         };
         LaunchRecord {
             plugin: launch::full_name(plugin).into_boxed_str(),

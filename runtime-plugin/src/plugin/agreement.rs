@@ -43,7 +43,7 @@ fn model(path: &Path, choices: &mut Choices<'_>) -> Model {
     let resolved = resolve::compile(&Source::new(path, text)).unwrap();
     let mut plugin = resolved.draft.plugin;
     for unit in &resolved.draft.units {
-        let launch = &mut plugin.variants[unit.variant].launches[unit.launch];
+        let launch = plugin.variants[unit.variant].launch_mut(unit.step).unwrap();
         launch.args = unit.args.iter().map(|draft| typed(draft, choices)).collect();
     }
     plugin
@@ -170,6 +170,7 @@ impl Case {
         let title = format!("{}: ", full_name(&self.plugin));
         let text = |error: &Error| error.text().strip_prefix(&title).unwrap_or(error.text()).to_owned();
         let node = Node {
+            workspace_bytes: None,
             producer: String::new(),
             plugin: self.plugin.clone(),
             attributes: self.attributes.clone(),

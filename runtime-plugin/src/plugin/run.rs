@@ -340,7 +340,7 @@ fn make_records(
     let invalid = |error: Box<LaunchError>| node.invalid(error);
     let Some(driver) = load_again(loaded, node, running)? else {
         // On a machine without a GPU. What only the kernel and the device decide is left to be found when they are there.
-        for launch in running.iter().flat_map(|index| &plugin.variants[*index].launches) {
+        for launch in running.iter().flat_map(|index| plugin.variants[*index].launches()) {
             launch::evaluate(plugin, launch, &Takes::ANYTHING, facts, steps).map_err(invalid)?;
         }
         return Ok(None);
@@ -348,7 +348,7 @@ fn make_records(
     let (mut records, mut places) = (Vec::new(), Vec::new());
     for index in running {
         let start = records.len();
-        for (launch, kernel) in plugin.variants[*index].launches.iter().zip(loaded.kernels(*index)) {
+        for (launch, kernel) in plugin.variants[*index].launches().zip(loaded.kernels(*index)) {
             let record = LaunchRecord::evaluate(plugin, launch, kernel, facts, steps).map_err(invalid)?;
             CodeTable::process().allow_shared(driver, kernel, record.shared_bytes()).map_err(|error| {
                 Error::new(Error::FAILED_INITIALIZATION, format!("{}: {error}", node.title))
@@ -407,7 +407,7 @@ fn load_all(
     variant: &Variant,
 ) -> Result<Option<(&'static Driver, Vec<LoadedKernel>)>, Error> {
     let Ok(driver) = Driver::find() else { return Ok(None) };
-    let kernels = variant.launches.iter().map(|launch| load(node, driver, launch));
+    let kernels = variant.launches().map(|launch| load(node, driver, launch));
     let kernels: Option<Vec<LoadedKernel>> = kernels.collect::<Result<_, _>>()?;
     Ok(kernels.map(|kernels| (driver, kernels)))
 }

@@ -40,6 +40,9 @@ fn divides(divisor: i64, aligned: Option<u32>) -> Guard {
 
 fn variant(id: i32, guard: Option<Guard>) -> Variant {
     let launch = Launch {
+        cluster: None,
+        cooperative: false,
+        programmatic: false,
         kernel: format!("kernel_{id}"),
         grid: [int(-1), int(1), int(1)],
         block: [int(1), int(1), int(1)],
@@ -52,7 +55,10 @@ fn variant(id: i32, guard: Option<Guard>) -> Variant {
         label: String::new(),
         types: vec![DataType::F32, DataType::F32],
         guard,
-        launches: vec![launch],
+        formats: vec![cubinder_bundle::Format::Linear; 2],
+        specialized: Vec::new(),
+        scratch: Vec::new(),
+        steps: vec![cubinder_bundle::Step::launch(launch)],
     }
 }
 
@@ -80,6 +86,7 @@ fn model(variants: Vec<Variant>) -> Model {
         summary: String::new(),
         attributes: vec![Attribute::new("k", AttributeType::I32)],
         inputs: vec![Input {
+            values: None,
             doc: String::new(),
             name: "x".to_owned(),
             rank_min: 2,
@@ -87,12 +94,15 @@ fn model(variants: Vec<Variant>) -> Model {
             limits: ShapeLimits::default(),
         }],
         outputs: vec![Output {
+            alias: None,
+            size: None,
             doc: String::new(),
             name: "y".to_owned(),
             shape: Expr { nodes: shape },
             limits: ShapeLimits::default(),
         }],
         require: Vec::new(),
+        timing: None,
         variants,
     }
 }
@@ -100,6 +110,7 @@ fn model(variants: Vec<Variant>) -> Model {
 fn made(model: Model) -> Result<KernelPlugin, Error> {
     let attributes = vec![Value::Int(3)];
     let node = Node {
+        workspace_bytes: None,
         producer: String::new(),
         plugin: model,
         attributes: attributes.clone(),
@@ -326,10 +337,10 @@ fn what_an_engine_asks_for_takes_a_bounded_time() {
     slow_rules.require = vec![require; 256];
     assert!(made(slow_rules.clone()).unwrap_err().text().contains(together));
     let mut slow_launch = model(vec![variant(1, None)]);
-    let mut launch = slow_launch.variants[0].launches[0].clone();
+    let mut launch = slow_launch.variants[0].launch(0).unwrap().clone();
     launch.grid[0] = int(1);
     launch.shared_bytes = Expr { nodes: slow().expr.nodes[..5].to_vec() };
-    slow_launch.variants[0].launches = vec![launch; 256];
+    slow_launch.variants[0].steps = vec![cubinder_bundle::Step::launch(launch); 256];
     let error = refused(&plugin(slow_launch), [1, 8]);
     assert!(error.contains(together), "{error}");
 }
@@ -390,10 +401,11 @@ fn sealed_damage_of_an_engine_is_answered() {
     }];
     let reference = CodeRef { target: code[0].target, code: 0, symbol: "k".to_owned() };
     for variant in &mut guarded.variants {
-        variant.launches[0].grid[0] = int(7);
-        variant.launches[0].code = vec![reference.clone()];
+        variant.launch_mut(0).unwrap().grid[0] = int(7);
+        variant.launch_mut(0).unwrap().code = vec![reference.clone()];
     }
     let node = Node {
+        workspace_bytes: None,
         producer: "p".to_owned(),
         plugin: guarded,
         attributes: vec![Value::Int(3)],

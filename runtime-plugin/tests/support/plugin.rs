@@ -66,6 +66,9 @@ pub(crate) fn array(name: &str, ty: ScalarType, len: u32, expr: Expr) -> Arg {
 /// 1 block of 256 threads, no shared memory, `(x, y, count)`.
 pub(crate) fn launch() -> Launch {
     Launch {
+        cluster: None,
+        cooperative: false,
+        programmatic: false,
         kernel: "circ_pad<float, 4>".to_owned(),
         grid: [int(1), int(1), int(1)],
         block: [int(256), int(1), int(1)],
@@ -83,6 +86,7 @@ pub(crate) fn plugin() -> Plugin {
         summary: String::new(),
         attributes: Vec::new(),
         inputs: vec![Input {
+            values: None,
             doc: String::new(),
             name: "x".to_owned(),
             rank_min: 1,
@@ -90,18 +94,24 @@ pub(crate) fn plugin() -> Plugin {
             limits: ShapeLimits::default(),
         }],
         outputs: vec![Output {
+            alias: None,
+            size: None,
             doc: String::new(),
             name: "y".to_owned(),
             shape: shape(0),
             limits: ShapeLimits::default(),
         }],
         require: Vec::new(),
+        timing: None,
         variants: vec![Variant {
             id: 1,
             label: String::new(),
             types: vec![DataType::F32, DataType::F32],
             guard: None,
-            launches: vec![launch()],
+            formats: vec![cubinder_bundle::Format::Linear; 2],
+            specialized: Vec::new(),
+            scratch: Vec::new(),
+            steps: vec![cubinder_bundle::Step::launch(launch())],
         }],
     }
 }

@@ -21,6 +21,7 @@ impl Maker {
             inputs: Vec::new(),
             outputs: Vec::new(),
             require: Vec::new(),
+            timing: None,
             variants: Vec::new(),
         };
         Maker { plugin, functions: Vec::new() }
@@ -42,6 +43,7 @@ impl Maker {
         let mut limits = ShapeLimits::default();
         change(&mut limits);
         self.plugin.inputs.push(Input {
+            values: None,
             doc: String::new(),
             name: name.into(),
             rank_min: ranks.0,
@@ -67,7 +69,14 @@ impl Maker {
         let mut limits = ShapeLimits::default();
         change(&mut limits);
         let shape = self.expr(shape);
-        self.plugin.outputs.push(Output { doc: String::new(), name: name.into(), shape, limits });
+        self.plugin.outputs.push(Output {
+            alias: None,
+            size: None,
+            doc: String::new(),
+            name: name.into(),
+            shape,
+            limits,
+        });
         self
     }
 

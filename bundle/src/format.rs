@@ -1,0 +1,168 @@
+//! Memory layouts of tensors ([`Format`]) and what they make of a shape.
+//!
+//! A layout with vectors stores so many channels side by side, and rounds the number of channels up to whole vectors.
+
+use serde::{Deserialize, Serialize};
+
+/// TensorRT's memory layout of a tensor (`nvinfer1::TensorFormat`, `NvInferRuntime.h`, TensorRT-RTX 1.7). The layouts of the DLA, which
+/// runs no plugins, are not here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, Default)]
+pub enum Format {
+    /// Row major.
+    #[default]
+    Linear,
+    /// `[N][C/2][H][W][2]`.
+    Chw2,
+    /// `[N][C/4][H][W][4]`.
+    Chw4,
+    /// `[N][C/16][H][W][16]`.
+    Chw16,
+    /// `[N][C/32][H][W][32]`.
+    Chw32,
+    /// `[N][H][W][C]`.
+    Hwc,
+    /// `[N][H][W][C]`, channels rounded up to a multiple of 8.
+    Hwc8,
+    /// `[N][H][W][C]`, channels rounded up to a multiple of 16.
+    Hwc16,
+    /// `[N][D][H][W][C]`.
+    Dhwc,
+    /// `[N][D][H][W][C]`, channels rounded up to a multiple of 8.
+    Dhwc8,
+    /// `[N][C/32][D][H][W][32]`.
+    Cdhw32,
+}
+
+impl Format {
+    /// Every format, in the order in which errors list them.
+    pub const ALL: [Format; 11] = [
+        Format::Linear,
+        Format::Chw2,
+        Format::Chw4,
+        Format::Chw16,
+        Format::Chw32,
+        Format::Hwc,
+        Format::Hwc8,
+        Format::Hwc16,
+        Format::Dhwc,
+        Format::Dhwc8,
+        Format::Cdhw32,
+    ];
+
+    /// The name used in manifests.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Format::Linear => "linear",
+            Format::Chw2 => "chw2",
+            Format::Chw4 => "chw4",
+            Format::Chw16 => "chw16",
+            Format::Chw32 => "chw32",
+            Format::Hwc => "hwc",
+            Format::Hwc8 => "hwc8",
+            Format::Hwc16 => "hwc16",
+            Format::Dhwc => "dhwc",
+            Format::Dhwc8 => "dhwc8",
+            Format::Cdhw32 => "cdhw32",
+        }
+    }
+
+    /// The format with this manifest name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Format> {
+        Self::ALL.into_iter().find(|format| format.name() == name)
+    }
+
+    /// TensorRT's number for it.
+    #[must_use]
+    pub const fn tensorrt(self) -> i32 {
+        match self {
+            Format::Linear => 0,
+            Format::Chw2 => 1,
+            Format::Hwc8 => 2,
+            Format::Chw4 => 3,
+            Format::Chw16 => 4,
+            Format::Chw32 => 5,
+            Format::Dhwc8 => 6,
+            Format::Cdhw32 => 7,
+            Format::Hwc => 8,
+            Format::Hwc16 => 11,
+            Format::Dhwc => 12,
+        }
+    }
+
+    /// The format with TensorRT's number, if plugins can use it.
+    #[must_use]
+    pub fn from_tensorrt(number: i32) -> Option<Format> {
+        Self::ALL.into_iter().find(|format| format.tensorrt() == number)
+    }
+
+    /// To a multiple of what the number of channels is rounded up; 1 where it is not.
+    #[must_use]
+    pub const fn vector(self) -> i64 {
+        match self {
+            Format::Linear | Format::Hwc | Format::Dhwc => 1,
+            Format::Chw2 => 2,
+            Format::Chw4 => 4,
+            Format::Hwc8 | Format::Dhwc8 => 8,
+            Format::Chw16 | Format::Hwc16 => 16,
+            Format::Chw32 | Format::Cdhw32 => 32,
+        }
+    }
+
+    /// Which dimension counts the channels, from the last one: 3 is the third from the end. 0 where there is none.
+    #[must_use]
+    pub const fn channel_from_end(self) -> usize {
+        match self {
+            Format::Linear => 0,
+            Format::Chw2 | Format::Chw4 | Format::Chw16 | Format::Chw32 => 3,
+            Format::Hwc | Format::Hwc8 | Format::Hwc16 => 3,
+            Format::Dhwc | Format::Dhwc8 | Format::Cdhw32 => 4,
+        }
+    }
+
+    /// The fewest dimensions of a tensor in this format.
+    #[must_use]
+    pub const fn min_rank(self) -> usize {
+        self.channel_from_end()
+    }
+
+    /// The extents in memory: those of the shape, the channels rounded up to whole vectors. `None` where an extent is too large for
+    /// 64 bits.
+    #[must_use]
+    pub fn padded(self, shape: &[i64]) -> Option<Vec<i64>> {
+        let mut padded = shape.to_vec();
+        let channel = shape.len().checked_sub(self.channel_from_end());
+        if let Some(channels) = channel.and_then(|channel| padded.get_mut(channel)) {
+            let vector = self.vector();
+            let vectors = channels.div_euclid(vector) + i64::from(channels.rem_euclid(vector) != 0);
+            *channels = vectors.checked_mul(vector)?;
+        }
+        Some(padded)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Format;
+
+    #[test]
+    fn names_and_numbers_are_those_of_one_format() {
+        for format in Format::ALL {
+            assert_eq!(Format::from_name(format.name()), Some(format));
+            assert_eq!(Format::from_tensorrt(format.tensorrt()), Some(format));
+        }
+        assert_eq!(Format::from_tensorrt(9), None, "the DLA's");
+    }
+
+    #[test]
+    fn channels_are_rounded_up() {
+        assert_eq!(Format::Hwc8.padded(&[2, 3, 4, 5]), Some(vec![2, 8, 4, 5]));
+        assert_eq!(Format::Cdhw32.padded(&[1, 33, 4, 5, 6]), Some(vec![1, 64, 4, 5, 6]));
+        assert_eq!(Format::Chw4.padded(&[8, 1, 1]), Some(vec![8, 1, 1]));
+        assert_eq!(Format::Hwc.padded(&[3, 4, 5]), Some(vec![3, 4, 5]));
+        assert_eq!(Format::Linear.padded(&[3]), Some(vec![3]));
+        assert_eq!(Format::Chw32.padded(&[0, 1, 1]), Some(vec![0, 1, 1]));
+        assert_eq!(Format::Chw32.padded(&[i64::MAX, 1, 1]), None);
+    }
+}

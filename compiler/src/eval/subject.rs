@@ -172,7 +172,7 @@ fn node(found: &Found, all: &[Found]) -> Result<Subject, String> {
         }),
         Container::NodeReference(reference) => {
             let bundle = all.iter().find_map(|found| match &found.container {
-                Container::Bundle(bundle) if found.digest == reference.bundle => Some(bundle),
+                Container::Bundle(bundle) if found.digest.shortened() == reference.bundle => Some(bundle),
                 _ => None,
             });
             let bundle = bundle.ok_or_else(|| {
@@ -186,6 +186,9 @@ fn node(found: &Found, all: &[Found]) -> Result<Subject, String> {
             let mut plugin = plugin.clone();
             if let Some(types) = &reference.types {
                 plugin.variants.retain(|variant| variant.types == *types);
+            }
+            if let Some(formats) = &reference.formats {
+                plugin.variants.retain(|variant| variant.formats == *formats);
             }
             Ok(Subject {
                 plugin,

@@ -23,6 +23,10 @@ enum
     INVALID_HANDLE = 400,
     NOT_FOUND = 500,
     STREAM_CAPTURE_UNSUPPORTED = 900,
+    IGNORED = 0,
+    COOPERATIVE = 2,
+    CLUSTER = 4,
+    PROGRAMMATIC = 6,
     RELAXED = 2,
     MAX_THREADS_PER_BLOCK = 0,
     STATIC_SHARED_BYTES = 1,
@@ -282,6 +286,96 @@ API int32_t cuLaunchKernel(void* handle, unsigned gridX, unsigned gridY, unsigne
     int shaped = gridX * gridY * gridZ != 0 && blockX * blockY * blockZ != 0 && blockX * blockY * blockZ <= 1024;
     int fits = shaped && extra == NULL && sharedBytes <= (unsigned) kernel->allowedSharedBytes;
     return end(event, fits ? SUCCESS : INVALID_VALUE);
+}
+// `CUlaunchAttribute` and `CUlaunchConfig`: a word, padding and 64 bytes; nine words, a stream, a pointer and a count.
+struct LaunchAttribute
+{
+    int32_t id;
+    char padding[4];
+    uint32_t value[16];
+};
+struct LaunchConfig
+{
+    uint32_t grid[3];
+    uint32_t block[3];
+    uint32_t sharedBytes;
+    void* stream;
+    struct LaunchAttribute* attributes;
+    uint32_t attributeCount;
+};
+_Static_assert(sizeof(struct LaunchAttribute) == 72 && sizeof(struct LaunchConfig) == 56, "as in cuda.h");
+
+static int32_t judgeAttributes(struct FakeEvent* event, struct LaunchConfig const* config)
+{
+    for (uint32_t i = 0; i < config->attributeCount; ++i)
+    {
+        struct LaunchAttribute const* attribute = &config->attributes[i];
+        switch (attribute->id)
+        {
+        case IGNORED: break;
+        case COOPERATIVE: event->cooperative = (int32_t) attribute->value[0]; break;
+        case PROGRAMMATIC: event->programmatic = (int32_t) attribute->value[0]; break;
+        case CLUSTER:
+            memcpy(event->cluster, attribute->value, sizeof event->cluster);
+            for (int axis = 0; axis < 3; ++axis)
+            {
+                if (event->cluster[axis] == 0 || config->grid[axis] % event->cluster[axis] != 0)
+                {
+                    return INVALID_VALUE;
+                }
+            }
+            break;
+        default: return INVALID_VALUE;
+        }
+    }
+    return config->attributeCount > 0 ? SUCCESS : INVALID_VALUE;
+}
+
+API int32_t cuLaunchKernelEx(struct LaunchConfig const* config, void* handle, void** params, void** extra)
+{
+    uint32_t const place = gDriver.eventCount;
+    uint32_t const* grid = config->grid;
+    uint32_t const* block = config->block;
+    int32_t const result = cuLaunchKernel(handle, grid[0], grid[1], grid[2], block[0], block[1], block[2],
+        config->sharedBytes, config->stream, params, extra);
+    if (place >= kMOST_EVENTS)
+    {
+        return result;
+    }
+    struct FakeEvent* event = &gDriver.events[place];
+    event->call = __func__;
+    int32_t const verdict = judgeAttributes(event, config);
+    return result != SUCCESS ? result : end(event, verdict);
+}
+API int32_t cuMemsetD8Async(uint64_t to, unsigned char byte, size_t bytes, void* stream)
+{
+    BEGIN((void*) (uintptr_t) to);
+    event->value = byte;
+    event->bytes = bytes;
+    event->stream = stream;
+    return end(event, to != 0 && bytes != 0 ? SUCCESS : INVALID_VALUE);
+}
+API int32_t cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, void* stream)
+{
+    BEGIN((void*) (uintptr_t) to);
+    event->from = from;
+    event->bytes = bytes;
+    event->stream = stream;
+    return end(event, to != 0 && from != 0 && to != from ? SUCCESS : INVALID_VALUE);
+}
+API int32_t cuOccupancyMaxActiveBlocksPerMultiprocessor(int32_t* blocks, void* handle, int32_t threads, size_t sharedBytes)
+{
+    BEGIN_KERNEL(handle);
+    (void) sharedBytes;
+    *blocks = threads > 0 ? 1536 / threads : 0;
+    return SUCCESS;
+}
+API int32_t cuOccupancyMaxActiveClusters(int32_t* clusters, void* handle, struct LaunchConfig const* config)
+{
+    BEGIN_KERNEL(handle);
+    (void) config;
+    *clusters = 16;
+    return SUCCESS;
 }
 API int32_t cuThreadExchangeStreamCaptureMode(int32_t* mode)
 {

@@ -29,6 +29,13 @@ struct FakeEvent
     uint32_t grid[3];
     uint32_t block[3];
     uint32_t sharedBytes;
+    // What `cuLaunchKernelEx` was asked for.
+    uint32_t cluster[3];
+    int32_t cooperative;
+    int32_t programmatic;
+    // How much memory is filled or copied; the handle is where to.
+    uint64_t bytes;
+    uint64_t from;
     void* stream;
     // The bytes of the arguments, one after the other without padding.
     uint32_t argumentBytes;

@@ -3,7 +3,7 @@ use crate::data_type::{DataType, ScalarType};
 use crate::expr::{BinaryOp, Builtin, Expr, Node};
 use crate::model::{
     AUTO_TACTIC, Arg, ArgValue, Attribute, AttributeType, Guard, Input, Interval, Launch, Output, Plugin,
-    Requirement, ShapeLimits, Variant,
+    Requirement, ShapeLimits, Step, Variant,
 };
 use crate::value::Value;
 
@@ -107,13 +107,23 @@ fn plugin() -> Plugin {
     }
 }
 
+/// A variant with these steps alone.
+fn with_steps(plugin: &Plugin, steps: Vec<Step>) -> Variant {
+    Variant { steps, ..plugin.variants[1].clone() }
+}
+
 fn numbers(
     plugin: &Plugin,
     launch: &Launch,
     takes: &Takes<'_>,
     facts: &Facts<'_>,
 ) -> Result<Evaluated, Box<LaunchError>> {
-    evaluate(plugin, launch, takes, facts, &mut Steps::default())
+    let variant = with_steps(plugin, vec![Step::launch(launch.clone())]);
+    let found = sequence(plugin, &variant, |_| *takes, facts, &mut Steps::default())?;
+    match found.steps.into_iter().next() {
+        Some(Doing::Launch(launch)) => Ok(launch),
+        other => panic!("{other:?}"),
+    }
 }
 
 #[test]
@@ -396,3 +406,5 @@ fn what_is_long_is_not_shown_whole() {
         assert!(shown.len() < 400 && shown.starts_with("; k = ") && shown.ends_with(end), "{shown}");
     }
 }
+
+mod sequences;

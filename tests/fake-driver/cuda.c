@@ -2,7 +2,8 @@
 //
 // A stand-in for NVIDIA's driver: the functions that the plugin library looks up, in a `libcuda.so.1` of our own. It
 // answers as an 8.9 device does, refuses what the real driver refuses (code for other devices, loading during a capture, more
-// shared memory than was asked for), keeps a record of every call, and fails where a test wants it to.
+// shared memory than was asked for, clusters that do not divide the grid), keeps a record of every call, says which of them leave
+// the memory that there is, and fails where a test wants it to.
 //
 // With OLD_DRIVER it is one before CUDA 12.4, which lacks two of the functions.
 #include "fake.h"
@@ -23,18 +24,42 @@ enum
     INVALID_HANDLE = 400,
     NOT_FOUND = 500,
     STREAM_CAPTURE_UNSUPPORTED = 900,
-    IGNORED = 0,
-    COOPERATIVE = 2,
-    CLUSTER = 4,
-    PROGRAMMATIC = 6,
     RELAXED = 2,
     MAX_THREADS_PER_BLOCK = 0,
     STATIC_SHARED_BYTES = 1,
     MAX_DYNAMIC_SHARED_BYTES = 8,
     MAJOR = 75,
     MINOR = 76,
-    MAX_SHARED_BYTES_OPTIN = 97
+    COOPERATIVE_LAUNCH = 95,
+    MAX_SHARED_BYTES_OPTIN = 97,
+    LAUNCH_COOPERATIVE = 2,
+    LAUNCH_CLUSTER = 4,
+    LAUNCH_PROGRAMMATIC = 6,
+    COOPERATIVE_LAUNCH_TOO_LARGE = 720,
+    INVALID_CLUSTER_SIZE = 912
 };
+
+// `CUlaunchAttribute` and `CUlaunchConfig`.
+struct Attribute
+{
+    int32_t id;
+    char pad[4];
+    union
+    {
+        uint32_t words[3];
+        char bytes[64];
+    } value;
+};
+struct Config
+{
+    uint32_t grid[3];
+    uint32_t block[3];
+    uint32_t sharedBytes;
+    void* stream;
+    struct Attribute const* attributes;
+    uint32_t count;
+};
+_Static_assert(sizeof(struct Attribute) == 72 && sizeof(struct Config) == 56, "as in cuda.h");
 
 struct Library
 {
@@ -50,7 +75,9 @@ struct Kernel
 
 static struct FakeDriver gDriver = {
     .context = 1,
-    .attributes = {[MAJOR] = 8, [MINOR] = 9, [16] = 128, [MAX_SHARED_BYTES_OPTIN] = 99 * 1024},
+    .attributes = {[MAJOR] = 8, [MINOR] = 9, [16] = 128, [COOPERATIVE_LAUNCH] = 1, [MAX_SHARED_BYTES_OPTIN] = 99 * 1024},
+    .activeBlocks = 6,
+    .activeClusters = 64,
 };
 // Never given back: a handle that is used too late is found and not a crash.
 static struct Library gLibraries[kMOST_OBJECTS];
@@ -269,113 +296,123 @@ API int32_t cuKernelSetAttribute(int32_t attribute, int32_t value, void* handle,
     }
     return end(event, INVALID_VALUE);
 }
-API int32_t cuLaunchKernel(void* handle, unsigned gridX, unsigned gridY, unsigned gridZ, unsigned blockX,
-    unsigned blockY, unsigned blockZ, unsigned sharedBytes, void* stream, void** params, void** extra)
+// Whether the memory from `begin` on is there. What is not is counted.
+static int reaches(uint64_t begin, uint64_t bytes)
 {
-    BEGIN_KERNEL(handle);
-    memcpy(event->grid, (unsigned[]) {gridX, gridY, gridZ}, sizeof event->grid);
-    memcpy(event->block, (unsigned[]) {blockX, blockY, blockZ}, sizeof event->block);
-    event->sharedBytes = sharedBytes;
-    event->stream = stream;
+    int there = gDriver.zoneCount == 0;
+    for (uint32_t i = 0; i < gDriver.zoneCount; ++i)
+    {
+        struct FakeZone const* zone = &gDriver.zones[i];
+        there = there || (begin >= zone->begin && begin - zone->begin <= zone->bytes && bytes <= zone->bytes - (begin - zone->begin));
+    }
+    if (!there && gDriver.strays++ == 0)
+    {
+        gDriver.stray = begin;
+    }
+    return there;
+}
+
+static void takeArguments(struct FakeEvent* event, struct Kernel const* kernel, void** params)
+{
     for (uint32_t i = 0; i < kernel->signature->count; ++i)
     {
         uint32_t const size = kernel->signature->sizes[i];
         memcpy(event->arguments + event->argumentBytes, params[i], size);
         event->argumentBytes += size;
-    }
-    int shaped = gridX * gridY * gridZ != 0 && blockX * blockY * blockZ != 0 && blockX * blockY * blockZ <= 1024;
-    int fits = shaped && extra == NULL && sharedBytes <= (unsigned) kernel->allowedSharedBytes;
-    return end(event, fits ? SUCCESS : INVALID_VALUE);
-}
-// `CUlaunchAttribute` and `CUlaunchConfig`: a word, padding and 64 bytes; nine words, a stream, a pointer and a count.
-struct LaunchAttribute
-{
-    int32_t id;
-    char padding[4];
-    uint32_t value[16];
-};
-struct LaunchConfig
-{
-    uint32_t grid[3];
-    uint32_t block[3];
-    uint32_t sharedBytes;
-    void* stream;
-    struct LaunchAttribute* attributes;
-    uint32_t attributeCount;
-};
-_Static_assert(sizeof(struct LaunchAttribute) == 72 && sizeof(struct LaunchConfig) == 56, "as in cuda.h");
-
-static int32_t judgeAttributes(struct FakeEvent* event, struct LaunchConfig const* config)
-{
-    for (uint32_t i = 0; i < config->attributeCount; ++i)
-    {
-        struct LaunchAttribute const* attribute = &config->attributes[i];
-        switch (attribute->id)
+        uint64_t address = 0;
+        memcpy(&address, params[i], size == sizeof address ? size : 0);
+        if (fakeIsAddress(address))
         {
-        case IGNORED: break;
-        case COOPERATIVE: event->cooperative = (int32_t) attribute->value[0]; break;
-        case PROGRAMMATIC: event->programmatic = (int32_t) attribute->value[0]; break;
-        case CLUSTER:
-            memcpy(event->cluster, attribute->value, sizeof event->cluster);
-            for (int axis = 0; axis < 3; ++axis)
-            {
-                if (event->cluster[axis] == 0 || config->grid[axis] % event->cluster[axis] != 0)
-                {
-                    return INVALID_VALUE;
-                }
-            }
-            break;
-        default: return INVALID_VALUE;
+            // An address points to something: at least to one byte.
+            reaches(address, 1);
         }
     }
-    return config->attributeCount > 0 ? SUCCESS : INVALID_VALUE;
 }
 
-API int32_t cuLaunchKernelEx(struct LaunchConfig const* config, void* handle, void** params, void** extra)
+static int32_t launch(struct FakeEvent* event, struct Kernel const* kernel, struct Config const* config, void** params, void** extra)
 {
-    uint32_t const place = gDriver.eventCount;
-    uint32_t const* grid = config->grid;
-    uint32_t const* block = config->block;
-    int32_t const result = cuLaunchKernel(handle, grid[0], grid[1], grid[2], block[0], block[1], block[2],
-        config->sharedBytes, config->stream, params, extra);
-    if (place >= kMOST_EVENTS)
+    memcpy(event->grid, config->grid, sizeof event->grid);
+    memcpy(event->block, config->block, sizeof event->block);
+    event->sharedBytes = config->sharedBytes;
+    event->stream = config->stream;
+    takeArguments(event, kernel, params);
+    uint64_t const blocks = (uint64_t) config->grid[0] * config->grid[1] * config->grid[2];
+    uint64_t const threads = (uint64_t) config->block[0] * config->block[1] * config->block[2];
+    int fits = blocks != 0 && threads != 0 && threads <= 1024 && extra == NULL
+        && config->sharedBytes <= (unsigned) kernel->allowedSharedBytes;
+    for (uint32_t i = 0; i < config->count; ++i)
     {
-        return result;
+        struct Attribute const* attribute = &config->attributes[i];
+        uint32_t const* words = attribute->value.words;
+        switch (attribute->id)
+        {
+        case 0: break;
+        case LAUNCH_COOPERATIVE: event->asked |= words[0] != 0 ? kCOOPERATIVE : 0; break;
+        case LAUNCH_PROGRAMMATIC: event->asked |= words[0] != 0 ? kPROGRAMMATIC : 0; break;
+        case LAUNCH_CLUSTER:
+            event->asked |= kCLUSTERS;
+            memcpy(event->cluster, words, sizeof event->cluster);
+            break;
+        default: fits = 0;
+        }
     }
-    struct FakeEvent* event = &gDriver.events[place];
-    event->call = __func__;
-    int32_t const verdict = judgeAttributes(event, config);
-    return result != SUCCESS ? result : end(event, verdict);
+    if ((event->asked & kCOOPERATIVE) != 0 && blocks > (uint64_t) gDriver.activeBlocks * (uint64_t) gDriver.attributes[16])
+    {
+        return end(event, COOPERATIVE_LAUNCH_TOO_LARGE);
+    }
+    for (int d = 0; d < 3 && (event->asked & kCLUSTERS) != 0; ++d)
+    {
+        if (event->cluster[d] == 0 || config->grid[d] % event->cluster[d] != 0)
+        {
+            return end(event, INVALID_CLUSTER_SIZE);
+        }
+    }
+    return end(event, fits ? SUCCESS : INVALID_VALUE);
+}
+
+API int32_t cuLaunchKernel(void* handle, unsigned gridX, unsigned gridY, unsigned gridZ, unsigned blockX,
+    unsigned blockY, unsigned blockZ, unsigned sharedBytes, void* stream, void** params, void** extra)
+{
+    BEGIN_KERNEL(handle);
+    struct Config const config
+        = {{gridX, gridY, gridZ}, {blockX, blockY, blockZ}, sharedBytes, stream, NULL, 0};
+    return launch(event, kernel, &config, params, extra);
+}
+API int32_t cuLaunchKernelEx(struct Config const* config, void* handle, void** params, void** extra)
+{
+    BEGIN_KERNEL(handle);
+    return launch(event, kernel, config, params, extra);
 }
 API int32_t cuMemsetD8Async(uint64_t to, unsigned char byte, size_t bytes, void* stream)
 {
-    BEGIN((void*) (uintptr_t) to);
-    event->value = byte;
+    BEGIN(NULL);
+    event->to = to;
     event->bytes = bytes;
+    event->value = byte;
     event->stream = stream;
-    return end(event, to != 0 && bytes != 0 ? SUCCESS : INVALID_VALUE);
+    return end(event, reaches(to, bytes) ? SUCCESS : INVALID_VALUE);
 }
 API int32_t cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, void* stream)
 {
-    BEGIN((void*) (uintptr_t) to);
+    BEGIN(NULL);
+    event->to = to;
     event->from = from;
     event->bytes = bytes;
     event->stream = stream;
-    return end(event, to != 0 && from != 0 && to != from ? SUCCESS : INVALID_VALUE);
+    int const there = reaches(to, bytes) & reaches(from, bytes);
+    return end(event, there ? SUCCESS : INVALID_VALUE);
 }
 API int32_t cuOccupancyMaxActiveBlocksPerMultiprocessor(int32_t* blocks, void* handle, int32_t threads, size_t sharedBytes)
 {
     BEGIN_KERNEL(handle);
-    (void) sharedBytes;
-    *blocks = threads > 0 ? 1536 / threads : 0;
-    return SUCCESS;
+    *blocks = gDriver.activeBlocks;
+    return end(event, threads > 0 && sharedBytes <= (size_t) kernel->allowedSharedBytes ? SUCCESS : INVALID_VALUE);
 }
-API int32_t cuOccupancyMaxActiveClusters(int32_t* clusters, void* handle, struct LaunchConfig const* config)
+API int32_t cuOccupancyMaxActiveClusters(int32_t* clusters, void* handle, struct Config const* config)
 {
     BEGIN_KERNEL(handle);
-    (void) config;
-    *clusters = 16;
-    return SUCCESS;
+    *clusters = gDriver.activeClusters;
+    return end(event, config->count > 0 ? SUCCESS : INVALID_VALUE);
 }
 API int32_t cuThreadExchangeStreamCaptureMode(int32_t* mode)
 {

@@ -7,7 +7,7 @@
 use cubinder_bundle::{Launch, Variant};
 use trt_abi::{Error, Severity, logger};
 
-use super::NodeData;
+use super::node::NodeData;
 use crate::code::{CodeTable, LoadedKernel, Loading, candidates};
 use crate::driver::sys::{CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, CUcontext};
 use crate::driver::{Driver, DriverError};

@@ -20,8 +20,8 @@ use cubinder::launch::{Addresses, AliasRecord, EnqueueError, LaunchError, StepRe
 use cubinder_bundle::expr::{BinaryOp, Expr, Node};
 use cubinder_bundle::launch::{Steps, sequence};
 use cubinder_bundle::{
-    Arg, ArgValue, DataType, Digest, Fill, Format, Guard, Launch, Memory, Plugin, Scratch, Step, Variant,
-    Work,
+    Arg, ArgValue, CodeBytes, DataType, Digest, Fill, Format, Guard, Launch, Memory, Plugin, Scratch, Step,
+    Variant, Work,
 };
 use support::{Device, Mock, cubin};
 use the_plugin::{Shapes, int, launch, numel, plugin, tensor};
@@ -35,7 +35,8 @@ fn device(capability: (i32, i32)) -> (Mock, LoadedKernel) {
     let mock = Mock::new(Device { capability, params: vec![8, 8, 8], ..Device::default() });
     let bytes = cubin("code");
     let target = format!("sm_{}{}", capability.0, capability.1).parse().unwrap();
-    let candidate = Candidate { target, digest: Digest::of(&bytes), bytes: &bytes, symbol: "k", facts: None };
+    let (digest, bytes) = (Digest::of(&bytes), CodeBytes::from(bytes));
+    let candidate = Candidate { target, digest, bytes: &bytes, symbol: "k", facts: None };
     match CodeTable::new().load(&mock.driver, "k", &[candidate]) {
         Ok(Loading::Loaded(kernel)) => (mock, kernel),
         other => panic!("{other:?}"),

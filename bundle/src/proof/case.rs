@@ -49,6 +49,9 @@ impl<'e> Claim<'e> {
     }
 }
 
+/// By tensor: its shape, or what it holds.
+type Lists = Vec<Vec<i64>>;
+
 /// What a case came to.
 pub(super) enum Tried {
     /// It does not lie in the domain.
@@ -221,11 +224,11 @@ impl<'d, 'p> Trial<'d, 'p> {
             return if self.steps == 0 { Tried::Unknown } else { Tried::Outside };
         };
         let mut result = Tried::Outside;
-        let mut worlds = self
+        let worlds = self
             .devices
             .iter()
             .flat_map(|&device| self.alignments.iter().map(move |&aligned| (device, aligned)));
-        while let Some((device, aligned)) = worlds.next() {
+        for (device, aligned) in worlds {
             let world =
                 World { attributes, shapes: &shapes, values: &values, sizes: &sizes, device, aligned };
             let assumed = self.domain.assumptions.iter();
@@ -252,7 +255,7 @@ impl<'d, 'p> Trial<'d, 'p> {
     }
 
     /// What the inputs hold and their shapes, if the point lies in the domain as far as its attributes and these say.
-    fn inputs(&self, point: &Point) -> Option<(Vec<Vec<i64>>, Vec<Vec<i64>>)> {
+    fn inputs(&self, point: &Point) -> Option<(Lists, Lists)> {
         let plugin = self.domain.plugin;
         let choosable = self.domain.choosable();
         let sound = point.inputs.len() == plugin.inputs.len()
@@ -291,7 +294,7 @@ impl<'d, 'p> Trial<'d, 'p> {
         attributes: &[Value],
         values: &[Vec<i64>],
         inputs: Vec<Vec<i64>>,
-    ) -> Option<(Vec<Vec<i64>>, Vec<Option<i64>>)> {
+    ) -> Option<(Lists, Vec<Option<i64>>)> {
         let plugin = self.domain.plugin;
         let nothing = World { attributes, shapes: &inputs, values, sizes: &[], device: None, aligned: true };
         let steps = &mut self.steps;

@@ -10,6 +10,7 @@
 
 mod case;
 mod frame;
+mod greatest;
 mod held;
 mod pool;
 mod search;
@@ -30,6 +31,7 @@ use held::held;
 use pool::Meter;
 use search::Search;
 
+pub use greatest::Greatest;
 pub use pool::Pool;
 
 /// One node with its shapes.

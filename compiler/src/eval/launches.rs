@@ -269,6 +269,7 @@ fn untyped_args(step: &Step<'_>, typed: &[Arg], environment: &dyn Environment) -
     let of_draft = |arg: &ArgDraft| {
         let (ty, tensor, value) = match &arg.value {
             ArgDraftValue::Tensor(index) => (Some("tensor".to_owned()), tensor(*index), None),
+            ArgDraftValue::Scratch(_) => (Some("scratch".to_owned()), None, None),
             ArgDraftValue::Expr { expr, .. } => (None, None, value(expr)),
         };
         ArgReport { name: arg.name.clone(), ty, tensor, value }

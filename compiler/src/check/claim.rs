@@ -38,7 +38,7 @@ pub(super) enum When {
     Running(At),
     /// This step is done and no other axis of its grid than this one is 0.
     Beside(At, usize),
-    /// This step is done and no output is empty.
+    /// This step is done, no output is empty and nothing that it is given.
     Written(At),
     /// All cases: what is the same for all rows.
     Always,
@@ -73,7 +73,7 @@ impl Claim {
             .enumerate()
             .filter(|(axis, _)| is_wanted(*axis));
         let filled = axes.filter_map(|(_, filled)| filled.as_ref());
-        let written = site.written().filter(|_| matches!(self.when, When::Written(_)));
+        let written = step.and_then(|at| site.given(at)).filter(|_| matches!(self.when, When::Written(_)));
         let when = step.and_then(|at| site.when(at));
         site.guard(row).into_iter().chain(when).chain(filled).chain(written).collect()
     }

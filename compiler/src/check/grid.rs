@@ -30,7 +30,7 @@ pub(super) fn claims(site: &Site<'_>, inexpressible: &[usize]) -> Vec<Claim> {
                 })
             };
             claims.extend(from(0, max, format!("is from 0 to {max}"), When::Beside(launch.at, index)));
-            let written = "is at least 1 where no output is empty".to_owned();
+            let written = "is at least 1 where no output and no argument is empty".to_owned();
             let written = from(1, i64::MAX, written, When::Written(launch.at));
             claims.extend(written.filter(|_| inexpressible.is_empty()));
         }

@@ -11,7 +11,7 @@ use super::Compiled;
 use super::formula::{is_positive, joined};
 use super::site::{At, Site};
 use super::witness::describe;
-use crate::diagnostic::{Code, Diagnostic, Span};
+use crate::diagnostic::{Code, Diagnostic, Severity, Span};
 use crate::manifest::{Text, WorkDecl};
 use crate::resolve::{ArgDraftValue, Unit};
 use crate::rules;
@@ -26,14 +26,19 @@ struct Access {
     span: Span,
 }
 
-/// Outputs that nothing writes, or nothing for some cases; before the kernels are known.
-pub(super) fn outputs(site: &Site<'_>) -> Vec<Diagnostic> {
+/// Outputs that nothing writes, or nothing for some cases; before the kernels are known. `inexpressible` are those whose shape is wrong:
+/// then nothing is said of cases.
+pub(super) fn outputs(site: &Site<'_>, inexpressible: &[usize]) -> Vec<Diagnostic> {
     if !is_known(site) {
         return Vec::new();
     }
+    let is_told = |found: &Diagnostic| inexpressible.is_empty() || found.severity == Severity::Error;
     merged(site, |row| {
         let accesses = accesses(site, row, None);
-        (0..site.plugin.outputs.len()).filter_map(|output| unwritten(site, row, &accesses, output)).collect()
+        (0..site.plugin.outputs.len())
+            .filter_map(|output| unwritten(site, row, &accesses, output))
+            .filter(is_told)
+            .collect()
     })
 }
 
@@ -151,9 +156,11 @@ fn unwritten(site: &Site<'_>, row: usize, accesses: &[Access], index: usize) -> 
     let is_there = is_positive(&Expr { nodes: vec![Node::Numel(numel)] });
     let (case, texts) = unmet(site, row, &[&is_there], &writers)?;
     let first = texts.first()?;
+    let is_conditional = writers.first().is_some_and(|at| site.when(*at).is_some());
+    let does_not = if is_conditional { "does not hold" } else { "is 0" };
     let label = match case.as_str() {
-        "" => "where this does not hold".to_owned(),
-        case => format!("for {case} this does not hold"),
+        "" => format!("where this {does_not}"),
+        case => format!("for {case} this {does_not}"),
     };
     let diagnostic = Diagnostic::warning(format!("the output `{}` may stay unwritten", output.name))
         .code(rules::UNWRITTEN_OUTPUT)
@@ -230,19 +237,27 @@ fn unwritten_scratch(site: &Site<'_>, row: usize, accesses: &[Access], index: us
     None
 }
 
-/// The conditions of some steps, where none of them may hold: a case for that, for people, empty where none is known. `assumed` holds
-/// beside the row's guard.
+/// When a step is done and does something: its condition holds, and its grid is not rightly 0. None where that is always.
+fn does_something(site: &Site<'_>, at: At) -> Option<Expr> {
+    let filled = joined(BinaryOp::And, site.filled(at).iter().flatten());
+    // A grid of 0 where nothing is empty is refused, and so is one without a value.
+    let filled = match (filled, site.given(at)) {
+        (Some(filled), Some(given)) => joined(BinaryOp::Or, [given, &filled]),
+        _ => None,
+    };
+    joined(BinaryOp::And, site.when(at).into_iter().chain(filled.as_ref()))
+}
+
+/// The places where it is said when some steps do something, where none of them may: a case for that, for people, empty where none is
+/// known. `assumed` holds beside the row's guard.
 fn unmet<'r>(
     site: &Site<'r>,
     row: usize,
     assumed: &[&Expr],
     steps: &[At],
 ) -> Option<(String, Vec<&'r Text>)> {
-    let whens: Vec<&Expr> = steps.iter().map(|at| site.when(*at)).collect::<Option<_>>()?;
-    let any = joined(BinaryOp::Or, whens.iter().copied())?;
-    if whens.iter().any(|when| assumed.contains(when)) {
-        return None;
-    }
+    let whens: Vec<Expr> = steps.iter().map(|at| does_something(site, *at)).collect::<Option<_>>()?;
+    let any = joined(BinaryOp::Or, &whens)?;
     let conditions: Vec<&Expr> = site.guard(row).into_iter().chain(assumed.iter().copied()).collect();
     let domain = conditions.iter().fold(site.domain(), |domain, condition| domain.assuming(condition));
     let case = match domain.always(&any) {
@@ -250,7 +265,10 @@ fn unmet<'r>(
         Verdict::Refuted(case) => describe(site.plugin, &case, &[&any]),
         Verdict::Open => String::new(),
     };
-    let texts = steps.iter().filter_map(|at| site.step_decl(*at)?.when.as_ref());
+    let texts = steps.iter().filter_map(|at| {
+        let decl = site.step_decl(*at)?;
+        decl.when.as_ref().or_else(|| decl.launch()?.grid.first())
+    });
     Some((case, texts.collect()))
 }
 

@@ -119,7 +119,7 @@ fn check_within(resolved: &Resolved, targets: &[Target], pools: &Pools) -> Check
     checked.diagnostics.extend(fill::check(&site));
     checked.diagnostics.extend(cluster::cooperative(&site));
     checked.diagnostics.extend(cluster::targets(&site));
-    checked.diagnostics.extend(memory::outputs(&site));
+    checked.diagnostics.extend(memory::outputs(&site, &inexpressible));
     // Of nothing everything is true: what is said of launches would be proved and wrong.
     if unmeetable::is_empty(&site, site.plugin) {
         if !has_errors(&checked.diagnostics) {

@@ -9,7 +9,7 @@ use cubinder_bundle::{Launch, Plugin, Scratch, Target, Variant};
 use super::formula::{is_positive, joined};
 use crate::diagnostic::Span;
 use crate::manifest::{LaunchDecl, StepDecl, Text, VariantDecl};
-use crate::resolve::{Resolved, Unit};
+use crate::resolve::{ArgDraftValue, Resolved, Unit};
 
 /// The steps of all proofs about one plugin. What they do not suffice for is checked at run time.
 pub(super) struct Pools {
@@ -46,8 +46,8 @@ pub(super) struct Site<'r> {
     /// For each row, each of its steps and each axis of its grid: that it launches blocks; none where that is plain. Empty for a step
     /// that launches nothing.
     filled: Vec<Vec<Vec<Option<Expr>>>>,
-    /// No output is empty.
-    written: Option<Expr>,
+    /// For each row and each of its steps: that no output is empty and nothing that the step is given; none where that is plain.
+    given: Vec<Vec<Option<Expr>>>,
     /// What proofs may take, all together.
     pub(super) pool: &'r Pool,
     /// What looking for advice may take beside that.
@@ -100,26 +100,17 @@ impl<'r> Site<'r> {
                 .collect()
         };
         let filled = plugin.variants.iter().map(axes).collect();
-        let outputs = plugin.inputs.len()..plugin.inputs.len() + plugin.outputs.len();
-        let numels = outputs.filter_map(|tensor| u32::try_from(tensor).ok()).map(Node::Numel);
-        let numels: Vec<Expr> = numels.map(|numel| is_positive(&Expr { nodes: vec![numel] })).collect();
-        let written = joined(BinaryOp::And, &numels);
-        Site {
-            resolved,
-            plugin,
-            targets,
-            filled,
-            written,
-            pool: proofs,
-            advice,
-            beyond,
-            slim: OnceCell::new(),
-        }
+        let given = plugin.variants.iter().enumerate().map(|(row, variant)| {
+            let steps = 0..variant.steps.len();
+            steps.map(|step| nothing_is_empty(resolved, At { row, step })).collect()
+        });
+        let given = given.collect();
+        Site { resolved, plugin, targets, filled, given, pool: proofs, advice, beyond, slim: OnceCell::new() }
     }
 
-    /// No output is empty.
-    pub(super) fn written(&self) -> Option<&Expr> {
-        self.written.as_ref()
+    /// No output is empty, and nothing that a step is given. Else a grid of 0 is right.
+    pub(super) fn given(&self, at: At) -> Option<&Expr> {
+        self.given.get(at.row)?.get(at.step)?.as_ref()
     }
 
     /// For each axis of a launch's grid: that it is above 0.
@@ -247,6 +238,31 @@ impl<'r> Site<'r> {
         let is_one_of_several = decls.iter().filter_map(StepDecl::launch).count() > 1;
         Some(LaunchSite { at: At { row: unit.variant, step: unit.step }, launch, decl, is_one_of_several })
     }
+}
+
+/// No output is empty, and no tensor or scratch buffer that a step is given.
+fn nothing_is_empty(resolved: &Resolved, at: At) -> Option<Expr> {
+    let plugin = &resolved.draft.plugin;
+    let variant = plugin.variants.get(at.row)?;
+    let mut units = resolved.draft.units.iter();
+    let unit = units.find(|unit| unit.variant == at.row && unit.step == at.step);
+    let mut tensors: Vec<u32> = (plugin.inputs.len()..plugin.tensor_count())
+        .filter_map(|tensor| u32::try_from(tensor).ok())
+        .collect();
+    let mut parts: Vec<Expr> = Vec::new();
+    for arg in unit.iter().flat_map(|unit| &unit.args).filter(|arg| arg.broken.is_none()) {
+        match &arg.value {
+            ArgDraftValue::Tensor(tensor) if !tensors.contains(tensor) => tensors.push(*tensor),
+            ArgDraftValue::Scratch(index) => {
+                let bytes = variant.scratch.get(*index as usize).map(|scratch| &scratch.bytes);
+                parts.extend(bytes.filter(|bytes| bytes.constant().is_none()).map(is_positive));
+            }
+            _ => {}
+        }
+    }
+    let numels = tensors.into_iter().map(|tensor| is_positive(&Expr { nodes: vec![Node::Numel(tensor)] }));
+    let all: Vec<Expr> = numels.chain(parts).collect();
+    joined(BinaryOp::And, &all)
 }
 
 fn is_filled(axis: &Expr) -> Option<Expr> {

@@ -81,7 +81,7 @@ fn from_toml(text: &str) -> Option<Value> {
 fn form(form: &Form) -> Value {
     match form {
         Form::Edition => json!({ "const": NEWEST_SCHEMA }),
-        Form::Text | Form::Kernel | Form::ExpressionText => json!({ "type": "string" }),
+        Form::Text | Form::Memory | Form::Kernel | Form::ExpressionText => json!({ "type": "string" }),
         Form::Message | Form::Path => json!({ "type": "string", "pattern": "\\S" }),
         Form::Identifier | Form::TensorType => identifier(),
         Form::Identifiers => json!({ "type": "array", "items": word(), "uniqueItems": true }),
@@ -135,7 +135,8 @@ fn form(form: &Form) -> Value {
         Form::Tables(inner) => json!({ "type": "array", "items": table(inner) }),
         Form::Kinds(key, [with, without]) => {
             let each = json!({ "if": { "required": [key] }, "then": table(with), "else": table(without) });
-            json!({ "type": "array", "items": each, "minItems": 1 })
+            let of_the_second = json!({ "not": { "required": [key] } });
+            json!({ "type": "array", "items": each, "contains": of_the_second })
         }
         Form::Named(inner, naming) => named(&table(inner), naming),
         Form::Lines(of, naming) => named(&self::form(of), naming),

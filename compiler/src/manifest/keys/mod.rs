@@ -88,6 +88,8 @@ pub enum Form {
     Constant,
     /// The number of a variant.
     VariantId,
+    /// The name of an output or a scratch buffer.
+    Memory,
     /// A byte.
     Byte,
     /// True or false.
@@ -110,7 +112,7 @@ pub enum Form {
     Table(&'static Table),
     /// An array of tables.
     Tables(&'static Table),
-    /// An array of at least one table, each of one of two kinds: those that have the key are of the first kind.
+    /// An array of tables, each of one of two kinds: those that have the key are of the first kind. At least one is of the second.
     Kinds(&'static str, [&'static Table; 2]),
     /// A table of tables, each under a name of the author's.
     Named(&'static Table, Naming),
@@ -166,6 +168,7 @@ impl Form {
             Form::NumberRange => "number or range",
             Form::Constant => "integer, float or boolean",
             Form::VariantId => "integer from 1 to 1000000",
+            Form::Memory => "name of an output or a scratch buffer",
             Form::Byte => "integer from 0 to 255",
             Form::Switch => "boolean",
             Form::Path => "path",
@@ -506,12 +509,7 @@ pub static MEMSET: Table = Table {
     title: "[[launches]] with memset",
     doc: "Memory that is filled with one byte.",
     keys: &[
-        required(
-            "memset",
-            Form::Identifier,
-            "\"y\"",
-            "What is filled, all of it: an output or a scratch buffer, by its name.",
-        ),
+        required("memset", Form::Memory, "\"y\"", "What is filled, all of it."),
         otherwise("byte", "0", Form::Byte, "255", "What every byte becomes."),
         WHEN,
     ],

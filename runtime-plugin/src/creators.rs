@@ -191,8 +191,8 @@ impl Creator for KernelCreator {
             form,
             self.name.clone(),
         )?;
-        if let Some(types) = &restored.types {
-            plugin.set_types(types)?;
+        if let Some(kinds) = &restored.kinds {
+            plugin.set_kinds(kinds)?;
         }
         plugin.set_input_ranks(restored.input_ranks);
         plugin.preload()?;

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use cubinder_bundle::container::{self, Container, Found};
+use cubinder_bundle::launch::{self, Signature};
 use cubinder_bundle::validate::{validate_attributes, validate_ranks};
 use cubinder_bundle::{
-    Bundle, CodeObject, CodeRef, DataType, Digest, Launch, Node, NodeReference, Plugin, Step, Value, Variant,
-    Work,
+    Bundle, CodeObject, CodeRef, DataType, Digest, Format, Launch, Node, NodeReference, Plugin, Step, Value,
+    Variant, Work,
 };
 use trt_abi::Error;
 
@@ -37,11 +38,25 @@ impl OwnBundle {
     }
 }
 
+/// What the tensors of a node are apart from shapes: inputs, then outputs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TensorKinds {
+    pub(crate) types: Vec<DataType>,
+    pub(crate) formats: Vec<Format>,
+}
+
+impl TensorKinds {
+    /// What a variant takes.
+    pub(crate) fn of(variant: &Variant) -> TensorKinds {
+        TensorKinds { types: variant.types.clone(), formats: variant.formats.clone() }
+    }
+}
+
 /// What the build has settled about a node.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Known<'a> {
-    /// The types of the inputs, then of the outputs.
-    pub(crate) types: Option<&'a [DataType]>,
+    /// What its tensors are.
+    pub(crate) kinds: Option<&'a TensorKinds>,
     /// The ranks of the inputs.
     pub(crate) input_ranks: Option<&'a [u8]>,
 }
@@ -77,14 +92,24 @@ impl Definition {
         }
     }
 
-    /// The node with the variants of these types only, and with their code only.
+    /// The variants that serve a node with these attributes, and tensors of these kinds where they are known.
+    pub(crate) fn reachable(
+        &self,
+        kinds: Option<&TensorKinds>,
+        attributes: &[Value],
+    ) -> impl Iterator<Item = &Variant> {
+        self.plugin().variants.iter().filter(move |variant| match kinds {
+            None => launch::is_compiled_for(variant, attributes),
+            Some(TensorKinds { types, formats }) => {
+                Signature { attributes, types, formats }.is_served_by(variant)
+            }
+        })
+    }
+
+    /// The node with the variants that serve it only, and with their code only.
     pub(crate) fn node(&self, known: Known<'_>, attributes: &[Value]) -> Node {
         let mut kept = Kept { all: self.code(), places: vec![None; self.code().len()], code: Vec::new() };
-        let reachable = self
-            .plugin()
-            .variants
-            .iter()
-            .filter(|variant| known.types.is_none_or(|types| variant.types == types));
+        let reachable = self.reachable(known.kinds, attributes);
         let variants = reachable.map(|variant| kept.variant(variant)).collect();
         let plugin = Plugin { variants, ..self.plugin().clone() };
         Node {
@@ -104,8 +129,8 @@ impl Definition {
             bundle: own.digest,
             plugin: u32::try_from(*index).ok()?,
             attributes: attributes.to_vec(),
-            types: known.types.map(<[DataType]>::to_vec),
-            formats: None,
+            types: known.kinds.map(|kinds| kinds.types.clone()),
+            formats: known.kinds.map(|kinds| kinds.formats.clone()),
             input_ranks: known.input_ranks.map(<[u8]>::to_vec),
             workspace_bytes: None,
         })
@@ -150,11 +175,11 @@ impl Kept<'_> {
     }
 }
 
-/// What a node in an engine says: the definition, the attributes, and the types where they were known.
+/// What a node in an engine says: the definition, the attributes, and what its tensors are where that was known.
 pub(crate) struct Restored {
     pub(crate) definition: Definition,
     pub(crate) attributes: Vec<Value>,
-    pub(crate) types: Option<Vec<DataType>>,
+    pub(crate) kinds: Option<TensorKinds>,
     pub(crate) input_ranks: Option<Vec<u8>>,
 }
 
@@ -184,7 +209,7 @@ pub(crate) fn restore_node(bytes: &[u8]) -> Result<Restored, Error> {
     };
     Ok(Restored {
         attributes: node.attributes.clone(),
-        types: None,
+        kinds: None,
         input_ranks: node.input_ranks.clone(),
         definition: Definition::Node(node),
     })
@@ -222,10 +247,15 @@ pub(crate) fn restore_reference(bytes: &[u8], own: &Arc<OwnBundle>) -> Result<Re
         .ok_or_else(|| unusable(&format!("it names plugin {index} of {}", own.bundle.plugins.len())))?;
     validate_attributes(plugin, &reference.attributes).map_err(|error| unusable(&error))?;
     validate_ranks(plugin, reference.input_ranks.as_deref()).map_err(|error| unusable(&error))?;
+    let kinds = match (reference.types, reference.formats) {
+        (None, None) => None,
+        (Some(types), Some(formats)) => Some(TensorKinds { types, formats }),
+        _ => return Err(unusable("it says types without formats, or formats without types")),
+    };
     Ok(Restored {
         definition: Definition::Bundle { own: Arc::clone(own), index },
         attributes: reference.attributes,
-        types: reference.types,
+        kinds,
         input_ranks: reference.input_ranks,
     })
 }

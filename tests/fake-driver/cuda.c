@@ -2,7 +2,8 @@
 //
 // A stand-in for NVIDIA's driver: the functions that the plugin library looks up, in a `libcuda.so.1` of our own. It
 // answers as an 8.9 device does, refuses what the real driver refuses (code for other devices, loading during a capture, more
-// shared memory than was asked for), keeps a record of every call, and fails where a test wants it to.
+// shared memory than was asked for, clusters that do not divide the grid), keeps a record of every call, says which of them leave
+// the memory that there is, and fails where a test wants it to.
 //
 // With OLD_DRIVER it is one before CUDA 12.4, which lacks two of the functions.
 #include "fake.h"
@@ -29,8 +30,36 @@ enum
     MAX_DYNAMIC_SHARED_BYTES = 8,
     MAJOR = 75,
     MINOR = 76,
-    MAX_SHARED_BYTES_OPTIN = 97
+    COOPERATIVE_LAUNCH = 95,
+    MAX_SHARED_BYTES_OPTIN = 97,
+    LAUNCH_COOPERATIVE = 2,
+    LAUNCH_CLUSTER = 4,
+    LAUNCH_PROGRAMMATIC = 6,
+    COOPERATIVE_LAUNCH_TOO_LARGE = 720,
+    INVALID_CLUSTER_SIZE = 912
 };
+
+// `CUlaunchAttribute` and `CUlaunchConfig`.
+struct Attribute
+{
+    int32_t id;
+    char pad[4];
+    union
+    {
+        uint32_t words[3];
+        char bytes[64];
+    } value;
+};
+struct Config
+{
+    uint32_t grid[3];
+    uint32_t block[3];
+    uint32_t sharedBytes;
+    void* stream;
+    struct Attribute const* attributes;
+    uint32_t count;
+};
+_Static_assert(sizeof(struct Attribute) == 72 && sizeof(struct Config) == 56, "as in cuda.h");
 
 struct Library
 {
@@ -46,7 +75,9 @@ struct Kernel
 
 static struct FakeDriver gDriver = {
     .context = 1,
-    .attributes = {[MAJOR] = 8, [MINOR] = 9, [16] = 128, [MAX_SHARED_BYTES_OPTIN] = 99 * 1024},
+    .attributes = {[MAJOR] = 8, [MINOR] = 9, [16] = 128, [COOPERATIVE_LAUNCH] = 1, [MAX_SHARED_BYTES_OPTIN] = 99 * 1024},
+    .activeBlocks = 6,
+    .activeClusters = 64,
 };
 // Never given back: a handle that is used too late is found and not a crash.
 static struct Library gLibraries[kMOST_OBJECTS];
@@ -265,23 +296,123 @@ API int32_t cuKernelSetAttribute(int32_t attribute, int32_t value, void* handle,
     }
     return end(event, INVALID_VALUE);
 }
-API int32_t cuLaunchKernel(void* handle, unsigned gridX, unsigned gridY, unsigned gridZ, unsigned blockX,
-    unsigned blockY, unsigned blockZ, unsigned sharedBytes, void* stream, void** params, void** extra)
+// Whether the memory from `begin` on is there. What is not is counted.
+static int reaches(uint64_t begin, uint64_t bytes)
 {
-    BEGIN_KERNEL(handle);
-    memcpy(event->grid, (unsigned[]) {gridX, gridY, gridZ}, sizeof event->grid);
-    memcpy(event->block, (unsigned[]) {blockX, blockY, blockZ}, sizeof event->block);
-    event->sharedBytes = sharedBytes;
-    event->stream = stream;
+    int there = gDriver.zoneCount == 0;
+    for (uint32_t i = 0; i < gDriver.zoneCount; ++i)
+    {
+        struct FakeZone const* zone = &gDriver.zones[i];
+        there = there || (begin >= zone->begin && begin - zone->begin <= zone->bytes && bytes <= zone->bytes - (begin - zone->begin));
+    }
+    if (!there && gDriver.strays++ == 0)
+    {
+        gDriver.stray = begin;
+    }
+    return there;
+}
+
+static void takeArguments(struct FakeEvent* event, struct Kernel const* kernel, void** params)
+{
     for (uint32_t i = 0; i < kernel->signature->count; ++i)
     {
         uint32_t const size = kernel->signature->sizes[i];
         memcpy(event->arguments + event->argumentBytes, params[i], size);
         event->argumentBytes += size;
+        uint64_t address = 0;
+        memcpy(&address, params[i], size == sizeof address ? size : 0);
+        if (fakeIsAddress(address))
+        {
+            // An address points to something: at least to one byte.
+            reaches(address, 1);
+        }
     }
-    int shaped = gridX * gridY * gridZ != 0 && blockX * blockY * blockZ != 0 && blockX * blockY * blockZ <= 1024;
-    int fits = shaped && extra == NULL && sharedBytes <= (unsigned) kernel->allowedSharedBytes;
+}
+
+static int32_t launch(struct FakeEvent* event, struct Kernel const* kernel, struct Config const* config, void** params, void** extra)
+{
+    memcpy(event->grid, config->grid, sizeof event->grid);
+    memcpy(event->block, config->block, sizeof event->block);
+    event->sharedBytes = config->sharedBytes;
+    event->stream = config->stream;
+    takeArguments(event, kernel, params);
+    uint64_t const blocks = (uint64_t) config->grid[0] * config->grid[1] * config->grid[2];
+    uint64_t const threads = (uint64_t) config->block[0] * config->block[1] * config->block[2];
+    int fits = blocks != 0 && threads != 0 && threads <= 1024 && extra == NULL
+        && config->sharedBytes <= (unsigned) kernel->allowedSharedBytes;
+    for (uint32_t i = 0; i < config->count; ++i)
+    {
+        struct Attribute const* attribute = &config->attributes[i];
+        uint32_t const* words = attribute->value.words;
+        switch (attribute->id)
+        {
+        case 0: break;
+        case LAUNCH_COOPERATIVE: event->asked |= words[0] != 0 ? kCOOPERATIVE : 0; break;
+        case LAUNCH_PROGRAMMATIC: event->asked |= words[0] != 0 ? kPROGRAMMATIC : 0; break;
+        case LAUNCH_CLUSTER:
+            event->asked |= kCLUSTERS;
+            memcpy(event->cluster, words, sizeof event->cluster);
+            break;
+        default: fits = 0;
+        }
+    }
+    if ((event->asked & kCOOPERATIVE) != 0 && blocks > (uint64_t) gDriver.activeBlocks * (uint64_t) gDriver.attributes[16])
+    {
+        return end(event, COOPERATIVE_LAUNCH_TOO_LARGE);
+    }
+    for (int d = 0; d < 3 && (event->asked & kCLUSTERS) != 0; ++d)
+    {
+        if (event->cluster[d] == 0 || config->grid[d] % event->cluster[d] != 0)
+        {
+            return end(event, INVALID_CLUSTER_SIZE);
+        }
+    }
     return end(event, fits ? SUCCESS : INVALID_VALUE);
+}
+
+API int32_t cuLaunchKernel(void* handle, unsigned gridX, unsigned gridY, unsigned gridZ, unsigned blockX,
+    unsigned blockY, unsigned blockZ, unsigned sharedBytes, void* stream, void** params, void** extra)
+{
+    BEGIN_KERNEL(handle);
+    struct Config const config
+        = {{gridX, gridY, gridZ}, {blockX, blockY, blockZ}, sharedBytes, stream, NULL, 0};
+    return launch(event, kernel, &config, params, extra);
+}
+API int32_t cuLaunchKernelEx(struct Config const* config, void* handle, void** params, void** extra)
+{
+    BEGIN_KERNEL(handle);
+    return launch(event, kernel, config, params, extra);
+}
+API int32_t cuMemsetD8Async(uint64_t to, unsigned char byte, size_t bytes, void* stream)
+{
+    BEGIN(NULL);
+    event->to = to;
+    event->bytes = bytes;
+    event->value = byte;
+    event->stream = stream;
+    return end(event, reaches(to, bytes) ? SUCCESS : INVALID_VALUE);
+}
+API int32_t cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, void* stream)
+{
+    BEGIN(NULL);
+    event->to = to;
+    event->from = from;
+    event->bytes = bytes;
+    event->stream = stream;
+    int const there = reaches(to, bytes) & reaches(from, bytes);
+    return end(event, there ? SUCCESS : INVALID_VALUE);
+}
+API int32_t cuOccupancyMaxActiveBlocksPerMultiprocessor(int32_t* blocks, void* handle, int32_t threads, size_t sharedBytes)
+{
+    BEGIN_KERNEL(handle);
+    *blocks = gDriver.activeBlocks;
+    return end(event, threads > 0 && sharedBytes <= (size_t) kernel->allowedSharedBytes ? SUCCESS : INVALID_VALUE);
+}
+API int32_t cuOccupancyMaxActiveClusters(int32_t* clusters, void* handle, struct Config const* config)
+{
+    BEGIN_KERNEL(handle);
+    *clusters = gDriver.activeClusters;
+    return end(event, config->count > 0 ? SUCCESS : INVALID_VALUE);
 }
 API int32_t cuThreadExchangeStreamCaptureMode(int32_t* mode)
 {

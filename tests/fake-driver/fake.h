@@ -12,7 +12,16 @@ enum
     kMOST_EVENTS = 8192,
     kMOST_BYTES = 256,
     kMOST_OBJECTS = 16384,
-    kMOST_PARAMS = 16
+    kMOST_PARAMS = 16,
+    kMOST_ZONES = 32
+};
+
+// What a launch asks for beside its extents (`FakeEvent::asked`).
+enum
+{
+    kCOOPERATIVE = 1,
+    kPROGRAMMATIC = 2,
+    kCLUSTERS = 4
 };
 
 // One call. What a call has nothing to do with is 0.
@@ -29,6 +38,13 @@ struct FakeEvent
     uint32_t grid[3];
     uint32_t block[3];
     uint32_t sharedBytes;
+    // Launches with attributes: which, and the blocks of a cluster.
+    uint32_t asked;
+    uint32_t cluster[3];
+    // What is filled or copied; a fill has its byte in `value`.
+    uint64_t to;
+    uint64_t from;
+    uint64_t bytes;
     void* stream;
     // The bytes of the arguments, one after the other without padding.
     uint32_t argumentBytes;
@@ -41,6 +57,13 @@ struct FakeSignature
     char const* part;
     uint32_t count;
     uint32_t sizes[kMOST_PARAMS];
+};
+
+// Memory of the device.
+struct FakeZone
+{
+    uint64_t begin;
+    uint64_t bytes;
 };
 
 // The driver. `fakeDriver` returns the only one; a test reads and writes it between calls, from one thread.
@@ -59,10 +82,25 @@ struct FakeDriver
     int32_t attributes[128];
     uint32_t signatureCount;
     struct FakeSignature const* signatures;
+    // How many blocks of a kernel run on one multiprocessor at once, and how many clusters on the device.
+    int32_t activeBlocks;
+    int32_t activeClusters;
+    // The memory that there is, where a test says so (`zoneCount` is not 0): what is filled or copied elsewhere, and arguments that
+    // are addresses of the device (`fakeIsAddress`) in no zone, are `strays`. `stray` is the first.
+    uint32_t zoneCount;
+    struct FakeZone zones[kMOST_ZONES];
+    uint32_t strays;
+    uint64_t stray;
     // Every call since the test last set it to 0, the first `kMOST_EVENTS` of them with their values.
     uint32_t eventCount;
     struct FakeEvent events[kMOST_EVENTS];
 };
+
+// Where the tests put the memory of the device. No other argument of a kernel has such a value.
+static inline int fakeIsAddress(uint64_t value)
+{
+    return value >> 40 == 0x7A;
+}
 
 #ifdef __cplusplus
 extern "C"

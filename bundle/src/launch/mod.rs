@@ -25,7 +25,10 @@ pub use rules::{
     rules_of_attributes, rules_of_shapes,
 };
 pub use steps::{NODE_STEP_LIMIT, Steps};
-pub use variants::{GuardVerdict, decide, in_order, is_automatic, no_variant, none_holds, verdict};
+pub use variants::{
+    GuardVerdict, Signature, check_specialized, decide, in_order, is_automatic, is_compiled_for, no_variant,
+    none_holds, verdict,
+};
 
 #[cfg(test)]
 mod tests;

@@ -4,6 +4,7 @@
 
 use super::facts::{Facts, Unmet, describe, shape_text};
 use super::steps::Steps;
+use super::variants::check_specialized;
 use crate::expr::EvalError;
 use crate::model::{Attribute, Input, Interval, MAX_RANK, Output, Plugin, Requirement, ShapeLimits};
 use crate::value::Value;
@@ -13,6 +14,8 @@ use crate::value::Value;
 pub enum Rule<'p> {
     /// An attribute's value is of its type and within its rules.
     Attribute(usize, &'p Attribute),
+    /// There is code for the attributes: some were compiled in.
+    Specialized,
     /// An input has a rank that the plugin takes.
     Rank(usize, &'p Input),
     /// A requirement of the author's.
@@ -21,11 +24,14 @@ pub enum Rule<'p> {
     Limits(usize, &'p Input),
 }
 
-/// What a node is held against when it is made: its attributes, and the requirements that they decide.
+/// What a node is held against when it is made: its attributes, the code that there is for them, and the requirements that they
+/// decide.
 pub fn rules_of_attributes(plugin: &Plugin) -> impl Iterator<Item = Rule<'_>> {
     let attributes = plugin.attributes.iter().enumerate();
     let attributes = attributes.map(|(index, attribute)| Rule::Attribute(index, attribute));
-    attributes.chain(plugin.require.iter().map(Rule::Require))
+    let is_specialized = plugin.variants.iter().any(|variant| !variant.specialized.is_empty());
+    let specialized = is_specialized.then_some(Rule::Specialized);
+    attributes.chain(specialized).chain(plugin.require.iter().map(Rule::Require))
 }
 
 /// What a node is held against whenever its inputs' shapes are told: ranks, so that the rest makes sense, then requirements, then
@@ -61,6 +67,8 @@ impl Rule<'_> {
                 let value = facts.attributes.get(index);
                 value.map(|value| check_attribute(attribute, value)).transpose()
             }
+            Rule::Specialized if facts.attributes.is_empty() => Ok(None),
+            Rule::Specialized => check_specialized(plugin, facts.attributes).map(Some),
             Rule::Rank(index, input) => {
                 let shape = || facts.shapes.get(index).map(|shape| shape.len());
                 let rank = facts.ranks.get(index).copied().or_else(shape);

@@ -1,11 +1,17 @@
 use super::*;
 use crate::data_type::{DataType, ScalarType};
 use crate::expr::{BinaryOp, Builtin, Expr, Node};
+use crate::format::Format;
 use crate::model::{
     AUTO_TACTIC, Arg, ArgValue, Attribute, AttributeType, Guard, Input, Interval, Launch, Output, Plugin,
     Requirement, ShapeLimits, Variant,
 };
 use crate::value::Value;
+
+/// Two tensors of these types, row major, of a node with `k` = 1.
+fn linear(types: &[DataType; 2]) -> Signature<'_> {
+    Signature { attributes: &[Value::Int(1)], types, formats: &[Format::Linear; 2] }
+}
 
 fn int(value: i64) -> Expr {
     Expr { nodes: vec![Node::Int(value)] }
@@ -202,7 +208,7 @@ fn what_cannot_be_launched_is_refused_with_its_reason() {
 
 /// The variants that may run with their order, as far as there are any.
 fn decided(plugin: &Plugin, ty: DataType, facts: &Facts<'_>) -> Result<Decided, Unmet> {
-    let order = in_order(plugin, &[ty; 2], AUTO_TACTIC)?;
+    let order = in_order(plugin, &linear(&[ty; 2]), AUTO_TACTIC)?;
     decide(plugin, &order, facts, &mut Steps::default())
 }
 
@@ -229,14 +235,59 @@ fn the_first_variant_whose_guard_holds_runs() {
 fn a_tactic_comes_first_and_the_others_follow() {
     let mut plugin = plugin();
     plugin.variants.insert(2, variant(7, DataType::F32, None));
-    let order = |tactic| in_order(&plugin, &[DataType::F32; 2], tactic).map_err(|unmet| unmet.to_string());
+    let order =
+        |tactic| in_order(&plugin, &linear(&[DataType::F32; 2]), tactic).map_err(|unmet| unmet.to_string());
     assert_eq!(order(AUTO_TACTIC), Ok(vec![0, 1, 2]));
     assert_eq!(order(0), Ok(vec![0, 1, 2]));
     assert_eq!(order(2), Ok(vec![1, 2, 0]));
     assert_eq!(order(7), Ok(vec![2, 0, 1]));
     assert_eq!(order(3).unwrap_err(), "there is no variant 3 for the node's types");
-    let other = in_order(&plugin, &[DataType::I8, DataType::F32], 0).unwrap_err().to_string();
+    let other = in_order(&plugin, &linear(&[DataType::I8, DataType::F32]), 0).unwrap_err().to_string();
     assert_eq!(other, "no variant takes the types (i8, f32); the plugin has (f32, f32), (f16, f16)");
+}
+
+#[test]
+fn formats_and_what_code_was_compiled_for_decide_which_variants_serve() {
+    use DataType::F16;
+    let mut plugin = plugin();
+    let row = |id, formats: [Format; 2], k: Option<i64>| Variant {
+        formats: formats.to_vec(),
+        specialized: k.map(|k| (0, Value::Int(k))).into_iter().collect(),
+        ..variant(id, F16, None)
+    };
+    let (linear, hwc8) = ([Format::Linear; 2], [Format::Hwc8; 2]);
+    plugin.variants =
+        vec![row(1, hwc8, Some(3)), row(1, hwc8, Some(5)), row(2, linear, None), row(3, hwc8, None)];
+    let order = |formats: &[Format], k: i64, tactic| {
+        let attributes = [Value::Int(k)];
+        let node = Signature { attributes: &attributes, types: &[F16; 2], formats };
+        in_order(&plugin, &node, tactic).map_err(|unmet| unmet.to_string())
+    };
+    assert_eq!(order(&hwc8, 3, AUTO_TACTIC), Ok(vec![0, 3]));
+    assert_eq!(order(&hwc8, 5, AUTO_TACTIC), Ok(vec![1, 3]));
+    assert_eq!(order(&hwc8, 5, 3), Ok(vec![3, 1]));
+    assert_eq!(order(&hwc8, 4, AUTO_TACTIC), Ok(vec![3]));
+    assert_eq!(order(&linear, 4, AUTO_TACTIC), Ok(vec![2]));
+    assert_eq!(order(&hwc8, 4, 1).unwrap_err(), "there is no variant 1 for the node's types and formats");
+    assert_eq!(
+        order(&[Format::Chw2, Format::Linear], 3, 0).unwrap_err(),
+        "no variant takes the types and formats (f16 chw2, f16); the plugin has (f16 hwc8, f16 hwc8), (f16, f16)"
+    );
+    let node = Signature { attributes: &[Value::Int(3)], types: &[F16], formats: &[] };
+    let can: Vec<bool> = plugin.variants.iter().map(|variant| node.can_be_served_by(variant)).collect();
+    assert_eq!(can, [true, false, true, true]);
+    plugin.variants.truncate(2);
+    let check = |attributes: &[Value]| {
+        let facts = Facts { attributes, ..Facts::default() };
+        let checked = check(&plugin, rules_of_attributes(&plugin), &facts, &mut Steps::default());
+        checked.map_err(|unmet| unmet.to_string())
+    };
+    assert_eq!(check(&[]), Ok(()), "nothing is known");
+    assert_eq!(check(&[Value::Int(5)]), Ok(()));
+    assert_eq!(
+        check(&[Value::Int(4)]).unwrap_err(),
+        "the attribute `k` is `4`, and there is code for `3`, `5` only"
+    );
 }
 
 #[test]
@@ -303,7 +354,7 @@ fn what_may_run_for_some_addresses_is_known_without_them() {
         "no variant can run: variant 1: guard `numel(y) % 8 == 0 and aligned(x, 16)` is false; k = 1, x is 2x3, y is 2x3"
     );
     let placed = Facts { alignments: &[4, 3 << 20], ..facts(shapes) };
-    let order = in_order(&plugin, &[DataType::F16; 2], 0).unwrap();
+    let order = in_order(&plugin, &linear(&[DataType::F16; 2]), 0).unwrap();
     assert_eq!(
         none_holds(&plugin, &order, &placed).to_string(),
         "no variant can run: variant 1: guard `numel(y) % 8 == 0 and aligned(x, 16)` is false; k = 1, x is 2x3, y is 2x3, x is \

@@ -53,6 +53,7 @@ fn shown(rule: &Rule<'_>, result: Result<(), Unmet>) -> Option<Check> {
             rules if rules.is_empty() => format!("`{}` is `{}`", attribute.name, attribute.ty.name()),
             rules => format!("`{}` {rules}", attribute.name),
         },
+        Rule::Specialized => "there is code for the attributes".to_owned(),
         Rule::Rank(_, input) => format!("`{}` has rank {}", input.name, allowed_ranks(input)),
         Rule::Require(require) => format!("`{}`", require.text),
         Rule::Limits(_, input) if input.limits == ShapeLimits::default() => return None,

@@ -3,9 +3,9 @@
 //! Owns the order of the steps; what is checked and computed comes from [`cubinder_bundle::launch`].
 
 use cubinder_bundle::launch::{
-    self, Decided, Facts, GuardVerdict, Steps, Unmet, missing_attribute, output_shapes,
+    self, Decided, Facts, GuardVerdict, Signature, Steps, Unmet, missing_attribute, output_shapes,
 };
-use cubinder_bundle::{AUTO_TACTIC, DataType, Plugin, Value, Variant};
+use cubinder_bundle::{AUTO_TACTIC, DataType, Format, Plugin, Value, Variant};
 
 use super::checks::checks;
 use super::code::{Compiler, LaunchCode};
@@ -54,6 +54,7 @@ struct Asked {
     origins: Vec<Origin>,
     inputs: Vec<Vec<i64>>,
     types: Vec<DataType>,
+    formats: Vec<Format>,
     type_reports: Vec<TypeReport>,
     alignments: Vec<u64>,
 }
@@ -64,11 +65,12 @@ impl Asked {
         let plugin = &subject.plugin;
         let (attributes, origins) = attributes(subject, query, &mut mistakes);
         let inputs = inputs(plugin, query, &mut mistakes);
-        let types = types::choose(plugin, query, &mut mistakes);
+        let types = types::choose(plugin, &attributes, query, &mut mistakes);
         let alignments = alignments(plugin, query, &mut mistakes);
         match types {
-            Some((types, type_reports)) if mistakes.is_empty() => {
-                Ok(Asked { attributes, origins, inputs, types, type_reports, alignments })
+            Some((chosen, type_reports)) if mistakes.is_empty() => {
+                let (types, formats) = (chosen.types.clone(), chosen.formats.clone());
+                Ok(Asked { attributes, origins, inputs, types, formats, type_reports, alignments })
             }
             _ => Err(mistakes),
         }
@@ -260,7 +262,8 @@ fn run(
         alignments: &asked.alignments,
         ..Facts::default()
     };
-    let order = launch::in_order(plugin, &asked.types, AUTO_TACTIC)?;
+    let signature = Signature { attributes: &asked.attributes, types: &asked.types, formats: &asked.formats };
+    let order = launch::in_order(plugin, &signature, AUTO_TACTIC)?;
     let decided = launch::decide(plugin, &order, &facts, &mut steps);
     let alignment = |tensor: usize| asked.alignments.get(tensor).copied();
     let chosen = decided.as_ref().ok().and_then(|decided| decided.pick(alignment));

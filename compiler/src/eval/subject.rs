@@ -187,6 +187,9 @@ fn node(found: &Found, all: &[Found]) -> Result<Subject, String> {
             if let Some(types) = &reference.types {
                 plugin.variants.retain(|variant| variant.types == *types);
             }
+            if let Some(formats) = &reference.formats {
+                plugin.variants.retain(|variant| variant.formats == *formats);
+            }
             Ok(Subject {
                 plugin,
                 origin: Origin::Compiled(bundle.code.clone().into()),

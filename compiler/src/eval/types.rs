@@ -2,19 +2,22 @@
 //!
 //! A model knows rows of types; the names of type parameters are in the rows' labels (`T=f16 VEC=4`), which the resolver writes.
 
-use cubinder_bundle::{DataType, Plugin, Variant};
+use cubinder_bundle::launch;
+use cubinder_bundle::{DataType, Plugin, Value, Variant};
 
 use super::node::unknown;
 use super::query::{Mistake, Part, Query};
 use super::report::TypeReport;
 use crate::diagnostic::{Diagnostic, suggest};
 
-/// The types of the tensors: of the first variant that has those that `query` names. None where there is a mistake.
-pub(super) fn choose(
-    plugin: &Plugin,
+/// The variant whose types and formats the tensors have: the first that has the types that `query` names, of those that were compiled
+/// for the attributes where there are such. None where there is a mistake.
+pub(super) fn choose<'p>(
+    plugin: &'p Plugin,
+    attributes: &[Value],
     query: &Query,
     mistakes: &mut Vec<Mistake>,
-) -> Option<(Vec<DataType>, Vec<TypeReport>)> {
+) -> Option<(&'p Variant, Vec<TypeReport>)> {
     let parameters = names(plugin.variants.iter().flat_map(parameters));
     let tensors: Vec<&str> =
         (0..plugin.tensor_count()).filter_map(|index| plugin.tensor_name(index)).collect();
@@ -30,7 +33,10 @@ pub(super) fn choose(
         return None;
     }
     let suits = |variant: &&Variant| wanted.iter().all(|(name, ty)| of(plugin, variant, name) == Some(*ty));
-    let Some(chosen) = plugin.variants.iter().find(suits) else {
+    let compiled_for = |variant: &&Variant| launch::is_compiled_for(variant, attributes);
+    let suiting = || plugin.variants.iter().filter(suits);
+    // Where there is no code for the attributes the checks say so.
+    let Some(chosen) = suiting().find(compiled_for).or_else(|| suiting().next()) else {
         let asked: Vec<String> = query.types.iter().map(|(name, ty)| format!("{name}={ty}")).collect();
         let mut rows = names(plugin.variants.iter().map(|variant| (types_text(plugin, variant), ())));
         rows.truncate(16);
@@ -51,7 +57,7 @@ pub(super) fn choose(
         }
         Some(TypeReport { name: name.clone(), ty: ty.name(), others: list })
     };
-    Some((chosen.types.clone(), parameters.iter().filter_map(report).collect()))
+    Some((chosen, parameters.iter().filter_map(report).collect()))
 }
 
 /// A pair of `--type`, if plugin and type are there.

@@ -8,7 +8,7 @@ use std::ptr::without_provenance_mut;
 use std::sync::OnceLock;
 
 use cubinder_bundle::launch::full_name;
-use cubinder_bundle::{Arg, ArgValue, Attribute, AttributeElement, Node, ScalarType};
+use cubinder_bundle::{Arg, ArgValue, Attribute, AttributeElement, DataType, Format, Node, ScalarType};
 use cubinder_compiler::diagnostic::Source;
 use cubinder_compiler::eval::{Compiler, Environment, Evaluation, Query, Subject, SubjectOrigin, evaluate};
 use cubinder_compiler::resolve::{self, ArgDraft, ArgDraftValue};
@@ -132,10 +132,9 @@ struct Case {
 impl Case {
     fn new(path: &Path, choices: &mut Choices<'_>) -> Case {
         let mut plugin = model(path, choices);
-        let signatures: Vec<Vec<DataType>> =
-            plugin.variants.iter().map(|variant| variant.types.clone()).collect();
-        let types = signatures[choices.next() as usize % signatures.len()].clone();
-        plugin.variants.retain(|variant| variant.types == types);
+        let kinds: Vec<TensorKinds> = plugin.variants.iter().map(TensorKinds::of).collect();
+        let kinds = &kinds[choices.next() as usize % kinds.len()];
+        plugin.variants.retain(|variant| TensorKinds::of(variant) == *kinds);
         let attributes = plugin.attributes.iter().map(|it| attribute(it, choices)).collect();
         let mut inputs: Vec<Vec<i64>> = plugin.inputs.iter().map(|input| shape(input, choices)).collect();
         // Inputs of equal shapes are what many plugins need.
@@ -191,15 +190,16 @@ impl Case {
         };
         let ranks = self.inputs.iter().map(|shape| u8::try_from(shape.len()).unwrap());
         made.set_input_ranks(Some(ranks.collect()));
-        let types = &self.plugin.variants[0].types;
-        let desc = |(shape, ty): (&Vec<i64>, &DataType)| PluginTensorDesc {
+        let TensorKinds { types, formats } = TensorKinds::of(&self.plugin.variants[0]);
+        let kinds: Vec<(DataType, Format)> = types.into_iter().zip(formats).collect();
+        let desc = |(shape, (ty, format)): (&Vec<i64>, &(DataType, Format))| PluginTensorDesc {
             dims: Dims::from_slice(shape).unwrap(),
             data_type: trt_abi::DataType(ty.tensorrt()),
-            format: TensorFormat::LINEAR,
+            format: TensorFormat(format.tensorrt()),
             scale: 1.0,
         };
-        let inputs: Vec<_> = self.inputs.iter().zip(types).map(desc).collect();
-        let outputs: Vec<_> = outputs.iter().zip(&types[inputs.len()..]).map(desc).collect();
+        let inputs: Vec<_> = self.inputs.iter().zip(&kinds).map(desc).collect();
+        let outputs: Vec<_> = outputs.iter().zip(&kinds[inputs.len()..]).map(desc).collect();
         if let Err(error) = made.on_shape_change(&inputs, &outputs) {
             return Some(text(&error));
         }

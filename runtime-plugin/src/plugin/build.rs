@@ -1,11 +1,12 @@
 //! What TensorRT's builder asks: types, shapes, formats. No call of the CUDA driver is made here.
 
-use cubinder_bundle::DataType;
 use cubinder_bundle::expr::{self, ShapeBuilder, ShapeOp};
 use cubinder_bundle::launch::{self, Facts, Steps};
-use trt_abi::{DimensionOperation, DynamicPluginTensorDesc, Error, Expr, ExprBuilder, Shape, TensorFormat};
+use cubinder_bundle::{DataType, Format};
+use trt_abi::{DimensionOperation, DynamicPluginTensorDesc, Error, Expr, ExprBuilder, Shape};
 
-use super::NodeData;
+use super::node::NodeData;
+use crate::definition::TensorKinds;
 
 /// The types of the outputs, by the first variant that takes the inputs' types.
 pub(super) fn output_types(
@@ -13,12 +14,12 @@ pub(super) fn output_types(
     inputs: &[trt_abi::DataType],
     outputs: &mut [trt_abi::DataType],
 ) -> Result<(), Error> {
-    check_input_count(node, inputs.len())?;
-    check_output_count(node, outputs.len())?;
+    check_counts(node, inputs.len(), outputs.len())?;
     let types = known_types(node, inputs)?;
-    let signature = node.signatures.iter().find(|signature| signature.starts_with(&types));
-    let signature = signature.ok_or_else(|| node.no_variant(&types))?;
-    for (output, ty) in outputs.iter_mut().zip(&signature[types.len()..]) {
+    let fitting = node.kinds.iter().find(|kinds| fits(node, kinds, &types, None));
+    let kinds = fitting.ok_or_else(|| no_variant(node, &types, &[]))?;
+    let given = &kinds.types[node.definition.plugin().inputs.len()..];
+    for (output, ty) in outputs.iter_mut().zip(given) {
         *output = trt_abi::DataType(ty.tensorrt());
     }
     Ok(())
@@ -31,8 +32,7 @@ pub(super) fn output_shapes<'b>(
     builder: &ExprBuilder<'b>,
     outputs: &mut [Shape<'b>],
 ) -> Result<(), Error> {
-    check_input_count(node, inputs.len())?;
-    check_output_count(node, outputs.len())?;
+    check_counts(node, inputs.len(), outputs.len())?;
     if let Some(shape) = inputs.iter().find(|shape| usize::try_from(shape.stated_rank()) != Ok(shape.rank()))
     {
         return Err(node.impossible_rank(shape.stated_rank()));
@@ -66,49 +66,92 @@ pub(super) fn output_shapes<'b>(
     Ok(())
 }
 
-/// Linear layouts only, and types that some variant takes together.
+/// Types and formats that some variant takes together.
 pub(super) fn supports(
     node: &NodeData,
     position: usize,
     in_out: &[DynamicPluginTensorDesc],
     input_count: usize,
 ) -> bool {
-    if input_count != node.definition.plugin().inputs.len() {
+    if input_count != node.counted_inputs() || in_out.len() != node.counted.len() {
         return false;
     }
     let Some(known) = in_out.get(..=position) else { return false };
-    let linear = known.iter().all(|tensor| tensor.desc.format == TensorFormat::LINEAR);
     let types: Option<Vec<DataType>> =
         known.iter().map(|tensor| DataType::from_tensorrt(tensor.desc.data_type.0)).collect();
-    linear && types.is_some_and(|types| node.signatures.iter().any(|signature| signature.starts_with(&types)))
+    let formats: Option<Vec<Format>> =
+        known.iter().map(|tensor| Format::from_tensorrt(tensor.desc.format.0)).collect();
+    let (Some(types), Some(formats)) = (types, formats) else { return false };
+    node.kinds.iter().any(|kinds| fits(node, kinds, &types, Some(&formats)))
 }
 
-/// The types that TensorRT settled on, which must be those of a variant.
-pub(super) fn configured_types(
-    node: &NodeData,
+/// The types and formats that TensorRT settled on, which must be those of a variant.
+pub(super) fn configured_kinds<'n>(
+    node: &'n NodeData,
     inputs: &[DynamicPluginTensorDesc],
     outputs: &[DynamicPluginTensorDesc],
-) -> Result<Vec<DataType>, Error> {
-    check_input_count(node, inputs.len())?;
-    check_output_count(node, outputs.len())?;
+) -> Result<&'n TensorKinds, Error> {
+    check_counts(node, inputs.len(), outputs.len())?;
     let types: Vec<_> = inputs.iter().chain(outputs).map(|tensor| tensor.desc.data_type).collect();
-    known_types(node, &types)
+    let types = known_types(node, &types)?;
+    let format = |tensor: &DynamicPluginTensorDesc| {
+        let format = tensor.desc.format;
+        Format::from_tensorrt(format.0)
+            .ok_or_else(|| node.invalid(format_args!("no plugin takes tensors in the format {format:?}")))
+    };
+    let formats: Vec<Format> = inputs.iter().chain(outputs).map(format).collect::<Result<_, _>>()?;
+    let fitting = node.kinds.iter().find(|kinds| fits(node, kinds, &types, Some(&formats)));
+    fitting.ok_or_else(|| no_variant(node, &types, &formats))
 }
 
-fn check_input_count(node: &NodeData, found: usize) -> Result<(), Error> {
-    let expected = node.definition.plugin().inputs.len();
-    if found == expected {
-        return Ok(());
-    }
-    Err(node.invalid(format_args!("the node has {found} inputs, the plugin takes {expected}")))
+/// Whether the first of the tensors that TensorRT counts can be of these types and formats.
+fn fits(node: &NodeData, kinds: &TensorKinds, types: &[DataType], formats: Option<&[Format]>) -> bool {
+    let of_types = |(tensor, ty): (&usize, &DataType)| kinds.types.get(*tensor) == Some(ty);
+    let of_formats = |(tensor, format): (&usize, &Format)| kinds.formats.get(*tensor) == Some(format);
+    node.counted.iter().zip(types).all(of_types)
+        && formats.is_none_or(|formats| node.counted.iter().zip(formats).all(of_formats))
 }
 
-fn check_output_count(node: &NodeData, found: usize) -> Result<(), Error> {
-    let expected = node.definition.plugin().outputs.len();
-    if found == expected {
-        return Ok(());
+/// The error for types, and formats where they are known, that no variant takes together.
+fn no_variant(node: &NodeData, types: &[DataType], formats: &[Format]) -> Error {
+    // Of shape inputs TensorRT does not tell the type: it is the one that they have.
+    let Some(first) = node.kinds.first() else { return node.invalid("it has no variant") };
+    let end = node.counted.get(types.len()).copied().unwrap_or(first.types.len());
+    let (mut all_types, mut all_formats) = (first.types.clone(), first.formats.clone());
+    for (tensor, ty) in node.counted.iter().zip(types) {
+        all_types[*tensor] = *ty;
     }
-    Err(node.invalid(format_args!("the node has {found} outputs, the plugin gives {expected}")))
+    for (tensor, format) in node.counted.iter().zip(formats) {
+        all_formats[*tensor] = *format;
+    }
+    let formats = if formats.is_empty() { &[] } else { &all_formats[..end] };
+    node.invalid(launch::no_variant(node.definition.plugin(), &node.signature(&all_types[..end], formats)))
+}
+
+fn check_counts(node: &NodeData, inputs: usize, outputs: usize) -> Result<(), Error> {
+    let plugin = node.definition.plugin();
+    let expected = node.counted_inputs();
+    if inputs != expected {
+        let shape_inputs = plugin.inputs.len() - expected;
+        if shape_inputs == 0 {
+            return Err(
+                node.invalid(format_args!("the node has {inputs} inputs, the plugin takes {expected}"))
+            );
+        }
+        let all = plugin.inputs.iter().enumerate();
+        let indices: Vec<String> =
+            all.filter(|(_, input)| input.values.is_some()).map(|(index, _)| index.to_string()).collect();
+        return Err(node.invalid(format_args!(
+            "the node has {inputs} inputs that are no shape inputs, the plugin takes {expected} and {shape_inputs} shape \
+             inputs: the node says which with the attribute `tensorrt_plugin_shape_input_indices` = [{}]",
+            indices.join(", ")
+        )));
+    }
+    let expected = plugin.outputs.len();
+    if outputs != expected {
+        return Err(node.invalid(format_args!("the node has {outputs} outputs, the plugin gives {expected}")));
+    }
+    Ok(())
 }
 
 fn known_types(node: &NodeData, types: &[trt_abi::DataType]) -> Result<Vec<DataType>, Error> {

@@ -1,46 +1,44 @@
 //! What a node leaves in the engine.
 
 use std::ffi::CStr;
-use std::sync::OnceLock;
+use std::sync::Arc;
 
 use cubinder_bundle::container;
 use trt_abi::{Error, FieldSet, FieldValue};
 
-use super::{Form, NodeData};
+use super::kept::Kept;
+use super::node::NodeData;
+use super::{Form, KernelPlugin};
 use crate::definition::Known;
 use crate::identity::NODE_FIELD;
 
-/// The serialized fields of an object, one set for each list of types that it can be configured for, and one for an object that
-/// was not configured. TensorRT keeps pointers into a set, so each is made once and then stays.
-#[derive(Debug)]
-pub(super) struct SerializedFields {
-    sets: Box<[OnceLock<FieldSet>]>,
+/// What a build has settled about an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Settled {
+    /// Index into the node's kinds; none for an object that was not configured.
+    pub(super) configured: Option<usize>,
+    pub(super) input_ranks: Option<Arc<[u8]>>,
 }
 
-impl SerializedFields {
-    /// Room for `signatures` lists of types.
-    pub(super) fn new(signatures: usize) -> SerializedFields {
-        SerializedFields { sets: (0..=signatures).map(|_| OnceLock::new()).collect() }
-    }
+/// The serialized fields of an object, one set for each thing that it was configured for.
+pub(super) type SerializedFields = Kept<Settled, FieldSet>;
 
-    /// The set for the list of types with index `configured`; beyond the last one: for an object that was not configured.
-    pub(super) fn get(
-        &self,
-        node: &NodeData,
-        configured: usize,
-        input_ranks: Option<&[u8]>,
-    ) -> Result<&FieldSet, Error> {
-        let index = configured.min(self.sets.len() - 1);
-        let set = &self.sets[index];
-        if let Some(set) = set.get() {
-            return Ok(set);
-        }
-        let made = make(node, Known { types: node.signatures.get(index).map(Vec::as_slice), input_ranks })?;
-        Ok(set.get_or_init(|| made))
+impl KernelPlugin {
+    /// The fields for what is settled now.
+    ///
+    /// # Errors
+    /// Something that the format cannot hold.
+    pub(super) fn fields_now(&self) -> Result<&FieldSet, Error> {
+        let settled = Settled { configured: self.configured(), input_ranks: self.input_ranks() };
+        self.fields.get(settled, |settled| make(&self.node, settled))
     }
 }
 
-fn make(node: &NodeData, known: Known<'_>) -> Result<FieldSet, Error> {
+fn make(node: &NodeData, settled: &Settled) -> Result<FieldSet, Error> {
+    let known = Known {
+        kinds: settled.configured.and_then(|index| node.kinds.get(index)),
+        input_ranks: settled.input_ranks.as_deref(),
+    };
     let bytes = match node.form {
         Form::Fields => container::write_node(&node.definition.node(known, &node.attributes)),
         Form::Library => {

@@ -1,32 +1,34 @@
 //! The plugin object: one node of a network, while it is built and while it runs.
 //!
 //! Owns what every method needs ([`KernelPlugin`]) and which part answers which call: [`build`] what the builder asks,
-//! [`run`] what the runtime asks, [`variants`] which tactics there are, [`profile`] what a build knows of shapes. Nothing here knows one
+//! [`run`] what the runtime asks, [`variants`] which tactics there are, [`profile`] what a build knows of shapes, [`fields`] what is
+//! left in the engine. Nothing here knows one
 //! operator from another: the model says it all, and [`cubinder_bundle::launch`] what it comes to.
 
 mod build;
 mod fields;
+mod kept;
 mod node;
 mod profile;
 mod run;
 mod variants;
 
-use std::collections::BTreeSet;
 use std::ffi::{CStr, CString, c_void};
 use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cubinder_bundle::launch::{self, Steps};
-use cubinder_bundle::{DataType, Value, Variant};
+use cubinder_bundle::{Value, Variant};
 use trt_abi::{
     DynamicPluginTensorDesc, Error, ExprBuilder, FieldSet, Plugin, PluginTensorDesc, Shape, TensorRTPhase,
 };
 
-use crate::definition::Definition;
+use crate::definition::{Definition, TensorKinds};
 use crate::exclusive::Exclusive;
 use crate::identity;
 
 use fields::SerializedFields;
+use node::NodeData;
 use profile::Profile;
 use run::Running;
 
@@ -39,14 +41,14 @@ pub(crate) enum Form {
     Library,
 }
 
-/// No types are configured yet.
+/// Types and formats are not configured yet.
 const NOT_CONFIGURED: usize = usize::MAX;
 
 /// A plugin object. Clones share what never changes and copy what does.
 #[derive(Debug)]
 pub(crate) struct KernelPlugin {
     node: Arc<NodeData>,
-    /// Index into `node.signatures`, or [`NOT_CONFIGURED`].
+    /// Index into `node.kinds`, or [`NOT_CONFIGURED`].
     configured: AtomicUsize,
     /// The tactic that TensorRT chose: a variant's id, or 0 or `AUTO_TACTIC`, which leave the choice to the order of the variants.
     tactic: AtomicI32,
@@ -56,22 +58,6 @@ pub(crate) struct KernelPlugin {
     profile: Mutex<Option<Arc<Profile>>>,
     fields: SerializedFields,
     running: Exclusive<Running>,
-}
-
-/// What all clones of a node share.
-#[derive(Debug)]
-struct NodeData {
-    definition: Definition,
-    attributes: Vec<Value>,
-    phase: TensorRTPhase,
-    form: Form,
-    core_name: CString,
-    core_version: CString,
-    /// `sample::circ_pad_plugin`, and the node's name where one is known: what messages begin with.
-    title: String,
-    title_c: CString,
-    /// The different lists of types in the table of variants, in its order.
-    signatures: Vec<Vec<DataType>>,
 }
 
 impl KernelPlugin {
@@ -87,28 +73,12 @@ impl KernelPlugin {
         form: Form,
         core_name: CString,
     ) -> Result<KernelPlugin, Error> {
-        let plugin = definition.plugin();
-        // An engine may have thousands of rows, so they are not held against each other one by one.
-        let mut seen: BTreeSet<&[DataType]> = BTreeSet::new();
-        let different = plugin.variants.iter().map(|variant| &variant.types);
-        let signatures = different.filter(|types| seen.insert(types)).cloned().collect();
-        let title = title(plugin, name);
-        let node = NodeData {
-            attributes,
-            phase,
-            form,
-            core_name,
-            core_version: identity::version(),
-            title_c: CString::new(title.clone()).unwrap_or_default(),
-            title,
-            signatures,
-            definition,
-        };
+        let node = NodeData::new(definition, attributes, name, phase, form, core_name);
         let plugin = node.definition.plugin();
         launch::check(plugin, launch::rules_of_attributes(plugin), &node.facts(), &mut Steps::default())
             .map_err(|unmet| node.invalid(unmet))?;
         Ok(KernelPlugin {
-            fields: SerializedFields::new(node.signatures.len()),
+            fields: SerializedFields::default(),
             node: Arc::new(node),
             configured: AtomicUsize::new(NOT_CONFIGURED),
             tactic: AtomicI32::new(0),
@@ -118,9 +88,12 @@ impl KernelPlugin {
         })
     }
 
-    /// Says which types the node has, where an engine says so.
-    pub(crate) fn set_types(&self, types: &[DataType]) -> Result<(), Error> {
-        let index = self.node.signature(types).ok_or_else(|| self.node.no_variant(types))?;
+    /// Says what the node's tensors are, where an engine or a build says so.
+    pub(crate) fn set_kinds(&self, kinds: &TensorKinds) -> Result<(), Error> {
+        let index = self.node.kinds.iter().position(|known| known == kinds).ok_or_else(|| {
+            let signature = self.node.signature(&kinds.types, &kinds.formats);
+            self.node.invalid(launch::no_variant(self.node.definition.plugin(), &signature))
+        })?;
         self.configured.store(index, Ordering::Relaxed);
         Ok(())
     }
@@ -138,32 +111,16 @@ impl KernelPlugin {
         self.profile.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The types that were configured.
-    fn types(&self) -> Option<&[DataType]> {
-        self.node.signatures.get(self.configured.load(Ordering::Relaxed)).map(Vec::as_slice)
+    /// What the tensors were configured to be, as an index into the node's kinds.
+    fn configured(&self) -> Option<usize> {
+        let index = self.configured.load(Ordering::Relaxed);
+        (index < self.node.kinds.len()).then_some(index)
     }
 
-    /// The variants that the configured types can reach, or all before there are any.
+    /// The variants that can be reached with the tensors that were configured, or with any before there are such.
     fn reachable(&self) -> impl Iterator<Item = &Variant> {
-        let types = self.types();
-        let variants = &self.node.definition.plugin().variants;
-        variants.iter().filter(move |variant| types.is_none_or(|types| variant.types == types))
+        self.node.reachable(self.configured().and_then(|index| self.node.kinds.get(index)))
     }
-}
-
-impl NodeData {
-    fn signature(&self, types: &[DataType]) -> Option<usize> {
-        self.signatures.iter().position(|signature| signature == types)
-    }
-
-    fn no_variant(&self, types: &[DataType]) -> Error {
-        self.invalid(launch::no_variant(self.definition.plugin(), types))
-    }
-}
-
-fn title(plugin: &cubinder_bundle::Plugin, name: &str) -> String {
-    let op = launch::full_name(plugin);
-    if name.is_empty() { op } else { format!("{op} `{name}`") }
 }
 
 impl Clone for KernelPlugin {
@@ -174,7 +131,7 @@ impl Clone for KernelPlugin {
             tactic: AtomicI32::new(self.tactic.load(Ordering::Relaxed)),
             input_ranks: Mutex::new(self.input_ranks()),
             profile: Mutex::new(self.profile()),
-            fields: SerializedFields::new(self.node.signatures.len()),
+            fields: SerializedFields::default(),
             running: Exclusive::default(),
         }
     }
@@ -227,10 +184,10 @@ impl Plugin for KernelPlugin {
         inputs: &[DynamicPluginTensorDesc],
         outputs: &[DynamicPluginTensorDesc],
     ) -> Result<(), Error> {
-        let types = build::configured_types(&self.node, inputs, outputs)?;
+        let kinds = build::configured_kinds(&self.node, inputs, outputs)?;
         let profile = Profile::of(&self.node, self.input_ranks().as_deref(), inputs)?;
         profile.check(&self.node)?;
-        self.set_types(&types)?;
+        self.set_kinds(&kinds)?;
         *self.profile.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(profile));
         Ok(())
     }
@@ -240,7 +197,7 @@ impl Plugin for KernelPlugin {
     }
 
     fn metadata(&self) -> Option<&CStr> {
-        Some(&self.node.title_c)
+        Some(&self.node.metadata)
     }
 
     fn set_tactic(&self, tactic: i32) -> Result<(), Error> {
@@ -291,8 +248,7 @@ impl Plugin for KernelPlugin {
     }
 
     fn fields_to_serialize(&self) -> Result<&FieldSet, Error> {
-        let configured = self.configured.load(Ordering::Relaxed);
-        self.fields.get(&self.node, configured, self.input_ranks().as_deref())
+        self.fields_now()
     }
 
     fn report(&self, error: &Error) {
@@ -323,5 +279,7 @@ impl KernelPlugin {
 
 #[cfg(test)]
 mod agreement;
+#[cfg(test)]
+mod build_tests;
 #[cfg(test)]
 mod tests;

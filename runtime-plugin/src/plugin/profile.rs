@@ -6,7 +6,7 @@ use cubinder_bundle::launch::{Facts, Steps, check_limits, output_shape};
 use cubinder_bundle::{Input, Interval};
 use trt_abi::{Dims, DynamicPluginTensorDesc, Error};
 
-use super::NodeData;
+use super::node::NodeData;
 
 /// Whether an input was of rank 0 when the engine was built; TensorRT-RTX 1.7 announces it as one of shape [1].
 pub(super) fn was_scalar(input: &Input, index: usize, input_ranks: Option<&[u8]>) -> bool {

@@ -8,10 +8,11 @@ use cubinder_bundle::launch::{
     self, Choice, Decided, Facts, Steps, Takes, describe, is_automatic, output_shapes, rules_of_shapes,
     shape_text,
 };
-use cubinder_bundle::{DataType, Launch, Variant};
-use trt_abi::{Dims, Error, PluginTensorDesc, Severity, logger};
+use cubinder_bundle::{DataType, Format, Launch, Variant};
+use trt_abi::{Dims, Error, PluginTensorDesc, Severity, TensorFormat, logger};
 
-use super::{NodeData, profile, variants};
+use super::node::NodeData;
+use super::{profile, variants};
 use crate::code::{CodeTable, LoadedKernel, Loading, candidates};
 use crate::driver::Driver;
 use crate::driver::sys::{CUcontext, CUstream};
@@ -133,7 +134,8 @@ impl Running {
         }
         self.state = State::Nothing;
         self.shapes.clear();
-        self.shapes.extend(inputs.iter().chain(outputs).map(|tensor| (tensor.dims, tensor.data_type)));
+        let announced = |tensor: &PluginTensorDesc| (tensor.dims, tensor.data_type, tensor.format);
+        self.shapes.extend(inputs.iter().chain(outputs).map(announced));
         self.input_ranks = input_ranks();
         self.prepare(node, tactic)
     }
@@ -141,8 +143,10 @@ impl Running {
     #[inline]
     fn same(&self, inputs: &[PluginTensorDesc], outputs: &[PluginTensorDesc]) -> bool {
         self.shapes.len() == inputs.len() + outputs.len()
-            && self.shapes.iter().zip(inputs.iter().chain(outputs)).all(|((dims, ty), tensor)| {
-                *ty == tensor.data_type && dims.as_slice() == tensor.dims.as_slice()
+            && self.shapes.iter().zip(inputs.iter().chain(outputs)).all(|((dims, ty, format), tensor)| {
+                *ty == tensor.data_type
+                    && *format == tensor.format
+                    && dims.as_slice() == tensor.dims.as_slice()
             })
     }
 
@@ -211,8 +215,7 @@ impl Running {
         let announced = announced(node, &self.shapes)?;
         let shapes = true_shapes(node, self.input_ranks.as_deref(), &announced, &mut steps)?;
         let facts = Facts { shapes: &shapes, ..node.facts() };
-        let order = launch::in_order(plugin, &types(&self.shapes), tactic);
-        let order = order.map_err(|unmet| node.invalid(unmet))?;
+        let order = in_order(node, &self.shapes, tactic)?;
         let decided = launch::decide(plugin, &order, &facts, &mut steps);
         let decided = decided.map_err(|unmet| node.invalid(unmet))?;
         self.said.tell(node, tactic, order.first().copied(), &decided, &facts);
@@ -241,7 +244,7 @@ impl Running {
         let announced = announced(node, &self.shapes).unwrap();
         let shapes = true_shapes(node, self.input_ranks.as_deref(), &announced, &mut steps).unwrap();
         let facts = Facts { shapes: &shapes, ..node.facts() };
-        let order = launch::in_order(plugin, &types(&self.shapes), self.tactic).unwrap();
+        let order = in_order(node, &self.shapes, self.tactic).unwrap();
         let choice = launch::decide(plugin, &order, &facts, &mut steps).unwrap().choice?;
         let records = vec![0..0; order.len()];
         let candidates = Candidates { choice, inputs: plugin.inputs.len(), records };
@@ -259,23 +262,28 @@ impl Running {
             let announced = announced(node, &self.shapes)?;
             let shapes = true_shapes(node, self.input_ranks.as_deref(), &announced, &mut Steps::default())?;
             let facts = Facts { shapes: &shapes, alignments: &addresses, ..node.facts() };
-            let order = launch::in_order(plugin, &types(&self.shapes), self.tactic);
-            let order = order.map_err(|unmet| node.invalid(unmet))?;
+            let order = in_order(node, &self.shapes, self.tactic)?;
             Ok(node.invalid(launch::none_holds(plugin, &order, &facts)))
         };
         told().unwrap_or_else(|error: Error| error)
     }
 }
 
-type Announced = (Dims, trt_abi::DataType);
+type Announced = (Dims, trt_abi::DataType, TensorFormat);
 
 fn announced<'a>(node: &NodeData, tensors: &'a [Announced]) -> Result<Vec<&'a [i64]>, Error> {
-    tensors.iter().map(|(dims, _)| profile::announced(node, dims)).collect()
+    tensors.iter().map(|(dims, ..)| profile::announced(node, dims)).collect()
 }
 
-/// The types that were announced; too few where one is of no plugin.
-fn types(tensors: &[Announced]) -> Vec<DataType> {
-    tensors.iter().filter_map(|(_, ty)| DataType::from_tensorrt(ty.0)).collect()
+/// The variants that serve tensors of the announced types and formats, in order.
+fn in_order(node: &NodeData, tensors: &[Announced], tactic: i32) -> Result<Vec<usize>, Error> {
+    // Too few where one is of no plugin.
+    let types: Vec<DataType> =
+        tensors.iter().filter_map(|(_, ty, _)| DataType::from_tensorrt(ty.0)).collect();
+    let formats: Vec<Format> =
+        tensors.iter().filter_map(|(.., format)| Format::from_tensorrt(format.0)).collect();
+    let order = launch::in_order(node.definition.plugin(), &node.signature(&types, &formats), tactic);
+    order.map_err(|unmet| node.invalid(unmet))
 }
 
 /// The shapes as the build knew them, held against what the plugin takes and gives: a kernel that was launched for other

@@ -6,8 +6,8 @@
 use cubinder_bundle::expr::{BinaryOp, Builtin, Expr, Node as Part, UnaryOp};
 use cubinder_bundle::proof::Domain;
 use cubinder_bundle::{
-    AUTO_TACTIC, Attribute, AttributeType, CodeObject, CodeRef, Digest, Guard, Input, Interval, KernelFacts,
-    Launch, Node, Output, Plugin as Model, Requirement, ShapeLimits, container,
+    AUTO_TACTIC, Attribute, AttributeType, CodeObject, CodeRef, DataType, Digest, Format, Guard, Input,
+    Interval, KernelFacts, Launch, Node, Output, Plugin as Model, Requirement, ShapeLimits, container,
 };
 use trt_abi::{Dims, TensorFormat};
 
@@ -19,7 +19,7 @@ fn int(value: i64) -> Expr {
 }
 
 /// `x.shape[-1] % divisor == 0`, and the alignment of `x` in bytes where one is asked for.
-fn divides(divisor: i64, aligned: Option<u32>) -> Guard {
+pub(super) fn divides(divisor: i64, aligned: Option<u32>) -> Guard {
     let mut nodes = vec![
         Part::Shape(0),
         Part::Int(-1),
@@ -38,7 +38,7 @@ fn divides(divisor: i64, aligned: Option<u32>) -> Guard {
     Guard { expr: Expr { nodes }, text }
 }
 
-fn variant(id: i32, guard: Option<Guard>) -> Variant {
+pub(super) fn variant(id: i32, guard: Option<Guard>) -> Variant {
     let launch = Launch {
         cluster: None,
         cooperative: false,
@@ -55,7 +55,7 @@ fn variant(id: i32, guard: Option<Guard>) -> Variant {
         label: String::new(),
         types: vec![DataType::F32, DataType::F32],
         guard,
-        formats: vec![cubinder_bundle::Format::Linear; 2],
+        formats: vec![Format::Linear; 2],
         specialized: Vec::new(),
         scratch: Vec::new(),
         steps: vec![cubinder_bundle::Step::launch(launch)],
@@ -67,7 +67,7 @@ fn limits(every: Interval, dims: Vec<Interval>, numel: Interval) -> ShapeLimits 
 }
 
 /// `y` is as `x`, with twice the rows.
-fn model(variants: Vec<Variant>) -> Model {
+pub(super) fn model(variants: Vec<Variant>) -> Model {
     let shape = vec![
         Part::Shape(0),
         Part::Int(0),
@@ -107,7 +107,7 @@ fn model(variants: Vec<Variant>) -> Model {
     }
 }
 
-fn made(model: Model) -> Result<KernelPlugin, Error> {
+pub(super) fn made(model: Model) -> Result<KernelPlugin, Error> {
     let attributes = vec![Value::Int(3)];
     let node = Node {
         workspace_bytes: None,
@@ -122,7 +122,7 @@ fn made(model: Model) -> Result<KernelPlugin, Error> {
     KernelPlugin::new(definition, attributes, "n", phase, Form::Fields, c"Kernel".to_owned())
 }
 
-fn plugin(model: Model) -> KernelPlugin {
+pub(super) fn plugin(model: Model) -> KernelPlugin {
     made(model).unwrap()
 }
 
@@ -359,8 +359,14 @@ fn thousands_of_lists_of_types_are_told_apart_at_once() {
     wide.variants = rows.collect();
     let started = std::time::Instant::now();
     let wide = plugin(wide);
-    assert_eq!(wide.node.signatures.len(), 4096);
-    assert!(wide.set_types(&[DataType::I64; 256]).unwrap_err().text().len() < 100_000);
+    assert_eq!(wide.node.kinds.len(), 4096);
+    assert!(
+        wide.set_kinds(&TensorKinds { types: vec![DataType::I64; 256], formats: vec![Format::Linear; 256] })
+            .unwrap_err()
+            .text()
+            .len()
+            < 100_000
+    );
     assert!(started.elapsed() < std::time::Duration::from_secs(3), "{:?}", started.elapsed());
 }
 

@@ -5,7 +5,7 @@ use cubinder_bundle::proof::Domain;
 use cubinder_bundle::{AUTO_TACTIC, Variant};
 use trt_abi::{Severity, logger};
 
-use super::NodeData;
+use super::node::NodeData;
 use super::profile::Profile;
 
 /// Guards without a value that are told; an engine may have thousands.
@@ -41,7 +41,7 @@ pub(super) fn tactics<'a>(
 
 /// Whether a tactic can be set: 0, a variant's id, or [`AUTO_TACTIC`] where there is a choice to leave.
 pub(super) fn is_tactic(node: &NodeData, tactic: i32) -> bool {
-    let mut ids = node.definition.plugin().variants.iter().map(|variant| variant.id);
+    let mut ids = node.reachable(None).map(|variant| variant.id);
     match tactic {
         0 => true,
         AUTO_TACTIC => ids.next().is_some_and(|first| ids.any(|id| id != first)),

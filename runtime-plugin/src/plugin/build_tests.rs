@@ -1,0 +1,167 @@
+//! What TensorRT's builder is answered about types, formats, tactics and names.
+
+use cubinder_bundle::{AUTO_TACTIC, DataType, Format};
+use trt_abi::{Dims, TensorFormat};
+
+use super::tests::{made, model, plugin, variant};
+use super::*;
+use crate::definition::Known;
+
+/// What TensorRT says of a tensor of two dimensions.
+pub(super) fn tensor(ty: DataType, format: Format) -> DynamicPluginTensorDesc {
+    let dims = Dims::from_slice(&[4, 8]).unwrap();
+    let desc = PluginTensorDesc {
+        dims,
+        data_type: trt_abi::DataType(ty.tensorrt()),
+        format: TensorFormat(format.tensorrt()),
+        scale: 1.0,
+    };
+    DynamicPluginTensorDesc { desc, min: dims, max: dims, opt: dims }
+}
+
+fn row(id: i32, ty: DataType, format: Format, k: Option<i64>) -> Variant {
+    Variant {
+        types: vec![ty; 2],
+        formats: vec![format; 2],
+        specialized: k.map(|k| (0, Value::Int(k))).into_iter().collect(),
+        ..variant(id, None)
+    }
+}
+
+/// Of `k` = 3: f32 row major by variants 1 and 2, f16 in HWC8 by 1 alone, f16 row major by 2 and 4; 3 is for `k` = 5.
+fn mixed() -> cubinder_bundle::Plugin {
+    use DataType::{F16, F32};
+    use Format::{Hwc8, Linear};
+    model(vec![
+        row(1, F32, Linear, Some(3)),
+        row(1, F16, Hwc8, None),
+        row(2, F32, Linear, None),
+        row(2, F16, Linear, None),
+        row(3, F32, Hwc8, Some(5)),
+        row(4, F16, Linear, Some(3)),
+    ])
+}
+
+#[test]
+fn formats_are_taken_as_some_variant_has_them() {
+    let mixed = plugin(mixed());
+    let supports = |x: (DataType, Format), y: (DataType, Format)| {
+        let in_out = [tensor(x.0, x.1), tensor(y.0, y.1)];
+        [mixed.supports(0, &in_out, 1), mixed.supports(1, &in_out, 1)]
+    };
+    use DataType::{F16, F32, I8};
+    use Format::{Chw2, Hwc8, Linear};
+    assert_eq!(supports((F32, Linear), (F32, Linear)), [true, true]);
+    assert_eq!(supports((F16, Hwc8), (F16, Hwc8)), [true, true]);
+    assert_eq!(supports((F16, Hwc8), (F16, Linear)), [true, false]);
+    assert_eq!(supports((F16, Linear), (F16, Hwc8)), [true, false]);
+    assert_eq!(supports((F32, Linear), (F16, Linear)), [true, false]);
+    assert_eq!(supports((F32, Hwc8), (F32, Hwc8)), [false, false], "its code is for another attribute");
+    assert_eq!(supports((F16, Chw2), (F16, Chw2)), [false, false]);
+    assert_eq!(supports((I8, Linear), (I8, Linear)), [false, false]);
+    let unknown = [DynamicPluginTensorDesc {
+        desc: PluginTensorDesc { format: TensorFormat(99), ..tensor(F32, Linear).desc },
+        ..tensor(F32, Linear)
+    }; 2];
+    assert!(!mixed.supports(0, &unknown, 1));
+    let many = [tensor(F32, Linear); 5];
+    for (position, tensors, inputs) in [(1, 2, 2), (1, 2, 0), (2, 2, 1), (0, 1, 1), (0, 5, 1), (0, 0, 1)] {
+        assert!(!mixed.supports(position, &many[..tensors], inputs), "{position} {tensors} {inputs}");
+    }
+}
+
+#[test]
+fn tactics_are_those_of_types_and_formats() {
+    let mixed = plugin(mixed());
+    assert_eq!(mixed.tactics().unwrap(), [AUTO_TACTIC, 1, 2, 4], "of all, before there are any");
+    let configured = |ty, format| {
+        mixed
+            .configure(&[tensor(ty, format)], &[tensor(ty, format)])
+            .map_err(|error| error.text().to_owned())?;
+        Ok::<_, String>(mixed.tactics().unwrap())
+    };
+    assert_eq!(configured(DataType::F32, Format::Linear), Ok(vec![AUTO_TACTIC, 1, 2]));
+    assert_eq!(configured(DataType::F16, Format::Hwc8), Ok(vec![]), "one variant is no choice");
+    assert_eq!(configured(DataType::F16, Format::Linear), Ok(vec![AUTO_TACTIC, 2, 4]));
+    assert_eq!(
+        configured(DataType::F32, Format::Hwc8),
+        Err("test::guarded `n`: no variant takes the types and formats (f32 hwc8, f32 hwc8); the plugin has (f32, f32), \
+             (f16 hwc8, f16 hwc8), (f16, f16)"
+            .to_owned())
+    );
+    assert_eq!(mixed.tactics().unwrap(), [AUTO_TACTIC, 2, 4], "what is refused changes nothing");
+    let mut strange = tensor(DataType::F32, Format::Linear);
+    strange.desc.format = TensorFormat::DLA_LINEAR;
+    let error = mixed.configure(&[strange], &[strange]).unwrap_err();
+    assert!(error.text().contains("no plugin takes tensors in the format"), "{error}");
+    assert!(mixed.set_tactic(3).is_err(), "its code is for another attribute");
+}
+
+#[test]
+fn outputs_have_the_types_of_the_first_variant_that_serves_the_node() {
+    let mut model = mixed();
+    model.variants[0].types[1] = DataType::I8;
+    let types = |plugin: &KernelPlugin, x: DataType| {
+        let mut y = [trt_abi::DataType(-1)];
+        plugin.output_types(&[trt_abi::DataType(x.tensorrt())], &mut y)?;
+        Ok::<_, Error>(DataType::from_tensorrt(y[0].0))
+    };
+    assert_eq!(types(&plugin(model.clone()), DataType::F32).unwrap(), Some(DataType::I8));
+    model.variants[0].specialized = vec![(0, Value::Int(4))];
+    assert_eq!(types(&plugin(model.clone()), DataType::F32).unwrap(), Some(DataType::F32));
+    let error = types(&plugin(model), DataType::I64).unwrap_err();
+    assert_eq!(
+        error.text(),
+        "test::guarded `n`: no variant takes the types (i64); the plugin has (f16, f16), (f32, f32)"
+    );
+}
+
+#[test]
+fn a_node_without_code_for_its_attributes_is_refused() {
+    let mut model = mixed();
+    model.variants.retain(|variant| !variant.specialized.is_empty());
+    model.variants[0].specialized = vec![(0, Value::Int(7))];
+    model.variants.pop();
+    assert_eq!(
+        made(model).unwrap_err().text(),
+        "test::guarded `n`: the attribute `k` is `3`, and there is code for `7`, `5` only"
+    );
+}
+
+#[test]
+fn an_engine_holds_the_variants_of_its_types_formats_and_attributes() {
+    let mixed = plugin(mixed());
+    let held = |types: Option<(DataType, Format)>| {
+        let kinds = types.map(|(ty, format)| TensorKinds { types: vec![ty; 2], formats: vec![format; 2] });
+        let known = Known { kinds: kinds.as_ref(), ..Known::default() };
+        let node = mixed.node.definition.node(known, &mixed.node.attributes);
+        node.plugin.variants.iter().map(|variant| variant.id).collect::<Vec<i32>>()
+    };
+    assert_eq!(held(None), [1, 1, 2, 2, 4]);
+    assert_eq!(held(Some((DataType::F32, Format::Linear))), [1, 2]);
+    assert_eq!(held(Some((DataType::F16, Format::Hwc8))), [1]);
+}
+
+#[test]
+fn an_object_leaves_what_it_was_configured_for_last() {
+    let mixed = plugin(mixed());
+    let fields = || std::ptr::from_ref(mixed.fields_to_serialize().unwrap().as_raw());
+    let open = fields();
+    let configured = |ty, format| {
+        mixed.configure(&[tensor(ty, format)], &[tensor(ty, format)]).unwrap();
+        fields()
+    };
+    let first = configured(DataType::F32, Format::Linear);
+    let second = configured(DataType::F16, Format::Hwc8);
+    assert!(open != first && first != second);
+    assert_eq!(configured(DataType::F32, Format::Linear), first, "TensorRT keeps the pointer");
+}
+
+#[test]
+fn inspectors_are_shown_the_op_and_its_attributes() {
+    let named = plugin(mixed());
+    assert_eq!(named.metadata().unwrap(), c"test::guarded 1; k = 3");
+    let same = named.metadata().unwrap().as_ptr();
+    assert_eq!(named.clone().metadata().unwrap().as_ptr(), same);
+    assert_eq!(named.core_name(), c"Kernel");
+}

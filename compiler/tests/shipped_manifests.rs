@@ -51,6 +51,7 @@ fn argument(draft: &PluginDraft, name: &str, node: &Node) -> Value {
     match &arg.value {
         ArgDraftValue::Expr { expr, .. } => evaluate(expr, node).expect("it has a value"),
         ArgDraftValue::Tensor(index) => panic!("`{name}` is tensor {index}"),
+        ArgDraftValue::Scratch(index) => panic!("`{name}` is scratch buffer {index}"),
     }
 }
 

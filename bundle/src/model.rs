@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::code::{CodeObject, Target};
 use crate::data_type::{DataType, ScalarType};
-use crate::digest::Digest;
+use crate::digest::ShortDigest;
 use crate::expr::{Expr, Kind};
 use crate::format::Format;
 use crate::value::Value;
@@ -43,8 +43,8 @@ pub struct Node {
 /// What one plugin node leaves in an engine when its code lies in a library inside the plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct NodeReference {
-    /// The digest of the bundle that holds the plugin.
-    pub bundle: Digest,
+    /// The digest of the bundle that holds the plugin, as far as it tells bundles apart.
+    pub bundle: ShortDigest,
     /// Index of the plugin in that bundle.
     pub plugin: u32,
     /// The node's attributes, one for each of the plugin's, defaults filled in.

@@ -435,10 +435,12 @@ fn check_code(
 /// What a code object demands of the launch.
 fn launch_rules(unit: &Unit, code: &Compiled) -> Result<cubin::LaunchRules, Vec<Diagnostic>> {
     let target = code.object.target;
-    cubin::launch_rules(target, &code.object.bytes, &code.symbol).map_err(|error| {
+    let unreadable = |error: &dyn std::fmt::Display| {
         vec![
             Diagnostic::error(format!("the code for `{target}` cannot be read: {error}"))
                 .at(unit.kernel_span.clone(), "compiled for this kernel"),
         ]
-    })
+    };
+    let raw = code.object.raw().map_err(|error| unreadable(&error))?;
+    cubin::launch_rules(target, &raw, &code.symbol).map_err(|error| unreadable(&error))
 }

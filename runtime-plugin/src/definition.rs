@@ -181,6 +181,7 @@ pub(crate) struct Restored {
     pub(crate) attributes: Vec<Value>,
     pub(crate) kinds: Option<TensorKinds>,
     pub(crate) input_ranks: Option<Vec<u8>>,
+    pub(crate) workspace_bytes: Option<u64>,
 }
 
 /// The nodes in use, by the digests of their containers: an engine has many that are alike, and makes each again for every
@@ -211,6 +212,7 @@ pub(crate) fn restore_node(bytes: &[u8]) -> Result<Restored, Error> {
         attributes: node.attributes.clone(),
         kinds: None,
         input_ranks: node.input_ranks.clone(),
+        workspace_bytes: node.workspace_bytes,
         definition: Definition::Node(node),
     })
 }
@@ -257,6 +259,7 @@ pub(crate) fn restore_reference(bytes: &[u8], own: &Arc<OwnBundle>) -> Result<Re
         attributes: reference.attributes,
         kinds,
         input_ranks: reference.input_ranks,
+        workspace_bytes: reference.workspace_bytes,
     })
 }
 

@@ -9,8 +9,10 @@ use super::grid::AXES;
 use super::site::{LaunchSite, Site};
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::manifest::Text;
-use crate::resolve::MAX_CLUSTER;
 use crate::rules;
+
+/// The most blocks of a cluster.
+const MAX_CLUSTER: i64 = cubinder_bundle::launch::MAX_CLUSTER as i64;
 
 /// Claims for each launch in clusters.
 pub(super) fn claims(site: &Site<'_>) -> Vec<Claim> {

@@ -168,7 +168,7 @@ fn unwritten(site: &Site<'_>, row: usize, accesses: &[Access], index: usize) -> 
     let diagnostic = texts.iter().skip(1).fold(diagnostic, |diagnostic, text| {
         diagnostic.related(site.span(text), "nor this, as far as is known")
     });
-    Some(diagnostic.note("what is not written holds whatever the memory held").help(
+    Some(diagnostic.note("such a run is refused: what is not written holds whatever the memory held").help(
         "fill it first with a `memset` that has no condition, or give every case a step that writes it",
     ))
 }

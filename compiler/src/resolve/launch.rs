@@ -23,9 +23,8 @@ pub(super) struct RowLaunch {
     pub(super) is_right: bool,
 }
 
-/// The most blocks of a cluster that every GPU with clusters runs (CUDA C++ programming guide 13.0, "thread block clusters": 8 is the
-/// portable size).
-pub(crate) const MAX_CLUSTER: i64 = 8;
+/// The most blocks of a cluster.
+const MAX_CLUSTER: i64 = cubinder_bundle::launch::MAX_CLUSTER as i64;
 
 const AXES: [&str; 3] = ["x", "y", "z"];
 

@@ -30,7 +30,6 @@ use crate::diagnostic::{Diagnostic, Severity, Source, Span, has_errors, sort};
 use crate::manifest::{self, MAX_RANK, Manifest};
 use crate::rules;
 use expression::Compiler;
-pub(crate) use launch::MAX_CLUSTER;
 use rows::Row;
 pub use usage::UnusedName;
 

@@ -289,7 +289,7 @@ impl StepDecl {
 #[derive(Debug, Clone, PartialEq)]
 pub enum WorkDecl {
     /// A kernel is launched.
-    Launch(LaunchDecl),
+    Launch(Box<LaunchDecl>),
     /// Memory is filled.
     Fill(FillDecl),
 }

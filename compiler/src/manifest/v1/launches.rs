@@ -133,7 +133,7 @@ fn launch(form: &mut Form<'_>, mut section: Section<'_>, output: &str, has_args:
         args,
         args_range,
     };
-    StepDecl { range, when, work: WorkDecl::Launch(launch) }
+    StepDecl { range, when, work: WorkDecl::Launch(Box::new(launch)) }
 }
 
 /// One to three expressions. What is wrong with one does not hide what is wrong with the others.

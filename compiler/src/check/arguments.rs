@@ -8,7 +8,7 @@ use cubinder_bundle::{ArgValue, Interval, ScalarType, Value};
 use super::Compiled;
 use super::claim::{Claim, What, When};
 use super::formula::{has_length, reads};
-use super::site::Site;
+use super::site::{At, Site};
 use super::witness::value;
 use crate::resolve::{ArgDraft, ArgDraftValue, Unit};
 use crate::rules;
@@ -40,7 +40,7 @@ pub(super) fn claims(site: &Site<'_>, compiled: &[Compiled<'_>]) -> Vec<Claim> {
 fn kind(draft: &ArgDraft) -> Option<&Kind> {
     match &draft.value {
         ArgDraftValue::Expr { kind, .. } => Some(kind),
-        ArgDraftValue::Tensor(_) => None,
+        ArgDraftValue::Tensor(_) | ArgDraftValue::Scratch(_) => None,
     }
 }
 
@@ -98,7 +98,7 @@ fn claim(unit: &Unit, draft: &ArgDraft, expr: &Expr) -> Claim {
         what: What::HasValue,
         expr: expr.clone(),
         span: draft.value_span.clone(),
-        when: When::Running(unit.variant),
+        when: When::Running(At { row: unit.variant, step: unit.step }),
     }
 }
 

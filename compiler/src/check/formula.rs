@@ -52,6 +52,16 @@ pub(super) fn is_positive(value: &Expr) -> Expr {
     formula.finish()
 }
 
+/// `value % of == 0`, of integers.
+pub(super) fn is_multiple(value: &Expr, of: &Expr) -> Expr {
+    let mut formula = Formula::default();
+    let (value, of) = (formula.copy(value), formula.copy(of));
+    let rest = formula.add(Node::Binary(BinaryOp::Mod, value, of));
+    let zero = formula.add(Node::Int(0));
+    formula.add(Node::Binary(BinaryOp::Eq, rest, zero));
+    formula.finish()
+}
+
 /// `len(array)`.
 pub(super) fn length(array: &Expr) -> Expr {
     let mut formula = Formula::default();

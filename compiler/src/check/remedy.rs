@@ -25,10 +25,20 @@ pub(super) fn change(claim: &Claim) -> String {
     if is_rounded_down(claim) {
         return ROUND_UP.to_owned();
     }
+    if is_of_clusters(claim) {
+        return WHOLE_CLUSTERS.to_owned();
+    }
     format!("change the expression{}", in_the_kernel(claim))
 }
 
 const ROUND_UP: &str = "write `ceil_div(n, d)` for `n // d`: what is left over needs a block, too";
+
+const WHOLE_CLUSTERS: &str = "launch whole clusters, such as `CLUSTER * ceil_div(n, CLUSTER)` blocks for `n`; those that are too many do nothing";
+
+/// Whether it is about a grid that is not made of whole clusters.
+fn is_of_clusters(claim: &Claim) -> bool {
+    claim.rule == rules::CLUSTER_LIMIT && matches!(claim.what, What::Holds(_))
+}
 
 /// Whether it is about too few blocks, and what counts them leaves out the rest of a division.
 fn is_rounded_down(claim: &Claim) -> bool {
@@ -41,6 +51,9 @@ pub(super) fn help(site: &Site<'_>, claim: &Claim, case: &Case) -> String {
     let wider = in_the_kernel(claim);
     if is_rounded_down(claim) {
         return ROUND_UP.to_owned();
+    }
+    if is_of_clusters(claim) {
+        return WHOLE_CLUSTERS.to_owned();
     }
     if let Some(longer) = longer(site, claim, case) {
         return format!("if such nodes are not meant, say so: {longer}{wider}");

@@ -412,6 +412,12 @@ impl<'m> Compiler<'m> {
             // Other names are not what was meant.
             diagnostic = Diagnostic { help: None, ..diagnostic.code(rules::OUT_OF_PLACE).note(note) };
         }
+        if self.manifest.scratch.iter().any(|decl| decl.name.value == part) {
+            let note = format!(
+                "`{part}` is a scratch buffer: an argument can pass it as it is, and a `memset` fill it"
+            );
+            diagnostic = Diagnostic { help: None, ..diagnostic.code(rules::OUT_OF_PLACE).note(note) };
+        }
         if let Some((row, declared)) = missing {
             let variant = self.variant_of(Some(row)).and_then(|variant| self.manifest.variants.get(variant));
             let span = self.span(declared.name.range.clone());

@@ -227,7 +227,8 @@ impl<'a> Sequencing<'a> {
         }
         };
         self.plugin.outputs.iter().enumerate().find_map(|(index, output)| {
-            if output.alias.is_some() || shape(index).is_none() {
+            // How much there is of what depends on data the kernels say.
+            if output.alias.is_some() || output.depends_on_data() || shape(index).is_none() {
                 return None;
             }
             let steps = self.variant.steps.iter().zip(&self.sequence.steps);

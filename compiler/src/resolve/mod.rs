@@ -15,6 +15,7 @@ mod origin;
 mod restrict;
 mod rows;
 mod steps;
+mod tensors;
 mod usage;
 
 use std::borrow::Borrow;
@@ -201,6 +202,7 @@ fn sketch(manifest: &Manifest, source: &Arc<Source>) -> Result<Resolved, Wrong> 
         return Err(Wrong { errors: too_many, sketch: None });
     }
     let mut diagnostics = names::check(manifest, source);
+    diagnostics.extend(tensors::check(manifest, source));
     let rows::Table { rows, unclear } = rows::expand(manifest, source, &mut diagnostics);
     let mut compiler = Compiler::new(manifest, source, &rows, unclear);
     let (require, require_is_right) = compiler.require();
@@ -302,7 +304,7 @@ fn input(decl: &manifest::InputDecl) -> Input {
         rank_min: decl.rank.0,
         rank_max: decl.rank.1,
         limits: decl.limits.limits.clone(),
-        values: None,
+        values: decl.values.as_ref().map(|values| values.value),
         doc: decl.doc.clone(),
     }
 }

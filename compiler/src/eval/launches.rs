@@ -3,12 +3,14 @@
 use std::cell::RefCell;
 
 use cubinder_bundle::expr::{Environment, Expr};
-use cubinder_bundle::launch::{self, Evaluated, Facts, Passed, Steps, Takes, Unmet};
-use cubinder_bundle::{Arg, ArgValue, Launch, Plugin, ScalarType, Target, TargetKind};
+use cubinder_bundle::launch::{
+    self, Doing, Evaluated, Facts, MAX_CLUSTER, Passed, Sequencing, Steps, Takes, Unmet,
+};
+use cubinder_bundle::{Arg, ArgValue, Launch, Plugin, ScalarType, Scratch, Target, TargetKind};
 
 use super::code::{LaunchCode, MachineCode};
 use super::occupancy::{Multiprocessor, Needs, occupancy};
-use super::report::{ArgReport, Evaluation, LaunchReport, OccupancyReport};
+use super::report::{ArgReport, Evaluation, LaunchReport, OccupancyReport, StepDoes};
 use crate::diagnostic::Diagnostic;
 use crate::resolve::{ArgDraft, ArgDraftValue};
 
@@ -16,6 +18,8 @@ use crate::resolve::{ArgDraft, ArgDraftValue};
 pub(super) struct Step<'a> {
     pub(super) plugin: &'a Plugin,
     pub(super) launch: &'a Launch,
+    /// The variant's scratch buffers.
+    pub(super) scratch: &'a [Scratch],
     /// A manifest's arguments.
     pub(super) draft: &'a [ArgDraft],
     pub(super) code: &'a LaunchCode,
@@ -25,7 +29,7 @@ pub(super) struct Step<'a> {
 
 impl Step<'_> {
     /// The launch with its arguments as the compiled kernel types them.
-    fn typed(&self) -> Launch {
+    pub(super) fn typed(&self) -> Launch {
         let mut launch = self.launch.clone();
         if let Some(args) = &self.code.args {
             launch.args.clone_from(args);
@@ -40,6 +44,7 @@ impl Step<'_> {
         let most = all.reduce(|one, other| Takes {
             max_threads: one.max_threads.max(other.max_threads),
             max_shared_bytes: one.max_shared_bytes.max(other.max_shared_bytes),
+            max_cluster: one.max_cluster.max(other.max_cluster),
             params: None,
         });
         let limit = self.code.uncompiled.and_then(|target| Multiprocessor::of(target.arch));
@@ -88,35 +93,46 @@ impl Step<'_> {
     }
 }
 
-/// Evaluates a launch that is not shown.
+/// Evaluates the launch that comes next in a sequence and is not shown.
 ///
 /// # Errors
 /// Why the run time would refuse it.
-pub(super) fn check(step: &Step<'_>, facts: &Facts<'_>, steps: &mut Steps) -> Result<(), Unmet> {
-    let evaluated = launch::evaluate(step.plugin, &step.typed(), &step.takes(), facts, steps);
-    let evaluated = evaluated.map_err(|error| Unmet(error.to_string()))?;
-    let report = launch_report(step, &step.launch.kernel, Some(&evaluated), Vec::new());
+pub(super) fn check(
+    step: &Step<'_>,
+    sequencing: &mut Sequencing<'_>,
+    steps: &mut Steps,
+) -> Result<(), Unmet> {
+    let doing = sequencing.step(&step.takes(), steps).map_err(|error| Unmet(error.to_string()))?;
+    let Doing::Launch(evaluated) = doing else { return Ok(()) };
+    let report = launch_report(step, &step.launch.kernel, Some(evaluated), Vec::new());
     step.refusal(&report.occupancy).map_or(Ok(()), Err)
 }
 
-/// Evaluates the launch and adds it to the report.
+/// Evaluates the launch that comes next in a sequence and adds it to the report.
 ///
 /// # Errors
 /// Why the run time would refuse it.
 pub(super) fn finish(
     step: &Step<'_>,
+    sequencing: &mut Sequencing<'_>,
     facts: &Facts<'_>,
     steps: &mut Steps,
     report: &mut Evaluation,
     diagnostics: &mut Vec<Diagnostic>,
-) -> Result<(), Unmet> {
+) -> Result<StepDoes, Unmet> {
     report.notes.extend(step.code.note.clone());
     diagnostics.extend(step.code.diagnostics.iter().cloned());
     let launch = step.typed();
     let is_typed = step.draft.is_empty() || step.code.args.is_some();
-    let evaluated = launch::evaluate(step.plugin, &launch, &step.takes(), facts, steps);
+    let evaluated = match sequencing.step(&step.takes(), steps) {
+        Ok(Doing::Launch(evaluated)) => Ok(evaluated.clone()),
+        Ok(Doing::LeftOut | Doing::Fill { .. }) => {
+            return Ok(StepDoes::LeftOut { what: launch.kernel });
+        }
+        Err(error) => Err(error),
+    };
     let args = match &evaluated {
-        Ok(evaluated) if is_typed => typed_args(step.plugin, &launch.args, evaluated),
+        Ok(evaluated) if is_typed => typed_args(step, &launch.args, evaluated),
         Ok(evaluated) if evaluated.is_empty() => Vec::new(),
         _ => untyped_args(step, &launch.args, facts),
     };
@@ -126,7 +142,7 @@ pub(super) fn finish(
     let refused = match evaluated {
         Err(error) => {
             // Where no limit of the code is in the way, no other GPU helps.
-            let elsewhere = launch::evaluate(step.plugin, &launch, &Takes::ANYTHING, facts, steps);
+            let elsewhere = sequencing.step(&Takes::ANYTHING, steps);
             report.notes.extend(elsewhere.ok().and_then(|_| step.held_against()));
             Some(Unmet(error.to_string()))
         }
@@ -138,7 +154,7 @@ pub(super) fn finish(
             .map(|found| format!("{} cannot launch it: no block fits its multiprocessors", found.arch))
             .collect();
         report.notes.extend(full);
-        return Ok(());
+        return Ok(StepDoes::Launch { launch: report.launches.len().saturating_sub(1) });
     };
     Err(refused)
 }
@@ -163,6 +179,7 @@ fn takes(machine: &MachineCode) -> Takes<'static> {
     Takes {
         max_threads: machine.facts.max_threads.unwrap_or(u32::MAX),
         max_shared_bytes: shared.unwrap_or(u32::MAX),
+        max_cluster: if machine.arch.major >= 9 { MAX_CLUSTER } else { 0 },
         params: None,
     }
 }
@@ -192,6 +209,9 @@ fn launch_report(
         blocks,
         threads: blocks.saturating_mul(threads),
         shared_bytes,
+        cluster: evaluated.and_then(|evaluated| evaluated.cluster),
+        cooperative: step.launch.cooperative,
+        programmatic: step.launch.programmatic,
         args,
         empty: evaluated.is_some_and(Evaluated::is_empty),
         occupancy: machine
@@ -220,12 +240,14 @@ fn occupancy_report(machine: &MachineCode, threads: u64, shared_bytes: u32) -> O
     })
 }
 
-fn typed_args(plugin: &Plugin, args: &[Arg], evaluated: &Evaluated) -> Vec<ArgReport> {
+fn typed_args(step: &Step<'_>, args: &[Arg], evaluated: &Evaluated) -> Vec<ArgReport> {
+    let plugin = step.plugin;
     let arg = |(arg, passed): (&Arg, &Passed)| {
         let tensor = match passed {
             Passed::Input(index) => plugin.tensor_name(*index),
             Passed::Output(index) => plugin.tensor_name(plugin.inputs.len() + index),
-            Passed::Scratch(_) | Passed::Numbers { .. } => None,
+            Passed::Scratch(index) => step.scratch.get(*index).map(|scratch| scratch.name.as_str()),
+            Passed::Numbers { .. } => None,
         };
         let value = match passed {
             Passed::Numbers { value, .. } => Some(value.clone()),
@@ -266,9 +288,11 @@ fn untyped_args(step: &Step<'_>, typed: &[Arg], environment: &dyn Environment) -
     let steps = RefCell::new(Steps::default());
     let value = |expr: &Expr| steps.borrow_mut().value(expr, environment).ok();
     let tensor = |index: u32| step.plugin.tensor_name(index as usize).map(str::to_owned);
+    let buffer = |index: u32| step.scratch.get(index as usize).map(|scratch| scratch.name.clone());
     let of_draft = |arg: &ArgDraft| {
         let (ty, tensor, value) = match &arg.value {
             ArgDraftValue::Tensor(index) => (Some("tensor".to_owned()), tensor(*index), None),
+            ArgDraftValue::Scratch(index) => (Some("scratch".to_owned()), buffer(*index), None),
             ArgDraftValue::Expr { expr, .. } => (None, None, value(expr)),
         };
         ArgReport { name: arg.name.clone(), ty, tensor, value }
@@ -276,7 +300,7 @@ fn untyped_args(step: &Step<'_>, typed: &[Arg], environment: &dyn Environment) -
     let of_typed = |arg: &Arg| {
         let (tensor, value) = match &arg.value {
             ArgValue::Tensor(index) => (tensor(*index), None),
-            ArgValue::Scratch(_) => (None, None),
+            ArgValue::Scratch(index) => (buffer(*index), None),
             ArgValue::Scalar { expr, .. } | ArgValue::Array { expr, .. } => (None, value(expr)),
         };
         ArgReport { name: arg.name.clone(), ty: Some(arg_type(&arg.value)), tensor, value }

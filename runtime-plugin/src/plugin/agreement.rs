@@ -59,6 +59,7 @@ fn typed(draft: &ArgDraft, choices: &mut Choices<'_>) -> Arg {
     };
     let value = match &draft.value {
         ArgDraftValue::Tensor(index) => ArgValue::Tensor(*index),
+        ArgDraftValue::Scratch(index) => ArgValue::Scratch(*index),
         ArgDraftValue::Expr { expr, .. } if choices.next().is_multiple_of(2) => {
             ArgValue::Scalar { ty, expr: expr.clone() }
         }
@@ -207,9 +208,8 @@ impl Case {
         let inputs: Vec<_> =
             self.alignments[..inputs.len()].iter().map(|alignment| place(alignment).cast_const()).collect();
         let outputs: Vec<_> = self.alignments[inputs.len()..].iter().map(place).collect();
-        made.running
-            .with(|running| running.none_runs(&made.node, &inputs, &outputs).map(|error| text(&error)))
-            .unwrap()
+        let at = Addresses { inputs: &inputs, outputs: &outputs, workspace: std::ptr::null_mut() };
+        made.running.with(|running| running.none_runs(&made.node, &at).map(|error| text(&error))).unwrap()
     }
 }
 

@@ -12,6 +12,8 @@ use cubinder_bundle::{
 };
 use trt_abi::Error;
 
+use crate::engine_model;
+
 /// A bundle and its digest.
 #[derive(Debug)]
 pub(crate) struct OwnBundle {
@@ -106,12 +108,12 @@ impl Definition {
         })
     }
 
-    /// The node with the variants that serve it only, and with their code only.
+    /// The node as an engine keeps it: with the variants that serve it only, and with their code only.
     pub(crate) fn node(&self, known: Known<'_>, attributes: &[Value]) -> Node {
         let mut kept = Kept { all: self.code(), places: vec![None; self.code().len()], code: Vec::new() };
         let reachable = self.reachable(known.kinds, attributes);
         let variants = reachable.map(|variant| kept.variant(variant)).collect();
-        let plugin = Plugin { variants, ..self.plugin().clone() };
+        let plugin = engine_model::of_node(self.plugin(), variants, attributes, known.input_ranks);
         Node {
             producer: self.producer().to_owned(),
             plugin,

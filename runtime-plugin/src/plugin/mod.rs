@@ -207,13 +207,27 @@ impl Plugin for KernelPlugin {
         let kinds = build::configured_kinds(&self.node, inputs, outputs)?;
         let profile = Profile::of(&self.node, self.input_ranks().as_deref(), inputs)?;
         profile.check(&self.node)?;
-        self.set_kinds(&kinds)?;
+        self.set_kinds(kinds)?;
         *self.profile.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(profile));
         Ok(())
     }
 
     fn tactics(&self) -> Result<Vec<i32>, Error> {
         Ok(variants::tactics(&self.node, self.reachable(), self.profile().as_deref()))
+    }
+
+    fn timing_cache_id(&self) -> Option<&CStr> {
+        Some(self.node.timing_id())
+    }
+
+    fn aliased_input(&self, output: usize) -> Option<usize> {
+        let aliased = self.node.definition.plugin().outputs.get(output)?.alias?;
+        self.node.counted.iter().position(|tensor| u32::try_from(*tensor) == Ok(aliased))
+    }
+
+    fn tolerates_null_attach(&self) -> bool {
+        let outputs = &self.node.definition.plugin().outputs;
+        outputs.iter().all(|output| output.alias.is_none() && output.size.is_none())
     }
 
     fn metadata(&self) -> Option<&CStr> {

@@ -3,7 +3,7 @@
 //! The models are written in Rust (`cubinder_tests::handmade`), so that they do not depend on what manifests can say.
 
 // The helpers are tests too, though clippy cannot know.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::panic)]
 
 mod support;
 
@@ -245,7 +245,7 @@ fn sizes_that_depend_on_data_reach_the_next_plugin() {
             inputs: json!([["x", "f32", shape]]),
             nodes: json!([["finder", ["x"], ["c", "i"], {}], ["taker", ["i"], ["y"], {}]]),
             outputs: json!([["c", "i64", []], ["y", "f32", [null, 3]]]),
-            profiles: profiles,
+            profiles,
         };
         let built = workshop.built(vec![finder(), taker()], &network);
         let bytes = |name: &str| {

@@ -5,6 +5,7 @@
 //! left in the engine. Nothing here knows one
 //! operator from another: the model says it all, and [`cubinder_bundle::launch`] what it comes to.
 
+mod announced;
 mod build;
 mod fields;
 mod kept;
@@ -13,6 +14,7 @@ mod node;
 mod profile;
 mod run;
 mod shapes;
+mod told;
 mod variants;
 
 use std::ffi::{CStr, CString, c_void};

@@ -1,10 +1,11 @@
 //! Code objects: what NVRTC made, for which target, and what is known about the kernels inside.
 
-use std::sync::Arc;
+use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
 use crate::digest::Digest;
+use crate::packed::{BadCode, CodeBytes};
 
 /// What follows the number in an architecture's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -134,7 +135,7 @@ pub struct KernelFacts {
 pub struct CodeObject {
     /// What it was compiled for, as it was asked for.
     pub target: Target,
-    /// The digest of `bytes`.
+    /// The digest of the code, not of what is stored of it.
     pub digest: Digest,
     /// The kernels inside.
     pub kernels: Vec<KernelFacts>,
@@ -142,43 +143,13 @@ pub struct CodeObject {
     pub bytes: CodeBytes,
 }
 
-/// The bytes of a code object. A library that is mapped holds them already: then they are not copied, and go with it.
-#[derive(Clone)]
-pub enum CodeBytes {
-    /// In the image of the library that carries the bundle.
-    Mapped(&'static [u8]),
-    /// On the heap, shared.
-    Shared(Arc<[u8]>),
-}
-
-impl std::ops::Deref for CodeBytes {
-    type Target = [u8];
-
-    fn deref(&self) -> &[u8] {
-        match self {
-            CodeBytes::Mapped(bytes) => bytes,
-            CodeBytes::Shared(bytes) => bytes,
-        }
-    }
-}
-
-impl From<Vec<u8>> for CodeBytes {
-    fn from(bytes: Vec<u8>) -> CodeBytes {
-        CodeBytes::Shared(bytes.into())
-    }
-}
-
-impl PartialEq for CodeBytes {
-    fn eq(&self, other: &CodeBytes) -> bool {
-        **self == **other
-    }
-}
-
-impl Eq for CodeBytes {}
-
-impl std::fmt::Debug for CodeBytes {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} bytes", self.len())
+impl CodeObject {
+    /// The cubin or the PTX text.
+    ///
+    /// # Errors
+    /// Where the bytes are stored compressed and damaged: what was read to run is not unpacked before.
+    pub fn raw(&self) -> Result<Cow<'_, [u8]>, BadCode> {
+        self.bytes.unpack(self.digest)
     }
 }
 

@@ -3,44 +3,61 @@
 //! A container stands inside other people's files: the data of a shared library, the serialized fields of an engine.
 //! So it can be found by scanning ([`scan`]), and nothing in it is used before all of it has been checked ([`read`]).
 //!
-//! Layout, little endian, offsets in bytes:
+//! Layout of bundles and nodes, little endian, offsets in bytes:
 //!
 //! | offset | size | what |
 //! |---|---|---|
 //! | 0 | 16 | [`MAGIC`] |
 //! | 16 | 4 | [`FORMAT_VERSION`] |
-//! | 20 | 4 | kind: 1 bundle, 2 node, 3 node reference |
+//! | 20 | 4 | kind: 1 bundle, 2 node |
 //! | 24 | 8 | length of the container |
 //! | 32 | 32 | BLAKE3 of everything but these 32 bytes |
 //! | 64 | 8 | length of the model |
 //! | 72 | | the model, in postcard's encoding |
-//! | aligned to 64 | | code objects in order, each aligned to 64, gaps are zero |
+//! | | | code objects in order: compressed ones as they come, others aligned to 64, gaps are zero |
 //!
-//! The encoding is canonical: equal values give equal bytes, and a reader refuses bytes that a writer would not write.
+//! Layout of node references:
+//!
+//! | offset | size | what |
+//! |---|---|---|
+//! | 0 | 8 | [`REFERENCE_MAGIC`] |
+//! | 8 | 2 | [`FORMAT_VERSION`] |
+//! | 10 | 4 | length of the container |
+//! | 14 | 16 | the first 16 bytes of the BLAKE3 of everything but these 16 bytes |
+//! | 30 | | the model, in postcard's encoding, to the end |
+//!
+//! The encoding is canonical: equal values give equal bytes, and a reader refuses bytes that a writer would not write. Compressed code is
+//! part of a value as it stands ([`crate::packed`]): who compresses decides the bytes, everybody after keeps them.
 //!
 //! Never: I/O; a panic or an unbounded allocation for any input.
 
 use serde::{Deserialize, Serialize};
 
-use crate::code::{CodeBytes, CodeObject, KernelFacts, Target};
+use crate::code::{CodeObject, KernelFacts, Target};
 use crate::digest::Digest;
 use crate::model::{Bundle, Node, NodeReference, Plugin};
+use crate::packed::{CodeBytes, Held};
 use crate::value::Value;
 
-/// The first bytes of a container. Not valid UTF-8, and damaged by transfers that touch line ends.
+mod header;
+
+use header::{Header, Kind, LONG_BYTES, MODEL_OFFSET, SHORT_BYTES};
+
+/// The first bytes of a bundle or a node. Not valid UTF-8, and damaged by transfers that touch line ends.
 pub const MAGIC: [u8; 16] = *b"\x89CUBINDER\r\n\x1a\n\0\0\0";
+
+/// The first bytes of a node reference.
+pub const REFERENCE_MAGIC: [u8; 8] = *b"\x89CUBREF\n";
 
 /// The version of the format that this crate writes, and the only one that it reads.
 pub const FORMAT_VERSION: u32 = 2;
 
-const DIGEST_OFFSET: usize = 32;
-const HEADER_BYTES: usize = 64;
-const MODEL_OFFSET: usize = 72;
 /// Code is aligned for the driver, which reads cubins as ELF structures in place.
 const CODE_ALIGNMENT: usize = 64;
 
 /// What a container holds.
 #[derive(Debug, Clone, PartialEq)]
+#[allow(clippy::large_enum_variant)] // one at a time, and moved once
 pub enum Container {
     /// Everything one plugin library carries.
     Bundle(Bundle),
@@ -87,10 +104,10 @@ pub enum ReadError {
     /// The digest in the header is not that of the bytes.
     #[error("damaged: the digest of the bytes is {found}, the header says {expected}")]
     Digest {
-        /// From the header.
-        expected: Digest,
-        /// Of the bytes.
-        found: Digest,
+        /// From the header, hexadecimal.
+        expected: String,
+        /// Of the bytes, as much of it.
+        found: String,
     },
     /// The digest is right, and the contents still are not what a writer would write.
     #[error("malformed: {0}")]
@@ -120,7 +137,22 @@ struct CodeEntry {
     target: Target,
     digest: Digest,
     kernels: Vec<KernelFacts>,
+    /// Of the code.
     length: u64,
+    /// Of what is stored, where that is compressed.
+    packed: Option<u64>,
+}
+
+impl Container {
+    /// The code objects that it holds.
+    #[must_use]
+    pub fn code(&self) -> &[CodeObject] {
+        match self {
+            Container::Bundle(bundle) => &bundle.code,
+            Container::Node(node) => &node.code,
+            Container::NodeReference(_) => &[],
+        }
+    }
 }
 
 impl From<&CodeObject> for CodeEntry {
@@ -129,7 +161,8 @@ impl From<&CodeObject> for CodeEntry {
             target: code.target,
             digest: code.digest,
             kernels: code.kernels.clone(),
-            length: code.bytes.len() as u64,
+            length: code.bytes.unpacked_length() as u64,
+            packed: code.bytes.is_packed().then_some(code.bytes.stored().len() as u64),
         }
     }
 }
@@ -162,27 +195,45 @@ pub fn write_node(node: &Node) -> Vec<u8> {
 /// Writes a reference to a node.
 #[must_use]
 pub fn write_node_reference(reference: &NodeReference) -> Vec<u8> {
-    write(Kind::NodeReference, &encode(reference), &[])
+    let mut bytes = header::short();
+    bytes.extend_from_slice(&encode(reference));
+    header::seal(Kind::NodeReference, &mut bytes);
+    bytes
 }
 
-/// Reads the container at the start of `bytes`; what follows it is left alone.
+/// Reads the container at the start of `bytes`; what follows it is left alone. All code is unpacked, to be held against its digest.
 ///
 /// # Errors
 /// Every way in which the bytes are not what a writer of this version would write.
 pub fn read(bytes: &[u8]) -> Result<Found, ReadError> {
-    read_with(bytes, &|code| CodeBytes::from(code.to_vec()))
+    let found = read_to_run(bytes)?;
+    for code in found.container.code() {
+        code.raw().map_err(|error| {
+            ReadError::Malformed(format!("the {} code object {}: {error}", code.target, code.digest.short()))
+        })?;
+    }
+    Ok(found)
 }
 
-/// As [`read`], for bytes that stay where they are: code objects are not copied.
+/// As [`read`], for a reader that runs what it reads: compressed code is not unpacked, because most of it never runs.
+/// [`CodeBytes::unpack`] finds what is wrong with it.
 ///
 /// # Errors
-/// As [`read`].
+/// As [`read`], but for that.
+pub fn read_to_run(bytes: &[u8]) -> Result<Found, ReadError> {
+    read_with(bytes, &|code| Held::Shared(code.into()))
+}
+
+/// As [`read_to_run`], for bytes that stay where they are: code objects are not copied.
+///
+/// # Errors
+/// As [`read_to_run`].
 pub fn read_mapped(bytes: &'static [u8]) -> Result<Found, ReadError> {
     let start = bytes.as_ptr().addr();
     read_with(bytes, &|code| {
         let offset = code.as_ptr().addr().wrapping_sub(start);
         let mapped = bytes.get(offset..offset.wrapping_add(code.len()));
-        mapped.map_or_else(|| CodeBytes::from(code.to_vec()), CodeBytes::Mapped)
+        mapped.map_or_else(|| Held::Shared(code.into()), Held::Mapped)
     })
 }
 
@@ -191,32 +242,30 @@ pub fn read_mapped(bytes: &'static [u8]) -> Result<Found, ReadError> {
 /// # Errors
 /// Where there is no container, or a damaged one.
 pub fn digest(bytes: &[u8]) -> Result<Digest, ReadError> {
-    checked(bytes).map(|(header, _)| header.digest)
+    checked(bytes).map(|(_, digest, _)| digest)
 }
 
 /// The header and the bytes of the container, which have the digest that the header says.
-fn checked(bytes: &[u8]) -> Result<(Header, &[u8]), ReadError> {
+fn checked(bytes: &[u8]) -> Result<(Header, Digest, &[u8]), ReadError> {
     let header = Header::read(bytes)?;
     let bytes = bytes
         .get(..header.length)
         .ok_or(ReadError::Truncated { expected: header.length as u64, found: bytes.len() as u64 })?;
-    let found = digest_of(bytes);
-    if found != header.digest {
-        return Err(ReadError::Digest { expected: header.digest, found });
-    }
-    Ok((header, bytes))
+    let digest = header::check_digest(header.kind, bytes)?;
+    Ok((header, digest, bytes))
 }
 
-fn read_with(bytes: &[u8], hold: &dyn Fn(&[u8]) -> CodeBytes) -> Result<Found, ReadError> {
-    let (header, bytes) = checked(bytes)?;
-    let body = Body::split(bytes)?;
+fn read_with(bytes: &[u8], hold: &dyn Fn(&[u8]) -> Held) -> Result<Found, ReadError> {
+    let (header, digest, bytes) = checked(bytes)?;
     let container = match header.kind {
         Kind::Bundle => {
+            let body = Body::split(bytes)?;
             let model: BundleModel = decode(body.model)?;
             let code = body.code_objects(model.code, hold)?;
             Container::Bundle(Bundle { producer: model.producer, plugins: model.plugins, code })
         }
         Kind::Node => {
+            let body = Body::split(bytes)?;
             let model: NodeModel = decode(body.model)?;
             let code = body.code_objects(model.code, hold)?;
             Container::Node(Node {
@@ -229,12 +278,11 @@ fn read_with(bytes: &[u8], hold: &dyn Fn(&[u8]) -> CodeBytes) -> Result<Found, R
             })
         }
         Kind::NodeReference => {
-            body.code_objects(Vec::new(), hold)?;
-            Container::NodeReference(decode(body.model)?)
+            Container::NodeReference(decode(bytes.get(SHORT_BYTES..).unwrap_or_default())?)
         }
     };
     container.validate().map_err(ReadError::Malformed)?;
-    Ok(Found { offset: 0, length: header.length, digest: header.digest, container })
+    Ok(Found { offset: 0, length: header.length, digest, container })
 }
 
 /// Finds every container in a file, such as an engine. A place that begins as a container and is none is reported with
@@ -243,79 +291,16 @@ pub fn scan(bytes: &[u8]) -> impl Iterator<Item = (usize, Result<Found, ReadErro
     let mut from = 0;
     std::iter::from_fn(move || {
         loop {
-            let offset = from + find(bytes.get(from..)?, &MAGIC)?;
+            let offset = from + header::find(bytes.get(from..)?)?;
             let candidate = bytes.get(offset..)?;
-            from = offset + MAGIC.len();
-            if plausible(candidate) {
+            from = offset + REFERENCE_MAGIC.len();
+            if header::plausible(candidate) {
                 let found = read(candidate).map(|found| Found { offset, ..found });
-                from = offset + found.as_ref().map_or(MAGIC.len(), |found| found.length);
+                from = offset + found.as_ref().map_or(REFERENCE_MAGIC.len(), |found| found.length);
                 return Some((offset, found));
             }
         }
     })
-}
-
-/// Whether what follows the magic can be a header. The magic alone also stands in every program that reads containers,
-/// so in every plan with a plugin library inside.
-fn plausible(bytes: &[u8]) -> bool {
-    let version = u32_at(bytes, 16).is_some_and(|version| (1..=0xffff).contains(&version));
-    let kind = u32_at(bytes, 20).is_some_and(|kind| (1..=0xffff).contains(&kind));
-    version && kind && u64_at(bytes, 24).is_some_and(|length| length >= MODEL_OFFSET as u64)
-}
-
-fn find(bytes: &[u8], needle: &[u8; 16]) -> Option<usize> {
-    let mut from = 0;
-    loop {
-        let candidate = from + bytes.get(from..)?.iter().position(|byte| *byte == needle[0])?;
-        if bytes.get(candidate..candidate + needle.len())? == needle {
-            return Some(candidate);
-        }
-        from = candidate + 1;
-    }
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Bundle = 1,
-    Node = 2,
-    NodeReference = 3,
-}
-
-struct Header {
-    kind: Kind,
-    length: usize,
-    digest: Digest,
-}
-
-impl Header {
-    fn read(bytes: &[u8]) -> Result<Header, ReadError> {
-        if !bytes.starts_with(&MAGIC) {
-            return Err(ReadError::NoMagic);
-        }
-        let truncated = || ReadError::Truncated { expected: HEADER_BYTES as u64, found: bytes.len() as u64 };
-        let version = u32_at(bytes, 16).ok_or_else(truncated)?;
-        if version != FORMAT_VERSION {
-            return Err(ReadError::Version { found: version });
-        }
-        let kind = match u32_at(bytes, 20).ok_or_else(truncated)? {
-            1 => Kind::Bundle,
-            2 => Kind::Node,
-            3 => Kind::NodeReference,
-            other => return Err(ReadError::Malformed(format!("kind {other}, expected 1, 2 or 3"))),
-        };
-        let length = u64_at(bytes, 24).ok_or_else(truncated)?;
-        let digest = bytes
-            .get(DIGEST_OFFSET..HEADER_BYTES)
-            .and_then(|bytes| bytes.try_into().ok())
-            .map(Digest)
-            .ok_or_else(truncated)?;
-        let expected = ReadError::Truncated { expected: length, found: bytes.len() as u64 };
-        let length = usize::try_from(length).map_err(|_| expected)?;
-        if length < MODEL_OFFSET {
-            return Err(ReadError::Malformed(format!("length {length} is less than the header's")));
-        }
-        Ok(Header { kind, length, digest })
-    }
 }
 
 /// The part of a container after its header.
@@ -328,7 +313,7 @@ struct Body<'a> {
 impl<'a> Body<'a> {
     fn split(bytes: &'a [u8]) -> Result<Body<'a>, ReadError> {
         let malformed = || ReadError::Malformed("the model does not fit the container".to_owned());
-        let length = u64_at(bytes, HEADER_BYTES).ok_or_else(malformed)?;
+        let length = u64_at(bytes, LONG_BYTES).ok_or_else(malformed)?;
         let length = usize::try_from(length).map_err(|_| malformed())?;
         let end = MODEL_OFFSET.checked_add(length).ok_or_else(malformed)?;
         let model = bytes.get(MODEL_OFFSET..end).ok_or_else(malformed)?;
@@ -338,67 +323,74 @@ impl<'a> Body<'a> {
     fn code_objects(
         &self,
         entries: Vec<CodeEntry>,
-        hold: &dyn Fn(&[u8]) -> CodeBytes,
+        hold: &dyn Fn(&[u8]) -> Held,
     ) -> Result<Vec<CodeObject>, ReadError> {
-        let malformed = |what: &str| ReadError::Malformed(what.to_owned());
         let mut offset = self.code_offset;
         let mut objects = Vec::with_capacity(entries.len().min(1024));
         for entry in entries {
-            let start = offset.next_multiple_of(CODE_ALIGNMENT);
-            let length = usize::try_from(entry.length).ok();
-            let end = length.and_then(|length| start.checked_add(length));
-            let code = end.and_then(|end| self.bytes.get(start..end));
-            let (Some(code), Some(gap)) = (code, self.bytes.get(offset..start)) else {
-                return Err(malformed("a code object does not fit the container"));
-            };
-            if gap.iter().any(|byte| *byte != 0) {
-                return Err(malformed("the gap before a code object is not zero"));
-            }
-            if Digest::of(code) != entry.digest {
-                return Err(malformed("a code object does not have its digest"));
-            }
+            let (bytes, end) = self.code_bytes(&entry, offset, hold).map_err(malformed)?;
             objects.push(CodeObject {
                 target: entry.target,
                 digest: entry.digest,
                 kernels: entry.kernels,
-                bytes: hold(code),
+                bytes,
             });
-            offset = start + code.len();
+            offset = end;
         }
         if offset != self.bytes.len() {
             return Err(malformed("bytes follow the last code object"));
         }
         Ok(objects)
     }
+
+    /// What is stored of a code object behind `offset`, and where it ends.
+    fn code_bytes(
+        &self,
+        entry: &CodeEntry,
+        offset: usize,
+        hold: &dyn Fn(&[u8]) -> Held,
+    ) -> Result<(CodeBytes, usize), &'static str> {
+        const DOES_NOT_FIT: &str = "a code object does not fit the container";
+        let start = if entry.packed.is_some() { offset } else { offset.next_multiple_of(CODE_ALIGNMENT) };
+        let stored = usize::try_from(entry.packed.unwrap_or(entry.length)).map_err(|_| DOES_NOT_FIT)?;
+        let end = start.checked_add(stored).ok_or(DOES_NOT_FIT)?;
+        let code = self.bytes.get(start..end).ok_or(DOES_NOT_FIT)?;
+        let gap = self.bytes.get(offset..start).ok_or(DOES_NOT_FIT)?;
+        if gap.iter().any(|byte| *byte != 0) {
+            return Err("the gap before a code object is not zero");
+        }
+        if entry.packed.is_some() {
+            let length = usize::try_from(entry.length).ok();
+            let packed = length.and_then(|length| CodeBytes::packed(hold(code), length));
+            return Ok((packed.ok_or("a code object is compressed that would not be")?, end));
+        }
+        if Digest::of(code) != entry.digest {
+            return Err("a code object does not have its digest");
+        }
+        Ok((CodeBytes::plain(hold(code)), end))
+    }
+}
+
+fn malformed(what: &str) -> ReadError {
+    ReadError::Malformed(what.to_owned())
 }
 
 fn write(kind: Kind, model: &[u8], code: &[CodeObject]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(
-        MODEL_OFFSET + model.len() + code.iter().map(|code| code.bytes.len() + CODE_ALIGNMENT).sum::<usize>(),
-    );
-    bytes.extend_from_slice(&MAGIC);
-    bytes.extend_from_slice(&FORMAT_VERSION.to_le_bytes());
-    bytes.extend_from_slice(&(kind as u32).to_le_bytes());
-    bytes.extend_from_slice(&[0; 8 + 32]);
+    let mut bytes = header::long(kind);
     bytes.extend_from_slice(&(model.len() as u64).to_le_bytes());
     bytes.extend_from_slice(model);
     for object in code {
-        bytes.resize(bytes.len().next_multiple_of(CODE_ALIGNMENT), 0);
-        bytes.extend_from_slice(&object.bytes);
+        if !object.bytes.is_packed() {
+            bytes.resize(bytes.len().next_multiple_of(CODE_ALIGNMENT), 0);
+        }
+        bytes.extend_from_slice(object.bytes.stored());
     }
-    let length = (bytes.len() as u64).to_le_bytes();
-    bytes[24..32].copy_from_slice(&length);
-    let digest = digest_of(&bytes);
-    bytes[DIGEST_OFFSET..HEADER_BYTES].copy_from_slice(&digest.0);
+    header::seal(kind, &mut bytes);
     bytes
 }
 
-/// The digest of a container: of all its bytes but the digest's own.
-fn digest_of(bytes: &[u8]) -> Digest {
-    let mut hasher = blake3::Hasher::new();
-    hasher.update(&bytes[..DIGEST_OFFSET]);
-    hasher.update(&bytes[HEADER_BYTES..]);
-    Digest(*hasher.finalize().as_bytes())
+fn u16_at(bytes: &[u8], offset: usize) -> Option<u16> {
+    Some(u16::from_le_bytes(bytes.get(offset..offset + 2)?.try_into().ok()?))
 }
 
 fn u32_at(bytes: &[u8], offset: usize) -> Option<u32> {

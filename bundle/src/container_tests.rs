@@ -7,7 +7,7 @@ use crate::expr::{self, Expr};
 use crate::format::Format;
 use crate::model::{
     Arg, ArgValue, Attribute, AttributeType, CodeRef, Guard, Input, Interval, Launch, MAX_VARIANT_ID, Output,
-    Requirement, ShapeLimits, Step, Variant,
+    Plugin, Requirement, ShapeLimits, SizeBound, Step, Variant,
 };
 
 fn target(kind: TargetKind) -> Target {
@@ -122,12 +122,33 @@ fn node() -> Node {
     }
 }
 
+/// A reference with everything in it.
+fn reference() -> NodeReference {
+    NodeReference {
+        formats: Some(vec![Format::Linear]),
+        workspace_bytes: Some(1 << 20),
+        bundle: Digest::of(b"bundle").shortened(),
+        plugin: 5,
+        attributes: vec![Value::Array(vec![Value::Int(-1)])],
+        types: Some(vec![DataType::F16]),
+        input_ranks: None,
+    }
+}
+
+/// A node whose code becomes smaller.
+fn node_with_packed_code() -> Node {
+    let text = [b".version 9.0\n".to_vec(), b"add.s32 %r1, %r2, %r3;\n".repeat(9)].concat();
+    let mut node = node();
+    node.code[1].digest = Digest::of(&text);
+    node.code[1].bytes = CodeBytes::pack(text);
+    assert!(node.code[1].bytes.is_packed());
+    node
+}
+
 /// Puts right the length and the digest of bytes that were changed on purpose.
 fn seal(bytes: &mut [u8]) {
-    let length = (bytes.len() as u64).to_le_bytes();
-    bytes[24..32].copy_from_slice(&length);
-    let digest = digest_of(bytes);
-    bytes[DIGEST_OFFSET..HEADER_BYTES].copy_from_slice(&digest.0);
+    let kind = if bytes.starts_with(&REFERENCE_MAGIC) { Kind::NodeReference } else { Kind::Node };
+    header::seal(kind, bytes);
 }
 
 #[test]
@@ -137,60 +158,57 @@ fn what_is_written_is_read() {
     assert_eq!(found.container, Container::Bundle(bundle()));
     assert_eq!(found.length, bytes.len());
     assert_eq!(read(&write_node(&node())).unwrap().container, Container::Node(node()));
-    let reference = NodeReference {
-        formats: None,
-        workspace_bytes: None,
-        bundle: found.digest,
-        plugin: 0,
-        attributes: vec![Value::Array(vec![Value::Int(-1)])],
-        types: Some(vec![DataType::F16]),
-        input_ranks: None,
-    };
-    let read_back = read(&write_node_reference(&reference)).unwrap().container;
-    assert_eq!(read_back, Container::NodeReference(reference));
+    assert_eq!(
+        read(&write_node(&node_with_packed_code())).unwrap().container,
+        Container::Node(node_with_packed_code())
+    );
+    let read_back = read(&write_node_reference(&reference())).unwrap();
+    assert_eq!(read_back.container, Container::NodeReference(reference()));
+    assert_eq!(read_back.length, write_node_reference(&reference()).len());
 }
 
 #[test]
 fn code_is_aligned_and_verbatim() {
     let bytes = write_bundle(&bundle());
     for object in bundle().code {
-        let at = bytes.windows(object.bytes.len()).position(|window| window == &*object.bytes).unwrap();
+        let raw = object.raw().unwrap();
+        let at = bytes.windows(raw.len()).position(|window| window == &*raw).unwrap();
         assert_eq!(at % CODE_ALIGNMENT, 0);
     }
 }
 
 #[test]
 fn every_changed_byte_is_refused() {
-    let bytes = write_node(&node());
-    for index in 0..bytes.len() {
-        let mut changed = bytes.clone();
-        changed[index] ^= 0x01;
-        assert!(read(&changed).is_err(), "byte {index}");
+    for bytes in [write_node(&node_with_packed_code()), write_node_reference(&reference())] {
+        for index in 0..bytes.len() {
+            let mut changed = bytes.clone();
+            changed[index] ^= 0x01;
+            assert!(read(&changed).is_err(), "byte {index}");
+        }
     }
 }
 
 #[test]
 fn every_truncation_is_refused() {
-    let bytes = write_node(&node());
-    for length in 0..bytes.len() {
-        assert!(read(&bytes[..length]).is_err(), "{length} bytes");
+    for bytes in [write_node(&node_with_packed_code()), write_node_reference(&reference())] {
+        for length in 0..bytes.len() {
+            assert!(read(&bytes[..length]).is_err(), "{length} bytes");
+        }
     }
 }
 
 #[test]
 fn sealed_damage_is_refused_or_means_something_else() {
-    let bytes = write_node(&node());
-    for index in 16..bytes.len() {
-        for flip in [0x01, 0x80, 0xff] {
-            let mut changed = bytes.clone();
-            changed[index] ^= flip;
-            seal(&mut changed);
-            if let Ok(found) = read(&changed) {
-                let unchanged = changed == bytes;
-                assert!(
-                    unchanged || found.container != Container::Node(node()),
-                    "byte {index} does not matter"
-                );
+    for bytes in [write_node(&node_with_packed_code()), write_node_reference(&reference())] {
+        let good = read(&bytes).unwrap().container;
+        for index in 8..bytes.len() {
+            for flip in [0x01, 0x80, 0xff] {
+                let mut changed = bytes.clone();
+                changed[index] ^= flip;
+                seal(&mut changed);
+                if let Ok(found) = read(&changed) {
+                    assert!(changed == bytes || found.container != good, "byte {index} does not matter");
+                }
             }
         }
     }
@@ -207,6 +225,57 @@ fn a_newer_format_is_refused_by_name() {
     );
 }
 
+/// What a reference takes in an engine, where TensorRT-RTX stores it twice for each node.
+#[test]
+fn a_reference_is_small() {
+    let reference = NodeReference {
+        formats: Some(vec![Format::Linear; 3]),
+        workspace_bytes: Some(1 << 20),
+        attributes: vec![Value::Array([1, 1, 1, 1].map(Value::Int).to_vec())],
+        types: Some(vec![DataType::F16; 3]),
+        input_ranks: Some(vec![4, 4]),
+        ..reference()
+    };
+    insta::assert_snapshot!(write_node_reference(&reference).len(), @"76");
+}
+
+#[test]
+fn an_older_format_is_refused_by_name() {
+    let mut long = write_bundle(&bundle());
+    long[16] = 1;
+    let mut short = write_node_reference(&reference());
+    short[8] = 1;
+    for mut bytes in [long, short] {
+        seal(&mut bytes);
+        assert_eq!(
+            read(&bytes).unwrap_err().to_string(),
+            "format version 1, and this version of Cubinder reads version 2 only: compile the plugins again"
+        );
+    }
+}
+
+/// Only what runs is unpacked, so code that is not what its digest says is found by who unpacks it.
+#[test]
+fn compressed_code_is_held_against_its_digest_when_it_is_unpacked() {
+    let mut node = node_with_packed_code();
+    node.code[1].digest = Digest::of(b"other");
+    let bytes = write_node(&node);
+    let error = read(&bytes).unwrap_err().to_string();
+    assert!(error.ends_with("it does not have its digest"), "{error}");
+    let Container::Node(node) = read_to_run(&bytes).unwrap().container else { panic!("a node was written") };
+    assert_eq!(node.code[1].raw(), Err(crate::packed::BadCode::Digest));
+    assert!(node.code[0].raw().is_ok());
+}
+
+#[test]
+fn compressed_code_stays_compressed() {
+    let node = node_with_packed_code();
+    let bytes = write_node(&node);
+    let Container::Node(found) = read(&bytes).unwrap().container else { panic!("a node was written") };
+    assert_eq!(found.code[1].bytes.stored(), node.code[1].bytes.stored());
+    assert_eq!(write_node(&found), bytes);
+}
+
 #[test]
 fn mapped_code_is_not_copied() {
     let bytes: &'static [u8] = write_bundle(&bundle()).leak();
@@ -214,24 +283,16 @@ fn mapped_code_is_not_copied() {
     assert_eq!(found, read(bytes).unwrap());
     let Container::Bundle(mapped) = found.container else { panic!("a bundle was written") };
     for object in mapped.code {
-        assert!(bytes.as_ptr_range().contains(&object.bytes.as_ptr()));
+        assert!(bytes.as_ptr_range().contains(&object.bytes.stored().as_ptr()));
+        assert!(bytes.as_ptr_range().contains(&object.raw().unwrap().as_ptr()));
     }
 }
 
 #[test]
 fn a_number_in_more_bytes_than_it_needs_is_refused() {
-    let mut bytes = write_node_reference(&NodeReference {
-        formats: None,
-        workspace_bytes: None,
-        bundle: Digest::of(b""),
-        plugin: 5,
-        attributes: vec![],
-        types: None,
-        input_ranks: None,
-    });
-    assert_eq!(bytes[MODEL_OFFSET + 32], 5);
-    bytes.splice(MODEL_OFFSET + 32..MODEL_OFFSET + 33, [0x85, 0x00]);
-    bytes[HEADER_BYTES] += 1;
+    let mut bytes = write_node_reference(&reference());
+    assert_eq!(bytes[SHORT_BYTES + 16], 5);
+    bytes.splice(SHORT_BYTES + 16..SHORT_BYTES + 17, [0x85, 0x00]);
     seal(&mut bytes);
     let refused = ReadError::Malformed("the model: not as a writer encodes it".to_owned());
     assert_eq!(read(&bytes), Err(refused));
@@ -292,6 +353,61 @@ fn a_model_that_refers_to_nothing_is_refused() {
 }
 
 #[test]
+fn what_is_not_known_where_it_is_asked_for_is_refused() {
+    let leaf = |leaf: expr::Node| Expr { nodes: vec![leaf] };
+    let refused = |change: &dyn Fn(&mut Plugin)| {
+        let mut node = node();
+        change(&mut node.plugin);
+        node.input_ranks = None;
+        match read(&write_node(&node)) {
+            Err(ReadError::Malformed(error)) => error,
+            other => panic!("expected malformed, found {other:?}"),
+        }
+    };
+    let any = Interval { min: 0, max: 9 };
+    let guard = |plugin: &mut Plugin, expr: Expr| {
+        plugin.variants[0].guard = Some(Guard { expr, text: "as a test".to_owned() });
+    };
+    let sizes = Expr { nodes: vec![expr::Node::Size(1), expr::Node::Array(vec![0])] };
+    let bound = || SizeBound { upper: int(9), opt: int(3) };
+    let scalar = Expr { nodes: vec![expr::Node::Array(Vec::new())] };
+    let device = expr::Node::Device(expr::DeviceFact::Sms);
+    let errors = [
+        refused(&|plugin| guard(plugin, leaf(expr::Node::Values(0)))),
+        refused(&|plugin| guard(plugin, leaf(expr::Node::Values(7)))),
+        refused(&|plugin| guard(plugin, leaf(expr::Node::Size(1)))),
+        refused(&|plugin| plugin.outputs[0].shape = sizes.clone()),
+        refused(&|plugin| plugin.outputs[0].shape = leaf(device.clone())),
+        refused(&|plugin| plugin.require[0].expr = leaf(device.clone())),
+        refused(&|plugin| plugin.outputs[0].size = Some(bound())),
+        refused(&|plugin| {
+            plugin.outputs[0].shape = scalar.clone();
+            plugin.outputs[0].size = Some(bound());
+        }),
+        refused(&|plugin| plugin.outputs[0].alias = Some(1)),
+        refused(&|plugin| {
+            plugin.outputs[0].shape = scalar.clone();
+            plugin.outputs[0].alias = Some(0);
+        }),
+        refused(&|plugin| plugin.inputs[0].values = Some(any)),
+        refused(&|plugin| {
+            plugin.inputs[0] =
+                Input { values: Some(any), rank_min: 1, rank_max: 1, ..plugin.inputs[0].clone() };
+        }),
+        refused(&|plugin| {
+            let limits = ShapeLimits { every: Interval { min: 0, max: 8 }, ..ShapeLimits::default() };
+            let input =
+                Input { values: Some(any), rank_min: 1, rank_max: 1, limits, ..plugin.inputs[0].clone() };
+            plugin.inputs[0] = input;
+        }),
+    ];
+    insta::assert_snapshot!(errors.join("\n"));
+    let mut node = node();
+    guard(&mut node.plugin, leaf(device));
+    assert_eq!(read(&write_node(&node)).unwrap().container, Container::Node(node));
+}
+
+#[test]
 fn references_that_take_long_to_follow_are_refused() {
     let mut node = node();
     let kernel = KernelFacts { symbol: "_".to_owned(), ..node.code[0].kernels[0].clone() };
@@ -345,9 +461,15 @@ fn containers_are_found_in_a_file() {
     let mut damaged = first.clone();
     let last = damaged.len() - 1;
     damaged[last] ^= 1;
-    let file = [b"plan\x89\x89CUB".as_slice(), &first, &damaged, b"....", &second, &MAGIC[..7]].concat();
+    let third = write_node_reference(&reference());
+    // The magics alone, as a program that reads containers has them, begin none.
+    let program = [MAGIC.as_slice(), &REFERENCE_MAGIC, b"\x48\x39\xc1", &REFERENCE_MAGIC].concat();
+    let plan = b"plan\x89\x89CUB".as_slice();
+    let parts = [plan, &first, &damaged, b"....", &second, &third, &program, &MAGIC[..7]];
+    let file = parts.concat();
     let found: Vec<_> = scan(&file).collect();
-    assert_eq!(found.len(), 3);
+    assert_eq!(found.len(), 4);
+    assert!(matches!(found[3].1.as_ref().unwrap().container, Container::NodeReference(_)));
     assert_eq!(found[0].0, 9);
     assert!(matches!(found[0].1.as_ref().unwrap().container, Container::Node(_)));
     assert!(matches!(found[1].1, Err(ReadError::Digest { .. })));

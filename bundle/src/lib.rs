@@ -17,18 +17,20 @@ pub mod float;
 pub mod format;
 pub mod launch;
 pub mod model;
+pub mod packed;
 pub mod proof;
 pub mod slot;
 pub mod validate;
 pub mod value;
 
-pub use code::{Arch, ArchSuffix, CodeBytes, CodeObject, KernelFacts, KernelParam, Target, TargetKind};
+pub use code::{Arch, ArchSuffix, CodeObject, KernelFacts, KernelParam, Target, TargetKind};
 pub use data_type::{DataType, ScalarType};
-pub use digest::Digest;
+pub use digest::{Digest, ShortDigest};
 pub use format::Format;
 pub use model::{
     AUTO_TACTIC, Arg, ArgValue, Attribute, AttributeElement, AttributeType, Bundle, CodeRef, Fill, Guard,
     Input, Interval, Launch, MAX_VARIANT_ID, Memory, Node, NodeReference, Output, Plugin, Requirement,
     Scratch, ShapeLimits, SizeBound, Step, Variant, Work,
 };
+pub use packed::{BadCode, CodeBytes};
 pub use value::Value;

@@ -1,11 +1,11 @@
 //! Drafts and code objects become a bundle.
 //!
 //! Owns the numbering of code objects: in the order in which plugins, variants, launches and targets first need them,
-//! each once. Never reads or compiles anything.
+//! each once; and their compression, which nobody does again. Never reads or compiles anything.
 
 use std::collections::HashMap;
 
-use cubinder_bundle::{Arg, Bundle, CodeObject, CodeRef, Digest, Plugin, Target};
+use cubinder_bundle::{Arg, Bundle, CodeBytes, CodeObject, CodeRef, Digest, Plugin, Target};
 
 use crate::resolve::PluginDraft;
 
@@ -57,6 +57,11 @@ fn finish(compiled: CompiledPlugin, code: &mut CodeTable) -> Plugin {
     plugin
 }
 
+fn packed(object: CodeObject) -> CodeObject {
+    let bytes = CodeBytes::pack(object.bytes.stored().to_vec());
+    CodeObject { bytes, ..object }
+}
+
 #[derive(Default)]
 struct CodeTable {
     objects: Vec<CodeObject>,
@@ -70,7 +75,7 @@ impl CodeTable {
         let next = self.objects.len() as u32;
         let code = *self.places.entry((object.digest, target)).or_insert(next);
         if code == next {
-            self.objects.push(object);
+            self.objects.push(packed(object));
         }
         CodeRef { target, code, symbol }
     }

@@ -152,15 +152,15 @@ fn inspectable(project: &Project) -> Vec<(&'static str, Vec<u8>)> {
     let found = found.unwrap();
     let bundle = library[offset..offset + found.length].to_vec();
     let container::Container::Bundle(contents) = &found.container else { panic!("no bundle") };
-    let [cubin, ptx] = [0, 1].map(|index| contents.code[index].bytes.clone());
+    let [cubin, ptx] = [0, 1].map(|index| contents.code[index].raw().unwrap().to_vec());
     // An engine for this reader is any file with containers inside.
     let plan = [garbage(1000), bundle.clone(), garbage(1000), bundle.clone(), garbage(10)].concat();
     vec![
         ("library.so", library),
         ("code.so", project.read("build/libscale-code.so")),
         ("bundle", bundle),
-        ("kernel.cubin", cubin.to_vec()),
-        ("kernel.ptx", ptx.to_vec()),
+        ("kernel.cubin", cubin),
+        ("kernel.ptx", ptx),
         ("engine.plan", plan),
     ]
 }

@@ -448,7 +448,7 @@ fn libraries_and_engines_are_evaluated_too() {
         write_node_reference(&NodeReference {
             formats: None,
             workspace_bytes: None,
-            bundle,
+            bundle: bundle.shortened(),
             plugin: 0,
             attributes: vec![pads(1, 1), Value::Float(1.0)],
             types: Some(plugin().variants[0].types.clone()),

@@ -101,7 +101,7 @@ fn build(toolkit: &Toolkit, project: &Path, cache: &Path) -> Built {
             let kernel =
                 compiled.object.kernels.iter().find(|kernel| kernel.symbol == compiled.symbol).unwrap();
             let launch = draft.plugin.variants[unit.variant].launch(unit.step).unwrap();
-            let rules = launch_rules(target, &compiled.object.bytes, &compiled.symbol).unwrap();
+            let rules = launch_rules(target, &compiled.object.raw().unwrap(), &compiled.symbol).unwrap();
             let signature = &signature;
             let check = CodeCheck { unit, launch, args: &bound, signature, target, kernel, rules };
             shown(check_code(&check));

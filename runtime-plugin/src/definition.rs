@@ -126,7 +126,7 @@ impl Definition {
     pub(crate) fn reference(&self, known: Known<'_>, attributes: &[Value]) -> Option<NodeReference> {
         let Definition::Bundle { own, index } = self else { return None };
         Some(NodeReference {
-            bundle: own.digest,
+            bundle: own.digest.shortened(),
             plugin: u32::try_from(*index).ok()?,
             attributes: attributes.to_vec(),
             types: known.kinds.map(|kinds| kinds.types.clone()),
@@ -232,7 +232,7 @@ pub(crate) fn restore_reference(bytes: &[u8], own: &Arc<OwnBundle>) -> Result<Re
     let Container::NodeReference(reference) = read_field(bytes)? else {
         return Err(unusable("it is no reference to a code library"));
     };
-    if reference.bundle != own.digest {
+    if reference.bundle != own.digest.shortened() {
         return Err(unusable(&format!(
             "it needs the code library of bundle {}, and this is that of bundle {}",
             reference.bundle.short(),
@@ -261,7 +261,7 @@ pub(crate) fn restore_reference(bytes: &[u8], own: &Arc<OwnBundle>) -> Result<Re
 }
 
 fn read_field(bytes: &[u8]) -> Result<Container, Error> {
-    let found = container::read(bytes).map_err(|error| unusable(&error.to_string()))?;
+    let found = container::read_to_run(bytes).map_err(|error| unusable(&error.to_string()))?;
     if found.length == bytes.len() {
         Ok(found.container)
     } else {

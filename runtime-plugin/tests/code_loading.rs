@@ -10,11 +10,11 @@ mod the_plugin;
 
 use cubinder::code::{Candidate, CodeTable, LoadError, LoadedKernel, Loading, Reason, candidates};
 use cubinder::driver::{Driver, PrimaryContext};
-use cubinder_bundle::{CodeObject, CodeRef, Digest, KernelFacts, KernelParam, Target, TargetKind};
+use cubinder_bundle::{CodeBytes, CodeObject, CodeRef, Digest, KernelFacts, KernelParam, Target, TargetKind};
 use support::{Device, Mock, cubin};
 
 /// Code for each of the targets; a code object's label is its target.
-struct Carried(Vec<(Target, Vec<u8>)>);
+struct Carried(Vec<(Target, Digest, CodeBytes)>);
 
 impl Carried {
     fn new(targets: &str) -> Carried {
@@ -23,14 +23,15 @@ impl Carried {
             TargetKind::Ptx => target.to_string().into_bytes(),
         };
         let targets = targets.split_whitespace().map(|text| text.parse::<Target>().unwrap());
-        Carried(targets.map(|target| (target, bytes(target))).collect())
+        let stored = |target, bytes: Vec<u8>| (target, Digest::of(&bytes), CodeBytes::from(bytes));
+        Carried(targets.map(|target| stored(target, bytes(target))).collect())
     }
 
     fn candidates(&self) -> Vec<Candidate<'_>> {
         let mut candidates = Vec::new();
-        for (target, bytes) in &self.0 {
-            let digest = Digest::of(bytes);
-            candidates.push(Candidate { target: *target, digest, bytes, symbol: "kernel", facts: None });
+        for (target, digest, bytes) in &self.0 {
+            let (target, digest) = (*target, *digest);
+            candidates.push(Candidate { target, digest, bytes, symbol: "kernel", facts: None });
         }
         candidates
     }
@@ -124,7 +125,7 @@ fn where_nothing_loads_the_error_names_device_targets_and_command() {
     });
     let table = CodeTable::new();
     let mut carried = Carried::new("sm_80 sm_90 compute_80 compute_90");
-    carried.0[3].1 = b"a\0b".to_vec();
+    carried.0[3].2 = CodeBytes::from(b"a\0b".to_vec());
     let error = carried.load(&table, &mock.driver).unwrap_err();
     insta::assert_snapshot!("nothing_fits", error.to_string());
     assert!(mock.living().is_empty());
@@ -355,6 +356,44 @@ fn an_older_driver_leaves_the_parameters_to_the_model() {
     assert_eq!(mock.count("cuFuncLoad"), 0);
 }
 
+/// As [`Carried::new`], with code that is stored compressed.
+fn packed(target: &str) -> Carried {
+    let mut carried = Carried::new(target);
+    for (_, digest, bytes) in &mut carried.0 {
+        // The driver reads the label up to the first NUL.
+        let long = [bytes.stored(), &[0; 512]].concat();
+        *digest = Digest::of(&long);
+        *bytes = CodeBytes::pack(long);
+        assert!(bytes.is_packed());
+    }
+    carried
+}
+
+#[test]
+fn compressed_code_is_unpacked_once_for_all_who_want_it() {
+    let mock = Mock::new(Device::default());
+    let table = CodeTable::new();
+    let carried = packed("sm_86");
+    let first = carried.loaded(&table, &mock.driver);
+    let second = packed("sm_86").loaded(&table, &mock.driver);
+    assert_eq!(first.handle, second.handle);
+    assert_eq!(mock.count("cuLibraryLoadData"), 1);
+}
+
+#[test]
+fn damaged_compressed_code_is_refused_and_does_not_stand_in_the_way_of_good() {
+    let mock = Mock::new(Device::default());
+    let table = CodeTable::new();
+    let good = packed("sm_86");
+    let mut damaged = packed("sm_86");
+    // The code of another object under the digest of this one.
+    damaged.0[0].2 = packed("sm_80").0[0].2.clone();
+    let error = damaged.load(&table, &mock.driver).unwrap_err().to_string();
+    assert!(error.contains("sm_86: it is damaged: it does not have its digest"), "{error}");
+    assert_eq!(mock.count("cuLibraryLoadData"), 0);
+    assert!(good.loaded(&table, &mock.driver).is_first);
+}
+
 #[test]
 fn candidates_are_what_the_model_lists() {
     let facts = KernelFacts {
@@ -380,10 +419,8 @@ fn candidates_are_what_the_model_lists() {
     launch.code = vec![reference("compute_80", 1, "b"), reference("sm_80", 0, "a")];
     let found = candidates(&launch, &code).unwrap();
     let found: Vec<_> = found.iter().map(|one| (one.bytes, one.digest, one.symbol, one.facts)).collect();
-    let expected = [
-        (&code[1].bytes[..], code[1].digest, "b", Some(&facts)),
-        (&code[0].bytes[..], code[0].digest, "a", None),
-    ];
+    let expected =
+        [(&code[1].bytes, code[1].digest, "b", Some(&facts)), (&code[0].bytes, code[0].digest, "a", None)];
     assert_eq!(found, expected);
 
     launch.code.push(reference("sm_90", 2, "a"));

@@ -18,9 +18,9 @@ use cubinder::code::{Candidate, CodeTable, Loading};
 use cubinder::driver::Driver;
 use cubinder::driver::sys::{CUfunction, CUstream};
 use cubinder::launch::LaunchRecord;
-use cubinder_bundle::Digest;
 use cubinder_bundle::expr::{BinaryOp, Expr, Node};
 use cubinder_bundle::launch::{Decided, Steps};
+use cubinder_bundle::{CodeBytes, Digest};
 use support::{Device, Mock, cubin};
 use the_plugin::{Shapes, launch, plugin};
 
@@ -93,7 +93,8 @@ fn enqueue_allocates_nothing() {
     .unwrap();
     let bytes = cubin("sm_86");
     let target = "sm_86".parse().unwrap();
-    let candidate = Candidate { target, digest: Digest::of(&bytes), bytes: &bytes, symbol: "k", facts: None };
+    let (digest, bytes) = (Digest::of(&bytes), CodeBytes::from(bytes));
+    let candidate = Candidate { target, digest, bytes: &bytes, symbol: "k", facts: None };
     let Ok(Loading::Loaded(kernel)) = CodeTable::new().load(&mock.driver, "k", &[candidate]) else {
         panic!()
     };

@@ -16,7 +16,7 @@ use cubinder::driver::sys::CUstream;
 use cubinder::driver::{Driver, PrimaryContext};
 use cubinder::launch::LaunchRecord;
 use cubinder_bundle::launch::Steps;
-use cubinder_bundle::{Digest, Target};
+use cubinder_bundle::{CodeBytes, Digest, Target};
 use the_plugin::{I32, Shapes, int, launch, numel, plugin, scalar, tensor};
 
 const PTX: &str = include_str!("support/add_one.ptx");
@@ -58,9 +58,13 @@ fn hollow_cubin() -> Vec<u8> {
     bytes
 }
 
-fn candidate<'a>(target: &str, bytes: &'a [u8], symbol: &'a str) -> Candidate<'a> {
+fn stored(bytes: &[u8]) -> (Digest, CodeBytes) {
+    (Digest::of(bytes), CodeBytes::pack(bytes.to_vec()))
+}
+
+fn candidate<'a>(target: &str, (digest, bytes): &'a (Digest, CodeBytes), symbol: &'a str) -> Candidate<'a> {
     let target = target.parse::<Target>().unwrap();
-    Candidate { target, digest: Digest::of(bytes), bytes, symbol, facts: None }
+    Candidate { target, digest: *digest, bytes, symbol, facts: None }
 }
 
 fn run(driver: &Driver, table: &CodeTable, kernel: &LoadedKernel) {
@@ -111,7 +115,8 @@ fn load_while_capturing(driver: &'static Driver, table: &CodeTable) {
             let _context = PrimaryContext::make_current(driver, 0).unwrap();
             turn.wait(); // the capture begins
             turn.wait();
-            let candidates = [candidate("compute_75", other.as_bytes(), "add_one")];
+            let other = stored(other.as_bytes());
+            let candidates = [candidate("compute_75", &other, "add_one")];
             let loaded = table.load(driver, "add_one", &candidates);
             turn.wait(); // the capture ends
             turn.wait();
@@ -138,9 +143,9 @@ fn a_kernel_is_chosen_loaded_and_launched() {
     let context = PrimaryContext::make_current(driver, driver.device(0).unwrap()).unwrap();
     let capability = driver.compute_capability(0).unwrap();
     let exact = format!("sm_{}{}", capability.major, capability.minor);
-    let hollow = hollow_cubin();
-    let candidates =
-        [candidate("compute_75", PTX.as_bytes(), "add_one"), candidate(&exact, &hollow, "add_one")];
+    let hollow = stored(&hollow_cubin());
+    let ptx = stored(PTX.as_bytes());
+    let candidates = [candidate("compute_75", &ptx, "add_one"), candidate(&exact, &hollow, "add_one")];
     let kernel = match table.load(driver, "add_one", &candidates) {
         Ok(Loading::Loaded(kernel)) => kernel,
         other => panic!("{other:?}"),
@@ -154,7 +159,7 @@ fn a_kernel_is_chosen_loaded_and_launched() {
     run(driver, &table, &kernel);
     load_while_capturing(driver, &table);
 
-    let absent = [candidate("compute_75", PTX.as_bytes(), "add_two")];
+    let absent = [candidate("compute_75", &ptx, "add_two")];
     eprintln!("{}", table.load(driver, "add_two", &absent).unwrap_err());
     // SAFETY: every launch has been waited for.
     unsafe { table.unload_all(driver) }.unwrap();

@@ -15,7 +15,7 @@ use cubinder::driver::sys::CUstream;
 use cubinder::launch::{EnqueueError, LaunchError, LaunchRecord, MAX_ARGUMENTS};
 use cubinder_bundle::expr::{Environment, Expr, Node};
 use cubinder_bundle::launch::{self, Passed, Steps, Takes};
-use cubinder_bundle::{Arg, Digest, Launch, ScalarType};
+use cubinder_bundle::{Arg, CodeBytes, Digest, Launch, ScalarType};
 use proptest::prelude::*;
 use support::{Device, Launched, Mock, cubin};
 use the_plugin::{I32, Shapes, array, float, int, ints, launch, numel, plugin, scalar, shape, share, tensor};
@@ -25,8 +25,8 @@ fn kernel(params: Vec<usize>) -> (Mock, LoadedKernel) {
     let mock = Mock::new(Device { params, ..Device::default() });
     let bytes = cubin("sm_86");
     let target = "sm_86".parse().unwrap();
-    let candidate =
-        Candidate { target, digest: Digest::of(&bytes), bytes: &bytes, symbol: "kernel", facts: None };
+    let (digest, bytes) = (Digest::of(&bytes), CodeBytes::from(bytes));
+    let candidate = Candidate { target, digest, bytes: &bytes, symbol: "kernel", facts: None };
     match CodeTable::new().load(&mock.driver, "circ_pad<float, 4>", &[candidate]) {
         Ok(Loading::Loaded(kernel)) => (mock, kernel),
         other => panic!("{other:?}"),

@@ -43,7 +43,7 @@ fn permutations<T: Clone>(items: &[T]) -> Vec<Vec<T>> {
 #[test]
 fn libraries_live_together_in_any_order() {
     let Some(scene) = Scene::new() else { return };
-    let mut all = vec!["cubinder::Kernel 1".to_owned(), scene.kernel("pad"), scene.kernel("add")];
+    let mut all = vec!["cubinder::Kernel 2".to_owned(), scene.kernel("pad"), scene.kernel("add")];
     all.extend(PLUGINS.map(|(_, plugin)| format!("sample::{plugin} 1")));
     all.sort();
     for form in FORMS {

@@ -26,7 +26,7 @@ impl Redaction {
         let mut out = String::new();
         for word in text.split_inclusive(|c: char| !is_hex(c)) {
             let digits = word.trim_end_matches(|c: char| !is_hex(c));
-            if digits.len() != 16 && digits.len() != 64 {
+            if ![16, 32, 64].contains(&digits.len()) {
                 out.push_str(word);
                 continue;
             }
@@ -87,7 +87,7 @@ fn hide_members(value: &mut Value) {
         Value::Object(members) => {
             for (name, value) in members {
                 match name.as_str() {
-                    "bytes" => {
+                    "bytes" | "stored_bytes" => {
                         assert!(value.is_u64());
                         *value = "[..]".into();
                     }
@@ -129,8 +129,8 @@ fn libraries_and_their_parts() {
     let Container::Bundle(bundle) = found.container else { panic!("no bundle in a library") };
     let parts = [
         ("bundle", &bytes[found.offset..found.offset + found.length]),
-        ("cubin", &bundle.code[0].bytes[..]),
-        ("ptx", &bundle.code[1].bytes[..]),
+        ("cubin", &*bundle.code[0].raw().unwrap()),
+        ("ptx", &*bundle.code[1].raw().unwrap()),
     ];
     for (name, bytes) in parts {
         let file = scene.path(name);

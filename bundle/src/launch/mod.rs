@@ -17,12 +17,12 @@ mod variants;
 
 pub use choice::{Choice, Decided, Undecided};
 pub use error::{LaunchError, Limit, Problem, Role};
-pub use facts::{Facts, Unmet, describe, full_name, shape_text};
+pub use facts::{Device, Facts, Unmet, describe, full_name, shape_text};
 pub use numbers::{Evaluated, MAX_BLOCK, MAX_GRID, MAX_SHARED_BYTES, MAX_THREADS, Passed, Takes, evaluate};
 pub use pack::{alignment, append};
 pub use rules::{
-    Rule, check, check_attribute, check_limits, missing_attribute, output_shape, output_shapes,
-    rules_of_attributes, rules_of_shapes,
+    Rule, UNKNOWN_EXTENT, check, check_attribute, check_limits, check_output_limits, missing_attribute,
+    output_shape, output_shapes, rules_of_attributes, rules_of_shapes,
 };
 pub use steps::{NODE_STEP_LIMIT, Steps};
 pub use variants::{

@@ -424,9 +424,11 @@ fn opposites(claim: Claim<'_>, found: Option<&Extent>) -> Vec<Opposite> {
 /// Whether an expression looks at outputs.
 pub(super) fn mentions_outputs(expr: &Expr, inputs: usize) -> bool {
     expr.nodes.iter().any(|node| match node {
-        Node::Shape(tensor) | Node::Rank(tensor) | Node::Numel(tensor) | Node::Aligned { tensor, .. } => {
-            *tensor as usize >= inputs
-        }
+        Node::Shape(tensor)
+        | Node::Rank(tensor)
+        | Node::Numel(tensor)
+        | Node::Size(tensor)
+        | Node::Aligned { tensor, .. } => *tensor as usize >= inputs,
         _ => false,
     })
 }

@@ -350,11 +350,13 @@ fn check_code(
         ]);
     };
     let target = code.object.target;
-    let rules = cubin::launch_rules(target, &code.object.bytes, &code.symbol).map_err(|error| {
+    let unreadable = |error: &dyn std::fmt::Display| {
         vec![
             Diagnostic::error(format!("the code for `{target}` cannot be read: {error}"))
                 .at(unit.kernel_span.clone(), "compiled for this kernel"),
         ]
-    })?;
+    };
+    let raw = code.object.raw().map_err(|error| unreadable(&error))?;
+    let rules = cubin::launch_rules(target, &raw, &code.symbol).map_err(|error| unreadable(&error))?;
     verify::check_code(&verify::CodeCheck { unit, launch, args, signature, target, kernel, rules })
 }

@@ -172,7 +172,7 @@ fn node(found: &Found, all: &[Found]) -> Result<Subject, String> {
         }),
         Container::NodeReference(reference) => {
             let bundle = all.iter().find_map(|found| match &found.container {
-                Container::Bundle(bundle) if found.digest == reference.bundle => Some(bundle),
+                Container::Bundle(bundle) if found.digest.shortened() == reference.bundle => Some(bundle),
                 _ => None,
             });
             let bundle = bundle.ok_or_else(|| {

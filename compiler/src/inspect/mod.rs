@@ -68,7 +68,7 @@ pub struct ContainerReport {
     /// What made it; a reference does not say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub producer: Option<String>,
-    /// For a reference: the digest of the bundle that it needs.
+    /// For a reference: the first 16 bytes of the digest of the bundle that it needs, hexadecimal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refers_to: Option<String>,
     /// The plugins, by their own op names; of a reference, only where the bundle is in the same file.
@@ -136,6 +136,9 @@ pub struct CodeReport {
     pub target: String,
     /// Size in bytes.
     pub bytes: u64,
+    /// In a container: how many bytes it takes there, fewer where it is compressed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stored_bytes: Option<u64>,
     /// Its digest, hexadecimal.
     pub digest: String,
     /// The kernels inside.
@@ -269,6 +272,7 @@ fn bare_code(target: String, bytes: &[u8], kernels: &[KernelFacts]) -> CodeRepor
     CodeReport {
         target,
         bytes: bytes.len() as u64,
+        stored_bytes: None,
         digest: Digest::of(bytes).to_string(),
         kernels: kernels.iter().map(kernel_report).collect(),
     }
@@ -309,7 +313,7 @@ fn add(report: &mut Report, found: &Found, all: &[Found]) -> Result<(), String> 
 /// not in the file.
 fn referred(reference: &NodeReference, all: &[Found]) -> Result<Option<PluginReport>, String> {
     let bundle = all.iter().find_map(|found| match &found.container {
-        Container::Bundle(bundle) if found.digest == reference.bundle => Some(bundle),
+        Container::Bundle(bundle) if found.digest.shortened() == reference.bundle => Some(bundle),
         _ => None,
     });
     let Some(bundle) = bundle else { return Ok(None) };
@@ -425,7 +429,8 @@ fn types_of(plugin: &Plugin, tensor: usize) -> Vec<&'static str> {
 fn code_report(code: &CodeObject) -> CodeReport {
     CodeReport {
         target: code.target.to_string(),
-        bytes: code.bytes.len() as u64,
+        bytes: code.bytes.unpacked_length() as u64,
+        stored_bytes: Some(code.bytes.stored().len() as u64),
         digest: code.digest.to_string(),
         kernels: code.kernels.iter().map(kernel_report).collect(),
     }
@@ -449,6 +454,7 @@ mod tests {
     use super::*;
 
     fn reference(bundle: Digest, plugin: u32) -> Vec<u8> {
+        let bundle = bundle.shortened();
         container::write_node_reference(&NodeReference {
             formats: None,
             workspace_bytes: None,

@@ -2,13 +2,15 @@
 
 use cubinder_bundle::expr::Kind;
 use cubinder_bundle::{
-    Arch, ArchSuffix, Arg, ArgValue, Bundle, CodeObject, CodeRef, Digest, KernelFacts, KernelParam,
-    ScalarType, Target, TargetKind,
+    Arch, ArchSuffix, Arg, ArgValue, Bundle, CodeBytes, CodeObject, CodeRef, Digest, KernelFacts,
+    KernelParam, ScalarType, Target, TargetKind,
 };
 use cubinder_compiler::resolve::{ArgDraft, ArgDraftValue, Resolved};
 
 /// What stands for machine code.
 pub(crate) const CODE: &[u8] = b"code";
+/// What stands for code that becomes smaller.
+const LONG_CODE: &[u8] = &[b'c'; 64];
 const SYMBOL: &str = "kernel";
 const TARGET: Target =
     Target { kind: TargetKind::Cubin, arch: Arch { major: 8, minor: 9, suffix: ArchSuffix::None } };
@@ -27,6 +29,11 @@ pub(crate) fn bundle(resolved: &Resolved, with_args: bool) -> Bundle {
         }
     }
     Bundle { producer: "fuzz".to_owned(), plugins: vec![plugin], code: vec![code()] }
+}
+
+/// The code of a bundle of [`bundle`], compressed.
+pub(crate) fn packed_code() -> CodeObject {
+    CodeObject { digest: Digest::of(LONG_CODE), bytes: CodeBytes::pack(LONG_CODE.to_vec()), ..code() }
 }
 
 fn code() -> CodeObject {

@@ -1,15 +1,16 @@
 //! Containers: no bytes make the reader panic, what it accepts is what a writer writes, and a runtime or `cubinder eval` can use it.
 //!
 //! An input is read as it stands, as what follows a header, and as the model alone, with the code that the seeds refer to behind
-//! it. Header and lengths are made to fit, digest included, because nothing behind a wrong one is read.
+//! it, plain or compressed. Header and lengths are made to fit, digest included, because nothing behind a wrong one is read. What follows
+//! the model of a small container is a stream of deflate, where the model says so: so streams of a stranger are read too.
 
-use cubinder_bundle::container::{self, Container, FORMAT_VERSION, MAGIC};
+use cubinder_bundle::container::{self, Container, FORMAT_VERSION, MAGIC, REFERENCE_MAGIC};
 use cubinder_bundle::expr::{self, Environment};
 use cubinder_bundle::{Digest, Plugin, Value, Variant};
 use cubinder_compiler::diagnostic::has_errors;
 use cubinder_compiler::{eval, inspect};
 
-use crate::bundles::CODE;
+use crate::bundles::{CODE, packed_code};
 use crate::manifest::evaluate_subject;
 use crate::show::{show, show_refusal, show_table};
 use crate::{Target, seeds};
@@ -19,6 +20,7 @@ pub static TARGET: Target =
     Target::new("container", run, seeds::containers, include_str!("../../dictionaries/container.dict"));
 
 const HEADER_BYTES: usize = 64;
+const REFERENCE_HEADER_BYTES: usize = 30;
 const CODE_ALIGNMENT: usize = 64;
 
 /// Knows shapes, and one attribute.
@@ -37,19 +39,32 @@ impl Environment for Node {
 fn run(input: &[u8]) {
     let _ = container::read(input);
     inspect(input);
-    assert!(container::scan(input).count() <= input.len() / MAGIC.len());
+    assert!(container::scan(input).count() <= input.len() / REFERENCE_MAGIC.len());
+    read(&framed_reference(input));
     for kind in 0..=4 {
         read(&framed(kind, input));
     }
-    for kind in 1..=3 {
+    for kind in 1..=2 {
         let mut body = (input.len() as u64).to_le_bytes().to_vec();
         body.extend(input);
         read(&framed(kind, &body));
         let end = (HEADER_BYTES + body.len()).next_multiple_of(CODE_ALIGNMENT);
+        read(&framed(kind, &[body.as_slice(), packed_code().bytes.stored()].concat()));
         body.resize(end - HEADER_BYTES, 0);
         body.extend(CODE);
         read(&framed(kind, &body));
     }
+}
+
+/// A node reference with this model.
+fn framed_reference(model: &[u8]) -> Vec<u8> {
+    let mut bytes = REFERENCE_MAGIC.to_vec();
+    bytes.extend((FORMAT_VERSION as u16).to_le_bytes());
+    bytes.extend(((REFERENCE_HEADER_BYTES + model.len()) as u32).to_le_bytes());
+    let digest = Digest::of(&[bytes.as_slice(), model].concat());
+    bytes.extend(digest.shortened().0);
+    bytes.extend(model);
+    bytes
 }
 
 /// A container of `kind` with this behind its header.
@@ -66,6 +81,9 @@ fn framed(kind: u32, body: &[u8]) -> Vec<u8> {
 
 /// The model of a container that was written.
 pub(crate) fn model(container: &[u8]) -> Vec<u8> {
+    if container.starts_with(&REFERENCE_MAGIC) {
+        return container.get(REFERENCE_HEADER_BYTES..).unwrap_or_default().to_vec();
+    }
     let body = container.get(HEADER_BYTES..).unwrap_or_default();
     let Some((length, rest)) = body.split_first_chunk() else { return Vec::new() };
     let length = usize::try_from(u64::from_le_bytes(*length)).unwrap_or(usize::MAX);

@@ -6,11 +6,11 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use cubinder_bundle::container::{write_bundle, write_node, write_node_reference};
-use cubinder_bundle::{Digest, Node, NodeReference, Value};
+use cubinder_bundle::{Bundle, Digest, Node, NodeReference, Value};
 use cubinder_compiler::diagnostic::Source;
 use cubinder_compiler::resolve;
 
-use crate::bundles::bundle;
+use crate::bundles::{bundle, packed_code};
 use crate::container;
 
 /// The root of the checkout.
@@ -120,6 +120,9 @@ pub(crate) fn containers() -> Vec<Vec<u8>> {
         let Ok(resolved) = resolve::compile(&Source::new("seed.toml", text)) else { continue };
         let mut bundle = bundle(&resolved, true);
         all.push(container::model(&write_bundle(&bundle)));
+        let packed = Bundle { code: vec![packed_code()], ..bundle.clone() };
+        all.push(container::model(&write_bundle(&packed)));
+        all.push(write_bundle(&packed));
         let plugin = bundle.plugins.swap_remove(0);
         let values =
             plugin.attributes.iter().map(|attribute| attribute.default.clone().unwrap_or(Value::Int(1)));
@@ -128,7 +131,7 @@ pub(crate) fn containers() -> Vec<Vec<u8>> {
         let reference = NodeReference {
             formats: None,
             workspace_bytes: None,
-            bundle: Digest::of(b"bundle"),
+            bundle: Digest::of(b"bundle").shortened(),
             plugin: 0,
             attributes: attributes.clone(),
             types: plugin.variants.first().map(|variant| variant.types.clone()),

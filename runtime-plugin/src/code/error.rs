@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use cubinder_bundle::{Arch, ArchSuffix, Target, TargetKind};
+use cubinder_bundle::{Arch, ArchSuffix, BadCode, Target, TargetKind};
 
 use super::image::Malformed;
 use crate::driver::sys::CUdevice;
@@ -57,6 +57,8 @@ pub enum Reason {
     Driver(DriverError),
     /// The driver was not asked.
     Malformed(Malformed),
+    /// It does not unpack to the code that it should be.
+    Damaged(BadCode),
     /// The kernel's symbol has a NUL inside.
     NulInSymbol,
     /// Neither the driver (before CUDA 12.4) nor the plugin's model says how many bytes a launch must hand over.
@@ -97,6 +99,7 @@ impl fmt::Display for Reason {
         match self {
             Reason::Driver(error) => write!(f, "{error}"),
             Reason::Malformed(malformed) => write!(f, "{malformed}"),
+            Reason::Damaged(damaged) => write!(f, "it is damaged: {damaged}"),
             Reason::NulInSymbol => f.write_str("the kernel's symbol has a NUL inside"),
             Reason::UnknownParameters => f.write_str(
                 "neither this driver, which is older than CUDA 12.4, nor the plugin's model says what parameters the kernel has",

@@ -5,7 +5,7 @@ use std::collections::btree_map::Entry;
 use std::ffi::{CString, c_int};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
-use cubinder_bundle::{CodeObject, Digest, KernelFacts, Launch, Target};
+use cubinder_bundle::{CodeBytes, CodeObject, Digest, KernelFacts, Launch, Target};
 
 use super::error::{DeviceFacts, LoadError, Reason, Refused};
 use super::image::Image;
@@ -30,11 +30,11 @@ use crate::driver::{Driver, DriverError, in_relaxed_capture_mode};
 pub struct Candidate<'a> {
     /// What the code was compiled for.
     pub target: Target,
-    /// The digest of `bytes`, compared with them by who read the container: equal digests are equal code. Who wrote it is not
-    /// known from that.
+    /// The digest of the code, compared with it by who read the container, or where the code is unpacked: equal digests are equal
+    /// code. Who wrote it is not known from that.
     pub digest: Digest,
     /// A cubin, or PTX text without a NUL.
-    pub bytes: &'a [u8],
+    pub bytes: &'a CodeBytes,
     /// The kernel's symbol.
     pub symbol: &'a str,
     /// What the plugin's model says of the kernel, where it says something: the compiler read it from the code object.
@@ -380,8 +380,12 @@ impl Loaded {
 }
 
 fn load_library(driver: &Driver, candidate: &Candidate<'_>) -> Result<CUlibrary, Failure> {
-    let image = Image::new(candidate.target.kind, candidate.bytes)
+    let code = candidate.bytes.unpack(candidate.digest);
+    let code = code.map_err(|damaged| Failure::Refused(Reason::Damaged(damaged)))?;
+    let image = Image::new(candidate.target.kind, &code)
         .map_err(|malformed| Failure::Refused(Reason::Malformed(malformed)))?;
+    // Unpacked code lives until the driver has its own copy, and no longer.
+    drop(code);
     // SAFETY: an `Image` is PTX text with a NUL after it, or an ELF file whose tables, sections and segments all lie within
     // it, and outlives the call. That the driver copes with what they hold is relied on: whoever wrote the code could make
     // the GPU run anything, so no check of it would make an engine of unknown origin safe to load.

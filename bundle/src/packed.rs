@@ -1,0 +1,222 @@
+//! The bytes of a code object as containers keep them: deflated where that is smaller, and as they are otherwise.
+//!
+//! Which of the two is decided once, by the compiler. A reader keeps the form and a writer writes it again, so nothing is compressed while
+//! engines are built, and containers read the same whatever compressed them.
+//!
+//! Deflate (RFC 1951, without the frames of zlib or gzip), because cubins become four times smaller, as with Zstandard, and inflating one takes
+//! about a tenth of the time that the driver takes to load it; LZ4 is four times faster and leaves half as much again.
+//!
+//! Never: unpacks more than once what a caller wants once; allocates more than [`MAX_RATIO`] times what is stored; panics for any bytes.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use miniz_oxide::deflate::compress_to_vec;
+use miniz_oxide::inflate::TINFLStatus;
+use miniz_oxide::inflate::core::{DecompressorOxide, decompress, inflate_flags};
+
+use crate::digest::Digest;
+
+/// The most bytes that a stored byte may stand for. Cubins come to 3 to 8. What is beyond that is kept as it is, so that bytes of a stranger
+/// cannot ask for much more memory than they take.
+pub const MAX_RATIO: usize = 64;
+
+/// The best that deflate can do: a code object is compressed once, and read by every engine.
+const LEVEL: u8 = 10;
+
+/// The bytes of a code object.
+#[derive(Clone, PartialEq, Eq)]
+pub struct CodeBytes {
+    held: Held,
+    /// How many bytes they unpack to, where they are deflated.
+    unpacked: Option<usize>,
+}
+
+/// Where the stored bytes lie. A library that is mapped holds them already: then they are not copied, and go with it.
+#[derive(Clone)]
+pub(crate) enum Held {
+    /// In the image of the library that carries the bundle.
+    Mapped(&'static [u8]),
+    /// On the heap, shared.
+    Shared(Arc<[u8]>),
+}
+
+/// Why stored bytes do not give the code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum BadCode {
+    /// No stream of deflate, or one of another length.
+    #[error("its compressed bytes do not give the {expected} bytes that it should have")]
+    Packed {
+        /// What the container says.
+        expected: usize,
+    },
+    /// The code is not what it is called by.
+    #[error("it does not have its digest")]
+    Digest,
+}
+
+impl CodeBytes {
+    /// The form in which containers keep these bytes.
+    #[must_use]
+    pub fn pack(raw: Vec<u8>) -> CodeBytes {
+        let packed = compress_to_vec(&raw, LEVEL);
+        CodeBytes::packed(Held::Shared(packed.into()), raw.len()).unwrap_or_else(|| CodeBytes::from(raw))
+    }
+
+    /// Bytes that are stored as they are.
+    pub(crate) fn plain(held: Held) -> CodeBytes {
+        CodeBytes { held, unpacked: None }
+    }
+
+    /// Bytes that unpack to `length`; `None` where a writer would keep the code as it is.
+    pub(crate) fn packed(held: Held, length: usize) -> Option<CodeBytes> {
+        let stored = held.as_slice().len();
+        let is_smaller = stored < length && length <= stored.saturating_mul(MAX_RATIO);
+        is_smaller.then_some(CodeBytes { held, unpacked: Some(length) })
+    }
+
+    /// How many bytes of code they are.
+    #[must_use]
+    pub fn unpacked_length(&self) -> usize {
+        self.unpacked.unwrap_or(self.stored().len())
+    }
+
+    /// What a container holds of them.
+    #[must_use]
+    pub fn stored(&self) -> &[u8] {
+        self.held.as_slice()
+    }
+
+    /// Whether they are stored deflated.
+    #[must_use]
+    pub fn is_packed(&self) -> bool {
+        self.unpacked.is_some()
+    }
+
+    /// The code, which has this digest. Bytes that are stored as they are were held against it when they were read, so only what is
+    /// unpacked is held against it here.
+    ///
+    /// # Errors
+    /// Where they are damaged, or other code than is said.
+    pub fn unpack(&self, digest: Digest) -> Result<Cow<'_, [u8]>, BadCode> {
+        let Some(length) = self.unpacked else { return Ok(Cow::Borrowed(self.stored())) };
+        let raw = inflate(self.stored(), length).ok_or(BadCode::Packed { expected: length })?;
+        if Digest::of(&raw) == digest { Ok(Cow::Owned(raw)) } else { Err(BadCode::Digest) }
+    }
+}
+
+/// The stream has to end with the last stored byte and with the last byte of code.
+fn inflate(stored: &[u8], length: usize) -> Option<Vec<u8>> {
+    let mut raw = vec![0; length];
+    let mut state = Box::<DecompressorOxide>::default();
+    let flags = inflate_flags::TINFL_FLAG_USING_NON_WRAPPING_OUTPUT_BUF;
+    let (status, read, written) = decompress(&mut state, stored, &mut raw, 0, flags);
+    (status == TINFLStatus::Done && read == stored.len() && written == length).then_some(raw)
+}
+
+impl Held {
+    pub(crate) fn as_slice(&self) -> &[u8] {
+        match self {
+            Held::Mapped(bytes) => bytes,
+            Held::Shared(bytes) => bytes,
+        }
+    }
+}
+
+impl PartialEq for Held {
+    fn eq(&self, other: &Held) -> bool {
+        self.as_slice() == other.as_slice()
+    }
+}
+
+impl Eq for Held {}
+
+impl From<Vec<u8>> for CodeBytes {
+    /// Stored as they are.
+    fn from(raw: Vec<u8>) -> CodeBytes {
+        CodeBytes::plain(Held::Shared(raw.into()))
+    }
+}
+
+impl std::fmt::Debug for CodeBytes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.unpacked {
+            None => write!(f, "{} bytes", self.stored().len()),
+            Some(length) => write!(f, "{length} bytes in {}", self.stored().len()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn packed(stored: &[u8], length: usize) -> Option<CodeBytes> {
+        CodeBytes::packed(Held::Shared(stored.into()), length)
+    }
+
+    #[test]
+    fn what_becomes_smaller_is_packed() {
+        let text: Vec<u8> =
+            (0..200).flat_map(|line| format!("add.s32 %r{line}, 1;\n").into_bytes()).collect();
+        let bytes = CodeBytes::pack(text.clone());
+        assert!(bytes.is_packed() && bytes.stored().len() * 3 < text.len(), "{bytes:?}");
+        assert_eq!(bytes.unpacked_length(), text.len());
+        assert_eq!(*bytes.unpack(Digest::of(&text)).unwrap(), *text);
+    }
+
+    #[test]
+    fn what_does_not_become_smaller_or_far_too_small_stays() {
+        for raw in [Vec::new(), b"code".to_vec(), vec![0; 1 << 20]] {
+            let bytes = CodeBytes::pack(raw.clone());
+            assert!(!bytes.is_packed());
+            assert_eq!(*bytes.unpack(Digest::of(&raw)).unwrap(), *raw);
+        }
+    }
+
+    #[test]
+    fn a_bomb_is_refused_before_anything_is_allocated() {
+        let bomb = compress_to_vec(&vec![0; 1 << 20], LEVEL);
+        assert_eq!(packed(&bomb, 1 << 20), None);
+        assert_eq!(packed(&bomb, usize::MAX), None);
+        let claimed = bomb.len() * MAX_RATIO;
+        let bytes = packed(&bomb, claimed).unwrap();
+        assert_eq!(bytes.unpack(Digest::of(b"")), Err(BadCode::Packed { expected: claimed }));
+    }
+
+    #[test]
+    fn a_stream_of_another_length_or_with_more_behind_it_is_refused() {
+        let raw = [b"the same words, ".repeat(40), b"and others".to_vec()].concat();
+        let good = CodeBytes::pack(raw.clone());
+        let digest = Digest::of(&raw);
+        let refused = |stored: &[u8], length| packed(stored, length).unwrap().unpack(digest).unwrap_err();
+        for length in [raw.len() - 1, raw.len() + 1] {
+            assert_eq!(refused(good.stored(), length), BadCode::Packed { expected: length });
+        }
+        assert_eq!(
+            refused(&[good.stored(), b"\0"].concat(), raw.len()),
+            BadCode::Packed { expected: raw.len() }
+        );
+        for cut in 16..good.stored().len() {
+            assert_eq!(refused(&good.stored()[..cut], raw.len()), BadCode::Packed { expected: raw.len() });
+        }
+        assert_eq!(good.unpack(Digest::of(b"other")), Err(BadCode::Digest));
+    }
+
+    proptest! {
+        #[test]
+        fn packing_loses_nothing(raw in proptest::collection::vec(0_u8..4, 0..2000)) {
+            let bytes = CodeBytes::pack(raw.clone());
+            prop_assert_eq!(bytes.unpacked_length(), raw.len());
+            prop_assert_eq!(&*bytes.unpack(Digest::of(&raw)).unwrap(), &*raw);
+        }
+
+        #[test]
+        fn garbage_is_refused(stored in proptest::collection::vec(any::<u8>(), 1..300), ratio in 2_usize..64) {
+            let bytes = packed(&stored, stored.len() * ratio).unwrap();
+            prop_assert!(bytes.unpack(Digest::of(b"")).is_err());
+        }
+    }
+}

@@ -111,7 +111,7 @@ fn bundle() -> Bundle {
     }
 }
 
-fn node() -> Node {
+pub(crate) fn node() -> Node {
     Node {
         workspace_bytes: None,
         producer: "cubinder test".to_owned(),

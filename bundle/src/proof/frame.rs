@@ -286,6 +286,16 @@ impl<'p> Frame<'p> {
         if regions.is_empty() { Finding::Proved } else { Finding::Within(regions) }
     }
 
+    /// What an expression can be.
+    pub(super) fn extent(&self, value: &Expr, meter: &mut Meter<'_>) -> Result<Extent, Stop> {
+        let mut terms = Terms::on(Arc::clone(&self.terms));
+        let root = terms.add(&self.bound(value, meter), &|tensor| self.ranges.rank(tensor))?;
+        let mut walk = Walk::new(&terms, &self.ranges, self.facts.clone(), STEPS);
+        let found = walk.term(root);
+        meter.charge(STEPS - walk.left());
+        found
+    }
+
     /// Where a case can lie as far as the domain goes.
     pub(super) fn everywhere(&self) -> Region {
         self.region(&self.facts)

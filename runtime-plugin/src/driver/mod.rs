@@ -12,10 +12,12 @@
 mod calls;
 mod capture;
 mod error;
+mod queue;
 pub mod sys;
 mod table;
 
 pub use calls::{ComputeCapability, PrimaryContext};
 pub use capture::in_relaxed_capture_mode;
 pub use error::{DriverError, DriverMissing};
+pub use queue::{Configuration, MAX_LAUNCH_ATTRIBUTES};
 pub use table::Driver;

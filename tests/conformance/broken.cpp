@@ -290,7 +290,12 @@ public:
     }
     char const* getTimingCacheID() noexcept override
     {
-        return fault("timing cache id") ? "same for all" : nullptr;
+        mId = std::string(mModel->attribute()) + " " + std::to_string(mModel->type);
+        for (int32_t value : mModel->values)
+        {
+            mId += " " + std::to_string(value);
+        }
+        return fault("timing cache id") ? "same for all" : mId.c_str();
     }
     int32_t getFormatCombinationLimit() noexcept override
     {
@@ -383,6 +388,7 @@ private:
     Plugin* mChild{nullptr};
     int32_t mAsked{0};
     std::string mText;
+    std::string mId;
     size_t mTurn{0};
     std::array<std::vector<uint8_t>, 2> mBytes;
     std::array<std::array<PluginField, 2>, 2> mFields;

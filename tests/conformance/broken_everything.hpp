@@ -157,8 +157,9 @@ class Everything final : public IPluginV3, public IPluginV3OneCore, public Every
 public:
     static constexpr int32_t kAUTO = INT32_MAX;
 
-    explicit Everything(EverythingNode const& node)
+    explicit Everything(EverythingNode const& node, char const* name = nullptr)
         : mNode(node)
+        , mName(name == nullptr ? "" : name)
     {
     }
 
@@ -344,6 +345,7 @@ public:
         mId += fault("timing id without the format") && mNode.type == 0 ? "" : " " + std::to_string(mNode.format);
         mId += fault("timing id of the seed") ? " " + std::to_string(mNode.seed) : "";
         mId = fault("timing id without attributes") ? mId.substr(14) : mId;
+        mId += fault("timing id of the name") ? " " + mName : "";
         mId += fault("timing id changes") ? std::to_string(counter++) : "";
         return fault("no timing id") ? nullptr : mId.c_str();
     }
@@ -405,6 +407,7 @@ private:
     bool mIsShaped{false};
     std::string mKeep;
     std::string mId;
+    std::string mName;
     std::vector<uint8_t> mBytes;
     PluginField mField;
     PluginFieldCollection mCollection{};
@@ -511,7 +514,7 @@ public:
     {
         return &mNames;
     }
-    IPluginV3* createPlugin(AsciiChar const*, PluginFieldCollection const* fields, TensorRTPhase phase) noexcept override
+    IPluginV3* createPlugin(AsciiChar const* name, PluginFieldCollection const* fields, TensorRTPhase phase) noexcept override
     {
         EverythingNode node;
         node.level = INT_MIN;
@@ -542,7 +545,7 @@ public:
         {
             refuse("`level` is 0 to 1000");
         }
-        return isGood ? new Everything(node) : nullptr;
+        return isGood ? new Everything(node, name) : nullptr;
     }
 
 private:

@@ -92,6 +92,8 @@ Facts circPad()
     facts.refusals = refusedPads();
     facts.shape = {10, 3, 32, 32};
     facts.output = padded;
+    facts.alike = {{facts.attributes(), facts.attributes()}};
+    facts.different = {{facts.attributes(), facts.attributesOf({1, 2})}};
     facts.coreFault = cubinderCoreFault;
     return facts;
 }
@@ -121,6 +123,7 @@ Facts reference()
     facts.half = false;
     facts.aot = false;
     facts.hasMetadata = false;
+    facts.isTimed = false;
     facts.coreFault = [](Identity const& core) {
         return core == Identity{"CircPadReference", "1", "reference"} ? "" : "the creator's own names";
     };

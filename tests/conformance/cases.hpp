@@ -113,7 +113,7 @@ struct Facts
     // The tactics, in order, for a static node; none: not known.
     std::function<std::vector<int32_t>(Combination const&, Given const&)> tactics;
     // Whether nodes have an id for TensorRT's timing cache.
-    bool isTimed{false};
+    bool isTimed{true};
     // Nodes whose ids are the same, and nodes whose ids are not.
     std::vector<Pair> alike;
     std::vector<Pair> different;

@@ -301,12 +301,17 @@ void checkTactics(Subject const& subject)
     });
 }
 
-// The id of a node with these attributes, or an empty text for none.
-std::string idOf(Subject const& subject, Probe& probe, Fields const& attributes, Combination const& combination)
+// The id of a node of that name with these attributes, or an empty text for none.
+std::string idOf(Subject const& subject, Probe& probe, Fields const& attributes, Combination const& combination, char const* name = "node")
 {
-    Owned plugin = subject.create(probe, attributes);
+    Collection const collection(attributes);
+    Owned plugin(subject.op.createPlugin(name, collection.get(), nvinfer1::TensorRTPhase::kBUILD));
+    probe.need(plugin != nullptr, "null from createPlugin", "a plugin");
     Given const given = subject.facts.given();
     subject.outputShapes(probe, *plugin, given);
+    Combination const first = subject.facts.combinations()[0];
+    // The builder configures one combination after the other.
+    subject.configure(probe, *plugin, subject.tensors(first, given).all());
     int32_t const code = subject.configure(probe, *plugin, subject.tensors(combination, given).all());
     probe.need(code == 0, "configurePlugin " + show(code), "0");
     char const* id = buildOf(probe, *plugin).getTimingCacheID();
@@ -337,6 +342,7 @@ void checkTimingId(Subject const& subject)
             std::string const id = idOf(subject, probe, facts.attributes(), combination);
             auto const [before, isNew] = seen.insert({id, combination.text()});
             probe.that(isNew, "one id for " + before->second + " and " + combination.text(), "two");
+            probe.equal("id of a node of another name", idOf(subject, probe, facts.attributes(), combination, "another"), id);
             for (Pair const& pair : facts.alike)
             {
                 probe.equal("id of a node that is alike", idOf(subject, probe, pair.other, combination),

@@ -60,7 +60,6 @@ Facts levelled(std::string const& label)
         {"a level beyond its range", {ints("level", {1001})}},
     };
     facts.coreFault = cubinderCoreFault;
-    facts.isTimed = true;
     facts.alike = {{facts.attributes(), facts.attributes()}, {facts.attributes(), {ints("level", {3}), ints("seed", {9})}}};
     facts.different = {{facts.attributes(), facts.attributesOf({4})}};
     return facts;

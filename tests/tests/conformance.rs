@@ -92,7 +92,7 @@ const FAULTS: &[(&str, &str)] = &[
     ),
     ("takes any type", "circ_pad_plugin: outputs, with the types that go with the inputs'"),
     ("threads race", "circ_pad_plugin: 16 threads at once"),
-    ("timing cache id", "circ_pad_plugin: getTimingCacheID is stable, on clones too"),
+    ("timing cache id", "circ_pad_plugin: alike nodes share one id for the timing cache, others never do"),
     ("two outputs", "circ_pad_plugin: outputs, with the types that go with the inputs'"),
     ("type unnoticed", "circ_pad_plugin: null data and another type are refused"),
     ("unknown capability", "circ_pad_plugin: an unknown capability is null"),
@@ -138,6 +138,10 @@ const FAULTS: &[(&str, &str)] = &[
         "everything_plugin: tactics are positive, distinct and as many as announced",
     ),
     ("timing id changes", "everything_plugin: getTimingCacheID is stable, on clones too"),
+    (
+        "timing id of the name",
+        "everything_plugin: alike nodes share one id for the timing cache, others never do",
+    ),
     (
         "timing id of the seed",
         "everything_plugin: alike nodes share one id for the timing cache, others never do",

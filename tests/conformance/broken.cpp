@@ -290,7 +290,7 @@ public:
     }
     char const* getTimingCacheID() noexcept override
     {
-        mId = std::string(mModel->attribute()) + " " + std::to_string(mModel->type);
+        mId = mModel->attribute();
         for (int32_t value : mModel->values)
         {
             mId += " " + std::to_string(value);

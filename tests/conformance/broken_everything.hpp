@@ -341,10 +341,10 @@ public:
     {
         static std::atomic<int32_t> counter{0};
         mId = "everything " + std::to_string(mNode.level);
-        mId += fault("timing id without the type") ? "" : " " + std::to_string(mNode.type);
-        mId += fault("timing id without the format") && mNode.type == 0 ? "" : " " + std::to_string(mNode.format);
+        mId += fault("timing id of the type") ? " " + std::to_string(mNode.type) : "";
+        mId += fault("timing id of the format") ? " " + std::to_string(mNode.format) : "";
         mId += fault("timing id of the seed") ? " " + std::to_string(mNode.seed) : "";
-        mId = fault("timing id without attributes") ? mId.substr(14) : mId;
+        mId = fault("timing id without attributes") ? mId.substr(0, 10) : mId;
         mId += fault("timing id of the name") ? " " + mName : "";
         mId += fault("timing id changes") ? std::to_string(counter++) : "";
         return fault("no timing id") ? nullptr : mId.c_str();

@@ -150,14 +150,8 @@ const FAULTS: &[(&str, &str)] = &[
         "timing id without attributes",
         "everything_plugin: alike nodes share one id for the timing cache, others never do",
     ),
-    (
-        "timing id without the format",
-        "everything_plugin: alike nodes share one id for the timing cache, others never do",
-    ),
-    (
-        "timing id without the type",
-        "everything_plugin: alike nodes share one id for the timing cache, others never do",
-    ),
+    ("timing id of the format", "everything_plugin: the id for the timing cache is that of the creation"),
+    ("timing id of the type", "everything_plugin: the id for the timing cache is that of the creation"),
     ("values ignored", "everything_plugin: output shapes, static"),
     ("workspace forgets a buffer", "everything_plugin: getWorkspaceSize is what the greatest shapes need"),
     ("workspace of opt shapes", "everything_plugin: getWorkspaceSize is what the greatest shapes need"),

@@ -63,6 +63,7 @@ pub(crate) fn draft(folder: &Path, text: &str, kernel: &str, types: &[DataType])
     let draft = Unit {
         variant: 0,
         step: 0,
+        decl: 0,
         source: path.clone(),
         source_span: span(0..0),
         kernel: kernel.to_owned(),
@@ -72,6 +73,7 @@ pub(crate) fn draft(folder: &Path, text: &str, kernel: &str, types: &[DataType])
         constants: Vec::new(),
         args: Vec::new(),
         args_span: span(0..0),
+        shared_outputs: Vec::new(),
         args_are_known: true,
     };
     (draft, Arc::new(Source { path, text: text.to_owned() }))

@@ -41,6 +41,7 @@ fn name(table: &Table) -> &str {
         "" => "file",
         "plugin.require[]" => "require",
         "inputs[].limits" => "limits",
+        "launches[].memset" => "memset",
         path => path.trim_end_matches("[]").trim_end_matches(".*"),
     }
 }

@@ -8,7 +8,7 @@ use cubinder_bundle::expr::{DEVICE, KEYWORDS};
 use cubinder_bundle::{AttributeElement, AttributeType, DataType, MAX_VARIANT_ID};
 use serde_json::{Map, Value, json};
 
-use super::keys::{Count, Form, Key, Naming, Presence, ROOT, Reserved, Table};
+use super::keys::{Form, Key, Naming, Presence, ROOT, Reserved, Table};
 use super::v1::attributes::RESERVED;
 use super::v1::plugin::MAX_NAME_BYTES;
 use super::{CodeKind, MAX_RANK, NEWEST_SCHEMA};
@@ -81,7 +81,7 @@ fn from_toml(text: &str) -> Option<Value> {
 fn form(form: &Form) -> Value {
     match form {
         Form::Edition => json!({ "const": NEWEST_SCHEMA }),
-        Form::Text | Form::Kernel | Form::ExpressionText => json!({ "type": "string" }),
+        Form::Text | Form::Memory | Form::Kernel | Form::ExpressionText => json!({ "type": "string" }),
         Form::Message | Form::Path => json!({ "type": "string", "pattern": "\\S" }),
         Form::Identifier | Form::TensorType => identifier(),
         Form::Identifiers => json!({ "type": "array", "items": word(), "uniqueItems": true }),
@@ -114,6 +114,8 @@ fn form(form: &Form) -> Value {
         Form::NumberRange => json!({ "type": ["integer", "number", "string"] }),
         Form::Constant => json!({ "type": ["integer", "number", "boolean"] }),
         Form::VariantId => json!({ "type": "integer", "minimum": 1, "maximum": MAX_VARIANT_ID }),
+        Form::Byte => json!({ "type": "integer", "minimum": 0, "maximum": 255 }),
+        Form::Switch => json!({ "type": "boolean" }),
         Form::Paths => json!({ "type": "array", "items": { "type": "string", "pattern": "\\S" } }),
         Form::Options => json!({ "type": "array", "items": { "type": "string", "pattern": "^-" } }),
         Form::Targets => json!({
@@ -130,9 +132,11 @@ fn form(form: &Form) -> Value {
         }),
         Form::Driver => json!({ "type": "string", "pattern": DRIVER }),
         Form::Table(inner) => table(inner),
-        Form::Tables(inner, Count::Any) => json!({ "type": "array", "items": table(inner) }),
-        Form::Tables(inner, Count::One) => {
-            json!({ "type": "array", "items": table(inner), "minItems": 1, "maxItems": 1 })
+        Form::Tables(inner) => json!({ "type": "array", "items": table(inner) }),
+        Form::Kinds(key, [with, without]) => {
+            let each = json!({ "if": { "required": [key] }, "then": table(with), "else": table(without) });
+            let of_the_second = json!({ "not": { "required": [key] } });
+            json!({ "type": "array", "items": each, "contains": of_the_second })
         }
         Form::Named(inner, naming) => named(&table(inner), naming),
         Form::Lines(of, naming) => named(&self::form(of), naming),

@@ -53,8 +53,10 @@ pub struct Manifest {
     pub functions: Vec<FunctionDecl>,
     /// `[[variants]]`; where the file has none, one with id 1.
     pub variants: Vec<VariantDecl>,
-    /// `[[launches]]`; exactly one where the manifest is right.
-    pub launches: Vec<LaunchDecl>,
+    /// `[scratch.NAME]`, in the file's order.
+    pub scratch: Vec<ScratchDecl>,
+    /// `[[launches]]`, in order; at least one where the manifest is right.
+    pub launches: Vec<StepDecl>,
     /// `[compile]`.
     pub compile: CompileDecl,
     /// Names whose declarations could not be read. That was reported; an expression that uses one is not at fault.
@@ -252,11 +254,58 @@ impl std::fmt::Display for DriverVersion {
     }
 }
 
+/// `[scratch.NAME]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScratchDecl {
+    /// Its name.
+    pub name: Located<String>,
+    /// Its size in bytes: an expression; there where the manifest is right.
+    pub bytes: Option<Text>,
+}
+
 /// `[[launches]]`.
 #[derive(Debug, Clone, PartialEq)]
-pub struct LaunchDecl {
+pub struct StepDecl {
     /// Where it begins.
     pub range: Range<usize>,
+    /// Whether it is done: a boolean expression, where it is given.
+    pub when: Option<Text>,
+    /// What is done.
+    pub work: WorkDecl,
+}
+
+impl StepDecl {
+    /// The launch, where it is one.
+    #[must_use]
+    pub fn launch(&self) -> Option<&LaunchDecl> {
+        match &self.work {
+            WorkDecl::Launch(launch) => Some(launch),
+            WorkDecl::Fill(_) => None,
+        }
+    }
+}
+
+/// What a step does.
+#[derive(Debug, Clone, PartialEq)]
+pub enum WorkDecl {
+    /// A kernel is launched.
+    Launch(Box<LaunchDecl>),
+    /// Memory is filled.
+    Fill(FillDecl),
+}
+
+/// `[[launches]]` with `memset`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FillDecl {
+    /// The name of what is filled; there where the manifest is right.
+    pub memory: Option<Text>,
+    /// With what.
+    pub byte: u8,
+}
+
+/// `[[launches]]` without `memset`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LaunchDecl {
     /// The CUDA file, relative to the manifest's folder; there where the manifest is right.
     pub source: Option<Text>,
     /// The kernel, with type parameters and constants as template arguments; there where the manifest is right.
@@ -267,6 +316,12 @@ pub struct LaunchDecl {
     pub block: Vec<Text>,
     /// An expression, where it is given.
     pub shared_bytes: Option<Text>,
+    /// One to three expressions, where it is given and right.
+    pub cluster: Option<Vec<Text>>,
+    /// Whether all blocks run at once, where it is said.
+    pub cooperative: Option<Located<bool>>,
+    /// Whether the kernel may begin before the step before it has ended, where it is said.
+    pub programmatic: Option<Located<bool>>,
     /// The arguments by name, in the file's order; there where the manifest is right.
     pub args: Option<Vec<ArgDecl>>,
     /// Where the table of arguments is.
@@ -278,7 +333,7 @@ pub struct LaunchDecl {
 pub struct ArgDecl {
     /// The parameter's name in the kernel.
     pub name: Located<String>,
-    /// A tensor's name or an expression; there where the manifest is right.
+    /// A tensor's name, a scratch buffer's or an expression; there where the manifest is right.
     pub value: Option<Text>,
 }
 

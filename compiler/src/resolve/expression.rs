@@ -351,7 +351,8 @@ impl<'m> Compiler<'m> {
         let mut scopes = self.scopes.borrow_mut();
         let scope = scopes.entry(world).or_insert_with(|| {
             let scope = self.scope(row);
-            let scope = scope.without_device();
+            // Shapes and rules about nodes are the same on every device.
+            let scope = if world.0.is_some() { scope } else { scope.without_device() };
             Rc::new(if world.1 { scope } else { scope.without_addresses() })
         });
         Rc::clone(scope)
@@ -409,6 +410,12 @@ impl<'m> Compiler<'m> {
         }
         if let Some(note) = row.is_none().then(|| self.out_of_place(part)).flatten() {
             // Other names are not what was meant.
+            diagnostic = Diagnostic { help: None, ..diagnostic.code(rules::OUT_OF_PLACE).note(note) };
+        }
+        if self.manifest.scratch.iter().any(|decl| decl.name.value == part) {
+            let note = format!(
+                "`{part}` is a scratch buffer: an argument can pass it as it is, and a `memset` fill it"
+            );
             diagnostic = Diagnostic { help: None, ..diagnostic.code(rules::OUT_OF_PLACE).note(note) };
         }
         if let Some((row, declared)) = missing {

@@ -14,6 +14,7 @@ mod names;
 mod origin;
 mod restrict;
 mod rows;
+mod steps;
 mod usage;
 
 use std::borrow::Borrow;
@@ -23,7 +24,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cubinder_bundle::expr::{Expr, Kind};
-use cubinder_bundle::{Attribute, DataType, Format, Guard, Input, Plugin, Step, Value, Variant};
+use cubinder_bundle::{Attribute, DataType, Format, Guard, Input, Plugin, Value, Variant};
 
 use crate::diagnostic::{Diagnostic, Severity, Source, Span, has_errors, sort};
 use crate::manifest::{self, MAX_RANK, Manifest};
@@ -39,6 +40,8 @@ pub struct PluginDraft {
     pub plugin: Plugin,
     /// One unit for each launch of each variant.
     pub units: Vec<Unit>,
+    /// For each variant and each of its steps the index of the declaration among the manifest's launches.
+    pub steps: Vec<Vec<usize>>,
 }
 
 /// What has to be compiled for one launch of one variant.
@@ -46,8 +49,10 @@ pub struct PluginDraft {
 pub struct Unit {
     /// Index of the variant in the plugin.
     pub variant: usize,
-    /// Index of the launch among the variant's steps, which is that among the manifest's launches.
+    /// Index of the launch among the variant's steps.
     pub step: usize,
+    /// Index of its declaration among the manifest's launches, of which a variant may leave some out.
+    pub decl: usize,
     /// The CUDA source, resolved against the manifest's folder. Empty where it is wrong.
     pub source: PathBuf,
     /// Where the manifest names the source.
@@ -67,6 +72,8 @@ pub struct Unit {
     pub args: Vec<ArgDraft>,
     /// Where the table of arguments is.
     pub args_span: Span,
+    /// The outputs that another step of the variant passes or fills, by index over inputs, then outputs: this one may only read them.
+    pub shared_outputs: Vec<u32>,
     /// Whether the arguments are all that the manifest has: false only where one has no name or their table is none.
     pub args_are_known: bool,
 }
@@ -92,6 +99,8 @@ pub struct ArgDraft {
 pub enum ArgDraftValue {
     /// A tensor's device pointer: index over inputs, then outputs.
     Tensor(u32),
+    /// The device pointer of a scratch buffer of the variant, by index.
+    Scratch(u32),
     /// A value.
     Expr {
         /// How it is computed.
@@ -200,11 +209,12 @@ fn sketch(manifest: &Manifest, source: &Arc<Source>) -> Result<Resolved, Wrong> 
     let mut guards: Vec<Option<Guard>> =
         rows.iter().enumerate().map(|(index, row)| compiler.guard(row, index)).collect();
     diagnostics.extend(counts::check_guards(manifest, &rows, &mut guards, source));
-    let launches: Vec<Option<launch::RowLaunch>> = rows
+    let steps: Vec<steps::RowSteps> = rows
         .iter()
         .enumerate()
-        .map(|(index, row)| launch::resolve(&mut compiler, row, &plugin_types, index))
+        .map(|(index, row)| steps::resolve(&mut compiler, row, &plugin_types, index))
         .collect();
+    steps::never_done(&mut compiler, &rows, &steps);
     let (messages, unused) = compiler.finish(&rows);
     diagnostics.extend(messages);
     diagnostics.extend(unused.warnings);
@@ -213,11 +223,10 @@ fn sketch(manifest: &Manifest, source: &Arc<Source>) -> Result<Resolved, Wrong> 
         diagnostics.retain(|diagnostic| diagnostic.severity == Severity::Error);
     }
     sort(&mut diagnostics);
-    let launches_are_right =
-        launches.iter().all(|launch| launch.as_ref().is_some_and(|launch| launch.is_right));
-    let is_right = launches_are_right && require_is_right && outputs_are_right && !has_errors(&diagnostics);
+    let steps_are_right = steps.iter().all(|steps| steps.is_right);
+    let is_right = steps_are_right && require_is_right && outputs_are_right && !has_errors(&diagnostics);
     let mut resolved = Resolved {
-        draft: draft(manifest, rows, guards, launches, require, outputs),
+        draft: draft(manifest, rows, guards, steps, require, outputs),
         manifest: manifest.clone(),
         source: Arc::clone(source),
         name_span: Span::new(source, manifest.plugin.name.range.clone()),
@@ -237,13 +246,14 @@ fn draft(
     manifest: &Manifest,
     rows: Vec<Row>,
     guards: Vec<Option<Guard>>,
-    launches: Vec<Option<launch::RowLaunch>>,
+    steps: Vec<steps::RowSteps>,
     require: Vec<cubinder_bundle::Requirement>,
     outputs: Vec<cubinder_bundle::Output>,
 ) -> PluginDraft {
     let mut variants = Vec::with_capacity(rows.len());
     let mut units = Vec::with_capacity(rows.len());
-    for ((row, guard), launch) in rows.into_iter().zip(guards).zip(launches) {
+    let mut decls = Vec::with_capacity(rows.len());
+    for ((row, guard), steps) in rows.into_iter().zip(guards).zip(steps) {
         variants.push(Variant {
             id: row.id,
             label: row.label(),
@@ -251,10 +261,11 @@ fn draft(
             formats: vec![Format::Linear; manifest.inputs.len() + manifest.outputs.len()],
             specialized: Vec::new(),
             guard,
-            scratch: Vec::new(),
-            steps: launch.iter().map(|launch| Step::launch(launch.launch.clone())).collect(),
+            scratch: steps.scratch,
+            steps: steps.steps,
         });
-        units.extend(launch.map(|launch| launch.unit));
+        decls.push(steps.decls);
+        units.extend(steps.units);
     }
     let plugin = Plugin {
         name: manifest.plugin.name.value.clone(),
@@ -268,7 +279,7 @@ fn draft(
         timing: None,
         variants,
     };
-    PluginDraft { plugin, units }
+    PluginDraft { plugin, units, steps: decls }
 }
 
 fn attribute(decl: &manifest::AttributeDecl) -> Attribute {

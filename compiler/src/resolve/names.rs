@@ -70,6 +70,7 @@ fn declared(manifest: &Manifest) -> Vec<Declared<'_>> {
     names.extend(manifest.types.iter().map(|decl| ("type parameter", &decl.name)));
     names.extend(manifest.constants.iter().map(|decl| ("constant", &decl.name)));
     names.extend(manifest.functions.iter().map(|decl| ("function", &decl.name)));
+    names.extend(manifest.scratch.iter().map(|decl| ("scratch buffer", &decl.name)));
     // The reader has complained about names that are no identifiers.
     names.retain(|(_, name)| !name.value.is_empty());
     names.sort_by_key(|(_, name)| name.range.start);

@@ -42,6 +42,15 @@ pub(super) fn unused(manifest: &Manifest, source: &Arc<Source>, used: &BTreeSet<
         let warning = warning(what, name, rules::UNUSED);
         unused.warnings.push(warning.help("use it in an expression, or leave it out"));
     }
+    for decl in manifest.scratch.iter().filter(|decl| is_unused(&decl.name)) {
+        let warning = warning("scratch buffer", &decl.name, rules::UNUSED);
+        unused.warnings.push(
+            warning.help(format!(
+                "pass it to a kernel: `<parameter> = \"{}\"`, or leave it out",
+                decl.name.value
+            )),
+        );
+    }
     for input in manifest.inputs.iter().filter(|input| is_unused(&input.name)) {
         let warning = warning("input", &input.name, rules::UNREAD_INPUT).help(format!(
             "pass it to the kernel: `<parameter> = \"{}\"`, or leave it out",

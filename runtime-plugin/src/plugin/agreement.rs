@@ -59,6 +59,7 @@ fn typed(draft: &ArgDraft, choices: &mut Choices<'_>) -> Arg {
     };
     let value = match &draft.value {
         ArgDraftValue::Tensor(index) => ArgValue::Tensor(*index),
+        ArgDraftValue::Scratch(index) => ArgValue::Scratch(*index),
         ArgDraftValue::Expr { expr, .. } if choices.next().is_multiple_of(2) => {
             ArgValue::Scalar { ty, expr: expr.clone() }
         }

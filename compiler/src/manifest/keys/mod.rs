@@ -88,6 +88,12 @@ pub enum Form {
     Constant,
     /// The number of a variant.
     VariantId,
+    /// The name of an output or a scratch buffer.
+    Memory,
+    /// A byte.
+    Byte,
+    /// True or false.
+    Switch,
     /// A file, relative to the manifest's folder.
     Path,
     /// Folders, relative to the manifest's folder.
@@ -105,20 +111,13 @@ pub enum Form {
     /// A table.
     Table(&'static Table),
     /// An array of tables.
-    Tables(&'static Table, Count),
+    Tables(&'static Table),
+    /// An array of tables, each of one of two kinds: those that have the key are of the first kind. At least one is of the second.
+    Kinds(&'static str, [&'static Table; 2]),
     /// A table of tables, each under a name of the author's.
     Named(&'static Table, Naming),
     /// A table whose keys are names of the author's.
     Lines(&'static Form, Naming),
-}
-
-/// How many tables an array has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Count {
-    /// Any number.
-    Any,
-    /// One.
-    One,
 }
 
 /// The names that an author gives in a table.
@@ -169,6 +168,9 @@ impl Form {
             Form::NumberRange => "number or range",
             Form::Constant => "integer, float or boolean",
             Form::VariantId => "integer from 1 to 1000000",
+            Form::Memory => "name of an output or a scratch buffer",
+            Form::Byte => "integer from 0 to 255",
+            Form::Switch => "boolean",
             Form::Path => "path",
             Form::Paths => "array of paths",
             Form::Kernel => "string, C++",
@@ -177,8 +179,7 @@ impl Form {
             Form::CodeKinds => "array of `\"cubin\"` and `\"ptx\"`",
             Form::Driver => "string, a driver's release",
             Form::Table(_) => "table",
-            Form::Tables(_, Count::Any) => "array of tables",
-            Form::Tables(_, Count::One) => "array of one table",
+            Form::Tables(_) | Form::Kinds(..) => "array of tables",
             Form::Named(..) => "table of tables",
             Form::Lines(of, _) => match of {
                 Form::ElementTypes => "table: name to array of element types",
@@ -241,13 +242,8 @@ pub static ROOT: Table = Table {
             "",
             "What a node can say.",
         ),
-        optional("inputs", Form::Tables(&INPUT, Count::Any), "", "The input tensors, in the node's order."),
-        optional(
-            "outputs",
-            Form::Tables(&OUTPUT, Count::Any),
-            "",
-            "The output tensors, in the node's order.",
-        ),
+        optional("inputs", Form::Tables(&INPUT), "", "The input tensors, in the node's order."),
+        optional("outputs", Form::Tables(&OUTPUT), "", "The output tensors, in the node's order."),
         optional(
             "types",
             Form::Lines(&Form::ElementTypes, TYPE_NAMES),
@@ -271,11 +267,25 @@ pub static ROOT: Table = Table {
         ),
         optional(
             "variants",
-            Form::Tables(&VARIANT, Count::Any),
+            Form::Tables(&VARIANT),
             "",
             "Ways to compute the operator, the best one first. Without any there is one, with id 1.",
         ),
-        required("launches", Form::Tables(&LAUNCH, Count::One), "", "What to launch."),
+        optional(
+            "scratch",
+            Form::Named(
+                &SCRATCH,
+                Naming { what: "a scratch buffer", reserved: Reserved::None, example: ("partial", "") },
+            ),
+            "",
+            "Memory that the steps of one run share and nobody else sees.",
+        ),
+        required(
+            "launches",
+            Form::Kinds("memset", [&MEMSET, &LAUNCH]),
+            "",
+            "What to do, one step after the other: kernels to launch and memory to fill.",
+        ),
         optional(
             "compile",
             Form::Table(&COMPILE),
@@ -317,7 +327,7 @@ pub static PLUGIN: Table = Table {
             "\"Pads the trailing dimensions by wrapping around.\"",
             "One sentence for people; `cubinder inspect` shows it.",
         ),
-        optional("require", Form::Tables(&REQUIRE, Count::Any), "", "Rules that every node must meet."),
+        optional("require", Form::Tables(&REQUIRE), "", "Rules that every node must meet."),
     ],
 };
 
@@ -472,6 +482,39 @@ pub static VARIANT: Table = Table {
     ],
 };
 
+/// `[scratch.NAME]`.
+pub static SCRATCH: Table = Table {
+    path: "scratch.*",
+    title: "[scratch.NAME]",
+    doc: "A scratch buffer: memory of the node's workspace. What it holds when the first step begins is not known.",
+    keys: &[required(
+        "bytes",
+        Form::Expression,
+        "\"ceil_div(numel(x), BLOCK) * 4\"",
+        "How large it is, in bytes. It sees what launches see. TensorRT reserves the most that this comes to over the profile.",
+    )],
+};
+
+const WHEN: Key = otherwise(
+    "when",
+    "true",
+    Form::Expression,
+    "\"numel(x) > 0\"",
+    "Whether the step is done: a boolean over what launches see. Where the variant decides that it is not, its code is left out.",
+);
+
+/// `[[launches]]` with `memset`.
+pub static MEMSET: Table = Table {
+    path: "launches[].memset",
+    title: "[[launches]] with memset",
+    doc: "Memory that is filled with one byte.",
+    keys: &[
+        required("memset", Form::Memory, "\"y\"", "What is filled, all of it."),
+        otherwise("byte", "0", Form::Byte, "255", "What every byte becomes."),
+        WHEN,
+    ],
+};
+
 /// `[[launches]]`.
 pub static LAUNCH: Table = Table {
     path: "launches[]",
@@ -509,6 +552,27 @@ pub static LAUNCH: Table = Table {
             "\"BLOCK * sizeof(T)\"",
             "Dynamic shared memory of a block, in bytes.",
         ),
+        optional(
+            "cluster",
+            Form::Expressions,
+            "[2]",
+            "Blocks of a cluster in x, y and z, at most 8 in all; what is left out is 1. The grid must be a multiple of it. Needs compute capability 9.0.",
+        ),
+        otherwise(
+            "cooperative",
+            "false",
+            Form::Switch,
+            "false",
+            "Whether all blocks run at once, so that the kernel can wait for the whole grid. A grid that does not fit on the device is refused.",
+        ),
+        otherwise(
+            "programmatic",
+            "false",
+            Form::Switch,
+            "true",
+            "Whether the kernel may begin before the step before it has ended. It must wait by itself. Needs compute capability 9.0.",
+        ),
+        WHEN,
         required(
             "args",
             Form::Lines(
@@ -516,7 +580,7 @@ pub static LAUNCH: Table = Table {
                 Naming { what: "an argument", reserved: Reserved::None, example: ("count", "\"numel(y)\"") },
             ),
             "",
-            "What each of the kernel's parameters gets, by the parameter's name: a tensor or an expression.",
+            "What each of the kernel's parameters gets, by the parameter's name: a tensor, a scratch buffer or an expression.",
         ),
     ],
 };
@@ -562,8 +626,23 @@ pub static COMPILE: Table = Table {
 
 /// Every table once, in the order of the reference.
 #[must_use]
-pub fn tables() -> [&'static Table; 11] {
-    [&ROOT, &PLUGIN, &REQUIRE, &ATTRIBUTE, &INPUT, &OUTPUT, &LIMITS, &FUNCTION, &VARIANT, &LAUNCH, &COMPILE]
+pub fn tables() -> [&'static Table; 13] {
+    [
+        &ROOT, &PLUGIN, &REQUIRE, &ATTRIBUTE, &INPUT, &OUTPUT, &LIMITS, &FUNCTION, &VARIANT, &SCRATCH,
+        &MEMSET, &LAUNCH, &COMPILE,
+    ]
+}
+
+impl Form {
+    /// The tables of the keys that a value of this form has, directly or in arrays and tables of the author's names.
+    #[must_use]
+    pub fn tables(&self) -> &[&'static Table] {
+        match self {
+            Form::Table(inner) | Form::Tables(inner) | Form::Named(inner, _) => std::slice::from_ref(inner),
+            Form::Kinds(_, inner) => inner,
+            _ => &[],
+        }
+    }
 }
 
 #[cfg(test)]

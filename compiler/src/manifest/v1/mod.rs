@@ -31,6 +31,7 @@ pub(super) fn read(form: &mut Form<'_>, mut root: Section<'_>) -> Manifest {
     let constants = lines(form, &mut root, "constants", &mut broken, names::constant);
     let functions = lines(form, &mut root, "functions", &mut broken, names::function);
     let variants = variants::read(form, &mut root, &mut broken);
+    let scratch = named_tables(form, &mut root, "scratch", &mut broken, launches::scratch);
     let launches = launches::read(form, &mut root, &outputs);
     let compile = compile::read(form, &mut root);
     finish(form, &root);
@@ -43,6 +44,7 @@ pub(super) fn read(form: &mut Form<'_>, mut root: Section<'_>) -> Manifest {
         constants,
         functions,
         variants,
+        scratch,
         launches,
         compile,
         broken,
@@ -73,10 +75,9 @@ fn finish(form: &mut Form<'_>, root: &Section<'_>) {
 /// The header of a table that stands in one of the file's: `[launches.args]`.
 fn header_of(key: &str) -> Option<String> {
     use super::keys::Form;
-    let mut inner = ROOT.keys.iter().filter_map(|outer| match outer.form {
-        Form::Table(table) | Form::Tables(table, _) => Some((outer.name, table)),
-        _ => None,
-    });
+    let is_named = |outer: &super::keys::Key| matches!(outer.form, Form::Named(..));
+    let tables = ROOT.keys.iter().filter(|outer| !is_named(outer));
+    let mut inner = tables.flat_map(|outer| outer.form.tables().iter().map(|table| (outer.name, *table)));
     inner.find_map(|(outer, table)| {
         let found = table.keys.iter().find(|inner| inner.name == key)?;
         match found.form {

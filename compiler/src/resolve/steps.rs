@@ -11,7 +11,7 @@ use cubinder_bundle::{DataType, Fill, Guard, Memory, Scratch, Step, Work};
 use super::expression::{Compiler, Expected, Place};
 use super::launch::{self, constant};
 use super::rows::Row;
-use super::{ArgDraftValue, Unit, tensors};
+use super::{ArgDraftValue, Unit, tensor_kinds};
 use crate::diagnostic::{Diagnostic, suggest};
 use crate::manifest::{FillDecl, Manifest, StepDecl, Text, WorkDecl};
 use crate::rules;
@@ -210,7 +210,7 @@ fn memory(compiler: &mut Compiler<'_>, fill: &FillDecl, index: usize) -> Option<
     }
     if let Some(position) = manifest.outputs.iter().position(|output| output.name.value == name) {
         let output = manifest.outputs.get(position);
-        if output.is_some_and(|output| tensors::kind_of(manifest, output) == TensorKind::DataDependent) {
+        if output.is_some_and(|output| tensor_kinds::kind_of(manifest, output) == TensorKind::DataDependent) {
             let diagnostic = Diagnostic::error(format!("`{name}` cannot be filled"))
                 .code(rules::NOT_FILLABLE)
                 .at(compiler.span_of(text), "its shape depends on data: how large it is is not known here")

@@ -66,6 +66,7 @@ pub(super) fn input(
     }
     let name = tensor_name(form, &mut section, "an input");
     let ty = form.require(&mut section, "type", "\"f32\"").and_then(|entry| tensor_type(form, &entry));
+    let format = tensor_format(form, &mut section);
     let rank = section.take("rank").and_then(|entry| RANK.read(form, &entry));
     let ranks = ranks(rank.as_ref());
     let limits = match section.take("limits") {
@@ -75,12 +76,18 @@ pub(super) fn input(
     let doc = doc(form, &mut section, "doc");
     form.finish(&section);
     let name = name?;
-    match ty {
-        Some(ty) => {
-            let rank = (ranks.lowest, ranks.highest);
-            Some(InputDecl { name, ty, rank, limits, values: None, doc })
-        }
-        None => {
+    match (ty, format) {
+        (Some(ty), Ok(format)) => Some(InputDecl {
+            name,
+            ty,
+            format,
+            rank: (ranks.lowest, ranks.highest),
+            rank_range: ranks.range,
+            limits,
+            values: None,
+            doc,
+        }),
+        _ => {
             broken.push(name.value);
             None
         }
@@ -100,6 +107,7 @@ pub(super) fn output(
     }
     let name = tensor_name(form, &mut section, "an output");
     let ty = form.require(&mut section, "type", "\"f32\"").and_then(|entry| tensor_type(form, &entry));
+    let format = tensor_format(form, &mut section);
     let shape = form.require(&mut section, "shape", "\"...\"").and_then(|entry| shape(form, &entry));
     let limits = match section.take("limits") {
         Some(entry) => limits(form, &mut section, &entry, None),
@@ -108,8 +116,10 @@ pub(super) fn output(
     let doc = doc(form, &mut section, "doc");
     form.finish(&section);
     let name = name?;
-    match (ty, shape) {
-        (Some(ty), Some(shape)) => Some(OutputDecl { name, ty, shape, limits, alias: None, size: None, doc }),
+    match (ty, format, shape) {
+        (Some(ty), Ok(format), Some(shape)) => {
+            Some(OutputDecl { name, ty, format, shape, limits, alias: None, size: None, doc })
+        }
         _ => {
             broken.push(name.value);
             None
@@ -156,7 +166,8 @@ fn shape_input(form: &mut Form<'_>, mut section: Section<'_>, broken: &mut Vec<S
     }
     let value = if within.min > within.max { all } else { within };
     let values = Some(Located { value, range: values.range });
-    Some(InputDecl { name, ty, rank: (ranks.lowest, ranks.highest), limits, values, doc })
+    let rank = (ranks.lowest, ranks.highest);
+    Some(InputDecl { name, ty, format: None, rank, rank_range: ranks.range, limits, values, doc })
 }
 
 /// 0 or 1.
@@ -235,15 +246,17 @@ fn in_place(form: &mut Form<'_>, mut section: Section<'_>, broken: &mut Vec<Stri
     };
     let ty = Located { value: String::new(), range: alias.range.clone() };
     let shape = Text::stands_for(alias.range.clone(), "[]".to_owned());
-    Some(OutputDecl { name, ty, shape, limits: LimitsDecl::default(), alias: Some(alias), size: None, doc })
+    let limits = LimitsDecl::default();
+    Some(OutputDecl { name, ty, format: None, shape, limits, alias: Some(alias), size: None, doc })
 }
 
-/// Gives an output in place the type and the shape of its input. Where there is no such input, which is told later, stand-ins.
+/// Gives an output in place the type, the format and the shape of its input. Where there is no such input, which is told later, stand-ins.
 pub(super) fn take_over(output: &mut OutputDecl, inputs: &[InputDecl]) {
     let Some(alias) = &output.alias else { return };
     let input = inputs.iter().find(|input| input.name.value == alias.value);
     output.ty.value = input.map_or_else(|| DataType::F32.name().to_owned(), |input| input.ty.value.clone());
-    if input.is_some() {
+    if let Some(input) = input {
+        output.format.clone_from(&input.format);
         output.shape = Text::stands_for(alias.range.clone(), format!("{}.shape", alias.value));
     }
 }
@@ -261,7 +274,7 @@ fn size_tensor(
         Some((size_bound(form, &entry)?, range))
     });
     let doc = doc(form, &mut section, "doc");
-    let own: Vec<&str> = ["shape", "limits"].into_iter().filter(|key| section.has(key)).collect();
+    let own: Vec<&str> = ["shape", "limits", "format"].into_iter().filter(|key| section.has(key)).collect();
     for entry in section.entries().into_iter().filter(|entry| own.contains(&entry.key.as_str())) {
         let diagnostic = Diagnostic::error(format!("an output that holds a size has no `{}`", entry.key))
             .code(rules::SIZE_TENSOR)
@@ -275,7 +288,8 @@ fn size_tensor(
         return None;
     };
     let shape = Text::stands_for(range, "[]".to_owned());
-    Some(OutputDecl { name, ty, shape, limits: LimitsDecl::default(), alias: None, size: Some(size), doc })
+    let limits = LimitsDecl::default();
+    Some(OutputDecl { name, ty, format: None, shape, limits, alias: None, size: Some(size), doc })
 }
 
 /// `size = { upper = ..., opt = ... }`.
@@ -291,6 +305,23 @@ fn size_bound(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<SizeDecl> {
     let opt = section.take("opt").and_then(|entry| form.expression(&entry));
     form.finish(&section);
     Some(SizeDecl { upper: upper?, opt })
+}
+
+/// A format, where one is given; several are a format parameter's.
+///
+/// # Errors
+/// It is something else, which has been reported.
+fn tensor_format(form: &mut Form<'_>, section: &mut Section<'_>) -> Result<Option<Located<String>>, ()> {
+    let Some(entry) = section.take("format") else { return Ok(None) };
+    if entry.items().is_some() {
+        let diagnostic = form.misfit(&entry, "a string");
+        let written = form.written(&entry.range).unwrap_or("[...]");
+        form.report(diagnostic.help(format!(
+            "`[formats]` gives several a name: `F = {written}` there, and `format = \"F\"` here"
+        )));
+        return Err(());
+    }
+    form.string(&entry).map(Some).ok_or(())
 }
 
 /// A type; several are a type parameter's.

@@ -64,15 +64,17 @@ std::vector<FakeEvent> queued(Session const& session, Probe& probe, Running cons
     return session.events();
 }
 
-std::vector<std::string> calls(std::vector<FakeEvent> const& events)
+// Which they are, in order.
+std::string calls(std::vector<FakeEvent> const& events)
 {
-    std::vector<std::string> names;
+    std::string names;
     for (FakeEvent const& event : events)
     {
-        names.push_back(event.call);
+        names += names.empty() ? "" : ", ";
+        names += event.call;
         if (event.symbol != nullptr)
         {
-            names.back() += std::strstr(event.symbol, "copied") != nullptr ? " copied" : " biased";
+            names += std::strstr(event.symbol, "copied") != nullptr ? " copied" : " biased";
         }
     }
     return names;
@@ -103,9 +105,8 @@ void checkOrder(Bench const& bench)
         [](Session const& session, Probe& probe) {
             Running const running = session.running(probe);
             std::vector<FakeEvent> const large = queued(session, probe, running, {4, 100});
-            probe.need(calls(large)
-                    == std::vector<std::string>{"cuMemsetD8Async", "cuLaunchKernel copied", "cuLaunchKernelEx biased"},
-                show(calls(large)), "a fill and both kernels");
+            std::string const all = "cuMemsetD8Async, cuLaunchKernel copied, cuLaunchKernelEx biased";
+            probe.need(calls(large) == all, calls(large), all);
             // 1600 bytes of the copy, then the word that says that it is ready.
             uint64_t const ready = at(workspace(), 1792);
             probe.equal("what is filled", large[0].to, ready);
@@ -116,14 +117,14 @@ void checkOrder(Bench const& bench)
             probe.equal("copy", argument<uint64_t>(large[1], 8), at(workspace(), 0));
             probe.equal("ready", argument<uint64_t>(large[1], 16), ready);
             probe.equal("count", argument<int64_t>(large[1], 24), int64_t{400});
-            probe.equal("blocks", large[1].grid[0], 7U);
+            probe.equal("blocks", uint64_t{large[1].grid[0]}, uint64_t{7});
             probe.equal("ready", argument<uint64_t>(large[2], 16), ready);
             probe.equal("y", argument<uint64_t>(large[2], 24), at(addresses()[1], 0));
             probe.equal("bias", argument<int32_t>(large[2], 40), kBIAS);
-            probe.equal("asked for", large[2].asked, static_cast<uint32_t>(kCOOPERATIVE));
+            probe.equal("asked for", large[2].asked + uint64_t{0}, uint64_t{kCOOPERATIVE});
 
             std::vector<FakeEvent> const small = queued(session, probe, running, {4, 16});
-            probe.need(calls(small) == std::vector<std::string>{"cuLaunchKernelEx biased"}, show(calls(small)), "one launch");
+            probe.need(calls(small) == "cuLaunchKernelEx biased", calls(small), "one launch");
             probe.equal("ready", argument<uint64_t>(small[0], 16), at(workspace(), 256));
         });
     check(bench, stepsFacts({4, 100}), "an unchanged sequence costs its calls and no memory", [](Session const& session, Probe& probe) {
@@ -161,19 +162,19 @@ void checkDevice(Bench const& bench)
         bench.driver.attributes[kMINOR] = 0;
         Running const running = session.running(probe);
         std::vector<FakeEvent> const events = queued(session, probe, running, {4, 100});
-        probe.need(events.size() == 3, show(calls(events)), "three calls");
+        probe.need(events.size() == 3, calls(events), "three calls");
         probe.that(std::strstr(events[1].symbol, "Li2E") != nullptr, show(events[1].symbol), "the kernel with clusters");
-        probe.equal("asked for", events[1].asked, static_cast<uint32_t>(kCLUSTERS | kPROGRAMMATIC));
-        probe.equal("blocks of a cluster", events[1].cluster[0], 2U);
-        probe.equal("blocks", events[1].grid[0], 8U);
+        probe.equal("asked for", events[1].asked + uint64_t{0}, uint64_t{kCLUSTERS | kPROGRAMMATIC});
+        probe.equal("blocks of a cluster", uint64_t{events[1].cluster[0]}, uint64_t{2});
+        probe.equal("blocks", uint64_t{events[1].grid[0]}, uint64_t{8});
     });
     check(bench, stepsFacts({4, 100}), "the grid follows the device", [&](Session const& session, Probe& probe) {
         Device const before(bench.driver);
         bench.driver.attributes[kSMS] = 2;
         Running const running = session.running(probe);
         std::vector<FakeEvent> const events = queued(session, probe, running, {4, 100});
-        probe.need(events.size() == 3, show(calls(events)), "three calls");
-        probe.equal("blocks", events[2].grid[0], 4U);
+        probe.need(events.size() == 3, calls(events), "three calls");
+        probe.equal("blocks", uint64_t{events[2].grid[0]}, uint64_t{4});
     });
     check(bench, stepsFacts({4, 100}), "a cooperative launch that does not fit the device is refused with both numbers",
         [&](Session const& session, Probe& probe) {

@@ -16,7 +16,7 @@ const PLUGINS: Recipe<'_> = Recipe {
         "tests/data/run/tiles.toml",
         "tests/data/run/vectors.toml",
         "tests/data/run/aligned.toml",
-        "tests/data/run/steps.toml",
+        "tests/data/run/sequences/steps.toml",
     ],
     targets: &["sm_89", "compute_80"],
 };

@@ -70,8 +70,11 @@ fn number(unit: &Unit, draft: &ArgDraft, kind: &Kind, ty: ScalarType, expr: &Exp
 /// What an expression comes to that looks at nothing.
 fn known(expr: &Expr) -> Option<Value> {
     let reads = reads(expr);
-    let looks = !(reads.attributes.is_empty() && reads.shapes.is_empty() && reads.ranks.is_empty());
-    let nothing = Case { attributes: Vec::new(), shapes: Vec::new() };
+    let looks = !(reads.attributes.is_empty()
+        && reads.shapes.is_empty()
+        && reads.ranks.is_empty()
+        && reads.device.is_empty());
+    let nothing = Case::default();
     value(expr, &nothing).ok().filter(|_| !looks)
 }
 

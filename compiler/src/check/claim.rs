@@ -112,7 +112,7 @@ pub(super) fn verdict(domain: &Domain<'_>, claim: &Claim) -> Verdict {
         },
         What::HasValue => domain.has_value(&claim.expr),
         What::Holds(condition) => domain.always(condition),
-        What::Misfit(_) => Verdict::Refuted(Case { attributes: Vec::new(), shapes: Vec::new() }),
+        What::Misfit(_) => Verdict::Refuted(Case::default()),
     }
 }
 

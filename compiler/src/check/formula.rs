@@ -4,7 +4,7 @@ use std::hash::{Hash as _, Hasher};
 use std::mem::discriminant;
 
 use cubinder_bundle::Interval;
-use cubinder_bundle::expr::{BinaryOp, Builtin, Expr, Node, NodeId};
+use cubinder_bundle::expr::{BinaryOp, Builtin, DeviceFact, Expr, Node, NodeId};
 
 /// `true`.
 pub(super) fn truth() -> Expr {
@@ -131,10 +131,12 @@ pub(super) fn reads(expr: &Expr) -> Reads {
             Node::Attribute(index) => reads.attributes.push(*index),
             Node::Shape(tensor) | Node::Numel(tensor) | Node::Values(tensor) => reads.shapes.push(*tensor),
             Node::Rank(tensor) => reads.ranks.push(*tensor),
+            Node::Size(tensor) => reads.sizes.push(*tensor),
+            Node::Device(fact) => reads.device.push(*fact),
             _ => {}
         }
     }
-    for list in [&mut reads.attributes, &mut reads.shapes, &mut reads.ranks] {
+    for list in [&mut reads.attributes, &mut reads.shapes, &mut reads.ranks, &mut reads.sizes] {
         list.sort_unstable();
         list.dedup();
     }
@@ -145,10 +147,14 @@ pub(super) fn reads(expr: &Expr) -> Reads {
 #[derive(Default)]
 pub(super) struct Reads {
     pub(super) attributes: Vec<u32>,
-    /// Tensors whose dimensions matter.
+    /// Tensors whose dimensions matter, and shape inputs whose values do.
     pub(super) shapes: Vec<u32>,
     /// Tensors whose rank matters by name.
     pub(super) ranks: Vec<u32>,
+    /// The size tensors whose sizes it has.
+    pub(super) sizes: Vec<u32>,
+    /// What it asks of the device, perhaps more than once.
+    pub(super) device: Vec<DeviceFact>,
 }
 
 /// A list of nodes that grows; the last one is the root.

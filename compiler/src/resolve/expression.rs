@@ -351,7 +351,8 @@ impl<'m> Compiler<'m> {
         let mut scopes = self.scopes.borrow_mut();
         let scope = scopes.entry(world).or_insert_with(|| {
             let scope = self.scope(row);
-            let scope = scope.without_device();
+            // Shapes and rules about nodes are the same on every device.
+            let scope = if world.0.is_some() { scope } else { scope.without_device() };
             Rc::new(if world.1 { scope } else { scope.without_addresses() })
         });
         Rc::clone(scope)

@@ -199,8 +199,9 @@ impl<'a> Sequencing<'a> {
                 let types = self.variant.types.get(tensor).zip(self.variant.formats.get(tensor));
                 let (ty, format) =
                     types.ok_or((Role::Bytes, Problem::NoSuchTensor { index: number, count }))?;
-                let unknown = || Problem::NoValue("its shape is not known".to_owned());
-                let shape = self.environment.shape(number).ok_or_else(|| (Role::Bytes, unknown()))?;
+                let unknown =
+                    || (Role::Bytes, Problem::NoValue("the tensor's shape is not known".to_owned()));
+                let shape = self.environment.shape(number).ok_or_else(unknown)?;
                 let beyond = || Problem::NoValue("it is beyond 64 bits".to_owned());
                 tensor_bytes(*ty, *format, shape).ok_or_else(|| (Role::Bytes, beyond()))
             }
@@ -227,7 +228,7 @@ impl<'a> Sequencing<'a> {
         }
         };
         self.plugin.outputs.iter().enumerate().find_map(|(index, output)| {
-            if output.alias.is_some() || shape(index).is_none() {
+            if output.alias.is_some() || output.depends_on_data() {
                 return None;
             }
             let steps = self.variant.steps.iter().zip(&self.sequence.steps);

@@ -172,7 +172,7 @@ class Application:
         shape = list(network.get_output(0).shape)
         return {"ok": True, "shape": shape, "bytes": plan.nbytes}
 
-    def network(self, path, network, type, shape, set):
+    def named_network(self, path, network, type, shape, set):
         """Writes the ONNX model of a network of `networks.py`."""
         found, settings, types = networks.chosen(network, type, set)
         write_model.write(path, found, settings, types, shape, network)

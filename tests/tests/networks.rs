@@ -144,7 +144,7 @@ impl Shipped {
         for (index, network) in networks.iter().enumerate() {
             let model = self.path(form, &format!("{index}.onnx"));
             steps.push(json!({
-                "do": "network", "path": model, "network": network.kind, "type": network.ty, "shape": network.shape,
+                "do": "named_network", "path": model, "network": network.kind, "type": network.ty, "shape": network.shape,
                 "set": network.set,
             }));
             let mut build = json!({

@@ -50,6 +50,9 @@ pub(super) struct Arguments {
     /// A type parameter, or the type of a tensor: T=f16
     #[arg(long = "type", value_name = "NAME=TYPE")]
     types: Vec<String>,
+    /// A format parameter, or the format of a tensor: F=hwc8
+    #[arg(long = "format", value_name = "NAME=FORMAT")]
+    formats: Vec<String>,
     /// Of what a tensor's address is a multiple, in bytes: x=4 [default: 256]
     #[arg(long, value_name = "NAME=BYTES")]
     aligned: Vec<String>,
@@ -66,7 +69,7 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "N")]
     node: Option<usize>,
     /// A file of cases with what is expected of them
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["file", "shapes", "values", "attributes", "types", "aligned", "device"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["file", "shapes", "values", "attributes", "types", "formats", "aligned", "device"])]
     cases: Option<PathBuf>,
     /// NVRTC's library, or the folder that holds it [default: CUBINDER_NVRTC, CUDA_HOME, then the cache]
     #[arg(long, value_name = "PATH")]
@@ -106,6 +109,7 @@ fn run_file(arguments: &Arguments, path: &Path) -> Result<bool, Vec<Diagnostic>>
         values: &arguments.values,
         attributes: &arguments.attributes,
         types: &arguments.types,
+        formats: &arguments.formats,
         aligned: &arguments.aligned,
         device: &arguments.device,
     })?;

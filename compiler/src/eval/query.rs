@@ -21,6 +21,8 @@ pub struct Query {
     pub attributes: Vec<(String, Given)>,
     /// Types of type parameters or of tensors.
     pub types: Vec<(String, String)>,
+    /// Formats of format parameters or of tensors.
+    pub formats: Vec<(String, String)>,
     /// Of what the address of a tensor is a multiple, bytes; a power of two. What is not named is aligned to
     /// [`DEFAULT_ALIGNMENT`].
     pub aligned: Vec<(String, u64)>,
@@ -39,6 +41,8 @@ pub struct Written<'a> {
     pub attributes: &'a [String],
     /// Of `--type`.
     pub types: &'a [String],
+    /// Of `--format`.
+    pub formats: &'a [String],
     /// Of `--aligned`.
     pub aligned: &'a [String],
     /// Of `--device`.
@@ -68,6 +72,8 @@ pub enum Part {
     Attribute,
     /// A type.
     Type,
+    /// A format.
+    Format,
     /// An alignment.
     Aligned,
     /// Something that is known of the device.
@@ -84,6 +90,7 @@ impl Part {
             Part::Device => "--device",
             Part::Attribute => "--attr",
             Part::Type => "--type",
+            Part::Format => "--format",
             Part::Aligned => "--aligned",
         }
     }
@@ -106,7 +113,7 @@ impl Query {
     /// # Errors
     /// Every pair that is none, or whose value is no shape, no alignment or no integers.
     pub fn parse(written: &Written<'_>) -> Result<Query, Vec<Diagnostic>> {
-        let Written { shapes, values, attributes, types, aligned, device } = *written;
+        let Written { shapes, values, attributes, types, formats, aligned, device } = *written;
         let mut query = Query::default();
         let mut errors = Vec::new();
         let mut each =
@@ -148,6 +155,10 @@ impl Query {
             query.types.push((name, value.to_owned()));
             Ok(())
         });
+        each(formats, Part::Format, &mut |name, value| {
+            query.formats.push((name, value.to_owned()));
+            Ok(())
+        });
         each(aligned, Part::Aligned, &mut |name, value| {
             let bytes = value.parse().map_err(|_| format!("`{value}` is no number of bytes"))?;
             query.aligned.push((name, alignment(bytes)?));
@@ -167,6 +178,7 @@ fn pair(text: &str, part: Part) -> Result<(String, &str), Diagnostic> {
                 Part::Device => "sms=132",
                 Part::Attribute => "pads=1,1",
                 Part::Type => "T=f16",
+                Part::Format => "F=hwc8",
                 Part::Aligned => "x=16",
             };
             Err(Diagnostic::error(format!("`{} {text}` is no `NAME=VALUE`", part.option()))

@@ -32,6 +32,7 @@ fn evaluation_table(evaluation: &Evaluation) -> String {
     }
     let _ = writeln!(text, "plugin {}, version {}", evaluation.plugin, evaluation.version);
     section(&mut text, "types", &types(evaluation));
+    section(&mut text, "formats", &formats(evaluation));
     section(&mut text, "attributes", &attributes(evaluation));
     section(&mut text, "tensors", &evaluation.tensors.iter().map(tensor).collect::<Vec<_>>());
     section(&mut text, "checks", &checks(evaluation));
@@ -69,6 +70,15 @@ fn types(evaluation: &Evaluation) -> Vec<Vec<String>> {
     evaluation.types.iter().map(row).collect()
 }
 
+fn formats(evaluation: &Evaluation) -> Vec<Vec<String>> {
+    let row = |format: &super::FormatReport| {
+        let others =
+            if format.others.is_empty() { String::new() } else { format!("or {}", format.others.join(", ")) };
+        vec![format.name.clone(), format.format.to_owned(), others]
+    };
+    evaluation.formats.iter().map(row).collect()
+}
+
 fn attributes(evaluation: &Evaluation) -> Vec<Vec<String>> {
     let row = |attribute: &super::AttributeReport| {
         let from = match attribute.from {
@@ -91,7 +101,11 @@ fn tensor(tensor: &TensorReport) -> Vec<String> {
     vec![
         tensor.name.clone(),
         tensor.role.to_owned(),
-        tensor.ty.to_owned(),
+        if tensor.format == "linear" {
+            tensor.ty.to_owned()
+        } else {
+            format!("{} {}", tensor.ty, tensor.format)
+        },
         shape,
         elements,
         tensor.bytes.map_or_else(|| "-".to_owned(), size),

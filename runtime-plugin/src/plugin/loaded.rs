@@ -25,6 +25,9 @@ pub(super) struct Loaded {
     device: Option<Device>,
     /// Indices of variants in the plugin, each with one kernel for each of its launches.
     variants: Vec<(usize, Vec<LoadedKernel>)>,
+    /// A device that tests have without a driver.
+    #[cfg(test)]
+    pub(super) assumed: Option<Device>,
 }
 
 impl Loaded {
@@ -35,19 +38,39 @@ impl Loaded {
     }
 
     /// Looks at where the thread is: keeps what is loaded where the context is the same. `None` where there is no driver or the thread
-    /// has no current context.
+    /// has no current context: then no device is known either.
     pub(super) fn attend(&mut self, node: &NodeData) -> Result<Option<&'static Driver>, Error> {
+        let here = self.look(node)?;
+        if here.is_none() {
+            self.device = self.assumed_device();
+        }
+        Ok(here)
+    }
+
+    fn look(&mut self, node: &NodeData) -> Result<Option<&'static Driver>, Error> {
         let Ok(driver) = Driver::find() else { return Ok(None) };
         let failed = |error| not_initialized(node, &error);
         let Some(context) = driver.current_context().map_err(failed)? else { return Ok(None) };
         if self.context != Some(context) || self.device.is_none() {
-            let device = Some(device(driver).map_err(failed)?);
-            *self = Loaded { context: Some(context), device, variants: Vec::new() };
+            self.device = Some(device(driver).map_err(failed)?);
+            self.context = Some(context);
+            self.variants.clear();
         }
         Ok(Some(driver))
     }
 
-    /// The device of the context that was attended last.
+    #[cfg(not(test))]
+    #[allow(clippy::unused_self)] // of a test's it is asked for
+    fn assumed_device(&self) -> Option<Device> {
+        None
+    }
+
+    #[cfg(test)]
+    fn assumed_device(&self) -> Option<Device> {
+        self.assumed
+    }
+
+    /// The device of the context that was attended last; none where there was none.
     pub(super) fn device(&self) -> Option<Device> {
         self.device
     }

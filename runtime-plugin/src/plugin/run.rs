@@ -207,7 +207,7 @@ impl Running {
         let values = self.values.by_input(node)?;
         let ranks = self.built.input_ranks.as_deref();
         let shapes = self.announced.shapes(node, ranks, &positions, &values, &mut steps)?;
-        let device = self.loaded.device().filter(|_| here.is_some());
+        let device = self.loaded.device();
         let facts = Facts { shapes: &shapes, values: &values, device, ..node.facts() };
         let order = self.announced.in_order(node, &positions, tactic)?;
         let plugin = node.definition.plugin();
@@ -240,6 +240,12 @@ impl Running {
         self.announced.shapes(node, self.built.input_ranks.as_deref(), positions, values, steps)
     }
 
+    /// Has this device on a machine without a driver.
+    #[cfg(test)]
+    pub(super) fn assume(&mut self, device: Option<cubinder_bundle::launch::Device>) {
+        self.loaded.assumed = device;
+    }
+
     /// What an enqueue with these addresses would say where no variant may run, on a machine without a driver too.
     #[cfg(test)]
     pub(super) fn none_runs(&self, node: &NodeData, at: &Addresses<'_>) -> Option<Error> {
@@ -247,7 +253,7 @@ impl Running {
         let mut steps = Steps::default();
         let positions = self.announced.positions(node).unwrap();
         let shapes = self.shapes(node, &positions, &[], &mut steps).unwrap();
-        let facts = Facts { shapes: &shapes, ..node.facts() };
+        let facts = Facts { shapes: &shapes, device: self.loaded.device(), ..node.facts() };
         let order = self.announced.in_order(node, &positions, self.tactic).unwrap();
         let choice = launch::decide(plugin, &order, &facts, &mut steps).unwrap().choice?;
         let records = vec![0..0; order.len()];

@@ -13,6 +13,7 @@ pub mod container;
 pub mod data_type;
 pub mod digest;
 pub mod expr;
+pub mod fit;
 pub mod float;
 pub mod format;
 pub mod launch;
@@ -20,6 +21,7 @@ pub mod model;
 pub mod packed;
 pub mod proof;
 pub mod slot;
+pub mod thin;
 pub mod validate;
 pub mod value;
 

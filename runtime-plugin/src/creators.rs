@@ -2,7 +2,7 @@
 //!
 //! | library | registers |
 //! |---|---|
-//! | `libcubinder.so`, no bundle | `Kernel`: runs every engine whose nodes carry their code |
+//! | `libcubinder.so`, no bundle | `Kernel`: runs every engine whose nodes carry their code; and `Kernel` of older versions, which is refused |
 //! | `lib<name>.so` | the ops of its bundle |
 //! | `lib<name>-code.so` | `Kernel-<digest>`: runs engines whose nodes refer to its bundle |
 
@@ -10,6 +10,7 @@ use std::ffi::{CStr, CString};
 use std::sync::Arc;
 
 use cubinder_bundle::Plugin as PluginModel;
+use cubinder_bundle::container::FORMAT_VERSION;
 use cubinder_bundle::slot::Mode;
 use trt_abi::{Creator, Error, Field, FieldNames, PluginFieldType, Severity, TensorRTPhase, logger};
 
@@ -38,6 +39,12 @@ pub(crate) struct KernelCreator {
     fields: FieldNames,
 }
 
+/// Refuses the nodes of engines of an older format.
+pub(crate) struct OldCreator {
+    version: &'static CStr,
+    fields: FieldNames,
+}
+
 /// The creators of a library with the bundle `own`, which plays the part `mode`.
 pub(crate) fn of_bundle(mode: Mode, own: OwnBundle) -> Result<(Vec<OpCreator>, Vec<KernelCreator>), Error> {
     let own = Arc::new(own);
@@ -56,6 +63,15 @@ pub(crate) fn of_bundle(mode: Mode, own: OwnBundle) -> Result<(Vec<OpCreator>, V
 /// The creator of the library without a bundle.
 pub(crate) fn generic() -> Result<KernelCreator, Error> {
     KernelCreator::new(None, identity::GENERIC_NAME.to_owned())
+}
+
+/// Those that refuse what older versions left in engines.
+pub(crate) fn old() -> Result<Vec<OldCreator>, Error> {
+    let creator = |version| {
+        let fields = FieldNames::new([(identity::NODE_FIELD, PluginFieldType::INT8)])?;
+        Ok(OldCreator { version, fields })
+    };
+    identity::OLD_VERSIONS.into_iter().map(creator).collect()
 }
 
 impl OpCreator {
@@ -197,6 +213,39 @@ impl Creator for KernelCreator {
         plugin.set_input_ranks(restored.input_ranks);
         plugin.preload()?;
         Ok(plugin)
+    }
+
+    fn report(&self, error: &Error) {
+        logger::error_of(c"cubinder", error);
+    }
+}
+
+impl Creator for OldCreator {
+    type Plugin = KernelPlugin;
+
+    fn name(&self) -> &CStr {
+        identity::GENERIC_NAME
+    }
+
+    fn version(&self) -> &CStr {
+        self.version
+    }
+
+    fn namespace(&self) -> &CStr {
+        identity::NAMESPACE
+    }
+
+    fn fields(&self) -> &FieldNames {
+        &self.fields
+    }
+
+    fn create(&self, name: &CStr, _: &[Field<'_>], _: TensorRTPhase) -> Result<KernelPlugin, Error> {
+        Err(Error::invalid(format!(
+            "the node `{}` in the engine has format version {}, and this libcubinder.so runs version {FORMAT_VERSION} only: compile the \
+             plugins again with this version of Cubinder and rebuild the engine, or load the libcubinder.so of the version that built it instead",
+            name.to_string_lossy(),
+            self.version.to_string_lossy(),
+        )))
     }
 
     fn report(&self, error: &Error) {

@@ -14,14 +14,15 @@ using nvinfer1::TensorRTPhase;
 namespace
 {
 
-// Every byte at both ends of a field, where the structure is, and a sample of what lies between.
+// Every byte of a field, and of a long one every byte at both ends, where the structure is, and a sample of what lies between.
+constexpr size_t kALL = 16384;
 constexpr size_t kENDS = 96;
 constexpr size_t kSAMPLE = 96;
 
 std::vector<size_t> positions(size_t length)
 {
     std::vector<size_t> chosen;
-    size_t const step = length > 2 * kENDS ? std::max<size_t>(1, (length - 2 * kENDS) / kSAMPLE) : 1;
+    size_t const step = length > kALL ? std::max<size_t>(1, (length - 2 * kENDS) / kSAMPLE) : 1;
     for (size_t i = 0; i < length;)
     {
         chosen.push_back(i);
@@ -99,6 +100,19 @@ void checkDamage(Subject const& subject)
                 damaged[which].length = other;
                 damaged[which].bytes.resize(size * static_cast<size_t>(std::max(length, other)));
                 expectRefused(subject, probe, bench, damaged, name + " of length " + show(other));
+            }
+        });
+    });
+    subject.check("every truncation is refused", [&](Probe& probe) {
+        Bench const bench = prepare(subject, probe);
+        eachField(bench, [&](size_t which, std::string const& name) {
+            size_t const size = elementSize(bench.fields[which].type);
+            for (int32_t length = 0; length < bench.fields[which].length; ++length)
+            {
+                Fields damaged = bench.fields;
+                damaged[which].length = length;
+                damaged[which].bytes.resize(size * static_cast<size_t>(length));
+                expectRefused(subject, probe, bench, damaged, name + " cut to " + show(length));
             }
         });
     });

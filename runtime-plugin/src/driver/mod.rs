@@ -15,7 +15,8 @@ mod error;
 pub mod sys;
 mod table;
 
-pub use calls::{ComputeCapability, PrimaryContext};
+pub use calls::PrimaryContext;
 pub use capture::in_relaxed_capture_mode;
+pub use cubinder_bundle::fit::ComputeCapability;
 pub use error::{DriverError, DriverMissing};
 pub use table::Driver;

@@ -83,7 +83,8 @@ fn add(missing: &mut Vec<NoCode>, new: NoCode, kernel: &str) {
 fn lacks(code: &[CodeRef], device: ComputeCapability, ptx: bool) -> Option<bool> {
     let has = |kind| first(code, device, kind).is_some();
     let (has_cubin, has_ptx) = (has(TargetKind::Cubin), has(TargetKind::Ptx));
-    (!has_cubin && !(has_ptx && ptx)).then_some(has_ptx)
+    let stays = has_cubin || has_ptx && ptx;
+    (!stays).then_some(has_ptx)
 }
 
 /// The references that stay, in their order.

@@ -1,30 +1,99 @@
 // Circular padding: the trailing dimensions of a tensor are extended by wrapping around.
+//
+// Dimensions are counted from the last one: extent 0 is that of the innermost dimension. No integer is divided here. A division by
+// an extent `d` is a multiplication by `reciprocal = (2^63 - 1) / d` (rounded down), which the host computes when shapes change:
+// for 0 <= n and 1 <= d with (n + 1) * d < 2^63 the quotient is the highest bits of (n + 1) * reciprocal, from bit 63 on.
 
-/// One thread writes one element of `y`.
-///
-/// Dimensions are counted from the last one: extent 0 is that of the innermost dimension. Only the `padded` innermost
-/// dimensions differ between `x` and `y`; all dimensions before them are one, and are never taken apart.
-/// `shift[d]` is the coordinate in `x` of coordinate 0 of `y`.
-template <typename T>
-__global__ void circ_pad(const T* __restrict__ x, T* __restrict__ y, unsigned count, int padded,
-                         cubinder::array<unsigned, 8> in_extent, cubinder::array<unsigned, 8> out_extent,
-                         cubinder::array<unsigned, 8> shift)
+/// How to divide by a number: which of the two ways is right is for the caller to know.
+template <bool NARROW>
+struct Divisor;
+
+/// For (n + 1) * d below 2^63.
+template <>
+struct Divisor<false>
 {
-    const unsigned index = blockIdx.x * blockDim.x + threadIdx.x;
+    static __device__ __forceinline__ unsigned quotient(unsigned n, unsigned long long reciprocal)
+    {
+        const unsigned high = static_cast<unsigned>(reciprocal >> 32);
+        const unsigned low = static_cast<unsigned>(reciprocal);
+        return static_cast<unsigned>((static_cast<unsigned long long>(n + 1) * high + __umulhi(n + 1, low)) >> 31);
+    }
+};
+
+/// For (n + 1) * d below 2^32: the highest 32 bits of the reciprocal suffice, and one multiplication.
+template <>
+struct Divisor<true>
+{
+    static __device__ __forceinline__ unsigned quotient(unsigned n, unsigned long long reciprocal)
+    {
+        return __umulhi(n + 1, static_cast<unsigned>(reciprocal >> 31));
+    }
+};
+
+/// `VEC` units side by side, written at once.
+template <typename Unit, int VEC>
+struct alignas(sizeof(Unit) * VEC) Vector
+{
+    Unit unit[VEC];
+};
+
+/// What is moved as one: an element, or the 16 bytes of several.
+template <typename T, int ELEMENTS>
+struct Unit
+{
+    using type = uint4;
+    static_assert(sizeof(T) * ELEMENTS == sizeof(uint4), "several elements are moved as 16 bytes");
+};
+
+template <typename T>
+struct Unit<T, 1>
+{
+    using type = T;
+};
+
+/// One thread writes `VEC` units of `y`, neighbours in one row; a unit is `ELEMENTS` elements. `count` is the number of units of `y`, and the
+/// innermost extents count units, too.
+///
+/// Only the `padded` innermost dimensions differ between `x` and `y`, at most `DIMS`; all dimensions before them are one, and are never
+/// taken apart. `shift[d]` is the coordinate in `x` of coordinate 0 of `y`. With `NARROW`, products of an index and an extent fit 32 bits.
+template <typename T, int DIMS, int VEC, int ELEMENTS, bool NARROW>
+__global__ void circ_pad(const T* __restrict__ x, T* __restrict__ y, unsigned count, int padded,
+                         cubinder::array<unsigned, DIMS> in_extent, cubinder::array<unsigned, DIMS> out_extent,
+                         cubinder::array<unsigned long long, DIMS> in_reciprocal,
+                         cubinder::array<unsigned long long, DIMS> out_reciprocal, cubinder::array<unsigned, DIMS> shift)
+{
+    using Piece = typename Unit<T, ELEMENTS>::type;
+    using Divide = Divisor<NARROW>;
+    const Piece* const from = reinterpret_cast<const Piece*>(x);
+    const unsigned index = (blockIdx.x * blockDim.x + threadIdx.x) * VEC;
     if (index >= count)
         return;
-    unsigned outer = index; // what is left of the index once the inner coordinates are taken off
-    unsigned from = 0;
+
+    // The row of `y`, and the column where the thread begins.
+    unsigned outer = Divide::quotient(index, out_reciprocal[0]);
+    const unsigned column = index - outer * out_extent[0] + shift[0];
+
+    // The row of `x`: what is left of `outer` once the coordinates of the padded dimensions are taken off, and these.
+    unsigned row = 0;
     unsigned stride = 1;
 #pragma unroll
-    for (int d = 0; d < 8; ++d) {
-        if (d == padded)
+    for (int d = 1; d < DIMS; ++d) {
+        // Two dimensions are always taken off: one that is not padded does no harm.
+        if (DIMS > 2 && d >= padded)
             break;
-        const unsigned next = outer / out_extent[d];
-        const unsigned coordinate = outer - next * out_extent[d];
-        from += (coordinate + shift[d]) % in_extent[d] * stride;
+        const unsigned next = Divide::quotient(outer, out_reciprocal[d]);
+        const unsigned shifted = outer - next * out_extent[d] + shift[d];
+        row += (shifted - Divide::quotient(shifted, in_reciprocal[d]) * in_extent[d]) * stride;
         stride *= in_extent[d];
         outer = next;
     }
-    y[index] = x[outer * stride + from];
+    row += outer * stride;
+
+    Vector<Piece, VEC> vector;
+#pragma unroll
+    for (int i = 0; i < VEC; ++i) {
+        const unsigned shifted = column + i;
+        vector.unit[i] = from[row * in_extent[0] + shifted - Divide::quotient(shifted, in_reciprocal[0]) * in_extent[0]];
+    }
+    reinterpret_cast<Vector<Piece, VEC>*>(y)[index / VEC] = vector;
 }

@@ -405,7 +405,7 @@ fn u64_at(bytes: &[u8], offset: usize) -> Option<u64> {
 
 /// Encoding into memory fails only where a value has no encoding, and none of these types is of that kind; an empty
 /// model would be refused by every reader.
-fn encode<T: Serialize>(value: &T) -> Vec<u8> {
+pub(crate) fn encode<T: Serialize>(value: &T) -> Vec<u8> {
     postcard::to_allocvec(value).unwrap_or_default()
 }
 
@@ -418,4 +418,4 @@ fn decode<'a, T: Serialize + Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, Read
 
 #[cfg(test)]
 #[path = "container_tests.rs"]
-mod tests;
+pub(crate) mod tests;

@@ -7,7 +7,7 @@ use crate::expr::{self, Expr};
 use crate::format::Format;
 use crate::model::{
     Arg, ArgValue, Attribute, AttributeType, CodeRef, Guard, Input, Interval, Launch, MAX_VARIANT_ID, Output,
-    Requirement, ShapeLimits, Step, Variant,
+    Plugin, Requirement, ShapeLimits, SizeBound, Step, Variant,
 };
 
 fn target(kind: TargetKind) -> Target {
@@ -111,7 +111,7 @@ fn bundle() -> Bundle {
     }
 }
 
-fn node() -> Node {
+pub(crate) fn node() -> Node {
     Node {
         workspace_bytes: None,
         producer: "cubinder test".to_owned(),
@@ -350,6 +350,61 @@ fn a_model_that_refers_to_nothing_is_refused() {
         refused(&|node| guard(node, all_aligned(17))),
     ];
     insta::assert_snapshot!(errors.join("\n"));
+}
+
+#[test]
+fn what_is_not_known_where_it_is_asked_for_is_refused() {
+    let leaf = |leaf: expr::Node| Expr { nodes: vec![leaf] };
+    let refused = |change: &dyn Fn(&mut Plugin)| {
+        let mut node = node();
+        change(&mut node.plugin);
+        node.input_ranks = None;
+        match read(&write_node(&node)) {
+            Err(ReadError::Malformed(error)) => error,
+            other => panic!("expected malformed, found {other:?}"),
+        }
+    };
+    let any = Interval { min: 0, max: 9 };
+    let guard = |plugin: &mut Plugin, expr: Expr| {
+        plugin.variants[0].guard = Some(Guard { expr, text: "as a test".to_owned() });
+    };
+    let sizes = Expr { nodes: vec![expr::Node::Size(1), expr::Node::Array(vec![0])] };
+    let bound = || SizeBound { upper: int(9), opt: int(3) };
+    let scalar = Expr { nodes: vec![expr::Node::Array(Vec::new())] };
+    let device = expr::Node::Device(expr::DeviceFact::Sms);
+    let errors = [
+        refused(&|plugin| guard(plugin, leaf(expr::Node::Values(0)))),
+        refused(&|plugin| guard(plugin, leaf(expr::Node::Values(7)))),
+        refused(&|plugin| guard(plugin, leaf(expr::Node::Size(1)))),
+        refused(&|plugin| plugin.outputs[0].shape = sizes.clone()),
+        refused(&|plugin| plugin.outputs[0].shape = leaf(device.clone())),
+        refused(&|plugin| plugin.require[0].expr = leaf(device.clone())),
+        refused(&|plugin| plugin.outputs[0].size = Some(bound())),
+        refused(&|plugin| {
+            plugin.outputs[0].shape = scalar.clone();
+            plugin.outputs[0].size = Some(bound());
+        }),
+        refused(&|plugin| plugin.outputs[0].alias = Some(1)),
+        refused(&|plugin| {
+            plugin.outputs[0].shape = scalar.clone();
+            plugin.outputs[0].alias = Some(0);
+        }),
+        refused(&|plugin| plugin.inputs[0].values = Some(any)),
+        refused(&|plugin| {
+            plugin.inputs[0] =
+                Input { values: Some(any), rank_min: 1, rank_max: 1, ..plugin.inputs[0].clone() };
+        }),
+        refused(&|plugin| {
+            let limits = ShapeLimits { every: Interval { min: 0, max: 8 }, ..ShapeLimits::default() };
+            let input =
+                Input { values: Some(any), rank_min: 1, rank_max: 1, limits, ..plugin.inputs[0].clone() };
+            plugin.inputs[0] = input;
+        }),
+    ];
+    insta::assert_snapshot!(errors.join("\n"));
+    let mut node = node();
+    guard(&mut node.plugin, leaf(device));
+    assert_eq!(read(&write_node(&node)).unwrap().container, Container::Node(node));
 }
 
 #[test]

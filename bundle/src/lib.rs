@@ -1,8 +1,7 @@
 //! What a Cubinder plugin *is*, independent of how it was written and of who runs it.
 //!
 //! Owns: the plugin model ([`model`]), expressions ([`expr`]), what a node launches ([`launch`]), code objects ([`code`]), digests
-//! ([`digest`]) and the
-//! binary format in which they travel ([`container`]), inside a plugin library and inside an engine.
+//! ([`digest`]), what a node's time depends on ([`timing`]) and the binary format in which they travel ([`container`]), inside a plugin library and inside an engine.
 //!
 //! Never: no I/O, no `unsafe`, no TensorRT, no NVRTC, no panic on any input. Everything here is shared by the compiler
 //! (which writes) and by the runtime plugin (which reads inside somebody else's process).
@@ -22,6 +21,7 @@ pub mod packed;
 pub mod proof;
 pub mod slot;
 pub mod thin;
+pub mod timing;
 pub mod validate;
 pub mod value;
 

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::code::{CodeObject, Target};
 use crate::data_type::{DataType, ScalarType};
 use crate::digest::ShortDigest;
-use crate::expr::{Expr, Kind};
+use crate::expr::{self, Expr, Kind};
 use crate::format::Format;
 use crate::value::Value;
 
@@ -316,6 +316,10 @@ impl std::fmt::Display for Interval {
 /// TensorRT's highest rank (`nvinfer1::Dims::MAX_DIMS`, `NvInferRuntimeBase.h`, TensorRT-RTX 1.7).
 pub const MAX_RANK: u8 = 8;
 
+/// The most values of a shape input: TensorRT tells as many when it asks for the outputs' shapes (`nvinfer1::DimsExprs`, `NvInferRuntime.h`,
+/// TensorRT-RTX 1.7).
+pub const MAX_SHAPE_VALUES: i64 = MAX_RANK as i64;
+
 /// What a tensor's shape may be, beside its rank. Proofs rely on it; the runtime refuses every other shape.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShapeLimits {
@@ -374,6 +378,14 @@ pub struct Output {
     pub size: Option<SizeBound>,
     /// One sentence for people.
     pub doc: String,
+}
+
+impl Output {
+    /// Whether its shape has a size that the kernels write: then only its rank is known before they ran.
+    #[must_use]
+    pub fn depends_on_data(&self) -> bool {
+        self.shape.nodes.iter().any(|node| matches!(node, expr::Node::Size(_)))
+    }
 }
 
 /// What is known beforehand of a size that depends on data.

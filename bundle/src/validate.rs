@@ -3,6 +3,8 @@
 //! The format's digest proves that nothing was damaged, not that an honest writer made it. Whoever runs a model relies
 //! on what is checked here and on nothing else.
 
+mod places;
+
 use crate::code::CodeObject;
 use crate::container::Container;
 use crate::expr::{Expr, Node};
@@ -11,6 +13,7 @@ use crate::model::{
     MAX_VARIANT_ID, Memory, Plugin, ShapeLimits, Variant, Work,
 };
 use crate::value::Value;
+use places::{Place, validate_expr};
 
 /// The most inputs and outputs of a plugin: as this and what follows, more than any has. What is read bounds the work that it
 /// can ask for.
@@ -120,6 +123,7 @@ fn validate_plugin(plugin: &Plugin, code: &[CodeObject]) -> Result<(), String> {
             return Err(within(format!("input `{}` has ranks that cannot be", input.name)));
         }
         validate_limits(&input.name, &input.limits, (input.rank_min, input.rank_max)).map_err(within)?;
+        places::validate_shape_input(input).map_err(within)?;
     }
     for output in &plugin.outputs {
         // The rank of an output is what its shape comes to.
@@ -130,26 +134,15 @@ fn validate_plugin(plugin: &Plugin, code: &[CodeObject]) -> Result<(), String> {
         at_most("allowed values", attribute.one_of.len(), MAX_ALLOWED_VALUES).map_err(within)?;
         attribute.check_rules().map_err(within)?;
     }
-    let check = |expr: &Expr, tensors: usize| {
-        expr.validate(plugin.attributes.len(), tensors).map_err(|error| error.to_string())?;
-        // Only a guard is asked again when addresses are known.
-        if alignments(expr).is_empty() {
-            Ok(())
-        } else {
-            Err("only a guard can ask for `aligned`".to_owned())
-        }
-    };
-    plugin.outputs.iter().try_for_each(|output| check(&output.shape, plugin.inputs.len())).map_err(within)?;
-    plugin
-        .require
-        .iter()
-        .try_for_each(|require| check(&require.expr, plugin.inputs.len()))
-        .map_err(within)?;
+    let check = |expr: &Expr, place: Place| validate_expr(plugin, expr, place).map_err(within);
+    plugin.outputs.iter().try_for_each(|output| check(&output.shape, Place::Shape))?;
+    plugin.require.iter().try_for_each(|require| check(&require.expr, Place::Inputs))?;
+    places::validate_outputs(plugin).map_err(within)?;
+    validate_timing(plugin).map_err(within)?;
     at_most("symbols to look through", symbols(plugin, code), MAX_SYMBOLS).map_err(within)?;
     for variant in &plugin.variants {
-        validate_variant(plugin, variant, code, &check).map_err(within)?;
+        validate_variant(plugin, variant, code).map_err(within)?;
     }
-    validate_alias_and_size(plugin).map_err(within)?;
     let key = |variant: &'_ Variant| {
         let specialized = variant.specialized.iter().map(|(index, value)| format!("{index} {value:?}"));
         (variant.id, variant.types.clone(), variant.formats.clone(), specialized.collect::<Vec<String>>())
@@ -162,21 +155,7 @@ fn validate_plugin(plugin: &Plugin, code: &[CodeObject]) -> Result<(), String> {
     }
 }
 
-/// Outputs that share an input's memory, each input once, and what is said of sizes that depend on data.
-fn validate_alias_and_size(plugin: &Plugin) -> Result<(), String> {
-    let mut aliased: Vec<u32> = plugin.outputs.iter().filter_map(|output| output.alias).collect();
-    aliased.sort_unstable();
-    let is_shape_input =
-        |index: &u32| plugin.inputs.get(*index as usize).is_none_or(|input| input.values.is_some());
-    if aliased.windows(2).any(|pair| pair[0] == pair[1]) || aliased.iter().any(is_shape_input) {
-        return Err("an output shares the memory of an input that it cannot share".to_owned());
-    }
-    let scope = (plugin.attributes.len(), plugin.inputs.len());
-    for bound in plugin.outputs.iter().filter_map(|output| output.size.as_ref()) {
-        for expr in [&bound.upper, &bound.opt] {
-            expr.validate(scope.0, scope.1).map_err(|error| error.to_string())?;
-        }
-    }
+fn validate_timing(plugin: &Plugin) -> Result<(), String> {
     let timing = plugin.timing.iter().flatten();
     match timing.clone().find(|index| **index as usize >= plugin.attributes.len()) {
         Some(index) => Err(format!("the time depends on attribute {index}, which there is not")),
@@ -210,12 +189,8 @@ pub fn alignments(expr: &Expr) -> Vec<(u32, u32)> {
     all
 }
 
-fn validate_variant(
-    plugin: &Plugin,
-    variant: &Variant,
-    code: &[CodeObject],
-    check: &dyn Fn(&Expr, usize) -> Result<(), String>,
-) -> Result<(), String> {
+fn validate_variant(plugin: &Plugin, variant: &Variant, code: &[CodeObject]) -> Result<(), String> {
+    let check = |expr: &Expr| validate_expr(plugin, expr, Place::Launch);
     if !(1..=MAX_VARIANT_ID).contains(&variant.id) {
         return Err(format!("variant id {}, expected 1 to {MAX_VARIANT_ID}", variant.id));
     }
@@ -226,21 +201,21 @@ fn validate_variant(
         return Err(format!("{} formats for {} tensors", variant.formats.len(), plugin.tensor_count()));
     }
     validate_specialized(plugin, variant)?;
+    places::validate_tensors(plugin, variant)?;
     if variant.launches().next().is_none() {
         return Err(format!("variant {} launches nothing", variant.id));
     }
     if let Some(guard) = &variant.guard {
         let within = |error: String| format!("the guard of variant {}: {error}", variant.id);
-        let valid = guard.expr.validate(plugin.attributes.len(), plugin.tensor_count());
-        valid.map_err(|error| within(error.to_string()))?;
+        validate_expr(plugin, &guard.expr, Place::Guard).map_err(within)?;
         at_most("different `aligned`", alignments(&guard.expr).len(), MAX_ALIGNMENTS).map_err(within)?;
     }
     at_most("scratch buffers", variant.scratch.len(), MAX_SCRATCH)?;
-    variant.scratch.iter().try_for_each(|scratch| check(&scratch.bytes, plugin.tensor_count()))?;
+    variant.scratch.iter().try_for_each(|scratch| check(&scratch.bytes))?;
     at_most("steps", variant.steps.len(), MAX_STEPS)?;
     for step in &variant.steps {
         if let Some(when) = &step.when {
-            check(&when.expr, plugin.tensor_count())?;
+            check(&when.expr)?;
         }
         if let Work::Fill(fill) = &step.work {
             validate_fill(plugin, variant, fill)?;
@@ -253,9 +228,9 @@ fn validate_variant(
         at_most("code references", launch.code.len(), MAX_TARGETS)?;
         let cluster = launch.cluster.iter().flatten();
         for expr in launch.grid.iter().chain(&launch.block).chain([&launch.shared_bytes]).chain(cluster) {
-            check(expr, plugin.tensor_count())?;
+            check(expr)?;
         }
-        launch.args.iter().try_for_each(|arg| validate_arg(plugin, variant, arg, check))?;
+        launch.args.iter().try_for_each(|arg| validate_arg(plugin, variant, arg))?;
         validate_code(launch, code)?;
     }
     Ok(())
@@ -280,19 +255,21 @@ fn validate_specialized(plugin: &Plugin, variant: &Variant) -> Result<(), String
 
 fn validate_fill(plugin: &Plugin, variant: &Variant, fill: &Fill) -> Result<(), String> {
     let is_there = match fill.memory {
-        Memory::Output(index) => (index as usize) < plugin.outputs.len(),
+        Memory::Output(index) => {
+            plugin.outputs.get(index as usize).is_some_and(|output| !output.depends_on_data())
+        }
         Memory::Scratch(index) => (index as usize) < variant.scratch.len(),
     };
     if is_there { Ok(()) } else { Err(format!("variant {} fills {:?}", variant.id, fill.memory)) }
 }
 
-fn validate_arg(
-    plugin: &Plugin,
-    variant: &Variant,
-    arg: &Arg,
-    check: &dyn Fn(&Expr, usize) -> Result<(), String>,
-) -> Result<(), String> {
+fn validate_arg(plugin: &Plugin, variant: &Variant, arg: &Arg) -> Result<(), String> {
     let (ty, expr) = match &arg.value {
+        ArgValue::Tensor(index)
+            if plugin.inputs.get(*index as usize).is_some_and(|input| input.values.is_some()) =>
+        {
+            return Err(format!("argument `{}` is a shape input, which lies in the host's memory", arg.name));
+        }
         ArgValue::Tensor(index) if (*index as usize) < plugin.tensor_count() => return Ok(()),
         ArgValue::Tensor(index) => return Err(format!("argument `{}` is tensor {index}", arg.name)),
         ArgValue::Scratch(index) if (*index as usize) < variant.scratch.len() => return Ok(()),
@@ -302,7 +279,7 @@ fn validate_arg(
     if !matches!(ty.size(), 1 | 2 | 4 | 8) {
         return Err(format!("argument `{}` has elements of {} bytes", arg.name, ty.size()));
     }
-    check(expr, plugin.tensor_count())
+    validate_expr(plugin, expr, Place::Launch)
 }
 
 /// How many symbols all references look through together.

@@ -45,9 +45,9 @@ fn integer(expr: &Expr, node: &Node) -> i64 {
     evaluate(expr, node).expect("it has a value").as_int().expect("an integer")
 }
 
-/// The value of an argument of the first variant.
-fn argument(draft: &PluginDraft, name: &str, node: &Node) -> Value {
-    let arg = draft.units[0].args.iter().find(|arg| arg.name == name).expect("the argument is there");
+/// The value of an argument of a variant.
+fn argument(draft: &PluginDraft, variant: usize, name: &str, node: &Node) -> Value {
+    let arg = draft.units[variant].args.iter().find(|arg| arg.name == name).expect("the argument is there");
     match &arg.value {
         ArgDraftValue::Expr { expr, .. } => evaluate(expr, node).expect("it has a value"),
         ArgDraftValue::Tensor(index) => panic!("`{name}` is tensor {index}"),
@@ -73,26 +73,50 @@ fn circ_pad_grows_the_last_dimensions() {
     assert_eq!(shape(&circ_pad(&[2, 5], &[])), [2, 5]);
     assert_eq!(shape(&circ_pad(&[1; 8], &[1; 16])), [3; 8]);
     let ids: Vec<i32> = draft.plugin.variants.iter().map(|variant| variant.id).collect();
-    assert_eq!(ids, [1, 1]);
-    assert_eq!(draft.plugin.variants[1].types, [DataType::F16; 2]);
+    // Both types, then each its own way with vectors, pairs of halves, and both again.
+    assert_eq!(ids, [1, 1, 2, 3, 4, 5, 6, 7, 7]);
+    let halves: Vec<bool> =
+        draft.plugin.variants.iter().map(|variant| variant.types == [DataType::F16; 2]).collect();
+    assert_eq!(halves, [false, true, false, true, false, true, true, false, true]);
 }
 
 #[test]
-fn circ_pad_launches_a_thread_an_element() {
+fn circ_pad_launches_a_thread_an_element_or_a_vector() {
     let draft = draft("circ_pad_plugin.toml");
     let mut node = circ_pad(&[2, 5, 7], &[1, 2, 3, 4]);
     node.shapes.push(vec![2, 12, 10]);
-    assert_eq!(argument(&draft, "count", &node), Value::Int(240));
-    assert_eq!(argument(&draft, "padded", &node), Value::Int(2));
-    // The kernel counts dimensions from the last one.
-    assert_eq!(argument(&draft, "in_extent", &node), ints(&[7, 5, 2, 1, 1, 1, 1, 1]));
-    assert_eq!(argument(&draft, "out_extent", &node), ints(&[10, 12, 2, 1, 1, 1, 1, 1]));
+    let grid = |variant: usize, node: &Node| {
+        let launch = draft.plugin.variants[variant].launch(0).expect("it launches");
+        assert_eq!(integer(&launch.block[0], node), 256);
+        integer(&launch.grid[0], node)
+    };
+    // Small inputs, two dimensions padded: the kernel counts dimensions from the last one.
+    let small = |name| argument(&draft, 0, name, &node);
+    assert_eq!(small("count"), Value::Int(240));
+    assert_eq!(small("in_extent"), ints(&[7, 5]));
+    assert_eq!(small("out_extent"), ints(&[10, 12]));
     // One before in a dimension of 7 begins at its element 6, three before in one of 5 at its element 2.
-    assert_eq!(argument(&draft, "shift", &node), ints(&[6, 2, 0, 0, 0, 0, 0, 0]));
-    let launch = draft.plugin.variants[0].launch(0).unwrap();
-    assert_eq!(launch.kernel, "circ_pad<float>");
-    assert_eq!(integer(&launch.grid[0], &node), 1);
-    assert_eq!(integer(&launch.block[0], &node), 256);
+    assert_eq!(small("shift"), ints(&[6, 2]));
+    assert_eq!(small("in_reciprocal"), ints(&[i64::MAX / 7, i64::MAX / 5]));
+    assert_eq!(grid(0, &node), 1);
+    assert_eq!(
+        draft.plugin.variants[0].launch(0).expect("it launches").kernel,
+        "circ_pad<float, 2, 1, 1, true>"
+    );
+    // Whatever is left: all eight dimensions.
+    let last = |name| argument(&draft, 7, name, &node);
+    assert_eq!(last("padded"), Value::Int(2));
+    assert_eq!(last("in_extent"), ints(&[7, 5, 2, 1, 1, 1, 1, 1]));
+    assert_eq!(last("shift"), ints(&[6, 2, 0, 0, 0, 0, 0, 0]));
+    // Rows that are not padded are moved in vectors of four floats: innermost extents count vectors.
+    let mut rows = circ_pad(&[64, 64, 256], &[0, 0, 1, 1]);
+    rows.shapes.push(vec![64, 66, 256]);
+    assert_eq!(argument(&draft, 2, "in_extent", &rows), ints(&[64, 64, 64, 1, 1, 1, 1, 1]));
+    assert_eq!(argument(&draft, 2, "count", &rows), Value::Int(64 * 66 * 64));
+    assert_eq!(grid(2, &rows), 64 * 66 * 64 / 256);
+    // Rows that are padded are written in vectors of eight halves.
+    assert_eq!(argument(&draft, 5, "in_extent", &rows), ints(&[256, 64, 64, 1, 1, 1, 1, 1]));
+    assert_eq!(grid(5, &rows), 64 * 66 * 256 / 8 / 256);
 }
 
 #[test]

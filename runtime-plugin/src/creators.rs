@@ -211,6 +211,7 @@ impl Creator for KernelCreator {
             plugin.set_kinds(kinds)?;
         }
         plugin.set_input_ranks(restored.input_ranks);
+        plugin.set_workspace_bytes(restored.workspace_bytes);
         plugin.preload()?;
         Ok(plugin)
     }

@@ -12,6 +12,8 @@ use cubinder_bundle::{
 };
 use trt_abi::Error;
 
+use crate::engine_model;
+
 /// A bundle and its digest.
 #[derive(Debug)]
 pub(crate) struct OwnBundle {
@@ -106,12 +108,12 @@ impl Definition {
         })
     }
 
-    /// The node with the variants that serve it only, and with their code only.
+    /// The node as an engine keeps it: with the variants that serve it only, and with their code only.
     pub(crate) fn node(&self, known: Known<'_>, attributes: &[Value]) -> Node {
         let mut kept = Kept { all: self.code(), places: vec![None; self.code().len()], code: Vec::new() };
         let reachable = self.reachable(known.kinds, attributes);
         let variants = reachable.map(|variant| kept.variant(variant)).collect();
-        let plugin = Plugin { variants, ..self.plugin().clone() };
+        let plugin = engine_model::of_node(self.plugin(), variants, attributes, known.input_ranks);
         Node {
             producer: self.producer().to_owned(),
             plugin,
@@ -181,6 +183,7 @@ pub(crate) struct Restored {
     pub(crate) attributes: Vec<Value>,
     pub(crate) kinds: Option<TensorKinds>,
     pub(crate) input_ranks: Option<Vec<u8>>,
+    pub(crate) workspace_bytes: Option<u64>,
 }
 
 /// The nodes in use, by the digests of their containers: an engine has many that are alike, and makes each again for every
@@ -211,6 +214,7 @@ pub(crate) fn restore_node(bytes: &[u8]) -> Result<Restored, Error> {
         attributes: node.attributes.clone(),
         kinds: None,
         input_ranks: node.input_ranks.clone(),
+        workspace_bytes: node.workspace_bytes,
         definition: Definition::Node(node),
     })
 }
@@ -257,6 +261,7 @@ pub(crate) fn restore_reference(bytes: &[u8], own: &Arc<OwnBundle>) -> Result<Re
         attributes: reference.attributes,
         kinds,
         input_ranks: reference.input_ranks,
+        workspace_bytes: reference.workspace_bytes,
     })
 }
 

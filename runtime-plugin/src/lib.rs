@@ -7,6 +7,7 @@
 //! |---|---|
 //! | [`descriptor`] | the bundle in this library's own file |
 //! | `definition`, `identity` | what a plugin is made from; the names under which engines find it |
+//! | `engine_model` | what an engine keeps of a model |
 //! | `creators`, `attributes` | what TensorRT registers; from a node's attributes to values |
 //! | `plugin` | the object that TensorRT holds: what the builder asks, what the runtime asks |
 //! | [`launch`] | everything that one enqueue needs, evaluated once for each change of shapes |
@@ -29,6 +30,7 @@ pub mod launch;
 mod attributes;
 mod creators;
 mod definition;
+mod engine_model;
 mod exclusive;
 mod identity;
 mod plugin;

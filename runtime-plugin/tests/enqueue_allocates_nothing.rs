@@ -17,12 +17,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use cubinder::code::{Candidate, CodeTable, Loading};
 use cubinder::driver::Driver;
 use cubinder::driver::sys::{CUfunction, CUstream};
-use cubinder::launch::LaunchRecord;
+use cubinder::launch::{Addresses, StepRecord, takes};
 use cubinder_bundle::expr::{BinaryOp, Expr, Node};
-use cubinder_bundle::launch::{Decided, Steps};
+use cubinder_bundle::launch::{Decided, Steps, sequence};
 use cubinder_bundle::{CodeBytes, Digest};
 use support::{Device, Mock, cubin};
-use the_plugin::{Shapes, launch, plugin};
+use the_plugin::{Shapes, plugin};
 
 struct Counting;
 
@@ -100,16 +100,20 @@ fn enqueue_allocates_nothing() {
     };
     let shapes = Shapes(vec![vec![10, 3, 32, 32], vec![10, 3, 34, 34]]);
     let before = ALLOCATIONS.get();
-    let record =
-        LaunchRecord::evaluate(&plugin(), &launch(), &kernel, &shapes, &mut Steps::default()).unwrap();
+    let plugin = plugin();
+    let variant = &plugin.variants[0];
+    let found = sequence(&plugin, variant, |_| takes(&kernel), &shapes, &mut Steps::default()).unwrap();
+    let records = StepRecord::all(&plugin, variant, std::slice::from_ref(&kernel), &found);
+    let record = records.into_iter().next().unwrap();
     assert!(ALLOCATIONS.get() > before, "the counter counts");
 
     let inputs = [without_provenance_mut::<c_void>(0x1000).cast_const()];
     let outputs = [without_provenance_mut::<c_void>(0x2000)];
     let before = ALLOCATIONS.get();
     for _ in 0..1000 {
+        let at = Addresses { inputs: &inputs, outputs: &outputs, workspace: std::ptr::null_mut() };
         // SAFETY: the driver above touches no tensor.
-        let launched = unsafe { record.enqueue(&driver, &inputs, &outputs, CUstream::NULL) };
+        let launched = unsafe { record.enqueue(&driver, &at, CUstream::NULL) };
         assert!(launched.is_ok());
     }
     assert_eq!(ALLOCATIONS.get() - before, 0);
@@ -130,8 +134,9 @@ fn enqueue_allocates_nothing() {
         let addresses = [inputs[0].addr() as u64, outputs[0].addr() as u64];
         let place = choice.pick(|tensor| addresses.get(tensor).copied()).unwrap();
         taken[place] += 1;
+        let at = Addresses { inputs: &inputs, outputs: &outputs, workspace: std::ptr::null_mut() };
         // SAFETY: the driver above touches no tensor.
-        let launched = unsafe { records[place].enqueue(&driver, &inputs, &outputs, CUstream::NULL) };
+        let launched = unsafe { records[place].enqueue(&driver, &at, CUstream::NULL) };
         assert!(launched.is_ok());
     }
     assert_eq!(ALLOCATIONS.get() - before, 0);

@@ -14,9 +14,9 @@ use std::ptr::null_mut;
 use cubinder::code::{Candidate, CodeTable, LoadedKernel, Loading, Reason};
 use cubinder::driver::sys::CUstream;
 use cubinder::driver::{Driver, PrimaryContext};
-use cubinder::launch::LaunchRecord;
-use cubinder_bundle::launch::Steps;
-use cubinder_bundle::{CodeBytes, Digest, Target};
+use cubinder::launch::{Addresses, StepRecord, takes};
+use cubinder_bundle::launch::{Steps, sequence};
+use cubinder_bundle::{CodeBytes, Digest, Step, Target, Variant};
 use the_plugin::{I32, Shapes, int, launch, numel, plugin, scalar, tensor};
 
 const PTX: &str = include_str!("support/add_one.ptx");
@@ -79,8 +79,12 @@ fn run(driver: &Driver, table: &CodeTable, kernel: &LoadedKernel) {
     launch.shared_bytes = int(SHARED_BYTES);
     launch.args = vec![tensor("x", 0), tensor("y", 1), scalar("count", I32, numel(0))];
     let shapes = Shapes(vec![vec![COUNT as i64], vec![COUNT as i64]]);
-    let record = LaunchRecord::evaluate(&plugin(), &launch, kernel, &shapes, &mut Steps::default()).unwrap();
-    table.allow_shared(driver, kernel, record.shared_bytes()).unwrap();
+    let plugin = plugin();
+    let variant = Variant { steps: vec![Step::launch(launch)], ..plugin.variants[0].clone() };
+    let found = sequence(&plugin, &variant, |_| takes(kernel), &shapes, &mut Steps::default()).unwrap();
+    let records = StepRecord::all(&plugin, &variant, std::slice::from_ref(kernel), &found);
+    let record = records.first().unwrap();
+    table.allow_shared(driver, kernel, record.launch().unwrap().shared_bytes()).unwrap();
 
     let bytes = COUNT * 4;
     let given: Vec<f32> = (0..COUNT).map(|index| index as f32 / 8.0).collect();
@@ -91,7 +95,8 @@ fn run(driver: &Driver, table: &CodeTable, kernel: &LoadedKernel) {
         assert_eq!(allocate(&raw mut x, bytes), 0);
         assert_eq!(allocate(&raw mut y, bytes), 0);
         assert_eq!(upload(x, given.as_ptr().cast(), bytes), 0);
-        record.enqueue(driver, &[x.cast_const()], &[y], CUstream::NULL).unwrap();
+        let at = Addresses { inputs: &[x.cast_const()], outputs: &[y], workspace: null_mut() };
+        record.enqueue(driver, &at, CUstream::NULL).unwrap();
         assert_eq!(synchronize(), 0);
         assert_eq!(download(found.as_mut_ptr().cast(), y, bytes), 0);
         assert_eq!((free(x), free(y)), (0, 0));

@@ -8,14 +8,14 @@ mod support;
 mod the_plugin;
 
 use std::ffi::c_void;
-use std::ptr::without_provenance_mut;
+use std::ptr::{null_mut, without_provenance_mut};
 
 use cubinder::code::{Candidate, CodeTable, LoadedKernel, Loading};
 use cubinder::driver::sys::CUstream;
-use cubinder::launch::{EnqueueError, LaunchError, LaunchRecord, MAX_ARGUMENTS};
+use cubinder::launch::{Addresses, EnqueueError, LaunchError, LaunchRecord, MAX_ARGUMENTS, takes};
 use cubinder_bundle::expr::{Environment, Expr, Node};
-use cubinder_bundle::launch::{self, Passed, Steps, Takes};
-use cubinder_bundle::{Arg, CodeBytes, Digest, Launch, ScalarType};
+use cubinder_bundle::launch::{self, Doing, Evaluated, Passed, Steps, Takes};
+use cubinder_bundle::{Arg, CodeBytes, Digest, Launch, ScalarType, Step, Variant};
 use proptest::prelude::*;
 use support::{Device, Launched, Mock, cubin};
 use the_plugin::{I32, Shapes, array, float, int, ints, launch, numel, plugin, scalar, shape, share, tensor};
@@ -42,7 +42,24 @@ fn prepared(
     kernel: &LoadedKernel,
     shapes: &dyn Environment,
 ) -> Result<LaunchRecord, Box<LaunchError>> {
-    LaunchRecord::evaluate(&plugin(), launch, kernel, shapes, &mut Steps::default())
+    let numbers = evaluated(launch, &takes(kernel), shapes)?;
+    Ok(LaunchRecord::new(&plugin(), launch, kernel, &numbers, &[]))
+}
+
+/// A launch that is all that its variant does, evaluated.
+fn evaluated(
+    launch: &Launch,
+    takes: &Takes<'_>,
+    shapes: &dyn Environment,
+) -> Result<Evaluated, Box<LaunchError>> {
+    let plugin = plugin();
+    let steps = vec![Step::launch(launch.clone())];
+    let variant = Variant { steps, ..plugin.variants[0].clone() };
+    let found = launch::sequence(&plugin, &variant, |_| *takes, shapes, &mut Steps::default())?;
+    match found.steps.into_iter().next() {
+        Some(Doing::Launch(numbers)) => Ok(numbers),
+        other => panic!("{other:?}"),
+    }
 }
 
 fn evaluate(change: impl FnOnce(&mut Launch), params: Vec<usize>) -> Result<LaunchRecord, Box<LaunchError>> {
@@ -55,8 +72,9 @@ fn evaluate(change: impl FnOnce(&mut Launch), params: Vec<usize>) -> Result<Laun
 fn enqueue(mock: &Mock, record: &LaunchRecord) -> Result<(), EnqueueError> {
     let inputs: [*const c_void; 1] = [without_provenance_mut::<c_void>(0x1111_2222_3333_4400).cast_const()];
     let outputs: [*mut c_void; 1] = [without_provenance_mut(0x5555_6666_7777_8800)];
+    let at = Addresses { inputs: &inputs, outputs: &outputs, workspace: without_provenance_mut(0x9999_0000) };
     // SAFETY: the mock reads the arguments as a kernel would and touches no tensor.
-    unsafe { record.enqueue(&mock.driver, &inputs, &outputs, CUstream(without_provenance_mut(0x42))) }
+    unsafe { record.enqueue(&mock.driver, &at, CUstream(without_provenance_mut(0x42))) }
 }
 
 #[test]
@@ -128,8 +146,9 @@ fn sixteen_threads_may_launch_one_record() {
                     let address = thread << 32 | round << 8;
                     let inputs = [without_provenance_mut::<c_void>(address).cast_const()];
                     let outputs = [without_provenance_mut::<c_void>(address + 1)];
+                    let at = Addresses { inputs: &inputs, outputs: &outputs, workspace: null_mut() };
                     // SAFETY: the mock touches no tensor.
-                    unsafe { record.enqueue(&mock.driver, &inputs, &outputs, CUstream::NULL) }.unwrap();
+                    unsafe { record.enqueue(&mock.driver, &at, CUstream::NULL) }.unwrap();
                 }
             });
         }
@@ -255,8 +274,9 @@ fn a_refused_launch_names_its_numbers_and_limits() {
         report.push_str(&enqueue(&mock, &record).unwrap_err().to_string());
         report.push_str("\n\n");
     }
+    let at = Addresses { inputs: &[], outputs: &[], workspace: null_mut() };
     // SAFETY: nothing is launched.
-    let error = unsafe { record.enqueue(&mock.driver, &[], &[], CUstream::NULL) }.unwrap_err();
+    let error = unsafe { record.enqueue(&mock.driver, &at, CUstream::NULL) }.unwrap_err();
     report.push_str(&error.to_string());
     insta::assert_snapshot!("refused_by_the_driver", report);
 }
@@ -284,7 +304,7 @@ fn number() -> impl Strategy<Value = (ScalarType, Expr, usize)> {
 }
 
 proptest! {
-    /// What `cubinder eval` shows is [`cubinder_bundle::launch::evaluate`]'s answer; a kernel sees the same, or both refuse.
+    /// What `cubinder eval` shows is [`cubinder_bundle::launch::sequence`]'s answer; a kernel sees the same, or both refuse.
     #[test]
     fn the_kernel_sees_what_was_evaluated(
         numbers in prop::collection::vec((number(), 0_usize..4, any::<bool>()), 0..12),
@@ -319,9 +339,9 @@ proptest! {
         let takes = Takes {
             max_threads: kernel.limits.max_threads,
             max_shared_bytes: kernel.limits.max_shared_bytes,
-            params: None,
+            ..Takes::ANYTHING
         };
-        let shown = launch::evaluate(&plugin(), &wanted, &takes, &shapes(), &mut Steps::default());
+        let shown = evaluated(&wanted, &takes, &shapes());
         let record = prepared(&wanted, &kernel, &shapes());
         prop_assert_eq!(shown.as_ref().err(), record.as_ref().err());
         let (Ok(shown), Ok(record)) = (shown, record) else { return Ok(()) };

@@ -11,7 +11,7 @@ use cubinder_tests::fake_driver::{Age, Checks, Subject};
 /// The device of the stand-in and PTX for it.
 const PLUGINS: Recipe<'_> = Recipe {
     manifests: &[
-        "manifests/circ_pad_plugin.toml",
+        "tests/data/run/circ_pad_plugin.toml",
         "manifests/elemwise_add_plugin.toml",
         "tests/data/run/tiles.toml",
         "tests/data/run/vectors.toml",

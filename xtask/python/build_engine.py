@@ -25,16 +25,15 @@ class Log(trt.ILogger):
             print(f"[{severity.name}] {text}", file=sys.stderr)
 
 
-def profile(builder, network, config, shapes):
-    """Adds the optimization profile that the options `--shapes name=min:opt:max` ask for."""
-    if not shapes:
-        return
-    entry = builder.create_optimization_profile()
-    for text in shapes:
-        name, ranges = text.split("=")
-        low, best, high = ([int(n) for n in part.split("x")] for part in ranges.split(":"))
-        entry.set_shape(name, low, best, high)
-    config.add_optimization_profile(entry)
+def add_profiles(builder, config, profiles):
+    """Adds an optimization profile for each `--profile name=min:opt:max ...`."""
+    for texts in profiles:
+        entry = builder.create_optimization_profile()
+        for text in texts:
+            name, ranges = text.split("=")
+            low, best, high = ([int(n) for n in part.split("x") if n] for part in ranges.split(":"))
+            entry.set_shape(name, low, best, high)
+        config.add_optimization_profile(entry)
 
 
 def build(args, log):
@@ -56,7 +55,9 @@ def build(args, log):
         config.set_flag(trt.BuilderFlag.VERSION_COMPATIBLE)
         config.set_flag(trt.BuilderFlag.EXCLUDE_LEAN_RUNTIME)
         config.plugins_to_serialize = [os.path.abspath(path) for path in args.serialize_plugin]
-    profile(builder, network, config, args.shapes)
+    if args.aliased:
+        config.set_preview_feature(trt.PreviewFeature.ALIASED_PLUGIN_IO_10_03, True)
+    add_profiles(builder, config, args.profile)
     plan = builder.build_serialized_network(network, config)
     if plan is None:
         raise SystemExit(f"error: TensorRT did not build an engine from {args.onnx}")
@@ -81,7 +82,8 @@ def main():
     parser.add_argument("--output", required=True)
     parser.add_argument("--plugins", nargs="+", default=[], help="plugin libraries to load, in order")
     parser.add_argument("--serialize-plugin", nargs="*", default=[], help="libraries to put into the plan")
-    parser.add_argument("--shapes", nargs="*", default=[], help="name=MINxMIN:OPTxOPT:MAXxMAX")
+    parser.add_argument("--profile", nargs="+", action="append", default=[], help="name=MINxMIN:OPTxOPT:MAXxMAX for each input")
+    parser.add_argument("--aliased", action="store_true", help="allow plugins whose outputs share memory with inputs")
     parser.add_argument("--compute-capability", default="SM89")
     parser.add_argument("--verbose", action="store_true")
     args = parser.parse_args()

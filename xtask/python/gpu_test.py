@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 
-SIZES = {"f32": 4, "f16": 2}
+SIZES = {"f32": 4, "f16": 2, "i32": 4, "i64": 8, "bool": 1}
 
 
 def numel(shape):
@@ -70,46 +70,140 @@ class Client:
             raise RuntimeError(f"deserialize refused {path}")
         return engine
 
-    def run(self, engine, context, shape, out_shape, item, data, offset=0, graph=False):
-        """One inference with fresh buffers; gives the output's bytes. The tensors begin `offset` bytes into their buffers, so that
-        no more than that is known of their alignment. With `graph` it is captured, and what is run is the graph, twice."""
-        cuda = self.cuda
-        size = numel(out_shape) * item
-        buffers = [cuda.alloc(len(data) + offset), cuda.alloc(size + offset)]
-        x, y = (buffer + offset for buffer in buffers)
-        cuda.upload(x, data)
-        cuda.fill(y, 0xA5, size)
-        if not context.set_input_shape("x", tuple(shape)):
-            raise RuntimeError(f"input shape {shape} refused")
-        for name, address in (("x", x), ("y", y)):
+    def run(self, context, run, data):
+        """One inference with fresh buffers; gives each output's bytes by name. `data` holds the inputs' bytes. The tensors begin
+        `offset` bytes into their buffers, so that no more than that is known of their alignment. With `graph` it is captured,
+        and what is run is the graph, twice. An output that shares memory with an input is bound to the input's address, or with `apart`
+        to memory of its own."""
+        cuda, offset = self.cuda, run["offset"]
+        stream = cuda.stream()
+        memory = Memory(cuda)
+        if context.active_optimization_profile != run["profile"]:
+            if not context.set_optimization_profile_async(run["profile"], stream):
+                raise RuntimeError(f"profile {run['profile']} refused")
+        for tensor in run["inputs"]:
+            name, bytes_ = tensor["name"], data[tensor["name"]]
+            memory.upload(name, bytes_, offset)
+            if not context.set_input_shape(name, tuple(tensor["shape"])):
+                raise RuntimeError(f"shape {tensor['shape']} of {name} refused")
+        for tensor in run["outputs"]:
+            name, alias = tensor["name"], tensor["alias"]
+            if tensor["data_dependent"]:
+                memory.allocators[name] = self.output_allocator(context, name)
+                continue
+            found = tuple(context.get_tensor_shape(name))
+            if found != tuple(tensor["shape"]):
+                raise RuntimeError(f"shape {found} of {name}, expected {tuple(tensor['shape'])}")
+            if alias and not run["apart"]:
+                memory.addresses[name] = memory.addresses[alias]
+            else:
+                memory.fill(name, numel(tensor["shape"]) * SIZES[tensor["type"]], offset)
+        for name, address in memory.addresses.items():
             if not context.set_tensor_address(name, address):
                 raise RuntimeError(f"address of {name} with offset {offset} refused")
-        found = tuple(context.get_tensor_shape("y"))
-        if found != tuple(out_shape):
-            raise RuntimeError(f"output shape {found}, expected {tuple(out_shape)}")
-        stream = cuda.stream()
 
         def enqueue():
             if not context.execute_async_v3(stream):
                 raise RuntimeError("execute_async_v3 failed")
 
-        if graph:
+        if run["graph"]:
             executable = cuda.graph(stream, enqueue)
             for _ in range(2):
-                cuda.fill(y, 0xA5, size)
+                memory.renew()
                 cuda.synchronize()
                 cuda.launch_graph(executable, stream)
                 cuda.synchronize()
-                result = cuda.download(y, size)
             cuda.destroy_graph(executable)
         else:
             enqueue()
             cuda.synchronize()
-            result = cuda.download(y, size)
+        results = {tensor["name"]: memory.result(tensor) for tensor in run["outputs"]}
         cuda.destroy_stream(stream)
-        for buffer in buffers:
-            cuda.free(buffer)
-        return result
+        memory.free()
+        return results
+
+    def output_allocator(self, context, name):
+        """What TensorRT asks for the memory of an output whose shape it does not know beforehand."""
+        client = self
+
+        class Allocator(self.trt.IOutputAllocator):
+            def __init__(self):
+                client.trt.IOutputAllocator.__init__(self)
+                self.address = self.size = 0
+                self.shape = None
+
+            def reallocate_output_async(self, tensor_name, memory, size, alignment, stream):
+                # Kept for the next inference where it suffices; filled, so that what nobody writes is seen.
+                if size > self.size:
+                    self.free()
+                    self.address, self.size = client.cuda.alloc(size), size
+                    client.cuda.fill(self.address, 0xA5, size)
+                    client.cuda.synchronize()
+                return self.address
+
+            def reallocate_output(self, tensor_name, memory, size, alignment):
+                return self.reallocate_output_async(tensor_name, memory, size, alignment, 0)
+
+            def notify_shape(self, tensor_name, shape):
+                self.shape = tuple(shape)
+
+            def free(self):
+                if self.address:
+                    client.cuda.free(self.address)
+                self.address = self.size = 0
+
+        allocator = Allocator()
+        if not context.set_output_allocator(name, allocator):
+            raise RuntimeError(f"the output allocator of {name} is refused")
+        return allocator
+
+
+class Memory:
+    """The device memory of one inference: buffers by tensor, and what stood in them."""
+
+    def __init__(self, cuda):
+        self.cuda = cuda
+        self.buffers = []
+        self.addresses = {}
+        self.contents = {}
+        self.fills = {}
+        self.allocators = {}
+
+    def reserve(self, name, size, offset):
+        self.buffers.append(self.cuda.alloc(size + offset))
+        self.addresses[name] = self.buffers[-1] + offset
+        return self.addresses[name]
+
+    def upload(self, name, data, offset):
+        self.contents[name] = data
+        self.cuda.upload(self.reserve(name, len(data), offset), data)
+
+    def fill(self, name, size, offset):
+        self.fills[name] = size
+        self.cuda.fill(self.reserve(name, size, offset), 0xA5, size)
+
+    def renew(self):
+        """Everything as it was before the first inference: what shares memory with an input has changed it."""
+        for name, data in self.contents.items():
+            self.cuda.upload(self.addresses[name], data)
+        for name, size in self.fills.items():
+            self.cuda.fill(self.addresses[name], 0xA5, size)
+
+    def result(self, tensor):
+        """The bytes of an output; of one that the data decide, as many as TensorRT says that there are."""
+        name, size = tensor["name"], SIZES[tensor["type"]]
+        if not tensor["data_dependent"]:
+            return self.cuda.download(self.addresses[name], numel(tensor["shape"]) * size)
+        allocator = self.allocators[name]
+        if allocator.shape != tuple(tensor["shape"]):
+            raise RuntimeError(f"shape {allocator.shape} of {name}, expected {tuple(tensor['shape'])}")
+        return self.cuda.download(allocator.address, numel(allocator.shape) * size)
+
+    def free(self):
+        for buffer in self.buffers:
+            self.cuda.free(buffer)
+        for allocator in self.allocators.values():
+            allocator.free()
 
 
 def compare(found, expected, what):
@@ -124,6 +218,17 @@ def read(directory, name):
         return file.read()
 
 
+def run_once(client, context, directory, plan, run):
+    """One run of a plan, held against its references."""
+    data = {tensor["name"]: read(directory, f"{run['prefix']}.{tensor['name']}") for tensor in run["inputs"]}
+    results = client.run(context, run, data)
+    how = ", ".join([f"{tensor['name']} {tensor['shape']}" for tensor in run["inputs"]])
+    how += f", offset {run['offset']}, graph {run['graph']}, apart {run['apart']}, profile {run['profile']}"
+    for tensor in run["outputs"]:
+        expected = read(directory, f"{run['prefix']}.{tensor['name']}")
+        compare(results[tensor["name"]], expected, f"{plan['plan']}, {how}: {tensor['name']}")
+
+
 def client_case(directory, case):
     """Loads the case's libraries and plans, then runs each plan with each of its runs, twice round."""
     client = Client()
@@ -136,13 +241,9 @@ def client_case(directory, case):
         if contexts[-1][2] is None:
             raise RuntimeError(f"no execution context for {plan['plan']}")
     for _ in range(2):
-        for plan, engine, context in contexts:
+        for plan, _, context in contexts:
             for run in plan["runs"]:
-                data, expected = read(directory, run["input"]), read(directory, run["reference"])
-                item = SIZES[plan["type"]]
-                how = {"offset": run["offset"], "graph": run["graph"]}
-                found = client.run(engine, context, run["shape"], run["out_shape"], item, data, **how)
-                compare(found, expected, f"{plan['plan']} {run['shape']} {how}")
+                run_once(client, context, directory, plan, run)
     print(f"{client.cuda.name()}, driver CUDA {client.cuda.driver_version()}, TensorRT-RTX {client.trt.__version__}")
 
 
@@ -161,10 +262,7 @@ def cycle_case(directory, case):
         for plan in case["plans"]:
             engine = client.engine(os.path.join(directory, plan["plan"]))
             context = engine.create_execution_context()
-            run = plan["runs"][0]
-            data, expected = read(directory, run["input"]), read(directory, run["reference"])
-            found = client.run(engine, context, run["shape"], run["out_shape"], SIZES[plan["type"]], data)
-            compare(found, expected, plan["plan"])
+            run_once(client, context, directory, plan, plan["runs"][0])
             del context, engine
         client.runtime = None
         for handle in handles:
@@ -188,14 +286,16 @@ def trtexec_case(directory, case, trtexec):
     for plan in case["plans"]:
         for run in plan["runs"]:
             with tempfile.TemporaryDirectory() as scratch:
-                out = os.path.join(scratch, "y.json")
+                out = os.path.join(scratch, "outputs.json")
                 command = [trtexec, f"--loadEngine={os.path.join(directory, plan['plan'])}"]
                 command += [f"--dynamicPlugins={os.path.join(directory, path)}" for path in case["libraries"]]
                 if plan["version_compatible"]:
                     command.append("--versionCompatible")
+                inputs = [(tensor["name"], "x".join(str(n) for n in tensor["shape"])) for tensor in run["inputs"]]
                 if plan["dynamic"]:
-                    command.append("--shapes=x:" + "x".join(str(n) for n in run["shape"]))
-                command.append(f"--loadInputs=x:{os.path.join(directory, run['input'])}")
+                    command.append("--shapes=" + ",".join(f"{name}:{shape}" for name, shape in inputs))
+                files = [f"{name}:{os.path.join(directory, run['prefix'])}.{name}" for name, _ in inputs]
+                command.append("--loadInputs=" + ",".join(files))
                 command += [f"--exportOutput={out}", "--iterations=1", "--duration=0", "--warmUp=0"]
                 done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=120)
                 log = done.stdout + done.stderr
@@ -203,10 +303,10 @@ def trtexec_case(directory, case, trtexec):
                     raise RuntimeError("trtexec failed:\n" + "\n".join(log.splitlines()[-25:]))
                 with open(out) as file:
                     tensors = {tensor["name"]: tensor for tensor in json.load(file)}
-                expected = json.loads(read(directory, run["reference_json"]))
-                found = [float(value) for value in tensors["y"]["values"]]
-                if found != [float(value) for value in expected]:
-                    raise RuntimeError(f"{plan['plan']}: trtexec's output differs from the reference")
+                for name in (tensor["name"] for tensor in run["outputs"]):
+                    expected = json.loads(read(directory, f"{run['prefix']}.{name}.json"))
+                    if [float(value) for value in tensors[name]["values"]] != [float(value) for value in expected]:
+                        raise RuntimeError(f"{plan['plan']}: trtexec's {name} differs from the reference")
 
 
 # ---- the driver

@@ -1,64 +1,55 @@
-"""Writes inputs and reference outputs for the test networks, computed with numpy.
+"""Writes inputs and reference outputs of a network of `networks.py`, computed with numpy.
 
-    python3 reference.py OUTPUT_PREFIX --network chain|pad|add|vectors-N --type f32|f16 --shape 10,3,32,32 [--pads 1,1,1,1] [--seed N]
+    python3 reference.py PREFIX --network chain --type f32 --shape 10,3,32,32 [--set pads=[1,1]] [--seed N]
 
-Writes PREFIX.in (raw input), PREFIX.out (raw output) and PREFIX.json (the output's values), and prints one JSON object.
-The values are multiples of 1/8 below 64: exact in both types, also after adding one, and in decimal text.
+Writes raw bytes to PREFIX.NAME for each tensor, and an output's values to PREFIX.NAME.json; prints one JSON object that says what
+is where.
 """
 
 import argparse
 import json
 
+import networks
 import numpy as np
 
-TYPES = {"f32": np.float32, "f16": np.float16}
 
-
-def circ_pad(x, pads):
-    """`pads` come in pairs of before and after, the last dimension first."""
-    widths = [(0, 0)] * x.ndim
-    for pair in range(len(pads) // 2):
-        widths[x.ndim - 1 - pair] = (pads[2 * pair], pads[2 * pair + 1])
-    return np.pad(x, widths, mode="wrap")
-
-
-def add_one(x):
-    return (x + x.dtype.type(1)).astype(x.dtype)
-
-
-def chain(x, pads):
-    """The network that write_model.py calls `chain`."""
-    return add_one(circ_pad(circ_pad(x, [1, 1, 2, 2]), [3, 0]))
-
-
-def vectors(variant):
-    """What that variant of the plugin in tests/data/run/vectors.toml gives."""
-    return lambda x, pads: (x + x.dtype.type(100 * variant)).astype(x.dtype)
-
-
-NETWORKS = {"chain": chain, "pad": circ_pad, "add": lambda x, pads: add_one(x)}
-NETWORKS.update({f"vectors-{variant}": vectors(variant) for variant in (1, 2, 3)})
+def tensor(prefix, name, values, types, network, numbers):
+    path = f"{prefix}.{name}"
+    values.tofile(path)
+    if numbers:
+        with open(path + ".json", "w") as file:
+            json.dump([float(value) for value in values.flatten()], file)
+    return {
+        "name": name,
+        "type": types[name],
+        "shape": list(values.shape),
+        "alias": network.aliases.get(name),
+        "data_dependent": name in network.data_dependent,
+    }
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("prefix")
-    parser.add_argument("--network", choices=NETWORKS, default="chain")
-    parser.add_argument("--type", choices=TYPES, default="f32")
     parser.add_argument("--shape", default="10,3,32,32")
-    parser.add_argument("--pads", default="1,1,1,1")
     parser.add_argument("--seed", type=int, default=0)
+    networks.add_options(parser)
     args = parser.parse_args()
+    network, settings, types = networks.chosen(args)
     shape = [int(n) for n in args.shape.split(",") if n]
-    pads = [int(n) for n in args.pads.split(",") if n]
     generator = np.random.default_rng(args.seed)
-    x = (generator.integers(-512, 512, shape) / 8).astype(TYPES[args.type])
-    y = NETWORKS[args.network](x, pads)
-    x.tofile(args.prefix + ".in")
-    y.tofile(args.prefix + ".out")
-    with open(args.prefix + ".json", "w") as file:
-        json.dump([float(value) for value in y.flatten()], file)
-    print(json.dumps({"shape": shape, "out_shape": list(y.shape)}))
+    inputs = {name: network.data(generator, shape, networks.TYPES[types[name]]) for name in network.inputs}
+    outputs = network.reference(inputs, settings)
+    for name, values in outputs.items():
+        assert values.dtype == networks.TYPES[types[name]], (name, values.dtype)
+    print(
+        json.dumps(
+            {
+                "inputs": [tensor(args.prefix, *item, types, network, False) for item in inputs.items()],
+                "outputs": [tensor(args.prefix, *item, types, network, True) for item in outputs.items()],
+            }
+        )
+    )
 
 
 if __name__ == "__main__":

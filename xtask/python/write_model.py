@@ -1,17 +1,26 @@
-"""Writes the ONNX models of the demo and of the end-to-end tests.
+"""Writes the ONNX model of a network of `networks.py`.
 
-`chain`: x -> circular padding -> circular padding -> add one -> y, on a batch of images of dynamic size.
+    python3 write_model.py OUTPUT --network chain --type f32 --shape batch,3,height,width [--set pads=[1,1]]
+
+Every input has the shape that is given. A name among the extents is a dynamic one.
 """
 
 import argparse
 
+import networks
 import onnx
 from onnx import TensorProto, helper
 
-TYPES = {"f32": TensorProto.FLOAT, "f16": TensorProto.FLOAT16}
+TYPES = {
+    "f32": TensorProto.FLOAT,
+    "f16": TensorProto.FLOAT16,
+    "i32": TensorProto.INT32,
+    "i64": TensorProto.INT64,
+    "bool": TensorProto.BOOL,
+}
 
 
-def plugin_node(op, inputs, outputs, name, namespace="sample", **attributes):
+def plugin_node(op, inputs, outputs, attributes, namespace, name):
     node = helper.make_node(
         op, inputs, outputs, name=name, domain=namespace, plugin_namespace=namespace, plugin_version="1"
     )
@@ -22,55 +31,27 @@ def plugin_node(op, inputs, outputs, name, namespace="sample", **attributes):
     return node
 
 
-def chain(args):
-    pad = plugin_node("circ_pad_plugin", ["x"], ["a"], "pad_1", pads=[1, 1, 2, 2], aot=1)
-    again = plugin_node("circ_pad_plugin", ["a"], ["b"], "pad_2", pads=[3, 0], aot=1)
-    add = plugin_node("elemwise_add_plugin", ["b"], ["y"], "add_1", block_size=256, aot=1)
-    return [pad, again, add]
-
-
-def pad(args):
-    return [plugin_node("circ_pad_plugin", ["x"], ["y"], "pad_1", pads=args.pads, aot=1)]
-
-
-def add(args):
-    return [plugin_node("elemwise_add_plugin", ["x"], ["y"], "add_1", block_size=args.block_size, aot=1)]
-
-
-def reference(args):
-    """The plugin that is written by hand in C++."""
-    return [plugin_node("CircPadReference", ["x"], ["y"], "pad_1", namespace="reference", pads=args.pads)]
-
-
-def vectors(args):
-    """A plugin that chooses among its variants by shapes and addresses."""
-    return [plugin_node("vectors_plugin", ["x"], ["y"], "vectors_1", namespace="test", aot=1)]
-
-
-NETWORKS = {"chain": chain, "pad": pad, "add": add, "reference": reference, "vectors": vectors}
-
-
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("output")
-    parser.add_argument("--network", choices=NETWORKS, default="chain")
-    parser.add_argument("--type", choices=TYPES, default="f32")
-    parser.add_argument("--shape", default="batch,3,height,width", help="extents; a name is a dynamic one")
-    parser.add_argument("--pads", type=lambda text: [int(n) for n in text.split(",") if n], default=[1, 1, 1, 1])
-    parser.add_argument("--block-size", type=int, default=256)
+    parser.add_argument("--shape", default="batch,3,height,width")
+    networks.add_options(parser)
     args = parser.parse_args()
+    network, settings, types = networks.chosen(args)
     shape = [int(part) if part.isdigit() else part for part in args.shape.split(",") if part]
-    out = [None] * len(shape)
-    nodes = NETWORKS[args.network](args)
+    nodes = [
+        plugin_node(op, inputs, outputs, attributes, network.namespace, f"{op.rstrip('_')}_{number}")
+        for number, (op, inputs, outputs, attributes) in enumerate(network.nodes(settings), 1)
+    ]
+    ranks = {name: 2 if name in network.data_dependent else len(shape) for name in network.outputs}
     graph = helper.make_graph(
         nodes,
         args.network,
-        [helper.make_tensor_value_info("x", TYPES[args.type], shape)],
-        [helper.make_tensor_value_info("y", TYPES[args.type], out)],
+        [helper.make_tensor_value_info(name, TYPES[types[name]], shape) for name in network.inputs],
+        [helper.make_tensor_value_info(name, TYPES[types[name]], [None] * ranks[name]) for name in network.outputs],
     )
-    opsets = [helper.make_opsetid("", 17), helper.make_opsetid(nodes[0].domain, 1)]
-    model = helper.make_model(graph, opset_imports=opsets, ir_version=8)
-    onnx.save(model, args.output)
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid(network.namespace, 1)]
+    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), args.output)
 
 
 if __name__ == "__main__":

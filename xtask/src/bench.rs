@@ -183,7 +183,7 @@ pub(crate) fn prepare_enqueue(workshop: &Workshop, folder: &Path) -> Result<()> 
     workshop
         .compile(&inner, &["--name", "bench", "--target", "sm_89,sm_90", "manifests/circ_pad_plugin.toml"])?;
     for (kind, plugin, name) in [("pad", &library, "cubinder"), ("reference", &reference, "reference")] {
-        let network = Network { kind, ty: "f32", shape: SHAPE.to_owned(), pads: PADS };
+        let network = Network::new(kind, "f32", SHAPE).with("pads", format!("[{PADS}]"));
         let model = inner.join(format!("{name}.onnx"));
         workshop.model(&network, &model)?;
         let engine = Engine { plugins: &[plugin], ..Engine::default() };

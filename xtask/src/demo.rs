@@ -38,7 +38,7 @@ pub(crate) fn run() -> Result<()> {
     compile(&workshop, &files)?;
 
     step(2, "write an ONNX model: 10x3x32x32, dynamic, two padding nodes and an add, each with aot = 1");
-    let network = Network { kind: "chain", ty: "f32", shape: "batch,3,height,width".to_owned(), pads: "" };
+    let network = Network::new("chain", "f32", "batch,3,height,width");
     workshop.model(&network, &files.model)?;
     println!("wrote {}", show(&files.model));
 
@@ -119,7 +119,9 @@ fn build(
 ) -> Result<Built> {
     let plugins: Vec<&Path> = plugins.iter().map(|path| path.as_path()).collect();
     let serialize: Vec<&Path> = serialize.iter().map(|path| path.as_path()).collect();
-    let engine = Engine { plugins: &plugins, serialize: &serialize, profile: Some(PROFILE) };
+    let profiles = [vec![format!("x={PROFILE}")]];
+    let engine =
+        Engine { plugins: &plugins, serialize: &serialize, profiles: &profiles, ..Engine::default() };
     let built = workshop.engine(&files.model, &engine, output)?;
     println!("wrote {} ({} bytes, TensorRT-RTX {})", show(output), built.plan_bytes, built.tensorrt_rtx);
     for warning in &built.warnings {

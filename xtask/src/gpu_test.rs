@@ -4,13 +4,12 @@
 //! bindings (and `trtexec`, where `TRTEXEC` names it): so a folder that was prepared here runs on any other machine.
 //! The references are numpy's. Never looks at a result itself: `gpu_test.py` does, in the folder.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use serde::Serialize;
 
-use crate::workshop::{Engine, Network, Workshop, scripts};
+use crate::cases::{self, Case, Form, Maker, NO_JIT, Plan, Recipe, Run};
+use crate::workshop::{Network, Workshop};
 use crate::{bench, process, workspace};
 
 /// The help of the command.
@@ -20,58 +19,7 @@ Run engines that were built without a GPU on the GPU of this machine, and hold t
 Without options it prepares and runs. `--prepare DIR` writes a folder that needs nothing else: copy it to a machine with a GPU and \
 TensorRT-RTX and run `python3 DIR/gpu_test.py DIR` there, with TRTEXEC naming trtexec.";
 
-/// The scripts that a prepared folder needs.
-const SCRIPTS: [&str; 3] = ["gpu_test.py", "cuda_driver.py", "enqueue_bench.py"];
 const TARGETS: [&str; 5] = ["sm_80", "sm_86", "sm_89", "sm_90", "sm_120"];
-const ALL_CLIENTS: [&str; 2] = ["trtexec", "python"];
-/// No PTX is compiled, and none that was compiled before is taken from the driver's cache.
-const NO_JIT: [(&str, &str); 2] = [("CUDA_DISABLE_PTX_JIT", "1"), ("CUDA_CACHE_DISABLE", "1")];
-
-/// What `gpu_test.py` reads.
-#[derive(Debug, Serialize)]
-struct Cases {
-    cases: Vec<Case>,
-}
-
-/// One process of one client.
-#[derive(Debug, Serialize)]
-struct Case {
-    name: String,
-    what: String,
-    clients: Vec<&'static str>,
-    env: BTreeMap<&'static str, &'static str>,
-    libraries: Vec<String>,
-    plans: Vec<Plan>,
-    /// How often a case for the client `cycles` loads, runs and unloads.
-    cycles: u32,
-    show: bool,
-    fails_with: Option<&'static str>,
-}
-
-/// One engine with its runs.
-#[derive(Debug, Clone, Serialize)]
-struct Plan {
-    plan: String,
-    #[serde(rename = "type")]
-    ty: &'static str,
-    dynamic: bool,
-    version_compatible: bool,
-    runs: Vec<Run>,
-}
-
-/// One inference.
-#[derive(Debug, Clone, Serialize)]
-struct Run {
-    shape: Vec<u64>,
-    out_shape: Vec<u64>,
-    input: String,
-    reference: String,
-    reference_json: String,
-    /// Where the tensors begin in their buffers, bytes; what is not a multiple of 256 is for the Python client only.
-    offset: u32,
-    /// Whether the inference is captured into a CUDA graph, which is run; for the Python client only.
-    graph: bool,
-}
 
 /// Prepares `directory`, or prepares the default folder and runs it.
 ///
@@ -102,58 +50,41 @@ pub(crate) fn gpu_is_there() -> bool {
 
 fn prepare(workshop: &Workshop, folder: &Path) -> Result<()> {
     std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    for script in SCRIPTS {
-        std::fs::copy(scripts().join(script), folder.join(script))?;
-    }
-    std::fs::copy(workshop.runtime_library(), folder.join("libcubinder.so"))?;
-    let mut cases = Maker { workshop, folder, plans: BTreeMap::new(), references: BTreeMap::new() };
-    let cases = Cases { cases: cases.all()? };
-    std::fs::write(folder.join("cases.json"), serde_json::to_string_pretty(&cases)?)?;
+    let cases = List { maker: Maker::new(workshop, folder), cases: Vec::new() }.all()?;
+    cases::write(folder, workshop.runtime_library(), &cases)?;
     bench::prepare_enqueue(workshop, folder)
 }
 
-/// The forms in which code reaches an engine.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Form {
-    /// In the nodes' fields; the generic library runs it.
-    Fields,
-    /// In a library inside the plan.
-    Embedded,
+/// The cases, as they are made.
+struct List<'a> {
+    maker: Maker<'a>,
+    cases: Vec<Case>,
 }
 
-struct Maker<'a> {
-    workshop: &'a Workshop,
-    folder: &'a Path,
-    /// Plans that were made before, by file name.
-    plans: BTreeMap<String, Plan>,
-    /// References that were made before, by what they are of.
-    references: BTreeMap<String, Run>,
-}
-
-impl Maker<'_> {
-    fn all(&mut self) -> Result<Vec<Case>> {
-        self.compile("cubins", &TARGETS, &[])?;
-        self.compile("ptx", &["compute_80"], &[])?;
-        self.compile("pad", &TARGETS, &["manifests/circ_pad_plugin.toml"])?;
-        self.compile("add", &TARGETS, &["manifests/elemwise_add_plugin.toml"])?;
-        self.compile("vectors", &TARGETS, &["tests/data/run/vectors.toml"])?;
-        let mut cases = Vec::new();
+impl List<'_> {
+    fn all(mut self) -> Result<Vec<Case>> {
+        self.maker.compile("cubins", &TARGETS, &[])?;
+        self.maker.compile("ptx", &["compute_80"], &[])?;
+        self.maker.compile("pad", &TARGETS, &["manifests/circ_pad_plugin.toml"])?;
+        self.maker.compile("add", &TARGETS, &["manifests/elemwise_add_plugin.toml"])?;
+        self.maker.compile("vectors", &TARGETS, &["tests/data/run/vectors.toml"])?;
         for ty in ["f32", "f16"] {
-            for form in [Form::Fields, Form::Embedded] {
-                self.types_and_shapes(ty, form, &mut cases)?;
+            for form in Form::ALL {
+                self.types_and_shapes(ty, form)?;
             }
         }
-        for form in [Form::Fields, Form::Embedded] {
-            self.ptx(form, &mut cases)?;
+        for form in Form::ALL {
+            self.ptx(form)?;
         }
-        self.ranks(&mut cases)?;
-        self.variants(&mut cases)?;
-        self.together(&mut cases)?;
-        self.cycles(&mut cases)?;
-        Ok(cases)
+        self.ranks()?;
+        self.padding_variants()?;
+        self.variants()?;
+        self.together()?;
+        self.cycles()?;
+        Ok(self.cases)
     }
 
-    fn types_and_shapes(&mut self, ty: &'static str, form: Form, cases: &mut Vec<Case>) -> Result<()> {
+    fn types_and_shapes(&mut self, ty: &'static str, form: Form) -> Result<()> {
         let dynamic = self.chain("cubins", ty, form)?;
         let fixed = self.pad("cubins", ty, form, "10,3,32,32", "1,1,1,1")?;
         for (env, how) in [(NO_JIT.as_slice(), "cubins alone, JIT disabled"), (&[], "cubins, JIT allowed")] {
@@ -163,26 +94,26 @@ impl Maker<'_> {
                 let jit = if env.is_empty() { "jit" } else { "no-jit" };
                 let name = format!("{} {jit}", plan.plan.trim_end_matches(".plan"));
                 let what = format!("{ty}, {what}, {}, {how}", form.what());
-                cases.push(case(name, what, form, vec![plan.clone()], env));
+                self.cases.push(Case::new(name, what, form, vec![plan.clone()], env));
             }
         }
         Ok(())
     }
 
-    fn ptx(&mut self, form: Form, cases: &mut Vec<Case>) -> Result<()> {
+    fn ptx(&mut self, form: Form) -> Result<()> {
         let plan = self.chain("ptx", "f32", form)?;
         let name = format!("ptx {}", form.name());
-        cases.push(case(name.clone(), format!("PTX alone, {}", form.what()), form, vec![plan.clone()], &[]));
+        let what = format!("PTX alone, {}", form.what());
+        self.cases.push(Case::new(name.clone(), what, form, vec![plan.clone()], &[]));
         let what = format!("PTX alone with JIT disabled is refused by name, {}", form.what());
-        let mut refused = case(format!("{name} refused"), what, form, vec![plan], &NO_JIT);
-        refused.clients = vec!["python"];
+        let mut refused = Case::new(format!("{name} refused"), what, form, vec![plan], &NO_JIT).in_python();
         refused.fails_with = Some("runs on this GPU");
-        cases.push(refused);
+        self.cases.push(refused);
         Ok(())
     }
 
     /// Ranks 1 to 8, pads beyond the extents, no pads.
-    fn ranks(&mut self, cases: &mut Vec<Case>) -> Result<()> {
+    fn ranks(&mut self) -> Result<()> {
         let shapes = [
             ("7", "2,3"),
             ("5,4", "9,13"),
@@ -198,14 +129,49 @@ impl Maker<'_> {
         for (shape, pads) in shapes {
             plans.push(self.pad("cubins", "f32", Form::Fields, shape, pads)?);
         }
-        let what = "ranks 1 to 8, pads beyond the extents, no pads".to_owned();
-        cases.push(case("ranks".to_owned(), what, Form::Fields, plans, &[]));
+        let what = "ranks 1 to 8, pads beyond the extents, no pads";
+        self.cases.push(Case::new("ranks", what, Form::Fields, plans, &[]));
+        Ok(())
+    }
+
+    /// Every variant of circular padding: small and large inputs, rows that are padded and rows that are not, rows that vectors divide and
+    /// rows that they do not, at addresses that suit vectors and at others; three nodes in one network, two of them alike.
+    fn padding_variants(&mut self) -> Result<()> {
+        const SHAPES: [(&str, &str); 10] = [
+            ("10,3,32,32", "1,1,1,1"),
+            ("4,3,256,256", "2,2,1,1"),
+            ("4,3,256,256", "0,0,3,1"),
+            ("4,3,256,255", "1,1,1,1"),
+            ("4,3,255,256", "1,1,5,5,2,0"),
+            ("2,3,9,16", "0,0,0,0,1,1"),
+            ("2,3,9,16", "4,4,1,0,2,3,1,0"),
+            ("300000", "5,7"),
+            ("1,8191", "1,0"),
+            ("2,0,5", "1,1"),
+        ];
+        for ty in ["f32", "f16"] {
+            let mut plans = Vec::new();
+            for (shape, pads) in SHAPES {
+                let mut plan = self.pad("cubins", ty, Form::Fields, shape, pads)?;
+                let run = plan.runs.first().cloned().context("a plan of static shapes has one run")?;
+                plan.runs.push(Run { offset: 16, ..run.clone() });
+                plan.runs.push(Run { offset: 4, ..run.clone() });
+                plan.runs.push(Run { graph: true, ..run });
+                plans.push(plan);
+            }
+            let three = Network::new("pads", ty, "2,3,12,13");
+            plans.push(self.maker.plan(&Recipe::fixed("cubins", three, Form::Fields))?);
+            let what =
+                format!("circular padding, {ty}: every variant, and three nodes of which two are alike");
+            let name = format!("padding variants {ty}");
+            self.cases.push(Case::new(name, what, Form::Fields, plans, &NO_JIT).in_python());
+        }
         Ok(())
     }
 
     /// Which variant runs for which shapes and addresses, in one execution context after the other and inside CUDA graphs. The
     /// result says which ran; vectors at addresses that do not suit them are a fault on any GPU.
-    fn variants(&mut self, cases: &mut Vec<Case>) -> Result<()> {
+    fn variants(&mut self) -> Result<()> {
         // Shape, offset of both tensors in bytes, the variant of tests/data/run/vectors.toml that has to run.
         const RUNS: [(&str, u32, &str); 10] = [
             ("64,64", 0, "vectors-1"),
@@ -219,25 +185,24 @@ impl Maker<'_> {
             ("100,8", 256, "vectors-1"),
             ("256,256", 0, "vectors-1"),
         ];
-        for form in [Form::Fields, Form::Embedded] {
-            let network = Network { kind: "vectors", ty: "f32", shape: "n,w".to_owned(), pads: "" };
-            let mut plan = self.plan("vectors", &network, form, Some("1x1:64x64:256x256"), &[])?;
+        for form in Form::ALL {
+            let network = Network::new("vectors", "f32", "n,w");
+            let profile = "1x1:64x64:256x256";
+            let mut plan = self.maker.plan(&Recipe::dynamic("vectors", network, form, profile, &[]))?;
             for (shape, offset, kind) in RUNS {
-                let run =
-                    self.reference(&Network { kind, ty: "f32", shape: shape.to_owned(), pads: "" }, shape)?;
+                let run = self.maker.reference(&Network::new(kind, "f32", shape), shape)?;
                 plan.runs.push(Run { offset, ..run.clone() });
                 plan.runs.push(Run { offset, graph: true, ..run });
             }
             let what = format!("variants by shapes and addresses, also in CUDA graphs, {}", form.what());
-            let mut variants = case(format!("variants {}", form.name()), what, form, vec![plan], &NO_JIT);
-            variants.clients = vec!["python"];
-            cases.push(variants);
+            let name = format!("variants {}", form.name());
+            self.cases.push(Case::new(name, what, form, vec![plan], &NO_JIT).in_python());
         }
         Ok(())
     }
 
     /// What must live together in one process and one IRuntime.
-    fn together(&mut self, cases: &mut Vec<Case>) -> Result<()> {
+    fn together(&mut self) -> Result<()> {
         let pad = self.pad("pad", "f32", Form::Embedded, "10,3,32,32", "1,1,1,1")?;
         let add = self.add("add", "f32", Form::Embedded)?;
         let plain = self.chain("cubins", "f32", Form::Fields)?;
@@ -246,171 +211,40 @@ impl Maker<'_> {
             ("plain first", vec![plain, add, pad]),
         ] {
             let what = format!("two self-sufficient plans and a plain one in one IRuntime, {order}");
-            let mut together = case(format!("together {order}"), what, Form::Fields, plans, &NO_JIT);
-            together.clients = vec!["python"];
+            let name = format!("together {order}");
+            let mut together = Case::new(name, what, Form::Fields, plans, &NO_JIT).in_python();
             together.show = true;
-            cases.push(together);
+            self.cases.push(together);
         }
         Ok(())
     }
 
     /// Loading, running and unloading leave nothing behind.
-    fn cycles(&mut self, cases: &mut Vec<Case>) -> Result<()> {
-        for form in [Form::Fields, Form::Embedded] {
+    fn cycles(&mut self) -> Result<()> {
+        for form in Form::ALL {
             let plan = self.chain("cubins", "f32", form)?;
             let what = format!("50 times load, run and unload, {}", form.what());
-            let mut cycle = case(format!("cycles {}", form.name()), what, form, vec![plan], &[]);
+            let mut cycle = Case::new(format!("cycles {}", form.name()), what, form, vec![plan], &[]);
             cycle.clients = vec!["cycles"];
             cycle.show = true;
-            cases.push(cycle);
+            self.cases.push(cycle);
         }
         Ok(())
     }
 
     fn chain(&mut self, library: &str, ty: &'static str, form: Form) -> Result<Plan> {
-        let network = Network { kind: "chain", ty, shape: "batch,3,height,width".to_owned(), pads: "" };
+        let network = Network::new("chain", ty, "batch,3,height,width");
         let profile = "1x3x4x4:10x3x32x32:16x3x64x64";
-        self.plan(
-            library,
-            &network,
-            form,
-            Some(profile),
-            &["10,3,32,32", "1,3,4,4", "16,3,64,64", "3,3,9,61"],
-        )
+        let shapes = ["10,3,32,32", "1,3,4,4", "16,3,64,64", "3,3,9,61"];
+        self.maker.plan(&Recipe::dynamic(library, network, form, profile, &shapes))
     }
 
-    fn pad(
-        &mut self,
-        library: &str,
-        ty: &'static str,
-        form: Form,
-        shape: &str,
-        pads: &'static str,
-    ) -> Result<Plan> {
-        let network = Network { kind: "pad", ty, shape: shape.to_owned(), pads };
-        self.plan(library, &network, form, None, &[shape])
+    fn pad(&mut self, library: &str, ty: &'static str, form: Form, shape: &str, pads: &str) -> Result<Plan> {
+        let network = Network::new("pad", ty, shape).with("pads", format!("[{pads}]"));
+        self.maker.plan(&Recipe::fixed(library, network, form))
     }
 
     fn add(&mut self, library: &str, ty: &'static str, form: Form) -> Result<Plan> {
-        let network = Network { kind: "add", ty, shape: "1000".to_owned(), pads: "" };
-        self.plan(library, &network, form, None, &["1000"])
-    }
-
-    fn plan(
-        &mut self,
-        library: &str,
-        network: &Network,
-        form: Form,
-        profile: Option<&str>,
-        shapes: &[&str],
-    ) -> Result<Plan> {
-        let word = |text: &str| text.replace(',', "x");
-        let stem = format!(
-            "{library}-{}-{}-{}-{}-{}",
-            network.kind,
-            network.ty,
-            word(&network.shape),
-            word(network.pads),
-            form.name()
-        );
-        let name = format!("{stem}.plan");
-        if let Some(plan) = self.plans.get(&name) {
-            return Ok(plan.clone());
-        }
-        let model = self.folder.join(format!("{stem}.onnx"));
-        self.workshop.model(network, &model)?;
-        let libraries = self.folder.join(library).join(form.name());
-        let ops = libraries.join(format!("lib{library}.so"));
-        let code = libraries.join(format!("lib{library}-code.so"));
-        let (plugins, serialize) = match form {
-            Form::Fields => (vec![ops.as_path()], vec![]),
-            Form::Embedded => (vec![ops.as_path(), code.as_path()], vec![code.as_path()]),
-        };
-        let engine = Engine { plugins: &plugins, serialize: &serialize, profile };
-        self.workshop.engine(&model, &engine, &self.folder.join(&name))?;
-        let runs = shapes.iter().map(|shape| self.reference(network, shape)).collect::<Result<_>>()?;
-        let plan = Plan {
-            plan: name.clone(),
-            ty: network.ty,
-            dynamic: profile.is_some(),
-            version_compatible: form == Form::Embedded,
-            runs,
-        };
-        self.plans.insert(name, plan.clone());
-        Ok(plan)
-    }
-
-    fn reference(&mut self, network: &Network, shape: &str) -> Result<Run> {
-        let key = format!("{} {} {} {shape}", network.kind, network.ty, network.pads);
-        if let Some(run) = self.references.get(&key) {
-            return Ok(run.clone());
-        }
-        let seed = self.references.len() + 1;
-        let stem = format!("run{seed}");
-        let reference = self.workshop.reference(network, shape, &self.folder.join(&stem), seed)?;
-        let run = Run {
-            shape: reference.shape,
-            out_shape: reference.out_shape,
-            input: format!("{stem}.in"),
-            reference: format!("{stem}.out"),
-            reference_json: format!("{stem}.json"),
-            offset: 0,
-            graph: false,
-        };
-        self.references.insert(key, run.clone());
-        Ok(run)
-    }
-
-    /// Both forms of a library, from `manifests` or from all that `cubinder.toml` names.
-    fn compile(&self, name: &str, targets: &[&str], manifests: &[&str]) -> Result<()> {
-        for form in [Form::Fields, Form::Embedded] {
-            let output: PathBuf = self.folder.join(name).join(form.name());
-            let mut arguments = vec!["--name", name];
-            for target in targets {
-                arguments.extend(["--target", target]);
-            }
-            if form == Form::Embedded {
-                arguments.push("--embed");
-            }
-            arguments.extend(manifests);
-            self.workshop.compile(&output, &arguments)?;
-        }
-        Ok(())
-    }
-}
-
-impl Form {
-    const fn name(self) -> &'static str {
-        match self {
-            Form::Fields => "fields",
-            Form::Embedded => "embedded",
-        }
-    }
-
-    const fn what(self) -> &'static str {
-        match self {
-            Form::Fields => "the generic library beside the plan",
-            Form::Embedded => "nothing beside the plan",
-        }
-    }
-}
-
-fn case(
-    name: String,
-    what: String,
-    form: Form,
-    plans: Vec<Plan>,
-    env: &[(&'static str, &'static str)],
-) -> Case {
-    Case {
-        name,
-        what,
-        clients: ALL_CLIENTS.to_vec(),
-        env: env.iter().copied().collect(),
-        libraries: if form == Form::Fields { vec!["libcubinder.so".to_owned()] } else { vec![] },
-        plans,
-        cycles: 50,
-        show: false,
-        fails_with: None,
+        self.maker.plan(&Recipe::fixed(library, Network::new("add", ty, "1000"), form))
     }
 }

@@ -7,6 +7,7 @@
 
 mod artifacts;
 mod bench;
+mod cases;
 mod compile_plugins;
 mod demo;
 mod docs;

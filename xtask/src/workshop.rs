@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::artifacts::{self, Artifacts};
@@ -21,17 +21,47 @@ pub(crate) struct Workshop {
     artifacts: Artifacts,
 }
 
-/// A test network: what `write_model.py` and `reference.py` know by the same names.
+/// A network of `networks.py`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Network {
-    /// `chain`, `pad`, `add` or `vectors`; of `vectors` a reference is for one variant: `vectors-1`.
+    /// Its name there: `chain`, `pad`, `non_zero`. Of `vectors` a reference is for one variant: `vectors-1`.
     pub(crate) kind: &'static str,
     /// `f32` or `f16`.
     pub(crate) ty: &'static str,
-    /// Extents of the input; a word is a dynamic one.
+    /// Extents of every input; a word is a dynamic one.
     pub(crate) shape: String,
-    /// For `pad`.
-    pub(crate) pads: &'static str,
+    /// Settings by name, in JSON: `pads` is `[1,1]`.
+    pub(crate) set: Vec<(&'static str, String)>,
+}
+
+impl Network {
+    /// A network with the settings that `networks.py` has.
+    pub(crate) fn new(kind: &'static str, ty: &'static str, shape: impl Into<String>) -> Network {
+        Network { kind, ty, shape: shape.into(), set: Vec::new() }
+    }
+
+    /// The network with one more setting.
+    pub(crate) fn with(mut self, name: &'static str, value: impl Into<String>) -> Network {
+        self.set.push((name, value.into()));
+        self
+    }
+
+    /// What names it, in letters that a file's name can have.
+    pub(crate) fn stem(&self) -> String {
+        let mut stem = format!("{}-{}-{}", self.kind, self.ty, self.shape.replace(',', "x"));
+        for (name, value) in &self.set {
+            let value: String = value.chars().filter(|c| c.is_ascii_alphanumeric() || *c == ',').collect();
+            stem.push_str(&format!("-{name}{}", value.replace(',', "x")));
+        }
+        stem
+    }
+
+    fn options(&self, shape: &str) -> Vec<String> {
+        let mut options = vec!["--network".to_owned(), self.kind.to_owned()];
+        options.extend(["--type".to_owned(), self.ty.to_owned(), format!("--shape={shape}")]);
+        options.extend(self.set.iter().map(|(name, value)| format!("--set={name}={value}")));
+        options
+    }
 }
 
 /// How an engine is to be built.
@@ -41,8 +71,12 @@ pub(crate) struct Engine<'a> {
     pub(crate) plugins: &'a [&'a Path],
     /// Libraries to put into the plan.
     pub(crate) serialize: &'a [&'a Path],
-    /// `MIN:OPT:MAX` of the input, where it is dynamic.
-    pub(crate) profile: Option<&'a str>,
+    /// The optimization profiles: for each, `NAME=MIN:OPT:MAX` of each dynamic input.
+    pub(crate) profiles: &'a [Vec<String>],
+    /// Whether TensorRT is to take plugins whose outputs share memory with inputs.
+    pub(crate) aliased: bool,
+    /// Whether TensorRT's whole log is shown.
+    pub(crate) verbose: bool,
 }
 
 /// What TensorRT's builder answered.
@@ -56,13 +90,24 @@ pub(crate) struct Built {
     pub(crate) warnings: Vec<String>,
 }
 
-/// The shapes of a reference.
+/// What `reference.py` wrote: a file `PREFIX.NAME` for each tensor, and `PREFIX.NAME.json` for outputs.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Reference {
-    /// Of the input.
+    pub(crate) inputs: Vec<Tensor>,
+    pub(crate) outputs: Vec<Tensor>,
+}
+
+/// A tensor of one inference.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Tensor {
+    pub(crate) name: String,
+    #[serde(rename = "type")]
+    pub(crate) ty: String,
     pub(crate) shape: Vec<u64>,
-    /// Of the output.
-    pub(crate) out_shape: Vec<u64>,
+    /// The input whose memory it shares.
+    pub(crate) alias: Option<String>,
+    /// Whether only the data decide its shape.
+    pub(crate) data_dependent: bool,
 }
 
 impl Workshop {
@@ -125,8 +170,7 @@ impl Workshop {
     /// When Python or the `onnx` package fails.
     pub(crate) fn model(&self, network: &Network, output: &Path) -> Result<()> {
         let mut command = self.python("write_model.py")?;
-        command.arg(output).args(["--network", network.kind, "--type", network.ty]);
-        command.arg(format!("--shape={}", network.shape)).arg(format!("--pads={}", network.pads));
+        command.arg(output).args(network.options(&network.shape));
         process::capture(&mut command).map(drop)
     }
 
@@ -139,13 +183,19 @@ impl Workshop {
         command.arg("--onnx").arg(model).arg("--output").arg(output);
         command.arg("--plugins").args(engine.plugins);
         command.arg("--serialize-plugin").args(engine.serialize);
-        if let Some(profile) = engine.profile {
-            command.args(["--shapes", &format!("x={profile}")]);
+        for profile in engine.profiles {
+            command.arg("--profile").args(profile);
         }
-        last_line_as_json(&process::capture(&mut command)?)
+        command.args(engine.aliased.then_some("--aliased"));
+        command.args(engine.verbose.then_some("--verbose"));
+        let said = process::capture(&mut command)?;
+        if engine.verbose {
+            said.lines().filter(|line| line.starts_with('[')).for_each(|line| println!("{line}"));
+        }
+        last_line_as_json(&said)
     }
 
-    /// Writes `<prefix>.in`, `<prefix>.out` and `<prefix>.json` with numpy.
+    /// Writes the inputs and the outputs of one inference with numpy; its inputs have the shape `shape`.
     ///
     /// # Errors
     /// When Python fails.
@@ -157,9 +207,7 @@ impl Workshop {
         seed: usize,
     ) -> Result<Reference> {
         let mut command = self.python("reference.py")?;
-        command.arg(prefix).args(["--network", network.kind, "--type", network.ty]);
-        command.arg(format!("--shape={shape}")).arg(format!("--pads={}", network.pads));
-        command.arg(format!("--seed={seed}"));
+        command.arg(prefix).args(network.options(shape)).arg(format!("--seed={seed}"));
         last_line_as_json(&process::capture(&mut command)?)
     }
 
@@ -199,4 +247,18 @@ pub(crate) fn scripts() -> PathBuf {
 fn last_line_as_json<T: for<'a> Deserialize<'a>>(text: &str) -> Result<T> {
     let Some(line) = text.lines().last() else { bail!("a client printed nothing") };
     serde_json::from_str(line).with_context(|| format!("a client printed `{line}`, expected JSON"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn networks_are_named_by_all_that_they_are() {
+        let network = Network::new("pad", "f16", "n,3").with("pads", "[1, 2]").with("delta", "-3");
+        assert_eq!(network.stem(), "pad-f16-nx3-pads1x2-delta3");
+        let options =
+            ["--network", "pad", "--type", "f16", "--shape=5,3", "--set=pads=[1, 2]", "--set=delta=-3"];
+        assert_eq!(network.options("5,3"), options);
+    }
 }

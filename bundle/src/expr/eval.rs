@@ -2,7 +2,7 @@
 //!
 //! Total: it answers any list of nodes, valid or not, in bounded time and stack. Never converts between kinds.
 
-use super::node::{BinaryOp, Builtin, Expr, Node, NodeId};
+use super::node::{BinaryOp, Builtin, DeviceFact, Expr, Node, NodeId};
 use super::ops::{self, ARRAY_LIMIT, EvalError, STEP_LIMIT};
 use crate::value::Value;
 
@@ -17,6 +17,24 @@ pub trait Environment {
     /// Whether the address of a tensor is a multiple of `bytes`, a power of two; none while addresses are not known.
     fn aligned(&self, tensor: u32, bytes: u32) -> Option<bool> {
         let _ = (tensor, bytes);
+        None
+    }
+
+    /// A fact about the device; none where there is no device.
+    fn device(&self, fact: DeviceFact) -> Option<i64> {
+        let _ = fact;
+        None
+    }
+
+    /// The values of a shape input, by its index: as many as it has elements; none while they are not known.
+    fn values(&self, tensor: u32) -> Option<&[i64]> {
+        let _ = tensor;
+        None
+    }
+
+    /// The size that a size tensor holds, by its index over inputs, then outputs; none before the kernels ran.
+    fn size(&self, tensor: u32) -> Option<i64> {
+        let _ = tensor;
         None
     }
 
@@ -91,6 +109,13 @@ impl<'a> Evaluator<'a> {
                 Some(aligned) => Ok(Value::Bool(aligned)),
                 None => Err(EvalError::UnknownAddress(*tensor)),
             },
+            Node::Device(fact) => {
+                self.env.device(*fact).map(Value::Int).ok_or(EvalError::UnknownDevice(*fact))
+            }
+            Node::Values(tensor) => self.values(*tensor),
+            Node::Size(tensor) => {
+                self.env.size(*tensor).map(Value::Int).ok_or(EvalError::UnknownSize(*tensor))
+            }
             Node::Array(items) => Ok(Value::Array(self.items(items)?)),
             Node::Unary(op, operand) => ops::unary(*op, &self.node(*operand)?),
             Node::Binary(op, left, right) => self.binary(*op, *left, *right),
@@ -140,6 +165,17 @@ impl<'a> Evaluator<'a> {
         Ok(Value::Array(shape.iter().copied().map(Value::Int).collect()))
     }
 
+    #[inline(never)]
+    fn values(&mut self, tensor: u32) -> Result<Value, EvalError> {
+        let values = self.env.values(tensor).ok_or(EvalError::UnknownValues(tensor))?;
+        // Nobody has checked yet how many there are.
+        if values.len() > ARRAY_LIMIT {
+            return Err(EvalError::ArrayTooLong(values.len().to_string()));
+        }
+        self.charge(values.len())?;
+        Ok(Value::Array(values.iter().copied().map(Value::Int).collect()))
+    }
+
     fn rank(&self, tensor: u32) -> Result<Value, EvalError> {
         let rank = self.env.rank(tensor).and_then(|rank| i64::try_from(rank).ok());
         rank.map(Value::Int).ok_or(EvalError::UnknownTensor(tensor))
@@ -187,6 +223,11 @@ impl<'a> Evaluator<'a> {
             let shape = self.env.shape(*tensor).ok_or(EvalError::UnknownTensor(*tensor))?;
             let index = self.integer("[]", index)?;
             return ops::index(shape, index).copied().map(Value::Int);
+        }
+        if let Some(Node::Values(tensor)) = self.nodes.get(array as usize) {
+            let values = self.env.values(*tensor).ok_or(EvalError::UnknownValues(*tensor))?;
+            let index = self.integer("[]", index)?;
+            return ops::index(values, index).copied().map(Value::Int);
         }
         if self.held(array)?.is_some() {
             let index = self.integer("[]", index)?;

@@ -10,7 +10,7 @@ use super::eval;
 use super::node::{Expr, Node};
 use super::ops::EvalError;
 use super::resolve::{Operand, Resolver, ScopeFacts};
-use super::scope::Entity;
+use super::scope::{Entity, TensorKind};
 use super::syntax::{Syntax, SyntaxKind};
 use super::types::Type;
 use crate::data_type::DataType;
@@ -18,7 +18,7 @@ use crate::value::Value;
 
 /// The tensor that an argument names.
 enum Named {
-    Tensor(u32),
+    Tensor(u32, TensorKind),
     /// Whatever a parameter stands for, in a function that is checked on its own.
     Anything,
     /// None, which has been reported.
@@ -40,8 +40,8 @@ impl Resolver<'_> {
 
     fn tensor_named(&mut self, form: &str, arg: &Syntax, help: Option<&str>) -> Named {
         if let SyntaxKind::Name(name) = &arg.kind {
-            if let Some(Entity::Tensor { index, .. }) = self.entity(name) {
-                return Named::Tensor(index);
+            if let Some(Entity::Tensor { index, kind, .. }) = self.entity(name) {
+                return Named::Tensor(index, kind);
             }
             if self.is_anything(name) {
                 return Named::Anything;
@@ -64,7 +64,11 @@ impl Resolver<'_> {
         };
         let help = "the length of an array is `len(a)`, the product of its elements `prod(a)`";
         match self.tensor_named("numel", arg, Some(help)) {
-            Named::Tensor(index) => self.emit(Node::Numel(index), Type::Int, span),
+            Named::Tensor(index, TensorKind::DataDependent) => {
+                self.shape_of_data(index, span);
+                self.anything(Type::Int, span)
+            }
+            Named::Tensor(index, _) => self.emit(Node::Numel(index), Type::Int, span),
             Named::Anything => self.anything(Type::Int, span),
             Named::Wrong => self.nothing(span),
         }
@@ -115,7 +119,13 @@ impl Resolver<'_> {
             return self.nothing(span);
         }
         match (tensor, bytes) {
-            (Named::Tensor(tensor), Some(bytes)) => {
+            (Named::Tensor(_, TensorKind::ShapeInput), _) => {
+                let message = "a shape input lies in the host's memory: kernels do not get its address";
+                let error = ExprError::wrong_kind(span.clone(), message, "not on the device");
+                self.error(error.help("leave it out: its values are passed as numbers"));
+                self.nothing(span)
+            }
+            (Named::Tensor(tensor, _), Some(bytes)) => {
                 self.emit(Node::Aligned { tensor, bytes }, Type::Bool, span)
             }
             (Named::Wrong, _) => self.nothing(span),

@@ -26,6 +26,7 @@ mod parser;
 mod print;
 mod resolve;
 mod scope;
+mod sizes;
 mod syntax;
 mod types;
 mod validate;
@@ -39,12 +40,15 @@ pub(crate) use eval::evaluate_within;
 pub use eval::{Environment, evaluate};
 pub use lexer::KEYWORDS;
 pub use lower::{LowerError, ShapeBuilder, ShapeOp, lower, lower_scalar};
-pub use node::{BinaryOp, Builtin, Expr, Node, NodeId, UnaryOp};
+pub use node::{BinaryOp, Builtin, DeviceFact, Expr, Node, NodeId, UnaryOp};
 pub use ops::{ARRAY_LIMIT, EvalError, STEP_LIMIT};
 pub use parser::parse;
 pub use print::{Names, print, print_node};
 pub use resolve::{Typed, binding_time, check_function, compile, compile_syntax};
-pub use scope::{BindingTime, Function, Kind, Scope, is_function_reserved, is_name_reserved};
+pub use scope::{
+    BindingTime, DEVICE, Function, Kind, Scope, TensorKind, is_function_reserved, is_name_reserved,
+};
+pub use sizes::{sizes_are_dimensions, sizes_of};
 pub use syntax::{Syntax, SyntaxKind};
 pub use validate::InvalidExpr;
 

@@ -6,9 +6,10 @@ use std::ops::Range;
 
 use super::calls::shifted;
 use super::error::{ErrorClass, ExprError, listed, nearest};
-use super::node::{Builtin, Node, NodeId};
+use super::node::{Builtin, DeviceFact, Node, NodeId};
+use super::print::Names;
 use super::resolve::{Argument, ERROR_LIMIT, Operand, Resolver};
-use super::scope::{BUILTIN_FORMS, Entity};
+use super::scope::{BUILTIN_FORMS, DEVICE, Entity, TensorKind};
 use super::syntax::{Syntax, SyntaxKind};
 use super::types::Type;
 use crate::data_type::DataType;
@@ -33,6 +34,12 @@ impl Resolver<'_> {
             && self.params.iter().any(|(param, arg)| param == name && matches!(arg, Argument::Anything))
     }
 
+    /// Whether a name is a variable or a parameter.
+    fn is_variable(&self, name: &str) -> bool {
+        self.locals.iter().any(|local| local.name == name)
+            || self.params.iter().any(|(param, _)| param == name)
+    }
+
     pub(super) fn name(&mut self, name: &str, span: &Range<usize>) -> Operand {
         if let Some(local) = self.locals.iter().rev().find(|local| local.name == name) {
             let (slot, ty) = (local.slot, local.ty.clone());
@@ -50,10 +57,23 @@ impl Resolver<'_> {
                 self.emit(Node::Attribute(index), Type::of_kind(&kind), span)
             }
             Some(Entity::Constant(value)) => self.literal(&value, &Type::of_value(&value), span),
-            Some(Entity::Tensor { .. }) => {
+            Some(Entity::Tensor { index, kind: TensorKind::Size, .. }) => {
+                if self.sizes {
+                    return self.emit(Node::Size(index), Type::Int, span);
+                }
+                let message = format!("the size that `{name}` holds is not known here");
+                let error = ExprError::out_of_place(span.clone(), message, "known once the kernels have run");
+                self.error(error.help("it can only be a dimension in the `shape` of an output"));
+                self.nothing(span)
+            }
+            Some(Entity::Tensor { kind, .. }) => {
                 let error =
                     ExprError::wrong_kind(span.clone(), format!("`{name}` is a tensor"), "not a value");
-                self.error(error.help(format!("write `{name}.shape`, `{name}.rank` or `numel({name})`")));
+                self.error(error.help(if kind == TensorKind::ShapeInput {
+                    format!("one of its values is `{name}.values[0]`")
+                } else {
+                    format!("write `{name}.shape`, `{name}.rank` or `numel({name})`")
+                }));
                 self.nothing(span)
             }
             Some(Entity::Type(_)) => {
@@ -61,11 +81,50 @@ impl Resolver<'_> {
                 self.error(error.help(format!("its size in bytes is `sizeof({name})`")));
                 self.nothing(span)
             }
+            None if name == DEVICE => {
+                let message = "`device` is not a value";
+                let error = ExprError::wrong_kind(span.clone(), message, "needs a field");
+                self.error(error.help(DEVICE_FACTS));
+                self.nothing(span)
+            }
             None => {
                 self.unknown_name(name, span);
                 self.nothing(span)
             }
         }
+    }
+
+    /// `device.sms`.
+    fn device(&mut self, name: &str, name_span: &Range<usize>, span: &Range<usize>) -> Operand {
+        let Some(fact) = DeviceFact::from_name(name) else {
+            let message = format!("nothing is known of a device by the name `{name}`");
+            let error = ExprError::unknown_name(name_span.clone(), message, "unknown field");
+            let near = nearest(name, DeviceFact::ALL.into_iter().map(DeviceFact::name));
+            self.error(match near {
+                Some(near) => error.help(format!("did you mean `{near}`?")),
+                None => error.help(DEVICE_FACTS),
+            });
+            return self.nothing(span);
+        };
+        if !self.device {
+            let message = format!("`{fact}` is not known here");
+            let error = ExprError::out_of_place(span.clone(), message, "known when a kernel is launched");
+            self.error(
+                error.help("it can stand in guards and launches; shapes are the same on every device"),
+            );
+            return self.nothing(span);
+        }
+        self.emit(Node::Device(fact), Type::Int, span)
+    }
+
+    /// Reports a look at the shape of an output that depends on data.
+    pub(super) fn shape_of_data(&mut self, tensor: u32, span: &Range<usize>) {
+        let name = Names::tensor(self.scope, tensor).unwrap_or("it").to_owned();
+        let message = format!("the shape of `{name}` depends on data: it is not known here");
+        let error = ExprError::out_of_place(span.clone(), message, "known once the kernels have run");
+        self.error(error.help(format!(
+            "its rank is `{name}.rank`, and no dimension is larger than the `upper` of its size"
+        )));
     }
 
     fn unknown_name(&mut self, name: &str, span: &Range<usize>) {
@@ -80,7 +139,7 @@ impl Resolver<'_> {
             let locals = self.locals.iter().map(|local| local.name.as_str());
             let params = self.params.iter().map(|(name, _)| name.as_str());
             let names: Vec<&str> = locals.chain(params).chain(self.scope.names()).collect();
-            error = error.did_you_mean(name, names.iter().copied().chain(["true", "false"]));
+            error = error.did_you_mean(name, names.iter().copied().chain(["true", "false", DEVICE]));
             if error.about.is_empty() {
                 error = error.help(listed(&names));
             }
@@ -140,20 +199,44 @@ impl Resolver<'_> {
         let tensor = match &object.kind {
             SyntaxKind::Name(object) if self.is_anything(object) => None,
             SyntaxKind::Name(text) => match self.entity(text) {
-                Some(Entity::Tensor { index, .. }) => Some(index),
+                Some(Entity::Tensor { index, kind, .. }) => Some((index, kind, text)),
+                None if text == DEVICE && !self.is_variable(text) => {
+                    return self.device(name, name_span, span);
+                }
                 _ => return self.field_of_value(object, name, span),
             },
             _ => return self.field_of_value(object, name, span),
         };
         match (name, tensor) {
-            ("shape", Some(tensor)) => self.emit(Node::Shape(tensor), Type::array(Type::Int), span),
-            ("rank", Some(tensor)) => self.emit(Node::Rank(tensor), Type::Int, span),
-            ("shape", None) => self.anything(Type::array(Type::Int), span),
+            ("shape", Some((tensor, TensorKind::DataDependent, _))) => {
+                self.shape_of_data(tensor, span);
+                self.anything(Type::array(Type::Int), span)
+            }
+            ("shape", Some((tensor, ..))) => self.emit(Node::Shape(tensor), Type::array(Type::Int), span),
+            ("rank", Some((tensor, ..))) => self.emit(Node::Rank(tensor), Type::Int, span),
+            ("values", Some((tensor, TensorKind::ShapeInput, _))) => {
+                self.emit(Node::Values(tensor), Type::array(Type::Int), span)
+            }
+            ("values", Some((_, kind, text))) => {
+                let message = format!("the values of `{text}` are not known when shapes are");
+                let error = ExprError::out_of_place(span.clone(), message, "not a shape input");
+                self.error(if kind == TensorKind::Plain {
+                    error.help(
+                        "only those of a shape input are, an input of a few integers: say `shape_input = true` where it is declared",
+                    )
+                } else {
+                    error.help("only those of a shape input are")
+                });
+                self.anything(Type::array(Type::Int), span)
+            }
+            ("shape" | "values", None) => self.anything(Type::array(Type::Int), span),
             ("rank", None) => self.anything(Type::Int, span),
-            _ => {
+            (_, tensor) => {
                 let message = format!("a tensor has no field `{name}`");
                 let error = ExprError::unknown_name(name_span.clone(), message, "unknown field");
-                self.error(match nearest(name, ["shape", "rank"].into_iter()) {
+                let has_values = tensor.is_none_or(|(_, kind, _)| kind == TensorKind::ShapeInput);
+                let fields = ["shape", "rank"].into_iter().chain(has_values.then_some("values"));
+                self.error(match nearest(name, fields) {
                     Some(near) => error.help(format!("did you mean `{near}`?")),
                     None => {
                         error.help("a tensor has `shape` and `rank`; its number of elements is `numel(x)`")
@@ -222,3 +305,7 @@ impl Resolver<'_> {
         }
     }
 }
+
+/// What is known of a device.
+const DEVICE_FACTS: &str = "of a device are known `device.sms` (multiprocessors), `device.shared_bytes` (the most dynamic shared memory of \
+     a block) and `device.capability` (90 for 9.0)";

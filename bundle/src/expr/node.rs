@@ -52,6 +52,13 @@ pub enum Node {
         /// A power of two, at most [`Node::ALIGNMENT_LIMIT`].
         bytes: u32,
     },
+    /// `device.sms` and so on. Known when kernels are launched.
+    Device(DeviceFact),
+    /// The values of a shape input, by its index: an array of as many integers as it has elements. Known at shape time.
+    Values(u32),
+    /// The size that a size tensor holds, by its index over inputs, then outputs. Known once the kernels have run, so it can only be a
+    /// dimension of an output, and nothing is computed with it.
+    Size(u32),
     /// The variable of an enclosing comprehension, by its slot.
     Local(u32),
     /// `[a, b, c]`.
@@ -89,6 +96,17 @@ pub enum Node {
         /// Evaluated once for each element.
         body: NodeId,
     },
+}
+
+/// What a launch can depend on of the device that it runs on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum DeviceFact {
+    /// How many multiprocessors it has.
+    Sms,
+    /// The most dynamic shared memory that a block can ask for, bytes (`CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN`).
+    SharedBytes,
+    /// Its compute capability: 90 for 9.0.
+    Capability,
 }
 
 /// Operators with one operand.
@@ -166,6 +184,45 @@ pub enum Builtin {
     Float,
     /// `int(a)`: towards zero.
     Int,
+}
+
+impl DeviceFact {
+    /// Every fact, in the order in which errors list them.
+    pub const ALL: [DeviceFact; 3] = [DeviceFact::Sms, DeviceFact::SharedBytes, DeviceFact::Capability];
+
+    /// The name behind `device.` in expressions.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            DeviceFact::Sms => "sms",
+            DeviceFact::SharedBytes => "shared_bytes",
+            DeviceFact::Capability => "capability",
+        }
+    }
+
+    /// The fact with this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<DeviceFact> {
+        Self::ALL.into_iter().find(|fact| fact.name() == name)
+    }
+
+    /// The least and the greatest that it can be; proofs rely on it, so it is generous. Every device since compute capability 5.0 gives a
+    /// block 48 KiB (CUDA C++ programming guide 13.0, "compute capabilities").
+    #[must_use]
+    pub const fn range(self) -> (i64, i64) {
+        match self {
+            DeviceFact::Sms => (1, 1024),
+            DeviceFact::SharedBytes => (48 << 10, 1 << 20),
+            DeviceFact::Capability => (50, 999),
+        }
+    }
+}
+
+impl std::fmt::Display for DeviceFact {
+    /// As expressions write it: `device.sms`.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "device.{}", self.name())
+    }
 }
 
 impl UnaryOp {
@@ -278,6 +335,9 @@ impl Node {
             | Node::Rank(_)
             | Node::Numel(_)
             | Node::Aligned { .. }
+            | Node::Device(_)
+            | Node::Values(_)
+            | Node::Size(_)
             | Node::Local(_) => {}
             Node::Array(items) | Node::Call(_, items) => items.iter().for_each(|&item| visit(item)),
             Node::Unary(_, operand) => visit(*operand),

@@ -4,7 +4,7 @@
 //! `i64` and checked; sums and products count as one operation each, so their order cannot matter. Floats follow
 //! IEEE 754, except that an operation on finite floats whose result is not finite is an error.
 
-use super::node::{BinaryOp, Builtin, UnaryOp};
+use super::node::{BinaryOp, Builtin, DeviceFact, UnaryOp};
 use crate::value::Value;
 
 /// The longest array that evaluation makes.
@@ -55,6 +55,15 @@ pub enum EvalError {
     /// A tensor whose address the environment does not have.
     #[error("the address of tensor {0} is not known")]
     UnknownAddress(u32),
+    /// A fact about a device where there is none.
+    #[error("`{0}` is not known: there is no device")]
+    UnknownDevice(DeviceFact),
+    /// A shape input whose values the environment does not have.
+    #[error("the values of tensor {0} are not known")]
+    UnknownValues(u32),
+    /// A size tensor that no kernel has written yet.
+    #[error("the size that tensor {0} holds is not known before the kernels ran")]
+    UnknownSize(u32),
     /// The tree is not one that [`super::Expr::validate`] accepts.
     #[error("the expression is malformed")]
     Malformed,
@@ -79,6 +88,9 @@ impl EvalError {
             | EvalError::UnknownAttribute(_)
             | EvalError::UnknownTensor(_)
             | EvalError::UnknownAddress(_)
+            | EvalError::UnknownDevice(_)
+            | EvalError::UnknownValues(_)
+            | EvalError::UnknownSize(_)
             | EvalError::Malformed
             | EvalError::TooManySteps => false,
         }

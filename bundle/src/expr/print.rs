@@ -76,6 +76,8 @@ fn variable(nodes: &[Node], names: &dyn Names) -> String {
                 Node::Shape(tensor)
                 | Node::Rank(tensor)
                 | Node::Numel(tensor)
+                | Node::Values(tensor)
+                | Node::Size(tensor)
                 | Node::Aligned { tensor, .. } => names.tensor(*tensor),
                 _ => None,
             };
@@ -161,6 +163,12 @@ impl Printer<'_> {
                 self.tensor(*tensor);
                 self.add(format_args!(", {bytes})"));
             }
+            Node::Device(fact) => self.add(format_args!("{fact}")),
+            Node::Values(tensor) => {
+                self.tensor(*tensor);
+                self.text.push_str(".values");
+            }
+            Node::Size(tensor) => self.tensor(*tensor),
             Node::Local(slot) => self.local(*slot),
             Node::Array(items) => {
                 self.text.push('[');

@@ -13,6 +13,7 @@ use super::ops::STEP_LIMIT;
 use super::parser::{parse, too_deep};
 use super::print::Names;
 use super::scope::{BindingTime, Entity, Function, Kind, Scope};
+use super::sizes;
 use super::syntax::{Syntax, SyntaxKind};
 use super::types::Type;
 use crate::value::Value;
@@ -50,7 +51,11 @@ pub fn compile_syntax(syntax: &Syntax, scope: &Scope) -> Result<Typed, Vec<ExprE
     if !errors.is_empty() {
         return Err(errors);
     }
-    let folded = bind::fold(&Expr { nodes }, &ScopeFacts(scope));
+    let source = Expr { nodes };
+    let folded = bind::fold(&source, &ScopeFacts(scope));
+    if !sizes::sizes_are_dimensions(&folded.expr) {
+        return Err(vec![sizes::misplaced(&source, &spans, &syntax.span, scope)]);
+    }
     for (node, error) in folded.failures {
         let span = spans.get(node as usize).cloned().unwrap_or_else(|| syntax.span.clone());
         let error = ExprError::no_value(span, error.to_string(), "this always fails");
@@ -71,6 +76,8 @@ pub fn compile_syntax(syntax: &Syntax, scope: &Scope) -> Result<Typed, Vec<ExprE
 pub fn check_function(name: &str, function: &Function, scope: &Scope) -> Vec<ExprError> {
     let mut resolver = Resolver::new(scope);
     resolver.addresses = true;
+    resolver.device = true;
+    resolver.sizes = true;
     resolver.inlining.push(name.to_owned());
     resolver.params = function.params.iter().map(|param| (param.clone(), Argument::Anything)).collect();
     resolver.value(&function.body);
@@ -81,8 +88,9 @@ pub fn check_function(name: &str, function: &Function, scope: &Scope) -> Vec<Exp
 #[must_use]
 pub fn binding_time(expr: &Expr) -> BindingTime {
     let time = |node: &Node| match node {
-        Node::Aligned { .. } => BindingTime::Launch,
-        Node::Shape(_) | Node::Numel(_) => BindingTime::Shape,
+        Node::Size(_) => BindingTime::Run,
+        Node::Aligned { .. } | Node::Device(_) => BindingTime::Launch,
+        Node::Shape(_) | Node::Numel(_) | Node::Values(_) => BindingTime::Shape,
         Node::Attribute(_) | Node::Rank(_) => BindingTime::Node,
         _ => BindingTime::Compile,
     };
@@ -172,6 +180,10 @@ pub(super) struct Resolver<'a> {
     pub(super) full: bool,
     /// Whether `aligned` may stand here.
     pub(super) addresses: bool,
+    /// Whether facts about the device may stand here.
+    pub(super) device: bool,
+    /// Whether a size tensor's name may stand here.
+    pub(super) sizes: bool,
     /// Steps that are left for computing alignments.
     pub(super) alignment_steps: usize,
 }
@@ -192,6 +204,8 @@ impl<'a> Resolver<'a> {
             errors: Vec::new(),
             full: false,
             addresses: scope.has_addresses(),
+            device: scope.has_device(),
+            sizes: scope.has_sizes(),
             alignment_steps: STEP_LIMIT,
         }
     }

@@ -64,8 +64,10 @@ pub enum BindingTime {
     Node,
     /// When shapes are known.
     Shape,
-    /// When the addresses of the tensors are known.
+    /// When the device and the addresses of the tensors are known.
     Launch,
+    /// When the kernels have run.
+    Run,
 }
 
 /// A helper function of a manifest. It is inlined where it is called: it costs nothing at run time, its arguments are
@@ -85,13 +87,29 @@ pub struct Scope {
     names: BTreeMap<String, Entity>,
     functions: BTreeMap<String, Function>,
     no_addresses: bool,
+    no_device: bool,
+    has_sizes: bool,
+}
+
+/// What sort of tensor a name stands for: it decides what can be asked of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum TensorKind {
+    /// One whose shape is known when shapes are.
+    #[default]
+    Plain,
+    /// A shape input: its values are known when shapes are, and its memory is the host's.
+    ShapeInput,
+    /// An output that holds a size.
+    Size,
+    /// An output whose shape depends on data: only its rank is known before the kernels ran.
+    DataDependent,
 }
 
 /// What a name stands for.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Entity {
     Attribute { index: u32, kind: Kind },
-    Tensor { index: u32, rank_min: u8, rank_max: u8 },
+    Tensor { index: u32, rank_min: u8, rank_max: u8, kind: TensorKind },
     Constant(Value),
     Type(DataType),
 }
@@ -112,7 +130,19 @@ impl Scope {
     /// Adds a tensor by its index over inputs, then outputs, with the ranks it may have (both ends included).
     #[must_use]
     pub fn tensor(self, name: impl Into<String>, index: u32, rank_min: u8, rank_max: u8) -> Scope {
-        self.with(name, Entity::Tensor { index, rank_min, rank_max })
+        self.tensor_of_kind(name, index, (rank_min, rank_max), TensorKind::Plain)
+    }
+
+    /// As [`Scope::tensor`], for one of which other things can be asked.
+    #[must_use]
+    pub fn tensor_of_kind(
+        self,
+        name: impl Into<String>,
+        index: u32,
+        (rank_min, rank_max): (u8, u8),
+        kind: TensorKind,
+    ) -> Scope {
+        self.with(name, Entity::Tensor { index, rank_min, rank_max, kind })
     }
 
     /// Adds a constant of the variant.
@@ -142,8 +172,30 @@ impl Scope {
         self
     }
 
+    /// The same for a place whose value cannot depend on the device: `device.sms` and the like are errors there.
+    #[must_use]
+    pub fn without_device(mut self) -> Scope {
+        self.no_device = true;
+        self
+    }
+
+    /// The same for the shape of an output, where a size tensor's name can be a dimension.
+    #[must_use]
+    pub fn with_sizes(mut self) -> Scope {
+        self.has_sizes = true;
+        self
+    }
+
     pub(super) fn has_addresses(&self) -> bool {
         !self.no_addresses
+    }
+
+    pub(super) fn has_device(&self) -> bool {
+        !self.no_device
+    }
+
+    pub(super) fn has_sizes(&self) -> bool {
+        self.has_sizes
     }
 
     fn with(mut self, name: impl Into<String>, entity: Entity) -> Scope {
@@ -174,7 +226,9 @@ impl Scope {
     /// The ranks that a tensor may have.
     pub(super) fn ranks(&self, tensor: u32) -> Option<(u8, u8)> {
         self.names.values().find_map(|entity| match entity {
-            Entity::Tensor { index, rank_min, rank_max } if *index == tensor => Some((*rank_min, *rank_max)),
+            Entity::Tensor { index, rank_min, rank_max, .. } if *index == tensor => {
+                Some((*rank_min, *rank_max))
+            }
             _ => None,
         })
     }
@@ -194,8 +248,11 @@ impl Names for Scope {
 /// a word of the language.
 #[must_use]
 pub fn is_name_reserved(name: &str) -> bool {
-    KEYWORDS.contains(&name)
+    KEYWORDS.contains(&name) || name == DEVICE
 }
+
+/// The name before the facts about a device: `device.sms`.
+pub const DEVICE: &str = "device";
 
 /// Whether no helper function can have this name: words of the language and built-in functions.
 #[must_use]
@@ -224,7 +281,7 @@ mod tests {
 
     #[test]
     fn reserved_words() {
-        assert!(is_name_reserved("if") && !is_name_reserved("len"));
+        assert!(is_name_reserved("if") && is_name_reserved("device") && !is_name_reserved("len"));
         assert!(
             is_function_reserved("len") && is_function_reserved("sizeof") && !is_function_reserved("pad")
         );

@@ -137,7 +137,12 @@ fn check_references(nodes: &[Node], attributes: usize, tensors: usize) -> Result
             Node::Attribute(attribute) if attribute as usize >= attributes => {
                 return Err(InvalidExpr::Attribute { node: index, attribute, count: attributes });
             }
-            Node::Shape(tensor) | Node::Rank(tensor) | Node::Numel(tensor) | Node::Aligned { tensor, .. }
+            Node::Shape(tensor)
+            | Node::Rank(tensor)
+            | Node::Numel(tensor)
+            | Node::Aligned { tensor, .. }
+            | Node::Values(tensor)
+            | Node::Size(tensor)
                 if tensor as usize >= tensors =>
             {
                 return Err(InvalidExpr::Tensor { node: index, tensor, count: tensors });

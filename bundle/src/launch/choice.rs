@@ -9,7 +9,7 @@
 //! that has no value (a division by zero) both leave the choice to the next variant.
 
 use super::steps::{NODE_STEP_LIMIT, Steps, weight};
-use crate::expr::{Environment, EvalError, Expr, Node};
+use crate::expr::{DeviceFact, Environment, EvalError, Expr, Node};
 use crate::value::Value;
 
 /// The most residual guards that are looked at for one choice, which bounds its size. A guard with 16 questions that all must hold
@@ -207,6 +207,18 @@ impl Environment for Known<'_> {
 
     fn rank(&self, tensor: u32) -> Option<usize> {
         self.environment.rank(tensor)
+    }
+
+    fn device(&self, fact: DeviceFact) -> Option<i64> {
+        self.environment.device(fact)
+    }
+
+    fn values(&self, tensor: u32) -> Option<&[i64]> {
+        self.environment.values(tensor)
+    }
+
+    fn size(&self, tensor: u32) -> Option<i64> {
+        self.environment.size(tensor)
     }
 
     /// What is a multiple of 16 is one of 8, and what is none of 8 is none of 16.

@@ -5,14 +5,14 @@ use std::fmt;
 use crate::data_type::ScalarType;
 use crate::value::Value;
 
-/// A launch that cannot be made with the shapes at hand.
+/// A step of a variant that cannot be made with the shapes at hand.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LaunchError {
     /// The plugin: `sample::circ_pad_plugin`.
     pub plugin: String,
-    /// The kernel as its source names it.
-    pub kernel: String,
-    /// Which part of the launch.
+    /// What cannot be done.
+    pub subject: Subject,
+    /// Which part of it.
     pub role: Role,
     /// What is wrong with it.
     pub problem: Problem,
@@ -20,9 +20,34 @@ pub struct LaunchError {
     pub shapes: Vec<(String, Option<Vec<i64>>)>,
 }
 
-/// A part of a launch.
+/// What a variant does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Subject {
+    /// It launches a kernel, which its source names so.
+    Launch(String),
+    /// It fills memory of this name.
+    Fill(String),
+    /// It takes memory of the workspace for the scratch buffer of this name.
+    Scratch(String),
+    /// All its steps together; the variant's id.
+    Variant(i32),
+}
+
+/// A part of what a variant does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Role {
+    /// The condition under which a step is done, as the author wrote it.
+    Condition(String),
+    /// A size in bytes.
+    Bytes,
+    /// Blocks of a cluster in `x`, `y` or `z`.
+    Cluster(char),
+    /// Blocks of a cluster.
+    ClusterBlocks,
+    /// Blocks of the whole grid.
+    Blocks,
+    /// An output, by its name.
+    Output(String),
     /// Blocks in `x`, `y` or `z`.
     Grid(char),
     /// Threads of a block in `x`, `y` or `z`.
@@ -69,11 +94,25 @@ pub enum Problem {
         /// Whose limit that is.
         limit: Limit,
     },
-    /// A grid of 0 where no output is empty: the outputs would be left as they are.
+    /// A grid of 0 where nothing is empty: what the kernel writes would be left as it is.
     NothingLaunched {
         /// Whether its expression divides and leaves out a rest.
         rounds_down: bool,
     },
+    /// No step that is done with these shapes is given the output, which is not empty.
+    NotWritten {
+        /// Whether a kernel that would be given it has a grid of 0.
+        grid_is_0: bool,
+    },
+    /// No multiple of the extent of a cluster.
+    NoMultiple {
+        /// The value.
+        value: i64,
+        /// The extent of a cluster.
+        of: u32,
+    },
+    /// The device has no clusters.
+    NoClusters,
     /// Not a value of the kernel's type.
     DoesNotFit {
         /// The value.
@@ -90,6 +129,13 @@ pub enum Problem {
     },
     /// A tensor that the plugin does not have: the model is damaged.
     NoSuchTensor {
+        /// Its index.
+        index: u32,
+        /// How many there are.
+        count: usize,
+    },
+    /// A scratch buffer that the variant does not have: the model is damaged.
+    NoSuchScratch {
         /// Its index.
         index: u32,
         /// How many there are.
@@ -118,6 +164,10 @@ pub enum Limit {
     Cuda,
     /// Of this kernel on this device.
     Kernel,
+    /// Of what runs at once on this device.
+    AtOnce,
+    /// Of clusters.
+    Cluster,
     /// Ours.
     Cubinder,
 }
@@ -148,6 +198,12 @@ fn integers(ty: ScalarType) -> Option<(i128, i128)> {
 impl fmt::Display for Role {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Role::Condition(text) => write!(f, "its condition `{text}`"),
+            Role::Bytes => f.write_str("its size in bytes"),
+            Role::Cluster(axis) => write!(f, "cluster {axis}"),
+            Role::ClusterBlocks => f.write_str("the number of blocks in a cluster"),
+            Role::Blocks => f.write_str("the number of blocks, which all have to run at once,"),
+            Role::Output(name) => write!(f, "the output `{name}`"),
             Role::Grid(axis) => write!(f, "grid {axis}"),
             Role::Block(axis) => write!(f, "block {axis}"),
             Role::Threads => f.write_str("the number of threads in a block"),
@@ -172,12 +228,23 @@ impl fmt::Display for Problem {
                 let whose = match limit {
                     Limit::Cuda => "",
                     Limit::Kernel => " for this kernel on this GPU",
+                    Limit::AtOnce => " that this GPU runs at once",
+                    Limit::Cluster => " of every GPU that has clusters",
                     Limit::Cubinder => " that Cubinder passes",
                 };
                 write!(f, "is {value}, the most{whose} is {most}")
             }
             Problem::NothingLaunched { .. } => {
                 f.write_str("is 0, and no output is empty: nothing would write the outputs")
+            }
+            Problem::NotWritten { .. } => {
+                f.write_str("is not empty, and no step that is done with these shapes is given it")
+            }
+            Problem::NoMultiple { value, of } => {
+                write!(f, "is {value}, which is no multiple of the cluster's {of}")
+            }
+            Problem::NoClusters => {
+                f.write_str("is set, and this GPU has no clusters: they exist from compute capability 9.0 on")
             }
             Problem::DoesNotFit { value, ty } => {
                 write!(f, "is {value}, which its type {} does not hold", scalar_name(*ty))?;
@@ -191,6 +258,9 @@ impl fmt::Display for Problem {
             }
             Problem::NoSuchTensor { index, count } => {
                 write!(f, "is tensor {index}, and the plugin has {count}: its model is damaged")
+            }
+            Problem::NoSuchScratch { index, count } => {
+                write!(f, "is scratch buffer {index}, and the variant has {count}: its model is damaged")
             }
             Problem::ParameterBytes { found, expected } => write!(
                 f,
@@ -212,6 +282,24 @@ impl LaunchError {
             (Role::Grid(_), Problem::NothingLaunched { rounds_down: true }) => {
                 Some("`ceil_div(n, d)` counts the block that `n // d` leaves out")
             }
+            (Role::Grid(_), Problem::NothingLaunched { rounds_down: false }) => Some(
+                "where there is rightly nothing to launch, say so: `when = \"...\"` leaves the launch out",
+            ),
+            (Role::Output(_), Problem::NotWritten { grid_is_0: true }) => {
+                Some("fill it before the launch whose grid is 0, with `memset`, or launch a block for it")
+            }
+            (Role::Output(_), Problem::NotWritten { grid_is_0: false }) => {
+                Some("add a step for the shapes for which every `when` is false, or a guard against them")
+            }
+            (Role::Grid(_), Problem::NoMultiple { .. }) => Some(
+                "round the grid up, `ceil_div(n, cluster) * cluster`, and let the kernel skip what is too much",
+            ),
+            (_, Problem::NoClusters) => {
+                Some("guard the variant with `device.capability >= 90`, and add one without clusters")
+            }
+            (Role::Blocks, Problem::TooLarge { .. }) => Some(
+                "bound the grid by the device, `min(n, device.sms)`, and loop over the rest in the kernel",
+            ),
             (Role::Grid('y' | 'z'), Problem::TooLarge { .. }) => {
                 Some("put the largest extent into grid x, which goes up to 2147483647")
             }
@@ -235,7 +323,14 @@ impl LaunchError {
 
 impl fmt::Display for LaunchError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}` cannot launch `{}`: {} {}", self.plugin, self.kernel, self.role, self.problem)?;
+        let plugin = &self.plugin;
+        match &self.subject {
+            Subject::Launch(kernel) => write!(f, "`{plugin}` cannot launch `{kernel}`: ")?,
+            Subject::Fill(memory) => write!(f, "`{plugin}` cannot fill `{memory}`: ")?,
+            Subject::Scratch(name) => write!(f, "`{plugin}` cannot reserve the scratch buffer `{name}`: ")?,
+            Subject::Variant(id) => write!(f, "`{plugin}` cannot run variant {id}: ")?,
+        }
+        write!(f, "{} {}", self.role, self.problem)?;
         for (name, shape) in &self.shapes {
             match shape {
                 Some(shape) => write!(f, "\n  {name}: {shape:?}")?,

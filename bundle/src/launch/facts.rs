@@ -1,8 +1,31 @@
 //! What is known of a node, and how it is shown.
 
-use crate::expr::Environment;
+use crate::expr::{DeviceFact, Environment};
 use crate::model::Plugin;
 use crate::value::Value;
+
+/// What expressions can know of the device that a launch runs on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Device {
+    /// How many multiprocessors it has.
+    pub sms: i64,
+    /// The most dynamic shared memory that a block can ask for, bytes.
+    pub shared_bytes: i64,
+    /// Its compute capability: 90 for 9.0.
+    pub capability: i64,
+}
+
+impl Device {
+    /// One of the facts.
+    #[must_use]
+    pub const fn fact(&self, fact: DeviceFact) -> i64 {
+        match fact {
+            DeviceFact::Sms => self.sms,
+            DeviceFact::SharedBytes => self.shared_bytes,
+            DeviceFact::Capability => self.capability,
+        }
+    }
+}
 
 /// A node's attributes with as much of its tensors' shapes and addresses as is known.
 #[derive(Debug, Clone, Copy, Default)]
@@ -13,6 +36,14 @@ pub struct Facts<'a> {
     pub ranks: &'a [usize],
     /// The shapes of the inputs, then of the outputs as far as they are known.
     pub shapes: &'a [&'a [i64]],
+    /// The values of shape inputs, by the inputs' indices: empty for an input that is none, and empty altogether while they are not
+    /// known.
+    pub values: &'a [&'a [i64]],
+    /// What size tensors hold, by index over inputs, then outputs; none for every other tensor and before the kernels have run. Empty
+    /// where nothing is known.
+    pub sizes: &'a [Option<i64>],
+    /// The device that launches run on; none where there is none, or where it is not known yet.
+    pub device: Option<Device>,
     /// Of what each tensor's address is a multiple, bytes; the address itself will do, and a null address is 0. Empty while
     /// addresses are not known.
     pub alignments: &'a [u64],
@@ -30,6 +61,18 @@ impl Environment for Facts<'_> {
     fn aligned(&self, tensor: u32, bytes: u32) -> Option<bool> {
         let alignment = self.alignments.get(tensor as usize)?;
         Some(bytes != 0 && alignment % u64::from(bytes) == 0)
+    }
+
+    fn device(&self, fact: DeviceFact) -> Option<i64> {
+        self.device.as_ref().map(|device| device.fact(fact))
+    }
+
+    fn values(&self, tensor: u32) -> Option<&[i64]> {
+        self.values.get(tensor as usize).copied()
+    }
+
+    fn size(&self, tensor: u32) -> Option<i64> {
+        self.sizes.get(tensor as usize).copied().flatten()
     }
 
     fn rank(&self, tensor: u32) -> Option<usize> {
@@ -53,6 +96,12 @@ pub fn describe(plugin: &Plugin, facts: &Facts<'_>) -> String {
         attributes.map(|(attribute, value)| format!("{} = {}", attribute.name, brief(value))).collect();
     for (index, shape) in facts.shapes.iter().enumerate() {
         known.push(format!("{} is {}", plugin.tensor_name(index).unwrap_or("?"), shape_text(shape)));
+    }
+    for (index, values) in facts.values.iter().enumerate() {
+        if plugin.inputs.get(index).is_some_and(|input| input.values.is_some()) {
+            let values = Value::Array(values.iter().copied().map(Value::Int).collect());
+            known.push(format!("{} holds {}", plugin.tensor_name(index).unwrap_or("?"), brief(&values)));
+        }
     }
     if facts.shapes.is_empty() {
         for (index, rank) in facts.ranks.iter().enumerate() {

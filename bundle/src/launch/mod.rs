@@ -12,23 +12,29 @@ mod facts;
 mod numbers;
 mod pack;
 mod rules;
+mod sequence;
 mod steps;
 mod variants;
+mod workspace;
 
 pub use choice::{Choice, Decided, Undecided};
-pub use error::{LaunchError, Limit, Problem, Role};
-pub use facts::{Facts, Unmet, describe, full_name, shape_text};
-pub use numbers::{Evaluated, MAX_BLOCK, MAX_GRID, MAX_SHARED_BYTES, MAX_THREADS, Passed, Takes, evaluate};
+pub use error::{LaunchError, Limit, Problem, Role, Subject};
+pub use facts::{Device, Facts, Unmet, describe, full_name, shape_text};
+pub use numbers::{
+    Evaluated, MAX_BLOCK, MAX_CLUSTER, MAX_GRID, MAX_SHARED_BYTES, MAX_THREADS, Passed, Takes,
+};
 pub use pack::{alignment, append};
 pub use rules::{
-    Rule, check, check_attribute, check_limits, missing_attribute, output_shape, output_shapes,
-    rules_of_attributes, rules_of_shapes,
+    Rule, UNKNOWN_EXTENT, check, check_attribute, check_limits, check_output_limits, missing_attribute,
+    output_shape, output_shapes, rules_of_attributes, rules_of_shapes,
 };
+pub use sequence::{Doing, ScratchPlace, Sequence, Sequencing, sequence, tensor_bytes, too_many_at_once};
 pub use steps::{NODE_STEP_LIMIT, Steps};
 pub use variants::{
     GuardVerdict, Signature, check_specialized, decide, in_order, is_automatic, is_compiled_for, no_variant,
     none_holds, verdict,
 };
+pub use workspace::{Unbounded, workspace_bound};
 
 #[cfg(test)]
 mod tests;

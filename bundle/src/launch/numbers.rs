@@ -1,8 +1,8 @@
 //! A launch's expressions become the numbers that a driver takes.
 
-use super::error::{LaunchError, Limit, Problem, Role};
-use super::facts::full_name;
+use super::error::{Limit, Problem, Role};
 use super::pack;
+use super::sequence::ScratchPlace;
 use super::steps::Steps;
 use crate::expr::{BinaryOp, Environment, Expr, Node};
 use crate::model::{Arg, ArgValue, Launch, MAX_ARGUMENTS, MAX_PARAMETER_BYTES, Plugin};
@@ -17,6 +17,8 @@ pub const MAX_BLOCK: [i64; 3] = [1024, 1024, 64];
 pub const MAX_THREADS: i64 = 1024;
 /// `sharedMemBytes` of `cuLaunchKernel` is an `unsigned`, and the attribute that allows it an `int` (`cuda.h`, 13.0).
 pub const MAX_SHARED_BYTES: i64 = 2_147_483_647;
+/// Blocks of a cluster that every device with clusters takes: CUDA C++ programming guide 13.0, "thread block clusters".
+pub const MAX_CLUSTER: u32 = 8;
 
 const AXES: [char; 3] = ['x', 'y', 'z'];
 
@@ -27,6 +29,8 @@ pub struct Takes<'a> {
     pub max_threads: u32,
     /// The most dynamic shared memory of a block, bytes.
     pub max_shared_bytes: u32,
+    /// The most blocks of a cluster; 0 on a device without clusters.
+    pub max_cluster: u32,
     /// Sizes of the kernel's parameters in bytes, where they are known.
     pub params: Option<&'a [u32]>,
 }
@@ -34,20 +38,22 @@ pub struct Takes<'a> {
 impl Takes<'_> {
     /// Nothing is known: what only the kernel and the device decide is not checked.
     pub const ANYTHING: Takes<'static> =
-        Takes { max_threads: u32::MAX, max_shared_bytes: u32::MAX, params: None };
+        Takes { max_threads: u32::MAX, max_shared_bytes: u32::MAX, max_cluster: MAX_CLUSTER, params: None };
 }
 
-/// One launch, in numbers. Only [`evaluate`] makes one, and it keeps what is said here.
+/// One launch, in numbers. Only [`super::Sequencing`] makes one, and it keeps what is said here.
 #[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
 pub struct Evaluated {
-    /// Blocks in x, y and z. Where one is 0 an output is empty and there is nothing to launch: nothing else was evaluated, and an
-    /// extent that has no value counts as 0, too.
+    /// Blocks in x, y and z. Where one is 0 there is rightly nothing to launch (see [`super::Sequencing`]): nothing else was evaluated,
+    /// and an extent that has no value counts as 0, too.
     pub grid: [u32; 3],
     /// Threads of a block in x, y and z; 0 where there is nothing to launch.
     pub block: [u32; 3],
     /// Dynamic shared memory of a block, bytes.
     pub shared_bytes: u32,
+    /// Blocks of a cluster in x, y and z, where the kernel runs in clusters.
+    pub cluster: Option<[u32; 3]>,
     /// The arguments in the kernel's order, at most [`MAX_ARGUMENTS`]; none where there is nothing to launch.
     pub args: Vec<Passed>,
     /// The bytes of the numbers among the arguments, each aligned to its type, little-endian.
@@ -61,7 +67,7 @@ pub enum Passed {
     Input(usize),
     /// The address of an output, by its index among the outputs; below their number.
     Output(usize),
-    /// The address of a scratch buffer of the variant, by its index.
+    /// The address of a scratch buffer of the variant, by its index; below their number.
     Scratch(usize),
     /// Numbers by value.
     Numbers {
@@ -73,115 +79,122 @@ pub enum Passed {
 }
 
 impl Evaluated {
-    /// Whether there is nothing to launch: an extent of the grid is 0, and an output is empty.
+    /// Whether there is nothing to launch: an extent of the grid is 0, and rightly so.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.grid.contains(&0)
     }
 }
 
-type Fault = (Role, Problem);
+pub(super) type Fault = (Role, Problem);
 
 /// What expressions are evaluated with.
-struct Given<'a> {
-    environment: &'a dyn Environment,
-    steps: &'a mut Steps,
+pub(super) struct Given<'a> {
+    pub(super) environment: &'a dyn Environment,
+    pub(super) steps: &'a mut Steps,
 }
 
 impl Given<'_> {
-    fn value(&mut self, expr: &Expr) -> Result<Value, Problem> {
+    pub(super) fn value(&mut self, expr: &Expr) -> Result<Value, Problem> {
         let value = self.steps.value(expr, self.environment);
         value.map_err(|error| Problem::NoValue(self.steps.why(&error)))
     }
+
+    /// Whether a tensor is known to have no elements.
+    pub(super) fn is_empty(&self, tensor: usize) -> bool {
+        let shape = u32::try_from(tensor).ok().and_then(|tensor| self.environment.shape(tensor));
+        shape.is_some_and(|shape| shape.contains(&0))
+    }
 }
 
-/// Evaluates and checks a launch of `plugin` with the shapes in `environment`, for a kernel that takes what `takes` says. Where one of
-/// the grid's extents is 0 and an output is empty nothing is to be launched, and nothing else is evaluated.
-///
-/// # Errors
-/// [`LaunchError`] where an expression has no value or a value that CUDA, the kernel or the kernel's types do not take, and where a
-/// grid of 0 would leave outputs as they are that are not empty.
-pub fn evaluate(
-    plugin: &Plugin,
-    launch: &Launch,
-    takes: &Takes<'_>,
-    environment: &dyn Environment,
-    steps: &mut Steps,
-) -> Result<Evaluated, Box<LaunchError>> {
-    numbers_of(plugin, launch, takes, &mut Given { environment, steps })
-        .map_err(|fault| launch_error(plugin, launch, environment, fault))
+/// What a launch may be given beside numbers.
+#[derive(Clone, Copy)]
+pub(super) struct Place<'a> {
+    pub(super) plugin: &'a Plugin,
+    pub(super) scratch: &'a [ScratchPlace],
 }
 
-#[cold]
-fn launch_error(
-    plugin: &Plugin,
-    launch: &Launch,
-    environment: &dyn Environment,
-    (role, problem): Fault,
-) -> Box<LaunchError> {
-    Box::new(LaunchError {
-        plugin: full_name(plugin),
-        kernel: launch.kernel.clone(),
-        role,
-        problem,
-        shapes: shapes(plugin, environment),
-    })
-}
-
-fn shapes(plugin: &Plugin, environment: &dyn Environment) -> Vec<(String, Option<Vec<i64>>)> {
-    (0..plugin.tensor_count())
-        .filter_map(|index| {
-            let name = plugin.tensor_name(index)?.to_owned();
-            let shape = environment.shape(u32::try_from(index).ok()?);
-            Some((name, shape.map(<[i64]>::to_vec)))
-        })
-        .collect()
-}
-
-fn numbers_of(
-    plugin: &Plugin,
+/// Evaluates and checks a launch for a kernel that takes what `takes` says.
+pub(super) fn numbers_of(
+    place: Place<'_>,
     launch: &Launch,
     takes: &Takes<'_>,
     given: &mut Given<'_>,
 ) -> Result<Evaluated, Fault> {
-    let grid = grid(plugin, launch, given)?;
+    let grid = grid(place, launch, given)?;
     if grid.contains(&0) {
         return Ok(Evaluated { grid, ..Evaluated::default() });
     }
     let block = block(launch, takes, given)?;
     let shared_bytes = shared_bytes(launch, takes, given)?;
+    let cluster = cluster(launch, grid, takes, given)?;
     let mut arguments = Arguments::default();
     for arg in &launch.args {
-        arguments.add(plugin, arg, given)?;
+        arguments.add(place, arg, given)?;
     }
     arguments.check(launch, takes.params)?;
-    Ok(Evaluated { grid, block, shared_bytes, args: arguments.list, numbers: arguments.numbers })
+    Ok(Evaluated { grid, block, shared_bytes, cluster, args: arguments.list, numbers: arguments.numbers })
 }
 
-/// A zero decides, also where another extent has no value for an empty tensor. It is right where an output is empty.
-fn grid(plugin: &Plugin, launch: &Launch, given: &mut Given<'_>) -> Result<[u32; 3], Fault> {
+/// A zero decides, also where another extent has no value for an empty tensor. It is right where an output is empty, and where
+/// something is empty that the launch is given.
+fn grid(place: Place<'_>, launch: &Launch, given: &mut Given<'_>) -> Result<[u32; 3], Fault> {
     let mut extent = |axis: usize| {
         let role = Role::Grid(AXES[axis]);
         bounded(role, &launch.grid[axis], 0, MAX_GRID[axis], given)
     };
     let extents = [extent(0), extent(1), extent(2)];
     if let Some(axis) = extents.iter().position(|extent| *extent == Ok(0)) {
-        let mut outputs = plugin.inputs.len()..plugin.tensor_count();
-        let is_empty = |output| {
-            let shape = u32::try_from(output).ok().and_then(|output| given.environment.shape(output));
-            shape.is_some_and(|shape| shape.contains(&0))
-        };
-        return match outputs.any(is_empty) {
-            true => Ok(extents.map(|extent| extent.unwrap_or(0))),
-            false => {
-                let divides = |node: &Node| matches!(node, Node::Binary(BinaryOp::FloorDiv, ..));
-                let rounds_down = launch.grid[axis].nodes.iter().any(divides);
-                Err((Role::Grid(AXES[axis]), Problem::NothingLaunched { rounds_down }))
+        let mut outputs = place.plugin.inputs.len()..place.plugin.tensor_count();
+        let is_empty = |arg: &Arg| match arg.value {
+            ArgValue::Tensor(tensor) => given.is_empty(tensor as usize),
+            ArgValue::Scratch(index) => {
+                place.scratch.get(index as usize).is_some_and(|scratch| scratch.bytes == 0)
             }
+            ArgValue::Scalar { .. } | ArgValue::Array { .. } => false,
         };
+        if outputs.any(|output| given.is_empty(output)) || launch.args.iter().any(is_empty) {
+            return Ok(extents.map(|extent| extent.unwrap_or(0)));
+        }
+        let divides = |node: &Node| matches!(node, Node::Binary(BinaryOp::FloorDiv, ..));
+        let rounds_down = launch.grid[axis].nodes.iter().any(divides);
+        return Err((Role::Grid(AXES[axis]), Problem::NothingLaunched { rounds_down }));
     }
     let [x, y, z] = extents;
     Ok([x?, y?, z?])
+}
+
+/// Clusters divide the grid into wholes (`cuda.h` 13.0, `CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION`).
+fn cluster(
+    launch: &Launch,
+    grid: [u32; 3],
+    takes: &Takes<'_>,
+    given: &mut Given<'_>,
+) -> Result<Option<[u32; 3]>, Fault> {
+    let Some(extents) = &launch.cluster else { return Ok(None) };
+    if takes.max_cluster == 0 {
+        return Err((Role::ClusterBlocks, Problem::NoClusters));
+    }
+    let mut cluster = [0; 3];
+    for axis in 0..3 {
+        let most = i64::from(takes.max_cluster);
+        cluster[axis] = match bounded(Role::Cluster(AXES[axis]), &extents[axis], 1, most, given) {
+            Err((role, Problem::TooLarge { value, most, .. })) => {
+                return Err((role, Problem::TooLarge { value, most, limit: Limit::Cluster }));
+            }
+            bounded => bounded?,
+        };
+    }
+    // Each is at most what all of them may be, which is a small number.
+    let blocks = cluster.iter().copied().map(i64::from).fold(1, i64::saturating_mul);
+    at_most(Role::ClusterBlocks, blocks, i64::from(takes.max_cluster), Limit::Cluster)?;
+    for axis in 0..3 {
+        if !grid[axis].is_multiple_of(cluster[axis]) {
+            let problem = Problem::NoMultiple { value: i64::from(grid[axis]), of: cluster[axis] };
+            return Err((Role::Grid(AXES[axis]), problem));
+        }
+    }
+    Ok(Some(cluster))
 }
 
 fn block(launch: &Launch, takes: &Takes<'_>, given: &mut Given<'_>) -> Result<[u32; 3], Fault> {
@@ -238,16 +251,18 @@ struct Arguments {
 }
 
 impl Arguments {
-    fn add(&mut self, plugin: &Plugin, arg: &Arg, given: &mut Given<'_>) -> Result<(), Fault> {
+    fn add(&mut self, place: Place<'_>, arg: &Arg, given: &mut Given<'_>) -> Result<(), Fault> {
         let fault = |problem| (Role::Argument(arg.name.clone()), problem);
         match &arg.value {
             ArgValue::Tensor(tensor) => {
-                let place = tensor_place(plugin, *tensor).map_err(fault)?;
-                self.push(place, size_of::<u64>(), align_of::<u64>());
+                let tensor = tensor_place(place.plugin, *tensor).map_err(fault)?;
+                self.push(tensor, size_of::<u64>(), align_of::<u64>());
             }
             ArgValue::Scratch(index) => {
-                let expected = "memory that is reserved: scratch buffers are not";
-                return Err(fault(Problem::Kind { found: Value::Int(i64::from(*index)), expected }));
+                let (index, count) = (*index, place.scratch.len());
+                let place = usize::try_from(index).ok().filter(|index| *index < count);
+                let place = place.ok_or_else(|| fault(Problem::NoSuchScratch { index, count }))?;
+                self.push(Passed::Scratch(place), size_of::<u64>(), align_of::<u64>());
             }
             ArgValue::Scalar { ty, expr } => {
                 let value = given.value(expr).map_err(fault)?;

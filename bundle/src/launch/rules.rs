@@ -5,7 +5,7 @@
 use super::facts::{Facts, Unmet, describe, shape_text};
 use super::steps::Steps;
 use super::variants::check_specialized;
-use crate::expr::EvalError;
+use crate::expr::{DeviceFact, Environment, EvalError, Node};
 use crate::model::{Attribute, Input, Interval, MAX_RANK, Output, Plugin, Requirement, ShapeLimits};
 use crate::value::Value;
 
@@ -116,14 +116,36 @@ fn check_rank(input: &Input, rank: usize) -> Result<(), Unmet> {
 /// # Errors
 /// The first dimension beyond them, else the number of elements.
 pub fn check_limits(name: &str, shape: &[i64], limits: &ShapeLimits, place: &str) -> Result<(), Unmet> {
+    check_known_limits(name, shape, limits, place, &|_| false)
+}
+
+/// As [`check_limits`], for an output: dimensions that depend on data are not looked at while they are [`UNKNOWN_EXTENT`].
+///
+/// # Errors
+/// As [`check_limits`].
+pub fn check_output_limits(output: &Output, shape: &[i64], place: &str) -> Result<(), Unmet> {
+    let is_open = |axis: usize| shape.get(axis) == Some(&UNKNOWN_EXTENT) && size_at(output, axis).is_some();
+    check_known_limits(&output.name, shape, &output.limits, place, &is_open)
+}
+
+fn check_known_limits(
+    name: &str,
+    shape: &[i64],
+    limits: &ShapeLimits,
+    place: &str,
+    is_open: &dyn Fn(usize) -> bool,
+) -> Result<(), Unmet> {
     let beyond = |what: String, allowed: Interval| {
         Unmet(format!("{what} in {}{place}, and the manifest limits that to {allowed}", shape_text(shape)))
     };
-    for (axis, extent) in shape.iter().enumerate() {
+    for (axis, extent) in shape.iter().enumerate().filter(|(axis, _)| !is_open(*axis)) {
         let allowed = limits.dim(axis);
         if !allowed.contains(*extent) {
             return Err(beyond(format!("dimension {axis} of `{name}` is {extent}"), allowed));
         }
+    }
+    if (0..shape.len()).any(is_open) {
+        return Ok(());
     }
     // A 0 decides, whatever the others come to.
     let numel = if shape.contains(&0) {
@@ -159,6 +181,9 @@ fn check_requirement(
     )))
 }
 
+/// What stands in a shape for a dimension that the kernels decide, as TensorRT announces it (seen with TensorRT-RTX 1.7.1).
+pub const UNKNOWN_EXTENT: i64 = -1;
+
 /// The shapes of the outputs, held against their limits. `facts` has the attributes and the inputs' shapes.
 ///
 /// # Errors
@@ -166,13 +191,14 @@ fn check_requirement(
 pub fn output_shapes(plugin: &Plugin, facts: &Facts<'_>, steps: &mut Steps) -> Result<Vec<Vec<i64>>, Unmet> {
     let shape = |output: &Output| {
         let shape = output_shape(plugin, output, facts, steps)?;
-        check_limits(&output.name, &shape, &output.limits, "")?;
+        check_output_limits(output, &shape, "")?;
         Ok(shape)
     };
     plugin.outputs.iter().map(shape).collect()
 }
 
-/// The shape of one output, whatever its limits.
+/// The shape of one output, whatever its limits. A dimension that depends on data is [`UNKNOWN_EXTENT`] where `facts` does not say what
+/// the size is.
 ///
 /// # Errors
 /// It has no value, or one that no tensor has.
@@ -184,15 +210,58 @@ pub fn output_shape(
 ) -> Result<Vec<i64>, Unmet> {
     let wrong =
         |what: String| Unmet(format!("the shape of `{}`: {what}{}", output.name, describe(plugin, facts)));
-    let value = steps.value(&output.shape, facts).map_err(|error| wrong(steps.why(&error)))?;
+    let value = steps.value(&output.shape, &Announced(facts)).map_err(|error| wrong(steps.why(&error)))?;
     let Some(shape) = value.as_ints() else {
         return Err(wrong(format!("found {value}, expected an array of integers")));
     };
-    if shape.iter().any(|extent| *extent < 0) {
+    let is_open = |axis: usize| size_at(output, axis).is_some_and(|tensor| facts.size(tensor).is_none());
+    if shape.iter().enumerate().any(|(axis, extent)| *extent < 0 && !is_open(axis)) {
         return Err(wrong(format!("{value} has a negative dimension")));
     }
     if shape.len() > usize::from(MAX_RANK) {
         return Err(wrong(format!("{value} has more than {MAX_RANK} dimensions")));
     }
     Ok(shape)
+}
+
+/// The size tensor that holds dimension `axis` of an output, where that depends on data.
+fn size_at(output: &Output, axis: usize) -> Option<u32> {
+    let Some(Node::Array(items)) = output.shape.nodes.last() else { return None };
+    match output.shape.nodes.get(*items.get(axis)? as usize) {
+        Some(Node::Size(tensor)) => Some(*tensor),
+        _ => None,
+    }
+}
+
+/// Facts in which a size that is not known yet is what TensorRT announces. Nothing is computed with it: it can only be a dimension.
+struct Announced<'a>(&'a Facts<'a>);
+
+impl Environment for Announced<'_> {
+    fn attribute(&self, index: u32) -> Option<&Value> {
+        self.0.attribute(index)
+    }
+
+    fn shape(&self, tensor: u32) -> Option<&[i64]> {
+        self.0.shape(tensor)
+    }
+
+    fn aligned(&self, tensor: u32, bytes: u32) -> Option<bool> {
+        self.0.aligned(tensor, bytes)
+    }
+
+    fn device(&self, fact: DeviceFact) -> Option<i64> {
+        self.0.device(fact)
+    }
+
+    fn values(&self, tensor: u32) -> Option<&[i64]> {
+        self.0.values(tensor)
+    }
+
+    fn size(&self, tensor: u32) -> Option<i64> {
+        Some(self.0.size(tensor).unwrap_or(UNKNOWN_EXTENT))
+    }
+
+    fn rank(&self, tensor: u32) -> Option<usize> {
+        self.0.rank(tensor)
+    }
 }

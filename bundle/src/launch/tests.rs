@@ -4,7 +4,7 @@ use crate::expr::{BinaryOp, Builtin, Expr, Node};
 use crate::format::Format;
 use crate::model::{
     AUTO_TACTIC, Arg, ArgValue, Attribute, AttributeType, Guard, Input, Interval, Launch, Output, Plugin,
-    Requirement, ShapeLimits, Variant,
+    Requirement, ShapeLimits, Step, Variant,
 };
 use crate::value::Value;
 
@@ -113,13 +113,23 @@ fn plugin() -> Plugin {
     }
 }
 
+/// A variant with these steps alone.
+fn with_steps(plugin: &Plugin, steps: Vec<Step>) -> Variant {
+    Variant { steps, ..plugin.variants[1].clone() }
+}
+
 fn numbers(
     plugin: &Plugin,
     launch: &Launch,
     takes: &Takes<'_>,
     facts: &Facts<'_>,
 ) -> Result<Evaluated, Box<LaunchError>> {
-    evaluate(plugin, launch, takes, facts, &mut Steps::default())
+    let variant = with_steps(plugin, vec![Step::launch(launch.clone())]);
+    let found = sequence(plugin, &variant, |_| *takes, facts, &mut Steps::default())?;
+    match found.steps.into_iter().next() {
+        Some(Doing::Launch(launch)) => Ok(launch),
+        other => panic!("{other:?}"),
+    }
 }
 
 #[test]
@@ -447,3 +457,5 @@ fn what_is_long_is_not_shown_whole() {
         assert!(shown.len() < 400 && shown.starts_with("; k = ") && shown.ends_with(end), "{shown}");
     }
 }
+
+mod sequences;

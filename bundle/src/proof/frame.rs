@@ -286,6 +286,16 @@ impl<'p> Frame<'p> {
         if regions.is_empty() { Finding::Proved } else { Finding::Within(regions) }
     }
 
+    /// What an expression can be.
+    pub(super) fn extent(&self, value: &Expr, meter: &mut Meter<'_>) -> Result<Extent, Stop> {
+        let mut terms = Terms::on(Arc::clone(&self.terms));
+        let root = terms.add(&self.bound(value, meter), &|tensor| self.ranges.rank(tensor))?;
+        let mut walk = Walk::new(&terms, &self.ranges, self.facts.clone(), STEPS);
+        let found = walk.term(root);
+        meter.charge(STEPS - walk.left());
+        found
+    }
+
     /// Where a case can lie as far as the domain goes.
     pub(super) fn everywhere(&self) -> Region {
         self.region(&self.facts)
@@ -424,9 +434,11 @@ fn opposites(claim: Claim<'_>, found: Option<&Extent>) -> Vec<Opposite> {
 /// Whether an expression looks at outputs.
 pub(super) fn mentions_outputs(expr: &Expr, inputs: usize) -> bool {
     expr.nodes.iter().any(|node| match node {
-        Node::Shape(tensor) | Node::Rank(tensor) | Node::Numel(tensor) | Node::Aligned { tensor, .. } => {
-            *tensor as usize >= inputs
-        }
+        Node::Shape(tensor)
+        | Node::Rank(tensor)
+        | Node::Numel(tensor)
+        | Node::Size(tensor)
+        | Node::Aligned { tensor, .. } => *tensor as usize >= inputs,
         _ => false,
     })
 }

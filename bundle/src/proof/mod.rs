@@ -10,6 +10,7 @@
 
 mod case;
 mod frame;
+mod greatest;
 mod pool;
 mod search;
 mod shrink;
@@ -27,6 +28,7 @@ use frame::{Finding, Frame, mentions_outputs};
 use pool::Meter;
 use search::Search;
 
+pub use greatest::Greatest;
 pub use pool::Pool;
 
 /// One node with its shapes.

@@ -68,7 +68,9 @@ impl Judge<'_> {
             }
             Node::Shape(_) => Facts { varies: true, is_compound: true, is_float: false },
             Node::Numel(_) => Facts { varies: true, ..Facts::default() },
-            Node::Aligned { .. } => return None,
+            Node::Values(_) => Facts { varies: true, is_compound: true, is_float: false },
+            Node::Size(_) => Facts { varies: true, ..Facts::default() },
+            Node::Aligned { .. } | Node::Device(_) => return None,
             Node::Local(slot) => self.element(self.over(*slot)?, Facts::default())?,
             Node::Array(items) => Facts { is_compound: true, ..self.all(items)? },
             Node::Unary(_, operand) => self.of(*operand)?,
@@ -135,7 +137,7 @@ impl Judge<'_> {
     /// Whether the elements of an array may be arrays or strings: anything that is not plainly numbers or booleans.
     fn has_compound_elements(&self, array: NodeId) -> Option<bool> {
         Some(match self.shape.nodes.get(array as usize)? {
-            Node::Shape(_) | Node::Call(Builtin::Range, _) => false,
+            Node::Shape(_) | Node::Values(_) | Node::Call(Builtin::Range, _) => false,
             Node::Attribute(index) => {
                 let kind = self.plugin.attributes.get(*index as usize)?.ty.kind();
                 !matches!(kind, Kind::Array(item) if matches!(*item, Kind::Int | Kind::Float | Kind::Bool))

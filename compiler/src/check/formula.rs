@@ -100,9 +100,13 @@ pub(super) fn feed(expr: &Expr, hasher: &mut impl Hasher) {
         discriminant(node).hash(hasher);
         match node {
             Node::Int(value) => value.hash(hasher),
-            Node::Attribute(index) | Node::Shape(index) | Node::Rank(index) | Node::Numel(index) => {
-                index.hash(hasher);
-            }
+            Node::Attribute(index)
+            | Node::Shape(index)
+            | Node::Rank(index)
+            | Node::Numel(index)
+            | Node::Values(index)
+            | Node::Size(index) => index.hash(hasher),
+            Node::Device(fact) => fact.hash(hasher),
             Node::Binary(op, ..) => op.hash(hasher),
             _ => {}
         }
@@ -115,7 +119,7 @@ pub(super) fn reads(expr: &Expr) -> Reads {
     for node in &expr.nodes {
         match node {
             Node::Attribute(index) => reads.attributes.push(*index),
-            Node::Shape(tensor) | Node::Numel(tensor) => reads.shapes.push(*tensor),
+            Node::Shape(tensor) | Node::Numel(tensor) | Node::Values(tensor) => reads.shapes.push(*tensor),
             Node::Rank(tensor) => reads.ranks.push(*tensor),
             _ => {}
         }

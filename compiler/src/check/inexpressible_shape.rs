@@ -10,6 +10,7 @@ use std::ops::Range;
 use cubinder_bundle::expr::{
     Environment, Expr, LowerError, NodeId, ShapeBuilder, ShapeOp, lower, print_node,
 };
+use cubinder_bundle::model::MAX_SHAPE_VALUES;
 use cubinder_bundle::proof::{Case, Verdict};
 use cubinder_bundle::{Output, Plugin, Value};
 
@@ -89,7 +90,7 @@ fn express(site: &Site<'_>, output: &Output) -> Result<Verdict, Problem> {
             continue;
         };
         let known = Known { attributes: &attributes, ranks: &ranks };
-        match lower(&output.shape, &known, &mut StandIn) {
+        match lower(&output.shape, &known, &mut StandIn { plugin: site.plugin }) {
             Ok(_) => {}
             Err(LowerError::Unsupported { node, reason, .. }) => return Err(Problem { node, reason }),
             // That it may have no value is another rule's.
@@ -203,10 +204,12 @@ impl Environment for Known<'_> {
     }
 }
 
-/// A builder that takes everything.
-struct StandIn;
+/// A builder that takes everything. A shape input has as many values as it can have.
+struct StandIn<'p> {
+    plugin: &'p Plugin,
+}
 
-impl ShapeBuilder for StandIn {
+impl ShapeBuilder for StandIn<'_> {
     type Dim = ();
     type Error = Infallible;
 
@@ -215,6 +218,20 @@ impl ShapeBuilder for StandIn {
     }
 
     fn dim(&mut self, _: u32, _: usize) -> Result<(), Infallible> {
+        Ok(())
+    }
+
+    fn value_count(&mut self, tensor: u32) -> Result<usize, Infallible> {
+        let input = self.plugin.inputs.get(tensor as usize);
+        let most = input.map_or(0, |input| if input.rank_max == 0 { 1 } else { input.limits.dim(0).max });
+        Ok(usize::try_from(most.clamp(0, MAX_SHAPE_VALUES)).unwrap_or(0))
+    }
+
+    fn value(&mut self, _: u32, _: usize) -> Result<(), Infallible> {
+        Ok(())
+    }
+
+    fn size(&mut self, _: u32) -> Result<(), Infallible> {
         Ok(())
     }
 

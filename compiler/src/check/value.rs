@@ -80,6 +80,9 @@ fn can_fail(expr: &Expr) -> bool {
                 | Node::Numel(_)
                 | Node::Rank(_)
                 | Node::Aligned { .. }
+                | Node::Device(_)
+                | Node::Values(_)
+                | Node::Size(_)
                 | Node::Local(_)
                 | Node::Array(_)
         )

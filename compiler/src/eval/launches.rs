@@ -3,7 +3,9 @@
 use std::cell::RefCell;
 
 use cubinder_bundle::expr::{Environment, Expr};
-use cubinder_bundle::launch::{self, Evaluated, Facts, Passed, Steps, Takes, Unmet};
+use cubinder_bundle::launch::{
+    self, Doing, Evaluated, Facts, MAX_CLUSTER, Passed, Sequencing, Steps, Takes, Unmet,
+};
 use cubinder_bundle::{Arg, ArgValue, Launch, Plugin, ScalarType, Target, TargetKind};
 
 use super::code::{LaunchCode, MachineCode};
@@ -25,7 +27,7 @@ pub(super) struct Step<'a> {
 
 impl Step<'_> {
     /// The launch with its arguments as the compiled kernel types them.
-    fn typed(&self) -> Launch {
+    pub(super) fn typed(&self) -> Launch {
         let mut launch = self.launch.clone();
         if let Some(args) = &self.code.args {
             launch.args.clone_from(args);
@@ -40,6 +42,7 @@ impl Step<'_> {
         let most = all.reduce(|one, other| Takes {
             max_threads: one.max_threads.max(other.max_threads),
             max_shared_bytes: one.max_shared_bytes.max(other.max_shared_bytes),
+            max_cluster: one.max_cluster.max(other.max_cluster),
             params: None,
         });
         let limit = self.code.uncompiled.and_then(|target| Multiprocessor::of(target.arch));
@@ -88,23 +91,28 @@ impl Step<'_> {
     }
 }
 
-/// Evaluates a launch that is not shown.
+/// Evaluates the launch that comes next in a sequence and is not shown.
 ///
 /// # Errors
 /// Why the run time would refuse it.
-pub(super) fn check(step: &Step<'_>, facts: &Facts<'_>, steps: &mut Steps) -> Result<(), Unmet> {
-    let evaluated = launch::evaluate(step.plugin, &step.typed(), &step.takes(), facts, steps);
-    let evaluated = evaluated.map_err(|error| Unmet(error.to_string()))?;
-    let report = launch_report(step, &step.launch.kernel, Some(&evaluated), Vec::new());
+pub(super) fn check(
+    step: &Step<'_>,
+    sequencing: &mut Sequencing<'_>,
+    steps: &mut Steps,
+) -> Result<(), Unmet> {
+    let doing = sequencing.step(&step.takes(), steps).map_err(|error| Unmet(error.to_string()))?;
+    let Doing::Launch(evaluated) = doing else { return Ok(()) };
+    let report = launch_report(step, &step.launch.kernel, Some(evaluated), Vec::new());
     step.refusal(&report.occupancy).map_or(Ok(()), Err)
 }
 
-/// Evaluates the launch and adds it to the report.
+/// Evaluates the launch that comes next in a sequence and adds it to the report.
 ///
 /// # Errors
 /// Why the run time would refuse it.
 pub(super) fn finish(
     step: &Step<'_>,
+    sequencing: &mut Sequencing<'_>,
     facts: &Facts<'_>,
     steps: &mut Steps,
     report: &mut Evaluation,
@@ -114,7 +122,14 @@ pub(super) fn finish(
     diagnostics.extend(step.code.diagnostics.iter().cloned());
     let launch = step.typed();
     let is_typed = step.draft.is_empty() || step.code.args.is_some();
-    let evaluated = launch::evaluate(step.plugin, &launch, &step.takes(), facts, steps);
+    let evaluated = match sequencing.step(&step.takes(), steps) {
+        Ok(Doing::Launch(evaluated)) => Ok(evaluated.clone()),
+        Ok(Doing::LeftOut | Doing::Fill { .. }) => {
+            report.notes.push(format!("`{}` is not launched: its condition is false", launch.kernel));
+            return Ok(());
+        }
+        Err(error) => Err(error),
+    };
     let args = match &evaluated {
         Ok(evaluated) if is_typed => typed_args(step.plugin, &launch.args, evaluated),
         Ok(evaluated) if evaluated.is_empty() => Vec::new(),
@@ -126,7 +141,7 @@ pub(super) fn finish(
     let refused = match evaluated {
         Err(error) => {
             // Where no limit of the code is in the way, no other GPU helps.
-            let elsewhere = launch::evaluate(step.plugin, &launch, &Takes::ANYTHING, facts, steps);
+            let elsewhere = sequencing.step(&Takes::ANYTHING, steps);
             report.notes.extend(elsewhere.ok().and_then(|_| step.held_against()));
             Some(Unmet(error.to_string()))
         }
@@ -163,6 +178,7 @@ fn takes(machine: &MachineCode) -> Takes<'static> {
     Takes {
         max_threads: machine.facts.max_threads.unwrap_or(u32::MAX),
         max_shared_bytes: shared.unwrap_or(u32::MAX),
+        max_cluster: if machine.arch.major >= 9 { MAX_CLUSTER } else { 0 },
         params: None,
     }
 }

@@ -3,7 +3,8 @@
 //! Owns the order of the steps; what is checked and computed comes from [`cubinder_bundle::launch`].
 
 use cubinder_bundle::launch::{
-    self, Decided, Facts, GuardVerdict, Signature, Steps, Unmet, missing_attribute, output_shapes,
+    self, Decided, Facts, GuardVerdict, LaunchError, Sequencing, Signature, Steps, Takes, Unmet,
+    missing_attribute, output_shapes,
 };
 use cubinder_bundle::{AUTO_TACTIC, DataType, Format, Plugin, Value, Variant};
 
@@ -18,7 +19,7 @@ use super::report::{
 use super::subject::{self, Subject};
 use super::types;
 use crate::diagnostic::{Diagnostic, suggest};
-use crate::resolve::ArgDraft;
+use crate::resolve::{ArgDraft, Unit};
 
 /// What an evaluation came to.
 #[derive(Debug, Clone, PartialEq)]
@@ -313,35 +314,63 @@ impl Prepared<'_> {
     }
 
     fn variant(&mut self, index: usize, variant: &Variant, is_chosen: bool) -> Result<(), Unmet> {
-        let plugin = &self.subject.plugin;
-        for number in 0..variant.steps.len() {
-            let Some(launch) = variant.launch(number) else { continue };
-            let unit = match &self.subject.origin {
-                subject::Origin::Compiled(_) => None,
-                subject::Origin::Manifest(resolved) => {
-                    let mut units = resolved.draft.units.iter();
-                    units
-                        .find(|unit| unit.variant == index && unit.step == number)
-                        .map(|unit| (resolved, unit))
-                }
-            };
-            let code = match (&self.subject.origin, unit) {
-                (subject::Origin::Compiled(objects), _) => self.compiler.of_compiled(launch, objects),
-                (_, Some((resolved, unit))) => self.compiler.of_manifest(resolved, unit),
-                (_, None) => LaunchCode::default(),
-            };
-            let draft: &[ArgDraft] = unit.map_or(&[], |(_, unit)| &unit.args);
-            let step =
-                Step { plugin, launch, draft, code: &code, asked_arch: self.compiler.arch().is_some() };
-            if is_chosen {
-                finish(&step, self.facts, &mut self.steps, self.report, self.diagnostics)?;
-            } else {
-                check(&step, self.facts, &mut self.steps)?;
+        let (subject, compiler) = (self.subject, self.compiler);
+        let plugin = &subject.plugin;
+        let coded = |number| coded(subject, compiler, (index, variant), number);
+        let launches: Vec<Option<Coded<'_>>> = (0..variant.steps.len()).map(coded).collect();
+        let step_of = |number: usize| -> Option<Step<'_>> {
+            let launch = variant.launch(number)?;
+            let (code, draft) = launches.get(number)?.as_ref()?;
+            Some(Step { plugin, launch, draft, code, asked_arch: compiler.arch().is_some() })
+        };
+        let mut typed = variant.clone();
+        for number in 0..typed.steps.len() {
+            if let (Some(launch), Some(step)) = (typed.launch_mut(number), step_of(number)) {
+                *launch = step.typed();
             }
         }
-        Ok(())
+        let refused = |error: Box<LaunchError>| Unmet(error.to_string());
+        let steps = &mut self.steps;
+        let mut sequencing = Sequencing::new(plugin, &typed, self.facts, steps).map_err(refused)?;
+        for number in 0..variant.steps.len() {
+            match step_of(number) {
+                None => drop(sequencing.step(&Takes::ANYTHING, steps).map_err(refused)?),
+                Some(step) if is_chosen => {
+                    finish(&step, &mut sequencing, self.facts, steps, self.report, self.diagnostics)?;
+                }
+                Some(step) => check(&step, &mut sequencing, steps)?,
+            }
+        }
+        sequencing.finish().map(drop).map_err(refused)
     }
 }
+
+/// The code of a launch, and its arguments as the manifest has them; none for another step.
+fn coded<'a>(
+    subject: &'a Subject,
+    compiler: &Compiler,
+    (index, variant): (usize, &Variant),
+    number: usize,
+) -> Option<Coded<'a>> {
+    let launch = variant.launch(number)?;
+    let unit = match &subject.origin {
+        subject::Origin::Compiled(_) => None,
+        subject::Origin::Manifest(resolved) => {
+            let mut units = resolved.draft.units.iter();
+            let is_it = |unit: &&Unit| unit.variant == index && unit.step == number;
+            units.find(is_it).map(|unit| (resolved, unit))
+        }
+    };
+    let code = match (&subject.origin, unit) {
+        (subject::Origin::Compiled(objects), _) => compiler.of_compiled(launch, objects),
+        (_, Some((resolved, unit))) => compiler.of_manifest(resolved, unit),
+        (_, None) => LaunchCode::default(),
+    };
+    Some((code, unit.map_or(&[][..], |(_, unit)| &unit.args)))
+}
+
+/// A launch's code and the arguments that a manifest gives it.
+type Coded<'a> = (LaunchCode, &'a [ArgDraft]);
 
 /// The variants of these types, with their guards' verdicts.
 fn variants(

@@ -4,7 +4,7 @@
 //! reader accepts (save for numbers in ranges that nobody writes, such as `+0_8`); what it cannot say (an empty range, a name
 //! twice) only the reader tells.
 
-use cubinder_bundle::expr::KEYWORDS;
+use cubinder_bundle::expr::{DEVICE, KEYWORDS};
 use cubinder_bundle::{AttributeElement, AttributeType, DataType, MAX_VARIANT_ID};
 use serde_json::{Map, Value, json};
 
@@ -200,7 +200,8 @@ fn identifier() -> Value {
 
 /// A name in expressions, which has their words for itself.
 fn word() -> Value {
-    json!({ "type": "string", "pattern": format!("^{IDENTIFIER}$"), "not": { "enum": KEYWORDS } })
+    let reserved: Vec<&str> = KEYWORDS.into_iter().chain([DEVICE]).collect();
+    json!({ "type": "string", "pattern": format!("^{IDENTIFIER}$"), "not": { "enum": reserved } })
 }
 
 /// A name that TensorRT stores.

@@ -351,6 +351,7 @@ impl<'m> Compiler<'m> {
         let mut scopes = self.scopes.borrow_mut();
         let scope = scopes.entry(world).or_insert_with(|| {
             let scope = self.scope(row);
+            let scope = scope.without_device();
             Rc::new(if world.1 { scope } else { scope.without_addresses() })
         });
         Rc::clone(scope)

@@ -136,7 +136,8 @@ impl Finder<'_> {
                 Class::Blank => {}
                 Class::Word if bytes[at].is_ascii_digit() => {
                     let digits = self.text[token.clone()].replace('_', "");
-                    let number = digits.parse::<i64>().map(|number| (number + 1).to_string());
+                    let another = |number: i64| number.checked_add(1).unwrap_or(number - 1).to_string();
+                    let number = digits.parse::<i64>().map(another);
                     let replacement = number.unwrap_or_else(|_| format!("{}q", &self.text[token.clone()]));
                     self.add(token, replacement, "a number in a string is another", key);
                 }

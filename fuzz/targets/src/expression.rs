@@ -4,8 +4,8 @@
 use std::sync::LazyLock;
 
 use cubinder_bundle::expr::{
-    self, Bounds, Environment, EvalError, Expr, Function, Kind, LowerError, Names, RangeEnvironment, Scope,
-    ShapeBuilder, ShapeOp,
+    self, Bounds, DeviceFact, Environment, EvalError, Expr, Function, Kind, LowerError, Names,
+    RangeEnvironment, Scope, ShapeBuilder, ShapeOp, TensorKind,
 };
 use cubinder_bundle::{DataType, Value};
 
@@ -18,7 +18,10 @@ pub static TARGET: Target =
 static SCOPE: LazyLock<Scope> = LazyLock::new(scope);
 
 const ATTRIBUTES: [&str; 6] = ["pads", "n", "scale", "flag", "mode", "weights"];
-const TENSORS: [&str; 3] = ["x", "y", "z"];
+const TENSORS: [&str; 5] = ["x", "y", "z", "target", "total"];
+/// The shape input and the size tensor among them.
+const VALUES: u32 = 3;
+const SIZE: u32 = 4;
 
 /// The scope's names.
 struct Plugin;
@@ -48,6 +51,8 @@ fn scope() -> Scope {
         .tensor("x", 0, 1, 8)
         .tensor("y", 1, 0, 4)
         .tensor("z", 2, 2, 2)
+        .tensor_of_kind("target", VALUES, (1, 1), TensorKind::ShapeInput)
+        .tensor_of_kind("total", SIZE, (0, 0), TensorKind::Size)
         .constant("BLOCK", Value::Int(256))
         .constant("TILE", Value::Array(vec![Value::Int(8), Value::Int(0)]))
         .ty("T", DataType::F16)
@@ -56,18 +61,22 @@ fn scope() -> Scope {
         .function("first", function(&["a"], "[a[i] for i in range(1)][0]"))
         .function("twice", function(&["a"], "a + a"))
         .function("loops", function(&["a"], "loops(a)"))
+        .with_sizes()
 }
 
 /// A node with its shapes, which are hidden at node time.
 struct World {
     attributes: Vec<Value>,
-    shapes: [Vec<i64>; 3],
+    shapes: [Vec<i64>; 5],
+    values: Vec<i64>,
+    /// What the size tensor holds.
+    size: i64,
     node_time: bool,
 }
 
 impl World {
     fn all() -> [World; 3] {
-        let world = |pads: &[i64], n, scale, flag, shapes| World {
+        let world = |pads: &[i64], n, scale, flag, [x, y, z]: [Vec<i64>; 3], values: &[i64]| World {
             attributes: vec![
                 Value::Array(pads.iter().copied().map(Value::Int).collect()),
                 Value::Int(n),
@@ -76,18 +85,28 @@ impl World {
                 Value::Str("wrap".into()),
                 Value::Array(vec![Value::Float(0.25), Value::Float(scale)]),
             ],
-            shapes,
+            shapes: [x, y, z, vec![values.len().try_into().unwrap_or(0)], vec![]],
+            values: values.to_vec(),
+            size: values.first().copied().unwrap_or(0).max(0),
             node_time: false,
         };
         [
-            world(&[1, 2, 3, 4], 3, 0.5, true, [vec![10, 3, 32, 32], vec![5, 6], vec![7, 8]]),
-            world(&[], -1, -1e300, false, [vec![0], vec![], vec![1, 2]]),
-            world(&[i64::MIN, 0], i64::MAX, 0.0, true, [vec![1 << 40; 8], vec![1; 4], vec![3, 0]]),
+            world(&[1, 2, 3, 4], 3, 0.5, true, [vec![10, 3, 32, 32], vec![5, 6], vec![7, 8]], &[4, -8]),
+            world(&[], -1, -1e300, false, [vec![0], vec![], vec![1, 2]], &[]),
+            world(
+                &[i64::MIN, 0],
+                i64::MAX,
+                0.0,
+                true,
+                [vec![1 << 40; 8], vec![1; 4], vec![3, 0]],
+                &[i64::MAX, i64::MIN, 0],
+            ),
         ]
     }
 
     fn at_node_time(&self) -> World {
-        World { attributes: self.attributes.clone(), shapes: self.shapes.clone(), node_time: true }
+        let (attributes, shapes) = (self.attributes.clone(), self.shapes.clone());
+        World { attributes, shapes, values: self.values.clone(), size: self.size, node_time: true }
     }
 }
 
@@ -102,6 +121,18 @@ impl Environment for World {
 
     fn aligned(&self, tensor: u32, bytes: u32) -> Option<bool> {
         (!self.node_time).then(|| (0x7000_u32 + 8 * tensor).is_multiple_of(bytes))
+    }
+
+    fn device(&self, fact: DeviceFact) -> Option<i64> {
+        (!self.node_time).then_some(fact.range().0)
+    }
+
+    fn values(&self, tensor: u32) -> Option<&[i64]> {
+        (tensor == VALUES && !self.node_time).then_some(&self.values)
+    }
+
+    fn size(&self, tensor: u32) -> Option<i64> {
+        (tensor == SIZE && !self.node_time).then_some(self.size)
     }
 
     fn rank(&self, tensor: u32) -> Option<usize> {
@@ -141,6 +172,19 @@ impl ShapeBuilder for Calculator<'_> {
     fn dim(&mut self, tensor: u32, axis: usize) -> Result<i64, String> {
         let dim = self.0.shapes.get(tensor as usize).and_then(|shape| shape.get(axis));
         dim.copied().ok_or_else(|| "no such dimension".to_owned())
+    }
+
+    fn value_count(&mut self, tensor: u32) -> Result<usize, String> {
+        if tensor == VALUES { Ok(self.0.values.len()) } else { Err("no shape input".to_owned()) }
+    }
+
+    fn value(&mut self, tensor: u32, index: usize) -> Result<i64, String> {
+        let value = self.0.values.get(index).filter(|_| tensor == VALUES);
+        value.copied().ok_or_else(|| "no such value".to_owned())
+    }
+
+    fn size(&mut self, tensor: u32) -> Result<i64, String> {
+        if tensor == SIZE { Ok(self.0.size) } else { Err("no size tensor".to_owned()) }
     }
 
     fn operation(&mut self, op: ShapeOp, a: &i64, b: &i64) -> Result<i64, String> {

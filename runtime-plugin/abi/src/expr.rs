@@ -43,6 +43,13 @@ impl<'b> Expr<'b> {
         unsafe { (slots.is_constant)(implementation).then(|| (slots.get_constant_value)(implementation)) }
     }
 
+    /// Whether it is a size that only a run can tell ([`ExprBuilder::declare_size_tensor`]), by itself.
+    pub fn is_size_tensor(self) -> bool {
+        // SAFETY: slots and implementation belong to a live expression.
+        self.implementation()
+            .is_some_and(|(implementation, slots)| unsafe { (slots.is_size_tensor)(implementation) })
+    }
+
     fn implementation(self) -> Option<(*const c_void, &'b DimensionExprSlots)> {
         // SAFETY: the expression lives for `'b` (`from_raw`); its second word is `mImpl`, whose first word is
         // a vptr.
@@ -118,6 +125,30 @@ impl<'b> ExprBuilder<'b> {
             Expr::from_raw((self.slots.operation)(self.this, op, first.raw.as_ptr(), second.raw.as_ptr()))
         };
         expr.ok_or_else(|| Error::internal(format!("TensorRT made no expression of {op:?}")))
+    }
+
+    /// The size that output number `output` holds once the kernels have run, for use as an extent of other outputs; that output is of
+    /// type INT32 or INT64 and has no dimensions. TensorRT takes it to be 0 to `upper` and optimizes for `opt`
+    /// (`IExprBuilder::declareSizeTensor`, `NvInferRuntime.h`, TensorRT-RTX 1.3 to 1.7 and Enterprise 11.4). Arithmetic on it is
+    /// refused by TensorRT. It may be declared more than once (seen with RTX 1.7).
+    pub fn declare_size_tensor(
+        &self,
+        output: usize,
+        opt: Expr<'b>,
+        upper: Expr<'b>,
+    ) -> Result<Expr<'b>, Error> {
+        let index = i32::try_from(output)
+            .map_err(|_| Error::internal(format!("output {output} does not fit into 32 bits")))?;
+        // SAFETY: as in `constant`; both operands live for `'b`.
+        let expr = unsafe {
+            Expr::from_raw((self.slots.declare_size_tensor)(
+                self.this,
+                index,
+                opt.raw.as_ptr(),
+                upper.raw.as_ptr(),
+            ))
+        };
+        expr.ok_or_else(|| Error::internal(format!("TensorRT takes output {output} for no size tensor")))
     }
 }
 

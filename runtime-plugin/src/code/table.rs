@@ -23,7 +23,7 @@ use crate::driver::sys::{
     CUDA_ERROR_SYSTEM_NOT_READY, CUDA_ERROR_UNSUPPORTED_DEVSIDE_SYNC, CUDA_ERROR_UNSUPPORTED_PTX_VERSION,
     CUdevice, CUkernel, CUlibrary, CUresult,
 };
-use crate::driver::{Driver, DriverError, in_relaxed_capture_mode};
+use crate::driver::{ComputeCapability, Driver, DriverError, in_relaxed_capture_mode};
 
 /// One way to get a kernel: a code object and the kernel's symbol in it.
 #[derive(Debug, Clone, Copy)]
@@ -72,6 +72,8 @@ pub struct LoadedKernel {
     pub handle: CUkernel,
     /// The device that it is for.
     pub device: CUdevice,
+    /// That device's compute capability.
+    pub capability: ComputeCapability,
     /// The target of the code object that it comes from.
     pub target: Target,
     /// The digest of that code object.
@@ -204,7 +206,8 @@ impl CodeTable {
         let capability = driver.compute_capability(device).map_err(failed)?;
         let targets: Vec<Target> = candidates.iter().map(|candidate| candidate.target).collect();
         let ordered = order(capability, &targets).into_iter().filter_map(|index| candidates.get(index));
-        let found = in_relaxed_capture_mode(driver, || self.first_that_loads(driver, device, ordered));
+        let found =
+            in_relaxed_capture_mode(driver, || self.first_that_loads(driver, (device, capability), ordered));
         match found.map_err(failed)? {
             Ok(loaded) => Ok(Loading::Loaded(loaded)),
             Err(refused) => Err(LoadError::NothingFits {
@@ -281,7 +284,7 @@ impl CodeTable {
     fn first_that_loads<'a>(
         &self,
         driver: &Driver,
-        device: CUdevice,
+        (device, capability): (CUdevice, ComputeCapability),
         ordered: impl Iterator<Item = &'a Candidate<'a>>,
     ) -> Result<Result<LoadedKernel, Vec<Refused>>, DriverError> {
         let mut refused = Vec::new();
@@ -294,6 +297,7 @@ impl CodeTable {
                         is_first,
                         handle,
                         device,
+                        capability,
                         target: candidate.target,
                         digest: candidate.digest,
                         symbol,

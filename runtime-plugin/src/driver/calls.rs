@@ -9,7 +9,7 @@ use super::error::DriverError;
 use super::sys::{
     CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
     CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_NOT_INITIALIZED, CUDA_SUCCESS, CUcontext, CUdevice, CUfunction,
-    CUkernel, CUlibrary, CUresult, CUstream, CUstreamCaptureMode,
+    CUkernel, CUlibrary, CUresult, CUstreamCaptureMode,
 };
 use super::table::Driver;
 
@@ -21,7 +21,7 @@ const MAX_PARAMS: usize = 32764;
 
 impl Driver {
     /// `Ok` for success, otherwise the error with the driver's own name and words for it.
-    fn check(&self, call: &'static str, code: CUresult) -> Result<(), DriverError> {
+    pub(super) fn check(&self, call: &'static str, code: CUresult) -> Result<(), DriverError> {
         if code == CUDA_SUCCESS {
             return Ok(());
         }
@@ -271,44 +271,6 @@ impl Driver {
             sizes.push(u32::try_from(size).unwrap_or(u32::MAX));
         }
         Ok(Some(sizes))
-    }
-
-    /// Launches a kernel in the context of `stream`.
-    ///
-    /// # Errors
-    /// What the driver refuses at once. What goes wrong on the device shows in later calls.
-    ///
-    /// # Safety
-    /// `params` points to one pointer for each parameter of the kernel, each to as many readable bytes as that parameter
-    /// has; the driver reads them during the call. `stream` is a stream of this driver or null. Device memory that the
-    /// arguments name is valid until the kernel has run, and as large as the kernel assumes.
-    pub unsafe fn launch(
-        &self,
-        kernel: CUkernel,
-        grid: [u32; 3],
-        block: [u32; 3],
-        shared_bytes: u32,
-        stream: CUstream,
-        params: *mut *mut c_void,
-    ) -> Result<(), DriverError> {
-        // SAFETY: a `CUkernel` may stand where a `CUfunction` is asked for (`cuda.h` 13.0, `cuLaunchKernel`); `extra` is
-        // null, as it must be where `params` is given; the rest is the caller's promise.
-        let code = unsafe {
-            (self.launch_kernel)(
-                CUfunction(kernel.0),
-                grid[0],
-                grid[1],
-                grid[2],
-                block[0],
-                block[1],
-                block[2],
-                shared_bytes,
-                stream,
-                params,
-                null_mut(),
-            )
-        };
-        if code == CUDA_SUCCESS { Ok(()) } else { self.check("cuLaunchKernel", code) }
     }
 
     /// Swaps the calling thread's stream capture mode with `mode`.

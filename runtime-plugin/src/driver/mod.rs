@@ -12,6 +12,7 @@
 mod calls;
 mod capture;
 mod error;
+mod queue;
 pub mod sys;
 mod table;
 
@@ -19,4 +20,5 @@ pub use calls::PrimaryContext;
 pub use capture::in_relaxed_capture_mode;
 pub use cubinder_bundle::fit::ComputeCapability;
 pub use error::{DriverError, DriverMissing};
+pub use queue::{Configuration, MAX_LAUNCH_ATTRIBUTES};
 pub use table::Driver;

@@ -2,7 +2,7 @@
 //!
 //! Source of every fact here: `cuda.h` of CUDA 13.0 (`CUDA_VERSION` 13000), where nothing else is said.
 
-use std::ffi::{c_int, c_void};
+use std::ffi::{c_int, c_uint, c_void};
 
 /// `CUresult`: 0 is success.
 pub type CUresult = c_int;
@@ -50,6 +50,72 @@ handles! {
     /// `CUstream`.
     CUstream,
 }
+
+/// `CUdeviceptr`: an address on the device.
+pub type CUdeviceptr = u64;
+
+/// `CUlaunchAttribute`: an id (`CUlaunchAttributeID`), padded to 8 bytes, and a union of 64 bytes, of which every member that is used
+/// here starts with words.
+#[repr(C, align(8))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CUlaunchAttribute {
+    /// One of the `CU_LAUNCH_ATTRIBUTE_` numbers.
+    pub id: c_int,
+    pad: [u8; 4],
+    value: [u32; 16],
+}
+
+const _: () =
+    assert!(size_of::<CUlaunchAttribute>() == 72 && std::mem::offset_of!(CUlaunchAttribute, value) == 8);
+
+impl CUlaunchAttribute {
+    /// One that the driver passes over.
+    pub const IGNORED: CUlaunchAttribute = CUlaunchAttribute::new(CU_LAUNCH_ATTRIBUTE_IGNORE, [0; 3]);
+
+    /// An attribute whose value is these words, then zeros.
+    #[must_use]
+    pub const fn new(id: c_int, words: [u32; 3]) -> CUlaunchAttribute {
+        let mut value = [0; 16];
+        value[0] = words[0];
+        value[1] = words[1];
+        value[2] = words[2];
+        CUlaunchAttribute { id, pad: [0; 4], value }
+    }
+}
+
+/// `CUlaunchConfig`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct CUlaunchConfig {
+    /// `gridDimX` to `gridDimZ`.
+    pub grid: [c_uint; 3],
+    /// `blockDimX` to `blockDimZ`.
+    pub block: [c_uint; 3],
+    /// `sharedMemBytes`.
+    pub shared_bytes: c_uint,
+    /// `hStream`.
+    pub stream: CUstream,
+    /// `attrs`.
+    pub attributes: *mut CUlaunchAttribute,
+    /// `numAttrs`.
+    pub attribute_count: c_uint,
+}
+
+const _: () = assert!(
+    size_of::<CUlaunchConfig>() == 56
+        && std::mem::offset_of!(CUlaunchConfig, stream) == 32
+        && std::mem::offset_of!(CUlaunchConfig, attributes) == 40
+        && std::mem::offset_of!(CUlaunchConfig, attribute_count) == 48
+);
+
+/// `CU_LAUNCH_ATTRIBUTE_IGNORE`.
+pub const CU_LAUNCH_ATTRIBUTE_IGNORE: c_int = 0;
+/// `CU_LAUNCH_ATTRIBUTE_COOPERATIVE`: an `int`, not 0.
+pub const CU_LAUNCH_ATTRIBUTE_COOPERATIVE: c_int = 2;
+/// `CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION`: three `unsigned`, each a divisor of the grid's.
+pub const CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION: c_int = 4;
+/// `CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION`: an `int`, not 0.
+pub const CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION: c_int = 6;
 
 /// `CUDA_SUCCESS`.
 pub const CUDA_SUCCESS: CUresult = 0;

@@ -1,11 +1,12 @@
 //! The driver's functions, found by name.
 
-use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::ffi::{CStr, c_char, c_int, c_uchar, c_uint, c_void};
 use std::sync::OnceLock;
 
 use super::error::DriverMissing;
 use super::sys::{
-    CUcontext, CUdevice, CUfunction, CUkernel, CUlibrary, CUresult, CUstream, CUstreamCaptureMode,
+    CUcontext, CUdevice, CUdeviceptr, CUfunction, CUkernel, CUlaunchConfig, CUlibrary, CUresult, CUstream,
+    CUstreamCaptureMode,
 };
 
 /// The name under which the driver is installed, and under which TensorRT and the CUDA runtime open it.
@@ -118,6 +119,22 @@ driver_table! {
             c_uint, c_uint, c_uint,
             c_uint, CUstream, *mut *mut c_void, *mut *mut c_void,
         );
+        /// `CUresult cuLaunchKernelEx(const CUlaunchConfig*, CUfunction, void** params, void** extra)`, since 11.8.
+        launch_kernel_ex: c"cuLaunchKernelEx"(
+            *const CUlaunchConfig, CUfunction, *mut *mut c_void, *mut *mut c_void,
+        );
+        /// `CUresult cuMemsetD8Async(CUdeviceptr, unsigned char, size_t bytes, CUstream)`, since 3.2.
+        memset_d8_async: c"cuMemsetD8Async"(CUdeviceptr, c_uchar, usize, CUstream);
+        /// `CUresult cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream)`, since 3.2.
+        memcpy_dtod_async: c"cuMemcpyDtoDAsync_v2"(CUdeviceptr, CUdeviceptr, usize, CUstream);
+        /// `CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, CUfunction, int threads, size_t shared)`, since 6.5.
+        occupancy_max_active_blocks: c"cuOccupancyMaxActiveBlocksPerMultiprocessor"(
+            *mut c_int, CUfunction, c_int, usize,
+        );
+        /// `CUresult cuOccupancyMaxActiveClusters(int* clusters, CUfunction, const CUlaunchConfig*)`, since 11.8.
+        occupancy_max_active_clusters: c"cuOccupancyMaxActiveClusters"(
+            *mut c_int, CUfunction, *const CUlaunchConfig,
+        );
         /// `CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode*)`, since 10.1.
         thread_exchange_stream_capture_mode: c"cuThreadExchangeStreamCaptureMode"(*mut CUstreamCaptureMode);
         /// `CUresult cuGetErrorName(CUresult, const char**)`, since 6.0: null for a number it does not know.
@@ -202,7 +219,7 @@ mod tests {
         // SAFETY: nothing is found, so nothing is called.
         let error = unsafe { Driver::from_lookup(|_| std::ptr::null_mut()) }.unwrap_err();
         let DriverMissing::TooOld { missing } = error else { panic!("{error}") };
-        assert_eq!(missing.len(), 22);
+        assert_eq!(missing.len(), 27);
         assert!(missing.contains(&"cuCtxPushCurrent_v2") && !missing.contains(&"cuFuncLoad"));
     }
 

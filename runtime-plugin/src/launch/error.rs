@@ -21,6 +21,21 @@ pub enum EnqueueError {
     },
     /// The driver refuses.
     Refused(Box<Refusal>),
+    /// The driver refuses to fill or copy memory.
+    Memory(Box<MemoryRefusal>),
+}
+
+/// What the driver refused to do with memory, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MemoryRefusal {
+    /// The plugin: `sample::circ_pad_plugin`.
+    pub plugin: String,
+    /// What was to be done: "fill `partial`".
+    pub what: String,
+    /// With how many bytes.
+    pub bytes: usize,
+    /// The driver's own words.
+    pub error: DriverError,
 }
 
 /// What the driver refused, and why.
@@ -36,6 +51,10 @@ pub struct Refusal {
     pub block: [u32; 3],
     /// Dynamic shared memory of a block, bytes.
     pub shared_bytes: u32,
+    /// Blocks of a cluster.
+    pub cluster: Option<[u32; 3]>,
+    /// Whether all blocks have to run at once.
+    pub cooperative: bool,
     /// What the kernel takes on the device.
     pub limits: KernelLimits,
     /// The driver's own words.
@@ -49,6 +68,7 @@ impl fmt::Display for EnqueueError {
                 write!(f, "{found} {which} were given to a launch of a plugin that has {expected}")
             }
             EnqueueError::Refused(refusal) => write!(f, "{refusal}"),
+            EnqueueError::Memory(refusal) => write!(f, "{refusal}"),
         }
     }
 }
@@ -57,24 +77,36 @@ impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "`{}` cannot launch `{}`: {}\n  grid {:?}, block {:?}, {} bytes of dynamic shared memory\n  the kernel takes at \
-             most {} threads in a block and {} bytes of dynamic shared memory on this GPU",
-            self.plugin,
-            self.kernel,
-            self.error,
-            self.grid,
-            self.block,
-            self.shared_bytes,
-            self.limits.max_threads,
-            self.limits.max_shared_bytes
+            "`{}` cannot launch `{}`: {}\n  grid {:?}, block {:?}, {} bytes of dynamic shared memory",
+            self.plugin, self.kernel, self.error, self.grid, self.block, self.shared_bytes
         )?;
-        if self.error.may_come_from_earlier_work() {
-            f.write_str(
-                "\nwork that was enqueued earlier may have caused it: CUDA reports it at the next call",
-            )?;
+        if let Some(cluster) = self.cluster {
+            write!(f, ", cluster {cluster:?}")?;
         }
-        Ok(())
+        if self.cooperative {
+            f.write_str(", cooperative")?;
+        }
+        write!(
+            f,
+            "\n  the kernel takes at most {} threads in a block and {} bytes of dynamic shared memory on this GPU",
+            self.limits.max_threads, self.limits.max_shared_bytes
+        )?;
+        say_where_from(&self.error, f)
     }
+}
+
+impl fmt::Display for MemoryRefusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` cannot {}, {} bytes: {}", self.plugin, self.what, self.bytes, self.error)?;
+        say_where_from(&self.error, f)
+    }
+}
+
+fn say_where_from(error: &DriverError, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    if error.may_come_from_earlier_work() {
+        f.write_str("\nwork that was enqueued earlier may have caused it: CUDA reports it at the next call")?;
+    }
+    Ok(())
 }
 
 impl std::error::Error for EnqueueError {}

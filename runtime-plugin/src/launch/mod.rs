@@ -1,7 +1,7 @@
-//! Launch records: what one launch needs, computed once per change of shapes.
+//! Records of steps: what a launch, a fill or a copy needs, computed once per change of shapes.
 //!
-//! Owns: the numbers of a launch as the driver takes them ([`LaunchRecord::evaluate`]), and the launch itself
-//! ([`LaunchRecord::enqueue`]). What the numbers are, and which variant's launches those are, is decided by
+//! Owns: the numbers of a step as the driver takes them ([`StepRecord::all`], [`AliasRecord::all`]), and the step itself
+//! ([`StepRecord::enqueue`]). What the numbers are, and which variant's steps those are, is decided by
 //! [`cubinder_bundle::launch`].
 //!
 //! Never: in `enqueue` no allocation, no lock, no hashing, no string and no writing to anything shared, unless the driver
@@ -11,8 +11,10 @@
 
 mod error;
 mod record;
+mod step;
 
 pub use cubinder_bundle::launch::{LaunchError, Limit, Problem, Role};
 pub use cubinder_bundle::model::{MAX_ARGUMENTS, MAX_PARAMETER_BYTES};
-pub use error::{EnqueueError, Refusal};
-pub use record::LaunchRecord;
+pub use error::{EnqueueError, MemoryRefusal, Refusal};
+pub use record::{LaunchRecord, takes};
+pub use step::{Addresses, AliasRecord, FillRecord, StepRecord};

@@ -3,30 +3,37 @@
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
 
-use cubinder_bundle::expr::Environment;
-use cubinder_bundle::launch::{self, Evaluated, LaunchError, Passed, Steps, Takes};
+use cubinder_bundle::launch::{self, Evaluated, MAX_CLUSTER, Passed, ScratchPlace, Takes};
 use cubinder_bundle::model::MAX_ARGUMENTS;
 use cubinder_bundle::{Launch, Plugin};
 
+use super::Addresses;
 use super::error::{EnqueueError, Refusal};
 use crate::code::{KernelLimits, LoadedKernel};
-use crate::driver::sys::{CUkernel, CUstream};
-use crate::driver::{Driver, DriverError};
+use crate::driver::sys::{
+    CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, CU_LAUNCH_ATTRIBUTE_COOPERATIVE,
+    CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, CUkernel, CUlaunchAttribute, CUstream,
+};
+use crate::driver::{ComputeCapability, Configuration, Driver, DriverError};
 
-/// One launch with everything known but the tensors' addresses. It is not changed by launching, so it may be launched from
-/// any number of threads at a time.
+/// From which compute capability on there are clusters and programmatic dependent launches: CUDA C++ programming guide 13.0,
+/// "feature support per compute capability".
+const HAS_CLUSTERS: ComputeCapability = ComputeCapability { major: 9, minor: 0 };
+
+/// One launch with everything known but the tensors' addresses and the workspace's. It is not changed by launching, so it may be
+/// launched from any number of threads at a time.
 ///
 /// `cuLaunchKernel` wants an array of pointers to the arguments. The numbers lie in the record; a tensor's argument is its
 /// address, which lies in the array that TensorRT passes to `enqueue`: a pointer to that place is what the driver needs, so
-/// nothing is copied or patched, and the array of pointers itself is built on the stack.
+/// nothing is copied or patched, and the array of pointers itself is built on the stack, as are the addresses of scratch buffers.
 #[derive(Debug, Clone)]
 pub struct LaunchRecord {
     plugin: Box<str>,
     kernel_name: Box<str>,
     kernel: CUkernel,
-    grid: [u32; 3],
-    block: [u32; 3],
-    shared_bytes: u32,
+    configuration: Configuration,
+    cluster: Option<[u32; 3]>,
+    cooperative: bool,
     limits: KernelLimits,
     arguments: Box<[Argument]>,
     /// The bytes of the numbers; `u64` for their alignment.
@@ -44,48 +51,52 @@ enum Argument {
     Input(usize),
     /// In the array of the outputs' addresses, at this index; below `outputs`.
     Output(usize),
+    /// The address so many bytes behind that of the workspace.
+    Scratch(u64),
+}
+
+/// What a kernel takes on the device that it was loaded for.
+#[must_use]
+pub fn takes(kernel: &LoadedKernel) -> Takes<'_> {
+    Takes {
+        max_threads: kernel.limits.max_threads,
+        max_shared_bytes: kernel.limits.max_shared_bytes,
+        max_cluster: if kernel.capability >= HAS_CLUSTERS { MAX_CLUSTER } else { 0 },
+        params: kernel.params.as_deref(),
+    }
 }
 
 impl LaunchRecord {
-    /// Evaluates and checks a launch of `plugin` with the shapes in `environment`, for a kernel that has been loaded: see
-    /// [`launch::evaluate`].
+    /// A launch that was evaluated for `kernel`, with what [`takes`] says of it, among scratch buffers that lie at `scratch`.
     ///
     /// Before it is enqueued, [`crate::code::CodeTable::allow_shared`] must have been told of
     /// [`LaunchRecord::shared_bytes`].
-    ///
-    /// # Errors
-    /// [`LaunchError`] where an expression has no value or a value that CUDA, the kernel or the kernel's types do not take.
-    pub fn evaluate(
+    #[must_use]
+    pub fn new(
         plugin: &Plugin,
         launch: &Launch,
         kernel: &LoadedKernel,
-        environment: &dyn Environment,
-        steps: &mut Steps,
-    ) -> Result<LaunchRecord, Box<LaunchError>> {
-        let takes = Takes {
-            max_threads: kernel.limits.max_threads,
-            max_shared_bytes: kernel.limits.max_shared_bytes,
-            params: kernel.params.as_deref(),
-        };
-        let numbers = launch::evaluate(plugin, launch, &takes, environment, steps)?;
-        Ok(LaunchRecord::of(plugin, launch, kernel, &numbers))
-    }
-
-    fn of(plugin: &Plugin, launch: &Launch, kernel: &LoadedKernel, numbers: &Evaluated) -> LaunchRecord {
+        numbers: &Evaluated,
+        scratch: &[ScratchPlace],
+    ) -> LaunchRecord {
         let place = |passed: &Passed| match *passed {
             Passed::Input(index) => Argument::Input(index),
             Passed::Output(index) => Argument::Output(index),
             Passed::Numbers { start, .. } => Argument::Number(start),
-            // `launch::evaluate` refuses scratch buffers: nothing reserves them yet.
-            Passed::Scratch(_) => Argument::Number(0),
+            Passed::Scratch(index) => Argument::Scratch(scratch.get(index).map_or(0, |place| place.offset)),
         };
         LaunchRecord {
             plugin: launch::full_name(plugin).into_boxed_str(),
             kernel_name: launch.kernel.as_str().into(),
             kernel: kernel.handle,
-            grid: numbers.grid,
-            block: numbers.block,
-            shared_bytes: numbers.shared_bytes,
+            configuration: Configuration {
+                grid: numbers.grid,
+                block: numbers.block,
+                shared_bytes: numbers.shared_bytes,
+                attributes: attributes(launch, kernel, numbers),
+            },
+            cluster: numbers.cluster,
+            cooperative: launch.cooperative,
             limits: kernel.limits,
             arguments: numbers.args.iter().map(place).collect(),
             numbers: words(&numbers.numbers),
@@ -94,28 +105,71 @@ impl LaunchRecord {
         }
     }
 
-    /// Whether there is nothing to launch: an extent of the grid is 0, and an output is empty.
+    /// The kernel as its source names it.
+    #[must_use]
+    pub fn kernel_name(&self) -> &str {
+        &self.kernel_name
+    }
+
+    /// Whether there is rightly nothing to launch: an extent of the grid is 0.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.grid.contains(&0)
+        self.configuration.grid.contains(&0)
     }
 
     /// Blocks in x, y and z.
     #[must_use]
     pub fn grid(&self) -> [u32; 3] {
-        self.grid
+        self.configuration.grid
     }
 
     /// Threads of a block in x, y and z; 0 where there is nothing to launch.
     #[must_use]
     pub fn block(&self) -> [u32; 3] {
-        self.block
+        self.configuration.block
     }
 
     /// Dynamic shared memory of a block, bytes.
     #[must_use]
     pub fn shared_bytes(&self) -> u32 {
-        self.shared_bytes
+        self.configuration.shared_bytes
+    }
+
+    /// Blocks of a cluster in x, y and z.
+    #[must_use]
+    pub fn cluster(&self) -> Option<[u32; 3]> {
+        self.cluster
+    }
+
+    /// Whether all blocks have to run at once.
+    #[must_use]
+    pub fn is_cooperative(&self) -> bool {
+        self.cooperative
+    }
+
+    /// How many blocks there are.
+    #[must_use]
+    pub fn blocks(&self) -> u64 {
+        self.configuration.grid.iter().map(|extent| u64::from(*extent)).fold(1, u64::saturating_mul)
+    }
+
+    /// How many blocks the current context's device, which has so many multiprocessors, runs at once.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn blocks_at_once(&self, driver: &Driver, multiprocessors: u32) -> Result<u64, DriverError> {
+        if let Some(cluster) = self.cluster {
+            let clusters = driver.clusters_at_once(self.kernel, &self.configuration)?;
+            return Ok(cluster
+                .iter()
+                .map(|extent| u64::from(*extent))
+                .fold(clusters.into(), u64::saturating_mul));
+        }
+        // At most 1024.
+        let threads = self.configuration.block.iter().product();
+        let blocks =
+            driver.blocks_per_multiprocessor(self.kernel, threads, self.configuration.shared_bytes)?;
+        Ok(u64::from(blocks) * u64::from(multiprocessors))
     }
 
     /// Launches. Nothing is allocated, locked or changed, unless the driver refuses.
@@ -125,61 +179,44 @@ impl LaunchRecord {
     /// the plugin's.
     ///
     /// # Safety
-    /// `inputs` and `outputs` are the device addresses of the plugin's tensors in its order, with the shapes that the record
-    /// was evaluated for, valid until the kernel has run. `stream` is a stream of the device that the kernel was loaded for
-    /// (or null). The kernel has not been unloaded, and `driver` is the one that loaded it.
+    /// `at` holds the device addresses of the plugin's tensors in its order, with the shapes that the record was evaluated for, and of
+    /// as much workspace as the record's sequence needs, all valid until the kernel has run. `stream` is a stream of the device that
+    /// the kernel was loaded for (or null). The kernel has not been unloaded, and `driver` is the one that loaded it.
     pub unsafe fn enqueue(
         &self,
         driver: &Driver,
-        inputs: &[*const c_void],
-        outputs: &[*mut c_void],
+        at: &Addresses<'_>,
         stream: CUstream,
     ) -> Result<(), EnqueueError> {
-        if inputs.len() != self.inputs {
-            return Err(EnqueueError::Tensors {
-                which: "inputs",
-                found: inputs.len(),
-                expected: self.inputs,
-            });
-        }
-        if outputs.len() != self.outputs {
-            return Err(EnqueueError::Tensors {
-                which: "outputs",
-                found: outputs.len(),
-                expected: self.outputs,
-            });
-        }
+        at.check(self.inputs, self.outputs)?;
         if self.is_empty() {
             return Ok(());
         }
         let mut pointers = [const { MaybeUninit::<*mut c_void>::uninit() }; MAX_ARGUMENTS];
-        for (pointer, argument) in pointers.iter_mut().zip(&self.arguments) {
-            // SAFETY: `launch::evaluate`, which alone makes the numbers, keeps every offset and index below the length of what it
+        let mut scratch = [const { MaybeUninit::<u64>::uninit() }; MAX_ARGUMENTS];
+        for ((pointer, argument), address) in pointers.iter_mut().zip(&self.arguments).zip(&mut scratch) {
+            // SAFETY: `launch::Sequencing`, which alone makes the numbers, keeps every offset and index below the length of what it
             // points into, and the lengths of the slices have been compared.
             let place: *const c_void = unsafe {
                 match *argument {
                     Argument::Number(offset) => self.numbers.as_ptr().cast::<u8>().add(offset).cast(),
-                    Argument::Input(index) => inputs.as_ptr().add(index).cast(),
-                    Argument::Output(index) => outputs.as_ptr().add(index).cast(),
+                    Argument::Input(index) => at.inputs.as_ptr().add(index).cast(),
+                    Argument::Output(index) => at.outputs.as_ptr().add(index).cast(),
+                    Argument::Scratch(offset) => {
+                        let address = address.write((at.workspace.addr() as u64).wrapping_add(offset));
+                        std::ptr::from_ref(address).cast()
+                    }
                 }
             };
             // The driver's type has no `const`; it reads only.
             pointer.write(place.cast_mut());
         }
-        // SAFETY: `pointers` has one initialized pointer for each argument (`launch::evaluate` bounds their number), each to as many
+        // SAFETY: `pointers` has one initialized pointer for each argument (`launch::Sequencing` bounds their number), each to as many
         // bytes as the kernel's parameter has (it compares the sizes wherever the driver or the code object says
         // them; where neither does, where it is the model that says them, it is taken at its word: model and code have one author); the tensors and the
         // stream are the caller's promise.
-        let launched = unsafe {
-            driver.launch(
-                self.kernel,
-                self.grid,
-                self.block,
-                self.shared_bytes,
-                stream,
-                pointers.as_mut_ptr().cast(),
-            )
-        };
+        let launched =
+            unsafe { driver.launch(self.kernel, &self.configuration, stream, pointers.as_mut_ptr().cast()) };
         launched.map_err(|error| self.refused(error))
     }
 
@@ -188,13 +225,26 @@ impl LaunchRecord {
         EnqueueError::Refused(Box::new(Refusal {
             plugin: self.plugin.to_string(),
             kernel: self.kernel_name.to_string(),
-            grid: self.grid,
-            block: self.block,
-            shared_bytes: self.shared_bytes,
+            grid: self.grid(),
+            block: self.block(),
+            shared_bytes: self.shared_bytes(),
+            cluster: self.cluster,
+            cooperative: self.cooperative,
             limits: self.limits,
             error,
         }))
     }
+}
+
+/// What is asked for beside grid, block and shared memory. On a device without programmatic dependent launches a kernel waits for what
+/// comes before it, as any other does.
+fn attributes(launch: &Launch, kernel: &LoadedKernel, numbers: &Evaluated) -> Box<[CUlaunchAttribute]> {
+    let cluster = numbers.cluster.map(|it| CUlaunchAttribute::new(CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, it));
+    let flag = |id, is_set: bool| is_set.then(|| CUlaunchAttribute::new(id, [1, 0, 0]));
+    let programmatic = launch.programmatic && kernel.capability >= HAS_CLUSTERS;
+    let programmatic = flag(CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, programmatic);
+    let cooperative = flag(CU_LAUNCH_ATTRIBUTE_COOPERATIVE, launch.cooperative);
+    [cluster, cooperative, programmatic].into_iter().flatten().collect()
 }
 
 /// The bytes in memory that is aligned for every number.

@@ -207,9 +207,8 @@ impl Case {
         let inputs: Vec<_> =
             self.alignments[..inputs.len()].iter().map(|alignment| place(alignment).cast_const()).collect();
         let outputs: Vec<_> = self.alignments[inputs.len()..].iter().map(place).collect();
-        made.running
-            .with(|running| running.none_runs(&made.node, &inputs, &outputs).map(|error| text(&error)))
-            .unwrap()
+        let at = Addresses { inputs: &inputs, outputs: &outputs, workspace: std::ptr::null_mut() };
+        made.running.with(|running| running.none_runs(&made.node, &at).map(|error| text(&error))).unwrap()
     }
 }
 

@@ -187,6 +187,18 @@ impl<'b> ShapeBuilder for Lowering<'_, 'b> {
         shape.ok_or_else(|| Error::internal(format!("a shape reads tensor {tensor}")))?.get(axis)
     }
 
+    fn value_count(&mut self, tensor: u32) -> Result<usize, Error> {
+        Err(Error::internal(format!("a shape reads the values of tensor {tensor}")))
+    }
+
+    fn value(&mut self, tensor: u32, _: usize) -> Result<Expr<'b>, Error> {
+        Err(Error::internal(format!("a shape reads the values of tensor {tensor}")))
+    }
+
+    fn size(&mut self, tensor: u32) -> Result<Expr<'b>, Error> {
+        Err(Error::internal(format!("a shape reads the size in tensor {tensor}")))
+    }
+
     fn operation(&mut self, op: ShapeOp, first: &Expr<'b>, second: &Expr<'b>) -> Result<Expr<'b>, Error> {
         let op = match op {
             ShapeOp::Sum => DimensionOperation::SUM,

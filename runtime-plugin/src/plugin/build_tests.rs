@@ -1,6 +1,7 @@
 //! What TensorRT's builder is answered about types, formats, tactics and names.
 
-use cubinder_bundle::{AUTO_TACTIC, DataType, Format};
+use cubinder_bundle::{AUTO_TACTIC, DataType, Format, Node};
+use proptest::prelude::*;
 use trt_abi::{Dims, TensorFormat};
 
 use super::tests::{made, model, plugin, variant};
@@ -164,4 +165,128 @@ fn inspectors_are_shown_the_op_and_its_attributes() {
     let same = named.metadata().unwrap().as_ptr();
     assert_eq!(named.clone().metadata().unwrap().as_ptr(), same);
     assert_eq!(named.core_name(), c"Kernel");
+}
+
+#[test]
+fn aliased_outputs_name_an_input_as_tensorrt_counts_them() {
+    let mut model = mixed();
+    let shape_input = cubinder_bundle::Input {
+        name: "target".to_owned(),
+        values: Some(cubinder_bundle::Interval { min: 0, max: 9 }),
+        rank_min: 1,
+        rank_max: 1,
+        ..model.inputs[0].clone()
+    };
+    model.inputs.insert(0, shape_input);
+    model.outputs[0].alias = Some(1);
+    for variant in &mut model.variants {
+        variant.types.insert(0, DataType::I64);
+        variant.formats.insert(0, Format::Linear);
+    }
+    let aliased = plugin(model);
+    assert_eq!(aliased.aliased_input(0), Some(0));
+    assert_eq!(aliased.aliased_input(1), None);
+    assert!(!aliased.tolerates_null_attach());
+    let tensors = [tensor(DataType::F16, Format::Hwc8); 2];
+    assert!(aliased.supports(1, &tensors, 1));
+    assert!(!aliased.supports(1, &tensors, 2));
+    aliased.configure(&tensors[..1], &tensors[1..]).unwrap();
+    let three = [tensor(DataType::F16, Format::Hwc8); 3];
+    let error = aliased.configure(&three[..2], &three[2..]).unwrap_err();
+    assert_eq!(
+        error.text(),
+        "test::guarded `n`: the node has 2 inputs that are no shape inputs, the plugin takes 1 and 1 shape inputs: the node says \
+         which with the attribute `tensorrt_plugin_shape_input_indices` = [0]"
+    );
+    let error = aliased.configure(&[tensor(DataType::F16, Format::Chw2)], &tensors[1..]).unwrap_err();
+    assert!(error.text().contains("(i64, f16 chw2, f16 hwc8); the plugin has (i64, f32, f32), "), "{error}");
+    let plain = plugin(mixed());
+    assert!(plain.tolerates_null_attach() && plain.aliased_input(0).is_none());
+}
+
+/// Nodes of a plugin with the attributes `k` and `other`, of which its time depends on `k` where `timing` says so.
+fn timed(
+    timing: Option<Vec<u32>>,
+    [k, other]: [i64; 2],
+    change: &dyn Fn(&mut cubinder_bundle::Node),
+) -> KernelPlugin {
+    let mut model = mixed();
+    model.attributes.push(cubinder_bundle::Attribute::new("other", cubinder_bundle::AttributeType::I32));
+    model.timing = timing;
+    let mut node = Node {
+        workspace_bytes: None,
+        producer: String::new(),
+        plugin: model,
+        attributes: vec![Value::Int(k), Value::Int(other)],
+        input_ranks: None,
+        code: Vec::new(),
+    };
+    change(&mut node);
+    let attributes = node.attributes.clone();
+    let definition = Definition::Node(Arc::new(node));
+    let phase = TensorRTPhase::BUILD;
+    KernelPlugin::new(definition, attributes, "n", phase, Form::Fields, c"Kernel".to_owned()).unwrap()
+}
+
+#[test]
+fn alike_nodes_share_a_timing_cache_id_and_no_others_do() {
+    let id = |plugin: &KernelPlugin| plugin.timing_cache_id().unwrap().to_owned();
+    let as_is = |_: &mut Node| {};
+    let all = id(&timed(None, [3, 1], &as_is));
+    assert!(all.to_str().unwrap().strip_prefix("cubinder-").is_some_and(|digits| digits.len() == 64));
+    assert_eq!(id(&timed(None, [3, 1], &as_is)), all);
+    assert_ne!(id(&timed(None, [3, 2], &as_is)), all);
+    assert_ne!(id(&timed(None, [5, 1], &as_is)), all);
+    let by_k = id(&timed(Some(vec![0]), [3, 1], &as_is));
+    assert_eq!(id(&timed(Some(vec![0]), [3, 2], &as_is)), by_k);
+    assert_ne!(id(&timed(Some(vec![0]), [4, 2], &as_is)), by_k);
+    // The code for 3 and for 5 is not the same, whatever the author says of attributes.
+    let by_none = |k| id(&timed(Some(vec![]), [k, 1], &as_is));
+    assert_ne!(by_none(3), by_none(5));
+    assert_eq!(by_none(4), by_none(7));
+    let prose = |node: &mut Node| {
+        node.plugin.summary.push('s');
+        node.plugin.inputs[0].doc.push('d');
+        node.plugin.attributes[1].default = Some(Value::Int(8));
+    };
+    assert_eq!(id(&timed(None, [3, 1], &prose)), all);
+    assert_ne!(id(&timed(None, [3, 1], &|node| node.plugin.name.push('x'))), all);
+    assert_ne!(id(&timed(None, [3, 1], &|node| node.plugin.variants[0].id = 9)), all);
+}
+
+#[test]
+fn a_timing_cache_id_stays_what_it_is() {
+    let timed = timed(None, [3, 1], &|_| {});
+    let pointer = |plugin: &KernelPlugin| plugin.timing_cache_id().unwrap().as_ptr();
+    let first = pointer(&timed);
+    let tensors = [tensor(DataType::F32, Format::Linear); 2];
+    timed.configure(&tensors[..1], &tensors[1..]).unwrap();
+    assert_eq!(pointer(&timed), first);
+    assert_eq!(pointer(&timed.clone()), first);
+    assert_eq!(pointer(&timed.attach_to_context().unwrap()), first);
+}
+
+proptest! {
+    #[test]
+    fn timing_cache_ids_are_equal_exactly_where_nodes_are_alike(
+        nodes in prop::collection::vec(
+            (prop::option::of(prop::sample::subsequence(vec![0, 1], 0..=2)), 0..8_i64, 0..3_i64, 1..4_i32),
+            2..8,
+        ),
+    ) {
+        let ids_and_contents = nodes.into_iter().map(|(timing, k, other, id)| {
+            let change = |node: &mut Node| node.plugin.variants[2].id = id;
+            let made = timed(timing.clone(), [k, other], &change);
+            let reached = if k == 3 || k == 5 { k } else { 0 };
+            let decides = |index: u32| timing.as_ref().is_none_or(|timing| timing.contains(&index));
+            let content = (reached, decides(0).then_some(k), decides(1).then_some(other), id);
+            (made.timing_cache_id().unwrap().to_owned(), content)
+        });
+        let all: Vec<_> = ids_and_contents.collect();
+        for (id, content) in &all {
+            for (other_id, other_content) in &all {
+                prop_assert_eq!(id == other_id, content == other_content);
+            }
+        }
+    }
 }

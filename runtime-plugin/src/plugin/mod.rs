@@ -8,13 +8,14 @@
 mod build;
 mod fields;
 mod kept;
+mod loaded;
 mod node;
 mod profile;
 mod run;
 mod variants;
 
 use std::ffi::{CStr, CString, c_void};
-use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cubinder_bundle::launch::{self, Steps};
@@ -26,11 +27,12 @@ use trt_abi::{
 use crate::definition::{Definition, TensorKinds};
 use crate::exclusive::Exclusive;
 use crate::identity;
+use crate::launch::Addresses;
 
 use fields::SerializedFields;
 use node::NodeData;
 use profile::Profile;
-use run::Running;
+use run::{Built, Running};
 
 /// Where an engine will find the code of its nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,6 +46,9 @@ pub(crate) enum Form {
 /// Types and formats are not configured yet.
 const NOT_CONFIGURED: usize = usize::MAX;
 
+/// Nobody has said how much workspace is reserved.
+const NOT_RESERVED: u64 = u64::MAX;
+
 /// A plugin object. Clones share what never changes and copy what does.
 #[derive(Debug)]
 pub(crate) struct KernelPlugin {
@@ -54,6 +59,8 @@ pub(crate) struct KernelPlugin {
     tactic: AtomicI32,
     /// The ranks of the inputs, once a build or an engine has told them.
     input_ranks: Mutex<Option<Arc<[u8]>>>,
+    /// The workspace that the engine reserves, bytes, or [`NOT_RESERVED`].
+    workspace_bytes: AtomicU64,
     /// The shapes that the build is for, once it was configured.
     profile: Mutex<Option<Arc<Profile>>>,
     fields: SerializedFields,
@@ -83,6 +90,7 @@ impl KernelPlugin {
             configured: AtomicUsize::new(NOT_CONFIGURED),
             tactic: AtomicI32::new(0),
             input_ranks: Mutex::new(None),
+            workspace_bytes: AtomicU64::new(NOT_RESERVED),
             profile: Mutex::new(None),
             running: Exclusive::default(),
         })
@@ -101,6 +109,15 @@ impl KernelPlugin {
     /// Says which ranks the inputs have, where a build or an engine says so.
     pub(crate) fn set_input_ranks(&self, ranks: Option<Vec<u8>>) {
         *self.input_ranks.lock().unwrap_or_else(PoisonError::into_inner) = ranks.map(Arc::from);
+    }
+
+    /// Says how much workspace the engine reserves for the node, bytes, once a build or an engine has told it.
+    pub(crate) fn set_workspace_bytes(&self, bytes: Option<u64>) {
+        self.workspace_bytes.store(bytes.unwrap_or(NOT_RESERVED), Ordering::Relaxed);
+    }
+
+    fn workspace_bytes(&self) -> Option<u64> {
+        Some(self.workspace_bytes.load(Ordering::Relaxed)).filter(|bytes| *bytes != NOT_RESERVED)
     }
 
     fn input_ranks(&self) -> Option<Arc<[u8]>> {
@@ -130,6 +147,7 @@ impl Clone for KernelPlugin {
             configured: AtomicUsize::new(self.configured.load(Ordering::Relaxed)),
             tactic: AtomicI32::new(self.tactic.load(Ordering::Relaxed)),
             input_ranks: Mutex::new(self.input_ranks()),
+            workspace_bytes: AtomicU64::new(self.workspace_bytes.load(Ordering::Relaxed)),
             profile: Mutex::new(self.profile()),
             fields: SerializedFields::default(),
             running: Exclusive::default(),
@@ -187,13 +205,27 @@ impl Plugin for KernelPlugin {
         let kinds = build::configured_kinds(&self.node, inputs, outputs)?;
         let profile = Profile::of(&self.node, self.input_ranks().as_deref(), inputs)?;
         profile.check(&self.node)?;
-        self.set_kinds(&kinds)?;
+        self.set_kinds(kinds)?;
         *self.profile.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(profile));
         Ok(())
     }
 
     fn tactics(&self) -> Result<Vec<i32>, Error> {
         Ok(variants::tactics(&self.node, self.reachable(), self.profile().as_deref()))
+    }
+
+    fn timing_cache_id(&self) -> Option<&CStr> {
+        Some(self.node.timing_id())
+    }
+
+    fn aliased_input(&self, output: usize) -> Option<usize> {
+        let aliased = self.node.definition.plugin().outputs.get(output)?.alias?;
+        self.node.counted.iter().position(|tensor| u32::try_from(*tensor) == Ok(aliased))
+    }
+
+    fn tolerates_null_attach(&self) -> bool {
+        let outputs = &self.node.definition.plugin().outputs;
+        outputs.iter().all(|output| output.alias.is_none() && output.size.is_none())
     }
 
     fn metadata(&self) -> Option<&CStr> {
@@ -219,8 +251,9 @@ impl Plugin for KernelPlugin {
         let tactic = self.tactic.load(Ordering::Relaxed);
         self.running
             .with(|running| {
-                let input_ranks = || self.input_ranks();
-                running.on_shape_change(&self.node, tactic, &input_ranks, inputs, outputs)
+                let built =
+                    || Built { input_ranks: self.input_ranks(), workspace_bytes: self.workspace_bytes() };
+                running.on_shape_change(&self.node, tactic, &built, inputs, outputs)
             })
             .unwrap_or_else(|| Err(self.used_twice()))
     }
@@ -231,13 +264,14 @@ impl Plugin for KernelPlugin {
         _output_descs: &[PluginTensorDesc],
         inputs: &[*const c_void],
         outputs: &[*mut c_void],
-        _workspace: *mut c_void,
+        workspace: *mut c_void,
         stream: *mut c_void,
     ) -> Result<(), Error> {
+        let at = Addresses { inputs, outputs, workspace };
         let tactic = self.tactic.load(Ordering::Relaxed);
         self.running
             // SAFETY: the caller's promises about pointers and stream are those that `Running::enqueue` asks for.
-            .with(|running| unsafe { running.enqueue(&self.node, tactic, inputs, outputs, stream) })
+            .with(|running| unsafe { running.enqueue(&self.node, tactic, &at, stream) })
             .unwrap_or_else(|| Err(self.used_twice()))
     }
 
@@ -266,7 +300,7 @@ impl KernelPlugin {
         if self.node.phase != TensorRTPhase::RUNTIME {
             return Ok(());
         }
-        run::preload(&self.node, self.reachable())
+        loaded::preload(&self.node, self.reachable())
     }
 
     fn used_twice(&self) -> Error {

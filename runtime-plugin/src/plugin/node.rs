@@ -1,15 +1,16 @@
 //! What all clones of a node share, and the node's own words around what is wrong with it.
 
 use std::collections::BTreeSet;
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::fmt::Display;
+use std::sync::OnceLock;
 
 use cubinder_bundle::launch::{self, Facts, Signature};
-use cubinder_bundle::{DataType, Format, Plugin, Value, Variant};
+use cubinder_bundle::{DataType, Format, Plugin, Value, Variant, timing};
 use trt_abi::{Error, TensorRTPhase};
 
 use super::Form;
-use crate::definition::{Definition, TensorKinds};
+use crate::definition::{Definition, Known, TensorKinds};
 use crate::identity;
 
 /// What all clones of a node share.
@@ -25,6 +26,7 @@ pub(super) struct NodeData {
     pub(super) title: String,
     /// What engine inspectors show.
     pub(super) metadata: CString,
+    timing_id: OnceLock<CString>,
     /// What the tensors can be, in the order of the table of variants, each once.
     pub(super) kinds: Vec<TensorKinds>,
     /// The tensors that TensorRT counts, in its order: all but shape inputs, of which it passes the values alone. Each is an index
@@ -53,6 +55,7 @@ impl NodeData {
             counted: (0..plugin.tensor_count()).filter(is_counted).collect(),
             title: title(plugin, name),
             metadata: CString::new(metadata(plugin, &attributes)).unwrap_or_default(),
+            timing_id: OnceLock::new(),
             attributes,
             phase,
             form,
@@ -75,6 +78,18 @@ impl NodeData {
     /// The variants that the node can run with tensors of these kinds; where they are not known, with any.
     pub(super) fn reachable(&self, kinds: Option<&TensorKinds>) -> impl Iterator<Item = &Variant> {
         self.definition.reachable(kinds, &self.attributes)
+    }
+
+    /// The identity of the node in TensorRT's cache of measured times, made when it is first asked for. It says what the node was made
+    /// from: plugin, code for its attributes, and the attributes on which its time depends. Types, formats and shapes are not in it: TensorRT
+    /// puts them before it ("TensorRT automatically forms a prefix": NVIDIA TensorRT documentation 10.16, custom layers, timing caching),
+    /// and asks before it has settled them (seen with TensorRT-RTX 1.7). The node's name is not in it either.
+    pub(super) fn timing_id(&self) -> &CStr {
+        self.timing_id.get_or_init(|| {
+            let node = self.definition.node(Known::default(), &self.attributes);
+            let digest = timing::digest(&node, self.definition.plugin().timing.as_deref());
+            CString::new(format!("cubinder-{digest}")).unwrap_or_default()
+        })
     }
 
     /// How many inputs TensorRT counts.

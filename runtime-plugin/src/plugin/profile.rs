@@ -2,7 +2,7 @@
 //!
 //! Owns what a build knows of shapes ([`Profile`]). Limits are what proofs rely on, so a profile beyond them is not built for.
 
-use cubinder_bundle::launch::{Facts, Steps, check_limits, output_shape};
+use cubinder_bundle::launch::{Facts, Steps, check_limits, check_output_limits, output_shape};
 use cubinder_bundle::{Input, Interval};
 use trt_abi::{Dims, DynamicPluginTensorDesc, Error};
 
@@ -77,8 +77,7 @@ impl Profile {
         for output in &plugin.outputs {
             // A shape without a value is refused where it is asked for, with more to say.
             if let Ok(shape) = output_shape(plugin, output, &facts, &mut steps) {
-                check_limits(&output.name, &shape, &output.limits, place)
-                    .map_err(|unmet| node.invalid(unmet))?;
+                check_output_limits(output, &shape, place).map_err(|unmet| node.invalid(unmet))?;
             }
         }
         Ok(())

@@ -5,18 +5,19 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use cubinder_bundle::launch::{
-    self, Choice, Decided, Facts, Steps, Takes, describe, is_automatic, output_shapes, rules_of_shapes,
-    shape_text,
+    self, Choice, Decided, Doing, Facts, Steps, Takes, describe, is_automatic, output_shapes,
+    rules_of_shapes, shape_text,
 };
-use cubinder_bundle::{DataType, Format, Launch, Variant};
+use cubinder_bundle::{DataType, Format, Work};
 use trt_abi::{Dims, Error, PluginTensorDesc, Severity, TensorFormat, logger};
 
+use super::loaded::Loaded;
 use super::node::NodeData;
 use super::{profile, variants};
-use crate::code::{CodeTable, LoadedKernel, Loading, candidates};
-use crate::driver::Driver;
-use crate::driver::sys::{CUcontext, CUstream};
-use crate::launch::{LaunchError, LaunchRecord};
+use crate::code::CodeTable;
+use crate::driver::sys::CUstream;
+use crate::driver::{Driver, DriverError};
+use crate::launch::{Addresses, AliasRecord, EnqueueError, LaunchError, LaunchRecord, StepRecord, takes};
 
 /// What an object keeps from one enqueue to the next. TensorRT-RTX announces shapes before every enqueue, also when they
 /// are the same, so the shapes are kept to be compared.
@@ -24,21 +25,11 @@ use crate::launch::{LaunchError, LaunchRecord};
 pub(super) struct Running {
     /// Of the inputs, then the outputs, as they were announced.
     shapes: Vec<Announced>,
-    /// The ranks of the inputs when the engine was built, where that is known.
-    input_ranks: Option<Arc<[u8]>>,
+    built: Built,
     tactic: i32,
     state: State,
     loaded: Loaded,
     said: Said,
-}
-
-/// The kernels of the variants that were used last.
-#[derive(Debug, Default)]
-struct Loaded {
-    /// What they were loaded into.
-    context: Option<CUcontext>,
-    /// Indices of variants in the plugin, each with one kernel for each of its launches.
-    variants: Vec<(usize, Vec<LoadedKernel>)>,
 }
 
 /// What the log was told, which is told once.
@@ -48,6 +39,8 @@ struct Said {
     replaced_by: Option<usize>,
     /// That a guard has no value.
     without_value: bool,
+    /// That an output does not share the memory that it should.
+    copied: bool,
 }
 
 impl Said {
@@ -75,6 +68,15 @@ impl Said {
     }
 }
 
+/// What the build has settled.
+#[derive(Debug, Default)]
+pub(super) struct Built {
+    /// The ranks of the inputs when the engine was built, where that is known.
+    pub(super) input_ranks: Option<Arc<[u8]>>,
+    /// The workspace that the engine reserves, bytes, where that is known.
+    pub(super) workspace_bytes: Option<u64>,
+}
+
 #[derive(Debug, Default)]
 enum State {
     /// No shapes are known, or those that were announced were refused.
@@ -82,13 +84,21 @@ enum State {
     Nothing,
     /// Shapes are known, and there is no driver or no current context yet.
     Waiting,
-    /// Everything that an enqueue needs.
-    Ready {
-        driver: &'static Driver,
-        /// The launches of the variant that runs; of all candidates, one after the other, where there is a choice.
-        records: Vec<LaunchRecord>,
-        choice: Option<Box<Candidates>>,
-    },
+    /// Work can be queued.
+    Ready(Ready),
+}
+
+/// Everything that an enqueue needs.
+#[derive(Debug)]
+struct Ready {
+    driver: &'static Driver,
+    /// The steps of the variant that runs; of all candidates, one after the other, where there is a choice.
+    records: Vec<StepRecord>,
+    /// The outputs that share an input's memory.
+    aliases: Vec<AliasRecord>,
+    /// The workspace that any of the candidates needs.
+    workspace_bytes: u64,
+    choice: Option<Box<Candidates>>,
 }
 
 /// Variants of which one runs, depending on the tensors' addresses.
@@ -97,22 +107,17 @@ struct Candidates {
     choice: Choice,
     /// How many of the tensors are inputs.
     inputs: usize,
-    /// Where each one's launches lie among the records.
+    /// Where each one's steps lie among the records.
     records: Vec<Range<usize>>,
 }
 
 impl Candidates {
-    /// The launches of the one that runs; none where no guard holds.
+    /// The steps of the one that runs; none where no guard holds.
     #[inline]
-    fn pick<'a>(
-        &self,
-        records: &'a [LaunchRecord],
-        inputs: &[*const c_void],
-        outputs: &[*mut c_void],
-    ) -> Option<&'a [LaunchRecord]> {
+    fn pick<'a>(&self, records: &'a [StepRecord], at: &Addresses<'_>) -> Option<&'a [StepRecord]> {
         let address = |tensor: usize| match tensor.checked_sub(self.inputs) {
-            None => inputs.get(tensor).map(|address| address.addr() as u64),
-            Some(output) => outputs.get(output).map(|address| address.addr() as u64),
+            None => at.inputs.get(tensor).map(|address| address.addr() as u64),
+            Some(output) => at.outputs.get(output).map(|address| address.addr() as u64),
         };
         let range = self.records.get(self.choice.pick(address)?)?;
         records.get(range.clone())
@@ -125,18 +130,18 @@ impl Running {
         &mut self,
         node: &NodeData,
         tactic: i32,
-        input_ranks: &dyn Fn() -> Option<Arc<[u8]>>,
+        built: &dyn Fn() -> Built,
         inputs: &[PluginTensorDesc],
         outputs: &[PluginTensorDesc],
     ) -> Result<(), Error> {
-        if matches!(self.state, State::Ready { .. }) && self.tactic == tactic && self.same(inputs, outputs) {
+        if matches!(self.state, State::Ready(_)) && self.tactic == tactic && self.same(inputs, outputs) {
             return Ok(());
         }
         self.state = State::Nothing;
         self.shapes.clear();
         let announced = |tensor: &PluginTensorDesc| (tensor.dims, tensor.data_type, tensor.format);
         self.shapes.extend(inputs.iter().chain(outputs).map(announced));
-        self.input_ranks = input_ranks();
+        self.built = built();
         self.prepare(node, tactic)
     }
 
@@ -150,36 +155,46 @@ impl Running {
             })
     }
 
-    /// Queues the launches of the shapes that were announced last, with the tactic that was set last.
+    /// Queues the steps for the shapes that were announced last, with the tactic that was set last.
     ///
     /// # Safety
-    /// `inputs` and `outputs` are the device addresses of the tensors of those shapes, valid until the work has run;
-    /// `stream` is a live stream of the current context, or null.
+    /// `at` holds the device addresses of the tensors of those shapes and of the workspace that the engine reserves, valid until the
+    /// work has run; `stream` is a live stream of the current context, or null.
     #[inline]
     pub(super) unsafe fn enqueue(
         &mut self,
         node: &NodeData,
         tactic: i32,
-        inputs: &[*const c_void],
-        outputs: &[*mut c_void],
+        at: &Addresses<'_>,
         stream: *mut c_void,
     ) -> Result<(), Error> {
-        if !matches!(self.state, State::Ready { .. }) || self.tactic != tactic {
+        if !matches!(self.state, State::Ready(_)) || self.tactic != tactic {
             self.prepare_late(node, tactic)?;
         }
-        let State::Ready { driver, records, choice } = &self.state else {
+        let State::Ready(ready) = &self.state else {
             return Err(Error::internal(format!("{}: nothing is ready to be launched", node.title)));
         };
-        let running = match choice {
-            None => Some(records.as_slice()),
-            Some(candidates) => candidates.pick(records, inputs, outputs),
+        let running = match &ready.choice {
+            None => Some(ready.records.as_slice()),
+            Some(candidates) => candidates.pick(&ready.records, at),
         };
-        let Some(running) = running else { return Err(self.none_holds(node, inputs, outputs)) };
+        let Some(running) = running else { return Err(self.none_holds(node, at)) };
+        if ready.workspace_bytes != 0 && at.workspace.is_null() {
+            return Err(no_workspace(node, ready.workspace_bytes));
+        }
+        for alias in &ready.aliases {
+            // SAFETY: the caller's promises; tensors that TensorRT binds are the same memory or do not overlap.
+            let copied = unsafe { alias.enqueue(ready.driver, at, CUstream(stream)) };
+            if copied.map_err(|error| failed(node, &error))? && !self.said.copied {
+                self.said.copied = true;
+                say_copied(node, alias.name());
+            }
+        }
         for record in running {
             // SAFETY: the caller's promises; the kernels stay loaded until the library's teardown, and `driver` loaded
-            // them.
-            unsafe { record.enqueue(driver, inputs, outputs, CUstream(stream)) }
-                .map_err(|error| Error::new(Error::FAILED_EXECUTION, format!("{}: {error}", node.title)))?;
+            // them. The workspace was compared with what is reserved when the shapes changed.
+            unsafe { record.enqueue(ready.driver, at, CUstream(stream)) }
+                .map_err(|error| failed(node, &error))?;
         }
         Ok(())
     }
@@ -195,7 +210,7 @@ impl Running {
             ));
         }
         self.prepare(node, tactic)?;
-        if matches!(self.state, State::Ready { .. }) {
+        if matches!(self.state, State::Ready(_)) {
             return Ok(());
         }
         let why = match Driver::find() {
@@ -213,60 +228,94 @@ impl Running {
         let plugin = node.definition.plugin();
         let mut steps = Steps::default();
         let announced = announced(node, &self.shapes)?;
-        let shapes = true_shapes(node, self.input_ranks.as_deref(), &announced, &mut steps)?;
+        let shapes = true_shapes(node, self.built.input_ranks.as_deref(), &announced, &mut steps)?;
         let facts = Facts { shapes: &shapes, ..node.facts() };
         let order = in_order(node, &self.shapes, tactic)?;
         let decided = launch::decide(plugin, &order, &facts, &mut steps);
         let decided = decided.map_err(|unmet| node.invalid(unmet))?;
         self.said.tell(node, tactic, order.first().copied(), &decided, &facts);
-        let made = make_records(&mut self.loaded, node, &decided.candidates, &facts, &mut steps)?;
-        self.state = match (made, decided.choice) {
-            (None, _) => State::Waiting,
-            (Some((driver, records, _)), None) => State::Ready { driver, records, choice: None },
-            (Some((driver, records, places)), Some(choice)) => {
-                let candidates = Candidates { choice, inputs: plugin.inputs.len(), records: places };
-                State::Ready { driver, records, choice: Some(Box::new(candidates)) }
-            }
-        };
+        let made = make_ready(&mut self.loaded, node, decided, &facts, &mut steps)?;
+        if let Some(ready) = &made {
+            check_workspace(node, ready.workspace_bytes, self.built.workspace_bytes, &facts)?;
+        }
+        self.state = made.map_or(State::Waiting, State::Ready);
         Ok(())
     }
 
     /// What an enqueue with these addresses would say where no variant may run, on a machine without a driver too.
     #[cfg(test)]
-    pub(super) fn none_runs(
-        &self,
-        node: &NodeData,
-        inputs: &[*const c_void],
-        outputs: &[*mut c_void],
-    ) -> Option<Error> {
+    pub(super) fn none_runs(&self, node: &NodeData, at: &Addresses<'_>) -> Option<Error> {
         let plugin = node.definition.plugin();
         let mut steps = Steps::default();
         let announced = announced(node, &self.shapes).unwrap();
-        let shapes = true_shapes(node, self.input_ranks.as_deref(), &announced, &mut steps).unwrap();
+        let shapes = true_shapes(node, self.built.input_ranks.as_deref(), &announced, &mut steps).unwrap();
         let facts = Facts { shapes: &shapes, ..node.facts() };
         let order = in_order(node, &self.shapes, self.tactic).unwrap();
         let choice = launch::decide(plugin, &order, &facts, &mut steps).unwrap().choice?;
         let records = vec![0..0; order.len()];
         let candidates = Candidates { choice, inputs: plugin.inputs.len(), records };
-        let picked = candidates.pick(&[], inputs, outputs);
-        picked.is_none().then(|| self.none_holds(node, inputs, outputs))
+        candidates.pick(&[], at).is_none().then(|| self.none_holds(node, at))
     }
 
     /// The error for addresses for which no variant may run: what was decided is worked out again, to be told.
     #[cold]
-    fn none_holds(&self, node: &NodeData, inputs: &[*const c_void], outputs: &[*mut c_void]) -> Error {
-        let inputs = inputs.iter().map(|address| address.addr() as u64);
-        let addresses: Vec<u64> = inputs.chain(outputs.iter().map(|address| address.addr() as u64)).collect();
+    fn none_holds(&self, node: &NodeData, at: &Addresses<'_>) -> Error {
+        let inputs = at.inputs.iter().map(|address| address.addr() as u64);
+        let outputs = at.outputs.iter().map(|address| address.addr() as u64);
+        let addresses: Vec<u64> = inputs.chain(outputs).collect();
         let told = || {
             let plugin = node.definition.plugin();
             let announced = announced(node, &self.shapes)?;
-            let shapes = true_shapes(node, self.input_ranks.as_deref(), &announced, &mut Steps::default())?;
+            let shapes =
+                true_shapes(node, self.built.input_ranks.as_deref(), &announced, &mut Steps::default())?;
             let facts = Facts { shapes: &shapes, alignments: &addresses, ..node.facts() };
             let order = in_order(node, &self.shapes, self.tactic)?;
             Ok(node.invalid(launch::none_holds(plugin, &order, &facts)))
         };
         told().unwrap_or_else(|error: Error| error)
     }
+}
+
+fn failed(node: &NodeData, error: &EnqueueError) -> Error {
+    Error::new(Error::FAILED_EXECUTION, format!("{}: {error}", node.title))
+}
+
+#[cold]
+fn no_workspace(node: &NodeData, needed: u64) -> Error {
+    node.invalid(format_args!("enqueue without a workspace, of which {needed} bytes are needed"))
+}
+
+/// The workspace that the engine reserves is what was bounded when it was built, over all shapes that it was built for.
+fn check_workspace(
+    node: &NodeData,
+    needed: u64,
+    reserved: Option<u64>,
+    facts: &Facts<'_>,
+) -> Result<(), Error> {
+    if needed <= reserved.unwrap_or(0) {
+        return Ok(());
+    }
+    let reserved = match reserved {
+        Some(reserved) => format!("{reserved} bytes are reserved"),
+        None => "nothing says that any is reserved".to_owned(),
+    };
+    Err(node.invalid(format_args!(
+        "these shapes need {needed} bytes of workspace, and {reserved}; build the engine again, with a profile that has these shapes{}",
+        describe(node.definition.plugin(), facts)
+    )))
+}
+
+/// Says, where somebody asked to be told everything, that a copy is made that sharing memory would save.
+#[cold]
+fn say_copied(node: &NodeData, output: &str) {
+    logger::log(
+        Severity::VERBOSE,
+        &format!(
+            "cubinder: {}: the output `{output}` is bound to other memory than the input that it shares memory with, so the input is \
+             copied to it first; bind both to the same memory to save that",
+            node.title
+        ),
+    );
 }
 
 type Announced = (Dims, trt_abi::DataType, TensorFormat);
@@ -333,122 +382,82 @@ fn true_shapes<'a>(
     Ok(shapes)
 }
 
-/// The launches of the variants with these indices, evaluated, and where those of each lie; `None` where there is no driver or no
-/// context yet: then they are checked as far as they can be.
-type Made = (&'static Driver, Vec<LaunchRecord>, Vec<Range<usize>>);
-
-fn make_records(
+/// What an enqueue needs, for the variants with these indices; `None` where there is no driver or no context yet: then they are checked
+/// as far as they can be.
+fn make_ready(
     loaded: &mut Loaded,
     node: &NodeData,
-    running: &[usize],
+    decided: Decided,
     facts: &Facts<'_>,
     steps: &mut Steps,
-) -> Result<Option<Made>, Error> {
+) -> Result<Option<Ready>, Error> {
     let plugin = node.definition.plugin();
     let invalid = |error: Box<LaunchError>| node.invalid(error);
-    let Some(driver) = load_again(loaded, node, running)? else {
+    let running = decided.candidates.iter().filter_map(|index| Some((*index, plugin.variants.get(*index)?)));
+    let Some(driver) = loaded.load(node, &decided.candidates)? else {
         // On a machine without a GPU. What only the kernel and the device decide is left to be found when they are there.
-        for launch in running.iter().flat_map(|index| plugin.variants[*index].launches()) {
-            launch::evaluate(plugin, launch, &Takes::ANYTHING, facts, steps).map_err(invalid)?;
+        for (_, variant) in running {
+            launch::sequence(plugin, variant, |_| Takes::ANYTHING, facts, steps).map_err(invalid)?;
         }
         return Ok(None);
     };
-    let (mut records, mut places) = (Vec::new(), Vec::new());
-    for index in running {
-        let start = records.len();
-        for (launch, kernel) in plugin.variants[*index].launches().zip(loaded.kernels(*index)) {
-            let record = LaunchRecord::evaluate(plugin, launch, kernel, facts, steps).map_err(invalid)?;
-            CodeTable::process().allow_shared(driver, kernel, record.shared_bytes()).map_err(|error| {
-                Error::new(Error::FAILED_INITIALIZATION, format!("{}: {error}", node.title))
-            })?;
-            records.push(record);
+    let failed =
+        |error: DriverError| Error::new(Error::FAILED_INITIALIZATION, format!("{}: {error}", node.title));
+    let mut ready =
+        Ready { driver, records: Vec::new(), aliases: Vec::new(), workspace_bytes: 0, choice: None };
+    let mut places = Vec::new();
+    for (index, variant) in running {
+        let kernels = loaded.kernels(index);
+        let of_step = |step: usize| {
+            let before = variant.steps.iter().take(step).filter(|step| matches!(step.work, Work::Launch(_)));
+            kernels.get(before.count())
+        };
+        let takes = |step: usize| match variant.launch(step).and_then(|_| of_step(step)) {
+            Some(kernel) => takes(kernel),
+            None => Takes::ANYTHING,
+        };
+        let sequence = launch::sequence(plugin, variant, takes, facts, steps).map_err(invalid)?;
+        for (step, doing) in sequence.steps.iter().enumerate() {
+            if let (Doing::Launch(numbers), Some(kernel)) = (doing, of_step(step)) {
+                CodeTable::process().allow_shared(driver, kernel, numbers.shared_bytes).map_err(failed)?;
+            }
         }
-        places.push(start..records.len());
-    }
-    Ok(Some((driver, records, places)))
-}
-
-impl Loaded {
-    fn kernels(&self, variant: usize) -> &[LoadedKernel] {
-        let found = self.variants.iter().find(|(index, _)| *index == variant);
-        found.map_or(&[], |(_, kernels)| kernels.as_slice())
-    }
-}
-
-/// Has the kernels of the variants with these indices in `kept`, which keeps what it has where the context is the same. `None`
-/// where there is no driver or the thread has no current context.
-fn load_again(
-    kept: &mut Loaded,
-    node: &NodeData,
-    running: &[usize],
-) -> Result<Option<&'static Driver>, Error> {
-    let Ok(driver) = Driver::find() else { return Ok(None) };
-    let current = driver
-        .current_context()
-        .map_err(|error| Error::new(Error::FAILED_INITIALIZATION, format!("{}: {error}", node.title)))?;
-    let Some(context) = current else { return Ok(None) };
-    if kept.context != Some(context) {
-        *kept = Loaded { context: Some(context), variants: Vec::new() };
-    }
-    for index in running {
-        if kept.variants.iter().any(|(kept, _)| kept == index) {
-            continue;
+        let start = ready.records.len();
+        ready.records.extend(StepRecord::all(plugin, variant, kernels, &sequence));
+        places.push(start..ready.records.len());
+        for record in ready.records.iter().skip(start).filter_map(StepRecord::launch) {
+            check_at_once(node, loaded, driver, record, facts)?;
         }
-        let Some(variant) = node.definition.plugin().variants.get(*index) else { continue };
-        let Some((_, kernels)) = load_all(node, variant)? else { return Ok(None) };
-        kept.variants.push((*index, kernels));
+        ready.workspace_bytes = ready.workspace_bytes.max(sequence.workspace_bytes);
+        // The candidates are for the same tensors.
+        let aliases = AliasRecord::all(plugin, variant, |tensor| facts.shapes.get(tensor).copied());
+        ready.aliases =
+            aliases.ok_or_else(|| node.invalid("the size of a tensor in bytes is beyond 64 bits"))?;
     }
-    Ok(Some(driver))
+    ready.choice = decided
+        .choice
+        .map(|choice| Box::new(Candidates { choice, inputs: plugin.inputs.len(), records: places }));
+    Ok(Some(ready))
 }
 
-/// Loads the kernels of `variants`; without a driver or a current context there is nothing to do yet.
-pub(super) fn preload<'a>(
+/// All blocks of a cooperative launch run at once, or the kernel would wait for ever for those that do not.
+fn check_at_once(
     node: &NodeData,
-    mut variants: impl Iterator<Item = &'a Variant>,
+    loaded: &Loaded,
+    driver: &Driver,
+    record: &LaunchRecord,
+    facts: &Facts<'_>,
 ) -> Result<(), Error> {
-    variants.try_for_each(|variant| load_all(node, variant).map(drop))
-}
-
-/// The kernels of a variant's launches; `None` where there is no driver or the thread has no current context.
-fn load_all(
-    node: &NodeData,
-    variant: &Variant,
-) -> Result<Option<(&'static Driver, Vec<LoadedKernel>)>, Error> {
-    let Ok(driver) = Driver::find() else { return Ok(None) };
-    let kernels = variant.launches().map(|launch| load(node, driver, launch));
-    let kernels: Option<Vec<LoadedKernel>> = kernels.collect::<Result<_, _>>()?;
-    Ok(kernels.map(|kernels| (driver, kernels)))
-}
-
-/// The kernel of a launch on the current device; `None` where the thread has no current context.
-fn load(node: &NodeData, driver: &Driver, launch: &Launch) -> Result<Option<LoadedKernel>, Error> {
-    let failed = |error: crate::code::LoadError| {
-        Error::new(Error::FAILED_INITIALIZATION, format!("{}: {error}", node.title))
-    };
-    let candidates = candidates(launch, node.definition.code()).map_err(failed)?;
-    match CodeTable::process().load(driver, &launch.kernel, &candidates).map_err(failed)? {
-        Loading::Loaded(kernel) => {
-            say_what_was_refused(node, launch, &kernel);
-            Ok(Some(kernel))
-        }
-        Loading::NoContext => Ok(None),
+    if !record.is_cooperative() {
+        return Ok(());
     }
-}
-
-/// Other code than the best is taken where the driver refuses the best; it may be slower, so the user is told, once.
-fn say_what_was_refused(node: &NodeData, launch: &Launch, kernel: &LoadedKernel) {
-    if kernel.refused.is_empty() || !kernel.is_first {
-        return;
+    let multiprocessors = loaded.multiprocessors(driver);
+    let most = multiprocessors.and_then(|count| record.blocks_at_once(driver, count));
+    let most =
+        most.map_err(|error| Error::new(Error::FAILED_INITIALIZATION, format!("{}: {error}", node.title)))?;
+    if record.blocks() <= most {
+        return Ok(());
     }
-    let refused: Vec<String> = kernel.refused.iter().map(ToString::to_string).collect();
-    logger::log(
-        Severity::WARNING,
-        &format!(
-            "cubinder: {}: `{}` runs the code for {}, because the driver refused {}",
-            node.title,
-            launch.kernel,
-            kernel.target,
-            refused.join("; ")
-        ),
-    );
+    let plugin = node.definition.plugin();
+    Err(node.invalid(launch::too_many_at_once(plugin, record.kernel_name(), facts, record.blocks(), most)))
 }

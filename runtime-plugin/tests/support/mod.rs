@@ -6,13 +6,15 @@
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::ffi::{CStr, c_char, c_int, c_uchar, c_uint, c_void};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
 use cubinder::driver::Driver;
-use cubinder::driver::sys::{CUcontext, CUfunction, CUkernel, CUlibrary, CUresult, CUstream};
+use cubinder::driver::sys::{
+    CUcontext, CUfunction, CUkernel, CUlaunchAttribute, CUlaunchConfig, CUlibrary, CUresult, CUstream,
+};
 
 /// What the mock shall do.
 #[derive(Debug, Clone)]
@@ -72,6 +74,7 @@ struct State {
     threads: Vec<ThreadId>,
     launched: Vec<Launched>,
     shared: Vec<c_int>,
+    attributes: Vec<Vec<CUlaunchAttribute>>,
 }
 
 thread_local! {
@@ -160,6 +163,11 @@ impl Mock {
 
     pub(crate) fn launched(&self) -> Vec<Launched> {
         with(|state| state.launched.clone())
+    }
+
+    /// The attributes of every launch that had any.
+    pub(crate) fn attributes(&self) -> Vec<Vec<CUlaunchAttribute>> {
+        with(|state| state.attributes.clone())
     }
 
     /// The values that dynamic shared memory was raised to.
@@ -494,6 +502,52 @@ unsafe extern "C" fn launch_kernel(
     )
 }
 
+unsafe extern "C" fn launch_kernel_ex(
+    config: *const CUlaunchConfig,
+    function: CUfunction,
+    params: *mut *mut c_void,
+    extra: *mut *mut c_void,
+) -> CUresult {
+    // SAFETY: as `cuda.h` says.
+    let (config, attributes) = unsafe {
+        let attributes = std::slice::from_raw_parts((*config).attributes, (*config).attribute_count as usize);
+        (*config, attributes.to_vec())
+    };
+    with(|state| state.attributes.push(attributes));
+    let ([gx, gy, gz], [bx, by, bz]) = (config.grid, config.block);
+    // SAFETY: as `cuda.h` says.
+    unsafe {
+        launch_kernel(function, gx, gy, gz, bx, by, bz, config.shared_bytes, config.stream, params, extra)
+    }
+}
+
+unsafe extern "C" fn memset_d8_async(to: u64, byte: c_uchar, bytes: usize, _: CUstream) -> CUresult {
+    call("cuMemsetD8Async", |_| format!("{to:#x} {byte} {bytes}"), |_| {})
+}
+
+unsafe extern "C" fn memcpy_dtod_async(to: u64, from: u64, bytes: usize, _: CUstream) -> CUresult {
+    call("cuMemcpyDtoDAsync", |_| format!("{to:#x} {from:#x} {bytes}"), |_| {})
+}
+
+unsafe extern "C" fn occupancy_max_active_blocks(
+    blocks: *mut c_int,
+    _: CUfunction,
+    threads: c_int,
+    _: usize,
+) -> CUresult {
+    // SAFETY: as `cuda.h` says.
+    call("cuOccupancyMaxActiveBlocksPerMultiprocessor", no_label, |_| unsafe { *blocks = 2048 / threads })
+}
+
+unsafe extern "C" fn occupancy_max_active_clusters(
+    clusters: *mut c_int,
+    _: CUfunction,
+    _: *const CUlaunchConfig,
+) -> CUresult {
+    // SAFETY: as `cuda.h` says.
+    call("cuOccupancyMaxActiveClusters", no_label, |_| unsafe { *clusters = 3 })
+}
+
 unsafe extern "C" fn exchange_capture_mode(mode: *mut c_int) -> CUresult {
     call("cuThreadExchangeStreamCaptureMode", no_label, |state| {
         let id = state.thread();
@@ -556,6 +610,11 @@ pub(crate) fn lookup(name: &'static CStr) -> *mut c_void {
         b"cuKernelGetParamInfo" => kernel_get_param_info as *mut c_void,
         b"cuFuncLoad" => func_load as *mut c_void,
         b"cuLaunchKernel" => launch_kernel as *mut c_void,
+        b"cuLaunchKernelEx" => launch_kernel_ex as *mut c_void,
+        b"cuMemsetD8Async" => memset_d8_async as *mut c_void,
+        b"cuMemcpyDtoDAsync_v2" => memcpy_dtod_async as *mut c_void,
+        b"cuOccupancyMaxActiveBlocksPerMultiprocessor" => occupancy_max_active_blocks as *mut c_void,
+        b"cuOccupancyMaxActiveClusters" => occupancy_max_active_clusters as *mut c_void,
         b"cuThreadExchangeStreamCaptureMode" => exchange_capture_mode as *mut c_void,
         b"cuGetErrorName" => get_error_name as *mut c_void,
         b"cuGetErrorString" => get_error_string as *mut c_void,

@@ -161,9 +161,14 @@ impl<'a> Folder<'a> {
             Node::Float(value) => known(Value::Float(*value)),
             Node::Bool(value) => known(Value::Bool(*value)),
             Node::Str(value) => known(Value::Str(value.clone())),
-            Node::Attribute(_) | Node::Shape(_) | Node::Rank(_) | Node::Numel(_) | Node::Aligned { .. } => {
-                self.leaf(id, node)
-            }
+            Node::Attribute(_)
+            | Node::Shape(_)
+            | Node::Rank(_)
+            | Node::Numel(_)
+            | Node::Aligned { .. }
+            | Node::Device(_)
+            | Node::Values(_)
+            | Node::Size(_) => self.leaf(id, node),
             Node::Local(slot) => match self.binding(*slot) {
                 Some(Binding::Element(value)) => {
                     // Paid for before it is copied; who cannot pay does not unroll.
@@ -215,6 +220,12 @@ impl<'a> Folder<'a> {
             Node::Aligned { tensor, bytes } if Node::is_alignment(bytes) => {
                 env.aligned(tensor, bytes).map(Value::Bool)
             }
+            Node::Device(fact) => env.device(fact).map(Value::Int),
+            Node::Values(tensor) => env
+                .values(tensor)
+                .filter(|values| values.len() <= self.work.min(ops::ARRAY_LIMIT))
+                .map(|values| Value::Array(values.iter().copied().map(Value::Int).collect())),
+            Node::Size(tensor) => env.size(tensor).map(Value::Int),
             _ => None,
         };
         match value {

@@ -8,7 +8,7 @@ use crate::expr::node::Builtin;
 use crate::expr::ops::{self, ARRAY_LIMIT, EvalError};
 use crate::value::Value;
 
-const LONGEST: i64 = ARRAY_LIMIT as i64;
+pub(super) const LONGEST: i64 = ARRAY_LIMIT as i64;
 
 impl Walk<'_> {
     #[inline(never)]

@@ -2,6 +2,7 @@
 
 use super::extent::Extent;
 use super::ints::Ints;
+use crate::expr::node::DeviceFact;
 use crate::expr::ops::ARRAY_LIMIT;
 use crate::model::{Attribute, AttributeElement, Interval};
 use crate::value::Value;
@@ -29,6 +30,23 @@ pub trait RangeEnvironment {
 
     /// The least and the greatest size that a dimension can have; none where it can be anything from 0.
     fn dim(&self, tensor: u32, axis: usize) -> Option<(i64, i64)>;
+
+    /// The least and the greatest that a fact about the device can be.
+    fn device(&self, fact: DeviceFact) -> (i64, i64) {
+        fact.range()
+    }
+
+    /// The least and the greatest that each value of a shape input can be.
+    fn values(&self, tensor: u32) -> (i64, i64) {
+        let _ = tensor;
+        (i64::MIN, i64::MAX)
+    }
+
+    /// The least and the greatest that a size tensor can hold.
+    fn size(&self, tensor: u32) -> (i64, i64) {
+        let _ = tensor;
+        (0, i64::MAX)
+    }
 
     /// The least and the greatest number of elements of a tensor; none where nothing is known, not even that it fits 64 bits.
     fn numel(&self, tensor: u32) -> Option<(i64, i64)> {

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::expr::node::{BinaryOp, Builtin, Expr, Node, NodeId, UnaryOp};
+use crate::expr::node::{BinaryOp, Builtin, DeviceFact, Expr, Node, NodeId, UnaryOp};
 use crate::expr::ops::{self, EvalError};
 
 /// Index of a term in its table; always less than the index of any term that refers to it.
@@ -27,6 +27,11 @@ pub(super) enum Term {
     Rank(u32),
     Numel(u32),
     Aligned(u32, u32),
+    Device(DeviceFact),
+    /// The values of a shape input.
+    Values(u32),
+    /// What a size tensor holds.
+    Size(u32),
     Local(u32),
     Array(Vec<TermId>),
     Unary(UnaryOp, TermId),
@@ -165,6 +170,9 @@ impl Terms {
                 None => Term::Numel(*tensor),
             },
             Node::Aligned { tensor, bytes } => Term::Aligned(*tensor, *bytes),
+            Node::Device(fact) => Term::Device(*fact),
+            Node::Values(tensor) => Term::Values(*tensor),
+            Node::Size(tensor) => Term::Size(*tensor),
             Node::Local(local) => Term::Local(slot(local)?),
             Node::Array(items) => Term::Array(items.iter().map(at).collect::<Result<_, _>>()?),
             Node::Unary(op, operand) => Term::Unary(*op, at(operand)?),

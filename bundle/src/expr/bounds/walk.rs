@@ -1,5 +1,6 @@
 //! The walk over a term that bounds it.
 
+use super::arrays::LONGEST;
 use super::extent::{Extent, at_most, equal, less};
 use super::facts::Facts;
 use super::given::RangeEnvironment;
@@ -116,7 +117,8 @@ impl<'a> Walk<'a> {
         };
         self.charge(range.size() - 1)?;
         if let Extent::List(..) = range
-            && let Some(Term::Attribute(_) | Term::Local(_) | Term::Shape(_)) = self.terms.get(id)
+            && let Some(Term::Attribute(_) | Term::Local(_) | Term::Shape(_) | Term::Values(_)) =
+                self.terms.get(id)
         {
             // Evaluation copies it.
             self.cost = self.cost.saturating_add(range.most_values());
@@ -194,6 +196,15 @@ impl<'a> Walk<'a> {
             Term::Dim(tensor, axis) => self.dim(*tensor, *axis),
             Term::Numel(tensor) => self.numel(*tensor),
             Term::Aligned(_, bytes) => Ok(Extent::of_bool((*bytes <= 1).then_some(true))),
+            Term::Device(fact) => {
+                let (low, high) = self.env.device(*fact);
+                Ints::new(low, high).map(Extent::of_ints).ok_or(Stop::Unreachable)
+            }
+            Term::Values(tensor) => self.values(*tensor),
+            Term::Size(tensor) => {
+                let (low, high) = self.env.size(*tensor);
+                Ints::new(low, high).map(Extent::of_ints).ok_or(Stop::Unreachable)
+            }
             Term::Local(slot) => {
                 let found = self.locals.iter().rev().find(|(found, _)| found == slot);
                 Ok(found.map(|(_, range)| range.clone()).ok_or(EvalError::Malformed)?)
@@ -257,6 +268,21 @@ impl<'a> Walk<'a> {
         self.total = total;
         let given = Extent::of_ints(Ints::new(low, high).ok_or(Stop::Unreachable)?);
         product.meet(&given).ok_or(Stop::Unreachable)
+    }
+
+    /// The values of a shape input: as many as it has elements.
+    fn values(&mut self, tensor: u32) -> Bounded {
+        let (low, high) = self.env.values(tensor);
+        let value = Extent::of_ints(Ints::new(low, high).ok_or(Stop::Unreachable)?);
+        let total = self.total;
+        let count = self.numel(tensor)?;
+        // Evaluation counts the values, not the product of the extents.
+        self.total = total;
+        let count = count.ints().ok_or(EvalError::Malformed)?;
+        self.total &= count.high <= LONGEST;
+        let most = Ints::new(0, LONGEST).ok_or(EvalError::Malformed)?;
+        let wrong = || EvalError::ArrayTooLong(count.low.to_string());
+        Ok(Extent::list(value, count.meet(most).ok_or_else(wrong)?))
     }
 
     /// An exact range of integers, cut to those that fit.

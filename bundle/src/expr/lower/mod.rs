@@ -63,6 +63,24 @@ pub trait ShapeBuilder {
     /// Where the builder refuses, for instance the shape of an output.
     fn dim(&mut self, tensor: u32, axis: usize) -> Result<Self::Dim, Self::Error>;
 
+    /// How many values a shape input has, by its index: it has as many elements, and no other number once the network is known.
+    ///
+    /// # Errors
+    /// Where the builder refuses, for instance a tensor that is no shape input.
+    fn value_count(&mut self, tensor: u32) -> Result<usize, Self::Error>;
+
+    /// A value of a shape input, by its index; `index` is below [`ShapeBuilder::value_count`].
+    ///
+    /// # Errors
+    /// Where the builder refuses.
+    fn value(&mut self, tensor: u32, index: usize) -> Result<Self::Dim, Self::Error>;
+
+    /// The size that a size tensor holds, by its index over inputs, then outputs.
+    ///
+    /// # Errors
+    /// Where the builder refuses, for instance a tensor that is none.
+    fn size(&mut self, tensor: u32) -> Result<Self::Dim, Self::Error>;
+
     /// An operation on two dimensions.
     ///
     /// # Errors
@@ -130,6 +148,7 @@ type Num<B> = Number<<B as ShapeBuilder>::Dim>;
 
 const FLOATS: &str = "it needs floats, and shapes are integers";
 const ADDRESS: &str = "shapes cannot depend on addresses";
+const DEVICE: &str = "shapes cannot depend on the device";
 const LENGTH: &str = "the length of an array cannot depend on shapes";
 
 struct Lowerer<'a, B: ShapeBuilder> {
@@ -207,6 +226,7 @@ impl<'a, B: ShapeBuilder> Lowerer<'a, B> {
                 self.comprehension(id, *slot, *over, *condition, *body)
             }
             Node::Aligned { .. } => Err(self.unsupported(id, ADDRESS)),
+            Node::Device(_) => Err(self.unsupported(id, DEVICE)),
             leaf => self.leaf(leaf),
         }
     }
@@ -243,6 +263,23 @@ impl<'a, B: ShapeBuilder> Lowerer<'a, B> {
                 }
                 Ok(Symbol::from_int(product))
             }
+            Node::Values(tensor) => {
+                if let Some(values) = self.env.values(*tensor) {
+                    let values = Value::Array(values.iter().copied().map(Value::Int).collect());
+                    let symbol = Symbol::Known(values);
+                    self.charge(symbol.size())?;
+                    return Ok(symbol);
+                }
+                let count = self.builder.value_count(*tensor).map_err(LowerError::Builder)?;
+                if count > ARRAY_LIMIT {
+                    return Err(LowerError::Evaluate(EvalError::ArrayTooLong(count.to_string())));
+                }
+                self.charge(count)?;
+                let value = |index| self.builder.value(*tensor, index).map(Symbol::Int);
+                let values = (0..count).map(value).collect::<Result<Vec<_>, _>>();
+                values.map(Symbol::array).map_err(LowerError::Builder)
+            }
+            Node::Size(tensor) => self.builder.size(*tensor).map(Symbol::Int).map_err(LowerError::Builder),
             Node::Local(slot) => {
                 let found = self.locals.iter().rev().find(|(found, _)| found == slot);
                 let value = found.map(|(_, value)| value.clone()).ok_or_else(malformed)?;

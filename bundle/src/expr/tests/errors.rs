@@ -206,6 +206,32 @@ fn only_guards_ask_for_addresses() {
 }
 
 #[test]
+fn what_is_not_known_yet() {
+    let elsewhere = scope().without_addresses().without_device();
+    let shape = elsewhere.clone().with_sizes();
+    let rendered = [
+        ("device.sms", &elsewhere),
+        ("device.smss", &scope()),
+        ("device.warp", &scope()),
+        ("device", &scope()),
+        ("divice.sms", &scope()),
+        ("x.values[0]", &scope()),
+        ("target.value[0]", &scope()),
+        ("target + 1", &scope()),
+        ("total", &scope()),
+        ("total.values[0]", &scope()),
+        ("found.shape[0] + found.rank + numel(found)", &scope()),
+        ("aligned(target, 16)", &scope()),
+        ("[total * 2, 1]", &shape),
+        ("[total] if flag else [1]", &shape),
+        ("twice(total)", &shape),
+    ]
+    .map(|(text, scope)| render(text, &compile(text, scope).unwrap_err()));
+    insta::assert_snapshot!(rendered.join("\n"));
+    assert!(compile("[total, target.values[0]]", &shape).is_ok());
+}
+
+#[test]
 fn what_always_fails() {
     insta::assert_snapshot!(errors(&[
         "7 // ZERO",

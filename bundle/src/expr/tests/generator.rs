@@ -3,7 +3,7 @@
 //! Never says what an expression means: that is [`super::oracle`]'s.
 
 use super::support::{TENSORS, World};
-use crate::expr::{BinaryOp, Builtin, Node, UnaryOp};
+use crate::expr::{BinaryOp, Builtin, DeviceFact, Node, UnaryOp};
 use crate::value::Value;
 
 /// An expression as the oracle knows it.
@@ -17,13 +17,24 @@ pub(super) enum Tree {
     Rank(usize),
     Numel(usize),
     Aligned(usize, u32),
+    /// A field of `device`.
+    Device(DeviceFact),
+    /// What `target` holds.
+    Values,
+    /// What `total` holds.
+    Size,
     Array(Vec<Tree>),
     Unary(&'static str, Box<Tree>),
     Binary(&'static str, Box<Tree>, Box<Tree>),
     Conditional(Box<Tree>, Box<Tree>, Box<Tree>),
     Index(Box<Tree>, Box<Tree>),
     Call(&'static str, Vec<Tree>),
-    For { variable: String, over: Box<Tree>, condition: Option<Box<Tree>>, body: Box<Tree> },
+    For {
+        variable: String,
+        over: Box<Tree>,
+        condition: Option<Box<Tree>>,
+        body: Box<Tree>,
+    },
 }
 
 impl Tree {
@@ -38,6 +49,9 @@ impl Tree {
             Tree::Rank(tensor) => format!("{}.rank", TENSORS[*tensor]),
             Tree::Numel(tensor) => format!("numel({})", TENSORS[*tensor]),
             Tree::Aligned(tensor, bytes) => format!("aligned({}, {bytes})", TENSORS[*tensor]),
+            Tree::Device(fact) => fact.to_string(),
+            Tree::Values => "target.values".to_owned(),
+            Tree::Size => "total".to_owned(),
             Tree::Array(items) => format!("[{}]", list(items)),
             Tree::Unary(op, operand) => format!("({op} {})", operand.text()),
             Tree::Binary(op, left, right) => format!("({} {op} {})", left.text(), right.text()),
@@ -85,7 +99,9 @@ impl<'a> Tape<'a> {
 
     pub(super) fn int(&mut self, depth: usize) -> Tree {
         if depth == 0 {
-            return match self.pick(6) {
+            return match self.pick(8) {
+                6 => Tree::Device(self.of(&DeviceFact::ALL)),
+                7 => Tree::Index(Box::new(Tree::Values), Box::new(Tree::Int(self.of(&[0, 1, -1])))),
                 0 | 1 => Tree::Int(self.number()),
                 2 => Tree::Name(self.of(&["n", "BLOCK", "ZERO"]).to_owned()),
                 3 => Tree::Rank(self.pick(3)),
@@ -200,7 +216,8 @@ impl<'a> Tape<'a> {
 
     pub(super) fn ints(&mut self, depth: usize) -> Tree {
         if depth == 0 {
-            return match self.pick(3) {
+            return match self.pick(4) {
+                3 => Tree::Values,
                 0 => Tree::Shape(self.pick(3)),
                 1 => Tree::Name(self.of(&["pads", "TILE"]).to_owned()),
                 _ => Tree::Call("range", vec![Tree::Int([0, 1, 2, 3, 5][self.pick(5)])]),
@@ -228,12 +245,21 @@ impl<'a> Tape<'a> {
         }
     }
 
+    /// What the shape of an output that depends on data is like.
+    pub(super) fn dimensions(&mut self, depth: usize) -> Tree {
+        let count = self.pick(4);
+        let dimension = |tape: &mut Self| if tape.pick(2) == 0 { Tree::Size } else { tape.int(depth) };
+        Tree::Array((0..count).map(|_| dimension(self)).collect())
+    }
+
     pub(super) fn world(&mut self) -> World {
         let shape = |tape: &mut Self, least: usize, most: usize| -> Vec<i64> {
             let rank = least + tape.pick(most - least + 1);
             (0..rank).map(|_| tape.of(&[1, 2, 3, 0, 5, 7, 32, 1 << 31, 1 << 40])).collect()
         };
-        let shapes = vec![shape(self, 1, 8), shape(self, 0, 4), shape(self, 2, 2)];
+        let values: Vec<i64> = (0..self.pick(4)).map(|_| self.number()).collect();
+        let target = vec![i64::try_from(values.len()).unwrap_or(0)];
+        let shapes = vec![shape(self, 1, 8), shape(self, 0, 4), shape(self, 2, 2), target, vec![]];
         let count = self.pick(4);
         let pads = (0..count).map(|_| Value::Int(self.number())).collect();
         let weights = (0..self.pick(3)).map(|_| Value::Float(self.of(&[0.25, -3.0]))).collect();
@@ -246,7 +272,9 @@ impl<'a> Tape<'a> {
             Value::Array(weights),
         ];
         let addresses = [(); 3].map(|()| 0x7000 + self.of(&[0, 2, 4, 16, 24, 64, 0x100]));
-        World { attributes, shapes, addresses, node_time: false }
+        let size = self.of(&[0, 1, 7, 1 << 31]);
+        let device = [self.of(&[1, 7, 132]), self.of(&[48 << 10, 232_448]), self.of(&[75, 90, 120])];
+        World { attributes, shapes, values, size, device, addresses, node_time: false }
     }
 }
 
@@ -270,7 +298,10 @@ pub(super) fn nodes(tape: &mut Tape<'_>) -> Vec<Node> {
                 let back = tape.pick(5);
                 if back == 4 { tape.pick(30) as u32 } else { (at as u32).saturating_sub(1 + back as u32) }
             };
-            match tape.pick(17) {
+            match tape.pick(20) {
+                17 => Node::Device(tape.of(&DeviceFact::ALL)),
+                18 => Node::Values(tape.pick(7) as u32),
+                19 => Node::Size(tape.pick(7) as u32),
                 0 => Node::Int(tape.number()),
                 1 => Node::Float(tape.of(&[0.0, -1.5, f64::NAN, f64::INFINITY])),
                 2 => Node::Bool(tape.pick(2) == 0),

@@ -105,6 +105,45 @@ fn alignments() {
 }
 
 #[test]
+fn devices_and_values() {
+    same("[device.sms, device.shared_bytes, device.capability]", "[132, 232448, 90]");
+    same("min(device.sms * 4, ceil_div(numel(x), BLOCK))", "120");
+    same("[target.values[0], target.values[-1], len(target.values), target.shape[0]]", "[4, -8, 2, 2]");
+    same("sum(target.values) + numel(target) + target.rank", "-1");
+    same("[v * 2 for v in target.values if v > 0]", "[8]");
+    assert_eq!(value("target.values[2]"), Err("index 2 is out of range for an array of 2".into()));
+    let node_time = World::example().at_node_time();
+    let fails = |text| evaluate(&compile(text, &scope()).unwrap().expr, &node_time).unwrap_err().to_string();
+    assert_eq!(fails("device.sms"), "`device.sms` is not known: there is no device");
+    assert_eq!(fails("target.values[0]"), "the values of tensor 3 are not known");
+    let bound = bind(&compile("device.sms * target.values[0]", &scope()).unwrap().expr, &World::example());
+    assert_eq!(bound.nodes, [Node::Int(528)]);
+    // What stands closer is seen.
+    same("[device for device in range(2)]", "[0, 1]");
+}
+
+#[test]
+fn a_size_is_a_dimension_and_nothing_else() {
+    let shape = |text: &str| compile(text, &scope().with_sizes()).map(|typed| typed.expr);
+    let expr = shape("[total, x.rank + 1]").unwrap();
+    assert_eq!(evaluate(&expr, &World::example()).unwrap().to_string(), "[9, 5]");
+    assert_eq!(
+        evaluate(&expr, &World::example().at_node_time()).unwrap_err().to_string(),
+        "the size that tensor 4 holds is not known before the kernels ran"
+    );
+    assert_eq!(print(&expr, &Plugin), "[total, x.rank + 1]");
+    assert_eq!(crate::expr::sizes_of(&expr), [4]);
+    let world = World::example();
+    assert_eq!(lower(&expr, &world.at_node_time(), &mut Calculator::new(&world)), Ok(vec![9, 5]));
+    assert!(shape("[total, 2] if ZERO == 0 else [2, total]").is_ok(), "one side is left");
+    for text in
+        ["[total + 1]", "total", "[[total]][0]", "[total for i in range(x.rank)]", "[total] if flag else [1]"]
+    {
+        assert!(shape(text).is_err(), "{text}");
+    }
+}
+
+#[test]
 fn variables_of_a_call_do_not_leak_into_a_function() {
     // `first` has a variable `i` of its own; its argument means the caller's.
     same("[first([i, 9]) for i in range(3)]", "[0, 1, 2]");
@@ -138,6 +177,9 @@ fn kinds_and_times() {
     assert_eq!(typed("[[1.5], []]"), ("array of arrays of floats".into(), BindingTime::Compile));
     assert_eq!(typed("mode"), ("string".into(), BindingTime::Node));
     assert_eq!(typed("numel(x) if ZERO == 1 else n"), ("integer".into(), BindingTime::Node));
+    assert_eq!(typed("device.sms * 2"), ("integer".into(), BindingTime::Launch));
+    assert_eq!(typed("target.values"), ("array of integers".into(), BindingTime::Shape));
+    assert_eq!(typed("len(target.shape) + target.rank"), ("integer".into(), BindingTime::Compile));
     assert_eq!(typed("aligned(x, 16) and flag"), ("boolean".into(), BindingTime::Launch));
     assert_eq!(typed("aligned(x, 16) and ZERO == 1 or flag"), ("boolean".into(), BindingTime::Launch));
     assert_eq!(typed("ZERO == 1 and aligned(x, 16)"), ("boolean".into(), BindingTime::Compile));
@@ -183,6 +225,7 @@ fn printing_keeps_what_parentheses_say() {
         "scale < inf",
         "float(n) * scale",
         "aligned(y, 16) and not aligned(x, 1)",
+        "device.sms * target.values[0] - device.capability",
     ] {
         let expr = compile(text, &scope()).unwrap().expr;
         let printed = print(&expr, &Plugin);
@@ -215,7 +258,7 @@ fn variables_are_named_apart_from_what_is_used() {
 fn lowered(text: &str) -> Result<Vec<i64>, LowerError<String>> {
     let world = World::example();
     let typed = compile(text, &scope()).unwrap();
-    let mut builder = Calculator { shapes: &world.shapes, operations: 0 };
+    let mut builder = Calculator::new(&world);
     if typed.kind == Kind::Int {
         return lower_scalar(&typed.expr, &world.at_node_time(), &mut builder).map(|dim| vec![dim]);
     }
@@ -237,6 +280,9 @@ fn lowering_computes_what_evaluation_does() {
         "1 if x.shape == y.shape else 2",
         "y.shape if x.shape[0] > 3 else z.shape",
         "ceil_div(numel(x), BLOCK) + abs(1 - x.shape[0]) + len(x.shape) + int(x.shape[0])",
+        "[target.values[0] * x.shape[0], len(target.values), target.values[-1], target.shape[0]]",
+        "[max(v, 0) + x.shape[1] for v in target.values]",
+        "x.shape[target.values[0] - 3] if target.values[1] < 0 else 7",
         "[[d, d + 1] for d in x.shape][1]",
         "len([d for d in x.shape])",
         "int(n * scale) + x.shape[0]",
@@ -277,6 +323,10 @@ fn what_tensorrt_cannot_say_is_named() {
         message("[d for d in x.shape if d > 3]"),
         "`[i0 for i0 in tensor0.shape if i0 > 3]` cannot be computed by TensorRT's shape operations: the length of an array cannot depend on shapes"
     );
+    assert_eq!(
+        message("[x.shape[0] * device.sms]"),
+        "`device.sms` cannot be computed by TensorRT's shape operations: shapes cannot depend on the device"
+    );
     assert_eq!(message("x.shape[0] // (n - 3)"), "division by zero: tensor0.shape[0] // (attribute1 - 3)");
     assert_eq!(
         message("[i for i in range(x.shape[0])]").split(": ").nth(1),
@@ -292,7 +342,7 @@ fn what_tensorrt_cannot_say_is_named() {
 fn lowering_asks_the_builder_for_nothing_that_is_known() {
     let operations = |text: &str| {
         let world = World::example();
-        let mut builder = Calculator { shapes: &world.shapes, operations: 0 };
+        let mut builder = Calculator::new(&world);
         let typed = compile(text, &scope()).unwrap();
         lower_scalar(&typed.expr, &world.at_node_time(), &mut builder).unwrap();
         builder.operations
@@ -354,7 +404,7 @@ fn hostile_texts_end_soon() {
         let result = compile(&text, &scope);
         assert!(start.elapsed().as_secs() < 5, "{}...", &text[..40]);
         if let Ok(typed) = result {
-            assert_eq!(typed.expr.validate(6, 3), Ok(()));
+            assert_eq!(typed.expr.validate(6, 6), Ok(()));
         }
     }
 }
@@ -363,7 +413,7 @@ fn hostile_texts_end_soon() {
 fn large_literals_stay_what_makes_them() {
     let typed =
         compile("[range(1000)[n] + sum(range(60000)) for i in range(60000)][x.shape[0]]", &scope()).unwrap();
-    assert_eq!(typed.expr.validate(6, 3), Ok(()));
+    assert_eq!(typed.expr.validate(6, 6), Ok(()));
     let printed = print(&typed.expr, &Plugin);
     assert_eq!(compile(&printed, &scope()).unwrap().expr, typed.expr);
     assert_eq!(value("sum([1 for i in range(60000)])"), Ok(Value::Int(60000)));

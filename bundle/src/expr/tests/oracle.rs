@@ -112,6 +112,11 @@ impl Oracle<'_> {
             Tree::Aligned(tensor, bytes) => {
                 Wide::Bool(self.world.addresses[*tensor].trailing_zeros() >= bytes.trailing_zeros())
             }
+            Tree::Device(fact) => Wide::Int(self.world.device[*fact as usize].into()),
+            Tree::Values => {
+                Wide::Array(self.world.values.iter().map(|&value| Wide::Int(value.into())).collect())
+            }
+            Tree::Size => Wide::Int(self.world.size.into()),
             Tree::Array(items) => {
                 Wide::Array(items.iter().map(|item| self.value(item)).collect::<Option<_>>()?)
             }

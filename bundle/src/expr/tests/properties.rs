@@ -6,8 +6,8 @@ use super::generator::{Tape, nodes};
 use super::oracle::{Oracle, Wide};
 use super::support::{Calculator, Plugin, World, scope};
 use crate::expr::{
-    Environment, EvalError, Expr, Kind, LowerError, RangeEnvironment, bind, bounds, bounds_each, compile,
-    evaluate, lower, lower_scalar, print,
+    DeviceFact, Environment, EvalError, Expr, Kind, LowerError, RangeEnvironment, bind, bounds, bounds_each,
+    compile, evaluate, lower, lower_scalar, print,
 };
 use crate::value::Value;
 
@@ -27,13 +27,32 @@ impl RangeEnvironment for Ranges<'_> {
         self.world.rank(tensor).filter(|_| self.slack < 2 || tensor != 1)
     }
 
+    fn device(&self, fact: DeviceFact) -> (i64, i64) {
+        let value = self.world.device[fact as usize];
+        if self.slack < 2 { (value - self.slack, value + self.slack) } else { fact.range() }
+    }
+
+    fn values(&self, tensor: u32) -> (i64, i64) {
+        let (low, high) = (self.world.values.iter().min(), self.world.values.iter().max());
+        match (low, high) {
+            (Some(low), Some(high)) if tensor == 3 && self.slack < 3 => {
+                (low.saturating_sub(self.slack), high.saturating_add(self.slack * 3))
+            }
+            _ => (i64::MIN, i64::MAX),
+        }
+    }
+
+    fn size(&self, _: u32) -> (i64, i64) {
+        (0, self.world.size.saturating_add(self.slack))
+    }
+
     fn dim(&self, tensor: u32, axis: usize) -> Option<(i64, i64)> {
         let dim = *self.world.shapes.get(tensor as usize)?.get(axis)?;
         (self.slack < 3).then_some(((dim - self.slack).max(0), dim + self.slack * 3))
     }
 }
 
-/// Only shapes and addresses: what a bound expression still needs.
+/// Only what is known with shapes and later: what a bound expression still needs.
 struct ShapesOnly<'a>(&'a World);
 
 impl Environment for ShapesOnly<'_> {
@@ -48,13 +67,26 @@ impl Environment for ShapesOnly<'_> {
     fn aligned(&self, tensor: u32, bytes: u32) -> Option<bool> {
         self.0.aligned(tensor, bytes)
     }
+
+    fn device(&self, fact: DeviceFact) -> Option<i64> {
+        self.0.device(fact)
+    }
+
+    fn values(&self, tensor: u32) -> Option<&[i64]> {
+        self.0.values(tensor)
+    }
+
+    fn size(&self, tensor: u32) -> Option<i64> {
+        self.0.size(tensor)
+    }
 }
 
 fn check(bytes: &[u8]) {
     let mut tape = Tape::new(bytes);
     let world = tape.world();
     let depth = tape.pick(5);
-    let tree = match tape.pick(5) {
+    let tree = match tape.pick(6) {
+        5 => tape.dimensions(depth),
         0 | 1 => tape.int(depth),
         2 => tape.bool(depth),
         3 => tape.float(depth),
@@ -62,7 +94,8 @@ fn check(bytes: &[u8]) {
     };
     let text = tree.text();
     let expected = Oracle { world: &world, variables: vec![] }.value(&tree);
-    let typed = match compile(&text, &scope()) {
+    let scope = scope().with_sizes();
+    let typed = match compile(&text, &scope) {
         Ok(typed) => typed,
         Err(errors) => {
             assert!(errors.iter().all(|error| error.label == "this always fails"), "{text}: {errors:?}");
@@ -70,12 +103,12 @@ fn check(bytes: &[u8]) {
             return;
         }
     };
-    assert_eq!(typed.expr.validate(6, 3), Ok(()), "{text}");
+    assert_eq!(typed.expr.validate(6, 6), Ok(()), "{text}");
     let value = evaluate(&typed.expr, &world);
     assert_eq!(value.as_ref().ok().map(Wide::of), expected, "{text}: {value:?}");
 
     let printed = print(&typed.expr, &Plugin);
-    let again = compile(&printed, &scope()).unwrap_or_else(|errors| panic!("{printed}: {errors:?}"));
+    let again = compile(&printed, &scope).unwrap_or_else(|errors| panic!("{printed}: {errors:?}"));
     assert_eq!(again.expr, typed.expr, "{text} prints as {printed}");
     assert_eq!(again.time, typed.time, "{text} prints as {printed}");
 
@@ -88,18 +121,18 @@ fn check(bytes: &[u8]) {
 
 fn check_bind(text: &str, expr: &Expr, world: &World, value: &Result<Value, EvalError>) {
     let bound = bind(expr, &world.at_node_time());
-    assert_eq!(bound.validate(6, 3), Ok(()), "{text}");
+    assert_eq!(bound.validate(6, 6), Ok(()), "{text}");
     let printed = print(&bound, &Plugin);
     assert_eq!(&evaluate(&bound, world), value, "{text} binds to {printed}");
     assert_eq!(&evaluate(&bound, &ShapesOnly(world)), value, "{text} binds to {printed}");
     assert_eq!(bind(&bound, &world.at_node_time()), bound, "{text} binds to {printed}");
-    if let Ok(again) = compile(&printed, &scope()) {
+    if let Ok(again) = compile(&printed, &scope().with_sizes()) {
         assert_eq!(again.expr, bound, "{text} binds to {printed}");
     }
 }
 
 fn check_lower(text: &str, expr: &Expr, kind: &Kind, world: &World, value: &Result<Value, EvalError>) {
-    let mut builder = Calculator { shapes: &world.shapes, operations: 0 };
+    let mut builder = Calculator::new(world);
     let node = world.at_node_time();
     let lowered = match kind {
         Kind::Int => lower_scalar(expr, &node, &mut builder).map(|dim| vec![dim]),
@@ -155,12 +188,12 @@ proptest! {
         let mut tape = Tape::new(&bytes);
         let world = tape.world();
         let expr = Expr { nodes: nodes(&mut tape) };
-        let valid = expr.validate(6, 3).is_ok();
+        let valid = expr.validate(6, 6).is_ok();
         let value = evaluate(&expr, &world);
         let bound = bind(&expr, &world.at_node_time());
-        prop_assert!(!valid || bound.validate(6, 3).is_ok());
+        prop_assert!(!valid || bound.validate(6, 6).is_ok());
         let _ = print(&expr, &Plugin);
-        let mut builder = Calculator { shapes: &world.shapes, operations: 0 };
+        let mut builder = Calculator::new(&world);
         let _ = lower(&expr, &world.at_node_time(), &mut builder);
         let _ = lower_scalar(&expr, &world.at_node_time(), &mut builder);
         let _ = bounds(&expr, &Ranges { world: &world, slack: 1 });

@@ -55,7 +55,7 @@ fn every_walk_fits() {
             let syntax = parse(&text).unwrap();
             let expr = compile_syntax(&syntax, &scope()).unwrap().expr;
             let world = World::example();
-            let mut builder = Calculator { shapes: &world.shapes, operations: 0 };
+            let mut builder = Calculator::new(&world);
             drop(evaluate(&expr, &world));
             drop(lower(&expr, &world.at_node_time(), &mut builder));
             drop(lower_scalar(&expr, &world.at_node_time(), &mut builder));

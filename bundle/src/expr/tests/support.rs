@@ -4,12 +4,14 @@ use std::fmt::Write;
 
 use crate::data_type::DataType;
 use crate::expr::{
-    Environment, ExprError, Function, Kind, Names, Scope, ShapeBuilder, ShapeOp, evaluate, parse,
+    DeviceFact, Environment, ExprError, Function, Kind, Names, Scope, ShapeBuilder, ShapeOp, TensorKind,
+    evaluate, parse,
 };
 use crate::value::Value;
 
 pub(super) const ATTRIBUTES: [&str; 6] = ["pads", "n", "scale", "flag", "mode", "weights"];
-pub(super) const TENSORS: [&str; 3] = ["x", "y", "z"];
+/// The first three are plain, then a shape input, a size tensor, and an output of such a size.
+pub(super) const TENSORS: [&str; 6] = ["x", "y", "z", "target", "total", "found"];
 
 pub(super) struct Plugin;
 
@@ -30,7 +32,7 @@ fn function(params: &[&str], body: &str) -> Function {
     }
 }
 
-/// `z` has a fixed rank, the others do not.
+/// `z` has a fixed rank, `x` and `y` do not.
 pub(super) fn scope() -> Scope {
     Scope::new()
         .attribute("pads", 0, Kind::ints())
@@ -42,6 +44,9 @@ pub(super) fn scope() -> Scope {
         .tensor("x", 0, 1, 8)
         .tensor("y", 1, 0, 4)
         .tensor("z", 2, 2, 2)
+        .tensor_of_kind("target", 3, (1, 1), TensorKind::ShapeInput)
+        .tensor_of_kind("total", 4, (0, 0), TensorKind::Size)
+        .tensor_of_kind("found", 5, (2, 2), TensorKind::DataDependent)
         .constant("BLOCK", Value::Int(256))
         .constant("ZERO", Value::Int(0))
         .constant("TILE", Value::Array(vec![Value::Int(8), Value::Int(16)]))
@@ -63,10 +68,16 @@ pub(super) fn scope() -> Scope {
 
 pub(super) struct World {
     pub(super) attributes: Vec<Value>,
+    /// Of all tensors but the last, whose shape nothing can ask for.
     pub(super) shapes: Vec<Vec<i64>>,
+    /// What `target` holds.
+    pub(super) values: Vec<i64>,
+    /// What `total` holds.
+    pub(super) size: i64,
+    pub(super) device: [i64; 3],
     /// Where the tensors are.
     pub(super) addresses: [u64; 3],
-    /// Shapes and addresses are not known yet, ranks are.
+    /// Shapes, values, device and addresses are not known yet, ranks are.
     pub(super) node_time: bool,
 }
 
@@ -82,7 +93,10 @@ impl World {
                 Value::Str("wrap".into()),
                 Value::Array(vec![Value::Float(0.25), Value::Float(0.75)]),
             ],
-            shapes: vec![vec![10, 3, 32, 32], vec![5, 6], vec![7, 8]],
+            shapes: vec![vec![10, 3, 32, 32], vec![5, 6], vec![7, 8], vec![2], vec![]],
+            values: vec![4, -8],
+            size: 9,
+            device: [132, 232_448, 90],
             addresses: [0x7000, 0x7010, 0x7004],
             node_time: false,
         }
@@ -90,7 +104,7 @@ impl World {
 
     pub(super) fn at_node_time(&self) -> World {
         let (attributes, shapes) = (self.attributes.clone(), self.shapes.clone());
-        World { attributes, shapes, addresses: self.addresses, node_time: true }
+        World { attributes, shapes, values: self.values.clone(), node_time: true, ..*self }
     }
 }
 
@@ -108,6 +122,18 @@ impl Environment for World {
         Some(address % u64::from(bytes) == 0)
     }
 
+    fn device(&self, fact: DeviceFact) -> Option<i64> {
+        self.device.get(fact as usize).filter(|_| !self.node_time).copied()
+    }
+
+    fn values(&self, tensor: u32) -> Option<&[i64]> {
+        (tensor == 3 && !self.node_time).then_some(&self.values)
+    }
+
+    fn size(&self, tensor: u32) -> Option<i64> {
+        (tensor == 4 && !self.node_time).then_some(self.size)
+    }
+
     fn rank(&self, tensor: u32) -> Option<usize> {
         self.shapes.get(tensor as usize).map(Vec::len)
     }
@@ -115,8 +141,14 @@ impl Environment for World {
 
 /// Computes what TensorRT would: eagerly, in wrapping 64-bit integers, refusing to divide by zero.
 pub(super) struct Calculator<'a> {
-    pub(super) shapes: &'a [Vec<i64>],
+    world: &'a World,
     pub(super) operations: usize,
+}
+
+impl Calculator<'_> {
+    pub(super) fn new(world: &World) -> Calculator<'_> {
+        Calculator { world, operations: 0 }
+    }
 }
 
 impl ShapeBuilder for Calculator<'_> {
@@ -128,8 +160,21 @@ impl ShapeBuilder for Calculator<'_> {
     }
 
     fn dim(&mut self, tensor: u32, axis: usize) -> Result<i64, String> {
-        let shape = self.shapes.get(tensor as usize).ok_or("no such tensor")?;
+        let shape = self.world.shapes.get(tensor as usize).ok_or("no such tensor")?;
         shape.get(axis).copied().ok_or_else(|| "no such axis".to_owned())
+    }
+
+    fn value_count(&mut self, tensor: u32) -> Result<usize, String> {
+        if tensor == 3 { Ok(self.world.values.len()) } else { Err("no shape input".to_owned()) }
+    }
+
+    fn value(&mut self, tensor: u32, index: usize) -> Result<i64, String> {
+        let value = self.world.values.get(index).filter(|_| tensor == 3);
+        value.copied().ok_or_else(|| "no such value".to_owned())
+    }
+
+    fn size(&mut self, tensor: u32) -> Result<i64, String> {
+        if tensor == 4 { Ok(self.world.size) } else { Err("no size tensor".to_owned()) }
     }
 
     fn operation(&mut self, op: ShapeOp, a: &i64, b: &i64) -> Result<i64, String> {

@@ -93,13 +93,18 @@ unsafe extern "C-unwind" fn operation(
     unsafe { constant(this, value) }
 }
 
+/// A size of -1, for output 1 alone.
 unsafe extern "C-unwind" fn declare_size_tensor(
-    _this: *const c_void,
-    _output: i32,
-    _opt: *const IDimensionExpr,
-    _upper: *const IDimensionExpr,
+    this: *const c_void,
+    output: i32,
+    opt: *const IDimensionExpr,
+    upper: *const IDimensionExpr,
 ) -> *const IDimensionExpr {
-    ptr::null()
+    if output != 1 || value_behind(opt) > value_behind(upper) {
+        return ptr::null();
+    }
+    // SAFETY: as above.
+    unsafe { constant(this, -1) }
 }
 
 impl FakeBuilder {
@@ -132,6 +137,20 @@ impl FakeBuilder {
         // SAFETY: the fake outlives the borrow.
         unsafe { ExprBuilder::from_raw(self.raw()) }.unwrap()
     }
+}
+
+#[test]
+fn size_tensors_are_declared_by_their_output() {
+    let fake = FakeBuilder::new();
+    let builder = fake.client();
+    let (opt, upper) = (builder.constant(5).unwrap(), builder.constant(10).unwrap());
+    let size = builder.declare_size_tensor(1, opt, upper).unwrap();
+    assert!(size.is_size_tensor() && size.constant_value().is_none());
+    assert!(!opt.is_size_tensor());
+    let error = builder.declare_size_tensor(0, opt, upper).unwrap_err();
+    assert_eq!(error.text(), "TensorRT takes output 0 for no size tensor");
+    assert!(builder.declare_size_tensor(1, upper, opt).is_err());
+    assert!(builder.declare_size_tensor(usize::MAX, opt, upper).is_err());
 }
 
 #[test]

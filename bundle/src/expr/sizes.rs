@@ -1,0 +1,61 @@
+//! Sizes that depend on data: where they may stand.
+//!
+//! Owns the rule that such a size is a dimension and nothing else: TensorRT takes no expression that computes with what
+//! `IExprBuilder::declareSizeTensor` gave (seen with TensorRT-RTX 1.7.1).
+
+use std::ops::Range;
+
+use super::error::ExprError;
+use super::node::{Expr, Node, NodeId};
+use super::print::Names;
+use super::scope::Scope;
+
+/// Whether every size in an expression is an element of the array that the expression is.
+#[must_use]
+pub fn sizes_are_dimensions(expr: &Expr) -> bool {
+    misplaced_nodes(expr).next().is_none()
+}
+
+/// The size tensors of an expression, in order, each once.
+#[must_use]
+pub fn sizes_of(expr: &Expr) -> Vec<u32> {
+    let size = |node: &Node| match node {
+        Node::Size(tensor) => Some(*tensor),
+        _ => None,
+    };
+    let mut all: Vec<u32> = expr.nodes.iter().filter_map(size).collect();
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+/// The sizes that are no element of the root.
+fn misplaced_nodes(expr: &Expr) -> impl Iterator<Item = (usize, u32)> {
+    let dimensions: &[NodeId] = match expr.nodes.last() {
+        Some(Node::Array(items)) => items,
+        _ => &[],
+    };
+    expr.nodes.iter().enumerate().filter_map(move |(index, node)| match node {
+        Node::Size(tensor) if !dimensions.iter().any(|item| *item as usize == index) => {
+            Some((index, *tensor))
+        }
+        _ => None,
+    })
+}
+
+/// The error for a size with which something is computed. `source` is the tree before it was folded, `spans` are its nodes' places.
+pub(super) fn misplaced(
+    source: &Expr,
+    spans: &[Range<usize>],
+    whole: &Range<usize>,
+    scope: &Scope,
+) -> ExprError {
+    let (index, tensor) = misplaced_nodes(source).next().unwrap_or_default();
+    let span = spans.get(index).unwrap_or(whole).clone();
+    let name = Names::tensor(scope, tensor).unwrap_or("size");
+    let message = format!("nothing can be computed with the size that `{name}` holds");
+    ExprError::out_of_place(span, message, "known once the kernels have run").help(format!(
+        "TensorRT takes it only as a dimension by itself: an output's shape is an array such as `[{name}, 4]`, and a kernel can write \
+         a size that needs no arithmetic"
+    ))
+}

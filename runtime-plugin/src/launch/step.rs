@@ -1,0 +1,281 @@
+//! One step of a sequence, evaluated: a launch, or memory that is filled or copied.
+
+use std::ffi::c_void;
+
+use cubinder_bundle::launch::{self, Doing, Sequence, tensor_bytes};
+use cubinder_bundle::{Memory, Plugin, Variant};
+
+use super::error::{EnqueueError, MemoryRefusal};
+use super::record::LaunchRecord;
+use crate::code::LoadedKernel;
+use crate::driver::Driver;
+use crate::driver::sys::{CUdeviceptr, CUstream};
+
+/// Where a node's memory lies at one enqueue.
+#[derive(Debug, Clone, Copy)]
+pub struct Addresses<'a> {
+    /// Of the inputs.
+    pub inputs: &'a [*const c_void],
+    /// Of the outputs.
+    pub outputs: &'a [*mut c_void],
+    /// Of the workspace.
+    pub workspace: *mut c_void,
+}
+
+impl Addresses<'_> {
+    /// Whether there are as many as the plugin has tensors.
+    #[inline]
+    pub(super) fn check(&self, inputs: usize, outputs: usize) -> Result<(), EnqueueError> {
+        let [found_inputs, found_outputs] = [self.inputs.len(), self.outputs.len()];
+        if found_inputs != inputs {
+            return Err(EnqueueError::Tensors { which: "inputs", found: found_inputs, expected: inputs });
+        }
+        if found_outputs != outputs {
+            return Err(EnqueueError::Tensors { which: "outputs", found: found_outputs, expected: outputs });
+        }
+        Ok(())
+    }
+}
+
+/// One step with everything known but addresses.
+#[derive(Debug, Clone)]
+pub enum StepRecord {
+    /// A kernel is launched.
+    Launch(Box<LaunchRecord>),
+    /// Memory is filled.
+    Fill(FillRecord),
+}
+
+impl StepRecord {
+    /// The steps of a sequence that do something. `kernels` are the variant's, one for each of its launches in order, and the sequence
+    /// was evaluated for them.
+    #[must_use]
+    pub fn all(
+        plugin: &Plugin,
+        variant: &Variant,
+        kernels: &[LoadedKernel],
+        sequence: &Sequence,
+    ) -> Vec<StepRecord> {
+        let mut records = Vec::new();
+        let mut kernels = kernels.iter();
+        for (number, doing) in sequence.steps.iter().enumerate() {
+            let launch = variant.launch(number).and_then(|launch| Some((launch, kernels.next()?)));
+            match (doing, launch) {
+                (Doing::Launch(numbers), Some((launch, kernel))) if !numbers.is_empty() => {
+                    let record = LaunchRecord::new(plugin, launch, kernel, numbers, &sequence.scratch);
+                    records.push(StepRecord::Launch(Box::new(record)));
+                }
+                (Doing::Fill { memory, bytes, byte }, _) if *bytes != 0 => {
+                    records.push(StepRecord::Fill(FillRecord::new(
+                        plugin, variant, sequence, *memory, *bytes, *byte,
+                    )));
+                }
+                _ => {}
+            }
+        }
+        records
+    }
+
+    /// The launch that it is.
+    #[must_use]
+    pub fn launch(&self) -> Option<&LaunchRecord> {
+        match self {
+            StepRecord::Launch(record) => Some(record),
+            StepRecord::Fill(_) => None,
+        }
+    }
+
+    /// Puts it into a stream. Nothing is allocated, locked or changed, unless the driver refuses.
+    ///
+    /// # Errors
+    /// As [`LaunchRecord::enqueue`].
+    ///
+    /// # Safety
+    /// As for [`LaunchRecord::enqueue`].
+    #[inline]
+    pub unsafe fn enqueue(
+        &self,
+        driver: &Driver,
+        at: &Addresses<'_>,
+        stream: CUstream,
+    ) -> Result<(), EnqueueError> {
+        // SAFETY: the caller's promises.
+        unsafe {
+            match self {
+                StepRecord::Launch(record) => record.enqueue(driver, at, stream),
+                StepRecord::Fill(record) => record.enqueue(driver, at, stream),
+            }
+        }
+    }
+}
+
+/// Memory that is filled with one byte.
+#[derive(Debug, Clone)]
+pub struct FillRecord {
+    plugin: Box<str>,
+    name: Box<str>,
+    to: To,
+    bytes: usize,
+    byte: u8,
+    inputs: usize,
+    outputs: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum To {
+    /// An output, by its index; below `outputs`.
+    Output(usize),
+    /// So many bytes behind the workspace's address.
+    Scratch(u64),
+}
+
+impl FillRecord {
+    fn new(
+        plugin: &Plugin,
+        variant: &Variant,
+        sequence: &Sequence,
+        memory: Memory,
+        bytes: u64,
+        byte: u8,
+    ) -> FillRecord {
+        let (name, to) = match memory {
+            Memory::Output(index) => {
+                let name = plugin.outputs.get(index as usize).map(|output| output.name.as_str());
+                (name, To::Output(index as usize))
+            }
+            Memory::Scratch(index) => {
+                let name = variant.scratch.get(index as usize).map(|scratch| scratch.name.as_str());
+                let place = sequence.scratch.get(index as usize);
+                (name, To::Scratch(place.map_or(0, |place| place.offset)))
+            }
+        };
+        FillRecord {
+            plugin: launch::full_name(plugin).into_boxed_str(),
+            name: name.unwrap_or_default().into(),
+            to,
+            // A size is an `i64`'s at most, and this is a 64-bit machine's library.
+            bytes: usize::try_from(bytes).unwrap_or(usize::MAX),
+            byte,
+            inputs: plugin.inputs.len(),
+            outputs: plugin.outputs.len(),
+        }
+    }
+
+    /// What is filled, how much of it in bytes, and with what.
+    #[must_use]
+    pub fn numbers(&self) -> (&str, usize, u8) {
+        (&self.name, self.bytes, self.byte)
+    }
+
+    /// # Safety
+    /// As for [`LaunchRecord::enqueue`].
+    unsafe fn enqueue(
+        &self,
+        driver: &Driver,
+        at: &Addresses<'_>,
+        stream: CUstream,
+    ) -> Result<(), EnqueueError> {
+        at.check(self.inputs, self.outputs)?;
+        let to = match self.to {
+            To::Output(index) => at.outputs.get(index).map_or(0, |output| output.addr() as CUdeviceptr),
+            To::Scratch(offset) => (at.workspace.addr() as CUdeviceptr).wrapping_add(offset),
+        };
+        // SAFETY: the caller's promises: the memory is there, and `bytes` is all of the output in its shape and format, or of the
+        // scratch buffer.
+        let filled = unsafe { driver.fill(to, self.byte, self.bytes, stream) };
+        filled.map_err(|error| {
+            EnqueueError::Memory(Box::new(MemoryRefusal {
+                plugin: self.plugin.to_string(),
+                what: format!("fill `{}`", self.name),
+                bytes: self.bytes,
+                error,
+            }))
+        })
+    }
+}
+
+/// An output that shares an input's memory, and what is copied where it does not.
+///
+/// TensorRT-RTX 1.7 says the same address of both, unless the user binds the output to other memory: then nothing is copied, and a
+/// kernel that works in place would work on what that memory held.
+#[derive(Debug, Clone)]
+pub struct AliasRecord {
+    plugin: Box<str>,
+    name: Box<str>,
+    /// Below the number of inputs.
+    input: usize,
+    /// Below the number of outputs.
+    output: usize,
+    bytes: usize,
+}
+
+impl AliasRecord {
+    /// Those of a variant's outputs; `shape` tells that of a tensor, by its index over inputs, then outputs. `None` where the bytes of
+    /// one cannot be counted.
+    #[must_use]
+    pub fn all<'s>(
+        plugin: &Plugin,
+        variant: &Variant,
+        shape: impl Fn(usize) -> Option<&'s [i64]>,
+    ) -> Option<Vec<AliasRecord>> {
+        let aliased =
+            plugin.outputs.iter().enumerate().filter_map(|(output, of)| Some((output, of, of.alias?)));
+        let record = |(output, of, input): (usize, &cubinder_bundle::Output, u32)| {
+            let input = input as usize;
+            let (ty, format) = (*variant.types.get(input)?, *variant.formats.get(input)?);
+            let bytes = tensor_bytes(ty, format, shape(input)?)?;
+            Some(AliasRecord {
+                plugin: launch::full_name(plugin).into_boxed_str(),
+                name: of.name.as_str().into(),
+                input,
+                output,
+                bytes: usize::try_from(bytes).ok()?,
+            })
+        };
+        aliased.map(record).collect()
+    }
+
+    /// The output's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Copies the input to the output where they are not the same memory; says whether it did.
+    ///
+    /// # Errors
+    /// What the driver says; [`EnqueueError::Tensors`] where the tensor is not there.
+    ///
+    /// # Safety
+    /// As for [`LaunchRecord::enqueue`]; input and output are the same memory, or do not overlap.
+    #[inline]
+    pub unsafe fn enqueue(
+        &self,
+        driver: &Driver,
+        at: &Addresses<'_>,
+        stream: CUstream,
+    ) -> Result<bool, EnqueueError> {
+        let (Some(from), Some(to)) = (at.inputs.get(self.input), at.outputs.get(self.output)) else {
+            return Err(EnqueueError::Tensors {
+                which: "outputs",
+                found: at.outputs.len(),
+                expected: self.output.saturating_add(1),
+            });
+        };
+        if from.addr() == to.addr() || self.bytes == 0 {
+            return Ok(false);
+        }
+        // SAFETY: the caller's promises: both are tensors of this shape, type and format.
+        let copied =
+            unsafe { driver.copy(to.addr() as CUdeviceptr, from.addr() as CUdeviceptr, self.bytes, stream) };
+        match copied {
+            Ok(()) => Ok(true),
+            Err(error) => Err(EnqueueError::Memory(Box::new(MemoryRefusal {
+                plugin: self.plugin.to_string(),
+                what: format!("copy the input to the output `{}`, which shares its memory", self.name),
+                bytes: self.bytes,
+                error,
+            }))),
+        }
+    }
+}

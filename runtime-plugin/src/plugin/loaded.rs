@@ -1,0 +1,115 @@
+//! The kernels of a node's variants in the current context.
+//!
+//! Owns: what an object keeps loaded from one change of shapes to the next, and what is loaded when it is attached. The code itself is
+//! loaded once for all objects, by [`CodeTable`].
+//! Never: no launch, no choice among variants.
+
+use cubinder_bundle::{Launch, Variant};
+use trt_abi::{Error, Severity, logger};
+
+use super::node::NodeData;
+use crate::code::{CodeTable, LoadedKernel, Loading, candidates};
+use crate::driver::sys::{CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, CUcontext};
+use crate::driver::{Driver, DriverError};
+
+/// The kernels of the variants that were used last.
+#[derive(Debug, Default)]
+pub(super) struct Loaded {
+    /// What they were loaded into.
+    context: Option<CUcontext>,
+    /// Indices of variants in the plugin, each with one kernel for each of its launches.
+    variants: Vec<(usize, Vec<LoadedKernel>)>,
+}
+
+impl Loaded {
+    /// The kernels of the variant with this index, one for each of its launches; none where it is not loaded.
+    pub(super) fn kernels(&self, variant: usize) -> &[LoadedKernel] {
+        let found = self.variants.iter().find(|(index, _)| *index == variant);
+        found.map_or(&[], |(_, kernels)| kernels.as_slice())
+    }
+
+    /// Has the kernels of the variants with these indices, and keeps what it has where the context is the same. `None` where there is
+    /// no driver or the thread has no current context.
+    pub(super) fn load(
+        &mut self,
+        node: &NodeData,
+        running: &[usize],
+    ) -> Result<Option<&'static Driver>, Error> {
+        let Ok(driver) = Driver::find() else { return Ok(None) };
+        let current = driver
+            .current_context()
+            .map_err(|error| Error::new(Error::FAILED_INITIALIZATION, format!("{}: {error}", node.title)))?;
+        let Some(context) = current else { return Ok(None) };
+        if self.context != Some(context) {
+            *self = Loaded { context: Some(context), ..Loaded::default() };
+        }
+        for index in running {
+            if self.variants.iter().any(|(kept, _)| kept == index) {
+                continue;
+            }
+            let Some(variant) = node.definition.plugin().variants.get(*index) else { continue };
+            let Some((_, kernels)) = load_all(node, variant)? else { return Ok(None) };
+            self.variants.push((*index, kernels));
+        }
+        Ok(Some(driver))
+    }
+
+    /// How many multiprocessors the current context's device has.
+    pub(super) fn multiprocessors(&self, driver: &Driver) -> Result<u32, DriverError> {
+        let device = driver.current_device()?;
+        let count = driver.device_attribute(device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?;
+        Ok(u32::try_from(count).unwrap_or(0))
+    }
+}
+
+/// Loads the kernels of `variants`; without a driver or a current context there is nothing to do yet.
+pub(super) fn preload<'a>(
+    node: &NodeData,
+    mut variants: impl Iterator<Item = &'a Variant>,
+) -> Result<(), Error> {
+    variants.try_for_each(|variant| load_all(node, variant).map(drop))
+}
+
+/// The kernels of a variant's launches; `None` where there is no driver or the thread has no current context.
+fn load_all(
+    node: &NodeData,
+    variant: &Variant,
+) -> Result<Option<(&'static Driver, Vec<LoadedKernel>)>, Error> {
+    let Ok(driver) = Driver::find() else { return Ok(None) };
+    let kernels = variant.launches().map(|launch| load(node, driver, launch));
+    let kernels: Option<Vec<LoadedKernel>> = kernels.collect::<Result<_, _>>()?;
+    Ok(kernels.map(|kernels| (driver, kernels)))
+}
+
+/// The kernel of a launch on the current device; `None` where the thread has no current context.
+fn load(node: &NodeData, driver: &Driver, launch: &Launch) -> Result<Option<LoadedKernel>, Error> {
+    let failed = |error: crate::code::LoadError| {
+        Error::new(Error::FAILED_INITIALIZATION, format!("{}: {error}", node.title))
+    };
+    let candidates = candidates(launch, node.definition.code()).map_err(failed)?;
+    match CodeTable::process().load(driver, &launch.kernel, &candidates).map_err(failed)? {
+        Loading::Loaded(kernel) => {
+            say_what_was_refused(node, launch, &kernel);
+            Ok(Some(kernel))
+        }
+        Loading::NoContext => Ok(None),
+    }
+}
+
+/// Other code than the best is taken where the driver refuses the best; it may be slower, so the user is told, once.
+fn say_what_was_refused(node: &NodeData, launch: &Launch, kernel: &LoadedKernel) {
+    if kernel.refused.is_empty() || !kernel.is_first {
+        return;
+    }
+    let refused: Vec<String> = kernel.refused.iter().map(ToString::to_string).collect();
+    logger::log(
+        Severity::WARNING,
+        &format!(
+            "cubinder: {}: `{}` runs the code for {}, because the driver refused {}",
+            node.title,
+            launch.kernel,
+            kernel.target,
+            refused.join("; ")
+        ),
+    );
+}

@@ -1,0 +1,235 @@
+//! Sequences of steps against a driver made of functions of this program.
+
+#![allow(unsafe_code)] // hands addresses to a driver
+#![allow(clippy::unwrap_used, clippy::panic)] // helpers of tests
+
+mod support;
+#[path = "support/plugin.rs"]
+#[allow(dead_code)]
+mod the_plugin;
+
+use std::ffi::c_void;
+use std::ptr::without_provenance_mut;
+
+use cubinder::code::{Candidate, CodeTable, LoadedKernel, Loading};
+use cubinder::driver::sys::{
+    CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, CU_LAUNCH_ATTRIBUTE_COOPERATIVE,
+    CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, CUlaunchAttribute, CUstream,
+};
+use cubinder::launch::{Addresses, AliasRecord, EnqueueError, LaunchError, StepRecord, takes};
+use cubinder_bundle::expr::{BinaryOp, Expr, Node};
+use cubinder_bundle::launch::{Steps, sequence};
+use cubinder_bundle::{
+    Arg, ArgValue, CodeBytes, DataType, Digest, Fill, Format, Guard, Launch, Memory, Plugin, Scratch, Step,
+    Variant, Work,
+};
+use support::{Device, Mock, cubin};
+use the_plugin::{Shapes, int, launch, numel, plugin, tensor};
+
+const X: usize = 0x1111_0000;
+const Y: usize = 0x2222_0000;
+const WORKSPACE: usize = 0x9999_0000;
+
+/// A device of that compute capability with a kernel that takes three pointers.
+fn device(capability: (i32, i32)) -> (Mock, LoadedKernel) {
+    let mock = Mock::new(Device { capability, params: vec![8, 8, 8], ..Device::default() });
+    let bytes = cubin("code");
+    let target = format!("sm_{}{}", capability.0, capability.1).parse().unwrap();
+    let (digest, bytes) = (Digest::of(&bytes), CodeBytes::from(bytes));
+    let candidate = Candidate { target, digest, bytes: &bytes, symbol: "k", facts: None };
+    match CodeTable::new().load(&mock.driver, "k", &[candidate]) {
+        Ok(Loading::Loaded(kernel)) => (mock, kernel),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn scratch(name: &str, index: u32) -> Arg {
+    Arg { name: name.to_owned(), value: ArgValue::Scratch(index) }
+}
+
+/// Takes `x`, a scratch buffer and `y`.
+fn of_three(change: impl FnOnce(&mut Launch)) -> Step {
+    let mut launch = Launch { args: vec![tensor("x", 0), scratch("s", 1), tensor("y", 1)], ..launch() };
+    change(&mut launch);
+    Step::launch(launch)
+}
+
+fn fill(memory: Memory, byte: u8) -> Step {
+    Step { when: None, work: Work::Fill(Fill { memory, byte }) }
+}
+
+/// `numel(x) > least`.
+fn beyond(least: i64) -> Option<Guard> {
+    let nodes = vec![Node::Numel(0), Node::Int(least), Node::Binary(BinaryOp::Gt, 0, 1)];
+    Some(Guard { expr: Expr { nodes }, text: format!("numel(x) > {least}") })
+}
+
+fn variant(steps: Vec<Step>) -> (Plugin, Variant) {
+    let plugin = plugin();
+    let buffer = |name: &str, bytes: Expr| Scratch { name: name.to_owned(), bytes };
+    let variant = Variant {
+        scratch: vec![buffer("first", numel(0)), buffer("second", int(100))],
+        steps,
+        ..plugin.variants[0].clone()
+    };
+    (plugin, variant)
+}
+
+/// The records for `x` and `y` of so many elements; every launch is of the one kernel.
+fn records(
+    (plugin, variant): &(Plugin, Variant),
+    kernel: &LoadedKernel,
+    elements: i64,
+) -> Result<Vec<StepRecord>, Box<LaunchError>> {
+    let shapes = Shapes(vec![vec![elements], vec![elements]]);
+    let found = sequence(plugin, variant, |_| takes(kernel), &shapes, &mut Steps::default())?;
+    let kernels = vec![kernel.clone(); variant.launches().count()];
+    Ok(StepRecord::all(plugin, variant, &kernels, &found))
+}
+
+fn enqueue(mock: &Mock, records: &[StepRecord]) -> Result<(), EnqueueError> {
+    let inputs: [*const c_void; 1] = [without_provenance_mut::<c_void>(X).cast_const()];
+    let outputs: [*mut c_void; 1] = [without_provenance_mut(Y)];
+    let workspace = without_provenance_mut(WORKSPACE);
+    let at = Addresses { inputs: &inputs, outputs: &outputs, workspace };
+    let stream = CUstream(without_provenance_mut(0x42));
+    // SAFETY: the mock reads the arguments as a kernel would and touches no tensor.
+    records.iter().try_for_each(|record| unsafe { record.enqueue(&mock.driver, &at, stream) })
+}
+
+#[test]
+fn steps_are_queued_in_order() {
+    let (mock, kernel) = device((8, 6));
+    let plan = variant(vec![
+        fill(Memory::Scratch(1), 0xff),
+        Step { when: beyond(1000), ..of_three(|launch| launch.grid[0] = int(7)) },
+        fill(Memory::Output(0), 3),
+        of_three(|launch| launch.grid[0] = int(9)),
+    ]);
+    let queued = |elements| {
+        mock.change(|_| {});
+        enqueue(&mock, &records(&plan, &kernel, elements).unwrap()).unwrap();
+        mock.work()
+    };
+    // The second buffer begins at the multiple of 256 that follows the first one's 300 bytes.
+    let second = WORKSPACE + 512;
+    let filled = [
+        format!("cuMemsetD8Async {second:#x} 255 100"),
+        format!("cuMemsetD8Async {Y:#x} 3 1200"),
+        "cuLaunchKernel code".to_owned(),
+    ];
+    assert_eq!(queued(300), filled);
+    let launched = mock.launched();
+    assert_eq!((launched.len(), launched[0].grid), (1, [9, 1, 1]));
+    let addresses: Vec<Vec<u8>> =
+        [X, second, Y].iter().map(|address| (*address as u64).to_le_bytes().to_vec()).collect();
+    assert_eq!(launched[0].args, addresses);
+    let calls: Vec<String> =
+        queued(1001).iter().map(|call| call.split(' ').next().unwrap().to_owned()).collect();
+    assert_eq!(calls, ["cuMemsetD8Async", "cuLaunchKernel", "cuMemsetD8Async", "cuLaunchKernel"]);
+    assert_eq!(mock.launched()[1].args[1], ((WORKSPACE + 1024) as u64).to_le_bytes());
+    // Nothing is there to be filled or launched.
+    let mut empty = plan.clone();
+    empty.1.scratch[1].bytes = int(0);
+    empty.1.steps[3] = of_three(|launch| launch.grid[0] = numel(0));
+    assert!(records(&empty, &kernel, 0).unwrap().is_empty());
+}
+
+#[test]
+fn a_launch_asks_for_what_its_kernel_needs() {
+    let all = |launch: &mut Launch| {
+        launch.grid[0] = int(4);
+        launch.cluster = Some([int(2), int(1), int(1)]);
+        launch.cooperative = true;
+        launch.programmatic = true;
+    };
+    let attributes = |capability, step: Step| {
+        let (mock, kernel) = device(capability);
+        let plan = variant(vec![step]);
+        let found = records(&plan, &kernel, 5).map_err(|error| error.to_string())?;
+        enqueue(&mock, &found).unwrap();
+        assert_eq!(mock.launched()[0].stream, 0x42);
+        Ok::<_, String>(mock.attributes())
+    };
+    let cluster = CUlaunchAttribute::new(CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, [2, 1, 1]);
+    let cooperative = CUlaunchAttribute::new(CU_LAUNCH_ATTRIBUTE_COOPERATIVE, [1, 0, 0]);
+    let programmatic =
+        CUlaunchAttribute::new(CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, [1, 0, 0]);
+    assert_eq!(attributes((9, 0), of_three(all)), Ok(vec![vec![cluster, cooperative, programmatic]]));
+    assert_eq!(attributes((9, 0), of_three(|_| {})), Ok(Vec::new()), "the plain call");
+    let alone = |launch: &mut Launch| launch.programmatic = true;
+    assert_eq!(attributes((9, 0), of_three(alone)), Ok(vec![vec![programmatic]]));
+    // Without programmatic dependent launches a kernel waits as any other does.
+    assert_eq!(attributes((8, 6), of_three(alone)), Ok(Vec::new()));
+    let error = attributes((8, 6), of_three(all)).unwrap_err();
+    assert!(error.contains("this GPU has no clusters"), "{error}");
+}
+
+#[test]
+fn what_runs_at_once_is_asked_of_the_driver() {
+    let (mock, kernel) = device((9, 0));
+    let at_once = |step: Step| {
+        let found = records(&variant(vec![step]), &kernel, 5).unwrap();
+        let record = found[0].launch().unwrap();
+        (record.blocks(), record.blocks_at_once(&mock.driver, 10).unwrap())
+    };
+    let grid = |launch: &mut Launch| launch.grid = [int(6), int(4), int(2)];
+    assert_eq!(at_once(of_three(grid)), (48, 80), "8 blocks of 256 threads on each of 10 multiprocessors");
+    let clustered = |launch: &mut Launch| {
+        grid(launch);
+        launch.cluster = Some([int(2), int(2), int(1)]);
+    };
+    assert_eq!(at_once(of_three(clustered)), (48, 12), "3 clusters of 4 blocks");
+}
+
+#[test]
+fn a_refusal_shows_everything_that_was_asked_for() {
+    let (mock, kernel) = device((9, 0));
+    let plan = variant(vec![
+        of_three(|launch| {
+            launch.grid[0] = int(4);
+            launch.cluster = Some([int(2), int(1), int(1)]);
+            launch.cooperative = true;
+        }),
+        fill(Memory::Scratch(1), 0),
+    ]);
+    let records = records(&plan, &kernel, 5).unwrap();
+    let mut report = String::new();
+    for (call, index) in [("cuLaunchKernel", 0), ("cuMemsetD8Async", 1)] {
+        mock.change(|device| {
+            device.fail_at = Some((1, 719));
+            device.refuses.clear();
+        });
+        let error = enqueue(&mock, &records[index..=index]).unwrap_err();
+        report.push_str(&format!("{call}:\n{error}\n\n"));
+    }
+    insta::assert_snapshot!("refused_steps", report);
+}
+
+#[test]
+fn an_output_elsewhere_gets_a_copy_of_the_input() {
+    let (mock, _) = device((8, 6));
+    let (mut plugin, mut variant) = variant(vec![of_three(|_| {})]);
+    plugin.outputs[0].alias = Some(0);
+    variant.types = vec![DataType::F16; 2];
+    variant.formats = vec![Format::Hwc8; 2];
+    let shape = [3_i64, 5, 7];
+    let aliases = AliasRecord::all(&plugin, &variant, |_| Some(&shape)).unwrap();
+    assert_eq!((aliases.len(), aliases[0].name()), (1, "y"));
+    let copied = |x: usize, y: usize| {
+        mock.change(|_| {});
+        let inputs = [without_provenance_mut::<c_void>(x).cast_const()];
+        let outputs = [without_provenance_mut(y)];
+        let at = Addresses { inputs: &inputs, outputs: &outputs, workspace: std::ptr::null_mut() };
+        // SAFETY: the mock touches no tensor.
+        let copied = unsafe { aliases[0].enqueue(&mock.driver, &at, CUstream::NULL) }.unwrap();
+        (copied, mock.work())
+    };
+    assert_eq!(copied(X, X), (false, vec![]));
+    // Three channels lie in eight.
+    let expected = format!("cuMemcpyDtoDAsync {Y:#x} {X:#x} {}", 8 * 5 * 7 * 2);
+    assert_eq!(copied(X, Y), (true, vec![expected]));
+    assert!(AliasRecord::all(&plugin, &variant, |_| None).is_none());
+    plugin.outputs[0].alias = None;
+    assert!(AliasRecord::all(&plugin, &variant, |_| None).unwrap().is_empty());
+}

@@ -1,0 +1,171 @@
+"""The networks of the demo, the samples and the GPU tests: their nodes, and beside them what numpy says they give.
+
+Owns both, so that a network and its reference cannot part. Knows neither TensorRT nor Cubinder; `onnx` is imported only where a
+model is written. `write_model.py` and `reference.py` are the programs over it.
+"""
+
+import numpy as np
+
+TYPES = {"f32": np.float32, "f16": np.float16, "i32": np.int32, "i64": np.int64, "bool": np.bool_}
+
+# What `--set NAME=VALUE` changes.
+DEFAULTS = {"pads": [1, 1, 1, 1], "block_size": 256, "delta": 1}
+
+
+class Network:
+    """`nodes` gives (op, inputs, outputs, attributes) for settings; `reference` the outputs for inputs and settings, by name.
+
+    `inputs` and `outputs` are names with element types, where "T" is the network's own. `aliases` names the input whose memory an
+    output shares, `data_dependent` the outputs whose shape only the data decide. `data` makes an input from a random generator,
+    a shape and a type."""
+
+    def __init__(
+        self, nodes, reference, inputs=None, outputs=None, aliases=None, data_dependent=(), data=None, namespace="sample"
+    ):
+        self.nodes = nodes
+        self.reference = reference
+        self.inputs = inputs or {"x": "T"}
+        self.outputs = outputs or {"y": "T"}
+        self.aliases = aliases or {}
+        self.data_dependent = data_dependent
+        self.data = data or eighths
+        self.namespace = namespace
+
+
+# ---- data
+
+
+def eighths(generator, shape, dtype):
+    """Multiples of 1/8 below 64: exact in both types, also after adding small integers, and in decimal text."""
+    return (generator.integers(-512, 512, shape) / 8).astype(dtype)
+
+
+def mostly_zeros(generator, shape, dtype):
+    """Zeros of both signs, with all sorts of other numbers among them: the least, infinities, and what is no number."""
+    values = np.array([0.0, -0.0, 0.0, 1.5, -2.0, np.finfo(dtype).smallest_subnormal, np.inf, np.nan], dtype)
+    return generator.choice(values, shape, p=[0.35, 0.2, 0.1, 0.1, 0.1, 0.05, 0.05, 0.05])
+
+
+# ---- what numpy says
+
+
+def circ_pad(x, pads):
+    """`pads` come in pairs of before and after, the last dimension first."""
+    widths = [(0, 0)] * x.ndim
+    for pair in range(len(pads) // 2):
+        widths[x.ndim - 1 - pair] = (pads[2 * pair], pads[2 * pair + 1])
+    return np.pad(x, widths, mode="wrap")
+
+
+def add(x, delta):
+    """In single precision, rounded to the type: as kernels do it."""
+    return (x.astype(np.float32) + np.float32(delta)).astype(x.dtype)
+
+
+def non_zero(x):
+    """NaN is not zero, -0.0 is."""
+    return np.argwhere(x != 0).astype(np.int32)
+
+
+# ---- the networks
+
+
+def pad_node(inputs, outputs, pads):
+    return ("circ_pad_plugin", inputs, outputs, {"pads": pads, "aot": 1})
+
+
+def add_node(inputs, outputs, block_size=256):
+    return ("elemwise_add_plugin", inputs, outputs, {"block_size": block_size, "aot": 1})
+
+
+def inplace_node(inputs, outputs, delta):
+    return ("elemwise_add_plugin_", inputs, outputs, {"delta": delta, "aot": 1})
+
+
+def non_zero_node(inputs, outputs):
+    return ("non_zero_plugin", inputs, outputs, {"aot": 1})
+
+
+NETWORKS = {
+    # x -> circular padding -> circular padding -> add one -> y, on a batch of images.
+    "chain": Network(
+        lambda s: [
+            pad_node(["x"], ["a"], [1, 1, 2, 2]),
+            pad_node(["a"], ["b"], [3, 0]),
+            add_node(["b"], ["y"]),
+        ],
+        lambda i, s: {"y": add(circ_pad(circ_pad(i["x"], [1, 1, 2, 2]), [3, 0]), 1)},
+    ),
+    "pad": Network(
+        lambda s: [pad_node(["x"], ["y"], s["pads"])],
+        lambda i, s: {"y": circ_pad(i["x"], s["pads"])},
+    ),
+    # Three instances, two of them alike on inputs of their own.
+    "pads": Network(
+        lambda s: [
+            pad_node(["x"], ["y"], s["pads"]),
+            pad_node(["z"], ["w"], s["pads"]),
+            pad_node(["x"], ["v"], [0, 3, 2, 1]),
+        ],
+        lambda i, s: {"y": circ_pad(i["x"], s["pads"]), "w": circ_pad(i["z"], s["pads"]), "v": circ_pad(i["x"], [0, 3, 2, 1])},
+        inputs={"x": "T", "z": "T"},
+        outputs={"y": "T", "w": "T", "v": "T"},
+    ),
+    "add": Network(
+        lambda s: [add_node(["x"], ["y"], s["block_size"])],
+        lambda i, s: {"y": add(i["x"], 1)},
+    ),
+    # In place, one after the other.
+    "inplace": Network(
+        lambda s: [inplace_node(["x"], ["t"], s["delta"]), inplace_node(["t"], ["y"], 2 * s["delta"])],
+        lambda i, s: {"y": add(add(i["x"], s["delta"]), 2 * s["delta"])},
+        aliases={"y": "x"},
+    ),
+    "non_zero": Network(
+        lambda s: [non_zero_node(["x"], ["indices", "count"])],
+        lambda i, s: {"indices": non_zero(i["x"])},
+        outputs={"indices": "i32"},
+        data_dependent=("indices",),
+        data=mostly_zeros,
+    ),
+    # The plugin that is written by hand in C++.
+    "reference": Network(
+        lambda s: [("CircPadReference", ["x"], ["y"], {"pads": s["pads"]})],
+        lambda i, s: {"y": circ_pad(i["x"], s["pads"])},
+        namespace="reference",
+    ),
+}
+
+# A plugin that chooses among its variants by shapes and addresses (tests/data/run/vectors.toml): what each of them gives. The plain
+# name is for the model, which is the same for all.
+for variant in (None, 1, 2, 3):
+    NETWORKS["vectors" if variant is None else f"vectors-{variant}"] = Network(
+        lambda s: [("vectors_plugin", ["x"], ["y"], {"aot": 1})],
+        lambda i, s, variant=variant: {"y": add(i["x"], 100 * (variant or 0))},
+        namespace="test",
+    )
+
+
+# ---- options of the programs
+
+
+def add_options(parser):
+    import json
+
+    def setting(text):
+        name, value = text.split("=", 1)
+        if name not in DEFAULTS:
+            raise ValueError(name)
+        return name, json.loads(value)
+
+    parser.add_argument("--network", choices=NETWORKS, default="chain")
+    parser.add_argument("--type", choices=("f32", "f16"), default="f32")
+    parser.add_argument("--set", type=setting, action="append", default=[], help="NAME=VALUE, in JSON: pads=[1,1]")
+
+
+def chosen(args):
+    """The network, the settings and the element types by name that the options ask for."""
+    network = NETWORKS[args.network]
+    settings = {**DEFAULTS, **dict(args.set)}
+    tensors = {**network.inputs, **network.outputs}
+    return network, settings, {name: args.type if ty == "T" else ty for name, ty in tensors.items()}

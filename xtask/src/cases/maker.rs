@@ -1,0 +1,146 @@
+//! Making libraries, plans and references in a folder: each once, however many cases use it.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+
+use super::{Form, Plan, Run};
+use crate::workshop::{Engine, Network, Workshop};
+
+/// Makes the parts of cases in one folder.
+pub(crate) struct Maker<'a> {
+    workshop: &'a Workshop,
+    folder: &'a Path,
+    /// Plans that were made before, by file name.
+    plans: BTreeMap<String, Plan>,
+    /// References that were made before, by what they are of.
+    references: BTreeMap<String, Run>,
+}
+
+/// How a plan is made.
+#[derive(Debug, Clone)]
+pub(crate) struct Recipe<'a> {
+    /// The name of a library that [`Maker::compile`] made.
+    pub(crate) library: &'a str,
+    pub(crate) network: Network,
+    pub(crate) form: Form,
+    /// The optimization profiles: for each, `NAME=MIN:OPT:MAX` of each dynamic input.
+    pub(crate) profiles: Vec<Vec<String>>,
+    /// Whether outputs share memory with inputs.
+    pub(crate) aliased: bool,
+    /// The shapes of the inputs in each run; all of the first profile.
+    pub(crate) shapes: Vec<String>,
+}
+
+impl<'a> Recipe<'a> {
+    /// A network of static shapes with one run.
+    pub(crate) fn fixed(library: &'a str, network: Network, form: Form) -> Recipe<'a> {
+        let shapes = vec![network.shape.clone()];
+        Recipe { library, network, form, profiles: Vec::new(), aliased: false, shapes }
+    }
+
+    /// A network whose one input `x` has dynamic shapes.
+    pub(crate) fn dynamic(
+        library: &'a str,
+        network: Network,
+        form: Form,
+        profile: &str,
+        shapes: &[&str],
+    ) -> Recipe<'a> {
+        let profiles = vec![vec![format!("x={profile}")]];
+        let shapes = shapes.iter().map(|&shape| shape.to_owned()).collect();
+        Recipe { library, network, form, profiles, aliased: false, shapes }
+    }
+}
+
+impl<'a> Maker<'a> {
+    /// A maker whose folder is there.
+    pub(crate) fn new(workshop: &'a Workshop, folder: &'a Path) -> Maker<'a> {
+        Maker { workshop, folder, plans: BTreeMap::new(), references: BTreeMap::new() }
+    }
+
+    /// Both forms of a library, from `manifests` or from all that `cubinder.toml` names.
+    ///
+    /// # Errors
+    /// When `cubinder compile` refuses.
+    pub(crate) fn compile(&self, name: &str, targets: &[&str], manifests: &[&str]) -> Result<()> {
+        for form in Form::ALL {
+            let output: PathBuf = self.folder.join(name).join(form.name());
+            let mut arguments = vec!["--name", name];
+            for target in targets {
+                arguments.extend(["--target", target]);
+            }
+            if form == Form::Embedded {
+                arguments.push("--embed");
+            }
+            arguments.extend(manifests);
+            self.workshop.compile(&output, &arguments)?;
+        }
+        Ok(())
+    }
+
+    /// The plan of a recipe, with its runs.
+    ///
+    /// # Errors
+    /// When TensorRT or numpy fails.
+    pub(crate) fn plan(&mut self, recipe: &Recipe<'_>) -> Result<Plan> {
+        let Recipe { library, network, form, .. } = recipe;
+        let stem = format!("{library}-{}-{}", network.stem(), form.name());
+        let name = format!("{stem}.plan");
+        if let Some(plan) = self.plans.get(&name) {
+            return Ok(plan.clone());
+        }
+        let model = self.folder.join(format!("{stem}.onnx"));
+        self.workshop.model(network, &model)?;
+        let libraries = self.folder.join(library).join(form.name());
+        let ops = libraries.join(format!("lib{library}.so"));
+        let code = libraries.join(format!("lib{library}-code.so"));
+        let (plugins, serialize) = match form {
+            Form::Fields => (vec![ops.as_path()], vec![]),
+            Form::Embedded => (vec![ops.as_path(), code.as_path()], vec![code.as_path()]),
+        };
+        let engine = Engine {
+            plugins: &plugins,
+            serialize: &serialize,
+            profiles: &recipe.profiles,
+            aliased: recipe.aliased,
+            verbose: false,
+        };
+        self.workshop.engine(&model, &engine, &self.folder.join(&name))?;
+        let runs = recipe.shapes.iter().map(|shape| self.reference(network, shape)).collect::<Result<_>>()?;
+        let plan = Plan {
+            plan: name.clone(),
+            dynamic: !recipe.profiles.is_empty(),
+            version_compatible: *form == Form::Embedded,
+            runs,
+        };
+        self.plans.insert(name, plan.clone());
+        Ok(plan)
+    }
+
+    /// Inputs of one shape and what numpy gives for them.
+    ///
+    /// # Errors
+    /// When Python fails.
+    pub(crate) fn reference(&mut self, network: &Network, shape: &str) -> Result<Run> {
+        let key = format!("{} {} {:?} {shape}", network.kind, network.ty, network.set);
+        if let Some(run) = self.references.get(&key) {
+            return Ok(run.clone());
+        }
+        let seed = self.references.len() + 1;
+        let prefix = format!("run{seed}");
+        let reference = self.workshop.reference(network, shape, &self.folder.join(&prefix), seed)?;
+        let run = Run {
+            prefix,
+            inputs: reference.inputs,
+            outputs: reference.outputs,
+            offset: 0,
+            graph: false,
+            apart: false,
+            profile: 0,
+        };
+        self.references.insert(key, run.clone());
+        Ok(run)
+    }
+}

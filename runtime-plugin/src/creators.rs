@@ -257,3 +257,48 @@ impl Creator for OldCreator {
 fn c_string(text: &str) -> Result<CString, Error> {
     CString::new(text).map_err(|_| Error::internal(format!("the name {text:?} holds a NUL")))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a version wrote into an engine: `tests/data/compat`.
+    fn node_of_version(version: u32) -> Vec<u8> {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/data/compat");
+        std::fs::read(format!("{folder}/{version}/node")).unwrap()
+    }
+
+    #[test]
+    fn nodes_of_this_version_are_read() {
+        let restored = restore_node(&node_of_version(FORMAT_VERSION)).unwrap();
+        assert_eq!(restored.definition.plugin().name, "window");
+        assert_eq!(restored.attributes.len(), 3);
+    }
+
+    #[test]
+    fn nodes_of_older_versions_are_refused_by_name_with_what_to_do() {
+        for creator in old().unwrap() {
+            assert_eq!((creator.name(), creator.namespace()), (c"Kernel", c"cubinder"));
+            let error = creator.create(c"pad", &[], TensorRTPhase::RUNTIME).unwrap_err().to_string();
+            assert!(error.starts_with("the node `pad` in the engine has format version 1,"), "{error}");
+            assert!(
+                error.contains("compile the plugins again") && error.contains("rebuild the engine"),
+                "{error}"
+            );
+        }
+        // Whoever hands such a node to another creator is told too.
+        let Err(error) = restore_node(&node_of_version(1)) else { panic!("a node of version 1 was read") };
+        assert!(
+            error.to_string().contains("format version 1, and this version of Cubinder reads"),
+            "{error}"
+        );
+    }
+
+    /// Every version before this one has a creator that refuses it, or is read.
+    #[test]
+    fn no_older_version_is_forgotten() {
+        let versions: Vec<String> = (1..FORMAT_VERSION).map(|version| version.to_string()).collect();
+        let refused: Vec<String> = identity::OLD_VERSIONS.map(|it| it.to_string_lossy().into_owned()).into();
+        assert_eq!(refused, versions);
+    }
+}

@@ -23,8 +23,10 @@ pub const MAX_ATTRIBUTES: usize = 1024;
 /// The most requirements of a plugin.
 pub const MAX_REQUIREMENTS: usize = 256;
 const MAX_VARIANTS: usize = 4096;
-const MAX_STEPS: usize = 256;
-const MAX_SCRATCH: usize = 64;
+/// The most steps of a variant.
+pub const MAX_STEPS: usize = 256;
+/// The most scratch buffers of a variant.
+pub const MAX_SCRATCH: usize = 64;
 const MAX_TARGETS: usize = 256;
 /// The most values that an attribute can be restricted to.
 pub const MAX_ALLOWED_VALUES: usize = 1024;

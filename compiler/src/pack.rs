@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 
+use cubinder_bundle::expr::{Expr, Node};
 use cubinder_bundle::{Arg, Bundle, CodeBytes, CodeObject, CodeRef, Digest, Plugin, Target};
 
 use crate::resolve::PluginDraft;
@@ -23,6 +24,10 @@ pub struct CompiledPlugin {
 pub struct CompiledUnit {
     /// The arguments in the kernel's order.
     pub args: Vec<Arg>,
+    /// The parameters that are pointers to `const`.
+    pub read_only: Vec<String>,
+    /// The clusters that the kernel itself asks for, where the manifest does not say them.
+    pub cluster: Option<[u32; 3]>,
     /// The code, in the order of the targets.
     pub code: Vec<CompiledCode>,
 }
@@ -51,6 +56,10 @@ fn finish(compiled: CompiledPlugin, code: &mut CodeTable) -> Plugin {
         let launch = plugin.variants.get_mut(unit.variant).and_then(|variant| variant.launch_mut(unit.step));
         if let Some(launch) = launch {
             launch.args = result.args;
+            let cluster = result
+                .cluster
+                .map(|cluster| cluster.map(|axis| Expr { nodes: vec![Node::Int(axis.into())] }));
+            launch.cluster = launch.cluster.take().or(cluster);
             launch.code = result.code.into_iter().map(|compiled| code.add(compiled)).collect();
         }
     }

@@ -63,15 +63,19 @@ pub(crate) fn draft(folder: &Path, text: &str, kernel: &str, types: &[DataType])
     let draft = Unit {
         variant: 0,
         step: 0,
+        decl: 0,
         source: path.clone(),
         source_span: span(0..0),
         kernel: kernel.to_owned(),
         kernel_span: span(9..11 + kernel.len()),
+        formats: Vec::new(),
+        has_formats: false,
         types: types.iter().map(|ty| (ty.name().to_owned(), *ty)).collect(),
         plugin_types: types.to_vec(),
         constants: Vec::new(),
         args: Vec::new(),
         args_span: span(0..0),
+        shared_outputs: Vec::new(),
         args_are_known: true,
     };
     (draft, Arc::new(Source { path, text: text.to_owned() }))

@@ -159,7 +159,7 @@ fn kernels_are_refused() {
             ..PLAIN
         },
         Case {
-            kernel: "__global__ void __cluster_dims__(2, 1, 1) k(const float* x, float* y, int n) { y[0] = x[n]; }",
+            kernel: "__global__ void __cluster_dims__() k(const float* x, float* y, int n) { y[0] = x[n]; }",
             targets: &["sm_90", "compute_90"],
             ..PLAIN
         },

@@ -51,6 +51,7 @@ fn argument(draft: &PluginDraft, variant: usize, name: &str, node: &Node) -> Val
     match &arg.value {
         ArgDraftValue::Expr { expr, .. } => evaluate(expr, node).expect("it has a value"),
         ArgDraftValue::Tensor(index) => panic!("`{name}` is tensor {index}"),
+        ArgDraftValue::Scratch(index) => panic!("`{name}` is scratch buffer {index}"),
     }
 }
 

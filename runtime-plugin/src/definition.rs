@@ -61,6 +61,8 @@ pub(crate) struct Known<'a> {
     pub(crate) kinds: Option<&'a TensorKinds>,
     /// The ranks of the inputs.
     pub(crate) input_ranks: Option<&'a [u8]>,
+    /// The workspace that is reserved, bytes; none where none is.
+    pub(crate) workspace_bytes: Option<u64>,
 }
 
 /// A plugin's model with its code.
@@ -119,7 +121,7 @@ impl Definition {
             plugin,
             attributes: attributes.to_vec(),
             input_ranks: known.input_ranks.map(<[u8]>::to_vec),
-            workspace_bytes: None,
+            workspace_bytes: known.workspace_bytes,
             code: kept.code,
         }
     }
@@ -134,7 +136,7 @@ impl Definition {
             types: known.kinds.map(|kinds| kinds.types.clone()),
             formats: known.kinds.map(|kinds| kinds.formats.clone()),
             input_ranks: known.input_ranks.map(<[u8]>::to_vec),
-            workspace_bytes: None,
+            workspace_bytes: known.workspace_bytes,
         })
     }
 }

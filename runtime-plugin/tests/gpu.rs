@@ -14,7 +14,7 @@ use std::ptr::null_mut;
 use cubinder::code::{Candidate, CodeTable, LoadedKernel, Loading, Reason};
 use cubinder::driver::sys::CUstream;
 use cubinder::driver::{Driver, PrimaryContext};
-use cubinder::launch::{Addresses, StepRecord, takes};
+use cubinder::launch::{Addresses, Positions, StepRecord, takes};
 use cubinder_bundle::launch::{Steps, sequence};
 use cubinder_bundle::{CodeBytes, Digest, Step, Target, Variant};
 use the_plugin::{I32, Shapes, int, launch, numel, plugin, scalar, tensor};
@@ -82,7 +82,8 @@ fn run(driver: &Driver, table: &CodeTable, kernel: &LoadedKernel) {
     let plugin = plugin();
     let variant = Variant { steps: vec![Step::launch(launch)], ..plugin.variants[0].clone() };
     let found = sequence(&plugin, &variant, |_| takes(kernel), &shapes, &mut Steps::default()).unwrap();
-    let records = StepRecord::all(&plugin, &variant, std::slice::from_ref(kernel), &found);
+    let records =
+        StepRecord::all(&plugin, &variant, std::slice::from_ref(kernel), &found, &Positions::all(1)).unwrap();
     let record = records.first().unwrap();
     table.allow_shared(driver, kernel, record.launch().unwrap().shared_bytes()).unwrap();
 

@@ -12,7 +12,7 @@ use std::ptr::{null_mut, without_provenance_mut};
 
 use cubinder::code::{Candidate, CodeTable, LoadedKernel, Loading};
 use cubinder::driver::sys::CUstream;
-use cubinder::launch::{Addresses, EnqueueError, LaunchError, LaunchRecord, MAX_ARGUMENTS, takes};
+use cubinder::launch::{Addresses, EnqueueError, LaunchError, LaunchRecord, MAX_ARGUMENTS, Positions, takes};
 use cubinder_bundle::expr::{Environment, Expr, Node};
 use cubinder_bundle::launch::{self, Doing, Evaluated, Passed, Steps, Takes};
 use cubinder_bundle::{Arg, CodeBytes, Digest, Launch, ScalarType, Step, Variant};
@@ -43,7 +43,7 @@ fn prepared(
     shapes: &dyn Environment,
 ) -> Result<LaunchRecord, Box<LaunchError>> {
     let numbers = evaluated(launch, &takes(kernel), shapes)?;
-    Ok(LaunchRecord::new(&plugin(), launch, kernel, &numbers, &[]))
+    Ok(LaunchRecord::new(&plugin(), launch, kernel, &numbers, &[], &Positions::all(1)).unwrap())
 }
 
 /// A launch that is all that its variant does, evaluated.

@@ -16,7 +16,7 @@ use cubinder::driver::sys::{
     CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, CU_LAUNCH_ATTRIBUTE_COOPERATIVE,
     CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, CUlaunchAttribute, CUstream,
 };
-use cubinder::launch::{Addresses, AliasRecord, EnqueueError, LaunchError, StepRecord, takes};
+use cubinder::launch::{Addresses, AliasRecord, EnqueueError, LaunchError, Positions, StepRecord, takes};
 use cubinder_bundle::expr::{BinaryOp, Expr, Node};
 use cubinder_bundle::launch::{Steps, sequence};
 use cubinder_bundle::{
@@ -84,7 +84,7 @@ fn records(
     let shapes = Shapes(vec![vec![elements], vec![elements]]);
     let found = sequence(plugin, variant, |_| takes(kernel), &shapes, &mut Steps::default())?;
     let kernels = vec![kernel.clone(); variant.launches().count()];
-    Ok(StepRecord::all(plugin, variant, &kernels, &found))
+    Ok(StepRecord::all(plugin, variant, &kernels, &found, &Positions::all(1)).unwrap())
 }
 
 fn enqueue(mock: &Mock, records: &[StepRecord]) -> Result<(), EnqueueError> {
@@ -214,7 +214,7 @@ fn an_output_elsewhere_gets_a_copy_of_the_input() {
     variant.types = vec![DataType::F16; 2];
     variant.formats = vec![Format::Hwc8; 2];
     let shape = [3_i64, 5, 7];
-    let aliases = AliasRecord::all(&plugin, &variant, |_| Some(&shape)).unwrap();
+    let aliases = AliasRecord::all(&plugin, &variant, &Positions::all(1), |_| Some(&shape)).unwrap();
     assert_eq!((aliases.len(), aliases[0].name()), (1, "y"));
     let copied = |x: usize, y: usize| {
         mock.change(|_| {});
@@ -229,7 +229,7 @@ fn an_output_elsewhere_gets_a_copy_of_the_input() {
     // Three channels lie in eight.
     let expected = format!("cuMemcpyDtoDAsync {Y:#x} {X:#x} {}", 8 * 5 * 7 * 2);
     assert_eq!(copied(X, Y), (true, vec![expected]));
-    assert!(AliasRecord::all(&plugin, &variant, |_| None).is_none());
+    assert!(AliasRecord::all(&plugin, &variant, &Positions::all(1), |_| None).is_none());
     plugin.outputs[0].alias = None;
-    assert!(AliasRecord::all(&plugin, &variant, |_| None).unwrap().is_empty());
+    assert!(AliasRecord::all(&plugin, &variant, &Positions::all(1), |_| None).unwrap().is_empty());
 }

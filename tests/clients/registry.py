@@ -15,7 +15,12 @@ import onnx
 import tensorrt_rtx_bindings as trt
 from onnx import TensorProto, helper
 
-TYPES = {"f32": TensorProto.FLOAT, "f16": TensorProto.FLOAT16}
+TYPES = {
+    "f32": TensorProto.FLOAT,
+    "f16": TensorProto.FLOAT16,
+    "i32": TensorProto.INT32,
+    "i64": TensorProto.INT64,
+}
 
 
 class Log(trt.ILogger):
@@ -87,6 +92,25 @@ class Application:
         onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), path)
         return {}
 
+    def network(self, path, inputs, nodes, outputs):
+        """Writes an ONNX model of any form: `inputs` and `outputs` each [name, type, shape], `nodes` each [op, inputs, outputs,
+        attributes] of the domain `sample`. A node is called as its first output."""
+        made = []
+        for op, names, results, attributes in nodes:
+            node = helper.make_node(
+                op, names, results, name=results[0], domain="sample", plugin_namespace="sample", plugin_version="1"
+            )
+            node.attribute.extend(helper.make_attribute(key, value) for key, value in attributes.items())
+            made.append(node)
+        tensors = [
+            [helper.make_tensor_value_info(name, TYPES[kind], shape) for name, kind, shape in list]
+            for list in (inputs, outputs)
+        ]
+        graph = helper.make_graph(made, "graph", *tensors)
+        opsets = [helper.make_opsetid("", 17), helper.make_opsetid("sample", 1)]
+        onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), path)
+        return {}
+
     def shapes(self, op, attributes, inputs, outputs):
         """Has TensorRT's ONNX parser read a model of one node with `inputs`, each [name, shape]; gives the shapes of its
         outputs."""
@@ -112,8 +136,9 @@ class Application:
         """Has TensorRT's ONNX parser read a model."""
         return {"ok": self._network(onnx) is not None}
 
-    def build(self, onnx, output=None, profile=None, serialize=()):
-        """Builds an engine and writes it; `profile` is the input's smallest, best and largest shape."""
+    def build(self, onnx, output=None, profile=None, profiles=(), serialize=(), aliases=False):
+        """Builds an engine and writes it; `profile` is the smallest, best and largest shape of the input x. `profiles` are of
+        networks with other inputs: each a map from an input's name to such shapes, or to {"values": [...]} of a shape input."""
         made = self._network(onnx)
         if made is None:
             return {"ok": False}
@@ -128,6 +153,16 @@ class Application:
             entry = self.builder.create_optimization_profile()
             entry.set_shape("x", *profile)
             config.add_optimization_profile(entry)
+        for described in profiles:
+            entry = self.builder.create_optimization_profile()
+            for name, shapes in described.items():
+                if isinstance(shapes, dict):
+                    entry.set_shape_input(name, *shapes["values"])
+                else:
+                    entry.set_shape(name, *shapes)
+            config.add_optimization_profile(entry)
+        if aliases:
+            config.set_preview_feature(trt.PreviewFeature.ALIASED_PLUGIN_IO_10_03, True)
         network, _ = made
         plan = self.builder.build_serialized_network(network, config)
         if plan is None:

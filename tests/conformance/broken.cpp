@@ -1,55 +1,22 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
 // A plugin library that plants faults, to prove that the oracle finds them. Without a fault it behaves as the real one:
-// `circ_pad_plugin`, `elemwise_add_plugin` and the creator `Kernel` that an engine names. It has no kernel, so every
-// enqueue fails as it does without a driver.
+// `circ_pad_plugin`, `elemwise_add_plugin`, `everything_plugin` (`broken_everything.hpp`) and the creator `Kernel` that an engine names.
+// The first two have no kernel, so every enqueue fails as it does without a driver.
 //
 // The environment variable `ORACLE_FAULT` names the fault. Each name stands below, where the fault is planted.
-#include <NvInferRuntime.h>
+#include "broken_everything.hpp"
 
 #include <array>
 #include <atomic>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
 #include <fcntl.h>
 #include <memory>
 #include <new>
-#include <string>
 #include <unistd.h>
 #include <vector>
 
-using namespace nvinfer1;
-
 namespace
 {
-
-ILoggerFinder* gFinder = nullptr;
-
-bool fault(char const* name)
-{
-    static char const* const planted = std::getenv("ORACLE_FAULT");
-    return planted != nullptr && std::strcmp(planted, name) == 0;
-}
-
-void say(ILogger::Severity severity, std::string const& text)
-{
-    ILogger* logger = gFinder == nullptr ? nullptr : gFinder->findLogger();
-    if (logger != nullptr && !fault("no log"))
-    {
-        logger->log(severity, fault("empty messages") ? "" : text.c_str());
-    }
-    if (fault("prints"))
-    {
-        std::puts(text.c_str());
-    }
-}
-
-int32_t refuse(std::string const& text)
-{
-    say(ILogger::Severity::kERROR, text);
-    return 1;
-}
 
 // 0 for circ_pad_plugin, 1 for elemwise_add_plugin.
 struct Model
@@ -85,19 +52,10 @@ struct Model
     {
         std::vector<int32_t> words{0x42524B31, op, type};
         words.insert(words.end(), values.begin(), values.end());
-        words.push_back(sum(words.data(), words.size()));
+        words.push_back(checksum(words.data(), words.size()));
         std::vector<uint8_t> bytes(words.size() * 4);
         std::memcpy(bytes.data(), words.data(), bytes.size());
         return bytes;
-    }
-    static int32_t sum(int32_t const* words, size_t count)
-    {
-        uint32_t hash = 0x811C9DC5U;
-        for (size_t i = 0; i < 4 * count; ++i)
-        {
-            hash = (hash ^ reinterpret_cast<uint8_t const*>(words)[i]) * 0x01000193U;
-        }
-        return static_cast<int32_t>(hash);
     }
     static bool parse(PluginField const& field, Model& model)
     {
@@ -107,7 +65,7 @@ struct Model
         }
         std::vector<int32_t> words(static_cast<size_t>(field.length) / 4);
         std::memcpy(words.data(), field.data, static_cast<size_t>(field.length));
-        bool const isWhole = fault("damage unnoticed") || sum(words.data(), words.size() - 1) == words.back();
+        bool const isWhole = fault("damage unnoticed") || checksum(words.data(), words.size() - 1) == words.back();
         if (!isWhole || words[0] != 0x42524B31)
         {
             return false;
@@ -215,7 +173,7 @@ public:
     }
     AsciiChar const* getPluginVersion() const noexcept override
     {
-        return fault("core version") ? "2" : "1";
+        return fault("core version") ? "1" : "2";
     }
     AsciiChar const* getPluginNamespace() const noexcept override
     {
@@ -284,11 +242,14 @@ public:
             && (position == 0 || desc.type == all[0].desc.type || fault("mixed types"));
         return isFormat && isType;
     }
-    int32_t configurePlugin(DynamicPluginTensorDesc const* in, int32_t nbIn, DynamicPluginTensorDesc const*,
+    int32_t configurePlugin(DynamicPluginTensorDesc const* in, int32_t nbIn, DynamicPluginTensorDesc const* out,
         int32_t nbOut) noexcept override
     {
-        bool const fits = nbIn == mModel->inputs() && nbOut == 1
+        bool const fits = in != nullptr && nbIn == mModel->inputs() && nbOut == 1
             && (mModel->takes(static_cast<int32_t>(in[0].desc.type)) || fault("configures anything"))
+            && ((in[0].desc.type == out[0].desc.type && in[0].desc.format == TensorFormat::kLINEAR
+                    && out[0].desc.format == TensorFormat::kLINEAR)
+                || fault("configures anything"))
             && mModel->fits(in[0].desc.dims.nbDims);
         if (!fits)
         {
@@ -304,7 +265,7 @@ public:
     size_t getWorkspaceSize(DynamicPluginTensorDesc const* in, int32_t, DynamicPluginTensorDesc const*,
         int32_t) const noexcept override
     {
-        return fault("workspace from opt") ? static_cast<size_t>(in[0].opt.d[0]) : 0;
+        return fault("workspace from opt") ? static_cast<size_t>(in[0].opt.d[0]) * 256 : 0;
     }
     int32_t getNbTactics() noexcept override
     {
@@ -329,16 +290,22 @@ public:
     }
     char const* getTimingCacheID() noexcept override
     {
-        return fault("timing cache id") ? "same for all" : nullptr;
+        mId = mModel->attribute();
+        for (int32_t value : mModel->values)
+        {
+            mId += " " + std::to_string(value);
+        }
+        return fault("timing cache id") ? "same for all" : mId.c_str();
     }
     int32_t getFormatCombinationLimit() noexcept override
     {
-        return fault("no formats") ? 0 : 1;
+        return fault("no formats") ? 0 : 100;
     }
     char const* getMetadataString() noexcept override
     {
-        mText = "call " + std::to_string(gCounter++);
-        return fault("metadata changes") ? mText.c_str() : nullptr;
+        mText = fault("metadata without the op") ? "plugin" : mModel->op == 0 ? "sample::circ_pad_plugin" : "sample::elemwise_add_plugin";
+        mText += fault("metadata changes") ? std::to_string(gCounter++) : "";
+        return mText.c_str();
     }
     int32_t getAliasedInput(int32_t) noexcept override
     {
@@ -421,6 +388,7 @@ private:
     Plugin* mChild{nullptr};
     int32_t mAsked{0};
     std::string mText;
+    std::string mId;
     size_t mTurn{0};
     std::array<std::vector<uint8_t>, 2> mBytes;
     std::array<std::array<PluginField, 2>, 2> mFields;
@@ -554,7 +522,7 @@ public:
     }
     AsciiChar const* getPluginVersion() const noexcept override
     {
-        return "1";
+        return fault("name twice") ? "1" : "2";
     }
     AsciiChar const* getPluginNamespace() const noexcept override
     {
@@ -567,6 +535,10 @@ public:
     IPluginV3* createPlugin(AsciiChar const*, PluginFieldCollection const* fields, TensorRTPhase) noexcept override
     {
         auto model = std::make_shared<Model>();
+        if (IPluginV3* everything = Everything::load(fields))
+        {
+            return everything;
+        }
         if (!isState(fields) || !Model::parse(fields->fields[0], *model))
         {
             if (!fault("damage unsaid"))
@@ -632,12 +604,13 @@ EXPORTED IPluginCreatorInterface* const* getCreators(int32_t& count)
 {
     static OpCreator pad(0);
     static OpCreator add(1);
+    static EverythingCreator everything;
     static KernelCreator kernel;
-    static IPluginCreatorInterface* creators[] = {&pad, &add, &kernel};
+    static IPluginCreatorInterface* creators[] = {&pad, &add, &everything, &kernel};
     if (fault("creators change"))
     {
         std::swap(creators[0], creators[1]);
     }
-    count = fault("no creators") ? 0 : 3;
+    count = fault("no creators") ? 0 : 4;
     return creators;
 }

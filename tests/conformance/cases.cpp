@@ -1,10 +1,27 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 #include "cases.hpp"
 
+#include "general_cases.hpp"
+
 #include <algorithm>
 
 namespace oracle
 {
+
+// `Kernel` for an engine that carries its code in fields; `Kernel-` and 16 digits of the bundle's digest for a plan
+// that carries the code library.
+std::string cubinderCoreFault(Identity const& core)
+{
+    if (core.version != "2" || core.space != "cubinder")
+    {
+        return "version `2` in namespace `cubinder`";
+    }
+    std::string const prefix = "Kernel-";
+    bool const isUnique = core.name.size() == prefix.size() + 16 && core.name.compare(0, prefix.size(), prefix) == 0
+        && std::all_of(core.name.begin() + static_cast<long>(prefix.size()), core.name.end(),
+            [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
+    return core.name == "Kernel" || isUnique ? "" : "`Kernel`, or `Kernel-` and 16 hexadecimal digits";
+}
 
 namespace
 {
@@ -64,21 +81,6 @@ std::vector<Refusal> refusedBlockSizes()
     };
 }
 
-// `Kernel` for an engine that carries its code in fields; `Kernel-` and 16 digits of the bundle's digest for a plan
-// that carries the code library.
-std::string cubinderCoreFault(Identity const& core)
-{
-    if (core.version != "1" || core.space != "cubinder")
-    {
-        return "version `1` in namespace `cubinder`";
-    }
-    std::string const prefix = "Kernel-";
-    bool const isUnique = core.name.size() == prefix.size() + 16 && core.name.compare(0, prefix.size(), prefix) == 0
-        && std::all_of(core.name.begin() + static_cast<long>(prefix.size()), core.name.end(),
-            [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
-    return core.name == "Kernel" || isUnique ? "" : "`Kernel`, or `Kernel-` and 16 hexadecimal digits";
-}
-
 Facts circPad()
 {
     Facts facts;
@@ -90,6 +92,8 @@ Facts circPad()
     facts.refusals = refusedPads();
     facts.shape = {10, 3, 32, 32};
     facts.output = padded;
+    facts.alike = {{facts.attributes(), facts.attributes()}};
+    facts.different = {{facts.attributes(), facts.attributesOf({1, 2})}};
     facts.coreFault = cubinderCoreFault;
     return facts;
 }
@@ -118,6 +122,8 @@ Facts reference()
     facts.op = {"CircPadReference", "1", "reference"};
     facts.half = false;
     facts.aot = false;
+    facts.hasMetadata = false;
+    facts.isTimed = false;
     facts.coreFault = [](Identity const& core) {
         return core == Identity{"CircPadReference", "1", "reference"} ? "" : "the creator's own names";
     };
@@ -126,9 +132,83 @@ Facts reference()
 
 } // namespace
 
+std::string Combination::text() const
+{
+    std::string text;
+    for (size_t i = 0; i < types.size(); ++i)
+    {
+        text += (i == 0 ? "" : ", ") + std::to_string(types[i]) + " in format " + std::to_string(formats[i]);
+    }
+    return text;
+}
+
+Fields Facts::attributesOf(std::vector<int32_t> const& value) const
+{
+    Fields fields{ints(attribute, value)};
+    fields.insert(fields.end(), further.begin(), further.end());
+    return fields;
+}
+
+std::vector<Combination> Facts::combinations() const
+{
+    if (!offered.empty())
+    {
+        return offered;
+    }
+    std::vector<Combination> all;
+    auto const count = static_cast<size_t>(inputs + outputs);
+    for (int32_t type : {0, 1})
+    {
+        if (takes(type))
+        {
+            all.push_back({std::vector<int32_t>(count, type), std::vector<int32_t>(count, 0)});
+        }
+    }
+    return all;
+}
+
+Given Facts::given() const
+{
+    return cases.empty() ? Given{std::vector<Shape>(static_cast<size_t>(inputs), shape), attributeValue, {}} : cases[0];
+}
+
+std::vector<Given> Facts::nodes() const
+{
+    if (!cases.empty())
+    {
+        return cases;
+    }
+    std::vector<Given> all;
+    for (int32_t rank = leastRank; rank <= nvinfer1::Dims::MAX_DIMS; ++rank)
+    {
+        Shape x;
+        for (int32_t i = 0; i < rank; ++i)
+        {
+            x.push_back(3 + 2 * i);
+        }
+        for (auto const& value : attributesFor(rank))
+        {
+            all.push_back({std::vector<Shape>(static_cast<size_t>(inputs), x), value, {}});
+        }
+    }
+    return all;
+}
+
+std::vector<Shape> Facts::outputShapes(Given const& node) const
+{
+    return shapes ? shapes(node) : std::vector<Shape>{output(node.inputs[0], node.attribute)};
+}
+
 std::vector<Facts> const& knownCases()
 {
-    static std::vector<Facts> const cases{circPad(), elemwiseAdd(), reference()};
+    static std::vector<Facts> const cases = [] {
+        std::vector<Facts> all{circPad(), elemwiseAdd(), reference()};
+        for (Facts const& facts : generalCases())
+        {
+            all.push_back(facts);
+        }
+        return all;
+    }();
     return cases;
 }
 

@@ -38,7 +38,11 @@ void checkClones(Subject const& subject)
     });
     subject.check("a clone outlives its original", [&](Probe& probe) {
         Fields const expected = subject.serialize(probe, *subject.configured(probe));
-        Owned clone = cloneOf(probe, *subject.create(probe));
+        Owned clone = [&] {
+            Owned original = subject.create(probe);
+            subject.outputShapes(probe, *original, facts.given());
+            return cloneOf(probe, *original);
+        }();
         Owned second = cloneOf(probe, *clone);
         clone.reset();
         probe.equal("configurePlugin", subject.configure(probe, *second, subject.tensors().all()), 0);
@@ -61,10 +65,9 @@ void checkClones(Subject const& subject)
         Owned plugin = subject.configured(probe);
         Fields const before = subject.serialize(probe, *plugin);
         Owned clone = cloneOf(probe, *plugin);
-        int32_t const other = facts.half ? 1 : 0;
-        subject.configure(probe, *clone, subject.tensors(other, {2, 2}, {}).all());
-        expectSame(probe, "the original", subject.serialize(probe, *plugin), before);
+        int32_t const other = facts.combinations().size() > 1 ? 1 : 0;
         subject.configure(probe, *clone, subject.tensors(other).all());
+        expectSame(probe, "the original", subject.serialize(probe, *plugin), before);
         Fields const fresh = subject.serialize(probe, *subject.configured(probe, other));
         expectSame(probe, "the clone configured again", subject.serialize(probe, *clone), fresh);
     });
@@ -74,13 +77,16 @@ void checkClones(Subject const& subject)
         {
             return;
         }
-        Owned first = subject.create(probe, {ints(facts.attribute, lists[0])});
-        Owned second = subject.create(probe, {ints(facts.attribute, lists[1])});
-        Shape y;
-        probe.equal("getOutputShapes", subject.outputShapes(probe, *first, facts.shape, &y), 0);
-        probe.equal("shape", y, facts.output(facts.shape, lists[0]));
-        probe.equal("getOutputShapes", subject.outputShapes(probe, *second, facts.shape, &y), 0);
-        probe.equal("shape", y, facts.output(facts.shape, lists[1]));
+        Owned first = subject.create(probe, facts.attributesOf(lists[0]));
+        Owned second = subject.create(probe, facts.attributesOf(lists[1]));
+        for (bool const isFirst : {true, false})
+        {
+            Given given = facts.given();
+            given.attribute = lists[isFirst ? 0 : 1];
+            std::vector<Shape> shapes;
+            probe.equal("getOutputShapes", subject.outputShapes(probe, isFirst ? *first : *second, given, &shapes), 0);
+            probe.that(shapes == facts.outputShapes(given), "shapes of other attributes", "those of its own");
+        }
     });
 }
 
@@ -123,8 +129,11 @@ void checkSerialization(Subject const& subject)
         std::vector<Fields> all;
         for (auto const& list : lists)
         {
-            Owned plugin = subject.create(probe, {ints(subject.facts.attribute, list)});
-            subject.configure(probe, *plugin, subject.tensors(0, subject.facts.shape, list).all());
+            Owned plugin = subject.create(probe, subject.facts.attributesOf(list));
+            Given given = subject.facts.given();
+            given.attribute = list;
+            subject.outputShapes(probe, *plugin, given);
+            subject.configure(probe, *plugin, subject.tensors(subject.facts.combinations()[0], given).all());
             all.push_back(subject.serialize(probe, *plugin));
         }
         probe.that(!difference(all[0], all[1]).empty(), "the same fields", "the attributes in them");
@@ -135,14 +144,11 @@ void checkRoundTrip(Subject const& subject)
 {
     Facts const& facts = subject.facts;
     subject.check("a plugin of an engine keeps its fields and names", [&](Probe& probe) {
-        for (int32_t type : {0, 1})
+        std::vector<Combination> const combinations = facts.combinations();
+        for (size_t i = 0; i < combinations.size(); ++i)
         {
-            if (!facts.takes(type))
-            {
-                continue;
-            }
-            probe.at("data type " + show(type));
-            Owned plugin = subject.configured(probe, type);
+            probe.at(combinations[i].text());
+            Owned plugin = subject.configured(probe, static_cast<int32_t>(i));
             Fields const fields = subject.serialize(probe, *plugin);
             Identity const core = coreIdentityOf(probe, *plugin);
             Creator& loader = subject.loader(probe, *plugin);

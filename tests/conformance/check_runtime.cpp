@@ -26,9 +26,7 @@ Attached attach(Subject const& subject, Probe& probe)
 {
     Attached attached;
     Owned built = subject.configured(probe);
-    auto& build = buildOf(probe, *built);
-    attached.tactics.resize(static_cast<size_t>(build.getNbTactics()));
-    build.getValidTactics(attached.tactics.data(), static_cast<int32_t>(attached.tactics.size()));
+    attached.tactics = subject.tacticsOf(probe, *built);
     attached.loaded = subject.loaded(probe, subject.loader(probe, *built), subject.serialize(probe, *built));
     Context context;
     attached.plugin = attachedOf(probe, *attached.loaded, &context);
@@ -38,14 +36,14 @@ Attached attach(Subject const& subject, Probe& probe)
 
 int32_t shapeChange(Subject const& subject, Attached const& attached, Tensors const& node)
 {
-    return attached.runtime->onShapeChange(node.in.data(), subject.facts.inputs, node.out.data(), 1);
+    return attached.runtime->onShapeChange(node.in.data(), static_cast<int32_t>(node.in.size()), node.out.data(), subject.facts.outputs);
 }
 
-int32_t enqueue(Attached const& attached, Tensors const& node)
+int32_t enqueue(Subject const& subject, Attached const& attached, Tensors const& node)
 {
-    std::vector<void*> const pointers = devicePointers(node.in.size() + 1);
+    Places const places(subject.facts, subject.facts.given());
     return attached.runtime->enqueue(
-        node.in.data(), node.out.data(), pointers.data(), pointers.data() + node.in.size(), nullptr, nullptr);
+        node.in.data(), node.out.data(), places.inputs(), places.outputs(), places.workspace(), nullptr);
 }
 
 void checkAttaching(Subject const& subject)
@@ -111,8 +109,10 @@ void checkRunning(Subject const& subject)
     Facts const& facts = subject.facts;
     subject.check("onShapeChange answers the same for the same shapes", [&](Probe& probe) {
         Attached attached = attach(subject, probe);
-        Tensors const node = subject.tensors();
-        Tensors const other = subject.tensors(0, {2, 3, 8, 8}, facts.attributeValue);
+        Tensors const node = subject.announced();
+        Given given = facts.given();
+        given.inputs[0][0] -= 1;
+        Tensors const other = subject.announced(facts.combinations()[0], given);
         int32_t const first = shapeChange(subject, attached, node);
         if (first != 0)
         {
@@ -126,21 +126,27 @@ void checkRunning(Subject const& subject)
     });
     subject.check("onShapeChange refuses what was never configured", [&](Probe& probe) {
         Attached attached = attach(subject, probe);
-        Tensors const node = subject.tensors();
+        Tensors const node = subject.announced();
         auto refused = [&](std::string const& what, int32_t code) {
             probe.at(what);
             probe.that(code != 0, "0", "a failure");
             subject.expectError(probe);
         };
-        refused("an input of type kINT32", [&] {
+        refused("an input of type kBOOL", [&] {
             Tensors wrong = node;
-            wrong.in[0].type = static_cast<nvinfer1::DataType>(3);
+            wrong.in[0].type = static_cast<nvinfer1::DataType>(4);
             return shapeChange(subject, attached, wrong);
         }());
+        refused("an input in a format of no combination", [&] {
+            Tensors wrong = node;
+            wrong.in[0].format = static_cast<nvinfer1::TensorFormat>(9); // the DLA's
+            return shapeChange(subject, attached, wrong);
+        }());
+        auto const inputs = static_cast<int32_t>(node.in.size());
         refused("one input too few",
-            attached.runtime->onShapeChange(node.in.data(), facts.inputs - 1, node.out.data(), 1));
-        refused("no output", attached.runtime->onShapeChange(node.in.data(), facts.inputs, node.out.data(), 0));
-        refused("null inputs", attached.runtime->onShapeChange(nullptr, facts.inputs, node.out.data(), 1));
+            attached.runtime->onShapeChange(node.in.data(), inputs - 1, node.out.data(), facts.outputs));
+        refused("no output", attached.runtime->onShapeChange(node.in.data(), inputs, node.out.data(), 0));
+        refused("null inputs", attached.runtime->onShapeChange(nullptr, inputs, node.out.data(), facts.outputs));
         refused("rank 9", [&] {
             Tensors wrong = node;
             wrong.in[0].dims.nbDims = 9;
@@ -163,10 +169,6 @@ void checkRunning(Subject const& subject)
                 desc->dims.d[1] = INT32_MAX;
                 desc->dims.d[2] = INT32_MAX;
             }
-            for (auto& desc : wrong.in)
-            {
-                desc.dims = wrong.in[0].dims;
-            }
             return shapeChange(subject, attached, wrong);
         }());
     });
@@ -178,18 +180,18 @@ void checkRunning(Subject const& subject)
     }
     subject.check(name, [&](Probe& probe) {
         Attached attached = attach(subject, probe);
-        Tensors const node = subject.tensors();
+        Tensors const node = subject.announced();
         probe.that(subject.logger.take().empty(), "words about a missing driver before a run", "none");
         shapeChange(subject, attached, node);
         for (int32_t round = 0; round < 3; ++round)
         {
-            probe.that(enqueue(attached, node) != 0, "0", "a failure");
+            probe.that(enqueue(subject, attached, node) != 0, "0", "a failure");
         }
         subject.expectError(probe);
     });
     subject.check("enqueue before onShapeChange fails", [&](Probe& probe) {
         Attached attached = attach(subject, probe);
-        probe.that(enqueue(attached, subject.tensors()) != 0, "0", "a failure");
+        probe.that(enqueue(subject, attached, subject.announced()) != 0, "0", "a failure");
         subject.expectError(probe);
     });
     subject.check("enqueue of a plugin for building fails without a driver", [&](Probe& probe) {
@@ -200,18 +202,18 @@ void checkRunning(Subject const& subject)
         attached.plugin = attachedOf(probe, *built, &context);
         attached.runtime = &runtimeOf(probe, *attached.plugin);
         probe.that(subject.logger.take().empty(), "words about a missing driver before a run", "none");
-        Tensors const node = subject.tensors();
+        Tensors const node = subject.announced();
         shapeChange(subject, attached, node);
-        probe.that(enqueue(attached, node) != 0, "0", "a failure");
+        probe.that(enqueue(subject, attached, node) != 0, "0", "a failure");
         subject.expectError(probe);
     });
     subject.check("empty tensors do no harm", [&](Probe& probe) {
         Attached attached = attach(subject, probe);
-        Shape shape = facts.shape;
-        shape[0] = 0;
-        Tensors const node = subject.tensors(0, shape, facts.attributeValue);
+        Given given = facts.given();
+        given.inputs[0][0] = 0;
+        Tensors const node = subject.announced(facts.combinations()[0], given);
         int32_t const changed = shapeChange(subject, attached, node);
-        int32_t const code = enqueue(attached, node);
+        int32_t const code = enqueue(subject, attached, node);
         if (changed != 0 || code != 0)
         {
             subject.expectError(probe);

@@ -1,6 +1,7 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// Output shapes against plain C++ formulas: static, symbolic, mixed, and where the builder fails.
+// Output shapes against plain C++ formulas: static, symbolic, mixed, with values of shape inputs and with sizes that depend on data,
+// and where the builder fails.
 #include "subject.hpp"
 
 #include <stdexcept>
@@ -13,177 +14,259 @@ using nvinfer1::DimsExprs;
 namespace
 {
 
-constexpr int32_t kMOST_DIMENSIONS = 8;
-
-Shape shapeOf(int32_t rank)
+// Which of a node's extents and values the builder knows.
+enum class Known
 {
-    Shape shape;
-    for (int32_t i = 0; i < rank; ++i)
-    {
-        shape.push_back(3 + 2 * i);
-    }
-    return shape;
-}
+    kALL,
+    kSOME,
+    kNONE
+};
 
 struct Asked
 {
     int32_t code{-1};
-    DimsExprs output{};
+    std::vector<DimsExprs> outputs;
 };
 
-Asked ask(Subject const& subject, Probe& probe, nvinfer1::IPluginV3& plugin, Expressions& expressions,
-    DimsExprs const& input)
+// What a node is asked with, in the builder's terms. Every extent, and every value of a shape input, that is not known is a symbol with a
+// number of its own.
+struct Question
 {
-    std::vector<DimsExprs> const inputs(static_cast<size_t>(subject.facts.inputs), input);
-    Asked asked;
-    asked.code = buildOf(probe, plugin).getOutputShapes(
-        inputs.data(), subject.facts.inputs, nullptr, 0, &asked.output, 1, expressions);
-    return asked;
-}
+    std::vector<DimsExprs> inputs;
+    std::vector<DimsExprs> values;
+    // What the symbols stand for, for two networks: as in the node, and far from that.
+    std::vector<int64_t> usual;
+    std::vector<int64_t> far;
+    // The node of the second.
+    Given farGiven;
+};
 
-// Every second dimension symbolic, or all, or none.
-DimsExprs described(Expressions& expressions, Shape const& shape, int32_t symbolicEvery)
+DimsExprs described(Expressions& expressions, Question& question, Shape const& shape, Shape& far, Known known, int64_t factor)
 {
     DimsExprs dims{};
     dims.nbDims = static_cast<int32_t>(shape.size());
-    for (int32_t i = 0; i < dims.nbDims; ++i)
+    for (size_t i = 0; i < shape.size(); ++i)
     {
-        bool const isSymbolic = symbolicEvery != 0 && i % symbolicEvery == 0;
-        dims.d[i] = isSymbolic ? expressions.symbol(i)
-                               : expressions.IExprBuilder::constant(shape[static_cast<size_t>(i)]);
+        if (known == Known::kALL || (known == Known::kSOME && i % 2 == 1))
+        {
+            dims.d[i] = expressions.IExprBuilder::constant(shape[i]);
+            continue;
+        }
+        dims.d[i] = expressions.symbol(static_cast<int32_t>(question.usual.size()));
+        far[i] *= factor;
+        question.usual.push_back(shape[i]);
+        question.far.push_back(far[i]);
     }
     return dims;
 }
 
-void compare(Subject const& subject, Probe& probe, int32_t rank, std::vector<int32_t> const& attribute, int32_t every)
+Question question(Expressions& expressions, Given const& given, Known known)
 {
-    Owned plugin = subject.create(probe, {ints(subject.facts.attribute, attribute)});
-    Expressions expressions;
-    Shape const shape = shapeOf(rank);
-    DimsExprs const input = described(expressions, shape, every);
+    Question asked;
+    asked.farGiven = given;
+    for (size_t i = 0; i < given.inputs.size(); ++i)
+    {
+        asked.inputs.push_back(described(expressions, asked, given.inputs[i], asked.farGiven.inputs[i], known, 1000));
+    }
+    for (size_t i = 0; i < given.values.size(); ++i)
+    {
+        asked.values.push_back(described(expressions, asked, given.values[i], asked.farGiven.values[i], known, 1));
+    }
+    return asked;
+}
+
+Asked ask(Subject const& subject, Probe& probe, nvinfer1::IPluginV3& plugin, Expressions& expressions, Question const& question)
+{
+    Asked asked;
+    asked.outputs.resize(static_cast<size_t>(subject.facts.outputs));
+    asked.code = buildOf(probe, plugin).getOutputShapes(question.inputs.data(), subject.facts.inputs,
+        question.values.empty() ? nullptr : question.values.data(), subject.facts.shapeInputs, asked.outputs.data(),
+        subject.facts.outputs, expressions);
+    return asked;
+}
+
+std::string text(std::vector<Shape> const& shapes)
+{
+    std::string text;
+    for (Shape const& shape : shapes)
+    {
+        text += (text.empty() ? "" : ", ") + show(shape);
+    }
+    return text;
+}
+
+void expectSizes(Probe& probe, Expressions const& expressions, std::vector<SizeBound> const& expected, std::vector<int64_t> const& values)
+{
+    std::vector<SizeBound> const found = expressions.sizes(values);
+    probe.equal("sizes declared", static_cast<uint64_t>(found.size()), static_cast<uint64_t>(expected.size()));
+    for (SizeBound const& bound : expected)
+    {
+        for (SizeBound const& declared : found)
+        {
+            if (declared.output == bound.output)
+            {
+                probe.equal("optimum of output " + show(bound.output), declared.opt, bound.opt);
+                probe.equal("most of output " + show(bound.output), declared.upper, bound.upper);
+            }
+        }
+    }
+}
+
+void compare(Subject const& subject, Probe& probe, Given const& given, Known known)
+{
+    Facts const& facts = subject.facts;
+    Owned plugin = subject.create(probe, facts.attributesOf(given.attribute));
     // Twice: the builder asks again for a clone, and nothing may be left over from the first time.
     for (int32_t round = 0; round < 2; ++round)
     {
-        Asked const asked = ask(subject, probe, *plugin, expressions, input);
+        Expressions expressions(facts.outputs);
+        Question const asking = question(expressions, given, known);
+        Asked const asked = ask(subject, probe, *plugin, expressions, asking);
         if (asked.code != 0)
         {
             std::string const error = firstError(subject.logger.take());
             probe.need(false, "getOutputShapes " + show(asked.code) + " " + show(error), "0");
         }
-        probe.need(asked.output.nbDims == rank, "rank " + show(asked.output.nbDims), show(rank));
-        // A symbol may be anything: two assignments, the second far from the first.
-        for (int64_t factor : {1, 1000})
+        // A symbol may be anything.
+        for (bool const isFar : {false, true})
         {
-            Shape x = shape;
-            Shape y;
-            for (int32_t i = 0; i < rank; ++i)
+            std::vector<int64_t> const& values = isFar ? asking.far : asking.usual;
+            Given const& node = isFar ? asking.farGiven : given;
+            std::vector<Shape> const expected = facts.outputShapes(node);
+            std::vector<Shape> const found = expressions.evaluate(probe, asked.outputs, values);
+            probe.equal("shapes", text(found), text(expected));
+            expectSizes(probe, expressions, facts.sizes ? facts.sizes(node) : std::vector<SizeBound>{}, values);
+            for (size_t i = 0; i < expected.size() && i < found.size(); ++i)
             {
-                bool const isSymbolic = every != 0 && i % every == 0;
-                x[static_cast<size_t>(i)] *= isSymbolic ? factor : 1;
+                for (size_t d = 0; d < expected[i].size() && d < found[i].size(); ++d)
+                {
+                    auto const* dimension = asked.outputs[i].d[d];
+                    probe.equal("size tensor", dimension->isSizeTensor(), isSize(expected[i][d]));
+                    probe.that(known != Known::kALL || dimension->isConstant() != isSize(expected[i][d]), "an expression of constants",
+                        "a constant");
+                }
             }
-            for (int32_t i = 0; i < rank; ++i)
-            {
-                y.push_back(expressions.evaluate(asked.output.d[i], x));
-            }
-            probe.equal("shape", y, subject.facts.output(x, attribute));
         }
-        for (int32_t i = 0; i < rank; ++i)
+        for (std::string const& fault : expressions.faults())
         {
-            bool const isSymbolic = every != 0 && i % every == 0;
-            probe.equal("constant dimension", asked.output.d[i]->isConstant(), !isSymbolic);
+            probe.that(false, fault + " given to the expression builder", "its own expressions, each size once");
         }
-    }
-    for (std::string const& fault : expressions.faults())
-    {
-        probe.that(false, fault + " given to the expression builder", "its own expressions");
+        plugin = cloneOf(probe, *plugin);
     }
 }
 
-} // namespace
-
-void checkShapes(Subject const& subject)
+// An extent that depends on symbols alone may not come out as a constant.
+void expectSymbols(Subject const& subject, Probe& probe, Given const& given)
 {
     Facts const& facts = subject.facts;
-    struct
+    Owned plugin = subject.create(probe, facts.attributesOf(given.attribute));
+    Expressions expressions(facts.outputs);
+    Question const asking = question(expressions, given, Known::kNONE);
+    Asked const asked = ask(subject, probe, *plugin, expressions, asking);
+    std::vector<Shape> const usual = facts.outputShapes(given);
+    std::vector<Shape> const far = facts.outputShapes(asking.farGiven);
+    for (size_t i = 0; i < usual.size(); ++i)
     {
-        char const* label;
-        int32_t every;
-    } const kinds[] = {{"static", 0}, {"symbolic", 1}, {"partly symbolic", 2}};
-    for (auto const& kind : kinds)
-    {
-        subject.check(std::string("output shapes, ") + kind.label, [&](Probe& probe) {
-            for (int32_t rank = facts.leastRank; rank <= kMOST_DIMENSIONS; ++rank)
-            {
-                for (auto const& attribute : facts.attributesFor(rank))
-                {
-                    probe.at("rank " + show(rank) + ", " + facts.attribute + " of length "
-                        + show(static_cast<int32_t>(attribute.size())));
-                    compare(subject, probe, rank, attribute, kind.every);
-                }
-            }
-        });
+        for (size_t d = 0; d < usual[i].size(); ++d)
+        {
+            bool const depends = usual[i][d] != far[i][d];
+            probe.that(!depends || !asked.outputs[i].d[d]->isConstant(), "a constant", "an expression");
+        }
     }
+}
+
+void checkRefusals(Subject const& subject)
+{
+    Facts const& facts = subject.facts;
     subject.check("getOutputShapes refuses other ranks, other counts and null", [&](Probe& probe) {
         Owned plugin = subject.create(probe);
         auto& build = buildOf(probe, *plugin);
-        Expressions expressions;
-        DimsExprs const good = described(expressions, facts.shape, 0);
-        std::vector<DimsExprs> const inputs(8, good);
-        std::vector<DimsExprs> outputs(8);
+        Expressions expressions(facts.outputs);
+        Question const good = question(expressions, facts.given(), Known::kALL);
+        std::vector<DimsExprs> inputs = good.inputs;
+        inputs.resize(inputs.size() + 8, inputs[0]);
+        std::vector<DimsExprs> values = good.values;
+        values.resize(values.size() + 8, inputs[0]);
+        std::vector<DimsExprs> outputs(static_cast<size_t>(facts.outputs) + 8);
+        auto refused = [&](std::string const& what, DimsExprs const* in, int32_t count, DimsExprs const* held, int32_t holders,
+                           DimsExprs* out, int32_t results) {
+            probe.at(what);
+            probe.that(build.getOutputShapes(in, count, held, holders, out, results, expressions) != 0, "0", "a failure");
+            subject.expectError(probe);
+        };
         for (int32_t count : {0, facts.inputs - 1, facts.inputs + 1, -1})
         {
-            probe.at(show(count) + " inputs");
-            probe.that(build.getOutputShapes(inputs.data(), count, nullptr, 0, outputs.data(), 1, expressions) != 0, "0",
-                "a failure");
-            subject.expectError(probe);
+            refused(show(count) + " inputs", inputs.data(), count, values.data(), facts.shapeInputs, outputs.data(), facts.outputs);
         }
-        for (int32_t count : {0, 2, -1})
+        for (int32_t count : {0, facts.outputs - 1, facts.outputs + 1, -1})
         {
-            probe.at(show(count) + " outputs");
-            int32_t const code
-                = build.getOutputShapes(inputs.data(), facts.inputs, nullptr, 0, outputs.data(), count, expressions);
-            probe.that(code != 0, "0", "a failure");
-            subject.expectError(probe);
+            refused(show(count) + " outputs", inputs.data(), facts.inputs, values.data(), facts.shapeInputs, outputs.data(), count);
         }
         for (int32_t rank : {facts.leastRank - 1, 9, -1})
         {
-            probe.at("rank " + show(rank));
             std::vector<DimsExprs> strange = inputs;
-            for (DimsExprs& dims : strange)
-            {
-                dims.nbDims = rank;
-            }
-            int32_t const code
-                = build.getOutputShapes(strange.data(), facts.inputs, nullptr, 0, outputs.data(), 1, expressions);
-            probe.that(code != 0, "0", "a failure");
-            subject.expectError(probe);
+            strange[0].nbDims = rank;
+            refused("rank " + show(rank), strange.data(), facts.inputs, values.data(), facts.shapeInputs, outputs.data(), facts.outputs);
         }
-        probe.at("null inputs");
-        probe.that(
-            build.getOutputShapes(nullptr, facts.inputs, nullptr, 0, outputs.data(), 1, expressions) != 0, "0", "a failure");
-        subject.expectError(probe);
-        probe.at("null outputs");
-        probe.that(build.getOutputShapes(inputs.data(), facts.inputs, nullptr, 0, nullptr, 1, expressions) != 0, "0",
-            "a failure");
-        subject.expectError(probe);
+        refused("null inputs", nullptr, facts.inputs, values.data(), facts.shapeInputs, outputs.data(), facts.outputs);
+        refused("null outputs", inputs.data(), facts.inputs, values.data(), facts.shapeInputs, nullptr, facts.outputs);
+        if (facts.shapeInputs == 0)
+        {
+            return;
+        }
+        for (int32_t count : {0, facts.shapeInputs - 1, facts.shapeInputs + 1, -1})
+        {
+            refused(show(count) + " shape inputs", inputs.data(), facts.inputs, values.data(), count, outputs.data(), facts.outputs);
+        }
+        refused("null shape inputs", inputs.data(), facts.inputs, nullptr, facts.shapeInputs, outputs.data(), facts.outputs);
     });
     subject.check("a builder that answers null is an error", [&](Probe& probe) {
         Owned plugin = subject.create(probe);
-        Expressions expressions;
-        DimsExprs const input = described(expressions, facts.shape, 1);
+        Expressions expressions(facts.outputs);
+        Question const asking = question(expressions, facts.given(), Known::kNONE);
         expressions.fail(true);
-        Asked const asked = ask(subject, probe, *plugin, expressions, input);
+        Asked const asked = ask(subject, probe, *plugin, expressions, asking);
         if (asked.code != 0)
         {
             subject.expectError(probe);
             return;
         }
         // A plugin that needs no arithmetic hands its inputs on.
-        for (int32_t i = 0; i < asked.output.nbDims; ++i)
+        for (DimsExprs const& output : asked.outputs)
         {
-            probe.that(expressions.owns(asked.output.d[i]), "a null dimension", "a failure");
+            for (int32_t i = 0; i < output.nbDims; ++i)
+            {
+                probe.that(expressions.owns(output.d[i]), "a null dimension", "a failure");
+            }
         }
     });
+}
+
+} // namespace
+
+void checkShapes(Subject const& subject)
+{
+    struct
+    {
+        char const* label;
+        Known known;
+    } const kinds[] = {{"static", Known::kALL}, {"symbolic", Known::kNONE}, {"partly symbolic", Known::kSOME}};
+    for (auto const& kind : kinds)
+    {
+        subject.check(std::string("output shapes, ") + kind.label, [&](Probe& probe) {
+            for (Given const& given : subject.facts.nodes())
+            {
+                probe.at("inputs " + text(given.inputs) + ", " + subject.facts.attribute + " of length "
+                    + show(static_cast<int32_t>(given.attribute.size())));
+                compare(subject, probe, given, kind.known);
+                if (kind.known == Known::kNONE)
+                {
+                    expectSymbols(subject, probe, given);
+                }
+            }
+        });
+    }
+    checkRefusals(subject);
 }
 
 } // namespace oracle

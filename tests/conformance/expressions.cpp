@@ -36,6 +36,11 @@ public:
     }
     ~Expression() noexcept override = default;
 
+    bool isSize() const
+    {
+        return kind == Kind::kSIZE_TENSOR;
+    }
+
 private:
     bool isConstant() const override
     {
@@ -48,7 +53,7 @@ private:
     }
     bool isSizeTensor() const override
     {
-        return kind == Kind::kSIZE_TENSOR;
+        return isSize();
     }
 };
 
@@ -89,7 +94,7 @@ int64_t evaluated(Expression const& expression, std::vector<int64_t> const& valu
     {
     case Expression::Kind::kCONSTANT: return expression.value;
     case Expression::Kind::kSYMBOL: return values.at(static_cast<size_t>(expression.value));
-    case Expression::Kind::kSIZE_TENSOR: return -1;
+    case Expression::Kind::kSIZE_TENSOR: return sizeIn(static_cast<int32_t>(expression.value));
     case Expression::Kind::kOPERATION: break;
     }
     return apply(expression.operation, evaluated(*expression.first, values), evaluated(*expression.second, values));
@@ -97,7 +102,8 @@ int64_t evaluated(Expression const& expression, std::vector<int64_t> const& valu
 
 } // namespace
 
-Expressions::Expressions()
+Expressions::Expressions(int32_t outputs)
+    : mOutputs(outputs)
 {
     mImpl = this;
 }
@@ -149,6 +155,10 @@ IDimensionExpr const* Expressions::operation(
     {
         return nullptr;
     }
+    if (a->isSize() || b->isSize())
+    {
+        mFaults.push_back("arithmetic on a size");
+    }
     if (a->kind == Expression::Kind::kCONSTANT && b->kind == Expression::Kind::kCONSTANT)
     {
         return constant(apply(operation, a->value, b->value));
@@ -160,11 +170,76 @@ IDimensionExpr const* Expressions::operation(
     return keep(std::move(made));
 }
 
-IDimensionExpr const* Expressions::declareSizeTensor(int32_t, IDimensionExpr const& opt, IDimensionExpr const& upper)
+IDimensionExpr const* Expressions::declareSizeTensor(
+    int32_t output, IDimensionExpr const& opt, IDimensionExpr const& upper)
 {
-    own(&opt);
-    own(&upper);
-    return keep(std::make_unique<Expression>(Expression::Kind::kSIZE_TENSOR, 0));
+    std::string const which = "output " + show(output);
+    if (output < 0 || output >= mOutputs)
+    {
+        mFaults.push_back(which + ", which is none,");
+    }
+    for (Declared const& before : mSizes)
+    {
+        if (before.output == output)
+        {
+            mFaults.push_back(which + " declared twice as a size");
+        }
+    }
+    Declared const declared{output, own(&opt), own(&upper)};
+    if (declared.opt == nullptr || declared.upper == nullptr)
+    {
+        return nullptr;
+    }
+    if (declared.opt->isSize() || declared.upper->isSize())
+    {
+        mFaults.push_back("a size as the bound of " + which);
+    }
+    mSizes.push_back(declared);
+    return keep(std::make_unique<Expression>(Expression::Kind::kSIZE_TENSOR, output));
+}
+
+std::vector<nvinfer1::DimsExprs> Expressions::constants(std::vector<Shape> const& shapes)
+{
+    std::vector<nvinfer1::DimsExprs> all;
+    for (Shape const& shape : shapes)
+    {
+        nvinfer1::DimsExprs dims{};
+        dims.nbDims = static_cast<int32_t>(shape.size());
+        for (size_t i = 0; i < shape.size(); ++i)
+        {
+            dims.d[i] = constant(shape[i]);
+        }
+        all.push_back(dims);
+    }
+    return all;
+}
+
+std::vector<Shape> Expressions::evaluate(
+    Probe& probe, std::vector<nvinfer1::DimsExprs> const& outputs, std::vector<int64_t> const& values) const
+{
+    std::vector<Shape> shapes;
+    for (nvinfer1::DimsExprs const& output : outputs)
+    {
+        bool const isRank = output.nbDims >= 0 && output.nbDims <= nvinfer1::Dims::MAX_DIMS;
+        probe.need(isRank, "rank " + show(output.nbDims), "0 to 8");
+        Shape shape;
+        for (int32_t i = 0; i < output.nbDims; ++i)
+        {
+            shape.push_back(evaluate(output.d[i], values));
+        }
+        shapes.push_back(shape);
+    }
+    return shapes;
+}
+
+std::vector<SizeBound> Expressions::sizes(std::vector<int64_t> const& values) const
+{
+    std::vector<SizeBound> all;
+    for (Declared const& declared : mSizes)
+    {
+        all.push_back({declared.output, evaluated(*declared.opt, values), evaluated(*declared.upper, values)});
+    }
+    return all;
 }
 
 int64_t Expressions::evaluate(IDimensionExpr const* expression, std::vector<int64_t> const& values) const

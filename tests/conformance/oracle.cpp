@@ -2,10 +2,11 @@
 //
 // The conformance oracle: loads a plugin library as TensorRT does and calls every slot of every interface.
 //
-//   oracle --library LIB.so [--runtime-library LIB2.so] [--case circ_pad|elemwise_add|reference|any]...
+//   oracle --library LIB.so [--runtime-library LIB2.so] [--case CASE]...
 //
 // `--library` holds the plugins that an ONNX model names. `--runtime-library` holds the creator that an engine names,
-// where that is another library. `any` (the default) takes every plugin of the library whose semantics are known.
+// where that is another library. A case is a plugin whose semantics are known (`cases.cpp`, `general_cases.cpp`); `any` (the default)
+// takes every one that the library has.
 // Exit code: 0 everything passed, 1 a check failed, 2 wrong arguments.
 //
 // The oracle is a shared library with a small program around it. A plugin library trusts a logger only after it has found
@@ -127,6 +128,7 @@ void checkPlugin(Subject const& subject)
 {
     checkDeclared(subject);
     checkBuild(subject);
+    checkOffer(subject);
     checkShapes(subject);
     checkFields(subject);
     checkRuntime(subject);
@@ -236,9 +238,12 @@ extern "C" __attribute__((visibility("default"))) int oracleMain(int argc, char*
     auto const arguments = oracle::parse(argc, argv);
     if (!arguments)
     {
-        std::fprintf(stderr,
-            "usage: oracle --library LIB.so [--runtime-library LIB2.so] "
-            "[--case circ_pad|elemwise_add|reference|any]...\n");
+        std::string labels;
+        for (oracle::Facts const& facts : oracle::knownCases())
+        {
+            labels += facts.label + "|";
+        }
+        std::fprintf(stderr, "usage: oracle --library LIB.so [--runtime-library LIB2.so] [--case %sany]...\n", labels.c_str());
         return 2;
     }
     return oracle::run(*arguments);

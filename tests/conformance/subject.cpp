@@ -1,6 +1,8 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 #include "subject.hpp"
 
+#include <algorithm>
+
 namespace oracle
 {
 
@@ -12,15 +14,30 @@ using nvinfer1::TensorRTPhase;
 namespace
 {
 
-PluginTensorDesc described(int32_t dataType, Shape const& shape)
+PluginTensorDesc described(int32_t dataType, int32_t format, Shape const& shape)
 {
     PluginTensorDesc desc{};
     desc.dims = dimsOf(shape);
     desc.type = static_cast<nvinfer1::DataType>(dataType);
-    desc.format = nvinfer1::TensorFormat::kLINEAR;
+    desc.format = static_cast<nvinfer1::TensorFormat>(format);
     desc.scale = 1.0F;
     return desc;
 }
+
+// What the builder, or `upper`, takes a size for that depends on data.
+Shape assumed(Facts const& facts, Given const& given, Shape shape, bool upper)
+{
+    for (int64_t& extent : shape)
+    {
+        for (SizeBound const& bound : facts.sizes ? facts.sizes(given) : std::vector<SizeBound>{})
+        {
+            extent = extent == sizeIn(bound.output) ? (upper ? bound.upper : bound.opt) : extent;
+        }
+    }
+    return shape;
+}
+
+constexpr int32_t kINT64 = 8;
 
 } // namespace
 
@@ -35,30 +52,21 @@ nvinfer1::Dims dimsOf(Shape const& shape)
     return dims;
 }
 
-std::vector<DynamicPluginTensorDesc> Tensors::all() const
+Described Tensors::all() const
 {
-    std::vector<DynamicPluginTensorDesc> descs;
-    for (auto const* list : {&in, &out})
+    Described descs;
+    for (PluginTensorDesc const& desc : in)
     {
-        for (PluginTensorDesc const& desc : *list)
-        {
-            descs.push_back({desc, desc.dims, desc.dims, desc.dims});
-        }
+        descs.push_back({desc, desc.dims, desc.dims, desc.dims});
     }
-    return descs;
-}
-
-std::vector<DynamicPluginTensorDesc> Tensors::dynamic() const
-{
-    std::vector<DynamicPluginTensorDesc> descs = all();
-    for (DynamicPluginTensorDesc& desc : descs)
+    for (size_t i = 0; i < out.size(); ++i)
     {
-        for (int32_t i = 0; i < desc.desc.dims.nbDims; ++i)
+        nvinfer1::Dims least = out[i].dims;
+        for (int32_t d = 0; d < least.nbDims; ++d)
         {
-            desc.desc.dims.d[i] = -1;
-            desc.min.d[i] = 1;
-            desc.max.d[i] *= 2;
+            least.d[d] = least.d[d] < 0 ? 0 : least.d[d];
         }
+        descs.push_back({out[i], least, i < max.size() ? max[i] : out[i].dims, i < opt.size() ? opt[i] : out[i].dims});
     }
     return descs;
 }
@@ -85,50 +93,122 @@ Owned Subject::create(Probe& probe, Fields const& attributes) const
 
 Tensors Subject::tensors(int32_t dataType, Shape const& shape, std::vector<int32_t> const& attribute) const
 {
+    auto const inputs = static_cast<size_t>(facts.inputs);
+    std::vector<int32_t> const types(inputs + 1, dataType);
+    return tensors({types, std::vector<int32_t>(inputs + 1, 0)}, {std::vector<Shape>(inputs, shape), attribute, {}});
+}
+
+Tensors Subject::tensors(Combination const& combination, Given const& given) const
+{
     Tensors tensors;
-    tensors.in.assign(static_cast<size_t>(facts.inputs), described(dataType, shape));
-    tensors.out.push_back(described(dataType, facts.output(shape, attribute)));
+    for (Shape const& shape : given.inputs)
+    {
+        size_t const at = tensors.in.size();
+        tensors.in.push_back(described(combination.types[at], combination.formats[at], shape));
+    }
+    for (Shape const& shape : facts.outputShapes(given))
+    {
+        size_t const at = given.inputs.size() + tensors.out.size();
+        Shape known = shape;
+        for (int64_t& extent : known)
+        {
+            extent = isSize(extent) ? -1 : extent;
+        }
+        tensors.out.push_back(described(combination.types[at], combination.formats[at], known));
+        tensors.opt.push_back(dimsOf(assumed(facts, given, shape, false)));
+        tensors.max.push_back(dimsOf(assumed(facts, given, shape, true)));
+    }
     return tensors;
 }
 
-int32_t Subject::outputShapes(Probe& probe, IPluginV3& plugin, Shape const& shape, Shape* result) const
+Tensors Subject::announced(Combination const& combination, Given const& given) const
 {
-    Expressions expressions;
-    nvinfer1::DimsExprs input{};
-    input.nbDims = static_cast<int32_t>(shape.size());
-    for (size_t i = 0; i < shape.size(); ++i)
+    Tensors node = tensors(combination, given);
+    for (std::vector<int64_t> const& values : given.values)
     {
-        input.d[i] = expressions.IExprBuilder::constant(shape[i]);
+        node.in.push_back(described(kINT64, 0, {static_cast<int64_t>(values.size())}));
     }
-    std::vector<nvinfer1::DimsExprs> const inputs(static_cast<size_t>(facts.inputs), input);
-    nvinfer1::DimsExprs output{};
-    int32_t const code = buildOf(probe, plugin).getOutputShapes(
-        inputs.data(), facts.inputs, nullptr, 0, &output, 1, expressions);
+    return node;
+}
+
+Given Subject::greatest(Given const& given) const
+{
+    Given most = given;
+    for (Shape& shape : most.inputs)
+    {
+        for (int64_t& extent : shape)
+        {
+            extent *= 2;
+        }
+    }
+    return most;
+}
+
+Described Subject::profile(Combination const& combination, Given const& given) const
+{
+    Given least = given;
+    for (Shape& shape : least.inputs)
+    {
+        std::fill(shape.begin(), shape.end(), 1);
+    }
+    Described all = tensors(combination, given).all();
+    Described const low = tensors(combination, least).all();
+    Described const high = tensors(combination, greatest(given)).all();
+    for (size_t i = 0; i < all.size(); ++i)
+    {
+        all[i].min = low[i].min;
+        all[i].max = high[i].max;
+        std::fill_n(all[i].desc.dims.d, all[i].desc.dims.nbDims, -1);
+    }
+    return all;
+}
+
+int32_t Subject::outputShapes(
+    Probe& probe, IPluginV3& plugin, Given const& given, std::vector<Shape>* result) const
+{
+    Expressions expressions(facts.outputs);
+    std::vector<nvinfer1::DimsExprs> const inputs = expressions.constants(given.inputs);
+    std::vector<nvinfer1::DimsExprs> const values = expressions.constants(given.values);
+    std::vector<nvinfer1::DimsExprs> outputs(static_cast<size_t>(facts.outputs));
+    int32_t const code = buildOf(probe, plugin).getOutputShapes(inputs.data(), facts.inputs,
+        values.empty() ? nullptr : values.data(), facts.shapeInputs, outputs.data(), facts.outputs, expressions);
     if (code == 0 && result != nullptr)
     {
-        result->clear();
-        probe.need(output.nbDims >= 0 && output.nbDims <= nvinfer1::Dims::MAX_DIMS, "rank " + show(output.nbDims),
-            "0 to 8");
-        for (int32_t i = 0; i < output.nbDims; ++i)
-        {
-            result->push_back(expressions.evaluate(output.d[i], {}));
-        }
+        *result = expressions.evaluate(probe, outputs, {});
     }
     return code;
 }
 
-int32_t Subject::configure(Probe& probe, IPluginV3& plugin, std::vector<DynamicPluginTensorDesc> const& all) const
+int32_t Subject::configure(Probe& probe, IPluginV3& plugin, Described const& all) const
 {
     auto const outputs = static_cast<int32_t>(all.size()) - facts.inputs;
     return buildOf(probe, plugin).configurePlugin(all.data(), facts.inputs, all.data() + facts.inputs, outputs);
 }
 
-Owned Subject::configured(Probe& probe, int32_t dataType) const
+Owned Subject::configured(Probe& probe, int32_t combination) const
 {
     Owned plugin = create(probe);
-    int32_t const code = configure(probe, *plugin, tensors(dataType).all());
+    int32_t const shaped = outputShapes(probe, *plugin, facts.given());
+    probe.need(shaped == 0, "getOutputShapes " + show(shaped), "0");
+    int32_t const code = configure(probe, *plugin, tensors(combination).all());
     probe.need(code == 0, "configurePlugin " + show(code), "0");
     return plugin;
+}
+
+size_t Subject::workspaceSize(Probe& probe, IPluginV3& plugin, Described const& all) const
+{
+    return buildOf(probe, plugin)
+        .getWorkspaceSize(all.data(), facts.inputs, all.data() + facts.inputs, static_cast<int32_t>(all.size()) - facts.inputs);
+}
+
+std::vector<int32_t> Subject::tacticsOf(Probe& probe, IPluginV3& plugin) const
+{
+    auto& build = buildOf(probe, plugin);
+    int32_t const count = build.getNbTactics();
+    probe.need(count >= 0 && count <= 1024, show(count) + " tactics", "0 to 1024");
+    std::vector<int32_t> tactics(static_cast<size_t>(count));
+    probe.equal("getValidTactics", build.getValidTactics(tactics.data(), count), 0);
+    return tactics;
 }
 
 Fields Subject::serialize(Probe& probe, IPluginV3& plugin) const
@@ -193,35 +273,58 @@ std::vector<void*> devicePointers(size_t count)
     return pointers;
 }
 
-Fields Subject::life(Probe& probe, int32_t dataType) const
+Places::Places(Facts const& facts, Given const& given)
+    : mValues(given.values)
 {
+    std::vector<void*> const all = devicePointers(static_cast<size_t>(facts.inputs + facts.outputs) + 1);
+    mWorkspace = all.back();
+    mInputs.assign(all.begin(), all.begin() + facts.inputs);
+    mOutputs.assign(all.begin() + facts.inputs, all.end() - 1);
+    for (size_t i = 0; i < facts.aliases.size(); ++i)
+    {
+        if (facts.aliases[i] >= 0)
+        {
+            mOutputs[i] = all[static_cast<size_t>(facts.aliases[i])];
+        }
+    }
+    for (std::vector<int64_t> const& values : mValues)
+    {
+        mInputs.push_back(values.data());
+    }
+}
+
+Fields Subject::life(Probe& probe, int32_t combination) const
+{
+    Given const given = facts.given();
+    Tensors const node = tensors(combination);
     Owned built = [&] {
         Owned parsed = create(probe);
-        probe.equal("outputs", buildOf(probe, *parsed).getNbOutputs(), 1);
+        probe.equal("outputs", buildOf(probe, *parsed).getNbOutputs(), facts.outputs);
         return cloneOf(probe, *parsed);
     }();
-    Tensors const node = tensors(dataType);
-    std::vector<nvinfer1::DataType> const types(node.in.size(), node.in[0].type);
-    nvinfer1::DataType outputType{};
+    std::vector<nvinfer1::DataType> types;
+    for (PluginTensorDesc const& desc : node.in)
+    {
+        types.push_back(desc.type);
+    }
+    std::vector<nvinfer1::DataType> outputTypes(static_cast<size_t>(facts.outputs));
     nvinfer1::IPluginV3OneBuild& build = buildOf(probe, *built);
-    probe.equal("getOutputDataTypes", build.getOutputDataTypes(&outputType, 1, types.data(), facts.inputs), 0);
-    Shape shape;
-    probe.equal("getOutputShapes", outputShapes(probe, *built, facts.shape, &shape), 0);
-    probe.equal("output shape", shape, facts.output(facts.shape, facts.attributeValue));
+    probe.equal("getOutputDataTypes",
+        build.getOutputDataTypes(outputTypes.data(), facts.outputs, types.data(), facts.inputs), 0);
+    std::vector<Shape> shapes;
+    probe.equal("getOutputShapes", outputShapes(probe, *built, given, &shapes), 0);
+    probe.that(shapes == facts.outputShapes(given), "other output shapes", "those of the formula");
+    built = cloneOf(probe, *built);
+    nvinfer1::IPluginV3OneBuild& own = buildOf(probe, *built);
     auto const all = node.all();
     for (int32_t i = 0; i < static_cast<int32_t>(all.size()); ++i)
     {
-        probe.that(build.supportsFormatCombination(i, all.data(), facts.inputs, 1), "linear refused", "accepted");
+        probe.that(own.supportsFormatCombination(i, all.data(), facts.inputs, facts.outputs), "the combination refused", "accepted");
     }
+    own.getFormatCombinationLimit();
     probe.equal("configurePlugin", configure(probe, *built, all), 0);
-    build.getWorkspaceSize(all.data(), facts.inputs, all.data() + facts.inputs, 1);
-    int32_t tactic = 0;
-    std::vector<int32_t> tactics(static_cast<size_t>(build.getNbTactics()));
-    if (!tactics.empty())
-    {
-        probe.equal("getValidTactics", build.getValidTactics(tactics.data(), static_cast<int32_t>(tactics.size())), 0);
-        tactic = tactics[0];
-    }
+    workspaceSize(probe, *built, all);
+    std::vector<int32_t> const tactics = tacticsOf(probe, *built);
     Fields fields = serialize(probe, *built);
     Creator& creator = loader(probe, *built);
     built.reset();
@@ -230,13 +333,15 @@ Fields Subject::life(Probe& probe, int32_t dataType) const
     Context context;
     Owned attached = attachedOf(probe, *running, &context);
     nvinfer1::IPluginV3OneRuntime& runtime = runtimeOf(probe, *attached);
-    probe.equal("setTactic", runtime.setTactic(tactic), 0);
+    probe.equal("setTactic", runtime.setTactic(tactics.empty() ? 0 : tactics[0]), 0);
     if (!driverPresent())
     {
-        runtime.onShapeChange(node.in.data(), facts.inputs, node.out.data(), 1);
-        std::vector<void*> const pointers = devicePointers(node.in.size() + 1);
-        int32_t const code = runtime.enqueue(
-            node.in.data(), node.out.data(), pointers.data(), pointers.data() + node.in.size(), nullptr, nullptr);
+        Tensors const announcedNode = announced(combination);
+        Places const places(facts, given);
+        runtime.onShapeChange(announcedNode.in.data(), static_cast<int32_t>(announcedNode.in.size()),
+            announcedNode.out.data(), facts.outputs);
+        int32_t const code = runtime.enqueue(announcedNode.in.data(), announcedNode.out.data(), places.inputs(),
+            places.outputs(), places.workspace(), nullptr);
         probe.that(code != 0, "0 from enqueue without a driver", "a failure");
     }
     return fields;

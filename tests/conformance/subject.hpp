@@ -21,12 +21,16 @@ struct Tensors
 {
     std::vector<nvinfer1::PluginTensorDesc> in;
     std::vector<nvinfer1::PluginTensorDesc> out;
+    // For outputs with extents of -1: what the builder optimizes for, and the most.
+    std::vector<nvinfer1::Dims> opt;
+    std::vector<nvinfer1::Dims> max;
 
-    // Inputs and then outputs, `dims` as they are, min, opt and max the same.
+    // Inputs and then outputs, `dims` as they are, min, opt and max the same; 0 is the least of a size that depends on data.
     std::vector<nvinfer1::DynamicPluginTensorDesc> all() const;
-    // The profile of a dynamic network: dims -1, min 1, opt as they are, max twice that.
-    std::vector<nvinfer1::DynamicPluginTensorDesc> dynamic() const;
 };
+
+// The descriptors of a call at build time, in the two parts in which TensorRT passes them.
+using Described = std::vector<nvinfer1::DynamicPluginTensorDesc>;
 
 nvinfer1::Dims dimsOf(Shape const& shape);
 
@@ -57,19 +61,38 @@ public:
         return create(probe, facts.attributes());
     }
 
-    Tensors tensors(int32_t dataType, Shape const& shape, std::vector<int32_t> const& attribute) const;
-    Tensors tensors(int32_t dataType = 0) const
+    // A node's tensors as the builder describes them; shape inputs are not among them.
+    Tensors tensors(Combination const& combination, Given const& given) const;
+    // Of the combination of that number, for `facts.given()`. Where a plugin takes float32 and float16 in rows, 0 and 1 are these types.
+    Tensors tensors(int32_t combination = 0) const
     {
-        return tensors(dataType, facts.shape, facts.attributeValue);
+        return tensors(facts.combinations().at(static_cast<size_t>(combination)), facts.given());
+    }
+    // Of a plugin whose tensors are all of one type, in rows.
+    Tensors tensors(int32_t dataType, Shape const& shape, std::vector<int32_t> const& attribute) const;
+    // A node's tensors as an execution context announces them: with the shape inputs, behind the others.
+    Tensors announced(Combination const& combination, Given const& given) const;
+    Tensors announced(int32_t combination = 0) const
+    {
+        return announced(facts.combinations().at(static_cast<size_t>(combination)), facts.given());
     }
 
-    // Asks for the shapes of a static network.
-    int32_t outputShapes(Probe& probe, nvinfer1::IPluginV3& plugin, Shape const& shape, Shape* result = nullptr) const;
+    // The descriptors of a dynamic network: dims -1, min 1, opt as they are, max twice that.
+    Described profile(Combination const& combination, Given const& given) const;
+    // What the greatest shapes of that are.
+    Given greatest(Given const& given) const;
 
-    int32_t configure(
-        Probe& probe, nvinfer1::IPluginV3& plugin, std::vector<nvinfer1::DynamicPluginTensorDesc> const& all) const;
-    // A plugin configured for `dataType`, float32 by default.
-    Owned configured(Probe& probe, int32_t dataType = 0) const;
+    // Asks for the shapes of a static network.
+    int32_t outputShapes(
+        Probe& probe, nvinfer1::IPluginV3& plugin, Given const& given, std::vector<Shape>* result = nullptr) const;
+
+    int32_t configure(Probe& probe, nvinfer1::IPluginV3& plugin, Described const& all) const;
+    // A plugin configured for the combination of that number, after its shapes were asked for.
+    Owned configured(Probe& probe, int32_t combination = 0) const;
+
+    size_t workspaceSize(Probe& probe, nvinfer1::IPluginV3& plugin, Described const& all) const;
+    // Every tactic of the combination that was configured last; ends the check on an impossible answer.
+    std::vector<int32_t> tacticsOf(Probe& probe, nvinfer1::IPluginV3& plugin) const;
 
     Fields serialize(Probe& probe, nvinfer1::IPluginV3& plugin) const;
 
@@ -84,7 +107,7 @@ public:
     void expectError(Probe& probe, std::string const& naming = "") const;
 
     // One whole life: parsed, built, serialized, loaded, attached, asked to run. Returns what the engine would keep.
-    Fields life(Probe& probe, int32_t dataType = 0) const;
+    Fields life(Probe& probe, int32_t combination = 0) const;
 
 private:
     std::vector<Library const*> mLibraries;
@@ -93,8 +116,35 @@ private:
 // Addresses as a GPU has them, in no mapping of the process: no plugin may read through them on the host.
 std::vector<void*> devicePointers(size_t count);
 
+// Where the tensors of a node lie. Shape inputs lie on the host, as do their values.
+class Places
+{
+public:
+    Places(Facts const& facts, Given const& given);
+
+    void const* const* inputs() const
+    {
+        return mInputs.data();
+    }
+    void* const* outputs() const
+    {
+        return mOutputs.data();
+    }
+    void* workspace() const
+    {
+        return mWorkspace;
+    }
+
+private:
+    std::vector<std::vector<int64_t>> mValues;
+    std::vector<void const*> mInputs;
+    std::vector<void*> mOutputs;
+    void* mWorkspace;
+};
+
 // The checks, in the order of a plugin's life.
 void checkBuild(Subject const& subject);
+void checkOffer(Subject const& subject);
 void checkShapes(Subject const& subject);
 void checkFields(Subject const& subject);
 void checkRuntime(Subject const& subject);

@@ -71,12 +71,12 @@ struct Chosen
 
 void checkChoice(Bench const& bench, Launching const& plugin)
 {
-    Shape const fours{2, 8};
-    Shape const odd{3, 5};
+    Shape const fours{1, 2, 8};
+    Shape const odd{1, 3, 5};
     std::vector<Chosen> const automatic{
         {fours, {0, 0}, 1}, {fours, {0, 128}, 2}, {fours, {128, 0}, 2}, {fours, {16, 496}, 2}, {fours, {8, 0}, 3},
         {fours, {0, 4}, 3}, {fours, {1, 0}, 3}, {fours, {0, 255}, 3}, {fours, {256, 1024}, 1},
-        {odd, {0, 0}, 3}, {odd, {3, 7}, 3}, {{4}, {0, 0}, 1}, {{1}, {0, 0}, 3},
+        {odd, {0, 0}, 3}, {odd, {3, 7}, 3}, {{1, 1, 4}, {0, 0}, 1}, {{1, 1, 1}, {0, 0}, 3},
     };
     for (int32_t tactic : {kAUTO, 0})
     {
@@ -198,9 +198,9 @@ void checkLimits(Bench const& bench, Launching const& plugin)
         Running const running = session.running(probe);
         Tensors const good = session.subject.tensors();
         settle(session, probe, running, good);
-        Tensors const wrong = session.subject.tensors(0, {5000}, plugin.facts.attributeValue);
+        Tensors const wrong = session.subject.tensors(0, {1, 1, 5000}, plugin.facts.attributeValue);
         probe.that(running.shapes(wrong) != 0, "0 from onShapeChange", "a failure");
-        session.subject.expectError(probe, "dimension 0 of `x` is 5000 in 5000, and the manifest limits that to 0..=4096");
+        session.subject.expectError(probe, "dimension 2 of `x` is 5000 in 1x1x5000, and the manifest limits that to 0..=4096");
         session.forget();
         probe.that(running.enqueue(wrong) != 0, "0 from enqueue", "a failure");
         probe.that(session.launches().empty(), "a launch", "none");

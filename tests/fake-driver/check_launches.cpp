@@ -97,6 +97,23 @@ void checkLaunches(Bench const& bench, Launching const& plugin)
             }
         }
     });
+    for (Shape const& shape : plugin.others)
+    {
+        Facts facts = plugin.facts;
+        facts.shape = shape; // what the node is built for
+        check(bench, facts, "launches of shape " + show(shape), [&](Session const& session, Probe& probe) {
+            for (int32_t dataType : {0, 1})
+            {
+                Running const running = session.running(probe, dataType);
+                for (int32_t tactic : plugin.tactics)
+                {
+                    probe.at("type " + show(dataType) + ", tactic " + show(tactic));
+                    probe.equal("setTactic", running.tactic(tactic), 0);
+                    run(session, probe, running, plugin, shape, dataType, tactic);
+                }
+            }
+        });
+    }
     check(bench, plugin.facts, "the builder's copy launches the same", [&](Session const& session, Probe& probe) {
         Running const running = session.timed(probe);
         for (int32_t tactic : plugin.tactics)
@@ -136,7 +153,7 @@ void checkLaunches(Bench const& bench, Launching const& plugin)
     });
     check(bench, plugin.facts, "an empty tensor launches nothing", [&](Session const& session, Probe& probe) {
         Running const running = session.running(probe);
-        Shape empty(3, 4);
+        Shape empty = plugin.facts.shape;
         empty[0] = 0;
         Tensors const node = session.subject.tensors(0, empty, plugin.facts.attributeValue);
         announce(session, probe, running, node);
@@ -208,8 +225,8 @@ void checkTactics(Bench const& bench, Launching const& plugin)
 void checkSharedMemory(Bench const& bench, Launching const& plugin)
 {
     constexpr int32_t kDYNAMIC_SHARED = 8; // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-    Shape const large{3, 4};
-    Shape const small{1, 4};
+    Shape const large{3, 1, 4};
+    Shape const small{1, 1, 4};
     check(bench, plugin.facts, "shared memory is asked for before the launch, and only where it is needed",
         [&](Session const& session, Probe& probe) {
             Running const running = session.running(probe);
@@ -239,7 +256,7 @@ void checkSharedMemory(Bench const& bench, Launching const& plugin)
             Tensors const node = session.subject.tensors(0, large, plugin.facts.attributeValue);
             announce(session, probe, first, node);
             run(session, probe, second, plugin, small, 0, 1);
-            run(session, probe, second, plugin, {2, 4}, 0, 1);
+            run(session, probe, second, plugin, {2, 1, 4}, 0, 1);
             session.forget();
             probe.equal("enqueue", first.enqueue(node), 0);
             expectLaunch(session, probe, plugin.launch(large, 0, 1));

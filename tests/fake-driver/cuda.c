@@ -6,9 +6,12 @@
 // the memory that there is, and fails where a test wants it to.
 //
 // With OLD_DRIVER it is one before CUDA 12.4, which lacks two of the functions.
+#define _GNU_SOURCE
 #include "fake.h"
 
+#include <pthread.h>
 #include <string.h>
+#include <unistd.h>
 
 #define API __attribute__((visibility("default")))
 
@@ -83,6 +86,8 @@ static struct FakeDriver gDriver = {
 static struct Library gLibraries[kMOST_OBJECTS];
 static struct Kernel gKernels[kMOST_OBJECTS];
 static uint32_t gLibraryCount, gKernelCount;
+// For what several threads may do at once: code is loaded, work is queued.
+static pthread_mutex_t gLock = PTHREAD_MUTEX_INITIALIZER;
 
 API struct FakeDriver* fakeDriver(void)
 {
@@ -92,9 +97,9 @@ API struct FakeDriver* fakeDriver(void)
 // The record of a call; its result is the error that the test wants, or success for now.
 static struct FakeEvent* begin(char const* call, void const* handle)
 {
-    static struct FakeEvent beyond;
-    struct FakeEvent* event = gDriver.eventCount < kMOST_EVENTS ? &gDriver.events[gDriver.eventCount] : &beyond;
-    ++gDriver.eventCount;
+    static _Thread_local struct FakeEvent beyond;
+    uint32_t const number = __atomic_fetch_add(&gDriver.eventCount, 1, __ATOMIC_RELAXED);
+    struct FakeEvent* event = number < kMOST_EVENTS ? &gDriver.events[number] : &beyond;
     memset(event, 0, sizeof *event);
     event->call = call;
     event->handle = (uint64_t) (uintptr_t) handle;
@@ -103,6 +108,13 @@ static struct FakeEvent* begin(char const* call, void const* handle)
         event->result = gDriver.failWith;
     }
     return event;
+}
+
+// The capture mode of the calling thread: the driver's, where it is the one that the test reads.
+static int32_t* captureMode(void)
+{
+    static _Thread_local int32_t own;
+    return gettid() == getpid() ? &gDriver.captureMode : &own;
 }
 
 static int32_t end(struct FakeEvent* event, int32_t result)
@@ -114,7 +126,8 @@ static int32_t end(struct FakeEvent* event, int32_t result)
 static struct Kernel* kernelOf(void* handle)
 {
     struct Kernel* kernel = handle;
-    int known = kernel >= gKernels && kernel < gKernels + gKernelCount && kernel->library->live;
+    uint32_t const count = __atomic_load_n(&gKernelCount, __ATOMIC_ACQUIRE);
+    int known = kernel >= gKernels && kernel < gKernels + count && kernel->library->live;
     return known ? kernel : NULL;
 }
 
@@ -222,14 +235,16 @@ API int32_t cuLibraryLoadData(void** library, void const* code, int32_t* jitOpti
 {
     (void) jitOptions, (void) jitValues, (void) options, (void) values;
     BEGIN(NULL);
-    int32_t const verdict = gDriver.captureMode == RELAXED ? judge(code) : STREAM_CAPTURE_UNSUPPORTED;
+    int32_t const verdict = *captureMode() == RELAXED ? judge(code) : STREAM_CAPTURE_UNSUPPORTED;
     if (verdict != SUCCESS || jitCount != 0 || count != 0 || gLibraryCount == kMOST_OBJECTS)
     {
         return end(event, verdict != SUCCESS ? verdict : INVALID_VALUE);
     }
+    pthread_mutex_lock(&gLock);
     struct Library* loaded = &gLibraries[gLibraryCount++];
     loaded->live = 1;
     ++gDriver.liveLibraries;
+    pthread_mutex_unlock(&gLock);
     *library = loaded;
     event->handle = (uint64_t) (uintptr_t) loaded;
     return SUCCESS;
@@ -259,11 +274,14 @@ API int32_t cuLibraryGetKernel(void** kernel, void* library, char const* symbol)
     {
         return end(event, NOT_FOUND);
     }
-    struct Kernel* found = &gKernels[gKernelCount++];
+    pthread_mutex_lock(&gLock);
+    struct Kernel* found = &gKernels[gKernelCount];
     found->library = library;
     found->allowedSharedBytes = 48 * 1024;
     found->signature = signature;
     strncpy(found->symbol, symbol, sizeof found->symbol - 1);
+    __atomic_store_n(&gKernelCount, gKernelCount + 1, __ATOMIC_RELEASE);
+    pthread_mutex_unlock(&gLock);
     *kernel = found;
     event->symbol = found->symbol;
     return SUCCESS;
@@ -272,7 +290,7 @@ API int32_t cuKernelGetFunction(void** function, void* handle)
 {
     BEGIN_KERNEL(handle);
     *function = kernel;
-    return end(event, gDriver.captureMode == RELAXED ? SUCCESS : STREAM_CAPTURE_UNSUPPORTED);
+    return end(event, *captureMode() == RELAXED ? SUCCESS : STREAM_CAPTURE_UNSUPPORTED);
 }
 API int32_t cuKernelGetAttribute(int32_t* value, int32_t attribute, void* handle, int32_t device)
 {
@@ -305,7 +323,7 @@ static int reaches(uint64_t begin, uint64_t bytes)
         struct FakeZone const* zone = &gDriver.zones[i];
         there = there || (begin >= zone->begin && begin - zone->begin <= zone->bytes && bytes <= zone->bytes - (begin - zone->begin));
     }
-    if (!there && gDriver.strays++ == 0)
+    if (!there && __atomic_fetch_add(&gDriver.strays, 1, __ATOMIC_RELAXED) == 0)
     {
         gDriver.stray = begin;
     }
@@ -417,8 +435,8 @@ API int32_t cuOccupancyMaxActiveClusters(int32_t* clusters, void* handle, struct
 API int32_t cuThreadExchangeStreamCaptureMode(int32_t* mode)
 {
     BEGIN(NULL);
-    int32_t const before = gDriver.captureMode;
-    gDriver.captureMode = *mode;
+    int32_t const before = *captureMode();
+    *captureMode() = *mode;
     *mode = before;
     return SUCCESS;
 }
@@ -438,7 +456,7 @@ API int32_t cuGetErrorString(int32_t code, char const** text)
 API int32_t cuFuncLoad(void* handle)
 {
     BEGIN_KERNEL(handle);
-    return end(event, gDriver.captureMode == RELAXED ? SUCCESS : STREAM_CAPTURE_UNSUPPORTED);
+    return end(event, *captureMode() == RELAXED ? SUCCESS : STREAM_CAPTURE_UNSUPPORTED);
 }
 API int32_t cuKernelGetParamInfo(void* handle, size_t index, size_t* offset, size_t* size)
 {

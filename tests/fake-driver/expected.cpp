@@ -105,7 +105,8 @@ Launching tiles()
         expected.argument(x.size() > 2);
         return expected;
     };
-    return {facts, {1, 2}, {{2, 8, 16}, {1}, {3, 5}, {1, 2, 3, 129}, {}}, launch, {"tilesI", 6, {8, 8, 8, 4, 16, 1}}};
+    return {facts, {1, 2}, {{2, 8, 16}, {1, 1, 1}, {3, 1, 5}, {1, 6, 129}}, {{1}, {3, 5}, {1, 2, 3, 129}, {}}, launch,
+        {"tilesI", 6, {8, 8, 8, 4, 16, 1}}};
 }
 
 namespace
@@ -144,7 +145,7 @@ Launching vectors()
         int32_t const id = !x.empty() && x.back() % 4 == 0 ? tactic : 3;
         return vectorsLaunch(x, dataType, id, id == 3 ? 1 : 4, kBIAS);
     };
-    return {vectorsFacts("vectors", kBIAS), {1, 2, 3}, {{2, 8, 16}, {3, 5}, {1}, {1, 2, 3, 4}, {4096}}, launch,
+    return {vectorsFacts("vectors", kBIAS), {1, 2, 3}, {{2, 8, 16}, {1, 3, 5}, {1, 1, 1}, {1, 1, 4096}}, {{3, 5}, {1}, {1, 2, 3, 4}, {4096}}, launch,
         {"vectorsI", 4, {8, 8, 8, 4}}, 3};
 }
 
@@ -152,7 +153,7 @@ Launching aligned()
 {
     constexpr int32_t kBIAS = 7;
     auto launch = [](Shape const& x, int32_t dataType, int32_t) { return vectorsLaunch(x, dataType, 9, 1, kBIAS); };
-    return {vectorsFacts("aligned", kBIAS), {0}, {{2, 8, 16}, {3, 5}}, launch, {"vectorsI", 4, {8, 8, 8, 4}}};
+    return {vectorsFacts("aligned", kBIAS), {0}, {{2, 8, 16}, {1, 3, 5}}, {{3, 5}}, launch, {"vectorsI", 4, {8, 8, 8, 4}}};
 }
 
 Launching circPadLaunches()
@@ -186,7 +187,7 @@ Launching circPadLaunches()
         }
         return expected;
     };
-    return {facts, {0}, {{10, 3, 32, 32}, {4, 4}, {2, 1, 1, 1, 7, 5}}, launch,
+    return {facts, {0}, {{10, 3, 32, 32}, {1, 1, 4, 4}}, {{4, 4}, {2, 1, 1, 1, 7, 5}}, launch,
         {"circ_padI", 7, {8, 8, 4, 4, 32, 32, 32}}};
 }
 
@@ -202,7 +203,7 @@ Launching elemwiseAddLaunches()
         expected.argument(elements(x));
         return expected;
     };
-    return {facts, {0}, {{10, 3, 32, 32}, {256}, {257}, {}}, launch, {"elemwise_addI", 3, {8, 8, 8}}};
+    return {facts, {0}, {{10, 3, 32, 32}, {1, 1, 1, 256}, {1, 1, 257, 1}}, {{256}, {257}, {}}, launch, {"elemwise_addI", 3, {8, 8, 8}}};
 }
 
 void expectLaunch(Session const& session, Probe& probe, Expected const& expected)

@@ -33,8 +33,10 @@ struct Launching
 {
     Facts facts;
     std::vector<int32_t> tactics;
-    // Shapes that it launches something for.
+    // Shapes of one rank that it launches something for.
     std::vector<Shape> shapes;
+    // And of other ranks, which take an engine each.
+    std::vector<Shape> others;
     std::function<Expected(Shape const& x, int32_t dataType, int32_t tactic)> launch;
     // What the driver says of the kernel's parameters.
     FakeSignature signature;

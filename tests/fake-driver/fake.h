@@ -66,7 +66,8 @@ struct FakeZone
     uint64_t bytes;
 };
 
-// The driver. `fakeDriver` returns the only one; a test reads and writes it between calls, from one thread.
+// The driver. `fakeDriver` returns the only one; a test reads and writes it between calls, from the process's first thread, while
+// no other calls the driver.
 struct FakeDriver
 {
     // The number of the thread's context, from 1; 0: none; -1: the driver was never initialized.

@@ -5,9 +5,11 @@
 //
 //   run --library LIB.so --runtime-library LIB2.so    every check of the plugins
 //   run --other LIB.so --runtime-library LIB2.so      what a library without code for the device answers
+//   run --general LIB.so --runtime-library LIB2.so    those of `general_cases.cpp` that the library has, under a builder that times
 //
 // The stand-in must come first on LD_LIBRARY_PATH. Output and exit code are those of the conformance oracle.
 #include "checks.hpp"
+#include "general.hpp"
 
 #include <cstdio>
 #include <cstring>
@@ -60,6 +62,40 @@ int run(FakeDriver& driver, std::vector<std::string> const& paths, bool isOther)
     return report.finish();
 }
 
+int runGeneral(FakeDriver& driver, std::vector<std::string> const& paths)
+{
+    static std::vector<General> const plugins = generalPlugins();
+    static std::vector<FakeSignature> signatures;
+    for (General const& plugin : plugins)
+    {
+        signatures.insert(signatures.end(), plugin.signatures.begin(), plugin.signatures.end());
+    }
+    driver.signatures = signatures.data();
+    driver.signatureCount = static_cast<uint32_t>(signatures.size());
+
+    Report report;
+    Logger logger;
+    Finder finder(logger);
+    Bench const bench{report, logger, finder, driver, paths};
+    for (General const& plugin : plugins)
+    {
+        bool isThere = false;
+        {
+            Probe probe;
+            isThere = Library(paths[0]).find(probe, plugin.facts.op) != nullptr;
+        }
+        if (!isThere)
+        {
+            report.skip(plugin.facts.op.name, "the library has no such plugin");
+            continue;
+        }
+        checkTiming(bench, plugin);
+        checkEngine(bench, plugin);
+        checkHostile(bench, plugin);
+    }
+    return report.finish();
+}
+
 } // namespace
 
 } // namespace oracle
@@ -68,9 +104,10 @@ extern "C" __attribute__((visibility("default"))) int oracleMain(int argc, char*
 {
     bool const isOther = argc == 5 && std::strcmp(argv[1], "--other") == 0;
     bool const isLibrary = argc == 5 && std::strcmp(argv[1], "--library") == 0;
-    if ((!isOther && !isLibrary) || std::strcmp(argv[3], "--runtime-library") != 0)
+    bool const isGeneral = argc == 5 && std::strcmp(argv[1], "--general") == 0;
+    if ((!isOther && !isLibrary && !isGeneral) || std::strcmp(argv[3], "--runtime-library") != 0)
     {
-        std::fprintf(stderr, "usage: run --library|--other LIB.so --runtime-library LIB2.so\n");
+        std::fprintf(stderr, "usage: run --library|--other|--general LIB.so --runtime-library LIB2.so\n");
         return 2;
     }
     FakeDriver* driver = oracle::standIn();
@@ -79,5 +116,5 @@ extern "C" __attribute__((visibility("default"))) int oracleMain(int argc, char*
         std::fprintf(stderr, "error: `libcuda.so.1` is not the stand-in; put its folder first in LD_LIBRARY_PATH\n");
         return 2;
     }
-    return oracle::run(*driver, {argv[2], argv[4]}, isOther);
+    return isGeneral ? oracle::runGeneral(*driver, {argv[2], argv[4]}) : oracle::run(*driver, {argv[2], argv[4]}, isOther);
 }

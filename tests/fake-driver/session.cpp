@@ -35,7 +35,7 @@ void* stream()
 Owned Session::built(Probe& probe, int32_t dataType) const
 {
     Owned const parsed = subject.create(probe);
-    int32_t const shaped = subject.outputShapes(probe, *parsed, subject.facts.shape);
+    int32_t const shaped = subject.outputShapes(probe, *parsed, subject.facts.given());
     probe.need(shaped == 0, "getOutputShapes " + show(shaped), "0");
     Owned built = cloneOf(probe, *parsed);
     int32_t const configured = subject.configure(probe, *built, subject.tensors(dataType).all());

@@ -15,8 +15,16 @@ use crate::headers::{self, RTX_1_7};
 use crate::oracle::{self, Run};
 
 /// The sources of the conformance oracle that play TensorRT: everything but its own checks.
-const HOST: [&str; 7] =
-    ["report.cpp", "host.cpp", "library.cpp", "fields.cpp", "expressions.cpp", "cases.cpp", "subject.cpp"];
+const HOST: [&str; 8] = [
+    "report.cpp",
+    "host.cpp",
+    "library.cpp",
+    "fields.cpp",
+    "expressions.cpp",
+    "cases.cpp",
+    "general_cases.cpp",
+    "subject.cpp",
+];
 
 /// Options for the stand-in, whichever language the compiler would guess.
 const C_OPTIONS: [&str; 8] =
@@ -48,6 +56,8 @@ pub enum Subject {
     Plugins,
     /// A library with the tiles of `tests/data/run`, and code for `sm_75` and `sm_90a` alone.
     OtherDevices,
+    /// A library with plugins of `tests/conformance/general_cases.cpp`, and code for the device.
+    General,
 }
 
 /// The program of the checks and both drivers.
@@ -89,13 +99,29 @@ impl Checks {
     /// # Errors
     /// When the program cannot be started.
     pub fn run(&self, subject: Subject, pair: &Pair, age: Age) -> Result<Run> {
+        self.run_with(subject, pair, age, &[])
+    }
+
+    /// As [`Checks::run`], with additions to the environment.
+    ///
+    /// # Errors
+    /// When the program cannot be started.
+    pub fn run_with(
+        &self,
+        subject: Subject,
+        pair: &Pair,
+        age: Age,
+        environment: &[(&str, &str)],
+    ) -> Result<Run> {
         let option = match subject {
             Subject::Plugins => "--library",
             Subject::OtherDevices => "--other",
+            Subject::General => "--general",
         };
         let mut command = Command::new(self.folder.join("run"));
         command.arg(option).arg(&pair.plugins).arg("--runtime-library").arg(&pair.runtime);
-        Run::of(command.env("LD_LIBRARY_PATH", self.folder.join(age.folder())))
+        let driver = self.folder.join(age.folder());
+        Run::of(command.env("LD_LIBRARY_PATH", driver).envs(environment.iter().copied()))
     }
 
     /// Runs the program with these arguments, and with the driver that the machine has or has not.

@@ -8,6 +8,7 @@ pub mod application;
 pub mod compiled;
 pub mod cxx;
 pub mod fake_driver;
+pub mod handmade;
 pub mod headers;
 pub mod oracle;
 pub mod reference_plugin;

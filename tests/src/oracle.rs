@@ -133,7 +133,7 @@ impl Oracle {
             build_library(generation, &options, &paths, out)?;
             build_program(generation, &options, &out.join("oracle"))?;
             let mut arguments = options.clone();
-            arguments.extend(["-shared", "broken.cpp", "-o"].map(OsString::from));
+            arguments.extend(["-shared", "broken.cpp", "-ldl", "-o"].map(OsString::from));
             arguments.push(out.join("libbroken.so").into());
             cxx::compile(&folder(), &arguments).context("cannot build the library with planted faults")
         })?;

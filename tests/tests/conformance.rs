@@ -9,15 +9,16 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use cubinder_tests::compiled::Compiled;
+use cubinder_tests::compiled::{Compiled, Pair};
+use cubinder_tests::fake_driver::{Age, Checks, Subject};
 use cubinder_tests::headers::{GENERATIONS, RTX_1_7};
 use cubinder_tests::oracle::{self, Oracle, Outcome, Run};
 use cubinder_tests::{cxx, reference_plugin};
 
-/// Each fault of `broken.cpp`, and a check that must find it.
+/// Each fault of `broken.cpp` and `broken_everything.hpp`, and a check that must find it.
 const FAULTS: &[(&str, &str)] = &[
-    ("aborts", "circ_pad_plugin: a clone outlives its original"),
-    ("alias", "circ_pad_plugin: getAliasedInput is -1"),
+    ("aborts", "circ_pad_plugin: a configuration that is refused changes nothing"),
+    ("alias", "circ_pad_plugin: getAliasedInput says which outputs are inputs"),
     ("alignment expected", "circ_pad_plugin: fields load from any address"),
     ("another format", "circ_pad_plugin: supportsFormatCombination at every position, type and format"),
     ("any field type", "circ_pad_plugin: refuses floats for pads"),
@@ -59,13 +60,13 @@ const FAULTS: &[(&str, &str)] = &[
     ("keeps a file open", "unloading: no file stays open"),
     ("language", "library: every creator is a V3One creator"),
     ("leak", "circ_pad_plugin: memory does not grow"),
-    ("metadata changes", "circ_pad_plugin: getMetadataString is null or a stable text"),
+    ("metadata changes", "circ_pad_plugin: getMetadataString is a stable text that names the plugin"),
     ("mixed types", "circ_pad_plugin: supportsFormatCombination at every position, type and format"),
     ("name twice", "together: no two creators of one name"),
     ("negative pads", "circ_pad_plugin: refuses negative pads"),
     ("negative tactic", "circ_pad_plugin: tactics are positive, distinct and as many as announced"),
     ("no creators", "library: loads"),
-    ("no formats", "circ_pad_plugin: getFormatCombinationLimit is positive"),
+    ("no formats", "circ_pad_plugin: getFormatCombinationLimit leaves room for every combination"),
     ("no loader", "circ_pad_plugin: a plugin of an engine keeps its fields and names"),
     ("no log", "circ_pad_plugin: refuses an odd number of pads"),
     ("node name is read", "circ_pad_plugin: a null node name does no harm"),
@@ -77,7 +78,7 @@ const FAULTS: &[(&str, &str)] = &[
     ("null fields", "circ_pad_plugin: fields are the same at every call"),
     ("odd pads", "circ_pad_plugin: refuses an odd number of pads"),
     ("output shape", "circ_pad_plugin: output shapes, static"),
-    ("output type", "circ_pad_plugin: one output, with the type of the input"),
+    ("output type", "circ_pad_plugin: outputs, with the types that go with the inputs'"),
     ("plugin kind", "circ_pad_plugin: plugin interface"),
     ("plugins share attributes", "circ_pad_plugin: two plugins share no attributes"),
     ("prints", "library: does without a logger"),
@@ -89,13 +90,95 @@ const FAULTS: &[(&str, &str)] = &[
         "tactics without asking how many",
         "circ_pad_plugin: tactics are positive, distinct and as many as announced",
     ),
-    ("takes any type", "circ_pad_plugin: one output, with the type of the input"),
+    ("takes any type", "circ_pad_plugin: outputs, with the types that go with the inputs'"),
     ("threads race", "circ_pad_plugin: 16 threads at once"),
-    ("timing cache id", "circ_pad_plugin: getTimingCacheID is null"),
-    ("two outputs", "circ_pad_plugin: one output, with the type of the input"),
+    ("timing cache id", "circ_pad_plugin: alike nodes share one id for the timing cache, others never do"),
+    ("two outputs", "circ_pad_plugin: outputs, with the types that go with the inputs'"),
     ("type unnoticed", "circ_pad_plugin: null data and another type are refused"),
     ("unknown capability", "circ_pad_plugin: an unknown capability is null"),
-    ("workspace from opt", "circ_pad_plugin: getWorkspaceSize is bounded and repeatable"),
+    ("workspace from opt", "circ_pad_plugin: getWorkspaceSize is what the greatest shapes need"),
+    ("metadata without the op", "circ_pad_plugin: getMetadataString is a stable text that names the plugin"),
+    ("a format too many", "everything_plugin: supportsFormatCombination at every position, type and format"),
+    ("alias beside", "everything_plugin: getAliasedInput says which outputs are inputs"),
+    ("alias missing", "everything_plugin: getAliasedInput says which outputs are inputs"),
+    ("alias of another", "everything_plugin: getAliasedInput says which outputs are inputs"),
+    ("alias out of range", "everything_plugin: getAliasedInput says which outputs are inputs"),
+    ("any format at run time", "everything_plugin: onShapeChange refuses what was never configured"),
+    ("arithmetic on a size", "everything_plugin: output shapes, symbolic"),
+    ("configured though refused", "everything_plugin: a configuration that is refused changes nothing"),
+    ("configures any format", "everything_plugin: configurePlugin refuses what was never offered"),
+    ("floats for an integer", "everything_plugin: refuses floats for level"),
+    (
+        "formats of another type",
+        "everything_plugin: supportsFormatCombination at every position, type and format",
+    ),
+    ("formats read ahead", "everything_plugin: supportsFormatCombination at every position, type and format"),
+    ("inputs of two types", "everything_plugin: outputs, with the types that go with the inputs'"),
+    ("level beyond its range", "everything_plugin: refuses a level beyond its range"),
+    ("no timing id", "everything_plugin: getTimingCacheID is stable, on clones too"),
+    ("output format free", "everything_plugin: supportsFormatCombination at every position, type and format"),
+    ("room for one format", "everything_plugin: getFormatCombinationLimit leaves room for every combination"),
+    (
+        "shape inputs unchecked",
+        "everything_plugin: getOutputShapes refuses other ranks, other counts and null",
+    ),
+    ("size bound", "everything_plugin: output shapes, symbolic"),
+    ("size declared twice", "everything_plugin: output shapes, symbolic"),
+    ("size in another output", "everything_plugin: output shapes, symbolic"),
+    ("size in no output", "everything_plugin: output shapes, symbolic"),
+    ("size of another type", "everything_plugin: outputs, with the types that go with the inputs'"),
+    ("size optimum", "everything_plugin: output shapes, symbolic"),
+    ("size undeclared", "everything_plugin: output shapes, symbolic"),
+    (
+        "tactics for every format",
+        "everything_plugin: tactics are positive, distinct and as many as announced",
+    ),
+    (
+        "tactics in another order",
+        "everything_plugin: tactics are positive, distinct and as many as announced",
+    ),
+    ("timing id changes", "everything_plugin: getTimingCacheID is stable, on clones too"),
+    (
+        "timing id of the name",
+        "everything_plugin: alike nodes share one id for the timing cache, others never do",
+    ),
+    (
+        "timing id of the seed",
+        "everything_plugin: alike nodes share one id for the timing cache, others never do",
+    ),
+    (
+        "timing id without attributes",
+        "everything_plugin: alike nodes share one id for the timing cache, others never do",
+    ),
+    ("timing id of the format", "everything_plugin: the id for the timing cache is that of the creation"),
+    ("timing id of the type", "everything_plugin: the id for the timing cache is that of the creation"),
+    ("values ignored", "everything_plugin: output shapes, static"),
+    ("workspace forgets a buffer", "everything_plugin: getWorkspaceSize is what the greatest shapes need"),
+    ("workspace of opt shapes", "everything_plugin: getWorkspaceSize is what the greatest shapes need"),
+    ("workspace unrounded", "everything_plugin: getWorkspaceSize is what the greatest shapes need"),
+];
+
+/// Each fault of `broken_everything.hpp` that shows above a driver, and a check of the run path that must find it.
+const FAULTS_ABOVE_A_DRIVER: &[(&str, &str)] = &[
+    ("a step left out", "an engine queues its steps, within what was reserved"),
+    ("allocates in enqueue", "unchanged shapes cost the steps and no memory"),
+    ("another stream", "an engine queues its steps, within what was reserved"),
+    ("clones keep shapes", "enqueue without a change of shapes queues nothing"),
+    ("copies in place", "a builder that times, static shapes"),
+    ("copies without padding", "an output in place that lies elsewhere is a copy of its input first"),
+    ("empty steps", "a builder that times, static shapes"),
+    ("fill beyond the workspace", "a builder that times, static shapes"),
+    ("fill with another byte", "a builder that times, static shapes"),
+    ("kernel of another type", "a builder that times, dynamic shapes"),
+    ("no copy for other addresses", "an output in place that lies elsewhere is a copy of its input first"),
+    ("reads another tensor", "an engine queues its steps, within what was reserved"),
+    ("runs without shapes", "enqueue without a change of shapes queues nothing"),
+    ("scratch beyond the workspace", "a builder that times, static shapes"),
+    ("scratch of the build", "a builder that times, dynamic shapes"),
+    ("tactic ignored", "a tactic set after the shapes counts"),
+    ("values of the build", "a builder that times, static shapes"),
+    ("values unchecked", "values of shape inputs that do not fit the shapes are refused"),
+    ("workspace unchecked", "shapes that need more workspace than was reserved are refused"),
 ];
 
 /// Says why a test cannot run here. Where everything has to be there, that is a failure.
@@ -135,7 +218,9 @@ fn a_good_library_passes_with_every_release() {
         assert_clean(&run, generation.name);
         let has = |part: &str| run.checks.iter().any(|check| check.name.contains(part));
         assert!(
-            has("circ_pad_plugin: 16 threads") && has("elemwise_add_plugin: 16 threads"),
+            ["circ_pad", "elemwise_add", "everything"]
+                .iter()
+                .all(|op| has(&format!("{op}_plugin: 16 threads"))),
             "{}",
             run.totals
         );
@@ -148,9 +233,10 @@ fn every_planted_fault_is_found() {
         return;
     }
     let oracle = Oracle::build(RTX_1_7).unwrap();
-    let arguments: Vec<OsString> =
-        vec!["--library".into(), oracle.broken_library().into(), "--case".into(), "circ_pad".into()];
     for (fault, check) in FAULTS {
+        let case = if check.starts_with("everything_plugin: ") { "everything" } else { "circ_pad" };
+        let arguments: Vec<OsString> =
+            vec!["--library".into(), oracle.broken_library().into(), "--case".into(), case.into()];
         let run = oracle.run(&arguments, &[("ORACLE_FAULT", fault)]).unwrap();
         if run.checks.iter().any(|done| done.name == *check && matches!(done.outcome, Outcome::Skipped(_))) {
             continue; // Only a machine without a driver shows it.
@@ -166,15 +252,40 @@ fn every_planted_fault_is_found() {
 }
 
 #[test]
+fn every_planted_fault_is_found_above_a_driver() {
+    if !has_compiler() {
+        return;
+    }
+    let library = Oracle::build(RTX_1_7).unwrap().broken_library();
+    let pair = Pair { plugins: library.clone(), runtime: library };
+    let checks = Checks::build().unwrap();
+    let run = checks.run(Subject::General, &pair, Age::New).unwrap();
+    assert_clean(&run, "the good library above a driver");
+    for (fault, check) in FAULTS_ABOVE_A_DRIVER {
+        let run = checks.run_with(Subject::General, &pair, Age::New, &[("ORACLE_FAULT", fault)]).unwrap();
+        let name = format!("everything_plugin: {check}: ");
+        assert!(
+            run.failures().iter().any(|failure| failure.starts_with(&name)),
+            "`{fault}` is not found by `{check}`:\n{}",
+            run.failures().join("\n")
+        );
+    }
+}
+
+#[test]
 fn every_planted_fault_is_listed() {
-    let source = std::fs::read_to_string(oracle::folder().join("broken.cpp")).unwrap();
-    let planted: BTreeSet<&str> = source
+    let sources = cxx::sources(&oracle::folder()).unwrap();
+    let broken = sources.iter().filter(|(path, _)| {
+        path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with("broken"))
+    });
+    let text: String = broken.map(|(_, bytes)| String::from_utf8_lossy(bytes)).collect();
+    let planted: BTreeSet<&str> = text
         .split("fault(\"")
         .skip(1)
         .filter_map(|rest| rest.split_once('"'))
         .map(|(name, _)| name)
         .collect();
-    let listed: BTreeSet<&str> = FAULTS.iter().map(|(fault, _)| *fault).collect();
+    let listed = FAULTS.iter().chain(FAULTS_ABOVE_A_DRIVER).map(|(fault, _)| *fault).collect();
     assert_eq!(planted, listed);
 }
 

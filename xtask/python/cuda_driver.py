@@ -63,10 +63,26 @@ class Cuda:
         self.call("cuStreamCreate", ctypes.byref(stream), 1)
         return stream.value
 
+    def make_current(self):
+        """For a thread that has no context yet."""
+        self.call("cuCtxSetCurrent", self.context)
+
+    def begin_capture(self, stream, mode):
+        """`mode` is CUstreamCaptureMode's: 0 global, 1 thread-local, 2 relaxed."""
+        self.call("cuStreamBeginCapture_v2", ctypes.c_void_p(stream), mode)
+
+    def end_capture(self, stream):
+        """The executable graph of what was captured; nothing has run by then."""
+        graph, executable = ctypes.c_void_p(), ctypes.c_void_p()
+        self.call("cuStreamEndCapture", ctypes.c_void_p(stream), ctypes.byref(graph))
+        self.call("cuGraphInstantiateWithFlags", ctypes.byref(executable), graph, ctypes.c_uint64(0))
+        self.call("cuGraphDestroy", graph)
+        return executable.value
+
     def graph(self, stream, work):
         """Captures what `work` enqueues on `stream` and gives the executable graph; nothing has run by then."""
-        # CU_STREAM_CAPTURE_MODE_THREAD_LOCAL: what this thread may not do fails, and says so.
-        self.call("cuStreamBeginCapture_v2", ctypes.c_void_p(stream), 1)
+        # Thread-local: what this thread may not do fails, and says so.
+        self.begin_capture(stream, 1)
         graph, executable = ctypes.c_void_p(), ctypes.c_void_p()
         try:
             work()
@@ -84,6 +100,9 @@ class Cuda:
 
     def destroy_stream(self, stream):
         self.call("cuStreamDestroy_v2", ctypes.c_void_p(stream))
+
+    def synchronize_stream(self, stream):
+        self.call("cuStreamSynchronize", ctypes.c_void_p(stream))
 
     def synchronize(self):
         self.call("cuCtxSynchronize")

@@ -16,6 +16,7 @@ mod fuzz;
 mod gpu_test;
 mod process;
 mod progress;
+mod sample;
 mod setup;
 mod test;
 mod workshop;
@@ -67,6 +68,9 @@ enum Command {
         #[arg(long, value_name = "DIR")]
         prepare: Option<std::path::PathBuf>,
     },
+    /// The samples of TensorRT's guides for Python plugins: compile, build an engine, look into it, run it
+    #[command(long_about = sample::LONG_ABOUT)]
+    Sample(sample::Options),
     /// Measure, and print a table; every figure is a ratio of things measured side by side
     Bench {
         #[command(subcommand)]
@@ -112,6 +116,7 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::CompatFixtures => compat_fixtures::run().map(|()| ExitCode::SUCCESS),
         Command::Demo => demo::run().map(|()| ExitCode::SUCCESS),
         Command::GpuTest { prepare } => gpu_test::run(prepare.as_deref()).map(|()| ExitCode::SUCCESS),
+        Command::Sample(options) => sample::run(&options).map(|()| ExitCode::SUCCESS),
         Command::Bench { what } => bench::run(&what).map(|()| ExitCode::SUCCESS),
         Command::Fuzz { targets, seconds, jobs } => fuzz::run(&targets, seconds, jobs),
         Command::CompilePlugins { arguments } => compile_plugins::run(&arguments).map(|()| ExitCode::SUCCESS),

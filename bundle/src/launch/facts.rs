@@ -34,7 +34,8 @@ pub struct Facts<'a> {
     pub attributes: &'a [Value],
     /// The ranks of the inputs, then of the outputs, as far as they are known before the shapes.
     pub ranks: &'a [usize],
-    /// The shapes of the inputs, then of the outputs as far as they are known.
+    /// The shapes of the inputs, then of the outputs as far as they are known. One with a negative dimension is not known but for its
+    /// rank.
     pub shapes: &'a [&'a [i64]],
     /// The values of shape inputs, by the inputs' indices: empty for an input that is none, and empty altogether while they are not
     /// known.
@@ -54,8 +55,10 @@ impl Environment for Facts<'_> {
         self.attributes.get(index as usize)
     }
 
+    /// None too where a dimension is not known: nothing is to be computed with what stands there.
     fn shape(&self, tensor: u32) -> Option<&[i64]> {
-        self.shapes.get(tensor as usize).copied()
+        let shape = self.shapes.get(tensor as usize).copied();
+        shape.filter(|shape| shape.iter().all(|extent| *extent >= 0))
     }
 
     fn aligned(&self, tensor: u32, bytes: u32) -> Option<bool> {
@@ -76,7 +79,8 @@ impl Environment for Facts<'_> {
     }
 
     fn rank(&self, tensor: u32) -> Option<usize> {
-        self.ranks.get(tensor as usize).copied().or_else(|| self.shape(tensor).map(<[i64]>::len))
+        let shape = || self.shapes.get(tensor as usize).map(|shape| shape.len());
+        self.ranks.get(tensor as usize).copied().or_else(shape)
     }
 }
 

@@ -31,8 +31,8 @@ pub use rules::{
 pub use sequence::{Doing, ScratchPlace, Sequence, Sequencing, sequence, tensor_bytes, too_many_at_once};
 pub use steps::{NODE_STEP_LIMIT, Steps};
 pub use variants::{
-    GuardVerdict, Signature, check_specialized, decide, in_order, is_automatic, is_compiled_for, no_variant,
-    none_holds, verdict,
+    GuardVerdict, Signature, asks_for_device, check_specialized, decide, in_order, is_automatic,
+    is_compiled_for, is_excluded, no_variant, none_holds, verdict,
 };
 pub use workspace::{Unbounded, workspace_bound};
 

@@ -65,7 +65,7 @@ pub fn tensor_bytes(ty: DataType, format: Format, shape: &[i64]) -> Option<u64> 
     let elements = extents
         .iter()
         .try_fold(1_u64, |product, extent| product.checked_mul(u64::try_from(*extent).ok()?))?;
-    elements.checked_mul(ty.size().into())
+    ty.bytes(elements)
 }
 
 /// The bytes that a scratch buffer takes of the workspace. `None` beyond what a 64-bit integer counts.
@@ -199,8 +199,9 @@ impl<'a> Sequencing<'a> {
                 let types = self.variant.types.get(tensor).zip(self.variant.formats.get(tensor));
                 let (ty, format) =
                     types.ok_or((Role::Bytes, Problem::NoSuchTensor { index: number, count }))?;
-                let unknown = || Problem::NoValue("its shape is not known".to_owned());
-                let shape = self.environment.shape(number).ok_or_else(|| (Role::Bytes, unknown()))?;
+                let unknown =
+                    || (Role::Bytes, Problem::NoValue("the tensor's shape is not known".to_owned()));
+                let shape = self.environment.shape(number).ok_or_else(unknown)?;
                 let beyond = || Problem::NoValue("it is beyond 64 bits".to_owned());
                 tensor_bytes(*ty, *format, shape).ok_or_else(|| (Role::Bytes, beyond()))
             }
@@ -227,7 +228,7 @@ impl<'a> Sequencing<'a> {
         }
         };
         self.plugin.outputs.iter().enumerate().find_map(|(index, output)| {
-            if output.alias.is_some() || shape(index).is_none() {
+            if output.alias.is_some() || output.depends_on_data() {
                 return None;
             }
             let steps = self.variant.steps.iter().zip(&self.sequence.steps);

@@ -7,9 +7,9 @@ use super::choice::Decided;
 use super::facts::{Facts, Unmet, describe};
 use super::steps::Steps;
 use crate::data_type::DataType;
-use crate::expr::EvalError;
+use crate::expr::{BinaryOp, EvalError, Expr, Node};
 use crate::format::Format;
-use crate::model::{AUTO_TACTIC, Guard, Plugin, Variant};
+use crate::model::{AUTO_TACTIC, ArgValue, Guard, Launch, Plugin, Variant};
 use crate::value::Value;
 
 /// Whether a tactic leaves the choice to the shapes and addresses of each run.
@@ -168,6 +168,49 @@ pub fn decide(
         return Err(none_holds(plugin, order, &facts));
     }
     Ok(decided)
+}
+
+/// Whether a guard is false whatever is not known yet: one of the conditions that all have to hold is.
+#[must_use]
+pub fn is_excluded(guard: Option<&Guard>, facts: &Facts<'_>, steps: &mut Steps) -> bool {
+    let Some(expr) = guard.map(|guard| &guard.expr) else { return false };
+    let Some(mut open) = expr.nodes.len().checked_sub(1).map(|root| vec![root]) else { return false };
+    while let Some(root) = open.pop() {
+        // A copy of what leads up to it.
+        if steps.charge(root.saturating_add(1)).is_err() {
+            return false;
+        }
+        match expr.nodes.get(root) {
+            Some(Node::Binary(BinaryOp::And, left, right)) => open.extend([*left as usize, *right as usize]),
+            // Operands come before what they are operands of, so that what leads up to a node is an expression.
+            Some(_) => {
+                let part = Expr { nodes: expr.nodes.iter().take(root.saturating_add(1)).cloned().collect() };
+                if steps.value(&part, facts) == Ok(Value::Bool(false)) {
+                    return true;
+                }
+            }
+            None => {}
+        }
+    }
+    false
+}
+
+/// Whether something about a variant depends on the device that it runs on.
+#[must_use]
+pub fn asks_for_device(variant: &Variant) -> bool {
+    let asks = |expr: &Expr| expr.nodes.iter().any(|node| matches!(node, Node::Device(_)));
+    let of_launch = |launch: &Launch| {
+        let extents = launch.grid.iter().chain(&launch.block).chain(launch.cluster.iter().flatten());
+        let args = launch.args.iter().filter_map(|arg| match &arg.value {
+            ArgValue::Scalar { expr, .. } | ArgValue::Array { expr, .. } => Some(expr),
+            ArgValue::Tensor(_) | ArgValue::Scratch(_) => None,
+        });
+        extents.chain([&launch.shared_bytes]).chain(args).any(asks)
+    };
+    let conditions = variant.steps.iter().filter_map(|step| step.when.as_ref());
+    conditions.chain(&variant.guard).any(|guard| asks(&guard.expr))
+        || variant.scratch.iter().any(|scratch| asks(&scratch.bytes))
+        || variant.launches().any(of_launch)
 }
 
 /// Whether a variant may run.

@@ -12,7 +12,7 @@ use crate::expr::{
     AttributeRange, Environment, Expr, Extent, Facts, Ints, Node, RangeEnvironment, Stop, TermId, Terms,
     Walk, bind_within,
 };
-use crate::model::{Interval, ShapeLimits};
+use crate::model::{Interval, Output, Plugin, ShapeLimits};
 use crate::value::Value;
 
 /// The most steps of one walk over bounds.
@@ -33,6 +33,10 @@ struct Ranges<'p> {
     dims: Vec<Vec<(i64, i64)>>,
     /// By input.
     numel: Vec<(i64, i64)>,
+    /// By input: what each value of a shape input can be.
+    values: Vec<Option<Interval>>,
+    /// By tensor: what a size tensor can hold, as far as it is known.
+    sizes: Vec<(i64, i64)>,
 }
 
 impl RangeEnvironment for Ranges<'_> {
@@ -58,6 +62,15 @@ impl RangeEnvironment for Ranges<'_> {
 
     fn numel(&self, tensor: u32) -> Option<(i64, i64)> {
         self.numel.get(tensor as usize).copied()
+    }
+
+    fn values(&self, tensor: u32) -> (i64, i64) {
+        let allowed = self.values.get(tensor as usize).copied().flatten();
+        allowed.map_or((i64::MIN, i64::MAX), |allowed| (allowed.min, allowed.max))
+    }
+
+    fn size(&self, tensor: u32) -> (i64, i64) {
+        self.sizes.get(tensor as usize).copied().unwrap_or((0, i64::MAX))
     }
 }
 
@@ -90,6 +103,7 @@ pub(super) struct Frame<'p> {
 /// The terms of what cases are made of.
 #[derive(Debug, Clone, Default)]
 struct Tags {
+    /// Of attributes, then of what shape inputs hold: [`Domain::choosable`].
     attributes: Vec<TermId>,
     ranks: Vec<TermId>,
     numels: Vec<TermId>,
@@ -131,7 +145,7 @@ impl<'p> Frame<'p> {
         };
         let ranges = Ranges {
             attributes: domain.attributes,
-            attribute_ranges: plugin.attributes.iter().map(AttributeRange::of).collect(),
+            attribute_ranges: domain.choosable().iter().map(AttributeRange::of).collect(),
             ranks: ranks.to_vec(),
             rank_ranges: plugin
                 .inputs
@@ -145,6 +159,8 @@ impl<'p> Frame<'p> {
                 .enumerate()
                 .map(|(tensor, input)| cap(tensor, &input.limits))
                 .collect(),
+            values: plugin.inputs.iter().map(|input| input.values).collect(),
+            sizes: Vec::new(),
         };
         let mut frame =
             Frame { ranges, terms: Arc::default(), facts: Facts::default(), tags: Tags::default() };
@@ -166,7 +182,8 @@ impl<'p> Frame<'p> {
         meter.charge(plugin.attributes.len() + self.ranges.dims.iter().map(Vec::len).sum::<usize>());
         let rank = |tensor: u32| self.ranges.rank(tensor);
         let mut terms = Terms::default();
-        self.tags = tags(&mut terms, plugin.attributes.len(), plugin.inputs.len(), &rank)?;
+        self.tags = tags(&mut terms, plugin, &rank)?;
+        let sizes = self.sizes(domain, meter);
         let mut shapes = Vec::new();
         if domain.with_outputs {
             for (index, output) in (plugin.inputs.len()..).zip(&plugin.outputs) {
@@ -185,6 +202,7 @@ impl<'p> Frame<'p> {
             conditions.push(terms.add(&self.bound(condition, meter), &rank)?);
         }
         self.terms = Arc::new(terms);
+        self.ranges.sizes = sizes;
         let mut walk = Walk::new(&self.terms, &self.ranges, Facts::default(), STEPS * 4);
         let learned = self.learn(&mut walk, &conditions, &shapes, cap);
         meter.charge(STEPS * 4 - walk.left());
@@ -192,6 +210,25 @@ impl<'p> Frame<'p> {
         self.facts = walk.into_facts();
         self.facts.settle();
         Ok(())
+    }
+
+    /// What size tensors can hold by their upper bounds alone.
+    fn sizes(&self, domain: &Domain<'p>, meter: &mut Meter<'_>) -> Vec<(i64, i64)> {
+        let plugin = domain.plugin;
+        let any = (0, i64::MAX);
+        let of = |output: &Output| {
+            let Some(bound) = &output.size else { return any };
+            let mut terms = Terms::default();
+            let upper = self.bound(&bound.upper, meter);
+            let Ok(upper) = terms.add(&upper, &|tensor| self.ranges.rank(tensor)) else { return any };
+            let mut walk = Walk::new(&terms, &self.ranges, Facts::default(), STEPS);
+            let found = walk.term(upper);
+            meter.charge(STEPS - walk.left());
+            let most = found.ok().and_then(|found| found.ints()).map_or(i64::MAX, |ints| ints.high);
+            (0, most.max(0))
+        };
+        let inputs = plugin.inputs.iter().map(|_| any);
+        inputs.chain(plugin.outputs.iter().map(of).collect::<Vec<_>>()).collect()
     }
 
     /// Takes in conditions and limits.
@@ -311,6 +348,7 @@ impl<'p> Frame<'p> {
             };
             facts.known(*id).and_then(|known| given.meet(known)).unwrap_or(given)
         };
+        let is_shape_input = |index: usize| self.ranges.values.get(index).is_some_and(Option::is_some);
         let dim = |index: usize, axis: usize, id: &TermId| {
             let (low, high) =
                 self.ranges.dims.get(index).and_then(|dims| dims.get(axis)).copied().unwrap_or((0, 0));
@@ -321,23 +359,25 @@ impl<'p> Frame<'p> {
         Region {
             attributes: self.tags.attributes.iter().enumerate().map(attribute).collect(),
             dims: (self.tags.dims.iter().enumerate())
-                .map(|(index, dims)| dims.iter().enumerate().map(|(axis, id)| dim(index, axis, id)).collect())
+                .map(|(index, dims)| {
+                    // How many values are chosen decides it.
+                    let dims = if is_shape_input(index) { &[] } else { dims.as_slice() };
+                    dims.iter().enumerate().map(|(axis, id)| dim(index, axis, id)).collect()
+                })
                 .collect(),
         }
     }
 }
 
-fn tags(
-    terms: &mut Terms,
-    attributes: usize,
-    inputs: usize,
-    rank: &dyn Fn(u32) -> Option<usize>,
-) -> Result<Tags, Stop> {
+fn tags(terms: &mut Terms, plugin: &Plugin, rank: &dyn Fn(u32) -> Option<usize>) -> Result<Tags, Stop> {
     let mut tags = Tags::default();
-    for attribute in (0_u32..).take(attributes) {
+    for attribute in (0_u32..).take(plugin.attributes.len()) {
         tags.attributes.push(terms.attribute(attribute)?);
     }
-    for tensor in (0_u32..).take(inputs) {
+    for (tensor, _) in (0_u32..).zip(&plugin.inputs).filter(|(_, input)| input.values.is_some()) {
+        tags.attributes.push(terms.values(tensor)?);
+    }
+    for tensor in (0_u32..).take(plugin.inputs.len()) {
         tags.ranks.push(terms.rank(tensor)?);
         tags.numels.push(terms.numel(tensor)?);
         let mut dims = Vec::new();

@@ -11,6 +11,7 @@
 mod case;
 mod frame;
 mod greatest;
+mod held;
 mod pool;
 mod search;
 mod shrink;
@@ -21,10 +22,12 @@ mod values;
 use std::sync::{Arc, OnceLock};
 
 use crate::expr::{Expr, STEP_LIMIT};
-use crate::model::{Interval, Plugin, Requirement};
+use crate::launch::Device;
+use crate::model::{Attribute, Interval, Plugin, Requirement};
 use crate::value::Value;
 use case::{Claim, Point, Trial, Tried, most_elements};
 use frame::{Finding, Frame, mentions_outputs};
+use held::held;
 use pool::Meter;
 use search::Search;
 
@@ -32,12 +35,19 @@ pub use greatest::Greatest;
 pub use pool::Pool;
 
 /// One node with its shapes.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Case {
     /// One value for each of the plugin's attributes.
     pub attributes: Vec<Value>,
     /// The shapes of the inputs, then of the outputs.
     pub shapes: Vec<Vec<i64>>,
+    /// What the shape inputs hold, by the inputs' indices; empty for an input that is none, and empty altogether where there is none.
+    pub values: Vec<Vec<i64>>,
+    /// What size tensors hold, by index over inputs, then outputs: the most that they can. None for every other tensor; empty where
+    /// there is none.
+    pub sizes: Vec<Option<i64>>,
+    /// The device, where that matters.
+    pub device: Option<Device>,
 }
 
 /// What is known of a statement.
@@ -72,6 +82,8 @@ pub struct Domain<'p> {
     searches: bool,
     /// The most elements of each tensor, which the plugin alone decides.
     caps: Arc<OnceLock<Vec<i64>>>,
+    /// What cases choose beside dimensions: attributes, then what each shape input holds.
+    choosable: Arc<OnceLock<Vec<Attribute>>>,
     frames: Arc<Frames<'p>>,
 }
 
@@ -124,6 +136,7 @@ impl<'p> Domain<'p> {
             is_hasty: false,
             searches: true,
             caps: Arc::default(),
+            choosable: Arc::default(),
             frames: Arc::default(),
         }
     }
@@ -194,6 +207,7 @@ impl<'p> Domain<'p> {
 
     fn changed(mut self) -> Domain<'p> {
         self.frames = Arc::default();
+        self.choosable = Arc::default();
         self
     }
 
@@ -284,10 +298,8 @@ impl<'p> Domain<'p> {
 
     /// The first of the cases that are to be tried which refutes.
     fn hinted(&self, claim: Claim<'_>, meter: &mut Meter<'_>) -> Option<Case> {
-        let inputs = self.plugin.inputs.len();
         self.hints.iter().find_map(|hint| {
-            let inputs = hint.shapes.iter().take(inputs).cloned().collect();
-            let point = Point { attributes: hint.attributes.clone(), inputs };
+            let point = Point::of(self.plugin, hint);
             let steps = STEP_LIMIT.min(meter.left());
             let mut trial = Trial::new(self, claim, steps);
             let tried = trial.run(&point);
@@ -308,6 +320,15 @@ impl<'p> Domain<'p> {
     fn caps(&self) -> &[i64] {
         let cap = |tensor| most_elements(self.plugin, tensor);
         self.caps.get_or_init(|| (0..self.plugin.tensor_count()).map(cap).collect())
+    }
+
+    /// Attributes, then what each shape input holds, as if that were an attribute: a list.
+    fn choosable(&self) -> &[Attribute] {
+        let held = |(index, input)| held(input, self.input_dim(index, 0).unwrap_or(Interval::ANY_SIZE));
+        self.choosable.get_or_init(|| {
+            let of_inputs = self.plugin.inputs.iter().enumerate().filter_map(held);
+            self.plugin.attributes.iter().cloned().chain(of_inputs).collect()
+        })
     }
 
     fn coarse(&self, meter: &mut Meter<'_>) -> Option<Arc<Frame<'p>>> {

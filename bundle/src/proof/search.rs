@@ -145,8 +145,8 @@ impl<'d, 'p> Search<'d, 'p> {
                 self.found(point);
             }
         }
-        // Of addresses only two are tried.
-        let exact = !(self.enumerated && self.trial.looks_at_addresses());
+        // Of addresses, devices and sizes only some are tried.
+        let exact = !(self.enumerated && self.trial.is_a_sample());
         match self.best {
             Some((_, case)) => Verdict::Refuted(case),
             None if complete && exact && open.is_empty() && !self.unsure => Verdict::Proved,
@@ -156,7 +156,7 @@ impl<'d, 'p> Search<'d, 'p> {
 
     /// What to try in a region; none where nothing is worth it.
     fn sample(&mut self, region: &Region) -> Option<Sample> {
-        let attributes = self.domain.plugin.attributes.iter().zip(&region.attributes);
+        let attributes = self.domain.choosable().iter().zip(&region.attributes);
         let attributes = attributes
             .map(|(attribute, extent)| worth_a_try(attribute, extent, &self.landmarks, &self.literals));
         let dims = region.dims.iter();
@@ -218,7 +218,7 @@ fn few(domain: &Domain<'_>, regions: &[Region]) -> Option<Vec<Sample>> {
         if all > limit {
             return None;
         }
-        let attributes = domain.plugin.attributes.iter().zip(&region.attributes);
+        let attributes = domain.choosable().iter().zip(&region.attributes);
         let attributes = attributes.map(|(attribute, extent)| every(attribute, extent));
         let dims = region.dims.iter().map(|dims| dims.iter().map(|dim| dim.members().collect()).collect());
         let place = Sample { attributes: attributes.collect::<Option<_>>()?, dims: dims.collect() };

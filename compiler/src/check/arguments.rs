@@ -8,7 +8,7 @@ use cubinder_bundle::{ArgValue, Interval, ScalarType, Value};
 use super::Compiled;
 use super::claim::{Claim, What, When};
 use super::formula::{has_length, reads};
-use super::site::Site;
+use super::site::{At, Site};
 use super::witness::value;
 use crate::resolve::{ArgDraft, ArgDraftValue, Unit};
 use crate::rules;
@@ -40,7 +40,7 @@ pub(super) fn claims(site: &Site<'_>, compiled: &[Compiled<'_>]) -> Vec<Claim> {
 fn kind(draft: &ArgDraft) -> Option<&Kind> {
     match &draft.value {
         ArgDraftValue::Expr { kind, .. } => Some(kind),
-        ArgDraftValue::Tensor(_) => None,
+        ArgDraftValue::Tensor(_) | ArgDraftValue::Scratch(_) => None,
     }
 }
 
@@ -70,8 +70,11 @@ fn number(unit: &Unit, draft: &ArgDraft, kind: &Kind, ty: ScalarType, expr: &Exp
 /// What an expression comes to that looks at nothing.
 fn known(expr: &Expr) -> Option<Value> {
     let reads = reads(expr);
-    let looks = !(reads.attributes.is_empty() && reads.shapes.is_empty() && reads.ranks.is_empty());
-    let nothing = Case { attributes: Vec::new(), shapes: Vec::new() };
+    let looks = !(reads.attributes.is_empty()
+        && reads.shapes.is_empty()
+        && reads.ranks.is_empty()
+        && reads.device.is_empty());
+    let nothing = Case::default();
     value(expr, &nothing).ok().filter(|_| !looks)
 }
 
@@ -95,7 +98,7 @@ fn claim(unit: &Unit, draft: &ArgDraft, expr: &Expr) -> Claim {
         what: What::HasValue,
         expr: expr.clone(),
         span: draft.value_span.clone(),
-        when: When::Running(unit.variant),
+        when: When::Running(At { row: unit.variant, step: unit.step }),
     }
 }
 

@@ -22,12 +22,12 @@ pub(super) fn claims(site: &Site<'_>) -> Vec<Claim> {
             }
             claims.push(Claim {
                 rule: rules::BLOCK_LIMIT,
-                subject: format!("the block's {}", AXES[axis]),
+                subject: launch.of(&format!("the block's {}", AXES[axis])),
                 must: format!("is from 1 to {}", allowed.max),
                 what: What::Within(allowed),
                 expr: expr.clone(),
                 span: site.span(text),
-                when: When::Running(launch.row),
+                when: When::Running(launch.at),
             });
         }
         claims.extend(threads(site, &launch));
@@ -45,11 +45,11 @@ fn threads(site: &Site<'_>, launch: &LaunchSite<'_>) -> Option<Claim> {
     }
     Some(Claim {
         rule: rules::BLOCK_LIMIT,
-        subject: "the number of threads of a block".to_owned(),
+        subject: launch.of("the number of threads of a block"),
         must: format!("is at most {MAX_THREADS}"),
         what: What::Within(Interval { min: i64::MIN, max: MAX_THREADS }),
         expr: joined(BinaryOp::Mul, factors)?,
         span: Span::new(&site.resolved.source, first.range.start..last.range.end),
-        when: When::Running(launch.row),
+        when: When::Running(launch.at),
     })
 }

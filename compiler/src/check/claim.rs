@@ -9,7 +9,7 @@ use cubinder_bundle::proof::{Case, Domain, Verdict};
 use super::Obligation;
 use super::remedy;
 use super::settle::Group;
-use super::site::Site;
+use super::site::{At, Site};
 use super::witness::{NamedCase, describe, outside, value};
 use crate::diagnostic::{Code, Diagnostic, Label, Span};
 use crate::rules;
@@ -31,15 +31,17 @@ pub(super) struct Claim {
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum When {
     /// The guard of this row holds.
-    Launched(usize),
-    /// This row launches blocks: its guard holds and no axis of its grid is 0. Where one is, nothing else is computed.
-    Running(usize),
-    /// The guard of this row holds and no other axis of its grid than this one is 0.
-    Beside(usize, usize),
-    /// The guard of this row holds and no output is empty.
-    Written(usize),
-    /// All cases: what is the same for all rows.
-    Always,
+    Chosen(usize),
+    /// This step is done: the guard of its row holds and its own condition.
+    Launched(At),
+    /// This step launches blocks: it is done and no axis of its grid is 0. Where one is, nothing else is computed.
+    Running(At),
+    /// This step is done and no other axis of its grid than this one is 0.
+    Beside(At, usize),
+    /// This step is done, no output is empty and nothing that it is given.
+    Written(At),
+    /// The guard of this row is asked: all cases that the row is compiled for.
+    Asked(usize),
     /// Also those in which the outputs have no shapes, or none within their limits: for what is said of these shapes themselves.
     BeforeOutputs,
 }
@@ -47,23 +49,39 @@ pub(super) enum When {
 impl Claim {
     pub(super) fn row(&self) -> Option<usize> {
         match self.when {
-            When::Launched(row) | When::Running(row) | When::Beside(row, _) | When::Written(row) => Some(row),
-            When::Always | When::BeforeOutputs => None,
+            When::Chosen(row) => Some(row),
+            When::Launched(at) | When::Running(at) | When::Beside(at, _) | When::Written(at) => Some(at.row),
+            // Of guards alone something is said of the manifest.
+            When::Asked(_) | When::BeforeOutputs => None,
         }
     }
 
     /// The conditions under which the claim is made.
     pub(super) fn conditions<'s>(&self, site: &'s Site<'_>) -> Vec<&'s Expr> {
-        let Some(row) = self.row() else { return Vec::new() };
+        let row = match self.when {
+            When::Asked(row) => return site.of_nodes(row).iter().collect(),
+            When::BeforeOutputs => return Vec::new(),
+            When::Chosen(row) => row,
+            When::Launched(at) | When::Running(at) | When::Beside(at, _) | When::Written(at) => at.row,
+        };
+        let step = match self.when {
+            When::Launched(at) | When::Running(at) | When::Beside(at, _) | When::Written(at) => Some(at),
+            When::Chosen(_) | When::Asked(_) | When::BeforeOutputs => None,
+        };
         let is_wanted = |axis: usize| match self.when {
             When::Running(_) => true,
             When::Beside(_, own) => axis != own,
             _ => false,
         };
-        let axes = site.filled(row).iter().enumerate().filter(|(axis, _)| is_wanted(*axis));
+        let axes = step
+            .map_or(&[][..], |at| site.filled(at))
+            .iter()
+            .enumerate()
+            .filter(|(axis, _)| is_wanted(*axis));
         let filled = axes.filter_map(|(_, filled)| filled.as_ref());
-        let written = site.written().filter(|_| matches!(self.when, When::Written(_)));
-        site.guard(row).into_iter().chain(filled).chain(written).collect()
+        let written = step.and_then(|at| site.given(at)).filter(|_| matches!(self.when, When::Written(_)));
+        let when = step.and_then(|at| site.when(at));
+        site.of_nodes(row).iter().chain(site.guard(row)).chain(when).chain(filled).chain(written).collect()
     }
 
     /// The cases that the claim is about, of those of a whole plugin: the site's, or one that differs in its limits.
@@ -100,7 +118,7 @@ pub(super) fn verdict(domain: &Domain<'_>, claim: &Claim) -> Verdict {
         },
         What::HasValue => domain.has_value(&claim.expr),
         What::Holds(condition) => domain.always(condition),
-        What::Misfit(_) => Verdict::Refuted(Case { attributes: Vec::new(), shapes: Vec::new() }),
+        What::Misfit(_) => Verdict::Refuted(Case::default()),
     }
 }
 
@@ -212,10 +230,10 @@ fn refused(claim: &Claim) -> &'static str {
     match claim.when {
         When::BeforeOutputs => "such a node is refused when the engine is built, such a shape at run time",
         // Of guards alone something is said of every launch.
-        When::Always => {
+        When::Asked(_) => {
             "a guard without a value does not hold: the next variant whose guard holds runs instead"
         }
-        When::Launched(_) | When::Running(_) | When::Beside(..) | When::Written(_) => {
+        When::Chosen(_) | When::Launched(_) | When::Running(_) | When::Beside(..) | When::Written(_) => {
             "such a launch is refused at run time, with a message that says this"
         }
     }

@@ -3,14 +3,15 @@
 //! Constants are held against each code object by [`crate::verify::check_code`]. What cannot be proved the runtime holds against
 //! the driver's own numbers before each launch (`CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK`, and what is left of the shared memory).
 
-use cubinder_bundle::expr::{BinaryOp, Expr};
+use cubinder_bundle::expr::{BinaryOp, Expr, Node};
 use cubinder_bundle::launch::MAX_THREADS;
 use cubinder_bundle::{Interval, KernelFacts, Target};
 
 use super::Compiled;
 use super::claim::{Claim, What, When};
+use super::cluster::multiples;
 use super::formula::joined;
-use super::site::Site;
+use super::site::{At, Site};
 use crate::diagnostic::{Code, Span};
 use crate::resolve::Unit;
 use crate::rules;
@@ -31,14 +32,17 @@ pub(super) fn claims(site: &Site<'_>, compiled: &[Compiled<'_>]) -> Vec<Claim> {
     for (unit, compiled) in site.units().iter().zip(compiled) {
         claims.extend(threads(site, unit, compiled));
         claims.extend(shared_memory(site, unit, compiled));
+        if let (Some(cluster), Some(launch)) = (compiled.cluster, site.launch_of(unit)) {
+            let cluster = cluster.map(|axis| Expr { nodes: vec![Node::Int(i64::from(axis))] });
+            claims.extend(multiples(site, &launch, &cluster));
+        }
     }
     claims
 }
 
 fn threads(site: &Site<'_>, unit: &Unit, compiled: &Compiled<'_>) -> Vec<Claim> {
-    let launches = (site.variant(unit.variant), site.resolved.manifest.launches.get(unit.step));
-    let (Some(variant), Some(decl)) = launches else { return Vec::new() };
-    let Some(launch) = variant.launch(unit.step) else { return Vec::new() };
+    let Some(here) = site.launch_of(unit) else { return Vec::new() };
+    let (launch, decl) = (here.launch, here.decl);
     let (Some(first), Some(last)) = (decl.block.first(), decl.block.last()) else { return Vec::new() };
     if launch.block.iter().all(|axis| axis.constant().is_some()) {
         return Vec::new();
@@ -47,8 +51,7 @@ fn threads(site: &Site<'_>, unit: &Unit, compiled: &Compiled<'_>) -> Vec<Claim> 
     let Some(expr) = joined(BinaryOp::Mul, axes) else { return Vec::new() };
     let span = Span::new(&site.resolved.source, first.range.start..last.range.end);
     let limits = limits(compiled, |_, kernel| thread_limit(unit, kernel));
-    let subject = "the number of threads of a block";
-    claims_of(limits, compiled, unit, subject, &expr, &span)
+    claims_of(limits, compiled, here.at, &here.of("the number of threads of a block"), &expr, &span)
 }
 
 /// Launch bounds, or what the registers leave room for where that is less.
@@ -71,10 +74,9 @@ fn thread_limit(unit: &Unit, kernel: &KernelFacts) -> Option<(Code, i64, String)
 }
 
 fn shared_memory(site: &Site<'_>, unit: &Unit, compiled: &Compiled<'_>) -> Vec<Claim> {
-    let Some(variant) = site.variant(unit.variant) else { return Vec::new() };
-    let Some(launch) = variant.launch(unit.step) else { return Vec::new() };
-    let decl = site.resolved.manifest.launches.get(unit.step);
-    let Some(text) = decl.and_then(|decl| decl.shared_bytes.as_ref()) else { return Vec::new() };
+    let Some(here) = site.launch_of(unit) else { return Vec::new() };
+    let launch = here.launch;
+    let Some(text) = here.decl.shared_bytes.as_ref() else { return Vec::new() };
     if launch.shared_bytes.constant().is_some() {
         return Vec::new();
     }
@@ -85,8 +87,8 @@ fn shared_memory(site: &Site<'_>, unit: &Unit, compiled: &Compiled<'_>) -> Vec<C
         let reason = format!("what `{}` leaves beside {fixed} bytes of static shared memory", unit.kernel);
         Some((rules::SHARED_MEMORY_LIMIT, most, reason))
     });
-    let subject = "the dynamic shared memory in bytes";
-    claims_of(limits, compiled, unit, subject, &launch.shared_bytes, &site.span(text))
+    let subject = here.of("the dynamic shared memory in bytes");
+    claims_of(limits, compiled, here.at, &subject, &launch.shared_bytes, &site.span(text))
 }
 
 /// The limits of the codes, those that several targets share once.
@@ -108,7 +110,7 @@ fn limits(
 fn claims_of(
     limits: Vec<Limit>,
     compiled: &Compiled<'_>,
-    unit: &Unit,
+    at: At,
     subject: &str,
     expr: &Expr,
     span: &Span,
@@ -126,7 +128,7 @@ fn claims_of(
             what: What::Within(Interval { min: i64::MIN, max: limit.most }),
             expr: expr.clone(),
             span: span.clone(),
-            when: When::Running(unit.variant),
+            when: When::Running(at),
         }
     };
     limits.into_iter().map(claim).collect()

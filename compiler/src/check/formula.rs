@@ -3,8 +3,8 @@
 use std::hash::{Hash as _, Hasher};
 use std::mem::discriminant;
 
-use cubinder_bundle::Interval;
-use cubinder_bundle::expr::{BinaryOp, Builtin, Expr, Node, NodeId};
+use cubinder_bundle::expr::{BinaryOp, Builtin, DeviceFact, Expr, Node, NodeId, UnaryOp};
+use cubinder_bundle::{Interval, Value};
 
 /// `true`.
 pub(super) fn truth() -> Expr {
@@ -49,6 +49,33 @@ pub(super) fn is_positive(value: &Expr) -> Expr {
     let value = formula.copy(value);
     let zero = formula.add(Node::Int(0));
     formula.add(Node::Binary(BinaryOp::Gt, value, zero));
+    formula.finish()
+}
+
+/// `attribute == value`, of an integer or a boolean.
+pub(super) fn has_value(attribute: u32, value: &Value) -> Option<Expr> {
+    let node = Node::Attribute(attribute);
+    let nodes = match value {
+        Value::Int(value) => vec![node, Node::Int(*value), Node::Binary(BinaryOp::Eq, 0, 1)],
+        Value::Bool(true) => vec![node],
+        Value::Bool(false) => vec![node, Node::Unary(UnaryOp::Not, 0)],
+        _ => return None,
+    };
+    Some(Expr { nodes })
+}
+
+/// `tensor.rank >= least`.
+pub(super) fn has_rank(tensor: u32, least: i64) -> Expr {
+    Expr { nodes: vec![Node::Rank(tensor), Node::Int(least), Node::Binary(BinaryOp::Ge, 0, 1)] }
+}
+
+/// `value % of == 0`, of integers.
+pub(super) fn is_multiple(value: &Expr, of: &Expr) -> Expr {
+    let mut formula = Formula::default();
+    let (value, of) = (formula.copy(value), formula.copy(of));
+    let rest = formula.add(Node::Binary(BinaryOp::Mod, value, of));
+    let zero = formula.add(Node::Int(0));
+    formula.add(Node::Binary(BinaryOp::Eq, rest, zero));
     formula.finish()
 }
 
@@ -121,10 +148,12 @@ pub(super) fn reads(expr: &Expr) -> Reads {
             Node::Attribute(index) => reads.attributes.push(*index),
             Node::Shape(tensor) | Node::Numel(tensor) | Node::Values(tensor) => reads.shapes.push(*tensor),
             Node::Rank(tensor) => reads.ranks.push(*tensor),
+            Node::Size(tensor) => reads.sizes.push(*tensor),
+            Node::Device(fact) => reads.device.push(*fact),
             _ => {}
         }
     }
-    for list in [&mut reads.attributes, &mut reads.shapes, &mut reads.ranks] {
+    for list in [&mut reads.attributes, &mut reads.shapes, &mut reads.ranks, &mut reads.sizes] {
         list.sort_unstable();
         list.dedup();
     }
@@ -135,10 +164,14 @@ pub(super) fn reads(expr: &Expr) -> Reads {
 #[derive(Default)]
 pub(super) struct Reads {
     pub(super) attributes: Vec<u32>,
-    /// Tensors whose dimensions matter.
+    /// Tensors whose dimensions matter, and shape inputs whose values do.
     pub(super) shapes: Vec<u32>,
     /// Tensors whose rank matters by name.
     pub(super) ranks: Vec<u32>,
+    /// The size tensors whose sizes it has.
+    pub(super) sizes: Vec<u32>,
+    /// What it asks of the device, perhaps more than once.
+    pub(super) device: Vec<DeviceFact>,
 }
 
 /// A list of nodes that grows; the last one is the root.

@@ -21,7 +21,7 @@ pub(super) fn claims(site: &Site<'_>, inexpressible: &[usize]) -> Vec<Claim> {
                 let is_right = expr.constant().is_some_and(|value| allowed.contains(value));
                 (!is_right).then(|| Claim {
                     rule: rules::GRID_LIMIT,
-                    subject: format!("the grid's {axis}"),
+                    subject: launch.of(&format!("the grid's {axis}")),
                     must,
                     what: What::Within(allowed),
                     expr: expr.clone(),
@@ -29,9 +29,9 @@ pub(super) fn claims(site: &Site<'_>, inexpressible: &[usize]) -> Vec<Claim> {
                     when,
                 })
             };
-            claims.extend(from(0, max, format!("is from 0 to {max}"), When::Beside(launch.row, index)));
-            let written = "is at least 1 where no output is empty".to_owned();
-            let written = from(1, i64::MAX, written, When::Written(launch.row));
+            claims.extend(from(0, max, format!("is from 0 to {max}"), When::Beside(launch.at, index)));
+            let written = "is at least 1 where no output and no argument is empty".to_owned();
+            let written = from(1, i64::MAX, written, When::Written(launch.at));
             claims.extend(written.filter(|_| inexpressible.is_empty()));
         }
     }

@@ -8,23 +8,26 @@
 mod arguments;
 mod block;
 mod claim;
+mod cluster;
 mod code_limits;
 mod dimensions;
 mod expressible;
+mod fill;
 mod formula;
 mod grid;
 mod guard_never_fails;
 mod guard_never_holds;
 mod inexact_attribute;
 mod inexpressible_shape;
+mod memory;
 mod remedy;
 mod require_is_constant;
+mod scratch;
 mod settle;
 mod shared_memory;
 mod site;
 mod unmeetable;
 mod unreachable_variant;
-mod unwritten_output;
 mod value;
 mod variant_without_guard;
 mod volume;
@@ -37,6 +40,7 @@ pub use witness::NamedCase;
 
 use crate::diagnostic::{Code, Diagnostic, Span, has_errors, sort};
 use crate::resolve::Resolved;
+use crate::verify::Bound;
 use claim::{Claim, When};
 use site::{Pools, Site};
 
@@ -106,11 +110,16 @@ fn check_within(resolved: &Resolved, targets: &[Target], pools: &Pools) -> Check
     claims.extend(grid::claims(&site, &inexpressible));
     claims.extend(block::claims(&site));
     claims.extend(shared_memory::claims(&site));
+    claims.extend(cluster::claims(&site));
+    claims.extend(scratch::claims(&site));
     let (of_shapes, claims): (Vec<Claim>, Vec<Claim>) =
         claims.into_iter().partition(|claim| claim.when == When::BeforeOutputs);
     settle::settle(&site, of_shapes, &mut checked);
     checked.diagnostics.extend(inexact_attribute::check(&site));
-    checked.diagnostics.extend(unwritten_output::check(&site));
+    checked.diagnostics.extend(fill::check(&site));
+    checked.diagnostics.extend(cluster::cooperative(&site));
+    checked.diagnostics.extend(cluster::targets(&site));
+    checked.diagnostics.extend(memory::outputs(&site, &inexpressible));
     // Of nothing everything is true: what is said of launches would be proved and wrong.
     if unmeetable::is_empty(&site, site.plugin) {
         if !has_errors(&checked.diagnostics) {
@@ -134,6 +143,10 @@ fn check_within(resolved: &Resolved, targets: &[Target], pools: &Pools) -> Check
 pub struct Compiled<'a> {
     /// The arguments in the order of the kernel's parameters.
     pub args: &'a [Arg],
+    /// The parameters that are pointers to `const`.
+    pub read_only: &'a [String],
+    /// The clusters that the kernel itself asks for, where the manifest does not say them.
+    pub cluster: Option<[u32; 3]>,
     /// What the code for each target says about the kernel.
     pub codes: Vec<(Target, &'a KernelFacts)>,
 }
@@ -148,14 +161,21 @@ pub fn check_compiled(resolved: &Resolved, compiled: &[Compiled<'_>]) -> Checked
     let mut claims = arguments::claims(&site, compiled);
     claims.extend(code_limits::claims(&site, compiled));
     settle::settle(&site, claims, &mut checked);
+    checked.diagnostics.extend(memory::compiled(&site, compiled));
     finish(checked)
 }
 
 /// Checks that arguments fit the parameters whose types are known without a compile: one list for each of the draft's units, in their
 /// order.
 #[must_use]
-pub fn check_arguments(resolved: &Resolved, args: &[Vec<Arg>]) -> Checked {
-    let compiled: Vec<Compiled<'_>> = args.iter().map(|args| Compiled { args, codes: Vec::new() }).collect();
+pub fn check_arguments(resolved: &Resolved, bound: &[Bound]) -> Checked {
+    let compiled = bound.iter().map(|Bound { args, read_only }| Compiled {
+        args,
+        read_only,
+        cluster: None,
+        codes: Vec::new(),
+    });
+    let compiled: Vec<Compiled<'_>> = compiled.collect();
     check_compiled(resolved, &compiled)
 }
 

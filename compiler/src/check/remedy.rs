@@ -25,10 +25,20 @@ pub(super) fn change(claim: &Claim) -> String {
     if is_rounded_down(claim) {
         return ROUND_UP.to_owned();
     }
+    if is_of_clusters(claim) {
+        return WHOLE_CLUSTERS.to_owned();
+    }
     format!("change the expression{}", in_the_kernel(claim))
 }
 
 const ROUND_UP: &str = "write `ceil_div(n, d)` for `n // d`: what is left over needs a block, too";
+
+const WHOLE_CLUSTERS: &str = "launch whole clusters, such as `CLUSTER * ceil_div(n, CLUSTER)` blocks for `n`; those that are too many do nothing";
+
+/// Whether it is about a grid that is not made of whole clusters.
+fn is_of_clusters(claim: &Claim) -> bool {
+    claim.rule == rules::CLUSTER_LIMIT && matches!(claim.what, What::Holds(_))
+}
 
 /// Whether it is about too few blocks, and what counts them leaves out the rest of a division.
 fn is_rounded_down(claim: &Claim) -> bool {
@@ -41,6 +51,9 @@ pub(super) fn help(site: &Site<'_>, claim: &Claim, case: &Case) -> String {
     let wider = in_the_kernel(claim);
     if is_rounded_down(claim) {
         return ROUND_UP.to_owned();
+    }
+    if is_of_clusters(claim) {
+        return WHOLE_CLUSTERS.to_owned();
     }
     if let Some(longer) = longer(site, claim, case) {
         return format!("if such nodes are not meant, say so: {longer}{wider}");
@@ -152,7 +165,13 @@ fn proposal(site: &Site<'_>, claim: &Claim, case: &Case) -> Option<String> {
         limits.push(Limit::Dims(Interval { min: 1, max: allowed.max }));
     }
     limits.extend(least(claim, case).map(|min| Limit::Dims(Interval { min, max: i64::MAX })));
-    let candidates = limits.into_iter().flat_map(|limit| tensors.iter().map(move |&tensor| (tensor, limit)));
+    let is_shape_input = |tensor: usize| site.plugin.inputs.get(tensor).is_some_and(|it| it.values.is_some());
+    let of = |tensor: usize, limit: Limit| match limit {
+        Limit::Dims(range) if is_shape_input(tensor) => (tensor, Limit::Values(range)),
+        limit => (tensor, limit),
+    };
+    let candidates =
+        limits.into_iter().flat_map(|limit| tensors.iter().map(move |&tensor| of(tensor, limit)));
     // The case is one of the fewest elements: with fewer there may be none.
     let fewer = |&tensor: &usize| {
         let shape = case.shapes.get(tensor)?;
@@ -166,7 +185,10 @@ fn proposal(site: &Site<'_>, claim: &Claim, case: &Case) -> Option<String> {
         let (plugin, limit) = limited(site.slim(), tensor, limit)?;
         let name = site.plugin.tensor_name(tensor)?;
         let domain = claim.narrow(site, Domain::of(&plugin).sharing(site.advice).hasty());
-        (verdict(&domain, claim) == Verdict::Proved).then(|| format!("`limits = {{ {limit} }}` of `{name}`"))
+        (verdict(&domain, claim) == Verdict::Proved).then(|| match limit {
+            Limit::Values(_) => format!("`{limit}` of `{name}`"),
+            limit => format!("`limits = {{ {limit} }}` of `{name}`"),
+        })
     })
 }
 
@@ -183,6 +205,8 @@ fn least(claim: &Claim, case: &Case) -> Option<i64> {
 enum Limit {
     Numel(Interval),
     Dims(Interval),
+    /// Of what a shape input holds.
+    Values(Interval),
 }
 
 impl std::fmt::Display for Limit {
@@ -190,9 +214,12 @@ impl std::fmt::Display for Limit {
         let (key, range) = match self {
             Limit::Numel(range) => ("numel", range),
             Limit::Dims(range) => ("dims", range),
+            Limit::Values(range) => ("values", range),
         };
         match range {
-            Interval { min: 0, max } if *max != i64::MAX => write!(f, "{key} = \"..={max}\""),
+            Interval { min: 0, max } if *max != i64::MAX && key != "values" => {
+                write!(f, "{key} = \"..={max}\"")
+            }
             range => write!(f, "{key} = \"{range}\""),
         }
     }
@@ -203,6 +230,12 @@ impl std::fmt::Display for Limit {
 fn limited(plugin: &Plugin, tensor: usize, limit: Limit) -> Option<(Plugin, Limit)> {
     let mut plugin = plugin.clone();
     let outputs = plugin.inputs.len();
+    if let Limit::Values(range) = limit {
+        let values = plugin.inputs.get_mut(tensor)?.values.as_mut()?;
+        let both = meet(*values, range)?;
+        *values = both;
+        return Some((plugin, Limit::Values(both)));
+    }
     let limits = match tensor.checked_sub(outputs) {
         None => &mut plugin.inputs.get_mut(tensor)?.limits,
         Some(output) => &mut plugin.outputs.get_mut(output)?.limits,
@@ -210,17 +243,20 @@ fn limited(plugin: &Plugin, tensor: usize, limit: Limit) -> Option<(Plugin, Limi
     let known = match limit {
         Limit::Numel(_) => &mut limits.numel,
         Limit::Dims(_) if !limits.dims.is_empty() => return None,
-        Limit::Dims(_) => &mut limits.every,
+        Limit::Dims(_) | Limit::Values(_) => &mut limits.every,
     };
-    let (Limit::Numel(range) | Limit::Dims(range)) = limit;
-    let both = Interval { min: known.min.max(range.min), max: known.max.min(range.max) };
-    if both == *known || both.min > both.max {
-        return None;
-    }
+    let (Limit::Numel(range) | Limit::Dims(range) | Limit::Values(range)) = limit;
+    let both = meet(*known, range)?;
     *known = both;
     let limit = match limit {
         Limit::Numel(_) => Limit::Numel(both),
-        Limit::Dims(_) => Limit::Dims(both),
+        Limit::Dims(_) | Limit::Values(_) => Limit::Dims(both),
     };
     Some((plugin, limit))
+}
+
+/// Both ranges together; none where that is empty, or adds nothing to the first.
+fn meet(known: Interval, range: Interval) -> Option<Interval> {
+    let both = Interval { min: known.min.max(range.min), max: known.max.min(range.max) };
+    (both != known && both.min <= both.max).then_some(both)
 }

@@ -186,7 +186,7 @@ impl Known {
 fn settle_one(domains: &Domains<'_>, claim: &Claim, wider: Option<Settled>) -> Settled {
     if let (What::Within(allowed), Some(value)) = (&claim.what, claim.expr.constant()) {
         let is_right = allowed.contains(value);
-        let case = Case { attributes: Vec::new(), shapes: Vec::new() };
+        let case = Case::default();
         let verdict = if is_right { Verdict::Proved } else { Verdict::Refuted(case) };
         return Settled { is_always_wrong: !is_right, ..Settled::of(verdict) };
     }

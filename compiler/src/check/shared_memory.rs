@@ -28,12 +28,12 @@ fn claim(site: &Site<'_>, launch: &LaunchSite<'_>) -> Option<Claim> {
     }
     Some(Claim {
         rule: rules::SHARED_MEMORY_LIMIT,
-        subject: "the dynamic shared memory".to_owned(),
+        subject: launch.of("the dynamic shared memory"),
         must: format!("is from 0 to {least} bytes, the most of {of}"),
         what: What::Within(allowed),
         expr: launch.launch.shared_bytes.clone(),
         span: site.span(text),
-        when: When::Running(launch.row),
+        when: When::Running(launch.at),
     })
 }
 

@@ -4,12 +4,12 @@ use std::cell::OnceCell;
 
 use cubinder_bundle::expr::{BinaryOp, Expr, Node};
 use cubinder_bundle::proof::{Domain, Pool};
-use cubinder_bundle::{Launch, Plugin, Target, Variant};
+use cubinder_bundle::{Launch, Plugin, Scratch, Target, Variant};
 
-use super::formula::{is_positive, joined};
+use super::formula::{has_rank, has_value, is_positive, joined};
 use crate::diagnostic::Span;
-use crate::manifest::{LaunchDecl, Text, VariantDecl};
-use crate::resolve::{Resolved, Unit};
+use crate::manifest::{LaunchDecl, StepDecl, Text, VariantDecl};
+use crate::resolve::{ArgDraftValue, Resolved, Unit};
 
 /// The steps of all proofs about one plugin. What they do not suffice for is checked at run time.
 pub(super) struct Pools {
@@ -43,10 +43,13 @@ pub(super) struct Site<'r> {
     pub(super) plugin: &'r Plugin,
     /// What is compiled for, as far as it is known.
     pub(super) targets: Vec<Target>,
-    /// For each row and each axis of its grid: that it launches blocks; none where that is plain.
-    filled: Vec<Vec<Option<Expr>>>,
-    /// No output is empty.
-    written: Option<Expr>,
+    /// For each row what holds of every node that it is offered to.
+    of_nodes: Vec<Vec<Expr>>,
+    /// For each row, each of its steps and each axis of its grid: that it launches blocks; none where that is plain. Empty for a step
+    /// that launches nothing.
+    filled: Vec<Vec<Vec<Option<Expr>>>>,
+    /// For each row and each of its steps: that no output is empty and nothing that the step is given; none where that is plain.
+    given: Vec<Vec<Option<Expr>>>,
     /// What proofs may take, all together.
     pub(super) pool: &'r Pool,
     /// What looking for advice may take beside that.
@@ -56,13 +59,33 @@ pub(super) struct Site<'r> {
     slim: OnceCell<Plugin>,
 }
 
+/// A step of a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct At {
+    /// Index of the row in the table of variants.
+    pub(super) row: usize,
+    /// Index of the step in the row.
+    pub(super) step: usize,
+}
+
 /// A launch of a row with its places.
 #[derive(Clone, Copy)]
 pub(super) struct LaunchSite<'r> {
-    /// Index of the row in the table of variants.
-    pub(super) row: usize,
+    pub(super) at: At,
     pub(super) launch: &'r Launch,
     pub(super) decl: &'r LaunchDecl,
+    /// Whether the manifest has several launches, so that messages must say which.
+    is_one_of_several: bool,
+}
+
+impl LaunchSite<'_> {
+    /// What is said of this launch: `the grid's x`, of several launches with the kernel: ``the grid's x of `sum` ``.
+    pub(super) fn of(&self, what: &str) -> String {
+        match self.decl.kernel.as_ref().filter(|_| self.is_one_of_several) {
+            Some(kernel) => format!("{what} of `{}`", kernel.value.trim()),
+            None => what.to_owned(),
+        }
+    }
 }
 
 impl<'r> Site<'r> {
@@ -72,21 +95,25 @@ impl<'r> Site<'r> {
         let targets = if own.is_empty() { targets.to_vec() } else { own };
         let Pools { proofs, advice, beyond } = pools;
         let plugin = &resolved.draft.plugin;
-        let axes = |variant: &Variant| {
-            let launch = variant.launches().next();
-            launch.map(|launch| launch.grid.iter().map(is_filled).collect()).unwrap_or_default()
+        let axes = |variant: &Variant| -> Vec<Vec<Option<Expr>>> {
+            let launches = (0..variant.steps.len()).map(|step| variant.launch(step));
+            launches
+                .map(|launch| launch.map_or_else(Vec::new, |it| it.grid.iter().map(is_filled).collect()))
+                .collect()
         };
         let filled = plugin.variants.iter().map(axes).collect();
-        let outputs = plugin.inputs.len()..plugin.inputs.len() + plugin.outputs.len();
-        let numels = outputs.filter_map(|tensor| u32::try_from(tensor).ok()).map(Node::Numel);
-        let numels: Vec<Expr> = numels.map(|numel| is_positive(&Expr { nodes: vec![numel] })).collect();
-        let written = joined(BinaryOp::And, &numels);
+        let given = plugin.variants.iter().enumerate().map(|(row, variant)| {
+            let steps = 0..variant.steps.len();
+            steps.map(|step| nothing_is_empty(resolved, At { row, step })).collect()
+        });
+        let given = given.collect();
         Site {
             resolved,
             plugin,
             targets,
+            of_nodes: plugin.variants.iter().map(|variant| of_nodes(plugin, variant)).collect(),
             filled,
-            written,
+            given,
             pool: proofs,
             advice,
             beyond,
@@ -94,14 +121,61 @@ impl<'r> Site<'r> {
         }
     }
 
-    /// No output is empty.
-    pub(super) fn written(&self) -> Option<&Expr> {
-        self.written.as_ref()
+    /// No output is empty, and nothing that a step is given. Else a grid of 0 is right.
+    pub(super) fn given(&self, at: At) -> Option<&Expr> {
+        self.given.get(at.row)?.get(at.step)?.as_ref()
     }
 
-    /// For each axis of a row's grid: that it is above 0.
-    pub(super) fn filled(&self, row: usize) -> &[Option<Expr>] {
-        self.filled.get(row).map_or(&[], Vec::as_slice)
+    /// For each axis of a launch's grid: that it is above 0.
+    pub(super) fn filled(&self, at: At) -> &[Option<Expr>] {
+        self.filled.get(at.row).and_then(|steps| steps.get(at.step)).map_or(&[], Vec::as_slice)
+    }
+
+    /// The scratch buffers of a row, each with its size as it is written.
+    pub(super) fn scratch(&self, row: usize) -> impl Iterator<Item = (&'r Scratch, &'r Text)> {
+        let manifest = &self.resolved.manifest;
+        self.variant(row).into_iter().flat_map(|variant| &variant.scratch).filter_map(|scratch| {
+            let decl = manifest.scratch.iter().find(|decl| decl.name.value == scratch.name)?;
+            Some((scratch, decl.bytes.as_ref()?))
+        })
+    }
+
+    /// The condition of a step.
+    pub(super) fn when(&self, at: At) -> Option<&'r Expr> {
+        self.variant(at.row)?.steps.get(at.step)?.when.as_ref().map(|when| &when.expr)
+    }
+
+    /// The declaration behind a step.
+    pub(super) fn step_decl(&self, at: At) -> Option<&'r StepDecl> {
+        let decl = self.resolved.draft.steps.get(at.row)?.get(at.step)?;
+        self.resolved.manifest.launches.get(*decl)
+    }
+
+    /// What holds of every node that a row is offered to: the values that it is compiled for, and the dimensions that its formats need.
+    pub(super) fn of_nodes(&self, row: usize) -> &[Expr] {
+        self.of_nodes.get(row).map_or(&[], Vec::as_slice)
+    }
+
+    /// The rows for each choice of what TensorRT knows before it chooses a variant: types, formats, the values of attributes.
+    pub(super) fn rows_of_nodes(&self) -> Vec<Vec<usize>> {
+        let mut all: Vec<Vec<usize>> = Vec::new();
+        for row in 0..self.plugin.variants.len() {
+            let same =
+                |rows: &&mut Vec<usize>| rows.first().is_some_and(|&first| self.serve_alike(first, row));
+            match all.iter_mut().find(same) {
+                Some(rows) => rows.push(row),
+                None => all.push(vec![row]),
+            }
+        }
+        all
+    }
+
+    /// Whether two rows serve the same nodes, as far as guards do not tell them apart.
+    pub(super) fn serve_alike(&self, first: usize, second: usize) -> bool {
+        let nodes = |row: usize| {
+            self.variant(row).map(|variant| (&variant.types, &variant.formats, &variant.specialized))
+        };
+        nodes(first) == nodes(second)
     }
 
     /// Everything that the plugin allows. What is learned of it is kept with the domain: who asks often keeps that.
@@ -117,7 +191,7 @@ impl<'r> Site<'r> {
             if let Some(row) = &mut row {
                 for (tensor, ty) in row.types.iter_mut().enumerate() {
                     let types = rows.iter().filter_map(|row| row.types.get(tensor));
-                    *ty = types.copied().min_by_key(|ty| ty.size()).unwrap_or(*ty);
+                    *ty = types.copied().min_by_key(|ty| ty.bits()).unwrap_or(*ty);
                 }
             }
             let plugin = self.plugin;
@@ -193,12 +267,54 @@ impl<'r> Site<'r> {
 
     /// Every launch of every row.
     pub(super) fn launches(&self) -> impl Iterator<Item = LaunchSite<'r>> + '_ {
-        self.units().iter().filter_map(|unit| {
-            let launch = self.variant(unit.variant)?.launch(unit.step)?;
-            let decl = self.resolved.manifest.launches.get(unit.step)?;
-            Some(LaunchSite { row: unit.variant, launch, decl })
-        })
+        self.units().iter().filter_map(|unit| self.launch_of(unit))
     }
+
+    /// The launch of a unit.
+    pub(super) fn launch_of(&self, unit: &Unit) -> Option<LaunchSite<'r>> {
+        let launch = self.variant(unit.variant)?.launch(unit.step)?;
+        let decls = &self.resolved.manifest.launches;
+        let decl = decls.get(unit.decl)?.launch()?;
+        let is_one_of_several = decls.iter().filter_map(StepDecl::launch).count() > 1;
+        Some(LaunchSite { at: At { row: unit.variant, step: unit.step }, launch, decl, is_one_of_several })
+    }
+}
+
+/// No output is empty, and no tensor or scratch buffer that a step is given.
+fn nothing_is_empty(resolved: &Resolved, at: At) -> Option<Expr> {
+    let plugin = &resolved.draft.plugin;
+    let variant = plugin.variants.get(at.row)?;
+    let mut units = resolved.draft.units.iter();
+    let unit = units.find(|unit| unit.variant == at.row && unit.step == at.step);
+    let mut tensors: Vec<u32> = (plugin.inputs.len()..plugin.tensor_count())
+        .filter_map(|tensor| u32::try_from(tensor).ok())
+        .collect();
+    let mut parts: Vec<Expr> = Vec::new();
+    for arg in unit.iter().flat_map(|unit| &unit.args).filter(|arg| arg.broken.is_none()) {
+        match &arg.value {
+            ArgDraftValue::Tensor(tensor) if !tensors.contains(tensor) => tensors.push(*tensor),
+            ArgDraftValue::Scratch(index) => {
+                let bytes = variant.scratch.get(*index as usize).map(|scratch| &scratch.bytes);
+                parts.extend(bytes.filter(|bytes| bytes.constant().is_none()).map(is_positive));
+            }
+            _ => {}
+        }
+    }
+    let numels = tensors.into_iter().map(|tensor| is_positive(&Expr { nodes: vec![Node::Numel(tensor)] }));
+    let all: Vec<Expr> = numels.chain(parts).collect();
+    joined(BinaryOp::And, &all)
+}
+
+fn of_nodes(plugin: &Plugin, variant: &Variant) -> Vec<Expr> {
+    let mut found: Vec<Expr> =
+        variant.specialized.iter().filter_map(|(attribute, value)| has_value(*attribute, value)).collect();
+    for (tensor, format) in (0..).zip(&variant.formats) {
+        let least = plugin.inputs.get(tensor as usize).map_or(0, |input| usize::from(input.rank_min));
+        if format.min_rank() > least {
+            found.push(has_rank(tensor, i64::try_from(format.min_rank()).unwrap_or(i64::MAX)));
+        }
+    }
+    found
 }
 
 fn is_filled(axis: &Expr) -> Option<Expr> {

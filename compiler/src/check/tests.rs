@@ -107,7 +107,7 @@ fn of_code(launch: &str, codes: &[(&str, KernelFacts)]) -> String {
     format!(
         "# {}\n{}",
         launch.replace('\n', "; "),
-        shown(&check_compiled(&resolved, &[Compiled { args: &[], codes }]))
+        shown(&check_compiled(&resolved, &[Compiled { args: &[], read_only: &[], cluster: None, codes }]))
     )
 }
 
@@ -137,7 +137,10 @@ fn numbers_that_do_not_fit_their_parameters() {
         let expr = resolved.draft.units[0].args.iter().find(|arg| arg.name == "n").unwrap();
         let crate::resolve::ArgDraftValue::Expr { expr, .. } = &expr.value else { panic!("it is a number") };
         let args = [Arg { name: "n".to_owned(), value: ArgValue::Scalar { ty, expr: expr.clone() } }];
-        let checked = check_compiled(&resolved, &[Compiled { args: &args, codes: Vec::new() }]);
+        let checked = check_compiled(
+            &resolved,
+            &[Compiled { args: &args, read_only: &[], cluster: None, codes: Vec::new() }],
+        );
         format!("# {value} as {ty:?}; {input}\n{}", shown(&checked))
     };
     let text = [

@@ -6,7 +6,7 @@ use cubinder_bundle::expr::{Expr, Node};
 
 use super::claim::{Claim, What, When};
 use super::grid::AXES;
-use super::site::Site;
+use super::site::{At, Site};
 use crate::diagnostic::Span;
 use crate::resolve::ArgDraftValue;
 use crate::rules;
@@ -38,28 +38,43 @@ pub(super) fn claims(site: &Site<'_>, inexpressible: &[usize]) -> Vec<Claim> {
     }
     for row in 0..site.plugin.variants.len() {
         if let (Some(guard), Some(span)) = (site.guard(row), site.guard_span(row)) {
-            add("the guard".to_owned(), guard, span, When::Always);
+            add("the guard".to_owned(), guard, span, When::Asked(row));
+        }
+        for step in 0..site.variant(row).map_or(0, |variant| variant.steps.len()) {
+            let at = At { row, step };
+            let text = site.step_decl(at).and_then(|decl| decl.when.as_ref());
+            if let (Some(when), Some(text)) = (site.when(at), text) {
+                add("the condition of the step".to_owned(), when, site.span(text), When::Chosen(row));
+            }
+        }
+        for (scratch, text) in site.scratch(row) {
+            let subject = format!("the size of `{}`", scratch.name);
+            add(subject, &scratch.bytes, site.span(text), When::Chosen(row));
         }
     }
     for launch in site.launches() {
-        let when = When::Launched(launch.row);
+        let when = When::Launched(launch.at);
         for (axis, (expr, text)) in launch.launch.grid.iter().zip(&launch.decl.grid).enumerate() {
-            add(format!("the grid's {}", AXES[axis]), expr, site.span(text), when);
+            add(launch.of(&format!("the grid's {}", AXES[axis])), expr, site.span(text), when);
         }
-        let when = When::Running(launch.row);
+        let when = When::Running(launch.at);
         for (axis, (expr, text)) in launch.launch.block.iter().zip(&launch.decl.block).enumerate() {
-            add(format!("the block's {}", AXES[axis]), expr, site.span(text), when);
+            add(launch.of(&format!("the block's {}", AXES[axis])), expr, site.span(text), when);
+        }
+        let cluster = launch.launch.cluster.iter().flatten().zip(launch.decl.cluster.iter().flatten());
+        for (axis, (expr, text)) in cluster.enumerate() {
+            add(launch.of(&format!("the cluster's {}", AXES[axis])), expr, site.span(text), when);
         }
         if let Some(text) = &launch.decl.shared_bytes {
-            let subject = "the dynamic shared memory".to_owned();
+            let subject = launch.of("the dynamic shared memory");
             add(subject, &launch.launch.shared_bytes, site.span(text), when);
         }
     }
-    for unit in site.units() {
+    for (unit, launch) in site.units().iter().filter_map(|unit| Some((unit, site.launch_of(unit)?))) {
         for arg in &unit.args {
             if let ArgDraftValue::Expr { expr, .. } = &arg.value {
-                let subject = format!("the argument `{}`", arg.name);
-                add(subject, expr, arg.value_span.clone(), When::Running(unit.variant));
+                let subject = launch.of(&format!("the argument `{}`", arg.name));
+                add(subject, expr, arg.value_span.clone(), When::Running(launch.at));
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use cubinder_bundle::expr::{Environment, EvalError, Expr, evaluate};
+use cubinder_bundle::expr::{DeviceFact, Environment, EvalError, Expr, evaluate};
 use cubinder_bundle::proof::Case;
 use cubinder_bundle::{Interval, Plugin, Value};
 
@@ -15,6 +15,10 @@ pub struct NamedCase {
     pub attributes: Vec<(String, Value)>,
     /// The shape of each input, then of each output as far as it has one.
     pub shapes: Vec<(String, Vec<i64>)>,
+    /// What each shape input holds.
+    pub values: Vec<(String, Vec<i64>)>,
+    /// What is known of the device, by its name in expressions; empty where that does not matter.
+    pub device: Vec<(String, i64)>,
 }
 
 impl NamedCase {
@@ -24,8 +28,24 @@ impl NamedCase {
         NamedCase {
             attributes: attributes.zip(case.attributes.iter().cloned()).collect(),
             shapes: tensors.zip(case.shapes.iter().cloned()).collect(),
+            values: shape_inputs(plugin, case)
+                .map(|(name, values)| (name.to_owned(), values.to_vec()))
+                .collect(),
+            device: facts(case).map(|(fact, value)| (fact.to_string(), value)).collect(),
         }
     }
+}
+
+/// The names of the shape inputs and what they hold.
+fn shape_inputs<'c>(plugin: &'c Plugin, case: &'c Case) -> impl Iterator<Item = (&'c str, &'c [i64])> {
+    let inputs = plugin.inputs.iter().enumerate().filter(|(_, input)| input.values.is_some());
+    let held = |index: usize| case.values.get(index).map_or(&[][..], Vec::as_slice);
+    inputs.map(move |(index, input)| (input.name.as_str(), held(index)))
+}
+
+/// What is known of the device.
+fn facts(case: &Case) -> impl Iterator<Item = (DeviceFact, i64)> {
+    case.device.into_iter().flat_map(|device| DeviceFact::ALL.map(|fact| (fact, device.fact(fact))))
 }
 
 /// A case as expressions see it. Addresses are not known.
@@ -38,6 +58,19 @@ impl Environment for World<'_> {
 
     fn shape(&self, tensor: u32) -> Option<&[i64]> {
         self.0.shapes.get(tensor as usize).map(Vec::as_slice)
+    }
+
+    fn device(&self, fact: DeviceFact) -> Option<i64> {
+        self.0.device.map(|device| device.fact(fact))
+    }
+
+    fn values(&self, tensor: u32) -> Option<&[i64]> {
+        // None is held where nothing holds any.
+        Some(self.0.values.get(tensor as usize).map_or(&[][..], Vec::as_slice))
+    }
+
+    fn size(&self, tensor: u32) -> Option<i64> {
+        self.0.sizes.get(tensor as usize).copied().flatten()
     }
 }
 
@@ -64,13 +97,22 @@ pub(super) fn describe(plugin: &Plugin, case: &Case, exprs: &[&Expr]) -> String 
     let (attributes, tensors) = depends_on(plugin, exprs);
     let shapes = tensors.iter().filter_map(|&tensor| {
         let input = plugin.inputs.get(tensor)?;
-        Some(format!("{} = {:?}", input.name, case.shapes.get(tensor)?))
+        Some(match input.values {
+            Some(_) => {
+                let held = case.values.get(tensor).map_or(&[][..], Vec::as_slice);
+                format!("{}.values = {held:?}", input.name)
+            }
+            None => format!("{} = {:?}", input.name, case.shapes.get(tensor)?),
+        })
     });
+    let looked_at: BTreeSet<DeviceFact> = exprs.iter().flat_map(|expr| reads(expr).device).collect();
+    let device = facts(case).filter(|(fact, _)| looked_at.contains(fact));
+    let device = device.map(|(fact, value)| format!("{fact} = {value}"));
     let values = attributes.iter().filter_map(|&index| {
         let attribute = plugin.attributes.get(index)?;
         Some(format!("{} = {}", attribute.name, short(case.attributes.get(index)?)))
     });
-    shapes.chain(values).collect::<Vec<String>>().join(", ")
+    shapes.chain(values).chain(device).collect::<Vec<String>>().join(", ")
 }
 
 /// The attributes and the inputs, by index, that decide what expressions come to.
@@ -81,6 +123,10 @@ pub(super) fn depends_on(plugin: &Plugin, exprs: &[&Expr]) -> (BTreeSet<usize>, 
     while let Some(expr) = left.pop() {
         let reads = reads(expr);
         attributes.extend(reads.attributes.iter().map(|&index| index as usize));
+        let sizes =
+            reads.sizes.iter().filter_map(|&tensor| (tensor as usize).checked_sub(plugin.inputs.len()));
+        let bounds = sizes.filter_map(|output| plugin.outputs.get(output)?.size.as_ref());
+        left.extend(bounds.map(|bound| &bound.upper));
         for tensor in reads.shapes.iter().chain(&reads.ranks).map(|&tensor| tensor as usize) {
             match tensor.checked_sub(plugin.inputs.len()) {
                 None => {

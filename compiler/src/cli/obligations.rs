@@ -89,7 +89,14 @@ fn obligation_json(obligation: &Obligation) -> Value {
     let case = obligation.case.as_ref().map(|case| {
         let attributes = case.attributes.iter().map(|(name, value)| (name.clone(), value_json(value)));
         let shapes = case.shapes.iter().map(|(name, shape)| (name.clone(), json!(shape)));
-        json!({"attributes": attributes.collect::<Map<_, _>>(), "shapes": shapes.collect::<Map<_, _>>()})
+        let values = case.values.iter().map(|(name, values)| (name.clone(), json!(values)));
+        let device = case.device.iter().map(|(fact, value)| (fact.clone(), json!(value)));
+        json!({
+            "attributes": attributes.collect::<Map<_, _>>(),
+            "shapes": shapes.collect::<Map<_, _>>(),
+            "values": values.collect::<Map<_, _>>(),
+            "device": device.collect::<Map<_, _>>(),
+        })
     });
     json!({
         "code": obligation.rule.0,

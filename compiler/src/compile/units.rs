@@ -16,7 +16,7 @@ use crate::codegen;
 use crate::config;
 use crate::cubin;
 use crate::cuda;
-use crate::diagnostic::{Diagnostic, Severity, Source, has_errors};
+use crate::diagnostic::{Code, Diagnostic, Severity, Source, has_errors};
 use crate::nvrtc::{Compiled, PreparedUnit, Session, merge_targets};
 use crate::pack::{CompiledCode, CompiledPlugin, CompiledUnit};
 use crate::project::{Plan, PlannedTarget, Project};
@@ -34,11 +34,20 @@ pub(super) struct CompiledPlugins {
     pub(super) obligations: Vec<Obligation>,
 }
 
-/// A unit with all that its compiles need.
+/// What is compiled once, with all that its compiles need.
 struct Job<'p> {
+    /// The first of the units that it serves.
     unit: &'p Unit,
     plan: &'p Plan,
     prepared: PreparedUnit,
+}
+
+/// The jobs of a plugin. Launches of one kernel with the same types and constants share one: those of two steps, and those of variants
+/// that differ in their guards.
+struct Jobs<'p> {
+    jobs: Vec<Job<'p>>,
+    /// For each unit the index of its job.
+    of_units: Vec<usize>,
 }
 
 /// One thing for a thread to do.
@@ -66,13 +75,13 @@ pub(super) fn compile(
     warnings: &mut Vec<Diagnostic>,
 ) -> Result<CompiledPlugins, Vec<Diagnostic>> {
     let sources = read_sources(plugins)?;
-    let jobs: Vec<Vec<Job<'_>>> = plugins
+    let jobs: Vec<Jobs<'_>> = plugins
         .iter()
         .zip(plans)
         .map(|(plugin, plan)| jobs(project, session, plugin, plan, &sources))
         .collect();
     for (plugin, jobs) in plugins.iter().zip(&jobs) {
-        warnings.extend(unused_names(session, plugin, jobs));
+        warnings.extend(unused_names(session, plugin, &jobs.jobs));
     }
     let open = |path: &Path| sources.get(path).cloned().ok_or_else(Vec::new);
     let read: Vec<Vec<Diagnostic>> =
@@ -86,8 +95,9 @@ pub(super) fn compile(
         let (mistakes, doubts): (Vec<_>, Vec<_>) =
             read.into_iter().partition(|found| found.severity == Severity::Error);
         // Of the rest the compiler's own facts tell.
-        warnings
-            .extend(doubts.into_iter().filter(|found| found.code == Some(rules::NO_DYNAMIC_SHARED_MEMORY)));
+        warnings.extend(
+            doubts.into_iter().filter(|found| found.code.is_some_and(|code| OF_TEXT.contains(&code))),
+        );
         let finished = finish_plugin(plugin, jobs, &mut results, warnings);
         match finished.map_err(|errors| explain::with_what_was_read(mistakes, errors)) {
             Ok(finished) => {
@@ -106,6 +116,9 @@ pub(super) fn compile(
     errors.append(warnings);
     Err(errors)
 }
+
+/// What only the kernels' text tells.
+const OF_TEXT: [Code; 2] = [rules::NO_DYNAMIC_SHARED_MEMORY, rules::NO_DEPENDENCY_WAIT];
 
 type Sources<'p> = HashMap<&'p Path, Arc<Source>>;
 
@@ -128,22 +141,35 @@ fn read_sources(plugins: &[Resolved]) -> Result<Sources<'_>, Vec<Diagnostic>> {
     if errors.is_empty() { Ok(sources) } else { Err(errors) }
 }
 
-/// A job for each unit of a plugin, with what it includes.
+/// The jobs of a plugin, with what each includes.
 fn jobs<'p>(
     project: &Project,
     session: &Session,
     plugin: &'p Resolved,
     plan: &'p Plan,
     sources: &Sources<'_>,
-) -> Vec<Job<'p>> {
-    let job = |unit: &'p Unit| {
-        let source = Arc::clone(sources.get(unit.source.as_path())?);
+) -> Jobs<'p> {
+    let mut found = Jobs { jobs: Vec::new(), of_units: Vec::new() };
+    for unit in &plugin.draft.units {
+        if let Some(known) = found.jobs.iter().position(|job| compiles_alike(job.unit, unit)) {
+            found.of_units.push(known);
+            continue;
+        }
+        let Some(source) = sources.get(unit.source.as_path()) else { continue };
         let name = codegen::display_name(&unit.source, &project.root);
-        let text = codegen::translation_unit(unit, source, &name);
+        let text = codegen::translation_unit(unit, Arc::clone(source), &name);
         let prepared = session.prepare_with(text, Arc::clone(&plan.settings));
-        Some(Job { unit, plan, prepared })
-    };
-    plugin.draft.units.iter().filter_map(job).collect()
+        found.of_units.push(found.jobs.len());
+        found.jobs.push(Job { unit, plan, prepared });
+    }
+    found
+}
+
+/// Whether a compile of one unit is one of the other.
+fn compiles_alike(one: &Unit, other: &Unit) -> bool {
+    let Unit { source, kernel, types, plugin_types, constants, .. } = one;
+    (source, kernel, types) == (&other.source, &other.kernel, &other.types)
+        && (plugin_types, constants) == (&other.plugin_types, &other.constants)
 }
 
 /// The warnings about type parameters and constants that neither the manifest nor a kernel uses. Where a kernel includes what
@@ -171,8 +197,8 @@ fn unused_names(session: &Session, plugin: &Resolved, jobs: &[Job<'_>]) -> Vec<D
 }
 
 /// Does all tasks of all jobs; the results are in the order of [`tasks`].
-fn perform_all(session: &Session, jobs: &[Vec<Job<'_>>], progress: &dyn Progress) -> Vec<TaskResult> {
-    let tasks: Vec<Task<'_>> = jobs.iter().flatten().flat_map(tasks).collect();
+fn perform_all(session: &Session, jobs: &[Jobs<'_>], progress: &dyn Progress) -> Vec<TaskResult> {
+    let tasks: Vec<Task<'_>> = jobs.iter().flat_map(|jobs| &jobs.jobs).flat_map(tasks).collect();
     progress.begin(tasks.len());
     let results = tasks.par_iter().map(|task| perform(*task, session, progress)).collect();
     progress.end();
@@ -223,7 +249,7 @@ struct FinishedPlugin {
 /// Joins what came of a plugin's jobs, with the NVRTC that made it.
 fn finish_plugin(
     plugin: &Resolved,
-    jobs: &[Job<'_>],
+    jobs: &Jobs<'_>,
     results: &mut impl Iterator<Item = TaskResult>,
     warnings: &mut Vec<Diagnostic>,
 ) -> Result<FinishedPlugin, Vec<Diagnostic>> {
@@ -231,13 +257,17 @@ fn finish_plugin(
     let mut units = Vec::new();
     let mut nvrtc = None;
     let (mut wrong, mut doubtful) = (Vec::new(), Vec::new());
-    for job in jobs {
+    let made = jobs.jobs.iter().map(|job| {
         let signature = results.next();
         let targets = job.plan.targets.iter().map(|planned| planned.target);
         let codes: Results = targets.zip(results.by_ref().take(job.plan.targets.len())).collect();
-        let row = verify::Row::of(&draft.plugin, job.unit);
+        Made { job, signature, codes }
+    });
+    let made: Vec<Made<'_>> = made.collect();
+    for (unit, made) in draft.units.iter().zip(jobs.of_units.iter().filter_map(|index| made.get(*index))) {
+        let row = verify::Row::of(&draft.plugin, unit);
         let mut said = Vec::new();
-        match finish_unit(&draft.plugin, job, signature, codes, &mut said) {
+        match finish_unit(&draft.plugin, unit, made, &mut said) {
             Ok(finished) => {
                 nvrtc = nvrtc.or(finished.nvrtc);
                 units.push(finished.unit);
@@ -264,6 +294,13 @@ fn finish_plugin(
 
 type Results = Vec<(Target, TaskResult)>;
 
+/// What came of a job.
+struct Made<'j> {
+    job: &'j Job<'j>,
+    signature: Option<TaskResult>,
+    codes: Results,
+}
+
 /// A unit, and the NVRTC that made its code.
 struct FinishedUnit {
     unit: CompiledUnit,
@@ -273,19 +310,18 @@ struct FinishedUnit {
 /// Joins what came of a unit's tasks and holds the parts against each other.
 fn finish_unit(
     plugin: &Plugin,
-    job: &Job<'_>,
-    signature: Option<TaskResult>,
-    codes: Results,
+    unit: &Unit,
+    made: &Made<'_>,
     warnings: &mut Vec<Diagnostic>,
 ) -> Result<FinishedUnit, Vec<Diagnostic>> {
-    let unit = job.unit;
-    let mut compiled = Vec::new();
+    let Made { job, signature, codes } = made;
+    let mut compiled: Vec<(Target, &Compiled)> = Vec::new();
     // Of every target, those without errors too: then it can be said where only some have one.
     let mut failed = Vec::new();
     for (target, result) in codes {
-        failed.push((target, result.as_ref().err().cloned().unwrap_or_default()));
+        failed.push((*target, result.as_ref().err().cloned().unwrap_or_default()));
         if let Ok(Done::Code(code)) = result {
-            compiled.push((target, *code));
+            compiled.push((*target, code));
         }
     }
     let said: Vec<_> = compiled.iter().map(|(target, code)| (*target, code.warnings.clone())).collect();
@@ -297,24 +333,65 @@ fn finish_unit(
     }
     let signature = match signature {
         Some(Ok(Done::Signature(signature))) => signature,
-        Some(Err(found)) => return Err(found),
+        Some(Err(found)) => return Err(found.clone()),
         _ => return Err(vec![Diagnostic::error(format!("`{}` was not compiled", unit.kernel))]),
     };
-    let args = verify::bind_args(plugin, unit, &signature)
+    let args = verify::bind_args(plugin, unit, signature)
         .map_err(|errors| explain::with_kernel(errors, job.prepared.unit()))?;
-    warnings.extend(verify::writable_inputs(plugin, unit, &signature));
-    let check = |code: &Compiled| check_code(plugin, unit, &signature, &args, code).err().unwrap_or_default();
+    warnings.extend(verify::writable_inputs(plugin, unit, signature));
+    let check = |code: &Compiled| check_code(plugin, unit, signature, &args, code).err().unwrap_or_default();
     let found: Vec<_> = compiled.iter().map(|(target, code)| (*target, check(code))).collect();
     let errors = merge_targets(&found);
     if !errors.is_empty() {
         return Err(errors);
     }
     let nvrtc = compiled.first().map(|(_, code)| code.nvrtc);
-    let code = compiled
-        .into_iter()
-        .map(|(_, code)| CompiledCode { object: code.object, symbol: code.symbol })
-        .collect();
-    Ok(FinishedUnit { unit: CompiledUnit { args, code }, nvrtc })
+    let code = |(_, code): &(Target, &Compiled)| CompiledCode {
+        object: code.object.clone(),
+        symbol: code.symbol.clone(),
+    };
+    let code = compiled.iter().map(code).collect();
+    let cluster = cluster_of(plugin, unit, &compiled)?;
+    let read_only = verify::read_only(signature);
+    Ok(FinishedUnit { unit: CompiledUnit { args, read_only, cluster, code }, nvrtc })
+}
+
+/// The clusters that the kernel asks for, where the launch does not; the same for every target.
+fn cluster_of(
+    plugin: &Plugin,
+    unit: &Unit,
+    compiled: &[(Target, &Compiled)],
+) -> Result<Option<[u32; 3]>, Vec<Diagnostic>> {
+    let launch = plugin.variants.get(unit.variant).and_then(|variant| variant.launch(unit.step));
+    if launch.is_none_or(|launch| launch.cluster.is_some()) {
+        return Ok(None);
+    }
+    let mut asked = Vec::new();
+    for (target, code) in compiled {
+        let rules = launch_rules(unit, code)?;
+        asked.push((
+            *target,
+            rules.cluster.map_or([1; 3], |cluster| match cluster {
+                cubin::Cluster::Of(size) => size,
+                cubin::Cluster::AtLaunch => [1; 3],
+            }),
+        ));
+    }
+    let Some(&(first, size)) = asked.first() else { return Ok(None) };
+    match asked.iter().find(|(_, other)| *other != size) {
+        None => Ok((size != [1; 3]).then_some(size)),
+        Some((other, another)) => {
+            let shown = |size: &[u32; 3]| size.map(|axis| axis.to_string()).join(" x ");
+            let message = format!("`{}` runs in clusters of other sizes for other targets", unit.kernel);
+            Err(vec![
+                Diagnostic::error(message)
+                    .code(rules::CLUSTER)
+                    .at(unit.kernel_span.clone(), "compiled for this kernel")
+                    .note(format!("{} for `{first}`, {} for `{other}`", shown(&size), shown(another)))
+                    .help("give it the same `__cluster_dims__` for every target"),
+            ])
+        }
+    }
 }
 
 /// What the rules that need the code look at.
@@ -323,7 +400,8 @@ fn facts(unit: &CompiledUnit) -> check::Compiled<'_> {
         |code: &'_ CompiledCode| code.object.kernels.iter().position(|kernel| kernel.symbol == code.symbol);
     let codes = unit.code.iter();
     let codes = codes.filter_map(|code| Some((code.object.target, code.object.kernels.get(kernel(code)?)?)));
-    check::Compiled { args: &unit.args, codes: codes.collect() }
+    let CompiledUnit { args, read_only, cluster, .. } = unit;
+    check::Compiled { args, read_only, cluster: *cluster, codes: codes.collect() }
 }
 
 /// What a code object says about the unit's kernel.
@@ -350,6 +428,13 @@ fn check_code(
         ]);
     };
     let target = code.object.target;
+    let rules = launch_rules(unit, code)?;
+    verify::check_code(&verify::CodeCheck { unit, launch, args, signature, target, kernel, rules })
+}
+
+/// What a code object demands of the launch.
+fn launch_rules(unit: &Unit, code: &Compiled) -> Result<cubin::LaunchRules, Vec<Diagnostic>> {
+    let target = code.object.target;
     let unreadable = |error: &dyn std::fmt::Display| {
         vec![
             Diagnostic::error(format!("the code for `{target}` cannot be read: {error}"))
@@ -357,6 +442,5 @@ fn check_code(
         ]
     };
     let raw = code.object.raw().map_err(|error| unreadable(&error))?;
-    let rules = cubin::launch_rules(target, &raw, &code.symbol).map_err(|error| unreadable(&error))?;
-    verify::check_code(&verify::CodeCheck { unit, launch, args, signature, target, kernel, rules })
+    cubin::launch_rules(target, &raw, &code.symbol).map_err(|error| unreadable(&error))
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cubinder_bundle::expr::Expr;
-use cubinder_bundle::{Arg, DataType, Plugin};
+use cubinder_bundle::{DataType, Plugin};
 
 use super::lexer::{lex, word};
 use super::name::{self, Argument, Meanings, Name};
@@ -21,7 +21,7 @@ use crate::nvrtc::defined_names;
 use crate::resolve::{ArgDraft, Resolved, Unit};
 use crate::rules;
 use crate::signature::{Param, ParamType, Signature};
-use crate::verify::{self, Row};
+use crate::verify::{self, Bound, Row};
 
 /// What came of a check.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -32,7 +32,7 @@ pub struct Checked {
     pub unsure: Vec<Unsure>,
     /// The arguments whose parameters' types are certain: one item for each of the draft's units, in their order. None where anything
     /// is wrong.
-    pub args: Vec<Vec<Arg>>,
+    pub args: Vec<Bound>,
 }
 
 /// A kernel that only a compile can check.
@@ -56,7 +56,7 @@ pub fn check(resolved: &Resolved, open: &Open<'_>) -> Checked {
     let mut files: HashMap<&Path, Option<(Arc<Source>, Kernels)>> = HashMap::new();
     let mut checked = Checked::default();
     let mut rows: Vec<(Row, Vec<Diagnostic>)> = Vec::new();
-    let mut bound: Vec<Vec<Arg>> = Vec::new();
+    let mut bound: Vec<Bound> = Vec::new();
     for unit in resolved.draft.units.iter().filter(|unit| !unit.source.as_os_str().is_empty()) {
         let file = files.entry(unit.source.as_path()).or_insert_with(|| match open_source(unit, open) {
             Ok(source) => {
@@ -68,7 +68,7 @@ pub fn check(resolved: &Resolved, open: &Open<'_>) -> Checked {
                 None
             }
         });
-        let mut args = Vec::new();
+        let mut args = Bound::default();
         let Some((source, kernels)) = file.as_ref().filter(|_| !unit.kernel.is_empty()) else { continue };
         let defined = defined_by_options(resolved, kernels, source);
         let found = match find(kernels, &unit.kernel) {
@@ -168,7 +168,7 @@ fn defined_by_options(resolved: &Resolved, kernels: &Kernels, source: &Source) -
 /// A template argument that nothing declares, for certain: a bare name that is written like one of the manifest's, in a text that
 /// includes nothing that could have it.
 fn undeclared(arguments: &[Argument], kernels: &Kernels, source: &Source) -> Option<String> {
-    const KNOWN: [&str; 3] = ["cubinder.h", "cuda_bf16.h", "cuda_fp16.h"];
+    const KNOWN: [&str; 4] = ["cubinder.h", "cuda_bf16.h", "cuda_fp16.h", "cuda_fp8.h"];
     let is_like_ours = |argument: &&Argument| {
         let name = argument.text.as_str();
         let is_word = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
@@ -476,8 +476,8 @@ struct Check<'a> {
 }
 
 impl Check<'_> {
-    /// What is wrong; `args` gets the arguments whose parameters' types are certain.
-    fn run(&self, plugin: &Plugin, args: &mut Vec<Arg>) -> Vec<Diagnostic> {
+    /// What is wrong; `bound_args` gets the arguments whose parameters' types are certain.
+    fn run(&self, plugin: &Plugin, bound_args: &mut Bound) -> Vec<Diagnostic> {
         let meanings = Meanings {
             kernel: self.kernel,
             arguments: &self.arguments,
@@ -523,7 +523,10 @@ impl Check<'_> {
             let here = Span::new(self.source, param.range.clone());
             let problem = match verify::bind_argument(plugin, self.unit, &signature, arg, bound) {
                 Ok(arg) => {
-                    args.push(arg);
+                    let is_read_only = resolved.knows_pointee
+                        && matches!(bound.ty, ParamType::Pointer { is_const: true, .. });
+                    bound_args.read_only.extend(is_read_only.then(|| arg.name.clone()));
+                    bound_args.args.push(arg);
                     None
                 }
                 Err(problem) => Some(problem),
@@ -534,6 +537,7 @@ impl Check<'_> {
             found.extend(told.map(|diagnostic| diagnostic.related(here.clone(), "the parameter")));
         }
         found.extend(self.without_shared_memory(plugin));
+        found.extend(self.without_wait(plugin));
         if has_errors(&found) {
             // A warning may follow from the mistakes: of two arguments that have changed places one is an input.
             found.retain(|diagnostic| diagnostic.severity == Severity::Error);
@@ -560,6 +564,26 @@ impl Check<'_> {
                 .help(format!(
                     "say how many bytes, such as `shared_bytes = {example}`, or give the array a size and leave `extern` out"
                 )),
+        )
+    }
+
+    /// The kernel may begin before the step before it has ended, and nothing in its text waits for that.
+    fn without_wait(&self, plugin: &Plugin) -> Option<Diagnostic> {
+        let launch = plugin.variants.get(self.unit.variant)?.launch(self.unit.step)?;
+        let text = &self.source.text;
+        let waits = || text.contains("cudaGridDependencySynchronize") || text.contains("griddepcontrol.wait");
+        // What is included may have a function that does.
+        if !launch.programmatic || waits() || !directives(text).iter().all(is_of_cuda) {
+            return None;
+        }
+        let message = format!("`{}` never waits for the step before it", self.kernel.path());
+        Some(
+            Diagnostic::warning(message)
+                .code(rules::NO_DEPENDENCY_WAIT)
+                .at(self.unit.kernel_span.clone(), "launched with `programmatic = true`")
+                .related(Span::new(self.source, self.kernel.name_range.clone()), "the kernel")
+                .note("it may begin while what came before is still writing what it reads")
+                .help("call `cudaGridDependencySynchronize()` in the kernel before it reads or writes memory, or leave `programmatic` out"),
         )
     }
 }

@@ -6,11 +6,11 @@ use cubinder_bundle::expr::{Environment, Expr};
 use cubinder_bundle::launch::{
     self, Doing, Evaluated, Facts, MAX_CLUSTER, Passed, Sequencing, Steps, Takes, Unmet,
 };
-use cubinder_bundle::{Arg, ArgValue, Launch, Plugin, ScalarType, Target, TargetKind};
+use cubinder_bundle::{Arg, ArgValue, Launch, Plugin, ScalarType, Scratch, Target, TargetKind};
 
 use super::code::{LaunchCode, MachineCode};
 use super::occupancy::{Multiprocessor, Needs, occupancy};
-use super::report::{ArgReport, Evaluation, LaunchReport, OccupancyReport};
+use super::report::{ArgReport, Evaluation, LaunchReport, OccupancyReport, StepDoes};
 use crate::diagnostic::Diagnostic;
 use crate::resolve::{ArgDraft, ArgDraftValue};
 
@@ -18,6 +18,8 @@ use crate::resolve::{ArgDraft, ArgDraftValue};
 pub(super) struct Step<'a> {
     pub(super) plugin: &'a Plugin,
     pub(super) launch: &'a Launch,
+    /// The variant's scratch buffers.
+    pub(super) scratch: &'a [Scratch],
     /// A manifest's arguments.
     pub(super) draft: &'a [ArgDraft],
     pub(super) code: &'a LaunchCode,
@@ -117,7 +119,7 @@ pub(super) fn finish(
     steps: &mut Steps,
     report: &mut Evaluation,
     diagnostics: &mut Vec<Diagnostic>,
-) -> Result<(), Unmet> {
+) -> Result<StepDoes, Unmet> {
     report.notes.extend(step.code.note.clone());
     diagnostics.extend(step.code.diagnostics.iter().cloned());
     let launch = step.typed();
@@ -125,13 +127,12 @@ pub(super) fn finish(
     let evaluated = match sequencing.step(&step.takes(), steps) {
         Ok(Doing::Launch(evaluated)) => Ok(evaluated.clone()),
         Ok(Doing::LeftOut | Doing::Fill { .. }) => {
-            report.notes.push(format!("`{}` is not launched: its condition is false", launch.kernel));
-            return Ok(());
+            return Ok(StepDoes::LeftOut { what: launch.kernel });
         }
         Err(error) => Err(error),
     };
     let args = match &evaluated {
-        Ok(evaluated) if is_typed => typed_args(step.plugin, &launch.args, evaluated),
+        Ok(evaluated) if is_typed => typed_args(step, &launch.args, evaluated),
         Ok(evaluated) if evaluated.is_empty() => Vec::new(),
         _ => untyped_args(step, &launch.args, facts),
     };
@@ -153,7 +154,7 @@ pub(super) fn finish(
             .map(|found| format!("{} cannot launch it: no block fits its multiprocessors", found.arch))
             .collect();
         report.notes.extend(full);
-        return Ok(());
+        return Ok(StepDoes::Launch { launch: report.launches.len().saturating_sub(1) });
     };
     Err(refused)
 }
@@ -208,6 +209,9 @@ fn launch_report(
         blocks,
         threads: blocks.saturating_mul(threads),
         shared_bytes,
+        cluster: evaluated.and_then(|evaluated| evaluated.cluster),
+        cooperative: step.launch.cooperative,
+        programmatic: step.launch.programmatic,
         args,
         empty: evaluated.is_some_and(Evaluated::is_empty),
         occupancy: machine
@@ -236,12 +240,14 @@ fn occupancy_report(machine: &MachineCode, threads: u64, shared_bytes: u32) -> O
     })
 }
 
-fn typed_args(plugin: &Plugin, args: &[Arg], evaluated: &Evaluated) -> Vec<ArgReport> {
+fn typed_args(step: &Step<'_>, args: &[Arg], evaluated: &Evaluated) -> Vec<ArgReport> {
+    let plugin = step.plugin;
     let arg = |(arg, passed): (&Arg, &Passed)| {
         let tensor = match passed {
             Passed::Input(index) => plugin.tensor_name(*index),
             Passed::Output(index) => plugin.tensor_name(plugin.inputs.len() + index),
-            Passed::Scratch(_) | Passed::Numbers { .. } => None,
+            Passed::Scratch(index) => step.scratch.get(*index).map(|scratch| scratch.name.as_str()),
+            Passed::Numbers { .. } => None,
         };
         let value = match passed {
             Passed::Numbers { value, .. } => Some(value.clone()),
@@ -282,9 +288,11 @@ fn untyped_args(step: &Step<'_>, typed: &[Arg], environment: &dyn Environment) -
     let steps = RefCell::new(Steps::default());
     let value = |expr: &Expr| steps.borrow_mut().value(expr, environment).ok();
     let tensor = |index: u32| step.plugin.tensor_name(index as usize).map(str::to_owned);
+    let buffer = |index: u32| step.scratch.get(index as usize).map(|scratch| scratch.name.clone());
     let of_draft = |arg: &ArgDraft| {
         let (ty, tensor, value) = match &arg.value {
             ArgDraftValue::Tensor(index) => (Some("tensor".to_owned()), tensor(*index), None),
+            ArgDraftValue::Scratch(index) => (Some("scratch".to_owned()), buffer(*index), None),
             ArgDraftValue::Expr { expr, .. } => (None, None, value(expr)),
         };
         ArgReport { name: arg.name.clone(), ty, tensor, value }
@@ -292,7 +300,7 @@ fn untyped_args(step: &Step<'_>, typed: &[Arg], environment: &dyn Environment) -
     let of_typed = |arg: &Arg| {
         let (tensor, value) = match &arg.value {
             ArgValue::Tensor(index) => (tensor(*index), None),
-            ArgValue::Scratch(_) => (None, None),
+            ArgValue::Scratch(index) => (buffer(*index), None),
             ArgValue::Scalar { expr, .. } | ArgValue::Array { expr, .. } => (None, value(expr)),
         };
         ArgReport { name: arg.name.clone(), ty: Some(arg_type(&arg.value)), tensor, value }

@@ -14,6 +14,7 @@ mod node;
 pub mod occupancy;
 mod query;
 mod report;
+mod steps;
 mod subject;
 mod table;
 mod types;

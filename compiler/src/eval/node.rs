@@ -17,7 +17,7 @@ use super::report::{
     AttributeReport, Evaluation, GuardReport, Origin, TensorReport, TypeReport, VariantReport,
 };
 use super::subject::{self, Subject};
-use super::types;
+use super::{steps, types};
 use crate::diagnostic::{Diagnostic, suggest};
 use crate::resolve::{ArgDraft, Unit};
 
@@ -208,6 +208,9 @@ fn report(subject: &Subject, asked: &Asked) -> Evaluation {
         tensors: tensors(plugin, asked, 0, &asked.inputs),
         checks: Vec::new(),
         variants: Vec::new(),
+        scratch: Vec::new(),
+        workspace_bytes: 0,
+        steps: Vec::new(),
         launches: Vec::new(),
         refused: None,
         notes: Vec::new(),
@@ -218,17 +221,15 @@ fn report(subject: &Subject, asked: &Asked) -> Evaluation {
 fn tensors(plugin: &Plugin, asked: &Asked, first: usize, shapes: &[Vec<i64>]) -> Vec<TensorReport> {
     let tensor = |(index, shape): (usize, &Vec<i64>)| {
         let ty = *asked.types.get(index)?;
-        let product = |start: u64| {
-            let factor = |product: u64, extent: &i64| product.checked_mul(u64::try_from(*extent).ok()?);
-            if shape.contains(&0) { Some(0) } else { shape.iter().try_fold(start, factor) }
-        };
+        let factor = |product: u64, extent: &i64| product.checked_mul(u64::try_from(*extent).ok()?);
+        let elements = if shape.contains(&0) { Some(0) } else { shape.iter().try_fold(1, factor) };
         Some(TensorReport {
             name: plugin.tensor_name(index)?.to_owned(),
             role: if index < plugin.inputs.len() { "input" } else { "output" },
             ty: ty.name(),
             shape: shape.clone(),
-            elements: product(1),
-            bytes: product(u64::from(ty.size())),
+            elements,
+            bytes: elements.and_then(|count| ty.bytes(count)),
             alignment: *asked.alignments.get(index)?,
         })
     };
@@ -321,7 +322,8 @@ impl Prepared<'_> {
         let step_of = |number: usize| -> Option<Step<'_>> {
             let launch = variant.launch(number)?;
             let (code, draft) = launches.get(number)?.as_ref()?;
-            Some(Step { plugin, launch, draft, code, asked_arch: compiler.arch().is_some() })
+            let scratch = variant.scratch.as_slice();
+            Some(Step { plugin, launch, scratch, draft, code, asked_arch: compiler.arch().is_some() })
         };
         let mut typed = variant.clone();
         for number in 0..typed.steps.len() {
@@ -330,18 +332,34 @@ impl Prepared<'_> {
             }
         }
         let refused = |error: Box<LaunchError>| Unmet(error.to_string());
-        let steps = &mut self.steps;
-        let mut sequencing = Sequencing::new(plugin, &typed, self.facts, steps).map_err(refused)?;
-        for number in 0..variant.steps.len() {
-            match step_of(number) {
-                None => drop(sequencing.step(&Takes::ANYTHING, steps).map_err(refused)?),
-                Some(step) if is_chosen => {
-                    finish(&step, &mut sequencing, self.facts, steps, self.report, self.diagnostics)?;
+        let budget = &mut self.steps;
+        let mut sequencing = Sequencing::new(plugin, &typed, self.facts, budget).map_err(refused)?;
+        if is_chosen {
+            steps::scratch(variant, sequencing.scratch(), self.report);
+        }
+        for (number, step) in variant.steps.iter().enumerate() {
+            let does = match step_of(number) {
+                None => {
+                    let doing = sequencing.step(&Takes::ANYTHING, budget).map_err(refused)?;
+                    steps::without_launch(plugin, variant, step, doing)
                 }
-                Some(step) => check(&step, &mut sequencing, steps)?,
+                Some(launch) if is_chosen => {
+                    finish(&launch, &mut sequencing, self.facts, budget, self.report, self.diagnostics)?
+                }
+                Some(launch) => {
+                    check(&launch, &mut sequencing, budget)?;
+                    continue;
+                }
+            };
+            if is_chosen {
+                steps::add(variant, step, does, self.report);
             }
         }
-        sequencing.finish().map(drop).map_err(refused)
+        let sequence = sequencing.finish().map_err(refused)?;
+        if is_chosen {
+            self.report.workspace_bytes = sequence.workspace_bytes;
+        }
+        Ok(())
     }
 }
 

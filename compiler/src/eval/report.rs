@@ -37,6 +37,15 @@ pub struct Evaluation {
     pub checks: Vec<Check>,
     /// The variants of these types, in order of preference; none where a check failed.
     pub variants: Vec<VariantReport>,
+    /// The memory that the steps of the chosen variant share, in the order in which it lies in the workspace.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub scratch: Vec<ScratchReport>,
+    /// The workspace that the scratch buffers take together, bytes.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub workspace_bytes: u64,
+    /// The steps of the chosen variant in order, where it has more than one launch without a condition.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<StepReport>,
     /// What the chosen variant launches, in order.
     pub launches: Vec<LaunchReport>,
     /// Why the run time would refuse the node, in its words.
@@ -149,6 +158,63 @@ pub enum GuardReport {
     NoValue(String),
 }
 
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde gives it so
+fn is_zero(bytes: &u64) -> bool {
+    *bytes == 0
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde gives it so
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
+/// A scratch buffer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ScratchReport {
+    /// Its name.
+    pub name: String,
+    /// Its start from that of the workspace, bytes.
+    pub offset: u64,
+    /// Its size, bytes.
+    pub bytes: u64,
+}
+
+/// A step.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct StepReport {
+    /// Its condition, as its author wrote it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub when: Option<String>,
+    /// What it does.
+    #[serde(flatten)]
+    pub does: StepDoes,
+}
+
+/// What a step does.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "step", rename_all = "snake_case")]
+pub enum StepDoes {
+    /// It launches a kernel.
+    Launch {
+        /// Which of the launches, from 0.
+        launch: usize,
+    },
+    /// It fills memory with a byte.
+    Fill {
+        /// The name of the output or the scratch buffer.
+        memory: String,
+        /// How much of it: all.
+        bytes: u64,
+        /// What every byte becomes.
+        byte: u8,
+    },
+    /// Nothing: its condition is false.
+    LeftOut {
+        /// The kernel, or the memory that would be filled.
+        what: String,
+    },
+}
+
 /// A launch.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LaunchReport {
@@ -164,6 +230,15 @@ pub struct LaunchReport {
     pub threads: u64,
     /// Dynamic shared memory of a block, bytes.
     pub shared_bytes: u32,
+    /// Blocks of a cluster in x, y and z, where it is launched in clusters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cluster: Option<[u32; 3]>,
+    /// Whether all blocks run at once.
+    #[serde(skip_serializing_if = "is_false")]
+    pub cooperative: bool,
+    /// Whether it may begin before the step before it has ended.
+    #[serde(skip_serializing_if = "is_false")]
+    pub programmatic: bool,
     /// The arguments.
     pub args: Vec<ArgReport>,
     /// Whether nothing is launched: an extent of the grid is 0, and an output is empty.
@@ -177,10 +252,10 @@ pub struct LaunchReport {
 pub struct ArgReport {
     /// The parameter's name.
     pub name: String,
-    /// `tensor`, or the kernel's type: `i32`, `i64[4]`. None where it is not known.
+    /// `tensor`, `scratch`, or the kernel's type: `i32`, `i64[4]`. None where it is not known.
     #[serde(rename = "type")]
     pub ty: Option<String>,
-    /// The tensor that it points to.
+    /// The tensor or the scratch buffer that it points to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tensor: Option<String>,
     /// The number or the numbers.

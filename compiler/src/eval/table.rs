@@ -6,7 +6,8 @@ use cubinder_bundle::Value;
 use cubinder_bundle::launch::shape_text;
 
 use super::report::{
-    ArgReport, Evaluation, GuardReport, LaunchReport, Origin, Report, TensorReport, VariantReport,
+    ArgReport, Evaluation, GuardReport, LaunchReport, Origin, Report, ScratchReport, StepDoes, StepReport,
+    TensorReport, VariantReport,
 };
 use crate::diagnostic::harmless;
 
@@ -35,6 +36,8 @@ fn evaluation_table(evaluation: &Evaluation) -> String {
     section(&mut text, "tensors", &evaluation.tensors.iter().map(tensor).collect::<Vec<_>>());
     section(&mut text, "checks", &checks(evaluation));
     section(&mut text, "variants", &evaluation.variants.iter().flat_map(variant).collect::<Vec<_>>());
+    section(&mut text, "scratch", &scratch(evaluation));
+    section(&mut text, "steps", &evaluation.steps.iter().enumerate().map(step).collect::<Vec<_>>());
     for (index, found) in evaluation.launches.iter().enumerate() {
         let number = if evaluation.launches.len() > 1 { format!(" {}", index + 1) } else { String::new() };
         let _ = writeln!(text, "  launch{number}: {}", found.kernel);
@@ -121,6 +124,29 @@ fn variant(variant: &VariantReport) -> Vec<Vec<String>> {
     rows
 }
 
+fn scratch(evaluation: &Evaluation) -> Vec<Vec<String>> {
+    let row = |scratch: &ScratchReport| {
+        vec![scratch.name.clone(), size(scratch.bytes), format!("at {}", scratch.offset)]
+    };
+    let all = (evaluation.workspace_bytes > 0)
+        .then(|| vec!["in all".to_owned(), size(evaluation.workspace_bytes), "of the workspace".to_owned()]);
+    evaluation.scratch.iter().map(row).chain(all).collect()
+}
+
+/// `2  launch 1  where `numel(x) > 4096` holds`.
+fn step((index, step): (usize, &StepReport)) -> Vec<String> {
+    let when = step.when.as_ref().map(|when| when.split_whitespace().collect::<Vec<_>>().join(" "));
+    let (what, verdict) = match &step.does {
+        StepDoes::Launch { launch } => (format!("launch {}", launch + 1), "holds"),
+        StepDoes::Fill { memory, bytes, byte } => {
+            (format!("fill {memory} with {byte}, {}", size(*bytes)), "holds")
+        }
+        StepDoes::LeftOut { what } => (format!("left out: {what}"), "is false"),
+    };
+    let when = when.map_or_else(String::new, |when| format!("`{when}` {verdict}"));
+    vec![format!("{}", index + 1), what, when]
+}
+
 fn launch(launch: &LaunchReport, tensors: &[TensorReport]) -> String {
     let mut rows = Vec::new();
     if launch.empty {
@@ -131,6 +157,16 @@ fn launch(launch: &LaunchReport, tensors: &[TensorReport]) -> String {
         let all = format!("{} a block, {} in all", count(threads, "thread"), launch.threads);
         rows.push(vec!["block".to_owned(), extents(block), all]);
         rows.push(vec!["shared".to_owned(), size(launch.shared_bytes.into()), "dynamic, a block".to_owned()]);
+    }
+    if let Some(cluster) = launch.cluster {
+        let blocks: u64 = cluster.iter().map(|extent| u64::from(*extent)).product();
+        rows.push(vec!["cluster".to_owned(), extents(cluster), count(blocks, "block")]);
+    }
+    if launch.cooperative {
+        rows.push(vec!["cooperative".to_owned(), "all blocks run at once".to_owned()]);
+    }
+    if launch.programmatic {
+        rows.push(vec!["programmatic".to_owned(), "may begin before the step before has ended".to_owned()]);
     }
     let mut text = columns(&rows, 4);
     if !launch.args.is_empty() {

@@ -3,18 +3,20 @@
 //! Owns the report ([`Report`]) and how it is shown to people ([`table`]); programs take it as JSON. Never runs or loads
 //! what it reads: every reader behind it treats the bytes as hostile.
 
+mod steps;
 mod table;
 
 use std::path::Path;
 
 use cubinder_bundle::container::{self, Container, Found};
 use cubinder_bundle::validate::validate_attributes;
-use cubinder_bundle::{CodeObject, Digest, KernelFacts, NodeReference, Plugin, Value};
+use cubinder_bundle::{CodeObject, Digest, KernelFacts, Launch, NodeReference, Plugin, Value, Variant};
 use serde::Serialize;
 
 use crate::cubin;
 use crate::library;
 
+pub use steps::{ScratchReport, StepReport};
 pub use table::table;
 
 /// Everything that was found in one file.
@@ -125,8 +127,17 @@ pub struct VariantReport {
     pub label: String,
     /// The kernels that it launches, as source names them.
     pub kernels: Vec<String>,
+    /// The memory that its steps share.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub scratch: Vec<ScratchReport>,
+    /// Its steps in order, where it has more than one launch or there is more to say of that.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<StepReport>,
     /// Target and digest of each code object that it uses.
     pub code: Vec<(String, String)>,
+    /// The kernel in each code object that it uses, by digest.
+    #[serde(skip)]
+    named: Vec<(String, String)>,
 }
 
 /// A code object.
@@ -379,6 +390,8 @@ fn plugin_report(plugin: &Plugin, attributes: &[Value], code: &[CodeObject]) -> 
                 id: variant.id,
                 label: variant.label.clone(),
                 kernels: variant.launches().map(|launch| launch.kernel.clone()).collect(),
+                scratch: steps::scratch(plugin, variant),
+                steps: steps::steps(plugin, variant),
                 code: variant
                     .launches()
                     .flat_map(|launch| &launch.code)
@@ -387,9 +400,19 @@ fn plugin_report(plugin: &Plugin, attributes: &[Value], code: &[CodeObject]) -> 
                         Some((reference.target.to_string(), object.digest.to_string()))
                     })
                     .collect(),
+                named: kernels_by_code(variant, code),
             })
             .collect(),
     }
+}
+
+/// The kernel in each code object that a variant uses, by digest.
+fn kernels_by_code(variant: &Variant, code: &[CodeObject]) -> Vec<(String, String)> {
+    let of_launch = |launch: &'_ Launch| -> Vec<(String, String)> {
+        let objects = launch.code.iter().filter_map(|reference| code.get(reference.code as usize));
+        objects.map(|object| (object.digest.to_string(), launch.kernel.clone())).collect()
+    };
+    variant.launches().flat_map(of_launch).collect()
 }
 
 /// Attributes, inputs and outputs in the manifest's order.

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use super::steps::line;
 use super::{CodeReport, ContainerReport, DeclaredReport, FileKind, KernelReport, Report};
 use crate::diagnostic::harmless;
 
@@ -72,6 +73,12 @@ fn container_table(container: &ContainerReport) -> String {
         for variant in &plugin.variants {
             let label = if variant.label.is_empty() { String::new() } else { format!(" {}", variant.label) };
             let _ = writeln!(text, "    variant {}{label}: {}", variant.id, variant.kernels.join(", "));
+            for scratch in &variant.scratch {
+                let _ = writeln!(text, "      scratch {}: {} bytes", scratch.name, scratch.bytes);
+            }
+            for (index, step) in variant.steps.iter().enumerate() {
+                let _ = writeln!(text, "      step {}: {}", index + 1, line(step));
+            }
         }
     }
     if !container.code.is_empty() {
@@ -119,15 +126,15 @@ fn row(container: Option<&ContainerReport>, code: &CodeReport, kernel: &KernelRe
     ]
 }
 
-/// The kernel of a code object as source names it, where exactly one variant's only launch uses the object.
+/// The kernel of a code object as source names it, where all launches that use the object name it so.
 fn source_name(container: &ContainerReport, code: &CodeReport) -> Option<String> {
     let mut names = container
         .plugins
         .iter()
         .flat_map(|plugin| &plugin.variants)
-        .filter(|variant| variant.code.iter().any(|(_, digest)| *digest == code.digest))
-        .filter(|variant| variant.kernels.len() == 1)
-        .map(|variant| variant.kernels[0].clone());
+        .flat_map(|variant| &variant.named)
+        .filter(|(digest, _)| *digest == code.digest)
+        .map(|(_, kernel)| kernel.clone());
     let name = names.next()?;
     names.all(|other| other == name).then_some(name)
 }

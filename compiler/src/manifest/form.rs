@@ -435,6 +435,11 @@ impl<'t> Section<'t> {
         Section { above: Some(above), ..self }
     }
 
+    /// The same section, called otherwise in errors.
+    pub(crate) fn called(self, name: &str) -> Section<'t> {
+        Section { name: name.to_owned(), ..self }
+    }
+
     /// Whether a key that must be there is not.
     pub(crate) fn lacks(&self, key: &str) -> bool {
         self.missing.iter().any(|(missing, _)| *missing == key)

@@ -5,10 +5,10 @@
 //! twice) only the reader tells.
 
 use cubinder_bundle::expr::{DEVICE, KEYWORDS};
-use cubinder_bundle::{AttributeElement, AttributeType, DataType, MAX_VARIANT_ID};
+use cubinder_bundle::{AttributeElement, AttributeType, DataType, Format, MAX_VARIANT_ID};
 use serde_json::{Map, Value, json};
 
-use super::keys::{Count, Form, Key, Naming, Presence, ROOT, Reserved, Table};
+use super::keys::{Form, Key, Naming, Presence, ROOT, Reserved, Table};
 use super::v1::attributes::RESERVED;
 use super::v1::plugin::MAX_NAME_BYTES;
 use super::{CodeKind, MAX_RANK, NEWEST_SCHEMA};
@@ -81,9 +81,10 @@ fn from_toml(text: &str) -> Option<Value> {
 fn form(form: &Form) -> Value {
     match form {
         Form::Edition => json!({ "const": NEWEST_SCHEMA }),
-        Form::Text | Form::Kernel | Form::ExpressionText => json!({ "type": "string" }),
+        Form::Text | Form::Memory | Form::Kernel | Form::ExpressionText => json!({ "type": "string" }),
         Form::Message | Form::Path => json!({ "type": "string", "pattern": "\\S" }),
-        Form::Identifier | Form::TensorType => identifier(),
+        Form::Identifier | Form::TensorType | Form::TensorFormat => identifier(),
+        Form::AttributeNames => json!({ "type": "array", "items": identifier() }),
         Form::Identifiers => json!({ "type": "array", "items": word(), "uniqueItems": true }),
         Form::Namespace => text(&format!("^({IDENTIFIER}(\\.{IDENTIFIER})*)?$")),
         Form::Version => text("^[A-Za-z0-9._+-]+$"),
@@ -91,6 +92,10 @@ fn form(form: &Form) -> Value {
         Form::Expressions => json!({ "type": "array", "items": expression(), "minItems": 1, "maxItems": 3 }),
         Form::ElementTypes => {
             let names: Vec<&str> = DataType::ALL.iter().map(|ty| ty.name()).collect();
+            json!({ "type": "array", "items": { "enum": names }, "minItems": 1, "uniqueItems": true })
+        }
+        Form::Formats => {
+            let names = Format::ALL.map(Format::name);
             json!({ "type": "array", "items": { "enum": names }, "minItems": 1, "uniqueItems": true })
         }
         Form::AttributeType => {
@@ -114,6 +119,8 @@ fn form(form: &Form) -> Value {
         Form::NumberRange => json!({ "type": ["integer", "number", "string"] }),
         Form::Constant => json!({ "type": ["integer", "number", "boolean"] }),
         Form::VariantId => json!({ "type": "integer", "minimum": 1, "maximum": MAX_VARIANT_ID }),
+        Form::Byte => json!({ "type": "integer", "minimum": 0, "maximum": 255 }),
+        Form::Switch => json!({ "type": "boolean" }),
         Form::Paths => json!({ "type": "array", "items": { "type": "string", "pattern": "\\S" } }),
         Form::Options => json!({ "type": "array", "items": { "type": "string", "pattern": "^-" } }),
         Form::Targets => json!({
@@ -130,9 +137,11 @@ fn form(form: &Form) -> Value {
         }),
         Form::Driver => json!({ "type": "string", "pattern": DRIVER }),
         Form::Table(inner) => table(inner),
-        Form::Tables(inner, Count::Any) => json!({ "type": "array", "items": table(inner) }),
-        Form::Tables(inner, Count::One) => {
-            json!({ "type": "array", "items": table(inner), "minItems": 1, "maxItems": 1 })
+        Form::Tables(inner) => json!({ "type": "array", "items": table(inner) }),
+        Form::Kinds(key, [with, without]) => {
+            let each = json!({ "if": { "required": [key] }, "then": table(with), "else": table(without) });
+            let of_the_second = json!({ "not": { "required": [key] } });
+            json!({ "type": "array", "items": each, "contains": of_the_second })
         }
         Form::Named(inner, naming) => named(&table(inner), naming),
         Form::Lines(of, naming) => named(&self::form(of), naming),
@@ -146,6 +155,7 @@ fn named(each: &Value, naming: &Naming) -> Value {
         Reserved::None => Vec::new(),
         Reserved::OnnxParser => RESERVED.to_vec(),
         Reserved::ElementTypes => DataType::ALL.iter().map(|ty| ty.name()).collect(),
+        Reserved::Formats => Format::ALL.iter().map(|format| format.name()).collect(),
     };
     if let (Value::Object(fields), false) = (&mut names, reserved.is_empty()) {
         fields.insert("not".to_owned(), json!({ "enum": reserved }));
@@ -167,11 +177,14 @@ fn of_type(ty: AttributeType) -> Value {
             json!({ "anyOf": [{ "type": "number" }, { "type": "string", "pattern": range(FLOAT) }] })
         }
     };
+    let is_discrete = ty.element.integers().is_some() || ty.element == AttributeElement::Bool;
+    let can_specialize = is_discrete && !ty.list;
     let has_length = ty.list || matches!(ty.element, AttributeElement::String | AttributeElement::Bytes);
     json!({
         "if": { "properties": { "type": { "const": ty.name() } }, "required": ["type"] },
         "then": { "properties": {
             "default": value,
+            "specialize": if can_specialize { json!({ "items": single }) } else { json!(false) },
             "one_of": if ty.element == AttributeElement::Bytes { json!(false) } else { json!({ "items": single }) },
             "range": range,
             "length": if has_length { size() } else { json!(false) },

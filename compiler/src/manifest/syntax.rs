@@ -324,7 +324,7 @@ impl Explainer<'_> {
 /// Whether the manifest has several tables of this name.
 fn is_list(key: &str) -> bool {
     let mut all = ROOT.keys.iter().chain(PLUGIN.keys);
-    all.any(|known| known.name == key && matches!(known.form, Form::Tables(..)))
+    all.any(|known| known.name == key && matches!(known.form, Form::Tables(..) | Form::Kinds(..)))
 }
 
 const fn is_curly(c: char) -> bool {

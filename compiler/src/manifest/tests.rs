@@ -68,7 +68,7 @@ fn reads_every_key() {
     assert_eq!(manifest.types[0].alternatives, [DataType::F32, DataType::F16]);
     assert_eq!(manifest.constants[0].value, Value::Int(16));
     assert_eq!(manifest.variants[0].id.value, 3);
-    let launch = &manifest.launches[0];
+    let launch = manifest.launches[0].launch().unwrap();
     assert_eq!(launch.grid[1].value, "1");
     let args: Vec<_> = launch
         .args

@@ -9,12 +9,13 @@ use std::sync::Arc;
 use cubinder_bundle::Guard;
 use cubinder_bundle::model::MAX_ARGUMENTS;
 use cubinder_bundle::validate::{
-    MAX_ALIGNMENTS, MAX_ALLOWED_VALUES, MAX_ATTRIBUTES, MAX_REQUIREMENTS, MAX_TENSORS, alignments,
+    MAX_ALIGNMENTS, MAX_ALLOWED_VALUES, MAX_ATTRIBUTES, MAX_REQUIREMENTS, MAX_SCRATCH, MAX_STEPS,
+    MAX_TENSORS, alignments,
 };
 
 use super::rows::Row;
 use crate::diagnostic::{Diagnostic, Source, Span};
-use crate::manifest::Manifest;
+use crate::manifest::{Manifest, StepDecl};
 use crate::rules;
 
 /// Reports what there is too much of, at the first that is one too many.
@@ -31,7 +32,11 @@ pub(super) fn check(manifest: &Manifest, source: &Arc<Source>) -> Vec<Diagnostic
     .into_iter()
     .flatten()
     .collect();
-    for launch in &manifest.launches {
+    let steps = manifest.launches.iter().map(|decl| &decl.range);
+    found.extend(beyond("the plugin", "steps", steps, MAX_STEPS, source));
+    let scratch = manifest.scratch.iter().map(|decl| &decl.name.range);
+    found.extend(beyond("the plugin", "scratch buffers", scratch, MAX_SCRATCH, source));
+    for launch in manifest.launches.iter().filter_map(StepDecl::launch) {
         let args = launch.args.iter().flatten().map(|arg| &arg.name.range);
         found.extend(beyond("the launch", "arguments", args, MAX_ARGUMENTS, source));
     }

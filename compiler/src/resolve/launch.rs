@@ -7,7 +7,8 @@ use cubinder_bundle::launch::{MAX_BLOCK, MAX_GRID, MAX_SHARED_BYTES, MAX_THREADS
 use cubinder_bundle::{DataType, Launch};
 
 use super::expression::{Compiler, Expected, Place};
-use super::rows::{Row, known_type};
+use super::rows::{self, Row, known_type};
+use super::steps::scratch_buffer;
 use super::{ArgDraft, ArgDraftValue, Unit, beside, kernel};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::manifest::form::is_identifier;
@@ -22,24 +23,13 @@ pub(super) struct RowLaunch {
     pub(super) is_right: bool,
 }
 
+/// The most blocks of a cluster.
+const MAX_CLUSTER: i64 = cubinder_bundle::launch::MAX_CLUSTER as i64;
+
 const AXES: [&str; 3] = ["x", "y", "z"];
 
-/// Compiles the launch's expressions for a row; nothing where the manifest has none.
+/// Compiles a launch's expressions for a row. The unit's places among the steps are the caller's to say.
 pub(super) fn resolve(
-    compiler: &mut Compiler<'_>,
-    row: &Row,
-    plugin_types: &[DataType],
-    index: usize,
-) -> Option<RowLaunch> {
-    let manifest = compiler.manifest;
-    let place = compiler.in_row(row, index);
-    // Without exactly one launch the reader has reported so; each is looked at for more mistakes.
-    let launches: Vec<RowLaunch> =
-        manifest.launches.iter().map(|decl| one(compiler, decl, row, plugin_types, &place, index)).collect();
-    launches.into_iter().next()
-}
-
-fn one(
     compiler: &mut Compiler<'_>,
     decl: &LaunchDecl,
     row: &Row,
@@ -58,6 +48,11 @@ fn one(
             integer(compiler, text, "shared_bytes", limits, place, index)
         }
     };
+    let cluster = decl.cluster.as_ref().map(|texts| dimensions(compiler, texts, "cluster", place, index));
+    let cluster_is_right = match &cluster {
+        Some((sizes, is_right)) => *is_right && blocks_of_cluster(compiler, decl, sizes, index),
+        None => true,
+    };
     let declared = decl.args.as_deref().unwrap_or_default();
     // What is no identifier was told, and may have been meant as any parameter.
     let named: Vec<&ArgDecl> = declared.iter().filter(|arg| is_identifier(&arg.name.value)).collect();
@@ -68,6 +63,7 @@ fn one(
         && grid.1
         && block_is_right
         && shared_bytes.is_some()
+        && cluster_is_right
         && args_are_known
         && args.iter().all(|arg| arg.broken.is_none());
     let launch = Launch {
@@ -75,9 +71,9 @@ fn one(
         grid: grid.0,
         block: block.0,
         shared_bytes: shared_bytes.unwrap_or_else(|| constant(0)),
-        cluster: None,
-        cooperative: false,
-        programmatic: false,
+        cluster: cluster.map(|(sizes, _)| sizes),
+        cooperative: decl.cooperative.as_ref().is_some_and(|said| said.value),
+        programmatic: decl.programmatic.as_ref().is_some_and(|said| said.value),
         args: Vec::new(),
         code: Vec::new(),
     };
@@ -86,15 +82,19 @@ fn one(
     let unit = Unit {
         variant: index,
         step: 0,
+        decl: 0,
         source: source.map(|source| beside(compiler.source, &source.value)).unwrap_or_default(),
         source_span: span_of(source),
         kernel: kernel.unwrap_or_default(),
         kernel_span: span_of(decl.kernel.as_ref()),
         types: row.types.clone(),
+        formats: row.formats.clone(),
+        has_formats: rows::has_formats(compiler.manifest),
         plugin_types: plugin_types.to_vec(),
-        constants: row.constants.clone(),
+        constants: row.values().map(|(name, value)| (name.to_owned(), value.clone())).collect(),
         args,
         args_span: compiler.span(decl.args_range.clone()),
+        shared_outputs: Vec::new(),
         args_are_known,
     };
     RowLaunch { launch, unit, is_right }
@@ -134,8 +134,11 @@ fn dimensions(
     place: &Place,
     index: usize,
 ) -> ([Expr; 3], bool) {
-    let (limits, code) =
-        if key == "grid" { (MAX_GRID, rules::GRID_LIMIT) } else { (MAX_BLOCK, rules::BLOCK_LIMIT) };
+    let (limits, code) = match key {
+        "grid" => (MAX_GRID, rules::GRID_LIMIT),
+        "cluster" => ([MAX_CLUSTER; 3], rules::CLUSTER_LIMIT),
+        _ => (MAX_BLOCK, rules::BLOCK_LIMIT),
+    };
     let mut whole = true;
     let mut result = [constant(1), constant(1), constant(1)];
     for (axis, text) in texts.iter().enumerate().take(3) {
@@ -191,6 +194,31 @@ fn threads_of_block(compiler: &mut Compiler<'_>, decl: &LaunchDecl, block: &[Exp
     threads <= MAX_THREADS
 }
 
+/// Whether a cluster of constants has no more blocks than it can have.
+fn blocks_of_cluster(
+    compiler: &mut Compiler<'_>,
+    decl: &LaunchDecl,
+    sizes: &[Expr; 3],
+    index: usize,
+) -> bool {
+    let Some(sizes) = sizes.iter().map(value_of).collect::<Option<Vec<i64>>>() else { return true };
+    // Each is at most 8.
+    let blocks: i64 = sizes.iter().product();
+    let texts = decl.cluster.as_deref().unwrap_or_default();
+    let (Some(first), Some(last)) = (texts.first(), texts.last()) else { return true };
+    if blocks > MAX_CLUSTER {
+        let span = compiler.span(first.range.start..last.range.end);
+        let sizes = sizes.iter().map(ToString::to_string).collect::<Vec<_>>().join(" x ");
+        let diagnostic = Diagnostic::error(format!("a cluster has at most {MAX_CLUSTER} blocks"))
+            .code(rules::CLUSTER_LIMIT)
+            .at(span, format!("these are {sizes} = {blocks}"));
+        let with_values = |diagnostic, text| compiler.with_values(diagnostic, text, Some(index));
+        let diagnostic = texts.iter().fold(diagnostic, with_values);
+        compiler.report(diagnostic, Some(index));
+    }
+    blocks <= MAX_CLUSTER
+}
+
 fn argument(compiler: &mut Compiler<'_>, arg: &ArgDecl, row: &Row, place: &Place) -> ArgDraft {
     let value = value(compiler, arg, row, place);
     let broken = value.as_ref().err().cloned();
@@ -220,6 +248,11 @@ fn value(
             ty.is_some_and(|ty| !compiler.is_unclear(ty)) && !compiler.is_unclear(text.value.trim());
         return if is_clear { Ok(ArgDraftValue::Tensor(tensor)) } else { Err(tensor..tensor + 1) };
     }
+    if let Some(buffer) = scratch_buffer(compiler.manifest, text) {
+        let name = text.value.trim();
+        compiler.use_name(name);
+        return if compiler.is_unclear(name) { Err(0..u32::MAX) } else { Ok(ArgDraftValue::Scratch(buffer)) };
+    }
     match compiler.expression(text, &arg.name.value, Expected::Argument, place) {
         Some(typed) => Ok(ArgDraftValue::Expr { expr: typed.expr, kind: typed.kind }),
         None if is_identifier(text.value.trim()) => Err(0..u32::MAX),
@@ -236,7 +269,7 @@ fn tensor(compiler: &Compiler<'_>, text: &Text) -> Option<u32> {
     u32::try_from(position).ok()
 }
 
-fn constant(value: i64) -> Expr {
+pub(super) fn constant(value: i64) -> Expr {
     Expr { nodes: vec![Node::Int(value)] }
 }
 

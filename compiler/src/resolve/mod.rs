@@ -4,16 +4,19 @@
 //! the checks that need only the manifest. A draft lacks what only a compile can tell: the order and types of the
 //! kernels' parameters, and the code. Never reads a file: a kernel's source is a path here.
 
+mod choices;
 mod counts;
 mod cpp_names;
 mod expression;
 mod kernel;
 mod launch;
+mod layouts;
 mod messages;
 mod names;
 mod origin;
 mod restrict;
 mod rows;
+mod steps;
 mod usage;
 
 use std::borrow::Borrow;
@@ -22,8 +25,8 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use cubinder_bundle::expr::{Expr, Kind};
-use cubinder_bundle::{Attribute, DataType, Format, Guard, Input, Plugin, Step, Value, Variant};
+use cubinder_bundle::expr::{Expr, Kind, Node};
+use cubinder_bundle::{Attribute, DataType, Format, Guard, Input, Plugin, Value, Variant};
 
 use crate::diagnostic::{Diagnostic, Severity, Source, Span, has_errors, sort};
 use crate::manifest::{self, MAX_RANK, Manifest};
@@ -39,6 +42,8 @@ pub struct PluginDraft {
     pub plugin: Plugin,
     /// One unit for each launch of each variant.
     pub units: Vec<Unit>,
+    /// For each variant and each of its steps the index of the declaration among the manifest's launches.
+    pub steps: Vec<Vec<usize>>,
 }
 
 /// What has to be compiled for one launch of one variant.
@@ -46,8 +51,10 @@ pub struct PluginDraft {
 pub struct Unit {
     /// Index of the variant in the plugin.
     pub variant: usize,
-    /// Index of the launch among the variant's steps, which is that among the manifest's launches.
+    /// Index of the launch among the variant's steps.
     pub step: usize,
+    /// Index of its declaration among the manifest's launches, of which a variant may leave some out.
+    pub decl: usize,
     /// The CUDA source, resolved against the manifest's folder. Empty where it is wrong.
     pub source: PathBuf,
     /// Where the manifest names the source.
@@ -58,15 +65,21 @@ pub struct Unit {
     pub kernel_span: Span,
     /// The variant's type parameters: `T` and what it is.
     pub types: Vec<(String, DataType)>,
+    /// The variant's format parameters: `F` and what it is.
+    pub formats: Vec<(String, Format)>,
+    /// Whether the manifest has formats, beside row major ones: the source may use what there is for them.
+    pub has_formats: bool,
     /// Every type of the plugin, each once: those of its tensors and its type parameters, in any variant. The source is the
     /// same for all variants, so it may use any of them.
     pub plugin_types: Vec<DataType>,
-    /// The variant's constants.
+    /// The attributes that the variant is compiled for, and its constants.
     pub constants: Vec<(String, Value)>,
     /// The arguments by name, in the manifest's order.
     pub args: Vec<ArgDraft>,
     /// Where the table of arguments is.
     pub args_span: Span,
+    /// The outputs that another step of the variant passes or fills, by index over inputs, then outputs: this one may only read them.
+    pub shared_outputs: Vec<u32>,
     /// Whether the arguments are all that the manifest has: false only where one has no name or their table is none.
     pub args_are_known: bool,
 }
@@ -92,6 +105,8 @@ pub struct ArgDraft {
 pub enum ArgDraftValue {
     /// A tensor's device pointer: index over inputs, then outputs.
     Tensor(u32),
+    /// The device pointer of a scratch buffer of the variant, by index.
+    Scratch(u32),
     /// A value.
     Expr {
         /// How it is computed.
@@ -200,11 +215,12 @@ fn sketch(manifest: &Manifest, source: &Arc<Source>) -> Result<Resolved, Wrong> 
     let mut guards: Vec<Option<Guard>> =
         rows.iter().enumerate().map(|(index, row)| compiler.guard(row, index)).collect();
     diagnostics.extend(counts::check_guards(manifest, &rows, &mut guards, source));
-    let launches: Vec<Option<launch::RowLaunch>> = rows
+    let steps: Vec<steps::RowSteps> = rows
         .iter()
         .enumerate()
-        .map(|(index, row)| launch::resolve(&mut compiler, row, &plugin_types, index))
+        .map(|(index, row)| steps::resolve(&mut compiler, row, &plugin_types, index))
         .collect();
+    steps::never_done(&mut compiler, &rows, &steps);
     let (messages, unused) = compiler.finish(&rows);
     diagnostics.extend(messages);
     diagnostics.extend(unused.warnings);
@@ -213,11 +229,10 @@ fn sketch(manifest: &Manifest, source: &Arc<Source>) -> Result<Resolved, Wrong> 
         diagnostics.retain(|diagnostic| diagnostic.severity == Severity::Error);
     }
     sort(&mut diagnostics);
-    let launches_are_right =
-        launches.iter().all(|launch| launch.as_ref().is_some_and(|launch| launch.is_right));
-    let is_right = launches_are_right && require_is_right && outputs_are_right && !has_errors(&diagnostics);
+    let steps_are_right = steps.iter().all(|steps| steps.is_right);
+    let is_right = steps_are_right && require_is_right && outputs_are_right && !has_errors(&diagnostics);
     let mut resolved = Resolved {
-        draft: draft(manifest, rows, guards, launches, require, outputs),
+        draft: draft(manifest, rows, guards, steps, require, outputs),
         manifest: manifest.clone(),
         source: Arc::clone(source),
         name_span: Span::new(source, manifest.plugin.name.range.clone()),
@@ -237,24 +252,28 @@ fn draft(
     manifest: &Manifest,
     rows: Vec<Row>,
     guards: Vec<Option<Guard>>,
-    launches: Vec<Option<launch::RowLaunch>>,
+    steps: Vec<steps::RowSteps>,
     require: Vec<cubinder_bundle::Requirement>,
     outputs: Vec<cubinder_bundle::Output>,
 ) -> PluginDraft {
     let mut variants = Vec::with_capacity(rows.len());
     let mut units = Vec::with_capacity(rows.len());
-    for ((row, guard), launch) in rows.into_iter().zip(guards).zip(launches) {
+    let mut decls = Vec::with_capacity(rows.len());
+    let is_left_out = left_out(&rows, &guards);
+    let rows = rows.into_iter().zip(guards).zip(steps).zip(is_left_out);
+    for ((row, guard), steps) in rows.filter(|(_, is_left_out)| !is_left_out).map(|(row, _)| row) {
+        units.extend(steps.units.into_iter().map(|unit| Unit { variant: variants.len(), ..unit }));
         variants.push(Variant {
             id: row.id,
             label: row.label(),
             types: row.tensor_types,
-            formats: vec![Format::Linear; manifest.inputs.len() + manifest.outputs.len()],
-            specialized: Vec::new(),
+            formats: row.tensor_formats,
+            specialized: row.specialized.into_iter().map(|it| (it.attribute, it.value)).collect(),
             guard,
-            scratch: Vec::new(),
-            steps: launch.iter().map(|launch| Step::launch(launch.launch.clone())).collect(),
+            scratch: steps.scratch,
+            steps: steps.steps,
         });
-        units.extend(launch.map(|launch| launch.unit));
+        decls.push(steps.decls);
     }
     let plugin = Plugin {
         name: manifest.plugin.name.value.clone(),
@@ -265,13 +284,41 @@ fn draft(
         inputs: manifest.inputs.iter().map(input).collect(),
         outputs,
         require,
-        timing: None,
+        timing: timing(manifest),
         variants,
     };
-    PluginDraft { plugin, units }
+    PluginDraft { plugin, units, steps: decls }
+}
+
+/// For each row whether its guard says that the variant is not for the attributes' values that the row is compiled for: it is left
+/// out, because nothing else in a variant can say so.
+fn left_out(rows: &[Row], guards: &[Option<Guard>]) -> Vec<bool> {
+    let is_false = |guard: &Option<Guard>| {
+        guard.as_ref().is_some_and(|guard| guard.expr.nodes.as_slice() == [Node::Bool(false)])
+    };
+    let serves_some = |row: &Row| {
+        let mut others = rows.iter().zip(guards).filter(|(other, _)| {
+            (other.variant, &other.types, &other.formats) == (row.variant, &row.types, &row.formats)
+        });
+        others.any(|(_, guard)| !is_false(guard))
+    };
+    let is_left_out = |(row, guard): (&Row, &Option<Guard>)| {
+        !row.specialized.is_empty() && is_false(guard) && serves_some(row)
+    };
+    rows.iter().zip(guards).map(is_left_out).collect()
+}
+
+/// The attributes on which the time of a node depends, in the order of the attributes.
+fn timing(manifest: &Manifest) -> Option<Vec<u32>> {
+    let names = &manifest.plugin.timing.as_ref()?.value;
+    let attributes = (0..).zip(&manifest.attributes);
+    let named = attributes.filter(|(_, decl)| names.iter().any(|name| name.value == decl.name.value));
+    Some(named.map(|(index, _)| index).collect())
 }
 
 fn attribute(decl: &manifest::AttributeDecl) -> Attribute {
+    // Code is there for these values alone.
+    let allowed = decl.specialize.as_ref().or(decl.one_of.as_ref());
     let (minimum, maximum) = decl.range.clone().map(|range| range.value).unwrap_or_default();
     Attribute {
         name: decl.name.value.clone(),
@@ -280,7 +327,7 @@ fn attribute(decl: &manifest::AttributeDecl) -> Attribute {
         length: decl.length.as_ref().map(|length| length.value),
         minimum,
         maximum,
-        one_of: decl.one_of.as_ref().map(|one_of| one_of.value.clone()).unwrap_or_default(),
+        one_of: allowed.map(|allowed| allowed.value.clone()).unwrap_or_default(),
         doc: decl.doc.clone(),
     }
 }

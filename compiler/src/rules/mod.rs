@@ -63,7 +63,7 @@ rules! {
     BAD_NAME = "C0006";
     /// A range that cannot be read, is empty or beyond what can be: ranks, lengths, limits.
     BAD_RANGE = "C0007";
-    /// No type has this name.
+    /// No type or format has this name.
     UNKNOWN_TYPE = "C0008";
     /// One name or value twice where each must be there once.
     DECLARED_TWICE = "C0009";
@@ -101,7 +101,7 @@ rules! {
     NO_VARIANT_WITHOUT_GUARD = "C0203";
     /// A rule about nodes that no node can meet, or that every node meets.
     REQUIRE_IS_CONSTANT = "C0204";
-    /// A type parameter that nothing decides.
+    /// A type or format parameter that nothing decides.
     UNDECIDED_TYPE = "C0205";
     /// More variants than a plugin can have.
     TOO_MANY_VARIANTS = "C0206";
@@ -109,6 +109,8 @@ rules! {
     UNREACHABLE_VARIANT = "C0207";
     /// Two plugins of one name, version and namespace.
     PLUGIN_TWICE = "C0208";
+    /// A format that tensors of a type or rank cannot have.
+    NO_SUCH_LAYOUT = "C0209";
 
     // Launches.
     /// A grid beyond the limits of every GPU.
@@ -127,6 +129,18 @@ rules! {
     UNREAD_INPUT = "C0307";
     /// A dimension of an output that is below zero.
     NEGATIVE_DIMENSION = "C0308";
+    /// Scratch memory of a size that cannot be.
+    SCRATCH_LIMIT = "C0309";
+    /// Scratch memory that is read before anything wrote it.
+    UNWRITTEN_SCRATCH = "C0310";
+    /// A step's condition that never holds or always does.
+    STEP_CONDITION = "C0311";
+    /// A memset of what must not be filled.
+    NOT_FILLABLE = "C0312";
+    /// A cluster that is too large, or of which the grid is no multiple.
+    CLUSTER_LIMIT = "C0313";
+    /// A cooperative launch that may not fit on the device.
+    COOPERATIVE_GRID = "C0314";
 
     // Kernels.
     /// The kernel's file cannot be read.
@@ -149,6 +163,8 @@ rules! {
     WRITABLE_INPUT = "C0409";
     /// Dynamic shared memory of which the launch gives none.
     NO_DYNAMIC_SHARED_MEMORY = "C0410";
+    /// A kernel that is launched before the step before it has ended, and does not wait for that.
+    NO_DEPENDENCY_WAIT = "C0411";
 
     // Machine code.
     /// Parameters that differ from one compile to the next.
@@ -161,7 +177,7 @@ rules! {
     REGISTERS = "C0504";
     /// A block that the kernel itself does not allow.
     LAUNCH_BOUNDS = "C0505";
-    /// Clusters, which a launch cannot ask for.
+    /// Clusters that the kernel asks for and the launch does not, or other ones.
     CLUSTER = "C0506";
 
     // What is compiled for.
@@ -173,6 +189,8 @@ rules! {
     CODE_WITHOUT_TARGET = "C0603";
     /// An option that NVRTC does not take or that Cubinder sets itself.
     NVRTC_OPTION = "C0604";
+    /// Code for a GPU that has not what the launch asks for.
+    FEATURE_OF_TARGET = "C0605";
 
     // What ONNX can carry.
     /// An attribute that ONNX and TensorRT's parser cannot carry exactly.

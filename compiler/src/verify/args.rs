@@ -36,6 +36,22 @@ pub fn bind_args(plugin: &Plugin, unit: &Unit, signature: &Signature) -> Result<
     if diagnostics.is_empty() { Ok(args) } else { Err(diagnostics) }
 }
 
+/// Arguments in the order of their parameters.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Bound {
+    /// The arguments.
+    pub args: Vec<Arg>,
+    /// The parameters that are pointers to `const`: see [`read_only`].
+    pub read_only: Vec<String>,
+}
+
+/// The names of the parameters that are pointers to `const`: the kernel reads what they get and never writes it.
+#[must_use]
+pub fn read_only(signature: &Signature) -> Vec<String> {
+    let is_const = |param: &&Param| matches!(param.ty, ParamType::Pointer { is_const: true, .. });
+    signature.params.iter().filter(is_const).map(|param| param.name.clone()).collect()
+}
+
 /// Parameters that share a name; else parameters without a name, arguments that name no parameter, and parameters without an
 /// argument.
 #[must_use]
@@ -247,6 +263,7 @@ impl Values<'_> {
     fn value(&self, arg: &ArgDraft, param: &Param) -> Result<ArgValue, Diagnostic> {
         match &arg.value {
             ArgDraftValue::Tensor(index) => self.tensor(*index, arg, param),
+            ArgDraftValue::Scratch(index) => self.scratch(*index, arg, param),
             ArgDraftValue::Expr { expr, kind } => expression(expr, kind, arg, param),
         }
     }
@@ -267,7 +284,7 @@ impl Values<'_> {
                 .help("pass a number, such as `numel(x)` or `x.shape[0]`, or make the parameter a pointer"));
         };
         let is_output = index >= self.plugin.inputs.len();
-        if is_output && *is_const {
+        if is_output && *is_const && !self.unit.shared_outputs.contains(&tensor) {
             return Err(Diagnostic::error(format!("the output `{name}` is bound to a pointer to `const`"))
                 .code(rules::ARGUMENT_MISFIT)
                 .at(
@@ -284,7 +301,10 @@ impl Values<'_> {
                 Some(size) => format!("the kernel takes pointers to `{pointee}` of {size} bytes: {reason}"),
                 None => format!("the kernel takes pointers to `{pointee}`: {reason}"),
             };
-            let label = format!("{} bytes an element, `{}` in CUDA", ty.size(), ty.cuda_name());
+            let label = match ty.size() {
+                Some(size) => format!("{size} bytes an element, `{}` in CUDA", ty.cuda_name()),
+                None => format!("two elements a byte, `{}` in CUDA", ty.cuda_name()),
+            };
             let message = format!(
                 "`{name}` holds `{}`, but the parameter `{}` is a `{}`",
                 ty.name(),
@@ -302,6 +322,17 @@ impl Values<'_> {
             )));
         }
         Ok(ArgValue::Tensor(tensor))
+    }
+
+    /// Memory of the workspace holds what the kernels make of it: any pointer will do.
+    fn scratch(&self, index: u32, arg: &ArgDraft, param: &Param) -> Result<ArgValue, Diagnostic> {
+        if let ParamType::Pointer { .. } = &param.ty {
+            return Ok(ArgValue::Scratch(index));
+        }
+        let buffers = self.plugin.variants.get(self.unit.variant).map_or(&[][..], |variant| &variant.scratch);
+        let name = buffers.get(index as usize).map_or("?", |scratch| &scratch.name);
+        let label = format!("`{name}` is a scratch buffer, which is passed as a pointer");
+        Err(misfit(arg, param, label).help("make the parameter a pointer, or pass a number"))
     }
 
     /// An argument that passes an input where the kernel takes something to write to.
@@ -324,7 +355,7 @@ fn expression(expr: &Expr, kind: &Kind, arg: &ArgDraft, param: &Param) -> Result
         (ParamType::Other { name, .. }, _) => {
             let diagnostic = misfit(arg, param, format!("`{name}` cannot be passed by value"));
             Err(diagnostic.help(match name.as_str() {
-                "__half" | "half" | "__nv_bfloat16" | "nv_bfloat16" => "take a `float` and convert it in the kernel",
+                "__half" | "half" | "__nv_bfloat16" | "nv_bfloat16" | "__nv_fp8_e4m3" => "take a `float` and convert it in the kernel",
                 _ => "take numbers, `bool`, or arrays of them such as `cubinder::array<int, 8>`",
             }))
         }

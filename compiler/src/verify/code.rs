@@ -153,18 +153,35 @@ fn shared(check: &CodeCheck<'_>) -> Option<Diagnostic> {
     })
 }
 
-/// Clusters: launches do not set them. A size that the kernel itself gives would do where the grid is a multiple of it,
-/// but the grid follows the shapes, and with `__block_size__` it counts clusters instead of blocks.
+/// Clusters: those that the kernel says and those that the launch says must be the same. Where the launch says nothing, it is made as the
+/// kernel says. With `__block_size__` the grid would count clusters instead of blocks, which no launch of ours does.
 fn cluster(check: &CodeCheck<'_>) -> Option<Diagnostic> {
-    let of = match check.rules.cluster? {
-        Cluster::Of(size) => format!("clusters of {} blocks", shown(size)),
-        Cluster::AtLaunch => "clusters of a size that the launch gives".to_owned(),
-    };
-    let diagnostic =
-        problem(check, rules::CLUSTER, format!("the kernel runs in {of}, and clusters are not supported"));
-    Some(
-        diagnostic.help("take `__cluster_dims__`, or the second half of `__block_size__`, out of the kernel"),
-    )
+    let wanted = check.rules.cluster?;
+    let said = check.launch.cluster.as_ref().map(|cluster| cluster.each_ref().map(Expr::constant));
+    let report = |message: String| problem(check, rules::CLUSTER, message);
+    match (wanted, said) {
+        (Cluster::Of(size), _) if check.rules.block.is_some() => Some(
+            report(format!("the grid of this kernel counts clusters of {} blocks", shown(size)))
+                .note("the kernel says so with the second half of `__block_size__`")
+                .help("say `__cluster_dims__` in the kernel, or `cluster` in the launch: then the grid counts blocks"),
+        ),
+        (Cluster::Of(_), None) => None,
+        (Cluster::Of(size), Some(said)) if said == size.map(|axis| Some(i64::from(axis))) => None,
+        (Cluster::Of(size), Some(said)) => {
+            let axis = |axis: Option<i64>| axis.map_or_else(|| "?".to_owned(), |blocks| blocks.to_string());
+            let said = said.map(axis).join(" x ");
+            Some(
+                report(format!("the launch has clusters of {said} blocks, the kernel takes {} and nothing else", shown(size)))
+                    .note("the kernel says so with `__cluster_dims__`")
+                    .help("leave `cluster` out of the launch, or `__cluster_dims__` out of the kernel"),
+            )
+        }
+        (Cluster::AtLaunch, Some(_)) => None,
+        (Cluster::AtLaunch, None) => Some(
+            report("the kernel runs in clusters of a size that the launch gives, and it gives none".to_owned())
+                .help("say `cluster` in the launch"),
+        ),
+    }
 }
 
 fn shown(axes: [u32; 3]) -> String {

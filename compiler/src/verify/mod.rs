@@ -9,7 +9,10 @@ mod code;
 mod pointee;
 mod rows;
 
-pub use args::{bind_args, bind_argument, check_names, unwritten_outputs, writable_input, writable_inputs};
+pub use args::{
+    Bound, bind_args, bind_argument, check_names, read_only, unwritten_outputs, writable_input,
+    writable_inputs,
+};
 pub use code::{CodeCheck, check_code, max_shared_bytes, max_threads_with};
 pub(crate) use code::{MAKE_IT_DYNAMIC, PASS_LESS};
 pub use rows::{Row, merge_rows};

@@ -37,6 +37,7 @@ struct Merged<'a> {
 /// that reads differently in each, says which rows have it.
 #[must_use]
 pub fn merge_rows(rows: &[(Row, Vec<Diagnostic>)]) -> Vec<Diagnostic> {
+    let rows = &by_row(rows);
     let mut merged: Vec<Merged<'_>> = Vec::new();
     for (row, diagnostics) in rows {
         // What one row says twice is two things.
@@ -60,6 +61,22 @@ pub fn merge_rows(rows: &[(Row, Vec<Diagnostic>)]) -> Vec<Diagnostic> {
         }
     }
     merged.into_iter().map(|merged| merged.told(rows.len())).collect()
+}
+
+/// One entry for each row: of several launches of a row, what they say in the same words is one mistake.
+fn by_row(entries: &[(Row, Vec<Diagnostic>)]) -> Vec<(Row, Vec<Diagnostic>)> {
+    let mut rows: Vec<(Row, Vec<Diagnostic>)> = Vec::new();
+    for (row, diagnostics) in entries {
+        match rows.iter_mut().find(|(known, _)| known == row) {
+            None => rows.push((row.clone(), diagnostics.clone())),
+            Some((_, known)) => {
+                let new: Vec<Diagnostic> =
+                    diagnostics.iter().filter(|diagnostic| !known.contains(diagnostic)).cloned().collect();
+                known.extend(new);
+            }
+        }
+    }
+    rows
 }
 
 impl Merged<'_> {

@@ -304,10 +304,31 @@ fn a_launch_heeds_what_the_kernel_demands() {
         check_with("block = [64]", &args, "sm_90", &facts, blocks),
         check_with("block = [8, 4]", &args, "sm_90", &facts, blocks),
         check_with("block = [8, 4, \"x.rank\"]", &args, "sm_90", &facts, blocks),
-        check_with("block = [64]", &args, "sm_90", &facts, clusters(Cluster::Of([2, 1, 1]))),
+        check_with("block = [64]\ncluster = [4]", &args, "sm_90", &facts, clusters(Cluster::Of([2, 1, 1]))),
+        check_with(
+            "block = [64]\ncluster = [\"x.rank\"]",
+            &args,
+            "sm_90",
+            &facts,
+            clusters(Cluster::Of([2, 1, 1])),
+        ),
         check_with("block = [64]", &args, "sm_90", &facts, clusters(Cluster::AtLaunch)),
+        check_with(
+            "block = [8, 4, 2]\ncluster = [2]",
+            &args,
+            "sm_90",
+            &facts,
+            LaunchRules { cluster: Some(Cluster::Of([2, 1, 1])), ..blocks },
+        ),
     ];
     let shown: Vec<String> = refused.into_iter().map(Result::unwrap_err).collect();
     insta::assert_snapshot!("launch_rules", shown.join("\n"));
     assert_eq!(check_with("block = [8, 4, 2]", &args, "sm_90", &facts, blocks), Ok(()));
+    for (launch, cluster) in [
+        ("block = [64]", Cluster::Of([2, 1, 1])),
+        ("block = [64]\ncluster = [2]", Cluster::Of([2, 1, 1])),
+        ("block = [64]\ncluster = [4]", Cluster::AtLaunch),
+    ] {
+        assert_eq!(check_with(launch, &args, "sm_90", &facts, clusters(cluster)), Ok(()), "{launch}");
+    }
 }

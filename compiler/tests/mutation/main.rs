@@ -181,8 +181,8 @@ fn the_bundle_holds_the_model() {
         let bundle = workshop.bundle(&workshop.place_of(&path), &source.text);
         let [plugin] = bundle.plugins.as_slice() else { panic!("one plugin") };
         let mut bare = plugin.clone();
-        for (variant, unit) in bare.variants.iter_mut().zip(&draft.units) {
-            let launch = variant.launch_mut(0).unwrap();
+        for unit in &draft.units {
+            let launch = bare.variants[unit.variant].launch_mut(unit.step).unwrap();
             launch.code.clear();
             // Bound to the kernel's parameters: their order and types are the kernel's.
             let args = std::mem::take(&mut launch.args);
@@ -209,6 +209,7 @@ fn value(value: &ArgValue) -> String {
 fn drafted_value(value: &ArgDraftValue) -> String {
     match value {
         ArgDraftValue::Tensor(tensor) => format!("tensor {tensor}"),
+        ArgDraftValue::Scratch(index) => format!("scratch {index}"),
         ArgDraftValue::Expr { expr, .. } => format!("{expr:?}"),
     }
 }

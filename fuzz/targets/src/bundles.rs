@@ -61,6 +61,7 @@ fn argument(draft: &ArgDraft) -> Arg {
     };
     let value = match &draft.value {
         ArgDraftValue::Tensor(index) => ArgValue::Tensor(*index),
+        ArgDraftValue::Scratch(index) => ArgValue::Scratch(*index),
         ArgDraftValue::Expr { expr, kind: Kind::Array(element) } => {
             ArgValue::Array { ty: scalar(element), len: 4, expr: expr.clone() }
         }

@@ -127,6 +127,14 @@ pub fn log(severity: Severity, text: &str) {
     }
 }
 
+/// [`log`] with [`Severity::VERBOSE`], where there is a logger: the text is made only then.
+pub fn verbose(text: impl FnOnce() -> String) {
+    let finder = finder_in_use();
+    if !finder.0.is_null() && !matches!(finder.1, Generation::Unknown) {
+        log(Severity::VERBOSE, &text());
+    }
+}
+
 /// [`log`] with [`Severity::ERROR`].
 #[cold]
 pub fn error(text: &str) {

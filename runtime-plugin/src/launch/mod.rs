@@ -17,4 +17,4 @@ pub use cubinder_bundle::launch::{LaunchError, Limit, Problem, Role};
 pub use cubinder_bundle::model::{MAX_ARGUMENTS, MAX_PARAMETER_BYTES};
 pub use error::{EnqueueError, MemoryRefusal, Refusal};
 pub use record::{LaunchRecord, takes};
-pub use step::{Addresses, AliasRecord, FillRecord, StepRecord};
+pub use step::{Addresses, AliasRecord, FillRecord, Positions, StepRecord};

@@ -5,10 +5,10 @@ use std::mem::MaybeUninit;
 
 use cubinder_bundle::launch::{self, Evaluated, MAX_CLUSTER, Passed, ScratchPlace, Takes};
 use cubinder_bundle::model::MAX_ARGUMENTS;
-use cubinder_bundle::{Launch, Plugin};
+use cubinder_bundle::{Digest, Launch, Plugin, Target};
 
-use super::Addresses;
 use super::error::{EnqueueError, Refusal};
+use super::{Addresses, Positions};
 use crate::code::{KernelLimits, LoadedKernel};
 use crate::driver::sys::{
     CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, CU_LAUNCH_ATTRIBUTE_COOPERATIVE,
@@ -31,6 +31,8 @@ pub struct LaunchRecord {
     plugin: Box<str>,
     kernel_name: Box<str>,
     kernel: CUkernel,
+    target: Target,
+    digest: Digest,
     configuration: Configuration,
     cluster: Option<[u32; 3]>,
     cooperative: bool,
@@ -67,7 +69,8 @@ pub fn takes(kernel: &LoadedKernel) -> Takes<'_> {
 }
 
 impl LaunchRecord {
-    /// A launch that was evaluated for `kernel`, with what [`takes`] says of it, among scratch buffers that lie at `scratch`.
+    /// A launch that was evaluated for `kernel`, with what [`takes`] says of it, among scratch buffers that lie at `scratch`. `None`
+    /// where it is passed an input that is not given.
     ///
     /// Before it is enqueued, [`crate::code::CodeTable::allow_shared`] must have been told of
     /// [`LaunchRecord::shared_bytes`].
@@ -78,17 +81,22 @@ impl LaunchRecord {
         kernel: &LoadedKernel,
         numbers: &Evaluated,
         scratch: &[ScratchPlace],
-    ) -> LaunchRecord {
-        let place = |passed: &Passed| match *passed {
-            Passed::Input(index) => Argument::Input(index),
-            Passed::Output(index) => Argument::Output(index),
-            Passed::Numbers { start, .. } => Argument::Number(start),
-            Passed::Scratch(index) => Argument::Scratch(scratch.get(index).map_or(0, |place| place.offset)),
+        positions: &Positions,
+    ) -> Option<LaunchRecord> {
+        let place = |passed: &Passed| {
+            Some(match *passed {
+                Passed::Input(index) => Argument::Input(positions.of(index)?),
+                Passed::Output(index) => Argument::Output(index),
+                Passed::Numbers { start, .. } => Argument::Number(start),
+                Passed::Scratch(index) => Argument::Scratch(scratch.get(index)?.offset),
+            })
         };
-        LaunchRecord {
+        Some(LaunchRecord {
             plugin: launch::full_name(plugin).into_boxed_str(),
             kernel_name: launch.kernel.as_str().into(),
             kernel: kernel.handle,
+            target: kernel.target,
+            digest: kernel.digest,
             configuration: Configuration {
                 grid: numbers.grid,
                 block: numbers.block,
@@ -98,11 +106,11 @@ impl LaunchRecord {
             cluster: numbers.cluster,
             cooperative: launch.cooperative,
             limits: kernel.limits,
-            arguments: numbers.args.iter().map(place).collect(),
+            arguments: numbers.args.iter().map(place).collect::<Option<_>>()?,
             numbers: words(&numbers.numbers),
-            inputs: plugin.inputs.len(),
+            inputs: positions.given(),
             outputs: plugin.outputs.len(),
-        }
+        })
     }
 
     /// The kernel as its source names it.
@@ -179,7 +187,7 @@ impl LaunchRecord {
     /// the plugin's.
     ///
     /// # Safety
-    /// `at` holds the device addresses of the plugin's tensors in its order, with the shapes that the record was evaluated for, and of
+    /// `at` holds the device addresses of the inputs that are given and of the outputs, in that order, with the shapes that the record was evaluated for, and of
     /// as much workspace as the record's sequence needs, all valid until the kernel has run. `stream` is a stream of the device that
     /// the kernel was loaded for (or null). The kernel has not been unloaded, and `driver` is the one that loaded it.
     pub unsafe fn enqueue(
@@ -233,6 +241,30 @@ impl LaunchRecord {
             limits: self.limits,
             error,
         }))
+    }
+}
+
+impl std::fmt::Display for LaunchRecord {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "launch `{}` from the code for {} ({}) with grid {:?}, block {:?}",
+            self.kernel_name,
+            self.target,
+            self.digest.short(),
+            self.grid(),
+            self.block()
+        )?;
+        if self.shared_bytes() != 0 {
+            write!(f, ", {} bytes of dynamic shared memory", self.shared_bytes())?;
+        }
+        if let Some(cluster) = self.cluster {
+            write!(f, ", cluster {cluster:?}")?;
+        }
+        if self.cooperative {
+            f.write_str(", cooperative")?;
+        }
+        Ok(())
     }
 }
 

@@ -37,6 +37,42 @@ impl Addresses<'_> {
     }
 }
 
+/// Where the plugin's inputs are among those whose addresses are given.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Positions {
+    /// By the plugin's inputs; none for one that is not given.
+    inputs: Box<[Option<usize>]>,
+    given: usize,
+}
+
+impl Positions {
+    /// So many inputs, all given, in the plugin's own order.
+    #[must_use]
+    pub fn all(count: usize) -> Positions {
+        Positions { inputs: (0..count).map(Some).collect(), given: count }
+    }
+
+    /// By the plugin's inputs the places among those that are given, of which there are so many. A place beyond them is none.
+    #[must_use]
+    pub fn new(inputs: Vec<Option<usize>>, given: usize) -> Positions {
+        let inputs = inputs.into_iter().map(|place| place.filter(|place| *place < given));
+        Positions { inputs: inputs.collect(), given }
+    }
+
+    /// The place of an input, below [`Positions::given`]; none where it is not given.
+    #[inline]
+    #[must_use]
+    pub fn of(&self, input: usize) -> Option<usize> {
+        self.inputs.get(input).copied().flatten()
+    }
+
+    /// How many inputs are given.
+    #[must_use]
+    pub fn given(&self) -> usize {
+        self.given
+    }
+}
+
 /// One step with everything known but addresses.
 #[derive(Debug, Clone)]
 pub enum StepRecord {
@@ -48,32 +84,34 @@ pub enum StepRecord {
 
 impl StepRecord {
     /// The steps of a sequence that do something. `kernels` are the variant's, one for each of its launches in order, and the sequence
-    /// was evaluated for them.
+    /// was evaluated for them. `None` where a kernel is passed an input that is not given: a validated model passes none.
     #[must_use]
     pub fn all(
         plugin: &Plugin,
         variant: &Variant,
         kernels: &[LoadedKernel],
         sequence: &Sequence,
-    ) -> Vec<StepRecord> {
+        positions: &Positions,
+    ) -> Option<Vec<StepRecord>> {
         let mut records = Vec::new();
         let mut kernels = kernels.iter();
         for (number, doing) in sequence.steps.iter().enumerate() {
             let launch = variant.launch(number).and_then(|launch| Some((launch, kernels.next()?)));
             match (doing, launch) {
                 (Doing::Launch(numbers), Some((launch, kernel))) if !numbers.is_empty() => {
-                    let record = LaunchRecord::new(plugin, launch, kernel, numbers, &sequence.scratch);
+                    let record =
+                        LaunchRecord::new(plugin, launch, kernel, numbers, &sequence.scratch, positions)?;
                     records.push(StepRecord::Launch(Box::new(record)));
                 }
                 (Doing::Fill { memory, bytes, byte }, _) if *bytes != 0 => {
-                    records.push(StepRecord::Fill(FillRecord::new(
-                        plugin, variant, sequence, *memory, *bytes, *byte,
-                    )));
+                    let mut record = FillRecord::new(plugin, variant, sequence, *memory, *bytes, *byte);
+                    record.inputs = positions.given();
+                    records.push(StepRecord::Fill(record));
                 }
                 _ => {}
             }
         }
-        records
+        Some(records)
     }
 
     /// The launch that it is.
@@ -104,6 +142,17 @@ impl StepRecord {
             match self {
                 StepRecord::Launch(record) => record.enqueue(driver, at, stream),
                 StepRecord::Fill(record) => record.enqueue(driver, at, stream),
+            }
+        }
+    }
+}
+
+impl std::fmt::Display for StepRecord {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            StepRecord::Launch(record) => write!(f, "{record}"),
+            StepRecord::Fill(FillRecord { name, bytes, byte, .. }) => {
+                write!(f, "fill the {bytes} bytes of `{name}` with {byte}")
             }
         }
     }
@@ -161,12 +210,6 @@ impl FillRecord {
         }
     }
 
-    /// What is filled, how much of it in bytes, and with what.
-    #[must_use]
-    pub fn numbers(&self) -> (&str, usize, u8) {
-        (&self.name, self.bytes, self.byte)
-    }
-
     /// # Safety
     /// As for [`LaunchRecord::enqueue`].
     unsafe fn enqueue(
@@ -202,7 +245,7 @@ impl FillRecord {
 pub struct AliasRecord {
     plugin: Box<str>,
     name: Box<str>,
-    /// Below the number of inputs.
+    /// Among the inputs that are given.
     input: usize,
     /// Below the number of outputs.
     output: usize,
@@ -211,11 +254,12 @@ pub struct AliasRecord {
 
 impl AliasRecord {
     /// Those of a variant's outputs; `shape` tells that of a tensor, by its index over inputs, then outputs. `None` where the bytes of
-    /// one cannot be counted.
+    /// one cannot be counted, or its input is not given.
     #[must_use]
     pub fn all<'s>(
         plugin: &Plugin,
         variant: &Variant,
+        positions: &Positions,
         shape: impl Fn(usize) -> Option<&'s [i64]>,
     ) -> Option<Vec<AliasRecord>> {
         let aliased =
@@ -227,7 +271,7 @@ impl AliasRecord {
             Some(AliasRecord {
                 plugin: launch::full_name(plugin).into_boxed_str(),
                 name: of.name.as_str().into(),
-                input,
+                input: positions.of(input)?,
                 output,
                 bytes: usize::try_from(bytes).ok()?,
             })

@@ -1,9 +1,8 @@
-//! What TensorRT's builder asks: types, shapes, formats. No call of the CUDA driver is made here.
+//! What TensorRT's builder asks of types and formats. No call of the CUDA driver is made here.
 
-use cubinder_bundle::expr::{self, ShapeBuilder, ShapeOp};
-use cubinder_bundle::launch::{self, Facts, Steps};
-use cubinder_bundle::{DataType, Format};
-use trt_abi::{DimensionOperation, DynamicPluginTensorDesc, Error, Expr, ExprBuilder, Shape};
+use cubinder_bundle::launch;
+use cubinder_bundle::{DataType, Format, Plugin};
+use trt_abi::{DynamicPluginTensorDesc, Error};
 
 use super::node::NodeData;
 use crate::definition::TensorKinds;
@@ -21,47 +20,6 @@ pub(super) fn output_types(
     let given = &kinds.types[node.definition.plugin().inputs.len()..];
     for (output, ty) in outputs.iter_mut().zip(given) {
         *output = trt_abi::DataType(ty.tensorrt());
-    }
-    Ok(())
-}
-
-/// The shapes of the outputs: checked values where every input's is constant, expressions otherwise.
-pub(super) fn output_shapes<'b>(
-    node: &NodeData,
-    inputs: &[Shape<'b>],
-    builder: &ExprBuilder<'b>,
-    outputs: &mut [Shape<'b>],
-) -> Result<(), Error> {
-    check_counts(node, inputs.len(), outputs.len())?;
-    if let Some(shape) = inputs.iter().find(|shape| usize::try_from(shape.stated_rank()) != Ok(shape.rank()))
-    {
-        return Err(node.impossible_rank(shape.stated_rank()));
-    }
-    let plugin = node.definition.plugin();
-    let ranks: Vec<usize> = inputs.iter().map(Shape::rank).collect();
-    let constant: Option<Vec<Vec<i64>>> = inputs.iter().map(constant_shape).collect();
-    let shapes: Vec<&[i64]> = constant.iter().flatten().map(Vec::as_slice).collect();
-    let facts = Facts { ranks: &ranks, shapes: &shapes, ..node.facts() };
-    let mut steps = Steps::default();
-    launch::check(plugin, launch::rules_of_shapes(plugin), &facts, &mut steps)
-        .map_err(|unmet| node.invalid(unmet))?;
-    let mut lowering = Lowering { inputs, builder };
-    if constant.is_some() {
-        let values =
-            launch::output_shapes(plugin, &facts, &mut steps).map_err(|unmet| node.invalid(unmet))?;
-        for (extents, shape) in values.into_iter().zip(outputs) {
-            let extents: Result<Vec<Expr<'b>>, Error> =
-                extents.into_iter().map(|extent| lowering.constant(extent)).collect();
-            shape.set(&extents?)?;
-        }
-        return Ok(());
-    }
-    for (output, shape) in plugin.outputs.iter().zip(outputs) {
-        let extents = expr::lower(&output.shape, &facts, &mut lowering).map_err(|error| {
-            let known = launch::describe(plugin, &facts);
-            node.invalid(format_args!("the shape of `{}`: {error}{known}", output.name))
-        })?;
-        shape.set(&extents)?;
     }
     Ok(())
 }
@@ -128,30 +86,30 @@ fn no_variant(node: &NodeData, types: &[DataType], formats: &[Format]) -> Error 
     node.invalid(launch::no_variant(node.definition.plugin(), &node.signature(&all_types[..end], formats)))
 }
 
-fn check_counts(node: &NodeData, inputs: usize, outputs: usize) -> Result<(), Error> {
+pub(super) fn check_counts(node: &NodeData, inputs: usize, outputs: usize) -> Result<(), Error> {
     let plugin = node.definition.plugin();
     let expected = node.counted_inputs();
     if inputs != expected {
-        let shape_inputs = plugin.inputs.len() - expected;
-        if shape_inputs == 0 {
-            return Err(
-                node.invalid(format_args!("the node has {inputs} inputs, the plugin takes {expected}"))
-            );
-        }
-        let all = plugin.inputs.iter().enumerate();
-        let indices: Vec<String> =
-            all.filter(|(_, input)| input.values.is_some()).map(|(index, _)| index.to_string()).collect();
-        return Err(node.invalid(format_args!(
-            "the node has {inputs} inputs that are no shape inputs, the plugin takes {expected} and {shape_inputs} shape \
-             inputs: the node says which with the attribute `tensorrt_plugin_shape_input_indices` = [{}]",
-            indices.join(", ")
-        )));
+        let plain = expected == plugin.inputs.len();
+        let what = if plain { "inputs" } else { "inputs that are no shape inputs" };
+        let remedy = if plain { String::new() } else { shape_inputs_are_named(plugin) };
+        return Err(
+            node.invalid(format_args!("the node has {inputs} {what}, the plugin takes {expected}{remedy}"))
+        );
     }
     let expected = plugin.outputs.len();
     if outputs != expected {
         return Err(node.invalid(format_args!("the node has {outputs} outputs, the plugin gives {expected}")));
     }
     Ok(())
+}
+
+/// How a node says which of its inputs are shape inputs: TensorRT's ONNX parser reads it (TensorRT-RTX 1.7).
+pub(super) fn shape_inputs_are_named(plugin: &Plugin) -> String {
+    let all = plugin.inputs.iter().enumerate().filter(|(_, input)| input.values.is_some());
+    let indices: Vec<String> = all.map(|(index, _)| index.to_string()).collect();
+    let list = indices.join(", ");
+    format!("; the node's attribute `tensorrt_plugin_shape_input_indices` has to be [{list}]")
 }
 
 fn known_types(node: &NodeData, types: &[trt_abi::DataType]) -> Result<Vec<DataType>, Error> {
@@ -162,55 +120,4 @@ fn known_types(node: &NodeData, types: &[trt_abi::DataType]) -> Result<Vec<DataT
                 .ok_or_else(|| node.invalid(format_args!("no plugin takes tensors of type {ty:?}")))
         })
         .collect()
-}
-
-fn constant_shape(shape: &Shape<'_>) -> Option<Vec<i64>> {
-    (0..shape.rank()).map(|axis| shape.get(axis).ok()?.constant_value()).collect()
-}
-
-/// TensorRT's builder as the expressions see it.
-struct Lowering<'a, 'b> {
-    inputs: &'a [Shape<'b>],
-    builder: &'a ExprBuilder<'b>,
-}
-
-impl<'b> ShapeBuilder for Lowering<'_, 'b> {
-    type Dim = Expr<'b>;
-    type Error = Error;
-
-    fn constant(&mut self, value: i64) -> Result<Expr<'b>, Error> {
-        self.builder.constant(value)
-    }
-
-    fn dim(&mut self, tensor: u32, axis: usize) -> Result<Expr<'b>, Error> {
-        let shape = self.inputs.get(tensor as usize);
-        shape.ok_or_else(|| Error::internal(format!("a shape reads tensor {tensor}")))?.get(axis)
-    }
-
-    fn value_count(&mut self, tensor: u32) -> Result<usize, Error> {
-        Err(Error::internal(format!("a shape reads the values of tensor {tensor}")))
-    }
-
-    fn value(&mut self, tensor: u32, _: usize) -> Result<Expr<'b>, Error> {
-        Err(Error::internal(format!("a shape reads the values of tensor {tensor}")))
-    }
-
-    fn size(&mut self, tensor: u32) -> Result<Expr<'b>, Error> {
-        Err(Error::internal(format!("a shape reads the size in tensor {tensor}")))
-    }
-
-    fn operation(&mut self, op: ShapeOp, first: &Expr<'b>, second: &Expr<'b>) -> Result<Expr<'b>, Error> {
-        let op = match op {
-            ShapeOp::Sum => DimensionOperation::SUM,
-            ShapeOp::Prod => DimensionOperation::PROD,
-            ShapeOp::Max => DimensionOperation::MAX,
-            ShapeOp::Min => DimensionOperation::MIN,
-            ShapeOp::Sub => DimensionOperation::SUB,
-            ShapeOp::Equal => DimensionOperation::EQUAL,
-            ShapeOp::Less => DimensionOperation::LESS,
-            ShapeOp::FloorDiv => DimensionOperation::FLOOR_DIV,
-            ShapeOp::CeilDiv => DimensionOperation::CEIL_DIV,
-        };
-        self.builder.operation(op, *first, *second)
-    }
 }

@@ -195,8 +195,8 @@ fn aliased_outputs_name_an_input_as_tensorrt_counts_them() {
     let error = aliased.configure(&three[..2], &three[2..]).unwrap_err();
     assert_eq!(
         error.text(),
-        "test::guarded `n`: the node has 2 inputs that are no shape inputs, the plugin takes 1 and 1 shape inputs: the node says \
-         which with the attribute `tensorrt_plugin_shape_input_indices` = [0]"
+        "test::guarded `n`: the node has 2 inputs that are no shape inputs, the plugin takes 1; the node's attribute \
+         `tensorrt_plugin_shape_input_indices` has to be [0]"
     );
     let error = aliased.configure(&[tensor(DataType::F16, Format::Chw2)], &tensors[1..]).unwrap_err();
     assert!(error.text().contains("(i64, f16 chw2, f16 hwc8); the plugin has (i64, f32, f32), "), "{error}");

@@ -18,6 +18,7 @@ pub(super) struct Settled {
     /// Index into the node's kinds; none for an object that was not configured.
     pub(super) configured: Option<usize>,
     pub(super) input_ranks: Option<Arc<[u8]>>,
+    pub(super) workspace_bytes: Option<u64>,
 }
 
 /// The serialized fields of an object, one set for each thing that it was configured for.
@@ -29,7 +30,11 @@ impl KernelPlugin {
     /// # Errors
     /// Something that the format cannot hold.
     pub(super) fn fields_now(&self) -> Result<&FieldSet, Error> {
-        let settled = Settled { configured: self.configured(), input_ranks: self.input_ranks() };
+        let settled = Settled {
+            configured: self.configured(),
+            input_ranks: self.input_ranks(),
+            workspace_bytes: self.reserved_bytes(),
+        };
         self.fields.get(settled, |settled| make(&self.node, settled))
     }
 }
@@ -38,6 +43,7 @@ fn make(node: &NodeData, settled: &Settled) -> Result<FieldSet, Error> {
     let known = Known {
         kinds: settled.configured.and_then(|index| node.kinds.get(index)),
         input_ranks: settled.input_ranks.as_deref(),
+        workspace_bytes: settled.workspace_bytes,
     };
     let bytes = match node.form {
         Form::Fields => container::write_node(&node.definition.node(known, &node.attributes)),

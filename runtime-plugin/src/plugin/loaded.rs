@@ -4,12 +4,16 @@
 //! loaded once for all objects, by [`CodeTable`].
 //! Never: no launch, no choice among variants.
 
+use cubinder_bundle::launch::{self, Device, Facts, Steps};
 use cubinder_bundle::{Launch, Variant};
 use trt_abi::{Error, Severity, logger};
 
 use super::node::NodeData;
 use crate::code::{CodeTable, LoadedKernel, Loading, candidates};
-use crate::driver::sys::{CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, CUcontext};
+use crate::driver::sys::{
+    CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,
+    CUcontext,
+};
 use crate::driver::{Driver, DriverError};
 
 /// The kernels of the variants that were used last.
@@ -17,6 +21,8 @@ use crate::driver::{Driver, DriverError};
 pub(super) struct Loaded {
     /// What they were loaded into.
     context: Option<CUcontext>,
+    /// What is known of its device.
+    device: Option<Device>,
     /// Indices of variants in the plugin, each with one kernel for each of its launches.
     variants: Vec<(usize, Vec<LoadedKernel>)>,
 }
@@ -28,46 +34,69 @@ impl Loaded {
         found.map_or(&[], |(_, kernels)| kernels.as_slice())
     }
 
-    /// Has the kernels of the variants with these indices, and keeps what it has where the context is the same. `None` where there is
-    /// no driver or the thread has no current context.
-    pub(super) fn load(
-        &mut self,
-        node: &NodeData,
-        running: &[usize],
-    ) -> Result<Option<&'static Driver>, Error> {
+    /// Looks at where the thread is: keeps what is loaded where the context is the same. `None` where there is no driver or the thread
+    /// has no current context.
+    pub(super) fn attend(&mut self, node: &NodeData) -> Result<Option<&'static Driver>, Error> {
         let Ok(driver) = Driver::find() else { return Ok(None) };
-        let current = driver
-            .current_context()
-            .map_err(|error| Error::new(Error::FAILED_INITIALIZATION, format!("{}: {error}", node.title)))?;
-        let Some(context) = current else { return Ok(None) };
-        if self.context != Some(context) {
-            *self = Loaded { context: Some(context), ..Loaded::default() };
+        let failed = |error| not_initialized(node, &error);
+        let Some(context) = driver.current_context().map_err(failed)? else { return Ok(None) };
+        if self.context != Some(context) || self.device.is_none() {
+            let device = Some(device(driver).map_err(failed)?);
+            *self = Loaded { context: Some(context), device, variants: Vec::new() };
         }
+        Ok(Some(driver))
+    }
+
+    /// The device of the context that was attended last.
+    pub(super) fn device(&self) -> Option<Device> {
+        self.device
+    }
+
+    /// Has the kernels of the variants with these indices, in the context that was attended last. False where there is none any more.
+    pub(super) fn load(&mut self, node: &NodeData, running: &[usize]) -> Result<bool, Error> {
         for index in running {
             if self.variants.iter().any(|(kept, _)| kept == index) {
                 continue;
             }
             let Some(variant) = node.definition.plugin().variants.get(*index) else { continue };
-            let Some((_, kernels)) = load_all(node, variant)? else { return Ok(None) };
+            let Some((_, kernels)) = load_all(node, variant)? else { return Ok(false) };
             self.variants.push((*index, kernels));
         }
-        Ok(Some(driver))
-    }
-
-    /// How many multiprocessors the current context's device has.
-    pub(super) fn multiprocessors(&self, driver: &Driver) -> Result<u32, DriverError> {
-        let device = driver.current_device()?;
-        let count = driver.device_attribute(device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?;
-        Ok(u32::try_from(count).unwrap_or(0))
+        Ok(true)
     }
 }
 
-/// Loads the kernels of `variants`; without a driver or a current context there is nothing to do yet.
-pub(super) fn preload<'a>(
-    node: &NodeData,
-    mut variants: impl Iterator<Item = &'a Variant>,
-) -> Result<(), Error> {
-    variants.try_for_each(|variant| load_all(node, variant).map(drop))
+/// What expressions know of the current context's device.
+fn device(driver: &Driver) -> Result<Device, DriverError> {
+    let device = driver.current_device()?;
+    let attribute = |attribute| driver.device_attribute(device, attribute).map(i64::from);
+    let capability = driver.compute_capability(device)?;
+    Ok(Device {
+        sms: attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
+        shared_bytes: attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?,
+        capability: i64::from(capability.major) * 10 + i64::from(capability.minor),
+    })
+}
+
+fn not_initialized(node: &NodeData, error: &DriverError) -> Error {
+    Error::new(Error::FAILED_INITIALIZATION, format!("{}: {error}", node.title))
+}
+
+/// Loads the kernels of `variants`; without a driver or a current context there is nothing to do yet. A variant that its guard excludes
+/// from this device, whatever the shapes are, is not loaded: there may be no code that runs here.
+pub(super) fn preload<'a>(node: &NodeData, variants: impl Iterator<Item = &'a Variant>) -> Result<(), Error> {
+    let mut here = Loaded::default();
+    if here.attend(node)?.is_none() {
+        return Ok(());
+    }
+    let facts = Facts { device: here.device(), ..node.facts() };
+    let mut steps = Steps::default();
+    for variant in variants {
+        if !launch::is_excluded(variant.guard.as_ref(), &facts, &mut steps) {
+            load_all(node, variant)?;
+        }
+    }
+    Ok(())
 }
 
 /// The kernels of a variant's launches; `None` where there is no driver or the thread has no current context.

@@ -1,10 +1,11 @@
 //! The plugin object: one node of a network, while it is built and while it runs.
 //!
-//! Owns what every method needs ([`KernelPlugin`]) and which part answers which call: [`build`] what the builder asks,
-//! [`run`] what the runtime asks, [`variants`] which tactics there are, [`profile`] what a build knows of shapes, [`fields`] what is
+//! Owns what every method needs ([`KernelPlugin`]) and which part answers which call: [`build`] what the builder asks of types and formats,
+//! [`shapes`] of shapes, [`run`] what the runtime asks, [`variants`] which tactics there are, [`profile`] what a build knows of shapes, [`fields`] what is
 //! left in the engine. Nothing here knows one
 //! operator from another: the model says it all, and [`cubinder_bundle::launch`] what it comes to.
 
+mod announced;
 mod build;
 mod fields;
 mod kept;
@@ -12,6 +13,8 @@ mod loaded;
 mod node;
 mod profile;
 mod run;
+mod shapes;
+mod told;
 mod variants;
 
 use std::ffi::{CStr, CString, c_void};
@@ -116,7 +119,7 @@ impl KernelPlugin {
         self.workspace_bytes.store(bytes.unwrap_or(NOT_RESERVED), Ordering::Relaxed);
     }
 
-    fn workspace_bytes(&self) -> Option<u64> {
+    fn reserved_bytes(&self) -> Option<u64> {
         Some(self.workspace_bytes.load(Ordering::Relaxed)).filter(|bytes| *bytes != NOT_RESERVED)
     }
 
@@ -183,13 +186,13 @@ impl Plugin for KernelPlugin {
     fn output_shapes<'b>(
         &self,
         inputs: &[Shape<'b>],
-        _shape_inputs: &[Shape<'b>],
+        shape_inputs: &[Shape<'b>],
         builder: &ExprBuilder<'b>,
         outputs: &mut [Shape<'b>],
     ) -> Result<(), Error> {
-        build::output_shapes(&self.node, inputs, builder, outputs)?;
+        let ranks = shapes::output_shapes(&self.node, inputs, shape_inputs, builder, outputs)?;
         // TensorRT makes 0-d tensors 1-d at run time, so what they were is kept for then.
-        self.set_input_ranks(inputs.iter().map(|shape| u8::try_from(shape.rank()).ok()).collect());
+        self.set_input_ranks(Some(ranks));
         Ok(())
     }
 
@@ -205,9 +208,28 @@ impl Plugin for KernelPlugin {
         let kinds = build::configured_kinds(&self.node, inputs, outputs)?;
         let profile = Profile::of(&self.node, self.input_ranks().as_deref(), inputs)?;
         profile.check(&self.node)?;
+        let workspace_bytes = profile.workspace_bytes(&self.node, kinds)?;
         self.set_kinds(kinds)?;
+        self.set_workspace_bytes((workspace_bytes != 0).then_some(workspace_bytes));
         *self.profile.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(profile));
         Ok(())
+    }
+
+    /// What was bounded for the profile that was configured; before that, for the one that TensorRT speaks of here.
+    fn workspace_bytes(
+        &self,
+        inputs: &[DynamicPluginTensorDesc],
+        outputs: &[DynamicPluginTensorDesc],
+    ) -> Result<usize, Error> {
+        let bytes = match self.configured() {
+            Some(_) => self.reserved_bytes().unwrap_or(0),
+            None => {
+                let kinds = build::configured_kinds(&self.node, inputs, outputs)?;
+                let profile = Profile::of(&self.node, self.input_ranks().as_deref(), inputs)?;
+                profile.workspace_bytes(&self.node, kinds)?
+            }
+        };
+        usize::try_from(bytes).map_err(|_| self.node.invalid(format_args!("{bytes} bytes of workspace")))
     }
 
     fn tactics(&self) -> Result<Vec<i32>, Error> {
@@ -252,7 +274,7 @@ impl Plugin for KernelPlugin {
         self.running
             .with(|running| {
                 let built =
-                    || Built { input_ranks: self.input_ranks(), workspace_bytes: self.workspace_bytes() };
+                    || Built { input_ranks: self.input_ranks(), workspace_bytes: self.reserved_bytes() };
                 running.on_shape_change(&self.node, tactic, &built, inputs, outputs)
             })
             .unwrap_or_else(|| Err(self.used_twice()))

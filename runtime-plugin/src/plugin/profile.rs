@@ -2,11 +2,15 @@
 //!
 //! Owns what a build knows of shapes ([`Profile`]). Limits are what proofs rely on, so a profile beyond them is not built for.
 
-use cubinder_bundle::launch::{Facts, Steps, check_limits, check_output_limits, output_shape};
+use cubinder_bundle::launch::{
+    Facts, Steps, check_limits, check_output_limits, output_shape, workspace_bound,
+};
+use cubinder_bundle::proof::Domain;
 use cubinder_bundle::{Input, Interval};
 use trt_abi::{Dims, DynamicPluginTensorDesc, Error};
 
 use super::node::NodeData;
+use crate::definition::TensorKinds;
 
 /// Whether an input was of rank 0 when the engine was built; TensorRT-RTX 1.7 announces it as one of shape [1].
 pub(super) fn was_scalar(input: &Input, index: usize, input_ranks: Option<&[u8]>) -> bool {
@@ -32,13 +36,30 @@ impl Profile {
         input_ranks: Option<&[u8]>,
         tensors: &[DynamicPluginTensorDesc],
     ) -> Result<Profile, Error> {
-        let inputs = node.definition.plugin().inputs.iter().zip(tensors).enumerate();
-        let inputs = inputs.map(|(index, (input, tensor))| {
+        let mut counted = tensors.iter();
+        let inputs = node.definition.plugin().inputs.iter().enumerate();
+        let inputs = inputs.map(|(index, input)| {
+            if input.values.is_some() {
+                // TensorRT does not speak of shape inputs here.
+                return Ok(vec![UNKNOWN; input.rank_max.min(1).into()]);
+            }
+            let tensor = counted.next().ok_or_else(|| node.invalid("an input is missing"))?;
             let ranges = ranges(node, tensor)?;
             let is_scalar = was_scalar(input, index, input_ranks);
             Ok(if is_scalar && ranges == [Interval { min: 1, max: 1 }] { Vec::new() } else { ranges })
         });
         Ok(Profile { inputs: inputs.collect::<Result<_, _>>()? })
+    }
+
+    /// The workspace that the node needs at most for tensors of these kinds and shapes of this profile, bytes: of any variant, because
+    /// each may take the place of another.
+    ///
+    /// # Errors
+    /// A scratch buffer without a bound.
+    pub(super) fn workspace_bytes(&self, node: &NodeData, kinds: &TensorKinds) -> Result<u64, Error> {
+        let domain = Domain::of(node.definition.plugin()).with_attributes(&node.attributes);
+        let bound = workspace_bound(&domain.with_profile(&self.inputs), node.reachable(Some(kinds)));
+        bound.map_err(|unbounded| node.invalid(unbounded))
     }
 
     /// Holds the least and the greatest shapes of the profile against the limits of inputs and outputs.

@@ -4,68 +4,33 @@ use std::ffi::c_void;
 use std::ops::Range;
 use std::sync::Arc;
 
-use cubinder_bundle::launch::{
-    self, Choice, Decided, Doing, Facts, Steps, Takes, describe, is_automatic, output_shapes,
-    rules_of_shapes, shape_text,
-};
-use cubinder_bundle::{DataType, Format, Work};
-use trt_abi::{Dims, Error, PluginTensorDesc, Severity, TensorFormat, logger};
+use cubinder_bundle::Work;
+use cubinder_bundle::launch::{self, Choice, Decided, Doing, Facts, Steps, Takes, describe};
+use trt_abi::{Error, PluginTensorDesc};
 
+use super::announced::{Announced, HostValues};
 use super::loaded::Loaded;
 use super::node::NodeData;
-use super::{profile, variants};
+use super::told::{Said, say_running};
 use crate::code::CodeTable;
 use crate::driver::sys::CUstream;
 use crate::driver::{Driver, DriverError};
-use crate::launch::{Addresses, AliasRecord, EnqueueError, LaunchError, LaunchRecord, StepRecord, takes};
+use crate::launch::{
+    Addresses, AliasRecord, EnqueueError, LaunchError, LaunchRecord, Positions, StepRecord, takes,
+};
 
 /// What an object keeps from one enqueue to the next. TensorRT-RTX announces shapes before every enqueue, also when they
 /// are the same, so the shapes are kept to be compared.
 #[derive(Debug, Default)]
 pub(super) struct Running {
-    /// Of the inputs, then the outputs, as they were announced.
-    shapes: Vec<Announced>,
+    announced: Announced,
+    /// The values of shape inputs.
+    values: HostValues,
     built: Built,
     tactic: i32,
     state: State,
     loaded: Loaded,
     said: Said,
-}
-
-/// What the log was told, which is told once.
-#[derive(Debug, Default)]
-struct Said {
-    /// The variant that runs in place of the one that was chosen.
-    replaced_by: Option<usize>,
-    /// That a guard has no value.
-    without_value: bool,
-    /// That an output does not share the memory that it should.
-    copied: bool,
-}
-
-impl Said {
-    /// Tells what is new about the choice among variants of which `first` is asked first.
-    fn tell(
-        &mut self,
-        node: &NodeData,
-        tactic: i32,
-        first: Option<usize>,
-        decided: &Decided,
-        facts: &Facts<'_>,
-    ) {
-        if !self.without_value && !decided.without_value.is_empty() {
-            self.without_value = true;
-            variants::say_without_value(node, decided, facts);
-        }
-        let is_replaced = |running: &usize| Some(*running) != first && !is_automatic(tactic);
-        let replaced_by = decided.candidates.first().copied().filter(is_replaced);
-        if let (Some(running), Some(chosen)) = (replaced_by, first)
-            && self.replaced_by != replaced_by
-        {
-            variants::say_replaced(node, chosen, running, facts);
-        }
-        self.replaced_by = replaced_by;
-    }
 }
 
 /// What the build has settled.
@@ -99,12 +64,26 @@ struct Ready {
     /// The workspace that any of the candidates needs.
     workspace_bytes: u64,
     choice: Option<Box<Candidates>>,
+    /// The variants whose steps these are, by their indices in the plugin, and where those lie among the records.
+    variants: Vec<(usize, Range<usize>)>,
+}
+
+impl Ready {
+    /// The variants that may run, each with its steps.
+    fn running(&self) -> Vec<(usize, &[StepRecord])> {
+        let steps = |(index, range): &(usize, Range<usize>)| {
+            (*index, self.records.get(range.clone()).unwrap_or_default())
+        };
+        self.variants.iter().map(steps).collect()
+    }
 }
 
 /// Variants of which one runs, depending on the tensors' addresses.
 #[derive(Debug)]
 struct Candidates {
     choice: Choice,
+    /// Where the inputs are among those that are given.
+    positions: Positions,
     /// How many of the tensors are inputs.
     inputs: usize,
     /// Where each one's steps lie among the records.
@@ -116,7 +95,7 @@ impl Candidates {
     #[inline]
     fn pick<'a>(&self, records: &'a [StepRecord], at: &Addresses<'_>) -> Option<&'a [StepRecord]> {
         let address = |tensor: usize| match tensor.checked_sub(self.inputs) {
-            None => at.inputs.get(tensor).map(|address| address.addr() as u64),
+            None => at.inputs.get(self.positions.of(tensor)?).map(|address| address.addr() as u64),
             Some(output) => at.outputs.get(output).map(|address| address.addr() as u64),
         };
         let range = self.records.get(self.choice.pick(address)?)?;
@@ -134,32 +113,23 @@ impl Running {
         inputs: &[PluginTensorDesc],
         outputs: &[PluginTensorDesc],
     ) -> Result<(), Error> {
-        if matches!(self.state, State::Ready(_)) && self.tactic == tactic && self.same(inputs, outputs) {
+        let is_ready = matches!(self.state, State::Ready(_)) && self.tactic == tactic;
+        if is_ready && self.announced.is(inputs, outputs) {
             return Ok(());
         }
         self.state = State::Nothing;
-        self.shapes.clear();
-        let announced = |tensor: &PluginTensorDesc| (tensor.dims, tensor.data_type, tensor.format);
-        self.shapes.extend(inputs.iter().chain(outputs).map(announced));
+        self.announced.set(inputs, outputs);
         self.built = built();
+        let positions = self.announced.positions(node)?;
+        self.values.expect(node, &self.announced, &positions)?;
         self.prepare(node, tactic)
-    }
-
-    #[inline]
-    fn same(&self, inputs: &[PluginTensorDesc], outputs: &[PluginTensorDesc]) -> bool {
-        self.shapes.len() == inputs.len() + outputs.len()
-            && self.shapes.iter().zip(inputs.iter().chain(outputs)).all(|((dims, ty, format), tensor)| {
-                *ty == tensor.data_type
-                    && *format == tensor.format
-                    && dims.as_slice() == tensor.dims.as_slice()
-            })
     }
 
     /// Queues the steps for the shapes that were announced last, with the tactic that was set last.
     ///
     /// # Safety
     /// `at` holds the device addresses of the tensors of those shapes and of the workspace that the engine reserves, valid until the
-    /// work has run; `stream` is a live stream of the current context, or null.
+    /// work has run, and of shape inputs addresses of the host's memory; `stream` is a live stream of the current context, or null.
     #[inline]
     pub(super) unsafe fn enqueue(
         &mut self,
@@ -168,7 +138,9 @@ impl Running {
         at: &Addresses<'_>,
         stream: *mut c_void,
     ) -> Result<(), Error> {
-        if !matches!(self.state, State::Ready(_)) || self.tactic != tactic {
+        // SAFETY: the caller's promise.
+        let is_new = !self.values.is_empty() && unsafe { self.values.read(node, at) }?;
+        if is_new || !matches!(self.state, State::Ready(_)) || self.tactic != tactic {
             self.prepare_late(node, tactic)?;
         }
         let State::Ready(ready) = &self.state else {
@@ -185,9 +157,8 @@ impl Running {
         for alias in &ready.aliases {
             // SAFETY: the caller's promises; tensors that TensorRT binds are the same memory or do not overlap.
             let copied = unsafe { alias.enqueue(ready.driver, at, CUstream(stream)) };
-            if copied.map_err(|error| failed(node, &error))? && !self.said.copied {
-                self.said.copied = true;
-                say_copied(node, alias.name());
+            if copied.map_err(|error| failed(node, &error))? {
+                self.said.tell_copied(node, alias.name());
             }
         }
         for record in running {
@@ -199,7 +170,7 @@ impl Running {
         Ok(())
     }
 
-    /// The driver or the context may be there by now, or another tactic was set; if nothing can be launched, this is where
+    /// The driver or the context may be there by now, another tactic was set, or shape inputs have other values; if nothing can be launched, this is where
     /// the user is told.
     #[cold]
     fn prepare_late(&mut self, node: &NodeData, tactic: i32) -> Result<(), Error> {
@@ -225,21 +196,48 @@ impl Running {
     fn prepare(&mut self, node: &NodeData, tactic: i32) -> Result<(), Error> {
         self.state = State::Nothing;
         self.tactic = tactic;
-        let plugin = node.definition.plugin();
+        if self.values.are_missing() {
+            // The next enqueue reads them.
+            self.state = State::Waiting;
+            return Ok(());
+        }
         let mut steps = Steps::default();
-        let announced = announced(node, &self.shapes)?;
-        let shapes = true_shapes(node, self.built.input_ranks.as_deref(), &announced, &mut steps)?;
-        let facts = Facts { shapes: &shapes, ..node.facts() };
-        let order = in_order(node, &self.shapes, tactic)?;
+        let here = self.loaded.attend(node)?;
+        let positions = self.announced.positions(node)?;
+        let values = self.values.by_input(node)?;
+        let ranks = self.built.input_ranks.as_deref();
+        let shapes = self.announced.shapes(node, ranks, &positions, &values, &mut steps)?;
+        let device = self.loaded.device().filter(|_| here.is_some());
+        let facts = Facts { shapes: &shapes, values: &values, device, ..node.facts() };
+        let order = self.announced.in_order(node, &positions, tactic)?;
+        let plugin = node.definition.plugin();
+        let variants = order.iter().filter_map(|index| plugin.variants.get(*index));
+        if device.is_none() && variants.into_iter().any(launch::asks_for_device) {
+            // On a machine without a GPU: which of them runs is decided where there is one.
+            self.state = State::Waiting;
+            return Ok(());
+        }
         let decided = launch::decide(plugin, &order, &facts, &mut steps);
         let decided = decided.map_err(|unmet| node.invalid(unmet))?;
         self.said.tell(node, tactic, order.first().copied(), &decided, &facts);
-        let made = make_ready(&mut self.loaded, node, decided, &facts, &mut steps)?;
+        let made = make_ready(&mut self.loaded, here, node, decided, &positions, &facts, &mut steps)?;
         if let Some(ready) = &made {
             check_workspace(node, ready.workspace_bytes, self.built.workspace_bytes, &facts)?;
+            say_running(node, &ready.running(), &facts);
         }
         self.state = made.map_or(State::Waiting, State::Ready);
         Ok(())
+    }
+
+    /// The shapes that were announced, as the build knew them.
+    fn shapes<'a>(
+        &'a self,
+        node: &NodeData,
+        positions: &Positions,
+        values: &[&[i64]],
+        steps: &mut Steps,
+    ) -> Result<Vec<&'a [i64]>, Error> {
+        self.announced.shapes(node, self.built.input_ranks.as_deref(), positions, values, steps)
     }
 
     /// What an enqueue with these addresses would say where no variant may run, on a machine without a driver too.
@@ -247,29 +245,34 @@ impl Running {
     pub(super) fn none_runs(&self, node: &NodeData, at: &Addresses<'_>) -> Option<Error> {
         let plugin = node.definition.plugin();
         let mut steps = Steps::default();
-        let announced = announced(node, &self.shapes).unwrap();
-        let shapes = true_shapes(node, self.built.input_ranks.as_deref(), &announced, &mut steps).unwrap();
+        let positions = self.announced.positions(node).unwrap();
+        let shapes = self.shapes(node, &positions, &[], &mut steps).unwrap();
         let facts = Facts { shapes: &shapes, ..node.facts() };
-        let order = in_order(node, &self.shapes, self.tactic).unwrap();
+        let order = self.announced.in_order(node, &positions, self.tactic).unwrap();
         let choice = launch::decide(plugin, &order, &facts, &mut steps).unwrap().choice?;
         let records = vec![0..0; order.len()];
-        let candidates = Candidates { choice, inputs: plugin.inputs.len(), records };
+        let candidates = Candidates { choice, positions, inputs: plugin.inputs.len(), records };
         candidates.pick(&[], at).is_none().then(|| self.none_holds(node, at))
     }
 
     /// The error for addresses for which no variant may run: what was decided is worked out again, to be told.
     #[cold]
     fn none_holds(&self, node: &NodeData, at: &Addresses<'_>) -> Error {
-        let inputs = at.inputs.iter().map(|address| address.addr() as u64);
-        let outputs = at.outputs.iter().map(|address| address.addr() as u64);
-        let addresses: Vec<u64> = inputs.chain(outputs).collect();
         let told = || {
             let plugin = node.definition.plugin();
-            let announced = announced(node, &self.shapes)?;
-            let shapes =
-                true_shapes(node, self.built.input_ranks.as_deref(), &announced, &mut Steps::default())?;
-            let facts = Facts { shapes: &shapes, alignments: &addresses, ..node.facts() };
-            let order = in_order(node, &self.shapes, self.tactic)?;
+            let positions = self.announced.positions(node)?;
+            let address = |input: usize| {
+                positions.of(input).and_then(|place| at.inputs.get(place)).map_or(0, |it| it.addr() as u64)
+            };
+            let inputs = (0..plugin.inputs.len()).map(address);
+            let outputs = at.outputs.iter().map(|address| address.addr() as u64);
+            let addresses: Vec<u64> = inputs.chain(outputs).collect();
+            let values = self.values.by_input(node)?;
+            let shapes = self.shapes(node, &positions, &values, &mut Steps::default())?;
+            let device = self.loaded.device();
+            let facts =
+                Facts { shapes: &shapes, values: &values, device, alignments: &addresses, ..node.facts() };
+            let order = self.announced.in_order(node, &positions, self.tactic)?;
             Ok(node.invalid(launch::none_holds(plugin, &order, &facts)))
         };
         told().unwrap_or_else(|error: Error| error)
@@ -305,96 +308,25 @@ fn check_workspace(
     )))
 }
 
-/// Says, where somebody asked to be told everything, that a copy is made that sharing memory would save.
-#[cold]
-fn say_copied(node: &NodeData, output: &str) {
-    logger::log(
-        Severity::VERBOSE,
-        &format!(
-            "cubinder: {}: the output `{output}` is bound to other memory than the input that it shares memory with, so the input is \
-             copied to it first; bind both to the same memory to save that",
-            node.title
-        ),
-    );
-}
-
-type Announced = (Dims, trt_abi::DataType, TensorFormat);
-
-fn announced<'a>(node: &NodeData, tensors: &'a [Announced]) -> Result<Vec<&'a [i64]>, Error> {
-    tensors.iter().map(|(dims, ..)| profile::announced(node, dims)).collect()
-}
-
-/// The variants that serve tensors of the announced types and formats, in order.
-fn in_order(node: &NodeData, tensors: &[Announced], tactic: i32) -> Result<Vec<usize>, Error> {
-    // Too few where one is of no plugin.
-    let types: Vec<DataType> =
-        tensors.iter().filter_map(|(_, ty, _)| DataType::from_tensorrt(ty.0)).collect();
-    let formats: Vec<Format> =
-        tensors.iter().filter_map(|(.., format)| Format::from_tensorrt(format.0)).collect();
-    let order = launch::in_order(node.definition.plugin(), &node.signature(&types, &formats), tactic);
-    order.map_err(|unmet| node.invalid(unmet))
-}
-
-/// The shapes as the build knew them, held against what the plugin takes and gives: a kernel that was launched for other
-/// shapes would write somewhere else.
-///
-/// TensorRT-RTX 1.7 announces a 0-d tensor as one of shape [1]: that is undone here, for inputs by the rank that the build
-/// knew, for outputs by the shape that the plugin gives.
-fn true_shapes<'a>(
-    node: &NodeData,
-    input_ranks: Option<&[u8]>,
-    announced: &[&'a [i64]],
-    steps: &mut Steps,
-) -> Result<Vec<&'a [i64]>, Error> {
-    let plugin = node.definition.plugin();
-    if announced.len() != plugin.tensor_count() {
-        return Err(node.invalid(format_args!(
-            "the node has {} tensors, the plugin has {}",
-            announced.len(),
-            plugin.tensor_count()
-        )));
-    }
-    let (inputs, outputs) = announced.split_at(plugin.inputs.len());
-    let mut shapes = Vec::with_capacity(announced.len());
-    for (index, (input, shape)) in plugin.inputs.iter().zip(inputs).enumerate() {
-        let is_scalar = profile::was_scalar(input, index, input_ranks);
-        shapes.push(if is_scalar && **shape == [1] { &[] } else { *shape });
-    }
-    let facts = Facts { shapes: &shapes, ..node.facts() };
-    launch::check(plugin, rules_of_shapes(plugin), &facts, steps).map_err(|unmet| node.invalid(unmet))?;
-    let expected = output_shapes(plugin, &facts, steps).map_err(|unmet| node.invalid(unmet))?;
-    let mut true_outputs: Vec<&[i64]> = Vec::with_capacity(outputs.len());
-    for ((output, expected), found) in plugin.outputs.iter().zip(&expected).zip(outputs) {
-        true_outputs.push(match expected.as_slice() {
-            [] if **found == [1] => &[],
-            expected if expected == *found => *found,
-            expected => {
-                let (found, expected) = (shape_text(found), shape_text(expected));
-                return Err(node.invalid(format_args!(
-                    "the shape of `{}`: found {found}, expected {expected}{}",
-                    output.name,
-                    describe(plugin, &facts)
-                )));
-            }
-        });
-    }
-    shapes.extend(true_outputs);
-    Ok(shapes)
-}
-
 /// What an enqueue needs, for the variants with these indices; `None` where there is no driver or no context yet: then they are checked
 /// as far as they can be.
 fn make_ready(
     loaded: &mut Loaded,
+    here: Option<&'static Driver>,
     node: &NodeData,
     decided: Decided,
+    positions: &Positions,
     facts: &Facts<'_>,
     steps: &mut Steps,
 ) -> Result<Option<Ready>, Error> {
     let plugin = node.definition.plugin();
     let invalid = |error: Box<LaunchError>| node.invalid(error);
     let running = decided.candidates.iter().filter_map(|index| Some((*index, plugin.variants.get(*index)?)));
-    let Some(driver) = loaded.load(node, &decided.candidates)? else {
+    let driver = match here {
+        Some(driver) if loaded.load(node, &decided.candidates)? => Some(driver),
+        _ => None,
+    };
+    let Some(driver) = driver else {
         // On a machine without a GPU. What only the kernel and the device decide is left to be found when they are there.
         for (_, variant) in running {
             launch::sequence(plugin, variant, |_| Takes::ANYTHING, facts, steps).map_err(invalid)?;
@@ -403,9 +335,14 @@ fn make_ready(
     };
     let failed =
         |error: DriverError| Error::new(Error::FAILED_INITIALIZATION, format!("{}: {error}", node.title));
-    let mut ready =
-        Ready { driver, records: Vec::new(), aliases: Vec::new(), workspace_bytes: 0, choice: None };
-    let mut places = Vec::new();
+    let mut ready = Ready {
+        driver,
+        records: Vec::new(),
+        aliases: Vec::new(),
+        workspace_bytes: 0,
+        choice: None,
+        variants: Vec::new(),
+    };
     for (index, variant) in running {
         let kernels = loaded.kernels(index);
         let of_step = |step: usize| {
@@ -423,27 +360,34 @@ fn make_ready(
             }
         }
         let start = ready.records.len();
-        ready.records.extend(StepRecord::all(plugin, variant, kernels, &sequence));
-        places.push(start..ready.records.len());
+        let records = StepRecord::all(plugin, variant, kernels, &sequence, positions);
+        ready.records.extend(records.ok_or_else(|| node.invalid("a kernel is passed a shape input"))?);
+        ready.variants.push((index, start..ready.records.len()));
         for record in ready.records.iter().skip(start).filter_map(StepRecord::launch) {
-            check_at_once(node, loaded, driver, record, facts)?;
+            check_at_once(node, driver, record, facts)?;
         }
         ready.workspace_bytes = ready.workspace_bytes.max(sequence.workspace_bytes);
         // The candidates are for the same tensors.
-        let aliases = AliasRecord::all(plugin, variant, |tensor| facts.shapes.get(tensor).copied());
+        let aliases =
+            AliasRecord::all(plugin, variant, positions, |tensor| facts.shapes.get(tensor).copied());
         ready.aliases =
             aliases.ok_or_else(|| node.invalid("the size of a tensor in bytes is beyond 64 bits"))?;
     }
-    ready.choice = decided
-        .choice
-        .map(|choice| Box::new(Candidates { choice, inputs: plugin.inputs.len(), records: places }));
+    let places: Vec<Range<usize>> = ready.variants.iter().map(|(_, range)| range.clone()).collect();
+    ready.choice = decided.choice.map(|choice| {
+        Box::new(Candidates {
+            choice,
+            positions: positions.clone(),
+            inputs: plugin.inputs.len(),
+            records: places,
+        })
+    });
     Ok(Some(ready))
 }
 
 /// All blocks of a cooperative launch run at once, or the kernel would wait for ever for those that do not.
 fn check_at_once(
     node: &NodeData,
-    loaded: &Loaded,
     driver: &Driver,
     record: &LaunchRecord,
     facts: &Facts<'_>,
@@ -451,8 +395,8 @@ fn check_at_once(
     if !record.is_cooperative() {
         return Ok(());
     }
-    let multiprocessors = loaded.multiprocessors(driver);
-    let most = multiprocessors.and_then(|count| record.blocks_at_once(driver, count));
+    let multiprocessors = facts.device.map_or(0, |device| u32::try_from(device.sms).unwrap_or(0));
+    let most = record.blocks_at_once(driver, multiprocessors);
     let most =
         most.map_err(|error| Error::new(Error::FAILED_INITIALIZATION, format!("{}: {error}", node.title)))?;
     if record.blocks() <= most {

@@ -16,6 +16,8 @@ pub(crate) struct Maker<'a> {
     plans: BTreeMap<String, Plan>,
     /// References that were made before, by what they are of.
     references: BTreeMap<String, Run>,
+    /// Whether TensorRT's whole log is shown.
+    verbose: bool,
 }
 
 /// How a plan is made.
@@ -57,7 +59,13 @@ impl<'a> Recipe<'a> {
 impl<'a> Maker<'a> {
     /// A maker whose folder is there.
     pub(crate) fn new(workshop: &'a Workshop, folder: &'a Path) -> Maker<'a> {
-        Maker { workshop, folder, plans: BTreeMap::new(), references: BTreeMap::new() }
+        Maker { workshop, folder, plans: BTreeMap::new(), references: BTreeMap::new(), verbose: false }
+    }
+
+    /// A maker that shows TensorRT's whole log, or does not.
+    pub(crate) fn verbose(mut self, verbose: bool) -> Maker<'a> {
+        self.verbose = verbose;
+        self
     }
 
     /// Both forms of a library, from `manifests` or from all that `cubinder.toml` names.
@@ -105,7 +113,7 @@ impl<'a> Maker<'a> {
             serialize: &serialize,
             profiles: &recipe.profiles,
             aliased: recipe.aliased,
-            verbose: false,
+            verbose: self.verbose,
         };
         self.workshop.engine(&model, &engine, &self.folder.join(&name))?;
         let runs = recipe.shapes.iter().map(|shape| self.reference(network, shape)).collect::<Result<_>>()?;

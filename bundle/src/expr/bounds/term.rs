@@ -266,6 +266,11 @@ impl Terms {
         self.put(Term::Attribute(attribute))
     }
 
+    /// The term for what a shape input holds.
+    pub(crate) fn values(&mut self, tensor: u32) -> Result<TermId, EvalError> {
+        self.put(Term::Values(tensor))
+    }
+
     /// The term for the rank of an input.
     pub(crate) fn rank(&mut self, tensor: u32) -> Result<TermId, EvalError> {
         self.put(Term::Rank(tensor))

@@ -1,6 +1,7 @@
 //! What is proved and what is refuted, and by which case.
 
 use super::support::{Maker, circ_pad, elemwise_add};
+use crate::model::Interval;
 use crate::value::Value;
 
 const GRID: i64 = 2_147_483_647;
@@ -105,4 +106,53 @@ fn small_halves() {
     let p = Maker::new().attribute("eps", "f16", epsilon).input("x", (1, 1), |_| ());
     assert_ne!(p.never("eps < 0.5 and numel(x) > 2"), "proved");
     assert_ne!(p.within("3000000000 if eps < 0.5 and numel(x) > 2 else 1", 0, GRID), "proved");
+}
+
+#[test]
+fn what_shape_inputs_hold() {
+    let any = Interval { min: i64::MIN, max: i64::MAX };
+    let p = Maker::new()
+        .input("x", (2, 2), |_| ())
+        .shape_input("target", Interval { min: 2, max: 2 }, Interval { min: 0, max: 4096 })
+        .shape_input("free", Interval { min: 0, max: 8 }, any)
+        .output("y", "[x.shape[0], target.values[0], target.values[1]]", |_| ());
+    assert_eq!(p.within("target.values[0] * target.values[1]", 0, 4096 * 4096), "proved");
+    assert_eq!(p.has_value("target.values[1]"), "proved");
+    assert_eq!(p.always("len(target.values) == 2 and numel(target) == 2"), "proved");
+    assert_eq!(p.within("y.shape[1]", 0, 4096), "proved");
+    assert_eq!(
+        p.within("target.values[0] + target.values[1]", 0, 5000),
+        "x = [0, 0], target.values = [907, 4094], free.values = []"
+    );
+    assert_eq!(
+        p.always_where("x.shape[0] == 1", "target.values[0] > 0"),
+        "x = [1, 0], target.values = [0, 0], free.values = []"
+    );
+    assert_eq!(p.always_where("target.values[0] > 7", "target.values[0] >= 8"), "proved");
+    assert_eq!(p.has_value("free.values[0]"), "x = [0, 0], target.values = [0, 0], free.values = []");
+}
+
+#[test]
+fn what_devices_have() {
+    let p = Maker::new().input("x", (1, 1), |_| ()).output("y", "x.shape", |_| ());
+    assert_eq!(p.within("min(device.sms * 4, ceil_div(numel(x), 256))", 0, 4096), "proved");
+    assert_eq!(p.always("device.shared_bytes >= 48 * 1024 and device.capability >= 50"), "proved");
+    assert_eq!(
+        p.always("device.sms >= 100"),
+        "x = [0], device.sms = 14, device.shared_bytes = 65536, device.capability = 75"
+    );
+    assert_eq!(
+        p.within("device.sms // 2", 1, 512),
+        "x = [0], device.sms = 1, device.shared_bytes = 49152, device.capability = 50"
+    );
+}
+
+#[test]
+fn sizes_that_depend_on_data() {
+    let p = Maker::new()
+        .input("x", (1, 2), |limits| limits.numel.max = 1 << 20)
+        .counted("count", "numel(x)", "indices");
+    assert_eq!(p.within("indices.shape[0]", 0, 1 << 20), "proved");
+    assert_eq!(p.always("indices.rank == 2 and indices.shape[1] == 2"), "proved");
+    assert_eq!(p.always("count.rank == 0"), "proved");
 }

@@ -31,7 +31,7 @@ impl Tape<'_> {
                 4 => "x.shape[-1]".into(),
                 5 => self.of(&["x.shape[0]", "numel(x)", "w.shape[0]", "numel(w)", "x.rank"]).to_owned(),
                 6 => "len(pads)".into(),
-                7 => self.of(&["get(pads, 0, 0)", "get(pads, 1, 1)", "sum(pads)"]).to_owned(),
+                7 => self.of(&["get(pads, 0, 0)", "get(pads, 1, 1)", "sum(pads)", "k.values[0]"]).to_owned(),
                 8 if outputs => self.of(&["numel(y)", "y.shape[-1]", "y.rank", "y.shape[0]"]).to_owned(),
                 _ => local.unwrap_or("x.shape[-1]").to_owned(),
             };
@@ -75,8 +75,8 @@ impl Tape<'_> {
 
     fn ints(&mut self, outputs: bool, depth: usize) -> String {
         if depth == 0 {
-            let most = if outputs { 4 } else { 3 };
-            return ["pads", "x.shape", "w.shape", "y.shape"][self.pick(most)].to_owned();
+            let most = if outputs { 5 } else { 4 };
+            return ["pads", "x.shape", "w.shape", "k.values", "y.shape"][self.pick(most)].to_owned();
         }
         let depth = depth - 1;
         match self.pick(4) {
@@ -124,7 +124,9 @@ impl Tape<'_> {
 
     /// Conditions as people write them, mostly.
     fn condition(&mut self, outputs: bool) -> String {
-        match self.pick(11) {
+        match self.pick(13) {
+            11 => format!("k.values[0] {} {}", self.of(&["<", ">=", "!=", "=="]), self.int(outputs, None, 1)),
+            12 => "len([v for v in k.values if v <= 0]) == 0".into(),
             0 => "len(pads) % 2 == 0".into(),
             1 => "len([p for p in pads if p < 0]) == 0".into(),
             2 => format!("x.shape[-1] % {} == {}", self.of(&["2", "3", "4"]), self.of(&["0", "1"])),
@@ -175,11 +177,19 @@ impl Tape<'_> {
             .input("w", (1, 1), |limits| {
                 *limits = ShapeLimits { every: other, dims: vec![small], ..ShapeLimits::default() }
             });
+        let held = if tiny { (0, 1) } else { self.of(&[(-5, 5), (1, 64), (i64::MIN, i64::MAX)]) };
+        let count = if tiny { (1, 1) } else { self.of(&[(0, 3), (1, 1), (2, 2)]) };
+        let maker = maker.shape_input(
+            "k",
+            Interval { min: count.0, max: count.1 },
+            Interval { min: held.0, max: held.1 },
+        );
         let maker = (0..self.pick(3)).fold(maker, |maker, _| {
             let text = self.condition(false);
             if maker.compiles(&text) { maker.require(&text) } else { maker }
         });
-        let shape = match self.pick(6) {
+        let shape = match self.pick(7) {
+            6 => "[x.shape[0], max(k.values[0], 0)]".to_owned(),
             0 | 1 => "x.shape".to_owned(),
             2 => "[d + get(pads, 0, 0) for d in x.shape]".to_owned(),
             3 => "[x.shape[i] + get(pads, i, 0) + w.shape[0] for i in range(x.rank)]".to_owned(),
@@ -215,9 +225,17 @@ impl Tape<'_> {
         let w = if self.pick(2) == 0 { vec![x[0]] } else { shape(self, 1) };
         vec![x, w]
     }
+
+    /// What the shape input holds.
+    fn held(&mut self) -> Vec<i64> {
+        (0..self.pick(4)).map(|_| self.of(&[1, 0, 2, 3, -1, 5, 32, 64, i64::MAX, i64::MIN])).collect()
+    }
 }
 
-struct World<'a>(&'a [Value], &'a [Vec<i64>]);
+struct World<'a>(&'a [Value], &'a [Vec<i64>], &'a [i64]);
+
+/// The index of the shape input.
+const HELD: u32 = 2;
 
 impl Environment for World<'_> {
     fn attribute(&self, index: u32) -> Option<&Value> {
@@ -226,6 +244,10 @@ impl Environment for World<'_> {
 
     fn shape(&self, tensor: u32) -> Option<&[i64]> {
         self.1.get(tensor as usize).map(Vec::as_slice)
+    }
+
+    fn values(&self, tensor: u32) -> Option<&[i64]> {
+        (tensor == HELD).then_some(self.2)
     }
 }
 
@@ -241,7 +263,18 @@ fn within(shape: &[i64], limits: &ShapeLimits) -> bool {
 }
 
 /// All shapes of a node and its inputs, if they are a case of the plugin.
-fn case(plugin: &Plugin, attributes: &[Value], inputs: &[Vec<i64>], assumed: Option<&Expr>) -> Option<Case> {
+fn case(
+    plugin: &Plugin,
+    attributes: &[Value],
+    inputs: &[Vec<i64>],
+    held: &[i64],
+    assumed: Option<&Expr>,
+) -> Option<Case> {
+    let inputs = &[inputs[0].clone(), inputs[1].clone(), vec![held.len() as i64]];
+    let allowed = plugin.inputs[HELD as usize].values.unwrap();
+    if !held.iter().all(|value| allowed.contains(*value)) {
+        return None;
+    }
     for (attribute, value) in plugin.attributes.iter().zip(attributes) {
         let single = |value: &Value| {
             let number = value.as_int();
@@ -267,7 +300,7 @@ fn case(plugin: &Plugin, attributes: &[Value], inputs: &[Vec<i64>], assumed: Opt
             return None;
         }
     }
-    let world = World(attributes, inputs);
+    let world = World(attributes, inputs, held);
     let holds = |expr: &Expr, world: &World<'_>| evaluate(expr, world) == Ok(Value::Bool(true));
     if !plugin.require.iter().all(|rule| holds(&rule.expr, &world)) {
         return None;
@@ -280,8 +313,9 @@ fn case(plugin: &Plugin, attributes: &[Value], inputs: &[Vec<i64>], assumed: Opt
         }
         shapes.push(shape);
     }
-    let all = Case { attributes: attributes.to_vec(), shapes };
-    assumed.is_none_or(|assumed| holds(assumed, &World(&all.attributes, &all.shapes))).then_some(all)
+    let values = if held.is_empty() { vec![] } else { vec![vec![], vec![], held.to_vec()] };
+    let all = Case { attributes: attributes.to_vec(), shapes, values, ..Case::default() };
+    assumed.is_none_or(|assumed| holds(assumed, &World(&all.attributes, &all.shapes, held))).then_some(all)
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -366,22 +400,26 @@ impl Made {
         }
     }
 
-    fn case(&self, attributes: &[Value], inputs: &[Vec<i64>]) -> Option<Case> {
-        case(&self.maker.plugin, attributes, inputs, self.assumed.as_ref())
+    fn case(&self, attributes: &[Value], inputs: &[Vec<i64>], held: &[i64]) -> Option<Case> {
+        case(&self.maker.plugin, attributes, inputs, held, self.assumed.as_ref())
     }
 
     fn refutes(&self, case: &Case) -> bool {
-        self.claim.is_refuted(&evaluate(&self.expr, &World(&case.attributes, &case.shapes)))
+        self.claim.is_refuted(&evaluate(&self.expr, &World(&case.attributes, &case.shapes, held_in(case))))
     }
 
     fn check_verdict(&self, verdict: &Verdict) {
         if let Verdict::Refuted(found) = verdict {
             let inputs = &found.shapes[..2];
-            let again = self.case(&found.attributes, inputs);
+            let again = self.case(&found.attributes, inputs, held_in(found));
             assert_eq!(again.as_ref(), Some(found), "not in the domain: {}", self.told);
             assert!(self.refutes(found), "{} does not refute {}", self.maker.describe(found), self.told);
         }
     }
+}
+
+fn held_in(case: &Case) -> &[i64] {
+    case.values.get(HELD as usize).map_or(&[], Vec::as_slice)
 }
 
 /// Every case of a plugin whose limits are tiny.
@@ -403,8 +441,10 @@ fn all_cases(made: &Made, mut visit: impl FnMut(&Case)) {
         for list in &lists {
             for (flag, mode) in [(true, "a"), (false, "a"), (true, "b"), (false, "b")] {
                 let attributes = [Value::Int(n), list.clone(), Value::Bool(flag), Value::Str(mode.into())];
-                if let Some(case) = made.case(&attributes, &[x.clone(), vec![w]]) {
-                    visit(&case);
+                for held in [0, 1] {
+                    if let Some(case) = made.case(&attributes, &[x.clone(), vec![w]], &[held]) {
+                        visit(&case);
+                    }
                 }
             }
         }
@@ -434,11 +474,12 @@ proptest! {
         for _ in 0..40 {
             let attributes = tape.values(&made.maker.plugin, false);
             let inputs = tape.shapes();
-            let Some(case) = made.case(&attributes, &inputs) else { continue };
+            let held = tape.held();
+            let Some(case) = made.case(&attributes, &inputs, &held) else { continue };
             prop_assert!(!(proved && made.refutes(&case)), "{} refutes {}", made.maker.describe(&case), made.told);
             // Over the attributes and the shape of that case alone.
             let profile: Vec<Vec<Interval>> =
-                inputs.iter().map(|shape| shape.iter().map(|&dim| Interval { min: dim / 2, max: dim }).collect()).collect();
+                case.shapes[..3].iter().map(|shape| shape.iter().map(|&dim| Interval { min: dim / 2, max: dim }).collect()).collect();
             let near = made.domain().with_attributes(&attributes).with_profile(&profile);
             let verdict = made.claim.verdict(&near, &made.expr);
             made.check_verdict(&verdict);

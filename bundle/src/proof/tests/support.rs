@@ -1,7 +1,9 @@
 //! Plugins to prove things of.
 
-use crate::expr::{Expr, ExprError, Function, Scope, compile, parse};
-use crate::model::{Attribute, AttributeType, Input, Interval, Output, Plugin, Requirement, ShapeLimits};
+use crate::expr::{Expr, ExprError, Function, Node, Scope, TensorKind, compile, parse};
+use crate::model::{
+    Attribute, AttributeType, Input, Interval, Output, Plugin, Requirement, ShapeLimits, SizeBound,
+};
 use crate::proof::{Case, Domain, Verdict};
 
 /// A plugin in the making: attributes, then inputs, then the rest.
@@ -53,6 +55,31 @@ impl Maker {
         self
     }
 
+    /// A shape input of one dimension.
+    pub(super) fn shape_input(mut self, name: &str, count: Interval, values: Interval) -> Maker {
+        let limits = ShapeLimits { every: count, dims: vec![count], ..ShapeLimits::default() };
+        self = self.input(name, (1, 1), |of| *of = limits);
+        if let Some(input) = self.plugin.inputs.last_mut() {
+            input.values = Some(values);
+        }
+        self
+    }
+
+    /// A size tensor, and an output of so many rows.
+    pub(super) fn counted(mut self, name: &str, upper: &str, rows: &str) -> Maker {
+        let bound = SizeBound { upper: self.expr(upper), opt: self.expr(upper) };
+        let size = self.plugin.tensor_count() as u32;
+        self = self.output(name, "[]", |_| ());
+        if let Some(output) = self.plugin.outputs.last_mut() {
+            output.size = Some(bound);
+        }
+        self = self.output(rows, "[]", |_| ());
+        if let Some(output) = self.plugin.outputs.last_mut() {
+            output.shape = Expr { nodes: vec![Node::Size(size), Node::Int(2), Node::Array(vec![0, 1])] };
+        }
+        self
+    }
+
     pub(super) fn function(mut self, name: &'static str, params: &[&str], body: &str) -> Maker {
         let params = params.iter().map(|&param| param.to_owned()).collect();
         self.functions.push((name, Function { params, body: parse(body).unwrap() }));
@@ -98,7 +125,8 @@ impl Maker {
             scope = scope.attribute(&attribute.name, index, attribute.ty.kind());
         }
         for (index, input) in (0..).zip(&self.plugin.inputs) {
-            scope = scope.tensor(&input.name, index, input.rank_min, input.rank_max);
+            let kind = if input.values.is_some() { TensorKind::ShapeInput } else { TensorKind::Plain };
+            scope = scope.tensor_of_kind(&input.name, index, (input.rank_min, input.rank_max), kind);
         }
         let first = self.plugin.inputs.len() as u32;
         for (index, output) in (first..).zip(&self.plugin.outputs) {

@@ -70,6 +70,12 @@ pub enum Form {
     TensorType,
     /// Element types, each once.
     ElementTypes,
+    /// A memory layout or a format parameter.
+    TensorFormat,
+    /// Memory layouts, each once.
+    Formats,
+    /// Names of attributes, each once.
+    AttributeNames,
     /// The type of an attribute.
     AttributeType,
     /// A value of the attribute's type.
@@ -88,6 +94,12 @@ pub enum Form {
     Constant,
     /// The number of a variant.
     VariantId,
+    /// The name of an output or a scratch buffer.
+    Memory,
+    /// A byte.
+    Byte,
+    /// True or false.
+    Switch,
     /// A file, relative to the manifest's folder.
     Path,
     /// Folders, relative to the manifest's folder.
@@ -105,20 +117,13 @@ pub enum Form {
     /// A table.
     Table(&'static Table),
     /// An array of tables.
-    Tables(&'static Table, Count),
+    Tables(&'static Table),
+    /// An array of tables, each of one of two kinds: those that have the key are of the first kind. At least one is of the second.
+    Kinds(&'static str, [&'static Table; 2]),
     /// A table of tables, each under a name of the author's.
     Named(&'static Table, Naming),
     /// A table whose keys are names of the author's.
     Lines(&'static Form, Naming),
-}
-
-/// How many tables an array has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Count {
-    /// Any number.
-    Any,
-    /// One.
-    One,
 }
 
 /// The names that an author gives in a table.
@@ -141,6 +146,8 @@ pub enum Reserved {
     OnnxParser,
     /// Those of the element types.
     ElementTypes,
+    /// Those of the memory layouts.
+    Formats,
 }
 
 impl Form {
@@ -160,6 +167,9 @@ impl Form {
             Form::Expressions => "array of one to three expressions",
             Form::TensorType => "element type or type parameter",
             Form::ElementTypes => "array of element types",
+            Form::TensorFormat => "format or format parameter",
+            Form::Formats => "array of formats",
+            Form::AttributeNames => "array of names of attributes",
             Form::AttributeType => "attribute type",
             Form::AttributeValue => "value of the attribute's type",
             Form::AttributeValues => "array of values",
@@ -169,6 +179,9 @@ impl Form {
             Form::NumberRange => "number or range",
             Form::Constant => "integer, float or boolean",
             Form::VariantId => "integer from 1 to 1000000",
+            Form::Memory => "name of an output or a scratch buffer",
+            Form::Byte => "integer from 0 to 255",
+            Form::Switch => "boolean",
             Form::Path => "path",
             Form::Paths => "array of paths",
             Form::Kernel => "string, C++",
@@ -177,11 +190,11 @@ impl Form {
             Form::CodeKinds => "array of `\"cubin\"` and `\"ptx\"`",
             Form::Driver => "string, a driver's release",
             Form::Table(_) => "table",
-            Form::Tables(_, Count::Any) => "array of tables",
-            Form::Tables(_, Count::One) => "array of one table",
+            Form::Tables(_) | Form::Kinds(..) => "array of tables",
             Form::Named(..) => "table of tables",
             Form::Lines(of, _) => match of {
                 Form::ElementTypes => "table: name to array of element types",
+                Form::Formats => "table: name to array of formats",
                 Form::Constant => "table: name to constant",
                 _ => "table: name to expression",
             },
@@ -216,6 +229,12 @@ const TYPE_NAMES: Naming = Naming {
     example: ("T", "[\"f32\", \"f16\"]"),
 };
 
+const FORMAT_NAMES: Naming = Naming {
+    what: "a format parameter",
+    reserved: Reserved::Formats,
+    example: ("F", "[\"linear\", \"hwc8\"]"),
+};
+
 const CONSTANT_NAMES: Naming =
     Naming { what: "a constant", reserved: Reserved::None, example: ("BLOCK", "256") };
 
@@ -241,18 +260,25 @@ pub static ROOT: Table = Table {
             "",
             "What a node can say.",
         ),
-        optional("inputs", Form::Tables(&INPUT, Count::Any), "", "The input tensors, in the node's order."),
-        optional(
-            "outputs",
-            Form::Tables(&OUTPUT, Count::Any),
-            "",
-            "The output tensors, in the node's order.",
-        ),
+        optional("inputs", Form::Tables(&INPUT), "", "The input tensors, in the node's order."),
+        optional("outputs", Form::Tables(&OUTPUT), "", "The output tensors, in the node's order."),
         optional(
             "types",
             Form::Lines(&Form::ElementTypes, TYPE_NAMES),
             "",
             "Type parameters and the element types that each can be; the plugin is compiled for every combination.",
+        ),
+        optional(
+            "formats",
+            Form::Lines(&Form::Formats, FORMAT_NAMES),
+            "",
+            "Format parameters and the memory layouts that each can be; they are combined as types are.",
+        ),
+        optional(
+            "combinations",
+            Form::Tables(&COMBINATION),
+            "",
+            "Which combinations of types and formats there are: those of any of these tables. Without any there are all.",
         ),
         optional(
             "constants",
@@ -271,11 +297,25 @@ pub static ROOT: Table = Table {
         ),
         optional(
             "variants",
-            Form::Tables(&VARIANT, Count::Any),
+            Form::Tables(&VARIANT),
             "",
             "Ways to compute the operator, the best one first. Without any there is one, with id 1.",
         ),
-        required("launches", Form::Tables(&LAUNCH, Count::One), "", "What to launch."),
+        optional(
+            "scratch",
+            Form::Named(
+                &SCRATCH,
+                Naming { what: "a scratch buffer", reserved: Reserved::None, example: ("partial", "") },
+            ),
+            "",
+            "Memory that the steps of one run share and nobody else sees.",
+        ),
+        required(
+            "launches",
+            Form::Kinds("memset", [&MEMSET, &LAUNCH]),
+            "",
+            "What to do, one step after the other: kernels to launch and memory to fill.",
+        ),
         optional(
             "compile",
             Form::Table(&COMPILE),
@@ -317,7 +357,13 @@ pub static PLUGIN: Table = Table {
             "\"Pads the trailing dimensions by wrapping around.\"",
             "One sentence for people; `cubinder inspect` shows it.",
         ),
-        optional("require", Form::Tables(&REQUIRE, Count::Any), "", "Rules that every node must meet."),
+        optional("require", Form::Tables(&REQUIRE), "", "Rules that every node must meet."),
+        optional(
+            "timing",
+            Form::AttributeNames,
+            "[\"pads\"]",
+            "The attributes on which the time of a node depends: nodes that differ in others alone share what TensorRT measured. Otherwise all.",
+        ),
     ],
 };
 
@@ -373,6 +419,12 @@ pub static ATTRIBUTE: Table = Table {
             "[0, 1, 2, 4]",
             "The only values; of a list, for each element. Not for `bytes`.",
         ),
+        optional(
+            "specialize",
+            Form::AttributeValues,
+            "[3, 5, 7]",
+            "The code is compiled for each of these integers or booleans, and others are refused; in guards and launches it is a constant. Not for lists.",
+        ),
         DOC,
     ],
 };
@@ -385,6 +437,7 @@ pub static INPUT: Table = Table {
     keys: &[
         required("name", Form::Identifier, "\"x\"", "Its name in expressions and arguments."),
         required("type", Form::TensorType, "\"T\"", "What its elements are."),
+        otherwise("format", "\"linear\"", Form::TensorFormat, "\"F\"", "How it lies in memory."),
         otherwise("rank", "\"0..=8\"", Form::Rank, "\"1..=8\"", "How many dimensions it may have."),
         optional("limits", Form::Table(&LIMITS), "", "What its shape may be; any other one is refused."),
         DOC,
@@ -399,6 +452,7 @@ pub static OUTPUT: Table = Table {
     keys: &[
         required("name", Form::Identifier, "\"y\"", "Its name in the expressions and arguments of launches."),
         required("type", Form::TensorType, "\"T\"", "What its elements are."),
+        otherwise("format", "\"linear\"", Form::TensorFormat, "\"F\"", "How it lies in memory."),
         required(
             "shape",
             Form::ExpressionText,
@@ -443,6 +497,27 @@ pub static FUNCTION: Table = Table {
     ],
 };
 
+/// `[[combinations]]`.
+pub static COMBINATION: Table = Table {
+    path: "combinations[]",
+    title: "[[combinations]]",
+    doc: "Types and formats that there are together.",
+    keys: &[
+        optional(
+            "types",
+            Form::Lines(&Form::ElementTypes, Naming { example: ("T", "[\"f16\"]"), ..TYPE_NAMES }),
+            "",
+            "Alternatives of type parameters; all of those that are not named here.",
+        ),
+        optional(
+            "formats",
+            Form::Lines(&Form::Formats, Naming { example: ("F", "[\"linear\", \"hwc8\"]"), ..FORMAT_NAMES }),
+            "",
+            "Alternatives of format parameters; all of those that are not named here.",
+        ),
+    ],
+};
+
 /// `[[variants]]`.
 pub static VARIANT: Table = Table {
     path: "variants[]",
@@ -464,11 +539,50 @@ pub static VARIANT: Table = Table {
             "Which alternatives of the type parameters it serves; all of those that are not named here.",
         ),
         optional(
+            "formats",
+            Form::Lines(&Form::Formats, Naming { example: ("F", "[\"hwc8\"]"), ..FORMAT_NAMES }),
+            "",
+            "Which alternatives of the format parameters it serves; all of those that are not named here.",
+        ),
+        optional(
             "constants",
             Form::Lines(&Form::Constant, Naming { example: ("VEC", "4"), ..CONSTANT_NAMES }),
             "",
             "Constants of this variant.",
         ),
+    ],
+};
+
+/// `[scratch.NAME]`.
+pub static SCRATCH: Table = Table {
+    path: "scratch.*",
+    title: "[scratch.NAME]",
+    doc: "A scratch buffer: memory of the node's workspace. What it holds when the first step begins is not known.",
+    keys: &[required(
+        "bytes",
+        Form::Expression,
+        "\"ceil_div(numel(x), BLOCK) * 4\"",
+        "How large it is, in bytes. It sees what launches see. TensorRT reserves the most that this comes to over the profile.",
+    )],
+};
+
+const WHEN: Key = otherwise(
+    "when",
+    "true",
+    Form::Expression,
+    "\"numel(x) > 0\"",
+    "Whether the step is done: a boolean over what launches see. Where the variant decides that it is not, its code is left out.",
+);
+
+/// `[[launches]]` with `memset`.
+pub static MEMSET: Table = Table {
+    path: "launches[].memset",
+    title: "[[launches]] with memset",
+    doc: "Memory that is filled with one byte.",
+    keys: &[
+        required("memset", Form::Memory, "\"y\"", "What is filled, all of it."),
+        otherwise("byte", "0", Form::Byte, "255", "What every byte becomes."),
+        WHEN,
     ],
 };
 
@@ -509,6 +623,27 @@ pub static LAUNCH: Table = Table {
             "\"BLOCK * sizeof(T)\"",
             "Dynamic shared memory of a block, in bytes.",
         ),
+        optional(
+            "cluster",
+            Form::Expressions,
+            "[2]",
+            "Blocks of a cluster in x, y and z, at most 8 in all; what is left out is 1. The grid must be a multiple of it. Needs compute capability 9.0.",
+        ),
+        otherwise(
+            "cooperative",
+            "false",
+            Form::Switch,
+            "false",
+            "Whether all blocks run at once, so that the kernel can wait for the whole grid. A grid that does not fit on the device is refused.",
+        ),
+        otherwise(
+            "programmatic",
+            "false",
+            Form::Switch,
+            "true",
+            "Whether the kernel may begin before the step before it has ended. It must wait by itself. Needs compute capability 9.0.",
+        ),
+        WHEN,
         required(
             "args",
             Form::Lines(
@@ -516,7 +651,7 @@ pub static LAUNCH: Table = Table {
                 Naming { what: "an argument", reserved: Reserved::None, example: ("count", "\"numel(y)\"") },
             ),
             "",
-            "What each of the kernel's parameters gets, by the parameter's name: a tensor or an expression.",
+            "What each of the kernel's parameters gets, by the parameter's name: a tensor, a scratch buffer or an expression.",
         ),
     ],
 };
@@ -562,8 +697,35 @@ pub static COMPILE: Table = Table {
 
 /// Every table once, in the order of the reference.
 #[must_use]
-pub fn tables() -> [&'static Table; 11] {
-    [&ROOT, &PLUGIN, &REQUIRE, &ATTRIBUTE, &INPUT, &OUTPUT, &LIMITS, &FUNCTION, &VARIANT, &LAUNCH, &COMPILE]
+pub fn tables() -> [&'static Table; 14] {
+    [
+        &ROOT,
+        &PLUGIN,
+        &REQUIRE,
+        &ATTRIBUTE,
+        &INPUT,
+        &OUTPUT,
+        &LIMITS,
+        &FUNCTION,
+        &COMBINATION,
+        &VARIANT,
+        &SCRATCH,
+        &MEMSET,
+        &LAUNCH,
+        &COMPILE,
+    ]
+}
+
+impl Form {
+    /// The tables of the keys that a value of this form has, directly or in arrays and tables of the author's names.
+    #[must_use]
+    pub fn tables(&self) -> &[&'static Table] {
+        match self {
+            Form::Table(inner) | Form::Tables(inner) | Form::Named(inner, _) => std::slice::from_ref(inner),
+            Form::Kinds(_, inner) => inner,
+            _ => &[],
+        }
+    }
 }
 
 #[cfg(test)]

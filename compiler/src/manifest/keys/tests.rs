@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use cubinder_bundle::{AttributeType, DataType};
+use cubinder_bundle::{AttributeType, DataType, Format};
 use toml::{Table as Toml, Value};
 
 use super::*;
@@ -18,7 +18,16 @@ fn parsed(text: &str) -> Value {
 /// The example of a table with the keys that `keep` wants.
 fn example(table: &Table, keep: &dyn Fn(&Table, &Key) -> bool) -> Toml {
     let keys = table.keys.iter().filter(|key| keep(table, key));
-    keys.map(|key| (key.name.to_owned(), example_of(key, keep))).collect()
+    let mut all: Toml = keys.map(|key| (key.name.to_owned(), example_of(key, keep))).collect();
+    // The attribute of the examples is a list, and code is compiled for single values.
+    if all.contains_key("specialize") {
+        if all.len() == 2 {
+            all.insert("type".to_owned(), Value::from("i32"));
+        } else {
+            all.remove("specialize");
+        }
+    }
+    all
 }
 
 fn example_of(key: &Key, keep: &dyn Fn(&Table, &Key) -> bool) -> Value {
@@ -26,7 +35,8 @@ fn example_of(key: &Key, keep: &dyn Fn(&Table, &Key) -> bool) -> Value {
         |naming: &Naming, value| Value::Table([(naming.example.0.to_owned(), value)].into_iter().collect());
     match &key.form {
         Form::Table(inner) => Value::Table(example(inner, keep)),
-        Form::Tables(inner, _) => Value::Array(vec![Value::Table(example(inner, keep))]),
+        Form::Tables(inner) => Value::Array(vec![Value::Table(example(inner, keep))]),
+        Form::Kinds(_, kinds) => Value::Array(kinds.map(|inner| Value::Table(example(inner, keep))).into()),
         Form::Named(inner, naming) => named(naming, Value::Table(example(inner, keep))),
         Form::Lines(_, naming) => named(naming, parsed(naming.example.1)),
         _ => parsed(key.example),
@@ -54,12 +64,8 @@ fn every_example_is_accepted_on_its_own() {
         for key in table.keys {
             let ways: BTreeSet<*const Table> = ways_to(table).into_iter().map(std::ptr::from_ref).collect();
             let keep = |of: &Table, other: &Key| {
-                let leads_there = match other.form {
-                    Form::Table(inner) | Form::Tables(inner, _) | Form::Named(inner, _) => {
-                        ways.contains(&std::ptr::from_ref(inner))
-                    }
-                    _ => false,
-                };
+                let mut inner = other.form.tables().iter();
+                let leads_there = inner.any(|inner| ways.contains(&std::ptr::from_ref(*inner)));
                 other.presence == Presence::Required
                     || leads_there
                     || std::ptr::eq(of, table) && other.name == key.name
@@ -73,10 +79,8 @@ fn every_example_is_accepted_on_its_own() {
 fn ways_to(table: &'static Table) -> Vec<&'static Table> {
     let mut way = vec![table];
     for outer in tables() {
-        let holds = outer.keys.iter().any(|key| match key.form {
-            Form::Table(inner) | Form::Tables(inner, _) | Form::Named(inner, _) => std::ptr::eq(inner, table),
-            _ => false,
-        });
+        let mut inner = outer.keys.iter().flat_map(|key| key.form.tables());
+        let holds = inner.any(|inner| std::ptr::eq(*inner, table));
         if holds {
             way.extend(ways_to(outer));
         }
@@ -96,6 +100,7 @@ fn the_reader_asks_for_the_keys_of_the_table() {
     let names: BTreeMap<&str, &str> = [
         ("[attributes.pads]", "[attributes.NAME]"),
         ("functions.before", "functions.NAME"),
+        ("[scratch.partial]", "[scratch.NAME]"),
         ("", "the file"),
     ]
     .into();
@@ -136,16 +141,17 @@ fn corpus() -> Vec<Toml> {
     manifests.map(|path| toml::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()).collect()
 }
 
-/// Every type that an attribute or a tensor can have, and every kind of code.
+/// Every type that an attribute or a tensor can have, every format, and every kind of code.
 #[test]
 fn the_corpus_uses_every_word() {
     let mut used: BTreeSet<String> = BTreeSet::new();
     corpus().iter().for_each(|manifest| words(&Value::Table(manifest.clone()), &mut used));
     let attributes = AttributeType::all().map(AttributeType::name);
     let elements = DataType::ALL.iter().map(|ty| ty.name());
+    let formats = Format::ALL.map(Format::name);
     let code = CodeKind::ALL.map(CodeKind::name);
     let missing: Vec<&str> =
-        attributes.chain(elements).chain(code).filter(|word| !used.contains(*word)).collect();
+        attributes.chain(elements).chain(formats).chain(code).filter(|word| !used.contains(*word)).collect();
     assert!(missing.is_empty(), "no manifest in tests/data/ok uses {missing:?}");
 }
 
@@ -180,7 +186,11 @@ fn collect(table: &Table, value: &Toml, used: &mut BTreeSet<String>) {
         used.insert(path_of(table, key));
         let inner: Vec<(&Table, &Value)> = match (key.form, value) {
             (Form::Table(inner), value) => vec![(inner, value)],
-            (Form::Tables(inner, _), Value::Array(items)) => items.iter().map(|item| (inner, item)).collect(),
+            (Form::Tables(inner), Value::Array(items)) => items.iter().map(|item| (inner, item)).collect(),
+            (Form::Kinds(key, [with, without]), Value::Array(items)) => items
+                .iter()
+                .map(|item| (if item.get(key).is_some() { with } else { without }, item))
+                .collect(),
             (Form::Named(inner, _), Value::Table(items)) => {
                 items.values().map(|item| (inner, item)).collect()
             }

@@ -1,15 +1,30 @@
-//! `[[launches]]`: kernel, grid, block, shared memory and arguments.
+//! `[[launches]]` and `[scratch]`: the steps, each a launch or memory to fill, and the memory that they share.
 
 use toml::de::DeValue;
 
 use super::super::form::{Entry, Form, Section};
-use super::super::keys::LAUNCH;
-use super::super::{ArgDecl, LaunchDecl, OutputDecl, Text};
+use super::super::keys::{LAUNCH, MEMSET};
+use super::super::{
+    ArgDecl, FillDecl, LaunchDecl, Located, OutputDecl, ScratchDecl, StepDecl, Text, WorkDecl,
+};
 use crate::diagnostic::Diagnostic;
 use crate::rules;
 
+/// A scratch buffer.
+pub(super) fn scratch(
+    form: &mut Form<'_>,
+    name: Located<String>,
+    mut section: Section<'_>,
+) -> Option<ScratchDecl> {
+    form.identifier(&name, "a scratch buffer");
+    let bytes =
+        form.require(&mut section, "bytes", "\"numel(x) * 4\"").and_then(|entry| form.expression(&entry));
+    form.finish(&section);
+    Some(ScratchDecl { name, bytes })
+}
+
 /// All of them. `outputs` gives the examples in messages the author's own names.
-pub(super) fn read(form: &mut Form<'_>, root: &mut Section<'_>, outputs: &[OutputDecl]) -> Vec<LaunchDecl> {
+pub(super) fn read(form: &mut Form<'_>, root: &mut Section<'_>, outputs: &[OutputDecl]) -> Vec<StepDecl> {
     let before = form.count();
     let sections = form.tables(root, "launches");
     if sections.is_empty() && form.count() == before {
@@ -19,20 +34,69 @@ pub(super) fn read(form: &mut Form<'_>, root: &mut Section<'_>, outputs: &[Outpu
             .note("a launch names a CUDA source, a kernel in it, grid, block and arguments");
         form.report(diagnostic);
     }
-    if let Some(second) = sections.get(1) {
-        let diagnostic = Diagnostic::error("a plugin has one launch")
-            .code(rules::WRONG_VALUE)
-            .at(form.span(second.range.clone()), "this is a second one");
+    if let Some(first) = sections.first().filter(|_| sections.iter().all(|section| section.has(MEMSET_KEY))) {
+        let diagnostic = Diagnostic::error("the manifest launches nothing")
+            .code(rules::MISSING_KEY)
+            .at(form.span(first.range.clone()), "a memset, and there is no launch beside it")
+            .note("a launch names a CUDA source, a kernel in it, grid, block and arguments");
         form.report(diagnostic);
     }
     let output = outputs.first().map_or("y", |output| output.name.value.as_str());
     let has_args = root.has("args");
-    sections.into_iter().map(|section| launch(form, section, output, has_args)).collect()
+    let step = |section: Section<'_>| match section.has(MEMSET_KEY) {
+        true => fill(form, section),
+        false => launch(form, section, output, has_args),
+    };
+    sections.into_iter().map(step).collect()
+}
+
+/// The key that makes a step a memset.
+const MEMSET_KEY: &str = "memset";
+
+/// Memory to fill.
+fn fill(form: &mut Form<'_>, section: Section<'_>) -> StepDecl {
+    let mut section = section.called(MEMSET.title);
+    let range = section.range.clone();
+    let memory = form.require(&mut section, MEMSET_KEY, "\"...\"").and_then(|entry| form.text(&entry));
+    let byte = section.take("byte").and_then(|entry| byte(form, &entry));
+    let when = when(form, &mut section);
+    form.finish(&section);
+    StepDecl { range, when, work: WorkDecl::Fill(FillDecl { memory, byte: byte.unwrap_or(0) }) }
+}
+
+fn byte(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<u8> {
+    let number = form.integer(entry)?;
+    let byte = u8::try_from(number).ok();
+    if byte.is_none() {
+        let diagnostic = Diagnostic::error("`byte` must be from 0 to 255")
+            .code(rules::WRONG_VALUE)
+            .at(form.span(entry.range.clone()), format!("found `{number}`"))
+            .note(
+                "memory is filled with one byte: numbers other than 0 are rarely what all of its bytes are",
+            );
+        form.report(diagnostic);
+    }
+    byte
+}
+
+fn when(form: &mut Form<'_>, section: &mut Section<'_>) -> Option<Text> {
+    section.take("when").and_then(|entry| form.expression(&entry))
+}
+
+/// A boolean that is written out.
+fn switch(form: &mut Form<'_>, section: &mut Section<'_>, key: &'static str) -> Option<Located<bool>> {
+    let entry = section.take(key)?;
+    let DeValue::Boolean(value) = entry.value() else {
+        let diagnostic = form.misfit(&entry, "`true` or `false`");
+        form.report(diagnostic);
+        return None;
+    };
+    Some(Located { value: *value, range: entry.key_range.start..entry.range.end })
 }
 
 /// One launch. Where the file has a table `args`, which was meant for it, that is said elsewhere. What is wrong with one key does not
 /// hide what is wrong with the others.
-fn launch(form: &mut Form<'_>, mut section: Section<'_>, output: &str, has_args: bool) -> LaunchDecl {
+fn launch(form: &mut Form<'_>, mut section: Section<'_>, output: &str, has_args: bool) -> StepDecl {
     let range = section.range.clone();
     let blocks = format!("[\"ceil_div(numel({output}), 256)\"]");
     let source = form.require(&mut section, "source", "\"kernel.cu\"").and_then(|entry| form.text(&entry));
@@ -40,6 +104,10 @@ fn launch(form: &mut Form<'_>, mut section: Section<'_>, output: &str, has_args:
     let grid = form.require(&mut section, "grid", &blocks).and_then(|entry| dimensions(form, &entry));
     let block = form.require(&mut section, "block", "[256]").and_then(|entry| dimensions(form, &entry));
     let shared_bytes = section.take("shared_bytes").and_then(|entry| form.expression(&entry));
+    let cluster = section.take("cluster").and_then(|entry| dimensions(form, &entry));
+    let cooperative = switch(form, &mut section, "cooperative");
+    let programmatic = switch(form, &mut section, "programmatic");
+    let when = when(form, &mut section);
     let args_entry = form.require(&mut section, "args", "{ ... }");
     let args_range = args_entry.as_ref().map_or(0..0, |entry| entry.key_range.clone());
     if has_args {
@@ -53,16 +121,19 @@ fn launch(form: &mut Form<'_>, mut section: Section<'_>, output: &str, has_args:
             .at(form.span(source.range.clone()), "this is empty");
         form.report(diagnostic);
     }
-    LaunchDecl {
-        range,
+    let launch = LaunchDecl {
         source: source.filter(|source| !source.value.trim().is_empty()),
         kernel,
         grid: grid.unwrap_or_default(),
         block: block.unwrap_or_default(),
         shared_bytes,
+        cluster,
+        cooperative,
+        programmatic,
         args,
         args_range,
-    }
+    };
+    StepDecl { range, when, work: WorkDecl::Launch(Box::new(launch)) }
 }
 
 /// One to three expressions. What is wrong with one does not hide what is wrong with the others.

@@ -4,10 +4,11 @@
 //! test holds both against each other.
 
 pub(super) mod attributes;
+mod combinations;
 mod compile;
 mod constraints;
 mod launches;
-mod names;
+pub(super) mod names;
 pub(super) mod plugin;
 mod ranges;
 mod tensors;
@@ -27,10 +28,13 @@ pub(super) fn read(form: &mut Form<'_>, mut root: Section<'_>) -> Manifest {
     let attributes = named_tables(form, &mut root, "attributes", &mut broken, attributes::read);
     let inputs = list_of(form, &mut root, "inputs", &mut broken, tensors::input);
     let outputs = list_of(form, &mut root, "outputs", &mut broken, tensors::output);
-    let types = lines(form, &mut root, "types", &mut broken, names::type_parameter);
+    let types = lines(form, &mut root, "types", &mut broken, names::parameter);
+    let formats = lines(form, &mut root, "formats", &mut broken, names::parameter);
+    let combinations = combinations::read(form, &mut root, &mut broken);
     let constants = lines(form, &mut root, "constants", &mut broken, names::constant);
     let functions = lines(form, &mut root, "functions", &mut broken, names::function);
     let variants = variants::read(form, &mut root, &mut broken);
+    let scratch = named_tables(form, &mut root, "scratch", &mut broken, launches::scratch);
     let launches = launches::read(form, &mut root, &outputs);
     let compile = compile::read(form, &mut root);
     finish(form, &root);
@@ -40,9 +44,12 @@ pub(super) fn read(form: &mut Form<'_>, mut root: Section<'_>) -> Manifest {
         inputs,
         outputs,
         types,
+        formats,
+        combinations,
         constants,
         functions,
         variants,
+        scratch,
         launches,
         compile,
         broken,
@@ -73,10 +80,9 @@ fn finish(form: &mut Form<'_>, root: &Section<'_>) {
 /// The header of a table that stands in one of the file's: `[launches.args]`.
 fn header_of(key: &str) -> Option<String> {
     use super::keys::Form;
-    let mut inner = ROOT.keys.iter().filter_map(|outer| match outer.form {
-        Form::Table(table) | Form::Tables(table, _) => Some((outer.name, table)),
-        _ => None,
-    });
+    let is_named = |outer: &super::keys::Key| matches!(outer.form, Form::Named(..));
+    let tables = ROOT.keys.iter().filter(|outer| !is_named(outer));
+    let mut inner = tables.flat_map(|outer| outer.form.tables().iter().map(|table| (outer.name, *table)));
     inner.find_map(|(outer, table)| {
         let found = table.keys.iter().find(|inner| inner.name == key)?;
         match found.form {
@@ -165,6 +171,14 @@ fn doc(form: &mut Form<'_>, section: &mut Section<'_>, key: &'static str) -> Str
     section.take(key).and_then(|entry| form.string(&entry)).map(|text| text.value).unwrap_or_default()
 }
 
+/// Why there are no tensors of a type that other languages have.
+pub(crate) fn no_tensors_of(lacking: &str) -> String {
+    match lacking {
+        "f4" => "TensorRT has tensors of 4-bit floats; Cubinder has none yet".to_owned(),
+        lacking => format!("TensorRT has no tensors of `{lacking}`"),
+    }
+}
+
 fn unknown_type(form: &mut Form<'_>, name: &Located<String>, what: &str, known: &[&str]) {
     let diagnostic = Diagnostic::error(format!("unknown {what} `{}`", name.value))
         .code(rules::UNKNOWN_TYPE)
@@ -179,9 +193,7 @@ fn unknown_type(form: &mut Form<'_>, name: &Located<String>, what: &str, known: 
                 diagnostic.help("a signed type with a `range` holds what is not negative: `range = \"0..\"`")
             }
             "attribute type" => diagnostic,
-            // TensorRT has it; Cubinder has not.
-            _ if lacking == "f8" => diagnostic,
-            _ => diagnostic.note(format!("TensorRT has no tensors of `{lacking}`")),
+            _ => diagnostic.note(no_tensors_of(&lacking)),
         };
         form.report(diagnostic);
         return;

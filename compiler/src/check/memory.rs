@@ -1,0 +1,299 @@
+//! What the steps write and read: every output is written, and scratch memory is written before it is read.
+//!
+//! Owns the accesses of each step, as far as they are known: a pointer to `const` reads, any other may write. Before the kernels' parameters
+//! are known each argument may.
+
+use cubinder_bundle::expr::{BinaryOp, Expr, Node};
+use cubinder_bundle::proof::Verdict;
+use cubinder_bundle::{Fill, Memory, Work};
+
+use super::Compiled;
+use super::formula::{is_positive, joined};
+use super::site::{At, Site};
+use super::witness::describe;
+use crate::diagnostic::{Code, Diagnostic, Severity, Span};
+use crate::manifest::{Text, WorkDecl};
+use crate::resolve::{ArgDraftValue, Unit};
+use crate::rules;
+
+/// Memory that a step uses.
+struct Access {
+    memory: Memory,
+    at: At,
+    /// Whether the step may write it.
+    writes: bool,
+    /// The place of the argument, or of what is filled.
+    span: Span,
+}
+
+/// Outputs that nothing writes, or nothing for some cases; before the kernels are known. `inexpressible` are those whose shape is wrong:
+/// then nothing is said of cases.
+pub(super) fn outputs(site: &Site<'_>, inexpressible: &[usize]) -> Vec<Diagnostic> {
+    if !is_known(site) {
+        return Vec::new();
+    }
+    let is_told = |found: &Diagnostic| inexpressible.is_empty() || found.severity == Severity::Error;
+    merged(site, |row| {
+        let accesses = accesses(site, row, None);
+        (0..site.plugin.outputs.len())
+            .filter_map(|output| unwritten(site, row, &accesses, output))
+            .filter(is_told)
+            .collect()
+    })
+}
+
+/// The same where a kernel only reads what it gets, and scratch memory that is read before anything wrote it.
+pub(super) fn compiled(site: &Site<'_>, compiled: &[Compiled<'_>]) -> Vec<Diagnostic> {
+    merged(site, |row| {
+        let accesses = accesses(site, row, Some(compiled));
+        let reads = |output: &usize| {
+            let memory = output_memory(*output);
+            accesses.iter().any(|access| access.memory == memory && !access.writes)
+        };
+        let outputs = (0..site.plugin.outputs.len()).filter(reads);
+        let outputs = outputs.filter_map(|output| unwritten(site, row, &accesses, output));
+        let scratch = 0..site.variant(row).map_or(0, |variant| variant.scratch.len());
+        outputs.chain(scratch.filter_map(|index| unwritten_scratch(site, row, &accesses, index))).collect()
+    })
+}
+
+/// Whether all that writes is known: what is wrong otherwise may be meant for any output.
+fn is_known(site: &Site<'_>) -> bool {
+    let manifest = &site.resolved.manifest;
+    let is_memory = |text: &Text| {
+        let name = text.value.trim();
+        manifest.outputs.iter().any(|output| output.name.value == name)
+            || manifest.scratch.iter().any(|scratch| scratch.name.value == name)
+    };
+    let is_right = manifest.launches.iter().all(|decl| match &decl.work {
+        WorkDecl::Fill(fill) => fill.memory.as_ref().is_some_and(is_memory),
+        WorkDecl::Launch(launch) => launch.args.is_some(),
+    });
+    is_right && site.units().iter().all(|unit| unit.args_are_known)
+}
+
+fn output_memory(index: usize) -> Memory {
+    Memory::Output(u32::try_from(index).unwrap_or(u32::MAX))
+}
+
+/// What the steps of a row use, in order.
+fn accesses(site: &Site<'_>, row: usize, compiled: Option<&[Compiled<'_>]>) -> Vec<Access> {
+    let mut all = Vec::new();
+    let inputs = site.plugin.inputs.len();
+    let outputs = site.plugin.outputs.len();
+    let steps = site.variant(row).map_or(&[][..], |variant| &variant.steps);
+    for (step, work) in steps.iter().map(|step| &step.work).enumerate() {
+        let at = At { row, step };
+        match work {
+            Work::Fill(Fill { memory, .. }) => {
+                let text = site.step_decl(at).and_then(|decl| match &decl.work {
+                    WorkDecl::Fill(fill) => fill.memory.as_ref(),
+                    WorkDecl::Launch(_) => None,
+                });
+                all.extend(text.map(|text| Access {
+                    memory: *memory,
+                    at,
+                    writes: true,
+                    span: site.span(text),
+                }));
+            }
+            Work::Launch(_) => {
+                let is_of = |(_, unit): &(usize, &Unit)| unit.variant == row && unit.step == step;
+                let Some((number, unit)) = site.units().iter().enumerate().find(is_of) else { continue };
+                let read_only =
+                    compiled.and_then(|compiled| compiled.get(number)).map_or(&[][..], |it| it.read_only);
+                for arg in &unit.args {
+                    let memories: Vec<Memory> = match (&arg.broken, &arg.value) {
+                        // What is wrong may be meant as any of these.
+                        (Some(meant), _) => (0..outputs)
+                            .filter(|output| {
+                                u32::try_from(inputs + output).is_ok_and(|it| meant.contains(&it))
+                            })
+                            .map(output_memory)
+                            .collect(),
+                        (None, ArgDraftValue::Tensor(tensor)) => {
+                            (*tensor as usize).checked_sub(inputs).map(output_memory).into_iter().collect()
+                        }
+                        (None, ArgDraftValue::Scratch(index)) => vec![Memory::Scratch(*index)],
+                        (None, ArgDraftValue::Expr { .. }) => Vec::new(),
+                    };
+                    let writes = !read_only.contains(&arg.name);
+                    let span = &arg.value_span;
+                    all.extend(memories.into_iter().map(|memory| Access {
+                        memory,
+                        at,
+                        writes,
+                        span: span.clone(),
+                    }));
+                }
+            }
+        }
+    }
+    all
+}
+
+/// An output that no step of a row writes, or only steps with conditions of which none may hold.
+fn unwritten(site: &Site<'_>, row: usize, accesses: &[Access], index: usize) -> Option<Diagnostic> {
+    let output = site.plugin.outputs.get(index)?;
+    let uses: Vec<&Access> = accesses.iter().filter(|it| it.memory == output_memory(index)).collect();
+    let writers: Vec<At> = uses.iter().filter(|it| it.writes).map(|it| it.at).collect();
+    if writers.is_empty() {
+        return Some(match uses.first() {
+            Some(first) => {
+                Diagnostic::error(format!("the output `{}` is only read: no step writes it", output.name))
+                    .code(rules::UNWRITTEN_OUTPUT)
+                    .at(first.span.clone(), "a pointer to `const` gets it")
+                    .help("let a kernel write it, or take `const` out of the parameter that does")
+            }
+            None => not_passed(site, row, &output.name)?,
+        });
+    }
+    // Where nothing writes an output that shares an input's memory it holds what the input held.
+    if output.alias.is_some() {
+        return None;
+    }
+    let numel = u32::try_from(site.plugin.inputs.len() + index).ok()?;
+    let is_there = is_positive(&Expr { nodes: vec![Node::Numel(numel)] });
+    let (case, texts) = unmet(site, row, &[&is_there], &writers)?;
+    let first = texts.first()?;
+    let is_conditional = writers.first().is_some_and(|at| site.when(*at).is_some());
+    let does_not = if is_conditional { "does not hold" } else { "is 0" };
+    let label = match case.as_str() {
+        "" => format!("where this {does_not}"),
+        case => format!("for {case} this {does_not}"),
+    };
+    let diagnostic = Diagnostic::warning(format!("the output `{}` may stay unwritten", output.name))
+        .code(rules::UNWRITTEN_OUTPUT)
+        .at(site.span(first), label);
+    let diagnostic = texts.iter().skip(1).fold(diagnostic, |diagnostic, text| {
+        diagnostic.related(site.span(text), "nor this, as far as is known")
+    });
+    Some(diagnostic.note("such a run is refused: what is not written holds whatever the memory held").help(
+        "fill it first with a `memset` that has no condition, or give every case a step that writes it",
+    ))
+}
+
+/// No argument passes the output and no memset fills it.
+fn not_passed(site: &Site<'_>, row: usize, name: &str) -> Option<Diagnostic> {
+    let units: Vec<&Unit> = site.units().iter().filter(|unit| unit.variant == row).collect();
+    let unit = units.first()?;
+    let message = match units.len() {
+        1 => format!("no argument passes the output `{name}` to the kernel"),
+        _ => format!("no argument passes the output `{name}` to a kernel"),
+    };
+    Some(
+        Diagnostic::error(message)
+            .code(rules::UNWRITTEN_OUTPUT)
+            .at(unit.args_span.clone(), "nothing could write it")
+            .help(format!("pass it: `<parameter> = \"{name}\"`")),
+    )
+}
+
+/// A buffer that the first step that uses it only reads, or that only steps with conditions wrote.
+fn unwritten_scratch(site: &Site<'_>, row: usize, accesses: &[Access], index: usize) -> Option<Diagnostic> {
+    let name = &site.variant(row)?.scratch.get(index)?.name;
+    let memory = Memory::Scratch(u32::try_from(index).ok()?);
+    let uses: Vec<&Access> = accesses.iter().filter(|access| access.memory == memory).collect();
+    if uses.iter().all(|access| !access.writes) {
+        let first = uses.first()?;
+        let message = format!("nothing writes the scratch buffer `{name}`");
+        return Some(
+            Diagnostic::error(message)
+                .code(rules::UNWRITTEN_SCRATCH)
+                .at(first.span.clone(), "it is only read, through a pointer to `const`")
+                .help("let a step before write it, or fill it with `memset`"),
+        );
+    }
+    for (number, reader) in uses.iter().enumerate().filter(|(_, access)| !access.writes) {
+        let before: Vec<At> = uses.iter().take(number).filter(|it| it.writes).map(|it| it.at).collect();
+        if before.is_empty() {
+            let later = uses.iter().find(|access| access.writes)?;
+            return Some(
+                Diagnostic::error(format!("the scratch buffer `{name}` is read before anything wrote it"))
+                    .code(rules::UNWRITTEN_SCRATCH)
+                    .at(reader.span.clone(), "read here, through a pointer to `const`")
+                    .related(later.span.clone(), "written here, by a later step")
+                    .help("change the order of the steps, or fill it first with `memset`"),
+            );
+        }
+        let assumed: Vec<&Expr> =
+            site.when(reader.at).into_iter().chain(site.filled(reader.at).iter().flatten()).collect();
+        let Some((case, texts)) = unmet(site, row, &assumed, &before) else { continue };
+        let label = match case.as_str() {
+            "" => "read here".to_owned(),
+            case => format!("read here, also for {case}"),
+        };
+        let diagnostic =
+            Diagnostic::warning(format!("the scratch buffer `{name}` may be read before anything wrote it"))
+                .code(rules::UNWRITTEN_SCRATCH)
+                .at(reader.span.clone(), label);
+        let diagnostic = texts.iter().fold(diagnostic, |diagnostic, text| {
+            diagnostic.related(site.span(text), "it is written only where this holds")
+        });
+        return Some(
+            diagnostic.help("give the step that reads it the same condition, or fill it first with `memset`"),
+        );
+    }
+    None
+}
+
+/// When a step is done and does something: its condition holds, and its grid is not rightly 0. None where that is always.
+fn does_something(site: &Site<'_>, at: At) -> Option<Expr> {
+    let filled = joined(BinaryOp::And, site.filled(at).iter().flatten());
+    // A grid of 0 where nothing is empty is refused, and so is one without a value.
+    let filled = match (filled, site.given(at)) {
+        (Some(filled), Some(given)) => joined(BinaryOp::Or, [given, &filled]),
+        _ => None,
+    };
+    joined(BinaryOp::And, site.when(at).into_iter().chain(filled.as_ref()))
+}
+
+/// The places where it is said when some steps do something, where none of them may: a case for that, for people, empty where none is
+/// known. `assumed` holds beside the row's guard.
+fn unmet<'r>(
+    site: &Site<'r>,
+    row: usize,
+    assumed: &[&Expr],
+    steps: &[At],
+) -> Option<(String, Vec<&'r Text>)> {
+    let whens: Vec<Expr> = steps.iter().map(|at| does_something(site, *at)).collect::<Option<_>>()?;
+    let any = joined(BinaryOp::Or, &whens)?;
+    let conditions: Vec<&Expr> = site.guard(row).into_iter().chain(assumed.iter().copied()).collect();
+    let domain = conditions.iter().fold(site.domain(), |domain, condition| domain.assuming(condition));
+    let case = match domain.always(&any) {
+        Verdict::Proved => return None,
+        Verdict::Refuted(case) => describe(site.plugin, &case, &[&any]),
+        Verdict::Open => String::new(),
+    };
+    let texts = steps.iter().filter_map(|at| {
+        let decl = site.step_decl(*at)?;
+        decl.when.as_ref().or_else(|| decl.launch()?.grid.first())
+    });
+    Some((case, texts.collect()))
+}
+
+/// What is said of rows, each message once: with the rows where these are not all.
+fn merged(site: &Site<'_>, of_row: impl Fn(usize) -> Vec<Diagnostic>) -> Vec<Diagnostic> {
+    let mut all: Vec<(Diagnostic, Vec<usize>)> = Vec::new();
+    for row in 0..site.plugin.variants.len() {
+        for diagnostic in of_row(row) {
+            let key = |diagnostic: &Diagnostic| -> (Option<Code>, String, Option<Span>) {
+                (
+                    diagnostic.code,
+                    diagnostic.message.clone(),
+                    diagnostic.primary.as_ref().map(|it| it.span.clone()),
+                )
+            };
+            match all.iter_mut().find(|(known, _)| key(known) == key(&diagnostic)) {
+                Some((_, rows)) => rows.push(row),
+                None => all.push((diagnostic, vec![row])),
+            }
+        }
+    }
+    let count = site.plugin.variants.len();
+    let told = all.into_iter().map(|(diagnostic, rows)| match rows.len() == count {
+        true => diagnostic,
+        false => diagnostic.note(format!("in {}", site.describe_all(&rows))),
+    });
+    told.collect()
+}

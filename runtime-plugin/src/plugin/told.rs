@@ -1,0 +1,89 @@
+//! What the log is told while a node runs.
+//!
+//! Owns: which things are told once ([`Said`]). Never: told at every enqueue; made where nobody listens.
+
+use cubinder_bundle::launch::{Decided, Facts, describe, is_automatic};
+use cubinder_bundle::{DataType, Format};
+use trt_abi::logger;
+
+use super::node::NodeData;
+use super::variants;
+use crate::launch::StepRecord;
+
+/// What the log was told, which is told once.
+#[derive(Debug, Default)]
+pub(super) struct Said {
+    /// The variant that runs in place of the one that was chosen.
+    replaced_by: Option<usize>,
+    /// That a guard has no value.
+    without_value: bool,
+    /// That an output does not share the memory that it should.
+    copied: bool,
+}
+
+impl Said {
+    /// Tells what is new about the choice among variants of which `first` is asked first.
+    pub(super) fn tell(
+        &mut self,
+        node: &NodeData,
+        tactic: i32,
+        first: Option<usize>,
+        decided: &Decided,
+        facts: &Facts<'_>,
+    ) {
+        if !self.without_value && !decided.without_value.is_empty() {
+            self.without_value = true;
+            variants::say_without_value(node, decided, facts);
+        }
+        let is_replaced = |running: &usize| Some(*running) != first && !is_automatic(tactic);
+        let replaced_by = decided.candidates.first().copied().filter(is_replaced);
+        if let (Some(running), Some(chosen)) = (replaced_by, first)
+            && self.replaced_by != replaced_by
+        {
+            variants::say_replaced(node, chosen, running, facts);
+        }
+        self.replaced_by = replaced_by;
+    }
+
+    /// Tells that a copy is made that sharing memory would save.
+    #[cold]
+    pub(super) fn tell_copied(&mut self, node: &NodeData, output: &str) {
+        if std::mem::replace(&mut self.copied, true) {
+            return;
+        }
+        logger::verbose(|| {
+            format!(
+                "cubinder: {}: the output `{output}` is bound to other memory than the input that it shares memory with, so the \
+                 input is copied to it first; bind both to the same memory to save that",
+                node.title
+            )
+        });
+    }
+}
+
+/// Tells what runs from now on: for each variant that may run its types, formats and steps.
+pub(super) fn say_running(node: &NodeData, running: &[(usize, &[StepRecord])], facts: &Facts<'_>) {
+    let plugin = node.definition.plugin();
+    for (index, steps) in running {
+        let Some(variant) = plugin.variants.get(*index) else { continue };
+        logger::verbose(|| {
+            let tensors = variant.types.iter().zip(&variant.formats).enumerate();
+            let tensor = |(index, (ty, format)): (usize, (&DataType, &Format))| {
+                format!("{} {} {}", plugin.tensor_name(index).unwrap_or("?"), ty.name(), format.name())
+            };
+            let tensors: Vec<String> = tensors.map(tensor).collect();
+            let steps: Vec<String> = steps.iter().map(ToString::to_string).collect();
+            let label =
+                if variant.label.is_empty() { String::new() } else { format!(" ({})", variant.label) };
+            let whether = if running.len() > 1 { "may run" } else { "runs" };
+            let steps = if steps.is_empty() { "nothing to do".to_owned() } else { steps.join("; ") };
+            format!(
+                "cubinder: {}: variant {}{label} {whether}: {steps}; {}{}",
+                node.title,
+                variant.id,
+                tensors.join(", "),
+                describe(plugin, facts)
+            )
+        });
+    }
+}

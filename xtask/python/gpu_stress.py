@@ -1,0 +1,262 @@
+"""Runs prebuilt engines under load on a GPU: many contexts on threads of their own, captures beside each other, engines made and
+freed a thousand times.
+
+    python3 gpu_stress.py DIRECTORY [--cycles N] [--only TEXT] [--contexts N]
+
+DIRECTORY is what `cargo xtask gpu-test --prepare DIRECTORY` wrote. Every output is held against its reference, byte for byte. Ends with
+`N passed, M failed`. `--contexts` sets the most contexts at once (8), `--cycles` how often engines are made and freed (1000).
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import threading
+import traceback
+
+from gpu_test import SIZES, Client, compare, mappings, numel, read
+
+ROUNDS = 20
+
+
+class Lane:
+    """One execution context with its own stream and memory, for one thread."""
+
+    def __init__(self, client, directory, engine, plan, run):
+        self.client, self.cuda, self.run, self.plan = client, client.cuda, run, plan
+        self.stream = self.cuda.stream()
+        self.context = engine.create_execution_context()
+        if self.context is None:
+            raise RuntimeError(f"no execution context for {plan['plan']}")
+        self.data = {t["name"]: read(directory, f"{run['prefix']}.{t['name']}") for t in run["inputs"] + run["outputs"]}
+        self.buffers, self.addresses = [], {}
+        for tensor in run["inputs"]:
+            self.reserve(tensor["name"], len(self.data[tensor["name"]]))
+            if not self.context.set_input_shape(tensor["name"], tuple(tensor["shape"])):
+                raise RuntimeError(f"shape {tensor['shape']} of {tensor['name']} refused")
+        for tensor in run["outputs"]:
+            alias = tensor["alias"]
+            if alias:
+                self.addresses[tensor["name"]] = self.addresses[alias]
+            else:
+                self.reserve(tensor["name"], numel(tensor["shape"]) * SIZES[tensor["type"]])
+        for name, address in self.addresses.items():
+            if not self.context.set_tensor_address(name, address):
+                raise RuntimeError(f"address of {name} refused")
+
+    def reserve(self, name, size):
+        self.buffers.append(self.cuda.alloc(size))
+        self.addresses[name] = self.buffers[-1]
+
+    def load(self, zeros=False):
+        """The inputs as the references want them, or zeros; outputs of which every byte is wrong."""
+        for tensor in self.run["outputs"]:
+            if not tensor["alias"]:
+                self.cuda.fill(self.addresses[tensor["name"]], 0xA5, len(self.data[tensor["name"]]))
+        for tensor in self.run["inputs"]:
+            data = self.data[tensor["name"]]
+            self.cuda.upload(self.addresses[tensor["name"]], bytes(len(data)) if zeros else data)
+
+    def enqueue(self):
+        if not self.context.execute_async_v3(self.stream):
+            raise RuntimeError(f"{self.plan['plan']}: execute_async_v3 failed")
+
+    def check(self, what):
+        self.cuda.synchronize_stream(self.stream)
+        for tensor in self.run["outputs"]:
+            expected = self.data[tensor["name"]]
+            found = self.cuda.download(self.addresses[tensor["name"]], len(expected))
+            compare(found, expected, f"{self.plan['plan']}, {what}: {tensor['name']}")
+
+    def close(self):
+        self.context = None
+        self.cuda.destroy_stream(self.stream)
+        for buffer in self.buffers:
+            self.cuda.free(buffer)
+
+
+def on_threads(client, lanes, work):
+    """Runs `work(index, lane)` on a thread for each lane; the first failure of any."""
+    failures = []
+
+    def body(index, lane):
+        try:
+            client.cuda.make_current()
+            work(index, lane)
+        except Exception:
+            failures.append(traceback.format_exc())
+            client.barrier.abort()
+
+    client.barrier = threading.Barrier(len(lanes))
+    threads = [threading.Thread(target=body, args=pair) for pair in enumerate(lanes)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    # A broken barrier is what the others saw of it.
+    real = [text for text in failures if "BrokenBarrierError" not in text] or failures
+    if real:
+        raise RuntimeError(real[0])
+
+
+def runs_of(case):
+    """The first runs of each plan that plain memory can serve: no data-dependent outputs, no alias to memory of its own."""
+    for plan in case["plans"]:
+        fit = [
+            run
+            for run in plan["runs"]
+            if not run["apart"] and run["profile"] == 0 and not any(t["data_dependent"] for t in run["outputs"])
+        ]
+        if fit:
+            yield plan, fit
+
+
+def prepare(directory, case):
+    client = Client()
+    for path in case["libraries"]:
+        client.load_library(os.path.join(directory, path))
+    return client
+
+
+def contexts_case(directory, case, most):
+    """2 to `most` contexts of each engine, each on its own stream and thread, with different shapes."""
+    client = prepare(directory, case)
+    total = 0
+    for plan, runs in runs_of(case):
+        engine = client.engine(os.path.join(directory, plan["plan"]))
+        for count in sorted({2, most // 2, most}):
+            lanes = [Lane(client, directory, engine, plan, runs[i % len(runs)]) for i in range(count)]
+
+            def work(index, lane):
+                client.barrier.wait()
+                for turn in range(ROUNDS):
+                    lane.load()
+                    lane.enqueue()
+                    lane.check(f"context {index} of {count}, turn {turn}")
+
+            on_threads(client, lanes, work)
+            total += count * ROUNDS
+            for lane in lanes:
+                lane.close()
+    print(f"{total} inferences")
+
+
+def captures_case(directory, case, most):
+    """Contexts that have never run are captured, all threads in capture at once; the graphs run with other inputs than they saw.
+    Before the captures end another context is made and another engine loaded, which must not break them."""
+    client = prepare(directory, case)
+    total = 0
+    for plan, runs in runs_of(case):
+        path = os.path.join(directory, plan["plan"])
+        engine = client.engine(path)
+        # Relaxed and thread-local captures beside each other.
+        lanes = [Lane(client, directory, engine, plan, runs[i % len(runs)]) for i in range(most)]
+
+        def work(index, lane):
+            lane.load(zeros=True)
+            client.barrier.wait()
+            lane.cuda.begin_capture(lane.stream, 1 + index % 2)
+            client.barrier.wait()
+            lane.enqueue()
+            client.barrier.wait()
+            if index == 0:
+                other = client.engine(path)
+                if other.create_execution_context() is None:
+                    raise RuntimeError("no execution context while others capture")
+            client.barrier.wait()
+            executable = lane.cuda.end_capture(lane.stream)
+            for turn in range(3):
+                lane.load()
+                lane.cuda.launch_graph(executable, lane.stream)
+                lane.check(f"graph of context {index}, turn {turn}")
+            lane.cuda.destroy_graph(executable)
+
+        on_threads(client, lanes, work)
+        total += most
+        for lane in lanes:
+            lane.close()
+    print(f"{total} graphs, each captured before any run")
+
+
+def resident_bytes():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def cycles_case(directory, case, cycles):
+    """Engines made, run and freed over and over with the libraries kept: neither memory grows."""
+    client = prepare(directory, case)
+    found = list(runs_of(case))[:1]
+    memory, resident = [], []
+    for turn in range(cycles):
+        for plan, runs in found:
+            engine = client.engine(os.path.join(directory, plan["plan"]))
+            lane = Lane(client, directory, engine, plan, runs[0])
+            lane.load()
+            lane.enqueue()
+            lane.check(f"turn {turn}")
+            lane.close()
+            del engine, lane
+        client.runtime = None
+        client.log.lines.clear()
+        memory.append(client.cuda.free_memory())
+        resident.append(resident_bytes())
+    start = len(memory) // 5
+    gone, grown = memory[start] - memory[-1], resident[-1] - resident[start]
+    print(f"{cycles} engines: GPU memory {gone:+d} bytes, resident memory {grown:+d} bytes, {len(mappings())} mappings")
+    if gone > 0:
+        raise RuntimeError(f"{gone} bytes of GPU memory are gone")
+    # What the allocator keeps in its arenas varies; a leak of a kilobyte an engine would be 800 kB.
+    if grown > 400 * cycles:
+        raise RuntimeError(f"resident memory grew by {grown} bytes in {cycles - start} rounds")
+
+
+WORKS = {"contexts": contexts_case, "captures": captures_case, "cycles": cycles_case}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("directory")
+    parser.add_argument("--cycles", type=int, default=1000)
+    parser.add_argument("--contexts", type=int, default=8)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    cases = [
+        case
+        for case in json.loads(read(args.directory, "cases.json"))["cases"]
+        if "python" in case["clients"] and case["fails_with"] is None and any(runs_of(case))
+    ]
+    if args.child:
+        name, how = args.child
+        case = next(case for case in cases if case["name"] == name)
+        WORKS[how](args.directory, case, args.cycles if how == "cycles" else args.contexts)
+        sys.stdout.flush()
+        os._exit(0)
+    passed = failed = 0
+    for how in WORKS:
+        for case in cases:
+            title = f"{case['name']} [{how}]"
+            if args.only not in title:
+                continue
+            command = [sys.executable, os.path.abspath(__file__), args.directory, "--child", case["name"], how]
+            command += ["--cycles", str(args.cycles), "--contexts", str(args.contexts)]
+            try:
+                done = subprocess.run(
+                    command, capture_output=True, text=True, errors="replace", env={**os.environ, **case["env"]}, timeout=240
+                )
+                good, text = done.returncode == 0, done.stdout + done.stderr
+            except subprocess.TimeoutExpired:
+                good, text = False, "timed out"
+            passed, failed = passed + good, failed + (not good)
+            print(f"{'ok' if good else 'FAILED'} {title}: " + (text.strip().splitlines() or [""])[-1 if good else 0])
+            if not good:
+                print("    " + "\n    ".join(text.splitlines()[-25:]))
+            sys.stdout.flush()
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

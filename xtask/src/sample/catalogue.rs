@@ -1,0 +1,69 @@
+//! What there is to each sample: its manifest, its network and its tensors. Nothing here runs.
+
+/// A sample of the guides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Sample {
+    /// Its name, which is its library's, too.
+    pub(crate) name: &'static str,
+    /// One sentence for people.
+    pub(crate) what: &'static str,
+    /// The plugin, from the root of the checkout.
+    pub(crate) manifest: &'static str,
+    /// The network of `networks.py`.
+    pub(crate) network: &'static str,
+    /// The shape of its inputs.
+    pub(crate) shape: &'static str,
+    /// Whether an output shares memory with an input.
+    pub(crate) aliased: bool,
+    /// How many variants the plugin has: each is a tactic where a plugin has several.
+    pub(crate) variants: usize,
+    /// What the plugin offers to TensorRT.
+    pub(crate) offers: &'static str,
+}
+
+/// Adding one.
+pub(crate) const ADD: Sample = Sample {
+    name: "add",
+    what: "adds one to every element",
+    manifest: "manifests/elemwise_add_plugin.toml",
+    network: "add",
+    shape: "10,3,32,32",
+    aliased: false,
+    variants: 1,
+    offers: "f32 and f16, linear",
+};
+
+/// Circular padding.
+pub(crate) const CIRC_PAD: Sample = Sample {
+    name: "circ_pad",
+    what: "pads by wrapping around: three nodes, two of them alike",
+    manifest: "manifests/circ_pad_plugin.toml",
+    network: "pads",
+    shape: "10,3,32,32",
+    aliased: false,
+    variants: 7,
+    offers: "f32 and f16, linear",
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workspace;
+
+    #[test]
+    fn samples_say_how_many_variants_their_plugins_have() {
+        for sample in [ADD, CIRC_PAD] {
+            let text = std::fs::read_to_string(workspace::root().join(sample.manifest)).unwrap();
+            let variants = text.lines().filter(|line| *line == "[[variants]]").count().max(1);
+            assert_eq!(sample.variants, variants, "{}", sample.name);
+        }
+    }
+
+    #[test]
+    fn samples_name_networks_that_there_are() {
+        let networks = std::fs::read_to_string(crate::workshop::scripts().join("networks.py")).unwrap();
+        for sample in [ADD, CIRC_PAD] {
+            assert!(networks.contains(&format!("    \"{}\": Network(", sample.network)), "{}", sample.name);
+        }
+    }
+}

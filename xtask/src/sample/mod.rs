@@ -1,0 +1,145 @@
+//! `cargo xtask sample`: the samples of TensorRT's guides for Python plugins, with plugins made of manifests and kernels.
+//!
+//! Owns the order of the steps and what a person sees of them. What there is to a sample is in `catalogue`, what an option means in
+//! `options`. Whether a result is right is `gpu_test.py`'s to say.
+
+mod catalogue;
+mod options;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+
+use crate::cases::{self, Case, Form, Maker, Recipe};
+use crate::gpu_test::gpu_is_there;
+use crate::workshop::{Network, Workshop};
+use crate::{process, workspace};
+
+use catalogue::Sample;
+pub(crate) use options::{Mode, Options};
+
+/// The help of the command.
+pub(crate) const LONG_ABOUT: &str = "\
+The samples of TensorRT's guides for Python plugins, each made of a manifest and a CUDA kernel, with the options of the guides' runner.
+
+A sample compiles its plugin into a library, writes an ONNX model that uses it, has TensorRT-RTX's own builder make an engine (no GPU \
+needed), shows what is in the engine, and runs it where there is a GPU: the outputs are held against numpy's, byte for byte.";
+
+const TARGETS: [&str; 6] = ["sm_80", "sm_86", "sm_89", "sm_90", "sm_120", "compute_80"];
+/// The file of a saved engine by which it is recognised.
+const SAVED: &str = "cases.json";
+
+/// Runs a sample.
+///
+/// # Errors
+/// When an option cannot be served, a step fails, or an output is not numpy's.
+pub(crate) fn run(options: &Options) -> Result<()> {
+    if options.mode == Mode::Inetdef {
+        bail!("{}", options::WHY_NOT_INETDEF);
+    }
+    let sample = options.which.sample();
+    for line in options.explained() {
+        println!("{line}\n");
+    }
+    let kept = options.folder(&workspace::root());
+    if options.load_engine {
+        check_saved(&kept)?;
+        let workshop = Workshop::open()?;
+        return show_and_run(&workshop, &kept, &plan_in(&kept)?);
+    }
+    let workshop = Workshop::open()?;
+    let scratch = tempfile::tempdir()?;
+    let folder = if options.save_engine { kept } else { scratch.path().to_path_buf() };
+    let plan = make(&workshop, sample, options, &folder)?;
+    if options.save_engine {
+        println!("saved {}; run it again with --load_engine --artifacts_dir {0}", folder.display());
+    }
+    show_and_run(&workshop, &folder, &plan)
+}
+
+/// From the manifest to the engine, with inputs and references; gives the engine's path.
+fn make(workshop: &Workshop, sample: &Sample, options: &Options, folder: &Path) -> Result<PathBuf> {
+    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    println!("{}: {}", sample.name, sample.what);
+    let mut maker = Maker::new(workshop, folder).verbose(options.verbose);
+    maker.compile(sample.name, &TARGETS, &[sample.manifest])?;
+    println!("compiled {} for {}", sample.manifest, TARGETS.join(", "));
+    let network = Network::new(sample.network, options.precision.element_type(), sample.shape);
+    let recipe = Recipe { aliased: sample.aliased, ..Recipe::fixed(sample.name, network, Form::Fields) };
+    let mut plan = maker.plan(&recipe)?;
+    println!("built {} with TensorRT-RTX's builder; no GPU was asked", plan.plan);
+    if sample.aliased {
+        let apart: Vec<_> = plan.runs.iter().cloned().map(|run| cases::Run { apart: true, ..run }).collect();
+        plan.runs.extend(apart);
+    }
+    let file = folder.join(&plan.plan);
+    let case = Case::new(sample.name, sample.what, Form::Fields, vec![plan], &[]).in_python();
+    cases::write(folder, workshop.runtime_library(), &[Case { show: true, ..case }])?;
+    Ok(file)
+}
+
+/// Says how to make a saved engine where there is none.
+fn check_saved(folder: &Path) -> Result<()> {
+    if folder.join(SAVED).is_file() {
+        return Ok(());
+    }
+    bail!(
+        "{} holds no saved engine; make one with --save_engine and the same --artifacts_dir",
+        folder.display()
+    );
+}
+
+/// The one plan in a folder.
+fn plan_in(folder: &Path) -> Result<PathBuf> {
+    let entries = std::fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
+    let paths = entries.filter_map(|entry| entry.ok().map(|entry| entry.path()));
+    let mut plans: Vec<PathBuf> =
+        paths.filter(|path| path.extension().is_some_and(|extension| extension == "plan")).collect();
+    match (plans.pop(), plans.len()) {
+        (Some(plan), 0) => Ok(plan),
+        (Some(_), more) => bail!("{} holds {} engines, expected one", folder.display(), more + 1),
+        (None, _) => bail!("{} holds no engine", folder.display()),
+    }
+}
+
+fn show_and_run(workshop: &Workshop, folder: &Path, plan: &Path) -> Result<()> {
+    println!("\nwhat is in the engine:\n\n{}", workshop.inspect_table(plan)?);
+    if !gpu_is_there() {
+        println!("{NOT_RUN}");
+        return Ok(());
+    }
+    let mut command = workshop.python("gpu_test.py")?;
+    command.arg(folder);
+    process::inherit(&mut command)
+}
+
+const NOT_RUN: &str = "\
+**** NOT RUN ****
+This machine has no NVIDIA GPU. The engine was built and looked into; nothing was executed, and no result was compared.
+Save it with --save_engine --artifacts_dir DIR, take DIR to a machine with a GPU and TensorRT-RTX, and run there:
+    python3 DIR/gpu_test.py DIR";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_engine_that_was_not_saved_is_not_loaded() {
+        let folder = tempfile::tempdir().unwrap();
+        let error = check_saved(folder.path()).unwrap_err().to_string();
+        assert!(error.contains("--save_engine") && error.contains("--artifacts_dir"), "{error}");
+        std::fs::write(folder.path().join(SAVED), "{}").unwrap();
+        assert!(check_saved(folder.path()).is_ok());
+    }
+
+    #[test]
+    fn a_folder_has_one_engine() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(plan_in(folder.path()).is_err());
+        std::fs::write(folder.path().join("a.plan"), "").unwrap();
+        std::fs::write(folder.path().join("a.onnx"), "").unwrap();
+        assert_eq!(plan_in(folder.path()).unwrap(), folder.path().join("a.plan"));
+        std::fs::write(folder.path().join("b.plan"), "").unwrap();
+        assert!(plan_in(folder.path()).unwrap_err().to_string().contains("2 engines"));
+    }
+}

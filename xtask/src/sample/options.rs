@@ -1,0 +1,187 @@
+//! The options of the guides' runner, and what each of them means for a plugin that is made of a manifest.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+
+use super::catalogue::{self, Sample};
+
+/// The options of `cargo xtask sample`. They are spelt as the guides spell them.
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    /// Which sample
+    #[arg(value_enum, value_name = "SAMPLE")]
+    pub(crate) which: Which,
+    /// In the guides: define the function that offers types and formats. Here they stand in the manifest and are always offered
+    #[arg(long)]
+    pub(crate) autotune: bool,
+    /// In the guides: define several tactics. Here each variant of the manifest is a tactic, and they are always there
+    #[arg(long = "multi_tactic", alias = "multi-tactic")]
+    pub(crate) multi_tactic: bool,
+    /// Keep the engine, its inputs and references in the folder of --artifacts_dir
+    #[arg(long = "save_engine", alias = "save-engine")]
+    pub(crate) save_engine: bool,
+    /// Compile and build nothing: take the engine from the folder of --artifacts_dir. All other options are ignored
+    #[arg(long = "load_engine", alias = "load-engine")]
+    pub(crate) load_engine: bool,
+    /// How the network is made. `inetdef` needs full TensorRT, and says why
+    #[arg(long, value_enum, default_value = "onnx")]
+    pub(crate) mode: Mode,
+    /// The folder for --save_engine and --load_engine; otherwise build/sample/SAMPLE
+    #[arg(long = "artifacts_dir", alias = "artifacts-dir", value_name = "DIR")]
+    pub(crate) artifacts_dir: Option<PathBuf>,
+    /// In the guides: take the kernel that was compiled ahead of time. Here there is no other: it is always so
+    #[arg(long)]
+    pub(crate) aot: bool,
+    /// The element type of the network's tensors
+    #[arg(long, value_enum, default_value = "fp32")]
+    pub(crate) precision: Precision,
+    /// Show TensorRT's whole log
+    #[arg(short, long)]
+    pub(crate) verbose: bool,
+}
+
+/// The samples.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Which {
+    /// Adds one to every element
+    #[value(name = "add")]
+    Add,
+    /// Pads by wrapping around
+    #[value(name = "circ_pad")]
+    CircPad,
+}
+
+/// How the network is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Mode {
+    /// TensorRT's parser reads an ONNX model
+    Onnx,
+    /// The network is defined call by call; needs full TensorRT
+    Inetdef,
+}
+
+/// The element type of the network's tensors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Precision {
+    /// Single precision
+    Fp32,
+    /// Half precision
+    Fp16,
+}
+
+impl Which {
+    /// What there is to it.
+    pub(crate) const fn sample(self) -> &'static Sample {
+        match self {
+            Which::Add => &catalogue::ADD,
+            Which::CircPad => &catalogue::CIRC_PAD,
+        }
+    }
+}
+
+impl Precision {
+    /// The name in manifests.
+    pub(crate) const fn element_type(self) -> &'static str {
+        match self {
+            Precision::Fp32 => "f32",
+            Precision::Fp16 => "f16",
+        }
+    }
+}
+
+/// Why `--mode inetdef` is refused.
+pub(crate) const WHY_NOT_INETDEF: &str = "\
+`--mode inetdef` needs full TensorRT: a network that is defined call by call takes a plugin with `INetworkDefinition::addPluginV3`, and neither \
+TensorRT-RTX's library nor its Python bindings have it (1.7: their networks have no `add_plugin_v3`). With full TensorRT nothing changes for the \
+plugin: load its library, get the creator `sample::NAME` from the registry, make the plugin with its fields, and add it to the network. Here, use \
+`--mode onnx`.";
+
+impl Options {
+    /// The folder of the engine that is saved or loaded.
+    pub(crate) fn folder(&self, root: &Path) -> PathBuf {
+        self.artifacts_dir.clone().unwrap_or_else(|| root.join("build/sample").join(self.which.sample().name))
+    }
+
+    /// What the options that were given mean here, a line each.
+    pub(crate) fn explained(&self) -> Vec<String> {
+        if self.load_engine {
+            return vec![
+                "--load_engine: the engine is taken as it was saved; other options are ignored.".to_owned(),
+            ];
+        }
+        let sample = self.which.sample();
+        let mut lines = Vec::new();
+        if self.autotune {
+            lines.push(format!(
+                "--autotune: this plugin offers {} whether or not it is asked; the manifest says so, and no function decides it. TensorRT-RTX \
+                 takes the network's own type and the first tactic, and times nothing.",
+                sample.offers
+            ));
+        }
+        if self.multi_tactic {
+            lines.push(match sample.variants {
+                1 => "--multi_tactic: this plugin has one variant, and so nothing to choose from.".to_owned(),
+                variants => format!(
+                    "--multi_tactic: this plugin always has {variants} variants. Those whose guards hold for the whole profile are tactics, after one \
+                     that takes the first that fits, anew for each shape and address; TensorRT-RTX takes that one."
+                ),
+            });
+        }
+        if self.aot {
+            lines.push(
+                "--aot: the node says `aot` = 1, which is what this plugin always is: its machine code is in the engine.".to_owned(),
+            );
+        }
+        lines
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        options: Options,
+    }
+
+    fn options(line: &str) -> Options {
+        Line::try_parse_from(std::iter::once("sample").chain(line.split_whitespace())).unwrap().options
+    }
+
+    #[test]
+    fn options_are_spelt_as_in_the_guides() {
+        let all = "circ_pad --autotune --multi_tactic --save_engine --load_engine --mode onnx --artifacts_dir d --aot --precision fp16 -v";
+        let all = options(all);
+        assert!(
+            all.autotune && all.multi_tactic && all.save_engine && all.load_engine && all.aot && all.verbose
+        );
+        assert_eq!(all.precision.element_type(), "f16");
+        assert_eq!(all.folder(Path::new("/root")), Path::new("d"));
+        let none = options("add");
+        assert_eq!((none.mode, none.precision), (Mode::Onnx, Precision::Fp32));
+        assert_eq!(none.folder(Path::new("/r")), Path::new("/r/build/sample/add"));
+        assert_eq!(options("add --mode inetdef").mode, Mode::Inetdef);
+        assert!(Line::try_parse_from(["sample", "subtract"]).is_err());
+    }
+
+    #[test]
+    fn every_option_that_asks_for_what_is_always_so_is_answered() {
+        assert!(options("circ_pad").explained().is_empty());
+        let lines = options("circ_pad --autotune --multi_tactic --aot").explained();
+        assert_eq!(lines.len(), 3);
+        assert!(lines[0].contains("f32 and f16") && lines[1].contains("7 variants"), "{lines:?}");
+        assert!(options("add --multi_tactic").explained()[0].contains("one variant"));
+        assert_eq!(options("add --load_engine --aot").explained().len(), 1);
+    }
+
+    #[test]
+    fn the_mode_that_cannot_be_is_told_with_its_reason_and_a_remedy() {
+        for part in ["addPluginV3", "full TensorRT", "--mode onnx"] {
+            assert!(WHY_NOT_INETDEF.contains(part), "{part}");
+        }
+    }
+}

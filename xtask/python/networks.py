@@ -4,12 +4,14 @@ Owns both, so that a network and its reference cannot part. Knows neither Tensor
 model is written. `write_model.py` and `reference.py` are the programs over it.
 """
 
+import functools
+
 import numpy as np
 
 TYPES = {"f32": np.float32, "f16": np.float16, "i32": np.int32, "i64": np.int64, "bool": np.bool_}
 
 # What `--set NAME=VALUE` changes.
-DEFAULTS = {"pads": [1, 1, 1, 1], "block_size": 256, "delta": 1}
+DEFAULTS = {"pads": [1, 1, 1, 1], "block_size": 256, "delta": 1, "nodes": 10}
 
 
 class Network:
@@ -86,6 +88,11 @@ def non_zero_node(inputs, outputs):
     return ("non_zero_plugin", inputs, outputs, {"aot": 1})
 
 
+def tensor(number, last):
+    """The name of a tensor in a row of nodes from x to y."""
+    return {0: "x", last: "y"}.get(number, f"t{number}")
+
+
 NETWORKS = {
     # x -> circular padding -> circular padding -> add one -> y, on a batch of images.
     "chain": Network(
@@ -114,6 +121,11 @@ NETWORKS = {
     "add": Network(
         lambda s: [add_node(["x"], ["y"], s["block_size"])],
         lambda i, s: {"y": add(i["x"], 1)},
+    ),
+    # As many nodes as are wanted, one after the other.
+    "adds": Network(
+        lambda s: [add_node([tensor(i, s["nodes"])], [tensor(i + 1, s["nodes"])]) for i in range(s["nodes"])],
+        lambda i, s: {"y": functools.reduce(lambda x, _: add(x, 1), range(s["nodes"]), i["x"])},
     ),
     # In place, one after the other.
     "inplace": Network(
@@ -163,9 +175,9 @@ def add_options(parser):
     parser.add_argument("--set", type=setting, action="append", default=[], help="NAME=VALUE, in JSON: pads=[1,1]")
 
 
-def chosen(args):
-    """The network, the settings and the element types by name that the options ask for."""
-    network = NETWORKS[args.network]
-    settings = {**DEFAULTS, **dict(args.set)}
+def chosen(name, element_type, changes):
+    """The network of that name, its settings with the changes, and the element types of its tensors by name."""
+    network = NETWORKS[name]
     tensors = {**network.inputs, **network.outputs}
-    return network, settings, {name: args.type if ty == "T" else ty for name, ty in tensors.items()}
+    types = {tensor: element_type if ty == "T" else ty for tensor, ty in tensors.items()}
+    return network, {**DEFAULTS, **changes}, types

@@ -583,7 +583,7 @@ impl Check<'_> {
                 .at(self.unit.kernel_span.clone(), "launched with `programmatic = true`")
                 .related(Span::new(self.source, self.kernel.name_range.clone()), "the kernel")
                 .note("it may begin while what came before is still writing what it reads")
-                .help("call `cudaGridDependencySynchronize()` in the kernel before it reads or writes memory, or leave `programmatic` out"),
+                .help("wait before the kernel reads or writes memory, with `asm volatile(\"griddepcontrol.wait;\" ::: \"memory\")`, or leave `programmatic` out"),
         )
     }
 }

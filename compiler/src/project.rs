@@ -37,6 +37,8 @@ pub struct Asked {
     pub include: Vec<PathBuf>,
     /// Options of NVRTC, after all others.
     pub options: Vec<String>,
+    /// Whether code has line information, whatever manifests and `cubinder.toml` say.
+    pub line_information: bool,
 }
 
 /// The manifests of one library, and what holds for all of them. The default has none, and says nothing.
@@ -215,6 +217,10 @@ impl Project {
         let mut options: Vec<String> = self.config.iter().flat_map(|config| config.options.clone()).collect();
         options.extend(decl.options.iter().map(|option| option.value.clone()));
         options.extend(self.asked.options.clone());
+        let of_config = self.config.as_ref().is_some_and(|config| config.line_information);
+        if decl.line_information || of_config || self.asked.line_information {
+            with_line_information(&mut options);
+        }
         let min_driver = decl.min_driver.as_ref().map(|driver| (driver.value, span(&driver.range)));
         let plan = Plan { targets, left_out, settings: Arc::new(Settings { include, options }), min_driver };
         Planning { plan, errors, no_target: is_silent.then(no_target) }
@@ -319,6 +325,17 @@ fn nothing_left(plugin: &Resolved, only: &[Target], left_out: &[Target]) -> Diag
     .at(plugin.name_span.clone(), "of this plugin")
     .note(format!("it is compiled for {}", listed(left_out)))
     .help("name one of these too")
+}
+
+/// Asks NVRTC for line information, unless an option does so already: it takes each option once.
+fn with_line_information(options: &mut Vec<String>) {
+    let asks = |option: &String| {
+        option.trim_start_matches('-').trim_end() == "lineinfo"
+            || option.trim_start_matches('-').trim_end() == "generate-line-info"
+    };
+    if !options.iter().any(asks) {
+        options.insert(0, "-lineinfo".to_owned());
+    }
 }
 
 fn no_target() -> Diagnostic {

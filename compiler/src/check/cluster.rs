@@ -1,7 +1,7 @@
 //! Clusters: of no more blocks than every GPU with clusters runs, and the grid a multiple of them.
 
 use cubinder_bundle::expr::{BinaryOp, DeviceFact, Expr, Node};
-use cubinder_bundle::proof::Verdict;
+use cubinder_bundle::proof::{Domain, Verdict};
 use cubinder_bundle::{Interval, Target};
 
 use super::claim::{Claim, What, When};
@@ -131,7 +131,7 @@ fn needs_clusters(site: &Site<'_>, at: At) -> bool {
     let least = i64::from(WITH_CLUSTERS.0) * 10 + i64::from(WITH_CLUSTERS.1);
     let capability = Expr { nodes: vec![Node::Device(DeviceFact::Capability)] };
     let conditions = site.guard(at.row).into_iter().chain(site.when(at));
-    let domain = conditions.fold(site.domain().hasty(), |domain, condition| domain.assuming(condition));
+    let domain = conditions.fold(site.domain().hasty(), Domain::assuming);
     domain.within(&capability, Interval { min: least, max: i64::MAX }) == Verdict::Proved
 }
 

@@ -47,6 +47,9 @@ pub(super) struct Arguments {
     /// A type parameter, or the type of a tensor: T=f16
     #[arg(long = "type", value_name = "NAME=TYPE")]
     types: Vec<String>,
+    /// A format parameter, or the format of a tensor: F=hwc8
+    #[arg(long = "format", value_name = "NAME=FORMAT")]
+    formats: Vec<String>,
     /// Of what a tensor's address is a multiple, in bytes: x=4 [default: 256]
     #[arg(long, value_name = "NAME=BYTES")]
     aligned: Vec<String>,
@@ -60,7 +63,7 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "N")]
     node: Option<usize>,
     /// A file of cases with what is expected of them
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["file", "shapes", "attributes", "types", "aligned"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["file", "shapes", "attributes", "types", "formats", "aligned"])]
     cases: Option<PathBuf>,
     /// NVRTC's library, or the folder that holds it [default: CUBINDER_NVRTC, CUDA_HOME, then the cache]
     #[arg(long, value_name = "PATH")]
@@ -95,7 +98,8 @@ fn format(arguments: &Arguments) -> MessageFormat {
 }
 
 fn run_file(arguments: &Arguments, path: &Path) -> Result<bool, Vec<Diagnostic>> {
-    let query = Query::parse(&arguments.shapes, &arguments.attributes, &arguments.types, &arguments.aligned)?;
+    let Arguments { shapes, attributes, types, formats, aligned, .. } = arguments;
+    let query = Query::parse(shapes, attributes, types, formats, aligned)?;
     let subjects = eval::open(path)?;
     let kind = subjects.kind;
     let mut diagnostics = subjects.warnings;

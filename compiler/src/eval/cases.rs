@@ -154,6 +154,12 @@ fn case(form: &mut Form<'_>, mut table: Section<'_>) -> Case {
             case.query.types.push((entry.key, ty.value));
         }
     }
+    for entry in form.lines(&mut table, "formats") {
+        case.places.push((Part::Format, entry.key.clone(), entry.range.clone()));
+        if let Some(format) = form.string(&entry) {
+            case.query.formats.push((entry.key, format.value));
+        }
+    }
     for entry in form.lines(&mut table, "aligned") {
         case.places.push((Part::Aligned, entry.key.clone(), entry.range.clone()));
         let Some(bytes) = form.integer(&entry) else { continue };

@@ -24,8 +24,8 @@ pub use guard::{Reason, reasons};
 pub use node::{Outcome, evaluate};
 pub use query::{DEFAULT_ALIGNMENT, Given, Mistake, Part, Query};
 pub use report::{
-    ArgReport, AttributeReport, Check, Evaluation, GuardReport, LaunchReport, OccupancyReport, Origin,
-    Report, TensorReport, TypeReport, VariantReport, value_json,
+    ArgReport, AttributeReport, Check, Evaluation, FormatReport, GuardReport, LaunchReport, OccupancyReport,
+    Origin, Report, TensorReport, TypeReport, VariantReport, value_json,
 };
 pub use subject::{Choice, Origin as SubjectOrigin, Subject, Subjects, choose, compiled, manifest, open};
 pub use table::table;

@@ -14,7 +14,7 @@ use super::guard::reasons;
 use super::launches::{Step, check, finish};
 use super::query::{DEFAULT_ALIGNMENT, Mistake, Part, Query, attribute};
 use super::report::{
-    AttributeReport, Evaluation, GuardReport, Origin, TensorReport, TypeReport, VariantReport,
+    AttributeReport, Evaluation, FormatReport, GuardReport, Origin, TensorReport, TypeReport, VariantReport,
 };
 use super::subject::{self, Subject};
 use super::{steps, types};
@@ -57,6 +57,7 @@ struct Asked {
     types: Vec<DataType>,
     formats: Vec<Format>,
     type_reports: Vec<TypeReport>,
+    format_reports: Vec<FormatReport>,
     alignments: Vec<u64>,
 }
 
@@ -69,10 +70,16 @@ impl Asked {
         let types = types::choose(plugin, &attributes, query, &mut mistakes);
         let alignments = alignments(plugin, query, &mut mistakes);
         match types {
-            Some((chosen, type_reports)) if mistakes.is_empty() => {
-                let (types, formats) = (chosen.types.clone(), chosen.formats.clone());
-                Ok(Asked { attributes, origins, inputs, types, formats, type_reports, alignments })
-            }
+            Some(chosen) if mistakes.is_empty() => Ok(Asked {
+                attributes,
+                origins,
+                inputs,
+                types: chosen.variant.types.clone(),
+                formats: chosen.variant.formats.clone(),
+                type_reports: chosen.types,
+                format_reports: chosen.formats,
+                alignments,
+            }),
             _ => Err(mistakes),
         }
     }
@@ -204,6 +211,7 @@ fn report(subject: &Subject, asked: &Asked) -> Evaluation {
         plugin: launch::full_name(plugin),
         version: plugin.version.clone(),
         types: asked.type_reports.clone(),
+        formats: asked.format_reports.clone(),
         attributes: attributes.collect(),
         tensors: tensors(plugin, asked, 0, &asked.inputs),
         checks: Vec::new(),
@@ -220,16 +228,17 @@ fn report(subject: &Subject, asked: &Asked) -> Evaluation {
 /// The tensors from `first` on, which have these shapes.
 fn tensors(plugin: &Plugin, asked: &Asked, first: usize, shapes: &[Vec<i64>]) -> Vec<TensorReport> {
     let tensor = |(index, shape): (usize, &Vec<i64>)| {
-        let ty = *asked.types.get(index)?;
+        let (ty, format) = (*asked.types.get(index)?, *asked.formats.get(index)?);
         let factor = |product: u64, extent: &i64| product.checked_mul(u64::try_from(*extent).ok()?);
         let elements = if shape.contains(&0) { Some(0) } else { shape.iter().try_fold(1, factor) };
         Some(TensorReport {
             name: plugin.tensor_name(index)?.to_owned(),
             role: if index < plugin.inputs.len() { "input" } else { "output" },
             ty: ty.name(),
+            format: format.name(),
             shape: shape.clone(),
             elements,
-            bytes: elements.and_then(|count| ty.bytes(count)),
+            bytes: launch::tensor_bytes(ty, format, shape),
             alignment: *asked.alignments.get(index)?,
         })
     };
@@ -256,6 +265,7 @@ fn run(
         return Err(Unmet(why));
     }
     let outputs = output_shapes(plugin, &facts, &mut steps)?;
+    report.notes.extend(formats_that_need_more(plugin, &asked.formats, asked.inputs.iter().chain(&outputs)));
     report.tensors.extend(tensors(plugin, asked, plugin.inputs.len(), &outputs));
     let shapes: Vec<&[i64]> = asked.inputs.iter().chain(&outputs).map(Vec::as_slice).collect();
     let facts = Facts {
@@ -276,6 +286,24 @@ fn run(
         Some(_) => Ok(()),
         None => Err(launch::none_holds(plugin, &order, &facts)),
     }
+}
+
+/// What is to be said of tensors with fewer dimensions than their formats need.
+fn formats_that_need_more<'s>(
+    plugin: &Plugin,
+    formats: &[Format],
+    shapes: impl Iterator<Item = &'s Vec<i64>>,
+) -> Vec<String> {
+    let tensors = formats.iter().zip(shapes).enumerate();
+    let short = tensors.filter(|(_, (format, shape))| shape.len() < format.min_rank());
+    let note = |(index, (format, shape)): (usize, (&Format, &Vec<i64>))| {
+        let tensor = plugin.tensor_name(index).unwrap_or_default();
+        let (rank, least, format) = (shape.len(), format.min_rank(), format.name());
+        format!(
+            "TensorRT has tensors in the format `{format}` from rank {least} on, and `{tensor}` has rank {rank}"
+        )
+    };
+    short.map(note).collect()
 }
 
 /// The launches of all variants that may run for some addresses: the runtime prepares them before it knows the addresses.

@@ -19,6 +19,8 @@ pub struct Query {
     pub attributes: Vec<(String, Given)>,
     /// Types of type parameters or of tensors.
     pub types: Vec<(String, String)>,
+    /// Formats of format parameters or of tensors.
+    pub formats: Vec<(String, String)>,
     /// Of what the address of a tensor is a multiple, bytes; a power of two. What is not named is aligned to
     /// [`DEFAULT_ALIGNMENT`].
     pub aligned: Vec<(String, u64)>,
@@ -45,6 +47,8 @@ pub enum Part {
     Attribute,
     /// A type.
     Type,
+    /// A format.
+    Format,
     /// An alignment.
     Aligned,
 }
@@ -57,6 +61,7 @@ impl Part {
             Part::Shape => "--shape",
             Part::Attribute => "--attr",
             Part::Type => "--type",
+            Part::Format => "--format",
             Part::Aligned => "--aligned",
         }
     }
@@ -82,6 +87,7 @@ impl Query {
         shapes: &[String],
         attributes: &[String],
         types: &[String],
+        formats: &[String],
         aligned: &[String],
     ) -> Result<Query, Vec<Diagnostic>> {
         let mut query = Query::default();
@@ -116,6 +122,10 @@ impl Query {
             query.types.push((name, value.to_owned()));
             Ok(())
         });
+        each(formats, Part::Format, &mut |name, value| {
+            query.formats.push((name, value.to_owned()));
+            Ok(())
+        });
         each(aligned, Part::Aligned, &mut |name, value| {
             let bytes = value.parse().map_err(|_| format!("`{value}` is no number of bytes"))?;
             query.aligned.push((name, alignment(bytes)?));
@@ -133,6 +143,7 @@ fn pair(text: &str, part: Part) -> Result<(String, &str), Diagnostic> {
                 Part::Shape => "x=10x3x32x32",
                 Part::Attribute => "pads=1,1",
                 Part::Type => "T=f16",
+                Part::Format => "F=hwc8",
                 Part::Aligned => "x=16",
             };
             Err(Diagnostic::error(format!("`{} {text}` is no `NAME=VALUE`", part.option()))
@@ -316,8 +327,8 @@ mod tests {
     #[test]
     fn pairs_that_are_none_are_refused_together() {
         let list = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
-        let errors =
-            Query::parse(&list(&["x", "=3", "x=a", "y=1", "y=2"]), &[], &[], &list(&["x=3"])).unwrap_err();
+        let errors = Query::parse(&list(&["x", "=3", "x=a", "y=1", "y=2"]), &[], &[], &[], &list(&["x=3"]))
+            .unwrap_err();
         let messages: Vec<&str> = errors.iter().map(|error| error.message.as_str()).collect();
         assert_eq!(
             messages,

@@ -32,6 +32,7 @@ fn evaluation_table(evaluation: &Evaluation) -> String {
     }
     let _ = writeln!(text, "plugin {}, version {}", evaluation.plugin, evaluation.version);
     section(&mut text, "types", &types(evaluation));
+    section(&mut text, "formats", &formats(evaluation));
     section(&mut text, "attributes", &attributes(evaluation));
     section(&mut text, "tensors", &evaluation.tensors.iter().map(tensor).collect::<Vec<_>>());
     section(&mut text, "checks", &checks(evaluation));
@@ -69,6 +70,15 @@ fn types(evaluation: &Evaluation) -> Vec<Vec<String>> {
     evaluation.types.iter().map(row).collect()
 }
 
+fn formats(evaluation: &Evaluation) -> Vec<Vec<String>> {
+    let row = |format: &super::FormatReport| {
+        let others =
+            if format.others.is_empty() { String::new() } else { format!("or {}", format.others.join(", ")) };
+        vec![format.name.clone(), format.format.to_owned(), others]
+    };
+    evaluation.formats.iter().map(row).collect()
+}
+
 fn attributes(evaluation: &Evaluation) -> Vec<Vec<String>> {
     let row = |attribute: &super::AttributeReport| {
         let from = match attribute.from {
@@ -88,7 +98,11 @@ fn tensor(tensor: &TensorReport) -> Vec<String> {
     vec![
         tensor.name.clone(),
         tensor.role.to_owned(),
-        tensor.ty.to_owned(),
+        if tensor.format == "linear" {
+            tensor.ty.to_owned()
+        } else {
+            format!("{} {}", tensor.ty, tensor.format)
+        },
         shape,
         elements,
         tensor.bytes.map_or_else(|| "-".to_owned(), size),
@@ -281,7 +295,8 @@ mod tests {
         let text = include_str!("../../../manifests/elemwise_add_plugin.toml");
         let mut subject = manifest(&Source::new("add.toml", text)).unwrap().list.swap_remove(0);
         subject.plugin.version = "1\u{1b}[2J\0\u{9b}31m".to_owned();
-        let query = Query::parse(&["inp0=2x3".to_owned()], &["block_size=256".to_owned()], &[], &[]).unwrap();
+        let query =
+            Query::parse(&["inp0=2x3".to_owned()], &["block_size=256".to_owned()], &[], &[], &[]).unwrap();
         let outcome = evaluate(&subject, &query, &Compiler::new(Environment::default())).unwrap();
         let evaluations = vec![outcome.evaluation];
         let text = super::table(&Report { file: "engine".to_owned(), kind: "engine", evaluations });

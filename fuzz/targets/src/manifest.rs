@@ -103,7 +103,7 @@ fn query(subject: &Subject) -> Option<Query> {
             format!("{}={}", attribute.name, value.unwrap_or(Value::Int(1)))
         })
         .collect();
-    Query::parse(&shapes, &attributes, &[], &[]).ok()
+    Query::parse(&shapes, &attributes, &[], &[], &[]).ok()
 }
 
 /// Evaluates a node, and shows what came of it.

@@ -446,12 +446,11 @@ fn libraries_and_engines_are_evaluated_too() {
     let digest = cubinder_bundle::container::read(&bytes).unwrap().digest;
     let reference = |bundle: Digest| {
         write_node_reference(&NodeReference {
-            formats: None,
             workspace_bytes: None,
             bundle: bundle.shortened(),
             plugin: 0,
             attributes: vec![pads(1, 1), Value::Float(1.0)],
-            types: Some(plugin().variants[0].types.clone()),
+            row: Some(0),
             input_ranks: None,
         })
     };

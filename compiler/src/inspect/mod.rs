@@ -338,9 +338,7 @@ fn referred(reference: &NodeReference, all: &[Found]) -> Result<Option<PluginRep
     })?;
     validate_attributes(plugin, &reference.attributes).map_err(|error| format!("malformed: {error}"))?;
     let mut plugin = plugin.clone();
-    if let Some(types) = &reference.types {
-        plugin.variants.retain(|variant| variant.types == *types);
-    }
+    plugin.keep_row(reference.row).map_err(|error| format!("malformed: {error}"))?;
     Ok(Some(plugin_report(&plugin, &reference.attributes, &bundle.code)))
 }
 
@@ -497,12 +495,11 @@ mod tests {
     fn reference(bundle: Digest, plugin: u32) -> Vec<u8> {
         let bundle = bundle.shortened();
         container::write_node_reference(&NodeReference {
-            formats: None,
             workspace_bytes: None,
             bundle,
             plugin,
             attributes: vec![],
-            types: None,
+            row: None,
             input_ranks: None,
         })
     }

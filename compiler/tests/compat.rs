@@ -174,8 +174,7 @@ fn written() -> [(&'static str, Vec<u8>); 3] {
         bundle: digest.shortened(),
         plugin: 0,
         attributes: attributes(),
-        types: Some(vec![DataType::F16; 2]),
-        formats: Some(vec![Format::Linear; 2]),
+        row: Some(1),
         input_ranks: Some(vec![2]),
         workspace_bytes: Some(0),
     });

@@ -5,8 +5,8 @@
 
 use cubinder_bundle::container::{read, write_bundle, write_node, write_node_reference};
 use cubinder_bundle::{
-    Arg, ArgValue, Bundle, CodeBytes, CodeObject, CodeRef, DataType, Digest, Format, KernelFacts,
-    KernelParam, Node, NodeReference, Plugin,
+    Arg, ArgValue, Bundle, CodeBytes, CodeObject, CodeRef, Digest, KernelFacts, KernelParam, Node,
+    NodeReference, Plugin,
 };
 use cubinder_compiler::diagnostic::Source;
 use cubinder_compiler::inspect::{inspect, table};
@@ -73,8 +73,7 @@ fn reference() -> Vec<u8> {
         bundle: read(&bundle()).unwrap().digest.shortened(),
         plugin: 0,
         attributes: vec![],
-        types: Some(vec![DataType::F32; 2]),
-        formats: Some(vec![Format::Linear; 2]),
+        row: Some(0),
         input_ranks: Some(vec![2]),
         workspace_bytes: Some(0),
     })

@@ -10,6 +10,7 @@ use cubinder_bundle::{AUTO_TACTIC, DataType, Format, Plugin, Value, Variant};
 
 use super::checks::checks;
 use super::code::{Compiler, LaunchCode};
+use super::device::{self, Known};
 use super::guard::reasons;
 use super::launches::{Step, check, finish};
 use super::query::{DEFAULT_ALIGNMENT, Mistake, Part, Query, attribute};
@@ -17,7 +18,7 @@ use super::report::{
     AttributeReport, Evaluation, FormatReport, GuardReport, Origin, TensorReport, TypeReport, VariantReport,
 };
 use super::subject::{self, Subject};
-use super::{steps, types};
+use super::{inputs, steps, types};
 use crate::diagnostic::{Diagnostic, suggest};
 use crate::resolve::{ArgDraft, Unit};
 
@@ -36,7 +37,7 @@ pub struct Outcome {
 /// Every name that the plugin does not have, every value that is none of its type, and what is missing. That a node
 /// would be refused at run time is no error: the report says so.
 pub fn evaluate(subject: &Subject, query: &Query, compiler: &Compiler) -> Result<Outcome, Vec<Mistake>> {
-    let asked = Asked::new(subject, query)?;
+    let asked = Asked::new(subject, query, compiler)?;
     let plugin = &subject.plugin;
     let mut report = report(subject, &asked);
     let mut diagnostics = Vec::new();
@@ -54,6 +55,9 @@ struct Asked {
     attributes: Vec<Value>,
     origins: Vec<Origin>,
     inputs: Vec<Vec<i64>>,
+    /// By input: what shape inputs hold.
+    values: Vec<Vec<i64>>,
+    device: Known,
     types: Vec<DataType>,
     formats: Vec<Format>,
     type_reports: Vec<TypeReport>,
@@ -62,11 +66,13 @@ struct Asked {
 }
 
 impl Asked {
-    fn new(subject: &Subject, query: &Query) -> Result<Asked, Vec<Mistake>> {
+    fn new(subject: &Subject, query: &Query, compiler: &Compiler) -> Result<Asked, Vec<Mistake>> {
         let mut mistakes = Vec::new();
         let plugin = &subject.plugin;
         let (attributes, origins) = attributes(subject, query, &mut mistakes);
-        let inputs = inputs(plugin, query, &mut mistakes);
+        let values = inputs::values(plugin, query, &mut mistakes);
+        let inputs = inputs::shapes(plugin, query, &values, &mut mistakes);
+        let device = device::known(subject, query, compiler.arch(), &mut mistakes);
         let types = types::choose(plugin, &attributes, query, &mut mistakes);
         let alignments = alignments(plugin, query, &mut mistakes);
         match types {
@@ -74,6 +80,8 @@ impl Asked {
                 attributes,
                 origins,
                 inputs,
+                values,
+                device,
                 types: chosen.variant.types.clone(),
                 formats: chosen.variant.formats.clone(),
                 type_reports: chosen.types,
@@ -100,7 +108,7 @@ pub(super) fn unknown(part: Part, what: &str, name: &str, known: &[&str]) -> Mis
 }
 
 /// What names that are not there were meant to be.
-fn meant<'a>(given: impl Iterator<Item = &'a String>, known: &[&'a str]) -> Vec<&'a str> {
+pub(super) fn meant<'a>(given: impl Iterator<Item = &'a String>, known: &[&'a str]) -> Vec<&'a str> {
     given
         .filter(|name| !known.contains(&name.as_str()))
         .filter_map(|name| suggest(name, known.iter().copied()))
@@ -146,45 +154,6 @@ fn attributes(subject: &Subject, query: &Query, mistakes: &mut Vec<Mistake>) -> 
         }
     }
     values.into_iter().unzip()
-}
-
-fn inputs(plugin: &Plugin, query: &Query, mistakes: &mut Vec<Mistake>) -> Vec<Vec<i64>> {
-    let names: Vec<&str> = plugin.inputs.iter().map(|input| input.name.as_str()).collect();
-    for (name, _) in query.shapes.iter().filter(|(name, _)| !names.contains(&name.as_str())) {
-        let is_output = plugin.outputs.iter().any(|output| output.name == *name);
-        let mut mistake = unknown(Part::Shape, "input", name, &names);
-        if is_output {
-            mistake.diagnostic =
-                Diagnostic::error(format!("`{name}` is an output: its shape follows from the inputs'"));
-        }
-        mistakes.push(mistake);
-    }
-    let mut shapes = Vec::new();
-    let misspelt = meant(query.shapes.iter().map(|(name, _)| name), &names);
-    for input in &plugin.inputs {
-        match query.shapes.iter().find(|(name, _)| *name == input.name) {
-            Some((_, shape)) => shapes.push(shape.clone()),
-            None if misspelt.contains(&input.name.as_str()) => {}
-            None => {
-                let rank = if input.rank_min == input.rank_max {
-                    format!("rank {}", input.rank_min)
-                } else {
-                    format!("rank {} to {}", input.rank_min, input.rank_max)
-                };
-                let example = match input.rank_max.min(input.rank_min.max(2)) {
-                    0 => "scalar".to_owned(),
-                    rank => vec!["32"; usize::from(rank)].join("x"),
-                };
-                let error = Diagnostic::error(format!(
-                    "the shape of the input `{}` ({rank}) is not given",
-                    input.name
-                ))
-                .help(format!("say what it is: `--shape {}={example}`", input.name));
-                mistakes.push(Mistake { part: Part::Shape, name: input.name.clone(), diagnostic: error });
-            }
-        }
-    }
-    shapes
 }
 
 fn alignments(plugin: &Plugin, query: &Query, mistakes: &mut Vec<Mistake>) -> Vec<u64> {
@@ -258,7 +227,10 @@ fn run(
 ) -> Result<(), Unmet> {
     let plugin = &subject.plugin;
     let inputs: Vec<&[i64]> = asked.inputs.iter().map(Vec::as_slice).collect();
-    let facts = Facts { attributes: &asked.attributes, shapes: &inputs, ..Facts::default() };
+    let values: Vec<&[i64]> = asked.values.iter().map(Vec::as_slice).collect();
+    let known = Facts { attributes: &asked.attributes, values: &values, ..Facts::default() };
+    let facts = Facts { shapes: &inputs, ..known };
+    report.notes.extend(asked.device.note.clone());
     let mut steps = Steps::default();
     report.checks = checks(subject, &facts, &mut steps);
     if let Some(why) = report.checks.iter().find_map(|check| check.why.clone()) {
@@ -268,12 +240,8 @@ fn run(
     report.notes.extend(formats_that_need_more(plugin, &asked.formats, asked.inputs.iter().chain(&outputs)));
     report.tensors.extend(tensors(plugin, asked, plugin.inputs.len(), &outputs));
     let shapes: Vec<&[i64]> = asked.inputs.iter().chain(&outputs).map(Vec::as_slice).collect();
-    let facts = Facts {
-        attributes: &asked.attributes,
-        shapes: &shapes,
-        alignments: &asked.alignments,
-        ..Facts::default()
-    };
+    let facts =
+        Facts { shapes: &shapes, alignments: &asked.alignments, device: asked.device.device, ..known };
     let signature = Signature { attributes: &asked.attributes, types: &asked.types, formats: &asked.formats };
     let order = launch::in_order(plugin, &signature, AUTO_TACTIC)?;
     let decided = launch::decide(plugin, &order, &facts, &mut steps);

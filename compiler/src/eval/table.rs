@@ -93,8 +93,11 @@ fn attributes(evaluation: &Evaluation) -> Vec<Vec<String>> {
 
 fn tensor(tensor: &TensorReport) -> Vec<String> {
     let shape = if tensor.shape.is_empty() { "scalar".to_owned() } else { shape_text(&tensor.shape) };
-    let elements =
-        tensor.elements.map_or_else(|| "2^64 elements or more".to_owned(), |n| count(n, "element"));
+    let unknown = match tensor.shape.iter().any(|extent| *extent < 0) {
+        true => "depends on data",
+        false => "2^64 elements or more",
+    };
+    let elements = tensor.elements.map_or_else(|| unknown.to_owned(), |n| count(n, "element"));
     vec![
         tensor.name.clone(),
         tensor.role.to_owned(),
@@ -287,7 +290,7 @@ fn columns(rows: &[Vec<String>], indent: usize) -> String {
 mod tests {
     use super::*;
     use crate::diagnostic::Source;
-    use crate::eval::{Compiler, Environment, Query, evaluate, manifest};
+    use crate::eval::{Compiler, Environment, Query, Written, evaluate, manifest};
 
     /// What made an engine may have written anything into it.
     #[test]
@@ -295,8 +298,12 @@ mod tests {
         let text = include_str!("../../../manifests/elemwise_add_plugin.toml");
         let mut subject = manifest(&Source::new("add.toml", text)).unwrap().list.swap_remove(0);
         subject.plugin.version = "1\u{1b}[2J\0\u{9b}31m".to_owned();
-        let query =
-            Query::parse(&["inp0=2x3".to_owned()], &["block_size=256".to_owned()], &[], &[], &[]).unwrap();
+        let query = Query::parse(&Written {
+            shapes: &["inp0=2x3".to_owned()],
+            attributes: &["block_size=256".to_owned()],
+            ..Written::default()
+        })
+        .unwrap();
         let outcome = evaluate(&subject, &query, &Compiler::new(Environment::default())).unwrap();
         let evaluations = vec![outcome.evaluation];
         let text = super::table(&Report { file: "engine".to_owned(), kind: "engine", evaluations });

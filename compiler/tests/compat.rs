@@ -190,7 +190,7 @@ fn shown(bytes: &[u8]) -> String {
     let subjects =
         eval::compiled("file", bytes).unwrap_or_else(|errors| panic!("{}", render(&errors, Colour::Plain)));
     for subject in subjects.list.iter().filter(|subject| subject.plugin.name != "rich") {
-        let query = Query::parse(&["x=4x60".to_owned()], &[], &[], &[], &[]).unwrap();
+        let query = Query { shapes: vec![("x".to_owned(), vec![4, 60])], ..Query::default() };
         let outcome = eval::evaluate(subject, &query, &Compiler::new(Environment::default()));
         let outcome = outcome.unwrap_or_else(|mistakes| panic!("{mistakes:?}"));
         let evaluations = vec![outcome.evaluation];

@@ -21,14 +21,20 @@ pub enum DataType {
     U8,
     /// One byte, 0 or 1.
     Bool,
+    /// Floating point of 8 bits: 4 of exponent, 3 of fraction (E4M3).
+    F8,
+    /// Signed 4-bit integer, two in a byte.
+    I4,
 }
 
 impl DataType {
     /// Every element type, in the order in which errors list them.
-    pub const ALL: [DataType; 8] = [
+    pub const ALL: [DataType; 10] = [
         DataType::F32,
         DataType::F16,
         DataType::Bf16,
+        DataType::F8,
+        DataType::I4,
         DataType::I8,
         DataType::I32,
         DataType::I64,
@@ -48,6 +54,8 @@ impl DataType {
             DataType::I64 => "i64",
             DataType::U8 => "u8",
             DataType::Bool => "bool",
+            DataType::F8 => "f8",
+            DataType::I4 => "i4",
         }
     }
 
@@ -57,7 +65,8 @@ impl DataType {
         Self::ALL.into_iter().find(|ty| ty.name() == name)
     }
 
-    /// How CUDA C++ spells it: what a kernel template is instantiated with.
+    /// How CUDA C++ spells it: what a kernel template is instantiated with. For [`DataType::I4`] it is the byte that holds two, a type of
+    /// the generated header.
     #[must_use]
     pub const fn cuda_name(self) -> &'static str {
         match self {
@@ -69,17 +78,35 @@ impl DataType {
             DataType::I64 => "long long",
             DataType::U8 => "unsigned char",
             DataType::Bool => "bool",
+            DataType::F8 => "__nv_fp8_e4m3",
+            DataType::I4 => "cubinder::i4x2",
         }
     }
 
-    /// Size of one element in bytes.
+    /// Size of one element in bits.
     #[must_use]
-    pub const fn size(self) -> u32 {
+    pub const fn bits(self) -> u32 {
         match self {
-            DataType::F32 | DataType::I32 => 4,
-            DataType::F16 | DataType::Bf16 => 2,
-            DataType::I8 | DataType::U8 | DataType::Bool => 1,
-            DataType::I64 => 8,
+            DataType::F32 | DataType::I32 => 32,
+            DataType::F16 | DataType::Bf16 => 16,
+            DataType::I8 | DataType::U8 | DataType::Bool | DataType::F8 => 8,
+            DataType::I64 => 64,
+            DataType::I4 => 4,
+        }
+    }
+
+    /// Size of one element in bytes; none where several share one.
+    #[must_use]
+    pub const fn size(self) -> Option<u32> {
+        if self.bits() < 8 { None } else { Some(self.bits() / 8) }
+    }
+
+    /// Size of `count` elements in bytes, in one piece; none where that is beyond 64 bits.
+    #[must_use]
+    pub const fn bytes(self, count: u64) -> Option<u64> {
+        match self.size() {
+            Some(size) => count.checked_mul(size as u64),
+            None => Some(count.div_ceil((8 / self.bits()) as u64)),
         }
     }
 
@@ -93,8 +120,10 @@ impl DataType {
             DataType::I32 => 3,
             DataType::Bool => 4,
             DataType::U8 => 5,
+            DataType::F8 => 6,
             DataType::Bf16 => 7,
             DataType::I64 => 8,
+            DataType::I4 => 9,
         }
     }
 
@@ -136,5 +165,28 @@ impl ScalarType {
             ScalarType::F64 => 8,
             ScalarType::Bool => 1,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::DataType;
+
+    #[test]
+    fn names_and_numbers_are_those_of_one_type() {
+        for ty in DataType::ALL {
+            assert_eq!(DataType::from_name(ty.name()), Some(ty));
+            assert_eq!(DataType::from_tensorrt(ty.tensorrt()), Some(ty));
+        }
+        assert_eq!(DataType::from_tensorrt(10), None, "floats of 4 bits");
+    }
+
+    #[test]
+    fn elements_of_four_bits_share_bytes() {
+        assert_eq!(DataType::I4.size(), None);
+        assert_eq!([0, 1, 2, 3].map(|count| DataType::I4.bytes(count)), [0, 1, 1, 2].map(Some));
+        assert_eq!(DataType::I4.bytes(u64::MAX), Some(1 << 63));
+        assert_eq!(DataType::F16.bytes(3), Some(6));
+        assert_eq!(DataType::F16.bytes(1 << 63), None);
     }
 }

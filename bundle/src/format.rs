@@ -4,6 +4,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::data_type::DataType;
+
 /// TensorRT's memory layout of a tensor (`nvinfer1::TensorFormat`, `NvInferRuntime.h`, TensorRT-RTX 1.7). The layouts of the DLA, which
 /// runs no plugins, are not here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, Default)]
@@ -15,8 +17,6 @@ pub enum Format {
     Chw2,
     /// `[N][C/4][H][W][4]`.
     Chw4,
-    /// `[N][C/16][H][W][16]`.
-    Chw16,
     /// `[N][C/32][H][W][32]`.
     Chw32,
     /// `[N][H][W][C]`.
@@ -35,11 +35,10 @@ pub enum Format {
 
 impl Format {
     /// Every format, in the order in which errors list them.
-    pub const ALL: [Format; 11] = [
+    pub const ALL: [Format; 10] = [
         Format::Linear,
         Format::Chw2,
         Format::Chw4,
-        Format::Chw16,
         Format::Chw32,
         Format::Hwc,
         Format::Hwc8,
@@ -56,7 +55,6 @@ impl Format {
             Format::Linear => "linear",
             Format::Chw2 => "chw2",
             Format::Chw4 => "chw4",
-            Format::Chw16 => "chw16",
             Format::Chw32 => "chw32",
             Format::Hwc => "hwc",
             Format::Hwc8 => "hwc8",
@@ -81,7 +79,6 @@ impl Format {
             Format::Chw2 => 1,
             Format::Hwc8 => 2,
             Format::Chw4 => 3,
-            Format::Chw16 => 4,
             Format::Chw32 => 5,
             Format::Dhwc8 => 6,
             Format::Cdhw32 => 7,
@@ -105,7 +102,7 @@ impl Format {
             Format::Chw2 => 2,
             Format::Chw4 => 4,
             Format::Hwc8 | Format::Dhwc8 => 8,
-            Format::Chw16 | Format::Hwc16 => 16,
+            Format::Hwc16 => 16,
             Format::Chw32 | Format::Cdhw32 => 32,
         }
     }
@@ -115,16 +112,39 @@ impl Format {
     pub const fn channel_from_end(self) -> usize {
         match self {
             Format::Linear => 0,
-            Format::Chw2 | Format::Chw4 | Format::Chw16 | Format::Chw32 => 3,
+            Format::Chw2 | Format::Chw4 | Format::Chw32 => 3,
             Format::Hwc | Format::Hwc8 | Format::Hwc16 => 3,
             Format::Dhwc | Format::Dhwc8 | Format::Cdhw32 => 4,
         }
+    }
+
+    /// Whether the channels of a place lie side by side, all of them.
+    #[must_use]
+    pub const fn is_channels_last(self) -> bool {
+        matches!(self, Format::Hwc | Format::Hwc8 | Format::Hwc16 | Format::Dhwc | Format::Dhwc8)
     }
 
     /// The fewest dimensions of a tensor in this format.
     #[must_use]
     pub const fn min_rank(self) -> usize {
         self.channel_from_end()
+    }
+
+    /// Whether TensorRT can lay out tensors of these elements so: what TensorRT-RTX 1.7 was seen to offer plugins, and what
+    /// `NvInferRuntimeBase.h` of TensorRT 11.4 says besides.
+    #[must_use]
+    pub const fn suits(self, ty: DataType) -> bool {
+        use DataType::{Bf16, F8, F16, F32, I8, U8};
+        match self {
+            Format::Linear => true,
+            Format::Chw2 | Format::Hwc8 | Format::Dhwc8 => matches!(ty, F16 | Bf16),
+            Format::Chw4 => matches!(ty, I8 | F16 | Bf16),
+            Format::Chw32 => matches!(ty, I8 | F16 | F32),
+            Format::Cdhw32 => matches!(ty, I8 | F16),
+            Format::Hwc => matches!(ty, F32 | F16 | U8),
+            Format::Hwc16 => matches!(ty, F16 | I8 | F8),
+            Format::Dhwc => matches!(ty, F32),
+        }
     }
 
     /// The extents in memory: those of the shape, the channels rounded up to whole vectors. `None` where an extent is too large for
@@ -152,7 +172,9 @@ mod tests {
             assert_eq!(Format::from_name(format.name()), Some(format));
             assert_eq!(Format::from_tensorrt(format.tensorrt()), Some(format));
         }
-        assert_eq!(Format::from_tensorrt(9), None, "the DLA's");
+        for number in [4, 9, 10] {
+            assert_eq!(Format::from_tensorrt(number), None, "the DLA's");
+        }
     }
 
     #[test]

@@ -146,7 +146,11 @@ fn carried(element: AttributeElement) -> (&'static str, &'static str) {
 
 fn element_types() -> String {
     let rows = DataType::ALL.into_iter().map(|ty| {
-        row(&[&format!("`{}`", ty.name()), &format!("`{}`", ty.cuda_name()), &ty.size().to_string()])
+        row(&[
+            &format!("`{}`", ty.name()),
+            &format!("`{}`", ty.cuda_name()),
+            &ty.size().map_or_else(|| "two in one".to_owned(), |size| size.to_string()),
+        ])
     });
     head(&["element type", "in CUDA C++", "bytes"]) + &rows.collect::<String>()
 }

@@ -15,6 +15,11 @@ import onnx
 import tensorrt_rtx_bindings as trt
 from onnx import TensorProto, helper
 
+# The networks that are built here and run on GPUs.
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../xtask/python"))
+import networks  # noqa: E402
+import write_model  # noqa: E402
+
 TYPES = {
     "f32": TensorProto.FLOAT,
     "f16": TensorProto.FLOAT16,
@@ -142,13 +147,7 @@ class Application:
         made = self._network(onnx)
         if made is None:
             return {"ok": False}
-        config = self.builder.create_builder_config()
-        config.num_compute_capabilities = 1
-        config.set_compute_capability(trt.ComputeCapability.SM89, 0)
-        if serialize:
-            config.set_flag(trt.BuilderFlag.VERSION_COMPATIBLE)
-            config.set_flag(trt.BuilderFlag.EXCLUDE_LEAN_RUNTIME)
-            config.plugins_to_serialize = list(serialize)
+        config = self._config(serialize)
         if profile:
             entry = self.builder.create_optimization_profile()
             entry.set_shape("x", *profile)
@@ -172,6 +171,43 @@ class Application:
                 file.write(bytes(plan))
         shape = list(network.get_output(0).shape)
         return {"ok": True, "shape": shape, "bytes": plan.nbytes}
+
+    def named_network(self, path, network, type, shape, set):
+        """Writes the ONNX model of a network of `networks.py`."""
+        found, settings, types = networks.chosen(network, type, set)
+        write_model.write(path, found, settings, types, shape, network)
+        return {}
+
+    def build_network(self, onnx, output, network, profiles, serialize=()):
+        """Builds an engine of a network of `networks.py`; each profile is `MIN:OPT:MAX` of every input."""
+        found = networks.NETWORKS[network]
+        made = self._network(onnx)
+        if made is None:
+            return {"ok": False}
+        config = self._config(serialize)
+        if found.aliases:
+            config.set_preview_feature(trt.PreviewFeature.ALIASED_PLUGIN_IO_10_03, True)
+        for text in profiles:
+            entry = self.builder.create_optimization_profile()
+            for name in found.inputs:
+                entry.set_shape(name, *([int(n) for n in part.split("x")] for part in text.split(":")))
+            config.add_optimization_profile(entry)
+        plan = self.builder.build_serialized_network(made[0], config)
+        if plan is None:
+            return {"ok": False}
+        with open(output, "wb") as file:
+            file.write(bytes(plan))
+        return {"ok": True, "bytes": plan.nbytes}
+
+    def _config(self, serialize):
+        config = self.builder.create_builder_config()
+        config.num_compute_capabilities = 1
+        config.set_compute_capability(trt.ComputeCapability.SM89, 0)
+        if serialize:
+            config.set_flag(trt.BuilderFlag.VERSION_COMPATIBLE)
+            config.set_flag(trt.BuilderFlag.EXCLUDE_LEAN_RUNTIME)
+            config.plugins_to_serialize = list(serialize)
+        return config
 
     def _network(self, path):
         """The network and its parser, which must outlive it; None where the parser refuses the model."""

@@ -4,12 +4,14 @@ Owns both, so that a network and its reference cannot part. Knows neither Tensor
 model is written. `write_model.py` and `reference.py` are the programs over it.
 """
 
+import functools
+
 import numpy as np
 
 TYPES = {"f32": np.float32, "f16": np.float16, "i32": np.int32, "i64": np.int64, "bool": np.bool_}
 
 # What `--set NAME=VALUE` changes.
-DEFAULTS = {"pads": [1, 1, 1, 1], "block_size": 256, "delta": 1}
+DEFAULTS = {"pads": [1, 1, 1, 1], "block_size": 256, "delta": 1, "nodes": 10}
 
 
 class Network:
@@ -67,6 +69,27 @@ def non_zero(x):
     return np.argwhere(x != 0).astype(np.int32)
 
 
+def normalize(x):
+    """Every element by the largest magnitude."""
+    largest = np.max(np.abs(x), initial=np.float32(0))
+    return x / largest if largest > 0 else np.zeros_like(x)
+
+
+def exchange(x, block=256):
+    """What two blocks of elements have in the same place, added, in both."""
+    whole = np.zeros(-(-x.size // (2 * block)) * 2 * block, x.dtype)
+    whole[: x.size] = x.ravel()
+    pairs = whole.reshape(-1, 2, block)
+    both = np.broadcast_to(pairs.sum(axis=1, keepdims=True), pairs.shape)
+    return both.ravel()[: x.size].reshape(x.shape)
+
+
+def neighbours(x):
+    """Squares, each with the one behind it; the last one with the first."""
+    squares = x.ravel() ** 2
+    return (squares + np.roll(squares, -1)).reshape(x.shape)
+
+
 # ---- the networks
 
 
@@ -84,6 +107,11 @@ def inplace_node(inputs, outputs, delta):
 
 def non_zero_node(inputs, outputs):
     return ("non_zero_plugin", inputs, outputs, {"aot": 1})
+
+
+def tensor(number, last):
+    """The name of a tensor in a row of nodes from x to y."""
+    return {0: "x", last: "y"}.get(number, f"t{number}")
 
 
 NETWORKS = {
@@ -115,6 +143,11 @@ NETWORKS = {
         lambda s: [add_node(["x"], ["y"], s["block_size"])],
         lambda i, s: {"y": add(i["x"], 1)},
     ),
+    # As many nodes as are wanted, one after the other.
+    "adds": Network(
+        lambda s: [add_node([tensor(i, s["nodes"])], [tensor(i + 1, s["nodes"])]) for i in range(s["nodes"])],
+        lambda i, s: {"y": functools.reduce(lambda x, _: add(x, 1), range(s["nodes"]), i["x"])},
+    ),
     # In place, one after the other.
     "inplace": Network(
         lambda s: [inplace_node(["x"], ["t"], s["delta"]), inplace_node(["t"], ["y"], 2 * s["delta"])],
@@ -135,6 +168,28 @@ NETWORKS = {
         namespace="reference",
     ),
 }
+
+# Plugins of several steps (tests/data/run): sums of eighths are exact, in whatever order they are made.
+NETWORKS["sum"] = Network(
+    lambda s: [("sum_plugin", ["x"], ["y", "mark"], {"aot": 1})],
+    lambda i, s: {
+        "y": np.sum(i["x"], dtype=np.float64).astype(np.float32).reshape([1] * i["x"].ndim),
+        "mark": np.full([1] * i["x"].ndim, -1, np.int32),
+    },
+    outputs={"y": "T", "mark": "i32"},
+    namespace="test",
+)
+for name, of in (
+    ("normalize", normalize),
+    ("exchange", exchange),
+    ("neighbours", neighbours),
+    ("reverse", lambda x: x[:, ::-1]),
+):
+    NETWORKS[name] = Network(
+        lambda s, name=name: [(f"{name}_plugin", ["x"], ["y"], {"aot": 1})],
+        lambda i, s, of=of: {"y": np.ascontiguousarray(of(i["x"]))},
+        namespace="test",
+    )
 
 # A plugin that chooses among its variants by shapes and addresses (tests/data/run/vectors.toml): what each of them gives. The plain
 # name is for the model, which is the same for all.
@@ -163,9 +218,9 @@ def add_options(parser):
     parser.add_argument("--set", type=setting, action="append", default=[], help="NAME=VALUE, in JSON: pads=[1,1]")
 
 
-def chosen(args):
-    """The network, the settings and the element types by name that the options ask for."""
-    network = NETWORKS[args.network]
-    settings = {**DEFAULTS, **dict(args.set)}
+def chosen(name, element_type, changes):
+    """The network of that name, its settings with the changes, and the element types of its tensors by name."""
+    network = NETWORKS[name]
     tensors = {**network.inputs, **network.outputs}
-    return network, settings, {name: args.type if ty == "T" else ty for name, ty in tensors.items()}
+    types = {tensor: element_type if ty == "T" else ty for tensor, ty in tensors.items()}
+    return network, {**DEFAULTS, **changes}, types

@@ -35,7 +35,7 @@ def main():
     parser.add_argument("--seed", type=int, default=0)
     networks.add_options(parser)
     args = parser.parse_args()
-    network, settings, types = networks.chosen(args)
+    network, settings, types = networks.chosen(args.network, args.type, dict(args.set))
     shape = [int(n) for n in args.shape.split(",") if n]
     generator = np.random.default_rng(args.seed)
     inputs = {name: network.data(generator, shape, networks.TYPES[types[name]]) for name in network.inputs}

@@ -31,14 +31,9 @@ def plugin_node(op, inputs, outputs, attributes, namespace, name):
     return node
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("output")
-    parser.add_argument("--shape", default="batch,3,height,width")
-    networks.add_options(parser)
-    args = parser.parse_args()
-    network, settings, types = networks.chosen(args)
-    shape = [int(part) if part.isdigit() else part for part in args.shape.split(",") if part]
+def write(output, network, settings, types, shape, name):
+    """Writes the model of a network: `types` of its tensors by name, `shape` of every input as on the command line."""
+    shape = [int(part) if part.isdigit() else part for part in shape.split(",") if part]
     nodes = [
         plugin_node(op, inputs, outputs, attributes, network.namespace, f"{op.rstrip('_')}_{number}")
         for number, (op, inputs, outputs, attributes) in enumerate(network.nodes(settings), 1)
@@ -46,12 +41,22 @@ def main():
     ranks = {name: 2 if name in network.data_dependent else len(shape) for name in network.outputs}
     graph = helper.make_graph(
         nodes,
-        args.network,
+        name,
         [helper.make_tensor_value_info(name, TYPES[types[name]], shape) for name in network.inputs],
         [helper.make_tensor_value_info(name, TYPES[types[name]], [None] * ranks[name]) for name in network.outputs],
     )
     opsets = [helper.make_opsetid("", 17), helper.make_opsetid(network.namespace, 1)]
-    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), args.output)
+    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), output)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("output")
+    parser.add_argument("--shape", default="batch,3,height,width")
+    networks.add_options(parser)
+    args = parser.parse_args()
+    network, settings, types = networks.chosen(args.network, args.type, dict(args.set))
+    write(args.output, network, settings, types, args.shape, args.network)
 
 
 if __name__ == "__main__":

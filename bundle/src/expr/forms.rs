@@ -86,7 +86,8 @@ impl Resolver<'_> {
                 None => DataType::from_name(name),
             };
             if let Some(ty) = ty {
-                return self.emit(Node::Int(i64::from(ty.size())), Type::Int, span);
+                let Some(size) = ty.size() else { return self.without_size(name, ty, span) };
+                return self.emit(Node::Int(i64::from(size)), Type::Int, span);
             }
             if self.is_anything(name) {
                 return self.anything(Type::Int, span);
@@ -99,6 +100,16 @@ impl Resolver<'_> {
             _ => ExprError::wrong_kind(arg.span.clone(), "`sizeof` takes a type", "not a type"),
         };
         self.error(error.help("name a type parameter, or a type such as `f32`"));
+        self.nothing(span)
+    }
+
+    /// The size of a type of which several elements share a byte.
+    fn without_size(&mut self, name: &str, ty: DataType, span: &Range<usize>) -> Operand {
+        let share = 8 / ty.bits();
+        let is = if name == ty.name() { String::new() } else { format!("`{name}` is `{}`: ", ty.name()) };
+        let message = format!("{is}`{}` has no size in bytes: {share} elements share a byte", ty.name());
+        let error = ExprError::no_value(span.clone(), message, "less than a byte");
+        self.error(error.help(format!("the bytes of `n` elements are `ceil_div(n, {share})`")));
         self.nothing(span)
     }
 

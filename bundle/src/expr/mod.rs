@@ -17,6 +17,7 @@ mod error;
 mod eval;
 mod foreign;
 mod forms;
+mod layout;
 mod lexer;
 mod lower;
 mod names;

@@ -229,14 +229,23 @@ impl Resolver<'_> {
                 });
                 self.anything(Type::array(Type::Int), span)
             }
-            ("shape" | "values", None) => self.anything(Type::array(Type::Int), span),
+            ("shape" | "values" | "padded", None) => self.anything(Type::array(Type::Int), span),
+            ("padded", Some((tensor, TensorKind::DataDependent, _))) => {
+                self.shape_of_data(tensor, span);
+                self.anything(Type::array(Type::Int), span)
+            }
+            ("format" | "vector" | "padded", Some((tensor, ..))) => {
+                self.layout(tensor, name, name_span, span)
+            }
+            ("format", None) => self.anything(Type::Str, span),
+            ("vector", None) => self.anything(Type::Int, span),
             ("rank", None) => self.anything(Type::Int, span),
             (_, tensor) => {
                 let message = format!("a tensor has no field `{name}`");
                 let error = ExprError::unknown_name(name_span.clone(), message, "unknown field");
                 let has_values = tensor.is_none_or(|(_, kind, _)| kind == TensorKind::ShapeInput);
-                let fields = ["shape", "rank"].into_iter().chain(has_values.then_some("values"));
-                self.error(match nearest(name, fields) {
+                let fields = ["shape", "rank", "format", "vector", "padded"].into_iter();
+                self.error(match nearest(name, fields.chain(has_values.then_some("values"))) {
                     Some(near) => error.help(format!("did you mean `{near}`?")),
                     None => {
                         error.help("a tensor has `shape` and `rank`; its number of elements is `numel(x)`")

@@ -329,6 +329,13 @@ impl<'a> Resolver<'a> {
         }
     }
 
+    /// A variable that no other comprehension has.
+    pub(super) fn slot(&mut self) -> u32 {
+        let slot = self.slots;
+        self.slots = self.slots.saturating_add(1);
+        slot
+    }
+
     fn array(&mut self, items: &[Syntax], span: &Range<usize>) -> Operand {
         let items: Vec<Operand> = items.iter().map(|item| self.value(item)).collect();
         let (items, element) = self.unified(items, "elements of an array");
@@ -457,8 +464,7 @@ impl<'a> Resolver<'a> {
             let error = ExprError::wrong_kind(over.span.clone(), message, over.ty.to_string());
             self.error(if over.ty == Type::Int { error.help("write `range(n)`") } else { error });
         }
-        let slot = self.slots;
-        self.slots = self.slots.saturating_add(1);
+        let slot = self.slot();
         let ty = over.ty.element();
         self.locals.push(Local { name: variable.to_owned(), span: variable_span.clone(), slot, ty });
         let condition = condition.map(|condition| {

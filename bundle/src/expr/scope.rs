@@ -10,6 +10,7 @@ use super::node::Builtin;
 use super::print::Names;
 use super::syntax::Syntax;
 use crate::data_type::DataType;
+use crate::format::Format;
 use crate::value::Value;
 
 /// The kind of a value.
@@ -87,6 +88,7 @@ pub struct Scope {
     names: BTreeMap<String, Entity>,
     functions: BTreeMap<String, Function>,
     no_addresses: bool,
+    formats: Option<BTreeMap<u32, Format>>,
     no_device: bool,
     has_sizes: bool,
 }
@@ -170,6 +172,19 @@ impl Scope {
     pub fn without_addresses(mut self) -> Scope {
         self.no_addresses = true;
         self
+    }
+
+    /// The same for a place where formats are known: those of the tensors, by their indices. Otherwise `x.format` and what follows from it
+    /// are errors.
+    #[must_use]
+    pub fn formats(mut self, formats: impl IntoIterator<Item = (u32, Format)>) -> Scope {
+        self.formats = Some(formats.into_iter().collect());
+        self
+    }
+
+    /// The format of a tensor, where formats are known.
+    pub(super) fn format(&self, tensor: u32) -> Option<Format> {
+        self.formats.as_ref().map(|formats| formats.get(&tensor).copied().unwrap_or_default())
     }
 
     /// The same for a place whose value cannot depend on the device: `device.sms` and the like are errors there.

@@ -65,7 +65,7 @@ pub fn tensor_bytes(ty: DataType, format: Format, shape: &[i64]) -> Option<u64> 
     let elements = extents
         .iter()
         .try_fold(1_u64, |product, extent| product.checked_mul(u64::try_from(*extent).ok()?))?;
-    elements.checked_mul(ty.size().into())
+    ty.bytes(elements)
 }
 
 /// The bytes that a scratch buffer takes of the workspace. `None` beyond what a 64-bit integer counts.

@@ -352,8 +352,9 @@ fn looks_at_addresses(expr: &Expr) -> bool {
 
 /// The most elements of a tensor whose bytes a 64-bit integer can count, in the smallest of the types that variants give it.
 pub(super) fn most_elements(plugin: &Plugin, tensor: usize) -> i64 {
-    let sizes = plugin.variants.iter().filter_map(|variant| variant.types.get(tensor)).map(|ty| ty.size());
-    i64::MAX / i64::from(sizes.min().unwrap_or(1).max(1))
+    let bits = plugin.variants.iter().filter_map(|variant| variant.types.get(tensor)).map(|ty| ty.bits());
+    let most = i128::from(i64::MAX) * 8 / i128::from(bits.min().unwrap_or(8).max(1));
+    i64::try_from(most).unwrap_or(i64::MAX)
 }
 
 impl Case {

@@ -40,8 +40,8 @@ pub(super) enum When {
     Beside(At, usize),
     /// This step is done, no output is empty and nothing that it is given.
     Written(At),
-    /// All cases: what is the same for all rows.
-    Always,
+    /// The guard of this row is asked: all cases that the row is compiled for.
+    Asked(usize),
     /// Also those in which the outputs have no shapes, or none within their limits: for what is said of these shapes themselves.
     BeforeOutputs,
 }
@@ -51,16 +51,22 @@ impl Claim {
         match self.when {
             When::Chosen(row) => Some(row),
             When::Launched(at) | When::Running(at) | When::Beside(at, _) | When::Written(at) => Some(at.row),
-            When::Always | When::BeforeOutputs => None,
+            // Of guards alone something is said of the manifest.
+            When::Asked(_) | When::BeforeOutputs => None,
         }
     }
 
     /// The conditions under which the claim is made.
     pub(super) fn conditions<'s>(&self, site: &'s Site<'_>) -> Vec<&'s Expr> {
-        let Some(row) = self.row() else { return Vec::new() };
+        let row = match self.when {
+            When::Asked(row) => return site.of_nodes(row).iter().collect(),
+            When::BeforeOutputs => return Vec::new(),
+            When::Chosen(row) => row,
+            When::Launched(at) | When::Running(at) | When::Beside(at, _) | When::Written(at) => at.row,
+        };
         let step = match self.when {
             When::Launched(at) | When::Running(at) | When::Beside(at, _) | When::Written(at) => Some(at),
-            When::Chosen(_) | When::Always | When::BeforeOutputs => None,
+            When::Chosen(_) | When::Asked(_) | When::BeforeOutputs => None,
         };
         let is_wanted = |axis: usize| match self.when {
             When::Running(_) => true,
@@ -75,7 +81,7 @@ impl Claim {
         let filled = axes.filter_map(|(_, filled)| filled.as_ref());
         let written = step.and_then(|at| site.given(at)).filter(|_| matches!(self.when, When::Written(_)));
         let when = step.and_then(|at| site.when(at));
-        site.guard(row).into_iter().chain(when).chain(filled).chain(written).collect()
+        site.of_nodes(row).iter().chain(site.guard(row)).chain(when).chain(filled).chain(written).collect()
     }
 
     /// The cases that the claim is about, of those of a whole plugin: the site's, or one that differs in its limits.
@@ -224,7 +230,7 @@ fn refused(claim: &Claim) -> &'static str {
     match claim.when {
         When::BeforeOutputs => "such a node is refused when the engine is built, such a shape at run time",
         // Of guards alone something is said of every launch.
-        When::Always => {
+        When::Asked(_) => {
             "a guard without a value does not hold: the next variant whose guard holds runs instead"
         }
         When::Chosen(_) | When::Launched(_) | When::Running(_) | When::Beside(..) | When::Written(_) => {

@@ -1,12 +1,13 @@
 //! Clusters: of no more blocks than every GPU with clusters runs, and the grid a multiple of them.
 
-use cubinder_bundle::expr::{BinaryOp, Expr};
+use cubinder_bundle::expr::{BinaryOp, DeviceFact, Expr, Node};
+use cubinder_bundle::proof::{Domain, Verdict};
 use cubinder_bundle::{Interval, Target};
 
 use super::claim::{Claim, What, When};
 use super::formula::{is_multiple, joined};
 use super::grid::AXES;
-use super::site::{LaunchSite, Site};
+use super::site::{At, LaunchSite, Site};
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::manifest::Text;
 use crate::rules;
@@ -110,7 +111,7 @@ pub(super) fn targets(site: &Site<'_>) -> Vec<Diagnostic> {
         else {
             continue;
         };
-        if told.contains(&text) {
+        if told.contains(&text) || needs_clusters(site, launch.at) {
             continue;
         }
         told.push(text);
@@ -119,10 +120,19 @@ pub(super) fn targets(site: &Site<'_>) -> Vec<Diagnostic> {
                 .code(rules::FEATURE_OF_TARGET)
                 .at(site.span(text), format!("`{}` is launched in clusters", kernel.value.trim()))
                 .note("clusters need compute capability 9.0; on other GPUs the launch is refused at run time")
-                .help("leave these targets out"),
+                .help("leave these targets out, or say `device.capability >= 90` in the variant's `guard` and have another variant for the rest"),
         );
     }
     found
+}
+
+/// Whether a step is done only on GPUs with clusters.
+fn needs_clusters(site: &Site<'_>, at: At) -> bool {
+    let least = i64::from(WITH_CLUSTERS.0) * 10 + i64::from(WITH_CLUSTERS.1);
+    let capability = Expr { nodes: vec![Node::Device(DeviceFact::Capability)] };
+    let conditions = site.guard(at.row).into_iter().chain(site.when(at));
+    let domain = conditions.fold(site.domain().hasty(), Domain::assuming);
+    domain.within(&capability, Interval { min: least, max: i64::MAX }) == Verdict::Proved
 }
 
 /// Launches for which nothing is right: cooperative ones that may begin before all blocks can run.
@@ -140,5 +150,28 @@ pub(super) fn cooperative(site: &Site<'_>) -> Vec<Diagnostic> {
                 .help("take one of them out")
         })
     });
-    both.collect()
+    both.chain(of_shapes(site)).collect()
+}
+
+/// Cooperative launches whose grids follow the shapes and not the device.
+fn of_shapes<'s>(site: &'s Site<'_>) -> impl Iterator<Item = Diagnostic> + 's {
+    let mut told: Vec<&Text> = Vec::new();
+    let is_sms = |node: &Node| matches!(node, Node::Device(DeviceFact::Sms));
+    let reads_device = move |expr: &Expr| expr.nodes.iter().any(is_sms);
+    site.launches().filter(|launch| launch.launch.cooperative).filter_map(move |launch| {
+        let grid = &launch.launch.grid;
+        let computed = grid.iter().zip(&launch.decl.grid).find(|(axis, _)| axis.constant().is_none());
+        let (_, text) = computed.filter(|_| !grid.iter().any(reads_device))?;
+        if told.contains(&text) {
+            return None;
+        }
+        told.push(text);
+        Some(
+            Diagnostic::warning(launch.of("the grid of a cooperative launch") + " follows the shapes alone")
+                .code(rules::COOPERATIVE_GRID)
+                .at(site.span(text), "nothing keeps it to what fits on the device at once")
+                .note("a cooperative launch whose blocks do not all fit is refused at run time")
+                .help("launch no more than a few blocks for each multiprocessor, and let each loop: `min(device.sms * 2, ceil_div(n, 256))`"),
+        )
+    })
 }

@@ -1,6 +1,7 @@
 //! What a memset must not fill.
 
-use cubinder_bundle::{Fill, Memory, Work};
+use cubinder_bundle::expr::Node;
+use cubinder_bundle::{Fill, Memory, Output, Work};
 
 use super::site::{At, Site};
 use crate::diagnostic::Diagnostic;
@@ -19,17 +20,32 @@ pub(super) fn check(site: &Site<'_>) -> Vec<Diagnostic> {
             let (Some(text), Some(output)) = (&decl.memory, site.plugin.outputs.get(*index as usize)) else {
                 continue;
             };
-            let Some(input) = output.alias.filter(|_| !told.contains(index)) else { continue };
+            if told.contains(index) {
+                continue;
+            }
+            let Some((message, label, help)) = reason(site, output) else { continue };
             told.push(*index);
-            let input = site.plugin.tensor_name(input as usize).unwrap_or("?");
-            let name = &output.name;
             found.push(
-                Diagnostic::error(format!("`{name}` shares the memory of `{input}`, and must not be filled"))
-                    .code(rules::NOT_FILLABLE)
-                    .at(site.span(text), format!("what `{input}` holds would be lost"))
-                    .help("let the kernel write what it wants to change"),
+                Diagnostic::error(message).code(rules::NOT_FILLABLE).at(site.span(text), label).help(help),
             );
         }
     }
     found
+}
+
+/// Why an output must not be filled: message, label and help.
+fn reason(site: &Site<'_>, output: &Output) -> Option<(String, String, &'static str)> {
+    let name = &output.name;
+    if let Some(input) = output.alias {
+        let input = site.plugin.tensor_name(input as usize).unwrap_or("?");
+        let message = format!("`{name}` shares the memory of `{input}`, and must not be filled");
+        let label = format!("what `{input}` holds would be lost");
+        return Some((message, label, "let the kernel write what it wants to change"));
+    }
+    let is_size = |node: &Node| matches!(node, Node::Size(_));
+    output.shape.nodes.iter().any(is_size).then(|| {
+        let message = format!("`{name}` has a shape that depends on data, and cannot be filled");
+        let label = "how large it is, the kernels only find out".to_owned();
+        (message, label, "fill a scratch buffer, or let the kernel write all of it")
+    })
 }

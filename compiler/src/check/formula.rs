@@ -3,8 +3,8 @@
 use std::hash::{Hash as _, Hasher};
 use std::mem::discriminant;
 
-use cubinder_bundle::Interval;
-use cubinder_bundle::expr::{BinaryOp, Builtin, DeviceFact, Expr, Node, NodeId};
+use cubinder_bundle::expr::{BinaryOp, Builtin, DeviceFact, Expr, Node, NodeId, UnaryOp};
+use cubinder_bundle::{Interval, Value};
 
 /// `true`.
 pub(super) fn truth() -> Expr {
@@ -50,6 +50,23 @@ pub(super) fn is_positive(value: &Expr) -> Expr {
     let zero = formula.add(Node::Int(0));
     formula.add(Node::Binary(BinaryOp::Gt, value, zero));
     formula.finish()
+}
+
+/// `attribute == value`, of an integer or a boolean.
+pub(super) fn has_value(attribute: u32, value: &Value) -> Option<Expr> {
+    let node = Node::Attribute(attribute);
+    let nodes = match value {
+        Value::Int(value) => vec![node, Node::Int(*value), Node::Binary(BinaryOp::Eq, 0, 1)],
+        Value::Bool(true) => vec![node],
+        Value::Bool(false) => vec![node, Node::Unary(UnaryOp::Not, 0)],
+        _ => return None,
+    };
+    Some(Expr { nodes })
+}
+
+/// `tensor.rank >= least`.
+pub(super) fn has_rank(tensor: u32, least: i64) -> Expr {
+    Expr { nodes: vec![Node::Rank(tensor), Node::Int(least), Node::Binary(BinaryOp::Ge, 0, 1)] }
 }
 
 /// `value % of == 0`, of integers.

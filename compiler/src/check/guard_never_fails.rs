@@ -4,6 +4,7 @@ use cubinder_bundle::proof::Verdict;
 
 use super::guard_never_holds::{Answers, rows_of_variants};
 use super::site::Site;
+use super::variant_without_guard::within;
 use crate::diagnostic::Diagnostic;
 use crate::rules;
 
@@ -11,10 +12,10 @@ use crate::rules;
 pub(super) fn check(site: &Site<'_>, never: &[usize], diagnostics: &mut Vec<Diagnostic>) -> Vec<usize> {
     let mut always = Vec::new();
     let domain = site.domain().hasty();
-    let mut answers = Answers::new(|guard| domain.always(guard) == Verdict::Proved);
+    let mut answers = Answers::new(|given, guard| within(&domain, given).always(guard) == Verdict::Proved);
     let mut holds = |row: usize| {
         let guard = site.guard(row).filter(|_| !never.contains(&row));
-        guard.is_some_and(|guard| answers.of(guard))
+        guard.is_some_and(|guard| answers.of(site.of_nodes(row), guard))
     };
     for rows in rows_of_variants(site) {
         let holding: Vec<usize> = rows.iter().copied().filter(|&row| holds(row)).collect();

@@ -3,29 +3,35 @@
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hasher as _};
 
+use cubinder_bundle::Value;
 use cubinder_bundle::expr::Expr;
 use cubinder_bundle::proof::Verdict;
 
 use super::formula::feed;
 use super::site::Site;
-use crate::diagnostic::Diagnostic;
+use super::variant_without_guard::within;
+use crate::diagnostic::{Diagnostic, Span};
 use crate::rules;
 
 /// The rows whose guard never holds.
 pub(super) fn check(site: &Site<'_>, diagnostics: &mut Vec<Diagnostic>) -> Vec<usize> {
     let mut never = Vec::new();
     let domain = site.domain().hasty();
-    let mut answers = Answers::new(|guard| domain.never(guard) == Verdict::Proved);
-    let mut holds_never = |row: usize| site.guard(row).is_some_and(|guard| answers.of(guard));
+    let mut answers = Answers::new(|given, guard| within(&domain, given).never(guard) == Verdict::Proved);
+    let mut holds_never =
+        |row: usize| site.guard(row).is_some_and(|guard| answers.of(site.of_nodes(row), guard));
     for rows in rows_of_variants(site) {
         let broken: Vec<usize> = rows.iter().copied().filter(|&row| holds_never(row)).collect();
         if let (Some(&first), Some(span)) =
             (broken.first(), rows.first().and_then(|&row| site.guard_span(row)))
         {
             let diagnostic = if broken.len() == rows.len() {
-                Diagnostic::error("this guard never holds")
+                let diagnostic = Diagnostic::error("this guard never holds")
                     .at(span, "false for every node and shape that the manifest allows")
-                    .help("correct it, or take the variant out: it would never run")
+                    .help("correct it, or take the variant out: it would never run");
+                specialized(site, first)
+                    .into_iter()
+                    .fold(diagnostic, |diagnostic, (span, label)| diagnostic.related(span, label))
             } else {
                 let message = "this guard never holds for some types of the variant";
                 Diagnostic::warning(message)
@@ -40,26 +46,43 @@ pub(super) fn check(site: &Site<'_>, diagnostics: &mut Vec<Diagnostic>) -> Vec<u
     never
 }
 
+/// The values of the attributes that a row is compiled for.
+fn specialized(site: &Site<'_>, row: usize) -> Vec<(Span, String)> {
+    let attributes = site.variant(row).map_or(&[][..], |variant| variant.specialized.as_slice());
+    let place = |(attribute, _): &(u32, Value)| {
+        let decl = site.resolved.manifest.attributes.get(*attribute as usize)?;
+        let range = decl.specialize.as_ref()?.range.clone();
+        let label = format!("`{}` is one of these", decl.name.value);
+        Some((Span::new(&site.resolved.source, range), label))
+    };
+    attributes.iter().filter_map(place).collect()
+}
+
 /// Answers about guards, each found once: many rows have the same.
 pub(super) struct Answers<'r, F> {
     find: F,
-    known: HashMap<u64, Vec<(&'r Expr, bool)>>,
+    known: HashMap<u64, Vec<Answer<'r>>>,
 }
 
-impl<'r, F: Fn(&'r Expr) -> bool> Answers<'r, F> {
+/// What is given, the guard, and what was found.
+type Answer<'r> = (&'r [Expr], &'r Expr, bool);
+
+impl<'r, F: Fn(&'r [Expr], &'r Expr) -> bool> Answers<'r, F> {
     pub(super) fn new(find: F) -> Answers<'r, F> {
         Answers { find, known: HashMap::new() }
     }
 
-    pub(super) fn of(&mut self, guard: &'r Expr) -> bool {
+    pub(super) fn of(&mut self, given: &'r [Expr], guard: &'r Expr) -> bool {
         let mut hasher = DefaultHasher::new();
+        given.iter().for_each(|given| feed(given, &mut hasher));
         feed(guard, &mut hasher);
         let alike = self.known.entry(hasher.finish()).or_default();
-        if let Some((_, answer)) = alike.iter().find(|(other, _)| *other == guard) {
+        if let Some((.., answer)) = alike.iter().find(|(known, other, _)| *known == given && *other == guard)
+        {
             return *answer;
         }
-        let answer = (self.find)(guard);
-        alike.push((guard, answer));
+        let answer = (self.find)(given, guard);
+        alike.push((given, guard, answer));
         answer
     }
 }

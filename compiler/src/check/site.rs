@@ -6,7 +6,7 @@ use cubinder_bundle::expr::{BinaryOp, Expr, Node};
 use cubinder_bundle::proof::{Domain, Pool};
 use cubinder_bundle::{Launch, Plugin, Scratch, Target, Variant};
 
-use super::formula::{is_positive, joined};
+use super::formula::{has_rank, has_value, is_positive, joined};
 use crate::diagnostic::Span;
 use crate::manifest::{LaunchDecl, StepDecl, Text, VariantDecl};
 use crate::resolve::{ArgDraftValue, Resolved, Unit};
@@ -43,6 +43,8 @@ pub(super) struct Site<'r> {
     pub(super) plugin: &'r Plugin,
     /// What is compiled for, as far as it is known.
     pub(super) targets: Vec<Target>,
+    /// For each row what holds of every node that it is offered to.
+    of_nodes: Vec<Vec<Expr>>,
     /// For each row, each of its steps and each axis of its grid: that it launches blocks; none where that is plain. Empty for a step
     /// that launches nothing.
     filled: Vec<Vec<Vec<Option<Expr>>>>,
@@ -105,7 +107,18 @@ impl<'r> Site<'r> {
             steps.map(|step| nothing_is_empty(resolved, At { row, step })).collect()
         });
         let given = given.collect();
-        Site { resolved, plugin, targets, filled, given, pool: proofs, advice, beyond, slim: OnceCell::new() }
+        Site {
+            resolved,
+            plugin,
+            targets,
+            of_nodes: plugin.variants.iter().map(|variant| of_nodes(plugin, variant)).collect(),
+            filled,
+            given,
+            pool: proofs,
+            advice,
+            beyond,
+            slim: OnceCell::new(),
+        }
     }
 
     /// No output is empty, and nothing that a step is given. Else a grid of 0 is right.
@@ -138,6 +151,33 @@ impl<'r> Site<'r> {
         self.resolved.manifest.launches.get(*decl)
     }
 
+    /// What holds of every node that a row is offered to: the values that it is compiled for, and the dimensions that its formats need.
+    pub(super) fn of_nodes(&self, row: usize) -> &[Expr] {
+        self.of_nodes.get(row).map_or(&[], Vec::as_slice)
+    }
+
+    /// The rows for each choice of what TensorRT knows before it chooses a variant: types, formats, the values of attributes.
+    pub(super) fn rows_of_nodes(&self) -> Vec<Vec<usize>> {
+        let mut all: Vec<Vec<usize>> = Vec::new();
+        for row in 0..self.plugin.variants.len() {
+            let same =
+                |rows: &&mut Vec<usize>| rows.first().is_some_and(|&first| self.serve_alike(first, row));
+            match all.iter_mut().find(same) {
+                Some(rows) => rows.push(row),
+                None => all.push(vec![row]),
+            }
+        }
+        all
+    }
+
+    /// Whether two rows serve the same nodes, as far as guards do not tell them apart.
+    pub(super) fn serve_alike(&self, first: usize, second: usize) -> bool {
+        let nodes = |row: usize| {
+            self.variant(row).map(|variant| (&variant.types, &variant.formats, &variant.specialized))
+        };
+        nodes(first) == nodes(second)
+    }
+
     /// Everything that the plugin allows. What is learned of it is kept with the domain: who asks often keeps that.
     pub(super) fn domain(&self) -> Domain<'r> {
         Domain::of(self.plugin).sharing(self.pool)
@@ -151,7 +191,7 @@ impl<'r> Site<'r> {
             if let Some(row) = &mut row {
                 for (tensor, ty) in row.types.iter_mut().enumerate() {
                     let types = rows.iter().filter_map(|row| row.types.get(tensor));
-                    *ty = types.copied().min_by_key(|ty| ty.size()).unwrap_or(*ty);
+                    *ty = types.copied().min_by_key(|ty| ty.bits()).unwrap_or(*ty);
                 }
             }
             let plugin = self.plugin;
@@ -263,6 +303,18 @@ fn nothing_is_empty(resolved: &Resolved, at: At) -> Option<Expr> {
     let numels = tensors.into_iter().map(|tensor| is_positive(&Expr { nodes: vec![Node::Numel(tensor)] }));
     let all: Vec<Expr> = numels.chain(parts).collect();
     joined(BinaryOp::And, &all)
+}
+
+fn of_nodes(plugin: &Plugin, variant: &Variant) -> Vec<Expr> {
+    let mut found: Vec<Expr> =
+        variant.specialized.iter().filter_map(|(attribute, value)| has_value(*attribute, value)).collect();
+    for (tensor, format) in (0..).zip(&variant.formats) {
+        let least = plugin.inputs.get(tensor as usize).map_or(0, |input| usize::from(input.rank_min));
+        if format.min_rank() > least {
+            found.push(has_rank(tensor, i64::try_from(format.min_rank()).unwrap_or(i64::MAX)));
+        }
+    }
+    found
 }
 
 fn is_filled(axis: &Expr) -> Option<Expr> {

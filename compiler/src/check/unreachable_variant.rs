@@ -1,4 +1,4 @@
-//! Rows behind one that has no guard, for the same types.
+//! Rows behind one that has no guard, for the same types, formats and attributes.
 
 use super::guard_never_holds::rows_of_variants;
 use super::site::Site;
@@ -33,7 +33,5 @@ pub(super) fn check(site: &Site<'_>) -> Vec<Diagnostic> {
 
 /// The first row before this one that takes everything.
 fn hides(site: &Site<'_>, row: usize) -> Option<usize> {
-    let types = &site.variant(row)?.types;
-    let before = site.plugin.variants.iter().take(row);
-    before.into_iter().position(|variant| variant.guard.is_none() && variant.types == *types)
+    (0..row).find(|&before| site.guard(before).is_none() && site.serve_alike(before, row))
 }

@@ -38,7 +38,7 @@ pub(super) fn claims(site: &Site<'_>, inexpressible: &[usize]) -> Vec<Claim> {
     }
     for row in 0..site.plugin.variants.len() {
         if let (Some(guard), Some(span)) = (site.guard(row), site.guard_span(row)) {
-            add("the guard".to_owned(), guard, span, When::Always);
+            add("the guard".to_owned(), guard, span, When::Asked(row));
         }
         for step in 0..site.variant(row).map_or(0, |variant| variant.steps.len()) {
             let at = At { row, step };

@@ -1,10 +1,10 @@
-//! Types for which every variant has a guard: what if all of them fail?
+//! Types and formats for which every variant has a guard: what if all of them fail?
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hasher as _};
 
 use cubinder_bundle::expr::{BinaryOp, Expr};
-use cubinder_bundle::proof::{Case, Verdict};
+use cubinder_bundle::proof::{Case, Domain, Verdict};
 
 use super::formula::{feed, joined};
 use super::site::Site;
@@ -16,9 +16,9 @@ use crate::rules;
 pub(super) fn check(site: &Site<'_>, never: &[usize], always: &[usize]) -> Option<Diagnostic> {
     let domain = site.domain();
     let hasty = domain.clone().hasty();
-    let mut known: HashMap<u64, Vec<(Expr, Verdict)>> = HashMap::new();
+    let mut known: HashMap<u64, Vec<Answer<'_>>> = HashMap::new();
     let mut without: Vec<(usize, Option<String>)> = Vec::new();
-    for rows in rows_of_types(site) {
+    for rows in site.rows_of_nodes() {
         // Where a guard never fails there is always a variant; where none ever holds, that was told already.
         if rows.iter().any(|row| always.contains(row)) || rows.iter().all(|row| never.contains(row)) {
             continue;
@@ -26,21 +26,23 @@ pub(super) fn check(site: &Site<'_>, never: &[usize], always: &[usize]) -> Optio
         let guards: Option<Vec<&Expr>> = rows.iter().map(|&row| site.guard(row)).collect();
         let Some(guards) = guards else { continue };
         let Some(any) = joined(BinaryOp::Or, guards) else { continue };
+        let given = rows.first().map_or(&[][..], |&row| site.of_nodes(row));
         let mut hasher = DefaultHasher::new();
+        given.iter().for_each(|given| feed(given, &mut hasher));
         feed(&any, &mut hasher);
         let alike = known.entry(hasher.finish()).or_default();
-        let verdict = match alike.iter().find(|(other, _)| *other == any) {
-            Some((_, verdict)) => verdict.clone(),
+        let verdict = match alike.iter().find(|(known, other, _)| *known == given && *other == any) {
+            Some((_, _, verdict)) => verdict.clone(),
             // Of all cases only the first is told.
-            None if without.is_empty() => domain.always(&any),
-            None => hasty.always(&any),
+            None if without.is_empty() => within(&domain, given).always(&any),
+            None => within(&hasty, given).always(&any),
         };
         let case = match &verdict {
             Verdict::Refuted(case) if without.is_empty() => Some(told(site, &any, case)),
             _ => None,
         };
         let is_proved = verdict == Verdict::Proved;
-        alike.push((any, verdict));
+        alike.push((given, any, verdict));
         if is_proved {
             continue;
         }
@@ -59,7 +61,7 @@ pub(super) fn check(site: &Site<'_>, never: &[usize], always: &[usize]) -> Optio
         .help(
             "add a variant without a guard at the end, or say with `limits` or `require` what is not meant",
         );
-    let all = rows_of_types(site).len();
+    let all = site.rows_of_nodes().len();
     Some(if types.len() < all {
         diagnostic.note(format!("for the types of {}", site.describe_all(&types)))
     } else {
@@ -71,19 +73,10 @@ fn told(site: &Site<'_>, any: &Expr, case: &Case) -> String {
     describe(site.plugin, case, &[any])
 }
 
-/// The rows for each choice of the tensors' types.
-fn rows_of_types(site: &Site<'_>) -> Vec<Vec<usize>> {
-    let mut all: Vec<Vec<usize>> = Vec::new();
-    for (row, variant) in site.plugin.variants.iter().enumerate() {
-        let same = |rows: &&mut Vec<usize>| {
-            rows.first()
-                .and_then(|&first| site.variant(first))
-                .is_some_and(|first| first.types == variant.types)
-        };
-        match all.iter_mut().find(same) {
-            Some(rows) => rows.push(row),
-            None => all.push(vec![row]),
-        }
-    }
-    all
+/// What is given, that some guard holds, and what was found.
+type Answer<'s> = (&'s [Expr], Expr, Verdict);
+
+/// The cases of a domain in which all of this holds.
+pub(super) fn within<'p>(domain: &Domain<'p>, given: &'p [Expr]) -> Domain<'p> {
+    given.iter().fold(domain.clone(), Domain::assuming)
 }

@@ -3,22 +3,30 @@
 //! Owns how types and constants of a variant are said in C++. What a kernel does not use must leave nothing in its machine
 //! code: a variant's code depends on the names that its kernel reads, not on those that are there.
 
-use cubinder_bundle::{DataType, Value};
+use cubinder_bundle::{DataType, Format, Value};
 
 use crate::resolve::Unit;
 
-/// The header of a unit: the half precision headers where the plugin has such types (each costs 10 to 20 ms a compile),
-/// `cubinder::array`, and the variant's type parameters and constants as members of `manifest`.
+/// The header of a unit: CUDA's headers for 16-bit and 8-bit floats where the plugin has such types (each costs 10 to 20 ms a compile),
+/// `cubinder::array`, what the manifest needs besides, and the variant's parameters and constants as members of `manifest`.
 #[must_use]
 pub fn header(unit: &Unit) -> String {
     let mut text = String::from("#ifndef CUBINDER_H\n#define CUBINDER_H\n");
-    for (ty, header) in [(DataType::F16, "cuda_fp16.h"), (DataType::Bf16, "cuda_bf16.h")] {
+    let headers =
+        [(DataType::F16, "cuda_fp16.h"), (DataType::Bf16, "cuda_bf16.h"), (DataType::F8, "cuda_fp8.h")];
+    for (ty, header) in headers {
         if unit.plugin_types.contains(&ty) {
             text.push_str(&format!("#include <{header}>\n"));
         }
     }
     text.push_str(ARRAY);
-    text.push_str(&manifest(&unit.types, &unit.constants));
+    if unit.plugin_types.contains(&DataType::I4) {
+        text.push_str(PAIR);
+    }
+    if unit.has_formats {
+        text.push_str(&formats());
+    }
+    text.push_str(&manifest(unit));
     text.push_str("#endif\n");
     text
 }
@@ -38,15 +46,74 @@ struct array {
 }
 ";
 
-/// `manifest`, with the type parameters and constants of a variant.
+/// What a tensor of `i4` is to the kernel: a byte with two elements. The one with the lower index is in the lower half (ONNX 1.16, "INT4";
+/// TensorRT stores them alike).
+const PAIR: &str = "\
+namespace cubinder {
+// Two integers from -8 to 7, side by side in a tensor: the first is `low`.
+struct i4x2 {
+    unsigned char bits;
+    __device__ __forceinline__ constexpr int low() const { return ((bits & 15) ^ 8) - 8; }
+    __device__ __forceinline__ constexpr int high() const { return ((bits >> 4) ^ 8) - 8; }
+    __device__ __forceinline__ static constexpr i4x2 of(int low, int high)
+    {
+        return {static_cast<unsigned char>((low & 15) | ((high & 15) << 4))};
+    }
+};
+}
+";
+
+/// The formats, and what they make of a shape: what [`Format`] says, in C++.
+fn formats() -> String {
+    let names = Format::ALL.map(Format::name).join(", ");
+    let each = |value: &dyn Fn(Format) -> String| -> String {
+        let of =
+            |format: Format| format!("        case format::{}: return {};\n", format.name(), value(format));
+        Format::ALL.into_iter().map(of).collect()
+    };
+    let vectors = each(&|format| format.vector().to_string());
+    let channels = each(&|format| format.channel_from_end().to_string());
+    let last = each(&|format| format.is_channels_last().to_string());
+    format!(
+        "namespace cubinder {{\n\
+         // How a tensor lies in memory.\n\
+         enum class format : int {{ {names} }};\n\
+         // To a multiple of what the number of channels is rounded up; 1 where it is not.\n\
+         __host__ __device__ constexpr int vector(format f)\n\
+         {{\n    switch (f) {{\n{vectors}    }}\n    return 1;\n}}\n\
+         // Which dimension counts the channels, from the last one: 3 is the third from the end. 0 where there is none.\n\
+         __host__ __device__ constexpr int channel_from_end(format f)\n\
+         {{\n    switch (f) {{\n{channels}    }}\n    return 0;\n}}\n\
+         // Whether the channels of a place lie side by side.\n\
+         __host__ __device__ constexpr bool channels_last(format f)\n\
+         {{\n    switch (f) {{\n{last}    }}\n    return false;\n}}\n\
+         // The number of channels in memory.\n\
+         template <typename I>\n\
+         __host__ __device__ constexpr I padded(format f, I channels)\n\
+         {{\n    return (channels + (vector(f) - 1)) / vector(f) * vector(f);\n}}\n\
+         // Where an element lies: `batch` and `channel`, and the `place` among the `places` of a channel, row by row.\n\
+         template <typename I>\n\
+         __host__ __device__ constexpr I offset(format f, I batch, I channel, I place, I channels, I places)\n\
+         {{\n    \
+             const I v = vector(f);\n    \
+             if (channels_last(f))\n        \
+                 return (batch * places + place) * padded(f, channels) + channel;\n    \
+             return (batch * (padded(f, channels) / v) + channel / v) * places * v + place * v + channel % v;\n\
+         }}\n\
+         }}\n"
+    )
+}
+
+/// `manifest`, with the parameters and constants of a variant.
 ///
 /// It is a class made from a template, because NVRTC keeps every constant of a namespace in the machine code, used or not
 /// (13.0, tried: some 600 bytes, and other bytes for each value), and of such a class only the members that are used. No
 /// constant can have the class's own name: two underscores in a row are refused.
-fn manifest(types: &[(String, DataType)], constants: &[(String, Value)]) -> String {
+fn manifest(unit: &Unit) -> String {
     let declared = |name: &String| !name.is_empty();
-    let types = types.iter().filter(|(name, _)| declared(name));
-    let constants = constants.iter().filter_map(|(name, value)| {
+    let types = unit.types.iter().filter(|(name, _)| declared(name));
+    let formats = unit.formats.iter().filter(|(name, _)| declared(name));
+    let constants = unit.constants.iter().filter_map(|(name, value)| {
         let (ty, literal) = constant(value).filter(|_| declared(name))?;
         Some((name, ty, literal))
     });
@@ -56,6 +123,13 @@ fn manifest(types: &[(String, DataType)], constants: &[(String, Value)]) -> Stri
         macros.push_str(&no_macro(name));
         members.push_str(&format!("    using {name} = {};\n", ty.cuda_name()));
     }
+    for (name, format) in formats {
+        macros.push_str(&no_macro(name));
+        let format = format.name();
+        members.push_str(&format!(
+            "    static constexpr cubinder::format {name} = cubinder::format::{format};\n"
+        ));
+    }
     for (name, ty, literal) in constants {
         macros.push_str(&no_macro(name));
         members.push_str(&format!("    static constexpr {ty} {name} = {literal};\n"));
@@ -63,7 +137,7 @@ fn manifest(types: &[(String, DataType)], constants: &[(String, Value)]) -> Stri
     format!(
         "{macros}\
          namespace cubinder {{\n\
-         // The type parameters and constants of this variant. An integer is an `int` where it fits, else a `long long`.\n\
+         // The parameters and constants of this variant. An integer is an `int` where it fits, else a `long long`.\n\
          // A float is a `float`, rounded as any argument is, and a `double` only where it is beyond a `float`'s range.\n\
          template <typename = void>\n\
          struct manifest__members {{\n\
@@ -112,7 +186,10 @@ fn single(value: f64) -> Option<f32> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
+    use crate::test_support::draft;
 
     #[test]
     fn constants_have_the_type_that_kernels_expect() {
@@ -142,8 +219,12 @@ mod tests {
 
     #[test]
     fn the_manifest_as_kernels_see_it() {
-        let types = [("T".to_owned(), DataType::Bf16), ("I".to_owned(), DataType::U8)];
-        let constants = [("BLOCK".to_owned(), Value::Int(256)), ("EPS".to_owned(), Value::Float(1e-5))];
-        insta::assert_snapshot!(manifest(&types, &constants));
+        let unit = Unit {
+            types: vec![("T".to_owned(), DataType::Bf16), ("I".to_owned(), DataType::U8)],
+            formats: vec![("F".to_owned(), Format::Hwc8)],
+            constants: vec![("BLOCK".to_owned(), Value::Int(256)), ("EPS".to_owned(), Value::Float(1e-5))],
+            ..draft(Path::new(""), "", "k", &[]).0
+        };
+        insta::assert_snapshot!(manifest(&unit));
     }
 }

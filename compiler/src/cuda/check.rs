@@ -168,7 +168,7 @@ fn defined_by_options(resolved: &Resolved, kernels: &Kernels, source: &Source) -
 /// A template argument that nothing declares, for certain: a bare name that is written like one of the manifest's, in a text that
 /// includes nothing that could have it.
 fn undeclared(arguments: &[Argument], kernels: &Kernels, source: &Source) -> Option<String> {
-    const KNOWN: [&str; 3] = ["cubinder.h", "cuda_bf16.h", "cuda_fp16.h"];
+    const KNOWN: [&str; 4] = ["cubinder.h", "cuda_bf16.h", "cuda_fp16.h", "cuda_fp8.h"];
     let is_like_ours = |argument: &&Argument| {
         let name = argument.text.as_str();
         let is_word = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
@@ -583,7 +583,7 @@ impl Check<'_> {
                 .at(self.unit.kernel_span.clone(), "launched with `programmatic = true`")
                 .related(Span::new(self.source, self.kernel.name_range.clone()), "the kernel")
                 .note("it may begin while what came before is still writing what it reads")
-                .help("call `cudaGridDependencySynchronize()` in the kernel before it reads or writes memory, or leave `programmatic` out"),
+                .help("wait before the kernel reads or writes memory, with `asm volatile(\"griddepcontrol.wait;\" ::: \"memory\")`, or leave `programmatic` out"),
         )
     }
 }

@@ -171,7 +171,7 @@ fn value(base: &str, pointee: &dyn Fn(&str) -> Option<Parts>) -> Option<ParamTyp
         Leaf::Scalar(ScalarType::F32) if is_single(base) => Some(ParamType::F32),
         Leaf::Scalar(ScalarType::F64) if is_single(base) => Some(ParamType::F64),
         Leaf::Scalar(ScalarType::Bool) => Some(ParamType::Bool),
-        Leaf::Half | Leaf::Bfloat16 => {
+        Leaf::Half | Leaf::Bfloat16 | Leaf::Float8 => {
             Some(ParamType::Other { name: base.to_owned(), size: pointee(base)?.1.unwrap_or(0) })
         }
         _ => None,
@@ -192,7 +192,7 @@ pub(super) fn is_known_type(name: &str) -> bool {
 type Parts = (Leaf, Option<u32>);
 
 /// What types that need no declaration of the author's are made of, and their size in bytes: C++'s own, those of `<cstdint>`,
-/// CUDA's vectors (`vector_types.h` 13.0) and half precision numbers. `long` is that of Linux: 8 bytes.
+/// CUDA's vectors (`vector_types.h` 13.0), its numbers of 16 and 8 bits, and the generated header's pairs of 4 bits. `long` is that of Linux: 8 bytes.
 fn pointee(name: &str) -> Option<Parts> {
     let scalar = |scalar: ScalarType| Some((Leaf::Scalar(scalar), Some(scalar.size())));
     let int = |bytes: u8| scalar(ScalarType::Int { bytes });
@@ -203,6 +203,10 @@ fn pointee(name: &str) -> Option<Parts> {
         "__half2" | "half2" => return Some((Leaf::Half, Some(4))),
         "__nv_bfloat16" | "nv_bfloat16" => return Some((Leaf::Bfloat16, Some(2))),
         "__nv_bfloat162" | "nv_bfloat162" => return Some((Leaf::Bfloat16, Some(4))),
+        "__nv_fp8_e4m3" => return Some((Leaf::Float8, Some(1))),
+        "__nv_fp8x2_e4m3" => return Some((Leaf::Float8, Some(2))),
+        "__nv_fp8x4_e4m3" => return Some((Leaf::Float8, Some(4))),
+        "cubinder::i4x2" => return uint(1),
         "int8_t" => return int(1),
         "int16_t" => return int(2),
         "int32_t" => return int(4),

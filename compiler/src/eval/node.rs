@@ -221,17 +221,15 @@ fn report(subject: &Subject, asked: &Asked) -> Evaluation {
 fn tensors(plugin: &Plugin, asked: &Asked, first: usize, shapes: &[Vec<i64>]) -> Vec<TensorReport> {
     let tensor = |(index, shape): (usize, &Vec<i64>)| {
         let ty = *asked.types.get(index)?;
-        let product = |start: u64| {
-            let factor = |product: u64, extent: &i64| product.checked_mul(u64::try_from(*extent).ok()?);
-            if shape.contains(&0) { Some(0) } else { shape.iter().try_fold(start, factor) }
-        };
+        let factor = |product: u64, extent: &i64| product.checked_mul(u64::try_from(*extent).ok()?);
+        let elements = if shape.contains(&0) { Some(0) } else { shape.iter().try_fold(1, factor) };
         Some(TensorReport {
             name: plugin.tensor_name(index)?.to_owned(),
             role: if index < plugin.inputs.len() { "input" } else { "output" },
             ty: ty.name(),
             shape: shape.clone(),
-            elements: product(1),
-            bytes: product(u64::from(ty.size())),
+            elements,
+            bytes: elements.and_then(|count| ty.bytes(count)),
             alignment: *asked.alignments.get(index)?,
         })
     };

@@ -5,7 +5,7 @@
 //! twice) only the reader tells.
 
 use cubinder_bundle::expr::{DEVICE, KEYWORDS};
-use cubinder_bundle::{AttributeElement, AttributeType, DataType, MAX_VARIANT_ID};
+use cubinder_bundle::{AttributeElement, AttributeType, DataType, Format, MAX_VARIANT_ID};
 use serde_json::{Map, Value, json};
 
 use super::keys::{Form, Key, Naming, Presence, ROOT, Reserved, Table};
@@ -83,7 +83,8 @@ fn form(form: &Form) -> Value {
         Form::Edition => json!({ "const": NEWEST_SCHEMA }),
         Form::Text | Form::Memory | Form::Kernel | Form::ExpressionText => json!({ "type": "string" }),
         Form::Message | Form::Path => json!({ "type": "string", "pattern": "\\S" }),
-        Form::Identifier | Form::TensorType => identifier(),
+        Form::Identifier | Form::TensorType | Form::TensorFormat => identifier(),
+        Form::AttributeNames => json!({ "type": "array", "items": identifier() }),
         Form::Identifiers => json!({ "type": "array", "items": word(), "uniqueItems": true }),
         Form::Namespace => text(&format!("^({IDENTIFIER}(\\.{IDENTIFIER})*)?$")),
         Form::Version => text("^[A-Za-z0-9._+-]+$"),
@@ -91,6 +92,10 @@ fn form(form: &Form) -> Value {
         Form::Expressions => json!({ "type": "array", "items": expression(), "minItems": 1, "maxItems": 3 }),
         Form::ElementTypes => {
             let names: Vec<&str> = DataType::ALL.iter().map(|ty| ty.name()).collect();
+            json!({ "type": "array", "items": { "enum": names }, "minItems": 1, "uniqueItems": true })
+        }
+        Form::Formats => {
+            let names = Format::ALL.map(Format::name);
             json!({ "type": "array", "items": { "enum": names }, "minItems": 1, "uniqueItems": true })
         }
         Form::AttributeType => {
@@ -150,6 +155,7 @@ fn named(each: &Value, naming: &Naming) -> Value {
         Reserved::None => Vec::new(),
         Reserved::OnnxParser => RESERVED.to_vec(),
         Reserved::ElementTypes => DataType::ALL.iter().map(|ty| ty.name()).collect(),
+        Reserved::Formats => Format::ALL.iter().map(|format| format.name()).collect(),
     };
     if let (Value::Object(fields), false) = (&mut names, reserved.is_empty()) {
         fields.insert("not".to_owned(), json!({ "enum": reserved }));
@@ -171,11 +177,14 @@ fn of_type(ty: AttributeType) -> Value {
             json!({ "anyOf": [{ "type": "number" }, { "type": "string", "pattern": range(FLOAT) }] })
         }
     };
+    let is_discrete = ty.element.integers().is_some() || ty.element == AttributeElement::Bool;
+    let can_specialize = is_discrete && !ty.list;
     let has_length = ty.list || matches!(ty.element, AttributeElement::String | AttributeElement::Bytes);
     json!({
         "if": { "properties": { "type": { "const": ty.name() } }, "required": ["type"] },
         "then": { "properties": {
             "default": value,
+            "specialize": if can_specialize { json!({ "items": single }) } else { json!(false) },
             "one_of": if ty.element == AttributeElement::Bytes { json!(false) } else { json!({ "items": single }) },
             "range": range,
             "length": if has_length { size() } else { json!(false) },

@@ -14,11 +14,13 @@ mod v1;
 use std::ops::Range;
 use std::sync::Arc;
 
-use cubinder_bundle::{AttributeType, DataType, Interval, ShapeLimits, Target, Value};
+use cubinder_bundle::{AttributeType, DataType, Format, Interval, ShapeLimits, Target, Value};
 
 use crate::diagnostic::{Diagnostic, Source, suggest};
 use crate::rules;
 pub use literal::Text;
+pub(crate) use v1::names::unknown_format;
+pub(crate) use v1::no_tensors_of;
 
 /// The newest schema edition that [`read`] understands.
 pub const NEWEST_SCHEMA: i64 = 1;
@@ -47,6 +49,10 @@ pub struct Manifest {
     pub outputs: Vec<OutputDecl>,
     /// `[types]`.
     pub types: Vec<TypeDecl>,
+    /// `[formats]`.
+    pub formats: Vec<FormatDecl>,
+    /// `[[combinations]]`; none: all combinations.
+    pub combinations: Vec<CombinationDecl>,
     /// `[constants]`: the same for every variant.
     pub constants: Vec<ConstantDecl>,
     /// `[functions]`.
@@ -76,6 +82,8 @@ pub struct PluginDecl {
     pub summary: String,
     /// What must hold of a node.
     pub require: Vec<RequireDecl>,
+    /// The attributes on which a node's time depends; none: all.
+    pub timing: Option<Located<Vec<Located<String>>>>,
 }
 
 /// One rule of `require`.
@@ -102,6 +110,8 @@ pub struct AttributeDecl {
     pub range: Option<Located<(Option<Value>, Option<Value>)>>,
     /// The only values; never empty.
     pub one_of: Option<Located<Vec<Value>>>,
+    /// The values that code is compiled for, where it is compiled for each: integers or booleans, never empty.
+    pub specialize: Option<Located<Vec<Value>>>,
     /// One sentence.
     pub doc: String,
 }
@@ -113,6 +123,10 @@ pub struct InputDecl {
     pub name: Located<String>,
     /// A type parameter or an element type.
     pub ty: Located<String>,
+    /// A format parameter or a format; none: row major.
+    pub format: Option<Located<String>>,
+    /// Where its rank is given; none: any.
+    pub rank_range: Option<Range<usize>>,
     /// The lowest and the highest rank.
     pub rank: (u8, u8),
     /// What its shape may be.
@@ -128,6 +142,8 @@ pub struct OutputDecl {
     pub name: Located<String>,
     /// A type parameter or an element type.
     pub ty: Located<String>,
+    /// A format parameter or a format; none: row major.
+    pub format: Option<Located<String>>,
     /// An expression: an array of integers.
     pub shape: Text,
     /// What its shape may come to.
@@ -145,14 +161,68 @@ pub struct LimitsDecl {
     pub range: Range<usize>,
 }
 
-/// One line of `[types]`.
+/// A parameter of the table of variants with what it can be.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TypeDecl {
+pub struct Parameter<T> {
     /// The parameter.
     pub name: Located<String>,
     /// What it can be.
-    pub alternatives: Vec<DataType>,
+    pub alternatives: Vec<T>,
     /// Where the list of these is.
+    pub range: Range<usize>,
+}
+
+/// One line of `[types]`.
+pub type TypeDecl = Parameter<DataType>;
+
+/// One line of `[formats]`.
+pub type FormatDecl = Parameter<Format>;
+
+/// What a parameter of the table of variants stands for.
+pub(crate) trait Alternative: Copy + Ord + 'static {
+    /// `type`
+    const WHAT: &'static str;
+    /// `an element type`
+    const ONE: &'static str;
+    /// `element types`
+    const MANY: &'static str;
+    /// Each once, in the order in which errors list them.
+    const EACH: &'static [Self];
+
+    /// The name used in manifests.
+    fn word(self) -> &'static str;
+}
+
+impl Alternative for DataType {
+    const WHAT: &'static str = "type";
+    const ONE: &'static str = "an element type";
+    const MANY: &'static str = "element types";
+    const EACH: &'static [DataType] = &DataType::ALL;
+
+    fn word(self) -> &'static str {
+        self.name()
+    }
+}
+
+impl Alternative for Format {
+    const WHAT: &'static str = "format";
+    const ONE: &'static str = "a format";
+    const MANY: &'static str = "formats";
+    const EACH: &'static [Format] = &Format::ALL;
+
+    fn word(self) -> &'static str {
+        self.name()
+    }
+}
+
+/// One table of `[[combinations]]`: what its parameters may be together. Those that are not named may be anything.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CombinationDecl {
+    /// Alternatives of type parameters.
+    pub types: Vec<TypeDecl>,
+    /// Alternatives of format parameters.
+    pub formats: Vec<FormatDecl>,
+    /// Where it begins.
     pub range: Range<usize>,
 }
 
@@ -187,6 +257,8 @@ pub struct VariantDecl {
     pub id: Located<i32>,
     /// Which alternatives of the type parameters it serves, where not all.
     pub types: Vec<TypeDecl>,
+    /// Which alternatives of the format parameters it serves, where not all.
+    pub formats: Vec<FormatDecl>,
     /// When it may run: a boolean expression.
     pub guard: Option<Text>,
     /// Constants of this variant.

@@ -103,6 +103,7 @@ const NAMES: &[(&[&str], &str)] = &[
     (&["CHAR_BIT", "INT_MAX", "INT_MIN", "LLONG_MAX", "UINT_MAX"], "cuda/std/climits"),
     (&["__half", "half", "__half2", "half2"], "cuda_fp16.h"),
     (&["__nv_bfloat16", "nv_bfloat16", "__nv_bfloat162"], "cuda_bf16.h"),
+    (&["__nv_fp8_e4m3", "__nv_fp8x2_e4m3", "__nv_fp8x4_e4m3"], "cuda_fp8.h"),
 ];
 
 /// How to mend what NVRTC says, where the host's library was expected. `text` is its message with code between backticks,

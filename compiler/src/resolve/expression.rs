@@ -15,7 +15,7 @@ use cubinder_bundle::{Guard, Output, Requirement, ShapeLimits};
 use super::messages::Messages;
 use super::names::{declared_twice, no_names, with_article};
 use super::origin;
-use super::rows::Row;
+use super::rows::{Row, tensors};
 use super::usage::{self, Unused, free_names};
 use crate::diagnostic::{Code, Diagnostic, Source, Span};
 use crate::manifest::{ConstantDecl, Manifest, Text};
@@ -70,6 +70,8 @@ pub(super) struct Compiler<'m> {
     /// Type parameters of which it is not known what they are in each row.
     unclear_types: BTreeSet<String>,
     used: BTreeSet<String>,
+    /// Those of the names that guards, launches and functions use.
+    used_in_rows: BTreeSet<String>,
     messages: Messages,
     /// The variant of each row.
     variants: Vec<usize>,
@@ -101,6 +103,7 @@ impl<'m> Compiler<'m> {
             broken_outputs: BTreeSet::new(),
             unclear_types,
             used: BTreeSet::new(),
+            used_in_rows: BTreeSet::new(),
             messages: Messages::default(),
             variants: rows.iter().map(|row| row.variant).collect(),
             worlds: worlds(rows),
@@ -112,7 +115,7 @@ impl<'m> Compiler<'m> {
             match expr::parse(&decl.body.value) {
                 Ok(body) => {
                     let params: Vec<String> = decl.params.iter().map(|param| param.value.clone()).collect();
-                    compiler.use_names(&body, &params);
+                    compiler.use_names(&body, &params, true);
                     compiler.functions.push((&decl.name.value, Function { params, body }));
                 }
                 Err(error) => {
@@ -282,7 +285,7 @@ impl<'m> Compiler<'m> {
                 return None;
             }
         };
-        self.use_names(&syntax, &[]);
+        self.use_names(&syntax, &[], place.row.is_some());
         let typed = match expr::compile_syntax(&syntax, &place.scope) {
             Ok(typed) => typed,
             Err(errors) => {
@@ -381,7 +384,9 @@ impl<'m> Compiler<'m> {
         for (name, ty) in &row.types {
             scope = scope.ty(name, *ty);
         }
-        row.constants.iter().fold(scope, |scope, (name, value)| scope.constant(name, value.clone()))
+        scope = scope.formats((0..).zip(row.tensor_formats.iter().copied()));
+        // What the row is compiled for takes the place of the attribute.
+        row.values().fold(scope, |scope, (name, value)| scope.constant(name, value.clone()))
     }
 
     /// Reports a mistake inside an expression, unless the name it is about could not be read: that was reported.
@@ -411,6 +416,18 @@ impl<'m> Compiler<'m> {
         if let Some(note) = row.is_none().then(|| self.out_of_place(part)).flatten() {
             // Other names are not what was meant.
             diagnostic = Diagnostic { help: None, ..diagnostic.code(rules::OUT_OF_PLACE).note(note) };
+        }
+        let format = self.manifest.formats.iter().find(|format| format.name.value == part);
+        if row.is_some() && error.class == ErrorClass::UnknownName && format.is_some() {
+            let tensor = tensors(self.manifest)
+                .find(|tensor| tensor.format.is_some_and(|format| format.value == part))
+                .map_or("x", |tensor| tensor.name.value.as_str());
+            diagnostic = Diagnostic::error(format!("`{part}` is a format parameter"))
+                .code(rules::WRONG_KIND)
+                .at(self.span(text.locate(error.span.clone())), "not a value")
+                .help(format!(
+                    "the format of a tensor is `{tensor}.format`, a string: `{tensor}.format == 'linear'`"
+                ));
         }
         if self.manifest.scratch.iter().any(|decl| decl.name.value == part) {
             let note = format!(
@@ -450,6 +467,11 @@ impl<'m> Compiler<'m> {
         if manifest.types.iter().any(|ty| ty.name.value == name) {
             return Some(format!("`{name}` is a type parameter: only guards and launches can use them"));
         }
+        if manifest.formats.iter().any(|format| format.name.value == name) {
+            return Some(format!(
+                "`{name}` is a format parameter: only guards and launches can look at formats"
+            ));
+        }
         let of_variants = manifest.variants.iter().flat_map(|variant| &variant.constants);
         let is_constant = of_variants.into_iter().any(|constant| constant.name.value == name);
         is_constant.then(|| {
@@ -488,22 +510,26 @@ impl<'m> Compiler<'m> {
         self.span(text.range.clone())
     }
 
-    /// Counts a name as used.
+    /// Counts a name as used, by a launch.
     pub(super) fn use_name(&mut self, name: &str) {
         self.used.insert(name.to_owned());
+        self.used_in_rows.insert(name.to_owned());
     }
 
     /// Counts the names of an expression as used, but for the parameters of the function that it is the body of.
-    fn use_names(&mut self, syntax: &Syntax, params: &[String]) {
+    fn use_names(&mut self, syntax: &Syntax, params: &[String], in_rows: bool) {
         let mut bound: Vec<&str> = params.iter().map(String::as_str).collect();
         free_names(syntax, &mut bound, &mut |name| {
             self.used.insert(name.to_owned());
+            if in_rows {
+                self.used_in_rows.insert(name.to_owned());
+            }
         });
     }
 
     /// All messages, those about some rows with the first of these, and what nothing uses.
     pub(super) fn finish(self, rows: &[Row]) -> (Vec<Diagnostic>, Unused) {
-        let unused = usage::unused(self.manifest, self.source, &self.used);
+        let unused = usage::unused(self.manifest, self.source, &self.used, &self.used_in_rows);
         let messages = self.messages.finish(rows.len(), &|row| rows.get(row).map(Row::describe));
         (messages, unused)
     }
@@ -513,7 +539,7 @@ impl<'m> Compiler<'m> {
 fn worlds(rows: &[Row]) -> Vec<usize> {
     let mut known: HashMap<String, usize> = HashMap::new();
     let world = |(index, row): (usize, &Row)| {
-        let names = format!("{:?} {:?}", row.types, row.constants);
+        let names = format!("{:?} {:?} {:?} {:?}", row.types, row.formats, row.specialized, row.constants);
         *known.entry(names).or_insert(index)
     };
     rows.iter().enumerate().map(world).collect()

@@ -24,7 +24,7 @@ pub(super) struct Kernel {
     pub(super) used: Vec<String>,
 }
 
-/// Replaces type parameters and constants among the template arguments.
+/// Replaces type and format parameters, constants and attributes that the row is compiled for among the template arguments.
 pub(super) fn instantiate(text: &str, row: &Row) -> Result<Kernel, KernelError> {
     let (base, arguments) = split(text)?;
     check_base(text, base)?;
@@ -64,7 +64,10 @@ fn replacement(
     if let Some((_, ty)) = row.types.iter().find(|(parameter, _)| parameter == name) {
         return Ok(Some(ty.cuda_name().to_owned()));
     }
-    match row.constants.iter().find(|(constant, _)| constant == name) {
+    if let Some((_, format)) = row.formats.iter().find(|(parameter, _)| parameter == name) {
+        return Ok(Some(format!("cubinder::format::{}", format.name())));
+    }
+    match row.values().find(|(constant, _)| *constant == name) {
         None => Ok(None),
         Some((_, Value::Int(value))) => Ok(Some(integer(*value))),
         Some((_, Value::Bool(value))) => Ok(Some(value.to_string())),

@@ -7,7 +7,7 @@ use cubinder_bundle::launch::{MAX_BLOCK, MAX_GRID, MAX_SHARED_BYTES, MAX_THREADS
 use cubinder_bundle::{DataType, Launch};
 
 use super::expression::{Compiler, Expected, Place};
-use super::rows::{Row, known_type};
+use super::rows::{self, Row, known_type};
 use super::steps::scratch_buffer;
 use super::{ArgDraft, ArgDraftValue, Unit, beside, kernel};
 use crate::diagnostic::{Code, Diagnostic};
@@ -88,8 +88,10 @@ pub(super) fn resolve(
         kernel: kernel.unwrap_or_default(),
         kernel_span: span_of(decl.kernel.as_ref()),
         types: row.types.clone(),
+        formats: row.formats.clone(),
+        has_formats: rows::has_formats(compiler.manifest),
         plugin_types: plugin_types.to_vec(),
-        constants: row.constants.clone(),
+        constants: row.values().map(|(name, value)| (name.to_owned(), value.clone())).collect(),
         args,
         args_span: compiler.span(decl.args_range.clone()),
         shared_outputs: Vec::new(),

@@ -4,11 +4,13 @@
 //! the checks that need only the manifest. A draft lacks what only a compile can tell: the order and types of the
 //! kernels' parameters, and the code. Never reads a file: a kernel's source is a path here.
 
+mod choices;
 mod counts;
 mod cpp_names;
 mod expression;
 mod kernel;
 mod launch;
+mod layouts;
 mod messages;
 mod names;
 mod origin;
@@ -23,7 +25,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use cubinder_bundle::expr::{Expr, Kind};
+use cubinder_bundle::expr::{Expr, Kind, Node};
 use cubinder_bundle::{Attribute, DataType, Format, Guard, Input, Plugin, Value, Variant};
 
 use crate::diagnostic::{Diagnostic, Severity, Source, Span, has_errors, sort};
@@ -63,10 +65,14 @@ pub struct Unit {
     pub kernel_span: Span,
     /// The variant's type parameters: `T` and what it is.
     pub types: Vec<(String, DataType)>,
+    /// The variant's format parameters: `F` and what it is.
+    pub formats: Vec<(String, Format)>,
+    /// Whether the manifest has formats, beside row major ones: the source may use what there is for them.
+    pub has_formats: bool,
     /// Every type of the plugin, each once: those of its tensors and its type parameters, in any variant. The source is the
     /// same for all variants, so it may use any of them.
     pub plugin_types: Vec<DataType>,
-    /// The variant's constants.
+    /// The attributes that the variant is compiled for, and its constants.
     pub constants: Vec<(String, Value)>,
     /// The arguments by name, in the manifest's order.
     pub args: Vec<ArgDraft>,
@@ -253,19 +259,21 @@ fn draft(
     let mut variants = Vec::with_capacity(rows.len());
     let mut units = Vec::with_capacity(rows.len());
     let mut decls = Vec::with_capacity(rows.len());
-    for ((row, guard), steps) in rows.into_iter().zip(guards).zip(steps) {
+    let is_left_out = left_out(&rows, &guards);
+    let rows = rows.into_iter().zip(guards).zip(steps).zip(is_left_out);
+    for ((row, guard), steps) in rows.filter(|(_, is_left_out)| !is_left_out).map(|(row, _)| row) {
+        units.extend(steps.units.into_iter().map(|unit| Unit { variant: variants.len(), ..unit }));
         variants.push(Variant {
             id: row.id,
             label: row.label(),
             types: row.tensor_types,
-            formats: vec![Format::Linear; manifest.inputs.len() + manifest.outputs.len()],
-            specialized: Vec::new(),
+            formats: row.tensor_formats,
+            specialized: row.specialized.into_iter().map(|it| (it.attribute, it.value)).collect(),
             guard,
             scratch: steps.scratch,
             steps: steps.steps,
         });
         decls.push(steps.decls);
-        units.extend(steps.units);
     }
     let plugin = Plugin {
         name: manifest.plugin.name.value.clone(),
@@ -276,13 +284,41 @@ fn draft(
         inputs: manifest.inputs.iter().map(input).collect(),
         outputs,
         require,
-        timing: None,
+        timing: timing(manifest),
         variants,
     };
     PluginDraft { plugin, units, steps: decls }
 }
 
+/// For each row whether its guard says that the variant is not for the attributes' values that the row is compiled for: it is left
+/// out, because nothing else in a variant can say so.
+fn left_out(rows: &[Row], guards: &[Option<Guard>]) -> Vec<bool> {
+    let is_false = |guard: &Option<Guard>| {
+        guard.as_ref().is_some_and(|guard| guard.expr.nodes.as_slice() == [Node::Bool(false)])
+    };
+    let serves_some = |row: &Row| {
+        let mut others = rows.iter().zip(guards).filter(|(other, _)| {
+            (other.variant, &other.types, &other.formats) == (row.variant, &row.types, &row.formats)
+        });
+        others.any(|(_, guard)| !is_false(guard))
+    };
+    let is_left_out = |(row, guard): (&Row, &Option<Guard>)| {
+        !row.specialized.is_empty() && is_false(guard) && serves_some(row)
+    };
+    rows.iter().zip(guards).map(is_left_out).collect()
+}
+
+/// The attributes on which the time of a node depends, in the order of the attributes.
+fn timing(manifest: &Manifest) -> Option<Vec<u32>> {
+    let names = &manifest.plugin.timing.as_ref()?.value;
+    let attributes = (0..).zip(&manifest.attributes);
+    let named = attributes.filter(|(_, decl)| names.iter().any(|name| name.value == decl.name.value));
+    Some(named.map(|(index, _)| index).collect())
+}
+
 fn attribute(decl: &manifest::AttributeDecl) -> Attribute {
+    // Code is there for these values alone.
+    let allowed = decl.specialize.as_ref().or(decl.one_of.as_ref());
     let (minimum, maximum) = decl.range.clone().map(|range| range.value).unwrap_or_default();
     Attribute {
         name: decl.name.value.clone(),
@@ -291,7 +327,7 @@ fn attribute(decl: &manifest::AttributeDecl) -> Attribute {
         length: decl.length.as_ref().map(|length| length.value),
         minimum,
         maximum,
-        one_of: decl.one_of.as_ref().map(|one_of| one_of.value.clone()).unwrap_or_default(),
+        one_of: allowed.map(|allowed| allowed.value.clone()).unwrap_or_default(),
         doc: decl.doc.clone(),
     }
 }

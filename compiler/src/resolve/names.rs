@@ -6,8 +6,8 @@ use std::sync::Arc;
 use cubinder_bundle::expr::{is_function_reserved, is_name_reserved};
 
 use super::cpp_names;
-use crate::diagnostic::{Diagnostic, Source, Span};
-use crate::manifest::form::is_identifier;
+use crate::diagnostic::{Diagnostic, Source, Span, suggest};
+use crate::manifest::form::{is_identifier, list};
 use crate::manifest::{ConstantDecl, Located, Manifest};
 use crate::rules;
 
@@ -17,7 +17,11 @@ pub(super) fn check(manifest: &Manifest, source: &Arc<Source>) -> Vec<Diagnostic
     let shared = declared(manifest);
     for (index, (what, name)) in shared.iter().enumerate() {
         diagnostics.extend(reserved(what, name, source));
-        if ["constant", "type parameter"].contains(what) {
+        if ["constant", "type parameter", "format parameter"].contains(what) {
+            diagnostics.extend(reserved_in_cpp(what, name, source));
+        }
+        let mut specialized = manifest.attributes.iter().filter(|decl| decl.specialize.is_some());
+        if specialized.any(|decl| decl.name.range == name.range) {
             diagnostics.extend(reserved_in_cpp(what, name, source));
         }
         diagnostics.extend(twice(name, what, shared.iter().take(index), source));
@@ -33,9 +37,48 @@ pub(super) fn check(manifest: &Manifest, source: &Arc<Source>) -> Vec<Diagnostic
             diagnostics.extend(twice(&constant.name, "constant", shared.iter(), source));
         }
     }
+    diagnostics.extend(timing(manifest, source));
     for function in &manifest.functions {
         for param in &function.params {
             diagnostics.extend(reserved("parameter", param, source));
+        }
+    }
+    diagnostics
+}
+
+/// What `timing` names must be attributes, each once.
+fn timing(manifest: &Manifest, source: &Arc<Source>) -> Vec<Diagnostic> {
+    let mut diagnostics = Vec::new();
+    let names = manifest.plugin.timing.as_ref().map_or(&[][..], |timing| timing.value.as_slice());
+    let known: Vec<&str> = manifest.attributes.iter().map(|decl| decl.name.value.as_str()).collect();
+    for (index, name) in names.iter().enumerate() {
+        let span = Span::new(source, name.range.clone());
+        if let Some(first) = names.iter().take(index).find(|first| first.value == name.value) {
+            let diagnostic = Diagnostic::error(format!("`timing` names `{}` twice", name.value));
+            diagnostics.push(
+                diagnostic
+                    .code(rules::DECLARED_TWICE)
+                    .at(span, "the second time")
+                    .related(Span::new(source, first.range.clone()), "the first time"),
+            );
+        } else if !known.contains(&name.value.as_str()) && !manifest.broken.contains(&name.value) {
+            let diagnostic = Diagnostic::error(format!("there is no attribute `{}`", name.value))
+                .code(rules::UNKNOWN_NAME)
+                .at(span, "`timing` names attributes");
+            let diagnostic = match known.as_slice() {
+                [] => diagnostic.note("the manifest has no attributes"),
+                known => diagnostic.note(format!("the attributes are {}", list(known))),
+            };
+            diagnostics.push(match suggest(&name.value, known.iter().copied()) {
+                Some(near) => {
+                    let diagnostic = diagnostic.help(format!("did you mean `{near}`?"));
+                    let declared = manifest.attributes.iter().find(|decl| decl.name.value == near);
+                    declared.into_iter().fold(diagnostic, |diagnostic, decl| {
+                        diagnostic.related(Span::new(source, decl.name.range.clone()), "declared here")
+                    })
+                }
+                None => diagnostic,
+            });
         }
     }
     diagnostics
@@ -68,6 +111,7 @@ fn declared(manifest: &Manifest) -> Vec<Declared<'_>> {
     names.extend(manifest.inputs.iter().map(|decl| ("input", &decl.name)));
     names.extend(manifest.outputs.iter().map(|decl| ("output", &decl.name)));
     names.extend(manifest.types.iter().map(|decl| ("type parameter", &decl.name)));
+    names.extend(manifest.formats.iter().map(|decl| ("format parameter", &decl.name)));
     names.extend(manifest.constants.iter().map(|decl| ("constant", &decl.name)));
     names.extend(manifest.functions.iter().map(|decl| ("function", &decl.name)));
     names.extend(manifest.scratch.iter().map(|decl| ("scratch buffer", &decl.name)));

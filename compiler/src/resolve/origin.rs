@@ -50,7 +50,7 @@ pub(super) fn of_mistake(
     origins
 }
 
-/// The constants and functions that decide what an expression comes to.
+/// The constants, attributes and functions that decide what an expression comes to.
 pub(super) fn of_value(manifest: &Manifest, text: &Text, variant: Option<usize>) -> Vec<Origin> {
     let mut origins = Vec::new();
     let mut seen: BTreeSet<String> = BTreeSet::new();
@@ -62,6 +62,8 @@ pub(super) fn of_value(manifest: &Manifest, text: &Text, variant: Option<usize>)
         for name in names.into_iter().filter(|name| seen.insert(name.clone())) {
             if let Some(decl) = constant(manifest, &name, variant) {
                 origins.push((decl.value_range.clone(), format!("`{name}` is {}", decl.value)));
+            } else if let (Some(values), Some(_)) = (specialized(manifest, &name), variant) {
+                origins.push((values, format!("`{name}` is one of these")));
             } else if let Some(decl) = function(manifest, &name) {
                 origins.push((decl.body.range.clone(), format!("what `{name}` is")));
                 texts.push((&decl.body, decl.params.iter().map(|param| param.value.as_str()).collect()));
@@ -74,6 +76,12 @@ pub(super) fn of_value(manifest: &Manifest, text: &Text, variant: Option<usize>)
 
 fn function<'m>(manifest: &'m Manifest, name: &str) -> Option<&'m FunctionDecl> {
     manifest.functions.iter().find(|decl| decl.name.value == name)
+}
+
+/// Where the values stand that code is compiled for, of an attribute that is one of them in every row.
+fn specialized(manifest: &Manifest, name: &str) -> Option<Range<usize>> {
+    let decl = manifest.attributes.iter().find(|decl| decl.name.value == name)?;
+    decl.specialize.as_ref().map(|values| values.range.clone())
 }
 
 /// A constant as a variant sees it.

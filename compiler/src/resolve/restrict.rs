@@ -1,70 +1,131 @@
-//! Which alternatives of the type parameters a variant serves: `types` of `[[variants]]`.
+//! Which alternatives of the type and format parameters there are: `[[combinations]]`, and `types` and `formats` of `[[variants]]`.
 
 use std::sync::Arc;
 
-use cubinder_bundle::DataType;
-
 use crate::diagnostic::{Diagnostic, Source, Span, suggest};
 use crate::manifest::form::list;
-use crate::manifest::{Manifest, TypeDecl, VariantDecl};
+use crate::manifest::{Alternative, CombinationDecl, Manifest, Parameter, VariantDecl};
 use crate::rules;
 
-/// Reports restrictions that name nothing of `[types]`, and alternatives that no variant is left for.
+/// Reports restrictions that name nothing of `[types]` or `[formats]`, and combinations of nothing.
 pub(super) fn check(manifest: &Manifest, source: &Arc<Source>) -> Vec<Diagnostic> {
-    let mut diagnostics = Vec::new();
-    for restriction in manifest.variants.iter().flat_map(|variant| &variant.types) {
-        let name = restriction.name.value.as_str();
-        match manifest.types.iter().find(|parameter| parameter.name.value == name) {
-            Some(parameter) => diagnostics.extend(alternatives(restriction, parameter, source)),
-            None if manifest.broken.iter().any(|broken| broken == name) => {}
-            None => diagnostics.push(unknown(restriction, manifest, source)),
-        }
-    }
-    if diagnostics.is_empty() {
-        diagnostics.extend(unserved(manifest, source));
+    let types = manifest.variants.iter().flat_map(|variant| &variant.types);
+    let types = types.chain(manifest.combinations.iter().flat_map(|combination| &combination.types));
+    let formats = manifest.variants.iter().flat_map(|variant| &variant.formats);
+    let formats = formats.chain(manifest.combinations.iter().flat_map(|combination| &combination.formats));
+    let mut diagnostics = known(types, &manifest.types, manifest, source);
+    diagnostics.extend(known(formats, &manifest.formats, manifest, source));
+    if manifest.broken.is_empty() {
+        diagnostics.extend(manifest.combinations.iter().filter_map(|combination| empty(combination, source)));
     }
     diagnostics
 }
 
-/// The type parameters with the alternatives that a variant serves. Where the restriction is wrong it does not count.
-pub(super) fn served(manifest: &Manifest, variant: &VariantDecl) -> Vec<TypeDecl> {
-    let restricted = |parameter: &TypeDecl| {
-        let restriction = variant.types.iter().find(|ty| ty.name.value == parameter.name.value);
-        let is_served =
-            |ty: &DataType| restriction.is_none_or(|restriction| restriction.alternatives.contains(ty));
-        let alternatives: Vec<DataType> = parameter.alternatives.iter().copied().filter(is_served).collect();
+fn empty(combination: &CombinationDecl, source: &Arc<Source>) -> Option<Diagnostic> {
+    let is_empty = combination.types.is_empty() && combination.formats.is_empty();
+    is_empty.then(|| {
+        Diagnostic::error("a combination must name types or formats")
+            .code(rules::WRONG_VALUE)
+            .at(Span::new(source, combination.range.clone()), "this one allows everything")
+            .help("write `types = { T = [\"f32\"] }`, or leave the table out")
+    })
+}
+
+fn known<'m, T: Alternative>(
+    restrictions: impl Iterator<Item = &'m Parameter<T>>,
+    parameters: &[Parameter<T>],
+    manifest: &Manifest,
+    source: &Arc<Source>,
+) -> Vec<Diagnostic> {
+    let mut diagnostics = Vec::new();
+    for restriction in restrictions {
+        let name = restriction.name.value.as_str();
+        match parameters.iter().find(|parameter| parameter.name.value == name) {
+            Some(parameter) => diagnostics.extend(alternatives(restriction, parameter, source)),
+            None if manifest.broken.iter().any(|broken| broken == name) => {}
+            None => diagnostics.push(unknown(restriction, parameters, source)),
+        }
+    }
+    diagnostics
+}
+
+/// The parameters with the alternatives that `restrictions` leave. One that is wrong does not count.
+pub(super) fn served<T: Alternative>(
+    parameters: &[Parameter<T>],
+    restrictions: &[Parameter<T>],
+) -> Vec<Parameter<T>> {
+    let restricted = |parameter: &Parameter<T>| {
+        let alternatives: Vec<T> = parameter
+            .alternatives
+            .iter()
+            .copied()
+            .filter(|it| leaves(restrictions, parameter, *it))
+            .collect();
         match alternatives.is_empty() {
             true => parameter.clone(),
-            false => TypeDecl { alternatives, ..parameter.clone() },
+            false => Parameter { alternatives, ..parameter.clone() },
         }
     };
-    manifest.types.iter().map(restricted).collect()
+    parameters.iter().map(restricted).collect()
 }
 
-/// The type parameters with restrictions that name other types: which rows are meant is not known.
-pub(super) fn unclear(manifest: &Manifest) -> impl Iterator<Item = String> {
-    let restrictions = manifest.variants.iter().flat_map(|variant| &variant.types);
-    let is_wrong = |restriction: &&TypeDecl| {
-        let parameter = manifest.types.iter().find(|ty| ty.name.value == restriction.name.value);
-        let has = |ty: &DataType| parameter.is_some_and(|parameter| parameter.alternatives.contains(ty));
+/// Whether `restrictions` leave a parameter this alternative.
+fn leaves<T: Alternative>(restrictions: &[Parameter<T>], parameter: &Parameter<T>, alternative: T) -> bool {
+    let restriction = restrictions.iter().find(|it| it.name.value == parameter.name.value);
+    restriction.is_none_or(|restriction| restriction.alternatives.contains(&alternative))
+}
+
+/// Whether a combination has such a choice: a name and what it stands for, for each parameter. What it says of names that there are
+/// not does not count.
+pub(super) fn allows<T: Alternative>(restrictions: &[Parameter<T>], choice: &[(String, T)]) -> bool {
+    choice.iter().all(|(name, chosen)| {
+        let restriction = restrictions.iter().find(|it| it.name.value == *name);
+        restriction.is_none_or(|restriction| restriction.alternatives.contains(chosen))
+    })
+}
+
+/// The parameters with restrictions that name other alternatives: which rows are meant is not known.
+pub(super) fn unclear(manifest: &Manifest) -> Vec<String> {
+    let of_variants = |variant: &VariantDecl| {
+        let mut names = wrong(&variant.types, &manifest.types);
+        names.extend(wrong(&variant.formats, &manifest.formats));
+        names
+    };
+    let of_combinations = |combination: &CombinationDecl| {
+        let mut names = wrong(&combination.types, &manifest.types);
+        names.extend(wrong(&combination.formats, &manifest.formats));
+        names
+    };
+    let names = manifest.variants.iter().flat_map(of_variants);
+    names.chain(manifest.combinations.iter().flat_map(of_combinations)).collect()
+}
+
+fn wrong<T: Alternative>(restrictions: &[Parameter<T>], parameters: &[Parameter<T>]) -> Vec<String> {
+    let is_wrong = |restriction: &&Parameter<T>| {
+        let parameter = parameters.iter().find(|it| it.name.value == restriction.name.value);
+        let has = |it: &T| parameter.is_some_and(|parameter| parameter.alternatives.contains(it));
         !restriction.alternatives.iter().all(has)
     };
-    restrictions.filter(is_wrong).map(|restriction| restriction.name.value.clone())
+    restrictions.iter().filter(is_wrong).map(|restriction| restriction.name.value.clone()).collect()
 }
 
-fn unknown(restriction: &TypeDecl, manifest: &Manifest, source: &Arc<Source>) -> Diagnostic {
-    let name = restriction.name.value.as_str();
-    let known: Vec<&str> = manifest.types.iter().map(|parameter| parameter.name.value.as_str()).collect();
-    let diagnostic = Diagnostic::error(format!("unknown type parameter `{name}`"))
+fn unknown<T: Alternative>(
+    restriction: &Parameter<T>,
+    parameters: &[Parameter<T>],
+    source: &Arc<Source>,
+) -> Diagnostic {
+    let (what, name) = (T::WHAT, restriction.name.value.as_str());
+    let known: Vec<&str> = parameters.iter().map(|parameter| parameter.name.value.as_str()).collect();
+    let diagnostic = Diagnostic::error(format!("unknown {what} parameter `{name}`"))
         .code(rules::UNKNOWN_NAME)
-        .at(Span::new(source, restriction.name.range.clone()), "`[types]` does not declare it");
+        .at(Span::new(source, restriction.name.range.clone()), format!("`[{what}s]` does not declare it"));
     let diagnostic = match known.as_slice() {
-        [] => diagnostic.note("the manifest has no type parameters"),
-        known => diagnostic.note(format!("the type parameters are {}", list(known))),
+        [] => diagnostic.note(format!("the manifest has no {what} parameters")),
+        known => diagnostic.note(format!("the {what} parameters are {}", list(known))),
     };
     match suggest(name, known.iter().copied()) {
         Some(near) => {
-            let declared = manifest.types.iter().find(|parameter| parameter.name.value == near);
+            let declared = parameters.iter().find(|parameter| parameter.name.value == near);
             let diagnostic = diagnostic.help(format!("did you mean `{near}`?"));
             declared.into_iter().fold(diagnostic, |diagnostic, parameter| {
                 diagnostic.related(Span::new(source, parameter.name.range.clone()), "declared here")
@@ -74,43 +135,25 @@ fn unknown(restriction: &TypeDecl, manifest: &Manifest, source: &Arc<Source>) ->
     }
 }
 
-/// Every type of a restriction that its parameter does not have.
-fn alternatives(restriction: &TypeDecl, parameter: &TypeDecl, source: &Arc<Source>) -> Vec<Diagnostic> {
+/// Every alternative of a restriction that its parameter does not have.
+fn alternatives<T: Alternative>(
+    restriction: &Parameter<T>,
+    parameter: &Parameter<T>,
+    source: &Arc<Source>,
+) -> Vec<Diagnostic> {
     let name = parameter.name.value.as_str();
-    let known: Vec<&str> = parameter.alternatives.iter().map(|ty| ty.name()).collect();
-    let wrong = restriction.alternatives.iter().filter(|ty| !parameter.alternatives.contains(ty));
-    let message = |ty: &DataType| {
-        let ty = ty.name();
-        let diagnostic = Diagnostic::error(format!("`{name}` cannot be `{ty}`"))
+    let known: Vec<&str> = parameter.alternatives.iter().map(|it| it.word()).collect();
+    let wrong = restriction.alternatives.iter().filter(|it| !parameter.alternatives.contains(it));
+    let message = |it: &T| {
+        let it = it.word();
+        let diagnostic = Diagnostic::error(format!("`{name}` cannot be `{it}`"))
             .code(rules::UNKNOWN_TYPE)
-            .at(Span::new(source, restriction.range.clone()), format!("this lists `{ty}`"))
+            .at(Span::new(source, restriction.range.clone()), format!("this lists `{it}`"))
             .related(Span::new(source, parameter.range.clone()), format!("`{name}` can be {}", list(&known)));
-        match suggest(ty, known.iter().copied()) {
+        match suggest(it, known.iter().copied()) {
             Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
-            None => diagnostic.help(format!("add `{ty}` to the alternatives of `{name}`, or leave it out")),
+            None => diagnostic.help(format!("add `{it}` to the alternatives of `{name}`, or leave it out")),
         }
     };
     wrong.map(message).collect()
-}
-
-/// Alternatives that every variant leaves out: no node can have them.
-fn unserved(manifest: &Manifest, source: &Arc<Source>) -> Vec<Diagnostic> {
-    let mut diagnostics = Vec::new();
-    let tables: Vec<Vec<TypeDecl>> =
-        manifest.variants.iter().map(|variant| served(manifest, variant)).collect();
-    for (index, parameter) in manifest.types.iter().enumerate() {
-        let name = parameter.name.value.as_str();
-        let is_served = |ty: &DataType| {
-            tables.iter().filter_map(|types| types.get(index)).any(|types| types.alternatives.contains(ty))
-        };
-        for ty in parameter.alternatives.iter().filter(|ty| !is_served(ty)) {
-            diagnostics.push(
-                Diagnostic::warning(format!("no variant serves `{name}` = `{}`", ty.name()))
-                    .code(rules::UNUSED)
-                    .at(Span::new(source, parameter.name.range.clone()), "declared here")
-                    .help("leave the alternative out, or add it to the `types` of a variant"),
-            );
-        }
-    }
-    diagnostics
 }

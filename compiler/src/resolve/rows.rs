@@ -1,14 +1,16 @@
-//! The table of variants: every variant with every choice of its types.
+//! The table of variants: every variant with every choice of its types and formats, and of the values that attributes are
+//! specialized for.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use cubinder_bundle::{DataType, Value};
+use cubinder_bundle::{DataType, Format, Value};
 
-use super::restrict;
-use crate::diagnostic::{Diagnostic, Source, Span, lacking_type, suggest_type};
+use super::choices::{self, Choice};
+use super::{layouts, restrict};
+use crate::diagnostic::{Diagnostic, Source, Span, lacking_type, suggest, suggest_type};
 use crate::manifest::form::list;
-use crate::manifest::{Located, Manifest, TypeDecl, VariantDecl};
+use crate::manifest::{Alternative, Located, Manifest, VariantDecl, no_tensors_of, unknown_format};
 use crate::rules;
 
 /// The most rows a manifest may expand to; each is a compile for each target.
@@ -23,24 +25,47 @@ pub(super) struct Row {
     pub(super) id: i32,
     /// The type parameters, in the manifest's order.
     pub(super) types: Vec<(String, DataType)>,
+    /// The format parameters, in the manifest's order.
+    pub(super) formats: Vec<(String, Format)>,
+    /// The attributes that it is compiled for, in the manifest's order.
+    pub(super) specialized: Vec<Specialized>,
     /// The shared constants, then the variant's own.
     pub(super) constants: Vec<(String, Value)>,
     /// How many of the constants are shared.
     shared: usize,
     /// The types of the inputs, then of the outputs. For an unknown type, which was told, another stands.
     pub(super) tensor_types: Vec<DataType>,
+    /// The formats of the inputs, then of the outputs. For an unknown one, which was told, row major stands.
+    pub(super) tensor_formats: Vec<Format>,
+}
+
+/// An attribute with the value that a row is compiled for.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Specialized {
+    /// Index of the attribute.
+    pub(super) attribute: u32,
+    pub(super) name: String,
+    pub(super) value: Value,
 }
 
 /// Stands for the type of a tensor that is not known.
 const STAND_IN: DataType = DataType::F32;
 
 impl Row {
-    /// Types and the variant's own constants, for people.
+    /// Types, formats, attributes and the variant's own constants, for people.
     pub(super) fn label(&self) -> String {
         let types = self.types.iter().map(|(name, ty)| format!("{name}={}", ty.name()));
+        let formats = self.formats.iter().map(|(name, format)| format!("{name}={}", format.name()));
+        let specialized = self.specialized.iter().map(|it| format!("{}={}", it.name, it.value));
         let constants =
             self.constants.iter().skip(self.shared).map(|(name, value)| format!("{name}={value}"));
-        types.chain(constants).collect::<Vec<_>>().join(" ")
+        types.chain(formats).chain(specialized).chain(constants).collect::<Vec<_>>().join(" ")
+    }
+
+    /// What it knows by name and value: the constants and the attributes that it is compiled for.
+    pub(super) fn values(&self) -> impl Iterator<Item = (&str, &Value)> {
+        let specialized = self.specialized.iter().map(|it| (it.name.as_str(), &it.value));
+        specialized.chain(self.constants.iter().map(|(name, value)| (name.as_str(), value)))
     }
 
     /// A row of nothing but types and constants.
@@ -50,9 +75,12 @@ impl Row {
             variant: 0,
             id: 1,
             types: types.iter().map(|(name, ty)| ((*name).to_owned(), *ty)).collect(),
+            formats: Vec::new(),
+            specialized: Vec::new(),
             constants: constants.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect(),
             shared: 0,
             tensor_types: Vec::new(),
+            tensor_formats: Vec::new(),
         }
     }
 
@@ -74,7 +102,7 @@ pub(super) fn types(rows: &[Row]) -> Vec<DataType> {
     all.into_iter().collect()
 }
 
-/// The rows, and the type parameters of which it is not known what they are in each: that was told.
+/// The rows, and the parameters of which it is not known what they are in each: that was told.
 pub(super) struct Table {
     pub(super) rows: Vec<Row>,
     pub(super) unclear: BTreeSet<String>,
@@ -84,78 +112,148 @@ pub(super) struct Table {
 pub(super) fn expand(manifest: &Manifest, source: &Arc<Source>, diagnostics: &mut Vec<Diagnostic>) -> Table {
     unique_ids(&manifest.variants, source, diagnostics);
     tensor_types_are_known(manifest, source, diagnostics);
-    diagnostics.extend(restrict::check(manifest, source));
-    let served: Vec<Vec<TypeDecl>> =
-        manifest.variants.iter().map(|variant| restrict::served(manifest, variant)).collect();
-    let mut unclear = choices_are_decided(manifest, &served, source, diagnostics);
-    unclear.extend(restrict::unclear(manifest));
-    let choices =
-        |types: &Vec<TypeDecl>| types.iter().map(|ty| ty.alternatives.len()).fold(1, usize::saturating_mul);
-    let count = served.iter().map(choices).fold(0, usize::saturating_add);
-    if count > MAX_ROWS {
-        let span = manifest.types.first().map_or(0..0, |ty| ty.name.range.clone());
-        diagnostics.push(
-            Diagnostic::error(format!("the manifest expands to {count} variants, more than {MAX_ROWS}"))
-                .code(rules::TOO_MANY_VARIANTS)
-                .at(Span::new(source, span), "every choice of types is multiplied by every variant")
-                .help("`types = { ... }` in `[[variants]]` says which choices a variant serves"),
-        );
+    tensor_formats_are_known(manifest, source, diagnostics);
+    let wrong = restrict::check(manifest, source);
+    let is_clear = wrong.is_empty();
+    diagnostics.extend(wrong);
+    let mut unclear: BTreeSet<String> = restrict::unclear(manifest).into_iter().collect();
+    let specialized = specialized(manifest);
+    let choices = choices::of_variants(manifest);
+    let count = choices.count.saturating_mul(specialized.len());
+    let Some(choices) = choices.each.filter(|_| count <= MAX_ROWS) else {
+        diagnostics.push(too_many(manifest, count, source));
         return Table { rows: Vec::new(), unclear };
-    }
-    let rows_of = |(variant, types): (usize, &Vec<TypeDecl>)| -> Vec<Row> {
-        product(types).iter().map(|types| row(manifest, variant, types)).collect()
     };
-    Table { rows: served.iter().enumerate().flat_map(rows_of).collect(), unclear }
+    unclear.extend(choices::check(manifest, &choices, is_clear, source, diagnostics));
+    let rows_of = |(variant, choices): (usize, &Vec<Choice>)| -> Vec<Row> {
+        let pairs = choices.iter().flat_map(|choice| specialized.iter().map(move |values| (choice, values)));
+        pairs.map(|(choice, values)| row(manifest, variant, choice, values)).collect()
+    };
+    let rows: Vec<Row> = choices.iter().enumerate().flat_map(rows_of).collect();
+    diagnostics.extend(layouts::check(manifest, &rows, &unclear, source));
+    Table { rows, unclear }
 }
 
-fn row(manifest: &Manifest, variant: usize, types: &[(String, DataType)]) -> Row {
+fn too_many(manifest: &Manifest, count: usize, source: &Arc<Source>) -> Diagnostic {
+    let first = manifest.types.first().map(|ty| &ty.name);
+    let first = first.or(manifest.formats.first().map(|format| &format.name));
+    let specialized = manifest.attributes.iter().find(|decl| decl.specialize.is_some());
+    let first = first.or(specialized.map(|decl| &decl.name));
+    let span = first.map_or(0..0, |name| name.range.clone());
+    let label = match specialized {
+        Some(_) => {
+            "every choice of types and formats is multiplied by every variant and every value of `specialize`"
+        }
+        None if manifest.formats.is_empty() => "every choice of types is multiplied by every variant",
+        None => "every choice of types and formats is multiplied by every variant",
+    };
+    let help = match manifest.formats.is_empty() {
+        true => "`types = { ... }` in `[[variants]]` says which choices a variant serves",
+        false => {
+            "`types = { ... }` and `formats = { ... }` in `[[variants]]` say which choices a variant serves"
+        }
+    };
+    Diagnostic::error(format!("the manifest expands to {count} variants, more than {MAX_ROWS}"))
+        .code(rules::TOO_MANY_VARIANTS)
+        .at(Span::new(source, span), label)
+        .help(help)
+}
+
+fn row(manifest: &Manifest, variant: usize, choice: &Choice, specialized: &[Specialized]) -> Row {
     let decl = manifest.variants.get(variant);
     let of_variant = decl.iter().flat_map(|decl| &decl.constants);
     let constants = manifest.constants.iter().chain(of_variant);
     let constants = constants.map(|decl| (decl.name.value.clone(), decl.value.clone()));
-    let tensor_types = tensors(manifest).map(|(_, ty)| type_of(&ty.value, types).unwrap_or(STAND_IN));
-    let tensor_types = tensor_types.collect();
     Row {
         variant,
         id: decl.map_or(0, |decl| decl.id.value),
-        types: types.to_vec(),
+        types: choice.types.clone(),
+        formats: choice.formats.clone(),
+        specialized: specialized.to_vec(),
         constants: constants.collect(),
         shared: manifest.constants.len(),
-        tensor_types,
+        tensor_types: choice.tensor_types(manifest),
+        tensor_formats: choice.tensor_formats(manifest),
     }
 }
 
+/// Every choice of the values that attributes are specialized for; the last attribute changes fastest.
+fn specialized(manifest: &Manifest) -> Vec<Vec<Specialized>> {
+    let mut all: Vec<Vec<Specialized>> = vec![Vec::new()];
+    for (attribute, decl) in (0..).zip(&manifest.attributes) {
+        let Some(values) = &decl.specialize else { continue };
+        // What has too many is told by their number.
+        if all.len().saturating_mul(values.value.len()) > MAX_ROWS * 2 {
+            break;
+        }
+        let name = &decl.name.value;
+        let extended = all.iter().flat_map(|chosen| {
+            values.value.iter().map(move |value| {
+                let mut chosen = chosen.clone();
+                chosen.push(Specialized { attribute, name: name.clone(), value: value.clone() });
+                chosen
+            })
+        });
+        all = extended.collect();
+    }
+    all
+}
+
+impl Choice {
+    /// The types of the inputs, then of the outputs.
+    pub(super) fn tensor_types(&self, manifest: &Manifest) -> Vec<DataType> {
+        tensors(manifest).map(|tensor| type_of(&tensor.ty.value, &self.types).unwrap_or(STAND_IN)).collect()
+    }
+
+    /// The formats of the inputs, then of the outputs.
+    pub(super) fn tensor_formats(&self, manifest: &Manifest) -> Vec<Format> {
+        let format = |tensor: Tensor<'_>| tensor.format.and_then(|name| found(&name.value, &self.formats));
+        tensors(manifest).map(|tensor| format(tensor).unwrap_or_default()).collect()
+    }
+}
+
+/// What a name stands for: a parameter or itself.
+fn found<T: Alternative>(name: &str, chosen: &[(String, T)]) -> Option<T> {
+    let parameter = chosen.iter().find(|(parameter, _)| parameter == name).map(|(_, found)| *found);
+    parameter.or_else(|| T::EACH.iter().copied().find(|known| known.word() == name))
+}
+
 fn type_of(name: &str, types: &[(String, DataType)]) -> Option<DataType> {
-    let parameter = types.iter().find(|(parameter, _)| parameter == name).map(|(_, ty)| *ty);
-    parameter.or_else(|| DataType::from_name(name))
+    found(name, types)
 }
 
 /// The name of the type of a tensor, over inputs, then outputs; nothing where no such type is known.
 pub(super) fn known_type<'m>(manifest: &'m Manifest, row: &Row, tensor: usize) -> Option<&'m str> {
-    let (_, ty) = tensors(manifest).nth(tensor)?;
+    let ty = tensors(manifest).nth(tensor)?.ty;
     type_of(&ty.value, &row.types).map(|_| ty.value.as_str())
 }
 
-/// The names and types of the inputs, then of the outputs.
-fn tensors(manifest: &Manifest) -> impl Iterator<Item = (&Located<String>, &Located<String>)> {
-    let inputs = manifest.inputs.iter().map(|input| (&input.name, &input.ty));
-    inputs.chain(manifest.outputs.iter().map(|output| (&output.name, &output.ty)))
+/// Whether the manifest has formats: parameters, or a tensor's own.
+pub(super) fn has_formats(manifest: &Manifest) -> bool {
+    !manifest.formats.is_empty() || tensors(manifest).any(|tensor| tensor.format.is_some())
 }
 
-/// Every choice of the type parameters; the last parameter changes fastest.
-fn product(types: &[TypeDecl]) -> Vec<Vec<(String, DataType)>> {
-    let mut rows: Vec<Vec<(String, DataType)>> = vec![Vec::new()];
-    for parameter in types {
-        let extended = rows.iter().flat_map(|row| {
-            parameter.alternatives.iter().map(move |ty| {
-                let mut row = row.clone();
-                row.push((parameter.name.value.clone(), *ty));
-                row
-            })
-        });
-        rows = extended.collect();
-    }
-    rows
+/// What an input or an output says of itself.
+#[derive(Clone, Copy)]
+pub(super) struct Tensor<'m> {
+    pub(super) name: &'m Located<String>,
+    pub(super) ty: &'m Located<String>,
+    pub(super) format: Option<&'m Located<String>>,
+}
+
+/// The inputs, then the outputs.
+pub(super) fn tensors(manifest: &Manifest) -> impl Iterator<Item = Tensor<'_>> {
+    let inputs = manifest.inputs.iter().map(|decl| Tensor {
+        name: &decl.name,
+        ty: &decl.ty,
+        format: decl.format.as_ref(),
+    });
+    let outputs = manifest.outputs.iter().map(|decl| Tensor {
+        name: &decl.name,
+        ty: &decl.ty,
+        format: decl.format.as_ref(),
+    });
+    inputs.chain(outputs)
 }
 
 fn unique_ids(variants: &[VariantDecl], source: &Arc<Source>, diagnostics: &mut Vec<Diagnostic>) {
@@ -174,7 +272,7 @@ fn unique_ids(variants: &[VariantDecl], source: &Arc<Source>, diagnostics: &mut 
 
 fn tensor_types_are_known(manifest: &Manifest, source: &Arc<Source>, diagnostics: &mut Vec<Diagnostic>) {
     let parameters: Vec<&str> = manifest.types.iter().map(|ty| ty.name.value.as_str()).collect();
-    for (_, ty) in tensors(manifest) {
+    for ty in tensors(manifest).map(|tensor| tensor.ty) {
         let name = ty.value.as_str();
         let known = parameters.contains(&name) || DataType::from_name(name).is_some();
         if known || manifest.broken.iter().any(|broken| broken == name) {
@@ -187,11 +285,7 @@ fn tensor_types_are_known(manifest: &Manifest, source: &Arc<Source>, diagnostics
             .at(Span::new(source, ty.range.clone()), "neither a type parameter nor an element type")
             .note(format!("the types are {}", list(&all)));
         if let Some(lacking) = lacking_type(name, all.iter().copied()) {
-            // TensorRT has `f8`; Cubinder has not.
-            diagnostics.push(match lacking.as_str() {
-                "f8" => diagnostic,
-                _ => diagnostic.note(format!("TensorRT has no tensors of `{lacking}`")),
-            });
+            diagnostics.push(diagnostic.note(no_tensors_of(&lacking)));
             continue;
         }
         diagnostics.push(match suggest_type(name, all.iter().copied()) {
@@ -207,53 +301,21 @@ fn tensor_types_are_known(manifest: &Manifest, source: &Arc<Source>, diagnostics
     }
 }
 
-/// What a type parameter is must follow from the types of a node's inputs, and for what is no output's type it may follow from
-/// the variant: nothing else tells which alternative is meant. The names of those for which nothing does.
-fn choices_are_decided(
-    manifest: &Manifest,
-    served: &[Vec<TypeDecl>],
-    source: &Arc<Source>,
-    diagnostics: &mut Vec<Diagnostic>,
-) -> BTreeSet<String> {
-    let mut undecided = BTreeSet::new();
-    for (index, parameter) in manifest.types.iter().enumerate() {
-        let name = parameter.name.value.as_str();
-        let decided = manifest.inputs.iter().any(|input| input.ty.value == name);
-        let is_known = |ty: &str| {
-            DataType::from_name(ty).is_some() || manifest.types.iter().any(|known| known.name.value == ty)
-        };
-        let input_is_broken =
-            !manifest.broken.is_empty() || manifest.inputs.iter().any(|input| !is_known(&input.ty.value));
-        if decided || input_is_broken {
+fn tensor_formats_are_known(manifest: &Manifest, source: &Arc<Source>, diagnostics: &mut Vec<Diagnostic>) {
+    let parameters: Vec<&str> = manifest.formats.iter().map(|it| it.name.value.as_str()).collect();
+    for format in tensors(manifest).filter_map(|tensor| tensor.format) {
+        let name = format.value.as_str();
+        let is_known = parameters.contains(&name) || Format::from_name(name).is_some();
+        if is_known || manifest.broken.iter().any(|broken| broken == name) {
             continue;
         }
-        let of_variants = || served.iter().filter_map(|types| types.get(index));
-        let most_in_one = of_variants().map(|ty| ty.alternatives.len()).max().unwrap_or(0);
-        let mut all: Vec<DataType> = of_variants().flat_map(|ty| ty.alternatives.clone()).collect();
-        all.sort_unstable();
-        all.dedup();
-        let output = manifest.outputs.iter().find(|output| output.ty.value == name);
-        let count = if output.is_some() { all.len() } else { most_in_one };
-        if count < 2 {
-            continue;
-        }
-        undecided.insert(name.to_owned());
-        let message = format!("nothing decides what `{name}` is: it is the type of no input");
-        let span = Span::new(source, parameter.name.range.clone());
-        let diagnostic = Diagnostic::error(message)
-            .code(rules::UNDECIDED_TYPE)
-            .at(span, format!("has {count} alternatives"))
-            .note("a node's input types choose between the alternatives of a type parameter");
-        diagnostics.push(match output {
-            Some(output) => diagnostic.related(
-                Span::new(source, output.ty.range.clone()),
-                "the type of an output must not depend on the variant",
-            ),
-            None => diagnostic.help(format!(
-                "where each variant has a type of its own, say so: `types = {{ {name} = [\"{}\"] }}` in `[[variants]]`",
-                parameter.alternatives.first().map_or("f32", |ty| ty.name())
-            )),
-        });
+        let all: Vec<&str> = parameters.iter().copied().chain(Format::ALL.map(Format::name)).collect();
+        let diagnostic = unknown_format(name, &all)
+            .at(Span::new(source, format.range.clone()), "neither a format parameter nor a format");
+        let near = suggest(name, parameters.iter().copied());
+        let declared = manifest.formats.iter().find(|it| Some(it.name.value.as_str()) == near);
+        diagnostics.push(declared.into_iter().fold(diagnostic, |diagnostic, parameter| {
+            diagnostic.related(Span::new(source, parameter.name.range.clone()), "declared here")
+        }));
     }
-    undecided
 }

@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use cubinder_bundle::expr::{Syntax, SyntaxKind};
 
+use super::rows::tensors;
 use crate::diagnostic::{Code, Diagnostic, Source, Span};
-use crate::manifest::{Located, Manifest};
+use crate::manifest::{AttributeDecl, Located, Manifest};
 use crate::rules;
 
-/// A type parameter or a constant that nothing in the manifest uses. The kernel may use it all the same.
+/// A parameter, a constant or an attribute that code is compiled for, which nothing in the manifest uses. The kernel may use it all the same.
 #[derive(Debug, Clone, PartialEq)]
 pub struct UnusedName {
     /// The name, as kernels see it in `manifest::`.
@@ -28,7 +29,13 @@ pub(super) struct Unused {
 }
 
 /// What nothing uses, given the names that expressions, arguments and kernel names mention.
-pub(super) fn unused(manifest: &Manifest, source: &Arc<Source>, used: &BTreeSet<String>) -> Unused {
+/// `in_rows` are those that guards and launches mention.
+pub(super) fn unused(
+    manifest: &Manifest,
+    source: &Arc<Source>,
+    used: &BTreeSet<String>,
+    in_rows: &BTreeSet<String>,
+) -> Unused {
     let is_unused = |name: &Located<String>| !name.value.is_empty() && !used.contains(&name.value);
     let warning = |what: &str, name: &Located<String>, code: Code| {
         Diagnostic::warning(format!("the {what} `{}` is never used", name.value))
@@ -36,7 +43,9 @@ pub(super) fn unused(manifest: &Manifest, source: &Arc<Source>, used: &BTreeSet<
             .at(Span::new(source, name.range.clone()), "declared here")
     };
     let mut unused = Unused::default();
-    let attributes = manifest.attributes.iter().map(|decl| ("attribute", &decl.name));
+    let specialized = |decl: &&AttributeDecl| decl.specialize.is_some();
+    let attributes = manifest.attributes.iter().filter(|decl| !specialized(decl));
+    let attributes = attributes.map(|decl| ("attribute", &decl.name));
     let functions = manifest.functions.iter().map(|decl| ("function", &decl.name));
     for (what, name) in attributes.chain(functions).filter(|(_, name)| is_unused(name)) {
         let warning = warning(what, name, rules::UNUSED);
@@ -58,13 +67,15 @@ pub(super) fn unused(manifest: &Manifest, source: &Arc<Source>, used: &BTreeSet<
         ));
         unused.warnings.push(warning);
     }
-    let tensors = manifest.inputs.iter().map(|input| &input.ty.value);
-    let tensor_types: BTreeSet<&String> =
-        tensors.chain(manifest.outputs.iter().map(|output| &output.ty.value)).collect();
+    let tensor_types: BTreeSet<&String> = tensors(manifest).map(|tensor| &tensor.ty.value).collect();
     let types = manifest.types.iter().filter(|decl| !tensor_types.contains(&decl.name.value));
+    let tensor_formats: BTreeSet<&String> =
+        tensors(manifest).filter_map(|tensor| tensor.format).map(|name| &name.value).collect();
+    let formats = manifest.formats.iter().filter(|decl| !tensor_formats.contains(&decl.name.value));
+    let formats = formats.map(|decl| ("format parameter", &decl.name));
     let constants = manifest.variants.iter().flat_map(|variant| &variant.constants);
     let constants = manifest.constants.iter().chain(constants).map(|decl| ("constant", &decl.name));
-    let of_kernels = constants.chain(types.map(|decl| ("type parameter", &decl.name)));
+    let of_kernels = constants.chain(types.map(|decl| ("type parameter", &decl.name))).chain(formats);
     for (what, name) in of_kernels.filter(|(_, name)| is_unused(name)) {
         // A constant of several variants is one name.
         if unused.names.iter().all(|known| known.name != name.value) {
@@ -74,6 +85,21 @@ pub(super) fn unused(manifest: &Manifest, source: &Arc<Source>, used: &BTreeSet<
             ));
             unused.names.push(UnusedName { name: name.value.clone(), warning });
         }
+    }
+    for decl in manifest.attributes.iter().filter(specialized) {
+        let name = &decl.name;
+        if name.value.is_empty() || in_rows.contains(&name.value) {
+            continue;
+        }
+        let place = decl.specialize.as_ref().map_or(&name.range, |values| &values.range);
+        let warning = Diagnostic::warning(format!("the code is the same for each value of `{}`", name.value))
+            .code(rules::UNUSED)
+            .at(Span::new(source, place.clone()), "it is compiled once for each of these")
+            .help(format!(
+                "use it as a template argument, in a launch, or in the kernel as `manifest::{}`, or write `one_of`",
+                name.value
+            ));
+        unused.names.push(UnusedName { name: name.value.clone(), warning });
     }
     unused
 }

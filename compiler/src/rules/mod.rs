@@ -63,7 +63,7 @@ rules! {
     BAD_NAME = "C0006";
     /// A range that cannot be read, is empty or beyond what can be: ranks, lengths, limits.
     BAD_RANGE = "C0007";
-    /// No type has this name.
+    /// No type or format has this name.
     UNKNOWN_TYPE = "C0008";
     /// One name or value twice where each must be there once.
     DECLARED_TWICE = "C0009";
@@ -101,7 +101,7 @@ rules! {
     NO_VARIANT_WITHOUT_GUARD = "C0203";
     /// A rule about nodes that no node can meet, or that every node meets.
     REQUIRE_IS_CONSTANT = "C0204";
-    /// A type parameter that nothing decides.
+    /// A type or format parameter that nothing decides.
     UNDECIDED_TYPE = "C0205";
     /// More variants than a plugin can have.
     TOO_MANY_VARIANTS = "C0206";
@@ -109,6 +109,8 @@ rules! {
     UNREACHABLE_VARIANT = "C0207";
     /// Two plugins of one name, version and namespace.
     PLUGIN_TWICE = "C0208";
+    /// A format that tensors of a type or rank cannot have.
+    NO_SUCH_LAYOUT = "C0209";
 
     // Launches.
     /// A grid beyond the limits of every GPU.

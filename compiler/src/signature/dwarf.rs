@@ -266,6 +266,9 @@ impl Entries {
             (gimli::DW_TAG_base_type, _) => scalar(entry).map(Leaf::Scalar),
             (gimli::DW_TAG_structure_type, Some("__half")) => Some(Leaf::Half),
             (gimli::DW_TAG_structure_type, Some("__nv_bfloat16")) => Some(Leaf::Bfloat16),
+            (gimli::DW_TAG_structure_type, Some("__nv_fp8_e4m3" | "__nv_fp8x2_e4m3" | "__nv_fp8x4_e4m3")) => {
+                Some(Leaf::Float8)
+            }
             (gimli::DW_TAG_pointer_type | gimli::DW_TAG_subroutine_type, _) => Some(Leaf::Address),
             (gimli::DW_TAG_enumeration_type, _) => {
                 Some(Leaf::Enum { bytes: u8::try_from(entry.size?).ok()? })

@@ -102,6 +102,8 @@ pub enum Leaf {
     Address,
     /// Nothing of the above, several kinds of parts, or not said: `void`, a union, a type that is only declared.
     Opaque,
+    /// `__nv_fp8_e4m3`, `__nv_fp8x4_e4m3`
+    Float8,
 }
 
 impl Leaf {
@@ -111,6 +113,7 @@ impl Leaf {
         match self {
             Leaf::Scalar(scalar) => Some(scalar.size()),
             Leaf::Half | Leaf::Bfloat16 => Some(2),
+            Leaf::Float8 => Some(1),
             Leaf::Enum { bytes } => Some(u32::from(bytes)),
             Leaf::Address => Some(8),
             Leaf::Opaque => None,

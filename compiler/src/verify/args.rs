@@ -301,7 +301,10 @@ impl Values<'_> {
                 Some(size) => format!("the kernel takes pointers to `{pointee}` of {size} bytes: {reason}"),
                 None => format!("the kernel takes pointers to `{pointee}`: {reason}"),
             };
-            let label = format!("{} bytes an element, `{}` in CUDA", ty.size(), ty.cuda_name());
+            let label = match ty.size() {
+                Some(size) => format!("{size} bytes an element, `{}` in CUDA", ty.cuda_name()),
+                None => format!("two elements a byte, `{}` in CUDA", ty.cuda_name()),
+            };
             let message = format!(
                 "`{name}` holds `{}`, but the parameter `{}` is a `{}`",
                 ty.name(),
@@ -352,7 +355,7 @@ fn expression(expr: &Expr, kind: &Kind, arg: &ArgDraft, param: &Param) -> Result
         (ParamType::Other { name, .. }, _) => {
             let diagnostic = misfit(arg, param, format!("`{name}` cannot be passed by value"));
             Err(diagnostic.help(match name.as_str() {
-                "__half" | "half" | "__nv_bfloat16" | "nv_bfloat16" => "take a `float` and convert it in the kernel",
+                "__half" | "half" | "__nv_bfloat16" | "nv_bfloat16" | "__nv_fp8_e4m3" => "take a `float` and convert it in the kernel",
                 _ => "take numbers, `bool`, or arrays of them such as `cubinder::array<int, 8>`",
             }))
         }

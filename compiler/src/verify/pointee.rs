@@ -27,7 +27,8 @@ pub(super) fn misfit(ty: DataType, size: Option<u32>, leaf: Leaf) -> Option<Stri
         return Some("a tensor holds elements, no addresses".to_owned());
     }
     let size = size?;
-    let element = ty.size();
+    // Of what shares a byte, the byte stands for its elements.
+    let element = ty.size().unwrap_or(1);
     if size == 0 || !size.is_multiple_of(element) {
         return Some("that is no whole number of elements".to_owned());
     }
@@ -42,7 +43,7 @@ pub(super) fn misfit(ty: DataType, size: Option<u32>, leaf: Leaf) -> Option<Stri
         _ if is_own(ty, leaf) => true,
         _ => part != element && is_vector && size > element,
     };
-    let count = size / element;
+    let count = u64::from(size) * 8 / u64::from(ty.bits());
     match (fits, leaf) {
         (true, _) => None,
         (false, Leaf::Enum { .. }) => {
@@ -61,6 +62,7 @@ fn is_own(ty: DataType, leaf: Leaf) -> bool {
         (DataType::F32, Leaf::Scalar(ScalarType::F32))
             | (DataType::F16, Leaf::Half)
             | (DataType::Bf16, Leaf::Bfloat16)
+            | (DataType::F8, Leaf::Float8)
             | (DataType::Bool, Leaf::Scalar(ScalarType::Bool))
     )
 }
@@ -83,11 +85,17 @@ mod tests {
             (DataType::F16, Some(4), Leaf::Half),
             (DataType::Bf16, Some(2), Leaf::Bfloat16),
             (DataType::Bool, Some(1), bool),
+            (DataType::F8, Some(1), Leaf::Float8),
+            (DataType::F8, Some(4), Leaf::Float8),
             // Its bits.
             (DataType::F32, Some(4), unsigned(4)),
             (DataType::F32, Some(16), unsigned(4)),
             (DataType::I32, Some(4), unsigned(4)),
             (DataType::Bool, Some(1), unsigned(1)),
+            (DataType::F8, Some(1), unsigned(1)),
+            (DataType::I4, Some(1), unsigned(1)),
+            (DataType::I4, Some(4), unsigned(4)),
+            (DataType::I4, Some(16), unsigned(4)),
             (DataType::I32, Some(4), Leaf::Enum { bytes: 4 }),
             // Vectors that hold whole elements.
             (DataType::F16, Some(16), unsigned(4)),
@@ -126,6 +134,15 @@ mod tests {
             (DataType::F32, Some(4), Leaf::Half, "one element would be read as several numbers"),
             (DataType::I64, Some(8), f32, "one element would be read as several numbers"),
             (DataType::F16, Some(2), Leaf::Bfloat16, "each element would be read as another kind of number"),
+            (
+                DataType::F8,
+                Some(1),
+                Leaf::Scalar(ScalarType::Bool),
+                "each element would be read as another kind of number",
+            ),
+            (DataType::F8, Some(4), f32, "4 elements would be read as one number"),
+            (DataType::I8, Some(1), Leaf::Float8, "each element would be read as another kind of number"),
+            (DataType::I4, Some(1), Leaf::Float8, "each element would be read as another kind of number"),
             (DataType::F16, Some(4), Leaf::Bfloat16, "each element would be read as another kind of number"),
             (DataType::I32, Some(4), f32, "each element would be read as another kind of number"),
             (DataType::I32, Some(16), f32, "each element would be read as another kind of number"),

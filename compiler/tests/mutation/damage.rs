@@ -46,12 +46,16 @@ struct Finder<'t> {
 }
 
 /// Tables whose keys are the author's names.
-const NAMED: [&str; 7] = [
+const NAMED: [&str; 11] = [
     "attributes",
     "types",
+    "formats",
+    "combinations.types",
+    "combinations.formats",
     "constants",
     "functions",
     "variants.types",
+    "variants.formats",
     "variants.constants",
     "launches.args",
 ];

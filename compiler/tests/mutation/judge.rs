@@ -118,7 +118,8 @@ fn essence(draft: &PluginDraft) -> String {
     plugin.attributes.iter_mut().for_each(|attribute| attribute.doc.clear());
     plugin.inputs.iter_mut().for_each(|input| input.doc.clear());
     plugin.outputs.iter_mut().for_each(|output| output.doc.clear());
-    let units = draft.units.iter().map(|unit| (&unit.source, &unit.kernel, &unit.types, &unit.constants));
+    let units = draft.units.iter();
+    let units = units.map(|unit| (&unit.source, &unit.kernel, &unit.types, &unit.formats, &unit.constants));
     format!("{} {:?}", model(&draft), units.collect::<Vec<_>>())
 }
 

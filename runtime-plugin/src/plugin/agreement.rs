@@ -242,7 +242,7 @@ fn cases_are_of_all_kinds() {
         state ^= state << 5;
         state
     };
-    for round in 0..600 {
+    for round in 0..1200 {
         let numbers: Vec<u32> = (0..64).map(|_| random()).collect();
         let case = Case::new(&manifests()[round % manifests().len()], &mut Choices(numbers.iter().cycle()));
         let refused = case.evaluation().refused.unwrap_or_default();

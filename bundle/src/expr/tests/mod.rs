@@ -3,6 +3,7 @@
 mod errors;
 mod generator;
 mod language;
+mod layout;
 mod limits;
 mod oracle;
 mod properties;

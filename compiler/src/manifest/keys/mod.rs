@@ -70,6 +70,12 @@ pub enum Form {
     TensorType,
     /// Element types, each once.
     ElementTypes,
+    /// A memory layout or a format parameter.
+    TensorFormat,
+    /// Memory layouts, each once.
+    Formats,
+    /// Names of attributes, each once.
+    AttributeNames,
     /// The type of an attribute.
     AttributeType,
     /// A value of the attribute's type.
@@ -140,6 +146,8 @@ pub enum Reserved {
     OnnxParser,
     /// Those of the element types.
     ElementTypes,
+    /// Those of the memory layouts.
+    Formats,
 }
 
 impl Form {
@@ -159,6 +167,9 @@ impl Form {
             Form::Expressions => "array of one to three expressions",
             Form::TensorType => "element type or type parameter",
             Form::ElementTypes => "array of element types",
+            Form::TensorFormat => "format or format parameter",
+            Form::Formats => "array of formats",
+            Form::AttributeNames => "array of names of attributes",
             Form::AttributeType => "attribute type",
             Form::AttributeValue => "value of the attribute's type",
             Form::AttributeValues => "array of values",
@@ -183,6 +194,7 @@ impl Form {
             Form::Named(..) => "table of tables",
             Form::Lines(of, _) => match of {
                 Form::ElementTypes => "table: name to array of element types",
+                Form::Formats => "table: name to array of formats",
                 Form::Constant => "table: name to constant",
                 _ => "table: name to expression",
             },
@@ -217,6 +229,12 @@ const TYPE_NAMES: Naming = Naming {
     example: ("T", "[\"f32\", \"f16\"]"),
 };
 
+const FORMAT_NAMES: Naming = Naming {
+    what: "a format parameter",
+    reserved: Reserved::Formats,
+    example: ("F", "[\"linear\", \"hwc8\"]"),
+};
+
 const CONSTANT_NAMES: Naming =
     Naming { what: "a constant", reserved: Reserved::None, example: ("BLOCK", "256") };
 
@@ -249,6 +267,18 @@ pub static ROOT: Table = Table {
             Form::Lines(&Form::ElementTypes, TYPE_NAMES),
             "",
             "Type parameters and the element types that each can be; the plugin is compiled for every combination.",
+        ),
+        optional(
+            "formats",
+            Form::Lines(&Form::Formats, FORMAT_NAMES),
+            "",
+            "Format parameters and the memory layouts that each can be; they are combined as types are.",
+        ),
+        optional(
+            "combinations",
+            Form::Tables(&COMBINATION),
+            "",
+            "Which combinations of types and formats there are: those of any of these tables. Without any there are all.",
         ),
         optional(
             "constants",
@@ -328,6 +358,12 @@ pub static PLUGIN: Table = Table {
             "One sentence for people; `cubinder inspect` shows it.",
         ),
         optional("require", Form::Tables(&REQUIRE), "", "Rules that every node must meet."),
+        optional(
+            "timing",
+            Form::AttributeNames,
+            "[\"pads\"]",
+            "The attributes on which the time of a node depends: nodes that differ in others alone share what TensorRT measured. Otherwise all.",
+        ),
     ],
 };
 
@@ -383,6 +419,12 @@ pub static ATTRIBUTE: Table = Table {
             "[0, 1, 2, 4]",
             "The only values; of a list, for each element. Not for `bytes`.",
         ),
+        optional(
+            "specialize",
+            Form::AttributeValues,
+            "[3, 5, 7]",
+            "The code is compiled for each of these integers or booleans, and others are refused; in guards and launches it is a constant. Not for lists.",
+        ),
         DOC,
     ],
 };
@@ -395,6 +437,7 @@ pub static INPUT: Table = Table {
     keys: &[
         required("name", Form::Identifier, "\"x\"", "Its name in expressions and arguments."),
         required("type", Form::TensorType, "\"T\"", "What its elements are."),
+        otherwise("format", "\"linear\"", Form::TensorFormat, "\"F\"", "How it lies in memory."),
         otherwise("rank", "\"0..=8\"", Form::Rank, "\"1..=8\"", "How many dimensions it may have."),
         optional("limits", Form::Table(&LIMITS), "", "What its shape may be; any other one is refused."),
         DOC,
@@ -409,6 +452,7 @@ pub static OUTPUT: Table = Table {
     keys: &[
         required("name", Form::Identifier, "\"y\"", "Its name in the expressions and arguments of launches."),
         required("type", Form::TensorType, "\"T\"", "What its elements are."),
+        otherwise("format", "\"linear\"", Form::TensorFormat, "\"F\"", "How it lies in memory."),
         required(
             "shape",
             Form::ExpressionText,
@@ -453,6 +497,27 @@ pub static FUNCTION: Table = Table {
     ],
 };
 
+/// `[[combinations]]`.
+pub static COMBINATION: Table = Table {
+    path: "combinations[]",
+    title: "[[combinations]]",
+    doc: "Types and formats that there are together.",
+    keys: &[
+        optional(
+            "types",
+            Form::Lines(&Form::ElementTypes, Naming { example: ("T", "[\"f16\"]"), ..TYPE_NAMES }),
+            "",
+            "Alternatives of type parameters; all of those that are not named here.",
+        ),
+        optional(
+            "formats",
+            Form::Lines(&Form::Formats, Naming { example: ("F", "[\"linear\", \"hwc8\"]"), ..FORMAT_NAMES }),
+            "",
+            "Alternatives of format parameters; all of those that are not named here.",
+        ),
+    ],
+};
+
 /// `[[variants]]`.
 pub static VARIANT: Table = Table {
     path: "variants[]",
@@ -472,6 +537,12 @@ pub static VARIANT: Table = Table {
             Form::Lines(&Form::ElementTypes, Naming { example: ("T", "[\"f16\"]"), ..TYPE_NAMES }),
             "",
             "Which alternatives of the type parameters it serves; all of those that are not named here.",
+        ),
+        optional(
+            "formats",
+            Form::Lines(&Form::Formats, Naming { example: ("F", "[\"hwc8\"]"), ..FORMAT_NAMES }),
+            "",
+            "Which alternatives of the format parameters it serves; all of those that are not named here.",
         ),
         optional(
             "constants",
@@ -626,10 +697,22 @@ pub static COMPILE: Table = Table {
 
 /// Every table once, in the order of the reference.
 #[must_use]
-pub fn tables() -> [&'static Table; 13] {
+pub fn tables() -> [&'static Table; 14] {
     [
-        &ROOT, &PLUGIN, &REQUIRE, &ATTRIBUTE, &INPUT, &OUTPUT, &LIMITS, &FUNCTION, &VARIANT, &SCRATCH,
-        &MEMSET, &LAUNCH, &COMPILE,
+        &ROOT,
+        &PLUGIN,
+        &REQUIRE,
+        &ATTRIBUTE,
+        &INPUT,
+        &OUTPUT,
+        &LIMITS,
+        &FUNCTION,
+        &COMBINATION,
+        &VARIANT,
+        &SCRATCH,
+        &MEMSET,
+        &LAUNCH,
+        &COMPILE,
     ]
 }
 

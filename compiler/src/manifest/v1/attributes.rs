@@ -34,8 +34,8 @@ pub(super) fn read(
     let subject = Subject { name: &name.value, ty: ty.value, type_range: &ty.range };
     let constraints = keys.read(form, subject);
     let default = default.and_then(|entry| constraints::default(form, &entry, subject, &constraints));
-    let constraints::Constraints { length, range, one_of } = constraints;
-    Some(AttributeDecl { name, ty: ty.value, default, length, range, one_of, doc })
+    let constraints::Constraints { length, range, one_of, specialize } = constraints;
+    Some(AttributeDecl { name, ty: ty.value, default, length, range, one_of, specialize, doc })
 }
 
 fn attribute_type(form: &mut Form<'_>, section: &mut Section<'_>) -> Option<Located<AttributeType>> {

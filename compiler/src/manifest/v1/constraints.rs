@@ -1,4 +1,4 @@
-//! What an attribute may be beside its type: `length`, `range` and `one_of`, and whether its default keeps to them.
+//! What an attribute may be beside its type: `length`, `range`, `one_of` and `specialize`, and whether its default keeps to them.
 //!
 //! The runtime holds nodes against the same constraints; here they are read, held against each other, and shown with their
 //! places.
@@ -26,6 +26,15 @@ pub(super) struct Constraints {
     pub(super) length: Option<Located<Interval>>,
     pub(super) range: Option<Located<Bounds>>,
     pub(super) one_of: Option<Located<Vec<Value>>>,
+    pub(super) specialize: Option<Located<Vec<Value>>>,
+}
+
+impl Constraints {
+    /// The only values, and the key that says so.
+    fn allowed(&self) -> Option<(&'static str, &Located<Vec<Value>>)> {
+        let specialize = self.specialize.as_ref().map(|values| ("specialize", values));
+        specialize.or(self.one_of.as_ref().map(|values| ("one_of", values)))
+    }
 }
 
 /// The keys as they stand in the file.
@@ -33,6 +42,7 @@ pub(super) struct Keys<'t> {
     length: Option<Entry<'t>>,
     range: Option<Entry<'t>>,
     one_of: Option<Entry<'t>>,
+    specialize: Option<Entry<'t>>,
 }
 
 /// An attribute's name and its type with its place.
@@ -48,7 +58,12 @@ const LENGTH: Sizes<'_> =
 
 /// Asks for the keys; they are read when the type is known.
 pub(super) fn take<'t>(section: &mut Section<'t>) -> Keys<'t> {
-    Keys { length: section.take("length"), range: section.take("range"), one_of: section.take("one_of") }
+    Keys {
+        length: section.take("length"),
+        range: section.take("range"),
+        one_of: section.take("one_of"),
+        specialize: section.take("specialize"),
+    }
 }
 
 impl Keys<'_> {
@@ -56,9 +71,22 @@ impl Keys<'_> {
     pub(super) fn read(&self, form: &mut Form<'_>, subject: Subject<'_>) -> Constraints {
         let length = self.length.as_ref().and_then(|entry| length(form, entry, subject));
         let range = self.range.as_ref().and_then(|entry| range(form, entry, subject));
-        let mut constraints = Constraints { length, range, one_of: None };
+        let mut constraints = Constraints { length, range, ..Constraints::default() };
         constraints.one_of =
             self.one_of.as_ref().and_then(|entry| one_of(form, entry, subject, &constraints));
+        constraints.specialize =
+            self.specialize.as_ref().and_then(|entry| specialize(form, entry, subject, &constraints));
+        if let (Some(one_of), Some(entry)) = (&self.one_of, &self.specialize) {
+            let diagnostic = Diagnostic::error("`specialize` and `one_of` say the same thing twice")
+                .code(rules::BAD_CONSTRAINT)
+                .at(
+                    form.span(entry.key_range.clone()),
+                    "code is compiled for these values, and others are refused",
+                )
+                .related(form.span(one_of.key_range.clone()), "this says what is refused, too")
+                .help("leave `one_of` out");
+            form.report(diagnostic);
+        }
         constraints
     }
 }
@@ -248,6 +276,23 @@ fn counted(length: i64, ty: AttributeType) -> String {
     }
 }
 
+/// Values that code is compiled for: the one kind of value that a kernel's template can take.
+fn specialize(
+    form: &mut Form<'_>,
+    entry: &Entry<'_>,
+    subject: Subject<'_>,
+    others: &Constraints,
+) -> Option<Located<Vec<Value>>> {
+    let element = subject.ty.element;
+    if subject.ty.list || !(element.integers().is_some() || element == AttributeElement::Bool) {
+        let rule = "`specialize` is for single integers and booleans";
+        contradicts_type(form, entry, subject, rule, "this is none");
+        return None;
+    }
+    one_of(form, entry, subject, others)
+}
+
+/// The values of `one_of` or `specialize`.
 fn one_of(
     form: &mut Form<'_>,
     entry: &Entry<'_>,
@@ -261,7 +306,7 @@ fn one_of(
     }
     let items = form.values(entry, "an array of values")?;
     if items.is_empty() {
-        let diagnostic = Diagnostic::error(format!("`one_of` leaves no value for `{}`", subject.name))
+        let diagnostic = Diagnostic::error(format!("`{}` leaves no value for `{}`", entry.key, subject.name))
             .code(rules::BAD_CONSTRAINT)
             .at(form.span(entry.range.clone()), "expected at least one value");
         form.report(diagnostic);
@@ -273,14 +318,14 @@ fn one_of(
     for item in &items {
         match values::of_type(item, element) {
             Ok(value) => {
-                check_allowed(form, &item.range, &value, subject, others);
-                check_new(form, &item.range, &value, &mut places);
+                check_allowed(form, item, &value, subject, others);
+                check_new(form, item, &value, &mut places);
                 values.push(value);
             }
             Err(misfits) => {
                 whole = false;
                 for misfit in misfits {
-                    let message = format!("a value of `one_of` is not of type `{}`", element.name());
+                    let message = format!("a value of `{}` is not of type `{}`", entry.key, element.name());
                     let diagnostic = Diagnostic::error(message)
                         .code(rules::BAD_CONSTRAINT)
                         .at(form.span(misfit.range), misfit.label)
@@ -295,20 +340,20 @@ fn one_of(
 
 fn check_new<'t>(
     form: &mut Form<'_>,
-    range: &'t Range<usize>,
+    item: &'t Entry<'_>,
     value: &Value,
     places: &mut BTreeMap<String, &'t Range<usize>>,
 ) {
     match places.get(&identity(value)) {
         Some(first) => {
-            let diagnostic = Diagnostic::error(format!("`one_of` lists {value} twice"))
+            let diagnostic = Diagnostic::error(format!("`{}` lists {value} twice", item.key))
                 .code(rules::DECLARED_TWICE)
-                .at(form.span(range.clone()), "the second time")
+                .at(form.span(item.range.clone()), "the second time")
                 .related(form.span((*first).clone()), "the first time");
             form.report(diagnostic);
         }
         None => {
-            places.insert(identity(value), range);
+            places.insert(identity(value), &item.range);
         }
     }
 }
@@ -321,18 +366,19 @@ fn identity(value: &Value) -> String {
     }
 }
 
-/// Reports a value of `one_of` that `range` or `length` refuses.
+/// Reports a value of `one_of` or `specialize` that `range` or `length` refuses.
 fn check_allowed(
     form: &mut Form<'_>,
-    range: &Range<usize>,
+    item: &Entry<'_>,
     value: &Value,
     subject: Subject<'_>,
     others: &Constraints,
 ) {
+    let (key, range) = (&item.key, &item.range);
     if let Some(bounds) = &others.range
         && let Some(label) = outside(value, &bounds.value)
     {
-        let diagnostic = Diagnostic::error("a value of `one_of` is outside `range`")
+        let diagnostic = Diagnostic::error(format!("a value of `{key}` is outside `range`"))
             .code(rules::BAD_CONSTRAINT)
             .at(form.span(range.clone()), label)
             .related(form.span(bounds.range.clone()), "the range");
@@ -342,7 +388,7 @@ fn check_allowed(
     if let Some(lengths) = others.length.as_ref().filter(|_| !subject.ty.list)
         && let Some(length) = length_of(value).filter(|length| !lengths.value.contains(*length))
     {
-        let diagnostic = Diagnostic::error("a value of `one_of` has a length that `length` refuses")
+        let diagnostic = Diagnostic::error(format!("a value of `{key}` has a length that `length` refuses"))
             .code(rules::BAD_CONSTRAINT)
             .at(form.span(range.clone()), counted(length, subject.ty))
             .related(form.span(lengths.range.clone()), "the lengths");
@@ -388,7 +434,7 @@ pub(super) fn default(
         _ => vec![(value.clone(), entry.range.clone())],
     };
     let allowed: Option<BTreeSet<String>> =
-        constraints.one_of.as_ref().map(|allowed| allowed.value.iter().map(identity).collect());
+        constraints.allowed().map(|(_, allowed)| allowed.value.iter().map(identity).collect());
     for (element, range) in &elements {
         check_default_range(form, range, element, constraints);
         if allowed.as_ref().is_some_and(|allowed| !allowed.contains(&identity(element))) {
@@ -428,10 +474,10 @@ fn check_default_range(form: &mut Form<'_>, range: &Range<usize>, value: &Value,
     }
 }
 
-/// The default, or one of its elements, is none of `one_of`.
+/// The default, or one of its elements, is none of the values that are allowed.
 fn not_allowed(form: &mut Form<'_>, range: &Range<usize>, value: &Value, constraints: &Constraints) {
-    let Some(allowed) = &constraints.one_of else { return };
-    let diagnostic = Diagnostic::error("the default breaks the attribute's own `one_of`")
+    let Some((key, allowed)) = constraints.allowed() else { return };
+    let diagnostic = Diagnostic::error(format!("the default breaks the attribute's own `{key}`"))
         .code(rules::BAD_DEFAULT)
         .at(form.span(range.clone()), "none of the values")
         .related(form.span(allowed.range.clone()), "the only values");

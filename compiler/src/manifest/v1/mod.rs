@@ -4,10 +4,11 @@
 //! test holds both against each other.
 
 pub(super) mod attributes;
+mod combinations;
 mod compile;
 mod constraints;
 mod launches;
-mod names;
+pub(super) mod names;
 pub(super) mod plugin;
 mod ranges;
 mod tensors;
@@ -27,7 +28,9 @@ pub(super) fn read(form: &mut Form<'_>, mut root: Section<'_>) -> Manifest {
     let attributes = named_tables(form, &mut root, "attributes", &mut broken, attributes::read);
     let inputs = list_of(form, &mut root, "inputs", &mut broken, tensors::input);
     let outputs = list_of(form, &mut root, "outputs", &mut broken, tensors::output);
-    let types = lines(form, &mut root, "types", &mut broken, names::type_parameter);
+    let types = lines(form, &mut root, "types", &mut broken, names::parameter);
+    let formats = lines(form, &mut root, "formats", &mut broken, names::parameter);
+    let combinations = combinations::read(form, &mut root, &mut broken);
     let constants = lines(form, &mut root, "constants", &mut broken, names::constant);
     let functions = lines(form, &mut root, "functions", &mut broken, names::function);
     let variants = variants::read(form, &mut root, &mut broken);
@@ -41,6 +44,8 @@ pub(super) fn read(form: &mut Form<'_>, mut root: Section<'_>) -> Manifest {
         inputs,
         outputs,
         types,
+        formats,
+        combinations,
         constants,
         functions,
         variants,
@@ -166,6 +171,14 @@ fn doc(form: &mut Form<'_>, section: &mut Section<'_>, key: &'static str) -> Str
     section.take(key).and_then(|entry| form.string(&entry)).map(|text| text.value).unwrap_or_default()
 }
 
+/// Why there are no tensors of a type that other languages have.
+pub(crate) fn no_tensors_of(lacking: &str) -> String {
+    match lacking {
+        "f4" => "TensorRT has tensors of 4-bit floats; Cubinder has none yet".to_owned(),
+        lacking => format!("TensorRT has no tensors of `{lacking}`"),
+    }
+}
+
 fn unknown_type(form: &mut Form<'_>, name: &Located<String>, what: &str, known: &[&str]) {
     let diagnostic = Diagnostic::error(format!("unknown {what} `{}`", name.value))
         .code(rules::UNKNOWN_TYPE)
@@ -180,9 +193,7 @@ fn unknown_type(form: &mut Form<'_>, name: &Located<String>, what: &str, known: 
                 diagnostic.help("a signed type with a `range` holds what is not negative: `range = \"0..\"`")
             }
             "attribute type" => diagnostic,
-            // TensorRT has it; Cubinder has not.
-            _ if lacking == "f8" => diagnostic,
-            _ => diagnostic.note(format!("TensorRT has no tensors of `{lacking}`")),
+            _ => diagnostic.note(no_tensors_of(&lacking)),
         };
         form.report(diagnostic);
         return;

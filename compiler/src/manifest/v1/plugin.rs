@@ -20,6 +20,7 @@ pub(super) fn read(form: &mut Form<'_>, root: &mut Section<'_>) -> PluginDecl {
         version: "1".to_owned(),
         summary: String::new(),
         require: Vec::new(),
+        timing: None,
     };
     let Some(entry) = root.take("plugin") else {
         let diagnostic = Diagnostic::error("the manifest has no `[plugin]` table")
@@ -54,6 +55,10 @@ pub(super) fn read(form: &mut Form<'_>, root: &mut Section<'_>) -> PluginDecl {
         }
         decl.require = rules.iter().filter_map(|rule| require(form, rule)).collect();
     }
+    decl.timing = section.take("timing").and_then(|entry| {
+        let names = form.strings(&entry)?;
+        Some(Located { value: names, range: entry.range })
+    });
     form.finish(&section);
     decl
 }

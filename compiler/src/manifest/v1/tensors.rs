@@ -39,6 +39,7 @@ pub(super) fn input(
 ) -> Option<InputDecl> {
     let name = tensor_name(form, &mut section, "an input");
     let ty = form.require(&mut section, "type", "\"f32\"").and_then(|entry| tensor_type(form, &entry));
+    let format = tensor_format(form, &mut section);
     let rank = section.take("rank").and_then(|entry| RANK.read(form, &entry));
     let ranks = ranks(rank.as_ref());
     let limits = match section.take("limits") {
@@ -48,9 +49,17 @@ pub(super) fn input(
     let doc = doc(form, &mut section, "doc");
     form.finish(&section);
     let name = name?;
-    match ty {
-        Some(ty) => Some(InputDecl { name, ty, rank: (ranks.lowest, ranks.highest), limits, doc }),
-        None => {
+    match (ty, format) {
+        (Some(ty), Ok(format)) => Some(InputDecl {
+            name,
+            ty,
+            format,
+            rank: (ranks.lowest, ranks.highest),
+            rank_range: ranks.range,
+            limits,
+            doc,
+        }),
+        _ => {
             broken.push(name.value);
             None
         }
@@ -64,6 +73,7 @@ pub(super) fn output(
 ) -> Option<OutputDecl> {
     let name = tensor_name(form, &mut section, "an output");
     let ty = form.require(&mut section, "type", "\"f32\"").and_then(|entry| tensor_type(form, &entry));
+    let format = tensor_format(form, &mut section);
     let shape = form.require(&mut section, "shape", "\"...\"").and_then(|entry| shape(form, &entry));
     let limits = match section.take("limits") {
         Some(entry) => limits(form, &mut section, &entry, None),
@@ -72,13 +82,30 @@ pub(super) fn output(
     let doc = doc(form, &mut section, "doc");
     form.finish(&section);
     let name = name?;
-    match (ty, shape) {
-        (Some(ty), Some(shape)) => Some(OutputDecl { name, ty, shape, limits, doc }),
+    match (ty, format, shape) {
+        (Some(ty), Ok(format), Some(shape)) => Some(OutputDecl { name, ty, format, shape, limits, doc }),
         _ => {
             broken.push(name.value);
             None
         }
     }
+}
+
+/// A format, where one is given; several are a format parameter's.
+///
+/// # Errors
+/// It is something else, which has been reported.
+fn tensor_format(form: &mut Form<'_>, section: &mut Section<'_>) -> Result<Option<Located<String>>, ()> {
+    let Some(entry) = section.take("format") else { return Ok(None) };
+    if entry.items().is_some() {
+        let diagnostic = form.misfit(&entry, "a string");
+        let written = form.written(&entry.range).unwrap_or("[...]");
+        form.report(diagnostic.help(format!(
+            "`[formats]` gives several a name: `F = {written}` there, and `format = \"F\"` here"
+        )));
+        return Err(());
+    }
+    form.string(&entry).map(Some).ok_or(())
 }
 
 /// A type; several are a type parameter's.

@@ -20,6 +20,7 @@ pub(super) fn read(
         return vec![VariantDecl {
             id: Located { value: 1, range: 0..0 },
             types: Vec::new(),
+            formats: Vec::new(),
             guard: None,
             constants: Vec::new(),
             range: 0..0,
@@ -34,7 +35,10 @@ fn variant(form: &mut Form<'_>, mut section: Section<'_>, broken: &mut Vec<Strin
     let guard = section.take("guard").and_then(|entry| form.expression(&entry));
     // What follows `[variants.constants]` is a constant, whatever was meant.
     let mut misplaced = Vec::new();
-    for child in section.entries().iter().filter(|entry| matches!(entry.key.as_str(), "types" | "constants"))
+    for child in section
+        .entries()
+        .iter()
+        .filter(|entry| matches!(entry.key.as_str(), "types" | "formats" | "constants"))
     {
         let is_guard = |line: &Entry<'_>| line.key == "guard" && line.value().is_str();
         misplaced.extend(form.below(&mut section, child, &VARIANT, is_guard));
@@ -44,11 +48,14 @@ fn variant(form: &mut Form<'_>, mut section: Section<'_>, broken: &mut Vec<Strin
     let types = lines(form, &mut section, "types", broken, |form, entry| {
         if is_misplaced(entry) { None } else { names::alternatives(form, entry) }
     });
+    let formats = lines(form, &mut section, "formats", broken, |form, entry| {
+        if is_misplaced(entry) { None } else { names::alternatives(form, entry) }
+    });
     let constants = lines(form, &mut section, "constants", broken, |form, entry| {
         if is_misplaced(entry) { None } else { names::constant(form, entry) }
     });
     form.finish(&section);
-    id.map(|id| VariantDecl { id, types, guard, constants, range })
+    id.map(|id| VariantDecl { id, types, formats, guard, constants, range })
 }
 
 fn id(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Located<i32>> {

@@ -179,7 +179,7 @@ std::vector<Queued> layoutsSteps(Combination const& combination, Given const& gi
     copy.argument(memory.address(0));
     copy.argument(memory.address(1));
     copy.argument(elementsOf(x));
-    copy.argument(static_cast<int32_t>(inMemory(x, combination.formats[0])[x.size() - 3]));
+    copy.argument(inMemory(x, combination.formats[0])[x.size() - 3]);
     copy.argument(given.attribute[0]);
     return {Queued::launching(copy)};
 }
@@ -318,7 +318,7 @@ std::vector<General> generalPlugins()
     return {
         {known("everything"), everythingSteps,
             {{"collectI", 4, {8, 8, 8, 8}}, {"report", 3, {8, 8, 8}}, {"settleI", 4, {8, 8, 8, 4}}}},
-        {known("layouts"), layoutsSteps, {{"layoutsI", 5, {8, 8, 8, 4, 4}}}},
+        {known("layouts"), layoutsSteps, {{"layoutsI", 5, {8, 8, 8, 8, 4}}}},
         {known("steps"), stepsSteps,
             {{"5countI", 4, {8, 8, 8, 8}}, {"finishI", 5, {8, 8, 8, 8, 4}}, {"at_onceI", 4, {8, 8, 8, 4}}}},
     };

@@ -42,6 +42,10 @@ fn name(table: &Table) -> &str {
         "plugin.require[]" => "require",
         "inputs[].limits" => "limits",
         "launches[].memset" => "memset",
+        "inputs[].shape_input" => "shape inputs",
+        "outputs[].alias" => "outputs in place",
+        "outputs[].size_tensor" => "size tensors",
+        "outputs[].size" => "size",
         path => path.trim_end_matches("[]").trim_end_matches(".*"),
     }
 }

@@ -411,7 +411,7 @@ impl<'s> Form<'s> {
 
 impl Text {
     /// A text that a value of another type stands for.
-    fn stands_for(range: Range<usize>, value: String) -> Text {
+    pub(crate) fn stands_for(range: Range<usize>, value: String) -> Text {
         Text::new("", range, value)
     }
 }

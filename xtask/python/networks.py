@@ -70,6 +70,27 @@ def non_zero(x):
     return np.argwhere(x != 0).astype(np.int32)
 
 
+def normalize(x):
+    """Every element by the largest magnitude."""
+    largest = np.max(np.abs(x), initial=np.float32(0))
+    return x / largest if largest > 0 else np.zeros_like(x)
+
+
+def exchange(x, block=256):
+    """What two blocks of elements have in the same place, added, in both."""
+    whole = np.zeros(-(-x.size // (2 * block)) * 2 * block, x.dtype)
+    whole[: x.size] = x.ravel()
+    pairs = whole.reshape(-1, 2, block)
+    both = np.broadcast_to(pairs.sum(axis=1, keepdims=True), pairs.shape)
+    return both.ravel()[: x.size].reshape(x.shape)
+
+
+def neighbours(x):
+    """Squares, each with the one behind it; the last one with the first."""
+    squares = x.ravel() ** 2
+    return (squares + np.roll(squares, -1)).reshape(x.shape)
+
+
 # ---- the networks
 
 
@@ -157,6 +178,28 @@ NETWORKS = {
         namespace="reference",
     ),
 }
+
+# Plugins of several steps (tests/data/run): sums of eighths are exact, in whatever order they are made.
+NETWORKS["sum"] = Network(
+    lambda s: [("sum_plugin", ["x"], ["y", "mark"], {"aot": 1})],
+    lambda i, s: {
+        "y": np.sum(i["x"], dtype=np.float64).astype(np.float32).reshape([1] * i["x"].ndim),
+        "mark": np.full([1] * i["x"].ndim, -1, np.int32),
+    },
+    outputs={"y": "T", "mark": "i32"},
+    namespace="test",
+)
+for name, of in (
+    ("normalize", normalize),
+    ("exchange", exchange),
+    ("neighbours", neighbours),
+    ("reverse", lambda x: x[:, ::-1]),
+):
+    NETWORKS[name] = Network(
+        lambda s, name=name: [(f"{name}_plugin", ["x"], ["y"], {"aot": 1})],
+        lambda i, s, of=of: {"y": np.ascontiguousarray(of(i["x"]))},
+        namespace="test",
+    )
 
 # A plugin that chooses among its variants by shapes and addresses (tests/data/run/vectors.toml): what each of them gives. The plain
 # name is for the model, which is the same for all.

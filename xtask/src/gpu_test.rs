@@ -81,6 +81,7 @@ impl List<'_> {
         self.in_place()?;
         self.non_zero()?;
         self.variants()?;
+        self.sequences()?;
         self.together()?;
         self.cycles()?;
         Ok(self.cases)
@@ -270,6 +271,54 @@ impl List<'_> {
             self.cases.push(Case::new(name, what, form, vec![plan], &NO_JIT).in_python());
         }
         Ok(())
+    }
+
+    /// Plugins of several steps: conditions that shapes decide, scratch memory and fills, a grid that waits for itself, a kernel that begins
+    /// early, much shared memory, clusters; also in CUDA graphs.
+    fn sequences(&mut self) -> Result<()> {
+        const NETWORKS: [(&str, &str, &[&str]); 4] = [
+            ("sum", "1x1:64x64:512x512", &["3,5", "64,64", "64,65", "512,512", "1,1"]),
+            ("normalize", "1x1:64x64:2048x2048", &["1,1", "3,5", "300,300", "2048,2048"]),
+            ("neighbours", "1x1:64x64:2048x2048", &["1,1", "3,5", "300,300", "2048,2048"]),
+            ("reverse", "1x1:64x64:512x24576", &["3,5", "2,12288", "64,12289", "5,24576"]),
+        ];
+        let manifests: Vec<String> =
+            NETWORKS.iter().map(|(name, ..)| format!("tests/data/run/{name}.toml")).collect();
+        let manifests: Vec<&str> = manifests.iter().map(String::as_str).collect();
+        self.maker.compile("steps", &TARGETS, &manifests)?;
+        self.maker.compile("clusters", &[], &["tests/data/run/exchange.toml"])?;
+        for form in Form::ALL {
+            let mut plans = Vec::new();
+            for (name, profile, shapes) in NETWORKS {
+                plans.push(self.sequence("steps", name, form, profile, shapes)?);
+            }
+            let what =
+                format!("several steps, scratch memory, cooperative and early launches, {}", form.what());
+            let name = format!("sequences {}", form.name());
+            self.cases.push(Case::new(name, what, form, plans, &NO_JIT).in_python());
+            let shapes = ["1,1", "3,5", "100,500", "1024,1024"];
+            let plan = self.sequence("clusters", "exchange", form, "1x1:64x64:1024x1024", &shapes)?;
+            let what = format!("clusters, on compute capability 9.0 alone, {}", form.what());
+            let name = format!("clusters {}", form.name());
+            self.cases.push(Case::new(name, what, form, vec![plan], &NO_JIT).in_python());
+        }
+        Ok(())
+    }
+
+    /// Each shape is run as it is and as a CUDA graph.
+    fn sequence(
+        &mut self,
+        library: &str,
+        name: &'static str,
+        form: Form,
+        profile: &str,
+        shapes: &[&str],
+    ) -> Result<Plan> {
+        let network = Network::new(name, "f32", "n,w");
+        let mut plan = self.maker.plan(&Recipe::dynamic(library, network, form, profile, shapes))?;
+        let graphs: Vec<Run> = plan.runs.iter().map(|run| Run { graph: true, ..run.clone() }).collect();
+        plan.runs.extend(graphs);
+        Ok(plan)
     }
 
     /// What must live together in one process and one IRuntime.

@@ -141,6 +141,7 @@ fn form(form: &Form) -> Value {
             "minItems": 1,
             "uniqueItems": true,
         }),
+        Form::Debug => json!({ "enum": ["line"] }),
         Form::Driver => json!({ "type": "string", "pattern": DRIVER }),
         Form::Table(inner) => table(inner),
         Form::Tables(inner) => json!({ "type": "array", "items": table(inner) }),

@@ -293,6 +293,8 @@ pub struct CompileDecl {
     pub options: Vec<Located<String>>,
     /// Which kinds of the targets to embed. Empty: all.
     pub code: Vec<Located<CodeKind>>,
+    /// Whether the code has line information.
+    pub line_information: bool,
     /// Whether `targets` or `code` could not be read as they are. That was reported; what they come to is not known.
     pub targets_are_broken: bool,
     /// The oldest driver that must be able to load the code, as `nvidia-smi` says it: `580.65`.

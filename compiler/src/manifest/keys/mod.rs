@@ -120,6 +120,8 @@ pub enum Form {
     Targets,
     /// Kinds of code, each once.
     CodeKinds,
+    /// What is there for debuggers and profilers.
+    Debug,
     /// A release of NVIDIA's driver.
     Driver,
     /// A table.
@@ -218,6 +220,7 @@ impl Form {
             Form::Options => "array of strings",
             Form::Targets => "array of targets",
             Form::CodeKinds => "array of `\"cubin\"` and `\"ptx\"`",
+            Form::Debug => "`\"line\"`",
             Form::Driver => "string, a driver's release",
             Form::Table(_) => "table",
             Form::Tables(_) | Form::Kinds(..) => "array of tables",
@@ -807,6 +810,12 @@ pub static COMPILE: Table = Table {
             Form::CodeKinds,
             "[\"cubin\", \"ptx\"]",
             "Which kinds of the targets to embed. Otherwise all.",
+        ),
+        optional(
+            "debug",
+            Form::Debug,
+            "\"line\"",
+            "Line information in the code, for profilers. Otherwise what the library says, which is none if it says nothing.",
         ),
         optional(
             "min_driver",

@@ -23,8 +23,8 @@
 //! | 0 | 8 | [`REFERENCE_MAGIC`] |
 //! | 8 | 2 | [`FORMAT_VERSION`] |
 //! | 10 | 4 | length of the container |
-//! | 14 | 16 | the first 16 bytes of the BLAKE3 of everything but these 16 bytes |
-//! | 30 | | the model, in postcard's encoding, to the end |
+//! | 14 | 8 | the first 8 bytes of the BLAKE3 of everything but these 8 bytes: they tell damage |
+//! | 22 | | the model, in postcard's encoding, to the end |
 //!
 //! The encoding is canonical: equal values give equal bytes, and a reader refuses bytes that a writer would not write. Compressed code is
 //! part of a value as it stands ([`crate::packed`]): who compresses decides the bytes, everybody after keeps them.

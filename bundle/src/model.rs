@@ -49,10 +49,8 @@ pub struct NodeReference {
     pub plugin: u32,
     /// The node's attributes, one for each of the plugin's, defaults filled in.
     pub attributes: Vec<Value>,
-    /// The types of the node's inputs, then outputs, where they were known.
-    pub types: Option<Vec<DataType>>,
-    /// The formats of the node's inputs, then outputs, where they were known.
-    pub formats: Option<Vec<Format>>,
+    /// A variant of the plugin, by index, of which the tensors have the types and formats, where they were known.
+    pub row: Option<u32>,
     /// The ranks of the node's inputs, where they were known.
     pub input_ranks: Option<Vec<u8>>,
     /// The workspace that the engine reserves for the node, bytes; none where no build has said.
@@ -617,6 +615,20 @@ impl ArgValue {
 }
 
 impl Plugin {
+    /// Leaves the variants for tensors of the types and formats of variant number `row` alone; all of them where none is named.
+    ///
+    /// # Errors
+    /// There is no such variant.
+    pub fn keep_row(&mut self, row: Option<u32>) -> Result<(), String> {
+        let Some(row) = row else { return Ok(()) };
+        let count = self.variants.len();
+        let named = self.variants.get(row as usize);
+        let named = named.ok_or_else(|| format!("it names variant {row} of {count}"))?;
+        let (types, formats) = (named.types.clone(), named.formats.clone());
+        self.variants.retain(|variant| variant.types == types && variant.formats == formats);
+        Ok(())
+    }
+
     /// Inputs and outputs together: how many tensors the expressions number.
     #[must_use]
     pub fn tensor_count(&self) -> usize {

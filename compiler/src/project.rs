@@ -35,6 +35,8 @@ pub struct Asked {
     pub include: Vec<PathBuf>,
     /// Options of NVRTC, after all others.
     pub options: Vec<String>,
+    /// Whether code has line information, whatever manifests and `cubinder.toml` say.
+    pub line_information: bool,
 }
 
 /// The manifests of one library, and what holds for all of them. The default has none, and says nothing.
@@ -204,6 +206,10 @@ impl Project {
         let mut options: Vec<String> = self.config.iter().flat_map(|config| config.options.clone()).collect();
         options.extend(decl.options.iter().map(|option| option.value.clone()));
         options.extend(self.asked.options.clone());
+        let of_config = self.config.as_ref().is_some_and(|config| config.line_information);
+        if decl.line_information || of_config || self.asked.line_information {
+            with_line_information(&mut options);
+        }
         let min_driver = decl.min_driver.as_ref().map(|driver| (driver.value, span(&driver.range)));
         let plan = Plan { targets, settings: Arc::new(Settings { include, options }), min_driver };
         Planning { plan, errors, no_target: is_silent.then(no_target) }
@@ -269,6 +275,17 @@ fn names_of_header(plugin: &Resolved, are_there: bool) -> (BTreeSet<String>, BTr
     let types = units.iter().flat_map(|unit| unit.types.iter().map(|(name, _)| name.clone()));
     let constants = units.iter().flat_map(|unit| unit.constants.iter().map(|(name, _)| name.clone()));
     (header, types.chain(constants).collect())
+}
+
+/// Asks NVRTC for line information, unless an option does so already: it takes each option once.
+fn with_line_information(options: &mut Vec<String>) {
+    let asks = |option: &String| {
+        option.trim_start_matches('-').trim_end() == "lineinfo"
+            || option.trim_start_matches('-').trim_end() == "generate-line-info"
+    };
+    if !options.iter().any(asks) {
+        options.insert(0, "-lineinfo".to_owned());
+    }
 }
 
 fn no_target() -> Diagnostic {

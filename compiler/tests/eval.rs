@@ -446,12 +446,11 @@ fn libraries_and_engines_are_evaluated_too() {
     let digest = cubinder_bundle::container::read(&bytes).unwrap().digest;
     let reference = |bundle: Digest| {
         write_node_reference(&NodeReference {
-            formats: None,
             workspace_bytes: None,
             bundle: bundle.shortened(),
             plugin: 0,
             attributes: vec![pads(1, 1), Value::Float(1.0)],
-            types: Some(plugin().variants[0].types.clone()),
+            row: Some(0),
             input_ranks: None,
         })
     };
@@ -605,4 +604,68 @@ fn strange_files_are_refused() {
     ] {
         eval(&project, arguments).assert_refused(&arguments.join(" "));
     }
+}
+
+/// A grid that depends on the device, and a shape that depends on values.
+const STRETCH: &str = r#"schema = 1
+
+[plugin]
+name = "stretch"
+
+[[inputs]]
+name = "x"
+type = "f32"
+rank = 1
+
+[[inputs]]
+name = "target"
+shape_input = true
+type = "i64"
+rank = 0
+values = "1..=4096"
+
+[[outputs]]
+name = "y"
+type = "f32"
+shape = "[target.values[0]]"
+
+[[launches]]
+source = "stretch.cu"
+kernel = "stretch"
+grid = ["min(device.sms, ceil_div(numel(y), 256))"]
+block = [256]
+
+[launches.args]
+x = "x"
+y = "y"
+capability = "device.capability"
+"#;
+
+#[test]
+fn what_shape_inputs_hold_and_the_device_is_asked_for() {
+    let project = Project::without_tools();
+    project.write("stretch.toml", STRETCH);
+    let text = |arguments: &[&str]| {
+        let run = eval(&project, &[&["stretch.toml"], arguments].concat());
+        format!("{}{}", run.stdout, run.stderr)
+    };
+    let missing = text(&["--shape", "x=3"]);
+    assert!(missing.contains("what the shape input `target` holds is not given"), "{missing}");
+    assert!(
+        missing.contains("depends on `device.sms`") && missing.contains("depends on `device.capability`"),
+        "{missing}"
+    );
+    let asked = ["--shape", "x=3", "--values", "target=4000", "--arch", "sm_90", "--device", "sms=8"];
+    let found = text(&asked);
+    assert!(found.contains("8 x 1 x 1") && found.contains("`device.capability` = 90 as of sm_90"), "{found}");
+    let beyond = text(&["--shape", "x=3", "--values", "target=0", "--arch", "sm_90", "--device", "sms=8"]);
+    let why = "value 0 of the shape input `target` is 0, and the manifest limits that to 1..=4096";
+    assert!(beyond.contains(why), "{beyond}");
+    project.write(
+        "cases.toml",
+        "manifest = \"stretch.toml\"\n[[cases]]\nname = \"two\"\nshapes = { x = [3] }\nvalues = { target = [600] }\n\
+         device = { sms = 2, capability = 90 }\nexpect = { shapes = { y = [600] }, grid = [2, 1, 1] }\n",
+    );
+    let cases = eval(&project, &["--cases", "cases.toml"]);
+    assert!(cases.stdout.contains("1 as expected"), "{}{}", cases.stdout, cases.stderr);
 }

@@ -55,7 +55,8 @@ fn good_manifests_resolve_without_a_word() {
         assert_eq!(launches, resolved.draft.units.len());
         let (attributes, tensors) = (plugin.attributes.len(), plugin.tensor_count());
         for output in &plugin.outputs {
-            output.shape.validate(attributes, plugin.inputs.len()).expect("a shape over the inputs");
+            // The sizes in it are what outputs hold.
+            output.shape.validate(attributes, tensors).expect("a shape over the inputs");
         }
         for rule in &plugin.require {
             rule.expr.validate(attributes, plugin.inputs.len()).expect("a rule over the inputs");

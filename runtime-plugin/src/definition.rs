@@ -129,12 +129,17 @@ impl Definition {
     /// A reference to the node, for a code library; `None` for a definition that came from an engine's fields.
     pub(crate) fn reference(&self, known: Known<'_>, attributes: &[Value]) -> Option<NodeReference> {
         let Definition::Bundle { own, index } = self else { return None };
+        let has = |kinds: &TensorKinds, variant: &Variant| {
+            variant.types == kinds.types && variant.formats == kinds.formats
+        };
+        let mut variants = self.plugin().variants.iter();
+        let row = known.kinds.and_then(|kinds| variants.position(|variant| has(kinds, variant)));
+        let row = row.map(u32::try_from).transpose().ok()?;
         Some(NodeReference {
             bundle: own.digest.shortened(),
             plugin: u32::try_from(*index).ok()?,
             attributes: attributes.to_vec(),
-            types: known.kinds.map(|kinds| kinds.types.clone()),
-            formats: known.kinds.map(|kinds| kinds.formats.clone()),
+            row,
             input_ranks: known.input_ranks.map(<[u8]>::to_vec),
             workspace_bytes: known.workspace_bytes,
         })
@@ -253,10 +258,13 @@ pub(crate) fn restore_reference(bytes: &[u8], own: &Arc<OwnBundle>) -> Result<Re
         .ok_or_else(|| unusable(&format!("it names plugin {index} of {}", own.bundle.plugins.len())))?;
     validate_attributes(plugin, &reference.attributes).map_err(|error| unusable(&error))?;
     validate_ranks(plugin, reference.input_ranks.as_deref()).map_err(|error| unusable(&error))?;
-    let kinds = match (reference.types, reference.formats) {
-        (None, None) => None,
-        (Some(types), Some(formats)) => Some(TensorKinds { types, formats }),
-        _ => return Err(unusable("it says types without formats, or formats without types")),
+    let kinds = match reference.row {
+        None => None,
+        Some(row) => {
+            let variant = plugin.variants.get(row as usize);
+            let wrong = || unusable(&format!("it names variant {row} of {}", plugin.variants.len()));
+            Some(TensorKinds::of(variant.ok_or_else(wrong)?))
+        }
     };
     Ok(Restored {
         definition: Definition::Bundle { own: Arc::clone(own), index },

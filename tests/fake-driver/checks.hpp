@@ -18,6 +18,10 @@ void checkRefusals(Bench const& bench, Launching const& plugin);
 void checkGuards(Bench const& bench, Launching const& plugin);
 // `aligned` has no variant for every address.
 void checkNoVariant(Bench const& bench, Launching const& plugin);
+// Sequences of steps, with `steps`; the signatures are those of its kernels.
+void checkSteps(Bench const& bench);
+FakeSignature copiedSignature();
+FakeSignature biasedSignature();
 // The libraries of `bench` hold code for `sm_75` and `sm_90a` alone.
 void checkOtherDevice(Bench const& bench, Launching const& plugin);
 

@@ -37,6 +37,8 @@ int run(FakeDriver& driver, std::vector<std::string> const& paths, bool isOther)
     {
         signatures.push_back(plugin.signature);
     }
+    signatures.push_back(copiedSignature());
+    signatures.push_back(biasedSignature());
     driver.signatures = signatures.data();
     driver.signatureCount = static_cast<uint32_t>(signatures.size());
 
@@ -57,6 +59,7 @@ int run(FakeDriver& driver, std::vector<std::string> const& paths, bool isOther)
     checkRefusals(bench, plugins[0]);
     checkGuards(bench, plugins[3]);
     checkNoVariant(bench, plugins[4]);
+    checkSteps(bench);
     checkScalars(bench, plugins[0]);
     checkScalars(bench, plugins[2]);
     return report.finish();

@@ -13,11 +13,11 @@ int32_t Running::shapes(Tensors const& node) const
     return mRuntime->onShapeChange(node.in.data(), inputs, node.out.data(), outputs);
 }
 
-int32_t Running::enqueue(Tensors const& node, std::vector<void*> const& addresses) const
+int32_t Running::enqueue(Tensors const& node, std::vector<void*> const& addresses, void* workspace) const
 {
     auto const inputs = static_cast<size_t>(mSubject->facts.inputs);
     void* const* pointers = addresses.data();
-    return mRuntime->enqueue(node.in.data(), node.out.data(), pointers, pointers + inputs, nullptr, // no workspace
+    return mRuntime->enqueue(node.in.data(), node.out.data(), pointers, pointers + inputs, workspace,
         static_cast<cudaStream_t>(stream()));
 }
 

@@ -49,7 +49,7 @@ public:
     {
         return enqueue(node, addresses());
     }
-    int32_t enqueue(Tensors const& node, std::vector<void*> const& pointers) const;
+    int32_t enqueue(Tensors const& node, std::vector<void*> const& pointers, void* workspace = nullptr) const;
 
 private:
     Subject const* mSubject;

@@ -16,6 +16,7 @@ const PLUGINS: Recipe<'_> = Recipe {
         "tests/data/run/tiles.toml",
         "tests/data/run/vectors.toml",
         "tests/data/run/aligned.toml",
+        "tests/data/run/sequences/steps.toml",
     ],
     targets: &["sm_89", "compute_80"],
 };
@@ -71,6 +72,7 @@ fn plugins_launch_what_they_should_and_outlive_failures() {
         "vectors_plugin: addresses change without a change of shapes",
         "vectors_plugin: a profile beyond the limits is refused",
         "aligned_plugin: where no variant may run nothing is launched",
+        "steps_plugin: steps are queued in order",
     ];
     check(Subject::Plugins, PLUGINS, &expected).unwrap();
 }

@@ -11,7 +11,7 @@ pub(super) const LONG_BYTES: usize = 64;
 /// Where the model begins after a long header.
 pub(super) const MODEL_OFFSET: usize = 72;
 /// Where it begins after a short one.
-pub(super) const SHORT_BYTES: usize = 30;
+pub(super) const SHORT_BYTES: usize = 22;
 const LONG_DIGEST: std::ops::Range<usize> = 32..LONG_BYTES;
 const SHORT_DIGEST: std::ops::Range<usize> = 14..SHORT_BYTES;
 /// No version is above it before the layout of headers changes altogether.

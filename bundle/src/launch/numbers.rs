@@ -172,12 +172,10 @@ fn cluster(
     given: &mut Given<'_>,
 ) -> Result<Option<[u32; 3]>, Fault> {
     let Some(extents) = &launch.cluster else { return Ok(None) };
-    if takes.max_cluster == 0 {
-        return Err((Role::ClusterBlocks, Problem::NoClusters));
-    }
+    let most = if takes.max_cluster == 0 { MAX_CLUSTER } else { takes.max_cluster };
     let mut cluster = [0; 3];
     for axis in 0..3 {
-        let most = i64::from(takes.max_cluster);
+        let most = i64::from(most);
         cluster[axis] = match bounded(Role::Cluster(AXES[axis]), &extents[axis], 1, most, given) {
             Err((role, Problem::TooLarge { value, most, .. })) => {
                 return Err((role, Problem::TooLarge { value, most, limit: Limit::Cluster }));
@@ -187,7 +185,11 @@ fn cluster(
     }
     // Each is at most what all of them may be, which is a small number.
     let blocks = cluster.iter().copied().map(i64::from).fold(1, i64::saturating_mul);
-    at_most(Role::ClusterBlocks, blocks, i64::from(takes.max_cluster), Limit::Cluster)?;
+    at_most(Role::ClusterBlocks, blocks, i64::from(most), Limit::Cluster)?;
+    if takes.max_cluster == 0 {
+        // A cluster of one block is what every other block is, too.
+        return if blocks == 1 { Ok(None) } else { Err((Role::ClusterBlocks, Problem::NoClusters)) };
+    }
     for axis in 0..3 {
         if !grid[axis].is_multiple_of(cluster[axis]) {
             let problem = Problem::NoMultiple { value: i64::from(grid[axis]), of: cluster[axis] };

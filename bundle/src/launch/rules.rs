@@ -22,6 +22,8 @@ pub enum Rule<'p> {
     Require(&'p Requirement),
     /// An input's shape is within its limits.
     Limits(usize, &'p Input),
+    /// What a shape input holds is what it may hold.
+    Values(usize, &'p Input),
 }
 
 /// What a node is held against when it is made: its attributes, the code that there is for them, and the requirements that they
@@ -40,7 +42,9 @@ pub fn rules_of_shapes(plugin: &Plugin) -> impl Iterator<Item = Rule<'_>> {
     let inputs = || plugin.inputs.iter().enumerate();
     let ranks = inputs().map(|(index, input)| Rule::Rank(index, input));
     let limits = inputs().map(|(index, input)| Rule::Limits(index, input));
-    ranks.chain(plugin.require.iter().map(Rule::Require)).chain(limits)
+    let values = inputs().filter(|(_, input)| input.values.is_some());
+    let values = values.map(|(index, input)| Rule::Values(index, input));
+    ranks.chain(plugin.require.iter().map(Rule::Require)).chain(limits).chain(values)
 }
 
 /// Holds a node against rules, one after the other. What `facts` cannot decide yet is passed over.
@@ -79,6 +83,10 @@ impl Rule<'_> {
                 let shape = facts.shapes.get(index);
                 shape.map(|shape| check_limits(&input.name, shape, &input.limits, "")).transpose()
             }
+            Rule::Values(index, input) => {
+                let values = facts.values.get(index);
+                values.map(|values| check_values(input, values)).transpose()
+            }
         }
     }
 }
@@ -99,6 +107,17 @@ pub fn missing_attribute(attribute: &Attribute) -> Unmet {
 /// The first that it breaks.
 pub fn check_attribute(attribute: &Attribute, value: &Value) -> Result<(), Unmet> {
     attribute.check(value).map_err(|error| Unmet(format!("the {error}")))
+}
+
+fn check_values(input: &Input, values: &[i64]) -> Result<(), Unmet> {
+    let allowed = input.values.unwrap_or(Interval { min: i64::MIN, max: i64::MAX });
+    match values.iter().enumerate().find(|(_, value)| !allowed.contains(**value)) {
+        None => Ok(()),
+        Some((index, value)) => Err(Unmet(format!(
+            "value {index} of the shape input `{}` is {value}, and the manifest limits that to {allowed}",
+            input.name
+        ))),
+    }
 }
 
 fn check_rank(input: &Input, rank: usize) -> Result<(), Unmet> {

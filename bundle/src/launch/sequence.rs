@@ -228,6 +228,7 @@ impl<'a> Sequencing<'a> {
         }
         };
         self.plugin.outputs.iter().enumerate().find_map(|(index, output)| {
+            // How much there is of what depends on data the kernels say.
             if output.alias.is_some() || output.depends_on_data() {
                 return None;
             }

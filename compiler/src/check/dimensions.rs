@@ -6,6 +6,7 @@ use cubinder_bundle::expr::{Expr, Node};
 use super::claim::{Claim, What, When};
 use super::formula::length;
 use super::site::Site;
+use crate::manifest::Text;
 use crate::rules;
 
 /// The most dimensions of a tensor.
@@ -44,6 +45,30 @@ pub(super) fn claims(site: &Site<'_>, inexpressible: &[usize]) -> Vec<Claim> {
             );
             let is_plain = literal_length(&output.shape).is_some_and(|length| most.contains(length));
             [Some(dimensions), (!is_plain).then_some(rank)].into_iter().flatten()
+        })
+        .collect()
+}
+
+/// Claims for each size that the kernels find out: what is said of it beforehand is not below zero.
+pub(super) fn sizes(site: &Site<'_>) -> Vec<Claim> {
+    let outputs = site.plugin.outputs.iter().zip(&site.resolved.manifest.outputs);
+    let bounds =
+        outputs.filter_map(|(output, decl)| Some((output, output.size.as_ref()?, decl.size.as_ref()?)));
+    bounds
+        .flat_map(|(output, bound, decl)| {
+            let claim = |subject: String, expr: &Expr, text: &Text| Claim {
+                rule: rules::NEGATIVE_DIMENSION,
+                subject,
+                must: "is at least 0".to_owned(),
+                what: What::Within(Interval::ANY_SIZE),
+                expr: expr.clone(),
+                span: site.span(text),
+                when: When::BeforeOutputs,
+            };
+            let upper = claim(format!("the upper bound of `{}`", output.name), &bound.upper, &decl.upper);
+            let opt = decl.opt.as_ref();
+            let opt = opt.map(|text| claim(format!("the usual size in `{}`", output.name), &bound.opt, text));
+            std::iter::once(upper).chain(opt)
         })
         .collect()
 }

@@ -8,11 +8,11 @@ use std::convert::Infallible;
 use std::ops::Range;
 
 use cubinder_bundle::expr::{
-    Environment, Expr, LowerError, NodeId, ShapeBuilder, ShapeOp, lower, print_node,
+    Environment, Expr, LowerError, NodeId, ShapeBuilder, ShapeOp, lower, lower_scalar, print_node,
 };
 use cubinder_bundle::model::MAX_SHAPE_VALUES;
 use cubinder_bundle::proof::{Case, Verdict};
-use cubinder_bundle::{Output, Plugin, Value};
+use cubinder_bundle::{Plugin, Value};
 
 use super::expressible::is_expressible;
 use super::formula::{has_ranks, reads, truth};
@@ -30,26 +30,38 @@ pub(super) fn check(site: &Site<'_>, checked: &mut Checked) -> Vec<usize> {
     let outputs = site.plugin.outputs.iter().zip(&site.resolved.manifest.outputs).enumerate();
     let mut inexpressible = Vec::new();
     for (index, (output, decl)) in outputs {
-        match express(site, output) {
-            Ok(verdict) => checked.obligations.push(Obligation {
-                rule: rules::INEXPRESSIBLE_SHAPE,
-                statement: format!("TensorRT can express the shape of `{}`", output.name),
-                span: site.span(&decl.shape),
-                is_beyond: false,
-                found: None,
-                case: match &verdict {
-                    Verdict::Refuted(case) => Some(NamedCase::of(site.plugin, case)),
-                    Verdict::Proved | Verdict::Open => None,
-                },
-                verdict,
-            }),
-            Err(problem) => {
-                checked.diagnostics.push(message(site, output, &decl.shape, &problem));
-                inexpressible.push(index);
+        let mut parts = vec![(format!("the shape of `{}`", output.name), &output.shape, &decl.shape)];
+        if let (Some(bound), Some(decl)) = (&output.size, &decl.size) {
+            parts.push((format!("the upper bound of `{}`", output.name), &bound.upper, &decl.upper));
+            let opt = decl.opt.as_ref();
+            parts.extend(opt.map(|text| (format!("the usual size in `{}`", output.name), &bound.opt, text)));
+        }
+        for (what, expr, text) in parts {
+            match express(site, expr, std::ptr::eq(expr, &raw const output.shape)) {
+                Ok(verdict) => checked.obligations.push(expressed(site, &what, text, verdict)),
+                Err(problem) => {
+                    checked.diagnostics.push(message(site, &what, expr, text, &problem));
+                    inexpressible.push(index);
+                }
             }
         }
     }
     inexpressible
+}
+
+fn expressed(site: &Site<'_>, what: &str, text: &Text, verdict: Verdict) -> Obligation {
+    Obligation {
+        rule: rules::INEXPRESSIBLE_SHAPE,
+        statement: format!("TensorRT can express {what}"),
+        span: site.span(text),
+        is_beyond: false,
+        found: None,
+        case: match &verdict {
+            Verdict::Refuted(case) => Some(NamedCase::of(site.plugin, case)),
+            Verdict::Proved | Verdict::Open => None,
+        },
+        verdict,
+    }
 }
 
 /// A part that cannot be expressed, and why.
@@ -58,11 +70,12 @@ struct Problem {
     reason: &'static str,
 }
 
-fn express(site: &Site<'_>, output: &Output) -> Result<Verdict, Problem> {
-    if is_expressible(&output.shape, site.plugin) {
+/// Whether TensorRT can express a shape, or a single dimension.
+fn express(site: &Site<'_>, expr: &Expr, is_shape: bool) -> Result<Verdict, Problem> {
+    if is_expressible(expr, site.plugin) {
         return Ok(Verdict::Proved);
     }
-    let reads = reads(&output.shape);
+    let reads = reads(expr);
     if !site.resolved.cases_are_known && !reads.attributes.is_empty() {
         // The node that would show it may be one that the author excludes.
         return Ok(Verdict::Open);
@@ -90,8 +103,13 @@ fn express(site: &Site<'_>, output: &Output) -> Result<Verdict, Problem> {
             continue;
         };
         let known = Known { attributes: &attributes, ranks: &ranks };
-        match lower(&output.shape, &known, &mut StandIn { plugin: site.plugin }) {
-            Ok(_) => {}
+        let mut builder = StandIn { plugin: site.plugin };
+        let lowered = match is_shape {
+            true => lower(expr, &known, &mut builder).map(drop),
+            false => lower_scalar(expr, &known, &mut builder),
+        };
+        match lowered {
+            Ok(()) => {}
             Err(LowerError::Unsupported { node, reason, .. }) => return Err(Problem { node, reason }),
             // That it may have no value is another rule's.
             Err(LowerError::Evaluate(_)) => is_complete = false,
@@ -123,19 +141,19 @@ fn combinations(plugin: &Plugin, tensors: &[u32]) -> Option<Vec<Vec<(u32, u8)>>>
     Some(all)
 }
 
-fn message(site: &Site<'_>, output: &Output, text: &Text, problem: &Problem) -> Diagnostic {
-    let part = print_node(&output.shape, problem.node, site.plugin);
+fn message(site: &Site<'_>, what: &str, expr: &Expr, text: &Text, problem: &Problem) -> Diagnostic {
+    let part = print_node(expr, problem.node, site.plugin);
     let range = locate(text, &part);
     let label = match &range {
         Some(_) => problem.reason.to_owned(),
         None => format!("in `{part}`: {}", problem.reason),
     };
     let range = range.unwrap_or_else(|| text.range.clone());
-    Diagnostic::error(format!("TensorRT cannot express the shape of `{}`", output.name))
+    Diagnostic::error(format!("TensorRT cannot express {what}"))
         .code(rules::INEXPRESSIBLE_SHAPE)
         .at(Span::new(&site.resolved.source, range), label)
         .note("it knows sums, differences, products, divisions, minima, maxima and comparisons of integers")
-        .help(help(&output.shape))
+        .help(help(expr))
 }
 
 fn help(shape: &Expr) -> &'static str {

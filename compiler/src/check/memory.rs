@@ -5,7 +5,7 @@
 
 use cubinder_bundle::expr::{BinaryOp, Expr, Node};
 use cubinder_bundle::proof::Verdict;
-use cubinder_bundle::{Fill, Memory, Work};
+use cubinder_bundle::{Fill, Memory, Output, Plugin, Work};
 
 use super::Compiled;
 use super::formula::{is_positive, joined};
@@ -76,6 +76,15 @@ fn output_memory(index: usize) -> Memory {
     Memory::Output(u32::try_from(index).unwrap_or(u32::MAX))
 }
 
+/// The output that a tensor is, or that shares the memory of the input that it is.
+fn output_of(plugin: &Plugin, tensor: usize) -> Option<usize> {
+    let is_shared = |output: &Output| output.alias.is_some_and(|alias| alias as usize == tensor);
+    match tensor.checked_sub(plugin.inputs.len()) {
+        Some(output) => Some(output),
+        None => plugin.outputs.iter().position(is_shared),
+    }
+}
+
 /// What the steps of a row use, in order.
 fn accesses(site: &Site<'_>, row: usize, compiled: Option<&[Compiled<'_>]>) -> Vec<Access> {
     let mut all = Vec::new();
@@ -112,7 +121,7 @@ fn accesses(site: &Site<'_>, row: usize, compiled: Option<&[Compiled<'_>]>) -> V
                             .map(output_memory)
                             .collect(),
                         (None, ArgDraftValue::Tensor(tensor)) => {
-                            (*tensor as usize).checked_sub(inputs).map(output_memory).into_iter().collect()
+                            output_of(site.plugin, *tensor as usize).map(output_memory).into_iter().collect()
                         }
                         (None, ArgDraftValue::Scratch(index)) => vec![Memory::Scratch(*index)],
                         (None, ArgDraftValue::Expr { .. }) => Vec::new(),
@@ -148,8 +157,9 @@ fn unwritten(site: &Site<'_>, row: usize, accesses: &[Access], index: usize) -> 
             None => not_passed(site, row, &output.name)?,
         });
     }
-    // Where nothing writes an output that shares an input's memory it holds what the input held.
-    if output.alias.is_some() {
+    // Where nothing writes an output that shares an input's memory it holds what the input held; and how much there is of one that
+    // depends on data the kernels say.
+    if output.alias.is_some() || output.depends_on_data() {
         return None;
     }
     let numel = u32::try_from(site.plugin.inputs.len() + index).ok()?;

@@ -107,6 +107,7 @@ fn check_within(resolved: &Resolved, targets: &[Target], pools: &Pools) -> Check
     let inexpressible = inexpressible_shape::check(&site, &mut checked);
     let mut claims = value::claims(&site, &inexpressible);
     claims.extend(dimensions::claims(&site, &inexpressible));
+    claims.extend(dimensions::sizes(&site));
     claims.extend(grid::claims(&site, &inexpressible));
     claims.extend(block::claims(&site));
     claims.extend(shared_memory::claims(&site));

@@ -36,6 +36,15 @@ pub(super) fn claims(site: &Site<'_>, inexpressible: &[usize]) -> Vec<Claim> {
             When::BeforeOutputs,
         );
     }
+    for (output, decl) in site.plugin.outputs.iter().zip(&site.resolved.manifest.outputs) {
+        let (Some(bound), Some(decl)) = (&output.size, &decl.size) else { continue };
+        let subject = format!("the upper bound of `{}`", output.name);
+        add(subject, &bound.upper, site.span(&decl.upper), When::BeforeOutputs);
+        if let Some(text) = &decl.opt {
+            let subject = format!("the usual size in `{}`", output.name);
+            add(subject, &bound.opt, site.span(text), When::BeforeOutputs);
+        }
+    }
     for row in 0..site.plugin.variants.len() {
         if let (Some(guard), Some(span)) = (site.guard(row), site.guard_span(row)) {
             add("the guard".to_owned(), guard, span, When::Asked(row));

@@ -56,6 +56,9 @@ pub(super) struct Arguments {
     /// An option for NVRTC, after those of cubinder.toml and manifests
     #[arg(long = "option", value_name = "OPTION", allow_hyphen_values = true)]
     options: Vec<String>,
+    /// Put line information into the code, for profilers, whatever manifests and cubinder.toml say
+    #[arg(long, value_name = "KIND", value_parser = ["line"])]
+    debug: Option<String>,
     /// The prebuilt libcubinder.so [default: CUBINDER_RUNTIME_LIBRARY, beside this program, or in ../lib]
     #[arg(long, value_name = "FILE")]
     runtime_library: Option<PathBuf>,
@@ -134,6 +137,7 @@ fn request(arguments: &Arguments) -> Result<Request, Vec<Diagnostic>> {
         targets: arguments.targets.clone(),
         include: arguments.include.clone(),
         options: arguments.options.clone(),
+        line_information: arguments.debug.is_some(),
     };
     let project = Project::open(asked, &here)?;
     let config = project.config.as_ref();

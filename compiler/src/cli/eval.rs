@@ -8,7 +8,7 @@ use cubinder_bundle::{Arch, Target, TargetKind};
 use cubinder_compiler::config;
 use cubinder_compiler::diagnostic::{Diagnostic, has_errors};
 use cubinder_compiler::eval::{
-    self, Choice, Compiler, Environment, Mistake, Query, Report, Subject, SubjectOrigin, cases,
+    self, Choice, Compiler, Environment, Mistake, Query, Report, Subject, SubjectOrigin, Written, cases,
 };
 use cubinder_compiler::nvrtc::Settings;
 use cubinder_compiler::project::kind::{self, Kind};
@@ -41,15 +41,24 @@ pub(super) struct Arguments {
     /// The shape of an input: x=10x3x32x32, x=10,3 or x=scalar
     #[arg(long = "shape", value_name = "NAME=SHAPE")]
     shapes: Vec<String>,
+    /// What a shape input holds: target=4,8
+    #[arg(long = "values", value_name = "NAME=INTEGERS", allow_hyphen_values = true)]
+    values: Vec<String>,
     /// An attribute: pads=1,1 or mode=wrap
     #[arg(long = "attr", value_name = "NAME=VALUE")]
     attributes: Vec<String>,
     /// A type parameter, or the type of a tensor: T=f16
     #[arg(long = "type", value_name = "NAME=TYPE")]
     types: Vec<String>,
+    /// A format parameter, or the format of a tensor: F=hwc8
+    #[arg(long = "format", value_name = "NAME=FORMAT")]
+    formats: Vec<String>,
     /// Of what a tensor's address is a multiple, in bytes: x=4 [default: 256]
     #[arg(long, value_name = "NAME=BYTES")]
     aligned: Vec<String>,
+    /// What is known of the GPU: sms=132, shared_bytes=232448 or capability=90 [default: what --arch says]
+    #[arg(long, value_name = "NAME=INTEGER")]
+    device: Vec<String>,
     /// The GPU: sm_90
     #[arg(long, value_name = "ARCH")]
     arch: Option<Target>,
@@ -60,7 +69,7 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "N")]
     node: Option<usize>,
     /// A file of cases with what is expected of them
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["file", "shapes", "attributes", "types", "aligned"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["file", "shapes", "values", "attributes", "types", "formats", "aligned", "device"])]
     cases: Option<PathBuf>,
     /// NVRTC's library, or the folder that holds it [default: CUBINDER_NVRTC, CUDA_HOME, then the cache]
     #[arg(long, value_name = "PATH")]
@@ -95,7 +104,15 @@ fn format(arguments: &Arguments) -> MessageFormat {
 }
 
 fn run_file(arguments: &Arguments, path: &Path) -> Result<bool, Vec<Diagnostic>> {
-    let query = Query::parse(&arguments.shapes, &arguments.attributes, &arguments.types, &arguments.aligned)?;
+    let query = Query::parse(&Written {
+        shapes: &arguments.shapes,
+        values: &arguments.values,
+        attributes: &arguments.attributes,
+        types: &arguments.types,
+        formats: &arguments.formats,
+        aligned: &arguments.aligned,
+        device: &arguments.device,
+    })?;
     let subjects = eval::open(path)?;
     let kind = subjects.kind;
     let mut diagnostics = subjects.warnings;

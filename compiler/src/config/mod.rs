@@ -11,6 +11,7 @@
 //! targets = ["sm_80", "sm_90", "compute_80"]
 //! include = ["include"]                        # folders for #include
 //! options = ["--use_fast_math"]                # more options for NVRTC
+//! debug = "line"                               # line information in the code
 //! output = "build"                             # the default
 //! ```
 //!
@@ -33,7 +34,7 @@ use crate::rules;
 pub const FILE_NAME: &str = "cubinder.toml";
 
 /// The keys of `[library]`.
-const KEYS: [&str; 6] = ["name", "manifests", "targets", "include", "options", "output"];
+const KEYS: [&str; 7] = ["name", "manifests", "targets", "include", "options", "debug", "output"];
 
 /// What one library is made of.
 #[derive(Debug, Clone, PartialEq)]
@@ -52,6 +53,8 @@ pub struct Config {
     pub include: Vec<PathBuf>,
     /// More options for NVRTC.
     pub options: Vec<String>,
+    /// Whether code has line information.
+    pub line_information: bool,
     /// The folder for what is built, joined to the file's folder.
     pub output: PathBuf,
 }
@@ -185,6 +188,8 @@ fn library_section(form: &mut Form<'_>, mut section: Section<'_>, source: &Arc<S
         .and_then(|entry| targets(form, &entry));
     let include = section.take("include").and_then(|entry| form.strings(&entry)).unwrap_or_default();
     let options = section.take("options").map(|entry| options(form, &entry)).unwrap_or_default();
+    let line_information =
+        section.take("debug").and_then(|entry| form.line_information(&entry)).unwrap_or_default();
     let output = section.take("output").and_then(|entry| output(form, &entry));
     form.finish(&section);
     Some(Config {
@@ -194,6 +199,7 @@ fn library_section(form: &mut Form<'_>, mut section: Section<'_>, source: &Arc<S
         targets: targets?,
         include: include.into_iter().map(|path| folder.join(path.value)).collect(),
         options,
+        line_information,
         output: folder.join(output.unwrap_or_else(|| "build".to_owned())),
         folder,
     })

@@ -142,6 +142,21 @@ fn case(form: &mut Form<'_>, mut table: Section<'_>) -> Case {
             case.query.shapes.push((entry.key, shape));
         }
     }
+    for entry in form.lines(&mut table, "values") {
+        case.places.push((Part::Values, entry.key.clone(), entry.range.clone()));
+        if let Some(held) = value(form, &entry, true) {
+            match held.as_ints() {
+                Some(held) => case.query.values.push((entry.key, held)),
+                None => wrong(form, &entry, "it is no array of integers"),
+            }
+        }
+    }
+    for entry in form.lines(&mut table, "device") {
+        case.places.push((Part::Device, entry.key.clone(), entry.range.clone()));
+        if let Some(fact) = form.integer(&entry) {
+            case.query.device.push((entry.key, fact));
+        }
+    }
     for entry in form.lines(&mut table, "attributes") {
         case.places.push((Part::Attribute, entry.key.clone(), entry.range.clone()));
         if let Some(value) = value(form, &entry, true) {
@@ -152,6 +167,12 @@ fn case(form: &mut Form<'_>, mut table: Section<'_>) -> Case {
         case.places.push((Part::Type, entry.key.clone(), entry.range.clone()));
         if let Some(ty) = form.string(&entry) {
             case.query.types.push((entry.key, ty.value));
+        }
+    }
+    for entry in form.lines(&mut table, "formats") {
+        case.places.push((Part::Format, entry.key.clone(), entry.range.clone()));
+        if let Some(format) = form.string(&entry) {
+            case.query.formats.push((entry.key, format.value));
         }
     }
     for entry in form.lines(&mut table, "aligned") {

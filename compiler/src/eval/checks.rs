@@ -58,6 +58,11 @@ fn shown(rule: &Rule<'_>, result: Result<(), Unmet>) -> Option<Check> {
         Rule::Require(require) => format!("`{}`", require.text),
         Rule::Limits(_, input) if input.limits == ShapeLimits::default() => return None,
         Rule::Limits(_, input) => format!("`{}` {}", input.name, limits(&input.limits)),
+        Rule::Values(_, input) => {
+            let allowed =
+                input.values.filter(|allowed| *allowed != Interval { min: i64::MIN, max: i64::MAX })?;
+            format!("`{}` holds values of {allowed}", input.name)
+        }
     };
     Some(check(text, result))
 }

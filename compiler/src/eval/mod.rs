@@ -8,7 +8,9 @@
 pub mod cases;
 mod checks;
 mod code;
+mod device;
 mod guard;
+mod inputs;
 mod launches;
 mod node;
 pub mod occupancy;
@@ -22,10 +24,10 @@ mod types;
 pub use code::{Compiler, Environment};
 pub use guard::{Reason, reasons};
 pub use node::{Outcome, evaluate};
-pub use query::{DEFAULT_ALIGNMENT, Given, Mistake, Part, Query};
+pub use query::{DEFAULT_ALIGNMENT, Given, Mistake, Part, Query, Written};
 pub use report::{
-    ArgReport, AttributeReport, Check, Evaluation, GuardReport, LaunchReport, OccupancyReport, Origin,
-    Report, TensorReport, TypeReport, VariantReport, value_json,
+    ArgReport, AttributeReport, Check, Evaluation, FormatReport, GuardReport, LaunchReport, OccupancyReport,
+    Origin, Report, TensorReport, TypeReport, VariantReport, value_json,
 };
 pub use subject::{Choice, Origin as SubjectOrigin, Subject, Subjects, choose, compiled, manifest, open};
 pub use table::table;

@@ -10,14 +10,15 @@ use cubinder_bundle::{AUTO_TACTIC, DataType, Format, Plugin, Value, Variant};
 
 use super::checks::checks;
 use super::code::{Compiler, LaunchCode};
+use super::device::{self, Known};
 use super::guard::reasons;
 use super::launches::{Step, check, finish};
 use super::query::{DEFAULT_ALIGNMENT, Mistake, Part, Query, attribute};
 use super::report::{
-    AttributeReport, Evaluation, GuardReport, Origin, TensorReport, TypeReport, VariantReport,
+    AttributeReport, Evaluation, FormatReport, GuardReport, Origin, TensorReport, TypeReport, VariantReport,
 };
 use super::subject::{self, Subject};
-use super::{steps, types};
+use super::{inputs, steps, types};
 use crate::diagnostic::{Diagnostic, suggest};
 use crate::resolve::{ArgDraft, Unit};
 
@@ -36,7 +37,7 @@ pub struct Outcome {
 /// Every name that the plugin does not have, every value that is none of its type, and what is missing. That a node
 /// would be refused at run time is no error: the report says so.
 pub fn evaluate(subject: &Subject, query: &Query, compiler: &Compiler) -> Result<Outcome, Vec<Mistake>> {
-    let asked = Asked::new(subject, query)?;
+    let asked = Asked::new(subject, query, compiler)?;
     let plugin = &subject.plugin;
     let mut report = report(subject, &asked);
     let mut diagnostics = Vec::new();
@@ -54,25 +55,39 @@ struct Asked {
     attributes: Vec<Value>,
     origins: Vec<Origin>,
     inputs: Vec<Vec<i64>>,
+    /// By input: what shape inputs hold.
+    values: Vec<Vec<i64>>,
+    device: Known,
     types: Vec<DataType>,
     formats: Vec<Format>,
     type_reports: Vec<TypeReport>,
+    format_reports: Vec<FormatReport>,
     alignments: Vec<u64>,
 }
 
 impl Asked {
-    fn new(subject: &Subject, query: &Query) -> Result<Asked, Vec<Mistake>> {
+    fn new(subject: &Subject, query: &Query, compiler: &Compiler) -> Result<Asked, Vec<Mistake>> {
         let mut mistakes = Vec::new();
         let plugin = &subject.plugin;
         let (attributes, origins) = attributes(subject, query, &mut mistakes);
-        let inputs = inputs(plugin, query, &mut mistakes);
+        let values = inputs::values(plugin, query, &mut mistakes);
+        let inputs = inputs::shapes(plugin, query, &values, &mut mistakes);
+        let device = device::known(subject, query, compiler.arch(), &mut mistakes);
         let types = types::choose(plugin, &attributes, query, &mut mistakes);
         let alignments = alignments(plugin, query, &mut mistakes);
         match types {
-            Some((chosen, type_reports)) if mistakes.is_empty() => {
-                let (types, formats) = (chosen.types.clone(), chosen.formats.clone());
-                Ok(Asked { attributes, origins, inputs, types, formats, type_reports, alignments })
-            }
+            Some(chosen) if mistakes.is_empty() => Ok(Asked {
+                attributes,
+                origins,
+                inputs,
+                values,
+                device,
+                types: chosen.variant.types.clone(),
+                formats: chosen.variant.formats.clone(),
+                type_reports: chosen.types,
+                format_reports: chosen.formats,
+                alignments,
+            }),
             _ => Err(mistakes),
         }
     }
@@ -93,7 +108,7 @@ pub(super) fn unknown(part: Part, what: &str, name: &str, known: &[&str]) -> Mis
 }
 
 /// What names that are not there were meant to be.
-fn meant<'a>(given: impl Iterator<Item = &'a String>, known: &[&'a str]) -> Vec<&'a str> {
+pub(super) fn meant<'a>(given: impl Iterator<Item = &'a String>, known: &[&'a str]) -> Vec<&'a str> {
     given
         .filter(|name| !known.contains(&name.as_str()))
         .filter_map(|name| suggest(name, known.iter().copied()))
@@ -141,45 +156,6 @@ fn attributes(subject: &Subject, query: &Query, mistakes: &mut Vec<Mistake>) -> 
     values.into_iter().unzip()
 }
 
-fn inputs(plugin: &Plugin, query: &Query, mistakes: &mut Vec<Mistake>) -> Vec<Vec<i64>> {
-    let names: Vec<&str> = plugin.inputs.iter().map(|input| input.name.as_str()).collect();
-    for (name, _) in query.shapes.iter().filter(|(name, _)| !names.contains(&name.as_str())) {
-        let is_output = plugin.outputs.iter().any(|output| output.name == *name);
-        let mut mistake = unknown(Part::Shape, "input", name, &names);
-        if is_output {
-            mistake.diagnostic =
-                Diagnostic::error(format!("`{name}` is an output: its shape follows from the inputs'"));
-        }
-        mistakes.push(mistake);
-    }
-    let mut shapes = Vec::new();
-    let misspelt = meant(query.shapes.iter().map(|(name, _)| name), &names);
-    for input in &plugin.inputs {
-        match query.shapes.iter().find(|(name, _)| *name == input.name) {
-            Some((_, shape)) => shapes.push(shape.clone()),
-            None if misspelt.contains(&input.name.as_str()) => {}
-            None => {
-                let rank = if input.rank_min == input.rank_max {
-                    format!("rank {}", input.rank_min)
-                } else {
-                    format!("rank {} to {}", input.rank_min, input.rank_max)
-                };
-                let example = match input.rank_max.min(input.rank_min.max(2)) {
-                    0 => "scalar".to_owned(),
-                    rank => vec!["32"; usize::from(rank)].join("x"),
-                };
-                let error = Diagnostic::error(format!(
-                    "the shape of the input `{}` ({rank}) is not given",
-                    input.name
-                ))
-                .help(format!("say what it is: `--shape {}={example}`", input.name));
-                mistakes.push(Mistake { part: Part::Shape, name: input.name.clone(), diagnostic: error });
-            }
-        }
-    }
-    shapes
-}
-
 fn alignments(plugin: &Plugin, query: &Query, mistakes: &mut Vec<Mistake>) -> Vec<u64> {
     let names: Vec<&str> = (0..plugin.tensor_count()).filter_map(|index| plugin.tensor_name(index)).collect();
     for (name, _) in query.aligned.iter().filter(|(name, _)| !names.contains(&name.as_str())) {
@@ -204,6 +180,7 @@ fn report(subject: &Subject, asked: &Asked) -> Evaluation {
         plugin: launch::full_name(plugin),
         version: plugin.version.clone(),
         types: asked.type_reports.clone(),
+        formats: asked.format_reports.clone(),
         attributes: attributes.collect(),
         tensors: tensors(plugin, asked, 0, &asked.inputs),
         checks: Vec::new(),
@@ -220,16 +197,17 @@ fn report(subject: &Subject, asked: &Asked) -> Evaluation {
 /// The tensors from `first` on, which have these shapes.
 fn tensors(plugin: &Plugin, asked: &Asked, first: usize, shapes: &[Vec<i64>]) -> Vec<TensorReport> {
     let tensor = |(index, shape): (usize, &Vec<i64>)| {
-        let ty = *asked.types.get(index)?;
+        let (ty, format) = (*asked.types.get(index)?, *asked.formats.get(index)?);
         let factor = |product: u64, extent: &i64| product.checked_mul(u64::try_from(*extent).ok()?);
         let elements = if shape.contains(&0) { Some(0) } else { shape.iter().try_fold(1, factor) };
         Some(TensorReport {
             name: plugin.tensor_name(index)?.to_owned(),
             role: if index < plugin.inputs.len() { "input" } else { "output" },
             ty: ty.name(),
+            format: format.name(),
             shape: shape.clone(),
             elements,
-            bytes: elements.and_then(|count| ty.bytes(count)),
+            bytes: launch::tensor_bytes(ty, format, shape),
             alignment: *asked.alignments.get(index)?,
         })
     };
@@ -249,21 +227,21 @@ fn run(
 ) -> Result<(), Unmet> {
     let plugin = &subject.plugin;
     let inputs: Vec<&[i64]> = asked.inputs.iter().map(Vec::as_slice).collect();
-    let facts = Facts { attributes: &asked.attributes, shapes: &inputs, ..Facts::default() };
+    let values: Vec<&[i64]> = asked.values.iter().map(Vec::as_slice).collect();
+    let known = Facts { attributes: &asked.attributes, values: &values, ..Facts::default() };
+    let facts = Facts { shapes: &inputs, ..known };
+    report.notes.extend(asked.device.note.clone());
     let mut steps = Steps::default();
     report.checks = checks(subject, &facts, &mut steps);
     if let Some(why) = report.checks.iter().find_map(|check| check.why.clone()) {
         return Err(Unmet(why));
     }
     let outputs = output_shapes(plugin, &facts, &mut steps)?;
+    report.notes.extend(formats_that_need_more(plugin, &asked.formats, asked.inputs.iter().chain(&outputs)));
     report.tensors.extend(tensors(plugin, asked, plugin.inputs.len(), &outputs));
     let shapes: Vec<&[i64]> = asked.inputs.iter().chain(&outputs).map(Vec::as_slice).collect();
-    let facts = Facts {
-        attributes: &asked.attributes,
-        shapes: &shapes,
-        alignments: &asked.alignments,
-        ..Facts::default()
-    };
+    let facts =
+        Facts { shapes: &shapes, alignments: &asked.alignments, device: asked.device.device, ..known };
     let signature = Signature { attributes: &asked.attributes, types: &asked.types, formats: &asked.formats };
     let order = launch::in_order(plugin, &signature, AUTO_TACTIC)?;
     let decided = launch::decide(plugin, &order, &facts, &mut steps);
@@ -276,6 +254,24 @@ fn run(
         Some(_) => Ok(()),
         None => Err(launch::none_holds(plugin, &order, &facts)),
     }
+}
+
+/// What is to be said of tensors with fewer dimensions than their formats need.
+fn formats_that_need_more<'s>(
+    plugin: &Plugin,
+    formats: &[Format],
+    shapes: impl Iterator<Item = &'s Vec<i64>>,
+) -> Vec<String> {
+    let tensors = formats.iter().zip(shapes).enumerate();
+    let short = tensors.filter(|(_, (format, shape))| shape.len() < format.min_rank());
+    let note = |(index, (format, shape)): (usize, (&Format, &Vec<i64>))| {
+        let tensor = plugin.tensor_name(index).unwrap_or_default();
+        let (rank, least, format) = (shape.len(), format.min_rank(), format.name());
+        format!(
+            "TensorRT has tensors in the format `{format}` from rank {least} on, and `{tensor}` has rank {rank}"
+        )
+    };
+    short.map(note).collect()
 }
 
 /// The launches of all variants that may run for some addresses: the runtime prepares them before it knows the addresses.

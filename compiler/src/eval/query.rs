@@ -13,15 +13,40 @@ const MAX_RANK: usize = cubinder_bundle::model::MAX_RANK as usize;
 /// One node with its shapes, as far as the caller says.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Query {
-    /// Shapes of inputs.
+    /// Shapes of inputs. A shape input has as many elements as values.
     pub shapes: Vec<(String, Vec<i64>)>,
+    /// What shape inputs hold.
+    pub values: Vec<(String, Vec<i64>)>,
     /// Values of attributes.
     pub attributes: Vec<(String, Given)>,
     /// Types of type parameters or of tensors.
     pub types: Vec<(String, String)>,
+    /// Formats of format parameters or of tensors.
+    pub formats: Vec<(String, String)>,
     /// Of what the address of a tensor is a multiple, bytes; a power of two. What is not named is aligned to
     /// [`DEFAULT_ALIGNMENT`].
     pub aligned: Vec<(String, u64)>,
+    /// What is known of the device, by the names behind `device.`.
+    pub device: Vec<(String, i64)>,
+}
+
+/// A query as the command line has it: `NAME=VALUE` each.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Written<'a> {
+    /// Of `--shape`.
+    pub shapes: &'a [String],
+    /// Of `--values`.
+    pub values: &'a [String],
+    /// Of `--attr`.
+    pub attributes: &'a [String],
+    /// Of `--type`.
+    pub types: &'a [String],
+    /// Of `--format`.
+    pub formats: &'a [String],
+    /// Of `--aligned`.
+    pub aligned: &'a [String],
+    /// Of `--device`.
+    pub device: &'a [String],
 }
 
 /// To what `cudaMalloc` and TensorRT align memory, bytes (CUDA C++ programming guide 13.0, "device memory accesses": at least 256).
@@ -41,12 +66,18 @@ pub enum Given {
 pub enum Part {
     /// A shape.
     Shape,
+    /// What a shape input holds.
+    Values,
     /// An attribute.
     Attribute,
     /// A type.
     Type,
+    /// A format.
+    Format,
     /// An alignment.
     Aligned,
+    /// Something that is known of the device.
+    Device,
 }
 
 impl Part {
@@ -55,8 +86,11 @@ impl Part {
     pub const fn option(self) -> &'static str {
         match self {
             Part::Shape => "--shape",
+            Part::Values => "--values",
+            Part::Device => "--device",
             Part::Attribute => "--attr",
             Part::Type => "--type",
+            Part::Format => "--format",
             Part::Aligned => "--aligned",
         }
     }
@@ -77,13 +111,9 @@ impl Query {
     /// A query from the command line's `NAME=VALUE` pairs.
     ///
     /// # Errors
-    /// Every pair that is none, or whose value is no shape or no alignment.
-    pub fn parse(
-        shapes: &[String],
-        attributes: &[String],
-        types: &[String],
-        aligned: &[String],
-    ) -> Result<Query, Vec<Diagnostic>> {
+    /// Every pair that is none, or whose value is no shape, no alignment or no integers.
+    pub fn parse(written: &Written<'_>) -> Result<Query, Vec<Diagnostic>> {
+        let Written { shapes, values, attributes, types, formats, aligned, device } = *written;
         let mut query = Query::default();
         let mut errors = Vec::new();
         let mut each =
@@ -108,12 +138,25 @@ impl Query {
             query.shapes.push((name, shape(value)?));
             Ok(())
         });
+        each(values, Part::Values, &mut |name, value| {
+            query.values.push((name, integers(value)?));
+            Ok(())
+        });
+        each(device, Part::Device, &mut |name, value| {
+            let value = value.parse().map_err(|_| format!("`{value}` is no integer"))?;
+            query.device.push((name, value));
+            Ok(())
+        });
         each(attributes, Part::Attribute, &mut |name, value| {
             query.attributes.push((name, Given::Text(value.to_owned())));
             Ok(())
         });
         each(types, Part::Type, &mut |name, value| {
             query.types.push((name, value.to_owned()));
+            Ok(())
+        });
+        each(formats, Part::Format, &mut |name, value| {
+            query.formats.push((name, value.to_owned()));
             Ok(())
         });
         each(aligned, Part::Aligned, &mut |name, value| {
@@ -131,8 +174,11 @@ fn pair(text: &str, part: Part) -> Result<(String, &str), Diagnostic> {
         _ => {
             let example = match part {
                 Part::Shape => "x=10x3x32x32",
+                Part::Values => "target=4,8",
+                Part::Device => "sms=132",
                 Part::Attribute => "pads=1,1",
                 Part::Type => "T=f16",
+                Part::Format => "F=hwc8",
                 Part::Aligned => "x=16",
             };
             Err(Diagnostic::error(format!("`{} {text}` is no `NAME=VALUE`", part.option()))
@@ -157,6 +203,20 @@ pub(super) fn shape(text: &str) -> Result<Vec<i64>, String> {
     let dims: Vec<i64> =
         inner.split(['x', ',']).map(|dim| dimension(dim.trim())).collect::<Result<_, _>>()?;
     check_shape(dims)
+}
+
+/// What a shape input holds: `4,8`, `[4, 8]`, one number, or nothing for none.
+///
+/// # Errors
+/// What is no integer.
+pub(super) fn integers(text: &str) -> Result<Vec<i64>, String> {
+    let inner = text.trim();
+    let inner = inner.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(inner).trim();
+    if inner.is_empty() {
+        return Ok(Vec::new());
+    }
+    let integer = |item: &str| item.trim().parse().map_err(|_| format!("`{}` is no integer", item.trim()));
+    inner.split(',').map(integer).collect()
 }
 
 fn dimension(text: &str) -> Result<i64, String> {
@@ -283,6 +343,18 @@ mod tests {
     }
 
     #[test]
+    fn values_as_people_write_them() {
+        for text in ["4,-8", "[4, -8]", " 4 , -8 "] {
+            assert_eq!(integers(text), Ok(vec![4, -8]), "{text}");
+        }
+        assert_eq!(integers("7"), Ok(vec![7]));
+        assert_eq!(integers("[]"), Ok(vec![]));
+        for text in ["4x8", "[4", "4,", "1.5"] {
+            assert!(integers(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
     fn attributes_are_read_by_their_type() {
         let read = |name: &str, text: &str| attribute(ty(name), &Given::Text(text.to_owned()));
         let ints = |values: &[i64]| Value::Array(values.iter().copied().map(Value::Int).collect());
@@ -316,8 +388,14 @@ mod tests {
     #[test]
     fn pairs_that_are_none_are_refused_together() {
         let list = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
-        let errors =
-            Query::parse(&list(&["x", "=3", "x=a", "y=1", "y=2"]), &[], &[], &list(&["x=3"])).unwrap_err();
+        let errors = Query::parse(&Written {
+            shapes: &list(&["x", "=3", "x=a", "y=1", "y=2"]),
+            aligned: &list(&["x=3"]),
+            values: &list(&["t=1,b"]),
+            device: &list(&["sms=many"]),
+            ..Written::default()
+        })
+        .unwrap_err();
         let messages: Vec<&str> = errors.iter().map(|error| error.message.as_str()).collect();
         assert_eq!(
             messages,
@@ -326,6 +404,8 @@ mod tests {
                 "`--shape =3` is no `NAME=VALUE`",
                 "`--shape x=a`: `a` is no dimension; shapes are written like `10x3x32x32`, and `scalar` for rank 0",
                 "`--shape y=...` is given twice",
+                "`--values t=1,b`: `b` is no integer",
+                "`--device sms=many`: `many` is no integer",
                 "`--aligned x=3`: 3 is no power of two",
             ]
         );

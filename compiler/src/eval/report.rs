@@ -29,6 +29,9 @@ pub struct Evaluation {
     pub version: String,
     /// The type parameters.
     pub types: Vec<TypeReport>,
+    /// The format parameters.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub formats: Vec<FormatReport>,
     /// The attributes.
     pub attributes: Vec<AttributeReport>,
     /// The inputs, then the outputs as far as their shapes are known.
@@ -64,6 +67,17 @@ pub struct TypeReport {
     /// What it is here.
     #[serde(rename = "type")]
     pub ty: &'static str,
+    /// What else it can be.
+    pub others: Vec<&'static str>,
+}
+
+/// A format parameter.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FormatReport {
+    /// Its name.
+    pub name: String,
+    /// What it is here.
+    pub format: &'static str,
     /// What else it can be.
     pub others: Vec<&'static str>,
 }
@@ -105,11 +119,13 @@ pub struct TensorReport {
     /// Its element type.
     #[serde(rename = "type")]
     pub ty: &'static str,
+    /// How it lies in memory.
+    pub format: &'static str,
     /// Its shape.
     pub shape: Vec<i64>,
     /// Its elements and its bytes, where 64 bits hold them.
     pub elements: Option<u64>,
-    /// Its bytes.
+    /// Its bytes in memory, with what its format adds.
     pub bytes: Option<u64>,
     /// Of what its address is taken to be a multiple, bytes.
     pub alignment: u64,

@@ -184,12 +184,7 @@ fn node(found: &Found, all: &[Found]) -> Result<Subject, String> {
             validate_attributes(plugin, &reference.attributes)?;
             validate_ranks(plugin, reference.input_ranks.as_deref())?;
             let mut plugin = plugin.clone();
-            if let Some(types) = &reference.types {
-                plugin.variants.retain(|variant| variant.types == *types);
-            }
-            if let Some(formats) = &reference.formats {
-                plugin.variants.retain(|variant| variant.formats == *formats);
-            }
+            plugin.keep_row(reference.row)?;
             Ok(Subject {
                 plugin,
                 origin: Origin::Compiled(bundle.code.clone().into()),

@@ -32,6 +32,7 @@ fn evaluation_table(evaluation: &Evaluation) -> String {
     }
     let _ = writeln!(text, "plugin {}, version {}", evaluation.plugin, evaluation.version);
     section(&mut text, "types", &types(evaluation));
+    section(&mut text, "formats", &formats(evaluation));
     section(&mut text, "attributes", &attributes(evaluation));
     section(&mut text, "tensors", &evaluation.tensors.iter().map(tensor).collect::<Vec<_>>());
     section(&mut text, "checks", &checks(evaluation));
@@ -69,6 +70,15 @@ fn types(evaluation: &Evaluation) -> Vec<Vec<String>> {
     evaluation.types.iter().map(row).collect()
 }
 
+fn formats(evaluation: &Evaluation) -> Vec<Vec<String>> {
+    let row = |format: &super::FormatReport| {
+        let others =
+            if format.others.is_empty() { String::new() } else { format!("or {}", format.others.join(", ")) };
+        vec![format.name.clone(), format.format.to_owned(), others]
+    };
+    evaluation.formats.iter().map(row).collect()
+}
+
 fn attributes(evaluation: &Evaluation) -> Vec<Vec<String>> {
     let row = |attribute: &super::AttributeReport| {
         let from = match attribute.from {
@@ -83,12 +93,19 @@ fn attributes(evaluation: &Evaluation) -> Vec<Vec<String>> {
 
 fn tensor(tensor: &TensorReport) -> Vec<String> {
     let shape = if tensor.shape.is_empty() { "scalar".to_owned() } else { shape_text(&tensor.shape) };
-    let elements =
-        tensor.elements.map_or_else(|| "2^64 elements or more".to_owned(), |n| count(n, "element"));
+    let unknown = match tensor.shape.iter().any(|extent| *extent < 0) {
+        true => "depends on data",
+        false => "2^64 elements or more",
+    };
+    let elements = tensor.elements.map_or_else(|| unknown.to_owned(), |n| count(n, "element"));
     vec![
         tensor.name.clone(),
         tensor.role.to_owned(),
-        tensor.ty.to_owned(),
+        if tensor.format == "linear" {
+            tensor.ty.to_owned()
+        } else {
+            format!("{} {}", tensor.ty, tensor.format)
+        },
         shape,
         elements,
         tensor.bytes.map_or_else(|| "-".to_owned(), size),
@@ -273,7 +290,7 @@ fn columns(rows: &[Vec<String>], indent: usize) -> String {
 mod tests {
     use super::*;
     use crate::diagnostic::Source;
-    use crate::eval::{Compiler, Environment, Query, evaluate, manifest};
+    use crate::eval::{Compiler, Environment, Query, Written, evaluate, manifest};
 
     /// What made an engine may have written anything into it.
     #[test]
@@ -281,7 +298,12 @@ mod tests {
         let text = include_str!("../../../manifests/elemwise_add_plugin.toml");
         let mut subject = manifest(&Source::new("add.toml", text)).unwrap().list.swap_remove(0);
         subject.plugin.version = "1\u{1b}[2J\0\u{9b}31m".to_owned();
-        let query = Query::parse(&["inp0=2x3".to_owned()], &["block_size=256".to_owned()], &[], &[]).unwrap();
+        let query = Query::parse(&Written {
+            shapes: &["inp0=2x3".to_owned()],
+            attributes: &["block_size=256".to_owned()],
+            ..Written::default()
+        })
+        .unwrap();
         let outcome = evaluate(&subject, &query, &Compiler::new(Environment::default())).unwrap();
         let evaluations = vec![outcome.evaluation];
         let text = super::table(&Report { file: "engine".to_owned(), kind: "engine", evaluations });

@@ -1,125 +1,194 @@
-//! Which element types a node has.
+//! Which element types and memory layouts a node has.
 //!
-//! A model knows rows of types; the names of type parameters are in the rows' labels (`T=f16 VEC=4`), which the resolver writes.
+//! A model knows rows of types and formats; the names of parameters are in the rows' labels (`T=f16 F=hwc8 VEC=4`), which the resolver
+//! writes.
 
 use cubinder_bundle::launch;
-use cubinder_bundle::{DataType, Plugin, Value, Variant};
+use cubinder_bundle::{DataType, Format, Plugin, Value, Variant};
 
 use super::node::unknown;
 use super::query::{Mistake, Part, Query};
-use super::report::TypeReport;
+use super::report::{FormatReport, TypeReport};
 use crate::diagnostic::{Diagnostic, suggest};
+use crate::manifest::Alternative;
 
-/// The variant whose types and formats the tensors have: the first that has the types that `query` names, of those that were compiled
+/// A row of types and formats, and what the parameters are in it.
+pub(super) struct Chosen<'p> {
+    pub(super) variant: &'p Variant,
+    pub(super) types: Vec<TypeReport>,
+    pub(super) formats: Vec<FormatReport>,
+}
+
+/// What tensors are in a variant.
+trait OfTensors: Alternative {
+    /// What a mistake about it is about.
+    const PART: Part;
+
+    fn of_tensors(variant: &Variant) -> &[Self];
+}
+
+impl OfTensors for DataType {
+    const PART: Part = Part::Type;
+
+    fn of_tensors(variant: &Variant) -> &[DataType] {
+        &variant.types
+    }
+}
+
+impl OfTensors for Format {
+    const PART: Part = Part::Format;
+
+    fn of_tensors(variant: &Variant) -> &[Format] {
+        &variant.formats
+    }
+}
+
+/// The variant whose types and formats the tensors have: the first that has those that `query` names, of those that were compiled
 /// for the attributes where there are such. None where there is a mistake.
 pub(super) fn choose<'p>(
     plugin: &'p Plugin,
     attributes: &[Value],
     query: &Query,
     mistakes: &mut Vec<Mistake>,
-) -> Option<(&'p Variant, Vec<TypeReport>)> {
-    let parameters = names(plugin.variants.iter().flat_map(parameters));
-    let tensors: Vec<&str> =
-        (0..plugin.tensor_count()).filter_map(|index| plugin.tensor_name(index)).collect();
+) -> Option<Chosen<'p>> {
     let before = mistakes.len();
-    let mut wanted = Vec::new();
-    for (name, ty) in &query.types {
-        match named(plugin, &parameters, &tensors, name, ty) {
-            Ok(ty) => wanted.push((name.as_str(), ty)),
-            Err(mistake) => mistakes.push(mistake),
-        }
-    }
+    let types = wanted::<DataType>(plugin, &query.types, mistakes);
+    let formats = wanted::<Format>(plugin, &query.formats, mistakes);
     if mistakes.len() > before {
         return None;
     }
-    let suits = |variant: &&Variant| wanted.iter().all(|(name, ty)| of(plugin, variant, name) == Some(*ty));
+    let suits = |variant: &&Variant| has(plugin, variant, &types) && has(plugin, variant, &formats);
     let compiled_for = |variant: &&Variant| launch::is_compiled_for(variant, attributes);
     let suiting = || plugin.variants.iter().filter(suits);
     // Where there is no code for the attributes the checks say so.
-    let Some(chosen) = suiting().find(compiled_for).or_else(|| suiting().next()) else {
-        let asked: Vec<String> = query.types.iter().map(|(name, ty)| format!("{name}={ty}")).collect();
-        let mut rows = names(plugin.variants.iter().map(|variant| (types_text(plugin, variant), ())));
-        rows.truncate(16);
-        let diagnostic = Diagnostic::error(format!("no variant has the types {}", asked.join(", ")))
-            .note(format!("there are {}", rows.join("; ")));
-        let name = query.types.first().map(|(name, _)| name.clone()).unwrap_or_default();
-        mistakes.push(Mistake { part: Part::Type, name, diagnostic });
+    let Some(variant) = suiting().find(compiled_for).or_else(|| suiting().next()) else {
+        mistakes.push(none_has(plugin, query));
         return None;
     };
-    let report = |name: &String| {
-        let ty = of(plugin, chosen, name)?;
-        let others = plugin.variants.iter().filter_map(|variant| of(plugin, variant, name));
-        let mut list: Vec<&'static str> = Vec::new();
-        for other in others.filter(|other| *other != ty).map(DataType::name) {
-            if !list.contains(&other) {
-                list.push(other);
-            }
-        }
-        Some(TypeReport { name: name.clone(), ty: ty.name(), others: list })
-    };
-    Some((chosen, parameters.iter().filter_map(report).collect()))
+    let types = reports::<DataType>(plugin, variant);
+    let types = types.into_iter().map(|(name, ty, others)| TypeReport { name, ty, others });
+    let formats = reports::<Format>(plugin, variant);
+    let formats = formats.into_iter().map(|(name, format, others)| FormatReport { name, format, others });
+    Some(Chosen { variant, types: types.collect(), formats: formats.collect() })
 }
 
-/// A pair of `--type`, if plugin and type are there.
-fn named(
+/// What a query asks for, as far as it is there.
+fn wanted<'q, T: OfTensors>(
     plugin: &Plugin,
-    parameters: &[String],
-    tensors: &[&str],
-    name: &str,
-    ty: &str,
-) -> Result<DataType, Mistake> {
-    let known: Vec<&str> = parameters.iter().map(String::as_str).chain(tensors.iter().copied()).collect();
-    if !known.contains(&name) {
-        return Err(unknown(Part::Type, "type parameter or tensor", name, &known));
-    }
-    let mut possible: Vec<&str> = Vec::new();
-    for ty in plugin.variants.iter().filter_map(|variant| of(plugin, variant, name)).map(DataType::name) {
-        if !possible.contains(&ty) {
-            possible.push(ty);
+    asked: &'q [(String, String)],
+    mistakes: &mut Vec<Mistake>,
+) -> Vec<(&'q str, T)> {
+    let mut wanted = Vec::new();
+    for (name, value) in asked {
+        match named::<T>(plugin, name, value) {
+            Ok(value) => wanted.push((name.as_str(), value)),
+            Err(mistake) => mistakes.push(mistake),
         }
     }
-    if possible.contains(&ty)
-        && let Some(ty) = DataType::from_name(ty)
-    {
-        return Ok(ty);
+    wanted
+}
+
+fn has<T: OfTensors>(plugin: &Plugin, variant: &Variant, wanted: &[(&str, T)]) -> bool {
+    wanted.iter().all(|(name, value)| of::<T>(plugin, variant, name) == Some(*value))
+}
+
+/// The error for types and formats that no variant has together.
+fn none_has(plugin: &Plugin, query: &Query) -> Mistake {
+    let asked = query.types.iter().chain(&query.formats);
+    let asked: Vec<String> = asked.map(|(name, value)| format!("{name}={value}")).collect();
+    let what = if query.formats.is_empty() { "types" } else { "types and formats" };
+    let mut rows = names(plugin.variants.iter().map(|variant| (row_text(plugin, variant), ())));
+    rows.truncate(16);
+    let diagnostic = Diagnostic::error(format!("no variant has the {what} {}", asked.join(", ")))
+        .note(format!("there are {}", rows.join("; ")));
+    let (part, first) = match (query.types.first(), query.formats.first()) {
+        (None, Some(first)) => (Part::Format, Some(first)),
+        (first, _) => (Part::Type, first),
+    };
+    let name = first.map(|(name, _)| name.clone()).unwrap_or_default();
+    Mistake { part, name, diagnostic }
+}
+
+/// The parameters with what they are in a variant and what else they can be.
+fn reports<T: OfTensors>(
+    plugin: &Plugin,
+    chosen: &Variant,
+) -> Vec<(String, &'static str, Vec<&'static str>)> {
+    let report = |name: String| {
+        let value = of::<T>(plugin, chosen, &name)?;
+        let others =
+            possible::<T>(plugin, &name).into_iter().filter(|other| *other != value.word()).collect();
+        Some((name, value.word(), others))
+    };
+    names(plugin.variants.iter().flat_map(parameters::<T>)).into_iter().filter_map(report).collect()
+}
+
+/// What a parameter or a tensor can be, each once.
+fn possible<T: OfTensors>(plugin: &Plugin, name: &str) -> Vec<&'static str> {
+    let mut possible: Vec<&'static str> = Vec::new();
+    for value in plugin.variants.iter().filter_map(|variant| of::<T>(plugin, variant, name)) {
+        if !possible.contains(&value.word()) {
+            possible.push(value.word());
+        }
     }
-    let diagnostic = Diagnostic::error(format!("`{name}` cannot be `{ty}`"))
+    possible
+}
+
+/// A pair of `--type` or `--format`, if the plugin has both.
+fn named<T: OfTensors>(plugin: &Plugin, name: &str, value: &str) -> Result<T, Mistake> {
+    let parameters = names(plugin.variants.iter().flat_map(parameters::<T>));
+    let tensors = (0..plugin.tensor_count()).filter_map(|index| plugin.tensor_name(index));
+    let known: Vec<&str> = parameters.iter().map(String::as_str).chain(tensors).collect();
+    if !known.contains(&name) {
+        return Err(unknown(T::PART, &format!("{} parameter or tensor", T::WHAT), name, &known));
+    }
+    let possible = possible::<T>(plugin, name);
+    if possible.contains(&value)
+        && let Some(value) = T::EACH.iter().copied().find(|known| known.word() == value)
+    {
+        return Ok(value);
+    }
+    let diagnostic = Diagnostic::error(format!("`{name}` cannot be `{value}`"))
         .note(format!("it can be `{}`", possible.join("`, `")));
-    let diagnostic = match suggest(ty, possible.iter().copied()) {
+    let diagnostic = match suggest(value, possible.iter().copied()) {
         Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
         None => diagnostic,
     };
-    Err(Mistake { part: Part::Type, name: name.to_owned(), diagnostic })
+    Err(Mistake { part: T::PART, name: name.to_owned(), diagnostic })
 }
 
-/// What a type parameter or a tensor is in a variant.
-fn of(plugin: &Plugin, variant: &Variant, name: &str) -> Option<DataType> {
-    let parameter =
-        parameters(variant).into_iter().find(|(parameter, _)| parameter == name).map(|(_, ty)| ty);
+/// What a parameter or a tensor is in a variant.
+fn of<T: OfTensors>(plugin: &Plugin, variant: &Variant, name: &str) -> Option<T> {
+    let mut parameters = parameters::<T>(variant).into_iter();
+    let parameter = parameters.find(|(parameter, _)| parameter == name).map(|(_, value)| value);
     parameter.or_else(|| {
         let index = (0..plugin.tensor_count()).find(|index| plugin.tensor_name(*index) == Some(name))?;
-        variant.types.get(index).copied()
+        T::of_tensors(variant).get(index).copied()
     })
 }
 
-/// The type parameters in a variant's label. Constants are numbers and booleans, which no type is called.
-fn parameters(variant: &Variant) -> Vec<(String, DataType)> {
+/// The parameters in a variant's label. Constants are numbers and booleans, which no type or format is called.
+fn parameters<T: OfTensors>(variant: &Variant) -> Vec<(String, T)> {
     let pair = |word: &str| {
-        let (name, ty) = word.split_once('=')?;
-        Some((name.to_owned(), DataType::from_name(ty)?))
+        let (name, value) = word.split_once('=')?;
+        let value = T::EACH.iter().copied().find(|known| known.word() == value)?;
+        Some((name.to_owned(), value))
     };
     variant.label.split(' ').filter_map(pair).collect()
 }
 
-fn types_text(plugin: &Plugin, variant: &Variant) -> String {
-    let parameters = parameters(variant);
-    if parameters.is_empty() {
+fn row_text(plugin: &Plugin, variant: &Variant) -> String {
+    let types = parameters::<DataType>(variant).into_iter().map(|(name, ty)| format!("{name}={}", ty.name()));
+    let formats = parameters::<Format>(variant);
+    let formats = formats.into_iter().map(|(name, format)| format!("{name}={}", format.name()));
+    let words: Vec<String> = types.chain(formats).collect();
+    if words.is_empty() {
         let tensor = |(index, ty): (usize, &DataType)| {
             format!("{}={}", plugin.tensor_name(index).unwrap_or("?"), ty.name())
         };
         return variant.types.iter().enumerate().map(tensor).collect::<Vec<_>>().join(" ");
     }
-    parameters.iter().map(|(name, ty)| format!("{name}={}", ty.name())).collect::<Vec<_>>().join(" ")
+    words.join(" ")
 }
 
 /// The names, each once, in order.

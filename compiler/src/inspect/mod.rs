@@ -10,7 +10,9 @@ use std::path::Path;
 
 use cubinder_bundle::container::{self, Container, Found};
 use cubinder_bundle::validate::validate_attributes;
-use cubinder_bundle::{CodeObject, Digest, KernelFacts, Launch, NodeReference, Plugin, Value, Variant};
+use cubinder_bundle::{
+    CodeObject, Digest, Format, KernelFacts, Launch, NodeReference, Plugin, Value, Variant,
+};
 use serde::Serialize;
 
 use crate::cubin;
@@ -110,6 +112,9 @@ pub struct DeclaredReport {
     pub name: String,
     /// The type of an attribute; the element types that a tensor can have.
     pub types: Vec<&'static str>,
+    /// The formats that a tensor can have, where it has others than row major ones.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub formats: Vec<&'static str>,
     /// What an attribute is where the node does not say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default: Option<String>,
@@ -333,9 +338,7 @@ fn referred(reference: &NodeReference, all: &[Found]) -> Result<Option<PluginRep
     })?;
     validate_attributes(plugin, &reference.attributes).map_err(|error| format!("malformed: {error}"))?;
     let mut plugin = plugin.clone();
-    if let Some(types) = &reference.types {
-        plugin.variants.retain(|variant| variant.types == *types);
-    }
+    plugin.keep_row(reference.row).map_err(|error| format!("malformed: {error}"))?;
     Ok(Some(plugin_report(&plugin, &reference.attributes, &bundle.code)))
 }
 
@@ -421,6 +424,7 @@ fn interface(plugin: &Plugin) -> Vec<DeclaredReport> {
         role: "attribute",
         name: attribute.name.clone(),
         types: vec![attribute.ty.name()],
+        formats: Vec::new(),
         default: attribute.default.as_ref().map(ToString::to_string),
         doc: attribute.doc.clone(),
     });
@@ -428,6 +432,7 @@ fn interface(plugin: &Plugin) -> Vec<DeclaredReport> {
         role,
         name: name.clone(),
         types: types_of(plugin, index),
+        formats: formats_of(plugin, index),
         default: None,
         doc: doc.clone(),
     };
@@ -447,6 +452,17 @@ fn types_of(plugin: &Plugin, tensor: usize) -> Vec<&'static str> {
         }
     }
     types
+}
+
+/// The formats that a tensor has in the table of variants, each once, in the table's order; none where it is always row major.
+fn formats_of(plugin: &Plugin, tensor: usize) -> Vec<&'static str> {
+    let mut formats: Vec<&'static str> = Vec::new();
+    for format in plugin.variants.iter().filter_map(|variant| variant.formats.get(tensor)) {
+        if !formats.contains(&format.name()) {
+            formats.push(format.name());
+        }
+    }
+    if formats == [Format::Linear.name()] { Vec::new() } else { formats }
 }
 
 fn code_report(code: &CodeObject) -> CodeReport {
@@ -479,12 +495,11 @@ mod tests {
     fn reference(bundle: Digest, plugin: u32) -> Vec<u8> {
         let bundle = bundle.shortened();
         container::write_node_reference(&NodeReference {
-            formats: None,
             workspace_bytes: None,
             bundle,
             plugin,
             attributes: vec![],
-            types: None,
+            row: None,
             input_ranks: None,
         })
     }

@@ -89,11 +89,12 @@ fn container_table(container: &ContainerReport) -> String {
 
 /// `attribute pads: i32[] = [1, 1], before and after`.
 fn declaration(declared: &DeclaredReport) -> String {
-    let DeclaredReport { role, name, types, .. } = declared;
+    let DeclaredReport { role, name, types, formats, .. } = declared;
     let default = declared.default.iter().map(|default| format!(" = {default}"));
     let doc = Some(&declared.doc).filter(|doc| !doc.is_empty()).map(|doc| format!(", {doc}"));
     let rest: String = default.chain(doc).collect();
-    format!("{role} {name}: {}{rest}", types.join(" or "))
+    let formats = if formats.is_empty() { String::new() } else { format!(", {}", formats.join(" or ")) };
+    format!("{role} {name}: {}{formats}{rest}", types.join(" or "))
 }
 
 /// The name as ONNX and TensorRT users write it.

@@ -396,6 +396,20 @@ impl<'s> Form<'s> {
         Some(items.iter().filter_map(|item| self.string(item)).collect())
     }
 
+    /// `debug`: whether line information is asked for. There is nothing else to ask for.
+    pub(crate) fn line_information(&mut self, entry: &Entry<'_>) -> Option<bool> {
+        if entry.value.as_str() == Some("line") {
+            return Some(true);
+        }
+        let diagnostic = self.misfit(entry, "`\"line\"`");
+        self.report(
+            diagnostic.note(
+                "it asks for line information in the code, for profilers; without the key there is none",
+            ),
+        );
+        None
+    }
+
     /// Checks that a name can stand in expressions and in C++. A wrong one is reported and used as it is.
     pub(crate) fn identifier(&mut self, name: &Located<String>, what: &str) {
         if is_identifier(&name.value) {
@@ -411,7 +425,7 @@ impl<'s> Form<'s> {
 
 impl Text {
     /// A text that a value of another type stands for.
-    fn stands_for(range: Range<usize>, value: String) -> Text {
+    pub(crate) fn stands_for(range: Range<usize>, value: String) -> Text {
         Text::new("", range, value)
     }
 }

@@ -8,7 +8,7 @@ use cubinder_bundle::expr::{DEVICE, KEYWORDS};
 use cubinder_bundle::{AttributeElement, AttributeType, DataType, Format, MAX_VARIANT_ID};
 use serde_json::{Map, Value, json};
 
-use super::keys::{Form, Key, Naming, Presence, ROOT, Reserved, Table};
+use super::keys::{Form, Key, Kinds, Naming, Presence, ROOT, Reserved, Table};
 use super::v1::attributes::RESERVED;
 use super::v1::plugin::MAX_NAME_BYTES;
 use super::{CodeKind, MAX_RANK, NEWEST_SCHEMA};
@@ -119,6 +119,12 @@ fn form(form: &Form) -> Value {
         Form::NumberRange => json!({ "type": ["integer", "number", "string"] }),
         Form::Constant => json!({ "type": ["integer", "number", "boolean"] }),
         Form::VariantId => json!({ "type": "integer", "minimum": 1, "maximum": MAX_VARIANT_ID }),
+        Form::Integers => json!({ "enum": ["i32", "i64"] }),
+        Form::ShapeInputRank => json!({ "type": "integer", "minimum": 0, "maximum": 1 }),
+        Form::IntegerRange => {
+            json!({ "anyOf": [{ "type": "integer" }, { "type": "string", "pattern": range(INTEGER) }] })
+        }
+        Form::True => json!({ "const": true }),
         Form::Byte => json!({ "type": "integer", "minimum": 0, "maximum": 255 }),
         Form::Switch => json!({ "type": "boolean" }),
         Form::Paths => json!({ "type": "array", "items": { "type": "string", "pattern": "\\S" } }),
@@ -135,17 +141,30 @@ fn form(form: &Form) -> Value {
             "minItems": 1,
             "uniqueItems": true,
         }),
+        Form::Debug => json!({ "enum": ["line"] }),
         Form::Driver => json!({ "type": "string", "pattern": DRIVER }),
         Form::Table(inner) => table(inner),
         Form::Tables(inner) => json!({ "type": "array", "items": table(inner) }),
-        Form::Kinds(key, [with, without]) => {
-            let each = json!({ "if": { "required": [key] }, "then": table(with), "else": table(without) });
-            let of_the_second = json!({ "not": { "required": [key] } });
-            json!({ "type": "array", "items": each, "contains": of_the_second })
-        }
+        Form::Kinds(kinds) => of_kinds(kinds),
         Form::Named(inner, naming) => named(&table(inner), naming),
         Form::Lines(of, naming) => named(&self::form(of), naming),
     }
+}
+
+/// An array of tables of several kinds.
+fn of_kinds(kinds: &Kinds) -> Value {
+    let mut tables = kinds.tables.iter().rev();
+    let last = tables.next().map_or_else(|| json!(true), |last| table(last));
+    let each = kinds.keys.iter().rev().zip(tables).fold(
+        last,
+        |other, (key, kind)| json!({ "if": { "required": [key] }, "then": table(kind), "else": other }),
+    );
+    let mut array = json!({ "type": "array", "items": each });
+    if let (Value::Object(fields), true) = (&mut array, kinds.needs_last) {
+        let keys: Vec<Value> = kinds.keys.iter().map(|key| json!({ "required": [key] })).collect();
+        fields.insert("contains".to_owned(), json!({ "not": { "anyOf": keys } }));
+    }
+    array
 }
 
 /// A table whose keys are the author's names.

@@ -131,6 +131,8 @@ pub struct InputDecl {
     pub rank: (u8, u8),
     /// What its shape may be.
     pub limits: LimitsDecl,
+    /// Where it is a shape input: what each of its values may be, as far as that is said.
+    pub values: Option<Located<Interval>>,
     /// One sentence.
     pub doc: String,
 }
@@ -148,8 +150,21 @@ pub struct OutputDecl {
     pub shape: Text,
     /// What its shape may come to.
     pub limits: LimitsDecl,
+    /// The input whose memory it shares: then type and shape are that input's.
+    pub alias: Option<Located<String>>,
+    /// Where it holds a size that the kernels find out: what is known of that beforehand.
+    pub size: Option<SizeDecl>,
     /// One sentence.
     pub doc: String,
+}
+
+/// `size = { upper = ..., opt = ... }` of an output.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SizeDecl {
+    /// An integer expression: the most that it can be.
+    pub upper: Text,
+    /// What TensorRT optimizes for; where it is not given, the same.
+    pub opt: Option<Text>,
 }
 
 /// `limits = { dims = ..., numel = ... }` of a tensor.
@@ -278,6 +293,8 @@ pub struct CompileDecl {
     pub options: Vec<Located<String>>,
     /// Which kinds of the targets to embed. Empty: all.
     pub code: Vec<Located<CodeKind>>,
+    /// Whether the code has line information.
+    pub line_information: bool,
     /// Whether `targets` or `code` could not be read as they are. That was reported; what they come to is not known.
     pub targets_are_broken: bool,
     /// The oldest driver that must be able to load the code, as `nvidia-smi` says it: `580.65`.

@@ -133,6 +133,20 @@ fn a_version_of_cuda_is_no_driver() {
 }
 
 #[test]
+fn line_information_is_asked_for_once() {
+    let asks = |asked: Asked, text: &str| -> Vec<String> {
+        let options = plan(asked, text).unwrap().settings.options.clone();
+        options.into_iter().filter(|option| option.contains("line")).collect()
+    };
+    assert_eq!(asks(Asked::default(), "debug = \"line\""), ["-lineinfo"]);
+    let both = "debug = \"line\"\noptions = [\"--generate-line-info\"]";
+    assert_eq!(asks(Asked::default(), both), ["--generate-line-info"]);
+    let asked = Asked { line_information: true, ..Asked::default() };
+    assert_eq!(asks(asked, "debug = \"line\""), ["-lineinfo"]);
+    assert_eq!(asks(Asked::default(), ""), [""; 0]);
+}
+
+#[test]
 fn options_do_not_define_names_of_the_header() {
     let text = "options = [\"-DT=int\", \"--std=c++11\", \"-Dmanifest\", \"-DMINE=1\"]";
     let asked = Asked { options: vec!["-Ddata=1".to_owned()], ..Asked::default() };

@@ -9,16 +9,20 @@ use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use cubinder_bundle::expr::{self, ErrorClass, Expr, ExprError, Function, Kind, Node, Scope, Syntax, Typed};
-use cubinder_bundle::{Guard, Output, Requirement, ShapeLimits};
+use cubinder_bundle::expr::{
+    self, ErrorClass, Expr, ExprError, Function, Kind, Node, Scope, Syntax, TensorKind, Typed,
+};
+use cubinder_bundle::{Guard, Output, Requirement, ShapeLimits, SizeBound};
 
+use super::launch;
 use super::messages::Messages;
 use super::names::{declared_twice, no_names, with_article};
 use super::origin;
 use super::rows::{Row, tensors};
+use super::tensor_kinds::kind_of;
 use super::usage::{self, Unused, free_names};
 use crate::diagnostic::{Code, Diagnostic, Source, Span};
-use crate::manifest::{ConstantDecl, Manifest, Text};
+use crate::manifest::{ConstantDecl, Located, Manifest, OutputDecl, SizeDecl, Text};
 use crate::rules;
 
 /// What an expression must be.
@@ -42,8 +46,19 @@ pub(super) struct Place {
     world: World,
 }
 
-/// The first row with the same types and constants, and whether addresses are known.
-type World = (Option<usize>, bool);
+/// The first row with the same types and constants, and what is known beside.
+type World = (Option<usize>, Known);
+
+/// What an expression can use beside shapes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Known {
+    /// Nothing.
+    Shapes,
+    /// The sizes that the kernels find out, as dimensions.
+    Sizes,
+    /// Addresses.
+    Addresses,
+}
 
 /// What came of an expression: what it is, and what was said about it.
 #[derive(Clone)]
@@ -67,6 +82,8 @@ pub(super) struct Compiler<'m> {
     missing_constants: BTreeSet<(usize, String)>,
     /// Outputs whose shape is wrong: nothing can be said of what looks at it.
     broken_outputs: BTreeSet<&'m str>,
+    /// Outputs in place of what cannot be shared: nothing is known of their memory.
+    unshared_outputs: BTreeSet<&'m str>,
     /// Type parameters of which it is not known what they are in each row.
     unclear_types: BTreeSet<String>,
     used: BTreeSet<String>,
@@ -101,6 +118,7 @@ impl<'m> Compiler<'m> {
             no_names: no_names(manifest),
             missing_constants: BTreeSet::new(),
             broken_outputs: BTreeSet::new(),
+            unshared_outputs: BTreeSet::new(),
             unclear_types,
             used: BTreeSet::new(),
             used_in_rows: BTreeSet::new(),
@@ -168,19 +186,25 @@ impl<'m> Compiler<'m> {
 
     /// Where what is the same for all rows stands: it may use that, and the inputs.
     pub(super) fn outside(&self) -> Place {
-        let world = (None, false);
+        let world = (None, Known::Shapes);
+        Place { scope: self.scope_of(world, None), row: None, world }
+    }
+
+    /// Where the shape of an output stands.
+    fn in_shape(&self) -> Place {
+        let world = (None, Known::Sizes);
         Place { scope: self.scope_of(world, None), row: None, world }
     }
 
     /// Where the expressions of a row stand: they may use the row's types and constants and every tensor.
     pub(super) fn in_row(&self, row: &Row, index: usize) -> Place {
-        let world = (self.worlds.get(index).copied().or(Some(index)), false);
+        let world = (self.worlds.get(index).copied().or(Some(index)), Known::Shapes);
         Place { scope: self.scope_of(world, Some(row)), row: Some(index), world }
     }
 
     /// The same for guards, which may ask for addresses too.
     fn with_addresses(&self, row: &Row, index: usize) -> Place {
-        let world = (self.worlds.get(index).copied().or(Some(index)), true);
+        let world = (self.worlds.get(index).copied().or(Some(index)), Known::Addresses);
         Place { scope: self.scope_of(world, Some(row)), row: Some(index), world }
     }
 
@@ -223,26 +247,58 @@ impl<'m> Compiler<'m> {
     /// that of a single element, without limits.
     pub(super) fn outputs(&mut self) -> (Vec<Output>, bool) {
         let manifest = self.manifest;
-        let place = self.outside();
+        let place = self.in_shape();
         let mut outputs = Vec::new();
+        let mut are_right = true;
         for decl in &manifest.outputs {
-            let (shape, limits) = match self.expression(&decl.shape, "shape", Expected::Ints, &place) {
+            let alias = decl.alias.as_ref().map(|alias| self.shared_input(alias));
+            let shape = match alias {
+                Some(None) => {
+                    self.unshared_outputs.insert(&decl.name.value);
+                    None
+                }
+                Some(Some(_)) | None => self.expression(&decl.shape, "shape", Expected::Ints, &place),
+            };
+            let (shape, limits) = match shape {
                 Some(typed) => (typed.expr, decl.limits.limits.clone()),
                 None => {
                     self.broken_outputs.insert(&decl.name.value);
                     (Expr { nodes: vec![Node::Array(Vec::new())] }, ShapeLimits::default())
                 }
             };
+            let size = decl.size.as_ref().map(|size| self.size(size));
+            are_right &= !matches!(size, Some(None));
+            let nothing = || SizeBound { upper: launch::constant(0), opt: launch::constant(0) };
             outputs.push(Output {
                 name: decl.name.value.clone(),
                 shape,
                 limits,
-                alias: None,
-                size: None,
+                alias: alias.flatten(),
+                size: size.map(|size| size.unwrap_or_else(nothing)),
                 doc: decl.doc.clone(),
             });
         }
-        (outputs, self.broken_outputs.is_empty())
+        (outputs, are_right && self.broken_outputs.is_empty())
+    }
+
+    /// The input whose memory an output shares, by index; nothing where it is none that can be shared, which was told.
+    fn shared_input(&mut self, alias: &Located<String>) -> Option<u32> {
+        self.use_name(&alias.value);
+        let inputs = &self.manifest.inputs;
+        let index =
+            inputs.iter().position(|input| input.name.value == alias.value && input.values.is_none())?;
+        u32::try_from(index).ok()
+    }
+
+    /// What is known of a size beforehand; nothing where that is wrong.
+    fn size(&mut self, decl: &SizeDecl) -> Option<SizeBound> {
+        let place = self.outside();
+        let upper = self.expression(&decl.upper, "upper", Expected::Int, &place);
+        let opt = match &decl.opt {
+            Some(opt) => self.expression(opt, "opt", Expected::Int, &place),
+            None => upper.clone(),
+        };
+        Some(SizeBound { upper: upper?.expr, opt: opt?.expr })
     }
 
     /// The guard of a row's variant; nothing where it has none or a wrong one, or where the variant's id is another's too.
@@ -323,6 +379,7 @@ impl<'m> Compiler<'m> {
     pub(super) fn is_unclear(&self, name: &str) -> bool {
         self.ambiguous.contains(name)
             || self.unclear_types.contains(name)
+            || self.unshared_outputs.contains(name)
             || self.manifest.broken.iter().any(|broken| broken == name)
     }
 
@@ -356,9 +413,23 @@ impl<'m> Compiler<'m> {
             let scope = self.scope(row);
             // Shapes and rules about nodes are the same on every device.
             let scope = if world.0.is_some() { scope } else { scope.without_device() };
-            Rc::new(if world.1 { scope } else { scope.without_addresses() })
+            Rc::new(match world.1 {
+                Known::Shapes => scope.without_addresses(),
+                Known::Sizes => self.with_sizes(scope.without_addresses()),
+                Known::Addresses => scope,
+            })
         });
         Rc::clone(scope)
+    }
+
+    /// The same with the outputs that hold sizes.
+    fn with_sizes(&self, scope: Scope) -> Scope {
+        let first = u32::try_from(self.manifest.inputs.len()).unwrap_or(u32::MAX);
+        let sizes = (first..).zip(&self.manifest.outputs).filter(|(_, decl)| decl.size.is_some());
+        let add = |scope: Scope, (index, decl): (u32, &OutputDecl)| {
+            scope.tensor_of_kind(&decl.name.value, index, (0, 0), TensorKind::Size)
+        };
+        sizes.fold(scope, add).with_sizes()
     }
 
     fn scope(&self, row: Option<&Row>) -> Scope {
@@ -368,7 +439,8 @@ impl<'m> Compiler<'m> {
             scope = scope.attribute(&decl.name.value, index, decl.ty.kind());
         }
         for (index, decl) in (0..).zip(&manifest.inputs) {
-            scope = scope.tensor(&decl.name.value, index, decl.rank.0, decl.rank.1);
+            let kind = if decl.values.is_some() { TensorKind::ShapeInput } else { TensorKind::Plain };
+            scope = scope.tensor_of_kind(&decl.name.value, index, decl.rank, kind);
         }
         for (name, function) in &self.functions {
             scope = scope.function(*name, function.clone());
@@ -379,7 +451,8 @@ impl<'m> Compiler<'m> {
         };
         let first = u32::try_from(manifest.inputs.len()).unwrap_or(u32::MAX);
         for (index, decl) in (first..).zip(&manifest.outputs) {
-            scope = scope.tensor(&decl.name.value, index, 0, super::MAX_RANK);
+            let ranks = (0, if decl.size.is_some() { 0 } else { super::MAX_RANK });
+            scope = scope.tensor_of_kind(&decl.name.value, index, ranks, kind_of(manifest, decl));
         }
         for (name, ty) in &row.types {
             scope = scope.ty(name, *ty);
@@ -413,7 +486,8 @@ impl<'m> Compiler<'m> {
         if let Some(help) = &error.help {
             diagnostic = diagnostic.help(help.clone());
         }
-        if let Some(note) = row.is_none().then(|| self.out_of_place(part)).flatten() {
+        let is_unknown = row.is_none() && error.class == ErrorClass::UnknownName;
+        if let Some(note) = is_unknown.then(|| self.out_of_place(part)).flatten() {
             // Other names are not what was meant.
             diagnostic = Diagnostic { help: None, ..diagnostic.code(rules::OUT_OF_PLACE).note(note) };
         }

@@ -246,6 +246,10 @@ fn value(
         let ty = known_type(compiler.manifest, row, tensor as usize);
         let is_clear =
             ty.is_some_and(|ty| !compiler.is_unclear(ty)) && !compiler.is_unclear(text.value.trim());
+        if is_clear && let Some(diagnostic) = host_memory(compiler, text, tensor) {
+            compiler.report(diagnostic, None);
+            return Err(0..0);
+        }
         return if is_clear { Ok(ArgDraftValue::Tensor(tensor)) } else { Err(tensor..tensor + 1) };
     }
     if let Some(buffer) = scratch_buffer(compiler.manifest, text) {
@@ -258,6 +262,20 @@ fn value(
         None if is_identifier(text.value.trim()) => Err(0..u32::MAX),
         None => Err(0..0),
     }
+}
+
+/// The error for a shape input that is passed as memory.
+fn host_memory(compiler: &Compiler<'_>, text: &Text, tensor: u32) -> Option<Diagnostic> {
+    let input = compiler.manifest.inputs.get(tensor as usize).filter(|input| input.values.is_some())?;
+    let name = &input.name.value;
+    let values = if input.rank.1 == 0 { String::new() } else { format!(", or all of them: `{name}.values`") };
+    Some(
+        Diagnostic::error(format!("`{name}` is a shape input: its memory is the host's"))
+            .code(rules::SHAPE_INPUT)
+            .at(compiler.span_of(text), "a kernel cannot read it there")
+            .related(compiler.span(input.name.range.clone()), "declared here")
+            .help(format!("pass a value as a number: `{name}.values[0]`{values}")),
+    )
 }
 
 /// The index of the tensor that the text names, over inputs, then outputs.

@@ -17,6 +17,7 @@ mod origin;
 mod restrict;
 mod rows;
 mod steps;
+mod tensor_kinds;
 mod usage;
 
 use std::borrow::Borrow;
@@ -207,6 +208,7 @@ fn sketch(manifest: &Manifest, source: &Arc<Source>) -> Result<Resolved, Wrong> 
         return Err(Wrong { errors: too_many, sketch: None });
     }
     let mut diagnostics = names::check(manifest, source);
+    diagnostics.extend(tensor_kinds::check(manifest, source));
     let rows::Table { rows, unclear } = rows::expand(manifest, source, &mut diagnostics);
     let mut compiler = Compiler::new(manifest, source, &rows, unclear);
     let (require, require_is_right) = compiler.require();
@@ -338,7 +340,7 @@ fn input(decl: &manifest::InputDecl) -> Input {
         rank_min: decl.rank.0,
         rank_max: decl.rank.1,
         limits: decl.limits.limits.clone(),
-        values: None,
+        values: decl.values.as_ref().map(|values| values.value),
         doc: decl.doc.clone(),
     }
 }

@@ -5,13 +5,13 @@
 
 use std::ops::Range;
 
-use cubinder_bundle::expr::Node;
+use cubinder_bundle::expr::{Node, TensorKind};
 use cubinder_bundle::{DataType, Fill, Guard, Memory, Scratch, Step, Work};
 
 use super::expression::{Compiler, Expected, Place};
 use super::launch::{self, constant};
 use super::rows::Row;
-use super::{ArgDraftValue, Unit};
+use super::{ArgDraftValue, Unit, tensor_kinds};
 use crate::diagnostic::{Diagnostic, suggest};
 use crate::manifest::{FillDecl, Manifest, StepDecl, Text, WorkDecl};
 use crate::rules;
@@ -209,6 +209,15 @@ fn memory(compiler: &mut Compiler<'_>, fill: &FillDecl, index: usize) -> Option<
         return Some(Memory::Scratch(position));
     }
     if let Some(position) = manifest.outputs.iter().position(|output| output.name.value == name) {
+        let output = manifest.outputs.get(position);
+        if output.is_some_and(|output| tensor_kinds::kind_of(manifest, output) == TensorKind::DataDependent) {
+            let diagnostic = Diagnostic::error(format!("`{name}` cannot be filled"))
+                .code(rules::NOT_FILLABLE)
+                .at(compiler.span_of(text), "its shape depends on data: how large it is is not known here")
+                .help("let a kernel write it");
+            compiler.report(diagnostic, Some(index));
+            return None;
+        }
         return Some(Memory::Output(number(position)));
     }
     let diagnostic = match manifest.inputs.iter().find(|input| input.name.value == name) {

@@ -61,11 +61,12 @@ pub(super) fn unused(
         );
     }
     for input in manifest.inputs.iter().filter(|input| is_unused(&input.name)) {
-        let warning = warning("input", &input.name, rules::UNREAD_INPUT).help(format!(
-            "pass it to the kernel: `<parameter> = \"{}\"`, or leave it out",
-            input.name.value
-        ));
-        unused.warnings.push(warning);
+        let name = &input.name.value;
+        let help = match input.values {
+            Some(_) => format!("use its values, such as `{name}.values[0]`, or leave it out"),
+            None => format!("pass it to the kernel: `<parameter> = \"{name}\"`, or leave it out"),
+        };
+        unused.warnings.push(warning("input", &input.name, rules::UNREAD_INPUT).help(help));
     }
     let tensor_types: BTreeSet<&String> = tensors(manifest).map(|tensor| &tensor.ty.value).collect();
     let types = manifest.types.iter().filter(|decl| !tensor_types.contains(&decl.name.value));

@@ -195,6 +195,14 @@ rules! {
     // What ONNX can carry.
     /// An attribute that ONNX and TensorRT's parser cannot carry exactly.
     INEXACT_ATTRIBUTE = "C0701";
+
+    // Shape inputs, outputs in place, sizes that depend on data.
+    /// A shape input where memory of the device belongs.
+    SHAPE_INPUT = "C0801";
+    /// An output in place that cannot be.
+    ALIAS = "C0802";
+    /// A size that depends on data and cannot be one.
+    SIZE_TENSOR = "C0803";
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use cubinder_bundle::expr::{Expr, Kind, Node};
-use cubinder_bundle::{Arg, ArgValue, Plugin, ScalarType};
+use cubinder_bundle::{Arg, ArgValue, Output, Plugin, ScalarType};
 
 use crate::diagnostic::{Diagnostic, Span, suggest};
 use crate::manifest::keys::LAUNCH;
@@ -88,6 +88,10 @@ pub fn writable_inputs(plugin: &Plugin, unit: &Unit, signature: &Signature) -> V
 pub fn writable_input(plugin: &Plugin, arg: &ArgDraft, param: &Param) -> Option<Diagnostic> {
     let ArgDraftValue::Tensor(tensor) = arg.value else { return None };
     let input = plugin.inputs.get(usize::try_from(tensor).ok()?)?;
+    // What an output shares is there to be written.
+    if plugin.outputs.iter().any(|output| output.alias == Some(tensor)) {
+        return None;
+    }
     let ParamType::Pointer { pointee, is_const: false, .. } = &param.ty else { return None };
     let diagnostic = Diagnostic::warning(format!("the kernel could write to the input `{}`", input.name))
         .code(rules::WRITABLE_INPUT)
@@ -105,7 +109,9 @@ pub fn unwritten_outputs(plugin: &Plugin, unit: &Unit) -> Vec<Diagnostic> {
             .any(|arg| matches!(arg.value, ArgDraftValue::Tensor(tensor) if tensor as usize == index))
     };
     let outputs = plugin.outputs.iter().enumerate();
-    let unwritten = outputs.filter(|(index, _)| !is_passed(plugin.inputs.len() + index));
+    let is_shared = |output: &Output| output.alias.is_some_and(|alias| is_passed(alias as usize));
+    let unwritten =
+        outputs.filter(|(index, output)| !is_passed(plugin.inputs.len() + index) && !is_shared(output));
     unwritten
         .map(|(_, output)| {
             Diagnostic::error(format!("no argument passes the output `{}` to the kernel", output.name))

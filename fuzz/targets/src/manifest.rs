@@ -9,7 +9,7 @@ use std::sync::{Arc, LazyLock};
 use cubinder_bundle::container::{self, Container};
 use cubinder_bundle::{Input, Target as Gpu, Value, Variant};
 use cubinder_compiler::diagnostic::{Diagnostic, Source};
-use cubinder_compiler::eval::{self, Compiler, Environment, Query, Report, Subject, SubjectOrigin};
+use cubinder_compiler::eval::{self, Compiler, Environment, Query, Report, Subject, SubjectOrigin, Written};
 use cubinder_compiler::resolve::{self, Resolved};
 use cubinder_compiler::{check, cuda};
 
@@ -92,7 +92,17 @@ fn query(subject: &Subject) -> Option<Query> {
         let rank = usize::from(*known.unwrap_or(&input.rank_min)).min(dims.len());
         format!("{}={}", input.name, dims.get(..rank).unwrap_or_default().join("x"))
     };
-    let shapes: Vec<String> = plugin.inputs.iter().enumerate().map(shape).collect();
+    let is_plain = |(_, input): &(usize, &Input)| input.values.is_none();
+    let shapes: Vec<String> = plugin.inputs.iter().enumerate().filter(is_plain).map(shape).collect();
+    let values = |input: &Input| {
+        let values = input.values?;
+        let count = if input.rank_max == 0 { 1 } else { input.limits.dim(0).max.clamp(0, 3) };
+        let value = 2.clamp(values.min, values.max).to_string();
+        let all = vec![value; usize::try_from(count).unwrap_or(0)];
+        Some(format!("{}={}", input.name, all.join(",")))
+    };
+    let values: Vec<String> = plugin.inputs.iter().filter_map(values).collect();
+    let device = ["sms=132", "shared_bytes=232448", "capability=90"].map(str::to_owned);
     let missing = plugin
         .attributes
         .iter()
@@ -103,7 +113,14 @@ fn query(subject: &Subject) -> Option<Query> {
             format!("{}={}", attribute.name, value.unwrap_or(Value::Int(1)))
         })
         .collect();
-    Query::parse(&shapes, &attributes, &[], &[]).ok()
+    let written = Written {
+        shapes: &shapes,
+        values: &values,
+        attributes: &attributes,
+        device: &device,
+        ..Written::default()
+    };
+    Query::parse(&written).ok()
 }
 
 /// Evaluates a node, and shows what came of it.

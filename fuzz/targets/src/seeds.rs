@@ -129,12 +129,11 @@ pub(crate) fn containers() -> Vec<Vec<u8>> {
         let attributes: Vec<Value> = values.collect();
         let input_ranks = Some(plugin.inputs.iter().map(|input| input.rank_min).collect());
         let reference = NodeReference {
-            formats: None,
             workspace_bytes: None,
             bundle: Digest::of(b"bundle").shortened(),
             plugin: 0,
             attributes: attributes.clone(),
-            types: plugin.variants.first().map(|variant| variant.types.clone()),
+            row: Some(0),
             input_ranks,
         };
         all.push(container::model(&write_node_reference(&reference)));

@@ -180,7 +180,7 @@ impl Announced {
         let facts = Facts { shapes: &shapes, values, ..node.facts() };
         let is_told = |rule: &Rule<'_>| match rule {
             Rule::Rank(index, _) | Rule::Limits(index, _) => positions.of(*index).is_some(),
-            Rule::Attribute(..) | Rule::Specialized | Rule::Require(_) => true,
+            Rule::Attribute(..) | Rule::Specialized | Rule::Require(_) | Rule::Values(..) => true,
         };
         launch::check(plugin, rules_of_shapes(plugin).filter(is_told), &facts, steps)
             .map_err(|unmet| node.invalid(unmet))?;

@@ -336,6 +336,8 @@ impl KernelPlugin {
 #[cfg(test)]
 mod agreement;
 #[cfg(test)]
+mod announced_tests;
+#[cfg(test)]
 mod build_tests;
 #[cfg(test)]
 mod tests;

@@ -217,6 +217,7 @@ fn clusters_divide_the_grid() {
         let error = with(grid, cluster, 8).unwrap_err();
         assert!(error.contains(why), "{error}");
     }
+    assert_eq!(with(8, [1, 1, 1], 0), Ok(None), "a cluster of one block is none");
     let error = with(8, [2, 1, 1], 0).unwrap_err();
     assert!(
         error.contains("this GPU has no clusters") && error.contains("`device.capability >= 90`"),
@@ -261,4 +262,41 @@ fn the_workspace_is_bounded_over_a_profile() {
         error.starts_with("the size of the scratch buffer `c` of variant 2 has no upper bound"),
         "{error}"
     );
+}
+
+#[test]
+fn a_guard_excludes_a_device_whatever_else_is_not_known() {
+    use crate::expr::DeviceFact;
+    // `numel(x) > 0 and (device.capability >= 90 and aligned(x, 16))`
+    let nodes = vec![
+        Node::Numel(0),
+        Node::Int(0),
+        Node::Binary(BinaryOp::Gt, 0, 1),
+        Node::Device(DeviceFact::Capability),
+        Node::Int(90),
+        Node::Binary(BinaryOp::Ge, 3, 4),
+        Node::Aligned { tensor: 0, bytes: 16 },
+        Node::Binary(BinaryOp::And, 5, 6),
+        Node::Binary(BinaryOp::And, 2, 7),
+    ];
+    let guard = Guard { expr: Expr { nodes }, text: String::new() };
+    let on = |capability: Option<i64>| {
+        let device = capability.map(|capability| Device { sms: 1, shared_bytes: 1, capability });
+        let facts = Facts { device, ..Facts::default() };
+        is_excluded(Some(&guard), &facts, &mut Steps::default())
+    };
+    assert!(on(Some(89)));
+    assert!(!on(Some(90)), "the shapes may be such that it holds");
+    assert!(!on(None), "nothing is known of the device");
+    assert!(!is_excluded(None, &Facts::default(), &mut Steps::default()));
+
+    let plugin = plugin();
+    let plain = with_steps(&plugin, vec![Step::launch(over_x(&[ArgValue::Tensor(1)]))]);
+    assert!(!asks_for_device(&plain));
+    assert!(asks_for_device(&Variant { guard: Some(guard), ..plain.clone() }));
+    let sms = Expr { nodes: vec![Node::Device(DeviceFact::Sms)] };
+    assert!(asks_for_device(&Variant { scratch: vec![scratch("s", sms.clone())], ..plain.clone() }));
+    let mut asking = plain;
+    asking.launch_mut(0).unwrap().grid[2] = sms;
+    assert!(asks_for_device(&asking));
 }

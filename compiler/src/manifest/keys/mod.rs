@@ -96,6 +96,14 @@ pub enum Form {
     VariantId,
     /// The name of an output or a scratch buffer.
     Memory,
+    /// `i32` or `i64`.
+    Integers,
+    /// The rank of a shape input.
+    ShapeInputRank,
+    /// An integer or a range of integers.
+    IntegerRange,
+    /// Nothing but true.
+    True,
     /// A byte.
     Byte,
     /// True or false.
@@ -112,18 +120,38 @@ pub enum Form {
     Targets,
     /// Kinds of code, each once.
     CodeKinds,
+    /// What is there for debuggers and profilers.
+    Debug,
     /// A release of NVIDIA's driver.
     Driver,
     /// A table.
     Table(&'static Table),
     /// An array of tables.
     Tables(&'static Table),
-    /// An array of tables, each of one of two kinds: those that have the key are of the first kind. At least one is of the second.
-    Kinds(&'static str, [&'static Table; 2]),
+    /// An array of tables of several kinds.
+    Kinds(&'static Kinds),
     /// A table of tables, each under a name of the author's.
     Named(&'static Table, Naming),
     /// A table whose keys are names of the author's.
     Lines(&'static Form, Naming),
+}
+
+/// The kinds of the tables of an array.
+#[derive(Debug)]
+pub struct Kinds {
+    /// The keys that decide: a table that has one of them is of the kind at the same place; any other is of the last kind.
+    pub keys: &'static [&'static str],
+    /// The kinds; one more than there are keys.
+    pub tables: &'static [&'static Table],
+    /// Whether there must be a table of the last kind.
+    pub needs_last: bool,
+}
+
+impl Kinds {
+    /// The place of the kind of a table that has the keys for which `has` says so.
+    pub fn of(&self, has: impl Fn(&str) -> bool) -> usize {
+        self.keys.iter().position(|key| has(key)).unwrap_or(self.keys.len())
+    }
 }
 
 /// The names that an author gives in a table.
@@ -180,6 +208,10 @@ impl Form {
             Form::Constant => "integer, float or boolean",
             Form::VariantId => "integer from 1 to 1000000",
             Form::Memory => "name of an output or a scratch buffer",
+            Form::Integers => "`\"i32\"` or `\"i64\"`",
+            Form::ShapeInputRank => "0 or 1",
+            Form::IntegerRange => "integer or range",
+            Form::True => "`true`",
             Form::Byte => "integer from 0 to 255",
             Form::Switch => "boolean",
             Form::Path => "path",
@@ -188,6 +220,7 @@ impl Form {
             Form::Options => "array of strings",
             Form::Targets => "array of targets",
             Form::CodeKinds => "array of `\"cubin\"` and `\"ptx\"`",
+            Form::Debug => "`\"line\"`",
             Form::Driver => "string, a driver's release",
             Form::Table(_) => "table",
             Form::Tables(_) | Form::Kinds(..) => "array of tables",
@@ -260,8 +293,8 @@ pub static ROOT: Table = Table {
             "",
             "What a node can say.",
         ),
-        optional("inputs", Form::Tables(&INPUT), "", "The input tensors, in the node's order."),
-        optional("outputs", Form::Tables(&OUTPUT), "", "The output tensors, in the node's order."),
+        optional("inputs", Form::Kinds(&INPUTS), "", "The input tensors, in the node's order."),
+        optional("outputs", Form::Kinds(&OUTPUTS), "", "The output tensors, in the node's order."),
         optional(
             "types",
             Form::Lines(&Form::ElementTypes, TYPE_NAMES),
@@ -312,7 +345,7 @@ pub static ROOT: Table = Table {
         ),
         required(
             "launches",
-            Form::Kinds("memset", [&MEMSET, &LAUNCH]),
+            Form::Kinds(&LAUNCHES),
             "",
             "What to do, one step after the other: kernels to launch and memory to fill.",
         ),
@@ -429,6 +462,42 @@ pub static ATTRIBUTE: Table = Table {
     ],
 };
 
+/// The kinds of inputs.
+static INPUTS: Kinds = Kinds { keys: &["shape_input"], tables: &[&SHAPE_INPUT, &INPUT], needs_last: false };
+
+/// The kinds of outputs.
+static OUTPUTS: Kinds =
+    Kinds { keys: &["alias", "size"], tables: &[&ALIAS, &SIZE_TENSOR, &OUTPUT], needs_last: false };
+
+/// The kinds of steps.
+static LAUNCHES: Kinds = Kinds { keys: &["memset"], tables: &[&MEMSET, &LAUNCH], needs_last: true };
+
+/// `[[inputs]]` with `shape_input`.
+pub static SHAPE_INPUT: Table = Table {
+    path: "inputs[].shape_input",
+    title: "[[inputs]] with shape_input",
+    doc: "An input of a few integers that decide shapes. They are known when shapes are, as `NAME.values`.",
+    keys: &[
+        required("name", Form::Identifier, "\"target\"", "Its name in expressions."),
+        required("shape_input", Form::True, "true", "What makes it one."),
+        required("type", Form::Integers, "\"i64\"", "What its elements are."),
+        otherwise("rank", "1", Form::ShapeInputRank, "1", "1 for several values, 0 for one."),
+        optional(
+            "limits",
+            Form::Table(&LIMITS),
+            "",
+            "How many values it may have, 0 to 8 where nothing is said; any other number is refused.",
+        ),
+        optional(
+            "values",
+            Form::IntegerRange,
+            "\"0..=65536\"",
+            "What each value may be; any other one is refused. Proofs of launches rely on it.",
+        ),
+        DOC,
+    ],
+};
+
 /// `[[inputs]]`.
 pub static INPUT: Table = Table {
     path: "inputs[]",
@@ -461,6 +530,62 @@ pub static OUTPUT: Table = Table {
         ),
         optional("limits", Form::Table(&LIMITS), "", "What its shape may come to; any other one is refused."),
         DOC,
+    ],
+};
+
+/// `[[outputs]]` with `alias`.
+pub static ALIAS: Table = Table {
+    path: "outputs[].alias",
+    title: "[[outputs]] with alias",
+    doc: "An output that shares the memory of an input: the kernels change it in place. Type, format and shape are the input's.",
+    keys: &[
+        required(
+            "name",
+            Form::Identifier,
+            "\"in_place\"",
+            "Its name in the expressions and arguments of launches.",
+        ),
+        required("alias", Form::Identifier, "\"x\"", "The input; no shape input, and of no other output."),
+        DOC,
+    ],
+};
+
+/// `[[outputs]]` with `size`.
+pub static SIZE_TENSOR: Table = Table {
+    path: "outputs[].size_tensor",
+    title: "[[outputs]] with size",
+    doc: "An output that holds a size which the kernels find out. Its name is a dimension in the shapes of other outputs.",
+    keys: &[
+        required(
+            "name",
+            Form::Identifier,
+            "\"count\"",
+            "Its name in shapes and in the arguments of launches.",
+        ),
+        required("type", Form::Integers, "\"i64\"", "What a kernel writes into it."),
+        required("size", Form::Table(&SIZE_BOUND), "", "What is known of the size beforehand."),
+        DOC,
+    ],
+};
+
+/// `size` of an output.
+pub static SIZE_BOUND: Table = Table {
+    path: "outputs[].size",
+    title: "size",
+    doc: "What is known of a size before the kernels run, from attributes and the inputs' shapes.",
+    keys: &[
+        required(
+            "upper",
+            Form::Expression,
+            "\"numel(x)\"",
+            "The most that it can be: TensorRT reserves memory for it. A kernel that writes more is not noticed.",
+        ),
+        optional(
+            "opt",
+            Form::Expression,
+            "\"numel(x) // 2\"",
+            "What TensorRT optimizes for; `upper` where it is not said.",
+        ),
     ],
 };
 
@@ -687,6 +812,12 @@ pub static COMPILE: Table = Table {
             "Which kinds of the targets to embed. Otherwise all.",
         ),
         optional(
+            "debug",
+            Form::Debug,
+            "\"line\"",
+            "Line information in the code, for profilers. Otherwise what the library says, which is none if it says nothing.",
+        ),
+        optional(
             "min_driver",
             Form::Driver,
             "\"580.65.06\"",
@@ -697,14 +828,18 @@ pub static COMPILE: Table = Table {
 
 /// Every table once, in the order of the reference.
 #[must_use]
-pub fn tables() -> [&'static Table; 14] {
+pub fn tables() -> [&'static Table; 18] {
     [
         &ROOT,
         &PLUGIN,
         &REQUIRE,
         &ATTRIBUTE,
         &INPUT,
+        &SHAPE_INPUT,
         &OUTPUT,
+        &ALIAS,
+        &SIZE_TENSOR,
+        &SIZE_BOUND,
         &LIMITS,
         &FUNCTION,
         &COMBINATION,
@@ -722,7 +857,7 @@ impl Form {
     pub fn tables(&self) -> &[&'static Table] {
         match self {
             Form::Table(inner) | Form::Tables(inner) | Form::Named(inner, _) => std::slice::from_ref(inner),
-            Form::Kinds(_, inner) => inner,
+            Form::Kinds(kinds) => kinds.tables,
             _ => &[],
         }
     }

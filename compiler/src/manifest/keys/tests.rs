@@ -36,7 +36,9 @@ fn example_of(key: &Key, keep: &dyn Fn(&Table, &Key) -> bool) -> Value {
     match &key.form {
         Form::Table(inner) => Value::Table(example(inner, keep)),
         Form::Tables(inner) => Value::Array(vec![Value::Table(example(inner, keep))]),
-        Form::Kinds(_, kinds) => Value::Array(kinds.map(|inner| Value::Table(example(inner, keep))).into()),
+        Form::Kinds(kinds) => {
+            Value::Array(kinds.tables.iter().map(|inner| Value::Table(example(inner, keep))).collect())
+        }
         Form::Named(inner, naming) => named(naming, Value::Table(example(inner, keep))),
         Form::Lines(_, naming) => named(naming, parsed(naming.example.1)),
         _ => parsed(key.example),
@@ -187,9 +189,9 @@ fn collect(table: &Table, value: &Toml, used: &mut BTreeSet<String>) {
         let inner: Vec<(&Table, &Value)> = match (key.form, value) {
             (Form::Table(inner), value) => vec![(inner, value)],
             (Form::Tables(inner), Value::Array(items)) => items.iter().map(|item| (inner, item)).collect(),
-            (Form::Kinds(key, [with, without]), Value::Array(items)) => items
+            (Form::Kinds(kinds), Value::Array(items)) => items
                 .iter()
-                .map(|item| (if item.get(key).is_some() { with } else { without }, item))
+                .map(|item| (kinds.tables[kinds.of(|key| item.get(key).is_some())], item))
                 .collect(),
             (Form::Named(inner, _), Value::Table(items)) => {
                 items.values().map(|item| (inner, item)).collect()

@@ -23,6 +23,10 @@ pub(super) fn read(form: &mut Form<'_>, root: &mut Section<'_>) -> CompileDecl {
         code,
         targets_are_broken,
         include: section.take("include").map(|entry| include(form, &entry)).unwrap_or_default(),
+        line_information: section
+            .take("debug")
+            .and_then(|entry| form.line_information(&entry))
+            .unwrap_or_default(),
         options: section.take("options").map(|entry| options(form, &entry)).unwrap_or_default(),
         min_driver: section.take("min_driver").and_then(|entry| min_driver(form, &entry)),
     };

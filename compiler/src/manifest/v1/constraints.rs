@@ -54,7 +54,7 @@ pub(super) struct Subject<'a> {
 }
 
 const LENGTH: Sizes<'_> =
-    Sizes { what: "a length or a range of lengths", most: i64::MAX, example: "\"1..=16\"" };
+    Sizes { what: "a length or a range of lengths", least: 0, most: i64::MAX, example: "\"1..=16\"" };
 
 /// Asks for the keys; they are read when the type is known.
 pub(super) fn take<'t>(section: &mut Section<'t>) -> Keys<'t> {

@@ -27,7 +27,8 @@ pub(super) fn read(form: &mut Form<'_>, mut root: Section<'_>) -> Manifest {
     let plugin = plugin::read(form, &mut root);
     let attributes = named_tables(form, &mut root, "attributes", &mut broken, attributes::read);
     let inputs = list_of(form, &mut root, "inputs", &mut broken, tensors::input);
-    let outputs = list_of(form, &mut root, "outputs", &mut broken, tensors::output);
+    let mut outputs = list_of(form, &mut root, "outputs", &mut broken, tensors::output);
+    outputs.iter_mut().for_each(|output| tensors::take_over(output, &inputs));
     let types = lines(form, &mut root, "types", &mut broken, names::parameter);
     let formats = lines(form, &mut root, "formats", &mut broken, names::parameter);
     let combinations = combinations::read(form, &mut root, &mut broken);

@@ -144,7 +144,8 @@ pub(super) fn counted(count: impl Into<i128>, one: &str, many: &str) -> String {
 pub(super) struct Sizes<'a> {
     /// What the key must be, for errors: `a rank or a range of ranks`.
     pub(super) what: &'a str,
-    /// The highest size there is.
+    /// The lowest and the highest there is.
+    pub(super) least: i64,
     pub(super) most: i64,
     /// How it could look: `4` or `"1..=8"`.
     pub(super) example: &'a str,
@@ -176,9 +177,13 @@ impl Sizes<'_> {
     }
 
     fn interval(&self, ends: Ends<i64>) -> Result<Interval, Mistake> {
-        let interval = Interval { min: ends.min.unwrap_or(0), max: ends.max.unwrap_or(self.most) };
-        if interval.min < 0 || interval.max < 0 {
-            return Err(Mistake::new("this cannot be negative"));
+        let interval = Interval { min: ends.min.unwrap_or(self.least), max: ends.max.unwrap_or(self.most) };
+        if interval.min < self.least || interval.max < self.least {
+            return Err(Mistake::new(if self.least == 0 {
+                "this cannot be negative".to_owned()
+            } else {
+                format!("{} is less than {}", interval.min.min(interval.max), self.least)
+            }));
         }
         if interval.min > self.most || interval.max > self.most {
             return Err(Mistake::new(format!(

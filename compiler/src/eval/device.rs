@@ -1,0 +1,110 @@
+//! What is known of the device in a query.
+//!
+//! Owns what an architecture says of it. The number of multiprocessors differs between GPUs of one architecture, so nobody but the caller
+//! knows it.
+
+use cubinder_bundle::expr::{DeviceFact, Expr, Node};
+use cubinder_bundle::launch::Device;
+use cubinder_bundle::{Arch, ArgValue, Variant};
+
+use super::node::unknown;
+use super::occupancy::Multiprocessor;
+use super::query::{Mistake, Part, Query};
+use super::subject::{Origin, Subject};
+use crate::diagnostic::Diagnostic;
+use crate::resolve::ArgDraftValue;
+
+/// What is known.
+pub(super) struct Known {
+    /// The device; none where nothing asks for it.
+    pub(super) device: Option<Device>,
+    /// What was taken from the architecture.
+    pub(super) note: Option<String>,
+}
+
+/// The facts that are given, else those of the architecture. What the plugin asks for and nobody says is told.
+pub(super) fn known(
+    subject: &Subject,
+    query: &Query,
+    arch: Option<Arch>,
+    mistakes: &mut Vec<Mistake>,
+) -> Known {
+    let names = DeviceFact::ALL.map(DeviceFact::name);
+    for (name, _) in query.device.iter().filter(|(name, _)| DeviceFact::from_name(name).is_none()) {
+        mistakes.push(unknown(Part::Device, "fact about a device", name, &names));
+    }
+    let asked: Vec<DeviceFact> = DeviceFact::ALL.into_iter().filter(|fact| asks(subject, *fact)).collect();
+    if asked.is_empty() {
+        return Known { device: None, note: None };
+    }
+    let mut taken = Vec::new();
+    let [sms, shared_bytes, capability] = DeviceFact::ALL.map(|fact| {
+        let given = query.device.iter().find(|(name, _)| name == fact.name()).map(|(_, value)| *value);
+        let is_asked = asked.contains(&fact);
+        let of_arch = || {
+            arch.and_then(|arch| of_arch(arch, fact)).inspect(|value| {
+                if is_asked {
+                    taken.push(format!("`{fact}` = {value}"));
+                }
+            })
+        };
+        given.or_else(of_arch).unwrap_or_else(|| {
+            if is_asked {
+                mistakes.push(missing(fact));
+            }
+            fact.range().0
+        })
+    });
+    let note = arch.filter(|_| !taken.is_empty());
+    Known {
+        device: Some(Device { sms, shared_bytes, capability }),
+        note: note.map(|arch| format!("{} as of sm_{}{}", taken.join(" and "), arch.major, arch.minor)),
+    }
+}
+
+fn missing(fact: DeviceFact) -> Mistake {
+    let error = Diagnostic::error(format!("the launch depends on `{fact}`, which is not given"));
+    let help = match fact {
+        DeviceFact::Sms => "say what it is: `--device sms=132`".to_owned(),
+        fact => format!("say what it is: `--device {}=...`, or name the GPU: `--arch sm_90`", fact.name()),
+    };
+    Mistake { part: Part::Device, name: fact.name().to_owned(), diagnostic: error.help(help) }
+}
+
+fn of_arch(arch: Arch, fact: DeviceFact) -> Option<i64> {
+    match fact {
+        DeviceFact::Sms => None,
+        DeviceFact::SharedBytes => Some(i64::from(Multiprocessor::of(arch)?.block_shared_bytes)),
+        DeviceFact::Capability => Some(i64::from(arch.major) * 10 + i64::from(arch.minor)),
+    }
+}
+
+/// Whether anything in a plugin asks for a fact.
+fn asks(subject: &Subject, fact: DeviceFact) -> bool {
+    let reads = |expr: &Expr| expr.nodes.contains(&Node::Device(fact));
+    // A manifest's arguments are beside its launches until the kernels are known.
+    let units = match &subject.origin {
+        Origin::Manifest(resolved) => resolved.draft.units.as_slice(),
+        Origin::Compiled(_) => &[],
+    };
+    let in_args = units.iter().flat_map(|unit| &unit.args).any(|arg| match &arg.value {
+        ArgDraftValue::Expr { expr, .. } => reads(expr),
+        ArgDraftValue::Tensor(_) | ArgDraftValue::Scratch(_) => false,
+    });
+    in_args || subject.plugin.variants.iter().any(|variant| any_expr(variant, &reads))
+}
+
+fn any_expr(variant: &Variant, reads: &dyn Fn(&Expr) -> bool) -> bool {
+    let guards = variant.guard.iter().chain(variant.steps.iter().filter_map(|step| step.when.as_ref()));
+    let launches = || variant.launches();
+    let of_args = launches().flat_map(|launch| &launch.args).filter_map(|arg| match &arg.value {
+        ArgValue::Scalar { expr, .. } | ArgValue::Array { expr, .. } => Some(expr),
+        ArgValue::Tensor(_) | ArgValue::Scratch(_) => None,
+    });
+    let sizes = launches().flat_map(|launch| {
+        let cluster = launch.cluster.iter().flatten();
+        launch.grid.iter().chain(&launch.block).chain([&launch.shared_bytes]).chain(cluster)
+    });
+    let scratch = variant.scratch.iter().map(|scratch| &scratch.bytes);
+    guards.map(|guard| &guard.expr).chain(of_args).chain(sizes).chain(scratch).any(reads)
+}

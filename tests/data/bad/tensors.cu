@@ -1,0 +1,13 @@
+__global__ void copy(const float* x, float* y, long long count)
+{
+    for (long long i = 0; i < count; ++i)
+        y[i] = x[i];
+}
+
+__global__ void counted(const float* x, float* y, long long count, long long* total)
+{
+    *total = 0;
+    for (long long i = 0; i < count; ++i)
+        if (x[i] != 0)
+            y[(*total)++] = x[i];
+}

@@ -1,0 +1,229 @@
+// Copyright of the Cubinder authors; Apache-2.0.
+//
+// Sequences of steps: what is queued in which order, with which attributes and where in the workspace.
+#include "checks.hpp"
+#include "../conformance/heap.hpp"
+
+#include <cstring>
+
+namespace oracle
+{
+
+namespace
+{
+
+constexpr int32_t kBIAS = 3;
+constexpr int32_t kROUNDS = 1000;
+constexpr int32_t kMAJOR = 75; // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR
+constexpr int32_t kMINOR = 76;
+constexpr int32_t kSMS = 16; // CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
+
+Facts stepsFacts(Shape const& shape)
+{
+    Facts facts;
+    facts.label = "steps";
+    facts.op = {"steps_plugin", "1", "test"};
+    facts.attribute = "bias";
+    facts.attributeValue = {kBIAS};
+    facts.shape = shape;
+    facts.output = [](Shape const& x, std::vector<int32_t> const&) { return x; };
+    return facts;
+}
+
+void* workspace()
+{
+    return addresses()[2];
+}
+
+uint64_t at(void* start, uint64_t offset)
+{
+    return reinterpret_cast<uint64_t>(start) + offset;
+}
+
+template <class T>
+T argument(FakeEvent const& event, size_t offset)
+{
+    T value{};
+    std::memcpy(&value, event.arguments + offset, sizeof value);
+    return value;
+}
+
+int32_t announce(Session const& session, Running const& running, Shape const& shape)
+{
+    return running.shapes(session.subject.tensors(0, shape, {kBIAS}));
+}
+
+// The driver's calls of one enqueue.
+std::vector<FakeEvent> queued(Session const& session, Probe& probe, Running const& running, Shape const& shape)
+{
+    int32_t const code = announce(session, running, shape);
+    probe.need(code == 0, "onShapeChange " + show(code) + ", " + show(firstError(session.bench.logger.take())), "0");
+    session.forget();
+    Tensors const node = session.subject.tensors(0, shape, {kBIAS});
+    probe.equal("enqueue", running.enqueue(node, addresses(), workspace()), 0);
+    return session.events();
+}
+
+// Which they are, in order.
+std::string calls(std::vector<FakeEvent> const& events)
+{
+    std::string names;
+    for (FakeEvent const& event : events)
+    {
+        names += names.empty() ? "" : ", ";
+        names += event.call;
+        if (event.symbol != nullptr)
+        {
+            names += std::strstr(event.symbol, "copied") != nullptr ? " copied" : " biased";
+        }
+    }
+    return names;
+}
+
+// The device of the stand-in, which the next check finds as it was.
+struct Device
+{
+    explicit Device(FakeDriver& driver)
+        : driver(driver)
+    {
+        std::memcpy(attributes, driver.attributes, sizeof attributes);
+        activeBlocks = driver.activeBlocks;
+    }
+    ~Device()
+    {
+        std::memcpy(driver.attributes, attributes, sizeof attributes);
+        driver.activeBlocks = activeBlocks;
+    }
+    FakeDriver& driver;
+    int32_t attributes[128];
+    int32_t activeBlocks;
+};
+
+void checkOrder(Bench const& bench)
+{
+    check(bench, stepsFacts({4, 100}), "steps are queued in order, those without a condition alone where the tensor is small",
+        [](Session const& session, Probe& probe) {
+            Running const running = session.running(probe);
+            std::vector<FakeEvent> const large = queued(session, probe, running, {4, 100});
+            std::string const all = "cuMemsetD8Async, cuLaunchKernel copied, cuLaunchKernelEx biased";
+            probe.need(calls(large) == all, calls(large), all);
+            // 1600 bytes of the copy, then the word that says that it is ready.
+            uint64_t const ready = at(workspace(), 1792);
+            probe.equal("what is filled", large[0].to, ready);
+            probe.equal("with", large[0].value, 7);
+            probe.equal("bytes", large[0].bytes, uint64_t{4});
+            probe.equal("stream", static_cast<void const*>(large[0].stream), static_cast<void const*>(stream()));
+            probe.equal("x", argument<uint64_t>(large[1], 0), at(addresses()[0], 0));
+            probe.equal("copy", argument<uint64_t>(large[1], 8), at(workspace(), 0));
+            probe.equal("ready", argument<uint64_t>(large[1], 16), ready);
+            probe.equal("count", argument<int64_t>(large[1], 24), int64_t{400});
+            probe.equal("blocks", uint64_t{large[1].grid[0]}, uint64_t{7});
+            probe.equal("ready", argument<uint64_t>(large[2], 16), ready);
+            probe.equal("y", argument<uint64_t>(large[2], 24), at(addresses()[1], 0));
+            probe.equal("bias", argument<int32_t>(large[2], 40), kBIAS);
+            probe.equal("asked for", large[2].asked + uint64_t{0}, uint64_t{kCOOPERATIVE});
+
+            std::vector<FakeEvent> const small = queued(session, probe, running, {4, 16});
+            probe.need(calls(small) == "cuLaunchKernelEx biased", calls(small), "one launch");
+            probe.equal("ready", argument<uint64_t>(small[0], 16), at(workspace(), 256));
+        });
+    check(bench, stepsFacts({4, 100}), "an unchanged sequence costs its calls and no memory", [](Session const& session, Probe& probe) {
+        Running const running = session.running(probe);
+        queued(session, probe, running, {4, 100});
+        Tensors const node = session.subject.tensors(0, {4, 100}, {kBIAS});
+        session.forget();
+        int32_t codes = 0;
+        uint64_t const before = heapAllocations();
+        for (int32_t round = 0; round < kROUNDS; ++round)
+        {
+            codes |= running.shapes(node) | running.enqueue(node, addresses(), workspace());
+        }
+        uint64_t const after = heapAllocations();
+        probe.equal("codes", codes, 0);
+        probe.equal("allocations", after - before, uint64_t{0});
+        probe.equal("calls", session.events().size(), size_t{3 * kROUNDS});
+    });
+}
+
+void checkDevice(Bench const& bench)
+{
+    check(bench, stepsFacts({4, 100}), "a variant that its guard excludes from the device is not loaded there",
+        [](Session const& session, Probe& probe) {
+            Running const running = session.running(probe);
+            queued(session, probe, running, {4, 100});
+            for (FakeEvent const& event : session.events("cuKernelGetFunction"))
+            {
+                probe.that(std::strstr(event.symbol, "Li2E") == nullptr, "the kernel " + show(event.symbol), "not loaded");
+            }
+        });
+    check(bench, stepsFacts({4, 100}), "a newer device runs the variant with clusters", [&](Session const& session, Probe& probe) {
+        Device const before(bench.driver);
+        bench.driver.attributes[kMAJOR] = 9;
+        bench.driver.attributes[kMINOR] = 0;
+        Running const running = session.running(probe);
+        std::vector<FakeEvent> const events = queued(session, probe, running, {4, 100});
+        probe.need(events.size() == 3, calls(events), "three calls");
+        probe.that(std::strstr(events[1].symbol, "Li2E") != nullptr, show(events[1].symbol), "the kernel with clusters");
+        probe.equal("asked for", events[1].asked + uint64_t{0}, uint64_t{kCLUSTERS | kPROGRAMMATIC});
+        probe.equal("blocks of a cluster", uint64_t{events[1].cluster[0]}, uint64_t{2});
+        probe.equal("blocks", uint64_t{events[1].grid[0]}, uint64_t{8});
+    });
+    check(bench, stepsFacts({4, 100}), "the grid follows the device", [&](Session const& session, Probe& probe) {
+        Device const before(bench.driver);
+        bench.driver.attributes[kSMS] = 2;
+        Running const running = session.running(probe);
+        std::vector<FakeEvent> const events = queued(session, probe, running, {4, 100});
+        probe.need(events.size() == 3, calls(events), "three calls");
+        probe.equal("blocks", uint64_t{events[2].grid[0]}, uint64_t{4});
+    });
+    check(bench, stepsFacts({4, 100}), "a cooperative launch that does not fit the device is refused with both numbers",
+        [&](Session const& session, Probe& probe) {
+            Device const before(bench.driver);
+            bench.driver.attributes[kSMS] = 2;
+            bench.driver.activeBlocks = 1;
+            Running const running = session.running(probe);
+            probe.that(announce(session, running, {4, 100}) != 0, "0", "a failure");
+            session.subject.expectError(probe, "is 4, the most that this GPU runs at once is 2");
+        });
+}
+
+void checkWorkspace(Bench const& bench)
+{
+    check(bench, stepsFacts({4, 100}), "shapes that need more workspace than is reserved are refused with both numbers",
+        [](Session const& session, Probe& probe) {
+            Running const running = session.running(probe);
+            probe.that(announce(session, running, {4, 1000}) != 0, "0", "a failure");
+            session.subject.expectError(probe, "need 16384 bytes of workspace, and 2048 bytes are reserved");
+            queued(session, probe, running, {4, 100});
+        });
+    check(bench, stepsFacts({4, 100}), "an enqueue without the workspace is refused", [](Session const& session, Probe& probe) {
+        Running const running = session.running(probe);
+        probe.equal("onShapeChange", announce(session, running, {4, 100}), 0);
+        session.forget();
+        Tensors const node = session.subject.tensors(0, {4, 100}, {kBIAS});
+        probe.that(running.enqueue(node, addresses(), nullptr) != 0, "0", "a failure");
+        session.subject.expectError(probe, "without a workspace");
+        probe.equal("calls", session.events().size(), size_t{0});
+    });
+}
+
+} // namespace
+
+FakeSignature copiedSignature()
+{
+    return {"copied", 4, {8, 8, 8, 8}};
+}
+
+FakeSignature biasedSignature()
+{
+    return {"biased", 6, {8, 8, 8, 8, 8, 4}};
+}
+
+void checkSteps(Bench const& bench)
+{
+    checkOrder(bench);
+    checkDevice(bench);
+    checkWorkspace(bench);
+}
+
+} // namespace oracle

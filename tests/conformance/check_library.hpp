@@ -28,4 +28,7 @@ void checkUnloading(Report& report, Finder& finder, std::vector<std::string> con
 
 size_t openFiles();
 
+// The plugin with an attribute of every kind.
+void checkAttributes(Report& report, Logger& logger, Creator& creator);
+
 } // namespace oracle

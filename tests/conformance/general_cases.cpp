@@ -110,9 +110,9 @@ Facts everything()
 }
 
 // Scratch buffers and several steps; `mark` is a tensor that one of them fills.
-Facts steps()
+Facts sequence()
 {
-    Facts facts = levelled("steps");
+    Facts facts = levelled("sequence");
     facts.outputs = 2;
     for (int32_t type : {kF32, kF16})
     {
@@ -157,7 +157,7 @@ Facts layouts()
 
 std::vector<Facts> generalCases()
 {
-    return {everything(), steps(), layouts()};
+    return {everything(), sequence(), layouts()};
 }
 
 } // namespace oracle

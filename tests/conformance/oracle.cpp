@@ -239,6 +239,7 @@ int run(Arguments const& arguments)
         checkCopy(report, finder, *libraries[i], role);
     }
     checkTogether(report, libraries);
+    checkLayout(report);
     checkPlugins(report, logger, arguments, libraries);
     checkKinds(report, logger, arguments, *libraries[0]);
     checkLogging(report, logger);

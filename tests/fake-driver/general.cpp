@@ -127,7 +127,7 @@ std::vector<Queued> everythingSteps(Combination const& combination, Given const&
 }
 
 // Few elements take one launch; more are counted first.
-std::vector<Queued> stepsSteps(Combination const& combination, Given const& given, int32_t, Memory const& memory)
+std::vector<Queued> sequenceSteps(Combination const& combination, Given const& given, int32_t, Memory const& memory)
 {
     constexpr int64_t kSMALL = 64;
     constexpr uint32_t kMULTIPROCESSORS = 128; // of the stand-in
@@ -319,7 +319,7 @@ std::vector<General> generalPlugins()
         {known("everything"), everythingSteps,
             {{"collectI", 4, {8, 8, 8, 8}}, {"report", 3, {8, 8, 8}}, {"settleI", 4, {8, 8, 8, 4}}}},
         {known("layouts"), layoutsSteps, {{"layoutsI", 5, {8, 8, 8, 8, 4}}}},
-        {known("steps"), stepsSteps,
+        {known("sequence"), sequenceSteps,
             {{"5countI", 4, {8, 8, 8, 8}}, {"finishI", 5, {8, 8, 8, 8, 4}}, {"at_onceI", 4, {8, 8, 8, 4}}}},
     };
 }

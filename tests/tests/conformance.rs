@@ -201,15 +201,16 @@ const PLUGINS: Recipe<'_> = Recipe {
         "manifests/circ_pad_plugin.toml",
         "manifests/elemwise_add_plugin.toml",
         "tests/data/run/attributes.toml",
+        "tests/data/conformance/everything.toml",
         "tests/data/conformance/layouts.toml",
-        "tests/data/conformance/steps.toml",
+        "tests/data/conformance/sequence.toml",
     ],
     targets: &["sm_89", "compute_80"],
 };
 
 /// A plan of few bytes.
 const SMALL: Recipe<'_> =
-    Recipe { manifests: &["tests/data/conformance/steps.toml"], targets: &["compute_80"] };
+    Recipe { manifests: &["tests/data/conformance/sequence.toml"], targets: &["compute_80"] };
 
 /// Says why a test cannot run here. Where everything has to be there, that is a failure.
 fn skip(reason: &str) {
@@ -391,7 +392,7 @@ fn compiled_libraries_queue_what_they_should() {
         for age in [Age::New, Age::Old] {
             let run = checks.run(Subject::General, pair, age).unwrap();
             assert_clean(&run, &format!("{} above a driver that is {age:?}", pair.plugins.display()));
-            for plugin in ["layouts_plugin", "steps_plugin"] {
+            for plugin in ["everything_plugin", "layouts_plugin", "sequence_plugin"] {
                 let name = format!("{plugin}: a builder that times, dynamic shapes");
                 assert!(run.checks.iter().any(|check| check.name == name), "`{plugin}` was not checked");
             }
@@ -411,12 +412,12 @@ fn every_changed_byte_and_every_truncation_of_a_small_plan_is_refused() {
     for pair in &compiled.libraries {
         let mut arguments = vec![OsString::from("--library"), pair.plugins.clone().into()];
         arguments.extend(["--runtime-library".into(), pair.runtime.clone().into()]);
-        arguments.extend(["--damage", "all", "--case", "steps"].map(OsString::from));
+        arguments.extend(["--damage", "all", "--case", "sequence"].map(OsString::from));
         let run = oracle.run(&arguments, &[]).unwrap();
         assert_clean(&run, &pair.plugins.display().to_string());
         for check in ["a changed byte is refused", "a shortened field is refused"] {
             assert!(
-                run.checks.iter().any(|done| done.name == format!("steps_plugin: {check}")),
+                run.checks.iter().any(|done| done.name == format!("sequence_plugin: {check}")),
                 "{}",
                 run.totals
             );
@@ -426,7 +427,9 @@ fn every_changed_byte_and_every_truncation_of_a_small_plan_is_refused() {
 
 #[track_caller]
 fn assert_all_plugins(run: &Run) {
-    for plugin in ["circ_pad_plugin", "elemwise_add_plugin", "layouts_plugin", "steps_plugin"] {
+    for plugin in
+        ["circ_pad_plugin", "elemwise_add_plugin", "everything_plugin", "layouts_plugin", "sequence_plugin"]
+    {
         let name = format!("{plugin}: has a creator");
         assert!(run.checks.iter().any(|check| check.name == name), "`{plugin}` was not checked");
     }

@@ -12,7 +12,9 @@ use cubinder_bundle::expr::DeviceFact;
 use cubinder_bundle::launch::{Device, full_name};
 use cubinder_bundle::{Arg, ArgValue, Attribute, AttributeElement, DataType, Format, Node, ScalarType};
 use cubinder_compiler::diagnostic::Source;
-use cubinder_compiler::eval::{Compiler, Environment, Evaluation, Mistake, Query, Subject, SubjectOrigin, evaluate};
+use cubinder_compiler::eval::{
+    Compiler, Environment, Evaluation, Mistake, Query, Subject, SubjectOrigin, evaluate,
+};
 use cubinder_compiler::resolve::{self, ArgDraft, ArgDraftValue};
 use proptest::prelude::*;
 use trt_abi::{Dims, PluginTensorDesc, TensorFormat, TensorRTPhase};

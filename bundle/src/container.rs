@@ -41,7 +41,7 @@ use crate::value::Value;
 
 mod header;
 
-use header::{Header, Kind, LONG_BYTES, MODEL_OFFSET, SHORT_BYTES};
+use header::{Header, Kind, LONG_BYTES, MODEL_OFFSET, SHORT_BYTES, Start};
 
 /// The first bytes of a bundle or a node. Not valid UTF-8, and damaged by transfers that touch line ends.
 pub const MAGIC: [u8; 16] = *b"\x89CUBINDER\r\n\x1a\n\0\0\0";
@@ -293,12 +293,14 @@ pub fn scan(bytes: &[u8]) -> impl Iterator<Item = (usize, Result<Found, ReadErro
         loop {
             let offset = from + header::find(bytes.get(from..)?)?;
             let candidate = bytes.get(offset..)?;
-            from = offset + REFERENCE_MAGIC.len();
-            if header::plausible(candidate) {
-                let found = read(candidate).map(|found| Found { offset, ..found });
-                from = offset + found.as_ref().map_or(REFERENCE_MAGIC.len(), |found| found.length);
-                return Some((offset, found));
-            }
+            from = offset + 1;
+            let found = match header::start(candidate) {
+                None => continue,
+                Some(Start::Plausible) => read(candidate).map(|found| Found { offset, ..found }),
+                Some(Start::Damaged) => Err(malformed("its first bytes are damaged")),
+            };
+            from = offset + found.as_ref().map_or(REFERENCE_MAGIC.len(), |found| found.length);
+            return Some((offset, found));
         }
     })
 }

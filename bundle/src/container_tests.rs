@@ -474,6 +474,30 @@ fn containers_are_found_in_a_file() {
     assert!(matches!(found[2].1.as_ref().unwrap().container, Container::Bundle(_)));
 }
 
+/// Also where the damage is in what containers are found by.
+#[test]
+fn no_single_changed_byte_makes_a_container_vanish() {
+    let parts = [
+        write_node(&node_with_packed_code()),
+        b"between".to_vec(),
+        write_node_reference(&reference()),
+        write_bundle(&bundle()),
+    ];
+    let plan = parts.concat();
+    let good: Vec<_> = scan(&plan).collect();
+    assert_eq!(good.len(), 3);
+    let between = parts[0].len()..parts[0].len() + parts[1].len();
+    for index in 0..plan.len() {
+        for flip in [0x01, 0x02, 0x04, 0x08, 0x10, 0x20, 0x40, 0x80, 0xff] {
+            let mut changed = plan.clone();
+            changed[index] ^= flip;
+            let found: Vec<_> = scan(&changed).collect();
+            let is_told = found.iter().any(|(_, found)| found.is_err());
+            assert!(is_told != between.contains(&index), "byte {index} ^ {flip:#x}: {found:?}");
+        }
+    }
+}
+
 proptest! {
     #[test]
     fn garbage_is_refused(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {

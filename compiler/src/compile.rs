@@ -91,6 +91,7 @@ pub trait Progress: Sync {
 pub fn compile(request: &Request, progress: &dyn Progress) -> Result<Outcome, Vec<Diagnostic>> {
     let ready = checkup::before_compile(&request.project, &config::open)?;
     let Ready { plugins, plans, mut warnings, mut obligations } = ready;
+    request.project.check_only(&plans)?;
     let session = session(request)?;
     check_drivers(&session, &plans)?;
     let compiled = units::compile(&request.project, &session, &plugins, &plans, progress, &mut warnings);

@@ -20,6 +20,7 @@ pub mod toolkit;
 
 pub mod cubin;
 pub mod signature;
+pub mod thin;
 pub mod verify;
 
 pub mod cache;

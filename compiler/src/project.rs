@@ -31,6 +31,8 @@ pub struct Asked {
     pub config: Option<PathBuf>,
     /// What to compile for, whatever manifests and `cubinder.toml` say; none: what they say.
     pub targets: Vec<Target>,
+    /// Of what manifests and `cubinder.toml` say, compile for these alone; none: for all.
+    pub only: Vec<Target>,
     /// Include folders, before all others.
     pub include: Vec<PathBuf>,
     /// Options of NVRTC, after all others.
@@ -56,6 +58,8 @@ pub struct Project {
 pub struct Plan {
     /// What to compile for, each once; at least one.
     pub targets: Vec<PlannedTarget>,
+    /// What was left out of them, because the command line asks for some alone.
+    pub left_out: Vec<Target>,
     /// Include folders and options.
     pub settings: Arc<Settings>,
     /// The oldest driver that must be able to load the code, and where the manifest says so.
@@ -163,7 +167,14 @@ impl Project {
         let decl = &plugin.manifest.compile;
         let span = |range: &std::ops::Range<usize>| Span::new(&plugin.source, range.clone());
         let mut errors = Vec::new();
-        let targets = self.targets(plugin, &mut errors);
+        let configured = self.targets(plugin, &mut errors);
+        let (targets, left_out): (Vec<_>, Vec<_>) = configured
+            .into_iter()
+            .partition(|planned| self.asked.only.is_empty() || self.asked.only.contains(&planned.target));
+        let left_out: Vec<Target> = left_out.into_iter().map(|planned| planned.target).collect();
+        if targets.is_empty() && !left_out.is_empty() {
+            errors.push(nothing_left(plugin, &self.asked.only, &left_out));
+        }
         // What could not be read may have said it.
         let is_silent = errors.is_empty() && targets.is_empty() && plugin.is_read;
         // What is no option or no folder at all was told when it was read.
@@ -211,8 +222,25 @@ impl Project {
             with_line_information(&mut options);
         }
         let min_driver = decl.min_driver.as_ref().map(|driver| (driver.value, span(&driver.range)));
-        let plan = Plan { targets, settings: Arc::new(Settings { include, options }), min_driver };
+        let plan = Plan { targets, left_out, settings: Arc::new(Settings { include, options }), min_driver };
         Planning { plan, errors, no_target: is_silent.then(no_target) }
+    }
+
+    /// Holds the targets that the command line chooses against those that there are; `plans` are those of all manifests.
+    ///
+    /// # Errors
+    /// Every one that is not configured.
+    pub fn check_only(&self, plans: &[Plan]) -> Result<(), Vec<Diagnostic>> {
+        let mut configured: Vec<Target> = Vec::new();
+        for plan in plans {
+            let all = plan.targets.iter().map(|planned| planned.target).chain(plan.left_out.iter().copied());
+            configured.extend(all);
+        }
+        configured.sort_unstable();
+        configured.dedup();
+        let unknown = self.asked.only.iter().filter(|target| !configured.contains(target));
+        let errors: Vec<Diagnostic> = unknown.map(|target| not_configured(*target, &configured)).collect();
+        if errors.is_empty() { Ok(()) } else { Err(errors) }
     }
 
     fn targets(&self, plugin: &Resolved, errors: &mut Vec<Diagnostic>) -> Vec<PlannedTarget> {
@@ -278,6 +306,28 @@ fn names_of_header(plugin: &Resolved, are_there: bool) -> (BTreeSet<String>, BTr
     let types = units.iter().flat_map(|unit| unit.types.iter().map(|(name, _)| name.clone()));
     let constants = units.iter().flat_map(|unit| unit.constants.iter().map(|(name, _)| name.clone()));
     (header, types.chain(constants).chain(tables).collect())
+}
+
+fn listed(targets: &[Target]) -> String {
+    targets.iter().map(|target| format!("`{target}`")).collect::<Vec<_>>().join(", ")
+}
+
+fn not_configured(target: Target, configured: &[Target]) -> Diagnostic {
+    Diagnostic::error(format!("`{target}` is none of the targets that this project is compiled for"))
+        .note(format!("they are {}", listed(configured)))
+        .help(format!(
+            "`--arch` chooses among them; `--target {target}` compiles for it whatever the project says"
+        ))
+}
+
+fn nothing_left(plugin: &Resolved, only: &[Target], left_out: &[Target]) -> Diagnostic {
+    Diagnostic::error(format!(
+        "`--arch {}` leaves nothing to compile for",
+        only.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
+    ))
+    .at(plugin.name_span.clone(), "of this plugin")
+    .note(format!("it is compiled for {}", listed(left_out)))
+    .help("name one of these too")
 }
 
 /// Asks NVRTC for line information, unless an option does so already: it takes each option once.

@@ -327,15 +327,22 @@ fn rules_table() -> String {
     head(&["code", "rule"]) + &rows.collect::<String>()
 }
 
-/// The blocks of TOML that are whole manifests.
+/// The blocks of TOML that are whole manifests, in the reference and in the page for those who come from Python.
 #[test]
-fn the_references_examples_compile() {
-    let document = document();
+fn the_examples_compile() {
+    let pages = [("manifest.md", 2), ("coming-from-python-plugins.md", 4)];
+    for (name, least) in pages {
+        let document = std::fs::read_to_string(path().with_file_name(name)).expect("the page is there");
+        examples_compile(name, &document, least);
+    }
+}
+
+fn examples_compile(name: &str, document: &str, least: usize) {
     let blocks = document.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next());
     let whole: Vec<&str> = blocks.filter(|block| block.contains("schema = 1\n")).collect();
-    assert!(whole.len() >= 2, "only {} examples", whole.len());
+    assert!(whole.len() >= least, "only {} examples in {name}", whole.len());
     for block in whole {
-        match compile(&Source::new("manifest.md", block)) {
+        match compile(&Source::new(name, block)) {
             Ok(resolved) => assert_eq!(render(&resolved.warnings, Colour::Plain), "", "{block}"),
             Err(errors) => panic!("{}", render(&errors, Colour::Plain)),
         }

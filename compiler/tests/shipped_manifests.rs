@@ -146,3 +146,40 @@ fn elemwise_add_uses_the_nodes_block_size() {
     assert!(is_admitted(&draft, &node(1)) && is_admitted(&draft, &node(1024)));
     assert!(!is_admitted(&draft, &node(0)) && !is_admitted(&draft, &node(1025)));
 }
+
+#[test]
+fn adding_in_place_is_an_alias_in_the_formats_that_are_meant() {
+    let draft = draft("elemwise_add_plugin_.toml");
+    assert_eq!(draft.plugin.outputs[0].alias, Some(0));
+    let offered: Vec<(DataType, &str)> =
+        draft.plugin.variants.iter().map(|variant| (variant.types[0], variant.formats[0].name())).collect();
+    let mut expected = vec![(DataType::F32, "linear"), (DataType::F32, "hwc"), (DataType::F16, "linear")];
+    expected.retain(|pair| offered.contains(pair));
+    assert_eq!((expected.len(), offered.len()), (3, 3), "{offered:?}");
+}
+
+#[test]
+fn non_zero_bounds_its_size_and_cuts_its_input_into_whole_tiles() {
+    let draft = draft("non_zero_plugin.toml");
+    let node = |shape: &[i64]| Node { attributes: vec![], shapes: vec![shape.to_vec()] };
+    let size = draft.plugin.outputs[1].size.as_ref().expect("the count is a size tensor");
+    assert_eq!(integer(&size.upper, &node(&[3, 5, 7])), 105);
+    assert_eq!(integer(&size.opt, &node(&[3, 5, 7])), 52);
+    let variant = &draft.plugin.variants[0];
+    assert_eq!((variant.launches().count(), variant.scratch.len()), (2, 1));
+    // One block even for nothing, which writes the count; a block for each tile of 1024; 1024 blocks at most.
+    for (shape, blocks) in [
+        (vec![0], 1),
+        (vec![1], 1),
+        (vec![1024], 1),
+        (vec![5, 205], 2),
+        (vec![1024, 1024], 1024),
+        (vec![1024, 1025], 513),
+        (vec![2_147_483_647], 1024),
+    ] {
+        for launch in variant.launches() {
+            assert_eq!(integer(&launch.grid[0], &node(&shape)), blocks, "{shape:?}");
+        }
+        assert_eq!(integer(&variant.scratch[0].bytes, &node(&shape)), 4 * blocks, "{shape:?}");
+    }
+}

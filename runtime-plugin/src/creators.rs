@@ -2,7 +2,7 @@
 //!
 //! | library | registers |
 //! |---|---|
-//! | `libcubinder.so`, no bundle | `Kernel`: runs every engine whose nodes carry their code |
+//! | `libcubinder.so`, no bundle | `Kernel`: runs every engine whose nodes carry their code; and `Kernel` of older versions, which is refused |
 //! | `lib<name>.so` | the ops of its bundle |
 //! | `lib<name>-code.so` | `Kernel-<digest>`: runs engines whose nodes refer to its bundle |
 
@@ -10,6 +10,7 @@ use std::ffi::{CStr, CString};
 use std::sync::Arc;
 
 use cubinder_bundle::Plugin as PluginModel;
+use cubinder_bundle::container::FORMAT_VERSION;
 use cubinder_bundle::slot::Mode;
 use trt_abi::{Creator, Error, Field, FieldNames, PluginFieldType, Severity, TensorRTPhase, logger};
 
@@ -38,6 +39,12 @@ pub(crate) struct KernelCreator {
     fields: FieldNames,
 }
 
+/// Refuses the nodes of engines of an older format.
+pub(crate) struct OldCreator {
+    version: &'static CStr,
+    fields: FieldNames,
+}
+
 /// The creators of a library with the bundle `own`, which plays the part `mode`.
 pub(crate) fn of_bundle(mode: Mode, own: OwnBundle) -> Result<(Vec<OpCreator>, Vec<KernelCreator>), Error> {
     let own = Arc::new(own);
@@ -56,6 +63,15 @@ pub(crate) fn of_bundle(mode: Mode, own: OwnBundle) -> Result<(Vec<OpCreator>, V
 /// The creator of the library without a bundle.
 pub(crate) fn generic() -> Result<KernelCreator, Error> {
     KernelCreator::new(None, identity::GENERIC_NAME.to_owned())
+}
+
+/// Those that refuse what older versions left in engines.
+pub(crate) fn old() -> Result<Vec<OldCreator>, Error> {
+    let creator = |version| {
+        let fields = FieldNames::new([(identity::NODE_FIELD, PluginFieldType::INT8)])?;
+        Ok(OldCreator { version, fields })
+    };
+    identity::OLD_VERSIONS.into_iter().map(creator).collect()
 }
 
 impl OpCreator {
@@ -205,6 +221,84 @@ impl Creator for KernelCreator {
     }
 }
 
+impl Creator for OldCreator {
+    type Plugin = KernelPlugin;
+
+    fn name(&self) -> &CStr {
+        identity::GENERIC_NAME
+    }
+
+    fn version(&self) -> &CStr {
+        self.version
+    }
+
+    fn namespace(&self) -> &CStr {
+        identity::NAMESPACE
+    }
+
+    fn fields(&self) -> &FieldNames {
+        &self.fields
+    }
+
+    fn create(&self, name: &CStr, _: &[Field<'_>], _: TensorRTPhase) -> Result<KernelPlugin, Error> {
+        Err(Error::invalid(format!(
+            "the node `{}` in the engine has format version {}, and this libcubinder.so runs version {FORMAT_VERSION} only: compile the \
+             plugins again with this version of Cubinder and rebuild the engine, or load the libcubinder.so of the version that built it instead",
+            name.to_string_lossy(),
+            self.version.to_string_lossy(),
+        )))
+    }
+
+    fn report(&self, error: &Error) {
+        logger::error_of(c"cubinder", error);
+    }
+}
+
 fn c_string(text: &str) -> Result<CString, Error> {
     CString::new(text).map_err(|_| Error::internal(format!("the name {text:?} holds a NUL")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a version wrote into an engine: `tests/data/compat`.
+    fn node_of_version(version: u32) -> Vec<u8> {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/data/compat");
+        std::fs::read(format!("{folder}/{version}/node")).unwrap()
+    }
+
+    #[test]
+    fn nodes_of_this_version_are_read() {
+        let restored = restore_node(&node_of_version(FORMAT_VERSION)).unwrap();
+        assert_eq!(restored.definition.plugin().name, "window");
+        assert_eq!(restored.attributes.len(), 3);
+    }
+
+    #[test]
+    fn nodes_of_older_versions_are_refused_by_name_with_what_to_do() {
+        for creator in old().unwrap() {
+            assert_eq!((creator.name(), creator.namespace()), (c"Kernel", c"cubinder"));
+            let error = creator.create(c"pad", &[], TensorRTPhase::RUNTIME).unwrap_err().to_string();
+            assert!(error.starts_with("the node `pad` in the engine has format version 1,"), "{error}");
+            assert!(
+                error.contains("compile the plugins again") && error.contains("rebuild the engine"),
+                "{error}"
+            );
+        }
+        // Whoever hands such a node to another creator is told too.
+        let Err(error) = restore_node(&node_of_version(1)) else { panic!("a node of version 1 was read") };
+        assert!(
+            error.to_string().contains("format version 1, and this version of Cubinder reads"),
+            "{error}"
+        );
+    }
+
+    /// Every version before this one has a creator that refuses it, or is read.
+    #[test]
+    fn no_older_version_is_forgotten() {
+        let versions: Vec<String> = (1..FORMAT_VERSION).map(|version| version.to_string()).collect();
+        let refused: Vec<String> = identity::OLD_VERSIONS.map(|it| it.to_string_lossy().into_owned()).into();
+        assert_eq!(refused, versions);
+    }
 }

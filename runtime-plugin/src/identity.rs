@@ -21,6 +21,10 @@ pub(crate) fn version() -> CString {
     CString::new(container::FORMAT_VERSION.to_string()).unwrap_or_default()
 }
 
+/// The core versions of older formats: nodes of them are refused, by name and with what to do, where TensorRT could only say that it does not
+/// know the plugin.
+pub(crate) const OLD_VERSIONS: [&CStr; 1] = [c"1"];
+
 /// The core name of plugins whose code lies in the code library of this bundle.
 pub(crate) fn library_name(bundle: &Digest) -> CString {
     CString::new(format!("Kernel-{}", bundle.short())).unwrap_or_default()

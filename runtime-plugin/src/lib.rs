@@ -45,7 +45,10 @@ fn creators() -> Result<CreatorList, Error> {
     let attached = descriptor::attached()
         .map_err(|error| Error::new(Error::FAILED_INITIALIZATION, error.to_string()))?;
     match attached {
-        None => list.push(creators::generic()?),
+        None => {
+            list.push(creators::generic()?);
+            creators::old()?.into_iter().for_each(|old| list.push(old));
+        }
         Some((mode, bytes)) => {
             let (ops, kernels) = creators::of_bundle(mode, definition::OwnBundle::read(bytes)?)?;
             ops.into_iter().for_each(|op| list.push(op));

@@ -1,10 +1,11 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
 // A plugin library that plants faults, to prove that the oracle finds them. Without a fault it behaves as the real one:
-// `circ_pad_plugin`, `elemwise_add_plugin`, `everything_plugin` (`broken_everything.hpp`) and the creator `Kernel` that an engine names.
+// `circ_pad_plugin`, `elemwise_add_plugin`, `everything_plugin`, `attributes_plugin` and the creator `Kernel` that an engine names.
 // The first two have no kernel, so every enqueue fails as it does without a driver.
 //
 // The environment variable `ORACLE_FAULT` names the fault. Each name stands below, where the fault is planted.
+#include "broken_attributes.hpp"
 #include "broken_everything.hpp"
 
 #include <array>
@@ -59,6 +60,11 @@ struct Model
     }
     static bool parse(PluginField const& field, Model& model)
     {
+        if (fault("truncation unnoticed") && field.length >= 16)
+        {
+            model = Model{};
+            return true;
+        }
         if (field.length < 16 || field.length % 4 != 0)
         {
             return false;
@@ -605,12 +611,13 @@ EXPORTED IPluginCreatorInterface* const* getCreators(int32_t& count)
     static OpCreator pad(0);
     static OpCreator add(1);
     static EverythingCreator everything;
+    static AttributesCreator attributes;
     static KernelCreator kernel;
-    static IPluginCreatorInterface* creators[] = {&pad, &add, &everything, &kernel};
+    static IPluginCreatorInterface* creators[] = {&pad, &add, &everything, &attributes, &kernel};
     if (fault("creators change"))
     {
         std::swap(creators[0], creators[1]);
     }
-    count = fault("no creators") ? 0 : 4;
+    count = fault("no creators") ? 0 : 5;
     return creators;
 }

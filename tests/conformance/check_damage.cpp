@@ -3,6 +3,7 @@
 // Damaged engines: every change to the fields makes createPlugin(kRUNTIME) return null, with an error in the log.
 #include "subject.hpp"
 
+#include <algorithm>
 #include <functional>
 
 namespace oracle
@@ -14,14 +15,16 @@ using nvinfer1::TensorRTPhase;
 namespace
 {
 
-// Every byte at both ends of a field, where the structure is, and a sample of what lies between.
+// Every byte of a short field. Of a long one every byte at both ends, where the structure is, and a sample of what lies between.
+constexpr size_t kSHORT = 2048;
 constexpr size_t kENDS = 96;
 constexpr size_t kSAMPLE = 96;
 
-std::vector<size_t> positions(size_t length)
+std::vector<size_t> positions(Subject const& subject, size_t length)
 {
     std::vector<size_t> chosen;
-    size_t const step = length > 2 * kENDS ? std::max<size_t>(1, (length - 2 * kENDS) / kSAMPLE) : 1;
+    bool const isSampled = length > kSHORT && !subject.everyByte;
+    size_t const step = isSampled ? std::max<size_t>(1, (length - 2 * kENDS) / kSAMPLE) : 1;
     for (size_t i = 0; i < length;)
     {
         chosen.push_back(i);
@@ -71,14 +74,15 @@ void checkDamage(Subject const& subject)
     subject.check("a changed byte is refused", [&](Probe& probe) {
         Bench const bench = prepare(subject, probe);
         eachField(bench, [&](size_t which, std::string const& name) {
-            for (size_t at : positions(bench.fields[which].bytes.size()))
+            Fields damaged = bench.fields;
+            for (size_t at : positions(subject, bench.fields[which].bytes.size()))
             {
                 for (uint8_t bits : {uint8_t{0x01}, uint8_t{0xFF}})
                 {
-                    Fields damaged = bench.fields;
                     damaged[which].bytes[at] ^= bits;
                     expectRefused(
                         subject, probe, bench, damaged, name + ", byte " + show(static_cast<uint64_t>(at)));
+                    damaged[which].bytes[at] ^= bits;
                 }
             }
         });
@@ -99,6 +103,22 @@ void checkDamage(Subject const& subject)
                 damaged[which].length = other;
                 damaged[which].bytes.resize(size * static_cast<size_t>(std::max(length, other)));
                 expectRefused(subject, probe, bench, damaged, name + " of length " + show(other));
+            }
+        });
+    });
+    subject.check("a shortened field is refused", [&](Probe& probe) {
+        Bench const bench = prepare(subject, probe);
+        eachField(bench, [&](size_t which, std::string const& name) {
+            auto const length = static_cast<size_t>(bench.fields[which].length);
+            Fields damaged = bench.fields;
+            // From the end on: what is cut off is cut off in memory too.
+            std::vector<size_t> lengths = positions(subject, length);
+            std::reverse(lengths.begin(), lengths.end());
+            for (size_t shorter : lengths)
+            {
+                damaged[which].length = static_cast<int32_t>(shorter);
+                damaged[which].bytes.resize(shorter * elementSize(damaged[which].type));
+                expectRefused(subject, probe, bench, damaged, name + " cut to " + show(static_cast<uint64_t>(shorter)));
             }
         });
     });

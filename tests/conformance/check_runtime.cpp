@@ -127,35 +127,56 @@ void checkRunning(Subject const& subject)
     subject.check("onShapeChange refuses what was never configured", [&](Probe& probe) {
         Attached attached = attach(subject, probe);
         Tensors const node = subject.announced();
+        shapeChange(subject, attached, node);
+        if (facts.shapeInputs > 0)
+        {
+            enqueue(subject, attached, node);
+        }
+        std::string const usual = firstError(subject.logger.take());
         auto refused = [&](std::string const& what, int32_t code) {
             probe.at(what);
             probe.that(code != 0, "0", "a failure");
             subject.expectError(probe);
         };
-        refused("an input of type kBOOL", [&] {
+        // With shape inputs a plugin may wait for their values, which come with enqueue: it has to say something else then than for good
+        // shapes.
+        auto refusedAtLast = [&](std::string const& what, Tensors const& wrong) {
+            probe.at(what);
+            int32_t const code = shapeChange(subject, attached, wrong);
+            if (code != 0 || facts.shapeInputs == 0)
+            {
+                refused(what, code);
+                return;
+            }
+            subject.logger.take();
+            probe.that(enqueue(subject, attached, wrong) != 0, "0 from enqueue", "a failure");
+            std::string const error = firstError(subject.logger.take());
+            probe.that(!error.empty() && error != usual, "the message " + show(error), "one about the shapes");
+        };
+        refusedAtLast("an input of type kBOOL", [&] {
             Tensors wrong = node;
             wrong.in[0].type = static_cast<nvinfer1::DataType>(4);
-            return shapeChange(subject, attached, wrong);
+            return wrong;
         }());
-        refused("an input in a format of no combination", [&] {
+        refusedAtLast("an input in a format of no combination", [&] {
             Tensors wrong = node;
             wrong.in[0].format = static_cast<nvinfer1::TensorFormat>(9); // the DLA's
-            return shapeChange(subject, attached, wrong);
+            return wrong;
         }());
         auto const inputs = static_cast<int32_t>(node.in.size());
         refused("one input too few",
             attached.runtime->onShapeChange(node.in.data(), inputs - 1, node.out.data(), facts.outputs));
         refused("no output", attached.runtime->onShapeChange(node.in.data(), inputs, node.out.data(), 0));
         refused("null inputs", attached.runtime->onShapeChange(nullptr, inputs, node.out.data(), facts.outputs));
-        refused("rank 9", [&] {
+        refusedAtLast("rank 9", [&] {
             Tensors wrong = node;
             wrong.in[0].dims.nbDims = 9;
-            return shapeChange(subject, attached, wrong);
+            return wrong;
         }());
-        refused("rank -1", [&] {
+        refusedAtLast("rank -1", [&] {
             Tensors wrong = node;
             wrong.in[0].dims.nbDims = -1;
-            return shapeChange(subject, attached, wrong);
+            return wrong;
         }());
         if (!driverPresent())
         {

@@ -22,6 +22,9 @@ enum class Known
     kNONE
 };
 
+// So many times larger is far, and no product of eight extents leaves 64 bits.
+constexpr int64_t kFAR = 20;
+
 struct Asked
 {
     int32_t code{-1};
@@ -66,7 +69,7 @@ Question question(Expressions& expressions, Given const& given, Known known)
     asked.farGiven = given;
     for (size_t i = 0; i < given.inputs.size(); ++i)
     {
-        asked.inputs.push_back(described(expressions, asked, given.inputs[i], asked.farGiven.inputs[i], known, 1000));
+        asked.inputs.push_back(described(expressions, asked, given.inputs[i], asked.farGiven.inputs[i], known, kFAR));
     }
     for (size_t i = 0; i < given.values.size(); ++i)
     {

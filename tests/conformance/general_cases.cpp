@@ -24,6 +24,7 @@ enum Type : int32_t
     kF32 = 0,
     kF16 = 1,
     kI32 = 3,
+    kU8 = 5,
     kI64 = 8
 };
 
@@ -108,11 +109,55 @@ Facts everything()
     return facts;
 }
 
+// Scratch buffers and several steps; `mark` is a tensor that one of them fills.
+Facts sequence()
+{
+    Facts facts = levelled("sequence");
+    facts.outputs = 2;
+    for (int32_t type : {kF32, kF16})
+    {
+        facts.offered.push_back({{type, type, kU8}, {kLINEAR, kLINEAR, kLINEAR}});
+    }
+    facts.cases = {{{{2, 8, 16}}, {3}, {}}, {{{7}}, {0}, {}}, {{{1, 2, 3, 44}}, {1000}, {}}};
+    facts.shape = facts.cases[0].inputs[0];
+    facts.shapes = [](Given const& node) { return std::vector<Shape>{node.inputs[0], {4 + node.attribute[0]}}; };
+    facts.workspace = [](Combination const&, Given const& most) {
+        return rounded(4 * ((elementsOf(most.inputs[0]) + 3) / 4)) + rounded(8);
+    };
+    facts.tactics = [](Combination const&, Given const&) { return std::vector<int32_t>{}; };
+    // It names no attributes on which its time depends, so these are all.
+    facts.alike = {{facts.attributes(), facts.attributes()}};
+    facts.different.push_back({facts.attributes(), {ints("level", {3}), ints("seed", {9})}});
+    return facts;
+}
+
+// Layouts alone: x and y are of the same type and layout.
+Facts layouts()
+{
+    Facts facts = levelled("layouts");
+    for (int32_t type : {kF32, kF16})
+    {
+        for (int32_t format : {kLINEAR, type == kF32 ? kHWC : kHWC8})
+        {
+            facts.offered.push_back({{type, type}, {format, format}});
+        }
+    }
+    facts.cases = {{{{2, 3, 8, 8}}, {3}, {}}, {{{3, 5, 7}}, {0}, {}}, {{{1, 2, 3, 4, 5, 6, 7, 8}}, {1000}, {}}};
+    facts.leastRank = 3;
+    facts.shape = facts.cases[0].inputs[0];
+    facts.shapes = [](Given const& node) { return node.inputs; };
+    facts.tactics = [](Combination const& combination, Given const& node) {
+        bool const isVector = combination.formats[0] == kLINEAR && node.inputs[0].back() % 4 == 0;
+        return isVector ? std::vector<int32_t>{kAUTO_TACTIC, 1, 2} : std::vector<int32_t>{};
+    };
+    return facts;
+}
+
 } // namespace
 
 std::vector<Facts> generalCases()
 {
-    return {everything()};
+    return {everything(), sequence(), layouts()};
 }
 
 } // namespace oracle

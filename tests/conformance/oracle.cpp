@@ -2,11 +2,11 @@
 //
 // The conformance oracle: loads a plugin library as TensorRT does and calls every slot of every interface.
 //
-//   oracle --library LIB.so [--runtime-library LIB2.so] [--case CASE]...
+//   oracle --library LIB.so [--runtime-library LIB2.so] [--case CASE]... [--damage sample|all]
 //
 // `--library` holds the plugins that an ONNX model names. `--runtime-library` holds the creator that an engine names,
 // where that is another library. A case is a plugin whose semantics are known (`cases.cpp`, `general_cases.cpp`); `any` (the default)
-// takes every one that the library has.
+// takes every one that the library has. `--damage all` damages every byte of an engine's fields, however many there are.
 // Exit code: 0 everything passed, 1 a check failed, 2 wrong arguments.
 //
 // The oracle is a shared library with a small program around it. A plugin library trusts a logger only after it has found
@@ -31,6 +31,7 @@ struct Arguments
     std::string library;
     std::optional<std::string> runtimeLibrary;
     std::vector<std::string> cases;
+    bool everyByte{false};
 };
 
 bool isKnown(std::string const& label)
@@ -42,7 +43,7 @@ bool isKnown(std::string const& label)
             return true;
         }
     }
-    return label == "any";
+    return label == "any" || label == "attributes";
 }
 
 std::optional<Arguments> parse(int argc, char** argv)
@@ -64,6 +65,10 @@ std::optional<Arguments> parse(int argc, char** argv)
         else if (option == "--runtime-library")
         {
             arguments.runtimeLibrary = value;
+        }
+        else if (option == "--damage" && (value == "all" || value == "sample"))
+        {
+            arguments.everyByte = value == "all";
         }
         else if (option == "--case" && isKnown(value))
         {
@@ -161,12 +166,25 @@ void checkPlugins(Report& report, Logger& logger, Arguments const& arguments, st
         });
         if (creator != nullptr)
         {
-            checkPlugin(Subject(report, logger, facts, *creator, libraries));
+            Subject subject(report, logger, facts, *creator, libraries);
+            subject.everyByte = arguments.everyByte;
+            checkPlugin(subject);
         }
     }
-    if (checked == 0)
+    if (checked == 0 && !isAsked(arguments, "attributes", false))
     {
         report.skip("plugins", "the library holds none whose semantics the oracle knows");
+    }
+}
+
+// Asked for by its name, or where nothing is: it is no case, because nothing of it but its attributes is known.
+void checkKinds(Report& report, Logger& logger, Arguments const& arguments, Library const& library)
+{
+    Probe probe;
+    Creator* const creator = library.find(probe, {"attributes_plugin", "1", "sample"});
+    if (creator != nullptr && isAsked(arguments, "attributes", true))
+    {
+        checkAttributes(report, logger, *creator);
     }
 }
 
@@ -221,7 +239,9 @@ int run(Arguments const& arguments)
         checkCopy(report, finder, *libraries[i], role);
     }
     checkTogether(report, libraries);
+    checkLayout(report);
     checkPlugins(report, logger, arguments, libraries);
+    checkKinds(report, logger, arguments, *libraries[0]);
     checkLogging(report, logger);
     libraries.clear();
     owned.clear();
@@ -243,7 +263,7 @@ extern "C" __attribute__((visibility("default"))) int oracleMain(int argc, char*
         {
             labels += facts.label + "|";
         }
-        std::fprintf(stderr, "usage: oracle --library LIB.so [--runtime-library LIB2.so] [--case %sany]...\n", labels.c_str());
+        std::fprintf(stderr, "usage: oracle --library LIB.so [--runtime-library LIB2.so] [--case %sattributes|any]... [--damage sample|all]\n", labels.c_str());
         return 2;
     }
     return oracle::run(*arguments);

@@ -50,6 +50,8 @@ public:
     Logger& logger;
     Facts const& facts;
     Creator& op;
+    // Whether every byte of an engine's fields is damaged, however many there are.
+    bool everyByte{false};
 
     // Starts a check of this plugin.
     void check(std::string const& name, std::function<void(Probe&)> const& body) const;

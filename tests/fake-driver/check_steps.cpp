@@ -13,7 +13,7 @@ namespace
 {
 
 constexpr int32_t kBIAS = 3;
-constexpr int32_t kROUNDS = 1000;
+constexpr int32_t kRUNS = 1000;
 constexpr int32_t kMAJOR = 75; // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR
 constexpr int32_t kMINOR = 76;
 constexpr int32_t kSMS = 16; // CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
@@ -134,14 +134,14 @@ void checkOrder(Bench const& bench)
         session.forget();
         int32_t codes = 0;
         uint64_t const before = heapAllocations();
-        for (int32_t round = 0; round < kROUNDS; ++round)
+        for (int32_t round = 0; round < kRUNS; ++round)
         {
             codes |= running.shapes(node) | running.enqueue(node, addresses(), workspace());
         }
         uint64_t const after = heapAllocations();
         probe.equal("codes", codes, 0);
         probe.equal("allocations", after - before, uint64_t{0});
-        probe.equal("calls", session.events().size(), size_t{3 * kROUNDS});
+        probe.equal("calls", session.events().size(), size_t{3 * kRUNS});
     });
 }
 

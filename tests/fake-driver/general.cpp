@@ -3,6 +3,7 @@
 
 #include "../conformance/general_cases.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 namespace oracle
@@ -123,6 +124,64 @@ std::vector<Queued> everythingSteps(Combination const& combination, Given const&
         steps.push_back(Queued::launching(settle));
     }
     return steps;
+}
+
+// Few elements take one launch; more are counted first.
+std::vector<Queued> sequenceSteps(Combination const& combination, Given const& given, int32_t, Memory const& memory)
+{
+    constexpr int64_t kSMALL = 64;
+    constexpr uint32_t kMULTIPROCESSORS = 128; // of the stand-in
+    std::string const type = combination.types[0] == 0 ? "f" : "6__half";
+    int64_t const count = elementsOf(given.inputs[0]);
+    uint64_t const partial = memory.workspace();
+    uint64_t const total = partial + (4 * static_cast<uint64_t>((count + 3) / 4) + 255) / 256 * 256;
+    std::vector<Queued> steps{Queued::filling(memory.address(2), memory.bytes(2), 0xA5)};
+    Expected last;
+    last.argument(memory.address(0));
+    last.argument(memory.address(1));
+    if (count <= kSMALL)
+    {
+        last.kernel = "at_onceI" + type + "E";
+        last.block = {64, 1, 1};
+    }
+    else
+    {
+        steps.push_back(Queued::filling(total, 8, 0));
+        Expected first;
+        first.kernel = "countI" + type + "E";
+        first.grid = {blocksOf(count, 256), 1, 1};
+        first.block = {256, 1, 1};
+        first.argument(memory.address(0));
+        first.argument(partial);
+        first.argument(total);
+        first.argument(count);
+        steps.push_back(Queued::launching(first));
+        last.kernel = "finishI" + type + "E";
+        last.grid = {std::min(kMULTIPROCESSORS, blocksOf(count, 256)), 1, 1};
+        last.block = {256, 1, 1};
+        last.argument(total);
+    }
+    last.argument(count);
+    last.argument(given.attribute[0]);
+    steps.push_back(Queued::launching(last));
+    return steps;
+}
+
+// One kernel, which is told of the channels in memory.
+std::vector<Queued> layoutsSteps(Combination const& combination, Given const& given, int32_t tactic, Memory const& memory)
+{
+    Shape const& x = given.inputs[0];
+    int64_t const vec = combination.formats[0] == 0 && tactic != 2 && x.back() % 4 == 0 ? 4 : 1;
+    Expected copy;
+    copy.kernel = std::string("layoutsI") + (combination.types[0] == 0 ? "f" : "6__half") + "Li" + std::to_string(vec) + "E";
+    copy.grid = {blocksOf(elementsOf(x), 256 * vec), 1, 1};
+    copy.block = {256, 1, 1};
+    copy.argument(memory.address(0));
+    copy.argument(memory.address(1));
+    copy.argument(elementsOf(x));
+    copy.argument(inMemory(x, combination.formats[0])[x.size() - 3]);
+    copy.argument(given.attribute[0]);
+    return {Queued::launching(copy)};
 }
 
 } // namespace
@@ -259,6 +318,9 @@ std::vector<General> generalPlugins()
     return {
         {known("everything"), everythingSteps,
             {{"collectI", 4, {8, 8, 8, 8}}, {"report", 3, {8, 8, 8}}, {"settleI", 4, {8, 8, 8, 4}}}},
+        {known("layouts"), layoutsSteps, {{"layoutsI", 5, {8, 8, 8, 8, 4}}}},
+        {known("sequence"), sequenceSteps,
+            {{"5countI", 4, {8, 8, 8, 8}}, {"finishI", 5, {8, 8, 8, 8, 4}}, {"at_onceI", 4, {8, 8, 8, 4}}}},
     };
 }
 

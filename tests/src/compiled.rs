@@ -18,10 +18,6 @@ pub struct Recipe<'a> {
     pub targets: &'a [&'a str],
 }
 
-/// The plugins that ship. One architecture and PTX: what is checked with these libraries does not depend on how many there
-/// are.
-const SHIPPED: Recipe<'_> = Recipe { manifests: &[], targets: &["sm_89", "compute_80"] };
-
 /// A library of plugins, and the one that runs the engines built with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pair {
@@ -41,19 +37,19 @@ pub struct Compiled {
 }
 
 impl Compiled {
-    /// The libraries in the folder `CUBINDER_TEST_LIBRARIES`, or else those that the compiler makes of this repository's
-    /// manifests, or `None` where the environment names neither.
+    /// The libraries in the folder `CUBINDER_TEST_LIBRARIES`, or else what the compiler makes of `recipe`, or `None` where the
+    /// environment names neither.
     ///
     /// # Errors
     /// When the compiler fails, or a folder cannot be read.
-    pub fn from_environment() -> Result<Option<Compiled>> {
+    pub fn from_environment(recipe: Recipe<'_>) -> Result<Option<Compiled>> {
         let variable = |name| std::env::var_os(name).map(PathBuf::from);
         let generic = variable("CUBINDER_RUNTIME_LIBRARY");
         if let Some(folder) = variable("CUBINDER_TEST_LIBRARIES") {
             let generic = generic.unwrap_or_else(|| folder.join("libcubinder.so"));
             return Ok(Some(Compiled { libraries: libraries_in(&folder, &generic)?, _folder: None }));
         }
-        Compiled::by(SHIPPED)
+        Compiled::by(recipe)
     }
 
     /// What the compiler makes of `recipe`, or `None` where the environment names no compiler or no generic library.

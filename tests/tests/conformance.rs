@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use cubinder_tests::compiled::{Compiled, Pair};
+use cubinder_tests::compiled::{Compiled, Pair, Recipe};
 use cubinder_tests::fake_driver::{Age, Checks, Subject};
 use cubinder_tests::headers::{GENERATIONS, RTX_1_7};
 use cubinder_tests::oracle::{self, Oracle, Outcome, Run};
@@ -93,6 +93,7 @@ const FAULTS: &[(&str, &str)] = &[
     ("takes any type", "circ_pad_plugin: outputs, with the types that go with the inputs'"),
     ("threads race", "circ_pad_plugin: 16 threads at once"),
     ("timing cache id", "circ_pad_plugin: alike nodes share one id for the timing cache, others never do"),
+    ("truncation unnoticed", "circ_pad_plugin: a shortened field is refused"),
     ("two outputs", "circ_pad_plugin: outputs, with the types that go with the inputs'"),
     ("type unnoticed", "circ_pad_plugin: null data and another type are refused"),
     ("unknown capability", "circ_pad_plugin: an unknown capability is null"),
@@ -156,6 +157,18 @@ const FAULTS: &[(&str, &str)] = &[
     ("workspace forgets a buffer", "everything_plugin: getWorkspaceSize is what the greatest shapes need"),
     ("workspace of opt shapes", "everything_plugin: getWorkspaceSize is what the greatest shapes need"),
     ("workspace unrounded", "everything_plugin: getWorkspaceSize is what the greatest shapes need"),
+    ("any boolean", "attributes: each way to be wrong is refused by name"),
+    ("any bytes for text", "attributes: each way to be wrong is refused by name"),
+    ("attribute twice", "attributes: each way to be wrong is refused by name"),
+    ("attribute unnamed", "attributes: each way to be wrong is refused by name"),
+    ("attribute without data", "attributes: each way to be wrong is refused by name"),
+    ("empty lists refused", "attributes: an empty list is one without data"),
+    ("half beyond its range", "attributes: each way to be wrong is refused by name"),
+    ("integers for floats", "attributes: each way to be wrong is refused by name"),
+    ("last letter lost", "attributes: each is read from every type of field, at any address"),
+    ("numbers cut", "attributes: each way to be wrong is refused by name"),
+    ("two texts for one", "attributes: each way to be wrong is refused by name"),
+    ("two values for one", "attributes: each way to be wrong is refused by name"),
 ];
 
 /// Each fault of `broken_everything.hpp` that shows above a driver, and a check of the run path that must find it.
@@ -180,6 +193,24 @@ const FAULTS_ABOVE_A_DRIVER: &[(&str, &str)] = &[
     ("values unchecked", "values of shape inputs that do not fit the shapes are refused"),
     ("workspace unchecked", "shapes that need more workspace than was reserved are refused"),
 ];
+
+/// Plugins that ship, and those that have what these have not. One architecture and PTX: what is checked does not depend on how many
+/// there are.
+const PLUGINS: Recipe<'_> = Recipe {
+    manifests: &[
+        "manifests/circ_pad_plugin.toml",
+        "manifests/elemwise_add_plugin.toml",
+        "tests/data/run/attributes.toml",
+        "tests/data/conformance/everything.toml",
+        "tests/data/conformance/layouts.toml",
+        "tests/data/conformance/sequence.toml",
+    ],
+    targets: &["sm_89", "compute_80"],
+};
+
+/// A plan of few bytes.
+const SMALL: Recipe<'_> =
+    Recipe { manifests: &["tests/data/conformance/sequence.toml"], targets: &["compute_80"] };
 
 /// Says why a test cannot run here. Where everything has to be there, that is a failure.
 fn skip(reason: &str) {
@@ -234,7 +265,11 @@ fn every_planted_fault_is_found() {
     }
     let oracle = Oracle::build(RTX_1_7).unwrap();
     for (fault, check) in FAULTS {
-        let case = if check.starts_with("everything_plugin: ") { "everything" } else { "circ_pad" };
+        let case = match check.split_once(": ") {
+            Some(("everything_plugin", _)) => "everything",
+            Some(("attributes", _)) => "attributes",
+            _ => "circ_pad",
+        };
         let arguments: Vec<OsString> =
             vec!["--library".into(), oracle.broken_library().into(), "--case".into(), case.into()];
         let run = oracle.run(&arguments, &[("ORACLE_FAULT", fault)]).unwrap();
@@ -328,7 +363,7 @@ fn compiled_libraries_conform_with_every_release() {
     if !has_compiler() {
         return;
     }
-    let Some(compiled) = Compiled::from_environment().unwrap() else {
+    let Some(compiled) = Compiled::from_environment(PLUGINS).unwrap() else {
         return skip(
             "neither `CUBINDER_BIN` nor `CUBINDER_TEST_LIBRARIES` is set; `cargo xtask test` does it",
         );
@@ -339,14 +374,62 @@ fn compiled_libraries_conform_with_every_release() {
         for pair in &compiled.libraries {
             let run = oracle.check(&pair.plugins, Some(&pair.runtime)).unwrap();
             assert_clean(&run, &format!("{} with {}", pair.plugins.display(), generation.name));
-            assert_both_plugins(&run);
+            assert_all_plugins(&run);
+        }
+    }
+}
+
+#[test]
+fn compiled_libraries_queue_what_they_should() {
+    if !has_compiler() {
+        return;
+    }
+    let Some(compiled) = Compiled::by(PLUGINS).unwrap() else {
+        return skip("`CUBINDER_BIN` or `CUBINDER_RUNTIME_LIBRARY` is not set; `cargo xtask test` sets both");
+    };
+    let checks = Checks::build().unwrap();
+    for pair in &compiled.libraries {
+        for age in [Age::New, Age::Old] {
+            let run = checks.run(Subject::General, pair, age).unwrap();
+            assert_clean(&run, &format!("{} above a driver that is {age:?}", pair.plugins.display()));
+            for plugin in ["everything_plugin", "layouts_plugin", "sequence_plugin"] {
+                let name = format!("{plugin}: a builder that times, dynamic shapes");
+                assert!(run.checks.iter().any(|check| check.name == name), "`{plugin}` was not checked");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_changed_byte_and_every_truncation_of_a_small_plan_is_refused() {
+    if !has_compiler() {
+        return;
+    }
+    let Some(compiled) = Compiled::by(SMALL).unwrap() else {
+        return skip("`CUBINDER_BIN` or `CUBINDER_RUNTIME_LIBRARY` is not set; `cargo xtask test` sets both");
+    };
+    let oracle = Oracle::build(RTX_1_7).unwrap();
+    for pair in &compiled.libraries {
+        let mut arguments = vec![OsString::from("--library"), pair.plugins.clone().into()];
+        arguments.extend(["--runtime-library".into(), pair.runtime.clone().into()]);
+        arguments.extend(["--damage", "all", "--case", "sequence"].map(OsString::from));
+        let run = oracle.run(&arguments, &[]).unwrap();
+        assert_clean(&run, &pair.plugins.display().to_string());
+        for check in ["a changed byte is refused", "a shortened field is refused"] {
+            assert!(
+                run.checks.iter().any(|done| done.name == format!("sequence_plugin: {check}")),
+                "{}",
+                run.totals
+            );
         }
     }
 }
 
 #[track_caller]
-fn assert_both_plugins(run: &Run) {
-    for plugin in ["circ_pad_plugin", "elemwise_add_plugin"] {
+fn assert_all_plugins(run: &Run) {
+    for plugin in
+        ["circ_pad_plugin", "elemwise_add_plugin", "everything_plugin", "layouts_plugin", "sequence_plugin"]
+    {
         let name = format!("{plugin}: has a creator");
         assert!(run.checks.iter().any(|check| check.name == name), "`{plugin}` was not checked");
     }

@@ -10,6 +10,7 @@ mod support;
 
 use std::path::Path;
 
+use cubinder_bundle::container;
 use cubinder_tests::application::Answer;
 use serde_json::{Value, json};
 use support::{Case, FORMS, Form, PLUGINS, Scene, add, load, pad, unload};
@@ -43,7 +44,9 @@ fn permutations<T: Clone>(items: &[T]) -> Vec<Vec<T>> {
 #[test]
 fn libraries_live_together_in_any_order() {
     let Some(scene) = Scene::new() else { return };
-    let mut all = vec!["cubinder::Kernel 2".to_owned(), scene.kernel("pad"), scene.kernel("add")];
+    // Of the versions before, only to refuse them.
+    let versions = (1..=container::FORMAT_VERSION).map(|version| format!("cubinder::Kernel {version}"));
+    let mut all: Vec<String> = versions.chain([scene.kernel("pad"), scene.kernel("add")]).collect();
     all.extend(PLUGINS.map(|(_, plugin)| format!("sample::{plugin} 1")));
     all.sort();
     for form in FORMS {

@@ -19,10 +19,10 @@ class Network:
 
     `inputs` and `outputs` are names with element types, where "T" is the network's own. `aliases` names the input whose memory an
     output shares, `data_dependent` the outputs whose shape only the data decide. `data` makes an input from a random generator,
-    a shape and a type."""
+    a shape and a type. `ranks` says those of outputs that have not the inputs' rank."""
 
     def __init__(
-        self, nodes, reference, inputs=None, outputs=None, aliases=None, data_dependent=(), data=None, namespace="sample"
+        self, nodes, reference, inputs=None, outputs=None, aliases=None, data_dependent=(), data=None, namespace="sample", ranks=None
     ):
         self.nodes = nodes
         self.reference = reference
@@ -32,6 +32,7 @@ class Network:
         self.data_dependent = data_dependent
         self.data = data or eighths
         self.namespace = namespace
+        self.ranks = {**{name: 2 for name in data_dependent}, **(ranks or {})}
 
 
 # ---- data
@@ -160,6 +161,15 @@ NETWORKS = {
         outputs={"indices": "i32"},
         data_dependent=("indices",),
         data=mostly_zeros,
+    ),
+    # The count leaves the network, too.
+    "non_zero_counted": Network(
+        lambda s: [non_zero_node(["x"], ["indices", "count"])],
+        lambda i, s: {"indices": non_zero(i["x"]), "count": np.array(len(non_zero(i["x"])), np.int64)},
+        outputs={"indices": "i32", "count": "i64"},
+        data_dependent=("indices",),
+        data=mostly_zeros,
+        ranks={"count": 0},
     ),
     # The plugin that is written by hand in C++.
     "reference": Network(

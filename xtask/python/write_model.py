@@ -38,12 +38,11 @@ def write(output, network, settings, types, shape, name):
         plugin_node(op, inputs, outputs, attributes, network.namespace, f"{op.rstrip('_')}_{number}")
         for number, (op, inputs, outputs, attributes) in enumerate(network.nodes(settings), 1)
     ]
-    ranks = {name: 2 if name in network.data_dependent else len(shape) for name in network.outputs}
     graph = helper.make_graph(
         nodes,
         name,
         [helper.make_tensor_value_info(name, TYPES[types[name]], shape) for name in network.inputs],
-        [helper.make_tensor_value_info(name, TYPES[types[name]], [None] * ranks[name]) for name in network.outputs],
+        [helper.make_tensor_value_info(name, TYPES[types[name]], [None] * network.ranks.get(name, len(shape))) for name in network.outputs],
     )
     opsets = [helper.make_opsetid("", 17), helper.make_opsetid(network.namespace, 1)]
     onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), output)

@@ -110,10 +110,12 @@ fn compile(workshop: &Workshop, runs: usize) -> Result<()> {
 
 /// What `cubinder check` costs, of the whole process: beside it what the process alone does, which only says its version.
 fn check(workshop: &Workshop, runs: usize, limit_ms: Option<f64>) -> Result<()> {
-    let commands: [(&str, &[&str]); 4] = [
-        ("check, both", &["check", "--quiet"]),
+    let commands: [(&str, &[&str]); 6] = [
+        ("check, all", &["check", "--quiet"]),
         ("check, circ_pad_plugin", &["check", "--quiet", "manifests/circ_pad_plugin.toml"]),
         ("check, elemwise_add_plugin", &["check", "--quiet", "manifests/elemwise_add_plugin.toml"]),
+        ("check, elemwise_add_plugin_", &["check", "--quiet", "manifests/elemwise_add_plugin_.toml"]),
+        ("check, non_zero_plugin", &["check", "--quiet", "manifests/non_zero_plugin.toml"]),
         ("the process alone", &["--version"]),
     ];
     let mut times = vec![Vec::new(); commands.len()];

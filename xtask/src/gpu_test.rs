@@ -78,6 +78,8 @@ impl List<'_> {
         }
         self.ranks()?;
         self.padding_variants()?;
+        self.in_place()?;
+        self.non_zero()?;
         self.variants()?;
         self.sequences()?;
         self.together()?;
@@ -166,6 +168,75 @@ impl List<'_> {
                 format!("circular padding, {ty}: every variant, and three nodes of which two are alike");
             let name = format!("padding variants {ty}");
             self.cases.push(Case::new(name, what, Form::Fields, plans, &NO_JIT).in_python());
+        }
+        Ok(())
+    }
+
+    /// Two nodes that change their input in place, with one address for input and output, with two (where the result is right, too, though
+    /// TensorRT copies nothing), and in CUDA graphs.
+    fn in_place(&mut self) -> Result<()> {
+        for ty in ["f32", "f16"] {
+            for form in Form::ALL {
+                let mut plans = Vec::new();
+                for shape in ["10,3,32,32", "7", "2,0,5", "2,3,4,5,6"] {
+                    let recipe = Recipe::fixed("cubins", Network::new("inplace", ty, shape), form);
+                    plans.push(self.maker.plan(&Recipe { aliased: true, ..recipe })?);
+                }
+                let network = Network::new("inplace", ty, "n,c,h,w").with("delta", "-3");
+                let shapes = ["1,1,1,1", "4,3,17,5", "8,4,64,64"];
+                let recipe = Recipe::dynamic("cubins", network, form, "1x1x1x1:4x3x17x5:8x4x64x64", &shapes);
+                plans.push(self.maker.plan(&Recipe { aliased: true, ..recipe })?);
+                for plan in &mut plans {
+                    let runs = plan.runs.clone();
+                    plan.runs.extend(runs.iter().cloned().map(|run| Run { apart: true, ..run }));
+                    plan.runs.extend(runs.iter().cloned().map(|run| Run { graph: true, ..run }));
+                    plan.runs.extend(runs.into_iter().map(|run| Run { graph: true, apart: true, ..run }));
+                }
+                let what = format!("in place, one address and two, {ty}, {}", form.what());
+                let name = format!("in place {ty} {}", form.name());
+                self.cases.push(Case::new(name, what, form, plans, &NO_JIT).in_python());
+            }
+        }
+        Ok(())
+    }
+
+    /// Elements that are not zero: ranks 1 to 8, nothing, everything between a single element and many tiles for each block.
+    fn non_zero(&mut self) -> Result<()> {
+        const SHAPES: [&str; 13] = [
+            "7",
+            "1",
+            "0",
+            "3,0,2",
+            "128,128",
+            "33,65",
+            "2,3,4",
+            "2,3,4,5",
+            "1,2,3,4,5",
+            "2,1,2,3,1,4",
+            "1,2,1,2,3,2,5",
+            "2,1,2,1,2,3,2,5",
+            "1500,1500",
+        ];
+        for ty in ["f32", "f16"] {
+            for form in Form::ALL {
+                let mut plans = Vec::new();
+                for shape in SHAPES {
+                    plans.push(self.maker.plan(&Recipe::fixed(
+                        "cubins",
+                        Network::new("non_zero", ty, shape),
+                        form,
+                    ))?);
+                }
+                for kind in ["non_zero", "non_zero_counted"] {
+                    let shapes = ["1,1", "100,7", "1024,1025"];
+                    let network = Network::new(kind, ty, "n,m");
+                    let recipe = Recipe::dynamic("cubins", network, form, "1x1:100x7:2048x2048", &shapes);
+                    plans.push(self.maker.plan(&recipe)?);
+                }
+                let what = format!("elements that are not zero, {ty}, {}", form.what());
+                let name = format!("non zero {ty} {}", form.name());
+                self.cases.push(Case::new(name, what, form, plans, &NO_JIT).in_python());
+            }
         }
         Ok(())
     }

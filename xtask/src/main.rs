@@ -8,6 +8,7 @@
 mod artifacts;
 mod bench;
 mod cases;
+mod compat_fixtures;
 mod compile_plugins;
 mod demo;
 mod docs;
@@ -54,6 +55,9 @@ enum Command {
         #[arg(long)]
         check: bool,
     },
+    /// Write anew what the format of this checkout is, as files that later versions have to read
+    #[command(long_about = compat_fixtures::LONG_ABOUT)]
+    CompatFixtures,
     /// The main job on real input: from manifests to an engine that holds the machine code
     #[command(long_about = demo::LONG_ABOUT)]
     Demo,
@@ -109,6 +113,7 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Setup => setup::run().map(|()| ExitCode::SUCCESS),
         Command::Test { filter } => test::run(filter.as_deref()),
         Command::Docs { check } => docs::run(check).map(|()| ExitCode::SUCCESS),
+        Command::CompatFixtures => compat_fixtures::run().map(|()| ExitCode::SUCCESS),
         Command::Demo => demo::run().map(|()| ExitCode::SUCCESS),
         Command::GpuTest { prepare } => gpu_test::run(prepare.as_deref()).map(|()| ExitCode::SUCCESS),
         Command::Sample(options) => sample::run(&options).map(|()| ExitCode::SUCCESS),

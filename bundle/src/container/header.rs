@@ -16,8 +16,6 @@ const LONG_DIGEST: std::ops::Range<usize> = 32..LONG_BYTES;
 const SHORT_DIGEST: std::ops::Range<usize> = 14..SHORT_BYTES;
 /// No version is above it before the layout of headers changes altogether.
 const LAST_VERSION: u32 = 0xff;
-/// What TensorRT can hand over in one field: its length is an `int32_t`.
-const LONGEST_REFERENCE: u32 = i32::MAX as u32;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -146,30 +144,89 @@ fn put(bytes: &mut [u8], at: usize, from: &[u8]) {
     bytes.iter_mut().skip(at).zip(from).for_each(|(to, from)| *to = *from);
 }
 
-/// Whether what begins with either magic can be a container. The magic alone also stands in every program that reads containers, so in
-/// every plan with a plugin library inside.
-pub(super) fn plausible(bytes: &[u8]) -> bool {
-    let is_version = |version: &u32| (1..=LAST_VERSION).contains(version);
-    if bytes.starts_with(&MAGIC) {
-        let version = u32_at(bytes, 16).as_ref().is_some_and(is_version);
-        let kind = u32_at(bytes, 20).as_ref().is_some_and(is_version);
-        return version && kind && u64_at(bytes, 24).is_some_and(|length| length >= MODEL_OFFSET as u64);
-    }
-    let lengths = SHORT_BYTES as u32..=LONGEST_REFERENCE;
-    bytes.starts_with(&REFERENCE_MAGIC)
-        && u16_at(bytes, 8).map(u32::from).as_ref().is_some_and(is_version)
-        && u32_at(bytes, 10).is_some_and(|length| lengths.contains(&length))
+/// What the beginning of a container looks like, in a file that holds other things too.
+pub(super) enum Start {
+    /// A magic, and what can follow it.
+    Plausible,
+    /// All that a digest covers is that of a container, but for the magic, the version or the kind.
+    Damaged,
 }
 
-/// Where the next bytes begin that are a magic.
+/// Whether a container begins with these bytes. The magic alone also stands in every program that reads containers, so in every
+/// plan with a plugin library inside.
+pub(super) fn start(bytes: &[u8]) -> Option<Start> {
+    let plausible = if bytes.starts_with(&MAGIC) {
+        is_plausible(u32_at(bytes, 16)) && is_plausible(u32_at(bytes, 20))
+    } else if bytes.starts_with(&REFERENCE_MAGIC) {
+        let version = u16_at(bytes, 8).map(u32::from);
+        let length = u32_at(bytes, 10).and_then(|length| usize::try_from(length).ok());
+        version == Some(FORMAT_VERSION)
+            || is_plausible(version) && length.is_some_and(|length| length >= SHORT_BYTES)
+    } else {
+        false
+    };
+    if plausible {
+        return Some(Start::Plausible);
+    }
+    is_damaged(bytes).then_some(Start::Damaged)
+}
+
+/// Of a version or a kind.
+fn is_plausible(number: Option<u32>) -> bool {
+    number.is_some_and(|number| (1..=LAST_VERSION).contains(&number))
+}
+
+/// Whether the digest is right once magic, version and kind are what they would be.
+fn is_damaged(bytes: &[u8]) -> bool {
+    [Kind::Bundle, Kind::Node, Kind::NodeReference].into_iter().any(|kind| {
+        let (mut whole, length) = match kind {
+            Kind::Bundle | Kind::Node => (long(kind), u64_at(bytes, 24)),
+            Kind::NodeReference => (short(), u32_at(bytes, 10).map(u64::from)),
+        };
+        let begun = whole.iter().zip(bytes).take(magic_length(kind));
+        if begun.filter(|(right, found)| right != found).count() > 1 {
+            return false;
+        }
+        let found = length.and_then(|length| bytes.get(..usize::try_from(length).ok()?));
+        let Some((found, kept)) = found.and_then(|found| Some((found, found.get(kept_from(kind)..)?))) else {
+            return false;
+        };
+        whole.truncate(kept_from(kind));
+        whole.extend_from_slice(kept);
+        whole.len() == found.len() && check_digest(kind, &whole).is_ok()
+    })
+}
+
+const fn magic_length(kind: Kind) -> usize {
+    match kind {
+        Kind::Bundle | Kind::Node => MAGIC.len(),
+        Kind::NodeReference => REFERENCE_MAGIC.len(),
+    }
+}
+
+/// Where the length begins: what stands before it is the same in all containers of a kind.
+const fn kept_from(kind: Kind) -> usize {
+    match kind {
+        Kind::Bundle | Kind::Node => 24,
+        Kind::NodeReference => 10,
+    }
+}
+
+/// Where the next magic begins, or what one byte keeps from being one: four bytes of its first eight are right.
 pub(super) fn find(bytes: &[u8]) -> Option<usize> {
+    let second_half = |magic: &[u8]| [magic[4], magic[5], magic[6], magic[7]];
+    let (first, second) = (second_half(&MAGIC), second_half(&REFERENCE_MAGIC));
     let mut from = 0;
     loop {
-        let candidate = from + bytes.get(from..)?.iter().position(|byte| *byte == MAGIC[0])?;
-        let found = bytes.get(candidate..)?;
-        if found.starts_with(&MAGIC) || found.starts_with(&REFERENCE_MAGIC) {
-            return Some(candidate);
+        let is_one = |byte: &u8| *byte == MAGIC[0] || *byte == first[0] || *byte == second[0];
+        let at = from + bytes.get(from..)?.iter().position(is_one)?;
+        let found = bytes.get(at..)?;
+        if found.starts_with(&MAGIC[..4]) {
+            return Some(at);
         }
-        from = candidate + 1;
+        if at >= 4 && (found.starts_with(&first) || found.starts_with(&second)) {
+            return Some(at - 4);
+        }
+        from = at + 1;
     }
 }

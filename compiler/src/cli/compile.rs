@@ -44,6 +44,9 @@ pub(super) struct Arguments {
     /// manifests (`targets`, `code`) and cubinder.toml say
     #[arg(long = "target", value_name = "TARGET", value_delimiter = ',')]
     targets: Vec<Target>,
+    /// Compile for these alone of all that manifests and cubinder.toml name: a subset, for a quick build or a small deployment
+    #[arg(long = "arch", value_name = "TARGET", value_delimiter = ',', conflicts_with = "targets")]
+    archs: Vec<Target>,
     /// The folder for the libraries
     #[arg(long, short, value_name = "DIR")]
     output: Option<PathBuf>,
@@ -135,6 +138,7 @@ fn request(arguments: &Arguments) -> Result<Request, Vec<Diagnostic>> {
         manifests: arguments.manifests.clone(),
         config: arguments.config.clone(),
         targets: arguments.targets.clone(),
+        only: arguments.archs.clone(),
         include: arguments.include.clone(),
         options: arguments.options.clone(),
         line_information: arguments.debug.is_some(),

@@ -11,6 +11,7 @@ mod new;
 mod obligations;
 mod output;
 mod schema;
+mod thin;
 mod usage;
 
 use std::process::ExitCode;
@@ -55,6 +56,9 @@ enum Command {
     /// Print the JSON Schema of manifests, for editors
     #[command(long_about = schema::LONG_ABOUT)]
     Schema(schema::Arguments),
+    /// Leave code out of a plugin library: keep that of some GPUs
+    #[command(long_about = thin::LONG_ABOUT)]
+    Thin(thin::Arguments),
 }
 
 /// Parses the command line and runs the command.
@@ -73,6 +77,7 @@ pub(crate) fn run() -> ExitCode {
         Command::Man(arguments) => man::run(&arguments, Arguments::command()),
         Command::New(arguments) => new::run(&arguments, &Arguments::command()),
         Command::Schema(arguments) => schema::run(&arguments),
+        Command::Thin(arguments) => thin::run(&arguments),
     }
 }
 

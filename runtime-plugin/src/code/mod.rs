@@ -1,6 +1,6 @@
 //! Choosing and loading code objects.
 //!
-//! Owns: the order in which a device's candidates are tried ([`order`]), what must hold of their bytes before the driver
+//! Owns: what must hold of their bytes before the driver
 //! sees them (`image`), the table of what is loaded ([`CodeTable`]), and its teardown (`teardown`).
 //!
 //! Never: no launch; no context of its own; no verdict on a digest (who reads a container has compared it) or
@@ -12,12 +12,10 @@
 
 mod error;
 mod image;
-mod order;
 mod table;
 mod teardown;
 
 pub use error::{DeviceFacts, LoadError, Reason, Refused};
 pub use image::Malformed;
-pub use order::order;
 pub use table::{Candidate, CodeTable, KernelLimits, LoadedKernel, Loading, candidates};
 pub use teardown::unload_everything;

@@ -5,11 +5,11 @@ use std::collections::btree_map::Entry;
 use std::ffi::{CString, c_int};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
+use cubinder_bundle::fit::order;
 use cubinder_bundle::{CodeBytes, CodeObject, Digest, KernelFacts, Launch, Target};
 
 use super::error::{DeviceFacts, LoadError, Reason, Refused};
 use super::image::Image;
-use super::order::order;
 use crate::driver::sys::{
     CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
     CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, CUDA_ERROR_CONTAINED,

@@ -3,6 +3,8 @@
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr::null_mut;
 
+use cubinder_bundle::fit::ComputeCapability;
+
 use super::error::DriverError;
 use super::sys::{
     CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
@@ -10,21 +12,6 @@ use super::sys::{
     CUkernel, CUlibrary, CUresult, CUstreamCaptureMode,
 };
 use super::table::Driver;
-
-/// A device's compute capability, such as 9.0.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ComputeCapability {
-    /// The 9 of 9.0.
-    pub major: u8,
-    /// The 0 of 9.0.
-    pub minor: u8,
-}
-
-impl std::fmt::Display for ComputeCapability {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}.{}", self.major, self.minor)
-    }
-}
 
 /// Longest device name that is read, bytes.
 const NAME_BYTES: c_int = 256;

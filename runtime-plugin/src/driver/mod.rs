@@ -16,8 +16,9 @@ mod queue;
 pub mod sys;
 mod table;
 
-pub use calls::{ComputeCapability, PrimaryContext};
+pub use calls::PrimaryContext;
 pub use capture::in_relaxed_capture_mode;
+pub use cubinder_bundle::fit::ComputeCapability;
 pub use error::{DriverError, DriverMissing};
 pub use queue::{Configuration, MAX_LAUNCH_ATTRIBUTES};
 pub use table::Driver;

@@ -4,6 +4,7 @@
 
 #![allow(dead_code)] // each test file uses its part
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ffi::{CStr, c_char, c_int, c_uchar, c_uint, c_void};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -20,6 +21,8 @@ use cubinder::driver::sys::{
 pub(crate) struct Device {
     /// The compute capability that it reports.
     pub(crate) capability: (c_int, c_int),
+    /// Those of more devices. Where there are some, machine code is refused on devices that it does not fit.
+    pub(crate) others: Vec<(c_int, c_int)>,
     /// Whether a context is current; `None`: `cuCtxGetCurrent` answers this error.
     pub(crate) context: Result<bool, CUresult>,
     /// `(call, label of the code object, error)`: refused each time. The label is the code object's text.
@@ -39,6 +42,7 @@ impl Default for Device {
     fn default() -> Device {
         Device {
             capability: (8, 6),
+            others: Vec::new(),
             context: Ok(true),
             refuses: Vec::new(),
             fail_at: None,
@@ -71,6 +75,16 @@ struct State {
     launched: Vec<Launched>,
     shared: Vec<c_int>,
     attributes: Vec<Vec<CUlaunchAttribute>>,
+}
+
+thread_local! {
+    /// The device of the calling thread's context, and which of its contexts it is (from 0).
+    static CURRENT: Cell<(c_int, usize)> = const { Cell::new((0, 0)) };
+}
+
+/// Makes context number `context` of a device current in this thread.
+pub(crate) fn set_current(device: c_int, context: usize) {
+    CURRENT.set((device, context));
 }
 
 static STATE: Mutex<Option<State>> = Mutex::new(None);
@@ -196,6 +210,21 @@ impl State {
         self.device.refuses.iter().find(told).map(|(_, _, code)| *code)
     }
 
+    fn capability(&self, device: c_int) -> (c_int, c_int) {
+        match device {
+            0 => self.device.capability,
+            other => self.device.others[other as usize - 1],
+        }
+    }
+
+    /// Whether the code with this label runs on the calling thread's device: only asked where there are several.
+    fn runs_here(&self, label: &str) -> bool {
+        let (major, minor) = self.capability(CURRENT.get().0);
+        let number = label.strip_prefix("sm_").and_then(|number| number.parse::<c_int>().ok());
+        self.device.others.is_empty()
+            || number.is_none_or(|number| number / 10 == major && number % 10 <= minor)
+    }
+
     fn label(&self, library: usize) -> String {
         self.loaded.get(library - 1).cloned().unwrap_or_default()
     }
@@ -252,7 +281,9 @@ unsafe extern "C" fn ctx_get_current(context: *mut CUcontext) -> CUresult {
     let code = call("cuCtxGetCurrent", no_label, |state| match state.device.context {
         // SAFETY: as `cuda.h` says.
         Ok(current) => unsafe {
-            *context = CUcontext(std::ptr::without_provenance_mut(usize::from(current)));
+            let (device, number) = CURRENT.get();
+            let address = if current { 1 + number + 100 * device as usize } else { 0 };
+            *context = CUcontext(std::ptr::without_provenance_mut(address));
         },
         Err(error) => refused = error,
     });
@@ -261,7 +292,7 @@ unsafe extern "C" fn ctx_get_current(context: *mut CUcontext) -> CUresult {
 
 unsafe extern "C" fn ctx_get_device(device: *mut c_int) -> CUresult {
     // SAFETY: as `cuda.h` says.
-    call("cuCtxGetDevice", no_label, |_| unsafe { *device = 0 })
+    call("cuCtxGetDevice", no_label, |_| unsafe { *device = CURRENT.get().0 })
 }
 
 unsafe extern "C" fn ctx_push_current(_: CUcontext) -> CUresult {
@@ -282,11 +313,12 @@ unsafe extern "C" fn device_get_count(count: *mut c_int) -> CUresult {
     call("cuDeviceGetCount", no_label, |_| unsafe { *count = 1 })
 }
 
-unsafe extern "C" fn device_get_attribute(value: *mut c_int, attribute: c_int, _: c_int) -> CUresult {
+unsafe extern "C" fn device_get_attribute(value: *mut c_int, attribute: c_int, device: c_int) -> CUresult {
     call("cuDeviceGetAttribute", no_label, |state| {
+        let capability = state.capability(device);
         let answer = match attribute {
-            75 => state.device.capability.0,
-            76 => state.device.capability.1,
+            75 => capability.0,
+            76 => capability.1,
             97 => 101_376,
             _ => 0,
         };
@@ -375,9 +407,19 @@ unsafe extern "C" fn library_get_kernel(
 }
 
 unsafe extern "C" fn kernel_get_function(function: *mut CUfunction, kernel: CUkernel) -> CUresult {
+    const NO_BINARY_FOR_GPU: CUresult = 209;
     let id = kernel.0 as usize / 1000;
-    // SAFETY: as `cuda.h` says.
-    call("cuKernelGetFunction", |state| state.label(id), |_| unsafe { *function = CUfunction(kernel.0) })
+    let mut runs = true;
+    let code = call(
+        "cuKernelGetFunction",
+        |state| state.label(id),
+        |state| {
+            runs = state.runs_here(&state.label(id));
+            // SAFETY: as `cuda.h` says.
+            unsafe { *function = CUfunction(kernel.0) }
+        },
+    );
+    if code == 0 && !runs { NO_BINARY_FOR_GPU } else { code }
 }
 
 unsafe extern "C" fn func_load(function: CUfunction) -> CUresult {

@@ -8,6 +8,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use cubinder_bundle::container::FORMAT_VERSION;
 use cubinder_tests::application::{Answer, Application};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -126,7 +127,7 @@ impl Scene {
 
     /// What the registry calls the creator of a code library.
     pub fn kernel(&self, name: &str) -> String {
-        format!("cubinder::Kernel-{} 2", &self.bundle(&self.code(name))[..16])
+        format!("cubinder::Kernel-{} {FORMAT_VERSION}", &self.bundle(&self.code(name))[..16])
     }
 }
 

@@ -33,6 +33,30 @@ pub(crate) const ADD: Sample = Sample {
     offers: "f32 and f16, linear",
 };
 
+/// Adding a number in place, twice.
+pub(crate) const INPLACE_ADD: Sample = Sample {
+    name: "inplace_add",
+    what: "adds numbers to every element, in place: two nodes, one after the other",
+    manifest: "manifests/elemwise_add_plugin_.toml",
+    network: "inplace",
+    shape: "10,3,32,32",
+    aliased: true,
+    variants: 1,
+    offers: "f32, linear and HWC, and f16, linear",
+};
+
+/// Finding what is not zero.
+pub(crate) const NON_ZERO: Sample = Sample {
+    name: "non_zero",
+    what: "finds the coordinates of the elements that are not zero, and how many there are",
+    manifest: "manifests/non_zero_plugin.toml",
+    network: "non_zero",
+    shape: "128,128",
+    aliased: false,
+    variants: 1,
+    offers: "f32 and f16, linear",
+};
+
 /// Circular padding.
 pub(crate) const CIRC_PAD: Sample = Sample {
     name: "circ_pad",
@@ -52,7 +76,7 @@ mod tests {
 
     #[test]
     fn samples_say_how_many_variants_their_plugins_have() {
-        for sample in [ADD, CIRC_PAD] {
+        for sample in [ADD, INPLACE_ADD, NON_ZERO, CIRC_PAD] {
             let text = std::fs::read_to_string(workspace::root().join(sample.manifest)).unwrap();
             let variants = text.lines().filter(|line| *line == "[[variants]]").count().max(1);
             assert_eq!(sample.variants, variants, "{}", sample.name);
@@ -62,7 +86,7 @@ mod tests {
     #[test]
     fn samples_name_networks_that_there_are() {
         let networks = std::fs::read_to_string(crate::workshop::scripts().join("networks.py")).unwrap();
-        for sample in [ADD, CIRC_PAD] {
+        for sample in [ADD, INPLACE_ADD, NON_ZERO, CIRC_PAD] {
             assert!(networks.contains(&format!("    \"{}\": Network(", sample.network)), "{}", sample.name);
         }
     }

@@ -47,7 +47,13 @@ pub(crate) enum Which {
     /// Adds one to every element
     #[value(name = "add")]
     Add,
-    /// Pads by wrapping around
+    /// Adds numbers in place, with two nodes
+    #[value(name = "inplace_add")]
+    InplaceAdd,
+    /// Finds the elements that are not zero
+    #[value(name = "non_zero")]
+    NonZero,
+    /// Pads by wrapping around, with three nodes
     #[value(name = "circ_pad")]
     CircPad,
 }
@@ -75,6 +81,8 @@ impl Which {
     pub(crate) const fn sample(self) -> &'static Sample {
         match self {
             Which::Add => &catalogue::ADD,
+            Which::InplaceAdd => &catalogue::INPLACE_ADD,
+            Which::NonZero => &catalogue::NON_ZERO,
             Which::CircPad => &catalogue::CIRC_PAD,
         }
     }

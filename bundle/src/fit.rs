@@ -1,14 +1,28 @@
-//! In which order code is tried on a device. A pure function of numbers: the driver has the last word.
+//! Which code fits a device, and in which order it is tried there: pure functions of numbers. The runtime loads in this order, and what is
+//! made for some devices alone is chosen by it. On a device the driver has the last word.
 
 use std::cmp::Reverse;
 
-use cubinder_bundle::{Arch, ArchSuffix, Target, TargetKind};
+use crate::code::{Arch, ArchSuffix, Target, TargetKind};
 
-use crate::driver::ComputeCapability;
+/// What a device can run, such as 9.0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ComputeCapability {
+    /// Its major number.
+    pub major: u8,
+    /// Its minor number.
+    pub minor: u8,
+}
 
-/// How well a target fits, best first.
+impl std::fmt::Display for ComputeCapability {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}.{}", self.major, self.minor)
+    }
+}
+
+/// How well a target fits a device, best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Fit {
+pub enum Fit {
     /// Machine code for this architecture.
     Exact,
     /// Machine code that runs here too: the same major and a lower minor (`f`: in its family).
@@ -33,21 +47,27 @@ pub fn order(device: ComputeCapability, targets: &[Target]) -> Vec<usize> {
     indices
 }
 
-/// A key that sorts as [`order`] says; the sort is stable.
-fn rank(device: ComputeCapability, target: Target) -> (Fit, TargetKind, Distance, u8) {
+/// How well code for `target` fits a device.
+#[must_use]
+pub fn fit(device: ComputeCapability, target: Target) -> Fit {
     let arch = target.arch;
-    let fit = match target.kind {
+    match target.kind {
         TargetKind::Cubin if number(arch) == (device.major, device.minor) => Fit::Exact,
         TargetKind::Cubin if compatible(device, arch) => Fit::Compatible,
         TargetKind::Ptx if compiles(device, arch) => Fit::Ptx,
         _ => Fit::Unlikely,
-    };
+    }
+}
+
+/// A key that sorts as [`order`] says; the sort is stable.
+fn rank(device: ComputeCapability, target: Target) -> (Fit, TargetKind, Distance, u8) {
+    let arch = target.arch;
     let distance = if number(arch) > (device.major, device.minor) {
         Distance::Above(number(arch))
     } else {
         Distance::NotAbove(Reverse(number(arch)))
     };
-    (fit, target.kind, distance, specificity(arch.suffix))
+    (fit(device, target), target.kind, distance, specificity(arch.suffix))
 }
 
 /// How far a target is from the device. What fits is never above it.

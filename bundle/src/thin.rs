@@ -1,0 +1,179 @@
+//! A bundle with the code of some devices alone.
+//!
+//! Owns which code objects stay, and their new numbers: in the order in which plugins, variants, steps and targets first need them, as
+//! the compiler numbers them. So where all kernels were compiled for the same targets, the result is what compiling for those that stay
+//! would have given. Never touches the code itself, which stays compressed.
+
+use crate::code::{CodeObject, Target, TargetKind};
+use crate::fit::{ComputeCapability, Fit, fit, order};
+use crate::launch::full_name;
+use crate::model::{Bundle, CodeRef, Launch, Variant, Work};
+
+/// Kernels that would have no code on a device, for one reason.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NoCode {
+    /// The plugin: `sample::circ_pad_plugin`.
+    pub plugin: String,
+    /// The kernels as source names them, each once.
+    pub kernels: Vec<String>,
+    /// The device.
+    pub device: ComputeCapability,
+    /// What they were compiled for.
+    pub targets: Vec<Target>,
+    /// Whether it has PTX that the device could use, and that was to be left out.
+    pub has_ptx: bool,
+}
+
+/// The bundle with the code that `devices` would run: of each kernel and for each device the machine code that the runtime tries first there, and,
+/// where `ptx` says so, the PTX that it tries first.
+///
+/// # Errors
+/// Every kernel that would have no code on one of the devices.
+pub fn thin(bundle: &Bundle, devices: &[ComputeCapability], ptx: bool) -> Result<Bundle, Vec<NoCode>> {
+    let mut missing = Vec::new();
+    let mut kept = Kept { all: &bundle.code, places: vec![None; bundle.code.len()], code: Vec::new() };
+    let mut plugins = bundle.plugins.clone();
+    for plugin in &mut plugins {
+        let name = full_name(plugin);
+        for launch in plugin.variants.iter_mut().flat_map(launches) {
+            for device in devices {
+                if let Some(has_ptx) = lacks(&launch.code, *device, ptx) {
+                    let targets = launch.code.iter().map(|reference| reference.target).collect();
+                    let plugin = name.clone();
+                    let new = NoCode { plugin, kernels: Vec::new(), device: *device, targets, has_ptx };
+                    add(&mut missing, new, &launch.kernel);
+                }
+            }
+            launch.code = kept.renumbered(&chosen(&launch.code, devices, ptx));
+        }
+    }
+    if missing.is_empty() {
+        Ok(Bundle { producer: bundle.producer.clone(), plugins, code: kept.code })
+    } else {
+        Err(missing)
+    }
+}
+
+fn launches(variant: &mut Variant) -> impl Iterator<Item = &mut Launch> {
+    variant.steps.iter_mut().filter_map(|step| match &mut step.work {
+        Work::Launch(launch) => Some(&mut **launch),
+        Work::Fill(_) => None,
+    })
+}
+
+/// Adds a kernel to what it shares its reason with.
+fn add(missing: &mut Vec<NoCode>, new: NoCode, kernel: &str) {
+    let is_alike = |known: &&mut NoCode| {
+        (&known.plugin, known.device, &known.targets) == (&new.plugin, new.device, &new.targets)
+    };
+    let place = match missing.iter_mut().find(is_alike) {
+        Some(known) => known,
+        None => {
+            missing.push(new);
+            let Some(last) = missing.last_mut() else { return };
+            last
+        }
+    };
+    if !place.kernels.iter().any(|known| known == kernel) {
+        place.kernels.push(kernel.to_owned());
+    }
+}
+
+/// Whether nothing stays for a device, and then, whether it could use PTX.
+fn lacks(code: &[CodeRef], device: ComputeCapability, ptx: bool) -> Option<bool> {
+    let has = |kind| first(code, device, kind).is_some();
+    let (has_cubin, has_ptx) = (has(TargetKind::Cubin), has(TargetKind::Ptx));
+    let stays = has_cubin || has_ptx && ptx;
+    (!stays).then_some(has_ptx)
+}
+
+/// The references that stay, in their order.
+fn chosen(code: &[CodeRef], devices: &[ComputeCapability], ptx: bool) -> Vec<CodeRef> {
+    let kinds = if ptx { [TargetKind::Cubin, TargetKind::Ptx].as_slice() } else { &[TargetKind::Cubin] };
+    let wanted = devices.iter().flat_map(|device| kinds.iter().map(move |kind| first(code, *device, *kind)));
+    let wanted: Vec<usize> = wanted.flatten().collect();
+    let stays = |(index, reference): (usize, &CodeRef)| wanted.contains(&index).then(|| reference.clone());
+    code.iter().enumerate().filter_map(stays).collect()
+}
+
+/// The index of the code of a kind that a device tries first, of what fits it.
+fn first(code: &[CodeRef], device: ComputeCapability, kind: TargetKind) -> Option<usize> {
+    let targets: Vec<Target> = code.iter().map(|reference| reference.target).collect();
+    let fits = |index: &usize| {
+        targets.get(*index).is_some_and(|target| target.kind == kind && fit(device, *target) != Fit::Unlikely)
+    };
+    order(device, &targets).into_iter().find(fits)
+}
+
+/// The code objects that stay, each once.
+struct Kept<'a> {
+    all: &'a [CodeObject],
+    /// Where each of `all` is among `code`.
+    places: Vec<Option<u32>>,
+    code: Vec<CodeObject>,
+}
+
+impl Kept<'_> {
+    fn renumbered(&mut self, references: &[CodeRef]) -> Vec<CodeRef> {
+        let renumbered = references.iter().filter_map(|reference| {
+            Some(CodeRef { code: self.place(reference.code as usize)?, ..reference.clone() })
+        });
+        renumbered.collect()
+    }
+
+    fn place(&mut self, index: usize) -> Option<u32> {
+        let place = self.places.get_mut(index)?;
+        if place.is_none() {
+            let new = u32::try_from(self.code.len()).ok()?;
+            self.code.push(self.all.get(index)?.clone());
+            *place = Some(new);
+        }
+        *place
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn references(targets: &str) -> Vec<CodeRef> {
+        let target = |text: &str| text.parse().unwrap();
+        let reference = |(index, text)| CodeRef { target: target(text), code: index, symbol: String::new() };
+        (0..).zip(targets.split_whitespace()).map(reference).collect()
+    }
+
+    fn devices(numbers: &[(u8, u8)]) -> Vec<ComputeCapability> {
+        numbers.iter().map(|(major, minor)| ComputeCapability { major: *major, minor: *minor }).collect()
+    }
+
+    #[test]
+    fn what_stays_is_what_each_device_would_try_first() {
+        let six = "sm_80 sm_86 sm_89 sm_90 sm_120 compute_80";
+        for (gpus, ptx, carried, expected) in [
+            ([(9, 0)].as_slice(), true, six, "sm_90 compute_80"),
+            (&[(9, 0)], false, six, "sm_90"),
+            (&[(8, 0), (9, 0)], false, six, "sm_80 sm_90"),
+            // The same major and the highest lower minor.
+            (&[(8, 7)], false, six, "sm_86"),
+            (&[(12, 1)], true, six, "sm_120 compute_80"),
+            // No machine code: what the driver compiles.
+            (&[(10, 0)], true, six, "compute_80"),
+            (&[(9, 0), (10, 0)], true, "sm_90 compute_80 compute_90", "sm_90 compute_90"),
+            (&[(9, 0)], true, "sm_90 sm_90a compute_100", "sm_90a"),
+        ] {
+            let stays = chosen(&references(carried), &devices(gpus), ptx);
+            let stays: Vec<String> = stays.iter().map(|reference| reference.target.to_string()).collect();
+            assert_eq!(stays.join(" "), expected, "{gpus:?} of {carried}");
+        }
+    }
+
+    #[test]
+    fn a_device_without_code_is_told_whether_ptx_would_help() {
+        let carried = references("sm_90 compute_80");
+        let asked = |device, ptx| lacks(&carried, devices(&[device])[0], ptx);
+        assert_eq!(asked((9, 0), false), None);
+        assert_eq!(asked((10, 0), true), None);
+        assert_eq!(asked((10, 0), false), Some(true));
+        assert_eq!(asked((7, 5), true), Some(false));
+    }
+}

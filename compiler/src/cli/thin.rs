@@ -1,0 +1,116 @@
+//! `cubinder thin`.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use cubinder_bundle::fit::ComputeCapability;
+use cubinder_bundle::{ArchSuffix, Target, TargetKind};
+use cubinder_compiler::library::Mode;
+use cubinder_compiler::thin::{Outcome, Request, thin};
+use serde_json::{Value, json};
+
+use super::output::{MessageFormat, print, show};
+
+pub(super) const LONG_ABOUT: &str = "\
+Make a plugin library smaller: keep the code of the GPUs that are named, and leave the rest out.
+
+For each GPU what stays is what the runtime would choose there: machine code for just that GPU, else for the highest lower minor of the same \
+major; and the PTX that it could compile, without which no other GPU can run the library. Where all plugins were compiled for the same \
+targets, the result is byte for byte what compiling for those that stay would have given.
+
+A library of ops that was compiled with --embed and its code library change together, whichever of them is named: both lie beside each other. Engines \
+that were built before keep the code library that they carry; new ones get the new one. Engines themselves cannot be thinned: build them with the \
+thinned library.";
+
+#[derive(Args)]
+pub(super) struct Arguments {
+    /// The library: lib<name>.so, or lib<name>-code.so
+    library: PathBuf,
+    /// A GPU whose code stays, such as sm_90; repeat it or separate with commas
+    #[arg(long = "arch", value_name = "ARCH", value_delimiter = ',', required = true, value_parser = device)]
+    devices: Vec<ComputeCapability>,
+    /// Leave PTX out too
+    #[arg(long)]
+    no_ptx: bool,
+    /// The folder for what is made [default: it takes the place of the library]
+    #[arg(long, short, value_name = "DIR")]
+    output: Option<PathBuf>,
+    /// Print JSON instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(arguments: &Arguments) -> ExitCode {
+    let request = Request {
+        library: arguments.library.clone(),
+        devices: arguments.devices.clone(),
+        ptx: !arguments.no_ptx,
+        output: arguments.output.clone(),
+    };
+    match thin(&request) {
+        Ok(outcome) => {
+            print(&if arguments.json { report_json(&outcome).to_string() + "\n" } else { report(&outcome) });
+            ExitCode::SUCCESS
+        }
+        Err(mut diagnostics) => {
+            show(&mut diagnostics, MessageFormat::Human);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// A GPU by the name of its machine code.
+fn device(text: &str) -> Result<ComputeCapability, String> {
+    let target: Target = text.parse().map_err(|_| "expected a GPU, such as `sm_90`".to_owned())?;
+    match (target.kind, target.arch.suffix) {
+        (TargetKind::Cubin, ArchSuffix::None) => {
+            Ok(ComputeCapability { major: target.arch.major, minor: target.arch.minor })
+        }
+        (TargetKind::Ptx, _) => {
+            Err("expected a GPU, such as `sm_90`; its PTX stays without being named".to_owned())
+        }
+        (TargetKind::Cubin, _) => Err(format!(
+            "expected a GPU, such as `sm_{}{}`: code for `a` and `f` stays where that GPU would run it",
+            target.arch.major, target.arch.minor
+        )),
+    }
+}
+
+fn report(outcome: &Outcome) -> String {
+    let mut text = String::new();
+    for library in &outcome.libraries {
+        let (before, after) = library.bytes;
+        text.push_str(&format!("{}: {before} -> {after} bytes ({})\n", library.path.display(), library.mode));
+    }
+    let (before, after) = outcome.code_objects;
+    text.push_str(&format!("{after} of {before} code objects stay: {}\n", outcome.targets.join(", ")));
+    let is_embedded = outcome.libraries.iter().any(|library| library.mode != Mode::Ops);
+    if is_embedded && outcome.bundle.0 != outcome.bundle.1 {
+        text.push_str(&format!(
+            "the two belong together, and not to engines or libraries from before: bundle {} is now {}\n",
+            outcome.bundle.0.short(),
+            outcome.bundle.1.short()
+        ));
+    }
+    text
+}
+
+fn report_json(outcome: &Outcome) -> Value {
+    let libraries: Vec<Value> = outcome
+        .libraries
+        .iter()
+        .map(|library| {
+            let (before, after) = library.bytes;
+            json!({"path": library.path, "mode": library.mode.to_string(), "bytes_before": before, "bytes": after})
+        })
+        .collect();
+    json!({
+        "libraries": libraries,
+        "bundle_before": outcome.bundle.0.to_string(),
+        "bundle": outcome.bundle.1.to_string(),
+        "code_objects_before": outcome.code_objects.0,
+        "code_objects": outcome.code_objects.1,
+        "targets": outcome.targets,
+    })
+}

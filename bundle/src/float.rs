@@ -49,6 +49,45 @@ pub fn round_to_f32(value: f64) -> Option<f64> {
     (narrow.is_infinite() == value.is_infinite()).then_some(f64::from(narrow))
 }
 
+/// The nearest value of bfloat16, of two that are as near the even one; none for a finite value that rounds to infinity.
+/// Infinities and NaN stay what they are.
+#[must_use]
+pub fn round_to_bf16(value: f64) -> Option<f64> {
+    if !value.is_finite() || value == 0.0 {
+        return Some(value);
+    }
+    // As for half precision, with the exponents of single precision and 7 bits of fraction.
+    let exponent = ((value.to_bits() >> 52 & 0x7ff) as i32 - 1023).max(-126);
+    if exponent > 127 {
+        return None;
+    }
+    let rounded = (value * power_of_two(7 - exponent)).round_ties_even() * power_of_two(exponent - 7);
+    (rounded.abs() <= from_bf16(0x7f7f)).then_some(rounded)
+}
+
+/// The 16 bits of half precision that are nearest to a finite value; none where it rounds to infinity, and for what is not finite.
+#[must_use]
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // whole numbers below 2048
+pub fn to_f16(value: f64) -> Option<u16> {
+    let rounded = round_to_f16(value).filter(|rounded| rounded.is_finite())?;
+    let sign = if rounded.is_sign_negative() { 0x8000 } else { 0 };
+    let magnitude = rounded.abs();
+    if magnitude < power_of_two(-14) {
+        return Some(sign | (magnitude * power_of_two(24)) as u16);
+    }
+    let exponent = (magnitude.to_bits() >> 52) as i32 - 1023;
+    let fraction = (magnitude * power_of_two(10 - exponent)) as u16 - 1024;
+    Some(sign | ((exponent + 15) as u16) << 10 | fraction)
+}
+
+/// The 16 bits of bfloat16 that are nearest to a finite value; none where it rounds to infinity, and for what is not finite.
+#[must_use]
+#[allow(clippy::cast_possible_truncation)] // single precision holds it exactly
+pub fn to_bf16(value: f64) -> Option<u16> {
+    let rounded = round_to_bf16(value).filter(|rounded| rounded.is_finite())?;
+    Some(((rounded as f32).to_bits() >> 16) as u16)
+}
+
 /// 2 to the power of `exponent`, which lies between -1022 and 1023.
 fn power_of_two(exponent: i32) -> f64 {
     f64::from_bits(((exponent + 1023) as u64) << 52)
@@ -57,6 +96,26 @@ fn power_of_two(exponent: i32) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_bits_mean_rounds_to_these_bits() {
+        for bits in 0..=u16::MAX {
+            let half = Some(bits).filter(|_| from_f16(bits).is_finite());
+            assert_eq!(to_f16(from_f16(bits)), half, "{bits:#x}");
+            let brain = Some(bits).filter(|_| from_bf16(bits).is_finite());
+            assert_eq!(to_bf16(from_bf16(bits)), brain, "{bits:#x}");
+        }
+    }
+
+    #[test]
+    fn bfloat16_rounds_once_and_to_even() {
+        assert_eq!(to_bf16(1.0 + 1.0 / 256.0), Some(0x3f80));
+        assert_eq!(to_bf16(1.0 + 3.0 / 256.0), Some(0x3f82));
+        // Single precision would round it down to the middle, and that down to even.
+        assert_eq!(to_bf16(1.0 + 1.0 / 256.0 + f64::EPSILON), Some(0x3f81));
+        assert_eq!(to_bf16(f64::from(f32::MAX)), None);
+        assert_eq!(to_bf16(1e300), None);
+    }
 
     /// Half precision by its definition, in another way than the code: digits of the fraction added one by one.
     fn by_definition(bits: u16) -> f64 {

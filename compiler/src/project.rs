@@ -299,10 +299,13 @@ fn version_of_cuda(plugin: &Resolved, driver: &Located<DriverVersion>) -> Option
 /// options that could define them.
 fn names_of_header(plugin: &Resolved, are_there: bool) -> (BTreeSet<String>, BTreeSet<String>) {
     let units = if are_there { plugin.draft.units.as_slice() } else { &[] };
-    let header = units.iter().flat_map(|unit| codegen::header_names(&codegen::header(unit))).collect();
+    let tables: BTreeSet<String> =
+        units.iter().flat_map(|unit| unit.tables.iter().map(|table| table.name.clone())).collect();
+    let header = units.iter().flat_map(|unit| codegen::header_names(&codegen::header(unit, &[])));
+    let header = header.chain(tables.iter().cloned()).collect();
     let types = units.iter().flat_map(|unit| unit.types.iter().map(|(name, _)| name.clone()));
     let constants = units.iter().flat_map(|unit| unit.constants.iter().map(|(name, _)| name.clone()));
-    (header, types.chain(constants).collect())
+    (header, types.chain(constants).chain(tables).collect())
 }
 
 fn listed(targets: &[Target]) -> String {

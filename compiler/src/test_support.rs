@@ -73,6 +73,7 @@ pub(crate) fn draft(folder: &Path, text: &str, kernel: &str, types: &[DataType])
         types: types.iter().map(|ty| (ty.name().to_owned(), *ty)).collect(),
         plugin_types: types.to_vec(),
         constants: Vec::new(),
+        tables: Arc::new([]),
         args: Vec::new(),
         args_span: span(0..0),
         shared_outputs: Vec::new(),

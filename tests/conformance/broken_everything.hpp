@@ -32,7 +32,7 @@ struct EverythingNode
     // [magic, level, seed, type, format, most, checksum]
     std::vector<uint8_t> bytes() const
     {
-        std::vector<int32_t> words{kMAGIC, level, fault("seed lost") ? 0 : seed, type, format, most};
+        std::vector<int32_t> words{kMAGIC, level, seed, type, format, most};
         words.push_back(checksum(words.data(), words.size()));
         std::vector<uint8_t> bytes(words.size() * 4);
         std::memcpy(bytes.data(), words.data(), bytes.size());

@@ -128,7 +128,10 @@ void checkRunning(Subject const& subject)
         Attached attached = attach(subject, probe);
         Tensors const node = subject.announced();
         shapeChange(subject, attached, node);
-        enqueue(subject, attached, node);
+        if (facts.shapeInputs > 0)
+        {
+            enqueue(subject, attached, node);
+        }
         std::string const usual = firstError(subject.logger.take());
         auto refused = [&](std::string const& what, int32_t code) {
             probe.at(what);

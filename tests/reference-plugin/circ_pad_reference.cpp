@@ -184,10 +184,13 @@ public:
         PluginTensorDesc const& desc = all[position].desc;
         return desc.type == DataType::kFLOAT && desc.format == TensorFormat::kLINEAR;
     }
-    int32_t configurePlugin(DynamicPluginTensorDesc const* in, int32_t nbInputs, DynamicPluginTensorDesc const*,
+    int32_t configurePlugin(DynamicPluginTensorDesc const* in, int32_t nbInputs, DynamicPluginTensorDesc const* out,
         int32_t nbOutputs) noexcept override
     {
-        bool const fits = nbInputs == 1 && nbOutputs == 1 && in != nullptr && in[0].desc.type == DataType::kFLOAT
+        auto const isRows = [](DynamicPluginTensorDesc const& tensor) {
+            return tensor.desc.type == DataType::kFLOAT && tensor.desc.format == TensorFormat::kLINEAR;
+        };
+        bool const fits = nbInputs == 1 && nbOutputs == 1 && in != nullptr && out != nullptr && isRows(in[0]) && isRows(out[0])
             && mState.fits(in[0].desc.dims.nbDims);
         if (!fits)
         {

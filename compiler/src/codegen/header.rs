@@ -5,17 +5,19 @@
 
 use cubinder_bundle::{DataType, Format, Value};
 
-use crate::resolve::Unit;
+use crate::resolve::{Table, Unit};
 
 /// The header of a unit: CUDA's headers for 16-bit and 8-bit floats where the plugin has such types (each costs 10 to 20 ms a compile),
-/// `cubinder::array`, what the manifest needs besides, and the variant's parameters and constants as members of `manifest`.
+/// `cubinder::array`, what the manifest needs besides, and the variant's parameters and constants as members of `manifest`, with
+/// these of its tables.
 #[must_use]
-pub fn header(unit: &Unit) -> String {
+pub fn header(unit: &Unit, tables: &[&Table]) -> String {
     let mut text = String::from("#ifndef CUBINDER_H\n#define CUBINDER_H\n");
     let headers =
         [(DataType::F16, "cuda_fp16.h"), (DataType::Bf16, "cuda_bf16.h"), (DataType::F8, "cuda_fp8.h")];
     for (ty, header) in headers {
-        if unit.plugin_types.contains(&ty) {
+        let of_table = |table: &&Table| table.ty.name() == ty.name();
+        if unit.plugin_types.contains(&ty) || tables.iter().any(of_table) {
             text.push_str(&format!("#include <{header}>\n"));
         }
     }
@@ -26,7 +28,8 @@ pub fn header(unit: &Unit) -> String {
     if unit.has_formats {
         text.push_str(&formats());
     }
-    text.push_str(&manifest(unit));
+    tables.iter().for_each(|table| text.push_str(&data(table)));
+    text.push_str(&manifest(unit, tables));
     text.push_str("#endif\n");
     text
 }
@@ -104,12 +107,39 @@ fn formats() -> String {
     )
 }
 
+/// The data of a table. It is made from a template for the reason for which `manifest` is: without a use nothing is left of it.
+fn data(table: &Table) -> String {
+    let Table { name, ty, data } = table;
+    let (ty, length, text) = (ty.cuda_name(), data.length, &data.text);
+    format!(
+        "{}namespace cubinder {{\n\
+         template <typename = void>\n\
+         __device__ __align__(16) const {ty} table__{name}[{length}] = {{{text}}};\n\
+         }}\n",
+        no_macro(name)
+    )
+}
+
+/// What `manifest` has of a table. NVRTC (12.9 and 13.0, tried) refuses arrays in device memory as members, and references to them:
+/// it is an object that stands for the array, and is seen through when code is made.
+fn table(table: &Table) -> String {
+    let Table { name, ty, data } = table;
+    let (ty, length) = (ty.cuda_name(), data.length);
+    format!(
+        "    struct table__{name} {{\n        \
+         __device__ __forceinline__ operator const {ty}*() const {{ return cubinder::table__{name}<>; }}\n        \
+         __device__ __forceinline__ static constexpr int size() {{ return {length}; }}\n    \
+         }};\n    \
+         static constexpr table__{name} {name}{{}};\n"
+    )
+}
+
 /// `manifest`, with the parameters and constants of a variant.
 ///
 /// It is a class made from a template, because NVRTC keeps every constant of a namespace in the machine code, used or not
 /// (13.0, tried: some 600 bytes, and other bytes for each value), and of such a class only the members that are used. No
 /// constant can have the class's own name: two underscores in a row are refused.
-fn manifest(unit: &Unit) -> String {
+fn manifest(unit: &Unit, tables: &[&Table]) -> String {
     let declared = |name: &String| !name.is_empty();
     let types = unit.types.iter().filter(|(name, _)| declared(name));
     let formats = unit.formats.iter().filter(|(name, _)| declared(name));
@@ -134,6 +164,7 @@ fn manifest(unit: &Unit) -> String {
         macros.push_str(&no_macro(name));
         members.push_str(&format!("    static constexpr {ty} {name} = {literal};\n"));
     }
+    tables.iter().for_each(|one| members.push_str(&table(one)));
     format!(
         "{macros}\
          namespace cubinder {{\n\
@@ -225,6 +256,6 @@ mod tests {
             constants: vec![("BLOCK".to_owned(), Value::Int(256)), ("EPS".to_owned(), Value::Float(1e-5))],
             ..draft(Path::new(""), "", "k", &[]).0
         };
-        insta::assert_snapshot!(manifest(&unit));
+        insta::assert_snapshot!(manifest(&unit, &[]));
     }
 }

@@ -12,8 +12,9 @@ pub use names::{header_names, manifest_names};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
+use crate::cache::{DirectiveKind, directives};
 use crate::diagnostic::{Source, Span};
-use crate::resolve::Unit;
+use crate::resolve::{Table, Unit};
 
 /// The name by which units include the prelude.
 pub const PRELUDE_NAME: &str = "cubinder.h";
@@ -52,12 +53,28 @@ pub fn translation_unit(unit: &Unit, source: Arc<Source>, name: &str) -> Transla
     TranslationUnit {
         name,
         text,
-        prelude: Arc::new(Source { path: PRELUDE_NAME.into(), text: header(unit) }),
+        prelude: Arc::new(Source {
+            path: PRELUDE_NAME.into(),
+            text: header(unit, &tables(unit, &source.text)),
+        }),
         source,
         folder,
         kernel: unit.kernel.clone(),
         kernel_span: unit.kernel_span.clone(),
     }
+}
+
+/// The tables that a kernel's text may use: those that it names, and all where it includes what may name them.
+fn tables<'u>(unit: &'u Unit, text: &str) -> Vec<&'u Table> {
+    if unit.tables.is_empty() {
+        return Vec::new();
+    }
+    let names = manifest_names(text);
+    // Headers of CUDA itself know nothing of manifests.
+    let is_of_cuda =
+        |kind: &DirectiveKind| matches!(kind, DirectiveKind::Angled(name) if name.starts_with("cuda_"));
+    let may_use_all = directives(text).iter().any(|directive| !is_of_cuda(&directive.kind));
+    unit.tables.iter().filter(|table| may_use_all || names.contains(&table.name)).collect()
 }
 
 /// How a file is called so that compiled bytes do not depend on where the project lies, nor on how it was named: the way from

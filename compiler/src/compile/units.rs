@@ -167,9 +167,10 @@ fn jobs<'p>(
 
 /// Whether a compile of one unit is one of the other.
 fn compiles_alike(one: &Unit, other: &Unit) -> bool {
-    let Unit { source, kernel, types, plugin_types, constants, .. } = one;
+    // What is the same for all units of a plugin is left out.
+    let Unit { source, kernel, types, formats, constants, .. } = one;
     (source, kernel, types) == (&other.source, &other.kernel, &other.types)
-        && (plugin_types, constants) == (&other.plugin_types, &other.constants)
+        && (formats, constants) == (&other.formats, &other.constants)
 }
 
 /// The warnings about type parameters and constants that neither the manifest nor a kernel uses. Where a kernel includes what

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use super::keys::{Form, Key, Kinds, Naming, Presence, ROOT, Reserved, Table};
 use super::v1::attributes::RESERVED;
 use super::v1::plugin::MAX_NAME_BYTES;
-use super::{CodeKind, MAX_RANK, NEWEST_SCHEMA};
+use super::{CodeKind, MAX_RANK, NEWEST_SCHEMA, TableType};
 
 const IDENTIFIER: &str = "[A-Za-z_][A-Za-z0-9_]*";
 const SIZE: &str = "[0-9](_?[0-9])*";
@@ -50,6 +50,9 @@ fn table(table: &Table) -> Value {
         }
         if table.path == "attributes.*" {
             fields.insert("allOf".to_owned(), AttributeType::all().map(of_type).collect());
+        }
+        if table.path == "tables.*" {
+            fields.insert("allOf".to_owned(), TableType::ALL.into_iter().map(of_table).collect());
         }
     }
     schema
@@ -118,6 +121,11 @@ fn form(form: &Form) -> Value {
         }
         Form::NumberRange => json!({ "type": ["integer", "number", "string"] }),
         Form::Constant => json!({ "type": ["integer", "number", "boolean"] }),
+        Form::TableType => json!({ "enum": TableType::ALL.map(TableType::name) }),
+        Form::TableValues => json!({ "anyOf": [
+            { "type": "string" },
+            { "type": "array", "items": { "type": ["integer", "number", "boolean"] }, "minItems": 1 },
+        ] }),
         Form::VariantId => json!({ "type": "integer", "minimum": 1, "maximum": MAX_VARIANT_ID }),
         Form::Integers => json!({ "enum": ["i32", "i64"] }),
         Form::ShapeInputRank => json!({ "type": "integer", "minimum": 0, "maximum": 1 }),
@@ -208,6 +216,19 @@ fn of_type(ty: AttributeType) -> Value {
             "range": range,
             "length": if has_length { size() } else { json!(false) },
         } },
+    })
+}
+
+/// The elements of a table whose type is known.
+fn of_table(ty: TableType) -> Value {
+    let element = match (ty, ty.integers()) {
+        (_, Some((least, most))) => json!({ "type": "integer", "minimum": least, "maximum": most }),
+        (TableType::Bool, None) => json!({ "type": "boolean" }),
+        _ => json!({ "type": "number" }),
+    };
+    json!({
+        "if": { "properties": { "type": { "const": ty.name() } }, "required": ["type"] },
+        "then": { "properties": { "values": { "items": element } } },
     })
 }
 

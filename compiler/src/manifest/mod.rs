@@ -9,6 +9,7 @@ pub mod json_schema;
 pub mod keys;
 pub(crate) mod literal;
 mod syntax;
+pub(crate) mod table;
 mod v1;
 
 use std::ops::Range;
@@ -19,8 +20,10 @@ use cubinder_bundle::{AttributeType, DataType, Format, Interval, ShapeLimits, Ta
 use crate::diagnostic::{Diagnostic, Source, suggest};
 use crate::rules;
 pub use literal::Text;
+pub use table::{TableData, TableType};
 pub(crate) use v1::names::unknown_format;
 pub(crate) use v1::no_tensors_of;
+pub(crate) use v1::tables::size_error as table_size_error;
 
 /// The newest schema edition that [`read`] understands.
 pub const NEWEST_SCHEMA: i64 = 1;
@@ -59,6 +62,8 @@ pub struct Manifest {
     pub functions: Vec<FunctionDecl>,
     /// `[[variants]]`; where the file has none, one with id 1.
     pub variants: Vec<VariantDecl>,
+    /// `[tables.NAME]`, in the file's order.
+    pub tables: Vec<TableDecl>,
     /// `[scratch.NAME]`, in the file's order.
     pub scratch: Vec<ScratchDecl>,
     /// `[[launches]]`, in order; at least one where the manifest is right.
@@ -341,6 +346,26 @@ impl std::fmt::Display for DriverVersion {
         write!(f, "{branch}.{minor:02}")?;
         if patch > 0 { write!(f, ".{patch:02}") } else { Ok(()) }
     }
+}
+
+/// `[tables.NAME]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TableDecl {
+    /// Its name.
+    pub name: Located<String>,
+    /// What its elements are.
+    pub ty: Located<TableType>,
+    /// Its elements.
+    pub values: TableValues,
+}
+
+/// The elements of a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TableValues {
+    /// They are listed.
+    Listed(TableData),
+    /// An expression makes them: an array of numbers or booleans.
+    Computed(Text),
 }
 
 /// `[scratch.NAME]`.

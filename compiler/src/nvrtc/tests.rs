@@ -236,6 +236,38 @@ y = "y"
 }
 
 #[test]
+fn tables_are_in_the_code_that_uses_them_bit_by_bit() {
+    let Some((toolkit, nvrtc)) = nvrtc("tables_are_in_the_code_that_uses_them_bit_by_bit") else { return };
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/ok");
+    let read = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap();
+    let draft = resolved("tables.toml", &read("tables.toml")).draft;
+    let code = |text: &str| {
+        let unit = translation_unit(&draft.units[0], Source::new("tables.cu", text), "tables.cu");
+        let raw = compile_unit(nvrtc, &unit, target("sm_89"), &Settings::default(), &toolkit.include);
+        raw.unwrap_or_else(|errors| panic!("{}", show(&errors))).bytes
+    };
+    let text = read("tables.cu");
+    let used = code(&text);
+    let has = |bytes: &[u8]| used.windows(bytes.len()).any(|window| window == bytes);
+    let wide = [0.1_f64, 5e-324, -0.0, 1.0].map(f64::to_le_bytes).concat();
+    let window: Vec<u8> =
+        (-8..8_i32).flat_map(|i| ((-0.5 * f64::from(i * i)).exp() as f32).to_le_bytes()).collect();
+    let half = [0x3c00_u16, 0x2e66, 0xfbff].map(u16::to_le_bytes).concat();
+    let brain = [0x3f80_u16, 0x3dcd].map(u16::to_le_bytes).concat();
+    let order = [3_i32, 1, 2, i32::MIN].map(i32::to_le_bytes).concat();
+    let large = [i64::MIN, i64::MAX].map(i64::to_le_bytes).concat();
+    let shorts: Vec<u8> = (0..100_i16).flat_map(|i| (i * i).to_le_bytes()).collect();
+    for bytes in [wide, window, half, brain, order, large.clone(), shorts, vec![0x80, 0x7f]] {
+        assert!(has(&bytes), "{bytes:?}");
+    }
+    let unused = text.replace(" + manifest::large[i % 2]", "");
+    assert_ne!(unused, text);
+    // The text may include what names every table, and still nothing is left of the one that is not used.
+    let unused = code(&format!("#if __has_include(\"none.cuh\")\n#endif\n{unused}"));
+    assert!(!unused.windows(large.len()).any(|window| window == large));
+}
+
+#[test]
 fn compiles_run_side_by_side() {
     let Some((toolkit, nvrtc)) = nvrtc("compiles_run_side_by_side") else { return };
     let unit = unit(Path::new("."), SCALE, "scale<float, 8>", &[]);

@@ -18,6 +18,9 @@ use crate::diagnostic::{Diagnostic, Source, Span};
 use crate::manifest::{Manifest, StepDecl};
 use crate::rules;
 
+/// The most tables of data. Their texts are part of what is compiled.
+const MAX_TABLES: usize = 64;
+
 /// Reports what there is too much of, at the first that is one too many.
 pub(super) fn check(manifest: &Manifest, source: &Arc<Source>) -> Vec<Diagnostic> {
     let inputs = manifest.inputs.iter().map(|decl| &decl.name.range);
@@ -34,6 +37,8 @@ pub(super) fn check(manifest: &Manifest, source: &Arc<Source>) -> Vec<Diagnostic
     .collect();
     let steps = manifest.launches.iter().map(|decl| &decl.range);
     found.extend(beyond("the plugin", "steps", steps, MAX_STEPS, source));
+    let tables = manifest.tables.iter().map(|decl| &decl.name.range);
+    found.extend(beyond("the plugin", "tables", tables, MAX_TABLES, source));
     let scratch = manifest.scratch.iter().map(|decl| &decl.name.range);
     found.extend(beyond("the plugin", "scratch buffers", scratch, MAX_SCRATCH, source));
     for launch in manifest.launches.iter().filter_map(StepDecl::launch) {

@@ -36,6 +36,8 @@ pub(super) enum Expected {
     Ints,
     /// A number, a boolean or an array of them: what a kernel takes by value.
     Argument,
+    /// An array of numbers or booleans.
+    Elements,
 }
 
 /// Where an expression stands: the names it may use and the row it belongs to, by index.
@@ -503,6 +505,11 @@ impl<'m> Compiler<'m> {
                     "the format of a tensor is `{tensor}.format`, a string: `{tensor}.format == 'linear'`"
                 ));
         }
+        if self.manifest.tables.iter().any(|decl| decl.name.value == part) {
+            let note =
+                format!("`{part}` is a table: kernels read it as `manifest::{part}`, expressions cannot");
+            diagnostic = Diagnostic { help: None, ..diagnostic.code(rules::OUT_OF_PLACE).note(note) };
+        }
         if self.manifest.scratch.iter().any(|decl| decl.name.value == part) {
             let note = format!(
                 "`{part}` is a scratch buffer: an argument can pass it as it is, and a `memset` fill it"
@@ -656,7 +663,7 @@ impl Expected {
         match (self, kind) {
             (Expected::Bool, Kind::Bool) | (Expected::Int, Kind::Int) => true,
             (Expected::Ints, Kind::Array(item)) => **item == Kind::Int,
-            (Expected::Argument, Kind::Array(item)) => number(item),
+            (Expected::Argument | Expected::Elements, Kind::Array(item)) => number(item),
             (Expected::Argument, kind) => number(kind),
             _ => false,
         }
@@ -668,6 +675,7 @@ impl Expected {
             Expected::Int => "an integer",
             Expected::Ints => "an array of integers",
             Expected::Argument => "a number, a boolean or an array of them",
+            Expected::Elements => "an array of numbers or booleans",
         }
     }
 }

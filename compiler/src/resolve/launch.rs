@@ -1,6 +1,7 @@
 //! The launch of one row: kernel, grid, block, shared memory, arguments.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use cubinder_bundle::expr::{Expr, Kind, Node};
 use cubinder_bundle::launch::{MAX_BLOCK, MAX_GRID, MAX_SHARED_BYTES, MAX_THREADS};
@@ -28,7 +29,7 @@ const MAX_CLUSTER: i64 = cubinder_bundle::launch::MAX_CLUSTER as i64;
 
 const AXES: [&str; 3] = ["x", "y", "z"];
 
-/// Compiles a launch's expressions for a row. The unit's places among the steps are the caller's to say.
+/// Compiles a launch's expressions for a row. The unit's places among the steps and its tables are the caller's to say.
 pub(super) fn resolve(
     compiler: &mut Compiler<'_>,
     decl: &LaunchDecl,
@@ -92,6 +93,7 @@ pub(super) fn resolve(
         has_formats: rows::has_formats(compiler.manifest),
         plugin_types: plugin_types.to_vec(),
         constants: row.values().map(|(name, value)| (name.to_owned(), value.clone())).collect(),
+        tables: Arc::new([]),
         args,
         args_span: compiler.span(decl.args_range.clone()),
         shared_outputs: Vec::new(),

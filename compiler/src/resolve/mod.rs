@@ -17,6 +17,7 @@ mod origin;
 mod restrict;
 mod rows;
 mod steps;
+mod tables;
 mod tensor_kinds;
 mod usage;
 
@@ -30,7 +31,7 @@ use cubinder_bundle::expr::{Expr, Kind, Node};
 use cubinder_bundle::{Attribute, DataType, Format, Guard, Input, Plugin, Value, Variant};
 
 use crate::diagnostic::{Diagnostic, Severity, Source, Span, has_errors, sort};
-use crate::manifest::{self, MAX_RANK, Manifest};
+use crate::manifest::{self, MAX_RANK, Manifest, TableData, TableType};
 use crate::rules;
 use expression::Compiler;
 use rows::Row;
@@ -75,6 +76,8 @@ pub struct Unit {
     pub plugin_types: Vec<DataType>,
     /// The attributes that the variant is compiled for, and its constants.
     pub constants: Vec<(String, Value)>,
+    /// The tables of the manifest, in its order; the same for every unit.
+    pub tables: Arc<[Table]>,
     /// The arguments by name, in the manifest's order.
     pub args: Vec<ArgDraft>,
     /// Where the table of arguments is.
@@ -83,6 +86,17 @@ pub struct Unit {
     pub shared_outputs: Vec<u32>,
     /// Whether the arguments are all that the manifest has: false only where one has no name or their table is none.
     pub args_are_known: bool,
+}
+
+/// Read-only data that is compiled beside the code.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Table {
+    /// Its name.
+    pub name: String,
+    /// What its elements are.
+    pub ty: TableType,
+    /// The elements, at least one.
+    pub data: TableData,
 }
 
 /// An argument before the kernel's parameters are known.
@@ -213,6 +227,7 @@ fn sketch(manifest: &Manifest, source: &Arc<Source>) -> Result<Resolved, Wrong> 
     let mut compiler = Compiler::new(manifest, source, &rows, unclear);
     let (require, require_is_right) = compiler.require();
     let (outputs, outputs_are_right) = compiler.outputs();
+    let (tables, tables_are_right) = tables::resolve(&mut compiler);
     let plugin_types = rows::types(&rows);
     let mut guards: Vec<Option<Guard>> =
         rows.iter().enumerate().map(|(index, row)| compiler.guard(row, index)).collect();
@@ -232,9 +247,13 @@ fn sketch(manifest: &Manifest, source: &Arc<Source>) -> Result<Resolved, Wrong> 
     }
     sort(&mut diagnostics);
     let steps_are_right = steps.iter().all(|steps| steps.is_right);
-    let is_right = steps_are_right && require_is_right && outputs_are_right && !has_errors(&diagnostics);
+    let is_right = steps_are_right
+        && require_is_right
+        && outputs_are_right
+        && tables_are_right
+        && !has_errors(&diagnostics);
     let mut resolved = Resolved {
-        draft: draft(manifest, rows, guards, steps, require, outputs),
+        draft: draft(manifest, rows, guards, steps, require, outputs, &tables),
         manifest: manifest.clone(),
         source: Arc::clone(source),
         name_span: Span::new(source, manifest.plugin.name.range.clone()),
@@ -257,6 +276,7 @@ fn draft(
     steps: Vec<steps::RowSteps>,
     require: Vec<cubinder_bundle::Requirement>,
     outputs: Vec<cubinder_bundle::Output>,
+    tables: &Arc<[Table]>,
 ) -> PluginDraft {
     let mut variants = Vec::with_capacity(rows.len());
     let mut units = Vec::with_capacity(rows.len());
@@ -264,7 +284,8 @@ fn draft(
     let is_left_out = left_out(&rows, &guards);
     let rows = rows.into_iter().zip(guards).zip(steps).zip(is_left_out);
     for ((row, guard), steps) in rows.filter(|(_, is_left_out)| !is_left_out).map(|(row, _)| row) {
-        units.extend(steps.units.into_iter().map(|unit| Unit { variant: variants.len(), ..unit }));
+        let placed = |unit| Unit { variant: variants.len(), tables: Arc::clone(tables), ..unit };
+        units.extend(steps.units.into_iter().map(placed));
         variants.push(Variant {
             id: row.id,
             label: row.label(),

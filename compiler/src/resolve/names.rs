@@ -17,7 +17,7 @@ pub(super) fn check(manifest: &Manifest, source: &Arc<Source>) -> Vec<Diagnostic
     let shared = declared(manifest);
     for (index, (what, name)) in shared.iter().enumerate() {
         diagnostics.extend(reserved(what, name, source));
-        if ["constant", "type parameter", "format parameter"].contains(what) {
+        if ["constant", "type parameter", "format parameter", "table"].contains(what) {
             diagnostics.extend(reserved_in_cpp(what, name, source));
         }
         let mut specialized = manifest.attributes.iter().filter(|decl| decl.specialize.is_some());
@@ -114,6 +114,7 @@ fn declared(manifest: &Manifest) -> Vec<Declared<'_>> {
     names.extend(manifest.formats.iter().map(|decl| ("format parameter", &decl.name)));
     names.extend(manifest.constants.iter().map(|decl| ("constant", &decl.name)));
     names.extend(manifest.functions.iter().map(|decl| ("function", &decl.name)));
+    names.extend(manifest.tables.iter().map(|decl| ("table", &decl.name)));
     names.extend(manifest.scratch.iter().map(|decl| ("scratch buffer", &decl.name)));
     // The reader has complained about names that are no identifiers.
     names.retain(|(_, name)| !name.value.is_empty());

@@ -87,6 +87,12 @@ pub(super) fn unused(
             unused.names.push(UnusedName { name: name.value.clone(), warning });
         }
     }
+    // Expressions cannot use tables.
+    for name in manifest.tables.iter().map(|decl| &decl.name).filter(|name| !name.value.is_empty()) {
+        let warning = warning("table", name, rules::UNUSED)
+            .help(format!("use it in the kernel as `manifest::{}`, or leave it out", name.value));
+        unused.names.push(UnusedName { name: name.value.clone(), warning });
+    }
     for decl in manifest.attributes.iter().filter(specialized) {
         let name = &decl.name;
         if name.value.is_empty() || in_rows.contains(&name.value) {

@@ -92,6 +92,10 @@ pub enum Form {
     NumberRange,
     /// A number or a boolean.
     Constant,
+    /// An element type of tables.
+    TableType,
+    /// The elements of a table.
+    TableValues,
     /// The number of a variant.
     VariantId,
     /// The name of an output or a scratch buffer.
@@ -206,6 +210,8 @@ impl Form {
             Form::Sizes => "integer, range, or array of them",
             Form::NumberRange => "number or range",
             Form::Constant => "integer, float or boolean",
+            Form::TableType => "table type",
+            Form::TableValues => "array of numbers or booleans, or an expression",
             Form::VariantId => "integer from 1 to 1000000",
             Form::Memory => "name of an output or a scratch buffer",
             Form::Integers => "`\"i32\"` or `\"i64\"`",
@@ -333,6 +339,12 @@ pub static ROOT: Table = Table {
             Form::Tables(&VARIANT),
             "",
             "Ways to compute the operator, the best one first. Without any there is one, with id 1.",
+        ),
+        optional(
+            "tables",
+            Form::Named(&DATA, Naming { what: "a table", reserved: Reserved::None, example: ("window", "") }),
+            "",
+            "Read-only data that is compiled beside the code.",
         ),
         optional(
             "scratch",
@@ -678,6 +690,22 @@ pub static VARIANT: Table = Table {
     ],
 };
 
+/// `[tables.NAME]`.
+pub static DATA: Table = Table {
+    path: "tables.*",
+    title: "[tables.NAME]",
+    doc: "A table: read-only data that kernels see as `manifest::NAME`.",
+    keys: &[
+        required("type", Form::TableType, "\"f32\"", "What its elements are."),
+        required(
+            "values",
+            Form::TableValues,
+            "\"[exp(-0.5 * float(i)) for i in range(256)]\"",
+            "Its elements, at least one and at most 1 MiB. An expression can use constants and functions.",
+        ),
+    ],
+};
+
 /// `[scratch.NAME]`.
 pub static SCRATCH: Table = Table {
     path: "scratch.*",
@@ -828,7 +856,7 @@ pub static COMPILE: Table = Table {
 
 /// Every table once, in the order of the reference.
 #[must_use]
-pub fn tables() -> [&'static Table; 18] {
+pub fn tables() -> [&'static Table; 19] {
     [
         &ROOT,
         &PLUGIN,
@@ -844,6 +872,7 @@ pub fn tables() -> [&'static Table; 18] {
         &FUNCTION,
         &COMBINATION,
         &VARIANT,
+        &DATA,
         &SCRATCH,
         &MEMSET,
         &LAUNCH,

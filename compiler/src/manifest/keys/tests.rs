@@ -102,6 +102,7 @@ fn the_reader_asks_for_the_keys_of_the_table() {
     let names: BTreeMap<&str, &str> = [
         ("[attributes.pads]", "[attributes.NAME]"),
         ("functions.before", "functions.NAME"),
+        ("[tables.window]", "[tables.NAME]"),
         ("[scratch.partial]", "[scratch.NAME]"),
         ("", "the file"),
     ]

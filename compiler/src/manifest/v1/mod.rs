@@ -11,6 +11,7 @@ mod launches;
 pub(super) mod names;
 pub(super) mod plugin;
 mod ranges;
+pub(super) mod tables;
 mod tensors;
 mod values;
 mod variants;
@@ -35,6 +36,7 @@ pub(super) fn read(form: &mut Form<'_>, mut root: Section<'_>) -> Manifest {
     let constants = lines(form, &mut root, "constants", &mut broken, names::constant);
     let functions = lines(form, &mut root, "functions", &mut broken, names::function);
     let variants = variants::read(form, &mut root, &mut broken);
+    let tables = named_tables(form, &mut root, "tables", &mut broken, tables::table);
     let scratch = named_tables(form, &mut root, "scratch", &mut broken, launches::scratch);
     let launches = launches::read(form, &mut root, &outputs);
     let compile = compile::read(form, &mut root);
@@ -50,6 +52,7 @@ pub(super) fn read(form: &mut Form<'_>, mut root: Section<'_>) -> Manifest {
         constants,
         functions,
         variants,
+        tables,
         scratch,
         launches,
         compile,
@@ -193,7 +196,7 @@ fn unknown_type(form: &mut Form<'_>, name: &Located<String>, what: &str, known: 
             "attribute type" if lacking.starts_with('u') => {
                 diagnostic.help("a signed type with a `range` holds what is not negative: `range = \"0..\"`")
             }
-            "attribute type" => diagnostic,
+            "attribute type" | "table type" => diagnostic,
             _ => diagnostic.note(no_tensors_of(&lacking)),
         };
         form.report(diagnostic);

@@ -22,6 +22,9 @@ void checkNoVariant(Bench const& bench, Launching const& plugin);
 void checkSteps(Bench const& bench);
 FakeSignature copiedSignature();
 FakeSignature biasedSignature();
+// What the same shapes cost, with `eight`.
+void checkUnchanged(Bench const& bench);
+FakeSignature eightSignature();
 // The libraries of `bench` hold code for `sm_75` and `sm_90a` alone.
 void checkOtherDevice(Bench const& bench, Launching const& plugin);
 

@@ -39,6 +39,7 @@ int run(FakeDriver& driver, std::vector<std::string> const& paths, bool isOther)
     }
     signatures.push_back(copiedSignature());
     signatures.push_back(biasedSignature());
+    signatures.push_back(eightSignature());
     driver.signatures = signatures.data();
     driver.signatureCount = static_cast<uint32_t>(signatures.size());
 
@@ -60,6 +61,7 @@ int run(FakeDriver& driver, std::vector<std::string> const& paths, bool isOther)
     checkGuards(bench, plugins[3]);
     checkNoVariant(bench, plugins[4]);
     checkSteps(bench);
+    checkUnchanged(bench);
     checkScalars(bench, plugins[0]);
     checkScalars(bench, plugins[2]);
     return report.finish();

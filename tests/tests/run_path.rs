@@ -17,6 +17,7 @@ const PLUGINS: Recipe<'_> = Recipe {
         "tests/data/run/vectors.toml",
         "tests/data/run/aligned.toml",
         "tests/data/run/sequences/steps.toml",
+        "tests/data/run/sequences/eight.toml",
     ],
     targets: &["sm_89", "compute_80"],
 };
@@ -73,6 +74,7 @@ fn plugins_launch_what_they_should_and_outlive_failures() {
         "vectors_plugin: a profile beyond the limits is refused",
         "aligned_plugin: where no variant may run nothing is launched",
         "steps_plugin: steps are queued in order",
+        "eight_plugin: the same shapes",
     ];
     check(Subject::Plugins, PLUGINS, &expected).unwrap();
 }

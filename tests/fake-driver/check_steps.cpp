@@ -5,6 +5,7 @@
 #include "../conformance/heap.hpp"
 
 #include <cstring>
+#include <regex>
 
 namespace oracle
 {
@@ -145,6 +146,38 @@ void checkOrder(Bench const& bench)
     });
 }
 
+// The messages at verbose level, with `DIGEST` in place of the first digits of code objects.
+std::string told(Session const& session)
+{
+    constexpr int32_t kVERBOSE = 4;
+    std::string text;
+    for (Line const& line : session.bench.logger.take())
+    {
+        text += line.severity == kVERBOSE ? line.text + "\n" : "";
+    }
+    return std::regex_replace(text, std::regex("\\([0-9a-f]{8,}\\)"), "(DIGEST)");
+}
+
+void checkTold(Bench const& bench)
+{
+    check(bench, stepsFacts({4, 100}), "the log is told what runs, once for each change", [](Session const& session, Probe& probe) {
+        Running const running = session.running(probe);
+        session.bench.logger.take();
+        std::string const runs = "cubinder: test::steps_plugin `node`: variant 2 (T=f32 CLUSTER=1) runs: ";
+        std::string const code = " from the code for sm_89 (DIGEST) with ";
+        std::string const tensors = "; x f32 linear, y f32 linear; bias = 3, ";
+        probe.equal("onShapeChange", announce(session, running, {4, 100}), 0);
+        probe.equal("a large tensor", told(session),
+            runs + "fill the 4 bytes of `ready` with 7; launch `copied<float, 1>`" + code + "grid [7, 1, 1], block [64, 1, 1]; launch `biased<float>`"
+                + code + "grid [7, 1, 1], block [64, 1, 1], cooperative" + tensors + "x is 4x100, y is 4x100\n");
+        probe.equal("onShapeChange", announce(session, running, {4, 100}), 0);
+        probe.equal("the same again", told(session), std::string(""));
+        probe.equal("onShapeChange", announce(session, running, {4, 16}), 0);
+        probe.equal("a small tensor", told(session),
+            runs + "launch `biased<float>`" + code + "grid [1, 1, 1], block [64, 1, 1], cooperative" + tensors + "x is 4x16, y is 4x16\n");
+    });
+}
+
 void checkDevice(Bench const& bench)
 {
     check(bench, stepsFacts({4, 100}), "a variant that its guard excludes from the device is not loaded there",
@@ -222,6 +255,7 @@ FakeSignature biasedSignature()
 void checkSteps(Bench const& bench)
 {
     checkOrder(bench);
+    checkTold(bench);
     checkDevice(bench);
     checkWorkspace(bench);
 }

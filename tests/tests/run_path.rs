@@ -74,6 +74,7 @@ fn plugins_launch_what_they_should_and_outlive_failures() {
         "vectors_plugin: a profile beyond the limits is refused",
         "aligned_plugin: where no variant may run nothing is launched",
         "steps_plugin: steps are queued in order",
+        "steps_plugin: the log is told what runs",
         "eight_plugin: the same shapes",
     ];
     check(Subject::Plugins, PLUGINS, &expected).unwrap();

@@ -31,6 +31,7 @@ range = "1..=8"
 name = "x"
 type = "T"
 rank = "1..=4"
+limits = { dims = "1.." }
 
 [[outputs]]
 name = "y"

@@ -231,8 +231,9 @@ fn project() -> Option<Project> {
     let project = Project::new()?;
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let shipped = |name: &str| fs::read_to_string(root.join(name)).unwrap();
-    project.write(MANIFEST, shipped("manifests/circ_pad_plugin.toml"));
-    project.write(KERNEL, shipped("kernels/circ_pad.cu"));
+    let text = shipped("tests/data/run/circ_pad_plugin.toml");
+    project.write(MANIFEST, text.replace("\"circ_pad.cu\"", "\"../kernels/circ_pad.cu\""));
+    project.write(KERNEL, shipped("tests/data/run/circ_pad.cu"));
     Some(project)
 }
 

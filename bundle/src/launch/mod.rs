@@ -2,7 +2,7 @@
 //!
 //! Owns: what expressions see of a node ([`Facts`]), what is refused before a launch and in which order ([`rules_of_attributes`],
 //! [`rules_of_shapes`], [`check`]), the outputs' shapes ([`output_shapes`]), which variant runs ([`in_order`], [`decide`],
-//! [`Choice`]), and a launch evaluated into numbers ([`evaluate`]). The runtime launches by it and `cubinder eval` shows it, so that
+//! [`Choice`]), and what its steps come to in numbers ([`sequence`]). The runtime launches by it and `cubinder eval` shows it, so that
 //! both say the same, in the same words. How much work all of that may be is bounded ([`Steps`]), because models come from engines.
 //! Never: no driver, no TensorRT, no loading of code, no number that was cut to fit, no panic.
 

@@ -216,9 +216,6 @@ impl<'a> Sequencing<'a> {
             self.environment.shape(tensor)
         };
         let is_empty = |output: usize| shape(output).is_some_and(|shape| shape.contains(&0));
-        if (0..self.plugin.outputs.len()).any(is_empty) {
-            return None;
-        }
         let is_given = |step: &Step, output: usize| {
             match &step.work {
             Work::Fill(fill) => fill.memory == Memory::Output(u32::try_from(output).unwrap_or(u32::MAX)),
@@ -229,7 +226,7 @@ impl<'a> Sequencing<'a> {
         };
         self.plugin.outputs.iter().enumerate().find_map(|(index, output)| {
             // How much there is of what depends on data the kernels say.
-            if output.alias.is_some() || output.depends_on_data() {
+            if is_empty(index) || output.alias.is_some() || output.depends_on_data() {
                 return None;
             }
             let steps = self.variant.steps.iter().zip(&self.sequence.steps);

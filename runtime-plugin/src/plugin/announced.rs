@@ -214,7 +214,7 @@ fn true_output<'a>(
     check_output_limits(output, &expected, "").map_err(invalid)?;
     match expected.as_slice() {
         [] if *found == [1] => Ok(&[]),
-        expected if expected == found => Ok(found),
+        expected if fits(expected, found) => Ok(found),
         expected => {
             let (found, expected) = (shape_text(found), shape_text(expected));
             Err(node.invalid(format_args!(
@@ -224,6 +224,15 @@ fn true_output<'a>(
             )))
         }
     }
+}
+
+/// Whether an output can be announced with `found`. TensorRT-RTX 1.7 says -1 of a dimension that depends on data, and 0 where that
+/// is the most that it can be (seen with an empty input).
+fn fits(expected: &[i64], found: &[i64]) -> bool {
+    let fits = |(expected, found): (&i64, &i64)| {
+        expected == found || (*expected == UNKNOWN_EXTENT && *found >= UNKNOWN_EXTENT)
+    };
+    expected.len() == found.len() && expected.iter().zip(found).all(fits)
 }
 
 /// The values of the shape inputs that TensorRT gives, as they were read last.

@@ -4,6 +4,8 @@
 // part. In the second every block adds up the counts of the parts before its own, so it knows where its coordinates go; the order is that
 // of the elements, whatever the order in which blocks run.
 
+#include <cuda_fp16.h>
+
 /// Whether a number is not zero, by its bits: NaN is not zero, -0.0 is, and the least numbers are not flushed.
 __device__ __forceinline__ bool is_set(float value)
 {

@@ -41,6 +41,7 @@ pub(crate) struct KernelCreator {
 
 /// Refuses the nodes of engines of an older format.
 pub(crate) struct OldCreator {
+    name: &'static CStr,
     version: &'static CStr,
     fields: FieldNames,
 }
@@ -67,9 +68,9 @@ pub(crate) fn generic() -> Result<KernelCreator, Error> {
 
 /// Those that refuse what older versions left in engines.
 pub(crate) fn old() -> Result<Vec<OldCreator>, Error> {
-    let creator = |version| {
+    let creator = |(name, version)| {
         let fields = FieldNames::new([(identity::NODE_FIELD, PluginFieldType::INT8)])?;
-        Ok(OldCreator { version, fields })
+        Ok(OldCreator { name, version, fields })
     };
     identity::OLD_VERSIONS.into_iter().map(creator).collect()
 }
@@ -225,7 +226,7 @@ impl Creator for OldCreator {
     type Plugin = KernelPlugin;
 
     fn name(&self) -> &CStr {
-        identity::GENERIC_NAME
+        self.name
     }
 
     fn version(&self) -> &CStr {
@@ -298,7 +299,20 @@ mod tests {
     #[test]
     fn no_older_version_is_forgotten() {
         let versions: Vec<String> = (1..FORMAT_VERSION).map(|version| version.to_string()).collect();
-        let refused: Vec<String> = identity::OLD_VERSIONS.map(|it| it.to_string_lossy().into_owned()).into();
+        let refused: Vec<String> =
+            identity::OLD_VERSIONS.map(|(_, it)| it.to_string_lossy().into_owned()).into();
         assert_eq!(refused, versions);
+    }
+
+    /// TensorRT-RTX keeps a dangling creator of a library that has two of one name.
+    #[test]
+    fn no_two_creators_share_a_name() {
+        assert_eq!(identity::GENERIC_NAME.to_str().unwrap(), format!("Kernel{FORMAT_VERSION}"));
+        let mut names: Vec<&CStr> = identity::OLD_VERSIONS.map(|(name, _)| name).into();
+        names.push(identity::GENERIC_NAME);
+        let count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), count);
     }
 }

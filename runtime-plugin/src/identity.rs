@@ -10,8 +10,10 @@ use cubinder_bundle::{Digest, container};
 /// The namespace of every core name.
 pub(crate) const NAMESPACE: &CStr = c"cubinder";
 
-/// The core name of plugins whose code is in their serialized fields; `libcubinder.so` registers it.
-pub(crate) const GENERIC_NAME: &CStr = c"Kernel";
+/// The core name of plugins whose code is in their serialized fields; `libcubinder.so` registers it. It ends with the version of the
+/// format, though [`version`] says it too: of creators of one library that share a name, TensorRT-RTX 1.7 deregisters one alone, whatever their
+/// versions, and keeps the other after the library is unmapped.
+pub(crate) const GENERIC_NAME: &CStr = c"Kernel2";
 
 /// The name of the one serialized field: a container.
 pub(crate) const NODE_FIELD: &CStr = c"node";
@@ -21,9 +23,9 @@ pub(crate) fn version() -> CString {
     CString::new(container::FORMAT_VERSION.to_string()).unwrap_or_default()
 }
 
-/// The core versions of older formats: nodes of them are refused, by name and with what to do, where TensorRT could only say that it does not
+/// The core names and versions of older formats: nodes of them are refused, by name and with what to do, where TensorRT could only say that it does not
 /// know the plugin.
-pub(crate) const OLD_VERSIONS: [&CStr; 1] = [c"1"];
+pub(crate) const OLD_VERSIONS: [(&CStr, &CStr); 1] = [(c"Kernel", c"1")];
 
 /// The core name of plugins whose code lies in the code library of this bundle.
 pub(crate) fn library_name(bundle: &Digest) -> CString {

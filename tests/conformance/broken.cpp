@@ -175,7 +175,7 @@ public:
     // IPluginV3OneCore
     AsciiChar const* getPluginName() const noexcept override
     {
-        return fault("core name") ? "Colonel" : "Kernel";
+        return fault("core name") ? "Colonel" : "Kernel2";
     }
     AsciiChar const* getPluginVersion() const noexcept override
     {
@@ -524,7 +524,7 @@ class KernelCreator final : public IPluginCreatorV3One
 public:
     AsciiChar const* getPluginName() const noexcept override
     {
-        return fault("no loader") ? "Kettle" : fault("name twice") ? "circ_pad_plugin" : "Kernel";
+        return fault("no loader") ? "Kettle" : fault("name twice") ? "circ_pad_plugin" : "Kernel2";
     }
     AsciiChar const* getPluginVersion() const noexcept override
     {

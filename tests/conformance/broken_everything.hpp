@@ -203,7 +203,7 @@ public:
     // IPluginV3OneCore
     AsciiChar const* getPluginName() const noexcept override
     {
-        return "Kernel";
+        return "Kernel2";
     }
     AsciiChar const* getPluginVersion() const noexcept override
     {

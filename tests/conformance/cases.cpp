@@ -8,7 +8,7 @@
 namespace oracle
 {
 
-// `Kernel` for an engine that carries its code in fields; `Kernel-` and 16 digits of the bundle's digest for a plan
+// `Kernel2` for an engine that carries its code in fields; `Kernel-` and 16 digits of the bundle's digest for a plan
 // that carries the code library.
 std::string cubinderCoreFault(Identity const& core)
 {
@@ -20,7 +20,7 @@ std::string cubinderCoreFault(Identity const& core)
     bool const isUnique = core.name.size() == prefix.size() + 16 && core.name.compare(0, prefix.size(), prefix) == 0
         && std::all_of(core.name.begin() + static_cast<long>(prefix.size()), core.name.end(),
             [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
-    return core.name == "Kernel" || isUnique ? "" : "`Kernel`, or `Kernel-` and 16 hexadecimal digits";
+    return core.name == "Kernel2" || isUnique ? "" : "`Kernel2`, or `Kernel-` and 16 hexadecimal digits";
 }
 
 namespace

@@ -45,8 +45,10 @@ fn permutations<T: Clone>(items: &[T]) -> Vec<Vec<T>> {
 fn libraries_live_together_in_any_order() {
     let Some(scene) = Scene::new() else { return };
     // Of the versions before, only to refuse them.
-    let versions = (1..=container::FORMAT_VERSION).map(|version| format!("cubinder::Kernel {version}"));
-    let mut all: Vec<String> = versions.chain([scene.kernel("pad"), scene.kernel("add")]).collect();
+    let version = container::FORMAT_VERSION;
+    let generic = ["cubinder::Kernel 1".to_owned(), format!("cubinder::Kernel{version} {version}")];
+    let mut all: Vec<String> =
+        generic.into_iter().chain([scene.kernel("pad"), scene.kernel("add")]).collect();
     all.extend(PLUGINS.map(|(_, plugin)| format!("sample::{plugin} 1")));
     all.sort();
     for form in FORMS {
@@ -206,7 +208,8 @@ fn check_plan(scene: &Scene, case: &Case, plan: &[u8]) {
         assert_eq!(variants[0]["code"], compiled, "{name}");
         assert_eq!(compiled.as_array().unwrap().len(), 2, "{name}: one code object a target");
         if case.form == Form::Embedded {
-            assert_eq!(container["refers_to"], scene.bundle(&scene.code(library)), "{name}");
+            // A reference holds the first half of the digest.
+            assert_eq!(container["refers_to"], scene.bundle(&scene.code(library))[..32], "{name}");
         }
     }
     let bundles: Vec<&str> =

@@ -189,7 +189,9 @@ fn check_requirement(
     let why = match steps.value(&require.expr, facts) {
         Ok(Value::Bool(true)) => return Ok(Some(())),
         Ok(_) => String::new(),
-        Err(EvalError::UnknownAttribute(_) | EvalError::UnknownTensor(_)) => return Ok(None),
+        Err(EvalError::UnknownAttribute(_) | EvalError::UnknownTensor(_) | EvalError::UnknownValues(_)) => {
+            return Ok(None);
+        }
         Err(error) => format!(" ({})", steps.why(&error)),
     };
     Err(Unmet(format!(

@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::keys::{Form, PLUGIN, ROOT};
-use crate::diagnostic::{Diagnostic, Source, Span};
+use crate::diagnostic::{Diagnostic, Source, Span, suggest};
 use crate::rules;
 
 /// How many keys that are given twice are told; looking for the first of each takes its time.
@@ -262,13 +262,23 @@ impl Explainer<'_> {
 
     fn table_twice(&self, key: &str, diagnostic: Diagnostic, first: Range<usize>) -> Diagnostic {
         let header = self.text().get(first.clone()).unwrap_or_default();
+        // Its parts are then read as a table of that name.
+        let misspelt = self.header_before(first.start).filter(|range| {
+            let name = self.text().get(range.clone()).unwrap_or_default().trim_matches(['[', ']']).trim();
+            !is_known(name) && suggest(name, [key]).is_some()
+        });
         let diagnostic = diagnostic.related(Span::new(self.source, first), "the first time");
         if !is_list(key) {
             return diagnostic;
         }
         match header.trim_matches(['[', ']']).split_once('.') {
-            Some((table, _)) if table.trim() == key => diagnostic
-                .help(format!("`{header}` belongs to the `[[{key}]]` above it: move it below that one")),
+            Some((table, _)) if table.trim() == key => match misspelt {
+                Some(misspelt) => diagnostic
+                    .related(Span::new(self.source, misspelt), "no key of a manifest")
+                    .help(format!("did you mean `[[{key}]]`?")),
+                None => diagnostic
+                    .help(format!("`{header}` belongs to the `[[{key}]]` above it: move it below that one")),
+            },
             _ => diagnostic.help(format!("write `[[{key}]]`, with two brackets, for each of them")),
         }
     }
@@ -287,6 +297,21 @@ impl Explainer<'_> {
                 return Some(start..start + header.len());
             }
             at += line.len();
+        }
+        None
+    }
+
+    /// The last header before `end`.
+    fn header_before(&self, end: usize) -> Option<Range<usize>> {
+        let mut before = self.text().get(..end)?;
+        while let Some(at) = before.rfind('[') {
+            let line = self.line_of(at);
+            let header = without_comment(self.text().get(line.clone())?.trim());
+            if header.starts_with('[') {
+                let start = line.start + self.text().get(line)?.find('[')?;
+                return Some(start..start + header.len());
+            }
+            before = before.get(..line.start)?;
         }
         None
     }
@@ -322,6 +347,11 @@ impl Explainer<'_> {
 }
 
 /// Whether the manifest has several tables of this name.
+/// Whether a manifest or its plugin has this key.
+fn is_known(key: &str) -> bool {
+    ROOT.keys.iter().chain(PLUGIN.keys).any(|known| known.name == key)
+}
+
 fn is_list(key: &str) -> bool {
     let mut all = ROOT.keys.iter().chain(PLUGIN.keys);
     all.any(|known| known.name == key && matches!(known.form, Form::Tables(..) | Form::Kinds(..)))
@@ -509,6 +539,7 @@ mod tests {
             "[inputs]\nname = \"x\"\n\n[inputs]\nname = \"y\"\n",
             "[inputs] # first\nname = \"x\"\n[[inputs]]\nname = \"y\"\n",
             "[launches.args]\nx = \"x\"\n\n[[launches]]\nblock = [1]\n",
+            "[[launch]] # misspelt\n\n[launches.args]\nx = \"x\"\n\n[[launches]]\nblock = [1]\n",
             "[types]\nT = 1\n[types]\nT = 2\n",
         ];
         insta::assert_snapshot!(texts.map(told).join("\n"));

@@ -16,6 +16,8 @@ pub struct Damage {
     pub what: &'static str,
     /// The key that is damaged, or whose value is; names that the author chose are `*`: `attributes.*.doc`.
     pub key: String,
+    /// The author's name of what is damaged, or of what the damage is a part of: `x` for the rank of the input `x`.
+    pub name: Option<String>,
 }
 
 impl Damage {
@@ -35,7 +37,7 @@ impl Damage {
 /// All damages of a manifest.
 pub fn damages(text: &str) -> Vec<Damage> {
     let document = DeTable::parse(text).expect("the corpus is TOML");
-    let mut finder = Finder { text, found: Vec::new() };
+    let mut finder = Finder { text, found: Vec::new(), names: Vec::new() };
     finder.table(document.get_ref(), "");
     finder.found
 }
@@ -43,11 +45,15 @@ pub fn damages(text: &str) -> Vec<Damage> {
 struct Finder<'t> {
     text: &'t str,
     found: Vec<Damage>,
+    /// The author's names of the tables around, from the outermost.
+    names: Vec<String>,
 }
 
 /// Tables whose keys are the author's names.
-const NAMED: [&str; 11] = [
+const NAMED: [&str; 13] = [
     "attributes",
+    "scratch",
+    "tables",
     "types",
     "formats",
     "combinations.types",
@@ -64,17 +70,25 @@ impl Finder<'_> {
     fn add(&mut self, range: Range<usize>, replacement: impl Into<String>, what: &'static str, key: &str) {
         let (replacement, key) = (replacement.into(), key.to_owned());
         if self.text[range.clone()] != replacement {
-            self.found.push(Damage { range, replacement, what, key });
+            let name = self.names.last().cloned();
+            self.found.push(Damage { range, replacement, what, key, name });
         }
     }
 
     fn table(&mut self, table: &DeTable<'_>, path: &str) {
+        let around = self.names.len();
+        self.names.extend(table.get("name").and_then(|name| name.get_ref().as_str()).map(str::to_owned));
         for (key, value) in table {
-            let name = if NAMED.contains(&path) { "*" } else { key.get_ref().as_ref() };
+            let is_named = NAMED.contains(&path);
+            let name = if is_named { "*" } else { key.get_ref().as_ref() };
             let inner = if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
+            let here = self.names.len();
+            self.names.extend(is_named.then(|| key.get_ref().to_string()));
             self.name(key.span(), "a key is misspelt", &inner);
             self.value(value.span(), value.get_ref(), &inner);
+            self.names.truncate(here);
         }
+        self.names.truncate(around);
     }
 
     fn value(&mut self, range: Range<usize>, value: &DeValue<'_>, key: &str) {

@@ -8,10 +8,11 @@ use std::sync::OnceLock;
 
 use cubinder_compiler::check::check_for;
 use cubinder_compiler::config::open;
-use cubinder_compiler::diagnostic::{Diagnostic, Severity, Source, has_errors};
+use cubinder_compiler::diagnostic::{Diagnostic, Label, Severity, Source, has_errors};
 use cubinder_compiler::project::{Asked, Plan, Project};
 use cubinder_compiler::resolve::{PluginDraft, Resolved, compile};
 use cubinder_compiler::{codegen, cuda};
+use toml::de::DeTable;
 
 use crate::damage::Damage;
 
@@ -153,14 +154,65 @@ impl PlanPrint {
     }
 }
 
-/// Whether an error points at the damage, or at something that explains itself by it.
-pub fn is_on(diagnostic: &Diagnostic, path: &Path, damage: &Damage) -> bool {
+/// Whether an error shows the damage to whoever reads it. It does so in one of three ways:
+///
+/// - It points at the damage, or at something that explains itself by it.
+/// - It points at a use of what is damaged, by its name: an expression that has the name, or calls a function that has it.
+///   What is misspelt where it is declared is unknown where it is used, and a value is impossible only there.
+/// - It says the damaged value with its name, `VEC=3`, as what the compiler refuses in a kernel does.
+pub fn is_on(diagnostic: &Diagnostic, path: &Path, damage: &Damage, text: &str) -> bool {
     let place = damage.place();
-    diagnostic.severity == Severity::Error
-        && diagnostic.primary.iter().chain(&diagnostic.related).any(|label| {
-            let range = &label.span.range;
-            label.span.source.path == path && range.start <= place.end && place.start <= range.end
+    let uses = damage.name.as_ref().map(|name| uses(name, text)).unwrap_or_default();
+    let shows = |label: &Label| {
+        let range = &label.span.range;
+        let touches = range.start <= place.end && place.start <= range.end;
+        label.span.source.path == path
+            && (touches
+                || label.span.source.text.get(range.clone()).is_some_and(|shown| has_any(shown, &uses)))
+    };
+    let says = |note: &String| {
+        let said = damage.name.as_ref().map(|name| format!("{name}={}", damage.replacement));
+        said.is_some_and(|said| {
+            words(note, |c| is_word(c) || matches!(c, '=' | '-')).any(|word| word == said)
         })
+    };
+    diagnostic.severity == Severity::Error
+        && (diagnostic.primary.iter().chain(&diagnostic.related).any(shows)
+            || diagnostic.notes.iter().any(says))
+}
+
+/// A name, and the names of the functions of a manifest that have it, or call one that has.
+fn uses(name: &str, text: &str) -> Vec<String> {
+    let mut uses = vec![name.to_owned()];
+    let Ok(document) = DeTable::parse(text) else { return uses };
+    let functions = document.get_ref().get("functions").and_then(|functions| functions.get_ref().as_table());
+    let functions: Vec<(&str, &str)> = functions
+        .into_iter()
+        .flatten()
+        .map(|(function, body)| (function.get_ref().as_ref(), &text[body.span()]))
+        .collect();
+    // A function may call any other: as many rounds as there are functions reach all.
+    for _ in 0..functions.len() {
+        for (function, body) in &functions {
+            if has_any(body, &uses) && !uses.iter().any(|used| used == function) {
+                uses.push((*function).to_owned());
+            }
+        }
+    }
+    uses
+}
+
+fn has_any(text: &str, names: &[String]) -> bool {
+    words(text, is_word).any(|word| names.iter().any(|name| name == word))
+}
+
+/// The longest pieces of a text that are of such characters.
+fn words(text: &str, belongs: impl Fn(char) -> bool) -> impl Iterator<Item = &str> {
+    text.split(move |c| !belongs(c)).filter(|word| !word.is_empty())
+}
+
+fn is_word(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
 }
 
 /// The path and text of every manifest that is damaged.

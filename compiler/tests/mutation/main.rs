@@ -1,5 +1,5 @@
-//! Every key, value, name and number of the good manifests, damaged one at a time: each mutant is refused with a place on the
-//! damage, or changes what is compiled. What passes both ways is a part of the manifest that nothing reads.
+//! Every key, value, name and number of the good manifests, damaged one at a time: each mutant is refused with an error that shows
+//! the damage ([`judge::is_on`]), or changes what is compiled. What passes both ways is a part of the manifest that nothing reads.
 
 // Clippy knows test functions, not their helpers.
 #![allow(clippy::expect_used, clippy::panic, unreachable_pub)]
@@ -71,7 +71,9 @@ fn fate(subject: &Subject, sound: &Print, damage: &Damage) -> Fate {
     match subject.print(&damage.apply(&subject.text)) {
         Ok(print) if print == *sound => Fate::Survived,
         Ok(print) => Fate::Changed { for_the_compiler: print.code != sound.code || print.plan != sound.plan },
-        Err(found) if found.iter().any(|found| is_on(found, &subject.path, damage)) => Fate::Refused,
+        Err(found) if found.iter().any(|found| is_on(found, &subject.path, damage, &subject.text)) => {
+            Fate::Refused
+        }
         Err(found) => Fate::Elsewhere(render(&found, Colour::Plain)),
     }
 }
@@ -158,7 +160,7 @@ fn wrong(tools: &Tools, subject: &Subject, damages: &[&Damage]) -> Vec<String> {
             Some(describe(subject, damage, "the bundle is the same") + "\n")
         }
         Ok(_) => None,
-        Err(found) if found.iter().any(|found| is_on(found, &place, damage)) => None,
+        Err(found) if found.iter().any(|found| is_on(found, &place, damage, &subject.text)) => None,
         Err(found) => {
             let found = render(&found, Colour::Plain);
             Some(format!("{}\n{found}\n", describe(subject, damage, "compiled, and told elsewhere")))

@@ -63,7 +63,7 @@ pub fn takes(kernel: &LoadedKernel) -> Takes<'_> {
     Takes {
         max_threads: kernel.limits.max_threads,
         max_shared_bytes: kernel.limits.max_shared_bytes,
-        max_cluster: if kernel.capability >= HAS_CLUSTERS { MAX_CLUSTER } else { 0 },
+        max_cluster: if knows_clusters(kernel) { MAX_CLUSTER } else { 0 },
         params: kernel.params.as_deref(),
     }
 }
@@ -268,12 +268,19 @@ impl std::fmt::Display for LaunchRecord {
     }
 }
 
+/// Whether the device has clusters and programmatic launches, and the code was made for such a device: PTX for an older one, which a
+/// newer one runs too, was compiled without what a kernel does with them.
+fn knows_clusters(kernel: &LoadedKernel) -> bool {
+    let code = ComputeCapability { major: kernel.target.arch.major, minor: kernel.target.arch.minor };
+    kernel.capability.min(code) >= HAS_CLUSTERS
+}
+
 /// What is asked for beside grid, block and shared memory. On a device without programmatic dependent launches a kernel waits for what
-/// comes before it, as any other does.
+/// comes before it, as any other does; so does code for such a device where a newer one runs it, because it does not wait by itself.
 fn attributes(launch: &Launch, kernel: &LoadedKernel, numbers: &Evaluated) -> Box<[CUlaunchAttribute]> {
     let cluster = numbers.cluster.map(|it| CUlaunchAttribute::new(CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, it));
     let flag = |id, is_set: bool| is_set.then(|| CUlaunchAttribute::new(id, [1, 0, 0]));
-    let programmatic = launch.programmatic && kernel.capability >= HAS_CLUSTERS;
+    let programmatic = launch.programmatic && knows_clusters(kernel);
     let programmatic = flag(CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, programmatic);
     let cooperative = flag(CU_LAUNCH_ATTRIBUTE_COOPERATIVE, launch.cooperative);
     [cluster, cooperative, programmatic].into_iter().flatten().collect()

@@ -210,7 +210,7 @@ impl Case {
             "",
             TensorRTPhase::RUNTIME,
             Form::Fields,
-            c"Kernel".to_owned(),
+            c"Kernel2".to_owned(),
         );
         let made = match made {
             Ok(made) => made,

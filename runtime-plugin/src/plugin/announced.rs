@@ -43,6 +43,7 @@ impl Announced {
             && self.tensors.iter().zip(inputs.iter().chain(outputs)).all(|((dims, ty, format), tensor)| {
                 *ty == tensor.data_type
                     && *format == tensor.format
+                    && dims.nb_dims == tensor.dims.nb_dims
                     && dims.as_slice() == tensor.dims.as_slice()
             })
     }

@@ -67,7 +67,7 @@ fn node(types: [DataType; 4]) -> NodeData {
     };
     let definition = Definition::Node(Arc::new(node));
     let attributes: Vec<Value> = Vec::new();
-    NodeData::new(definition, attributes, "n", TensorRTPhase::RUNTIME, Form::Fields, c"Kernel".to_owned())
+    NodeData::new(definition, attributes, "n", TensorRTPhase::RUNTIME, Form::Fields, c"Kernel2".to_owned())
 }
 
 const OWN: [DataType; 4] = [DataType::F32, DataType::I64, DataType::F32, DataType::F32];

@@ -164,7 +164,7 @@ fn inspectors_are_shown_the_op_and_its_attributes() {
     assert_eq!(named.metadata().unwrap(), c"test::guarded 1; k = 3");
     let same = named.metadata().unwrap().as_ptr();
     assert_eq!(named.clone().metadata().unwrap().as_ptr(), same);
-    assert_eq!(named.core_name(), c"Kernel");
+    assert_eq!(named.core_name(), c"Kernel2");
 }
 
 #[test]
@@ -225,7 +225,7 @@ fn timed(
     let attributes = node.attributes.clone();
     let definition = Definition::Node(Arc::new(node));
     let phase = TensorRTPhase::BUILD;
-    KernelPlugin::new(definition, attributes, "n", phase, Form::Fields, c"Kernel".to_owned()).unwrap()
+    KernelPlugin::new(definition, attributes, "n", phase, Form::Fields, c"Kernel2".to_owned()).unwrap()
 }
 
 #[test]

@@ -119,7 +119,7 @@ pub(super) fn made(model: Model) -> Result<KernelPlugin, Error> {
     };
     let definition = Definition::Node(Arc::new(node));
     let phase = TensorRTPhase::BUILD;
-    KernelPlugin::new(definition, attributes, "n", phase, Form::Fields, c"Kernel".to_owned())
+    KernelPlugin::new(definition, attributes, "n", phase, Form::Fields, c"Kernel2".to_owned())
 }
 
 pub(super) fn plugin(model: Model) -> KernelPlugin {
@@ -446,7 +446,7 @@ fn answer(field: &[u8]) -> usize {
         "",
         phase,
         Form::Fields,
-        c"Kernel".to_owned(),
+        c"Kernel2".to_owned(),
     );
     let Ok(made) = made else { return 1 };
     made.set_input_ranks(restored.input_ranks);

@@ -15,6 +15,7 @@ pub mod expr;
 pub mod fit;
 pub mod float;
 pub mod format;
+pub mod kept;
 pub mod launch;
 pub mod model;
 pub mod packed;

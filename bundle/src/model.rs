@@ -436,6 +436,14 @@ impl Variant {
         })
     }
 
+    /// As [`Variant::launches`], to be changed.
+    pub fn launches_mut(&mut self) -> impl Iterator<Item = &mut Launch> {
+        self.steps.iter_mut().filter_map(|step| match &mut step.work {
+            Work::Launch(launch) => Some(&mut **launch),
+            Work::Fill(_) => None,
+        })
+    }
+
     /// The launch that step number `step` is.
     #[must_use]
     pub fn launch(&self, step: usize) -> Option<&Launch> {

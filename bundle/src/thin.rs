@@ -4,10 +4,11 @@
 //! the compiler numbers them. So where all kernels were compiled for the same targets, the result is what compiling for those that stay
 //! would have given. Never touches the code itself, which stays compressed.
 
-use crate::code::{CodeObject, Target, TargetKind};
+use crate::code::{Target, TargetKind};
 use crate::fit::{ComputeCapability, Fit, fit, order};
+use crate::kept::Kept;
 use crate::launch::full_name;
-use crate::model::{Bundle, CodeRef, Launch, Variant, Work};
+use crate::model::{Bundle, CodeRef, Variant};
 
 /// Kernels that would have no code on a device, for one reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,11 +32,11 @@ pub struct NoCode {
 /// Every kernel that would have no code on one of the devices.
 pub fn thin(bundle: &Bundle, devices: &[ComputeCapability], ptx: bool) -> Result<Bundle, Vec<NoCode>> {
     let mut missing = Vec::new();
-    let mut kept = Kept { all: &bundle.code, places: vec![None; bundle.code.len()], code: Vec::new() };
+    let mut kept = Kept::of(&bundle.code);
     let mut plugins = bundle.plugins.clone();
     for plugin in &mut plugins {
         let name = full_name(plugin);
-        for launch in plugin.variants.iter_mut().flat_map(launches) {
+        for launch in plugin.variants.iter_mut().flat_map(Variant::launches_mut) {
             for device in devices {
                 if let Some(has_ptx) = lacks(&launch.code, *device, ptx) {
                     let targets = launch.code.iter().map(|reference| reference.target).collect();
@@ -48,17 +49,10 @@ pub fn thin(bundle: &Bundle, devices: &[ComputeCapability], ptx: bool) -> Result
         }
     }
     if missing.is_empty() {
-        Ok(Bundle { producer: bundle.producer.clone(), plugins, code: kept.code })
+        Ok(Bundle { producer: bundle.producer.clone(), plugins, code: kept.into_code() })
     } else {
         Err(missing)
     }
-}
-
-fn launches(variant: &mut Variant) -> impl Iterator<Item = &mut Launch> {
-    variant.steps.iter_mut().filter_map(|step| match &mut step.work {
-        Work::Launch(launch) => Some(&mut **launch),
-        Work::Fill(_) => None,
-    })
 }
 
 /// Adds a kernel to what it shares its reason with.
@@ -103,33 +97,6 @@ fn first(code: &[CodeRef], device: ComputeCapability, kind: TargetKind) -> Optio
         targets.get(*index).is_some_and(|target| target.kind == kind && fit(device, *target) != Fit::Unlikely)
     };
     order(device, &targets).into_iter().find(fits)
-}
-
-/// The code objects that stay, each once.
-struct Kept<'a> {
-    all: &'a [CodeObject],
-    /// Where each of `all` is among `code`.
-    places: Vec<Option<u32>>,
-    code: Vec<CodeObject>,
-}
-
-impl Kept<'_> {
-    fn renumbered(&mut self, references: &[CodeRef]) -> Vec<CodeRef> {
-        let renumbered = references.iter().filter_map(|reference| {
-            Some(CodeRef { code: self.place(reference.code as usize)?, ..reference.clone() })
-        });
-        renumbered.collect()
-    }
-
-    fn place(&mut self, index: usize) -> Option<u32> {
-        let place = self.places.get_mut(index)?;
-        if place.is_none() {
-            let new = u32::try_from(self.code.len()).ok()?;
-            self.code.push(self.all.get(index)?.clone());
-            *place = Some(new);
-        }
-        *place
-    }
 }
 
 #[cfg(test)]

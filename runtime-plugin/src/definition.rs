@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use cubinder_bundle::container::{self, Container, Found};
+use cubinder_bundle::kept::Kept;
 use cubinder_bundle::launch::{self, Signature};
 use cubinder_bundle::validate::{validate_attributes, validate_ranks};
 use cubinder_bundle::{
-    Bundle, CodeObject, CodeRef, DataType, Digest, Format, Launch, Node, NodeReference, Plugin, Step, Value,
-    Variant, Work,
+    Bundle, CodeObject, DataType, Digest, Format, Node, NodeReference, Plugin, Value, Variant,
 };
 use trt_abi::Error;
 
@@ -112,9 +112,9 @@ impl Definition {
 
     /// The node as an engine keeps it: with the variants that serve it only, and with their code only.
     pub(crate) fn node(&self, known: Known<'_>, attributes: &[Value]) -> Node {
-        let mut kept = Kept { all: self.code(), places: vec![None; self.code().len()], code: Vec::new() };
+        let mut kept = Kept::of(self.code());
         let reachable = self.reachable(known.kinds, attributes);
-        let variants = reachable.map(|variant| kept.variant(variant)).collect();
+        let variants = reachable.map(|variant| with_code(variant, &mut kept)).collect();
         let plugin = engine_model::of_node(self.plugin(), variants, attributes, known.input_ranks);
         Node {
             producer: self.producer().to_owned(),
@@ -122,7 +122,7 @@ impl Definition {
             attributes: attributes.to_vec(),
             input_ranks: known.input_ranks.map(<[u8]>::to_vec),
             workspace_bytes: known.workspace_bytes,
-            code: kept.code,
+            code: kept.into_code(),
         }
     }
 
@@ -146,42 +146,13 @@ impl Definition {
     }
 }
 
-/// The code objects of some variants, each once; no two of a container are alike.
-struct Kept<'a> {
-    all: &'a [CodeObject],
-    /// Where each of `all` is among `code`.
-    places: Vec<Option<u32>>,
-    code: Vec<CodeObject>,
-}
-
-impl Kept<'_> {
-    /// The variant, with references to what is kept.
-    fn variant(&mut self, variant: &Variant) -> Variant {
-        let steps = variant.steps.iter().map(|step| match &step.work {
-            Work::Launch(launch) => {
-                Step { work: Work::Launch(Box::new(self.launch(launch))), ..step.clone() }
-            }
-            Work::Fill(_) => step.clone(),
-        });
-        Variant { steps: steps.collect(), ..variant.clone() }
+/// The variant, with references to what is kept.
+fn with_code(variant: &Variant, kept: &mut Kept<'_>) -> Variant {
+    let mut variant = variant.clone();
+    for launch in variant.launches_mut() {
+        launch.code = kept.renumbered(&launch.code);
     }
-
-    fn launch(&mut self, launch: &Launch) -> Launch {
-        let code = launch.code.iter().filter_map(|reference| {
-            Some(CodeRef { code: self.place(reference.code as usize)?, ..reference.clone() })
-        });
-        Launch { code: code.collect(), ..launch.clone() }
-    }
-
-    fn place(&mut self, index: usize) -> Option<u32> {
-        let place = self.places.get_mut(index)?;
-        if place.is_none() {
-            let new = u32::try_from(self.code.len()).ok()?;
-            self.code.push(self.all.get(index)?.clone());
-            *place = Some(new);
-        }
-        *place
-    }
+    variant
 }
 
 /// What a node in an engine says: the definition, the attributes, and what its tensors are where that was known.

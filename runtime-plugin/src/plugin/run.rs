@@ -252,8 +252,9 @@ impl Running {
         let plugin = node.definition.plugin();
         let mut steps = Steps::default();
         let positions = self.announced.positions(node).unwrap();
-        let shapes = self.shapes(node, &positions, &[], &mut steps).unwrap();
-        let facts = Facts { shapes: &shapes, device: self.loaded.device(), ..node.facts() };
+        let values = self.values.by_input(node).unwrap();
+        let shapes = self.shapes(node, &positions, &values, &mut steps).unwrap();
+        let facts = Facts { shapes: &shapes, values: &values, device: self.loaded.device(), ..node.facts() };
         let order = self.announced.in_order(node, &positions, self.tactic).unwrap();
         let choice = launch::decide(plugin, &order, &facts, &mut steps).unwrap().choice?;
         let records = vec![0..0; order.len()];

@@ -89,15 +89,18 @@ struct Device
     {
         std::memcpy(attributes, driver.attributes, sizeof attributes);
         activeBlocks = driver.activeBlocks;
+        number = driver.device;
     }
     ~Device()
     {
+        driver.device = number;
         std::memcpy(driver.attributes, attributes, sizeof attributes);
         driver.activeBlocks = activeBlocks;
     }
     FakeDriver& driver;
     int32_t attributes[128];
     int32_t activeBlocks;
+    int32_t number;
 };
 
 void checkOrder(Bench const& bench)
@@ -209,6 +212,22 @@ void checkDevice(Bench const& bench)
         probe.need(events.size() == 3, calls(events), "three calls");
         probe.equal("blocks", uint64_t{events[2].grid[0]}, uint64_t{4});
     });
+    check(bench, stepsFacts({4, 100}), "a context of another device at the address of one before is seen as such",
+        [&](Session const& session, Probe& probe) {
+            Device const before(bench.driver);
+            Running const running = session.running(probe);
+            std::vector<FakeEvent> const first = queued(session, probe, running, {4, 100});
+            probe.need(first.size() == 3, calls(first), "three calls");
+            probe.equal("blocks", uint64_t{first[2].grid[0]}, uint64_t{7});
+            bench.driver.device = 1;
+            bench.driver.attributes[kSMS] = 2;
+            session.forget();
+            probe.equal("onShapeChange", announce(session, running, {4, 99}), 0);
+            probe.that(!session.events("cuKernelGetFunction").empty(), "no kernel is loaded", "the kernels of that device");
+            std::vector<FakeEvent> const second = queued(session, probe, running, {4, 99});
+            probe.need(second.size() == 3, calls(second), "three calls");
+            probe.equal("blocks", uint64_t{second[2].grid[0]}, uint64_t{4});
+        });
     check(bench, stepsFacts({4, 100}), "a cooperative launch that does not fit the device is refused with both numbers",
         [&](Session const& session, Probe& probe) {
             Device const before(bench.driver);

@@ -255,6 +255,12 @@ struct HostInput {
 }
 
 impl HostValues {
+    /// Forgets them, as others are announced.
+    pub(super) fn clear(&mut self) {
+        self.inputs.clear();
+        self.are_known = false;
+    }
+
     /// Makes room for the shape inputs that are announced; their values are not known yet.
     ///
     /// # Errors
@@ -266,8 +272,7 @@ impl HostValues {
         positions: &Positions,
     ) -> Result<(), Error> {
         let plugin = node.definition.plugin();
-        self.inputs.clear();
-        self.are_known = false;
+        self.clear();
         for (index, input) in plugin.inputs.iter().enumerate().filter(|(_, input)| input.values.is_some()) {
             let Some(position) = positions.of(index) else { continue };
             let Some((dims, ty, _)) = announced.tensor(plugin, positions, index) else { continue };
@@ -312,7 +317,8 @@ impl HostValues {
     /// An address that is null.
     ///
     /// # Safety
-    /// `at` holds the addresses of the inputs that were announced, in that order; those of shape inputs are of host memory.
+    /// `at` holds the addresses of the inputs for which [`HostValues::expect`] made room, in that order, each of as many bytes as was
+    /// announced; those of shape inputs are of host memory.
     pub(super) unsafe fn read(&mut self, node: &NodeData, at: &Addresses<'_>) -> Result<bool, Error> {
         let mut is_new = !self.are_known;
         for input in &mut self.inputs {

@@ -15,7 +15,7 @@ use crate::launch::{Addresses, Positions};
 use crate::plugin::Form;
 
 /// `x`, the shape input `target`, which holds one number from 0 to 100, and `b`; `y` has the shape `target.values`.
-fn node(types: [DataType; 4]) -> NodeData {
+pub(super) fn node(types: [DataType; 4]) -> NodeData {
     let input = |name: &str, rank: u8, values| Input {
         name: name.to_owned(),
         rank_min: rank,
@@ -70,9 +70,9 @@ fn node(types: [DataType; 4]) -> NodeData {
     NodeData::new(definition, attributes, "n", TensorRTPhase::RUNTIME, Form::Fields, c"Kernel2".to_owned())
 }
 
-const OWN: [DataType; 4] = [DataType::F32, DataType::I64, DataType::F32, DataType::F32];
+pub(super) const OWN: [DataType; 4] = [DataType::F32, DataType::I64, DataType::F32, DataType::F32];
 
-fn desc(ty: DataType, shape: &[i64]) -> PluginTensorDesc {
+pub(super) fn desc(ty: DataType, shape: &[i64]) -> PluginTensorDesc {
     PluginTensorDesc {
         dims: Dims::from_slice(shape).unwrap(),
         data_type: trt_abi::DataType(ty.tensorrt()),
@@ -112,6 +112,19 @@ fn inputs_are_found_by_their_number_and_types() {
     let alike = self::node([I64; 4]);
     let inputs: [(DataType, &[i64]); 3] = [(I64, &[4]), (I64, &[5]), (I64, &[1])];
     assert_eq!(places(&announced(&inputs, &[1]).positions(&alike).unwrap()), [Some(0), Some(2), Some(1)]);
+}
+
+#[test]
+fn a_tensor_of_another_rank_is_another_tensor() {
+    use DataType::F32;
+    let long = [1_i64; 8];
+    for (shape, ranks) in [(&long[..], [8, 9]), (&[][..], [0, -1])] {
+        let found = announced(&[(F32, shape)], &[1]);
+        let [mut same, mut impossible] = [desc(F32, shape), desc(F32, shape)];
+        [same.dims.nb_dims, impossible.dims.nb_dims] = ranks;
+        assert!(found.is(&[same], &[desc(F32, &[1])]));
+        assert!(!found.is(&[impossible], &[desc(F32, &[1])]), "{ranks:?}");
+    }
 }
 
 #[test]

@@ -26,7 +26,7 @@ use cubinder_bundle::{
     Arg, ArgValue, CodeBytes, DataType, Digest, Fill, Format, Guard, Launch, Memory, Plugin, Scratch, Step,
     Value, Variant, Work,
 };
-use support::{Device, Mock, cubin};
+use support::{Clusters, Device, Mock, cubin};
 use the_plugin::{I32, Shapes, int, launch, numel, plugin, scalar, tensor};
 
 const X: usize = 0x1111_0000;
@@ -35,9 +35,18 @@ const WORKSPACE: usize = 0x9999_0000;
 
 /// A device of that compute capability with a kernel that takes three pointers.
 fn device(capability: (i32, i32)) -> (Mock, LoadedKernel) {
-    let mock = Mock::new(Device { capability, params: vec![8, 8, 8], ..Device::default() });
-    let bytes = cubin("code");
-    let target = format!("sm_{}{}", capability.0, capability.1).parse().unwrap();
+    let target = format!("sm_{}{}", capability.0, capability.1);
+    loaded(Device { capability, ..Device::default() }, &target)
+}
+
+/// Such a device with a kernel that takes three pointers, from the code for `target`.
+fn loaded(device: Device, target: &str) -> (Mock, LoadedKernel) {
+    let mock = Mock::new(Device { params: vec![8, 8, 8], ..device });
+    let bytes = match target.starts_with("compute_") {
+        true => format!(".version 8.0 .target sm_80 // {target}").into_bytes(),
+        false => cubin("code"),
+    };
+    let target = target.parse().unwrap();
     let (digest, bytes) = (Digest::of(&bytes), CodeBytes::from(bytes));
     let candidate = Candidate { target, digest, bytes: &bytes, symbol: "k", facts: None };
     match CodeTable::new().load(&mock.driver, "k", &[candidate]) {
@@ -165,6 +174,35 @@ fn a_launch_asks_for_what_its_kernel_needs() {
     // Without programmatic dependent launches a kernel waits as any other does.
     assert_eq!(attributes((8, 6), of_three(alone)), Ok(Vec::new()));
     let error = attributes((8, 6), of_three(all)).unwrap_err();
+    assert!(error.contains("this GPU has no clusters"), "{error}");
+}
+
+/// What a kernel does in clusters, and its waiting, stand under `#if __CUDA_ARCH__ >= 900`: code of an older target is without.
+#[test]
+fn code_for_older_devices_is_launched_as_on_those() {
+    let launched = |clusters, target: &str, cluster: Option<i64>| {
+        let (mock, kernel) = loaded(Device { capability: (9, 0), clusters, ..Device::default() }, target);
+        let step = of_three(|launch| {
+            launch.grid[0] = int(4);
+            launch.cluster = cluster.map(|blocks| [int(blocks), int(1), int(1)]);
+            launch.programmatic = true;
+        });
+        let found = records(&variant(vec![step]), &kernel, 5).map_err(|error| error.to_string())?;
+        enqueue(&mock, &found).unwrap();
+        assert_eq!(mock.launched().len(), 1);
+        let ids = mock.attributes().into_iter().flatten().map(|attribute| attribute.id);
+        Ok::<_, String>(ids.collect::<Vec<_>>())
+    };
+    let (cluster, early) =
+        (CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION);
+    for known in [Clusters::AsCapability, Clusters::Unasked] {
+        assert_eq!(launched(known, "compute_90", Some(2)), Ok(vec![cluster, early]));
+        assert_eq!(launched(known, "compute_80", None), Ok(vec![]), "it does not wait by itself");
+        assert_eq!(launched(known, "compute_80", Some(1)), Ok(vec![]), "one block is no cluster");
+        let error = launched(known, "compute_80", Some(2)).unwrap_err();
+        assert!(error.contains("this GPU runs the code for compute_80, which has no clusters"), "{error}");
+    }
+    let error = launched(Clusters::Not, "compute_90", Some(2)).unwrap_err();
     assert!(error.contains("this GPU has no clusters"), "{error}");
 }
 

@@ -8,7 +8,7 @@ use cubinder_tests::compiled::{Compiled, Recipe};
 use cubinder_tests::cxx;
 use cubinder_tests::fake_driver::{Age, Checks, Subject};
 
-/// The device of the stand-in and PTX for it.
+/// The device of the stand-in, PTX for it, and a device with clusters.
 const PLUGINS: Recipe<'_> = Recipe {
     manifests: &[
         "tests/data/run/circ_pad_plugin.toml",
@@ -19,7 +19,7 @@ const PLUGINS: Recipe<'_> = Recipe {
         "tests/data/run/sequences/steps.toml",
         "tests/data/run/sequences/eight.toml",
     ],
-    targets: &["sm_89", "compute_80"],
+    targets: &["sm_89", "sm_90", "compute_80"],
 };
 
 /// Nothing that runs on the device of the stand-in.

@@ -3,7 +3,7 @@
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
 
-use cubinder_bundle::launch::{self, Evaluated, MAX_CLUSTER, Passed, ScratchPlace, Takes};
+use cubinder_bundle::launch::{self, Clusters, Evaluated, HAS_CLUSTERS, Passed, ScratchPlace, Takes};
 use cubinder_bundle::model::MAX_ARGUMENTS;
 use cubinder_bundle::{Arg, Digest, Launch, Plugin, Target};
 
@@ -14,11 +14,7 @@ use crate::driver::sys::{
     CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, CU_LAUNCH_ATTRIBUTE_COOPERATIVE,
     CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, CUkernel, CUlaunchAttribute, CUstream,
 };
-use crate::driver::{ComputeCapability, Configuration, Driver, DriverError};
-
-/// From which compute capability on there are clusters and programmatic dependent launches: CUDA C++ programming guide 13.0,
-/// "feature support per compute capability".
-const HAS_CLUSTERS: ComputeCapability = ComputeCapability { major: 9, minor: 0 };
+use crate::driver::{Configuration, Driver, DriverError};
 
 /// One launch with everything known but the tensors' addresses and the workspace's. It is not changed by launching, so it may be
 /// launched from any number of threads at a time.
@@ -63,7 +59,7 @@ pub fn takes(kernel: &LoadedKernel) -> Takes<'_> {
     Takes {
         max_threads: kernel.limits.max_threads,
         max_shared_bytes: kernel.limits.max_shared_bytes,
-        max_cluster: if knows_clusters(kernel) { MAX_CLUSTER } else { 0 },
+        clusters: clusters(kernel),
         params: kernel.params.as_deref(),
     }
 }
@@ -290,11 +286,15 @@ fn are_all(arguments: &[Argument], launch: &Launch, kernel: &LoadedKernel) -> bo
         && kernel.params.as_deref().is_none_or(are_its)
 }
 
-/// Whether the device has clusters and programmatic launches, and the code was made for such a device: PTX for an older one, which a
-/// newer one runs too, was compiled without what a kernel does with them.
-fn knows_clusters(kernel: &LoadedKernel) -> bool {
-    let code = ComputeCapability { major: kernel.target.arch.major, minor: kernel.target.arch.minor };
-    kernel.capability.min(code) >= HAS_CLUSTERS
+/// Which clusters the kernel can be launched in: as device and code allow.
+fn clusters(kernel: &LoadedKernel) -> Clusters {
+    Clusters::of(kernel.has_clusters, kernel.target)
+}
+
+/// Whether a kernel waits by itself for what comes before it: the device has programmatic dependent launches, and the code was made for such
+/// a device. PTX for an older one, which a newer one runs too, was compiled without the waiting.
+fn can_wait(kernel: &LoadedKernel) -> bool {
+    kernel.capability.major.min(kernel.target.arch.major) >= HAS_CLUSTERS
 }
 
 /// What is asked for beside grid, block and shared memory. On a device without programmatic dependent launches a kernel waits for what
@@ -302,7 +302,7 @@ fn knows_clusters(kernel: &LoadedKernel) -> bool {
 fn attributes(launch: &Launch, kernel: &LoadedKernel, numbers: &Evaluated) -> Box<[CUlaunchAttribute]> {
     let cluster = numbers.cluster.map(|it| CUlaunchAttribute::new(CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, it));
     let flag = |id, is_set: bool| is_set.then(|| CUlaunchAttribute::new(id, [1, 0, 0]));
-    let programmatic = launch.programmatic && knows_clusters(kernel);
+    let programmatic = launch.programmatic && can_wait(kernel);
     let programmatic = flag(CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, programmatic);
     let cooperative = flag(CU_LAUNCH_ATTRIBUTE_COOPERATIVE, launch.cooperative);
     [cluster, cooperative, programmatic].into_iter().flatten().collect()

@@ -122,7 +122,7 @@ impl Running {
         self.values.clear();
         self.announced.set(inputs, outputs);
         self.built = built();
-        let positions = self.announced.positions(node)?;
+        let positions = self.positions(node)?;
         self.values.expect(node, &self.announced, &positions)?;
         self.state = self.prepare(node, tactic)?;
         Ok(())
@@ -142,8 +142,10 @@ impl Running {
         stream: *mut c_void,
     ) -> Result<(), Error> {
         let has_values = !self.values.is_empty() && !matches!(self.state, State::Nothing);
-        // SAFETY: the caller's promise. The shape inputs are those of the tensors that were announced last.
-        let is_new = has_values && unsafe { self.values.read(node, at) }?;
+        // SAFETY: the caller's promise. The shape inputs are those of the tensors that were announced last, and what is no memory of a device
+        // is the host's.
+        let is_new =
+            has_values && unsafe { self.values.read(node, at, |address| is_of_host(node, address)) }?;
         if is_new || !matches!(self.state, State::Ready(_)) || self.tactic != tactic {
             self.prepare_late(node, tactic)?;
         }
@@ -206,7 +208,7 @@ impl Running {
         }
         let mut steps = Steps::default();
         let here = self.loaded.attend(node)?;
-        let positions = self.announced.positions(node)?;
+        let positions = self.positions(node)?;
         let values = self.values.by_input(node)?;
         let ranks = self.built.input_ranks.as_deref();
         let shapes = self.announced.shapes(node, ranks, &positions, &values, &mut steps)?;
@@ -228,6 +230,11 @@ impl Running {
             say_running(node, &ready.running(), &facts);
         }
         Ok(made.map_or(State::Waiting, State::Ready))
+    }
+
+    /// Where the plugin's inputs are among those that were announced.
+    fn positions(&self, node: &NodeData) -> Result<Positions, Error> {
+        self.announced.positions(node, self.built.input_ranks.as_deref())
     }
 
     /// The shapes that were announced, as the build knew them.
@@ -252,7 +259,7 @@ impl Running {
     pub(super) fn none_runs(&self, node: &NodeData, at: &Addresses<'_>) -> Option<Error> {
         let plugin = node.definition.plugin();
         let mut steps = Steps::default();
-        let positions = self.announced.positions(node).unwrap();
+        let positions = self.positions(node).unwrap();
         let shapes = self.shapes(node, &positions, &[], &mut steps).unwrap();
         let facts = Facts { shapes: &shapes, device: self.loaded.device(), ..node.facts() };
         let order = self.announced.in_order(node, &positions, self.tactic).unwrap();
@@ -267,7 +274,7 @@ impl Running {
     fn none_holds(&self, node: &NodeData, at: &Addresses<'_>) -> Error {
         let told = || {
             let plugin = node.definition.plugin();
-            let positions = self.announced.positions(node)?;
+            let positions = self.positions(node)?;
             let address = |input: usize| {
                 positions.of(input).and_then(|place| at.inputs.get(place)).map_or(0, |it| it.addr() as u64)
             };
@@ -284,6 +291,14 @@ impl Running {
         };
         told().unwrap_or_else(|error: Error| error)
     }
+}
+
+/// Whether the host may read what TensorRT gives as a shape input's values. Without a driver there is no memory but the host's.
+#[cold]
+fn is_of_host(node: &NodeData, address: usize) -> Result<bool, Error> {
+    let Ok(driver) = Driver::find() else { return Ok(true) };
+    let found = driver.is_of_host(address as u64);
+    found.map_err(|error| Error::new(Error::FAILED_EXECUTION, format!("{}: {error}", node.title)))
 }
 
 fn failed(node: &NodeData, error: &EnqueueError) -> Error {

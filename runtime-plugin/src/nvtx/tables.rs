@@ -181,11 +181,9 @@ mod tests {
         assert_eq!([0, 2, 4].map(|id| export_table(id)), [null(); 3]);
         for (module, length) in [(1, 16), (2, 9), (3, 15), (4, 7), (5, 16), (6, 7)] {
             let (mut table, mut size) = (null(), 0);
+            let ask = CALLBACKS.module_function_table;
             // SAFETY: both can be written.
-            assert_eq!(
-                unsafe { (CALLBACKS.module_function_table)(module, &raw mut table, &raw mut size) },
-                1
-            );
+            assert_eq!(unsafe { ask(module, &raw mut table, &raw mut size) }, 1);
             assert_eq!(size, length, "module {module}");
             // SAFETY: so many entries and one more.
             let entries = unsafe { std::slice::from_raw_parts(table, size as usize + 1) };

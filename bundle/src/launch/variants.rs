@@ -5,7 +5,7 @@
 
 use super::choice::Decided;
 use super::facts::{Facts, Unmet, describe};
-use super::steps::Steps;
+use super::steps::{Steps, weight};
 use crate::data_type::DataType;
 use crate::expr::{BinaryOp, EvalError, Expr, Node};
 use crate::format::Format;
@@ -176,15 +176,20 @@ pub fn is_excluded(guard: Option<&Guard>, facts: &Facts<'_>, steps: &mut Steps) 
     let Some(expr) = guard.map(|guard| &guard.expr) else { return false };
     let Some(mut open) = expr.nodes.len().checked_sub(1).map(|root| vec![root]) else { return false };
     while let Some(root) = open.pop() {
-        // A copy of what leads up to it.
-        if steps.charge(root.saturating_add(1)).is_err() {
+        // Parts may be shared, so there can be more places than nodes.
+        if steps.charge(1).is_err() {
             return false;
         }
         match expr.nodes.get(root) {
             Some(Node::Binary(BinaryOp::And, left, right)) => open.extend([*left as usize, *right as usize]),
             // Operands come before what they are operands of, so that what leads up to a node is an expression.
             Some(_) => {
-                let part = Expr { nodes: expr.nodes.iter().take(root.saturating_add(1)).cloned().collect() };
+                let end = root.saturating_add(1);
+                // A copy of what leads up to it, with its text.
+                if steps.charge(weight(expr.nodes.iter().take(end))).is_err() {
+                    return false;
+                }
+                let part = Expr { nodes: expr.nodes.iter().take(end).cloned().collect() };
                 if steps.value(&part, facts) == Ok(Value::Bool(false)) {
                     return true;
                 }

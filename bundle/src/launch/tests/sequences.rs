@@ -300,3 +300,21 @@ fn a_guard_excludes_a_device_whatever_else_is_not_known() {
     asking.launch_mut(0).unwrap().grid[2] = sms;
     assert!(asks_for_device(&asking));
 }
+
+/// Each part of a guard is evaluated from a copy of what leads up to it, so text in front of all parts is copied for each: it counts.
+#[test]
+fn long_text_in_a_guard_takes_steps() {
+    let excluded_by = |text: usize, parts: u32| {
+        let mut nodes = vec![Node::Str("a".repeat(text)), Node::Bool(true), Node::Bool(true)];
+        for at in 2..parts + 2 {
+            nodes.push(Node::Binary(BinaryOp::And, at, 1));
+        }
+        let guard = Guard { expr: Expr { nodes }, text: String::new() };
+        let mut steps = Steps::default();
+        assert!(!is_excluded(Some(&guard), &Facts::default(), &mut steps));
+        steps.is_spent()
+    };
+    assert!(!excluded_by(1 << 20, 20), "a million bytes twenty times");
+    assert!(!excluded_by(16, 500));
+    assert!(excluded_by(1 << 20, 500), "half a gigabyte");
+}

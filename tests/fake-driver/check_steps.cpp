@@ -195,22 +195,19 @@ void beOf(FakeDriver& driver, int32_t major)
 
 void checkDevice(Bench const& bench)
 {
-    check(bench, stepsFacts({4, 100}), "a variant that its guard excludes from the device is not loaded there",
+    check(bench, stepsFacts({4, 100}), "what a guard or a condition excludes from the device is not loaded there",
         [](Session const& session, Probe& probe) {
+            session.forget();
             Running const running = session.running(probe);
-            queued(session, probe, running, {4, 100});
-            for (FakeEvent const& event : session.events("cuKernelGetFunction"))
+            probe.equal("onShapeChange", announce(session, running, {4, 100}), 0);
+            std::vector<FakeEvent> const loaded = session.events("cuLibraryGetKernel");
+            probe.that(!loaded.empty(), "no kernel is loaded", "those of this device");
+            for (FakeEvent const& event : loaded)
             {
-                probe.that(std::strstr(event.symbol, "Li2E") == nullptr, "the kernel " + show(event.symbol), "not loaded");
-            }
-        });
-    check(bench, stepsFacts({4, 100}), "a step that its condition excludes from the device is not loaded there",
-        [](Session const& session, Probe& probe) {
-            Running const running = session.running(probe);
-            queued(session, probe, running, {4, 100});
-            for (FakeEvent const& event : session.events("cuLibraryGetKernel"))
-            {
-                probe.that(std::strstr(event.symbol, "finished") == nullptr, "the kernel " + show(event.symbol), "not loaded");
+                for (char const* newer : {"Li2E", "finished"})
+                {
+                    probe.that(std::strstr(event.symbol, newer) == nullptr, "the kernel " + show(event.symbol), "not loaded");
+                }
             }
         });
     check(bench, stepsFacts({4, 100}), "code for devices without clusters is not launched in one by a device that has them",

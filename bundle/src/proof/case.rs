@@ -107,7 +107,7 @@ impl Point {
 }
 
 /// How far a value is from being the default, empty or zero.
-fn weight(value: &Value, default: Option<&Value>) -> (bool, usize, u128, String) {
+pub(super) fn weight(value: &Value, default: Option<&Value>) -> (bool, usize, u128, String) {
     let size = |value: &Value| match value {
         Value::Int(value) => u128::from(value.unsigned_abs()) * 2 + u128::from(*value < 0),
         Value::Bool(value) => u128::from(*value),

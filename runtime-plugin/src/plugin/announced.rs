@@ -7,7 +7,9 @@
 //! Shape inputs: while it builds, TensorRT-RTX 1.7.1 counts every other input alone, and tells the values of shape inputs apart (seen).
 //! Nobody has seen what it gives at run time. So the number of inputs that it announces decides: where they are as many as those that
 //! are no shape inputs, shape inputs are not among them and their values stay unknown; where they are all, the shape inputs stand behind
-//! the others, as TensorRT counts a layer's inputs, unless only the plugin's own order fits the announced types.
+//! the others, as TensorRT counts a layer's inputs, or where the plugin has them. Types, formats, ranks and limits tell which; where they
+//! do not, that is refused, because the wrong one's address would be read on the host. Before an address is read the driver is asked
+//! whether it is the host's.
 
 use std::ffi::c_void;
 
@@ -17,7 +19,7 @@ use cubinder_bundle::launch::{
     shape_text,
 };
 use cubinder_bundle::model::MAX_SHAPE_VALUES;
-use cubinder_bundle::{DataType, Format, Output, Plugin};
+use cubinder_bundle::{DataType, Format, Input, Output, Plugin};
 use trt_abi::{Dims, Error, PluginTensorDesc, TensorFormat};
 
 use super::node::NodeData;
@@ -56,11 +58,11 @@ impl Announced {
         self.inputs = inputs.len();
     }
 
-    /// Where each of the plugin's inputs is among the announced ones.
+    /// Where each of the plugin's inputs is among the announced ones; the build knew the inputs with `input_ranks`.
     ///
     /// # Errors
-    /// There are more or fewer tensors than the plugin has.
-    pub(super) fn positions(&self, node: &NodeData) -> Result<Positions, Error> {
+    /// There are more or fewer tensors than the plugin has, or it cannot be told which of them are shape inputs.
+    pub(super) fn positions(&self, node: &NodeData, input_ranks: Option<&[u8]>) -> Result<Positions, Error> {
         let plugin = node.definition.plugin();
         let (all, counted) = (plugin.inputs.len(), node.counted_inputs());
         let outputs = self.tensors.len().saturating_sub(self.inputs);
@@ -76,8 +78,37 @@ impl Announced {
         }
         let behind = self.in_order_of(plugin, true);
         let own = Positions::all(all);
-        let fits = |positions: &Positions| node.kinds.iter().any(|kinds| self.are(plugin, positions, kinds));
-        Ok(if fits(&behind) || !fits(&own) { behind } else { own })
+        if behind == own {
+            return Ok(own);
+        }
+        match (self.fit(node, input_ranks, &behind), self.fit(node, input_ranks, &own)) {
+            (true, true) => Err(ambiguous(node)),
+            (false, true) => Ok(own),
+            (true, false) | (false, false) => Ok(behind),
+        }
+    }
+
+    /// Whether the inputs can be these: of types and formats that the plugin takes together, of ranks and extents that it takes, and with no
+    /// more values of shape inputs than TensorRT tells.
+    fn fit(&self, node: &NodeData, input_ranks: Option<&[u8]>, positions: &Positions) -> bool {
+        let plugin = node.definition.plugin();
+        let Ok(shapes) = self.input_shapes(node, input_ranks, positions) else { return false };
+        let is_tellable = |(input, shape): (&Input, &&[i64])| match (input.values, *shape) {
+            (None, _) | (Some(_), []) => true,
+            (Some(_), [count]) => is_count(*count),
+            (Some(_), _) => false,
+        };
+        let was_of_rank = |(index, shape): (usize, &&[i64])| {
+            let known = input_ranks.and_then(|ranks| ranks.get(index));
+            known.is_none_or(|rank| usize::from(*rank) == shape.len())
+        };
+        let facts = Facts { shapes: &shapes, ..node.facts() };
+        let of_inputs = |rule: &Rule<'_>| matches!(rule, Rule::Rank(..) | Rule::Limits(..));
+        let rules = rules_of_shapes(plugin).filter(of_inputs);
+        node.kinds.iter().any(|kinds| self.are(plugin, positions, kinds))
+            && plugin.inputs.iter().zip(&shapes).all(is_tellable)
+            && shapes.iter().enumerate().all(was_of_rank)
+            && launch::check(plugin, rules, &facts, &mut Steps::default()).is_ok()
     }
 
     /// The inputs that are no shape inputs, then, where they are there, those that are.
@@ -147,6 +178,38 @@ impl Announced {
         order.map_err(|unmet| node.invalid(unmet))
     }
 
+    /// The shape that was announced of a tensor, if one was.
+    fn shape<'a>(
+        &'a self,
+        node: &NodeData,
+        positions: &Positions,
+        index: usize,
+    ) -> Result<Option<&'a [i64]>, Error> {
+        let tensor = self.tensor(node.definition.plugin(), positions, index);
+        tensor.map(|(dims, ..)| profile::announced(node, dims)).transpose()
+    }
+
+    /// The shapes of the inputs as the build knew them; of a shape input that is not announced the rank alone.
+    fn input_shapes<'a>(
+        &'a self,
+        node: &NodeData,
+        input_ranks: Option<&[u8]>,
+        positions: &Positions,
+    ) -> Result<Vec<&'a [i64]>, Error> {
+        let plugin = node.definition.plugin();
+        let mut shapes: Vec<&[i64]> = Vec::with_capacity(plugin.tensor_count());
+        for (index, input) in plugin.inputs.iter().enumerate() {
+            let is_scalar = profile::was_scalar(input, index, input_ranks);
+            shapes.push(match self.shape(node, positions, index)? {
+                Some([1]) if is_scalar => &[],
+                Some(shape) => shape,
+                None if is_scalar => &[],
+                None => &[UNKNOWN_EXTENT],
+            });
+        }
+        Ok(shapes)
+    }
+
     /// The shapes as the build knew them, held against what the plugin takes and gives: a kernel that was launched for other
     /// shapes would write somewhere else. Of a shape input that is not announced only the rank is told.
     ///
@@ -164,20 +227,7 @@ impl Announced {
         steps: &mut Steps,
     ) -> Result<Vec<&'a [i64]>, Error> {
         let plugin = node.definition.plugin();
-        let announced = |index: usize| {
-            let tensor = self.tensor(plugin, positions, index);
-            tensor.map(|(dims, ..)| profile::announced(node, dims)).transpose()
-        };
-        let mut shapes: Vec<&[i64]> = Vec::with_capacity(plugin.tensor_count());
-        for (index, input) in plugin.inputs.iter().enumerate() {
-            let is_scalar = profile::was_scalar(input, index, input_ranks);
-            shapes.push(match announced(index)? {
-                Some([1]) if is_scalar => &[],
-                Some(shape) => shape,
-                None if is_scalar => &[],
-                None => &[UNKNOWN_EXTENT],
-            });
-        }
+        let mut shapes = self.input_shapes(node, input_ranks, positions)?;
         let facts = Facts { shapes: &shapes, values, ..node.facts() };
         let is_told = |rule: &Rule<'_>| match rule {
             Rule::Rank(index, _) | Rule::Limits(index, _) => positions.of(*index).is_some(),
@@ -187,12 +237,30 @@ impl Announced {
             .map_err(|unmet| node.invalid(unmet))?;
         let mut outputs: Vec<&[i64]> = Vec::with_capacity(plugin.outputs.len());
         for (index, output) in (plugin.inputs.len()..).zip(&plugin.outputs) {
-            let found = announced(index)?.unwrap_or_default();
+            let found = self.shape(node, positions, index)?.unwrap_or_default();
             outputs.push(true_output(node, output, found, &facts, steps)?);
         }
         shapes.extend(outputs);
         Ok(shapes)
     }
+}
+
+/// The error where types, formats, ranks and limits leave it open which inputs are the shape inputs.
+#[cold]
+fn ambiguous(node: &NodeData) -> Error {
+    let inputs = &node.definition.plugin().inputs;
+    let names = inputs.iter().filter(|input| input.values.is_some()).map(|input| format!("`{}`", input.name));
+    node.invalid(format_args!(
+        "TensorRT announces all {} inputs, and by their types, ranks and limits the values of {} can be in two places; list shape inputs \
+         behind the other inputs in the manifest, or limit the others to shapes that tell them apart",
+        inputs.len(),
+        names.collect::<Vec<_>>().join(", ")
+    ))
+}
+
+/// Whether TensorRT tells so many values of a shape input.
+fn is_count(count: i64) -> bool {
+    (0..=MAX_SHAPE_VALUES).contains(&count)
 }
 
 /// The shape of an output that was announced with `found`.
@@ -252,9 +320,17 @@ struct HostInput {
     position: usize,
     is_wide: bool,
     values: Vec<i64>,
+    /// The address that was found to be the host's; 0 before there is one.
+    of_host: usize,
 }
 
 impl HostValues {
+    /// Forgets them, as others are announced.
+    pub(super) fn clear(&mut self) {
+        self.inputs.clear();
+        self.are_known = false;
+    }
+
     /// Makes room for the shape inputs that are announced; their values are not known yet.
     ///
     /// # Errors
@@ -266,8 +342,7 @@ impl HostValues {
         positions: &Positions,
     ) -> Result<(), Error> {
         let plugin = node.definition.plugin();
-        self.inputs.clear();
-        self.are_known = false;
+        self.clear();
         for (index, input) in plugin.inputs.iter().enumerate().filter(|(_, input)| input.values.is_some()) {
             let Some(position) = positions.of(index) else { continue };
             let Some((dims, ty, _)) = announced.tensor(plugin, positions, index) else { continue };
@@ -276,7 +351,7 @@ impl HostValues {
                 [count] => *count,
                 _ => -1,
             };
-            let count = usize::try_from(count).ok().filter(|_| count <= MAX_SHAPE_VALUES);
+            let count = usize::try_from(count).ok().filter(|_| is_count(count));
             let is_wide = match DataType::from_tensorrt(ty.0) {
                 Some(DataType::I64) => Some(true),
                 Some(DataType::I32) => Some(false),
@@ -290,7 +365,7 @@ impl HostValues {
                     shape_text(dims.as_slice())
                 )));
             };
-            self.inputs.push(HostInput { index, position, is_wide, values: vec![0; count] });
+            self.inputs.push(HostInput { index, position, is_wide, values: vec![0; count], of_host: 0 });
         }
         Ok(())
     }
@@ -306,20 +381,34 @@ impl HostValues {
         self.inputs.is_empty()
     }
 
-    /// Reads them, and says whether they are others than before. Allocates nothing.
+    /// Reads them, and says whether they are others than before. Allocates nothing. `is_of_host` says whether the host may read what lies
+    /// at an address; it is asked once for each new one.
     ///
     /// # Errors
-    /// An address that is null.
+    /// An address that is null, or that the host may not read.
     ///
     /// # Safety
-    /// `at` holds the addresses of the inputs that were announced, in that order; those of shape inputs are of host memory.
-    pub(super) unsafe fn read(&mut self, node: &NodeData, at: &Addresses<'_>) -> Result<bool, Error> {
+    /// `at` holds the addresses of the inputs for which [`HostValues::expect`] made room, in that order, each of as many bytes as was
+    /// announced. Where `is_of_host` says so of an address, the host can read there.
+    pub(super) unsafe fn read(
+        &mut self,
+        node: &NodeData,
+        at: &Addresses<'_>,
+        is_of_host: impl Fn(usize) -> Result<bool, Error>,
+    ) -> Result<bool, Error> {
         let mut is_new = !self.are_known;
         for input in &mut self.inputs {
             let address = at.inputs.get(input.position).copied().unwrap_or(std::ptr::null());
             if address.is_null() && !input.values.is_empty() {
                 self.are_known = false;
                 return Err(node.invalid("enqueue without the values of a shape input"));
+            }
+            if address.addr() != input.of_host && !input.values.is_empty() {
+                self.are_known = false;
+                if !is_of_host(address.addr())? {
+                    return Err(of_device(node, input.index, address.addr()));
+                }
+                input.of_host = address.addr();
             }
             for (place, value) in input.values.iter_mut().enumerate() {
                 // SAFETY: the caller's promise: the memory holds as many integers of that type as were announced.
@@ -359,6 +448,16 @@ impl HostValues {
         }
         Ok(all)
     }
+}
+
+/// The error for values of a shape input in memory of a device.
+#[cold]
+fn of_device(node: &NodeData, index: usize, address: usize) -> Error {
+    let name = node.definition.plugin().tensor_name(index).unwrap_or_default();
+    node.invalid(format_args!(
+        "the values of the shape input `{name}` are at {address:#x}, which is memory of a GPU; TensorRT gives those of shape inputs in memory of \
+         the host, and what is bound to one has to lie there"
+    ))
 }
 
 /// # Safety

@@ -4,7 +4,6 @@ use std::ffi::c_void;
 use std::ops::Range;
 use std::sync::Arc;
 
-use cubinder_bundle::Work;
 use cubinder_bundle::launch::{self, Choice, Decided, Doing, Facts, Steps, Takes, describe};
 use trt_abi::{Error, PluginTensorDesc};
 
@@ -48,7 +47,8 @@ enum State {
     /// No shapes are known, or those that were announced were refused.
     #[default]
     Nothing,
-    /// Shapes are known, and there is no driver or no current context yet.
+    /// Shapes are known. What is still to come is a driver and a current context, the values of shape inputs, or, where an enqueue was
+    /// refused, what may be other at the next one: those values, the tactic, room for the code.
     Waiting,
     /// Work can be queued.
     Ready(Ready),
@@ -107,7 +107,8 @@ impl Candidates {
 }
 
 impl Running {
-    /// Takes new shapes; equal ones cost a comparison.
+    /// Takes new shapes; equal ones cost a comparison, after which what was prepared for them stands: as TensorRT's execution contexts, an
+    /// object keeps to the device of its first shapes, or tells of others before it runs on another.
     pub(super) fn on_shape_change(
         &mut self,
         node: &NodeData,
@@ -121,11 +122,13 @@ impl Running {
             return Ok(());
         }
         self.state = State::Nothing;
+        self.values.clear();
         self.announced.set(inputs, outputs);
         self.built = built();
-        let positions = self.announced.positions(node)?;
+        let positions = self.positions(node)?;
         self.values.expect(node, &self.announced, &positions)?;
-        self.prepare(node, tactic)
+        self.state = self.prepare(node, tactic)?;
+        Ok(())
     }
 
     /// Queues the steps for the shapes that were announced last, with the tactic that was set last.
@@ -141,8 +144,11 @@ impl Running {
         at: &Addresses<'_>,
         stream: *mut c_void,
     ) -> Result<(), Error> {
-        // SAFETY: the caller's promise.
-        let is_new = !self.values.is_empty() && unsafe { self.values.read(node, at) }?;
+        let has_values = !self.values.is_empty() && !matches!(self.state, State::Nothing);
+        // SAFETY: the caller's promise. The shape inputs are those of the tensors that were announced last, and what is no memory of a device
+        // is the host's.
+        let is_new =
+            has_values && unsafe { self.values.read(node, at, |address| is_of_host(node, address)) }?;
         if is_new || !matches!(self.state, State::Ready(_)) || self.tactic != tactic {
             self.prepare_late(node, tactic)?;
         }
@@ -159,7 +165,7 @@ impl Running {
         }
         let _range = ready.ranges.get(candidate).map(nvtx::Range::enter);
         for alias in &ready.aliases {
-            // SAFETY: the caller's promises; tensors that TensorRT binds are the same memory or do not overlap.
+            // SAFETY: the caller's promises.
             let copied = unsafe { alias.enqueue(ready.driver, at, CUstream(stream)) };
             if copied.map_err(|error| failed(node, &error))? {
                 self.said.tell_copied(node, alias.name());
@@ -184,7 +190,9 @@ impl Running {
                 format!("{}: enqueue without shapes, or with shapes that were refused", node.title),
             ));
         }
-        self.prepare(node, tactic)?;
+        // What is refused here may be taken at the next enqueue, without other shapes.
+        self.state = State::Waiting;
+        self.state = self.prepare(node, tactic)?;
         if matches!(self.state, State::Ready(_)) {
             return Ok(());
         }
@@ -195,19 +203,16 @@ impl Running {
         Err(Error::new(Error::FAILED_INITIALIZATION, format!("{}: {why}", node.title)))
     }
 
-    /// Checks the shapes, chooses the variants that may run, loads their kernels and evaluates their launches. After an error
-    /// nothing is ready.
-    fn prepare(&mut self, node: &NodeData, tactic: i32) -> Result<(), Error> {
-        self.state = State::Nothing;
+    /// Checks the shapes, chooses the variants that may run, loads their kernels and evaluates their launches.
+    fn prepare(&mut self, node: &NodeData, tactic: i32) -> Result<State, Error> {
         self.tactic = tactic;
         if self.values.are_missing() {
             // The next enqueue reads them.
-            self.state = State::Waiting;
-            return Ok(());
+            return Ok(State::Waiting);
         }
         let mut steps = Steps::default();
         let here = self.loaded.attend(node)?;
-        let positions = self.announced.positions(node)?;
+        let positions = self.positions(node)?;
         let values = self.values.by_input(node)?;
         let ranks = self.built.input_ranks.as_deref();
         let shapes = self.announced.shapes(node, ranks, &positions, &values, &mut steps)?;
@@ -218,8 +223,7 @@ impl Running {
         let variants = order.iter().filter_map(|index| plugin.variants.get(*index));
         if device.is_none() && variants.into_iter().any(launch::asks_for_device) {
             // On a machine without a GPU: which of them runs is decided where there is one.
-            self.state = State::Waiting;
-            return Ok(());
+            return Ok(State::Waiting);
         }
         let decided = launch::decide(plugin, &order, &facts, &mut steps);
         let decided = decided.map_err(|unmet| node.invalid(unmet))?;
@@ -229,8 +233,12 @@ impl Running {
             check_workspace(node, ready.workspace_bytes, self.built.workspace_bytes, &facts)?;
             say_running(node, &ready.running(), &facts);
         }
-        self.state = made.map_or(State::Waiting, State::Ready);
-        Ok(())
+        Ok(made.map_or(State::Waiting, State::Ready))
+    }
+
+    /// Where the plugin's inputs are among those that were announced.
+    fn positions(&self, node: &NodeData) -> Result<Positions, Error> {
+        self.announced.positions(node, self.built.input_ranks.as_deref())
     }
 
     /// The shapes that were announced, as the build knew them.
@@ -255,7 +263,7 @@ impl Running {
     pub(super) fn none_runs(&self, node: &NodeData, at: &Addresses<'_>) -> Option<Error> {
         let plugin = node.definition.plugin();
         let mut steps = Steps::default();
-        let positions = self.announced.positions(node).unwrap();
+        let positions = self.positions(node).unwrap();
         let shapes = self.shapes(node, &positions, &[], &mut steps).unwrap();
         let facts = Facts { shapes: &shapes, device: self.loaded.device(), ..node.facts() };
         let order = self.announced.in_order(node, &positions, self.tactic).unwrap();
@@ -270,7 +278,7 @@ impl Running {
     fn none_holds(&self, node: &NodeData, at: &Addresses<'_>) -> Error {
         let told = || {
             let plugin = node.definition.plugin();
-            let positions = self.announced.positions(node)?;
+            let positions = self.positions(node)?;
             let address = |input: usize| {
                 positions.of(input).and_then(|place| at.inputs.get(place)).map_or(0, |it| it.addr() as u64)
             };
@@ -287,6 +295,14 @@ impl Running {
         };
         told().unwrap_or_else(|error: Error| error)
     }
+}
+
+/// Whether the host may read what TensorRT gives as a shape input's values. Without a driver there is no memory but the host's.
+#[cold]
+fn is_of_host(node: &NodeData, address: usize) -> Result<bool, Error> {
+    let Ok(driver) = Driver::find() else { return Ok(true) };
+    let found = driver.is_of_host(address as u64);
+    found.map_err(|error| Error::new(Error::FAILED_EXECUTION, format!("{}: {error}", node.title)))
 }
 
 fn failed(node: &NodeData, error: &EnqueueError) -> Error {
@@ -333,7 +349,7 @@ fn make_ready(
     let invalid = |error: Box<LaunchError>| node.invalid(error);
     let running = decided.candidates.iter().filter_map(|index| Some((*index, plugin.variants.get(*index)?)));
     let driver = match here {
-        Some(driver) if loaded.load(node, &decided.candidates)? => Some(driver),
+        Some(driver) if loaded.load(node, &decided.candidates, steps)? => Some(driver),
         _ => None,
     };
     let Some(driver) = driver else {
@@ -356,14 +372,8 @@ fn make_ready(
     };
     for (index, variant) in running {
         let kernels = loaded.kernels(index);
-        let of_step = |step: usize| {
-            let before = variant.steps.iter().take(step).filter(|step| matches!(step.work, Work::Launch(_)));
-            kernels.get(before.count())
-        };
-        let takes = |step: usize| match variant.launch(step).and_then(|_| of_step(step)) {
-            Some(kernel) => takes(kernel),
-            None => Takes::ANYTHING,
-        };
+        let of_step = |step: usize| kernels.get(step).and_then(Option::as_ref);
+        let takes = |step: usize| of_step(step).map_or(Takes::ANYTHING, takes);
         let sequence = launch::sequence(plugin, variant, takes, facts, steps).map_err(invalid)?;
         for (step, doing) in sequence.steps.iter().enumerate() {
             if let (Doing::Launch(numbers), Some(kernel)) = (doing, of_step(step)) {
@@ -372,7 +382,9 @@ fn make_ready(
         }
         let start = ready.records.len();
         let records = StepRecord::all(plugin, variant, kernels, &sequence, positions);
-        ready.records.extend(records.ok_or_else(|| node.invalid("a kernel is passed a shape input"))?);
+        ready.records.extend(
+            records.ok_or_else(|| node.invalid("a step has no kernel, or is passed what is not given"))?,
+        );
         ready.variants.push((index, start..ready.records.len()));
         ready.ranges.extend(nvtx::Range::of(|| format!("{} {}", node.title, variant_name(variant))));
         for record in ready.records.iter().skip(start).filter_map(StepRecord::launch) {

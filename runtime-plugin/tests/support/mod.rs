@@ -21,6 +21,8 @@ use cubinder::driver::sys::{
 pub(crate) struct Device {
     /// The compute capability that it reports.
     pub(crate) capability: (c_int, c_int),
+    /// What it says of clusters.
+    pub(crate) clusters: Clusters,
     /// Those of more devices. Where there are some, machine code is refused on devices that it does not fit.
     pub(crate) others: Vec<(c_int, c_int)>,
     /// Whether a context is current; `None`: `cuCtxGetCurrent` answers this error.
@@ -35,6 +37,17 @@ pub(crate) struct Device {
     pub(crate) slow: Option<(&'static str, &'static str)>,
 }
 
+/// What a device says of clusters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Clusters {
+    /// What is right for its compute capability.
+    AsCapability,
+    /// It has none.
+    Not,
+    /// Its driver does not know the question.
+    Unasked,
+}
+
 /// How long a test waits for what does not come.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(3);
 
@@ -42,6 +55,7 @@ impl Default for Device {
     fn default() -> Device {
         Device {
             capability: (8, 6),
+            clusters: Clusters::AsCapability,
             others: Vec::new(),
             context: Ok(true),
             refuses: Vec::new(),
@@ -314,17 +328,27 @@ unsafe extern "C" fn device_get_count(count: *mut c_int) -> CUresult {
 }
 
 unsafe extern "C" fn device_get_attribute(value: *mut c_int, attribute: c_int, device: c_int) -> CUresult {
-    call("cuDeviceGetAttribute", no_label, |state| {
+    let mut is_known = true;
+    let code = call("cuDeviceGetAttribute", no_label, |state| {
         let capability = state.capability(device);
         let answer = match attribute {
             75 => capability.0,
             76 => capability.1,
             97 => 101_376,
+            120 => match state.device.clusters {
+                Clusters::AsCapability => c_int::from(capability.0 >= 9),
+                Clusters::Not => 0,
+                Clusters::Unasked => {
+                    is_known = false;
+                    0
+                }
+            },
             _ => 0,
         };
         // SAFETY: as `cuda.h` says.
         unsafe { *value = answer }
-    })
+    });
+    if is_known { code } else { 1 }
 }
 
 unsafe extern "C" fn device_get_name(name: *mut c_char, _: c_int, _: c_int) -> CUresult {
@@ -521,6 +545,18 @@ unsafe extern "C" fn launch_kernel_ex(
     }
 }
 
+unsafe extern "C" fn pointer_get_attribute(value: *mut c_void, attribute: c_int, address: u64) -> CUresult {
+    assert_eq!(attribute, 2);
+    let mut refused = 0;
+    let code = call("cuPointerGetAttribute", no_label, |_| match address >> 40 {
+        // Of no memory that the driver knows.
+        0 => refused = 1,
+        // SAFETY: as `cuda.h` says.
+        kind => unsafe { *value.cast::<c_uint>() = kind as c_uint },
+    });
+    if code == 0 { refused } else { code }
+}
+
 unsafe extern "C" fn memset_d8_async(to: u64, byte: c_uchar, bytes: usize, _: CUstream) -> CUresult {
     call("cuMemsetD8Async", |_| format!("{to:#x} {byte} {bytes}"), |_| {})
 }
@@ -611,6 +647,7 @@ pub(crate) fn lookup(name: &'static CStr) -> *mut c_void {
         b"cuFuncLoad" => func_load as *mut c_void,
         b"cuLaunchKernel" => launch_kernel as *mut c_void,
         b"cuLaunchKernelEx" => launch_kernel_ex as *mut c_void,
+        b"cuPointerGetAttribute" => pointer_get_attribute as *mut c_void,
         b"cuMemsetD8Async" => memset_d8_async as *mut c_void,
         b"cuMemcpyDtoDAsync_v2" => memcpy_dtod_async as *mut c_void,
         b"cuOccupancyMaxActiveBlocksPerMultiprocessor" => occupancy_max_active_blocks as *mut c_void,

@@ -8,7 +8,7 @@ use cubinder_bundle::Work;
 use cubinder_bundle::launch::{self, Choice, Decided, Doing, Facts, Steps, Takes, describe};
 use trt_abi::{Error, PluginTensorDesc};
 
-use super::announced::{Announced, HostValues};
+use super::announced::Announced;
 use super::loaded::Loaded;
 use super::node::NodeData;
 use super::told::{Said, say_running};
@@ -24,8 +24,6 @@ use crate::launch::{
 #[derive(Debug, Default)]
 pub(super) struct Running {
     announced: Announced,
-    /// The values of shape inputs.
-    values: HostValues,
     built: Built,
     tactic: i32,
     state: State,
@@ -120,8 +118,6 @@ impl Running {
         self.state = State::Nothing;
         self.announced.set(inputs, outputs);
         self.built = built();
-        let positions = self.announced.positions(node)?;
-        self.values.expect(node, &self.announced, &positions)?;
         self.prepare(node, tactic)
     }
 
@@ -129,7 +125,7 @@ impl Running {
     ///
     /// # Safety
     /// `at` holds the device addresses of the tensors of those shapes and of the workspace that the engine reserves, valid until the
-    /// work has run, and of shape inputs addresses of the host's memory; `stream` is a live stream of the current context, or null.
+    /// work has run; `stream` is a live stream of the current context, or null.
     #[inline]
     pub(super) unsafe fn enqueue(
         &mut self,
@@ -138,9 +134,7 @@ impl Running {
         at: &Addresses<'_>,
         stream: *mut c_void,
     ) -> Result<(), Error> {
-        // SAFETY: the caller's promise.
-        let is_new = !self.values.is_empty() && unsafe { self.values.read(node, at) }?;
-        if is_new || !matches!(self.state, State::Ready(_)) || self.tactic != tactic {
+        if !matches!(self.state, State::Ready(_)) || self.tactic != tactic {
             self.prepare_late(node, tactic)?;
         }
         let State::Ready(ready) = &self.state else {
@@ -170,8 +164,7 @@ impl Running {
         Ok(())
     }
 
-    /// The driver or the context may be there by now, another tactic was set, or shape inputs have other values; if nothing can be launched, this is where
-    /// the user is told.
+    /// The driver or the context may be there by now, or another tactic was set; if nothing can be launched, this is where the user is told.
     #[cold]
     fn prepare_late(&mut self, node: &NodeData, tactic: i32) -> Result<(), Error> {
         if matches!(self.state, State::Nothing) {
@@ -196,19 +189,13 @@ impl Running {
     fn prepare(&mut self, node: &NodeData, tactic: i32) -> Result<(), Error> {
         self.state = State::Nothing;
         self.tactic = tactic;
-        if self.values.are_missing() {
-            // The next enqueue reads them.
-            self.state = State::Waiting;
-            return Ok(());
-        }
         let mut steps = Steps::default();
         let here = self.loaded.attend(node)?;
         let positions = self.announced.positions(node)?;
-        let values = self.values.by_input(node)?;
         let ranks = self.built.input_ranks.as_deref();
-        let shapes = self.announced.shapes(node, ranks, &positions, &values, &mut steps)?;
+        let shapes = self.announced.shapes(node, ranks, &positions, &mut steps)?;
         let device = self.loaded.device();
-        let facts = Facts { shapes: &shapes, values: &values, device, ..node.facts() };
+        let facts = Facts { shapes: &shapes, device, ..node.facts() };
         let order = self.announced.in_order(node, &positions, tactic)?;
         let plugin = node.definition.plugin();
         let variants = order.iter().filter_map(|index| plugin.variants.get(*index));
@@ -234,10 +221,9 @@ impl Running {
         &'a self,
         node: &NodeData,
         positions: &Positions,
-        values: &[&[i64]],
         steps: &mut Steps,
     ) -> Result<Vec<&'a [i64]>, Error> {
-        self.announced.shapes(node, self.built.input_ranks.as_deref(), positions, values, steps)
+        self.announced.shapes(node, self.built.input_ranks.as_deref(), positions, steps)
     }
 
     /// Has this device on a machine without a driver.
@@ -252,7 +238,7 @@ impl Running {
         let plugin = node.definition.plugin();
         let mut steps = Steps::default();
         let positions = self.announced.positions(node).unwrap();
-        let shapes = self.shapes(node, &positions, &[], &mut steps).unwrap();
+        let shapes = self.shapes(node, &positions, &mut steps).unwrap();
         let facts = Facts { shapes: &shapes, device: self.loaded.device(), ..node.facts() };
         let order = self.announced.in_order(node, &positions, self.tactic).unwrap();
         let choice = launch::decide(plugin, &order, &facts, &mut steps).unwrap().choice?;
@@ -273,11 +259,9 @@ impl Running {
             let inputs = (0..plugin.inputs.len()).map(address);
             let outputs = at.outputs.iter().map(|address| address.addr() as u64);
             let addresses: Vec<u64> = inputs.chain(outputs).collect();
-            let values = self.values.by_input(node)?;
-            let shapes = self.shapes(node, &positions, &values, &mut Steps::default())?;
+            let shapes = self.shapes(node, &positions, &mut Steps::default())?;
             let device = self.loaded.device();
-            let facts =
-                Facts { shapes: &shapes, values: &values, device, alignments: &addresses, ..node.facts() };
+            let facts = Facts { shapes: &shapes, device, alignments: &addresses, ..node.facts() };
             let order = self.announced.in_order(node, &positions, self.tactic)?;
             Ok(node.invalid(launch::none_holds(plugin, &order, &facts)))
         };

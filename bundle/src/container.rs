@@ -109,6 +109,9 @@ pub enum ReadError {
         /// Of the bytes, as much of it.
         found: String,
     },
+    /// A file in which [`scan`] stops.
+    #[error("nothing from here on was looked at: too much of the file begins like a container and is none")]
+    TooManyBeginnings,
     /// The digest is right, and the contents still are not what a writer would write.
     #[error("malformed: {0}")]
     Malformed(String),
@@ -237,12 +240,13 @@ pub fn read_mapped(bytes: &'static [u8]) -> Result<Found, ReadError> {
     })
 }
 
-/// The digest of the container at the start of `bytes`, once it was found to be right: equal digests are equal containers.
+/// The digest of the container at the start of `bytes`, once it was found to be right, and how many bytes it covers: equal digests are equal
+/// containers, whatever follows them.
 ///
 /// # Errors
 /// Where there is no container, or a damaged one.
-pub fn digest(bytes: &[u8]) -> Result<Digest, ReadError> {
-    checked(bytes).map(|(_, digest, _)| digest)
+pub fn digest(bytes: &[u8]) -> Result<(Digest, usize), ReadError> {
+    checked(bytes).map(|(header, digest, _)| (digest, header.length))
 }
 
 /// The header and the bytes of the container, which have the digest that the header says.
@@ -285,20 +289,34 @@ fn read_with(bytes: &[u8], hold: &dyn Fn(&[u8]) -> Held) -> Result<Found, ReadEr
     Ok(Found { offset: 0, length: header.length, digest, container })
 }
 
+/// How many times as much as a file holds is hashed for what turns out to be no container.
+const MOST_IN_VAIN: usize = 16;
+
 /// Finds every container in a file, such as an engine. A place that begins as a container and is none is reported with
-/// its offset, since it may be one that was damaged.
+/// its offset, since it may be one that was damaged. It ends with [`ReadError::TooManyBeginnings`] where that takes too long.
 pub fn scan(bytes: &[u8]) -> impl Iterator<Item = (usize, Result<Found, ReadError>)> + '_ {
-    let mut from = 0;
+    // What begins like a container may claim all of the file, every few bytes, and is no container only once that is hashed.
+    let most = bytes.len().saturating_mul(MOST_IN_VAIN).max(1 << 20);
+    let (mut from, mut in_vain) = (0, 0);
     std::iter::from_fn(move || {
         loop {
             let offset = from + header::find(bytes.get(from..)?)?;
             let candidate = bytes.get(offset..)?;
+            if in_vain > most {
+                from = bytes.len();
+                return Some((offset, Err(ReadError::TooManyBeginnings)));
+            }
             from = offset + 1;
-            let found = match header::start(candidate) {
+            let found = match header::start(candidate, &mut in_vain) {
                 None => continue,
                 Some(Start::Plausible) => read(candidate).map(|found| Found { offset, ..found }),
                 Some(Start::Damaged) => Err(malformed("its first bytes are damaged")),
             };
+            if let (Err(_), Ok(header)) = (&found, Header::read(candidate))
+                && header.length <= candidate.len()
+            {
+                in_vain = in_vain.saturating_add(header.length);
+            }
             from = offset + found.as_ref().map_or(REFERENCE_MAGIC.len(), |found| found.length);
             return Some((offset, found));
         }

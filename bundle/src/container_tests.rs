@@ -314,6 +314,9 @@ fn a_model_that_refers_to_nothing_is_refused() {
         refused(&|node| node.plugin.variants[0].launch_mut(0).unwrap().code[0].code = 9),
         refused(&|node| node.plugin.variants[0].launch_mut(0).unwrap().code[0].symbol.push('x')),
         refused(&|node| node.plugin.variants[0].launch_mut(0).unwrap().args[0].value = ArgValue::Tensor(2)),
+        refused(&|node| {
+            node.plugin.variants[0].launch_mut(0).unwrap().args[0].value = ArgValue::ReadTensor(2);
+        }),
         refused(&|node| node.plugin.variants[0].launch_mut(0).unwrap().block[0] = int(1).and_attribute(7)),
         refused(&|node| node.plugin.outputs[0].shape = Expr { nodes: vec![expr::Node::Shape(1)] }),
         refused(&|node| node.plugin.name.push('\0')),
@@ -472,6 +475,27 @@ fn containers_are_found_in_a_file() {
     assert!(matches!(found[0].1.as_ref().unwrap().container, Container::Node(_)));
     assert!(matches!(found[1].1, Err(ReadError::Digest { .. })));
     assert!(matches!(found[2].1.as_ref().unwrap().container, Container::Bundle(_)));
+}
+
+/// Each of these beginnings claims the rest of the file: to hash it for each would take minutes for megabytes.
+#[test]
+fn a_file_of_false_beginnings_takes_no_longer_than_others() {
+    const COUNT: usize = 50_000;
+    let mut file = write_node(&node());
+    let size = file.len() + COUNT * 14;
+    for number in 0..COUNT {
+        file.extend_from_slice(&REFERENCE_MAGIC);
+        file.extend_from_slice(&2_u16.to_le_bytes());
+        file.extend_from_slice(&((COUNT - number) as u32 * 14).to_le_bytes());
+    }
+    assert_eq!(file.len(), size);
+    let started = std::time::Instant::now();
+    let found: Vec<_> = scan(&file).collect();
+    let spent = started.elapsed();
+    assert!(spent < std::time::Duration::from_secs(20), "{spent:?}");
+    assert!(found[0].1.is_ok());
+    assert_eq!(found.last().unwrap().1, Err(ReadError::TooManyBeginnings));
+    assert!((10..40).contains(&found.len()), "{}", found.len());
 }
 
 /// Also where the damage is in what containers are found by.

@@ -6,7 +6,8 @@
 //! Deflate (RFC 1951, without the frames of zlib or gzip), because cubins become four times smaller, as with Zstandard, and inflating one takes
 //! about a tenth of the time that the driver takes to load it; LZ4 is four times faster and leaves half as much again.
 //!
-//! Never: unpacks more than once what a caller wants once; allocates more than [`MAX_RATIO`] times what is stored; panics for any bytes.
+//! Never: unpacks more than once what a caller wants once; allocates more than [`MAX_RATIO`] times what is stored or [`MAX_BYTES`]; ends the
+//! process where memory is refused; panics for any bytes.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -20,6 +21,10 @@ use crate::digest::Digest;
 /// The most bytes that a stored byte may stand for. Cubins come to 3 to 8. What is beyond that is kept as it is, so that bytes of a stranger
 /// cannot ask for much more memory than they take.
 pub const MAX_RATIO: usize = 64;
+
+/// The most bytes that packed code may stand for; what is larger is kept as it is. The largest cubins that are known take some tens of
+/// megabytes. So an engine of gigabytes cannot ask for hundreds of them.
+pub const MAX_BYTES: usize = 256 << 20;
 
 /// The best that deflate can do: a code object is compressed once, and read by every engine.
 const LEVEL: u8 = 10;
@@ -50,6 +55,12 @@ pub enum BadCode {
         /// What the container says.
         expected: usize,
     },
+    /// There is not as much memory.
+    #[error("there is no memory for the {bytes} bytes that it unpacks to")]
+    Memory {
+        /// What the code takes.
+        bytes: usize,
+    },
     /// The code is not what it is called by.
     #[error("it does not have its digest")]
     Digest,
@@ -72,7 +83,7 @@ impl CodeBytes {
     pub(crate) fn packed(held: Held, length: usize) -> Option<CodeBytes> {
         let stored = held.as_slice().len();
         let is_smaller = stored < length && length <= stored.saturating_mul(MAX_RATIO);
-        is_smaller.then_some(CodeBytes { held, unpacked: Some(length) })
+        (is_smaller && length <= MAX_BYTES).then_some(CodeBytes { held, unpacked: Some(length) })
     }
 
     /// How many bytes of code they are.
@@ -97,21 +108,29 @@ impl CodeBytes {
     /// unpacked is held against it here.
     ///
     /// # Errors
-    /// Where they are damaged, or other code than is said.
+    /// Where they are damaged, or other code than is said; where there is no memory for the code.
     pub fn unpack(&self, digest: Digest) -> Result<Cow<'_, [u8]>, BadCode> {
         let Some(length) = self.unpacked else { return Ok(Cow::Borrowed(self.stored())) };
-        let raw = inflate(self.stored(), length).ok_or(BadCode::Packed { expected: length })?;
+        let room = zeroed(length).ok_or(BadCode::Memory { bytes: length })?;
+        let raw = inflate(self.stored(), room).ok_or(BadCode::Packed { expected: length })?;
         if Digest::of(&raw) == digest { Ok(Cow::Owned(raw)) } else { Err(BadCode::Digest) }
     }
 }
 
-/// The stream has to end with the last stored byte and with the last byte of code.
-fn inflate(stored: &[u8], length: usize) -> Option<Vec<u8>> {
-    let mut raw = vec![0; length];
+/// So many zeros; none where there is no memory for them.
+fn zeroed(length: usize) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    bytes.try_reserve_exact(length).ok()?;
+    bytes.resize(length, 0);
+    Some(bytes)
+}
+
+/// Fills `raw`. The stream has to end with the last stored byte and with the last byte of code.
+fn inflate(stored: &[u8], mut raw: Vec<u8>) -> Option<Vec<u8>> {
     let mut state = Box::<DecompressorOxide>::default();
     let flags = inflate_flags::TINFL_FLAG_USING_NON_WRAPPING_OUTPUT_BUF;
     let (status, read, written) = decompress(&mut state, stored, &mut raw, 0, flags);
-    (status == TINFLStatus::Done && read == stored.len() && written == length).then_some(raw)
+    (status == TINFLStatus::Done && read == stored.len() && written == raw.len()).then_some(raw)
 }
 
 impl Held {
@@ -184,6 +203,17 @@ mod tests {
         let claimed = bomb.len() * MAX_RATIO;
         let bytes = packed(&bomb, claimed).unwrap();
         assert_eq!(bytes.unpack(Digest::of(b"")), Err(BadCode::Packed { expected: claimed }));
+    }
+
+    /// An allocation that fails ends the process, unless it is one that may fail.
+    #[test]
+    fn an_engine_cannot_ask_for_all_memory() {
+        let stored = vec![0; MAX_BYTES / MAX_RATIO + 1];
+        assert_eq!(packed(&stored, MAX_BYTES + 1), None);
+        assert!(packed(&stored, MAX_BYTES).is_some());
+        assert_eq!(zeroed(1 << 62), None);
+        assert_eq!(zeroed(usize::MAX), None);
+        assert_eq!(zeroed(3), Some(vec![0; 3]));
     }
 
     #[test]

@@ -72,7 +72,7 @@ pub fn thin(request: &Request) -> Result<Outcome, Vec<Diagnostic>> {
     let thinned = thinned.map_err(|missing| missing.iter().map(no_code).collect::<Vec<_>>())?;
     let bytes = container::write_bundle(&thinned);
     let after = container::digest(&bytes);
-    let after =
+    let (after, _) =
         after.map_err(|error| vec![Diagnostic::error(format!("the bundle does not read: {error}"))])?;
     let mut targets: Vec<_> = thinned.code.iter().map(|code| code.target).collect();
     targets.sort_unstable();

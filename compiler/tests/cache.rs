@@ -52,6 +52,27 @@ fn eight_processes_fill_one_cache() {
     assert!(project.compile(&[]).stdout.contains("NVRTC not called"));
 }
 
+/// Line information names the folder that the program ran in: what was compiled in another one is not taken.
+#[test]
+fn line_information_is_of_the_folder_it_was_compiled_in() {
+    let (Some(here), Some(there)) = (Project::new(), Project::new()) else { return };
+    for project in [&here, &there] {
+        project.edit("manifests/scale.toml", "[types]", "[compile]\ndebug = \"line\"\n\n[types]");
+    }
+    here.compile(&[]);
+    let compile = |arguments: &[&str]| {
+        let mut command = there.command(arguments);
+        // The headers of the toolkit are there too.
+        command.env("CUBINDER_CACHE", here.outer("cache"));
+        Run::of(command.output().unwrap()).assert_ok();
+        there.read(LIBRARY)
+    };
+    let found = compile(&["compile"]);
+    assert!(compile(&["compile", "--no-cache"]) == found, "the code is of another folder's files");
+    assert!(here.read(LIBRARY) != found, "this proves nothing where the folder is not in the code");
+    assert!(here.compile(&[]).stdout.contains("NVRTC not called"));
+}
+
 #[test]
 fn damaged_entries_are_compiled_again() {
     let Some(project) = Project::new() else { return };

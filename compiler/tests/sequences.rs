@@ -84,6 +84,27 @@ fn sequences_are_compiled_and_inspected() {
     insta::assert_snapshot!("inspect", steps.join("\n"));
 }
 
+/// Equal numbers that differ in their sign are two constants, and give two codes.
+#[test]
+fn zeros_of_two_signs_are_not_alike() {
+    let Some(project) = Project::new() else { return };
+    project
+        .write("kernels/zero.cu", "__global__ void zero(const float* x, float* y) { y[0] = manifest::Z; }");
+    project.write(
+        "manifests/zero.toml",
+        "schema = 1\n[plugin]\nname = \"zero\"\n[[inputs]]\nname = \"x\"\ntype = \"f32\"\n\
+         [[outputs]]\nname = \"y\"\ntype = \"f32\"\nshape = \"[1]\"\n\
+         [[variants]]\nid = 1\nguard = \"numel(x) > 1000\"\nconstants = { Z = 0.0 }\n\
+         [[variants]]\nid = 2\nconstants = { Z = -0.0 }\n\
+         [[launches]]\nsource = \"../kernels/zero.cu\"\nkernel = \"zero\"\ngrid = [1]\nblock = [1]\n\
+         args = { x = \"x\", y = \"y\" }\n",
+    );
+    let arguments = ["compile", "--name", "z", "--target", "sm_90", "--message-format", "json"];
+    let run = project.run(&[&arguments[..], &["manifests/zero.toml"]].concat());
+    let result = json(run.stdout.lines().last().unwrap());
+    assert_eq!(result["code_objects"], 2, "{}{}", run.stdout, run.stderr);
+}
+
 /// Launches of one kernel, in several steps and in variants that differ in their guards, are one compile for each target.
 #[test]
 fn what_is_alike_is_compiled_once() {

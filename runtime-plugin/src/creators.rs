@@ -276,6 +276,19 @@ mod tests {
         assert_eq!(restored.attributes.len(), 3);
     }
 
+    /// Also while the node that it begins with is in use.
+    #[test]
+    fn a_field_with_more_than_a_node_is_refused() {
+        let field = node_of_version(FORMAT_VERSION);
+        let longer = [field.as_slice(), b"\0"].concat();
+        let refusal = || restore_node(&longer).err().map(|error| error.to_string());
+        let first = refusal();
+        assert!(first.as_ref().is_some_and(|error| error.ends_with("1 bytes follow the node")), "{first:?}");
+        let alive = restore_node(&field).unwrap();
+        assert_eq!(refusal(), first);
+        drop(alive);
+    }
+
     #[test]
     fn nodes_of_older_versions_are_refused_by_name_with_what_to_do() {
         for creator in old().unwrap() {

@@ -170,7 +170,8 @@ static NODES: Mutex<BTreeMap<Digest, Weak<Node>>> = Mutex::new(BTreeMap::new());
 
 /// Reads the field of a node whose code is in the field.
 pub(crate) fn restore_node(bytes: &[u8]) -> Result<Restored, Error> {
-    let digest = container::digest(bytes).map_err(|error| unusable(&error.to_string()))?;
+    let (digest, length) = container::digest(bytes).map_err(|error| unusable(&error.to_string()))?;
+    check_end(bytes, length)?;
     let known = nodes().get(&digest).and_then(Weak::upgrade);
     let node = match known {
         Some(node) => node,
@@ -248,10 +249,15 @@ pub(crate) fn restore_reference(bytes: &[u8], own: &Arc<OwnBundle>) -> Result<Re
 
 fn read_field(bytes: &[u8]) -> Result<Container, Error> {
     let found = container::read_to_run(bytes).map_err(|error| unusable(&error.to_string()))?;
-    if found.length == bytes.len() {
-        Ok(found.container)
-    } else {
-        Err(unusable(&format!("{} bytes follow the node", bytes.len() - found.length)))
+    check_end(bytes, found.length)?;
+    Ok(found.container)
+}
+
+/// A field is one node, which takes `length` bytes of it.
+fn check_end(bytes: &[u8], length: usize) -> Result<(), Error> {
+    match bytes.len() - length {
+        0 => Ok(()),
+        more => Err(unusable(&format!("{more} bytes follow the node"))),
     }
 }
 

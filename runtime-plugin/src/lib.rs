@@ -13,6 +13,7 @@
 //! | [`launch`] | everything that one enqueue needs, evaluated once for each change of shapes |
 //! | [`code`] | choosing and loading code objects |
 //! | [`driver`] | the CUDA driver's C interface, found at run time |
+//! | `nvtx` | ranges in the timelines of profilers, where they are asked for |
 //!
 //! Invariants:
 //! - It never depends on the compiler, and knows no operator.
@@ -33,6 +34,7 @@ mod definition;
 mod engine_model;
 mod exclusive;
 mod identity;
+mod nvtx;
 mod plugin;
 
 use trt_abi::{CreatorList, Error};

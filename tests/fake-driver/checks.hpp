@@ -25,6 +25,8 @@ FakeSignature biasedSignature();
 // What the same shapes cost, with `eight`.
 void checkUnchanged(Bench const& bench);
 FakeSignature eightSignature();
+// What a profiler sees of `vectors`, or where EXPECTED_WARNING is set that there is none and what the log says of it.
+void checkRanges(Bench const& bench, Launching const& plugin);
 // The libraries of `bench` hold code for `sm_75` and `sm_90a` alone.
 void checkOtherDevice(Bench const& bench, Launching const& plugin);
 

@@ -5,6 +5,7 @@
 //
 //   run --library LIB.so --runtime-library LIB2.so    every check of the plugins
 //   run --other LIB.so --runtime-library LIB2.so      what a library without code for the device answers
+//   run --ranges LIB.so --runtime-library LIB2.so     NVTX ranges: CUBINDER_NVTX and NVTX_INJECTION64_PATH are the caller's
 //   run --general LIB.so --runtime-library LIB2.so    those of `general_cases.cpp` that the library has, under a builder that times
 //
 // The stand-in must come first on LD_LIBRARY_PATH. Output and exit code are those of the conformance oracle.
@@ -28,7 +29,14 @@ FakeDriver* standIn()
     return driver == nullptr ? nullptr : driver();
 }
 
-int run(FakeDriver& driver, std::vector<std::string> const& paths, bool isOther)
+enum class What
+{
+    kPLUGINS,
+    kOTHER,
+    kRANGES
+};
+
+int run(FakeDriver& driver, std::vector<std::string> const& paths, What what)
 {
     static std::vector<Launching> const plugins{
         tiles(), circPadLaunches(), elemwiseAddLaunches(), vectors(), aligned()};
@@ -47,9 +55,9 @@ int run(FakeDriver& driver, std::vector<std::string> const& paths, bool isOther)
     Logger logger;
     Finder finder(logger);
     Bench const bench{report, logger, finder, driver, paths};
-    if (isOther)
+    if (what != What::kPLUGINS)
     {
-        checkOtherDevice(bench, plugins[0]);
+        what == What::kOTHER ? checkOtherDevice(bench, plugins[0]) : checkRanges(bench, plugins[3]);
         return report.finish();
     }
     for (Launching const& plugin : plugins)
@@ -107,12 +115,12 @@ int runGeneral(FakeDriver& driver, std::vector<std::string> const& paths)
 
 extern "C" __attribute__((visibility("default"))) int oracleMain(int argc, char** argv)
 {
-    bool const isOther = argc == 5 && std::strcmp(argv[1], "--other") == 0;
-    bool const isLibrary = argc == 5 && std::strcmp(argv[1], "--library") == 0;
-    bool const isGeneral = argc == 5 && std::strcmp(argv[1], "--general") == 0;
-    if ((!isOther && !isLibrary && !isGeneral) || std::strcmp(argv[3], "--runtime-library") != 0)
+    using oracle::What;
+    std::string const option = argc == 5 && std::strcmp(argv[3], "--runtime-library") == 0 ? argv[1] : "";
+    bool const isGeneral = option == "--general";
+    if (!isGeneral && option != "--other" && option != "--library" && option != "--ranges")
     {
-        std::fprintf(stderr, "usage: run --library|--other|--general LIB.so --runtime-library LIB2.so\n");
+        std::fprintf(stderr, "usage: run --library|--other|--ranges|--general LIB.so --runtime-library LIB2.so\n");
         return 2;
     }
     FakeDriver* driver = oracle::standIn();
@@ -121,5 +129,6 @@ extern "C" __attribute__((visibility("default"))) int oracleMain(int argc, char*
         std::fprintf(stderr, "error: `libcuda.so.1` is not the stand-in; put its folder first in LD_LIBRARY_PATH\n");
         return 2;
     }
-    return isGeneral ? oracle::runGeneral(*driver, {argv[2], argv[4]}) : oracle::run(*driver, {argv[2], argv[4]}, isOther);
+    What const what = option == "--other" ? What::kOTHER : option == "--ranges" ? What::kRANGES : What::kPLUGINS;
+    return isGeneral ? oracle::runGeneral(*driver, {argv[2], argv[4]}) : oracle::run(*driver, {argv[2], argv[4]}, what);
 }

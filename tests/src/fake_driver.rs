@@ -26,9 +26,15 @@ const HOST: [&str; 8] = [
     "subject.cpp",
 ];
 
-/// Options for the stand-in, whichever language the compiler would guess.
-const C_OPTIONS: [&str; 8] =
-    ["-x", "c", "-std=c11", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall", "-Wl,-soname,libcuda.so.1"];
+/// Options for what is written in C, whichever language the compiler would guess.
+const C_OPTIONS: [&str; 7] = ["-x", "c", "-std=c11", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall"];
+
+/// The driver, by the name that the plugins look for.
+const DRIVER: &str = "libcuda.so.1";
+const DRIVER_NAME: &str = "-Wl,-soname,libcuda.so.1";
+
+/// The stand-in for a profiler.
+const TOOL: &str = "libtool.so";
 
 /// Which driver is played.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +62,9 @@ pub enum Subject {
     Plugins,
     /// A library with the tiles of `tests/data/run`, and code for `sm_75` and `sm_90a` alone.
     OtherDevices,
+    /// A library with the plugins of [`Subject::Plugins`], under a profiler: `CUBINDER_NVTX` and `NVTX_INJECTION64_PATH` are the
+    /// environment's. Where `EXPECTED_WARNING` is set there are no ranges, and the log says that, or nothing where it is empty.
+    Ranges,
     /// A library with plugins of `tests/conformance/general_cases.cpp`, and code for the device.
     General,
 }
@@ -77,7 +86,7 @@ impl Checks {
         let host = cxx::sources(&oracle::folder())?;
         let lock = std::fs::read(headers::manifest().with_file_name("Cargo.lock"))?;
         let options = cxx::options(&headers, RTX_1_7);
-        let described = format!("{options:?} {C_OPTIONS:?} {:?}", cxx::compiler_version());
+        let described = format!("{options:?} {C_OPTIONS:?} {DRIVER_NAME} {:?}", cxx::compiler_version());
         let mut key: Vec<&[u8]> = vec![described.as_bytes(), &lock];
         for (path, bytes) in host.iter().chain(&own) {
             key.extend([path.as_os_str().as_encoded_bytes(), bytes]);
@@ -88,6 +97,7 @@ impl Checks {
         let folder = cxx::cached("fake-driver", &key, |out| {
             build_driver(Age::New, out)?;
             build_driver(Age::Old, out)?;
+            build_tool(out)?;
             oracle::build_library(RTX_1_7, &options, &sources, out)?;
             oracle::build_program(RTX_1_7, &options, &out.join("run"))
         })?;
@@ -116,12 +126,25 @@ impl Checks {
         let option = match subject {
             Subject::Plugins => "--library",
             Subject::OtherDevices => "--other",
+            Subject::Ranges => "--ranges",
             Subject::General => "--general",
         };
         let mut command = Command::new(self.folder.join("run"));
         command.arg(option).arg(&pair.plugins).arg("--runtime-library").arg(&pair.runtime);
         let driver = self.folder.join(age.folder());
         Run::of(command.env("LD_LIBRARY_PATH", driver).envs(environment.iter().copied()))
+    }
+
+    /// The stand-in for a profiler: what `NVTX_INJECTION64_PATH` may name.
+    #[must_use]
+    pub fn tool(&self) -> PathBuf {
+        self.folder.join(TOOL)
+    }
+
+    /// The stand-in for a driver of CUDA 13.0.
+    #[must_use]
+    pub fn driver(&self) -> PathBuf {
+        self.folder.join(Age::New.folder()).join(DRIVER)
     }
 
     /// Runs the program with these arguments, and with the driver that the machine has or has not.
@@ -143,9 +166,16 @@ fn build_driver(age: Age, out: &Path) -> Result<()> {
     let driver = out.join(age.folder());
     std::fs::create_dir(&driver)?;
     let mut arguments: Vec<OsString> = C_OPTIONS.map(OsString::from).to_vec();
+    arguments.push(DRIVER_NAME.into());
     if age == Age::Old {
         arguments.push("-DOLD_DRIVER".into());
     }
-    arguments.extend(["cuda.c".into(), "-o".into(), driver.join("libcuda.so.1").into()]);
+    arguments.extend(["cuda.c".into(), "-o".into(), driver.join(DRIVER).into()]);
     cxx::compile(&folder(), &arguments).context("cannot build the stand-in for the CUDA driver")
+}
+
+fn build_tool(out: &Path) -> Result<()> {
+    let mut arguments: Vec<OsString> = C_OPTIONS.map(OsString::from).to_vec();
+    arguments.extend(["tool.c".into(), "-o".into(), out.join(TOOL).into()]);
+    cxx::compile(&folder(), &arguments).context("cannot build the stand-in for a profiler")
 }

@@ -8,7 +8,7 @@ use cubinder_tests::compiled::{Compiled, Recipe};
 use cubinder_tests::cxx;
 use cubinder_tests::fake_driver::{Age, Checks, Subject};
 
-/// The device of the stand-in and PTX for it.
+/// The device of the stand-in and PTX for it, and a newer device that some checks play: code for that knows clusters.
 const PLUGINS: Recipe<'_> = Recipe {
     manifests: &[
         "tests/data/run/circ_pad_plugin.toml",
@@ -19,7 +19,7 @@ const PLUGINS: Recipe<'_> = Recipe {
         "tests/data/run/sequences/steps.toml",
         "tests/data/run/sequences/eight.toml",
     ],
-    targets: &["sm_89", "compute_80"],
+    targets: &["sm_89", "sm_90", "compute_80"],
 };
 
 /// Nothing that runs on the device of the stand-in.
@@ -35,6 +35,20 @@ fn skip(reason: &str) {
 /// Runs the checks on both forms of the libraries, above a new driver and an old one. `expected` are parts of the names of some.
 #[track_caller]
 fn check(subject: Subject, recipe: Recipe<'_>, expected: &[&str]) -> Result<()> {
+    check_in(subject, recipe, expected, |_| vec![Vec::new()])
+}
+
+/// What is added to the environment.
+type Additions = Vec<(&'static str, String)>;
+
+/// As [`check`], in each of some environments.
+#[track_caller]
+fn check_in(
+    subject: Subject,
+    recipe: Recipe<'_>,
+    expected: &[&str],
+    environments: fn(&Checks) -> Vec<Additions>,
+) -> Result<()> {
     if cxx::compiler_version().is_none() {
         skip("no C++ compiler; install g++, or name one with `CXX`");
         return Ok(());
@@ -45,13 +59,19 @@ fn check(subject: Subject, recipe: Recipe<'_>, expected: &[&str]) -> Result<()> 
     };
     assert_eq!(compiled.libraries.len(), 2, "one with code in fields and one with a code library");
     let checks = Checks::build()?;
-    for pair in &compiled.libraries {
-        for age in [Age::New, Age::Old] {
-            let run = checks.run(subject, pair, age)?;
+    let environments = environments(&checks);
+    let ages = [Age::New, Age::Old];
+    for (pair, environment) in
+        compiled.libraries.iter().flat_map(|pair| environments.iter().map(move |it| (pair, it)))
+    {
+        let added: Vec<(&str, &str)> =
+            environment.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        for age in ages {
+            let run = checks.run_with(subject, pair, age, &added)?;
             let failures = run.failures();
             assert!(
                 run.is_clean(),
-                "{} above a driver that is {age:?}: {}, exit code {:?}\n{}\n{}",
+                "{} above a driver that is {age:?} with {added:?}: {}, exit code {:?}\n{}\n{}",
                 pair.plugins.display(),
                 run.totals,
                 run.code,
@@ -99,4 +119,53 @@ fn the_checks_refuse_a_driver_that_is_no_stand_in() {
         assert_eq!(run.code, Some(2), "{arguments:?}");
         assert!(run.stderr.contains(said), "{}", run.stderr);
     }
+}
+
+/// The stand-in for a profiler is attached; so is everything else that the checks look at, memory among it.
+#[test]
+fn profilers_see_ranges_and_what_is_launched_stays_the_same() {
+    fn profiled(checks: &Checks) -> Vec<Additions> {
+        let path = checks.tool().display().to_string();
+        vec![vec![("CUBINDER_NVTX", "1".to_owned()), ("NVTX_INJECTION64_PATH", path)]]
+    }
+    let expected =
+        ["a range for each enqueue", "a range ends where the driver refuses", "ranges cost no memory"];
+    check_in(Subject::Ranges, PLUGINS, &expected, profiled).unwrap();
+    let expected = [
+        "steps_plugin: an unchanged sequence costs its calls and no memory",
+        "eight_plugin: the same shapes",
+    ];
+    check_in(Subject::Plugins, PLUGINS, &expected, profiled).unwrap();
+}
+
+#[test]
+fn without_a_profiler_every_node_runs() {
+    fn environments(checks: &Checks) -> Vec<Additions> {
+        let path = |path: std::path::PathBuf| path.display().to_string();
+        let with = |asked: &str, tool: Option<String>, mood: &str, warning: &str| {
+            let mut added = vec![("EXPECTED_WARNING", warning.to_owned()), ("FAKE_TOOL", mood.to_owned())];
+            added.push(("CUBINDER_NVTX", asked.to_owned()));
+            added.extend(tool.map(|tool| ("NVTX_INJECTION64_PATH", tool)));
+            added
+        };
+        let tool = || Some(path(checks.tool()));
+        vec![
+            // Not asked for, or no profiler asks for them.
+            with("0", tool(), "", ""),
+            with("", tool(), "", ""),
+            with("1", None, "", ""),
+            with("1", tool(), "deaf", ""),
+            // Something is wrong.
+            with("yes", tool(), "", "no NVTX ranges: CUBINDER_NVTX is `yes`; 1 asks for them, 0 does not"),
+            with("1", tool(), "refuse", "refuses to be attached: `InitializeInjectionNvtx2` returned 0"),
+            with("1", Some(path(checks.driver())), "", "has no function `InitializeInjectionNvtx2`"),
+            with(
+                "1",
+                Some("/nowhere/libtool.so".to_owned()),
+                "",
+                "/nowhere/libtool.so`, which NVTX_INJECTION64_PATH names, cannot be loaded",
+            ),
+        ]
+    }
+    check_in(Subject::Ranges, PLUGINS, &["without a profiler every node runs"], environments).unwrap();
 }

@@ -153,8 +153,8 @@ pub(super) enum Start {
 }
 
 /// Whether a container begins with these bytes. The magic alone also stands in every program that reads containers, so in every
-/// plan with a plugin library inside.
-pub(super) fn start(bytes: &[u8]) -> Option<Start> {
+/// plan with a plugin library inside. What is hashed to find out is counted.
+pub(super) fn start(bytes: &[u8], hashed: &mut usize) -> Option<Start> {
     let plausible = if bytes.starts_with(&MAGIC) {
         is_plausible(u32_at(bytes, 16)) && is_plausible(u32_at(bytes, 20))
     } else if bytes.starts_with(&REFERENCE_MAGIC) {
@@ -168,7 +168,7 @@ pub(super) fn start(bytes: &[u8]) -> Option<Start> {
     if plausible {
         return Some(Start::Plausible);
     }
-    is_damaged(bytes).then_some(Start::Damaged)
+    is_damaged(bytes, hashed).then_some(Start::Damaged)
 }
 
 /// Of a version or a kind.
@@ -177,7 +177,7 @@ fn is_plausible(number: Option<u32>) -> bool {
 }
 
 /// Whether the digest is right once magic, version and kind are what they would be.
-fn is_damaged(bytes: &[u8]) -> bool {
+fn is_damaged(bytes: &[u8], hashed: &mut usize) -> bool {
     [Kind::Bundle, Kind::Node, Kind::NodeReference].into_iter().any(|kind| {
         let (mut whole, length) = match kind {
             Kind::Bundle | Kind::Node => (long(kind), u64_at(bytes, 24)),
@@ -191,6 +191,7 @@ fn is_damaged(bytes: &[u8]) -> bool {
         let Some((found, kept)) = found.and_then(|found| Some((found, found.get(kept_from(kind)..)?))) else {
             return false;
         };
+        *hashed = hashed.saturating_add(found.len());
         whole.truncate(kept_from(kind));
         whole.extend_from_slice(kept);
         whole.len() == found.len() && check_digest(kind, &whole).is_ok()

@@ -285,7 +285,7 @@ impl Maker<'_> {
         if self.visits > VISIT_LIMIT {
             return Err(Undecided::TooManyWays);
         }
-        let weight = weight(residual);
+        let weight = weight(&residual.nodes);
         self.spend(weight)?;
         let known = Known { environment: self.environment, facts };
         let questions = residual.nodes.iter().filter_map(|node| match *node {

@@ -99,11 +99,13 @@ pub enum Problem {
         /// Whether its expression divides and leaves out a rest.
         rounds_down: bool,
     },
-    /// No step that is done with these shapes is given the output, which is not empty.
+    /// No step that is done with these shapes writes the output, which is not empty.
     NotWritten {
-        /// Whether a kernel that would be given it has a grid of 0.
+        /// Whether a kernel that would write it has a grid of 0.
         grid_is_0: bool,
     },
+    /// Of the steps that are done with these shapes one reads the output before any wrote it.
+    ReadUnwritten,
     /// No multiple of the extent of a cluster.
     NoMultiple {
         /// The value.
@@ -238,7 +240,10 @@ impl fmt::Display for Problem {
                 f.write_str("is 0, and no output is empty: nothing would write the outputs")
             }
             Problem::NotWritten { .. } => {
-                f.write_str("is not empty, and no step that is done with these shapes is given it")
+                f.write_str("is not empty, and no step that is done with these shapes writes it")
+            }
+            Problem::ReadUnwritten => {
+                f.write_str("is read before any step that is done with these shapes wrote it")
             }
             Problem::NoMultiple { value, of } => {
                 write!(f, "is {value}, which is no multiple of the cluster's {of}")
@@ -290,6 +295,9 @@ impl LaunchError {
             }
             (Role::Output(_), Problem::NotWritten { grid_is_0: false }) => {
                 Some("add a step for the shapes for which every `when` is false, or a guard against them")
+            }
+            (Role::Output(_), Problem::ReadUnwritten) => {
+                Some("change the order of the steps, or fill it first with `memset`")
             }
             (Role::Grid(_), Problem::NoMultiple { .. }) => Some(
                 "round the grid up, `ceil_div(n, cluster) * cluster`, and let the kernel skip what is too much",

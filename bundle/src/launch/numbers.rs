@@ -147,7 +147,7 @@ fn grid(place: Place<'_>, launch: &Launch, given: &mut Given<'_>) -> Result<[u32
     if let Some(axis) = extents.iter().position(|extent| *extent == Ok(0)) {
         let mut outputs = place.plugin.inputs.len()..place.plugin.tensor_count();
         let is_empty = |arg: &Arg| match arg.value {
-            ArgValue::Tensor(tensor) => given.is_empty(tensor as usize),
+            ArgValue::Tensor(tensor) | ArgValue::ReadTensor(tensor) => given.is_empty(tensor as usize),
             ArgValue::Scratch(index) => {
                 place.scratch.get(index as usize).is_some_and(|scratch| scratch.bytes == 0)
             }
@@ -256,7 +256,7 @@ impl Arguments {
     fn add(&mut self, place: Place<'_>, arg: &Arg, given: &mut Given<'_>) -> Result<(), Fault> {
         let fault = |problem| (Role::Argument(arg.name.clone()), problem);
         match &arg.value {
-            ArgValue::Tensor(tensor) => {
+            ArgValue::Tensor(tensor) | ArgValue::ReadTensor(tensor) => {
                 let tensor = tensor_place(place.plugin, *tensor).map_err(fault)?;
                 self.push(tensor, size_of::<u64>(), align_of::<u64>());
             }

@@ -33,7 +33,7 @@ impl Steps {
     /// `expr` with everything folded that is known. Where nothing is left it comes back as it is.
     pub(super) fn bind(&mut self, expr: &Expr, environment: &dyn Environment) -> Expr {
         // Text is copied with the nodes, and costs nothing when it is evaluated.
-        if self.charge(weight(expr)).is_err() {
+        if self.charge(weight(&expr.nodes)).is_err() {
             return expr.clone();
         }
         expr::bind_within(expr, environment, &mut self.left)
@@ -74,11 +74,11 @@ impl Steps {
     }
 }
 
-/// What a copy of an expression, or a look at all of it, costs.
-pub(super) fn weight(expr: &Expr) -> usize {
+/// What a copy of an expression's nodes, or a look at all of them, costs.
+pub(super) fn weight<'e>(nodes: impl IntoIterator<Item = &'e expr::Node>) -> usize {
     let of_node = |node: &expr::Node| match node {
         expr::Node::Str(text) => 1 + text.len() / 16,
         _ => 1,
     };
-    expr.nodes.iter().map(of_node).fold(0, usize::saturating_add)
+    nodes.into_iter().map(of_node).fold(0, usize::saturating_add)
 }

@@ -5,11 +5,11 @@
 
 use super::choice::Decided;
 use super::facts::{Facts, Unmet, describe};
-use super::steps::Steps;
+use super::steps::{Steps, weight};
 use crate::data_type::DataType;
 use crate::expr::{BinaryOp, EvalError, Expr, Node};
 use crate::format::Format;
-use crate::model::{AUTO_TACTIC, ArgValue, Guard, Launch, Plugin, Variant};
+use crate::model::{AUTO_TACTIC, Guard, Launch, Plugin, Variant};
 use crate::value::Value;
 
 /// Whether a tactic leaves the choice to the shapes and addresses of each run.
@@ -176,15 +176,20 @@ pub fn is_excluded(guard: Option<&Guard>, facts: &Facts<'_>, steps: &mut Steps) 
     let Some(expr) = guard.map(|guard| &guard.expr) else { return false };
     let Some(mut open) = expr.nodes.len().checked_sub(1).map(|root| vec![root]) else { return false };
     while let Some(root) = open.pop() {
-        // A copy of what leads up to it.
-        if steps.charge(root.saturating_add(1)).is_err() {
+        // Parts may be shared, so there can be more places than nodes.
+        if steps.charge(1).is_err() {
             return false;
         }
         match expr.nodes.get(root) {
             Some(Node::Binary(BinaryOp::And, left, right)) => open.extend([*left as usize, *right as usize]),
             // Operands come before what they are operands of, so that what leads up to a node is an expression.
             Some(_) => {
-                let part = Expr { nodes: expr.nodes.iter().take(root.saturating_add(1)).cloned().collect() };
+                let end = root.saturating_add(1);
+                // A copy of what leads up to it, with its text.
+                if steps.charge(weight(expr.nodes.iter().take(end))).is_err() {
+                    return false;
+                }
+                let part = Expr { nodes: expr.nodes.iter().take(end).cloned().collect() };
                 if steps.value(&part, facts) == Ok(Value::Bool(false)) {
                     return true;
                 }
@@ -201,10 +206,7 @@ pub fn asks_for_device(variant: &Variant) -> bool {
     let asks = |expr: &Expr| expr.nodes.iter().any(|node| matches!(node, Node::Device(_)));
     let of_launch = |launch: &Launch| {
         let extents = launch.grid.iter().chain(&launch.block).chain(launch.cluster.iter().flatten());
-        let args = launch.args.iter().filter_map(|arg| match &arg.value {
-            ArgValue::Scalar { expr, .. } | ArgValue::Array { expr, .. } => Some(expr),
-            ArgValue::Tensor(_) | ArgValue::Scratch(_) => None,
-        });
+        let args = launch.args.iter().filter_map(|arg| arg.value.expr());
         extents.chain([&launch.shared_bytes]).chain(args).any(asks)
     };
     let conditions = variant.steps.iter().filter_map(|step| step.when.as_ref());

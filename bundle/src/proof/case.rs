@@ -107,7 +107,7 @@ impl Point {
 }
 
 /// How far a value is from being the default, empty or zero.
-fn weight(value: &Value, default: Option<&Value>) -> (bool, usize, u128, String) {
+pub(super) fn weight(value: &Value, default: Option<&Value>) -> (bool, usize, u128, String) {
     let size = |value: &Value| match value {
         Value::Int(value) => u128::from(value.unsigned_abs()) * 2 + u128::from(*value < 0),
         Value::Bool(value) => u128::from(*value),
@@ -161,23 +161,6 @@ impl Environment for World<'_> {
     }
 }
 
-/// The devices that are tried where that matters: two that there are, then the least and the most that one can be.
-const DEVICES: [Option<Device>; 4] = [
-    // H100 SXM, GeForce GTX 1650.
-    Some(Device { sms: 132, shared_bytes: 232_448, capability: 90 }),
-    Some(Device { sms: 14, shared_bytes: 65_536, capability: 75 }),
-    Some(Device {
-        sms: DeviceFact::Sms.range().0,
-        shared_bytes: DeviceFact::SharedBytes.range().0,
-        capability: DeviceFact::Capability.range().0,
-    }),
-    Some(Device {
-        sms: DeviceFact::Sms.range().1,
-        shared_bytes: DeviceFact::SharedBytes.range().1,
-        capability: DeviceFact::Capability.range().1,
-    }),
-];
-
 /// Tries points against a claim.
 pub(super) struct Trial<'d, 'p> {
     domain: &'d Domain<'p>,
@@ -185,7 +168,7 @@ pub(super) struct Trial<'d, 'p> {
     /// The alignments that make a difference.
     alignments: &'static [bool],
     /// The devices that do.
-    devices: &'static [Option<Device>],
+    devices: Vec<Option<Device>>,
     /// Whether some size depends on data: then only the greatest is tried.
     has_sizes: bool,
     caps: &'d [i64],
@@ -201,7 +184,7 @@ impl<'d, 'p> Trial<'d, 'p> {
             domain,
             claim,
             alignments: if asks { &[true, false] } else { &[true] },
-            devices: if asks_device { &DEVICES } else { &[None] },
+            devices: if asks_device { domain.devices.tried() } else { vec![None] },
             has_sizes: domain.plugin.outputs.iter().any(|output| output.size.is_some()),
             caps: domain.caps(),
             steps,

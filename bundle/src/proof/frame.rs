@@ -5,12 +5,12 @@
 
 use std::sync::Arc;
 
-use super::Domain;
 use super::case::{Claim, HIGHEST_RANK};
 use super::pool::Meter;
+use super::{Devices, Domain};
 use crate::expr::{
-    AttributeRange, Environment, Expr, Extent, Facts, Ints, Node, RangeEnvironment, Stop, TermId, Terms,
-    Walk, bind_within,
+    AttributeRange, DeviceFact, Environment, Expr, Extent, Facts, Ints, Node, RangeEnvironment, Stop, TermId,
+    Terms, Walk, bind_within,
 };
 use crate::model::{Interval, Output, Plugin, ShapeLimits};
 use crate::value::Value;
@@ -37,6 +37,7 @@ struct Ranges<'p> {
     values: Vec<Option<Interval>>,
     /// By tensor: what a size tensor can hold, as far as it is known.
     sizes: Vec<(i64, i64)>,
+    devices: Devices,
 }
 
 impl RangeEnvironment for Ranges<'_> {
@@ -62,6 +63,11 @@ impl RangeEnvironment for Ranges<'_> {
 
     fn numel(&self, tensor: u32) -> Option<(i64, i64)> {
         self.numel.get(tensor as usize).copied()
+    }
+
+    fn device(&self, fact: DeviceFact) -> (i64, i64) {
+        let Interval { min, max } = self.devices.fact(fact);
+        (min, max)
     }
 
     fn values(&self, tensor: u32) -> (i64, i64) {
@@ -161,6 +167,7 @@ impl<'p> Frame<'p> {
                 .collect(),
             values: plugin.inputs.iter().map(|input| input.values).collect(),
             sizes: Vec::new(),
+            devices: domain.devices,
         };
         let mut frame =
             Frame { ranges, terms: Arc::default(), facts: Facts::default(), tags: Tags::default() };

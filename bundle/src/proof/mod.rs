@@ -9,6 +9,7 @@
 //! than [`crate::expr::ARRAY_LIMIT`], and addresses are what they are (a case does not say).
 
 mod case;
+mod devices;
 mod frame;
 mod greatest;
 mod held;
@@ -31,6 +32,7 @@ use held::held;
 use pool::Meter;
 use search::Search;
 
+pub use devices::Devices;
 pub use greatest::Greatest;
 pub use pool::Pool;
 
@@ -69,6 +71,7 @@ pub struct Domain<'p> {
     pub(crate) attributes: Option<&'p [Value]>,
     pub(crate) profile: Option<&'p [Vec<Interval>]>,
     pub(crate) assumptions: Vec<&'p Expr>,
+    devices: Devices,
     /// How many of the plugin's requirements hold.
     requirements: usize,
     /// Whether the outputs have shapes within their limits.
@@ -129,6 +132,7 @@ impl<'p> Domain<'p> {
             attributes: None,
             profile: None,
             assumptions: Vec::new(),
+            devices: Devices::ANY,
             requirements: plugin.require.len(),
             with_outputs: true,
             pool: None,
@@ -159,6 +163,13 @@ impl<'p> Domain<'p> {
     #[must_use]
     pub fn assuming(mut self, condition: &'p Expr) -> Domain<'p> {
         self.assumptions.push(condition);
+        self.changed()
+    }
+
+    /// Only launches on these devices.
+    #[must_use]
+    pub fn on_devices(mut self, devices: Devices) -> Domain<'p> {
+        self.devices = devices;
         self.changed()
     }
 

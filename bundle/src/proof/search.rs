@@ -7,9 +7,12 @@ use super::case::{Claim, Point, Trial, Tried};
 use super::frame::Region;
 use super::pool::Meter;
 use super::shrink::shrink;
-use super::values::{every, integers, landmarks, literals, spread, worth_a_try};
+use super::values::{
+    every, integers, landmarks, literals, one_of_each_length, plainest, spread, worth_a_try,
+};
 use super::{Case, Domain, Verdict};
-use crate::expr::Expr;
+use crate::expr::{Expr, Node};
+use crate::model::Plugin;
 use crate::value::Value;
 
 /// The most cases that are tried one by one.
@@ -35,6 +38,9 @@ pub(super) struct Search<'d, 'p> {
     pub(super) meter: Meter<'d>,
     landmarks: Vec<i64>,
     literals: Vec<Value>,
+    /// Of what is chosen beside dimensions ([`Domain::choosable`]): whether anything looks at it. Cases that differ in nothing else are
+    /// alike.
+    read: Vec<bool>,
     /// What is left of the steps to try all, and of those for first looks.
     all: usize,
     first: usize,
@@ -53,6 +59,8 @@ impl<'d, 'p> Search<'d, 'p> {
         let exprs = || -> Box<dyn Iterator<Item = &Expr>> {
             let rules = domain.requirements().iter().map(|requirement| &requirement.expr);
             let shapes = domain.plugin.outputs.iter().map(|output| &output.shape);
+            let sizes = domain.plugin.outputs.iter().filter_map(|output| output.size.as_ref());
+            let shapes = shapes.chain(sizes.map(|size| &size.upper));
             let first = std::iter::once(claim.expr()).chain(domain.assumptions.iter().copied());
             Box::new(first.chain(rules).chain(shapes))
         };
@@ -67,6 +75,7 @@ impl<'d, 'p> Search<'d, 'p> {
             trial: Trial::new(domain, claim, 0),
             meter,
             literals: literals(exprs()),
+            read: read(domain.plugin, exprs()),
             landmarks,
             all: ALL_STEPS,
             first: FIRST_STEPS,
@@ -79,7 +88,7 @@ impl<'d, 'p> Search<'d, 'p> {
 
     /// Looks where a case against the claim must lie, if it lies in one frame. True where no more frames need be looked at.
     pub(super) fn frame(&mut self, regions: &[Region]) -> bool {
-        if let Some(places) = few(self.domain, regions) {
+        if let Some(places) = few(self.domain, &self.read, regions) {
             let given = self.give(self.all);
             self.enumerated = true;
             let finished = try_all(self.domain, &mut self.trial, &places, &mut self.best);
@@ -204,8 +213,27 @@ impl Sample {
     }
 }
 
-/// Everything in the regions, where it is little.
-fn few(domain: &Domain<'_>, regions: &[Region]) -> Option<Vec<Sample>> {
+/// Whether expressions look at each attribute, then at each shape input: at what it holds or at how much that is.
+fn read<'e>(plugin: &Plugin, exprs: impl Iterator<Item = &'e Expr>) -> Vec<bool> {
+    let (mut attributes, mut tensors) =
+        (vec![false; plugin.attributes.len()], vec![false; plugin.inputs.len()]);
+    for node in exprs.flat_map(|expr| &expr.nodes) {
+        let place = match node {
+            Node::Attribute(index) => attributes.get_mut(*index as usize),
+            Node::Values(tensor) | Node::Shape(tensor) | Node::Numel(tensor) | Node::Rank(tensor) => {
+                tensors.get_mut(*tensor as usize)
+            }
+            _ => None,
+        };
+        place.into_iter().for_each(|read| *read = true);
+    }
+    let of_inputs = plugin.inputs.iter().zip(tensors).filter(|(input, _)| input.values.is_some());
+    attributes.into_iter().chain(of_inputs.map(|(_, read)| read)).collect()
+}
+
+/// Everything in the regions, where it is little; of what nothing looks at no more than can make a difference.
+fn few(domain: &Domain<'_>, read: &[bool], regions: &[Region]) -> Option<Vec<Sample>> {
+    let plain = domain.plugin.attributes.len();
     let limit = u128::try_from(FEW_CASES).ok()?;
     let mut places = Vec::with_capacity(regions.len());
     let mut count = 0_usize;
@@ -218,8 +246,13 @@ fn few(domain: &Domain<'_>, regions: &[Region]) -> Option<Vec<Sample>> {
         if all > limit {
             return None;
         }
-        let attributes = domain.choosable().iter().zip(&region.attributes);
-        let attributes = attributes.map(|(attribute, extent)| every(attribute, extent));
+        let attributes = domain.choosable().iter().zip(&region.attributes).zip(read).enumerate();
+        let attributes = attributes.map(|(index, ((attribute, extent), read))| match read {
+            true => every(attribute, extent),
+            false if index < plain => plainest(attribute, extent),
+            // The shape of a shape input is how much it holds, and shapes have limits.
+            false => one_of_each_length(attribute, extent),
+        });
         let dims = region.dims.iter().map(|dims| dims.iter().map(|dim| dim.members().collect()).collect());
         let place = Sample { attributes: attributes.collect::<Option<_>>()?, dims: dims.collect() };
         count = count.saturating_add(place.count());

@@ -3,12 +3,16 @@
 use std::collections::{BTreeSet, HashSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
+use super::case::weight;
 use crate::expr::{Expr, Extent, Ints, Node};
 use crate::model::{Attribute, AttributeElement};
 use crate::value::Value;
 
 /// The most values of one attribute that are listed one by one.
 const FEW: usize = 512;
+
+/// The most lists of an attribute that are tried whatever is in them.
+const FEW_LISTS: usize = 64;
 
 /// The longest list that is tried without a reason.
 const SHORT: i64 = 16;
@@ -79,6 +83,8 @@ pub(super) fn worth_a_try(
         Extent::Known(value) => values.push(value.clone()),
         extent if attribute.ty.list || attribute.ty.element == AttributeElement::Bytes => {
             values.extend(lists(attribute, extent, landmarks, literals));
+            values
+                .extend(every(attribute, extent).filter(|all| all.len() <= FEW_LISTS).into_iter().flatten());
         }
         extent => values.extend(singles(attribute, extent, landmarks, literals)),
     }
@@ -233,6 +239,34 @@ pub(super) fn every(attribute: &Attribute, extent: &Extent) -> Option<Vec<Value>
         }
     }
     i64::try_from(FEW).ok().filter(|&few| length.high <= few).map(|_| all)
+}
+
+/// The plainest value of an attribute that nothing looks at, which stands for all others. None where none is known.
+pub(super) fn plainest(attribute: &Attribute, extent: &Extent) -> Option<Vec<Value>> {
+    let (values, is_all) = match every(attribute, extent) {
+        Some(values) => (values, true),
+        None => (worth_a_try(attribute, extent, &[], &[]), false),
+    };
+    let valid = values.into_iter().filter(|value| attribute.check(value).is_ok());
+    let least = valid.min_by_key(|value| weight(value, attribute.default.as_ref()));
+    (least.is_some() || is_all).then(|| least.into_iter().collect())
+}
+
+/// Of lists of integers that nothing looks at the plainest of each length. None where they are many.
+pub(super) fn one_of_each_length(attribute: &Attribute, extent: &Extent) -> Option<Vec<Value>> {
+    if let Extent::Known(value) = extent {
+        return Some(vec![value.clone()]);
+    }
+    let lengths =
+        attribute.length.filter(|lengths| i64::try_from(FEW).is_ok_and(|few| lengths.max <= few))?;
+    let end = |bound: &Option<Value>| bound.as_ref().and_then(Value::as_int);
+    let (least, most) = (end(&attribute.minimum)?, end(&attribute.maximum)?);
+    let plain = if least > 0 { least } else { most.min(0) };
+    let of_length = |length: i64| {
+        let length = usize::try_from(length).ok()?;
+        Some(Value::Array(vec![Value::Int(plain); length]))
+    };
+    (lengths.min..=lengths.max).map(of_length).collect()
 }
 
 fn every_single(attribute: &Attribute, extent: &Extent) -> Option<Vec<Value>> {

@@ -1,14 +1,14 @@
 //! Clusters: of no more blocks than every GPU with clusters runs, and the grid a multiple of them.
 
 use cubinder_bundle::expr::{BinaryOp, DeviceFact, Expr, Node};
-use cubinder_bundle::proof::{Domain, Verdict};
+use cubinder_bundle::proof::{Devices, Domain, Verdict};
 use cubinder_bundle::{Interval, Target};
 
 use super::claim::{Claim, What, When};
 use super::formula::{is_multiple, joined};
 use super::grid::AXES;
-use super::site::{At, LaunchSite, Site};
-use crate::diagnostic::{Code, Diagnostic, Span};
+use super::site::{LaunchSite, Site};
+use crate::diagnostic::{Diagnostic, Span};
 use crate::manifest::Text;
 use crate::rules;
 
@@ -96,9 +96,15 @@ pub(super) fn multiples<'s>(
 /// The least compute capability that has clusters (CUDA C++ programming guide 13.0, "thread block clusters").
 const WITH_CLUSTERS: (u8, u8) = (9, 0);
 
+/// Whether GPUs of a target have clusters.
+pub(crate) const fn has_clusters(target: Target) -> bool {
+    let (major, minor) = WITH_CLUSTERS;
+    target.arch.major > major || target.arch.major == major && target.arch.minor >= minor
+}
+
 /// A warning for each launch in clusters that is compiled for GPUs without them.
 pub(super) fn targets(site: &Site<'_>) -> Vec<Diagnostic> {
-    let lacks = |target: &&Target| (target.arch.major, target.arch.minor) < WITH_CLUSTERS;
+    let lacks = |target: &&Target| !has_clusters(**target);
     let lacking: Vec<String> =
         site.targets.iter().filter(lacks).map(|target| format!("`{target}`")).collect();
     let mut told: Vec<&Text> = Vec::new();
@@ -111,7 +117,7 @@ pub(super) fn targets(site: &Site<'_>) -> Vec<Diagnostic> {
         else {
             continue;
         };
-        if told.contains(&text) || needs_clusters(site, launch.at) {
+        if told.contains(&text) || needs_clusters(site, &launch) {
             continue;
         }
         told.push(text);
@@ -126,53 +132,20 @@ pub(super) fn targets(site: &Site<'_>) -> Vec<Diagnostic> {
     found
 }
 
-/// Whether a step is done only on GPUs with clusters.
-fn needs_clusters(site: &Site<'_>, at: At) -> bool {
+/// Whether a launch is made in clusters of more than one block only on GPUs with clusters. Those of one block every GPU has.
+fn needs_clusters(site: &Site<'_>, launch: &LaunchSite<'_>) -> bool {
     let least = i64::from(WITH_CLUSTERS.0) * 10 + i64::from(WITH_CLUSTERS.1);
     let capability = Expr { nodes: vec![Node::Device(DeviceFact::Capability)] };
-    let conditions = site.guard(at.row).into_iter().chain(site.when(at));
+    let conditions = site.guard(launch.at.row).into_iter().chain(site.when(launch.at));
     let domain = conditions.fold(site.domain().hasty(), Domain::assuming);
-    domain.within(&capability, Interval { min: least, max: i64::MAX }) == Verdict::Proved
-}
-
-/// Cooperative launches that may not fit, or that are meant to begin early and must wait for room for all of their blocks. The driver takes both
-/// attributes together (seen: 580.159 on an H100).
-pub(super) fn cooperative(site: &Site<'_>) -> Vec<Diagnostic> {
-    const CODE: Code = rules::COOPERATIVE_GRID;
-    let decls = site.resolved.manifest.launches.iter().filter_map(|decl| decl.launch());
-    let both = decls.filter_map(|decl| {
-        let (cooperative, programmatic) = (decl.cooperative.as_ref()?, decl.programmatic.as_ref()?);
-        (cooperative.value && programmatic.value).then(|| {
-            let place = |range: &std::ops::Range<usize>| Span::new(&site.resolved.source, range.clone());
-            Diagnostic::warning("a cooperative launch hardly begins early")
-                .code(CODE)
-                .at(place(&programmatic.range), "it would begin while other kernels hold the device")
-                .related(place(&cooperative.range), "all of its blocks must run at once")
-                .help("take `programmatic` out, or let the kernel do without the whole grid")
-        })
-    });
-    both.chain(of_shapes(site)).collect()
-}
-
-/// Cooperative launches whose grids follow the shapes and not the device.
-fn of_shapes<'s>(site: &'s Site<'_>) -> impl Iterator<Item = Diagnostic> + 's {
-    let mut told: Vec<&Text> = Vec::new();
-    let is_sms = |node: &Node| matches!(node, Node::Device(DeviceFact::Sms));
-    let reads_device = move |expr: &Expr| expr.nodes.iter().any(is_sms);
-    site.launches().filter(|launch| launch.launch.cooperative).filter_map(move |launch| {
-        let grid = &launch.launch.grid;
-        let computed = grid.iter().zip(&launch.decl.grid).find(|(axis, _)| axis.constant().is_none());
-        let (_, text) = computed.filter(|_| !grid.iter().any(reads_device))?;
-        if told.contains(&text) {
-            return None;
-        }
-        told.push(text);
-        Some(
-            Diagnostic::warning(launch.of("the grid of a cooperative launch") + " follows the shapes alone")
-                .code(rules::COOPERATIVE_GRID)
-                .at(site.span(text), "nothing keeps it to what fits on the device at once")
-                .note("a cooperative launch whose blocks do not all fit is refused at run time")
-                .help("launch no more than a few blocks for each multiprocessor, and let each loop: `min(device.sms * 2, ceil_div(n, 256))`"),
-        )
-    })
+    let is_within = |domain: &Domain<'_>, expr: &Expr, min: i64, max: i64| {
+        domain.within(expr, Interval { min, max }) == Verdict::Proved
+    };
+    if is_within(&domain, &capability, least, i64::MAX) {
+        return true;
+    }
+    let older = Interval { max: least - 1, ..Devices::ANY.capability };
+    let domain = domain.on_devices(Devices { capability: older, ..Devices::ANY });
+    let axes = launch.launch.cluster.iter().flatten();
+    axes.into_iter().all(|axis| is_within(&domain, axis, 1, 1))
 }

@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hasher as _};
 
 use cubinder_bundle::Value;
 use cubinder_bundle::expr::Expr;
-use cubinder_bundle::proof::Verdict;
+use cubinder_bundle::proof::{Devices, Verdict};
 
 use super::formula::feed;
 use super::site::Site;
@@ -16,7 +16,8 @@ use crate::rules;
 /// The rows whose guard never holds.
 pub(super) fn check(site: &Site<'_>, diagnostics: &mut Vec<Diagnostic>) -> Vec<usize> {
     let mut never = Vec::new();
-    let domain = site.domain().hasty();
+    // On every device: the same manifest may be compiled for other targets.
+    let domain = site.domain().on_devices(Devices::ANY).hasty();
     let mut answers = Answers::new(|given, guard| within(&domain, given).never(guard) == Verdict::Proved);
     let mut holds_never =
         |row: usize| site.guard(row).is_some_and(|guard| answers.of(site.of_nodes(row), guard));

@@ -10,6 +10,8 @@ mod block;
 mod claim;
 mod cluster;
 mod code_limits;
+mod cooperative;
+mod devices;
 mod dimensions;
 mod expressible;
 mod fill;
@@ -26,6 +28,7 @@ mod scratch;
 mod settle;
 mod shared_memory;
 mod site;
+mod timing;
 mod unmeetable;
 mod unreachable_variant;
 mod value;
@@ -35,6 +38,7 @@ mod witness;
 
 use cubinder_bundle::{Arg, KernelFacts, Target};
 
+pub(crate) use cluster::has_clusters;
 pub use cubinder_bundle::proof::{Case, Verdict};
 pub use witness::NamedCase;
 
@@ -118,7 +122,8 @@ fn check_within(resolved: &Resolved, targets: &[Target], pools: &Pools) -> Check
     settle::settle(&site, of_shapes, &mut checked);
     checked.diagnostics.extend(inexact_attribute::check(&site));
     checked.diagnostics.extend(fill::check(&site));
-    checked.diagnostics.extend(cluster::cooperative(&site));
+    checked.diagnostics.extend(cooperative::check(&site));
+    checked.diagnostics.extend(timing::check(&site));
     checked.diagnostics.extend(cluster::targets(&site));
     checked.diagnostics.extend(memory::outputs(&site, &inexpressible));
     // Of nothing everything is true: what is said of launches would be proved and wrong.

@@ -1,7 +1,7 @@
 //! How to mend what a case refutes. A limit is proposed only where the proof succeeds with it.
 
 use cubinder_bundle::expr::{BinaryOp, EvalError, Node};
-use cubinder_bundle::proof::{Case, Domain, Verdict};
+use cubinder_bundle::proof::{Case, Verdict};
 use cubinder_bundle::{Interval, Plugin};
 
 use super::claim::{Claim, What, When, verdict};
@@ -89,6 +89,8 @@ fn in_the_kernel(claim: &Claim) -> &'static str {
     match claim.rule {
         rules::ARGUMENT_OVERFLOW if matches!(claim.what, What::Holds(_)) => "",
         rules::SHARED_MEMORY_LIMIT if claim.must.ends_with(ANY_GPU) => "",
+        // What the device has, whatever it is.
+        rules::SHARED_MEMORY_LIMIT if matches!(claim.what, What::Holds(_)) => "",
         rules::ARGUMENT_OVERFLOW => ", or take a wider type in the kernel",
         rules::LAUNCH_BOUNDS => ", or make the kernel's `__launch_bounds__` larger",
         rules::REGISTERS => ", or say the largest block with `__launch_bounds__` in the kernel",
@@ -110,7 +112,7 @@ fn longer(site: &Site<'_>, claim: &Claim, case: &Case) -> Option<String> {
         return None;
     }
     let mended = |plugin: &Plugin, limit: String| {
-        let domain = claim.narrow(site, Domain::of(plugin).sharing(site.advice));
+        let domain = claim.narrow(site, site.domain_of(plugin).sharing(site.advice));
         match verdict(&domain, claim) {
             Verdict::Proved => Some(format!("{limit} would prove it")),
             Verdict::Refuted(case) if is_index(claim, &case) => None,
@@ -184,7 +186,7 @@ fn proposal(site: &Site<'_>, claim: &Claim, case: &Case) -> Option<String> {
     candidates.chain(tensors.iter().filter_map(fewer)).take(MOST_TRIED).find_map(|(tensor, limit)| {
         let (plugin, limit) = limited(site.slim(), tensor, limit)?;
         let name = site.plugin.tensor_name(tensor)?;
-        let domain = claim.narrow(site, Domain::of(&plugin).sharing(site.advice).hasty());
+        let domain = claim.narrow(site, site.domain_of(&plugin).sharing(site.advice).hasty());
         (verdict(&domain, claim) == Verdict::Proved).then(|| match limit {
             Limit::Values(_) => format!("`{limit}` of `{name}`"),
             limit => format!("`limits = {{ {limit} }}` of `{name}`"),

@@ -76,7 +76,7 @@ pub(super) fn settle(site: &Site<'_>, claims: Vec<Claim>, checked: &mut Checked)
     let plugin = taken(site.slim());
     let all = site.domain();
     let beyond = all.clone().sharing(site.beyond);
-    let whole = Domains { all, taken: Domain::of(&plugin).sharing(site.pool), beyond };
+    let whole = Domains { all, taken: site.domain_of(&plugin).sharing(site.pool), beyond };
     let mut known = Known::default();
     // What is known of the cases of one guard is kept until the last claim about them.
     for same in order.chunk_by(|a, b| a.0 == b.0) {

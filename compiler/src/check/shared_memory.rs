@@ -1,9 +1,12 @@
 //! Dynamic shared memory against what a block can have. What the kernel has of static memory is known after the compile only.
 
+use cubinder_bundle::expr::{BinaryOp, DeviceFact, Expr, Node};
 use cubinder_bundle::{Interval, Target};
 
 use super::claim::{Claim, What, When};
+use super::formula::joined;
 use super::site::{LaunchSite, Site};
+use crate::manifest::Text;
 use crate::rules;
 use crate::verify::max_shared_bytes;
 
@@ -20,6 +23,10 @@ pub(super) fn claims(site: &Site<'_>) -> Vec<Claim> {
 
 fn claim(site: &Site<'_>, launch: &LaunchSite<'_>) -> Option<Claim> {
     let text = launch.decl.shared_bytes.as_ref()?;
+    let reads_device = |node: &Node| matches!(node, Node::Device(DeviceFact::SharedBytes));
+    if launch.launch.shared_bytes.nodes.iter().any(reads_device) {
+        return Some(of_device(site, launch, text));
+    }
     let (least, target) = least(&site.targets);
     let of = target.map_or_else(|| ANY_GPU.to_owned(), |target| format!("`{target}`"));
     let allowed = Interval { min: 0, max: i64::from(least) };
@@ -35,6 +42,23 @@ fn claim(site: &Site<'_>, launch: &LaunchSite<'_>) -> Option<Claim> {
         span: site.span(text),
         when: When::Running(launch.at),
     })
+}
+
+/// What follows the device is held against what that has, whatever others have.
+fn of_device(site: &Site<'_>, launch: &LaunchSite<'_>, text: &Text) -> Claim {
+    let expr = &launch.launch.shared_bytes;
+    let most = Expr { nodes: vec![Node::Device(DeviceFact::SharedBytes)] };
+    let none = Expr { nodes: vec![Node::Int(0)] };
+    let kept = [joined(BinaryOp::Ge, [expr, &none]), joined(BinaryOp::Le, [expr, &most])];
+    Claim {
+        rule: rules::SHARED_MEMORY_LIMIT,
+        subject: launch.of("the dynamic shared memory"),
+        must: "is from 0 to `device.shared_bytes`".to_owned(),
+        what: joined(BinaryOp::And, kept.iter().flatten()).map_or(What::HasValue, What::Holds),
+        expr: expr.clone(),
+        span: site.span(text),
+        when: When::Running(launch.at),
+    }
 }
 
 /// The least that one of the targets has, and which that is.

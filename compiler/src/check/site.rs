@@ -3,9 +3,10 @@
 use std::cell::OnceCell;
 
 use cubinder_bundle::expr::{BinaryOp, Expr, Node};
-use cubinder_bundle::proof::{Domain, Pool};
+use cubinder_bundle::proof::{Devices, Domain, Pool};
 use cubinder_bundle::{Launch, Plugin, Scratch, Target, Variant};
 
+use super::devices;
 use super::formula::{has_rank, has_value, is_positive, joined};
 use crate::diagnostic::Span;
 use crate::manifest::{LaunchDecl, StepDecl, Text, VariantDecl};
@@ -43,6 +44,8 @@ pub(super) struct Site<'r> {
     pub(super) plugin: &'r Plugin,
     /// What is compiled for, as far as it is known.
     pub(super) targets: Vec<Target>,
+    /// What that can run on.
+    devices: Devices,
     /// For each row what holds of every node that it is offered to.
     of_nodes: Vec<Vec<Expr>>,
     /// For each row, each of its steps and each axis of its grid: that it launches blocks; none where that is plain. Empty for a step
@@ -110,6 +113,7 @@ impl<'r> Site<'r> {
         Site {
             resolved,
             plugin,
+            devices: devices::of(&targets),
             targets,
             of_nodes: plugin.variants.iter().map(|variant| of_nodes(plugin, variant)).collect(),
             filled,
@@ -180,7 +184,12 @@ impl<'r> Site<'r> {
 
     /// Everything that the plugin allows. What is learned of it is kept with the domain: who asks often keeps that.
     pub(super) fn domain(&self) -> Domain<'r> {
-        Domain::of(self.plugin).sharing(self.pool)
+        self.domain_of(self.plugin).sharing(self.pool)
+    }
+
+    /// Everything that a plugin allows which is this one but for what is changed of it, on the devices that there can be.
+    pub(super) fn domain_of<'p>(&self, plugin: &'p Plugin) -> Domain<'p> {
+        Domain::of(plugin).on_devices(self.devices)
     }
 
     /// The plugin as far as domains of changed plugins need it: all rows in one, which has no launches.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use cubinder_bundle::{Arg, ArgValue, KernelFacts, ScalarType, Target};
 
-use super::{Checked, Compiled, Obligation, Verdict, check, check_arguments, check_compiled};
+use super::{Checked, Compiled, Obligation, Verdict, check, check_arguments, check_compiled, check_for};
 use crate::diagnostic::{Colour, Source, render};
 use crate::resolve::Resolved;
 use crate::test_support::{Sample, resolved};
@@ -243,4 +243,40 @@ fn manifests_that_no_node_can_meet() {
         of("shape = \"[x.shape[i // 2] for i in range(2 * x.rank)]\"", ""),
     ];
     insta::assert_snapshot!(text.join("\n"));
+}
+
+/// What facts about the device can be follows from what is compiled for.
+#[test]
+fn devices_are_those_of_the_targets() {
+    let told = |launch: &str, tables: &str, targets: &[&str]| {
+        let resolved = resolved("m.toml", &Sample { launch, tables, ..Sample::PLAIN }.text());
+        let targets: Vec<Target> = targets.iter().map(|target| target.parse().unwrap()).collect();
+        let codes = check_for(&resolved, &targets).diagnostics;
+        codes.iter().filter_map(|one| one.code.map(|code| code.0)).collect::<Vec<_>>()
+    };
+    let shared = "block = [256]\nshared_bytes = \"device.shared_bytes\"";
+    for targets in [&["sm_90"][..], &["sm_80", "sm_90"], &["compute_80"], &[]] {
+        assert_eq!(told(shared, "", targets), [""; 0], "{targets:?}");
+    }
+    let more = "block = [256]\nshared_bytes = \"device.shared_bytes + 4\"";
+    assert_eq!(told(more, "", &["sm_90"]), ["C0303"]);
+    // The only variant is there for every GPU that the code runs on, or not.
+    let guard = "[[variants]]\nid = 1\nguard = \"device.capability >= 90\"";
+    let plain = "block = [256]";
+    assert_eq!(told(plain, guard, &["sm_90"]), [""; 0]);
+    for targets in [&["sm_80", "sm_90"][..], &["compute_80"], &[]] {
+        assert_eq!(told(plain, guard, targets), ["C0203"], "{targets:?}");
+    }
+    // Clusters of one block are no clusters.
+    let whole = "block = [256]\ncluster = [\"2 if device.capability >= 90 else 1\"]";
+    let grid = |launch: &str| format!("{launch}\ngrid = [32]");
+    let clusters = |launch: &str| {
+        let text = Sample { launch: &grid(launch), ..Sample::PLAIN }.text();
+        let text = text.replacen("grid = [\"ceil_div(numel(y), 256)\"]\n", "", 1);
+        let targets = ["sm_80", "sm_90"].map(|target| target.parse::<Target>().unwrap());
+        let found = check_for(&resolved("m.toml", &text), &targets).diagnostics;
+        found.iter().filter_map(|one| one.code.map(|code| code.0)).collect::<Vec<_>>()
+    };
+    assert_eq!(clusters(whole), [""; 0]);
+    assert_eq!(clusters("block = [256]\ncluster = [2]"), ["C0605"]);
 }

@@ -1,6 +1,6 @@
 //! Manifests that no node can meet: then everything else would be proved of nothing.
 
-use cubinder_bundle::proof::{Domain, Verdict};
+use cubinder_bundle::proof::Verdict;
 use cubinder_bundle::{Plugin, ShapeLimits};
 
 use super::formula::truth;
@@ -11,7 +11,7 @@ use crate::rules;
 
 /// Whether no node and no shape is possible.
 pub(super) fn is_empty(site: &Site<'_>, plugin: &Plugin) -> bool {
-    Domain::of(plugin).sharing(site.pool).never(&truth()) == Verdict::Proved
+    site.domain_of(plugin).sharing(site.pool).never(&truth()) == Verdict::Proved
 }
 
 /// Why that is so: a rule about nodes, else limits, else something that only all together do.

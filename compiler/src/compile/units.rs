@@ -11,7 +11,7 @@ use cubinder_bundle::{Arg, KernelFacts, Plugin, Target};
 use rayon::prelude::*;
 
 use super::{Progress, dedup, explain};
-use crate::check::{self, Obligation};
+use crate::check::{self, Obligation, has_clusters};
 use crate::codegen;
 use crate::config;
 use crate::cubin;
@@ -118,7 +118,8 @@ pub(super) fn compile(
 }
 
 /// What only the kernels' text tells.
-const OF_TEXT: [Code; 2] = [rules::NO_DYNAMIC_SHARED_MEMORY, rules::NO_DEPENDENCY_WAIT];
+const OF_TEXT: [Code; 3] =
+    [rules::NO_DYNAMIC_SHARED_MEMORY, rules::NO_DEPENDENCY_WAIT, rules::RESTRICTED_ALIAS];
 
 type Sources<'p> = HashMap<&'p Path, Arc<Source>>;
 
@@ -150,27 +151,25 @@ fn jobs<'p>(
     sources: &Sources<'_>,
 ) -> Jobs<'p> {
     let mut found = Jobs { jobs: Vec::new(), of_units: Vec::new() };
+    // What a compile is of, but for what is the same for all units of a plugin: the texts say what is the same code, not the values
+    // that they are made from (`0.0` and `-0.0` are equal).
+    let mut known: HashMap<(&Path, &str, String), usize> = HashMap::new();
     for unit in &plugin.draft.units {
-        if let Some(known) = found.jobs.iter().position(|job| compiles_alike(job.unit, unit)) {
-            found.of_units.push(known);
+        let Some(source) = sources.get(unit.source.as_path()) else { continue };
+        let next = found.jobs.len();
+        let job = *known
+            .entry((unit.source.as_path(), unit.kernel.as_str(), codegen::header(unit, &[])))
+            .or_insert(next);
+        found.of_units.push(job);
+        if job < next {
             continue;
         }
-        let Some(source) = sources.get(unit.source.as_path()) else { continue };
         let name = codegen::display_name(&unit.source, &project.root);
         let text = codegen::translation_unit(unit, Arc::clone(source), &name);
         let prepared = session.prepare_with(text, Arc::clone(&plan.settings));
-        found.of_units.push(found.jobs.len());
         found.jobs.push(Job { unit, plan, prepared });
     }
     found
-}
-
-/// Whether a compile of one unit is one of the other.
-fn compiles_alike(one: &Unit, other: &Unit) -> bool {
-    // What is the same for all units of a plugin is left out.
-    let Unit { source, kernel, types, formats, constants, .. } = one;
-    (source, kernel, types) == (&other.source, &other.kernel, &other.types)
-        && (formats, constants) == (&other.formats, &other.constants)
 }
 
 /// The warnings about type parameters and constants that neither the manifest nor a kernel uses. Where a kernel includes what
@@ -384,13 +383,18 @@ fn cluster_of(
         Some((other, another)) => {
             let shown = |size: &[u32; 3]| size.map(|axis| axis.to_string()).join(" x ");
             let message = format!("`{}` runs in clusters of other sizes for other targets", unit.kernel);
-            Err(vec![
-                Diagnostic::error(message)
-                    .code(rules::CLUSTER)
-                    .at(unit.kernel_span.clone(), "compiled for this kernel")
-                    .note(format!("{} for `{first}`, {} for `{other}`", shown(&size), shown(another)))
-                    .help("give it the same `__cluster_dims__` for every target"),
-            ])
+            let diagnostic = Diagnostic::error(message)
+                .code(rules::CLUSTER)
+                .at(unit.kernel_span.clone(), "compiled for this kernel")
+                .note(format!("{} for `{first}`, {} for `{other}`", shown(&size), shown(another)));
+            let is_without = |(target, _): &(Target, [u32; 3])| !has_clusters(*target);
+            Err(vec![match asked.iter().any(is_without) {
+                true => diagnostic.help(
+                    "GPUs below 9.0 have no clusters: leave their targets out; or take `__cluster_dims__` out, say `cluster` in the launch of a \
+                     variant with `device.capability >= 90` in its guard, and have another variant for the rest",
+                ),
+                false => diagnostic.help("give it the same `__cluster_dims__` for every target"),
+            }])
         }
     }
 }

@@ -7,7 +7,6 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use cubinder_bundle::expr::Expr;
 use cubinder_bundle::{DataType, Plugin};
 
 use super::lexer::{lex, word};
@@ -134,7 +133,7 @@ pub fn unused_names(resolved: &Resolved, open: &Open<'_>) -> Vec<Diagnostic> {
 }
 
 /// Headers of CUDA itself know nothing of manifests.
-fn is_of_cuda(directive: &Directive) -> bool {
+pub(super) fn is_of_cuda(directive: &Directive) -> bool {
     match &directive.kind {
         DirectiveKind::Angled(name) => name.starts_with("cuda_"),
         DirectiveKind::Quoted(_) | DirectiveKind::Computed => false,
@@ -467,10 +466,10 @@ fn template_misfit(
 }
 
 /// One unit and the kernel that it launches.
-struct Check<'a> {
-    unit: &'a Unit,
-    source: &'a Arc<Source>,
-    kernel: &'a Kernel,
+pub(super) struct Check<'a> {
+    pub(super) unit: &'a Unit,
+    pub(super) source: &'a Arc<Source>,
+    pub(super) kernel: &'a Kernel,
     arguments: Vec<Argument>,
     own_types: &'a [String],
 }
@@ -536,58 +535,11 @@ impl Check<'_> {
             let told = problem.into_iter().chain(writable);
             found.extend(told.map(|diagnostic| diagnostic.related(here.clone(), "the parameter")));
         }
-        found.extend(self.without_shared_memory(plugin));
-        found.extend(self.without_wait(plugin));
+        found.extend(self.of_text(plugin));
         if has_errors(&found) {
             // A warning may follow from the mistakes: of two arguments that have changed places one is an input.
             found.retain(|diagnostic| diagnostic.severity == Severity::Error);
         }
         found
     }
-
-    /// The kernel uses shared memory whose size the launch gives, and the launch gives none.
-    fn without_shared_memory(&self, plugin: &cubinder_bundle::Plugin) -> Option<Diagnostic> {
-        let place = self.kernel.dynamic_shared.clone()?;
-        let variant = plugin.variants.get(self.unit.variant)?;
-        let launch = variant.launch(self.unit.step).filter(|launch| is_zero(&launch.shared_bytes))?;
-        let threads =
-            launch.block.iter().map(Expr::constant).try_fold(1_i64, |all, axis| all.checked_mul(axis?));
-        let example = threads.and_then(|threads| threads.checked_mul(4)).unwrap_or(1024);
-        let message =
-            format!("`{}` has dynamic shared memory, and the launch gives it none", self.kernel.path());
-        Some(
-            Diagnostic::warning(message)
-                .code(rules::NO_DYNAMIC_SHARED_MEMORY)
-                .at(self.unit.kernel_span.clone(), "launched with 0 bytes of it")
-                .related(Span::new(self.source, place), "its size comes from the launch")
-                .note("the GPU stops the kernel at the first access")
-                .help(format!(
-                    "say how many bytes, such as `shared_bytes = {example}`, or give the array a size and leave `extern` out"
-                )),
-        )
-    }
-
-    /// The kernel may begin before the step before it has ended, and nothing in its text waits for that.
-    fn without_wait(&self, plugin: &Plugin) -> Option<Diagnostic> {
-        let launch = plugin.variants.get(self.unit.variant)?.launch(self.unit.step)?;
-        let text = &self.source.text;
-        let waits = || text.contains("cudaGridDependencySynchronize") || text.contains("griddepcontrol.wait");
-        // What is included may have a function that does.
-        if !launch.programmatic || waits() || !directives(text).iter().all(is_of_cuda) {
-            return None;
-        }
-        let message = format!("`{}` never waits for the step before it", self.kernel.path());
-        Some(
-            Diagnostic::warning(message)
-                .code(rules::NO_DEPENDENCY_WAIT)
-                .at(self.unit.kernel_span.clone(), "launched with `programmatic = true`")
-                .related(Span::new(self.source, self.kernel.name_range.clone()), "the kernel")
-                .note("it may begin while what came before is still writing what it reads")
-                .help("wait before the kernel reads or writes memory, with `asm volatile(\"griddepcontrol.wait;\" ::: \"memory\")`, or leave `programmatic` out"),
-        )
-    }
-}
-
-fn is_zero(expr: &Expr) -> bool {
-    expr.constant() == Some(0)
 }

@@ -276,6 +276,7 @@ impl Reader<'_> {
             is_extern_c: self.is_extern_c,
             has_body: false,
             dynamic_shared: None,
+            may_wait: true,
             certainty: self.doubt.map_or(Certainty::Exact, Certainty::Unsure),
         }))
     }

@@ -9,11 +9,13 @@ mod check;
 mod declaration;
 mod lexer;
 mod name;
+mod of_text;
 mod parameter;
 mod reader;
 mod shared;
 mod source;
 mod surroundings;
+mod waits;
 
 use std::ops::Range;
 
@@ -61,6 +63,9 @@ pub struct Kernel {
     /// The `extern __shared__` array that it uses, itself or in a function of the text that it calls; absent where it uses none, or
     /// where that cannot be told.
     pub dynamic_shared: Option<Range<usize>>,
+    /// Whether it may wait for the step before it, itself or in a function of the text that it calls; false only where it does not for
+    /// certain.
+    pub may_wait: bool,
     /// How far what stands here can be relied on.
     pub certainty: Certainty,
 }
@@ -118,6 +123,8 @@ pub struct Type {
     pub is_const: bool,
     /// Whether it is something that is not read: a reference, a function.
     pub is_other: bool,
+    /// Whether it says `__restrict__`.
+    pub is_restrict: bool,
 }
 
 /// Whether a kernel is what it seems.

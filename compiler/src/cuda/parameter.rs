@@ -67,6 +67,9 @@ pub(super) fn read(text: &str, tokens: &[Token], around: &Surroundings) -> Resul
         pointers: declarator.pointers,
         is_const: declarator.is_const,
         is_other: declarator.is_other,
+        is_restrict: declared
+            .iter()
+            .any(|token| matches!(word(text, Some(token)), "__restrict__" | "__restrict")),
     };
     Ok(Param { name: declarator.name, range, ty })
 }

@@ -6,6 +6,7 @@ use super::declaration::{self, Outcome};
 use super::lexer::{Lexed, TokenKind, after_group, lex, word};
 use super::shared::{self, Body};
 use super::surroundings::Surroundings;
+use super::waits::waiting;
 use super::{Certainty, Doubt, Kernels, Namespace, name, parameter};
 
 /// Reads the kernels of a text. Any text has an answer.
@@ -265,6 +266,10 @@ impl<'t> Reader<'t> {
                 if let Some(kernel) = self.found.kernels.get_mut(kernel) {
                     kernel.dynamic_shared = Some(place);
                 }
+            }
+            let waiting = waiting(self.text, self.lexed, &self.bodies);
+            for (index, kernel) in self.found.kernels.iter_mut().enumerate() {
+                kernel.may_wait = waiting.contains(&index);
             }
         }
         let mut found = self.found;

@@ -16,7 +16,7 @@ fn line(text: &str, kernel: &Kernel) -> String {
         .params
         .iter()
         .map(|param| {
-            let Type { base, pointers, is_const, is_other } = &param.ty;
+            let Type { base, pointers, is_const, is_other, .. } = &param.ty;
             let constness = if *is_const { "const " } else { "" };
             let other = if *is_other { "&" } else { "" };
             format!("{}: {constness}{base}{}{other}", param.name, "*".repeat(usize::from(*pointers)))
@@ -530,4 +530,33 @@ fn what_is_certain_is_what_the_compiler_says() {
     }
     // All but the author's own types and the pointer to pointers.
     assert_eq!(certain, kernel.params.len() - 3);
+}
+
+#[test]
+fn kernels_that_may_wait_are_known() {
+    let may_wait = |text: &str| -> Vec<bool> {
+        read(text).kernels.iter().filter(|kernel| kernel.has_body).map(|kernel| kernel.may_wait).collect()
+    };
+    let wait = "asm volatile(\"griddepcontrol.wait;\" ::: \"memory\");";
+    assert_eq!(
+        may_wait(&format!("__global__ void a() {{ {wait} }}\n__global__ void b() {{}}")),
+        [true, false]
+    );
+    assert_eq!(may_wait("__global__ void a() { cudaGridDependencySynchronize(); }"), [true]);
+    assert_eq!(may_wait("__global__ void a() { /* griddepcontrol.wait */ } // griddepcontrol.wait"), [false]);
+    // Through functions, in any order.
+    let through = format!(
+        "__device__ void outer();\n__device__ void inner() {{ {wait} }}\n__global__ void a() {{ outer(); }}\n\
+         __device__ void outer() {{ inner(); }}\n__global__ void b() {{ other(); }}"
+    );
+    assert_eq!(may_wait(&through), [true, false]);
+    // What a name may hide counts.
+    assert_eq!(may_wait(&format!("#define WAIT {wait}\n__global__ void a() {{ WAIT }}")), [true]);
+    assert_eq!(
+        may_wait(&format!(
+            "struct S {{ __device__ void f() {{ {wait} }} }};\n__global__ void a(S s) {{ s.f(); }}"
+        )),
+        [true]
+    );
+    assert_eq!(may_wait("__global__ void a() {"), [true]);
 }

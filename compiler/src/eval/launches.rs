@@ -265,7 +265,7 @@ fn typed_args(step: &Step<'_>, args: &[Arg], evaluated: &Evaluated) -> Vec<ArgRe
 
 fn arg_type(value: &ArgValue) -> String {
     match value {
-        ArgValue::Tensor(_) => "tensor".to_owned(),
+        ArgValue::Tensor(_) | ArgValue::ReadTensor(_) => "tensor".to_owned(),
         ArgValue::Scratch(_) => "scratch".to_owned(),
         ArgValue::Scalar { ty, .. } => scalar_name(*ty),
         ArgValue::Array { ty, len, .. } => format!("{}[{len}]", scalar_name(*ty)),
@@ -299,7 +299,7 @@ fn untyped_args(step: &Step<'_>, typed: &[Arg], environment: &dyn Environment) -
     };
     let of_typed = |arg: &Arg| {
         let (tensor, value) = match &arg.value {
-            ArgValue::Tensor(index) => (tensor(*index), None),
+            ArgValue::Tensor(index) | ArgValue::ReadTensor(index) => (tensor(*index), None),
             ArgValue::Scratch(index) => (buffer(*index), None),
             ArgValue::Scalar { expr, .. } | ArgValue::Array { expr, .. } => (None, value(expr)),
         };

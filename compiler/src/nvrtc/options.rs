@@ -241,6 +241,14 @@ pub(super) fn options(
     options
 }
 
+/// Whether these options put line information into the code.
+pub(super) fn has_line_information(options: &[String]) -> bool {
+    options.iter().any(|option| is_named(option, &LINE_INFORMATION))
+}
+
+/// How the option is called that asks for line information.
+const LINE_INFORMATION: [&str; 2] = ["generate-line-info", "lineinfo"];
+
 /// The user's options without those that contradict `--device-debug`. None of them changes a parameter.
 fn without_optimizer(options: &[String]) -> Vec<String> {
     let mut kept = Vec::new();
@@ -251,7 +259,8 @@ fn without_optimizer(options: &[String]) -> Vec<String> {
                 // Its value is the next one.
                 rest.next();
             }
-        } else if !is_named(option, &["dopt", "generate-line-info", "lineinfo", "Ofast-compile", "Ofc"]) {
+        } else if !is_named(option, &["dopt", "Ofast-compile", "Ofc"]) && !is_named(option, &LINE_INFORMATION)
+        {
             kept.push(option.clone());
         }
     }

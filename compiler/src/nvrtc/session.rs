@@ -11,7 +11,9 @@ use cubinder_bundle::{CodeObject, Digest, Target, TargetKind};
 use nvrtc_sys::Nvrtc;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use super::options::{Purpose, Settings, check_options, doubts, include_folders, options};
+use super::options::{
+    Purpose, Settings, check_options, doubts, has_line_information, include_folders, options,
+};
 use super::{Raw, call, diagnose, log};
 use crate::cache::{Cache, Dependencies, Files, KeyHasher, stamp_of_folder};
 use crate::codegen::TranslationUnit;
@@ -245,12 +247,17 @@ impl Session {
     }
 
     /// The key of what comes of a unit, with every option that NVRTC gets. Which of them an older NVRTC does not get follows
-    /// from its identity.
+    /// from its identity. Line information says where files are, from the current folder on (13.0, tried).
     fn key(&self, kind: &str, prepared: &PreparedUnit, purpose: Purpose) -> Digest {
         let settings = &prepared.settings;
         let include = include_folders(&prepared.unit, settings, &self.toolkit.include);
         let options = options(&prepared.unit, purpose, settings, &include, (i32::MAX, 0));
-        let key = KeyHasher::new(kind).field(&prepared.key.0);
+        let mut key = KeyHasher::new(kind).field(&prepared.key.0);
+        if has_line_information(&options) {
+            // Without a current folder there is none that NVRTC could write.
+            let folder = std::env::current_dir().unwrap_or_default();
+            key = key.field(folder.as_os_str().as_encoded_bytes());
+        }
         options.iter().fold(key, |key, option| key.field(option.as_bytes())).finish()
     }
 

@@ -82,7 +82,8 @@ pub struct Unit {
     pub args: Vec<ArgDraft>,
     /// Where the table of arguments is.
     pub args_span: Span,
-    /// The outputs that another step of the variant passes or fills, by index over inputs, then outputs: this one may only read them.
+    /// The outputs that more is given to than one argument of the variant, by index over inputs, then outputs: one that is a pointer to
+    /// `const` may read what others write.
     pub shared_outputs: Vec<u32>,
     /// Whether the arguments are all that the manifest has: false only where one has no name or their table is none.
     pub args_are_known: bool,

@@ -11,9 +11,9 @@ use cubinder_bundle::{DataType, Fill, Guard, Memory, Scratch, Step, Work};
 use super::expression::{Compiler, Expected, Place};
 use super::launch::{self, constant};
 use super::rows::Row;
-use super::{ArgDraftValue, Unit, tensor_kinds};
+use super::{ArgDraft, ArgDraftValue, Unit, tensor_kinds};
 use crate::diagnostic::{Diagnostic, suggest};
-use crate::manifest::{FillDecl, Manifest, StepDecl, Text, WorkDecl};
+use crate::manifest::{FillDecl, Located, Manifest, StepDecl, Text, WorkDecl};
 use crate::rules;
 
 /// What a row does.
@@ -82,17 +82,26 @@ pub(super) fn resolve(
         }
     }
     found.is_right &= launches_something(compiler, &found, index);
-    let (scratch, is_right) = scratch(compiler, &place);
+    let used = used(&found);
+    let (scratch, is_right) = scratch(compiler, &place, &used);
     found.is_right &= is_right;
-    keep_used(&mut found, scratch);
-    share_outputs(&mut found, manifest.inputs.len(), manifest.outputs.len());
+    found.scratch = scratch;
+    renumber(&mut found, &used);
+    share_outputs(&mut found, manifest);
     found
 }
 
-/// Tells each unit which outputs are other steps' too.
-fn share_outputs(found: &mut RowSteps, inputs: usize, outputs: usize) {
-    let tensors = (inputs..inputs + outputs).filter_map(|tensor| u32::try_from(tensor).ok());
-    let tensors: Vec<u32> = tensors.collect();
+/// Tells each unit which outputs more is given to than one argument, under their own names or those of the inputs whose memory they
+/// share.
+fn share_outputs(found: &mut RowSteps, manifest: &Manifest) {
+    let inputs = manifest.inputs.len();
+    let number = |tensor: usize| u32::try_from(tensor).unwrap_or(u32::MAX);
+    let shared_input = |alias: &Located<String>| {
+        manifest.inputs.iter().position(|input| input.name.value == alias.value).map(number)
+    };
+    let names = manifest.outputs.iter().map(|output| output.alias.as_ref().and_then(shared_input));
+    let tensors: Vec<(u32, Option<u32>)> =
+        names.enumerate().map(|(output, input)| (number(inputs + output), input)).collect();
     let of_fills: Vec<usize> = found
         .steps
         .iter()
@@ -102,17 +111,17 @@ fn share_outputs(found: &mut RowSteps, inputs: usize, outputs: usize) {
         })
         .collect();
     // An argument that is wrong may be meant as any of them.
-    let passes = |unit: &Unit, tensor: u32| {
-        unit.args.iter().any(|arg| match (&arg.broken, &arg.value) {
-            (Some(meant), _) => meant.contains(&tensor),
-            (None, value) => *value == ArgDraftValue::Tensor(tensor),
-        })
+    let passes = |arg: &ArgDraft, tensor: u32| match (&arg.broken, &arg.value) {
+        (Some(meant), _) => meant.contains(&tensor),
+        (None, value) => *value == ArgDraftValue::Tensor(tensor),
     };
-    let users = |tensor: u32| {
-        let users = found.units.iter().filter(|unit| passes(unit, tensor)).count();
-        users + of_fills.iter().filter(|fill| **fill == tensor as usize).count()
+    let users = |tensor: u32, input: Option<u32>| {
+        let args = found.units.iter().flat_map(|unit| &unit.args);
+        let args = args.filter(|arg| passes(arg, tensor) || input.is_some_and(|input| passes(arg, input)));
+        args.count() + of_fills.iter().filter(|fill| **fill == tensor as usize).count()
     };
-    let shared: Vec<u32> = tensors.into_iter().filter(|tensor| users(*tensor) > 1).collect();
+    let shared = tensors.into_iter().filter(|(tensor, input)| users(*tensor, *input) > 1);
+    let shared: Vec<u32> = shared.map(|(tensor, _)| tensor).collect();
     found.units.iter_mut().for_each(|unit| unit.shared_outputs.clone_from(&shared));
 }
 
@@ -149,23 +158,41 @@ fn launches_something(compiler: &mut Compiler<'_>, found: &RowSteps, index: usiz
     false
 }
 
-/// All scratch buffers that are declared, and whether they are right. What stands for a wrong size is 0.
-fn scratch(compiler: &mut Compiler<'_>, place: &Place) -> (Vec<Scratch>, bool) {
+/// The scratch buffers that the row's steps use, and whether they are right. What stands for a wrong size is 0.
+///
+/// A row that does not use a buffer may lack what its size is computed from. What no step names at all is read in every row, so that it is
+/// told what is wrong with it.
+fn scratch(compiler: &mut Compiler<'_>, place: &Place, used: &[u32]) -> (Vec<Scratch>, bool) {
     let mut is_right = true;
     let manifest = compiler.manifest;
-    let buffers = manifest.scratch.iter().map(|decl| {
+    let mut buffers = Vec::new();
+    for (index, decl) in (0..).zip(&manifest.scratch) {
+        let is_used = used.contains(&index);
+        if !is_used && is_named(manifest, &decl.name.value) {
+            continue;
+        }
         let typed =
             decl.bytes.as_ref().and_then(|text| compiler.expression(text, "bytes", Expected::Int, place));
         is_right &= typed.is_some();
-        let bytes = typed.map_or_else(|| constant(0), |typed| typed.expr);
-        Scratch { name: decl.name.value.clone(), bytes }
-    });
-    let buffers = buffers.collect();
+        if is_used {
+            let bytes = typed.map_or_else(|| constant(0), |typed| typed.expr);
+            buffers.push(Scratch { name: decl.name.value.clone(), bytes });
+        }
+    }
     (buffers, is_right)
 }
 
-/// Takes those buffers that the row's steps use, and numbers them anew.
-fn keep_used(found: &mut RowSteps, all: Vec<Scratch>) {
+/// Whether some step, done or not, fills or passes what has this name.
+fn is_named(manifest: &Manifest, name: &str) -> bool {
+    let is_it = |text: &Option<Text>| text.as_ref().is_some_and(|text| text.value.trim() == name);
+    manifest.launches.iter().any(|decl| match &decl.work {
+        WorkDecl::Fill(fill) => is_it(&fill.memory),
+        WorkDecl::Launch(launch) => launch.args.iter().flatten().any(|arg| is_it(&arg.value)),
+    })
+}
+
+/// The scratch buffers that the row's steps use, in order, as they are declared.
+fn used(found: &RowSteps) -> Vec<u32> {
     let of_fill = |step: &Step| match step.work {
         Work::Fill(Fill { memory: Memory::Scratch(index), .. }) => Some(index),
         _ => None,
@@ -177,6 +204,11 @@ fn keep_used(found: &mut RowSteps, all: Vec<Scratch>) {
     let mut used: Vec<u32> = found.steps.iter().filter_map(of_fill).chain(passed).collect();
     used.sort_unstable();
     used.dedup();
+    used
+}
+
+/// Numbers buffers by their place among those that are used.
+fn renumber(found: &mut RowSteps, used: &[u32]) {
     let place = |index: u32| {
         let place = used.binary_search(&index).unwrap_or(used.len());
         u32::try_from(place).unwrap_or(u32::MAX)
@@ -191,8 +223,6 @@ fn keep_used(found: &mut RowSteps, all: Vec<Scratch>) {
             *index = place(*index);
         }
     }
-    let is_used = |(index, _): &(u32, Scratch)| used.binary_search(index).is_ok();
-    found.scratch = (0..).zip(all).filter(is_used).map(|(_, scratch)| scratch).collect();
 }
 
 /// What a memset fills; nothing where that is wrong, which was told. A scratch buffer is numbered as it is declared.

@@ -373,3 +373,52 @@ fn two_plugins_of_one_name_are_refused() {
     let errors = check_unique(&[first, third, second]);
     insta::assert_snapshot!(render(&errors, Colour::Plain));
 }
+
+/// The size of a scratch buffer is read in the rows alone that use it: others may lack its names.
+#[test]
+fn scratch_memory_is_of_the_rows_that_use_it() {
+    let text = r#"schema = 1
+[plugin]
+name = "sum"
+[[inputs]]
+name = "x"
+type = "f32"
+[[outputs]]
+name = "y"
+type = "f32"
+shape = "[1]"
+[scratch.parts]
+bytes = "SPLITS * 4"
+[[variants]]
+id = 1
+guard = "numel(x) > 100"
+constants = { SPLIT = true, SPLITS = 16 }
+[[variants]]
+id = 2
+constants = { SPLIT = false }
+[[launches]]
+when = "SPLIT"
+memset = "parts"
+[[launches]]
+source = "k.cu"
+kernel = "add"
+grid = [1]
+block = [256]
+when = "SPLIT"
+args = { x = "x", p = "parts", y = "y" }
+[[launches]]
+source = "k.cu"
+kernel = "plain"
+grid = [1]
+block = [256]
+when = "not SPLIT"
+args = { x = "x", y = "y" }
+"#;
+    let draft = resolved(text).draft;
+    let buffers: Vec<usize> = draft.plugin.variants.iter().map(|variant| variant.scratch.len()).collect();
+    assert_eq!(buffers, [1, 0]);
+    // What is wrong with a buffer that nothing uses is told all the same.
+    let unused = text.replace("[scratch.parts]", "[scratch.none]\nbytes = \"FOUR * 4\"\n[scratch.parts]");
+    let errors = compile(&Source::new("m.toml", unused)).unwrap_err();
+    assert_eq!(messages(&errors), ["unknown name `FOUR`"]);
+}

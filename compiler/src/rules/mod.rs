@@ -111,6 +111,8 @@ rules! {
     PLUGIN_TWICE = "C0208";
     /// A format that tensors of a type or rank cannot have.
     NO_SUCH_LAYOUT = "C0209";
+    /// An attribute that decides between variants, and that `timing` leaves out.
+    TIMING_LEAVES_OUT = "C0210";
 
     // Launches.
     /// A grid beyond the limits of every GPU.
@@ -165,6 +167,8 @@ rules! {
     NO_DYNAMIC_SHARED_MEMORY = "C0410";
     /// A kernel that is launched before the step before it has ended, and does not wait for that.
     NO_DEPENDENCY_WAIT = "C0411";
+    /// Two names of one memory for `__restrict__` parameters.
+    RESTRICTED_ALIAS = "C0412";
 
     // Machine code.
     /// Parameters that differ from one compile to the next.

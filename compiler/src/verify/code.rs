@@ -1,6 +1,7 @@
 //! A code object against what the manifest launches.
 
 use cubinder_bundle::expr::Expr;
+use cubinder_bundle::launch::MAX_CLUSTER;
 use cubinder_bundle::{Arch, Arg, ArgValue, KernelFacts, Launch, Target};
 
 use crate::cubin::{Cluster, LaunchRules};
@@ -114,7 +115,7 @@ const SAME_EVERYWHERE: &str = "the kernel's parameters must be the same in every
 /// What an argument's offset is a multiple of, and its bytes.
 fn alignment_and_size(value: &ArgValue) -> (u32, u32) {
     let (element, len) = match value {
-        ArgValue::Tensor(_) | ArgValue::Scratch(_) => (8, 1),
+        ArgValue::Tensor(_) | ArgValue::ReadTensor(_) | ArgValue::Scratch(_) => (8, 1),
         ArgValue::Scalar { ty, .. } => (ty.size(), 1),
         ArgValue::Array { ty, len, .. } => (ty.size(), *len),
     };
@@ -165,7 +166,7 @@ fn cluster(check: &CodeCheck<'_>) -> Option<Diagnostic> {
                 .note("the kernel says so with the second half of `__block_size__`")
                 .help("say `__cluster_dims__` in the kernel, or `cluster` in the launch: then the grid counts blocks"),
         ),
-        (Cluster::Of(_), None) => None,
+        (Cluster::Of(size), None) => too_large(check, size),
         (Cluster::Of(size), Some(said)) if said == size.map(|axis| Some(i64::from(axis))) => None,
         (Cluster::Of(size), Some(said)) => {
             let axis = |axis: Option<i64>| axis.map_or_else(|| "?".to_owned(), |blocks| blocks.to_string());
@@ -182,6 +183,18 @@ fn cluster(check: &CodeCheck<'_>) -> Option<Diagnostic> {
                 .help("say `cluster` in the launch"),
         ),
     }
+}
+
+/// What the launch says is held against the limit before there is code; what the kernel says is known here.
+fn too_large(check: &CodeCheck<'_>, size: [u32; 3]) -> Option<Diagnostic> {
+    let blocks = size.into_iter().fold(1_u64, |all, axis| all.saturating_mul(u64::from(axis)));
+    (blocks > u64::from(MAX_CLUSTER)).then(|| {
+        let message =
+            format!("the kernel runs in clusters of {blocks} blocks, and a launch has at most {MAX_CLUSTER}");
+        problem(check, rules::CLUSTER_LIMIT, message)
+            .note(format!("the kernel says `__cluster_dims__` of {}", shown(size)))
+            .help("make its clusters smaller")
+    })
 }
 
 fn shown(axes: [u32; 3]) -> String {

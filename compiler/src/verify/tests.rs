@@ -323,6 +323,12 @@ fn a_launch_heeds_what_the_kernel_demands() {
     ];
     let shown: Vec<String> = refused.into_iter().map(Result::unwrap_err).collect();
     insta::assert_snapshot!("launch_rules", shown.join("\n"));
+    // More blocks than a launch can have.
+    let too_large =
+        check_with("block = [64]", &args, "sm_90", &facts, clusters(Cluster::Of([4, 2, 2]))).unwrap_err();
+    assert!(too_large.contains("clusters of 16 blocks, and a launch has at most 8"), "{too_large}");
+    let largest = check_with("block = [64]", &args, "sm_90", &facts, clusters(Cluster::Of([4, 2, 1])));
+    assert_eq!(largest, Ok(()));
     assert_eq!(check_with("block = [8, 4, 2]", &args, "sm_90", &facts, blocks), Ok(()));
     for (launch, cluster) in [
         ("block = [64]", Cluster::Of([2, 1, 1])),

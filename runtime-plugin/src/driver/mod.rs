@@ -22,3 +22,4 @@ pub use cubinder_bundle::fit::ComputeCapability;
 pub use error::{DriverError, DriverMissing};
 pub use queue::{Configuration, MAX_LAUNCH_ATTRIBUTES};
 pub use table::Driver;
+pub(crate) use table::last_loader_error;

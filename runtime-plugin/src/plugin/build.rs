@@ -24,7 +24,7 @@ pub(super) fn output_types(
     Ok(())
 }
 
-/// Types and formats that some variant takes together.
+/// Types and formats that some variant takes together, of tensors that can be laid out so.
 pub(super) fn supports(
     node: &NodeData,
     position: usize,
@@ -40,6 +40,9 @@ pub(super) fn supports(
     let formats: Option<Vec<Format>> =
         known.iter().map(|tensor| Format::from_tensorrt(tensor.desc.format.0)).collect();
     let (Some(types), Some(formats)) = (types, formats) else { return false };
+    if known.iter().zip(&formats).any(|(tensor, format)| rank_below(tensor, *format).is_some()) {
+        return false;
+    }
     node.kinds.iter().any(|kinds| fits(node, kinds, &types, Some(&formats)))
 }
 
@@ -58,8 +61,22 @@ pub(super) fn configured_kinds<'n>(
             .ok_or_else(|| node.invalid(format_args!("no plugin takes tensors in the format {format:?}")))
     };
     let formats: Vec<Format> = inputs.iter().chain(outputs).map(format).collect::<Result<_, _>>()?;
+    for ((tensor, format), index) in inputs.iter().chain(outputs).zip(&formats).zip(&node.counted) {
+        if let Some(rank) = rank_below(tensor, *format) {
+            let name = node.definition.plugin().tensor_name(*index).unwrap_or_default();
+            let (format, least) = (format.name(), format.min_rank());
+            return Err(node.invalid(format_args!(
+                "`{name}` has rank {rank}, and tensors in the format `{format}` have at least {least} dimensions"
+            )));
+        }
+    }
     let fitting = node.kinds.iter().find(|kinds| fits(node, kinds, &types, Some(&formats)));
     fitting.ok_or_else(|| no_variant(node, &types, &formats))
+}
+
+/// The rank of a tensor that has fewer dimensions than the format needs. One that TensorRT does not know yet (-1) is none.
+fn rank_below(tensor: &DynamicPluginTensorDesc, format: Format) -> Option<usize> {
+    usize::try_from(tensor.desc.dims.nb_dims).ok().filter(|rank| *rank < format.min_rank())
 }
 
 /// Whether the first of the tensors that TensorRT counts can be of these types and formats.

@@ -8,9 +8,13 @@ use super::tests::{made, model, plugin, variant};
 use super::*;
 use crate::definition::Known;
 
-/// What TensorRT says of a tensor of two dimensions.
+/// What TensorRT says of a tensor, which has as many dimensions as any format needs.
 pub(super) fn tensor(ty: DataType, format: Format) -> DynamicPluginTensorDesc {
-    let dims = Dims::from_slice(&[4, 8]).unwrap();
+    of_shape(ty, format, &[4, 8, 2, 2])
+}
+
+fn of_shape(ty: DataType, format: Format, shape: &[i64]) -> DynamicPluginTensorDesc {
+    let dims = Dims::from_slice(shape).unwrap();
     let desc = PluginTensorDesc {
         dims,
         data_type: trt_abi::DataType(ty.tensorrt()),
@@ -69,6 +73,27 @@ fn formats_are_taken_as_some_variant_has_them() {
     for (position, tensors, inputs) in [(1, 2, 2), (1, 2, 0), (2, 2, 1), (0, 1, 1), (0, 5, 1), (0, 0, 1)] {
         assert!(!mixed.supports(position, &many[..tensors], inputs), "{position} {tensors} {inputs}");
     }
+}
+
+/// A kernel for vectors of channels finds none in a tensor without channels.
+#[test]
+fn a_format_is_not_taken_for_tensors_without_its_dimensions() {
+    let mixed = plugin(mixed());
+    let shaped = |format, rank: usize| of_shape(DataType::F16, format, &[8, 8, 8, 8][..rank]);
+    for rank in 0..=4 {
+        let supports = |x, y| mixed.supports(1, &[shaped(x, rank), shaped(y, rank)], 1);
+        assert!(supports(Format::Linear, Format::Linear), "{rank}");
+        assert_eq!(supports(Format::Hwc8, Format::Hwc8), rank >= 3, "{rank}");
+        assert_eq!(mixed.supports(0, &[shaped(Format::Hwc8, rank); 2], 1), rank >= 3, "{rank}");
+    }
+    let short = shaped(Format::Hwc8, 2);
+    assert_eq!(
+        mixed.configure(&[short], &[short]).unwrap_err().text(),
+        "test::guarded `n`: `x` has rank 2, and tensors in the format `hwc8` have at least 3 dimensions"
+    );
+    let mut open = shaped(Format::Hwc8, 4);
+    open.desc.dims.nb_dims = -1;
+    assert!(mixed.supports(1, &[open, open], 1), "what is not known yet is asked again");
 }
 
 #[test]

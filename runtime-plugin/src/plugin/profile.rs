@@ -5,6 +5,7 @@
 use cubinder_bundle::launch::{
     Facts, Steps, check_limits, check_output_limits, output_shape, workspace_bound,
 };
+use cubinder_bundle::model::MAX_RANK;
 use cubinder_bundle::proof::Domain;
 use cubinder_bundle::{Input, Interval};
 use trt_abi::{Dims, DynamicPluginTensorDesc, Error};
@@ -40,8 +41,10 @@ impl Profile {
         let inputs = node.definition.plugin().inputs.iter().enumerate();
         let inputs = inputs.map(|(index, input)| {
             if input.values.is_some() {
-                // TensorRT does not speak of shape inputs here.
-                return Ok(vec![UNKNOWN; input.rank_max.min(1).into()]);
+                // TensorRT does not speak of shape inputs here: how many values one has is known where it has to be so many.
+                let count = input.limits.dim(0);
+                let count = if count.min == count.max { count } else { UNKNOWN };
+                return Ok(vec![count; input.rank_max.min(1).into()]);
             }
             let tensor = counted.next().ok_or_else(|| node.invalid("an input is missing"))?;
             let ranges = ranges(node, tensor)?;
@@ -89,14 +92,13 @@ impl Profile {
         for (input, shape) in plugin.inputs.iter().zip(&shapes).filter(|(_, shape)| is_known(shape)) {
             check_limits(&input.name, shape, &input.limits, place).map_err(|unmet| node.invalid(unmet))?;
         }
-        let shapes: Vec<&[i64]> = shapes.iter().map(Vec::as_slice).collect();
-        if !shapes.iter().all(|shape| is_known(shape)) {
-            return Ok(());
-        }
+        let unseen = |shape: &[i64]| UNSEEN.get(..shape.len()).unwrap_or(&UNSEEN);
+        let seen = shapes.iter().map(|shape| if is_known(shape) { shape.as_slice() } else { unseen(shape) });
+        let shapes: Vec<&[i64]> = seen.collect();
         let facts = Facts { shapes: &shapes, ..node.facts() };
         let mut steps = Steps::default();
         for output in &plugin.outputs {
-            // A shape without a value is refused where it is asked for, with more to say.
+            // A shape without a value depends on what is not known, or is refused where it is asked for, with more to say.
             if let Ok(shape) = output_shape(plugin, output, &facts, &mut steps) {
                 check_output_limits(output, &shape, place).map_err(|unmet| node.invalid(unmet))?;
             }
@@ -107,6 +109,9 @@ impl Profile {
 
 /// A dimension of which nothing is known.
 const UNKNOWN: Interval = Interval::ANY_SIZE;
+
+/// A shape of which the rank alone is known, as [`Facts::shapes`] says it.
+const UNSEEN: [i64; MAX_RANK as usize] = [-1; MAX_RANK as usize];
 
 /// A fixed dimension is what it is; of a dynamic one (-1) TensorRT says the least and the greatest.
 fn ranges(node: &NodeData, tensor: &DynamicPluginTensorDesc) -> Result<Vec<Interval>, Error> {

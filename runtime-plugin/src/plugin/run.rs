@@ -11,13 +11,14 @@ use trt_abi::{Error, PluginTensorDesc};
 use super::announced::Announced;
 use super::loaded::Loaded;
 use super::node::NodeData;
-use super::told::{Said, say_running};
+use super::told::{Said, say_running, variant_name};
 use crate::code::CodeTable;
 use crate::driver::sys::CUstream;
 use crate::driver::{Driver, DriverError};
 use crate::launch::{
     Addresses, AliasRecord, EnqueueError, LaunchError, LaunchRecord, Positions, StepRecord, takes,
 };
+use crate::nvtx;
 
 /// What an object keeps from one enqueue to the next. TensorRT-RTX announces shapes before every enqueue, also when they
 /// are the same, so the shapes are kept to be compared.
@@ -64,6 +65,8 @@ struct Ready {
     choice: Option<Box<Candidates>>,
     /// The variants whose steps these are, by their indices in the plugin, and where those lie among the records.
     variants: Vec<(usize, Range<usize>)>,
+    /// The ranges of a profiler's timeline in which their steps are queued; none where none are asked for.
+    ranges: Vec<nvtx::Range>,
 }
 
 impl Ready {
@@ -89,15 +92,15 @@ struct Candidates {
 }
 
 impl Candidates {
-    /// The steps of the one that runs; none where no guard holds.
+    /// Which of them runs, and its steps; none where no guard holds.
     #[inline]
-    fn pick<'a>(&self, records: &'a [StepRecord], at: &Addresses<'_>) -> Option<&'a [StepRecord]> {
+    fn pick<'a>(&self, records: &'a [StepRecord], at: &Addresses<'_>) -> Option<(usize, &'a [StepRecord])> {
         let address = |tensor: usize| match tensor.checked_sub(self.inputs) {
             None => at.inputs.get(self.positions.of(tensor)?).map(|address| address.addr() as u64),
             Some(output) => at.outputs.get(output).map(|address| address.addr() as u64),
         };
-        let range = self.records.get(self.choice.pick(address)?)?;
-        records.get(range.clone())
+        let candidate = self.choice.pick(address)?;
+        Some((candidate, records.get(self.records.get(candidate)?.clone())?))
     }
 }
 
@@ -141,13 +144,14 @@ impl Running {
             return Err(Error::internal(format!("{}: nothing is ready to be launched", node.title)));
         };
         let running = match &ready.choice {
-            None => Some(ready.records.as_slice()),
+            None => Some((0, ready.records.as_slice())),
             Some(candidates) => candidates.pick(&ready.records, at),
         };
-        let Some(running) = running else { return Err(self.none_holds(node, at)) };
+        let Some((candidate, running)) = running else { return Err(self.none_holds(node, at)) };
         if ready.workspace_bytes != 0 && at.workspace.is_null() {
             return Err(no_workspace(node, ready.workspace_bytes));
         }
+        let _range = ready.ranges.get(candidate).map(nvtx::Range::enter);
         for alias in &ready.aliases {
             // SAFETY: the caller's promises; tensors that TensorRT binds are the same memory or do not overlap.
             let copied = unsafe { alias.enqueue(ready.driver, at, CUstream(stream)) };
@@ -332,6 +336,7 @@ fn make_ready(
         workspace_bytes: 0,
         choice: None,
         variants: Vec::new(),
+        ranges: Vec::new(),
     };
     for (index, variant) in running {
         let kernels = loaded.kernels(index);
@@ -353,6 +358,7 @@ fn make_ready(
         let records = StepRecord::all(plugin, variant, kernels, &sequence, positions);
         ready.records.extend(records.ok_or_else(|| node.invalid("a kernel is passed a shape input"))?);
         ready.variants.push((index, start..ready.records.len()));
+        ready.ranges.extend(nvtx::Range::of(|| format!("{} {}", node.title, variant_name(variant))));
         for record in ready.records.iter().skip(start).filter_map(StepRecord::launch) {
             check_at_once(node, driver, record, facts)?;
         }

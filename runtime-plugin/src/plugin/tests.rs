@@ -286,6 +286,46 @@ fn shapes_beyond_the_limits_are_refused() {
     configure(&limited, [0, 8], [25, 32]).unwrap();
 }
 
+/// What a shape input holds is not known during a build; outputs that do not depend on it are held against their limits all the same.
+#[test]
+fn a_shape_input_hides_no_limit_of_other_outputs() {
+    let range = |min, max| Interval { min, max };
+    let with_counts = |count: Interval, y_reads_it: bool| {
+        let mut limited = model(vec![variant(1, None)]);
+        limited.inputs.push(Input {
+            name: "target".to_owned(),
+            values: Some(range(0, 9)),
+            rank_min: 1,
+            rank_max: 1,
+            limits: limits(range(0, 8), vec![count], Interval::ANY_SIZE),
+            doc: String::new(),
+        });
+        limited.outputs[0].limits.numel.max = 1000;
+        if y_reads_it {
+            // y = [numel(target), x.shape[-1]].
+            limited.outputs[0].shape.nodes[4] = Part::Numel(1);
+        }
+        for variant in &mut limited.variants {
+            variant.types.insert(1, DataType::I64);
+            variant.formats.insert(1, Format::Linear);
+        }
+        plugin(limited)
+    };
+    let open = range(0, 8);
+    configure(&with_counts(open, false), [1, 8], [50, 10]).unwrap();
+    let error = configure(&with_counts(open, false), [1, 8], [51, 10]).unwrap_err();
+    assert!(error.contains("of `y` is 1020 in 102x10, the greatest of the profile, and"), "{error}");
+    configure(&with_counts(open, true), [1, 8], [1, 1 << 20]).unwrap();
+    let mut by_rank = model(vec![variant(1, None)]);
+    by_rank.outputs[0].shape.nodes = vec![Part::Rank(0), Part::Array(vec![0])];
+    by_rank.outputs[0].limits.numel.max = 1;
+    // Its extents are not known at either end, its rank is.
+    let error = configure(&plugin(by_rank), [0, 8], [1, i64::MAX]).unwrap_err();
+    assert!(error.contains("of `y` is 2 in 2, the least of the profile, and"), "{error}");
+    let error = configure(&with_counts(range(4, 4), true), [1, 8], [1, 251]).unwrap_err();
+    assert!(error.contains("of `y` is 1004 in 4x251, the greatest of the profile, and"), "{error}");
+}
+
 #[test]
 fn more_elements_than_64_bits_count_are_beyond_a_limit() {
     let mut limited = model(vec![variant(1, None)]);

@@ -3,7 +3,7 @@
 //! Owns: which things are told once ([`Said`]). Never: told at every enqueue; made where nobody listens.
 
 use cubinder_bundle::launch::{Decided, Facts, describe, is_automatic};
-use cubinder_bundle::{DataType, Format};
+use cubinder_bundle::{DataType, Format, Variant};
 use trt_abi::logger;
 
 use super::node::NodeData;
@@ -61,6 +61,12 @@ impl Said {
     }
 }
 
+/// A variant, as the log and profilers name it: `variant 2 (T=f32 VEC=4)`.
+pub(super) fn variant_name(variant: &Variant) -> String {
+    let Variant { id, label, .. } = variant;
+    if label.is_empty() { format!("variant {id}") } else { format!("variant {id} ({label})") }
+}
+
 /// Tells what runs from now on: for each variant that may run its types, formats and steps.
 pub(super) fn say_running(node: &NodeData, running: &[(usize, &[StepRecord])], facts: &Facts<'_>) {
     let plugin = node.definition.plugin();
@@ -73,14 +79,12 @@ pub(super) fn say_running(node: &NodeData, running: &[(usize, &[StepRecord])], f
             };
             let tensors: Vec<String> = tensors.map(tensor).collect();
             let steps: Vec<String> = steps.iter().map(ToString::to_string).collect();
-            let label =
-                if variant.label.is_empty() { String::new() } else { format!(" ({})", variant.label) };
             let whether = if running.len() > 1 { "may run" } else { "runs" };
             let steps = if steps.is_empty() { "nothing to do".to_owned() } else { steps.join("; ") };
             format!(
-                "cubinder: {}: variant {}{label} {whether}: {steps}; {}{}",
+                "cubinder: {}: {} {whether}: {steps}; {}{}",
                 node.title,
-                variant.id,
+                variant_name(variant),
                 tensors.join(", "),
                 describe(plugin, facts)
             )

@@ -101,7 +101,7 @@ fn conditions_leave_steps_out() {
 
     variant.steps[0].when = when(compares(0, BinaryOp::Gt, 20));
     let error = found(&plugin, &variant, &[&[15], &[15]]).unwrap_err();
-    let why = "`test::scale` cannot run variant 2: the output `y` is not empty, and no step that is done with these shapes is given it";
+    let why = "`test::scale` cannot run variant 2: the output `y` is not empty, and no step that is done with these shapes writes it";
     assert!(error.starts_with(why) && error.contains("a guard against them"), "{error}");
 
     variant.steps[0].when = when(Expr { nodes: vec![Node::Numel(0)] });
@@ -299,4 +299,68 @@ fn a_guard_excludes_a_device_whatever_else_is_not_known() {
     let mut asking = plain;
     asking.launch_mut(0).unwrap().grid[2] = sms;
     assert!(asks_for_device(&asking));
+}
+
+/// What only reads an output writes nothing, and reads what was written before.
+#[test]
+fn readers_of_an_output_write_nothing() {
+    let plugin = plugin();
+    let write = |least| Step {
+        when: when(compares(0, BinaryOp::Ge, least)),
+        ..Step::launch(over_x(&[ArgValue::Tensor(1)]))
+    };
+    let read = |least| Step {
+        when: when(compares(0, BinaryOp::Ge, least)),
+        ..Step::launch(over_x(&[ArgValue::ReadTensor(1)]))
+    };
+    let both = || Step::launch(over_x(&[ArgValue::ReadTensor(1), ArgValue::Tensor(1)]));
+    let not_written = "is not empty, and no step that is done with these shapes writes it";
+    let read_first = "is read before any step that is done with these shapes wrote it";
+    for (steps, why) in [
+        (vec![write(0), read(0)], None),
+        (vec![write(6), read(0)], Some(not_written)),
+        (vec![write(6), read(6), both()], None),
+        (vec![read(0)], Some(not_written)),
+        (vec![read(0), write(0)], Some(read_first)),
+        (vec![write(6), read(0), write(0)], Some(read_first)),
+        (vec![read(6), write(0)], None),
+        (vec![fill(Memory::Output(0)), read(0)], None),
+        (vec![both(), read(0)], None),
+    ] {
+        let variant = with_steps(&plugin, steps.clone());
+        let found = found(&plugin, &variant, &[&[5], &[5]]).err();
+        match (why, &found) {
+            (None, None) => {}
+            (Some(why), Some(error)) => assert!(error.contains(why), "{error}"),
+            _ => panic!("{steps:?}: {found:?}"),
+        }
+    }
+    let reads = with_steps(&plugin, vec![read(0), write(0)]);
+    let Sequence { steps, .. } = found(&plugin, &reads, &[&[0], &[0]]).unwrap();
+    assert!(
+        steps
+            .iter()
+            .all(|step| *step == Doing::LeftOut || matches!(step, Doing::Launch(it) if it.is_empty()))
+    );
+    let mut aliased = plugin;
+    aliased.outputs[0].alias = Some(0);
+    assert!(found(&aliased, &reads, &[&[5], &[5]]).is_ok());
+}
+
+/// Each part of a guard is evaluated from a copy of what leads up to it, so text in front of all parts is copied for each: it counts.
+#[test]
+fn long_text_in_a_guard_takes_steps() {
+    let excluded_by = |text: usize, parts: u32| {
+        let mut nodes = vec![Node::Str("a".repeat(text)), Node::Bool(true), Node::Bool(true)];
+        for at in 2..parts + 2 {
+            nodes.push(Node::Binary(BinaryOp::And, at, 1));
+        }
+        let guard = Guard { expr: Expr { nodes }, text: String::new() };
+        let mut steps = Steps::default();
+        assert!(!is_excluded(Some(&guard), &Facts::default(), &mut steps));
+        steps.is_spent()
+    };
+    assert!(!excluded_by(1 << 20, 20), "a million bytes twenty times");
+    assert!(!excluded_by(16, 500));
+    assert!(excluded_by(1 << 20, 500), "half a gigabyte");
 }

@@ -132,6 +132,33 @@ fn what_shape_inputs_hold() {
     assert_eq!(p.has_value("free.values[0]"), "x = [0, 0], target.values = [0, 0], free.values = []");
 }
 
+/// Attributes and shape inputs that nothing looks at do not make cases too many to try all, and where they are, every short list is tried.
+#[test]
+fn a_list_that_stands_alone() {
+    let maker = |every| {
+        Maker::new()
+            .attribute("n", "i64", |a| {
+                (a.minimum, a.maximum) = (Some(Value::Int(-2)), Some(Value::Int(2)));
+            })
+            .attribute("pads", "i32[]", |a| {
+                a.length = Some(Interval { min: 0, max: 2 });
+                a.one_of = [-1, 0, 2].map(Value::Int).to_vec();
+            })
+            .attribute("mode", "string", |_| ())
+            .input("x", (2, 2), |limits| limits.every = every)
+            .shape_input("k", Interval { min: 0, max: 2 }, Interval { min: 0, max: 1 << 40 })
+            .output("y", "x.shape", |_| ())
+    };
+    // Neither all alike nor one that differs from -1s in one place.
+    let text = "len(pads) == 2 and sum(pads) == x.shape[-1] and pads[0] < pads[1]";
+    let few = maker(Interval { min: 2, max: 3 });
+    assert_eq!(few.never(text), "x = [2, 2], k.values = [], n = 0, pads = [0, 2], mode = \"\"");
+    assert_eq!(few.never("sum(pads) > 4"), "proved");
+    assert_eq!(few.always("sum(pads) * sum(pads) != 9"), "proved");
+    let many = maker(Interval { min: 2, max: i64::MAX });
+    assert_eq!(many.never(text), "x = [2, 2], k.values = [], n = 0, pads = [0, 2], mode = \"\"");
+}
+
 #[test]
 fn what_devices_have() {
     let p = Maker::new().input("x", (1, 1), |_| ()).output("y", "x.shape", |_| ());

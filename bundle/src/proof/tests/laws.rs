@@ -6,7 +6,7 @@
 use proptest::prelude::*;
 
 use super::support::Maker;
-use crate::expr::{Environment, EvalError, Expr, evaluate};
+use crate::expr::{Environment, EvalError, Expr, Node, evaluate};
 use crate::model::{Interval, Plugin, ShapeLimits};
 use crate::proof::{Case, Domain, Verdict};
 use crate::value::Value;
@@ -404,6 +404,26 @@ impl Made {
         case(&self.maker.plugin, attributes, inputs, held, self.assumed.as_ref())
     }
 
+    /// Whether the cases that differ in something that is looked at are few enough to try every one, in two places each.
+    fn has_few_cases(&self) -> bool {
+        const FEW: i64 = 4096;
+        let plugin = &self.maker.plugin;
+        let rules = plugin.require.iter().map(|rule| &rule.expr);
+        let all = rules.chain(plugin.outputs.iter().map(|output| &output.shape)).chain(&self.assumed);
+        let nodes: Vec<&Node> = all.chain([&self.expr]).flat_map(|expr| &expr.nodes).collect();
+        let is_read = |index: u32| nodes.contains(&&Node::Attribute(index));
+        let length = |interval: Interval| interval.max - interval.min + 1;
+        let number = &plugin.attributes[0];
+        let end = |value: &Option<Value>| value.as_ref().unwrap().as_int().unwrap();
+        let counts = [end(&number.maximum) - end(&number.minimum) + 1, 13, 2, 2];
+        let of_attributes = (0..).zip(counts).filter(|(index, _)| is_read(*index));
+        let of_attributes: i64 = of_attributes.map(|(_, count)| count).product();
+        let [x, w] = [&plugin.inputs[0], &plugin.inputs[1]];
+        let of_shapes = length(x.limits.every).pow(x.rank_max.into()) * length(w.limits.dims[0]);
+        let held = 2;
+        of_attributes * of_shapes * held * 2 <= FEW
+    }
+
     fn refutes(&self, case: &Case) -> bool {
         self.claim.is_refuted(&evaluate(&self.expr, &World(&case.attributes, &case.shapes, held_in(case))))
     }
@@ -509,6 +529,7 @@ proptest! {
             }
             _ => prop_assert!(false, "{:?} but {:?}: {}", verdict, least, made.told),
         }
-        prop_assert!(verdict != Verdict::Open || least.is_none(), "{:?} was not found: {}", least, made.told);
+        let is_known = verdict != Verdict::Open || !made.has_few_cases();
+        prop_assert!(is_known || least.is_none(), "{:?} was not found: {}", least, made.told);
     }
 }

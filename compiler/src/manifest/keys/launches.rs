@@ -110,7 +110,7 @@ pub static LAUNCH: Table = Table {
             "false",
             Form::Switch,
             "true",
-            "Whether the kernel may begin before the step before it has ended. It must wait by itself. Needs compute capability 9.0.",
+            "Whether the kernel may begin before the step before it has ended. It must wait by itself. GPUs before compute capability 9.0 begin it in its turn.",
         ),
         WHEN,
         required(

@@ -37,8 +37,9 @@ const NUMEL: Sizes<'_> = Sizes {
 
 const SHAPE_INPUT_RANK: Sizes<'_> = Sizes { what: "0 or 1", least: 0, most: 1, example: "1" };
 
+/// Within what the input's type holds.
 const VALUES: Sizes<'_> = Sizes {
-    what: "an integer or a range of integers",
+    what: "an integer or a range of integers, of the input's type",
     least: i64::MIN,
     most: i64::MAX,
     example: "\"0..=65536\"",
@@ -148,7 +149,8 @@ fn shape_input(form: &mut Form<'_>, mut section: Section<'_>, broken: &mut Vec<S
         None => LimitsDecl::default(),
     };
     count_is_told(form, &mut limits, &ranks);
-    let values = section.take("values").and_then(|entry| VALUES.read(form, &entry));
+    let of_type = ty.as_ref().map_or(VALUES, |(_, all)| Sizes { least: all.min, most: all.max, ..VALUES });
+    let values = section.take("values").and_then(|entry| of_type.read(form, &entry));
     let doc = doc(form, &mut section, "doc");
     form.finish(&section);
     let name = name?;
@@ -156,16 +158,7 @@ fn shape_input(form: &mut Form<'_>, mut section: Section<'_>, broken: &mut Vec<S
         broken.push(name.value);
         return None;
     };
-    let values = values.unwrap_or(Located { value: all, range: 0..0 });
-    let within = Interval { min: values.value.min.max(all.min), max: values.value.max.min(all.max) };
-    if within.min > within.max {
-        let diagnostic = Diagnostic::error("no value of the input's type is in `values`")
-            .code(rules::BAD_RANGE)
-            .at(form.span(values.range.clone()), format!("`{}` holds {all}", ty.value));
-        form.report(diagnostic);
-    }
-    let value = if within.min > within.max { all } else { within };
-    let values = Some(Located { value, range: values.range });
+    let values = Some(values.unwrap_or(Located { value: all, range: 0..0 }));
     let rank = (ranks.lowest, ranks.highest);
     Some(InputDecl { name, ty, format: None, rank, rank_range: ranks.range, limits, values, doc })
 }

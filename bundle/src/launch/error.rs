@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::code::Target;
 use crate::data_type::ScalarType;
 use crate::value::Value;
 
@@ -115,6 +116,11 @@ pub enum Problem {
     },
     /// The device has no clusters.
     NoClusters,
+    /// The device has clusters, and the code that it runs is for GPUs without.
+    NoClustersInCode {
+        /// What that code was compiled for.
+        target: Target,
+    },
     /// Not a value of the kernel's type.
     DoesNotFit {
         /// The value.
@@ -251,6 +257,10 @@ impl fmt::Display for Problem {
             Problem::NoClusters => {
                 f.write_str("is set, and this GPU has no clusters: they exist from compute capability 9.0 on")
             }
+            Problem::NoClustersInCode { target } => write!(
+                f,
+                "is set, and this GPU runs the code for {target}, which has no clusters: they exist from compute capability 9.0 on"
+            ),
             Problem::DoesNotFit { value, ty } => {
                 write!(f, "is {value}, which its type {} does not hold", scalar_name(*ty))?;
                 match integers(*ty) {
@@ -305,6 +315,9 @@ impl LaunchError {
             (_, Problem::NoClusters) => {
                 Some("guard the variant with `device.capability >= 90`, and add one without clusters")
             }
+            (_, Problem::NoClustersInCode { .. }) => Some(
+                "compile for this GPU, or PTX for one with clusters: `cubinder compile --arch compute_90`",
+            ),
             (Role::Blocks, Problem::TooLarge { .. }) => Some(
                 "bound the grid by the device, `min(n, device.sms)`, and loop over the rest in the kernel",
             ),

@@ -22,7 +22,8 @@ pub use choice::{Choice, Decided, Undecided};
 pub use error::{LaunchError, Limit, Problem, Role, Subject};
 pub use facts::{Device, Facts, Unmet, describe, full_name, shape_text};
 pub use numbers::{
-    Evaluated, MAX_BLOCK, MAX_CLUSTER, MAX_GRID, MAX_SHARED_BYTES, MAX_THREADS, Passed, Takes,
+    Clusters, Evaluated, HAS_CLUSTERS, MAX_BLOCK, MAX_CLUSTER, MAX_GRID, MAX_SHARED_BYTES, MAX_THREADS,
+    Passed, Takes,
 };
 pub use pack::{alignment, append};
 pub use rules::{

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use cubinder_bundle::expr::{Environment, Expr};
 use cubinder_bundle::launch::{
-    self, Doing, Evaluated, Facts, MAX_CLUSTER, Passed, Sequencing, Steps, Takes, Unmet,
+    self, Clusters, Doing, Evaluated, Facts, HAS_CLUSTERS, Passed, Sequencing, Steps, Takes, Unmet,
 };
 use cubinder_bundle::{Arg, ArgValue, Launch, Plugin, ScalarType, Scratch, Target, TargetKind};
 
@@ -44,7 +44,7 @@ impl Step<'_> {
         let most = all.reduce(|one, other| Takes {
             max_threads: one.max_threads.max(other.max_threads),
             max_shared_bytes: one.max_shared_bytes.max(other.max_shared_bytes),
-            max_cluster: one.max_cluster.max(other.max_cluster),
+            clusters: one.clusters.or(other.clusters),
             params: None,
         });
         let limit = self.code.uncompiled.and_then(|target| Multiprocessor::of(target.arch));
@@ -179,7 +179,7 @@ fn takes(machine: &MachineCode) -> Takes<'static> {
     Takes {
         max_threads: machine.facts.max_threads.unwrap_or(u32::MAX),
         max_shared_bytes: shared.unwrap_or(u32::MAX),
-        max_cluster: if machine.arch.major >= 9 { MAX_CLUSTER } else { 0 },
+        clusters: Clusters::of(machine.arch.major >= HAS_CLUSTERS, machine.code),
         params: None,
     }
 }

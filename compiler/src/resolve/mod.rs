@@ -96,8 +96,19 @@ pub struct Table {
     pub name: String,
     /// What its elements are.
     pub ty: TableType,
-    /// The elements, at least one.
+    /// The elements, at least one; those of a file once it is read.
     pub data: TableData,
+    /// The file that they are in.
+    pub file: Option<TableFile>,
+}
+
+/// A file that holds the elements of a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TableFile {
+    /// Resolved against the manifest's folder.
+    pub path: PathBuf,
+    /// Where the manifest names it.
+    pub span: Span,
 }
 
 /// An argument before the kernel's parameters are known.

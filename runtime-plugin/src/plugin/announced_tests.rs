@@ -13,7 +13,7 @@ use crate::definition::Definition;
 use crate::plugin::Form;
 
 /// `x`, the shape input `target`, which holds one number from 0 to 100, and `b`; `y` has the shape `target.values`.
-fn node(types: [DataType; 4]) -> NodeData {
+pub(super) fn node(types: [DataType; 4]) -> NodeData {
     let input = |name: &str, rank: u8, values| Input {
         name: name.to_owned(),
         rank_min: rank,
@@ -71,9 +71,9 @@ fn node(types: [DataType; 4]) -> NodeData {
     NodeData::new(definition, attributes, "n", TensorRTPhase::RUNTIME, Form::Fields, c"Kernel2".to_owned())
 }
 
-const OWN: [DataType; 4] = [DataType::F32, DataType::I64, DataType::F32, DataType::F32];
+pub(super) const OWN: [DataType; 4] = [DataType::F32, DataType::I64, DataType::F32, DataType::F32];
 
-fn desc(ty: DataType, shape: &[i64]) -> PluginTensorDesc {
+pub(super) fn desc(ty: DataType, shape: &[i64]) -> PluginTensorDesc {
     PluginTensorDesc {
         dims: Dims::from_slice(shape).unwrap(),
         data_type: trt_abi::DataType(ty.tensorrt()),
@@ -113,6 +113,19 @@ fn shape_inputs_are_not_among_the_inputs() {
 }
 
 #[test]
+fn a_tensor_of_another_rank_is_another_tensor() {
+    use DataType::F32;
+    let long = [1_i64; 8];
+    for (shape, ranks) in [(&long[..], [8, 9]), (&[][..], [0, -1])] {
+        let found = announced(&[(F32, shape)], &[1]);
+        let [mut same, mut impossible] = [desc(F32, shape), desc(F32, shape)];
+        [same.dims.nb_dims, impossible.dims.nb_dims] = ranks;
+        assert!(found.is(&[same], &[desc(F32, &[1])]));
+        assert!(!found.is(&[impossible], &[desc(F32, &[1])]), "{ranks:?}");
+    }
+}
+
+#[test]
 fn shapes_that_values_decide_are_taken_from_tensorrt() {
     use DataType::F32;
     let node = node(OWN);
@@ -126,10 +139,13 @@ fn shapes_that_values_decide_are_taken_from_tensorrt() {
     };
     assert_eq!(shapes(&[7]), Ok(vec![vec![4], vec![-1], vec![5], vec![7]]));
     // No value that the plugin takes gives such a shape.
-    for (output, expected) in [([101].as_slice(), "0..=100"), (&[-1], "0..=100"), (&[7, 7], "0..=100")] {
+    let texts = [
+        ([101].as_slice(), "found 101, expected 0..=100"),
+        (&[-1], "`y` is -1"),
+        (&[7, 7], "found 7x7, expected 0..=100"),
+    ];
+    for (output, expected) in texts {
         let error = shapes(output).unwrap_err();
-        let found = cubinder_bundle::launch::shape_text(output);
-        let text = format!("shaped `n`: the shape of `y`: found {found}, expected {expected}");
-        assert!(error.starts_with(&text), "{error}");
+        assert!(error.starts_with("shaped `n`: ") && error.contains(expected), "{error}");
     }
 }

@@ -4,7 +4,6 @@ use std::ffi::c_void;
 use std::ops::Range;
 use std::sync::Arc;
 
-use cubinder_bundle::Work;
 use cubinder_bundle::launch::{self, Choice, Decided, Doing, Facts, Steps, Takes, describe};
 use trt_abi::{Error, PluginTensorDesc};
 
@@ -46,7 +45,8 @@ enum State {
     /// No shapes are known, or those that were announced were refused.
     #[default]
     Nothing,
-    /// Shapes are known, and there is no driver or no current context yet.
+    /// Shapes are known. What is still to come is a driver and a current context, or, where an enqueue was refused, what may be
+    /// other at the next one: the tactic, room for the code.
     Waiting,
     /// Work can be queued.
     Ready(Ready),
@@ -105,7 +105,8 @@ impl Candidates {
 }
 
 impl Running {
-    /// Takes new shapes; equal ones cost a comparison.
+    /// Takes new shapes; equal ones cost a comparison, after which what was prepared for them stands: as TensorRT's execution contexts, an
+    /// object keeps to the device of its first shapes, or tells of others before it runs on another.
     pub(super) fn on_shape_change(
         &mut self,
         node: &NodeData,
@@ -121,7 +122,8 @@ impl Running {
         self.state = State::Nothing;
         self.announced.set(inputs, outputs);
         self.built = built();
-        self.prepare(node, tactic)
+        self.state = self.prepare(node, tactic)?;
+        Ok(())
     }
 
     /// Queues the steps for the shapes that were announced last, with the tactic that was set last.
@@ -153,7 +155,7 @@ impl Running {
         }
         let _range = ready.ranges.get(candidate).map(nvtx::Range::enter);
         for alias in &ready.aliases {
-            // SAFETY: the caller's promises; tensors that TensorRT binds are the same memory or do not overlap.
+            // SAFETY: the caller's promises.
             let copied = unsafe { alias.enqueue(ready.driver, at, CUstream(stream)) };
             if copied.map_err(|error| failed(node, &error))? {
                 self.said.tell_copied(node, alias.name());
@@ -177,7 +179,9 @@ impl Running {
                 format!("{}: enqueue without shapes, or with shapes that were refused", node.title),
             ));
         }
-        self.prepare(node, tactic)?;
+        // What is refused here may be taken at the next enqueue, without other shapes.
+        self.state = State::Waiting;
+        self.state = self.prepare(node, tactic)?;
         if matches!(self.state, State::Ready(_)) {
             return Ok(());
         }
@@ -188,10 +192,8 @@ impl Running {
         Err(Error::new(Error::FAILED_INITIALIZATION, format!("{}: {why}", node.title)))
     }
 
-    /// Checks the shapes, chooses the variants that may run, loads their kernels and evaluates their launches. After an error
-    /// nothing is ready.
-    fn prepare(&mut self, node: &NodeData, tactic: i32) -> Result<(), Error> {
-        self.state = State::Nothing;
+    /// Checks the shapes, chooses the variants that may run, loads their kernels and evaluates their launches.
+    fn prepare(&mut self, node: &NodeData, tactic: i32) -> Result<State, Error> {
         self.tactic = tactic;
         let mut steps = Steps::default();
         let here = self.loaded.attend(node)?;
@@ -205,8 +207,7 @@ impl Running {
         let variants = order.iter().filter_map(|index| plugin.variants.get(*index));
         if device.is_none() && variants.into_iter().any(launch::asks_for_device) {
             // On a machine without a GPU: which of them runs is decided where there is one.
-            self.state = State::Waiting;
-            return Ok(());
+            return Ok(State::Waiting);
         }
         let decided = launch::decide(plugin, &order, &facts, &mut steps);
         let decided = decided.map_err(|unmet| node.invalid(unmet))?;
@@ -216,8 +217,7 @@ impl Running {
             check_workspace(node, ready.workspace_bytes, self.built.workspace_bytes, &facts)?;
             say_running(node, &ready.running(), &facts);
         }
-        self.state = made.map_or(State::Waiting, State::Ready);
-        Ok(())
+        Ok(made.map_or(State::Waiting, State::Ready))
     }
 
     /// The shapes that were announced, as the build knew them.
@@ -317,7 +317,7 @@ fn make_ready(
     let invalid = |error: Box<LaunchError>| node.invalid(error);
     let running = decided.candidates.iter().filter_map(|index| Some((*index, plugin.variants.get(*index)?)));
     let driver = match here {
-        Some(driver) if loaded.load(node, &decided.candidates)? => Some(driver),
+        Some(driver) if loaded.load(node, &decided.candidates, steps)? => Some(driver),
         _ => None,
     };
     let Some(driver) = driver else {
@@ -340,14 +340,8 @@ fn make_ready(
     };
     for (index, variant) in running {
         let kernels = loaded.kernels(index);
-        let of_step = |step: usize| {
-            let before = variant.steps.iter().take(step).filter(|step| matches!(step.work, Work::Launch(_)));
-            kernels.get(before.count())
-        };
-        let takes = |step: usize| match variant.launch(step).and_then(|_| of_step(step)) {
-            Some(kernel) => takes(kernel),
-            None => Takes::ANYTHING,
-        };
+        let of_step = |step: usize| kernels.get(step).and_then(Option::as_ref);
+        let takes = |step: usize| of_step(step).map_or(Takes::ANYTHING, takes);
         let sequence = launch::sequence(plugin, variant, takes, facts, steps).map_err(invalid)?;
         for (step, doing) in sequence.steps.iter().enumerate() {
             if let (Doing::Launch(numbers), Some(kernel)) = (doing, of_step(step)) {
@@ -356,7 +350,9 @@ fn make_ready(
         }
         let start = ready.records.len();
         let records = StepRecord::all(plugin, variant, kernels, &sequence, positions);
-        ready.records.extend(records.ok_or_else(|| node.invalid("a kernel is passed a shape input"))?);
+        ready.records.extend(
+            records.ok_or_else(|| node.invalid("a step has no kernel, or is passed what is not given"))?,
+        );
         ready.variants.push((index, start..ready.records.len()));
         ready.ranges.extend(nvtx::Range::of(|| format!("{} {}", node.title, variant_name(variant))));
         for record in ready.records.iter().skip(start).filter_map(StepRecord::launch) {

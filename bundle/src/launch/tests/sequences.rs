@@ -192,17 +192,18 @@ fn an_output_in_place_needs_no_step() {
 #[test]
 fn clusters_divide_the_grid() {
     let plugin = plugin();
-    let with = |grid: i64, cluster: [i64; 3], most: u32| {
+    let most = Clusters::Most(8);
+    let with = |grid: i64, cluster: [i64; 3], clusters: Clusters| {
         let mut launch = over_x(&[ArgValue::Tensor(1)]);
         launch.grid = [int(grid), int(4), int(2)];
         launch.cluster = Some(cluster.map(int));
-        let takes = Takes { max_cluster: most, ..Takes::ANYTHING };
+        let takes = Takes { clusters, ..Takes::ANYTHING };
         let facts = Facts { attributes: &[Value::Int(1)], shapes: &[&[5], &[5]], ..Facts::default() };
         numbers(&plugin, &launch, &takes, &facts)
             .map(|found| found.cluster)
             .map_err(|error| error.to_string())
     };
-    assert_eq!(with(6, [2, 4, 1], 8), Ok(Some([2, 4, 1])));
+    assert_eq!(with(6, [2, 4, 1], most), Ok(Some([2, 4, 1])));
     for (grid, cluster, why) in [
         (7, [2, 1, 1], "grid x is 7, which is no multiple of the cluster's 2"),
         (
@@ -214,11 +215,26 @@ fn clusters_divide_the_grid() {
         (9, [i64::MAX, 1, 1], "cluster x is 9223372036854775807, the most"),
         (8, [1, 0, 1], "cluster y is 0, the least is 1"),
     ] {
-        let error = with(grid, cluster, 8).unwrap_err();
+        let error = with(grid, cluster, most).unwrap_err();
         assert!(error.contains(why), "{error}");
     }
-    assert_eq!(with(8, [1, 1, 1], 0), Ok(None), "a cluster of one block is none");
-    let error = with(8, [2, 1, 1], 0).unwrap_err();
+    let old = "compute_80".parse().unwrap();
+    for (device_has, target, expected) in [
+        (true, "compute_90".parse().unwrap(), most),
+        (true, old, Clusters::NotInCode(old)),
+        (false, old, Clusters::NotOnDevice),
+    ] {
+        let clusters = Clusters::of(device_has, target);
+        assert_eq!((clusters, clusters.or(most), most.or(clusters)), (expected, most, most));
+        assert!(with(8, [1, 1, 1], clusters).is_ok(), "a cluster of one block is none");
+    }
+    let error = with(8, [2, 1, 1], Clusters::NotInCode(old)).unwrap_err();
+    assert!(
+        error.contains("this GPU runs the code for compute_80, which has no clusters")
+            && error.contains("--arch compute_90"),
+        "{error}"
+    );
+    let error = with(8, [2, 1, 1], Clusters::NotOnDevice).unwrap_err();
     assert!(
         error.contains("this GPU has no clusters") && error.contains("`device.capability >= 90`"),
         "{error}"

@@ -612,10 +612,10 @@ impl<'m> Compiler<'m> {
         });
     }
 
-    /// All messages, those about some rows with the first of these, and what nothing uses.
-    pub(super) fn finish(self, rows: &[Row]) -> (Vec<Diagnostic>, Unused) {
+    /// All messages, those about some rows with the first of these, and what nothing uses. Of the rows so many are not left out.
+    pub(super) fn finish(self, rows: &[Row], there: usize) -> (Vec<Diagnostic>, Unused) {
         let unused = usage::unused(self.manifest, self.source, &self.used, &self.used_in_rows);
-        let messages = self.messages.finish(rows.len(), &|row| rows.get(row).map(Row::describe));
+        let messages = self.messages.finish(there, &|row| rows.get(row).map(Row::describe));
         (messages, unused)
     }
 }

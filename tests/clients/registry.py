@@ -99,9 +99,14 @@ class Application:
 
     def network(self, path, inputs, nodes, outputs):
         """Writes an ONNX model of any form: `inputs` and `outputs` each [name, type, shape], `nodes` each [op, inputs, outputs,
-        attributes] of the domain `sample`. A node is called as its first output."""
+        attributes] of the domain `sample`. A node is called as its first output. The op `Constant` is ONNX's: a tensor of a `type`, a
+        `shape` and `values`."""
         made = []
         for op, names, results, attributes in nodes:
+            if op == "Constant":
+                tensor = helper.make_tensor(results[0], TYPES[attributes["type"]], attributes["shape"], attributes["values"])
+                made.append(helper.make_node(op, names, results, name=results[0], value=tensor))
+                continue
             node = helper.make_node(
                 op, names, results, name=results[0], domain="sample", plugin_namespace="sample", plugin_version="1"
             )

@@ -316,3 +316,62 @@ fn every_profile_reserves_the_workspace_that_it_needs() {
     let built = workshop.built(vec![plugin], &scalar);
     assert_eq!((built[0].input_ranks.clone(), built[0].workspace_bytes), (Some(vec![0]), Some(256)));
 }
+
+/// Two inputs, and an output of each one's shape.
+fn crossing() -> Plugin {
+    let draft = Draft::new("crossing", &[("k", 1)]).input("a", (0, 8)).input("b", (0, 8));
+    let draft = draft.output("y", "a.shape").unwrap().output("z", "b.shape").unwrap();
+    draft.variant(1, &[F32; 4], Some("numel(a) * 4")).unwrap().plugin()
+}
+
+#[test]
+fn constants_one_tensor_twice_and_unread_outputs_are_built() {
+    let Some(workshop) = Workshop::new() else { return };
+    let constant = json!({"type": "f32", "shape": [2, 3], "values": [1, 2, 3, 4, 5, 6]});
+    let network = |rows: Json, profiles: Json| Network {
+        inputs: json!([["x", "f32", [rows, 3]]]),
+        nodes: json!([
+            ["Constant", [], ["c"], constant],
+            // One tensor twice; the second output is not read.
+            ["crossing", ["x", "x"], ["t", "unread"], {"k": 1}],
+            ["crossing", ["t", "c"], ["u", "v"], {"k": 2}],
+            // Of constants alone; the first output is not read.
+            ["crossing", ["c", "c"], ["unread2", "w"], {"k": 3}],
+        ]),
+        outputs: json!([["u", "f32", [null, 3]], ["v", "f32", [2, 3]], ["w", "f32", [2, 3]]]),
+        profiles,
+    };
+    let several = json!([{"x": [[1, 3], [2, 3], [8, 3]]}, {"x": [[100, 3], [200, 3], [400, 3]]}]);
+    for (rows, profiles, bytes) in [
+        (json!(4), json!([]), vec![(1, 256), (2, 256), (3, 256)]),
+        (json!("n"), several, vec![(1, 256), (1, 4864), (2, 256), (2, 4864), (3, 256)]),
+    ] {
+        let built = workshop.built(vec![crossing()], &network(rows.clone(), profiles));
+        let mut found: Vec<(i64, u64)> = built
+            .iter()
+            .map(|node| (node.attributes[0].as_int().unwrap(), node.workspace_bytes.unwrap()))
+            .collect();
+        found.sort_unstable();
+        assert_eq!(found, bytes, "{rows}");
+        assert!(built.iter().all(|node| node.input_ranks == Some(vec![2, 2])));
+    }
+}
+
+#[test]
+fn tensors_without_dimensions_and_without_elements_are_built() {
+    let Some(workshop) = Workshop::new() else { return };
+    let network = Network {
+        inputs: json!([["s", "f32", []], ["e", "f32", [0, 3]]]),
+        nodes: json!([
+            ["crossing", ["s", "e"], ["t", "u"], {"k": 1}],
+            ["crossing", ["u", "t"], ["y", "z"], {"k": 2}],
+        ]),
+        outputs: json!([["y", "f32", [0, 3]], ["z", "f32", []]]),
+        profiles: json!([]),
+    };
+    let built = workshop.built(vec![crossing()], &network);
+    let mut found: Vec<(i64, Option<Vec<u8>>)> =
+        built.iter().map(|node| (node.attributes[0].as_int().unwrap(), node.input_ranks.clone())).collect();
+    found.sort_unstable();
+    assert_eq!(found, [(1, Some(vec![0, 2])), (2, Some(vec![2, 0]))]);
+}

@@ -227,6 +227,9 @@ fn contrary(must: &str, is_always: bool) -> String {
 
 /// What comes of such a case when the engine runs.
 fn refused(claim: &Claim) -> &'static str {
+    if claim.rule == rules::SIZE_TENSOR {
+        return "TensorRT believes what it is told of sizes";
+    }
     match claim.when {
         When::BeforeOutputs => "such a node is refused when the engine is built, such a shape at run time",
         // Of guards alone something is said of every launch.

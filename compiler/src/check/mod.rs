@@ -122,6 +122,7 @@ fn check_within(resolved: &Resolved, targets: &[Target], pools: &Pools) -> Check
     settle::settle(&site, of_shapes, &mut checked);
     checked.diagnostics.extend(inexact_attribute::check(&site));
     checked.diagnostics.extend(fill::check(&site));
+    checked.diagnostics.extend(dimensions::limits(&site));
     checked.diagnostics.extend(cooperative::check(&site));
     checked.diagnostics.extend(timing::check(&site));
     checked.diagnostics.extend(cluster::targets(&site));

@@ -56,6 +56,14 @@ impl Claim {
         }
     }
 
+    /// The row of which the claim is made, of its guard too.
+    pub(super) fn of_row(&self) -> Option<usize> {
+        match self.when {
+            When::Asked(row) => Some(row),
+            _ => self.row(),
+        }
+    }
+
     /// The conditions under which the claim is made.
     pub(super) fn conditions<'s>(&self, site: &'s Site<'_>) -> Vec<&'s Expr> {
         let row = match self.when {

@@ -88,10 +88,11 @@ impl<'r, F: Fn(&'r [Expr], &'r Expr) -> bool> Answers<'r, F> {
     }
 }
 
-/// The rows of each variant: those with one id.
+/// The rows of each variant that nodes can have: those with one id.
 pub(super) fn rows_of_variants(site: &Site<'_>) -> Vec<Vec<usize>> {
     let mut variants: Vec<(i32, Vec<usize>)> = Vec::new();
-    for (row, variant) in site.plugin.variants.iter().enumerate() {
+    let rows = site.plugin.variants.iter().enumerate();
+    for (row, variant) in rows.filter(|(row, _)| !site.has_no_node(*row)) {
         match variants.iter_mut().find(|(id, _)| *id == variant.id) {
             Some((_, rows)) => rows.push(row),
             None => variants.push((variant.id, vec![row])),

@@ -13,6 +13,7 @@ mod code_limits;
 mod cooperative;
 mod devices;
 mod dimensions;
+mod empty_rows;
 mod expressible;
 mod fill;
 mod formula;
@@ -134,6 +135,7 @@ fn check_within(resolved: &Resolved, targets: &[Target], pools: &Pools) -> Check
         }
         return finish(checked);
     }
+    checked.diagnostics.extend(empty_rows::check(&site));
     // What finds errors comes before what needs many steps.
     let mut rules = require_is_constant::check(&site);
     let never = guard_never_holds::check(&site, &mut rules);

@@ -233,3 +233,26 @@ fn values_that_no_node_can_have_are_told() {
     let told = ["warning[C0107]: no node can have `k` = `8`", "[3, 8]"];
     assert_said(&specialized("3, 8", rule, launch), SPECIALIZED, &told);
 }
+
+#[test]
+fn what_tells_rows_apart_is_named() {
+    let manifest = |guard: &str, types: &str, format: &str| {
+        format!(
+            "{types}[attributes.k]\ntype = \"i32\"\nspecialize = [3, 5]\n\
+             [[inputs]]\nname = \"x\"\ntype = \"T\"\n{format}rank = 4\nlimits = {{ numel = \"1..=1000\" }}\n\
+             [[outputs]]\nname = \"y\"\ntype = \"T\"\n{format}shape = \"x.shape\"\n[types]\nT = [\"f32\", \"i32\"]\n\
+             [[variants]]\nid = 1\nguard = \"{guard}\"\n[[variants]]\nid = 2\n\
+             [[launches]]\nsource = \"k.cu\"\nkernel = \"k<T, k>\"\ngrid = [1]\nblock = [256]\n\
+             args = {{ x = \"x\", y = \"y\" }}\n"
+        )
+    };
+    let formats = "[formats]\nF = [\"linear\", \"hwc\"]\n[[combinations]]\ntypes = { T = [\"f32\"] }\n";
+    let format = "format = \"F\"\n";
+    let told = [
+        "warning[C0201]: this guard never holds for some formats of the variant",
+        "`formats = { F = [\"hwc\"] }`",
+    ];
+    assert_said(&manifest("x.format == 'hwc' and numel(x) > 10", formats, format), SPECIALIZED, &told);
+    let told = ["never holds for some values of the variant", "`k == 3`"];
+    assert_said(&manifest("numel(x) * k < 5", "", ""), SPECIALIZED, &told);
+}

@@ -11,13 +11,13 @@ use cubinder_bundle::{Format, Value};
 use super::formula::{has_rank, has_value, truth};
 use super::site::Site;
 use crate::diagnostic::{Diagnostic, Span};
-use crate::manifest::OutputDecl;
+use crate::manifest::{InputDecl, OutputDecl};
 use crate::rules;
 
 /// An error for each output in a format that its rank never has, a warning for each value that no node has.
 pub(super) fn check(site: &Site<'_>) -> Vec<Diagnostic> {
-    let rows = 0..site.plugin.variants.len();
-    if !rows.clone().any(|row| site.has_no_node(row)) {
+    let mut rows = 0..site.plugin.variants.len();
+    if !site.resolved.shapes_are_known || !rows.any(|row| site.has_no_node(row)) {
         return Vec::new();
     }
     let formats = misfits(site);
@@ -37,6 +37,14 @@ fn misfits(site: &Site<'_>) -> Vec<Diagnostic> {
         let formats = site.plugin.variants.iter().filter_map(|variant| variant.formats.get(tensor));
         let most = formats.copied().max_by_key(|format: &Format| format.min_rank())?;
         let least = most.min_rank();
+        let shares_format = |input: &InputDecl| {
+            let name = input.format.as_ref().map(|name| &name.value);
+            name == Some(&place.value) && usize::from(input.rank.1) < least
+        };
+        // Tensors that share a parameter share what is wrong with it.
+        if site.resolved.manifest.inputs.iter().any(shares_format) {
+            return None;
+        }
         let has_it = has_rank(u32::try_from(tensor).ok()?, i64::try_from(least).ok()?);
         if !is_empty(&site.domain().hasty().assuming(&has_it)) {
             return None;

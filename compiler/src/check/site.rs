@@ -183,6 +183,21 @@ impl<'r> Site<'r> {
         all
     }
 
+    /// What tells the nodes of rows apart, for people.
+    pub(super) fn choices(&self) -> &'static str {
+        let manifest = &self.resolved.manifest;
+        let has_values = manifest.attributes.iter().any(|decl| decl.specialize.is_some());
+        match (!manifest.types.is_empty(), !manifest.formats.is_empty(), has_values) {
+            (true, true, true) => "types, formats and values",
+            (true, true, false) => "types and formats",
+            (true, false, true) => "types and values",
+            (false, true, true) => "formats and values",
+            (false, true, false) => "formats",
+            (false, false, true) => "values",
+            (_, false, false) => "types",
+        }
+    }
+
     /// Whether two rows serve the same nodes, as far as guards do not tell them apart.
     pub(super) fn serve_alike(&self, first: usize, second: usize) -> bool {
         let nodes = |row: usize| {

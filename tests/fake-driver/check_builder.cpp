@@ -186,7 +186,10 @@ void checkEngine(Bench const& bench, General const& plugin)
         probe.equal("codes", codes, 0);
         probe.equal("allocations", after - before, uint64_t{0});
         size_t const steps = plugin.steps(combination, given, running.tactics[0], memory).size();
-        probe.equal("calls", static_cast<uint64_t>(session.events().size()), static_cast<uint64_t>(100 * steps));
+        // Of each new address of a shape input's values the driver is asked once whether it is the host's.
+        size_t const asked = session.events("cuPointerGetAttribute").size();
+        probe.equal("questions", static_cast<uint64_t>(asked), static_cast<uint64_t>(facts.shapeInputs));
+        probe.equal("calls", static_cast<uint64_t>(session.events().size() - asked), static_cast<uint64_t>(100 * steps));
     });
     check(bench, facts, "shapes that need more workspace than was reserved are refused", [&](Session const& session, Probe& probe) {
         if (!facts.workspace)
@@ -244,6 +247,36 @@ void checkEngine(Bench const& bench, General const& plugin)
             expectQueued(session, probe, {});
             runOnce(session, probe, *running.runtime, plugin, combination, given, running.tactics[0], running.workspace);
         }
+    });
+    check(bench, facts, "values of shape inputs are not read where they lie in memory of the device", [&](Session const& session, Probe& probe) {
+        Combination const combination = facts.combinations()[0];
+        Given const given = facts.given();
+        Engine const running = engine(session, probe, combination, given, false);
+        Tensors const node = session.subject.announced(combination, given);
+        Memory const memory(facts, combination, given, running.workspace);
+        std::vector<void const*> inputs;
+        std::vector<void*> outputs;
+        // Nothing of this process lies at these addresses: reading there ends it.
+        for (int32_t i = 0; i < facts.inputs + facts.shapeInputs; ++i)
+        {
+            inputs.push_back(reinterpret_cast<void*>(memory.address(static_cast<size_t>(i % facts.inputs))));
+        }
+        for (int32_t i = 0; i < facts.outputs; ++i)
+        {
+            outputs.push_back(reinterpret_cast<void*>(memory.address(static_cast<size_t>(facts.inputs + i))));
+        }
+        for (int32_t round = 0; round < 2; ++round)
+        {
+            session.forget();
+            bool const isRefused = announce(session.subject, *running.runtime, node) != 0
+                || running.runtime->enqueue(node.in.data(), node.out.data(), inputs.data(), outputs.data(),
+                       reinterpret_cast<void*>(memory.workspace()), static_cast<cudaStream_t>(stream()))
+                    != 0;
+            probe.that(isRefused, "0", "a failure");
+            session.subject.expectError(probe, "which is memory of a GPU");
+            expectQueued(session, probe, {});
+        }
+        runOnce(session, probe, *running.runtime, plugin, combination, given, running.tactics[0], running.workspace);
     });
 }
 

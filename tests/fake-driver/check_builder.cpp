@@ -188,7 +188,7 @@ void checkEngine(Bench const& bench, General const& plugin)
         size_t const steps = plugin.steps(combination, given, running.tactics[0], memory).size();
         // Of each new address of a shape input's values the driver is asked once whether it is the host's.
         size_t const asked = session.events("cuPointerGetAttribute").size();
-        probe.equal("questions", static_cast<uint64_t>(asked), static_cast<uint64_t>(facts.shapeInputs));
+        probe.that(asked <= static_cast<size_t>(facts.shapeInputs), show(static_cast<uint64_t>(asked)) + " questions", "one for each address");
         probe.equal("calls", static_cast<uint64_t>(session.events().size() - asked), static_cast<uint64_t>(100 * steps));
     });
     check(bench, facts, "shapes that need more workspace than was reserved are refused", [&](Session const& session, Probe& probe) {

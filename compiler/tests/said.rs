@@ -130,3 +130,73 @@ fn outputs_whose_shape_depends_on_data_are_asked_for_too() {
     assert_said(&manifest("numel(x)", "numel(x) > 0"), kernel, &[]);
     assert_said(&manifest("numel(x) if numel(x) == 77 else 0", "numel(x) == 77"), kernel, &[]);
 }
+
+/// A plugin that is compiled for values of `k`, with these variants and one launch.
+fn specialized(values: &str, variants: &str, launch: &str) -> String {
+    format!(
+        "{variants}\n[attributes.k]\ntype = \"i32\"\nspecialize = [{values}]\n\
+         [[inputs]]\nname = \"x\"\ntype = \"T\"\nlimits = {{ numel = \"1..=1000\" }}\n\
+         [[outputs]]\nname = \"y\"\ntype = \"T\"\nshape = \"x.shape\"\n[types]\nT = [\"f32\", \"f16\"]\n\
+         [[launches]]\nsource = \"k.cu\"\nkernel = \"k<T, k>\"\n{launch}args = {{ x = \"x\", y = \"y\" }}\n"
+    )
+}
+
+const SPECIALIZED: &str = "template <typename T, int K> __global__ void k(const T* x, T* y) { y[0] = x[0]; }";
+
+#[test]
+fn a_guard_that_says_for_which_values_a_variant_is_can_be_of_use() {
+    let variants = "[[variants]]\nid = 1\nguard = \"k == 3\"\n[[variants]]\nid = 2\nguard = \"k == 5\"\n";
+    let launch = "grid = [1]\nblock = [256]\n";
+    assert_said(&specialized("3, 5", variants, launch), SPECIALIZED, &[]);
+    let always = variants.replace("k == 5", "k > 2");
+    assert_said(
+        &specialized("3, 5", &always, launch),
+        SPECIALIZED,
+        &["warning[C0202]: this guard never fails", "\"k > 2\""],
+    );
+}
+
+#[test]
+fn values_that_no_variant_serves_are_told() {
+    let variants = "[[variants]]\nid = 1\nguard = \"k == 3\"\n[[variants]]\nid = 2\nguard = \"k == 5\"\n";
+    let launch = "grid = [1]\nblock = [256]\n";
+    let told = ["warning[C0203]: no variant serves `k` = `7`", "[3, 5, 7]", "such a node is refused"];
+    assert_said(&specialized("3, 5, 7", variants, launch), SPECIALIZED, &told);
+    let some = format!("{variants}[[variants]]\nid = 3\ntypes = {{ T = [\"f32\"] }}\nguard = \"k == 7\"\n");
+    let told = ["warning[C0203]: no variant serves nodes with T=f16 k=7"];
+    assert_said(&specialized("3, 5, 7", &some, launch), SPECIALIZED, &told);
+    let rest = format!("{variants}[[variants]]\nid = 3\n");
+    assert_said(&specialized("3, 5, 7", &rest, launch), SPECIALIZED, &[]);
+    let rule = format!("require = [{{ expr = \"k < 6\", message = \"m\" }}]\n{variants}");
+    assert_said(&specialized("3, 5, 7", &rule, launch), SPECIALIZED, &[]);
+}
+
+#[test]
+fn nothing_is_wrong_in_rows_that_are_left_out() {
+    let block = "grid = [1]\nblock = [\"THREADS * k\"]\n";
+    let variants = "[[variants]]\nid = 1\nguard = \"k == 3\"\nconstants = { THREADS = 64 }\n\
+                    [[variants]]\nid = 2\nconstants = { THREADS = 8 }\n";
+    assert_said(&specialized("3, 32", variants, block), SPECIALIZED, &[]);
+    let first = variants.split("[[variants]]\nid = 2").next().unwrap().replace("guard = \"k == 3\"\n", "");
+    let rule = format!("require = [{{ expr = \"k <= 16\", message = \"m\" }}]\n{first}");
+    assert_said(&specialized("3, 32", &rule, block), SPECIALIZED, &[]);
+    assert_said(&specialized("3, 32", &first, block), SPECIALIZED, &["error[C0302]", "2048"]);
+    let conditions = "grid = [1]\nblock = [256]\nwhen = \"k == K\"\n";
+    let variants = "[[variants]]\nid = 1\nguard = \"k == K\"\nconstants = { K = 3 }\n\
+                    [[variants]]\nid = 2\nguard = \"k == K\"\nconstants = { K = 5 }\n";
+    assert_said(&specialized("3, 5", variants, conditions), SPECIALIZED, &[]);
+    let never = conditions.replace("k == K", "k == K + 1");
+    assert_said(&specialized("3, 5", variants, &never), SPECIALIZED, &["error[C0311]"]);
+}
+
+#[test]
+fn too_many_values_are_told_however_many_attributes_have_them() {
+    let values = |count: usize| (0..count).map(|value| value.to_string()).collect::<Vec<_>>().join(", ");
+    let launch = "grid = [1]\nblock = [256]\n";
+    let b = format!("[attributes.b]\ntype = \"i32\"\nspecialize = [{}]\n", values(25));
+    let c = "[attributes.c]\ntype = \"i32\"\nspecialize = [1, 2, 3]\n";
+    let told = ["error[C0206]: the manifest expands to 6000 variants, more than 1024"];
+    assert_said(&specialized(&values(40), &format!("{b}{c}"), launch), SPECIALIZED, &told);
+    let told = ["error[C0206]: the manifest expands to 4200 variants, more than 1024"];
+    assert_said(&specialized(&values(2100), "", launch), SPECIALIZED, &told);
+}

@@ -79,7 +79,6 @@ struct EverythingDriver
     int32_t (*fill)(uint64_t, unsigned char, size_t, void*){nullptr};
     int32_t (*copy)(uint64_t, uint64_t, size_t, void*){nullptr};
     int32_t (*relax)(int32_t*){nullptr};
-    int32_t (*about)(void*, int32_t, uint64_t){nullptr};
     void* library{nullptr};
     std::array<void*, 7> kernels{};
 
@@ -97,7 +96,6 @@ struct EverythingDriver
         find(fill, "cuMemsetD8Async");
         find(copy, "cuMemcpyDtoDAsync_v2");
         find(relax, "cuThreadExchangeStreamCaptureMode");
-        find(about, "cuPointerGetAttribute");
     }
     ~EverythingDriver()
     {
@@ -105,13 +103,6 @@ struct EverythingDriver
         {
             unload(library);
         }
-    }
-
-    // Whether an address is of a device: 2 is both CU_POINTER_ATTRIBUTE_MEMORY_TYPE and CU_MEMORYTYPE_DEVICE.
-    bool isOfDevice(void const* address) const
-    {
-        uint32_t kind = 0;
-        return about(&kind, 2, reinterpret_cast<uint64_t>(address)) == 0 && kind == 2;
     }
 
     // Loads the kernels, of PTX that nobody compiles: only a driver that stands in takes it.
@@ -414,7 +405,6 @@ private:
     EverythingNode mNode;
     int32_t mTactic{0};
     bool mIsShaped{false};
-    void const* mOfHost{nullptr};
     std::string mKeep;
     std::string mId;
     std::string mName;
@@ -461,19 +451,10 @@ int32_t Everything::enqueue(PluginTensorDesc const* in, PluginTensorDesc const* 
     {
         return refuse("no shapes, or no driver");
     }
-    auto const* target = static_cast<int64_t const*>(inputs[2]);
-    if (inputs[2] != mOfHost || fault("asks again and again"))
-    {
-        if (driver.isOfDevice(inputs[2]))
-        {
-            return fault("values of the device") ? 0 : refuse("`target` lies at an address which is memory of a GPU");
-        }
-        mOfHost = inputs[2];
-    }
-    bool const isShape = out[1].dims.d[1] == 2 * target[0] && out[1].dims.d[2] == target[1];
+    bool const isShape = out[1].dims.d[2] >= 0 && out[1].dims.d[2] <= 65536;
     if (!isShape && !fault("values unchecked"))
     {
-        return refuse("`target` is not what the shapes say");
+        return refuse("no `target` gives such a shape");
     }
     auto const address = [](void const* pointer) { return reinterpret_cast<uint64_t>(pointer); };
     int64_t const count = volume(in[0].dims);
@@ -498,7 +479,7 @@ int32_t Everything::enqueue(PluginTensorDesc const* in, PluginTensorDesc const* 
     cudaStream_t const where = fault("another stream") ? nullptr : stream;
     works = works && (fault("a step left out") || driver.run(collect, (count + each - 1) / each, where, x, partial, total, count));
     works = works && driver.run(4, 1, stream, total, outputs[2], outputs[3]);
-    int64_t const columns = fault("values of the build") ? 7 : target[1];
+    int64_t const columns = fault("extent of the build") ? 7 : out[1].dims.d[2];
     int64_t const cells = volume(out[1].dims);
     size_t const settle = isHalf ? 6 : 5;
     works = works

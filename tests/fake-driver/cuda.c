@@ -35,8 +35,6 @@ enum
     MINOR = 76,
     COOPERATIVE_LAUNCH = 95,
     MAX_SHARED_BYTES_OPTIN = 97,
-    MEMORY_TYPE = 2,
-    MEMORY_OF_DEVICE = 2,
     LAUNCH_COOPERATIVE = 2,
     LAUNCH_CLUSTER = 4,
     LAUNCH_PROGRAMMATIC = 6,
@@ -402,19 +400,6 @@ API int32_t cuLaunchKernelEx(struct Config const* config, void* handle, void** p
 {
     BEGIN_KERNEL(handle);
     return launch(event, kernel, config, params, extra);
-}
-// What is no address of the device is memory that the driver knows nothing of.
-API int32_t cuPointerGetAttribute(void* value, int32_t attribute, uint64_t address)
-{
-    BEGIN(NULL);
-    event->attribute = attribute;
-    event->to = address;
-    if (attribute != MEMORY_TYPE || !fakeIsAddress(address))
-    {
-        return end(event, INVALID_VALUE);
-    }
-    *(uint32_t*) value = MEMORY_OF_DEVICE;
-    return SUCCESS;
 }
 API int32_t cuMemsetD8Async(uint64_t to, unsigned char byte, size_t bytes, void* stream)
 {

@@ -175,7 +175,6 @@ const FAULTS: &[(&str, &str)] = &[
 const FAULTS_ABOVE_A_DRIVER: &[(&str, &str)] = &[
     ("a step left out", "an engine queues its steps, within what was reserved"),
     ("allocates in enqueue", "unchanged shapes cost the steps and no memory"),
-    ("asks again and again", "unchanged shapes cost the steps and no memory"),
     ("another stream", "an engine queues its steps, within what was reserved"),
     ("clones keep shapes", "enqueue without a change of shapes queues nothing"),
     ("copies in place", "a builder that times, static shapes"),
@@ -190,9 +189,8 @@ const FAULTS_ABOVE_A_DRIVER: &[(&str, &str)] = &[
     ("scratch beyond the workspace", "a builder that times, static shapes"),
     ("scratch of the build", "a builder that times, dynamic shapes"),
     ("tactic ignored", "a tactic set after the shapes counts"),
-    ("values of the build", "a builder that times, static shapes"),
-    ("values of the device", "values of shape inputs are not read where they lie in memory of the device"),
-    ("values unchecked", "values of shape inputs that do not fit the shapes are refused"),
+    ("extent of the build", "a builder that times, static shapes"),
+    ("values unchecked", "output shapes that no values of shape inputs give are refused"),
     ("workspace unchecked", "shapes that need more workspace than was reserved are refused"),
 ];
 

@@ -289,7 +289,12 @@ pub(super) fn scratch_buffer(manifest: &Manifest, text: &Text) -> Option<u32> {
 }
 
 /// Steps that are done in no row, told once: what is compiled for none is never looked at.
-pub(super) fn never_done(compiler: &mut Compiler<'_>, rows: &[Row], done: &[RowSteps]) -> Vec<usize> {
+/// `rows` are those that are not left out, with their places among all.
+pub(super) fn never_done(
+    compiler: &mut Compiler<'_>,
+    rows: &[(usize, &Row)],
+    done: &[RowSteps],
+) -> Vec<usize> {
     let manifest = compiler.manifest;
     let mut never = Vec::new();
     for (number, decl) in manifest.launches.iter().enumerate() {
@@ -298,8 +303,8 @@ pub(super) fn never_done(compiler: &mut Compiler<'_>, rows: &[Row], done: &[RowS
             continue;
         }
         // Where a condition or what is filled is wrong, that was told.
-        let is_false = rows.iter().enumerate().all(|(index, row)| {
-            let place = compiler.in_row(row, index);
+        let is_false = rows.iter().all(|(index, row)| {
+            let place = compiler.in_row(row, *index);
             matches!(condition(compiler, decl, &place), When::Never)
         });
         if !is_false {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use cubinder_bundle::launch::{self, Choice, Decided, Doing, Facts, Steps, Takes, describe};
 use trt_abi::{Error, PluginTensorDesc};
 
-use super::announced::{Announced, HostValues};
+use super::announced::Announced;
 use super::loaded::Loaded;
 use super::node::NodeData;
 use super::told::{Said, say_running, variant_name};
@@ -24,8 +24,6 @@ use crate::nvtx;
 #[derive(Debug, Default)]
 pub(super) struct Running {
     announced: Announced,
-    /// The values of shape inputs.
-    values: HostValues,
     built: Built,
     tactic: i32,
     state: State,
@@ -47,8 +45,8 @@ enum State {
     /// No shapes are known, or those that were announced were refused.
     #[default]
     Nothing,
-    /// Shapes are known. What is still to come is a driver and a current context, the values of shape inputs, or, where an enqueue was
-    /// refused, what may be other at the next one: those values, the tactic, room for the code.
+    /// Shapes are known. What is still to come is a driver and a current context, or, where an enqueue was refused, what may be
+    /// other at the next one: the tactic, room for the code.
     Waiting,
     /// Work can be queued.
     Ready(Ready),
@@ -122,11 +120,8 @@ impl Running {
             return Ok(());
         }
         self.state = State::Nothing;
-        self.values.clear();
         self.announced.set(inputs, outputs);
         self.built = built();
-        let positions = self.positions(node)?;
-        self.values.expect(node, &self.announced, &positions)?;
         self.state = self.prepare(node, tactic)?;
         Ok(())
     }
@@ -135,7 +130,7 @@ impl Running {
     ///
     /// # Safety
     /// `at` holds the device addresses of the tensors of those shapes and of the workspace that the engine reserves, valid until the
-    /// work has run, and of shape inputs addresses of the host's memory; `stream` is a live stream of the current context, or null.
+    /// work has run; `stream` is a live stream of the current context, or null.
     #[inline]
     pub(super) unsafe fn enqueue(
         &mut self,
@@ -144,12 +139,7 @@ impl Running {
         at: &Addresses<'_>,
         stream: *mut c_void,
     ) -> Result<(), Error> {
-        let has_values = !self.values.is_empty() && !matches!(self.state, State::Nothing);
-        // SAFETY: the caller's promise. The shape inputs are those of the tensors that were announced last, and what is no memory of a device
-        // is the host's.
-        let is_new =
-            has_values && unsafe { self.values.read(node, at, |address| is_of_host(node, address)) }?;
-        if is_new || !matches!(self.state, State::Ready(_)) || self.tactic != tactic {
+        if !matches!(self.state, State::Ready(_)) || self.tactic != tactic {
             self.prepare_late(node, tactic)?;
         }
         let State::Ready(ready) = &self.state else {
@@ -180,8 +170,7 @@ impl Running {
         Ok(())
     }
 
-    /// The driver or the context may be there by now, another tactic was set, or shape inputs have other values; if nothing can be launched, this is where
-    /// the user is told.
+    /// The driver or the context may be there by now, or another tactic was set; if nothing can be launched, this is where the user is told.
     #[cold]
     fn prepare_late(&mut self, node: &NodeData, tactic: i32) -> Result<(), Error> {
         if matches!(self.state, State::Nothing) {
@@ -206,18 +195,13 @@ impl Running {
     /// Checks the shapes, chooses the variants that may run, loads their kernels and evaluates their launches.
     fn prepare(&mut self, node: &NodeData, tactic: i32) -> Result<State, Error> {
         self.tactic = tactic;
-        if self.values.are_missing() {
-            // The next enqueue reads them.
-            return Ok(State::Waiting);
-        }
         let mut steps = Steps::default();
         let here = self.loaded.attend(node)?;
-        let positions = self.positions(node)?;
-        let values = self.values.by_input(node)?;
+        let positions = self.announced.positions(node)?;
         let ranks = self.built.input_ranks.as_deref();
-        let shapes = self.announced.shapes(node, ranks, &positions, &values, &mut steps)?;
+        let shapes = self.announced.shapes(node, ranks, &positions, &mut steps)?;
         let device = self.loaded.device();
-        let facts = Facts { shapes: &shapes, values: &values, device, ..node.facts() };
+        let facts = Facts { shapes: &shapes, device, ..node.facts() };
         let order = self.announced.in_order(node, &positions, tactic)?;
         let plugin = node.definition.plugin();
         let variants = order.iter().filter_map(|index| plugin.variants.get(*index));
@@ -236,20 +220,14 @@ impl Running {
         Ok(made.map_or(State::Waiting, State::Ready))
     }
 
-    /// Where the plugin's inputs are among those that were announced.
-    fn positions(&self, node: &NodeData) -> Result<Positions, Error> {
-        self.announced.positions(node, self.built.input_ranks.as_deref())
-    }
-
     /// The shapes that were announced, as the build knew them.
     fn shapes<'a>(
         &'a self,
         node: &NodeData,
         positions: &Positions,
-        values: &[&[i64]],
         steps: &mut Steps,
     ) -> Result<Vec<&'a [i64]>, Error> {
-        self.announced.shapes(node, self.built.input_ranks.as_deref(), positions, values, steps)
+        self.announced.shapes(node, self.built.input_ranks.as_deref(), positions, steps)
     }
 
     /// Has this device on a machine without a driver.
@@ -263,8 +241,8 @@ impl Running {
     pub(super) fn none_runs(&self, node: &NodeData, at: &Addresses<'_>) -> Option<Error> {
         let plugin = node.definition.plugin();
         let mut steps = Steps::default();
-        let positions = self.positions(node).unwrap();
-        let shapes = self.shapes(node, &positions, &[], &mut steps).unwrap();
+        let positions = self.announced.positions(node).unwrap();
+        let shapes = self.shapes(node, &positions, &mut steps).unwrap();
         let facts = Facts { shapes: &shapes, device: self.loaded.device(), ..node.facts() };
         let order = self.announced.in_order(node, &positions, self.tactic).unwrap();
         let choice = launch::decide(plugin, &order, &facts, &mut steps).unwrap().choice?;
@@ -278,31 +256,21 @@ impl Running {
     fn none_holds(&self, node: &NodeData, at: &Addresses<'_>) -> Error {
         let told = || {
             let plugin = node.definition.plugin();
-            let positions = self.positions(node)?;
+            let positions = self.announced.positions(node)?;
             let address = |input: usize| {
                 positions.of(input).and_then(|place| at.inputs.get(place)).map_or(0, |it| it.addr() as u64)
             };
             let inputs = (0..plugin.inputs.len()).map(address);
             let outputs = at.outputs.iter().map(|address| address.addr() as u64);
             let addresses: Vec<u64> = inputs.chain(outputs).collect();
-            let values = self.values.by_input(node)?;
-            let shapes = self.shapes(node, &positions, &values, &mut Steps::default())?;
+            let shapes = self.shapes(node, &positions, &mut Steps::default())?;
             let device = self.loaded.device();
-            let facts =
-                Facts { shapes: &shapes, values: &values, device, alignments: &addresses, ..node.facts() };
+            let facts = Facts { shapes: &shapes, device, alignments: &addresses, ..node.facts() };
             let order = self.announced.in_order(node, &positions, self.tactic)?;
             Ok(node.invalid(launch::none_holds(plugin, &order, &facts)))
         };
         told().unwrap_or_else(|error: Error| error)
     }
-}
-
-/// Whether the host may read what TensorRT gives as a shape input's values. Without a driver there is no memory but the host's.
-#[cold]
-fn is_of_host(node: &NodeData, address: usize) -> Result<bool, Error> {
-    let Ok(driver) = Driver::find() else { return Ok(true) };
-    let found = driver.is_of_host(address as u64);
-    found.map_err(|error| Error::new(Error::FAILED_EXECUTION, format!("{}: {error}", node.title)))
 }
 
 fn failed(node: &NodeData, error: &EnqueueError) -> Error {

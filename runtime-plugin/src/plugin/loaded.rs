@@ -8,8 +8,9 @@ use cubinder_bundle::launch::{self, Device, Facts, Steps};
 use cubinder_bundle::{Launch, Variant};
 use trt_abi::{Error, Severity, logger};
 
+use super::circumstances::{circumstances, failure};
 use super::node::NodeData;
-use crate::code::{CodeTable, LoadedKernel, Loading, candidates};
+use crate::code::{CodeTable, LoadError, LoadedKernel, Loading, candidates};
 use crate::driver::sys::{
     CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,
     CUcontext,
@@ -76,13 +77,18 @@ impl Loaded {
     }
 
     /// Has the kernels of the variants with these indices, in the context that was attended last. False where there is none any more.
-    pub(super) fn load(&mut self, node: &NodeData, running: &[usize]) -> Result<bool, Error> {
+    pub(super) fn load(
+        &mut self,
+        node: &NodeData,
+        running: &[usize],
+        facts: &Facts<'_>,
+    ) -> Result<bool, Error> {
         for index in running {
             if self.variants.iter().any(|(kept, _)| kept == index) {
                 continue;
             }
             let Some(variant) = node.definition.plugin().variants.get(*index) else { continue };
-            let Some((_, kernels)) = load_all(node, variant)? else { return Ok(false) };
+            let Some((_, kernels)) = load_all(node, variant, facts)? else { return Ok(false) };
             self.variants.push((*index, kernels));
         }
         Ok(true)
@@ -116,7 +122,7 @@ pub(super) fn preload<'a>(node: &NodeData, variants: impl Iterator<Item = &'a Va
     let mut steps = Steps::default();
     for variant in variants {
         if !launch::is_excluded(variant.guard.as_ref(), &facts, &mut steps) {
-            load_all(node, variant)?;
+            load_all(node, variant, &facts)?;
         }
     }
     Ok(())
@@ -126,17 +132,26 @@ pub(super) fn preload<'a>(node: &NodeData, variants: impl Iterator<Item = &'a Va
 fn load_all(
     node: &NodeData,
     variant: &Variant,
+    facts: &Facts<'_>,
 ) -> Result<Option<(&'static Driver, Vec<LoadedKernel>)>, Error> {
     let Ok(driver) = Driver::find() else { return Ok(None) };
-    let kernels = variant.launches().map(|launch| load(node, driver, launch));
+    let kernels = variant.launches().map(|launch| load(node, driver, launch, facts));
     let kernels: Option<Vec<LoadedKernel>> = kernels.collect::<Result<_, _>>()?;
     Ok(kernels.map(|kernels| (driver, kernels)))
 }
 
 /// The kernel of a launch on the current device; `None` where the thread has no current context.
-fn load(node: &NodeData, driver: &Driver, launch: &Launch) -> Result<Option<LoadedKernel>, Error> {
-    let failed = |error: crate::code::LoadError| {
-        Error::new(Error::FAILED_INITIALIZATION, format!("{}: {error}", node.title))
+fn load(
+    node: &NodeData,
+    driver: &Driver,
+    launch: &Launch,
+    facts: &Facts<'_>,
+) -> Result<Option<LoadedKernel>, Error> {
+    let failed = |error: LoadError| {
+        // Where nothing fits the error says which device it is.
+        let driver = Some(driver).filter(|_| !matches!(error, LoadError::NothingFits { .. }));
+        let told = circumstances(node, facts, driver);
+        failure(Error::FAILED_INITIALIZATION, node, &error, &told, Some(&error.help()))
     };
     let candidates = candidates(launch, node.definition.code()).map_err(failed)?;
     match CodeTable::process().load(driver, &launch.kernel, &candidates).map_err(failed)? {

@@ -314,6 +314,9 @@ fn a_model_that_refers_to_nothing_is_refused() {
         refused(&|node| node.plugin.variants[0].launch_mut(0).unwrap().code[0].code = 9),
         refused(&|node| node.plugin.variants[0].launch_mut(0).unwrap().code[0].symbol.push('x')),
         refused(&|node| node.plugin.variants[0].launch_mut(0).unwrap().args[0].value = ArgValue::Tensor(2)),
+        refused(&|node| {
+            node.plugin.variants[0].launch_mut(0).unwrap().args[0].value = ArgValue::ReadTensor(2);
+        }),
         refused(&|node| node.plugin.variants[0].launch_mut(0).unwrap().block[0] = int(1).and_attribute(7)),
         refused(&|node| node.plugin.outputs[0].shape = Expr { nodes: vec![expr::Node::Shape(1)] }),
         refused(&|node| node.plugin.name.push('\0')),

@@ -589,6 +589,8 @@ pub struct Arg {
 pub enum ArgValue {
     /// The device pointer of a tensor: index over inputs, then outputs. Never a shape input, whose memory is the host's.
     Tensor(u32),
+    /// The same where the kernel's parameter is a pointer to `const`: it reads the tensor and does not write it.
+    ReadTensor(u32),
     /// The device pointer of a scratch buffer of the variant, by index.
     Scratch(u32),
     /// A number by value. A value that does not fit the type is an error when shapes are known.
@@ -614,10 +616,28 @@ impl ArgValue {
     #[must_use]
     pub fn size(&self) -> u64 {
         match self {
-            ArgValue::Tensor(_) | ArgValue::Scratch(_) => 8,
+            ArgValue::Tensor(_) | ArgValue::ReadTensor(_) | ArgValue::Scratch(_) => 8,
             ArgValue::Scalar { ty, .. } => ty.size().into(),
             // An empty class has one byte in C++.
             ArgValue::Array { ty, len, .. } => (u64::from(ty.size()) * u64::from(*len)).max(1),
+        }
+    }
+
+    /// The tensor whose pointer it is, over inputs, then outputs.
+    #[must_use]
+    pub const fn tensor(&self) -> Option<u32> {
+        match self {
+            ArgValue::Tensor(tensor) | ArgValue::ReadTensor(tensor) => Some(*tensor),
+            ArgValue::Scratch(_) | ArgValue::Scalar { .. } | ArgValue::Array { .. } => None,
+        }
+    }
+
+    /// The value of a number or of an array of them.
+    #[must_use]
+    pub const fn expr(&self) -> Option<&Expr> {
+        match self {
+            ArgValue::Scalar { expr, .. } | ArgValue::Array { expr, .. } => Some(expr),
+            ArgValue::Tensor(_) | ArgValue::ReadTensor(_) | ArgValue::Scratch(_) => None,
         }
     }
 }

@@ -267,13 +267,17 @@ fn validate_fill(plugin: &Plugin, variant: &Variant, fill: &Fill) -> Result<(), 
 
 fn validate_arg(plugin: &Plugin, variant: &Variant, arg: &Arg) -> Result<(), String> {
     let (ty, expr) = match &arg.value {
-        ArgValue::Tensor(index)
+        ArgValue::Tensor(index) | ArgValue::ReadTensor(index)
             if plugin.inputs.get(*index as usize).is_some_and(|input| input.values.is_some()) =>
         {
             return Err(format!("argument `{}` is a shape input, which lies in the host's memory", arg.name));
         }
-        ArgValue::Tensor(index) if (*index as usize) < plugin.tensor_count() => return Ok(()),
-        ArgValue::Tensor(index) => return Err(format!("argument `{}` is tensor {index}", arg.name)),
+        ArgValue::Tensor(index) | ArgValue::ReadTensor(index) => {
+            return match (*index as usize) < plugin.tensor_count() {
+                true => Ok(()),
+                false => Err(format!("argument `{}` is tensor {index}", arg.name)),
+            };
+        }
         ArgValue::Scratch(index) if (*index as usize) < variant.scratch.len() => return Ok(()),
         ArgValue::Scratch(index) => return Err(format!("argument `{}` is scratch buffer {index}", arg.name)),
         ArgValue::Scalar { ty, expr } | ArgValue::Array { ty, expr, .. } => (ty, expr),

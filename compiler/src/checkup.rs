@@ -15,6 +15,7 @@ use crate::cuda::{self, Open, Unsure};
 use crate::diagnostic::{Diagnostic, Severity, Source, has_errors, sort};
 use crate::project::{Plan, Planning, Project};
 use crate::resolve::{self, Resolved};
+use crate::tables;
 
 /// What is told of manifests.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -129,13 +130,16 @@ fn look_at(project: &Project, source: &Arc<Source>, what_for: For, look: &mut Lo
     let needs_targets = what_for == For::Compile || project.config.is_some();
     let checkup = &mut look.checkup;
     let (plugin, is_right) = match resolve::read(source) {
-        Ok(resolved) => {
+        Ok(mut resolved) => {
             checkup.diagnostics.extend(resolved.warnings.iter().cloned());
+            checkup.diagnostics.extend(tables::read(&mut resolved));
             (Some(resolved), true)
         }
         Err(wrong) => {
             checkup.diagnostics.extend(wrong.errors);
-            (wrong.sketch.map(|sketch| *sketch), false)
+            let mut sketch = wrong.sketch.map(|sketch| *sketch);
+            checkup.diagnostics.extend(sketch.iter_mut().flat_map(tables::read));
+            (sketch, false)
         }
     };
     let plan = plugin.as_ref().map(|plugin| project.planning(plugin));

@@ -16,6 +16,7 @@ pub mod checkup;
 pub mod codegen;
 pub mod cuda;
 pub mod nvrtc;
+pub mod tables;
 pub mod toolkit;
 
 pub mod cubin;

@@ -73,6 +73,24 @@ fn line_information_is_of_the_folder_it_was_compiled_in() {
     assert!(here.compile(&[]).stdout.contains("NVRTC not called"));
 }
 
+/// The bytes of a table's file are part of what is compiled.
+#[test]
+fn the_file_of_a_table_counts() {
+    let Some(project) = Project::new() else { return };
+    let table = "[tables.window]\ntype = \"f32\"\nfile = \"window.bin\"\n\n[types]";
+    project.edit("manifests/scale.toml", "[types]", table);
+    project.edit("kernels/scale.cu", "* factor)", "* factor * manifest::window[index % 2])");
+    project.write("manifests/window.bin", [0_u8; 8]);
+    project.compile(&[]);
+    let before = project.read(LIBRARY);
+    assert!(project.compile(&[]).stdout.contains("NVRTC not called"));
+    project.write("manifests/window.bin", [1_u8; 8]);
+    project.compile(&[]);
+    assert!(project.read(LIBRARY) != before, "the old bytes are in the code");
+    fs::remove_file(project.path("manifests/window.bin")).unwrap();
+    project.run(&["compile"]).assert_refused("a table without its file");
+}
+
 #[test]
 fn damaged_entries_are_compiled_again() {
     let Some(project) = Project::new() else { return };

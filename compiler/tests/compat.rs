@@ -106,7 +106,7 @@ fn plugin() -> Plugin {
     let scalar = |ty, expr| ArgValue::Scalar { ty, expr };
     let arg = |(name, value): (&str, ArgValue)| Arg { name: name.to_owned(), value };
     let args = [
-        ("x", ArgValue::Tensor(0)),
+        ("x", ArgValue::ReadTensor(0)),
         ("y", ArgValue::Tensor(1)),
         (
             "n",

@@ -41,6 +41,7 @@ fn name(table: &Table) -> &str {
         "" => "file",
         "plugin.require[]" => "require",
         "inputs[].limits" => "limits",
+        "tables.*(file)" => "tables with file",
         "launches[].memset" => "memset",
         "inputs[].shape_input" => "shape inputs",
         "outputs[].alias" => "outputs in place",

@@ -326,7 +326,13 @@ mod tests {
         let last = good.len() - 1;
         let errors =
             [&[][..], &good[..100], &changed(0, 0), &newer, &changed(last, !good[last])].map(refused);
-        insta::assert_snapshot!(errors.join("\n"));
+        // The file is written anew with every change of the format.
+        let is_digest = |word: &str| word.len() >= 64 && word.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let errors = errors.join("\n");
+        let found: Vec<&str> = errors.split([' ', ',', ';', '\n']).filter(|word| is_digest(word)).collect();
+        assert_eq!(found.len(), 2);
+        let errors = found.iter().fold(errors.clone(), |errors, digest| errors.replace(digest, "DIGEST"));
+        insta::assert_snapshot!(errors.replace(&format!(" {}", good.len()), " LENGTH"));
 
         let creator = generic().unwrap();
         let field = |name| creator.create(name, &[], TensorRTPhase::RUNTIME).unwrap_err().to_string();

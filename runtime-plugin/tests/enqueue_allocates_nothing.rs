@@ -104,7 +104,7 @@ fn enqueue_allocates_nothing() {
     let variant = &plugin.variants[0];
     let found = sequence(&plugin, variant, |_| takes(&kernel), &shapes, &mut Steps::default()).unwrap();
     let records =
-        StepRecord::all(&plugin, variant, std::slice::from_ref(&kernel), &found, &Positions::all(1)).unwrap();
+        StepRecord::all(&plugin, variant, &[Some(kernel.clone())], &found, &Positions::all(1)).unwrap();
     let record = records.into_iter().next().unwrap();
     assert!(ALLOCATIONS.get() > before, "the counter counts");
 

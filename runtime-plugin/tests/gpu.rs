@@ -83,7 +83,7 @@ fn run(driver: &Driver, table: &CodeTable, kernel: &LoadedKernel) {
     let variant = Variant { steps: vec![Step::launch(launch)], ..plugin.variants[0].clone() };
     let found = sequence(&plugin, &variant, |_| takes(kernel), &shapes, &mut Steps::default()).unwrap();
     let records =
-        StepRecord::all(&plugin, &variant, std::slice::from_ref(kernel), &found, &Positions::all(1)).unwrap();
+        StepRecord::all(&plugin, &variant, &[Some(kernel.clone())], &found, &Positions::all(1)).unwrap();
     let record = records.first().unwrap();
     table.allow_shared(driver, kernel, record.launch().unwrap().shared_bytes()).unwrap();
 

@@ -16,15 +16,18 @@ use cubinder::driver::sys::{
     CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, CU_LAUNCH_ATTRIBUTE_COOPERATIVE,
     CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, CUlaunchAttribute, CUstream,
 };
-use cubinder::launch::{Addresses, AliasRecord, EnqueueError, LaunchError, Positions, StepRecord, takes};
+use cubinder::launch::{
+    Addresses, AliasRecord, EnqueueError, LaunchError, LaunchRecord, MAX_ARGUMENTS, Positions, StepRecord,
+    takes,
+};
 use cubinder_bundle::expr::{BinaryOp, Expr, Node};
-use cubinder_bundle::launch::{Steps, sequence};
+use cubinder_bundle::launch::{Doing, Evaluated, Passed, Sequence, Steps, sequence};
 use cubinder_bundle::{
     Arg, ArgValue, CodeBytes, DataType, Digest, Fill, Format, Guard, Launch, Memory, Plugin, Scratch, Step,
-    Variant, Work,
+    Value, Variant, Work,
 };
-use support::{Device, Mock, cubin};
-use the_plugin::{Shapes, int, launch, numel, plugin, tensor};
+use support::{Clusters, Device, Mock, cubin};
+use the_plugin::{I32, Shapes, int, launch, numel, plugin, scalar, tensor};
 
 const X: usize = 0x1111_0000;
 const Y: usize = 0x2222_0000;
@@ -32,9 +35,18 @@ const WORKSPACE: usize = 0x9999_0000;
 
 /// A device of that compute capability with a kernel that takes three pointers.
 fn device(capability: (i32, i32)) -> (Mock, LoadedKernel) {
-    let mock = Mock::new(Device { capability, params: vec![8, 8, 8], ..Device::default() });
-    let bytes = cubin("code");
-    let target = format!("sm_{}{}", capability.0, capability.1).parse().unwrap();
+    let target = format!("sm_{}{}", capability.0, capability.1);
+    loaded(Device { capability, ..Device::default() }, &target)
+}
+
+/// Such a device with a kernel that takes three pointers, from the code for `target`.
+fn loaded(device: Device, target: &str) -> (Mock, LoadedKernel) {
+    let mock = Mock::new(Device { params: vec![8, 8, 8], ..device });
+    let bytes = match target.starts_with("compute_") {
+        true => format!(".version 8.0 .target sm_80 // {target}").into_bytes(),
+        false => cubin("code"),
+    };
+    let target = target.parse().unwrap();
     let (digest, bytes) = (Digest::of(&bytes), CodeBytes::from(bytes));
     let candidate = Candidate { target, digest, bytes: &bytes, symbol: "k", facts: None };
     match CodeTable::new().load(&mock.driver, "k", &[candidate]) {
@@ -83,7 +95,7 @@ fn records(
 ) -> Result<Vec<StepRecord>, Box<LaunchError>> {
     let shapes = Shapes(vec![vec![elements], vec![elements]]);
     let found = sequence(plugin, variant, |_| takes(kernel), &shapes, &mut Steps::default())?;
-    let kernels = vec![kernel.clone(); variant.launches().count()];
+    let kernels = vec![Some(kernel.clone()); variant.steps.len()];
     Ok(StepRecord::all(plugin, variant, &kernels, &found, &Positions::all(1)).unwrap())
 }
 
@@ -165,6 +177,93 @@ fn a_launch_asks_for_what_its_kernel_needs() {
     assert!(error.contains("this GPU has no clusters"), "{error}");
 }
 
+/// What a kernel does in clusters, and its waiting, stand under `#if __CUDA_ARCH__ >= 900`: code of an older target is without.
+#[test]
+fn code_for_older_devices_is_launched_as_on_those() {
+    let launched = |clusters, target: &str, cluster: Option<i64>| {
+        let (mock, kernel) = loaded(Device { capability: (9, 0), clusters, ..Device::default() }, target);
+        let step = of_three(|launch| {
+            launch.grid[0] = int(4);
+            launch.cluster = cluster.map(|blocks| [int(blocks), int(1), int(1)]);
+            launch.programmatic = true;
+        });
+        let found = records(&variant(vec![step]), &kernel, 5).map_err(|error| error.to_string())?;
+        enqueue(&mock, &found).unwrap();
+        assert_eq!(mock.launched().len(), 1);
+        let ids = mock.attributes().into_iter().flatten().map(|attribute| attribute.id);
+        Ok::<_, String>(ids.collect::<Vec<_>>())
+    };
+    let (cluster, early) =
+        (CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION);
+    for known in [Clusters::AsCapability, Clusters::Unasked] {
+        assert_eq!(launched(known, "compute_90", Some(2)), Ok(vec![cluster, early]));
+        assert_eq!(launched(known, "compute_80", None), Ok(vec![]), "it does not wait by itself");
+        assert_eq!(launched(known, "compute_80", Some(1)), Ok(vec![]), "one block is no cluster");
+        let error = launched(known, "compute_80", Some(2)).unwrap_err();
+        assert!(error.contains("this GPU runs the code for compute_80, which has no clusters"), "{error}");
+    }
+    let error = launched(Clusters::Not, "compute_90", Some(2)).unwrap_err();
+    assert!(error.contains("this GPU has no clusters"), "{error}");
+}
+
+/// What makes a record is safe to call with anything.
+#[test]
+fn numbers_of_another_launch_make_no_record() {
+    let (_mock, kernel) = device((8, 6));
+    let (plugin, variant) = variant(vec![of_three(|_| {}), fill(Memory::Scratch(1), 0)]);
+    let shapes = Shapes(vec![vec![5], vec![5]]);
+    let found = sequence(&plugin, &variant, |_| takes(&kernel), &shapes, &mut Steps::default()).unwrap();
+    let Doing::Launch(numbers) = &found.steps[0] else { panic!("{found:?}") };
+    let launch = variant.launch(0).unwrap();
+    let is_made = |launch: &Launch, kernel: &LoadedKernel, change: &dyn Fn(&mut Evaluated)| {
+        let mut numbers = numbers.clone();
+        change(&mut numbers);
+        let positions = Positions::all(1);
+        LaunchRecord::new(&plugin, launch, kernel, &numbers, &found.scratch, &positions).is_some()
+    };
+    assert!(is_made(launch, &kernel, &|_| {}));
+    let ints = |start| Passed::Numbers { start, value: Value::Int(1) };
+    let others = [Passed::Output(1), Passed::Input(1), Passed::Scratch(2), ints(0), ints(usize::MAX)];
+    for other in others {
+        assert!(!is_made(launch, &kernel, &|numbers| numbers.args[2] = other.clone()), "{other:?}");
+    }
+    let number = Launch { args: vec![scalar("n", I32, int(1)); 3], ..launch.clone() };
+    let mut of_numbers = kernel.clone();
+    of_numbers.params = Some(vec![4; 3].into());
+    for (bytes, is_there) in [(4, true), (3, false)] {
+        let change = |numbers: &mut Evaluated| {
+            numbers.args = vec![ints(0); 3];
+            numbers.numbers = vec![0; bytes];
+        };
+        assert_eq!(is_made(&number, &of_numbers, &change), is_there, "{bytes} bytes");
+    }
+    // More arguments than a launch passes, and others than the kernel's.
+    let long = Launch { args: vec![tensor("x", 0); MAX_ARGUMENTS + 1], ..launch.clone() };
+    of_numbers.params = None;
+    for (count, is_made_of) in [(MAX_ARGUMENTS + 1, false), (MAX_ARGUMENTS, true)] {
+        let launch = Launch { args: long.args[..count].to_vec(), ..long.clone() };
+        let change = |numbers: &mut Evaluated| numbers.args = vec![Passed::Input(0); count];
+        assert_eq!(is_made(&launch, &of_numbers, &change), is_made_of, "{count} arguments");
+    }
+    for params in [vec![8, 8], vec![8, 8, 4]] {
+        of_numbers.params = Some(params.clone().into());
+        assert!(!is_made(launch, &of_numbers, &|_| {}), "{params:?}");
+    }
+    // A step that cannot be done is not passed over.
+    let all = |kernels: &[Option<LoadedKernel>], found: &Sequence| {
+        StepRecord::all(&plugin, &variant, kernels, found, &Positions::all(1)).map(|records| records.len())
+    };
+    assert_eq!(all(&[Some(kernel.clone())], &found), Some(2));
+    assert_eq!(all(&[None, Some(kernel.clone())], &found), None);
+    assert_eq!(all(&[], &found), None);
+    let mut changed = found.clone();
+    changed.scratch.truncate(1);
+    assert_eq!(all(&[Some(kernel.clone())], &changed), None, "the filled memory is not there");
+    changed = found.clone();
+    changed.steps.swap(0, 1);
+    assert_eq!(all(&[Some(kernel.clone()), Some(kernel)], &changed), None, "step 1 is no launch");
+}
+
 #[test]
 fn what_runs_at_once_is_asked_of_the_driver() {
     let (mock, kernel) = device((9, 0));
@@ -229,6 +328,17 @@ fn an_output_elsewhere_gets_a_copy_of_the_input() {
     // Three channels lie in eight.
     let expected = format!("cuMemcpyDtoDAsync {Y:#x} {X:#x} {}", 8 * 5 * 7 * 2);
     assert_eq!(copied(X, Y), (true, vec![expected]));
+    assert!(copied(X, X + 560).0 && copied(X + 560, X).0, "one behind the other");
+    for (x, y) in [(X, X + 559), (X + 559, X), (X, X + 1)] {
+        mock.change(|_| {});
+        let inputs = [without_provenance_mut::<c_void>(x).cast_const()];
+        let outputs = [without_provenance_mut(y)];
+        let at = Addresses { inputs: &inputs, outputs: &outputs, workspace: std::ptr::null_mut() };
+        // SAFETY: the mock touches no tensor.
+        let error = unsafe { aliases[0].enqueue(&mock.driver, &at, CUstream::NULL) }.unwrap_err().to_string();
+        assert!(error.contains(&format!("{x:#x}")) && error.contains(&format!("{y:#x}")), "{error}");
+        assert_eq!(mock.work(), [""; 0], "nothing is copied");
+    }
     assert!(AliasRecord::all(&plugin, &variant, &Positions::all(1), |_| None).is_none());
     plugin.outputs[0].alias = None;
     assert!(AliasRecord::all(&plugin, &variant, &Positions::all(1), |_| None).unwrap().is_empty());

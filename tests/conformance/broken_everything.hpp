@@ -451,11 +451,10 @@ int32_t Everything::enqueue(PluginTensorDesc const* in, PluginTensorDesc const* 
     {
         return refuse("no shapes, or no driver");
     }
-    auto const* target = static_cast<int64_t const*>(inputs[2]);
-    bool const isShape = out[1].dims.d[1] == 2 * target[0] && out[1].dims.d[2] == target[1];
+    bool const isShape = out[1].dims.d[2] >= 0 && out[1].dims.d[2] <= 65536;
     if (!isShape && !fault("values unchecked"))
     {
-        return refuse("`target` is not what the shapes say");
+        return refuse("no `target` gives such a shape");
     }
     auto const address = [](void const* pointer) { return reinterpret_cast<uint64_t>(pointer); };
     int64_t const count = volume(in[0].dims);
@@ -480,7 +479,7 @@ int32_t Everything::enqueue(PluginTensorDesc const* in, PluginTensorDesc const* 
     cudaStream_t const where = fault("another stream") ? nullptr : stream;
     works = works && (fault("a step left out") || driver.run(collect, (count + each - 1) / each, where, x, partial, total, count));
     works = works && driver.run(4, 1, stream, total, outputs[2], outputs[3]);
-    int64_t const columns = fault("values of the build") ? 7 : target[1];
+    int64_t const columns = fault("extent of the build") ? 7 : out[1].dims.d[2];
     int64_t const cells = volume(out[1].dims);
     size_t const settle = isHalf ? 6 : 5;
     works = works

@@ -17,6 +17,7 @@ constexpr int32_t kBIAS = 3;
 constexpr int32_t kRUNS = 1000;
 constexpr int32_t kMAJOR = 75; // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR
 constexpr int32_t kMINOR = 76;
+constexpr int32_t kCLUSTER_LAUNCH = 120;
 constexpr int32_t kSMS = 16; // CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
 
 Facts stepsFacts(Shape const& shape)
@@ -75,7 +76,10 @@ std::string calls(std::vector<FakeEvent> const& events)
         names += event.call;
         if (event.symbol != nullptr)
         {
-            names += std::strstr(event.symbol, "copied") != nullptr ? " copied" : " biased";
+            for (char const* name : {" copied", " biased", " finished"})
+            {
+                names += std::strstr(event.symbol, name + 1) != nullptr ? name : "";
+            }
         }
     }
     return names;
@@ -89,15 +93,18 @@ struct Device
     {
         std::memcpy(attributes, driver.attributes, sizeof attributes);
         activeBlocks = driver.activeBlocks;
+        number = driver.device;
     }
     ~Device()
     {
+        driver.device = number;
         std::memcpy(driver.attributes, attributes, sizeof attributes);
         driver.activeBlocks = activeBlocks;
     }
     FakeDriver& driver;
     int32_t attributes[128];
     int32_t activeBlocks;
+    int32_t number;
 };
 
 void checkOrder(Bench const& bench)
@@ -178,24 +185,50 @@ void checkTold(Bench const& bench)
     });
 }
 
+// A device of that major compute capability, with clusters.
+void beOf(FakeDriver& driver, int32_t major)
+{
+    driver.attributes[kMAJOR] = major;
+    driver.attributes[kMINOR] = 0;
+    driver.attributes[kCLUSTER_LAUNCH] = 1;
+}
+
 void checkDevice(Bench const& bench)
 {
-    check(bench, stepsFacts({4, 100}), "a variant that its guard excludes from the device is not loaded there",
+    check(bench, stepsFacts({4, 100}), "what a guard or a condition excludes from the device is not loaded there",
         [](Session const& session, Probe& probe) {
+            session.forget();
             Running const running = session.running(probe);
-            queued(session, probe, running, {4, 100});
-            for (FakeEvent const& event : session.events("cuKernelGetFunction"))
+            probe.equal("onShapeChange", announce(session, running, {4, 100}), 0);
+            std::vector<FakeEvent> const loaded = session.events("cuLibraryGetKernel");
+            probe.that(!loaded.empty(), "no kernel is loaded", "those of this device");
+            for (FakeEvent const& event : loaded)
             {
-                probe.that(std::strstr(event.symbol, "Li2E") == nullptr, "the kernel " + show(event.symbol), "not loaded");
+                for (char const* newer : {"Li2E", "finished"})
+                {
+                    probe.that(std::strstr(event.symbol, newer) == nullptr, "the kernel " + show(event.symbol), "not loaded");
+                }
             }
+        });
+    check(bench, stepsFacts({4, 100}), "code for devices without clusters is not launched in one by a device that has them",
+        [&](Session const& session, Probe& probe) {
+            Device const before(bench.driver);
+            beOf(bench.driver, 10); // which takes the PTX for 8.0 alone
+            Running const running = session.running(probe);
+            probe.that(announce(session, running, {4, 100}) != 0, "0", "a failure");
+            session.subject.expectError(probe, "this GPU runs the code for compute_80, which has no clusters");
+            session.forget();
+            std::vector<FakeEvent> const small = queued(session, probe, running, {4, 16});
+            std::string const both = "cuLaunchKernelEx biased, cuLaunchKernel finished";
+            probe.equal("what needs no cluster", calls(small), both);
         });
     check(bench, stepsFacts({4, 100}), "a newer device runs the variant with clusters", [&](Session const& session, Probe& probe) {
         Device const before(bench.driver);
-        bench.driver.attributes[kMAJOR] = 9;
-        bench.driver.attributes[kMINOR] = 0;
+        beOf(bench.driver, 9);
         Running const running = session.running(probe);
         std::vector<FakeEvent> const events = queued(session, probe, running, {4, 100});
-        probe.need(events.size() == 3, calls(events), "three calls");
+        std::string const all = "cuMemsetD8Async, cuLaunchKernelEx copied, cuLaunchKernelEx biased, cuLaunchKernel finished";
+        probe.need(calls(events) == all, calls(events), all);
         probe.that(std::strstr(events[1].symbol, "Li2E") != nullptr, show(events[1].symbol), "the kernel with clusters");
         probe.equal("asked for", events[1].asked + uint64_t{0}, uint64_t{kCLUSTERS | kPROGRAMMATIC});
         probe.equal("blocks of a cluster", uint64_t{events[1].cluster[0]}, uint64_t{2});
@@ -209,6 +242,22 @@ void checkDevice(Bench const& bench)
         probe.need(events.size() == 3, calls(events), "three calls");
         probe.equal("blocks", uint64_t{events[2].grid[0]}, uint64_t{4});
     });
+    check(bench, stepsFacts({4, 100}), "a context of another device at the address of one before is seen as such",
+        [&](Session const& session, Probe& probe) {
+            Device const before(bench.driver);
+            Running const running = session.running(probe);
+            std::vector<FakeEvent> const first = queued(session, probe, running, {4, 100});
+            probe.need(first.size() == 3, calls(first), "three calls");
+            probe.equal("blocks", uint64_t{first[2].grid[0]}, uint64_t{7});
+            bench.driver.device = 1;
+            bench.driver.attributes[kSMS] = 2;
+            session.forget();
+            probe.equal("onShapeChange", announce(session, running, {4, 99}), 0);
+            probe.that(!session.events("cuKernelGetFunction").empty(), "no kernel is loaded", "the kernels of that device");
+            std::vector<FakeEvent> const second = queued(session, probe, running, {4, 99});
+            probe.need(second.size() == 3, calls(second), "three calls");
+            probe.equal("blocks", uint64_t{second[2].grid[0]}, uint64_t{4});
+        });
     check(bench, stepsFacts({4, 100}), "a cooperative launch that does not fit the device is refused with both numbers",
         [&](Session const& session, Probe& probe) {
             Device const before(bench.driver);
@@ -245,6 +294,11 @@ void checkWorkspace(Bench const& bench)
 FakeSignature copiedSignature()
 {
     return {"copied", 4, {8, 8, 8, 8}};
+}
+
+FakeSignature finishedSignature()
+{
+    return {"finished", 1, {8}};
 }
 
 FakeSignature biasedSignature()

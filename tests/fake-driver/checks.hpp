@@ -24,6 +24,7 @@ void checkNoVariant(Bench const& bench, Launching const& plugin);
 void checkSteps(Bench const& bench);
 FakeSignature copiedSignature();
 FakeSignature biasedSignature();
+FakeSignature finishedSignature();
 // What the same shapes cost, with `eight`.
 void checkUnchanged(Bench const& bench);
 FakeSignature eightSignature();

@@ -167,7 +167,7 @@ API int32_t cuCtxGetCurrent(void** context)
 API int32_t cuCtxGetDevice(int32_t* device)
 {
     BEGIN(NULL);
-    *device = 0;
+    *device = gDriver.device;
     return end(event, gDriver.context > 0 ? SUCCESS : INVALID_CONTEXT);
 }
 API int32_t cuCtxPushCurrent_v2(void* context)
@@ -197,7 +197,7 @@ API int32_t cuDeviceGetAttribute(int32_t* value, int32_t attribute, int32_t devi
 {
     BEGIN(NULL);
     event->attribute = attribute;
-    int known = device == 0 && attribute >= 0 && attribute < 128;
+    int known = device == gDriver.device && attribute >= 0 && attribute < 128;
     *value = known ? gDriver.attributes[attribute] : 0;
     return end(event, known ? SUCCESS : INVALID_VALUE);
 }
@@ -206,7 +206,7 @@ API int32_t cuDeviceGetName(char* name, int32_t bytes, int32_t device)
     BEGIN(NULL);
     static char const kNAME[] = "Stand-In 4090";
     strncpy(name, kNAME, (size_t) bytes);
-    return end(event, device == 0 && (size_t) bytes >= sizeof kNAME ? SUCCESS : INVALID_VALUE);
+    return end(event, device == gDriver.device && (size_t) bytes >= sizeof kNAME ? SUCCESS : INVALID_VALUE);
 }
 API int32_t cuDevicePrimaryCtxRetain(void** context, int32_t device)
 {
@@ -302,7 +302,7 @@ API int32_t cuKernelGetAttribute(int32_t* value, int32_t attribute, void* handle
     *value = attribute == MAX_THREADS_PER_BLOCK ? 1024
         : attribute == MAX_DYNAMIC_SHARED_BYTES ? kernel->allowedSharedBytes
                                                 : 0;
-    return end(event, device == 0 ? SUCCESS : INVALID_VALUE);
+    return end(event, device == gDriver.device ? SUCCESS : INVALID_VALUE);
 }
 API int32_t cuKernelSetAttribute(int32_t attribute, int32_t value, void* handle, int32_t device)
 {
@@ -310,7 +310,7 @@ API int32_t cuKernelSetAttribute(int32_t attribute, int32_t value, void* handle,
     event->attribute = attribute;
     event->value = value;
     int fits = attribute == MAX_DYNAMIC_SHARED_BYTES && value <= gDriver.attributes[MAX_SHARED_BYTES_OPTIN];
-    if (fits && device == 0)
+    if (fits && device == gDriver.device)
     {
         kernel->allowedSharedBytes = value;
         return SUCCESS;

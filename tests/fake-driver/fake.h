@@ -72,6 +72,8 @@ struct FakeDriver
 {
     // The number of the thread's context, from 1; 0: none; -1: the driver was never initialized.
     int32_t context;
+    // The number of that context's device. `attributes` are those of the device with this number.
+    int32_t device;
     // The call that fails, counted from 1; 0: none. It counts down, and is 0 once the call has failed.
     int32_t failIn;
     int32_t failWith;

@@ -47,6 +47,7 @@ int run(FakeDriver& driver, std::vector<std::string> const& paths, What what)
     }
     signatures.push_back(copiedSignature());
     signatures.push_back(biasedSignature());
+    signatures.push_back(finishedSignature());
     signatures.push_back(eightSignature());
     driver.signatures = signatures.data();
     driver.signatureCount = static_cast<uint32_t>(signatures.size());

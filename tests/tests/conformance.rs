@@ -189,8 +189,8 @@ const FAULTS_ABOVE_A_DRIVER: &[(&str, &str)] = &[
     ("scratch beyond the workspace", "a builder that times, static shapes"),
     ("scratch of the build", "a builder that times, dynamic shapes"),
     ("tactic ignored", "a tactic set after the shapes counts"),
-    ("values of the build", "a builder that times, static shapes"),
-    ("values unchecked", "values of shape inputs that do not fit the shapes are refused"),
+    ("extent of the build", "a builder that times, static shapes"),
+    ("values unchecked", "output shapes that no values of shape inputs give are refused"),
     ("workspace unchecked", "shapes that need more workspace than was reserved are refused"),
 ];
 

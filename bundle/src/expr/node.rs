@@ -5,6 +5,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::calls::shifted;
+
 /// Index of a node in its expression; always less than the index of any node that refers to it.
 pub type NodeId = u32;
 
@@ -23,6 +25,27 @@ impl Expr {
             [Node::Int(value)] => Some(*value),
             _ => None,
         }
+    }
+
+    /// The part whose last node is `root`, by itself: none where there is no such node.
+    #[must_use]
+    pub fn part(&self, root: NodeId) -> Option<Expr> {
+        let nodes = self.nodes.get(..=root as usize)?;
+        let mut is_of_it = vec![false; nodes.len()];
+        *is_of_it.last_mut()? = true;
+        for (index, node) in nodes.iter().enumerate().rev() {
+            if is_of_it.get(index) == Some(&true) {
+                node.children(&mut |child| {
+                    if let Some(child) = is_of_it.get_mut(child as usize) {
+                        *child = true;
+                    }
+                });
+            }
+        }
+        let before = |id: NodeId| is_of_it.iter().take(id as usize).filter(|is_of_it| **is_of_it).count();
+        let moved = |id: NodeId| NodeId::try_from(before(id)).unwrap_or(NodeId::MAX);
+        let kept = nodes.iter().zip(&is_of_it).filter(|(_, is_of_it)| **is_of_it);
+        Some(Expr { nodes: kept.map(|(node, _)| shifted(node, moved)).collect() })
     }
 }
 

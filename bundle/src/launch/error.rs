@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::code::Target;
 use crate::data_type::ScalarType;
 use crate::value::Value;
 
@@ -99,11 +100,13 @@ pub enum Problem {
         /// Whether its expression divides and leaves out a rest.
         rounds_down: bool,
     },
-    /// No step that is done with these shapes is given the output, which is not empty.
+    /// No step that is done with these shapes writes the output, which is not empty.
     NotWritten {
-        /// Whether a kernel that would be given it has a grid of 0.
+        /// Whether a kernel that would write it has a grid of 0.
         grid_is_0: bool,
     },
+    /// Of the steps that are done with these shapes one reads the output before any wrote it.
+    ReadUnwritten,
     /// No multiple of the extent of a cluster.
     NoMultiple {
         /// The value.
@@ -113,6 +116,11 @@ pub enum Problem {
     },
     /// The device has no clusters.
     NoClusters,
+    /// The device has clusters, and the code that it runs is for GPUs without.
+    NoClustersInCode {
+        /// What that code was compiled for.
+        target: Target,
+    },
     /// Not a value of the kernel's type.
     DoesNotFit {
         /// The value.
@@ -238,7 +246,10 @@ impl fmt::Display for Problem {
                 f.write_str("is 0, and no output is empty: nothing would write the outputs")
             }
             Problem::NotWritten { .. } => {
-                f.write_str("is not empty, and no step that is done with these shapes is given it")
+                f.write_str("is not empty, and no step that is done with these shapes writes it")
+            }
+            Problem::ReadUnwritten => {
+                f.write_str("is read before any step that is done with these shapes wrote it")
             }
             Problem::NoMultiple { value, of } => {
                 write!(f, "is {value}, which is no multiple of the cluster's {of}")
@@ -246,6 +257,10 @@ impl fmt::Display for Problem {
             Problem::NoClusters => {
                 f.write_str("is set, and this GPU has no clusters: they exist from compute capability 9.0 on")
             }
+            Problem::NoClustersInCode { target } => write!(
+                f,
+                "is set, and this GPU runs the code for {target}, which has no clusters: they exist from compute capability 9.0 on"
+            ),
             Problem::DoesNotFit { value, ty } => {
                 write!(f, "is {value}, which its type {} does not hold", scalar_name(*ty))?;
                 match integers(*ty) {
@@ -291,12 +306,18 @@ impl LaunchError {
             (Role::Output(_), Problem::NotWritten { grid_is_0: false }) => {
                 Some("add a step for the shapes for which every `when` is false, or a guard against them")
             }
+            (Role::Output(_), Problem::ReadUnwritten) => {
+                Some("change the order of the steps, or fill it first with `memset`")
+            }
             (Role::Grid(_), Problem::NoMultiple { .. }) => Some(
                 "round the grid up, `ceil_div(n, cluster) * cluster`, and let the kernel skip what is too much",
             ),
             (_, Problem::NoClusters) => {
                 Some("guard the variant with `device.capability >= 90`, and add one without clusters")
             }
+            (_, Problem::NoClustersInCode { .. }) => Some(
+                "compile for this GPU, or PTX for one with clusters: `cubinder compile --arch compute_90`",
+            ),
             (Role::Blocks, Problem::TooLarge { .. }) => Some(
                 "bound the grid by the device, `min(n, device.sms)`, and loop over the rest in the kernel",
             ),

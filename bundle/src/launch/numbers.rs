@@ -4,6 +4,7 @@ use super::error::{Limit, Problem, Role};
 use super::pack;
 use super::sequence::ScratchPlace;
 use super::steps::Steps;
+use crate::code::Target;
 use crate::expr::{BinaryOp, Environment, Expr, Node};
 use crate::model::{Arg, ArgValue, Launch, MAX_ARGUMENTS, MAX_PARAMETER_BYTES, Plugin};
 use crate::value::Value;
@@ -19,6 +20,9 @@ pub const MAX_THREADS: i64 = 1024;
 pub const MAX_SHARED_BYTES: i64 = 2_147_483_647;
 /// Blocks of a cluster that every device with clusters takes: CUDA C++ programming guide 13.0, "thread block clusters".
 pub const MAX_CLUSTER: u32 = 8;
+/// From which major compute capability on there are clusters and programmatic dependent launches: CUDA C++ programming guide 13.0,
+/// "feature support per compute capability".
+pub const HAS_CLUSTERS: u8 = 9;
 
 const AXES: [char; 3] = ['x', 'y', 'z'];
 
@@ -29,16 +33,55 @@ pub struct Takes<'a> {
     pub max_threads: u32,
     /// The most dynamic shared memory of a block, bytes.
     pub max_shared_bytes: u32,
-    /// The most blocks of a cluster; 0 on a device without clusters.
-    pub max_cluster: u32,
+    /// Which clusters it can be launched in.
+    pub clusters: Clusters,
     /// Sizes of the kernel's parameters in bytes, where they are known.
     pub params: Option<&'a [u32]>,
 }
 
 impl Takes<'_> {
     /// Nothing is known: what only the kernel and the device decide is not checked.
-    pub const ANYTHING: Takes<'static> =
-        Takes { max_threads: u32::MAX, max_shared_bytes: u32::MAX, max_cluster: MAX_CLUSTER, params: None };
+    pub const ANYTHING: Takes<'static> = Takes {
+        max_threads: u32::MAX,
+        max_shared_bytes: u32::MAX,
+        clusters: Clusters::Most(MAX_CLUSTER),
+        params: None,
+    };
+}
+
+/// Which clusters a kernel can be launched in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Clusters {
+    /// Those of at most so many blocks.
+    Most(u32),
+    /// None: the device has no clusters.
+    NotOnDevice,
+    /// None: the device has clusters, and the code for this target was compiled without what a kernel does in one.
+    NotInCode(Target),
+}
+
+impl Clusters {
+    /// Those of a kernel from the code for `target`, on a device that has clusters or not. Code for GPUs before [`HAS_CLUSTERS`], which the
+    /// driver takes on later ones where it is PTX, cannot tell the blocks of a cluster from one another.
+    #[must_use]
+    pub fn of(device_has: bool, target: Target) -> Clusters {
+        match (device_has, target.arch.major >= HAS_CLUSTERS) {
+            (false, _) => Clusters::NotOnDevice,
+            (true, false) => Clusters::NotInCode(target),
+            (true, true) => Clusters::Most(MAX_CLUSTER),
+        }
+    }
+
+    /// The larger of two.
+    #[must_use]
+    pub fn or(self, other: Clusters) -> Clusters {
+        match (self, other) {
+            (Clusters::Most(one), Clusters::Most(other)) => Clusters::Most(one.max(other)),
+            (most @ Clusters::Most(_), _) | (_, most @ Clusters::Most(_)) => most,
+            (code @ Clusters::NotInCode(_), _) | (_, code @ Clusters::NotInCode(_)) => code,
+            (Clusters::NotOnDevice, Clusters::NotOnDevice) => Clusters::NotOnDevice,
+        }
+    }
 }
 
 /// One launch, in numbers. Only [`super::Sequencing`] makes one, and it keeps what is said here.
@@ -147,7 +190,7 @@ fn grid(place: Place<'_>, launch: &Launch, given: &mut Given<'_>) -> Result<[u32
     if let Some(axis) = extents.iter().position(|extent| *extent == Ok(0)) {
         let mut outputs = place.plugin.inputs.len()..place.plugin.tensor_count();
         let is_empty = |arg: &Arg| match arg.value {
-            ArgValue::Tensor(tensor) => given.is_empty(tensor as usize),
+            ArgValue::Tensor(tensor) | ArgValue::ReadTensor(tensor) => given.is_empty(tensor as usize),
             ArgValue::Scratch(index) => {
                 place.scratch.get(index as usize).is_some_and(|scratch| scratch.bytes == 0)
             }
@@ -172,7 +215,12 @@ fn cluster(
     given: &mut Given<'_>,
 ) -> Result<Option<[u32; 3]>, Fault> {
     let Some(extents) = &launch.cluster else { return Ok(None) };
-    let most = if takes.max_cluster == 0 { MAX_CLUSTER } else { takes.max_cluster };
+    let missing = match takes.clusters {
+        Clusters::Most(_) => None,
+        Clusters::NotOnDevice => Some(Problem::NoClusters),
+        Clusters::NotInCode(target) => Some(Problem::NoClustersInCode { target }),
+    };
+    let most = if let Clusters::Most(most) = takes.clusters { most } else { MAX_CLUSTER };
     let mut cluster = [0; 3];
     for axis in 0..3 {
         let most = i64::from(most);
@@ -186,9 +234,9 @@ fn cluster(
     // Each is at most what all of them may be, which is a small number.
     let blocks = cluster.iter().copied().map(i64::from).fold(1, i64::saturating_mul);
     at_most(Role::ClusterBlocks, blocks, i64::from(most), Limit::Cluster)?;
-    if takes.max_cluster == 0 {
+    if let Some(missing) = missing {
         // A cluster of one block is what every other block is, too.
-        return if blocks == 1 { Ok(None) } else { Err((Role::ClusterBlocks, Problem::NoClusters)) };
+        return if blocks == 1 { Ok(None) } else { Err((Role::ClusterBlocks, missing)) };
     }
     for axis in 0..3 {
         if !grid[axis].is_multiple_of(cluster[axis]) {
@@ -256,7 +304,7 @@ impl Arguments {
     fn add(&mut self, place: Place<'_>, arg: &Arg, given: &mut Given<'_>) -> Result<(), Fault> {
         let fault = |problem| (Role::Argument(arg.name.clone()), problem);
         match &arg.value {
-            ArgValue::Tensor(tensor) => {
+            ArgValue::Tensor(tensor) | ArgValue::ReadTensor(tensor) => {
                 let tensor = tensor_place(place.plugin, *tensor).map_err(fault)?;
                 self.push(tensor, size_of::<u64>(), align_of::<u64>());
             }

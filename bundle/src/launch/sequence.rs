@@ -2,9 +2,10 @@
 //!
 //! A step is left out where its condition is false. A launch whose grid is 0 has nothing to do, which is right where an output is
 //! empty, and where something is empty that it is given: an input, a scratch buffer. Anywhere else it is refused, because it is what a
-//! grid comes to that was rounded down. And where no output is empty, every output that some step of the variant is given has to be
-//! given to one that is done: nobody else writes it. An output that shares an input's memory holds that input's values then, and one
-//! whose shape depends on data may be empty; neither is asked for.
+//! grid comes to that was rounded down. And every output that is not empty and that some step of the variant is given has to be written
+//! by one that is done, before one that is done reads it: nobody else writes it. What a step gets through a pointer to `const` it only
+//! reads. An output that shares an input's memory holds that input's values then, and one whose shape depends on data may be empty;
+//! neither is asked for.
 
 use super::error::{LaunchError, Limit, Problem, Role, Subject};
 use super::facts::full_name;
@@ -208,42 +209,56 @@ impl<'a> Sequencing<'a> {
         }
     }
 
-    /// The first output, if there is one, that should have been written.
+    /// The first output, if there is one, that should have been written, or that is read before it is.
     fn unwritten(&self) -> Option<Fault> {
         let inputs = self.plugin.inputs.len();
-        let shape = |output: usize| {
-            let tensor = u32::try_from(inputs.saturating_add(output)).ok()?;
-            self.environment.shape(tensor)
+        let is_empty = |tensor: usize| {
+            let shape = u32::try_from(tensor).ok().and_then(|tensor| self.environment.shape(tensor));
+            shape.is_some_and(|shape| shape.contains(&0))
         };
-        let is_empty = |output: usize| shape(output).is_some_and(|shape| shape.contains(&0));
-        let is_given = |step: &Step, output: usize| {
-            match &step.work {
-            Work::Fill(fill) => fill.memory == Memory::Output(u32::try_from(output).unwrap_or(u32::MAX)),
-            Work::Launch(launch) => launch.args.iter().any(
-                |arg| matches!(arg.value, ArgValue::Tensor(index) if index as usize == inputs.saturating_add(output)),
-            ),
-        }
-        };
-        self.plugin.outputs.iter().enumerate().find_map(|(index, output)| {
+        (inputs..).zip(&self.plugin.outputs).find_map(|(tensor, output)| {
             // How much there is of what depends on data the kernels say.
-            if is_empty(index) || output.alias.is_some() || output.depends_on_data() {
+            if is_empty(tensor) || output.alias.is_some() || output.depends_on_data() {
                 return None;
             }
-            let steps = self.variant.steps.iter().zip(&self.sequence.steps);
-            let mut given =
-                steps.filter(|(step, _)| is_given(step, index)).map(|(_, doing)| doing).peekable();
-            given.peek()?;
-            let mut grid_is_0 = false;
-            let is_done = given.any(|doing| match doing {
-                Doing::LeftOut => false,
-                Doing::Launch(launch) => {
-                    grid_is_0 |= launch.is_empty();
-                    !launch.is_empty()
-                }
-                Doing::Fill { .. } => true,
-            });
-            (!is_done).then(|| (Role::Output(output.name.clone()), Problem::NotWritten { grid_is_0 }))
+            let problem = self.never_written(tensor)?;
+            Some((Role::Output(output.name.clone()), problem))
         })
+    }
+
+    /// What is wrong where no step that is done writes an output, though steps use it, or one reads it before.
+    fn never_written(&self, tensor: usize) -> Option<Problem> {
+        let (mut is_used, mut is_read, mut grid_is_0) = (false, false, false);
+        for (step, doing) in self.variant.steps.iter().zip(&self.sequence.steps) {
+            let Some(writes) = self.writes(step, tensor) else { continue };
+            is_used = true;
+            let is_done = match doing {
+                Doing::LeftOut => false,
+                Doing::Launch(launch) => !launch.is_empty(),
+                Doing::Fill { .. } => true,
+            };
+            match (writes, is_done) {
+                (true, true) => return is_read.then_some(Problem::ReadUnwritten),
+                (true, false) => grid_is_0 |= *doing != Doing::LeftOut,
+                (false, is_done) => is_read |= is_done,
+            }
+        }
+        is_used.then_some(Problem::NotWritten { grid_is_0 })
+    }
+
+    /// Whether a step that uses a tensor may write it: none where it does not use it. A pointer to `const` reads alone.
+    fn writes(&self, step: &Step, tensor: usize) -> Option<bool> {
+        match &step.work {
+            Work::Fill(Fill { memory: Memory::Output(index), .. }) => {
+                (self.plugin.inputs.len().checked_add(*index as usize) == Some(tensor)).then_some(true)
+            }
+            Work::Fill(_) => None,
+            Work::Launch(launch) => {
+                let values = launch.args.iter().map(|arg| &arg.value);
+                let uses = values.filter(|value| value.tensor().is_some_and(|it| it as usize == tensor));
+                uses.map(|value| matches!(value, ArgValue::Tensor(_))).reduce(|one, other| one || other)
+            }
+        }
     }
 
     fn subject(&self, work: &Work) -> Subject {

@@ -9,7 +9,7 @@ use super::steps::{Steps, weight};
 use crate::data_type::DataType;
 use crate::expr::{BinaryOp, EvalError, Expr, Node};
 use crate::format::Format;
-use crate::model::{AUTO_TACTIC, ArgValue, Guard, Launch, Plugin, Variant};
+use crate::model::{AUTO_TACTIC, Guard, Launch, Plugin, Variant};
 use crate::value::Value;
 
 /// Whether a tactic leaves the choice to the shapes and addresses of each run.
@@ -206,10 +206,7 @@ pub fn asks_for_device(variant: &Variant) -> bool {
     let asks = |expr: &Expr| expr.nodes.iter().any(|node| matches!(node, Node::Device(_)));
     let of_launch = |launch: &Launch| {
         let extents = launch.grid.iter().chain(&launch.block).chain(launch.cluster.iter().flatten());
-        let args = launch.args.iter().filter_map(|arg| match &arg.value {
-            ArgValue::Scalar { expr, .. } | ArgValue::Array { expr, .. } => Some(expr),
-            ArgValue::Tensor(_) | ArgValue::Scratch(_) => None,
-        });
+        let args = launch.args.iter().filter_map(|arg| arg.value.expr());
         extents.chain([&launch.shared_bytes]).chain(args).any(asks)
     };
     let conditions = variant.steps.iter().filter_map(|step| step.when.as_ref());

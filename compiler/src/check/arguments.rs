@@ -21,7 +21,7 @@ pub(super) fn claims(site: &Site<'_>, compiled: &[Compiled<'_>]) -> Vec<Claim> {
             let draft = unit.args.iter().find(|draft| draft.name == arg.name);
             let Some((draft, kind)) = draft.and_then(|draft| Some((draft, kind(draft)?))) else { continue };
             match &arg.value {
-                ArgValue::Tensor(_) | ArgValue::Scratch(_) => {}
+                ArgValue::Tensor(_) | ArgValue::ReadTensor(_) | ArgValue::Scratch(_) => {}
                 ArgValue::Scalar { ty, expr } => claims.extend(number(unit, draft, kind, *ty, expr)),
                 ArgValue::Array { ty, len, expr } => {
                     claims.extend(number(unit, draft, kind, *ty, expr));

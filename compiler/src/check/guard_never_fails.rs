@@ -1,4 +1,5 @@
-//! A guard that every case meets, in all rows of its variant. In some rows only it may well be meant so: `sizeof(T) == 2 or ...`.
+//! A guard that every case meets, in all rows of its variant. In some rows only it may well be meant so: `sizeof(T) == 2 or ...`, and
+//! where it took rows out it is what says so.
 
 use cubinder_bundle::proof::{Devices, Verdict};
 
@@ -20,7 +21,10 @@ pub(super) fn check(site: &Site<'_>, never: &[usize], diagnostics: &mut Vec<Diag
     };
     for rows in rows_of_variants(site) {
         let holding: Vec<usize> = rows.iter().copied().filter(|&row| holds(row)).collect();
-        let span = rows.first().and_then(|&row| site.guard_span(row));
+        // A guard that is always true where it took out the rest says for which values the variant is.
+        let narrows = rows.first().and_then(|&row| site.variant(row));
+        let narrows = narrows.is_some_and(|it| site.resolved.draft.narrowed.contains(&it.id));
+        let span = rows.first().filter(|_| !narrows).and_then(|&row| site.guard_span(row));
         if let Some(span) = span.filter(|_| holding.len() == rows.len()) {
             diagnostics.push(
                 Diagnostic::warning("this guard never fails")

@@ -1,9 +1,9 @@
-//! What the steps write and read: every output is written, and scratch memory is written before it is read.
+//! What the steps write and read: every output is written, and outputs and scratch memory are written before they are read.
 //!
 //! Owns the accesses of each step, as far as they are known: a pointer to `const` reads, any other may write. Before the kernels' parameters
 //! are known each argument may.
 
-use cubinder_bundle::expr::{BinaryOp, Expr, Node};
+use cubinder_bundle::expr::{BinaryOp, Expr, Node, NodeId};
 use cubinder_bundle::proof::Verdict;
 use cubinder_bundle::{Fill, Memory, Output, Plugin, Work};
 
@@ -42,7 +42,7 @@ pub(super) fn outputs(site: &Site<'_>, inexpressible: &[usize]) -> Vec<Diagnosti
     })
 }
 
-/// The same where a kernel only reads what it gets, and scratch memory that is read before anything wrote it.
+/// The same where a kernel only reads what it gets, and memory that is read before anything wrote it.
 pub(super) fn compiled(site: &Site<'_>, compiled: &[Compiled<'_>]) -> Vec<Diagnostic> {
     merged(site, |row| {
         let accesses = accesses(site, row, Some(compiled));
@@ -51,7 +51,10 @@ pub(super) fn compiled(site: &Site<'_>, compiled: &[Compiled<'_>]) -> Vec<Diagno
             accesses.iter().any(|access| access.memory == memory && !access.writes)
         };
         let outputs = (0..site.plugin.outputs.len()).filter(reads);
-        let outputs = outputs.filter_map(|output| unwritten(site, row, &accesses, output));
+        let outputs = outputs.filter_map(|output| {
+            let found = unwritten(site, row, &accesses, output);
+            found.or_else(|| read_first(site, row, &accesses, output_memory(output)))
+        });
         let scratch = 0..site.variant(row).map_or(0, |variant| variant.scratch.len());
         outputs.chain(scratch.filter_map(|index| unwritten_scratch(site, row, &accesses, index))).collect()
     })
@@ -157,14 +160,12 @@ fn unwritten(site: &Site<'_>, row: usize, accesses: &[Access], index: usize) -> 
             None => not_passed(site, row, &output.name)?,
         });
     }
-    // Where nothing writes an output that shares an input's memory it holds what the input held; and how much there is of one that
-    // depends on data the kernels say.
-    if output.alias.is_some() || output.depends_on_data() {
+    // Where nothing writes an output that shares an input's memory it holds what the input held.
+    if output.alias.is_some() {
         return None;
     }
-    let numel = u32::try_from(site.plugin.inputs.len() + index).ok()?;
-    let is_there = is_positive(&Expr { nodes: vec![Node::Numel(numel)] });
-    let (case, texts) = unmet(site, row, &[&is_there], &writers)?;
+    let is_there = has_elements(site.plugin, index);
+    let (case, texts) = unmet(site, row, &is_there.iter().collect::<Vec<_>>(), &writers)?;
     let first = texts.first()?;
     let is_conditional = writers.first().is_some_and(|at| site.when(*at).is_some());
     let does_not = if is_conditional { "does not hold" } else { "is 0" };
@@ -178,9 +179,18 @@ fn unwritten(site: &Site<'_>, row: usize, accesses: &[Access], index: usize) -> 
     let diagnostic = texts.iter().skip(1).fold(diagnostic, |diagnostic, text| {
         diagnostic.related(site.span(text), "nor this, as far as is known")
     });
-    Some(diagnostic.note("such a run is refused: what is not written holds whatever the memory held").help(
-        "fill it first with a `memset` that has no condition, or give every case a step that writes it",
-    ))
+    let (note, help) = match output.depends_on_data() {
+        // How much there is of it the kernels say.
+        true => (
+            "where the size that is written is not 0, it holds whatever the memory held",
+            "give every case a step that writes it, or say with `upper` for which cases it is empty",
+        ),
+        false => (
+            "such a run is refused: what is not written holds whatever the memory held",
+            "fill it first with a `memset` that has no condition, or give every case a step that writes it",
+        ),
+    };
+    Some(diagnostic.note(note).help(help))
 }
 
 /// No argument passes the output and no memset fills it.
@@ -199,44 +209,53 @@ fn not_passed(site: &Site<'_>, row: usize, name: &str) -> Option<Diagnostic> {
     )
 }
 
-/// A buffer that the first step that uses it only reads, or that only steps with conditions wrote.
+/// A buffer that no step writes, or that one reads before.
 fn unwritten_scratch(site: &Site<'_>, row: usize, accesses: &[Access], index: usize) -> Option<Diagnostic> {
     let name = &site.variant(row)?.scratch.get(index)?.name;
     let memory = Memory::Scratch(u32::try_from(index).ok()?);
-    let uses: Vec<&Access> = accesses.iter().filter(|access| access.memory == memory).collect();
-    if uses.iter().all(|access| !access.writes) {
-        let first = uses.first()?;
-        let message = format!("nothing writes the scratch buffer `{name}`");
-        return Some(
-            Diagnostic::error(message)
-                .code(rules::UNWRITTEN_SCRATCH)
-                .at(first.span.clone(), "it is only read, through a pointer to `const`")
-                .help("let a step before write it, or fill it with `memset`"),
-        );
+    let mut uses = accesses.iter().filter(|access| access.memory == memory).peekable();
+    let first = uses.peek().map(|first| first.span.clone())?;
+    if uses.any(|access| access.writes) {
+        return read_first(site, row, accesses, memory);
     }
-    for (number, reader) in uses.iter().enumerate().filter(|(_, access)| !access.writes) {
-        let before: Vec<At> = uses.iter().take(number).filter(|it| it.writes).map(|it| it.at).collect();
+    let message = format!("nothing writes the scratch buffer `{name}`");
+    Some(
+        Diagnostic::error(message)
+            .code(rules::UNWRITTEN_SCRATCH)
+            .at(first, "it is only read, through a pointer to `const`")
+            .help("let a step before write it, or fill it with `memset`"),
+    )
+}
+
+/// Memory that a step reads and that no step before it writes, or only steps with conditions of which none may hold. A step that does
+/// both knows the order itself.
+fn read_first(site: &Site<'_>, row: usize, accesses: &[Access], memory: Memory) -> Option<Diagnostic> {
+    let (what, rule, is_there) = read_memory(site, row, memory)?;
+    let uses: Vec<&Access> = accesses.iter().filter(|access| access.memory == memory).collect();
+    let writes_itself = |reader: &Access| uses.iter().any(|it| it.writes && it.at == reader.at);
+    for reader in uses.iter().filter(|access| !access.writes && !writes_itself(access)) {
+        let before = uses.iter().filter(|it| it.writes && it.at.step < reader.at.step);
+        let before: Vec<At> = before.map(|it| it.at).collect();
         if before.is_empty() {
             let later = uses.iter().find(|access| access.writes)?;
             return Some(
-                Diagnostic::error(format!("the scratch buffer `{name}` is read before anything wrote it"))
-                    .code(rules::UNWRITTEN_SCRATCH)
+                Diagnostic::error(format!("{what} is read before anything wrote it"))
+                    .code(rule)
                     .at(reader.span.clone(), "read here, through a pointer to `const`")
                     .related(later.span.clone(), "written here, by a later step")
                     .help("change the order of the steps, or fill it first with `memset`"),
             );
         }
-        let assumed: Vec<&Expr> =
-            site.when(reader.at).into_iter().chain(site.filled(reader.at).iter().flatten()).collect();
+        let assumed = site.when(reader.at).into_iter().chain(site.filled(reader.at).iter().flatten());
+        let assumed: Vec<&Expr> = assumed.chain(&is_there).collect();
         let Some((case, texts)) = unmet(site, row, &assumed, &before) else { continue };
         let label = match case.as_str() {
             "" => "read here".to_owned(),
             case => format!("read here, also for {case}"),
         };
-        let diagnostic =
-            Diagnostic::warning(format!("the scratch buffer `{name}` may be read before anything wrote it"))
-                .code(rules::UNWRITTEN_SCRATCH)
-                .at(reader.span.clone(), label);
+        let diagnostic = Diagnostic::warning(format!("{what} may be read before anything wrote it"))
+            .code(rule)
+            .at(reader.span.clone(), label);
         let diagnostic = texts.iter().fold(diagnostic, |diagnostic, text| {
             diagnostic.related(site.span(text), "it is written only where this holds")
         });
@@ -245,6 +264,42 @@ fn unwritten_scratch(site: &Site<'_>, row: usize, accesses: &[Access], index: us
         );
     }
     None
+}
+
+/// How messages call memory, the rule that it has to be written before it is read, and when there is something in it; nothing for an
+/// output that shares an input's memory, which holds what the input held.
+fn read_memory(site: &Site<'_>, row: usize, memory: Memory) -> Option<(String, Code, Option<Expr>)> {
+    match memory {
+        Memory::Scratch(index) => {
+            let scratch = site.variant(row)?.scratch.get(index as usize)?;
+            Some((format!("the scratch buffer `{}`", scratch.name), rules::UNWRITTEN_SCRATCH, None))
+        }
+        Memory::Output(index) => {
+            let output = site.plugin.outputs.get(index as usize)?;
+            let is_there = has_elements(site.plugin, index as usize);
+            let own = output.alias.is_none();
+            own.then(|| (format!("the output `{}`", output.name), rules::UNWRITTEN_OUTPUT, is_there))
+        }
+    }
+}
+
+/// That an output has elements; of one that depends on data: that it can have some. None where that is always.
+fn has_elements(plugin: &Plugin, output: usize) -> Option<Expr> {
+    let found = plugin.outputs.get(output)?;
+    if !found.depends_on_data() {
+        let numel = u32::try_from(plugin.inputs.len() + output).ok()?;
+        return Some(is_positive(&Expr { nodes: vec![Node::Numel(numel)] }));
+    }
+    let Some(Node::Array(items)) = found.shape.nodes.last() else { return None };
+    let dimension = |item: &NodeId| {
+        let dimension = found.shape.part(*item)?;
+        let [Node::Size(tensor)] = dimension.nodes.as_slice() else { return Some(dimension) };
+        let size = (*tensor as usize).checked_sub(plugin.inputs.len())?;
+        Some(plugin.outputs.get(size)?.size.as_ref()?.upper.clone())
+    };
+    let parts = items.iter().filter_map(dimension).filter(|it| it.constant().is_none());
+    let parts: Vec<Expr> = parts.map(|it| is_positive(&it)).collect();
+    joined(BinaryOp::And, &parts)
 }
 
 /// When a step is done and does something: its condition holds, and its grid is not rightly 0. None where that is always.

@@ -1,4 +1,5 @@
-//! Guards that read attributes which `timing` leaves out: nodes that are offered other variants then share what was measured.
+//! Guards that read attributes which `timing` leaves out. The run time counts them all the same, so that nodes that share what was measured
+//! have the same variants; the manifest should say so.
 
 use cubinder_bundle::expr::Node;
 
@@ -31,7 +32,7 @@ pub(super) fn check(site: &Site<'_>) -> Vec<Diagnostic> {
                     .code(rules::TIMING_LEAVES_OUT)
                     .at(Span::new(&site.resolved.source, timing.range.clone()), "the attributes that time depends on")
                     .related(place.clone(), format!("`{name}` is read here"))
-                    .note("nodes that differ in it share what TensorRT measured: it may choose a variant that one of them does not have, and another one runs")
+                    .note("it counts all the same: nodes that share what TensorRT measured have to have the same variants")
                     .help(format!("add `\"{name}\"` to `timing`")),
             );
         }

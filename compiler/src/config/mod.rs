@@ -83,6 +83,23 @@ pub fn shown(path: &Path) -> PathBuf {
     if clean.as_os_str().is_empty() { path.to_owned() } else { clean }
 }
 
+/// Reads a file of bytes.
+///
+/// # Errors
+/// Why it cannot be read, or that it has more than `most` bytes.
+pub(crate) fn read_bytes(path: &Path, most: usize) -> Result<Vec<u8>, String> {
+    let refuse = |error: &dyn std::fmt::Display| format!("cannot read `{}`: {error}", shown(path).display());
+    // What it says of its size need not be so, and a device has none.
+    let limit = u64::try_from(most).unwrap_or(u64::MAX).saturating_add(1);
+    let mut bytes = Vec::new();
+    let file = std::fs::File::open(path).map_err(|error| refuse(&error))?;
+    file.take(limit).read_to_end(&mut bytes).map_err(|error| refuse(&error))?;
+    match bytes.len() > most {
+        true => Err(format!("`{}` has more than {most} bytes", shown(path).display())),
+        false => Ok(bytes),
+    }
+}
+
 /// Reads a text file, which messages call as [`shown`] says. A byte order mark at its start, which some editors write, is no
 /// part of the text.
 ///

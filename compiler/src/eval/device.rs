@@ -5,7 +5,7 @@
 
 use cubinder_bundle::expr::{DeviceFact, Expr, Node};
 use cubinder_bundle::launch::Device;
-use cubinder_bundle::{Arch, ArgValue, Variant};
+use cubinder_bundle::{Arch, Variant};
 
 use super::node::unknown;
 use super::occupancy::Multiprocessor;
@@ -97,10 +97,7 @@ fn asks(subject: &Subject, fact: DeviceFact) -> bool {
 fn any_expr(variant: &Variant, reads: &dyn Fn(&Expr) -> bool) -> bool {
     let guards = variant.guard.iter().chain(variant.steps.iter().filter_map(|step| step.when.as_ref()));
     let launches = || variant.launches();
-    let of_args = launches().flat_map(|launch| &launch.args).filter_map(|arg| match &arg.value {
-        ArgValue::Scalar { expr, .. } | ArgValue::Array { expr, .. } => Some(expr),
-        ArgValue::Tensor(_) | ArgValue::Scratch(_) => None,
-    });
+    let of_args = launches().flat_map(|launch| &launch.args).filter_map(|arg| arg.value.expr());
     let sizes = launches().flat_map(|launch| {
         let cluster = launch.cluster.iter().flatten();
         launch.grid.iter().chain(&launch.block).chain([&launch.shared_bytes]).chain(cluster)

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use cubinder_bundle::expr::{Environment, Expr};
 use cubinder_bundle::launch::{
-    self, Doing, Evaluated, Facts, MAX_CLUSTER, Passed, Sequencing, Steps, Takes, Unmet,
+    self, Clusters, Doing, Evaluated, Facts, HAS_CLUSTERS, Passed, Sequencing, Steps, Takes, Unmet,
 };
 use cubinder_bundle::{Arg, ArgValue, Launch, Plugin, ScalarType, Scratch, Target, TargetKind};
 
@@ -44,7 +44,7 @@ impl Step<'_> {
         let most = all.reduce(|one, other| Takes {
             max_threads: one.max_threads.max(other.max_threads),
             max_shared_bytes: one.max_shared_bytes.max(other.max_shared_bytes),
-            max_cluster: one.max_cluster.max(other.max_cluster),
+            clusters: one.clusters.or(other.clusters),
             params: None,
         });
         let limit = self.code.uncompiled.and_then(|target| Multiprocessor::of(target.arch));
@@ -179,7 +179,7 @@ fn takes(machine: &MachineCode) -> Takes<'static> {
     Takes {
         max_threads: machine.facts.max_threads.unwrap_or(u32::MAX),
         max_shared_bytes: shared.unwrap_or(u32::MAX),
-        max_cluster: if machine.arch.major >= 9 { MAX_CLUSTER } else { 0 },
+        clusters: Clusters::of(machine.arch.major >= HAS_CLUSTERS, machine.code),
         params: None,
     }
 }
@@ -265,7 +265,7 @@ fn typed_args(step: &Step<'_>, args: &[Arg], evaluated: &Evaluated) -> Vec<ArgRe
 
 fn arg_type(value: &ArgValue) -> String {
     match value {
-        ArgValue::Tensor(_) => "tensor".to_owned(),
+        ArgValue::Tensor(_) | ArgValue::ReadTensor(_) => "tensor".to_owned(),
         ArgValue::Scratch(_) => "scratch".to_owned(),
         ArgValue::Scalar { ty, .. } => scalar_name(*ty),
         ArgValue::Array { ty, len, .. } => format!("{}[{len}]", scalar_name(*ty)),
@@ -299,7 +299,7 @@ fn untyped_args(step: &Step<'_>, typed: &[Arg], environment: &dyn Environment) -
     };
     let of_typed = |arg: &Arg| {
         let (tensor, value) = match &arg.value {
-            ArgValue::Tensor(index) => (tensor(*index), None),
+            ArgValue::Tensor(index) | ArgValue::ReadTensor(index) => (tensor(*index), None),
             ArgValue::Scratch(index) => (buffer(*index), None),
             ArgValue::Scalar { expr, .. } | ArgValue::Array { expr, .. } => (None, value(expr)),
         };

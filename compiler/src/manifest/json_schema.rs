@@ -155,19 +155,24 @@ fn form(form: &Form) -> Value {
         Form::Tables(inner) => json!({ "type": "array", "items": table(inner) }),
         Form::Kinds(kinds) => of_kinds(kinds),
         Form::Named(inner, naming) => named(&table(inner), naming),
+        Form::NamedKinds(kinds, naming) => named(&of_a_kind(kinds), naming),
         Form::Lines(of, naming) => named(&self::form(of), naming),
     }
 }
 
-/// An array of tables of several kinds.
-fn of_kinds(kinds: &Kinds) -> Value {
+/// A table of one of several kinds.
+fn of_a_kind(kinds: &Kinds) -> Value {
     let mut tables = kinds.tables.iter().rev();
     let last = tables.next().map_or_else(|| json!(true), |last| table(last));
-    let each = kinds.keys.iter().rev().zip(tables).fold(
+    kinds.keys.iter().rev().zip(tables).fold(
         last,
         |other, (key, kind)| json!({ "if": { "required": [key] }, "then": table(kind), "else": other }),
-    );
-    let mut array = json!({ "type": "array", "items": each });
+    )
+}
+
+/// An array of tables of several kinds.
+fn of_kinds(kinds: &Kinds) -> Value {
+    let mut array = json!({ "type": "array", "items": of_a_kind(kinds) });
     if let (Value::Object(fields), true) = (&mut array, kinds.needs_last) {
         let keys: Vec<Value> = kinds.keys.iter().map(|key| json!({ "required": [key] })).collect();
         fields.insert("contains".to_owned(), json!({ "not": { "anyOf": keys } }));

@@ -20,6 +20,7 @@ use cubinder_bundle::{AttributeType, DataType, Format, Interval, ShapeLimits, Ta
 use crate::diagnostic::{Diagnostic, Source, suggest};
 use crate::rules;
 pub use literal::Text;
+pub(crate) use table::MAX_TABLE_BYTES;
 pub use table::{TableData, TableType};
 pub(crate) use v1::names::unknown_format;
 pub(crate) use v1::no_tensors_of;
@@ -366,6 +367,8 @@ pub enum TableValues {
     Listed(TableData),
     /// An expression makes them: an array of numbers or booleans.
     Computed(Text),
+    /// They are in this file, named relative to the manifest's folder.
+    File(Located<String>),
 }
 
 /// `[scratch.NAME]`.

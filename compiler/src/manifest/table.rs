@@ -1,7 +1,6 @@
-//! `[tables]`: what the elements of a table can be, and how C++ writes them.
+//! `[tables]`: what the elements of a table can be, and the bytes that they are.
 //!
-//! Owns the element types of tables and the literals of their values. A literal is exact: it is the very number that the type holds,
-//! so a table is the same bytes in every build.
+//! Owns the element types of tables and the bytes of their values. A table is the same bytes in every build.
 
 use cubinder_bundle::{Value, float};
 
@@ -108,17 +107,18 @@ impl TableType {
         }
     }
 
-    /// A value as C++ writes it. Floats are rounded to the nearest that the type holds, of two as near the even one.
+    /// The bytes of a value, little-endian. Floats are rounded to the nearest that the type holds, of two as near the even one; what is no
+    /// number is a quiet one without a payload.
     ///
     /// # Errors
     /// Why the type does not hold it, to follow upon the value.
-    pub(crate) fn literal(self, value: &Value) -> Result<String, String> {
+    pub(crate) fn bytes(self, value: &Value) -> Result<Vec<u8>, String> {
         let name = self.name();
         match (self, value) {
-            (TableType::Bool, Value::Bool(value)) => Ok(value.to_string()),
+            (TableType::Bool, Value::Bool(value)) => Ok(vec![u8::from(*value)]),
             (TableType::Bool, _) => Err(", which is neither `true` nor `false`".to_owned()),
             (_, Value::Int(value)) => match self.integers() {
-                Some((least, most)) if (least..=most).contains(value) => Ok(integer(*value)),
+                Some((least, most)) if (least..=most).contains(value) => Ok(self.cut(value.to_le_bytes())),
                 Some((least, most)) => Err(format!(", but `{name}` is from {least} to {most}")),
                 None => self
                     .whole(*value)
@@ -128,12 +128,16 @@ impl TableType {
             (_, Value::Float(_)) if self.integers().is_some() => {
                 Err(format!(", which is no integer, as `{name}` needs"))
             }
-            (_, Value::Float(value)) if !value.is_finite() => Err(", which is not finite".to_owned()),
             (_, Value::Float(value)) => {
                 self.float(*value).ok_or_else(|| format!(", which is too large for `{name}`"))
             }
             _ => Err(", which is no number".to_owned()),
         }
+    }
+
+    /// The lower bytes, as many as an element has.
+    fn cut(self, bytes: [u8; 8]) -> Vec<u8> {
+        bytes.into_iter().take(self.size()).collect()
     }
 
     /// The float that is this integer exactly.
@@ -149,56 +153,48 @@ impl TableType {
         (back(held) == i128::from(value)).then_some(held)
     }
 
-    /// A finite float as C++ writes it; none where it rounds to infinity.
-    fn float(self, value: f64) -> Option<String> {
-        Some(match self {
-            TableType::F16 => format!("__half_raw{{{}}}", float::to_f16(value)?),
-            TableType::Bf16 => format!("__nv_bfloat16_raw{{{}}}", float::to_bf16(value)?),
-            TableType::F32 => {
+    /// The bytes of a float; none where a finite one rounds to infinity.
+    fn float(self, value: f64) -> Option<Vec<u8>> {
+        let sign = u64::from(value.is_sign_negative());
+        // By the bits of sign, infinity and the first of a fraction: where they lie is all that IEEE's formats differ in.
+        let special = |width: u32, fraction: u32| {
+            let exponent = ((1_u64 << (width - 1 - fraction)) - 1) << fraction;
+            let quiet = if value.is_nan() { 1 << (fraction - 1) } else { 0 };
+            sign << (width - 1) | exponent | quiet
+        };
+        let is_finite = value.is_finite();
+        let bits = match self {
+            TableType::F16 if is_finite => float::to_f16(value)?.into(),
+            TableType::F16 => special(16, 10),
+            TableType::Bf16 if is_finite => float::to_bf16(value)?.into(),
+            TableType::Bf16 => special(16, 7),
+            TableType::F32 if is_finite => {
                 #[allow(clippy::cast_possible_truncation)] // it was rounded
                 let single = float::round_to_f32(value)? as f32;
-                match single.is_normal() || single == 0.0 {
-                    // The shortest decimal that rounds to the very number; it has a point or an exponent.
-                    true => format!("{single:?}f"),
-                    false => format!("__builtin_bit_cast(float,{}u)", single.to_bits()),
-                }
+                single.to_bits().into()
             }
-            _ if value.is_normal() || value == 0.0 => format!("{value:?}"),
-            _ => format!("__builtin_bit_cast(double,{}ull)", value.to_bits()),
-        })
-    }
-}
-
-/// An integer as C++ reads it; the least ones have no literals of their own.
-fn integer(value: i64) -> String {
-    match i32::try_from(value) {
-        Ok(i32::MIN) => format!("-{}-1", i32::MAX),
-        Ok(value) => value.to_string(),
-        Err(_) if value == i64::MIN => format!("-{}LL-1", i64::MAX),
-        Err(_) => format!("{value}LL"),
+            TableType::F32 => special(32, 23),
+            _ if is_finite => value.to_bits(),
+            _ => special(64, 52),
+        };
+        Some(self.cut(bits.to_le_bytes()))
     }
 }
 
 /// The most bytes of a table.
 pub(crate) const MAX_TABLE_BYTES: usize = 1 << 20;
 
-/// The data of a table, as C++ writes them between braces.
+/// The elements of a table.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TableData {
-    /// The literals, with commas between them.
-    pub text: String,
-    /// How many there are.
-    pub length: usize,
+    /// One after the other, little-endian.
+    pub bytes: Vec<u8>,
 }
 
 impl TableData {
     /// One more element.
-    pub(crate) fn push(&mut self, literal: &str) {
-        if self.length > 0 {
-            self.text.push(',');
-        }
-        self.text.push_str(literal);
-        self.length += 1;
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
     }
 }
 
@@ -206,32 +202,50 @@ impl TableData {
 mod tests {
     use super::*;
 
+    type Case = (TableType, Value, Result<Vec<u8>, &'static str>);
+
     #[test]
-    fn literals_are_what_the_type_holds() {
-        let cases = [
-            (TableType::F32, Value::Float(0.1), Ok("0.1f")),
-            (TableType::F32, Value::Float(-0.0), Ok("-0.0f")),
-            (TableType::F32, Value::Float(1e-45), Ok("__builtin_bit_cast(float,1u)")),
+    fn bytes_are_what_the_type_holds() {
+        let f = f32::to_le_bytes;
+        let cases: Vec<Case> = vec![
+            (TableType::F32, Value::Float(0.1), Ok(f(0.1).to_vec())),
+            (TableType::F32, Value::Float(-0.0), Ok(f(-0.0).to_vec())),
+            (TableType::F32, Value::Float(1e-45), Ok(vec![1, 0, 0, 0])),
             (TableType::F32, Value::Float(1e39), Err(", which is too large for `f32`")),
-            (TableType::F32, Value::Int(3), Ok("3.0f")),
+            (TableType::F32, Value::Float(f64::NEG_INFINITY), Ok(f(f32::NEG_INFINITY).to_vec())),
+            (TableType::F32, Value::Float(f64::NAN), Ok(vec![0, 0, 0xc0, 0x7f])),
+            (TableType::F32, Value::Int(3), Ok(f(3.0).to_vec())),
             (TableType::F32, Value::Int((1 << 24) + 1), Err(", which `f32` does not hold exactly")),
-            (TableType::F64, Value::Float(0.1), Ok("0.1")),
-            (TableType::F64, Value::Float(5e-324), Ok("__builtin_bit_cast(double,1ull)")),
-            (TableType::F16, Value::Float(1.0), Ok("__half_raw{15360}")),
+            (TableType::F64, Value::Float(0.1), Ok(0.1_f64.to_le_bytes().to_vec())),
+            (TableType::F64, Value::Float(5e-324), Ok(vec![1, 0, 0, 0, 0, 0, 0, 0])),
+            (TableType::F64, Value::Float(f64::INFINITY), Ok(f64::INFINITY.to_le_bytes().to_vec())),
+            (TableType::F64, Value::Float(-f64::NAN), Ok(vec![0, 0, 0, 0, 0, 0, 0xf8, 0xff])),
+            (TableType::F16, Value::Float(1.0), Ok(vec![0, 0x3c])),
             (TableType::F16, Value::Float(65520.0), Err(", which is too large for `f16`")),
-            (TableType::Bf16, Value::Float(1.0), Ok("__nv_bfloat16_raw{16256}")),
-            (TableType::I8, Value::Int(-128), Ok("-128")),
+            (TableType::F16, Value::Float(f64::INFINITY), Ok(vec![0, 0x7c])),
+            (TableType::F16, Value::Float(f64::NAN), Ok(vec![0, 0x7e])),
+            (TableType::Bf16, Value::Float(1.0), Ok(vec![0x80, 0x3f])),
+            (TableType::Bf16, Value::Float(f64::NEG_INFINITY), Ok(vec![0x80, 0xff])),
+            (TableType::Bf16, Value::Float(f64::NAN), Ok(vec![0xc0, 0x7f])),
+            (TableType::I8, Value::Int(-128), Ok(vec![0x80])),
             (TableType::I8, Value::Int(128), Err(", but `i8` is from -128 to 127")),
+            (TableType::I16, Value::Int(-2), Ok(vec![0xfe, 0xff])),
             (TableType::I16, Value::Float(1.0), Err(", which is no integer, as `i16` needs")),
-            (TableType::I32, Value::Int(i32::MIN.into()), Ok("-2147483647-1")),
-            (TableType::I64, Value::Int(i64::MIN), Ok("-9223372036854775807LL-1")),
-            (TableType::U8, Value::Int(255), Ok("255")),
-            (TableType::Bool, Value::Bool(true), Ok("true")),
+            (TableType::I32, Value::Float(f64::NAN), Err(", which is no integer, as `i32` needs")),
+            (TableType::I32, Value::Int(i32::MIN.into()), Ok(vec![0, 0, 0, 0x80])),
+            (TableType::I64, Value::Int(i64::MIN), Ok(i64::MIN.to_le_bytes().to_vec())),
+            (TableType::U8, Value::Int(255), Ok(vec![255])),
+            (TableType::Bool, Value::Bool(true), Ok(vec![1])),
             (TableType::Bool, Value::Int(1), Err(", which is neither `true` nor `false`")),
         ];
         for (ty, value, expected) in cases {
-            let found = ty.literal(&value);
-            assert_eq!(found.as_deref().map_err(String::as_str), expected, "{} {value}", ty.name());
+            let found = ty.bytes(&value);
+            assert_eq!(
+                found.as_ref().map_err(String::as_str),
+                expected.as_ref().map_err(|why| *why),
+                "{} {value}",
+                ty.name()
+            );
         }
     }
 }

@@ -4,7 +4,7 @@ use super::*;
 use crate::cache::Cache;
 use crate::codegen::translation_unit;
 use crate::diagnostic::{Diagnostic, Source};
-use crate::test_support::{nvrtc, resolved, show, toolkit, unit};
+use crate::test_support::{Sample, nvrtc, resolved, show, toolkit, unit};
 use cubinder_bundle::DataType;
 use std::path::Path;
 
@@ -240,7 +240,10 @@ fn tables_are_in_the_code_that_uses_them_bit_by_bit() {
     let Some((toolkit, nvrtc)) = nvrtc("tables_are_in_the_code_that_uses_them_bit_by_bit") else { return };
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/ok");
     let read = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap();
-    let draft = resolved("tables.toml", &read("tables.toml")).draft;
+    let path = folder.join("tables.toml");
+    let mut resolved = resolved(path.to_str().unwrap(), &read("tables.toml"));
+    assert_eq!(crate::tables::read(&mut resolved), []);
+    let draft = resolved.draft;
     let code = |text: &str| {
         let unit = translation_unit(&draft.units[0], Source::new("tables.cu", text), "tables.cu");
         let raw = compile_unit(nvrtc, &unit, target("sm_89"), &Settings::default(), &toolkit.include);
@@ -257,6 +260,13 @@ fn tables_are_in_the_code_that_uses_them_bit_by_bit() {
     let order = [3_i32, 1, 2, i32::MIN].map(i32::to_le_bytes).concat();
     let large = [i64::MIN, i64::MAX].map(i64::to_le_bytes).concat();
     let shorts: Vec<u8> = (0..100_i16).flat_map(|i| (i * i).to_le_bytes()).collect();
+    let noise = std::fs::read(folder.join("noise.bin")).unwrap();
+    let masked = [0.0, f32::NEG_INFINITY, f32::INFINITY].map(f32::to_le_bytes).concat();
+    let masked = [masked, 0x7fc0_0000_u32.to_le_bytes().to_vec()].concat();
+    let unmasked = [0xfc00_u16, 0].map(u16::to_le_bytes).concat();
+    for bytes in [noise, masked, unmasked] {
+        assert!(has(&bytes), "{bytes:?}");
+    }
     for bytes in [wide, window, half, brain, order, large.clone(), shorts, vec![0x80, 0x7f]] {
         assert!(has(&bytes), "{bytes:?}");
     }
@@ -265,6 +275,43 @@ fn tables_are_in_the_code_that_uses_them_bit_by_bit() {
     // The text may include what names every table, and still nothing is left of the one that is not used.
     let unused = code(&format!("#if __has_include(\"none.cuh\")\n#endif\n{unused}"));
     assert!(!unused.windows(large.len()).any(|window| window == large));
+}
+
+/// The largest table there can be, of all kinds of bytes. It takes a second or two on an idle machine; as numbers it took seven.
+#[test]
+fn a_table_of_a_mebibyte_is_compiled_in_reasonable_time() {
+    let Some((toolkit, nvrtc)) = nvrtc("a_table_of_a_mebibyte_is_compiled_in_reasonable_time") else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let mut state = 1_u32;
+    let mut element = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        f32::from_bits(state)
+    };
+    let bytes: Vec<u8> = (0..1 << 18).flat_map(|_| element().to_le_bytes()).collect();
+    std::fs::write(folder.path().join("noise.bin"), &bytes).unwrap();
+    let path = folder.path().join("m.toml");
+    let tables = "[tables.noise]\ntype = \"f32\"\nfile = \"noise.bin\"";
+    let text = Sample { tables, ..Sample::PLAIN }.text();
+    let mut resolved = resolved(path.to_str().unwrap(), &text);
+    assert_eq!(crate::tables::read(&mut resolved), []);
+    let kernel = "static_assert(manifest::noise.size() == 1 << 18, \"\");\n\
+                  __global__ void k(const float* x, float* y) { y[0] = manifest::noise[threadIdx.x] * x[0]; }";
+    let unit = translation_unit(&resolved.draft.units[0], Source::new("k.cu", kernel), "k.cu");
+    let start = std::time::Instant::now();
+    let raw = compile_unit(nvrtc, &unit, target("sm_90"), &Settings::default(), &toolkit.include)
+        .unwrap_or_else(|errors| panic!("{}", show(&errors)));
+    let time = start.elapsed();
+    println!("{time:?}");
+    assert!(raw.bytes.windows(bytes.len()).any(|window| window == bytes));
+    // Other tests may keep the machine busy.
+    assert!(time < std::time::Duration::from_secs(60), "{time:?}");
+    let start = std::time::Instant::now();
+    let signature =
+        super::compile_for_signature(nvrtc, &unit, target("sm_90"), &Settings::default(), &toolkit.include);
+    assert!(signature.is_ok());
+    println!("for its parameters: {:?}", start.elapsed());
 }
 
 #[test]

@@ -441,7 +441,11 @@ impl<'m> Compiler<'m> {
             scope = scope.attribute(&decl.name.value, index, decl.ty.kind());
         }
         for (index, decl) in (0..).zip(&manifest.inputs) {
-            let kind = if decl.values.is_some() { TensorKind::ShapeInput } else { TensorKind::Plain };
+            let kind = match (&decl.values, row) {
+                (None, _) => TensorKind::Plain,
+                (Some(_), None) => TensorKind::ShapeInput,
+                (Some(_), Some(_)) => TensorKind::UnseenShapeInput,
+            };
             scope = scope.tensor_of_kind(&decl.name.value, index, decl.rank, kind);
         }
         for (name, function) in &self.functions {
@@ -608,10 +612,10 @@ impl<'m> Compiler<'m> {
         });
     }
 
-    /// All messages, those about some rows with the first of these, and what nothing uses.
-    pub(super) fn finish(self, rows: &[Row]) -> (Vec<Diagnostic>, Unused) {
+    /// All messages, those about some rows with the first of these, and what nothing uses. Of the rows so many are not left out.
+    pub(super) fn finish(self, rows: &[Row], there: usize) -> (Vec<Diagnostic>, Unused) {
         let unused = usage::unused(self.manifest, self.source, &self.used, &self.used_in_rows);
-        let messages = self.messages.finish(rows.len(), &|row| rows.get(row).map(Row::describe));
+        let messages = self.messages.finish(there, &|row| rows.get(row).map(Row::describe));
         (messages, unused)
     }
 }

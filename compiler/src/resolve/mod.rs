@@ -11,6 +11,7 @@ mod expression;
 mod kernel;
 mod launch;
 mod layouts;
+mod left_out;
 mod messages;
 mod names;
 mod origin;
@@ -27,7 +28,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use cubinder_bundle::expr::{Expr, Kind, Node};
+use cubinder_bundle::expr::{Expr, Kind};
 use cubinder_bundle::{Attribute, DataType, Format, Guard, Input, Plugin, Value, Variant};
 
 use crate::diagnostic::{Diagnostic, Severity, Source, Span, has_errors, sort};
@@ -46,6 +47,8 @@ pub struct PluginDraft {
     pub units: Vec<Unit>,
     /// For each variant and each of its steps the index of the declaration among the manifest's launches.
     pub steps: Vec<Vec<usize>>,
+    /// The variants, by their ids, whose guards took rows out: those for values of attributes for which they are false.
+    pub narrowed: BTreeSet<i32>,
 }
 
 /// What has to be compiled for one launch of one variant.
@@ -82,7 +85,8 @@ pub struct Unit {
     pub args: Vec<ArgDraft>,
     /// Where the table of arguments is.
     pub args_span: Span,
-    /// The outputs that another step of the variant passes or fills, by index over inputs, then outputs: this one may only read them.
+    /// The outputs that more is given to than one argument of the variant, by index over inputs, then outputs: one that is a pointer to
+    /// `const` may read what others write.
     pub shared_outputs: Vec<u32>,
     /// Whether the arguments are all that the manifest has: false only where one has no name or their table is none.
     pub args_are_known: bool,
@@ -95,8 +99,19 @@ pub struct Table {
     pub name: String,
     /// What its elements are.
     pub ty: TableType,
-    /// The elements, at least one.
+    /// The elements, at least one; those of a file once it is read.
     pub data: TableData,
+    /// The file that they are in.
+    pub file: Option<TableFile>,
+}
+
+/// A file that holds the elements of a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TableFile {
+    /// Resolved against the manifest's folder.
+    pub path: PathBuf,
+    /// Where the manifest names it.
+    pub span: Span,
 }
 
 /// An argument before the kernel's parameters are known.
@@ -228,17 +243,23 @@ fn sketch(manifest: &Manifest, source: &Arc<Source>) -> Result<Resolved, Wrong> 
     let (require, require_is_right) = compiler.require();
     let (outputs, outputs_are_right) = compiler.outputs();
     let (tables, tables_are_right) = tables::resolve(&mut compiler);
-    let plugin_types = rows::types(&rows);
+    let by_rules = left_out::by_rules(&rows, &require);
+    let guards = rows.iter().enumerate().zip(&by_rules);
     let mut guards: Vec<Option<Guard>> =
-        rows.iter().enumerate().map(|(index, row)| compiler.guard(row, index)).collect();
+        guards.map(|((index, row), is_gone)| (!is_gone).then(|| compiler.guard(row, index))?).collect();
     diagnostics.extend(counts::check_guards(manifest, &rows, &mut guards, source));
-    let steps: Vec<steps::RowSteps> = rows
-        .iter()
-        .enumerate()
-        .map(|(index, row)| steps::resolve(&mut compiler, row, &plugin_types, index))
-        .collect();
-    steps::never_done(&mut compiler, &rows, &steps);
-    let (messages, unused) = compiler.finish(&rows);
+    let by_guards = left_out::by_guards(&rows, &guards, &by_rules);
+    let unserved = left_out::unserved(manifest, &rows, &by_rules, &by_guards, source);
+    let narrowed = rows.iter().zip(&by_guards).filter(|(_, is_gone)| **is_gone).map(|(row, _)| row.id);
+    let narrowed: BTreeSet<i32> = narrowed.collect();
+    let is_there: Vec<bool> = by_rules.iter().zip(&by_guards).map(|(a, b)| !a && !b).collect();
+    let there: Vec<(usize, &Row)> = rows.iter().enumerate().filter(|(index, _)| is_there[*index]).collect();
+    let plugin_types = rows::types(there.iter().map(|(_, row)| *row));
+    let resolve = |(index, row): &(usize, &Row)| steps::resolve(&mut compiler, row, &plugin_types, *index);
+    let steps: Vec<steps::RowSteps> = there.iter().map(resolve).collect();
+    steps::never_done(&mut compiler, &there, &steps);
+    let (messages, unused) = compiler.finish(&rows, there.len());
+    diagnostics.extend(unserved);
     diagnostics.extend(messages);
     diagnostics.extend(unused.warnings);
     if has_errors(&diagnostics) {
@@ -247,13 +268,15 @@ fn sketch(manifest: &Manifest, source: &Arc<Source>) -> Result<Resolved, Wrong> 
     }
     sort(&mut diagnostics);
     let steps_are_right = steps.iter().all(|steps| steps.is_right);
+    let there = rows.into_iter().zip(guards).zip(is_there).filter(|(_, is_there)| *is_there);
+    let table = there.map(|(row, _)| row).zip(steps);
     let is_right = steps_are_right
         && require_is_right
         && outputs_are_right
         && tables_are_right
         && !has_errors(&diagnostics);
     let mut resolved = Resolved {
-        draft: draft(manifest, rows, guards, steps, require, outputs, &tables),
+        draft: PluginDraft { narrowed, ..draft(manifest, table, require, outputs, &tables) },
         manifest: manifest.clone(),
         source: Arc::clone(source),
         name_span: Span::new(source, manifest.plugin.name.range.clone()),
@@ -271,19 +294,13 @@ fn sketch(manifest: &Manifest, source: &Arc<Source>) -> Result<Resolved, Wrong> 
 
 fn draft(
     manifest: &Manifest,
-    rows: Vec<Row>,
-    guards: Vec<Option<Guard>>,
-    steps: Vec<steps::RowSteps>,
+    table: impl Iterator<Item = ((Row, Option<Guard>), steps::RowSteps)>,
     require: Vec<cubinder_bundle::Requirement>,
     outputs: Vec<cubinder_bundle::Output>,
     tables: &Arc<[Table]>,
 ) -> PluginDraft {
-    let mut variants = Vec::with_capacity(rows.len());
-    let mut units = Vec::with_capacity(rows.len());
-    let mut decls = Vec::with_capacity(rows.len());
-    let is_left_out = left_out(&rows, &guards);
-    let rows = rows.into_iter().zip(guards).zip(steps).zip(is_left_out);
-    for ((row, guard), steps) in rows.filter(|(_, is_left_out)| !is_left_out).map(|(row, _)| row) {
+    let (mut variants, mut units, mut decls) = (Vec::new(), Vec::new(), Vec::new());
+    for ((row, guard), steps) in table {
         let placed = |unit| Unit { variant: variants.len(), tables: Arc::clone(tables), ..unit };
         units.extend(steps.units.into_iter().map(placed));
         variants.push(Variant {
@@ -310,25 +327,7 @@ fn draft(
         timing: timing(manifest),
         variants,
     };
-    PluginDraft { plugin, units, steps: decls }
-}
-
-/// For each row whether its guard says that the variant is not for the attributes' values that the row is compiled for: it is left
-/// out, because nothing else in a variant can say so.
-fn left_out(rows: &[Row], guards: &[Option<Guard>]) -> Vec<bool> {
-    let is_false = |guard: &Option<Guard>| {
-        guard.as_ref().is_some_and(|guard| guard.expr.nodes.as_slice() == [Node::Bool(false)])
-    };
-    let serves_some = |row: &Row| {
-        let mut others = rows.iter().zip(guards).filter(|(other, _)| {
-            (other.variant, &other.types, &other.formats) == (row.variant, &row.types, &row.formats)
-        });
-        others.any(|(_, guard)| !is_false(guard))
-    };
-    let is_left_out = |(row, guard): (&Row, &Option<Guard>)| {
-        !row.specialized.is_empty() && is_false(guard) && serves_some(row)
-    };
-    rows.iter().zip(guards).map(is_left_out).collect()
+    PluginDraft { plugin, units, steps: decls, narrowed: BTreeSet::new() }
 }
 
 /// The attributes on which the time of a node depends, in the order of the attributes.

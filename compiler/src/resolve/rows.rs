@@ -54,12 +54,21 @@ const STAND_IN: DataType = DataType::F32;
 impl Row {
     /// Types, formats, attributes and the variant's own constants, for people.
     pub(super) fn label(&self) -> String {
+        let constants =
+            self.constants.iter().skip(self.shared).map(|(name, value)| format!("{name}={value}"));
+        self.words_of_nodes().chain(constants).collect::<Vec<_>>().join(" ")
+    }
+
+    /// What nodes have that it serves, for people: types, formats, attributes.
+    pub(super) fn of_nodes(&self) -> String {
+        self.words_of_nodes().collect::<Vec<_>>().join(" ")
+    }
+
+    fn words_of_nodes(&self) -> impl Iterator<Item = String> {
         let types = self.types.iter().map(|(name, ty)| format!("{name}={}", ty.name()));
         let formats = self.formats.iter().map(|(name, format)| format!("{name}={}", format.name()));
         let specialized = self.specialized.iter().map(|it| format!("{}={}", it.name, it.value));
-        let constants =
-            self.constants.iter().skip(self.shared).map(|(name, value)| format!("{name}={value}"));
-        types.chain(formats).chain(specialized).chain(constants).collect::<Vec<_>>().join(" ")
+        types.chain(formats).chain(specialized)
     }
 
     /// What it knows by name and value: the constants and the attributes that it is compiled for.
@@ -94,11 +103,11 @@ impl Row {
 }
 
 /// Every type in the table, of tensors and of type parameters, each once.
-pub(super) fn types(rows: &[Row]) -> Vec<DataType> {
+pub(super) fn types<'r>(rows: impl Iterator<Item = &'r Row>) -> Vec<DataType> {
     let of_row = |row: &'_ Row| -> Vec<DataType> {
         row.types.iter().map(|(_, ty)| *ty).chain(row.tensor_types.iter().copied()).collect()
     };
-    let all: BTreeSet<DataType> = rows.iter().flat_map(of_row).collect();
+    let all: BTreeSet<DataType> = rows.flat_map(of_row).collect();
     all.into_iter().collect()
 }
 
@@ -117,13 +126,16 @@ pub(super) fn expand(manifest: &Manifest, source: &Arc<Source>, diagnostics: &mu
     let is_clear = wrong.is_empty();
     diagnostics.extend(wrong);
     let mut unclear: BTreeSet<String> = restrict::unclear(manifest).into_iter().collect();
-    let specialized = specialized(manifest);
     let choices = choices::of_variants(manifest);
-    let count = choices.count.saturating_mul(specialized.len());
+    let values = manifest.attributes.iter().filter_map(|decl| decl.specialize.as_ref());
+    let values = values.map(|values| values.value.len()).fold(1, usize::saturating_mul);
+    let count = choices.count.saturating_mul(values);
     let Some(choices) = choices.each.filter(|_| count <= MAX_ROWS) else {
         diagnostics.push(too_many(manifest, count, source));
         return Table { rows: Vec::new(), unclear };
     };
+    // Where no variant has a choice there are no rows, however many values there are.
+    let specialized = if values <= MAX_ROWS { specialized(manifest) } else { Vec::new() };
     unclear.extend(choices::check(manifest, &choices, is_clear, source, diagnostics));
     let rows_of = |(variant, choices): (usize, &Vec<Choice>)| -> Vec<Row> {
         let pairs = choices.iter().flat_map(|choice| specialized.iter().map(move |values| (choice, values)));
@@ -182,10 +194,6 @@ fn specialized(manifest: &Manifest) -> Vec<Vec<Specialized>> {
     let mut all: Vec<Vec<Specialized>> = vec![Vec::new()];
     for (attribute, decl) in (0..).zip(&manifest.attributes) {
         let Some(values) = &decl.specialize else { continue };
-        // What has too many is told by their number.
-        if all.len().saturating_mul(values.value.len()) > MAX_ROWS * 2 {
-            break;
-        }
         let name = &decl.name.value;
         let extended = all.iter().flat_map(|chosen| {
             values.value.iter().map(move |value| {

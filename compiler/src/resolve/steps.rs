@@ -11,9 +11,9 @@ use cubinder_bundle::{DataType, Fill, Guard, Memory, Scratch, Step, Work};
 use super::expression::{Compiler, Expected, Place};
 use super::launch::{self, constant};
 use super::rows::Row;
-use super::{ArgDraftValue, Unit, tensor_kinds};
+use super::{ArgDraft, ArgDraftValue, Unit, tensor_kinds};
 use crate::diagnostic::{Diagnostic, suggest};
-use crate::manifest::{FillDecl, Manifest, StepDecl, Text, WorkDecl};
+use crate::manifest::{FillDecl, Located, Manifest, StepDecl, Text, WorkDecl};
 use crate::rules;
 
 /// What a row does.
@@ -87,14 +87,21 @@ pub(super) fn resolve(
     found.is_right &= is_right;
     found.scratch = scratch;
     renumber(&mut found, &used);
-    share_outputs(&mut found, manifest.inputs.len(), manifest.outputs.len());
+    share_outputs(&mut found, manifest);
     found
 }
 
-/// Tells each unit which outputs are other steps' too.
-fn share_outputs(found: &mut RowSteps, inputs: usize, outputs: usize) {
-    let tensors = (inputs..inputs + outputs).filter_map(|tensor| u32::try_from(tensor).ok());
-    let tensors: Vec<u32> = tensors.collect();
+/// Tells each unit which outputs more is given to than one argument, under their own names or those of the inputs whose memory they
+/// share.
+fn share_outputs(found: &mut RowSteps, manifest: &Manifest) {
+    let inputs = manifest.inputs.len();
+    let number = |tensor: usize| u32::try_from(tensor).unwrap_or(u32::MAX);
+    let shared_input = |alias: &Located<String>| {
+        manifest.inputs.iter().position(|input| input.name.value == alias.value).map(number)
+    };
+    let names = manifest.outputs.iter().map(|output| output.alias.as_ref().and_then(shared_input));
+    let tensors: Vec<(u32, Option<u32>)> =
+        names.enumerate().map(|(output, input)| (number(inputs + output), input)).collect();
     let of_fills: Vec<usize> = found
         .steps
         .iter()
@@ -104,17 +111,17 @@ fn share_outputs(found: &mut RowSteps, inputs: usize, outputs: usize) {
         })
         .collect();
     // An argument that is wrong may be meant as any of them.
-    let passes = |unit: &Unit, tensor: u32| {
-        unit.args.iter().any(|arg| match (&arg.broken, &arg.value) {
-            (Some(meant), _) => meant.contains(&tensor),
-            (None, value) => *value == ArgDraftValue::Tensor(tensor),
-        })
+    let passes = |arg: &ArgDraft, tensor: u32| match (&arg.broken, &arg.value) {
+        (Some(meant), _) => meant.contains(&tensor),
+        (None, value) => *value == ArgDraftValue::Tensor(tensor),
     };
-    let users = |tensor: u32| {
-        let users = found.units.iter().filter(|unit| passes(unit, tensor)).count();
-        users + of_fills.iter().filter(|fill| **fill == tensor as usize).count()
+    let users = |tensor: u32, input: Option<u32>| {
+        let args = found.units.iter().flat_map(|unit| &unit.args);
+        let args = args.filter(|arg| passes(arg, tensor) || input.is_some_and(|input| passes(arg, input)));
+        args.count() + of_fills.iter().filter(|fill| **fill == tensor as usize).count()
     };
-    let shared: Vec<u32> = tensors.into_iter().filter(|tensor| users(*tensor) > 1).collect();
+    let shared = tensors.into_iter().filter(|(tensor, input)| users(*tensor, *input) > 1);
+    let shared: Vec<u32> = shared.map(|(tensor, _)| tensor).collect();
     found.units.iter_mut().for_each(|unit| unit.shared_outputs.clone_from(&shared));
 }
 
@@ -282,7 +289,12 @@ pub(super) fn scratch_buffer(manifest: &Manifest, text: &Text) -> Option<u32> {
 }
 
 /// Steps that are done in no row, told once: what is compiled for none is never looked at.
-pub(super) fn never_done(compiler: &mut Compiler<'_>, rows: &[Row], done: &[RowSteps]) -> Vec<usize> {
+/// `rows` are those that are not left out, with their places among all.
+pub(super) fn never_done(
+    compiler: &mut Compiler<'_>,
+    rows: &[(usize, &Row)],
+    done: &[RowSteps],
+) -> Vec<usize> {
     let manifest = compiler.manifest;
     let mut never = Vec::new();
     for (number, decl) in manifest.launches.iter().enumerate() {
@@ -291,8 +303,8 @@ pub(super) fn never_done(compiler: &mut Compiler<'_>, rows: &[Row], done: &[RowS
             continue;
         }
         // Where a condition or what is filled is wrong, that was told.
-        let is_false = rows.iter().enumerate().all(|(index, row)| {
-            let place = compiler.in_row(row, index);
+        let is_false = rows.iter().all(|(index, row)| {
+            let place = compiler.in_row(row, *index);
             matches!(condition(compiler, decl, &place), When::Never)
         });
         if !is_false {

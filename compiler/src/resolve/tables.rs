@@ -5,8 +5,8 @@ use std::sync::Arc;
 use cubinder_bundle::Value;
 use cubinder_bundle::expr::{self, DeviceFact, Environment, Node};
 
-use super::Table;
 use super::expression::{Compiler, Expected};
+use super::{Table, TableFile, beside};
 use crate::diagnostic::Diagnostic;
 use crate::manifest::{TableData, TableDecl, TableType, TableValues, Text, table_size_error};
 use crate::rules;
@@ -37,11 +37,15 @@ pub(super) fn resolve(compiler: &mut Compiler<'_>) -> (Arc<[Table]>, bool) {
 }
 
 fn table(compiler: &mut Compiler<'_>, decl: &TableDecl) -> Option<Table> {
-    let data = match &decl.values {
-        TableValues::Listed(data) => data.clone(),
-        TableValues::Computed(text) => computed(compiler, decl, text)?,
+    let (data, file) = match &decl.values {
+        TableValues::Listed(data) => (data.clone(), None),
+        TableValues::Computed(text) => (computed(compiler, decl, text)?, None),
+        TableValues::File(name) => {
+            let path = beside(compiler.source, &name.value);
+            (TableData::default(), Some(TableFile { path, span: compiler.span(name.range.clone()) }))
+        }
     };
-    Some(Table { name: decl.name.value.clone(), ty: decl.ty.value, data })
+    Some(Table { name: decl.name.value.clone(), ty: decl.ty.value, data, file })
 }
 
 fn computed(compiler: &mut Compiler<'_>, decl: &TableDecl, text: &Text) -> Option<TableData> {
@@ -103,11 +107,11 @@ fn evaluated(
     }
     let mut data = TableData::default();
     for (index, item) in items.iter().enumerate() {
-        let literal = ty.literal(item).map_err(|why| {
+        let bytes = ty.bytes(item).map_err(|why| {
             let message = format!("an element of the table is not of type `{}`", ty.name());
             wrong(&message, rules::WRONG_VALUE, format!("element {index} is {item}{why}"))
         })?;
-        data.push(&literal);
+        data.push(&bytes);
     }
     Ok(data)
 }

@@ -169,6 +169,8 @@ rules! {
     NO_DEPENDENCY_WAIT = "C0411";
     /// Two names of one memory for `__restrict__` parameters.
     RESTRICTED_ALIAS = "C0412";
+    /// The file of a table that cannot be read, or is none of its type.
+    TABLE_FILE = "C0413";
 
     // Machine code.
     /// Parameters that differ from one compile to the next.

@@ -327,7 +327,7 @@ impl Values<'_> {
                 ty.cuda_name()
             )));
         }
-        Ok(ArgValue::Tensor(tensor))
+        Ok(if *is_const { ArgValue::ReadTensor(tensor) } else { ArgValue::Tensor(tensor) })
     }
 
     /// Memory of the workspace holds what the kernels make of it: any pointer will do.

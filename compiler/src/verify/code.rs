@@ -115,7 +115,7 @@ const SAME_EVERYWHERE: &str = "the kernel's parameters must be the same in every
 /// What an argument's offset is a multiple of, and its bytes.
 fn alignment_and_size(value: &ArgValue) -> (u32, u32) {
     let (element, len) = match value {
-        ArgValue::Tensor(_) | ArgValue::Scratch(_) => (8, 1),
+        ArgValue::Tensor(_) | ArgValue::ReadTensor(_) | ArgValue::Scratch(_) => (8, 1),
         ArgValue::Scalar { ty, .. } => (ty.size(), 1),
         ArgValue::Array { ty, len, .. } => (ty.size(), *len),
     };

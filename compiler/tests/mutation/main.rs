@@ -202,7 +202,7 @@ fn the_bundle_holds_the_model() {
 /// What an argument passes, without the kernel's type.
 fn value(value: &ArgValue) -> String {
     match value {
-        ArgValue::Tensor(tensor) => format!("tensor {tensor}"),
+        ArgValue::Tensor(tensor) | ArgValue::ReadTensor(tensor) => format!("tensor {tensor}"),
         ArgValue::Scratch(index) => format!("scratch {index}"),
         ArgValue::Scalar { expr, .. } | ArgValue::Array { expr, .. } => format!("{expr:?}"),
     }

@@ -74,6 +74,8 @@ pub struct LoadedKernel {
     pub device: CUdevice,
     /// That device's compute capability.
     pub capability: ComputeCapability,
+    /// Whether that device has clusters.
+    pub has_clusters: bool,
     /// The target of the code object that it comes from.
     pub target: Target,
     /// The digest of that code object.
@@ -98,6 +100,22 @@ pub struct KernelLimits {
     pub max_threads: u32,
     /// Dynamic shared memory of a block in bytes, once [`CodeTable::allow_shared`] has asked for it.
     pub max_shared_bytes: u32,
+}
+
+/// Where a kernel is wanted: the current context's device.
+#[derive(Debug, Clone, Copy)]
+struct Here {
+    device: CUdevice,
+    capability: ComputeCapability,
+    has_clusters: bool,
+}
+
+impl Here {
+    fn of(driver: &Driver) -> Result<Here, DriverError> {
+        let device = driver.current_device()?;
+        let capability = driver.compute_capability(device)?;
+        Ok(Here { device, capability, has_clusters: driver.has_clusters(device)? })
+    }
 }
 
 /// The answer to a wish for a kernel.
@@ -202,17 +220,16 @@ impl CodeTable {
         if driver.current_context().map_err(failed)?.is_none() {
             return Ok(Loading::NoContext);
         }
-        let device = driver.current_device().map_err(failed)?;
-        let capability = driver.compute_capability(device).map_err(failed)?;
+        let here = Here::of(driver).map_err(failed)?;
+        let capability = here.capability;
         let targets: Vec<Target> = candidates.iter().map(|candidate| candidate.target).collect();
         let ordered = order(capability, &targets).into_iter().filter_map(|index| candidates.get(index));
-        let found =
-            in_relaxed_capture_mode(driver, || self.first_that_loads(driver, (device, capability), ordered));
+        let found = in_relaxed_capture_mode(driver, || self.first_that_loads(driver, here, ordered));
         match found.map_err(failed)? {
             Ok(loaded) => Ok(Loading::Loaded(loaded)),
             Err(refused) => Err(LoadError::NothingFits {
                 kernel: kernel.to_owned(),
-                device: DeviceFacts::of(driver, device, capability),
+                device: DeviceFacts::of(driver, here.device, capability),
                 refused,
             }),
         }
@@ -284,20 +301,21 @@ impl CodeTable {
     fn first_that_loads<'a>(
         &self,
         driver: &Driver,
-        (device, capability): (CUdevice, ComputeCapability),
+        here: Here,
         ordered: impl Iterator<Item = &'a Candidate<'a>>,
     ) -> Result<Result<LoadedKernel, Vec<Refused>>, DriverError> {
         let mut refused = Vec::new();
         for candidate in ordered {
             let entry = self.entry(candidate.digest);
             let symbol: Arc<str> = Arc::from(candidate.symbol);
-            match locked(&entry).load(driver, device, candidate, &symbol) {
+            match locked(&entry).load(driver, here.device, candidate, &symbol) {
                 Ok(Ready { handle, on_device, params, is_first }) => {
                     return Ok(Ok(LoadedKernel {
                         is_first,
                         handle,
-                        device,
-                        capability,
+                        device: here.device,
+                        capability: here.capability,
+                        has_clusters: here.has_clusters,
                         target: candidate.target,
                         digest: candidate.digest,
                         symbol,

@@ -4,12 +4,13 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr::null_mut;
 
 use cubinder_bundle::fit::ComputeCapability;
+use cubinder_bundle::launch::HAS_CLUSTERS;
 
 use super::error::DriverError;
 use super::sys::{
-    CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
-    CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_NOT_INITIALIZED, CUDA_SUCCESS, CUcontext, CUdevice, CUfunction,
-    CUkernel, CUlibrary, CUresult, CUstreamCaptureMode,
+    CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
+    CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_NOT_INITIALIZED,
+    CUDA_SUCCESS, CUcontext, CUdevice, CUfunction, CUkernel, CUlibrary, CUresult, CUstreamCaptureMode,
 };
 use super::table::Driver;
 
@@ -132,6 +133,20 @@ impl Driver {
             major: part(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?,
             minor: part(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?,
         })
+    }
+
+    /// Whether a device has clusters. Where the driver does not know the question its compute capability tells.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn has_clusters(&self, device: CUdevice) -> Result<bool, DriverError> {
+        match self.device_attribute(device, CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH) {
+            Ok(value) => Ok(value != 0),
+            Err(error) if error.code == CUDA_ERROR_INVALID_VALUE => {
+                Ok(self.compute_capability(device)?.major >= HAS_CLUSTERS)
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// A device's name: `NVIDIA H200`.

@@ -189,6 +189,8 @@ pub const CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: c_int = 75;
 pub const CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: c_int = 76;
 /// `CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN`: static and dynamic together, for a kernel that asks.
 pub const CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN: c_int = 97;
+/// `CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH`, since 11.8: whether the device has clusters.
+pub const CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH: c_int = 120;
 
 /// `CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK`: depends on the kernel's registers and launch bounds and on the device.
 pub const CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK: c_int = 0;

@@ -26,6 +26,21 @@ pub enum EnqueueError {
     Refused(Box<Refusal>),
     /// The driver refuses to fill or copy memory.
     Memory(Box<MemoryRefusal>),
+    /// An output that shares an input's memory lies partly in it.
+    Overlap(Box<Overlap>),
+}
+
+/// Where an input and the output that shares its memory were bound.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Overlap {
+    /// The plugin: `sample::circ_pad_plugin`.
+    pub plugin: String,
+    /// The output's name.
+    pub output: String,
+    /// Of the input, then of the output.
+    pub addresses: [usize; 2],
+    /// How many bytes each of them has.
+    pub bytes: usize,
 }
 
 /// What the driver refused to do with memory, and why.
@@ -72,6 +87,7 @@ impl fmt::Display for EnqueueError {
             }
             EnqueueError::Refused(refusal) => write!(f, "{refusal}"),
             EnqueueError::Memory(refusal) => write!(f, "{refusal}"),
+            EnqueueError::Overlap(overlap) => write!(f, "{overlap}"),
         }
     }
 }
@@ -103,12 +119,25 @@ impl fmt::Display for MemoryRefusal {
     }
 }
 
+impl fmt::Display for Overlap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [input, output] = self.addresses;
+        write!(
+            f,
+            "`{}`: the output `{}` lies at {output:#x} and the input whose memory it shares at {input:#x}, so that a part of their {} \
+             bytes is the same; bind both to one address, or to memory that does not overlap",
+            self.plugin, self.output, self.bytes
+        )
+    }
+}
+
 impl EnqueueError {
     /// What to do about it; `None` where the caller is not the user.
     #[must_use]
     pub fn help(&self) -> Option<&'static str> {
         let error = match self {
-            EnqueueError::Tensors { .. } => return None,
+            // The latter says what to do itself.
+            EnqueueError::Tensors { .. } | EnqueueError::Overlap(_) => return None,
             EnqueueError::Refused(refusal) => &refusal.error,
             EnqueueError::Memory(refusal) => &refusal.error,
         };

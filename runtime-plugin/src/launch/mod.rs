@@ -15,6 +15,6 @@ mod step;
 
 pub use cubinder_bundle::launch::{LaunchError, Limit, Problem, Role};
 pub use cubinder_bundle::model::{MAX_ARGUMENTS, MAX_PARAMETER_BYTES};
-pub use error::{EnqueueError, MemoryRefusal, Refusal};
+pub use error::{EnqueueError, MemoryRefusal, Overlap, Refusal};
 pub use record::{LaunchRecord, takes};
 pub use step::{Addresses, AliasRecord, FillRecord, Positions, StepRecord};

@@ -3,9 +3,9 @@
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
 
-use cubinder_bundle::launch::{self, Evaluated, MAX_CLUSTER, Passed, ScratchPlace, Takes};
+use cubinder_bundle::launch::{self, Clusters, Evaluated, HAS_CLUSTERS, Passed, ScratchPlace, Takes};
 use cubinder_bundle::model::MAX_ARGUMENTS;
-use cubinder_bundle::{Digest, Launch, Plugin, Target};
+use cubinder_bundle::{Arg, Digest, Launch, Plugin, Target};
 
 use super::error::{EnqueueError, Refusal};
 use super::{Addresses, Positions};
@@ -14,11 +14,7 @@ use crate::driver::sys::{
     CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, CU_LAUNCH_ATTRIBUTE_COOPERATIVE,
     CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, CUkernel, CUlaunchAttribute, CUstream,
 };
-use crate::driver::{ComputeCapability, Configuration, Driver, DriverError};
-
-/// From which compute capability on there are clusters and programmatic dependent launches: CUDA C++ programming guide 13.0,
-/// "feature support per compute capability".
-const HAS_CLUSTERS: ComputeCapability = ComputeCapability { major: 9, minor: 0 };
+use crate::driver::{Configuration, Driver, DriverError};
 
 /// One launch with everything known but the tensors' addresses and the workspace's. It is not changed by launching, so it may be
 /// launched from any number of threads at a time.
@@ -63,14 +59,15 @@ pub fn takes(kernel: &LoadedKernel) -> Takes<'_> {
     Takes {
         max_threads: kernel.limits.max_threads,
         max_shared_bytes: kernel.limits.max_shared_bytes,
-        max_cluster: if knows_clusters(kernel) { MAX_CLUSTER } else { 0 },
+        clusters: clusters(kernel),
         params: kernel.params.as_deref(),
     }
 }
 
 impl LaunchRecord {
     /// A launch that was evaluated for `kernel`, with what [`takes`] says of it, among scratch buffers that lie at `scratch`. `None`
-    /// where it is passed an input that is not given.
+    /// where it is passed an input that is not given, and where `numbers` are of another launch or kernel: a number, tensor or scratch
+    /// buffer that is not there, other arguments than the kernel's parameters.
     ///
     /// Before it is enqueued, [`crate::code::CodeTable::allow_shared`] must have been told of
     /// [`LaunchRecord::shared_bytes`].
@@ -83,14 +80,21 @@ impl LaunchRecord {
         scratch: &[ScratchPlace],
         positions: &Positions,
     ) -> Option<LaunchRecord> {
-        let place = |passed: &Passed| {
+        let place = |(passed, arg): (&Passed, &Arg)| {
             Some(match *passed {
                 Passed::Input(index) => Argument::Input(positions.of(index)?),
-                Passed::Output(index) => Argument::Output(index),
-                Passed::Numbers { start, .. } => Argument::Number(start),
+                Passed::Output(index) if index < plugin.outputs.len() => Argument::Output(index),
+                Passed::Numbers { start, .. } if reach(start, arg)? <= numbers.numbers.len() => {
+                    Argument::Number(start)
+                }
                 Passed::Scratch(index) => Argument::Scratch(scratch.get(index)?.offset),
+                Passed::Output(_) | Passed::Numbers { .. } => return None,
             })
         };
+        let arguments = numbers.args.iter().zip(&launch.args).map(place).collect::<Option<Box<_>>>()?;
+        if !numbers.is_empty() && !are_all(&arguments, launch, kernel) {
+            return None;
+        }
         Some(LaunchRecord {
             plugin: launch::full_name(plugin).into_boxed_str(),
             kernel_name: launch.kernel.as_str().into(),
@@ -106,7 +110,7 @@ impl LaunchRecord {
             cluster: numbers.cluster,
             cooperative: launch.cooperative,
             limits: kernel.limits,
-            arguments: numbers.args.iter().map(place).collect::<Option<_>>()?,
+            arguments,
             numbers: words(&numbers.numbers),
             inputs: positions.given(),
             outputs: plugin.outputs.len(),
@@ -203,8 +207,8 @@ impl LaunchRecord {
         let mut pointers = [const { MaybeUninit::<*mut c_void>::uninit() }; MAX_ARGUMENTS];
         let mut scratch = [const { MaybeUninit::<u64>::uninit() }; MAX_ARGUMENTS];
         for ((pointer, argument), address) in pointers.iter_mut().zip(&self.arguments).zip(&mut scratch) {
-            // SAFETY: `launch::Sequencing`, which alone makes the numbers, keeps every offset and index below the length of what it
-            // points into, and the lengths of the slices have been compared.
+            // SAFETY: `LaunchRecord::new` refuses an offset or index beyond what it points into, and the lengths of the slices have
+            // been compared.
             let place: *const c_void = unsafe {
                 match *argument {
                     Argument::Number(offset) => self.numbers.as_ptr().cast::<u8>().add(offset).cast(),
@@ -219,10 +223,10 @@ impl LaunchRecord {
             // The driver's type has no `const`; it reads only.
             pointer.write(place.cast_mut());
         }
-        // SAFETY: `pointers` has one initialized pointer for each argument (`launch::Sequencing` bounds their number), each to as many
-        // bytes as the kernel's parameter has (it compares the sizes wherever the driver or the code object says
-        // them; where neither does, where it is the model that says them, it is taken at its word: model and code have one author); the tensors and the
-        // stream are the caller's promise.
+        // SAFETY: `pointers` has one initialized pointer for each argument, each to as many bytes as the kernel's parameter has:
+        // `LaunchRecord::new` bounds their number and compares the sizes with those that the driver or the code object says; where neither
+        // says them the model is taken at its word, because model and code have one author. The tensors and the stream are the caller's
+        // promise.
         let launched =
             unsafe { driver.launch(self.kernel, &self.configuration, stream, pointers.as_mut_ptr().cast()) };
         launched.map_err(|error| self.refused(error))
@@ -268,11 +272,29 @@ impl std::fmt::Display for LaunchRecord {
     }
 }
 
-/// Whether the device has clusters and programmatic launches, and the code was made for such a device: PTX for an older one, which a
-/// newer one runs too, was compiled without what a kernel does with them.
-fn knows_clusters(kernel: &LoadedKernel) -> bool {
-    let code = ComputeCapability { major: kernel.target.arch.major, minor: kernel.target.arch.minor };
-    kernel.capability.min(code) >= HAS_CLUSTERS
+/// Where a number that begins at `start` ends, bytes. `None` beyond what can be counted.
+fn reach(start: usize, arg: &Arg) -> Option<usize> {
+    start.checked_add(usize::try_from(arg.value.size()).ok()?)
+}
+
+/// Whether these are all arguments of the launch, no more than a launch passes, and of the sizes of the kernel's parameters.
+fn are_all(arguments: &[Argument], launch: &Launch, kernel: &LoadedKernel) -> bool {
+    let sizes = || launch.args.iter().map(|arg| arg.value.size());
+    let are_its = |params: &[u32]| params.iter().map(|bytes| u64::from(*bytes)).eq(sizes());
+    arguments.len() == launch.args.len()
+        && arguments.len() <= MAX_ARGUMENTS
+        && kernel.params.as_deref().is_none_or(are_its)
+}
+
+/// Which clusters the kernel can be launched in: as device and code allow.
+fn clusters(kernel: &LoadedKernel) -> Clusters {
+    Clusters::of(kernel.has_clusters, kernel.target)
+}
+
+/// Whether a kernel waits by itself for what comes before it: the device has programmatic dependent launches, and the code was made for such
+/// a device. PTX for an older one, which a newer one runs too, was compiled without the waiting.
+fn can_wait(kernel: &LoadedKernel) -> bool {
+    kernel.capability.major.min(kernel.target.arch.major) >= HAS_CLUSTERS
 }
 
 /// What is asked for beside grid, block and shared memory. On a device without programmatic dependent launches a kernel waits for what
@@ -280,7 +302,7 @@ fn knows_clusters(kernel: &LoadedKernel) -> bool {
 fn attributes(launch: &Launch, kernel: &LoadedKernel, numbers: &Evaluated) -> Box<[CUlaunchAttribute]> {
     let cluster = numbers.cluster.map(|it| CUlaunchAttribute::new(CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, it));
     let flag = |id, is_set: bool| is_set.then(|| CUlaunchAttribute::new(id, [1, 0, 0]));
-    let programmatic = launch.programmatic && knows_clusters(kernel);
+    let programmatic = launch.programmatic && can_wait(kernel);
     let programmatic = flag(CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, programmatic);
     let cooperative = flag(CU_LAUNCH_ATTRIBUTE_COOPERATIVE, launch.cooperative);
     [cluster, cooperative, programmatic].into_iter().flatten().collect()

@@ -5,7 +5,7 @@ use std::ffi::c_void;
 use cubinder_bundle::launch::{self, Doing, Sequence, tensor_bytes};
 use cubinder_bundle::{Memory, Plugin, Variant};
 
-use super::error::{EnqueueError, MemoryRefusal};
+use super::error::{EnqueueError, MemoryRefusal, Overlap};
 use super::record::LaunchRecord;
 use crate::code::LoadedKernel;
 use crate::driver::Driver;
@@ -83,32 +83,32 @@ pub enum StepRecord {
 }
 
 impl StepRecord {
-    /// The steps of a sequence that do something. `kernels` are the variant's, one for each of its launches in order, and the sequence
-    /// was evaluated for them. `None` where a kernel is passed an input that is not given: a validated model passes none.
+    /// The steps of a sequence that do something. `kernels` are those of the variant's steps, and the sequence was evaluated for them.
+    /// `None` where the kernel of a launch is not there, and as [`LaunchRecord::new`]: a step that cannot be done is not passed over.
     #[must_use]
     pub fn all(
         plugin: &Plugin,
         variant: &Variant,
-        kernels: &[LoadedKernel],
+        kernels: &[Option<LoadedKernel>],
         sequence: &Sequence,
         positions: &Positions,
     ) -> Option<Vec<StepRecord>> {
         let mut records = Vec::new();
-        let mut kernels = kernels.iter();
         for (number, doing) in sequence.steps.iter().enumerate() {
-            let launch = variant.launch(number).and_then(|launch| Some((launch, kernels.next()?)));
-            match (doing, launch) {
-                (Doing::Launch(numbers), Some((launch, kernel))) if !numbers.is_empty() => {
+            match doing {
+                Doing::Launch(numbers) if !numbers.is_empty() => {
+                    let launch = variant.launch(number)?;
+                    let kernel = kernels.get(number)?.as_ref()?;
                     let record =
                         LaunchRecord::new(plugin, launch, kernel, numbers, &sequence.scratch, positions)?;
                     records.push(StepRecord::Launch(Box::new(record)));
                 }
-                (Doing::Fill { memory, bytes, byte }, _) if *bytes != 0 => {
-                    let mut record = FillRecord::new(plugin, variant, sequence, *memory, *bytes, *byte);
+                Doing::Fill { memory, bytes, byte } if *bytes != 0 => {
+                    let mut record = FillRecord::new(plugin, variant, sequence, *memory, *bytes, *byte)?;
                     record.inputs = positions.given();
                     records.push(StepRecord::Fill(record));
                 }
-                _ => {}
+                Doing::LeftOut | Doing::Launch(_) | Doing::Fill { .. } => {}
             }
         }
         Some(records)
@@ -186,28 +186,23 @@ impl FillRecord {
         memory: Memory,
         bytes: u64,
         byte: u8,
-    ) -> FillRecord {
+    ) -> Option<FillRecord> {
         let (name, to) = match memory {
-            Memory::Output(index) => {
-                let name = plugin.outputs.get(index as usize).map(|output| output.name.as_str());
-                (name, To::Output(index as usize))
-            }
+            Memory::Output(index) => (&plugin.outputs.get(index as usize)?.name, To::Output(index as usize)),
             Memory::Scratch(index) => {
-                let name = variant.scratch.get(index as usize).map(|scratch| scratch.name.as_str());
-                let place = sequence.scratch.get(index as usize);
-                (name, To::Scratch(place.map_or(0, |place| place.offset)))
+                let place = sequence.scratch.get(index as usize)?;
+                (&variant.scratch.get(index as usize)?.name, To::Scratch(place.offset))
             }
         };
-        FillRecord {
+        Some(FillRecord {
             plugin: launch::full_name(plugin).into_boxed_str(),
-            name: name.unwrap_or_default().into(),
+            name: name.as_str().into(),
             to,
-            // A size is an `i64`'s at most, and this is a 64-bit machine's library.
-            bytes: usize::try_from(bytes).unwrap_or(usize::MAX),
+            bytes: usize::try_from(bytes).ok()?,
             byte,
             inputs: plugin.inputs.len(),
             outputs: plugin.outputs.len(),
-        }
+        })
     }
 
     /// # Safety
@@ -288,10 +283,11 @@ impl AliasRecord {
     /// Copies the input to the output where they are not the same memory; says whether it did.
     ///
     /// # Errors
-    /// What the driver says; [`EnqueueError::Tensors`] where the tensor is not there.
+    /// What the driver says; [`EnqueueError::Tensors`] where the tensor is not there; [`EnqueueError::Overlap`] where the two are
+    /// neither the same memory nor apart: nothing could be copied there, and a kernel would read what it writes.
     ///
     /// # Safety
-    /// As for [`LaunchRecord::enqueue`]; input and output are the same memory, or do not overlap.
+    /// As for [`LaunchRecord::enqueue`].
     #[inline]
     pub unsafe fn enqueue(
         &self,
@@ -309,7 +305,10 @@ impl AliasRecord {
         if from.addr() == to.addr() || self.bytes == 0 {
             return Ok(false);
         }
-        // SAFETY: the caller's promises: both are tensors of this shape, type and format.
+        if from.addr().abs_diff(to.addr()) < self.bytes {
+            return Err(self.overlap(from.addr(), to.addr()));
+        }
+        // SAFETY: the caller's promises: both are tensors of this shape, type and format; they do not overlap.
         let copied =
             unsafe { driver.copy(to.addr() as CUdeviceptr, from.addr() as CUdeviceptr, self.bytes, stream) };
         match copied {
@@ -321,5 +320,15 @@ impl AliasRecord {
                 error,
             }))),
         }
+    }
+
+    #[cold]
+    fn overlap(&self, input: usize, output: usize) -> EnqueueError {
+        EnqueueError::Overlap(Box::new(Overlap {
+            plugin: self.plugin.to_string(),
+            output: self.name.to_string(),
+            addresses: [input, output],
+            bytes: self.bytes,
+        }))
     }
 }

@@ -68,6 +68,7 @@ fn typed(draft: &ArgDraft, choices: &mut Choices<'_>) -> Arg {
         _ => ScalarType::Int { bytes: 8 },
     };
     let value = match &draft.value {
+        ArgDraftValue::Tensor(index) if choices.next().is_multiple_of(4) => ArgValue::ReadTensor(*index),
         ArgDraftValue::Tensor(index) => ArgValue::Tensor(*index),
         ArgDraftValue::Scratch(index) => ArgValue::Scratch(*index),
         ArgDraftValue::Expr { expr, .. } if choices.next().is_multiple_of(2) => {

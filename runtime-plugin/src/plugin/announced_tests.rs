@@ -1,6 +1,5 @@
 //! What TensorRT may announce of a plugin with a shape input between two others.
 
-use std::ffi::c_void;
 use std::sync::Arc;
 
 use cubinder_bundle::expr::{Expr, Node as ExprNode};
@@ -8,14 +7,13 @@ use cubinder_bundle::launch::Steps;
 use cubinder_bundle::{DataType, Format, Input, Interval, Node, Output, Plugin, ShapeLimits, Value, Variant};
 use trt_abi::{Dims, PluginTensorDesc, TensorFormat, TensorRTPhase};
 
-use super::announced::{Announced, HostValues};
+use super::announced::Announced;
 use super::node::NodeData;
 use crate::definition::Definition;
-use crate::launch::{Addresses, Positions};
 use crate::plugin::Form;
 
 /// `x`, the shape input `target`, which holds one number from 0 to 100, and `b`; `y` has the shape `target.values`.
-fn node(types: [DataType; 4]) -> NodeData {
+pub(super) fn node(types: [DataType; 4]) -> NodeData {
     let input = |name: &str, rank: u8, values| Input {
         name: name.to_owned(),
         rank_min: rank,
@@ -42,7 +40,10 @@ fn node(types: [DataType; 4]) -> NodeData {
         attributes: Vec::new(),
         inputs: vec![
             input("x", 1, None),
-            input("target", 1, Some(Interval { min: 0, max: 100 })),
+            Input {
+                limits: ShapeLimits { dims: vec![Interval { min: 1, max: 1 }], ..ShapeLimits::default() },
+                ..input("target", 1, Some(Interval { min: 0, max: 100 }))
+            },
             input("b", 1, None),
         ],
         outputs: vec![Output {
@@ -70,9 +71,9 @@ fn node(types: [DataType; 4]) -> NodeData {
     NodeData::new(definition, attributes, "n", TensorRTPhase::RUNTIME, Form::Fields, c"Kernel2".to_owned())
 }
 
-const OWN: [DataType; 4] = [DataType::F32, DataType::I64, DataType::F32, DataType::F32];
+pub(super) const OWN: [DataType; 4] = [DataType::F32, DataType::I64, DataType::F32, DataType::F32];
 
-fn desc(ty: DataType, shape: &[i64]) -> PluginTensorDesc {
+pub(super) fn desc(ty: DataType, shape: &[i64]) -> PluginTensorDesc {
     PluginTensorDesc {
         dims: Dims::from_slice(shape).unwrap(),
         data_type: trt_abi::DataType(ty.tensorrt()),
@@ -89,106 +90,62 @@ fn announced(inputs: &[(DataType, &[i64])], output: &[i64]) -> Announced {
     announced
 }
 
-fn places(positions: &Positions) -> [Option<usize>; 3] {
-    [0, 1, 2].map(|input| positions.of(input))
-}
-
 #[test]
-fn inputs_are_found_by_their_number_and_types() {
+fn shape_inputs_are_not_among_the_inputs() {
     use DataType::{F32, I64};
     let node = node(OWN);
     let of = |inputs: &[(DataType, &[i64])]| {
         let found = announced(inputs, &[1]).positions(&node);
-        found.map(|positions| places(&positions)).map_err(|error| error.text().to_owned())
-    };
-    // Without the shape input.
-    assert_eq!(of(&[(F32, &[4]), (F32, &[5])]), Ok([Some(0), None, Some(1)]));
-    // With it: behind the others, or where the plugin has it.
-    assert_eq!(of(&[(F32, &[4]), (F32, &[5]), (I64, &[1])]), Ok([Some(0), Some(2), Some(1)]));
-    assert_eq!(of(&[(F32, &[4]), (I64, &[1]), (F32, &[5])]), Ok([Some(0), Some(1), Some(2)]));
-    let error = of(&[(F32, &[4])]).unwrap_err();
-    assert_eq!(error, "shaped `n`: the node has 1 inputs and 1 outputs, the plugin has 3 and 1");
-    // Where both orders fit, the one of TensorRT's layers.
-    let alike = self::node([I64; 4]);
-    let inputs: [(DataType, &[i64]); 3] = [(I64, &[4]), (I64, &[5]), (I64, &[1])];
-    assert_eq!(places(&announced(&inputs, &[1]).positions(&alike).unwrap()), [Some(0), Some(2), Some(1)]);
-}
-
-#[test]
-fn shapes_are_held_against_values_where_those_are_known() {
-    use DataType::{F32, I64};
-    let node = node(OWN);
-    let shapes = |announced: &Announced, values: &[&[i64]]| {
-        let positions = announced.positions(&node).unwrap();
-        let found = announced.shapes(&node, None, &positions, values, &mut Steps::default());
         found
-            .map(|shapes| shapes.iter().map(|shape| shape.to_vec()).collect::<Vec<_>>())
+            .map(|positions| [0, 1, 2].map(|input| positions.of(input)))
             .map_err(|error| error.text().to_owned())
     };
-    let whole = announced(&[(F32, &[4]), (F32, &[5]), (I64, &[1])], &[7]);
-    assert_eq!(shapes(&whole, &[&[], &[7], &[]]), Ok(vec![vec![4], vec![1], vec![5], vec![7]]));
-    let error = shapes(&whole, &[&[], &[8], &[]]).unwrap_err();
-    assert!(error.starts_with("shaped `n`: the shape of `y`: found 7, expected 8"), "{error}");
-    // TensorRT alone knows the values: it has the expression.
-    let without = announced(&[(F32, &[4]), (F32, &[5])], &[7]);
-    assert_eq!(shapes(&without, &[]), Ok(vec![vec![4], vec![-1], vec![5], vec![7]]));
-}
-
-#[test]
-fn values_are_read_from_the_host() {
-    use DataType::{F32, I32, I64};
-    for (ty, is_wide) in [(I64, true), (I32, false)] {
-        let node = node([F32, ty, F32, F32]);
-        let announced = announced(&[(F32, &[4]), (F32, &[5]), (ty, &[1])], &[7]);
-        let positions = announced.positions(&node).unwrap();
-        let mut values = HostValues::default();
-        values.expect(&node, &announced, &positions).unwrap();
-        assert!(values.are_missing() && values.by_input(&node).unwrap().is_empty());
-        let mut read = |value: i64| {
-            let (wide, narrow) = ([value], [i32::try_from(value).unwrap()]);
-            let host: *const c_void = if is_wide { wide.as_ptr().cast() } else { narrow.as_ptr().cast() };
-            let device = std::ptr::without_provenance::<c_void>(0x1000);
-            let at =
-                Addresses { inputs: &[device, device, host], outputs: &[], workspace: std::ptr::null_mut() };
-            // SAFETY: the shape input's address is that of one integer of its type.
-            let is_new = unsafe { values.read(&node, &at) }.unwrap();
-            let found = values.by_input(&node);
-            let found = found.map(|all| all[1].to_vec()).map_err(|error| error.text().to_owned());
-            (is_new, found)
-        };
-        assert_eq!(read(0), (true, Ok(vec![0])), "the first are new, whatever they are");
-        assert_eq!(read(0), (false, Ok(vec![0])));
-        assert_eq!(read(7), (true, Ok(vec![7])));
-        let error = read(-1).1.unwrap_err();
+    assert_eq!(of(&[(F32, &[4]), (F32, &[5])]), Ok([Some(0), None, Some(1)]));
+    for inputs in [&[(F32, [4].as_slice())][..], &[(F32, &[4]), (F32, &[5]), (I64, &[1])]] {
+        let count = inputs.len();
         assert_eq!(
-            error,
-            "shaped `n`: value 0 of the shape input `target` is -1, and the manifest limits that to 0..=100"
+            of(inputs).unwrap_err(),
+            format!(
+                "shaped `n`: TensorRT gives {count} inputs and 1 outputs, the plugin has 2 and 1 beside 1 shape inputs"
+            )
         );
     }
 }
 
 #[test]
-fn shape_inputs_that_cannot_be_are_refused() {
-    use DataType::{F32, I64};
+fn a_tensor_of_another_rank_is_another_tensor() {
+    use DataType::F32;
+    let long = [1_i64; 8];
+    for (shape, ranks) in [(&long[..], [8, 9]), (&[][..], [0, -1])] {
+        let found = announced(&[(F32, shape)], &[1]);
+        let [mut same, mut impossible] = [desc(F32, shape), desc(F32, shape)];
+        [same.dims.nb_dims, impossible.dims.nb_dims] = ranks;
+        assert!(found.is(&[same], &[desc(F32, &[1])]));
+        assert!(!found.is(&[impossible], &[desc(F32, &[1])]), "{ranks:?}");
+    }
+}
+
+#[test]
+fn shapes_that_values_decide_are_taken_from_tensorrt() {
+    use DataType::F32;
     let node = node(OWN);
-    let refused = |ty, shape: &[i64]| {
-        let announced = announced(&[(F32, &[4]), (F32, &[5]), (ty, shape)], &[7]);
+    let shapes = |output: &[i64]| {
+        let announced = announced(&[(F32, &[4]), (F32, &[5])], output);
         let positions = announced.positions(&node).unwrap();
-        let mut values = HostValues::default();
-        values.expect(&node, &announced, &positions).unwrap_err().text().to_owned()
+        let found = announced.shapes(&node, None, &positions, &mut Steps::default());
+        found
+            .map(|shapes| shapes.iter().map(|shape| shape.to_vec()).collect::<Vec<_>>())
+            .map_err(|error| error.text().to_owned())
     };
-    assert!(refused(I64, &[9]).contains("expected at most 8 32-bit or 64-bit integers"));
-    assert!(refused(I64, &[2, 2]).contains("the shape input `target` is announced as"));
-    assert!(refused(F32, &[1]).contains("the shape input `target` is announced as"));
-    // Nothing is read through a null pointer.
-    let whole = announced(&[(F32, &[4]), (F32, &[5]), (I64, &[1])], &[7]);
-    let positions = whole.positions(&node).unwrap();
-    let mut values = HostValues::default();
-    values.expect(&node, &whole, &positions).unwrap();
-    let null = std::ptr::null::<c_void>();
-    let at = Addresses { inputs: &[null, null, null], outputs: &[], workspace: std::ptr::null_mut() };
-    // SAFETY: the address is null, which is looked at before it is read.
-    let error = unsafe { values.read(&node, &at) }.unwrap_err();
-    assert!(error.text().contains("without the values of a shape input"), "{error}");
-    assert!(values.are_missing());
+    assert_eq!(shapes(&[7]), Ok(vec![vec![4], vec![-1], vec![5], vec![7]]));
+    // No value that the plugin takes gives such a shape.
+    let texts = [
+        ([101].as_slice(), "found 101, expected 0..=100"),
+        (&[-1], "`y` is -1"),
+        (&[7, 7], "found 7x7, expected 0..=100"),
+    ];
+    for (output, expected) in texts {
+        let error = shapes(output).unwrap_err();
+        assert!(error.starts_with("shaped `n`: ") && error.contains(expected), "{error}");
+    }
 }

@@ -5,7 +5,7 @@
 //! Never: no launch, no choice among variants.
 
 use cubinder_bundle::launch::{self, Device, Facts, Steps};
-use cubinder_bundle::{Launch, Variant};
+use cubinder_bundle::{Launch, Variant, Work};
 use trt_abi::{Error, Severity, logger};
 
 use super::circumstances::{circumstances, failure};
@@ -13,27 +13,32 @@ use super::node::NodeData;
 use crate::code::{CodeTable, LoadError, LoadedKernel, Loading, candidates};
 use crate::driver::sys::{
     CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,
-    CUcontext,
+    CUcontext, CUdevice,
 };
 use crate::driver::{Driver, DriverError};
+
+/// The kernels of a variant, by its steps: none for a fill, and for a launch whose condition is false on this device, whatever the shapes
+/// are.
+type Kernels = Vec<Option<LoadedKernel>>;
 
 /// The kernels of the variants that were used last.
 #[derive(Debug, Default)]
 pub(super) struct Loaded {
-    /// What they were loaded into.
-    context: Option<CUcontext>,
+    /// What they were loaded into, and its device: a context that was destroyed and one made after it, for another device, can have one
+    /// address.
+    place: Option<(CUcontext, CUdevice)>,
     /// What is known of its device.
     device: Option<Device>,
-    /// Indices of variants in the plugin, each with one kernel for each of its launches.
-    variants: Vec<(usize, Vec<LoadedKernel>)>,
+    /// Indices of variants in the plugin, each with the kernels of its steps.
+    variants: Vec<(usize, Kernels)>,
     /// A device that tests have without a driver.
     #[cfg(test)]
     pub(super) assumed: Option<Device>,
 }
 
 impl Loaded {
-    /// The kernels of the variant with this index, one for each of its launches; none where it is not loaded.
-    pub(super) fn kernels(&self, variant: usize) -> &[LoadedKernel] {
+    /// The kernels of the variant with this index, by its steps; nothing where it is not loaded.
+    pub(super) fn kernels(&self, variant: usize) -> &[Option<LoadedKernel>] {
         let found = self.variants.iter().find(|(index, _)| *index == variant);
         found.map_or(&[], |(_, kernels)| kernels.as_slice())
     }
@@ -43,6 +48,7 @@ impl Loaded {
     pub(super) fn attend(&mut self, node: &NodeData) -> Result<Option<&'static Driver>, Error> {
         let here = self.look(node)?;
         if here.is_none() {
+            self.place = None;
             self.device = self.assumed_device();
         }
         Ok(here)
@@ -52,10 +58,12 @@ impl Loaded {
         let Ok(driver) = Driver::find() else { return Ok(None) };
         let failed = |error| not_initialized(node, &error);
         let Some(context) = driver.current_context().map_err(failed)? else { return Ok(None) };
-        if self.context != Some(context) || self.device.is_none() {
-            self.device = Some(device(driver).map_err(failed)?);
-            self.context = Some(context);
+        let place = (context, driver.current_device().map_err(failed)?);
+        if self.place != Some(place) {
+            self.place = None;
             self.variants.clear();
+            self.device = Some(device(driver, place.1).map_err(failed)?);
+            self.place = Some(place);
         }
         Ok(Some(driver))
     }
@@ -76,28 +84,30 @@ impl Loaded {
         self.device
     }
 
-    /// Has the kernels of the variants with these indices, in the context that was attended last. False where there is none any more.
+    /// Has the kernels of the variants with these indices, in the context that was attended last; an error says `told` of the node. False where
+    /// there is none any more.
     pub(super) fn load(
         &mut self,
         node: &NodeData,
         running: &[usize],
-        facts: &Facts<'_>,
+        told: &Facts<'_>,
+        steps: &mut Steps,
     ) -> Result<bool, Error> {
+        let facts = Facts { device: self.device, ..node.facts() };
         for index in running {
             if self.variants.iter().any(|(kept, _)| kept == index) {
                 continue;
             }
             let Some(variant) = node.definition.plugin().variants.get(*index) else { continue };
-            let Some((_, kernels)) = load_all(node, variant, facts)? else { return Ok(false) };
+            let Some(kernels) = load_all(node, variant, (&facts, told), steps)? else { return Ok(false) };
             self.variants.push((*index, kernels));
         }
         Ok(true)
     }
 }
 
-/// What expressions know of the current context's device.
-fn device(driver: &Driver) -> Result<Device, DriverError> {
-    let device = driver.current_device()?;
+/// What expressions know of a device.
+fn device(driver: &Driver, device: CUdevice) -> Result<Device, DriverError> {
     let attribute = |attribute| driver.device_attribute(device, attribute).map(i64::from);
     let capability = driver.compute_capability(device)?;
     Ok(Device {
@@ -122,22 +132,34 @@ pub(super) fn preload<'a>(node: &NodeData, variants: impl Iterator<Item = &'a Va
     let mut steps = Steps::default();
     for variant in variants {
         if !launch::is_excluded(variant.guard.as_ref(), &facts, &mut steps) {
-            load_all(node, variant, &facts)?;
+            load_all(node, variant, (&facts, &facts), &mut steps)?;
         }
     }
     Ok(())
 }
 
-/// The kernels of a variant's launches; `None` where there is no driver or the thread has no current context.
+/// The kernels of a variant's steps; `None` where there is no driver or the thread has no current context. A step that its condition
+/// excludes from this device is not loaded: there may be no code for it that runs here. That is decided by what is known before the shapes; an error has
+/// the other facts.
 fn load_all(
     node: &NodeData,
     variant: &Variant,
-    facts: &Facts<'_>,
-) -> Result<Option<(&'static Driver, Vec<LoadedKernel>)>, Error> {
+    (facts, told): (&Facts<'_>, &Facts<'_>),
+    steps: &mut Steps,
+) -> Result<Option<Kernels>, Error> {
     let Ok(driver) = Driver::find() else { return Ok(None) };
-    let kernels = variant.launches().map(|launch| load(node, driver, launch, facts));
-    let kernels: Option<Vec<LoadedKernel>> = kernels.collect::<Result<_, _>>()?;
-    Ok(kernels.map(|kernels| (driver, kernels)))
+    let mut kernels = Kernels::with_capacity(variant.steps.len());
+    for step in &variant.steps {
+        let is_done = !launch::is_excluded(step.when.as_ref(), facts, steps);
+        kernels.push(match &step.work {
+            Work::Launch(launch) if is_done => match load(node, driver, launch, told)? {
+                Some(kernel) => Some(kernel),
+                None => return Ok(None),
+            },
+            Work::Launch(_) | Work::Fill(_) => None,
+        });
+    }
+    Ok(Some(kernels))
 }
 
 /// The kernel of a launch on the current device; `None` where the thread has no current context.

@@ -341,4 +341,6 @@ mod announced_tests;
 #[cfg(test)]
 mod build_tests;
 #[cfg(test)]
+mod run_tests;
+#[cfg(test)]
 mod tests;

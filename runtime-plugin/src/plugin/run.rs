@@ -4,11 +4,10 @@ use std::ffi::c_void;
 use std::ops::Range;
 use std::sync::Arc;
 
-use cubinder_bundle::Work;
 use cubinder_bundle::launch::{self, Choice, Decided, Doing, Facts, Steps, Takes, describe};
 use trt_abi::{Error, PluginTensorDesc};
 
-use super::announced::{Announced, HostValues};
+use super::announced::Announced;
 use super::circumstances::{circumstances, failure};
 use super::loaded::Loaded;
 use super::node::NodeData;
@@ -26,8 +25,6 @@ use crate::nvtx;
 #[derive(Debug, Default)]
 pub(super) struct Running {
     announced: Announced,
-    /// The values of shape inputs.
-    values: HostValues,
     built: Built,
     tactic: i32,
     state: State,
@@ -49,7 +46,8 @@ enum State {
     /// No shapes are known, or those that were announced were refused.
     #[default]
     Nothing,
-    /// Shapes are known, and there is no driver or no current context yet.
+    /// Shapes are known. What is still to come is a driver and a current context, or, where an enqueue was refused, what may be
+    /// other at the next one: the tactic, room for the code.
     Waiting,
     /// Work can be queued.
     Ready(Ready),
@@ -108,7 +106,8 @@ impl Candidates {
 }
 
 impl Running {
-    /// Takes new shapes; equal ones cost a comparison.
+    /// Takes new shapes; equal ones cost a comparison, after which what was prepared for them stands: as TensorRT's execution contexts, an
+    /// object keeps to the device of its first shapes, or tells of others before it runs on another.
     pub(super) fn on_shape_change(
         &mut self,
         node: &NodeData,
@@ -124,16 +123,15 @@ impl Running {
         self.state = State::Nothing;
         self.announced.set(inputs, outputs);
         self.built = built();
-        let positions = self.announced.positions(node)?;
-        self.values.expect(node, &self.announced, &positions)?;
-        self.prepare(node, tactic)
+        self.state = self.prepare(node, tactic)?;
+        Ok(())
     }
 
     /// Queues the steps for the shapes that were announced last, with the tactic that was set last.
     ///
     /// # Safety
     /// `at` holds the device addresses of the tensors of those shapes and of the workspace that the engine reserves, valid until the
-    /// work has run, and of shape inputs addresses of the host's memory; `stream` is a live stream of the current context, or null.
+    /// work has run; `stream` is a live stream of the current context, or null.
     #[inline]
     pub(super) unsafe fn enqueue(
         &mut self,
@@ -142,9 +140,7 @@ impl Running {
         at: &Addresses<'_>,
         stream: *mut c_void,
     ) -> Result<(), Error> {
-        // SAFETY: the caller's promise.
-        let is_new = !self.values.is_empty() && unsafe { self.values.read(node, at) }?;
-        if is_new || !matches!(self.state, State::Ready(_)) || self.tactic != tactic {
+        if !matches!(self.state, State::Ready(_)) || self.tactic != tactic {
             self.prepare_late(node, tactic)?;
         }
         let State::Ready(ready) = &self.state else {
@@ -160,7 +156,7 @@ impl Running {
         }
         let _range = ready.ranges.get(candidate).map(nvtx::Range::enter);
         for alias in &ready.aliases {
-            // SAFETY: the caller's promises; tensors that TensorRT binds are the same memory or do not overlap.
+            // SAFETY: the caller's promises.
             let copied = unsafe { alias.enqueue(ready.driver, at, CUstream(stream)) };
             if copied.map_err(|error| self.failed(node, ready.driver, &error))? {
                 self.said.tell_copied(node, alias.name());
@@ -175,8 +171,7 @@ impl Running {
         Ok(())
     }
 
-    /// The driver or the context may be there by now, another tactic was set, or shape inputs have other values; if nothing can be launched, this is where
-    /// the user is told.
+    /// The driver or the context may be there by now, or another tactic was set; if nothing can be launched, this is where the user is told.
     #[cold]
     fn prepare_late(&mut self, node: &NodeData, tactic: i32) -> Result<(), Error> {
         if matches!(self.state, State::Nothing) {
@@ -185,7 +180,9 @@ impl Running {
                 format!("{}: enqueue without shapes, or with shapes that were refused", node.title),
             ));
         }
-        self.prepare(node, tactic)?;
+        // What is refused here may be taken at the next enqueue, without other shapes.
+        self.state = State::Waiting;
+        self.state = self.prepare(node, tactic)?;
         if matches!(self.state, State::Ready(_)) {
             return Ok(());
         }
@@ -196,31 +193,22 @@ impl Running {
         Err(Error::new(Error::FAILED_INITIALIZATION, format!("{}: {why}", node.title)))
     }
 
-    /// Checks the shapes, chooses the variants that may run, loads their kernels and evaluates their launches. After an error
-    /// nothing is ready.
-    fn prepare(&mut self, node: &NodeData, tactic: i32) -> Result<(), Error> {
-        self.state = State::Nothing;
+    /// Checks the shapes, chooses the variants that may run, loads their kernels and evaluates their launches.
+    fn prepare(&mut self, node: &NodeData, tactic: i32) -> Result<State, Error> {
         self.tactic = tactic;
-        if self.values.are_missing() {
-            // The next enqueue reads them.
-            self.state = State::Waiting;
-            return Ok(());
-        }
         let mut steps = Steps::default();
         let here = self.loaded.attend(node)?;
         let positions = self.announced.positions(node)?;
-        let values = self.values.by_input(node)?;
         let ranks = self.built.input_ranks.as_deref();
-        let shapes = self.announced.shapes(node, ranks, &positions, &values, &mut steps)?;
+        let shapes = self.announced.shapes(node, ranks, &positions, &mut steps)?;
         let device = self.loaded.device();
-        let facts = Facts { shapes: &shapes, values: &values, device, ..node.facts() };
+        let facts = Facts { shapes: &shapes, device, ..node.facts() };
         let order = self.announced.in_order(node, &positions, tactic)?;
         let plugin = node.definition.plugin();
         let variants = order.iter().filter_map(|index| plugin.variants.get(*index));
         if device.is_none() && variants.into_iter().any(launch::asks_for_device) {
             // On a machine without a GPU: which of them runs is decided where there is one.
-            self.state = State::Waiting;
-            return Ok(());
+            return Ok(State::Waiting);
         }
         let decided = launch::decide(plugin, &order, &facts, &mut steps);
         let decided = decided.map_err(|unmet| node.invalid(unmet))?;
@@ -230,8 +218,7 @@ impl Running {
             check_workspace(node, ready.workspace_bytes, self.built.workspace_bytes, &facts)?;
             say_running(node, &ready.running(), &facts);
         }
-        self.state = made.map_or(State::Waiting, State::Ready);
-        Ok(())
+        Ok(made.map_or(State::Waiting, State::Ready))
     }
 
     /// The shapes that were announced, as the build knew them.
@@ -239,10 +226,9 @@ impl Running {
         &'a self,
         node: &NodeData,
         positions: &Positions,
-        values: &[&[i64]],
         steps: &mut Steps,
     ) -> Result<Vec<&'a [i64]>, Error> {
-        self.announced.shapes(node, self.built.input_ranks.as_deref(), positions, values, steps)
+        self.announced.shapes(node, self.built.input_ranks.as_deref(), positions, steps)
     }
 
     /// Has this device on a machine without a driver.
@@ -257,7 +243,7 @@ impl Running {
         let plugin = node.definition.plugin();
         let mut steps = Steps::default();
         let positions = self.announced.positions(node).unwrap();
-        let shapes = self.shapes(node, &positions, &[], &mut steps).unwrap();
+        let shapes = self.shapes(node, &positions, &mut steps).unwrap();
         let facts = Facts { shapes: &shapes, device: self.loaded.device(), ..node.facts() };
         let order = self.announced.in_order(node, &positions, self.tactic).unwrap();
         let choice = launch::decide(plugin, &order, &facts, &mut steps).unwrap().choice?;
@@ -271,9 +257,8 @@ impl Running {
     fn failed(&self, node: &NodeData, driver: &Driver, error: &EnqueueError) -> Error {
         let shaped = || {
             let positions = self.announced.positions(node)?;
-            let values = self.values.by_input(node)?;
-            let shapes = self.shapes(node, &positions, &values, &mut Steps::default())?;
-            let facts = Facts { shapes: &shapes, values: &values, ..node.facts() };
+            let shapes = self.shapes(node, &positions, &mut Steps::default())?;
+            let facts = Facts { shapes: &shapes, ..node.facts() };
             Ok(circumstances(node, &facts, Some(driver)))
         };
         let told = shaped().unwrap_or_else(|_: Error| circumstances(node, &node.facts(), Some(driver)));
@@ -292,11 +277,9 @@ impl Running {
             let inputs = (0..plugin.inputs.len()).map(address);
             let outputs = at.outputs.iter().map(|address| address.addr() as u64);
             let addresses: Vec<u64> = inputs.chain(outputs).collect();
-            let values = self.values.by_input(node)?;
-            let shapes = self.shapes(node, &positions, &values, &mut Steps::default())?;
+            let shapes = self.shapes(node, &positions, &mut Steps::default())?;
             let device = self.loaded.device();
-            let facts =
-                Facts { shapes: &shapes, values: &values, device, alignments: &addresses, ..node.facts() };
+            let facts = Facts { shapes: &shapes, device, alignments: &addresses, ..node.facts() };
             let order = self.announced.in_order(node, &positions, self.tactic)?;
             Ok(node.invalid(launch::none_holds(plugin, &order, &facts)))
         };
@@ -347,7 +330,7 @@ fn make_ready(
     };
     let running = decided.candidates.iter().filter_map(|index| Some((*index, plugin.variants.get(*index)?)));
     let driver = match here {
-        Some(driver) if loaded.load(node, &decided.candidates, facts)? => Some(driver),
+        Some(driver) if loaded.load(node, &decided.candidates, facts, steps)? => Some(driver),
         _ => None,
     };
     let Some(driver) = driver else {
@@ -371,14 +354,8 @@ fn make_ready(
     };
     for (index, variant) in running {
         let kernels = loaded.kernels(index);
-        let of_step = |step: usize| {
-            let before = variant.steps.iter().take(step).filter(|step| matches!(step.work, Work::Launch(_)));
-            kernels.get(before.count())
-        };
-        let takes = |step: usize| match variant.launch(step).and_then(|_| of_step(step)) {
-            Some(kernel) => takes(kernel),
-            None => Takes::ANYTHING,
-        };
+        let of_step = |step: usize| kernels.get(step).and_then(Option::as_ref);
+        let takes = |step: usize| of_step(step).map_or(Takes::ANYTHING, takes);
         let sequence = launch::sequence(plugin, variant, takes, facts, steps).map_err(invalid)?;
         for (step, doing) in sequence.steps.iter().enumerate() {
             if let (Doing::Launch(numbers), Some(kernel)) = (doing, of_step(step)) {
@@ -387,7 +364,9 @@ fn make_ready(
         }
         let start = ready.records.len();
         let records = StepRecord::all(plugin, variant, kernels, &sequence, positions);
-        ready.records.extend(records.ok_or_else(|| node.invalid("a kernel is passed a shape input"))?);
+        ready.records.extend(
+            records.ok_or_else(|| node.invalid("a step has no kernel, or is passed what is not given"))?,
+        );
         ready.variants.push((index, start..ready.records.len()));
         ready.ranges.extend(nvtx::Range::of(|| format!("{} {}", node.title, variant_name(variant))));
         for record in ready.records.iter().skip(start).filter_map(StepRecord::launch) {

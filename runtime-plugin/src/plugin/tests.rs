@@ -3,7 +3,7 @@
 //! No variant here can be launched: the grid of each is -1. So the error of a change of shapes names the kernel of the variant that
 //! was chosen.
 
-use cubinder_bundle::expr::{BinaryOp, Builtin, Expr, Node as Part, UnaryOp};
+use cubinder_bundle::expr::{BinaryOp, Builtin, DeviceFact, Expr, Node as Part, UnaryOp};
 use cubinder_bundle::proof::Domain;
 use cubinder_bundle::{
     AUTO_TACTIC, Attribute, AttributeType, CodeObject, CodeRef, DataType, Digest, Format, Guard, Input,
@@ -210,6 +210,22 @@ fn a_tactic_runs_while_its_guard_holds_and_else_the_next() {
     assert_eq!(chosen(&guarded, [1, 5]), "kernel_3", "a refused tactic changes nothing");
 }
 
+/// A tactic that was chosen on another device, as a timing cache or an engine may have it, runs only where its guard holds.
+#[test]
+fn a_tactic_of_another_device_does_not_run() {
+    let nodes = vec![Part::Device(DeviceFact::Capability), Part::Int(90), Part::Binary(BinaryOp::Ge, 0, 1)];
+    let newer = Guard { expr: Expr { nodes }, text: "device.capability >= 90".to_owned() };
+    for tactic in [1, 0, AUTO_TACTIC] {
+        for (capability, kernel) in [(75, "kernel_2"), (90, "kernel_1"), (120, "kernel_1")] {
+            let guarded = plugin(model(vec![variant(1, Some(newer.clone())), variant(2, None)]));
+            guarded.set_tactic(tactic).unwrap();
+            let device = launch::Device { sms: 16, shared_bytes: 49_152, capability };
+            guarded.running.with(|running| running.assume(Some(device))).unwrap();
+            assert_eq!(chosen(&guarded, [1, 8]), kernel, "tactic {tactic} on {capability}");
+        }
+    }
+}
+
 #[test]
 fn an_alignment_leaves_candidates_to_be_prepared() {
     // The candidates are prepared in order, so the first is what the error is about.
@@ -253,7 +269,11 @@ fn the_first_tactic_leaves_the_choice_and_the_others_always_hold() {
     for one in [vec![variant(1, None)], vec![variant(1, alignment())]] {
         let plugin = plugin(model(one));
         assert_eq!(plugin.tactics().unwrap(), [0; 0], "no choice, no tactics");
-        assert!(plugin.set_tactic(AUTO_TACTIC).is_err(), "it was never offered");
+        // An engine of which more was offered before types and formats were settled holds it.
+        for tactic in [AUTO_TACTIC, 0] {
+            plugin.set_tactic(tactic).unwrap();
+            assert_eq!(chosen(&plugin, [1, 8]), "kernel_1", "tactic {tactic}");
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Which tactics a plugin has, and what the log is told of the variants that run in their place.
 
-use cubinder_bundle::launch::{Decided, Facts, describe};
+use cubinder_bundle::launch::{self, Decided, Facts, describe};
 use cubinder_bundle::proof::Domain;
 use cubinder_bundle::{AUTO_TACTIC, Variant};
 use trt_abi::{Severity, logger};
@@ -39,14 +39,10 @@ pub(super) fn tactics<'a>(
     std::iter::once(AUTO_TACTIC).chain(proved).collect()
 }
 
-/// Whether a tactic can be set: 0, a variant's id, or [`AUTO_TACTIC`] where there is a choice to leave.
+/// Whether a tactic can be set: a variant's id, or 0 or [`AUTO_TACTIC`], which leave the choice open. An engine may hold the latter for a
+/// node to which one variant is left: what was offered before types and formats were settled was more.
 pub(super) fn is_tactic(node: &NodeData, tactic: i32) -> bool {
-    let mut ids = node.reachable(None).map(|variant| variant.id);
-    match tactic {
-        0 => true,
-        AUTO_TACTIC => ids.next().is_some_and(|first| ids.any(|id| id != first)),
-        tactic => ids.any(|id| id == tactic),
-    }
+    launch::is_automatic(tactic) || node.reachable(None).any(|variant| variant.id == tactic)
 }
 
 /// Says, where somebody asked to be told everything, that another variant runs than the one that was chosen.

@@ -21,6 +21,8 @@ use cubinder::driver::sys::{
 pub(crate) struct Device {
     /// The compute capability that it reports.
     pub(crate) capability: (c_int, c_int),
+    /// What it says of clusters.
+    pub(crate) clusters: Clusters,
     /// Those of more devices. Where there are some, machine code is refused on devices that it does not fit.
     pub(crate) others: Vec<(c_int, c_int)>,
     /// Whether a context is current; `None`: `cuCtxGetCurrent` answers this error.
@@ -35,6 +37,17 @@ pub(crate) struct Device {
     pub(crate) slow: Option<(&'static str, &'static str)>,
 }
 
+/// What a device says of clusters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Clusters {
+    /// What is right for its compute capability.
+    AsCapability,
+    /// It has none.
+    Not,
+    /// Its driver does not know the question.
+    Unasked,
+}
+
 /// How long a test waits for what does not come.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(3);
 
@@ -42,6 +55,7 @@ impl Default for Device {
     fn default() -> Device {
         Device {
             capability: (8, 6),
+            clusters: Clusters::AsCapability,
             others: Vec::new(),
             context: Ok(true),
             refuses: Vec::new(),
@@ -314,17 +328,27 @@ unsafe extern "C" fn device_get_count(count: *mut c_int) -> CUresult {
 }
 
 unsafe extern "C" fn device_get_attribute(value: *mut c_int, attribute: c_int, device: c_int) -> CUresult {
-    call("cuDeviceGetAttribute", no_label, |state| {
+    let mut is_known = true;
+    let code = call("cuDeviceGetAttribute", no_label, |state| {
         let capability = state.capability(device);
         let answer = match attribute {
             75 => capability.0,
             76 => capability.1,
             97 => 101_376,
+            120 => match state.device.clusters {
+                Clusters::AsCapability => c_int::from(capability.0 >= 9),
+                Clusters::Not => 0,
+                Clusters::Unasked => {
+                    is_known = false;
+                    0
+                }
+            },
             _ => 0,
         };
         // SAFETY: as `cuda.h` says.
         unsafe { *value = answer }
-    })
+    });
+    if is_known { code } else { 1 }
 }
 
 unsafe extern "C" fn device_get_name(name: *mut c_char, _: c_int, _: c_int) -> CUresult {

@@ -2,8 +2,8 @@
 
 use super::support::{Calculator, Plugin, World, scope, value};
 use crate::expr::{
-    BindingTime, Kind, LowerError, Node, Scope, bind, check_function, compile, evaluate, lower, lower_scalar,
-    parse, print,
+    BinaryOp, BindingTime, Expr, Kind, LowerError, Node, Scope, bind, check_function, compile, evaluate,
+    lower, lower_scalar, parse, print,
 };
 use crate::value::Value;
 
@@ -417,4 +417,21 @@ fn large_literals_stay_what_makes_them() {
     let printed = print(&typed.expr, &Plugin);
     assert_eq!(compile(&printed, &scope()).unwrap().expr, typed.expr);
     assert_eq!(value("sum([1 for i in range(60000)])"), Ok(Value::Int(60000)));
+}
+
+#[test]
+fn a_part_is_an_expression_of_its_own() {
+    let tree = |nodes: &[Node]| Expr { nodes: nodes.to_vec() };
+    let whole = tree(&[
+        Node::Int(1),
+        Node::Rank(0),
+        Node::Int(2),
+        Node::Binary(BinaryOp::Add, 0, 2),
+        Node::Array(vec![3, 1]),
+    ]);
+    let sum = tree(&[Node::Int(1), Node::Int(2), Node::Binary(BinaryOp::Add, 0, 1)]);
+    assert_eq!(whole.part(3), Some(sum));
+    assert_eq!(whole.part(1), Some(tree(&[Node::Rank(0)])));
+    assert_eq!(whole.part(4), Some(whole.clone()));
+    assert_eq!(whole.part(5), None);
 }

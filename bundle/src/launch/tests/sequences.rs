@@ -101,7 +101,7 @@ fn conditions_leave_steps_out() {
 
     variant.steps[0].when = when(compares(0, BinaryOp::Gt, 20));
     let error = found(&plugin, &variant, &[&[15], &[15]]).unwrap_err();
-    let why = "`test::scale` cannot run variant 2: the output `y` is not empty, and no step that is done with these shapes is given it";
+    let why = "`test::scale` cannot run variant 2: the output `y` is not empty, and no step that is done with these shapes writes it";
     assert!(error.starts_with(why) && error.contains("a guard against them"), "{error}");
 
     variant.steps[0].when = when(Expr { nodes: vec![Node::Numel(0)] });
@@ -192,17 +192,18 @@ fn an_output_in_place_needs_no_step() {
 #[test]
 fn clusters_divide_the_grid() {
     let plugin = plugin();
-    let with = |grid: i64, cluster: [i64; 3], most: u32| {
+    let most = Clusters::Most(8);
+    let with = |grid: i64, cluster: [i64; 3], clusters: Clusters| {
         let mut launch = over_x(&[ArgValue::Tensor(1)]);
         launch.grid = [int(grid), int(4), int(2)];
         launch.cluster = Some(cluster.map(int));
-        let takes = Takes { max_cluster: most, ..Takes::ANYTHING };
+        let takes = Takes { clusters, ..Takes::ANYTHING };
         let facts = Facts { attributes: &[Value::Int(1)], shapes: &[&[5], &[5]], ..Facts::default() };
         numbers(&plugin, &launch, &takes, &facts)
             .map(|found| found.cluster)
             .map_err(|error| error.to_string())
     };
-    assert_eq!(with(6, [2, 4, 1], 8), Ok(Some([2, 4, 1])));
+    assert_eq!(with(6, [2, 4, 1], most), Ok(Some([2, 4, 1])));
     for (grid, cluster, why) in [
         (7, [2, 1, 1], "grid x is 7, which is no multiple of the cluster's 2"),
         (
@@ -214,11 +215,26 @@ fn clusters_divide_the_grid() {
         (9, [i64::MAX, 1, 1], "cluster x is 9223372036854775807, the most"),
         (8, [1, 0, 1], "cluster y is 0, the least is 1"),
     ] {
-        let error = with(grid, cluster, 8).unwrap_err();
+        let error = with(grid, cluster, most).unwrap_err();
         assert!(error.contains(why), "{error}");
     }
-    assert_eq!(with(8, [1, 1, 1], 0), Ok(None), "a cluster of one block is none");
-    let error = with(8, [2, 1, 1], 0).unwrap_err();
+    let old = "compute_80".parse().unwrap();
+    for (device_has, target, expected) in [
+        (true, "compute_90".parse().unwrap(), most),
+        (true, old, Clusters::NotInCode(old)),
+        (false, old, Clusters::NotOnDevice),
+    ] {
+        let clusters = Clusters::of(device_has, target);
+        assert_eq!((clusters, clusters.or(most), most.or(clusters)), (expected, most, most));
+        assert!(with(8, [1, 1, 1], clusters).is_ok(), "a cluster of one block is none");
+    }
+    let error = with(8, [2, 1, 1], Clusters::NotInCode(old)).unwrap_err();
+    assert!(
+        error.contains("this GPU runs the code for compute_80, which has no clusters")
+            && error.contains("--arch compute_90"),
+        "{error}"
+    );
+    let error = with(8, [2, 1, 1], Clusters::NotOnDevice).unwrap_err();
     assert!(
         error.contains("this GPU has no clusters") && error.contains("`device.capability >= 90`"),
         "{error}"
@@ -299,6 +315,52 @@ fn a_guard_excludes_a_device_whatever_else_is_not_known() {
     let mut asking = plain;
     asking.launch_mut(0).unwrap().grid[2] = sms;
     assert!(asks_for_device(&asking));
+}
+
+/// What only reads an output writes nothing, and reads what was written before.
+#[test]
+fn readers_of_an_output_write_nothing() {
+    let plugin = plugin();
+    let write = |least| Step {
+        when: when(compares(0, BinaryOp::Ge, least)),
+        ..Step::launch(over_x(&[ArgValue::Tensor(1)]))
+    };
+    let read = |least| Step {
+        when: when(compares(0, BinaryOp::Ge, least)),
+        ..Step::launch(over_x(&[ArgValue::ReadTensor(1)]))
+    };
+    let both = || Step::launch(over_x(&[ArgValue::ReadTensor(1), ArgValue::Tensor(1)]));
+    let not_written = "is not empty, and no step that is done with these shapes writes it";
+    let read_first = "is read before any step that is done with these shapes wrote it";
+    for (steps, why) in [
+        (vec![write(0), read(0)], None),
+        (vec![write(6), read(0)], Some(not_written)),
+        (vec![write(6), read(6), both()], None),
+        (vec![read(0)], Some(not_written)),
+        (vec![read(0), write(0)], Some(read_first)),
+        (vec![write(6), read(0), write(0)], Some(read_first)),
+        (vec![read(6), write(0)], None),
+        (vec![fill(Memory::Output(0)), read(0)], None),
+        (vec![both(), read(0)], None),
+    ] {
+        let variant = with_steps(&plugin, steps.clone());
+        let found = found(&plugin, &variant, &[&[5], &[5]]).err();
+        match (why, &found) {
+            (None, None) => {}
+            (Some(why), Some(error)) => assert!(error.contains(why), "{error}"),
+            _ => panic!("{steps:?}: {found:?}"),
+        }
+    }
+    let reads = with_steps(&plugin, vec![read(0), write(0)]);
+    let Sequence { steps, .. } = found(&plugin, &reads, &[&[0], &[0]]).unwrap();
+    assert!(
+        steps
+            .iter()
+            .all(|step| *step == Doing::LeftOut || matches!(step, Doing::Launch(it) if it.is_empty()))
+    );
+    let mut aliased = plugin;
+    aliased.outputs[0].alias = Some(0);
+    assert!(found(&aliased, &reads, &[&[5], &[5]]).is_ok());
 }
 
 /// Each part of a guard is evaluated from a copy of what leads up to it, so text in front of all parts is copied for each: it counts.

@@ -6,6 +6,26 @@ use super::{Form, Key, Kinds, Naming, Reserved, Table, optional, otherwise, requ
 pub(super) static LAUNCHES: Kinds =
     Kinds { keys: &["memset"], tables: &[&MEMSET, &LAUNCH], needs_last: true };
 
+/// The kinds of tables of data.
+pub(super) static DATA_KINDS: Kinds =
+    Kinds { keys: &["file"], tables: &[&DATA_FILE, &DATA], needs_last: false };
+
+/// `[tables.NAME]` with `file`.
+pub static DATA_FILE: Table = Table {
+    path: "tables.*(file)",
+    title: "[tables.NAME] with file",
+    doc: "A table whose elements are in a file.",
+    keys: &[
+        required("type", Form::TableType, "\"f32\"", "What its elements are."),
+        required(
+            "file",
+            Form::Path,
+            "\"window.bin\"",
+            "The file, relative to the manifest's folder: the elements one after the other, little-endian, without anything else. At least one and at most 1 MiB.",
+        ),
+    ],
+};
+
 /// `[tables.NAME]`.
 pub static DATA: Table = Table {
     path: "tables.*",

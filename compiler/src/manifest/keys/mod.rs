@@ -9,7 +9,7 @@ mod plugin;
 mod tensors;
 mod variants;
 
-pub use launches::{COMPILE, DATA, LAUNCH, MEMSET, SCRATCH};
+pub use launches::{COMPILE, DATA, DATA_FILE, LAUNCH, MEMSET, SCRATCH};
 pub use plugin::{ATTRIBUTE, PLUGIN, REQUIRE, ROOT};
 pub use tensors::{ALIAS, INPUT, LIMITS, OUTPUT, SHAPE_INPUT, SIZE_BOUND, SIZE_TENSOR};
 pub use variants::{COMBINATION, FUNCTION, VARIANT};
@@ -146,11 +146,13 @@ pub enum Form {
     Kinds(&'static Kinds),
     /// A table of tables, each under a name of the author's.
     Named(&'static Table, Naming),
+    /// The same, of several kinds.
+    NamedKinds(&'static Kinds, Naming),
     /// A table whose keys are names of the author's.
     Lines(&'static Form, Naming),
 }
 
-/// The kinds of the tables of an array.
+/// The kinds of the tables of an array, or of those under names.
 #[derive(Debug)]
 pub struct Kinds {
     /// The keys that decide: a table that has one of them is of the kind at the same place; any other is of the last kind.
@@ -240,7 +242,7 @@ impl Form {
             Form::Driver => "string, a driver's release",
             Form::Table(_) => "table",
             Form::Tables(_) | Form::Kinds(..) => "array of tables",
-            Form::Named(..) => "table of tables",
+            Form::Named(..) | Form::NamedKinds(..) => "table of tables",
             Form::Lines(of, _) => match of {
                 Form::ElementTypes => "table: name to array of element types",
                 Form::Formats => "table: name to array of formats",
@@ -274,7 +276,7 @@ const DOC: Key =
 
 /// Every table once, in the order of the reference.
 #[must_use]
-pub fn tables() -> [&'static Table; 19] {
+pub fn tables() -> [&'static Table; 20] {
     [
         &ROOT,
         &PLUGIN,
@@ -291,6 +293,7 @@ pub fn tables() -> [&'static Table; 19] {
         &COMBINATION,
         &VARIANT,
         &DATA,
+        &DATA_FILE,
         &SCRATCH,
         &MEMSET,
         &LAUNCH,
@@ -304,7 +307,7 @@ impl Form {
     pub fn tables(&self) -> &[&'static Table] {
         match self {
             Form::Table(inner) | Form::Tables(inner) | Form::Named(inner, _) => std::slice::from_ref(inner),
-            Form::Kinds(kinds) => kinds.tables,
+            Form::Kinds(kinds) | Form::NamedKinds(kinds, _) => kinds.tables,
             _ => &[],
         }
     }

@@ -1,6 +1,6 @@
 //! The tables of a manifest that say which operator it is: the file itself, `[plugin]`, `[attributes]`.
 
-use super::launches::{COMPILE, DATA, LAUNCHES, SCRATCH};
+use super::launches::{COMPILE, DATA_KINDS, LAUNCHES, SCRATCH};
 use super::tensors::{INPUTS, OUTPUTS};
 use super::variants::{COMBINATION, FUNCTION, VARIANT};
 use super::{DOC, Form, Naming, Reserved, Table, optional, otherwise, required};
@@ -85,7 +85,10 @@ pub static ROOT: Table = Table {
         ),
         optional(
             "tables",
-            Form::Named(&DATA, Naming { what: "a table", reserved: Reserved::None, example: ("window", "") }),
+            Form::NamedKinds(
+                &DATA_KINDS,
+                Naming { what: "a table", reserved: Reserved::None, example: ("window", "") },
+            ),
             "",
             "Read-only data that is compiled beside the code.",
         ),

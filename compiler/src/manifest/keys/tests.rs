@@ -40,6 +40,17 @@ fn example_of(key: &Key, keep: &dyn Fn(&Table, &Key) -> bool) -> Value {
             Value::Array(kinds.tables.iter().map(|inner| Value::Table(example(inner, keep))).collect())
         }
         Form::Named(inner, naming) => named(naming, Value::Table(example(inner, keep))),
+        Form::NamedKinds(kinds, naming) => {
+            // The last kind has the plain name.
+            let last = kinds.tables.len() - 1;
+            let name = |at: usize| {
+                let (name, number) = (naming.example.0, at.to_string());
+                format!("{name}{}", if at == last { "" } else { &number })
+            };
+            let tables = kinds.tables.iter().enumerate();
+            let tables = tables.map(|(at, inner)| (name(at), Value::Table(example(inner, keep))));
+            Value::Table(tables.collect())
+        }
         Form::Lines(_, naming) => named(naming, parsed(naming.example.1)),
         _ => parsed(key.example),
     }
@@ -197,6 +208,10 @@ fn collect(table: &Table, value: &Toml, used: &mut BTreeSet<String>) {
             (Form::Named(inner, _), Value::Table(items)) => {
                 items.values().map(|item| (inner, item)).collect()
             }
+            (Form::NamedKinds(kinds, _), Value::Table(items)) => items
+                .values()
+                .map(|item| (kinds.tables[kinds.of(|key| item.get(key).is_some())], item))
+                .collect(),
             _ => Vec::new(),
         };
         for (inner, value) in inner {

@@ -84,7 +84,7 @@ fn finish(form: &mut Form<'_>, root: &Section<'_>) {
 /// The header of a table that stands in one of the file's: `[launches.args]`.
 fn header_of(key: &str) -> Option<String> {
     use super::keys::Form;
-    let is_named = |outer: &super::keys::Key| matches!(outer.form, Form::Named(..));
+    let is_named = |outer: &super::keys::Key| matches!(outer.form, Form::Named(..) | Form::NamedKinds(..));
     let tables = ROOT.keys.iter().filter(|outer| !is_named(outer));
     let mut inner = tables.flat_map(|outer| outer.form.tables().iter().map(|table| (outer.name, *table)));
     inner.find_map(|(outer, table)| {

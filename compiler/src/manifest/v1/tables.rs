@@ -4,6 +4,7 @@ use cubinder_bundle::Value;
 use toml::de::DeValue;
 
 use super::super::form::{Entry, Form, Section};
+use super::super::keys::DATA_FILE;
 use super::super::table::MAX_TABLE_BYTES;
 use super::super::{Located, TableData, TableDecl, TableType, TableValues};
 use super::unknown_type;
@@ -17,12 +18,41 @@ pub(super) fn table(
     mut section: Section<'_>,
 ) -> Option<TableDecl> {
     form.identifier(&name, "a table");
+    if section.has(FILE) {
+        return of_file(form, name, section.called(DATA_FILE.title));
+    }
     let ty = form.require(&mut section, "type", "\"f32\"").and_then(|entry| element_type(form, &entry));
     let values = form.require(&mut section, "values", "[...]");
     // Without the type nothing can be said of them.
     let values = ty.as_ref().zip(values).and_then(|(ty, entry)| values_of(form, ty, &entry));
     form.finish(&section);
     Some(TableDecl { name, ty: ty?, values: values? })
+}
+
+/// The key that makes a table one of a file.
+const FILE: &str = "file";
+
+/// A table whose elements are in a file.
+fn of_file(form: &mut Form<'_>, name: Located<String>, mut section: Section<'_>) -> Option<TableDecl> {
+    let ty = form.require(&mut section, "type", "\"f32\"").and_then(|entry| element_type(form, &entry));
+    let file = form.require(&mut section, FILE, "\"window.bin\"").and_then(|entry| form.string(&entry));
+    if let Some(file) = file.as_ref().filter(|file| file.value.trim().is_empty()) {
+        let diagnostic = Diagnostic::error("`file` must name a file")
+            .code(rules::WRONG_VALUE)
+            .at(form.span(file.range.clone()), "this is empty");
+        form.report(diagnostic);
+    }
+    let values = section.entries().into_iter().find(|entry| entry.key == "values");
+    if let Some(values) = &values {
+        let diagnostic = Diagnostic::error("a table has `values` or `file`, and not both")
+            .code(rules::WRONG_VALUE)
+            .at(form.span(values.key_range.clone()), "the elements are in a file")
+            .help("leave one of both out");
+        form.report(diagnostic);
+    }
+    form.finish_except(&section, if values.is_some() { &["values"] } else { &[] });
+    let file = file.filter(|file| !file.value.trim().is_empty())?;
+    Some(TableDecl { name, ty: ty?, values: TableValues::File(file) })
 }
 
 fn element_type(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Located<TableType>> {
@@ -50,8 +80,8 @@ fn values_of(form: &mut Form<'_>, ty: &Located<TableType>, entry: &Entry<'_>) ->
     let mut data = TableData::default();
     for item in &items {
         let value = value(form, item)?;
-        match ty.value.literal(&value) {
-            Ok(literal) => data.push(&literal),
+        match ty.value.bytes(&value) {
+            Ok(bytes) => data.push(&bytes),
             // One mistake is enough of an array that may have many thousands.
             Err(why) => {
                 let diagnostic = Diagnostic::error(format!(
@@ -73,6 +103,10 @@ fn values_of(form: &mut Form<'_>, ty: &Located<TableType>, entry: &Entry<'_>) ->
 fn value(form: &mut Form<'_>, item: &Entry<'_>) -> Option<Value> {
     match item.value() {
         DeValue::Integer(_) => form.integer(item).map(Value::Int),
+        // Those that are written; a number that is too large for a double is none.
+        DeValue::Float(float) if matches!(float.as_str().trim_start_matches(['+', '-']), "inf" | "nan") => {
+            float.as_str().parse().ok().map(Value::Float)
+        }
         DeValue::Float(_) => form.float(item).map(Value::Float),
         DeValue::Boolean(value) => Some(Value::Bool(*value)),
         _ => {
@@ -91,7 +125,7 @@ pub(crate) struct SizeError {
     pub(crate) label: String,
 }
 
-/// A table has an element, and is not larger than what can be compiled in a few seconds.
+/// A table has an element, and is not larger than what compiles in a second or two.
 pub(crate) fn size_error(ty: TableType, length: usize) -> Option<SizeError> {
     let bytes = length.saturating_mul(ty.size());
     if length == 0 {

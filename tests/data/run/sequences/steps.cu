@@ -19,3 +19,9 @@ __global__ void biased(const T* __restrict__ x, const T* __restrict__ copy, cons
     for (long long index = static_cast<long long>(blockIdx.x) * 64 + threadIdx.x; index < count; index += step)
         y[index] = static_cast<T>(static_cast<float>(is_copied ? copy[index] : x[index]) + static_cast<float>(bias));
 }
+
+template <typename T>
+__global__ void finished(T* __restrict__ y)
+{
+    y[0] = y[0] + T(0);
+}

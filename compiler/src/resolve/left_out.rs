@@ -1,0 +1,116 @@
+//! Rows of attributes' values for which a variant is not meant: nothing is made for them.
+//!
+//! Owns which rows are left out before anything but their guards is looked at, so that what would be wrong in them is no mistake, and what is
+//! told of values that no row is left for. A variant has no other way than its guard to say for which values it is; a rule of `require`
+//! says it for the whole plugin.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use cubinder_bundle::expr::{Environment, Expr, Node, bind};
+use cubinder_bundle::{Guard, Requirement, Value};
+
+use super::rows::Row;
+use crate::diagnostic::{Diagnostic, Source, Span};
+use crate::manifest::Manifest;
+use crate::rules;
+
+/// The values that a row is compiled for, and nothing else.
+struct Specialized<'r>(&'r Row);
+
+impl Environment for Specialized<'_> {
+    fn attribute(&self, index: u32) -> Option<&Value> {
+        self.0.specialized.iter().find(|it| it.attribute == index).map(|it| &it.value)
+    }
+
+    fn shape(&self, _: u32) -> Option<&[i64]> {
+        None
+    }
+}
+
+fn is_false(expr: &Expr) -> bool {
+    expr.nodes.as_slice() == [Node::Bool(false)]
+}
+
+/// For each row whether no node can have the values that it is compiled for, because of a rule. None where all would be: then the rule is
+/// what is wrong.
+pub(super) fn by_rules(rows: &[Row], require: &[Requirement]) -> Vec<bool> {
+    let refuses = |rule: &Requirement, row: &Row| {
+        !is_false(&rule.expr) && is_false(&bind(&rule.expr, &Specialized(row)))
+    };
+    let is_refused = |row: &Row| !row.specialized.is_empty() && require.iter().any(|rule| refuses(rule, row));
+    let all: Vec<bool> = rows.iter().map(is_refused).collect();
+    if all.iter().all(|is_refused| *is_refused) { vec![false; rows.len()] } else { all }
+}
+
+/// For each row whether its guard says that the variant is not for its values: one that is left for no value at all is wrong, and stays.
+/// `is_gone` are rows that rules left out.
+pub(super) fn by_guards(rows: &[Row], guards: &[Option<Guard>], is_gone: &[bool]) -> Vec<bool> {
+    let guard_is_false = |guard: &Option<Guard>| guard.as_ref().is_some_and(|guard| is_false(&guard.expr));
+    let there = || rows.iter().zip(guards).zip(is_gone).filter(|(_, is_gone)| !**is_gone).map(|(it, _)| it);
+    let serves = |row: &Row| (row.variant, row.types.clone(), row.formats.clone());
+    let serving: Vec<_> =
+        there().filter(|(_, guard)| !guard_is_false(guard)).map(|(row, _)| serves(row)).collect();
+    let is_left_out = |((row, guard), is_gone): ((&Row, &Option<Guard>), &bool)| {
+        let by_values = !row.specialized.is_empty() && guard_is_false(guard);
+        !is_gone && by_values && serving.contains(&serves(row))
+    };
+    rows.iter().zip(guards).zip(is_gone).map(is_left_out).collect()
+}
+
+/// Values, with types and formats, that a node can have and no row is left for. `by_rules` and `by_guards` say which rows are left out.
+pub(super) fn unserved(
+    manifest: &Manifest,
+    rows: &[Row],
+    by_rules: &[bool],
+    by_guards: &[bool],
+    source: &Arc<Source>,
+) -> Vec<Diagnostic> {
+    let all = || rows.iter().zip(by_rules).zip(by_guards);
+    let possible = || all().filter(|((_, is_gone), _)| !**is_gone).map(|((row, _), is_gone)| (row, *is_gone));
+    let node = |row: &Row| format!("{:?} {:?} {:?}", row.types, row.formats, row.specialized);
+    let served: BTreeSet<String> =
+        possible().filter(|(_, is_gone)| !is_gone).map(|(row, _)| node(row)).collect();
+    let mut told = BTreeSet::new();
+    let mut found = Vec::new();
+    let missing: Vec<&Row> = possible()
+        .map(|(row, _)| row)
+        .filter(|row| !served.contains(&node(row)) && told.insert(node(row)))
+        .collect();
+    for (index, decl) in (0..).zip(&manifest.attributes) {
+        let Some(values) = &decl.specialize else { continue };
+        let has = |row: &Row, value: &Value| {
+            row.specialized.iter().any(|it| it.attribute == index && it.value == *value)
+        };
+        let is_missing = |value: &&Value| {
+            missing.iter().any(|row| has(row, value))
+                && !possible().any(|(row, is_gone)| !is_gone && has(row, value))
+        };
+        let place = Span::new(source, values.range.clone());
+        found.extend(
+            values
+                .value
+                .iter()
+                .filter(is_missing)
+                .map(|value| told_of(&format!("`{}` = `{value}`", decl.name.value), place.clone())),
+        );
+    }
+    // What a single value tells is not told of each choice of types again.
+    let Some(first) = missing.first().filter(|_| found.is_empty()) else { return found };
+    let decl = manifest.attributes.iter().find_map(|decl| decl.specialize.as_ref());
+    let place = Span::new(source, decl.map_or(0..0, |values| values.range.clone()));
+    let diagnostic = told_of(&format!("nodes with {}", first.of_nodes()), place);
+    found.push(match missing.len() - 1 {
+        0 => diagnostic,
+        others => diagnostic.note(format!("nor {others} other choices of types, formats and values")),
+    });
+    found
+}
+
+fn told_of(what: &str, place: Span) -> Diagnostic {
+    Diagnostic::warning(format!("no variant serves {what}"))
+        .code(rules::NO_VARIANT_WITHOUT_GUARD)
+        .at(place, "each guard is false there")
+        .note("such a node is refused when the engine is built")
+        .help("add a variant whose guard holds there, leave the value out, or say with `require` what is not meant")
+}

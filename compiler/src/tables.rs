@@ -1,0 +1,93 @@
+//! The files of tables.
+//!
+//! Owns reading them, and what must be so of their bytes. What a table is the manifest says ([`crate::manifest`]), what kernels see of it
+//! [`crate::codegen`].
+
+use std::sync::Arc;
+
+use crate::config;
+use crate::diagnostic::Diagnostic;
+use crate::manifest::{MAX_TABLE_BYTES, TableData, TableType};
+use crate::resolve::{Resolved, Table, TableFile};
+use crate::rules;
+
+/// Reads the files of a plugin's tables into it. What is wrong with one leaves its table empty.
+pub fn read(plugin: &mut Resolved) -> Vec<Diagnostic> {
+    let Some(tables) = plugin.draft.units.first().map(|unit| Arc::clone(&unit.tables)) else {
+        return Vec::new();
+    };
+    if tables.iter().all(|table| table.file.is_none()) {
+        return Vec::new();
+    }
+    let mut errors = Vec::new();
+    let filled = tables.iter().map(|table| match &table.file {
+        None => table.clone(),
+        Some(file) => match bytes(table, file) {
+            Ok(bytes) => Table { data: TableData { bytes }, ..table.clone() },
+            Err(error) => {
+                errors.push(error);
+                table.clone()
+            }
+        },
+    });
+    // The same for every unit.
+    let filled: Arc<[Table]> = filled.collect();
+    plugin.draft.units.iter_mut().for_each(|unit| unit.tables = Arc::clone(&filled));
+    errors
+}
+
+fn bytes(table: &Table, file: &TableFile) -> Result<Vec<u8>, Diagnostic> {
+    let bytes = config::read_bytes(&file.path, MAX_TABLE_BYTES).map_err(|why| {
+        Diagnostic::error(why)
+            .code(rules::TABLE_FILE)
+            .at(file.span.clone(), "the manifest names it here")
+            .help(format!(
+                "the path is relative to the manifest's folder; a table has at most {MAX_TABLE_BYTES} bytes"
+            ))
+    })?;
+    match misfit(table.ty, &bytes) {
+        None => Ok(bytes),
+        Some(why) => Err(Diagnostic::error(format!(
+            "`{}` is no table of `{}`",
+            config::shown(&file.path).display(),
+            table.ty.name()
+        ))
+        .code(rules::TABLE_FILE)
+        .at(file.span.clone(), why)
+        .help("the file holds the elements one after the other, little-endian, without a header")),
+    }
+}
+
+/// Why bytes are no elements of a type.
+fn misfit(ty: TableType, bytes: &[u8]) -> Option<String> {
+    let (found, size) = (bytes.len(), ty.size());
+    if found == 0 {
+        return Some("it is empty, and a table has at least one element".to_owned());
+    }
+    if found % size != 0 {
+        return Some(format!("it has {found} bytes, and each element has {size}"));
+    }
+    let is_bool = |byte: &u8| *byte <= 1;
+    let at = bytes.iter().position(|byte| !is_bool(byte)).filter(|_| ty == TableType::Bool)?;
+    let byte = bytes.get(at)?;
+    Some(format!("byte {at} is {byte}, and a `bool` is 0 or 1"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_whole_elements() {
+        let why = |ty, bytes: &[u8]| misfit(ty, bytes);
+        assert_eq!(why(TableType::F32, &[0xff; 8]), None);
+        assert_eq!(why(TableType::F64, &[0; 12]).as_deref(), Some("it has 12 bytes, and each element has 8"));
+        assert_eq!(
+            why(TableType::U8, &[]).as_deref(),
+            Some("it is empty, and a table has at least one element")
+        );
+        assert_eq!(why(TableType::Bool, &[0, 1]), None);
+        assert_eq!(why(TableType::Bool, &[1, 2]).as_deref(), Some("byte 1 is 2, and a `bool` is 0 or 1"));
+        assert_eq!(why(TableType::I8, &[2]), None);
+    }
+}

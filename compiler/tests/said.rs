@@ -1,0 +1,202 @@
+//! What `cubinder check` says, and leaves unsaid, of manifests with their kernels' texts: messages that are in place, none that are not.
+
+// Clippy knows test functions, not their helpers.
+#![allow(clippy::unwrap_used)]
+
+use std::path::Path;
+use std::sync::Arc;
+
+use cubinder_compiler::checkup::{self, Checkup};
+use cubinder_compiler::diagnostic::{Colour, Source, render};
+use cubinder_compiler::project::Project;
+
+/// What is said of a manifest whose kernels all lie in `k.cu`, which holds `kernels`.
+fn checked(manifest: &str, kernels: &str) -> Checkup {
+    let open = |path: &Path| Ok(Source::new(path, kernels));
+    let text = format!("schema = 1\n[plugin]\nname = \"p\"\n{manifest}");
+    let sources = [Ok(Arc::clone(&Source::new("m.toml", text)))];
+    checkup::sources(&Project::default(), &sources, &open)
+}
+
+fn said(manifest: &str, kernels: &str) -> String {
+    render(&checked(manifest, kernels).diagnostics, Colour::Plain)
+}
+
+/// Each of `words` is said, and nothing where there are none.
+#[track_caller]
+fn assert_said(manifest: &str, kernels: &str, words: &[&str]) {
+    let said = said(manifest, kernels);
+    assert!(words.iter().all(|word| said.contains(word)), "{said}");
+    assert_eq!(said.is_empty(), words.is_empty(), "{said}");
+}
+
+const X_AND_Y: &str = r#"
+[[inputs]]
+name = "x"
+type = "f32"
+limits = { numel = "1..=1000" }
+[[outputs]]
+name = "y"
+type = "f32"
+shape = "[1]"
+"#;
+
+const X_Y_AND_Z: &str = r#"
+[[inputs]]
+name = "x"
+type = "f32"
+limits = { numel = "1..=1000" }
+[[outputs]]
+name = "y"
+type = "f32"
+shape = "[1]"
+[[outputs]]
+name = "z"
+type = "f32"
+shape = "[1]"
+"#;
+
+/// A launch of one block.
+fn launch(kernel: &str, args: &str, when: Option<&str>) -> String {
+    let when = when.map_or_else(String::new, |when| format!("when = \"{when}\"\n"));
+    format!(
+        "[[launches]]\nsource = \"k.cu\"\nkernel = \"{kernel}\"\ngrid = [1]\nblock = [1]\n{when}args = {{ {args} }}\n"
+    )
+}
+
+const WRITE_AND_READ: &str = "__global__ void w(const float* x, float* y) { y[0] = x[0]; }\n\
+                              __global__ void r(const float* y, float* z) { z[0] = y[0]; }\n";
+
+#[test]
+fn outputs_are_written_before_they_are_read() {
+    let write = |when| launch("w", "x = \"x\", y = \"y\"", when);
+    let read = |when| launch("r", "y = \"y\", z = \"z\"", when);
+    let steps = |steps: &[String]| format!("{X_Y_AND_Z}{}", steps.concat());
+    let fill = || "[[launches]]\nmemset = \"y\"\n".to_owned();
+    let first = ["error[C0306]: the output `y` is read before anything wrote it", "by a later step"];
+    assert_said(&steps(&[read(None), write(None)]), WRITE_AND_READ, &first);
+    assert_said(&steps(&[write(None), read(None)]), WRITE_AND_READ, &[]);
+    assert_said(&steps(&[fill(), read(None), write(None)]), WRITE_AND_READ, &[]);
+    let some = Some("numel(x) > 10");
+    let sometimes = ["warning[C0306]: the output `y` may be read before anything wrote it", "for x = ["];
+    assert_said(&steps(&[write(some), read(None), write(None)]), WRITE_AND_READ, &sometimes);
+    assert_said(&steps(&[write(some), read(some), write(None), read(None)]), WRITE_AND_READ, &[]);
+}
+
+#[test]
+fn one_step_may_read_and_write_the_same_memory() {
+    let scratch = format!("{X_AND_Y}[scratch.p]\nbytes = 4\n");
+    let kernel =
+        "__global__ void k(const float* x, const float* r, float* w, float* y) { w[0] = x[0]; y[0] = r[0]; }";
+    for args in ["r = \"p\", w = \"p\"", "w = \"p\", r = \"p\""] {
+        let args = format!("x = \"x\", {args}, y = \"y\"");
+        assert_said(&format!("{scratch}{}", launch("k", &args, None)), kernel, &[]);
+    }
+    let args = "x = \"x\", r = \"y\", w = \"y\"";
+    let kernel = "__global__ void k(const float* x, const float* r, float* w) { w[0] = x[0]; }";
+    assert_said(&format!("{X_AND_Y}{}", launch("k", args, None)), kernel, &[]);
+}
+
+#[test]
+fn an_output_in_place_may_be_written_by_either_name() {
+    let tensors = "[[inputs]]\nname = \"x\"\ntype = \"f32\"\nlimits = { numel = \"1..\" }\n[[outputs]]\nname = \"y\"\nalias = \"x\"\n";
+    let manifest = format!("{tensors}{}", launch("k", "x = \"x\", y = \"y\"", None));
+    for parameters in ["float* x, const float* y", "const float* x, float* y"] {
+        let kernel = format!("__global__ void k({parameters}) {{}}");
+        assert_said(&manifest, &kernel, &[]);
+    }
+    let kernel = "__global__ void k(const float* x, const float* y) {}";
+    assert_said(&manifest, kernel, &["error[C0306]: the output `y` is only read: no step writes it"]);
+}
+
+#[test]
+fn outputs_whose_shape_depends_on_data_are_asked_for_too() {
+    let manifest = |upper: &str, when: &str| {
+        let tensors = format!(
+            "[[inputs]]\nname = \"x\"\ntype = \"f32\"\nrank = 1\n\
+             [[outputs]]\nname = \"count\"\ntype = \"i64\"\nsize = {{ upper = \"{upper}\" }}\n\
+             [[outputs]]\nname = \"found\"\ntype = \"i32\"\nshape = \"[count, x.rank]\"\n\
+             [[launches]]\nmemset = \"count\"\n"
+        );
+        let args = "x = \"x\", count = \"count\", found = \"found\"";
+        format!("{tensors}{}", launch("k", args, Some(when)))
+    };
+    let kernel = "__global__ void k(const float* x, long long* count, int* found) {}";
+    let told = [
+        "warning[C0306]: the output `found` may stay unwritten",
+        "where the size that is written is not 0, it holds",
+    ];
+    assert_said(&manifest("numel(x)", "numel(x) == 77"), kernel, &told);
+    assert_said(&manifest("numel(x)", "numel(x) > 0"), kernel, &[]);
+    assert_said(&manifest("numel(x) if numel(x) == 77 else 0", "numel(x) == 77"), kernel, &[]);
+}
+
+/// A plugin that is compiled for values of `k`, with these variants and one launch.
+fn specialized(values: &str, variants: &str, launch: &str) -> String {
+    format!(
+        "{variants}\n[attributes.k]\ntype = \"i32\"\nspecialize = [{values}]\n\
+         [[inputs]]\nname = \"x\"\ntype = \"T\"\nlimits = {{ numel = \"1..=1000\" }}\n\
+         [[outputs]]\nname = \"y\"\ntype = \"T\"\nshape = \"x.shape\"\n[types]\nT = [\"f32\", \"f16\"]\n\
+         [[launches]]\nsource = \"k.cu\"\nkernel = \"k<T, k>\"\n{launch}args = {{ x = \"x\", y = \"y\" }}\n"
+    )
+}
+
+const SPECIALIZED: &str = "template <typename T, int K> __global__ void k(const T* x, T* y) { y[0] = x[0]; }";
+
+#[test]
+fn a_guard_that_says_for_which_values_a_variant_is_can_be_of_use() {
+    let variants = "[[variants]]\nid = 1\nguard = \"k == 3\"\n[[variants]]\nid = 2\nguard = \"k == 5\"\n";
+    let launch = "grid = [1]\nblock = [256]\n";
+    assert_said(&specialized("3, 5", variants, launch), SPECIALIZED, &[]);
+    let always = variants.replace("k == 5", "k > 2");
+    assert_said(
+        &specialized("3, 5", &always, launch),
+        SPECIALIZED,
+        &["warning[C0202]: this guard never fails", "\"k > 2\""],
+    );
+}
+
+#[test]
+fn values_that_no_variant_serves_are_told() {
+    let variants = "[[variants]]\nid = 1\nguard = \"k == 3\"\n[[variants]]\nid = 2\nguard = \"k == 5\"\n";
+    let launch = "grid = [1]\nblock = [256]\n";
+    let told = ["warning[C0203]: no variant serves `k` = `7`", "[3, 5, 7]", "such a node is refused"];
+    assert_said(&specialized("3, 5, 7", variants, launch), SPECIALIZED, &told);
+    let some = format!("{variants}[[variants]]\nid = 3\ntypes = {{ T = [\"f32\"] }}\nguard = \"k == 7\"\n");
+    let told = ["warning[C0203]: no variant serves nodes with T=f16 k=7"];
+    assert_said(&specialized("3, 5, 7", &some, launch), SPECIALIZED, &told);
+    let rest = format!("{variants}[[variants]]\nid = 3\n");
+    assert_said(&specialized("3, 5, 7", &rest, launch), SPECIALIZED, &[]);
+    let rule = format!("require = [{{ expr = \"k < 6\", message = \"m\" }}]\n{variants}");
+    assert_said(&specialized("3, 5, 7", &rule, launch), SPECIALIZED, &[]);
+}
+
+#[test]
+fn nothing_is_wrong_in_rows_that_are_left_out() {
+    let block = "grid = [1]\nblock = [\"THREADS * k\"]\n";
+    let variants = "[[variants]]\nid = 1\nguard = \"k == 3\"\nconstants = { THREADS = 64 }\n\
+                    [[variants]]\nid = 2\nconstants = { THREADS = 8 }\n";
+    assert_said(&specialized("3, 32", variants, block), SPECIALIZED, &[]);
+    let first = variants.split("[[variants]]\nid = 2").next().unwrap().replace("guard = \"k == 3\"\n", "");
+    let rule = format!("require = [{{ expr = \"k <= 16\", message = \"m\" }}]\n{first}");
+    assert_said(&specialized("3, 32", &rule, block), SPECIALIZED, &[]);
+    assert_said(&specialized("3, 32", &first, block), SPECIALIZED, &["error[C0302]", "2048"]);
+    let conditions = "grid = [1]\nblock = [256]\nwhen = \"k == K\"\n";
+    let variants = "[[variants]]\nid = 1\nguard = \"k == K\"\nconstants = { K = 3 }\n\
+                    [[variants]]\nid = 2\nguard = \"k == K\"\nconstants = { K = 5 }\n";
+    assert_said(&specialized("3, 5", variants, conditions), SPECIALIZED, &[]);
+    let never = conditions.replace("k == K", "k == K + 1");
+    assert_said(&specialized("3, 5", variants, &never), SPECIALIZED, &["error[C0311]"]);
+}
+
+#[test]
+fn too_many_values_are_told_however_many_attributes_have_them() {
+    let values = |count: usize| (0..count).map(|value| value.to_string()).collect::<Vec<_>>().join(", ");
+    let launch = "grid = [1]\nblock = [256]\n";
+    let b = format!("[attributes.b]\ntype = \"i32\"\nspecialize = [{}]\n", values(25));
+    let c = "[attributes.c]\ntype = \"i32\"\nspecialize = [1, 2, 3]\n";
+    let told = ["error[C0206]: the manifest expands to 6000 variants, more than 1024"];
+    assert_said(&specialized(&values(40), &format!("{b}{c}"), launch), SPECIALIZED, &told);
+    let told = ["error[C0206]: the manifest expands to 4200 variants, more than 1024"];
+    assert_said(&specialized(&values(2100), "", launch), SPECIALIZED, &told);
+}

@@ -194,7 +194,14 @@ unsafe fn text<'a>(text: *const c_char) -> &'a CStr {
 /// `collection` is null or valid for `'a`, with everything it points at.
 unsafe fn read_fields<'a>(collection: *const PluginFieldCollection) -> Result<Vec<Field<'a>>, Error> {
     // SAFETY: null or valid.
-    let Some(collection) = (unsafe { collection.as_ref() }) else { return Ok(Vec::new()) };
+    let Some(collection) = (unsafe { collection.as_ref() }) else {
+        return Err(Error::invalid("there is no collection of fields"));
+    };
+    // A plugin without attributes would not miss them.
+    let count = collection.nb_fields;
+    if count < 0 || (count > 0 && collection.fields.is_null()) {
+        return Err(Error::invalid(format!("a collection of {count} fields that lie nowhere")));
+    }
     // SAFETY: valid for `nb_fields` fields.
     let fields = unsafe { slice(collection.fields, collection.nb_fields) };
     let read = |(index, field): (usize, &PluginField)| {

@@ -52,7 +52,7 @@ struct EverythingNode
         }
         int32_t const expected = kTYPES[position] < 0 ? static_cast<int32_t>(first) : kTYPES[position];
         bool isLayout = layout == (position == 2 ? static_cast<int32_t>(firstFormat) : 0);
-        isLayout = isLayout || (position == 1 && layout == 8 && fault("a format too many"));
+        isLayout = isLayout || (position == 3 && layout == 8 && fault("a format too many"));
         isLayout = isLayout || (position == 2 && (layout == 0 || layout == 8) && fault("output format free"));
         return found == expected && isLayout;
     }
@@ -286,6 +286,8 @@ public:
         for (int32_t i = 0; i <= position; ++i)
         {
             auto const& desc = all[i].desc;
+            bool const isFlat = desc.dims.nbDims < 3 && static_cast<int32_t>(desc.format) != 0;
+            isOffered = isOffered && (!isFlat || fault("formats of any rank"));
             isOffered = isOffered && mNode.isOffered(static_cast<size_t>(i), desc.type, desc.format, all[0].desc.type, all[0].desc.format);
         }
         return isOffered;

@@ -121,16 +121,6 @@ Tensors Subject::tensors(Combination const& combination, Given const& given) con
     return tensors;
 }
 
-Tensors Subject::announced(Combination const& combination, Given const& given) const
-{
-    Tensors node = tensors(combination, given);
-    for (std::vector<int64_t> const& values : given.values)
-    {
-        node.in.push_back(described(kINT64, 0, {static_cast<int64_t>(values.size())}));
-    }
-    return node;
-}
-
 Given Subject::greatest(Given const& given) const
 {
     Given most = given;
@@ -273,8 +263,7 @@ std::vector<void*> devicePointers(size_t count)
     return pointers;
 }
 
-Places::Places(Facts const& facts, Given const& given)
-    : mValues(given.values)
+Places::Places(Facts const& facts)
 {
     std::vector<void*> const all = devicePointers(static_cast<size_t>(facts.inputs + facts.outputs) + 1);
     mWorkspace = all.back();
@@ -286,10 +275,6 @@ Places::Places(Facts const& facts, Given const& given)
         {
             mOutputs[i] = all[static_cast<size_t>(facts.aliases[i])];
         }
-    }
-    for (std::vector<int64_t> const& values : mValues)
-    {
-        mInputs.push_back(values.data());
     }
 }
 
@@ -336,8 +321,8 @@ Fields Subject::life(Probe& probe, int32_t combination) const
     probe.equal("setTactic", runtime.setTactic(tactics.empty() ? 0 : tactics[0]), 0);
     if (!driverPresent())
     {
-        Tensors const announcedNode = announced(combination);
-        Places const places(facts, given);
+        Tensors const announcedNode = tensors(combination);
+        Places const places(facts);
         runtime.onShapeChange(announcedNode.in.data(), static_cast<int32_t>(announcedNode.in.size()),
             announcedNode.out.data(), facts.outputs);
         int32_t const code = runtime.enqueue(announcedNode.in.data(), announcedNode.out.data(), places.inputs(),

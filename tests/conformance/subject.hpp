@@ -72,13 +72,6 @@ public:
     }
     // Of a plugin whose tensors are all of one type, in rows.
     Tensors tensors(int32_t dataType, Shape const& shape, std::vector<int32_t> const& attribute) const;
-    // A node's tensors as an execution context announces them: with the shape inputs, behind the others.
-    Tensors announced(Combination const& combination, Given const& given) const;
-    Tensors announced(int32_t combination = 0) const
-    {
-        return announced(facts.combinations().at(static_cast<size_t>(combination)), facts.given());
-    }
-
     // The descriptors of a dynamic network: dims -1, min 1, opt as they are, max twice that.
     Described profile(Combination const& combination, Given const& given) const;
     // What the greatest shapes of that are.
@@ -118,11 +111,11 @@ private:
 // Addresses as a GPU has them, in no mapping of the process: no plugin may read through them on the host.
 std::vector<void*> devicePointers(size_t count);
 
-// Where the tensors of a node lie. Shape inputs lie on the host, as do their values.
+// Where the tensors of a node lie, shape inputs aside: TensorRT-RTX 1.7 gives them to nothing that runs (seen).
 class Places
 {
 public:
-    Places(Facts const& facts, Given const& given);
+    explicit Places(Facts const& facts);
 
     void const* const* inputs() const
     {
@@ -138,7 +131,6 @@ public:
     }
 
 private:
-    std::vector<std::vector<int64_t>> mValues;
     std::vector<void const*> mInputs;
     std::vector<void*> mOutputs;
     void* mWorkspace;

@@ -20,12 +20,15 @@ enum
 {
     SUCCESS = 0,
     INVALID_VALUE = 1,
+    OUT_OF_MEMORY = 2,
     NOT_INITIALIZED = 3,
     INVALID_IMAGE = 200,
     INVALID_CONTEXT = 201,
     NO_BINARY_FOR_GPU = 209,
     INVALID_HANDLE = 400,
     NOT_FOUND = 500,
+    LAUNCH_OUT_OF_RESOURCES = 701,
+    LAUNCH_FAILED = 719,
     STREAM_CAPTURE_UNSUPPORTED = 900,
     RELAXED = 2,
     MAX_THREADS_PER_BLOCK = 0,
@@ -35,8 +38,6 @@ enum
     MINOR = 76,
     COOPERATIVE_LAUNCH = 95,
     MAX_SHARED_BYTES_OPTIN = 97,
-    MEMORY_TYPE = 2,
-    MEMORY_OF_DEVICE = 2,
     LAUNCH_COOPERATIVE = 2,
     LAUNCH_CLUSTER = 4,
     LAUNCH_PROGRAMMATIC = 6,
@@ -403,19 +404,6 @@ API int32_t cuLaunchKernelEx(struct Config const* config, void* handle, void** p
     BEGIN_KERNEL(handle);
     return launch(event, kernel, config, params, extra);
 }
-// What is no address of the device is memory that the driver knows nothing of.
-API int32_t cuPointerGetAttribute(void* value, int32_t attribute, uint64_t address)
-{
-    BEGIN(NULL);
-    event->attribute = attribute;
-    event->to = address;
-    if (attribute != MEMORY_TYPE || !fakeIsAddress(address))
-    {
-        return end(event, INVALID_VALUE);
-    }
-    *(uint32_t*) value = MEMORY_OF_DEVICE;
-    return SUCCESS;
-}
 API int32_t cuMemsetD8Async(uint64_t to, unsigned char byte, size_t bytes, void* stream)
 {
     BEGIN(NULL);
@@ -458,7 +446,15 @@ API int32_t cuThreadExchangeStreamCaptureMode(int32_t* mode)
 // Words for errors are no events: they are asked for because of one.
 API int32_t cuGetErrorName(int32_t code, char const** name)
 {
-    *name = code == NO_BINARY_FOR_GPU ? "CUDA_ERROR_NO_BINARY_FOR_GPU" : code == 2 ? "CUDA_ERROR_OUT_OF_MEMORY" : NULL;
+    switch (code)
+    {
+    case INVALID_VALUE: *name = "CUDA_ERROR_INVALID_VALUE"; break;
+    case OUT_OF_MEMORY: *name = "CUDA_ERROR_OUT_OF_MEMORY"; break;
+    case NO_BINARY_FOR_GPU: *name = "CUDA_ERROR_NO_BINARY_FOR_GPU"; break;
+    case LAUNCH_OUT_OF_RESOURCES: *name = "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES"; break;
+    case LAUNCH_FAILED: *name = "CUDA_ERROR_LAUNCH_FAILED"; break;
+    default: *name = NULL;
+    }
     return *name != NULL ? SUCCESS : INVALID_VALUE;
 }
 API int32_t cuGetErrorString(int32_t code, char const** text)

@@ -189,7 +189,6 @@ std::vector<Queued> layoutsSteps(Combination const& combination, Given const& gi
 Memory::Memory(Facts const& facts, Combination const& combination, Given const& given, uint64_t workspaceBytes, bool apart)
     : mInputs(given.inputs.size())
     , mWorkspaceBytes(workspaceBytes)
-    , mValues(given.values)
 {
     std::vector<Shape> shapes = given.inputs;
     std::vector<SizeBound> const sizes = facts.sizes ? facts.sizes(given) : std::vector<SizeBound>{};
@@ -235,10 +234,6 @@ int32_t Memory::enqueue(nvinfer1::IPluginV3OneRuntime& runtime, Tensors const& n
     {
         void* const address = reinterpret_cast<void*>(mAddresses[i]);
         i < mInputs ? inputs.push_back(address) : outputs.push_back(address);
-    }
-    for (std::vector<int64_t> const& values : mValues)
-    {
-        inputs.push_back(values.data());
     }
     return runtime.enqueue(node.in.data(), node.out.data(), inputs.data(), outputs.data(), reinterpret_cast<void*>(mWorkspace),
         static_cast<cudaStream_t>(stream()));

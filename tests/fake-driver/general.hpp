@@ -37,19 +37,12 @@ public:
     }
     int32_t enqueue(nvinfer1::IPluginV3OneRuntime& runtime, Tensors const& node) const;
 
-    // What the shape inputs hold from now on.
-    void hold(std::vector<std::vector<int64_t>> const& values)
-    {
-        mValues = values;
-    }
-
 private:
     size_t mInputs;
     uint64_t mWorkspace;
     uint64_t mWorkspaceBytes;
     std::vector<uint64_t> mAddresses;
     std::vector<uint64_t> mBytes;
-    std::vector<std::vector<int64_t>> mValues;
 };
 
 // One thing in the stream.

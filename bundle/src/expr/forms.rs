@@ -68,6 +68,10 @@ impl Resolver<'_> {
                 self.shape_of_data(index, span);
                 self.anything(Type::Int, span)
             }
+            Named::Tensor(index, TensorKind::UnseenShapeInput) => {
+                self.unseen(index, span);
+                self.anything(Type::Int, span)
+            }
             Named::Tensor(index, _) => self.emit(Node::Numel(index), Type::Int, span),
             Named::Anything => self.anything(Type::Int, span),
             Named::Wrong => self.nothing(span),
@@ -130,10 +134,10 @@ impl Resolver<'_> {
             return self.nothing(span);
         }
         match (tensor, bytes) {
-            (Named::Tensor(_, TensorKind::ShapeInput), _) => {
+            (Named::Tensor(_, TensorKind::ShapeInput | TensorKind::UnseenShapeInput), _) => {
                 let message = "a shape input lies in the host's memory: kernels do not get its address";
                 let error = ExprError::wrong_kind(span.clone(), message, "not on the device");
-                self.error(error.help("leave it out: its values are passed as numbers"));
+                self.error(error.help("leave it out"));
                 self.nothing(span)
             }
             (Named::Tensor(tensor, _), Some(bytes)) => {

@@ -69,10 +69,12 @@ impl Resolver<'_> {
             Some(Entity::Tensor { kind, .. }) => {
                 let error =
                     ExprError::wrong_kind(span.clone(), format!("`{name}` is a tensor"), "not a value");
-                self.error(error.help(if kind == TensorKind::ShapeInput {
-                    format!("one of its values is `{name}.values[0]`")
-                } else {
-                    format!("write `{name}.shape`, `{name}.rank` or `numel({name})`")
+                self.error(error.help(match kind {
+                    TensorKind::ShapeInput => format!("one of its values is `{name}.values[0]`"),
+                    TensorKind::UnseenShapeInput => {
+                        "its values are known to the shapes of outputs alone".to_owned()
+                    }
+                    _ => format!("write `{name}.shape`, `{name}.rank` or `numel({name})`"),
                 }));
                 self.nothing(span)
             }
@@ -125,6 +127,16 @@ impl Resolver<'_> {
         self.error(error.help(format!(
             "its rank is `{name}.rank`, and no dimension is larger than the `upper` of its size"
         )));
+    }
+
+    /// Reports a look at a shape input where launches are made.
+    pub(super) fn unseen(&mut self, tensor: u32, span: &Range<usize>) {
+        let name = Names::tensor(self.scope, tensor).unwrap_or("it");
+        let message = format!("what `{name}` holds is not known when kernels are launched");
+        let error = ExprError::out_of_place(span.clone(), message, "known to the shapes of outputs alone");
+        self.error(error.help(
+            "TensorRT uses shape inputs for shapes and keeps them from what runs: ask for an extent that follows from them, such as `y.shape[0]`",
+        ));
     }
 
     fn unknown_name(&mut self, name: &str, span: &Range<usize>) {
@@ -208,8 +220,12 @@ impl Resolver<'_> {
             _ => return self.field_of_value(object, name, span),
         };
         match (name, tensor) {
-            ("shape", Some((tensor, TensorKind::DataDependent, _))) => {
+            ("shape" | "padded", Some((tensor, TensorKind::DataDependent, _))) => {
                 self.shape_of_data(tensor, span);
+                self.anything(Type::array(Type::Int), span)
+            }
+            ("shape" | "padded" | "values", Some((tensor, TensorKind::UnseenShapeInput, _))) => {
+                self.unseen(tensor, span);
                 self.anything(Type::array(Type::Int), span)
             }
             ("shape", Some((tensor, ..))) => self.emit(Node::Shape(tensor), Type::array(Type::Int), span),
@@ -230,10 +246,6 @@ impl Resolver<'_> {
                 self.anything(Type::array(Type::Int), span)
             }
             ("shape" | "values" | "padded", None) => self.anything(Type::array(Type::Int), span),
-            ("padded", Some((tensor, TensorKind::DataDependent, _))) => {
-                self.shape_of_data(tensor, span);
-                self.anything(Type::array(Type::Int), span)
-            }
             ("format" | "vector" | "padded", Some((tensor, ..))) => {
                 self.layout(tensor, name, name_span, span)
             }

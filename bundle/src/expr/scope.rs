@@ -99,8 +99,10 @@ pub enum TensorKind {
     /// One whose shape is known when shapes are.
     #[default]
     Plain,
-    /// A shape input: its values are known when shapes are, and its memory is the host's.
+    /// A shape input where shapes are asked for: its values are known there.
     ShapeInput,
+    /// A shape input where launches are made: nothing of it is known there but its rank.
+    UnseenShapeInput,
     /// An output that holds a size.
     Size,
     /// An output whose shape depends on data: only its rank is known before the kernels ran.

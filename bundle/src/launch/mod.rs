@@ -14,6 +14,7 @@ mod pack;
 mod rules;
 mod sequence;
 mod steps;
+mod unseen;
 mod variants;
 mod workspace;
 
@@ -31,6 +32,7 @@ pub use rules::{
 };
 pub use sequence::{Doing, ScratchPlace, Sequence, Sequencing, sequence, tensor_bytes, too_many_at_once};
 pub use steps::{NODE_STEP_LIMIT, Steps};
+pub use unseen::extents_for_any_values;
 pub use variants::{
     GuardVerdict, Signature, asks_for_device, check_specialized, decide, in_order, is_automatic,
     is_compiled_for, is_excluded, no_variant, none_holds, verdict,

@@ -48,9 +48,11 @@ fn misplaced(plugin: &Plugin, node: &Node, place: Place) -> Option<String> {
             _ => None,
         },
         Node::Device(_) if !is_launch => Some("only guards and launches can depend on the device".to_owned()),
+        Node::Values(_) if is_launch => {
+            Some("only the shape of an output can depend on the values of a shape input".to_owned())
+        }
         Node::Values(tensor) => {
-            let is_known = plugin.inputs.get(tensor as usize).is_some_and(|input| input.values.is_some());
-            (!is_known).then(|| format!("tensor {tensor} is no shape input"))
+            (!is_shape_input(plugin, tensor)).then(|| format!("tensor {tensor} is no shape input"))
         }
         Node::Size(tensor) => match output(plugin, tensor).is_some_and(|output| output.size.is_some()) {
             true if place == Place::Shape => None,
@@ -61,12 +63,19 @@ fn misplaced(plugin: &Plugin, node: &Node, place: Place) -> Option<String> {
             let is_input = (tensor as usize) < plugin.inputs.len();
             (!is_input).then(|| format!("tensor {tensor} is no input"))
         }
+        Node::Shape(tensor) | Node::Numel(tensor) if is_shape_input(plugin, tensor) => {
+            Some("only the shape of an output can depend on the extents of a shape input".to_owned())
+        }
         Node::Shape(tensor) | Node::Numel(tensor) => {
             let depends = output(plugin, tensor).is_some_and(Output::depends_on_data);
             depends.then(|| format!("the shape of tensor {tensor} depends on data"))
         }
         _ => None,
     }
+}
+
+fn is_shape_input(plugin: &Plugin, tensor: u32) -> bool {
+    plugin.inputs.get(tensor as usize).is_some_and(|input| input.values.is_some())
 }
 
 fn output(plugin: &Plugin, tensor: u32) -> Option<&Output> {

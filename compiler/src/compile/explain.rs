@@ -54,7 +54,7 @@ pub(super) fn with_places(plugin: &Resolved, error: Diagnostic) -> Diagnostic {
     let known = names(&plugin.manifest);
     let error = match is_member {
         true => Diagnostic {
-            message: format!("the manifest has no type parameter or constant `{name}`"),
+            message: format!("the manifest has no type parameter, constant or table `{name}`"),
             ..error
         },
         false => error,
@@ -127,7 +127,12 @@ fn unknown_name(error: &Diagnostic) -> Option<(String, bool)> {
 fn names(manifest: &Manifest) -> Vec<&Located<String>> {
     let of_variants = manifest.variants.iter().flat_map(|variant| &variant.constants);
     let constants = manifest.constants.iter().chain(of_variants).map(|decl| &decl.name);
-    manifest.types.iter().map(|decl| &decl.name).chain(constants).collect()
+    let types = manifest.types.iter().map(|decl| &decl.name);
+    let formats = manifest.formats.iter().map(|decl| &decl.name);
+    let specialized =
+        manifest.attributes.iter().filter(|decl| decl.specialize.is_some()).map(|decl| &decl.name);
+    let tables = manifest.tables.iter().map(|decl| &decl.name);
+    types.chain(formats).chain(specialized).chain(constants).chain(tables).collect()
 }
 
 #[cfg(test)]

@@ -441,7 +441,11 @@ impl<'m> Compiler<'m> {
             scope = scope.attribute(&decl.name.value, index, decl.ty.kind());
         }
         for (index, decl) in (0..).zip(&manifest.inputs) {
-            let kind = if decl.values.is_some() { TensorKind::ShapeInput } else { TensorKind::Plain };
+            let kind = match (&decl.values, row) {
+                (None, _) => TensorKind::Plain,
+                (Some(_), None) => TensorKind::ShapeInput,
+                (Some(_), Some(_)) => TensorKind::UnseenShapeInput,
+            };
             scope = scope.tensor_of_kind(&decl.name.value, index, decl.rank, kind);
         }
         for (name, function) in &self.functions {

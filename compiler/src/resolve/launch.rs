@@ -270,13 +270,12 @@ fn value(
 fn host_memory(compiler: &Compiler<'_>, text: &Text, tensor: u32) -> Option<Diagnostic> {
     let input = compiler.manifest.inputs.get(tensor as usize).filter(|input| input.values.is_some())?;
     let name = &input.name.value;
-    let values = if input.rank.1 == 0 { String::new() } else { format!(", or all of them: `{name}.values`") };
     Some(
         Diagnostic::error(format!("`{name}` is a shape input: its memory is the host's"))
             .code(rules::SHAPE_INPUT)
             .at(compiler.span_of(text), "a kernel cannot read it there")
             .related(compiler.span(input.name.range.clone()), "declared here")
-            .help(format!("pass a value as a number: `{name}.values[0]`{values}")),
+            .help("TensorRT uses it for the shapes of outputs and keeps it from kernels: pass an extent that follows from it, such as `y.shape[0]`"),
     )
 }
 

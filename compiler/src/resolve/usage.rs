@@ -63,7 +63,9 @@ pub(super) fn unused(
     for input in manifest.inputs.iter().filter(|input| is_unused(&input.name)) {
         let name = &input.name.value;
         let help = match input.values {
-            Some(_) => format!("use its values, such as `{name}.values[0]`, or leave it out"),
+            Some(_) => format!(
+                "use its values in the shape of an output, such as `{name}.values[0]`, or leave it out"
+            ),
             None => format!("pass it to the kernel: `<parameter> = \"{name}\"`, or leave it out"),
         };
         unused.warnings.push(warning("input", &input.name, rules::UNREAD_INPUT).help(help));

@@ -1,6 +1,6 @@
 //! Safe wrappers: values in, values or errors out.
 
-use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr::null_mut;
 
 use cubinder_bundle::fit::ComputeCapability;
@@ -9,9 +9,8 @@ use cubinder_bundle::launch::HAS_CLUSTERS;
 use super::error::DriverError;
 use super::sys::{
     CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
-    CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, CU_MEMORYTYPE_HOST, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
-    CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_NOT_INITIALIZED, CUDA_SUCCESS, CUcontext, CUdevice, CUdeviceptr,
-    CUfunction, CUkernel, CUlibrary, CUresult, CUstreamCaptureMode,
+    CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_NOT_INITIALIZED,
+    CUDA_SUCCESS, CUcontext, CUdevice, CUfunction, CUkernel, CUlibrary, CUresult, CUstreamCaptureMode,
 };
 use super::table::Driver;
 
@@ -148,23 +147,6 @@ impl Driver {
             }
             Err(error) => Err(error),
         }
-    }
-
-    /// Whether the host may read what lies at an address: it is no memory of a device. What the driver knows nothing of is the host's.
-    ///
-    /// # Errors
-    /// The driver's.
-    pub fn is_of_host(&self, address: CUdeviceptr) -> Result<bool, DriverError> {
-        let mut kind: c_uint = 0;
-        // SAFETY: `kind` is a place for one `unsigned`, which this attribute has; any address may be asked about.
-        let code = unsafe {
-            (self.pointer_get_attribute)((&raw mut kind).cast(), CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address)
-        };
-        if code == CUDA_ERROR_INVALID_VALUE {
-            return Ok(true);
-        }
-        self.check("cuPointerGetAttribute", code)?;
-        Ok(kind == CU_MEMORYTYPE_HOST)
     }
 
     /// A device's name: `NVIDIA H200`.

@@ -192,11 +192,6 @@ pub const CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN: c_int = 97;
 /// `CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH`, since 11.8: whether the device has clusters.
 pub const CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH: c_int = 120;
 
-/// `CU_POINTER_ATTRIBUTE_MEMORY_TYPE`: an `unsigned`, one of the `CU_MEMORYTYPE_` numbers.
-pub const CU_POINTER_ATTRIBUTE_MEMORY_TYPE: c_int = 2;
-/// `CU_MEMORYTYPE_HOST`.
-pub const CU_MEMORYTYPE_HOST: c_uint = 1;
-
 /// `CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK`: depends on the kernel's registers and launch bounds and on the device.
 pub const CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK: c_int = 0;
 /// `CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES`: static shared memory.

@@ -123,9 +123,6 @@ driver_table! {
         launch_kernel_ex: c"cuLaunchKernelEx"(
             *const CUlaunchConfig, CUfunction, *mut *mut c_void, *mut *mut c_void,
         );
-        /// `CUresult cuPointerGetAttribute(void* value, CUpointer_attribute, CUdeviceptr)`, since 4.0: `CUDA_ERROR_INVALID_VALUE` for an
-        /// address that the driver knows nothing of.
-        pointer_get_attribute: c"cuPointerGetAttribute"(*mut c_void, c_int, CUdeviceptr);
         /// `CUresult cuMemsetD8Async(CUdeviceptr, unsigned char, size_t bytes, CUstream)`, since 3.2.
         memset_d8_async: c"cuMemsetD8Async"(CUdeviceptr, c_uchar, usize, CUstream);
         /// `CUresult cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream)`, since 3.2.
@@ -222,7 +219,7 @@ mod tests {
         // SAFETY: nothing is found, so nothing is called.
         let error = unsafe { Driver::from_lookup(|_| std::ptr::null_mut()) }.unwrap_err();
         let DriverMissing::TooOld { missing } = error else { panic!("{error}") };
-        assert_eq!(missing.len(), 28);
+        assert_eq!(missing.len(), 27);
         assert!(missing.contains(&"cuCtxPushCurrent_v2") && !missing.contains(&"cuFuncLoad"));
     }
 

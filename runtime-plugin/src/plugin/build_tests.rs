@@ -1,10 +1,12 @@
 //! What TensorRT's builder is answered about types, formats, tactics and names.
 
-use cubinder_bundle::{AUTO_TACTIC, DataType, Format, Node};
+use cubinder_bundle::expr::{BinaryOp, DeviceFact, Expr, Node as Part};
+use cubinder_bundle::launch::Device;
+use cubinder_bundle::{AUTO_TACTIC, DataType, Format, Guard, Node};
 use proptest::prelude::*;
 use trt_abi::{Dims, TensorFormat};
 
-use super::tests::{made, model, plugin, variant};
+use super::tests::{divides, made, model, plugin, variant};
 use super::*;
 use crate::definition::Known;
 
@@ -121,6 +123,56 @@ fn tactics_are_those_of_types_and_formats() {
     let error = mixed.configure(&[strange], &[strange]).unwrap_err();
     assert!(error.text().contains("no plugin takes tensors in the format"), "{error}");
     assert!(mixed.set_tactic(3).is_err(), "its code is for another attribute");
+}
+
+/// `device.sms >= least`, and so on.
+fn at_least(fact: DeviceFact, least: i64) -> Guard {
+    let nodes = vec![Part::Device(fact), Part::Int(least), Part::Binary(BinaryOp::Ge, 0, 1)];
+    Guard { expr: Expr { nodes }, text: format!("{fact} >= {least}") }
+}
+
+/// `x.shape[-1] % 4 == 0`, joined with a guard.
+fn or_divides(op: BinaryOp, guard: &Guard) -> Guard {
+    let mut nodes = divides(4, None).expr.nodes;
+    let (left, first) = (nodes.len() as u32 - 1, nodes.len() as u32);
+    nodes.extend([guard.expr.nodes[0].clone(), guard.expr.nodes[1].clone()]);
+    nodes.push(Part::Binary(BinaryOp::Ge, first, first + 1));
+    nodes.push(Part::Binary(op, left, first + 2));
+    Guard { expr: Expr { nodes }, text: String::new() }
+}
+
+/// An engine runs on other devices than the one that built it, so what the builder's device has is no proof.
+#[test]
+fn a_guard_that_reads_the_device_is_a_tactic_where_it_holds_for_every_device() {
+    use DeviceFact::{Capability, SharedBytes, Sms};
+    let offered = |guard: &Guard| {
+        let guarded = plugin(model(vec![variant(1, Some(guard.clone())), variant(2, None)]));
+        let before = guarded.tactics().unwrap();
+        let tensors = [of_shape(DataType::F32, Format::Linear, &[4, 8]); 2];
+        guarded.configure(&tensors[..1], &tensors[1..]).unwrap();
+        let configured = guarded.tactics().unwrap();
+        // The builder's own device is one for which all of these hold.
+        let here = Device { sms: 1024, shared_bytes: 1 << 20, capability: 999 };
+        guarded.running.with(|running| running.assume(Some(here))).unwrap();
+        assert_eq!(guarded.tactics().unwrap(), configured, "{}", guard.text);
+        [before, configured].map(|tactics| tactics.contains(&1))
+    };
+    for (fact, least, always) in [
+        (Capability, 90, false),
+        (Capability, 75, false),
+        (Capability, 50, true),
+        (Sms, 2, false),
+        (Sms, 1, true),
+        (SharedBytes, 49_153, false),
+        (SharedBytes, 49_152, true),
+    ] {
+        assert_eq!(offered(&at_least(fact, least)), [always; 2], "{fact} >= {least}");
+    }
+    let newer = at_least(Capability, 90);
+    assert_eq!(offered(&or_divides(BinaryOp::Or, &newer)), [false, true], "the shapes decide it");
+    assert_eq!(offered(&or_divides(BinaryOp::And, &newer)), [false, false]);
+    let any = at_least(Sms, 1);
+    assert_eq!(offered(&or_divides(BinaryOp::And, &any)), [false, true]);
 }
 
 #[test]

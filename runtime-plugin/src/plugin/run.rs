@@ -7,7 +7,8 @@ use std::sync::Arc;
 use cubinder_bundle::launch::{self, Choice, Decided, Doing, Facts, Steps, Takes, describe};
 use trt_abi::{Error, PluginTensorDesc};
 
-use super::announced::{Announced, HostValues};
+use super::announced::Announced;
+use super::circumstances::{circumstances, failure};
 use super::loaded::Loaded;
 use super::node::NodeData;
 use super::told::{Said, say_running, variant_name};
@@ -24,8 +25,6 @@ use crate::nvtx;
 #[derive(Debug, Default)]
 pub(super) struct Running {
     announced: Announced,
-    /// The values of shape inputs.
-    values: HostValues,
     built: Built,
     tactic: i32,
     state: State,
@@ -47,8 +46,8 @@ enum State {
     /// No shapes are known, or those that were announced were refused.
     #[default]
     Nothing,
-    /// Shapes are known. What is still to come is a driver and a current context, the values of shape inputs, or, where an enqueue was
-    /// refused, what may be other at the next one: those values, the tactic, room for the code.
+    /// Shapes are known. What is still to come is a driver and a current context, or, where an enqueue was refused, what may be
+    /// other at the next one: the tactic, room for the code.
     Waiting,
     /// Work can be queued.
     Ready(Ready),
@@ -122,11 +121,8 @@ impl Running {
             return Ok(());
         }
         self.state = State::Nothing;
-        self.values.clear();
         self.announced.set(inputs, outputs);
         self.built = built();
-        let positions = self.positions(node)?;
-        self.values.expect(node, &self.announced, &positions)?;
         self.state = self.prepare(node, tactic)?;
         Ok(())
     }
@@ -135,7 +131,7 @@ impl Running {
     ///
     /// # Safety
     /// `at` holds the device addresses of the tensors of those shapes and of the workspace that the engine reserves, valid until the
-    /// work has run, and of shape inputs addresses of the host's memory; `stream` is a live stream of the current context, or null.
+    /// work has run; `stream` is a live stream of the current context, or null.
     #[inline]
     pub(super) unsafe fn enqueue(
         &mut self,
@@ -144,12 +140,7 @@ impl Running {
         at: &Addresses<'_>,
         stream: *mut c_void,
     ) -> Result<(), Error> {
-        let has_values = !self.values.is_empty() && !matches!(self.state, State::Nothing);
-        // SAFETY: the caller's promise. The shape inputs are those of the tensors that were announced last, and what is no memory of a device
-        // is the host's.
-        let is_new =
-            has_values && unsafe { self.values.read(node, at, |address| is_of_host(node, address)) }?;
-        if is_new || !matches!(self.state, State::Ready(_)) || self.tactic != tactic {
+        if !matches!(self.state, State::Ready(_)) || self.tactic != tactic {
             self.prepare_late(node, tactic)?;
         }
         let State::Ready(ready) = &self.state else {
@@ -167,7 +158,7 @@ impl Running {
         for alias in &ready.aliases {
             // SAFETY: the caller's promises.
             let copied = unsafe { alias.enqueue(ready.driver, at, CUstream(stream)) };
-            if copied.map_err(|error| failed(node, &error))? {
+            if copied.map_err(|error| self.failed(node, ready.driver, &error))? {
                 self.said.tell_copied(node, alias.name());
             }
         }
@@ -175,13 +166,12 @@ impl Running {
             // SAFETY: the caller's promises; the kernels stay loaded until the library's teardown, and `driver` loaded
             // them. The workspace was compared with what is reserved when the shapes changed.
             unsafe { record.enqueue(ready.driver, at, CUstream(stream)) }
-                .map_err(|error| failed(node, &error))?;
+                .map_err(|error| self.failed(node, ready.driver, &error))?;
         }
         Ok(())
     }
 
-    /// The driver or the context may be there by now, another tactic was set, or shape inputs have other values; if nothing can be launched, this is where
-    /// the user is told.
+    /// The driver or the context may be there by now, or another tactic was set; if nothing can be launched, this is where the user is told.
     #[cold]
     fn prepare_late(&mut self, node: &NodeData, tactic: i32) -> Result<(), Error> {
         if matches!(self.state, State::Nothing) {
@@ -206,18 +196,13 @@ impl Running {
     /// Checks the shapes, chooses the variants that may run, loads their kernels and evaluates their launches.
     fn prepare(&mut self, node: &NodeData, tactic: i32) -> Result<State, Error> {
         self.tactic = tactic;
-        if self.values.are_missing() {
-            // The next enqueue reads them.
-            return Ok(State::Waiting);
-        }
         let mut steps = Steps::default();
         let here = self.loaded.attend(node)?;
-        let positions = self.positions(node)?;
-        let values = self.values.by_input(node)?;
+        let positions = self.announced.positions(node)?;
         let ranks = self.built.input_ranks.as_deref();
-        let shapes = self.announced.shapes(node, ranks, &positions, &values, &mut steps)?;
+        let shapes = self.announced.shapes(node, ranks, &positions, &mut steps)?;
         let device = self.loaded.device();
-        let facts = Facts { shapes: &shapes, values: &values, device, ..node.facts() };
+        let facts = Facts { shapes: &shapes, device, ..node.facts() };
         let order = self.announced.in_order(node, &positions, tactic)?;
         let plugin = node.definition.plugin();
         let variants = order.iter().filter_map(|index| plugin.variants.get(*index));
@@ -236,20 +221,14 @@ impl Running {
         Ok(made.map_or(State::Waiting, State::Ready))
     }
 
-    /// Where the plugin's inputs are among those that were announced.
-    fn positions(&self, node: &NodeData) -> Result<Positions, Error> {
-        self.announced.positions(node, self.built.input_ranks.as_deref())
-    }
-
     /// The shapes that were announced, as the build knew them.
     fn shapes<'a>(
         &'a self,
         node: &NodeData,
         positions: &Positions,
-        values: &[&[i64]],
         steps: &mut Steps,
     ) -> Result<Vec<&'a [i64]>, Error> {
-        self.announced.shapes(node, self.built.input_ranks.as_deref(), positions, values, steps)
+        self.announced.shapes(node, self.built.input_ranks.as_deref(), positions, steps)
     }
 
     /// Has this device on a machine without a driver.
@@ -263,8 +242,8 @@ impl Running {
     pub(super) fn none_runs(&self, node: &NodeData, at: &Addresses<'_>) -> Option<Error> {
         let plugin = node.definition.plugin();
         let mut steps = Steps::default();
-        let positions = self.positions(node).unwrap();
-        let shapes = self.shapes(node, &positions, &[], &mut steps).unwrap();
+        let positions = self.announced.positions(node).unwrap();
+        let shapes = self.shapes(node, &positions, &mut steps).unwrap();
         let facts = Facts { shapes: &shapes, device: self.loaded.device(), ..node.facts() };
         let order = self.announced.in_order(node, &positions, self.tactic).unwrap();
         let choice = launch::decide(plugin, &order, &facts, &mut steps).unwrap().choice?;
@@ -273,40 +252,39 @@ impl Running {
         candidates.pick(&[], at).is_none().then(|| self.none_holds(node, at))
     }
 
+    /// The error for what the driver refused: what is known of the node is worked out again, to be told.
+    #[cold]
+    fn failed(&self, node: &NodeData, driver: &Driver, error: &EnqueueError) -> Error {
+        let shaped = || {
+            let positions = self.announced.positions(node)?;
+            let shapes = self.shapes(node, &positions, &mut Steps::default())?;
+            let facts = Facts { shapes: &shapes, ..node.facts() };
+            Ok(circumstances(node, &facts, Some(driver)))
+        };
+        let told = shaped().unwrap_or_else(|_: Error| circumstances(node, &node.facts(), Some(driver)));
+        failure(Error::FAILED_EXECUTION, node, error, &told, error.help())
+    }
+
     /// The error for addresses for which no variant may run: what was decided is worked out again, to be told.
     #[cold]
     fn none_holds(&self, node: &NodeData, at: &Addresses<'_>) -> Error {
         let told = || {
             let plugin = node.definition.plugin();
-            let positions = self.positions(node)?;
+            let positions = self.announced.positions(node)?;
             let address = |input: usize| {
                 positions.of(input).and_then(|place| at.inputs.get(place)).map_or(0, |it| it.addr() as u64)
             };
             let inputs = (0..plugin.inputs.len()).map(address);
             let outputs = at.outputs.iter().map(|address| address.addr() as u64);
             let addresses: Vec<u64> = inputs.chain(outputs).collect();
-            let values = self.values.by_input(node)?;
-            let shapes = self.shapes(node, &positions, &values, &mut Steps::default())?;
+            let shapes = self.shapes(node, &positions, &mut Steps::default())?;
             let device = self.loaded.device();
-            let facts =
-                Facts { shapes: &shapes, values: &values, device, alignments: &addresses, ..node.facts() };
+            let facts = Facts { shapes: &shapes, device, alignments: &addresses, ..node.facts() };
             let order = self.announced.in_order(node, &positions, self.tactic)?;
             Ok(node.invalid(launch::none_holds(plugin, &order, &facts)))
         };
         told().unwrap_or_else(|error: Error| error)
     }
-}
-
-/// Whether the host may read what TensorRT gives as a shape input's values. Without a driver there is no memory but the host's.
-#[cold]
-fn is_of_host(node: &NodeData, address: usize) -> Result<bool, Error> {
-    let Ok(driver) = Driver::find() else { return Ok(true) };
-    let found = driver.is_of_host(address as u64);
-    found.map_err(|error| Error::new(Error::FAILED_EXECUTION, format!("{}: {error}", node.title)))
-}
-
-fn failed(node: &NodeData, error: &EnqueueError) -> Error {
-    Error::new(Error::FAILED_EXECUTION, format!("{}: {error}", node.title))
 }
 
 #[cold]
@@ -346,10 +324,13 @@ fn make_ready(
     steps: &mut Steps,
 ) -> Result<Option<Ready>, Error> {
     let plugin = node.definition.plugin();
-    let invalid = |error: Box<LaunchError>| node.invalid(error);
+    // The error has the shapes.
+    let invalid = |error: Box<LaunchError>| {
+        failure(Error::INVALID_ARGUMENT, node, &error, &circumstances(node, &node.facts(), here), None)
+    };
     let running = decided.candidates.iter().filter_map(|index| Some((*index, plugin.variants.get(*index)?)));
     let driver = match here {
-        Some(driver) if loaded.load(node, &decided.candidates, steps)? => Some(driver),
+        Some(driver) if loaded.load(node, &decided.candidates, facts, steps)? => Some(driver),
         _ => None,
     };
     let Some(driver) = driver else {
@@ -359,8 +340,9 @@ fn make_ready(
         }
         return Ok(None);
     };
-    let failed =
-        |error: DriverError| Error::new(Error::FAILED_INITIALIZATION, format!("{}: {error}", node.title));
+    let failed = |error: DriverError| {
+        failure(Error::FAILED_INITIALIZATION, node, &error, &circumstances(node, facts, here), None)
+    };
     let mut ready = Ready {
         driver,
         records: Vec::new(),

@@ -3,7 +3,7 @@
 //! No variant here can be launched: the grid of each is -1. So the error of a change of shapes names the kernel of the variant that
 //! was chosen.
 
-use cubinder_bundle::expr::{BinaryOp, Builtin, Expr, Node as Part, UnaryOp};
+use cubinder_bundle::expr::{BinaryOp, Builtin, DeviceFact, Expr, Node as Part, UnaryOp};
 use cubinder_bundle::proof::Domain;
 use cubinder_bundle::{
     AUTO_TACTIC, Attribute, AttributeType, CodeObject, CodeRef, DataType, Digest, Format, Guard, Input,
@@ -208,6 +208,22 @@ fn a_tactic_runs_while_its_guard_holds_and_else_the_next() {
         assert_eq!(error.text(), format!("test::guarded `n`: there is no variant {tactic}"));
     }
     assert_eq!(chosen(&guarded, [1, 5]), "kernel_3", "a refused tactic changes nothing");
+}
+
+/// A tactic that was chosen on another device, as a timing cache or an engine may have it, runs only where its guard holds.
+#[test]
+fn a_tactic_of_another_device_does_not_run() {
+    let nodes = vec![Part::Device(DeviceFact::Capability), Part::Int(90), Part::Binary(BinaryOp::Ge, 0, 1)];
+    let newer = Guard { expr: Expr { nodes }, text: "device.capability >= 90".to_owned() };
+    for tactic in [1, 0, AUTO_TACTIC] {
+        for (capability, kernel) in [(75, "kernel_2"), (90, "kernel_1"), (120, "kernel_1")] {
+            let guarded = plugin(model(vec![variant(1, Some(newer.clone())), variant(2, None)]));
+            guarded.set_tactic(tactic).unwrap();
+            let device = launch::Device { sms: 16, shared_bytes: 49_152, capability };
+            guarded.running.with(|running| running.assume(Some(device))).unwrap();
+            assert_eq!(chosen(&guarded, [1, 8]), kernel, "tactic {tactic} on {capability}");
+        }
+    }
 }
 
 #[test]

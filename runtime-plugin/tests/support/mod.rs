@@ -545,18 +545,6 @@ unsafe extern "C" fn launch_kernel_ex(
     }
 }
 
-unsafe extern "C" fn pointer_get_attribute(value: *mut c_void, attribute: c_int, address: u64) -> CUresult {
-    assert_eq!(attribute, 2);
-    let mut refused = 0;
-    let code = call("cuPointerGetAttribute", no_label, |_| match address >> 40 {
-        // Of no memory that the driver knows.
-        0 => refused = 1,
-        // SAFETY: as `cuda.h` says.
-        kind => unsafe { *value.cast::<c_uint>() = kind as c_uint },
-    });
-    if code == 0 { refused } else { code }
-}
-
 unsafe extern "C" fn memset_d8_async(to: u64, byte: c_uchar, bytes: usize, _: CUstream) -> CUresult {
     call("cuMemsetD8Async", |_| format!("{to:#x} {byte} {bytes}"), |_| {})
 }
@@ -647,7 +635,6 @@ pub(crate) fn lookup(name: &'static CStr) -> *mut c_void {
         b"cuFuncLoad" => func_load as *mut c_void,
         b"cuLaunchKernel" => launch_kernel as *mut c_void,
         b"cuLaunchKernelEx" => launch_kernel_ex as *mut c_void,
-        b"cuPointerGetAttribute" => pointer_get_attribute as *mut c_void,
         b"cuMemsetD8Async" => memset_d8_async as *mut c_void,
         b"cuMemcpyDtoDAsync_v2" => memcpy_dtod_async as *mut c_void,
         b"cuOccupancyMaxActiveBlocksPerMultiprocessor" => occupancy_max_active_blocks as *mut c_void,

@@ -1,7 +1,7 @@
 //! What people are told about their mistakes.
 
 use super::support::{render, scope};
-use crate::expr::compile;
+use crate::expr::{TensorKind, compile};
 
 fn errors(texts: &[&str]) -> String {
     let rendered = texts.iter().map(|text| match compile(text, &scope()) {
@@ -209,6 +209,7 @@ fn only_guards_ask_for_addresses() {
 fn what_is_not_known_yet() {
     let elsewhere = scope().without_addresses().without_device();
     let shape = elsewhere.clone().with_sizes();
+    let launch = scope().tensor_of_kind("target", 3, (1, 1), TensorKind::UnseenShapeInput);
     let rendered = [
         ("device.sms", &elsewhere),
         ("device.smss", &scope()),
@@ -222,6 +223,8 @@ fn what_is_not_known_yet() {
         ("total.values[0]", &scope()),
         ("found.shape[0] + found.rank + numel(found)", &scope()),
         ("aligned(target, 16)", &scope()),
+        ("target.values[0] + target.shape[0] + numel(target) + target.rank", &launch),
+        ("target", &launch),
         ("[total * 2, 1]", &shape),
         ("[total] if flag else [1]", &shape),
         ("twice(total)", &shape),

@@ -1,0 +1,47 @@
+//! What can be said of an output's shape at run time, where TensorRT alone knows what shape inputs hold.
+//!
+//! Owns the bounds of such a shape, from the shapes of the other inputs, the attributes, and what the manifest allows the values to be.
+
+use super::facts::Facts;
+use crate::expr::{self, Environment as _, RangeEnvironment};
+use crate::model::{Interval, Output, Plugin};
+use crate::value::Value;
+
+/// The least and the greatest that each extent of an output can be, whatever the shape inputs hold within their limits; nothing where
+/// not even the rank is known. A shape that lies elsewhere is none that this plugin gives.
+#[must_use]
+pub fn extents_for_any_values(plugin: &Plugin, output: &Output, facts: &Facts<'_>) -> Option<Vec<Interval>> {
+    let bounds = expr::bounds_each(&output.shape, &Unseen { plugin, facts }).ok()??;
+    Some(bounds.into_iter().map(|bounds| Interval { min: bounds.min, max: bounds.max }).collect())
+}
+
+/// Everything but what shape inputs hold.
+struct Unseen<'a> {
+    plugin: &'a Plugin,
+    facts: &'a Facts<'a>,
+}
+
+impl RangeEnvironment for Unseen<'_> {
+    fn attribute(&self, index: u32) -> Option<&Value> {
+        self.facts.attribute(index)
+    }
+
+    fn rank(&self, tensor: u32) -> Option<usize> {
+        self.facts.shapes.get(tensor as usize).map(|shape| shape.len())
+    }
+
+    fn dim(&self, tensor: u32, axis: usize) -> Option<(i64, i64)> {
+        let extent = *self.facts.shapes.get(tensor as usize)?.get(axis)?;
+        if extent >= 0 {
+            return Some((extent, extent));
+        }
+        // How many values there are.
+        let allowed = self.plugin.inputs.get(tensor as usize)?.limits.dim(axis);
+        Some((allowed.min, allowed.max))
+    }
+
+    fn values(&self, tensor: u32) -> (i64, i64) {
+        let allowed = self.plugin.inputs.get(tensor as usize).and_then(|input| input.values);
+        allowed.map_or((i64::MIN, i64::MAX), |allowed| (allowed.min, allowed.max))
+    }
+}

@@ -57,6 +57,8 @@ class Lane:
         for tensor in self.run["inputs"]:
             data = self.data[tensor["name"]]
             self.cuda.upload(self.addresses[tensor["name"]], bytes(len(data)) if zeros else data)
+        # What was queued in the default stream is waited for: this context's own stream does not.
+        self.cuda.synchronize_stream(0)
 
     def enqueue(self):
         if not self.context.execute_async_v3(self.stream):

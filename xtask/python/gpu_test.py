@@ -115,6 +115,8 @@ class Client:
                 cuda.synchronize()
             cuda.destroy_graph(executable)
         else:
+            # What fills the memory was queued in the default stream, for which this one does not wait.
+            cuda.synchronize()
             enqueue()
             cuda.synchronize()
         results = {tensor["name"]: memory.result(tensor) for tensor in run["outputs"]}

@@ -657,7 +657,7 @@ fn what_shape_inputs_hold_and_the_device_is_asked_for() {
     );
     let asked = ["--shape", "x=3", "--values", "target=4000", "--arch", "sm_90", "--device", "sms=8"];
     let found = text(&asked);
-    assert!(found.contains("8 x 1 x 1") && found.contains("`device.capability` = 90 as of sm_90"), "{found}");
+    assert!(found.contains("8 x 1 x 1") && found.contains("capability  90  of the architecture"), "{found}");
     let beyond = text(&["--shape", "x=3", "--values", "target=0", "--arch", "sm_90", "--device", "sms=8"]);
     let why = "value 0 of the shape input `target` is 0, and the manifest limits that to 1..=4096";
     assert!(beyond.contains(why), "{beyond}");
@@ -668,4 +668,87 @@ fn what_shape_inputs_hold_and_the_device_is_asked_for() {
     );
     let cases = eval(&project, &["--cases", "cases.toml"]);
     assert!(cases.stdout.contains("1 as expected"), "{}{}", cases.stdout, cases.stderr);
+}
+
+/// What shape inputs hold, what is known of the device, and formats are shown, to people and to programs.
+#[test]
+fn values_devices_and_formats_are_shown() {
+    let project = bare();
+    let data = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data");
+    for name in ["shape_inputs", "devices", "formats", "in_place"] {
+        let text = std::fs::read(data.join(format!("ok/{name}.toml"))).unwrap();
+        project.write(&format!("ok/{name}.toml"), text);
+    }
+    let lines: [&[&str]; 4] = [
+        &["ok/shape_inputs.toml", "--shape", "x=4x8", "--values", "target=6,9", "--values", "times=2"],
+        &["ok/devices.toml", "--shape", "x=100000", "--device", "sms=20", "--arch", "sm_90"],
+        &[
+            "ok/formats.toml",
+            "--shape",
+            "x=2x5x4x4",
+            "--shape",
+            "volume=1x8x2x2",
+            "--shape",
+            "weights=5",
+            "--format",
+            "F=hwc8",
+            "--type",
+            "T=f16",
+        ],
+        &["ok/in_place.toml", "--shape", "x=4x8", "--shape", "state=1", "--attr", "delta=1"],
+    ];
+    insta::assert_snapshot!("values_devices_and_formats", transcript(&project, &lines));
+    let of = |line: &[&str], fields: [&str; 3]| {
+        let run = eval(&project, &[line, &["--json"]].concat());
+        let result: serde_json::Value = serde_json::from_str(run.stdout.lines().last().unwrap()).unwrap();
+        let evaluation = &result["evaluations"][0];
+        fields.map(|field| serde_json::to_string(&evaluation[field]).unwrap()).join("\n")
+    };
+    let shown = lines.map(|line| of(line, ["device", "formats", "tensors"])).join("\n\n");
+    insta::assert_snapshot!("values_devices_and_formats_json", shown);
+}
+
+/// The page about the command names every option that it has.
+#[test]
+fn the_page_names_every_option() {
+    let page =
+        std::fs::read_to_string(std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/eval.md"))
+            .unwrap();
+    let help = bare().run(&["eval", "--help"]).stdout;
+    let words = help.split_whitespace().filter(|word| word.starts_with("--") && word.len() > 2);
+    let options: std::collections::BTreeSet<&str> =
+        words.map(|word| word.trim_end_matches(|c: char| !c.is_ascii_alphabetic())).collect();
+    assert!(options.len() >= 10, "{options:?}");
+    let missing: Vec<&str> = options
+        .into_iter()
+        .filter(|option| !["--help", "--config"].contains(option) && !page.contains(&format!("`{option}")))
+        .collect();
+    assert_eq!(missing, [""; 0]);
+}
+
+/// A cooperative launch is held against what fits on the device at once, where its number of multiprocessors is said.
+#[test]
+fn a_cooperative_launch_must_fit_on_the_device() {
+    let Some(project) = Project::new() else { return };
+    project.write(
+        "all.cu",
+        "__global__ void __launch_bounds__(1024) whole(const float* x, float* y) { y[blockIdx.x] = x[threadIdx.x]; }",
+    );
+    project.write(
+        "all.toml",
+        "schema = 1\n[plugin]\nname = \"all\"\n[[inputs]]\nname = \"x\"\ntype = \"f32\"\n\
+         [[outputs]]\nname = \"y\"\ntype = \"f32\"\nshape = \"x.shape\"\n\
+         [[launches]]\nsource = \"all.cu\"\nkernel = \"whole\"\ngrid = [200]\nblock = [1024]\ncooperative = true\n\
+         args = { x = \"x\", y = \"y\" }\n",
+    );
+    let run = |device: &[&str]| {
+        project.run(&[&["eval", "all.toml", "--shape", "x=4096", "--arch", "sm_90"], device].concat())
+    };
+    // Two blocks for each multiprocessor.
+    assert_eq!(run(&["--device", "sms=100"]).code, Some(0));
+    let refused = run(&["--device", "sms=99"]);
+    assert_eq!(refused.code, Some(1), "{}", refused.stdout);
+    assert!(refused.stdout.contains("200") && refused.stdout.contains("198"), "{}", refused.stdout);
+    // Nothing is known of the device.
+    assert_eq!(run(&[]).code, Some(0));
 }

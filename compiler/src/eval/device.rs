@@ -10,6 +10,7 @@ use cubinder_bundle::{Arch, Variant};
 use super::node::unknown;
 use super::occupancy::Multiprocessor;
 use super::query::{Mistake, Part, Query};
+use super::report::{FactOrigin, FactReport};
 use super::subject::{Origin, Subject};
 use crate::diagnostic::Diagnostic;
 use crate::resolve::ArgDraftValue;
@@ -18,8 +19,10 @@ use crate::resolve::ArgDraftValue;
 pub(super) struct Known {
     /// The device; none where nothing asks for it.
     pub(super) device: Option<Device>,
-    /// What was taken from the architecture.
-    pub(super) note: Option<String>,
+    /// What is asked for and known.
+    pub(super) facts: Vec<FactReport>,
+    /// How many multiprocessors the query says, whether anything asks for it or not.
+    pub(super) sms: Option<i64>,
 }
 
 /// The facts that are given, else those of the architecture. What the plugin asks for and nobody says is told.
@@ -34,32 +37,27 @@ pub(super) fn known(
         mistakes.push(unknown(Part::Device, "fact about a device", name, &names));
     }
     let asked: Vec<DeviceFact> = DeviceFact::ALL.into_iter().filter(|fact| asks(subject, *fact)).collect();
+    let given =
+        |fact: DeviceFact| query.device.iter().find(|(name, _)| name == fact.name()).map(|(_, value)| *value);
+    let sms = given(DeviceFact::Sms);
     if asked.is_empty() {
-        return Known { device: None, note: None };
+        return Known { device: None, facts: Vec::new(), sms };
     }
-    let mut taken = Vec::new();
-    let [sms, shared_bytes, capability] = DeviceFact::ALL.map(|fact| {
-        let given = query.device.iter().find(|(name, _)| name == fact.name()).map(|(_, value)| *value);
-        let is_asked = asked.contains(&fact);
-        let of_arch = || {
-            arch.and_then(|arch| of_arch(arch, fact)).inspect(|value| {
-                if is_asked {
-                    taken.push(format!("`{fact}` = {value}"));
-                }
-            })
+    let mut facts = Vec::new();
+    let [multiprocessors, shared_bytes, capability] = DeviceFact::ALL.map(|fact| {
+        let given = given(fact).map(|value| (value, FactOrigin::Given));
+        let known = given.or_else(|| Some((of_arch(arch?, fact)?, FactOrigin::Arch)));
+        if !asked.contains(&fact) {
+            return known.map_or(fact.range().0, |(value, _)| value);
+        }
+        let Some((value, from)) = known else {
+            mistakes.push(missing(fact));
+            return fact.range().0;
         };
-        given.or_else(of_arch).unwrap_or_else(|| {
-            if is_asked {
-                mistakes.push(missing(fact));
-            }
-            fact.range().0
-        })
+        facts.push(FactReport { name: fact.name(), value, from });
+        value
     });
-    let note = arch.filter(|_| !taken.is_empty());
-    Known {
-        device: Some(Device { sms, shared_bytes, capability }),
-        note: note.map(|arch| format!("{} as of sm_{}{}", taken.join(" and "), arch.major, arch.minor)),
-    }
+    Known { device: Some(Device { sms: multiprocessors, shared_bytes, capability }), facts, sms }
 }
 
 fn missing(fact: DeviceFact) -> Mistake {

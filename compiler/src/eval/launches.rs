@@ -25,6 +25,9 @@ pub(super) struct Step<'a> {
     pub(super) code: &'a LaunchCode,
     /// Whether an architecture was asked for; else what has limits is told which architecture has them.
     pub(super) asked_arch: bool,
+    /// How many multiprocessors the device has, where the query says so.
+    pub(super) sms: Option<i64>,
+    pub(super) facts: &'a Facts<'a>,
 }
 
 impl Step<'_> {
@@ -68,7 +71,8 @@ impl Step<'_> {
     }
 
     /// Why no block of it can ever run: there is no code, or no multiprocessor of the architectures that there is code for holds one.
-    fn refusal(&self, occupancy: &[OccupancyReport]) -> Option<Unmet> {
+    fn refusal(&self, report: &LaunchReport) -> Option<Unmet> {
+        let occupancy = report.occupancy.as_slice();
         let name = launch::full_name(self.plugin);
         if let Some(why) = &self.code.refused {
             return Some(Unmet(format!("`{name}`: {why}")));
@@ -77,7 +81,7 @@ impl Step<'_> {
             && !occupancy.is_empty()
             && occupancy.iter().all(|found| found.occupancy.blocks == 0);
         if !none_holds || self.code.has_ptx {
-            return None;
+            return self.too_many_at_once(report);
         }
         let lacks = |found: &OccupancyReport| {
             let limiters: Vec<&str> =
@@ -90,6 +94,23 @@ impl Step<'_> {
         };
         let why: Vec<String> = occupancy.iter().map(lacks).collect();
         Some(Unmet(format!("`{name}` cannot launch `{}`: {}", self.launch.kernel, why.join("; "))))
+    }
+
+    /// Why a cooperative launch would be refused on a device with so many multiprocessors; nothing where that is not known, or not of all
+    /// code.
+    fn too_many_at_once(&self, report: &LaunchReport) -> Option<Unmet> {
+        let sms = self.sms.and_then(|sms| u64::try_from(sms).ok())?;
+        let is_known = !self.code.has_ptx && report.occupancy.len() == self.code.machine.len();
+        if !self.launch.cooperative || !is_known {
+            return None;
+        }
+        let of_one = report.occupancy.iter().map(|found| u64::from(found.occupancy.blocks)).max()?;
+        let most = of_one.saturating_mul(sms);
+        (report.blocks > most).then(|| {
+            let error =
+                launch::too_many_at_once(self.plugin, &self.launch.kernel, self.facts, report.blocks, most);
+            Unmet(error.to_string())
+        })
     }
 }
 
@@ -105,7 +126,7 @@ pub(super) fn check(
     let doing = sequencing.step(&step.takes(), steps).map_err(|error| Unmet(error.to_string()))?;
     let Doing::Launch(evaluated) = doing else { return Ok(()) };
     let report = launch_report(step, &step.launch.kernel, Some(evaluated), Vec::new());
-    step.refusal(&report.occupancy).map_or(Ok(()), Err)
+    step.refusal(&report).map_or(Ok(()), Err)
 }
 
 /// Evaluates the launch that comes next in a sequence and adds it to the report.
@@ -146,7 +167,7 @@ pub(super) fn finish(
             report.notes.extend(elsewhere.ok().and_then(|_| step.held_against()));
             Some(Unmet(error.to_string()))
         }
-        Ok(_) => step.refusal(occupancy),
+        Ok(_) => report.launches.last().and_then(|launch| step.refusal(launch)),
     };
     let Some(refused) = refused else {
         let full = occupancy.iter().filter(|found| found.occupancy.blocks == 0);

@@ -26,8 +26,8 @@ pub use guard::{Reason, reasons};
 pub use node::{Outcome, evaluate};
 pub use query::{DEFAULT_ALIGNMENT, Given, Mistake, Part, Query, Written};
 pub use report::{
-    ArgReport, AttributeReport, Check, Evaluation, FormatReport, GuardReport, LaunchReport, OccupancyReport,
-    Origin, Report, TensorReport, TypeReport, VariantReport, value_json,
+    ArgReport, AttributeReport, Check, Evaluation, FactOrigin, FactReport, FormatReport, GuardReport,
+    LaunchReport, OccupancyReport, Origin, Report, TensorReport, TypeReport, VariantReport, value_json,
 };
 pub use subject::{Choice, Origin as SubjectOrigin, Subject, Subjects, choose, compiled, manifest, open};
 pub use table::table;

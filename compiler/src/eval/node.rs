@@ -182,6 +182,7 @@ fn report(subject: &Subject, asked: &Asked) -> Evaluation {
         types: asked.type_reports.clone(),
         formats: asked.format_reports.clone(),
         attributes: attributes.collect(),
+        device: asked.device.facts.clone(),
         tensors: tensors(plugin, asked, 0, &asked.inputs),
         checks: Vec::new(),
         variants: Vec::new(),
@@ -209,6 +210,14 @@ fn tensors(plugin: &Plugin, asked: &Asked, first: usize, shapes: &[Vec<i64>]) ->
             elements,
             bytes: launch::tensor_bytes(ty, format, shape),
             alignment: *asked.alignments.get(index)?,
+            values: plugin.inputs.get(index).and_then(|input| {
+                input.values?;
+                asked.values.get(index).cloned()
+            }),
+            alias: index.checked_sub(plugin.inputs.len()).and_then(|output| {
+                let alias = plugin.outputs.get(output)?.alias?;
+                plugin.tensor_name(alias as usize).map(str::to_owned)
+            }),
         })
     };
     (first..).zip(shapes).filter_map(tensor).collect()
@@ -230,7 +239,6 @@ fn run(
     let values: Vec<&[i64]> = asked.values.iter().map(Vec::as_slice).collect();
     let known = Facts { attributes: &asked.attributes, values: &values, ..Facts::default() };
     let facts = Facts { shapes: &inputs, ..known };
-    report.notes.extend(asked.device.note.clone());
     let mut steps = Steps::default();
     report.checks = checks(subject, &facts, &mut steps);
     if let Some(why) = report.checks.iter().find_map(|check| check.why.clone()) {
@@ -248,7 +256,8 @@ fn run(
     let alignment = |tensor: usize| asked.alignments.get(tensor).copied();
     let chosen = decided.as_ref().ok().and_then(|decided| decided.pick(alignment));
     report.variants = variants(plugin, asked, &order, chosen, &facts);
-    let mut prepared = Prepared { subject, compiler, facts: &facts, steps, report, diagnostics };
+    let sms = asked.device.sms;
+    let mut prepared = Prepared { subject, compiler, facts: &facts, sms, steps, report, diagnostics };
     prepared.all(&decided?, chosen)?;
     match chosen {
         Some(_) => Ok(()),
@@ -279,6 +288,8 @@ struct Prepared<'a> {
     subject: &'a Subject,
     compiler: &'a Compiler,
     facts: &'a Facts<'a>,
+    /// How many multiprocessors the query says.
+    sms: Option<i64>,
     steps: Steps,
     report: &'a mut Evaluation,
     diagnostics: &'a mut Vec<Diagnostic>,
@@ -319,7 +330,8 @@ impl Prepared<'_> {
             let launch = variant.launch(number)?;
             let (code, draft) = launches.get(number)?.as_ref()?;
             let scratch = variant.scratch.as_slice();
-            Some(Step { plugin, launch, scratch, draft, code, asked_arch: compiler.arch().is_some() })
+            let asked_arch = compiler.arch().is_some();
+            Some(Step { plugin, launch, scratch, draft, code, asked_arch, sms: self.sms, facts: self.facts })
         };
         let mut typed = variant.clone();
         for number in 0..typed.steps.len() {

@@ -34,6 +34,9 @@ pub struct Evaluation {
     pub formats: Vec<FormatReport>,
     /// The attributes.
     pub attributes: Vec<AttributeReport>,
+    /// The facts about the device that anything in the plugin asks for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub device: Vec<FactReport>,
     /// The inputs, then the outputs as far as their shapes are known.
     pub tensors: Vec<TensorReport>,
     /// What must hold of the node, in the order in which it is looked at.
@@ -129,6 +132,33 @@ pub struct TensorReport {
     pub bytes: Option<u64>,
     /// Of what its address is taken to be a multiple, bytes.
     pub alignment: u64,
+    /// What a shape input holds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub values: Option<Vec<i64>>,
+    /// The input whose memory an output shares.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub alias: Option<String>,
+}
+
+/// A fact about the device.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FactReport {
+    /// Its name: `sms`.
+    pub name: &'static str,
+    /// What it is here.
+    pub value: i64,
+    /// Where that comes from.
+    pub from: FactOrigin,
+}
+
+/// Where a fact about the device comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FactOrigin {
+    /// The query.
+    Given,
+    /// The architecture that was asked for.
+    Arch,
 }
 
 /// One thing that must hold.

@@ -34,6 +34,7 @@ fn evaluation_table(evaluation: &Evaluation) -> String {
     section(&mut text, "types", &types(evaluation));
     section(&mut text, "formats", &formats(evaluation));
     section(&mut text, "attributes", &attributes(evaluation));
+    section(&mut text, "device", &device(evaluation));
     section(&mut text, "tensors", &evaluation.tensors.iter().map(tensor).collect::<Vec<_>>());
     section(&mut text, "checks", &checks(evaluation));
     section(&mut text, "variants", &evaluation.variants.iter().flat_map(variant).collect::<Vec<_>>());
@@ -91,6 +92,17 @@ fn attributes(evaluation: &Evaluation) -> Vec<Vec<String>> {
     evaluation.attributes.iter().map(row).collect()
 }
 
+fn device(evaluation: &Evaluation) -> Vec<Vec<String>> {
+    let row = |fact: &super::FactReport| {
+        let from = match fact.from {
+            super::FactOrigin::Given => "given",
+            super::FactOrigin::Arch => "of the architecture",
+        };
+        vec![fact.name.to_owned(), fact.value.to_string(), from.to_owned()]
+    };
+    evaluation.device.iter().map(row).collect()
+}
+
 fn tensor(tensor: &TensorReport) -> Vec<String> {
     let shape = if tensor.shape.is_empty() { "scalar".to_owned() } else { shape_text(&tensor.shape) };
     let unknown = match tensor.shape.iter().any(|extent| *extent < 0) {
@@ -98,6 +110,13 @@ fn tensor(tensor: &TensorReport) -> Vec<String> {
         false => "2^64 elements or more",
     };
     let elements = tensor.elements.map_or_else(|| unknown.to_owned(), |n| count(n, "element"));
+    let held = tensor.values.iter().map(|values| {
+        let shown = values.iter().take(SHOWN).map(i64::to_string).collect::<Vec<_>>().join(", ");
+        let more = if values.len() > SHOWN { ", ..." } else { "" };
+        format!("holds [{shown}{more}]")
+    });
+    let shares = tensor.alias.iter().map(|alias| format!("in the memory of {alias}"));
+    let more: Vec<String> = held.chain(shares).collect();
     vec![
         tensor.name.clone(),
         tensor.role.to_owned(),
@@ -110,6 +129,7 @@ fn tensor(tensor: &TensorReport) -> Vec<String> {
         elements,
         tensor.bytes.map_or_else(|| "-".to_owned(), size),
         format!("aligned to {}", tensor.alignment),
+        more.join(", "),
     ]
 }
 

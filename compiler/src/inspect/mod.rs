@@ -3,6 +3,7 @@
 //! Owns the report ([`Report`]) and how it is shown to people ([`table`]); programs take it as JSON. Never runs or loads
 //! what it reads: every reader behind it treats the bytes as hostile.
 
+mod interface;
 mod steps;
 mod table;
 
@@ -10,14 +11,14 @@ use std::path::Path;
 
 use cubinder_bundle::container::{self, Container, Found};
 use cubinder_bundle::validate::validate_attributes;
-use cubinder_bundle::{
-    CodeObject, Digest, Format, KernelFacts, Launch, NodeReference, Plugin, Value, Variant,
-};
+use cubinder_bundle::{CodeObject, Digest, KernelFacts, Launch, NodeReference, Plugin, Value, Variant};
 use serde::Serialize;
 
 use crate::cubin;
 use crate::library;
+use interface::interface;
 
+pub use interface::{DeclaredReport, SizeReport};
 pub use steps::{ScratchReport, StepReport};
 pub use table::table;
 
@@ -101,26 +102,6 @@ pub struct PluginReport {
     pub attributes: Vec<(String, String)>,
     /// The table of variants.
     pub variants: Vec<VariantReport>,
-}
-
-/// An attribute or a tensor as the manifest declares it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct DeclaredReport {
-    /// `attribute`, `input` or `output`.
-    pub role: &'static str,
-    /// Its name.
-    pub name: String,
-    /// The type of an attribute; the element types that a tensor can have.
-    pub types: Vec<&'static str>,
-    /// The formats that a tensor can have, where it has others than row major ones.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub formats: Vec<&'static str>,
-    /// What an attribute is where the node does not say.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub default: Option<String>,
-    /// What the author says about it.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub doc: String,
 }
 
 /// One row of the table of variants.
@@ -418,53 +399,6 @@ fn kernels_by_code(variant: &Variant, code: &[CodeObject]) -> Vec<(String, Strin
     variant.launches().flat_map(of_launch).collect()
 }
 
-/// Attributes, inputs and outputs in the manifest's order.
-fn interface(plugin: &Plugin) -> Vec<DeclaredReport> {
-    let attributes = plugin.attributes.iter().map(|attribute| DeclaredReport {
-        role: "attribute",
-        name: attribute.name.clone(),
-        types: vec![attribute.ty.name()],
-        formats: Vec::new(),
-        default: attribute.default.as_ref().map(ToString::to_string),
-        doc: attribute.doc.clone(),
-    });
-    let tensor = |role, (index, name, doc): (usize, &String, &String)| DeclaredReport {
-        role,
-        name: name.clone(),
-        types: types_of(plugin, index),
-        formats: formats_of(plugin, index),
-        default: None,
-        doc: doc.clone(),
-    };
-    let inputs = plugin.inputs.iter().enumerate();
-    let inputs = inputs.map(|(index, input)| tensor("input", (index, &input.name, &input.doc)));
-    let outputs = (plugin.inputs.len()..).zip(&plugin.outputs);
-    let outputs = outputs.map(|(index, output)| tensor("output", (index, &output.name, &output.doc)));
-    attributes.chain(inputs).chain(outputs).collect()
-}
-
-/// The element types that a tensor has in the table of variants, each once, in the table's order.
-fn types_of(plugin: &Plugin, tensor: usize) -> Vec<&'static str> {
-    let mut types: Vec<&'static str> = Vec::new();
-    for ty in plugin.variants.iter().filter_map(|variant| variant.types.get(tensor)) {
-        if !types.contains(&ty.name()) {
-            types.push(ty.name());
-        }
-    }
-    types
-}
-
-/// The formats that a tensor has in the table of variants, each once, in the table's order; none where it is always row major.
-fn formats_of(plugin: &Plugin, tensor: usize) -> Vec<&'static str> {
-    let mut formats: Vec<&'static str> = Vec::new();
-    for format in plugin.variants.iter().filter_map(|variant| variant.formats.get(tensor)) {
-        if !formats.contains(&format.name()) {
-            formats.push(format.name());
-        }
-    }
-    if formats == [Format::Linear.name()] { Vec::new() } else { formats }
-}
-
 fn code_report(code: &CodeObject) -> CodeReport {
     CodeReport {
         target: code.target.to_string(),
@@ -521,8 +455,12 @@ mod tests {
         let manifest = "schema = 1
             plugin = { name = \"pad\", namespace = \"com.example\", summary = \"Pads.\" }
             attributes = { pads = { type = \"i32[]\", default = [1, 1], doc = \"before and after\" } }
-            inputs = [{ name = \"x\", type = \"T\", doc = \"what is padded\" }, { name = \"z\", type = \"i64\" }]
-            outputs = [{ name = \"y\", type = \"T\", shape = \"x.shape\" }]
+            inputs = [{ name = \"x\", type = \"T\", doc = \"what is padded\" }, { name = \"z\", type = \"i64\" },
+                { name = \"target\", type = \"i64\", shape_input = true, values = \"0..=9\" },
+                { name = \"any\", type = \"i64\", shape_input = true }]
+            outputs = [{ name = \"y\", type = \"T\", shape = \"x.shape\" }, { name = \"w\", alias = \"z\", doc = \"in place\" },
+                { name = \"n\", type = \"i64\", size = { upper = \"numel(x)\", opt = \"numel(x) // 2\" } },
+                { name = \"found\", type = \"i32\", shape = \"[n, x.rank]\" }]
             types = { T = [\"f32\", \"f16\"] }
             launches = [{ source = \"k.cu\", kernel = \"k\", grid = [1], block = [1], args = { x = \"x\" } }]";
         let resolved = crate::resolve::compile(&crate::diagnostic::Source::new("m.toml", manifest)).unwrap();
@@ -538,10 +476,22 @@ mod tests {
     attribute pads: i32[] = [1, 1], before and after
     input x: f32 or f16, what is padded
     input z: i64
+    input target: i64, a shape input of 0..=9
+    input any: i64, a shape input
     output y: f32 or f16
+    output w: i64, in the memory of z, in place
+    output n: i64, a size of at most numel(x), usually numel(x) // 2
+    output found: i32
     variant 1 T=f32: k
 ";
         assert!(shown.contains(lines), "{shown}");
+        let json = serde_json::to_value(&report).unwrap();
+        let declared = &json["containers"][0]["plugins"][0]["interface"];
+        assert_eq!(declared[3]["values"], serde_json::json!({ "min": 0, "max": 9 }));
+        assert_eq!(declared[6]["alias"], "z");
+        let size = serde_json::json!({ "upper": "numel(x)", "opt": "numel(x) // 2" });
+        assert_eq!(declared[7]["size"], size);
+        assert_eq!(declared[1].get("values"), None);
     }
 
     #[test]

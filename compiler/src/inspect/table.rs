@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use cubinder_bundle::Interval;
+
 use super::steps::line;
 use super::{CodeReport, ContainerReport, DeclaredReport, FileKind, KernelReport, Report};
 use crate::diagnostic::harmless;
@@ -92,7 +94,16 @@ fn declaration(declared: &DeclaredReport) -> String {
     let DeclaredReport { role, name, types, formats, .. } = declared;
     let default = declared.default.iter().map(|default| format!(" = {default}"));
     let doc = Some(&declared.doc).filter(|doc| !doc.is_empty()).map(|doc| format!(", {doc}"));
-    let rest: String = default.chain(doc).collect();
+    let values = declared.values.iter().map(|values| match *values {
+        Interval { min: i64::MIN, max: i64::MAX } => ", a shape input".to_owned(),
+        values => format!(", a shape input of {values}"),
+    });
+    let alias = declared.alias.iter().map(|alias| format!(", in the memory of {alias}"));
+    let size = declared.size.iter().map(|size| match size.upper == size.opt {
+        true => format!(", a size of at most {}", size.upper),
+        false => format!(", a size of at most {}, usually {}", size.upper, size.opt),
+    });
+    let rest: String = default.chain(values).chain(alias).chain(size).chain(doc).collect();
     let formats = if formats.is_empty() { String::new() } else { format!(", {}", formats.join(" or ")) };
     format!("{role} {name}: {}{formats}{rest}", types.join(" or "))
 }

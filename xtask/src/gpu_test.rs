@@ -52,7 +52,8 @@ fn prepare(workshop: &Workshop, folder: &Path) -> Result<()> {
     std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let cases = List { maker: Maker::new(workshop, folder), cases: Vec::new() }.all()?;
     cases::write(folder, workshop.runtime_library(), &cases)?;
-    bench::prepare_enqueue(workshop, folder)
+    bench::prepare_enqueue(workshop, folder)?;
+    bench::prepare_launch(workshop, folder)
 }
 
 /// The cases, as they are made.

@@ -1,5 +1,5 @@
-"""Runs prebuilt engines under load on a GPU: many contexts on threads of their own, captures beside each other, engines made and
-freed a thousand times.
+"""Runs prebuilt engines under load on a GPU: many contexts on threads of their own, captures beside each other, every GPU of the
+machine, engines made and freed a thousand times.
 
     python3 gpu_stress.py DIRECTORY [--cycles N] [--only TEXT] [--contexts N]
 
@@ -84,7 +84,7 @@ def on_threads(client, lanes, work):
 
     def body(index, lane):
         try:
-            client.cuda.make_current()
+            lane.cuda.make_current()
             work(index, lane)
         except Exception:
             failures.append(traceback.format_exc())
@@ -108,14 +108,17 @@ def runs_of(case):
         fit = [
             run
             for run in plan["runs"]
-            if not run["apart"] and run["profile"] == 0 and not any(t["data_dependent"] for t in run["outputs"])
+            if not run["apart"]
+            and run["profile"] == 0
+            and not any(t["data_dependent"] for t in run["outputs"])
+            and not any(t["type"] in ("i32", "i64") for t in run["inputs"])
         ]
         if fit:
             yield plan, fit
 
 
-def prepare(directory, case):
-    client = Client()
+def prepare(directory, case, ordinal=0):
+    client = Client(ordinal)
     for path in case["libraries"]:
         client.load_library(os.path.join(directory, path))
     return client
@@ -175,6 +178,36 @@ def captures_case(directory, case, most):
     print(f"{total} graphs, each captured before any run")
 
 
+def devices_case(directory, case, most):
+    """Every GPU of the machine at once, with `most` contexts in all: one library, an engine for each GPU."""
+    clients = [prepare(directory, case)]
+    count = clients[0].cuda.device_count()
+    if count < 2:
+        return print("skipped: one GPU")
+    clients += [Client(ordinal) for ordinal in range(1, count)]
+    total = 0
+    for plan, runs in runs_of(case):
+        lanes = []
+        for client in clients:
+            client.cuda.make_current()
+            engine = client.engine(os.path.join(directory, plan["plan"]))
+            lanes += [Lane(client, directory, engine, plan, runs[i % len(runs)]) for i in range(-(-most // count))]
+
+        def work(index, lane):
+            clients[0].barrier.wait()
+            for turn in range(ROUNDS):
+                lane.load()
+                lane.enqueue()
+                lane.check(f"context {index} on GPU {lane.cuda.ordinal}, turn {turn}")
+
+        on_threads(clients[0], lanes, work)
+        total += len(lanes) * ROUNDS
+        for lane in lanes:
+            lane.cuda.make_current()
+            lane.close()
+    print(f"{total} inferences on {count} GPUs")
+
+
 def resident_bytes():
     with open("/proc/self/statm") as file:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
@@ -208,7 +241,7 @@ def cycles_case(directory, case, cycles):
         raise RuntimeError(f"resident memory grew by {grown} bytes in {cycles - start} rounds")
 
 
-WORKS = {"contexts": contexts_case, "captures": captures_case, "cycles": cycles_case}
+WORKS = {"contexts": contexts_case, "captures": captures_case, "devices": devices_case, "cycles": cycles_case}
 
 
 def main():

@@ -3,7 +3,9 @@
 // The time that a plugin spends in `enqueue` beside that of the bare launch call with the same arguments, and the time of an
 // `onShapeChange` that announces what was announced before.
 //
-//     own_time LIBRARY.so            a library that `cubinder compile` made of `elemwise_add_plugin` and `circ_pad_plugin`; needs a GPU
+//     own_time LIBRARY.so libcubinder.so
+//
+// where LIBRARY is what `cubinder compile` made of `elemwise_add_plugin` and `circ_pad_plugin`; needs a GPU.
 //
 // Plays TensorRT by itself, from the creator to enqueue, so that nothing but the plugin is in the way. The plugin finds the driver's functions
 // with `dlsym`, which this program exports under that name: that is how the launch call and its arguments are seen. Prints one JSON object for
@@ -187,22 +189,25 @@ Interface& capability(IPluginV3& plugin, PluginCapabilityType type)
 class Loaded
 {
 public:
-    Loaded(void* library, Network const& network)
+    Loaded(std::vector<void*> const& libraries, Network const& network)
     {
         using GetCreators = IPluginCreatorInterface* const* (*) (int32_t&);
-        auto const getCreators = reinterpret_cast<GetCreators>(realSymbol(library, "getCreators"));
-        int32_t count = 0;
-        auto* const* const creators = getCreators != nullptr ? getCreators(count) : nullptr;
         auto const creator = [&](char const* name) -> IPluginCreatorV3One& {
-            for (int32_t i = 0; i < count; ++i)
+            for (void* const library : libraries)
             {
-                auto* const one = static_cast<IPluginCreatorV3One*>(creators[i]);
-                if (std::strcmp(one->getPluginName(), name) == 0)
+                auto const getCreators = reinterpret_cast<GetCreators>(realSymbol(library, "getCreators"));
+                int32_t count = 0;
+                auto* const* const creators = getCreators != nullptr ? getCreators(count) : nullptr;
+                for (int32_t i = 0; i < count; ++i)
                 {
-                    return *one;
+                    auto* const one = static_cast<IPluginCreatorV3One*>(creators[i]);
+                    if (std::strcmp(one->getPluginName(), name) == 0)
+                    {
+                        return *one;
+                    }
                 }
             }
-            fail(std::string("the library has no creator for ") + name);
+            fail(std::string("no library has a creator for ") + name);
         };
         PluginFieldCollection attributes{network.field.name == nullptr ? 0 : 1, &network.field};
         IPluginV3* const built = creator(network.op).createPlugin("node", &attributes, TensorRTPhase::kBUILD);
@@ -288,7 +293,7 @@ double timed(Call const& call, Drain const& drain)
     return median(bursts);
 }
 
-void measure(Driver const& driver, void* library, Network const& network)
+void measure(Driver const& driver, std::vector<void*> const& libraries, Network const& network)
 {
     auto const synchronize = driver.get<Result (*)()>("cuCtxSynchronize");
     auto const allocate = driver.get<Result (*)(void**, size_t)>("cuMemAlloc_v2");
@@ -303,7 +308,7 @@ void measure(Driver const& driver, void* library, Network const& network)
     }
     void* output = nullptr;
     need(allocate(&output, static_cast<size_t>(volume(network.output)) * 4), "cuMemAlloc");
-    Loaded const plugin(library, network);
+    Loaded const plugin(libraries, network);
     need(plugin.shapes(), "onShapeChange");
     seen.clear();
     isSeeing = true;
@@ -367,7 +372,7 @@ void measure(Driver const& driver, void* library, Network const& network)
         network.op, seen.size(), median(own), median(launches), median(functions), mean, mean + kT95 * std::sqrt(variance / kROUNDS), shapes);
 }
 
-int run(char const* path)
+int run(std::vector<char const*> const& paths)
 {
     Driver const driver;
     paramInfo = driver.get<ParamInfo>("cuKernelGetParamInfo");
@@ -375,16 +380,20 @@ int run(char const* path)
     need(driver.get<Result (*)(unsigned)>("cuInit")(0), "cuInit");
     need(driver.get<Result (*)(void**, int)>("cuDevicePrimaryCtxRetain")(&context, 0), "cuDevicePrimaryCtxRetain");
     need(driver.get<Result (*)(void*)>("cuCtxSetCurrent")(context), "cuCtxSetCurrent");
-    void* const library = dlopen(path, RTLD_NOW);
-    if (library == nullptr)
+    std::vector<void*> libraries;
+    for (char const* const path : paths)
     {
-        fail(dlerror());
+        libraries.push_back(dlopen(path, RTLD_NOW));
+        if (libraries.back() == nullptr)
+        {
+            fail(dlerror());
+        }
     }
     static int32_t const pads[]{1, 1, 1, 1};
     static int32_t const blockSize{256};
     Dims const rows = dimsOf({10, 3, 32, 32});
-    measure(driver, library, {"elemwise_add_plugin", {"block_size", &blockSize, PluginFieldType::kINT32, 1}, {rows}, rows});
-    measure(driver, library, {"circ_pad_plugin", {"pads", pads, PluginFieldType::kINT32, 4}, {rows}, dimsOf({10, 3, 34, 34})});
+    measure(driver, libraries, {"elemwise_add_plugin", {"block_size", &blockSize, PluginFieldType::kINT32, 1}, {rows}, rows});
+    measure(driver, libraries, {"circ_pad_plugin", {"pads", pads, PluginFieldType::kINT32, 4}, {rows}, dimsOf({10, 3, 34, 34})});
     return 0;
 }
 
@@ -392,14 +401,14 @@ int run(char const* path)
 
 int main(int argc, char** argv)
 {
-    if (argc != 2)
+    if (argc < 2)
     {
-        std::fprintf(stderr, "usage: own_time LIBRARY.so\n");
+        std::fprintf(stderr, "usage: own_time LIBRARY.so libcubinder.so\n");
         return 2;
     }
     try
     {
-        return run(argv[1]);
+        return run(std::vector<char const*>(argv + 1, argv + argc));
     }
     catch (std::exception const& error)
     {

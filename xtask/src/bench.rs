@@ -218,7 +218,7 @@ fn enqueue(workshop: &Workshop) -> Result<()> {
 }
 
 /// How a prepared folder is measured, from inside it.
-const LAUNCH: &str = "launch/own_time launch/liblaunch.so";
+const LAUNCH: &str = "launch/own_time launch/liblaunch.so launch/libcubinder.so";
 
 /// Puts a plugin library and the program that plays TensorRT around it into `folder`.
 ///
@@ -232,6 +232,7 @@ pub(crate) fn prepare_launch(workshop: &Workshop, folder: &Path) -> Result<()> {
     workshop.compile(&inner, &[options.as_slice(), &manifests].concat())?;
     let mut build = workspace::cargo();
     build.args(["run", "--quiet", "--package", "cubinder-tests", "--example", "own-time", "--"]);
+    std::fs::copy(workshop.runtime_library(), inner.join("libcubinder.so"))?;
     process::capture(build.arg(inner.join("own_time")).envs(workshop.environment()?))?;
     Ok(())
 }

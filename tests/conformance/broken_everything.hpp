@@ -52,7 +52,7 @@ struct EverythingNode
         }
         int32_t const expected = kTYPES[position] < 0 ? static_cast<int32_t>(first) : kTYPES[position];
         bool isLayout = layout == (position == 2 ? static_cast<int32_t>(firstFormat) : 0);
-        isLayout = isLayout || (position == 1 && layout == 8 && fault("a format too many"));
+        isLayout = isLayout || (position == 3 && layout == 8 && fault("a format too many"));
         isLayout = isLayout || (position == 2 && (layout == 0 || layout == 8) && fault("output format free"));
         return found == expected && isLayout;
     }
@@ -286,6 +286,8 @@ public:
         for (int32_t i = 0; i <= position; ++i)
         {
             auto const& desc = all[i].desc;
+            bool const isFlat = desc.dims.nbDims < 3 && static_cast<int32_t>(desc.format) != 0;
+            isOffered = isOffered && (!isFlat || fault("formats of any rank"));
             isOffered = isOffered && mNode.isOffered(static_cast<size_t>(i), desc.type, desc.format, all[0].desc.type, all[0].desc.format);
         }
         return isOffered;
@@ -426,7 +428,7 @@ int64_t volume(Dims const& dims)
 int32_t Everything::onShapeChange(PluginTensorDesc const* in, int32_t nbIn, PluginTensorDesc const* out, int32_t nbOut) noexcept
 {
     mIsShaped = false;
-    bool const isAsked = in != nullptr && out != nullptr && nbIn == 3 && nbOut == 4 && in[0].dims.nbDims >= 3 && in[0].dims.nbDims <= 8
+    bool const isAsked = in != nullptr && out != nullptr && nbIn == 2 && nbOut == 4 && in[0].dims.nbDims >= 3 && in[0].dims.nbDims <= 8
         && (in[0].type == DataType::kFLOAT || in[0].type == DataType::kHALF)
         && (static_cast<int32_t>(in[0].format) == mNode.format || fault("any format at run time"));
     if (!isAsked)

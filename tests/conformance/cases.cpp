@@ -114,6 +114,68 @@ Facts elemwiseAdd()
     return facts;
 }
 
+// In place: the output is the input's memory. Single precision also with the channels last.
+Facts elemwiseAddInPlace()
+{
+    Facts facts;
+    facts.label = "elemwise_add_inplace";
+    facts.op = {"elemwise_add_plugin_", "1", "sample"};
+    facts.attribute = "delta";
+    facts.attributeValue = {1};
+    facts.attributesFor = [](int32_t) { return std::vector<std::vector<int32_t>>{{1}, {-16777216}}; };
+    facts.refusals = {
+        {"no attribute at all", {}},
+        {"floats for delta", {floats("delta", {1.0F})}},
+        {"two deltas", {ints("delta", {1, 2})}},
+        {"a delta that no float holds", {ints("delta", {16777217})}},
+        {"a negative one", {ints("delta", {-16777217})}},
+    };
+    constexpr int32_t kHWC = 8;
+    facts.offered = {{{0, 0}, {0, 0}}, {{0, 0}, {kHWC, kHWC}}, {{1, 1}, {0, 0}}};
+    facts.aliases = {0};
+    facts.leastRank = 0;
+    facts.shape = {10, 3, 32, 32};
+    facts.output = [](Shape const& x, std::vector<int32_t> const&) { return x; };
+    facts.coreFault = cubinderCoreFault;
+    // What is added takes no time.
+    facts.alike = {{facts.attributes(), facts.attributes()}, {facts.attributes(), facts.attributesOf({-3})}};
+    return facts;
+}
+
+// As many rows as there are elements that are not zero, and how many that is. It has no attribute.
+Facts nonZero()
+{
+    constexpr uint64_t kALIGNMENT = 256;
+    constexpr int64_t kTILE = 1024;
+    constexpr int64_t kPARTS = 1024;
+    Facts facts;
+    facts.label = "non_zero";
+    facts.op = {"non_zero_plugin", "1", "sample"};
+    facts.attributesFor = [](int32_t) { return std::vector<std::vector<int32_t>>{{}}; };
+    facts.outputs = 2;
+    constexpr int32_t kI32 = 3;
+    constexpr int32_t kI64 = 8;
+    facts.offered = {{{0, kI32, kI64}, {0, 0, 0}}, {{1, kI32, kI64}, {0, 0, 0}}};
+    facts.shape = {10, 3, 32, 32};
+    facts.shapes = [](Given const& node) {
+        return std::vector<Shape>{{sizeIn(1), static_cast<int64_t>(node.inputs[0].size())}, {}};
+    };
+    facts.sizes = [](Given const& node) {
+        int64_t const count = elementsOf(node.inputs[0]);
+        return std::vector<SizeBound>{{1, count / 2, count}};
+    };
+    // A number for each part of the tensor, which is of whole tiles.
+    facts.workspace = [](Combination const&, Given const& most) {
+        int64_t const count = std::max<int64_t>(elementsOf(most.inputs[0]), 1);
+        int64_t const part = (count + kPARTS * kTILE - 1) / (kPARTS * kTILE) * kTILE;
+        auto const bytes = static_cast<uint64_t>((count + part - 1) / part * 4);
+        return (bytes + kALIGNMENT - 1) / kALIGNMENT * kALIGNMENT;
+    };
+    facts.coreFault = cubinderCoreFault;
+    facts.alike = {{facts.attributes(), facts.attributes()}};
+    return facts;
+}
+
 // The hand-written plugin of `tests/reference-plugin`: one creator for building and running, float32 only.
 Facts reference()
 {
@@ -144,7 +206,11 @@ std::string Combination::text() const
 
 Fields Facts::attributesOf(std::vector<int32_t> const& value) const
 {
-    Fields fields{ints(attribute, value)};
+    Fields fields;
+    if (!attribute.empty())
+    {
+        fields.push_back(ints(attribute, value));
+    }
     fields.insert(fields.end(), further.begin(), further.end());
     return fields;
 }
@@ -202,7 +268,7 @@ std::vector<Shape> Facts::outputShapes(Given const& node) const
 std::vector<Facts> const& knownCases()
 {
     static std::vector<Facts> const cases = [] {
-        std::vector<Facts> all{circPad(), elemwiseAdd(), reference()};
+        std::vector<Facts> all{circPad(), elemwiseAdd(), elemwiseAddInPlace(), nonZero(), reference()};
         for (Facts const& facts : generalCases())
         {
             all.push_back(facts);

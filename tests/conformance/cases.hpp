@@ -77,6 +77,7 @@ struct Facts
     // How the case is called on the command line.
     std::string label;
     Identity op;
+    // Empty for a plugin without.
     std::string attribute;
     std::vector<int32_t> attributeValue;
     // Attributes beside that one, in every node.

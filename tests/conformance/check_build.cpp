@@ -112,6 +112,10 @@ void checkCreation(Subject const& subject)
         });
     }
     subject.check("an empty list has null data", [&](Probe& probe) {
+        if (facts.attribute.empty())
+        {
+            return;
+        }
         // What the ONNX parser passes for `[]`: length 0, null. A scalar attribute must refuse it, a list may take it.
         Collection const collection(facts.attributesOf({}));
         Owned plugin(subject.op.createPlugin("node", collection.get(), TensorRTPhase::kBUILD));

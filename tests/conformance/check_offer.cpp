@@ -32,6 +32,19 @@ bool begins(std::vector<Combination> const& all, std::vector<int32_t> const& typ
     });
 }
 
+// The fewest dimensions of a tensor in that format (`NvInferRuntimeBase.h`); 0 of rows.
+int32_t dimensionsOf(int32_t format)
+{
+    switch (format)
+    {
+    case 0: return 0;
+    case 6:
+    case 7:
+    case 12: return 4; // kDHWC8, kCDHW32, kDHWC
+    default: return 3;
+    }
+}
+
 // Every list of `count` data types.
 std::vector<std::vector<int32_t>> lists(int32_t count)
 {
@@ -158,6 +171,30 @@ void checkFormats(Subject const& subject)
         {
             probe.at("position " + show(position));
             probe.equal("supported", build.supportsFormatCombination(position, all.data(), facts.inputs, facts.outputs), false);
+        }
+    });
+    subject.check("formats are offered for tensors that have their dimensions", [&](Probe& probe) {
+        Owned plugin = subject.create(probe);
+        auto& build = buildOf(probe, *plugin);
+        for (Combination const& combination : facts.combinations())
+        {
+            Described const all = subject.tensors(combination, facts.given()).all();
+            for (size_t position = 0; position < all.size(); ++position)
+            {
+                int32_t const least = dimensionsOf(combination.formats[position]);
+                for (int32_t rank = 0; rank < least; ++rank)
+                {
+                    probe.at(combination.text() + ", position " + show(static_cast<uint64_t>(position)) + " of rank " + show(rank));
+                    Described flat = all;
+                    for (nvinfer1::Dims* dims : {&flat[position].desc.dims, &flat[position].min, &flat[position].opt, &flat[position].max})
+                    {
+                        dims->nbDims = rank;
+                    }
+                    bool const found = build.supportsFormatCombination(
+                        static_cast<int32_t>(position), flat.data(), facts.inputs, facts.outputs);
+                    probe.equal("supported", found, false);
+                }
+            }
         }
     });
     subject.check("getFormatCombinationLimit leaves room for every combination", [&](Probe& probe) {

@@ -107,7 +107,7 @@ bool isAsked(Arguments const& arguments, std::string const& label, bool isThere)
 void checkDeclared(Subject const& subject)
 {
     subject.check("the creator declares its attributes", [&](Probe& probe) {
-        bool found = false;
+        bool found = subject.facts.attribute.empty();
         bool foundAot = false;
         auto const* names = subject.op.getFieldNames();
         probe.need(names != nullptr, "null from getFieldNames", "a collection");

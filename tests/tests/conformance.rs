@@ -109,6 +109,7 @@ const FAULTS: &[(&str, &str)] = &[
     ("configured though refused", "everything_plugin: a configuration that is refused changes nothing"),
     ("configures any format", "everything_plugin: configurePlugin refuses what was never offered"),
     ("floats for an integer", "everything_plugin: refuses floats for level"),
+    ("formats of any rank", "everything_plugin: formats are offered for tensors that have their dimensions"),
     (
         "formats of another type",
         "everything_plugin: supportsFormatCombination at every position, type and format",
@@ -200,6 +201,8 @@ const PLUGINS: Recipe<'_> = Recipe {
     manifests: &[
         "manifests/circ_pad_plugin.toml",
         "manifests/elemwise_add_plugin.toml",
+        "manifests/elemwise_add_plugin_.toml",
+        "manifests/non_zero_plugin.toml",
         "tests/data/run/attributes.toml",
         "tests/data/conformance/everything.toml",
         "tests/data/conformance/layouts.toml",
@@ -427,9 +430,15 @@ fn every_changed_byte_and_every_truncation_of_a_small_plan_is_refused() {
 
 #[track_caller]
 fn assert_all_plugins(run: &Run) {
-    for plugin in
-        ["circ_pad_plugin", "elemwise_add_plugin", "everything_plugin", "layouts_plugin", "sequence_plugin"]
-    {
+    for plugin in [
+        "circ_pad_plugin",
+        "elemwise_add_plugin",
+        "elemwise_add_plugin_",
+        "non_zero_plugin",
+        "everything_plugin",
+        "layouts_plugin",
+        "sequence_plugin",
+    ] {
         let name = format!("{plugin}: has a creator");
         assert!(run.checks.iter().any(|check| check.name == name), "`{plugin}` was not checked");
     }

@@ -22,7 +22,8 @@ use trt_abi::{Dims, PluginTensorDesc, TensorFormat, TensorRTPhase};
 use super::*;
 
 /// The folders of manifests, from the repository's root.
-const FOLDERS: [&str; 4] = ["manifests", "tests/data/ok", "tests/data/run", "tests/data/run/sequences"];
+const FOLDERS: [&str; 5] =
+    ["manifests", "tests/data/ok", "tests/data/run", "tests/data/run/sequences", "tests/data/conformance"];
 
 /// The manifests there.
 fn manifests() -> &'static [PathBuf] {
@@ -33,16 +34,10 @@ fn manifests() -> &'static [PathBuf] {
         let files = files.map(|file| file.unwrap().path());
         let mut all: Vec<PathBuf> =
             files.filter(|path| path.extension().is_some_and(|extension| extension == "toml")).collect();
-        all.retain(|path| is_told_with_shapes(&std::fs::read_to_string(path).unwrap()));
         all.sort();
         assert!(all.len() >= 10, "{all:?}");
         all
     })
-}
-
-/// Whether the runtime is told everything with the shapes: what shape inputs hold is told to it in another call.
-fn is_told_with_shapes(text: &str) -> bool {
-    !text.contains("shape_input = true")
 }
 
 type Model = cubinder_bundle::Plugin;
@@ -134,10 +129,25 @@ fn shape(input: &cubinder_bundle::Input, choices: &mut Choices<'_>) -> Vec<i64> 
     (0..rank).map(|_| choices.of(extents)).collect()
 }
 
+/// What a shape input holds: as much of what it may as it may. TensorRT tells nothing of it at run time, so it is the builder that refuses
+/// what it may not.
+fn held(input: &cubinder_bundle::Input, choices: &mut Choices<'_>) -> Vec<i64> {
+    let Some(allowed) = input.values else { return Vec::new() };
+    let counts = input.limits.dim(0);
+    let count = match input.rank_max {
+        0 => 1,
+        _ => counts.min + i64::from(choices.next()) % (counts.max.min(8) - counts.min + 1),
+    };
+    let some = [1, 2, 3, 5, 64, 0, allowed.min, allowed.max];
+    (0..count).map(|_| choices.of(&some).clamp(allowed.min, allowed.max)).collect()
+}
+
 struct Case {
     plugin: Model,
     attributes: Vec<Value>,
     inputs: Vec<Vec<i64>>,
+    /// What each input holds; nothing for one that is no shape input.
+    values: Vec<Vec<i64>>,
     alignments: Vec<u64>,
     device: Device,
 }
@@ -155,13 +165,23 @@ impl Case {
             let first = inputs[0].clone();
             inputs.fill(first);
         }
+        let values: Vec<Vec<i64>> = plugin.inputs.iter().map(|it| held(it, choices)).collect();
+        for ((input, values), shape) in plugin.inputs.iter().zip(&values).zip(&mut inputs) {
+            if input.values.is_some() {
+                *shape = if input.rank_max == 0 { Vec::new() } else { vec![values.len() as i64] };
+            }
+        }
         let alignments = (0..plugin.tensor_count()).map(|_| choices.of(&[1, 4, 8, 16, 256, 4096])).collect();
         let device = Device {
             sms: choices.of(&[1, 16, 132]),
             shared_bytes: choices.of(&[49_152, 101_376, 232_448]),
             capability: choices.of(&[75, 89, 90, 120]),
         };
-        Case { plugin, attributes, inputs, alignments, device }
+        Case { plugin, attributes, inputs, values, alignments, device }
+    }
+
+    fn is_shape_input(&self, tensor: usize) -> bool {
+        self.plugin.inputs.get(tensor).is_some_and(|input| input.values.is_some())
     }
 
     fn asks_for_device(&self) -> bool {
@@ -169,13 +189,31 @@ impl Case {
     }
 
     fn evaluation(&self) -> Evaluation {
-        self.evaluated(Some(self.device)).unwrap()
+        let mut evaluation = self.evaluated(Some(self.device)).unwrap();
+        evaluation.refused = evaluation.refused.map(|refused| self.as_seen(refused));
+        evaluation
+    }
+
+    /// A refusal as the runtime words it, which knows no more of a shape input than its rank.
+    fn as_seen(&self, mut refused: String) -> String {
+        for (input, shape) in self.plugin.inputs.iter().zip(&self.inputs) {
+            if input.values.is_some() && !shape.is_empty() {
+                let known = format!("\n  {}: {shape:?}", input.name);
+                refused = refused.replace(&known, &format!("\n  {}: shape not known", input.name));
+            }
+        }
+        refused
     }
 
     /// # Errors
     /// What `eval` has to be told.
     fn evaluated(&self, device: Option<Device>) -> Result<Evaluation, Vec<Mistake>> {
-        let names = || (0..self.plugin.tensor_count()).filter_map(|index| self.plugin.tensor_name(index));
+        let all = (0..self.plugin.tensor_count())
+            .filter_map(|index| Some((index, self.plugin.tensor_name(index)?)));
+        let (held, plain): (Vec<_>, Vec<_>) = all.partition(|(index, _)| self.is_shape_input(*index));
+        let named = |(index, name): &(usize, &str), list: &[Vec<i64>]| {
+            Some(((*name).to_owned(), list.get(*index)?.clone()))
+        };
         let subject = Subject {
             plugin: self.plugin.clone(),
             origin: SubjectOrigin::Compiled(Arc::from([])),
@@ -184,8 +222,12 @@ impl Case {
             input_ranks: None,
         };
         let query = Query {
-            shapes: names().map(str::to_owned).zip(self.inputs.iter().cloned()).collect(),
-            aligned: names().map(str::to_owned).zip(self.alignments.iter().copied()).collect(),
+            shapes: plain.iter().filter_map(|tensor| named(tensor, &self.inputs)).collect(),
+            values: held.iter().filter_map(|tensor| named(tensor, &self.values)).collect(),
+            aligned: plain
+                .iter()
+                .map(|(index, name)| ((*name).to_owned(), self.alignments[*index]))
+                .collect(),
             device: device.iter().flat_map(facts_of).collect(),
             ..Query::default()
         };
@@ -196,7 +238,11 @@ impl Case {
     /// announced with these shapes.
     fn refused(&self, device: Option<Device>, outputs: &[Vec<i64>]) -> Option<String> {
         let title = format!("{}: ", full_name(&self.plugin));
-        let text = |error: &Error| error.text().strip_prefix(&title).unwrap_or(error.text()).to_owned();
+        // The runtime adds which node it is; whoever evaluates has just said that.
+        let text = |error: &Error| {
+            let text = error.text().strip_prefix(&title).unwrap_or(error.text());
+            text.split_once("\n  node: ").map_or(text, |(text, _)| text).to_owned()
+        };
         let node = Node {
             workspace_bytes: None,
             producer: String::new(),
@@ -227,16 +273,20 @@ impl Case {
             format: TensorFormat(format.tensorrt()),
             scale: 1.0,
         };
-        let inputs: Vec<_> = self.inputs.iter().zip(&kinds).map(desc).collect();
-        let outputs: Vec<_> = outputs.iter().zip(&kinds[inputs.len()..]).map(desc).collect();
+        // TensorRT announces no shape inputs (seen with TensorRT-RTX 1.7).
+        let counted: Vec<usize> =
+            (0..self.inputs.len()).filter(|input| !self.is_shape_input(*input)).collect();
+        let inputs: Vec<_> =
+            counted.iter().map(|input| desc((&self.inputs[*input], &kinds[*input]))).collect();
+        let outputs: Vec<_> = outputs.iter().zip(&kinds[self.inputs.len()..]).map(desc).collect();
         made.running.with(|running| running.assume(device)).unwrap();
         if let Err(error) = made.on_shape_change(&inputs, &outputs) {
             return Some(text(&error));
         }
         let place = |alignment: &u64| without_provenance_mut::<c_void>(*alignment as usize);
         let inputs: Vec<_> =
-            self.alignments[..inputs.len()].iter().map(|alignment| place(alignment).cast_const()).collect();
-        let outputs: Vec<_> = self.alignments[inputs.len()..].iter().map(place).collect();
+            counted.iter().map(|input| place(&self.alignments[*input]).cast_const()).collect();
+        let outputs: Vec<_> = self.alignments[self.inputs.len()..].iter().map(place).collect();
         let at = Addresses { inputs: &inputs, outputs: &outputs, workspace: std::ptr::null_mut() };
         if device.is_none() && self.asks_for_device() {
             // It waits.
@@ -328,6 +378,9 @@ fn cases_are_of_all_kinds() {
         ];
         let kind = kinds.into_iter().find(|kind| refused.contains(kind));
         *found.entry(kind.unwrap_or(if refused.is_empty() { "launched" } else { "other" })).or_default() += 1;
+        if refused.is_empty() && case.values.iter().any(|values| !values.is_empty()) {
+            *found.entry("launched beside shape inputs").or_default() += 1;
+        }
     }
     for kind in [
         "the attribute `",
@@ -337,6 +390,7 @@ fn cases_are_of_all_kinds() {
         "no variant can run",
         "cannot launch",
         "launched",
+        "launched beside shape inputs",
     ] {
         assert!(found.get(kind).is_some_and(|count| *count >= 3), "{found:?}");
     }

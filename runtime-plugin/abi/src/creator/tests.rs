@@ -82,24 +82,30 @@ fn fields_round_trip_through_an_engine() {
 }
 
 #[test]
-fn missing_pointers_are_read_as_nothing() {
+fn what_is_missing_is_read_as_nothing_or_refused() {
     let creator = ProbeCreator::new(Mood::Well);
     let (seen, record) = (creator.seen.clone(), creator.record.clone());
     let (_list, this, slots) = list(creator);
     let nameless =
         PluginField { name: ptr::null(), data: ptr::null(), field_type: PluginFieldType::INT8, length: 0 };
-    let collection = PluginFieldCollection { nb_fields: 1, fields: &raw const nameless };
+    let collection = |nb_fields, fields| PluginFieldCollection { nb_fields, fields };
+    let empty = collection(0, ptr::null());
     // SAFETY: a live creator; the pointers are null or valid.
-    unsafe {
-        let plugin = (slots.create_plugin)(this, ptr::null(), ptr::null(), TensorRTPhase(9));
-        assert!(!plugin.is_null());
-        delete(plugin);
-        assert!(
-            (slots.create_plugin)(this, c"".as_ptr(), &raw const collection, TensorRTPhase::BUILD).is_null()
-        );
-    }
+    let create = |name, fields| unsafe { (slots.create_plugin)(this, name, fields, TensorRTPhase(9)) };
+    let plugin = create(ptr::null(), &raw const empty);
+    assert!(!plugin.is_null());
+    delete(plugin);
     assert_eq!(*seen.lock().unwrap(), [r#""" TensorRTPhase(9) []"#]);
-    assert_eq!(record.last_report().text(), "field number 0 has no name");
+    for (impossible, why) in [
+        (collection(1, &raw const nameless), "field number 0 has no name"),
+        (collection(1, ptr::null()), "a collection of 1 fields that lie nowhere"),
+        (collection(i32::MIN, &raw const nameless), "a collection of -2147483648 fields that lie nowhere"),
+    ] {
+        assert!(create(c"".as_ptr(), &raw const impossible).is_null());
+        assert_eq!(record.last_report().text(), why);
+    }
+    assert!(create(c"".as_ptr(), ptr::null()).is_null());
+    assert_eq!(record.last_report().text(), "there is no collection of fields");
 }
 
 #[test]
@@ -108,8 +114,10 @@ fn failures_become_null_and_are_reported() {
         let creator = ProbeCreator::new(mood);
         let record = creator.record.clone();
         let (_list, this, slots) = list(creator);
+        let empty = PluginFieldCollection { nb_fields: 0, fields: ptr::null() };
         // SAFETY: a live creator.
-        let plugin = unsafe { (slots.create_plugin)(this, c"".as_ptr(), ptr::null(), TensorRTPhase::BUILD) };
+        let plugin =
+            unsafe { (slots.create_plugin)(this, c"".as_ptr(), &raw const empty, TensorRTPhase::BUILD) };
         assert_eq!((plugin.is_null(), record.last_report().code()), (true, code));
     }
 }

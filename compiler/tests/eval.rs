@@ -4,6 +4,8 @@
 
 mod support;
 
+use std::fs;
+
 use cubinder_bundle::container::{write_bundle, write_node, write_node_reference};
 use cubinder_bundle::{
     Arg, ArgValue, Bundle, CodeObject, CodeRef, Digest, KernelFacts, Node, NodeReference, Plugin, Value,
@@ -751,4 +753,29 @@ fn a_cooperative_launch_must_fit_on_the_device() {
     assert!(refused.stdout.contains("200") && refused.stdout.contains("198"), "{}", refused.stdout);
     // Nothing is known of the device.
     assert_eq!(run(&[]).code, Some(0));
+}
+
+/// The kernel of a manifest is compiled with the tables that are in files.
+#[test]
+fn tables_in_files_are_read() {
+    let Some(project) = Project::new() else { return };
+    let table = "[tables.window]\ntype = \"f32\"\nfile = \"window.bin\"\n\n[types]";
+    project.edit("manifests/scale.toml", "[types]", table);
+    project.edit(
+        "kernels/scale.cu",
+        "template",
+        "static_assert(manifest::window.size() == 2, \"\");\ntemplate",
+    );
+    let evaluate = || {
+        let arguments =
+            ["eval", "manifests/scale.toml", "--shape", "x=8", "--attr", "factor=1", "--arch", "sm_90"];
+        project.run(&arguments)
+    };
+    project.write("manifests/window.bin", [0_u8; 8]);
+    let run = evaluate();
+    assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""), "{}", run.stdout);
+    fs::remove_file(project.path("manifests/window.bin")).unwrap();
+    let run = evaluate();
+    assert_eq!(run.code, Some(1));
+    assert!(run.stderr.contains("C0413"), "{}", run.stderr);
 }

@@ -200,3 +200,59 @@ fn too_many_values_are_told_however_many_attributes_have_them() {
     let told = ["error[C0206]: the manifest expands to 4200 variants, more than 1024"];
     assert_said(&specialized(&values(2100), "", launch), SPECIALIZED, &told);
 }
+
+#[test]
+fn nothing_is_proved_of_rows_that_no_node_can_have() {
+    let manifest = |rank: u8, format: &str| {
+        let formats = if format == "F" { "[formats]\nF = [\"linear\", \"hwc\"]\n" } else { "" };
+        format!(
+            "[[inputs]]\nname = \"x\"\ntype = \"f32\"\nrank = {rank}\n\
+             [[outputs]]\nname = \"y\"\ntype = \"f32\"\nformat = \"{format}\"\nshape = \"x.shape\"\n\
+             {formats}[[launches]]\nsource = \"k.cu\"\nkernel = \"k\"\ngrid = [\"numel(x)\"]\nblock = [\"numel(x)\"]\n\
+             args = {{ x = \"x\", y = \"y\" }}\n"
+        )
+    };
+    let kernel = "__global__ void k(const float* x, float* y) { y[0] = x[0]; }";
+    let told = ["error[C0209]: the format `hwc` needs at least 3 dimensions", "the format of `y`"];
+    for format in ["F", "hwc"] {
+        assert_said(&manifest(2, format), kernel, &told);
+        assert!(said(&manifest(3, format), kernel).contains("C0302"));
+        assert!(!said(&manifest(3, format), kernel).contains("C0209"));
+    }
+    let of_blocks = |checked: &Checkup| {
+        checked.obligations.iter().filter(|obligation| obligation.statement.contains("block")).count()
+    };
+    assert_eq!(of_blocks(&checked(&manifest(2, "hwc"), kernel)), 0);
+    assert!(of_blocks(&checked(&manifest(3, "hwc"), kernel)) > 0);
+}
+
+#[test]
+fn values_that_no_node_can_have_are_told() {
+    let rule = "require = [{ expr = \"k < x.rank\", message = \"m\" }]\n";
+    let launch = "grid = [1]\nblock = [256]\n";
+    let told = ["warning[C0107]: no node can have `k` = `8`", "[3, 8]"];
+    assert_said(&specialized("3, 8", rule, launch), SPECIALIZED, &told);
+}
+
+#[test]
+fn what_tells_rows_apart_is_named() {
+    let manifest = |guard: &str, types: &str, format: &str| {
+        format!(
+            "{types}[attributes.k]\ntype = \"i32\"\nspecialize = [3, 5]\n\
+             [[inputs]]\nname = \"x\"\ntype = \"T\"\n{format}rank = 4\nlimits = {{ numel = \"1..=1000\" }}\n\
+             [[outputs]]\nname = \"y\"\ntype = \"T\"\n{format}shape = \"x.shape\"\n[types]\nT = [\"f32\", \"i32\"]\n\
+             [[variants]]\nid = 1\nguard = \"{guard}\"\n[[variants]]\nid = 2\n\
+             [[launches]]\nsource = \"k.cu\"\nkernel = \"k<T, k>\"\ngrid = [1]\nblock = [256]\n\
+             args = {{ x = \"x\", y = \"y\" }}\n"
+        )
+    };
+    let formats = "[formats]\nF = [\"linear\", \"hwc\"]\n[[combinations]]\ntypes = { T = [\"f32\"] }\n";
+    let format = "format = \"F\"\n";
+    let told = [
+        "warning[C0201]: this guard never holds for some formats of the variant",
+        "`formats = { F = [\"hwc\"] }`",
+    ];
+    assert_said(&manifest("x.format == 'hwc' and numel(x) > 10", formats, format), SPECIALIZED, &told);
+    let told = ["never holds for some values of the variant", "`k == 3`"];
+    assert_said(&manifest("numel(x) * k < 5", "", ""), SPECIALIZED, &told);
+}

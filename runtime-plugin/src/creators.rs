@@ -198,7 +198,11 @@ impl Creator for KernelCreator {
     }
 
     fn create(&self, name: &CStr, fields: &[Field<'_>], phase: TensorRTPhase) -> Result<KernelPlugin, Error> {
-        let restored = self.restore(fields)?;
+        let place = |error: Error| match name.to_string_lossy() {
+            name if name.is_empty() => error,
+            name => Error::new(error.code(), format!("`{name}`: {error}")),
+        };
+        let restored = self.restore(fields).map_err(place)?;
         let form = if self.own.is_some() { Form::Library } else { Form::Fields };
         let plugin = KernelPlugin::new(
             restored.definition,
@@ -306,6 +310,38 @@ mod tests {
             error.to_string().contains("format version 1, and this version of Cubinder reads"),
             "{error}"
         );
+    }
+
+    /// What reaches the log of an application whose engine or library was damaged, or is newer than the library.
+    #[test]
+    fn engines_that_do_not_read_are_refused_with_what_to_do() {
+        let good = node_of_version(FORMAT_VERSION);
+        let changed = |place: usize, to: u8| {
+            let mut bytes = good.clone();
+            bytes[place] = to;
+            bytes
+        };
+        let refused = |bytes: &[u8]| restore_node(bytes).err().unwrap().to_string();
+        let newer = changed(16, 9);
+        let last = good.len() - 1;
+        let errors =
+            [&[][..], &good[..100], &changed(0, 0), &newer, &changed(last, !good[last])].map(refused);
+        // The file is written anew with every change of the format.
+        let is_digest = |word: &str| word.len() >= 64 && word.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let errors = errors.join("\n");
+        let found: Vec<&str> = errors.split([' ', ',', ';', '\n']).filter(|word| is_digest(word)).collect();
+        assert_eq!(found.len(), 2);
+        let errors = found.iter().fold(errors.clone(), |errors, digest| errors.replace(digest, "DIGEST"));
+        insta::assert_snapshot!(errors.replace(&format!(" {}", good.len()), " LENGTH"));
+
+        let creator = generic().unwrap();
+        let field = |name| creator.create(name, &[], TensorRTPhase::RUNTIME).unwrap_err().to_string();
+        assert!(
+            field(c"pad").starts_with("`pad`: the node in the engine has the fields []"),
+            "{}",
+            field(c"pad")
+        );
+        assert!(field(c"").starts_with("the node in the engine"), "{}", field(c""));
     }
 
     /// Every version before this one has a creator that refuses it, or is read.

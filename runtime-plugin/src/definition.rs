@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use cubinder_bundle::container::{self, Container, Found};
+use cubinder_bundle::container::{self, Container, Found, ReadError};
 use cubinder_bundle::kept::Kept;
 use cubinder_bundle::launch::{self, Signature};
 use cubinder_bundle::validate::{validate_attributes, validate_ranks};
@@ -24,7 +24,7 @@ pub(crate) struct OwnBundle {
 impl OwnBundle {
     /// Reads the bytes that the compiler put into this library. The code stays where it is mapped.
     pub(crate) fn read(bytes: &'static [u8]) -> Result<OwnBundle, Error> {
-        let refused = |error: &dyn std::fmt::Display| {
+        let refused = |error: &str| {
             Error::new(
                 Error::FAILED_INITIALIZATION,
                 format!("the bundle in this plugin library does not read: {error}"),
@@ -34,8 +34,8 @@ impl OwnBundle {
             Ok(Found { container: Container::Bundle(bundle), digest, .. }) => {
                 Ok(OwnBundle { bundle, digest })
             }
-            Ok(_) => Err(refused(&"it holds a node")),
-            Err(error) => Err(refused(&error)),
+            Ok(_) => Err(refused("it holds a node")),
+            Err(error) => Err(refused(&with_help(&error))),
         }
     }
 }
@@ -170,7 +170,7 @@ static NODES: Mutex<BTreeMap<Digest, Weak<Node>>> = Mutex::new(BTreeMap::new());
 
 /// Reads the field of a node whose code is in the field.
 pub(crate) fn restore_node(bytes: &[u8]) -> Result<Restored, Error> {
-    let (digest, length) = container::digest(bytes).map_err(|error| unusable(&error.to_string()))?;
+    let (digest, length) = container::digest(bytes).map_err(|error| unreadable(&error))?;
     check_end(bytes, length)?;
     let known = nodes().get(&digest).and_then(Weak::upgrade);
     let node = match known {
@@ -217,7 +217,8 @@ pub(crate) fn restore_reference(bytes: &[u8], own: &Arc<OwnBundle>) -> Result<Re
     };
     if reference.bundle != own.digest.shortened() {
         return Err(unusable(&format!(
-            "it needs the code library of bundle {}, and this is that of bundle {}",
+            "it needs the code library of bundle {0}, and this is that of bundle {1}; load the library that registers `Kernel-{0}`, or build the engine \
+             again with the library of ops beside this one",
             reference.bundle.short(),
             own.digest.short()
         )));
@@ -248,7 +249,7 @@ pub(crate) fn restore_reference(bytes: &[u8], own: &Arc<OwnBundle>) -> Result<Re
 }
 
 fn read_field(bytes: &[u8]) -> Result<Container, Error> {
-    let found = container::read_to_run(bytes).map_err(|error| unusable(&error.to_string()))?;
+    let found = container::read_to_run(bytes).map_err(|error| unreadable(&error))?;
     check_end(bytes, found.length)?;
     Ok(found.container)
 }
@@ -258,6 +259,24 @@ fn check_end(bytes: &[u8], length: usize) -> Result<(), Error> {
     match bytes.len() - length {
         0 => Ok(()),
         more => Err(unusable(&format!("{more} bytes follow the node"))),
+    }
+}
+
+fn unreadable(error: &ReadError) -> Error {
+    unusable(&with_help(error))
+}
+
+/// The error, and what to do about it.
+fn with_help(error: &ReadError) -> String {
+    match error {
+        // They say what to do themselves.
+        ReadError::Version { .. } | ReadError::TooManyBeginnings => error.to_string(),
+        ReadError::NoMagic
+        | ReadError::Truncated { .. }
+        | ReadError::Digest { .. }
+        | ReadError::Malformed(_) => {
+            format!("{error}; copy the file again from where it was made, or make it again")
+        }
     }
 }
 

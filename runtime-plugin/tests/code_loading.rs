@@ -127,15 +127,15 @@ fn where_nothing_loads_the_error_names_device_targets_and_command() {
     let mut carried = Carried::new("sm_80 sm_90 compute_80 compute_90");
     carried.0[3].2 = CodeBytes::from(b"a\0b".to_vec());
     let error = carried.load(&table, &mock.driver).unwrap_err();
-    insta::assert_snapshot!("nothing_fits", error.to_string());
+    insta::assert_snapshot!("nothing_fits", told(&error));
     assert!(mock.living().is_empty());
 
     let none = Carried::new("").load(&table, &mock.driver).unwrap_err();
-    insta::assert_snapshot!("nothing_carried", none.to_string());
+    insta::assert_snapshot!("nothing_carried", told(&none));
 
     mock.change(|device| device.refuses = refusing("cuKernelGetFunction", &["*"], 209));
     let exact = Carried::new("sm_120").load(&table, &mock.driver).unwrap_err();
-    insta::assert_snapshot!("exact_refused", exact.to_string());
+    insta::assert_snapshot!("exact_refused", told(&exact));
 }
 
 #[test]
@@ -150,7 +150,7 @@ fn trouble_that_is_not_the_codes_ends_the_search() {
         );
         assert_eq!(mock.capture_mode(), 0);
         if code == 2 {
-            insta::assert_snapshot!("out_of_memory", error.to_string());
+            insta::assert_snapshot!("out_of_memory", told(&error));
         }
         // It is not held against the code: once the trouble is over it loads.
         mock.change(|device| device.refuses.clear());
@@ -349,10 +349,7 @@ fn an_older_driver_leaves_the_parameters_to_the_model() {
         let LoadError::NothingFits { refused, .. } = error else { panic!("{error}") };
         assert_eq!(refused[0].reason, Reason::UnknownParameters);
     }
-    insta::assert_snapshot!(
-        "unknown_parameters",
-        load(&CodeTable::new(), "sm_86", None).unwrap_err().to_string()
-    );
+    insta::assert_snapshot!("unknown_parameters", told(&load(&CodeTable::new(), "sm_86", None).unwrap_err()));
     assert_eq!(mock.count("cuFuncLoad"), 0);
 }
 
@@ -388,8 +385,9 @@ fn damaged_compressed_code_is_refused_and_does_not_stand_in_the_way_of_good() {
     let mut damaged = packed("sm_86");
     // The code of another object under the digest of this one.
     damaged.0[0].2 = packed("sm_80").0[0].2.clone();
-    let error = damaged.load(&table, &mock.driver).unwrap_err().to_string();
+    let error = told(&damaged.load(&table, &mock.driver).unwrap_err());
     assert!(error.contains("sm_86: it is damaged: it does not have its digest"), "{error}");
+    assert!(error.ends_with("or build them again"), "{error}");
     assert_eq!(mock.count("cuLibraryLoadData"), 0);
     assert!(good.loaded(&table, &mock.driver).is_first);
 }
@@ -424,7 +422,7 @@ fn candidates_are_what_the_model_lists() {
     assert_eq!(found, expected);
 
     launch.code.push(reference("sm_90", 2, "a"));
-    insta::assert_snapshot!("no_such_code", candidates(&launch, &code).unwrap_err().to_string());
+    insta::assert_snapshot!("no_such_code", told(&candidates(&launch, &code).unwrap_err()));
 }
 
 #[test]
@@ -439,4 +437,9 @@ fn a_primary_context_is_given_back() {
             .map(str::to_owned)
             .to_vec()
     );
+}
+
+/// An error with what to do about it, as the log has them.
+fn told(error: &LoadError) -> String {
+    format!("{error}\n{}", error.help())
 }

@@ -271,13 +271,13 @@ fn a_refused_launch_names_its_numbers_and_limits() {
     let mut report = String::new();
     for code in [701, 719] {
         mock.change(|device| device.refuses = vec![("cuLaunchKernel", "*", code)]);
-        report.push_str(&enqueue(&mock, &record).unwrap_err().to_string());
+        report.push_str(&told(&enqueue(&mock, &record).unwrap_err()));
         report.push_str("\n\n");
     }
     let at = Addresses { inputs: &[], outputs: &[], workspace: null_mut() };
     // SAFETY: nothing is launched.
     let error = unsafe { record.enqueue(&mock.driver, &at, CUstream::NULL) }.unwrap_err();
-    report.push_str(&error.to_string());
+    report.push_str(&told(&error));
     insta::assert_snapshot!("refused_by_the_driver", report);
 }
 
@@ -363,4 +363,9 @@ proptest! {
             prop_assert_eq!(seen, &expected);
         }
     }
+}
+
+/// An error with what to do about it, as the log has them.
+fn told(error: &EnqueueError) -> String {
+    format!("{error}\n{}", error.help().unwrap_or_default())
 }

@@ -300,7 +300,7 @@ fn a_refusal_shows_everything_that_was_asked_for() {
             device.refuses.clear();
         });
         let error = enqueue(&mock, &records[index..=index]).unwrap_err();
-        report.push_str(&format!("{call}:\n{error}\n\n"));
+        report.push_str(&format!("{call}:\n{error}\n{}\n\n", error.help().unwrap_or_default()));
     }
     insta::assert_snapshot!("refused_steps", report);
 }

@@ -428,7 +428,7 @@ int64_t volume(Dims const& dims)
 int32_t Everything::onShapeChange(PluginTensorDesc const* in, int32_t nbIn, PluginTensorDesc const* out, int32_t nbOut) noexcept
 {
     mIsShaped = false;
-    bool const isAsked = in != nullptr && out != nullptr && nbIn == 3 && nbOut == 4 && in[0].dims.nbDims >= 3 && in[0].dims.nbDims <= 8
+    bool const isAsked = in != nullptr && out != nullptr && nbIn == 2 && nbOut == 4 && in[0].dims.nbDims >= 3 && in[0].dims.nbDims <= 8
         && (in[0].type == DataType::kFLOAT || in[0].type == DataType::kHALF)
         && (static_cast<int32_t>(in[0].format) == mNode.format || fault("any format at run time"));
     if (!isAsked)

@@ -286,6 +286,40 @@ void checkRefusals(Bench const& bench, Launching const& plugin)
     });
 }
 
+void checkRefusedLaunch(Bench const& bench, Launching const& plugin)
+{
+    struct Refused
+    {
+        int32_t code;
+        char const* name;
+        char const* help;
+    };
+    for (Refused const& refused : {Refused{701, "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES", "make the block smaller"},
+             Refused{719, "CUDA_ERROR_LAUNCH_FAILED", "work that was enqueued earlier may have caused it"},
+             Refused{1, "CUDA_ERROR_INVALID_VALUE", "`cubinder eval` shows"}})
+    {
+        check(bench, plugin.facts, "a launch that the driver refuses is told with node, shapes, device and what to do: " + show(refused.code),
+            [&, refused](Session const& session, Probe& probe) {
+                Running const running = session.running(probe);
+                Tensors const node = session.subject.tensors();
+                probe.equal("onShapeChange", running.shapes(node), 0);
+                session.bench.logger.take();
+                session.bench.driver.failWith = refused.code;
+                session.bench.driver.failIn = 1;
+                probe.that(running.enqueue(node) != 0, "0", "a failure");
+                std::string const error = firstError(session.bench.logger.take());
+                std::string const expected = "cubinder: test::tiles_plugin `node`: `test::tiles_plugin` cannot launch `tiles<float, 4>`: `cuLaunchKernel` returned "
+                    + std::string(refused.name) + " (" + show(refused.code) + ")\n"
+                    "  grid [4, 4, 1], block [32, 4, 1], 51200 bytes of dynamic shared memory\n"
+                    "  the kernel takes at most 1024 threads in a block and 101376 bytes of dynamic shared memory on this GPU\n"
+                    "  node: tile_kib = 25, x is 2x8x16, y is 2x8x32\n"
+                    "  GPU: Stand-In 4090 (compute capability 8.9, driver for CUDA 13.0)\n";
+                probe.equal("the message up to what to do", error.substr(0, expected.size()), expected);
+                probe.that(error.find(refused.help) != std::string::npos, show(error), show(refused.help) + " in it");
+            });
+    }
+}
+
 void checkOtherDevice(Bench const& bench, Launching const& plugin)
 {
     check(bench, plugin.facts, "code for other devices is refused with what is there and what to do", [&](Session const& session, Probe& probe) {
@@ -297,7 +331,7 @@ void checkOtherDevice(Bench const& bench, Launching const& plugin)
             probe.that(session.subject.load(*stored.loader, stored.fields) == nullptr, "a plugin", "null");
             std::string const error = firstError(bench.logger.take());
             for (char const* part : {"test::tiles_plugin", "`tiles<float, 4>`", "Stand-In 4090", "compute capability 8.9",
-                     "CUDA 13.0", "sm_75: ", "sm_90a: ", "CUDA_ERROR_NO_BINARY_FOR_GPU", "`cubinder compile --target sm_89`"})
+                     "CUDA 13.0", "sm_75: ", "sm_90a: ", "CUDA_ERROR_NO_BINARY_FOR_GPU", "node: tile_kib = 25", "`cubinder compile --target sm_89`"})
             {
                 probe.that(error.find(part) != std::string::npos, "the message " + show(error), show(part) + " in it");
             }
@@ -307,7 +341,7 @@ void checkOtherDevice(Bench const& bench, Launching const& plugin)
         probe.at("for timing");
         Running const timed = session.timed(probe);
         probe.that(timed.shapes(session.subject.tensors()) != 0, "0 from onShapeChange", "a failure");
-        session.subject.expectError(probe, "sm_90a");
+        session.subject.expectError(probe, "x is 2x8x16");
         probe.that(timed.enqueue(session.subject.tensors()) != 0, "0 from enqueue", "a failure");
         session.subject.expectError(probe);
     });

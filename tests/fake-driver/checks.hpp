@@ -14,6 +14,8 @@ void checkScalars(Bench const& bench, Launching plugin);
 void checkFailures(Bench const& bench, Launching const& plugin);
 // What `tiles` is refused for.
 void checkRefusals(Bench const& bench, Launching const& plugin);
+// What the log says where the driver refuses to launch `tiles`.
+void checkRefusedLaunch(Bench const& bench, Launching const& plugin);
 // Which of the variants of `vectors` runs, and what it is refused for.
 void checkGuards(Bench const& bench, Launching const& plugin);
 // `aligned` has no variant for every address.

@@ -20,12 +20,15 @@ enum
 {
     SUCCESS = 0,
     INVALID_VALUE = 1,
+    OUT_OF_MEMORY = 2,
     NOT_INITIALIZED = 3,
     INVALID_IMAGE = 200,
     INVALID_CONTEXT = 201,
     NO_BINARY_FOR_GPU = 209,
     INVALID_HANDLE = 400,
     NOT_FOUND = 500,
+    LAUNCH_OUT_OF_RESOURCES = 701,
+    LAUNCH_FAILED = 719,
     STREAM_CAPTURE_UNSUPPORTED = 900,
     RELAXED = 2,
     MAX_THREADS_PER_BLOCK = 0,
@@ -443,7 +446,15 @@ API int32_t cuThreadExchangeStreamCaptureMode(int32_t* mode)
 // Words for errors are no events: they are asked for because of one.
 API int32_t cuGetErrorName(int32_t code, char const** name)
 {
-    *name = code == NO_BINARY_FOR_GPU ? "CUDA_ERROR_NO_BINARY_FOR_GPU" : code == 2 ? "CUDA_ERROR_OUT_OF_MEMORY" : NULL;
+    switch (code)
+    {
+    case INVALID_VALUE: *name = "CUDA_ERROR_INVALID_VALUE"; break;
+    case OUT_OF_MEMORY: *name = "CUDA_ERROR_OUT_OF_MEMORY"; break;
+    case NO_BINARY_FOR_GPU: *name = "CUDA_ERROR_NO_BINARY_FOR_GPU"; break;
+    case LAUNCH_OUT_OF_RESOURCES: *name = "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES"; break;
+    case LAUNCH_FAILED: *name = "CUDA_ERROR_LAUNCH_FAILED"; break;
+    default: *name = NULL;
+    }
     return *name != NULL ? SUCCESS : INVALID_VALUE;
 }
 API int32_t cuGetErrorString(int32_t code, char const** text)

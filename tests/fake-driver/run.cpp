@@ -67,6 +67,7 @@ int run(FakeDriver& driver, std::vector<std::string> const& paths, What what)
         checkFailures(bench, plugin);
     }
     checkRefusals(bench, plugins[0]);
+    checkRefusedLaunch(bench, plugins[0]);
     checkGuards(bench, plugins[3]);
     checkNoVariant(bench, plugins[4]);
     checkSteps(bench);

@@ -11,4 +11,5 @@ pub mod fake_driver;
 pub mod handmade;
 pub mod headers;
 pub mod oracle;
+pub mod own_time;
 pub mod reference_plugin;

@@ -375,3 +375,43 @@ fn tensors_without_dimensions_and_without_elements_are_built() {
     found.sort_unstable();
     assert_eq!(found, [(1, Some(vec![0, 2])), (2, Some(vec![2, 0]))]);
 }
+
+/// TensorRT-RTX 1.7 files creators under name and namespace, and takes out the one that it was given last: in another order it keeps
+/// some, and calls them in memory that is unmapped.
+#[test]
+fn a_library_with_several_versions_of_an_op_leaves_nothing_behind() {
+    let Some(workshop) = Workshop::new() else { return };
+    let version = |version: &str| Plugin { version: version.to_owned(), ..unary("several", &[(1, F32)]) };
+    let (library, model) = (
+        workshop.library(vec![version("2"), version("1"), unary("other", &[(1, F32)]), version("3")]),
+        workshop.path("model.onnx"),
+    );
+    let tensor = |name| json!([[name, "f32", [4]]]);
+    let parse = json!({"do": "parse", "onnx": model});
+    let unloading = json!({"do": "unload", "path": library});
+    let creators = json!({"do": "creators"});
+    let mut steps = vec![
+        json!({"do": "network", "path": model, "inputs": tensor("x"), "nodes": [["several", ["x"], ["y"], {}]], "outputs": tensor("y")}),
+        creators.clone(),
+    ];
+    for _ in 0..2 {
+        steps.extend([
+            load(&library),
+            creators.clone(),
+            parse.clone(),
+            unloading.clone(),
+            creators.clone(),
+            parse.clone(),
+        ]);
+    }
+    let answers = workshop.application.run(&steps).unwrap();
+    let before = answers[1].texts("creators");
+    for round in answers[2..].chunks(6) {
+        let [loaded, during, parsed, _, after, gone] = round else { panic!("{round:?}") };
+        assert!(loaded.is_ok() && parsed.is_ok(), "{:#?}", [&loaded.log, &parsed.log]);
+        let added = ["sample::other 1", "sample::several 1", "sample::several 2", "sample::several 3"];
+        assert!(added.iter().all(|name| during.texts("creators").iter().any(|it| it == name)));
+        assert_eq!(after.texts("creators"), before);
+        assert!(!gone.is_ok() && !gone.said("Plugin not found").is_empty(), "{:#?}", gone.log);
+    }
+}

@@ -25,14 +25,16 @@ class Log(trt.ILogger):
             print(f"[{severity.name}] {text}", file=sys.stderr)
 
 
-def add_profiles(builder, config, profiles):
-    """Adds an optimization profile for each `--profile name=min:opt:max ...`."""
+def add_profiles(builder, config, network, profiles):
+    """Adds an optimization profile for each `--profile name=min:opt:max ...`: of shapes, and for shape inputs of values."""
+    inputs = [network.get_input(i) for i in range(network.num_inputs)]
+    shape_inputs = {tensor.name for tensor in inputs if tensor.is_shape_tensor}
     for texts in profiles:
         entry = builder.create_optimization_profile()
         for text in texts:
             name, ranges = text.split("=")
             low, best, high = ([int(n) for n in part.split("x") if n] for part in ranges.split(":"))
-            entry.set_shape(name, low, best, high)
+            (entry.set_shape_input if name in shape_inputs else entry.set_shape)(name, low, best, high)
         config.add_optimization_profile(entry)
 
 
@@ -57,7 +59,7 @@ def build(args, log):
         config.plugins_to_serialize = [os.path.abspath(path) for path in args.serialize_plugin]
     if args.aliased:
         config.set_preview_feature(trt.PreviewFeature.ALIASED_PLUGIN_IO_10_03, True)
-    add_profiles(builder, config, args.profile)
+    add_profiles(builder, config, network, args.profile)
     plan = builder.build_serialized_network(network, config)
     if plan is None:
         raise SystemExit(f"error: TensorRT did not build an engine from {args.onnx}")

@@ -11,7 +11,7 @@ class Cuda:
     """A primary context of one device, with memory and streams."""
 
     def __init__(self, ordinal=0):
-        self.lib = ctypes.CDLL("libcuda.so.1")
+        self.lib, self.ordinal = ctypes.CDLL("libcuda.so.1"), ordinal
         self.call("cuInit", 0)
         self.device = ctypes.c_int()
         self.call("cuDeviceGet", ctypes.byref(self.device), ordinal)
@@ -30,6 +30,11 @@ class Cuda:
         text = ctypes.create_string_buffer(256)
         self.call("cuDeviceGetName", text, 256, self.device)
         return text.value.decode()
+
+    def device_count(self):
+        count = ctypes.c_int()
+        self.call("cuDeviceGetCount", ctypes.byref(count))
+        return count.value
 
     def driver_version(self):
         version = ctypes.c_int()
@@ -64,7 +69,7 @@ class Cuda:
         return stream.value
 
     def make_current(self):
-        """For a thread that has no context yet."""
+        """For a thread that has no context yet, or that of another GPU."""
         self.call("cuCtxSetCurrent", self.context)
 
     def begin_capture(self, stream, mode):

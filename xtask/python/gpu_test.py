@@ -8,6 +8,7 @@ bindings. Neither knows anything of Cubinder. Ends with `N passed, M failed, K s
 """
 
 import argparse
+import ctypes
 import json
 import os
 import subprocess
@@ -30,7 +31,7 @@ def numel(shape):
 class Client:
     """A C++ application in miniature: a registry, one IRuntime, engines, contexts."""
 
-    def __init__(self):
+    def __init__(self, ordinal=0):
         import tensorrt_rtx_bindings as trt
 
         from cuda_driver import Cuda
@@ -46,7 +47,7 @@ class Client:
                     print(f"[{severity.name}] {text}")
 
         self.trt = trt
-        self.cuda = Cuda()
+        self.cuda = Cuda(ordinal)
         self.log = Log()
         self.runtime = None
         self.engines = {}
@@ -83,6 +84,11 @@ class Client:
                 raise RuntimeError(f"profile {run['profile']} refused")
         for tensor in run["inputs"]:
             name, bytes_ = tensor["name"], data[tensor["name"]]
+            if context.engine.get_tensor_location(name) == self.trt.TensorLocation.HOST:
+                # A shape input: TensorRT reads its values when it learns where they are.
+                if not context.set_tensor_address(name, memory.keep(bytes_)):
+                    raise RuntimeError(f"the values of {name} refused")
+                continue
             memory.upload(name, bytes_, offset)
             if not context.set_input_shape(name, tuple(tensor["shape"])):
                 raise RuntimeError(f"shape {tensor['shape']} of {name} refused")
@@ -115,6 +121,8 @@ class Client:
                 cuda.synchronize()
             cuda.destroy_graph(executable)
         else:
+            # What fills the memory was queued in the default stream, for which this one does not wait.
+            cuda.synchronize()
             enqueue()
             cuda.synchronize()
         results = {tensor["name"]: memory.result(tensor) for tensor in run["outputs"]}
@@ -168,11 +176,17 @@ class Memory:
         self.contents = {}
         self.fills = {}
         self.allocators = {}
+        self.host = []
 
     def reserve(self, name, size, offset):
         self.buffers.append(self.cuda.alloc(size + offset))
         self.addresses[name] = self.buffers[-1] + offset
         return self.addresses[name]
+
+    def keep(self, data):
+        """The address of these bytes in memory of the host."""
+        self.host.append(ctypes.create_string_buffer(data, len(data)))
+        return ctypes.addressof(self.host[-1])
 
     def upload(self, name, data, offset):
         self.contents[name] = data

@@ -19,10 +19,12 @@ class Network:
 
     `inputs` and `outputs` are names with element types, where "T" is the network's own. `aliases` names the input whose memory an
     output shares, `data_dependent` the outputs whose shape only the data decide. `data` makes an input from a random generator,
-    a shape and a type. `ranks` says those of outputs that have not the inputs' rank."""
+    a shape and a type. `ranks` says those of outputs that have not the inputs' rank, `shape_inputs` the shapes of inputs whose values
+    decide shapes."""
 
     def __init__(
-        self, nodes, reference, inputs=None, outputs=None, aliases=None, data_dependent=(), data=None, namespace="sample", ranks=None
+        self, nodes, reference, inputs=None, outputs=None, aliases=None, data_dependent=(), data=None, namespace="sample", ranks=None,
+        shape_inputs=None,
     ):
         self.nodes = nodes
         self.reference = reference
@@ -32,6 +34,7 @@ class Network:
         self.data_dependent = data_dependent
         self.data = data or eighths
         self.namespace = namespace
+        self.shape_inputs = shape_inputs or {}
         self.ranks = {**{name: 2 for name in data_dependent}, **(ranks or {})}
 
 
@@ -47,6 +50,13 @@ def mostly_zeros(generator, shape, dtype):
     """Zeros of both signs, with all sorts of other numbers among them: the least, infinities, and what is no number."""
     values = np.array([0.0, -0.0, 0.0, 1.5, -2.0, np.finfo(dtype).smallest_subnormal, np.inf, np.nan], dtype)
     return generator.choice(values, shape, p=[0.35, 0.2, 0.1, 0.1, 0.1, 0.05, 0.05, 0.05])
+
+
+def stretches(generator, shape, dtype):
+    """For a tensor of numbers what it is made of, for shape inputs by how much it is stretched: odd extents, then three times."""
+    if dtype == np.int64:
+        return np.array([extent * 2 + 1 for extent in shape], dtype)
+    return np.array(3, dtype) if dtype == np.int32 else eighths(generator, shape, dtype)
 
 
 # ---- what numpy says
@@ -89,6 +99,12 @@ def neighbours(x):
     """Squares, each with the one behind it; the last one with the first."""
     squares = x.ravel() ** 2
     return (squares + np.roll(squares, -1)).reshape(x.shape)
+
+
+def stretch(x, target, times):
+    """The nearest element of x for each of as many as the values say."""
+    rows, columns = (np.arange(extent * times) for extent in target)
+    return x[np.ix_(rows * x.shape[0] // len(rows), columns * x.shape[1] // len(columns))]
 
 
 # ---- the networks
@@ -200,6 +216,16 @@ for name, of in (
         lambda i, s, of=of: {"y": np.ascontiguousarray(of(i["x"]))},
         namespace="test",
     )
+
+# Shape inputs (tests/data/ok/shape_inputs.toml): several values, and one.
+NETWORKS["stretch"] = Network(
+    lambda s: [("stretch", ["x", "target", "times"], ["y"], {"aot": 1, "tensorrt_plugin_shape_input_indices": [1, 2]})],
+    lambda i, s: {"y": stretch(i["x"], i["target"], int(i["times"]))},
+    inputs={"x": "T", "target": "i64", "times": "i32"},
+    data=stretches,
+    namespace="tests",
+    shape_inputs={"target": [2], "times": []},
+)
 
 # A plugin that chooses among its variants by shapes and addresses (tests/data/run/vectors.toml): what each of them gives. The plain
 # name is for the model, which is the same for all.

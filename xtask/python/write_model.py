@@ -41,7 +41,7 @@ def write(output, network, settings, types, shape, name):
     graph = helper.make_graph(
         nodes,
         name,
-        [helper.make_tensor_value_info(name, TYPES[types[name]], shape) for name in network.inputs],
+        [helper.make_tensor_value_info(name, TYPES[types[name]], network.shape_inputs.get(name, shape)) for name in network.inputs],
         [helper.make_tensor_value_info(name, TYPES[types[name]], [None] * network.ranks.get(name, len(shape))) for name in network.outputs],
     )
     opsets = [helper.make_opsetid("", 17), helper.make_opsetid(network.namespace, 1)]

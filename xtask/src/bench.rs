@@ -38,6 +38,12 @@ pub(crate) enum Table {
         #[arg(long, value_name = "DIR")]
         prepare: Option<PathBuf>,
     },
+    /// A plugin's own time in an enqueue, beside the bare launch call with the same arguments; needs a GPU
+    Launch {
+        /// Write what the measurement needs to DIR, and measure nothing
+        #[arg(long, value_name = "DIR")]
+        prepare: Option<PathBuf>,
+    },
 }
 
 const TARGETS: &str = "sm_80,sm_86,sm_89,sm_90,sm_120,compute_80";
@@ -62,6 +68,12 @@ pub(crate) fn run(table: &Table) -> Result<()> {
             Ok(())
         }
         Table::Enqueue { prepare: None } => enqueue(&workshop),
+        Table::Launch { prepare: Some(folder) } => {
+            prepare_launch(&workshop, folder)?;
+            println!("prepared; run it in {} with: {LAUNCH}", folder.display());
+            Ok(())
+        }
+        Table::Launch { prepare: None } => launch(&workshop),
     }
 }
 
@@ -203,6 +215,37 @@ fn enqueue(workshop: &Workshop) -> Result<()> {
     let mut command = workshop.python("enqueue_bench.py")?;
     command.current_dir(folder.path()).args(ENQUEUE.split_whitespace().skip(1));
     process::inherit(&mut command)
+}
+
+/// How a prepared folder is measured, from inside it.
+const LAUNCH: &str = "launch/own_time launch/liblaunch.so launch/libcubinder.so";
+
+/// Puts a plugin library and the program that plays TensorRT around it into `folder`.
+///
+/// # Errors
+/// When something cannot be built.
+pub(crate) fn prepare_launch(workshop: &Workshop, folder: &Path) -> Result<()> {
+    let inner = folder.join("launch");
+    std::fs::create_dir_all(&inner).with_context(|| format!("cannot make {}", inner.display()))?;
+    let manifests = ["manifests/elemwise_add_plugin.toml", "manifests/circ_pad_plugin.toml"];
+    let options = ["--name", "launch", "--target", "sm_80,sm_86,sm_89,sm_90,compute_80"];
+    workshop.compile(&inner, &[options.as_slice(), &manifests].concat())?;
+    let mut build = workspace::cargo();
+    build.args(["run", "--quiet", "--package", "cubinder-tests", "--example", "own-time", "--"]);
+    std::fs::copy(workshop.runtime_library(), inner.join("libcubinder.so"))?;
+    process::capture(build.arg(inner.join("own_time")).envs(workshop.environment()?))?;
+    Ok(())
+}
+
+fn launch(workshop: &Workshop) -> Result<()> {
+    if !gpu_is_there() {
+        bail!("no GPU here; prepare a folder for another machine with --prepare DIR");
+    }
+    let folder = tempfile::tempdir()?;
+    prepare_launch(workshop, folder.path())?;
+    let mut words = LAUNCH.split_whitespace();
+    let mut command = std::process::Command::new(folder.path().join(words.next().unwrap_or_default()));
+    process::inherit(command.current_dir(folder.path()).args(words))
 }
 
 #[cfg(test)]

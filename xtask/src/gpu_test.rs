@@ -52,7 +52,8 @@ fn prepare(workshop: &Workshop, folder: &Path) -> Result<()> {
     std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let cases = List { maker: Maker::new(workshop, folder), cases: Vec::new() }.all()?;
     cases::write(folder, workshop.runtime_library(), &cases)?;
-    bench::prepare_enqueue(workshop, folder)
+    bench::prepare_enqueue(workshop, folder)?;
+    bench::prepare_launch(workshop, folder)
 }
 
 /// The cases, as they are made.
@@ -82,6 +83,7 @@ impl List<'_> {
         self.non_zero()?;
         self.variants()?;
         self.sequences()?;
+        self.shape_inputs()?;
         self.together()?;
         self.cycles()?;
         Ok(self.cases)
@@ -319,6 +321,26 @@ impl List<'_> {
         let graphs: Vec<Run> = plan.runs.iter().map(|run| Run { graph: true, ..run.clone() }).collect();
         plan.runs.extend(graphs);
         Ok(plan)
+    }
+
+    /// Values in the host's memory that decide shapes.
+    fn shape_inputs(&mut self) -> Result<()> {
+        self.maker.compile("stretch", &TARGETS, &["tests/data/ok/shape_inputs.toml"])?;
+        for form in Form::ALL {
+            let network = Network::new("stretch", "f32", "n,w");
+            let profile = ["x=1x1:8x8:256x256", "target=1x1:17x17:1024x1024", "times=1:3:8"];
+            let recipe = Recipe {
+                profiles: vec![profile.map(str::to_owned).to_vec()],
+                ..Recipe::dynamic("stretch", network, form, "", &["8,8", "1,1", "5,200", "256,3"])
+            };
+            let mut plan = self.maker.plan(&recipe)?;
+            let graphs: Vec<Run> = plan.runs.iter().map(|run| Run { graph: true, ..run.clone() }).collect();
+            plan.runs.extend(graphs);
+            let what = format!("shape inputs, also in CUDA graphs, {}", form.what());
+            let name = format!("shape inputs {}", form.name());
+            self.cases.push(Case::new(name, what, form, vec![plan], &NO_JIT).in_python());
+        }
+        Ok(())
     }
 
     /// What must live together in one process and one IRuntime.

@@ -56,6 +56,14 @@ impl Claim {
         }
     }
 
+    /// The row of which the claim is made, of its guard too.
+    pub(super) fn of_row(&self) -> Option<usize> {
+        match self.when {
+            When::Asked(row) => Some(row),
+            _ => self.row(),
+        }
+    }
+
     /// The conditions under which the claim is made.
     pub(super) fn conditions<'s>(&self, site: &'s Site<'_>) -> Vec<&'s Expr> {
         let row = match self.when {
@@ -227,6 +235,9 @@ fn contrary(must: &str, is_always: bool) -> String {
 
 /// What comes of such a case when the engine runs.
 fn refused(claim: &Claim) -> &'static str {
+    if claim.rule == rules::SIZE_TENSOR {
+        return "TensorRT believes what it is told of sizes";
+    }
     match claim.when {
         When::BeforeOutputs => "such a node is refused when the engine is built, such a shape at run time",
         // Of guards alone something is said of every launch.

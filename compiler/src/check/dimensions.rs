@@ -1,11 +1,12 @@
-//! The dimensions of outputs are not below zero, and no more than tensors have.
+//! The dimensions of outputs are not below zero, and no more than tensors have; what is said of sizes that depend on data can be.
 
-use cubinder_bundle::Interval;
 use cubinder_bundle::expr::{Expr, Node};
+use cubinder_bundle::{DataType, Interval, Output};
 
 use super::claim::{Claim, What, When};
-use super::formula::length;
+use super::formula::{is_at_most, length};
 use super::site::Site;
+use crate::diagnostic::{Diagnostic, Span};
 use crate::manifest::Text;
 use crate::rules;
 
@@ -49,7 +50,8 @@ pub(super) fn claims(site: &Site<'_>, inexpressible: &[usize]) -> Vec<Claim> {
         .collect()
 }
 
-/// Claims for each size that the kernels find out: what is said of it beforehand is not below zero.
+/// Claims for each size that the kernels find out: what is said of it beforehand is not below zero, its type holds the most that it can
+/// be, and what it usually is is no more.
 pub(super) fn sizes(site: &Site<'_>) -> Vec<Claim> {
     let outputs = site.plugin.outputs.iter().zip(&site.resolved.manifest.outputs);
     let bounds =
@@ -65,12 +67,72 @@ pub(super) fn sizes(site: &Site<'_>) -> Vec<Claim> {
                 span: site.span(text),
                 when: When::BeforeOutputs,
             };
-            let upper = claim(format!("the upper bound of `{}`", output.name), &bound.upper, &decl.upper);
-            let opt = decl.opt.as_ref();
-            let opt = opt.map(|text| claim(format!("the usual size in `{}`", output.name), &bound.opt, text));
-            std::iter::once(upper).chain(opt)
+            let about_upper = format!("the upper bound of `{}`", output.name);
+            let about_opt = format!("the usual size in `{}`", output.name);
+            let upper = claim(about_upper.clone(), &bound.upper, &decl.upper);
+            let narrow = Interval { min: i64::MIN, max: i32::MAX.into() };
+            let fits = is_narrow(site, output).then(|| Claim {
+                rule: rules::SIZE_TENSOR,
+                must: "fits `i32`".to_owned(),
+                what: What::Within(narrow),
+                ..claim(about_upper, &bound.upper, &decl.upper)
+            });
+            let opt = decl.opt.as_ref().map(|text| claim(about_opt.clone(), &bound.opt, text));
+            let below = decl.opt.as_ref().map(|text| Claim {
+                rule: rules::SIZE_TENSOR,
+                must: "is at most `upper`".to_owned(),
+                what: What::Holds(is_at_most(&bound.opt, &bound.upper)),
+                ..claim(about_opt, &bound.opt, text)
+            });
+            [Some(upper), fits, opt, below].into_iter().flatten()
         })
         .collect()
+}
+
+/// Whether an output holds 32-bit numbers in some row.
+fn is_narrow(site: &Site<'_>, output: &Output) -> bool {
+    let index = site.plugin.outputs.iter().position(|other| other.name == output.name);
+    let tensor = index.map(|index| site.plugin.inputs.len() + index);
+    let ty = |types: &Vec<DataType>| tensor.and_then(|tensor| types.get(tensor)).copied();
+    site.plugin.variants.iter().any(|variant| ty(&variant.types) == Some(DataType::I32))
+}
+
+/// Limits of outputs whose shape depends on data that nobody could hold a size against: it is written when the limits have been asked.
+pub(super) fn limits(site: &Site<'_>) -> Vec<Diagnostic> {
+    let outputs = site.plugin.outputs.iter().zip(&site.resolved.manifest.outputs);
+    let dependent = outputs.filter(|(output, _)| output.depends_on_data());
+    let broken = dependent.filter(|(output, _)| {
+        let of_sizes = sizes_in(output).any(|(axis, _)| output.limits.dim(axis) != Interval::ANY_SIZE);
+        of_sizes || output.limits.numel != Interval::ANY_SIZE
+    });
+    broken
+        .map(|(output, decl)| {
+            let name = |tensor: u32| site.plugin.tensor_name(tensor as usize).unwrap_or_default();
+            let sizes: Vec<String> = sizes_in(output).map(|(_, size)| format!("`{}`", name(size))).collect();
+            let sizes = sizes.join(" and ");
+            Diagnostic::error(format!("limits of `{}` that nothing keeps", output.name))
+                .code(rules::SIZE_TENSOR)
+                .at(
+                    Span::new(&site.resolved.source, decl.limits.range.clone()),
+                    format!("they bound {sizes}, which kernels write"),
+                )
+                .note("limits are held against shapes before the kernels run")
+                .help("say with `upper` how large a size can be, and leave `limits` out")
+        })
+        .collect()
+}
+
+/// The dimensions that are sizes, each with the tensor that holds it.
+fn sizes_in(output: &Output) -> impl Iterator<Item = (usize, u32)> {
+    let items = match output.shape.nodes.last() {
+        Some(Node::Array(items)) => items.as_slice(),
+        _ => &[],
+    };
+    let size = |(axis, item): (usize, &u32)| match output.shape.nodes.get(*item as usize)? {
+        Node::Size(tensor) => Some((axis, *tensor)),
+        _ => None,
+    };
+    items.iter().enumerate().filter_map(size)
 }
 
 /// How many elements an array has that is written out.

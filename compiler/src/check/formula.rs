@@ -52,6 +52,17 @@ pub(super) fn is_positive(value: &Expr) -> Expr {
     formula.finish()
 }
 
+/// `value <= most or most < 0`, of integers.
+pub(super) fn is_at_most(value: &Expr, most: &Expr) -> Expr {
+    let mut formula = Formula::default();
+    let (value, limit) = (formula.copy(value), formula.copy(most));
+    let is_at_most = formula.add(Node::Binary(BinaryOp::Le, value, limit));
+    let (again, zero) = (formula.copy(most), formula.add(Node::Int(0)));
+    let is_negative = formula.add(Node::Binary(BinaryOp::Lt, again, zero));
+    formula.add(Node::Binary(BinaryOp::Or, is_at_most, is_negative));
+    formula.finish()
+}
+
 /// `attribute == value`, of an integer or a boolean.
 pub(super) fn has_value(attribute: u32, value: &Value) -> Option<Expr> {
     let node = Node::Attribute(attribute);

@@ -1,6 +1,6 @@
 //! A guard that no case meets: in all rows of its variant an error, in some a warning, because these are compiled for nothing.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hasher as _};
 
 use cubinder_bundle::Value;
@@ -34,17 +34,66 @@ pub(super) fn check(site: &Site<'_>, diagnostics: &mut Vec<Diagnostic>) -> Vec<u
                     .into_iter()
                     .fold(diagnostic, |diagnostic, (span, label)| diagnostic.related(span, label))
             } else {
-                let message = "this guard never holds for some types of the variant";
-                Diagnostic::warning(message)
+                let others: Vec<usize> = rows.iter().copied().filter(|row| !broken.contains(row)).collect();
+                let Difference { what, help } = difference(site, &broken, &others);
+                Diagnostic::warning(format!("this guard never holds for some {what} of the variant"))
                     .at(span, format!("always false for {}", site.describe(first)))
                     .note(format!("{} of {} rows are compiled and never run", broken.len(), rows.len()))
-                    .help("say with `types` of the variant for which types it is meant")
+                    .help(help)
             };
             diagnostics.push(diagnostic.code(rules::GUARD_NEVER_HOLDS));
         }
         never.extend(broken);
     }
     never
+}
+
+/// What rows for which a guard never holds have, and others of the variant do not.
+struct Difference {
+    /// `types`.
+    what: &'static str,
+    /// How to say for which rows the variant is.
+    help: String,
+}
+
+/// The first parameter that alone tells the rows apart; none of them where only several together do.
+fn difference(site: &Site<'_>, broken: &[usize], others: &[usize]) -> Difference {
+    let manifest = &site.resolved.manifest;
+    let types = manifest.types.iter().map(|decl| ("types", &decl.name.value));
+    let formats = manifest.formats.iter().map(|decl| ("formats", &decl.name.value));
+    let specialized = manifest.attributes.iter().filter(|decl| decl.specialize.is_some());
+    let values = specialized.map(|decl| ("values", &decl.name.value));
+    let apart = types.chain(formats).chain(values).find_map(|(what, name)| {
+        let of = |rows: &[usize]| -> BTreeSet<&str> {
+            rows.iter().filter_map(|&row| in_label(&site.variant(row)?.label, name)).collect()
+        };
+        let meant = of(others);
+        of(broken).is_disjoint(&meant).then_some((what, name, meant))
+    });
+    match apart {
+        Some(("values", name, meant)) => {
+            let meant: Vec<String> = meant.iter().map(|value| format!("{name} == {value}")).collect();
+            let help = format!("say in the guard for which values it is meant: `{}`", meant.join(" or "));
+            Difference { what: "values", help }
+        }
+        Some((what, name, meant)) => {
+            let meant: Vec<String> = meant.iter().map(|value| format!("\"{value}\"")).collect();
+            let help = format!(
+                "say with `{what}` of the variant for which {what} it is meant: `{what} = {{ {name} = [{}] }}`",
+                meant.join(", ")
+            );
+            Difference { what, help }
+        }
+        None => Difference {
+            what: site.choices(),
+            help: format!("say for which {} the variant is meant", site.choices()),
+        },
+    }
+}
+
+/// What a parameter is in a row, by the row's label: `T=f16 F=hwc8 VEC=4`.
+fn in_label<'l>(label: &'l str, name: &str) -> Option<&'l str> {
+    label.split(' ').find_map(|word| word.strip_prefix(name)?.strip_prefix('='))
 }
 
 /// The values of the attributes that a row is compiled for.
@@ -88,10 +137,11 @@ impl<'r, F: Fn(&'r [Expr], &'r Expr) -> bool> Answers<'r, F> {
     }
 }
 
-/// The rows of each variant: those with one id.
+/// The rows of each variant that nodes can have: those with one id.
 pub(super) fn rows_of_variants(site: &Site<'_>) -> Vec<Vec<usize>> {
     let mut variants: Vec<(i32, Vec<usize>)> = Vec::new();
-    for (row, variant) in site.plugin.variants.iter().enumerate() {
+    let rows = site.plugin.variants.iter().enumerate();
+    for (row, variant) in rows.filter(|(row, _)| !site.has_no_node(*row)) {
         match variants.iter_mut().find(|(id, _)| *id == variant.id) {
             Some((_, rows)) => rows.push(row),
             None => variants.push((variant.id, vec![row])),

@@ -13,6 +13,7 @@ mod code_limits;
 mod cooperative;
 mod devices;
 mod dimensions;
+mod empty_rows;
 mod expressible;
 mod fill;
 mod formula;
@@ -122,6 +123,7 @@ fn check_within(resolved: &Resolved, targets: &[Target], pools: &Pools) -> Check
     settle::settle(&site, of_shapes, &mut checked);
     checked.diagnostics.extend(inexact_attribute::check(&site));
     checked.diagnostics.extend(fill::check(&site));
+    checked.diagnostics.extend(dimensions::limits(&site));
     checked.diagnostics.extend(cooperative::check(&site));
     checked.diagnostics.extend(timing::check(&site));
     checked.diagnostics.extend(cluster::targets(&site));
@@ -133,6 +135,7 @@ fn check_within(resolved: &Resolved, targets: &[Target], pools: &Pools) -> Check
         }
         return finish(checked);
     }
+    checked.diagnostics.extend(empty_rows::check(&site));
     // What finds errors comes before what needs many steps.
     let mut rules = require_is_constant::check(&site);
     let never = guard_never_holds::check(&site, &mut rules);

@@ -28,12 +28,22 @@ pub(super) fn change(claim: &Claim) -> String {
     if is_of_clusters(claim) {
         return WHOLE_CLUSTERS.to_owned();
     }
+    if is_of_usual_size(claim) {
+        return NO_MORE.to_owned();
+    }
     format!("change the expression{}", in_the_kernel(claim))
 }
 
 const ROUND_UP: &str = "write `ceil_div(n, d)` for `n // d`: what is left over needs a block, too";
 
 const WHOLE_CLUSTERS: &str = "launch whole clusters, such as `CLUSTER * ceil_div(n, CLUSTER)` blocks for `n`; those that are too many do nothing";
+
+const NO_MORE: &str = "give `opt` no more than `upper`, which is what it is where it is left out";
+
+/// Whether it is about what a size usually is.
+fn is_of_usual_size(claim: &Claim) -> bool {
+    claim.rule == rules::SIZE_TENSOR && matches!(claim.what, What::Holds(_))
+}
 
 /// Whether it is about a grid that is not made of whole clusters.
 fn is_of_clusters(claim: &Claim) -> bool {
@@ -54,6 +64,9 @@ pub(super) fn help(site: &Site<'_>, claim: &Claim, case: &Case) -> String {
     }
     if is_of_clusters(claim) {
         return WHOLE_CLUSTERS.to_owned();
+    }
+    if is_of_usual_size(claim) {
+        return NO_MORE.to_owned();
     }
     if let Some(longer) = longer(site, claim, case) {
         return format!("if such nodes are not meant, say so: {longer}{wider}");

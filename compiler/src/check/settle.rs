@@ -66,7 +66,9 @@ struct Domains<'p> {
 }
 
 /// Settles claims: obligations, an error for what is always wrong, a warning for what a case refutes that can be met.
-pub(super) fn settle(site: &Site<'_>, claims: Vec<Claim>, checked: &mut Checked) {
+/// Of rows that no node can have nothing is claimed: it would be proved and tell nothing.
+pub(super) fn settle(site: &Site<'_>, mut claims: Vec<Claim>, checked: &mut Checked) {
+    claims.retain(|claim| claim.of_row().is_none_or(|row| !site.has_no_node(row)));
     if claims.is_empty() {
         return;
     }

@@ -3,11 +3,11 @@
 use std::cell::OnceCell;
 
 use cubinder_bundle::expr::{BinaryOp, Expr, Node};
-use cubinder_bundle::proof::{Devices, Domain, Pool};
+use cubinder_bundle::proof::{Devices, Domain, Pool, Verdict};
 use cubinder_bundle::{Launch, Plugin, Scratch, Target, Variant};
 
 use super::devices;
-use super::formula::{has_rank, has_value, is_positive, joined};
+use super::formula::{has_rank, has_value, is_positive, joined, truth};
 use crate::diagnostic::Span;
 use crate::manifest::{LaunchDecl, StepDecl, Text, VariantDecl};
 use crate::resolve::{ArgDraftValue, Resolved, Unit};
@@ -60,6 +60,8 @@ pub(super) struct Site<'r> {
     /// What looking for cases may take that TensorRT does not take.
     pub(super) beyond: &'r Pool,
     slim: OnceCell<Plugin>,
+    /// For each row whether no node can have it.
+    empty: OnceCell<Vec<bool>>,
 }
 
 /// A step of a row.
@@ -122,6 +124,7 @@ impl<'r> Site<'r> {
             advice,
             beyond,
             slim: OnceCell::new(),
+            empty: OnceCell::new(),
         }
     }
 
@@ -160,10 +163,16 @@ impl<'r> Site<'r> {
         self.of_nodes.get(row).map_or(&[], Vec::as_slice)
     }
 
-    /// The rows for each choice of what TensorRT knows before it chooses a variant: types, formats, the values of attributes.
+    /// Whether it is proved that no node has what a row is for. Of nothing everything is true.
+    pub(super) fn has_no_node(&self, row: usize) -> bool {
+        let empty = self.empty.get_or_init(|| without_nodes(self));
+        empty.get(row).copied().unwrap_or(false)
+    }
+
+    /// The rows that nodes can have for each choice of what TensorRT knows before it chooses a variant: types, formats, the values of attributes.
     pub(super) fn rows_of_nodes(&self) -> Vec<Vec<usize>> {
         let mut all: Vec<Vec<usize>> = Vec::new();
-        for row in 0..self.plugin.variants.len() {
+        for row in (0..self.plugin.variants.len()).filter(|row| !self.has_no_node(*row)) {
             let same =
                 |rows: &&mut Vec<usize>| rows.first().is_some_and(|&first| self.serve_alike(first, row));
             match all.iter_mut().find(same) {
@@ -172,6 +181,21 @@ impl<'r> Site<'r> {
             }
         }
         all
+    }
+
+    /// What tells the nodes of rows apart, for people.
+    pub(super) fn choices(&self) -> &'static str {
+        let manifest = &self.resolved.manifest;
+        let has_values = manifest.attributes.iter().any(|decl| decl.specialize.is_some());
+        match (!manifest.types.is_empty(), !manifest.formats.is_empty(), has_values) {
+            (true, true, true) => "types, formats and values",
+            (true, true, false) => "types and formats",
+            (true, false, true) => "types and values",
+            (false, true, true) => "formats and values",
+            (false, true, false) => "formats",
+            (false, false, true) => "values",
+            (_, false, false) => "types",
+        }
     }
 
     /// Whether two rows serve the same nodes, as far as guards do not tell them apart.
@@ -287,6 +311,27 @@ impl<'r> Site<'r> {
         let is_one_of_several = decls.iter().filter_map(StepDecl::launch).count() > 1;
         Some(LaunchSite { at: At { row: unit.variant, step: unit.step }, launch, decl, is_one_of_several })
     }
+}
+
+/// For each row whether no node can have what it is for.
+fn without_nodes<'s>(site: &'s Site<'s>) -> Vec<bool> {
+    let domain = site.domain().hasty();
+    let is_empty = |given: &'s [Expr]| {
+        let nodes = given.iter().fold(domain.clone(), Domain::assuming);
+        !given.is_empty() && nodes.never(&truth()) == Verdict::Proved
+    };
+    // Many rows are for the same.
+    let mut known: Vec<(&[Expr], bool)> = Vec::new();
+    let mut all = Vec::with_capacity(site.of_nodes.len());
+    for given in &site.of_nodes {
+        let alike = known.iter().find(|(other, _)| *other == given.as_slice()).map(|(_, found)| *found);
+        let found = alike.unwrap_or_else(|| is_empty(given));
+        if alike.is_none() {
+            known.push((given, found));
+        }
+        all.push(found);
+    }
+    all
 }
 
 /// No output is empty, and no tensor or scratch buffer that a step is given.

@@ -14,7 +14,13 @@ pub(super) fn check(site: &Site<'_>) -> Vec<Diagnostic> {
         let Some(&(row, by)) = hidden.first() else { continue };
         let message = match hidden.len() == rows.len() {
             true => "this variant is never reached".to_owned(),
-            false => format!("this variant is never reached for {} of its types", hidden.len()),
+            false => {
+                let (count, choices) = (hidden.len(), site.choices());
+                // Each row is one of several together.
+                let choices =
+                    if choices.contains(' ') { format!("choices of {choices}") } else { choices.to_owned() };
+                format!("this variant is never reached for {count} of its {choices}")
+            }
         };
         diagnostics.push(
             Diagnostic::warning(message)

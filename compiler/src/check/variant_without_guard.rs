@@ -63,7 +63,7 @@ pub(super) fn check(site: &Site<'_>, never: &[usize], always: &[usize]) -> Optio
         );
     let all = site.rows_of_nodes().len();
     Some(if types.len() < all {
-        diagnostic.note(format!("for the types of {}", site.describe_all(&types)))
+        diagnostic.note(format!("for the {} of {}", site.choices(), site.describe_all(&types)))
     } else {
         diagnostic
     })

@@ -13,6 +13,7 @@ use crate::config;
 use crate::diagnostic::{Diagnostic, Source, suggest};
 use crate::project::kind::{self, Kind};
 use crate::resolve::{self, Resolved};
+use crate::tables;
 
 /// A file and what can be evaluated in it.
 #[derive(Debug, Clone)]
@@ -74,23 +75,28 @@ pub fn open(path: &Path) -> Result<Subjects, Vec<Diagnostic>> {
     if path.extension().is_some_and(|extension| extension == "toml") {
         let source = config::open(path)?;
         kind::expect(Kind::Manifest, path, &source.text).map_err(|error| vec![error])?;
-        return manifest(&source);
+        let mut resolved = resolve::compile(&source)?;
+        let errors = tables::read(&mut resolved);
+        return if errors.is_empty() { Ok(of(resolved)) } else { Err(errors) };
     }
     let bytes = std::fs::read(path).map_err(|error| cannot(&error))?;
     compiled(&path.display().to_string(), &bytes)
 }
 
-/// The plugin of a manifest.
+/// The plugin of a manifest. Reads no other file: tables that are in files stay empty.
 ///
 /// # Errors
 /// The manifest's mistakes.
 pub fn manifest(source: &Arc<Source>) -> Result<Subjects, Vec<Diagnostic>> {
-    let resolved = resolve::compile(source)?;
+    resolve::compile(source).map(of)
+}
+
+fn of(resolved: Resolved) -> Subjects {
     let warnings = resolved.warnings.clone();
     let plugin = resolved.draft.plugin.clone();
     let origin = Origin::Manifest(Arc::new(resolved));
     let subject = Subject { plugin, origin, number: None, attributes: None, input_ranks: None };
-    Ok(Subjects { kind: "manifest", list: vec![subject], warnings })
+    Subjects { kind: "manifest", list: vec![subject], warnings }
 }
 
 /// The plugins or nodes in the bytes of a library, a bundle or an engine.

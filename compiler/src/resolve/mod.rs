@@ -168,6 +168,8 @@ pub struct Resolved {
     pub is_read: bool,
     /// Whether the cases are those that the author meant: everything that bounds them is right.
     pub cases_are_known: bool,
+    /// Whether the outputs' shapes are those that the author meant.
+    pub shapes_are_known: bool,
 }
 
 /// A manifest with mistakes.
@@ -217,7 +219,13 @@ pub fn read(source: &Arc<Source>) -> Result<Resolved, Wrong> {
     diagnostics.extend(errors.into_iter().filter(|diagnostic| diagnostic.severity == Severity::Error));
     sort(&mut diagnostics);
     let sketch = sketch.map(|sketch| {
-        Box::new(Resolved { is_read: false, cases_are_known: false, warnings: Vec::new(), ..*sketch })
+        Box::new(Resolved {
+            is_read: false,
+            cases_are_known: false,
+            shapes_are_known: false,
+            warnings: Vec::new(),
+            ..*sketch
+        })
     });
     Err(Wrong { errors: diagnostics, sketch })
 }
@@ -284,6 +292,7 @@ fn sketch(manifest: &Manifest, source: &Arc<Source>) -> Result<Resolved, Wrong> 
         unused_names: unused.names,
         is_read: true,
         cases_are_known: require_is_right,
+        shapes_are_known: outputs_are_right,
     };
     if is_right {
         resolved.warnings = diagnostics;

@@ -11,6 +11,7 @@ use cubinder_compiler::config::open;
 use cubinder_compiler::diagnostic::{Diagnostic, Label, Severity, Source, has_errors};
 use cubinder_compiler::project::{Asked, Plan, Project};
 use cubinder_compiler::resolve::{PluginDraft, Resolved, compile};
+use cubinder_compiler::tables;
 use cubinder_compiler::{codegen, cuda};
 use toml::de::DeTable;
 
@@ -61,7 +62,11 @@ impl Subject {
     /// # Errors
     /// Everything that is said about it, with at least one error.
     pub fn print(&self, text: &str) -> Result<Print, Vec<Diagnostic>> {
-        let resolved = compile(&Source::new(&self.path, text))?;
+        let mut resolved = compile(&Source::new(&self.path, text))?;
+        let unread = tables::read(&mut resolved);
+        if !unread.is_empty() {
+            return Err(unread);
+        }
         let plan = self.project.plan(&resolved)?;
         let plan_print = format!("{:?}", PlanPrint::of(&plan));
         let essence = format!("{} {plan_print}", essence(&resolved.draft));
@@ -80,10 +85,14 @@ impl Subject {
 
     /// Everything that `cubinder check` says about the manifest.
     pub fn said(&self) -> Vec<Diagnostic> {
-        let resolved = match compile(&Source::new(&self.path, &*self.text)) {
+        let mut resolved = match compile(&Source::new(&self.path, &*self.text)) {
             Ok(resolved) => resolved,
             Err(found) => return found,
         };
+        let unread = tables::read(&mut resolved);
+        if !unread.is_empty() {
+            return unread;
+        }
         let targets = match self.project.plan(&resolved) {
             Ok(plan) => plan.targets.iter().map(|planned| planned.target).collect::<Vec<_>>(),
             Err(found) => return found,

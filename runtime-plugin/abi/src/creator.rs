@@ -3,6 +3,7 @@
 //! Owns: [`Creator`], [`CreatorList`] and the thunks of `IPluginCreatorV3One`. Never: no registry call;
 //! TensorRT asks the library for its creators.
 
+use std::collections::BTreeSet;
 use std::ffi::{CStr, c_char};
 use std::marker::PhantomData;
 use std::ptr;
@@ -75,7 +76,12 @@ impl<C: Creator> Vtables<C> {
 #[derive(Default)]
 pub struct CreatorList {
     pointers: Vec<This>,
+    /// The same from the last to the first.
+    backward: Vec<This>,
     free: Vec<unsafe fn(This)>,
+    /// A name with its namespace, for each.
+    names: BTreeSet<Vec<u8>>,
+    shares_names: bool,
 }
 
 // SAFETY: the pointers own creators, and `Creator` is `Send`.
@@ -92,14 +98,26 @@ impl CreatorList {
     /// Adds a creator. TensorRT refuses a library whole when one of its (name, version, namespace) is
     /// registered already.
     pub fn push<C: Creator>(&mut self, creator: C) {
+        // One that cannot say its name is refused by TensorRT.
+        let name = caught(|| Ok([creator.name().to_bytes(), creator.namespace().to_bytes()].concat()));
+        self.shares_names |= name.is_ok_and(|name| !self.names.insert(name));
         let object = Box::new(CreatorObject { vptr: Vtables::<C>::CREATOR.vptr(), creator });
-        self.pointers.push(Box::into_raw(object).cast());
+        let this = Box::into_raw(object).cast();
+        self.pointers.push(this);
+        self.backward.insert(0, this);
         self.free.push(free::<C>);
     }
 
     /// The creators as C++ gets them.
     pub fn as_slice(&self) -> &[This] {
         &self.pointers
+    }
+
+    /// The creators in the order in which they can be deregistered: the same, but for a list in which some share name and namespace.
+    /// TensorRT-RTX 1.7 files creators under name and namespace together, and takes out of several there the one that it was given last or none
+    /// (seen: of versions 1 and 2, deregistered in that order, version 1 stays, and a later look-up calls it in memory that is unmapped).
+    pub fn for_deregistering(&self) -> &[This] {
+        if self.shares_names { &self.backward } else { &self.pointers }
     }
 }
 

@@ -5,13 +5,15 @@
 //!
 //! `IPluginRegistry::loadLibrary` opens the library, calls `setLoggerFinder(ILoggerFinder*)`, whose absence
 //! makes it fail, and then `IPluginCreatorInterface* const* getCreators(int32_t& nbCreators)`. Deregistering
-//! calls `getCreators` again: the answer is always the same. The creators live until
+//! calls `getCreators` again, without the finder: the answer has the same creators, in the order that
+//! [`CreatorList::for_deregistering`] says. The creators live until
 //! [`Library::release`], for whoever can tell that the library is being closed; at the end of the process TensorRT may still
 //! ask for them.
 
 use std::ffi::c_void;
 use std::ptr::NonNull;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::creator::CreatorList;
 use crate::error::Error;
@@ -23,6 +25,8 @@ use crate::{logger, panics};
 pub struct Library {
     list: fn() -> Result<CreatorList, Error>,
     creators: OnceLock<Owned>,
+    /// Whether a finder was set after the creators were asked for last: then they are asked for to be registered.
+    is_loading: AtomicBool,
 }
 
 /// A list that [`Library::release`] frees, from a `Box`.
@@ -37,15 +41,23 @@ impl Library {
     /// A library whose creators `list` makes, at the first `getCreators`. An error is logged, and leaves a
     /// library without creators.
     pub const fn new(list: fn() -> Result<CreatorList, Error>) -> Self {
-        Self { list, creators: OnceLock::new() }
+        Self { list, creators: OnceLock::new(), is_loading: AtomicBool::new(true) }
     }
 
     /// The creators. Any number of calls, from any thread, give the same list.
-    pub fn creators(&self) -> &[This] {
+    pub fn creators(&self) -> &CreatorList {
         let list =
             self.creators.get_or_init(|| Owned(NonNull::from(Box::leak(Box::new(self.make_creators())))));
         // SAFETY: the list lives until `release`, after which nothing may be called.
-        unsafe { list.0.as_ref() }.as_slice()
+        unsafe { list.0.as_ref() }
+    }
+
+    /// What TensorRT gets: the creators in the order in which they are to be registered where it has set a finder before, and else in that
+    /// in which they can be deregistered.
+    fn asked(&self) -> &[This] {
+        let is_loading = self.is_loading.swap(false, Ordering::Relaxed);
+        let creators = self.creators();
+        if is_loading { creators.as_slice() } else { creators.for_deregistering() }
     }
 
     /// Frees the creators, where there are any.
@@ -75,7 +87,7 @@ impl Library {
     /// `count` is null or writable.
     pub unsafe fn get_creators(&self, count: *mut i32) -> *const This {
         panics::install_silent_hook();
-        let creators = caught(|| Ok(self.creators())).unwrap_or(&[]);
+        let creators = caught(|| Ok(self.asked())).unwrap_or(&[]);
         if !count.is_null() {
             // SAFETY: not null, and the caller answers for it.
             unsafe { count.write(i32::try_from(creators.len()).unwrap_or(0)) };
@@ -94,6 +106,7 @@ impl Library {
             unsafe { logger::set_finder(finder) };
             Ok(())
         });
+        self.is_loading.store(true, Ordering::Relaxed);
     }
 }
 
@@ -143,12 +156,37 @@ mod tests {
     #[test]
     fn all_threads_see_the_same_creators() {
         static LIBRARY: Library = Library::new(two);
-        let addresses = || LIBRARY.creators().iter().map(|this| this.addr()).collect::<Vec<_>>();
+        let addresses = || LIBRARY.creators().as_slice().iter().map(|this| this.addr()).collect::<Vec<_>>();
         let threads: Vec<_> = (0..4).map(|_| std::thread::spawn(addresses)).collect();
         for thread in threads {
             assert_eq!(thread.join().unwrap(), addresses());
         }
         assert_eq!(addresses().len(), 2);
+    }
+
+    /// What TensorRT does when it loads a library and when it deregisters it.
+    #[test]
+    fn creators_that_share_a_name_are_deregistered_from_the_last_to_the_first() {
+        fn different() -> Result<CreatorList, Error> {
+            let mut list = CreatorList::new();
+            list.push(ProbeCreator::new(Mood::Well));
+            // It does not say its name.
+            list.push(ProbeCreator::new(Mood::Panicking));
+            Ok(list)
+        }
+        for (list, turns) in [(two as fn() -> _, true), (different, false)] {
+            let library = Library::new(list);
+            let asked = || library.asked().to_vec();
+            let registered = asked();
+            let mut deregistered = registered.clone();
+            if turns {
+                deregistered.reverse();
+            }
+            assert_eq!([asked(), asked()], [deregistered.clone(), deregistered.clone()]);
+            // As `setLoggerFinder` does. The body of that silences panics, in all tests of this program.
+            library.is_loading.store(true, Ordering::Relaxed);
+            assert_eq!([asked(), asked()], [registered, deregistered]);
+        }
     }
 
     #[test]
@@ -164,7 +202,7 @@ mod tests {
         let library = Library::new(one);
         // SAFETY: there is nothing yet.
         unsafe { library.release() };
-        assert_eq!(library.creators().len(), 1);
+        assert_eq!(library.creators().as_slice().len(), 1);
         let holders = || std::sync::Arc::strong_count(SEEN.get().unwrap());
         assert_eq!(holders(), 2);
         // SAFETY: the library is not used any more.
@@ -178,8 +216,8 @@ mod tests {
             [|| Err(Error::internal("no")), || panic!("no")] as [fn() -> Result<CreatorList, Error>; 2]
         {
             let library = Library::new(list);
-            assert_eq!(library.creators().len(), 0);
-            assert_eq!(library.creators().len(), 0);
+            assert_eq!(library.creators().as_slice().len(), 0);
+            assert_eq!(library.creators().as_slice().len(), 0);
         }
     }
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use cubinder_bundle::{Arch, ArchSuffix, BadCode, Target, TargetKind};
 
 use super::image::Malformed;
-use crate::driver::sys::CUdevice;
+use crate::driver::sys::{CUDA_ERROR_OUT_OF_MEMORY, CUdevice};
 use crate::driver::{ComputeCapability, Driver, DriverError};
 
 /// Why a kernel cannot be had on the current device.
@@ -82,6 +82,13 @@ impl DeviceFacts {
         let name = driver.device_name(device).unwrap_or_else(|_| format!("device {device}"));
         DeviceFacts { name, capability, cuda: driver.version().ok() }
     }
+
+    /// The device of the calling thread's context; none where the driver does not say.
+    pub(crate) fn here(driver: &Driver) -> Option<DeviceFacts> {
+        let device = driver.current_device().ok()?;
+        let capability = driver.compute_capability(device).ok()?;
+        Some(DeviceFacts::of(driver, device, capability))
+    }
 }
 
 impl fmt::Display for DeviceFacts {
@@ -126,7 +133,7 @@ impl fmt::Display for LoadError {
                 if refused.is_empty() {
                     f.write_str("\n  there is none for any GPU")?;
                 }
-                write!(f, "\n{}", help(device, refused))
+                Ok(())
             }
             LoadError::NoSuchCode { kernel, target, index, count } => write!(
                 f,
@@ -138,8 +145,35 @@ impl fmt::Display for LoadError {
 
 impl std::error::Error for LoadError {}
 
-/// What to do about it. Where code for exactly this device was there, more of it does not help.
+impl LoadError {
+    /// What to do about it.
+    #[must_use]
+    pub fn help(&self) -> String {
+        match self {
+            LoadError::Driver { error, .. } if error.code == CUDA_ERROR_OUT_OF_MEMORY => {
+                "free memory of the GPU: other engines or processes hold it".to_owned()
+            }
+            LoadError::Driver { .. } => {
+                "this says nothing about the code: the driver does not work here and now, so begin with what failed before it, or with a new process"
+                    .to_owned()
+            }
+            LoadError::NothingFits { device, refused, .. } => help(device, refused),
+            LoadError::NoSuchCode { .. } => DAMAGED.to_owned(),
+        }
+    }
+}
+
+/// What to do about what was damaged after it was written.
+const DAMAGED: &str = "copy the engine and its library again from where they were made, or build them again";
+
+/// What to do where no code runs. Where code for exactly this device was there, more of it does not help.
 fn help(device: &DeviceFacts, refused: &[Refused]) -> String {
+    if refused
+        .iter()
+        .any(|refused| matches!(refused.reason, Reason::Damaged(BadCode::Digest | BadCode::Packed { .. })))
+    {
+        return DAMAGED.to_owned();
+    }
     let ComputeCapability { major, minor } = device.capability;
     let target = Target { kind: TargetKind::Cubin, arch: Arch { major, minor, suffix: ArchSuffix::None } };
     let carried = refused.iter().any(|refused| {

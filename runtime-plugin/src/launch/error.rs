@@ -6,6 +6,9 @@ use std::fmt;
 
 use crate::code::KernelLimits;
 use crate::driver::DriverError;
+use crate::driver::sys::{
+    CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, CUDA_ERROR_OUT_OF_MEMORY,
+};
 
 /// A launch that was not made.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -106,15 +109,13 @@ impl fmt::Display for Refusal {
             f,
             "\n  the kernel takes at most {} threads in a block and {} bytes of dynamic shared memory on this GPU",
             self.limits.max_threads, self.limits.max_shared_bytes
-        )?;
-        say_where_from(&self.error, f)
+        )
     }
 }
 
 impl fmt::Display for MemoryRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}` cannot {}, {} bytes: {}", self.plugin, self.what, self.bytes, self.error)?;
-        say_where_from(&self.error, f)
+        write!(f, "`{}` cannot {}, {} bytes: {}", self.plugin, self.what, self.bytes, self.error)
     }
 }
 
@@ -130,11 +131,35 @@ impl fmt::Display for Overlap {
     }
 }
 
-fn say_where_from(error: &DriverError, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    if error.may_come_from_earlier_work() {
-        f.write_str("\nwork that was enqueued earlier may have caused it: CUDA reports it at the next call")?;
+impl EnqueueError {
+    /// What to do about it; `None` where the caller is not the user.
+    #[must_use]
+    pub fn help(&self) -> Option<&'static str> {
+        let error = match self {
+            // The latter says what to do itself.
+            EnqueueError::Tensors { .. } | EnqueueError::Overlap(_) => return None,
+            EnqueueError::Refused(refusal) => &refusal.error,
+            EnqueueError::Memory(refusal) => &refusal.error,
+        };
+        Some(match error.code {
+            CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES => {
+                "the kernel needs more registers or shared memory than a block of this size gets: make the block smaller, ask for less shared memory, \
+                 or have the kernel compiled for this block with `__launch_bounds__`"
+            }
+            CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE => {
+                "all blocks of a cooperative launch run at once: make the grid smaller, `device.sms` is a measure for it"
+            }
+            _ if error.may_come_from_earlier_work() => {
+                "work that was enqueued earlier may have caused it: CUDA reports it at the next call; `compute-sanitizer`, or CUDA_LAUNCH_BLOCKING=1 in \
+                 the environment, shows which"
+            }
+            CUDA_ERROR_OUT_OF_MEMORY => "free memory of the GPU: other engines or processes hold it",
+            _ => {
+                "`cubinder eval` shows what the manifest makes of these attributes and shapes; where that is right, the stream, the context or the \
+                 addresses that were given are not of this GPU"
+            }
+        })
     }
-    Ok(())
 }
 
 impl std::error::Error for EnqueueError {}

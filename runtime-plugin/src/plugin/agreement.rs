@@ -238,7 +238,11 @@ impl Case {
     /// announced with these shapes.
     fn refused(&self, device: Option<Device>, outputs: &[Vec<i64>]) -> Option<String> {
         let title = format!("{}: ", full_name(&self.plugin));
-        let text = |error: &Error| error.text().strip_prefix(&title).unwrap_or(error.text()).to_owned();
+        // The runtime adds which node it is; whoever evaluates has just said that.
+        let text = |error: &Error| {
+            let text = error.text().strip_prefix(&title).unwrap_or(error.text());
+            text.split_once("\n  node: ").map_or(text, |(text, _)| text).to_owned()
+        };
         let node = Node {
             workspace_bytes: None,
             producer: String::new(),

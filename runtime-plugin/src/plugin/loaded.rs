@@ -8,8 +8,9 @@ use cubinder_bundle::launch::{self, Device, Facts, Steps};
 use cubinder_bundle::{Launch, Variant, Work};
 use trt_abi::{Error, Severity, logger};
 
+use super::circumstances::{circumstances, failure};
 use super::node::NodeData;
-use crate::code::{CodeTable, LoadedKernel, Loading, candidates};
+use crate::code::{CodeTable, LoadError, LoadedKernel, Loading, candidates};
 use crate::driver::sys::{
     CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,
     CUcontext, CUdevice,
@@ -83,11 +84,13 @@ impl Loaded {
         self.device
     }
 
-    /// Has the kernels of the variants with these indices, in the context that was attended last. False where there is none any more.
+    /// Has the kernels of the variants with these indices, in the context that was attended last; an error says `told` of the node. False where
+    /// there is none any more.
     pub(super) fn load(
         &mut self,
         node: &NodeData,
         running: &[usize],
+        told: &Facts<'_>,
         steps: &mut Steps,
     ) -> Result<bool, Error> {
         let facts = Facts { device: self.device, ..node.facts() };
@@ -96,7 +99,7 @@ impl Loaded {
                 continue;
             }
             let Some(variant) = node.definition.plugin().variants.get(*index) else { continue };
-            let Some(kernels) = load_all(node, variant, &facts, steps)? else { return Ok(false) };
+            let Some(kernels) = load_all(node, variant, (&facts, told), steps)? else { return Ok(false) };
             self.variants.push((*index, kernels));
         }
         Ok(true)
@@ -129,18 +132,19 @@ pub(super) fn preload<'a>(node: &NodeData, variants: impl Iterator<Item = &'a Va
     let mut steps = Steps::default();
     for variant in variants {
         if !launch::is_excluded(variant.guard.as_ref(), &facts, &mut steps) {
-            load_all(node, variant, &facts, &mut steps)?;
+            load_all(node, variant, (&facts, &facts), &mut steps)?;
         }
     }
     Ok(())
 }
 
 /// The kernels of a variant's steps; `None` where there is no driver or the thread has no current context. A step that its condition
-/// excludes from this device is not loaded: there may be no code for it that runs here.
+/// excludes from this device is not loaded: there may be no code for it that runs here. That is decided by what is known before the shapes; an error has
+/// the other facts.
 fn load_all(
     node: &NodeData,
     variant: &Variant,
-    facts: &Facts<'_>,
+    (facts, told): (&Facts<'_>, &Facts<'_>),
     steps: &mut Steps,
 ) -> Result<Option<Kernels>, Error> {
     let Ok(driver) = Driver::find() else { return Ok(None) };
@@ -148,7 +152,7 @@ fn load_all(
     for step in &variant.steps {
         let is_done = !launch::is_excluded(step.when.as_ref(), facts, steps);
         kernels.push(match &step.work {
-            Work::Launch(launch) if is_done => match load(node, driver, launch)? {
+            Work::Launch(launch) if is_done => match load(node, driver, launch, told)? {
                 Some(kernel) => Some(kernel),
                 None => return Ok(None),
             },
@@ -159,9 +163,17 @@ fn load_all(
 }
 
 /// The kernel of a launch on the current device; `None` where the thread has no current context.
-fn load(node: &NodeData, driver: &Driver, launch: &Launch) -> Result<Option<LoadedKernel>, Error> {
-    let failed = |error: crate::code::LoadError| {
-        Error::new(Error::FAILED_INITIALIZATION, format!("{}: {error}", node.title))
+fn load(
+    node: &NodeData,
+    driver: &Driver,
+    launch: &Launch,
+    facts: &Facts<'_>,
+) -> Result<Option<LoadedKernel>, Error> {
+    let failed = |error: LoadError| {
+        // Where nothing fits the error says which device it is.
+        let driver = Some(driver).filter(|_| !matches!(error, LoadError::NothingFits { .. }));
+        let told = circumstances(node, facts, driver);
+        failure(Error::FAILED_INITIALIZATION, node, &error, &told, Some(&error.help()))
     };
     let candidates = candidates(launch, node.definition.code()).map_err(failed)?;
     match CodeTable::process().load(driver, &launch.kernel, &candidates).map_err(failed)? {

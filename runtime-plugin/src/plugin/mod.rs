@@ -7,6 +7,7 @@
 
 mod announced;
 mod build;
+mod circumstances;
 mod fields;
 mod kept;
 mod loaded;

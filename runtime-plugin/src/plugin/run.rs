@@ -8,6 +8,7 @@ use cubinder_bundle::launch::{self, Choice, Decided, Doing, Facts, Steps, Takes,
 use trt_abi::{Error, PluginTensorDesc};
 
 use super::announced::Announced;
+use super::circumstances::{circumstances, failure};
 use super::loaded::Loaded;
 use super::node::NodeData;
 use super::told::{Said, say_running, variant_name};
@@ -157,7 +158,7 @@ impl Running {
         for alias in &ready.aliases {
             // SAFETY: the caller's promises.
             let copied = unsafe { alias.enqueue(ready.driver, at, CUstream(stream)) };
-            if copied.map_err(|error| failed(node, &error))? {
+            if copied.map_err(|error| self.failed(node, ready.driver, &error))? {
                 self.said.tell_copied(node, alias.name());
             }
         }
@@ -165,7 +166,7 @@ impl Running {
             // SAFETY: the caller's promises; the kernels stay loaded until the library's teardown, and `driver` loaded
             // them. The workspace was compared with what is reserved when the shapes changed.
             unsafe { record.enqueue(ready.driver, at, CUstream(stream)) }
-                .map_err(|error| failed(node, &error))?;
+                .map_err(|error| self.failed(node, ready.driver, &error))?;
         }
         Ok(())
     }
@@ -251,6 +252,19 @@ impl Running {
         candidates.pick(&[], at).is_none().then(|| self.none_holds(node, at))
     }
 
+    /// The error for what the driver refused: what is known of the node is worked out again, to be told.
+    #[cold]
+    fn failed(&self, node: &NodeData, driver: &Driver, error: &EnqueueError) -> Error {
+        let shaped = || {
+            let positions = self.announced.positions(node)?;
+            let shapes = self.shapes(node, &positions, &mut Steps::default())?;
+            let facts = Facts { shapes: &shapes, ..node.facts() };
+            Ok(circumstances(node, &facts, Some(driver)))
+        };
+        let told = shaped().unwrap_or_else(|_: Error| circumstances(node, &node.facts(), Some(driver)));
+        failure(Error::FAILED_EXECUTION, node, error, &told, error.help())
+    }
+
     /// The error for addresses for which no variant may run: what was decided is worked out again, to be told.
     #[cold]
     fn none_holds(&self, node: &NodeData, at: &Addresses<'_>) -> Error {
@@ -271,10 +285,6 @@ impl Running {
         };
         told().unwrap_or_else(|error: Error| error)
     }
-}
-
-fn failed(node: &NodeData, error: &EnqueueError) -> Error {
-    Error::new(Error::FAILED_EXECUTION, format!("{}: {error}", node.title))
 }
 
 #[cold]
@@ -314,10 +324,13 @@ fn make_ready(
     steps: &mut Steps,
 ) -> Result<Option<Ready>, Error> {
     let plugin = node.definition.plugin();
-    let invalid = |error: Box<LaunchError>| node.invalid(error);
+    // The error has the shapes.
+    let invalid = |error: Box<LaunchError>| {
+        failure(Error::INVALID_ARGUMENT, node, &error, &circumstances(node, &node.facts(), here), None)
+    };
     let running = decided.candidates.iter().filter_map(|index| Some((*index, plugin.variants.get(*index)?)));
     let driver = match here {
-        Some(driver) if loaded.load(node, &decided.candidates, steps)? => Some(driver),
+        Some(driver) if loaded.load(node, &decided.candidates, facts, steps)? => Some(driver),
         _ => None,
     };
     let Some(driver) = driver else {
@@ -327,8 +340,9 @@ fn make_ready(
         }
         return Ok(None);
     };
-    let failed =
-        |error: DriverError| Error::new(Error::FAILED_INITIALIZATION, format!("{}: {error}", node.title));
+    let failed = |error: DriverError| {
+        failure(Error::FAILED_INITIALIZATION, node, &error, &circumstances(node, facts, here), None)
+    };
     let mut ready = Ready {
         driver,
         records: Vec::new(),

@@ -11,3 +11,9 @@ __global__ void counted(const float* x, float* y, long long count, long long* to
         if (x[i] != 0)
             y[(*total)++] = x[i];
 }
+
+__global__ void sized(const float* x, float* y, int* total)
+{
+    *total = 1;
+    y[0] = x[0];
+}

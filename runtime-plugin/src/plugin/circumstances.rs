@@ -1,0 +1,31 @@
+//! What an error about a node that runs ends with: which node it is and where it runs.
+//!
+//! Owns: the words for that. Never: called where all is well; it asks the driver.
+
+use cubinder_bundle::launch::{Facts, describe};
+use trt_abi::Error;
+
+use super::node::NodeData;
+use crate::code::DeviceFacts;
+use crate::driver::Driver;
+
+/// The end of an error: the attributes and the shapes as far as `facts` knows them, and the device of the current context where there is a
+/// driver to ask.
+pub(super) fn circumstances(node: &NodeData, facts: &Facts<'_>, driver: Option<&Driver>) -> String {
+    let known = describe(node.definition.plugin(), &Facts { alignments: &[], ..*facts });
+    let known = known.strip_prefix("; ").map(|known| format!("\n  node: {known}"));
+    let device = driver.and_then(DeviceFacts::here).map(|device| format!("\n  GPU: {device}"));
+    [known, device].into_iter().flatten().collect()
+}
+
+/// An error of a node that runs: what is wrong, the circumstances, and what to do about it.
+pub(super) fn failure(
+    code: i32,
+    node: &NodeData,
+    what: &dyn std::fmt::Display,
+    circumstances: &str,
+    help: Option<&str>,
+) -> Error {
+    let help = help.map_or_else(String::new, |help| format!("\n{help}"));
+    Error::new(code, format!("{}: {what}{circumstances}{help}", node.title))
+}

@@ -6,6 +6,7 @@ use cubinder_bundle::proof::{Case, Verdict};
 use cubinder_bundle::{Interval, Plugin};
 
 use super::claim::{Claim, What, When, verdict};
+use super::cooperative::A_FEW;
 use super::formula::{reads, truth};
 use super::shared_memory::ANY_GPU;
 use super::site::Site;
@@ -31,6 +32,9 @@ pub(super) fn change(claim: &Claim) -> String {
     }
     if is_of_usual_size(claim) {
         return NO_MORE.to_owned();
+    }
+    if claim.rule == rules::COOPERATIVE_GRID {
+        return A_FEW.to_owned();
     }
     format!("change the expression{}", in_the_kernel(claim))
 }
@@ -68,6 +72,9 @@ pub(super) fn help(site: &Site<'_>, claim: &Claim, case: &Case) -> String {
     }
     if is_of_usual_size(claim) {
         return NO_MORE.to_owned();
+    }
+    if claim.rule == rules::COOPERATIVE_GRID {
+        return A_FEW.to_owned();
     }
     if let Some(longer) = longer(site, claim, case) {
         return format!("if such nodes are not meant, say so: {longer}{wider}");

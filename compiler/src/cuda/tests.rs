@@ -571,4 +571,15 @@ fn kernels_that_may_wait_are_known() {
         [true]
     );
     assert_eq!(may_wait("__global__ void a() {"), [true]);
+    // Each function is looked at once, however long the chain is: otherwise this takes minutes.
+    let mut chain = format!("__device__ void f0() {{ {wait} }}\n");
+    for call in 0..20_000 {
+        chain += &format!("__device__ void f{}() {{ f{call}(); }}\n", call + 1);
+    }
+    let start = std::time::Instant::now();
+    assert_eq!(
+        may_wait(&(chain + "__global__ void a() { f20000(); }\n__global__ void b() {}")),
+        [true, false]
+    );
+    assert!(start.elapsed().as_secs() < 20, "{:?}", start.elapsed());
 }

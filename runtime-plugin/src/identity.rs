@@ -11,8 +11,8 @@ use cubinder_bundle::{Digest, container};
 pub(crate) const NAMESPACE: &CStr = c"cubinder";
 
 /// The core name of plugins whose code is in their serialized fields; `libcubinder.so` registers it. It ends with the version of the
-/// format, though [`version`] says it too: of creators of one library that share a name, TensorRT-RTX 1.7 deregisters one alone, whatever their
-/// versions, and keeps the other after the library is unmapped.
+/// format, though [`version`] says it too: of creators that share a name, TensorRT-RTX 1.7 can take out the newest alone, so that two libraries
+/// with cores of two formats could not be unloaded in any order.
 pub(crate) const GENERIC_NAME: &CStr = c"Kernel2";
 
 /// The name of the one serialized field: a container.

@@ -237,6 +237,9 @@ fn numbers_of_another_launch_make_no_record() {
         };
         assert_eq!(is_made(&number, &of_numbers, &change), is_there, "{bytes} bytes");
     }
+    // An address where the kernel reads a number.
+    assert!(!is_made(&number, &of_numbers, &|numbers| numbers.args = vec![Passed::Input(0); 3]));
+    assert!(!is_made(&number, &of_numbers, &|numbers| numbers.args = vec![Passed::Scratch(0); 3]));
     // More arguments than a launch passes, and others than the kernel's.
     let long = Launch { args: vec![tensor("x", 0); MAX_ARGUMENTS + 1], ..launch.clone() };
     of_numbers.params = None;

@@ -53,10 +53,12 @@ def mostly_zeros(generator, shape, dtype):
 
 
 def stretches(generator, shape, dtype):
-    """For a tensor of numbers what it is made of, for shape inputs by how much it is stretched: odd extents, then three times."""
+    """For a tensor of numbers what it is made of, for shape inputs by how much it is stretched: squares not at all, everything else to odd
+    extents, then three times."""
+    square = len(set(shape)) == 1
     if dtype == np.int64:
-        return np.array([extent * 2 + 1 for extent in shape], dtype)
-    return np.array(3, dtype) if dtype == np.int32 else eighths(generator, shape, dtype)
+        return np.array(shape if square else [extent * 2 + 1 for extent in shape], dtype)
+    return np.array([1 if square else 3], dtype) if dtype == np.int32 else eighths(generator, shape, dtype)
 
 
 # ---- what numpy says
@@ -217,14 +219,14 @@ for name, of in (
         namespace="test",
     )
 
-# Shape inputs (tests/data/ok/shape_inputs.toml): several values, and one.
+# Shape inputs (tests/data/run/stretch.toml): several values, and one.
 NETWORKS["stretch"] = Network(
     lambda s: [("stretch", ["x", "target", "times"], ["y"], {"aot": 1, "tensorrt_plugin_shape_input_indices": [1, 2]})],
-    lambda i, s: {"y": stretch(i["x"], i["target"], int(i["times"]))},
+    lambda i, s: {"y": stretch(i["x"], i["target"], int(i["times"][0]))},
     inputs={"x": "T", "target": "i64", "times": "i32"},
     data=stretches,
-    namespace="tests",
-    shape_inputs={"target": [2], "times": []},
+    namespace="test",
+    shape_inputs={"target": [2], "times": [1]},
 )
 
 # A plugin that chooses among its variants by shapes and addresses (tests/data/run/vectors.toml): what each of them gives. The plain

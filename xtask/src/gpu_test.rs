@@ -325,13 +325,13 @@ impl List<'_> {
 
     /// Values in the host's memory that decide shapes.
     fn shape_inputs(&mut self) -> Result<()> {
-        self.maker.compile("stretch", &TARGETS, &["tests/data/ok/shape_inputs.toml"])?;
+        self.maker.compile("stretch", &TARGETS, &["tests/data/run/stretch.toml"])?;
         for form in Form::ALL {
             let network = Network::new("stretch", "f32", "n,w");
             let profile = ["x=1x1:8x8:256x256", "target=1x1:17x17:1024x1024", "times=1:3:8"];
             let recipe = Recipe {
                 profiles: vec![profile.map(str::to_owned).to_vec()],
-                ..Recipe::dynamic("stretch", network, form, "", &["8,8", "1,1", "5,200", "256,3"])
+                ..Recipe::dynamic("stretch", network, form, "", &["8,8", "1,2", "5,200", "256,3", "256,256"])
             };
             let mut plan = self.maker.plan(&recipe)?;
             let graphs: Vec<Run> = plan.runs.iter().map(|run| Run { graph: true, ..run.clone() }).collect();

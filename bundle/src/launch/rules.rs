@@ -246,7 +246,7 @@ pub fn output_shape(
 }
 
 /// The size tensor that holds dimension `axis` of an output, where that depends on data.
-fn size_at(output: &Output, axis: usize) -> Option<u32> {
+pub(super) fn size_at(output: &Output, axis: usize) -> Option<u32> {
     let Some(Node::Array(items)) = output.shape.nodes.last() else { return None };
     match output.shape.nodes.get(*items.get(axis)? as usize) {
         Some(Node::Size(tensor)) => Some(*tensor),

@@ -3,16 +3,20 @@
 //! Owns the bounds of such a shape, from the shapes of the other inputs, the attributes, and what the manifest allows the values to be.
 
 use super::facts::Facts;
-use crate::expr::{self, Environment as _, RangeEnvironment};
+use super::rules::{UNKNOWN_EXTENT, size_at};
+use crate::expr::{self, Bounds, Environment as _, RangeEnvironment};
 use crate::model::{Interval, Output, Plugin};
 use crate::value::Value;
 
 /// The least and the greatest that each extent of an output can be, whatever the shape inputs hold within their limits; nothing where
-/// not even the rank is known. A shape that lies elsewhere is none that this plugin gives.
+/// not even the rank is known. A shape that lies elsewhere is none that this plugin gives. Of a dimension that depends on data too
+/// TensorRT may say [`UNKNOWN_EXTENT`].
 #[must_use]
 pub fn extents_for_any_values(plugin: &Plugin, output: &Output, facts: &Facts<'_>) -> Option<Vec<Interval>> {
     let bounds = expr::bounds_each(&output.shape, &Unseen { plugin, facts }).ok()??;
-    Some(bounds.into_iter().map(|bounds| Interval { min: bounds.min, max: bounds.max }).collect())
+    let least = |axis: usize, min: i64| if size_at(output, axis).is_some() { UNKNOWN_EXTENT } else { min };
+    let extent = |(axis, bounds): (usize, Bounds)| Interval { min: least(axis, bounds.min), max: bounds.max };
+    Some(bounds.into_iter().enumerate().map(extent).collect())
 }
 
 /// Everything but what shape inputs hold.

@@ -117,6 +117,7 @@ fn check_within(resolved: &Resolved, targets: &[Target], pools: &Pools) -> Check
     claims.extend(block::claims(&site));
     claims.extend(shared_memory::claims(&site));
     claims.extend(cluster::claims(&site));
+    claims.extend(cooperative::claims(&site));
     claims.extend(scratch::claims(&site));
     let (of_shapes, claims): (Vec<Claim>, Vec<Claim>) =
         claims.into_iter().partition(|claim| claim.when == When::BeforeOutputs);
@@ -125,6 +126,7 @@ fn check_within(resolved: &Resolved, targets: &[Target], pools: &Pools) -> Check
     checked.diagnostics.extend(fill::check(&site));
     checked.diagnostics.extend(dimensions::limits(&site));
     checked.diagnostics.extend(cooperative::check(&site));
+    checked.obligations.extend(cooperative::obligations(&site));
     checked.diagnostics.extend(timing::check(&site));
     checked.diagnostics.extend(cluster::targets(&site));
     checked.diagnostics.extend(memory::outputs(&site, &inexpressible));

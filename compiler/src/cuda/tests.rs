@@ -342,6 +342,18 @@ fn template_arguments_that_nothing_declares_are_told() {
         message(text, "k<f32>").as_deref(),
         Some("`f32` is no name of C++, and `/srv/p/k.cu` does not declare it")
     );
+    assert_eq!(
+        message(text, "k<factor>").as_deref(),
+        Some("`factor` is an attribute that no code is compiled for")
+    );
+    let own =
+        "template <int A, typename T, int K> __global__ void k(const T* x, T* y) { y[0] = x[K + (K)]; }";
+    assert_eq!(
+        message(own, "k<1, float, K>").as_deref(),
+        Some("`K` is a template parameter of the kernel, and nothing says what it is")
+    );
+    assert_eq!(message(&format!("enum {{ J, K }}; {own}"), "k<1, T, K>"), None);
+    assert_eq!(message(&format!("constexpr int K = 3; {own}"), "k<1, T, K>"), None);
     for declared in
         ["struct U {};", "using U = float;", "#define U float\n", "enum { U };", "#include <a.h>\n"]
     {
@@ -559,4 +571,15 @@ fn kernels_that_may_wait_are_known() {
         [true]
     );
     assert_eq!(may_wait("__global__ void a() {"), [true]);
+    // Each function is looked at once, however long the chain is: otherwise this takes minutes.
+    let mut chain = format!("__device__ void f0() {{ {wait} }}\n");
+    for call in 0..20_000 {
+        chain += &format!("__device__ void f{}() {{ f{call}(); }}\n", call + 1);
+    }
+    let start = std::time::Instant::now();
+    assert_eq!(
+        may_wait(&(chain + "__global__ void a() { f20000(); }\n__global__ void b() {}")),
+        [true, false]
+    );
+    assert!(start.elapsed().as_secs() < 20, "{:?}", start.elapsed());
 }

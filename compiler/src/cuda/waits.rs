@@ -3,7 +3,7 @@
 //! Owns finding the instruction in a text and what leads to it: by names alone, so what a name could hide counts as a wait. Comments
 //! count for nothing.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::lexer::{Lexed, Token, TokenKind, word};
 use super::shared::Body;
@@ -34,20 +34,28 @@ pub(super) fn waiting(text: &str, lexed: &Lexed, bodies: &[Body]) -> BTreeSet<us
     if is_hidden {
         return kernels().collect();
     }
-    let mut found: Vec<bool> = bodies.iter().map(waits_itself).collect();
-    let mut names: BTreeSet<&str> = BTreeSet::new();
-    loop {
-        let waiting = bodies.iter().zip(&found).filter(|(body, waits)| **waits && body.kernel.is_none());
-        let now: BTreeSet<&str> = waiting.map(|(body, _)| body.name.as_str()).collect();
-        if now == names {
-            break;
+    // Which bodies mention a name that a function has: each is looked at once, however long the chain of calls.
+    let names: HashSet<&str> = bodies.iter().map(|body| body.name.as_str()).collect();
+    let mut mentions: HashMap<&str, Vec<usize>> = HashMap::new();
+    for (index, body) in bodies.iter().enumerate() {
+        let tokens = lexed.tokens.get(body.tokens.clone()).unwrap_or_default();
+        let words = tokens.iter().filter(|token| token.kind == TokenKind::Word);
+        for name in words.map(|token| word(text, Some(token))).filter(|name| names.contains(name)) {
+            let users = mentions.entry(name).or_default();
+            if users.last() != Some(&index) {
+                users.push(index);
+            }
         }
-        names = now;
-        for (body, found) in bodies.iter().zip(&mut found) {
-            let tokens = lexed.tokens.get(body.tokens.clone()).unwrap_or_default();
-            *found |= tokens
-                .iter()
-                .any(|token| token.kind == TokenKind::Word && names.contains(word(text, Some(token))));
+    }
+    let mut found = vec![false; bodies.len()];
+    let mut told: HashSet<&str> = HashSet::new();
+    let mut open: Vec<usize> =
+        bodies.iter().enumerate().filter(|(_, body)| waits_itself(body)).map(|(index, _)| index).collect();
+    while let Some(index) = open.pop() {
+        let (Some(body), Some(known)) = (bodies.get(index), found.get_mut(index)) else { continue };
+        *known = true;
+        if body.kernel.is_none() && told.insert(&body.name) {
+            open.extend(mentions.get(body.name.as_str()).into_iter().flatten());
         }
     }
     bodies.iter().zip(found).filter(|(_, waits)| *waits).filter_map(|(body, _)| body.kernel).collect()

@@ -21,7 +21,8 @@ use super::origin;
 use super::rows::{Row, tensors};
 use super::tensor_kinds::kind_of;
 use super::usage::{self, Unused, free_names};
-use crate::diagnostic::{Code, Diagnostic, Source, Span};
+use crate::diagnostic::{Code, Diagnostic, Source, Span, suggest};
+use crate::manifest::form::{is_identifier, list};
 use crate::manifest::{ConstantDecl, Located, Manifest, OutputDecl, SizeDecl, Text};
 use crate::rules;
 
@@ -371,7 +372,11 @@ impl<'m> Compiler<'m> {
                 };
                 let errors: Vec<&ExprError> = errors.iter().filter(|error| !follows(error)).collect();
                 for error in errors {
-                    self.mistake(text, error, place.row);
+                    let error = match expected {
+                        Expected::Argument => self.offer_scratch(text, error.clone()),
+                        _ => error.clone(),
+                    };
+                    self.mistake(text, &error, place.row);
                 }
                 return None;
             }
@@ -383,6 +388,30 @@ impl<'m> Compiler<'m> {
             return None;
         }
         (!self.is_doubtful(text, &syntax)).then_some(typed)
+    }
+
+    /// An argument that is one unknown name may be meant to be a scratch buffer, which no larger expression can have.
+    fn offer_scratch(&self, text: &Text, error: ExprError) -> ExprError {
+        let (name, manifest) = (text.value.trim(), self.manifest);
+        let is_function = manifest.functions.iter().any(|function| function.name.value == name);
+        let is_name = text.value.get(error.span.clone()) == Some(name) && is_identifier(name);
+        let is_open = error.class == ErrorClass::UnknownName && error.about.is_empty();
+        if !is_open || !is_name || is_function || expr::is_function_reserved(name) {
+            return error;
+        }
+        let buffers: Vec<&str> = manifest.scratch.iter().map(|decl| decl.name.value.as_str()).collect();
+        match suggest(name, buffers.iter().copied()) {
+            Some(near) => {
+                let help = Some(format!("did you mean `{near}`?"));
+                ExprError { help, about: vec![near.to_owned()], ..error }
+            }
+            None if buffers.is_empty() => error,
+            None => {
+                let help =
+                    error.help.map(|help| format!("{help}; the scratch buffers are {}", list(&buffers)));
+                ExprError { help, ..error }
+            }
+        }
     }
 
     /// Whether what an expression comes to depends on a mistake elsewhere; what the functions that it calls come to counts as well.

@@ -5,7 +5,7 @@ use std::mem::MaybeUninit;
 
 use cubinder_bundle::launch::{self, Clusters, Evaluated, HAS_CLUSTERS, Passed, ScratchPlace, Takes};
 use cubinder_bundle::model::MAX_ARGUMENTS;
-use cubinder_bundle::{Arg, Digest, Launch, Plugin, Target};
+use cubinder_bundle::{Arg, ArgValue, Digest, Launch, Plugin, Target};
 
 use super::error::{EnqueueError, Refusal};
 use super::{Addresses, Positions};
@@ -80,15 +80,28 @@ impl LaunchRecord {
         scratch: &[ScratchPlace],
         positions: &Positions,
     ) -> Option<LaunchRecord> {
+        let tensor = |tensor: &u32| (*tensor as usize).checked_sub(plugin.inputs.len());
         let place = |(passed, arg): (&Passed, &Arg)| {
-            Some(match *passed {
-                Passed::Input(index) => Argument::Input(positions.of(index)?),
-                Passed::Output(index) if index < plugin.outputs.len() => Argument::Output(index),
-                Passed::Numbers { start, .. } if reach(start, arg)? <= numbers.numbers.len() => {
-                    Argument::Number(start)
+            Some(match (passed, &arg.value) {
+                (Passed::Input(index), ArgValue::Tensor(of) | ArgValue::ReadTensor(of))
+                    if *index == *of as usize && *index < plugin.inputs.len() =>
+                {
+                    Argument::Input(positions.of(*index)?)
                 }
-                Passed::Scratch(index) => Argument::Scratch(scratch.get(index)?.offset),
-                Passed::Output(_) | Passed::Numbers { .. } => return None,
+                (Passed::Output(index), ArgValue::Tensor(of) | ArgValue::ReadTensor(of))
+                    if tensor(of) == Some(*index) && *index < plugin.outputs.len() =>
+                {
+                    Argument::Output(*index)
+                }
+                (Passed::Numbers { start, .. }, ArgValue::Scalar { .. } | ArgValue::Array { .. })
+                    if reach(*start, arg)? <= numbers.numbers.len() =>
+                {
+                    Argument::Number(*start)
+                }
+                (Passed::Scratch(index), ArgValue::Scratch(_)) => {
+                    Argument::Scratch(scratch.get(*index)?.offset)
+                }
+                _ => return None,
             })
         };
         let arguments = numbers.args.iter().zip(&launch.args).map(place).collect::<Option<Box<_>>>()?;

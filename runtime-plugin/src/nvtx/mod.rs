@@ -87,7 +87,7 @@ fn attached(asked: Option<&OsStr>, tool: Option<OsString>) -> Result<(), Without
         Some(b"1") => {}
         Some(other) => return Err(Without::Value(String::from_utf8_lossy(other).into_owned())),
     }
-    let tool = tool.ok_or(Without::NoTool)?;
+    let tool = tool.filter(|tool| !tool.is_empty()).ok_or(Without::NoTool)?;
     let path = CString::new(tool.into_vec()).map_err(|_| Without::NoTool)?;
     let shown = || path.to_string_lossy().into_owned();
     // SAFETY: a C string. Loading runs the library's initializers: whoever sets the variable wants that, in every program with NVTX.

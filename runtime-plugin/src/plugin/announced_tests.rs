@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use cubinder_bundle::expr::{Expr, Node as ExprNode};
 use cubinder_bundle::launch::Steps;
+use cubinder_bundle::model::SizeBound;
 use cubinder_bundle::{DataType, Format, Input, Interval, Node, Output, Plugin, ShapeLimits, Value, Variant};
 use trt_abi::{Dims, PluginTensorDesc, TensorFormat, TensorRTPhase};
 
@@ -14,6 +15,22 @@ use crate::plugin::Form;
 
 /// `x`, the shape input `target`, which holds one number from 0 to 100, and `b`; `y` has the shape `target.values`.
 pub(super) fn node(types: [DataType; 4]) -> NodeData {
+    with_outputs(&types, vec![output("y", vec![ExprNode::Values(1)])])
+}
+
+fn output(name: &str, shape: Vec<ExprNode>) -> Output {
+    Output {
+        name: name.to_owned(),
+        shape: Expr { nodes: shape },
+        limits: ShapeLimits::default(),
+        alias: None,
+        size: None,
+        doc: String::new(),
+    }
+}
+
+/// The same with other outputs.
+fn with_outputs(types: &[DataType], outputs: Vec<Output>) -> NodeData {
     let input = |name: &str, rank: u8, values| Input {
         name: name.to_owned(),
         rank_min: rank,
@@ -26,7 +43,7 @@ pub(super) fn node(types: [DataType; 4]) -> NodeData {
         id: 1,
         label: String::new(),
         types: types.to_vec(),
-        formats: vec![Format::Linear; 4],
+        formats: vec![Format::Linear; types.len()],
         specialized: Vec::new(),
         guard: None,
         scratch: Vec::new(),
@@ -46,14 +63,7 @@ pub(super) fn node(types: [DataType; 4]) -> NodeData {
             },
             input("b", 1, None),
         ],
-        outputs: vec![Output {
-            name: "y".to_owned(),
-            shape: Expr { nodes: vec![ExprNode::Values(1)] },
-            limits: ShapeLimits::default(),
-            alias: None,
-            size: None,
-            doc: String::new(),
-        }],
+        outputs,
         require: Vec::new(),
         timing: None,
         variants: vec![variant],
@@ -147,5 +157,32 @@ fn shapes_that_values_decide_are_taken_from_tensorrt() {
     for (output, expected) in texts {
         let error = shapes(output).unwrap_err();
         assert!(error.starts_with("shaped `n`: ") && error.contains(expected), "{error}");
+    }
+}
+
+/// Two things that only TensorRT knows in one shape: what a kernel will count, and what a shape input holds.
+#[test]
+fn sizes_stand_beside_values() {
+    use DataType::{F32, I64};
+    let index = ExprNode::Index { array: 0, index: 1 };
+    let both =
+        vec![ExprNode::Values(1), ExprNode::Int(0), index, ExprNode::Size(4), ExprNode::Array(vec![3, 2])];
+    let bound = || Expr { nodes: vec![ExprNode::Int(9)] };
+    let count = Output {
+        size: Some(SizeBound { upper: bound(), opt: bound() }),
+        ..output("count", vec![ExprNode::Array(vec![])])
+    };
+    let node = with_outputs(&[F32, I64, F32, F32, I64], vec![output("y", both), count]);
+    let shapes = |y: &[i64]| {
+        let mut announced = Announced::default();
+        announced.set(&[desc(F32, &[4]), desc(F32, &[5])], &[desc(F32, y), desc(I64, &[])]);
+        let positions = announced.positions(&node).unwrap();
+        let found = announced.shapes(&node, None, &positions, &mut Steps::default());
+        found.map(|shapes| shapes[3].to_vec()).map_err(|error| error.text().to_owned())
+    };
+    assert_eq!(shapes(&[-1, 5]), Ok(vec![-1, 5]));
+    assert_eq!(shapes(&[0, 5]), Ok(vec![0, 5]), "TensorRT says so where no element can be");
+    for wrong in [&[-1, 101][..], &[-1, -1], &[-2, 5], &[-1]] {
+        assert!(shapes(wrong).is_err(), "{wrong:?}");
     }
 }

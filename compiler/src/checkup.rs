@@ -7,8 +7,6 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use cubinder_bundle::Target;
-
 use crate::check::{self, Obligation};
 use crate::config;
 use crate::cuda::{self, Open, Unsure};
@@ -149,7 +147,7 @@ fn look_at(project: &Project, source: &Arc<Source>, what_for: For, look: &mut Lo
         if what_for == For::Check {
             checkup.diagnostics.extend(planning.plan.unknown_targets());
         }
-        let targets: Vec<Target> = planning.plan.targets.iter().map(|planned| planned.target).collect();
+        let targets = planning.plan.targets();
         checkup.targets.extend(targets.iter().map(ToString::to_string));
         checkup.without_targets += usize::from(targets.is_empty());
         let checked = check::check_for(plugin, &targets);
@@ -172,7 +170,8 @@ fn with_kernels(look: Look, open: &Open<'_>) -> Checkup {
         let Some(plugin) = &subject.plugin else { continue };
         let kernels = cuda::check(plugin, open);
         if subject.is_right && !has_errors(&kernels.diagnostics) {
-            let arguments = check::check_arguments(plugin, &kernels.args);
+            let targets = subject.plan.as_ref().map_or_else(Vec::new, |planning| planning.plan.targets());
+            let arguments = check::check_arguments(plugin, &targets, &kernels.args);
             checkup.diagnostics.extend(arguments.diagnostics);
             checkup.obligations.extend(arguments.obligations);
             checkup.diagnostics.extend(cuda::unused_names(plugin, open));

@@ -405,6 +405,12 @@ fn include_folder(plugin: &Resolved, text: &Text) -> Result<PathBuf, Diagnostic>
 }
 
 impl Plan {
+    /// What to compile for.
+    #[must_use]
+    pub fn targets(&self) -> Vec<Target> {
+        self.targets.iter().map(|planned| planned.target).collect()
+    }
+
     /// A warning for each architecture whose limits are not known, so that launches are not held against them.
     #[must_use]
     pub fn unknown_targets(&self) -> Vec<Diagnostic> {

@@ -128,7 +128,51 @@ fn devices_are_refused() {
         run.stderr
     };
     assert!(said(&["inspect", "/dev/zero"]).contains("no regular file"));
-    assert!(said(&["compile", "--config", "/dev/zero"]).contains("more than 64 MiB"));
+    assert!(said(&["compile", "--config", "/dev/zero"]).contains("no regular file"));
+}
+
+/// A named pipe that nothing writes to would be waited for.
+#[test]
+fn pipes_are_refused() {
+    let project = Project::without_tools();
+    let made = std::process::Command::new("mkfifo").arg(project.path("pipe")).status();
+    assert!(made.unwrap().success());
+    let manifest = |source: &str, table: &str| {
+        format!(
+            r#"
+            schema = 1
+            [plugin]
+            name = "piped"
+            [tables.window]
+            type = "f32"
+            {table}
+            [[inputs]]
+            name = "x"
+            type = "f32"
+            [[outputs]]
+            name = "y"
+            type = "f32"
+            shape = "x.shape"
+            [[launches]]
+            source = "{source}"
+            kernel = "piped"
+            grid = [1]
+            block = [1]
+            args = {{ x = "x", y = "y" }}
+            "#
+        )
+    };
+    project.write(
+        "piped.cu",
+        "__global__ void piped(const float* x, float* y) { *y = *x * manifest::window[0]; }",
+    );
+    for text in [manifest("pipe", r#"values = "[1.0]""#), manifest("piped.cu", r#"file = "pipe""#)] {
+        project.write("piped.toml", &text);
+        let run = run_within_bounds(&project, &["check", "piped.toml"]);
+        run.assert_refused(&text);
+        assert!(run.stderr.contains("it is no regular file, such as a pipe or a device"), "{}", run.stderr);
+        assert!(run.stderr.contains("the manifest names it here"), "{}", run.stderr);
+    }
 }
 
 #[test]

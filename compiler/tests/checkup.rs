@@ -225,6 +225,34 @@ fn two_mistakes_are_told_as_each_alone() {
     assert!(problems.is_empty(), "{}", problems.join("\n"));
 }
 
+/// What is said of targets is said of those that are compiled for: the command line's, where it names some.
+#[test]
+fn targets_of_the_command_line_go_before_those_of_the_manifest() {
+    let folder = tempfile::tempdir().unwrap();
+    let told = |own: &str, asked: &str, launch: &str| -> [Vec<&'static str>; 2] {
+        let project = write(folder.path(), &[]);
+        let text = fs::read_to_string(&project.manifests[0]).unwrap();
+        let text = text.replace("[\"sm_80\"]", &format!("[\"{own}\"]"));
+        let text = text.replace("grid = [\"blocks(numel(y))\"]", "grid = [\"2 * blocks(numel(y))\"]");
+        fs::write(&project.manifests[0], text.replace("shared_bytes = 1024", launch)).unwrap();
+        let targets = asked.parse().into_iter().collect();
+        let asked = Asked { manifests: project.manifests.clone(), targets, ..Asked::default() };
+        let project = Project::open(asked, folder.path()).unwrap();
+        let codes = |found: &[Diagnostic]| found.iter().map(|one| one.code.unwrap().0).collect();
+        let compiled = match checkup::before_compile(&project, &open) {
+            Ok(ready) => ready.warnings,
+            Err(found) => found,
+        };
+        [codes(&checkup::projects(&[project], &open).diagnostics), codes(&compiled)]
+    };
+    for (launch, code) in [("shared_bytes = 200000", "C0303"), ("cluster = [2]", "C0605")] {
+        assert_eq!(told("sm_80", "", launch), [[code], [code]]);
+        assert_eq!(told("sm_90", "", launch), [[""; 0], [""; 0]]);
+        assert_eq!(told("sm_90", "sm_80", launch), [[code], [code]]);
+        assert_eq!(told("sm_80", "sm_90", launch), [[""; 0], [""; 0]]);
+    }
+}
+
 #[test]
 fn mistakes_of_a_manifest_without_targets_are_told() {
     let folder = tempfile::tempdir().unwrap();

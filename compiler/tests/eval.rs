@@ -755,6 +755,35 @@ fn a_cooperative_launch_must_fit_on_the_device() {
     assert_eq!(run(&[]).code, Some(0));
 }
 
+/// Whatever is part of a kernel's unit, eval compiles the same as `cubinder compile`, which then finds all of it in the cache.
+#[test]
+fn what_eval_compiles_is_what_compile_compiles() {
+    let Some(project) = Project::new() else { return };
+    let declared = "[constants]\nBLOCK = 256\n[tables.window]\ntype = \"f32\"\nfile = \"window.bin\"\n\
+                    [tables.sines]\ntype = \"f64\"\nvalues = \"[float(i) for i in range(4)]\"\n\
+                    [compile]\ninclude = [\"include\"]\noptions = [\"-DOWN=1\"]\ndebug = \"line\"\n[types]";
+    project.edit("manifests/scale.toml", "[types]", declared);
+    let power = "[attributes.power]\ntype = \"i32\"\nspecialize = [1, 2]\n\n[[inputs]]";
+    project.edit("manifests/scale.toml", "[[inputs]]", power);
+    project.edit("kernels/scale.cu", "template", "#include \"own.h\"\ntemplate");
+    let used =
+        "static_cast<float>(manifest::window[0] * manifest::sines[1]) + manifest::BLOCK + manifest::power";
+    project.edit("kernels/scale.cu", "* factor", &format!("* factor + OWN * ({used})"));
+    project.write("manifests/include/own.h", "#pragma once\n");
+    project.write("manifests/window.bin", [1_u8; 8]);
+    project.write("cubinder.toml", format!("{}options = [\"--use_fast_math\"]\n", support::CONFIG));
+    for ty in ["T=f32", "T=f16"] {
+        for power in ["power=1", "power=2"] {
+            let node =
+                ["--shape", "x=8", "--attr", "factor=1", "--attr", power, "--type", ty, "--arch", "sm_90"];
+            let run = project.run(&[&["eval", "manifests/scale.toml"][..], &node].concat());
+            assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""), "{}", run.stdout);
+        }
+    }
+    let run = project.compile(&["--target", "sm_90"]);
+    assert!(run.stdout.contains("NVRTC not called"), "{}", run.stdout);
+}
+
 /// The kernel of a manifest is compiled with the tables that are in files.
 #[test]
 fn tables_in_files_are_read() {

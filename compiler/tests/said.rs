@@ -83,18 +83,33 @@ fn outputs_are_written_before_they_are_read() {
     assert_said(&steps(&[write(some), read(some), write(None), read(None)]), WRITE_AND_READ, &[]);
 }
 
+/// Through one pointer a kernel reads what it wrote itself; a pointer to `const` beside it is for what was there before.
 #[test]
 fn one_step_may_read_and_write_the_same_memory() {
     let scratch = format!("{X_AND_Y}[scratch.p]\nbytes = 4\n");
-    let kernel =
+    let one = "__global__ void k(const float* x, float* w, float* y) { w[0] = x[0]; y[0] = w[0]; }";
+    assert_said(&format!("{scratch}{}", launch("k", "x = \"x\", w = \"p\", y = \"y\"", None)), one, &[]);
+    let two =
         "__global__ void k(const float* x, const float* r, float* w, float* y) { w[0] = x[0]; y[0] = r[0]; }";
+    let beside = [
+        "warning[C0310]: the scratch buffer `p` may be read before anything wrote it",
+        "only this step itself writes it",
+    ];
     for args in ["r = \"p\", w = \"p\"", "w = \"p\", r = \"p\""] {
-        let args = format!("x = \"x\", {args}, y = \"y\"");
-        assert_said(&format!("{scratch}{}", launch("k", &args, None)), kernel, &[]);
+        let step = launch("k", &format!("x = \"x\", {args}, y = \"y\""), None);
+        assert_said(&format!("{scratch}{step}"), two, &beside);
+        assert_said(&format!("{scratch}[[launches]]\nmemset = \"p\"\n{step}"), two, &[]);
+        // The second of two steps reads what the first wrote.
+        let twice = format!("{scratch}[[launches]]\nmemset = \"p\"\n{step}{step}");
+        assert_said(&twice, two, &[]);
     }
-    let args = "x = \"x\", r = \"y\", w = \"y\"";
-    let kernel = "__global__ void k(const float* x, const float* r, float* w) { w[0] = x[0]; }";
-    assert_said(&format!("{X_AND_Y}{}", launch("k", args, None)), kernel, &[]);
+    let step = launch("k", "x = \"x\", r = \"y\", w = \"y\"", None);
+    let two = "__global__ void k(const float* x, const float* r, float* w) { w[0] = x[0] + r[0]; }";
+    let beside = ["warning[C0306]: the output `y` may be read before anything wrote it"];
+    assert_said(&format!("{X_AND_Y}{step}"), two, &beside);
+    // An output in place holds what the input held.
+    let in_place = X_AND_Y.replace("type = \"f32\"\nshape = \"[1]\"", "alias = \"x\"");
+    assert_said(&format!("{in_place}{step}"), two, &[]);
 }
 
 #[test]
@@ -255,4 +270,37 @@ fn what_tells_rows_apart_is_named() {
     assert_said(&manifest("x.format == 'hwc' and numel(x) > 10", formats, format), SPECIALIZED, &told);
     let told = ["never holds for some values of the variant", "`k == 3`"];
     assert_said(&manifest("numel(x) * k < 5", "", ""), SPECIALIZED, &told);
+}
+
+/// What a format is may be what is wrong: then nothing is said of guards that ask for it, and of others all.
+#[test]
+fn a_guard_is_not_wrong_where_formats_are() {
+    let manifest = |formats: &str, input: &str, guard: &str| {
+        format!(
+            "[formats]\nF = [{formats}]\n[functions]\nis_vector = {{ params = [], body = \"x.format == 'hwc8'\" }}\n\
+             [[variants]]\nid = 1\nguard = \"{guard}\"\n[[variants]]\nid = 2\n\
+             [[inputs]]\nname = \"x\"\ntype = \"f16\"\nrank = 4\n{input}\n\
+             [[outputs]]\nname = \"y\"\ntype = \"f16\"\nformat = \"linear\"\nshape = \"x.shape\"\n{}",
+            launch("k", "x = \"x\", y = \"y\"", None)
+        )
+    };
+    let kernel = "#include <cuda_fp16.h>\n__global__ void k(const __half* x, __half* y) { y[0] = x[0]; }";
+    let never = "this guard never holds";
+    let format = "format = \"F\"";
+    for guard in ["x.format == 'hwc8'", "is_vector()"] {
+        for (formats, input, told) in [
+            ("\"linear\", \"nhwc8\"", format, "unknown format `nhwc8`"),
+            ("\"linear\", \"hwc8\"", "", "nothing decides what `F` is"),
+            ("\"linear\", \"hwc8\"", "format = \"G\"", "unknown format `G`"),
+        ] {
+            let found = said(&manifest(formats, input, guard), kernel);
+            assert!(found.contains(told) && !found.contains(never), "{found}");
+            let found = said(&manifest(formats, input, "x.rank == 3"), kernel);
+            assert!(found.contains(told) && found.contains(never), "{found}");
+        }
+        let found = said(&manifest("\"linear\", \"chw2\"", format, guard), kernel);
+        assert!(found.contains(never), "{found}");
+        let found = said(&manifest("\"linear\", \"hwc8\"", format, guard), kernel);
+        assert!(!found.contains("error"), "{found}");
+    }
 }

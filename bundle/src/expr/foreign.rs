@@ -3,6 +3,8 @@
 //! Owns those spellings and their help. Never decides what is an expression.
 
 use super::error::ExprError;
+use super::node::Builtin;
+use super::scope::BUILTIN_FORMS;
 
 /// Operators of other languages, and what they are called here; a longer one stands before its beginning.
 const OPERATORS: [(&str, &str); 20] = [
@@ -116,9 +118,11 @@ pub(super) fn method(error: ExprError, object: &str, name: &str) -> ExprError {
         "shape" => format!("write `{object}.shape[0]` for one dimension"),
         "dim" | "rank" | "ndim" => format!("write `{object}.rank`; one dimension is `{object}.shape[0]`"),
         "numel" | "size" => format!("write `numel({object})`"),
-        _ => {
-            format!("there are no methods: functions stand before what they take, such as `numel({object})`")
+        "padded" | "values" => format!("write `{object}.{name}[0]` for one of them"),
+        _ if Builtin::from_name(name).is_some() || BUILTIN_FORMS.contains(&name) => {
+            format!("functions stand before what they take: write `{name}({object})`")
         }
+        _ => "there are no methods: functions stand before what they take, such as `numel(x)`".to_owned(),
     })
 }
 

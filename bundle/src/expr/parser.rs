@@ -367,6 +367,8 @@ impl<'t> Parser<'t> {
                     Token::Symbol("for") if close == ")" => {
                         "there are no generators: write `sum([a for a in array])`"
                     }
+                    Token::End if close == ")" => "close the parenthesis with `)`",
+                    Token::End => "close the array with `]`",
                     _ => "separate with `,`",
                 };
                 self.expect(close, help)?;
@@ -389,7 +391,11 @@ impl<'t> Parser<'t> {
         let items = if self.accept(",") {
             self.items("]", vec![*first])?
         } else {
-            self.expect("]", "separate elements with `,`")?;
+            let help = match self.peek() {
+                Token::End => "close the array with `]`",
+                _ => "separate elements with `,`",
+            };
+            self.expect("]", help)?;
             vec![*first]
         };
         self.make(start..self.end(), SyntaxKind::Array(items))

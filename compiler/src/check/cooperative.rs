@@ -1,8 +1,12 @@
 //! Cooperative launches, of which all blocks must be on the device at once.
 
-use cubinder_bundle::expr::{DeviceFact, Expr, Node};
+use cubinder_bundle::expr::{BinaryOp, DeviceFact, Expr, Node};
+use cubinder_bundle::proof::Verdict;
 
-use super::site::Site;
+use super::Obligation;
+use super::claim::{Claim, What, When};
+use super::formula::{is_at_most, joined};
+use super::site::{LaunchSite, Site};
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::manifest::Text;
 use crate::rules;
@@ -31,6 +35,66 @@ pub(super) fn check(site: &Site<'_>) -> Vec<Diagnostic> {
     both.chain(of_shapes(site)).chain(too_many(site)).collect()
 }
 
+/// How to keep to what fits.
+pub(super) const A_FEW: &str = "launch no more than a few blocks for each multiprocessor, and let each loop: `min(device.sms * 2, ceil_div(n, 256))`";
+
+/// The most blocks of a launch that a multiprocessor of any architecture holds, and the threads of each as far as they are known.
+fn most_resident(launch: &LaunchSite<'_>) -> (i64, i64) {
+    let mut axes = launch.launch.block.iter().map(Expr::constant);
+    let threads = axes.try_fold(1_i64, |all, axis| Some(all.saturating_mul(axis?))).unwrap_or(1).max(1);
+    ((MOST_THREADS / threads).min(MOST_BLOCKS), threads)
+}
+
+/// Claims for each cooperative launch whose grid follows the device: that a device of any architecture could hold it.
+pub(super) fn claims(site: &Site<'_>) -> Vec<Claim> {
+    let is_sms = |node: &Node| matches!(node, Node::Device(DeviceFact::Sms));
+    let cooperative = site.launches().filter(|launch| launch.launch.cooperative);
+    let claim = |launch: LaunchSite<'_>| {
+        let grid = &launch.launch.grid;
+        let text = launch.decl.grid.first()?;
+        let expr = joined(BinaryOp::Mul, grid.iter().filter(|axis| axis.constant() != Some(1)))?;
+        if !expr.nodes.iter().any(is_sms) {
+            return None;
+        }
+        let (most, threads) = most_resident(&launch);
+        let of_device =
+            vec![Node::Device(DeviceFact::Sms), Node::Int(most), Node::Binary(BinaryOp::Mul, 0, 1)];
+        Some(Claim {
+            rule: rules::COOPERATIVE_GRID,
+            subject: launch.of("the number of blocks of a cooperative launch"),
+            must: format!(
+                "is at most {most} for each multiprocessor, which holds no more blocks of {threads} threads"
+            ),
+            what: What::Holds(is_at_most(&expr, &Expr { nodes: of_device })),
+            expr,
+            span: site.span(text),
+            when: When::Running(launch.at),
+        })
+    };
+    cooperative.filter_map(claim).collect()
+}
+
+/// What only the device can tell of each cooperative launch.
+pub(super) fn obligations(site: &Site<'_>) -> Vec<Obligation> {
+    let mut all: Vec<Obligation> = Vec::new();
+    for launch in site.launches().filter(|launch| launch.launch.cooperative) {
+        let Some(text) = launch.decl.grid.first() else { continue };
+        let span = site.span(text);
+        if all.iter().all(|known| known.span != span) {
+            all.push(Obligation {
+                rule: rules::COOPERATIVE_GRID,
+                statement: launch.of("the grid of a cooperative launch") + " fits on the device at once",
+                span,
+                verdict: Verdict::Open,
+                is_beyond: false,
+                found: None,
+                case: None,
+            });
+        }
+    }
+    all
+}
+
 /// Cooperative launches of more blocks than any device runs at once.
 fn too_many<'s>(site: &'s Site<'_>) -> impl Iterator<Item = Diagnostic> + 's {
     let mut told: Vec<&Text> = Vec::new();
@@ -39,15 +103,21 @@ fn too_many<'s>(site: &'s Site<'_>) -> impl Iterator<Item = Diagnostic> + 's {
             axes.iter().map(Expr::constant).try_fold(1_i64, |all, axis| Some(all.saturating_mul(axis?)))
         };
         let blocks = constant(&launch.launch.grid)?;
-        let threads = constant(&launch.launch.block).unwrap_or(1).max(1);
-        let most = DeviceFact::Sms.range().1 * (MOST_THREADS / threads).min(MOST_BLOCKS);
+        let (resident, threads) = most_resident(&launch);
+        let most = DeviceFact::Sms.range().1 * resident;
         let text = launch.decl.grid.first().filter(|text| blocks > most && !told.contains(text))?;
         told.push(text);
         Some(
-            Diagnostic::error(format!("{} fits on no device at once", launch.of("the grid of a cooperative launch")))
-                .code(rules::COOPERATIVE_GRID)
-                .at(site.span(text), format!("{blocks} blocks of {threads} threads, and no device runs more than {most} at once"))
-                .help("launch no more than a few blocks for each multiprocessor, and let each loop: `min(device.sms * 2, ceil_div(n, 256))`"),
+            Diagnostic::error(format!(
+                "{} fits on no device at once",
+                launch.of("the grid of a cooperative launch")
+            ))
+            .code(rules::COOPERATIVE_GRID)
+            .at(
+                site.span(text),
+                format!("{blocks} blocks of {threads} threads, and no device runs more than {most} at once"),
+            )
+            .help(A_FEW),
         )
     })
 }
@@ -70,7 +140,7 @@ fn of_shapes<'s>(site: &'s Site<'_>) -> impl Iterator<Item = Diagnostic> + 's {
                 .code(rules::COOPERATIVE_GRID)
                 .at(site.span(text), "nothing keeps it to what fits on the device at once")
                 .note("a cooperative launch whose blocks do not all fit is refused at run time")
-                .help("launch no more than a few blocks for each multiprocessor, and let each loop: `min(device.sms * 2, ceil_div(n, 256))`"),
+                .help(A_FEW),
         )
     })
 }

@@ -227,16 +227,18 @@ fn unwritten_scratch(site: &Site<'_>, row: usize, accesses: &[Access], index: us
     )
 }
 
-/// Memory that a step reads and that no step before it writes, or only steps with conditions of which none may hold. A step that does
-/// both knows the order itself.
+/// Memory that a step reads and that no step before it writes, or only steps with conditions of which none may hold. What a step reads and
+/// writes through one pointer its kernel may keep in order; a pointer to `const` beside that is for what was there before.
 fn read_first(site: &Site<'_>, row: usize, accesses: &[Access], memory: Memory) -> Option<Diagnostic> {
     let (what, rule, is_there) = read_memory(site, row, memory)?;
     let uses: Vec<&Access> = accesses.iter().filter(|access| access.memory == memory).collect();
-    let writes_itself = |reader: &Access| uses.iter().any(|it| it.writes && it.at == reader.at);
-    for reader in uses.iter().filter(|access| !access.writes && !writes_itself(access)) {
+    for reader in uses.iter().filter(|access| !access.writes) {
         let before = uses.iter().filter(|it| it.writes && it.at.step < reader.at.step);
         let before: Vec<At> = before.map(|it| it.at).collect();
         if before.is_empty() {
+            if let Some(beside) = uses.iter().find(|it| it.writes && it.at == reader.at) {
+                return Some(read_beside(&what, rule, reader, beside));
+            }
             let later = uses.iter().find(|access| access.writes)?;
             return Some(
                 Diagnostic::error(format!("{what} is read before anything wrote it"))
@@ -264,6 +266,17 @@ fn read_first(site: &Site<'_>, row: usize, accesses: &[Access], memory: Memory) 
         );
     }
     None
+}
+
+/// Memory that the step which is the first to write it gets through a pointer to `const` too. A kernel whose blocks wait for each other can
+/// be right, so it is a warning.
+fn read_beside(what: &str, rule: Code, reader: &Access, writer: &Access) -> Diagnostic {
+    Diagnostic::warning(format!("{what} may be read before anything wrote it"))
+        .code(rule)
+        .at(reader.span.clone(), "read here, through a pointer to `const`")
+        .related(writer.span.clone(), "only this step itself writes it")
+        .note("no step before this one writes it: what is read holds whatever the memory held")
+        .help("pass what the kernel is to read, or fill it first with `memset`; where the kernel writes it first, let it read through that pointer")
 }
 
 /// How messages call memory, the rule that it has to be written before it is read, and when there is something in it; nothing for an

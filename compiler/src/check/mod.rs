@@ -98,8 +98,8 @@ pub fn check(resolved: &Resolved) -> Checked {
     check_for(resolved, &[])
 }
 
-/// [`check`] for a plugin that is compiled for `targets`, where its manifest names none. Without any target it is held against
-/// what the largest GPUs have.
+/// [`check`] for a plugin that is compiled for `targets`, whatever its manifest names; without any, for those that the manifest names.
+/// Where there are none either it is held against what the largest GPUs have.
 #[must_use]
 pub fn check_for(resolved: &Resolved, targets: &[Target]) -> Checked {
     check_within(resolved, targets, &Pools::new())
@@ -117,6 +117,7 @@ fn check_within(resolved: &Resolved, targets: &[Target], pools: &Pools) -> Check
     claims.extend(block::claims(&site));
     claims.extend(shared_memory::claims(&site));
     claims.extend(cluster::claims(&site));
+    claims.extend(cooperative::claims(&site));
     claims.extend(scratch::claims(&site));
     let (of_shapes, claims): (Vec<Claim>, Vec<Claim>) =
         claims.into_iter().partition(|claim| claim.when == When::BeforeOutputs);
@@ -125,6 +126,7 @@ fn check_within(resolved: &Resolved, targets: &[Target], pools: &Pools) -> Check
     checked.diagnostics.extend(fill::check(&site));
     checked.diagnostics.extend(dimensions::limits(&site));
     checked.diagnostics.extend(cooperative::check(&site));
+    checked.obligations.extend(cooperative::obligations(&site));
     checked.diagnostics.extend(timing::check(&site));
     checked.diagnostics.extend(cluster::targets(&site));
     checked.diagnostics.extend(memory::outputs(&site, &inexpressible));
@@ -161,11 +163,11 @@ pub struct Compiled<'a> {
 }
 
 /// Checks what needs the compiled kernels: that arguments fit their parameters, and that launches keep to what the code can have.
-/// One item for each of the draft's units, in their order.
+/// One item for each of the draft's units, in their order. `targets` are those of [`check_for`].
 #[must_use]
-pub fn check_compiled(resolved: &Resolved, compiled: &[Compiled<'_>]) -> Checked {
+pub fn check_compiled(resolved: &Resolved, targets: &[Target], compiled: &[Compiled<'_>]) -> Checked {
     let pools = Pools::new();
-    let site = Site::new(resolved, &[], &pools);
+    let site = Site::new(resolved, targets, &pools);
     let mut checked = Checked::default();
     let mut claims = arguments::claims(&site, compiled);
     claims.extend(code_limits::claims(&site, compiled));
@@ -175,9 +177,9 @@ pub fn check_compiled(resolved: &Resolved, compiled: &[Compiled<'_>]) -> Checked
 }
 
 /// Checks that arguments fit the parameters whose types are known without a compile: one list for each of the draft's units, in their
-/// order.
+/// order. `targets` are those of [`check_for`].
 #[must_use]
-pub fn check_arguments(resolved: &Resolved, bound: &[Bound]) -> Checked {
+pub fn check_arguments(resolved: &Resolved, targets: &[Target], bound: &[Bound]) -> Checked {
     let compiled = bound.iter().map(|Bound { args, read_only }| Compiled {
         args,
         read_only,
@@ -185,7 +187,7 @@ pub fn check_arguments(resolved: &Resolved, bound: &[Bound]) -> Checked {
         codes: Vec::new(),
     });
     let compiled: Vec<Compiled<'_>> = compiled.collect();
-    check_compiled(resolved, &compiled)
+    check_compiled(resolved, targets, &compiled)
 }
 
 fn finish(mut checked: Checked) -> Checked {

@@ -1,11 +1,13 @@
 //! How to mend what a case refutes. A limit is proposed only where the proof succeeds with it.
 
 use cubinder_bundle::expr::{BinaryOp, EvalError, Node};
+use cubinder_bundle::model::MAX_SHAPE_VALUES;
 use cubinder_bundle::proof::{Case, Verdict};
 use cubinder_bundle::{Interval, Plugin};
 
 use super::claim::{Claim, What, When, verdict};
-use super::formula::reads;
+use super::cooperative::A_FEW;
+use super::formula::{reads, truth};
 use super::shared_memory::ANY_GPU;
 use super::site::Site;
 use super::witness::{depends_on, outside, value};
@@ -30,6 +32,9 @@ pub(super) fn change(claim: &Claim) -> String {
     }
     if is_of_usual_size(claim) {
         return NO_MORE.to_owned();
+    }
+    if claim.rule == rules::COOPERATIVE_GRID {
+        return A_FEW.to_owned();
     }
     format!("change the expression{}", in_the_kernel(claim))
 }
@@ -68,6 +73,9 @@ pub(super) fn help(site: &Site<'_>, claim: &Claim, case: &Case) -> String {
     if is_of_usual_size(claim) {
         return NO_MORE.to_owned();
     }
+    if claim.rule == rules::COOPERATIVE_GRID {
+        return A_FEW.to_owned();
+    }
     if let Some(longer) = longer(site, claim, case) {
         return format!("if such nodes are not meant, say so: {longer}{wider}");
     }
@@ -81,7 +89,12 @@ pub(super) fn help(site: &Site<'_>, claim: &Claim, case: &Case) -> String {
     let is_rank = is_index || matches!(claim.what, What::Holds(_));
     let key = if is_rank || reads(&claim.expr).shapes.is_empty() { "rank" } else { "limits" };
     let attributes = attributes.iter().filter_map(|&index| site.plugin.attributes.get(index));
-    let mut names: Vec<String> = tensors.map(|input| format!("`{key}` of `{}`", input.name)).collect();
+    let mut names: Vec<String> = tensors
+        .map(|input| match input.values {
+            Some(_) => format!("`limits` of `{}`", input.name),
+            None => format!("`{key}` of `{}`", input.name),
+        })
+        .collect();
     names.extend(attributes.map(|attribute| match attribute.ty.list {
         true => format!("`length` or `range` of `{}`", attribute.name),
         false => format!("`range` or `one_of` of `{}`", attribute.name),
@@ -150,6 +163,17 @@ fn longer(site: &Site<'_>, claim: &Claim, case: &Case) -> Option<String> {
         };
         mended(&plugin, format!("`rank = {range}` of `{name}`"))
     });
+    let of_count = || {
+        let is_asked = |&&index: &&usize| site.plugin.inputs.get(index).is_some_and(|it| it.values.is_some());
+        inputs.iter().filter(is_asked).find_map(|&index| {
+            (1..=MAX_SHAPE_VALUES).take(MOST_TRIED).find_map(|count| {
+                let limit = Limit::Dims(Interval { min: count, max: count });
+                let (plugin, limit) = limited(site.plugin, index, limit)?;
+                let name = site.plugin.tensor_name(index)?;
+                mended(&plugin, format!("`limits = {{ {limit} }}` of `{name}`"))
+            })
+        })
+    };
     let of_length = || {
         attributes.iter().take(MOST_TRIED).find_map(|&index| {
             let found = site.plugin.attributes.get(index).filter(|attribute| attribute.ty.list)?;
@@ -164,7 +188,7 @@ fn longer(site: &Site<'_>, claim: &Claim, case: &Case) -> Option<String> {
             })
         })
     };
-    of_rank.or_else(of_length)
+    of_rank.or_else(of_count).or_else(of_length)
 }
 
 /// A limit with which the claim is proved, tried from the least to the most restricting.
@@ -200,7 +224,9 @@ fn proposal(site: &Site<'_>, claim: &Claim, case: &Case) -> Option<String> {
         let (plugin, limit) = limited(site.slim(), tensor, limit)?;
         let name = site.plugin.tensor_name(tensor)?;
         let domain = claim.narrow(site, site.domain_of(&plugin).sharing(site.advice).hasty());
-        (verdict(&domain, claim) == Verdict::Proved).then(|| match limit {
+        // What no node can keep proves everything.
+        let is_met = || domain.never(&truth()) != Verdict::Proved;
+        (verdict(&domain, claim) == Verdict::Proved && is_met()).then(|| match limit {
             Limit::Values(_) => format!("`{limit}` of `{name}`"),
             limit => format!("`limits = {{ {limit} }}` of `{name}`"),
         })
@@ -235,6 +261,7 @@ impl std::fmt::Display for Limit {
             Interval { min: 0, max } if *max != i64::MAX && key != "values" => {
                 write!(f, "{key} = \"..={max}\"")
             }
+            Interval { min, max } if min == max => write!(f, "{key} = {max}"),
             range => write!(f, "{key} = \"{range}\""),
         }
     }

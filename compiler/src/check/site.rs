@@ -94,10 +94,10 @@ impl LaunchSite<'_> {
 }
 
 impl<'r> Site<'r> {
-    /// The targets of the manifest come before those that are given.
+    /// The targets that are given come before those of the manifest: the command line may have said them.
     pub(super) fn new(resolved: &'r Resolved, targets: &[Target], pools: &'r Pools) -> Site<'r> {
-        let own: Vec<Target> = resolved.manifest.compile.targets.iter().map(|target| target.value).collect();
-        let targets = if own.is_empty() { targets.to_vec() } else { own };
+        let own = resolved.manifest.compile.targets.iter().map(|target| target.value);
+        let targets: Vec<Target> = if targets.is_empty() { own.collect() } else { targets.to_vec() };
         let Pools { proofs, advice, beyond } = pools;
         let plugin = &resolved.draft.plugin;
         let axes = |variant: &Variant| -> Vec<Vec<Option<Expr>>> {

@@ -107,7 +107,11 @@ fn of_code(launch: &str, codes: &[(&str, KernelFacts)]) -> String {
     format!(
         "# {}\n{}",
         launch.replace('\n', "; "),
-        shown(&check_compiled(&resolved, &[Compiled { args: &[], read_only: &[], cluster: None, codes }]))
+        shown(&check_compiled(
+            &resolved,
+            &[],
+            &[Compiled { args: &[], read_only: &[], cluster: None, codes }]
+        ))
     )
 }
 
@@ -139,6 +143,7 @@ fn numbers_that_do_not_fit_their_parameters() {
         let args = [Arg { name: "n".to_owned(), value: ArgValue::Scalar { ty, expr: expr.clone() } }];
         let checked = check_compiled(
             &resolved,
+            &[],
             &[Compiled { args: &args, read_only: &[], cluster: None, codes: Vec::new() }],
         );
         format!("# {value} as {ty:?}; {input}\n{}", shown(&checked))
@@ -213,7 +218,7 @@ fn the_text_of_a_kernel_tells_what_its_parameters_hold() {
         let source = Source::new("k.cu", kernel);
         let kernels = crate::cuda::check(&resolved, &|_| Ok(Arc::clone(&source)));
         assert!(kernels.diagnostics.is_empty(), "{}", render(&kernels.diagnostics, Colour::Plain));
-        format!("# {kernel}, {value}\n{}", shown(&check_arguments(&resolved, &kernels.args)))
+        format!("# {kernel}, {value}\n{}", shown(&check_arguments(&resolved, &[], &kernels.args)))
     };
     let plain = |ty: &str| format!("__global__ void k(const float* x, float* y, {ty} n) {{}}");
     let text = [

@@ -91,14 +91,14 @@ pub(super) fn compile(
     let mut nvrtc = None;
     let mut obligations = Vec::new();
     let mut errors = Vec::new();
-    for ((plugin, jobs), read) in plugins.iter().zip(&jobs).zip(read) {
+    for (((plugin, plan), jobs), read) in plugins.iter().zip(plans).zip(&jobs).zip(read) {
         let (mistakes, doubts): (Vec<_>, Vec<_>) =
             read.into_iter().partition(|found| found.severity == Severity::Error);
         // Of the rest the compiler's own facts tell.
         warnings.extend(
             doubts.into_iter().filter(|found| found.code.is_some_and(|code| OF_TEXT.contains(&code))),
         );
-        let finished = finish_plugin(plugin, jobs, &mut results, warnings);
+        let finished = finish_plugin(plugin, plan, jobs, &mut results, warnings);
         match finished.map_err(|errors| explain::with_what_was_read(mistakes, errors)) {
             Ok(finished) => {
                 nvrtc = nvrtc.or(finished.nvrtc);
@@ -249,6 +249,7 @@ struct FinishedPlugin {
 /// Joins what came of a plugin's jobs, with the NVRTC that made it.
 fn finish_plugin(
     plugin: &Resolved,
+    plan: &Plan,
     jobs: &Jobs<'_>,
     results: &mut impl Iterator<Item = TaskResult>,
     warnings: &mut Vec<Diagnostic>,
@@ -283,7 +284,7 @@ fn finish_plugin(
         return Err(errors.into_iter().map(|error| explain::with_places(plugin, error)).collect());
     }
     let compiled: Vec<check::Compiled<'_>> = units.iter().map(facts).collect();
-    let checked = check::check_compiled(plugin, &compiled);
+    let checked = check::check_compiled(plugin, &plan.targets(), &compiled);
     if has_errors(&checked.diagnostics) {
         return Err(checked.diagnostics);
     }

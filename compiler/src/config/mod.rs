@@ -83,7 +83,17 @@ pub fn shown(path: &Path) -> PathBuf {
     if clean.as_os_str().is_empty() { path.to_owned() } else { clean }
 }
 
-/// Reads a file of bytes.
+/// Opens a file that can be read to its end: a named pipe waits for a writer for ever, a device may have no end. Reading a folder
+/// fails by itself.
+fn open_regular(path: &Path) -> std::io::Result<std::fs::File> {
+    let facts = std::fs::metadata(path)?;
+    if facts.is_file() || facts.is_dir() {
+        return std::fs::File::open(path);
+    }
+    Err(std::io::Error::other("it is no regular file, such as a pipe or a device"))
+}
+
+/// Reads a regular file of bytes.
 ///
 /// # Errors
 /// Why it cannot be read, or that it has more than `most` bytes.
@@ -92,7 +102,7 @@ pub(crate) fn read_bytes(path: &Path, most: usize) -> Result<Vec<u8>, String> {
     // What it says of its size need not be so, and a device has none.
     let limit = u64::try_from(most).unwrap_or(u64::MAX).saturating_add(1);
     let mut bytes = Vec::new();
-    let file = std::fs::File::open(path).map_err(|error| refuse(&error))?;
+    let file = open_regular(path).map_err(|error| refuse(&error))?;
     file.take(limit).read_to_end(&mut bytes).map_err(|error| refuse(&error))?;
     match bytes.len() > most {
         true => Err(format!("`{}` has more than {most} bytes", shown(path).display())),
@@ -100,16 +110,16 @@ pub(crate) fn read_bytes(path: &Path, most: usize) -> Result<Vec<u8>, String> {
     }
 }
 
-/// Reads a text file, which messages call as [`shown`] says. A byte order mark at its start, which some editors write, is no
+/// Reads a regular text file, which messages call as [`shown`] says. A byte order mark at its start, which some editors write, is no
 /// part of the text.
 ///
 /// # Errors
-/// When it cannot be read, is not UTF-8 or is larger than 64 MiB.
+/// When it cannot be read, is no regular file, is not UTF-8 or is larger than 64 MiB.
 pub fn open(path: &Path) -> Result<Arc<Source>, Vec<Diagnostic>> {
     let name = shown(path);
     let refuse = |why: String| vec![Diagnostic::error(format!("cannot read `{}`: {why}", name.display()))];
     let mut bytes = Vec::new();
-    std::fs::File::open(path)
+    open_regular(path)
         .and_then(|file| file.take(LARGEST_TEXT + 1).read_to_end(&mut bytes))
         .map_err(|error| refuse(error.to_string()))?;
     if bytes.len() as u64 > LARGEST_TEXT {

@@ -7,12 +7,12 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use cubinder_bundle::{DataType, Plugin};
+use cubinder_bundle::Plugin;
 
 use super::lexer::{lex, word};
 use super::name::{self, Argument, Meanings, Name};
 use super::source::{Open, open_source};
-use super::{Certainty, Doubt, Kernel, Kernels, TemplateKind, read};
+use super::{Certainty, Doubt, Kernel, Kernels, TemplateKind, read, undeclared};
 use crate::cache::{Directive, DirectiveKind, directives};
 use crate::codegen::manifest_names;
 use crate::diagnostic::{Diagnostic, Severity, Source, Span, has_errors, sort, suggest};
@@ -76,18 +76,10 @@ pub fn check(resolved: &Resolved, open: &Open<'_>) -> Checked {
                 bound.push(args);
                 continue;
             }
-            Found::Kernel(kernel, arguments) if let Some(name) = undeclared(&arguments, kernels, source) => {
-                let types = unit.types.iter().map(|(name, _)| name.as_str());
-                let constants = unit.constants.iter().map(|(name, _)| name.as_str());
-                let declared: Vec<&str> = types.chain(constants).collect();
-                let file = source.path.display().to_string();
-                let error = unknown_argument(&name, &unit.kernel_span, &file, &declared)
-                    .related(Span::new(source, kernel.name_range.clone()), "the kernel");
-                let near = suggest(&name, declared.iter().copied());
-                vec![match near.and_then(|near| Some((near, declaration(resolved, near)?))) {
-                    Some((near, place)) => error.related(place, format!("`{near}` is declared here")),
-                    None => error,
-                }]
+            Found::Kernel(kernel, arguments)
+                if let Some(name) = undeclared::find(resolved, &arguments, kernel, kernels, source) =>
+            {
+                vec![undeclared::message(resolved, unit, &name, source, kernel)]
             }
             Found::Kernel(kernel, arguments) => {
                 let check = Check { unit, source, kernel, arguments, own_types: &kernels.own_types };
@@ -164,88 +156,6 @@ fn defined_by_options(resolved: &Resolved, kernels: &Kernels, source: &Source) -
     defined.into_iter().map(|(_, name)| name).find(|name| in_kernel(name)).map(str::to_owned)
 }
 
-/// A template argument that nothing declares, for certain: a bare name that is written like one of the manifest's, in a text that
-/// includes nothing that could have it.
-fn undeclared(arguments: &[Argument], kernels: &Kernels, source: &Source) -> Option<String> {
-    const KNOWN: [&str; 4] = ["cubinder.h", "cuda_bf16.h", "cuda_fp16.h", "cuda_fp8.h"];
-    let is_like_ours = |argument: &&Argument| {
-        let name = argument.text.as_str();
-        let is_word = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-        let is_led = name.bytes().next().is_some_and(|first| first.is_ascii_uppercase());
-        argument.kind.is_none() && is_word && (is_led || DataType::from_name(name).is_some())
-    };
-    let name = arguments.iter().find(is_like_ours)?.text.clone();
-    let includes_nothing = directives(&source.text)
-        .iter()
-        .all(|directive| directive.name().is_some_and(|name| KNOWN.contains(&name)));
-    let lexed = lex(&source.text);
-    let is_name = |at: usize| word(&source.text, lexed.tokens.get(at)) == name;
-    let around = |at: usize| {
-        let before = at.checked_sub(1).map_or("", |before| word(&source.text, lexed.tokens.get(before)));
-        (before, word(&source.text, lexed.tokens.get(at + 1)))
-    };
-    // Only as a template parameter, and where such a parameter is used, it is nothing outside.
-    let is_inner = |at: usize| {
-        let (before, after) = around(at);
-        matches!(before, "typename" | "class") || matches!(after, "*" | "&" | ">")
-    };
-    let in_lines = lexed.directives.iter().flat_map(|line| &line.tokens);
-    let is_macro = in_lines.into_iter().any(|token| word(&source.text, Some(token)) == name);
-    let is_other = (0..lexed.tokens.len()).filter(|at| is_name(*at)).any(|at| !is_inner(at));
-    (kernels.doubts.is_empty() && includes_nothing && !is_macro && !is_other).then_some(name)
-}
-
-/// A template argument that nothing declares. `types` and `constants` are what the manifest declares.
-fn unknown_argument(name: &str, span: &Span, file: &str, declared: &[&str]) -> Diagnostic {
-    let at = word_in(span, name);
-    let ty = DataType::from_name(name).map(DataType::cuda_name);
-    let message = match ty {
-        Some(_) => format!("`{name}` is no name of C++, and `{file}` does not declare it"),
-        None => format!("`{name}` is declared neither in the manifest nor in `{file}`"),
-    };
-    let error = Diagnostic::error(message).code(rules::KERNEL_NOT_FOUND).at(at, "this template argument");
-    if let Some(ty) = ty {
-        return error.note(format!("`{name}` is called `{ty}` in C++")).help(format!(
-            "declare a type parameter, `T = [\"{name}\"]` under `[types]`, and write `T` here; or write `{ty}`"
-        ));
-    }
-    let listed: Vec<String> = declared.iter().map(|name| format!("`{name}`")).collect();
-    let error = match listed.as_slice() {
-        [] => error,
-        listed => error.note(format!("the manifest declares {}", listed.join(", "))),
-    };
-    match suggest(name, declared.iter().copied()) {
-        Some(near) => error.help(format!("did you mean `{near}`?")),
-        None => error.help("declare it under `[types]` or `[constants]`, or write what it stands for"),
-    }
-}
-
-/// Where the manifest declares a type parameter or a constant.
-fn declaration(resolved: &Resolved, name: &str) -> Option<Span> {
-    let manifest = &resolved.manifest;
-    let of_variants = manifest.variants.iter().flat_map(|variant| &variant.constants);
-    let constants = manifest.constants.iter().chain(of_variants).map(|decl| &decl.name);
-    let mut names = manifest.types.iter().map(|decl| &decl.name).chain(constants);
-    let found = names.find(|known| known.value == name)?;
-    Some(Span::new(&resolved.source, found.range.clone()))
-}
-
-/// The place of a word in a place; all of it where it is not there.
-fn word_in(span: &Span, name: &str) -> Span {
-    let text = span.source.text.get(span.range.clone()).unwrap_or_default();
-    let lexed = lex(text.trim_matches(['"', '\'']));
-    let shift = text.len() - text.trim_start_matches(['"', '\'']).len();
-    let inner = text.trim_matches(['"', '\'']);
-    let token = lexed.tokens.iter().rev().find(|token| word(inner, Some(token)) == name);
-    match token {
-        Some(token) => {
-            let start = span.range.start + shift + token.range.start;
-            Span::new(&span.source, start..start + name.len())
-        }
-        None => span.clone(),
-    }
-}
-
 /// Why a compiler knows no such kernel, where the text tells; `said` is what the compiler said about it.
 #[must_use]
 pub(crate) fn explain_unknown(
@@ -277,7 +187,7 @@ pub(crate) fn explain_unknown(
                 said.contains(&undefined)
             };
             with_said(match arguments.iter().find(is_undefined) {
-                Some(argument) => unknown_argument(&argument.text, span, file, &[]),
+                Some(argument) => undeclared::unknown(&argument.text, span, file, &[]),
                 None => missing_in(kernel, span, file, &kernels),
             })
         }
@@ -420,8 +330,21 @@ fn missing_in(kernel: &str, span: &Span, file: &str, kernels: &Kernels) -> Diagn
         _ => diagnostic.note(kernel_list),
     };
     match near(&path, kernels) {
-        Some(kernel) => diagnostic.help(format!("did you mean `{}`?", kernel.usage())),
+        Some(kernel) => diagnostic.help(format!("did you mean `{}`?", as_written(kernel, span))),
         None => diagnostic.help("name one of them, with an argument for each of its template parameters"),
+    }
+}
+
+/// A kernel with the template arguments that the manifest gives it, where their number fits.
+fn as_written(kernel: &Kernel, span: &Span) -> String {
+    let text = span.source.text.get(span.range.clone()).unwrap_or_default();
+    let Some(name) = name::parse(text.trim_matches(['"', '\''])) else { return kernel.usage() };
+    match &name.arguments {
+        Some(arguments) if template_problem(kernel, &name).is_none() => {
+            let arguments: Vec<&str> = arguments.iter().map(|argument| argument.text.as_str()).collect();
+            format!("{}<{}>", kernel.path(), arguments.join(", "))
+        }
+        _ => kernel.usage(),
     }
 }
 
@@ -453,10 +376,11 @@ fn template_misfit(
     problem: &str,
 ) -> Diagnostic {
     let usage = kernel.usage();
-    let help = if usage.ends_with('>') {
-        format!("write `{usage}`, with a type, a constant or a number for each")
-    } else {
-        format!("write `{usage}`")
+    let help = match &kernel.template {
+        Some(params) if !params.is_empty() => format!(
+            "the kernel is `{usage}`: write a type parameter, a constant or a number of yours for each of its template parameters"
+        ),
+        _ => format!("write `{usage}`"),
     };
     Diagnostic::error(problem)
         .code(rules::KERNEL_NOT_FOUND)

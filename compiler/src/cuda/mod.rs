@@ -15,6 +15,7 @@ mod reader;
 mod shared;
 mod source;
 mod surroundings;
+mod undeclared;
 mod waits;
 
 use std::ops::Range;

@@ -342,6 +342,18 @@ fn template_arguments_that_nothing_declares_are_told() {
         message(text, "k<f32>").as_deref(),
         Some("`f32` is no name of C++, and `/srv/p/k.cu` does not declare it")
     );
+    assert_eq!(
+        message(text, "k<factor>").as_deref(),
+        Some("`factor` is an attribute that no code is compiled for")
+    );
+    let own =
+        "template <int A, typename T, int K> __global__ void k(const T* x, T* y) { y[0] = x[K + (K)]; }";
+    assert_eq!(
+        message(own, "k<1, float, K>").as_deref(),
+        Some("`K` is a template parameter of the kernel, and nothing says what it is")
+    );
+    assert_eq!(message(&format!("enum {{ J, K }}; {own}"), "k<1, T, K>"), None);
+    assert_eq!(message(&format!("constexpr int K = 3; {own}"), "k<1, T, K>"), None);
     for declared in
         ["struct U {};", "using U = float;", "#define U float\n", "enum { U };", "#include <a.h>\n"]
     {

@@ -121,9 +121,20 @@ pub struct VariantReport {
     pub steps: Vec<StepReport>,
     /// Target and digest of each code object that it uses.
     pub code: Vec<(String, String)>,
-    /// The kernel in each code object that it uses, by digest.
+    /// The kernel in each code object that it uses.
     #[serde(skip)]
-    named: Vec<(String, String)>,
+    named: Vec<Named>,
+}
+
+/// A kernel that is launched.
+#[derive(Debug, Clone, PartialEq)]
+struct Named {
+    /// The digest of the code object, which may hold other kernels too.
+    digest: String,
+    /// The kernel's symbol in it.
+    symbol: String,
+    /// The kernel as source names it.
+    kernel: String,
 }
 
 /// A code object.
@@ -390,11 +401,16 @@ fn plugin_report(plugin: &Plugin, attributes: &[Value], code: &[CodeObject]) -> 
     }
 }
 
-/// The kernel in each code object that a variant uses, by digest.
-fn kernels_by_code(variant: &Variant, code: &[CodeObject]) -> Vec<(String, String)> {
-    let of_launch = |launch: &'_ Launch| -> Vec<(String, String)> {
-        let objects = launch.code.iter().filter_map(|reference| code.get(reference.code as usize));
-        objects.map(|object| (object.digest.to_string(), launch.kernel.clone())).collect()
+/// The kernels in the code objects that a variant uses.
+fn kernels_by_code(variant: &Variant, code: &[CodeObject]) -> Vec<Named> {
+    let of_launch = |launch: &'_ Launch| -> Vec<Named> {
+        let objects = launch.code.iter().filter_map(|it| Some((it, code.get(it.code as usize)?)));
+        let named = objects.map(|(reference, object)| Named {
+            digest: object.digest.to_string(),
+            symbol: reference.symbol.clone(),
+            kernel: launch.kernel.clone(),
+        });
+        named.collect()
     };
     variant.launches().flat_map(of_launch).collect()
 }
@@ -492,6 +508,23 @@ mod tests {
         let size = serde_json::json!({ "upper": "numel(x)", "opt": "numel(x) // 2" });
         assert_eq!(declared[7]["size"], size);
         assert_eq!(declared[1].get("values"), None);
+        // Of the kernels of an object one is the launch's.
+        let (digest, kernel) = (Digest::of(b"code").to_string(), "k<float>".to_owned());
+        let facts = |symbol: &str| KernelFacts {
+            symbol: symbol.to_owned(),
+            registers: None,
+            shared_bytes: None,
+            local_bytes: None,
+            max_threads: None,
+            params: Vec::new(),
+        };
+        report.containers[0].code =
+            vec![bare_code("sm_90".to_owned(), b"code", &[facts("_Z1kIf"), facts("plain")])];
+        report.containers[0].plugins[0].variants[0].named =
+            vec![Named { digest, symbol: "_Z1kIf".to_owned(), kernel }];
+        let shown = table(&report);
+        let names = ["k<float>", "plain"].map(|name| shown.matches(&format!("  {name} ")).count());
+        assert_eq!(names, [1, 1], "{shown}");
     }
 
     #[test]

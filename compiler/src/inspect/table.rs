@@ -127,7 +127,9 @@ fn code_rows(container: Option<&ContainerReport>, code: &[CodeReport]) -> Vec<[S
 fn row(container: Option<&ContainerReport>, code: &CodeReport, kernel: &KernelReport) -> [String; 8] {
     let figure = |value: Option<u32>| value.map_or_else(|| "-".to_owned(), |value| value.to_string());
     [
-        container.and_then(|container| source_name(container, code)).unwrap_or_else(|| kernel.symbol.clone()),
+        container
+            .and_then(|container| source_name(container, code, kernel))
+            .unwrap_or_else(|| kernel.symbol.clone()),
         code.target.clone(),
         size(code.bytes),
         figure(kernel.registers),
@@ -138,15 +140,15 @@ fn row(container: Option<&ContainerReport>, code: &CodeReport, kernel: &KernelRe
     ]
 }
 
-/// The kernel of a code object as source names it, where all launches that use the object name it so.
-fn source_name(container: &ContainerReport, code: &CodeReport) -> Option<String> {
+/// A kernel of a code object as source names it, where all launches of it name it so; others that came with it have no such name.
+fn source_name(container: &ContainerReport, code: &CodeReport, kernel: &KernelReport) -> Option<String> {
     let mut names = container
         .plugins
         .iter()
         .flat_map(|plugin| &plugin.variants)
         .flat_map(|variant| &variant.named)
-        .filter(|(digest, _)| *digest == code.digest)
-        .map(|(_, kernel)| kernel.clone());
+        .filter(|named| named.digest == code.digest && named.symbol == kernel.symbol)
+        .map(|named| named.kernel.clone());
     let name = names.next()?;
     names.all(|other| other == name).then_some(name)
 }

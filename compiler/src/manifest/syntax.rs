@@ -141,10 +141,10 @@ impl Explainer<'_> {
         let written = self.text().get(start..line.end).map(without_comment).unwrap_or_default();
         let key = self.text().get(line.start..start).unwrap_or_default();
         let key = key.trim_end().strip_suffix('=').map(str::trim).filter(|key| key.chars().all(is_key));
-        let word = self.text().get(range.clone()).unwrap_or_default();
-        // In an array the word stands for itself.
-        let (value, place) =
-            if alone { (written, start..start + written.len()) } else { (word, range.clone()) };
+        // In an array the word stands for itself, with what stands in parentheses behind it.
+        let whole = range.start..range.end + self.call_behind(range);
+        let word = self.text().get(whole.clone()).unwrap_or_default();
+        let (value, place) = if alone { (written, start..start + written.len()) } else { (word, whole) };
         let digit = value.trim_start_matches(['+', '-']).starts_with(|c: char| c.is_ascii_digit());
         if value.is_empty() {
             return self.error("a value is missing", place, "expected a value");
@@ -175,12 +175,37 @@ impl Explainer<'_> {
         let expected = if digit { "a number" } else { "`true`, `false`" };
         let message = if digit { "this is no number" } else { "a word is no value" };
         let diagnostic = self.error(message, place, format!("expected {expected}, or a string in quotes"));
+        let count = |c: char| value.matches(c).count();
+        if count('(') != count(')') {
+            return diagnostic.help("put the whole expression in quotes");
+        }
         let quotable = value.len() <= 80 && !value.contains(['"', '\\']);
         match key.filter(|_| alone) {
             Some(key) if quotable => diagnostic.help(format!("write `{key} = \"{value}\"`")),
             None if quotable && !alone => diagnostic.help(format!("write `\"{value}\"`")),
             _ => diagnostic,
         }
+    }
+
+    /// How many bytes more than the reader's word a call has that the word begins: its reader ends a word at the first comma. None
+    /// where the parentheses are not closed on the line.
+    fn call_behind(&self, range: &Range<usize>) -> usize {
+        let text = self.text();
+        let line = text.get(range.start..self.line_of(range.start).end).map_or("", without_comment);
+        let mut depth = 0_usize;
+        for (at, c) in line.char_indices() {
+            match c {
+                '(' => depth += 1,
+                ')' => depth = depth.saturating_sub(1),
+                ',' | ']' | '}' if depth == 0 => {
+                    let whole = line.get(..at).unwrap_or_default().trim_end().len();
+                    return whole.saturating_sub(range.len());
+                }
+                '"' | '\'' => return 0,
+                _ => {}
+            }
+        }
+        0
     }
 
     fn curly(&self, range: Range<usize>) -> Diagnostic {
@@ -493,6 +518,11 @@ mod tests {
             "256;",
             "256 // all",
             "\u{201c}a\u{201d}",
+            "[ceil_div(numel(x), 256)]",
+            "[ceil_div(numel(x), 256), 1] # all",
+            "[ceil_div(numel(x), 256]",
+            "{ b = max(1, n) }",
+            "[ceil_div(numel(x), \"a\")]",
         ];
         let told: Vec<String> = values.iter().map(|value| told(&format!("a = {value}\n"))).collect();
         insta::assert_snapshot!(told.join("\n"));

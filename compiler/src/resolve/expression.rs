@@ -12,7 +12,7 @@ use std::sync::Arc;
 use cubinder_bundle::expr::{
     self, ErrorClass, Expr, ExprError, Function, Kind, Node, Scope, Syntax, TensorKind, Typed,
 };
-use cubinder_bundle::{Guard, Output, Requirement, ShapeLimits, SizeBound};
+use cubinder_bundle::{Format, Guard, Output, Requirement, ShapeLimits, SizeBound};
 
 use super::launch;
 use super::messages::Messages;
@@ -21,7 +21,8 @@ use super::origin;
 use super::rows::{Row, tensors};
 use super::tensor_kinds::kind_of;
 use super::usage::{self, Unused, free_names};
-use crate::diagnostic::{Code, Diagnostic, Source, Span};
+use crate::diagnostic::{Code, Diagnostic, Source, Span, suggest};
+use crate::manifest::form::{is_identifier, list};
 use crate::manifest::{ConstantDecl, Located, Manifest, OutputDecl, SizeDecl, Text};
 use crate::rules;
 
@@ -88,6 +89,8 @@ pub(super) struct Compiler<'m> {
     unshared_outputs: BTreeSet<&'m str>,
     /// Type parameters of which it is not known what they are in each row.
     unclear_types: BTreeSet<String>,
+    /// Whether it is known what format each tensor has in each row.
+    formats_are_known: bool,
     used: BTreeSet<String>,
     /// Those of the names that guards, launches and functions use.
     used_in_rows: BTreeSet<String>,
@@ -101,6 +104,20 @@ pub(super) struct Compiler<'m> {
     compiled: HashMap<(World, Range<usize>, Expected), Compiled>,
     /// What was said since the last expression began.
     told: Vec<Diagnostic>,
+}
+
+/// The fields of a tensor that follow from its format.
+const OF_FORMATS: [&str; 3] = ["format", "vector", "padded"];
+
+/// Whether every tensor's format is one, or a parameter of which it is known what it is. A parameter that is unclear may be meant for
+/// any tensor.
+fn formats_are_known(manifest: &Manifest, unclear: &BTreeSet<String>) -> bool {
+    let is_clear = |name: &Located<String>| !unclear.contains(&name.value);
+    let parameters = || manifest.formats.iter().map(|decl| &decl.name);
+    let is_known = |name: &Located<String>| {
+        Format::from_name(&name.value).is_some() || parameters().any(|known| known.value == name.value)
+    };
+    parameters().all(is_clear) && tensors(manifest).filter_map(|tensor| tensor.format).all(is_known)
 }
 
 impl<'m> Compiler<'m> {
@@ -121,6 +138,7 @@ impl<'m> Compiler<'m> {
             missing_constants: BTreeSet::new(),
             broken_outputs: BTreeSet::new(),
             unshared_outputs: BTreeSet::new(),
+            formats_are_known: formats_are_known(manifest, &unclear_types),
             unclear_types,
             used: BTreeSet::new(),
             used_in_rows: BTreeSet::new(),
@@ -354,7 +372,11 @@ impl<'m> Compiler<'m> {
                 };
                 let errors: Vec<&ExprError> = errors.iter().filter(|error| !follows(error)).collect();
                 for error in errors {
-                    self.mistake(text, error, place.row);
+                    let error = match expected {
+                        Expected::Argument => self.offer_scratch(text, error.clone()),
+                        _ => error.clone(),
+                    };
+                    self.mistake(text, &error, place.row);
                 }
                 return None;
             }
@@ -365,16 +387,61 @@ impl<'m> Compiler<'m> {
             }
             return None;
         }
-        (!self.is_doubtful(&syntax)).then_some(typed)
+        (!self.is_doubtful(text, &syntax)).then_some(typed)
     }
 
-    /// Whether what an expression comes to depends on a mistake elsewhere.
-    fn is_doubtful(&self, syntax: &Syntax) -> bool {
-        let mut found = false;
-        free_names(syntax, &mut Vec::new(), &mut |name| {
-            found |= self.is_unclear(name) || self.broken_outputs.contains(name);
-        });
-        found
+    /// An argument that is one unknown name may be meant to be a scratch buffer, which no larger expression can have.
+    fn offer_scratch(&self, text: &Text, error: ExprError) -> ExprError {
+        let (name, manifest) = (text.value.trim(), self.manifest);
+        let is_function = manifest.functions.iter().any(|function| function.name.value == name);
+        let is_name = text.value.get(error.span.clone()) == Some(name) && is_identifier(name);
+        let is_open = error.class == ErrorClass::UnknownName && error.about.is_empty();
+        if !is_open || !is_name || is_function || expr::is_function_reserved(name) {
+            return error;
+        }
+        let buffers: Vec<&str> = manifest.scratch.iter().map(|decl| decl.name.value.as_str()).collect();
+        match suggest(name, buffers.iter().copied()) {
+            Some(near) => {
+                let help = Some(format!("did you mean `{near}`?"));
+                ExprError { help, about: vec![near.to_owned()], ..error }
+            }
+            None if buffers.is_empty() => error,
+            None => {
+                let help =
+                    error.help.map(|help| format!("{help}; the scratch buffers are {}", list(&buffers)));
+                ExprError { help, ..error }
+            }
+        }
+    }
+
+    /// Whether what an expression comes to depends on a mistake elsewhere; what the functions that it calls come to counts as well.
+    fn is_doubtful(&self, text: &Text, syntax: &Syntax) -> bool {
+        let mut called = BTreeSet::new();
+        let mut left = vec![(text, syntax, Vec::new())];
+        while let Some((text, syntax, mut params)) = left.pop() {
+            let mut names = Vec::new();
+            free_names(syntax, &mut params, &mut |name| names.push(name.to_owned()));
+            let is_doubtful =
+                |name: &String| self.is_unclear(name) || self.broken_outputs.contains(name.as_str());
+            let reads_format = || OF_FORMATS.iter().any(|field| has_word(&text.value, field));
+            if names.iter().any(is_doubtful) || !self.formats_are_known && reads_format() {
+                return true;
+            }
+            for name in names {
+                let decl = self.manifest.functions.iter().find(|decl| decl.name.value == name);
+                let function = self.functions.iter().find(|(known, _)| *known == name);
+                if let (Some(decl), Some((_, function))) = (decl, function)
+                    && called.insert(name)
+                {
+                    left.push((
+                        &decl.body,
+                        &function.body,
+                        function.params.iter().map(String::as_str).collect(),
+                    ));
+                }
+            }
+        }
+        false
     }
 
     /// Whether it is not known what a name is: it is declared twice, its declaration could not be read, or nothing decides it.

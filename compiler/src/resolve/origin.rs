@@ -99,6 +99,7 @@ fn declaration(manifest: &Manifest, name: &str, variant: Option<usize>) -> Optio
     let names = names.chain(manifest.outputs.iter().map(|decl| &decl.name));
     let names = names.chain(manifest.types.iter().map(|decl| &decl.name));
     let names = names.chain(manifest.functions.iter().map(|decl| &decl.name));
+    let names = names.chain(manifest.scratch.iter().map(|decl| &decl.name));
     let mut names = names.chain(constant(manifest, name, variant).map(|decl| &decl.name));
     names.find(|declared| declared.value == name).map(|declared| declared.range.clone())
 }

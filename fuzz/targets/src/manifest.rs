@@ -67,7 +67,7 @@ fn accepted(resolved: Resolved) {
     show(&checked.diagnostics);
     let kernels = cuda::check(&resolved, &open);
     show(&kernels.diagnostics);
-    show(&check::check_arguments(&resolved, &kernels.args).diagnostics);
+    show(&check::check_arguments(&resolved, &targets, &kernels.args).diagnostics);
     packs(&resolved);
     let plugin = resolved.draft.plugin.clone();
     let origin = SubjectOrigin::Manifest(Arc::new(resolved));

@@ -1,0 +1,168 @@
+//! Template arguments that nothing declares, and what is said of them.
+//!
+//! Owns which names of the manifest a kernel's template arguments can have. Never asks a compiler.
+
+use std::sync::Arc;
+
+use cubinder_bundle::DataType;
+
+use super::lexer::{lex, word};
+use super::name::Argument;
+use super::{Kernel, Kernels};
+use crate::cache::directives;
+use crate::diagnostic::{Diagnostic, Source, Span, suggest};
+use crate::resolve::{Resolved, Unit};
+use crate::rules;
+
+/// A template argument that nothing declares, for certain: a bare name that is written like one of the manifest's, in a text that
+/// includes nothing that could have it.
+pub(super) fn find(
+    resolved: &Resolved,
+    arguments: &[Argument],
+    kernel: &Kernel,
+    kernels: &Kernels,
+    source: &Source,
+) -> Option<String> {
+    const KNOWN: [&str; 4] = ["cubinder.h", "cuda_bf16.h", "cuda_fp16.h", "cuda_fp8.h"];
+    let is_like_ours = |argument: &&Argument| {
+        let name = argument.text.as_str();
+        let is_word = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+        let is_led = name.bytes().next().is_some_and(|first| first.is_ascii_uppercase());
+        let is_ours = is_led || DataType::from_name(name).is_some() || declaration(resolved, name).is_some();
+        argument.kind.is_none() && is_word && is_ours && !resolved.manifest.broken.contains(&argument.text)
+    };
+    let is_word = |text: &str| text.ends_with(|last: char| last.is_ascii_alphanumeric() || last == '_');
+    let name = arguments.iter().find(is_like_ours)?.text.clone();
+    let includes_nothing = directives(&source.text)
+        .iter()
+        .all(|directive| directive.name().is_some_and(|name| KNOWN.contains(&name)));
+    let lexed = lex(&source.text);
+    let is_name = |at: usize| word(&source.text, lexed.tokens.get(at)) == name;
+    let around = |at: usize| {
+        let before = at.checked_sub(1).map_or("", |before| word(&source.text, lexed.tokens.get(before)));
+        (before, word(&source.text, lexed.tokens.get(at + 1)))
+    };
+    let in_template = |at: usize| {
+        let before = lexed.tokens.iter().take(at).rev().map(|token| word(&source.text, Some(token)));
+        before.take_while(|text| !matches!(*text, ";" | "{" | "}")).any(|text| text == "template")
+    };
+    let is_own = kernel.template.iter().flatten().any(|param| param.name == name);
+    // Only as a template parameter or one of a function, and where such a parameter is used, it is nothing outside.
+    let is_inner = |at: usize| {
+        let (before, after) = around(at);
+        let is_named = matches!(before, "typename" | "class") || matches!(after, "*" | "&" | ">");
+        let is_used = is_own
+            && matches!(before, "(" | "<" | "+" | "-" | "*" | "/" | "%" | "[" | "return")
+            && after != "=";
+        is_named || is_used || (is_own && is_word(before) && matches!(after, "," | ")") && in_template(at))
+    };
+    let in_lines = lexed.directives.iter().flat_map(|line| &line.tokens);
+    let is_macro = in_lines.into_iter().any(|token| word(&source.text, Some(token)) == name);
+    let is_other = (0..lexed.tokens.len()).filter(|at| is_name(*at)).any(|at| !is_inner(at));
+    (kernels.doubts.is_empty() && includes_nothing && !is_macro && !is_other).then_some(name)
+}
+
+/// What is said of a template argument that nothing declares.
+pub(super) fn message(
+    resolved: &Resolved,
+    unit: &Unit,
+    name: &str,
+    source: &Arc<Source>,
+    kernel: &Kernel,
+) -> Diagnostic {
+    let manifest = &resolved.manifest;
+    let at_kernel = Span::new(source, kernel.name_range.clone());
+    let error = |message: String| {
+        Diagnostic::error(message)
+            .code(rules::KERNEL_NOT_FOUND)
+            .at(word_in(&unit.kernel_span, name), "this template argument")
+            .related(at_kernel.clone(), "the kernel")
+    };
+    let declared_here = |diagnostic: Diagnostic, name: &str, label: String| match declaration(resolved, name)
+    {
+        Some(place) => diagnostic.related(place, label),
+        None => diagnostic,
+    };
+    if manifest.attributes.iter().any(|decl| decl.name.value == name) {
+        let error = error(format!("`{name}` is an attribute that no code is compiled for"));
+        return declared_here(error, name, "nodes say what it is, when the kernels are compiled already".to_owned())
+            .help("list its values, `specialize = [...]`: each is compiled for; or pass it to the kernel as an argument");
+    }
+    let mut of_variants = manifest.variants.iter().flat_map(|variant| &variant.constants);
+    if of_variants.any(|decl| decl.name.value == name) {
+        let error = error(format!(
+            "`{name}` is a constant of other variants, and this variant has none of that name"
+        ));
+        return declared_here(error, name, "another variant has it".to_owned())
+            .help("give every variant this constant, or declare it under `[constants]`");
+    }
+    let types = unit.types.iter().map(|(name, _)| name.as_str());
+    let formats = unit.formats.iter().map(|(name, _)| name.as_str());
+    let constants = unit.constants.iter().map(|(name, _)| name.as_str());
+    let declared: Vec<&str> = types.chain(formats).chain(constants).collect();
+    let near = suggest(name, declared.iter().copied());
+    let is_own = kernel.template.iter().flatten().any(|param| param.name == name);
+    let error = match is_own && near.is_none() {
+        true => error(format!("`{name}` is a template parameter of the kernel, and nothing says what it is"))
+            .help("name a type parameter, a constant or an attribute with `specialize`, or write what it stands for"),
+        false => unknown(name, &unit.kernel_span, &source.path.display().to_string(), &declared)
+            .related(at_kernel, "the kernel"),
+    };
+    match near {
+        Some(near) => declared_here(error, near, format!("`{near}` is declared here")),
+        None => error,
+    }
+}
+
+/// A template argument that nothing declares. `declared` is what a kernel's template arguments can name of the manifest.
+pub(super) fn unknown(name: &str, span: &Span, file: &str, declared: &[&str]) -> Diagnostic {
+    let at = word_in(span, name);
+    let ty = DataType::from_name(name).map(DataType::cuda_name);
+    let message = match ty {
+        Some(_) => format!("`{name}` is no name of C++, and `{file}` does not declare it"),
+        None => format!("`{name}` is declared neither in the manifest nor in `{file}`"),
+    };
+    let error = Diagnostic::error(message).code(rules::KERNEL_NOT_FOUND).at(at, "this template argument");
+    if let Some(ty) = ty {
+        return error.note(format!("`{name}` is called `{ty}` in C++")).help(format!(
+            "declare a type parameter, `T = [\"{name}\"]` under `[types]`, and write `T` here; or write `{ty}`"
+        ));
+    }
+    let listed: Vec<String> = declared.iter().map(|name| format!("`{name}`")).collect();
+    let error = match listed.as_slice() {
+        [] => error,
+        listed => error.note(format!("the manifest declares {}", listed.join(", "))),
+    };
+    match suggest(name, declared.iter().copied()) {
+        Some(near) => error.help(format!("did you mean `{near}`?")),
+        None => error.help("declare it under `[types]` or `[constants]`, or write what it stands for"),
+    }
+}
+
+/// Where the manifest declares a type parameter, a format parameter, a constant or an attribute.
+fn declaration(resolved: &Resolved, name: &str) -> Option<Span> {
+    let manifest = &resolved.manifest;
+    let of_variants = manifest.variants.iter().flat_map(|variant| &variant.constants);
+    let constants = manifest.constants.iter().chain(of_variants).map(|decl| &decl.name);
+    let names = manifest.types.iter().map(|decl| &decl.name).chain(constants);
+    let names = names.chain(manifest.formats.iter().map(|decl| &decl.name));
+    let mut names = names.chain(manifest.attributes.iter().map(|decl| &decl.name));
+    let found = names.find(|known| known.value == name)?;
+    Some(Span::new(&resolved.source, found.range.clone()))
+}
+
+/// The place of a word in a place; all of it where it is not there.
+fn word_in(span: &Span, name: &str) -> Span {
+    let text = span.source.text.get(span.range.clone()).unwrap_or_default();
+    let lexed = lex(text.trim_matches(['"', '\'']));
+    let shift = text.len() - text.trim_start_matches(['"', '\'']).len();
+    let inner = text.trim_matches(['"', '\'']);
+    let token = lexed.tokens.iter().rev().find(|token| word(inner, Some(token)) == name);
+    match token {
+        Some(token) => {
+            let start = span.range.start + shift + token.range.start;
+            Span::new(&span.source, start..start + name.len())
+        }
+        None => span.clone(),
+    }
+}

@@ -294,6 +294,10 @@ impl CodeTable {
             }
             false
         });
+        if entries.is_empty() {
+            // The map keeps a node for entries to come, which would be lost with the library: Rust drops no statics.
+            *entries = BTreeMap::new();
+        }
         first
     }
 

@@ -1,0 +1,67 @@
+//! A table of code that is emptied holds no memory: the library's own is a static, which Rust never drops, and what it held would be
+//! lost with every `dlclose`. One test, because it replaces the program's allocator.
+
+#![allow(unsafe_code)] // an allocator, and unloading
+#![allow(clippy::unwrap_used, clippy::panic)] // helpers of tests
+
+mod support;
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+use cubinder::code::{Candidate, CodeTable, Loading};
+use cubinder_bundle::{CodeBytes, Digest};
+use support::{Device, Mock, cubin};
+
+struct Counting;
+
+thread_local! {
+    /// Blocks of this thread that are in use.
+    static BLOCKS: Cell<i64> = const { Cell::new(0) };
+}
+
+fn count(blocks: i64) {
+    let _ = BLOCKS.try_with(|count| count.set(count.get() + blocks));
+}
+
+// SAFETY: everything is passed on to the system's allocator unchanged.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count(1);
+        // SAFETY: the caller's promise.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
+        count(-1);
+        // SAFETY: the caller's promise.
+        unsafe { System.dealloc(place, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Loads and unloads code with a table that is never dropped.
+fn cycle() {
+    let mock = Mock::new(Device::default());
+    let table = std::mem::ManuallyDrop::new(CodeTable::new());
+    let bytes = cubin("sm_86");
+    let (digest, bytes) = (Digest::of(&bytes), CodeBytes::from(bytes));
+    let candidate =
+        Candidate { target: "sm_86".parse().unwrap(), digest, bytes: &bytes, symbol: "k", facts: None };
+    let Ok(Loading::Loaded(kernel)) = table.load(&mock.driver, "k", &[candidate]) else { panic!() };
+    drop(kernel);
+    // SAFETY: no kernel is used any more.
+    unsafe { table.unload_all(&mock.driver) }.unwrap();
+}
+
+#[test]
+fn an_emptied_table_holds_no_memory() {
+    cycle();
+    let before = BLOCKS.get();
+    for _ in 0..10 {
+        cycle();
+    }
+    assert_eq!(BLOCKS.get() - before, 0);
+}

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use cubinder_bundle::Value;
-use cubinder_bundle::expr::{self, DeviceFact, Environment, Node};
+use cubinder_bundle::expr::{self, BindingTime, DeviceFact, Environment};
 
 use super::expression::{Compiler, Expected};
 use super::{Table, TableFile, beside};
@@ -51,7 +51,7 @@ fn table(compiler: &mut Compiler<'_>, decl: &TableDecl) -> Option<Table> {
 fn computed(compiler: &mut Compiler<'_>, decl: &TableDecl, text: &Text) -> Option<TableData> {
     let place = compiler.outside();
     let typed = compiler.expression(text, "values", Expected::Elements, &place)?;
-    let found = if typed.expr.nodes.iter().any(depends_on_a_node) {
+    let found = if typed.time > BindingTime::Compile {
         Err(Diagnostic::error("the elements of a table must be known when the manifest is compiled")
             .code(rules::OUT_OF_PLACE)
             .at(compiler.span_of(text), "this depends on attributes or tensors")
@@ -71,21 +71,6 @@ fn computed(compiler: &mut Compiler<'_>, decl: &TableDecl, text: &Text) -> Optio
             None
         }
     }
-}
-
-/// Whether what it says is known only when there is a node.
-const fn depends_on_a_node(node: &Node) -> bool {
-    matches!(
-        node,
-        Node::Attribute(_)
-            | Node::Shape(_)
-            | Node::Rank(_)
-            | Node::Numel(_)
-            | Node::Aligned { .. }
-            | Node::Device(_)
-            | Node::Values(_)
-            | Node::Size(_)
-    )
 }
 
 fn evaluated(

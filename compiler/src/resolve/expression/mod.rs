@@ -1,7 +1,9 @@
-//! The manifest's expressions, compiled with the names that each may use, and what is said about their mistakes.
+//! The manifest's expressions, compiled with the names that each may use; what is said about their mistakes is in `mistakes`.
 //!
 //! Also keeps count of which names are used, for the warning about those that are not. Never says what follows from a mistake
 //! that was told elsewhere.
+
+mod mistakes;
 
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
@@ -16,14 +18,13 @@ use cubinder_bundle::{Format, Guard, Output, Requirement, ShapeLimits, SizeBound
 
 use super::launch;
 use super::messages::Messages;
-use super::names::{declared_twice, no_names, with_article};
+use super::names::{declared_twice, no_names};
 use super::origin;
 use super::rows::{Row, tensors};
 use super::tensor_kinds::kind_of;
 use super::usage::{self, Unused, free_names};
-use crate::diagnostic::{Code, Diagnostic, Source, Span, suggest};
-use crate::manifest::form::{is_identifier, list};
-use crate::manifest::{ConstantDecl, Located, Manifest, OutputDecl, SizeDecl, Text};
+use crate::diagnostic::{Diagnostic, Source, Span};
+use crate::manifest::{Located, Manifest, OutputDecl, SizeDecl, Text};
 use crate::rules;
 
 /// What an expression must be.
@@ -390,83 +391,12 @@ impl<'m> Compiler<'m> {
         (!self.is_doubtful(text, &syntax)).then_some(typed)
     }
 
-    /// An argument that is one unknown name may be meant to be a scratch buffer, which no larger expression can have.
-    fn offer_scratch(&self, text: &Text, error: ExprError) -> ExprError {
-        let (name, manifest) = (text.value.trim(), self.manifest);
-        let is_function = manifest.functions.iter().any(|function| function.name.value == name);
-        let is_name = text.value.get(error.span.clone()) == Some(name) && is_identifier(name);
-        let is_open = error.class == ErrorClass::UnknownName && error.about.is_empty();
-        if !is_open || !is_name || is_function || expr::is_function_reserved(name) {
-            return error;
-        }
-        let buffers: Vec<&str> = manifest.scratch.iter().map(|decl| decl.name.value.as_str()).collect();
-        match suggest(name, buffers.iter().copied()) {
-            Some(near) => {
-                let help = Some(format!("did you mean `{near}`?"));
-                ExprError { help, about: vec![near.to_owned()], ..error }
-            }
-            None if buffers.is_empty() => error,
-            None => {
-                let help =
-                    error.help.map(|help| format!("{help}; the scratch buffers are {}", list(&buffers)));
-                ExprError { help, ..error }
-            }
-        }
-    }
-
-    /// Whether what an expression comes to depends on a mistake elsewhere; what the functions that it calls come to counts as well.
-    fn is_doubtful(&self, text: &Text, syntax: &Syntax) -> bool {
-        let mut called = BTreeSet::new();
-        let mut left = vec![(text, syntax, Vec::new())];
-        while let Some((text, syntax, mut params)) = left.pop() {
-            let mut names = Vec::new();
-            free_names(syntax, &mut params, &mut |name| names.push(name.to_owned()));
-            let is_doubtful =
-                |name: &String| self.is_unclear(name) || self.broken_outputs.contains(name.as_str());
-            let reads_format = || OF_FORMATS.iter().any(|field| has_word(&text.value, field));
-            if names.iter().any(is_doubtful) || !self.formats_are_known && reads_format() {
-                return true;
-            }
-            for name in names {
-                let decl = self.manifest.functions.iter().find(|decl| decl.name.value == name);
-                let function = self.functions.iter().find(|(known, _)| *known == name);
-                if let (Some(decl), Some((_, function))) = (decl, function)
-                    && called.insert(name)
-                {
-                    left.push((
-                        &decl.body,
-                        &function.body,
-                        function.params.iter().map(String::as_str).collect(),
-                    ));
-                }
-            }
-        }
-        false
-    }
-
     /// Whether it is not known what a name is: it is declared twice, its declaration could not be read, or nothing decides it.
     pub(super) fn is_unclear(&self, name: &str) -> bool {
         self.ambiguous.contains(name)
             || self.unclear_types.contains(name)
             || self.unshared_outputs.contains(name)
             || self.manifest.broken.iter().any(|broken| broken == name)
-    }
-
-    /// What is wrong with an expression that is right by itself, in its place.
-    fn misfit(&self, text: &Text, key: &str, expected: Expected, typed: &Typed) -> Option<Diagnostic> {
-        if !expected.admits(&typed.kind) {
-            let diagnostic = Diagnostic::error(format!("`{key}` must be {}", expected.describe()))
-                .code(rules::WRONG_KIND)
-                .at(self.span_of(text), format!("this is {}", with_article(&typed.kind.to_string())));
-            return Some(match (expected, &typed.kind) {
-                (Expected::Int, Kind::Float) => {
-                    diagnostic.help("use `//` or `ceil_div` where integers are divided, or `int(...)`")
-                }
-                (Expected::Ints, Kind::Int) => diagnostic.help("write it in square brackets: `[...]`"),
-                _ => diagnostic,
-            });
-        }
-        None
     }
 
     /// Whether an expression has a name that is declared twice.
@@ -535,113 +465,10 @@ impl<'m> Compiler<'m> {
         row.values().fold(scope, |scope, (name, value)| scope.constant(name, value.clone()))
     }
 
-    /// Reports a mistake inside an expression, unless the name it is about could not be read: that was reported.
-    fn mistake(&mut self, text: &Text, error: &ExprError, row: Option<usize>) {
-        let part = text.value.get(error.span.clone()).unwrap_or_default();
-        let follows =
-            |function: &&str| part == *function || error.message.starts_with(&format!("in `{function}`: "));
-        if self.manifest.broken.iter().any(|broken| broken == part)
-            || self.broken_functions.iter().any(follows)
-            || self.no_names.iter().any(|name| has_word(&text.value, name))
-        {
-            return;
-        }
-        let missing = row.filter(|_| error.class == ErrorClass::UnknownName).and_then(|row| {
-            let declared = self.constant_of_another_variant(part, row)?;
-            Some((row, declared))
-        });
-        if missing.is_some_and(|(row, _)| !self.missing_constants.insert((row, part.to_owned()))) {
-            return;
-        }
-        let span = self.span(text.locate(error.span.clone()));
-        let mut diagnostic =
-            Diagnostic::error(error.message.clone()).code(code_of(error)).at(span, error.label.clone());
-        if let Some(help) = &error.help {
-            diagnostic = diagnostic.help(help.clone());
-        }
-        let is_unknown = row.is_none() && error.class == ErrorClass::UnknownName;
-        if let Some(note) = is_unknown.then(|| self.out_of_place(part)).flatten() {
-            // Other names are not what was meant.
-            diagnostic = Diagnostic { help: None, ..diagnostic.code(rules::OUT_OF_PLACE).note(note) };
-        }
-        let format = self.manifest.formats.iter().find(|format| format.name.value == part);
-        if row.is_some() && error.class == ErrorClass::UnknownName && format.is_some() {
-            let tensor = tensors(self.manifest)
-                .find(|tensor| tensor.format.is_some_and(|format| format.value == part))
-                .map_or("x", |tensor| tensor.name.value.as_str());
-            diagnostic = Diagnostic::error(format!("`{part}` is a format parameter"))
-                .code(rules::WRONG_KIND)
-                .at(self.span(text.locate(error.span.clone())), "not a value")
-                .help(format!(
-                    "the format of a tensor is `{tensor}.format`, a string: `{tensor}.format == 'linear'`"
-                ));
-        }
-        if self.manifest.tables.iter().any(|decl| decl.name.value == part) {
-            let note =
-                format!("`{part}` is a table: kernels read it as `manifest::{part}`, expressions cannot");
-            diagnostic = Diagnostic { help: None, ..diagnostic.code(rules::OUT_OF_PLACE).note(note) };
-        }
-        if self.manifest.scratch.iter().any(|decl| decl.name.value == part) {
-            let note = format!(
-                "`{part}` is a scratch buffer: an argument can pass it as it is, and a `memset` fill it"
-            );
-            diagnostic = Diagnostic { help: None, ..diagnostic.code(rules::OUT_OF_PLACE).note(note) };
-        }
-        if let Some((row, declared)) = missing {
-            let variant = self.variant_of(Some(row)).and_then(|variant| self.manifest.variants.get(variant));
-            let span = self.span(declared.name.range.clone());
-            diagnostic = diagnostic.related(span, "another variant has it").help(format!(
-                "give every variant this constant, or declare it in `[constants]`: `{part} = {}`",
-                declared.value
-            ));
-            if let Some(variant) = variant {
-                diagnostic = diagnostic.related(self.span(variant.range.clone()), "this variant has not");
-            }
-        }
-        let origins = origin::of_mistake(self.manifest, text, error, self.variant_of(row));
-        diagnostic = self.with_origins(diagnostic, origins);
-        self.report(diagnostic, row);
-    }
-
-    /// A constant that the row's variant lacks and another one has.
-    fn constant_of_another_variant(&self, name: &str, row: usize) -> Option<&'m ConstantDecl> {
-        let variant = self.variant_of(Some(row))?;
-        let others = self.manifest.variants.iter().enumerate().filter(|(index, _)| *index != variant);
-        others.flat_map(|(_, other)| &other.constants).find(|decl| decl.name.value == name)
-    }
-
-    /// Why a name that the manifest declares is unknown to an expression that belongs to no row.
-    fn out_of_place(&self, name: &str) -> Option<String> {
-        let manifest = self.manifest;
-        if manifest.outputs.iter().any(|output| output.name.value == name) {
-            return Some(format!("`{name}` is an output: only guards and launches can use outputs"));
-        }
-        if manifest.types.iter().any(|ty| ty.name.value == name) {
-            return Some(format!("`{name}` is a type parameter: only guards and launches can use them"));
-        }
-        if manifest.formats.iter().any(|format| format.name.value == name) {
-            return Some(format!(
-                "`{name}` is a format parameter: only guards and launches can look at formats"
-            ));
-        }
-        let of_variants = manifest.variants.iter().flat_map(|variant| &variant.constants);
-        let is_constant = of_variants.into_iter().any(|constant| constant.name.value == name);
-        is_constant.then(|| {
-            format!(
-                "`{name}` is a constant of the variants: all of them compute one operator, so only guards and launches can use it"
-            )
-        })
-    }
-
     /// Adds the constants and functions that decide what an expression comes to.
     pub(super) fn with_values(&self, diagnostic: Diagnostic, text: &Text, row: Option<usize>) -> Diagnostic {
         let origins = origin::of_value(self.manifest, text, self.variant_of(row));
         self.with_origins(diagnostic, origins)
-    }
-
-    fn with_origins(&self, diagnostic: Diagnostic, origins: Vec<origin::Origin>) -> Diagnostic {
-        let with = |diagnostic: Diagnostic, (range, label)| diagnostic.related(self.span(range), label);
-        origins.into_iter().fold(diagnostic, with)
     }
 
     fn variant_of(&self, row: Option<usize>) -> Option<usize> {
@@ -714,18 +541,6 @@ fn has_word(text: &str, word: &str) -> bool {
             let after = text.get(at + word.len()..).and_then(|text| text.chars().next());
             !before.is_some_and(is_part) && !after.is_some_and(is_part)
         })
-}
-
-/// The rule that a mistake in an expression breaks.
-const fn code_of(error: &ExprError) -> Code {
-    match error.class {
-        ErrorClass::UnknownName => rules::UNKNOWN_NAME,
-        ErrorClass::Syntax => rules::NOT_AN_EXPRESSION,
-        ErrorClass::WrongKind => rules::WRONG_KIND,
-        ErrorClass::NoValue => rules::NO_VALUE,
-        ErrorClass::OutOfPlace => rules::OUT_OF_PLACE,
-        ErrorClass::BadCall => rules::BAD_CALL,
-    }
 }
 
 impl Expected {

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use cubinder_bundle::expr::{Environment, Expr, Node, bind};
-use cubinder_bundle::{Guard, Requirement, Value};
+use cubinder_bundle::{DataType, Format, Guard, Requirement, Value};
 
 use super::rows::Row;
 use crate::diagnostic::{Diagnostic, Source, Span};
@@ -48,14 +48,18 @@ pub(super) fn by_rules(rows: &[Row], require: &[Requirement]) -> Vec<bool> {
 pub(super) fn by_guards(rows: &[Row], guards: &[Option<Guard>], is_gone: &[bool]) -> Vec<bool> {
     let guard_is_false = |guard: &Option<Guard>| guard.as_ref().is_some_and(|guard| is_false(&guard.expr));
     let there = || rows.iter().zip(guards).zip(is_gone).filter(|(_, is_gone)| !**is_gone).map(|(it, _)| it);
-    let serves = |row: &Row| (row.variant, row.types.clone(), row.formats.clone());
-    let serving: Vec<_> =
+    let serving: BTreeSet<_> =
         there().filter(|(_, guard)| !guard_is_false(guard)).map(|(row, _)| serves(row)).collect();
     let is_left_out = |((row, guard), is_gone): ((&Row, &Option<Guard>), &bool)| {
         let by_values = !row.specialized.is_empty() && guard_is_false(guard);
         !is_gone && by_values && serving.contains(&serves(row))
     };
     rows.iter().zip(guards).zip(is_gone).map(is_left_out).collect()
+}
+
+/// What a row is for beside its values: a variant with types and formats.
+fn serves(row: &Row) -> (usize, &[DataType], &[Format]) {
+    (row.variant, &row.tensor_types, &row.tensor_formats)
 }
 
 /// Values, with types and formats, that a node can have and no row is left for. `by_rules` and `by_guards` say which rows are left out.

@@ -255,6 +255,7 @@ fn sketch(manifest: &Manifest, source: &Arc<Source>) -> Result<Resolved, Wrong> 
     let guards = rows.iter().enumerate().zip(&by_rules);
     let mut guards: Vec<Option<Guard>> =
         guards.map(|((index, row), is_gone)| (!is_gone).then(|| compiler.guard(row, index))?).collect();
+    compiler.settle(by_rules.iter().filter(|is_gone| !**is_gone).count());
     diagnostics.extend(counts::check_guards(manifest, &rows, &mut guards, source));
     let by_guards = left_out::by_guards(&rows, &guards, &by_rules);
     let unserved = left_out::unserved(manifest, &rows, &by_rules, &by_guards, source);

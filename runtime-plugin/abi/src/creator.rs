@@ -85,7 +85,8 @@ pub struct CreatorList {
     /// The same from the last to the first.
     backward: Vec<This>,
     free: Vec<unsafe fn(This)>,
-    /// A name with its namespace, for each.
+    /// A name with its namespace, for each, joined as closely as a registry can: two that only look alike then turn the list, which does
+    /// no harm.
     names: BTreeSet<Vec<u8>>,
     shares_names: bool,
 }

@@ -43,6 +43,34 @@ pub(super) fn by_rules(rows: &[Row], require: &[Requirement]) -> Vec<bool> {
     if all.iter().all(|is_refused| *is_refused) { vec![false; rows.len()] } else { all }
 }
 
+/// Values of `specialize` that no node can have, because rules take all their rows out.
+pub(super) fn excluded(
+    manifest: &Manifest,
+    rows: &[Row],
+    by_rules: &[bool],
+    source: &Arc<Source>,
+) -> Vec<Diagnostic> {
+    let mut found = Vec::new();
+    for (index, decl) in (0..).zip(&manifest.attributes) {
+        let Some(values) = &decl.specialize else { continue };
+        let has = |row: &Row, value: &Value| {
+            row.specialized.iter().any(|it| it.attribute == index && it.value == *value)
+        };
+        let is_excluded = |value: &&Value| {
+            let mut of_value =
+                rows.iter().zip(by_rules).filter(|(row, _)| has(row, value)).map(|it| *it.1).peekable();
+            of_value.peek().is_some() && of_value.all(|is_gone| is_gone)
+        };
+        found.extend(values.value.iter().filter(is_excluded).map(|value| {
+            Diagnostic::warning(format!("no node can have `{}` = `{value}`", decl.name.value))
+                .code(rules::UNUSED)
+                .at(Span::new(source, values.range.clone()), "no code is made for it")
+                .help("leave it out, or correct the rule of `require` that excludes it")
+        }));
+    }
+    found
+}
+
 /// For each row whether its guard says that the variant is not for its values: one that is left for no value at all is wrong, and stays.
 /// `is_gone` are rows that rules left out.
 pub(super) fn by_guards(rows: &[Row], guards: &[Option<Guard>], is_gone: &[bool]) -> Vec<bool> {

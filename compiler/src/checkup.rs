@@ -172,6 +172,7 @@ fn with_kernels(look: Look, open: &Open<'_>) -> Checkup {
         if subject.is_right && !has_errors(&kernels.diagnostics) {
             let targets = subject.plan.as_ref().map_or_else(Vec::new, |planning| planning.plan.targets());
             let arguments = check::check_arguments(plugin, &targets, &kernels.args);
+            check::supersede(&mut checkup.diagnostics, &arguments.diagnostics);
             checkup.diagnostics.extend(arguments.diagnostics);
             checkup.obligations.extend(arguments.obligations);
             checkup.diagnostics.extend(cuda::unused_names(plugin, open));

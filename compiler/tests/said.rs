@@ -83,6 +83,42 @@ fn outputs_are_written_before_they_are_read() {
     assert_said(&steps(&[write(some), read(some), write(None), read(None)]), WRITE_AND_READ, &[]);
 }
 
+/// A step that only reads an output is no reason for which it might be written, and what is said before the kernels are known is not
+/// said again.
+#[test]
+fn an_output_that_may_stay_unwritten_is_told_once() {
+    let write = launch("w", "x = \"x\", y = \"y\"", Some("numel(x) > 10"));
+    let read = launch("r", "y = \"y\", z = \"z\"", Some("numel(x) > 20"));
+    let said = said(&format!("{X_Y_AND_Z}{write}{read}"), WRITE_AND_READ);
+    assert_eq!(said.matches("the output `y` may stay unwritten").count(), 1, "{said}");
+    let of_y = said.split("\n\n").find(|one| one.contains("the output `y` may stay")).unwrap();
+    assert!(!of_y.contains("numel(x) > 20"), "{of_y}");
+}
+
+/// What is not known is not said to be 0, and the axis that it is not known of is shown.
+#[test]
+fn a_grid_of_which_nothing_is_known_is_not_said_to_be_0() {
+    let tensors = "[[inputs]]\nname = \"x\"\ntype = \"f32\"\nrank = 4\n\
+                   [[inputs]]\nname = \"t\"\nshape_input = true\ntype = \"i64\"\nlimits = { dims = 2 }\nvalues = \"1..=4096\"\n\
+                   [[outputs]]\nname = \"y\"\ntype = \"f32\"\nshape = \"[x.shape[0], x.shape[1], t.values[0], t.values[1]]\"\n";
+    let kernel = "__global__ void k(const float* x, float* y) {}";
+    let of_grid = |z: &str| {
+        let grid = format!("grid = [\"ceil_div(y.shape[3], 32)\", \"ceil_div(y.shape[2], 8)\", \"{z}\"]");
+        let launch = launch("k", "x = \"x\", y = \"y\"", None).replace("grid = [1]", &grid);
+        let said = said(&format!("{tensors}{launch}"), kernel);
+        said.split("\n\n").find(|one| one.contains("C0306")).unwrap_or_default().to_owned()
+    };
+    let unknown = of_grid("min(y.shape[0] * y.shape[1], 65535)");
+    assert!(unknown.contains("^ not known to be above 0 wherever `y` has elements"), "{unknown}");
+    assert!(
+        unknown.contains(&format!("{} ^^", " ".repeat(60))),
+        "it is the third that is not known: {unknown}"
+    );
+    let wrong = of_grid("min(y.shape[0] // 2, 65535)");
+    assert!(wrong.contains("^ for x = ") && wrong.contains("this is 0"), "{wrong}");
+    assert!(wrong.contains(&format!("{} ^^", " ".repeat(60))), "it is the third that is 0: {wrong}");
+}
+
 /// Through one pointer a kernel reads what it wrote itself; a pointer to `const` beside it is for what was there before.
 #[test]
 fn one_step_may_read_and_write_the_same_memory() {
@@ -183,7 +219,9 @@ fn values_that_no_variant_serves_are_told() {
     let rest = format!("{variants}[[variants]]\nid = 3\n");
     assert_said(&specialized("3, 5, 7", &rest, launch), SPECIALIZED, &[]);
     let rule = format!("require = [{{ expr = \"k < 6\", message = \"m\" }}]\n{variants}");
-    assert_said(&specialized("3, 5, 7", &rule, launch), SPECIALIZED, &[]);
+    let said = said(&specialized("3, 5, 7", &rule, launch), SPECIALIZED);
+    assert!(said.contains("warning[C0107]: no node can have `k` = `7`"), "{said}");
+    assert_eq!(said.matches("warning").count(), 1, "{said}");
 }
 
 #[test]
@@ -194,7 +232,9 @@ fn nothing_is_wrong_in_rows_that_are_left_out() {
     assert_said(&specialized("3, 32", variants, block), SPECIALIZED, &[]);
     let first = variants.split("[[variants]]\nid = 2").next().unwrap().replace("guard = \"k == 3\"\n", "");
     let rule = format!("require = [{{ expr = \"k <= 16\", message = \"m\" }}]\n{first}");
-    assert_said(&specialized("3, 32", &rule, block), SPECIALIZED, &[]);
+    let by_rule = said(&specialized("3, 32", &rule, block), SPECIALIZED);
+    assert!(by_rule.contains("warning[C0107]: no node can have `k` = `32`"), "{by_rule}");
+    assert!(!by_rule.contains("error"), "{by_rule}");
     assert_said(&specialized("3, 32", &first, block), SPECIALIZED, &["error[C0302]", "2048"]);
     let conditions = "grid = [1]\nblock = [256]\nwhen = \"k == K\"\n";
     let variants = "[[variants]]\nid = 1\nguard = \"k == K\"\nconstants = { K = 3 }\n\

@@ -14,7 +14,8 @@ use crate::value::Value;
 pub enum Rule<'p> {
     /// An attribute's value is of its type and within its rules.
     Attribute(usize, &'p Attribute),
-    /// There is code for the attributes: some were compiled in.
+    /// There is code for the attributes: some were compiled in. No code is made for what a requirement excludes, so requirements come
+    /// first: they have the author's words.
     Specialized,
     /// An input has a rank that the plugin takes.
     Rank(usize, &'p Input),
@@ -26,14 +27,14 @@ pub enum Rule<'p> {
     Values(usize, &'p Input),
 }
 
-/// What a node is held against when it is made: its attributes, the code that there is for them, and the requirements that they
-/// decide.
+/// What a node is held against when it is made: its attributes, the requirements that they decide, and the code that there is for
+/// them.
 pub fn rules_of_attributes(plugin: &Plugin) -> impl Iterator<Item = Rule<'_>> {
     let attributes = plugin.attributes.iter().enumerate();
     let attributes = attributes.map(|(index, attribute)| Rule::Attribute(index, attribute));
     let is_specialized = plugin.variants.iter().any(|variant| !variant.specialized.is_empty());
     let specialized = is_specialized.then_some(Rule::Specialized);
-    attributes.chain(specialized).chain(plugin.require.iter().map(Rule::Require))
+    attributes.chain(plugin.require.iter().map(Rule::Require)).chain(specialized)
 }
 
 /// What a node is held against whenever its inputs' shapes are told: ranks, so that the rest makes sense, then requirements, then

@@ -298,6 +298,8 @@ fn formats_and_what_code_was_compiled_for_decide_which_variants_serve() {
         check(&[Value::Int(4)]).unwrap_err(),
         "the attribute `k` is `4`, and there is code for `3`, `5` only"
     );
+    // What a requirement excludes has no code either, and the author says why.
+    assert_eq!(check(&[Value::Int(0)]).unwrap_err(), "`k` must be positive: `k > 0` does not hold; k = 0");
 }
 
 #[test]

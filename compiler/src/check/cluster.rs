@@ -1,6 +1,7 @@
 //! Clusters: of no more blocks than every GPU with clusters runs, and the grid a multiple of them.
 
 use cubinder_bundle::expr::{BinaryOp, DeviceFact, Expr, Node};
+use cubinder_bundle::fit::{self, ComputeCapability, Fit};
 use cubinder_bundle::proof::{Devices, Domain, Verdict};
 use cubinder_bundle::{Interval, Target};
 
@@ -102,50 +103,177 @@ pub(crate) const fn has_clusters(target: Target) -> bool {
     target.arch.major > major || target.arch.major == major && target.arch.minor >= minor
 }
 
-/// A warning for each launch in clusters that is compiled for GPUs without them.
+/// A warning for each launch in clusters that may run code without them.
 pub(super) fn targets(site: &Site<'_>) -> Vec<Diagnostic> {
     let lacks = |target: &&Target| !has_clusters(**target);
-    let lacking: Vec<String> =
-        site.targets.iter().filter(lacks).map(|target| format!("`{target}`")).collect();
+    let lacking: Vec<Target> = site.targets.iter().filter(lacks).copied().collect();
     let mut told: Vec<&Text> = Vec::new();
     let mut found = Vec::new();
     if lacking.is_empty() {
         return found;
     }
+    let newer = newer_without(&site.targets);
     for launch in site.launches() {
         let (Some(text), Some(kernel)) = (launch.decl.cluster.iter().flatten().next(), &launch.decl.kernel)
         else {
             continue;
         };
-        if told.contains(&text) || needs_clusters(site, &launch) {
+        if told.contains(&text) {
             continue;
         }
+        let said = if needs_clusters(site, &launch) {
+            newer.iter().find_map(|(devices, target)| of_newer(site, &launch, *devices, *target))
+        } else {
+            Some(of_older(&lacking))
+        };
+        let Some(said) = said else { continue };
         told.push(text);
-        found.push(
-            Diagnostic::warning(format!("the code for {} has no clusters", lacking.join(", ")))
-                .code(rules::FEATURE_OF_TARGET)
-                .at(site.span(text), format!("`{}` is launched in clusters", kernel.value.trim()))
-                .note("clusters need compute capability 9.0; on other GPUs the launch is refused at run time")
-                .help("leave these targets out, or say `device.capability >= 90` in the variant's `guard` and have another variant for the rest"),
-        );
+        let label = format!("`{}` is launched in clusters", kernel.value.trim());
+        found.push(said.code(rules::FEATURE_OF_TARGET).at(site.span(text), label));
     }
     found
 }
 
+/// That GPUs without clusters are compiled for.
+fn of_older(lacking: &[Target]) -> Diagnostic {
+    let lacking: Vec<String> = lacking.iter().map(|target| format!("`{target}`")).collect();
+    Diagnostic::warning(format!("the code for {} has no clusters", lacking.join(", ")))
+        .note("clusters need compute capability 9.0; on other GPUs the launch is refused at run time")
+        .help("leave these targets out, or say `device.capability >= 90` in the variant's `guard` and have another variant for the rest")
+}
+
+/// That `devices`, which have clusters, run code for an older `target`; nothing where the launch is not made there in clusters of more
+/// than one block.
+fn of_newer(
+    site: &Site<'_>,
+    launch: &LaunchSite<'_>,
+    devices: Interval,
+    target: Target,
+) -> Option<Diagnostic> {
+    let runs_on = |devices: Interval| !is_of_one_block_on(site, launch, devices);
+    if !runs_on(devices) {
+        return None;
+    }
+    let one = |capability: i64| Interval { min: capability, max: capability };
+    let mut known = KNOWN.iter().copied().filter(|capability| devices.contains(*capability));
+    let whose = match known.find(|capability| runs_on(one(*capability))) {
+        Some(capability) => format!("a GPU of compute capability {}", capability_text(capability)),
+        None => format!("a GPU of compute capability {} or later", capability_text(devices.min)),
+    };
+    let mut help = format!(
+        "compile for such GPUs too, or PTX for GPUs with clusters: `compute_{}{}`",
+        WITH_CLUSTERS.0, WITH_CLUSTERS.1
+    );
+    if devices.min > least_with_clusters() {
+        help +=
+            &format!("; or leave them out in the variant's `guard`: `device.capability < {}`", devices.min);
+    }
+    Some(
+        Diagnostic::warning(format!("the code for `{target}` has no clusters"))
+            .note(format!(
+                "{whose} has clusters and would run this code, for want of better: the launch is refused there"
+            ))
+            .help(help),
+    )
+}
+
+/// Compute capabilities of GPUs with clusters that there are (CUDA C++ programming guide 13.0).
+const KNOWN: [i64; 6] = [90, 100, 103, 110, 120, 121];
+
+fn capability_text(capability: i64) -> String {
+    format!("{}.{}", capability / 10, capability % 10)
+}
+
+/// The devices with clusters that run code for a target without, each range with the target whose code is the best there.
+fn newer_without(targets: &[Target]) -> Vec<(Interval, Target)> {
+    let mut found: Vec<(Interval, Target)> = Vec::new();
+    for capability in least_with_clusters()..=Devices::ANY.capability.max {
+        let part = |number: i64| u8::try_from(number).unwrap_or(u8::MAX);
+        let device = ComputeCapability { major: part(capability / 10), minor: part(capability % 10) };
+        let first = fit::order(device, targets).first().and_then(|index| targets.get(*index)).copied();
+        let fitting = first.filter(|target| fit::fit(device, *target) != Fit::Unlikely);
+        let Some(target) = fitting.filter(|target| !has_clusters(*target)) else { continue };
+        match found.last_mut().filter(|(range, last)| *last == target && range.max + 1 == capability) {
+            Some((range, _)) => range.max = capability,
+            None => found.push((Interval { min: capability, max: capability }, target)),
+        }
+    }
+    found
+}
+
+fn least_with_clusters() -> i64 {
+    i64::from(WITH_CLUSTERS.0) * 10 + i64::from(WITH_CLUSTERS.1)
+}
+
 /// Whether a launch is made in clusters of more than one block only on GPUs with clusters. Those of one block every GPU has.
 fn needs_clusters(site: &Site<'_>, launch: &LaunchSite<'_>) -> bool {
-    let least = i64::from(WITH_CLUSTERS.0) * 10 + i64::from(WITH_CLUSTERS.1);
+    let least = least_with_clusters();
     let capability = Expr { nodes: vec![Node::Device(DeviceFact::Capability)] };
-    let conditions = site.guard(launch.at.row).into_iter().chain(site.when(launch.at));
-    let domain = conditions.fold(site.domain().hasty(), Domain::assuming);
-    let is_within = |domain: &Domain<'_>, expr: &Expr, min: i64, max: i64| {
-        domain.within(expr, Interval { min, max }) == Verdict::Proved
-    };
-    if is_within(&domain, &capability, least, i64::MAX) {
+    let newer = Interval { min: least, max: i64::MAX };
+    if running(site, launch).within(&capability, newer) == Verdict::Proved {
         return true;
     }
-    let older = Interval { max: least - 1, ..Devices::ANY.capability };
-    let domain = domain.on_devices(Devices { capability: older, ..Devices::ANY });
-    let axes = launch.launch.cluster.iter().flatten();
-    axes.into_iter().all(|axis| is_within(&domain, axis, 1, 1))
+    is_of_one_block_on(site, launch, Interval { max: least - 1, ..Devices::ANY.capability })
+}
+
+/// Whether a launch is made on devices of these compute capabilities in clusters of one block alone, or not at all.
+fn is_of_one_block_on(site: &Site<'_>, launch: &LaunchSite<'_>, capability: Interval) -> bool {
+    let domain = running(site, launch).on_devices(Devices { capability, ..Devices::ANY });
+    let one = Interval { min: 1, max: 1 };
+    launch.launch.cluster.iter().flatten().all(|axis| domain.within(axis, one) == Verdict::Proved)
+}
+
+/// The cases in which a launch is made.
+fn running<'s>(site: &'s Site<'_>, launch: &LaunchSite<'_>) -> Domain<'s> {
+    let conditions = site.guard(launch.at.row).into_iter().chain(site.when(launch.at));
+    conditions.fold(site.domain().hasty(), Domain::assuming)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::check_for;
+    use super::*;
+    use crate::test_support::resolved;
+
+    /// What is said of a launch that a guard lets run in clusters, compiled for these.
+    fn said(guard: &str, targets: &str) -> Vec<String> {
+        let text = format!(
+            "schema = 1\n[plugin]\nname = \"p\"\n[[inputs]]\nname = \"x\"\ntype = \"f32\"\n\
+             [[outputs]]\nname = \"y\"\ntype = \"f32\"\nshape = \"x.shape\"\n\
+             [[variants]]\nid = 1\nguard = \"{guard}\"\nconstants = {{ C = 2 }}\n[[variants]]\nid = 2\nconstants = {{ C = 1 }}\n\
+             [[launches]]\nsource = \"k.cu\"\nkernel = \"k\"\ngrid = [128]\nblock = [256]\ncluster = [\"C\"]\n\
+             args = {{ x = \"x\", y = \"y\" }}\n"
+        );
+        let targets: Vec<Target> = targets.split_whitespace().map(|text| text.parse().unwrap()).collect();
+        let found = check_for(&resolved("m.toml", &text), &targets).diagnostics;
+        let of_rule = found.iter().filter(|found| found.code == Some(rules::FEATURE_OF_TARGET));
+        of_rule.flat_map(|found| found.notes.iter().cloned()).collect()
+    }
+
+    #[test]
+    fn a_guard_excuses_code_without_clusters_where_nothing_newer_runs_it() {
+        for (guard, targets) in [
+            ("device.capability >= 90", "sm_80 sm_90"),
+            ("device.capability >= 90", "sm_80 sm_90 compute_80 compute_90"),
+            ("device.capability >= 90", "sm_80 compute_80 compute_90"),
+            ("device.capability >= 90 and device.capability < 100", "sm_90 compute_80"),
+            // PTX for one GPU runs on no other.
+            ("device.capability >= 90", "sm_90 compute_89a"),
+        ] {
+            assert_eq!(said(guard, targets), Vec::<String>::new(), "{guard}, {targets}");
+        }
+        for (guard, targets, whose) in [
+            ("device.capability >= 90", "sm_80 compute_80", "capability 9.0 has"),
+            ("device.capability >= 90", "sm_90 compute_80", "capability 10.0 has"),
+            ("device.capability >= 120", "sm_90 compute_80", "capability 12.0 has"),
+            (
+                "device.capability >= 90",
+                "sm_90 sm_100 sm_110 sm_120 compute_80",
+                "capability 13.0 or later has",
+            ),
+        ] {
+            let said = said(guard, targets);
+            assert!(said.len() == 1 && said[0].contains(whose), "{guard}, {targets}: {said:?}");
+        }
+    }
 }

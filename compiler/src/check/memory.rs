@@ -5,12 +5,12 @@
 
 use cubinder_bundle::expr::{BinaryOp, Expr, Node, NodeId};
 use cubinder_bundle::proof::Verdict;
-use cubinder_bundle::{Fill, Memory, Output, Plugin, Work};
+use cubinder_bundle::{Fill, Memory, Output, Plugin, Value, Work};
 
 use super::Compiled;
 use super::formula::{is_positive, joined};
 use super::site::{At, Site};
-use super::witness::describe;
+use super::witness::{describe, value};
 use crate::diagnostic::{Code, Diagnostic, Severity, Span};
 use crate::manifest::{Text, WorkDecl};
 use crate::resolve::{ArgDraftValue, Unit};
@@ -42,22 +42,36 @@ pub(super) fn outputs(site: &Site<'_>, inexpressible: &[usize]) -> Vec<Diagnosti
     })
 }
 
-/// The same where a kernel only reads what it gets, and memory that is read before anything wrote it.
+/// The same of outputs that a kernel only reads, for all rows, and memory that is read before anything wrote it.
 pub(super) fn compiled(site: &Site<'_>, compiled: &[Compiled<'_>]) -> Vec<Diagnostic> {
+    let rows = 0..site.plugin.variants.len();
+    let of_rows: Vec<Vec<Access>> = rows.map(|row| accesses(site, row, Some(compiled))).collect();
+    let is_read = |output: &usize| {
+        let memory = output_memory(*output);
+        of_rows.iter().flatten().any(|access| access.memory == memory && !access.writes)
+    };
+    let read: Vec<usize> = (0..site.plugin.outputs.len()).filter(is_read).collect();
     merged(site, |row| {
-        let accesses = accesses(site, row, Some(compiled));
-        let reads = |output: &usize| {
-            let memory = output_memory(*output);
-            accesses.iter().any(|access| access.memory == memory && !access.writes)
-        };
-        let outputs = (0..site.plugin.outputs.len()).filter(reads);
+        let Some(accesses) = of_rows.get(row) else { return Vec::new() };
+        let outputs = read.iter().copied();
         let outputs = outputs.filter_map(|output| {
-            let found = unwritten(site, row, &accesses, output);
-            found.or_else(|| read_first(site, row, &accesses, output_memory(output)))
+            let found = unwritten(site, row, accesses, output);
+            found.or_else(|| read_first(site, row, accesses, output_memory(output)))
         });
         let scratch = 0..site.variant(row).map_or(0, |variant| variant.scratch.len());
-        outputs.chain(scratch.filter_map(|index| unwritten_scratch(site, row, &accesses, index))).collect()
+        outputs.chain(scratch.filter_map(|index| unwritten_scratch(site, row, accesses, index))).collect()
     })
+}
+
+/// Takes out of what [`outputs`] told what [`compiled`] tells of the same outputs, and better.
+pub(super) fn supersede(earlier: &mut Vec<Diagnostic>, later: &[Diagnostic]) {
+    let about = |found: &Diagnostic| {
+        let output = found.message.split('`').nth(1)?.to_owned();
+        let source = &found.primary.as_ref()?.span.source;
+        (found.code == Some(rules::UNWRITTEN_OUTPUT)).then(|| (output, source.path.clone()))
+    };
+    let told: Vec<_> = later.iter().filter_map(about).collect();
+    earlier.retain(|found| about(found).is_none_or(|output| !told.contains(&output)));
 }
 
 /// Whether all that writes is known: what is wrong otherwise may be meant for any output.
@@ -165,19 +179,26 @@ fn unwritten(site: &Site<'_>, row: usize, accesses: &[Access], index: usize) -> 
         return None;
     }
     let is_there = has_elements(site.plugin, index);
-    let (case, texts) = unmet(site, row, &is_there.iter().collect::<Vec<_>>(), &writers)?;
-    let first = texts.first()?;
-    let is_conditional = writers.first().is_some_and(|at| site.when(*at).is_some());
-    let does_not = if is_conditional { "does not hold" } else { "is 0" };
-    let label = match case.as_str() {
-        "" => format!("where this {does_not}"),
-        case => format!("for {case} this {does_not}"),
+    let Unmet { case, blamed } = unmet(site, row, &is_there.iter().collect::<Vec<_>>(), &writers)?;
+    let first = blamed.first()?;
+    let label = match (case.as_deref(), first.is_condition) {
+        (None, true) => format!("not known to hold wherever `{}` has elements", output.name),
+        (None, false) => format!("not known to be above 0 wherever `{}` has elements", output.name),
+        (Some(""), true) => "this does not hold".to_owned(),
+        (Some(""), false) => "this is 0".to_owned(),
+        (Some(case), true) => format!("for {case} this does not hold"),
+        (Some(case), false) => format!("for {case} this is 0"),
     };
     let diagnostic = Diagnostic::warning(format!("the output `{}` may stay unwritten", output.name))
         .code(rules::UNWRITTEN_OUTPUT)
-        .at(site.span(first), label);
-    let diagnostic = texts.iter().skip(1).fold(diagnostic, |diagnostic, text| {
-        diagnostic.related(site.span(text), "nor this, as far as is known")
+        .at(site.span(first.text), label);
+    let diagnostic = blamed.iter().skip(1).fold(diagnostic, |diagnostic, need| {
+        let label = match (&case, need.is_condition) {
+            (None, _) => "nor is this, as far as is known",
+            (Some(_), true) => "nor does this hold",
+            (Some(_), false) => "and this is 0",
+        };
+        diagnostic.related(site.span(need.text), label)
     });
     let (note, help) = match output.depends_on_data() {
         // How much there is of it the kernels say.
@@ -250,16 +271,20 @@ fn read_first(site: &Site<'_>, row: usize, accesses: &[Access], memory: Memory) 
         }
         let assumed = site.when(reader.at).into_iter().chain(site.filled(reader.at).iter().flatten());
         let assumed: Vec<&Expr> = assumed.chain(&is_there).collect();
-        let Some((case, texts)) = unmet(site, row, &assumed, &before) else { continue };
-        let label = match case.as_str() {
-            "" => "read here".to_owned(),
-            case => format!("read here, also for {case}"),
+        let Some(Unmet { case, blamed }) = unmet(site, row, &assumed, &before) else { continue };
+        let label = match case.as_deref() {
+            None | Some("") => "read here".to_owned(),
+            Some(case) => format!("read here, also for {case}"),
         };
         let diagnostic = Diagnostic::warning(format!("{what} may be read before anything wrote it"))
             .code(rule)
             .at(reader.span.clone(), label);
-        let diagnostic = texts.iter().fold(diagnostic, |diagnostic, text| {
-            diagnostic.related(site.span(text), "it is written only where this holds")
+        let diagnostic = blamed.iter().fold(diagnostic, |diagnostic, need| {
+            let label = match need.is_condition {
+                true => "it is written only where this holds",
+                false => "it is written only where this is above 0",
+            };
+            diagnostic.related(site.span(need.text), label)
         });
         return Some(
             diagnostic.help("give the step that reads it the same condition, or fill it first with `memset`"),
@@ -315,39 +340,60 @@ fn has_elements(plugin: &Plugin, output: usize) -> Option<Expr> {
     joined(BinaryOp::And, &parts)
 }
 
-/// When a step is done and does something: its condition holds, and its grid is not rightly 0. None where that is always.
-fn does_something(site: &Site<'_>, at: At) -> Option<Expr> {
-    let filled = joined(BinaryOp::And, site.filled(at).iter().flatten());
-    // A grid of 0 where nothing is empty is refused, and so is one without a value.
-    let filled = match (filled, site.given(at)) {
-        (Some(filled), Some(given)) => joined(BinaryOp::Or, [given, &filled]),
-        _ => None,
-    };
-    joined(BinaryOp::And, site.when(at).into_iter().chain(filled.as_ref()))
+/// Something that has to hold so that a step is done and does something.
+struct Need<'r> {
+    text: &'r Text,
+    holds: Expr,
+    /// Whether it is the step's condition; else an axis of its grid, which must not be 0.
+    is_condition: bool,
 }
 
-/// The places where it is said when some steps do something, where none of them may: a case for that, for people, empty where none is
-/// known. `assumed` holds beside the row's guard.
-fn unmet<'r>(
-    site: &Site<'r>,
-    row: usize,
-    assumed: &[&Expr],
-    steps: &[At],
-) -> Option<(String, Vec<&'r Text>)> {
-    let whens: Vec<Expr> = steps.iter().map(|at| does_something(site, *at)).collect::<Option<_>>()?;
+/// All that: its condition holds, and its grid is not rightly 0. What always holds is left out.
+fn needs<'r>(site: &Site<'r>, at: At) -> Vec<Need<'r>> {
+    let Some(decl) = site.step_decl(at) else { return Vec::new() };
+    let condition = site.when(at).zip(decl.when.as_ref());
+    let condition = condition.map(|(when, text)| Need { text, holds: when.clone(), is_condition: true });
+    let texts = decl.launch().map_or(&[][..], |launch| &launch.grid);
+    let axes = site.filled(at).iter().enumerate().filter_map(|(axis, filled)| {
+        // A grid of 0 where nothing is empty is refused, and so is one without a value.
+        let holds = joined(BinaryOp::Or, [site.given(at)?, filled.as_ref()?])?;
+        Some(Need { text: texts.get(axis).or(texts.first())?, holds, is_condition: false })
+    });
+    condition.into_iter().chain(axes).collect()
+}
+
+/// That none of some steps may do anything.
+struct Unmet<'r> {
+    /// A case for that, for people, empty where it depends on nothing; none where no case is known.
+    case: Option<String>,
+    /// Of each step what is false then, or what is not known to hold.
+    blamed: Vec<Need<'r>>,
+}
+
+/// Whether it is proved that one of some steps does something; else what is known. `assumed` holds beside the row's guard.
+fn unmet<'r>(site: &Site<'r>, row: usize, assumed: &[&Expr], steps: &[At]) -> Option<Unmet<'r>> {
+    let needs: Vec<Vec<Need<'r>>> = steps.iter().map(|at| needs(site, *at)).collect();
+    let whens = needs.iter().map(|needs| joined(BinaryOp::And, needs.iter().map(|need| &need.holds)));
+    let whens: Vec<Expr> = whens.collect::<Option<_>>()?;
     let any = joined(BinaryOp::Or, &whens)?;
     let conditions: Vec<&Expr> = site.guard(row).into_iter().chain(assumed.iter().copied()).collect();
     let domain = conditions.iter().fold(site.domain(), |domain, condition| domain.assuming(condition));
-    let case = match domain.always(&any) {
+    let verdict = domain.always(&any);
+    let case = match &verdict {
         Verdict::Proved => return None,
-        Verdict::Refuted(case) => describe(site.plugin, &case, &[&any]),
-        Verdict::Open => String::new(),
+        Verdict::Refuted(case) => Some(describe(site.plugin, case, &[&any])),
+        Verdict::Open => None,
     };
-    let texts = steps.iter().filter_map(|at| {
-        let decl = site.step_decl(*at)?;
-        decl.when.as_ref().or_else(|| decl.launch()?.grid.first())
+    let is_blamed = |need: &Need<'_>| match &verdict {
+        Verdict::Refuted(case) => value(&need.holds, case) != Ok(Value::Bool(true)),
+        Verdict::Open => domain.always(&need.holds) != Verdict::Proved,
+        Verdict::Proved => false,
+    };
+    let blamed = needs.into_iter().filter_map(|mut needs| {
+        let at = needs.iter().position(is_blamed).unwrap_or(0);
+        (at < needs.len()).then(|| needs.swap_remove(at))
     });
-    Some((case, texts.collect()))
+    Some(Unmet { case, blamed: blamed.collect() })
 }
 
 /// What is said of rows, each message once: with the rows where these are not all.

@@ -176,6 +176,11 @@ pub fn check_compiled(resolved: &Resolved, targets: &[Target], compiled: &[Compi
     finish(checked)
 }
 
+/// Takes out of what [`check_for`] told what [`check_compiled`] or [`check_arguments`] told of the same, knowing more.
+pub fn supersede(earlier: &mut Vec<Diagnostic>, later: &[Diagnostic]) {
+    memory::supersede(earlier, later);
+}
+
 /// Checks that arguments fit the parameters whose types are known without a compile: one list for each of the draft's units, in their
 /// order. `targets` are those of [`check_for`].
 #[must_use]

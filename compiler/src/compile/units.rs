@@ -285,6 +285,7 @@ fn finish_plugin(
     }
     let compiled: Vec<check::Compiled<'_>> = units.iter().map(facts).collect();
     let checked = check::check_compiled(plugin, &plan.targets(), &compiled);
+    check::supersede(warnings, &checked.diagnostics);
     if has_errors(&checked.diagnostics) {
         return Err(checked.diagnostics);
     }

@@ -64,44 +64,59 @@ impl Check<'_> {
     fn restricted(&self, plugin: &Plugin) -> Option<Diagnostic> {
         // Of several arguments with one name the first counts.
         let argument = |name: &str| self.unit.args.iter().find(|arg| arg.name == name);
-        let passed: Vec<(&Param, &ArgDraft, u32)> = self
+        let memory = |value: &ArgDraftValue| match value {
+            ArgDraftValue::Tensor(tensor) => {
+                let output = (*tensor as usize).checked_sub(plugin.inputs.len());
+                let alias = output.and_then(|output| plugin.outputs.get(output)?.alias);
+                Some(Shared::Tensor(alias.unwrap_or(*tensor)))
+            }
+            ArgDraftValue::Scratch(index) => Some(Shared::Scratch(*index)),
+            ArgDraftValue::Expr { .. } => None,
+        };
+        let passed: Vec<(&Param, &ArgDraft, Shared)> = self
             .kernel
             .params
             .iter()
             .filter_map(|param| {
                 let arg = argument(&param.name).filter(|arg| arg.broken.is_none())?;
-                match arg.value {
-                    ArgDraftValue::Tensor(tensor) => Some((param, arg, tensor)),
-                    _ => None,
-                }
+                Some((param, arg, memory(&arg.value)?))
             })
             .collect();
-        let memory = |tensor: u32| {
-            let output = (tensor as usize).checked_sub(plugin.inputs.len());
-            let alias = output.and_then(|output| plugin.outputs.get(output)?.alias);
-            alias.unwrap_or(tensor)
-        };
         let pairs = passed.iter().enumerate().flat_map(|(at, one)| {
             let others = passed.iter().take(at);
-            others.filter(move |other| memory(other.2) == memory(one.2)).map(move |other| (other, one))
+            others.filter(move |other| other.2 == one.2).map(move |other| (other, one))
         });
         let (first, second) = pairs.into_iter().find(|(first, second)| {
             let is_restrict = first.0.ty.is_restrict || second.0.ty.is_restrict;
             let is_written = !first.0.ty.is_const || !second.0.ty.is_const;
-            is_restrict && is_written && first.2 != second.2
+            // Of an input that a kernel could write to it is told that.
+            let is_input = matches!(first.1.value, ArgDraftValue::Tensor(tensor) if (tensor as usize) < plugin.inputs.len());
+            is_restrict && is_written && !(is_input && first.1.value == second.1.value)
         })?;
         let place = |param: &Param| Span::new(self.source, param.range.clone());
         let restricted = [first.0, second.0].into_iter().filter(|param| param.ty.is_restrict);
-        let diagnostic = Diagnostic::warning(format!(
-            "`{}` and `{}` are one memory, which a `__restrict__` parameter must not share",
-            self.unit_text(first.1),
-            self.unit_text(second.1)
-        ))
+        let message = if first.1.value == second.1.value {
+            let name = self.unit_text(first.1);
+            format!("`{name}` is passed twice, and a `__restrict__` parameter must not share its memory")
+        } else {
+            let (one, other) = (self.unit_text(first.1), self.unit_text(second.1));
+            format!("`{one}` and `{other}` are one memory, which a `__restrict__` parameter must not share")
+        };
+        let (label, other, help) = if first.1.value == second.1.value {
+            ("passed here", "and here", "take `__restrict__` out of the kernel, or pass it once")
+        } else {
+            (
+                "one name of it",
+                "the other one",
+                "take `__restrict__` out of the kernel, or pass one of both names alone",
+            )
+        };
+        let diagnostic = Diagnostic::warning(message)
         .code(rules::RESTRICTED_ALIAS)
-        .at(first.1.value_span.clone(), "one name of it")
-        .related(second.1.value_span.clone(), "the other one")
+        .at(first.1.value_span.clone(), label)
+        .related(second.1.value_span.clone(), other)
         .note("the compiler may then read before or after what the kernel says: what it writes through one it need not see through the other")
-        .help("take `__restrict__` out of the kernel, or pass one of both names alone");
+        .help(help);
         Some(restricted.fold(diagnostic, |diagnostic, param| diagnostic.related(place(param), "said here")))
     }
 
@@ -111,6 +126,15 @@ impl Check<'_> {
         let text = span.source.text.get(span.range.clone()).unwrap_or_default();
         text.trim_matches(['"', '\'', ' ']).to_owned()
     }
+}
+
+/// Memory that arguments can share.
+#[derive(Clone, Copy, PartialEq)]
+enum Shared {
+    /// A tensor; of an output in place, the input.
+    Tensor(u32),
+    /// A scratch buffer.
+    Scratch(u32),
 }
 
 fn is_zero(expr: &Expr) -> bool {

@@ -17,8 +17,10 @@ pub(super) fn checks(subject: &Subject, facts: &Facts<'_>, steps: &mut Steps) ->
     let mut decided = Vec::new();
     let mut of_attributes = Steps::default();
     for rule in rules_of_attributes(plugin) {
-        // What an attribute that breaks its own rules does to a requirement says nothing.
-        if matches!(rule, Rule::Require(_)) && list.iter().any(|check: &Check| !check.holds) {
+        // What an attribute that breaks its own rules does to the rest says nothing.
+        if matches!(rule, Rule::Require(_) | Rule::Specialized)
+            && list.iter().any(|check: &Check| !check.holds)
+        {
             break;
         }
         let result = rule.check(plugin, &alone, &mut of_attributes);

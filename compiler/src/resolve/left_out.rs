@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use cubinder_bundle::expr::{Environment, Expr, Node, bind};
-use cubinder_bundle::{Guard, Requirement, Value};
+use cubinder_bundle::{DataType, Format, Guard, Requirement, Value};
 
 use super::rows::Row;
 use crate::diagnostic::{Diagnostic, Source, Span};
@@ -43,19 +43,51 @@ pub(super) fn by_rules(rows: &[Row], require: &[Requirement]) -> Vec<bool> {
     if all.iter().all(|is_refused| *is_refused) { vec![false; rows.len()] } else { all }
 }
 
+/// Values of `specialize` that no node can have, because rules take all their rows out.
+pub(super) fn excluded(
+    manifest: &Manifest,
+    rows: &[Row],
+    by_rules: &[bool],
+    source: &Arc<Source>,
+) -> Vec<Diagnostic> {
+    let mut found = Vec::new();
+    for (index, decl) in (0..).zip(&manifest.attributes) {
+        let Some(values) = &decl.specialize else { continue };
+        let has = |row: &Row, value: &Value| {
+            row.specialized.iter().any(|it| it.attribute == index && it.value == *value)
+        };
+        let is_excluded = |value: &&Value| {
+            let mut of_value =
+                rows.iter().zip(by_rules).filter(|(row, _)| has(row, value)).map(|it| *it.1).peekable();
+            of_value.peek().is_some() && of_value.all(|is_gone| is_gone)
+        };
+        found.extend(values.value.iter().filter(is_excluded).map(|value| {
+            Diagnostic::warning(format!("no node can have `{}` = `{value}`", decl.name.value))
+                .code(rules::UNUSED)
+                .at(Span::new(source, values.range.clone()), "no code is made for it")
+                .help("leave it out, or correct the rule of `require` that excludes it")
+        }));
+    }
+    found
+}
+
 /// For each row whether its guard says that the variant is not for its values: one that is left for no value at all is wrong, and stays.
 /// `is_gone` are rows that rules left out.
 pub(super) fn by_guards(rows: &[Row], guards: &[Option<Guard>], is_gone: &[bool]) -> Vec<bool> {
     let guard_is_false = |guard: &Option<Guard>| guard.as_ref().is_some_and(|guard| is_false(&guard.expr));
     let there = || rows.iter().zip(guards).zip(is_gone).filter(|(_, is_gone)| !**is_gone).map(|(it, _)| it);
-    let serves = |row: &Row| (row.variant, row.types.clone(), row.formats.clone());
-    let serving: Vec<_> =
+    let serving: BTreeSet<_> =
         there().filter(|(_, guard)| !guard_is_false(guard)).map(|(row, _)| serves(row)).collect();
     let is_left_out = |((row, guard), is_gone): ((&Row, &Option<Guard>), &bool)| {
         let by_values = !row.specialized.is_empty() && guard_is_false(guard);
         !is_gone && by_values && serving.contains(&serves(row))
     };
     rows.iter().zip(guards).zip(is_gone).map(is_left_out).collect()
+}
+
+/// What a row is for beside its values: a variant with types and formats.
+fn serves(row: &Row) -> (usize, &[DataType], &[Format]) {
+    (row.variant, &row.tensor_types, &row.tensor_formats)
 }
 
 /// Values, with types of inputs, that a node can have and no row is left for. `by_rules` and `by_guards` say which rows are left out. Formats do

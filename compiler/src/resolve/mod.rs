@@ -256,8 +256,10 @@ fn sketch(manifest: &Manifest, source: &Arc<Source>) -> Result<Resolved, Wrong> 
     let guards = rows.iter().enumerate().zip(&by_rules);
     let mut guards: Vec<Option<Guard>> =
         guards.map(|((index, row), is_gone)| (!is_gone).then(|| compiler.guard(row, index))?).collect();
+    compiler.settle(by_rules.iter().filter(|is_gone| !**is_gone).count());
     diagnostics.extend(counts::check_guards(manifest, &rows, &mut guards, source));
     let by_guards = left_out::by_guards(&rows, &guards, &by_rules);
+    let excluded = left_out::excluded(manifest, &rows, &by_rules, source);
     let unserved = left_out::unserved(manifest, &rows, &by_rules, &by_guards, source);
     let narrowed = rows.iter().zip(&by_guards).filter(|(_, is_gone)| **is_gone).map(|(row, _)| row.id);
     let narrowed: BTreeSet<i32> = narrowed.collect();
@@ -273,6 +275,7 @@ fn sketch(manifest: &Manifest, source: &Arc<Source>) -> Result<Resolved, Wrong> 
     let steps: Vec<steps::RowSteps> = there.iter().map(resolve).collect();
     steps::never_done(&mut compiler, &there, &steps);
     let (messages, unused) = compiler.finish(&rows, there.len());
+    diagnostics.extend(excluded);
     diagnostics.extend(unserved);
     diagnostics.extend(messages);
     diagnostics.extend(unused.warnings);

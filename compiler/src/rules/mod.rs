@@ -167,7 +167,7 @@ rules! {
     NO_DYNAMIC_SHARED_MEMORY = "C0410";
     /// A kernel that is launched before the step before it has ended, and does not wait for that.
     NO_DEPENDENCY_WAIT = "C0411";
-    /// Two names of one memory for `__restrict__` parameters.
+    /// One memory for two parameters, of which one is `__restrict__`.
     RESTRICTED_ALIAS = "C0412";
     /// The file of a table that cannot be read, or is none of its type.
     TABLE_FILE = "C0413";

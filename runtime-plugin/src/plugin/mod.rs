@@ -344,3 +344,5 @@ mod build_tests;
 mod run_tests;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod timing_tests;

@@ -184,7 +184,7 @@ fn written() -> [(&'static str, Vec<u8>); 3] {
 /// What an engine with these parts says of itself, and how its nodes would run.
 fn shown(bytes: &[u8]) -> String {
     let mut text = match inspect::inspect("file", bytes) {
-        Ok(report) => inspect::table(&report),
+        Ok(report) => inspect::table(&report, inspect::Detail::Full),
         Err(error) => return format!("{error}\n"),
     };
     let subjects =

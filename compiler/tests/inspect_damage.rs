@@ -9,7 +9,7 @@ use cubinder_bundle::{
     NodeReference, Plugin,
 };
 use cubinder_compiler::diagnostic::Source;
-use cubinder_compiler::inspect::{inspect, table};
+use cubinder_compiler::inspect::{Detail, inspect, table};
 use cubinder_compiler::resolve;
 
 const MANIFEST: &str = "schema = 1
@@ -82,7 +82,7 @@ fn reference() -> Vec<u8> {
 /// Whether `inspect` tells of damage: it refuses the file, or names a place.
 fn tells(bytes: &[u8]) -> bool {
     inspect("file", bytes).map_or(true, |report| {
-        assert!(!table(&report).is_empty());
+        assert!(!table(&report, Detail::Full).is_empty());
         !report.damaged.is_empty()
     })
 }

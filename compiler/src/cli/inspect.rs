@@ -5,13 +5,13 @@ use std::process::ExitCode;
 
 use clap::Args;
 use cubinder_compiler::diagnostic::Diagnostic;
-use cubinder_compiler::inspect;
+use cubinder_compiler::inspect::{self, Detail};
 
 use super::output::{MessageFormat, print, show};
 
 pub(super) const LONG_ABOUT: &str = "\
-Show what a plugin library, a bundle, a cubin, PTX or an engine contains: plugins by their op names, variants, kernels, \
-targets, sizes, digests, registers and shared memory.
+Show what a plugin library, a bundle, a cubin, PTX or an engine contains: plugins by their op names, what a node can say and takes, \
+rules, variants with their guards, kernels, targets, sizes, digests, registers and shared memory.
 
 In an engine (a TensorRT plan) the nodes are found by scanning; TensorRT is not needed. Exit code 0 where something was \
 found and all of it is intact, 1 otherwise.";
@@ -20,7 +20,11 @@ found and all of it is intact, 1 otherwise.";
 pub(super) struct Arguments {
     /// The file
     file: PathBuf,
-    /// Print JSON instead of a table
+    /// Tell everything: of each variant its tensors, grids, blocks and arguments, conditions with all names put in, and kernels that
+    /// nothing launches
+    #[arg(long, short, conflicts_with = "json")]
+    verbose: bool,
+    /// Print JSON instead of a table; it has everything
     #[arg(long)]
     json: bool,
 }
@@ -50,7 +54,8 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
             }
         }
     } else {
-        print(&inspect::table(&report));
+        let detail = if arguments.verbose { Detail::Full } else { Detail::Short };
+        print(&inspect::table(&report, detail));
     }
     if report.damaged.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

@@ -284,7 +284,8 @@ fn typed_args(step: &Step<'_>, args: &[Arg], evaluated: &Evaluated) -> Vec<ArgRe
     args.iter().zip(&evaluated.args).map(arg).collect()
 }
 
-fn arg_type(value: &ArgValue) -> String {
+/// `tensor`, `scratch`, or the kernel's type: `i32`, `i64[4]`.
+pub(crate) fn arg_type(value: &ArgValue) -> String {
     match value {
         ArgValue::Tensor(_) | ArgValue::ReadTensor(_) => "tensor".to_owned(),
         ArgValue::Scratch(_) => "scratch".to_owned(),

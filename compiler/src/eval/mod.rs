@@ -23,6 +23,7 @@ mod types;
 
 pub use code::{Compiler, Environment};
 pub use guard::{Reason, reasons};
+pub(crate) use launches::arg_type;
 pub use node::{Outcome, evaluate};
 pub use query::{DEFAULT_ALIGNMENT, Given, Mistake, Part, Query, Written};
 pub use report::{

@@ -1,11 +1,13 @@
 //! What a node of a plugin can say and takes: its attributes and tensors as the manifest declares them.
 
 use cubinder_bundle::expr::print;
-use cubinder_bundle::{Format, Interval, Plugin};
+use cubinder_bundle::{Attribute, Format, Interval, Output, Plugin, ShapeLimits, Value};
 use serde::Serialize;
 
-/// An attribute or a tensor as the manifest declares it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+use crate::eval::value_json;
+
+/// An attribute or a tensor as the manifest declares it. What the manifest leaves open is not there.
+#[derive(Debug, Clone, PartialEq, Serialize, Default)]
 pub struct DeclaredReport {
     /// `attribute`, `input` or `output`.
     pub role: &'static str,
@@ -16,21 +18,113 @@ pub struct DeclaredReport {
     /// The formats that a tensor can have, where it has others than row major ones.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub formats: Vec<&'static str>,
+    /// What the attribute is, for a node.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub value: Option<serde_json::Value>,
+    /// What an attribute is where the node does not say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub default: Option<serde_json::Value>,
+    /// How many elements a list may have, or how many bytes a string or `bytes`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub length: Option<Range>,
+    /// The least and the greatest number; of a list, for each element.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub range: Option<Range>,
+    /// The only values; of a list, for each element.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub one_of: Vec<serde_json::Value>,
+    /// The values for which there is code: each has variants of its own.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub specialize: Vec<serde_json::Value>,
+    /// How many dimensions an input may have.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rank: Option<Range>,
+    /// What the shape of a tensor may be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limits: Option<LimitsReport>,
     /// What a shape input may hold: its values are known when shapes are, and it is no memory of the device.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub values: Option<Interval>,
+    pub values: Option<Range>,
+    /// The shape of an output, as an expression.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shape: Option<String>,
     /// The input whose memory an output shares.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub alias: Option<String>,
     /// Of an output that holds a size, which the kernels find: the most that it can be and what TensorRT tunes for, as expressions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub size: Option<SizeReport>,
-    /// What an attribute is where the node does not say.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub default: Option<String>,
     /// What the author says about it.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub doc: String,
+}
+
+/// Numbers from one to another, both included; an end that is open is not there.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Range {
+    /// The least.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min: Option<serde_json::Value>,
+    /// The greatest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max: Option<serde_json::Value>,
+}
+
+impl Range {
+    /// The ends of `range` that are further in than those of `widest`.
+    fn within(range: Interval, widest: Interval) -> Range {
+        Range {
+            min: (range.min > widest.min).then(|| range.min.into()),
+            max: (range.max < widest.max).then(|| range.max.into()),
+        }
+    }
+
+    /// What a shape, a dimension or a length may be; none where it may be anything.
+    fn of_size(range: Interval) -> Option<Range> {
+        Some(Range::within(range, Interval::ANY_SIZE)).filter(|range| !range.is_open())
+    }
+
+    fn is_open(&self) -> bool {
+        self.min.is_none() && self.max.is_none()
+    }
+}
+
+impl std::fmt::Display for Range {
+    /// As manifests write it: `1..=8`, `1..`, `..=8`, `4`; `any` where both ends are open.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match (&self.min, &self.max) {
+            (None, None) => f.write_str("any"),
+            (Some(min), Some(max)) if min == max => write!(f, "{min}"),
+            (min, max) => {
+                if let Some(min) = min {
+                    write!(f, "{min}")?;
+                }
+                f.write_str("..")?;
+                max.as_ref().map_or(Ok(()), |max| write!(f, "={max}"))
+            }
+        }
+    }
+}
+
+/// What a shape may be.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct LimitsReport {
+    /// What every dimension may be, or each of them from the first on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dims: Option<DimsReport>,
+    /// How many elements there may be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub numel: Option<Range>,
+}
+
+/// What dimensions may be.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum DimsReport {
+    /// Every dimension.
+    Every(Range),
+    /// One for each dimension.
+    Each(Vec<Range>),
 }
 
 /// A size that depends on data.
@@ -42,65 +136,96 @@ pub struct SizeReport {
     pub opt: String,
 }
 
-/// Attributes, inputs and outputs in the manifest's order.
-pub(super) fn interface(plugin: &Plugin) -> Vec<DeclaredReport> {
-    let attributes = plugin.attributes.iter().map(|attribute| DeclaredReport {
-        role: "attribute",
-        name: attribute.name.clone(),
-        types: vec![attribute.ty.name()],
-        formats: Vec::new(),
-        values: None,
-        alias: None,
-        size: None,
-        default: attribute.default.as_ref().map(ToString::to_string),
-        doc: attribute.doc.clone(),
-    });
-    let tensor = |role, (index, name, doc): (usize, &String, &String)| DeclaredReport {
-        role,
-        name: name.clone(),
-        types: types_of(plugin, index),
-        formats: formats_of(plugin, index),
-        values: None,
-        alias: None,
-        size: None,
-        default: None,
-        doc: doc.clone(),
-    };
-    let inputs = plugin.inputs.iter().enumerate();
-    let inputs = inputs.map(|(index, input)| DeclaredReport {
-        values: input.values,
-        ..tensor("input", (index, &input.name, &input.doc))
+/// Attributes, inputs and outputs in the manifest's order; `values` are a node's attributes, none for a whole plugin.
+pub(super) fn interface(plugin: &Plugin, values: &[Value]) -> Vec<DeclaredReport> {
+    let attributes = plugin.attributes.iter().enumerate();
+    let attributes = attributes.map(|(index, it)| attribute(plugin, index, it, values.get(index)));
+    let inputs = plugin.inputs.iter().enumerate().map(|(index, input)| DeclaredReport {
+        role: "input",
+        name: input.name.clone(),
+        rank: Some(Range { min: Some(input.rank_min.into()), max: Some(input.rank_max.into()) }),
+        limits: limits(&input.limits),
+        values: input.values.map(|values| Range::within(values, Interval { min: i64::MIN, max: i64::MAX })),
+        doc: input.doc.clone(),
+        ..tensor(plugin, index)
     });
     let outputs = (plugin.inputs.len()..).zip(&plugin.outputs);
-    let outputs = outputs.map(|(index, output)| DeclaredReport {
-        alias: output.alias.and_then(|alias| plugin.tensor_name(alias as usize)).map(str::to_owned),
-        size: output
-            .size
-            .as_ref()
-            .map(|size| SizeReport { upper: print(&size.upper, plugin), opt: print(&size.opt, plugin) }),
-        ..tensor("output", (index, &output.name, &output.doc))
-    });
+    let outputs = outputs.map(|(index, it)| output(plugin, index, it));
     attributes.chain(inputs).chain(outputs).collect()
 }
 
-/// The element types that a tensor has in the table of variants, each once, in the table's order.
-fn types_of(plugin: &Plugin, tensor: usize) -> Vec<&'static str> {
-    let mut types: Vec<&'static str> = Vec::new();
-    for ty in plugin.variants.iter().filter_map(|variant| variant.types.get(tensor)) {
-        if !types.contains(&ty.name()) {
-            types.push(ty.name());
-        }
+fn attribute(plugin: &Plugin, index: usize, attribute: &Attribute, value: Option<&Value>) -> DeclaredReport {
+    let range = Range {
+        min: attribute.minimum.as_ref().map(value_json),
+        max: attribute.maximum.as_ref().map(value_json),
+    };
+    DeclaredReport {
+        role: "attribute",
+        name: attribute.name.clone(),
+        types: vec![attribute.ty.name()],
+        value: value.map(value_json),
+        default: attribute.default.as_ref().map(value_json),
+        length: attribute.length.and_then(Range::of_size),
+        range: Some(range).filter(|range| !range.is_open()),
+        one_of: attribute.one_of.iter().map(value_json).collect(),
+        specialize: specialized(plugin, index),
+        doc: attribute.doc.clone(),
+        ..DeclaredReport::default()
     }
-    types
 }
 
-/// The formats that a tensor has in the table of variants, each once, in the table's order; none where it is always row major.
-fn formats_of(plugin: &Plugin, tensor: usize) -> Vec<&'static str> {
-    let mut formats: Vec<&'static str> = Vec::new();
-    for format in plugin.variants.iter().filter_map(|variant| variant.formats.get(tensor)) {
-        if !formats.contains(&format.name()) {
-            formats.push(format.name());
+/// The values of an attribute for which variants are compiled, each once, in the table's order.
+fn specialized(plugin: &Plugin, attribute: usize) -> Vec<serde_json::Value> {
+    let all = plugin.variants.iter().flat_map(|variant| &variant.specialized);
+    let of_it = all.filter(|(index, _)| *index as usize == attribute);
+    each_once(of_it.map(|(_, value)| value_json(value)))
+}
+
+fn output(plugin: &Plugin, index: usize, output: &Output) -> DeclaredReport {
+    let size = output.size.as_ref();
+    DeclaredReport {
+        role: "output",
+        name: output.name.clone(),
+        limits: limits(&output.limits),
+        shape: Some(print(&output.shape, plugin)),
+        alias: output.alias.and_then(|alias| plugin.tensor_name(alias as usize)).map(str::to_owned),
+        size: size
+            .map(|size| SizeReport { upper: print(&size.upper, plugin), opt: print(&size.opt, plugin) }),
+        doc: output.doc.clone(),
+        ..tensor(plugin, index)
+    }
+}
+
+/// What the table of variants says of a tensor; row major ones alone are not worth a word.
+fn tensor(plugin: &Plugin, index: usize) -> DeclaredReport {
+    let types = plugin.variants.iter().filter_map(|variant| variant.types.get(index));
+    let formats = plugin.variants.iter().filter_map(|variant| variant.formats.get(index));
+    let formats = each_once(formats.map(|format| format.name()));
+    DeclaredReport {
+        types: each_once(types.map(|ty| ty.name())),
+        formats: if formats == [Format::Linear.name()] { Vec::new() } else { formats },
+        ..DeclaredReport::default()
+    }
+}
+
+fn limits(limits: &ShapeLimits) -> Option<LimitsReport> {
+    let dims = match limits.dims.as_slice() {
+        [] => Range::of_size(limits.every).map(DimsReport::Every),
+        dims => {
+            let each = dims.iter().map(|dim| Range::within(*dim, Interval::ANY_SIZE));
+            Some(DimsReport::Each(each.collect()))
+        }
+    };
+    let numel = Range::of_size(limits.numel);
+    (dims.is_some() || numel.is_some()).then_some(LimitsReport { dims, numel })
+}
+
+fn each_once<T: PartialEq>(items: impl Iterator<Item = T>) -> Vec<T> {
+    let mut once: Vec<T> = Vec::new();
+    for item in items {
+        if !once.contains(&item) {
+            once.push(item);
         }
     }
-    if formats == [Format::Linear.name()] { Vec::new() } else { formats }
+    once
 }

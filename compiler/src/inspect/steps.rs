@@ -1,8 +1,10 @@
 //! What a variant does, step by step, and the memory that its steps share.
 
 use cubinder_bundle::expr::{Expr, print};
-use cubinder_bundle::{Memory, Plugin, Step, Variant, Work};
+use cubinder_bundle::{Arg, ArgValue, Guard, Launch, Memory, Plugin, Step, Variant, Work};
 use serde::Serialize;
+
+use crate::eval::arg_type;
 
 /// A scratch buffer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -13,35 +15,73 @@ pub struct ScratchReport {
     pub bytes: String,
 }
 
+/// A condition.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ConditionReport {
+    /// As its author wrote it.
+    pub text: String,
+    /// What it comes to for one variant: constants, types, formats and the manifest's functions are put in.
+    pub means: String,
+}
+
 /// One step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct StepReport {
+    /// Its condition.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub when: Option<ConditionReport>,
+    /// What it does.
+    #[serde(flatten)]
+    pub work: WorkReport,
+}
+
+/// What a step does.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "step", rename_all = "snake_case")]
-pub enum StepReport {
+pub enum WorkReport {
     /// A kernel is launched.
-    Launch {
-        /// The kernel as source names it.
-        kernel: String,
-        /// Blocks of a cluster in x, y and z, as expressions.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        cluster: Option<[String; 3]>,
-        /// Whether all blocks run at once.
-        cooperative: bool,
-        /// Whether it may begin before the step before it has ended.
-        programmatic: bool,
-        /// Its condition, as its author wrote it.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        when: Option<String>,
-    },
+    Launch(Box<LaunchReport>),
     /// Memory is filled.
     Fill {
         /// The name of the output or the scratch buffer.
         memory: String,
         /// What every byte becomes.
         byte: u8,
-        /// Its condition, as its author wrote it.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        when: Option<String>,
     },
+}
+
+/// A launch; all numbers are expressions.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LaunchReport {
+    /// The kernel as source names it.
+    pub kernel: String,
+    /// Blocks in x, y and z.
+    pub grid: [String; 3],
+    /// Threads of a block in x, y and z.
+    pub block: [String; 3],
+    /// Dynamic shared memory, bytes.
+    pub shared_bytes: String,
+    /// Blocks of a cluster in x, y and z.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cluster: Option<[String; 3]>,
+    /// Whether all blocks run at once.
+    pub cooperative: bool,
+    /// Whether it may begin before the step before it has ended.
+    pub programmatic: bool,
+    /// The arguments in the kernel's order.
+    pub args: Vec<ArgReport>,
+}
+
+/// An argument of a kernel.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ArgReport {
+    /// The kernel's parameter.
+    pub name: String,
+    /// `tensor`, `scratch`, or the kernel's type: `i32`, `i64[4]`.
+    #[serde(rename = "type")]
+    pub ty: String,
+    /// The tensor or scratch buffer, or an expression.
+    pub value: String,
 }
 
 /// The scratch buffers of a variant.
@@ -53,57 +93,103 @@ pub(super) fn scratch(plugin: &Plugin, variant: &Variant) -> Vec<ScratchReport> 
     variant.scratch.iter().map(report).collect()
 }
 
-/// The steps of a variant; none where it is one launch of which nothing more is to be said.
+/// The steps of a variant.
 pub(super) fn steps(plugin: &Plugin, variant: &Variant) -> Vec<StepReport> {
-    let steps: Vec<StepReport> = variant.steps.iter().map(|step| one(plugin, variant, step)).collect();
-    match steps.as_slice() {
-        [StepReport::Launch { cluster: None, cooperative: false, programmatic: false, when: None, .. }] => {
-            Vec::new()
-        }
-        _ => steps,
-    }
+    variant.steps.iter().map(|step| one(plugin, variant, step)).collect()
+}
+
+/// A guard or the condition of a step.
+pub(super) fn condition(plugin: &Plugin, condition: &Guard) -> ConditionReport {
+    ConditionReport { text: one_line(&condition.text), means: print(&condition.expr, plugin) }
+}
+
+/// Authors may break long expressions into lines.
+pub(super) fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 fn one(plugin: &Plugin, variant: &Variant, step: &Step) -> StepReport {
-    let when = step.when.as_ref().map(|when| when.text.clone());
-    let printed = |expr: &Expr| print(expr, plugin);
-    match &step.work {
-        Work::Launch(launch) => StepReport::Launch {
-            kernel: launch.kernel.clone(),
-            cluster: launch.cluster.as_ref().map(|axes| axes.each_ref().map(printed)),
-            cooperative: launch.cooperative,
-            programmatic: launch.programmatic,
-            when,
-        },
+    let work = match &step.work {
+        Work::Launch(it) => WorkReport::Launch(Box::new(launch(plugin, variant, it))),
         Work::Fill(fill) => {
-            StepReport::Fill { memory: memory(plugin, variant, fill.memory), byte: fill.byte, when }
+            WorkReport::Fill { memory: memory(plugin, variant, fill.memory), byte: fill.byte }
         }
+    };
+    StepReport { when: step.when.as_ref().map(|when| condition(plugin, when)), work }
+}
+
+fn launch(plugin: &Plugin, variant: &Variant, launch: &Launch) -> LaunchReport {
+    let printed = |axes: &[Expr; 3]| axes.each_ref().map(|expr| print(expr, plugin));
+    LaunchReport {
+        kernel: launch.kernel.clone(),
+        grid: printed(&launch.grid),
+        block: printed(&launch.block),
+        shared_bytes: print(&launch.shared_bytes, plugin),
+        cluster: launch.cluster.as_ref().map(printed),
+        cooperative: launch.cooperative,
+        programmatic: launch.programmatic,
+        args: launch.args.iter().map(|it| arg(plugin, variant, it)).collect(),
     }
+}
+
+fn arg(plugin: &Plugin, variant: &Variant, arg: &Arg) -> ArgReport {
+    let value = match &arg.value {
+        ArgValue::Tensor(tensor) | ArgValue::ReadTensor(tensor) => {
+            plugin.tensor_name(*tensor as usize).unwrap_or("?").to_owned()
+        }
+        ArgValue::Scratch(index) => scratch_name(variant, *index),
+        ArgValue::Scalar { expr, .. } | ArgValue::Array { expr, .. } => print(expr, plugin),
+    };
+    ArgReport { name: arg.name.clone(), ty: arg_type(&arg.value), value }
 }
 
 /// The name of what a step fills.
 fn memory(plugin: &Plugin, variant: &Variant, memory: Memory) -> String {
-    let name = match memory {
-        Memory::Output(index) => plugin.outputs.get(index as usize).map(|output| &output.name),
-        Memory::Scratch(index) => variant.scratch.get(index as usize).map(|scratch| &scratch.name),
-    };
-    name.map_or_else(|| "?".to_owned(), Clone::clone)
+    match memory {
+        Memory::Output(index) => {
+            plugin.outputs.get(index as usize).map_or_else(|| "?".to_owned(), |output| output.name.clone())
+        }
+        Memory::Scratch(index) => scratch_name(variant, index),
+    }
+}
+
+fn scratch_name(variant: &Variant, index: u32) -> String {
+    variant.scratch.get(index as usize).map_or_else(|| "?".to_owned(), |scratch| scratch.name.clone())
+}
+
+/// Whether the steps are one launch of which nothing more is to be said than the kernel's name.
+pub(super) fn is_plain(steps: &[StepReport]) -> bool {
+    let plain =
+        |launch: &LaunchReport| launch.cluster.is_none() && !launch.cooperative && !launch.programmatic;
+    matches!(steps, [StepReport { when: None, work: WorkReport::Launch(launch) }] if plain(launch))
 }
 
 /// A step for people: `launch sum_parts<float> in clusters of 2 x 1 x 1, when numel(x) > 4096`.
 pub(super) fn line(step: &StepReport) -> String {
-    let condition = |when: &Option<String>| -> String {
-        let words = when.iter().map(|when| when.split_whitespace().collect::<Vec<_>>().join(" "));
-        words.map(|when| format!(", when {when}")).collect()
-    };
-    match step {
-        StepReport::Launch { kernel, cluster, cooperative, programmatic, when } => {
-            let cluster = cluster.iter().map(|axes| format!(", in clusters of {}", axes.join(" x ")));
-            let said = [(*cooperative, ", cooperative"), (*programmatic, ", programmatic")];
+    let condition: String = step.when.iter().map(|when| format!(", when {}", when.text)).collect();
+    match &step.work {
+        WorkReport::Launch(launch) => {
+            let cluster = launch.cluster.iter().map(|axes| format!(", in clusters of {}", axes.join(" x ")));
+            let said = [(launch.cooperative, ", cooperative"), (launch.programmatic, ", programmatic")];
             let said = said.into_iter().filter(|(is, _)| *is).map(|(_, word)| word.to_owned());
             let rest: String = cluster.chain(said).collect();
-            format!("launch {kernel}{rest}{}", condition(when))
+            format!("launch {}{rest}{condition}", launch.kernel)
         }
-        StepReport::Fill { memory, byte, when } => format!("fill {memory} with {byte}{}", condition(when)),
+        WorkReport::Fill { memory, byte } => format!("fill {memory} with {byte}{condition}"),
     }
+}
+
+/// All that is to be said of a step beside its line, a fact each.
+pub(super) fn details(step: &StepReport) -> Vec<String> {
+    let when = step.when.iter().filter(|when| when.means != when.text);
+    let mut facts: Vec<String> = when.map(|when| format!("here: when {}", when.means)).collect();
+    if let WorkReport::Launch(launch) = &step.work {
+        facts.push(format!("grid [{}]", launch.grid.join(", ")));
+        facts.push(format!("block [{}]", launch.block.join(", ")));
+        if launch.shared_bytes != "0" {
+            facts.push(format!("shared_bytes {}", launch.shared_bytes));
+        }
+        facts.extend(launch.args.iter().map(|arg| format!("{}: {} = {}", arg.name, arg.ty, arg.value)));
+    }
+    facts
 }

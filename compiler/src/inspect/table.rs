@@ -1,25 +1,35 @@
 //! The report for people: plain text in columns.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use cubinder_bundle::Interval;
-
-use super::steps::line;
-use super::{CodeReport, ContainerReport, DeclaredReport, FileKind, KernelReport, Report};
+use super::declared::{attribute, tensor};
+use super::steps::{details, is_plain, line};
+use super::{CodeReport, ContainerReport, FileKind, KernelReport, PluginReport, Report, VariantReport};
 use crate::diagnostic::harmless;
+
+/// How much of the report is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Detail {
+    /// What most people want to know.
+    Short,
+    /// Everything: each row's types, formats, guard, grids, blocks and arguments, and kernels that nothing launches.
+    Full,
+}
 
 /// The report as a table; ends with a line end. Control characters of the file never reach the terminal.
 #[must_use]
-pub fn table(report: &Report) -> String {
+pub fn table(report: &Report, detail: Detail) -> String {
     let mut text = String::new();
     let _ = writeln!(text, "{}: {}, {}", report.file, title(report), size(report.bytes));
     for container in &report.containers {
         text.push('\n');
-        text.push_str(&container_table(container));
+        text.push_str(&container_table(container, detail));
     }
     if let Some(code) = &report.code {
         let _ = writeln!(text, "target {}, digest {}\n", code.target, code.digest);
-        text.push_str(&columns(&code_rows(None, std::slice::from_ref(code))));
+        let rows = code.kernels.iter().map(|kernel| row(kernel.symbol.clone(), code, kernel));
+        text.push_str(&columns(&rows.collect::<Vec<_>>()));
     }
     for damaged in &report.damaged {
         let _ =
@@ -42,7 +52,7 @@ fn title(report: &Report) -> String {
     }
 }
 
-fn container_table(container: &ContainerReport) -> String {
+fn container_table(container: &ContainerReport, detail: Detail) -> String {
     let mut text = String::new();
     let copies = match container.offsets.len() {
         1 => format!("at byte {}", container.offsets[0]),
@@ -62,50 +72,106 @@ fn container_table(container: &ContainerReport) -> String {
         let place = if container.plugins.is_empty() { ", which is not in this file" } else { "" };
         let _ = writeln!(text, "  its code lies in bundle {}{place}", short(bundle));
     }
+    if let Some(built) = built(container) {
+        let _ = writeln!(text, "  {built}");
+    }
     for plugin in &container.plugins {
-        let name = qualified(&plugin.namespace, &plugin.name);
-        let summary = if plugin.summary.is_empty() { String::new() } else { format!(": {}", plugin.summary) };
-        let _ = writeln!(text, "  plugin {name}, version {}{summary}", plugin.version);
-        for declared in &plugin.interface {
-            let _ = writeln!(text, "    {}", declaration(declared));
-        }
-        for (name, value) in &plugin.attributes {
-            let _ = writeln!(text, "    {name} = {value}");
-        }
-        for variant in &plugin.variants {
-            let label = if variant.label.is_empty() { String::new() } else { format!(" {}", variant.label) };
-            let _ = writeln!(text, "    variant {}{label}: {}", variant.id, variant.kernels.join(", "));
-            for scratch in &variant.scratch {
-                let _ = writeln!(text, "      scratch {}: {} bytes", scratch.name, scratch.bytes);
-            }
-            for (index, step) in variant.steps.iter().enumerate() {
-                let _ = writeln!(text, "      step {}: {}", index + 1, line(step));
-            }
-        }
+        text.push_str(&plugin_table(plugin, detail));
     }
     if !container.code.is_empty() {
-        text.push_str(&columns(&code_rows(Some(container), &container.code)));
+        text.push_str(&code_table(&container.code, detail));
     }
     text
 }
 
-/// `attribute pads: i32[] = [1, 1], before and after`.
-fn declaration(declared: &DeclaredReport) -> String {
-    let DeclaredReport { role, name, types, formats, .. } = declared;
-    let default = declared.default.iter().map(|default| format!(" = {default}"));
-    let doc = Some(&declared.doc).filter(|doc| !doc.is_empty()).map(|doc| format!(", {doc}"));
-    let values = declared.values.iter().map(|values| match *values {
-        Interval { min: i64::MIN, max: i64::MAX } => ", a shape input".to_owned(),
-        values => format!(", a shape input of {values}"),
+/// What a build has decided for a node.
+fn built(container: &ContainerReport) -> Option<String> {
+    let ranks = container.input_ranks.as_ref().filter(|ranks| !ranks.is_empty()).map(|ranks| {
+        let ranks: Vec<String> = ranks.iter().map(ToString::to_string).collect();
+        format!("inputs of rank {}", ranks.join(", "))
     });
-    let alias = declared.alias.iter().map(|alias| format!(", in the memory of {alias}"));
-    let size = declared.size.iter().map(|size| match size.upper == size.opt {
-        true => format!(", a size of at most {}", size.upper),
-        false => format!(", a size of at most {}, usually {}", size.upper, size.opt),
-    });
-    let rest: String = default.chain(values).chain(alias).chain(size).chain(doc).collect();
-    let formats = if formats.is_empty() { String::new() } else { format!(", {}", formats.join(" or ")) };
-    format!("{role} {name}: {}{formats}{rest}", types.join(" or "))
+    let workspace = container.workspace_bytes.filter(|bytes| *bytes > 0);
+    let workspace = workspace.map(|bytes| format!("{} of workspace", size(bytes)));
+    let facts: Vec<String> = ranks.into_iter().chain(workspace).collect();
+    (!facts.is_empty()).then(|| format!("built for {}", facts.join(", with ")))
+}
+
+fn plugin_table(plugin: &PluginReport, detail: Detail) -> String {
+    let mut text = String::new();
+    let name = qualified(&plugin.namespace, &plugin.name);
+    let summary = if plugin.summary.is_empty() { String::new() } else { format!(": {}", plugin.summary) };
+    let _ = writeln!(text, "  plugin {name}, version {}{summary}", plugin.version);
+    for declared in &plugin.interface {
+        let line = if declared.role == "attribute" { attribute(declared, detail) } else { tensor(declared) };
+        let _ = writeln!(text, "    {line}");
+    }
+    for rule in &plugin.require {
+        let _ = writeln!(text, "    requires {}: {}", rule.condition.text, rule.message);
+        if detail == Detail::Full && rule.condition.means != rule.condition.text {
+            let _ = writeln!(text, "      which is {}", rule.condition.means);
+        }
+    }
+    if let (Detail::Full, Some(timing)) = (detail, &plugin.timing) {
+        let timing = if timing.is_empty() { "no attribute".to_owned() } else { timing.join(", ") };
+        let _ = writeln!(text, "    its time depends on {timing}");
+    }
+    let alike = |a: &VariantReport, b: &VariantReport| {
+        a.id == b.id && a.guard.as_ref().map(|it| &it.text) == b.guard.as_ref().map(|it| &it.text)
+    };
+    for rows in plugin.variants.chunk_by(alike) {
+        text.push_str(&variants_table(rows, detail));
+    }
+    text
+}
+
+/// Rows of one id: what they share is said once.
+fn variants_table(rows: &[VariantReport], detail: Detail) -> String {
+    let mut text = String::new();
+    let Some(first) = rows.first() else { return text };
+    let described = |row: &VariantReport| {
+        let label = if row.label.is_empty() { String::new() } else { format!(" {}", row.label) };
+        format!("{label}: {}", row.kernels.join(", "))
+    };
+    let guard = first.guard.iter().map(|guard| format!("      where {}\n", guard.text));
+    let guard: String = guard.collect();
+    if let [row] = rows {
+        let _ = write!(text, "    variant {}{}\n{guard}", row.id, described(row));
+        text.push_str(&row_table(row, "      ", detail));
+        return text;
+    }
+    let _ = write!(text, "    variant {}\n{guard}", first.id);
+    for row in rows {
+        let _ = writeln!(text, "      {}", described(row).trim_start());
+        text.push_str(&row_table(row, "        ", detail));
+    }
+    text
+}
+
+/// What is to be said of a row below its first line.
+fn row_table(row: &VariantReport, indent: &str, detail: Detail) -> String {
+    let mut text = String::new();
+    if detail == Detail::Full {
+        if let Some(guard) = row.guard.as_ref().filter(|guard| guard.means != guard.text) {
+            let _ = writeln!(text, "{indent}here: where {}", guard.means);
+        }
+        let tensors = row.tensors.iter().map(|it| format!("{} {} {}", it.name, it.ty, it.format));
+        let _ = writeln!(text, "{indent}tensors: {}", tensors.collect::<Vec<_>>().join(", "));
+    }
+    for scratch in &row.scratch {
+        let _ = writeln!(text, "{indent}scratch {}: {} bytes", scratch.name, scratch.bytes);
+    }
+    if detail == Detail::Short && is_plain(&row.steps) {
+        return text;
+    }
+    for (index, step) in row.steps.iter().enumerate() {
+        let _ = writeln!(text, "{indent}step {}: {}", index + 1, line(step));
+        if detail == Detail::Full {
+            for fact in details(step) {
+                let _ = writeln!(text, "{indent}  {fact}");
+            }
+        }
+    }
+    text
 }
 
 /// The name as ONNX and TensorRT users write it.
@@ -113,23 +179,34 @@ fn qualified(namespace: &str, name: &str) -> String {
     if namespace.is_empty() { name.to_owned() } else { format!("{namespace}::{name}") }
 }
 
-fn code_rows(container: Option<&ContainerReport>, code: &[CodeReport]) -> Vec<[String; 8]> {
-    let heading = ["kernel", "target", "size", "regs", "shared", "stack", "threads", "digest"];
-    let mut rows = vec![heading.map(str::to_owned)];
+/// The kernels of a container's code, where they are launched from. NVRTC compiles every kernel of a file that is no template, so
+/// others may lie beside them: those are counted, and listed where all is to be told.
+fn code_table(code: &[CodeReport], detail: Detail) -> String {
+    let mut rows = Vec::new();
+    let mut others: BTreeMap<&str, usize> = BTreeMap::new();
     for object in code {
         for kernel in &object.kernels {
-            rows.push(row(container, object, kernel));
+            if !kernel.launched_as.is_empty() {
+                rows.push(row(kernel.launched_as.join(" or "), object, kernel));
+            } else if detail == Detail::Full {
+                rows.push(row(format!("(not launched) {}", kernel.symbol), object, kernel));
+            } else {
+                *others.entry(&kernel.symbol).or_default() += 1;
+            }
         }
     }
-    rows
+    let mut text = if rows.is_empty() { String::new() } else { columns(&rows) };
+    for (symbol, count) in others {
+        let objects = if count == 1 { "1 code object".to_owned() } else { format!("{count} code objects") };
+        let _ = writeln!(text, "  `{symbol}` lies in {objects} from which nothing launches it");
+    }
+    text
 }
 
-fn row(container: Option<&ContainerReport>, code: &CodeReport, kernel: &KernelReport) -> [String; 8] {
+fn row(name: String, code: &CodeReport, kernel: &KernelReport) -> [String; 8] {
     let figure = |value: Option<u32>| value.map_or_else(|| "-".to_owned(), |value| value.to_string());
     [
-        container
-            .and_then(|container| source_name(container, code, kernel))
-            .unwrap_or_else(|| kernel.symbol.clone()),
+        name,
         code.target.clone(),
         size(code.bytes),
         figure(kernel.registers),
@@ -138,19 +215,6 @@ fn row(container: Option<&ContainerReport>, code: &CodeReport, kernel: &KernelRe
         figure(kernel.max_threads),
         short(&code.digest).to_owned(),
     ]
-}
-
-/// A kernel of a code object as source names it, where all launches of it name it so; others that came with it have no such name.
-fn source_name(container: &ContainerReport, code: &CodeReport, kernel: &KernelReport) -> Option<String> {
-    let mut names = container
-        .plugins
-        .iter()
-        .flat_map(|plugin| &plugin.variants)
-        .flat_map(|variant| &variant.named)
-        .filter(|named| named.digest == code.digest && named.symbol == kernel.symbol)
-        .map(|named| named.kernel.clone());
-    let name = names.next()?;
-    names.all(|other| other == name).then_some(name)
 }
 
 fn short(digest: &str) -> &str {
@@ -172,8 +236,11 @@ fn size(bytes: u64) -> String {
     format!("{value:.1} {}", UNITS[unit])
 }
 
-/// Left-aligned columns, two spaces apart; figures (columns 2 to 6) are right-aligned.
+/// Left-aligned columns under their headings, two spaces apart; figures (columns 2 to 6) are right-aligned.
 fn columns(rows: &[[String; 8]]) -> String {
+    let heading =
+        ["kernel", "target", "size", "regs", "shared", "stack", "threads", "digest"].map(str::to_owned);
+    let rows: Vec<&[String; 8]> = std::iter::once(&heading).chain(rows).collect();
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..8).map(width).collect();
     let mut text = String::new();

@@ -111,7 +111,7 @@ fn read(bytes: &[u8]) {
 /// As `cubinder inspect` would.
 fn inspect(bytes: &[u8]) {
     if let Ok(report) = inspect::inspect("fuzz", bytes) {
-        show_table(&inspect::table(&report));
+        show_table(&inspect::table(&report, inspect::Detail::Full));
     }
 }
 

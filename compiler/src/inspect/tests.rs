@@ -1,0 +1,152 @@
+//! What is said of bundles and references that no file has to hold.
+
+use cubinder_bundle::{Bundle, CodeBytes, CodeRef, Digest, KernelFacts};
+
+use super::*;
+
+fn reference(bundle: Digest, plugin: u32) -> Vec<u8> {
+    let bundle = bundle.shortened();
+    container::write_node_reference(&NodeReference {
+        workspace_bytes: None,
+        bundle,
+        plugin,
+        attributes: vec![],
+        row: None,
+        input_ranks: None,
+    })
+}
+
+#[test]
+fn a_reference_without_its_bundle_says_where_its_code_is() {
+    let report = inspect("node", &reference(Digest::of(b"elsewhere"), 0)).unwrap();
+    assert_eq!(report.containers[0].plugins, []);
+    assert!(report.damaged.is_empty());
+    let line =
+        format!("its code lies in bundle {}, which is not in this file", Digest::of(b"elsewhere").short());
+    assert!(table(&report, Detail::Short).contains(&line), "{}", table(&report, Detail::Short));
+}
+
+/// The report of a bundle with the plugin of a manifest, which has no code.
+fn bundle_of(manifest: &str) -> Report {
+    let resolved = crate::resolve::compile(&crate::diagnostic::Source::new("m.toml", manifest)).unwrap();
+    // A bundle without code is refused where it is read: the plugin comes after the reading.
+    let mut bundle = Bundle { producer: "this test".to_owned(), plugins: vec![], code: vec![] };
+    let mut found = container::read(&container::write_bundle(&bundle)).unwrap();
+    bundle.plugins.push(resolved.draft.plugin);
+    found.container = Container::Bundle(bundle);
+    let mut report = inspect("node", &reference(Digest::of(b"elsewhere"), 0)).unwrap();
+    report.containers = vec![container_report(&found)];
+    report
+}
+
+const PAD: &str = r#"schema = 1
+    attributes.pads = { type = "i32[]", default = [1, 1], doc = "before and after", length = "2..", range = "0..=9" }
+    attributes.mode = { type = "string", one_of = ["wrap", "clamp"], length = "..=8" }
+    attributes.size = { type = "i32", specialize = [3, 5] }
+    attributes.scale = { type = "f32", default = 2.0, range = "..=4.0" }
+    inputs = [{ name = "x", type = "T", doc = "what is padded", format = "F", rank = 4, limits = { dims = [1, "0..", "1..=8", 7] } },
+        { name = "z", type = "i64", limits = { dims = "1..", numel = "..=99" } },
+        { name = "target", type = "i64", shape_input = true, values = "0..=9" },
+        { name = "any", type = "i64", shape_input = true, limits = { dims = 1 } }]
+    outputs = [{ name = "y", type = "T", format = "F", shape = "x.shape" }, { name = "w", alias = "z", doc = "in place" },
+        { name = "n", type = "i64", size = { upper = "numel(x)", opt = "numel(x) // 2" } },
+        { name = "found", type = "i32", shape = "[n, x.rank]" }]
+    types = { T = ["f32", "f16"] }
+    formats = { F = ["linear", "hwc8"] }
+    functions.few = { params = [], body = "numel(x) < 4 * V" }
+    launches = [{ source = "k.cu", kernel = "k<T, V>", grid = ["numel(x)"], block = ["V"], args = { x = "x", n = "len(pads)" } }]
+    [plugin]
+    name = "pad"
+    namespace = "com.example"
+    summary = "Pads."
+    timing = ["pads", "size"]
+    require = [{ expr = "len(pads) % 2 == 0", message = "pads come in pairs" }]
+    [[combinations]]
+    types = { T = ["f32"] }
+    formats = { F = ["linear"] }
+    [[combinations]]
+    types = { T = ["f16"] }
+    [[variants]]
+    id = 1
+    guard = "few() and x.format == 'hwc8' and size == 3"
+    constants = { V = 8 }
+    [[variants]]
+    id = 2
+    types = { T = ["f32"] }
+    constants = { V = 1 }
+"#;
+
+#[test]
+fn a_bundle_shows_what_its_plugins_take() {
+    let report = bundle_of(PAD);
+    let lines = |detail| {
+        let shown = table(&report, detail);
+        let lines = shown.lines().skip_while(|line| !line.contains(" plugin "));
+        lines.take_while(|line| !line.contains("digest")).collect::<Vec<_>>().join("\n")
+    };
+    insta::assert_snapshot!("short", lines(Detail::Short));
+    insta::assert_snapshot!("full", lines(Detail::Full));
+    let json = serde_json::to_value(&report.containers[0].plugins).unwrap();
+    insta::assert_snapshot!("json", serde_json::to_string_pretty(&json).unwrap());
+}
+
+/// What a kernel is called is said only where a launch takes it from there.
+#[test]
+fn of_the_kernels_in_a_code_object_those_that_are_launched_are_listed() {
+    let mut report = bundle_of(PAD);
+    let facts = |symbol: &str| KernelFacts {
+        symbol: symbol.to_owned(),
+        registers: None,
+        shared_bytes: None,
+        local_bytes: None,
+        max_threads: None,
+        params: Vec::new(),
+    };
+    let object = |bytes: &str, symbols: &[&str]| CodeObject {
+        target: "sm_90".parse().unwrap(),
+        digest: Digest::of(bytes.as_bytes()),
+        kernels: symbols.iter().map(|symbol| facts(symbol)).collect(),
+        bytes: CodeBytes::pack(bytes.into()),
+    };
+    let code = [object("one", &["_Z1kIf", "plain"]), object("two", &["plain", "_Z1kId"])];
+    let mut plugin =
+        crate::resolve::compile(&crate::diagnostic::Source::new("m.toml", PAD)).unwrap().draft.plugin;
+    plugin.variants.truncate(2);
+    let places = [(0, "_Z1kIf", "k<float>"), (1, "plain", "plain")];
+    for (variant, (code, symbol, kernel)) in plugin.variants.iter_mut().zip(places) {
+        let launch = variant.launches_mut().next().unwrap();
+        launch.kernel = kernel.to_owned();
+        launch.code = vec![CodeRef { target: "sm_90".parse().unwrap(), code, symbol: symbol.to_owned() }];
+    }
+    report.containers[0].code = code::of_container(&code, &[plugin]);
+    let shown = table(&report, Detail::Short);
+    let (_, rows) = shown.split_once("digest\n").unwrap();
+    let names: Vec<_> = rows.lines().map(|row| row.trim_start().split("  ").next().unwrap()).collect();
+    let other = |symbol: &str| format!("`{symbol}` lies in 1 code object from which nothing launches it");
+    assert_eq!(names, ["k<float>", "plain", &other("_Z1kId"), &other("plain")]);
+    let shown = table(&report, Detail::Full);
+    let (_, rows) = shown.split_once("digest\n").unwrap();
+    let names: Vec<_> = rows.lines().map(|row| row.trim_start().split("  ").next().unwrap()).collect();
+    assert_eq!(names, ["k<float>", "(not launched) plain", "plain", "(not launched) _Z1kId"]);
+}
+
+#[test]
+fn a_reference_to_a_plugin_that_the_bundle_lacks_is_damage() {
+    let empty = Bundle { producer: String::new(), plugins: vec![], code: vec![] };
+    let bundle = container::write_bundle(&empty);
+    let digest = container::read(&bundle).unwrap().digest;
+    let report = inspect("plan", &[b"plan".as_slice(), &reference(digest, 7), &bundle].concat()).unwrap();
+    assert_eq!(report.containers.len(), 1);
+    let error = "malformed: it names plugin 7 of a bundle of 0".to_owned();
+    assert_eq!(report.damaged, [Damaged { offset: 4, error }]);
+}
+
+/// What made an engine may have written anything into it.
+#[test]
+fn control_characters_do_not_reach_the_terminal() {
+    let producer = "\u{1b}[2Jred\0\u{9b}31m".to_owned();
+    let bundle = container::write_bundle(&Bundle { producer, plugins: vec![], code: vec![] });
+    let text = table(&inspect("bundle", &bundle).unwrap(), Detail::Full);
+    assert!(text.contains("made by \\u{1b}[2Jred\\u{0}\\u{9b}31m\n"), "{text:?}");
+    assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{text:?}");
+}

@@ -125,6 +125,10 @@ impl Creator for OpCreator {
         &self.fields
     }
 
+    fn needs_fields(&self) -> bool {
+        !self.model().attributes.is_empty()
+    }
+
     fn create(&self, name: &CStr, fields: &[Field<'_>], phase: TensorRTPhase) -> Result<KernelPlugin, Error> {
         let name = name.to_string_lossy();
         let model = self.model();

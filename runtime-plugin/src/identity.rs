@@ -11,8 +11,8 @@ use cubinder_bundle::{Digest, container};
 pub(crate) const NAMESPACE: &CStr = c"cubinder";
 
 /// The core name of plugins whose code is in their serialized fields; `libcubinder.so` registers it. It ends with the version of the
-/// format, though [`version`] says it too: of creators that share a name, TensorRT-RTX 1.7 can take out the newest alone, so that two libraries
-/// with cores of two formats could not be unloaded in any order.
+/// format, though [`version`] says it too: of creators that share a name and a namespace TensorRT-RTX 1.7 takes out the one that it was given last
+/// or none. One library can mind that order (`abi/src/library.rs`); two libraries with cores of two formats could not be unloaded in any order.
 pub(crate) const GENERIC_NAME: &CStr = c"Kernel2";
 
 /// The name of the one serialized field: a container.

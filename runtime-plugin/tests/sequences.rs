@@ -195,7 +195,8 @@ fn code_for_older_devices_is_launched_as_on_those() {
     };
     let (cluster, early) =
         (CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION);
-    for known in [Clusters::AsCapability, Clusters::Unasked] {
+    // A driver that does not know the question, and one that fails to answer.
+    for known in [Clusters::AsCapability, Clusters::Fails(1), Clusters::Fails(999)] {
         assert_eq!(launched(known, "compute_90", Some(2)), Ok(vec![cluster, early]));
         assert_eq!(launched(known, "compute_80", None), Ok(vec![]), "it does not wait by itself");
         assert_eq!(launched(known, "compute_80", Some(1)), Ok(vec![]), "one block is no cluster");

@@ -34,6 +34,7 @@ mod validate;
 
 pub use bind::bind;
 pub(crate) use bind::bind_within;
+pub(crate) use bounds::bounds_each_within;
 pub use bounds::{AttributeRange, Bounds, RangeEnvironment, bounds, bounds_each};
 pub(crate) use bounds::{Extent, Facts, Ints, Stop, TermId, Terms, Walk};
 pub use error::{ErrorClass, ExprError};

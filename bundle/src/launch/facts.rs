@@ -1,5 +1,6 @@
 //! What is known of a node, and how it is shown.
 
+use super::rules::UNKNOWN_EXTENT;
 use crate::expr::{DeviceFact, Environment};
 use crate::model::Plugin;
 use crate::value::Value;
@@ -99,7 +100,12 @@ pub fn describe(plugin: &Plugin, facts: &Facts<'_>) -> String {
     let mut known: Vec<String> =
         attributes.map(|(attribute, value)| format!("{} = {}", attribute.name, brief(value))).collect();
     for (index, shape) in facts.shapes.iter().enumerate() {
-        known.push(format!("{} is {}", plugin.tensor_name(index).unwrap_or("?"), shape_text(shape)));
+        let name = plugin.tensor_name(index).unwrap_or("?");
+        let is_shape_input = plugin.inputs.get(index).is_some_and(|input| input.values.is_some());
+        known.push(match shape.contains(&UNKNOWN_EXTENT) && is_shape_input {
+            true => format!("{name}: shape not known"),
+            false => format!("{name} is {}", shape_text(shape)),
+        });
     }
     for (index, values) in facts.values.iter().enumerate() {
         if plugin.inputs.get(index).is_some_and(|input| input.values.is_some()) {

@@ -3,7 +3,7 @@
 //! An expression has its own limit ([`expr::STEP_LIMIT`]); a model that was read from an engine may have a hundred thousand of them.
 //! What bounds a change of shapes is what all of them take together.
 
-use crate::expr::{self, Environment, EvalError, Expr};
+use crate::expr::{self, Bounds, Environment, EvalError, Expr, RangeEnvironment};
 use crate::value::Value;
 
 /// The steps that all expressions of one node may take together, each time that it is evaluated. Plugins take some hundreds.
@@ -28,6 +28,19 @@ impl Steps {
     /// As [`expr::evaluate`]; [`EvalError::TooManySteps`] also where nothing is left, see [`Steps::why`].
     pub fn value(&mut self, expr: &Expr, environment: &dyn Environment) -> Result<Value, EvalError> {
         expr::evaluate_within(expr, environment, &mut self.left)
+    }
+
+    /// The bounds of every element of an array of integers; none where its length is not known.
+    ///
+    /// # Errors
+    /// As [`expr::bounds_each`]; [`EvalError::TooManySteps`] also where nothing is left.
+    pub(super) fn bounds_each(
+        &mut self,
+        expr: &Expr,
+        environment: &dyn RangeEnvironment,
+    ) -> Result<Option<Vec<Bounds>>, EvalError> {
+        self.charge(weight(&expr.nodes))?;
+        expr::bounds_each_within(expr, environment, &mut self.left)
     }
 
     /// `expr` with everything folded that is known. Where nothing is left it comes back as it is.

@@ -4,16 +4,22 @@
 
 use super::facts::Facts;
 use super::rules::{UNKNOWN_EXTENT, size_at};
-use crate::expr::{self, Bounds, Environment as _, RangeEnvironment};
+use super::steps::Steps;
+use crate::expr::{Bounds, Environment as _, RangeEnvironment};
 use crate::model::{Interval, Output, Plugin};
 use crate::value::Value;
 
 /// The least and the greatest that each extent of an output can be, whatever the shape inputs hold within their limits; nothing where
 /// not even the rank is known. A shape that lies elsewhere is none that this plugin gives. Of a dimension that depends on data too
-/// TensorRT may say [`UNKNOWN_EXTENT`].
+/// TensorRT may say [`UNKNOWN_EXTENT`]. What it takes is taken off `steps`; where they do not suffice nothing is known.
 #[must_use]
-pub fn extents_for_any_values(plugin: &Plugin, output: &Output, facts: &Facts<'_>) -> Option<Vec<Interval>> {
-    let bounds = expr::bounds_each(&output.shape, &Unseen { plugin, facts }).ok()??;
+pub fn extents_for_any_values(
+    plugin: &Plugin,
+    output: &Output,
+    facts: &Facts<'_>,
+    steps: &mut Steps,
+) -> Option<Vec<Interval>> {
+    let bounds = steps.bounds_each(&output.shape, &Unseen { plugin, facts }).ok()??;
     let least = |axis: usize, min: i64| if size_at(output, axis).is_some() { UNKNOWN_EXTENT } else { min };
     let extent = |(axis, bounds): (usize, Bounds)| Interval { min: least(axis, bounds.min), max: bounds.max };
     Some(bounds.into_iter().enumerate().map(extent).collect())

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use cubinder_bundle::expr::{Environment, Expr, Node, bind};
-use cubinder_bundle::{Guard, Requirement, Value};
+use cubinder_bundle::{DataType, Format, Guard, Requirement, Value};
 
 use super::rows::Row;
 use crate::diagnostic::{Diagnostic, Source, Span};
@@ -76,8 +76,7 @@ pub(super) fn excluded(
 pub(super) fn by_guards(rows: &[Row], guards: &[Option<Guard>], is_gone: &[bool]) -> Vec<bool> {
     let guard_is_false = |guard: &Option<Guard>| guard.as_ref().is_some_and(|guard| is_false(&guard.expr));
     let there = || rows.iter().zip(guards).zip(is_gone).filter(|(_, is_gone)| !**is_gone).map(|(it, _)| it);
-    let serves = |row: &Row| (row.variant, row.types.clone(), row.formats.clone());
-    let serving: Vec<_> =
+    let serving: BTreeSet<_> =
         there().filter(|(_, guard)| !guard_is_false(guard)).map(|(row, _)| serves(row)).collect();
     let is_left_out = |((row, guard), is_gone): ((&Row, &Option<Guard>), &bool)| {
         let by_values = !row.specialized.is_empty() && guard_is_false(guard);
@@ -86,7 +85,13 @@ pub(super) fn by_guards(rows: &[Row], guards: &[Option<Guard>], is_gone: &[bool]
     rows.iter().zip(guards).zip(is_gone).map(is_left_out).collect()
 }
 
-/// Values, with types and formats, that a node can have and no row is left for. `by_rules` and `by_guards` say which rows are left out.
+/// What a row is for beside its values: a variant with types and formats.
+fn serves(row: &Row) -> (usize, &[DataType], &[Format]) {
+    (row.variant, &row.tensor_types, &row.tensor_formats)
+}
+
+/// Values, with types of inputs, that a node can have and no row is left for. `by_rules` and `by_guards` say which rows are left out. Formats do
+/// not count, because TensorRT takes those that there are, nor do the types of outputs, which the node does not choose.
 pub(super) fn unserved(
     manifest: &Manifest,
     rows: &[Row],
@@ -96,7 +101,8 @@ pub(super) fn unserved(
 ) -> Vec<Diagnostic> {
     let all = || rows.iter().zip(by_rules).zip(by_guards);
     let possible = || all().filter(|((_, is_gone), _)| !**is_gone).map(|((row, _), is_gone)| (row, *is_gone));
-    let node = |row: &Row| format!("{:?} {:?} {:?}", row.types, row.formats, row.specialized);
+    let inputs = manifest.inputs.len();
+    let node = |row: &Row| format!("{:?} {:?}", row.tensor_types.get(..inputs), row.specialized);
     let served: BTreeSet<String> =
         possible().filter(|(_, is_gone)| !is_gone).map(|(row, _)| node(row)).collect();
     let mut told = BTreeSet::new();
@@ -127,10 +133,10 @@ pub(super) fn unserved(
     let Some(first) = missing.first().filter(|_| found.is_empty()) else { return found };
     let decl = manifest.attributes.iter().find_map(|decl| decl.specialize.as_ref());
     let place = Span::new(source, decl.map_or(0..0, |values| values.range.clone()));
-    let diagnostic = told_of(&format!("nodes with {}", first.of_nodes()), place);
+    let diagnostic = told_of(&format!("nodes with {}", first.of_nodes(manifest)), place);
     found.push(match missing.len() - 1 {
         0 => diagnostic,
-        others => diagnostic.note(format!("nor {others} other choices of types, formats and values")),
+        others => diagnostic.note(format!("nor {others} other choices of types and values")),
     });
     found
 }

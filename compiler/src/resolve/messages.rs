@@ -23,6 +23,8 @@ struct Found {
     rows: Vec<usize>,
     /// Whether another row says it in other words.
     varies: bool,
+    /// How many rows were looked at, once that is known.
+    of: Option<usize>,
 }
 
 impl Messages {
@@ -47,16 +49,34 @@ impl Messages {
             }
             None => {
                 here.push(self.found.len());
-                self.found.push(Found { diagnostic, rows: row.into_iter().collect(), varies: false });
+                self.found.push(Found {
+                    diagnostic,
+                    rows: row.into_iter().collect(),
+                    varies: false,
+                    of: None,
+                });
             }
         }
     }
 
-    /// All messages. Those about some of `total` rows name the first of these by what `describe` says: `variant 1 (T=f16)`.
-    pub(super) fn finish(self, total: usize, describe: &dyn Fn(usize) -> Option<String>) -> Vec<Diagnostic> {
+    /// The messages so far come from looking at `total` rows: the next ones may come from fewer.
+    pub(super) fn settle(&mut self, total: usize) {
+        for found in &mut self.found {
+            found.of.get_or_insert(total);
+        }
+    }
+
+    /// All messages. Those about some of the rows that were looked at, which are `total` where nothing else was said of it, name the first
+    /// of these by what `describe` says: `variant 1 (T=f16)`.
+    pub(super) fn finish(
+        mut self,
+        total: usize,
+        describe: &dyn Fn(usize) -> Option<String>,
+    ) -> Vec<Diagnostic> {
+        self.settle(total);
         let with_rows = |found: Found| {
             // What is wrong in every row in the same words is not about rows.
-            let is_about_rows = found.varies || found.rows.len() < total;
+            let is_about_rows = found.varies || found.of.is_some_and(|total| found.rows.len() < total);
             let first = found.rows.first().filter(|_| is_about_rows).and_then(|&row| describe(row));
             let Some(first) = first else { return found.diagnostic };
             let more = match found.rows.len() - 1 {
@@ -145,6 +165,29 @@ mod tests {
                 ("wrong".to_owned(), vec![]),
                 ("elsewhere".to_owned(), vec!["in variant 1".to_owned()]),
                 ("of no row".to_owned(), vec![]),
+            ]
+        );
+    }
+
+    /// Guards are looked at in rows that they then leave out.
+    #[test]
+    fn rows_are_counted_by_who_looked_at_them() {
+        let mut messages = Messages::default();
+        messages.add(at("guard", 4), Some(0));
+        messages.add(at("guard", 4), Some(2));
+        for row in 0..3 {
+            messages.add(at("guards", 5), Some(row));
+        }
+        messages.settle(3);
+        for row in 0..2 {
+            messages.add(at("launch", 6), Some(row));
+        }
+        assert_eq!(
+            told(messages, 2),
+            [
+                ("guard".to_owned(), vec!["in variant 0 and 1 more".to_owned()]),
+                ("guards".to_owned(), vec![]),
+                ("launch".to_owned(), vec![]),
             ]
         );
     }

@@ -31,6 +31,12 @@ pub trait Creator: Send + Sync + 'static {
     /// The attributes that it wants from an ONNX node.
     fn fields(&self) -> &FieldNames;
 
+    /// Whether a plugin is nothing without fields, so that it is a mistake to give no collection of them. An application that makes a
+    /// plugin of an op without attributes may give none.
+    fn needs_fields(&self) -> bool {
+        true
+    }
+
     /// Makes a plugin: for an ONNX node (`TensorRTPhase::BUILD`, `name` is the node's) or from the fields in
     /// an engine (`TensorRTPhase::RUNTIME`). Both happen on machines without a GPU.
     fn create(&self, name: &CStr, fields: &[Field<'_>], phase: TensorRTPhase) -> Result<Self::Plugin, Error>;
@@ -79,7 +85,8 @@ pub struct CreatorList {
     /// The same from the last to the first.
     backward: Vec<This>,
     free: Vec<unsafe fn(This)>,
-    /// A name with its namespace, for each.
+    /// A name with its namespace, for each, joined as closely as a registry can: two that only look alike then turn the list, which does
+    /// no harm.
     names: BTreeSet<Vec<u8>>,
     shares_names: bool,
 }
@@ -178,7 +185,7 @@ unsafe extern "C" fn create_plugin<C: Creator>(
     let creator = unsafe { creator::<C>(this) };
     call(creator, ptr::null_mut(), |creator| {
         // SAFETY: name, collection and fields are TensorRT's and outlive the call; nulls are checked.
-        let (name, fields) = unsafe { (text(name), read_fields(fields)?) };
+        let (name, fields) = unsafe { (text(name), read_fields(fields, creator.needs_fields())?) };
         creator.create(name, &fields, phase).map(plugin::into_raw)
     })
 }
@@ -192,10 +199,18 @@ unsafe fn text<'a>(text: *const c_char) -> &'a CStr {
 
 /// # Safety
 /// `collection` is null or valid for `'a`, with everything it points at.
-unsafe fn read_fields<'a>(collection: *const PluginFieldCollection) -> Result<Vec<Field<'a>>, Error> {
+unsafe fn read_fields<'a>(
+    collection: *const PluginFieldCollection,
+    are_needed: bool,
+) -> Result<Vec<Field<'a>>, Error> {
     // SAFETY: null or valid.
     let Some(collection) = (unsafe { collection.as_ref() }) else {
-        return Err(Error::invalid("there is no collection of fields"));
+        // Defaults would hide that they are missing.
+        return if are_needed {
+            Err(Error::invalid("there is no collection of fields"))
+        } else {
+            Ok(Vec::new())
+        };
     };
     // A plugin without attributes would not miss them.
     let count = collection.nb_fields;

@@ -53,7 +53,8 @@ impl Library {
     }
 
     /// What TensorRT gets: the creators in the order in which they are to be registered where it has set a finder before, and else in that
-    /// in which they can be deregistered.
+    /// in which they can be deregistered. TensorRT makes both calls in one `loadLibrary`. A thread that asked in between would get the first
+    /// answer and TensorRT the other order: the same creators are registered then, and taken out from the wrong end where they share a name.
     fn asked(&self) -> &[This] {
         let is_loading = self.is_loading.swap(false, Ordering::Relaxed);
         let creators = self.creators();

@@ -251,6 +251,7 @@ impl Plugin for Probe {
 pub(crate) struct ProbeCreator {
     pub(crate) mood: Mood,
     pub(crate) names: FieldNames,
+    pub(crate) needs_fields: bool,
     pub(crate) seen: Arc<Mutex<Vec<String>>>,
     pub(crate) record: Arc<Record>,
 }
@@ -258,7 +259,8 @@ pub(crate) struct ProbeCreator {
 impl ProbeCreator {
     pub(crate) fn new(mood: Mood) -> Self {
         let names = [(c"pads", PluginFieldType::INT32), (c"aot", PluginFieldType::INT32)];
-        Self { mood, names: FieldNames::new(names).unwrap(), seen: Arc::default(), record: Arc::default() }
+        let names = FieldNames::new(names).unwrap();
+        Self { mood, names, needs_fields: true, seen: Arc::default(), record: Arc::default() }
     }
 }
 
@@ -274,6 +276,9 @@ impl Creator for ProbeCreator {
     }
     fn namespace(&self) -> &CStr {
         c"sample"
+    }
+    fn needs_fields(&self) -> bool {
+        self.needs_fields
     }
     fn fields(&self) -> &FieldNames {
         &self.names

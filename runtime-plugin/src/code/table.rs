@@ -114,7 +114,7 @@ impl Here {
     fn of(driver: &Driver) -> Result<Here, DriverError> {
         let device = driver.current_device()?;
         let capability = driver.compute_capability(device)?;
-        Ok(Here { device, capability, has_clusters: driver.has_clusters(device)? })
+        Ok(Here { device, capability, has_clusters: driver.has_clusters(device, capability) })
     }
 }
 

@@ -135,18 +135,13 @@ impl Driver {
         })
     }
 
-    /// Whether a device has clusters. Where the driver does not know the question its compute capability tells.
-    ///
-    /// # Errors
-    /// The driver's.
-    pub fn has_clusters(&self, device: CUdevice) -> Result<bool, DriverError> {
-        match self.device_attribute(device, CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH) {
-            Ok(value) => Ok(value != 0),
-            Err(error) if error.code == CUDA_ERROR_INVALID_VALUE => {
-                Ok(self.compute_capability(device)?.major >= HAS_CLUSTERS)
-            }
-            Err(error) => Err(error),
-        }
+    /// Whether a device of this compute capability has clusters. Where the driver does not say, because it does not know the question or
+    /// for whatever other reason, the capability tells: most kernels have no clusters and are not to fail for it, and a launch with
+    /// clusters that the device does not take is refused by the driver.
+    #[must_use]
+    pub fn has_clusters(&self, device: CUdevice, capability: ComputeCapability) -> bool {
+        let told = self.device_attribute(device, CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH);
+        told.map_or(capability.major >= HAS_CLUSTERS, |value| value != 0)
     }
 
     /// A device's name: `NVIDIA H200`.

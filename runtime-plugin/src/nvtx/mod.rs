@@ -100,7 +100,7 @@ fn attached(asked: Option<&OsStr>, tool: Option<OsString>) -> Result<(), Without
     let is_attached = !entry.is_null() && {
         // SAFETY: a function of this name has this type in every library that the variable names.
         let initialize = unsafe { std::mem::transmute::<*mut c_void, Initialize>(entry) };
-        // SAFETY: it is given what it is made for. The tables are statics.
+        // SAFETY: it is given what it is made for. The tables are never freed.
         unsafe { initialize(tables::export_table) != 0 }
     };
     if !is_attached {
@@ -191,7 +191,9 @@ mod tests {
         for off in [None, Some(""), Some("0")] {
             assert_eq!(attached(off.map(OsStr::new), tool()), Err(Without::NotAsked), "{off:?}");
         }
-        assert_eq!(attached(Some(OsStr::new("1")), None), Err(Without::NoTool));
+        for none in [None, Some(OsString::new())] {
+            assert_eq!(attached(Some(OsStr::new("1")), none), Err(Without::NoTool));
+        }
         assert!(matches!(attached(Some(OsStr::new("1")), tool()), Err(Without::NotLoaded { .. })));
     }
 

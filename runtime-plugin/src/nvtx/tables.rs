@@ -7,6 +7,7 @@
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::ptr::{self, null, null_mut};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// Where a profiler writes the address of its function; null means that there is none.
@@ -19,6 +20,8 @@ type RangePush = unsafe extern "C" fn(*const c_char) -> c_int;
 /// `nvtxRangePop`: `int (void)`.
 type RangePop = unsafe extern "C" fn() -> c_int;
 
+/// `NVTX_CB_MODULE_CORE`.
+const CORE: usize = 1;
 /// `NVTX_CBID_CORE_RangePushA`.
 const RANGE_PUSH_A: usize = 9;
 /// `NVTX_CBID_CORE_RangePop`.
@@ -30,36 +33,34 @@ const VERSION_TABLE: u32 = 3;
 /// `NVTX_VERSION`.
 const VERSION: u32 = 3;
 
-/// For each module its slots, and the table of their addresses, which is longer by an entry. The lengths are those of `NVTX_CBID_..._SIZE`.
-macro_rules! modules {
-    ($($slots:ident $table:ident $length:literal $longer:literal;)*) => {
-        $(
-            static $slots: [Slot; $length] = [const { Slot::new(null_mut()) }; $length];
-            static $table: [Entry; $longer] = entries(&$slots);
-        )*
-    };
+/// How many slots the modules have, in the order of `NvtxCallbackModule`: the numbers `NVTX_CBID_..._SIZE` of core, CUDA, OpenCL, CUDA run
+/// time, core 2 and sync. The first module has the number 1.
+const SLOTS: [usize; 6] = [16, 9, 15, 7, 16, 7];
+
+/// Everything that a profiler is told addresses of.
+///
+/// The library may be unloaded while the profiler lives, and NVTX has no word for that; a profiler may keep what it was told, to change its
+/// functions later. So these lie in memory that is never given back, once for each copy of the library that a profiler is attached to: what
+/// is written there after the library has gone reaches nobody and harms nobody. The functions that a profiler is given are for the call
+/// that attaches it.
+struct Tables {
+    callbacks: Callbacks,
+    version: VersionInfo,
+    modules: [Module; SLOTS.len()],
 }
 
-modules! {
-    CORE CORE_TABLE 16 17;
-    CUDA CUDA_TABLE 9 10;
-    OPENCL OPENCL_TABLE 15 16;
-    CUDART CUDART_TABLE 7 8;
-    CORE2 CORE2_TABLE 16 17;
-    SYNC SYNC_TABLE 7 8;
+struct Module {
+    slots: &'static [Slot],
+    /// The addresses of the slots; longer by an entry.
+    table: &'static [Entry],
 }
 
-const fn entries<const SLOTS: usize, const ENTRIES: usize>(
-    slots: &'static [Slot; SLOTS],
-) -> [Entry; ENTRIES] {
-    assert!(ENTRIES == SLOTS + 1);
-    let mut entries = [None; ENTRIES];
-    let mut index = 1;
-    while index < SLOTS {
-        entries[index] = Some(&slots[index]);
-        index += 1;
+impl Module {
+    fn new(length: usize) -> Module {
+        let slots: &'static [Slot] = Vec::leak((0..length).map(|_| Slot::new(null_mut())).collect());
+        let entry = |index: usize| slots.get(index).filter(|_| index > 0);
+        Module { slots, table: Vec::leak((0..=length).map(entry).collect()) }
     }
-    entries
 }
 
 /// `NvtxExportTableCallbacks`.
@@ -68,8 +69,6 @@ struct Callbacks {
     struct_size: usize,
     module_function_table: unsafe extern "C" fn(c_int, *mut *const Entry, *mut c_uint) -> c_int,
 }
-
-static CALLBACKS: Callbacks = Callbacks { struct_size: size_of::<Callbacks>(), module_function_table };
 
 /// `NvtxExportTableVersionInfo`.
 #[repr(C)]
@@ -80,18 +79,23 @@ struct VersionInfo {
     set_injection_version: extern "C" fn(u32),
 }
 
-static VERSION_INFO: VersionInfo = VersionInfo {
-    struct_size: size_of::<VersionInfo>(),
-    version: VERSION,
-    reserved: 0,
-    set_injection_version,
-};
+/// The tables of this copy of the library, made when a profiler is to be attached.
+static TABLES: OnceLock<&'static Tables> = OnceLock::new();
+
+fn tables() -> &'static Tables {
+    TABLES.get_or_init(|| {
+        let callbacks = Callbacks { struct_size: size_of::<Callbacks>(), module_function_table };
+        let struct_size = size_of::<VersionInfo>();
+        let version = VersionInfo { struct_size, version: VERSION, reserved: 0, set_injection_version };
+        Box::leak(Box::new(Tables { callbacks, version, modules: SLOTS.map(Module::new) }))
+    })
+}
 
 /// `NvtxGetExportTableFunc_t`: what a profiler's `InitializeInjectionNvtx2` is given. Null for tables that there are not.
 pub(super) extern "C" fn export_table(id: u32) -> *const c_void {
     match id {
-        CALLBACKS_TABLE => ptr::from_ref(&CALLBACKS).cast(),
-        VERSION_TABLE => ptr::from_ref(&VERSION_INFO).cast(),
+        CALLBACKS_TABLE => ptr::from_ref(&tables().callbacks).cast(),
+        VERSION_TABLE => ptr::from_ref(&tables().version).cast(),
         _ => null(),
     }
 }
@@ -105,23 +109,15 @@ unsafe extern "C" fn module_function_table(
     table: *mut *const Entry,
     size: *mut c_uint,
 ) -> c_int {
-    // `NvtxCallbackModule`.
-    let entries: &'static [Entry] = match module {
-        1 => &CORE_TABLE,
-        2 => &CUDA_TABLE,
-        3 => &OPENCL_TABLE,
-        4 => &CUDART_TABLE,
-        5 => &CORE2_TABLE,
-        6 => &SYNC_TABLE,
-        _ => return 0,
-    };
+    let index = usize::try_from(module).ok().and_then(|module| module.checked_sub(CORE));
+    let Some(found) = index.and_then(|index| tables().modules.get(index)) else { return 0 };
     if !size.is_null() {
         // SAFETY: not null, so writable. The last entry is not counted.
-        unsafe { size.write(c_uint::try_from(entries.len() - 1).unwrap_or(0)) };
+        unsafe { size.write(c_uint::try_from(found.slots.len()).unwrap_or(0)) };
     }
     if !table.is_null() {
         // SAFETY: not null, so writable.
-        unsafe { table.write(entries.as_ptr()) };
+        unsafe { table.write(found.table.as_ptr()) };
     }
     1
 }
@@ -129,9 +125,17 @@ unsafe extern "C" fn module_function_table(
 /// What it is told is ignored, as NVTX itself does.
 extern "C" fn set_injection_version(_: u32) {}
 
+/// The profiler's function in a slot of the core module, where it gave one.
+#[inline]
+fn function(slot: usize) -> Option<*mut c_void> {
+    let core = TABLES.get()?.modules.first()?;
+    let function = core.slots.get(slot)?.load(Ordering::Relaxed);
+    (!function.is_null()).then_some(function)
+}
+
 /// Whether a profiler wants both ends of ranges.
 pub(super) fn takes_ranges() -> bool {
-    [RANGE_PUSH_A, RANGE_POP].iter().all(|slot| !CORE[*slot].load(Ordering::Relaxed).is_null())
+    [RANGE_PUSH_A, RANGE_POP].into_iter().all(|slot| function(slot).is_some())
 }
 
 /// Begins a range in the calling thread, where a profiler takes it.
@@ -140,8 +144,7 @@ pub(super) fn takes_ranges() -> bool {
 /// What is in the slots was put there by a profiler that keeps to NVTX. `name` is a C string.
 #[inline]
 pub(super) unsafe fn push(name: *const c_char) {
-    let function = CORE[RANGE_PUSH_A].load(Ordering::Relaxed);
-    if !function.is_null() {
+    if let Some(function) = function(RANGE_PUSH_A) {
         // SAFETY: whoever fills this slot puts a function of this type there.
         let function = unsafe { std::mem::transmute::<*mut c_void, RangePush>(function) };
         // SAFETY: a C string, as it wants; the answer is the depth, which nobody asks for.
@@ -155,8 +158,7 @@ pub(super) unsafe fn push(name: *const c_char) {
 /// What is in the slots was put there by a profiler that keeps to NVTX. [`push`] came before.
 #[inline]
 pub(super) unsafe fn pop() {
-    let function = CORE[RANGE_POP].load(Ordering::Relaxed);
-    if !function.is_null() {
+    if let Some(function) = function(RANGE_POP) {
         // SAFETY: whoever fills this slot puts a function of this type there.
         let function = unsafe { std::mem::transmute::<*mut c_void, RangePop>(function) };
         // SAFETY: it has no preconditions but the range.
@@ -181,7 +183,7 @@ mod tests {
         assert_eq!([0, 2, 4].map(|id| export_table(id)), [null(); 3]);
         for (module, length) in [(1, 16), (2, 9), (3, 15), (4, 7), (5, 16), (6, 7)] {
             let (mut table, mut size) = (null(), 0);
-            let ask = CALLBACKS.module_function_table;
+            let ask = tables().callbacks.module_function_table;
             // SAFETY: both can be written.
             assert_eq!(unsafe { ask(module, &raw mut table, &raw mut size) }, 1);
             assert_eq!(size, length, "module {module}");

@@ -9,7 +9,7 @@ use std::ptr::without_provenance_mut;
 use std::sync::OnceLock;
 
 use cubinder_bundle::expr::DeviceFact;
-use cubinder_bundle::launch::{Device, full_name};
+use cubinder_bundle::launch::{Device, full_name, shape_text};
 use cubinder_bundle::{Arg, ArgValue, Attribute, AttributeElement, DataType, Format, Node, ScalarType};
 use cubinder_compiler::diagnostic::Source;
 use cubinder_compiler::eval::{
@@ -196,10 +196,17 @@ impl Case {
 
     /// A refusal as the runtime words it, which knows no more of a shape input than its rank.
     fn as_seen(&self, mut refused: String) -> String {
-        for (input, shape) in self.plugin.inputs.iter().zip(&self.inputs) {
+        for ((input, shape), values) in self.plugin.inputs.iter().zip(&self.inputs).zip(&self.values) {
+            if input.values.is_some() {
+                refused = refused.replace(&format!(", {} holds {values:?}", input.name), "");
+            }
             if input.values.is_some() && !shape.is_empty() {
-                let known = format!("\n  {}: {shape:?}", input.name);
-                refused = refused.replace(&known, &format!("\n  {}: shape not known", input.name));
+                let unseen = format!("{}: shape not known", input.name);
+                let [row, part] = [
+                    format!("\n  {}: {shape:?}", input.name),
+                    format!("{} is {}", input.name, shape_text(shape)),
+                ];
+                refused = refused.replace(&row, &format!("\n  {unseen}")).replace(&part, &unseen);
             }
         }
         refused
@@ -378,8 +385,13 @@ fn cases_are_of_all_kinds() {
         ];
         let kind = kinds.into_iter().find(|kind| refused.contains(kind));
         *found.entry(kind.unwrap_or(if refused.is_empty() { "launched" } else { "other" })).or_default() += 1;
-        if refused.is_empty() && case.values.iter().any(|values| !values.is_empty()) {
-            *found.entry("launched beside shape inputs").or_default() += 1;
+        if case.values.iter().any(|values| !values.is_empty()) {
+            let what = match () {
+                () if refused.is_empty() => "launched beside shape inputs",
+                () if refused.contains("does not hold; ") => "a rule beside shape inputs",
+                () => "refused beside shape inputs",
+            };
+            *found.entry(what).or_default() += 1;
         }
     }
     for kind in [
@@ -391,6 +403,7 @@ fn cases_are_of_all_kinds() {
         "cannot launch",
         "launched",
         "launched beside shape inputs",
+        "a rule beside shape inputs",
     ] {
         assert!(found.get(kind).is_some_and(|count| *count >= 3), "{found:?}");
     }

@@ -190,7 +190,7 @@ fn true_output<'a>(
     let needs_values = output.shape.nodes.iter().any(|node| matches!(node, Node::Values(_)));
     if needs_values {
         check_output_limits(output, found, "").map_err(invalid)?;
-        let possible = launch::extents_for_any_values(plugin, output, facts);
+        let possible = launch::extents_for_any_values(plugin, output, facts, steps);
         return match possible.filter(|possible| !holds(possible, found)) {
             Some(possible) => {
                 let possible: Vec<String> = possible.iter().map(Interval::to_string).collect();

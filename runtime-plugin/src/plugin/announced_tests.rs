@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use cubinder_bundle::expr::{Expr, Node as ExprNode};
-use cubinder_bundle::launch::Steps;
+use cubinder_bundle::launch::{NODE_STEP_LIMIT, Steps};
 use cubinder_bundle::model::SizeBound;
 use cubinder_bundle::{DataType, Format, Input, Interval, Node, Output, Plugin, ShapeLimits, Value, Variant};
 use trt_abi::{Dims, PluginTensorDesc, TensorFormat, TensorRTPhase};
@@ -150,7 +150,7 @@ fn shapes_that_values_decide_are_taken_from_tensorrt() {
     assert_eq!(shapes(&[7]), Ok(vec![vec![4], vec![-1], vec![5], vec![7]]));
     // No value that the plugin takes gives such a shape.
     let texts = [
-        ([101].as_slice(), "found 101, expected 0..=100"),
+        ([101].as_slice(), "found 101, expected 0..=100; x is 4, target: shape not known, b is 5"),
         (&[-1], "`y` is -1"),
         (&[7, 7], "found 7x7, expected 0..=100"),
     ];
@@ -158,6 +158,17 @@ fn shapes_that_values_decide_are_taken_from_tensorrt() {
         let error = shapes(output).unwrap_err();
         assert!(error.starts_with("shaped `n`: ") && error.contains(expected), "{error}");
     }
+}
+
+/// What bounds of shapes take is part of what the expressions of a node may take together.
+#[test]
+fn bounds_for_any_values_are_counted() {
+    let node = node(OWN);
+    let announced = announced(&[(DataType::F32, &[4]), (DataType::F32, &[5])], &[7]);
+    let positions = announced.positions(&node).unwrap();
+    let mut steps = Steps::default();
+    announced.shapes(&node, None, &positions, &mut steps).unwrap();
+    assert!(steps.charge(NODE_STEP_LIMIT).is_err());
 }
 
 /// Two things that only TensorRT knows in one shape: what a kernel will count, and what a shape input holds.

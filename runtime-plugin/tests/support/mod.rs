@@ -44,8 +44,8 @@ pub(crate) enum Clusters {
     AsCapability,
     /// It has none.
     Not,
-    /// Its driver does not know the question.
-    Unasked,
+    /// Its driver answers the question with this error.
+    Fails(CUresult),
 }
 
 /// How long a test waits for what does not come.
@@ -328,7 +328,7 @@ unsafe extern "C" fn device_get_count(count: *mut c_int) -> CUresult {
 }
 
 unsafe extern "C" fn device_get_attribute(value: *mut c_int, attribute: c_int, device: c_int) -> CUresult {
-    let mut is_known = true;
+    let mut failure = 0;
     let code = call("cuDeviceGetAttribute", no_label, |state| {
         let capability = state.capability(device);
         let answer = match attribute {
@@ -338,8 +338,8 @@ unsafe extern "C" fn device_get_attribute(value: *mut c_int, attribute: c_int, d
             120 => match state.device.clusters {
                 Clusters::AsCapability => c_int::from(capability.0 >= 9),
                 Clusters::Not => 0,
-                Clusters::Unasked => {
-                    is_known = false;
+                Clusters::Fails(with) => {
+                    failure = with;
                     0
                 }
             },
@@ -348,7 +348,7 @@ unsafe extern "C" fn device_get_attribute(value: *mut c_int, attribute: c_int, d
         // SAFETY: as `cuda.h` says.
         unsafe { *value = answer }
     });
-    if is_known { code } else { 1 }
+    if code == 0 { failure } else { code }
 }
 
 unsafe extern "C" fn device_get_name(name: *mut c_char, _: c_int, _: c_int) -> CUresult {

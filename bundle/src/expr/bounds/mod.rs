@@ -42,7 +42,7 @@ pub struct Bounds {
 /// Evaluation fails everywhere, and this is how; the expression is not an integer or a boolean; or it is not one that
 /// [`Expr::validate`] accepts.
 pub fn bounds(expr: &Expr, env: &dyn RangeEnvironment) -> Result<Bounds, EvalError> {
-    let (range, total) = walk(expr, env)?;
+    let (range, total) = walk(expr, env, &mut { STEP_LIMIT })?;
     finished(&range, total)
 }
 
@@ -52,7 +52,19 @@ pub fn bounds(expr: &Expr, env: &dyn RangeEnvironment) -> Result<Bounds, EvalErr
 /// # Errors
 /// As [`bounds`].
 pub fn bounds_each(expr: &Expr, env: &dyn RangeEnvironment) -> Result<Option<Vec<Bounds>>, EvalError> {
-    let (range, total) = walk(expr, env)?;
+    bounds_each_within(expr, env, &mut { STEP_LIMIT })
+}
+
+/// [`bounds_each`] in at most as many steps as are left; takes off those that it took.
+///
+/// # Errors
+/// As [`bounds`].
+pub(crate) fn bounds_each_within(
+    expr: &Expr,
+    env: &dyn RangeEnvironment,
+    left: &mut usize,
+) -> Result<Option<Vec<Bounds>>, EvalError> {
+    let (range, total) = walk(expr, env, left)?;
     match range {
         Extent::Any | Extent::List(..) => Ok(None),
         range => match range.items() {
@@ -62,11 +74,14 @@ pub fn bounds_each(expr: &Expr, env: &dyn RangeEnvironment) -> Result<Option<Vec
     }
 }
 
-fn walk(expr: &Expr, env: &dyn RangeEnvironment) -> Result<(Extent, bool), EvalError> {
+fn walk(expr: &Expr, env: &dyn RangeEnvironment, left: &mut usize) -> Result<(Extent, bool), EvalError> {
     let mut terms = Terms::default();
     let root = terms.add(expr, &|tensor| env.rank(tensor))?;
-    let mut walk = Walk::new(&terms, env, Facts::default(), STEP_LIMIT);
-    match walk.term(root) {
+    let limit = STEP_LIMIT.min(*left);
+    let mut walk = Walk::new(&terms, env, Facts::default(), limit);
+    let found = walk.term(root);
+    *left = left.saturating_sub(limit - walk.left());
+    match found {
         Ok(range) => Ok((range, walk.is_total())),
         Err(Stop::Error(error)) => Err(error),
         // Nothing was assumed, so nothing can be beyond reach.

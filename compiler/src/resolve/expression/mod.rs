@@ -481,6 +481,11 @@ impl<'m> Compiler<'m> {
         self.messages.add(diagnostic, row);
     }
 
+    /// The messages so far come from looking at so many rows; later ones may come from fewer.
+    pub(super) fn settle(&mut self, rows: usize) {
+        self.messages.settle(rows);
+    }
+
     pub(super) fn span(&self, range: Range<usize>) -> Span {
         Span::new(self.source, range)
     }

@@ -106,6 +106,11 @@ fn what_is_missing_is_read_as_nothing_or_refused() {
     }
     assert!(create(c"".as_ptr(), ptr::null()).is_null());
     assert_eq!(record.last_report().text(), "there is no collection of fields");
+    let (_list, this, slots) = list(ProbeCreator { needs_fields: false, ..ProbeCreator::new(Mood::Well) });
+    // SAFETY: a live creator; null is allowed.
+    let plugin = unsafe { (slots.create_plugin)(this, c"".as_ptr(), ptr::null(), TensorRTPhase::BUILD) };
+    assert!(!plugin.is_null(), "an op without attributes");
+    delete(plugin);
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! Engines that TensorRT-RTX's builder makes without a GPU of the plugins that ship: every sample, both forms, static and dynamic shapes, several
-//! profiles, 1 to 1000 nodes.
+//! Engines that TensorRT-RTX's builder makes without a GPU, in both forms: of the plugins that ship, with static and dynamic shapes, several
+//! profiles, 1 to 1000 nodes; and of plugins for every type and format, for constants, for outputs that nobody reads.
 //!
 //! The networks are those of `xtask/python/networks.py`, which `cargo xtask gpu-test` runs on a GPU; here they are built, and what is in the
 //! engine is held against what was compiled.
@@ -112,31 +112,33 @@ fn networks() -> Vec<Network> {
     all
 }
 
-/// The library of all that ships, and a folder for engines.
-struct Shipped {
+/// A library in both forms, and a folder for engines.
+struct Library {
+    name: &'static str,
     folder: TempDir,
     application: Application,
     compiler: std::path::PathBuf,
 }
 
-impl Shipped {
-    fn new() -> Option<Shipped> {
+impl Library {
+    /// Of the manifests, or of all that ship.
+    fn new(name: &'static str, manifests: &[&str]) -> Option<Library> {
         let compiler = std::env::var_os("CUBINDER_BIN").map(std::path::PathBuf::from);
         let (Some(compiler), Some(application)) = (compiler, Application::from_environment()) else {
             skip("`CUBINDER_BIN` or `CUBINDER_TEST_PYTHON` is not set; `cargo xtask test` does it");
             return None;
         };
-        let shipped = Shipped { folder: tempfile::tempdir().unwrap(), application, compiler };
+        let library = Library { name, folder: tempfile::tempdir().unwrap(), application, compiler };
         for form in FORMS {
-            let mut command = Command::new(&shipped.compiler);
+            let mut command = Command::new(&library.compiler);
             command.current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
-            command.args(["compile", "--name", "shipped", "--target", "sm_89", "--quiet", "--output"]);
-            command.arg(shipped.folder.path().join(form.folder()));
-            command.args((form == Form::Embedded).then_some("--embed"));
+            command.args(["compile", "--name", name, "--target", "sm_89", "--quiet", "--output"]);
+            command.arg(library.folder.path().join(form.folder()));
+            command.args((form == Form::Embedded).then_some("--embed")).args(manifests);
             let done = command.output().unwrap();
             assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
         }
-        Some(shipped)
+        Some(library)
     }
 
     fn path(&self, form: Form, name: &str) -> std::path::PathBuf {
@@ -144,9 +146,13 @@ impl Shipped {
     }
 
     fn libraries(&self, form: Form) -> Vec<std::path::PathBuf> {
-        let mut libraries = vec![self.path(form, "libshipped.so")];
-        libraries.extend((form == Form::Embedded).then(|| self.path(form, "libshipped-code.so")));
+        let mut libraries = vec![self.path(form, &format!("lib{}.so", self.name))];
+        libraries.extend((form == Form::Embedded).then(|| self.code(form)));
         libraries
+    }
+
+    fn code(&self, form: Form) -> std::path::PathBuf {
+        self.path(form, &format!("lib{}-code.so", self.name))
     }
 
     fn plan(&self, form: Form, index: usize) -> std::path::PathBuf {
@@ -174,7 +180,7 @@ impl Shipped {
                 "network": network.kind,
             });
             if form == Form::Embedded {
-                build["serialize"] = json!([self.path(form, "libshipped-code.so")]);
+                build["serialize"] = json!([self.code(form)]);
             }
             steps.push(build);
         }
@@ -201,14 +207,11 @@ fn code(report: &Value) -> BTreeSet<String> {
     code.map(|code| code["digest"].as_str().unwrap().to_owned()).collect()
 }
 
-#[test]
-fn engines_of_every_kind_are_built_without_a_gpu() {
-    let Some(shipped) = Shipped::new() else { return };
-    let networks = networks();
-    assert!(networks.len() >= 30, "{}", networks.len());
+/// Builds an engine of each network in both forms, and holds what is in it against the library.
+fn builds(library: &Library, networks: &[Network]) {
     for form in FORMS {
-        let compiled = code(&shipped.inspect(shipped.libraries(form).last().unwrap()));
-        for (index, (network, answer)) in networks.iter().zip(shipped.build(form, &networks)).enumerate() {
+        let compiled = code(&library.inspect(library.libraries(form).last().unwrap()));
+        for (index, (network, answer)) in networks.iter().zip(library.build(form, networks)).enumerate() {
             let name = format!("{form:?} {network:?}");
             assert!(answer.is_ok(), "{name}: {:?}", answer.log);
             // The parser's remark about every output of 64-bit integers is none of the plugin's.
@@ -216,7 +219,7 @@ fn engines_of_every_kind_are_built_without_a_gpu() {
                 (severity == "ERROR" || severity == "WARNING") && !text.ends_with("has Int64 binding.")
             });
             assert_eq!(complaints.collect::<Vec<_>>(), Vec::<&(String, String)>::new(), "{name}");
-            let report = shipped.inspect(&shipped.plan(form, index));
+            let report = library.inspect(&library.plan(form, index));
             assert_eq!(report["damaged"], json!([]), "{name}");
             let kind = if form == Form::Fields { "node" } else { "node reference" };
             let found = nodes(&report, kind);
@@ -233,4 +236,41 @@ fn engines_of_every_kind_are_built_without_a_gpu() {
             assert!(!held.is_empty() && held.is_subset(&compiled), "{name}: code that was not compiled");
         }
     }
+}
+
+#[test]
+fn engines_of_every_kind_are_built_without_a_gpu() {
+    let Some(library) = Library::new("shipped", &[]) else { return };
+    let networks = networks();
+    assert!(networks.len() >= 30, "{}", networks.len());
+    builds(&library, &networks);
+}
+
+/// The numbers that tests/data/run/pack.toml gives to types and formats: those for 4 dimensions and those for 5.
+const KINDS: usize = 29;
+const OF_VOLUMES: [usize; 5] = [3, 11, 12, 17, 22];
+
+#[test]
+fn engines_with_every_type_and_format_are_built_without_a_gpu() {
+    let manifests =
+        ["pack", "unpack", "flip", "weigh", "split"].map(|name| format!("tests/data/run/{name}.toml"));
+    let manifests: Vec<&str> = manifests.iter().map(String::as_str).collect();
+    let Some(library) = Library::new("types", &manifests) else { return };
+    let mut networks = Vec::new();
+    for kind in 0..KINDS {
+        let shape = if OF_VOLUMES.contains(&kind) { "2,5,2,3,4" } else { "2,5,3,4" };
+        let ops = &[("pack_plugin", 1), ("unpack_plugin", 1)];
+        networks.push(fixed("layouts", "f32", shape, json!({"kinds": [kind]}), ops));
+    }
+    for ty in ["f32", "f16", "bf16", "f8", "i8", "i32", "i64", "bool"] {
+        networks.push(fixed("flip", ty, "3,5,7", json!({}), &[("flip_plugin", 1)]));
+    }
+    for shape in ["", "0", "2,1,2,1,2,3,2,5"] {
+        networks.push(fixed("flip", "f32", shape, json!({}), &[("flip_plugin", 1)]));
+        networks.push(fixed("split", "f32", shape, json!({}), &[("split_plugin", 1)]));
+    }
+    for ty in ["f32", "f16", "f8"] {
+        networks.push(fixed("weigh", ty, "4,300", json!({}), &[("weigh_plugin", 1)]));
+    }
+    builds(&library, &networks);
 }

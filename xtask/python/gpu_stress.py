@@ -103,7 +103,7 @@ def on_threads(client, lanes, work):
 
 
 def runs_of(case):
-    """The runs of each plan that plain memory can serve: aligned, no data-dependent outputs, no alias to memory of its own."""
+    """The runs of each plan that plain memory can serve: aligned, no data-dependent outputs, no shape inputs, no alias to memory of its own."""
     for plan in case["plans"]:
         fit = [
             run
@@ -112,7 +112,7 @@ def runs_of(case):
             and run["offset"] == 0
             and run["profile"] == 0
             and not any(t["data_dependent"] for t in run["outputs"])
-            and not any(t["type"] in ("i32", "i64") for t in run["inputs"])
+            and not any(t["host"] for t in run["inputs"])
         ]
         if fit:
             yield plan, fit

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 
-SIZES = {"f32": 4, "f16": 2, "i32": 4, "i64": 8, "bool": 1}
+SIZES = {"f32": 4, "f16": 2, "bf16": 2, "f8": 1, "i8": 1, "i32": 4, "i64": 8, "bool": 1}
 
 
 def numel(shape):

@@ -6,12 +6,22 @@ model is written. `write_model.py` and `reference.py` are the programs over it.
 
 import functools
 
+import ml_dtypes
 import numpy as np
 
-TYPES = {"f32": np.float32, "f16": np.float16, "i32": np.int32, "i64": np.int64, "bool": np.bool_}
+TYPES = {
+    "f32": np.float32,
+    "f16": np.float16,
+    "bf16": ml_dtypes.bfloat16,
+    "f8": ml_dtypes.float8_e4m3fn,
+    "i8": np.int8,
+    "i32": np.int32,
+    "i64": np.int64,
+    "bool": np.bool_,
+}
 
 # What `--set NAME=VALUE` changes.
-DEFAULTS = {"pads": [1, 1, 1, 1], "block_size": 256, "delta": 1, "nodes": 10}
+DEFAULTS = {"pads": [1, 1, 1, 1], "block_size": 256, "delta": 1, "nodes": 10, "kinds": [0]}
 
 
 class Network:
@@ -20,11 +30,11 @@ class Network:
     `inputs` and `outputs` are names with element types, where "T" is the network's own. `aliases` names the input whose memory an
     output shares, `data_dependent` the outputs whose shape only the data decide. `data` makes an input from a random generator,
     a shape and a type. `ranks` says those of outputs that have not the inputs' rank, `shape_inputs` the shapes of inputs whose values
-    decide shapes."""
+    decide shapes, `constants` the tensors that the network itself holds: element type and values."""
 
     def __init__(
         self, nodes, reference, inputs=None, outputs=None, aliases=None, data_dependent=(), data=None, namespace="sample", ranks=None,
-        shape_inputs=None,
+        shape_inputs=None, constants=None,
     ):
         self.nodes = nodes
         self.reference = reference
@@ -35,6 +45,7 @@ class Network:
         self.data = data or eighths
         self.namespace = namespace
         self.shape_inputs = shape_inputs or {}
+        self.constants = constants or {}
         self.ranks = {**{name: 2 for name in data_dependent}, **(ranks or {})}
 
 
@@ -59,6 +70,11 @@ def stretches(generator, shape, dtype):
     if dtype == np.int64:
         return np.array(shape if square else [extent * 2 + 1 for extent in shape], dtype)
     return np.array([1 if square else 3], dtype) if dtype == np.int32 else eighths(generator, shape, dtype)
+
+
+def small(generator, shape, dtype):
+    """Integers that every type holds, those of 4 bits and floats of 8 among them. Of a `bool` both values."""
+    return generator.integers(-8, 8, shape).astype(np.int8).astype(dtype)
 
 
 # ---- what numpy says
@@ -219,6 +235,62 @@ for name, of in (
         namespace="test",
     )
 
+# Through every type and format that is asked for, and back (tests/data/run/pack.toml numbers them; BOOL is the one that keeps no number).
+BOOL = 27
+
+
+def through(s):
+    last = 2 * len(s["kinds"])
+    for number, kind in enumerate(s["kinds"]):
+        names = [tensor(2 * number + i, last) for i in range(3)]
+        yield ("pack_plugin", [names[0]], [names[1]], {"kind": kind, "aot": 1})
+        yield ("unpack_plugin", [names[1]], [names[2]], {"kind": kind, "aot": 1})
+
+
+NETWORKS["layouts"] = Network(
+    lambda s: list(through(s)),
+    lambda i, s: {"y": (i["x"] != 0).astype(i["x"].dtype) if BOOL in s["kinds"] else i["x"]},
+    data=small,
+    namespace="test",
+)
+NETWORKS["flip"] = Network(
+    lambda s: [("flip_plugin", ["x"], ["y"], {"aot": 1})],
+    lambda i, s: {"y": np.ascontiguousarray(i["x"].ravel()[::-1]).reshape(i["x"].shape)},
+    data=small,
+    namespace="test",
+)
+
+# Weights of 4 bits that the network holds: an even number, else TensorRT-RTX 1.7 fails inside.
+WEIGHTS = np.array([-8, 7, 0, -1, 3, 1, -5, 2, 6, -3, 4, -7], np.int8)
+NETWORKS["weigh"] = Network(
+    lambda s: [("weigh_plugin", ["x", "weights"], ["y"], {"aot": 1})],
+    lambda i, s: {
+        "y": (i["x"].astype(np.float32) * np.resize(WEIGHTS, i["x"].shape[1]).astype(np.float32)).astype(i["x"].dtype)
+    },
+    data=small,
+    namespace="test",
+    constants={"weights": ("i4", WEIGHTS)},
+)
+
+# A constant as an input, an output that nobody reads, one tensor twice.
+HALVES = np.array([0.5, -1.5, 2.5], np.float32)
+
+
+def halves(x):
+    return np.resize(HALVES, x.size).reshape(x.shape)
+
+
+NETWORKS["split"] = Network(
+    lambda s: [
+        ("split_plugin", ["x", "halves"], ["a", "unread"], {"aot": 1}),
+        ("split_plugin", ["a", "a"], ["y", "nothing"], {"aot": 1}),
+    ],
+    lambda i, s: {"y": 2 * (i["x"] + halves(i["x"])), "nothing": np.zeros_like(i["x"])},
+    outputs={"y": "T", "nothing": "T"},
+    namespace="test",
+    constants={"halves": ("f32", HALVES)},
+)
+
 # Shape inputs (tests/data/run/stretch.toml): several values, and one.
 NETWORKS["stretch"] = Network(
     lambda s: [("stretch", ["x", "target", "times"], ["y"], {"aot": 1, "tensorrt_plugin_shape_input_indices": [1, 2]})],
@@ -252,7 +324,7 @@ def add_options(parser):
         return name, json.loads(value)
 
     parser.add_argument("--network", choices=NETWORKS, default="chain")
-    parser.add_argument("--type", choices=("f32", "f16"), default="f32")
+    parser.add_argument("--type", choices=TYPES, default="f32")
     parser.add_argument("--set", type=setting, action="append", default=[], help="NAME=VALUE, in JSON: pads=[1,1]")
 
 

@@ -25,6 +25,7 @@ def tensor(prefix, name, values, types, network, numbers):
         "shape": list(values.shape),
         "alias": network.aliases.get(name),
         "data_dependent": name in network.data_dependent,
+        "host": name in network.shape_inputs,
     }
 
 

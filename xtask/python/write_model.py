@@ -14,6 +14,10 @@ from onnx import TensorProto, helper
 TYPES = {
     "f32": TensorProto.FLOAT,
     "f16": TensorProto.FLOAT16,
+    "bf16": TensorProto.BFLOAT16,
+    "f8": TensorProto.FLOAT8E4M3FN,
+    "i8": TensorProto.INT8,
+    "i4": TensorProto.INT4,
     "i32": TensorProto.INT32,
     "i64": TensorProto.INT64,
     "bool": TensorProto.BOOL,
@@ -43,9 +47,11 @@ def write(output, network, settings, types, shape, name):
         name,
         [helper.make_tensor_value_info(name, TYPES[types[name]], network.shape_inputs.get(name, shape)) for name in network.inputs],
         [helper.make_tensor_value_info(name, TYPES[types[name]], [None] * network.ranks.get(name, len(shape))) for name in network.outputs],
+        [helper.make_tensor(name, TYPES[ty], values.shape, values) for name, (ty, values) in network.constants.items()],
     )
-    opsets = [helper.make_opsetid("", 17), helper.make_opsetid(network.namespace, 1)]
-    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), output)
+    # The versions of the format that know every type above.
+    opsets = [helper.make_opsetid("", 21), helper.make_opsetid(network.namespace, 1)]
+    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=10), output)
 
 
 def main():

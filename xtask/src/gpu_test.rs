@@ -84,6 +84,8 @@ impl List<'_> {
         self.variants()?;
         self.sequences()?;
         self.shape_inputs()?;
+        self.types()?;
+        self.connections()?;
         self.together()?;
         self.cycles()?;
         Ok(self.cases)
@@ -339,6 +341,80 @@ impl List<'_> {
             let what = format!("shape inputs, also in CUDA graphs, {}", form.what());
             let name = format!("shape inputs {}", form.name());
             self.cases.push(Case::new(name, what, form, vec![plan], &NO_JIT).in_python());
+        }
+        Ok(())
+    }
+
+    /// Every type, between plugins and as a network's input and output, of every rank; weights of 4 bits that the network holds. Formats that
+    /// are not linear are not among them: TensorRT-RTX 1.7 puts kernels of its own around them, which are for the announced GPU alone.
+    fn types(&mut self) -> Result<()> {
+        const LINEAR: &str = "[0, 4, 13, 18, 23, 25, 26, 28, 27]";
+        let manifests = ["pack", "unpack", "flip", "weigh"].map(|name| format!("tests/data/run/{name}.toml"));
+        let manifests: Vec<&str> = manifests.iter().map(String::as_str).collect();
+        self.maker.compile("types", &["sm_89", "sm_90", "sm_120"], &manifests)?;
+        for form in Form::ALL {
+            let network = Network::new("layouts", "f32", "n,c,h,w").with("kinds", LINEAR);
+            let shapes = ["1,1,1,1", "2,5,3,4", "4,32,17,9"];
+            let mut plans = vec![self.maker.plan(&Recipe::dynamic(
+                "types",
+                network,
+                form,
+                "1x1x1x1:2x5x3x4:8x64x32x32",
+                &shapes,
+            ))?];
+            for ty in ["f32", "f16", "bf16", "f8", "i32", "i64", "bool"] {
+                plans.push(self.maker.plan(&Recipe::fixed(
+                    "types",
+                    Network::new("flip", ty, "3,5,7"),
+                    form,
+                ))?);
+            }
+            for shape in ["", "0", "1", "2,1,2,1,2,3,2,5"] {
+                plans.push(self.maker.plan(&Recipe::fixed(
+                    "types",
+                    Network::new("flip", "f32", shape),
+                    form,
+                ))?);
+            }
+            for ty in ["f32", "f16", "f8"] {
+                plans.push(self.maker.plan(&Recipe::fixed(
+                    "types",
+                    Network::new("weigh", ty, "4,300"),
+                    form,
+                ))?);
+            }
+            for plan in &mut plans {
+                let graphs: Vec<Run> =
+                    plan.runs.iter().map(|run| Run { graph: true, ..run.clone() }).collect();
+                plan.runs.extend(graphs);
+            }
+            let what =
+                format!("every type, ranks 0 to 8, weights of 4 bits, also in CUDA graphs, {}", form.what());
+            let name = format!("types {}", form.name());
+            self.cases.push(Case::new(name, what, form, plans, &NO_JIT).in_python());
+        }
+        Ok(())
+    }
+
+    /// A constant as an input, an output that nobody reads, one tensor as both inputs.
+    fn connections(&mut self) -> Result<()> {
+        self.maker.compile("split", &TARGETS, &["tests/data/run/split.toml"])?;
+        for form in Form::ALL {
+            let profile = "1x1:64x64:512x512";
+            let shapes = ["1,1", "3,5", "64,64", "512,511"];
+            let network = Network::new("split", "f32", "n,w");
+            let mut plans =
+                vec![self.maker.plan(&Recipe::dynamic("split", network, form, profile, &shapes))?];
+            for shape in ["", "0,4", "7"] {
+                plans.push(self.maker.plan(&Recipe::fixed(
+                    "split",
+                    Network::new("split", "f32", shape),
+                    form,
+                ))?);
+            }
+            let what = format!("a constant input, an unread output, one tensor twice, {}", form.what());
+            let name = format!("connections {}", form.name());
+            self.cases.push(Case::new(name, what, form, plans, &NO_JIT).in_python());
         }
         Ok(())
     }

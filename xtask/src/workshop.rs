@@ -26,7 +26,7 @@ pub(crate) struct Workshop {
 pub(crate) struct Network {
     /// Its name there: `chain`, `pad`, `non_zero`. Of `vectors` a reference is for one variant: `vectors-1`.
     pub(crate) kind: &'static str,
-    /// `f32` or `f16`.
+    /// The element type of its tensors that have no other: `f32`.
     pub(crate) ty: &'static str,
     /// Extents of every input; a word is a dynamic one.
     pub(crate) shape: String,
@@ -108,6 +108,8 @@ pub(crate) struct Tensor {
     pub(crate) alias: Option<String>,
     /// Whether only the data decide its shape.
     pub(crate) data_dependent: bool,
+    /// Whether it is a shape input, whose memory is the host's.
+    pub(crate) host: bool,
 }
 
 impl Workshop {

@@ -169,7 +169,7 @@ impl<'m> Decided<'m> {
 }
 
 /// What a type parameter is must follow from the types of a node's inputs, and for what is no output's type it may follow from
-/// formats and the variant: nothing else tells which alternative is meant.
+/// formats and the variant: nothing else tells which alternative is meant, but for values of attributes.
 fn undecided_type(
     manifest: &Manifest,
     parameter: &Parameter<DataType>,
@@ -188,6 +188,10 @@ fn undecided_type(
         return None;
     }
     let output = manifest.outputs.iter().find(|output| output.ty.value == name);
+    // Values that the code is compiled for may decide it: which rows they leave is known later (`output_types`).
+    if output.is_some() && manifest.attributes.iter().any(|decl| decl.specialize.is_some()) {
+        return None;
+    }
     let is_open = match output {
         Some(_) => decided.leaves_open(choices.iter().flatten(), false, value),
         None => choices.iter().any(|choices| decided.leaves_open(choices.iter(), true, value)),

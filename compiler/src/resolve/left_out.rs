@@ -90,7 +90,8 @@ fn serves(row: &Row) -> (usize, &[DataType], &[Format]) {
     (row.variant, &row.tensor_types, &row.tensor_formats)
 }
 
-/// Values, with types and formats, that a node can have and no row is left for. `by_rules` and `by_guards` say which rows are left out.
+/// Values, with types of inputs, that a node can have and no row is left for. `by_rules` and `by_guards` say which rows are left out. Formats do
+/// not count, because TensorRT takes those that there are, nor do the types of outputs, which the node does not choose.
 pub(super) fn unserved(
     manifest: &Manifest,
     rows: &[Row],
@@ -100,7 +101,8 @@ pub(super) fn unserved(
 ) -> Vec<Diagnostic> {
     let all = || rows.iter().zip(by_rules).zip(by_guards);
     let possible = || all().filter(|((_, is_gone), _)| !**is_gone).map(|((row, _), is_gone)| (row, *is_gone));
-    let node = |row: &Row| format!("{:?} {:?} {:?}", row.types, row.formats, row.specialized);
+    let inputs = manifest.inputs.len();
+    let node = |row: &Row| format!("{:?} {:?}", row.tensor_types.get(..inputs), row.specialized);
     let served: BTreeSet<String> =
         possible().filter(|(_, is_gone)| !is_gone).map(|(row, _)| node(row)).collect();
     let mut told = BTreeSet::new();
@@ -131,10 +133,10 @@ pub(super) fn unserved(
     let Some(first) = missing.first().filter(|_| found.is_empty()) else { return found };
     let decl = manifest.attributes.iter().find_map(|decl| decl.specialize.as_ref());
     let place = Span::new(source, decl.map_or(0..0, |values| values.range.clone()));
-    let diagnostic = told_of(&format!("nodes with {}", first.of_nodes()), place);
+    let diagnostic = told_of(&format!("nodes with {}", first.of_nodes(manifest)), place);
     found.push(match missing.len() - 1 {
         0 => diagnostic,
-        others => diagnostic.note(format!("nor {others} other choices of types, formats and values")),
+        others => diagnostic.note(format!("nor {others} other choices of types and values")),
     });
     found
 }

@@ -15,6 +15,7 @@ mod left_out;
 mod messages;
 mod names;
 mod origin;
+mod output_types;
 mod restrict;
 mod rows;
 mod steps;
@@ -264,6 +265,11 @@ fn sketch(manifest: &Manifest, source: &Arc<Source>) -> Result<Resolved, Wrong> 
     let narrowed: BTreeSet<i32> = narrowed.collect();
     let is_there: Vec<bool> = by_rules.iter().zip(&by_guards).map(|(a, b)| !a && !b).collect();
     let there: Vec<(usize, &Row)> = rows.iter().enumerate().filter(|(index, _)| is_there[*index]).collect();
+    let guards_are_known = guards_are_known(manifest, &rows, &guards, &by_rules);
+    if guards_are_known {
+        let left: Vec<&Row> = there.iter().map(|(_, row)| *row).collect();
+        diagnostics.extend(output_types::check(manifest, &left, |name| compiler.is_unclear(name), source));
+    }
     let plugin_types = rows::types(there.iter().map(|(_, row)| *row));
     let resolve = |(index, row): &(usize, &Row)| steps::resolve(&mut compiler, row, &plugin_types, *index);
     let steps: Vec<steps::RowSteps> = there.iter().map(resolve).collect();
@@ -302,6 +308,15 @@ fn sketch(manifest: &Manifest, source: &Arc<Source>) -> Result<Resolved, Wrong> 
         return Ok(resolved);
     }
     Err(Wrong { errors: diagnostics, sketch: Some(Box::new(resolved)) })
+}
+
+/// Whether every guard that is written down has a meaning, so that it is known which rows are left.
+fn guards_are_known(manifest: &Manifest, rows: &[Row], guards: &[Option<Guard>], is_gone: &[bool]) -> bool {
+    let is_written = |row: &Row| manifest.variants.get(row.variant).is_some_and(|decl| decl.guard.is_some());
+    let is_known = |((row, guard), is_gone): ((&Row, &Option<Guard>), &bool)| {
+        *is_gone || guard.is_some() || !is_written(row)
+    };
+    rows.iter().zip(guards).zip(is_gone).all(is_known)
 }
 
 fn draft(

@@ -59,16 +59,22 @@ impl Row {
         self.words_of_nodes().chain(constants).collect::<Vec<_>>().join(" ")
     }
 
-    /// What nodes have that it serves, for people: types, formats, attributes.
-    pub(super) fn of_nodes(&self) -> String {
-        self.words_of_nodes().collect::<Vec<_>>().join(" ")
+    /// What nodes say that it serves, for people: the types of their inputs, and attributes.
+    pub(super) fn of_nodes(&self, manifest: &Manifest) -> String {
+        let is_of_input = |name: &str| manifest.inputs.iter().any(|input| input.ty.value == name);
+        let types = self.types.iter().filter(|(name, _)| is_of_input(name));
+        let types = types.map(|(name, ty)| format!("{name}={}", ty.name()));
+        types.chain(self.words_of_values()).collect::<Vec<_>>().join(" ")
+    }
+
+    fn words_of_values(&self) -> impl Iterator<Item = String> {
+        self.specialized.iter().map(|it| format!("{}={}", it.name, it.value))
     }
 
     fn words_of_nodes(&self) -> impl Iterator<Item = String> {
         let types = self.types.iter().map(|(name, ty)| format!("{name}={}", ty.name()));
         let formats = self.formats.iter().map(|(name, format)| format!("{name}={}", format.name()));
-        let specialized = self.specialized.iter().map(|it| format!("{}={}", it.name, it.value));
-        types.chain(formats).chain(specialized)
+        types.chain(formats).chain(self.words_of_values())
     }
 
     /// What it knows by name and value: the constants and the attributes that it is compiled for.

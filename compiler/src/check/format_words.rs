@@ -47,7 +47,7 @@ fn comparisons(syntax: &Syntax) -> Vec<(&str, &str)> {
                 found.extend(of_format(one, other).or_else(|| of_format(other, one)));
             }
             SyntaxKind::Binary(BinaryOp::And | BinaryOp::Or, one, other) => {
-                left.extend([other.as_ref(), one.as_ref()])
+                left.extend([other.as_ref(), one.as_ref()]);
             }
             _ => {}
         }

@@ -302,8 +302,24 @@ impl Session {
         let nanos = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
         self.calls.fetch_add(1, Ordering::Relaxed);
         self.call_nanos.fetch_add(nanos, Ordering::Relaxed);
+        let result = result.map_err(|errors| told_of_headers(errors, &self.toolkit));
         Ok((result?, nvrtc.version()))
     }
+}
+
+/// Says of files that NVRTC did not find that there are no CUDA headers, where there are none and nothing better was said.
+fn told_of_headers(mut errors: Vec<Diagnostic>, toolkit: &Toolkit) -> Vec<Diagnostic> {
+    let Some(why) = &toolkit.without_headers else { return errors };
+    let missing = |error: &&mut Diagnostic| {
+        let mut said = std::iter::once(&error.message).chain(&error.notes);
+        error.help.is_none() && said.any(|text| text.contains("cannot open source file"))
+    };
+    for error in errors.iter_mut().filter(missing) {
+        error.notes.push(why.message.clone());
+        error.notes.extend(why.notes.iter().cloned());
+        error.help.clone_from(&why.help);
+    }
+    errors
 }
 
 /// What stands for the toolkit's headers as a whole: for pinned packages the version, which their folders' names hold; for

@@ -16,6 +16,7 @@ mod dimensions;
 mod empty_rows;
 mod expressible;
 mod fill;
+mod format_words;
 mod formula;
 mod grid;
 mod guard_never_fails;

@@ -20,7 +20,7 @@ use crate::codegen::TranslationUnit;
 use crate::diagnostic::Diagnostic;
 use crate::signature::{self, Signature};
 use crate::toolkit::Toolkit;
-use crate::{codegen, cubin};
+use crate::{codegen, cubin, rules};
 
 /// Grows when the meaning of an entry changes within a release.
 const FORMAT: &str = "cubinder code 2";
@@ -282,6 +282,20 @@ impl Session {
     }
 
     fn call(&self, prepared: &PreparedUnit, purpose: Purpose) -> Result<(Raw, (i32, i32)), Vec<Diagnostic>> {
+        if let Some(place) = prepared.dependencies.endless() {
+            let unit = &prepared.unit;
+            let message = format!("`{}` cannot be included: it is no regular file", place.display());
+            return Err(vec![
+                Diagnostic::error(message)
+                    .code(rules::KERNEL_ERROR)
+                    .at(unit.kernel_span.clone(), "compiled for this kernel")
+                    .note(format!(
+                        "`{}` or what it includes names it; a pipe or a device may have no end",
+                        unit.name
+                    ))
+                    .help("include a file that can be read to its end"),
+            ]);
+        }
         let nvrtc = self.nvrtc().map_err(|error| vec![error])?;
         let start = Instant::now();
         let result = call(nvrtc, &prepared.unit, purpose, &prepared.settings, &self.toolkit.include);

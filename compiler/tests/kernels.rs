@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use cubinder_compiler::compile::{Progress, Request, compile};
 use cubinder_compiler::diagnostic::{Colour, render};
 use cubinder_compiler::project::{Asked, Project};
-use cubinder_compiler::toolkit::{Overrides, Toolkit};
+use cubinder_compiler::toolkit::Overrides;
 use manifest::Sample;
 use rayon::prelude::*;
 
@@ -42,19 +42,6 @@ impl Progress for Silent {
     fn begin(&self, _steps: usize) {}
     fn step(&self, _what: &str) {}
     fn end(&self) {}
-}
-
-fn toolkit_is_there(test: &str) -> bool {
-    match Toolkit::locate(&Overrides::from_env(None)) {
-        Ok(_) => true,
-        Err(error) if std::env::var_os("CUBINDER_REQUIRE_TOOLKIT").is_some_and(|value| value == "1") => {
-            panic!("{test} needs NVRTC: {}", render(&[error], Colour::Plain))
-        }
-        Err(error) => {
-            println!("skipped: {test}: {}", error.message);
-            false
-        }
-    }
 }
 
 fn manifest(case: &Case) -> String {
@@ -102,7 +89,7 @@ fn assert_taken(case: &Case) {
 
 #[test]
 fn kernels_are_taken() {
-    if !toolkit_is_there("kernels_are_taken") {
+    if support::toolkit().is_none() {
         return;
     }
     let long = "n = \"[get(x.shape, i, 1) for i in range(2000)]\"";
@@ -148,7 +135,7 @@ fn kernels_are_taken() {
 
 #[test]
 fn kernels_are_refused() {
-    if !toolkit_is_there("kernels_are_refused") {
+    if support::toolkit().is_none() {
         return;
     }
     let cases = [
@@ -171,7 +158,7 @@ fn kernels_are_refused() {
 
 #[test]
 fn what_several_targets_refuse_is_said_once() {
-    if !toolkit_is_there("what_several_targets_refuse_is_said_once") {
+    if support::toolkit().is_none() {
         return;
     }
     let cases = [
@@ -206,7 +193,7 @@ fn what_several_targets_refuse_is_said_once() {
 /// Limits that are stated in the code and not in any header: the compiler has them too.
 #[test]
 fn stated_limits_are_those_of_the_compiler() {
-    if !toolkit_is_there("stated_limits_are_those_of_the_compiler") {
+    if support::toolkit().is_none() {
         return;
     }
     let targets = &["sm_75", "sm_80", "sm_90", "sm_100", "sm_120"];

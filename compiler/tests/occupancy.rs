@@ -10,7 +10,6 @@ use std::process::{Command, Stdio};
 
 use cubinder_bundle::Target;
 use cubinder_compiler::eval::occupancy::{Limiter, Multiprocessor, Needs, WARP, occupancy};
-use cubinder_compiler::toolkit::{Overrides, Toolkit};
 use support::skip;
 
 /// Reads lines of figures, and writes blocks and limiting factors. The figures of the multiprocessor are ours, as a device would give
@@ -95,10 +94,7 @@ fn factors(limited_by: &[Limiter]) -> u32 {
 
 #[test]
 fn occupancy_is_what_nvidia_computes() {
-    let toolkit = match Toolkit::locate(&Overrides::from_env(None)) {
-        Ok(toolkit) => toolkit,
-        Err(error) => return skip(&format!("no CUDA headers: {}", error.message)),
-    };
+    let Some(toolkit) = support::toolkit() else { return };
     let Some(include) = toolkit.include.iter().find(|folder| folder.join("cuda_occupancy.h").is_file())
     else {
         return skip("the CUDA headers at hand have no `cuda_occupancy.h`");

@@ -95,6 +95,97 @@ fn an_output_that_may_stay_unwritten_is_told_once() {
     assert!(!of_y.contains("numel(x) > 20"), "{of_y}");
 }
 
+/// Only what is certain is told of a kernel's text.
+#[test]
+fn memory_that_is_counted_up_has_to_be_filled() {
+    let manifest = |before: &str, args: &str| {
+        let scratch = "[scratch.p]\nbytes = 64\n";
+        format!("{X_AND_Y}{scratch}{before}{}", launch("k", args, None))
+    };
+    let kernel = |body: &str| {
+        format!(
+            "__global__ void i(int* p) {{ *p = 0; }}\n\
+             __global__ void k(const float* x, float* y, int* p, int* q) {{ y[0] = x[0]; {body} }}"
+        )
+    };
+    let args = "x = \"x\", y = \"y\", p = \"p\", q = \"p\"";
+    let plain = |manifest: &str, body: &str| {
+        let kernel =
+            kernel(body).replace(", int* q", if manifest.contains("q = ") { ", int* q" } else { "" });
+        said(manifest, &kernel)
+    };
+    let args_of_one = "x = \"x\", y = \"y\", p = \"p\"";
+    let told = "warning[C0310]: the scratch buffer `p` is counted up from what nothing has set";
+    for body in [
+        "atomicAdd(p, 1);",
+        "if (threadIdx.x == 0) atomicMax(&p[3], 1);",
+        "atomicInc_block(p + 1, 5); y[0] = *p;",
+        "for (int i = 0; i < 3; ++i) { atomicCAS(&p[i], 0, 1); if (p[i] == 1) y[0] = 1; }",
+    ] {
+        let said = plain(&manifest("", args_of_one), body);
+        assert!(said.contains(told), "{body}: {said}");
+    }
+    for body in [
+        "*p = 0; __syncthreads(); atomicAdd(p, 1);",
+        "p[threadIdx.x] = 0; atomicAdd(p, 1);",
+        "if (threadIdx.x) atomicAdd(p, 1); else p[0] = 1;",
+        "if (threadIdx.x) atomicAdd(p, 1); else (*p) = 1;",
+        "clear(p); atomicAdd(p, 1);",
+        "int* r = p; atomicAdd(r, 1);",
+        "atomicExch(p, 1);",
+        "s.atomicAdd(p, 1);",
+        "__shared__ int t[2]; atomicAdd(t, 1);",
+        "\n#ifdef A\natomicAdd(p, 1);\n#endif\n",
+        "/* atomicAdd(p, 1); */",
+    ] {
+        let said = plain(&manifest("", args_of_one), body);
+        assert!(!said.contains("C0310"), "{body}: {said}");
+    }
+    for before in ["[[launches]]\nmemset = \"p\"\n".to_owned(), launch("i", "p = \"p\"", None)] {
+        assert_eq!(plain(&manifest(&before, args_of_one), "atomicAdd(p, 1);"), "");
+    }
+    let sometimes = launch("i", "p = \"p\"", Some("numel(x) > 10"));
+    assert!(plain(&manifest(&sometimes, args_of_one), "atomicAdd(p, 1);").contains("may be read before"));
+    // Through the other pointer it may be filled.
+    assert!(!plain(&manifest("", args), "*q = 0; atomicAdd(p, 1);").contains("C0310"));
+    // An output in place holds what the input held.
+    let in_place = "[[inputs]]\nname = \"x\"\ntype = \"i32\"\nlimits = { numel = \"1..\" }\n\
+                    [[outputs]]\nname = \"y\"\nalias = \"x\"\n";
+    let manifest = format!("{in_place}{}", launch("k", "y = \"y\"", None));
+    assert_said(&manifest, "__global__ void k(int* y) { atomicAdd(y, 1); }", &[]);
+}
+
+#[test]
+fn a_wait_for_the_grid_needs_a_cooperative_launch() {
+    let plain = format!("{X_AND_Y}{}", launch("k", "x = \"x\", y = \"y\"", None));
+    let cooperative = plain.replace("block = [1]\n", "block = [1]\ncooperative = true\n");
+    let of = |body: &str| {
+        format!(
+            "namespace cg = cooperative_groups;\n__global__ void k(const float* x, float* y) {{ y[0] = x[0]; {body} }}"
+        )
+    };
+    for body in [
+        "cooperative_groups::this_grid().sync();",
+        "auto g = cg::this_grid(); if (x[0] > 1) y[0] = 2; g.sync();",
+        "cg::grid_group g = cooperative_groups::this_grid(); for (int i = 0; i < 9; ++i) { y[0] += 1; g.sync(); }",
+        "auto g = cg::this_grid(); cg::sync(g);",
+    ] {
+        assert_said(&plain, &of(body), &["warning[C0414]: `k` waits for its whole grid", "it waits here"]);
+        assert_said(&cooperative, &of(body), &[]);
+    }
+    for body in [
+        "auto g = cg::this_grid(); if (x[0] > 1) g.sync();",
+        "auto g = cg::this_grid(); if (x[0] > 1) { y[0] = 2; } else { g.sync(); }",
+        "auto g = cg::this_grid(); if (g.is_valid()) y[0] = 1; g.sync();",
+        "auto g = cg::this_grid(); y[0] = g.size(); auto b = cg::this_thread_block(); b.sync();",
+        "auto g = cg::this_grid(); s.g.sync();",
+        "\n#ifdef A\ncg::this_grid().sync();\n#endif\n",
+        "// cg::this_grid().sync();\n",
+    ] {
+        assert_said(&plain, &of(body), &[]);
+    }
+}
+
 /// What is not known is not said to be 0, and the axis that it is not known of is shown.
 #[test]
 fn a_grid_of_which_nothing_is_known_is_not_said_to_be_0() {

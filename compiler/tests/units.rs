@@ -3,6 +3,8 @@
 // Tests stop at the first thing that is wrong; the lint spares only functions marked `#[test]`.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+mod support;
+
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -13,8 +15,9 @@ use cubinder_compiler::cubin::launch_rules;
 use cubinder_compiler::diagnostic::{Colour, Diagnostic, Source, render};
 use cubinder_compiler::nvrtc::{Session, Settings, Statistics};
 use cubinder_compiler::resolve;
-use cubinder_compiler::toolkit::{Overrides, Toolkit};
+use cubinder_compiler::toolkit::Toolkit;
 use cubinder_compiler::verify::{CodeCheck, bind_args, check_code};
+use support::toolkit;
 
 const KERNEL: &str = "\
 template <typename T, int N>
@@ -56,19 +59,6 @@ y = "y"
 "#;
 
 const TARGETS: [&str; 6] = ["sm_80", "sm_86", "sm_89", "sm_90", "sm_120", "compute_80"];
-
-fn toolkit(test: &str) -> Option<Toolkit> {
-    match Toolkit::locate(&Overrides::from_env(None)) {
-        Ok(toolkit) => Some(toolkit),
-        Err(error) if std::env::var_os("CUBINDER_REQUIRE_TOOLKIT").is_some_and(|value| value == "1") => {
-            panic!("{test} needs NVRTC: {}", render(&[error], Colour::Plain))
-        }
-        Err(error) => {
-            println!("skipped: {test}: {}", error.message);
-            None
-        }
-    }
-}
 
 struct Built {
     args: Vec<Vec<Arg>>,
@@ -123,7 +113,7 @@ fn project(folder: &Path, kernel: &str) {
 
 #[test]
 fn a_second_build_is_answered_from_the_cache() {
-    let Some(toolkit) = toolkit("a_second_build_is_answered_from_the_cache") else { return };
+    let Some(toolkit) = toolkit() else { return };
     let (folder, cache) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     project(folder.path(), KERNEL);
     let cold = build(&toolkit, folder.path(), cache.path());
@@ -139,7 +129,7 @@ fn a_second_build_is_answered_from_the_cache() {
 
 #[test]
 fn the_code_does_not_depend_on_the_folder_or_the_cache() {
-    let Some(toolkit) = toolkit("the_code_does_not_depend_on_the_folder_or_the_cache") else { return };
+    let Some(toolkit) = toolkit() else { return };
     let build_somewhere = || {
         let (folder, cache) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         project(folder.path(), KERNEL);
@@ -150,7 +140,7 @@ fn the_code_does_not_depend_on_the_folder_or_the_cache() {
 
 #[test]
 fn two_builds_at_once_share_a_cache() {
-    let Some(toolkit) = toolkit("two_builds_at_once_share_a_cache") else { return };
+    let Some(toolkit) = toolkit() else { return };
     let (folder, cache) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     project(folder.path(), KERNEL);
     let (one, two) = std::thread::scope(|scope| {
@@ -164,7 +154,7 @@ fn two_builds_at_once_share_a_cache() {
 
 #[test]
 fn a_damaged_cache_is_mended() {
-    let Some(toolkit) = toolkit("a_damaged_cache_is_mended") else { return };
+    let Some(toolkit) = toolkit() else { return };
     let (folder, cache) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     project(folder.path(), KERNEL);
     let first = build(&toolkit, folder.path(), cache.path());

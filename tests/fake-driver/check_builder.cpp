@@ -224,14 +224,24 @@ void checkEngine(Bench const& bench, General const& plugin)
         Combination const combination = facts.combinations()[0];
         Given const given = facts.given();
         Engine const running = engine(session, probe, combination, given, false);
-        // The last output but one that `everything` has is as large as its shape input says, in its last dimension.
-        for (int64_t wrong : {int64_t{-1}, int64_t{65537}, int64_t{INT32_MAX}})
+        // The second output of `everything` has an extent that inputs and attributes decide, and then one that its shape inputs do.
+        using Change = std::function<void(nvinfer1::Dims&)>;
+        auto const last = [](int64_t extent) -> Change { return [extent](nvinfer1::Dims& dims) { dims.d[dims.nbDims - 1] = extent; }; };
+        std::vector<std::pair<std::string, Change>> const changes{
+            {"an extent that is not known", last(-1)},
+            {"an extent beyond all values", last(65537)},
+            {"the greatest extent", last(INT32_MAX)},
+            {"another extent where none depends on values", [](nvinfer1::Dims& dims) { ++dims.d[0]; }},
+            {"a rank more", [](nvinfer1::Dims& dims) { dims.d[dims.nbDims++] = 1; }},
+            {"a rank less", [](nvinfer1::Dims& dims) { --dims.nbDims; }},
+        };
+        for (auto const& [what, change] : changes)
         {
-            probe.at("an extent of " + show(wrong));
+            probe.at(what);
             Memory const memory(facts, combination, given, running.workspace);
             memory.announce(session.bench.driver);
             Tensors node = session.subject.tensors(combination, given);
-            node.out[1].dims.d[node.out[1].dims.nbDims - 1] = wrong;
+            change(node.out[1].dims);
             session.forget();
             bool const isRefused = announce(session.subject, *running.runtime, node) != 0 || memory.enqueue(*running.runtime, node) != 0;
             probe.that(isRefused, "0", "a failure");

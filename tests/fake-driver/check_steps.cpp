@@ -17,7 +17,6 @@ constexpr int32_t kBIAS = 3;
 constexpr int32_t kRUNS = 1000;
 constexpr int32_t kMAJOR = 75; // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR
 constexpr int32_t kMINOR = 76;
-constexpr int32_t kCLUSTER_LAUNCH = 120;
 constexpr int32_t kSMS = 16; // CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
 
 Facts stepsFacts(Shape const& shape)

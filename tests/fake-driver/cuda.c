@@ -195,8 +195,12 @@ API int32_t cuDeviceGetCount(int32_t* count)
 }
 API int32_t cuDeviceGetAttribute(int32_t* value, int32_t attribute, int32_t device)
 {
-    BEGIN(NULL);
+    struct FakeEvent* event = begin(__func__, NULL);
     event->attribute = attribute;
+    if (event->result != SUCCESS)
+    {
+        return event->result;
+    }
     int known = device == gDriver.device && attribute >= 0 && attribute < 128;
     *value = known ? gDriver.attributes[attribute] : 0;
     return end(event, known ? SUCCESS : INVALID_VALUE);
@@ -344,7 +348,7 @@ static void takeArguments(struct FakeEvent* event, struct Kernel const* kernel, 
         memcpy(&address, params[i], size == sizeof address ? size : 0);
         if (fakeIsAddress(address))
         {
-            // An address points to something: at least to one byte.
+            // An address points to something: at least to one byte. To how many is known by who knows the plugin (`Expected::reached`).
             reaches(address, 1);
         }
     }

@@ -19,12 +19,20 @@ struct Expected
     std::array<uint32_t, 3> block{1, 1, 1};
     uint32_t sharedBytes{0};
     std::vector<uint8_t> arguments;
+    // The memory that the kernel reaches by its arguments.
+    std::vector<FakeZone> reached;
 
     template <class T>
     void argument(T value)
     {
         auto const* bytes = reinterpret_cast<uint8_t const*>(&value);
         arguments.insert(arguments.end(), bytes, bytes + sizeof value);
+    }
+    // An argument by which the kernel reaches so many bytes.
+    void pointer(uint64_t address, uint64_t bytes)
+    {
+        argument(address);
+        reached.push_back({address, bytes});
     }
 };
 

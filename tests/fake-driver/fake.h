@@ -16,6 +16,12 @@ enum
     kMOST_ZONES = 32
 };
 
+// Whether a device has clusters: `CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH`.
+enum
+{
+    kCLUSTER_LAUNCH = 120
+};
+
 // What a launch asks for beside its extents (`FakeEvent::asked`).
 enum
 {

@@ -15,6 +15,8 @@ namespace
 // Tensors lie that far apart, and none is as large.
 constexpr uint64_t kAPART = 1ULL << 32;
 constexpr uint64_t kFIRST = 0x7A00'0000'0000ULL;
+// The scratch buffer `total` of the plugins that have one.
+constexpr uint64_t kTOTAL_BYTES = 8;
 
 int64_t bytesOf(int32_t dataType)
 {
@@ -42,6 +44,15 @@ Shape inMemory(Shape shape, int32_t format)
         channels = (channels + found->second - 1) / found->second * found->second;
     }
     return shape;
+}
+
+// Whether one piece of the driver's memory has all of these bytes.
+bool isThere(FakeDriver const& driver, FakeZone const& reached)
+{
+    return std::any_of(driver.zones, driver.zones + driver.zoneCount, [&](FakeZone const& zone) {
+        uint64_t const offset = reached.begin - zone.begin;
+        return reached.begin >= zone.begin && offset <= zone.bytes && reached.bytes <= zone.bytes - offset;
+    });
 }
 
 uint32_t blocksOf(int64_t count, int64_t each)
@@ -87,28 +98,29 @@ std::vector<Queued> everythingSteps(Combination const& combination, Given const&
     int64_t const vec = isVector ? 4 : 1;
     // The scratch buffers, each from a multiple of 256 bytes on.
     uint64_t const partial = memory.workspace();
-    uint64_t const total = partial + (4 * static_cast<uint64_t>((count + 3) / 4) + 255) / 256 * 256;
+    uint64_t const partialBytes = 4 * static_cast<uint64_t>((count + 3) / 4);
+    uint64_t const total = partial + (partialBytes + 255) / 256 * 256;
     std::vector<Queued> steps;
     if (memory.address(0) != memory.address(2))
     {
         steps.push_back(Queued::copying(memory.address(2), memory.address(0), memory.bytes(0)));
     }
-    steps.push_back(Queued::filling(total, 8, 0));
+    steps.push_back(Queued::filling(total, kTOTAL_BYTES, 0));
     Expected collect;
     collect.kernel = "collectI" + type + "Li" + std::to_string(vec) + "E";
     collect.grid = {blocksOf(count, 256 * vec), 1, 1};
     collect.block = {256, 1, 1};
-    collect.argument(memory.address(2));
-    collect.argument(partial);
-    collect.argument(total);
+    memory.give(collect, 2);
+    collect.pointer(partial, partialBytes);
+    collect.pointer(total, kTOTAL_BYTES);
     collect.argument(count);
     steps.push_back(Queued::launching(collect));
     Expected report;
     report.kernel = "report";
     report.block = {32, 1, 1};
-    report.argument(total);
-    report.argument(memory.address(4));
-    report.argument(memory.address(5));
+    report.pointer(total, kTOTAL_BYTES);
+    memory.give(report, 4);
+    memory.give(report, 5);
     steps.push_back(Queued::launching(report));
     int64_t const cells = (given.inputs[1][0] + given.attribute[0]) * 2 * given.values[0][0] * given.values[0][1];
     if (cells > 0)
@@ -117,8 +129,8 @@ std::vector<Queued> everythingSteps(Combination const& combination, Given const&
         settle.kernel = "settleI" + type + "E";
         settle.grid = {blocksOf(cells, 256), 1, 1};
         settle.block = {256, 1, 1};
-        settle.argument(memory.address(1));
-        settle.argument(memory.address(3));
+        memory.give(settle, 1);
+        memory.give(settle, 3);
         settle.argument(given.values[0][1]);
         settle.argument(given.attribute[0]);
         steps.push_back(Queued::launching(settle));
@@ -134,11 +146,12 @@ std::vector<Queued> sequenceSteps(Combination const& combination, Given const& g
     std::string const type = combination.types[0] == 0 ? "f" : "6__half";
     int64_t const count = elementsOf(given.inputs[0]);
     uint64_t const partial = memory.workspace();
-    uint64_t const total = partial + (4 * static_cast<uint64_t>((count + 3) / 4) + 255) / 256 * 256;
+    uint64_t const partialBytes = 4 * static_cast<uint64_t>((count + 3) / 4);
+    uint64_t const total = partial + (partialBytes + 255) / 256 * 256;
     std::vector<Queued> steps{Queued::filling(memory.address(2), memory.bytes(2), 0xA5)};
     Expected last;
-    last.argument(memory.address(0));
-    last.argument(memory.address(1));
+    memory.give(last, 0);
+    memory.give(last, 1);
     if (count <= kSMALL)
     {
         last.kernel = "at_onceI" + type + "E";
@@ -146,20 +159,20 @@ std::vector<Queued> sequenceSteps(Combination const& combination, Given const& g
     }
     else
     {
-        steps.push_back(Queued::filling(total, 8, 0));
+        steps.push_back(Queued::filling(total, kTOTAL_BYTES, 0));
         Expected first;
         first.kernel = "countI" + type + "E";
         first.grid = {blocksOf(count, 256), 1, 1};
         first.block = {256, 1, 1};
-        first.argument(memory.address(0));
-        first.argument(partial);
-        first.argument(total);
+        memory.give(first, 0);
+        first.pointer(partial, partialBytes);
+        first.pointer(total, kTOTAL_BYTES);
         first.argument(count);
         steps.push_back(Queued::launching(first));
         last.kernel = "finishI" + type + "E";
         last.grid = {std::min(kMULTIPROCESSORS, blocksOf(count, 256)), 1, 1};
         last.block = {256, 1, 1};
-        last.argument(total);
+        last.pointer(total, kTOTAL_BYTES);
     }
     last.argument(count);
     last.argument(given.attribute[0]);
@@ -176,8 +189,8 @@ std::vector<Queued> layoutsSteps(Combination const& combination, Given const& gi
     copy.kernel = std::string("layoutsI") + (combination.types[0] == 0 ? "f" : "6__half") + "Li" + std::to_string(vec) + "E";
     copy.grid = {blocksOf(elementsOf(x), 256 * vec), 1, 1};
     copy.block = {256, 1, 1};
-    copy.argument(memory.address(0));
-    copy.argument(memory.address(1));
+    memory.give(copy, 0);
+    memory.give(copy, 1);
     copy.argument(elementsOf(x));
     copy.argument(inMemory(x, combination.formats[0])[x.size() - 3]);
     copy.argument(given.attribute[0]);
@@ -303,6 +316,12 @@ void expectQueued(Session const& session, Probe& probe, std::vector<Queued> cons
             probe.equal(which + "block", extents(event.block), extents(step.launch.block.data()));
             probe.equal(which + "arguments", hex(event.arguments, event.argumentBytes),
                 hex(step.launch.arguments.data(), step.launch.arguments.size()));
+            for (FakeZone const& reached : step.launch.reached)
+            {
+                bool const fits = driver.zoneCount == 0 || isThere(driver, reached);
+                probe.that(fits, which + show(reached.bytes) + " bytes from " + show(reinterpret_cast<void const*>(reached.begin)) + " on, which are not there",
+                    "memory that is reserved");
+            }
         }
     }
     probe.equal("steps", static_cast<uint64_t>(found.size()), static_cast<uint64_t>(expected.size()));

@@ -35,6 +35,11 @@ public:
     {
         return mWorkspace;
     }
+    // Gives a kernel a tensor, all of it.
+    void give(Expected& launch, size_t tensor) const
+    {
+        launch.pointer(mAddresses[tensor], mBytes[tensor]);
+    }
     int32_t enqueue(nvinfer1::IPluginV3OneRuntime& runtime, Tensors const& node) const;
 
 private:

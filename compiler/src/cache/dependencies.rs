@@ -31,13 +31,24 @@ impl Files {
         if let Some(known) = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(path) {
             return known.clone();
         }
-        let facts = std::fs::read(path).ok().map(|bytes| {
+        let facts = read_regular(path).map(|bytes| {
             let includes = scan(&String::from_utf8_lossy(&bytes));
             Arc::new(Facts { digest: Digest::of(&bytes), includes })
         });
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(path.to_owned(), facts.clone());
         facts
     }
+}
+
+/// A file's bytes; nothing where it is absent, cannot be read, or is none that ends.
+fn read_regular(path: &Path) -> Option<Vec<u8>> {
+    std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;
+    std::fs::read(path).ok()
+}
+
+/// Whether something is there that is neither a file nor a folder: who reads it may wait for ever.
+fn is_endless(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|facts| !facts.is_file() && !facts.is_dir())
 }
 
 fn scan(text: &str) -> Vec<Kind> {
@@ -51,6 +62,8 @@ pub(crate) struct Dependencies {
     places: BTreeMap<PathBuf, Option<Digest>>,
     /// Whether all of it could be found. If not, the compile must not be cached.
     complete: bool,
+    /// A place that holds a pipe or a device, which has no end that could be read.
+    endless: Option<PathBuf>,
     /// Whether a header of the toolkit includes something whose name only the preprocessor can tell.
     trusts_toolkit: bool,
 }
@@ -67,7 +80,8 @@ impl Dependencies {
         toolkit: &[PathBuf],
         files: &Files,
     ) -> Dependencies {
-        let mut found = Dependencies { places: BTreeMap::new(), complete: true, trusts_toolkit: false };
+        let mut found =
+            Dependencies { places: BTreeMap::new(), complete: true, endless: None, trusts_toolkit: false };
         let mut waiting: Vec<PathBuf> = Vec::new();
         for text in [&unit.source.text, &unit.prelude.text].into_iter().chain(options) {
             found.follow(&scan(text), None, include, false, &mut waiting);
@@ -81,6 +95,9 @@ impl Dependencies {
             if let Some(facts) = &facts {
                 let in_toolkit = toolkit.iter().any(|folder| place.starts_with(folder));
                 found.follow(&facts.includes, place.parent(), include, in_toolkit, &mut waiting);
+            }
+            if facts.is_none() && found.endless.is_none() && is_endless(&place) {
+                found.endless = Some(place.clone());
             }
             found.places.insert(place, facts.map(|facts| facts.digest));
         }
@@ -114,6 +131,11 @@ impl Dependencies {
         self.places.iter().filter(|(_, digest)| digest.is_some()).map(|(place, _)| place.as_path())
     }
 
+    /// A file that is included and has no end: a compiler that reads it may wait for ever.
+    pub(crate) fn endless(&self) -> Option<&Path> {
+        self.endless.as_deref()
+    }
+
     /// Whether a result may be cached.
     pub(crate) fn is_complete(&self) -> bool {
         self.complete
@@ -141,7 +163,7 @@ impl Dependencies {
     pub(crate) fn still_hold(&self) -> bool {
         self.places
             .iter()
-            .all(|(place, digest)| std::fs::read(place).ok().map(|bytes| Digest::of(&bytes)) == *digest)
+            .all(|(place, digest)| read_regular(place).map(|bytes| Digest::of(&bytes)) == *digest)
     }
 }
 
@@ -210,6 +232,20 @@ mod tests {
     fn write(path: &Path, text: &str) {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text).unwrap();
+    }
+
+    #[test]
+    fn pipes_are_found_and_not_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        write(&folder.join("a.h"), "#include \"pipe.h\"\n");
+        assert_eq!(find(folder, "#include \"a.h\"\n").endless(), None, "there is none yet");
+        let made = std::process::Command::new("mkfifo").arg(folder.join("pipe.h")).status();
+        assert!(made.unwrap().success());
+        let found = find(folder, "#include \"a.h\"\n");
+        assert_eq!(found.endless(), Some(folder.join("pipe.h").as_path()));
+        assert!(found.still_hold());
+        assert_eq!(find(folder, "#include \"inc\"\n").endless(), None, "a folder cannot be read");
     }
 
     #[test]

@@ -7,6 +7,7 @@ use cubinder_bundle::Value;
 use cubinder_bundle::expr::Expr;
 use cubinder_bundle::proof::{Devices, Verdict};
 
+use super::format_words;
 use super::formula::feed;
 use super::site::Site;
 use super::variant_without_guard::within;
@@ -30,6 +31,7 @@ pub(super) fn check(site: &Site<'_>, diagnostics: &mut Vec<Diagnostic>) -> Vec<u
                 let diagnostic = Diagnostic::error("this guard never holds")
                     .at(span, "false for every node and shape that the manifest allows")
                     .help("correct it, or take the variant out: it would never run");
+                let diagnostic = format_words::explain(site, &rows, diagnostic);
                 specialized(site, first)
                     .into_iter()
                     .fold(diagnostic, |diagnostic, (span, label)| diagnostic.related(span, label))

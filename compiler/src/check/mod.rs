@@ -16,6 +16,7 @@ mod dimensions;
 mod empty_rows;
 mod expressible;
 mod fill;
+mod format_words;
 mod formula;
 mod grid;
 mod guard_never_fails;
@@ -124,6 +125,7 @@ fn check_within(resolved: &Resolved, targets: &[Target], pools: &Pools) -> Check
     settle::settle(&site, of_shapes, &mut checked);
     checked.diagnostics.extend(inexact_attribute::check(&site));
     checked.diagnostics.extend(fill::check(&site));
+    checked.diagnostics.extend(scratch::check(&site));
     checked.diagnostics.extend(dimensions::limits(&site));
     checked.diagnostics.extend(cooperative::check(&site));
     checked.obligations.extend(cooperative::obligations(&site));
@@ -156,6 +158,8 @@ pub struct Compiled<'a> {
     pub args: &'a [Arg],
     /// The parameters that are pointers to `const`.
     pub read_only: &'a [String],
+    /// The parameters that the kernel counts up without having filled them itself, as far as its text tells, and where.
+    pub accumulated: &'a [(String, Span)],
     /// The clusters that the kernel itself asks for, where the manifest does not say them.
     pub cluster: Option<[u32; 3]>,
     /// What the code for each target says about the kernel.
@@ -185,9 +189,10 @@ pub fn supersede(earlier: &mut Vec<Diagnostic>, later: &[Diagnostic]) {
 /// order. `targets` are those of [`check_for`].
 #[must_use]
 pub fn check_arguments(resolved: &Resolved, targets: &[Target], bound: &[Bound]) -> Checked {
-    let compiled = bound.iter().map(|Bound { args, read_only }| Compiled {
+    let compiled = bound.iter().map(|Bound { args, read_only, accumulated }| Compiled {
         args,
         read_only,
+        accumulated,
         cluster: None,
         codes: Vec::new(),
     });

@@ -110,7 +110,7 @@ fn of_code(launch: &str, codes: &[(&str, KernelFacts)]) -> String {
         shown(&check_compiled(
             &resolved,
             &[],
-            &[Compiled { args: &[], read_only: &[], cluster: None, codes }]
+            &[Compiled { args: &[], read_only: &[], accumulated: &[], cluster: None, codes }]
         ))
     )
 }
@@ -144,7 +144,7 @@ fn numbers_that_do_not_fit_their_parameters() {
         let checked = check_compiled(
             &resolved,
             &[],
-            &[Compiled { args: &args, read_only: &[], cluster: None, codes: Vec::new() }],
+            &[Compiled { args: &args, read_only: &[], accumulated: &[], cluster: None, codes: Vec::new() }],
         );
         format!("# {value} as {ty:?}; {input}\n{}", shown(&checked))
     };

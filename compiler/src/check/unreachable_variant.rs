@@ -26,7 +26,7 @@ pub(super) fn check(site: &Site<'_>) -> Vec<Diagnostic> {
             Diagnostic::warning(message)
                 .code(rules::UNREACHABLE_VARIANT)
                 .at(site.variant_span(row), format!("{} comes too late", site.describe(row)))
-                .related(site.variant_span(by), "this one has no guard and takes everything")
+                .related(site.variant_span(by), "this one has no guard and takes every such node")
                 .note(
                     "TensorRT-RTX takes the first variant whose guard holds; TensorRT can still choose another when it times \
                      them while an engine is built",
@@ -37,7 +37,7 @@ pub(super) fn check(site: &Site<'_>) -> Vec<Diagnostic> {
     diagnostics
 }
 
-/// The first row before this one that takes everything.
+/// The first row before this one that takes every node that it serves.
 fn hides(site: &Site<'_>, row: usize) -> Option<usize> {
     (0..row).find(|&before| site.guard(before).is_none() && site.serve_alike(before, row))
 }

@@ -27,7 +27,10 @@ written to the current folder. `cubinder check` and `cubinder eval`, which write
 nearest cubinder.toml above a manifest.
 
 No CUDA toolkit, C compiler, linker or GPU is needed: kernels are compiled with NVRTC, and the library is made from the prebuilt \
-libcubinder.so. Compiled code is cached by its content. The same inputs give the same bytes.";
+libcubinder.so. NVRTC is what --nvrtc or CUBINDER_NVRTC names, else that of the CUDA toolkit that CUDA_HOME names, else the package that \
+`cargo xtask setup` fetched into the cache (CUBINDER_CACHE, or cubinder in the user's cache folder); what is named and not there is an \
+error. Kernels with 16-bit or 8-bit floats, and those that include CUDA's headers, need these too: CUDA_HOME's, those beside the NVRTC that is \
+named, or the cache's. docs/setup.md says more. Compiled code is cached by its content. The same inputs give the same bytes.";
 
 #[derive(Args)]
 pub(super) struct Arguments {
@@ -65,7 +68,8 @@ pub(super) struct Arguments {
     /// The prebuilt libcubinder.so [default: CUBINDER_RUNTIME_LIBRARY, beside this program, or in ../lib]
     #[arg(long, value_name = "FILE")]
     runtime_library: Option<PathBuf>,
-    /// NVRTC's library, or the folder that holds it [default: CUBINDER_NVRTC, CUDA_HOME, then the cache]
+    /// NVRTC's library, or the folder that holds it [default: CUBINDER_NVRTC; where that is not set, CUDA_HOME; where
+    /// neither is, the cache]
     #[arg(long, value_name = "PATH")]
     nvrtc: Option<PathBuf>,
     /// Compile everything again, and keep nothing

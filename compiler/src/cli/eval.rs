@@ -71,7 +71,8 @@ pub(super) struct Arguments {
     /// A file of cases with what is expected of them
     #[arg(long, value_name = "FILE", conflicts_with_all = ["file", "shapes", "values", "attributes", "types", "formats", "aligned", "device"])]
     cases: Option<PathBuf>,
-    /// NVRTC's library, or the folder that holds it [default: CUBINDER_NVRTC, CUDA_HOME, then the cache]
+    /// NVRTC's library, or the folder that holds it [default: CUBINDER_NVRTC; where that is not set, CUDA_HOME; where
+    /// neither is, the cache]
     #[arg(long, value_name = "PATH")]
     nvrtc: Option<PathBuf>,
     /// Print JSON, one object a line: the messages, then the report

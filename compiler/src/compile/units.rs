@@ -16,14 +16,14 @@ use crate::codegen;
 use crate::config;
 use crate::cubin;
 use crate::cuda;
-use crate::diagnostic::{Code, Diagnostic, Severity, Source, has_errors};
+use crate::diagnostic::{Code, Diagnostic, Severity, Source, Span, has_errors};
 use crate::nvrtc::{Compiled, PreparedUnit, Session, merge_targets};
 use crate::pack::{CompiledCode, CompiledPlugin, CompiledUnit};
 use crate::project::{Plan, PlannedTarget, Project};
 use crate::resolve::{Resolved, Unit};
 use crate::rules;
 use crate::signature::Signature;
-use crate::verify;
+use crate::verify::{self, Bound};
 
 /// All plugins, compiled.
 pub(super) struct CompiledPlugins {
@@ -84,8 +84,7 @@ pub(super) fn compile(
         warnings.extend(unused_names(session, plugin, &jobs.jobs));
     }
     let open = |path: &Path| sources.get(path).cloned().ok_or_else(Vec::new);
-    let read: Vec<Vec<Diagnostic>> =
-        plugins.iter().map(|plugin| cuda::check(plugin, &open).diagnostics).collect();
+    let read: Vec<cuda::Checked> = plugins.iter().map(|plugin| cuda::check(plugin, &open)).collect();
     let mut results = perform_all(session, &jobs, progress).into_iter();
     let mut compiled = Vec::new();
     let mut nvrtc = None;
@@ -93,12 +92,12 @@ pub(super) fn compile(
     let mut errors = Vec::new();
     for (((plugin, plan), jobs), read) in plugins.iter().zip(plans).zip(&jobs).zip(read) {
         let (mistakes, doubts): (Vec<_>, Vec<_>) =
-            read.into_iter().partition(|found| found.severity == Severity::Error);
+            read.diagnostics.into_iter().partition(|found| found.severity == Severity::Error);
         // Of the rest the compiler's own facts tell.
         warnings.extend(
             doubts.into_iter().filter(|found| found.code.is_some_and(|code| OF_TEXT.contains(&code))),
         );
-        let finished = finish_plugin(plugin, plan, jobs, &mut results, warnings);
+        let finished = finish_plugin(plugin, plan, jobs, &read.args, &mut results, warnings);
         match finished.map_err(|errors| explain::with_what_was_read(mistakes, errors)) {
             Ok(finished) => {
                 nvrtc = nvrtc.or(finished.nvrtc);
@@ -118,8 +117,8 @@ pub(super) fn compile(
 }
 
 /// What only the kernels' text tells.
-const OF_TEXT: [Code; 3] =
-    [rules::NO_DYNAMIC_SHARED_MEMORY, rules::NO_DEPENDENCY_WAIT, rules::RESTRICTED_ALIAS];
+const OF_TEXT: [Code; 4] =
+    [rules::NO_DYNAMIC_SHARED_MEMORY, rules::NO_DEPENDENCY_WAIT, rules::RESTRICTED_ALIAS, rules::GRID_WAIT];
 
 type Sources<'p> = HashMap<&'p Path, Arc<Source>>;
 
@@ -251,6 +250,7 @@ fn finish_plugin(
     plugin: &Resolved,
     plan: &Plan,
     jobs: &Jobs<'_>,
+    read: &[Bound],
     results: &mut impl Iterator<Item = TaskResult>,
     warnings: &mut Vec<Diagnostic>,
 ) -> Result<FinishedPlugin, Vec<Diagnostic>> {
@@ -283,7 +283,11 @@ fn finish_plugin(
     if !errors.is_empty() {
         return Err(errors.into_iter().map(|error| explain::with_places(plugin, error)).collect());
     }
-    let compiled: Vec<check::Compiled<'_>> = units.iter().map(facts).collect();
+    let compiled: Vec<check::Compiled<'_>> = units
+        .iter()
+        .enumerate()
+        .map(|(index, unit)| facts(unit, read.get(index).map_or(&[], |bound| &bound.accumulated)))
+        .collect();
     let checked = check::check_compiled(plugin, &plan.targets(), &compiled);
     check::supersede(warnings, &checked.diagnostics);
     if has_errors(&checked.diagnostics) {
@@ -401,14 +405,14 @@ fn cluster_of(
     }
 }
 
-/// What the rules that need the code look at.
-fn facts(unit: &CompiledUnit) -> check::Compiled<'_> {
+/// What the rules that need the code look at, with what the kernel's text tells.
+fn facts<'a>(unit: &'a CompiledUnit, accumulated: &'a [(String, Span)]) -> check::Compiled<'a> {
     let kernel =
         |code: &'_ CompiledCode| code.object.kernels.iter().position(|kernel| kernel.symbol == code.symbol);
     let codes = unit.code.iter();
     let codes = codes.filter_map(|code| Some((code.object.target, code.object.kernels.get(kernel(code)?)?)));
     let CompiledUnit { args, read_only, cluster, .. } = unit;
-    check::Compiled { args, read_only, cluster: *cluster, codes: codes.collect() }
+    check::Compiled { args, read_only, accumulated, cluster: *cluster, codes: codes.collect() }
 }
 
 /// What a code object says about the unit's kernel.

@@ -4,6 +4,7 @@
 //! [`crate::verify`]'s to say; it is asked only about what is certain.
 
 use std::collections::{BTreeSet, HashMap};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -459,6 +460,9 @@ impl Check<'_> {
             let told = problem.into_iter().chain(writable);
             found.extend(told.map(|diagnostic| diagnostic.related(here.clone(), "the parameter")));
         }
+        let accumulated = self.kernel.accumulated.iter();
+        let place = |range: &Range<usize>| Span::new(self.source, range.clone());
+        bound_args.accumulated.extend(accumulated.map(|it| (it.parameter.clone(), place(&it.range))));
         found.extend(self.of_text(plugin));
         if has_errors(&found) {
             // A warning may follow from the mistakes: of two arguments that have changed places one is an input.

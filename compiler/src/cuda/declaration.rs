@@ -277,6 +277,8 @@ impl Reader<'_> {
             has_body: false,
             dynamic_shared: None,
             may_wait: true,
+            grid_wait: None,
+            accumulated: Vec::new(),
             certainty: self.doubt.map_or(Certainty::Exact, Certainty::Unsure),
         }))
     }

@@ -7,6 +7,7 @@
 
 mod check;
 mod declaration;
+mod in_body;
 mod lexer;
 mod name;
 mod of_text;
@@ -67,8 +68,21 @@ pub struct Kernel {
     /// Whether it may wait for the step before it, itself or in a function of the text that it calls; false only where it does not for
     /// certain.
     pub may_wait: bool,
+    /// Where it waits for all blocks of its grid, which only a cooperative launch can; absent where it does not, or may not.
+    pub grid_wait: Option<Range<usize>>,
+    /// The parameters that it counts up without having filled them itself.
+    pub accumulated: Vec<Accumulated>,
     /// How far what stands here can be relied on.
     pub certainty: Certainty,
+}
+
+/// A pointer through which an atomic function changes memory by what was there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Accumulated {
+    /// The parameter's name.
+    pub parameter: String,
+    /// Where the first such function is called.
+    pub range: Range<usize>,
 }
 
 /// A namespace around a kernel.

@@ -13,7 +13,12 @@ use crate::rules;
 impl Check<'_> {
     /// All of them.
     pub(super) fn of_text(&self, plugin: &Plugin) -> impl Iterator<Item = Diagnostic> {
-        let found = [self.without_shared_memory(plugin), self.without_wait(plugin), self.restricted(plugin)];
+        let found = [
+            self.without_shared_memory(plugin),
+            self.without_wait(plugin),
+            self.restricted(plugin),
+            self.without_all_blocks(plugin),
+        ];
         found.into_iter().flatten()
     }
 
@@ -57,6 +62,25 @@ impl Check<'_> {
                 .related(Span::new(self.source, self.kernel.name_range.clone()), "the kernel")
                 .note("it may begin while what came before is still writing what it reads")
                 .help("wait before the kernel reads or writes memory, with `asm volatile(\"griddepcontrol.wait;\" ::: \"memory\")`, or leave `programmatic` out"),
+        )
+    }
+
+    /// The kernel waits for all blocks of its grid, and they need not all run at once.
+    fn without_all_blocks(&self, plugin: &Plugin) -> Option<Diagnostic> {
+        let place = self.kernel.grid_wait.clone()?;
+        let launch = plugin.variants.get(self.unit.variant)?.launch(self.unit.step)?;
+        if launch.cooperative {
+            return None;
+        }
+        let message =
+            format!("`{}` waits for its whole grid, and the launch is not cooperative", self.kernel.path());
+        Some(
+            Diagnostic::warning(message)
+                .code(rules::GRID_WAIT)
+                .at(self.unit.kernel_span.clone(), "launched without `cooperative = true`")
+                .related(Span::new(self.source, place), "it waits here")
+                .note("the GPU stops the kernel there: only blocks that run at once can wait for one another")
+                .help("say `cooperative = true`, with a grid of at most as many blocks as run at once, such as `min(device.sms, ...)`"),
         )
     }
 

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::declaration::{self, Outcome};
+use super::in_body::InBody;
 use super::lexer::{Lexed, TokenKind, after_group, lex, word};
 use super::shared::{self, Body};
 use super::surroundings::Surroundings;
@@ -270,6 +271,14 @@ impl<'t> Reader<'t> {
             let waiting = waiting(self.text, self.lexed, &self.bodies);
             for (index, kernel) in self.found.kernels.iter_mut().enumerate() {
                 kernel.may_wait = waiting.contains(&index);
+            }
+            for body in &self.bodies {
+                let Some(kernel) = body.kernel.and_then(|kernel| self.found.kernels.get_mut(kernel)) else {
+                    continue;
+                };
+                let body = InBody { text: self.text, lexed: self.lexed, around: &self.around, body };
+                kernel.grid_wait = body.grid_wait();
+                kernel.accumulated = body.accumulated(&kernel.params);
             }
         }
         let mut found = self.found;

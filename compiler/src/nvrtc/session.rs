@@ -20,7 +20,7 @@ use crate::codegen::TranslationUnit;
 use crate::diagnostic::Diagnostic;
 use crate::signature::{self, Signature};
 use crate::toolkit::Toolkit;
-use crate::{codegen, cubin};
+use crate::{codegen, cubin, rules};
 
 /// Grows when the meaning of an entry changes within a release.
 const FORMAT: &str = "cubinder code 2";
@@ -282,14 +282,44 @@ impl Session {
     }
 
     fn call(&self, prepared: &PreparedUnit, purpose: Purpose) -> Result<(Raw, (i32, i32)), Vec<Diagnostic>> {
+        if let Some(place) = prepared.dependencies.endless() {
+            let unit = &prepared.unit;
+            let message = format!("`{}` cannot be included: it is no regular file", place.display());
+            return Err(vec![
+                Diagnostic::error(message)
+                    .code(rules::KERNEL_ERROR)
+                    .at(unit.kernel_span.clone(), "compiled for this kernel")
+                    .note(format!(
+                        "`{}` or what it includes names it; a pipe or a device may have no end",
+                        unit.name
+                    ))
+                    .help("include a file that can be read to its end"),
+            ]);
+        }
         let nvrtc = self.nvrtc().map_err(|error| vec![error])?;
         let start = Instant::now();
         let result = call(nvrtc, &prepared.unit, purpose, &prepared.settings, &self.toolkit.include);
         let nanos = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
         self.calls.fetch_add(1, Ordering::Relaxed);
         self.call_nanos.fetch_add(nanos, Ordering::Relaxed);
+        let result = result.map_err(|errors| told_of_headers(errors, &self.toolkit));
         Ok((result?, nvrtc.version()))
     }
+}
+
+/// Says of files that NVRTC did not find that there are no CUDA headers, where there are none and nothing better was said.
+fn told_of_headers(mut errors: Vec<Diagnostic>, toolkit: &Toolkit) -> Vec<Diagnostic> {
+    let Some(why) = &toolkit.without_headers else { return errors };
+    let missing = |error: &&mut Diagnostic| {
+        let mut said = std::iter::once(&error.message).chain(&error.notes);
+        error.help.is_none() && said.any(|text| text.contains("cannot open source file"))
+    };
+    for error in errors.iter_mut().filter(missing) {
+        error.notes.push(why.message.clone());
+        error.notes.extend(why.notes.iter().cloned());
+        error.help.clone_from(&why.help);
+    }
+    errors
 }
 
 /// What stands for the toolkit's headers as a whole: for pinned packages the version, which their folders' names hold; for

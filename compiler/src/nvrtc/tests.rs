@@ -429,12 +429,51 @@ fn a_toolkit_that_is_no_nvrtc_is_said_with_the_commands_that_help() {
     let folder = tempfile::tempdir().unwrap();
     let library = folder.path().join("libnvrtc.so.13");
     std::fs::write(&library, "not a library").unwrap();
-    let toolkit = crate::toolkit::Toolkit { nvrtc: library, include: Vec::new(), is_pinned: false };
+    let toolkit = crate::toolkit::Toolkit {
+        nvrtc: library,
+        include: Vec::new(),
+        is_pinned: false,
+        without_headers: None,
+    };
     let session = Session::new(toolkit, Settings::default(), Cache::disabled()).unwrap();
     let errors =
         session.compile(&session.prepare(unit(folder.path(), SCALE, "k", &[])), target("sm_89")).unwrap_err();
     assert!(errors[0].message.starts_with("NVRTC cannot be used: cannot load `"), "{errors:?}");
     assert!(errors[0].help.is_some());
+}
+
+/// NVRTC alone, as somebody has it who names the library and fetched nothing.
+#[test]
+fn without_headers_what_needs_none_is_compiled_and_the_rest_is_told() {
+    let Some(whole) = toolkit("without_headers_what_needs_none_is_compiled_and_the_rest_is_told") else {
+        return;
+    };
+    let why = Diagnostic::error("the CUDA headers are not there").note("what they have").help("fetch them");
+    let bare = crate::toolkit::Toolkit {
+        include: Vec::new(),
+        is_pinned: false,
+        without_headers: Some(Box::new(why)),
+        ..whole
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let session = Session::new(bare, Settings::default(), Cache::disabled()).unwrap();
+    let compile =
+        |text: &str| session.compile(&session.prepare(unit(folder.path(), text, "k", &[])), target("sm_89"));
+    compile("__global__ void k(float* x) { *x = sqrtf(*x); }").unwrap();
+    let errors =
+        compile("#include <cuda_fp16.h>\n__global__ void k(__half* x) { *x = *x + *x; }").unwrap_err();
+    assert_eq!(errors[0].message, "cannot open source file `cuda_fp16.h`");
+    assert_eq!(errors[0].notes, ["the CUDA headers are not there", "what they have"]);
+    assert_eq!(errors[0].help.as_deref(), Some("fetch them"));
+    // The generated header includes one for the plugin's types.
+    let half = unit(folder.path(), "__global__ void k(float* x) { }", "k", &[DataType::F16]);
+    let errors = session.compile(&session.prepare(half), target("sm_89")).unwrap_err();
+    assert_eq!(errors[0].help.as_deref(), Some("fetch them"), "{errors:?}");
+    // What no toolkit has is another matter, and so is a mistake of another kind.
+    let errors = compile("#include <vector>\n__global__ void k(float* x) { }").unwrap_err();
+    assert!(errors[0].notes.is_empty() && errors[0].help.is_some(), "{errors:?}");
+    let errors = compile("__global__ void k(float* x) { *y = 1; }").unwrap_err();
+    assert!(errors.iter().all(|error| error.notes.is_empty()), "{errors:?}");
 }
 
 #[test]

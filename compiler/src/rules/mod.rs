@@ -171,6 +171,8 @@ rules! {
     RESTRICTED_ALIAS = "C0412";
     /// The file of a table that cannot be read, or is none of its type.
     TABLE_FILE = "C0413";
+    /// A kernel that waits for its whole grid and is not launched as one that can.
+    GRID_WAIT = "C0414";
 
     // Machine code.
     /// Parameters that differ from one compile to the next.

@@ -56,6 +56,8 @@ pub struct Toolkit {
     pub include: Vec<PathBuf>,
     /// Whether the headers are the pinned packages', whose contents their version tells.
     pub is_pinned: bool,
+    /// Where there are no headers: why not, for the author of a kernel that includes one. Others are compiled without.
+    pub without_headers: Option<Box<Diagnostic>>,
 }
 
 impl Toolkit {
@@ -63,17 +65,22 @@ impl Toolkit {
     ///
     /// NVRTC: what `--nvrtc` or `CUBINDER_NVRTC` names, else what `CUDA_HOME` names, else the pinned package in the cache. A
     /// place that was named and holds none is an error: the next place is not tried.
-    /// Headers: `CUDA_HOME`, else beside the NVRTC that was named, else the pinned packages in the cache.
+    /// Headers: `CUDA_HOME`, else beside the NVRTC that was named, else the pinned packages in the cache. Where there are none, kernels
+    /// that include none of them can be compiled all the same.
     ///
     /// # Errors
     /// What is missing, what it is for, and the commands that help.
     pub fn locate(overrides: &Overrides) -> Result<Toolkit, Diagnostic> {
         let nvrtc = locate_nvrtc(overrides)?;
-        let (include, is_pinned) = match named_headers(overrides, &nvrtc)? {
-            Some(include) => (include, false),
-            None => (pinned_headers(overrides)?, true),
-        };
-        Ok(Toolkit { nvrtc, include, is_pinned })
+        if let Some(include) = named_headers(overrides, &nvrtc)? {
+            return Ok(Toolkit { nvrtc, include, is_pinned: false, without_headers: None });
+        }
+        Ok(match pinned_headers(overrides) {
+            Ok(include) => Toolkit { nvrtc, include, is_pinned: true, without_headers: None },
+            Err(why) => {
+                Toolkit { nvrtc, include: Vec::new(), is_pinned: false, without_headers: Some(Box::new(why)) }
+            }
+        })
     }
 
     /// The release of CUDA that this NVRTC belongs to, without loading it: the name of the built-in headers beside it says so
@@ -124,6 +131,9 @@ fn locate_nvrtc(overrides: &Overrides) -> Result<PathBuf, Diagnostic> {
         });
     }
     if let Some(home) = &overrides.cuda_home {
+        if !home.is_dir() {
+            return Err(no_home(home));
+        }
         return newest_in_any(home, &HOME_FOLDERS).ok_or_else(|| {
             missing_nvrtc(format!("`{}` holds no `libnvrtc.so`", home.join("lib64").display()))
                 .note("it was named by `CUDA_HOME`")
@@ -142,6 +152,13 @@ fn locate_nvrtc(overrides: &Overrides) -> Result<PathBuf, Diagnostic> {
         });
     }
     Err(missing_nvrtc("`toolkit.toml` names no package for NVRTC".to_owned()))
+}
+
+/// A variable that names what is not there is a mistake: going on to another toolkit would compile with one that nobody named.
+fn no_home(home: &Path) -> Diagnostic {
+    Diagnostic::error(format!("`CUDA_HOME` names `{}`, which is no folder", home.display()))
+        .note("where it is set, no other CUDA toolkit is looked for")
+        .help("correct it, or unset it: then the packages that `cargo xtask setup` fetched are used")
 }
 
 fn missing_nvrtc(message: String) -> Diagnostic {
@@ -183,6 +200,9 @@ fn newest_in(folder: &Path) -> Option<PathBuf> {
 /// The headers of the toolkit that the user names, or that lie beside the NVRTC that the user names.
 fn named_headers(overrides: &Overrides, nvrtc: &Path) -> Result<Option<Vec<PathBuf>>, Diagnostic> {
     if let Some(home) = &overrides.cuda_home {
+        if !home.is_dir() {
+            return Err(no_home(home));
+        }
         return headers_in(&home.join("include")).map(Some).ok_or_else(|| {
             missing_headers(format!("`{}` holds no `cuda_fp16.h`", home.join("include").display()))
                 .note("it was named by `CUDA_HOME`")
@@ -214,7 +234,7 @@ fn pinned_headers(overrides: &Overrides) -> Result<Vec<PathBuf>, Diagnostic> {
 
 fn missing_headers(message: String) -> Diagnostic {
     Diagnostic::error(message)
-        .note("kernels that use half precision or the CUDA C++ library include headers that NVRTC does not carry itself")
+        .note("types of 16 or 8 bits, cooperative groups and the CUDA C++ library are in headers that NVRTC does not carry itself")
         .help("run `cargo xtask setup`, or name an installed CUDA toolkit with `CUDA_HOME=<CUDA toolkit>`")
 }
 

@@ -138,6 +138,26 @@ fn what_is_missing_is_said_with_the_commands_that_help() {
     let named = Overrides { nvrtc: Some(root.join("nothing")), ..empty.clone() };
     insta::assert_snapshot!("named_folder_is_empty", lines(&Toolkit::locate(&named).unwrap_err(), &root));
     let home = Overrides { cuda_home: Some(root.join("cuda")), ..empty };
+    insta::assert_snapshot!("cuda_home_is_not_there", lines(&Toolkit::locate(&home).unwrap_err(), &root));
+    let with_nvrtc = Overrides { nvrtc: Some(root.join("libnvrtc.so.13")), ..home.clone() };
+    touch(&root.join("libnvrtc.so.13"));
+    assert_eq!(Toolkit::locate(&with_nvrtc).unwrap_err(), Toolkit::locate(&home).unwrap_err());
+    std::fs::create_dir(root.join("cuda")).unwrap();
     insta::assert_snapshot!("cuda_home_is_empty", lines(&Toolkit::locate(&home).unwrap_err(), &root));
     insta::assert_snapshot!("no_home", lines(&Toolkit::locate(&Overrides::default()).unwrap_err(), &root));
+}
+
+/// NVRTC alone is enough for kernels that include nothing of CUDA's.
+#[test]
+fn headers_may_be_missing() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().canonicalize().unwrap();
+    touch(&root.join("mine/libnvrtc.so.13"));
+    let nvrtc = Some(root.join("mine"));
+    let empty = Overrides { nvrtc, cache: Some(root.join("cache")), ..Overrides::default() };
+    let toolkit = Toolkit::locate(&empty).unwrap();
+    assert!(toolkit.include.is_empty() && !toolkit.is_pinned);
+    insta::assert_snapshot!("no_headers", lines(&toolkit.without_headers.unwrap(), &root));
+    let homeless = Overrides { cache: None, ..empty };
+    assert!(Toolkit::locate(&homeless).unwrap().without_headers.is_some());
 }

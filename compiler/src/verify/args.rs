@@ -43,6 +43,8 @@ pub struct Bound {
     pub args: Vec<Arg>,
     /// The parameters that are pointers to `const`: see [`read_only`].
     pub read_only: Vec<String>,
+    /// The parameters that the kernel counts up without having filled them itself, as far as its text tells, and where.
+    pub accumulated: Vec<(String, Span)>,
 }
 
 /// The names of the parameters that are pointers to `const`: the kernel reads what they get and never writes it.

@@ -71,6 +71,17 @@ pub fn skip(reason: &str) {
     println!("skipped: {reason}");
 }
 
+/// NVRTC and the CUDA headers, where they are there.
+pub fn toolkit() -> Option<Toolkit> {
+    match Toolkit::locate(&Overrides::from_env(None)) {
+        Ok(toolkit) => Some(toolkit),
+        Err(error) => {
+            skip(&format!("no NVRTC: {} {:?}", error.message, error.notes));
+            None
+        }
+    }
+}
+
 /// What a run of the program left.
 pub struct Run {
     pub code: Option<i32>,
@@ -115,10 +126,7 @@ impl Project {
     /// The project of [`CONFIG`], [`MANIFEST`] and [`KERNEL`], where NVRTC and the runtime library are there.
     pub fn new() -> Option<Project> {
         let project = Project::without_tools();
-        if let Err(error) = Toolkit::locate(&Overrides::from_env(None)) {
-            skip(&format!("no NVRTC: {} {:?}", error.message, error.notes));
-            return None;
-        }
+        toolkit()?;
         if project.runtime_library.is_none() {
             skip("`CUBINDER_RUNTIME_LIBRARY` is not set; `cargo xtask test` does it");
             return None;

@@ -17,3 +17,9 @@ __global__ void sized(const float* x, float* y, int* total)
     *total = 1;
     y[0] = x[0];
 }
+
+__global__ void moved(const void* x, void* y, long long count)
+{
+    for (long long i = 0; i < count; ++i)
+        static_cast<short*>(y)[i] = static_cast<const short*>(x)[i];
+}

@@ -17,12 +17,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use cubinder::code::{Candidate, CodeTable, Loading};
 use cubinder::driver::Driver;
 use cubinder::driver::sys::{CUfunction, CUstream};
-use cubinder::launch::{Addresses, Positions, StepRecord, takes};
+use cubinder::launch::{Addresses, StepRecord, takes};
 use cubinder_bundle::expr::{BinaryOp, Expr, Node};
 use cubinder_bundle::launch::{Decided, Steps, sequence};
 use cubinder_bundle::{CodeBytes, Digest};
 use support::{Device, Mock, cubin};
-use the_plugin::{Shapes, plugin};
+use the_plugin::{Shapes, all_given, plugin};
 
 struct Counting;
 
@@ -103,8 +103,7 @@ fn enqueue_allocates_nothing() {
     let plugin = plugin();
     let variant = &plugin.variants[0];
     let found = sequence(&plugin, variant, |_| takes(&kernel), &shapes, &mut Steps::default()).unwrap();
-    let records =
-        StepRecord::all(&plugin, variant, &[Some(kernel.clone())], &found, &Positions::all(1)).unwrap();
+    let records = StepRecord::all(&plugin, variant, &[Some(kernel.clone())], &found, &all_given(1)).unwrap();
     let record = records.into_iter().next().unwrap();
     assert!(ALLOCATIONS.get() > before, "the counter counts");
 

@@ -14,10 +14,10 @@ use std::ptr::null_mut;
 use cubinder::code::{Candidate, CodeTable, LoadedKernel, Loading, Reason};
 use cubinder::driver::sys::CUstream;
 use cubinder::driver::{Driver, PrimaryContext};
-use cubinder::launch::{Addresses, Positions, StepRecord, takes};
+use cubinder::launch::{Addresses, StepRecord, takes};
 use cubinder_bundle::launch::{Steps, sequence};
 use cubinder_bundle::{CodeBytes, Digest, Step, Target, Variant};
-use the_plugin::{I32, Shapes, int, launch, numel, plugin, scalar, tensor};
+use the_plugin::{I32, Shapes, all_given, int, launch, numel, plugin, scalar, tensor};
 
 const PTX: &str = include_str!("support/add_one.ptx");
 const COUNT: usize = 1000;
@@ -82,8 +82,7 @@ fn run(driver: &Driver, table: &CodeTable, kernel: &LoadedKernel) {
     let plugin = plugin();
     let variant = Variant { steps: vec![Step::launch(launch)], ..plugin.variants[0].clone() };
     let found = sequence(&plugin, &variant, |_| takes(kernel), &shapes, &mut Steps::default()).unwrap();
-    let records =
-        StepRecord::all(&plugin, &variant, &[Some(kernel.clone())], &found, &Positions::all(1)).unwrap();
+    let records = StepRecord::all(&plugin, &variant, &[Some(kernel.clone())], &found, &all_given(1)).unwrap();
     let record = records.first().unwrap();
     table.allow_shared(driver, kernel, record.launch().unwrap().shared_bytes()).unwrap();
 

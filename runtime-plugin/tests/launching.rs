@@ -12,13 +12,15 @@ use std::ptr::{null_mut, without_provenance_mut};
 
 use cubinder::code::{Candidate, CodeTable, LoadedKernel, Loading};
 use cubinder::driver::sys::CUstream;
-use cubinder::launch::{Addresses, EnqueueError, LaunchError, LaunchRecord, MAX_ARGUMENTS, Positions, takes};
+use cubinder::launch::{Addresses, EnqueueError, LaunchError, LaunchRecord, MAX_ARGUMENTS, takes};
 use cubinder_bundle::expr::{Environment, Expr, Node};
 use cubinder_bundle::launch::{self, Doing, Evaluated, Passed, Steps, Takes};
 use cubinder_bundle::{Arg, CodeBytes, Digest, Launch, ScalarType, Step, Variant};
 use proptest::prelude::*;
 use support::{Device, Launched, Mock, cubin};
-use the_plugin::{I32, Shapes, array, float, int, ints, launch, numel, plugin, scalar, shape, share, tensor};
+use the_plugin::{
+    I32, Shapes, all_given, array, float, int, ints, launch, numel, plugin, scalar, shape, share, tensor,
+};
 
 /// A kernel whose parameters have these sizes, at most 512 threads and 100352 bytes of shared memory.
 fn kernel(params: Vec<usize>) -> (Mock, LoadedKernel) {
@@ -43,7 +45,7 @@ fn prepared(
     shapes: &dyn Environment,
 ) -> Result<LaunchRecord, Box<LaunchError>> {
     let numbers = evaluated(launch, &takes(kernel), shapes)?;
-    Ok(LaunchRecord::new(&plugin(), launch, kernel, &numbers, &[], &Positions::all(1)).unwrap())
+    Ok(LaunchRecord::new(&plugin(), launch, kernel, &numbers, &[], &all_given(1)).unwrap())
 }
 
 /// A launch that is all that its variant does, evaluated.

@@ -17,8 +17,7 @@ use cubinder::driver::sys::{
     CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, CUlaunchAttribute, CUstream,
 };
 use cubinder::launch::{
-    Addresses, AliasRecord, EnqueueError, LaunchError, LaunchRecord, MAX_ARGUMENTS, Positions, StepRecord,
-    takes,
+    Addresses, AliasRecord, EnqueueError, LaunchError, LaunchRecord, MAX_ARGUMENTS, StepRecord, takes,
 };
 use cubinder_bundle::expr::{BinaryOp, Expr, Node};
 use cubinder_bundle::launch::{Doing, Evaluated, Passed, Sequence, Steps, sequence};
@@ -27,7 +26,7 @@ use cubinder_bundle::{
     Value, Variant, Work,
 };
 use support::{Clusters, Device, Mock, cubin};
-use the_plugin::{I32, Shapes, int, launch, numel, plugin, scalar, tensor};
+use the_plugin::{I32, Shapes, all_given, int, launch, numel, plugin, scalar, tensor};
 
 const X: usize = 0x1111_0000;
 const Y: usize = 0x2222_0000;
@@ -96,7 +95,7 @@ fn records(
     let shapes = Shapes(vec![vec![elements], vec![elements]]);
     let found = sequence(plugin, variant, |_| takes(kernel), &shapes, &mut Steps::default())?;
     let kernels = vec![Some(kernel.clone()); variant.steps.len()];
-    Ok(StepRecord::all(plugin, variant, &kernels, &found, &Positions::all(1)).unwrap())
+    Ok(StepRecord::all(plugin, variant, &kernels, &found, &all_given(1)).unwrap())
 }
 
 fn enqueue(mock: &Mock, records: &[StepRecord]) -> Result<(), EnqueueError> {
@@ -219,7 +218,7 @@ fn numbers_of_another_launch_make_no_record() {
     let is_made = |launch: &Launch, kernel: &LoadedKernel, change: &dyn Fn(&mut Evaluated)| {
         let mut numbers = numbers.clone();
         change(&mut numbers);
-        let positions = Positions::all(1);
+        let positions = all_given(1);
         LaunchRecord::new(&plugin, launch, kernel, &numbers, &found.scratch, &positions).is_some()
     };
     assert!(is_made(launch, &kernel, &|_| {}));
@@ -255,7 +254,7 @@ fn numbers_of_another_launch_make_no_record() {
     }
     // A step that cannot be done is not passed over.
     let all = |kernels: &[Option<LoadedKernel>], found: &Sequence| {
-        StepRecord::all(&plugin, &variant, kernels, found, &Positions::all(1)).map(|records| records.len())
+        StepRecord::all(&plugin, &variant, kernels, found, &all_given(1)).map(|records| records.len())
     };
     assert_eq!(all(&[Some(kernel.clone())], &found), Some(2));
     assert_eq!(all(&[None, Some(kernel.clone())], &found), None);
@@ -317,7 +316,7 @@ fn an_output_elsewhere_gets_a_copy_of_the_input() {
     variant.types = vec![DataType::F16; 2];
     variant.formats = vec![Format::Hwc8; 2];
     let shape = [3_i64, 5, 7];
-    let aliases = AliasRecord::all(&plugin, &variant, &Positions::all(1), |_| Some(&shape)).unwrap();
+    let aliases = AliasRecord::all(&plugin, &variant, &all_given(1), |_| Some(&shape)).unwrap();
     assert_eq!((aliases.len(), aliases[0].name()), (1, "y"));
     let copied = |x: usize, y: usize| {
         mock.change(|_| {});
@@ -343,7 +342,7 @@ fn an_output_elsewhere_gets_a_copy_of_the_input() {
         assert!(error.contains(&format!("{x:#x}")) && error.contains(&format!("{y:#x}")), "{error}");
         assert_eq!(mock.work(), [""; 0], "nothing is copied");
     }
-    assert!(AliasRecord::all(&plugin, &variant, &Positions::all(1), |_| None).is_none());
+    assert!(AliasRecord::all(&plugin, &variant, &all_given(1), |_| None).is_none());
     plugin.outputs[0].alias = None;
-    assert!(AliasRecord::all(&plugin, &variant, &Positions::all(1), |_| None).unwrap().is_empty());
+    assert!(AliasRecord::all(&plugin, &variant, &all_given(1), |_| None).unwrap().is_empty());
 }

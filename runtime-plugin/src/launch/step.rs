@@ -46,12 +46,6 @@ pub struct Positions {
 }
 
 impl Positions {
-    /// So many inputs, all given, in the plugin's own order.
-    #[must_use]
-    pub fn all(count: usize) -> Positions {
-        Positions { inputs: (0..count).map(Some).collect(), given: count }
-    }
-
     /// By the plugin's inputs the places among those that are given, of which there are so many. A place beyond them is none.
     #[must_use]
     pub fn new(inputs: Vec<Option<usize>>, given: usize) -> Positions {

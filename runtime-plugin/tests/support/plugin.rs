@@ -1,5 +1,6 @@
 //! A plugin with one input and one output, and expressions made by hand.
 
+use cubinder::launch::Positions;
 use cubinder_bundle::expr::{BinaryOp, Environment, Expr, Node};
 use cubinder_bundle::{
     Arg, ArgValue, DataType, Input, Launch, Output, Plugin, ScalarType, ShapeLimits, Value, Variant,
@@ -22,6 +23,11 @@ impl Environment for Shapes {
     fn rank(&self, tensor: u32) -> Option<usize> {
         self.shape(tensor).map(<[i64]>::len)
     }
+}
+
+/// So many inputs, all given, in the plugin's own order.
+pub(crate) fn all_given(count: usize) -> Positions {
+    Positions::new((0..count).map(Some).collect(), count)
 }
 
 pub(crate) fn int(value: i64) -> Expr {

@@ -21,29 +21,20 @@ impl Digest {
         text
     }
 
-    /// Its first 16 bytes.
+    /// Its first 8 bytes.
     #[must_use]
     pub fn shortened(&self) -> ShortDigest {
-        let mut bytes = [0; 16];
+        let mut bytes = [0; 8];
         bytes.iter_mut().zip(self.0).for_each(|(to, from)| *to = from);
         ShortDigest(bytes)
     }
 }
 
-/// The first 16 bytes of a digest: what small things say of large ones. No two meet by chance; who makes two meet on purpose
-/// confuses only the own engine.
+/// The first 8 bytes of a digest: what small things say of large ones, and as many as the name says under which TensorRT finds the code of a
+/// bundle. No two of the bundles that somebody has meet by chance; who makes two meet on purpose confuses only the own engine, because
+/// nothing that is found so is used before it is checked.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct ShortDigest(pub [u8; 16]);
-
-impl ShortDigest {
-    /// The first 16 hexadecimal digits, as [`Digest::short`].
-    #[must_use]
-    pub fn short(&self) -> String {
-        let mut text = self.to_string();
-        text.truncate(16);
-        text
-    }
-}
+pub struct ShortDigest(pub [u8; 8]);
 
 impl std::fmt::Display for ShortDigest {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -53,7 +44,7 @@ impl std::fmt::Display for ShortDigest {
 
 impl std::fmt::Debug for ShortDigest {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "ShortDigest({})", self.short())
+        write!(f, "ShortDigest({self})")
     }
 }
 

@@ -219,7 +219,7 @@ pub(crate) fn restore_reference(bytes: &[u8], own: &Arc<OwnBundle>) -> Result<Re
         return Err(unusable(&format!(
             "it needs the code library of bundle {0}, and this is that of bundle {1}; load the library that registers `Kernel-{0}`, or build the engine \
              again with the library of ops beside this one",
-            reference.bundle.short(),
+            reference.bundle,
             own.digest.short()
         )));
     }

@@ -1,5 +1,9 @@
-// A plugin that does nothing: what TensorRT itself needs for a node of one input and one output.
+// A plugin that does nothing: what TensorRT itself needs for a node of one input and one output. The field `tactics` says how many tactics a node
+// offers.
 #include "NvInferRuntime.h"
+
+#include <cstring>
+#include <numeric>
 
 using namespace nvinfer1;
 
@@ -7,6 +11,8 @@ namespace {
 
 class Empty : public IPluginV3, public IPluginV3OneCore, public IPluginV3OneBuild, public IPluginV3OneRuntime {
 public:
+    explicit Empty(int32_t tactics) : mTactics(tactics) {}
+
     IPluginCapability* getCapabilityInterface(PluginCapabilityType type) noexcept override {
         switch (type) {
         case PluginCapabilityType::kBUILD: return static_cast<IPluginV3OneBuild*>(this);
@@ -15,8 +21,8 @@ public:
         }
         return nullptr;
     }
-    IPluginV3* clone() noexcept override { return new Empty; }
-    IPluginV3* attachToContext(IPluginResourceContext*) noexcept override { return new Empty; }
+    IPluginV3* clone() noexcept override { return new Empty{mTactics}; }
+    IPluginV3* attachToContext(IPluginResourceContext*) noexcept override { return new Empty{mTactics}; }
 
     AsciiChar const* getPluginName() const noexcept override { return "empty"; }
     AsciiChar const* getPluginVersion() const noexcept override { return "1"; }
@@ -49,22 +55,34 @@ public:
     }
     PluginFieldCollection const* getFieldsToSerialize() noexcept override { return &mNone; }
 
+    int32_t getNbTactics() noexcept override { return mTactics; }
+    int32_t getValidTactics(int32_t* tactics, int32_t count) noexcept override {
+        std::iota(tactics, tactics + count, 1);
+        return 0;
+    }
+
 private:
+    int32_t mTactics;
     PluginFieldCollection mNone{0, nullptr};
 };
 
 class EmptyCreator : public IPluginCreatorV3One {
 public:
-    IPluginV3* createPlugin(AsciiChar const*, PluginFieldCollection const*, TensorRTPhase) noexcept override {
-        return new Empty;
+    IPluginV3* createPlugin(AsciiChar const*, PluginFieldCollection const* fields, TensorRTPhase) noexcept override {
+        int32_t tactics = 0;
+        for (int32_t i = 0; i < fields->nbFields; ++i)
+            if (std::strcmp(fields->fields[i].name, "tactics") == 0)
+                tactics = *static_cast<int32_t const*>(fields->fields[i].data);
+        return new Empty{tactics};
     }
-    PluginFieldCollection const* getFieldNames() noexcept override { return &mNone; }
+    PluginFieldCollection const* getFieldNames() noexcept override { return &mNames; }
     AsciiChar const* getPluginName() const noexcept override { return "empty"; }
     AsciiChar const* getPluginVersion() const noexcept override { return "1"; }
     AsciiChar const* getPluginNamespace() const noexcept override { return "sample"; }
 
 private:
-    PluginFieldCollection mNone{0, nullptr};
+    PluginField mTactics{"tactics", nullptr, PluginFieldType::kINT32, 1};
+    PluginFieldCollection mNames{1, &mTactics};
 };
 
 } // namespace

@@ -182,7 +182,7 @@ fn node(found: &Found, all: &[Found]) -> Result<Subject, String> {
                 _ => None,
             });
             let bundle = bundle.ok_or_else(|| {
-                format!("its code lies in bundle {}, which is not in this file", reference.bundle.short())
+                format!("its code lies in bundle {}, which is not in this file", reference.bundle)
             })?;
             let plugin = bundle.plugins.get(reference.plugin as usize).ok_or_else(|| {
                 format!("it names plugin {} of a bundle of {}", reference.plugin, bundle.plugins.len())

@@ -122,7 +122,7 @@ pub(super) fn targets(site: &Site<'_>) -> Vec<Diagnostic> {
             continue;
         }
         let said = if needs_clusters(site, &launch) {
-            newer.iter().find_map(|(devices, target)| of_newer(site, &launch, *devices, *target))
+            newer.iter().find_map(|(devices, target)| of_newer(site, &launch, &newer, *devices, *target))
         } else {
             Some(of_older(&lacking))
         };
@@ -143,61 +143,75 @@ fn of_older(lacking: &[Target]) -> Diagnostic {
 }
 
 /// That `devices`, which have clusters, run code for an older `target`; nothing where the launch is not made there in clusters of more
-/// than one block.
+/// than one block. `newer` are all such devices.
 fn of_newer(
     site: &Site<'_>,
     launch: &LaunchSite<'_>,
+    newer: &[(Interval, Target)],
     devices: Interval,
     target: Target,
 ) -> Option<Diagnostic> {
-    let runs_on = |devices: Interval| !is_of_one_block_on(site, launch, devices);
-    if !runs_on(devices) {
+    if is_of_one_block_on(site, launch, devices) {
         return None;
     }
-    let one = |capability: i64| Interval { min: capability, max: capability };
-    let mut known = KNOWN.iter().copied().filter(|capability| devices.contains(*capability));
-    let whose = match known.find(|capability| runs_on(one(*capability))) {
-        Some(capability) => format!("a GPU of compute capability {}", capability_text(capability)),
-        None => format!("a GPU of compute capability {} or later", capability_text(devices.min)),
-    };
+    let least = devices.min;
+    let or_later = if devices.max > least { " or later" } else { "" };
     let mut help = format!(
         "compile for such GPUs too, or PTX for GPUs with clusters: `compute_{}{}`",
         WITH_CLUSTERS.0, WITH_CLUSTERS.1
     );
-    if devices.min > least_with_clusters() {
-        help +=
-            &format!("; or leave them out in the variant's `guard`: `device.capability < {}`", devices.min);
+    // A guard must not leave out newer GPUs that have code of their own.
+    let has_code = |capability: i64| !newer.iter().any(|(devices, _)| devices.contains(capability));
+    if known_with_clusters().any(|capability| capability > least && has_code(capability)) {
+        help += &format!("; or leave them out in the variant's `guard`: `device.capability != {least}`");
+    } else if least > least_with_clusters() {
+        help += &format!("; or leave them out in the variant's `guard`: `device.capability < {least}`");
     }
     Some(
         Diagnostic::warning(format!("the code for `{target}` has no clusters"))
             .note(format!(
-                "{whose} has clusters and would run this code, for want of better: the launch is refused there"
+                "a GPU of compute capability {}{or_later} has clusters and would run this code, for want of better: the launch is \
+                 refused there",
+                capability_text(least)
             ))
             .help(help),
     )
 }
 
-/// Compute capabilities of GPUs with clusters that there are (CUDA C++ programming guide 13.0).
-const KNOWN: [i64; 6] = [90, 100, 103, 110, 120, 121];
+/// The compute capabilities of GPUs with clusters that there are, least first.
+fn known_with_clusters() -> impl Iterator<Item = i64> {
+    let number = |known: ComputeCapability| i64::from(known.major) * 10 + i64::from(known.minor);
+    fit::KNOWN.into_iter().map(number).filter(|capability| *capability >= least_with_clusters())
+}
 
 fn capability_text(capability: i64) -> String {
     format!("{}.{}", capability / 10, capability % 10)
 }
 
-/// The devices with clusters that run code for a target without, each range with the target whose code is the best there.
+/// The devices with clusters that run code for a target without, each with the target whose code is the best there: those that there are,
+/// and then whatever may come after the last of them. There are none in between.
 fn newer_without(targets: &[Target]) -> Vec<(Interval, Target)> {
-    let mut found: Vec<(Interval, Target)> = Vec::new();
-    for capability in least_with_clusters()..=Devices::ANY.capability.max {
+    let without = |capability: i64| {
         let part = |number: i64| u8::try_from(number).unwrap_or(u8::MAX);
         let device = ComputeCapability { major: part(capability / 10), minor: part(capability % 10) };
         let first = fit::order(device, targets).first().and_then(|index| targets.get(*index)).copied();
         let fitting = first.filter(|target| fit::fit(device, *target) != Fit::Unlikely);
-        let Some(target) = fitting.filter(|target| !has_clusters(*target)) else { continue };
-        match found.last_mut().filter(|(range, last)| *last == target && range.max + 1 == capability) {
+        fitting.filter(|target| !has_clusters(*target))
+    };
+    let one = |capability: i64| Interval { min: capability, max: capability };
+    let mut found: Vec<(Interval, Target)> = known_with_clusters()
+        .filter_map(|capability| Some((one(capability), without(capability)?)))
+        .collect();
+    let later = known_with_clusters().max().unwrap_or_default() + 1;
+    let mut beyond: Vec<(Interval, Target)> = Vec::new();
+    for capability in later..=Devices::ANY.capability.max {
+        let Some(target) = without(capability) else { continue };
+        match beyond.last_mut().filter(|(range, last)| *last == target && range.max + 1 == capability) {
             Some((range, _)) => range.max = capability,
-            None => found.push((Interval { min: capability, max: capability }, target)),
+            None => beyond.push((one(capability), target)),
         }
     }
+    found.extend(beyond);
     found
 }
 
@@ -237,6 +251,11 @@ mod tests {
 
     /// What is said of a launch that a guard lets run in clusters, compiled for these.
     fn said(guard: &str, targets: &str) -> Vec<String> {
+        told(guard, targets).0
+    }
+
+    /// The same, and the help.
+    fn told(guard: &str, targets: &str) -> (Vec<String>, Vec<String>) {
         let text = format!(
             "schema = 1\n[plugin]\nname = \"p\"\n[[inputs]]\nname = \"x\"\ntype = \"f32\"\n\
              [[outputs]]\nname = \"y\"\ntype = \"f32\"\nshape = \"x.shape\"\n\
@@ -247,7 +266,9 @@ mod tests {
         let targets: Vec<Target> = targets.split_whitespace().map(|text| text.parse().unwrap()).collect();
         let found = check_for(&resolved("m.toml", &text), &targets).diagnostics;
         let of_rule = found.iter().filter(|found| found.code == Some(rules::FEATURE_OF_TARGET));
-        of_rule.flat_map(|found| found.notes.iter().cloned()).collect()
+        let of_rule: Vec<_> = of_rule.collect();
+        let notes = of_rule.iter().flat_map(|found| found.notes.iter().cloned()).collect();
+        (notes, of_rule.iter().flat_map(|found| found.help.iter().cloned()).collect())
     }
 
     #[test]
@@ -259,6 +280,13 @@ mod tests {
             ("device.capability >= 90 and device.capability < 100", "sm_90 compute_80"),
             // PTX for one GPU runs on no other.
             ("device.capability >= 90", "sm_90 compute_89a"),
+            // There is no GPU of 9.1 or 10.1, which code for 9.0 or 10.0 alone would leave out.
+            ("device.capability >= 90 and device.capability < 110", "sm_80 sm_90a sm_100f compute_80"),
+            ("device.capability >= 90 and device.capability < 104", "sm_80 sm_90a sm_100f compute_80"),
+            (
+                "device.capability == 90 or device.capability >= 100 and device.capability < 110",
+                "sm_80 sm_90a sm_100a sm_103a sm_120a compute_80",
+            ),
         ] {
             assert_eq!(said(guard, targets), Vec::<String>::new(), "{guard}, {targets}");
         }
@@ -274,6 +302,24 @@ mod tests {
         ] {
             let said = said(guard, targets);
             assert!(said.len() == 1 && said[0].contains(whose), "{guard}, {targets}: {said:?}");
+        }
+    }
+
+    #[test]
+    fn the_guard_that_is_advised_leaves_out_what_the_note_names_alone() {
+        for (targets, whose, guard) in [
+            ("sm_80 compute_80 compute_90a", "capability 10.0 has", "device.capability < 100`"),
+            ("sm_80 sm_90a sm_100f sm_120f compute_80", "capability 11.0 has", "device.capability != 110`"),
+            ("sm_80 sm_100f sm_110 sm_120f compute_80", "capability 9.0 has", "device.capability != 90`"),
+            (
+                "sm_80 sm_90a sm_100a sm_103a sm_110a sm_120a sm_121a compute_80",
+                "capability 12.2 or later has",
+                "device.capability < 122`",
+            ),
+        ] {
+            let (said, help) = told("device.capability >= 90", targets);
+            assert!(said.len() == 1 && said[0].contains(whose), "{targets}: {said:?}");
+            assert!(help.len() == 1 && help[0].ends_with(guard), "{targets}: {help:?}");
         }
     }
 }

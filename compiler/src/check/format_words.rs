@@ -2,6 +2,7 @@
 //!
 //! Owns finding them in the guard's text: in the folded guard nothing is left of them. Only messages need it.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use cubinder_bundle::expr::{BinaryOp, Syntax, SyntaxKind, parse};
@@ -27,7 +28,7 @@ pub(super) fn explain(site: &Site<'_>, rows: &[usize], diagnostic: Diagnostic) -
                 [first @ .., last] => format!("{} or {last}", first.join(", ")),
                 [] => String::new(),
             };
-            let note = format!("`{tensor}.format` is {list} in this variant, never `{word}`");
+            let note = format!("`{tensor}.format` is {list} in this variant, never `{}`", shown(word));
             let plain = word.to_lowercase();
             let same = formats.get(plain.as_str()).copied();
             let near = same.or_else(|| suggest(&plain, formats.iter().copied()));
@@ -37,22 +38,42 @@ pub(super) fn explain(site: &Site<'_>, rows: &[usize], diagnostic: Diagnostic) -
     )
 }
 
-/// The tensors whose format is compared, each with the word.
+/// The tensors whose format is compared, each with the word, in the order of the text.
 fn comparisons(syntax: &Syntax) -> Vec<(&str, &str)> {
     let mut found = Vec::new();
     let mut left = vec![syntax];
     while let Some(syntax) = left.pop() {
         match &syntax.kind {
-            SyntaxKind::Binary(BinaryOp::Eq, one, other) => {
-                found.extend(of_format(one, other).or_else(|| of_format(other, one)));
+            SyntaxKind::Binary(BinaryOp::Eq | BinaryOp::Ne, one, other) => {
+                match of_format(one, other).or_else(|| of_format(other, one)) {
+                    Some(comparison) => found.push(comparison),
+                    None => left.extend([other.as_ref(), one.as_ref()]),
+                }
             }
-            SyntaxKind::Binary(BinaryOp::And | BinaryOp::Or, one, other) => {
-                left.extend([other.as_ref(), one.as_ref()]);
+            SyntaxKind::Binary(_, one, other) => left.extend([other.as_ref(), one.as_ref()]),
+            SyntaxKind::Unary(_, operand) => left.push(operand),
+            SyntaxKind::Array(items) | SyntaxKind::Call { args: items, .. } => {
+                left.extend(items.iter().rev());
             }
+            SyntaxKind::Conditional { condition, then, otherwise } => {
+                left.extend([otherwise.as_ref(), condition.as_ref(), then.as_ref()]);
+            }
+            SyntaxKind::Index { array, index } => left.extend([index.as_ref(), array.as_ref()]),
+            // A variable may have a tensor's name.
+            SyntaxKind::Comprehension { over, .. } => left.push(over),
             _ => {}
         }
     }
     found
+}
+
+/// A word as it is shown: of a long one, its beginning.
+fn shown(word: &str) -> Cow<'_, str> {
+    const MOST: usize = 32;
+    match word.char_indices().nth(MOST) {
+        Some((end, _)) => Cow::Owned(format!("{}...", word.get(..end).unwrap_or_default())),
+        None => Cow::Borrowed(word),
+    }
 }
 
 /// `tensor.format` and a word.
@@ -71,4 +92,53 @@ fn formats_of<'s>(site: &Site<'s>, rows: &[usize], tensor: &str) -> BTreeSet<&'s
     let index = (0..site.plugin.tensor_count()).find(|index| site.plugin.tensor_name(*index) == Some(tensor));
     let of_row = |row: &usize| Some(site.variant(*row)?.formats.get(index?)?.name());
     rows.iter().filter_map(of_row).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::check_for;
+    use crate::diagnostic::Diagnostic;
+    use crate::test_support::resolved;
+
+    /// What is said of a guard over a tensor in one of two formats.
+    fn told(guard: &str) -> Vec<Diagnostic> {
+        let text = format!(
+            "schema = 1\n[plugin]\nname = \"p\"\n[formats]\nF = [\"linear\", \"hwc8\"]\n\
+             [[inputs]]\nname = \"x\"\ntype = \"f16\"\nformat = \"F\"\nrank = 4\n\
+             [[outputs]]\nname = \"y\"\ntype = \"f16\"\nshape = \"x.shape\"\n\
+             [[variants]]\nid = 1\nguard = \"{guard}\"\n[[variants]]\nid = 2\n\
+             [[launches]]\nsource = \"k.cu\"\nkernel = \"k\"\ngrid = [128]\nblock = [256]\nargs = {{ x = \"x\", y = \"y\" }}\n"
+        );
+        check_for(&resolved("m.toml", &text), &[]).diagnostics
+    }
+
+    #[test]
+    fn a_word_is_explained_wherever_it_is_compared() {
+        for guard in [
+            "x.format == 'hwc9'",
+            "not (x.format != 'hwc9')",
+            "[x.format == 'hwc9'][0]",
+            "(x.format == 'hwc9') == true",
+            "(true if x.format == 'hwc9' else false)",
+        ] {
+            let told = told(guard);
+            let note = "`x.format` is `hwc8` or `linear` in this variant, never `hwc9`";
+            assert!(told.iter().any(|it| it.notes.iter().any(|it| it == note)), "{guard}: {told:?}");
+        }
+        for guard in ["x.format == 'hwc8' and numel(x) < 0", "numel(x) < 0"] {
+            let told = told(guard);
+            assert!(
+                told.iter().all(|it| it.notes.iter().all(|it| !it.contains("never"))),
+                "{guard}: {told:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn of_a_long_word_the_beginning_is_shown() {
+        let told = told(&format!("x.format == '{}'", "é".repeat(100_000)));
+        let notes: Vec<&String> = told.iter().flat_map(|it| &it.notes).collect();
+        assert!(notes.iter().any(|note| note.ends_with("é...`")), "{}", notes.len());
+        assert!(notes.iter().all(|note| note.len() < 200), "{}", notes.len());
+    }
 }

@@ -3,6 +3,7 @@
 
 use cubinder_bundle::proof::{Devices, Verdict};
 
+use super::format_words;
 use super::guard_never_holds::{Answers, rows_of_variants};
 use super::site::Site;
 use super::variant_without_guard::within;
@@ -26,12 +27,11 @@ pub(super) fn check(site: &Site<'_>, never: &[usize], diagnostics: &mut Vec<Diag
         let narrows = narrows.is_some_and(|it| site.resolved.draft.narrowed.contains(&it.id));
         let span = rows.first().filter(|_| !narrows).and_then(|&row| site.guard_span(row));
         if let Some(span) = span.filter(|_| holding.len() == rows.len()) {
-            diagnostics.push(
-                Diagnostic::warning("this guard never fails")
-                    .code(rules::GUARD_NEVER_FAILS)
-                    .at(span, "true for every node and shape that the manifest allows")
-                    .help("drop it: a variant without a guard can always run"),
-            );
+            let diagnostic = Diagnostic::warning("this guard never fails")
+                .code(rules::GUARD_NEVER_FAILS)
+                .at(span, "true for every node and shape that the manifest allows")
+                .help("drop it: a variant without a guard can always run");
+            diagnostics.push(format_words::explain(site, &rows, diagnostic));
         }
         always.extend(holding);
     }

@@ -175,7 +175,7 @@ impl Session {
         })?;
         let object =
             CodeObject { target, digest: Digest::of(&entry.bytes), kernels, bytes: entry.bytes.into() };
-        let mut warnings = diagnose::diagnose(&log::parse(&entry.log), &prepared.unit);
+        let mut warnings = diagnose::diagnose(&log::parse(&entry.log), &prepared.unit, &self.toolkit.include);
         warnings.extend(doubts(entry.nvrtc));
         Ok(Compiled { object, symbol: entry.symbol, warnings, nvrtc: entry.nvrtc, cached })
     }

@@ -453,7 +453,8 @@ int32_t Everything::enqueue(PluginTensorDesc const* in, PluginTensorDesc const* 
     {
         return refuse("no shapes, or no driver");
     }
-    bool const isShape = out[1].dims.d[2] >= 0 && out[1].dims.d[2] <= 65536;
+    Dims const& settled = out[1].dims;
+    bool const isShape = settled.nbDims == 3 && settled.d[0] == in[1].dims.d[0] + mNode.level && settled.d[2] >= 0 && settled.d[2] <= 65536;
     if (!isShape && !fault("values unchecked"))
     {
         return refuse("no `target` gives such a shape");

@@ -80,7 +80,7 @@ pub struct ContainerReport {
     /// What made it; a reference does not say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub producer: Option<String>,
-    /// For a reference: the first 16 bytes of the digest of the bundle that it needs, hexadecimal.
+    /// For a reference: the first 8 bytes of the digest of the bundle that it needs, hexadecimal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refers_to: Option<String>,
     /// For a node: the ranks of its inputs, where the build knew them.

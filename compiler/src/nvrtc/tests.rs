@@ -485,6 +485,8 @@ fn without_headers_what_needs_none_is_compiled_and_the_rest_is_told() {
     assert_eq!(errors[0].message, "cannot open source file `cuda_fp16.h`");
     assert_eq!(errors[0].notes, ["the CUDA headers are not there", "what they have"]);
     assert_eq!(errors[0].help.as_deref(), Some("fetch them"));
+    let errors = compile("#include \"mine.h\"\n__global__ void k(float* x) {}").unwrap_err();
+    assert_eq!(errors[0].notes, [""; 0], "a file of the author's");
     // The generated header includes one for the plugin's types.
     let half = unit(folder.path(), "__global__ void k(float* x) { }", "k", &[DataType::F16]);
     let errors = session.compile(&session.prepare(half), target("sm_89")).unwrap_err();

@@ -267,7 +267,9 @@ fn sketch(manifest: &Manifest, source: &Arc<Source>) -> Result<Resolved, Wrong> 
     let there: Vec<(usize, &Row)> = rows.iter().enumerate().filter(|(index, _)| is_there[*index]).collect();
     let guards_are_known = guards_are_known(manifest, &rows, &guards, &by_rules);
     if guards_are_known {
-        let left: Vec<&Row> = there.iter().map(|(_, row)| *row).collect();
+        let can_run =
+            |(index, _): &&(usize, &Row)| !left_out::never_holds(guards.get(*index).and_then(Option::as_ref));
+        let left: Vec<&Row> = there.iter().filter(can_run).map(|(_, row)| *row).collect();
         diagnostics.extend(output_types::check(manifest, &left, |name| compiler.is_unclear(name), source));
     }
     let plugin_types = rows::types(there.iter().map(|(_, row)| *row));

@@ -22,7 +22,7 @@ mod waits;
 use std::ops::Range;
 
 pub(crate) use check::explain_unknown;
-pub use check::{Checked, Unsure, check, unused_names};
+pub use check::{Checked, Unsure, check, check_for, unused_names};
 pub use reader::read;
 pub use source::{Open, open_source};
 pub(crate) use surroundings::is_of_cuda;

@@ -30,9 +30,11 @@ pub fn table(report: &Report, detail: Detail) -> String {
     if let Some(name) = &report.engines_ask_for {
         let _ = writeln!(text, "engines that are built with it ask for `{name}`: {}", source_of(name));
     }
+    // What runs engines makes no nodes.
+    let has_ops = report.kind != FileKind::Engine && report.registers.is_none();
     for container in &report.containers {
         text.push('\n');
-        text.push_str(&container_table(container, detail));
+        text.push_str(&container_table(container, has_ops, detail));
     }
     if let Some(code) = &report.code {
         let _ = writeln!(text, "target {}, digest {}\n", code.target, code.digest);
@@ -60,7 +62,7 @@ fn title(report: &Report) -> String {
     }
 }
 
-fn container_table(container: &ContainerReport, detail: Detail) -> String {
+fn container_table(container: &ContainerReport, has_ops: bool, detail: Detail) -> String {
     let mut text = String::new();
     let copies = match container.offsets.len() {
         1 => format!("at byte {}", container.offsets[0]),
@@ -91,7 +93,7 @@ fn container_table(container: &ContainerReport, detail: Detail) -> String {
         let _ = writeln!(text, "  {built}");
     }
     for plugin in &container.plugins {
-        text.push_str(&plugin_table(plugin, container.asks_for.is_none(), detail));
+        text.push_str(&plugin_table(plugin, has_ops, detail));
     }
     if !container.code.is_empty() {
         text.push_str(&code_table(&container.code, detail));

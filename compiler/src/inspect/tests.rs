@@ -73,6 +73,7 @@ fn bundle_of(manifest: &str) -> Report {
     bundle.plugins.push(bundle_plugin(manifest));
     found.container = Container::Bundle(bundle);
     let mut report = inspect("node", &reference(Digest::of(b"elsewhere"), 0)).unwrap();
+    report.kind = FileKind::Bundle;
     report.containers = vec![container_report(&found)];
     report
 }

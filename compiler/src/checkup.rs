@@ -168,9 +168,9 @@ fn with_kernels(look: Look, open: &Open<'_>) -> Checkup {
     let mut checkup = look.checkup;
     for subject in &look.subjects {
         let Some(plugin) = &subject.plugin else { continue };
-        let kernels = cuda::check(plugin, open);
+        let targets = subject.plan.as_ref().map_or_else(Vec::new, |planning| planning.plan.targets());
+        let kernels = cuda::check_for(plugin, &targets, open);
         if subject.is_right && !has_errors(&kernels.diagnostics) {
-            let targets = subject.plan.as_ref().map_or_else(Vec::new, |planning| planning.plan.targets());
             let arguments = check::check_arguments(plugin, &targets, &kernels.args);
             check::supersede(&mut checkup.diagnostics, &arguments.diagnostics);
             checkup.diagnostics.extend(arguments.diagnostics);

@@ -3,7 +3,7 @@
 //! Constants are held against each code object by [`crate::verify::check_code`]. What cannot be proved the runtime holds against
 //! the driver's own numbers before each launch (`CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK`, and what is left of the shared memory).
 
-use cubinder_bundle::expr::{BinaryOp, Expr, Node};
+use cubinder_bundle::expr::{BinaryOp, DeviceFact, Expr, Node};
 use cubinder_bundle::launch::MAX_THREADS;
 use cubinder_bundle::{Interval, KernelFacts, Target};
 
@@ -20,10 +20,41 @@ use crate::verify::{max_shared_bytes, max_threads_with};
 /// Something that the code of a kernel can have at most, and the targets for which that is so.
 struct Limit {
     rule: Code,
-    most: i64,
+    most: Most,
     /// Where it comes from: `the `__launch_bounds__` of `scale<T>``.
     reason: String,
     targets: Vec<Target>,
+}
+
+/// The most that something can be.
+#[derive(Clone, Copy, PartialEq)]
+enum Most {
+    /// So much, whatever the device.
+    Is(i64),
+    /// So many bytes less than a block of the device can have of shared memory.
+    AllBut(i64),
+}
+
+impl Most {
+    /// That an expression is no more.
+    fn holds_for(self, expr: &Expr) -> What {
+        let less = match self {
+            Most::Is(max) => return What::Within(Interval { min: i64::MIN, max }),
+            Most::AllBut(less) => Expr { nodes: vec![Node::Int(less)] },
+        };
+        let all = Expr { nodes: vec![Node::Device(DeviceFact::SharedBytes)] };
+        let most = joined(BinaryOp::Sub, [&all, &less]);
+        most.and_then(|most| joined(BinaryOp::Le, [expr, &most])).map_or(What::HasValue, What::Holds)
+    }
+}
+
+impl std::fmt::Display for Most {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Most::Is(most) => write!(f, "{most}"),
+            Most::AllBut(less) => write!(f, "`device.shared_bytes - {less}`"),
+        }
+    }
 }
 
 /// A claim for each limit of each unit's code that is not known to be kept.
@@ -55,7 +86,7 @@ fn threads(site: &Site<'_>, unit: &Unit, compiled: &Compiled<'_>) -> Vec<Claim> 
 }
 
 /// Launch bounds, or what the registers leave room for where that is less.
-fn thread_limit(unit: &Unit, kernel: &KernelFacts) -> Option<(Code, i64, String)> {
+fn thread_limit(unit: &Unit, kernel: &KernelFacts) -> Option<(Code, Most, String)> {
     let by_bounds = kernel.max_threads.map(i64::from);
     let by_registers = kernel.registers.and_then(|registers| Some((max_threads_with(registers)?, registers)));
     let name = &unit.kernel;
@@ -70,7 +101,8 @@ fn thread_limit(unit: &Unit, kernel: &KernelFacts) -> Option<(Code, i64, String)
         _ => return None,
     };
     // The limit of every GPU is another rule's.
-    (limit.1 < MAX_THREADS).then_some(limit)
+    let (rule, most, reason) = limit;
+    (most < MAX_THREADS).then_some((rule, Most::Is(most), reason))
 }
 
 fn shared_memory(site: &Site<'_>, unit: &Unit, compiled: &Compiled<'_>) -> Vec<Claim> {
@@ -80,21 +112,27 @@ fn shared_memory(site: &Site<'_>, unit: &Unit, compiled: &Compiled<'_>) -> Vec<C
     if launch.shared_bytes.constant().is_some() {
         return Vec::new();
     }
+    let expr = &launch.shared_bytes;
+    // What follows the device is held against what that has, whatever others have.
+    let follows = expr.nodes.iter().any(|node| matches!(node, Node::Device(DeviceFact::SharedBytes)));
     let limits = limits(compiled, |target, kernel| {
         // Without static memory the limit was known before the compile: another rule's.
         let fixed = kernel.shared_bytes.filter(|fixed| *fixed > 0)?;
-        let most = i64::from(max_shared_bytes(target.arch)?) - i64::from(fixed);
+        let most = match follows {
+            true => Most::AllBut(fixed.into()),
+            false => Most::Is(i64::from(max_shared_bytes(target.arch)?) - i64::from(fixed)),
+        };
         let reason = format!("what `{}` leaves beside {fixed} bytes of static shared memory", unit.kernel);
         Some((rules::SHARED_MEMORY_LIMIT, most, reason))
     });
     let subject = here.of("the dynamic shared memory in bytes");
-    claims_of(limits, compiled, here.at, &subject, &launch.shared_bytes, &site.span(text))
+    claims_of(limits, compiled, here.at, &subject, expr, &site.span(text))
 }
 
 /// The limits of the codes, those that several targets share once.
 fn limits(
     compiled: &Compiled<'_>,
-    limit: impl Fn(Target, &KernelFacts) -> Option<(Code, i64, String)>,
+    limit: impl Fn(Target, &KernelFacts) -> Option<(Code, Most, String)>,
 ) -> Vec<Limit> {
     let mut limits: Vec<Limit> = Vec::new();
     for (target, kernel) in &compiled.codes {
@@ -125,7 +163,7 @@ fn claims_of(
             rule: limit.rule,
             subject: subject.to_owned(),
             must: format!("is at most {}, {}{only}", limit.most, limit.reason),
-            what: What::Within(Interval { min: i64::MIN, max: limit.most }),
+            what: limit.most.holds_for(expr),
             expr: expr.clone(),
             span: span.clone(),
             when: When::Running(at),

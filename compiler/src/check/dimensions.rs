@@ -29,13 +29,15 @@ pub(super) fn claims(site: &Site<'_>, inexpressible: &[usize]) -> Vec<Claim> {
                 span: site.span(&decl.shape),
                 when: When::BeforeOutputs,
             };
-            let dimensions = claim(
-                rules::NEGATIVE_DIMENSION,
-                format!("the shape of `{}`", output.name),
-                "has no dimension below 0".to_owned(),
-                What::Within(Interval::ANY_SIZE),
-                output.shape.clone(),
-            );
+            let dimensions = without_sizes(site, output).map(|(shape, but_for)| {
+                claim(
+                    rules::NEGATIVE_DIMENSION,
+                    format!("the shape of `{}`{but_for}", output.name),
+                    "has no dimension below 0".to_owned(),
+                    What::Within(Interval::ANY_SIZE),
+                    shape,
+                )
+            });
             let most = Interval { min: 0, max: MOST_DIMENSIONS };
             let rank = claim(
                 rules::INEXPRESSIBLE_SHAPE,
@@ -45,9 +47,34 @@ pub(super) fn claims(site: &Site<'_>, inexpressible: &[usize]) -> Vec<Claim> {
                 length(&output.shape),
             );
             let is_plain = literal_length(&output.shape).is_some_and(|length| most.contains(length));
-            [Some(dimensions), (!is_plain).then_some(rank)].into_iter().flatten()
+            [dimensions, (!is_plain).then_some(rank)].into_iter().flatten()
         })
         .collect()
+}
+
+/// The shape of an output with 0 for each size that the kernels write, because nothing holds these against anything, and what is said
+/// of that: `` but for `count` ``. None where nothing is left of which something could be said.
+fn without_sizes(site: &Site<'_>, output: &Output) -> Option<(Expr, String)> {
+    let sizes: Vec<(usize, u32)> = sizes_in(output).collect();
+    let mut shape = output.shape.clone();
+    if sizes.is_empty() {
+        return Some((shape, String::new()));
+    }
+    for node in shape.nodes.iter_mut().filter(|node| matches!(node, Node::Size(_))) {
+        *node = Node::Int(0);
+    }
+    let is_plain = |node: &Node| matches!(node, Node::Array(_)) || matches!(node, Node::Int(0..));
+    if shape.nodes.iter().all(is_plain) {
+        return None;
+    }
+    let mut names: Vec<String> = sizes.iter().map(|(_, size)| quoted(site, *size)).collect();
+    names.dedup();
+    Some((shape, format!(" but for {}", names.join(" and "))))
+}
+
+/// The name of a tensor in ticks.
+fn quoted(site: &Site<'_>, tensor: u32) -> String {
+    format!("`{}`", site.plugin.tensor_name(tensor as usize).unwrap_or_default())
 }
 
 /// Claims for each size that the kernels find out: what is said of it beforehand is not below zero, its type holds the most that it can
@@ -107,8 +134,7 @@ pub(super) fn limits(site: &Site<'_>) -> Vec<Diagnostic> {
     });
     broken
         .map(|(output, decl)| {
-            let name = |tensor: u32| site.plugin.tensor_name(tensor as usize).unwrap_or_default();
-            let sizes: Vec<String> = sizes_in(output).map(|(_, size)| format!("`{}`", name(size))).collect();
+            let sizes: Vec<String> = sizes_in(output).map(|(_, size)| quoted(site, size)).collect();
             let sizes = sizes.join(" and ");
             Diagnostic::error(format!("limits of `{}` that nothing keeps", output.name))
                 .code(rules::SIZE_TENSOR)

@@ -129,6 +129,9 @@ fn limits_of_compiled_kernels() {
         of_code("grid = [1]\nblock = [\"x.shape[0]\"]", &registers),
         of_code("grid = [1]\nblock = [32]\nshared_bytes = \"x.shape[0] * 1024\"", &shared),
         of_code("grid = [1]\nblock = [256]\nshared_bytes = 1024", &bounds),
+        // Each device has its own.
+        of_code("grid = [1]\nblock = [32]\nshared_bytes = \"device.shared_bytes - 1024\"", &shared),
+        of_code("grid = [1]\nblock = [32]\nshared_bytes = \"device.shared_bytes - 512\"", &shared),
     ];
     insta::assert_snapshot!(text.join("\n"));
 }
@@ -284,4 +287,21 @@ fn devices_are_those_of_the_targets() {
     };
     assert_eq!(clusters(whole), [""; 0]);
     assert_eq!(clusters("block = [256]\ncluster = [2]"), ["C0605"]);
+}
+
+/// Kernels write sizes, and nothing holds them against anything: that is not said to be checked.
+#[test]
+fn nothing_is_claimed_of_sizes_that_kernels_write() {
+    let text =
+        |shape: &str| include_str!("../../../tests/data/ok/sizes.toml").replace("[count, x.rank]", shape);
+    let claimed = |shape: &str| -> Vec<String> {
+        let resolved = resolved("m.toml", &text(shape));
+        let obligations = check(&resolved).obligations;
+        let of_shape =
+            obligations.into_iter().filter(|one| one.statement.starts_with("the shape of `indices`"));
+        of_shape.map(|one| format!("{:?}: {}", one.verdict, one.statement)).collect()
+    };
+    assert_eq!(claimed("[count, 4]"), [""; 0]);
+    let told = "Proved: the shape of `indices` but for `count` has no dimension below 0";
+    assert_eq!(claimed("[count, x.rank]"), [told]);
 }

@@ -84,7 +84,9 @@ pub(super) fn compile(
         warnings.extend(unused_names(session, plugin, &jobs.jobs));
     }
     let open = |path: &Path| sources.get(path).cloned().ok_or_else(Vec::new);
-    let read: Vec<cuda::Checked> = plugins.iter().map(|plugin| cuda::check(plugin, &open)).collect();
+    let read = plugins.iter().zip(plans);
+    let read: Vec<cuda::Checked> =
+        read.map(|(plugin, plan)| cuda::check_for(plugin, &plan.targets(), &open)).collect();
     let mut results = perform_all(session, &jobs, progress).into_iter();
     let mut compiled = Vec::new();
     let mut nvrtc = None;

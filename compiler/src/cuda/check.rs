@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use cubinder_bundle::Plugin;
+use cubinder_bundle::{Plugin, Target};
 
 use super::lexer::{lex, word};
 use super::name::{self, Argument, Meanings, Name};
@@ -49,9 +49,17 @@ pub struct Unsure {
 }
 
 /// Checks every launch of a plugin against the text of its kernel: that file and kernel are there, that the template
-/// arguments fit, and the arguments by name and, where it is plain, by kind. `open` reads a file.
+/// arguments fit, and the arguments by name and, where it is plain, by kind. `open` reads a file. The targets are those that the manifest
+/// names itself.
 #[must_use]
 pub fn check(resolved: &Resolved, open: &Open<'_>) -> Checked {
+    let own = resolved.manifest.compile.targets.iter().map(|target| target.value);
+    check_for(resolved, &own.collect::<Vec<Target>>(), open)
+}
+
+/// [`check`] for a plugin that is compiled for `targets`, whatever its manifest names.
+#[must_use]
+pub fn check_for(resolved: &Resolved, targets: &[Target], open: &Open<'_>) -> Checked {
     let plugin = &resolved.draft.plugin;
     let mut files: HashMap<&Path, Option<(Arc<Source>, Kernels)>> = HashMap::new();
     let mut checked = Checked::default();
@@ -83,7 +91,7 @@ pub fn check(resolved: &Resolved, open: &Open<'_>) -> Checked {
                 vec![undeclared::message(resolved, unit, &name, source, kernel)]
             }
             Found::Kernel(kernel, arguments) => {
-                let check = Check { unit, source, kernel, arguments, own_types: &kernels.own_types };
+                let check = Check { unit, targets, source, kernel, arguments, own_types: &kernels.own_types };
                 check.run(plugin, &mut args)
             }
             Found::Missing => vec![missing(unit, source, kernels)],
@@ -393,6 +401,8 @@ fn template_misfit(
 /// One unit and the kernel that it launches.
 pub(super) struct Check<'a> {
     pub(super) unit: &'a Unit,
+    /// What is compiled for, as far as it is known.
+    pub(super) targets: &'a [Target],
     pub(super) source: &'a Arc<Source>,
     pub(super) kernel: &'a Kernel,
     arguments: Vec<Argument>,

@@ -6,6 +6,7 @@
 //! what it does not know. Never reads a file, never fails, and takes time in proportion to the text.
 
 mod check;
+mod chosen;
 mod declaration;
 mod in_body;
 mod lexer;
@@ -22,7 +23,7 @@ mod waits;
 use std::ops::Range;
 
 pub(crate) use check::explain_unknown;
-pub use check::{Checked, Unsure, check, unused_names};
+pub use check::{Checked, Unsure, check, check_for, unused_names};
 pub use reader::read;
 pub use source::{Open, open_source};
 

@@ -61,8 +61,23 @@ impl Check<'_> {
                 .at(self.unit.kernel_span.clone(), "launched with `programmatic = true`")
                 .related(Span::new(self.source, self.kernel.name_range.clone()), "the kernel")
                 .note("it may begin while what came before is still writing what it reads")
-                .help("wait before the kernel reads or writes memory, with `asm volatile(\"griddepcontrol.wait;\" ::: \"memory\")`, or leave `programmatic` out"),
+                .help(format!(
+                    "wait before the kernel reads or writes memory, with `asm volatile(\"griddepcontrol.wait;\" ::: \"memory\");`{}, or leave `programmatic` out",
+                    self.guard_of_wait(),
+                )),
         )
+    }
+
+    /// How the wait is kept from targets that have none (PTX ISA 9.0: `griddepcontrol` needs 9.0).
+    fn guard_of_wait(&self) -> String {
+        match self.targets.iter().find(|target| target.arch.major < 9) {
+            Some(target) => {
+                format!(
+                    " between lines `#if __CUDA_ARCH__ >= 900` and `#endif`, as `{target}` has no such instruction"
+                )
+            }
+            None => String::new(),
+        }
     }
 
     /// The kernel waits for all blocks of its grid, and they need not all run at once.

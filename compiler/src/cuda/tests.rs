@@ -5,6 +5,7 @@ use super::*;
 use crate::diagnostic::{Colour, Diagnostic, Source, render};
 use crate::nvrtc::{Settings, compile_for_signature};
 use crate::resolve::Resolved;
+use crate::rules;
 use crate::signature::ParamType;
 use crate::test_support::{Sample, draft, nvrtc, resolved};
 use cubinder_bundle::DataType;
@@ -582,4 +583,21 @@ fn kernels_that_may_wait_are_known() {
         [true, false]
     );
     assert!(start.elapsed().as_secs() < 20, "{:?}", start.elapsed());
+}
+
+#[test]
+fn the_wait_is_shown_with_what_older_targets_need() {
+    let launch = "block = [256]\nprogrammatic = true";
+    let text = Sample { launch, ..Sample::PLAIN }.text();
+    let resolved = resolved("m.toml", &text);
+    let source = Source::new("k.cu", "__global__ void k(const float* x, float* y) {}");
+    let help = |targets: &[&str]| {
+        let targets: Vec<_> = targets.iter().map(|target| target.parse().unwrap()).collect();
+        let found = check_for(&resolved, &targets, &|_| Ok(Arc::clone(&source))).diagnostics;
+        let found = found.into_iter().find(|one| one.code == Some(rules::NO_DEPENDENCY_WAIT)).unwrap();
+        found.help.unwrap_or_default()
+    };
+    let guard = "between lines `#if __CUDA_ARCH__ >= 900` and `#endif`, as `sm_80` has no such instruction";
+    assert!(help(&["sm_90", "sm_80"]).contains(guard), "{}", help(&["sm_90", "sm_80"]));
+    assert!(!help(&["sm_90"]).contains("#if"), "{}", help(&["sm_90"]));
 }

@@ -169,6 +169,19 @@ fn limit(text: &str, unit: &TranslationUnit) -> Option<Diagnostic> {
     Some(at_kernel(message, rules::STATIC_SHARED_MEMORY).help(MAKE_IT_DYNAMIC))
 }
 
+/// What helps where ptxas says that an instruction needs a newer GPU (NVRTC 13.0: `Instruction 'griddepcontrol' requires .target sm_90 or
+/// higher`).
+pub(super) fn newer_needed(said: &[String]) -> Option<String> {
+    let version = |line: &String| -> Option<u32> {
+        let (_, rest) = line.split_once("requires .target sm_")?;
+        rest.strip_suffix(" or higher")?.parse().ok()
+    };
+    let needed = said.iter().filter_map(version).max()?;
+    Some(format!(
+        "put what needs it between lines `#if __CUDA_ARCH__ >= {needed}0` and `#endif`, or compile for no target below `sm_{needed}`"
+    ))
+}
+
 /// The mangled name in such a message: `Entry function 'k' uses`, `in function k`.
 fn symbol(text: &str) -> Option<&str> {
     let quoted = text.split_once("function '").and_then(|(_, rest)| rest.split('\'').next());

@@ -172,6 +172,7 @@ fn failure(error: &CompileError, nvrtc: &Nvrtc, unit: &TranslationUnit, target: 
             }
             if let Some(last) = diagnostics.last_mut() {
                 last.notes.extend(log.rest.iter().map(|line| format!("NVRTC says: {line}")));
+                last.help = last.help.take().or_else(|| diagnose::newer_needed(&log.rest));
             }
             diagnostics
         }

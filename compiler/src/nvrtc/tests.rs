@@ -115,6 +115,16 @@ fn what_only_ptxas_or_the_disk_knows_is_said() {
 }
 
 #[test]
+fn an_instruction_of_newer_gpus_is_told_with_what_helps() {
+    let text = "__global__ void k(float* x) { asm volatile(\"griddepcontrol.wait;\" ::: \"memory\"); }\n";
+    let test = "an_instruction_of_newer_gpus_is_told_with_what_helps";
+    let Some(errors) = errors_of(test, text, "k", &[]) else { return };
+    assert!(errors.contains("requires .target sm_90 or higher"), "{errors}");
+    let help = "help: put what needs it between lines `#if __CUDA_ARCH__ >= 900` and `#endif`, or compile for no target below `sm_90`";
+    assert!(errors.contains(help), "{errors}");
+}
+
+#[test]
 fn what_nvrtc_does_not_take_is_said() {
     let Some((toolkit, nvrtc)) = nvrtc("what_nvrtc_does_not_take_is_said") else { return };
     let unit = unit(Path::new("."), SCALE, "scale<float, 8>", &[]);

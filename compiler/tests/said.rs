@@ -131,6 +131,9 @@ fn memory_that_is_counted_up_has_to_be_filled() {
         "if (threadIdx.x) atomicAdd(p, 1); else p[0] = 1;",
         "if (threadIdx.x) atomicAdd(p, 1); else (*p) = 1;",
         "clear(p); atomicAdd(p, 1);",
+        "if (threadIdx.x) atomicAdd(p, 1); else *(p + 1) = 1;",
+        "if (threadIdx.x) atomicAdd(p, 1); else clear(p);",
+        "if constexpr (manifest::SPLIT > 1) atomicAdd(p, 1);",
         "int* r = p; atomicAdd(r, 1);",
         "atomicExch(p, 1);",
         "s.atomicAdd(p, 1);",
@@ -167,8 +170,9 @@ fn a_wait_for_the_grid_needs_a_cooperative_launch() {
     for body in [
         "cooperative_groups::this_grid().sync();",
         "auto g = cg::this_grid(); if (x[0] > 1) y[0] = 2; g.sync();",
-        "cg::grid_group g = cooperative_groups::this_grid(); for (int i = 0; i < 9; ++i) { y[0] += 1; g.sync(); }",
+        "cg::grid_group g = cooperative_groups::this_grid(); for (int i = 0; i < 9; ++i) { y[0] += 1; } g.sync();",
         "auto g = cg::this_grid(); cg::sync(g);",
+        "auto g{cg::this_grid()}; g.sync();",
     ] {
         assert_said(&plain, &of(body), &["warning[C0414]: `k` waits for its whole grid", "it waits here"]);
         assert_said(&cooperative, &of(body), &[]);
@@ -179,6 +183,8 @@ fn a_wait_for_the_grid_needs_a_cooperative_launch() {
         "auto g = cg::this_grid(); if (g.is_valid()) y[0] = 1; g.sync();",
         "auto g = cg::this_grid(); y[0] = g.size(); auto b = cg::this_thread_block(); b.sync();",
         "auto g = cg::this_grid(); s.g.sync();",
+        "if (x[0] > 1) return; cg::this_grid().sync();",
+        "for (int i = 1; i < x[0]; ++i) cg::this_grid().sync();",
         "\n#ifdef A\ncg::this_grid().sync();\n#endif\n",
         "// cg::this_grid().sync();\n",
     ] {

@@ -6,6 +6,7 @@
 //! what it does not know. Never reads a file, never fails, and takes time in proportion to the text.
 
 mod check;
+mod chosen;
 mod declaration;
 mod in_body;
 mod lexer;

@@ -278,7 +278,7 @@ impl<'t> Reader<'t> {
                 };
                 let body = InBody { text: self.text, lexed: self.lexed, around: &self.around, body };
                 kernel.grid_wait = body.grid_wait();
-                kernel.accumulated = body.accumulated(&kernel.params);
+                kernel.accumulated = body.accumulated(kernel);
             }
         }
         let mut found = self.found;

@@ -9,6 +9,7 @@
 pub mod code;
 pub mod constraint;
 pub mod container;
+pub mod core_name;
 pub mod data_type;
 pub mod digest;
 pub mod expr;

@@ -116,36 +116,28 @@ fn attribute_types() -> String {
         let list = AttributeType { element, list: true };
         let is_list = AttributeType::all().any(|other| other == list);
         let lists = if is_list { format!("`{}`", list.name()) } else { String::new() };
-        let (onnx, lost) = carried(element);
-        row(&[&format!("`{}`", ty.name()), &lists, &ty.kind().to_string(), onnx, lost])
+        let kinds = [Some(ty), is_list.then_some(list)].into_iter().flatten();
+        let onnx = kinds.map(AttributeType::onnx_kind).collect::<Vec<_>>().join(", ");
+        row(&[&format!("`{}`", ty.name()), &lists, &ty.kind().to_string(), &onnx, lost(element)])
     });
     head(&["type", "list", "in expressions", "ONNX attribute", "what does not pass"])
         + &rows.collect::<String>()
 }
 
-/// The ONNX attribute that carries it, and what TensorRT's parser or ONNX itself does not pass exactly (TensorRT-RTX 1.7).
-fn carried(element: AttributeElement) -> (&'static str, &'static str) {
+/// What TensorRT's parser or ONNX itself does not pass exactly (TensorRT-RTX 1.7).
+fn lost(element: AttributeElement) -> &'static str {
     match element {
-        AttributeElement::I8 | AttributeElement::I16 => (
-            "INT, INTS",
-            "numbers beyond 32 bits are cut to 32 before anyone can see it; others out of range are refused",
-        ),
-        AttributeElement::I32 => {
-            ("INT, INTS", "numbers beyond 32 bits are cut to 32 before anyone can see it")
+        AttributeElement::I8 | AttributeElement::I16 => {
+            "numbers beyond 32 bits are cut to 32 before anyone can see it; others out of range are refused"
         }
-        AttributeElement::I64 => ("INT, INTS", "numbers beyond 32 bits: 4294967297 arrives as 1"),
-        AttributeElement::F16 => {
-            ("FLOAT, FLOATS", "nothing: the nearest half is meant, and one beyond 65504 is refused")
-        }
-        AttributeElement::F32 => ("FLOAT, FLOATS", ""),
-        AttributeElement::F64 => {
-            ("FLOAT, FLOATS", "digits beyond single precision: 0.1 arrives as 0.10000000149")
-        }
-        AttributeElement::Bool => ("INT, INTS", "anything but 0 and 1 is refused"),
-        AttributeElement::String => {
-            ("STRING, STRINGS", "text that is no UTF-8 is refused; NUL ends a string")
-        }
-        AttributeElement::Bytes => ("STRING", "a NUL at the very end may be lost"),
+        AttributeElement::I32 => "numbers beyond 32 bits are cut to 32 before anyone can see it",
+        AttributeElement::I64 => "numbers beyond 32 bits: 4294967297 arrives as 1",
+        AttributeElement::F16 => "nothing: the nearest half is meant, and one beyond 65504 is refused",
+        AttributeElement::F32 => "",
+        AttributeElement::F64 => "digits beyond single precision: 0.1 arrives as 0.10000000149",
+        AttributeElement::Bool => "anything but 0 and 1 is refused",
+        AttributeElement::String => "text that is no UTF-8 is refused; NUL ends a string",
+        AttributeElement::Bytes => "a NUL at the very end may be lost",
     }
 }
 

@@ -5,15 +5,15 @@
 
 use std::ffi::{CStr, CString};
 
-use cubinder_bundle::{Digest, container};
+use cubinder_bundle::{Digest, container, core_name};
 
 /// The namespace of every core name.
-pub(crate) const NAMESPACE: &CStr = c"cubinder";
+pub(crate) const NAMESPACE: &CStr = core_name::NAMESPACE;
 
 /// The core name of plugins whose code is in their serialized fields; `libcubinder.so` registers it. It ends with the version of the
 /// format, though [`version`] says it too: of creators that share a name and a namespace TensorRT-RTX 1.7 takes out the one that it was given last
 /// or none. One library can mind that order (`abi/src/library.rs`); two libraries with cores of two formats could not be unloaded in any order.
-pub(crate) const GENERIC_NAME: &CStr = c"Kernel2";
+pub(crate) const GENERIC_NAME: &CStr = core_name::GENERIC;
 
 /// The name of the one serialized field: a container.
 pub(crate) const NODE_FIELD: &CStr = c"node";
@@ -29,5 +29,5 @@ pub(crate) const OLD_VERSIONS: [(&CStr, &CStr); 1] = [(c"Kernel", c"1")];
 
 /// The core name of plugins whose code lies in the code library of this bundle.
 pub(crate) fn library_name(bundle: &Digest) -> CString {
-    CString::new(format!("Kernel-{}", bundle.short())).unwrap_or_default()
+    CString::new(core_name::of_library(bundle.shortened())).unwrap_or_default()
 }

@@ -311,39 +311,6 @@ fn shared_memory_is_only_ever_raised() {
     assert_eq!(mock.shared(), [60_000, 60_001, 60_002], "a refused value is not taken for allowed");
 }
 
-/// compute-sanitizer reports every question that the driver refuses.
-#[test]
-fn the_driver_is_asked_for_the_parameters_that_the_model_counts() {
-    let mock = Mock::new(Device::default());
-    let table = CodeTable::new();
-    let carried = Carried::new("sm_86");
-    let facts = |sizes: &[u32]| KernelFacts {
-        symbol: "kernel".to_owned(),
-        registers: None,
-        shared_bytes: None,
-        local_bytes: None,
-        max_threads: None,
-        params: sizes.iter().map(|size| KernelParam { offset: 0, size: *size }).collect(),
-    };
-    let asked = |facts: Option<&KernelFacts>| {
-        let mut candidates = carried.candidates();
-        candidates[0].facts = facts;
-        let before = mock.count("cuKernelGetParamInfo");
-        let Ok(Loading::Loaded(kernel)) = table.load(&mock.driver, "k", &candidates) else { panic!() };
-        (kernel.params.unwrap().to_vec(), mock.count("cuKernelGetParamInfo") - before)
-    };
-    // The kernel has 8, 8 and 4 bytes; what the model says of sizes is not believed.
-    assert_eq!(asked(Some(&facts(&[8, 8, 8]))), (vec![8, 8, 4], 3));
-    assert_eq!(asked(Some(&facts(&[8, 8, 4]))), (vec![8, 8, 4], 0), "known");
-    assert_eq!(asked(Some(&facts(&[8, 8]))), (vec![8, 8], 2), "another engine's model");
-    assert_eq!(
-        asked(Some(&facts(&[8, 8, 4, 4]))),
-        (vec![8, 8, 4], 4),
-        "fewer than it says, so no launch is made"
-    );
-    assert_eq!(asked(None), (vec![8, 8, 4], 4), "nobody says how many");
-}
-
 #[test]
 fn an_older_driver_leaves_the_parameters_to_the_model() {
     let mock = Mock::new(Device::default());

@@ -69,14 +69,6 @@ void checkLoading(Bench const& bench, Launching const& plugin)
         }
         probe.equal("code objects in the driver", bench.driver.liveLibraries, static_cast<int32_t>(kernels));
     });
-    check(bench, plugin.facts, "the driver is asked for no parameter that a kernel has not", [&](Session const& session, Probe& probe) {
-        Running const running = session.running(probe);
-        // compute-sanitizer takes each such question for an error of the program.
-        for (FakeEvent const& event : session.events("cuKernelGetParamInfo"))
-        {
-            probe.equal("result of cuKernelGetParamInfo", event.result, 0);
-        }
-    });
     check(bench, plugin.facts, "nothing is loaded from a change of shapes on", [&](Session const& session, Probe& probe) {
         Running const running = session.running(probe);
         session.forget();

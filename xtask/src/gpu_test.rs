@@ -345,8 +345,9 @@ impl List<'_> {
         Ok(())
     }
 
-    /// Every type, between plugins and as a network's input and output, of every rank; weights of 4 bits that the network holds. Formats that
-    /// are not linear are not among them: TensorRT-RTX 1.7 puts kernels of its own around them, which are for the announced GPU alone.
+    /// Every type between plugins, every type but i8 as a network's input and output, every rank; weights of 4 bits that the network holds.
+    /// Formats that are not linear are not among them, nor is i8 as an input: TensorRT-RTX 1.7 puts kernels of its own around them, which are
+    /// for the announced GPU alone.
     fn types(&mut self) -> Result<()> {
         const LINEAR: &str = "[0, 4, 13, 18, 23, 25, 26, 28, 27]";
         let manifests = ["pack", "unpack", "flip", "weigh"].map(|name| format!("tests/data/run/{name}.toml"));
@@ -369,7 +370,17 @@ impl List<'_> {
                     form,
                 ))?);
             }
-            for shape in ["", "0", "1", "2,1,2,1,2,3,2,5"] {
+            for shape in [
+                "",
+                "0",
+                "1",
+                "2,3",
+                "2,3,4,5",
+                "1,2,3,4,5",
+                "2,1,2,3,1,4",
+                "1,2,1,2,3,2,5",
+                "2,1,2,1,2,3,2,5",
+            ] {
                 plans.push(self.maker.plan(&Recipe::fixed(
                     "types",
                     Network::new("flip", "f32", shape),

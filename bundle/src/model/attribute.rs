@@ -157,6 +157,19 @@ impl AttributeType {
         }
     }
 
+    /// The kind of the ONNX node's attribute, as ONNX names it (`AttributeProto.AttributeType`).
+    #[must_use]
+    pub const fn onnx_kind(self) -> &'static str {
+        match (self.element, self.list) {
+            (AttributeElement::F16 | AttributeElement::F32 | AttributeElement::F64, false) => "FLOAT",
+            (AttributeElement::F16 | AttributeElement::F32 | AttributeElement::F64, true) => "FLOATS",
+            (AttributeElement::Bytes, _) | (AttributeElement::String, false) => "STRING",
+            (AttributeElement::String, true) => "STRINGS",
+            (_, false) => "INT",
+            (_, true) => "INTS",
+        }
+    }
+
     /// What it is in expressions.
     #[must_use]
     pub fn kind(self) -> Kind {

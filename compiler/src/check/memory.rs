@@ -13,7 +13,7 @@ use super::site::{At, Site};
 use super::witness::{describe, value};
 use crate::diagnostic::{Code, Diagnostic, Severity, Span};
 use crate::manifest::{Text, WorkDecl};
-use crate::resolve::{ArgDraftValue, Unit};
+use crate::resolve::ArgDraftValue;
 use crate::rules;
 
 /// Memory that a step uses.
@@ -134,8 +134,7 @@ fn accesses(site: &Site<'_>, row: usize, compiled: Option<&[Compiled<'_>]>) -> V
                 }));
             }
             Work::Launch(_) => {
-                let is_of = |(_, unit): &(usize, &Unit)| unit.variant == row && unit.step == step;
-                let Some((number, unit)) = site.units().iter().enumerate().find(is_of) else { continue };
+                let Some((number, unit)) = site.resolved.draft.unit_of(row, step) else { continue };
                 let compiled = compiled.and_then(|compiled| compiled.get(number));
                 let read_only = compiled.map_or(&[][..], |it| it.read_only);
                 let accumulated = compiled.map_or(&[][..], |it| it.accumulated);
@@ -230,7 +229,7 @@ fn unwritten(site: &Site<'_>, row: usize, accesses: &[Access], index: usize) -> 
 
 /// No argument passes the output and no memset fills it.
 fn not_passed(site: &Site<'_>, row: usize, name: &str) -> Option<Diagnostic> {
-    let units: Vec<&Unit> = site.units().iter().filter(|unit| unit.variant == row).collect();
+    let units = site.resolved.draft.units_of(row);
     let unit = units.first()?;
     let message = match units.len() {
         1 => format!("no argument passes the output `{name}` to the kernel"),

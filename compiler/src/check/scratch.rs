@@ -51,8 +51,10 @@ pub(super) fn check(site: &Site<'_>) -> Vec<Diagnostic> {
         let mut same = of_rows().filter(|(.., other, _)| other.name == scratch.name);
         let is_passed =
             |value: &ArgDraftValue| matches!(value, ArgDraftValue::Scratch(at) if *at as usize == index);
-        let units = site.units().iter().filter(|unit| unit.variant == row);
-        let Some(arg) = units.flat_map(|unit| &unit.args).find(|arg| is_passed(&arg.value)) else { continue };
+        let units = site.resolved.draft.units_of(row);
+        let Some(arg) = units.iter().flat_map(|unit| &unit.args).find(|arg| is_passed(&arg.value)) else {
+            continue;
+        };
         if told.contains(&scratch.name.as_str())
             || same.any(|(.., other, _)| other.bytes.constant() != Some(0))
         {

@@ -338,8 +338,7 @@ fn without_nodes<'s>(site: &'s Site<'s>) -> Vec<bool> {
 fn nothing_is_empty(resolved: &Resolved, at: At) -> Option<Expr> {
     let plugin = &resolved.draft.plugin;
     let variant = plugin.variants.get(at.row)?;
-    let mut units = resolved.draft.units.iter();
-    let unit = units.find(|unit| unit.variant == at.row && unit.step == at.step);
+    let unit = resolved.draft.unit_of(at.row, at.step).map(|(_, unit)| unit);
     let mut tensors: Vec<u32> = (plugin.inputs.len()..plugin.tensor_count())
         .filter_map(|tensor| u32::try_from(tensor).ok())
         .collect();

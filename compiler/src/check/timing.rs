@@ -22,7 +22,12 @@ pub(super) fn check(site: &Site<'_>) -> Vec<Diagnostic> {
                 continue;
             };
             told.push(attribute);
-            let message = format!("`{name}` decides which variants a node has, and `timing` leaves it out");
+            let message = match decider {
+                Decider::Guard(_) => {
+                    format!("`{name}` decides which variants a node has, and `timing` leaves it out")
+                }
+                _ => format!("`{name}` may decide which variants a node has, and `timing` leaves it out"),
+            };
             found.push(
                 Diagnostic::warning(message)
                     .code(rules::TIMING_LEAVES_OUT)

@@ -31,10 +31,25 @@ pub(super) fn check(site: &Site<'_>) -> Vec<Diagnostic> {
                     "TensorRT-RTX takes the first variant whose guard holds; TensorRT can still choose another when it times \
                      them while an engine is built",
                 )
-                .help("put the variant without a guard last, give it a guard, or take one of them out"),
+                .help(help(site, hidden.len() == rows.len())),
         );
     }
     diagnostics
+}
+
+/// What mends it. A variant that is reached for some choices may be meant for these alone.
+fn help(site: &Site<'_>, is_never_reached: bool) -> String {
+    let plain = "put the variant without a guard last, give it a guard";
+    let manifest = &site.resolved.manifest;
+    let types = manifest.types.first().map(|ty| format!("`types = {{ {} = [...] }}`", ty.name.value));
+    let formats = manifest.formats.first().map(|it| format!("`formats = {{ {} = [...] }}`", it.name.value));
+    let restricted: Vec<String> = types.into_iter().chain(formats).collect();
+    match is_never_reached || restricted.is_empty() {
+        true => format!("{plain}, or take one of them out"),
+        false => {
+            format!("{plain}, or say with {} which choices the later one is for", restricted.join(" or "))
+        }
+    }
 }
 
 /// The first row before this one that takes every node that it serves.

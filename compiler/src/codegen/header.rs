@@ -95,13 +95,16 @@ fn formats() -> String {
          __host__ __device__ constexpr I padded(format f, I channels)\n\
          {{\n    return (channels + (vector(f) - 1)) / vector(f) * vector(f);\n}}\n\
          // Where an element lies: `batch` and `channel`, and the `place` among the `places` of a channel, row by row.\n\
-         template <typename I>\n\
-         __host__ __device__ constexpr I offset(format f, I batch, I channel, I place, I channels, I places)\n\
+         // Numbers of several types are computed with as C++ adds them.\n\
+         template <typename A, typename B, typename C, typename D, typename E>\n\
+         __host__ __device__ constexpr auto offset(format f, A batch, B channel, C place, D channels, E places)\n\
+             -> decltype(batch + channel + place + channels + places)\n\
          {{\n    \
-             const I v = vector(f);\n    \
+             using I = decltype(batch + channel + place + channels + places);\n    \
+             const I v = vector(f), stored = padded<I>(f, channels);\n    \
              if (channels_last(f))\n        \
-                 return (batch * places + place) * padded(f, channels) + channel;\n    \
-             return (batch * (padded(f, channels) / v) + channel / v) * places * v + place * v + channel % v;\n\
+                 return (static_cast<I>(batch) * places + place) * stored + channel;\n    \
+             return (batch * (stored / v) + static_cast<I>(channel) / v) * places * v + static_cast<I>(place) * v + static_cast<I>(channel) % v;\n\
          }}\n\
          }}\n"
     )

@@ -465,8 +465,10 @@ impl Check<'_> {
                 }
                 Err(problem) => Some(problem),
             };
-            let writable =
-                resolved.knows_pointee.then(|| verify::writable_input(plugin, arg, bound)).flatten();
+            let writable = resolved
+                .knows_pointee
+                .then(|| verify::writable_input(plugin, self.unit, arg, bound))
+                .flatten();
             let told = problem.into_iter().chain(writable);
             found.extend(told.map(|diagnostic| diagnostic.related(here.clone(), "the parameter")));
         }

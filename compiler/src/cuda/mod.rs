@@ -26,6 +26,7 @@ pub(crate) use check::explain_unknown;
 pub use check::{Checked, Unsure, check, check_for, unused_names};
 pub use reader::read;
 pub use source::{Open, open_source};
+pub(crate) use surroundings::is_of_cuda;
 
 /// The kernels of a text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

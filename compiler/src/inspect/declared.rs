@@ -2,12 +2,12 @@
 
 use serde_json::Value;
 
-use super::{DeclaredReport, Detail, DimsReport, LimitsReport, Range};
+use super::{DeclaredReport, Detail, DimsReport, LimitsReport, PluginReport, Range, VariantReport};
 
 /// The most values of a list that are told where not all is to be told.
 const SHOWN_VALUES: usize = 16;
 
-/// `attribute pads: i32[] = [1, 1], 2..=16 elements, each 0..=1024, before and after`; of a node `pads = [1, 1]`.
+/// `attribute pads: i32[] = [1, 1], 2..=16 elements, each 0..=1024  # before and after`; of a node `pads = [1, 1]`.
 pub(super) fn attribute(declared: &DeclaredReport, detail: Detail) -> String {
     let DeclaredReport { name, types, .. } = declared;
     if let (Some(value), Detail::Short) = (&declared.value, detail) {
@@ -27,14 +27,17 @@ pub(super) fn attribute(declared: &DeclaredReport, detail: Detail) -> String {
         declared.range.as_ref().map(|range| format!("{each}{range}")),
         one_of.map(|values| format!("{each}one of {}", list(values, detail))),
         (!compiled.is_empty()).then(|| format!("compiled for {}", list(compiled, detail))),
-        doc(declared),
     ];
-    format!("attribute {name}: {ty}{given}{}", joined(facts))
+    format!("attribute {name}: {ty}{given}{}{}", joined(facts), doc(declared))
 }
 
-/// `input x: f32 or f16, linear or hwc8, rank 4, dims 1..=64, what is scaled`.
-pub(super) fn tensor(declared: &DeclaredReport) -> String {
+/// `input x: f32 or f16, linear or hwc8, rank 4, dims 1..=64  # what is scaled`; where there is code for some pairs of type and format
+/// alone, these: `f32 linear or f16 hwc8`.
+pub(super) fn tensor(declared: &DeclaredReport, variants: &[VariantReport]) -> String {
     let DeclaredReport { role, name, types, formats, .. } = declared;
+    let pairs = pairs(name, variants);
+    let has_all = formats.is_empty() || pairs.len() == types.len() * formats.len();
+    let kinds = if has_all { types.join(" or ") } else { pairs.join(" or ") };
     let values = declared.values.as_ref().map(|values| match (&values.min, &values.max) {
         (None, None) => "a shape input".to_owned(),
         _ => format!("a shape input of {values}"),
@@ -47,7 +50,7 @@ pub(super) fn tensor(declared: &DeclaredReport) -> String {
     let is_said = declared.alias.is_some() || size.is_some();
     let shape = declared.shape.as_ref().filter(|_| !is_said).map(|shape| format!("shape {shape}"));
     let facts = [
-        (!formats.is_empty()).then(|| formats.join(" or ")),
+        (has_all && !formats.is_empty()).then(|| formats.join(" or ")),
         declared.rank.as_ref().and_then(rank),
         declared.limits.as_ref().and_then(dims),
         declared
@@ -59,9 +62,68 @@ pub(super) fn tensor(declared: &DeclaredReport) -> String {
         declared.alias.as_ref().map(|alias| format!("in the memory of {alias}")),
         size,
         shape,
-        doc(declared),
     ];
-    format!("{role} {name}: {}{}", types.join(" or "), joined(facts))
+    format!("{role} {name}: {kinds}{}{}", joined(facts), doc(declared))
+}
+
+/// Each type and format that a tensor has together in some row, once: `f16 hwc8`.
+fn pairs(tensor: &str, variants: &[VariantReport]) -> Vec<String> {
+    let rows = variants.iter().flat_map(|variant| &variant.tensors);
+    let its = rows.filter(|row| row.name == tensor);
+    let mut once: Vec<String> = Vec::new();
+    for row in its {
+        let pair = format!("{} {}", row.ty, row.format);
+        if !once.contains(&pair) {
+            once.push(pair);
+        }
+    }
+    once
+}
+
+/// The ONNX node that makes the parser take the plugin, in the terms of `onnx.helper.make_node`; of attributes, the kinds.
+pub(super) fn onnx_node(plugin: &PluginReport) -> String {
+    let text = |value: &str| Value::from(value).to_string();
+    let mut parts = vec![
+        format!("op_type={}", text(&plugin.name)),
+        format!("plugin_namespace={}", text(&plugin.namespace)),
+        format!("plugin_version={}", text(&plugin.version)),
+    ];
+    let inputs = plugin.interface.iter().filter(|it| it.role == "input").enumerate();
+    let shape_inputs = inputs.filter(|(_, it)| it.values.is_some()).map(|(index, _)| index.to_string());
+    let shape_inputs: Vec<String> = shape_inputs.collect();
+    if !shape_inputs.is_empty() {
+        parts.push(format!("tensorrt_plugin_shape_input_indices=[{}]", shape_inputs.join(", ")));
+    }
+    let attributes = plugin.interface.iter().filter_map(|it| Some(format!("{}: {}", it.name, it.onnx?)));
+    let node = format!("ONNX node: {}", parts.join(", "));
+    match attributes.collect::<Vec<_>>().as_slice() {
+        [] => node,
+        attributes => format!("{node}; attributes {}", attributes.join(", ")),
+    }
+}
+
+/// What else a build, where there is one to come, or a run has to do for a plugin, one line for each.
+pub(super) fn needs(interface: &[DeclaredReport], is_to_build: bool) -> Vec<String> {
+    let names = |is_meant: &dyn Fn(&DeclaredReport) -> bool| {
+        let names = interface.iter().filter(|it| is_meant(it)).map(|it| it.name.as_str());
+        names.collect::<Vec<_>>().join(", ")
+    };
+    let aliased = names(&|it| is_to_build && it.alias.is_some());
+    let found = names(&|it| it.depends_on_data);
+    let needs = [
+        (
+            "in place",
+            aliased,
+            "the build needs PreviewFeature::kALIASED_PLUGIN_IO_10_03 (trtexec --preview=+aliasedPluginIO1003)",
+        ),
+        (
+            "of a shape that depends on data",
+            found,
+            "the application gets it through an output allocator (setOutputAllocator)",
+        ),
+    ];
+    let needs = needs.into_iter().filter(|(_, names, _)| !names.is_empty());
+    needs.map(|(what, names, need)| format!("{what}: {names}; {need}")).collect()
 }
 
 /// Nothing where it may be any rank that TensorRT has.
@@ -80,8 +142,9 @@ fn dims(limits: &LimitsReport) -> Option<String> {
     })
 }
 
-fn doc(declared: &DeclaredReport) -> Option<String> {
-    Some(declared.doc.clone()).filter(|doc| !doc.is_empty())
+/// Set off as a comment of a manifest is, so that it is not taken for a rule.
+fn doc(declared: &DeclaredReport) -> String {
+    if declared.doc.is_empty() { String::new() } else { format!("  # {}", declared.doc) }
 }
 
 fn joined<const N: usize>(facts: [Option<String>; N]) -> String {

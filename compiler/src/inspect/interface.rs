@@ -15,6 +15,9 @@ pub struct DeclaredReport {
     pub name: String,
     /// The type of an attribute; the element types that a tensor can have.
     pub types: Vec<&'static str>,
+    /// The kind of the ONNX node's attribute: `INT`, `FLOATS` ...
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub onnx: Option<&'static str>,
     /// The formats that a tensor can have, where it has others than row major ones.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub formats: Vec<&'static str>,
@@ -54,6 +57,9 @@ pub struct DeclaredReport {
     /// Of an output that holds a size, which the kernels find: the most that it can be and what TensorRT tunes for, as expressions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub size: Option<SizeReport>,
+    /// Whether only the kernels find the shape of an output.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub depends_on_data: bool,
     /// What the author says about it.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub doc: String,
@@ -163,6 +169,7 @@ fn attribute(plugin: &Plugin, index: usize, attribute: &Attribute, value: Option
         role: "attribute",
         name: attribute.name.clone(),
         types: vec![attribute.ty.name()],
+        onnx: Some(attribute.ty.onnx_kind()),
         value: value.map(value_json),
         default: attribute.default.as_ref().map(value_json),
         length: attribute.length.and_then(Range::of_size),
@@ -191,6 +198,7 @@ fn output(plugin: &Plugin, index: usize, output: &Output) -> DeclaredReport {
         alias: output.alias.and_then(|alias| plugin.tensor_name(alias as usize)).map(str::to_owned),
         size: size
             .map(|size| SizeReport { upper: print(&size.upper, plugin), opt: print(&size.opt, plugin) }),
+        depends_on_data: output.depends_on_data(),
         doc: output.doc.clone(),
         ..tensor(plugin, index)
     }

@@ -13,9 +13,11 @@ mod variants;
 use std::path::Path;
 
 use cubinder_bundle::container::{self, Container, Found};
+use cubinder_bundle::core_name;
 use cubinder_bundle::expr::print;
+use cubinder_bundle::slot::Mode;
 use cubinder_bundle::validate::validate_attributes;
-use cubinder_bundle::{CodeObject, NodeReference, Plugin, Value};
+use cubinder_bundle::{CodeObject, Digest, NodeReference, Plugin, Value};
 use serde::Serialize;
 
 use crate::cubin;
@@ -41,6 +43,12 @@ pub struct Report {
     /// For a library: what it is for (`ops`, `code`, `generic` ...).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub library: Option<String>,
+    /// For a library that runs engines: the name that it registers, under which nodes ask for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub registers: Option<String>,
+    /// For a library of ops: the name that the nodes of engines ask for which are built with it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub engines_ask_for: Option<String>,
     /// The containers, in order of place; copies of one container are one entry.
     pub containers: Vec<ContainerReport>,
     /// For a cubin or a PTX text: the kernels.
@@ -80,9 +88,12 @@ pub struct ContainerReport {
     /// What made it; a reference does not say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub producer: Option<String>,
-    /// For a reference: the first 16 bytes of the digest of the bundle that it needs, hexadecimal.
+    /// For a reference: the first 8 bytes of the digest of the bundle that it needs, hexadecimal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refers_to: Option<String>,
+    /// For a node and a reference: the name of the creator that has to be loaded before the engine.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub asks_for: Option<String>,
     /// For a node: the ranks of its inputs, where the build knew them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input_ranks: Option<Vec<u8>>,
@@ -176,6 +187,8 @@ pub fn inspect(file: &str, bytes: &[u8]) -> Result<Report, InspectError> {
         kind: FileKind::Engine,
         bytes: bytes.len() as u64,
         library: None,
+        registers: None,
+        engines_ask_for: None,
         containers: Vec::new(),
         code: None,
         damaged: Vec::new(),
@@ -199,16 +212,20 @@ pub fn inspect(file: &str, bytes: &[u8]) -> Result<Report, InspectError> {
             let attached = library::read_bytes(Path::new(file), bytes)
                 .map_err(|error| InspectError::Library(error.problem.to_string()))?;
             report.kind = FileKind::Library;
-            report.library =
-                Some(attached.map_or_else(
-                    || "runs engines, no bundle".to_owned(),
-                    |attached| attached.mode.to_string(),
-                ));
+            let mode = attached.map(|attached| attached.mode);
+            report.library = Some(match mode {
+                None => "runs engines, no bundle".to_owned(),
+                Some(mode) => mode.to_string(),
+            });
+            let bundle = collect(bytes, &mut report);
+            name_cores(mode, bundle, &mut report);
         }
         FileKind::Bundle => report.kind = FileKind::Bundle,
         FileKind::Engine => {}
     }
-    collect(bytes, &mut report);
+    if report.kind != FileKind::Library {
+        collect(bytes, &mut report);
+    }
     match (report.containers.first(), report.damaged.first()) {
         (None, Some(damaged)) => {
             Err(InspectError::Damaged { offset: damaged.offset, error: damaged.error.clone() })
@@ -216,6 +233,21 @@ pub fn inspect(file: &str, bytes: &[u8]) -> Result<Report, InspectError> {
         (None, None) if report.library.is_none() => Err(InspectError::Nothing(report.bytes)),
         _ => Ok(report),
     }
+}
+
+/// Says under which name a library runs engines, or what those ask for that are built with it.
+fn name_cores(mode: Option<Mode>, bundle: Option<Digest>, report: &mut Report) {
+    let of_bundle = bundle.map(|digest| core_name::of_library(digest.shortened()));
+    match mode {
+        None => report.registers = Some(generic()),
+        Some(Mode::CodeLibrary) => report.registers = of_bundle,
+        Some(Mode::Ops) => report.engines_ask_for = Some(generic()),
+        Some(Mode::OpsForLibrary) => report.engines_ask_for = of_bundle,
+    }
+}
+
+fn generic() -> String {
+    core_name::GENERIC.to_string_lossy().into_owned()
 }
 
 /// By the first bytes: ELF for a GPU, ELF for this machine, PTX's first directive, a container. Anything else may be an
@@ -239,7 +271,8 @@ fn starts_as_ptx(bytes: &[u8]) -> bool {
     code.next().is_some_and(|line| line.starts_with(b".version"))
 }
 
-fn collect(bytes: &[u8], report: &mut Report) {
+/// Adds what a scan finds; the digest of the first bundle.
+fn collect(bytes: &[u8], report: &mut Report) -> Option<Digest> {
     let mut all = Vec::new();
     for (offset, found) in container::scan(bytes) {
         match found {
@@ -253,6 +286,8 @@ fn collect(bytes: &[u8], report: &mut Report) {
         }
     }
     report.damaged.sort_by_key(|damaged| damaged.offset);
+    let mut bundles = all.iter().filter(|found| matches!(found.container, Container::Bundle(_)));
+    bundles.next().map(|found| found.digest)
 }
 
 fn add(report: &mut Report, found: &Found, all: &[Found]) -> Result<(), String> {
@@ -295,6 +330,7 @@ fn container_report(found: &Found) -> ContainerReport {
         digest: found.digest.to_string(),
         producer: None,
         refers_to: None,
+        asks_for: None,
         input_ranks: None,
         workspace_bytes: None,
         plugins: Vec::new(),
@@ -309,6 +345,7 @@ fn container_report(found: &Found) -> ContainerReport {
         }
         Container::Node(node) => {
             report.kind = "node";
+            report.asks_for = Some(generic());
             report.producer = Some(node.producer.clone());
             report.input_ranks.clone_from(&node.input_ranks);
             report.workspace_bytes = node.workspace_bytes;
@@ -318,6 +355,7 @@ fn container_report(found: &Found) -> ContainerReport {
         Container::NodeReference(reference) => {
             report.kind = "node reference";
             report.refers_to = Some(reference.bundle.to_string());
+            report.asks_for = Some(core_name::of_library(reference.bundle));
             report.input_ranks.clone_from(&reference.input_ranks);
             report.workspace_bytes = reference.workspace_bytes;
         }

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::declared::{attribute, tensor};
+use cubinder_bundle::core_name;
+
+use super::declared::{attribute, needs, onnx_node, tensor};
 use super::steps::{details, is_plain, line};
 use super::{CodeReport, ContainerReport, FileKind, KernelReport, PluginReport, Report, VariantReport};
 use crate::diagnostic::harmless;
@@ -22,9 +24,17 @@ pub enum Detail {
 pub fn table(report: &Report, detail: Detail) -> String {
     let mut text = String::new();
     let _ = writeln!(text, "{}: {}, {}", report.file, title(report), size(report.bytes));
+    if let Some(name) = &report.registers {
+        let _ = writeln!(text, "registers `{name}`: load it before engines whose nodes ask for that");
+    }
+    if let Some(name) = &report.engines_ask_for {
+        let _ = writeln!(text, "engines that are built with it ask for `{name}`: {}", source_of(name));
+    }
+    // What runs engines makes no nodes.
+    let has_ops = report.kind != FileKind::Engine && report.registers.is_none();
     for container in &report.containers {
         text.push('\n');
-        text.push_str(&container_table(container, detail));
+        text.push_str(&container_table(container, has_ops, detail));
     }
     if let Some(code) = &report.code {
         let _ = writeln!(text, "target {}, digest {}\n", code.target, code.digest);
@@ -52,7 +62,7 @@ fn title(report: &Report) -> String {
     }
 }
 
-fn container_table(container: &ContainerReport, detail: Detail) -> String {
+fn container_table(container: &ContainerReport, has_ops: bool, detail: Detail) -> String {
     let mut text = String::new();
     let copies = match container.offsets.len() {
         1 => format!("at byte {}", container.offsets[0]),
@@ -72,16 +82,32 @@ fn container_table(container: &ContainerReport, detail: Detail) -> String {
         let place = if container.plugins.is_empty() { ", which is not in this file" } else { "" };
         let _ = writeln!(text, "  its code lies in bundle {}{place}", short(bundle));
     }
+    if let Some(name) = &container.asks_for {
+        let source = match container.refers_to.is_some() && !container.plugins.is_empty() {
+            true => "the library with this bundle, which this file carries, has it".to_owned(),
+            false => source_of(name),
+        };
+        let _ = writeln!(text, "  asks for `{name}`: {source}");
+    }
     if let Some(built) = built(container) {
         let _ = writeln!(text, "  {built}");
     }
     for plugin in &container.plugins {
-        text.push_str(&plugin_table(plugin, detail));
+        text.push_str(&plugin_table(plugin, has_ops, detail));
     }
     if !container.code.is_empty() {
         text.push_str(&code_table(&container.code, detail));
     }
     text
+}
+
+/// What has to be loaded for nodes that ask for this name.
+fn source_of(core_name: &str) -> String {
+    if core_name::GENERIC.to_bytes() == core_name.as_bytes() {
+        "load `libcubinder.so` before the engine".to_owned()
+    } else {
+        format!("load the `lib<name>-code.so` that registers `{core_name}`, unless the plan carries it")
+    }
 }
 
 /// What a build has decided for a node.
@@ -96,14 +122,24 @@ fn built(container: &ContainerReport) -> Option<String> {
     (!facts.is_empty()).then(|| format!("built for {}", facts.join(", with ")))
 }
 
-fn plugin_table(plugin: &PluginReport, detail: Detail) -> String {
+/// A plugin; one that nodes are made of (`is_op`) with the ONNX node, which an engine has no use for.
+fn plugin_table(plugin: &PluginReport, is_op: bool, detail: Detail) -> String {
     let mut text = String::new();
     let name = qualified(&plugin.namespace, &plugin.name);
     let summary = if plugin.summary.is_empty() { String::new() } else { format!(": {}", plugin.summary) };
     let _ = writeln!(text, "  plugin {name}, version {}{summary}", plugin.version);
+    if is_op {
+        let _ = writeln!(text, "    {}", onnx_node(plugin));
+    }
     for declared in &plugin.interface {
-        let line = if declared.role == "attribute" { attribute(declared, detail) } else { tensor(declared) };
+        let line = match declared.role {
+            "attribute" => attribute(declared, detail),
+            _ => tensor(declared, &plugin.variants),
+        };
         let _ = writeln!(text, "    {line}");
+    }
+    for need in needs(&plugin.interface, is_op) {
+        let _ = writeln!(text, "    {need}");
     }
     for rule in &plugin.require {
         let _ = writeln!(text, "    requires {}: {}", rule.condition.text, rule.message);

@@ -1,6 +1,6 @@
 //! What is said of bundles and references that no file has to hold.
 
-use cubinder_bundle::{Bundle, CodeBytes, CodeRef, Digest, KernelFacts};
+use cubinder_bundle::{Bundle, CodeBytes, CodeRef, Digest, KernelFacts, Node};
 
 use super::*;
 
@@ -23,18 +23,57 @@ fn a_reference_without_its_bundle_says_where_its_code_is() {
     assert!(report.damaged.is_empty());
     let line =
         format!("its code lies in bundle {}, which is not in this file", Digest::of(b"elsewhere").short());
-    assert!(table(&report, Detail::Short).contains(&line), "{}", table(&report, Detail::Short));
+    let shown = table(&report, Detail::Short);
+    assert!(shown.contains(&line), "{shown}");
+    let asked = format!("Kernel-{}", Digest::of(b"elsewhere").short());
+    let line =
+        format!("asks for `{asked}`: load the `lib<name>-code.so` that registers `{asked}`, unless the plan");
+    assert!(shown.contains(&line), "{shown}");
+    assert_eq!(report.containers[0].asks_for, Some(asked));
+}
+
+#[test]
+fn a_node_with_its_code_says_that_the_generic_library_has_to_be_loaded() {
+    let plugin = bundle_plugin(PAD);
+    let node = Node {
+        producer: "this test".to_owned(),
+        attributes: vec![],
+        input_ranks: None,
+        workspace_bytes: None,
+        code: vec![],
+        plugin,
+    };
+    let mut found = container::read(&container::write_bundle(&Bundle {
+        producer: String::new(),
+        plugins: vec![],
+        code: vec![],
+    }))
+    .unwrap();
+    found.container = Container::Node(node);
+    let mut report = inspect("node", &reference(Digest::of(b"elsewhere"), 0)).unwrap();
+    report.containers = vec![container_report(&found)];
+    let shown = table(&report, Detail::Short);
+    assert!(shown.contains("\n  asks for `Kernel2`: load `libcubinder.so` before the engine\n"), "{shown}");
+    assert!(!shown.contains("ONNX node"), "an engine is built: {shown}");
+    assert!(
+        shown.contains("\n    of a shape that depends on data: found; the application gets it through"),
+        "{shown}"
+    );
+}
+
+fn bundle_plugin(manifest: &str) -> Plugin {
+    crate::resolve::compile(&crate::diagnostic::Source::new("m.toml", manifest)).unwrap().draft.plugin
 }
 
 /// The report of a bundle with the plugin of a manifest, which has no code.
 fn bundle_of(manifest: &str) -> Report {
-    let resolved = crate::resolve::compile(&crate::diagnostic::Source::new("m.toml", manifest)).unwrap();
     // A bundle without code is refused where it is read: the plugin comes after the reading.
     let mut bundle = Bundle { producer: "this test".to_owned(), plugins: vec![], code: vec![] };
     let mut found = container::read(&container::write_bundle(&bundle)).unwrap();
-    bundle.plugins.push(resolved.draft.plugin);
+    bundle.plugins.push(bundle_plugin(manifest));
     found.container = Container::Bundle(bundle);
     let mut report = inspect("node", &reference(Digest::of(b"elsewhere"), 0)).unwrap();
+    report.kind = FileKind::Bundle;
     report.containers = vec![container_report(&found)];
     report
 }

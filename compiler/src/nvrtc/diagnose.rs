@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cubinder_bundle::Target;
@@ -18,9 +18,9 @@ use crate::verify::{MAKE_IT_DYNAMIC, PASS_LESS};
 /// The file to which NVRTC attributes errors in name expressions (13.0).
 const NAME_MAP: &str = "__nv_name_map";
 
-/// Turns the messages of one compile into diagnostics.
-pub(super) fn diagnose(log: &Log, unit: &TranslationUnit) -> Vec<Diagnostic> {
-    let mut files = Files { unit, opened: HashMap::new() };
+/// Turns the messages of one compile into diagnostics. `library` are the folders of CUDA's headers, which are not the author's to mend.
+pub(super) fn diagnose(log: &Log, unit: &TranslationUnit, library: &[PathBuf]) -> Vec<Diagnostic> {
+    let mut files = Files { unit, library, opened: HashMap::new() };
     let (named, others): (Vec<&Message>, Vec<&Message>) = log
         .messages
         .iter()
@@ -30,7 +30,9 @@ pub(super) fn diagnose(log: &Log, unit: &TranslationUnit) -> Vec<Diagnostic> {
         let diagnostic = files.diagnostic(message);
         // A character of several bytes gives a message for each.
         let is_of_header = |known: &Diagnostic| {
-            known.message == diagnostic.message && known.message.ends_with(HEADER_DOES_NOT_COMPILE)
+            let is_of_header =
+                [HEADER_DOES_NOT_COMPILE, LIBRARY_DOES_NOT_COMPILE].map(|end| known.message.ends_with(end));
+            known.message == diagnostic.message && is_of_header.contains(&true)
         };
         if !diagnostics.contains(&diagnostic) && !diagnostics.iter().any(is_of_header) {
             diagnostics.push(diagnostic);
@@ -103,6 +105,9 @@ const MISSING_SEMICOLON: &str = "is a `;` missing after this?";
 
 /// How a message ends that is about a header which is not the author's to mend.
 pub(crate) const HEADER_DOES_NOT_COMPILE: &str = "does not compile";
+
+/// How a message ends that is about one of CUDA's headers, of which the author has chosen a wrong one.
+const LIBRARY_DOES_NOT_COMPILE: &str = "holds what NVRTC does not compile";
 
 /// The file that NVRTC itself puts before every text (13.0).
 const BUILT_IN: &str = "__nv_nvrtc_builtin_header.h";
@@ -199,6 +204,7 @@ fn byte_count(text: &str) -> Option<u64> {
 /// The texts that a log points into.
 struct Files<'a> {
     unit: &'a TranslationUnit,
+    library: &'a [PathBuf],
     opened: HashMap<String, Option<Arc<Source>>>,
 }
 
@@ -214,6 +220,12 @@ impl Files<'_> {
             && message.level == Level::Error
         {
             return in_a_header(&text, place, self.unit);
+        }
+        if let Some(place) = message.place.as_ref().filter(|_| message.level == Level::Error)
+            && message.context.is_empty()
+            && let Some(diagnostic) = self.in_the_library(&text, place)
+        {
+            return diagnostic;
         }
         if message.text.starts_with("A function without execution space annotations") {
             return self.unmarked(message);
@@ -343,20 +355,51 @@ impl Files<'_> {
         self.opened.entry(file.to_owned()).or_insert_with(open).clone()
     }
 
-    /// Where the author's file includes this header by name.
-    fn included_at(&self, file: &str) -> Option<Span> {
-        if file == self.unit.name {
+    /// An error in one of CUDA's headers, which nothing in the author's text led the compiler to but the `#include`: told there, once for each.
+    fn in_the_library(&self, text: &str, place: &Place) -> Option<Diagnostic> {
+        let folder = self.library.iter().filter(|folder| Path::new(&place.file).starts_with(folder));
+        let folder = folder.max_by_key(|folder| folder.components().count())?;
+        let below = Path::new(&place.file).strip_prefix(folder).ok()?;
+        // There is better advice about this one.
+        if below == Path::new("cuda.h") {
             return None;
         }
+        let is_there = |name: &str| folder.join(name).is_file();
+        // Of several the one from the same part of the library is the likeliest.
+        let is_near =
+            |name: &str| is_there(name) && Path::new(name).components().next() == below.components().next();
+        let ways: [&dyn Fn(&str) -> bool; 3] = [&|name| Path::new(name) == below, &is_near, &is_there];
+        let (name, span) = ways.iter().find_map(|way| self.directive(way))?;
+        let file = below.display();
+        Some(
+            Diagnostic::error(format!("`{name}` {LIBRARY_DOES_NOT_COMPILE}"))
+                .code(rules::KERNEL_ERROR)
+                .at(span, "included here")
+                .note(format!("NVRTC says of line {} of `{file}`: {text}", place.line))
+                .help(
+                    "include the headers alone that the kernel itself needs: many of CUDA's libraries also have headers for host code, \
+                     which NVRTC does not compile, such as `<cub/cub.cuh>` beside `<cub/block/block_reduce.cuh>`",
+                ),
+        )
+    }
+
+    /// Where the author's file includes this header by name.
+    fn included_at(&self, file: &str) -> Option<Span> {
+        let is_named = |name: &str| Path::new(file).ends_with(name.trim_start_matches("./"));
+        if file == self.unit.name { None } else { self.directive(&is_named).map(|(_, span)| span) }
+    }
+
+    /// The first `#include` of the author's file of which the name is as wanted, and its line.
+    fn directive(&self, is_wanted: &dyn Fn(&str) -> bool) -> Option<(String, Span)> {
         let source = &self.unit.source;
-        let found = crate::cache::directives(&source.text).into_iter().find(|directive| {
-            directive.name().is_some_and(|name| {
-                !name.is_empty() && Path::new(file).ends_with(name.trim_start_matches("./"))
-            })
-        })?;
-        let start = source.text[..found.at].rfind('\n').map_or(0, |newline| newline + 1);
-        let end = source.text[found.at..].find('\n').map_or(source.text.len(), |newline| found.at + newline);
-        Some(Span { source: Arc::clone(source), range: trimmed(&source.text, start..end) })
+        let named = |directive: crate::cache::Directive| {
+            let name = directive.name().filter(|name| !name.is_empty() && is_wanted(name))?.to_owned();
+            Some((name, directive.at))
+        };
+        let (name, at) = crate::cache::directives(&source.text).into_iter().find_map(named)?;
+        let start = source.text[..at].rfind('\n').map_or(0, |newline| newline + 1);
+        let end = source.text[at..].find('\n').map_or(source.text.len(), |newline| at + newline);
+        Some((name, Span { source: Arc::clone(source), range: trimmed(&source.text, start..end) }))
     }
 }
 

@@ -1,6 +1,6 @@
 //! What authors expect of the host's C and C++ library, and what device code has instead.
 //!
-//! Owns: the advice for NVRTC's messages about headers and names that only the host has.
+//! Owns: the advice for NVRTC's messages about headers and names that only the host, or only a later GPU, has.
 //! Never: no file, no look at the source. NVRTC brings no header of the host's library; some of its functions are built in, and
 //! libcu++ (in the CUDA headers) has the rest below `cuda/std/`. Tried with NVRTC 13.0 and the pinned headers.
 
@@ -121,6 +121,15 @@ pub(super) fn help(text: &str, file: &str) -> Option<String> {
     if let Some(name) = quoted("identifier `", "` is undefined") {
         let (_, header) = NAMES.iter().find(|(names, _)| names.contains(&name))?;
         return Some(format!("`#include <{header}>` has it"));
+    }
+    if let Some("this_cluster" | "cluster_group") =
+        quoted("namespace `cooperative_groups` has no member `", "`")
+    {
+        return Some(
+            "clusters are from compute capability 9.0 on: leave lower targets out, or write what needs them between `#if __CUDA_ARCH__ >= 900` \
+             and `#endif`"
+                .to_owned(),
+        );
     }
     quoted("namespace `std` has no member `", "`").map(|name| {
         format!(

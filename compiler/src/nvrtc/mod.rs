@@ -93,7 +93,7 @@ fn call(
     };
     let output = compile_in_a_thread(Arc::clone(nvrtc), program)
         .map_err(|error| vec![Diagnostic::error(format!("cannot start a thread to compile in: {error}"))])?
-        .map_err(|error| failure(&error, nvrtc, unit, target))?;
+        .map_err(|error| failure(&error, nvrtc, unit, target, toolkit_include))?;
     take(output, target).map_err(|problem| vec![problem])
 }
 
@@ -153,7 +153,13 @@ fn take(output: Output, target: Target) -> Result<Raw, Diagnostic> {
     Ok(Raw { bytes, symbol, log: output.log })
 }
 
-fn failure(error: &CompileError, nvrtc: &Nvrtc, unit: &TranslationUnit, target: Target) -> Vec<Diagnostic> {
+fn failure(
+    error: &CompileError,
+    nvrtc: &Nvrtc,
+    unit: &TranslationUnit,
+    target: Target,
+    library: &[PathBuf],
+) -> Vec<Diagnostic> {
     match error {
         CompileError::Option { log } => vec![refused_option(log, nvrtc, target)],
         CompileError::Nul { what } => vec![
@@ -163,7 +169,7 @@ fn failure(error: &CompileError, nvrtc: &Nvrtc, unit: &TranslationUnit, target: 
         ],
         CompileError::Rejected { log } | CompileError::Failed { log, .. } => {
             let log = log::parse(log);
-            let mut diagnostics = diagnose::diagnose(&log, unit);
+            let mut diagnostics = diagnose::diagnose(&log, unit, library);
             if !diagnostics.iter().any(|known| known.severity == crate::diagnostic::Severity::Error) {
                 let message = format!("NVRTC failed on `{}` for `{target}`: {error}", unit.name);
                 diagnostics.push(

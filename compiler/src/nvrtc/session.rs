@@ -20,7 +20,7 @@ use crate::codegen::TranslationUnit;
 use crate::diagnostic::Diagnostic;
 use crate::signature::{self, Signature};
 use crate::toolkit::Toolkit;
-use crate::{codegen, cubin, rules};
+use crate::{codegen, cubin, cuda, rules};
 
 /// Grows when the meaning of an entry changes within a release.
 const FORMAT: &str = "cubinder code 2";
@@ -175,7 +175,7 @@ impl Session {
         })?;
         let object =
             CodeObject { target, digest: Digest::of(&entry.bytes), kernels, bytes: entry.bytes.into() };
-        let mut warnings = diagnose::diagnose(&log::parse(&entry.log), &prepared.unit);
+        let mut warnings = diagnose::diagnose(&log::parse(&entry.log), &prepared.unit, &self.toolkit.include);
         warnings.extend(doubts(entry.nvrtc));
         Ok(Compiled { object, symbol: entry.symbol, warnings, nvrtc: entry.nvrtc, cached })
     }
@@ -310,9 +310,14 @@ impl Session {
 /// Says of files that NVRTC did not find that there are no CUDA headers, where there are none and nothing better was said.
 fn told_of_headers(mut errors: Vec<Diagnostic>, toolkit: &Toolkit) -> Vec<Diagnostic> {
     let Some(why) = &toolkit.without_headers else { return errors };
+    // One of the author's is missing with CUDA's headers as without.
+    let is_of_cuda = |text: &String| {
+        let name = text.split_once("cannot open source file `").and_then(|(_, rest)| rest.split('`').next());
+        name.is_some_and(|name| cuda::is_of_cuda(name) || name.starts_with("crt/"))
+    };
     let missing = |error: &&mut Diagnostic| {
         let mut said = std::iter::once(&error.message).chain(&error.notes);
-        error.help.is_none() && said.any(|text| text.contains("cannot open source file"))
+        error.help.is_none() && said.any(is_of_cuda)
     };
     for error in errors.iter_mut().filter(missing) {
         error.notes.push(why.message.clone());

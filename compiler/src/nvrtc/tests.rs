@@ -185,6 +185,26 @@ fn the_headers_of_cuda_can_be_included() {
     }
 }
 
+/// The places of the errors are in files that the author did not write and cannot mend.
+#[test]
+fn an_error_in_a_library_is_told_where_it_is_included() {
+    let Some((toolkit, nvrtc)) = nvrtc("an_error_in_a_library_is_told_where_it_is_included") else { return };
+    let text = "#include <cuda_fp16.h>\n#include <cub/cub.cuh>\n__global__ void k() {}\n";
+    let unit = unit(Path::new("."), text, "k", &[]);
+    let errors =
+        compile_unit(nvrtc, &unit, target("sm_90"), &Settings::default(), &toolkit.include).unwrap_err();
+    let [error] = &errors[..] else { panic!("{}", show(&errors)) };
+    assert_eq!(error.message, "`cub/cub.cuh` holds what NVRTC does not compile");
+    let place = &error.primary.as_ref().unwrap().span;
+    assert_eq!(&place.source.text[place.range.clone()], "#include <cub/cub.cuh>");
+    // What the author's own text leads to is told as ever.
+    let text = "#include <cooperative_groups.h>\n__global__ void k() { cooperative_groups::this_cluster().sync(); }\n";
+    let unit = self::unit(Path::new("."), text, "k", &[]);
+    let errors =
+        compile_unit(nvrtc, &unit, target("sm_80"), &Settings::default(), &toolkit.include).unwrap_err();
+    assert!(errors[0].help.as_ref().unwrap().contains("compute capability 9.0"), "{}", show(&errors));
+}
+
 #[test]
 fn the_current_folder_is_not_searched() {
     let Some((toolkit, nvrtc)) = nvrtc("the_current_folder_is_not_searched") else { return };
@@ -475,6 +495,8 @@ fn without_headers_what_needs_none_is_compiled_and_the_rest_is_told() {
     assert_eq!(errors[0].message, "cannot open source file `cuda_fp16.h`");
     assert_eq!(errors[0].notes, ["the CUDA headers are not there", "what they have"]);
     assert_eq!(errors[0].help.as_deref(), Some("fetch them"));
+    let errors = compile("#include \"mine.h\"\n__global__ void k(float* x) {}").unwrap_err();
+    assert_eq!(errors[0].notes, [""; 0], "a file of the author's");
     // The generated header includes one for the plugin's types.
     let half = unit(folder.path(), "__global__ void k(float* x) { }", "k", &[DataType::F16]);
     let errors = session.compile(&session.prepare(half), target("sm_89")).unwrap_err();

@@ -6,6 +6,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
+use cubinder_bundle::expr::Kind;
 use cubinder_bundle::{DataType, Format};
 
 use super::restrict::{allows, served};
@@ -212,12 +213,40 @@ fn undecided_type(
         .at(span, format!("has {count} alternatives"))
         .note("a node's input types choose between the alternatives of a type parameter");
     Some(match output {
-        Some(output) => diagnostic.related(
-            Span::new(source, output.ty.range.clone()),
-            "the type of an output must not depend on the variant",
-        ),
+        Some(output) => diagnostic
+            .related(
+                Span::new(source, output.ty.range.clone()),
+                "the type of an output must not depend on the variant",
+            )
+            .help(decided_by_values(manifest, name)),
         None => diagnostic.help(own_choice(parameter)),
     })
+}
+
+/// How an attribute decides the type of an output: one that guards name is likely to be meant.
+fn decided_by_values(manifest: &Manifest, parameter: &str) -> String {
+    let guards = || manifest.variants.iter().filter_map(|variant| variant.guard.as_ref());
+    let is_part = |c: char| c.is_alphanumeric() || c == '_';
+    let is_named =
+        |name: &str| guards().any(|guard| guard.value.split(|c| !is_part(c)).any(|word| word == name));
+    let Some(decl) = manifest.attributes.iter().find(|decl| is_named(&decl.name.value)) else {
+        return format!(
+            "give an input this type; where an attribute says what `{parameter}` is, name its values with `specialize`, and give each variant its \
+             type and a guard that says for which value it is"
+        );
+    };
+    let name = &decl.name.value;
+    let is_counted = !decl.ty.list && matches!(decl.ty.kind(), Kind::Int | Kind::Bool);
+    match is_counted {
+        true => format!(
+            "if `{name}` decides it: `specialize = [...]` of `{name}`, in place of other constraints, names the values for which code is made, and \
+             guards then leave one type for each"
+        ),
+        false => format!(
+            "if `{name}` decides it: take an integer for `{name}` and name its values with `specialize`, which is for integers and booleans; guards \
+             then leave one type for each"
+        ),
+    }
 }
 
 fn undecided_format(parameter: &Parameter<Format>, source: &Arc<Source>) -> Diagnostic {

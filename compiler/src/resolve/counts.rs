@@ -45,7 +45,8 @@ pub(super) fn check(manifest: &Manifest, source: &Arc<Source>) -> Vec<Diagnostic
         let args = launch.args.iter().flatten().map(|arg| &arg.name.range);
         found.extend(beyond("the launch", "arguments", args, MAX_ARGUMENTS, source));
     }
-    for values in manifest.attributes.iter().filter_map(|decl| decl.one_of.as_ref()) {
+    let allowed = manifest.attributes.iter().flat_map(|decl| decl.one_of.iter().chain(&decl.specialize));
+    for values in allowed {
         let places = values.value.iter().map(|_| &values.range);
         found.extend(beyond("the attribute", "allowed values", places, MAX_ALLOWED_VALUES, source));
     }

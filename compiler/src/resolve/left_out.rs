@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use cubinder_bundle::expr::{Environment, Expr, Node, bind};
+use cubinder_bundle::expr::{BinaryOp, Environment, Expr, Node, NodeId, bind};
 use cubinder_bundle::{DataType, Format, Guard, Requirement, Value};
 
 use super::rows::Row;
@@ -30,6 +30,27 @@ impl Environment for Specialized<'_> {
 
 fn is_false(expr: &Expr) -> bool {
     expr.nodes.as_slice() == [Node::Bool(false)]
+}
+
+/// Whether a guard is false whatever a node and its shapes are. One without a value does not hold either, so what stands beside a part that is
+/// never true does not matter, whatever the order is.
+pub(super) fn never_holds(guard: Option<&Guard>) -> bool {
+    guard.is_some_and(|guard| is_never_true(&guard.expr))
+}
+
+/// Whether an expression is false or has no value, whatever is asked of it. Children stand before their parents.
+fn is_never_true(expr: &Expr) -> bool {
+    let mut never: Vec<bool> = Vec::with_capacity(expr.nodes.len());
+    for node in &expr.nodes {
+        let is_never = |child: &NodeId| never.get(*child as usize).copied().unwrap_or(false);
+        never.push(match node {
+            Node::Bool(false) => true,
+            Node::Binary(BinaryOp::And, left, right) => is_never(left) || is_never(right),
+            Node::Binary(BinaryOp::Or, left, right) => is_never(left) && is_never(right),
+            _ => false,
+        });
+    }
+    never.last().copied().unwrap_or(false)
 }
 
 /// For each row whether no node can have the values that it is compiled for, because of a rule. None where all would be: then the rule is
@@ -74,7 +95,7 @@ pub(super) fn excluded(
 /// For each row whether its guard says that the variant is not for its values: one that is left for no value at all is wrong, and stays.
 /// `is_gone` are rows that rules left out.
 pub(super) fn by_guards(rows: &[Row], guards: &[Option<Guard>], is_gone: &[bool]) -> Vec<bool> {
-    let guard_is_false = |guard: &Option<Guard>| guard.as_ref().is_some_and(|guard| is_false(&guard.expr));
+    let guard_is_false = |guard: &Option<Guard>| never_holds(guard.as_ref());
     let there = || rows.iter().zip(guards).zip(is_gone).filter(|(_, is_gone)| !**is_gone).map(|(it, _)| it);
     let serving: BTreeSet<_> =
         there().filter(|(_, guard)| !guard_is_false(guard)).map(|(row, _)| serves(row)).collect();

@@ -44,12 +44,30 @@ pub use usage::UnusedName;
 pub struct PluginDraft {
     /// The model; its launches have no arguments and no code yet.
     pub plugin: Plugin,
-    /// One unit for each launch of each variant.
+    /// One unit for each launch of each variant, in the order of variants, then of steps.
     pub units: Vec<Unit>,
     /// For each variant and each of its steps the index of the declaration among the manifest's launches.
     pub steps: Vec<Vec<usize>>,
     /// The variants, by their ids, whose guards took rows out: those for values of attributes for which they are false.
     pub narrowed: BTreeSet<i32>,
+}
+
+impl PluginDraft {
+    /// The units of a variant, in the order of its steps.
+    #[must_use]
+    pub fn units_of(&self, variant: usize) -> &[Unit] {
+        let start = self.units.partition_point(|unit| unit.variant < variant);
+        let end = self.units.partition_point(|unit| unit.variant <= variant);
+        self.units.get(start..end).unwrap_or_default()
+    }
+
+    /// The unit of a step of a variant, with its index; none where the step launches nothing.
+    #[must_use]
+    pub fn unit_of(&self, variant: usize, step: usize) -> Option<(usize, &Unit)> {
+        let at = self.units.partition_point(|unit| (unit.variant, unit.step) < (variant, step));
+        let unit = self.units.get(at)?;
+        ((unit.variant, unit.step) == (variant, step)).then_some((at, unit))
+    }
 }
 
 /// What has to be compiled for one launch of one variant.
@@ -267,7 +285,9 @@ fn sketch(manifest: &Manifest, source: &Arc<Source>) -> Result<Resolved, Wrong> 
     let there: Vec<(usize, &Row)> = rows.iter().enumerate().filter(|(index, _)| is_there[*index]).collect();
     let guards_are_known = guards_are_known(manifest, &rows, &guards, &by_rules);
     if guards_are_known {
-        let left: Vec<&Row> = there.iter().map(|(_, row)| *row).collect();
+        let can_run =
+            |(index, _): &&(usize, &Row)| !left_out::never_holds(guards.get(*index).and_then(Option::as_ref));
+        let left: Vec<&Row> = there.iter().filter(can_run).map(|(_, row)| *row).collect();
         diagnostics.extend(output_types::check(manifest, &left, |name| compiler.is_unclear(name), source));
     }
     let plugin_types = rows::types(there.iter().map(|(_, row)| *row));

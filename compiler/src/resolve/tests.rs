@@ -422,3 +422,51 @@ args = { x = "x", y = "y" }
     let errors = compile(&Source::new("m.toml", unused)).unwrap_err();
     assert_eq!(messages(&errors), ["unknown name `FOUR`"]);
 }
+
+/// What a guard asks of shapes has no value beside a value that is not its own, in whatever order it asks.
+#[test]
+fn guards_leave_values_out_in_any_order() {
+    let text = r#"schema = 1
+[plugin]
+name = "cast"
+[attributes.to]
+type = "i32"
+specialize = [1, 10]
+[[inputs]]
+name = "x"
+type = "f32"
+[[outputs]]
+name = "y"
+type = "U"
+shape = "x.shape"
+[types]
+U = ["f32", "f16"]
+[[variants]]
+id = 1
+types = { U = ["f32"] }
+guard = "to == 1"
+[[variants]]
+id = 2
+types = { U = ["f16"] }
+guard = "GUARD"
+[[launches]]
+source = "cast.cu"
+kernel = "cast<U>"
+grid = [1]
+block = [32]
+args = { x = "x", y = "y" }
+"#;
+    for guard in [
+        "to == 10 and x.shape[1] > 2",
+        "x.shape[1] > 2 and to == 10",
+        "aligned(x, 16) and (to == 10 or to == 11)",
+        "x.shape[0] % 4 == 0 and to == 10 or x.shape[0] % 4 == 1 and to == 10",
+    ] {
+        let resolved = resolved(&text.replace("GUARD", guard));
+        assert_eq!(resolved.draft.plugin.variants.len(), 2, "{guard}");
+    }
+    // Here both are left for 1.
+    let errors = compile(&Source::new("m.toml", text.replace("GUARD", "x.shape[1] > 2 or to == 10")))
+        .expect_err("nothing decides it");
+    assert_eq!(errors[0].code, Some(rules::UNDECIDED_TYPE));
+}

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use cubinder_bundle::expr::{Expr, Kind, Node};
-use cubinder_bundle::{Arg, ArgValue, Output, Plugin, ScalarType};
+use cubinder_bundle::{Arg, ArgValue, Output, Plugin, ScalarType, Variant};
 
 use crate::diagnostic::{Diagnostic, Span, suggest};
 use crate::manifest::keys::LAUNCH;
@@ -82,12 +82,12 @@ pub fn bind_argument(
 #[must_use]
 pub fn writable_inputs(plugin: &Plugin, unit: &Unit, signature: &Signature) -> Vec<Diagnostic> {
     let bound = unit.args.iter().filter_map(|arg| Some((arg, signature.find(&arg.name)?.1)));
-    bound.filter_map(|(arg, param)| writable_input(plugin, arg, param)).collect()
+    bound.filter_map(|(arg, param)| writable_input(plugin, unit, arg, param)).collect()
 }
 
-/// What [`writable_inputs`] says of one argument.
+/// What [`writable_inputs`] says of one argument of the unit.
 #[must_use]
-pub fn writable_input(plugin: &Plugin, arg: &ArgDraft, param: &Param) -> Option<Diagnostic> {
+pub fn writable_input(plugin: &Plugin, unit: &Unit, arg: &ArgDraft, param: &Param) -> Option<Diagnostic> {
     let ArgDraftValue::Tensor(tensor) = arg.value else { return None };
     let input = plugin.inputs.get(usize::try_from(tensor).ok()?)?;
     // What an output shares is there to be written.
@@ -99,21 +99,43 @@ pub fn writable_input(plugin: &Plugin, arg: &ArgDraft, param: &Param) -> Option<
         .code(rules::WRITABLE_INPUT)
         .at(arg.value_span.clone(), format!("the parameter `{}` is a `{}`", param.name, param.spelling))
         .note("an input belongs to TensorRT: other layers may read the same memory");
-    Some(diagnostic.help(format!("take it as `const {pointee}* {}`", param.name)))
+    let take = format!("take it as `const {pointee}* {}`", param.name);
+    Some(diagnostic.help(match replaced(plugin, unit, tensor) {
+        Some(output) => format!(
+            "{take}; or, where the kernel changes it in place, say `alias = \"{}\"` of the output `{}` instead of its type and shape",
+            input.name, output.name
+        ),
+        None => take,
+    }))
+}
+
+/// The output that may be meant to share the memory of an input: of its type and shape, and not passed to the kernel.
+fn replaced<'p>(plugin: &'p Plugin, unit: &Unit, input: u32) -> Option<&'p Output> {
+    let outputs = (plugin.inputs.len()..).zip(&plugin.outputs);
+    let mut alike = outputs.filter(|(tensor, output)| {
+        let has_type_of = |variant: &Variant| variant.types.get(*tensor) == variant.types.get(input as usize);
+        output.alias.is_none()
+            && output.shape.nodes.as_slice() == [Node::Shape(input)]
+            && plugin.variants.iter().all(has_type_of)
+            && !is_passed(unit, *tensor)
+    });
+    alike.next().map(|(_, output)| output)
+}
+
+/// Whether an argument of the unit is this tensor.
+fn is_passed(unit: &Unit, index: usize) -> bool {
+    let is_it =
+        |arg: &ArgDraft| matches!(arg.value, ArgDraftValue::Tensor(tensor) if tensor as usize == index);
+    unit.args.iter().any(is_it)
 }
 
 /// The outputs that no argument of the unit passes: nothing could write them, and a reader would find whatever the memory held.
 #[must_use]
 pub fn unwritten_outputs(plugin: &Plugin, unit: &Unit) -> Vec<Diagnostic> {
-    let is_passed = |index: usize| {
-        unit.args
-            .iter()
-            .any(|arg| matches!(arg.value, ArgDraftValue::Tensor(tensor) if tensor as usize == index))
-    };
     let outputs = plugin.outputs.iter().enumerate();
-    let is_shared = |output: &Output| output.alias.is_some_and(|alias| is_passed(alias as usize));
+    let is_shared = |output: &Output| output.alias.is_some_and(|alias| is_passed(unit, alias as usize));
     let unwritten =
-        outputs.filter(|(index, output)| !is_passed(plugin.inputs.len() + index) && !is_shared(output));
+        outputs.filter(|(index, output)| !is_passed(unit, plugin.inputs.len() + index) && !is_shared(output));
     unwritten
         .map(|(_, output)| {
             Diagnostic::error(format!("no argument passes the output `{}` to the kernel", output.name))

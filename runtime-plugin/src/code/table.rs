@@ -85,8 +85,7 @@ pub struct LoadedKernel {
     /// What its launches must keep to on this device.
     pub limits: KernelLimits,
     /// The sizes of its parameters in bytes: from the driver (CUDA 12.4), otherwise from the plugin's model, which then is
-    /// taken at its word. How many there are the model says; the driver, which is asked for so many, may know fewer. A table never answers with none:
-    /// code of which neither says them is refused.
+    /// taken at its word. A table never answers with none: code of which neither says them is refused.
     pub params: Option<Arc<[u32]>>,
     /// What was tried before it, for the log.
     pub refused: Vec<Refused>,
@@ -150,8 +149,6 @@ struct Kernel {
     handle: CUkernel,
     /// What the driver says, where it does.
     params: Option<Arc<[u32]>>,
-    /// Of how many parameters it was asked; none: of all.
-    asked: Option<usize>,
     devices: BTreeMap<CUdevice, OnDevice>,
 }
 
@@ -397,12 +394,6 @@ impl Loaded {
             Entry::Occupied(entry) => entry.into_mut(),
             Entry::Vacant(entry) => entry.insert(find_kernel(driver, library, candidate)?),
         };
-        // Who made this engine may say another number than who made the one before.
-        if kernel.asked != count_of_params(candidate) {
-            let asked = count_of_params(candidate);
-            kernel.params = params_of(driver, kernel.handle, asked)?;
-            kernel.asked = asked;
-        }
         let params = kernel.params.clone().or_else(|| stated_params(candidate));
         let params = params.ok_or(Failure::Refused(Reason::UnknownParameters))?;
         driver.load_into_current_context(kernel.handle)?;
@@ -430,23 +421,8 @@ fn load_library(driver: &Driver, candidate: &Candidate<'_>) -> Result<CUlibrary,
 fn find_kernel(driver: &Driver, library: CUlibrary, candidate: &Candidate<'_>) -> Result<Kernel, Failure> {
     let symbol = CString::new(candidate.symbol).map_err(|_| Failure::Refused(Reason::NulInSymbol))?;
     let handle = driver.kernel(library, &symbol)?;
-    let asked = count_of_params(candidate);
-    Ok(Kernel { handle, params: params_of(driver, handle, asked)?, asked, devices: BTreeMap::new() })
-}
-
-/// What the driver says of so many of a kernel's parameters; none: of all.
-fn params_of(
-    driver: &Driver,
-    handle: CUkernel,
-    count: Option<usize>,
-) -> Result<Option<Arc<[u32]>>, DriverError> {
-    Ok(driver.kernel_param_sizes(handle, count)?.map(Arc::from))
-}
-
-/// How many parameters the model says that the kernel has: the compiler counted them in the code object, and found that the launch has as
-/// many arguments.
-fn count_of_params(candidate: &Candidate<'_>) -> Option<usize> {
-    candidate.facts.map(|facts| facts.params.len())
+    let params = driver.kernel_param_sizes(handle)?.map(Arc::from);
+    Ok(Kernel { handle, params, devices: BTreeMap::new() })
 }
 
 /// What the plugin's model says. It is not held against the code: model and code have one author, who could do any harm

@@ -260,26 +260,19 @@ impl Driver {
         self.check("cuKernelSetAttribute", code)
     }
 
-    /// The sizes of a kernel's parameters in bytes, in order, of at most so many; none where the driver is older than CUDA 12.4.
-    ///
-    /// The driver has no call for their number (`cuda.h` 13.0). Where nobody says it the end is found by asking for one that there is not,
-    /// which compute-sanitizer reports as an error of the program.
+    /// The sizes of a kernel's parameters in bytes, in order; none where the driver is older than CUDA 12.4.
     ///
     /// # Errors
     /// The driver's.
-    pub fn kernel_param_sizes(
-        &self,
-        kernel: CUkernel,
-        count: Option<usize>,
-    ) -> Result<Option<Vec<u32>>, DriverError> {
+    pub fn kernel_param_sizes(&self, kernel: CUkernel) -> Result<Option<Vec<u32>>, DriverError> {
         let Some(param_info) = self.kernel_get_param_info else {
             return Ok(None);
         };
         let mut sizes = Vec::new();
-        while sizes.len() < count.unwrap_or(MAX_PARAMS).min(MAX_PARAMS) {
+        while sizes.len() <= MAX_PARAMS {
             let (mut offset, mut size) = (0, 0);
             // SAFETY: both are places for one `size_t`, `kernel` a handle of this driver. An index beyond the last
-            // parameter is answered with this error.
+            // parameter is answered with this error, which is how the end is found.
             let code = unsafe { param_info(kernel, sizes.len(), &raw mut offset, &raw mut size) };
             if code == CUDA_ERROR_INVALID_VALUE {
                 break;

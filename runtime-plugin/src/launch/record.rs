@@ -237,9 +237,9 @@ impl LaunchRecord {
             pointer.write(place.cast_mut());
         }
         // SAFETY: `pointers` has one initialized pointer for each argument, each to as many bytes as the kernel's parameter has:
-        // `LaunchRecord::new` bounds their number and compares the sizes with those that the driver or the code object says. That the kernel
-        // has no more parameters than that is what the code object's facts say, which are taken at their word, because they and the code
-        // have one author and lie under one digest. The tensors and the stream are the caller's promise.
+        // `LaunchRecord::new` bounds their number and compares the sizes with those that the driver or the code object says; where neither
+        // says them the model is taken at its word, because model and code have one author. The tensors and the stream are the caller's
+        // promise.
         let launched =
             unsafe { driver.launch(self.kernel, &self.configuration, stream, pointers.as_mut_ptr().cast()) };
         launched.map_err(|error| self.refused(error))

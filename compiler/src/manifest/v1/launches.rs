@@ -34,7 +34,7 @@ pub(super) fn read(form: &mut Form<'_>, root: &mut Section<'_>, outputs: &[Outpu
             .note("a launch names a CUDA source, a kernel in it, grid, block and arguments");
         form.report(diagnostic);
     }
-    if let Some(first) = sections.first().filter(|_| sections.iter().all(|section| section.has(MEMSET_KEY))) {
+    if let Some(first) = sections.first().filter(|_| sections.iter().all(is_fill)) {
         let diagnostic = Diagnostic::error("the manifest launches nothing")
             .code(rules::MISSING_KEY)
             .at(form.span(first.range.clone()), "a memset, and there is no launch beside it")
@@ -43,15 +43,41 @@ pub(super) fn read(form: &mut Form<'_>, root: &mut Section<'_>, outputs: &[Outpu
     }
     let output = outputs.first().map_or("y", |output| output.name.value.as_str());
     let has_args = root.has("args");
-    let step = |section: Section<'_>| match section.has(MEMSET_KEY) {
+    let step = |section: Section<'_>| match is_fill(&section) {
         true => fill(form, section),
-        false => launch(form, section, output, has_args),
+        false => {
+            let section = without_fill(form, section);
+            launch(form, section, output, has_args)
+        }
     };
     sections.into_iter().map(step).collect()
 }
 
 /// The key that makes a step a memset.
 const MEMSET_KEY: &str = "memset";
+
+/// Whether a step is a memset and nothing else.
+fn is_fill(section: &Section<'_>) -> bool {
+    section.has(MEMSET_KEY) && !section.has("source") && !section.has("kernel")
+}
+
+/// A launch without the memset that stands in the same table: that is a step of its own.
+fn without_fill<'t>(form: &mut Form<'_>, mut section: Section<'t>) -> Section<'t> {
+    if !section.has(MEMSET_KEY) {
+        return section;
+    }
+    let Some(entry) = section.take(MEMSET_KEY) else { return section };
+    section.take("byte");
+    let diagnostic = Diagnostic::error("a memset and a launch in one step")
+        .code(rules::WRONG_VALUE)
+        .at(form.span(entry.key_range.start..entry.range.end), "the memset")
+        .note("steps run in the order in which they stand")
+        .help(
+            "make two steps of it: a `[[launches]]` table with the memset, and one for the launch behind it",
+        );
+    form.report(diagnostic);
+    section
+}
 
 /// Memory to fill.
 fn fill(form: &mut Form<'_>, section: Section<'_>) -> StepDecl {

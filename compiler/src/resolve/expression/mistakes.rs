@@ -84,8 +84,12 @@ impl<'m> Compiler<'m> {
                 .code(rules::WRONG_KIND)
                 .at(self.span_of(text), format!("this is {}", with_article(&typed.kind.to_string())));
             return Some(match (expected, &typed.kind) {
-                (Expected::Int, Kind::Float) => {
-                    diagnostic.help("use `//` or `ceil_div` where integers are divided, or `int(...)`")
+                (Expected::Int, Kind::Float) if TENSORRT_COMPUTES.contains(&key) => {
+                    diagnostic.help(DIVIDE_INTEGERS)
+                }
+                (Expected::Int, Kind::Float) => diagnostic.help(format!("{DIVIDE_INTEGERS}, or `int(...)`")),
+                (Expected::Ints, Kind::Array(item)) if **item == Kind::Float => {
+                    diagnostic.help(DIVIDE_INTEGERS)
                 }
                 (Expected::Ints, Kind::Int) => diagnostic.help("write it in square brackets: `[...]`"),
                 _ => diagnostic,
@@ -121,7 +125,11 @@ impl<'m> Compiler<'m> {
         let is_unknown = row.is_none() && error.class == ErrorClass::UnknownName;
         if let Some(note) = is_unknown.then(|| self.out_of_place(part)).flatten() {
             // Other names are not what was meant.
-            diagnostic = Diagnostic { help: None, ..diagnostic.code(rules::OUT_OF_PLACE).note(note) };
+            diagnostic = Diagnostic {
+                message: format!("`{part}` cannot be used here"),
+                help: self.as_size(text, part),
+                ..diagnostic.code(rules::OUT_OF_PLACE).note(note)
+            };
         }
         let format = self.manifest.formats.iter().find(|format| format.name.value == part);
         if row.is_some() && error.class == ErrorClass::UnknownName && format.is_some() {
@@ -169,6 +177,20 @@ impl<'m> Compiler<'m> {
         others.flat_map(|(_, other)| &other.constants).find(|decl| decl.name.value == name)
     }
 
+    /// How an output without dimensions becomes a size, where a shape uses it as one.
+    fn as_size(&self, text: &Text, name: &str) -> Option<String> {
+        let outputs = &self.manifest.outputs;
+        let is_of_shape = outputs.iter().any(|output| output.shape.range == text.range);
+        let used = outputs.iter().find(|output| output.name.value == name && output.size.is_none())?;
+        let is_number = used.shape.value.split_whitespace().collect::<String>() == "[]";
+        let is_integer = matches!(used.ty.value.as_str(), "i32" | "i64");
+        (is_of_shape && is_number && is_integer).then(|| {
+            format!(
+                "where the kernels write it, say `size = {{ upper = \"...\" }}` of `{name}` in the place of its `shape`, with the most that it can be"
+            )
+        })
+    }
+
     /// Why a name that the manifest declares is unknown to an expression that belongs to no row.
     fn out_of_place(&self, name: &str) -> Option<String> {
         let manifest = self.manifest;
@@ -197,6 +219,12 @@ impl<'m> Compiler<'m> {
         origins.into_iter().fold(diagnostic, with)
     }
 }
+
+/// The keys whose expressions TensorRT computes, which has no floats for them.
+const TENSORRT_COMPUTES: [&str; 3] = ["shape", "upper", "opt"];
+
+/// What helps where a float stands in the place of an integer.
+const DIVIDE_INTEGERS: &str = "use `//` or `ceil_div` where integers are divided";
 
 /// The rule that a mistake in an expression breaks.
 const fn code_of(error: &ExprError) -> Code {

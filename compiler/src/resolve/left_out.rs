@@ -147,14 +147,20 @@ pub(super) fn unserved(
                 .value
                 .iter()
                 .filter(is_missing)
-                .map(|value| told_of(&format!("`{}` = `{value}`", decl.name.value), place.clone())),
+                .map(|value| {
+                    told_of(&format!("`{}` = `{value}`", decl.name.value), place.clone()).help(
+                        "add a variant whose guard holds there, leave the value out, or say with `require` what is not meant",
+                    )
+                }),
         );
     }
     // What a single value tells is not told of each choice of types again.
     let Some(first) = missing.first().filter(|_| found.is_empty()) else { return found };
     let decl = manifest.attributes.iter().find_map(|decl| decl.specialize.as_ref());
     let place = Span::new(source, decl.map_or(0..0, |values| values.range.clone()));
-    let diagnostic = told_of(&format!("nodes with {}", first.of_nodes(manifest)), place);
+    // No rule can ask for types.
+    let diagnostic = told_of(&format!("nodes with {}", first.of_nodes(manifest)), place)
+        .help("add a variant whose guard holds there; where such nodes are not meant, that they are refused is right");
     found.push(match missing.len() - 1 {
         0 => diagnostic,
         others => diagnostic.note(format!("nor {others} other choices of types and values")),
@@ -167,5 +173,4 @@ fn told_of(what: &str, place: Span) -> Diagnostic {
         .code(rules::NO_VARIANT_WITHOUT_GUARD)
         .at(place, "each guard is false there")
         .note("such a node is refused when the engine is built")
-        .help("add a variant whose guard holds there, leave the value out, or say with `require` what is not meant")
 }

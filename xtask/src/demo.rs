@@ -130,25 +130,28 @@ fn build(
     Ok(built)
 }
 
-/// Every code object of the f32 variants is in the plan, and nothing that was not compiled.
+/// Every node in the plan has code for every target, all of it compiled for its op and for f32.
 fn prove_fields(workshop: &Workshop, files: &Files) -> Result<()> {
     let library = workshop.inspect(&files.ops)?;
     let plan = workshop.inspect(&files.plain_plan)?;
-    let compiled = used_code(&library, "T=f32");
-    let embedded = all_code(&plan);
-    ensure!(!compiled.is_empty(), "{} holds no code", show(&files.ops));
-    ensure!(
-        compiled == embedded,
-        "the code in {} is not that of {}: {compiled:?} and {embedded:?}",
-        show(&files.plain_plan),
-        show(&files.ops)
-    );
-    println!(
-        "{}: {} code objects, their digests are those of {}",
-        show(&files.plain_plan),
-        embedded.len(),
-        show(&files.ops)
-    );
+    let (plan_name, ops_name) = (show(&files.plain_plan), show(&files.ops));
+    let mut all = BTreeSet::new();
+    for node in containers(&plan).filter(|container| container["kind"] == "node") {
+        let op = node["plugins"][0]["name"].as_str().unwrap_or_default();
+        let compiled = used_code(&library, op, "T=f32");
+        // The variants of a node are those for its types; their labels are left out.
+        let held = used_code(&plan, op, "");
+        ensure!(!held.is_empty(), "the nodes of `{op}` in {plan_name} hold no code");
+        ensure!(held.is_subset(&compiled), "{plan_name} holds code of `{op}` that {ops_name} does not have");
+        let targets: BTreeSet<&str> = held.iter().map(|(target, _)| target.as_str()).collect();
+        ensure!(
+            targets == BTreeSet::from(TARGETS),
+            "the nodes of `{op}` in {plan_name} have code for {targets:?}"
+        );
+        all.extend(held);
+    }
+    ensure!(!all.is_empty(), "{plan_name} holds no node");
+    println!("{plan_name}: {} code objects, their digests are those of {ops_name}", all.len());
     Ok(())
 }
 
@@ -168,8 +171,11 @@ fn prove_embedded(workshop: &Workshop, files: &Files) -> Result<()> {
         show(&files.embedded_plan),
         show(&files.code)
     );
+    // A reference holds the beginning of the digest.
+    let referred = digests(&plan, "node reference", "refers_to");
+    let is_meant = |reference: &String| bundle.iter().any(|digest| digest.starts_with(reference.as_str()));
     ensure!(
-        digests(&plan, "node reference", "refers_to") == bundle,
+        !referred.is_empty() && referred.iter().all(is_meant),
         "the nodes of {} do not refer to the bundle of {}",
         show(&files.embedded_plan),
         show(&files.code)
@@ -186,23 +192,14 @@ fn containers(report: &Value) -> impl Iterator<Item = &Value> {
     report["containers"].as_array().into_iter().flatten()
 }
 
-/// Digests of all code objects in a file.
-fn all_code(report: &Value) -> BTreeSet<String> {
-    let code = containers(report).flat_map(|container| container["code"].as_array().into_iter().flatten());
-    code.filter_map(|code| code["digest"].as_str().map(str::to_owned)).collect()
-}
-
-/// Digests of the code objects that the variants with this label use.
-fn used_code(report: &Value, label: &str) -> BTreeSet<String> {
+/// Targets and digests of the code objects that an op's variants use whose labels hold a word.
+fn used_code(report: &Value, op: &str, word: &str) -> BTreeSet<(String, String)> {
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
     let plugins = containers(report).flat_map(|container| list(&container["plugins"]));
-    let variants = plugins.flat_map(|plugin| list(&plugin["variants"]));
-    let chosen =
-        variants.filter(|variant| variant["label"].as_str().is_some_and(|text| text.contains(label)));
-    chosen
-        .flat_map(|variant| list(&variant["code"]))
-        .filter_map(|pair| pair.get(1).and_then(Value::as_str).map(str::to_owned))
-        .collect()
+    let variants = plugins.filter(|plugin| plugin["name"] == op).flat_map(|plugin| list(&plugin["variants"]));
+    let chosen = variants.filter(|variant| variant["label"].as_str().unwrap_or_default().contains(word));
+    let pair = |pair: Value| Some((pair.get(0)?.as_str()?.to_owned(), pair.get(1)?.as_str()?.to_owned()));
+    chosen.flat_map(|variant| list(&variant["code"])).filter_map(pair).collect()
 }
 
 fn print_trtexec(files: &Files, built: &Built) {

@@ -18,7 +18,7 @@ use report::Report;
 
 /// The help of the command.
 pub(crate) const LONG_ABOUT: &str = "\
-Run everything the CI checks: set-up, formatting, clippy and rustdoc with warnings as errors, the release build, all tests.
+Run everything the CI checks: set-up, formatting, clippy and rustdoc with warnings as errors, the release build, the demo, all tests.
 
 A failed step does not keep the later ones from running. The last line is `N passed, M failed, K skipped`; the exit status \
 is not zero when anything failed. Each step that is not a test suite counts as one. A test that cannot run where it is prints a line \
@@ -58,6 +58,7 @@ fn steps(report: &mut Report<impl Write>) {
             .env("RUSTDOCFLAGS", "-D warnings"),
     );
     let artifacts = report.prepare("build", |echo| artifacts::build(echo));
+    report.check("demo", &mut cargo(&["run", "--quiet", "--package", "xtask", "--", "demo"]));
     let environment = environment(toolchain, artifacts.as_ref());
     report.suite("tests", |filter| {
         let mut command = cargo(&["test", "--workspace", "--no-fail-fast"]);

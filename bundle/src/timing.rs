@@ -61,15 +61,15 @@ pub fn digest(node: &Node, attributes: Option<&[u32]>) -> Digest {
 }
 
 /// What decides which variants of a plugin are tactics of a node, beside its attributes: a variant is one where its guard is proved for
-/// the profile, and such proofs start from what holds of every shape that is not refused. Where no guard asks for shapes attributes settle
-/// every one, and nothing else decides.
+/// the profile, and such proofs start from what holds of every shape that is not refused: where nothing does, every guard is proved, also one that
+/// asks for attributes alone. None where no variant has a guard.
 #[must_use]
 pub fn deciders(plugin: &Plugin) -> Vec<(Decider, &Expr)> {
     let guards = plugin.variants.iter().enumerate();
     let guards =
         guards.filter_map(|(row, variant)| Some((Decider::Guard(row), &variant.guard.as_ref()?.expr)));
     let guards: Vec<(Decider, &Expr)> = guards.collect();
-    if !guards.iter().any(|(_, guard)| depends_on_tensors(guard)) {
+    if guards.is_empty() {
         return guards;
     }
     let rules = plugin.require.iter().map(|rule| &rule.expr).enumerate();

@@ -1,7 +1,7 @@
 //! What a Cubinder plugin *is*, independent of how it was written and of who runs it.
 //!
 //! Owns: the plugin model ([`model`]), expressions ([`expr`]), what a node launches ([`launch`]), code objects ([`code`]), digests
-//! ([`digest`]), what a node's time depends on ([`timing`]) and the binary format in which they travel ([`container`]), inside a plugin library and inside an engine.
+//! ([`digest`]), attributes as TensorRT passes them ([`field`]), errors of NVIDIA's driver as values ([`cuda`]), what a node's time depends on ([`timing`]) and the binary format in which they travel ([`container`]), inside a plugin library and inside an engine.
 //!
 //! Never: no I/O, no `unsafe`, no TensorRT, no NVRTC, no panic on any input. Everything here is shared by the compiler
 //! (which writes) and by the runtime plugin (which reads inside somebody else's process).
@@ -10,12 +10,15 @@ pub mod code;
 pub mod constraint;
 pub mod container;
 pub mod core_name;
+pub mod cuda;
 pub mod data_type;
 pub mod digest;
 pub mod expr;
+pub mod field;
 pub mod fit;
 pub mod float;
 pub mod format;
+pub mod image;
 pub mod kept;
 pub mod launch;
 pub mod model;

@@ -11,6 +11,7 @@ use crate::check::{self, Obligation};
 use crate::config;
 use crate::cuda::{self, Open, Unsure};
 use crate::diagnostic::{Diagnostic, Severity, Source, has_errors, sort};
+use crate::foreign::{self, Unheld};
 use crate::project::{Plan, Planning, Project};
 use crate::resolve::{self, Resolved};
 use crate::tables;
@@ -24,6 +25,8 @@ pub struct Checkup {
     pub obligations: Vec<Obligation>,
     /// Kernels about which only a compile can tell.
     pub unsure: Vec<Unsure>,
+    /// What the manifests alone say of pointers of code that is there already.
+    pub unheld: Vec<Unheld>,
     /// What the manifests are compiled for.
     pub targets: BTreeSet<String>,
     /// How many manifests there are for which nothing says what they are compiled for.
@@ -131,12 +134,16 @@ fn look_at(project: &Project, source: &Arc<Source>, what_for: For, look: &mut Lo
         Ok(mut resolved) => {
             checkup.diagnostics.extend(resolved.warnings.iter().cloned());
             checkup.diagnostics.extend(tables::read(&mut resolved));
-            (Some(resolved), true)
+            let of_files = foreign::read(&mut resolved);
+            let is_right = !has_errors(&of_files);
+            checkup.diagnostics.extend(of_files);
+            (Some(resolved), is_right)
         }
         Err(wrong) => {
             checkup.diagnostics.extend(wrong.errors);
             let mut sketch = wrong.sketch.map(|sketch| *sketch);
             checkup.diagnostics.extend(sketch.iter_mut().flat_map(tables::read));
+            checkup.diagnostics.extend(sketch.iter_mut().flat_map(foreign::read));
             (sketch, false)
         }
     };
@@ -179,6 +186,7 @@ fn with_kernels(look: Look, open: &Open<'_>) -> Checkup {
         }
         checkup.diagnostics.extend(told(kernels.diagnostics, subject.is_right));
         checkup.unsure.extend(kernels.unsure);
+        checkup.unheld.extend(kernels.unheld);
     }
     // Manifests share files, and so their mistakes.
     let mut once: Vec<Diagnostic> = Vec::new();

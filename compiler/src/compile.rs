@@ -1,9 +1,11 @@
 //! The pipeline, from manifests to plugin libraries.
 //!
 //! Owns the order of the steps. Each step is a module of its own; none of them is done here. `units` says what runs in
-//! parallel, `write` puts the libraries in their places.
+//! parallel, `inputs` what everything was made from, `write` puts the libraries in their places, with a `depfile`.
 
+mod depfile;
 mod explain;
+mod inputs;
 mod units;
 mod write;
 
@@ -17,11 +19,14 @@ use crate::check::Obligation;
 use crate::checkup::{self, Ready};
 use crate::config;
 use crate::diagnostic::Diagnostic;
+use crate::foreign::{self, FromPtx};
 use crate::library::Mode;
 use crate::nvrtc::{Session, Settings, Statistics};
 use crate::pack::pack;
 use crate::project::{Plan, Project};
+use crate::resolve::Resolved;
 use crate::toolkit::{Overrides, Toolkit};
+use inputs::Inputs;
 
 /// Everything that decides what is made.
 #[derive(Debug, Clone)]
@@ -36,6 +41,8 @@ pub struct Request {
     pub embed: bool,
     /// The prebuilt runtime library.
     pub runtime_library: PathBuf,
+    /// Where to write what the libraries are made from, for Make and Ninja.
+    pub depfile: Option<PathBuf>,
     /// Where NVRTC and the cache are.
     pub overrides: Overrides,
     /// Whether compiled code is kept and used again.
@@ -61,6 +68,8 @@ pub struct Outcome {
     pub warnings: Vec<Diagnostic>,
     /// What must hold for every launch, and whether it is proved.
     pub obligations: Vec<Obligation>,
+    /// Machine code that was asked for and that PTX alone serves.
+    pub from_ptx: Vec<FromPtx>,
 }
 
 /// A library that was written.
@@ -89,20 +98,20 @@ pub trait Progress: Sync {
 /// # Errors
 /// Every mistake that could be found: where manifests do not read, those of all of them; then those of all kernels.
 pub fn compile(request: &Request, progress: &dyn Progress) -> Result<Outcome, Vec<Diagnostic>> {
-    let ready = checkup::before_compile(&request.project, &config::open)?;
-    let Ready { plugins, plans, mut warnings, mut obligations } = ready;
-    request.project.check_only(&plans)?;
-    let session = session(request)?;
-    check_drivers(&session, &plans)?;
-    let compiled = units::compile(&request.project, &session, &plugins, &plans, progress, &mut warnings);
-    warnings.extend(session.take_cache_warning());
-    let compiled = compiled?;
-    let nvrtc = compiled.nvrtc.map_or_else(String::new, |(major, minor)| format!(", NVRTC {major}.{minor}"));
-    obligations.extend(compiled.obligations);
-    let producer = format!("cubinder {}{nvrtc}", env!("CARGO_PKG_VERSION"));
-    let bundle = pack(producer, compiled.plugins);
+    let packed = packed(&request.project, &request.overrides, request.use_cache, progress)?;
+    let Packed { made, plugins, from_ptx, included, nvrtc } = packed;
+    let Made { bundle, statistics, mut warnings, obligations } = made;
+    let mut inputs = Inputs::of(request, &plugins, nvrtc.as_deref());
+    inputs.merge(included);
     let (bytes, digest) = encode(&bundle)?;
+    if let Some(depfile) = &request.depfile {
+        write::check_depfile(request, depfile, &inputs).map_err(|error| vec![error])?;
+        warnings.extend(inputs.warnings());
+    }
     let libraries = write::libraries(request, &bytes).map_err(|error| vec![error])?;
+    if let Some(depfile) = &request.depfile {
+        write::depfile(depfile, &libraries, &inputs).map_err(|error| vec![error])?;
+    }
     warnings.extend(write::stale(request));
     Ok(Outcome {
         libraries,
@@ -110,15 +119,95 @@ pub fn compile(request: &Request, progress: &dyn Progress) -> Result<Outcome, Ve
         bundle_bytes: bytes.len() as u64,
         plugins: bundle.plugins.len(),
         code_objects: bundle.code.len(),
-        statistics: session.statistics(),
+        statistics,
         warnings,
         obligations,
+        from_ptx,
     })
 }
 
+/// A bundle in memory.
+#[derive(Debug, Clone)]
+pub struct Made {
+    /// The plugins with their code.
+    pub bundle: Bundle,
+    /// What NVRTC and the cache did.
+    pub statistics: Statistics,
+    /// What the user should look at.
+    pub warnings: Vec<Diagnostic>,
+    /// What must hold for every launch, and whether it is proved.
+    pub obligations: Vec<Obligation>,
+}
+
+/// Compiles, and writes nothing but the cache.
+///
+/// # Errors
+/// As [`compile`].
+pub fn bundle(
+    project: &Project,
+    overrides: &Overrides,
+    use_cache: bool,
+    progress: &dyn Progress,
+) -> Result<Made, Vec<Diagnostic>> {
+    packed(project, overrides, use_cache, progress).map(|packed| packed.made)
+}
+
+/// What was made, and from what.
+struct Packed {
+    made: Made,
+    plugins: Vec<Resolved>,
+    from_ptx: Vec<FromPtx>,
+    /// What kernels include.
+    included: Inputs,
+    /// The NVRTC that was needed.
+    nvrtc: Option<PathBuf>,
+}
+
+fn packed(
+    project: &Project,
+    overrides: &Overrides,
+    use_cache: bool,
+    progress: &dyn Progress,
+) -> Result<Packed, Vec<Diagnostic>> {
+    let ready = checkup::before_compile(project, &config::open)?;
+    let Ready { plugins, plans, mut warnings, mut obligations } = ready;
+    project.check_only(&plans)?;
+    // Where every kernel is there already, no NVRTC is needed.
+    let is_of_source = |plugin: &Resolved| plugin.draft.units.iter().any(|unit| unit.foreign.is_none());
+    let session = match plugins.iter().any(is_of_source) {
+        true => Some(session(overrides, use_cache)?),
+        false => None,
+    };
+    let session = session.as_ref();
+    let compiled_here = plugins.iter().zip(&plans).filter(|(plugin, _)| is_of_source(plugin));
+    if let Some(session) = session {
+        check_drivers(session, compiled_here.map(|(_, plan)| plan))?;
+    }
+    let compiled = units::compile(project, session, &plugins, &plans, progress, &mut warnings);
+    warnings.extend(session.and_then(Session::take_cache_warning));
+    let compiled = compiled?;
+    let release =
+        compiled.nvrtc.map_or_else(String::new, |(major, minor)| format!(", NVRTC {major}.{minor}"));
+    obligations.extend(compiled.obligations);
+    let producer = format!("cubinder {}{release}{}", env!("CARGO_PKG_VERSION"), made_elsewhere(&plugins));
+    let bundle = pack(producer, compiled.plugins);
+    let statistics = session.map(Session::statistics).unwrap_or_default();
+    let nvrtc = session.map(|session| session.toolkit().nvrtc.clone());
+    let made = Made { bundle, statistics, warnings, obligations };
+    let served = plugins.iter().zip(&plans);
+    let from_ptx =
+        served.flat_map(|(plugin, plan)| foreign::from_ptx(&plugin.draft, &plan.targets(), plan.ptx_serves));
+    let from_ptx = from_ptx.collect();
+    Ok(Packed { made, plugins, from_ptx, included: compiled.included, nvrtc })
+}
+
 /// Refuses an NVRTC whose code the drivers that manifests name would not load.
-fn check_drivers(session: &Session, plans: &[Plan]) -> Result<(), Vec<Diagnostic>> {
-    if plans.iter().all(|plan| plan.min_driver.is_none()) {
+fn check_drivers<'p>(
+    session: &Session,
+    plans: impl Iterator<Item = &'p Plan>,
+) -> Result<(), Vec<Diagnostic>> {
+    let plans: Vec<&Plan> = plans.filter(|plan| plan.min_driver.is_some()).collect();
+    if plans.is_empty() {
         return Ok(());
     }
     let release = session.release().map_err(|error| vec![error])?;
@@ -126,10 +215,28 @@ fn check_drivers(session: &Session, plans: &[Plan]) -> Result<(), Vec<Diagnostic
     if errors.is_empty() { Ok(()) } else { Err(errors) }
 }
 
-fn session(request: &Request) -> Result<Session, Vec<Diagnostic>> {
-    let toolkit = Toolkit::locate(&request.overrides).map_err(|error| vec![error])?;
-    let cache = match &request.overrides.cache {
-        Some(folder) if request.use_cache => Cache::open(folder),
+/// What other compilers made, for people: `; pad by triton 3.9.0`.
+fn made_elsewhere(plugins: &[Resolved]) -> String {
+    let mut all: Vec<String> = Vec::new();
+    let codes =
+        plugins.iter().flat_map(|plugin| &plugin.draft.units).filter_map(|unit| unit.foreign.as_ref());
+    for code in codes {
+        let made_by = match code.made_by.as_str() {
+            "" => "another compiler",
+            made_by => made_by,
+        };
+        let one = format!("; {} by {made_by}", code.name);
+        if !all.contains(&one) {
+            all.push(one);
+        }
+    }
+    all.concat()
+}
+
+fn session(overrides: &Overrides, use_cache: bool) -> Result<Session, Vec<Diagnostic>> {
+    let toolkit = Toolkit::locate(overrides).map_err(|error| vec![error])?;
+    let cache = match &overrides.cache {
+        Some(folder) if use_cache => Cache::open(folder),
         _ => Cache::disabled(),
     };
     Session::new(toolkit, Settings::default(), cache)

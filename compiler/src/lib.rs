@@ -15,6 +15,7 @@ pub mod resolve;
 pub mod checkup;
 pub mod codegen;
 pub mod cuda;
+pub mod installation;
 pub mod nvrtc;
 pub mod tables;
 pub mod toolkit;
@@ -31,8 +32,11 @@ pub mod pack;
 pub mod compile;
 
 pub mod eval;
+pub mod foreign;
 pub mod inspect;
 pub mod new;
+pub mod onnx;
+pub mod trial;
 
 #[cfg(test)]
 mod test_support;

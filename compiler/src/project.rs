@@ -14,6 +14,7 @@ use cubinder_bundle::{Target, TargetKind};
 use crate::codegen;
 use crate::config::{self, Config};
 use crate::diagnostic::{Diagnostic, Span};
+use crate::foreign;
 use crate::manifest::{CodeKind, DriverVersion, Located, Text};
 use crate::nvrtc::{Settings, check_defined, check_options};
 use crate::resolve::{self, Resolved};
@@ -64,6 +65,8 @@ pub struct Plan {
     pub settings: Arc<Settings>,
     /// The oldest driver that must be able to load the code, and where the manifest says so.
     pub min_driver: Option<(DriverVersion, Span)>,
+    /// Whether PTX of other compilers stands for machine code that there is none of.
+    pub ptx_serves: bool,
 }
 
 /// What came of planning.
@@ -175,8 +178,21 @@ impl Project {
         if targets.is_empty() && !left_out.is_empty() {
             errors.push(nothing_left(plugin, &self.asked.only, &left_out));
         }
+        // Where nothing says what to compile for, it is what there is code for.
+        let is_open =
+            targets.is_empty() && left_out.is_empty() && errors.is_empty() && !decl.targets_are_broken;
+        let given = if is_open { foreign::given(&plugin.draft) } else { Vec::new() };
+        let targets: Vec<PlannedTarget> = given
+            .into_iter()
+            .map(|(target, span)| PlannedTarget { target, span: Some(span) })
+            .chain(targets)
+            .collect();
+        let asked: Vec<_> = targets.iter().map(|planned| (planned.target, planned.span.clone())).collect();
+        let ptx_serves = self.ptx_serves(plugin);
+        errors.extend(foreign::unserved(&plugin.draft, &asked, ptx_serves));
         // What could not be read may have said it.
-        let is_silent = errors.is_empty() && targets.is_empty() && plugin.is_read;
+        let is_silent =
+            errors.is_empty() && targets.is_empty() && plugin.is_read && !foreign::lacks_files(&plugin.draft);
         // What is no option or no folder at all was told when it was read.
         let is_option =
             |index: usize| decl.options.get(index).is_some_and(|option| option.value.starts_with('-'));
@@ -222,7 +238,11 @@ impl Project {
             with_line_information(&mut options);
         }
         let min_driver = decl.min_driver.as_ref().map(|driver| (driver.value, span(&driver.range)));
-        let plan = Plan { targets, left_out, settings: Arc::new(Settings { include, options }), min_driver };
+        if let Some((driver, place)) = &min_driver {
+            errors.extend(foreign::check_driver(&plugin.draft, *driver, place));
+        }
+        let settings = Arc::new(Settings { include, options });
+        let plan = Plan { targets, left_out, settings, min_driver, ptx_serves };
         Planning { plan, errors, no_target: is_silent.then(no_target) }
     }
 
@@ -241,6 +261,14 @@ impl Project {
         let unknown = self.asked.only.iter().filter(|target| !configured.contains(target));
         let errors: Vec<Diagnostic> = unknown.map(|target| not_configured(*target, &configured)).collect();
         if errors.is_empty() { Ok(()) } else { Err(errors) }
+    }
+
+    /// Whether PTX is among the kinds of code that a manifest asks for.
+    fn ptx_serves(&self, plugin: &Resolved) -> bool {
+        let code = &plugin.manifest.compile.code;
+        code.is_empty()
+            || !self.asked.targets.is_empty()
+            || code.iter().any(|kind| kind.value == CodeKind::Ptx)
     }
 
     fn targets(&self, plugin: &Resolved, errors: &mut Vec<Diagnostic>) -> Vec<PlannedTarget> {

@@ -64,6 +64,7 @@ pub(crate) fn draft(folder: &Path, text: &str, kernel: &str, types: &[DataType])
         variant: 0,
         step: 0,
         decl: 0,
+        foreign: None,
         source: path.clone(),
         source_span: span(0..0),
         kernel: kernel.to_owned(),

@@ -43,6 +43,7 @@ fn name(table: &Table) -> &str {
         "inputs[].limits" => "limits",
         "tables.*(file)" => "tables with file",
         "launches[].memset" => "memset",
+        "launches[].code" => "launches of code",
         "inputs[].shape_input" => "shape inputs",
         "outputs[].alias" => "outputs in place",
         "outputs[].size_tensor" => "size tensors",

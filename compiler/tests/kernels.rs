@@ -66,6 +66,7 @@ fn compiled(case: &Case) -> Result<(), String> {
         name: "sample".to_owned(),
         output: path("build"),
         embed: false,
+        depfile: None,
         runtime_library: Path::new(MISSING).to_owned(),
         overrides: Overrides::from_env(None),
         use_cache: false,

@@ -24,6 +24,7 @@ use support::{Project, Run};
 struct Examples {
     manifests: Vec<&'static str>,
     kernel: Option<&'static str>,
+    ptx: Option<&'static str>,
 }
 
 fn examples(rule: &Rule, bad: bool) -> Examples {
@@ -32,9 +33,11 @@ fn examples(rule: &Rule, bad: bool) -> Examples {
         let wanted = if exact { Some(bad) } else { None };
         examples.iter().filter(move |example| example.language == language && example.is_bad == wanted)
     };
+    let file = |language| of(language, true).chain(of(language, false)).map(|example| example.text).next();
     Examples {
         manifests: of(Language::Toml, true).map(|example| example.text).collect(),
-        kernel: of(Language::Cuda, true).chain(of(Language::Cuda, false)).map(|example| example.text).next(),
+        kernel: file(Language::Cuda),
+        ptx: file(Language::Ptx),
     }
 }
 
@@ -78,10 +81,14 @@ fn run(project: &Project, command: &str, examples: &Examples) -> Run {
     if let Some(kernel) = examples.kernel {
         project.write("scale.cu", kernel);
     }
+    if let Some(ptx) = examples.ptx {
+        project.write("scale.ptx", ptx);
+    }
     if command == "compile" {
         arguments.extend(["--name", "example"].map(str::to_owned));
         // Targets on the command line would take the place of the manifest's own.
-        if !examples.manifests.iter().any(|text| text.contains("\ntargets = ")) {
+        let is_said = |text: &&str| text.contains("\ntargets = ") || text.contains("\n[[code]]");
+        if !examples.manifests.iter().any(is_said) {
             arguments.extend(["--target", "sm_80"].map(str::to_owned));
         }
     }
@@ -114,7 +121,7 @@ fn assert_none(problems: &[String]) {
 }
 
 fn has_kernel(rule: &Rule) -> bool {
-    rule.examples().iter().any(|example| example.language == Language::Cuda)
+    rule.examples().iter().any(|example| example.language != Language::Toml)
 }
 
 #[test]

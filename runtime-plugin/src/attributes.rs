@@ -1,24 +1,9 @@
-//! The attributes of a node: from what TensorRT's ONNX parser passes to the values that expressions read.
+//! The attributes of a node: from TensorRT's fields to values.
 //!
-//! The parser passes only declared fields, and its types follow the ONNX attribute, not the declaration
-//! (TensorRT-RTX 1.7): INT and INTS arrive as INT32 (cut from 64 bits without a word), FLOAT and FLOATS as FLOAT32, STRING as CHAR
-//! whose length counts a NUL, STRINGS as one CHAR with a NUL after each, a TENSOR as what it holds (FLOAT32 where that is double),
-//! and an empty list as length 0 without data. A C++ application that calls the creator itself may pass any other type. So:
-//!
-//! | attribute | taken from |
-//! |---|---|
-//! | integers, `bool` | INT8, INT16, INT32, INT64, where every number fits the attribute's type |
-//! | floats | FLOAT32, FLOAT64, BF16, rounded to the attribute's type; `f16` also from FLOAT16 |
-//! | `string` | CHAR; one NUL at the end is not part of it |
-//! | `string[]` | CHAR; NULs stand after the strings, or between them |
-//! | `bytes` | CHAR, of which one NUL at the end is not part; INT8 as it is |
-//!
-//! FLOAT16 stands for wider floats no more than for integers: its number is 0, and that is also what the parser says where it
-//! knows no type (TENSOR of i64, u8, bool), so its bytes may be something else entirely.
-//! A field does not say whether it was a list: one value is taken for a list of one, and a list of one for a single value.
+//! What becomes of a field is [`cubinder_bundle::field`]'s business; here are names, and what a creator declares.
 
-use cubinder_bundle::launch::{check_attribute, missing_attribute};
-use cubinder_bundle::{Attribute, AttributeElement, AttributeType, Plugin, Value, float};
+use cubinder_bundle::field::{Field as Passed, FieldType, attribute_value};
+use cubinder_bundle::{Attribute, AttributeElement, AttributeType, Plugin, Value};
 use trt_abi::{Error, Field, PluginFieldType};
 
 /// The name of TensorRT's own attribute that asks for ahead-of-time (1) or just-in-time (0) code.
@@ -53,134 +38,12 @@ fn from_field(attribute: &Attribute, fields: &[Field<'_>]) -> Result<Value, Erro
     if named.next().is_some() {
         return Err(Error::invalid(format!("the attribute `{}` is there twice", attribute.name)));
     }
-    let value = match (first, &attribute.default) {
-        (Some(field), _) => convert(attribute.ty, field).map_err(|why| {
-            Error::invalid(format!(
-                "the attribute `{}` {why}, expected `{}`",
-                attribute.name,
-                attribute.ty.name()
-            ))
-        })?,
-        (None, Some(default)) => return Ok(default.clone()),
-        (None, None) => {
-            return Err(Error::invalid(missing_attribute(attribute).to_string()));
-        }
-    };
-    check_attribute(attribute, &value).map_err(|unmet| Error::invalid(unmet.to_string()))?;
-    Ok(value)
-}
-
-/// The value of a field in the shape of its type; whether its numbers fit is not looked at, but that floats do.
-///
-/// # Errors
-/// What the field holds instead, to follow the attribute's name.
-fn convert(ty: AttributeType, field: &Field<'_>) -> Result<Value, String> {
-    let bytes = if field.length() == 0 { &[] } else { field.bytes().map_err(|_| unusable(field))? };
-    if ty.element == AttributeElement::Bytes {
-        return octets(field, bytes);
-    }
-    if field.length() == 0 && ty.list {
-        return Ok(Value::Array(Vec::new()));
-    }
-    if field.length() == 0 && field.field_type() != PluginFieldType::CHAR {
-        return single(Vec::new());
-    }
-    let values: Vec<Value> = match ty.element {
-        AttributeElement::String => strings(field, bytes)?.into_iter().map(Value::Str).collect(),
-        AttributeElement::Bool => {
-            integers(field, bytes)?.into_iter().map(boolean).collect::<Result<_, _>>()?
-        }
-        element if element.is_float() => floats(element, field, bytes)?,
-        _ => integers(field, bytes)?.into_iter().map(Value::Int).collect(),
-    };
-    if ty.list { Ok(Value::Array(values)) } else { single(values) }
-}
-
-fn integers(field: &Field<'_>, bytes: &[u8]) -> Result<Vec<i64>, String> {
-    Ok(match field.field_type() {
-        PluginFieldType::INT8 => each(bytes, |bytes| i8::from_ne_bytes(bytes).into()),
-        PluginFieldType::INT16 => each(bytes, |bytes| i16::from_ne_bytes(bytes).into()),
-        PluginFieldType::INT32 => each(bytes, |bytes| i32::from_ne_bytes(bytes).into()),
-        PluginFieldType::INT64 => each(bytes, i64::from_ne_bytes),
-        other => return Err(holds(other)),
-    })
-}
-
-fn floats(element: AttributeElement, field: &Field<'_>, bytes: &[u8]) -> Result<Vec<Value>, String> {
-    let values: Vec<f64> = match field.field_type() {
-        PluginFieldType::FLOAT32 => each(bytes, |bytes| f32::from_ne_bytes(bytes).into()),
-        PluginFieldType::FLOAT64 => each(bytes, f64::from_ne_bytes),
-        PluginFieldType::BF16 => each(bytes, |bytes| float::from_bf16(u16::from_ne_bytes(bytes))),
-        PluginFieldType::FLOAT16 if element == AttributeElement::F16 => {
-            each(bytes, |bytes| float::from_f16(u16::from_ne_bytes(bytes)))
-        }
-        other => return Err(holds(other)),
-    };
-    let rounded = |value: f64| {
-        let rounded = element.rounded(value).map(Value::Float);
-        rounded.ok_or_else(|| format!("holds {value:?}, which is beyond what its type holds"))
-    };
-    values.into_iter().map(rounded).collect()
-}
-
-/// Copies, because nothing promises that TensorRT's data is aligned.
-fn each<T, const SIZE: usize>(bytes: &[u8], read: fn([u8; SIZE]) -> T) -> Vec<T> {
-    bytes.as_chunks::<SIZE>().0.iter().map(|chunk| read(*chunk)).collect()
-}
-
-fn strings(field: &Field<'_>, bytes: &[u8]) -> Result<Vec<String>, String> {
-    if field.field_type() != PluginFieldType::CHAR {
-        return Err(holds(field.field_type()));
-    }
-    let text = str::from_utf8(bytes).map_err(|error| format!("is no UTF-8 ({error})"))?;
-    Ok(text.strip_suffix('\0').unwrap_or(text).split('\0').map(str::to_owned).collect())
-}
-
-fn octets(field: &Field<'_>, bytes: &[u8]) -> Result<Value, String> {
-    let octets = match field.field_type() {
-        PluginFieldType::CHAR => bytes.strip_suffix(&[0]).unwrap_or(bytes),
-        PluginFieldType::INT8 => bytes,
-        _ if bytes.is_empty() => bytes,
-        other => return Err(holds(other)),
-    };
-    Ok(Value::Array(octets.iter().map(|byte| Value::Int((*byte).into())).collect()))
-}
-
-fn boolean(value: i64) -> Result<Value, String> {
-    match value {
-        0 => Ok(Value::Bool(false)),
-        1 => Ok(Value::Bool(true)),
-        other => Err(format!("holds {other}, and a boolean is 0 or 1")),
-    }
-}
-
-fn single(mut values: Vec<Value>) -> Result<Value, String> {
-    match (values.pop(), values.len()) {
-        (Some(value), 0) => Ok(value),
-        (last, before) => Err(format!("is a list of {} values", before + usize::from(last.is_some()))),
-    }
-}
-
-/// What a field of this type holds, as an ONNX node says it.
-fn holds(ty: PluginFieldType) -> String {
-    match ty {
-        PluginFieldType::INT8 | PluginFieldType::INT16 | PluginFieldType::INT32 | PluginFieldType::INT64 => {
-            "holds integers".to_owned()
-        }
-        PluginFieldType::FLOAT32 | PluginFieldType::FLOAT64 | PluginFieldType::BF16 => {
-            "holds floats".to_owned()
-        }
-        PluginFieldType::CHAR => "holds text".to_owned(),
-        PluginFieldType::FLOAT16 => {
-            "holds floats of half precision, or a tensor that TensorRT's ONNX parser cannot pass (i64, u8, bool)"
-                .to_owned()
-        }
-        other => format!("holds values of TensorRT's type {other:?}"),
-    }
-}
-
-fn unusable(field: &Field<'_>) -> String {
-    format!("has no usable data (type {:?}, length {})", field.field_type(), field.length())
+    let passed = first.map(|field| Passed {
+        ty: FieldType(field.field_type().0),
+        length: field.length(),
+        bytes: field.bytes().ok(),
+    });
+    attribute_value(attribute, passed.as_ref()).map_err(|unmet| Error::invalid(unmet.to_string()))
 }
 
 #[cfg(test)]

@@ -143,8 +143,18 @@ class Application:
         return {"ok": True, "shapes": [list(network.get_output(i).shape) for i in range(outputs)]}
 
     def parse(self, onnx):
-        """Has TensorRT's ONNX parser read a model."""
-        return {"ok": self._network(onnx) is not None}
+        """Has TensorRT's ONNX parser read a model; gives the network's outputs, each with its name, type and shape."""
+        made = self._network(onnx)
+        if made is None:
+            return {"ok": False}
+        network, _ = made
+        found = [network.get_output(i) for i in range(network.num_outputs)]
+        return {"ok": True, "outputs": [[one.name, one.dtype.name, list(one.shape)] for one in found]}
+
+    def supports(self, names):
+        """Which operators the parser has of its own."""
+        parser = trt.OnnxParser(self.builder.create_network(0), self.log)
+        return {"names": [name for name in names if parser.supports_operator(name)]}
 
     def build(self, onnx, output=None, profile=None, profiles=(), serialize=(), aliases=False):
         """Builds an engine and writes it; `profile` is the smallest, best and largest shape of the input x. `profiles` are of

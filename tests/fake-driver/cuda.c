@@ -3,13 +3,16 @@
 // A stand-in for NVIDIA's driver: the functions that the plugin library looks up, in a `libcuda.so.1` of our own. It
 // answers as an 8.9 device does, refuses what the real driver refuses (code for other devices, loading during a capture, more
 // shared memory than was asked for, clusters that do not divide the grid), keeps a record of every call, says which of them leave
-// the memory that there is, and fails where a test wants it to.
+// the memory that there is, and fails where a test wants it to. Memory that is allocated (`memory.c`) is there, and kernels that are played
+// (`kernels.c`) run.
 //
 // With OLD_DRIVER it is one before CUDA 12.4, which lacks two of the functions.
 #define _GNU_SOURCE
-#include "fake.h"
+#include "device.h"
 
+#include <fcntl.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -42,7 +45,8 @@ enum
     LAUNCH_CLUSTER = 4,
     LAUNCH_PROGRAMMATIC = 6,
     COOPERATIVE_LAUNCH_TOO_LARGE = 720,
-    INVALID_CLUSTER_SIZE = 912
+    INVALID_CLUSTER_SIZE = 912,
+    UNKNOWN = 999
 };
 
 // `CUlaunchAttribute` and `CUlaunchConfig`.
@@ -120,6 +124,12 @@ static int32_t* captureMode(void)
     return gettid() == getpid() ? &gDriver.captureMode : &own;
 }
 
+// Whether the calling thread may load code while others capture. Where no test drives the driver nobody captures.
+static int isRelaxed(void)
+{
+    return *captureMode() == RELAXED || gDriver.signatureCount == 0;
+}
+
 static int32_t end(struct FakeEvent* event, int32_t result)
 {
     event->result = event->result != SUCCESS ? event->result : result;
@@ -146,10 +156,28 @@ static struct Kernel* kernelOf(void* handle)
         return end(event, INVALID_HANDLE);                                                                             \
     event->symbol = kernel->symbol
 
+// What starting comes to, where a test says so. FAKE_INIT: this error. FAKE_GPU_LOST: a file that the first process makes; to the
+// others the device is lost.
+static int32_t start(void)
+{
+    char const* const said = getenv("FAKE_INIT");
+    if (said != NULL)
+    {
+        return (int32_t) strtol(said, NULL, 10);
+    }
+    char const* const lost = getenv("FAKE_GPU_LOST");
+    int const made = lost != NULL ? open(lost, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600) : -1;
+    if (made >= 0)
+    {
+        close(made);
+    }
+    return lost != NULL && made < 0 ? UNKNOWN : SUCCESS;
+}
+
 API int32_t cuInit(unsigned flags)
 {
     BEGIN(NULL);
-    return end(event, flags == 0 ? SUCCESS : INVALID_VALUE);
+    return end(event, flags == 0 ? start() : INVALID_VALUE);
 }
 API int32_t cuDriverGetVersion(int32_t* version)
 {
@@ -242,7 +270,7 @@ API int32_t cuLibraryLoadData(void** library, void const* code, int32_t* jitOpti
 {
     (void) jitOptions, (void) jitValues, (void) options, (void) values;
     BEGIN(NULL);
-    int32_t const verdict = *captureMode() == RELAXED ? judge(code) : STREAM_CAPTURE_UNSUPPORTED;
+    int32_t const verdict = isRelaxed() ? judge(code) : STREAM_CAPTURE_UNSUPPORTED;
     if (verdict != SUCCESS || jitCount != 0 || count != 0 || gLibraryCount == kMOST_OBJECTS)
     {
         return end(event, verdict != SUCCESS ? verdict : INVALID_VALUE);
@@ -271,8 +299,9 @@ API int32_t cuLibraryUnload(void* handle)
 API int32_t cuLibraryGetKernel(void** kernel, void* library, char const* symbol)
 {
     BEGIN(library);
-    struct FakeSignature const* signature = gDriver.signatures;
-    struct FakeSignature const* last = signature + gDriver.signatureCount;
+    uint32_t count = gDriver.signatureCount;
+    struct FakeSignature const* signature = count != 0 ? gDriver.signatures : deviceSignatures(&count);
+    struct FakeSignature const* last = signature + count;
     while (signature != last && strstr(symbol, signature->part) == NULL)
     {
         ++signature;
@@ -297,7 +326,7 @@ API int32_t cuKernelGetFunction(void** function, void* handle)
 {
     BEGIN_KERNEL(handle);
     *function = kernel;
-    return end(event, *captureMode() == RELAXED ? SUCCESS : STREAM_CAPTURE_UNSUPPORTED);
+    return end(event, isRelaxed() ? SUCCESS : STREAM_CAPTURE_UNSUPPORTED);
 }
 API int32_t cuKernelGetAttribute(int32_t* value, int32_t attribute, void* handle, int32_t device)
 {
@@ -392,6 +421,10 @@ static int32_t launch(struct FakeEvent* event, struct Kernel const* kernel, stru
             return end(event, INVALID_CLUSTER_SIZE);
         }
     }
+    if (fits && gDriver.signatureCount == 0)
+    {
+        deviceRun(kernel->symbol, config->grid, params);
+    }
     return end(event, fits ? SUCCESS : INVALID_VALUE);
 }
 
@@ -415,6 +448,7 @@ API int32_t cuMemsetD8Async(uint64_t to, unsigned char byte, size_t bytes, void*
     event->bytes = bytes;
     event->value = byte;
     event->stream = stream;
+    deviceFill(to, byte, bytes);
     return end(event, reaches(to, bytes) ? SUCCESS : INVALID_VALUE);
 }
 API int32_t cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, void* stream)
@@ -471,7 +505,7 @@ API int32_t cuGetErrorString(int32_t code, char const** text)
 API int32_t cuFuncLoad(void* handle)
 {
     BEGIN_KERNEL(handle);
-    return end(event, *captureMode() == RELAXED ? SUCCESS : STREAM_CAPTURE_UNSUPPORTED);
+    return end(event, isRelaxed() ? SUCCESS : STREAM_CAPTURE_UNSUPPORTED);
 }
 API int32_t cuKernelGetParamInfo(void* handle, size_t index, size_t* offset, size_t* size)
 {

@@ -29,6 +29,9 @@ const HOST: [&str; 8] = [
 /// Options for what is written in C, whichever language the compiler would guess.
 const C_OPTIONS: [&str; 7] = ["-x", "c", "-std=c11", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall"];
 
+/// The sources of the driver: its functions, the device's memory, the kernels that the device runs.
+const DRIVER_SOURCES: [&str; 3] = ["cuda.c", "memory.c", "kernels.c"];
+
 /// The driver, by the name that the plugins look for.
 const DRIVER: &str = "libcuda.so.1";
 const DRIVER_NAME: &str = "-Wl,-soname,libcuda.so.1";
@@ -156,6 +159,22 @@ impl Checks {
     }
 }
 
+/// The folder of the stand-in for a driver of CUDA 13.0 alone, for programs that run kernels: what `LD_LIBRARY_PATH` may name. It needs no
+/// headers of NVIDIA's.
+///
+/// # Errors
+/// When the C++ compiler or the sources are missing, or do not compile.
+pub fn driver_folder() -> Result<PathBuf> {
+    let own = cxx::sources(&folder())?;
+    let described = format!("{C_OPTIONS:?} {DRIVER_SOURCES:?} {:?}", cxx::compiler_version());
+    let mut key: Vec<&[u8]> = vec![described.as_bytes()];
+    for (path, bytes) in &own {
+        key.extend([path.as_os_str().as_encoded_bytes(), bytes]);
+    }
+    let folder = cxx::cached("fake-gpu", &key, |out| build_driver(Age::New, out))?;
+    Ok(folder.join(Age::New.folder()))
+}
+
 /// The sources.
 #[must_use]
 pub fn folder() -> PathBuf {
@@ -170,7 +189,9 @@ fn build_driver(age: Age, out: &Path) -> Result<()> {
     if age == Age::Old {
         arguments.push("-DOLD_DRIVER".into());
     }
-    arguments.extend(["cuda.c".into(), "-o".into(), driver.join(DRIVER).into()]);
+    // The language that is named counts for the next file alone.
+    arguments.extend(DRIVER_SOURCES.iter().flat_map(|source| ["-x", "c", source]).map(OsString::from));
+    arguments.extend(["-o".into(), driver.join(DRIVER).into()]);
     cxx::compile(&folder(), &arguments).context("cannot build the stand-in for the CUDA driver")
 }
 

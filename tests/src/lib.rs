@@ -1,7 +1,7 @@
 //! What the end-to-end tests share.
 //!
 //! Owns: compiling the plugins that ship, finding NVIDIA's headers, building and running the
-//! conformance oracle, the stand-in for the CUDA driver and the reference plugin.
+//! conformance oracle, the stand-in for the CUDA driver and the reference plugin, following pages of the documentation.
 //! Never: product logic, and never NVIDIA's files in this repository.
 
 pub mod application;
@@ -10,6 +10,8 @@ pub mod cxx;
 pub mod fake_driver;
 pub mod handmade;
 pub mod headers;
+pub mod installed;
 pub mod oracle;
 pub mod own_time;
 pub mod reference_plugin;
+pub mod walkthrough;

@@ -385,6 +385,11 @@ def main():
             elif case.get("show"):
                 print("    " + "\n    ".join(line for line in text.splitlines() if line)[:2000])
             sys.stdout.flush()
+    if os.path.isdir(os.path.join(args.directory, "kernels")):
+        import kernel_tests
+
+        more = kernel_tests.run_all(os.path.join(args.directory, "kernels"), args.only)
+        passed, failed = passed + more[0], failed + more[1]
     print(f"{passed} passed, {failed} failed, {skipped} skipped")
     return 1 if failed else 0
 

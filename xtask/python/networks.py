@@ -21,7 +21,7 @@ TYPES = {
 }
 
 # What `--set NAME=VALUE` changes.
-DEFAULTS = {"pads": [1, 1, 1, 1], "block_size": 256, "delta": 1, "nodes": 10, "kinds": [0]}
+DEFAULTS = {"pads": [1, 1, 1, 1], "block_size": 256, "delta": 1, "nodes": 10, "kinds": [0], "axis": -1}
 
 
 class Network:
@@ -300,6 +300,17 @@ NETWORKS["stretch"] = Network(
     namespace="test",
     shape_inputs={"target": [2], "times": [1]},
 )
+
+# Kernels of Triton (tests/data/elsewhere/kernels_triton.py). All results are exact in both types but the sums, which are rounded once.
+for name, attributes, of in (
+    ("sum_along", lambda s: {"axis": s["axis"]}, lambda x, s: x.sum(axis=s["axis"], dtype=np.float32, keepdims=True)),
+    ("clip", lambda s: {"least": -20.5, "most": 31.25}, lambda x, s: np.clip(x, -20.5, 31.25)),
+    ("affine", lambda s: {"factor": 2.0, "shift": -1.0}, lambda x, s: 2 * x - 1),
+):
+    NETWORKS[name] = Network(
+        lambda s, name=name, attributes=attributes: [(name, ["x"], ["y"], {**attributes(s), "aot": 1})],
+        lambda i, s, of=of: {"y": of(i["x"], s).astype(i["x"].dtype)},
+    )
 
 # A plugin that chooses among its variants by shapes and addresses (tests/data/run/vectors.toml): what each of them gives. The plain
 # name is for the model, which is the same for all.

@@ -4,6 +4,7 @@ A wheel is a zip file. Nothing of it is run and nothing is installed.
 """
 
 import fnmatch
+import os
 import sys
 import zipfile
 
@@ -11,4 +12,7 @@ wheel, folder, patterns = sys.argv[1], sys.argv[2], sys.argv[3:]
 with zipfile.ZipFile(wheel) as archive:
     for member in archive.infolist():
         if not any(fnmatch.fnmatchcase(member.filename, pattern) for pattern in patterns):
-            archive.extract(member, folder)
+            path = archive.extract(member, folder)
+            # `extract` forgets which files are programs.
+            if (member.external_attr >> 16) & 0o111 and os.path.isfile(path):
+                os.chmod(path, 0o755)

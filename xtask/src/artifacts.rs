@@ -4,6 +4,7 @@
 //! user's configuration is respected. Never builds anything else.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
@@ -19,28 +20,43 @@ pub(crate) struct Artifacts {
     pub(crate) runtime_library: PathBuf,
 }
 
-/// Builds them; `on_line` sees what cargo and the compiler say.
+/// Builds them; `on_line` sees what cargo and the compiler say. Where `CUBINDER_PREBUILT` is set, what `CUBINDER_BIN` and
+/// `CUBINDER_RUNTIME_LIBRARY` name is taken instead: `cargo xtask test` has every step use what it has built once.
 ///
 /// # Errors
 /// When the build fails.
 pub(crate) fn build(mut on_line: impl FnMut(&str)) -> Result<Artifacts> {
+    if std::env::var_os(PREBUILT).is_some() {
+        return Artifacts::prebuilt(&|name| std::env::var_os(name).map(PathBuf::from));
+    }
     let mut command = workspace::cargo();
     command.args(["build", "--release", "--package", "cubinder-plugin", "--package", "cubinder"]);
+    Artifacts::among(&messages(&mut command, &mut on_line)?)
+}
+
+/// Says that nothing is to be built.
+pub(crate) const PREBUILT: &str = "CUBINDER_PREBUILT";
+
+/// Runs a build of cargo's and gives what it says about the files that it made.
+///
+/// # Errors
+/// When the build fails.
+pub(crate) fn messages(command: &mut Command, on_line: &mut impl FnMut(&str)) -> Result<Vec<Message>> {
     command.args(["--message-format", "json-render-diagnostics"]);
     let mut messages = Vec::new();
-    let status = process::stream(&mut command, |line| match Message::parse(line) {
+    let status = process::stream(command, |line| match Message::parse(line) {
         Some(message) => messages.push(message),
         None => on_line(line),
     })?;
     if !status.success() {
-        bail!("`{}` failed ({status})", process::command_line(&command));
+        bail!("`{}` failed ({status})", process::command_line(command));
     }
-    Artifacts::among(&messages)
+    Ok(messages)
 }
 
 /// One of cargo's messages, of which only those about finished artifacts matter here.
 #[derive(Debug, Deserialize)]
-struct Message {
+pub(crate) struct Message {
     #[serde(default)]
     target: Target,
     #[serde(default)]
@@ -66,7 +82,20 @@ impl Message {
 }
 
 impl Artifacts {
-    fn among(messages: &[Message]) -> Result<Self> {
+    /// What the environment names.
+    fn prebuilt(variables: &dyn Fn(&str) -> Option<PathBuf>) -> Result<Self> {
+        let named = |name: &str| {
+            variables(name)
+                .with_context(|| format!("`{PREBUILT}` is set, and `{name}` names no file that was built"))
+        };
+        Ok(Self { compiler: named("CUBINDER_BIN")?, runtime_library: named("CUBINDER_RUNTIME_LIBRARY")? })
+    }
+
+    /// The program and the library among what was built.
+    ///
+    /// # Errors
+    /// When one of them is missing.
+    pub(crate) fn among(messages: &[Message]) -> Result<Self> {
         let compiler = messages.iter().find(|message| message.is("cubinder", "bin"));
         let compiler = compiler.and_then(|message| message.executable.clone());
         let library = messages.iter().find(|message| message.is("cubinder", "cdylib"));
@@ -88,6 +117,14 @@ impl Artifacts {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_built_already_is_named_by_the_environment() {
+        let all = |name: &str| Some(PathBuf::from("/t").join(name));
+        assert_eq!(Artifacts::prebuilt(&all).unwrap().compiler, Path::new("/t/CUBINDER_BIN"));
+        let error = Artifacts::prebuilt(&|_| None).unwrap_err().to_string();
+        assert_eq!(error, "`CUBINDER_PREBUILT` is set, and `CUBINDER_BIN` names no file that was built");
+    }
 
     #[test]
     fn cargo_says_where_the_files_are() {

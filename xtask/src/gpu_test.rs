@@ -10,11 +10,12 @@ use anyhow::{Context, Result, bail};
 
 use crate::cases::{self, Case, Form, Maker, NO_JIT, Plan, Recipe, Run};
 use crate::workshop::{Network, Workshop};
-use crate::{bench, process, workspace};
+use crate::{bench, kernel_tests, process, workspace};
 
 /// The help of the command.
 pub(crate) const LONG_ABOUT: &str = "\
-Run engines that were built without a GPU on the GPU of this machine, and hold their outputs against numpy's.
+Run engines that were built without a GPU on the GPU of this machine, and hold their outputs against numpy's; and `cubinder test` over plugins \
+that are right and plugins with planted faults.
 
 Without options it prepares and runs. `--prepare DIR` writes a folder that needs nothing else: copy it to a machine with a GPU and \
 TensorRT-RTX and run `python3 DIR/gpu_test.py DIR` there, with TRTEXEC naming trtexec.";
@@ -52,6 +53,7 @@ fn prepare(workshop: &Workshop, folder: &Path) -> Result<()> {
     std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let cases = List { maker: Maker::new(workshop, folder), cases: Vec::new() }.all()?;
     cases::write(folder, workshop.runtime_library(), &cases)?;
+    kernel_tests::prepare(workshop, folder, &TARGETS)?;
     bench::prepare_enqueue(workshop, folder)?;
     bench::prepare_launch(workshop, folder)
 }
@@ -86,6 +88,9 @@ impl List<'_> {
         self.shape_inputs()?;
         self.types()?;
         self.connections()?;
+        let sources = self.maker.elsewhere()?;
+        self.elsewhere(&sources)?;
+        self.imported(&sources)?;
         self.together()?;
         self.cycles()?;
         Ok(self.cases)
@@ -319,10 +324,8 @@ impl List<'_> {
         shapes: &[&str],
     ) -> Result<Plan> {
         let network = Network::new(name, "f32", "n,w");
-        let mut plan = self.maker.plan(&Recipe::dynamic(library, network, form, profile, shapes))?;
-        let graphs: Vec<Run> = plan.runs.iter().map(|run| Run { graph: true, ..run.clone() }).collect();
-        plan.runs.extend(graphs);
-        Ok(plan)
+        let plan = self.maker.plan(&Recipe::dynamic(library, network, form, profile, shapes))?;
+        Ok(plan.also_in_graphs())
     }
 
     /// Values in the host's memory that decide shapes.
@@ -335,9 +338,7 @@ impl List<'_> {
                 profiles: vec![profile.map(str::to_owned).to_vec()],
                 ..Recipe::dynamic("stretch", network, form, "", &["8,8", "1,2", "5,200", "256,3", "256,256"])
             };
-            let mut plan = self.maker.plan(&recipe)?;
-            let graphs: Vec<Run> = plan.runs.iter().map(|run| Run { graph: true, ..run.clone() }).collect();
-            plan.runs.extend(graphs);
+            let plan = self.maker.plan(&recipe)?.also_in_graphs();
             let what = format!("shape inputs, also in CUDA graphs, {}", form.what());
             let name = format!("shape inputs {}", form.name());
             self.cases.push(Case::new(name, what, form, vec![plan], &NO_JIT).in_python());
@@ -394,11 +395,7 @@ impl List<'_> {
                     form,
                 ))?);
             }
-            for plan in &mut plans {
-                let graphs: Vec<Run> =
-                    plan.runs.iter().map(|run| Run { graph: true, ..run.clone() }).collect();
-                plan.runs.extend(graphs);
-            }
+            let plans = plans.into_iter().map(Plan::also_in_graphs).collect();
             let what =
                 format!("every type, ranks 0 to 8, weights of 4 bits, also in CUDA graphs, {}", form.what());
             let name = format!("types {}", form.name());
@@ -426,6 +423,85 @@ impl List<'_> {
             let what = format!("a constant input, an unread output, one tensor twice, {}", form.what());
             let name = format!("connections {}", form.name());
             self.cases.push(Case::new(name, what, form, plans, &NO_JIT).in_python());
+        }
+        Ok(())
+    }
+
+    /// Kernels of Triton as `cubinder import` takes them from its cache: specialized, autotuned, with clusters. On
+    /// both sides of each guard.
+    fn imported(&mut self, sources: &Path) -> Result<()> {
+        const ALONG: [(&str, &str); 7] = [
+            ("4,6,300", "-1"),
+            ("4,6,300", "1"),
+            ("4,6,300", "0"),
+            ("300,1", "0"),
+            ("1,1000", "0"),
+            ("7", "0"),
+            ("2,0,5", "1"),
+        ];
+        const PROFILE: &str = "1x1:16x64:64x512";
+        const SINGLE: [&str; 3] = ["sm_80", "sm_89", "sm_90"];
+        for (kernel, targets) in [("sum_along", &SINGLE[..]), ("clip", &SINGLE), ("affine", &["sm_90"])] {
+            let manifest = sources.join(format!("{kernel}.toml"));
+            let manifest = manifest.to_str().context("the folder's name is not UTF-8")?;
+            self.maker.compile(kernel, targets, &[manifest])?;
+            for form in Form::ALL {
+                let mut plans = Vec::new();
+                for ty in ["f32", "f16"] {
+                    if kernel == "sum_along" {
+                        for (shape, axis) in ALONG {
+                            let network = Network::new(kernel, ty, shape).with("axis", axis);
+                            plans.push(self.maker.plan(&Recipe::fixed(kernel, network, form))?);
+                        }
+                    } else {
+                        let shapes = ["1,1", "3,5", "64,64", "17,241", "64,512"];
+                        let network = Network::new(kernel, ty, "n,w");
+                        plans.push(
+                            self.maker.plan(&Recipe::dynamic(kernel, network, form, PROFILE, &shapes))?,
+                        );
+                    }
+                }
+                let plans = plans.into_iter().map(Plan::also_in_graphs).collect();
+                let what = match kernel {
+                    "sum_along" => "two specializations of a kernel",
+                    "clip" => "two configurations of an autotuned kernel",
+                    _ => "programs of two blocks, on compute capability 9.0 alone",
+                };
+                let what = format!("{what}, imported from Triton, also in CUDA graphs, {}", form.what());
+                let name = format!("triton {kernel} {}", form.name());
+                self.cases.push(Case::new(name, what, form, plans, &NO_JIT).in_python());
+            }
+        }
+        Ok(())
+    }
+
+    /// Circular padding as nvcc, CuPy, Numba (whose PTX the driver compiles) and Triton compile it: four plugins that are the same one.
+    fn elsewhere(&mut self, sources: &Path) -> Result<()> {
+        const SHAPES: [(&str, &str); 7] = [
+            ("10,3,32,32", "1,1,1,1"),
+            ("2,3,9,16", "4,4,1,0,2,3,1,0"),
+            ("3,4", ""),
+            ("7", "2,3"),
+            ("5,4", "9,13"),
+            ("300000", "5,7"),
+            ("2,0,5", "1,1"),
+        ];
+        for compiler in ["nvcc", "cupy", "numba", "triton"] {
+            let manifest = sources.join(format!("{compiler}.toml"));
+            let manifest = manifest.to_str().context("the folder's name is not UTF-8")?;
+            self.maker.compile(compiler, &["sm_80", "sm_89", "sm_90"], &[manifest])?;
+            for form in Form::ALL {
+                let mut plans = Vec::new();
+                for ty in ["f32", "f16"] {
+                    for (shape, pads) in SHAPES {
+                        plans.push(self.pad(compiler, ty, form, shape, pads)?.also_in_graphs());
+                    }
+                }
+                let what = format!("a kernel that {compiler} compiled, also in CUDA graphs, {}", form.what());
+                let name = format!("{compiler} {}", form.name());
+                let env: &[_] = if compiler == "numba" { &[] } else { &NO_JIT };
+                self.cases.push(Case::new(name, what, form, plans, env).in_python());
+            }
         }
         Ok(())
     }

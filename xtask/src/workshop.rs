@@ -50,7 +50,8 @@ impl Network {
     pub(crate) fn stem(&self) -> String {
         let mut stem = format!("{}-{}-{}", self.kind, self.ty, self.shape.replace(',', "x"));
         for (name, value) in &self.set {
-            let value: String = value.chars().filter(|c| c.is_ascii_alphanumeric() || *c == ',').collect();
+            let value: String =
+                value.chars().filter(|c| c.is_ascii_alphanumeric() || matches!(c, ',' | '-')).collect();
             stem.push_str(&format!("-{name}{}", value.replace(',', "x")));
         }
         stem
@@ -121,6 +122,11 @@ impl Workshop {
         let toolchain = setup::ensure()?;
         let artifacts = artifacts::build(|line| eprintln!("{line}"))?;
         Ok(Workshop { toolchain, artifacts })
+    }
+
+    /// The program `cubinder`.
+    pub(crate) fn compiler(&self) -> &Path {
+        &self.artifacts.compiler
     }
 
     /// The generic runtime library.
@@ -258,7 +264,7 @@ mod tests {
     #[test]
     fn networks_are_named_by_all_that_they_are() {
         let network = Network::new("pad", "f16", "n,3").with("pads", "[1, 2]").with("delta", "-3");
-        assert_eq!(network.stem(), "pad-f16-nx3-pads1x2-delta3");
+        assert_eq!(network.stem(), "pad-f16-nx3-pads1x2-delta-3");
         let options =
             ["--network", "pad", "--type", "f16", "--shape=5,3", "--set=pads=[1, 2]", "--set=delta=-3"];
         assert_eq!(network.options("5,3"), options);

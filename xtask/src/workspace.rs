@@ -17,8 +17,13 @@ pub(crate) fn root() -> PathBuf {
 
 /// The cargo that runs this program, in the root of the checkout.
 pub(crate) fn cargo() -> Command {
+    cargo_in(&root())
+}
+
+/// The same cargo in another checkout.
+pub(crate) fn cargo_in(root: &Path) -> Command {
     let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(program);
-    command.current_dir(root());
+    command.current_dir(root);
     command
 }

@@ -62,6 +62,8 @@ pub(crate) struct Dependencies {
     places: BTreeMap<PathBuf, Option<Digest>>,
     /// Whether all of it could be found. If not, the compile must not be cached.
     complete: bool,
+    /// Whether a file of the project includes something whose name only the preprocessor can tell.
+    computed: bool,
     /// A place that holds a pipe or a device, which has no end that could be read.
     endless: Option<PathBuf>,
     /// Whether a header of the toolkit includes something whose name only the preprocessor can tell.
@@ -80,8 +82,13 @@ impl Dependencies {
         toolkit: &[PathBuf],
         files: &Files,
     ) -> Dependencies {
-        let mut found =
-            Dependencies { places: BTreeMap::new(), complete: true, endless: None, trusts_toolkit: false };
+        let mut found = Dependencies {
+            places: BTreeMap::new(),
+            complete: true,
+            computed: false,
+            endless: None,
+            trusts_toolkit: false,
+        };
         let mut waiting: Vec<PathBuf> = Vec::new();
         for text in [&unit.source.text, &unit.prelude.text].into_iter().chain(options) {
             found.follow(&scan(text), None, include, false, &mut waiting);
@@ -121,7 +128,8 @@ impl Dependencies {
                 }
                 Kind::Angled(name) => waiting.extend(include.iter().map(|folder| folder.join(name))),
                 Kind::Computed | Kind::Time if in_toolkit => self.trusts_toolkit = true,
-                Kind::Computed | Kind::Time => self.complete = false,
+                Kind::Computed => (self.complete, self.computed) = (false, true),
+                Kind::Time => self.complete = false,
             }
         }
     }
@@ -129,6 +137,11 @@ impl Dependencies {
     /// The files that were found.
     pub(crate) fn found(&self) -> impl Iterator<Item = &Path> {
         self.places.iter().filter(|(_, digest)| digest.is_some()).map(|(place, _)| place.as_path())
+    }
+
+    /// Whether the project includes files that are not among those found, because only the preprocessor can tell their names.
+    pub(crate) fn has_computed(&self) -> bool {
+        self.computed
     }
 
     /// A file that is included and has no end: a compiler that reads it may wait for ever.
@@ -289,7 +302,9 @@ mod tests {
         write(&folder.join("computed.h"), "#include X\n");
         write(&folder.join("toolkit/computed.h"), "#include X\n");
         assert!(!find(folder, "#include X").is_complete());
-        assert!(!find(folder, "int t = sizeof(__TIME__);").is_complete());
+        assert!(find(folder, "#include X").has_computed());
+        let timed = find(folder, "int t = sizeof(__TIME__);");
+        assert!(!timed.is_complete() && !timed.has_computed());
         assert!(!find(folder, "#include \"computed.h\"").is_complete());
         let found = find(folder, "#include \"toolkit/computed.h\"");
         assert!(found.is_complete() && found.trusts_toolkit());

@@ -208,7 +208,7 @@ fn message(site: &Site<'_>, group: &Group, case: &Case, rows: &[usize]) -> Diagn
         diagnostic = diagnostic.note(refused(claim));
     }
     diagnostic.help(match group.settled.is_always_wrong {
-        true => remedy::change(claim),
+        true => remedy::change(site, claim),
         false => remedy::help(site, claim, case),
     })
 }

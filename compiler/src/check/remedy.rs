@@ -23,12 +23,12 @@ const MOST_TRIED: usize = 8;
 const ADVICE_LEAST: usize = 2048;
 
 /// What would mend a claim that no case meets.
-pub(super) fn change(claim: &Claim) -> String {
+pub(super) fn change(site: &Site<'_>, claim: &Claim) -> String {
     if is_rounded_down(claim) {
         return ROUND_UP.to_owned();
     }
     if is_of_clusters(claim) {
-        return WHOLE_CLUSTERS.to_owned();
+        return whole_clusters(site, claim);
     }
     if is_of_usual_size(claim) {
         return NO_MORE.to_owned();
@@ -43,6 +43,8 @@ const ROUND_UP: &str = "write `ceil_div(n, d)` for `n // d`: what is left over n
 
 const WHOLE_CLUSTERS: &str = "launch whole clusters, such as `CLUSTER * ceil_div(n, CLUSTER)` blocks for `n`; those that are too many do nothing";
 
+const CODE_CLUSTERS: &str = "code for clusters may count programs of a whole cluster each, as Triton's with `num_ctas` does: then the grid is their number times the blocks of a cluster, such as `2 * ceil_div(n, 1024)`. Where it counts blocks, launch `CLUSTER * ceil_div(n, CLUSTER)`";
+
 const NO_MORE: &str = "give `opt` no more than `upper`, which is what it is where it is left out";
 
 /// Whether it is about what a size usually is.
@@ -53,6 +55,14 @@ fn is_of_usual_size(claim: &Claim) -> bool {
 /// Whether it is about a grid that is not made of whole clusters.
 fn is_of_clusters(claim: &Claim) -> bool {
     claim.rule == rules::CLUSTER_LIMIT && matches!(claim.what, What::Holds(_))
+}
+
+/// What would make a grid one of whole clusters.
+fn whole_clusters(site: &Site<'_>, claim: &Claim) -> String {
+    let is_of_code = site
+        .launches()
+        .any(|launch| launch.decl.is_of_code && matches!(claim.when, When::Running(at) if at == launch.at));
+    if is_of_code { CODE_CLUSTERS } else { WHOLE_CLUSTERS }.to_owned()
 }
 
 /// Whether it is about too few blocks, and what counts them leaves out the rest of a division.
@@ -68,7 +78,7 @@ pub(super) fn help(site: &Site<'_>, claim: &Claim, case: &Case) -> String {
         return ROUND_UP.to_owned();
     }
     if is_of_clusters(claim) {
-        return WHOLE_CLUSTERS.to_owned();
+        return whole_clusters(site, claim);
     }
     if is_of_usual_size(claim) {
         return NO_MORE.to_owned();
@@ -105,7 +115,7 @@ pub(super) fn help(site: &Site<'_>, claim: &Claim, case: &Case) -> String {
     }
     names.truncate(3);
     match names.as_slice() {
-        [] => change(claim),
+        [] => change(site, claim),
         names => format!("say what is meant, with {} or with `require`{wider}", names.join(", ")),
     }
 }

@@ -12,6 +12,7 @@ use cubinder_compiler::checkup::{self, Checkup};
 use cubinder_compiler::config;
 use cubinder_compiler::cuda::Unsure;
 use cubinder_compiler::diagnostic::{Diagnostic, Severity, Span, has_errors, place};
+use cubinder_compiler::foreign::Unheld;
 use cubinder_compiler::project::{Asked, Project};
 use serde_json::{Value, json};
 
@@ -61,6 +62,8 @@ struct Report {
     obligations: Vec<Obligation>,
     /// Kernels about which only a compile can tell.
     unsure: Vec<Unsure>,
+    /// Pointers of code that nothing but the manifest tells of.
+    unheld: Vec<Unheld>,
     manifests: usize,
     /// For what they were checked.
     targets: BTreeSet<String>,
@@ -107,10 +110,10 @@ fn open_projects(arguments: &Arguments) -> Result<Vec<Project>, Vec<Diagnostic>>
 }
 
 fn check_all(projects: &[Project]) -> Report {
-    let Checkup { diagnostics, obligations, unsure, targets, without_targets } =
+    let Checkup { diagnostics, obligations, unsure, unheld, targets, without_targets } =
         checkup::projects(projects, &config::open);
     let manifests = projects.iter().map(|project| project.manifests.len()).sum();
-    Report { diagnostics, obligations, unsure, manifests, targets, without_targets }
+    Report { diagnostics, obligations, unsure, unheld, manifests, targets, without_targets }
 }
 
 /// Warnings stay what they are, and an error says why that is one.
@@ -140,6 +143,14 @@ fn summary(report: &Report) -> String {
     for unsure in &report.unsure {
         text.push_str(&format!("only a compile can tell about `{}`: {}\n", unsure.kernel, unsure.doubt));
     }
+    for Unheld { code, params, .. } in &report.unheld {
+        let names: Vec<String> = params.iter().map(|name| format!("`{name}`")).collect();
+        let point = if params.len() == 1 { "points" } else { "point" };
+        text.push_str(&format!(
+            "what {} of `{code}` {point} to is taken from the manifest: its files do not tell\n",
+            names.join(", ")
+        ));
+    }
     text
 }
 
@@ -154,6 +165,7 @@ fn summary_json(report: &Report, started: Instant) -> Value {
     result["targets"] = report.targets.iter().map(String::as_str).collect();
     obligations::add_json(&mut result, &report.obligations);
     result["unsure"] = report.unsure.iter().map(unsure_json).collect();
+    result["unheld"] = report.unheld.iter().map(unheld_json).collect();
     result["wall_ms"] = (started.elapsed().as_secs_f64() * 1e3).into();
     result
 }
@@ -168,6 +180,18 @@ fn unsure_json(unsure: &Unsure) -> Value {
         "path": source.path.display().to_string(),
         "byte_start": range.start,
         "byte_end": range.end,
+        "line": at.line,
+        "column": at.column,
+    })
+}
+
+fn unheld_json(unheld: &Unheld) -> Value {
+    let Span { source, range } = &unheld.code_span;
+    let at = place(&source.text, range.start);
+    json!({
+        "code": unheld.code,
+        "parameters": unheld.params,
+        "path": source.path.display().to_string(),
         "line": at.line,
         "column": at.column,
     })

@@ -1,7 +1,7 @@
 //! `cubinder compile`.
 
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -10,6 +10,8 @@ use cubinder_bundle::Target;
 use cubinder_compiler::compile::{Outcome, Progress, Request, compile};
 use cubinder_compiler::config::Config;
 use cubinder_compiler::diagnostic::{Diagnostic, Severity};
+use cubinder_compiler::foreign::FromPtx;
+use cubinder_compiler::installation::Installation;
 use cubinder_compiler::project::{Asked, Project};
 use cubinder_compiler::toolkit::Overrides;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -27,10 +29,11 @@ written to the current folder. `cubinder check` and `cubinder eval`, which write
 nearest cubinder.toml above a manifest.
 
 No CUDA toolkit, C compiler, linker or GPU is needed: kernels are compiled with NVRTC, and the library is made from the prebuilt \
-libcubinder.so. NVRTC is what --nvrtc or CUBINDER_NVRTC names, else that of the CUDA toolkit that CUDA_HOME names, else the package that \
-`cargo xtask setup` fetched into the cache (CUBINDER_CACHE, or cubinder in the user's cache folder); what is named and not there is an \
-error. Kernels with 16-bit or 8-bit floats, and those that include CUDA's headers, need these too: CUDA_HOME's, those beside the NVRTC that is \
-named, or the cache's. docs/setup.md says more. Compiled code is cached by its content. The same inputs give the same bytes.";
+libcubinder.so. NVRTC is what --nvrtc or CUBINDER_NVRTC names, else that of the CUDA toolkit that CUDA_HOME names, else that of the Python environment \
+that cubinder is installed in (pip install 'cubinder[cuda13]'), else the package that `cargo xtask setup` fetched into the cache \
+(CUBINDER_CACHE, or cubinder in the user's cache folder); what is named and not there is an error. Kernels with 16-bit or 8-bit floats, and \
+those that include CUDA's headers, need these too: CUDA_HOME's, those beside the NVRTC that is named, or those of the Python environment \
+or the cache. `cubinder paths` says what is found, docs/setup.md says more. Compiled code is cached by its content. The same inputs give the same bytes.";
 
 #[derive(Args)]
 pub(super) struct Arguments {
@@ -56,6 +59,9 @@ pub(super) struct Arguments {
     /// Make engines self-sufficient: write lib<name>-code.so as well, to be serialized into the plan
     #[arg(long)]
     embed: bool,
+    /// Write a rule for Make and Ninja that names every file that the library is made from
+    #[arg(long, value_name = "FILE")]
+    depfile: Option<PathBuf>,
     /// A folder for #include, before those of manifests and cubinder.toml
     #[arg(long = "include", value_name = "DIR")]
     include: Vec<PathBuf>,
@@ -69,7 +75,7 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "FILE")]
     runtime_library: Option<PathBuf>,
     /// NVRTC's library, or the folder that holds it [default: CUBINDER_NVRTC; where that is not set, CUDA_HOME; where
-    /// neither is, the cache]
+    /// neither is, NVIDIA's Python packages]
     #[arg(long, value_name = "PATH")]
     nvrtc: Option<PathBuf>,
     /// Compile everything again, and keep nothing
@@ -157,6 +163,7 @@ fn request(arguments: &Arguments) -> Result<Request, Vec<Diagnostic>> {
             .clone()
             .unwrap_or_else(|| config.map_or_else(|| PathBuf::from("."), |config| config.output.clone())),
         embed: arguments.embed,
+        depfile: arguments.depfile.clone(),
         runtime_library: runtime_library(arguments).map_err(one)?,
         overrides: Overrides::from_env(arguments.nvrtc.clone()),
         use_cache: !arguments.no_cache,
@@ -196,22 +203,11 @@ fn name(arguments: &Arguments, config: Option<&Config>) -> Result<String, Diagno
 }
 
 fn runtime_library(arguments: &Arguments) -> Result<PathBuf, Diagnostic> {
-    const FILE: &str = "libcubinder.so";
     let of_environment = || std::env::var_os("CUBINDER_RUNTIME_LIBRARY").filter(|path| !path.is_empty());
-    if let Some(path) = arguments.runtime_library.clone().or_else(|| of_environment().map(PathBuf::from)) {
-        return Ok(path);
+    match arguments.runtime_library.clone().or_else(|| of_environment().map(PathBuf::from)) {
+        Some(path) => Ok(path),
+        None => Installation::of_this_program().runtime_library(),
     }
-    let program = std::env::current_exe().ok();
-    let folder = program.as_deref().and_then(Path::parent);
-    let places: Vec<PathBuf> =
-        folder.into_iter().flat_map(|folder| [folder.join(FILE), folder.join("../lib").join(FILE)]).collect();
-    places.iter().find(|path| path.is_file()).cloned().ok_or_else(|| {
-        let places: Vec<String> = places.iter().map(|path| format!("`{}`", path.display())).collect();
-        Diagnostic::error("the prebuilt runtime library `libcubinder.so` is not there")
-            .note(format!("it was looked for at {}", places.join(" and ")))
-            .note("plugin libraries are made from it")
-            .help("name it with `--runtime-library FILE`; in a checkout, `cargo build --release -p cubinder-plugin` makes it")
-    })
 }
 
 fn summary(outcome: &Outcome, elapsed: Duration) -> String {
@@ -222,7 +218,9 @@ fn summary(outcome: &Outcome, elapsed: Duration) -> String {
         count(outcome.code_objects as u64, "code object"),
         milliseconds(elapsed)
     );
-    if statistics.nvrtc_calls == 0 {
+    if statistics.nvrtc_calls == 0 && statistics.cache_hits == 0 {
+        text.push_str(" (all from files, NVRTC not called)\n");
+    } else if statistics.nvrtc_calls == 0 {
         text.push_str(" (all from the cache, NVRTC not called)\n");
     } else {
         // A kernel is compiled once more for the names of its parameters, so these are more than the code objects.
@@ -235,6 +233,11 @@ fn summary(outcome: &Outcome, elapsed: Duration) -> String {
         ));
     }
     text.push_str(&format!("{}\n", Tally::of(&outcome.obligations)));
+    for FromPtx { code, target, ptx } in &outcome.from_ptx {
+        text.push_str(&format!(
+            "note: `{code}` has no machine code for {target}: the driver compiles its PTX for {ptx} when an engine is loaded\n"
+        ));
+    }
     for library in &outcome.libraries {
         text.push_str(&format!(
             "wrote {} ({} bytes: {})\n",
@@ -244,6 +247,10 @@ fn summary(outcome: &Outcome, elapsed: Duration) -> String {
         ));
     }
     text
+}
+
+fn from_ptx_json(one: &FromPtx) -> Value {
+    json!({"code": one.code, "target": one.target.to_string(), "ptx": one.ptx.to_string()})
 }
 
 fn summary_json(outcome: &Outcome, elapsed: Duration) -> Value {
@@ -263,6 +270,7 @@ fn summary_json(outcome: &Outcome, elapsed: Duration) -> Value {
         "bundle_bytes": outcome.bundle_bytes,
         "plugins": outcome.plugins,
         "code_objects": outcome.code_objects,
+        "from_ptx": outcome.from_ptx.iter().map(from_ptx_json).collect::<Vec<_>>(),
         "nvrtc_calls": outcome.statistics.nvrtc_calls,
         "nvrtc_ms": outcome.statistics.nvrtc_time.as_secs_f64() * 1e3,
         "cache_hits": outcome.statistics.cache_hits,

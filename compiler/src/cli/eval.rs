@@ -7,9 +7,7 @@ use clap::Args;
 use cubinder_bundle::{Arch, Target, TargetKind};
 use cubinder_compiler::config;
 use cubinder_compiler::diagnostic::{Diagnostic, has_errors};
-use cubinder_compiler::eval::{
-    self, Choice, Compiler, Environment, Mistake, Query, Report, Subject, SubjectOrigin, Written, cases,
-};
+use cubinder_compiler::eval::{self, Compiler, Environment, Mistake, Report, Subject, SubjectOrigin, cases};
 use cubinder_compiler::nvrtc::Settings;
 use cubinder_compiler::project::kind::{self, Kind};
 use cubinder_compiler::project::{Asked, Project};
@@ -17,6 +15,7 @@ use cubinder_compiler::resolve::Resolved;
 use cubinder_compiler::toolkit::Overrides;
 use serde::Serialize;
 
+use super::node::{NodeArguments, WhichNode};
 use super::obligations::failed_json;
 use super::output::{MessageFormat, print, show};
 
@@ -38,21 +37,8 @@ pub(super) struct Arguments {
     /// A manifest, a plugin library, a bundle or an engine
     #[arg(required_unless_present = "cases")]
     file: Option<PathBuf>,
-    /// The shape of an input: x=10x3x32x32, x=10,3 or x=scalar
-    #[arg(long = "shape", value_name = "NAME=SHAPE")]
-    shapes: Vec<String>,
-    /// What a shape input holds: target=4,8
-    #[arg(long = "values", value_name = "NAME=INTEGERS", allow_hyphen_values = true)]
-    values: Vec<String>,
-    /// An attribute: pads=1,1 or mode=wrap
-    #[arg(long = "attr", value_name = "NAME=VALUE")]
-    attributes: Vec<String>,
-    /// A type parameter, or the type of a tensor: T=f16
-    #[arg(long = "type", value_name = "NAME=TYPE")]
-    types: Vec<String>,
-    /// A format parameter, or the format of a tensor: F=hwc8
-    #[arg(long = "format", value_name = "NAME=FORMAT")]
-    formats: Vec<String>,
+    #[command(flatten)]
+    like: NodeArguments,
     /// Of what a tensor's address is a multiple, in bytes: x=4 [default: 256]
     #[arg(long, value_name = "NAME=BYTES")]
     aligned: Vec<String>,
@@ -62,17 +48,16 @@ pub(super) struct Arguments {
     /// The GPU: sm_90
     #[arg(long, value_name = "ARCH")]
     arch: Option<Target>,
-    /// Which of several plugins
-    #[arg(long, value_name = "NAME")]
-    plugin: Option<String>,
-    /// Which of an engine's nodes, from 1
-    #[arg(long, value_name = "N")]
-    node: Option<usize>,
+    #[command(flatten)]
+    which: WhichNode,
     /// A file of cases with what is expected of them
     #[arg(long, value_name = "FILE", conflicts_with_all = ["file", "shapes", "values", "attributes", "types", "formats", "aligned", "device"])]
     cases: Option<PathBuf>,
+    /// Evaluate the cases with this library, bundle or manifest in place of the one that they name
+    #[arg(long, value_name = "FILE", requires = "cases")]
+    on: Option<PathBuf>,
     /// NVRTC's library, or the folder that holds it [default: CUBINDER_NVRTC; where that is not set, CUDA_HOME; where
-    /// neither is, the cache]
+    /// neither is, NVIDIA's Python packages]
     #[arg(long, value_name = "PATH")]
     nvrtc: Option<PathBuf>,
     /// Print JSON, one object a line: the messages, then the report
@@ -105,20 +90,11 @@ fn format(arguments: &Arguments) -> MessageFormat {
 }
 
 fn run_file(arguments: &Arguments, path: &Path) -> Result<bool, Vec<Diagnostic>> {
-    let query = Query::parse(&Written {
-        shapes: &arguments.shapes,
-        values: &arguments.values,
-        attributes: &arguments.attributes,
-        types: &arguments.types,
-        formats: &arguments.formats,
-        aligned: &arguments.aligned,
-        device: &arguments.device,
-    })?;
+    let query = arguments.like.query(&arguments.aligned, &arguments.device)?;
     let subjects = eval::open(path)?;
     let kind = subjects.kind;
     let mut diagnostics = subjects.warnings;
-    let choice = Choice { plugin: arguments.plugin.clone(), node: arguments.node };
-    let chosen = eval::choose(subjects.list, &choice).map_err(|error| vec![error])?;
+    let chosen = arguments.which.of(subjects.list)?;
     let compiler = compiler(arguments, path, &chosen)?;
     let mut report =
         Report { file: path.display().to_string(), kind, evaluations: Vec::with_capacity(chosen.len()) };
@@ -157,16 +133,10 @@ fn run_cases(arguments: &Arguments, path: &Path) -> Result<bool, Vec<Diagnostic>
     let source = config::open(path)?;
     kind::expect(Kind::Cases, path, &source.text).map_err(|error| vec![error])?;
     let cases = cases::read(&source)?;
-    let subjects = eval::open(&cases.subject)?;
-    let choice = Choice { plugin: arguments.plugin.clone(), node: arguments.node };
-    let chosen = eval::choose(subjects.list, &choice).map_err(|error| vec![error])?;
-    let [subject] = chosen.as_slice() else {
-        return Err(vec![
-            Diagnostic::error(format!("`{}` has several nodes", cases.subject.display()))
-                .help("choose one: `--node N`"),
-        ]);
-    };
-    let verdicts = cases::run(&cases, subject, &compiler(arguments, &cases.subject, &chosen)?);
+    let path = arguments.on.as_ref().unwrap_or(&cases.subject);
+    let subjects = eval::open(path)?;
+    let subject = arguments.which.one_of(subjects.list, path)?;
+    let verdicts = cases::run(&cases, &subject, &compiler(arguments, path, std::slice::from_ref(&subject))?);
     let is_right = verdicts.iter().all(|verdict| verdict.differences.is_empty());
     let result = if is_right { "as_expected" } else { "not_as_expected" };
     let answer = serde_json::json!({"result": result, "cases": verdicts});
@@ -235,7 +205,7 @@ fn planned(resolved: &Resolved, file: &Path, arch: Option<Arch>) -> Result<Envir
     })
 }
 
-fn arch(target: Option<Target>) -> Result<Option<Arch>, Diagnostic> {
+pub(super) fn arch(target: Option<Target>) -> Result<Option<Arch>, Diagnostic> {
     match target {
         Some(target) if target.kind != TargetKind::Cubin => {
             Err(Diagnostic::error(format!("`{target}` is no GPU: PTX runs on what it is compiled for"))

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use cubinder_compiler::diagnostic::Diagnostic;
-use cubinder_compiler::inspect::{self, Detail};
+use cubinder_compiler::inspect::{self, Detail, InspectError};
 
 use super::output::{MessageFormat, print, show};
 
@@ -31,14 +31,10 @@ pub(super) struct Arguments {
 
 pub(super) fn run(arguments: &Arguments) -> ExitCode {
     let name = arguments.file.display().to_string();
-    let report =
-        read(&arguments.file).map_err(|error| format!("cannot read `{name}`: {error}")).and_then(|bytes| {
-            inspect::inspect(&name, &bytes).map_err(|error| format!("cannot inspect `{name}`: {error}"))
-        });
-    let report = match report {
+    let report = match looked_at(&arguments.file, &name) {
         Ok(report) => report,
         Err(error) => {
-            show(&mut [Diagnostic::error(error)], MessageFormat::Human);
+            show(&mut [error], MessageFormat::Human);
             return ExitCode::FAILURE;
         }
     };
@@ -58,6 +54,17 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
         print(&inspect::table(&report, detail));
     }
     if report.damaged.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn looked_at(path: &Path, name: &str) -> Result<inspect::Report, Diagnostic> {
+    let bytes = read(path).map_err(|error| Diagnostic::error(format!("cannot read `{name}`: {error}")))?;
+    inspect::inspect(name, &bytes).map_err(|problem| {
+        let error = Diagnostic::error(format!("cannot inspect `{name}`: {problem}"));
+        match inspect::help(path, &bytes).filter(|_| matches!(problem, InspectError::Nothing(_))) {
+            Some(help) => error.help(help),
+            None => error,
+        }
+    })
 }
 
 /// The whole file. What is no file may never end.

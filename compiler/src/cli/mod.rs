@@ -5,12 +5,17 @@ mod compile;
 mod completions;
 mod eval;
 mod explain;
+mod import;
 mod inspect;
 mod man;
 mod new;
+mod node;
 mod obligations;
+mod onnx;
 mod output;
+mod paths;
 mod schema;
+mod test;
 mod thin;
 mod usage;
 
@@ -44,6 +49,9 @@ enum Command {
     /// Explain a rule by the code that its messages carry
     #[command(long_about = explain::LONG_ABOUT)]
     Explain(explain::Arguments),
+    /// Write a manifest for kernels that another compiler made
+    #[command(long_about = import::LONG_ABOUT)]
+    Import(import::Arguments),
     /// Show what a plugin library, a bundle, a cubin or an engine contains
     #[command(long_about = inspect::LONG_ABOUT)]
     Inspect(inspect::Arguments),
@@ -53,9 +61,18 @@ enum Command {
     /// Make a plugin that is right as it stands: a manifest, a kernel and a test
     #[command(long_about = new::LONG_ABOUT)]
     New(new::Arguments),
+    /// Look at the plugin nodes of an ONNX model: what TensorRT would refuse
+    #[command(long_about = onnx::LONG_ABOUT)]
+    Onnx(onnx::Arguments),
+    /// Say where the files are that cubinder uses: the runtime library, the CMake package, NVRTC
+    #[command(long_about = paths::LONG_ABOUT)]
+    Paths(paths::Arguments),
     /// Print the JSON Schema of manifests, for editors
     #[command(long_about = schema::LONG_ABOUT)]
     Schema(schema::Arguments),
+    /// Run a plugin's kernels on the GPU at hand, against data or a NumPy function
+    #[command(long_about = test::LONG_ABOUT)]
+    Test(test::Arguments),
     /// Leave code out of a plugin library: keep that of some GPUs
     #[command(long_about = thin::LONG_ABOUT)]
     Thin(thin::Arguments),
@@ -73,10 +90,14 @@ pub(crate) fn run() -> ExitCode {
         Command::Completions(arguments) => completions::run(&arguments, Arguments::command()),
         Command::Eval(arguments) => eval::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
+        Command::Import(arguments) => import::run(&arguments),
         Command::Inspect(arguments) => inspect::run(&arguments),
         Command::Man(arguments) => man::run(&arguments, Arguments::command()),
         Command::New(arguments) => new::run(&arguments, &Arguments::command()),
+        Command::Onnx(arguments) => onnx::run(&arguments),
+        Command::Paths(arguments) => paths::run(&arguments),
         Command::Schema(arguments) => schema::run(&arguments),
+        Command::Test(arguments) => test::run(&arguments),
         Command::Thin(arguments) => thin::run(&arguments),
     }
 }

@@ -13,7 +13,7 @@ use super::output::{MessageFormat, print, show};
 pub(super) const LONG_ABOUT: &str = "\
 Make a plugin that is right as it stands: a manifest, a kernel and a test.
 
-In a project (where the current folder or one above it has a cubinder.toml) the three files are added to it; else a new project is made in a \
+In a project (where the current folder or one above it has a cubinder.toml) the files are added to it; else a new project is made in a \
 folder called NAME. --path names the project's folder instead. Files that are there are never overwritten.";
 
 #[derive(Args)]
@@ -65,6 +65,7 @@ fn next(plan: &Plan, name: &str, command: &clap::Command) -> String {
     text.push_str(&format!(
         "  cubinder eval manifests/{name}.toml --shape x=4x1024 --attr factor=2\n  \
            cubinder eval --cases tests/{name}.toml\n  \
+           cubinder test tests/{name}.toml --allow-no-gpu\n  \
            cubinder compile\n  \
            trtexec --onnx=model.onnx --dynamicPlugins={} --saveEngine=model.plan\n",
         library(plan)

@@ -19,7 +19,9 @@ pub(super) fn diagnostic(error: &clap::Error) -> Option<Diagnostic> {
     {
         diagnostic = diagnostic.note(format!("expected one of {valid}"));
     }
-    if let Some(usage) = error.get(ContextKind::Usage) {
+    // The usage that comes with two arguments that exclude each other has both.
+    let usage = error.get(ContextKind::Usage).filter(|_| error.kind() != ErrorKind::ArgumentConflict);
+    if let Some(usage) = usage {
         // Of a text with colours the characters alone.
         let usage = usage.to_string();
         let usage = usage.trim().trim_start_matches("Usage:").trim();
@@ -39,7 +41,12 @@ pub(super) fn diagnostic(error: &clap::Error) -> Option<Diagnostic> {
 /// What is called otherwise in another command, or in another compiler.
 fn of_another_command(error: &clap::Error) -> Option<&'static str> {
     if error.kind() != ErrorKind::UnknownArgument {
-        return None;
+        let both = [ContextKind::InvalidArg, ContextKind::PriorArg]
+            .map(|kind| text(error, kind).unwrap_or_default());
+        let names = |part: &str| both.iter().any(|argument| argument.contains(part));
+        let is_on = error.kind() == ErrorKind::ArgumentConflict && names("`[FILE]`") && names("`--cases");
+        return is_on
+            .then_some("a file of cases names what it is about; `--on FILE` puts another in its place");
     }
     let usage = error.get(ContextKind::Usage)?.to_string();
     let is_of = |command: &str| usage.contains(&format!("cubinder {command}"));

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use cubinder_bundle::{Arg, KernelFacts, Plugin, Target};
 use rayon::prelude::*;
 
+use super::inputs::Inputs;
 use super::{Progress, dedup, explain};
 use crate::check::{self, Obligation, has_clusters};
 use crate::codegen;
@@ -17,6 +18,7 @@ use crate::config;
 use crate::cubin;
 use crate::cuda;
 use crate::diagnostic::{Code, Diagnostic, Severity, Source, Span, has_errors};
+use crate::foreign;
 use crate::nvrtc::{Compiled, PreparedUnit, Session, merge_targets};
 use crate::pack::{CompiledCode, CompiledPlugin, CompiledUnit};
 use crate::project::{Plan, PlannedTarget, Project};
@@ -32,6 +34,8 @@ pub(super) struct CompiledPlugins {
     pub(super) nvrtc: Option<(i32, i32)>,
     /// What had to hold of launches against the code, each once for a kernel.
     pub(super) obligations: Vec<Obligation>,
+    /// What the kernels include.
+    pub(super) included: Inputs,
 }
 
 /// What is compiled once, with all that its compiles need.
@@ -46,8 +50,8 @@ struct Job<'p> {
 /// that differ in their guards.
 struct Jobs<'p> {
     jobs: Vec<Job<'p>>,
-    /// For each unit the index of its job.
-    of_units: Vec<usize>,
+    /// For each unit the index of its job; none for code that other compilers made.
+    of_units: Vec<Option<usize>>,
 }
 
 /// One thing for a thread to do.
@@ -68,29 +72,38 @@ type TaskResult = Result<Done, Vec<Diagnostic>>;
 /// Compiles every unit of every plugin; `plans` has one plan for each plugin.
 pub(super) fn compile(
     project: &Project,
-    session: &Session,
+    session: Option<&Session>,
     plugins: &[Resolved],
     plans: &[Plan],
     progress: &dyn Progress,
     warnings: &mut Vec<Diagnostic>,
 ) -> Result<CompiledPlugins, Vec<Diagnostic>> {
     let sources = read_sources(plugins)?;
-    let jobs: Vec<Jobs<'_>> = plugins
-        .iter()
-        .zip(plans)
-        .map(|(plugin, plan)| jobs(project, session, plugin, plan, &sources))
-        .collect();
+    let jobs_of = |(plugin, plan)| match session {
+        Some(session) => jobs(project, session, plugin, plan, &sources),
+        None => Jobs { jobs: Vec::new(), of_units: vec![None; plugin.draft.units.len()] },
+    };
+    let jobs: Vec<Jobs<'_>> = plugins.iter().zip(plans).map(jobs_of).collect();
     for (plugin, jobs) in plugins.iter().zip(&jobs) {
-        warnings.extend(unused_names(session, plugin, &jobs.jobs));
+        match session {
+            Some(session) => warnings.extend(unused_names(session, plugin, &jobs.jobs)),
+            None => warnings.extend(plugin.unused(&BTreeSet::new())),
+        }
     }
     let open = |path: &Path| sources.get(path).cloned().ok_or_else(Vec::new);
     let read = plugins.iter().zip(plans);
     let read: Vec<cuda::Checked> =
         read.map(|(plugin, plan)| cuda::check_for(plugin, &plan.targets(), &open)).collect();
-    let mut results = perform_all(session, &jobs, progress).into_iter();
+    let results = session.map(|session| perform_all(session, &jobs, progress));
+    let mut results = results.unwrap_or_default().into_iter();
     let mut compiled = Vec::new();
     let mut nvrtc = None;
     let mut obligations = Vec::new();
+    let mut included = Inputs::default();
+    if let Some(session) = session {
+        let all = jobs.iter().flat_map(|jobs| &jobs.jobs);
+        all.for_each(|job| included.add_included(session, &job.prepared));
+    }
     let mut errors = Vec::new();
     for (((plugin, plan), jobs), read) in plugins.iter().zip(plans).zip(&jobs).zip(read) {
         let (mistakes, doubts): (Vec<_>, Vec<_>) =
@@ -112,7 +125,7 @@ pub(super) fn compile(
     dedup(warnings);
     dedup(&mut errors);
     if errors.is_empty() {
-        return Ok(CompiledPlugins { plugins: compiled, nvrtc, obligations });
+        return Ok(CompiledPlugins { plugins: compiled, nvrtc, obligations, included });
     }
     errors.append(warnings);
     Err(errors)
@@ -128,7 +141,8 @@ type Sources<'p> = HashMap<&'p Path, Arc<Source>>;
 fn read_sources(plugins: &[Resolved]) -> Result<Sources<'_>, Vec<Diagnostic>> {
     let mut sources: Sources<'_> = HashMap::new();
     let mut errors = Vec::new();
-    for unit in plugins.iter().flat_map(|plugin| &plugin.draft.units) {
+    let units = plugins.iter().flat_map(|plugin| &plugin.draft.units);
+    for unit in units.filter(|unit| unit.foreign.is_none()) {
         if sources.contains_key(unit.source.as_path()) {
             continue;
         }
@@ -156,12 +170,16 @@ fn jobs<'p>(
     // that they are made from (`0.0` and `-0.0` are equal).
     let mut known: HashMap<(&Path, &str, String), usize> = HashMap::new();
     for unit in &plugin.draft.units {
-        let Some(source) = sources.get(unit.source.as_path()) else { continue };
+        let source = sources.get(unit.source.as_path()).filter(|_| unit.foreign.is_none());
+        let Some(source) = source else {
+            found.of_units.push(None);
+            continue;
+        };
         let next = found.jobs.len();
         let job = *known
             .entry((unit.source.as_path(), unit.kernel.as_str(), codegen::header(unit, &[])))
             .or_insert(next);
-        found.of_units.push(job);
+        found.of_units.push(Some(job));
         if job < next {
             continue;
         }
@@ -267,10 +285,14 @@ fn finish_plugin(
         Made { job, signature, codes }
     });
     let made: Vec<Made<'_>> = made.collect();
-    for (unit, made) in draft.units.iter().zip(jobs.of_units.iter().filter_map(|index| made.get(*index))) {
+    for (unit, job) in draft.units.iter().zip(&jobs.of_units) {
         let row = verify::Row::of(&draft.plugin, unit);
         let mut said = Vec::new();
-        match finish_unit(&draft.plugin, unit, made, &mut said) {
+        let finished = match job.and_then(|job| made.get(job)) {
+            Some(made) => finish_unit(&draft.plugin, unit, made, &mut said),
+            None => finish_foreign(&draft.plugin, unit, plan, &mut said),
+        };
+        match finished {
             Ok(finished) => {
                 nvrtc = nvrtc.or(finished.nvrtc);
                 units.push(finished.unit);
@@ -283,6 +305,8 @@ fn finish_plugin(
     warnings.extend(verify::merge_rows(&doubtful));
     let errors = verify::merge_rows(&wrong);
     if !errors.is_empty() {
+        let is_foreign = draft.units.iter().any(|unit| unit.foreign.is_some());
+        let errors = if is_foreign { foreign::as_one(errors) } else { errors };
         return Err(errors.into_iter().map(|error| explain::with_places(plugin, error)).collect());
     }
     let compiled: Vec<check::Compiled<'_>> = units
@@ -298,6 +322,30 @@ fn finish_plugin(
     warnings.extend(checked.diagnostics);
     let obligations = checked.obligations;
     Ok(FinishedPlugin { plugin: CompiledPlugin { draft: draft.clone(), units }, nvrtc, obligations })
+}
+
+/// A unit whose code another compiler made.
+fn finish_foreign(
+    plugin: &Plugin,
+    unit: &Unit,
+    plan: &Plan,
+    warnings: &mut Vec<Diagnostic>,
+) -> Result<FinishedUnit, Vec<Diagnostic>> {
+    let held = foreign::check(plugin, unit);
+    let (wrong, doubts): (Vec<_>, Vec<_>) =
+        held.diagnostics.into_iter().partition(|found| found.severity == Severity::Error);
+    warnings.extend(doubts);
+    let (Some(code), Some(Bound { args, read_only, .. })) = (&unit.foreign, held.bound) else {
+        return Err(wrong);
+    };
+    let mut files: Vec<usize> = Vec::new();
+    for target in plan.targets() {
+        files.extend(foreign::serving(code, target, plan.ptx_serves).filter(|file| !files.contains(file)));
+    }
+    let loaded = files.iter().filter_map(|file| code.files.get(*file)?.loaded.as_ref());
+    let code = loaded.map(|loaded| CompiledCode { object: loaded.object(), symbol: unit.kernel.clone() });
+    let unit = CompiledUnit { args, read_only, cluster: held.cluster, code: code.collect() };
+    Ok(FinishedUnit { unit, nvrtc: None })
 }
 
 type Results = Vec<(Target, TaskResult)>;

@@ -1,10 +1,13 @@
 //! The libraries as files.
 //!
-//! Owns their names, and that all of them appear or none. What is in them is [`crate::library`]'s business.
+//! Owns their names, and that all of them appear or none; and the depfile, which is written after them. What is in them is [`crate::library`]'s business.
 
+use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use super::{Request, Written};
+use super::inputs::Inputs;
+use super::{Request, Written, depfile};
 use crate::diagnostic::Diagnostic;
 use crate::library::{self, Mode};
 
@@ -54,6 +57,38 @@ pub(super) fn libraries(request: &Request, bundle: &[u8]) -> Result<Vec<Written>
             Ok(Written { path, mode, bytes })
         })
         .collect()
+}
+
+/// Refuses a depfile that would take the place of a file that is read or written. Asked before anything is written.
+pub(super) fn check_depfile(request: &Request, depfile: &Path, inputs: &Inputs) -> Result<(), Diagnostic> {
+    let outputs = [ops_name(request), code_name(request)].map(|name| request.output.join(name));
+    let what = if inputs.files.iter().any(|input| is_same_file(depfile, input)) {
+        "is one of the files that the library is made from"
+    } else if outputs.iter().any(|output| depfile == output || is_same_file(depfile, output)) {
+        "is the library"
+    } else {
+        return Ok(());
+    };
+    Err(Diagnostic::error(format!("`{}` {what}, and cannot be the depfile", depfile.display()))
+        .help("name a file of its own with `--depfile`, such as the library's name with `.d` behind it"))
+}
+
+/// Writes what `libraries` were made from: whole, or not at all.
+pub(super) fn depfile(path: &Path, libraries: &[Written], inputs: &Inputs) -> Result<(), Diagnostic> {
+    let outputs = libraries.iter().map(|library| library.path.as_path());
+    let text = depfile::text(outputs, inputs.files.iter().map(AsRef::as_ref))?;
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let write = || {
+        std::fs::create_dir_all(folder)?;
+        let mut file = tempfile::Builder::new().prefix(".cubinder-").tempfile_in(folder)?;
+        file.write_all(&text)?;
+        // A temporary file is for its owner alone; who may read the library may read this.
+        file.as_file().set_permissions(std::fs::Permissions::from_mode(0o644))?;
+        file.persist(path).map_err(|error| error.error)
+    };
+    write().map(drop).map_err(|error: std::io::Error| {
+        Diagnostic::error(format!("cannot write the depfile `{}`: {error}", path.display()))
+    })
 }
 
 fn is_same_file(first: &Path, second: &Path) -> bool {

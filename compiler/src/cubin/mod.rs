@@ -6,16 +6,20 @@
 //! Nothing of the format is documented by NVIDIA. What is stated here was read off the output of NVRTC 12.9 (ABI version 7
 //! for architectures below 10.0, 8 from there on) and 13.0 (ABI version 8), for architectures 5.2 to 12.1.
 
+mod elsewhere;
 mod info;
 mod ptx;
 
+use std::collections::{BTreeMap, HashMap};
+
 use object::LittleEndian;
-use object::elf::{EM_CUDA, FileHeader64, SHT_NOBITS};
+use object::elf::{EM_CUDA, FileHeader64, SHT_NOBITS, SectionHeader64};
 use object::read::elf::{FileHeader, SectionHeader, SectionTable, Sym};
 
 use cubinder_bundle::{KernelFacts, Target, TargetKind};
 
-pub use ptx::{PtxFacts, read_ptx};
+pub use elsewhere::{CubinOrigin, cubin_origin, is_fatbin};
+pub use ptx::{PtxEntry, PtxFacts, PtxOrigin, PtxParam, ptx_origin, read_ptx};
 
 /// What a cubin says.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,6 +31,8 @@ pub struct CubinFacts {
     pub arch: u32,
     /// The kernels, sorted by symbol.
     pub kernels: Vec<KernelFacts>,
+    /// What each of them demands of its launch, by symbol.
+    pub rules: BTreeMap<String, LaunchRules>,
 }
 
 /// What a kernel demands of its launch besides what its [`KernelFacts`] say.
@@ -36,6 +42,8 @@ pub struct LaunchRules {
     pub block: Option<[u32; 3]>,
     /// Its clusters, where it has more than one block in them: `__cluster_dims__` in CUDA.
     pub cluster: Option<Cluster>,
+    /// Whether the grid counts clusters: `.blocksareclusters` in PTX. Of cubins it is not known.
+    pub blocks_are_clusters: bool,
 }
 
 /// Clusters of blocks (9.0 and later).
@@ -107,27 +115,35 @@ pub fn read(bytes: &[u8]) -> Result<CubinFacts, CubinError> {
         return Err(CubinError::Machine(machine.0));
     }
     let abi = header.e_ident.abi_version;
-    let flags = header.e_flags.get(endian).0;
-    let arch = match abi {
-        7 => flags & 0xff,
-        8 => (flags >> 8) & 0xff,
-        other => return Err(CubinError::Abi(other)),
-    };
+    let arch = arch_of(header)?;
     let sections = header.sections(endian, bytes)?;
     let symbols = sections.symbols(endian, bytes, object::elf::SHT_SYMTAB)?;
-    let common = info::common(section(&sections, bytes, b".nv.info")?.unwrap_or_default())?;
-    let mut kernels = Vec::new();
+    let sections = &Named::of(&sections, endian);
+    let common = info::common(sections.bytes(bytes, b".nv.info")?.unwrap_or_default())?;
+    let (mut kernels, mut rules) = (Vec::new(), BTreeMap::new());
     for (index, symbol) in symbols.enumerate() {
         let is_kernel =
             symbol.st_type() == object::elf::STT_FUNC && symbol.st_other().0 & STO_CUDA_ENTRY != 0;
         if is_kernel {
             let name = symbols.symbol_name(endian, symbol)?;
-            kernels.push(kernel(&sections, bytes, name, common.get(&index.0))?);
+            let (facts, own) = kernel(sections, bytes, name, common.get(&index.0))?;
+            rules.entry(facts.symbol.clone()).or_insert(own);
+            kernels.push(facts);
         }
     }
     kernels.sort_by(|a: &KernelFacts, b| a.symbol.cmp(&b.symbol));
     kernels.dedup_by(|a, b| a.symbol == b.symbol);
-    Ok(CubinFacts { abi, arch, kernels })
+    Ok(CubinFacts { abi, arch, kernels, rules })
+}
+
+/// The architecture of the header as a number: 89.
+fn arch_of(header: &Header) -> Result<u32, CubinError> {
+    let flags = header.e_flags.get(LittleEndian).0;
+    match header.e_ident.abi_version {
+        7 => Ok(flags & 0xff),
+        8 => Ok((flags >> 8) & 0xff),
+        other => Err(CubinError::Abi(other)),
+    }
 }
 
 /// Reads the kernels of a code object of either kind.
@@ -158,26 +174,27 @@ pub fn launch_rules(target: Target, bytes: &[u8], symbol: &str) -> Result<Launch
 }
 
 fn kernel(
-    sections: &Sections<'_>,
+    sections: &Named<'_>,
     bytes: &[u8],
     symbol: &[u8],
     common: Option<&info::Common>,
-) -> Result<KernelFacts, CubinError> {
+) -> Result<(KernelFacts, LaunchRules), CubinError> {
     let named = |prefix: &[u8]| [prefix, symbol].concat();
-    let notes = section(sections, bytes, &named(b".nv.info."))?.unwrap_or_default();
+    let notes = sections.bytes(bytes, &named(b".nv.info."))?.unwrap_or_default();
     let own = info::own(notes, &String::from_utf8_lossy(symbol))?;
-    let shared = size_of(sections, &named(b".nv.shared."));
-    let reserved = size_of(sections, RESERVED_SHARED).map_or(0, |_| RESERVED_SHARED_BYTES);
-    Ok(KernelFacts {
+    let shared = sections.size_of(&named(b".nv.shared."));
+    let reserved = sections.size_of(RESERVED_SHARED).map_or(0, |_| RESERVED_SHARED_BYTES);
+    let facts = KernelFacts {
         symbol: String::from_utf8_lossy(symbol).into_owned(),
         registers: common
             .and_then(|common| common.registers)
-            .or_else(|| registers(sections, &named(b".text."))),
+            .or_else(|| sections.registers(&named(b".text."))),
         shared_bytes: Some(u32::try_from(shared.unwrap_or(0).saturating_sub(reserved)).unwrap_or(u32::MAX)),
         local_bytes: common.and_then(|common| common.stack),
         max_threads: own.max_threads,
         params: own.params,
-    })
+    };
+    Ok((facts, own.rules))
 }
 
 /// The bytes of a section by its name.
@@ -192,16 +209,35 @@ fn section<'a>(
     }
 }
 
-/// The size of a section that has no bytes in the file.
-fn size_of(sections: &Sections<'_>, name: &[u8]) -> Option<u64> {
-    let (_, header) = sections.section_by_name(LittleEndian, name)?;
-    (header.sh_type(LittleEndian) == SHT_NOBITS).then(|| header.sh_size(LittleEndian))
-}
+/// The sections of a file by their names: a file with many kernels has as many times four of them. Of two with one name the first.
+struct Named<'a>(HashMap<&'a [u8], &'a SectionHeader64<LittleEndian>>);
 
-/// The number of registers in the code section's header: the highest byte of `sh_info`. Zero where it is not used.
-fn registers(sections: &Sections<'_>, name: &[u8]) -> Option<u32> {
-    let (_, header) = sections.section_by_name(LittleEndian, name)?;
-    Some(header.sh_info(LittleEndian) >> 24).filter(|registers| *registers > 0)
+impl<'a> Named<'a> {
+    fn of(sections: &Sections<'a>, endian: LittleEndian) -> Named<'a> {
+        let mut by_name = HashMap::new();
+        for header in sections.iter() {
+            // One without a name that can be read is none of those that are looked for.
+            if let Ok(name) = sections.section_name(endian, header) {
+                by_name.entry(name).or_insert(header);
+            }
+        }
+        Named(by_name)
+    }
+
+    fn bytes<'b>(&self, bytes: &'b [u8], name: &[u8]) -> Result<Option<&'b [u8]>, CubinError> {
+        self.0.get(name).map(|header| Ok(header.data(LittleEndian, bytes)?)).transpose()
+    }
+
+    /// The size of a section that has no bytes in the file.
+    fn size_of(&self, name: &[u8]) -> Option<u64> {
+        let header = self.0.get(name)?;
+        (header.sh_type(LittleEndian) == SHT_NOBITS).then(|| header.sh_size(LittleEndian))
+    }
+
+    /// The number of registers in the code section's header: the highest byte of `sh_info`. Zero where it is not used.
+    fn registers(&self, name: &[u8]) -> Option<u32> {
+        Some(self.0.get(name)?.sh_info(LittleEndian) >> 24).filter(|registers| *registers > 0)
+    }
 }
 
 #[cfg(test)]

@@ -1,10 +1,15 @@
 //! A light reader of PTX: the header and the parameters of each entry.
 //!
-//! It reads what NVRTC writes, by the grammar of the PTX ISA (9.0): directives at the start of words, parameters as
-//! `.param [.align N] .type [.ptr ...] name[[bytes]]`.
+//! It reads what NVRTC, nvcc, Triton and Numba write, by the grammar of the PTX ISA (9.0): directives at the start of words, parameters
+//! as `.param [.align N] .type [.ptr ...] name[[bytes]]`. Goes over a text once, whatever is in it ([`scan`]).
+
+mod scan;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use cubinder_bundle::{KernelFacts, KernelParam};
 
+use self::scan::{Module, module};
 use super::{Cluster, CubinError, LaunchRules};
 
 /// What a PTX text says.
@@ -16,6 +21,117 @@ pub struct PtxFacts {
     pub target: String,
     /// The entries, sorted by symbol. Registers and memory are known only to the driver that compiles it.
     pub kernels: Vec<KernelFacts>,
+    /// What each of them demands of its launch, by symbol.
+    pub rules: BTreeMap<String, LaunchRules>,
+}
+
+/// What a parameter of PTX says of itself besides its size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PtxParam {
+    /// `.ptr`: an address.
+    Pointer,
+    /// `.u32`, `.s64`: an integer, or an address of which nothing is said.
+    Integer,
+    /// `.f32`, `.f64`.
+    Float,
+    /// `.b32`, `.b8 x[16]`: bits of anything.
+    Bits,
+}
+
+/// What an entry of PTX from another compiler says of itself besides its [`KernelFacts`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PtxEntry {
+    /// Its symbol.
+    pub symbol: String,
+    /// Its parameters, as many as the facts have.
+    pub params: Vec<PtxParam>,
+    /// Whether it uses dynamic shared memory (`.extern .shared`) itself.
+    pub uses_dynamic_shared: bool,
+    /// Its static shared memory in bytes, as far as it is declared in the entry itself.
+    pub shared_bytes: u32,
+}
+
+/// What PTX from another compiler says of itself besides its [`PtxFacts`].
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PtxOrigin {
+    /// Functions that are declared and called, and that it does not have (`.extern .func`), each once.
+    pub undefined: Vec<String>,
+    /// The entries, in the text's order.
+    pub entries: Vec<PtxEntry>,
+    /// The bits of an address: 32 where it does not say (PTX ISA 9.0, `.address_size`).
+    pub address_bits: u32,
+}
+
+/// Reads what [`read_ptx`] leaves out.
+///
+/// # Errors
+/// As [`read_ptx`].
+pub fn ptx_origin(bytes: &[u8]) -> Result<PtxOrigin, CubinError> {
+    let text = text_of(bytes)?;
+    let module = module(&text).map_err(|(_, error)| error)?;
+    let dynamic: BTreeSet<&str> = module.dynamic_shared.iter().copied().collect();
+    let entries = module.entries.iter().map(|Entry { facts, params, body, .. }| {
+        let body = body.unwrap_or_default();
+        PtxEntry {
+            symbol: facts.symbol.clone(),
+            params: params.iter().map(|(_, _, says)| *says).collect(),
+            uses_dynamic_shared: words(body).any(|word| dynamic.contains(word)),
+            shared_bytes: static_shared(body),
+        }
+    });
+    let entries = entries.collect();
+    Ok(PtxOrigin { undefined: undefined(&text, &module), entries, address_bits: module.address_bits })
+}
+
+/// Identifiers, registers (`%r1`) and directives (`.shared`).
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| !(is_letter(c) || matches!(c, '$' | '%' | '.'))).filter(|word| !word.is_empty())
+}
+
+/// The bytes of `.shared` variables in a body.
+fn static_shared(body: &str) -> u32 {
+    let mut end = 0_u32;
+    for (at, word) in body.match_indices(".shared") {
+        // Loads and stores have it in the middle of a word: `ld.shared.b32`.
+        let is_declaration =
+            body[..at].ends_with(|c: char| c.is_whitespace() || matches!(c, ';' | '{' | '}'));
+        if !is_declaration {
+            continue;
+        }
+        let statement = statement(&body[at + word.len()..]);
+        if let Some((size, align)) = size_and_align(&format!(".param{statement}")) {
+            end = end.checked_next_multiple_of(align).unwrap_or(u32::MAX).saturating_add(size);
+        }
+    }
+    end
+}
+
+/// What stands before the next semicolon. No declaration of a variable has more bytes than this.
+fn statement(text: &str) -> &str {
+    const MOST: usize = 1024;
+    let end = text.bytes().take(MOST).position(|byte| byte == b';');
+    end.and_then(|end| text.get(..end)).unwrap_or_default()
+}
+
+/// Functions that are only declared, and called.
+fn undefined(text: &str, module: &Module<'_>) -> Vec<String> {
+    let mut names: Vec<&str> = Vec::new();
+    let mut known: HashSet<&str> = HashSet::new();
+    for name in &module.declared {
+        if known.insert(name) {
+            names.push(name);
+        }
+    }
+    if names.is_empty() {
+        return Vec::new();
+    }
+    // A declaration is one use; a call is another.
+    let mut uses: HashMap<&str, usize> = HashMap::new();
+    for word in words(text) {
+        *uses.entry(word).or_default() += 1;
+    }
+    let is_called = |name: &&str| uses.get(name).is_some_and(|uses| *uses > 1);
+    names.into_iter().filter(is_called).map(str::to_owned).collect()
 }
 
 /// Reads a PTX text, with or without a NUL at its end.
@@ -24,32 +140,28 @@ pub struct PtxFacts {
 /// Where it has no `.version` or `.target`, or an entry's parameters cannot be read.
 pub fn read_ptx(bytes: &[u8]) -> Result<PtxFacts, CubinError> {
     let text = text_of(bytes)?;
-    let version = argument(&text, ".version").and_then(|version| {
+    let module = module(&text);
+    // What is no PTX at all is told before what is wrong with it.
+    let head = module.as_ref().map_or_else(|(head, _)| *head, |module| module.head);
+    let version = head.version.and_then(|version| {
         let (major, minor) = version.split_once('.')?;
         Some((major.parse().ok()?, minor.parse().ok()?))
     });
     let version = version.ok_or_else(|| CubinError::Ptx("it has no `.version`".to_owned()))?;
-    let target = argument(&text, ".target").map(|target| target.trim_end_matches(',').to_owned());
-    let target = target.ok_or_else(|| CubinError::Ptx("it has no `.target`".to_owned()))?;
-    let mut kernels = Vec::new();
-    for entry in entries(&text) {
-        kernels.push(entry?.0);
-    }
+    let target = head.target.ok_or_else(|| CubinError::Ptx("it has no `.target`".to_owned()))?;
+    let entries = module.map_err(|(_, error)| error)?.entries;
+    let rules = entries.iter().map(|entry| (entry.facts.symbol.clone(), entry.rules)).collect();
+    let mut kernels: Vec<KernelFacts> = entries.into_iter().map(|entry| entry.facts).collect();
     kernels.sort_by(|a: &KernelFacts, b| a.symbol.cmp(&b.symbol));
-    kernels.dedup_by(|a, b| a.symbol == b.symbol);
-    Ok(PtxFacts { version, target, kernels })
+    Ok(PtxFacts { version, target: target.to_owned(), kernels, rules })
 }
 
 /// What an entry demands of its launch; nothing where the text has no such entry.
 pub(super) fn launch_rules(bytes: &[u8], symbol: &str) -> Result<LaunchRules, CubinError> {
     let text = text_of(bytes)?;
-    for entry in entries(&text) {
-        let (kernel, rules) = entry?;
-        if kernel.symbol == symbol {
-            return Ok(rules);
-        }
-    }
-    Ok(LaunchRules::default())
+    let module = module(&text).map_err(|(_, error)| error)?;
+    let entry = module.entries.into_iter().find(|entry| entry.facts.symbol == symbol);
+    Ok(entry.map(|entry| entry.rules).unwrap_or_default())
 }
 
 fn text_of(bytes: &[u8]) -> Result<String, CubinError> {
@@ -58,45 +170,47 @@ fn text_of(bytes: &[u8]) -> Result<String, CubinError> {
     Ok(without_comments(text))
 }
 
-fn entries(text: &str) -> impl Iterator<Item = Result<(KernelFacts, LaunchRules), CubinError>> + use<'_> {
-    text.match_indices(".entry").filter_map(|(at, word)| {
-        let rest = &text[at + word.len()..];
-        rest.starts_with(char::is_whitespace).then(|| entry(rest.trim_start()))
-    })
-}
-
+/// The text with blanks in the place of comments and of what stands between quotes.
 fn without_comments(text: &str) -> String {
     let mut clean = String::with_capacity(text.len());
-    for line in text.lines() {
-        clean.push_str(line.split("//").next().unwrap_or_default());
-        clean.push('\n');
+    let mut rest = text;
+    while let Some(at) = rest.find(['/', '"']) {
+        let (before, from) = rest.split_at(at);
+        clean.push_str(before);
+        let (end, blank) = if from.starts_with("//") {
+            (from.find('\n').unwrap_or(from.len()), "")
+        } else if from.starts_with("/*") {
+            (from.find("*/").map_or(from.len(), |end| end + 2), " ")
+        } else if let Some(quoted) = from.strip_prefix('"') {
+            (quoted.find(['"', '\n']).map_or(from.len(), |end| end + 2), "\"\"")
+        } else {
+            (1, "/")
+        };
+        clean.push_str(blank);
+        rest = &from[end..];
     }
+    clean.push_str(rest);
     clean
 }
 
-/// The word after the first line that starts with a directive.
-fn argument<'a>(text: &'a str, directive: &str) -> Option<&'a str> {
-    text.lines().find_map(|line| {
-        let mut words = line.split_whitespace();
-        (words.next() == Some(directive)).then(|| words.next())?
-    })
+/// An entry as it is read.
+#[derive(Debug)]
+struct Entry<'t> {
+    facts: KernelFacts,
+    rules: LaunchRules,
+    params: Vec<(u32, u32, PtxParam)>,
+    /// What stands between its braces; nothing where it is only declared.
+    body: Option<&'t str>,
 }
 
-/// An entry from its name on: parameters in parentheses if there are any, then directives up to the body.
-fn entry(text: &str) -> Result<(KernelFacts, LaunchRules), CubinError> {
-    let name_end = text.find(|c: char| c == '(' || c == '{' || c.is_whitespace()).unwrap_or(text.len());
-    let symbol = text[..name_end].to_owned();
-    let rest = text[name_end..].trim_start();
-    let (params, rest) = match rest.strip_prefix('(') {
-        Some(list) => {
-            let (list, rest) = list
-                .split_once(')')
-                .ok_or_else(|| CubinError::Ptx(format!("the parameters of `{symbol}` do not end")))?;
-            (params(list, &symbol)?, rest)
-        }
-        None => (Vec::new(), rest),
-    };
-    let directives = rest.split(['{', ';']).next().unwrap_or_default();
+/// An entry: its name, its parameters, the directives behind them, its body.
+fn entry<'t>(
+    symbol: &str,
+    list: &str,
+    directives: &str,
+    body: Option<&'t str>,
+) -> Result<Entry<'t>, CubinError> {
+    let params = params(list, symbol)?;
     let most = numbers(directives, "maxntid");
     let block = numbers(directives, "reqntid");
     let is_clustered = has(directives, "explicitcluster");
@@ -106,14 +220,19 @@ fn entry(text: &str) -> Result<(KernelFacts, LaunchRules), CubinError> {
     };
     let product = |axes: [u32; 3]| axes.into_iter().fold(1, u32::saturating_mul);
     let facts = KernelFacts {
-        symbol,
+        symbol: symbol.to_owned(),
         registers: None,
         shared_bytes: None,
         local_bytes: None,
         max_threads: [most, block].into_iter().flatten().map(product).min(),
-        params,
+        params: params.iter().map(|(offset, size, _)| KernelParam { offset: *offset, size: *size }).collect(),
     };
-    Ok((facts, LaunchRules { block, cluster }))
+    Ok(Entry {
+        facts,
+        rules: LaunchRules { block, cluster, blocks_are_clusters: has(directives, "blocksareclusters") },
+        params,
+        body,
+    })
 }
 
 /// The words after a directive that starts with this name.
@@ -142,7 +261,8 @@ fn numbers(directives: &str, name: &str) -> Option<[u32; 3]> {
     (words.len() <= 3).then_some(axes)
 }
 
-fn params(list: &str, symbol: &str) -> Result<Vec<KernelParam>, CubinError> {
+/// Offset, size and what each says of itself.
+fn params(list: &str, symbol: &str) -> Result<Vec<(u32, u32, PtxParam)>, CubinError> {
     let mut params = Vec::new();
     let mut end = 0_u32;
     for text in list.split(',').map(str::trim).filter(|text| !text.is_empty()) {
@@ -150,9 +270,22 @@ fn params(list: &str, symbol: &str) -> Result<Vec<KernelParam>, CubinError> {
         let (size, align) = size_and_align(text).ok_or_else(unreadable)?;
         let offset = end.checked_next_multiple_of(align).ok_or_else(unreadable)?;
         end = offset.checked_add(size).ok_or_else(unreadable)?;
-        params.push(KernelParam { offset, size });
+        params.push((offset, size, says(text)));
     }
     Ok(params)
+}
+
+fn says(param: &str) -> PtxParam {
+    let mut words = param.split_whitespace();
+    if words.clone().any(|word| word == ".ptr") {
+        return PtxParam::Pointer;
+    }
+    let is_type = |word: &&str| size_of_type(word).is_some();
+    match words.find(is_type).and_then(|word| word.chars().nth(1)) {
+        Some('f') => PtxParam::Float,
+        Some('u' | 's') => PtxParam::Integer,
+        _ => PtxParam::Bits,
+    }
 }
 
 /// The size of one parameter and what its offset is a multiple of.
@@ -221,12 +354,90 @@ mod tests {
             launch_rules(text.as_bytes(), "k").unwrap()
         };
         let exact = ".blocksareclusters\n.reqntid 8, 4\n.reqnctapercluster 1, 1, 1";
-        assert_eq!(rules(exact), LaunchRules { block: Some([8, 4, 1]), cluster: None });
-        let cluster = |cluster| LaunchRules { block: None, cluster: Some(cluster) };
+        assert_eq!(
+            rules(exact),
+            LaunchRules { block: Some([8, 4, 1]), cluster: None, blocks_are_clusters: true }
+        );
+        let cluster = |cluster| LaunchRules { cluster: Some(cluster), ..LaunchRules::default() };
         assert_eq!(rules(".explicitcluster\n.reqnctapercluster 2, 1, 1"), cluster(Cluster::Of([2, 1, 1])));
         assert_eq!(rules(".explicitcluster"), cluster(Cluster::AtLaunch));
         assert_eq!(rules(".maxntid 128\n.maxclusterrank 4"), LaunchRules::default());
         assert_eq!(launch_rules(TEXT.as_bytes(), "no such entry"), Ok(LaunchRules::default()));
+    }
+
+    #[test]
+    fn what_other_compilers_write_is_read() {
+        let text = ".version 8.5 // .entry no\n.target sm_90a, debug\n.file 1 \".entry quoted(\"\n/* .entry neither(\n */\n\
+            .extern .func (.param .b32 r) vprintf(.param .b64 a);\n.extern .func idle(.param .b32 a);\n\
+            .extern .func (.param .f64 r) mine$f\n(.param .f64 a)\n;\n\
+            .extern .shared .align 16 .b8 smem[];\n.extern .shared .b8 other[];\n\
+            .visible .entry k(.param .u64 .ptr .global .align 1 p0, .param .s32 p1, .param .f32 p2, .param .b32 p3)\n\
+            .reqntid 32\n{\n{ .shared .align 4 .b8 tile[10]; .shared .f64 one; }\nld.shared.b32 %r1, [smem];\n\
+            call (r), vprintf, (a);\ncall (r), mine$f, (a);\n}\n.entry plain()\n{ ret; }\n";
+        let facts = read_ptx(text.as_bytes()).unwrap();
+        assert_eq!((facts.version, facts.target.as_str(), facts.kernels.len()), ((8, 5), "sm_90a", 2));
+        let origin = ptx_origin(text.as_bytes()).unwrap();
+        assert_eq!(origin.undefined, ["vprintf", "mine$f"]);
+        let [k, plain] = origin.entries.as_slice() else { panic!("{origin:?}") };
+        assert_eq!(k.params, [PtxParam::Pointer, PtxParam::Integer, PtxParam::Float, PtxParam::Bits]);
+        assert!(k.uses_dynamic_shared && !plain.uses_dynamic_shared);
+        assert_eq!((k.shared_bytes, plain.shared_bytes), (24, 0));
+    }
+
+    #[test]
+    fn what_an_entry_demands_is_found_wherever_it_stands() {
+        let text = ".version 8.5 .target sm_90a,debug .address_size 64\n\
+            .visible .entry k(.param .u64 p);\n\
+            .visible .entry k(.param .u64 p) .pragma \"nounroll\"; .reqntid 64 .pragma \"a; { b\";\n\
+            {\n .shared .b8 tile[32];\n ret; }\n.entry late() .maxntid 8 { ret; }\n";
+        let facts = read_ptx(text.as_bytes()).unwrap();
+        assert_eq!((facts.version, facts.target.as_str(), facts.kernels.len()), ((8, 5), "sm_90a", 2));
+        assert_eq!((facts.kernels[0].max_threads, facts.kernels[1].max_threads), (Some(64), Some(8)));
+        assert_eq!(launch_rules(text.as_bytes(), "k").unwrap().block, Some([64, 1, 1]));
+        let origin = ptx_origin(text.as_bytes()).unwrap();
+        assert_eq!((origin.address_bits, origin.entries.len()), (64, 2));
+        assert_eq!(origin.entries[0].shared_bytes, 32);
+        // The definition may stand first.
+        let text = ".version 8.5\n.target sm_90\n.entry k() .reqntid 64 { ret; }\n.entry k();\n";
+        assert_eq!(launch_rules(text.as_bytes(), "k").unwrap().block, Some([64, 1, 1]));
+        assert_eq!(ptx_origin(text.as_bytes()).unwrap().address_bits, 32);
+    }
+
+    #[test]
+    fn a_text_is_gone_over_once() {
+        let head = ".version 8.5\n.target sm_80\n.address_size 64\n";
+        for (part, count) in [
+            (".entry a\n", 100_000),
+            (".entry a(", 100_000),
+            (".entry a(){\n", 100_000),
+            (".extern\n", 100_000),
+            (".extern .func f;\n", 50_000),
+            (".extern .func (", 50_000),
+            (".extern .shared ", 50_000),
+            (".shared ", 100_000),
+            (".entry k(){.shared .b8 a[1", 40_000),
+            ("{", 400_000),
+            (".pragma \"", 50_000),
+            (".target ,", 100_000),
+        ] {
+            for open in ["", ".entry k() { "] {
+                let text = format!("{head}{open}{}", part.repeat(count / 5));
+                let began = std::time::Instant::now();
+                let _ = (
+                    read_ptx(text.as_bytes()),
+                    ptx_origin(text.as_bytes()),
+                    launch_rules(text.as_bytes(), "k"),
+                );
+                assert!(began.elapsed() < std::time::Duration::from_secs(4), "{part}: {:?}", began.elapsed());
+            }
+        }
+        let many: String =
+            (0..10_000).map(|n| format!(".extern .func f{n};\n.entry k{n}() {{ call f{n}; }}\n")).collect();
+        let text = format!("{head}{many}");
+        let began = std::time::Instant::now();
+        assert_eq!(ptx_origin(text.as_bytes()).unwrap().undefined.len(), 10_000);
+        assert_eq!(read_ptx(text.as_bytes()).unwrap().kernels.len(), 10_000);
+        assert!(began.elapsed() < std::time::Duration::from_secs(4), "{:?}", began.elapsed());
     }
 
     #[test]
@@ -244,14 +455,14 @@ mod tests {
     proptest! {
         #[test]
         fn any_bytes_are_read(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
-            let _ = read_ptx(&bytes);
+            let _ = (read_ptx(&bytes), ptx_origin(&bytes));
         }
 
         #[test]
         fn any_damage_is_read(at in 0..TEXT.len(), byte: u8) {
             let mut bytes = TEXT.as_bytes().to_vec();
             bytes[at] = byte;
-            let _ = (read_ptx(&bytes), launch_rules(&bytes, "k"));
+            let _ = (read_ptx(&bytes), ptx_origin(&bytes), launch_rules(&bytes, "k"));
         }
     }
 }

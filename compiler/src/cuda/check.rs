@@ -17,6 +17,7 @@ use super::{Certainty, Doubt, Kernel, Kernels, TemplateKind, read, undeclared};
 use crate::cache::{Directive, DirectiveKind, directives};
 use crate::codegen::manifest_names;
 use crate::diagnostic::{Diagnostic, Severity, Source, Span, has_errors, sort, suggest};
+use crate::foreign::{self, Unheld};
 use crate::nvrtc::defined_names;
 use crate::resolve::{ArgDraft, Resolved, Unit};
 use crate::rules;
@@ -30,6 +31,8 @@ pub struct Checked {
     pub diagnostics: Vec<Diagnostic>,
     /// The kernels about which nothing could be said, each once.
     pub unsure: Vec<Unsure>,
+    /// What the manifest alone says of pointers of code that is there already, each once.
+    pub unheld: Vec<Unheld>,
     /// The arguments whose parameters' types are certain: one item for each of the draft's units, in their order. None where anything
     /// is wrong.
     pub args: Vec<Bound>,
@@ -65,7 +68,22 @@ pub fn check_for(resolved: &Resolved, targets: &[Target], open: &Open<'_>) -> Ch
     let mut checked = Checked::default();
     let mut rows: Vec<(Row, Vec<Diagnostic>)> = Vec::new();
     let mut bound: Vec<Bound> = Vec::new();
-    for unit in resolved.draft.units.iter().filter(|unit| !unit.source.as_os_str().is_empty()) {
+    for unit in &resolved.draft.units {
+        if unit.foreign.is_some() {
+            let held = foreign::check(plugin, unit);
+            bound.push(held.bound.unwrap_or_default());
+            let is_known = |one: &Unheld| {
+                checked.unheld.iter().any(|known| known.code == one.code && known.params == one.params)
+            };
+            if let Some(unheld) = held.unheld.filter(|one| !is_known(one)) {
+                checked.unheld.push(unheld);
+            }
+            rows.push((Row::of(plugin, unit), held.diagnostics));
+            continue;
+        }
+        if unit.source.as_os_str().is_empty() {
+            continue;
+        }
         let file = files.entry(unit.source.as_path()).or_insert_with(|| match open_source(unit, open) {
             Ok(source) => {
                 let kernels = read(&source.text);
@@ -106,7 +124,9 @@ pub fn check_for(resolved: &Resolved, targets: &[Target], open: &Open<'_>) -> Ch
         rows.push((Row::of(plugin, unit), found));
     }
     checked.unsure.dedup_by(|one, other| one.kernel_span == other.kernel_span && one.doubt == other.doubt);
-    checked.diagnostics.extend(verify::merge_rows(&rows));
+    let merged = verify::merge_rows(&rows);
+    let is_foreign = resolved.draft.units.iter().any(|unit| unit.foreign.is_some());
+    checked.diagnostics.extend(if is_foreign { foreign::as_one(merged) } else { merged });
     if !has_errors(&checked.diagnostics) {
         checked.args = bound;
     }
@@ -122,7 +142,8 @@ pub fn unused_names(resolved: &Resolved, open: &Open<'_>) -> Vec<Diagnostic> {
         return Vec::new();
     }
     let mut names = BTreeSet::new();
-    let sources: BTreeSet<&Path> = resolved.draft.units.iter().map(|unit| unit.source.as_path()).collect();
+    let of_source = resolved.draft.units.iter().filter(|unit| unit.foreign.is_none());
+    let sources: BTreeSet<&Path> = of_source.map(|unit| unit.source.as_path()).collect();
     for path in sources {
         let Ok(source) = open(path) else { return Vec::new() };
         if !directives(&source.text).iter().all(is_of_cuda) {

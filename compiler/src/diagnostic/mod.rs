@@ -3,6 +3,7 @@
 //! Owns the value types and how they are rendered: [`render`] for people, [`to_json_lines`] for editors and CI. Never
 //! decides what is an error, and never prints: texts are values.
 
+mod fold;
 mod hint;
 mod json;
 mod place;
@@ -13,10 +14,11 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+pub use fold::fold;
 pub use hint::explain_hint;
 pub use json::to_json_lines;
 pub use place::{Place, place};
-pub(crate) use render::harmless;
+pub use render::harmless;
 pub use render::{Colour, render, render_one};
 pub use suggest::{lacking_type, suggest, suggest_type};
 
@@ -55,7 +57,7 @@ impl Span {
 }
 
 /// How bad it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Severity {
     /// The work cannot be finished.
     Error,

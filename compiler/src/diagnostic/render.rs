@@ -120,7 +120,7 @@ fn by_source(diagnostic: &Diagnostic) -> Vec<(&Arc<Source>, Labels<'_>)> {
 }
 
 /// Words that may quote the user's text: control characters become visible, in one-line texts line ends too.
-pub(crate) fn harmless(text: &str, one_line: bool) -> String {
+pub fn harmless(text: &str, one_line: bool) -> String {
     let mut result = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

@@ -20,9 +20,13 @@
 //! args = { count = 8 }
 //! # error = "part of why the node is refused"
 //! ```
+//!
+//! What tensors hold (`data`) is for `cubinder test`, which runs the cases on a GPU ([`Cases::trial`]).
+
+mod data;
 
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cubinder_bundle::Value;
@@ -32,9 +36,12 @@ use super::code::Compiler;
 use super::node::{Outcome, evaluate};
 use super::query::{Given, Mistake, Part, Query, alignment, check_shape};
 use super::report::Evaluation;
+use super::stated::state;
 use super::subject::Subject;
 use crate::diagnostic::{Diagnostic, Source, harmless, place, suggest};
 use crate::manifest::form::{Entry, Form, Section};
+use crate::trial::{DataFile, InputData, Trial, mistakes};
+use data::Data;
 
 /// A test file.
 #[derive(Debug, Clone, PartialEq)]
@@ -45,6 +52,8 @@ pub struct Cases {
     pub subject: PathBuf,
     /// The cases, in the file's order.
     pub list: Vec<Case>,
+    /// What holds for every case that says nothing else.
+    data: Data,
 }
 
 /// A case.
@@ -59,6 +68,67 @@ pub struct Case {
     places: Vec<(Part, String, Range<usize>)>,
     expected: Vec<(Range<usize>, Expected)>,
     error: Option<(Range<usize>, String)>,
+    data: Data,
+    /// What outputs are to hold.
+    outputs: Vec<(String, DataFile)>,
+}
+
+impl Case {
+    /// Whether it is to be refused.
+    #[must_use]
+    pub fn is_refusal(&self) -> bool {
+        self.error.is_some()
+    }
+}
+
+impl Cases {
+    /// What a case asks for, with what the file says for all cases. None where there is no such case.
+    ///
+    /// # Errors
+    /// What is wrong with a file that says an input's shape.
+    #[must_use]
+    pub fn trial(&self, index: usize) -> Option<Result<Trial, Difference>> {
+        self.list.get(index).map(|case| self.trial_of(case))
+    }
+
+    fn trial_of(&self, case: &Case) -> Result<Trial, Difference> {
+        let data = case.data.or(&self.data);
+        self.query(case).map(|query| Trial {
+            name: case.name.clone(),
+            query,
+            inputs: data.inputs,
+            outputs: case.outputs.clone(),
+            reference: data.reference,
+            tolerance: data.tolerance,
+            seed: data.seed.unwrap_or(0),
+            variant: None,
+        })
+    }
+
+    /// What holds for every case that says nothing else, with no shapes.
+    #[must_use]
+    pub fn defaults(&self) -> Trial {
+        let Data { inputs, reference, tolerance, seed } = self.data.clone();
+        Trial { inputs, reference, tolerance, seed: seed.unwrap_or(0), ..Trial::default() }
+    }
+
+    /// The query of a case: a file says its input's shape where the case does not.
+    fn query(&self, case: &Case) -> Result<Query, Difference> {
+        let mut query = case.query.clone();
+        for (name, data) in &case.data.inputs {
+            let InputData::File(file) = data else { continue };
+            if query.shapes.iter().any(|(known, _)| known == name) {
+                continue;
+            }
+            let shape = file.shape().and_then(check_shape);
+            let shape = shape.map_err(|why| {
+                let text = format!("the input `{name}`: {why}");
+                Difference { place: where_is(self, &case.range), text, mistake: true }
+            })?;
+            query.shapes.push((name.clone(), shape));
+        }
+        Ok(query)
+    }
 }
 
 /// Something that is expected.
@@ -88,6 +158,8 @@ pub struct Difference {
     pub place: String,
     /// What was found and what was expected.
     pub text: String,
+    /// Whether the case itself is wrong: it says something that is not there.
+    pub mistake: bool,
 }
 
 /// Reads a test file.
@@ -109,20 +181,21 @@ fn document(form: &mut Form<'_>, source: &Arc<Source>) -> Option<Cases> {
         let mut root = Section::root(document.get_ref());
         let subject = form.require(&mut root, "manifest", "\"../manifests/NAME.toml\"");
         let subject = subject.and_then(|entry| form.string(&entry));
+        let folder = source.path.parent().map(PathBuf::from).unwrap_or_default();
+        let data = Data::read(form, &mut root, &folder);
         let tables = form.tables(&mut root, "cases");
         if tables.is_empty() {
             let error =
                 Diagnostic::error("the file has no cases").at(form.span(0..0), "expected `[[cases]]`");
             form.report(error);
         }
-        let list: Vec<Case> = tables.into_iter().map(|table| case(form, table)).collect();
+        let list: Vec<Case> = tables.into_iter().map(|table| case(form, table, &folder)).collect();
         form.finish(&root);
-        let folder = source.path.parent().map(PathBuf::from).unwrap_or_default();
-        Some(Cases { source: Arc::clone(source), subject: folder.join(subject?.value), list })
+        Some(Cases { source: Arc::clone(source), subject: folder.join(subject?.value), list, data })
     })
 }
 
-fn case(form: &mut Form<'_>, mut table: Section<'_>) -> Case {
+fn case(form: &mut Form<'_>, mut table: Section<'_>, folder: &Path) -> Case {
     let mut case = Case {
         name: String::new(),
         range: table.range.clone(),
@@ -130,6 +203,8 @@ fn case(form: &mut Form<'_>, mut table: Section<'_>) -> Case {
         places: Vec::new(),
         expected: Vec::new(),
         error: None,
+        data: Data::default(),
+        outputs: Vec::new(),
     };
     if let Some(name) =
         form.require(&mut table, "name", "\"what it is about\"").and_then(|entry| form.string(&entry))
@@ -183,16 +258,17 @@ fn case(form: &mut Form<'_>, mut table: Section<'_>) -> Case {
             Err(why) => wrong(form, &entry, &why),
         }
     }
+    case.data = Data::read(form, &mut table, folder);
     if let Some(entry) = table.take("expect")
         && let Some(section) = form.table(&entry, "[cases.expect]".to_owned())
     {
-        expect(form, section, &mut case);
+        expect(form, section, &mut case, folder);
     }
     form.finish(&table);
     case
 }
 
-fn expect(form: &mut Form<'_>, mut table: Section<'_>, case: &mut Case) {
+fn expect(form: &mut Form<'_>, mut table: Section<'_>, case: &mut Case, folder: &Path) {
     for entry in form.lines(&mut table, "shapes") {
         if let Some(shape) = shape(form, &entry) {
             case.expected.push((entry.range.clone(), Expected::Shape(entry.key, shape)));
@@ -220,6 +296,7 @@ fn expect(form: &mut Form<'_>, mut table: Section<'_>, case: &mut Case) {
             case.expected.push((entry.range.clone(), Expected::Arg(entry.key, value)));
         }
     }
+    case.outputs = data::outputs(form, &mut table, folder);
     if let Some(entry) = table.take("error")
         && let Some(text) = form.string(&entry)
     {
@@ -283,12 +360,32 @@ fn value(form: &mut Form<'_>, entry: &Entry<'_>, list: bool) -> Option<Value> {
 /// Evaluates every case and holds it against what it expects.
 #[must_use]
 pub fn run(cases: &Cases, subject: &Subject, compiler: &Compiler) -> Vec<Verdict> {
-    cases.list.iter().map(|case| verdict(cases, case, subject, compiler)).collect()
+    cases.list.iter().map(|case| verdict(cases, case, subject, compiler, &[])).collect()
 }
 
-fn verdict(cases: &Cases, case: &Case, subject: &Subject, compiler: &Compiler) -> Verdict {
-    let differs = |range: &Range<usize>, text: String| Difference { place: where_is(cases, range), text };
-    let mut differences = match (evaluate(subject, &case.query, compiler), &case.error) {
+/// Evaluates one case, on a device of which these facts are known where the case does not say them.
+#[must_use]
+pub fn verdict(
+    cases: &Cases,
+    case: &Case,
+    subject: &Subject,
+    compiler: &Compiler,
+    device: &[(String, i64)],
+) -> Verdict {
+    let mut query = match cases.query(case) {
+        Ok(query) => query,
+        Err(difference) => return Verdict { name: case.name.clone(), differences: vec![difference] },
+    };
+    let unsaid = |(name, _): &&(String, i64)| query.device.iter().all(|(known, _)| known != name);
+    let unsaid: Vec<(String, i64)> = device.iter().filter(unsaid).cloned().collect();
+    query.device.extend(unsaid);
+    let differs = |range: &Range<usize>, text: String| Difference {
+        place: where_is(cases, range),
+        text,
+        mistake: false,
+    };
+    let mistaken = |range: &Range<usize>, text: String| Difference { mistake: true, ..differs(range, text) };
+    let mut differences = match (evaluate(subject, &query, compiler), &case.error) {
         (Ok(outcome), error) => {
             let refusal = refusal(case, &outcome, error.as_ref());
             // What is refused against expectation has nothing else to be compared.
@@ -307,9 +404,13 @@ fn verdict(cases: &Cases, case: &Case, subject: &Subject, compiler: &Compiler) -
         }
         (Err(mistakes), None) => mistakes
             .iter()
-            .map(|mistake| differs(&place_of(case, mistake), one_line(&mistake.diagnostic)))
+            .map(|mistake| mistaken(&place_of(case, mistake), one_line(&mistake.diagnostic)))
             .collect::<Vec<_>>(),
     };
+    if let (Ok(stated), Ok(trial)) = (state(subject, &query), cases.trial_of(case)) {
+        let all = mistakes(&subject.plugin, &stated, &trial);
+        differences.extend(all.into_iter().map(|text| mistaken(&case.range, text)));
+    }
     differences.dedup();
     Verdict { name: case.name.clone(), differences }
 }
@@ -445,7 +546,8 @@ pub fn table(verdicts: &[Verdict]) -> String {
             text.push_str(&format!("ok       {}\n", verdict.name));
         }
         for difference in &verdict.differences {
-            text.push_str(&format!("differs  {}: {}: {}\n", verdict.name, difference.place, difference.text));
+            let what = if difference.mistake { "mistake" } else { "differs" };
+            text.push_str(&format!("{what}  {}: {}: {}\n", verdict.name, difference.place, difference.text));
         }
     }
     let wrong = verdicts.iter().filter(|verdict| !verdict.differences.is_empty()).count();

@@ -13,8 +13,9 @@ use crate::cache::Cache;
 use crate::codegen;
 use crate::config;
 use crate::diagnostic::Diagnostic;
+use crate::foreign::{self, Loaded};
 use crate::nvrtc::{PreparedUnit, Session, Settings};
-use crate::resolve::{Resolved, Unit};
+use crate::resolve::{ForeignCode, Resolved, Unit};
 use crate::toolkit::{Overrides, Toolkit};
 use crate::verify;
 
@@ -107,12 +108,18 @@ impl Compiler {
             .min_by_key(|(fit, _)| *fit)
         {
             Some((_, code)) => LaunchCode { machine: vec![code], ..LaunchCode::default() },
-            None => LaunchCode { machine: Vec::new(), ..without_machine_code(arch, launch) },
+            None => {
+                let targets: Vec<Target> = launch.code.iter().map(|reference| reference.target).collect();
+                LaunchCode { machine: Vec::new(), ..without_machine_code(arch, &launch.kernel, &targets) }
+            }
         }
     }
 
     /// The code of a manifest's launch, compiled for the architecture that was asked for, else for the project's first.
     pub(super) fn of_manifest(&self, resolved: &Resolved, unit: &Unit) -> LaunchCode {
+        if let Some(code) = &unit.foreign {
+            return self.of_foreign(&resolved.draft.plugin, unit, code);
+        }
         let machine = |target: &&Target| target.kind == TargetKind::Cubin;
         let asked = self.environment.arch.map(|arch| Target { kind: TargetKind::Cubin, arch });
         let Some(target) = asked.or_else(|| self.environment.targets.iter().find(machine).copied()) else {
@@ -138,9 +145,36 @@ impl Compiler {
     }
 }
 
+impl Compiler {
+    /// The code of a launch that another compiler made: that of the architecture that was asked for, else all machine code.
+    fn of_foreign(&self, plugin: &Plugin, unit: &Unit, code: &ForeignCode) -> LaunchCode {
+        let held = foreign::check(plugin, unit);
+        let args = held.bound.map(|bound| bound.args);
+        let loaded = || code.files.iter().filter_map(|file| file.loaded.as_deref());
+        let is_cubin = |loaded: &&Loaded| loaded.target.kind == TargetKind::Cubin;
+        let machine = loaded().filter(is_cubin).filter_map(|loaded| {
+            let facts = loaded.kernels.iter().find(|kernel| kernel.symbol == unit.kernel)?;
+            let arch = self.environment.arch.unwrap_or(loaded.target.arch);
+            Some(MachineCode { arch, code: loaded.target, facts: facts.clone() })
+        });
+        let has_ptx = loaded().any(|loaded| !is_cubin(&loaded));
+        let known = LaunchCode { args, diagnostics: held.diagnostics, ..LaunchCode::default() };
+        let Some(arch) = self.environment.arch else {
+            return LaunchCode { machine: machine.collect(), has_ptx, ..known };
+        };
+        let fitting = machine.filter_map(|code| Some((fit(arch, code.code.arch)?, code)));
+        if let Some((_, code)) = fitting.min_by_key(|(fit, _)| *fit) {
+            return LaunchCode { machine: vec![code], ..known };
+        }
+        let targets: Vec<Target> = loaded().map(|loaded| loaded.target).collect();
+        let LaunchCode { has_ptx, note, refused, .. } = without_machine_code(arch, &unit.kernel, &targets);
+        LaunchCode { has_ptx, note, refused, ..known }
+    }
+}
+
 /// What there is to say of a launch without machine code for an architecture: that its PTX is compiled there, or that nothing runs.
-fn without_machine_code(arch: Arch, launch: &Launch) -> LaunchCode {
-    let targets = || launch.code.iter().map(|reference| reference.target);
+fn without_machine_code(arch: Arch, kernel: &str, targets: &[Target]) -> LaunchCode {
+    let targets = || targets.iter().copied();
     // The driver takes the newest that it can.
     let ptx = targets().filter(|target| target.kind == TargetKind::Ptx && runs_from_ptx(arch, target.arch));
     match ptx.max_by_key(|target| (target.arch.major, target.arch.minor)) {
@@ -153,7 +187,7 @@ fn without_machine_code(arch: Arch, launch: &Launch) -> LaunchCode {
         None => {
             let has: Vec<String> = targets().map(|target| target.to_string()).collect();
             let has = if has.is_empty() { "none".to_owned() } else { format!("for {}", has.join(", ")) };
-            let why = format!("no code of `{}` runs on sm_{arch}; there is {has}", launch.kernel);
+            let why = format!("no code of `{kernel}` runs on sm_{arch}; there is {has}");
             LaunchCode { refused: Some(why), ..LaunchCode::default() }
         }
     }

@@ -16,6 +16,7 @@ mod node;
 pub mod occupancy;
 mod query;
 mod report;
+mod stated;
 mod steps;
 mod subject;
 mod table;
@@ -30,5 +31,6 @@ pub use report::{
     ArgReport, AttributeReport, Check, Evaluation, FactOrigin, FactReport, FormatReport, GuardReport,
     LaunchReport, OccupancyReport, Origin, Report, TensorReport, TypeReport, VariantReport, value_json,
 };
+pub use stated::{Stated, state, unmet};
 pub use subject::{Choice, Origin as SubjectOrigin, Subject, Subjects, choose, compiled, manifest, open};
 pub use table::table;

@@ -115,7 +115,12 @@ pub(super) fn meant<'a>(given: impl Iterator<Item = &'a String>, known: &[&'a st
         .collect()
 }
 
-fn attributes(subject: &Subject, query: &Query, mistakes: &mut Vec<Mistake>) -> (Vec<Value>, Vec<Origin>) {
+/// The attributes and where each comes from.
+pub(super) fn attributes(
+    subject: &Subject,
+    query: &Query,
+    mistakes: &mut Vec<Mistake>,
+) -> (Vec<Value>, Vec<Origin>) {
     let plugin = &subject.plugin;
     let mistake =
         |name: &str, diagnostic| Mistake { part: Part::Attribute, name: name.to_owned(), diagnostic };

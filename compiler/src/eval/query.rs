@@ -11,7 +11,7 @@ use crate::diagnostic::Diagnostic;
 const MAX_RANK: usize = cubinder_bundle::model::MAX_RANK as usize;
 
 /// One node with its shapes, as far as the caller says.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, serde::Serialize, serde::Deserialize)]
 pub struct Query {
     /// Shapes of inputs. A shape input has as many elements as values.
     pub shapes: Vec<(String, Vec<i64>)>,
@@ -53,7 +53,7 @@ pub struct Written<'a> {
 pub const DEFAULT_ALIGNMENT: u64 = 256;
 
 /// The value of an attribute, before its type is known.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 pub enum Given {
     /// As it was typed.
     Text(String),

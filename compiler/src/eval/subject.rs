@@ -11,6 +11,7 @@ use cubinder_bundle::{CodeObject, Plugin, Value};
 
 use crate::config;
 use crate::diagnostic::{Diagnostic, Source, suggest};
+use crate::foreign;
 use crate::project::kind::{self, Kind};
 use crate::resolve::{self, Resolved};
 use crate::tables;
@@ -22,6 +23,8 @@ pub struct Subjects {
     pub kind: &'static str,
     /// What is in it, in the file's order.
     pub list: Vec<Subject>,
+    /// The plugins of the libraries that an engine carries beside its nodes; none of anything else.
+    pub carried: Vec<Subject>,
     /// What the reader of the file should know.
     pub warnings: Vec<Diagnostic>,
 }
@@ -76,7 +79,8 @@ pub fn open(path: &Path) -> Result<Subjects, Vec<Diagnostic>> {
         let source = config::open(path)?;
         kind::expect(Kind::Manifest, path, &source.text).map_err(|error| vec![error])?;
         let mut resolved = resolve::compile(&source)?;
-        let errors = tables::read(&mut resolved);
+        let mut errors = tables::read(&mut resolved);
+        errors.extend(foreign::read(&mut resolved));
         return if errors.is_empty() { Ok(of(resolved)) } else { Err(errors) };
     }
     let bytes = std::fs::read(path).map_err(|error| cannot(&error))?;
@@ -96,7 +100,7 @@ fn of(resolved: Resolved) -> Subjects {
     let plugin = resolved.draft.plugin.clone();
     let origin = Origin::Manifest(Arc::new(resolved));
     let subject = Subject { plugin, origin, number: None, attributes: None, input_ranks: None };
-    Subjects { kind: "manifest", list: vec![subject], warnings }
+    Subjects { kind: "manifest", list: vec![subject], carried: Vec::new(), warnings }
 }
 
 /// The plugins or nodes in the bytes of a library, a bundle or an engine.
@@ -118,7 +122,10 @@ pub fn compiled(name: &str, bytes: &[u8]) -> Result<Subjects, Vec<Diagnostic>> {
     }
     let nodes = nodes(name, &all, &mut warnings);
     let is_engine = all.iter().any(|found| !matches!(found.container, Container::Bundle(_)));
-    let (kind, list) = if is_engine { ("engine", nodes) } else { (library_kind(bytes), plugins(&all)) };
+    let (kind, list, carried) = match is_engine {
+        true => ("engine", nodes, plugins(&all)),
+        false => (library_kind(bytes), plugins(&all), Vec::new()),
+    };
     if list.is_empty() {
         let mut errors = vec![
             Diagnostic::error(format!("nothing in `{name}` can be evaluated"))
@@ -127,7 +134,7 @@ pub fn compiled(name: &str, bytes: &[u8]) -> Result<Subjects, Vec<Diagnostic>> {
         errors.append(&mut warnings);
         return Err(errors);
     }
-    Ok(Subjects { kind, list, warnings })
+    Ok(Subjects { kind, list, carried, warnings })
 }
 
 fn library_kind(bytes: &[u8]) -> &'static str {

@@ -160,7 +160,7 @@ pub enum InspectError {
     #[error("it begins as a cubin or PTX and does not read: {0}")]
     Code(String),
     /// The file is a shared library, and not one of Cubinder's, or a damaged one.
-    #[error("it is no plugin library of Cubinder's: {0}")]
+    #[error("{0}")]
     Library(String),
     /// Nothing of Cubinder's is in it.
     #[error(
@@ -175,6 +175,22 @@ pub enum InspectError {
         /// What is wrong with it.
         error: String,
     },
+}
+
+/// What helps with a file in which nothing was found: of some kinds of files another command has to say something.
+#[must_use]
+pub fn help(path: &Path, bytes: &[u8]) -> Option<&'static str> {
+    if cubin::is_fatbin(bytes) {
+        return Some(
+            "it is a fatbin: `cuobjdump -xelf all FILE` and `cuobjdump -xptx all FILE` take it apart",
+        );
+    }
+    match path.extension()?.to_str()? {
+        "onnx" => Some("a model's nodes are shown by `cubinder onnx list FILE --plugins LIBRARY`"),
+        "toml" => Some("a manifest is looked at by `cubinder check FILE`"),
+        "cu" | "cuh" => Some("a kernel is looked at with its manifest, by `cubinder check MANIFEST`"),
+        _ => None,
+    }
 }
 
 /// Reads a file's contents and says what is in it.

@@ -189,3 +189,16 @@ fn control_characters_do_not_reach_the_terminal() {
     assert!(text.contains("made by \\u{1b}[2Jred\\u{0}\\u{9b}31m\n"), "{text:?}");
     assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{text:?}");
 }
+
+#[test]
+fn files_of_other_commands_are_sent_there() {
+    for (name, bytes, expected) in [
+        ("a.onnx", b"\x08\x08".as_slice(), "cubinder onnx list"),
+        ("a.toml", b"schema = 1", "cubinder check"),
+        ("a.cu", b"__global__", "cubinder check"),
+        ("a.bin", b"\x50\xed\x55\xba\x01\x00", "cuobjdump"),
+    ] {
+        assert!(help(Path::new(name), bytes).is_some_and(|help| help.contains(expected)), "{name}");
+    }
+    assert_eq!(help(Path::new("a.plan"), b"ptrt"), None);
+}

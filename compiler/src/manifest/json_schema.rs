@@ -136,6 +136,15 @@ fn form(form: &Form) -> Value {
         Form::Byte => json!({ "type": "integer", "minimum": 0, "maximum": 255 }),
         Form::Switch => json!({ "type": "boolean" }),
         Form::Paths => json!({ "type": "array", "items": { "type": "string", "pattern": "\\S" } }),
+        Form::Parameters => json!({ "type": "array", "items": { "type": "string", "pattern": parameter() } }),
+        Form::Symbol => json!({ "type": "string", "pattern": "^(\\S+|[^\\t\\n\\r]*<[^\\t\\n\\r]*)$" }),
+        Form::Files => json!({
+            "type": "array",
+            "items": { "type": "string", "pattern": "\\S" },
+            "minItems": 1,
+            "uniqueItems": true,
+        }),
+        Form::Choice => json!({ "type": ["string", "integer", "number", "boolean"] }),
         Form::Options => json!({ "type": "array", "items": { "type": "string", "pattern": "^-" } }),
         Form::Targets => json!({
             "type": "array",
@@ -160,6 +169,15 @@ fn form(form: &Form) -> Value {
     }
 }
 
+/// A parameter of `[[code]]`: a type with what the value is a multiple of, or a value.
+fn parameter() -> String {
+    let base = format!("{IDENTIFIER}(\\s+{IDENTIFIER})*");
+    let pointer = "\\s*\\*(\\s*aligned\\s*\\(\\s*0*(1|2|4|8|16|32|64|128|256)\\s*\\))?";
+    let number = "(\\s*\\[\\s*\\+?[0-9]+\\s*\\])?(\\s*multiple_of\\s*\\(\\s*\\+?0*[1-9][0-9]*\\s*\\))?";
+    let value = "(true|false|[+-]?[0-9.]+([eE][+-]?[0-9]+)?)";
+    format!("^\\s*{IDENTIFIER}\\s*(:\\s*{base}({pointer}|{number})|==\\s*{value})\\s*$")
+}
+
 /// A table of one of several kinds.
 fn of_a_kind(kinds: &Kinds) -> Value {
     let mut tables = kinds.tables.iter().rev();
@@ -173,9 +191,8 @@ fn of_a_kind(kinds: &Kinds) -> Value {
 /// An array of tables of several kinds.
 fn of_kinds(kinds: &Kinds) -> Value {
     let mut array = json!({ "type": "array", "items": of_a_kind(kinds) });
-    if let (Value::Object(fields), true) = (&mut array, kinds.needs_last) {
-        let keys: Vec<Value> = kinds.keys.iter().map(|key| json!({ "required": [key] })).collect();
-        fields.insert("contains".to_owned(), json!({ "not": { "anyOf": keys } }));
+    if let (Value::Object(fields), Some(key)) = (&mut array, kinds.but_for) {
+        fields.insert("contains".to_owned(), json!({ "not": { "required": [key] } }));
     }
     array
 }

@@ -67,6 +67,8 @@ pub struct Manifest {
     pub tables: Vec<TableDecl>,
     /// `[scratch.NAME]`, in the file's order.
     pub scratch: Vec<ScratchDecl>,
+    /// `[[code]]`, in the file's order.
+    pub code: Vec<CodeDecl>,
     /// `[[launches]]`, in order; at least one where the manifest is right.
     pub launches: Vec<StepDecl>,
     /// `[compile]`.
@@ -420,13 +422,84 @@ pub struct FillDecl {
     pub byte: u8,
 }
 
+/// `[[code]]`: a kernel that another compiler made.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CodeDecl {
+    /// What launches call it. Several may have one name: then `serves` tells them apart.
+    pub name: Located<String>,
+    /// `for`: the types, formats, constants and values of attributes that it is made for. Of what is not named, all.
+    pub serves: Vec<ServeDecl>,
+    /// The kernel's symbol in the files; none where they have one kernel only.
+    pub kernel: Option<Located<String>>,
+    /// The kernel's parameters in its own order, and what else it was made for.
+    pub parameters: Vec<ParameterDecl>,
+    /// Whether nothing in it is wrong. Of what is, that was told, and nothing is said of what follows from it.
+    pub is_whole: bool,
+    /// The files, cubins first, relative to the manifest's folder.
+    pub files: Vec<(CodeKind, Located<String>)>,
+    /// Whether there is a key for files at all.
+    pub has_files: bool,
+    /// What made them, for people; empty where it is not said.
+    pub made_by: String,
+    /// Where it begins.
+    pub range: Range<usize>,
+}
+
+/// One line of `for` of a `[[code]]`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ServeDecl {
+    /// A type or format parameter, a constant or an attribute that code is compiled for.
+    pub name: Located<String>,
+    /// What it is there: a text for types and formats.
+    pub value: Located<Value>,
+}
+
+/// One parameter of a `[[code]]`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ParameterDecl {
+    /// Its name.
+    pub name: Located<String>,
+    /// All of it.
+    pub range: Range<usize>,
+    /// What it takes.
+    pub kind: ParameterKind,
+}
+
+/// What a parameter of a `[[code]]` is.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ParameterKind {
+    /// It is passed to the kernel.
+    Passed(PassedDecl),
+    /// The code was made for this value, and nothing is passed.
+    Fixed(Value),
+}
+
+/// A parameter that is passed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PassedDecl {
+    /// The type without `const`, the pointer and the length: `f32`, `unsigned int`, `T`.
+    pub base: Located<String>,
+    /// Whether it is a pointer.
+    pub is_pointer: bool,
+    /// Whether it is one to `const`.
+    pub is_const: bool,
+    /// How many elements it has, where it is an array by value.
+    pub len: Option<u32>,
+    /// What the address or the number is a multiple of, for which the code was made.
+    pub multiple: Option<u32>,
+}
+
 /// `[[launches]]` without `memset`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LaunchDecl {
-    /// The CUDA file, relative to the manifest's folder; there where the manifest is right.
+    /// The CUDA file, relative to the manifest's folder; there where the manifest is right and has no `code`.
     pub source: Option<Text>,
-    /// The kernel, with type parameters and constants as template arguments; there where the manifest is right.
+    /// The kernel, with type parameters and constants as template arguments; there where the manifest is right and has no `code`.
     pub kernel: Option<Text>,
+    /// The name of the `[[code]]` that is launched, in the place of source and kernel.
+    pub code: Option<Located<String>>,
+    /// Whether it launches a `[[code]]`, known or not.
+    pub is_of_code: bool,
     /// One to three expressions where the manifest is right.
     pub grid: Vec<Text>,
     /// One to three expressions where the manifest is right.

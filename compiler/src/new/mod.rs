@@ -17,6 +17,7 @@ const CONFIG: &str = include_str!("templates/cubinder.toml");
 const MANIFEST: &str = include_str!("templates/manifest.toml");
 const KERNEL: &str = include_str!("templates/kernel.cu");
 const CASES: &str = include_str!("templates/cases.toml");
+const REFERENCE: &str = include_str!("templates/reference.py");
 
 /// What is to be written.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,6 +52,7 @@ pub fn plan(name: &str, folder: Option<&Path>, here: &Path) -> Result<Plan, Diag
     files.push((project.join("manifests").join(format!("{name}.toml")), text(MANIFEST)));
     files.push((project.join("kernels").join(format!("{name}.cu")), text(KERNEL)));
     files.push((project.join("tests").join(format!("{name}.toml")), text(CASES)));
+    files.push((project.join("tests").join(format!("{name}_reference.py")), text(REFERENCE)));
     Ok(Plan { folder: project, is_added, files })
 }
 
@@ -146,9 +148,20 @@ mod tests {
         assert_eq!(fresh[1], "scale/manifests/scale.toml");
         std::fs::write(folder.path().join(FILE_NAME), "").unwrap();
         let added = files(plan("scale", None, &inner).unwrap());
-        assert_eq!(added, ["../manifests/scale.toml", "../kernels/scale.cu", "../tests/scale.toml"]);
+        assert_eq!(
+            added,
+            [
+                "../manifests/scale.toml",
+                "../kernels/scale.cu",
+                "../tests/scale.toml",
+                "../tests/scale_reference.py"
+            ]
+        );
         let here = files(plan("scale", None, folder.path()).unwrap());
-        assert_eq!(here, ["manifests/scale.toml", "kernels/scale.cu", "tests/scale.toml"]);
+        assert_eq!(
+            here,
+            ["manifests/scale.toml", "kernels/scale.cu", "tests/scale.toml", "tests/scale_reference.py"]
+        );
         // A folder that is named is the project's own.
         assert_eq!(
             files(plan("scale", Some(folder.path()), &inner).unwrap())[0],
@@ -171,7 +184,7 @@ mod tests {
         std::fs::write(&kernel, "mine").unwrap();
         std::fs::remove_file(folder.path().join("manifests/scale.toml")).unwrap();
         let errors = write(&plan()).unwrap_err();
-        assert_eq!(errors.len(), 2, "{errors:?}");
+        assert_eq!(errors.len(), 3, "{errors:?}");
         assert_eq!(std::fs::read_to_string(&kernel).unwrap(), "mine");
         assert!(!folder.path().join("manifests/scale.toml").exists());
     }

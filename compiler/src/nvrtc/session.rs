@@ -58,6 +58,12 @@ impl PreparedUnit {
     pub fn unit(&self) -> &TranslationUnit {
         &self.unit
     }
+
+    /// Whether it includes files of the project whose names only the preprocessor can tell.
+    #[must_use]
+    pub fn has_computed_includes(&self) -> bool {
+        self.dependencies.has_computed()
+    }
 }
 
 /// The code of one unit for one target.
@@ -224,9 +230,20 @@ impl Session {
     /// The files of the project that a unit includes; nothing where only the preprocessor could tell.
     #[must_use]
     pub fn included_files<'p>(&self, prepared: &'p PreparedUnit) -> Option<Vec<&'p Path>> {
+        prepared.dependencies.is_complete().then(|| self.found_files(prepared).collect())
+    }
+
+    /// The files of the project that a unit includes, but for those whose names only the preprocessor can tell: see
+    /// [`PreparedUnit::has_computed_includes`].
+    pub fn found_files<'p>(&self, prepared: &'p PreparedUnit) -> impl Iterator<Item = &'p Path> {
         let of_project = |file: &&Path| !self.toolkit.include.iter().any(|folder| file.starts_with(folder));
-        let dependencies = &prepared.dependencies;
-        dependencies.is_complete().then(|| dependencies.found().filter(of_project).collect())
+        prepared.dependencies.found().filter(of_project)
+    }
+
+    /// NVRTC and its headers.
+    #[must_use]
+    pub fn toolkit(&self) -> &Toolkit {
+        &self.toolkit
     }
 
     /// What the session has done so far.

@@ -10,7 +10,7 @@ use cubinder_bundle::{DataType, Launch};
 use super::expression::{Compiler, Expected, Place};
 use super::rows::{self, Row, known_type};
 use super::steps::scratch_buffer;
-use super::{ArgDraft, ArgDraftValue, Unit, beside, kernel};
+use super::{ArgDraft, ArgDraftValue, Unit, beside, foreign, kernel};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::manifest::form::is_identifier;
 use crate::manifest::{ArgDecl, LaunchDecl, Text};
@@ -38,7 +38,11 @@ pub(super) fn resolve(
     place: &Place,
     index: usize,
 ) -> RowLaunch {
-    let kernel = decl.kernel.as_ref().and_then(|text| kernel_name(compiler, text, row, index));
+    let foreign = if decl.is_of_code { foreign::resolve(compiler, decl, row, index) } else { None };
+    let kernel = match &foreign {
+        Some(code) => Some(code.signature.kernel.clone()),
+        None => decl.kernel.as_ref().and_then(|text| kernel_name(compiler, text, row, index)),
+    };
     let grid = dimensions(compiler, &decl.grid, "grid", place, index);
     let block = dimensions(compiler, &decl.block, "block", place, index);
     let block_is_right = block.1 && threads_of_block(compiler, decl, &block.0, index);
@@ -59,14 +63,16 @@ pub(super) fn resolve(
     let named: Vec<&ArgDecl> = declared.iter().filter(|arg| is_identifier(&arg.name.value)).collect();
     let args_are_known = decl.args.is_some() && named.len() == declared.len();
     let args: Vec<ArgDraft> = named.into_iter().map(|arg| argument(compiler, arg, row, place)).collect();
+    let are_right = args.iter().all(|arg| arg.broken.is_none());
+    let args = if decl.is_of_code { foreign::passed(compiler.manifest, decl, row, args) } else { args };
     let is_right = kernel.is_some()
-        && decl.source.is_some()
+        && (decl.source.is_some() || foreign.is_some())
         && grid.1
         && block_is_right
         && shared_bytes.is_some()
         && cluster_is_right
         && args_are_known
-        && args.iter().all(|arg| arg.broken.is_none());
+        && are_right;
     let launch = Launch {
         kernel: kernel.clone().unwrap_or_default(),
         grid: grid.0,
@@ -87,7 +93,11 @@ pub(super) fn resolve(
         source: source.map(|source| beside(compiler.source, &source.value)).unwrap_or_default(),
         source_span: span_of(source),
         kernel: kernel.unwrap_or_default(),
-        kernel_span: span_of(decl.kernel.as_ref()),
+        kernel_span: match &decl.code {
+            Some(code) => compiler.span(code.range.clone()),
+            None => span_of(decl.kernel.as_ref()),
+        },
+        foreign,
         types: row.types.clone(),
         formats: row.formats.clone(),
         has_formats: rows::has_formats(compiler.manifest),

@@ -8,6 +8,7 @@ mod choices;
 mod counts;
 mod cpp_names;
 mod expression;
+mod foreign;
 mod kernel;
 mod launch;
 mod layouts;
@@ -21,6 +22,7 @@ mod rows;
 mod steps;
 mod tables;
 mod tensor_kinds;
+mod unsaid;
 mod usage;
 
 use std::borrow::Borrow;
@@ -36,6 +38,8 @@ use crate::diagnostic::{Diagnostic, Severity, Source, Span, has_errors, sort};
 use crate::manifest::{self, MAX_RANK, Manifest, TableData, TableType};
 use crate::rules;
 use expression::Compiler;
+pub(crate) use foreign::element;
+pub use foreign::{ForeignCode, ForeignFile};
 use rows::Row;
 pub use usage::UnusedName;
 
@@ -79,11 +83,14 @@ pub struct Unit {
     pub step: usize,
     /// Index of its declaration among the manifest's launches, of which a variant may leave some out.
     pub decl: usize,
-    /// The CUDA source, resolved against the manifest's folder. Empty where it is wrong.
+    /// The code, where another compiler made it: then there is no source.
+    pub foreign: Option<ForeignCode>,
+    /// The CUDA source, resolved against the manifest's folder. Empty where it is wrong, and where there is none.
     pub source: PathBuf,
     /// Where the manifest names the source.
     pub source_span: Span,
-    /// The kernel as C++ names it, type parameters and constants replaced: `circ_pad<float, 4>`. Empty where it is wrong.
+    /// The kernel as C++ names it, type parameters and constants replaced: `circ_pad<float, 4>`; of code that is there already its
+    /// symbol, once that is known. Empty where it is wrong.
     pub kernel: String,
     /// Where the manifest names the kernel.
     pub kernel_span: Span,
@@ -223,6 +230,9 @@ pub fn compile(source: &Arc<Source>) -> Result<Resolved, Vec<Diagnostic>> {
 /// # Errors
 /// The mistakes, with what could be made of the manifest beside them.
 pub fn read(source: &Arc<Source>) -> Result<Resolved, Wrong> {
+    if let Some(error) = unsaid::check(source) {
+        return Err(Wrong { errors: vec![error], sketch: None });
+    }
     let read = manifest::read(source);
     let Some(manifest) = read.manifest else { return Err(Wrong { errors: read.diagnostics, sketch: None }) };
     let resolved = sketch(&manifest, source);
@@ -265,6 +275,7 @@ fn sketch(manifest: &Manifest, source: &Arc<Source>) -> Result<Resolved, Wrong> 
     }
     let mut diagnostics = names::check(manifest, source);
     diagnostics.extend(tensor_kinds::check(manifest, source));
+    diagnostics.extend(foreign::check(manifest, source));
     let rows::Table { rows, unclear } = rows::expand(manifest, source, &mut diagnostics);
     let mut compiler = Compiler::new(manifest, source, &rows, unclear);
     let (require, require_is_right) = compiler.require();

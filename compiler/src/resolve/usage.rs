@@ -44,7 +44,10 @@ pub(super) fn unused(
     };
     let mut unused = Unused::default();
     let specialized = |decl: &&AttributeDecl| decl.specialize.is_some();
-    let attributes = manifest.attributes.iter().filter(|decl| !specialized(decl));
+    // The one value that a node may have is what the kernel computes with anyway: other values are refused, where TensorRT would drop
+    // an attribute that no plugin declares without a word.
+    let pinned = |decl: &&AttributeDecl| decl.one_of.as_ref().is_some_and(|values| values.value.len() == 1);
+    let attributes = manifest.attributes.iter().filter(|decl| !specialized(decl) && !pinned(decl));
     let attributes = attributes.map(|decl| ("attribute", &decl.name));
     let functions = manifest.functions.iter().map(|decl| ("function", &decl.name));
     for (what, name) in attributes.chain(functions).filter(|(_, name)| is_unused(name)) {

@@ -211,6 +211,18 @@ rules! {
     ALIAS = "C0802";
     /// A size that depends on data and cannot be one.
     SIZE_TENSOR = "C0803";
+
+    // Code that other compilers made.
+    /// A variant for which there is no code, or more than one.
+    CODE_ROWS = "C0901";
+    /// A file of code that cannot be used.
+    CODE_FILE = "C0902";
+    /// Parameters that are not those of the code.
+    CODE_PARAMETERS = "C0903";
+    /// A target for which there is no code.
+    CODE_TARGETS = "C0904";
+    /// Something for which the code was made and which is not so.
+    CODE_ASSUMPTION = "C0905";
 }
 
 #[cfg(test)]

@@ -21,6 +21,8 @@ pub enum Language {
     Toml,
     /// The CUDA source that manifests of the page name.
     Cuda,
+    /// The PTX that they name.
+    Ptx,
 }
 
 /// A fenced block of a page.
@@ -54,6 +56,7 @@ impl Rule {
             let language = match words.next() {
                 Some("toml") => Some(Language::Toml),
                 Some("cuda") => Some(Language::Cuda),
+                Some("ptx") => Some(Language::Ptx),
                 _ => None,
             };
             let is_bad = words.next().map(|word| word == "bad");

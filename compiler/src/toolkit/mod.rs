@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 pub use pins::{Package, Role, TOOLKIT_TOML, packages};
 
 use crate::diagnostic::Diagnostic;
+use crate::installation::Installation;
 use cubinder_bundle::Digest;
 
 /// What the user and the environment say about places. Read once, at the edge.
@@ -23,17 +24,20 @@ pub struct Overrides {
     pub nvrtc: Option<PathBuf>,
     /// `CUDA_HOME`: an installed CUDA toolkit.
     pub cuda_home: Option<PathBuf>,
+    /// The folder of the Python packages that this program was installed with.
+    pub packages: Option<PathBuf>,
     /// `CUBINDER_CACHE`, or `cubinder` in the user's cache folder. Absent where there is no home either.
     pub cache: Option<PathBuf>,
 }
 
 impl Overrides {
-    /// Reads `CUBINDER_NVRTC`, `CUDA_HOME`, `CUBINDER_CACHE`, `XDG_CACHE_HOME` and `HOME`. An empty variable counts as
+    /// Reads `CUBINDER_NVRTC`, `CUDA_HOME`, `CUBINDER_CACHE`, `XDG_CACHE_HOME` and `HOME`, and looks where this program is. An empty variable counts as
     /// unset, and so does a relative `XDG_CACHE_HOME` (the XDG base directory specification says so) or `HOME`. `nvrtc` is what
     /// the command line says and goes before the environment.
     #[must_use]
     pub fn from_env(nvrtc: Option<PathBuf>) -> Overrides {
-        Overrides::from_variables(nvrtc, &|name| std::env::var_os(name))
+        let packages = Installation::of_this_program().python_packages();
+        Overrides { packages, ..Overrides::from_variables(nvrtc, &|name| std::env::var_os(name)) }
     }
 
     /// `cargo xtask setup` has the same rules (`cache_folder` of its `setup` module): it fills the cache that is read here.
@@ -43,7 +47,8 @@ impl Overrides {
         let cache = var("CUBINDER_CACHE")
             .or_else(|| absolute("XDG_CACHE_HOME").map(|folder| folder.join("cubinder")))
             .or_else(|| absolute("HOME").map(|folder| folder.join(".cache/cubinder")));
-        Overrides { nvrtc: nvrtc.or_else(|| var("CUBINDER_NVRTC")), cuda_home: var("CUDA_HOME"), cache }
+        let nvrtc = nvrtc.or_else(|| var("CUBINDER_NVRTC"));
+        Overrides { nvrtc, cuda_home: var("CUDA_HOME"), packages: None, cache }
     }
 }
 
@@ -63,16 +68,20 @@ pub struct Toolkit {
 impl Toolkit {
     /// Finds NVRTC, then its headers.
     ///
-    /// NVRTC: what `--nvrtc` or `CUBINDER_NVRTC` names, else what `CUDA_HOME` names, else the pinned package in the cache. A
-    /// place that was named and holds none is an error: the next place is not tried.
-    /// Headers: `CUDA_HOME`, else beside the NVRTC that was named, else the pinned packages in the cache. Where there are none, kernels
-    /// that include none of them can be compiled all the same.
+    /// NVRTC: what `--nvrtc` or `CUBINDER_NVRTC` names, else what `CUDA_HOME` names, else the package in the Python environment that the
+    /// program was installed into, else the pinned package in the cache. A place that was named and holds none is an error: the next
+    /// place is not tried.
+    /// Headers: `CUDA_HOME`, else beside the NVRTC that was named, else the Python environment's, where all of them are there, else the
+    /// pinned packages in the cache. Where there are none, kernels that include none of them can be compiled all the same.
     ///
     /// # Errors
     /// What is missing, what it is for, and the commands that help.
     pub fn locate(overrides: &Overrides) -> Result<Toolkit, Diagnostic> {
         let nvrtc = locate_nvrtc(overrides)?;
         if let Some(include) = named_headers(overrides, &nvrtc)? {
+            return Ok(Toolkit { nvrtc, include, is_pinned: false, without_headers: None });
+        }
+        if let Some(include) = headers_of_packages(overrides)? {
             return Ok(Toolkit { nvrtc, include, is_pinned: false, without_headers: None });
         }
         Ok(match pinned_headers(overrides) {
@@ -109,13 +118,24 @@ impl Toolkit {
         identity::of_nvrtc(&self.nvrtc).map_err(|error| {
             Diagnostic::error(format!("cannot read `{}`: {error}", self.nvrtc.display()))
                 .note("the cache of compiled code has to know which NVRTC it is for")
-                .help(HELP)
+                .help("name one that can be read, with `CUBINDER_NVRTC=<libnvrtc.so or its folder>`")
         })
     }
 }
 
-const HELP: &str = "run `cargo xtask setup`, or name an installed one with `CUBINDER_NVRTC=<libnvrtc.so or its folder>` or \
-                    `CUDA_HOME=<CUDA toolkit>`";
+/// What helps where the toolkit is not there. The name on the package index is used only where pip knows this program as its own: there
+/// it adds the extra to what is installed.
+fn help(overrides: &Overrides) -> String {
+    let packages = match overrides.packages {
+        Some(_) => {
+            "install NVIDIA's packages beside this program with `pip install 'cubinder[cuda13]'`, or name"
+        }
+        None => {
+            "in a checkout, `cargo xtask setup` fetches it; elsewhere install a CUDA toolkit or NVIDIA's `nvidia-cuda-nvrtc` and `nvidia-cuda-runtime` by pip, and name"
+        }
+    };
+    format!("{packages} it with `CUBINDER_NVRTC=<libnvrtc.so or its folder>` or `CUDA_HOME=<CUDA toolkit>`")
+}
 
 /// Where an installed CUDA toolkit keeps NVRTC. This list and the next are those of `cargo xtask setup` too (its `existing`
 /// module), in the same order.
@@ -126,7 +146,8 @@ const NAMED_FOLDERS: [&str; 5] = ["", "lib64", "lib", "targets/x86_64-linux/lib"
 fn locate_nvrtc(overrides: &Overrides) -> Result<PathBuf, Diagnostic> {
     if let Some(named) = &overrides.nvrtc {
         return named_nvrtc(named).ok_or_else(|| {
-            missing_nvrtc(format!("`{}` holds no `libnvrtc.so`", named.display()))
+            let found = if named.exists() { "holds no `libnvrtc.so`" } else { "is not there" };
+            missing_nvrtc(overrides, format!("`{}` {found}", named.display()))
                 .note("it was named by `--nvrtc` or `CUBINDER_NVRTC`")
         });
     }
@@ -135,15 +156,19 @@ fn locate_nvrtc(overrides: &Overrides) -> Result<PathBuf, Diagnostic> {
             return Err(no_home(home));
         }
         return newest_in_any(home, &HOME_FOLDERS).ok_or_else(|| {
-            missing_nvrtc(format!("`{}` holds no `libnvrtc.so`", home.join("lib64").display()))
+            missing_nvrtc(overrides, format!("`{}` holds no `libnvrtc.so`", home.join("lib64").display()))
                 .note("it was named by `CUDA_HOME`")
         });
     }
     for package in packages()?.into_iter().filter(|package| package.role == Role::Nvrtc) {
         let Some(library) = &package.library else { continue };
+        let installed = overrides.packages.as_ref().map(|folder| folder.join(library));
+        if let Some(installed) = installed.and_then(|place| std::fs::canonicalize(place).ok()) {
+            return Ok(installed);
+        }
         let place = package_folder(overrides, &package)?.join(library);
         return std::fs::canonicalize(&place).map_err(|_| {
-            missing_nvrtc("NVRTC is not there".to_owned()).note(format!(
+            missing_nvrtc(overrides, "NVRTC is not there".to_owned()).note(format!(
                 "expected `{}` ({} {})",
                 place.display(),
                 package.name,
@@ -151,20 +176,20 @@ fn locate_nvrtc(overrides: &Overrides) -> Result<PathBuf, Diagnostic> {
             ))
         });
     }
-    Err(missing_nvrtc("`toolkit.toml` names no package for NVRTC".to_owned()))
+    Err(missing_nvrtc(overrides, "`toolkit.toml` names no package for NVRTC".to_owned()))
 }
 
 /// A variable that names what is not there is a mistake: going on to another toolkit would compile with one that nobody named.
 fn no_home(home: &Path) -> Diagnostic {
     Diagnostic::error(format!("`CUDA_HOME` names `{}`, which is no folder", home.display()))
         .note("where it is set, no other CUDA toolkit is looked for")
-        .help("correct it, or unset it: then the packages that `cargo xtask setup` fetched are used")
+        .help("correct it, or unset it: then NVIDIA's Python packages are used, as `cubinder paths` says")
 }
 
-fn missing_nvrtc(message: String) -> Diagnostic {
+fn missing_nvrtc(overrides: &Overrides, message: String) -> Diagnostic {
     Diagnostic::error(message)
         .note("NVRTC compiles the kernels; it needs no GPU and no CUDA toolkit")
-        .help(HELP)
+        .help(help(overrides))
 }
 
 /// A file is taken as it is; in a folder the usual places are tried.
@@ -204,12 +229,28 @@ fn named_headers(overrides: &Overrides, nvrtc: &Path) -> Result<Option<Vec<PathB
             return Err(no_home(home));
         }
         return headers_in(&home.join("include")).map(Some).ok_or_else(|| {
-            missing_headers(format!("`{}` holds no `cuda_fp16.h`", home.join("include").display()))
+            missing_headers(overrides, format!("`{}` holds no `cuda_fp16.h`", home.join("include").display()))
                 .note("it was named by `CUDA_HOME`")
         });
     }
     let beside = nvrtc.parent().and_then(Path::parent).map(|root| root.join("include"));
     Ok(overrides.nvrtc.as_ref().and(beside).as_deref().and_then(headers_in))
+}
+
+/// The headers among the Python packages that this program was installed with. Those of several packages lie in one folder, as pip
+/// installs them; where one is missing they do not count, because they include each other.
+fn headers_of_packages(overrides: &Overrides) -> Result<Option<Vec<PathBuf>>, Diagnostic> {
+    let Some(folder) = &overrides.packages else { return Ok(None) };
+    let mut include: Vec<PathBuf> = Vec::new();
+    for package in packages()?.into_iter().filter(|package| package.role == Role::Headers) {
+        let places: Vec<PathBuf> = package.include.iter().map(|part| folder.join(part)).collect();
+        let has_marker = |marker: &PathBuf| folder.join(marker).is_file();
+        if !package.marker.as_ref().is_some_and(has_marker) {
+            return Ok(None);
+        }
+        include.extend(places.into_iter().filter(|place| !include.contains(place)).collect::<Vec<_>>());
+    }
+    Ok(Some(include))
 }
 
 fn pinned_headers(overrides: &Overrides) -> Result<Vec<PathBuf>, Diagnostic> {
@@ -219,12 +260,8 @@ fn pinned_headers(overrides: &Overrides) -> Result<Vec<PathBuf>, Diagnostic> {
         for part in &package.include {
             let place = folder.join(part);
             if !place.is_dir() {
-                return Err(missing_headers("the CUDA headers are not there".to_owned()).note(format!(
-                    "expected `{}` ({} {})",
-                    place.display(),
-                    package.name,
-                    package.version
-                )));
+                return Err(missing_headers(overrides, "the CUDA headers are not there".to_owned())
+                    .note(format!("expected `{}` ({} {})", place.display(), package.name, package.version)));
             }
             include.push(place);
         }
@@ -232,10 +269,18 @@ fn pinned_headers(overrides: &Overrides) -> Result<Vec<PathBuf>, Diagnostic> {
     Ok(include)
 }
 
-fn missing_headers(message: String) -> Diagnostic {
+fn missing_headers(overrides: &Overrides, message: String) -> Diagnostic {
     Diagnostic::error(message)
         .note("types of 16 or 8 bits, cooperative groups and the CUDA C++ library are in headers that NVRTC does not carry itself")
-        .help("run `cargo xtask setup`, or name an installed CUDA toolkit with `CUDA_HOME=<CUDA toolkit>`")
+        .help(match overrides.packages {
+            Some(_) => {
+                "install them beside this program with `pip install 'cubinder[cuda13]'`, or name an installed CUDA toolkit with `CUDA_HOME=<CUDA \
+                 toolkit>`"
+            }
+            None => {
+                "in a checkout, `cargo xtask setup` fetches them; elsewhere name an installed CUDA toolkit with `CUDA_HOME=<CUDA toolkit>`"
+            }
+        })
 }
 
 /// The include folder and the folder of the C++ headers in it.
@@ -252,7 +297,7 @@ fn package_folder(overrides: &Overrides, package: &Package) -> Result<PathBuf, D
     let Some(cache) = &overrides.cache else {
         return Err(Diagnostic::error("there is no cache folder to look for NVRTC in")
             .note("none of `CUBINDER_CACHE`, `XDG_CACHE_HOME` and `HOME` is set; a relative path counts in the first only")
-            .help(HELP));
+            .help(help(overrides)));
     };
     Ok(cache.join("toolkit").join(package.folder()))
 }

@@ -34,6 +34,8 @@ pub struct Package {
     /// The include folders in it.
     #[serde(default)]
     pub include: Vec<PathBuf>,
+    /// A header in it that none of the others has; packages with the role `headers` have one.
+    pub marker: Option<PathBuf>,
     /// What it is for, in words.
     pub purpose: String,
 }
@@ -74,6 +76,7 @@ mod tests {
         for package in &packages {
             assert_eq!(package.library.is_some(), package.role == Role::Nvrtc, "{package:?}");
             assert_eq!(package.include.is_empty(), package.role == Role::Nvrtc, "{package:?}");
+            assert_eq!(package.marker.is_none(), package.role == Role::Nvrtc, "{package:?}");
         }
         assert_eq!(packages[0].folder(), "nvidia-cuda-nvrtc-13.0.88");
     }

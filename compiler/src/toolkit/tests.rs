@@ -161,3 +161,45 @@ fn headers_may_be_missing() {
     let homeless = Overrides { cache: None, ..empty };
     assert!(Toolkit::locate(&homeless).unwrap().without_headers.is_some());
 }
+
+/// NVIDIA's packages as pip installs them: all into the same folders.
+fn installed(packages: &Path) {
+    for file in [
+        "nvidia/cu13/lib/libnvrtc.so.13",
+        "nvidia/cu13/include/cuda_fp16.h",
+        "nvidia/cu13/include/crt/mma.h",
+        "nvidia/cu13/include/cccl/nv/target",
+    ] {
+        touch(&packages.join(file));
+    }
+}
+
+#[test]
+fn the_python_environment_goes_before_the_cache() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().canonicalize().unwrap();
+    let mut overrides = prepared(&root.join("cache"));
+    let packages = root.join("site-packages");
+    overrides.packages = Some(packages.clone());
+    let toolkit = Toolkit::locate(&overrides).unwrap();
+    assert!(toolkit.nvrtc.starts_with(root.join("cache")) && toolkit.is_pinned, "nothing is installed there");
+
+    installed(&packages);
+    let include = packages.join("nvidia/cu13/include");
+    let toolkit = Toolkit::locate(&overrides).unwrap();
+    assert_eq!(toolkit.nvrtc, packages.join("nvidia/cu13/lib/libnvrtc.so.13"));
+    assert_eq!(toolkit.include, [include.clone(), include.join("cccl")]);
+    assert!(!toolkit.is_pinned, "pip may have installed other versions");
+
+    std::fs::remove_file(include.join("crt/mma.h")).unwrap();
+    let toolkit = Toolkit::locate(&overrides).unwrap();
+    assert!(toolkit.nvrtc.starts_with(&packages));
+    assert_eq!(toolkit.include.len(), 4, "headers that are not whole do not count");
+    overrides.cache = None;
+    assert!(Toolkit::locate(&overrides).unwrap().without_headers.is_some());
+
+    let named = root.join("mine/libnvrtc.so.12");
+    touch(&named);
+    overrides.nvrtc = Some(named.clone());
+    assert_eq!(Toolkit::locate(&overrides).unwrap().nvrtc, named);
+}

@@ -192,7 +192,12 @@ impl<'a> Names<'a> {
         self.args.get(param.name.as_str()).copied().filter(|_| !param.name.is_empty())
     }
 
+    /// With what the kernel takes: of code from elsewhere the manifest says that itself, and may be what is wrong.
     fn with_signature(&self, diagnostic: Diagnostic) -> Diagnostic {
+        let diagnostic = match &self.unit.foreign {
+            Some(code) => diagnostic.related(code.name_span.clone(), "`parameters` of this code"),
+            None => diagnostic,
+        };
         diagnostic.note(format!("the kernel is `{}`", self.signature))
     }
 

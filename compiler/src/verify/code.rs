@@ -80,8 +80,21 @@ pub fn check_code(check: &CodeCheck<'_>) -> Result<(), Vec<Diagnostic>> {
 fn problem(check: &CodeCheck<'_>, code: Code, message: String) -> Diagnostic {
     Diagnostic::error(message)
         .code(code)
-        .at(check.unit.kernel_span.clone(), "compiled for this kernel")
+        .at(
+            check.unit.kernel_span.clone(),
+            if is_foreign(check) { "this code" } else { "compiled for this kernel" },
+        )
         .note(format!("the kernel is `{}`", check.signature))
+}
+
+/// Whether another compiler made the code: then nothing in it can be changed here, and its own words are those of PTX.
+fn is_foreign(check: &CodeCheck<'_>) -> bool {
+    check.unit.foreign.is_some()
+}
+
+/// What is said of a kernel of CUDA C++, and what of code that is there already.
+fn said(check: &CodeCheck<'_>, of_source: &str, of_code: &str) -> String {
+    if is_foreign(check) { of_code.to_owned() } else { of_source.to_owned() }
 }
 
 /// Number, order and widths of the parameters. Where they lie is the code's own affair, because a launch passes each
@@ -158,23 +171,27 @@ fn shared(check: &CodeCheck<'_>) -> Option<Diagnostic> {
 /// kernel says. With `__block_size__` the grid would count clusters instead of blocks, which no launch of ours does.
 fn cluster(check: &CodeCheck<'_>) -> Option<Diagnostic> {
     let wanted = check.rules.cluster?;
-    let said = check.launch.cluster.as_ref().map(|cluster| cluster.each_ref().map(Expr::constant));
+    let launched = check.launch.cluster.as_ref().map(|cluster| cluster.each_ref().map(Expr::constant));
     let report = |message: String| problem(check, rules::CLUSTER, message);
-    match (wanted, said) {
-        (Cluster::Of(size), _) if check.rules.block.is_some() => Some(
+    match (wanted, launched) {
+        (Cluster::Of(size), _) if counts_clusters(check) => Some(
             report(format!("the grid of this kernel counts clusters of {} blocks", shown(size)))
-                .note("the kernel says so with the second half of `__block_size__`")
+                .note(said(check, "the kernel says so with the second half of `__block_size__`", "the code says so with `.blocksareclusters`"))
                 .help("say `__cluster_dims__` in the kernel, or `cluster` in the launch: then the grid counts blocks"),
         ),
         (Cluster::Of(size), None) => too_large(check, size),
-        (Cluster::Of(size), Some(said)) if said == size.map(|axis| Some(i64::from(axis))) => None,
-        (Cluster::Of(size), Some(said)) => {
+        (Cluster::Of(size), Some(launched)) if launched == size.map(|axis| Some(i64::from(axis))) => None,
+        (Cluster::Of(size), Some(launched)) => {
             let axis = |axis: Option<i64>| axis.map_or_else(|| "?".to_owned(), |blocks| blocks.to_string());
-            let said = said.map(axis).join(" x ");
+            let launched = launched.map(axis).join(" x ");
             Some(
-                report(format!("the launch has clusters of {said} blocks, the kernel takes {} and nothing else", shown(size)))
-                    .note("the kernel says so with `__cluster_dims__`")
-                    .help("leave `cluster` out of the launch, or `__cluster_dims__` out of the kernel"),
+                report(format!("the launch has clusters of {launched} blocks, the kernel takes {} and nothing else", shown(size)))
+                    .note(said(check, "the kernel says so with `__cluster_dims__`", "the code says so (`.reqnctapercluster` in PTX)"))
+                    .help(said(
+                        check,
+                        "leave `cluster` out of the launch, or `__cluster_dims__` out of the kernel",
+                        "leave `cluster` out of the launch",
+                    )),
             )
         }
         (Cluster::AtLaunch, Some(_)) => None,
@@ -185,6 +202,12 @@ fn cluster(check: &CodeCheck<'_>) -> Option<Diagnostic> {
     }
 }
 
+/// Whether the grid of a kernel counts clusters. NVRTC writes a required block together with clusters for `__block_size__` alone; other compilers
+/// write them side by side (Triton with several CTAs), and PTX says it with a word of its own.
+fn counts_clusters(check: &CodeCheck<'_>) -> bool {
+    if is_foreign(check) { check.rules.blocks_are_clusters } else { check.rules.block.is_some() }
+}
+
 /// What the launch says is held against the limit before there is code; what the kernel says is known here.
 fn too_large(check: &CodeCheck<'_>, size: [u32; 3]) -> Option<Diagnostic> {
     let blocks = size.into_iter().fold(1_u64, |all, axis| all.saturating_mul(u64::from(axis)));
@@ -192,7 +215,11 @@ fn too_large(check: &CodeCheck<'_>, size: [u32; 3]) -> Option<Diagnostic> {
         let message =
             format!("the kernel runs in clusters of {blocks} blocks, and a launch has at most {MAX_CLUSTER}");
         problem(check, rules::CLUSTER_LIMIT, message)
-            .note(format!("the kernel says `__cluster_dims__` of {}", shown(size)))
+            .note(format!(
+                "the kernel says {} of {}",
+                said(check, "`__cluster_dims__`", "clusters"),
+                shown(size)
+            ))
             .help("make its clusters smaller")
     })
 }
@@ -213,8 +240,12 @@ fn threads(check: &CodeCheck<'_>) -> Option<Diagnostic> {
     let threads = axes.into_iter().try_fold(1_i64, |all, axis| all.checked_mul(axis?))?;
     if let Some(max) = check.kernel.max_threads.filter(|max| threads > i64::from(*max)) {
         let message = format!("the launch has blocks of {threads} threads, the kernel allows {max}");
-        let diagnostic =
-            problem(check, rules::LAUNCH_BOUNDS, message).note("the kernel says so with `__launch_bounds__`");
+        let note = said(
+            check,
+            "the kernel says so with `__launch_bounds__`",
+            "the code says so (`.maxntid` in PTX, `__launch_bounds__` in CUDA)",
+        );
+        let diagnostic = problem(check, rules::LAUNCH_BOUNDS, message).note(note);
         return Some(diagnostic.help("make the block smaller or the bound larger"));
     }
     let registers = check.kernel.registers?;
@@ -226,7 +257,11 @@ fn threads(check: &CodeCheck<'_>) -> Option<Diagnostic> {
                 "{registers} registers a thread make {all} a block, of at most {MAX_BLOCK_REGISTERS}: they are handed out \
                  to four warps of 32 threads at a time"
             ))
-            .help(format!("say `__launch_bounds__({threads})` in the kernel, or make the block smaller"))
+            .help(said(
+                check,
+                &format!("say `__launch_bounds__({threads})` in the kernel, or make the block smaller"),
+                "make the block smaller, or have the code made for so large a block",
+            ))
     })
 }
 
@@ -238,14 +273,22 @@ fn another_block(check: &CodeCheck<'_>, required: [u32; 3], axes: [Option<i64>; 
         axes.map(axis).join(" x "),
         shown(required)
     );
-    let diagnostic =
-        problem(check, rules::LAUNCH_BOUNDS, message).note("the kernel says so with `__block_size__`");
+    let note = said(
+        check,
+        "the kernel says so with `__block_size__`",
+        "the code says so (`.reqntid` in PTX, a number of warps in Triton)",
+    );
+    let diagnostic = problem(check, rules::LAUNCH_BOUNDS, message).note(note);
     let diagnostic = match axes.iter().any(Option::is_none) {
         true => diagnostic.note("`?` is not known before the engine runs"),
         false => diagnostic,
     };
     let block = required.map(|axis| axis.to_string()).join(", ");
-    diagnostic.help(format!("say `block = [{block}]` in the launch, or `__launch_bounds__` in the kernel"))
+    diagnostic.help(said(
+        check,
+        &format!("say `block = [{block}]` in the launch, or `__launch_bounds__` in the kernel"),
+        &format!("say `block = [{block}]` in the launch"),
+    ))
 }
 
 /// The registers that the hardware asks for before it starts a block: those of a warp in whole units, for the warps of

@@ -15,6 +15,7 @@ pub use args::{
 };
 pub use code::{CodeCheck, check_code, max_shared_bytes, max_threads_with};
 pub(crate) use code::{MAKE_IT_DYNAMIC, PASS_LESS};
+pub(crate) use pointee::misfit;
 pub use rows::{Row, merge_rows};
 
 #[cfg(test)]

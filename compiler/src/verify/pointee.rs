@@ -22,7 +22,7 @@ use crate::signature::Leaf;
 /// Refused is what would be read as another number: parts of the element's width and another kind (`float` or `float4` for
 /// `i32`), one wider floating-point number (`double` for `f32`, `float` for `f16`), one wider integer for elements of 4 bytes
 /// (`long long` for `i32`), an enumeration of another width. Refused are pointers and functions: no tensor holds addresses.
-pub(super) fn misfit(ty: DataType, size: Option<u32>, leaf: Leaf) -> Option<String> {
+pub(crate) fn misfit(ty: DataType, size: Option<u32>, leaf: Leaf) -> Option<String> {
     if leaf == Leaf::Address {
         return Some("a tensor holds elements, no addresses".to_owned());
     }

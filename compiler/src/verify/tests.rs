@@ -297,8 +297,8 @@ fn code_that_disagrees_is_said() {
 fn a_launch_heeds_what_the_kernel_demands() {
     let args = [tensor("x", 0), tensor("y", 1)];
     let facts = KernelFacts { max_threads: Some(64), ..facts(&[(0, 8), (8, 8)]) };
-    let blocks = LaunchRules { block: Some([8, 4, 2]), cluster: None };
-    let clusters = |cluster| LaunchRules { block: None, cluster: Some(cluster) };
+    let blocks = LaunchRules { block: Some([8, 4, 2]), ..LaunchRules::default() };
+    let clusters = |cluster| LaunchRules { cluster: Some(cluster), ..LaunchRules::default() };
     let refused = [
         // As many threads, fewer, and a number that is not known yet.
         check_with("block = [64]", &args, "sm_90", &facts, blocks),

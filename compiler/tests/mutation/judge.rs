@@ -106,6 +106,10 @@ impl Subject {
     fn code(&self, resolved: &Resolved) -> String {
         let mut units = Vec::new();
         for unit in &resolved.draft.units {
+            if let Some(foreign) = &unit.foreign {
+                units.push(format!("{foreign:?}"));
+                continue;
+            }
             let source = open(&unit.source).expect("it was read before");
             let name = codegen::display_name(&unit.source, &self.project.root);
             let unit = codegen::translation_unit(unit, source, &name);

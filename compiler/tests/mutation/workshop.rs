@@ -55,8 +55,8 @@ pub struct Workshop<'t> {
 }
 
 /// Everything that manifests of the corpus name.
-const FOLDERS: [&str; 5] =
-    ["tests/data/ok", "tests/data/kernels", "tests/data/include", "manifests", "kernels"];
+const FOLDERS: [&str; 6] =
+    ["tests/data/ok", "tests/data/code", "tests/data/kernels", "tests/data/include", "manifests", "kernels"];
 
 impl<'t> Workshop<'t> {
     pub fn new(tools: &'t Tools) -> Workshop<'t> {
@@ -117,6 +117,7 @@ impl<'t> Workshop<'t> {
             name: "mutants".to_owned(),
             output: self.folder.path().join("out"),
             embed: false,
+            depfile: None,
             runtime_library: self.tools.runtime_library.clone(),
             overrides: Overrides {
                 cache: Some(self.tools.cache.path().to_owned()),

@@ -11,14 +11,30 @@
 
 mod bundles;
 pub mod cases;
+mod code;
 pub mod config;
 pub mod container;
 pub mod cuda;
 pub mod expression;
 pub mod manifest;
 pub mod mutate;
+pub mod numpy;
+pub mod onnx;
 pub mod seeds;
 mod show;
+
+/// Cubins of other compilers.
+pub mod cubin {
+    pub use crate::code::CUBIN as TARGET;
+}
+/// PTX of other compilers.
+pub mod ptx {
+    pub use crate::code::PTX as TARGET;
+}
+/// What Triton writes beside its code.
+pub mod triton {
+    pub use crate::code::TRITON as TARGET;
+}
 
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -31,13 +47,18 @@ pub const LIMIT: Duration = match cfg!(debug_assertions) {
 };
 
 /// Every target, by name.
-pub static TARGETS: [&Target; 6] = [
+pub static TARGETS: [&Target; 11] = [
     &cases::TARGET,
     &config::TARGET,
     &container::TARGET,
+    &cubin::TARGET,
     &cuda::TARGET,
     &expression::TARGET,
     &manifest::TARGET,
+    &numpy::TARGET,
+    &onnx::TARGET,
+    &ptx::TARGET,
+    &triton::TARGET,
 ];
 
 /// Something that takes any bytes.

@@ -3,14 +3,17 @@
 //! Never fails for a file that has no meaning here: a manifest that is wrong is a seed like any other.
 
 use std::collections::BTreeSet;
+use std::io::{Cursor, Write};
 use std::path::{Path, PathBuf};
 
 use cubinder_bundle::container::{write_bundle, write_node, write_node_reference};
-use cubinder_bundle::{Bundle, Digest, Node, NodeReference, Value};
+use cubinder_bundle::{Bundle, DataType, Digest, Node, NodeReference, Value};
 use cubinder_compiler::diagnostic::Source;
 use cubinder_compiler::resolve;
+use cubinder_compiler::trial::{Array, data, npy};
 
 use crate::bundles::{bundle, packed_code};
+use crate::code::{SECOND_FILE, SEPARATOR};
 use crate::container;
 
 /// The root of the checkout.
@@ -51,6 +54,42 @@ pub(crate) fn configs() -> Vec<Vec<u8>> {
     bytes(texts(&[root().join("cubinder.toml"), root().join(folder).join("cubinder.toml")]))
 }
 
+pub(crate) fn numpy() -> Vec<Vec<u8>> {
+    let arrays: Vec<Array> = DataType::ALL
+        .into_iter()
+        .filter_map(|ty| data::random(ty, &[2, 3], data::default_range(ty), 1).ok())
+        .collect();
+    let mut all: Vec<Vec<u8>> = arrays.iter().filter_map(|array| npy::write(array).ok()).collect();
+    let named = arrays.iter().take(3).zip(["x", "y", "z"]).map(|(array, name)| (name, array));
+    all.extend(npy::write_archive(named, Cursor::new(Vec::new())).map(Cursor::into_inner));
+    all.extend(bombs());
+    all
+}
+
+/// Archives that inflate to 16 MiB: a tensor that says so, one that says less, and a header that does not end.
+fn bombs() -> Vec<Vec<u8>> {
+    let npy = |shape: &str| {
+        let header = format!("{{'descr': '|i1', 'fortran_order': False, 'shape': ({shape},), }}\n");
+        let length = u16::try_from(header.len()).unwrap_or(0).to_le_bytes();
+        [b"\x93NUMPY\x01\x00", length.as_slice(), header.as_bytes()].concat()
+    };
+    let endless = b"\x93NUMPY\x02\x00\xff\xff\xff\x7f".to_vec();
+    let starts = [npy("16777216"), npy("3"), npy("9223372036854775807"), endless];
+    let archive = |start: &Vec<u8>| -> zip::result::ZipResult<Vec<u8>> {
+        let mut archive = zip::ZipWriter::new(Cursor::new(Vec::new()));
+        let options =
+            zip::write::SimpleFileOptions::default().compression_method(zip::CompressionMethod::Deflated);
+        archive.start_file("x.npy", options)?;
+        archive.write_all(start)?;
+        let zeros = vec![0; 1 << 20];
+        for _ in 0..16 {
+            archive.write_all(&zeros)?;
+        }
+        Ok(archive.finish()?.into_inner())
+    };
+    starts.iter().filter_map(|start| archive(start).ok()).collect()
+}
+
 pub(crate) fn cases() -> Vec<Vec<u8>> {
     let example = r#"manifest = "../manifests/circ_pad_plugin.toml"
 [[cases]]
@@ -59,6 +98,10 @@ shapes = { x = [2, 4] }
 attributes = { pads = [1, 1] }
 types = { T = "f16" }
 aligned = { x = 16 }
+inputs = { x = { range = [-1, 1] } }
+tolerance = { y = { atol = 1e-3 } }
+reference = "a.py:b"
+seed = 1
 [cases.expect]
 shapes = { y = [2, 6] }
 variant = 1
@@ -87,6 +130,83 @@ pub(crate) fn kernels() -> Vec<Vec<u8>> {
         "compiler/src/new/templates",
     ];
     bytes(texts(&folders.map(|folder| files(folder, "cu")).concat()))
+}
+
+/// The files of a folder and of the folders in it, with an ending.
+fn below(folder: &str, ending: &str) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(root().join(folder)).into_iter().flatten();
+    let inner = entries.filter_map(|entry| Some(entry.ok()?.file_name().to_string_lossy().into_owned()));
+    let mut found = files(folder, ending);
+    let mut inner: Vec<String> = inner.collect();
+    inner.sort();
+    found.extend(inner.iter().flat_map(|name| files(&format!("{folder}/{name}"), ending)));
+    found
+}
+
+fn code(folders: &[&str], endings: &[&str]) -> Vec<Vec<u8>> {
+    let paths = folders.iter().flat_map(|folder| endings.iter().flat_map(|ending| below(folder, ending)));
+    paths.filter_map(|path| std::fs::read(path).ok()).collect()
+}
+
+pub(crate) fn cubins() -> Vec<Vec<u8>> {
+    let mut all = code(&["tests/data/code", "tests/data/code/triton"], &["cubin", "fatbin"]);
+    let pairs = [("scale.sm_80.cubin", "scale.sm_90.cubin"), ("scale.sm_90.cubin", "scale.ptx")];
+    all.extend(pairs.iter().filter_map(|(one, other)| pair(one, other)));
+    all
+}
+
+pub(crate) fn ptx() -> Vec<Vec<u8>> {
+    let mut all = code(&["tests/data/code", "tests/data/code/triton"], &["ptx"]);
+    let pairs = [
+        ("clusters_2.ptx", "clusters_4.ptx"),
+        ("scale.ptx", "scale.ptx"),
+        ("scale.ptx", "scale.sm_90.cubin"),
+    ];
+    all.extend(pairs.iter().filter_map(|(one, other)| pair(one, other)));
+    all.extend(hostile_ptx());
+    all
+}
+
+/// Two files of code as one input.
+fn pair(one: &str, other: &str) -> Option<Vec<u8>> {
+    let read = |name: &str| std::fs::read(root().join("tests/data/code").join(name)).ok();
+    Some([read(one)?, SECOND_FILE.to_vec(), read(other)?].concat())
+}
+
+/// PTX that costs a careless reader far more than its size: names that double when they are written out, thousands of beginnings without an end.
+fn hostile_ptx() -> Vec<Vec<u8>> {
+    const HEAD: &str = ".version 8.0\n.target sm_80\n.address_size 64\n";
+    const DIGITS: &[u8; 36] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    let doubling = |levels: usize| {
+        let level = |digit: &u8| format!("S0_IS{0}_S{0}_E", char::from(*digit));
+        let levels: String = DIGITS.iter().skip(1).take(levels).map(level).collect();
+        format!("{HEAD}.visible .entry _Z1k1A1pIS_S_E{levels}(.param .u64 p)\n{{ ret; }}\n")
+    };
+    let kernel = ".visible .entry k(.param .u64 p)\n{ ret; }\n";
+    let texts = [
+        doubling(20),
+        doubling(35),
+        format!("{HEAD}{}", ".entry a\n".repeat(4000)),
+        format!("{HEAD}{}", ".entry a(){\n".repeat(4000)),
+        format!("{HEAD}{}{kernel}", ".extern\n".repeat(8000)),
+        format!("{HEAD}{kernel}{}", kernel.repeat(1000)),
+    ];
+    texts.into_iter().map(String::into_bytes).collect()
+}
+
+pub(crate) fn triton() -> Vec<Vec<u8>> {
+    let mut all = code(&["tests/data/code/triton"], &["json", "ttir"]);
+    let (jsons, texts) =
+        (code(&["tests/data/code/triton"], &["json"]), code(&["tests/data/code/triton"], &["ttir"]));
+    let pairs: Vec<Vec<u8>> =
+        jsons.iter().zip(&texts).map(|(json, text)| [json.as_slice(), &[SEPARATOR], text].concat()).collect();
+    let constants = b"BLOCK=1024\none:ACT=relu\ntwo:ACT=gelu".as_slice();
+    let both = |pair: &[Vec<u8>]| {
+        let parts: Vec<&[u8]> = pair.iter().map(Vec::as_slice).chain([constants]).collect();
+        parts.join(&SEPARATOR)
+    };
+    all.extend(pairs.windows(2).map(both));
+    all
 }
 
 /// Every string of every manifest that is TOML, each once: the expressions are among them.

@@ -3,6 +3,8 @@
 use std::ffi::c_void;
 
 use cubinder_bundle::TargetKind;
+pub use cubinder_bundle::image::Malformed;
+use cubinder_bundle::image::check;
 
 /// Sixteen bytes that start at a multiple of sixteen.
 #[derive(Debug, Clone, Copy)]
@@ -12,56 +14,6 @@ struct Chunk([u8; 16]);
 /// A whole code object in memory that is aligned to 16 bytes and ends with at least one NUL.
 #[derive(Debug)]
 pub(super) struct Image(Vec<Chunk>);
-
-/// Why bytes are no code object.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Malformed {
-    /// No bytes.
-    Empty,
-    /// PTX with a NUL inside: the driver would read up to there.
-    NulInPtx {
-        /// Where, bytes from the start.
-        offset: usize,
-    },
-    /// Said to be PTX, and no text: the driver would take it for something else.
-    NotPtx,
-    /// Said to be machine code, and no ELF file for CUDA.
-    NotACubin,
-    /// A table of headers that are not those of ELF64.
-    Headers {
-        /// How many, as the file says.
-        count: u16,
-        /// Bytes of each, as the file says.
-        size: u16,
-        /// Bytes of each in ELF64.
-        expected: u16,
-    },
-    /// Its tables, sections or segments go on beyond its last byte.
-    CutOff {
-        /// The end that it claims, bytes from the start.
-        end: u64,
-        /// The bytes that are there.
-        len: u64,
-    },
-}
-
-impl std::fmt::Display for Malformed {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Malformed::Empty => f.write_str("it is empty"),
-            Malformed::NulInPtx { offset } => {
-                write!(f, "it is said to be PTX and has a NUL at byte {offset}")
-            }
-            Malformed::NotPtx => f.write_str("it is said to be PTX and is no text"),
-            Malformed::Headers { count, size, expected } => write!(
-                f,
-                "it is damaged: it claims a table of {count} headers of {size} bytes, where each has {expected}"
-            ),
-            Malformed::NotACubin => f.write_str("it is said to be machine code and is no ELF file for CUDA"),
-            Malformed::CutOff { end, len } => write!(f, "it is cut off: {len} bytes, and it claims {end}"),
-        }
-    }
-}
 
 impl Image {
     /// A copy of `bytes` that the driver may read.
@@ -85,170 +37,9 @@ impl Image {
     }
 }
 
-fn check(kind: TargetKind, bytes: &[u8]) -> Result<(), Malformed> {
-    if bytes.is_empty() {
-        return Err(Malformed::Empty);
-    }
-    match kind {
-        TargetKind::Ptx => check_ptx(bytes),
-        TargetKind::Cubin => check_cubin(bytes),
-    }
-}
-
-/// Text up to its end. The driver tells what it is given by its first bytes, and the formats that say their own lengths
-/// (ELF, fat binaries, LTO-IR) start with bytes that no text has.
-fn check_ptx(bytes: &[u8]) -> Result<(), Malformed> {
-    const DELETE: u8 = 0x7f;
-    if let Some(offset) = bytes.iter().position(|byte| *byte == 0) {
-        return Err(Malformed::NulInPtx { offset });
-    }
-    if bytes.starts_with(&[DELETE]) || str::from_utf8(bytes).is_err() {
-        return Err(Malformed::NotPtx);
-    }
-    Ok(())
-}
-
-/// ELF64, little-endian (System V ABI, "ELF header", "sections" and "program header"), machine 190 (`EM_CUDA`): both header
-/// tables, every section with content and every segment lie within the file. In the executable cubins of NVRTC 13.0 they all do,
-/// NVIDIA's own types (from `0x70000000` on) too; its relocatable ones (`-rdc`), which no launch can use, are refused.
-///
-/// This is against files that are cut off or overwritten. What the sections say is the driver's to read, as the machine code
-/// in them is the GPU's to run: both are as trustworthy as their author.
-fn check_cubin(bytes: &[u8]) -> Result<(), Malformed> {
-    const EM_CUDA: u16 = 190;
-    if !bytes.starts_with(b"\x7fELF\x02\x01") || half(bytes, 18) != Some(EM_CUDA) {
-        return Err(Malformed::NotACubin);
-    }
-    let tables = || {
-        let programs = Table { start: long(bytes, 32)?, size: half(bytes, 54)?, count: half(bytes, 56)? };
-        Some((programs, Table { start: long(bytes, 40)?, size: half(bytes, 58)?, count: half(bytes, 60)? }))
-    };
-    let (programs, sections) =
-        tables().ok_or(Malformed::CutOff { end: FILE_HEADER, len: bytes.len() as u64 })?;
-    for header in programs.entries(bytes, PROGRAM_HEADER)? {
-        within(bytes, long(header, 8), long(header, 32))?;
-    }
-    for header in sections.entries(bytes, SECTION_HEADER)? {
-        if !matches!(word(header, 4), Some(SHT_NULL | SHT_NOBITS)) {
-            within(bytes, long(header, 24), long(header, 32))?;
-        }
-    }
-    Ok(())
-}
-
-/// Sizes of `Elf64_Ehdr`, `Elf64_Phdr` and `Elf64_Shdr`.
-const FILE_HEADER: u64 = 64;
-const PROGRAM_HEADER: u16 = 56;
-const SECTION_HEADER: u16 = 64;
-/// The types of a section without content in the file: one that does not exist, and one of zeros.
-const SHT_NULL: u32 = 0;
-const SHT_NOBITS: u32 = 8;
-
-/// A table of headers, as the file header tells it.
-struct Table {
-    start: u64,
-    size: u16,
-    count: u16,
-}
-
-impl Table {
-    /// The headers, each of `expected` bytes. A table without entries has none whose size or place could be wrong; the number
-    /// of entries of a table that starts somewhere is then said elsewhere, for more of them than any cubin has.
-    fn entries<'a>(
-        &self,
-        bytes: &'a [u8],
-        expected: u16,
-    ) -> Result<std::slice::ChunksExact<'a, u8>, Malformed> {
-        let size = usize::from(expected);
-        if self.count == 0 && self.start == 0 {
-            return Ok([].chunks_exact(size));
-        }
-        if self.size != expected || self.count == 0 {
-            return Err(Malformed::Headers { count: self.count, size: self.size, expected });
-        }
-        let length = u64::from(self.size) * u64::from(self.count);
-        Ok(within(bytes, Some(self.start), Some(length))?.chunks_exact(size))
-    }
-}
-
-/// The part of the file from `start` on. Both numbers are there wherever a whole header is.
-fn within(bytes: &[u8], start: Option<u64>, size: Option<u64>) -> Result<&[u8], Malformed> {
-    let len = bytes.len() as u64;
-    let end = start.zip(size).and_then(|(start, size)| start.checked_add(size)).unwrap_or(u64::MAX);
-    let range = usize::try_from(start.unwrap_or(0)).ok().zip(usize::try_from(end).ok());
-    range.and_then(|(start, end)| bytes.get(start..end)).ok_or(Malformed::CutOff { end, len })
-}
-
-fn half(bytes: &[u8], at: usize) -> Option<u16> {
-    Some(u16::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
-}
-
-fn word(bytes: &[u8], at: usize) -> Option<u32> {
-    Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
-}
-
-fn long(bytes: &[u8], at: usize) -> Option<u64> {
-    Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// What the tests change in a file.
-    fn put(bytes: &mut [u8], at: usize, number: &[u8]) {
-        bytes[at..at + number.len()].copy_from_slice(number);
-    }
-
-    /// A section header; `start` and `size` are what it says of the content.
-    fn section(ty: u32, start: u64, size: u64) -> Vec<u8> {
-        let mut header = vec![0; 64];
-        put(&mut header, 4, &ty.to_le_bytes());
-        put(&mut header, 24, &start.to_le_bytes());
-        put(&mut header, 32, &size.to_le_bytes());
-        header
-    }
-
-    /// A segment's header.
-    fn segment(start: u64, size: u64) -> Vec<u8> {
-        let mut header = vec![0; 56];
-        put(&mut header, 0, &1_u32.to_le_bytes());
-        put(&mut header, 8, &start.to_le_bytes());
-        put(&mut header, 32, &size.to_le_bytes());
-        header
-    }
-
-    /// A file header, four bytes of content at 64, and these tables.
-    fn file(sections: &[Vec<u8>], segments: &[Vec<u8>]) -> Vec<u8> {
-        let mut bytes = vec![0; 64];
-        put(&mut bytes, 0, b"\x7fELF\x02\x01");
-        put(&mut bytes, 18, &190_u16.to_le_bytes());
-        bytes.extend_from_slice(b"code");
-        for (table, [start, size, count]) in [(segments, [32, 54, 56]), (sections, [40, 58, 60])] {
-            let Some(first) = table.first() else { continue };
-            let length = bytes.len() as u64;
-            put(&mut bytes, start, &length.to_le_bytes());
-            put(&mut bytes, size, &(first.len() as u16).to_le_bytes());
-            put(&mut bytes, count, &(table.len() as u16).to_le_bytes());
-            table.iter().for_each(|header| bytes.extend_from_slice(header));
-        }
-        bytes
-    }
-
-    /// The sections that the cubins of NVRTC 13.0 have: also one without content whose place means nothing.
-    fn cubin() -> Vec<u8> {
-        let beyond = 1 << 40;
-        let sections = [
-            section(0, beyond, beyond),
-            section(3, 64, 4),
-            section(2, 64, 4),
-            section(1, 64, 4),
-            section(0x7000_0000, 66, 2),
-            section(0x7000_0086, 68, 0),
-            section(8, 64, beyond),
-        ];
-        file(&sections, &[segment(64, 4), segment(68, 0)])
-    }
 
     #[test]
     fn an_image_is_aligned_and_ends_with_a_nul() {
@@ -259,64 +50,6 @@ mod tests {
             let held: Vec<u8> = image.0.iter().flat_map(|chunk| chunk.0).collect();
             assert_eq!(held[..len], text[..]);
             assert!(held.len() > len && held[len..].iter().all(|byte| *byte == 0));
-        }
-    }
-
-    #[test]
-    fn what_the_driver_would_run_past_is_refused() {
-        let whole = cubin();
-        assert!(Image::new(TargetKind::Cubin, &whole).is_ok());
-        for end in 0..whole.len() {
-            assert!(Image::new(TargetKind::Cubin, &whole[..end]).is_err(), "cut at {end}");
-        }
-        let far = 1_u64 << 40;
-        let segments = [segment(64, 4)];
-        for (header, end) in [
-            (section(1, 64, u64::MAX), u64::MAX),
-            (section(1, u64::MAX, 1), u64::MAX),
-            (section(0x7000_0000, far, 1), far + 1),
-            (section(0x7000_0000, far, 0), far),
-            (section(7, 64, far), 64 + far),
-        ] {
-            let bytes = file(&[section(3, 64, 4), header], &segments);
-            let len = bytes.len() as u64;
-            assert_eq!(check(TargetKind::Cubin, &bytes), Err(Malformed::CutOff { end, len }));
-        }
-        let bytes = file(&[], &[segment(64, 4), segment(far, 4)]);
-        let len = bytes.len() as u64;
-        assert_eq!(check(TargetKind::Cubin, &bytes), Err(Malformed::CutOff { end: far + 4, len }));
-        assert_eq!(check(TargetKind::Cubin, b".version 9.0"), Err(Malformed::NotACubin));
-    }
-
-    #[test]
-    fn tables_have_headers_of_their_own_size() {
-        let mut bytes = file(&[], &[])[..64].to_vec();
-        put(&mut bytes, 60, &60_000_u16.to_le_bytes());
-        let none = Malformed::Headers { count: 60_000, size: 0, expected: 64 };
-        assert_eq!(check(TargetKind::Cubin, &bytes), Err(none));
-        insta::assert_snapshot!(none, @"it is damaged: it claims a table of 60000 headers of 0 bytes, where each has 64");
-        for (size, expected) in [(54, 56), (58, 64)] {
-            for wrong in [0, expected - 1, expected + 1, u16::MAX] {
-                let mut bytes = cubin();
-                put(&mut bytes, size, &wrong.to_le_bytes());
-                let found = check(TargetKind::Cubin, &bytes);
-                assert!(matches!(found, Err(Malformed::Headers { size, .. }) if size == wrong), "{found:?}");
-            }
-            // Where the number of headers is 0, ELF lets the first of them tell it.
-            let mut bytes = cubin();
-            put(&mut bytes, size + 2, &[0; 2]);
-            assert!(matches!(check(TargetKind::Cubin, &bytes), Err(Malformed::Headers { count: 0, .. })));
-        }
-    }
-
-    #[test]
-    fn what_is_no_ptx_is_refused() {
-        assert_eq!(check(TargetKind::Ptx, b"// caf\xc3\xa9\n.version 9.0"), Ok(()));
-        assert_eq!(check(TargetKind::Ptx, b"ab\0c"), Err(Malformed::NulInPtx { offset: 2 }));
-        assert_eq!(check(TargetKind::Ptx, b""), Err(Malformed::Empty));
-        // ELF, a fat binary and LTO-IR say how long they are, without a NUL.
-        for other in [&b"\x7fELF\x02\x01"[..], b"\x50\xed\x55\xba\x01", b"\xed\x43\x4e\x7f"] {
-            assert_eq!(check(TargetKind::Ptx, other), Err(Malformed::NotPtx));
         }
     }
 }

@@ -7,13 +7,16 @@
 //! - When the process ends, other threads may still be launching, and TensorRT may still ask for creators. Nothing is
 //!   touched then: it goes with the process.
 //!
-//! What tells them apart is a handler that is registered with `atexit` when the library is loaded. `exit` runs it before any
-//! function of `.fini_array`; glibc ties it to this library, so `dlclose` runs it too, from a function that the compiler's
-//! start files put first into `.fini_array`, whose functions run from the last to the first: after the one here. So if it has
-//! run, the process is ending. Should a linker order them otherwise, or the registration fail, nothing is given back.
+//! What tells them apart is a handler that is registered with `__cxa_atexit` when the library is loaded: `exit` runs it before any
+//! function of `.fini_array`, so if it has run, the process is ending. The handler stands under a handle of this library's own, and
+//! the function in `.fini_array` takes it away again. C's `atexit` leaves that to a function of the compiler's start files, which are not
+//! there in every library: LLD as zig calls it links none, and the process would call an unmapped handler when it ends. Should the
+//! registration fail, nothing is given back.
 //!
 //! Rust has no destructors of statics, and a `thread_local` with one would keep the library mapped.
 
+use std::ffi::{c_int, c_void};
+use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::table::CodeTable;
@@ -34,13 +37,29 @@ pub unsafe fn unload_everything() {
 /// Whether the library is loaded and the process has not begun to end.
 static IN_USE: AtomicBool = AtomicBool::new(false);
 
+// Itanium C++ ABI 3.3.5.3, "Runtime API", which glibc and musl follow.
+unsafe extern "C" {
+    fn __cxa_atexit(
+        handler: extern "C" fn(*mut c_void),
+        argument: *mut c_void,
+        library: *mut c_void,
+    ) -> c_int;
+    /// Calls the handlers of `library` that have not run, and takes them away.
+    fn __cxa_finalize(library: *mut c_void);
+}
+
+/// What the handler is registered under: an address that nothing else has.
+fn library_handle() -> *mut c_void {
+    ptr::from_ref(&IN_USE).cast_mut().cast()
+}
+
 extern "C" fn at_load() {
-    // SAFETY: the handler stays mapped until it has run or the library is gone, as the module says.
-    let registered = unsafe { libc::atexit(at_exit) } == 0;
+    // SAFETY: the handler stays mapped until it has run or `at_close` has taken it away. The handle is only compared.
+    let registered = unsafe { __cxa_atexit(at_exit, ptr::null_mut(), library_handle()) } == 0;
     IN_USE.store(registered, Ordering::Release);
 }
 
-extern "C" fn at_exit() {
+extern "C" fn at_exit(_: *mut c_void) {
     IN_USE.store(false, Ordering::Release);
 }
 
@@ -56,6 +75,8 @@ extern "C" fn at_close() {
         }
         crate::definition::forget_nodes();
     }
+    // SAFETY: no other library has this handle. Where the handler has run, there is nothing to do.
+    unsafe { __cxa_finalize(library_handle()) };
 }
 
 /// The loader's entries: System V ABI, "initialization and termination functions".

@@ -301,6 +301,16 @@ impl Case {
         }
         made.running.with(|running| running.none_runs(&made.node, &at).map(|error| text(&error))).unwrap()
     }
+
+    /// Whether no shape of an output was evaluated, and one of them takes values that only enqueue knows: the runtime cannot say before then
+    /// that it has none, and the shapes that are made up for the others here may be refused first. TensorRT announces none in that case,
+    /// because it evaluates all of them itself.
+    fn refused_for_values(&self, evaluation: &Evaluation) -> bool {
+        let takes_values = self.plugin.outputs.iter().any(|output| {
+            output.shape.nodes.iter().any(|node| matches!(node, cubinder_bundle::expr::Node::Values(_)))
+        });
+        takes_values && !evaluation.tensors.iter().any(|tensor| tensor.role == "output")
+    }
 }
 
 fn facts_of(device: &Device) -> [(String, i64); 3] {
@@ -327,7 +337,12 @@ proptest! {
         let case = Case::new(&manifests()[manifest], &mut choices);
         let evaluation = case.evaluation();
         let outputs = output_shapes(&case, &evaluation);
-        prop_assert_eq!(case.refused(Some(case.device), &outputs), evaluation.refused);
+        let refused = case.refused(Some(case.device), &outputs);
+        if case.refused_for_values(&evaluation) {
+            prop_assert!(refused.is_some() && evaluation.refused.is_some());
+        } else {
+            prop_assert_eq!(refused, evaluation.refused);
+        }
     }
 }
 

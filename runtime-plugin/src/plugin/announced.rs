@@ -167,14 +167,35 @@ impl Announced {
         };
         launch::check(plugin, rules_of_shapes(plugin).filter(is_told), &facts, steps)
             .map_err(|unmet| node.invalid(unmet))?;
+        // A shape without a value is told before another one that was announced wrongly, as `cubinder eval` does.
+        let mut expected = Vec::with_capacity(plugin.outputs.len());
+        for output in &plugin.outputs {
+            expected.push(expected_shape(node, output, &facts, steps)?);
+        }
         let mut outputs: Vec<&[i64]> = Vec::with_capacity(plugin.outputs.len());
-        for (index, output) in (plugin.inputs.len()..).zip(&plugin.outputs) {
+        for (index, (output, expected)) in (plugin.inputs.len()..).zip(plugin.outputs.iter().zip(&expected)) {
             let found = announced(index)?.unwrap_or_default();
-            outputs.push(true_output(node, output, found, &facts, steps)?);
+            outputs.push(true_output(node, output, found, expected.as_deref(), &facts, steps)?);
         }
         shapes.extend(outputs);
         Ok(shapes)
     }
+}
+
+/// The shape that an output must have; nothing where values decide it that nobody tells.
+fn expected_shape(
+    node: &NodeData,
+    output: &Output,
+    facts: &Facts<'_>,
+    steps: &mut Steps,
+) -> Result<Option<Vec<i64>>, Error> {
+    if output.shape.nodes.iter().any(|node| matches!(node, Node::Values(_))) {
+        return Ok(None);
+    }
+    let invalid = |unmet| node.invalid(unmet);
+    let expected = output_shape(node.definition.plugin(), output, facts, steps).map_err(invalid)?;
+    check_output_limits(output, &expected, "").map_err(invalid)?;
+    Ok(Some(expected))
 }
 
 /// The shape of an output that was announced with `found`.
@@ -182,13 +203,13 @@ fn true_output<'a>(
     node: &NodeData,
     output: &Output,
     found: &'a [i64],
+    expected: Option<&[i64]>,
     facts: &Facts<'_>,
     steps: &mut Steps,
 ) -> Result<&'a [i64], Error> {
     let plugin = node.definition.plugin();
     let invalid = |unmet| node.invalid(unmet);
-    let needs_values = output.shape.nodes.iter().any(|node| matches!(node, Node::Values(_)));
-    if needs_values {
+    let Some(expected) = expected else {
         check_output_limits(output, found, "").map_err(invalid)?;
         let possible = launch::extents_for_any_values(plugin, output, facts, steps);
         return match possible.filter(|possible| !holds(possible, found)) {
@@ -198,10 +219,8 @@ fn true_output<'a>(
             }
             None => Ok(found),
         };
-    }
-    let expected = output_shape(plugin, output, facts, steps).map_err(invalid)?;
-    check_output_limits(output, &expected, "").map_err(invalid)?;
-    match expected.as_slice() {
+    };
+    match expected {
         [] if *found == [1] => Ok(&[]),
         expected if fits(expected, found) => Ok(found),
         expected => Err(another_shape(node, output, found, &shape_text(expected), facts)),

@@ -23,7 +23,7 @@ pub fn skip(reason: &str) {
 pub struct Scene {
     folder: TempDir,
     application: Application,
-    compiler: PathBuf,
+    pub compiler: PathBuf,
     pub generic: PathBuf,
 }
 

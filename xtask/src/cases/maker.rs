@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
 use super::{Form, Plan, Run};
 use crate::workshop::{Engine, Network, Workshop};
+use crate::{process, setup, workspace};
 
 /// Makes the parts of cases in one folder.
 pub(crate) struct Maker<'a> {
@@ -86,6 +88,34 @@ impl<'a> Maker<'a> {
             self.workshop.compile(&output, &arguments)?;
         }
         Ok(())
+    }
+
+    /// The folder with the manifests of `tests/data/elsewhere`, what nvcc, CuPy, Numba and Triton make of its kernels, and the manifests
+    /// that `cubinder import` makes for those of Triton.
+    ///
+    /// # Errors
+    /// When the compilers cannot be fetched, or one of them fails.
+    pub(crate) fn elsewhere(&self) -> Result<PathBuf> {
+        let output = std::path::absolute(self.folder.join("elsewhere"))?;
+        std::fs::create_dir_all(&output)?;
+        let python = setup::frameworks::compilers()?.join("bin/python");
+        let sources = workspace::root().join("tests/data/elsewhere");
+        let cache = output.join("cache");
+        // What an older release of the compilers left would be imported, too.
+        match std::fs::remove_dir_all(&cache) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(error).with_context(|| format!("cannot remove {}", cache.display()));
+            }
+            _ => {}
+        }
+        let mut compile = Command::new(&python);
+        process::capture(
+            compile.arg(sources.join("compile.py")).arg(&output).env("TRITON_CACHE_DIR", &cache),
+        )?;
+        let mut complete = Command::new(&python);
+        complete.arg("complete.py").arg(self.workshop.compiler()).current_dir(&output);
+        process::capture(&mut complete)?;
+        Ok(output)
     }
 
     /// The plan of a recipe, with its runs.

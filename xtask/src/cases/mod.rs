@@ -51,6 +51,15 @@ pub(crate) struct Plan {
     pub(crate) runs: Vec<Run>,
 }
 
+impl Plan {
+    /// The plan with each run a second time, in a CUDA graph.
+    pub(crate) fn also_in_graphs(mut self) -> Plan {
+        let graphs: Vec<Run> = self.runs.iter().map(|run| Run { graph: true, ..run.clone() }).collect();
+        self.runs.extend(graphs);
+        self
+    }
+}
+
 /// One inference. The file of a tensor is `PREFIX.NAME`.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Run {

@@ -2,14 +2,16 @@
 //!
 //! Owns the order: look at what is named, find a Python, fetch what is missing, check that it works. The parts:
 //! [`pins`] what is fetched, [`existing`] what need not be, [`python`] the interpreter, [`store`] folders that are whole or not
-//! there, [`pip`] one wheel, [`toolchain`] where everything is. Installs nothing on the machine.
+//! there, [`pip`] one wheel, [`toolchain`] where everything is, [`tools`] what packs and tests the result. Installs nothing on the machine.
 
 mod existing;
+pub(crate) mod frameworks;
 mod pins;
 mod pip;
 mod python;
 mod store;
 mod toolchain;
+mod tools;
 
 use std::env;
 use std::ffi::OsString;
@@ -25,6 +27,7 @@ use pins::{Choice, Pins};
 use python::Python;
 use store::Store;
 pub(crate) use toolchain::Toolchain;
+pub(crate) use tools::{BuildSystems, Packaging, build_systems, packaging};
 
 /// The help of the command.
 pub(crate) const LONG_ABOUT: &str = "\
@@ -43,11 +46,11 @@ Environment:
 /// How many wheels are fetched at the same time.
 const PARALLEL: usize = 3;
 
-/// Sets up and says where everything is.
+/// Sets up and says where everything is; with `tests`, also what tests alone need.
 ///
 /// # Errors
-/// As [`ensure`].
-pub(crate) fn run() -> Result<()> {
+/// As [`ensure`] and [`frameworks::environment`].
+pub(crate) fn run(tests: bool) -> Result<()> {
     let toolchain = ensure()?;
     println!("NVRTC         {}", toolchain.nvrtc.display());
     for folder in &toolchain.include {
@@ -55,6 +58,11 @@ pub(crate) fn run() -> Result<()> {
     }
     println!("TensorRT-RTX  {}", toolchain.tensorrt_libs.display());
     println!("Python        {}", toolchain.python.display());
+    if tests {
+        for (variable, folder) in frameworks::environment()? {
+            println!("{variable}={}", folder.display());
+        }
+    }
     Ok(())
 }
 
@@ -64,28 +72,51 @@ pub(crate) fn run() -> Result<()> {
 /// When the machine is not supported, something named in the environment is not there, there is no Python with pip, or a
 /// package cannot be fetched. The message says what helps.
 pub(crate) fn ensure() -> Result<Toolchain> {
-    supported(env::consts::OS, env::consts::ARCH)?;
-    let variables = |name: &str| env::var_os(name);
-    let progress = Progress::new();
+    let place = Workplace::open()?;
+    let Workplace { cache, store, python, progress } = &place;
     let pins = Pins::load()?;
-    let cache = cache_folder(&variables)?;
-    let existing = Existing::find(&variables)?;
-    let named = variables(python::VARIABLE).filter(|value| !value.is_empty());
-    let python = python::find(named, &pins.python)?;
-    let store = Store::new(cache.join("toolkit"));
-    store.clean()?;
-    let toolchain = Toolchain::new(&cache, &store, &pins, &existing, &python)?;
-    announce(&existing, &toolchain, &progress);
-    let choices = toolchain::needed(&pins, &existing, &python)?;
+    let existing = Existing::find(&|name| env::var_os(name))?;
+    let toolchain = Toolchain::new(cache, store, &pins, &existing, python)?;
+    announce(&existing, &toolchain, progress);
+    let choices = toolchain::needed(&pins, &existing, python)?;
     let missing: Vec<_> =
         choices.into_iter().filter(|choice| !store.has(&choice.folder, &choice.recipe())).collect();
     if !missing.is_empty() {
         python.require_pip()?;
-        fetch_all(&missing, &store, &python, &progress)?;
+        fetch_all(&missing, store, python, progress)?;
     }
-    link(&toolchain, &store)?;
-    check(&toolchain, &python, &store)?;
+    link(&toolchain, store)?;
+    check(&toolchain, python, store)?;
     Ok(toolchain)
+}
+
+/// The version of a pinned package.
+///
+/// # Errors
+/// When the pins do not hold it.
+pub(crate) fn pinned_version(name: &str) -> Result<String> {
+    Ok(Pins::load()?.package(name)?.version.clone())
+}
+
+/// Where packages are fetched to, and by what.
+struct Workplace {
+    cache: PathBuf,
+    store: Store,
+    python: Python,
+    progress: Progress,
+}
+
+impl Workplace {
+    fn open() -> Result<Self> {
+        supported(env::consts::OS, env::consts::ARCH)?;
+        let variables = |name: &str| env::var_os(name);
+        let cache = cache_folder(&variables)?;
+        let named = variables(python::VARIABLE).filter(|value| !value.is_empty());
+        let python = python::find(named, &Pins::load()?.python)?;
+        let store = Store::new(cache.join("toolkit"));
+        store.clean()?;
+        Ok(Self { cache, store, python, progress: Progress::new() })
+    }
 }
 
 /// That the pinned packages exist for this machine.
@@ -97,6 +128,14 @@ fn supported(os: &str, arch: &str) -> Result<()> {
         "the pinned packages are for x86-64 Linux, and this is {arch} {os}\n  \
          help: run it on an x86-64 Linux machine, in a container or a virtual machine"
     )
+}
+
+/// The cache of this user.
+///
+/// # Errors
+/// When the environment names no place for it.
+pub(crate) fn cache() -> Result<PathBuf> {
+    cache_folder(&|name: &str| env::var_os(name))
 }
 
 /// `CUBINDER_CACHE`, or `cubinder` in the user's cache folder; absolute. The compiler has the same rules

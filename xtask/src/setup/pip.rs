@@ -1,6 +1,6 @@
-//! Fetching one wheel with pip and unpacking it.
+//! Fetching wheels with pip, and unpacking one of them.
 //!
-//! Owns pip's command line and what to say when it fails. Installs nothing, runs nothing of what it fetched.
+//! Owns pip's command line and what to say when it fails. Installs nothing where Python has its packages, runs nothing of what it fetched.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -30,27 +30,12 @@ pub(crate) fn fetch(python: &Python, choice: &Choice<'_>, work: &Path, task: &Ta
 }
 
 fn download(python: &Python, choice: &Choice<'_>, work: &Path, task: &Task<'_>) -> Result<PathBuf> {
-    let (folder, temporary) = (work.join("wheel"), work.join("pip"));
+    let folder = work.join("wheel");
     fs::create_dir(&folder)?;
-    fs::create_dir(&temporary)?;
-    let requirements = work.join("requirements.txt");
-    fs::write(&requirements, choice.requirement())?;
-    let mut command = Command::new(&python.path);
-    command
-        .args(["-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--require-hashes"])
-        // The unpacked folders are the cache; a second copy of each wheel in pip's own would double the space.
-        .args(["--no-cache-dir", "--disable-pip-version-check", "--no-input", "--progress-bar", "off"])
-        .arg("--dest")
-        .arg(&folder)
-        .arg("-r")
-        .arg(&requirements)
-        // pip works below the staging folder, which a killed run leaves to the next one to remove.
-        .env("TMPDIR", &temporary)
-        // Both are about what is installed, and nothing is.
-        .env_remove("PIP_CONSTRAINT")
-        .env("PIP_REQUIRE_VIRTUALENV", "0")
-        .current_dir(work);
-    if let Err(error) = watched(work, task, || process::capture(&mut command)) {
+    let asked = Asked { to: To::Wheels(&folder), requirements: &choice.requirement() };
+    // pip writes the wheel in one place and then copies it to another.
+    let arrived = |wheels: &[u64]| wheels.iter().copied().max().unwrap_or(0);
+    if let Err(error) = run(python, &asked, work, task, arrived) {
         let text = error.to_string();
         bail!("{text}\n  help: {}", help(&text));
     }
@@ -61,14 +46,65 @@ fn download(python: &Python, choice: &Choice<'_>, work: &Path, task: &Task<'_>) 
     }
 }
 
-/// Runs `action` and meanwhile tells `task` how large the wheel below `folder` has grown.
-fn watched<T>(folder: &Path, task: &Task<'_>, action: impl FnOnce() -> T) -> T {
+/// What pip is to do.
+pub(super) struct Asked<'a> {
+    pub(super) to: To<'a>,
+    /// What to take, each with its version and hash.
+    pub(super) requirements: &'a str,
+}
+
+/// Where it goes, in a folder that is there.
+pub(super) enum To<'a> {
+    /// The wheels as they are.
+    Wheels(&'a Path),
+    /// What they hold.
+    Packages(&'a Path),
+}
+
+/// Runs pip in `work` and meanwhile tells `task` what `arrived` makes of the sizes of the wheels that there are below `work`.
+///
+/// # Errors
+/// What pip says; [`help`] knows what helps.
+pub(super) fn run(
+    python: &Python,
+    asked: &Asked<'_>,
+    work: &Path,
+    task: &Task<'_>,
+    arrived: impl Fn(&[u64]) -> u64 + Sync,
+) -> Result<()> {
+    let (requirements, temporary) = (work.join("requirements.txt"), work.join("pip"));
+    fs::create_dir(&temporary)?;
+    fs::write(&requirements, asked.requirements)?;
+    let mut command = Command::new(&python.path);
+    command.args(["-m", "pip"]);
+    match asked.to {
+        To::Wheels(folder) => command.args(["download", "--dest"]).arg(folder),
+        To::Packages(folder) => command.args(["install", "--no-compile", "--target"]).arg(folder),
+    };
+    command
+        .args(["--no-deps", "--only-binary=:all:", "--require-hashes"])
+        // The unpacked folders are the cache; a second copy of each wheel in pip's own would double the space.
+        .args(["--no-cache-dir", "--disable-pip-version-check", "--no-input", "--progress-bar", "off"])
+        .arg("-r")
+        .arg(&requirements)
+        // pip works below the staging folder, which a killed run leaves to the next one to remove.
+        .env("TMPDIR", &temporary)
+        // Both are about what is installed where Python has its packages, and nothing is.
+        .env_remove("PIP_CONSTRAINT")
+        .env("PIP_REQUIRE_VIRTUALENV", "0")
+        .current_dir(work);
+    let tell = || task.arrived(arrived(&wheels_below(work)));
+    watched(tell, || process::capture(&mut command)).map(drop)
+}
+
+/// Runs `action` and meanwhile calls `tell`, time and again.
+fn watched<T>(tell: impl Fn() + Sync, action: impl FnOnce() -> T) -> T {
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while !done.load(Ordering::Relaxed) {
-                task.arrived(largest_wheel(folder));
-                std::thread::park_timeout(Duration::from_millis(100));
+                tell();
+                std::thread::park_timeout(Duration::from_millis(250));
             }
         });
         let result = action();
@@ -77,21 +113,21 @@ fn watched<T>(folder: &Path, task: &Task<'_>, action: impl FnOnce() -> T) -> T {
     })
 }
 
-/// The size of the largest wheel below `folder`: pip writes it in one place and then copies it to another.
-fn largest_wheel(folder: &Path) -> u64 {
-    let Ok(entries) = fs::read_dir(folder) else { return 0 };
-    let size = |entry: fs::DirEntry| match entry.metadata() {
-        Ok(metadata) if metadata.is_dir() => largest_wheel(&entry.path()),
+/// The sizes of all wheels below `folder`, bytes.
+fn wheels_below(folder: &Path) -> Vec<u64> {
+    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    let sizes = |entry: fs::DirEntry| match entry.metadata() {
+        Ok(metadata) if metadata.is_dir() => wheels_below(&entry.path()),
         Ok(metadata) if entry.path().extension().is_some_and(|extension| extension == "whl") => {
-            metadata.len()
+            vec![metadata.len()]
         }
-        _ => 0,
+        _ => Vec::new(),
     };
-    entries.flatten().map(size).max().unwrap_or(0)
+    entries.flatten().flat_map(sizes).collect()
 }
 
 /// What helps, judged by pip's own words.
-fn help(output: &str) -> &'static str {
+pub(super) fn help(output: &str) -> &'static str {
     let says = |texts: &[&str]| texts.iter().any(|text| output.contains(text));
     if says(&["No space left on device"]) {
         "the disk of the cache is full; another place can be named in `CUBINDER_CACHE`"
@@ -141,13 +177,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_growing_wheel_is_found_below_folders() {
+    fn wheels_are_found_wherever_they_lie() {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir_all(folder.path().join("pip/unpack")).unwrap();
         fs::write(folder.path().join("requirements.txt"), "123456789").unwrap();
+        fs::write(folder.path().join("one.whl"), "123").unwrap();
         fs::write(folder.path().join("pip/unpack/a.whl"), "1234567").unwrap();
-        assert_eq!(largest_wheel(folder.path()), 7);
-        assert_eq!(largest_wheel(&folder.path().join("gone")), 0);
+        let mut sizes = wheels_below(folder.path());
+        sizes.sort_unstable();
+        assert_eq!(sizes, [3, 7]);
+        assert!(wheels_below(&folder.path().join("gone")).is_empty());
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! `cargo xtask test`: everything the CI checks.
 //!
 //! Owns the list of steps, which is [`steps`], and the environment that tests see. How output is read and counted is in
-//! [`results`], how steps are run and summed up in [`report`]. Never decides what a test means.
+//! [`results`], how steps are run and summed up in [`report`], the second build of what is installed in [`again`]. Never decides what a test means.
 
+mod again;
 mod report;
 mod results;
 
@@ -12,13 +13,15 @@ use std::process::{Command, ExitCode};
 
 use anyhow::Result;
 
-use crate::artifacts::Artifacts;
-use crate::{artifacts, setup, workspace};
+use crate::dist::{self, Checkout, Dist};
+use crate::setup::{self, BuildSystems};
+use crate::{artifacts, workspace};
 use report::Report;
 
 /// The help of the command.
 pub(crate) const LONG_ABOUT: &str = "\
-Run everything the CI checks: set-up, formatting, clippy and rustdoc with warnings as errors, the release build, the demo, all tests.
+Run everything the CI checks: set-up (for the tests 1.3 GB of PyTorch and compilers more), formatting, clippy and rustdoc with warnings as \
+errors, the release build as it is installed, the same from another folder, the demo, the book of the documentation, all tests.
 
 A failed step does not keep the later ones from running. The last line is `N passed, M failed, K skipped`; the exit status \
 is not zero when anything failed. Each step that is not a test suite counts as one. A test that cannot run where it is prints a line \
@@ -33,8 +36,14 @@ Tests find in their environment:
   CUBINDER_TEST_PYTHON        Python interpreter, to be run with
   CUBINDER_TEST_PYTHONPATH    this as PYTHONPATH, and
   CUBINDER_TEST_LIBRARY_PATH  this as LD_LIBRARY_PATH; it imports `tensorrt_rtx_bindings` and `onnx` then
+  CUBINDER_TEST_COMPILERS     a Python environment with Triton, Numba, CuPy and nvcc
+  CUBINDER_TEST_PYTORCH       one with PyTorch and onnx_graphsurgeon; its stand-ins/ on LD_LIBRARY_PATH are libraries that PyTorch links
   CUBINDER_BIN                the release build of the program `cubinder`
-  CUBINDER_RUNTIME_LIBRARY    the release build of libcubinder.so";
+  CUBINDER_RUNTIME_LIBRARY    the release build of libcubinder.so
+  CUBINDER_TEST_ARCHIVE       the .tar.gz of `cargo xtask dist`
+  CUBINDER_TEST_WHEEL         the Python package of `cargo xtask dist`
+  CUBINDER_TEST_CMAKE         CMake, and
+  CUBINDER_TEST_NINJA         Ninja: those of this machine, else fetched";
 
 /// Runs the steps, prints the summary and gives the exit status.
 ///
@@ -57,12 +66,24 @@ fn steps(report: &mut Report<impl Write>) {
         cargo(&["doc", "--workspace", "--no-deps", "--lib", "--bin", "xtask"])
             .env("RUSTDOCFLAGS", "-D warnings"),
     );
-    let artifacts = report.prepare("build", |echo| artifacts::build(echo));
-    report.check("demo", &mut cargo(&["run", "--quiet", "--package", "xtask", "--", "demo"]));
-    let environment = environment(toolchain, artifacts.as_ref());
+    // What is tested is what is installed: there is no other release build.
+    let dist = report.prepare("dist", |echo| dist::make(&Checkout::this()?, &dist::folder(None), echo));
+    let build_systems = report.prepare("build systems", |_| setup::build_systems());
+    let frameworks = report.prepare("frameworks", |_| setup::frameworks::environment());
+    let environment = environment(toolchain, frameworks, dist.as_ref(), build_systems.as_ref());
+    report.check(
+        "demo",
+        cargo(&["run", "--quiet", "--package", "xtask", "--", "demo"])
+            .env(artifacts::PREBUILT, "1")
+            .envs(environment.iter().cloned()),
+    );
+    report.check("book", &mut cargo(&["run", "--quiet", "--package", "xtask", "--", "book"]));
+    if let Some(dist) = &dist {
+        report.verify("dist from another folder", |echo| again::same_from_another_folder(dist, echo));
+    }
     report.suite("tests", |filter| {
         let mut command = cargo(&["test", "--workspace", "--no-fail-fast"]);
-        // Output of tests that pass is shown too: a skipped one says so there.
+        // Output of tests that pass is read too: a skipped one says so there.
         command.args(filter).args(["--", "--show-output"]).envs(environment.iter().cloned());
         command
     });
@@ -78,10 +99,22 @@ fn cargo(arguments: &[&str]) -> Command {
 type Variable = (&'static str, OsString);
 
 /// What tests find in their environment, as far as it could be made.
-fn environment(toolchain: Option<Vec<Variable>>, artifacts: Option<&Artifacts>) -> Vec<Variable> {
+fn environment(
+    toolchain: Option<Vec<Variable>>,
+    frameworks: Option<Vec<Variable>>,
+    dist: Option<&Dist>,
+    build_systems: Option<&BuildSystems>,
+) -> Vec<Variable> {
     let mut variables = vec![("CUBINDER_REQUIRE_TOOLKIT", OsString::from("1"))];
-    variables.extend(toolchain.into_iter().flatten());
-    let built = artifacts.map(|artifacts| artifacts.environment().map(|(name, path)| (name, path.into())));
-    variables.extend(built.into_iter().flatten());
+    variables.extend(toolchain.into_iter().chain(frameworks).flatten());
+    if let Some(dist) = dist {
+        variables.extend(dist.artifacts.environment().map(|(name, path)| (name, path.into())));
+        variables.push(("CUBINDER_TEST_ARCHIVE", dist.archive.clone().into()));
+        variables.push(("CUBINDER_TEST_WHEEL", dist.wheel.clone().into()));
+    }
+    if let Some(tools) = build_systems {
+        variables.push(("CUBINDER_TEST_CMAKE", tools.cmake.clone().into()));
+        variables.push(("CUBINDER_TEST_NINJA", tools.ninja.clone().into()));
+    }
     variables
 }

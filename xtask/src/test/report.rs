@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow};
 
-use super::results::{Counts, Reader, Results};
+use super::results::{Counts, Line, Reader, Results};
 use crate::process;
 use crate::progress::duration;
 
@@ -20,6 +20,8 @@ pub(crate) struct Report<W> {
     counts: Counts,
     /// What failed, for the summary.
     problems: Vec<String>,
+    /// What failed tests printed.
+    outputs: Vec<String>,
     reasons: Vec<String>,
     /// Checks and tests that the filter let through.
     matched: usize,
@@ -34,6 +36,7 @@ impl<W: Write> Report<W> {
             filter: filter.map(str::to_owned),
             counts: Counts::default(),
             problems: Vec::new(),
+            outputs: Vec::new(),
             reasons: Vec::new(),
             matched: 0,
             start: Instant::now(),
@@ -66,21 +69,33 @@ impl<W: Write> Report<W> {
         self.one(name, start.elapsed(), error.err().map(|error| format!("{error:#}")));
     }
 
+    /// Something that must hold: counts as one.
+    pub(crate) fn verify(&mut self, name: &str, step: impl FnOnce(&mut dyn FnMut(&str)) -> Result<()>) {
+        if self.filter.as_deref().is_some_and(|filter| !name.contains(filter)) {
+            return;
+        }
+        self.matched += 1;
+        self.prepare(name, step);
+    }
+
     /// Test programs, run by the command that `make` gives for a filter: each test counts.
     pub(crate) fn suite(&mut self, name: &str, make: impl FnOnce(Option<&str>) -> Command) {
         let mut command = make(self.filter.as_deref());
         let start = self.begin(name);
         let mut reader = Reader::default();
+        // Hundreds of tests say what they do: who names one wants to see it, in the log of all it hides what failed.
+        let all = self.filter.is_some();
         let status = run(&mut command, |line| {
-            print(&mut self.out, line);
-            reader.line(line);
+            if reader.line(line) == Line::Shown || all {
+                print(&mut self.out, line);
+            }
         });
         let results = match status {
             Ok(success) => reader.end(success),
             Err(error) => Results {
                 counts: Counts { failed: 1, ..Counts::default() },
                 problems: vec![format!("{name}: {error:#}")],
-                reasons: Vec::new(),
+                ..Results::default()
             },
         };
         self.matched += results.counts.total();
@@ -88,6 +103,7 @@ impl<W: Write> Report<W> {
         print(&mut self.out, &format!("-- {name}: {verdict} in {}", duration(start.elapsed())));
         self.counts.add(results.counts);
         self.problems.extend(results.problems);
+        self.outputs.extend(results.outputs);
         self.reasons.extend(results.reasons);
     }
 
@@ -102,6 +118,9 @@ impl<W: Write> Report<W> {
         self.reasons.dedup();
         for reason in &self.reasons {
             print(&mut self.out, &format!("skipped: {reason}"));
+        }
+        for output in &self.outputs {
+            print(&mut self.out, output);
         }
         for problem in &self.problems {
             print(&mut self.out, &format!("failed: {problem}"));
@@ -184,6 +203,22 @@ mod tests {
         let text = String::from_utf8(report.out).unwrap();
         assert!(text.ends_with("(os error 2)\n4 passed, 3 failed, 1 skipped\n"), "{text}");
         assert_eq!(text.lines().filter(|line| line.starts_with("failed: ")).count(), 3);
+    }
+
+    #[test]
+    fn the_summary_says_again_what_failed_and_leaves_out_what_passed() {
+        let script = "printf '     Running x (y)\\ntest a ... FAILED\\n\\nsuccesses:\\n\\n---- b stdout ----\\nchatter\\n\\nsuccesses:\\n    b\\n\\n\
+            failures:\\n\\n---- a stdout ----\\nwhy\\n\\nfailures:\\n    a\\n\\ntest result: FAILED. 1 passed; 1 failed; 0 ignored; 0 measured\\n'; exit 1";
+        let text = |filter| {
+            let mut report = report(filter);
+            report.suite("tests", |_| shell(script));
+            assert_eq!(report.finish(), ExitCode::FAILURE);
+            String::from_utf8(report.out).unwrap()
+        };
+        let all = text(None);
+        assert!(!all.contains("chatter"), "{all}");
+        assert!(all.ends_with("---- a\nwhy\nfailed: a (x (y))\n1 passed, 1 failed, 0 skipped\n"), "{all}");
+        assert!(text(Some("b")).contains("chatter"));
     }
 
     #[test]

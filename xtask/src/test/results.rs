@@ -4,7 +4,7 @@
 //! `test result:` line ends it. A program that ends without that line has crashed and counts as one failed test. Text in, counts
 //! out; never runs anything.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 
 /// What a test that cannot run here begins a line with.
 const SKIP: &str = "skipped: ";
@@ -41,6 +41,8 @@ pub(crate) struct Reader {
     /// Tests of this program that said they were skipped.
     skips: BTreeSet<String>,
     problems: Vec<String>,
+    /// The lines of each failed test, the last [`MOST_REPEATED`].
+    outputs: Vec<(String, VecDeque<String>)>,
     reasons: BTreeSet<String>,
 }
 
@@ -67,27 +69,44 @@ impl Part {
     }
 }
 
+/// The most lines of a failed test's output that the summary repeats: the last ones say what was wrong.
+const MOST_REPEATED: usize = 60;
+
+/// A line that cargo or a test program printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Line {
+    /// Something to see in any log.
+    Shown,
+    /// Output of a test that passed, for those who asked for that test.
+    Passed,
+}
+
 /// What was read.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Results {
     pub(crate) counts: Counts,
     /// Failed tests and crashed programs, for the summary.
     pub(crate) problems: Vec<String>,
+    /// What each failed test printed, under a line with its name.
+    pub(crate) outputs: Vec<String>,
     /// Why tests were skipped.
     pub(crate) reasons: Vec<String>,
 }
 
 impl Reader {
-    /// Takes the next line of `cargo test -- --show-output`, standard output and standard error together.
-    pub(crate) fn line(&mut self, line: &str) {
+    /// Takes the next line of `cargo test -- --show-output`, standard output and standard error together, and says what it is.
+    pub(crate) fn line(&mut self, line: &str) -> Line {
         let line = strip_colour(line);
-        match (self.part.next(&line), self.part) {
+        let before = self.part;
+        match (before.next(&line), before) {
             (Some(part), _) => self.part = part,
             // What a test printed is not looked at for anything else: it may hold the output of another test run.
             (None, Part::PassedOutput) => self.skip(&line),
-            (None, Part::FailedOutput) => {}
+            (None, Part::FailedOutput) => self.failed(&line),
             (None, Part::Plain) => self.plain(&line),
         }
+        let passed = [before, self.part].contains(&Part::PassedOutput);
+        if passed && !line.starts_with(SKIP) { Line::Passed } else { Line::Shown }
     }
 
     fn plain(&mut self, line: &str) {
@@ -115,7 +134,27 @@ impl Reader {
             self.counts.failed = 1;
             self.problems.push("cargo failed before or after the tests".to_owned());
         }
-        Results { counts: self.counts, problems: self.problems, reasons: self.reasons.into_iter().collect() }
+        let output = |(name, lines): (String, VecDeque<String>)| {
+            let text: String = lines.iter().map(|line| format!("\n{line}")).collect();
+            format!("---- {name}{}", text.trim_end())
+        };
+        Results {
+            counts: self.counts,
+            problems: self.problems,
+            outputs: self.outputs.into_iter().map(output).collect(),
+            reasons: self.reasons.into_iter().collect(),
+        }
+    }
+
+    fn failed(&mut self, line: &str) {
+        if let Some(test) = shown(line) {
+            self.outputs.push((test.to_owned(), VecDeque::new()));
+        } else if let Some((_, lines)) = self.outputs.last_mut() {
+            if lines.len() == MOST_REPEATED {
+                lines.pop_front();
+            }
+            lines.push_back(line.to_owned());
+        }
     }
 
     fn skip(&mut self, line: &str) {
@@ -207,7 +246,9 @@ mod tests {
 
     fn read(text: &str, success: bool) -> Results {
         let mut reader = Reader::default();
-        text.lines().for_each(|line| reader.line(line));
+        text.lines().for_each(|line| {
+            reader.line(line);
+        });
         reader.end(success)
     }
 
@@ -274,6 +315,29 @@ test result: FAILED. 1 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; 
         let results = read(text, false);
         assert_eq!(results.counts, Counts { passed: 1, failed: 1, skipped: 0 });
         assert_eq!(results.problems, ["a (tests/e2e.rs (target/debug/deps/e2e-1f))"]);
+        assert_eq!(results.outputs, ["---- a\nskipped: printed before it failed\nthread 'a' panicked"]);
+    }
+
+    #[test]
+    fn the_summary_repeats_the_end_of_a_long_output() {
+        let lines: String = (0..1000).map(|line| format!("line {line}\n")).collect();
+        let text = format!(
+            "     Running x (y)\ntest a ... FAILED\n\nfailures:\n\n---- a stdout ----\n{lines}failures:\n    a\n"
+        );
+        let results = read(&text, false);
+        let [output] = &results.outputs[..] else { panic!("{results:?}") };
+        assert!(output.starts_with("---- a\nline 940\n") && output.ends_with("\nline 999"), "{output}");
+    }
+
+    #[test]
+    fn what_passing_tests_print_is_told_apart() {
+        let mut reader = Reader::default();
+        let shown = |line: &&str| reader.line(line) == Line::Shown;
+        let lines: Vec<&str> = TWO_PROGRAMS.lines().filter(shown).collect();
+        let text = lines.join("\n");
+        assert!(text.contains("\nskipped: no GPU here\nskipped: and no driver\n"), "{text}");
+        assert!(text.contains("finished in 0.10s") && text.contains("Running unittests"), "{text}");
+        assert!(!text.contains("a line about") && !text.contains("100 passed"), "{text}");
     }
 
     #[test]

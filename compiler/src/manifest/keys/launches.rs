@@ -1,14 +1,17 @@
 //! The tables of what is done and how it is compiled: constant tables, scratch memory, steps, `[compile]`.
 
+use super::code::LAUNCH_OF_CODE;
 use super::{Form, Key, Kinds, Naming, Reserved, Table, optional, otherwise, required};
 
 /// The kinds of steps.
-pub(super) static LAUNCHES: Kinds =
-    Kinds { keys: &["memset"], tables: &[&MEMSET, &LAUNCH], needs_last: true };
+pub(super) static LAUNCHES: Kinds = Kinds {
+    keys: &["memset", "code"],
+    tables: &[&MEMSET, &LAUNCH_OF_CODE, &LAUNCH],
+    but_for: Some("memset"),
+};
 
 /// The kinds of tables of data.
-pub(super) static DATA_KINDS: Kinds =
-    Kinds { keys: &["file"], tables: &[&DATA_FILE, &DATA], needs_last: false };
+pub(super) static DATA_KINDS: Kinds = Kinds { keys: &["file"], tables: &[&DATA_FILE, &DATA], but_for: None };
 
 /// `[tables.NAME]` with `file`.
 pub static DATA_FILE: Table = Table {
@@ -75,6 +78,61 @@ pub static MEMSET: Table = Table {
     ],
 };
 
+pub(super) const GRID: Key = required(
+    "grid",
+    Form::Expressions,
+    "[\"ceil_div(numel(y), BLOCK * VEC)\"]",
+    "Blocks in x, y and z; what is left out is 1. Where one comes to 0, nothing is launched: right for an empty output, refused otherwise.",
+);
+
+pub(super) const BLOCK: Key = required(
+    "block",
+    Form::Expressions,
+    "[\"BLOCK\"]",
+    "Threads of a block in x, y and z; what is left out is 1.",
+);
+
+pub(super) const SHARED_BYTES: Key = otherwise(
+    "shared_bytes",
+    "0",
+    Form::Expression,
+    "\"BLOCK * sizeof(T)\"",
+    "Dynamic shared memory of a block, in bytes.",
+);
+
+pub(super) const CLUSTER: Key = optional(
+    "cluster",
+    Form::Expressions,
+    "[2]",
+    "Blocks of a cluster in x, y and z, at most 8 in all; what is left out is 1. The grid must be a multiple of it. Needs compute capability 9.0.",
+);
+
+pub(super) const COOPERATIVE: Key = otherwise(
+    "cooperative",
+    "false",
+    Form::Switch,
+    "false",
+    "Whether all blocks run at once, so that the kernel can wait for the whole grid. A grid that does not fit on the device is refused.",
+);
+
+pub(super) const PROGRAMMATIC: Key = otherwise(
+    "programmatic",
+    "false",
+    Form::Switch,
+    "true",
+    "Whether the kernel may begin before the step before it has ended. It must wait by itself. GPUs before compute capability 9.0 begin it in its turn.",
+);
+
+pub(super) const ARGS: Key = required(
+    "args",
+    Form::Lines(
+        &Form::Expression,
+        Naming { what: "an argument", reserved: Reserved::None, example: ("count", "\"numel(y)\"") },
+    ),
+    "",
+    "What each of the kernel's parameters gets, by the parameter's name: a tensor, a scratch buffer or an expression.",
+);
+
 /// `[[launches]]`.
 pub static LAUNCH: Table = Table {
     path: "launches[]",
@@ -93,55 +151,14 @@ pub static LAUNCH: Table = Table {
             "\"circ_pad<T, VEC>\"",
             "The kernel as C++ names it, with type parameters and constants as template arguments.",
         ),
-        required(
-            "grid",
-            Form::Expressions,
-            "[\"ceil_div(numel(y), BLOCK * VEC)\"]",
-            "Blocks in x, y and z; what is left out is 1. Where one comes to 0, nothing is launched: right for an empty output, refused otherwise.",
-        ),
-        required(
-            "block",
-            Form::Expressions,
-            "[\"BLOCK\"]",
-            "Threads of a block in x, y and z; what is left out is 1.",
-        ),
-        otherwise(
-            "shared_bytes",
-            "0",
-            Form::Expression,
-            "\"BLOCK * sizeof(T)\"",
-            "Dynamic shared memory of a block, in bytes.",
-        ),
-        optional(
-            "cluster",
-            Form::Expressions,
-            "[2]",
-            "Blocks of a cluster in x, y and z, at most 8 in all; what is left out is 1. The grid must be a multiple of it. Needs compute capability 9.0.",
-        ),
-        otherwise(
-            "cooperative",
-            "false",
-            Form::Switch,
-            "false",
-            "Whether all blocks run at once, so that the kernel can wait for the whole grid. A grid that does not fit on the device is refused.",
-        ),
-        otherwise(
-            "programmatic",
-            "false",
-            Form::Switch,
-            "true",
-            "Whether the kernel may begin before the step before it has ended. It must wait by itself. GPUs before compute capability 9.0 begin it in its turn.",
-        ),
+        GRID,
+        BLOCK,
+        SHARED_BYTES,
+        CLUSTER,
+        COOPERATIVE,
+        PROGRAMMATIC,
         WHEN,
-        required(
-            "args",
-            Form::Lines(
-                &Form::Expression,
-                Naming { what: "an argument", reserved: Reserved::None, example: ("count", "\"numel(y)\"") },
-            ),
-            "",
-            "What each of the kernel's parameters gets, by the parameter's name: a tensor, a scratch buffer or an expression.",
-        ),
+        ARGS,
     ],
 };
 

@@ -4,11 +4,13 @@
 //! it against the reader: both know the same keys, the same keys are required, and every example is read without a word.
 //! Never reads anything itself.
 
+mod code;
 mod launches;
 mod plugin;
 mod tensors;
 mod variants;
 
+pub use code::{CODE, LAUNCH_OF_CODE};
 pub use launches::{COMPILE, DATA, DATA_FILE, LAUNCH, MEMSET, SCRATCH};
 pub use plugin::{ATTRIBUTE, PLUGIN, REQUIRE, ROOT};
 pub use tensors::{ALIAS, INPUT, LIMITS, OUTPUT, SHAPE_INPUT, SIZE_BOUND, SIZE_TENSOR};
@@ -128,6 +130,14 @@ pub enum Form {
     Paths,
     /// A kernel as C++ names it.
     Kernel,
+    /// The symbol of a kernel in a file of code.
+    Symbol,
+    /// Files, relative to the manifest's folder, each once.
+    Files,
+    /// Parameters of a kernel that another compiler made.
+    Parameters,
+    /// The name of a type or a format, a number or a boolean.
+    Choice,
     /// Options of NVRTC.
     Options,
     /// Targets, each once.
@@ -159,8 +169,8 @@ pub struct Kinds {
     pub keys: &'static [&'static str],
     /// The kinds; one more than there are keys.
     pub tables: &'static [&'static Table],
-    /// Whether there must be a table of the last kind.
-    pub needs_last: bool,
+    /// There must be a table that does not have this key.
+    pub but_for: Option<&'static str>,
 }
 
 impl Kinds {
@@ -235,6 +245,10 @@ impl Form {
             Form::Path => "path",
             Form::Paths => "array of paths",
             Form::Kernel => "string, C++",
+            Form::Symbol => "symbol",
+            Form::Files => "array of paths",
+            Form::Parameters => "array of `\"name: type\"` and `\"name == value\"`",
+            Form::Choice => "type, format, number or boolean",
             Form::Options => "array of strings",
             Form::Targets => "array of targets",
             Form::CodeKinds => "array of `\"cubin\"` and `\"ptx\"`",
@@ -247,6 +261,7 @@ impl Form {
                 Form::ElementTypes => "table: name to array of element types",
                 Form::Formats => "table: name to array of formats",
                 Form::Constant => "table: name to constant",
+                Form::Choice => "table: name to type, format, number or boolean",
                 _ => "table: name to expression",
             },
         }
@@ -276,7 +291,7 @@ const DOC: Key =
 
 /// Every table once, in the order of the reference.
 #[must_use]
-pub fn tables() -> [&'static Table; 20] {
+pub fn tables() -> [&'static Table; 22] {
     [
         &ROOT,
         &PLUGIN,
@@ -295,8 +310,10 @@ pub fn tables() -> [&'static Table; 20] {
         &DATA,
         &DATA_FILE,
         &SCRATCH,
+        &CODE,
         &MEMSET,
         &LAUNCH,
+        &LAUNCH_OF_CODE,
         &COMPILE,
     ]
 }

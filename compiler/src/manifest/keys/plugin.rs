@@ -1,5 +1,6 @@
 //! The tables of a manifest that say which operator it is: the file itself, `[plugin]`, `[attributes]`.
 
+use super::code::CODE;
 use super::launches::{COMPILE, DATA_KINDS, LAUNCHES, SCRATCH};
 use super::tensors::{INPUTS, OUTPUTS};
 use super::variants::{COMBINATION, FUNCTION, VARIANT};
@@ -100,6 +101,12 @@ pub static ROOT: Table = Table {
             ),
             "",
             "Memory that the steps of one run share and nobody else sees.",
+        ),
+        optional(
+            "code",
+            Form::Tables(&CODE),
+            "",
+            "Kernels that other compilers made, as machine code or PTX.",
         ),
         required(
             "launches",

@@ -4,11 +4,11 @@ use super::{DOC, Form, Kinds, Table, optional, otherwise, required};
 
 /// The kinds of inputs.
 pub(super) static INPUTS: Kinds =
-    Kinds { keys: &["shape_input"], tables: &[&SHAPE_INPUT, &INPUT], needs_last: false };
+    Kinds { keys: &["shape_input"], tables: &[&SHAPE_INPUT, &INPUT], but_for: None };
 
 /// The kinds of outputs.
 pub(super) static OUTPUTS: Kinds =
-    Kinds { keys: &["alias", "size"], tables: &[&ALIAS, &SIZE_TENSOR, &OUTPUT], needs_last: false };
+    Kinds { keys: &["alias", "size"], tables: &[&ALIAS, &SIZE_TENSOR, &OUTPUT], but_for: None };
 
 /// `[[inputs]]` with `shape_input`.
 pub static SHAPE_INPUT: Table = Table {

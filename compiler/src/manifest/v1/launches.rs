@@ -3,7 +3,7 @@
 use toml::de::DeValue;
 
 use super::super::form::{Entry, Form, Section};
-use super::super::keys::{LAUNCH, MEMSET};
+use super::super::keys::{LAUNCH, LAUNCH_OF_CODE, MEMSET};
 use super::super::{
     ArgDecl, FillDecl, LaunchDecl, Located, OutputDecl, ScratchDecl, StepDecl, Text, WorkDecl,
 };
@@ -31,14 +31,14 @@ pub(super) fn read(form: &mut Form<'_>, root: &mut Section<'_>, outputs: &[Outpu
         let diagnostic = Diagnostic::error("the manifest launches nothing")
             .code(rules::MISSING_KEY)
             .at(form.span(0..0), "expected one `[[launches]]` table")
-            .note("a launch names a CUDA source, a kernel in it, grid, block and arguments");
+            .note("a launch names a CUDA source and a kernel in it, or code that another compiler made; grid, block and arguments");
         form.report(diagnostic);
     }
     if let Some(first) = sections.first().filter(|_| sections.iter().all(is_fill)) {
         let diagnostic = Diagnostic::error("the manifest launches nothing")
             .code(rules::MISSING_KEY)
             .at(form.span(first.range.clone()), "a memset, and there is no launch beside it")
-            .note("a launch names a CUDA source, a kernel in it, grid, block and arguments");
+            .note("a launch names a CUDA source and a kernel in it, or code that another compiler made; grid, block and arguments");
         form.report(diagnostic);
     }
     let output = outputs.first().map_or("y", |output| output.name.value.as_str());
@@ -56,9 +56,12 @@ pub(super) fn read(form: &mut Form<'_>, root: &mut Section<'_>, outputs: &[Outpu
 /// The key that makes a step a memset.
 const MEMSET_KEY: &str = "memset";
 
+/// The key with which a launch names code that is there already.
+const CODE_KEY: &str = "code";
+
 /// Whether a step is a memset and nothing else.
 fn is_fill(section: &Section<'_>) -> bool {
-    section.has(MEMSET_KEY) && !section.has("source") && !section.has("kernel")
+    section.has(MEMSET_KEY) && !section.has("source") && !section.has("kernel") && !section.has(CODE_KEY)
 }
 
 /// A launch without the memset that stands in the same table: that is a step of its own.
@@ -125,8 +128,20 @@ fn switch(form: &mut Form<'_>, section: &mut Section<'_>, key: &'static str) -> 
 fn launch(form: &mut Form<'_>, mut section: Section<'_>, output: &str, has_args: bool) -> StepDecl {
     let range = section.range.clone();
     let blocks = format!("[\"ceil_div(numel({output}), 256)\"]");
-    let source = form.require(&mut section, "source", "\"kernel.cu\"").and_then(|entry| form.text(&entry));
-    let kernel = form.require(&mut section, "kernel", "\"...\"").and_then(|entry| form.text(&entry));
+    let has_code = section.has(CODE_KEY);
+    let (code, source, kernel) = match has_code {
+        true => {
+            section = without_source(form, section.called(LAUNCH_OF_CODE.title));
+            let code = form.require(&mut section, CODE_KEY, "\"...\"").and_then(|entry| form.string(&entry));
+            (code, None, None)
+        }
+        false => {
+            let source =
+                form.require(&mut section, "source", "\"kernel.cu\"").and_then(|entry| form.text(&entry));
+            let kernel = form.require(&mut section, "kernel", "\"...\"").and_then(|entry| form.text(&entry));
+            (None, source, kernel)
+        }
+    };
     let grid = form.require(&mut section, "grid", &blocks).and_then(|entry| dimensions(form, &entry));
     let block = form.require(&mut section, "block", "[256]").and_then(|entry| dimensions(form, &entry));
     let shared_bytes = section.take("shared_bytes").and_then(|entry| form.expression(&entry));
@@ -150,6 +165,8 @@ fn launch(form: &mut Form<'_>, mut section: Section<'_>, output: &str, has_args:
     let launch = LaunchDecl {
         source: source.filter(|source| !source.value.trim().is_empty()),
         kernel,
+        code,
+        is_of_code: has_code,
         grid: grid.unwrap_or_default(),
         block: block.unwrap_or_default(),
         shared_bytes,
@@ -160,6 +177,21 @@ fn launch(form: &mut Form<'_>, mut section: Section<'_>, output: &str, has_args:
         args_range,
     };
     StepDecl { range, when, work: WorkDecl::Launch(Box::new(launch)) }
+}
+
+/// A launch of code without the source that stands in the same table: one of both is meant.
+fn without_source<'t>(form: &mut Form<'_>, mut section: Section<'t>) -> Section<'t> {
+    let keys = ["source", "kernel"].into_iter().filter(|key| section.has(key)).collect::<Vec<_>>();
+    let entries: Vec<Entry<'t>> = keys.into_iter().filter_map(|key| section.take(key)).collect();
+    let (Some(first), Some(last)) = (entries.first(), entries.last()) else { return section };
+    let diagnostic = Diagnostic::error("a launch of code that is there already compiles nothing")
+        .code(rules::WRONG_VALUE)
+        .at(form.span(first.key_range.start..last.range.end), "this belongs to launches of CUDA sources");
+    form.report(match first.key.as_str() {
+        "kernel" => diagnostic.help("say `kernel` in the `[[code]]` that `code` names, or leave it out"),
+        _ => diagnostic.help("leave it out; or leave `code` out, and the source is compiled"),
+    });
+    section
 }
 
 /// One to three expressions. What is wrong with one does not hide what is wrong with the others.

@@ -4,6 +4,7 @@
 //! test holds both against each other.
 
 pub(super) mod attributes;
+mod code;
 mod combinations;
 mod compile;
 mod constraints;
@@ -38,6 +39,7 @@ pub(super) fn read(form: &mut Form<'_>, mut root: Section<'_>) -> Manifest {
     let variants = variants::read(form, &mut root, &mut broken);
     let tables = named_tables(form, &mut root, "tables", &mut broken, tables::table);
     let scratch = named_tables(form, &mut root, "scratch", &mut broken, launches::scratch);
+    let code = code::read(form, &mut root);
     let launches = launches::read(form, &mut root, &outputs);
     let compile = compile::read(form, &mut root);
     finish(form, &root);
@@ -54,6 +56,7 @@ pub(super) fn read(form: &mut Form<'_>, mut root: Section<'_>) -> Manifest {
         variants,
         tables,
         scratch,
+        code,
         launches,
         compile,
         broken,

@@ -16,6 +16,7 @@ use cubinder_bundle::expr::{
 };
 use cubinder_bundle::{Format, Guard, Output, Requirement, ShapeLimits, SizeBound};
 
+use super::foreign;
 use super::launch;
 use super::messages::Messages;
 use super::names::{declared_twice, no_names};
@@ -24,7 +25,7 @@ use super::rows::{Row, tensors};
 use super::tensor_kinds::kind_of;
 use super::usage::{self, Unused, free_names};
 use crate::diagnostic::{Diagnostic, Source, Span};
-use crate::manifest::{Located, Manifest, OutputDecl, SizeDecl, Text};
+use crate::manifest::{Located, Manifest, OutputDecl, SizeDecl, StepDecl, Text};
 use crate::rules;
 
 /// What an expression must be.
@@ -325,11 +326,49 @@ impl<'m> Compiler<'m> {
     /// The guard of a row's variant; nothing where it has none or a wrong one, or where the variant's id is another's too.
     pub(super) fn guard(&mut self, row: &Row, index: usize) -> Option<Guard> {
         let manifest = self.manifest;
-        let text = manifest.variants.get(row.variant)?.guard.as_ref()?;
+        let written = manifest.variants.get(row.variant)?.guard.as_ref();
         let place = self.with_addresses(row, index);
-        let typed = self.expression(text, "guard", Expected::Bool, &place)?;
+        let guard = match written {
+            Some(text) => {
+                let typed = self.expression(text, "guard", Expected::Bool, &place)?;
+                Some(Guard { expr: typed.expr, text: text.value.clone() })
+            }
+            None => None,
+        };
+        let guard = self.with_assumptions(guard, row, index);
         let of_its_id = manifest.variants.iter().filter(|variant| variant.id.value == row.id).count();
-        (of_its_id == 1).then(|| Guard { expr: typed.expr, text: text.value.clone() })
+        guard.filter(|_| of_its_id == 1)
+    }
+
+    /// A guard with what the code of a row was made for. A guard that never holds asks nothing of code.
+    fn with_assumptions(&mut self, guard: Option<Guard>, row: &Row, index: usize) -> Option<Guard> {
+        let of_code = |step: &StepDecl| step.launch().is_some_and(|launch| launch.is_of_code);
+        if super::left_out::never_holds(guard.as_ref()) || !self.manifest.launches.iter().any(of_code) {
+            return guard;
+        }
+        let place = self.in_row(row, index);
+        let assumptions = foreign::assumptions(self, row, &place, index);
+        let place = self.with_addresses(row, index);
+        let mut said = guard.as_ref().map(|guard| foreign::conjuncts(&guard.expr)).unwrap_or_default();
+        let mut new: Vec<String> = Vec::new();
+        for text in assumptions {
+            let typed =
+                self.expression(&Text::stands_for(0..0, text.clone()), "guard", Expected::Bool, &place);
+            let Some(typed) = typed else { continue };
+            if typed.expr.nodes.as_slice() == [Node::Bool(true)] || said.contains(&typed.expr) {
+                continue;
+            }
+            said.push(typed.expr);
+            new.push(text);
+        }
+        if new.is_empty() {
+            return guard;
+        }
+        let written = guard.as_ref().map(|guard| guard.text.as_str());
+        let text = foreign::conjoined(written, &new)?;
+        let whole = Text::stands_for(0..0, text.clone());
+        let typed = self.expression(&whole, "guard", Expected::Bool, &place);
+        typed.map(|typed| Guard { expr: typed.expr, text }).or(guard)
     }
 
     /// Compiles one expression. Nothing where it is wrong, and where it depends on what is: then that was told.

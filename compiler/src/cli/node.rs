@@ -1,0 +1,82 @@
+//! The arguments that say which node is meant and what it is like, which several commands take alike.
+
+use std::path::Path;
+
+use clap::Args;
+use cubinder_compiler::diagnostic::Diagnostic;
+use cubinder_compiler::eval::{self, Choice, Query, Subject, Written};
+
+/// What a node is like.
+#[derive(Args)]
+pub(super) struct NodeArguments {
+    /// The shape of an input: x=10x3x32x32, x=10,3 or x=scalar
+    #[arg(long = "shape", value_name = "NAME=SHAPE")]
+    shapes: Vec<String>,
+    /// What a shape input holds: target=4,8
+    #[arg(long = "values", value_name = "NAME=INTEGERS", allow_hyphen_values = true)]
+    values: Vec<String>,
+    /// An attribute: pads=1,1 or mode=wrap
+    #[arg(long = "attr", value_name = "NAME=VALUE")]
+    attributes: Vec<String>,
+    /// A type parameter, or the type of a tensor: T=f16
+    #[arg(long = "type", value_name = "NAME=TYPE")]
+    types: Vec<String>,
+    /// A format parameter, or the format of a tensor: F=hwc8
+    #[arg(long = "format", value_name = "NAME=FORMAT")]
+    formats: Vec<String>,
+}
+
+impl NodeArguments {
+    /// The node, with what `--aligned` and `--device` say: what is left to choose there is not the same for all commands.
+    ///
+    /// # Errors
+    /// What is not written as it should be.
+    pub(super) fn query(&self, aligned: &[String], device: &[String]) -> Result<Query, Vec<Diagnostic>> {
+        Query::parse(&Written {
+            shapes: &self.shapes,
+            values: &self.values,
+            attributes: &self.attributes,
+            types: &self.types,
+            formats: &self.formats,
+            aligned,
+            device,
+        })
+    }
+}
+
+/// Which of several nodes.
+#[derive(Args)]
+pub(super) struct WhichNode {
+    /// Which of several plugins
+    #[arg(long, value_name = "NAME")]
+    plugin: Option<String>,
+    /// Which of an engine's nodes, from 1
+    #[arg(long, value_name = "N")]
+    node: Option<usize>,
+}
+
+impl WhichNode {
+    /// Those that are meant.
+    ///
+    /// # Errors
+    /// Where there are none.
+    pub(super) fn of(&self, subjects: Vec<Subject>) -> Result<Vec<Subject>, Vec<Diagnostic>> {
+        let choice = Choice { plugin: self.plugin.clone(), node: self.node };
+        eval::choose(subjects, &choice).map_err(|error| vec![error])
+    }
+
+    /// The one that is meant, of the file `path`.
+    ///
+    /// # Errors
+    /// Where there are none, or several.
+    pub(super) fn one_of(&self, subjects: Vec<Subject>, path: &Path) -> Result<Subject, Vec<Diagnostic>> {
+        let mut chosen = self.of(subjects)?;
+        match (chosen.pop(), chosen.len()) {
+            (Some(subject), 0) => Ok(subject),
+            _ => Err(vec![
+                Diagnostic::error(format!("`{}` has several nodes", path.display()))
+                    .help("choose one: `--node N`"),
+            ]),
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! `cubinder onnx annotate`.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Args;
+use cubinder_compiler::diagnostic::Diagnostic;
+use cubinder_compiler::onnx::{self, Annotated, Import, Mapping, NodeChanges, Takes, open_model};
+use serde::Serialize;
+
+use super::{Subject, answer, failed, format};
+use crate::cli::output::{print, show};
+
+pub(super) const LONG_ABOUT: &str = "\
+Write into the plugin nodes of an ONNX model what TensorRT wants to read there: plugin_namespace, plugin_version, aot, \
+tensorrt_plugin_shape_input_indices, the domain, and the defaults of attributes that a node does not say. The domain is added to the operator \
+sets that the model says it uses.
+
+Only what is missing changes, and what a plugin's own node says wrong. A node that says another namespace, domain or version than the plugin's may be another's: \
+it is reported, and stays as it is without --map or --force. Everything else comes out byte for byte, weights included; a model without plugin nodes is copied. The output \
+may be the model itself: it is replaced when all of it is written.
+
+A default that TensorRT's parser would change on its way (integers beyond 32 bits, floats that single precision does not hold) is not written: the \
+plugin has it anyway.
+
+Exit code 0 where every plugin node is right afterwards, as far as `cubinder onnx list` can tell; 1 otherwise. The output is written then too, and it is said \
+what is left to do.";
+
+#[derive(Args)]
+pub(super) struct Arguments {
+    #[command(flatten)]
+    subject: Subject,
+    /// Where to write the model; it may be the model itself
+    #[arg(long, short, value_name = "FILE", required_unless_present = "dry_run")]
+    output: Option<PathBuf>,
+    /// Nodes of another name, domain or version that are for a plugin: mmcv::RoIAlign=sample::roi_align; without a domain, those of the default one; repeat it
+    #[arg(long = "map", value_name = "DOMAIN::OP=PLUGIN")]
+    mapping: Vec<String>,
+    /// Take nodes for a plugin that have its name, and say another namespace, domain or version
+    #[arg(long)]
+    force: bool,
+    /// Write nothing
+    #[arg(long, conflicts_with = "output")]
+    dry_run: bool,
+    /// Print JSON, one object a line: the messages, then the changes
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(arguments: &Arguments) -> ExitCode {
+    match annotate(arguments) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(errors) => failed(errors, arguments.json),
+    }
+}
+
+/// Whether nothing is left to do.
+fn annotate(arguments: &Arguments) -> Result<bool, Vec<Diagnostic>> {
+    let (model, plugins) = arguments.subject.open()?;
+    let mapping = Mapping::parse(&arguments.mapping, &plugins)?;
+    let unused = mapping.unused(&model);
+    if !unused.is_empty() {
+        return Err(unused);
+    }
+    let takes = if arguments.force { Takes::Named } else { Takes::Lacking };
+    let annotated = onnx::annotate(&model, &plugins, &mapping, takes);
+    let mut diagnostics = plugins.warnings.clone();
+    let report = match &arguments.output {
+        Some(output) => {
+            let from = &arguments.subject.model;
+            not_over_plugins(output, &arguments.subject.plugins).map_err(|error| vec![error])?;
+            diagnostics.extend(onnx::weights_left_behind(&model, from, output));
+            onnx::write(from, &annotated.edits, output).map_err(|error| vec![error])?;
+            let written = open_model(output).map_err(|error| vec![error])?;
+            onnx::list(&output.display().to_string(), &written, &plugins)
+        }
+        None => {
+            let from = &arguments.subject.model;
+            let changed = onnx::changed(from, &annotated.edits).map_err(|error| vec![error])?;
+            onnx::list(&from.display().to_string(), &changed, &plugins)
+        }
+    };
+    diagnostics.extend(report.diagnostics());
+    if !arguments.json {
+        print(&onnx::diff(&annotated, arguments.output.is_some()));
+    }
+    show(&mut diagnostics, format(arguments.json));
+    let wrong = report.is_wrong();
+    if arguments.json {
+        let result = if wrong { "wrong" } else { "annotated" };
+        let Annotated { nodes, imports, .. } = &annotated;
+        answer(&Answer { result, output: arguments.output.as_ref(), nodes, imports });
+    }
+    Ok(!wrong)
+}
+
+/// That the output is none of the files that the plugins come from.
+fn not_over_plugins(output: &Path, plugins: &[PathBuf]) -> Result<(), Diagnostic> {
+    let Ok(place) = std::fs::canonicalize(output) else { return Ok(()) };
+    let is_same = |plugin: &&PathBuf| std::fs::canonicalize(plugin).is_ok_and(|plugin| plugin == place);
+    match plugins.iter().find(is_same) {
+        Some(plugin) => Err(Diagnostic::error(format!(
+            "`--output {}` would replace `{}`, which `--plugins` names",
+            output.display(),
+            plugin.display()
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// The changes, and in a word what came of it.
+#[derive(Serialize)]
+struct Answer<'r> {
+    result: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output: Option<&'r PathBuf>,
+    nodes: &'r [NodeChanges],
+    imports: &'r [Import],
+}

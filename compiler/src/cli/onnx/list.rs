@@ -1,0 +1,60 @@
+//! `cubinder onnx list`.
+
+use std::process::ExitCode;
+
+use clap::Args;
+use cubinder_compiler::onnx::{self, Report};
+use serde::Serialize;
+
+use super::{Subject, answer, failed, format};
+use crate::cli::output::{print, show};
+
+pub(super) const LONG_ABOUT: &str = "\
+List the plugin nodes of an ONNX model with their tensors, and say what is wrong with them: what TensorRT would refuse, and what it would do \
+otherwise than the model says, without a word.
+
+A node is for a plugin where the ONNX standard has no such operator. Types and shapes are those that the model says, and what follows from them; what is \
+not known is shown as `?` and not checked. `onnx.shape_inference` and `--dynamic-shapes` of exporters say more.
+
+Exit code 0 where TensorRT takes every node as far as can be told, 1 otherwise. Warnings leave it at 0.";
+
+#[derive(Args)]
+pub(super) struct Arguments {
+    #[command(flatten)]
+    subject: Subject,
+    /// Print JSON, one object a line: the messages, then the report
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(arguments: &Arguments) -> ExitCode {
+    let (model, plugins) = match arguments.subject.open() {
+        Ok(opened) => opened,
+        Err(errors) => return failed(errors, arguments.json),
+    };
+    let report = onnx::list(&arguments.subject.model.display().to_string(), &model, &plugins);
+    let mut diagnostics = plugins.warnings;
+    diagnostics.extend(report.diagnostics());
+    // The table first: messages are about what is in it.
+    if !arguments.json {
+        print(&onnx::table(&report));
+        if !diagnostics.is_empty() {
+            print("\n");
+        }
+    }
+    show(&mut diagnostics, format(arguments.json));
+    let wrong = report.is_wrong();
+    if arguments.json {
+        let result = if wrong { "wrong" } else { "listed" };
+        answer(&Answer { result, report: &report });
+    }
+    if wrong { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+/// A report, and in a word what came of it.
+#[derive(Serialize)]
+struct Answer<'r> {
+    result: &'static str,
+    #[serde(flatten)]
+    report: &'r Report,
+}

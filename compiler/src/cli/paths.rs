@@ -1,0 +1,178 @@
+//! `cubinder paths`.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, ValueEnum};
+use cubinder_compiler::diagnostic::Diagnostic;
+use cubinder_compiler::installation::Installation;
+use cubinder_compiler::toolkit::{Overrides, Toolkit};
+use serde_json::{Map, Value, json};
+
+use super::output::{MessageFormat, print, show};
+
+pub(super) const LONG_ABOUT: &str = "\
+Say where the files are that cubinder uses, as `cubinder compile` would find them here and now.
+
+With the name of one, its path alone is printed, for scripts; where it is not there, that is an error with exit code 1:
+  trtexec --loadEngine=model.plan --dynamicPlugins=\"$(cubinder paths runtime-library)\"
+  cmake -Dcubinder_DIR=$(cubinder paths cmake) ...
+
+Without a name what is not there is listed as such. With --json a path that is not there is null, and `missing` says why.";
+
+#[derive(Args)]
+pub(super) struct Arguments {
+    /// The one to print
+    #[arg(value_enum)]
+    name: Option<Name>,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// What has a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Name {
+    /// This program
+    Program,
+    /// The prebuilt libcubinder.so, which runs engines and which plugin libraries are made from
+    RuntimeLibrary,
+    /// The folder of the CMake package
+    Cmake,
+    /// NVRTC's library
+    Nvrtc,
+    /// The folders of CUDA headers, one a line
+    Include,
+    /// The folder of compiled code and fetched packages
+    Cache,
+}
+
+impl Name {
+    /// For people.
+    fn title(self) -> &'static str {
+        match self {
+            Name::Program => "program",
+            Name::RuntimeLibrary => "runtime library",
+            Name::Cmake => "CMake package",
+            Name::Nvrtc => "NVRTC",
+            Name::Include => "CUDA headers",
+            Name::Cache => "cache",
+        }
+    }
+
+    /// For programs.
+    fn key(self) -> &'static str {
+        match self {
+            Name::Program => "program",
+            Name::RuntimeLibrary => "runtime_library",
+            Name::Cmake => "cmake",
+            Name::Nvrtc => "nvrtc",
+            Name::Include => "include",
+            Name::Cache => "cache",
+        }
+    }
+}
+
+/// Where something is, or why it is not there.
+type Found = Result<Vec<PathBuf>, Diagnostic>;
+
+pub(super) fn run(arguments: &Arguments) -> ExitCode {
+    let found = find();
+    let Some(name) = arguments.name else {
+        let text = if arguments.json { json_of(&found).to_string() + "\n" } else { table(&found) };
+        print(&text);
+        return ExitCode::SUCCESS;
+    };
+    let mut only: Vec<_> = found.into_iter().filter(|(other, _)| *other == name).collect();
+    if let [(_, Err(error))] = only.as_slice() {
+        show(&mut [error.clone()], MessageFormat::Human);
+        return ExitCode::FAILURE;
+    }
+    if arguments.json {
+        print(&(json_of(&only).to_string() + "\n"));
+    } else if let Some((_, Ok(paths))) = only.pop() {
+        print(&paths.iter().map(|path| format!("{}\n", path.display())).collect::<String>());
+    }
+    ExitCode::SUCCESS
+}
+
+/// Everything, in the order of [`Name`].
+fn find() -> Vec<(Name, Found)> {
+    let installation = Installation::of_this_program();
+    let overrides = Overrides::from_env(None);
+    let named = std::env::var_os("CUBINDER_RUNTIME_LIBRARY").filter(|path| !path.is_empty());
+    let runtime_library = match named.map(PathBuf::from) {
+        Some(path) if path.is_file() => Ok(path),
+        Some(path) => Err(Diagnostic::error(format!(
+            "`CUBINDER_RUNTIME_LIBRARY` names `{}`, which is no file",
+            path.display()
+        ))
+        .help("correct it, or unset it: then the library is looked for beside this program")),
+        None => installation.runtime_library(),
+    };
+    let toolkit = Toolkit::locate(&overrides);
+    let include = match &toolkit {
+        Ok(Toolkit { without_headers: Some(why), .. }) => Err(Diagnostic::clone(why)),
+        Ok(toolkit) => Ok(toolkit.include.clone()),
+        Err(error) => Err(error.clone()),
+    };
+    let one = |path: PathBuf| vec![path];
+    let unknown = |what: &str| Diagnostic::error(what.to_owned());
+    vec![
+        (
+            Name::Program,
+            installation.program.clone().map(one).ok_or_else(|| unknown("the system does not tell where this program is")),
+        ),
+        (Name::RuntimeLibrary, runtime_library.map(one)),
+        (Name::Cmake, installation.cmake_package().map(one)),
+        (Name::Nvrtc, toolkit.map(|toolkit| one(toolkit.nvrtc))),
+        (Name::Include, include),
+        (
+            Name::Cache,
+            overrides.cache.map(one).ok_or_else(|| {
+                unknown("there is no cache folder")
+                    .note("none of `CUBINDER_CACHE`, `XDG_CACHE_HOME` and `HOME` is set; a relative path counts in the first only")
+            }),
+        ),
+    ]
+}
+
+fn table(found: &[(Name, Found)]) -> String {
+    let mut text = String::new();
+    for (name, found) in found {
+        let mut title = name.title();
+        match found {
+            Ok(paths) => paths.iter().for_each(|path| {
+                text.push_str(&format!("{title:<15}  {}\n", path.display()));
+                title = "";
+            }),
+            Err(error) => text.push_str(&format!("{title:<15}  not found: {}\n", why(error))),
+        }
+    }
+    text
+}
+
+/// A diagnostic in one line.
+fn why(error: &Diagnostic) -> String {
+    let parts: Vec<&str> = std::iter::once(&error.message).chain(&error.notes).map(String::as_str).collect();
+    parts.join("; ")
+}
+
+fn json_of(found: &[(Name, Found)]) -> Value {
+    let mut object = Map::new();
+    let mut missing = Map::new();
+    object.insert("version".to_owned(), env!("CARGO_PKG_VERSION").into());
+    for (name, found) in found {
+        let value = match found {
+            Ok(paths) if *name == Name::Include => json!(paths),
+            Ok(paths) => json!(paths.first()),
+            Err(error) => {
+                missing.insert(name.key().to_owned(), why(error).into());
+                Value::Null
+            }
+        };
+        object.insert(name.key().to_owned(), value);
+    }
+    object.insert("missing".to_owned(), missing.into());
+    object.into()
+}

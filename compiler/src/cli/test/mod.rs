@@ -1,0 +1,337 @@
+//! `cubinder test`.
+//!
+//! Owns the command. Kernels run in a process of its own ([`worker`]), which may be lost; this one ([`supervise`]) says what is run and
+//! collects what came of it.
+
+mod addresses;
+mod node;
+mod process;
+mod protocol;
+mod random;
+mod report;
+mod run;
+mod supervise;
+mod worker;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+use cubinder_compiler::config;
+use cubinder_compiler::diagnostic::Diagnostic;
+use cubinder_compiler::eval::cases::{self, Cases};
+use cubinder_compiler::eval::{self, Query, Subject};
+use cubinder_compiler::project::kind::{self, Kind};
+use cubinder_compiler::trial::{self, FunctionRef, Trial};
+
+use super::node::{NodeArguments, WhichNode};
+use super::obligations::failed_json;
+use super::output::{MessageFormat, print, show};
+use report::{Case, Report};
+use supervise::{Supervisor, Unable};
+
+pub(super) const LONG_ABOUT: &str = "\
+Run a plugin's kernels on the GPU at hand and hold what they write against what is expected.
+
+FILE is a file of cases (docs/cases.md), a manifest, a plugin library, a bundle or an engine. Cases say shapes, what inputs hold (NumPy's \
+files, numbers, or random numbers from a seed) and what is expected: NumPy's files, or a function in Python. A node without cases is \
+given by --shape, --attr and --type, and --random N makes shapes that the manifest allows; the first that fails is made as small as \
+possible. A manifest is compiled for the GPU at hand alone.
+
+Each variant that may run is run, with the worst addresses that its guard allows, twice. Found are: elements that are wrong or not written, \
+what is written outside of a buffer or to an input, results that change from run to run, sizes that are none, kernels that the driver \
+stops. Where nothing says what is right, variants are held against each other. docs/testing.md says more.
+
+Exit code 0 where everything is right, 1 where something is not, 3 where there is no GPU.";
+
+/// The exit code where there is no GPU.
+const NO_GPU: u8 = 3;
+
+#[derive(Args)]
+pub(super) struct Arguments {
+    /// A file of cases, a manifest, a plugin library, a bundle or an engine
+    file: PathBuf,
+    /// Run the cases with this library, bundle or manifest in place of the one that they name
+    #[arg(long, value_name = "FILE")]
+    on: Option<PathBuf>,
+    #[command(flatten)]
+    which: WhichNode,
+    /// Only cases whose names contain this
+    #[arg(long, value_name = "TEXT")]
+    case: Option<String>,
+    /// Only this variant
+    #[arg(long, value_name = "ID")]
+    variant: Option<i32>,
+    #[command(flatten)]
+    like: NodeArguments,
+    /// Of what a tensor's address is a multiple, in bytes: x=4 [default: each that the guards tell apart]
+    #[arg(long, value_name = "NAME=BYTES")]
+    aligned: Vec<String>,
+    /// The function that says what is right: reference.py:scale
+    #[arg(long, value_name = "FILE:FUNCTION")]
+    reference: Option<String>,
+    /// Also run so many nodes with random shapes that the manifest allows [default: 20 where there is nothing else to run]
+    #[arg(long, value_name = "N")]
+    random: Option<u32>,
+    /// What random shapes and numbers are made from [default: what the cases say, else 0]
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Which GPU, from 0
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    device: u32,
+    /// How long a variant may take, in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 120)]
+    timeout: u64,
+    /// The Python that runs references, which has NumPy [default: CUBINDER_PYTHON, else python3]
+    #[arg(long, value_name = "PATH")]
+    python: Option<PathBuf>,
+    /// NVRTC's library, or the folder that holds it [default: CUBINDER_NVRTC; where that is not set, CUDA_HOME; where
+    /// neither is, NVIDIA's Python packages]
+    #[arg(long, value_name = "PATH")]
+    nvrtc: Option<PathBuf>,
+    /// Where there is no GPU, say so and end with exit code 0
+    #[arg(long)]
+    allow_no_gpu: bool,
+    /// Print JSON, one object a line: the messages, then the report
+    #[arg(long)]
+    json: bool,
+    /// Run kernels for another process of this command, with temporary files in its folder
+    #[arg(long, hide = true, value_name = "FOLDER")]
+    worker: Option<PathBuf>,
+}
+
+/// What is tested, before anything is compiled.
+struct Tested {
+    /// The manifest, library, bundle or engine.
+    path: PathBuf,
+    subject: Subject,
+    cases: Option<Cases>,
+}
+
+impl Tested {
+    fn open(arguments: &Arguments) -> Result<Tested, Vec<Diagnostic>> {
+        let cases = cases_of(&arguments.file)?;
+        let named = cases.as_ref().map_or(&arguments.file, |cases| &cases.subject);
+        let path = arguments.on.as_ref().unwrap_or(named).clone();
+        let subjects = eval::open(&path)?;
+        let subject = arguments.which.one_of(subjects.list, &path)?;
+        Ok(Tested { path, subject, cases })
+    }
+}
+
+/// The cases, where the file is one of cases.
+fn cases_of(path: &Path) -> Result<Option<Cases>, Vec<Diagnostic>> {
+    if path.extension().is_none_or(|extension| extension != "toml") {
+        return Ok(None);
+    }
+    let source = config::open(path)?;
+    if Kind::of(&source.text) == Some(Kind::Manifest) {
+        return Ok(None);
+    }
+    kind::expect(Kind::Cases, path, &source.text).map_err(|error| vec![error])?;
+    cases::read(&source).map(Some)
+}
+
+pub(super) fn run(arguments: &Arguments) -> ExitCode {
+    if let Some(folder) = &arguments.worker {
+        return worker::work(arguments, folder);
+    }
+    let format = if arguments.json { MessageFormat::Json } else { MessageFormat::Human };
+    match perform(arguments) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(Stopped::Wrong(mut errors)) => {
+            show(&mut errors, format);
+            if arguments.json {
+                print(&(failed_json(&errors).to_string() + "\n"));
+            }
+            ExitCode::FAILURE
+        }
+        Err(Stopped::Unable(Unable::Failed { human, json })) => {
+            if arguments.json {
+                print(&json);
+                print("{\"result\":\"failed\"}\n");
+            } else {
+                eprint!("{human}");
+            }
+            ExitCode::FAILURE
+        }
+        Err(Stopped::Unable(Unable::NoGpu(why))) => no_gpu(arguments, &why),
+    }
+}
+
+fn no_gpu(arguments: &Arguments, why: &str) -> ExitCode {
+    if arguments.json {
+        let result = serde_json::json!({"result": "no_gpu", "why": why, "allowed": arguments.allow_no_gpu});
+        print(&(result.to_string() + "\n"));
+    }
+    if arguments.allow_no_gpu {
+        if arguments.json {
+            return ExitCode::SUCCESS;
+        }
+        eprintln!("skipped: nothing was tested, because there is no GPU: {why}");
+        return ExitCode::SUCCESS;
+    }
+    let error = Diagnostic::error("there is no GPU to test on")
+        .note(why.to_owned())
+        .help("`--allow-no-gpu` makes that no error");
+    if !arguments.json {
+        show(&mut [error], MessageFormat::Human);
+    }
+    ExitCode::from(NO_GPU)
+}
+
+/// Why there is no report.
+enum Stopped {
+    Wrong(Vec<Diagnostic>),
+    Unable(Unable),
+}
+
+impl From<Vec<Diagnostic>> for Stopped {
+    fn from(errors: Vec<Diagnostic>) -> Stopped {
+        Stopped::Wrong(errors)
+    }
+}
+
+impl From<Unable> for Stopped {
+    fn from(unable: Unable) -> Stopped {
+        Stopped::Unable(unable)
+    }
+}
+
+/// Whether everything is right.
+fn perform(arguments: &Arguments) -> Result<bool, Stopped> {
+    let tested = Tested::open(arguments)?;
+    let base = base(arguments, &tested)?;
+    let listed = listed(arguments, &tested, &base)?;
+    let mut supervisor = match Supervisor::start(Duration::from_secs(arguments.timeout.max(1))) {
+        Ok(supervisor) => supervisor,
+        Err(unable @ Unable::NoGpu(_)) => {
+            // Mistakes that can be told without one are not left for the day when there is one.
+            let mistakes = mistakes(&tested, &listed);
+            return if mistakes.is_empty() { Err(unable.into()) } else { Err(mistakes.into()) };
+        }
+        Err(unable) => return Err(unable.into()),
+    };
+    let mut report = Report::new(arguments, &tested, supervisor.gpu().clone());
+    report.begin();
+    for (case, trial) in &listed {
+        let expects_refusal = case.is_some_and(|index| is_refusal(&tested, index));
+        let outcome = match trial {
+            Ok(trial) => supervisor.run(trial, *case),
+            Err(why) => supervise::Outcome { differs: vec![why.clone()], ..supervise::Outcome::default() },
+        };
+        let name = match (trial, case) {
+            (Ok(trial), _) => trial.name.clone(),
+            (Err(_), Some(index)) => case_name(&tested, *index),
+            (Err(_), None) => String::new(),
+        };
+        report.add(Case { name, outcome, expects_refusal, found: None });
+    }
+    let several = arguments.random.unwrap_or(if listed.is_empty() { 20 } else { 0 });
+    if several > 0 {
+        let known: Vec<Trial> = listed.into_iter().filter_map(|(_, trial)| trial.ok()).collect();
+        random::run(&tested, &base, &known, several, &mut supervisor, &mut report);
+    }
+    Ok(report.end())
+}
+
+/// What is wrong with what is to be run, as far as that can be told without a GPU.
+fn mistakes(tested: &Tested, listed: &[Listed]) -> Vec<Diagnostic> {
+    let mut all = Vec::new();
+    for (case, trial) in listed {
+        let found = match trial {
+            Err(why) => vec![why.clone()],
+            Ok(_) if case.is_some_and(|index| is_refusal(tested, index)) => Vec::new(),
+            Ok(trial) => match eval::state(&tested.subject, &trial.query) {
+                Ok(stated) => trial::mistakes(&tested.subject.plugin, &stated, trial),
+                Err(mistakes) => mistakes.into_iter().map(|it| it.diagnostic.message).collect(),
+            },
+        };
+        let name = case.map(|index| format!("in the case `{}`", case_name(tested, index)));
+        all.extend(found.into_iter().map(|why| match &name {
+            Some(name) => Diagnostic::error(why).note(name.clone()),
+            None => Diagnostic::error(why),
+        }));
+    }
+    all
+}
+
+fn case_name(tested: &Tested, index: usize) -> String {
+    tested
+        .cases
+        .as_ref()
+        .and_then(|cases| cases.list.get(index))
+        .map(|case| case.name.clone())
+        .unwrap_or_default()
+}
+
+fn is_refusal(tested: &Tested, index: usize) -> bool {
+    tested.cases.as_ref().and_then(|cases| cases.list.get(index)).is_some_and(cases::Case::is_refusal)
+}
+
+/// What holds for everything that is run.
+fn base(arguments: &Arguments, tested: &Tested) -> Result<Trial, Vec<Diagnostic>> {
+    let mut base = tested.cases.as_ref().map(Cases::defaults).unwrap_or_default();
+    base.variant = arguments.variant;
+    base.seed = arguments.seed.unwrap_or(base.seed);
+    if let Some(text) = &arguments.reference {
+        let function = FunctionRef::parse(text, Path::new(""))
+            .map_err(|why| vec![Diagnostic::error(format!("`--reference {text}`: {why}"))])?;
+        base.reference = Some(function);
+    }
+    Ok(base)
+}
+
+/// A case's number in the file, where it is one of the file, and what is to be run or why that cannot be said.
+type Listed = (Option<usize>, Result<Trial, String>);
+
+/// The cases of the file, and the node of the command line.
+fn listed(arguments: &Arguments, tested: &Tested, base: &Trial) -> Result<Vec<Listed>, Vec<Diagnostic>> {
+    let mut list = Vec::new();
+    if let Some(cases) = &tested.cases {
+        let is_wanted = |name: &str| arguments.case.as_ref().is_none_or(|part| name.contains(part.as_str()));
+        for (index, case) in cases.list.iter().enumerate().filter(|(_, case)| is_wanted(&case.name)) {
+            let Some(trial) = cases.trial(index) else { continue };
+            let trial = trial.map_err(|it| format!("{}: {}", it.place, it.text)).map(|mut trial| {
+                trial.name.clone_from(&case.name);
+                trial.variant = base.variant;
+                trial.seed = arguments.seed.unwrap_or(trial.seed);
+                if arguments.reference.is_some() {
+                    trial.reference.clone_from(&base.reference);
+                }
+                trial
+            });
+            list.push((Some(index), trial));
+        }
+        if list.is_empty() {
+            let part = arguments.case.clone().unwrap_or_default();
+            return Err(vec![
+                Diagnostic::error(format!("no case's name contains `{part}`"))
+                    .note(format!("the cases are {}", names(cases))),
+            ]);
+        }
+    }
+    let query = arguments.like.query(&arguments.aligned, &[])?;
+    let is_said = query != Query::default() || tested.subject.plugin.inputs.is_empty();
+    if tested.cases.is_some() && query != Query::default() {
+        return Err(vec![
+            Diagnostic::error(
+                "`--shape`, `--attr` and `--type` describe a node, and the file's cases describe theirs",
+            )
+            .help(format!("give the manifest or library itself: `{}`", tested.path.display())),
+        ]);
+    }
+    if tested.cases.is_none() && is_said {
+        list.push((
+            None,
+            Ok(Trial { name: "the node of the command line".to_owned(), query, ..base.clone() }),
+        ));
+    }
+    Ok(list)
+}
+
+fn names(cases: &Cases) -> String {
+    cases.list.iter().map(|case| format!("`{}`", case.name)).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,170 @@
+//! A process that runs kernels, as the command sees it.
+//!
+//! Owns starting it, what goes to it and comes from it, and its end: nothing that it started outlives it.
+
+use std::ffi::OsString;
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+
+use super::protocol::{Event, Gpu, Job, send};
+use super::supervise::Unable;
+
+/// How long a process that has nothing more to do may take to end. The driver gives memory back, and Python ends.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// The longest part of a line that is shown.
+const SHOWN: usize = 80;
+
+/// A process of this command that runs kernels.
+pub(super) struct Process {
+    child: Child,
+    jobs: Option<ChildStdin>,
+    events: Receiver<Result<Event, String>>,
+    /// Whether it has been waited for: its number may be anybody's.
+    is_over: bool,
+}
+
+/// Why there is no event.
+pub(super) enum Lost {
+    /// None came in time.
+    Silent,
+    /// The process ended.
+    Ended,
+    /// What came is no event.
+    Garbled(String),
+}
+
+impl Process {
+    /// Starts a process with the command line of this one; temporary files go to `folder`.
+    pub(super) fn start(
+        arguments: &[OsString],
+        folder: &Path,
+        timeout: Duration,
+    ) -> Result<(Process, Gpu), Unable> {
+        let program = std::env::current_exe()
+            .map_err(|error| Unable::failed(format!("cannot tell which program this is: {error}")))?;
+        // The command's name comes first: nothing goes before it.
+        let (name, rest) = arguments.split_first().map_or((None, &[][..]), |(name, rest)| (Some(name), rest));
+        let mut child = Command::new(program)
+            .args(name)
+            .arg("--worker")
+            .arg(folder)
+            .args(rest)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            // A group of its own: what it starts is ended with it.
+            .process_group(0)
+            .spawn()
+            .map_err(|error| {
+                Unable::failed(format!("cannot start the process that runs kernels: {error}"))
+            })?;
+        let (jobs, out) = (child.stdin.take(), child.stdout.take());
+        let (sender, events) = channel();
+        std::thread::spawn(move || {
+            let Some(out) = out else { return };
+            for line in BufReader::new(out).lines().map_while(Result::ok) {
+                if sender.send(parse(&line)).is_err() {
+                    return;
+                }
+            }
+        });
+        let mut process = Process { child, jobs, events, is_over: false };
+        // Compiling may take longer than a kernel.
+        let did_not = "the process that runs kernels did not start";
+        match process.next(timeout.saturating_mul(10)) {
+            Ok(Event::Ready(gpu)) => Ok((process, gpu)),
+            Ok(Event::NoGpu(why)) => Err(Unable::NoGpu(why)),
+            Ok(Event::Failed { human, json }) => Err(Unable::Failed { human, json }),
+            Ok(_) | Err(Lost::Ended | Lost::Silent) => Err(Unable::failed(process.end(did_not))),
+            Err(Lost::Garbled(why)) => Err(Unable::failed(format!("{did_not}: {why}"))),
+        }
+    }
+
+    /// Sends a job.
+    pub(super) fn send(&mut self, job: &Job) -> Result<(), String> {
+        match &mut self.jobs {
+            Some(jobs) => send(jobs, job),
+            None => Err("the process that runs kernels has no standard input".to_owned()),
+        }
+    }
+
+    /// The next event, if it comes within `timeout`.
+    pub(super) fn next(&mut self, timeout: Duration) -> Result<Event, Lost> {
+        match self.events.recv_timeout(timeout) {
+            Ok(event) => event.map_err(Lost::Garbled),
+            Err(RecvTimeoutError::Timeout) => Err(Lost::Silent),
+            Err(RecvTimeoutError::Disconnected) => Err(Lost::Ended),
+        }
+    }
+
+    /// Ends it with all that it started; what is said of its end.
+    pub(super) fn end(&mut self, why: &str) -> String {
+        self.kill();
+        match self.wait() {
+            Ok(status) => format!("{why} ({status})"),
+            Err(error) => format!("{why} ({error})"),
+        }
+    }
+
+    fn kill(&self) {
+        if self.is_over {
+            return;
+        }
+        // Where nobody is left there is nobody to end.
+        let _ = kill_process_group(Pid::from_child(&self.child), Signal::KILL);
+    }
+
+    fn wait(&mut self) -> std::io::Result<ExitStatus> {
+        self.is_over = true;
+        self.child.wait()
+    }
+
+    /// Whether it has ended, without taking the answer from `wait`.
+    fn has_ended(&self) -> bool {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        waitid(WaitId::Pid(Pid::from_child(&self.child)), options).map_or(true, |status| status.is_some())
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        if self.is_over {
+            return;
+        }
+        // Without jobs it ends by itself.
+        self.jobs = None;
+        let start = Instant::now();
+        while !self.has_ended() && start.elapsed() < GRACE {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        self.kill();
+        // Whether it had ended by itself does not matter any more.
+        let _ = self.wait();
+    }
+}
+
+fn parse(line: &str) -> Result<Event, String> {
+    serde_json::from_str(line).map_err(|_| {
+        let shown: String = line.chars().take(SHOWN).collect();
+        format!("the process that runs kernels said what is not understood: `{shown}`")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_event_is_not_passed_over() {
+        assert_eq!(parse("\"done\""), Ok(Event::Done));
+        for line in ["", "1.5 \"done\"", "{\"ran\":", "printed by somebody"] {
+            assert!(parse(line).is_err(), "{line}");
+        }
+    }
+}

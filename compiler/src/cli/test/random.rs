@@ -1,0 +1,158 @@
+//! Nodes with random shapes, and the smallest of those that fail.
+
+use std::time::{Duration, Instant};
+
+use cubinder_bundle::launch::{Device, shape_text};
+use cubinder_compiler::eval;
+use cubinder_compiler::trial::shapes::{self, MOST_ELEMENTS, Sizes};
+use cubinder_compiler::trial::{Trial, data};
+
+use super::report::{Case, Report};
+use super::supervise::{Outcome, Supervisor};
+use super::{Tested, protocol::Kind};
+
+/// How often something smaller is tried.
+const SHRINKS: usize = 200;
+/// For how long nothing more is tried after that.
+const SHRINKING: Duration = Duration::from_secs(60);
+
+/// Runs `several` nodes, up to the first that fails; `known` are what a person wrote.
+pub(super) fn run(
+    tested: &Tested,
+    base: &Trial,
+    known: &[Trial],
+    several: u32,
+    supervisor: &mut Supervisor,
+    report: &mut Report<'_>,
+) {
+    let plugin = &tested.subject.plugin;
+    let gpu = supervisor.gpu();
+    let device = Device { sms: gpu.sms, shared_bytes: gpu.shared_bytes, capability: gpu.number };
+    let known: Vec<Sizes> = known.iter().filter_map(|trial| sizes(tested, trial)).collect();
+    let mut without = 0;
+    for number in 1..=several {
+        let name = format!("random {number} of seed {}", base.seed);
+        let seed = data::seed_of(base.seed, &name);
+        let Some(drawn) = shapes::random(plugin, device, &known, seed) else {
+            without += 1;
+            continue;
+        };
+        let outcome = supervisor.run(&trial(tested, base, &drawn, &name, seed), None);
+        if kinds(&outcome).contains(&Some(Kind::GpuLost)) {
+            // Nothing of it was run, so these sizes say nothing.
+            report.add(Case { name, outcome, expects_refusal: false, found: None });
+            break;
+        }
+        if !outcome.is_wrong() {
+            report.add(Case { name, outcome, expects_refusal: false, found: Some(text(tested, &drawn)) });
+            continue;
+        }
+        let (smallest, outcome) = shrink(tested, base, device, (drawn, outcome), (&name, seed), supervisor);
+        report.add(Case { name, outcome, expects_refusal: false, found: Some(text(tested, &smallest)) });
+        report.note("the first that fails ends the random ones".to_owned());
+        break;
+    }
+    if without == several {
+        report.fail(format!(
+            "no random shapes were found that the manifest allows and whose tensors have at most {MOST_ELEMENTS} elements; say some \
+             with `--shape`, or in a file of cases"
+        ));
+    } else if without > 0 {
+        report.note(format!(
+            "for {without} of {several} random nodes no shapes were found that the manifest allows"
+        ));
+    }
+}
+
+/// A node of a person's as one that others can be made like.
+fn sizes(tested: &Tested, trial: &Trial) -> Option<Sizes> {
+    let stated = eval::state(&tested.subject, &trial.query).ok()?;
+    let variants = &tested.subject.plugin.variants;
+    let row = variants.iter().position(|it| it.types == stated.types && it.formats == stated.formats)?;
+    Some(Sizes { shapes: stated.inputs, values: stated.values, attributes: stated.attributes, row })
+}
+
+fn trial(tested: &Tested, base: &Trial, sizes: &Sizes, name: &str, seed: u64) -> Trial {
+    let mut query = sizes.query(&tested.subject.plugin);
+    if tested.subject.attributes.is_some() {
+        // A node of an engine has its own.
+        query.attributes.clear();
+    }
+    Trial { name: name.to_owned(), query, seed, ..base.clone() }
+}
+
+/// The smallest node that was found to fail in the same way.
+fn shrink(
+    tested: &Tested,
+    base: &Trial,
+    device: Device,
+    (mut smallest, mut outcome): (Sizes, Outcome),
+    (name, seed): (&str, u64),
+    supervisor: &mut Supervisor,
+) -> (Sizes, Outcome) {
+    let plugin = &tested.subject.plugin;
+    let mut left = SHRINKS;
+    let started = Instant::now();
+    // Each of those would take as long, or the memory of the device, again.
+    if kinds(&outcome).iter().any(|kind| matches!(kind, Some(Kind::Timeout | Kind::Memory))) {
+        return (smallest, outcome);
+    }
+    'smaller: loop {
+        for candidate in shapes::smaller(plugin, &smallest) {
+            if started.elapsed() > SHRINKING {
+                return (smallest, outcome);
+            }
+            if !shapes::is_allowed(plugin, device, &candidate) {
+                continue;
+            }
+            let Some(next) = left.checked_sub(1) else { return (smallest, outcome) };
+            left = next;
+            let tried = supervisor.run(&trial(tested, base, &candidate, name, seed), None);
+            if kinds(&tried).iter().any(|kind| kinds(&outcome).contains(kind)) {
+                (smallest, outcome) = (candidate, tried);
+                continue 'smaller;
+            }
+        }
+        return (smallest, outcome);
+    }
+}
+
+fn kinds(outcome: &Outcome) -> Vec<Option<Kind>> {
+    let refused = outcome.refused.iter().map(|_| None);
+    outcome.faults().map(|(_, fault)| Some(fault.kind)).chain(refused).collect()
+}
+
+/// A node for people, as the command line takes it.
+fn text(tested: &Tested, sizes: &Sizes) -> String {
+    let query = sizes.query(&tested.subject.plugin);
+    let mut words: Vec<String> = Vec::new();
+    for (name, shape) in &query.shapes {
+        let shape = if shape.is_empty() { "scalar".to_owned() } else { shape_text(shape) };
+        words.push(format!("--shape {name}={shape}"));
+    }
+    for (name, values) in &query.values {
+        let values: Vec<String> = values.iter().map(i64::to_string).collect();
+        words.push(format!("--values {name}={}", values.join(",")));
+    }
+    let attributes = tested.subject.plugin.attributes.iter().zip(&sizes.attributes);
+    for (attribute, value) in
+        attributes.filter(|(attribute, value)| attribute.default.as_ref() != Some(*value))
+    {
+        words.push(format!("--attr '{}={}'", attribute.name, plain(value)));
+    }
+    for (name, ty) in &query.types {
+        words.push(format!("--type {name}={ty}"));
+    }
+    for (name, format) in query.formats.iter().filter(|(_, format)| format != "linear") {
+        words.push(format!("--format {name}={format}"));
+    }
+    words.join(" ")
+}
+
+/// A value as `--attr` takes it.
+fn plain(value: &cubinder_bundle::Value) -> String {
+    match value {
+        cubinder_bundle::Value::Str(text) => text.clone(),
+        other => other.to_string(),
+    }
+}

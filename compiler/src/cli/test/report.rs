@@ -1,0 +1,237 @@
+//! What is shown, to people as it comes and to programs at the end.
+
+use cubinder_compiler::diagnostic::harmless;
+use cubinder_compiler::trial::Mismatch;
+use serde_json::{Value, json};
+
+use super::protocol::{Fault, Gpu, Ran};
+use super::supervise::Outcome;
+use super::{Arguments, Tested};
+use crate::cli::output::print;
+
+/// A case and what came of it.
+pub(super) struct Case {
+    pub(super) name: String,
+    pub(super) outcome: Outcome,
+    /// Whether the node is to be refused: that is decided by what the case expects of the launch.
+    pub(super) expects_refusal: bool,
+    /// The node as options of the command line, where it was made at random.
+    pub(super) found: Option<String>,
+}
+
+impl Case {
+    fn is_wrong(&self) -> bool {
+        self.outcome.is_wrong() || (!self.expects_refusal && self.outcome.ran.is_empty())
+    }
+}
+
+/// What is shown of a run of the command.
+pub(super) struct Report<'a> {
+    json: bool,
+    tested: &'a Tested,
+    gpu: Gpu,
+    cases: Vec<Case>,
+    notes: Vec<String>,
+    /// What is wrong with the whole.
+    failures: Vec<String>,
+}
+
+impl<'a> Report<'a> {
+    pub(super) fn new(arguments: &Arguments, tested: &'a Tested, gpu: Gpu) -> Report<'a> {
+        Report {
+            json: arguments.json,
+            tested,
+            gpu,
+            cases: Vec::new(),
+            notes: Vec::new(),
+            failures: Vec::new(),
+        }
+    }
+
+    pub(super) fn begin(&self) {
+        let Gpu { name, capability, driver, .. } = &self.gpu;
+        self.show(&format!(
+            "{} on {name} ({capability}, driver for CUDA {driver})\n",
+            self.tested.path.display()
+        ));
+    }
+
+    pub(super) fn add(&mut self, case: Case) {
+        self.show(&text(&case, &self.unheld(&case)));
+        self.cases.push(case);
+    }
+
+    pub(super) fn note(&mut self, note: String) {
+        self.show(&format!("note: {note}\n"));
+        self.notes.push(note);
+    }
+
+    /// Something that makes the whole fail, whatever came of the cases.
+    pub(super) fn fail(&mut self, why: String) {
+        self.failures.push(why);
+    }
+
+    /// The outputs of a case that was run of which nothing says what is right. What a size tensor holds shows in the shape of another.
+    fn unheld(&self, case: &Case) -> Vec<&str> {
+        if case.expects_refusal || case.is_wrong() {
+            return Vec::new();
+        }
+        let is_held = |name: &str| {
+            case.outcome.ran.iter().flat_map(|ran| &ran.held_against).any(|(held, _)| held == name)
+        };
+        let outputs = self.tested.subject.plugin.outputs.iter().filter(|output| output.size.is_none());
+        outputs.map(|output| output.name.as_str()).filter(|name| !is_held(name)).collect()
+    }
+
+    /// Shows what comes last; whether everything is right.
+    pub(super) fn end(&mut self) -> bool {
+        if self.cases.is_empty() && self.failures.is_empty() {
+            self.fail("nothing was run; say a node with `--shape`, or leave out `--random 0`".to_owned());
+        }
+        let wrong = self.cases.iter().filter(|case| case.is_wrong()).count();
+        let right = self.cases.len() - wrong;
+        let is_unheld = |case: &&Case| {
+            !case.is_wrong()
+                && !case.expects_refusal
+                && case.outcome.ran.iter().all(|ran| ran.held_against.is_empty())
+        };
+        let unheld = self.cases.iter().filter(is_unheld).count();
+        self.show(&format!("{right} passed, {wrong} failed\n"));
+        for failure in &self.failures {
+            self.show(&format!("error: {failure}\n"));
+        }
+        let is_right = wrong == 0 && self.failures.is_empty();
+        if unheld > 0 {
+            self.show(&format!(
+                "note: the values of {unheld} of them were held against nothing; `reference` or `outputs` say what is right\n"
+            ));
+        }
+        if self.json {
+            let result = if is_right { "passed" } else { "failed" };
+            let report = json!({
+                "result": result,
+                "file": self.tested.path.display().to_string(),
+                "gpu": self.gpu,
+                "passed": right,
+                "failed": wrong,
+                "not_held_against_anything": unheld,
+                "cases": self.cases.iter().map(|case| case_json(case, &self.unheld(case))).collect::<Vec<_>>(),
+                "notes": self.notes,
+                "errors": self.failures,
+            });
+            print(&(report.to_string() + "\n"));
+        }
+        is_right
+    }
+
+    fn show(&self, text: &str) {
+        if !self.json {
+            print(&harmless(text, false));
+        }
+    }
+}
+
+fn case_json(case: &Case, unheld: &[&str]) -> Value {
+    json!({
+        "name": case.name,
+        "passed": !case.is_wrong(),
+        "node": case.found,
+        "differs": case.outcome.differs,
+        "refused": case.outcome.refused,
+        "variants": case.outcome.ran,
+        "not_held_against_anything": unheld,
+    })
+}
+
+/// A case for people; of the outputs of which nothing says what is right those are named that others of the case are not like.
+fn text(case: &Case, unheld: &[&str]) -> String {
+    let verdict = if case.is_wrong() { "FAILED" } else { "ok" };
+    let ran: Vec<String> = case.outcome.ran.iter().filter(|ran| ran.id != 0).map(variant_text).collect();
+    let with = match ran.len() {
+        0 => String::new(),
+        1 => format!(" (variant {})", ran.join(", ")),
+        _ => format!(" (variants {})", ran.join(", ")),
+    };
+    let mut text = format!("{verdict:<7} {}{with}\n", case.name);
+    let mut line = |words: &str| text.push_str(&format!("        {words}\n"));
+    if case.is_wrong()
+        && let Some(found) = &case.found
+    {
+        line(&format!("the node: {found}"));
+    }
+    for differs in &case.outcome.differs {
+        line(differs);
+    }
+    if let Some(why) = &case.outcome.refused {
+        line(&format!("it is refused: {why}"));
+    } else if case.is_wrong() && case.outcome.ran.is_empty() && case.outcome.differs.is_empty() {
+        line("no variant's guard holds for it");
+    }
+    let is_any_held = case.outcome.ran.iter().any(|ran| !ran.held_against.is_empty());
+    if is_any_held && !unheld.is_empty() {
+        line(&format!("note: held against nothing: `{}`", unheld.join("`, `")));
+    }
+    for ran in &case.outcome.ran {
+        for fault in &ran.faults {
+            for words in fault_lines(ran, fault) {
+                line(&words);
+            }
+        }
+        for note in &ran.notes {
+            line(&format!("note: variant {}: {note}", ran.id));
+        }
+    }
+    text
+}
+
+/// `1`, `2 with 5 choices of addresses`.
+fn variant_text(ran: &Ran) -> String {
+    match ran.addresses {
+        0 | 1 => ran.id.to_string(),
+        several => format!("{} with {several} choices of addresses", ran.id),
+    }
+}
+
+fn fault_lines(ran: &Ran, fault: &Fault) -> Vec<String> {
+    let addresses = fault.addresses.as_ref().map(|addresses| format!(", {addresses}")).unwrap_or_default();
+    let label = if ran.label.is_empty() { String::new() } else { format!(" ({})", ran.label) };
+    let variant = if ran.id == 0 { String::new() } else { format!("variant {}{label}{addresses}: ", ran.id) };
+    let mut lines = vec![format!("{variant}{}", fault.text)];
+    lines.extend(fault.elements.iter().flat_map(element_lines));
+    lines
+}
+
+/// The first elements as a table.
+fn element_lines(mismatch: &Mismatch) -> Vec<String> {
+    let number = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| format!("{value:?}"));
+    let mut rows = vec![["at", "found", "expected", "difference"].map(str::to_owned)];
+    for element in &mismatch.first {
+        rows.push([
+            format!("{:?}", element.index),
+            element.found.clone(),
+            element.expected.clone(),
+            number(element.difference),
+        ]);
+    }
+    let width =
+        |column: usize| rows.iter().filter_map(|row| row.get(column)).map(String::len).max().unwrap_or(0);
+    let widths = [0, 1, 2, 3].map(width);
+    let mut lines: Vec<String> = rows
+        .iter()
+        .map(|[at, found, expected, difference]| {
+            format!(
+                "  {at:<0$}  {found:>1$}  {expected:>2$}  {difference:>3$}",
+                widths[0], widths[1], widths[2], widths[3]
+            )
+        })
+        .collect();
+    if mismatch.count > mismatch.first.len() {
+        let largest = mismatch.largest.map(|largest| format!("; the largest difference is {largest:?}"));
+        lines.push(format!(
+            "  ... and {} more{}",
+            mismatch.count - mismatch.first.len(),
+            largest.unwrap_or_default()
+        ));
+    }
+    lines
+}

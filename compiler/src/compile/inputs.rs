@@ -1,0 +1,79 @@
+//! The files that decide what a compile makes.
+//!
+//! Owns the list, for build systems that ask whether something changed. The CUDA headers are not in it: they belong to NVRTC, which
+//! is. Never reads a file.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use super::Request;
+use crate::config;
+use crate::diagnostic::Diagnostic;
+use crate::nvrtc::{PreparedUnit, Session};
+use crate::resolve::Resolved;
+
+/// What a library is made from.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Inputs {
+    /// Each once, as it is opened from the current folder.
+    pub(super) files: BTreeSet<PathBuf>,
+    /// Kernels that include files whose names only the preprocessor can tell: those are not in the list.
+    pub(super) computed: BTreeSet<PathBuf>,
+}
+
+impl Inputs {
+    /// What is known without a compile: `cubinder.toml`, the manifests with the files that they name, and what the library itself and
+    /// the code are made by.
+    pub(super) fn of(request: &Request, plugins: &[Resolved], nvrtc: Option<&Path>) -> Inputs {
+        let mut inputs = Inputs::default();
+        inputs.add(&request.runtime_library);
+        nvrtc.into_iter().for_each(|nvrtc| inputs.add(nvrtc));
+        if let Some(config) = &request.project.config {
+            inputs.add(&config.source.path);
+        }
+        for plugin in plugins {
+            inputs.add(&plugin.source.path);
+            for unit in &plugin.draft.units {
+                match &unit.foreign {
+                    Some(code) => code.files.iter().for_each(|file| inputs.add(&file.path)),
+                    None => inputs.add(&unit.source),
+                }
+                unit.tables
+                    .iter()
+                    .filter_map(|table| table.file.as_ref())
+                    .for_each(|file| inputs.add(&file.path));
+            }
+        }
+        inputs
+    }
+
+    /// Adds what a unit includes.
+    pub(super) fn add_included(&mut self, session: &Session, prepared: &PreparedUnit) {
+        session.found_files(prepared).for_each(|file| self.add(file));
+        if prepared.has_computed_includes() {
+            self.computed.insert(config::shown(&prepared.unit().source.path));
+        }
+    }
+
+    /// Adds those of another list.
+    pub(super) fn merge(&mut self, other: Inputs) {
+        self.files.extend(other.files);
+        self.computed.extend(other.computed);
+    }
+
+    /// The warnings about files that are not in the list.
+    pub(super) fn warnings(&self) -> impl Iterator<Item = Diagnostic> {
+        self.computed.iter().map(|kernel| {
+            Diagnostic::warning(format!(
+                "the depfile does not name everything that `{}` includes",
+                kernel.display()
+            ))
+            .note("the name in an `#include` is made by a macro there or in a header, and NVRTC does not say what it read")
+            .help("name those headers in the build system's own rule, or write their names out")
+        })
+    }
+
+    fn add(&mut self, file: &Path) {
+        self.files.insert(config::shown(file));
+    }
+}

@@ -1,0 +1,150 @@
+//! What cubins of other compilers say of where they come from, and whether a driver could load them.
+//!
+//! Read off cubins of ptxas 12.8 and 13.4 (Triton 3.9), nvcc 13.0 and NVRTC 13.0: notes `.note.nv.tkinfo` (owner `NVIDIA Corp`, type 2000: six
+//! words, of which words 2 to 5 are where the tool's name, its release, its build and its options begin among the texts behind them) and
+//! `.note.nv.cuinfo` (type 1000: a half word 2, the architecture, the release of CUDA as 134 for 13.4).
+
+use std::collections::HashSet;
+
+use object::LittleEndian;
+use object::elf::{ET_REL, SHN_UNDEF, STT_NOTYPE};
+use object::read::elf::{FileHeader, Sym};
+
+use cubinder_bundle::ArchSuffix;
+
+use super::{CubinError, Header, section};
+
+/// Where a cubin comes from.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct CubinOrigin {
+    /// The suffix of the architecture that it was made for, where its notes say which that is.
+    pub suffix: Option<ArchSuffix>,
+    /// The release of CUDA that made it: 13.4 is `(13, 4)`.
+    pub release: Option<(u32, u32)>,
+    /// The tool that made it, such as `ptxas-blackwell 13.4`; empty where the notes do not say.
+    pub tool: String,
+    /// Whether it has still to be linked (`nvcc -dc`).
+    pub is_relocatable: bool,
+    /// Symbols that it uses and does not have, each once.
+    pub undefined: Vec<String>,
+}
+
+/// How a fatbin begins (`fatbinary_section.h` 13.0: `FATBINC_MAGIC` of the wrapper, and the data themselves).
+const FATBINS: [[u8; 4]; 2] = [[0x50, 0xed, 0x55, 0xba], [0xb1, 0x43, 0x62, 0x46]];
+
+/// Whether bytes are a fatbin: several code objects in one file.
+#[must_use]
+pub fn is_fatbin(bytes: &[u8]) -> bool {
+    FATBINS.iter().any(|magic| bytes.starts_with(magic))
+}
+
+/// Reads where a cubin comes from.
+///
+/// # Errors
+/// Where the bytes are no readable ELF file.
+pub fn cubin_origin(bytes: &[u8]) -> Result<CubinOrigin, CubinError> {
+    let header = Header::parse(bytes)?;
+    let endian = header.endian()?;
+    let sections = header.sections(endian, bytes)?;
+    let symbols = sections.symbols(endian, bytes, object::elf::SHT_SYMTAB)?;
+    let mut undefined = Vec::new();
+    let mut known: HashSet<&[u8]> = HashSet::new();
+    for symbol in symbols.iter().skip(1) {
+        let is_used = symbol.st_shndx(endian) == SHN_UNDEF && symbol.st_type() <= object::elf::STT_FUNC;
+        let name = symbols.symbol_name(endian, symbol)?;
+        if is_used && !name.is_empty() && (symbol.st_type() != STT_NOTYPE || symbol.is_undefined(endian)) {
+            // Places that the driver fills in have names of its own: `.nv.reservedSmem.offset0`.
+            if !name.starts_with(b".") && known.insert(name) {
+                undefined.push(String::from_utf8_lossy(name).into_owned());
+            }
+        }
+    }
+    let mut origin = CubinOrigin {
+        is_relocatable: header.e_type.get(LittleEndian) == ET_REL,
+        undefined,
+        ..CubinOrigin::default()
+    };
+    if let Some(note) = section(&sections, bytes, b".note.nv.cuinfo")?.and_then(description) {
+        origin.release = half(note, 4).filter(|cuda| *cuda >= 100).map(|cuda| (cuda / 10, cuda % 10));
+    }
+    if let Some(note) = section(&sections, bytes, b".note.nv.tkinfo")?.and_then(description) {
+        let (tool, release, options) = (text(note, 2), text(note, 3), text(note, 5));
+        let number =
+            release.rsplit_once("release ").map(|(_, number)| number.split(',').next().unwrap_or_default());
+        origin.tool = [tool.as_str(), number.unwrap_or_default()].join(" ").trim().to_owned();
+        origin.suffix = suffix(&options, super::arch_of(header)?);
+    }
+    Ok(origin)
+}
+
+/// The bytes of a note: sizes of name and description and the type, a word each; the name, filled up to whole words.
+fn description(section: &[u8]) -> Option<&[u8]> {
+    let word = |at: usize| Some(u32::from_le_bytes(section.get(at..at + 4)?.try_into().ok()?));
+    let (name, size) = (usize::try_from(word(0)?).ok()?, usize::try_from(word(4)?).ok()?);
+    let start = 12_usize.checked_add(name.checked_next_multiple_of(4)?)?;
+    section.get(start..start.checked_add(size)?)
+}
+
+fn half(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from(u16::from_le_bytes(bytes.get(at..at.checked_add(2)?)?.try_into().ok()?)))
+}
+
+/// The text of a tool's note that the word with this index points to.
+fn text(note: &[u8], word: usize) -> String {
+    const TEXTS: usize = 24;
+    let from = || {
+        let at = word.checked_mul(4)?;
+        let from = u32::from_le_bytes(note.get(at..at.checked_add(4)?)?.try_into().ok()?);
+        note.get(TEXTS.checked_add(usize::try_from(from).ok()?)?..)
+    };
+    let bytes = from().unwrap_or_default();
+    let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+    String::from_utf8_lossy(&bytes[..end]).trim().to_owned()
+}
+
+/// The suffix of the architecture that a tool was told to compile for (`-arch sm_90a`, `--gpu-name=sm_90a`); nothing where it is not the one
+/// of the header, or where several are named.
+fn suffix(options: &str, number: u32) -> Option<ArchSuffix> {
+    let words: Vec<&str> = options.split([' ', '=', '\t', ',']).filter(|word| !word.is_empty()).collect();
+    let is_option = |word: &str| matches!(word, "-arch" | "--arch" | "--gpu-name" | "-gpu-name");
+    let named = words.windows(2).filter(|pair| is_option(pair[0])).map(|pair| pair[1]);
+    let mut found = None;
+    for arch in named {
+        let arch = arch.strip_prefix("sm_")?;
+        let digits = arch.find(|c: char| !c.is_ascii_digit()).unwrap_or(arch.len());
+        let (digits, suffix) = arch.split_at(digits);
+        let suffix = match suffix {
+            "" => ArchSuffix::None,
+            "a" => ArchSuffix::Specific,
+            "f" => ArchSuffix::Family,
+            _ => return None,
+        };
+        if digits.parse() != Ok(number) || found.is_some_and(|known| known != suffix) {
+            return None;
+        }
+        found = Some(suffix);
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_architecture_of_the_header_has_the_suffix() {
+        for (options, number, expected) in [
+            ("-v -arch sm_90a", 90, Some(ArchSuffix::Specific)),
+            ("--gpu-name=sm_100f -O3", 100, Some(ArchSuffix::Family)),
+            ("-arch sm_80", 80, Some(ArchSuffix::None)),
+            ("-arch sm_80 -o x.sm_90a.cubin", 80, Some(ArchSuffix::None)),
+            ("-o x.sm_90a.cubin", 90, None),
+            ("-arch sm_90a", 100, None),
+            ("-arch sm_90a -arch sm_90", 90, None),
+            ("-arch sm_90x", 90, None),
+            ("", 90, None),
+        ] {
+            assert_eq!(suffix(options, number), expected, "{options}");
+        }
+    }
+}

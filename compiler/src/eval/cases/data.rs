@@ -1,0 +1,161 @@
+//! What tensors hold, as a file of cases says it.
+
+use std::path::Path;
+
+use toml::de::DeValue;
+
+use super::wrong;
+use crate::manifest::form::{Entry, Form, Section};
+use crate::trial::{DataFile, FunctionRef, InputData, Number, Tolerance};
+
+/// The keys that stand in a case, and in the file for all cases.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(super) struct Data {
+    pub(super) inputs: Vec<(String, InputData)>,
+    pub(super) reference: Option<FunctionRef>,
+    pub(super) tolerance: Vec<(String, Tolerance)>,
+    pub(super) seed: Option<u64>,
+}
+
+impl Data {
+    pub(super) fn read(form: &mut Form<'_>, table: &mut Section<'_>, folder: &Path) -> Data {
+        let mut data = Data::default();
+        for entry in form.lines(table, "inputs") {
+            if let Some(input) = input(form, &entry, folder) {
+                data.inputs.push((entry.key, input));
+            }
+        }
+        if let Some(entry) = table.take("reference")
+            && let Some(text) = form.string(&entry)
+        {
+            match FunctionRef::parse(&text.value, folder) {
+                Ok(function) => data.reference = Some(function),
+                Err(why) => wrong(form, &entry, &why),
+            }
+        }
+        for entry in form.lines(table, "tolerance") {
+            if let Some(tolerance) = tolerance(form, &entry) {
+                data.tolerance.push((entry.key, tolerance));
+            }
+        }
+        if let Some(entry) = table.take("seed")
+            && let Some(seed) = form.integer(&entry)
+        {
+            match u64::try_from(seed) {
+                Ok(seed) => data.seed = Some(seed),
+                Err(_) => wrong(form, &entry, &format!("it is {seed}, the least is 0")),
+            }
+        }
+        data
+    }
+
+    /// What it says, and of the rest what `others` say.
+    pub(super) fn or(&self, others: &Data) -> Data {
+        Data {
+            inputs: first(&self.inputs, &others.inputs),
+            reference: self.reference.clone().or_else(|| others.reference.clone()),
+            tolerance: first(&self.tolerance, &others.tolerance),
+            seed: self.seed.or(others.seed),
+        }
+    }
+}
+
+/// `one`, and of `others` what is not named in it.
+fn first<T: Clone>(one: &[(String, T)], others: &[(String, T)]) -> Vec<(String, T)> {
+    let unsaid = others.iter().filter(|(name, _)| one.iter().all(|(known, _)| known != name));
+    one.iter().chain(unsaid).cloned().collect()
+}
+
+/// The files that say what outputs are to hold.
+pub(super) fn outputs(
+    form: &mut Form<'_>,
+    table: &mut Section<'_>,
+    folder: &Path,
+) -> Vec<(String, DataFile)> {
+    let mut list = Vec::new();
+    for entry in form.lines(table, "outputs") {
+        if let Some(file) = file(form, &entry, folder) {
+            list.push((entry.key, file));
+        }
+    }
+    list
+}
+
+fn file(form: &mut Form<'_>, entry: &Entry<'_>, folder: &Path) -> Option<DataFile> {
+    let text = form.string(entry)?;
+    match DataFile::parse(&text.value, &entry.key, folder) {
+        Ok(file) => Some(file),
+        Err(why) => {
+            wrong(form, entry, &why);
+            None
+        }
+    }
+}
+
+/// `"x.npy"`, `[1, 2.5]` or `{ range = [-1, 1] }`.
+fn input(form: &mut Form<'_>, entry: &Entry<'_>, folder: &Path) -> Option<InputData> {
+    match entry.value() {
+        DeValue::String(_) => file(form, entry, folder).map(InputData::File),
+        DeValue::Array(_) => numbers(form, entry).map(InputData::Numbers),
+        DeValue::Table(_) => {
+            let mut table = form.table(entry, "[cases.inputs.NAME]".to_owned())?;
+            let range = form.require(&mut table, "range", "`[-1, 1]`");
+            let range = range.and_then(|entry| {
+                let numbers = numbers(form, &entry)?;
+                let ends: Vec<f64> = numbers.iter().map(|number| number.as_f64()).collect();
+                match ends[..] {
+                    [least, most] if least <= most && (most - least).is_finite() => {
+                        Some(InputData::Range(least, most))
+                    }
+                    _ => {
+                        wrong(form, &entry, "expected two numbers, the least and the greatest");
+                        None
+                    }
+                }
+            });
+            form.finish(&table);
+            range
+        }
+        _ => {
+            wrong(form, entry, "expected a file, an array of numbers or `{ range = [-1, 1] }`");
+            None
+        }
+    }
+}
+
+fn numbers(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Vec<Number>> {
+    let items = form.array(entry, "an array of numbers")?;
+    items.iter().map(|item| number(form, item)).collect()
+}
+
+fn number(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Number> {
+    match entry.value() {
+        DeValue::Integer(_) => form.integer(entry).map(Number::Int),
+        DeValue::Boolean(value) => Some(Number::Int(i64::from(*value))),
+        // A tensor may hold what is no number.
+        DeValue::Float(float) => match float.as_str() {
+            "nan" | "+nan" | "-nan" => Some(Number::Float(f64::NAN)),
+            "inf" | "+inf" => Some(Number::Float(f64::INFINITY)),
+            "-inf" => Some(Number::Float(f64::NEG_INFINITY)),
+            _ => form.float(entry).map(Number::Float),
+        },
+        _ => form.float(entry).map(Number::Float),
+    }
+}
+
+/// `{ atol = 1e-3, rtol = 1e-2 }`; what is not named is 0.
+fn tolerance(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Tolerance> {
+    let mut table = form.table(entry, "[cases.tolerance.NAME]".to_owned())?;
+    let mut part = |key| {
+        let Some(entry) = table.take(key) else { return Some(0.0) };
+        let value = number(form, &entry)?.as_f64();
+        if value >= 0.0 && value.is_finite() {
+            return Some(value);
+        }
+        wrong(form, &entry, &format!("it is {value}, the least is 0"));
+        None
+    };
+    let (atol, rtol) = (part("atol"), part("rtol"));
+    form.finish(&table);
+    Some(Tolerance { atol: atol?, rtol: rtol? })
+}

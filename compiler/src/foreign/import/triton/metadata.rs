@@ -1,0 +1,94 @@
+//! `NAME.json`, which Triton writes beside a kernel's code: what a launch has to give (Triton 3.4 to 3.9).
+
+use serde::Deserialize;
+
+/// What a JSON file says; what is not here does not matter for a launch.
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct Metadata {
+    pub name: String,
+    /// What its folder is named by, in other letters.
+    #[serde(default)]
+    pub hash: String,
+    #[serde(default)]
+    pub triton_version: Option<String>,
+    pub target: Target,
+    pub num_warps: u32,
+    #[serde(default)]
+    pub num_stages: u32,
+    #[serde(default)]
+    pub maxnreg: Option<u32>,
+    #[serde(default = "one")]
+    pub num_ctas: u32,
+    pub shared: u64,
+    #[serde(default)]
+    pub global_scratch_size: u64,
+    #[serde(default)]
+    pub profile_scratch_size: u64,
+    #[serde(default)]
+    pub launch_cooperative_grid: bool,
+    #[serde(default)]
+    pub launch_pdl: bool,
+    #[serde(default)]
+    pub tensordesc_meta: Vec<serde_json::Value>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct Target {
+    pub backend: String,
+    arch: serde_json::Value,
+    #[serde(default = "warp")]
+    pub warp_size: u32,
+}
+
+impl Metadata {
+    /// The compute capability, 90 for 9.0.
+    pub(super) fn capability(&self) -> u64 {
+        self.target.arch.as_u64().unwrap_or_default()
+    }
+
+    /// Threads of a block.
+    pub(super) const fn threads(&self) -> u32 {
+        self.num_warps.saturating_mul(self.target.warp_size)
+    }
+}
+
+const fn one() -> u32 {
+    1
+}
+
+const fn warp() -> u32 {
+    32
+}
+
+/// Reads a file's text.
+///
+/// # Errors
+/// Why it is no metadata of code for NVIDIA's GPUs.
+pub(super) fn metadata(text: &str) -> Result<Metadata, String> {
+    let metadata: Metadata = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    match metadata.target.backend.as_str() {
+        "cuda" => Ok(metadata),
+        other => Err(format!("it is for `{other}`, not for NVIDIA GPUs")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const JSON: &str = r#"{"name": "k", "target": {"backend": "cuda", "arch": 90, "warp_size": 32}, "num_warps": 4, "shared": 512}"#;
+
+    #[test]
+    fn metadata_is_read() {
+        let read = metadata(JSON).unwrap();
+        assert_eq!((read.num_ctas, read.global_scratch_size, read.launch_pdl), (1, 0, false));
+        assert_eq!((read.capability(), read.threads()), (90, 128));
+        assert_eq!(
+            metadata(&JSON.replace("cuda", "hip")).unwrap_err(),
+            "it is for `hip`, not for NVIDIA GPUs"
+        );
+        for text in ["", "{}", "[]", "{\"child_paths\": {}}"] {
+            assert!(metadata(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,359 @@
+//! What Triton writes into its cache for a kernel: `NAME.json`, `NAME.ttir`, `NAME.cubin`, `NAME.ptx`, one folder for each set of options.
+//!
+//! Owns which files belong to a compile, and what they say of it. What several compiles are together is [`variants`]'s, and what Triton
+//! does not write [`constants`]'s.
+
+mod constants;
+mod metadata;
+mod python;
+mod shared;
+mod variants;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+pub use constants::{Constant, Fixed};
+
+use self::metadata::{Metadata, metadata};
+use self::python::Parameter;
+use super::ttir::{Function, function};
+use super::{Found, identifier};
+use crate::config;
+use crate::diagnostic::{Diagnostic, suggest};
+use crate::manifest::form::list;
+use crate::rules;
+
+/// The most bytes of a JSON file or of Triton's text.
+const MAX_BYTES: usize = 64 << 20;
+
+/// The most bytes of a Python file.
+const MAX_PYTHON: usize = 4 << 20;
+
+/// The most parameters of a kernel that are looked at.
+const MOST_ARGUMENTS: usize = 4096;
+
+/// One compile.
+struct Compiled {
+    json: PathBuf,
+    metadata: Metadata,
+    function: Function,
+    /// What the manifest calls the parameters, each once.
+    names: Vec<String>,
+    /// The operations before any pass: the same for all architectures, and others for other values of `tl.constexpr`. Empty where the file is not there.
+    source: String,
+    /// The sizes of `tl.arange` in it.
+    sizes: BTreeSet<u64>,
+    /// All parameters that the author wrote, with names as in `names`, where the Python file is there and is still the one that was compiled.
+    signature: Option<Vec<Parameter>>,
+}
+
+impl Compiled {
+    /// What people call it: its folder's name.
+    fn folder(&self) -> String {
+        let name = self.json.parent().and_then(Path::file_name);
+        name.map_or_else(|| ".".to_owned(), |name| name.to_string_lossy().into_owned())
+    }
+
+    /// The parameters that are passed, with their types: compiles of one class and the same constants have the same operations.
+    fn class(&self) -> String {
+        let arguments = self.names.iter().zip(&self.function.arguments);
+        let texts: Vec<String> = arguments
+            .map(|(name, it)| format!("{name}: {}{}", it.ty, if it.is_pointer { "*" } else { "" }))
+            .collect();
+        texts.join(", ")
+    }
+
+    /// What a person said to the compiler beside types and constants, and what it was specialized for.
+    fn options(&self) -> String {
+        let divisibility: Vec<Option<u32>> =
+            self.function.arguments.iter().map(|it| it.divisibility).collect();
+        let it = &self.metadata;
+        let launch =
+            (it.num_warps, it.num_stages, it.maxnreg, it.num_ctas, it.launch_cooperative_grid, it.launch_pdl);
+        let scratch = (it.global_scratch_size, it.profile_scratch_size);
+        format!("{} {launch:?} {scratch:?} {divisibility:?}", it.capability())
+    }
+}
+
+/// What the outputs in these folders and of these JSON files tell of a kernel: the one that is named, or the only one. `constants` are
+/// values of parameters that Triton does not write.
+///
+/// # Errors
+/// Files that are not there, cannot be read or are of several kernels; what the code asks of a launch that cannot be given; outputs that
+/// cannot be told apart.
+pub fn triton(
+    paths: &[PathBuf],
+    kernel: Option<&str>,
+    constants: &[Constant],
+) -> Result<Found, Vec<Diagnostic>> {
+    let mut errors = Vec::new();
+    let mut all: Vec<(PathBuf, Metadata)> = Vec::new();
+    for path in paths {
+        match outputs(path) {
+            Ok(outputs) => all.extend(outputs),
+            Err(error) => errors.push(error),
+        }
+    }
+    if !errors.is_empty() {
+        return Err(errors);
+    }
+    let all = of_kernel(all, kernel).map_err(|error| vec![error])?;
+    let mut compiled = Vec::new();
+    let mut seen: BTreeSet<PathBuf> = BTreeSet::new();
+    for (json, metadata) in all {
+        if !seen.insert(std::fs::canonicalize(&json).unwrap_or_else(|_| json.clone())) {
+            continue;
+        }
+        match read(json, metadata) {
+            Ok(one) => compiled.push(one),
+            Err(error) => errors.push(error),
+        }
+    }
+    if !errors.is_empty() {
+        return Err(errors);
+    }
+    compiled.sort_by_key(|compiled| compiled.metadata.capability());
+    variants::found(&compiled, constants).map_err(|error| vec![error])
+}
+
+/// Those of one kernel.
+fn of_kernel(
+    all: Vec<(PathBuf, Metadata)>,
+    kernel: Option<&str>,
+) -> Result<Vec<(PathBuf, Metadata)>, Diagnostic> {
+    let mut names: BTreeMap<String, usize> = BTreeMap::new();
+    for (_, metadata) in &all {
+        *names.entry(metadata.name.clone()).or_default() += 1;
+    }
+    let shown: Vec<&str> = names.keys().map(String::as_str).collect();
+    match kernel {
+        Some(kernel) if !names.contains_key(kernel) => {
+            let error = Diagnostic::error(format!("there is no kernel `{kernel}` in these outputs"))
+                .code(rules::KERNEL_NOT_FOUND);
+            Err(match suggest(kernel, shown.iter().copied()) {
+                Some(near) => error.help(format!("did you mean `{near}`?")),
+                None => error.note(format!("there are {}", list(&shown))),
+            })
+        }
+        None if names.len() > 1 => Err(Diagnostic::error("these are outputs of several kernels")
+            .code(rules::KERNEL_NOT_FOUND)
+            .note(format!("they are {}", list(&shown)))
+            .help("name one of them: `--kernel NAME`")),
+        None => Ok(all),
+        Some(kernel) => Ok(all.into_iter().filter(|(_, metadata)| metadata.name == kernel).collect()),
+    }
+}
+
+/// The outputs that a path means: a JSON file itself, or those in the folder and in the folders in it. Other JSON files of folders are left alone.
+fn outputs(path: &Path) -> Result<Vec<(PathBuf, Metadata)>, Diagnostic> {
+    let cannot = |error: &dyn std::fmt::Display| {
+        Diagnostic::error(format!("cannot read `{}`: {error}", path.display()))
+    };
+    let of = |json: &Path| -> Result<Metadata, Diagnostic> {
+        let name = json.file_name().unwrap_or_default().to_string_lossy();
+        if name.starts_with("__grp__") {
+            return Err(wrong(json, "it lists the files of its folder"));
+        }
+        metadata(&text(json)?).map_err(|why| wrong(json, &why))
+    };
+    if !path.is_dir() {
+        std::fs::metadata(path).map_err(|error| cannot(&error))?;
+        return Ok(vec![(path.to_owned(), of(path)?)]);
+    }
+    let entries = |folder: &Path| -> Result<Vec<PathBuf>, std::io::Error> {
+        let mut all: Vec<PathBuf> =
+            std::fs::read_dir(folder)?.filter_map(|entry| Some(entry.ok()?.path())).collect();
+        all.sort();
+        Ok(all)
+    };
+    let mut files = Vec::new();
+    for entry in entries(path).map_err(|error| cannot(&error))? {
+        files.extend(if entry.is_dir() { entries(&entry).unwrap_or_default() } else { vec![entry] });
+    }
+    let (mut found, mut first_wrong) = (Vec::new(), None);
+    for file in files.into_iter().filter(|file| is_output(file)) {
+        match of(&file) {
+            Ok(metadata) => found.push((file, metadata)),
+            Err(error) => {
+                first_wrong.get_or_insert(error);
+            }
+        }
+    }
+    match (found.is_empty(), first_wrong) {
+        (false, None) => Ok(found),
+        (_, Some(error)) => Err(error),
+        (true, None) => Err(Diagnostic::error(format!("`{}` has no output of Triton", path.display()))
+            .note("looked for `NAME.json` beside `NAME.ttir` in it and in its folders")
+            .help("name the folder that `TRITON_CACHE_DIR` says, or one in it")),
+    }
+}
+
+fn wrong(json: &Path, why: &str) -> Diagnostic {
+    Diagnostic::error(format!("`{}` is no metadata of Triton: {why}", json.display()))
+        .help("name a folder of Triton's cache, or the `NAME.json` in it")
+}
+
+/// Folders hold other JSON files, too: those of Triton's have its text beside them.
+fn is_output(file: &Path) -> bool {
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    name.ends_with(".json") && !name.starts_with("__grp__") && file.with_extension("ttir").is_file()
+}
+
+fn text(path: &Path) -> Result<String, Diagnostic> {
+    let bytes = config::read_bytes(path, MAX_BYTES).map_err(Diagnostic::error)?;
+    String::from_utf8(bytes).map_err(|_| Diagnostic::error(format!("`{}` is not UTF-8", path.display())))
+}
+
+fn read(json: PathBuf, metadata: Metadata) -> Result<Compiled, Diagnostic> {
+    let ttir = json.with_extension("ttir");
+    let text_of = text(&ttir)?;
+    let function = function(&text_of)
+        .map_err(|why| Diagnostic::error(format!("`{}` cannot be read: {why}", ttir.display())))?;
+    if function.arguments.len() > MOST_ARGUMENTS {
+        return Err(Diagnostic::error(format!(
+            "`{}` has {} parameters",
+            ttir.display(),
+            function.arguments.len()
+        ))
+        .note("CUDA passes 32764 bytes at most"));
+    }
+    let source = text(&json.with_extension("source")).map(|text| operations(&text)).unwrap_or_default();
+    let sizes = sizes(if source.is_empty() { &text_of } else { &source });
+    let names = once(function.arguments.iter().map(|argument| argument.name.as_str()));
+    let signature = signature(&function);
+    let compiled = Compiled { json, metadata, function, names, source, sizes, signature };
+    refuse(&compiled)?;
+    Ok(compiled)
+}
+
+/// Names for people.
+fn listed<S: AsRef<str>>(names: impl IntoIterator<Item = S>) -> String {
+    let names: Vec<S> = names.into_iter().collect();
+    list(&names.iter().map(AsRef::as_ref).collect::<Vec<&str>>())
+}
+
+/// What the parameters are called that Triton adds to those of the author.
+const ADDED: [&str; 2] = ["global_scratch", "profile_scratch"];
+
+/// Names that can stand in a manifest, each once.
+fn once<'n>(names: impl Iterator<Item = &'n str>) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    for name in names {
+        let name = identifier(name);
+        let mut number = 1;
+        let mut free = name.clone();
+        while found.contains(&free) || ADDED.contains(&free.as_str()) {
+            number += 1;
+            free = format!("{name}_{number}");
+        }
+        found.push(free);
+    }
+    found
+}
+
+/// The parameters as the author wrote them, where the Python file says so and still has those that were compiled.
+fn signature(function: &Function) -> Option<Vec<Parameter>> {
+    let (file, line) = function.place.as_ref()?;
+    let path = Path::new(file);
+    if path.extension().is_none_or(|extension| extension != "py") {
+        return None;
+    }
+    let text = String::from_utf8(config::read_bytes(path, MAX_PYTHON).ok()?).ok()?;
+    // A kernel's symbol may have more behind its name.
+    let parameters = python::parameters(&text, *line, &function.name)?;
+    let mut rest = parameters.iter().filter(|parameter| !parameter.is_constexpr);
+    let is_in_order =
+        function.arguments.iter().all(|argument| rest.any(|parameter| parameter.name == argument.name));
+    let names = once(parameters.iter().map(|parameter| parameter.name.as_str()));
+    // Where two names become one, it is not told which of them was passed.
+    if names.iter().zip(&parameters).any(|(name, parameter)| *name != identifier(&parameter.name)) {
+        return None;
+    }
+    let named = names.into_iter().zip(&parameters);
+    let named = named.map(|(name, parameter)| Parameter { name, is_constexpr: parameter.is_constexpr });
+    is_in_order.then(|| named.collect())
+}
+
+/// What is wrong with a text as Triton's metadata; nothing where it is right.
+#[must_use]
+pub fn mistake_of_metadata(text: &str) -> Option<String> {
+    metadata(text).err()
+}
+
+/// Refuses what no launch of a manifest can give.
+fn refuse(compiled: &Compiled) -> Result<(), Diagnostic> {
+    let Compiled { json, metadata, function, .. } = compiled;
+    let error =
+        |what: String| Err(Diagnostic::error(format!("`{}`: {what}", json.display())).code(rules::CODE_FILE));
+    if !metadata.tensordesc_meta.is_empty()
+        || function.arguments.iter().any(|it| it.ty.starts_with("!tt.tensordesc"))
+    {
+        return error(
+            "the kernel takes tensor descriptors, which only Triton's own launcher makes; use pointers"
+                .to_owned(),
+        );
+    }
+    for argument in &function.arguments {
+        if let Some(unknown) = argument.unknown.first() {
+            return error(format!(
+                "`{}` was specialized with `{unknown}`, and it is not known what that asks of the argument",
+                argument.name
+            ));
+        }
+    }
+    let threads = metadata.threads();
+    if threads == 0 || threads > 1024 {
+        return error(format!(
+            "{} warps of {} threads are no block",
+            metadata.num_warps, metadata.target.warp_size
+        ));
+    }
+    if metadata.num_ctas == 0 || metadata.num_ctas > 16 {
+        return error(format!("{} blocks are no cluster", metadata.num_ctas));
+    }
+    Ok(())
+}
+
+/// The text without the places in Python files, and without what arguments were specialized for: what is left are the operations of the kernel,
+/// which are the same for the same values of `tl.constexpr`.
+fn operations(text: &str) -> String {
+    let lines = text.lines().filter(|line| !line.starts_with("#loc") && !line.contains("tt.func"));
+    lines.map(|line| line.split(" loc(").next().unwrap_or_default()).collect::<Vec<_>>().join("\n")
+}
+
+/// The sizes of `tl.arange` in a text: `tt.make_range {end = 1024 : i32, start = 0 : i32}`.
+fn sizes(text: &str) -> BTreeSet<u64> {
+    let number = |text: &str, key: &str| -> Option<u64> {
+        let (_, rest) = text.split_once(key)?;
+        rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+    };
+    let range = |line: &str| {
+        let (_, range) = line.split_once("tt.make_range {")?;
+        let range = range.split('}').next()?;
+        number(range, "end = ")?.checked_sub(number(range, "start = ")?)
+    };
+    text.lines().filter_map(range).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_no_difference() {
+        let one = operations("#loc1 = loc(\"a.py\":1:1)\n  %x = tt.splat %y loc(#loc1)\n");
+        assert_eq!(one, operations("  %x = tt.splat %y loc(#loc7)"));
+    }
+
+    #[test]
+    fn names_are_there_once() {
+        assert_eq!(once(["_x", "x", "x_2", "x"].into_iter()), ["x", "x_2", "x_2_2", "x_3"]);
+        assert_eq!(once(["global_scratch"].into_iter()), ["global_scratch_2"]);
+    }
+
+    #[test]
+    fn sizes_are_found() {
+        let text = "%2 = tt.make_range {end = 1024 : i32, start = 0 : i32} : tensor<1024xi32>\n%3 = tt.make_range {end = 96 : i32, start = 32 : i32}\n";
+        assert_eq!(sizes(text).into_iter().collect::<Vec<_>>(), [64, 1024]);
+    }
+}

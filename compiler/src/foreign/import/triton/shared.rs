@@ -1,0 +1,61 @@
+//! Dynamic shared memory: how much a launch asks for where architectures take different amounts.
+//!
+//! Owns the expression. It gives each GPU what the code takes that may run there, whichever of it a library carries.
+
+use std::collections::BTreeMap;
+
+/// The first compute capability of which Triton's PTX is for that architecture alone (`sm_90a`).
+const FIRST_ALONE: u64 = 90;
+
+/// Bytes by compute capability as an expression: `"36864 if device.capability >= 90 else 24576"`. `bytes` has what the code for each
+/// architecture takes.
+pub(super) fn expression(bytes: &BTreeMap<u64, u64>) -> String {
+    // The PTX that is kept is that of the lowest architecture, and runs on all that are newer.
+    let everywhere =
+        bytes.first_key_value().filter(|(arch, _)| **arch < FIRST_ALONE).map(|(_, bytes)| *bytes);
+    let end_of = |arch: u64| (arch / 10 + 1).saturating_mul(10);
+    let mut steps: Vec<u64> = bytes.keys().flat_map(|arch| [*arch, end_of(*arch)]).collect();
+    steps.sort_unstable();
+    steps.dedup();
+    let taken = |capability: u64| {
+        let cubins = bytes.range(..=capability).filter(|(arch, _)| end_of(**arch) > capability);
+        cubins.map(|(_, bytes)| *bytes).chain(everywhere).max()
+    };
+    let mut pieces: Vec<(u64, u64)> = Vec::new();
+    for step in steps {
+        // Where nothing runs it does not matter.
+        if let Some(most) = taken(step)
+            && pieces.last().is_none_or(|(_, last)| *last != most)
+        {
+            pieces.push((step, most));
+        }
+    }
+    let Some((_, first)) = pieces.first().copied() else { return "0".to_owned() };
+    pieces.iter().skip(1).fold(first.to_string(), |below, (capability, bytes)| {
+        format!("{bytes} if device.capability >= {capability} else {below}")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_gpu_gets_what_its_code_takes() {
+        let expression = |bytes: &[(u64, u64)]| expression(&bytes.iter().copied().collect());
+        assert_eq!(expression(&[]), "0");
+        assert_eq!(expression(&[(80, 512), (90, 512)]), "512");
+        // From 10.0 on the PTX for 8.0 runs.
+        assert_eq!(
+            expression(&[(80, 24576), (90, 36864)]),
+            "24576 if device.capability >= 100 else 36864 if device.capability >= 90 else 24576"
+        );
+        // The PTX for 8.0 runs on 9.0 where the library has no other code.
+        assert_eq!(expression(&[(80, 4096), (90, 1024)]), "4096");
+        assert_eq!(expression(&[(90, 1), (100, 2)]), "2 if device.capability >= 100 else 1");
+        assert_eq!(
+            expression(&[(80, 1), (86, 3), (89, 2)]),
+            "1 if device.capability >= 90 else 3 if device.capability >= 86 else 1"
+        );
+    }
+}

@@ -1,0 +1,481 @@
+//! Several compiles of one kernel as one plugin: types, architectures, and variants.
+//!
+//! Owns what is a type, what a variant, and which comes first. An argument that is a constant in some compiles and passed in others is one
+//! parameter of the plugin: `stride == 1` here, `stride: i32` there.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use super::super::text::quoted;
+use super::super::ttir::Argument;
+use super::super::words::{ELEMENT, constant_of, fits, where_it_is};
+use super::super::{Found, FoundCode, FoundParam, FoundVariant, Role, identifier};
+use super::constants::{Constant, Fixed, Values, are_told_apart, assign};
+use super::{ADDED, Compiled, MAX_BYTES, listed, shared};
+use crate::config;
+use crate::diagnostic::Diagnostic;
+use crate::manifest::CodeKind;
+
+/// What is known of all compiles together.
+struct Plugin<'c> {
+    all: &'c [Compiled],
+    /// All parameters that are passed in some compile or that the author wrote and that are no `tl.constexpr`, in the author's order as far as it is known.
+    names: Vec<String>,
+    /// Those whose type is `T`.
+    varying: BTreeSet<String>,
+    /// `tl.constexpr` parameters of which nobody said a value.
+    unsaid: Vec<String>,
+    /// Constants that are the same in all compiles, and numbers.
+    constants: BTreeMap<String, String>,
+    /// The values of parameters that are a word in some compile.
+    words: BTreeSet<(String, String)>,
+}
+
+pub(super) fn found(all: &[Compiled], constants: &[Constant]) -> Result<Found, Diagnostic> {
+    let Some(first) = all.first() else { return Err(Diagnostic::error("there is nothing to import")) };
+    let values = assign(all, constants)?;
+    are_told_apart(all, &values, constants)?;
+    let plugin = plugin(all, &values)?;
+    let mut variants: BTreeMap<Order, FoundVariant> = BTreeMap::new();
+    let mut shared: BTreeMap<Order, BTreeMap<u64, BTreeSet<u64>>> = BTreeMap::new();
+    let mut types: BTreeSet<String> = BTreeSet::new();
+    for (compiled, values) in all.iter().zip(&values) {
+        let order = plugin.order(compiled, values);
+        let bytes = shared.entry(order.clone()).or_default();
+        bytes.entry(compiled.metadata.capability()).or_default().insert(compiled.metadata.shared);
+        let variant = variants.entry(order).or_insert_with(|| plugin.variant(compiled, values));
+        let code = plugin.code(compiled, values);
+        types.extend(code.ty.clone());
+        match variant.codes.iter_mut().find(|known| known.ty == code.ty) {
+            Some(known) => known.files.extend(code.files),
+            None => variant.codes.push(code),
+        }
+    }
+    for (variant, bytes) in variants.values_mut().zip(shared.values()) {
+        let most = bytes.iter().filter_map(|(arch, bytes)| Some((*arch, *bytes.last()?))).collect();
+        variant.shared_bytes = Some(shared::expression(&most));
+        variant.shared_differs_by_type = bytes.values().any(|bytes| bytes.len() > 1);
+        // Triton names folders by digests: their order says nothing.
+        variant.codes.sort_by(|a, b| a.ty.cmp(&b.ty));
+        variant.codes.iter_mut().for_each(lowest_ptx);
+    }
+    let version = first.metadata.triton_version.as_ref();
+    let variants: Vec<FoundVariant> = variants.into_values().collect();
+    // In the order in which they were said.
+    let mut same: Vec<(String, String)> = plugin.constants.clone().into_iter().collect();
+    same.sort_by_key(|(name, _)| constants.iter().position(|constant| constant.name == *name));
+    Ok(Found {
+        name: identifier(&first.metadata.name),
+        made_by: version.map_or_else(|| "triton".to_owned(), |version| format!("triton {version}")),
+        types: types.into_iter().collect(),
+        constants: same,
+        remarks: plugin.remarks(&values, &variants),
+        variants,
+        counts_programs: true,
+    })
+}
+
+fn plugin<'c>(all: &'c [Compiled], values: &[Values]) -> Result<Plugin<'c>, Diagnostic> {
+    let names = union(all);
+    for name in &names {
+        same_kind(all, name)?;
+    }
+    let varying = varying(all, &names)?;
+    let mut same: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for (name, value) in values.iter().flatten().filter(|(name, _)| !names.contains(name)) {
+        if let Fixed::Number(value) = value {
+            same.entry(name.clone()).or_default().insert(value.clone());
+        }
+    }
+    let has_all = |name: &String| values.iter().all(|values| values.contains_key(name));
+    let is_word =
+        |name: &String| values.iter().any(|values| matches!(values.get(name), Some(Fixed::Word(_))));
+    let words = values.iter().flatten().filter(|(name, _)| is_word(name));
+    let words = words.map(|(name, value)| (name.clone(), value.to_string())).collect();
+    let constants = same
+        .into_iter()
+        .filter(|(name, values)| values.len() == 1 && is_free(name) && has_all(name))
+        .filter_map(|(name, values)| Some((name, values.into_iter().next()?)))
+        .collect();
+    let mut unsaid: Vec<String> = Vec::new();
+    for parameter in all.iter().flat_map(|compiled| compiled.signature.iter().flatten()) {
+        let is_said = values.iter().all(|values| values.contains_key(&parameter.name));
+        if parameter.is_constexpr && !is_said && !unsaid.contains(&parameter.name) {
+            unsaid.push(parameter.name.clone());
+        }
+    }
+    Ok(Plugin { all, names, varying, unsaid, constants, words })
+}
+
+/// What the manifest calls its own types and constants.
+const OWN: [&str; 4] = ["T", "CONFIG", "THREADS", "SHARED_BYTES"];
+
+/// Whether a constant can have the name of a parameter.
+fn is_free(name: &str) -> bool {
+    !OWN.contains(&name)
+}
+
+/// The parameters of all compiles.
+fn union(all: &[Compiled]) -> Vec<String> {
+    let written = |compiled: &Compiled| -> Option<Vec<String>> {
+        let parameters = compiled.signature.as_ref()?.iter();
+        Some(parameters.filter(|it| !it.is_constexpr).map(|it| it.name.clone()).collect())
+    };
+    let longest =
+        all.iter().max_by_key(|compiled| compiled.names.len()).map(|compiled| compiled.names.clone());
+    let mut names = all.iter().find_map(written).or(longest).unwrap_or_default();
+    for compiled in all {
+        let mut last = 0;
+        for name in &compiled.names {
+            match names.iter().position(|known| known == name) {
+                Some(at) => last = at + 1,
+                None => {
+                    names.insert(last, name.clone());
+                    last += 1;
+                }
+            }
+        }
+    }
+    names
+}
+
+fn argument<'c>(compiled: &'c Compiled, name: &str) -> Option<&'c Argument> {
+    let at = compiled.names.iter().position(|known| known == name)?;
+    compiled.function.arguments.get(at)
+}
+
+/// That a parameter is a pointer everywhere, or a number or a constant.
+fn same_kind(all: &[Compiled], name: &str) -> Result<(), Diagnostic> {
+    let is_pointer = |compiled: &&Compiled| argument(compiled, name).is_some_and(|it| it.is_pointer);
+    let Some(one) = all.iter().find(is_pointer) else { return Ok(()) };
+    match all.iter().find(|compiled| !is_pointer(compiled)) {
+        None => Ok(()),
+        Some(other) => Err(Diagnostic::error(format!("`{name}` is a pointer in some of these outputs only"))
+            .note(format!("it is one in `{}`, and none in `{}`", one.json.display(), other.json.display()))
+            .note("Triton passes nothing for a pointer that is None")
+            .help("import those with the same pointers at once: they are plugins of their own")),
+    }
+}
+
+/// The parameters whose types differ, all of them the same in each compile.
+fn varying(all: &[Compiled], names: &[String]) -> Result<BTreeSet<String>, Diagnostic> {
+    let ty = |compiled: &Compiled, name: &str| {
+        argument(compiled, name).filter(|it| it.is_pointer).map(|it| it.ty.clone())
+    };
+    let differs = |name: &&String| {
+        let types: BTreeSet<Option<String>> = all.iter().map(|compiled| ty(compiled, name)).collect();
+        types.len() > 1
+    };
+    let varying: BTreeSet<String> = names.iter().filter(differs).cloned().collect();
+    for compiled in all {
+        let types: BTreeSet<Option<String>> = varying.iter().map(|name| ty(compiled, name)).collect();
+        if types.len() > 1 {
+            let names: Vec<&String> = varying.iter().collect();
+            return Err(Diagnostic::error("types of several parameters differ in several ways")
+                .note(format!("{} have several types in `{}`", listed(&names), compiled.json.display()))
+                .help(
+                    "import those that differ in one type at once, and put the manifests together by hand",
+                ));
+        }
+    }
+    Ok(varying)
+}
+
+/// What decides that compiles are one variant, everything but types and architecture; and which comes first: those that ask for most.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Order {
+    /// How many parameters are passed and can be anything.
+    free: usize,
+    /// What is passed, with what it is a multiple of, and the types of numbers.
+    passed: Vec<(String, Option<u32>, String)>,
+    /// Values with how long they are: numbers of fewer digits come first.
+    constants: Vec<(String, usize, String)>,
+    warps: u32,
+    stages: u32,
+    registers: Option<u32>,
+    ctas: u32,
+    cooperative: bool,
+    programmatic: bool,
+    scratch: (u64, u64),
+}
+
+impl Plugin<'_> {
+    fn order(&self, compiled: &Compiled, values: &Values) -> Order {
+        let it = &compiled.metadata;
+        let arguments = compiled.names.iter().zip(&compiled.function.arguments);
+        let ty = |argument: &Argument| if argument.is_pointer { String::new() } else { argument.ty.clone() };
+        let passed: Vec<(String, Option<u32>, String)> =
+            arguments.map(|(name, argument)| (name.clone(), argument.divisibility, ty(argument))).collect();
+        let said = values.iter().map(|(name, value)| (name.clone(), value.to_string()));
+        Order {
+            free: passed.iter().filter(|(_, divisibility, _)| divisibility.is_none()).count(),
+            passed,
+            constants: said.map(|(name, value)| (name, value.len(), value)).collect(),
+            warps: it.num_warps,
+            stages: it.num_stages,
+            registers: it.maxnreg,
+            ctas: it.num_ctas,
+            cooperative: it.launch_cooperative_grid,
+            programmatic: it.launch_pdl,
+            scratch: (it.global_scratch_size, it.profile_scratch_size),
+        }
+    }
+
+    fn variant(&self, compiled: &Compiled, values: &Values) -> FoundVariant {
+        let it = &compiled.metadata;
+        let of_its_own = |(name, _): &(&String, &Fixed)| {
+            !self.names.contains(name) && !self.constants.contains_key(*name) && is_free(name)
+        };
+        let mut constants = Vec::new();
+        let mut guards = Vec::new();
+        for (name, value) in values.iter().filter(of_its_own) {
+            match value {
+                Fixed::Number(number) => constants.push((name.clone(), number.clone())),
+                Fixed::Word(word) if self.has_other_words(name, word) => guards.push(where_it_is(name, word)),
+                Fixed::Word(_) => {}
+            }
+        }
+        guards.extend(self.narrow(compiled).map(|(name, bits)| fits(name, bits)));
+        FoundVariant {
+            codes: Vec::new(),
+            constants,
+            guard: (!guards.is_empty()).then(|| guards.join(" and ")),
+            about: format!("{} warps, {} stages", it.num_warps, it.num_stages),
+            block: Some([it.threads(), 1, 1]),
+            shared_bytes: None,
+            shared_differs_by_type: false,
+            cluster: (it.num_ctas > 1).then_some([it.num_ctas, 1, 1]),
+            cooperative: it.launch_cooperative_grid,
+            programmatic: it.launch_pdl,
+        }
+    }
+
+    /// The integers of a compile that other code for the same tensors takes with more bits. Triton itself chooses by the value of an argument.
+    fn narrow<'s>(&'s self, compiled: &'s Compiled) -> impl Iterator<Item = (&'s str, u32)> {
+        compiled.names.iter().filter_map(move |name| {
+            let own = argument(compiled, name)?;
+            let bits_of_own = bits(own)?;
+            let is_wider = |(one, other): &(&Argument, &Argument)| {
+                one.ty == own.ty && bits(other).is_some_and(|bits| bits > bits_of_own)
+            };
+            self.side_by_side(name).iter().any(is_wider).then_some((name.as_str(), bits_of_own))
+        })
+    }
+
+    /// Numbers of several types that no range tells apart: floats, and booleans that are integers elsewhere.
+    fn of_several_types(&self) -> Vec<&String> {
+        let is_open = |(one, other): &(&Argument, &Argument)| {
+            one.ty != other.ty && (bits(one).is_none() || bits(other).is_none())
+        };
+        self.names.iter().filter(|name| self.side_by_side(name).iter().any(is_open)).collect()
+    }
+
+    /// A number in each two compiles for the same tensors.
+    fn side_by_side(&self, name: &str) -> Vec<(&Argument, &Argument)> {
+        let types = |compiled: &Compiled| -> Vec<Option<String>> {
+            self.varying.iter().map(|name| argument(compiled, name).map(|it| it.ty.clone())).collect()
+        };
+        let mut by_type: BTreeMap<Vec<Option<String>>, BTreeMap<&str, &Argument>> = BTreeMap::new();
+        for compiled in self.all {
+            if let Some(number) = argument(compiled, name).filter(|it| !it.is_pointer) {
+                by_type.entry(types(compiled)).or_default().insert(&number.ty, number);
+            }
+        }
+        by_type
+            .values()
+            .flat_map(|alike| alike.values().flat_map(|one| alike.values().map(|other| (*one, *other))))
+            .collect()
+    }
+
+    /// Whether a parameter has another value than this word in some compile.
+    fn has_other_words(&self, name: &str, word: &str) -> bool {
+        self.words.iter().any(|(other, value)| other == name && value != word)
+    }
+
+    fn code(&self, compiled: &Compiled, values: &Values) -> FoundCode {
+        let arguments = compiled.names.iter().zip(&compiled.function.arguments);
+        let mut params: Vec<FoundParam> = arguments
+            .map(|(name, argument)| param(name, argument, self.varying.contains(name).then_some("T")))
+            .collect();
+        let it = &compiled.metadata;
+        for (name, bytes) in ADDED.into_iter().zip([it.global_scratch_size, it.profile_scratch_size]) {
+            let (rest, role) = match bytes {
+                0 => (": u64", Role::Is("0".to_owned())),
+                bytes => (": void*", Role::Scratch(bytes)),
+            };
+            params.push(FoundParam::new(name, rest.to_owned(), role));
+        }
+        params.extend(self.folded(compiled, values));
+        for name in &self.unsaid {
+            if !values.contains_key(name) {
+                let word = constant_of(name);
+                let param = FoundParam::new(name, format!(" == {word}"), Role::Is(quoted(&word)));
+                params.push(param.about(format!("a tl.constexpr: `--constant {name}=...` says it")));
+            }
+        }
+        for (name, value) in values.iter().filter(|(name, _)| !self.names.contains(name)) {
+            let Fixed::Number(number) = value else { continue };
+            let role = match self.constants.contains_key(name) {
+                true => Role::Is(quoted(name)),
+                false => Role::Unknown,
+            };
+            params.push(FoundParam::new(name, format!(" == {number}"), role));
+        }
+        let file = |kind: CodeKind| {
+            let path = compiled.json.with_extension(kind.name());
+            path.is_file().then_some((kind, path))
+        };
+        let files = CodeKind::ALL.into_iter().filter_map(file).collect();
+        let ty = self.varying.first().and_then(|name| argument(compiled, name));
+        FoundCode { ty: ty.map(|it| manifest_type(&it.ty)), kernel: it.name.clone(), params, files }
+    }
+
+    /// The parameters that this compile has as constants and that are none of `tl.constexpr`.
+    fn folded(&self, compiled: &Compiled, values: &Values) -> Vec<FoundParam> {
+        let mut params = Vec::new();
+        for name in self.names.iter().filter(|name| !compiled.names.contains(name)) {
+            let is_passed = self.all.iter().any(|other| other.names.contains(name));
+            let value = match values.get(name) {
+                Some(Fixed::Number(number)) => number.clone(),
+                Some(Fixed::Word(_)) => continue,
+                None if is_passed => "1".to_owned(),
+                None => constant_of(name),
+            };
+            let param = FoundParam::new(name, format!(" == {value}"), Role::Unknown);
+            params.push(match is_passed || values.contains_key(name) {
+                true => param,
+                false => {
+                    param.about("a constant in this code: 1, or what was said to triton.compile".to_owned())
+                }
+            });
+        }
+        params
+    }
+
+    fn remarks(&self, values: &[Values], variants: &[FoundVariant]) -> Vec<String> {
+        let mut remarks = Vec::new();
+        let passed: Vec<&String> = self.names.iter().collect();
+        if self.all.iter().any(|compiled| compiled.signature.is_none()) {
+            let said: BTreeSet<&String> = values.iter().flat_map(|values| values.keys()).collect();
+            let known: Vec<&String> = passed.iter().copied().chain(said).collect();
+            remarks.push(format!(
+                "The Python file is not there as it was compiled, and Triton writes no constants: if the kernel has other parameters than {}, each is a tl.constexpr, or an integer that was 1. Say each with --constant, such as `--constant stride=1`",
+                listed(&known)
+            ));
+        }
+        let ones: Vec<&String> = passed
+            .iter()
+            .copied()
+            .filter(|name| {
+                let lacks = |(compiled, values): (&Compiled, &Values)| {
+                    !compiled.names.contains(name) && !values.contains_key(*name)
+                };
+                self.all.iter().any(|compiled| compiled.names.contains(name))
+                    && self.all.iter().zip(values).any(lacks)
+            })
+            .collect();
+        if !ones.is_empty() {
+            remarks.push(format!(
+                "{} are passed by some of the code only. Triton makes a constant of an integer that is 1, so `== 1` stands where they are not; if triton.compile was told another number, say it: `--constant {}=...`",
+                listed(&ones),
+                ones.first().map_or("stride", |name| name.as_str())
+            ));
+        }
+        let several = self.of_several_types();
+        if let Some(first) = several.first() {
+            remarks.push(format!(
+                "{} have one type in some of the code and another in the rest. Nothing tells which is right for a node: give each variant but the last a `guard` that does, or import those of one type of `{first}` alone",
+                listed(&several)
+            ));
+        }
+        let words: BTreeSet<String> =
+            self.words.iter().map(|(name, word)| format!("{name} is {word:?}")).collect();
+        for (name, _) in &self.words {
+            let of_name: Vec<&String> =
+                words.iter().filter(|text| text.starts_with(&format!("{name} is "))).collect();
+            if let [one] = of_name.as_slice() {
+                remarks.push(format!("In all of this code {one}, which no guard can hold: it is right for nodes that mean this alone"));
+            }
+        }
+        let own: BTreeSet<&String> =
+            variants.iter().flat_map(|variant| variant.constants.iter().map(|(name, _)| name)).collect();
+        if !own.is_empty() {
+            remarks.push(format!(
+                "Variants differ in {}. Where that is only faster or slower, `{} = \"{}\"` in args is right: TensorRT times the variants whose guards hold, and TensorRT-RTX takes the first, so give that one a guard (C0207). Where it is what the node computes, say in args what it is in the node",
+                listed(&own),
+                own.first().map_or("BLOCK", |name| name.as_str()),
+                own.first().map_or("BLOCK", |name| name.as_str()),
+            ));
+        }
+        remarks.dedup();
+        remarks
+    }
+}
+
+/// How many bits an integer has that can be told from a longer one by its value.
+fn bits(argument: &Argument) -> Option<u32> {
+    let is_number = !argument.is_pointer;
+    ["i8", "i16", "i32", "i64"]
+        .iter()
+        .zip([8, 16, 32, 64])
+        .find_map(|(ty, bits)| (is_number && argument.ty == *ty).then_some(bits))
+}
+
+/// Types of numbers that manifests do not pass by value, with the integers that have their bits.
+const BY_BITS: [(&str, &str); 6] = [
+    ("f16", "u16"),
+    ("bf16", "u16"),
+    ("f8E4M3FN", "u8"),
+    ("f8E5M2", "u8"),
+    ("f8E4M3FNUZ", "u8"),
+    ("f8E5M2FNUZ", "u8"),
+];
+
+fn param(name: &str, argument: &Argument, ty: Option<&str>) -> FoundParam {
+    let element = ty.map_or_else(|| manifest_type(&argument.ty), str::to_owned);
+    if argument.is_pointer {
+        let word = if argument.is_written { "" } else { "const " };
+        let aligned = argument.divisibility.map(|number| format!(" aligned({number})")).unwrap_or_default();
+        let role = match argument.is_written {
+            true => Role::Output(element.clone()),
+            false => Role::Input(element.clone()),
+        };
+        return FoundParam::new(name, format!(": {word}{element}*{aligned}"), role);
+    }
+    let multiple = argument.divisibility.map(|number| format!(" multiple_of({number})")).unwrap_or_default();
+    match BY_BITS.iter().find(|(theirs, _)| *theirs == argument.ty) {
+        None => FoundParam::new(name, format!(": {element}{multiple}"), Role::Unknown),
+        Some((theirs, bits)) => FoundParam::new(name, format!(": {bits}"), Role::Unknown).about(format!(
+            "the bits of an {theirs}, which no manifest passes by value; an f32 can be passed"
+        )),
+    }
+}
+
+/// Triton's names of element types, where manifests have others.
+const TYPES: [(&str, &str); 2] = [("i1", "bool"), ("f8E4M3FN", "f8")];
+
+/// What a manifest calls a type of Triton's. One that it does not have stays, and `cubinder check` asks what it is.
+fn manifest_type(ty: &str) -> String {
+    let known = TYPES.iter().find(|(theirs, _)| *theirs == ty).map(|(_, ours)| *ours);
+    let is_word = !ty.is_empty() && ty.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    known.map_or_else(|| if is_word { ty.to_owned() } else { ELEMENT.to_owned() }, str::to_owned)
+}
+
+/// Keeps of several pieces of PTX that of the lowest architecture that is for all that are newer; those for one architecture alone have their cubins.
+fn lowest_ptx(code: &mut FoundCode) {
+    let version = |path: &Path| {
+        let bytes = config::read_bytes(path, MAX_BYTES).ok()?;
+        let facts = crate::cubin::read_ptx(&bytes).ok()?;
+        let number = facts.target.strip_prefix("sm_")?.parse::<u32>().ok()?;
+        Some(number)
+    };
+    let ptx: Vec<(u32, PathBuf)> = code
+        .files
+        .iter()
+        .filter(|(kind, _)| *kind == CodeKind::Ptx)
+        .filter_map(|(_, path)| Some((version(path)?, path.clone())))
+        .collect();
+    let lowest = ptx.iter().min_by_key(|(number, _)| *number).map(|(_, path)| path.clone());
+    code.files.retain(|(kind, path)| *kind == CodeKind::Cubin || Some(path) == lowest.as_ref());
+    code.files.sort_by_key(|(kind, _)| *kind == CodeKind::Ptx);
+}

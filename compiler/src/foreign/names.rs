@@ -1,0 +1,115 @@
+//! Kernels by what people call them: their symbols, and for kernels of C++ the names that their symbols stand for.
+//!
+//! Owns which kernel a name means. A name that could mean two means none.
+
+use cubinder_bundle::KernelFacts;
+
+use super::import::types::{Demangled, demangle};
+
+/// So many kernels of a file are listed.
+const MOST: usize = 8;
+/// A longer name of C++ helps nobody.
+const LONGEST: usize = 80;
+
+/// What a name means among kernels.
+#[derive(Debug, PartialEq, Eq)]
+pub(in crate::foreign) enum Named<'k> {
+    /// The symbol of this one.
+    One(&'k str),
+    /// These all, as templates are: their symbols.
+    Several(Vec<&'k str>),
+    /// None.
+    Unknown,
+}
+
+/// The kernel that a name means: a symbol (`_Z4permIfLi1EEvPKf`), an instance of a template (`perm<float, 1>`), or a name (`perm`).
+pub(in crate::foreign) fn named<'k>(kernels: &'k [KernelFacts], name: &str) -> Named<'k> {
+    let symbols = || kernels.iter().map(|kernel| kernel.symbol.as_str());
+    if let Some(symbol) = symbols().find(|symbol| *symbol == name) {
+        return Named::One(symbol);
+    }
+    let wanted = without_blanks(name);
+    let means = |is_it: &dyn Fn(&Demangled) -> bool| -> Vec<&'k str> {
+        symbols().filter(|symbol| demangle(symbol).is_some_and(|known| is_it(&known))).collect()
+    };
+    let instances = means(&|known| without_blanks(&known.instance) == wanted);
+    let meant = if instances.is_empty() { means(&|known| known.name == wanted) } else { instances };
+    match meant.as_slice() {
+        [] => Named::Unknown,
+        [one] => Named::One(one),
+        _ => Named::Several(meant),
+    }
+}
+
+/// The kernels' names, a few of them: symbols, with what they stand for in C++.
+pub(in crate::foreign) fn listed<'k>(symbols: impl Iterator<Item = &'k str>) -> String {
+    let all: Vec<&str> = symbols.collect();
+    let few: Vec<String> = all.iter().take(MOST).map(|symbol| shown(symbol)).collect();
+    match all.len() - few.len() {
+        0 => few.join(", "),
+        more => format!("{} and {more} more", few.join(", ")),
+    }
+}
+
+fn shown(symbol: &str) -> String {
+    match demangle(symbol).filter(|known| known.instance.len() <= LONGEST) {
+        Some(known) => format!("`{}` (`{symbol}`)", known.instance),
+        None => format!("`{symbol}`"),
+    }
+}
+
+fn without_blanks(text: &str) -> String {
+    text.split_whitespace().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kernels(symbols: &[&str]) -> Vec<KernelFacts> {
+        let kernel = |symbol: &&str| KernelFacts {
+            symbol: (*symbol).to_owned(),
+            registers: None,
+            shared_bytes: None,
+            local_bytes: None,
+            max_threads: None,
+            params: Vec::new(),
+        };
+        symbols.iter().map(kernel).collect()
+    }
+
+    const F32: &str = "_Z4permIfLi1EEvPKT_PS0_x";
+    const F64: &str = "_Z4permIdLi2EEvPKT_PS0_x";
+
+    #[test]
+    fn a_name_means_the_one_kernel_that_has_it() {
+        let all = kernels(&["plain", "_Z5bytesPKhPvx", F32, F64]);
+        for (name, symbol) in [
+            ("plain", "plain"),
+            (F64, F64),
+            ("bytes", "_Z5bytesPKhPvx"),
+            ("perm<float, 1>", F32),
+            ("perm<double,2>", F64),
+        ] {
+            assert_eq!(named(&all, name), Named::One(symbol), "{name}");
+        }
+        for name in ["perm<float>", "perm<float, 2>", "per", "", "_Z4perm"] {
+            assert_eq!(named(&all, name), Named::Unknown, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_name_of_several_kernels_means_none_of_them() {
+        assert_eq!(named(&kernels(&[F32, F64]), "perm"), Named::Several(vec![F32, F64]));
+        // A symbol is never another's name.
+        assert_eq!(named(&kernels(&["perm", F32, F64]), "perm"), Named::One("perm"));
+    }
+
+    #[test]
+    fn kernels_are_listed_by_both_names() {
+        let shown = listed(["plain", F32].into_iter());
+        assert_eq!(shown, format!("`plain`, `perm<float, 1>` (`{F32}`)"));
+        let many: Vec<String> = (0..10).map(|at| format!("k{at}")).collect();
+        assert!(listed(many.iter().map(String::as_str)).ends_with("`k7` and 2 more"));
+    }
+}

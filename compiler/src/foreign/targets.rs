@@ -1,0 +1,154 @@
+//! Which file of code serves which target.
+
+use cubinder_bundle::fit::{ComputeCapability, Fit, fit, order};
+use cubinder_bundle::{Arch, ArchSuffix, Target, TargetKind};
+
+use crate::diagnostic::{Diagnostic, Span};
+use crate::resolve::{ForeignCode, ForeignFile, PluginDraft};
+use crate::rules;
+
+/// The file that serves a target, by index; none where no file does, or where files could not be read.
+///
+/// `sm_90` asks for code that runs on 9.0: machine code for it or a lower minor, else PTX that the driver compiles there, unless
+/// machine code alone is wanted. `compute_80` asks for PTX for 8.0 and all that is newer.
+#[must_use]
+pub fn serving(code: &ForeignCode, asked: Target, ptx_serves: bool) -> Option<usize> {
+    let files: Vec<(usize, Target)> = code.files.iter().enumerate().filter_map(loaded).collect();
+    let targets: Vec<Target> = files.iter().map(|(_, target)| *target).collect();
+    let device = ComputeCapability { major: asked.arch.major, minor: asked.arch.minor };
+    let serves = |index: &usize| {
+        let Some(target) = targets.get(*index) else { return false };
+        match (asked.kind, fit(device, *target)) {
+            (_, Fit::Unlikely) => false,
+            (TargetKind::Cubin, Fit::Ptx) => ptx_serves,
+            (TargetKind::Cubin, _) => true,
+            (TargetKind::Ptx, Fit::Ptx) => is_as_lasting(target.arch, asked.arch),
+            (TargetKind::Ptx, _) => false,
+        }
+    };
+    let best = order(device, &targets).into_iter().find(serves)?;
+    files.get(best).map(|(index, _)| *index)
+}
+
+/// Whether PTX runs on all that is newer where that is asked for.
+fn is_as_lasting(found: Arch, asked: Arch) -> bool {
+    match asked.suffix {
+        ArchSuffix::None => found.suffix == ArchSuffix::None,
+        ArchSuffix::Family => found.suffix != ArchSuffix::Specific,
+        ArchSuffix::Specific => true,
+    }
+}
+
+fn loaded((index, file): (usize, &ForeignFile)) -> Option<(usize, Target)> {
+    Some((index, file.loaded.as_ref()?.target))
+}
+
+/// Machine code that is asked for, and that PTX alone serves: the driver compiles it when an engine is loaded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FromPtx {
+    /// What the manifest calls the code.
+    pub code: String,
+    /// What was asked for.
+    pub target: Target,
+    /// What the PTX is for.
+    pub ptx: Target,
+}
+
+/// What of a plugin's code PTX alone serves, each once.
+#[must_use]
+pub fn from_ptx(draft: &PluginDraft, asked: &[Target], ptx_serves: bool) -> Vec<FromPtx> {
+    let mut found: Vec<FromPtx> = Vec::new();
+    for code in draft.units.iter().filter_map(|unit| unit.foreign.as_ref()) {
+        for target in asked.iter().filter(|target| target.kind == TargetKind::Cubin) {
+            let file = serving(code, *target, ptx_serves).and_then(|file| code.files.get(file));
+            let Some(ptx) = file.and_then(|file| Some(file.loaded.as_ref()?.target)) else { continue };
+            let one = FromPtx { code: code.name.clone(), target: *target, ptx };
+            if ptx.kind == TargetKind::Ptx && !found.contains(&one) {
+                found.push(one);
+            }
+        }
+    }
+    found
+}
+
+/// All targets that a plugin's files are for, in their order, each with its place.
+#[must_use]
+pub fn given(draft: &PluginDraft) -> Vec<(Target, Span)> {
+    let mut all: Vec<(Target, Span)> = Vec::new();
+    for file in draft.units.iter().filter_map(|unit| unit.foreign.as_ref()).flat_map(|code| &code.files) {
+        let Some(loaded) = &file.loaded else { continue };
+        if all.iter().all(|(known, _)| *known != loaded.target) {
+            all.push((loaded.target, file.span.clone()));
+        }
+    }
+    all.sort_by_key(|(target, _)| *target);
+    all
+}
+
+/// Whether some file of a plugin's code could not be read, which was told.
+#[must_use]
+pub fn lacks_files(draft: &PluginDraft) -> bool {
+    let codes = draft.units.iter().filter_map(|unit| unit.foreign.as_ref());
+    codes.flat_map(|code| &code.files).any(|file| file.loaded.is_none())
+}
+
+/// What has no code for targets that are asked for, each once; nothing is said of code whose files could not all be read.
+#[must_use]
+pub fn unserved(draft: &PluginDraft, asked: &[(Target, Option<Span>)], ptx_serves: bool) -> Vec<Diagnostic> {
+    let mut found: Vec<Diagnostic> = Vec::new();
+    for code in draft.units.iter().filter_map(|unit| unit.foreign.as_ref()) {
+        if code.files.iter().any(|file| file.loaded.is_none()) {
+            continue;
+        }
+        let lacking = asked.iter().filter(|(target, _)| serving(code, *target, ptx_serves).is_none());
+        let lacking: Vec<&(Target, Option<Span>)> = lacking.collect();
+        let Some((first, _)) = lacking.first() else { continue };
+        let error = told(code, *first, &lacking, ptx_serves);
+        if !found.contains(&error) {
+            found.push(error);
+        }
+    }
+    super::as_one(found)
+}
+
+fn told(
+    code: &ForeignCode,
+    first: Target,
+    lacking: &[&(Target, Option<Span>)],
+    ptx_serves: bool,
+) -> Diagnostic {
+    let names: Vec<String> = lacking.iter().map(|(target, _)| format!("`{target}`")).collect();
+    let has: Vec<String> =
+        code.files.iter().filter_map(|file| Some(format!("`{}`", file.loaded.as_ref()?.target))).collect();
+    let file = match first.kind {
+        TargetKind::Cubin => format!("a cubin for `{first}`, as `nvcc -cubin -arch={first}` does"),
+        TargetKind::Ptx => format!("PTX for `{first}` or an older one, as `nvcc -ptx -arch={first}` does"),
+    };
+    let error = Diagnostic::error(format!("no code of `{}` serves {}", code.name, names.join(", ")))
+        .code(rules::CODE_TARGETS)
+        .at(code.name_span.clone(), format!("there is code for {}", has.join(", ")))
+        .help(format!(
+            "make {file}, and name the file here; or say in `[compile]` what there is code for: `targets = [...]`"
+        ));
+    let error = lacking
+        .iter()
+        .filter_map(|(_, span)| span.clone())
+        .take(4)
+        .fold(error, |error, span| error.related(span, "asked for here"));
+    let alone =
+        code.files.iter().filter_map(|file| Some((file, file.loaded.as_ref().filter(|it| it.is_alone)?)));
+    let error = alone.take(4).fold(error, |error, (file, loaded)| {
+        let number = loaded.target.arch;
+        error.related(
+            file.span.clone(),
+            format!(
+                "it does not tell whether it was compiled for {}.{} alone, and is taken to be",
+                number.major, number.minor
+            ),
+        )
+    });
+    match first.kind == TargetKind::Cubin && !ptx_serves {
+        true => error.note("`code = [\"cubin\"]` of `[compile]` leaves PTX out"),
+        false => error,
+    }
+}

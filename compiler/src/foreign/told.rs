@@ -1,0 +1,437 @@
+//! What files tell of a kernel's parameters beyond their sizes, and whether what is bound to them fits.
+//!
+//! Debug information tells types and names, symbols of C++ and of Numba tell types, and `NAME.ttir`, which Triton writes beside its code,
+//! tells types and what is written. Where nothing is certain nothing is said: bytes are whatever the author agreed on with the kernel.
+
+use cubinder_bundle::{DataType, KernelFacts, Plugin, ScalarType, TargetKind};
+
+use super::Loaded;
+use super::import::{Argument, Function, types as symbols};
+use crate::diagnostic::{Diagnostic, Severity, Span};
+use crate::manifest::form::list;
+use crate::resolve::{ArgDraft, ArgDraftValue, ForeignCode, ForeignFile, Unit, element};
+use crate::rules;
+use crate::signature::{self, Leaf, ParamType};
+use crate::verify;
+
+/// What is told of one parameter.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Told {
+    /// Nothing that is certain.
+    Nothing,
+    /// An address.
+    Pointer(Pointer),
+    /// A number that is no address; as the file has it.
+    Integer(String),
+    /// The same of a float.
+    Float(String),
+    /// An address that is none of a tensor.
+    Word(&'static str),
+}
+
+impl Told {
+    /// Whether it says what is there.
+    pub(super) fn is_of_type(&self) -> bool {
+        match self {
+            Told::Nothing | Told::Word(_) => false,
+            Told::Pointer(pointer) => pointer.to.is_some(),
+            Told::Integer(_) | Told::Float(_) => true,
+        }
+    }
+
+    /// Whether a number that is no 0 would be taken for an address.
+    pub(super) fn is_address(&self) -> bool {
+        matches!(self, Told::Pointer(_) | Told::Word(_))
+    }
+}
+
+/// An address of what is told.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Pointer {
+    /// As the file has it: `float const*`.
+    spelling: String,
+    /// What it points to; nothing where that is only bytes.
+    to: Option<(Leaf, Option<u32>)>,
+    /// Whether the kernel promises not to write.
+    is_const: bool,
+    /// Whether the kernel is known to write.
+    is_written: bool,
+}
+
+/// Where it is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Witness {
+    Debug,
+    Symbol,
+    Triton,
+}
+
+impl Witness {
+    const fn text(self) -> &'static str {
+        match self {
+            Witness::Debug => "the debug information of this file says so",
+            Witness::Symbol => "the kernel's symbol says so",
+            Witness::Triton => "the `.ttir` beside this file says so",
+        }
+    }
+}
+
+/// What a file tells of the parameters of its kernel, each; nothing where it tells none.
+pub(super) fn told(loaded: &Loaded, kernel: &KernelFacts) -> Option<(Witness, Vec<Told>)> {
+    let fits = |all: &Vec<Told>| all.len() == kernel.params.len();
+    let of_triton = || loaded.triton.as_ref().filter(|function| function.name == kernel.symbol);
+    let of_debug = || of_debug(loaded, kernel).filter(fits).map(|all| (Witness::Debug, all));
+    let of_symbol = || of_symbol(&kernel.symbol).filter(fits).map(|all| (Witness::Symbol, all));
+    let of_triton = || {
+        // Two pointers to scratch memory stand behind what the author wrote.
+        let mut all = of_triton().map(of_triton_function)?;
+        let scratch = kernel.params.len().checked_sub(all.len()).filter(|more| *more <= 2)?;
+        all.extend((0..scratch).map(|_| Told::Word("a pointer to scratch memory of Triton's")));
+        Some((Witness::Triton, all))
+    };
+    of_debug().or_else(of_symbol).or_else(of_triton)
+}
+
+fn of_debug(loaded: &Loaded, kernel: &KernelFacts) -> Option<Vec<Told>> {
+    if loaded.target.kind != TargetKind::Cubin {
+        return None;
+    }
+    let signature = signature::read(&loaded.bytes, &kernel.symbol).ok()?;
+    let told = |param: &signature::Param| match &param.ty {
+        ParamType::Pointer { pointee_size, is_const, leaf, pointee } => Told::Pointer(Pointer {
+            spelling: param.spelling.clone(),
+            to: is_telling(pointee).then_some((*leaf, *pointee_size)),
+            is_const: *is_const,
+            is_written: false,
+        }),
+        ParamType::Int { .. } | ParamType::UInt { .. } | ParamType::Bool => {
+            Told::Integer(param.spelling.clone())
+        }
+        ParamType::F32 | ParamType::F64 => Told::Float(param.spelling.clone()),
+        ParamType::Enum { .. } | ParamType::Array { .. } | ParamType::Other { .. } => Told::Nothing,
+    };
+    Some(signature.params.iter().map(told).collect())
+}
+
+/// Whether a type of C++ says what memory holds: `char` and `unsigned char` stand for bytes of anything.
+fn is_telling(pointee: &str) -> bool {
+    !matches!(pointee, "void" | "char" | "unsigned char" | "std::byte")
+}
+
+fn of_symbol(symbol: &str) -> Option<Vec<Told>> {
+    let symbols::Demangled { params, .. } = symbols::demangle(symbol)?;
+    Some(params.iter().flat_map(|param| of_cpp(param)).collect())
+}
+
+/// What a parameter of C++ becomes: of an array of Numba's its parts.
+fn of_cpp(text: &str) -> Vec<Told> {
+    if let symbols::Mangled::Numba(element, dimensions, _) = symbols::mangled(text) {
+        return of_numba(text, &element, dimensions);
+    }
+    let told = match text {
+        "float" | "double" => Told::Float(text.to_owned()),
+        "bool" | "char" | "signed char" | "unsigned char" | "short" | "unsigned short" | "int"
+        | "unsigned int" | "long" | "unsigned long" | "long long" | "unsigned long long" => {
+            Told::Integer(text.to_owned())
+        }
+        _ => text.strip_suffix('*').map_or(Told::Nothing, |pointee| of_pointee(text, pointee)),
+    };
+    vec![told]
+}
+
+fn of_pointee(spelling: &str, pointee: &str) -> Told {
+    let words: Vec<&str> = pointee.split_whitespace().collect();
+    let is_qualifier = |word: &&str| matches!(*word, "const" | "volatile");
+    let base: Vec<&str> = words.iter().copied().filter(|word| !is_qualifier(word)).collect();
+    let base = base.join(" ");
+    Told::Pointer(Pointer {
+        spelling: spelling.to_owned(),
+        // A class of the author's can be called `half`; CUDA's own cannot be anything else.
+        to: symbols::demangled_pointee(&base).filter(|_| is_telling(&base)).and_then(|_| element(&base)),
+        // Of a pointer to pointers it would be the inner one.
+        is_const: words.contains(&"const") && !base.contains('*'),
+        is_written: false,
+    })
+}
+
+/// The parts of an array of Numba's (numba-cuda 0.30, `ArrayModel`).
+fn of_numba(text: &str, name: &str, dimensions: usize) -> Vec<Told> {
+    let number = |what: &str| Told::Integer(format!("the {what} of Numba's `{text}`"));
+    let mut all = vec![
+        Told::Word("the `meminfo` of an array of Numba's"),
+        Told::Word("the `parent` of an array of Numba's"),
+        number("number of elements"),
+        number("bytes of an element"),
+        Told::Pointer(Pointer {
+            spelling: format!("the data of Numba's `{text}`"),
+            to: element(name),
+            is_const: false,
+            is_written: false,
+        }),
+    ];
+    all.extend((0..dimensions).map(|_| number("shape")));
+    all.extend((0..dimensions).map(|_| number("strides")));
+    all
+}
+
+fn of_triton_function(function: &Function) -> Vec<Told> {
+    let told = |argument: &Argument| {
+        let ty = argument.ty.as_str();
+        match (argument.is_pointer, ty) {
+            (true, _) => Told::Pointer(Pointer {
+                spelling: format!("!tt.ptr<{ty}>"),
+                to: of_triton_type(ty).and_then(element),
+                is_const: false,
+                is_written: argument.is_written,
+            }),
+            (false, "i1" | "i8" | "i16" | "i32" | "i64") => Told::Integer(ty.to_owned()),
+            (false, "f32" | "f64") => Told::Float(ty.to_owned()),
+            (false, _) => Told::Nothing,
+        }
+    };
+    function.arguments.iter().map(told).collect()
+}
+
+/// An element of Triton's as manifests call it. Its integers have no sign, and 8 bits may be anything.
+fn of_triton_type(ty: &str) -> Option<&str> {
+    match ty {
+        "f32" | "f64" | "f16" | "bf16" | "i16" | "i32" | "i64" => Some(ty),
+        "i1" => Some("bool"),
+        "f8E4M3FN" => Some("f8"),
+        _ => None,
+    }
+}
+
+/// What is held against what one file tells.
+pub(super) struct Check<'a> {
+    pub(super) plugin: &'a Plugin,
+    pub(super) unit: &'a Unit,
+    pub(super) code: &'a ForeignCode,
+    pub(super) file: &'a ForeignFile,
+    pub(super) witness: Witness,
+}
+
+impl Check<'_> {
+    /// What is wrong with the parameters. Several that do not fit are one mistake: another file, or another order.
+    pub(super) fn run(&self, told: &[Told]) -> Vec<Diagnostic> {
+        let params = self.code.signature.params.iter().zip(&self.code.param_spans);
+        let each = params
+            .zip(told)
+            .filter_map(|((param, span), told)| Some((param.name.as_str(), self.param(param, span, told)?)));
+        let (wrong, mut found): (Vec<_>, Vec<_>) = each.partition(|(_, one)| one.severity == Severity::Error);
+        let mut wrong = wrong.into_iter();
+        if let Some((name, first)) = wrong.next() {
+            let others: Vec<&str> = wrong.map(|(name, _)| name).collect();
+            let first = match others.as_slice() {
+                [] => first,
+                [one] => first.note(format!("`{one}` does not fit either")),
+                names => first.note(format!("{} do not fit either", list(names))),
+            };
+            found.insert(0, (name, first));
+        }
+        found.into_iter().map(|(_, one)| one).collect()
+    }
+
+    fn param(&self, param: &signature::Param, span: &Span, told: &Told) -> Option<Diagnostic> {
+        let arg = self.unit.args.iter().find(|arg| arg.name == param.name);
+        let is_address = matches!(param.ty, ParamType::Pointer { .. });
+        let is_float = matches!(param.ty, ParamType::F32 | ParamType::F64);
+        let is_integer = matches!(param.ty, ParamType::Int { .. } | ParamType::UInt { .. } | ParamType::Bool);
+        let takes = |what: &str| {
+            self.wrong(
+                param,
+                span,
+                &format!("is `{}`, and the kernel takes {what} there", param.spelling),
+                arg,
+            )
+        };
+        match told {
+            Told::Nothing => None,
+            Told::Word(what) => is_address.then(|| takes(what)).filter(|_| arg.is_none_or(is_tensor)),
+            Told::Integer(what) if is_address || is_float => Some(takes(&quoted(what))),
+            Told::Float(what) if is_address || is_integer => Some(takes(&quoted(what))),
+            Told::Integer(_) | Told::Float(_) => None,
+            Told::Pointer(pointer) if is_address => self.pointer(param, span, pointer, arg),
+            // What is passed as a number is looked at where numbers are: 0 is no address.
+            Told::Pointer(_) if is_integer => None,
+            Told::Pointer(pointer) => Some(takes(&quoted(&pointer.spelling))),
+        }
+    }
+
+    fn pointer(
+        &self,
+        param: &signature::Param,
+        span: &Span,
+        pointer: &Pointer,
+        arg: Option<&ArgDraft>,
+    ) -> Option<Diagnostic> {
+        let what = quoted(&pointer.spelling);
+        if let (Some((leaf, _)), ParamType::Pointer { leaf: declared, .. }) = (pointer.to, &param.ty)
+            && is_another(leaf, *declared)
+        {
+            let text = format!("is `{}`, and the kernel takes {what} there", param.spelling);
+            return Some(self.wrong(param, span, &text, arg));
+        }
+        let ArgDraftValue::Tensor(tensor) = arg?.value else { return None };
+        let index = usize::try_from(tensor).ok()?;
+        let name = self.plugin.tensor_name(index)?;
+        let ty: DataType = *self.plugin.variants.get(self.unit.variant)?.types.get(index)?;
+        if let Some((leaf, size)) = pointer.to
+            && let Some(why) = verify::misfit(ty, size, leaf)
+        {
+            let text = format!("gets `{name}` of `{}`, and the kernel takes {what} there: {why}", ty.name());
+            return Some(self.wrong(param, span, &text, arg));
+        }
+        let is_output = index >= self.plugin.inputs.len();
+        if is_output && pointer.is_const && !self.unit.shared_outputs.contains(&tensor) {
+            let text =
+                format!("gets the output `{name}`, and the kernel promises not to write there: {what}");
+            return Some(self.wrong(param, span, &text, arg));
+        }
+        let is_shared = self.plugin.outputs.iter().any(|output| output.alias == Some(tensor));
+        (!is_output && !is_shared && pointer.is_written).then(|| {
+            Diagnostic::warning(format!("the kernel could write to the input `{name}`"))
+                .code(rules::WRITABLE_INPUT)
+                .at(span.clone(), format!("`{}` is a pointer that it stores through", param.name))
+                .related(self.file.span.clone(), self.witness.text())
+                .note("an input belongs to TensorRT: other layers may read the same memory")
+                .help("bind an output or a scratch buffer to it; or, where the kernel changes it in place, say `alias` of an output")
+        })
+    }
+
+    fn wrong(&self, param: &signature::Param, span: &Span, what: &str, arg: Option<&ArgDraft>) -> Diagnostic {
+        let name = &param.name;
+        let error = Diagnostic::error(format!("`{name}` {what}"))
+            .code(rules::CODE_PARAMETERS)
+            .at(span.clone(), format!("a parameter of `{}`", shortened(&self.unit.kernel)))
+            .related(self.file.span.clone(), self.witness.text());
+        let error = match arg {
+            Some(arg) => error.related(arg.value_span.clone(), "what it gets"),
+            None => error,
+        };
+        error.help("say the parameters in the kernel's order, with the types that it has, and pass each what it takes; \
+             files of another instance may have been named")
+    }
+}
+
+/// The kernel's symbol for people: those of Numba have hundreds of letters.
+pub(crate) fn shortened(symbol: &str) -> String {
+    const MOST: usize = 60;
+    match symbols::demangle(symbol) {
+        Some(symbols::Demangled { name, .. }) if symbol.len() > MOST && !name.is_empty() => name,
+        _ => symbol.to_owned(),
+    }
+}
+
+fn is_tensor(arg: &ArgDraft) -> bool {
+    matches!(arg.value, ArgDraftValue::Tensor(_))
+}
+
+/// What is no sentence stands in quotes.
+fn quoted(what: &str) -> String {
+    if what.starts_with("the ") { what.to_owned() } else { format!("`{what}`") }
+}
+
+/// Whether what a parameter points to cannot be what the file tells: another kind of number, or one of another width. Integers stand for
+/// anything of their width, as elsewhere.
+fn is_another(told: Leaf, declared: Leaf) -> bool {
+    use ScalarType::{Bool, Int, UInt};
+    let is_integer = |leaf: Leaf| matches!(leaf, Leaf::Scalar(Int { .. } | UInt { .. } | Bool));
+    let is_known = |leaf: Leaf| matches!(leaf, Leaf::Scalar(_) | Leaf::Half | Leaf::Bfloat16 | Leaf::Float8);
+    if told == declared || !is_known(told) || !is_known(declared) {
+        return false;
+    }
+    // Vectors and wide integers hold several of what is smaller: the tensor that is bound decides.
+    let (told_size, declared_size) = (told.size(), declared.size());
+    match (is_integer(told), is_integer(declared)) {
+        (true, true) | (true, false) => told_size < declared_size,
+        (false, _) => told_size <= declared_size,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(symbol: &str) -> Vec<String> {
+        let told = of_symbol(symbol).unwrap();
+        told.iter()
+            .map(|told| match told {
+                Told::Pointer(Pointer { to, is_const, .. }) => {
+                    let to = to.map(|(leaf, size)| format!("{leaf:?} {size:?}")).unwrap_or_default();
+                    format!("{}*{to}", if *is_const { "const " } else { "" })
+                }
+                Told::Integer(_) => "integer".to_owned(),
+                Told::Float(_) => "float".to_owned(),
+                Told::Word(_) => "word".to_owned(),
+                Told::Nothing => "?".to_owned(),
+            })
+            .collect()
+    }
+
+    #[test]
+    fn symbols_of_cpp_tell_types() {
+        // perm<float, 1>(const float*, float*, Dims, long long)
+        assert_eq!(
+            shown("_Z4permIfLi1EEvPKT_PS0_4Dimsx"),
+            ["const *Scalar(F32) Some(4)", "*Scalar(F32) Some(4)", "?", "integer"]
+        );
+        // k(const __half*, __nv_bfloat16*, const float4*, const void*, unsigned char*, const char*)
+        assert_eq!(
+            shown("_Z1kPK6__halfP13__nv_bfloat16PK6float4PKvPhPKc"),
+            [
+                "const *Half Some(2)",
+                "*Bfloat16 Some(2)",
+                "const *Scalar(F32) Some(16)",
+                "const *",
+                "*",
+                "const *",
+            ]
+        );
+        // k(float**, const float* const*, half*, int (*)(int), float&, std::complex<float>*)
+        assert_eq!(shown("_Z1kPPfPKPKfP4halfPFiiERfPSt7complexIfE"), ["*", "*", "*", "?", "?", "*"]);
+    }
+
+    #[test]
+    fn symbols_of_numba_tell_parts() {
+        let symbol = "_ZN8__main__4turnB2v1E5ArrayIfLi2E1C7mutable7alignedEi";
+        let told = shown(symbol);
+        assert_eq!(
+            told,
+            [
+                "word",
+                "word",
+                "integer",
+                "integer",
+                "*Scalar(F32) Some(4)",
+                "integer",
+                "integer",
+                "integer",
+                "integer",
+                "integer",
+            ]
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_the_same_is_told() {
+        let (f32, f64) = (Leaf::Scalar(ScalarType::F32), Leaf::Scalar(ScalarType::F64));
+        let int = |bytes| Leaf::Scalar(ScalarType::Int { bytes });
+        for (told, declared, expected) in [
+            (f64, f32, false),
+            (f32, f64, true),
+            (f32, f32, false),
+            (Leaf::Half, f32, true),
+            (Leaf::Half, Leaf::Bfloat16, true),
+            (f32, int(4), true),
+            (int(4), f32, false),
+            (int(4), int(8), true),
+            (int(2), Leaf::Half, false),
+            (int(8), Leaf::Half, false),
+            (f32, Leaf::Opaque, false),
+            (Leaf::Opaque, f32, false),
+        ] {
+            assert_eq!(is_another(told, declared), expected, "{told:?} {declared:?}");
+        }
+    }
+}

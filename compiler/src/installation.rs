@@ -1,0 +1,174 @@
+//! Where the files of an installed `cubinder` are, from the place of the program.
+//!
+//! Owns the layout that `cargo xtask dist` packs and pip unpacks: `bin/cubinder`, `lib/libcubinder.so`, `lib/cmake/cubinder`; in a Python
+//! environment, the packages beside the package `cubinder`. Never reads the environment, but for where this program is.
+
+use std::path::{Path, PathBuf};
+
+use crate::diagnostic::Diagnostic;
+
+/// The file name of the prebuilt runtime library.
+pub const RUNTIME_LIBRARY: &str = "libcubinder.so";
+
+/// A program in its place.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Installation {
+    /// The program's file, links followed. Absent where the system does not tell.
+    pub program: Option<PathBuf>,
+}
+
+impl Installation {
+    /// That of the program that runs.
+    #[must_use]
+    pub fn of_this_program() -> Installation {
+        let program = std::env::current_exe().ok();
+        Installation { program: program.map(|path| std::fs::canonicalize(&path).unwrap_or(path)) }
+    }
+
+    fn folder(&self) -> Option<&Path> {
+        self.program.as_deref().and_then(Path::parent)
+    }
+
+    /// The folder above `bin`. A program in a folder of another name (a build folder) has none.
+    fn prefix(&self) -> Option<&Path> {
+        self.folder().filter(|folder| folder.ends_with("bin")).and_then(Path::parent)
+    }
+
+    /// Where the runtime library is looked for: beside the program, then in `../lib`.
+    #[must_use]
+    pub fn runtime_library_places(&self) -> Vec<PathBuf> {
+        let Some(folder) = self.folder() else { return Vec::new() };
+        // `..` would be shown to people: a program in `bin` has a folder above that has a name.
+        let lib = self.prefix().map_or_else(|| folder.join("../lib"), |prefix| prefix.join("lib"));
+        vec![folder.join(RUNTIME_LIBRARY), lib.join(RUNTIME_LIBRARY)]
+    }
+
+    /// The prebuilt runtime library.
+    ///
+    /// # Errors
+    /// Where it is not there: the places, and what helps.
+    pub fn runtime_library(&self) -> Result<PathBuf, Diagnostic> {
+        let places = self.runtime_library_places();
+        places.iter().find(|path| path.is_file()).cloned().ok_or_else(|| {
+            let error = Diagnostic::error(format!("the prebuilt runtime library `{RUNTIME_LIBRARY}` is not there"));
+            let shown: Vec<String> = places.iter().map(|path| format!("`{}`", path.display())).collect();
+            match shown.as_slice() {
+                [] => error.note("the system does not tell where this program is"),
+                _ => error.note(format!("it was looked for at {}", shown.join(" and "))),
+            }
+            .note("plugin libraries are made from it")
+            .help(
+                "name it with `--runtime-library FILE` or `CUBINDER_RUNTIME_LIBRARY`; in a checkout, `cargo build --release -p \
+                 cubinder-plugin` makes it",
+            )
+        })
+    }
+
+    /// The folder of the CMake package.
+    ///
+    /// # Errors
+    /// Where it is not there: the place.
+    pub fn cmake_package(&self) -> Result<PathBuf, Diagnostic> {
+        let place = self.prefix().map(|prefix| prefix.join("lib/cmake/cubinder"));
+        let found = place.as_ref().filter(|folder| folder.join("cubinder-config.cmake").is_file());
+        found.cloned().ok_or_else(|| {
+            let error = Diagnostic::error("the CMake package is not there");
+            match place {
+                Some(place) => error.note(format!("expected `{}`", place.join("cubinder-config.cmake").display())),
+                None => error.note("this program is in no folder `bin`, so it is not installed"),
+            }
+            .help("install cubinder from its wheel or its archive; in a checkout, `cargo xtask dist` makes both")
+        })
+    }
+
+    /// The folder of the Python packages that this program was installed with, by pip: the one that holds the package `cubinder`.
+    #[must_use]
+    pub fn python_packages(&self) -> Option<PathBuf> {
+        let prefix = self.prefix()?;
+        // `pip install --target` puts `bin` among the packages.
+        let mut places = vec![prefix.to_owned()];
+        for lib in ["lib", "lib64"] {
+            let entries = std::fs::read_dir(prefix.join(lib)).into_iter().flatten().flatten();
+            let is_python = |folder: &std::fs::DirEntry| {
+                folder.file_name().to_str().is_some_and(|name| name.starts_with("python3"))
+            };
+            let mut pythons: Vec<PathBuf> = entries.filter(is_python).map(|folder| folder.path()).collect();
+            pythons.sort();
+            places.extend(
+                pythons
+                    .iter()
+                    .flat_map(|python| [python.join("site-packages"), python.join("dist-packages")]),
+            );
+        }
+        places.into_iter().find(|place| place.join("cubinder/__init__.py").is_file())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An installation of these files, all empty.
+    fn tree(files: &[&str]) -> (tempfile::TempDir, PathBuf) {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        for file in files {
+            let path = root.join(file);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, "").unwrap();
+        }
+        (folder, root)
+    }
+
+    fn at(root: &Path, program: &str) -> Installation {
+        Installation { program: Some(root.join(program)) }
+    }
+
+    #[test]
+    fn an_archive_has_everything_beside_the_program() {
+        let (_folder, root) =
+            tree(&["bin/cubinder", "lib/libcubinder.so", "lib/cmake/cubinder/cubinder-config.cmake"]);
+        let installation = at(&root, "bin/cubinder");
+        assert_eq!(installation.runtime_library().unwrap(), root.join("lib/libcubinder.so"));
+        assert_eq!(installation.cmake_package().unwrap(), root.join("lib/cmake/cubinder"));
+        assert_eq!(installation.python_packages(), None);
+        std::fs::write(root.join("bin/libcubinder.so"), "").unwrap();
+        assert_eq!(installation.runtime_library().unwrap(), root.join("bin/libcubinder.so"));
+    }
+
+    #[test]
+    fn python_packages_are_those_that_the_program_came_with() {
+        for place in [
+            "lib/python3.11/site-packages",
+            "lib64/python3.9/site-packages",
+            "lib/python3.12/dist-packages",
+            "",
+        ] {
+            let (_folder, root) = tree(&["bin/cubinder", "lib/python3.10/site-packages/nvidia/x"]);
+            let installation = at(&root, "bin/cubinder");
+            assert_eq!(installation.python_packages(), None);
+            let packages = if place.is_empty() { root.clone() } else { root.join(place) };
+            std::fs::create_dir_all(packages.join("cubinder")).unwrap();
+            std::fs::write(packages.join("cubinder/__init__.py"), "").unwrap();
+            assert_eq!(installation.python_packages().unwrap(), packages);
+        }
+    }
+
+    #[test]
+    fn a_build_folder_is_no_installation() {
+        let (_folder, root) =
+            tree(&["release/cubinder", "lib/python3.11/site-packages/cubinder/__init__.py"]);
+        let installation = at(&root, "release/cubinder");
+        assert_eq!(installation.python_packages(), None);
+        let error = installation.cmake_package().unwrap_err();
+        assert_eq!(error.notes, ["this program is in no folder `bin`, so it is not installed"]);
+        let error = installation.runtime_library().unwrap_err();
+        let root = root.display();
+        assert_eq!(
+            error.notes[0],
+            format!(
+                "it was looked for at `{root}/release/libcubinder.so` and `{root}/release/../lib/libcubinder.so`"
+            )
+        );
+    }
+}

@@ -1,0 +1,451 @@
+//! What TensorRT wants to read in plugin nodes, written into a model.
+//!
+//! Owns which nodes change and to what: namespace, version, `aot`, the indices of shape inputs, the domain, and the defaults of attributes. A node
+//! that says it right stays as it is, and so does everything that is no plugin node. Never changes what a node computes: values that are there stay, and a
+//! node that says that it is another's stays that one's, unless the user says otherwise (`Mapping`, `Takes`). What each call of a function says is
+//! the calls': an attribute that refers to it is never changed, and a node of which it cannot be told whose it is stays as it is.
+
+use std::collections::{BTreeSet, HashMap};
+
+use cubinder_bundle::launch::full_name;
+use cubinder_bundle::{Attribute, AttributeElement, Plugin, Value};
+use cubinder_onnx::proto::AttributeProto;
+use cubinder_onnx::proto::attribute_proto::AttributeType;
+use cubinder_onnx::{Edits, Model, Node, NodeId, Owner, operators};
+use serde::Serialize;
+
+use super::calls::Calls;
+use super::check::{MOST_TOLD, meant, shape_input_indices, unknown};
+use super::find::{AOT, Finder, Kin, NAMESPACE, Near, Nobody, SHAPE_INPUTS, VERSION, Whose};
+use super::list::{node_name, place, plural};
+use super::passed::{kind, reference};
+use super::plugins::Plugins;
+use crate::diagnostic::{Diagnostic, harmless, suggest};
+
+/// Changes of a model, and what they are.
+#[derive(Debug)]
+pub struct Annotated<'m> {
+    /// The changes.
+    pub edits: Edits<'m>,
+    /// The changes of nodes, in the file's order.
+    pub nodes: Vec<NodeChanges>,
+    /// The domains that the model or a function did not say it uses.
+    pub imports: Vec<Import>,
+}
+
+/// What changes in a node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct NodeChanges {
+    /// Its name; `#3` where it has none.
+    pub node: String,
+    /// The graph that it is in, where that is not the network.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub graph: Option<String>,
+    /// The plugin: `sample::circ_pad_plugin`.
+    pub plugin: String,
+    /// What changes, in the order in which it is shown.
+    pub changes: Vec<Change>,
+}
+
+/// One thing that changes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Change {
+    /// What: `domain`, `op_type`, or an attribute.
+    pub what: String,
+    /// What it was; none where it was not there.
+    pub before: Option<String>,
+    /// What it becomes.
+    pub after: String,
+}
+
+/// An operator set that is added.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Import {
+    /// The function that it is added to; none for the model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub function: Option<String>,
+    /// The domain.
+    pub domain: String,
+    /// The version.
+    pub version: i64,
+}
+
+/// Which plugin nodes of another name are for: domain and op type.
+#[derive(Debug, Clone, Default)]
+pub struct Mapping(HashMap<(String, String), usize>);
+
+impl Mapping {
+    /// From `DOMAIN::OP=PLUGIN`. Without a domain it is the default one; of a plugin the namespace may be left out.
+    ///
+    /// # Errors
+    /// What is no such text, or names no plugin, or several.
+    pub fn parse(texts: &[String], plugins: &Plugins) -> Result<Mapping, Vec<Diagnostic>> {
+        let mut mapping = Mapping::default();
+        let mut errors = Vec::new();
+        for text in texts {
+            match parse_one(text, plugins) {
+                Ok((key, place)) => {
+                    if mapping.0.insert(key, place).is_some() {
+                        errors.push(Diagnostic::error(format!(
+                            "`--map {text}`: the name before `=` is there twice"
+                        )));
+                    }
+                }
+                Err(error) => errors.push(error),
+            }
+        }
+        if errors.is_empty() { Ok(mapping) } else { Err(errors) }
+    }
+
+    /// What names no node of a model: a mistake, because nothing comes of it.
+    #[must_use]
+    pub fn unused(&self, model: &Model) -> Vec<Diagnostic> {
+        let mut unused: BTreeSet<&(String, String)> = self.0.keys().collect();
+        let mut known: BTreeSet<(String, String)> = BTreeSet::new();
+        for (_, node) in model.nodes() {
+            let key = key(node);
+            unused.remove(&key);
+            if !known.contains(&key) {
+                known.insert(key);
+            }
+        }
+        unused.into_iter().map(|name| no_node(name, &known)).collect()
+    }
+}
+
+/// What a node is called in a [`Mapping`].
+fn key(node: &Node) -> (String, String) {
+    (node.domain().to_owned(), node.op_type().to_owned())
+}
+
+fn no_node((domain, op): &(String, String), known: &BTreeSet<(String, String)>) -> Diagnostic {
+    let whole = |(domain, op): &(String, String)| {
+        if domain.is_empty() { op.clone() } else { format!("{domain}::{op}") }
+    };
+    let of =
+        if domain.is_empty() { "the default domain".to_owned() } else { format!("the domain `{domain}`") };
+    let error = Diagnostic::error(format!(
+        "`--map {}=...`: no node is `{op}` of {of}",
+        whole(&(domain.clone(), op.clone()))
+    ));
+    let same: Vec<String> = known
+        .iter()
+        .filter(|(_, other)| other == op)
+        .take(4)
+        .map(|name| format!("`{}`", whole(name)))
+        .collect();
+    if !same.is_empty() {
+        return error.help(format!("the model has {}", same.join(", ")));
+    }
+    let foreign: Vec<String> =
+        known.iter().filter(|(domain, _)| !operators::is_domain(domain)).map(whole).collect();
+    match suggest(&whole(&(domain.clone(), op.clone())), foreign.iter().map(String::as_str)) {
+        Some(near) => error.help(format!("did you mean `{near}`?")),
+        None => error,
+    }
+}
+
+fn parse_one(text: &str, plugins: &Plugins) -> Result<((String, String), usize), Diagnostic> {
+    let pair = text.split_once('=').map(|(from, to)| (from.trim(), to.trim()));
+    let Some((from, to)) = pair.filter(|(from, to)| !from.is_empty() && !to.is_empty()) else {
+        return Err(Diagnostic::error(format!("`--map {text}` is no `DOMAIN::OP=PLUGIN`"))
+            .help("write it like `--map mmcv::RoIAlign=sample::roi_align`"));
+    };
+    let (domain, op) = from.rsplit_once("::").unwrap_or(("", from));
+    let domain = if domain == "ai.onnx" { "" } else { domain };
+    let name = to.rsplit("::").next().unwrap_or(to);
+    let is_meant = |plugin: &Plugin| to == name || full_name(plugin) == to;
+    let found: Vec<usize> =
+        plugins.named(name).filter(|(_, known)| is_meant(&known.plugin)).map(|(place, _)| place).collect();
+    match found.as_slice() {
+        [place] => Ok(((domain.to_owned(), op.to_owned()), *place)),
+        [] => {
+            let error = Diagnostic::error(format!("`--map {text}`: there is no plugin `{to}`"));
+            let known: Vec<&str> = plugins.names().collect();
+            Err(match suggest(name, known) {
+                Some(near) => error.help(format!("did you mean `{near}`?")),
+                None => error,
+            })
+        }
+        _ => Err(Diagnostic::error(format!("`--map {text}`: there are several plugins `{to}`"))
+            .help("name its namespace too, and give a library with one version of it")),
+    }
+}
+
+/// Which nodes become a plugin's, beside those that a [`Mapping`] names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Takes {
+    /// Those that lack something, and say nothing that is another's.
+    #[default]
+    Lacking,
+    /// Also those of the plugin's name that say another namespace, domain or version.
+    Named,
+}
+
+impl Takes {
+    fn takes(self, near: Near) -> bool {
+        near.kin == Kin::Lacks || self == Takes::Named && near.kin == Kin::Same
+    }
+}
+
+/// Finds what is to be changed.
+#[must_use]
+pub fn annotate<'m>(model: &'m Model, plugins: &Plugins, mapping: &Mapping, takes: Takes) -> Annotated<'m> {
+    let finder = Finder::new(model, plugins);
+    let calls = Calls::new(model);
+    let mut done = Annotated { edits: Edits::new(model), nodes: Vec::new(), imports: Vec::new() };
+    let mut imports: BTreeSet<(usize, String)> = BTreeSet::new();
+    for (id, node) in model.nodes() {
+        let mapped = mapping.0.get(&key(node)).copied();
+        let resolved = calls.resolved(id, node);
+        let whose = if mapped.is_some() { Whose::Standard } else { finder.whose(&resolved) };
+        let (found, becomes) = match (mapped, whose) {
+            (Some(place), _) => (place, true),
+            (_, Whose::Plugin(place)) => (place, false),
+            (_, Whose::Nobody(Nobody { near: Some(near), .. })) if takes.takes(near) => (near.place, true),
+            _ => continue,
+        };
+        let Some(plugin) = plugins.get(found).map(|subject| &subject.plugin) else { continue };
+        if is_of_calls(node, &resolved, plugin) {
+            continue;
+        }
+        let changes = change(&mut done.edits, id, node, (plugin, becomes));
+        if !changes.is_empty() {
+            let (name, graph) = (node_name(model, id), place(model, id.graph));
+            done.nodes.push(NodeChanges { node: name, graph, plugin: full_name(plugin), changes });
+        }
+        let is_imported = model.opsets_of(id.graph).iter().any(|known| known.domain() == plugin.namespace);
+        let is_there = is_imported || plugin.namespace.is_empty();
+        let is_of = becomes || node.domain() == plugin.namespace;
+        if let Some(root) = model.root_of(id.graph).filter(|_| is_of && !is_there) {
+            imports.insert((root, plugin.namespace.clone()));
+        }
+    }
+    for (root, domain) in imports {
+        let function = match model.graphs.get(root).map(|graph| &graph.owner) {
+            Some(Owner::Function { domain, name, .. }) => Some(format!("{domain}::{name}")),
+            _ => None,
+        };
+        done.edits.import(root, &domain, 1);
+        done.imports.push(Import { function, domain, version: 1 });
+    }
+    done
+}
+
+/// Whether the calls of a function say whose a node is, and not all of them that it is the plugin's.
+fn is_of_calls(node: &Node, resolved: &Node, plugin: &Plugin) -> bool {
+    let own = [(NAMESPACE, &plugin.namespace), (VERSION, &plugin.version)];
+    own.into_iter().any(|(name, value)| is_reference(node, name) && !is_text(resolved, name, value))
+}
+
+/// Whether an attribute is what each call of the function says.
+fn is_reference(node: &Node, name: &str) -> bool {
+    node.proto.attribute.iter().any(|said| said.name() == name && reference(said).is_some())
+}
+
+fn is_text(node: &Node, name: &str, value: &str) -> bool {
+    let is_right = |said: &AttributeProto| {
+        reference(said).is_none() && kind(said) == AttributeType::String && said.s() == value.as_bytes()
+    };
+    node.attribute(name).is_some_and(is_right)
+}
+
+/// Changes a node of a plugin; of one that only now becomes the plugin's (`becomes`), also what it says of whose it is.
+fn change(edits: &mut Edits<'_>, id: NodeId, node: &Node, (plugin, becomes): (&Plugin, bool)) -> Vec<Change> {
+    let mut changes = Vec::new();
+    let text = |text: &str| format!("{text:?}");
+    if node.op_type() != plugin.name {
+        edits.set_op_type(id, &plugin.name);
+        changes.push(Change {
+            what: "op_type".to_owned(),
+            before: Some(text(node.op_type())),
+            after: text(&plugin.name),
+        });
+    }
+    if becomes && node.domain() != plugin.namespace {
+        edits.set_domain(id, &plugin.namespace);
+        let before = node.proto.domain.as_deref().map(text);
+        changes.push(Change { what: "domain".to_owned(), before, after: text(&plugin.namespace) });
+    }
+    for wanted in wanted(node, plugin) {
+        edits.set_attribute(id, &wanted);
+        let before = node.attribute(wanted.name()).map(shown);
+        changes.push(Change { what: wanted.name().to_owned(), before, after: shown(&wanted) });
+    }
+    changes
+}
+
+/// The attributes that a node lacks, or says wrong.
+fn wanted(node: &Node, plugin: &Plugin) -> Vec<AttributeProto> {
+    let mut wanted = Vec::new();
+    for (name, value) in [(NAMESPACE, &plugin.namespace), (VERSION, &plugin.version)] {
+        if !is_reference(node, name) && !is_text(node, name, value) {
+            wanted.push(AttributeProto {
+                s: Some(value.clone().into_bytes()),
+                ..new(name, AttributeType::String)
+            });
+        }
+    }
+    // 0 is the author's wish, and no mistake.
+    let is_kept = |said: &AttributeProto| kind(said) == AttributeType::Int;
+    if !is_reference(node, AOT) && !node.attribute(AOT).is_some_and(is_kept) {
+        wanted.push(AttributeProto { i: Some(1), ..new(AOT, AttributeType::Int) });
+    }
+    let indices = shape_input_indices(plugin);
+    let is_right = match node.attribute(SHAPE_INPUTS) {
+        None => indices.is_empty(),
+        Some(_) if is_reference(node, SHAPE_INPUTS) => true,
+        Some(said) => kind(said) == AttributeType::Ints && said.ints == indices,
+    };
+    if !is_right {
+        wanted.push(AttributeProto { ints: indices, ..new(SHAPE_INPUTS, AttributeType::Ints) });
+    }
+    // A default would hide that another name was meant to be this one.
+    let unknown = unknown(plugin, node).take(MOST_TOLD);
+    let mistaken: Vec<&str> = unknown.filter_map(|name| meant(plugin, node, name)).collect();
+    let is_missing = |attribute: &&Attribute| {
+        node.attribute(&attribute.name).is_none() && !mistaken.contains(&attribute.name.as_str())
+    };
+    wanted.extend(plugin.attributes.iter().filter(is_missing).filter_map(default));
+    wanted
+}
+
+fn new(name: &str, kind: AttributeType) -> AttributeProto {
+    AttributeProto { name: Some(name.to_owned()), r#type: Some(kind as i32), ..AttributeProto::default() }
+}
+
+/// The default of an attribute as a node says it; none where there is none, or where TensorRT's parser would make another value of it.
+fn default(attribute: &Attribute) -> Option<AttributeProto> {
+    let value = attribute.default.as_ref()?;
+    let name = attribute.name.as_str();
+    if attribute.ty.element == AttributeElement::Bytes {
+        let bytes: Option<Vec<u8>> = value
+            .as_ints()?
+            .into_iter()
+            .map(|byte| u8::try_from(byte).ok().filter(|byte| *byte != 0))
+            .collect();
+        return Some(AttributeProto { s: Some(bytes?), ..new(name, AttributeType::String) });
+    }
+    let values = match value {
+        Value::Array(items) => items.as_slice(),
+        one => std::slice::from_ref(one),
+    };
+    let is_list = attribute.ty.list;
+    Some(match attribute.ty.element {
+        AttributeElement::String => {
+            let texts: Option<Vec<Vec<u8>>> = values.iter().map(text).collect();
+            let strings = texts?;
+            match is_list {
+                true => AttributeProto { strings, ..new(name, AttributeType::Strings) },
+                false => AttributeProto { s: strings.into_iter().next(), ..new(name, AttributeType::String) },
+            }
+        }
+        element if element.is_float() => {
+            let floats: Option<Vec<f32>> = values.iter().map(float).collect();
+            let floats = floats?;
+            match is_list {
+                true => AttributeProto { floats, ..new(name, AttributeType::Floats) },
+                false => AttributeProto { f: floats.first().copied(), ..new(name, AttributeType::Float) },
+            }
+        }
+        _ => {
+            let ints: Option<Vec<i64>> = values.iter().map(integer).collect();
+            let ints = ints?;
+            match is_list {
+                true => AttributeProto { ints, ..new(name, AttributeType::Ints) },
+                false => AttributeProto { i: ints.first().copied(), ..new(name, AttributeType::Int) },
+            }
+        }
+    })
+}
+
+fn text(value: &Value) -> Option<Vec<u8>> {
+    match value {
+        Value::Str(text) if !text.contains('\0') => Some(text.clone().into_bytes()),
+        _ => None,
+    }
+}
+
+/// A float that 32 bits hold exactly.
+#[allow(clippy::float_cmp)] // Exactly is what is asked.
+fn float(value: &Value) -> Option<f32> {
+    match value {
+        Value::Float(value) => Some(*value as f32).filter(|rounded| f64::from(*rounded) == *value),
+        _ => None,
+    }
+}
+
+fn integer(value: &Value) -> Option<i64> {
+    match value {
+        Value::Int(value) => i32::try_from(*value).ok().map(i64::from),
+        Value::Bool(value) => Some((*value).into()),
+        _ => None,
+    }
+}
+
+/// An attribute's value for people.
+fn shown(attribute: &AttributeProto) -> String {
+    const MOST: usize = 16;
+    let text = |bytes: &[u8]| {
+        let text = String::from_utf8_lossy(bytes);
+        let short: String = text.chars().take(64).collect();
+        if short.len() < text.len() { format!("{short:?}...") } else { format!("{short:?}") }
+    };
+    let list = |items: Vec<String>, count: usize| {
+        let more = if count > MOST { ", ..." } else { "" };
+        format!("[{}{more}]", items.join(", "))
+    };
+    if let Some(name) = reference(attribute) {
+        return format!("(`{name}` of each call)");
+    }
+    match kind(attribute) {
+        AttributeType::Int => attribute.i().to_string(),
+        AttributeType::Float => format!("{:?}", attribute.f()),
+        AttributeType::String => text(attribute.s()),
+        AttributeType::Ints => {
+            list(attribute.ints.iter().take(MOST).map(i64::to_string).collect(), attribute.ints.len())
+        }
+        AttributeType::Floats => {
+            let items = attribute.floats.iter().take(MOST).map(|value| format!("{value:?}"));
+            list(items.collect(), attribute.floats.len())
+        }
+        AttributeType::Strings => {
+            let items = attribute.strings.iter().take(MOST).map(|value| text(value));
+            list(items.collect(), attribute.strings.len())
+        }
+        other => format!("({})", other.as_str_name()),
+    }
+}
+
+/// The changes as a diff; ends with a line end. Control characters of the file never reach the terminal.
+#[must_use]
+pub fn diff(annotated: &Annotated<'_>, is_written: bool) -> String {
+    let mut text = String::new();
+    for node in &annotated.nodes {
+        let place = node.graph.as_ref().map_or_else(String::new, |graph| format!(" in {graph}"));
+        text.push_str(&format!("node `{}` ({}){place}\n", node.node, node.plugin));
+        for change in &node.changes {
+            if let Some(before) = &change.before {
+                text.push_str(&format!("  - {} = {before}\n", change.what));
+            }
+            text.push_str(&format!("  + {} = {}\n", change.what, change.after));
+        }
+    }
+    let mut last = None;
+    for import in &annotated.imports {
+        let of = import
+            .function
+            .as_ref()
+            .map_or_else(|| "the model".to_owned(), |name| format!("the function {name}"));
+        if last.replace(&import.function) != Some(&import.function) {
+            text.push_str(&format!("operator sets of {of}\n"));
+        }
+        text.push_str(&format!("  + {} = {}\n", import.domain, import.version));
+    }
+    let summary = match annotated.nodes.len() {
+        0 if annotated.imports.is_empty() => "nothing to change".to_owned(),
+        count if is_written => format!("{} changed", plural(count, "node")),
+        count => format!("{} would change", plural(count, "node")),
+    };
+    harmless(&format!("{text}{summary}\n"), false)
+}

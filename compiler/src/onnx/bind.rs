@@ -1,0 +1,346 @@
+//! What is given of a model's tensors: shapes, values of shape inputs, and what names of dimensions stand for.
+//!
+//! Owns that a name stands for one number everywhere, and that nothing is given that the model contradicts. Dimensions that are called like `2*batch` or
+//! `s0 + 4` are computed, by the expression language of manifests. Every other text is a name, whatever characters it has: `onnx::Add_0_dim_1`, `batch size`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use cubinder_bundle::Value;
+use cubinder_bundle::expr::{self, Environment, Scope};
+use cubinder_onnx::Model;
+
+use super::tensors::{Dim, Tensor, Tensors};
+use crate::diagnostic::{Diagnostic, suggest};
+
+/// What is given, by name.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Given {
+    /// Shapes of tensors: of the network's inputs, or of any other.
+    pub shapes: Vec<(String, Vec<i64>)>,
+    /// What tensors of integers hold.
+    pub values: Vec<(String, Vec<i64>)>,
+    /// What names of dimensions stand for.
+    pub dims: Vec<(String, i64)>,
+}
+
+impl Given {
+    /// Names of dimensions from the command line's `NAME=INTEGER` pairs.
+    ///
+    /// # Errors
+    /// Every pair that is none, and names that are there twice.
+    pub fn dims(texts: &[String]) -> Result<Vec<(String, i64)>, Vec<Diagnostic>> {
+        let (mut dims, mut errors): (Vec<(String, i64)>, Vec<Diagnostic>) = (Vec::new(), Vec::new());
+        for text in texts {
+            let pair = text.rsplit_once('=').map(|(name, value)| (name.trim(), value.trim().parse::<i64>()));
+            match pair {
+                Some((name, _)) if dims.iter().any(|(known, _)| known == name) => {
+                    errors.push(Diagnostic::error(format!("`--dim {name}=...` is given twice")));
+                }
+                Some((name, Ok(extent @ 0..))) if !name.is_empty() => dims.push((name.to_owned(), extent)),
+                _ => {
+                    let error = Diagnostic::error(format!("`--dim {text}` is no `NAME=EXTENT`"));
+                    errors.push(error.help("write it like `--dim batch=4`"));
+                }
+            }
+        }
+        if errors.is_empty() { Ok(dims) } else { Err(errors) }
+    }
+}
+
+/// Binds what is given: gives what names stand for, in order of the names.
+pub(super) fn bind(
+    model: &Model,
+    tensors: &mut Tensors,
+    given: &Given,
+) -> Result<Vec<(String, i64)>, Vec<Diagnostic>> {
+    let mut errors = Vec::new();
+    let names = tensors.dim_names();
+    let mut bound = Bound { known: BTreeMap::new() };
+    for (name, extent) in &given.dims {
+        if is_used(&names, name) {
+            bound.known.insert(name.clone(), (*extent, format!("`--dim {name}={extent}`")));
+        } else {
+            errors.push(no_dim(name, &names));
+        }
+    }
+    let mut whole = Vec::new();
+    for (name, shape) in &given.shapes {
+        match tensors.find(model, name) {
+            None => errors.push(no_tensor("shape", name, model)),
+            Some(graph) => match bound.unify(name, tensors.get(graph, name), shape) {
+                Ok(()) => whole.push((graph, name, shape.clone(), None)),
+                Err(error) => errors.push(error),
+            },
+        }
+    }
+    for (name, values) in &given.values {
+        match tensors.find(model, name) {
+            None => errors.push(no_tensor("values", name, model)),
+            Some(graph) => {
+                let is_one = tensors.get(graph, name).and_then(Tensor::rank) == Some(0);
+                let shape =
+                    if is_one { Vec::new() } else { vec![i64::try_from(values.len()).unwrap_or(i64::MAX)] };
+                whole.push((graph, name, shape, Some(values.clone())));
+            }
+        }
+    }
+    errors.extend(bound.contradictions());
+    if !errors.is_empty() {
+        return Err(errors);
+    }
+    tensors.rename(&|name| bound.extent(name).map(Dim::Known));
+    for (graph, name, shape, values) in whole {
+        let known = |numbers: Vec<i64>| numbers.into_iter().map(Dim::Known).collect();
+        let element = tensors.get(graph, name).and_then(|tensor| tensor.element);
+        tensors.give(graph, name, Tensor { element, dims: Some(known(shape)), values: values.map(known) });
+    }
+    // What follows from other names says nothing new.
+    let new = bound.known.iter().filter(|(name, _)| bound.computed(name).is_none());
+    Ok(new.map(|(name, (extent, _))| (name.clone(), *extent)).collect())
+}
+
+/// Whether a name stands for a dimension, or is part of one's.
+fn is_used(names: &BTreeSet<String>, name: &str) -> bool {
+    let is_part =
+        |whole: &String| is_expression(whole) && words(whole).any(|word| word.is_name() && word.text == name);
+    names.contains(name) || names.iter().any(is_part)
+}
+
+/// A piece of a dimension's name.
+#[derive(Debug, Clone, Copy)]
+struct Word<'t> {
+    text: &'t str,
+    /// Whether a parenthesis follows: it is a function's name.
+    is_called: bool,
+}
+
+impl Word<'_> {
+    /// Whether it stands for a number.
+    fn is_name(&self) -> bool {
+        let first = self.text.chars().next();
+        !self.is_called && first.is_some_and(|first| first.is_alphabetic() || first == '_')
+    }
+}
+
+/// Names, numbers, and the characters between them one by one. A `-` between names without blanks is part of one name: exporters write blanks around
+/// the operator (`s0 - s1`), and people call dimensions `seq-len`.
+fn words(text: &str) -> impl Iterator<Item = Word<'_>> {
+    let is_part = |letter: char| letter.is_alphanumeric() || matches!(letter, '_' | '.' | ':');
+    let is_first = |letter: char| letter.is_alphabetic() || letter == '_';
+    let end_of = move |text: &str| text.find(|letter| !is_part(letter)).unwrap_or(text.len());
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let first = rest.chars().next()?;
+        let mut end = if is_part(first) { end_of(rest) } else { first.len_utf8() };
+        while is_first(first)
+            && let Some(more) = rest[end..].strip_prefix('-').filter(|more| more.starts_with(is_first))
+        {
+            end += 1 + end_of(more);
+        }
+        let (word, after) = rest.split_at(end);
+        rest = after;
+        Some(Word { text: word, is_called: after.trim_start().starts_with('(') })
+    })
+}
+
+/// Whether a dimension's name is computed from others, as `2*batch` is: it is more than a word, and can be computed once its words are numbers.
+fn is_expression(text: &str) -> bool {
+    let mut parts = words(text).filter(|word| !word.text.trim().is_empty());
+    let is_one = parts.next().is_none_or(|first| first.is_name()) && parts.next().is_none();
+    // Numbers that differ: none of their differences is zero, through which nothing can be divided.
+    let number = std::cell::Cell::new(101);
+    let next = |_: &str| Some(number.replace(number.get() + 13));
+    !is_one && compile(text, next).is_some()
+}
+
+/// An expression with numbers in the place of its names; none where it is no expression, or where one is not known.
+fn compile(text: &str, extent: impl Fn(&str) -> Option<i64>) -> Option<expr::Expr> {
+    let mut numbers = String::new();
+    for word in words(text) {
+        match word.text {
+            name if word.is_name() => numbers.push_str(&extent(name)?.to_string()),
+            // As the symbolic shapes of PyTorch call them.
+            "Max" | "Min" => numbers.push_str(&word.text.to_lowercase()),
+            other => numbers.push_str(other),
+        }
+    }
+    Some(expr::compile(&numbers, &Scope::default()).ok()?.expr)
+}
+
+fn no_dim(name: &str, names: &BTreeSet<String>) -> Diagnostic {
+    let error = Diagnostic::error(format!("`--dim {name}=...`: the model calls no dimension so"));
+    let list: Vec<String> = names.iter().take(16).map(|name| format!("`{name}`")).collect();
+    let error = match list.is_empty() {
+        true => error.note("none of its dimensions has a name"),
+        false => error.note(format!("it has {}", list.join(", "))),
+    };
+    match suggest(name, names.iter().map(String::as_str)) {
+        Some(near) => error.help(format!("did you mean `{near}`?")),
+        None => error,
+    }
+}
+
+fn no_tensor(option: &str, name: &str, model: &Model) -> Diagnostic {
+    let error = Diagnostic::error(format!("`--{option} {name}=...`: the model has no tensor `{name}`"));
+    let inputs: Vec<&str> = model
+        .graphs
+        .iter()
+        .take(1)
+        .flat_map(|graph| &graph.inputs)
+        .map(|input| input.name.as_str())
+        .collect();
+    let list: Vec<String> = inputs.iter().take(16).map(|name| format!("`{name}`")).collect();
+    let error =
+        if list.is_empty() { error } else { error.note(format!("its inputs are {}", list.join(", "))) };
+    match suggest(name, inputs) {
+        Some(near) => error.help(format!("did you mean `{near}`?")),
+        None => error,
+    }
+}
+
+/// What names stand for, and what says so.
+struct Bound {
+    known: BTreeMap<String, (i64, String)>,
+}
+
+impl Bound {
+    /// Takes a shape for a tensor: what the model says of it must be so, and what it names stands for that from now on.
+    fn unify(&mut self, name: &str, tensor: Option<&Tensor>, shape: &[i64]) -> Result<(), Diagnostic> {
+        let Some(dims) = tensor.and_then(|tensor| tensor.dims.as_ref()) else { return Ok(()) };
+        let text = shape.iter().map(i64::to_string).collect::<Vec<_>>().join("x");
+        let said = || tensor.and_then(Tensor::shape_text).unwrap_or_default();
+        let contradicted = || {
+            Diagnostic::error(format!("`--shape {name}={text}`: the model says that it is {}", said()))
+                .help("give a shape that the model takes, or export it with dynamic dimensions")
+        };
+        if dims.len() != shape.len() {
+            return Err(contradicted());
+        }
+        for (dim, extent) in dims.iter().zip(shape) {
+            match dim {
+                Dim::Known(known) if known != extent => return Err(contradicted()),
+                Dim::Named(dim) => {
+                    let by = format!("`--shape {name}={text}`");
+                    let (known, before) = self.known.entry(dim.clone()).or_insert((*extent, by.clone()));
+                    if known != extent {
+                        return Err(Diagnostic::error(format!(
+                            "`{dim}` is {known} by {before}, and {extent} by {by}"
+                        ))
+                        .note("dimensions of one name are equal"));
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// What a dimension's name comes to: a number that is given for it, or an expression over such.
+    fn extent(&self, name: &str) -> Option<i64> {
+        let given = self.known.get(name).map(|(extent, _)| *extent);
+        given.or_else(|| self.computed(name)).filter(|extent| *extent >= 0)
+    }
+
+    /// What an expression over names that are given comes to.
+    fn computed(&self, name: &str) -> Option<i64> {
+        if !is_expression(name) {
+            return None;
+        }
+        let expr = compile(name, |name| self.known.get(name).map(|(extent, _)| *extent))?;
+        match expr::evaluate(&expr, &Nothing) {
+            Ok(Value::Int(extent)) => Some(extent),
+            _ => None,
+        }
+    }
+
+    /// Numbers that are given for expressions which come to others.
+    fn contradictions(&self) -> impl Iterator<Item = Diagnostic> {
+        self.known.iter().filter_map(|(name, (extent, by))| {
+            let computed = self.computed(name).filter(|computed| computed != extent)?;
+            Some(Diagnostic::error(format!("`{name}` is {extent} by {by}, and {computed} by the rest")))
+        })
+    }
+}
+
+/// Knows nothing: the expression holds numbers alone.
+struct Nothing;
+
+impl Environment for Nothing {
+    fn attribute(&self, _: u32) -> Option<&Value> {
+        None
+    }
+
+    fn shape(&self, _: u32) -> Option<&[i64]> {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bound(known: &[(&str, i64)]) -> Bound {
+        let known = known.iter().map(|(name, extent)| ((*name).to_owned(), (*extent, "it".to_owned())));
+        Bound { known: known.collect() }
+    }
+
+    #[test]
+    fn what_is_computed_is_an_expression_and_everything_else_a_name() {
+        for text in [
+            "s0 + 4",
+            "2*batch",
+            "batch-1",
+            "seq - len",
+            "2*seq-len",
+            "s0//2",
+            "Max(1, s0)",
+            "a.b + onnx::Add_0_dim_1",
+            "-s0",
+        ] {
+            assert!(is_expression(text), "{text}");
+        }
+        for text in [
+            "s0",
+            "batch size",
+            "onnx::Add_0_dim_1",
+            "a.b",
+            "?",
+            "",
+            "2 batch",
+            "größe",
+            "s0 +",
+            "Max",
+            "seq-len",
+            "a-b-c",
+        ] {
+            assert!(!is_expression(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn expressions_follow_from_names_and_are_held_against_them() {
+        let known = bound(&[("s0", 5), ("onnx::Add_1", 3), ("batch size", 2)]);
+        let cases = [
+            ("s0 + 4", Some(9)),
+            ("2*s0 - onnx::Add_1", Some(7)),
+            ("batch size", Some(2)),
+            ("s0-onnx::Add_1", None),
+            ("s0 - onnx::Add_1", Some(2)),
+            ("Max(s0, onnx::Add_1)", Some(5)),
+            ("s0 // 2", Some(2)),
+            ("s0 - 6", None),
+            ("s1 + 4", None),
+            ("s0 / 2", None),
+        ];
+        for (text, extent) in cases {
+            assert_eq!(known.extent(text), extent, "{text}");
+        }
+        assert_eq!(known.contradictions().count(), 0);
+        let wrong = bound(&[("s0", 5), ("s0 + 4", 7), ("s1 + 4", 7), ("s0 - 6", 1)]);
+        let messages: Vec<String> = wrong.contradictions().map(|error| error.message).collect();
+        assert_eq!(
+            messages,
+            ["`s0 + 4` is 7 by it, and 9 by the rest", "`s0 - 6` is 1 by it, and -1 by the rest"]
+        );
+    }
+}

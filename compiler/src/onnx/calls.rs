@@ -1,0 +1,100 @@
+//! Attributes of nodes in a function whose values the calls of the function say (`ref_attr_name`).
+//!
+//! Owns finding the calls, and what they agree about. Where they do not, or where none says it, the value is not known: the attribute stays a
+//! reference, which nothing reads a value of.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use cubinder_onnx::proto::AttributeProto;
+use cubinder_onnx::{Model, Node, NodeId, Owner};
+
+use super::passed::reference;
+
+/// A function by domain, name and overload.
+type Name<'m> = (&'m str, &'m str, &'m str);
+
+/// What the calls of a model's functions agree about.
+pub(super) struct Calls<'m> {
+    model: &'m Model,
+    agreed: HashMap<Name<'m>, HashMap<&'m str, &'m AttributeProto>>,
+}
+
+/// What calls say for an attribute.
+struct Said<'m> {
+    /// The first of them.
+    value: &'m AttributeProto,
+    /// How many calls say this.
+    calls: usize,
+    /// The last of them.
+    last: usize,
+    /// Whether one says something else, or something that is not known.
+    differs: bool,
+}
+
+impl<'m> Calls<'m> {
+    pub(super) fn new(model: &'m Model) -> Calls<'m> {
+        let mut calls: HashMap<Name<'m>, Vec<&'m Node>> =
+            model.graphs.iter().filter_map(|graph| Some((function(&graph.owner)?, Vec::new()))).collect();
+        if !calls.is_empty() {
+            for (_, node) in model.nodes() {
+                let name = (node.proto.domain(), node.op_type(), node.proto.overload());
+                if let Some(calls) = calls.get_mut(&name) {
+                    calls.push(node);
+                }
+            }
+        }
+        let agreed = calls.into_iter().map(|(name, calls)| (name, agreed(&calls))).collect();
+        Calls { model, agreed }
+    }
+
+    /// A node with what the calls of its function say in the place of references, as far as they agree.
+    pub(super) fn resolved(&self, id: NodeId, node: &'m Node) -> Cow<'m, Node> {
+        let is_reference = |said: &AttributeProto| reference(said).is_some();
+        if !node.proto.attribute.iter().any(is_reference) {
+            return Cow::Borrowed(node);
+        }
+        let mut resolved = node.clone();
+        for said in &mut resolved.proto.attribute {
+            if let Some(value) = reference(said).and_then(|name| self.value(id, name)) {
+                let name = said.name.take();
+                *said = AttributeProto { name, ..value.clone() };
+            }
+        }
+        Cow::Owned(resolved)
+    }
+
+    /// What every call of the function that a node is in says for an attribute.
+    fn value(&self, id: NodeId, name: &str) -> Option<&'m AttributeProto> {
+        let root = self.model.root_of(id.graph).and_then(|root| self.model.graphs.get(root))?;
+        self.agreed.get(&function(&root.owner)?)?.get(name).copied()
+    }
+}
+
+/// What all calls say alike: one pass over them, because a model may have many calls and many references.
+fn agreed<'m>(calls: &[&'m Node]) -> HashMap<&'m str, &'m AttributeProto> {
+    let mut all: HashMap<&str, Said<'m>> = HashMap::new();
+    for (call, node) in calls.iter().enumerate() {
+        for value in &node.proto.attribute {
+            let said = all.entry(value.name()).or_insert(Said {
+                value,
+                calls: 0,
+                last: usize::MAX,
+                differs: reference(value).is_some(),
+            });
+            // Of two in one call nobody knows which counts.
+            said.differs = said.differs || said.last == call || said.value != value;
+            said.calls += 1;
+            said.last = call;
+        }
+    }
+    let agreed = all.into_iter().filter(|(_, said)| !said.differs && said.calls == calls.len());
+    agreed.map(|(name, said)| (name, said.value)).collect()
+}
+
+fn function(owner: &Owner) -> Option<Name<'_>> {
+    match owner {
+        Owner::Function { domain, name, overload, .. } => Some((domain, name, overload)),
+        _ => None,
+    }
+}

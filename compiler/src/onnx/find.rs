@@ -1,0 +1,430 @@
+//! Whose a node is: the standard's, a function's of the model, or a plugin's; and why none's.
+//!
+//! Owns TensorRT's order of looking things up (seen with TensorRT-RTX 1.7.1). A plugin is looked up by name, version (`plugin_version`, `1` where there
+//! is none) and namespace:
+//!
+//! 1. where the node has the attribute `plugin_namespace`, in the namespace that it says (the empty one where it is no text);
+//! 2. where TensorRT has an operator of its own of that name, it is that operator, in whatever domain;
+//! 3. else it is a function of the model;
+//! 4. without `plugin_namespace`, in the empty namespace;
+//! 5. in the namespace that is called as the domain.
+
+use std::cell::{OnceCell, RefCell};
+use std::collections::{HashMap, HashSet};
+
+use cubinder_bundle::Plugin;
+use cubinder_bundle::launch::full_name;
+use cubinder_onnx::proto::attribute_proto::AttributeType;
+use cubinder_onnx::{Model, Node, Owner, operators};
+
+use super::check::Finding;
+use super::list::short;
+use super::passed::{kind, reference};
+use super::plugins::Plugins;
+use crate::diagnostic::suggest;
+
+/// The attributes of a node that are TensorRT's own.
+pub(super) const NAMESPACE: &str = "plugin_namespace";
+/// As [`NAMESPACE`].
+pub(super) const VERSION: &str = "plugin_version";
+/// As [`NAMESPACE`].
+pub(super) const AOT: &str = "aot";
+/// As [`NAMESPACE`].
+pub(super) const SHAPE_INPUTS: &str = "tensorrt_plugin_shape_input_indices";
+
+/// The problem of an operator of the standard that TensorRT lacks.
+pub(super) const UNSUPPORTED: &str = "unsupported_op";
+
+/// Whose a node is.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Whose {
+    /// An operator of the standard, or another of TensorRT's own: none of ours.
+    Standard,
+    /// A function of the model.
+    Function,
+    /// This plugin's.
+    Plugin(usize),
+    /// No plugin's as it is.
+    Nobody(Nobody),
+}
+
+/// A node that TensorRT finds no plugin for, or takes for an operator of its own.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Nobody {
+    /// Why.
+    pub(super) finding: Finding,
+    /// The plugin that was probably meant.
+    pub(super) near: Option<Near>,
+}
+
+/// A plugin that a node was probably meant for.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Near {
+    pub(super) place: usize,
+    pub(super) kin: Kin,
+}
+
+/// How near it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kin {
+    /// The node lacks something, and says nothing that is another's.
+    Lacks,
+    /// The op type is the plugin's name, and the node says another namespace, domain or version.
+    Same,
+    /// As [`Kin::Same`], and there are several such plugins.
+    Several,
+    /// The op type looks like the plugin's name.
+    Like,
+}
+
+/// Looks up nodes of one model.
+pub(super) struct Finder<'a> {
+    plugins: &'a Plugins,
+    functions: HashSet<(&'a str, &'a str)>,
+    operators: HashSet<&'static str>,
+    beyond: HashSet<&'static str>,
+    lacked: HashSet<&'static str>,
+    /// What unknown names were meant to be; of the first [`MOST_MEANT`] names, because looking is slow and nobody reads more.
+    meant: RefCell<HashMap<(String, bool), Option<Meant>>>,
+    /// The names of the plugins and of the operators, in order.
+    names: OnceCell<Vec<&'a str>>,
+}
+
+/// What an unknown name was meant to be.
+#[derive(Debug, Clone)]
+struct Meant {
+    name: String,
+    /// The plugin, where it is one's.
+    place: Option<usize>,
+}
+
+/// For how many unknown names the one that was meant is looked for.
+const MOST_MEANT: usize = 64;
+
+/// What TensorRT's parser has of its own beyond the standard (`supportsOperator` of TensorRT-RTX 1.7.1), in whatever domain; a name a line.
+const BEYOND_THE_STANDARD: &str = include_str!("operators_of_tensorrt.txt");
+
+/// What TensorRT's parser lacks of the standard, of all its domains (as [`BEYOND_THE_STANDARD`]): it looks for a plugin of that name. A name a line.
+const LACKED: &str = include_str!("operators_tensorrt_lacks.txt");
+
+impl<'a> Finder<'a> {
+    pub(super) fn new(model: &'a Model, plugins: &'a Plugins) -> Finder<'a> {
+        let function = |owner: &'a Owner| match owner {
+            Owner::Function { domain, name, .. } => Some((domain.as_str(), name.as_str())),
+            _ => None,
+        };
+        let functions = model.graphs.iter().filter_map(|graph| function(&graph.owner)).collect();
+        let default = operators::all().filter(|operator| operator.domain.is_empty());
+        let operators = default.map(|operator| operator.name).collect();
+        let beyond = BEYOND_THE_STANDARD.lines().collect();
+        let lacked = LACKED.lines().collect();
+        let (meant, names) = (RefCell::default(), OnceCell::new());
+        Finder { plugins, functions, operators, beyond, lacked, meant, names }
+    }
+
+    pub(super) fn whose(&self, node: &Node) -> Whose {
+        let (op, domain) = (node.op_type(), node.domain());
+        let (namespace, version) = (Said::of(node, NAMESPACE), Said::of(node, VERSION));
+        let named = |wanted: &str| {
+            let mut named = self.plugins.named(op);
+            let found = named.find(|(_, known)| {
+                known.plugin.namespace == wanted && version.is_version(&known.plugin.version)
+            });
+            found.map(|(place, _)| place)
+        };
+        let by_attribute = match &namespace {
+            Said::Text(namespace) => named(namespace),
+            Said::Other => named(""),
+            // It may be any: of one that cannot be told from another nothing is said.
+            Said::Unknown => {
+                let mut named = self.plugins.named(op);
+                named.find(|(_, known)| version.is_version(&known.plugin.version)).map(|(place, _)| place)
+            }
+            Said::Nothing => None,
+        };
+        if let Some(place) = by_attribute {
+            return Whose::Plugin(place);
+        }
+        let is_lacked = self.lacked.contains(op);
+        let is_operator = self.operators.contains(op) && !is_lacked;
+        if is_operator && operators::is_domain(domain) {
+            return Whose::Standard;
+        }
+        if self.functions.contains(&(node.proto.domain(), op)) {
+            return Whose::Function;
+        }
+        if is_operator || self.beyond.contains(op) {
+            return self.shadowed(node, is_operator);
+        }
+        let without_namespace = if namespace == Said::Nothing { named("") } else { None };
+        if let Some(place) = without_namespace.or_else(|| named(domain)) {
+            return Whose::Plugin(place);
+        }
+        let is_standard = operators::is_domain(domain) && operators::find(domain, op).is_some();
+        if is_standard && !is_lacked {
+            return Whose::Standard;
+        }
+        self.nobody(node, &namespace, &version)
+    }
+
+    /// The plugin of a node's op type that was probably meant.
+    fn near(&self, node: &Node) -> Option<Near> {
+        let (namespace, version) = (Said::of(node, NAMESPACE), Said::of(node, VERSION));
+        let mut named: Vec<(usize, &Plugin)> =
+            self.plugins.named(node.op_type()).map(|(place, subject)| (place, &subject.plugin)).collect();
+        let lacking: Vec<usize> =
+            named.iter().filter(|(_, plugin)| lacks(node, plugin)).map(|(place, _)| *place).collect();
+        if let [place] = lacking.as_slice() {
+            return Some(Near { place: *place, kin: Kin::Lacks });
+        }
+        // Those of the right namespace first, then those of the right version.
+        named.sort_by_key(|(_, plugin)| {
+            let is_near = is_found(node.domain(), &namespace, plugin);
+            (!is_near, !version.is_version(&plugin.version))
+        });
+        let kin = if named.len() > 1 { Kin::Several } else { Kin::Same };
+        named.first().map(|(place, _)| Near { place: *place, kin })
+    }
+
+    /// An operator of TensorRT's own that has the name of a node of another domain.
+    fn shadowed(&self, node: &Node, is_standard: bool) -> Whose {
+        let (op, domain) = (node.op_type(), node.domain());
+        let message = format!("TensorRT takes its own operator `{op}` for it, and not the plugin");
+        let near = self.near(node);
+        let found = near.and_then(|near| self.plugins.get(near.place)).map(|subject| &subject.plugin);
+        let is_meant = |plugin: &Plugin| {
+            plugin.namespace == domain || Said::of(node, NAMESPACE).text() == Some(&plugin.namespace)
+        };
+        let Some(plugin) = found.filter(|plugin| is_meant(plugin)) else {
+            // What TensorRT has beyond the standard is in domains that are nobody's.
+            if !is_standard {
+                return Whose::Standard;
+            }
+            let finding = Finding::warning(
+                "shadowed",
+                format!("TensorRT takes its own operator `{op}` for it, whatever `{op}` of the domain `{domain}` is"),
+            )
+            .note("of an operator that has the name of one of the standard, TensorRT does not look at the domain")
+            .help(match found {
+                Some(plugin) => take_over(node, plugin),
+                None => format!(
+                    "where it is a plugin's, name the library that has it, and give the node the attribute {NAMESPACE}; where it is the standard's, leave out the domain"
+                ),
+            });
+            return Whose::Nobody(Nobody { finding, near });
+        };
+        let finding = Finding::error("shadowed", message)
+            .note("where the name of a plugin is that of an operator, a node has to say `plugin_namespace`; its domain is not enough");
+        let finding = match Said::of(node, NAMESPACE).text() == Some(&plugin.namespace) {
+            true => finding
+                .note(format!("its namespace is the plugin's, and its version is not {:?}", plugin.version)),
+            false => finding,
+        };
+        let finding = finding.help(match near.map(|near| near.kin) {
+            Some(Kin::Lacks) => format!(
+                "give the node the attribute {NAMESPACE} = \"{}\": `cubinder onnx annotate` does",
+                plugin.namespace
+            ),
+            _ => take_over(node, plugin),
+        });
+        Whose::Nobody(Nobody { finding, near })
+    }
+
+    fn nobody(&self, node: &Node, namespace: &Said, version: &Said) -> Whose {
+        let domain = node.domain();
+        let near = self.near(node);
+        let found = near.and_then(|near| Some((near, &self.plugins.get(near.place)?.plugin)));
+        let Some((kin, plugin)) = found.map(|(near, plugin)| (near.kin, plugin)) else {
+            return Whose::Nobody(self.unknown(node));
+        };
+        let mend = |name: &str, value: &str| match kin {
+            Kin::Lacks => format!("set {name} = {value:?}: `cubinder onnx annotate` does"),
+            _ => take_over(node, plugin),
+        };
+        if is_found(domain, namespace, plugin) {
+            let found = match version {
+                Said::Nothing => "no version, which means 1".to_owned(),
+                Said::Text(version) => format!("version {version}"),
+                Said::Other | Said::Unknown => {
+                    let given = node.attribute(VERSION).map_or(AttributeType::Undefined, kind);
+                    format!("a version of the ONNX type {}, expected STRING", given.as_str_name())
+                }
+            };
+            let finding = Finding::error(
+                "version",
+                format!("the node asks for {found}, and the plugin has version {}", plugin.version),
+            )
+            .help(mend(VERSION, &plugin.version));
+            return Whose::Nobody(Nobody { finding, near });
+        }
+        let of = if domain.is_empty() {
+            "the default domain".to_owned()
+        } else {
+            format!("the domain `{domain}`")
+        };
+        let found = match (namespace, node.attribute(NAMESPACE)) {
+            (Said::Text(namespace), _) => format!("the namespace `{namespace}` and {of}"),
+            (Said::Other, Some(given)) => {
+                format!("a namespace of the ONNX type {}, and {of}", kind(given).as_str_name())
+            }
+            _ => format!("{of} and no namespace"),
+        };
+        let finding = Finding::error(
+            "namespace",
+            format!("the node says {found}, and the plugin is `{}`", full_name(plugin)),
+        )
+        .help(mend(NAMESPACE, &plugin.namespace));
+        Whose::Nobody(Nobody { finding, near })
+    }
+
+    /// A name that nobody has.
+    fn unknown(&self, node: &Node) -> Nobody {
+        let (op, domain) = (node.op_type(), node.domain());
+        let is_standard = operators::is_domain(domain);
+        if is_standard && self.lacked.contains(op) && operators::find(domain, op).is_some() {
+            return self.unsupported(op);
+        }
+        let message = match () {
+            () if op.is_empty() => "the node has no op type".to_owned(),
+            () if is_standard && self.plugins.is_empty() => format!("ONNX has no operator `{op}`"),
+            () if is_standard => format!("ONNX has no operator `{op}`, and there is no plugin of that name"),
+            () if self.plugins.is_empty() => format!("no plugins are given, and `{op}` needs one"),
+            () => format!("there is no plugin `{op}`"),
+        };
+        let finding = Finding::error("unknown_op", message);
+        match self.meant(op, is_standard) {
+            Some(meant) => Nobody {
+                finding: finding.help(format!("did you mean `{}`?", meant.name)),
+                near: meant.place.map(|place| Near { place, kin: Kin::Like }),
+            },
+            None if self.plugins.is_empty() => Nobody {
+                finding: finding.help("name the plugin library or the manifest: `--plugins FILE`"),
+                near: None,
+            },
+            None => Nobody {
+                finding: finding.note(format!("the plugins are {}", names(self.plugins))),
+                near: None,
+            },
+        }
+    }
+
+    /// An operator of the standard that TensorRT does not have, and no plugin has.
+    fn unsupported(&self, op: &str) -> Nobody {
+        let message = match self.plugins.is_empty() {
+            true => format!("TensorRT has no operator `{op}`, and no plugins are given"),
+            false => format!("TensorRT has no operator `{op}`, and there is no plugin of that name"),
+        };
+        let finding = Finding::error(UNSUPPORTED, message)
+            .note("it is an operator of the ONNX standard, and a plugin of its name can stand for it")
+            .help("name the library or the manifest that has one (`--plugins FILE`), or export the model without it");
+        Nobody { finding, near: None }
+    }
+
+    /// The plugin, or in the standard's domain also the operator, that a name was meant to be.
+    fn meant(&self, op: &str, is_standard: bool) -> Option<Meant> {
+        let mut meant = self.meant.borrow_mut();
+        let key = (op.to_owned(), is_standard);
+        if let Some(known) = meant.get(&key) {
+            return known.clone();
+        }
+        if meant.len() >= MOST_MEANT {
+            return None;
+        }
+        let names = self.names.get_or_init(|| {
+            let mut names: Vec<&str> = self.plugins.names().chain(self.operators.iter().copied()).collect();
+            names.sort_unstable();
+            names.dedup();
+            names
+        });
+        let is_plugins = |name: &&str| self.plugins.named(name).next().is_some();
+        let known = names.iter().copied().filter(|name| is_standard || is_plugins(name));
+        let near = suggest(op, known).map(|name| Meant {
+            name: name.to_owned(),
+            place: self.plugins.named(name).next().map(|(place, _)| place),
+        });
+        meant.insert(key, near.clone());
+        near
+    }
+}
+
+/// Whether a plugin's namespace is one that TensorRT looks into.
+fn is_found(domain: &str, said: &Said, plugin: &Plugin) -> bool {
+    plugin.namespace == domain || plugin.namespace == said.text().unwrap_or("")
+}
+
+/// Whether a node would be the plugin's if it said more, and nothing else than it says.
+fn lacks(node: &Node, plugin: &Plugin) -> bool {
+    let is_in = match Said::of(node, NAMESPACE) {
+        Said::Text(namespace) => namespace == plugin.namespace,
+        Said::Nothing => node.domain().is_empty() || node.domain() == plugin.namespace,
+        Said::Other | Said::Unknown => false,
+    };
+    let is_of = match Said::of(node, VERSION) {
+        Said::Nothing => true,
+        // A number in the place of a text says the same.
+        Said::Other => node
+            .attribute(VERSION)
+            .is_some_and(|said| kind(said) == AttributeType::Int && said.i().to_string() == plugin.version),
+        said => said.is_version(&plugin.version),
+    };
+    is_in && is_of
+}
+
+/// How a node that says another's name becomes a plugin's.
+fn take_over(node: &Node, plugin: &Plugin) -> String {
+    let (op, domain) = (short(node.op_type()), short(node.domain()));
+    let from = if domain.is_empty() { op } else { format!("{domain}::{op}") };
+    format!(
+        "where it is meant for the plugin, run `cubinder onnx annotate --map {from}={}`",
+        full_name(plugin)
+    )
+}
+
+fn names(plugins: &Plugins) -> String {
+    let mut names: Vec<&str> = plugins.names().collect();
+    names.sort_unstable();
+    names.dedup();
+    let more = names.len().saturating_sub(16);
+    let shown: Vec<String> = names.iter().take(16).map(|name| format!("`{name}`")).collect();
+    if more > 0 { format!("{} and {more} more", shown.join(", ")) } else { shown.join(", ") }
+}
+
+/// What a node says in an attribute that is read as text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Said {
+    /// There is no such attribute.
+    Nothing,
+    /// This.
+    Text(String),
+    /// It is of another type, which TensorRT reads as no text.
+    Other,
+    /// What the call of a function says, and that is not known.
+    Unknown,
+}
+
+impl Said {
+    fn of(node: &Node, name: &str) -> Said {
+        match node.attribute(name) {
+            None => Said::Nothing,
+            Some(attribute) if reference(attribute).is_some() => Said::Unknown,
+            Some(attribute) if kind(attribute) == AttributeType::String => {
+                Said::Text(String::from_utf8_lossy(attribute.s()).into_owned())
+            }
+            Some(_) => Said::Other,
+        }
+    }
+
+    fn text(&self) -> Option<&str> {
+        if let Said::Text(text) = self { Some(text) } else { None }
+    }
+
+    /// Whether a plugin of that version is asked for.
+    fn is_version(&self, version: &str) -> bool {
+        match self {
+            Said::Nothing => version == "1",
+            Said::Text(said) => said == version,
+            Said::Other => false,
+            Said::Unknown => true,
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! What the outputs of nodes are, as far as it is cheap and certain.
+//!
+//! Owns one table of ordinary operators, and the outputs of plugins. What is not in the table is not known: the model's own descriptions of
+//! tensors (`onnx.shape_inference`) say more. Never guesses.
+
+use cubinder_bundle::expr::{self, BinaryOp, Node as Part};
+use cubinder_bundle::launch::{Facts, Steps, extents_for_any_values};
+use cubinder_bundle::{DataType, Output, Plugin, Value};
+
+use super::check::{announced, known_values};
+use super::tensors::{Dim, MOST_NAME_BYTES, Tensor, element};
+
+/// The outputs of a plugin's node whose inputs were found right; `types` are those of all tensors, where they are known.
+pub(super) fn of_plugin(
+    plugin: &Plugin,
+    attributes: Option<&[Value]>,
+    inputs: &[Tensor],
+    types: Option<&[DataType]>,
+    steps: &mut Steps,
+) -> Vec<Tensor> {
+    let shapes: Option<Vec<Vec<i64>>> = inputs.iter().map(announced).collect();
+    let values: Option<Vec<Vec<i64>>> = plugin
+        .inputs
+        .iter()
+        .zip(inputs)
+        .map(|(input, tensor)| if input.values.is_some() { known_values(tensor) } else { Some(Vec::new()) })
+        .collect();
+    let slices = |all: &Option<Vec<Vec<i64>>>| -> Vec<Vec<i64>> { all.clone().unwrap_or_default() };
+    let (shapes_known, values_known) = (slices(&shapes), slices(&values));
+    let shapes_known: Vec<&[i64]> = shapes_known.iter().map(Vec::as_slice).collect();
+    let values_known: Vec<&[i64]> = values_known.iter().map(Vec::as_slice).collect();
+    let facts = Facts {
+        attributes: attributes.unwrap_or_default(),
+        shapes: &shapes_known,
+        values: &values_known,
+        ..Facts::default()
+    };
+    let is_known = attributes.is_some() && shapes.is_some();
+    let one = |(index, output): (usize, &Output)| {
+        let ty = types.and_then(|types| types.get(plugin.inputs.len() + index));
+        let dims = match output.alias {
+            Some(input) => inputs.get(input as usize).and_then(|input| input.dims.clone()),
+            None if is_known => shape(plugin, output, inputs, &facts, steps),
+            None => None,
+        };
+        Tensor::new(ty.map(|ty| element(*ty)), dims)
+    };
+    plugin.outputs.iter().enumerate().map(one).collect()
+}
+
+/// The shape of an output: what follows from the dimensions that are known, and names where a dimension is an input's.
+fn shape(
+    plugin: &Plugin,
+    output: &Output,
+    inputs: &[Tensor],
+    facts: &Facts<'_>,
+    steps: &mut Steps,
+) -> Option<Vec<Dim>> {
+    let exact = if facts.values.is_empty() && plugin.inputs.iter().any(|input| input.values.is_some()) {
+        None
+    } else {
+        steps.value(&output.shape, facts).ok().and_then(|value| value.as_ints())
+    };
+    if let Some(exact) = exact {
+        return Some(
+            exact
+                .into_iter()
+                .map(|extent| if extent < 0 { Dim::Unknown } else { Dim::Known(extent) })
+                .collect(),
+        );
+    }
+    let named = named(&expr::bind(&output.shape, facts), inputs);
+    let extents = extents_for_any_values(plugin, output, facts, steps);
+    match (named, extents) {
+        (Some(named), Some(extents)) if named.len() == extents.len() => {
+            let both = named.into_iter().zip(extents);
+            Some(
+                both.map(|(dim, extent)| if extent.min == extent.max { Dim::Known(extent.min) } else { dim })
+                    .collect(),
+            )
+        }
+        (None, Some(extents)) => Some(
+            extents
+                .iter()
+                .map(|extent| if extent.min == extent.max { Dim::Known(extent.min) } else { Dim::Unknown })
+                .collect(),
+        ),
+        (named, _) => named,
+    }
+}
+
+/// Dimensions that are those of an input, in an expression in which everything that is known stands as numbers.
+fn named(bound: &expr::Expr, inputs: &[Tensor]) -> Option<Vec<Dim>> {
+    let of_shape = |tensor: u32| inputs.get(tensor as usize)?.dims.as_ref();
+    match bound.nodes.last()? {
+        Part::Shape(tensor) => of_shape(*tensor).cloned(),
+        Part::Array(items) => Some(items.iter().map(|item| dim(bound, *item, inputs, 0)).collect()),
+        _ => None,
+    }
+}
+
+/// How deep sums are looked into: nobody reads longer ones.
+const MOST_DEPTH: usize = 4;
+
+/// A dimension that is an input's, or one with a number added: `width + 2`.
+fn dim(bound: &expr::Expr, id: u32, inputs: &[Tensor], depth: usize) -> Dim {
+    let part = |id: u32| bound.nodes.get(id as usize);
+    let known = |id: u32| match part(id) {
+        Some(Part::Int(value)) => Some(*value),
+        _ => None,
+    };
+    match part(id) {
+        Some(Part::Int(extent)) if *extent >= 0 => Dim::Known(*extent),
+        Some(Part::Index { array, index }) => match (part(*array), known(*index)) {
+            (Some(Part::Shape(tensor)), Some(axis)) => {
+                let dims = inputs.get(*tensor as usize).and_then(|input| input.dims.as_ref());
+                let axis = usize::try_from(axis).ok();
+                axis.and_then(|axis| dims?.get(axis).cloned()).unwrap_or(Dim::Unknown)
+            }
+            _ => Dim::Unknown,
+        },
+        Some(Part::Binary(BinaryOp::Add, left, right)) if depth < MOST_DEPTH => {
+            match (dim(bound, *left, inputs, depth + 1), known(*right)) {
+                (Dim::Named(name), Some(0)) => Dim::Named(name),
+                (Dim::Named(name), Some(more @ 1..)) if name.len() < MOST_NAME_BYTES / 2 => {
+                    Dim::Named(format!("{name} + {more}"))
+                }
+                (Dim::Known(extent), Some(more)) => extent.checked_add(more).map_or(Dim::Unknown, Dim::Known),
+                _ => Dim::Unknown,
+            }
+        }
+        _ => Dim::Unknown,
+    }
+}

@@ -1,0 +1,409 @@
+//! The plugin nodes of a model: whose they are, their tensors, and what is wrong with them.
+//!
+//! Owns the walk over a model in the order in which tensors become known, the report ([`Report`]), and how it is shown to people ([`table()`]).
+
+use std::collections::{HashMap, HashSet};
+use std::fmt::Write as _;
+
+use cubinder_bundle::Plugin;
+use cubinder_bundle::launch::full_name;
+use cubinder_onnx::{Model, Node, NodeId, Owner};
+use serde::Serialize;
+
+use super::calls::Calls;
+use super::check::{self, Checked, Finding};
+use super::find::{Finder, Kin, Nobody, UNSUPPORTED, Whose};
+use super::ordinary;
+use super::plugins::Plugins;
+use super::tensors::{Tensor, Tensors, in_order};
+use crate::diagnostic::{Diagnostic, Severity, harmless};
+use crate::eval::Subject;
+
+/// The plugin nodes of a model.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Report {
+    /// The model, as the user named it.
+    pub file: String,
+    /// How many nodes it has, those of inner graphs and functions included.
+    pub nodes_in_all: usize,
+    /// Those that are for plugins, and those that are nobody's, in the file's order.
+    pub nodes: Vec<NodeReport>,
+    /// The files beside the model that hold weights. They are not opened.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub external_files: Vec<String>,
+}
+
+/// A node.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct NodeReport {
+    /// Its name; `#3` where it has none: the third of its graph.
+    pub node: String,
+    /// The graph that it is in, where that is not the network.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub graph: Option<String>,
+    /// Its op type.
+    pub op_type: String,
+    /// Its domain.
+    pub domain: String,
+    /// The plugin that it is held against: `sample::circ_pad_plugin`. None where nothing is like it.
+    pub plugin: Option<String>,
+    /// That plugin's version.
+    pub version: Option<String>,
+    /// The tensors that it takes.
+    pub inputs: Vec<TensorReport>,
+    /// The tensors that it gives.
+    pub outputs: Vec<TensorReport>,
+    /// What is wrong with it.
+    pub findings: Vec<Finding>,
+}
+
+/// A tensor of a node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct TensorReport {
+    /// Its name in the model; empty where it is left out.
+    pub name: String,
+    /// Its name in the plugin, where the plugin has such a tensor.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parameter: Option<String>,
+    /// Its element type: a manifest's name, or ONNX's where plugins have no such type. None where it is not known.
+    #[serde(rename = "type")]
+    pub ty: Option<String>,
+    /// Its shape, `10x3x?xwidth`; none where not even the rank is known.
+    pub shape: Option<String>,
+}
+
+impl Report {
+    /// Everything that is wrong, as messages. What is wrong with many nodes of one op type is one message.
+    #[must_use]
+    pub fn diagnostics(&self) -> Vec<Diagnostic> {
+        folded(&self.nodes)
+    }
+
+    /// Whether TensorRT would fail, or give wrong results.
+    #[must_use]
+    pub fn is_wrong(&self) -> bool {
+        let mut findings = self.nodes.iter().flat_map(|node| &node.findings);
+        findings.any(|finding| finding.severity == Severity::Error)
+    }
+}
+
+/// Findings as messages: those that are alike, of nodes of one op type, in one from [`MANY`] on.
+pub(super) fn folded<'r>(nodes: impl IntoIterator<Item = &'r NodeReport>) -> Vec<Diagnostic> {
+    let mut places: HashMap<(String, &Finding), usize> = HashMap::new();
+    let mut alike: Vec<(&Finding, Vec<&NodeReport>)> = Vec::new();
+    for node in nodes {
+        for finding in &node.findings {
+            let place = *places.entry((node.op(), finding)).or_insert(alike.len());
+            match alike.get_mut(place) {
+                Some((_, nodes)) => nodes.push(node),
+                None => alike.push((finding, vec![node])),
+            }
+        }
+    }
+    let of = |(finding, nodes): (&Finding, Vec<&NodeReport>)| match nodes.as_slice() {
+        [first, rest @ ..] if nodes.len() >= MANY => {
+            let title = format!("node `{}` and {} more ({})", first.node, rest.len(), first.op());
+            vec![finding.diagnostic(&title)]
+        }
+        _ => nodes.iter().map(|node| finding.diagnostic(&node.title())).collect(),
+    };
+    alike.into_iter().flat_map(of).collect()
+}
+
+/// From how many nodes on the same finding is told once.
+const MANY: usize = 4;
+
+impl NodeReport {
+    /// The node for messages: ``node `pad_1` (sample::circ_pad_plugin)``.
+    #[must_use]
+    pub fn title(&self) -> String {
+        let place = self.graph.as_ref().map_or_else(String::new, |graph| format!(" in {graph}"));
+        format!("node `{}` ({}){place}", self.node, self.op())
+    }
+
+    fn op(&self) -> String {
+        if self.domain.is_empty() {
+            self.op_type.clone()
+        } else {
+            format!("{}::{}", self.domain, self.op_type)
+        }
+    }
+}
+
+/// A node of a plugin, or nobody's, with what is known of it.
+pub(super) struct Met<'a> {
+    pub(super) id: NodeId,
+    pub(super) whose: Whose,
+    /// The plugin, where it is one's.
+    pub(super) subject: Option<&'a Subject>,
+    pub(super) inputs: Vec<Tensor>,
+    pub(super) checked: Checked,
+}
+
+/// Goes over the model so that each tensor is known before it is used, and gives the nodes that are for plugins or nobody's, in the file's
+/// order. `tensors` learns what the nodes give.
+pub(super) fn walk<'a>(model: &'a Model, plugins: &'a Plugins, tensors: &mut Tensors) -> Vec<Met<'a>> {
+    let finder = Finder::new(model, plugins);
+    let calls = Calls::new(model);
+    let mut met = Vec::new();
+    let mut of_plugins: HashSet<(usize, String)> = HashSet::new();
+    for (graph, found) in model.graphs.iter().enumerate() {
+        for node in in_order(found) {
+            let id = NodeId { graph, node };
+            let Some(node) = found.nodes.get(node) else { continue };
+            let node = calls.resolved(id, node);
+            let node = node.as_ref();
+            let input = |name: &String| tensors.get(graph, name).cloned().unwrap_or_default();
+            let inputs: Vec<Tensor> = node.proto.input.iter().map(input).collect();
+            let whose = finder.whose(node);
+            let subject = match whose {
+                Whose::Plugin(place) => plugins.get(place),
+                _ => None,
+            };
+            let mut checked = match (&whose, subject) {
+                (_, Some(subject)) => check::check(&subject.plugin, node, &inputs),
+                (Whose::Standard, _) if node.domain().is_empty() => {
+                    Checked { outputs: ordinary::outputs(node, &inputs), ..Checked::default() }
+                }
+                (Whose::Nobody(nobody), _) => of_nobody(nobody, plugins, node, &inputs),
+                _ => Checked::default(),
+            };
+            if let Some(subject) = subject {
+                // What plugins give is told of their own nodes.
+                let stale = |name: &String| {
+                    let is_plugins = of_plugins.contains(&(graph, name.clone()));
+                    tensors.stale(graph, name).filter(|_| !is_plugins)
+                };
+                let names = node.proto.input.iter().zip(&inputs);
+                let stale: Vec<Finding> =
+                    names.filter_map(|(name, input)| stale_input(name, stale(name)?, input)).collect();
+                checked.findings.extend(stale);
+                let given = node.proto.output.iter().zip(&checked.outputs);
+                let stale = given.filter_map(|(name, tensor)| {
+                    otherwise(&subject.plugin, name, tensors.get(graph, name)?, tensor)
+                });
+                checked.findings.extend(stale.collect::<Vec<_>>());
+                of_plugins.extend(node.proto.output.iter().map(|name| (graph, name.clone())));
+            }
+            for (name, tensor) in node.proto.output.iter().zip(&checked.outputs) {
+                tensors.found(graph, name, tensor.clone());
+            }
+            if !matches!(whose, Whose::Standard | Whose::Function) {
+                met.push(Met { id, whose, subject, inputs, checked });
+            }
+        }
+    }
+    met.sort_by_key(|met| met.id);
+    met
+}
+
+/// What the model says of a plugin's output, where the plugin gives something else.
+fn otherwise(plugin: &Plugin, name: &str, said: &Tensor, given: &Tensor) -> Option<Finding> {
+    let note = format!("TensorRT takes what `{}` says", full_name(plugin));
+    let finding = |problem, message: String| Some(Finding::warning(problem, message).note(note.clone()));
+    let text = |text: Option<String>| text.unwrap_or_default();
+    if said.is_other_type(given) {
+        let (known, ty) = (text(said.type_text()), text(given.type_text()));
+        let message =
+            format!("the model says that `{name}` is of the type {known}, and the plugin gives {ty}");
+        return finding("output_type", message);
+    }
+    let (known, shape) = (text(said.shape_text()), text(given.shape_text()));
+    let message = format!("the model says that `{name}` is {known}, and the plugin gives {shape}");
+    if said.is_other_shape(given) { finding("output_shape", message) } else { None }
+}
+
+/// What the model says of a tensor that a plugin takes, where an operator before it gives something else.
+fn stale_input(name: &str, said: &Tensor, input: &Tensor) -> Option<Finding> {
+    let finding = |problem, message: String| {
+        let finding = Finding::warning(problem, message);
+        Some(finding.note("TensorRT does not read what a model says of the tensors between its nodes"))
+    };
+    let text = |text: Option<String>| text.unwrap_or_default();
+    if said.is_other_type(input) {
+        let (known, ty) = (text(said.type_text()), text(input.type_text()));
+        let message = format!("the model says that `{name}` is of the type {known}, and it is {ty}");
+        return finding("stale_type", message);
+    }
+    let (known, shape) = (text(said.shape_text()), text(input.shape_text()));
+    let message = format!("the model says that `{name}` is {known}, and it is {shape}");
+    if said.is_other_shape(input) { finding("stale_shape", message) } else { None }
+}
+
+/// What is wrong with a node that no plugin gets as it is: that, and what the plugin that was meant would refuse of it. What it gives is not known.
+fn of_nobody(nobody: &Nobody, plugins: &Plugins, node: &Node, inputs: &[Tensor]) -> Checked {
+    let mut findings = vec![nobody.finding.clone()];
+    let near = nobody.near.filter(|_| nobody.finding.severity == Severity::Error);
+    if let Some((near, subject)) = near.and_then(|near| Some((near, plugins.get(near.place)?))) {
+        let plugin = &subject.plugin;
+        let held = format!("as `{}` of version {} has it", full_name(plugin), plugin.version);
+        let more = check::check(plugin, node, inputs).findings;
+        let more = more.into_iter().filter(|_| near.kin != Kin::Several);
+        findings.extend(
+            more.map(|finding| if near.kin == Kin::Lacks { finding } else { finding.note(held.clone()) }),
+        );
+    }
+    // What TensorRT lacks of the standard is still what the standard says.
+    let is_standard = nobody.finding.problem == UNSUPPORTED && node.domain().is_empty();
+    let outputs = if is_standard { ordinary::outputs(node, inputs) } else { Vec::new() };
+    Checked { findings, outputs, ..Checked::default() }
+}
+
+/// Lists the nodes of a model that are for plugins, and those that are nobody's.
+#[must_use]
+pub fn list(file: &str, model: &Model, plugins: &Plugins) -> Report {
+    let mut tensors = Tensors::new(model);
+    let met = walk(model, plugins, &mut tensors);
+    let nodes = met.into_iter().filter_map(|met| report(model, plugins, &tensors, met)).collect();
+    Report {
+        file: file.to_owned(),
+        nodes_in_all: model.graphs.iter().map(|graph| graph.nodes.len()).sum(),
+        nodes,
+        external_files: model.external_files.iter().cloned().collect(),
+    }
+}
+
+pub(super) fn report(
+    model: &Model,
+    plugins: &Plugins,
+    tensors: &Tensors,
+    met: Met<'_>,
+) -> Option<NodeReport> {
+    let node = model.node(met.id)?;
+    let near = match met.whose {
+        Whose::Nobody(nobody) => {
+            let near = nobody.near.filter(|near| near.kin != Kin::Like);
+            near.and_then(|near| plugins.get(near.place))
+        }
+        _ => met.subject,
+    };
+    let plugin = near.map(|subject| &subject.plugin);
+    let tensor = |name: &String, index: usize, known: Option<&Tensor>| TensorReport {
+        name: name.clone(),
+        parameter: plugin.and_then(|plugin| plugin.tensor_name(index)).map(str::to_owned),
+        ty: known.and_then(Tensor::type_text),
+        shape: known.and_then(Tensor::shape_text),
+    };
+    let inputs = node.proto.input.iter().enumerate();
+    let inputs = inputs.map(|(index, name)| tensor(name, index, met.inputs.get(index))).collect();
+    let first_output = plugin.map_or(usize::MAX / 2, |plugin| plugin.inputs.len());
+    let outputs = node.proto.output.iter().enumerate();
+    let outputs = outputs
+        .map(|(index, name)| tensor(name, first_output + index, tensors.get(met.id.graph, name)))
+        .collect();
+    Some(NodeReport {
+        node: node_name(model, met.id),
+        graph: place(model, met.id.graph),
+        op_type: short(node.op_type()),
+        domain: short(node.domain()),
+        plugin: plugin.map(full_name),
+        version: plugin.map(|plugin| plugin.version.clone()),
+        inputs,
+        outputs,
+        findings: met.checked.findings,
+    })
+}
+
+/// A node's name, or its number in its graph.
+pub(super) fn node_name(model: &Model, id: NodeId) -> String {
+    match model.node(id).map(|node| node.proto.name()) {
+        Some(name) if !name.is_empty() => short(name),
+        _ => format!("#{}", id.node + 1),
+    }
+}
+
+/// A name as messages have it: its beginning, where it is long.
+pub(super) fn short(name: &str) -> String {
+    const MOST: usize = 120;
+    match name.char_indices().nth(MOST) {
+        Some((end, _)) => format!("{}...", &name[..end]),
+        None => name.to_owned(),
+    }
+}
+
+/// Where a graph is: nothing for the network.
+pub(super) fn place(model: &Model, graph: usize) -> Option<String> {
+    match &model.graphs.get(graph)?.owner {
+        Owner::Model => None,
+        Owner::Function { domain, name, .. } => {
+            Some(format!("the function {}::{}", short(domain), short(name)))
+        }
+        Owner::Node { node, attribute } => Some(format!("`{attribute}` of `{}`", node_name(model, *node))),
+    }
+}
+
+/// The report as text; ends with a line end. Control characters of the file never reach the terminal.
+#[must_use]
+pub fn table(report: &Report) -> String {
+    let count = report.nodes.len();
+    let nobodys = report.nodes.iter().filter(|node| node.plugin.is_none()).count();
+    let mut text = format!("{}: {}, ", report.file, plural(report.nodes_in_all, "node"));
+    text.push_str(&match count - nobodys {
+        0 => "none of them for a plugin".to_owned(),
+        1 => "1 of them for a plugin".to_owned(),
+        count => format!("{count} of them for plugins"),
+    });
+    if nobodys > 0 {
+        text.push_str(&format!(", {nobodys} for nobody"));
+    }
+    text.push('\n');
+    if count > 0 {
+        text.push('\n');
+        let head = ["node", "plugin", "version", "inputs", "outputs"].map(str::to_owned).to_vec();
+        let rows: Vec<Vec<String>> = std::iter::once(head).chain(report.nodes.iter().map(row)).collect();
+        text.push_str(&columns(&rows));
+    }
+    harmless(&text, false)
+}
+
+fn row(node: &NodeReport) -> Vec<String> {
+    let errors = node.findings.iter().filter(|finding| finding.severity == Severity::Error).count();
+    let mark = if errors > 0 { "! " } else { "  " };
+    let tensors = |all: &[TensorReport]| all.iter().map(tensor).collect::<Vec<_>>().join(", ");
+    let plugin = match (&node.plugin, node.op()) {
+        (Some(plugin), op) if *plugin == op => op,
+        (Some(plugin), op) => format!("{op} (near {plugin})"),
+        (None, op) => format!("{op} (none)"),
+    };
+    let plugin = match errors {
+        0 => node.plugin.clone().unwrap_or(plugin),
+        _ => plugin,
+    };
+    vec![
+        format!("{mark}{}", node.node),
+        plugin,
+        node.version.clone().unwrap_or_else(|| "-".to_owned()),
+        tensors(&node.inputs),
+        tensors(&node.outputs),
+    ]
+}
+
+fn tensor(tensor: &TensorReport) -> String {
+    if tensor.name.is_empty() {
+        return "(left out)".to_owned();
+    }
+    let words = [tensor.ty.as_deref().unwrap_or("?"), tensor.shape.as_deref().unwrap_or("?")];
+    format!("{} {}", tensor.name, words.join(" "))
+}
+
+pub(super) fn plural(number: usize, what: &str) -> String {
+    if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
+}
+
+/// Left-aligned columns, two spaces apart.
+pub(super) fn columns(rows: &[Vec<String>]) -> String {
+    let most = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |column: usize| {
+        let cells = rows.iter().filter(|row| column + 1 < row.len()).map(|row| row[column].chars().count());
+        // One endless name does not push everything out of sight.
+        cells.filter(|width| *width <= 60).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..most).map(width).collect();
+    let mut text = String::new();
+    for row in rows {
+        let cells: Vec<String> =
+            row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
+        let _ = writeln!(text, "{}", cells.join("  ").trim_end());
+    }
+    text
+}

@@ -1,0 +1,33 @@
+//! ONNX models against plugins: what TensorRT's parser would make of a model's plugin nodes.
+//!
+//! Owns: which node is whose (`find`), what the parser passes of it (`passed`), what is known of its tensors (`tensors`, `ordinary`, `infer`), and what is
+//! wrong with it (`check`); the list of them ([`list()`]), and what is written into them ([`annotate()`]); their
+//! shapes and launches ([`shapes()`]). What a plugin refuses is decided by [`cubinder_bundle::field`] and
+//! [`cubinder_bundle::launch`], which the runtime decides by as well. Never runs TensorRT, and never reads weights.
+//!
+//! What is said of TensorRT's parser was seen with TensorRT-RTX 1.7.1; `tests/tests/onnx.rs` holds the findings against it.
+
+mod annotate;
+mod bind;
+mod calls;
+mod check;
+mod find;
+mod infer;
+mod list;
+mod ordinary;
+mod passed;
+mod plugins;
+mod shapes;
+mod tensors;
+mod write;
+
+pub use annotate::{Annotated, Change, Import, Mapping, NodeChanges, Takes, annotate, diff};
+pub use bind::Given;
+pub use check::Finding;
+pub use list::{NodeReport, Report, TensorReport, list, table};
+pub use plugins::{Plugins, open_model};
+pub use shapes::{EvaluatedNode, ShapesReport, only, shapes, shapes_table};
+pub use write::{changed, weights_left_behind, write};
+
+#[cfg(test)]
+mod tests;

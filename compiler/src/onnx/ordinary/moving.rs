@@ -1,0 +1,442 @@
+//! Operators that move elements, leave some out, or put them together.
+
+use cubinder_onnx::Node;
+use cubinder_onnx::proto::tensor_proto::DataType as Element;
+
+use super::{MOST_VALUES, axis, broadcast, int, ints, known, known_values, like};
+use crate::onnx::tensors::{Dim, Tensor};
+
+pub(super) fn one(node: &Node, inputs: &[Tensor]) -> Option<Tensor> {
+    let input = inputs.first()?;
+    match node.op_type() {
+        "Reshape" => Some(with(input, reshape(node, inputs), input.values.clone())),
+        "Flatten" => Some(with(input, flatten(node, input), None)),
+        "Squeeze" => Some(with(input, squeeze(node, inputs), input.values.clone())),
+        "Unsqueeze" => Some(with(input, unsqueeze(node, inputs), input.values.clone())),
+        "Transpose" => Some(with(input, transpose(node, input), None)),
+        "Expand" => {
+            let wanted = shape_of_values(inputs.get(1)?);
+            let dims = input.dims.as_ref().and_then(|dims| broadcast(dims, &wanted?));
+            Some(with(input, dims, None))
+        }
+        "Concat" => Some(concat(node, inputs)),
+        "Gather" => Some(gather(node, inputs)),
+        "GatherElements" => Some(Tensor::new(input.element, inputs.get(1)?.dims.clone())),
+        "Slice" => Some(slice(node, inputs)),
+        "Pad" => Some(with(input, pad(node, inputs), None)),
+        "Tile" => Some(with(input, tile(inputs), None)),
+        "Resize" => Some(with(input, resize(node, inputs), None)),
+        "DepthToSpace" => Some(with(input, depth_to_space(node, input), None)),
+        "SpaceToDepth" => Some(with(input, space_to_depth(node, input), None)),
+        _ => None,
+    }
+}
+
+fn with(input: &Tensor, dims: Option<Vec<Dim>>, values: Option<Vec<Dim>>) -> Tensor {
+    Tensor { element: input.element, dims, values }
+}
+
+/// The shape that a tensor of integers says; of one whose length alone is known, a shape of that rank.
+pub(super) fn shape_of_values(tensor: &Tensor) -> Option<Vec<Dim>> {
+    if let Some(values) = &tensor.values {
+        let extent = |value: &Dim| {
+            if value.known().is_some_and(|extent| extent < 0) { Dim::Unknown } else { value.clone() }
+        };
+        return Some(values.iter().map(extent).collect());
+    }
+    match tensor.dims.as_deref() {
+        Some([Dim::Known(rank)]) => {
+            let rank = usize::try_from(*rank).ok().filter(|rank| *rank <= MOST_VALUES)?;
+            Some(vec![Dim::Unknown; rank])
+        }
+        _ => None,
+    }
+}
+
+fn product(dims: &[Dim]) -> Option<i64> {
+    dims.iter().try_fold(1_i64, |product, dim| product.checked_mul(dim.known()?))
+}
+
+fn reshape(node: &Node, inputs: &[Tensor]) -> Option<Vec<Dim>> {
+    let (input, shape) = (inputs.first()?, inputs.get(1)?);
+    let Some(wanted) = &shape.values else { return shape_of_values(shape) };
+    let copies = int(node, "allowzero").unwrap_or(0) == 0;
+    let copied =
+        |place: usize| input.dims.as_ref().and_then(|dims| dims.get(place).cloned()).unwrap_or(Dim::Unknown);
+    let mut dims: Vec<Dim> = Vec::with_capacity(wanted.len());
+    let mut rest = None;
+    for (place, dim) in wanted.iter().enumerate() {
+        dims.push(match dim {
+            Dim::Known(0) if copies => copied(place),
+            Dim::Known(-1) => {
+                rest = Some(place);
+                Dim::Unknown
+            }
+            other => other.clone(),
+        });
+    }
+    if let Some(rest) = rest {
+        dims[rest] = left_over(input, &dims, rest);
+    }
+    Some(dims)
+}
+
+/// The extent that the others leave: names that are on both sides count for nothing.
+fn left_over(input: &Tensor, dims: &[Dim], rest: usize) -> Dim {
+    let Some(before) = &input.dims else { return Dim::Unknown };
+    let mut before: Vec<Dim> = before.clone();
+    let mut after: Vec<Dim> =
+        dims.iter().enumerate().filter(|(place, _)| *place != rest).map(|(_, dim)| dim.clone()).collect();
+    after.retain(|dim| {
+        let same = before.iter().position(|other| other == dim && matches!(dim, Dim::Named(_)));
+        same.map(|place| before.swap_remove(place)).is_none()
+    });
+    match (product(&before), product(&after)) {
+        (Some(all), Some(others @ 1..)) if all % others == 0 => Dim::Known(all / others),
+        _ => match (before.as_slice(), product(&after)) {
+            ([one], Some(1)) => one.clone(),
+            _ => Dim::Unknown,
+        },
+    }
+}
+
+fn flatten(node: &Node, input: &Tensor) -> Option<Vec<Dim>> {
+    let dims = input.dims.as_ref()?;
+    let said = int(node, "axis").unwrap_or(1);
+    let rank = i64::try_from(dims.len()).ok()?;
+    let place = usize::try_from(if said < 0 { said.checked_add(rank)? } else { said }).ok()?;
+    let (before, after) = dims.split_at_checked(place)?;
+    let extent = |dims: &[Dim]| match dims {
+        [one] => one.clone(),
+        dims => product(dims).map_or(Dim::Unknown, Dim::Known),
+    };
+    Some(vec![extent(before), extent(after)])
+}
+
+/// Axes, as an attribute or as a second input says them.
+fn axes(node: &Node, inputs: &[Tensor], place: usize) -> Option<Option<Vec<i64>>> {
+    match (ints(node, "axes"), inputs.get(place)) {
+        (Some(axes), _) => Some(Some(axes.to_vec())),
+        (None, Some(tensor)) if node.proto.input.get(place).is_some_and(|name| !name.is_empty()) => {
+            known_values(tensor).map(Some)
+        }
+        _ => Some(None),
+    }
+}
+
+fn squeeze(node: &Node, inputs: &[Tensor]) -> Option<Vec<Dim>> {
+    let dims = inputs.first()?.dims.as_ref()?;
+    let gone: Vec<usize> = match axes(node, inputs, 1)? {
+        Some(axes) => axes.into_iter().map(|said| axis(said, dims.len())).collect::<Option<_>>()?,
+        None if dims.iter().all(|dim| dim.known().is_some()) => {
+            (0..dims.len()).filter(|place| dims[*place] == Dim::Known(1)).collect()
+        }
+        None => return None,
+    };
+    let left = dims.iter().enumerate().filter(|(place, _)| !gone.contains(place));
+    Some(left.map(|(_, dim)| dim.clone()).collect())
+}
+
+fn unsqueeze(node: &Node, inputs: &[Tensor]) -> Option<Vec<Dim>> {
+    let dims = inputs.first()?.dims.as_ref()?;
+    let said = axes(node, inputs, 1)??;
+    if said.len() > MOST_VALUES {
+        return None;
+    }
+    let rank = dims.len() + said.len();
+    let places: Vec<usize> = said.into_iter().map(|said| axis(said, rank)).collect::<Option<_>>()?;
+    let mut left = dims.iter();
+    let dim = |place: usize| if places.contains(&place) { Some(Dim::Known(1)) } else { left.next().cloned() };
+    (0..rank).map(dim).collect()
+}
+
+fn transpose(node: &Node, input: &Tensor) -> Option<Vec<Dim>> {
+    let dims = input.dims.as_ref()?;
+    match ints(node, "perm") {
+        None => Some(dims.iter().rev().cloned().collect()),
+        Some(order) if order.len() == dims.len() => {
+            order.iter().map(|place| dims.get(usize::try_from(*place).ok()?).cloned()).collect()
+        }
+        Some(_) => None,
+    }
+}
+
+fn concat(node: &Node, inputs: &[Tensor]) -> Tensor {
+    let element = inputs.iter().find_map(|input| input.element);
+    let dims = || {
+        let shapes: Option<Vec<&Vec<Dim>>> = inputs.iter().map(|input| input.dims.as_ref()).collect();
+        let shapes = shapes?;
+        let first = *shapes.first()?;
+        let place = axis(int(node, "axis")?, first.len())?;
+        let mut dims = first.clone();
+        let total = shapes.iter().try_fold(0_i64, |total, dims| total.checked_add(dims.get(place)?.known()?));
+        dims[place] = total.map_or(Dim::Unknown, Dim::Known);
+        for (other, dim) in dims.iter_mut().enumerate().filter(|(other, _)| *other != place) {
+            // All of them are equal, so one that is known speaks for all.
+            let mut known = shapes.iter().filter_map(|dims| dims.get(other));
+            if let Some(found) = known.find(|dim| dim.known().is_some()) {
+                *dim = found.clone();
+            }
+        }
+        Some(dims)
+    };
+    let is_flat = |input: &Tensor| input.rank() == Some(1);
+    let values = || {
+        let all: Option<Vec<Dim>> = inputs
+            .iter()
+            .filter(|input| is_flat(input))
+            .map(|input| input.values.clone())
+            .try_fold(Vec::new(), |mut all, values| {
+                all.extend(values?);
+                (all.len() <= MOST_VALUES).then_some(all)
+            });
+        all.filter(|_| inputs.iter().all(is_flat))
+    };
+    Tensor { element, dims: dims(), values: values() }
+}
+
+fn gather(node: &Node, inputs: &[Tensor]) -> Tensor {
+    let (Some(data), Some(indices)) = (inputs.first(), inputs.get(1)) else { return Tensor::default() };
+    let dims = || {
+        let (data, indices) = (data.dims.as_ref()?, indices.dims.as_ref()?);
+        let place = axis(int(node, "axis").unwrap_or(0), data.len())?;
+        Some([data.get(..place)?, indices, data.get(place + 1..)?].concat())
+    };
+    let values = || {
+        let (data_values, chosen) = (data.values.as_ref()?, known_values(indices)?);
+        if data.rank() != Some(1) {
+            return None;
+        }
+        chosen.into_iter().map(|index| data_values.get(axis(index, data_values.len())?).cloned()).collect()
+    };
+    Tensor { element: data.element, dims: dims(), values: values() }
+}
+
+fn slice(node: &Node, inputs: &[Tensor]) -> Tensor {
+    let Some(data) = inputs.first() else { return Tensor::default() };
+    let said = |name: &str, place: usize| match ints(node, name) {
+        Some(list) => Some(list.to_vec()),
+        None => known_values(inputs.get(place)?),
+    };
+    let unknown = || Tensor::new(data.element, data.rank().map(|rank| vec![Dim::Unknown; rank]));
+    let (Some(starts), Some(ends)) = (said("starts", 1), said("ends", 2)) else { return unknown() };
+    let is_there = |place: usize| node.proto.input.get(place).is_some_and(|name| !name.is_empty());
+    let axes = said("axes", 3);
+    let steps = said("steps", 4);
+    if (is_there(3) && axes.is_none()) || (is_there(4) && steps.is_none()) || starts.len() != ends.len() {
+        return unknown();
+    }
+    let Some(dims) = &data.dims else { return Tensor::new(data.element, None) };
+    let (mut dims, mut values) = (dims.clone(), data.values.clone().filter(|_| data.rank() == Some(1)));
+    for (index, (start, end)) in starts.iter().zip(&ends).enumerate() {
+        let said = axes.as_ref().map_or(i64::try_from(index).ok(), |axes| axes.get(index).copied());
+        let step = steps.as_ref().map_or(Some(1), |steps| steps.get(index).copied());
+        let (Some(place), Some(step)) = (said.and_then(|said| axis(said, dims.len())), step) else {
+            return unknown();
+        };
+        let Some(extent) = dims[place].known() else {
+            // All of it, whatever that is.
+            if !(*start == 0 && *end >= i64::from(i32::MAX) && step == 1) {
+                dims[place] = Dim::Unknown;
+                values = None;
+            }
+            continue;
+        };
+        let Some((first, count)) = kept(extent, *start, *end, step) else { return unknown() };
+        dims[place] = known(count);
+        values = values.filter(|_| count <= MOST_VALUES).and_then(|values| {
+            (0..count)
+                .map(|at| values.get(usize::try_from(first + i64::try_from(at).ok()? * step).ok()?).cloned())
+                .collect()
+        });
+    }
+    Tensor { element: data.element, dims: Some(dims), values }
+}
+
+/// The first element and how many, of `extent`, with Python's rules; none for steps of 0.
+fn kept(extent: i64, start: i64, end: i64, step: i64) -> Option<(i64, usize)> {
+    if extent == 0 || step == 0 {
+        return (step != 0).then_some((0, 0));
+    }
+    let from_front = |said: i64| if said < 0 { said.saturating_add(extent) } else { said };
+    let (start, end) = (from_front(start), from_front(end));
+    let (first, distance) = if step > 0 {
+        let first = start.clamp(0, extent);
+        (first, end.clamp(0, extent) - first)
+    } else {
+        let first = start.clamp(0, extent - 1);
+        (first, first - end.clamp(-1, extent - 1))
+    };
+    let step = step.checked_abs()?;
+    let count = if distance <= 0 { 0 } else { (distance - 1) / step + 1 };
+    Some((first, usize::try_from(count).ok()?))
+}
+
+fn pad(node: &Node, inputs: &[Tensor]) -> Option<Vec<Dim>> {
+    let dims = inputs.first()?.dims.as_ref()?;
+    let pads = match ints(node, "pads") {
+        Some(pads) => Some(pads.to_vec()),
+        None => inputs.get(1).and_then(known_values),
+    };
+    let places: Option<Vec<usize>> = match node.proto.input.get(3).filter(|name| !name.is_empty()) {
+        None => Some((0..dims.len()).collect()),
+        Some(_) => {
+            inputs.get(3).and_then(known_values)?.into_iter().map(|said| axis(said, dims.len())).collect()
+        }
+    };
+    let (Some(pads), Some(places)) = (pads, places) else { return Some(vec![Dim::Unknown; dims.len()]) };
+    if pads.len() != 2 * places.len() {
+        return None;
+    }
+    let mut dims = dims.clone();
+    for (index, place) in places.iter().enumerate() {
+        let more = pads[index].checked_add(pads[index + places.len()])?;
+        dims[*place] = match &dims[*place] {
+            Dim::Known(extent) => Dim::Known(extent.checked_add(more).filter(|extent| *extent >= 0)?),
+            other if more == 0 => other.clone(),
+            _ => Dim::Unknown,
+        };
+    }
+    Some(dims)
+}
+
+fn tile(inputs: &[Tensor]) -> Option<Vec<Dim>> {
+    let dims = inputs.first()?.dims.as_ref()?;
+    let Some(times) = inputs.get(1).and_then(known_values).filter(|times| times.len() == dims.len()) else {
+        return Some(vec![Dim::Unknown; dims.len()]);
+    };
+    let dim = |(dim, times): (&Dim, i64)| match dim {
+        Dim::Known(extent) => extent.checked_mul(times).map_or(Dim::Unknown, Dim::Known),
+        other if times == 1 => other.clone(),
+        _ => Dim::Unknown,
+    };
+    Some(dims.iter().zip(times).map(dim).collect())
+}
+
+/// Only with sizes that are taken as they are: scales are floats, and a policy that keeps the ratio computes with floats too.
+fn resize(node: &Node, inputs: &[Tensor]) -> Option<Vec<Dim>> {
+    let rank = inputs.first()?.rank()?;
+    let policy = node.attribute("keep_aspect_ratio_policy").map_or(&b"stretch"[..], |policy| policy.s());
+    if policy != b"stretch" {
+        return Some(vec![Dim::Unknown; rank]);
+    }
+    let sizes = inputs
+        .get(3)
+        .and_then(shape_of_values)
+        .filter(|sizes| sizes.len() == rank && ints(node, "axes").is_none());
+    Some(sizes.unwrap_or_else(|| vec![Dim::Unknown; rank]))
+}
+
+fn blocks(node: &Node, input: &Tensor) -> Option<(Vec<Dim>, i64)> {
+    let dims = input.dims.clone().filter(|dims| dims.len() == 4)?;
+    Some((dims, int(node, "blocksize").filter(|size| (1..=i64::from(u16::MAX)).contains(size))?))
+}
+
+fn depth_to_space(node: &Node, input: &Tensor) -> Option<Vec<Dim>> {
+    let (dims, size) = blocks(node, input)?;
+    let times =
+        |dim: &Dim| dim.known().and_then(|extent| extent.checked_mul(size)).map_or(Dim::Unknown, Dim::Known);
+    let channels = dims[1].known().map_or(Dim::Unknown, |channels| Dim::Known(channels / (size * size)));
+    Some(vec![dims[0].clone(), channels, times(&dims[2]), times(&dims[3])])
+}
+
+fn space_to_depth(node: &Node, input: &Tensor) -> Option<Vec<Dim>> {
+    let (dims, size) = blocks(node, input)?;
+    let part = |dim: &Dim| dim.known().map_or(Dim::Unknown, |extent| Dim::Known(extent / size));
+    let channels = dims[1].known().and_then(|channels| channels.checked_mul(size * size));
+    Some(vec![dims[0].clone(), channels.map_or(Dim::Unknown, Dim::Known), part(&dims[2]), part(&dims[3])])
+}
+
+pub(super) fn reduce(node: &Node, inputs: &[Tensor]) -> Option<Tensor> {
+    let input = inputs.first()?;
+    let keeps = int(node, "keepdims").unwrap_or(1) != 0;
+    let dims = || {
+        let dims = input.dims.as_ref()?;
+        let said = axes(node, inputs, 1);
+        let places: Option<Vec<usize>> = match said {
+            None => None,
+            Some(None) if int(node, "noop_with_empty_axes").unwrap_or(0) != 0 => return Some(dims.clone()),
+            Some(None) => Some((0..dims.len()).collect()),
+            Some(Some(axes)) if axes.is_empty() => return None,
+            Some(Some(axes)) => axes.into_iter().map(|said| axis(said, dims.len())).collect(),
+        };
+        match places {
+            None => keeps.then(|| vec![Dim::Unknown; dims.len()]),
+            Some(places) => Some(reduced(dims, &places, keeps)),
+        }
+    };
+    Some(Tensor::new(input.element, dims()))
+}
+
+fn reduced(dims: &[Dim], places: &[usize], keeps: bool) -> Vec<Dim> {
+    let mut left = Vec::new();
+    for (place, dim) in dims.iter().enumerate() {
+        match places.contains(&place) {
+            true if keeps => left.push(Dim::Known(1)),
+            true => {}
+            false => left.push(dim.clone()),
+        }
+    }
+    left
+}
+
+pub(super) fn arg(node: &Node, input: &Tensor) -> Option<Tensor> {
+    let keeps = int(node, "keepdims").unwrap_or(1) != 0;
+    let dims = input.dims.as_ref().and_then(|dims| {
+        let place = axis(int(node, "axis").unwrap_or(0), dims.len())?;
+        Some(reduced(dims, &[place], keeps))
+    });
+    Some(Tensor::new(Some(Element::Int64), dims))
+}
+
+pub(super) fn split(node: &Node, inputs: &[Tensor]) -> Option<Vec<Tensor>> {
+    let input = inputs.first()?;
+    let count = Some(node.proto.output.len()).filter(|count| *count <= MOST_VALUES)?;
+    let Some(dims) = &input.dims else { return Some(vec![like(input); count]) };
+    let place = axis(int(node, "axis").unwrap_or(0), dims.len())?;
+    let is_said =
+        ints(node, "split").is_some() || node.proto.input.get(1).is_some_and(|name| !name.is_empty());
+    let sizes: Vec<Dim> =
+        match ints(node, "split").map(<[i64]>::to_vec).or_else(|| known_values(inputs.get(1)?)) {
+            Some(sizes) if sizes.len() == count => sizes.into_iter().map(Dim::Known).collect(),
+            None if !is_said => {
+                let counted = int(node, "num_outputs");
+                if counted.is_some_and(|counted| usize::try_from(counted) != Ok(count)) {
+                    return None;
+                }
+                equal_parts(&dims[place], count, counted.is_some())
+            }
+            _ => vec![Dim::Unknown; count],
+        };
+    let part = |size: Dim| {
+        let mut dims = dims.clone();
+        dims[place] = size;
+        Tensor::new(input.element, Some(dims))
+    };
+    Some(sizes.into_iter().map(part).collect())
+}
+
+/// Equal parts. Since operator set 18, where a node says how many they are (`is_uneven`), the last one may be smaller.
+fn equal_parts(extent: &Dim, count: usize, is_uneven: bool) -> Vec<Dim> {
+    let unknown = vec![Dim::Unknown; count];
+    let (Some(extent), Ok(parts @ 1..)) = (extent.known(), i64::try_from(count)) else { return unknown };
+    let size = extent / parts + i64::from(extent % parts != 0);
+    let Some(last) = size.checked_mul(parts - 1).map(|others| extent - others) else { return unknown };
+    if last < 0 || (last != size && !is_uneven) {
+        return unknown;
+    }
+    let part = |index: i64| Dim::Known(if index + 1 == parts { last } else { size });
+    (0..parts).map(part).collect()
+}
+
+pub(super) fn top_k(node: &Node, inputs: &[Tensor]) -> Option<Vec<Tensor>> {
+    let input = inputs.first()?;
+    let count = int(node, "k").or_else(|| known_values(inputs.get(1)?)?.first().copied());
+    let dims = input.dims.as_ref().and_then(|dims| {
+        let place = axis(int(node, "axis").unwrap_or(-1), dims.len())?;
+        let mut dims = dims.clone();
+        dims[place] = count.filter(|count| *count >= 0).map_or(Dim::Unknown, Dim::Known);
+        Some(dims)
+    });
+    Some(vec![Tensor::new(input.element, dims.clone()), Tensor::new(Some(Element::Int64), dims)])
+}

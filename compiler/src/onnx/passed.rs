@@ -1,0 +1,170 @@
+//! What TensorRT's ONNX parser passes to a plugin of a node's attribute.
+//!
+//! Owns that table. What the plugin makes of it is [`cubinder_bundle::field`]'s business. Seen with TensorRT-RTX 1.7.1: the type follows the
+//! node and not what the plugin declares, integers lose their upper 32 bits without a word, and of tensors the parser knows a few types only.
+
+use cubinder_bundle::field::{Field, FieldType};
+use cubinder_onnx::proto::attribute_proto::AttributeType;
+use cubinder_onnx::proto::tensor_proto::DataType;
+use cubinder_onnx::proto::{AttributeProto, TensorProto};
+
+/// A field that the parser makes.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Passed {
+    ty: FieldType,
+    length: usize,
+    bytes: Vec<u8>,
+}
+
+/// Why an attribute does not arrive as it is.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Loss {
+    /// An integer is cut to 32 bits.
+    Cut {
+        /// Which of a list.
+        element: Option<usize>,
+        value: i64,
+    },
+    /// The parser fails, or passes what cannot be told from something else.
+    Refused(String),
+    /// It is not in the part of the model that is read.
+    Unread(String),
+}
+
+impl Passed {
+    /// The field as a creator gets it.
+    pub(super) fn field(&self) -> Field<'_> {
+        let length = i32::try_from(self.length).unwrap_or(i32::MAX);
+        Field { ty: self.ty, length, bytes: Some(&self.bytes) }
+    }
+}
+
+/// What the parser passes.
+///
+/// # Errors
+/// Where that is not what the node says.
+pub(super) fn passed(attribute: &AttributeProto) -> Result<Passed, Loss> {
+    if let Some(name) = reference(attribute) {
+        return Err(Loss::Unread(format!("is what each call of the function says in `{name}`")));
+    }
+    match kind(attribute) {
+        AttributeType::Int => integers(&[attribute.i()], false),
+        AttributeType::Ints => integers(&attribute.ints, true),
+        AttributeType::Float => Ok(floats(&[attribute.f()])),
+        AttributeType::Floats => Ok(floats(&attribute.floats)),
+        AttributeType::String => Ok(text(&[attribute.s()])),
+        AttributeType::Strings => Ok(text(&attribute.strings.iter().map(Vec::as_slice).collect::<Vec<_>>())),
+        AttributeType::Tensor => match &attribute.t {
+            Some(tensor) => of_tensor(tensor),
+            None => Err(Loss::Refused("says that it is a TENSOR, and has none".to_owned())),
+        },
+        AttributeType::Undefined => Ok(Passed { ty: FieldType::FLOAT16, length: 0, bytes: Vec::new() }),
+        other => Err(Loss::Refused(format!(
+            "is of the ONNX type {}, which TensorRT's parser does not pass",
+            other.as_str_name()
+        ))),
+    }
+}
+
+/// The type that an attribute says it has.
+pub(super) fn kind(attribute: &AttributeProto) -> AttributeType {
+    AttributeType::try_from(attribute.r#type.unwrap_or_default()).unwrap_or(AttributeType::Undefined)
+}
+
+/// The attribute of the function's call whose value an attribute takes; none where it has a value of its own.
+pub(super) fn reference(attribute: &AttributeProto) -> Option<&str> {
+    Some(attribute.ref_attr_name()).filter(|name| !name.is_empty())
+}
+
+fn integers(values: &[i64], is_list: bool) -> Result<Passed, Loss> {
+    let mut bytes = Vec::with_capacity(values.len() * 4);
+    for (index, value) in values.iter().enumerate() {
+        let Ok(kept) = i32::try_from(*value) else {
+            return Err(Loss::Cut { element: is_list.then_some(index), value: *value });
+        };
+        bytes.extend(kept.to_ne_bytes());
+    }
+    Ok(Passed { ty: FieldType::INT32, length: values.len(), bytes })
+}
+
+fn floats(values: &[f32]) -> Passed {
+    let bytes = values.iter().flat_map(|value| value.to_ne_bytes()).collect();
+    Passed { ty: FieldType::FLOAT32, length: values.len(), bytes }
+}
+
+/// Texts, each with a NUL behind it.
+fn text(texts: &[&[u8]]) -> Passed {
+    let mut bytes = Vec::new();
+    for text in texts {
+        bytes.extend(*text);
+        bytes.push(0);
+    }
+    Passed { ty: FieldType::CHAR, length: bytes.len(), bytes }
+}
+
+fn of_tensor(tensor: &TensorProto) -> Result<Passed, Loss> {
+    let element = DataType::try_from(tensor.data_type()).unwrap_or(DataType::Undefined);
+    let ty = match element {
+        DataType::Float | DataType::Double => FieldType::FLOAT32,
+        DataType::Int32 => FieldType::INT32,
+        DataType::Int8 => FieldType::INT8,
+        DataType::Bfloat16 => FieldType::BF16,
+        DataType::Float16 => FieldType::FLOAT16,
+        other => {
+            return Err(Loss::Refused(format!(
+                "is a tensor of {}, which TensorRT's parser does not pass as what it is",
+                element_name(other)
+            )));
+        }
+    };
+    let Some(count) = elements(tensor) else {
+        return Err(Loss::Refused("is a tensor of negative or too many dimensions".to_owned()));
+    };
+    let bytes = data(tensor, element);
+    let size = match element {
+        DataType::Int8 => 1,
+        DataType::Bfloat16 | DataType::Float16 => 2,
+        _ => 4,
+    };
+    if bytes.len() != count.saturating_mul(size) {
+        return Err(Loss::Unread(format!(
+            "is a tensor of {count} elements, whose data are not read: they are too large or lie in another file"
+        )));
+    }
+    Ok(Passed { ty, length: count, bytes })
+}
+
+/// How many elements a tensor has.
+pub(super) fn elements(tensor: &TensorProto) -> Option<usize> {
+    tensor
+        .dims
+        .iter()
+        .try_fold(1_usize, |product, extent| product.checked_mul(usize::try_from(*extent).ok()?))
+}
+
+/// A tensor's data as the parser passes them: doubles as floats of 32 bits.
+fn data(tensor: &TensorProto, element: DataType) -> Vec<u8> {
+    let raw = tensor.raw_data();
+    let numbers = || tensor.int32_data.iter();
+    match element {
+        DataType::Double => {
+            let raw = raw.as_chunks::<8>().0.iter().map(|chunk| f64::from_le_bytes(*chunk));
+            raw.chain(tensor.double_data.iter().copied())
+                .flat_map(|value| (value as f32).to_ne_bytes())
+                .collect()
+        }
+        // Bytes of ONNX are little endian, as those of every machine with TensorRT-RTX are.
+        _ if !raw.is_empty() => raw.to_vec(),
+        DataType::Float => tensor.float_data.iter().flat_map(|value| value.to_ne_bytes()).collect(),
+        DataType::Int8 => numbers().map(|value| *value as u8).collect(),
+        DataType::Bfloat16 | DataType::Float16 => {
+            numbers().flat_map(|value| (*value as u16).to_ne_bytes()).collect()
+        }
+        _ => numbers().flat_map(|value| value.to_ne_bytes()).collect(),
+    }
+}
+
+/// ONNX's name for an element type, in small letters.
+pub(super) fn element_name(element: DataType) -> String {
+    element.as_str_name().to_ascii_lowercase()
+}

@@ -1,0 +1,309 @@
+//! The plugin nodes of a model with their shapes and launches: `cubinder eval` for a whole model.
+//!
+//! Owns how the shapes of inputs become those of every tensor: names of dimensions are bound by what is given, and the rest follows node by node
+//! ([`super::list`]). What a launch comes to is [`crate::eval`]'s business.
+
+use std::collections::{BTreeSet, HashMap};
+use std::fmt::Write as _;
+
+use cubinder_bundle::Plugin;
+use cubinder_onnx::Model;
+use serde::Serialize;
+
+use super::bind::{Given, bind};
+use super::check::{Finding, announced, known_values};
+use super::list::{Met, NodeReport, TensorReport, folded, node_name, plural, report, walk};
+use super::plugins::Plugins;
+use super::tensors::{Tensor, Tensors, dim_names};
+use crate::diagnostic::{Diagnostic, Severity, harmless};
+use crate::eval::{self, Compiler, Evaluation, Query, Subject};
+
+/// The plugin nodes of a model with their shapes.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ShapesReport {
+    /// The model, as the user named it.
+    pub file: String,
+    /// The names of dimensions with what they stand for, in order of their names.
+    pub dims: Vec<(String, i64)>,
+    /// The nodes, in the file's order.
+    pub nodes: Vec<EvaluatedNode>,
+}
+
+/// A node with its launches.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct EvaluatedNode {
+    /// The node, with the shapes that follow from what was given.
+    #[serde(flatten)]
+    pub node: NodeReport,
+    /// What it comes to; none where that cannot be told, which is among the findings then.
+    pub evaluation: Option<Evaluation>,
+}
+
+impl ShapesReport {
+    /// Everything that is wrong or not known, as messages.
+    #[must_use]
+    pub fn diagnostics(&self) -> Vec<Diagnostic> {
+        folded(self.nodes.iter().map(|found| &found.node))
+    }
+
+    /// Whether every node can be launched.
+    #[must_use]
+    pub fn is_right(&self) -> bool {
+        let is_right = |found: &EvaluatedNode| {
+            let is_wrong = |finding: &Finding| finding.severity == Severity::Error;
+            !found.node.findings.iter().any(is_wrong) && found.evaluation.is_some()
+        };
+        self.nodes.iter().all(is_right)
+    }
+}
+
+/// Evaluates the plugin nodes of a model for the shapes that `given` has. `query` has what the nodes do not say: facts of the device, formats,
+/// alignments.
+///
+/// # Errors
+/// What is given and cannot be.
+pub fn shapes(
+    file: &str,
+    model: &Model,
+    plugins: &Plugins,
+    given: &Given,
+    query: &Query,
+    compiler: &Compiler,
+) -> Result<ShapesReport, Vec<Diagnostic>> {
+    let mut tensors = Tensors::new(model);
+    let dims = bind(model, &mut tensors, given)?;
+    let met = walk(model, plugins, &mut tensors);
+    if !tensors.denied.is_empty() {
+        return Err(tensors.denied.iter().map(denied).collect());
+    }
+    let open = open_text(model, &tensors.dim_names());
+    let mut evaluator = Evaluator { compiler, query, open, known: HashMap::new() };
+    let nodes = met.into_iter().filter_map(|met| {
+        let (evaluation, more) = evaluator.node(model, &met);
+        let mut node = report(model, plugins, &tensors, met)?;
+        node.findings.extend(more);
+        Some(EvaluatedNode { node, evaluation })
+    });
+    Ok(ShapesReport { file: file.to_owned(), dims, nodes: nodes.collect() })
+}
+
+/// What was found of a node: what it comes to, and what is wrong.
+type Outcome = (Option<Evaluation>, Vec<Finding>);
+
+/// Evaluates nodes; those that are alike once.
+struct Evaluator<'a> {
+    compiler: &'a Compiler,
+    query: &'a Query,
+    /// What is said of the names of dimensions that stand for nothing yet; none where there are none.
+    open: Option<String>,
+    known: HashMap<String, Outcome>,
+}
+
+impl Evaluator<'_> {
+    fn node(&mut self, model: &Model, met: &Met<'_>) -> Outcome {
+        let (Some(subject), Some(attributes)) = (met.subject, &met.checked.attributes) else {
+            return (None, Vec::new());
+        };
+        let is_wrong = |finding: &Finding| finding.severity == Severity::Error;
+        if met.checked.findings.iter().any(is_wrong) {
+            return (None, Vec::new());
+        }
+        let names = model.node(met.id).map(|node| node.proto.input.as_slice()).unwrap_or_default();
+        let missing = missing(&subject.plugin, &met.inputs, names, self.open.as_deref());
+        if !missing.is_empty() {
+            return (None, missing);
+        }
+        let query = query(&subject.plugin, &met.inputs, self.query);
+        let key = format!("{:?} {attributes:?} {query:?}", met.whose);
+        if let Some(known) = self.known.get(&key) {
+            return known.clone();
+        }
+        let subject = Subject { attributes: Some(attributes.clone()), ..subject.clone() };
+        let said = model.node(met.id).map(|node| node.proto.attribute.as_slice()).unwrap_or_default();
+        let mut outcome = self.evaluate(&subject, &query);
+        if let Some(evaluation) = &mut outcome.0 {
+            for attribute in &mut evaluation.attributes {
+                let is_said = said.iter().any(|said| said.name() == attribute.name);
+                attribute.from = if is_said { eval::Origin::Given } else { eval::Origin::Default };
+            }
+        }
+        self.known.insert(key, outcome.clone());
+        outcome
+    }
+
+    fn evaluate(&self, subject: &Subject, query: &Query) -> Outcome {
+        match eval::evaluate(subject, query, self.compiler) {
+            Ok(outcome) => {
+                let refused = outcome.evaluation.refused.iter();
+                let findings = refused.map(|why| Finding::error("refused", why.clone())).collect();
+                (Some(outcome.evaluation), findings)
+            }
+            Err(mistakes) => {
+                (None, mistakes.into_iter().map(|mistake| of_diagnostic(mistake.diagnostic)).collect())
+            }
+        }
+    }
+}
+
+/// What is given of a tensor that a node gives.
+fn denied((name, given, found): &(String, Tensor, Tensor)) -> Diagnostic {
+    let text = |tensor: &Tensor| tensor.shape_text().unwrap_or_default();
+    let option = if given.values.is_some() { "values" } else { "shape" };
+    Diagnostic::error(format!("`--{option} {name}=...`: it is given {}, and is {}", text(given), text(found)))
+        .note("it follows from the tensors before it")
+        .help(format!("leave out `--{option} {name}=...`, or give the network's inputs other shapes"))
+}
+
+/// What is to be said of names of the network's dimensions that stand for nothing.
+fn open_text(model: &Model, open: &BTreeSet<String>) -> Option<String> {
+    let named: BTreeSet<&str> =
+        model.graphs.first()?.inputs.iter().flat_map(|input| dim_names(input)).collect();
+    let names: Vec<String> =
+        open.iter().filter(|name| named.contains(name.as_str())).map(|name| format!("`{name}`")).collect();
+    let shown: Vec<String> = names.iter().take(16).cloned().collect();
+    (!names.is_empty()).then(|| format!("nothing says what {} of the network's inputs is", shown.join(", ")))
+}
+
+fn of_diagnostic(diagnostic: Diagnostic) -> Finding {
+    Finding { notes: diagnostic.notes, help: diagnostic.help, ..Finding::error("query", diagnostic.message) }
+}
+
+/// What has to be known of a node's inputs and is not.
+fn missing(plugin: &Plugin, inputs: &[Tensor], names: &[String], open: Option<&str>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for ((input, tensor), name) in plugin.inputs.iter().zip(inputs).zip(names) {
+        let is_known = match input.values {
+            Some(_) => known_values(tensor).is_some(),
+            None => tensor.dims.as_ref().is_some_and(|dims| dims.iter().all(|dim| dim.known().is_some())),
+        };
+        if is_known {
+            continue;
+        }
+        let (what, option) = match input.values {
+            Some(_) => (format!("what the shape input `{}` holds", input.name), "values"),
+            None => (format!("the shape of the input `{}`", input.name), "shape"),
+        };
+        let known = tensor.shape_text().filter(|_| input.values.is_none());
+        let known = known.map_or_else(String::new, |shape| format!(": no more than {shape}"));
+        let finding = Finding::error("unknown_shape", format!("{what} is not known{known}"));
+        let itself = format!("say what it is: `--{option} {name}=...`");
+        findings.push(match open {
+            Some(open) => finding.note(open).help(format!("give the network's inputs whole shapes, or {itself}")),
+            None => finding
+                .note("it comes from operators that are not followed, or of which too little is known; `onnx.shape_inference` may know more")
+                .help(itself),
+        });
+    }
+    findings
+}
+
+/// What a node asks of [`eval`].
+fn query(plugin: &Plugin, inputs: &[Tensor], more: &Query) -> Query {
+    let mut query = more.clone();
+    for (input, tensor) in plugin.inputs.iter().zip(inputs) {
+        match (input.values, known_values(tensor), announced(tensor)) {
+            (Some(_), Some(values), _) => query.values.push((input.name.clone(), values)),
+            (None, _, Some(shape)) => query.shapes.push((input.name.clone(), shape)),
+            _ => {}
+        }
+        if let Some(ty) = tensor.data_type() {
+            query.types.push((input.name.clone(), ty.name().to_owned()));
+        }
+    }
+    query
+}
+
+/// The report as text; ends with a line end. Control characters of the file never reach the terminal.
+#[must_use]
+pub fn shapes_table(report: &ShapesReport, verbose: bool) -> String {
+    let mut text = format!("{}: {}\n", report.file, plural(report.nodes.len(), "plugin node"));
+    let dims: Vec<String> = report.dims.iter().map(|(name, extent)| format!("{name} = {extent}")).collect();
+    if !dims.is_empty() {
+        let _ = writeln!(text, "with {}", dims.join(", "));
+    }
+    for found in &report.nodes {
+        let tensors = |all: &[TensorReport]| all.iter().map(tensor).collect::<Vec<_>>().join(", ");
+        let node = &found.node;
+        let _ =
+            writeln!(text, "\n{}\n  {} -> {}", node.title(), tensors(&node.inputs), tensors(&node.outputs));
+        match &found.evaluation {
+            None => text.push_str(if is_refused(node) { "  refused\n" } else { "  not known\n" }),
+            Some(evaluation) if verbose => {
+                let whole = eval::Report {
+                    file: String::new(),
+                    kind: "model",
+                    evaluations: vec![evaluation.clone()],
+                };
+                // Without the line that names the file.
+                let table = eval::table(&whole);
+                text.push_str(table.split_once("\n\n").map_or(table.as_str(), |(_, rest)| rest));
+            }
+            Some(evaluation) => text.push_str(&launches(evaluation)),
+        }
+    }
+    harmless(&text, false)
+}
+
+/// Whether something is wrong with a node, rather than not known.
+fn is_refused(node: &NodeReport) -> bool {
+    let is_wrong =
+        |finding: &Finding| finding.severity == Severity::Error && finding.problem != "unknown_shape";
+    node.findings.iter().any(is_wrong)
+}
+
+fn tensor(tensor: &TensorReport) -> String {
+    let words = [tensor.ty.as_deref().unwrap_or("?"), tensor.shape.as_deref().unwrap_or("?")];
+    format!("{} {}", tensor.name, words.join(" "))
+}
+
+/// The variant and its launches, a line each.
+fn launches(evaluation: &Evaluation) -> String {
+    let mut text = String::new();
+    if let Some(why) = &evaluation.refused {
+        let _ = writeln!(text, "  refused: {}", why.replace('\n', "\n    "));
+        return text;
+    }
+    let extents = |extents: Option<[u32; 3]>| match extents {
+        Some([x, y, z]) => format!("{x}x{y}x{z}"),
+        None => "?".to_owned(),
+    };
+    if let Some(variant) = evaluation.variants.iter().find(|variant| variant.chosen) {
+        let label = if variant.label.is_empty() { String::new() } else { format!(" ({})", variant.label) };
+        let _ = write!(text, "  variant {}{label}", variant.id);
+    }
+    if evaluation.workspace_bytes > 0 {
+        let _ = write!(text, ", {} bytes of workspace", evaluation.workspace_bytes);
+    }
+    text.push('\n');
+    for launch in &evaluation.launches {
+        let shared = if launch.shared_bytes > 0 {
+            format!(", {} bytes shared", launch.shared_bytes)
+        } else {
+            String::new()
+        };
+        let (grid, block) = (extents(launch.grid), extents(launch.block));
+        // Of a grid without blocks nothing else is computed.
+        let rest = if launch.empty { "nothing to do".to_owned() } else { format!("block {block}{shared}") };
+        let _ = writeln!(text, "  {}: grid {grid}, {rest}", launch.kernel);
+    }
+    text
+}
+
+/// Leaves the nodes of that name.
+///
+/// # Errors
+/// There is none.
+pub fn only(report: &mut ShapesReport, model: &Model, name: &str) -> Result<(), Diagnostic> {
+    let names: Vec<String> = report.nodes.iter().map(|found| found.node.node.clone()).collect();
+    report.nodes.retain(|found| found.node.node == name);
+    if !report.nodes.is_empty() {
+        return Ok(());
+    }
+    let error = Diagnostic::error(format!("the model has no plugin node `{name}`"));
+    let is_other = model.nodes().any(|(id, _)| node_name(model, id) == name);
+    let error = if is_other { error.note("the node of that name is for no plugin") } else { error };
+    Err(match crate::diagnostic::suggest(name, names.iter().map(String::as_str)) {
+        Some(near) => error.help(format!("did you mean `{near}`?")),
+        None => error,
+    })
+}

@@ -1,0 +1,425 @@
+//! What is known of the tensors of a model.
+//!
+//! Owns the types and shapes that a model says, and the order in which nodes add to them. What ordinary operators add is [`super::infer`]'s
+//! business, and what plugins add their own.
+
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+
+use cubinder_bundle::DataType;
+use cubinder_onnx::proto::tensor_proto::DataType as Element;
+use cubinder_onnx::proto::tensor_shape_proto::dimension;
+use cubinder_onnx::proto::type_proto::Value as Kind;
+use cubinder_onnx::proto::{TensorProto, TypeProto};
+use cubinder_onnx::{Graph, Model, Owner};
+
+use super::passed::{element_name, elements};
+
+/// The most dimensions, and the most values, of a tensor that are followed. TensorRT has 8 dimensions at most, and shapes are short.
+pub(super) const MOST_VALUES: usize = 64;
+
+/// The most bytes of a dimension's name. Names are copied from tensor to tensor.
+pub(super) const MOST_NAME_BYTES: usize = 64;
+
+/// One extent of a shape.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Dim {
+    /// So many.
+    Known(i64),
+    /// As many as the name stands for: `batch`.
+    Named(String),
+    /// Nothing is known.
+    Unknown,
+}
+
+/// What is known of a tensor.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Tensor {
+    /// Its element type.
+    pub(super) element: Option<Element>,
+    /// Its shape, as far as it is known; none where not even the rank is.
+    pub(super) dims: Option<Vec<Dim>>,
+    /// What a small tensor of integers holds.
+    pub(super) values: Option<Vec<Dim>>,
+}
+
+impl std::fmt::Display for Dim {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Dim::Known(extent) => write!(f, "{extent}"),
+            Dim::Named(name) => write!(f, "{name}"),
+            Dim::Unknown => f.write_str("?"),
+        }
+    }
+}
+
+impl Dim {
+    pub(super) fn known(&self) -> Option<i64> {
+        match self {
+            Dim::Known(extent) => Some(*extent),
+            _ => None,
+        }
+    }
+}
+
+impl Tensor {
+    pub(super) fn new(element: Option<Element>, dims: Option<Vec<Dim>>) -> Tensor {
+        Tensor { element, dims, values: None }
+    }
+
+    pub(super) fn rank(&self) -> Option<usize> {
+        Some(self.dims.as_ref()?.len())
+    }
+
+    /// The type that a plugin sees: TensorRT makes single floats of doubles (seen with TensorRT-RTX 1.7.1).
+    pub(super) fn data_type(&self) -> Option<DataType> {
+        data_type(self.element?)
+    }
+
+    /// Type for people: a manifest's name, else ONNX's.
+    pub(super) fn type_text(&self) -> Option<String> {
+        let element = self.element?;
+        Some(match data_type(element) {
+            Some(ty) if element != Element::Double => ty.name().to_owned(),
+            _ => element_name(element),
+        })
+    }
+
+    /// Shape for people: `10x3x?xwidth`.
+    pub(super) fn shape_text(&self) -> Option<String> {
+        let dims = self.dims.as_ref()?;
+        if dims.is_empty() {
+            return Some("scalar".to_owned());
+        }
+        Some(dims.iter().map(Dim::to_string).collect::<Vec<_>>().join("x"))
+    }
+
+    /// Takes over what `other` knows beyond this.
+    fn learn(&mut self, other: Tensor) {
+        self.element = self.element.or(other.element);
+        self.values = self.values.take().or(other.values);
+        match (&mut self.dims, other.dims) {
+            (None, dims) => self.dims = dims,
+            (Some(known), Some(dims)) if known.len() == dims.len() => {
+                for (known, dim) in known.iter_mut().zip(dims) {
+                    if !matches!(known, Dim::Known(_)) && dim != Dim::Unknown {
+                        // A number is worth more than a name, and a name that the model gives more than one that was found.
+                        let is_better = *known == Dim::Unknown || matches!(dim, Dim::Known(_));
+                        if is_better {
+                            *known = dim;
+                        }
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// What a node gives, with what the model says of it where that is not found. What is found is right: TensorRT finds it itself, and does not read what is said.
+    fn over(self, said: Tensor) -> Tensor {
+        let is_same = |found: &Element| said.element.is_some_and(|said| !is_other_type(said, *found));
+        let element = if self.element.as_ref().is_some_and(is_same) { said.element } else { self.element };
+        let dims = match (self.dims, said.dims) {
+            (Some(found), Some(said)) if found.len() == said.len() => {
+                let one = |(found, said): (Dim, Dim)| match (&found, &said) {
+                    // The model's names are those that can be given.
+                    (Dim::Unknown, _) | (Dim::Named(_), Dim::Named(_)) => said,
+                    _ => found,
+                };
+                Some(found.into_iter().zip(said).map(one).collect())
+            }
+            (found, said) => found.or(said),
+        };
+        Tensor { element: element.or(said.element), dims, values: self.values.or(said.values) }
+    }
+
+    /// Whether another's type cannot be this one's, as TensorRT has types.
+    pub(super) fn is_other_type(&self, other: &Tensor) -> bool {
+        matches!((self.element, other.element), (Some(one), Some(other)) if is_other_type(one, other))
+    }
+
+    /// Whether another's shape cannot be this one's: in rank, or in a number.
+    pub(super) fn is_other_shape(&self, other: &Tensor) -> bool {
+        let (Some(one), Some(other)) = (&self.dims, &other.dims) else { return false };
+        let is_other = |(one, other): (&Dim, &Dim)| matches!((one, other), (Dim::Known(one), Dim::Known(other)) if one != other);
+        one.len() != other.len() || one.iter().zip(other).any(is_other)
+    }
+}
+
+fn is_other_type(one: Element, other: Element) -> bool {
+    let (as_one, as_other) = (data_type(one), data_type(other));
+    one != other && (as_one.is_none() || as_one != as_other)
+}
+
+/// The type that TensorRT has for an element type of ONNX; none where plugins get no such tensor.
+pub(super) fn data_type(element: Element) -> Option<DataType> {
+    Some(match element {
+        Element::Float | Element::Double => DataType::F32,
+        Element::Float16 => DataType::F16,
+        Element::Bfloat16 => DataType::Bf16,
+        Element::Float8e4m3fn => DataType::F8,
+        Element::Int4 => DataType::I4,
+        Element::Int8 => DataType::I8,
+        Element::Int32 => DataType::I32,
+        Element::Int64 => DataType::I64,
+        Element::Uint8 => DataType::U8,
+        Element::Bool => DataType::Bool,
+        _ => return None,
+    })
+}
+
+/// ONNX's element type for one of TensorRT's.
+pub(super) fn element(ty: DataType) -> Element {
+    match ty {
+        DataType::F32 => Element::Float,
+        DataType::F16 => Element::Float16,
+        DataType::Bf16 => Element::Bfloat16,
+        DataType::F8 => Element::Float8e4m3fn,
+        DataType::I4 => Element::Int4,
+        DataType::I8 => Element::Int8,
+        DataType::I32 => Element::Int32,
+        DataType::I64 => Element::Int64,
+        DataType::U8 => Element::Uint8,
+        DataType::Bool => Element::Bool,
+    }
+}
+
+/// The tensors of every graph, by name.
+#[derive(Debug, Default)]
+pub(super) struct Tensors {
+    graphs: Vec<HashMap<String, Tensor>>,
+    parents: Vec<Option<usize>>,
+    /// What the model says of tensors and is not what nodes give.
+    stale: HashMap<(usize, String), Tensor>,
+    /// The tensors that the user says something of.
+    given: HashSet<(usize, String)>,
+    /// Of those the ones that are not what nodes give: the name, what is given, what it is.
+    pub(super) denied: Vec<(String, Tensor, Tensor)>,
+}
+
+impl Tensors {
+    /// What the model says of them.
+    pub(super) fn new(model: &Model) -> Tensors {
+        let mut tensors = Tensors::default();
+        for graph in &model.graphs {
+            tensors.graphs.push(said(graph));
+            tensors.parents.push(match &graph.owner {
+                Owner::Node { node, .. } => Some(node.graph),
+                _ => None,
+            });
+        }
+        tensors
+    }
+
+    /// A tensor that nodes of a graph can name: one of the graph's own, or of those around it.
+    pub(super) fn get(&self, graph: usize, name: &str) -> Option<&Tensor> {
+        self.graphs.get(self.home(graph, name)?)?.get(name)
+    }
+
+    /// What the model says of a tensor, where that is not what a node gives.
+    pub(super) fn stale(&self, graph: usize, name: &str) -> Option<&Tensor> {
+        if self.stale.is_empty() {
+            return None;
+        }
+        self.stale.get(&(self.home(graph, name)?, name.to_owned()))
+    }
+
+    /// The graph that a tensor is of.
+    fn home(&self, graph: usize, name: &str) -> Option<usize> {
+        let mut at = Some(graph);
+        while let Some(graph) = at {
+            if self.graphs.get(graph)?.contains_key(name) {
+                return Some(graph);
+            }
+            at = *self.parents.get(graph)?;
+        }
+        None
+    }
+
+    /// The graph that has a tensor of that name: the network, where it has one.
+    pub(super) fn find(&self, model: &Model, name: &str) -> Option<usize> {
+        let is_named = |names: &[String]| names.iter().any(|known| known == name);
+        let has = |graph: &usize| {
+            let is_known = self.graphs.get(*graph).is_some_and(|known| known.contains_key(name));
+            let mut nodes =
+                model.graphs.get(*graph).map(|graph| graph.nodes.as_slice()).unwrap_or_default().iter();
+            is_known || nodes.any(|node| is_named(&node.proto.output))
+        };
+        (0..self.graphs.len()).find(has)
+    }
+
+    /// What dimensions are called.
+    pub(super) fn dim_names(&self) -> BTreeSet<String> {
+        let dims =
+            self.graphs.iter().flat_map(HashMap::values).filter_map(|tensor| tensor.dims.as_ref()).flatten();
+        let name = |dim: &Dim| if let Dim::Named(name) = dim { Some(name.clone()) } else { None };
+        dims.filter_map(name).collect()
+    }
+
+    /// Says what the user says of a tensor, whatever the model does.
+    pub(super) fn give(&mut self, graph: usize, name: &str, tensor: Tensor) {
+        if let Some(known) = self.graphs.get_mut(graph) {
+            known.insert(name.to_owned(), tensor);
+            self.given.insert((graph, name.to_owned()));
+        }
+    }
+
+    /// Puts extents in the place of names of dimensions.
+    pub(super) fn rename(&mut self, change: &dyn Fn(&str) -> Option<Dim>) {
+        // Few names stand for many dimensions, and reading a name is slow.
+        let mut changed: HashMap<String, Option<Dim>> = HashMap::new();
+        for tensor in self.graphs.iter_mut().flat_map(HashMap::values_mut) {
+            for dim in tensor.dims.iter_mut().flatten() {
+                if let Dim::Named(name) = dim {
+                    let new = changed.entry(name.clone()).or_insert_with(|| change(name));
+                    if let Some(new) = new.clone() {
+                        *dim = new;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Adds what a node of a graph gives. It is worth more than what the model says; what the user says has to be so.
+    pub(super) fn found(&mut self, graph: usize, name: &str, mut tensor: Tensor) {
+        tensor.dims = tensor.dims.filter(|dims| dims.len() <= MOST_VALUES);
+        tensor.values = tensor.values.filter(|values| values.len() <= MOST_VALUES);
+        let Some(known) = self.graphs.get_mut(graph).filter(|_| !name.is_empty()) else { return };
+        let Some(said) = known.get_mut(name) else {
+            known.insert(name.to_owned(), tensor);
+            return;
+        };
+        let place = (graph, name.to_owned());
+        let (is_shape, is_type) = (said.is_other_shape(&tensor), said.is_other_type(&tensor));
+        if self.given.contains(&place) {
+            if is_shape {
+                self.denied.push((place.1, said.clone(), tensor));
+            } else {
+                said.learn(tensor);
+            }
+            return;
+        }
+        let mut old = std::mem::take(said);
+        if is_shape || is_type {
+            self.stale.insert(place, old.clone());
+            // Of a shape that is wrong in a part the rest is worth nothing.
+            old.dims = old.dims.filter(|_| !is_shape);
+        }
+        *said = tensor.over(old);
+    }
+}
+
+fn said(graph: &Graph) -> HashMap<String, Tensor> {
+    let mut known: HashMap<String, Tensor> = HashMap::new();
+    for initializer in &graph.initializers {
+        known.insert(initializer.name().to_owned(), constant(initializer));
+    }
+    for value in graph.inputs.iter().chain(&graph.outputs).chain(&graph.values) {
+        let said = value.ty.as_ref().map(of_type).unwrap_or_default();
+        match known.get_mut(&value.name) {
+            Some(known) => known.learn(said),
+            None => {
+                known.insert(value.name.clone(), said);
+            }
+        }
+    }
+    known
+}
+
+/// What the dimensions of a described tensor are called.
+pub(super) fn dim_names(value: &cubinder_onnx::Value) -> Vec<&str> {
+    let Some(Kind::TensorType(tensor)) = value.ty.as_ref().and_then(|ty| ty.value.as_ref()) else {
+        return Vec::new();
+    };
+    let mut names = Vec::new();
+    for dim in tensor.shape.iter().flat_map(|shape| &shape.dim) {
+        if let Some(dimension::Value::DimParam(name)) = &dim.value {
+            names.push(name.as_str());
+        }
+    }
+    names
+}
+
+/// What a type says; nothing for what is no tensor.
+fn of_type(ty: &TypeProto) -> Tensor {
+    let Some(Kind::TensorType(tensor)) = &ty.value else { return Tensor::default() };
+    let dim = |dim: &cubinder_onnx::proto::tensor_shape_proto::Dimension| match &dim.value {
+        Some(dimension::Value::DimValue(extent)) if *extent >= 0 => Dim::Known(*extent),
+        Some(dimension::Value::DimParam(name)) if !name.is_empty() && name.len() <= MOST_NAME_BYTES => {
+            Dim::Named(name.clone())
+        }
+        _ => Dim::Unknown,
+    };
+    let shape = tensor.shape.as_ref().filter(|shape| shape.dim.len() <= MOST_VALUES);
+    let dims = shape.map(|shape| shape.dim.iter().map(dim).collect());
+    Tensor::new(known_element(tensor.elem_type()), dims)
+}
+
+pub(super) fn known_element(number: i32) -> Option<Element> {
+    Element::try_from(number).ok().filter(|element| *element != Element::Undefined)
+}
+
+/// What is known of a tensor whose data the model holds.
+pub(super) fn constant(tensor: &TensorProto) -> Tensor {
+    let dims = tensor.dims.iter().map(|extent| if *extent >= 0 { Dim::Known(*extent) } else { Dim::Unknown });
+    let dims = (tensor.dims.len() <= MOST_VALUES).then(|| dims.collect());
+    let element = known_element(tensor.data_type());
+    let values = integers(tensor).filter(|values| values.len() <= MOST_VALUES);
+    let values = values.map(|values| values.into_iter().map(Dim::Known).collect());
+    Tensor { element, dims, values }
+}
+
+/// What a small tensor of integers holds.
+fn integers(tensor: &TensorProto) -> Option<Vec<i64>> {
+    let raw = tensor.raw_data();
+    let values: Vec<i64> = match known_element(tensor.data_type())? {
+        Element::Int64 if !raw.is_empty() => {
+            raw.as_chunks::<8>().0.iter().map(|chunk| i64::from_le_bytes(*chunk)).collect()
+        }
+        Element::Int32 if !raw.is_empty() => {
+            raw.as_chunks::<4>().0.iter().map(|chunk| i32::from_le_bytes(*chunk).into()).collect()
+        }
+        Element::Int64 => tensor.int64_data.clone(),
+        Element::Int32 => tensor.int32_data.iter().map(|value| (*value).into()).collect(),
+        _ => return None,
+    };
+    (Some(values.len()) == elements(tensor)).then_some(values)
+}
+
+/// The nodes of a graph so that each comes after those whose outputs it takes, else as they are in the file. A model should have them so,
+/// and TensorRT sorts them itself; those of a circle come last.
+pub(super) fn in_order(graph: &Graph) -> Vec<usize> {
+    let mut makers: HashMap<&str, usize> = HashMap::new();
+    for (index, node) in graph.nodes.iter().enumerate() {
+        for output in node.proto.output.iter().filter(|output| !output.is_empty()) {
+            makers.entry(output).or_insert(index);
+        }
+    }
+    let needs = |index: usize| {
+        let inputs = graph.nodes.get(index).map_or(&[][..], |node| node.proto.input.as_slice());
+        inputs.iter().filter_map(|input| makers.get(input.as_str()).copied())
+    };
+    let count = graph.nodes.len();
+    if (0..count).all(|index| needs(index).all(|maker| maker < index)) {
+        return (0..count).collect();
+    }
+    let mut waiting: Vec<usize> = (0..count).map(|index| needs(index).count()).collect();
+    let mut takers: Vec<Vec<usize>> = vec![Vec::new(); count];
+    for index in 0..count {
+        needs(index).for_each(|maker| takers[maker].push(index));
+    }
+    let mut ready: VecDeque<usize> = (0..count).filter(|index| waiting[*index] == 0).collect();
+    let mut order = Vec::with_capacity(count);
+    let mut is_done = vec![false; count];
+    while let Some(index) = ready.pop_front() {
+        order.push(index);
+        is_done[index] = true;
+        for taker in std::mem::take(&mut takers[index]) {
+            waiting[taker] -= 1;
+            if waiting[taker] == 0 {
+                ready.push_back(taker);
+            }
+        }
+    }
+    order.extend((0..count).filter(|index| !is_done[*index]));
+    order
+}

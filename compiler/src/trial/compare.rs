@@ -1,0 +1,222 @@
+//! How far a result is from what is expected.
+
+use cubinder_bundle::DataType;
+use serde::{Deserialize, Serialize};
+
+use super::array::{Array, Number};
+
+/// How far off an element may be: by `atol + rtol * |expected|`.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Tolerance {
+    /// In the element's own unit.
+    pub atol: f64,
+    /// As a part of what is expected.
+    pub rtol: f64,
+}
+
+impl Tolerance {
+    /// Nothing else will do.
+    pub const EXACT: Tolerance = Tolerance { atol: 0.0, rtol: 0.0 };
+}
+
+/// The tolerance of a type where nothing is said: exact for integers and booleans; for floats that of `torch.testing.assert_close`
+/// (PyTorch 2), whose users know it, and of E4M3, which it does not have, one step of the fraction or of the least numbers.
+#[must_use]
+pub fn default_tolerance(ty: DataType) -> Tolerance {
+    match ty {
+        DataType::F32 => Tolerance { atol: 1e-5, rtol: 1.3e-6 },
+        DataType::F16 => Tolerance { atol: 1e-5, rtol: 1e-3 },
+        DataType::Bf16 => Tolerance { atol: 1e-5, rtol: 1.6e-2 },
+        DataType::F8 => Tolerance { atol: 0.001_953_125, rtol: 0.125 },
+        _ => Tolerance::EXACT,
+    }
+}
+
+/// Elements that are not what is expected.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Mismatch {
+    /// How many.
+    pub count: usize,
+    /// Of how many.
+    pub of: usize,
+    /// The first of them.
+    pub first: Vec<Element>,
+    /// The largest difference among all of them; none where none has a finite one.
+    pub largest: Option<f64>,
+}
+
+/// An element that is not what is expected.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Element {
+    /// Where it is, one number for each dimension.
+    pub index: Vec<i64>,
+    /// What it is: `1.5`, `nan`.
+    pub found: String,
+    /// What it should be.
+    pub expected: String,
+    /// By how much it is off; none where one of both is no number or infinite.
+    pub difference: Option<f64>,
+}
+
+/// How many elements are shown.
+const SHOWN: usize = 8;
+
+/// Holds `found` against `expected`, which have one type and shape, but for the elements whose numbers `left_out` has, in order. NaN is
+/// as good as NaN, and an infinity as itself.
+#[must_use]
+pub fn compare(
+    found: &Array,
+    expected: &Array,
+    tolerance: Tolerance,
+    left_out: &[usize],
+) -> Option<Mismatch> {
+    // What has the same bits is close, whatever the tolerance.
+    let unlike = found.unlike(expected).into_iter().filter(|at| left_out.binary_search(at).is_err());
+    let numbers = unlike.map(|at| (at, found.get(at), expected.get(at)));
+    elements(found, numbers.filter(|(_, found, expected)| !is_close(*found, *expected, tolerance)))
+}
+
+/// What is to be said of these elements: number, what was found and what was expected.
+#[must_use]
+pub fn elements(array: &Array, all: impl Iterator<Item = (usize, Number, Number)>) -> Option<Mismatch> {
+    let mut mismatch = Mismatch { count: 0, of: array.len(), first: Vec::new(), largest: None };
+    for (index, found, expected) in all {
+        let difference = difference(found, expected);
+        mismatch.count += 1;
+        mismatch.largest = match (mismatch.largest, difference) {
+            (Some(largest), Some(difference)) => Some(largest.max(difference)),
+            (one, other) => one.or(other),
+        };
+        if mismatch.first.len() < SHOWN {
+            mismatch.first.push(Element {
+                index: index_of(index, array.shape()),
+                found: text(array.ty(), found),
+                expected: text(array.ty(), expected),
+                difference,
+            });
+        }
+    }
+    (mismatch.count > 0).then_some(mismatch)
+}
+
+/// A number as short as its type allows.
+fn text(ty: DataType, number: Number) -> String {
+    match (ty, number) {
+        (DataType::F32 | DataType::F16 | DataType::Bf16 | DataType::F8, Number::Float(value))
+            if !value.is_nan() =>
+        {
+            #[allow(clippy::cast_possible_truncation)] // it is of the type
+            let narrow = value as f32;
+            format!("{narrow:?}")
+        }
+        (_, number) => number.to_string(),
+    }
+}
+
+/// Where an element is, by its number in row-major order.
+#[must_use]
+pub fn index_of(number: usize, shape: &[i64]) -> Vec<i64> {
+    let mut rest = i64::try_from(number).unwrap_or(i64::MAX);
+    let mut index: Vec<i64> = shape
+        .iter()
+        .rev()
+        .map(|extent| {
+            let extent = (*extent).max(1);
+            let at = rest % extent;
+            rest /= extent;
+            at
+        })
+        .collect();
+    index.reverse();
+    index
+}
+
+/// Whether an element is as expected.
+#[must_use]
+pub fn is_close(found: Number, expected: Number, tolerance: Tolerance) -> bool {
+    if let (Number::Int(found), Number::Int(expected)) = (found, expected)
+        && (found == expected || tolerance == Tolerance::EXACT)
+    {
+        return found == expected;
+    }
+    let (found, expected) = (found.as_f64(), expected.as_f64());
+    if found.is_nan() || expected.is_nan() {
+        return found.is_nan() && expected.is_nan();
+    }
+    #[allow(clippy::float_cmp)] // what is equal is close, infinities too
+    let is_equal = found == expected;
+    let allowed = tolerance.atol + tolerance.rtol * expected.abs();
+    is_equal || (expected.is_finite() && (found - expected).abs() <= allowed)
+}
+
+fn difference(found: Number, expected: Number) -> Option<f64> {
+    let difference = match (found, expected) {
+        #[allow(clippy::cast_precision_loss)] // it is shown, not compared
+        (Number::Int(found), Number::Int(expected)) => found.abs_diff(expected) as f64,
+        (found, expected) => (found.as_f64() - expected.as_f64()).abs(),
+    };
+    difference.is_finite().then_some(difference)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn floats(values: &[f64]) -> Array {
+        let shape = vec![values.len() as i64];
+        Array::of_numbers(DataType::F32, shape, values.iter().copied().map(Number::Float)).unwrap()
+    }
+
+    #[test]
+    fn nan_and_infinities_are_equal_to_themselves() {
+        let (nan, inf) = (f64::NAN, f64::INFINITY);
+        let all = floats(&[nan, inf, -inf, 0.0]);
+        assert_eq!(compare(&all, &floats(&[nan, inf, -inf, -0.0]), Tolerance::EXACT, &[]), None);
+        let found =
+            compare(&floats(&[1.0, -inf, inf, nan]), &all, Tolerance { atol: 1e30, rtol: 1.0 }, &[]).unwrap();
+        assert_eq!((found.count, found.of, found.largest), (4, 4, None));
+    }
+
+    #[test]
+    fn tolerances_add_up() {
+        let tolerance = Tolerance { atol: 0.5, rtol: 0.25 };
+        assert_eq!(compare(&floats(&[5.5, 2.5]), &floats(&[4.0, 4.0]), tolerance, &[]), None);
+        let found = compare(&floats(&[1.0, 5.75, -1.0]), &floats(&[1.0, 4.0, 1.0]), tolerance, &[]).unwrap();
+        assert_eq!(found.count, 2);
+        assert_eq!(found.largest, Some(2.0));
+        assert_eq!(found.first[0].index, [1]);
+        assert_eq!((found.first[0].found.as_str(), found.first[0].expected.as_str()), ("5.75", "4.0"));
+    }
+
+    #[test]
+    fn integers_are_exact() {
+        let ints = |values: &[i64]| {
+            let shape = vec![1, values.len() as i64];
+            Array::of_numbers(DataType::I64, shape, values.iter().copied().map(Number::Int)).unwrap()
+        };
+        let found =
+            compare(&ints(&[0, i64::MAX]), &ints(&[0, i64::MAX - 1]), default_tolerance(DataType::I64), &[]);
+        assert_eq!(found.unwrap().first[0].index, [0, 1]);
+        let loose = Tolerance { atol: 1.0, rtol: 0.0 };
+        assert_eq!(compare(&ints(&[0, 8]), &ints(&[1, 7]), loose, &[]), None);
+    }
+
+    #[test]
+    fn places_have_a_number_for_each_dimension() {
+        assert_eq!(index_of(7, &[2, 3, 2]), [1, 0, 1]);
+        assert_eq!(index_of(0, &[]), [] as [i64; 0]);
+    }
+
+    #[test]
+    fn what_is_left_out_is_not_held_against_anything() {
+        let (found, expected) = (floats(&[1.0, 2.0, 3.0, 4.0]), floats(&[1.0, 0.0, 0.0, 0.0]));
+        assert_eq!(found.unlike(&expected), [1, 2, 3]);
+        let mismatch = compare(&found, &expected, Tolerance::EXACT, &[0, 2]).unwrap();
+        let places: Vec<_> = mismatch.first.iter().map(|element| element.index.clone()).collect();
+        assert_eq!((mismatch.count, places), (2, vec![vec![1], vec![3]]));
+        assert_eq!(compare(&found, &expected, Tolerance::EXACT, &[1, 2, 3]), None);
+        // Two elements share a byte, and what pads the last is none.
+        let short = |bytes: Vec<u8>| Array::new(DataType::I4, vec![3], bytes).unwrap();
+        assert_eq!(short(vec![0x21, 0x03]).unlike(&short(vec![0x31, 0xf3])), [1]);
+    }
+}

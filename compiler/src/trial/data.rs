@@ -1,0 +1,69 @@
+//! Data made from a seed.
+
+use cubinder_bundle::DataType;
+
+use super::array::{Array, Number, count};
+
+/// A seed for one of several things that are made from `seed`: their data does not depend on one another.
+#[must_use]
+pub fn seed_of(seed: u64, name: &str) -> u64 {
+    let mut hash = blake3::Hasher::new();
+    hash.update(&seed.to_le_bytes()).update(name.as_bytes());
+    let mut bytes = [0; 8];
+    bytes.copy_from_slice(&hash.finalize().as_bytes()[..8]);
+    u64::from_le_bytes(bytes)
+}
+
+/// Where numbers lie when nothing is said: -1 to 1 for floats, and for integers what the type holds within -100 to 100.
+#[must_use]
+pub fn default_range(ty: DataType) -> (f64, f64) {
+    match ty {
+        DataType::F32 | DataType::F16 | DataType::Bf16 | DataType::F8 => (-1.0, 1.0),
+        DataType::I8 | DataType::I32 | DataType::I64 => (-100.0, 100.0),
+        DataType::U8 => (0.0, 100.0),
+        DataType::Bool => (0.0, 1.0),
+        DataType::I4 => (-8.0, 7.0),
+    }
+}
+
+/// A tensor of numbers within `range`, both ends included. The same seed gives the same numbers.
+///
+/// # Errors
+/// Where the type does not hold the range, or memory does not hold the tensor.
+pub fn random(ty: DataType, shape: &[i64], range: (f64, f64), seed: u64) -> Result<Array, String> {
+    let mut source = fastrand::Rng::with_seed(seed);
+    let (least, most) = range;
+    let elements = count(shape).ok_or_else(|| format!("{shape:?} has more elements than memory holds"))?;
+    let is_float = matches!(ty, DataType::F32 | DataType::F16 | DataType::Bf16 | DataType::F8);
+    #[allow(clippy::cast_possible_truncation)] // ends of a range, saturated
+    let (lowest, highest) = (least.ceil() as i64, most.floor() as i64);
+    if least.is_nan() || most.is_nan() || least > most || (!is_float && lowest > highest) {
+        return Err(format!("there is no `{}` from {least} to {most}", ty.name()));
+    }
+    let number = |_| match is_float {
+        true => Number::Float(least + (most - least) * source.f64()),
+        false => Number::Int(source.i64(lowest..=highest)),
+    };
+    Array::of_numbers(ty, shape.to_vec(), (0..elements).map(number))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn data_is_of_the_type_and_the_same_every_time() {
+        for ty in DataType::ALL {
+            let make = |seed| random(ty, &[7, 11], default_range(ty), seed).unwrap();
+            assert_eq!(make(1), make(1));
+            assert_ne!(make(1), make(2), "{}", ty.name());
+            let (least, most) = default_range(ty);
+            assert!(make(3).numbers().all(|number| (least..=most).contains(&number.as_f64())));
+        }
+        assert!(random(DataType::U8, &[1], (-1.0, -1.0), 0).is_err());
+        assert!(random(DataType::I32, &[1], (0.2, 0.8), 0).is_err());
+        assert!(random(DataType::F32, &[1], (1.0, 0.0), 0).is_err());
+        assert_eq!(random(DataType::I64, &[0, 3], (0.0, 1.0), 0).unwrap().len(), 0);
+        assert_ne!(seed_of(1, "x"), seed_of(1, "y"));
+    }
+}

@@ -1,0 +1,124 @@
+//! From row major to TensorRT's memory layouts and back.
+//!
+//! `nvinfer1::TensorFormat` (`NvInferRuntimeBase.h`, TensorRT-RTX 1.7) says where an element lies; [`Format`] has the extents.
+
+use cubinder_bundle::{Format, launch};
+
+use super::array::{Array, count};
+
+/// A tensor as it lies in memory in `format`; what is padding is 0.
+///
+/// # Errors
+/// Where it has more elements than memory holds.
+pub fn pack(array: &Array, format: Format) -> Result<Vec<u8>, String> {
+    let bytes = launch::tensor_bytes(array.ty(), format, array.shape())
+        .and_then(|bytes| usize::try_from(bytes).ok())
+        .ok_or_else(|| format!("{:?} has more bytes than memory holds", array.shape()))?;
+    let Some((size, places)) = places(array.ty().size(), format, array.shape()) else {
+        return Ok(array.bytes().to_vec());
+    };
+    let mut packed = vec![0; bytes];
+    for (from, to) in array.bytes().chunks_exact(size).zip(places) {
+        if let Some(to) = packed.get_mut(to..to.saturating_add(size)) {
+            to.copy_from_slice(from);
+        }
+    }
+    Ok(packed)
+}
+
+/// The elements of a tensor that lies in memory in `format`.
+///
+/// # Errors
+/// Where there are fewer bytes than that takes.
+pub fn unpack(
+    bytes: &[u8],
+    ty: cubinder_bundle::DataType,
+    format: Format,
+    shape: &[i64],
+) -> Result<Array, String> {
+    let Some((size, places)) = places(ty.size(), format, shape) else {
+        let used = count(shape).and_then(|count| ty.bytes(count as u64)).unwrap_or(u64::MAX);
+        let used = usize::try_from(used).ok().and_then(|used| bytes.get(..used));
+        let used = used.ok_or_else(|| format!("{shape:?} has more than {} bytes", bytes.len()))?;
+        return Array::new(ty, shape.to_vec(), used.to_vec());
+    };
+    let mut unpacked = Vec::new();
+    for place in places {
+        let element = bytes.get(place..place.saturating_add(size));
+        unpacked.extend(element.ok_or_else(|| format!("{shape:?} has more than {} bytes", bytes.len()))?);
+    }
+    Array::new(ty, shape.to_vec(), unpacked)
+}
+
+/// The size of an element and where each of them lies, in row-major order, bytes; none where memory is row major anyway.
+fn places(size: Option<u32>, format: Format, shape: &[i64]) -> Option<(usize, impl Iterator<Item = usize>)> {
+    let size = size? as usize;
+    let axis = match format {
+        Format::Linear => None,
+        format => shape.len().checked_sub(format.channel_from_end()),
+    }?;
+    let (outer, rest) = shape.split_at_checked(axis)?;
+    let (channels, inner) = rest.split_first()?;
+    let extent = |extents: &[i64]| count(extents);
+    let (outer, inner) = (extent(outer)?, extent(inner)?);
+    let channels = usize::try_from(*channels).ok()?;
+    let vector = usize::try_from(format.vector()).ok()?;
+    let padded = channels.checked_next_multiple_of(vector)?;
+    let is_last = format.is_channels_last();
+    let place = move |index: usize| {
+        let (rest, s) = (index / inner, index % inner);
+        let (o, c) = (rest / channels, rest % channels);
+        let element = if is_last {
+            (o * inner + s) * padded + c
+        } else {
+            ((o * (padded / vector) + c / vector) * inner + s) * vector + c % vector
+        };
+        element * size
+    };
+    // The extents are those of memory that is there, so nothing overflows; none is 0 where there is an index.
+    Some((size, (0..outer.checked_mul(channels)?.checked_mul(inner)?).map(place)))
+}
+
+#[cfg(test)]
+mod tests {
+    use cubinder_bundle::DataType;
+
+    use super::super::array::Number;
+    use super::*;
+
+    fn counting(ty: DataType, shape: &[i64]) -> Array {
+        let numbers = (0..count(shape).unwrap()).map(|index| Number::Int(index as i64 % 100));
+        Array::of_numbers(ty, shape.to_vec(), numbers).unwrap()
+    }
+
+    #[test]
+    fn layouts_are_tensorrts() {
+        let array = counting(DataType::I8, &[1, 3, 1, 2]);
+        for (format, expected) in [
+            (Format::Linear, vec![0, 1, 2, 3, 4, 5]),
+            (Format::Hwc, vec![0, 2, 4, 1, 3, 5]),
+            (Format::Chw2, vec![0, 2, 1, 3, 4, 0, 5, 0]),
+            (Format::Chw4, vec![0, 2, 4, 0, 1, 3, 5, 0]),
+            (Format::Hwc8, vec![0, 2, 4, 0, 0, 0, 0, 0, 1, 3, 5, 0, 0, 0, 0, 0]),
+        ] {
+            assert_eq!(pack(&array, format).unwrap(), expected, "{format:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_packed_unpacks() {
+        for format in Format::ALL {
+            for shape in
+                [vec![2, 3, 4, 5, 6], vec![1, 33, 1, 2], vec![3, 2, 2], vec![2, 0, 3, 3], vec![5], vec![]]
+            {
+                for ty in [DataType::F16, DataType::I8, DataType::F32] {
+                    let array = counting(ty, &shape);
+                    let packed = pack(&array, format).unwrap();
+                    assert_eq!(unpack(&packed, ty, format, &shape), Ok(array), "{format:?} {shape:?}");
+                }
+            }
+        }
+        assert!(unpack(&[0; 3], DataType::I8, Format::Linear, &[4]).is_err());
+        assert!(unpack(&[0; 3], DataType::I8, Format::Hwc, &[1, 2, 2]).is_err());
+    }
+}

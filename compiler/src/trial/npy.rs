@@ -1,0 +1,641 @@
+//! NumPy's files: `.npy` and `.npz`.
+//!
+//! The format is that of NumPy's `numpy.lib.format`, versions 1.0 to 3.0: magic bytes, the length of a header, a Python dictionary with
+//! three keys, the elements. The reader is our own: the crates that have one read the dictionary with a parser of Python's literals that
+//! recurses as deep as the file asks for. Never trusts a length: what is not there is not allocated, and elements are decoded as they are
+//! read. A compressed archive may still hold far more than its own size: who reads one says how much a tensor can have ([`Stored::within`]).
+//!
+//! NumPy has no type for some of ours. `bf16`, `f8` and `i4` come as what `ml_dtypes` writes (`|V2` and `|V1`: the bits), as unsigned
+//! integers of the same size (the bits), or as numbers of a wider type, which are rounded. `i4` has one element in a byte in files.
+
+use std::io::{Read, Seek, Write};
+
+use cubinder_bundle::DataType;
+
+use super::array::{Array, Number, Packer, count, encode};
+
+/// The most dimensions that are read.
+const MAX_RANK: usize = 32;
+/// The longest header that is read, bytes: three keys and [`MAX_RANK`] extents take a few hundred.
+const MAX_HEADER: usize = 4096;
+/// So many elements are read at once.
+const CHUNK: usize = 1 << 13;
+
+/// A tensor as a file has it: its header was read, its elements come next.
+#[derive(Debug)]
+pub struct Stored<R> {
+    form: Form,
+    is_fortran: bool,
+    shape: Vec<i64>,
+    data: R,
+}
+
+/// How an element lies in a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Form {
+    kind: Kind,
+    /// Bytes.
+    size: usize,
+    is_big_endian: bool,
+}
+
+/// What the elements are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Float,
+    Int,
+    UInt,
+    Bool,
+    /// Bytes without a meaning: what NumPy writes for types of other packages.
+    Void,
+}
+
+/// A tensor of a `.npy` file, of which the header is read.
+///
+/// # Errors
+/// Where it is none, or one of another kind than numbers and booleans.
+pub fn read<R: Read>(mut from: R) -> Result<Stored<R>, String> {
+    let mut start = [0; 8];
+    from.read_exact(&mut start).map_err(|_| "it is no `.npy` file")?;
+    if !start.starts_with(b"\x93NUMPY") {
+        return Err("it is no `.npy` file".to_owned());
+    }
+    let [.., major, _] = start;
+    let length = match major {
+        1 => usize::from(u16::from_le_bytes(exactly(&mut from)?)),
+        2 | 3 => u32::from_le_bytes(exactly(&mut from)?) as usize,
+        major => return Err(format!("it is of version {major} of the format, and 1 to 3 are known")),
+    };
+    if length > MAX_HEADER {
+        return Err(format!("its header has {length} bytes, and at most {MAX_HEADER} are read"));
+    }
+    let mut header = vec![0; length];
+    from.read_exact(&mut header).map_err(|error| cut_off(&error))?;
+    let header = str::from_utf8(&header).map_err(|_| "its header is no text")?;
+    let header = Header::parse(header)?;
+    let form = element(&header.descr)?;
+    if count(&header.shape).and_then(|count| count.checked_mul(form.size)).is_none() {
+        return Err(format!("{:?} has more elements than memory holds", header.shape));
+    }
+    Ok(Stored { form, is_fortran: header.fortran, shape: header.shape, data: from })
+}
+
+fn exactly<const N: usize>(from: &mut impl Read) -> Result<[u8; N], String> {
+    let mut bytes = [0; N];
+    from.read_exact(&mut bytes).map_err(|error| cut_off(&error))?;
+    Ok(bytes)
+}
+
+fn cut_off(error: &std::io::Error) -> String {
+    match error.kind() {
+        std::io::ErrorKind::UnexpectedEof => "it is cut off".to_owned(),
+        _ => error.to_string(),
+    }
+}
+
+/// The three keys of a header.
+struct Header {
+    descr: String,
+    fortran: bool,
+    shape: Vec<i64>,
+}
+
+impl Header {
+    /// `{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }`.
+    fn parse(text: &str) -> Result<Header, String> {
+        let wrong = || format!("its header is `{}`, which is not understood", text.trim());
+        let inner =
+            text.trim().strip_prefix('{').and_then(|rest| rest.strip_suffix('}')).ok_or_else(wrong)?;
+        let (mut descr, mut fortran, mut shape) = (None, None, None);
+        let mut rest = inner.trim();
+        while !rest.is_empty() {
+            let (key, after) = quoted(rest).ok_or_else(wrong)?;
+            let value = after.trim_start().strip_prefix(':').ok_or_else(wrong)?.trim_start();
+            let after = match key {
+                "descr" => {
+                    if value.starts_with('[') {
+                        return Err("its elements are records, and only numbers can be read".to_owned());
+                    }
+                    let (value, after) = quoted(value).ok_or_else(wrong)?;
+                    descr = Some(value.to_owned());
+                    after
+                }
+                "fortran_order" => {
+                    let (value, after) = match value.strip_prefix("True") {
+                        Some(after) => (true, after),
+                        None => (false, value.strip_prefix("False").ok_or_else(wrong)?),
+                    };
+                    fortran = Some(value);
+                    after
+                }
+                "shape" => {
+                    let (value, after) =
+                        value.strip_prefix('(').and_then(|value| value.split_once(')')).ok_or_else(wrong)?;
+                    shape = Some(extents(value).ok_or_else(wrong)?);
+                    after
+                }
+                _ => return Err(wrong()),
+            };
+            let after = after.trim_start();
+            rest = match after.strip_prefix(',') {
+                Some(after) => after.trim_start(),
+                None if after.is_empty() => after,
+                None => return Err(wrong()),
+            };
+        }
+        match (descr, fortran, shape) {
+            (Some(descr), Some(fortran), Some(shape)) => Ok(Header { descr, fortran, shape }),
+            _ => Err(wrong()),
+        }
+    }
+}
+
+/// A text in quotes, and what comes after it.
+fn quoted(text: &str) -> Option<(&str, &str)> {
+    let quote = text.chars().next().filter(|first| matches!(first, '\'' | '"'))?;
+    text.get(1..)?.split_once(quote)
+}
+
+/// `3, 4`, `3,` or nothing.
+fn extents(text: &str) -> Option<Vec<i64>> {
+    let mut words: Vec<&str> = text.split(',').map(str::trim).collect();
+    if words.last() == Some(&"") {
+        words.pop();
+    }
+    let parse = |word: &&str| word.parse::<i64>().ok().filter(|extent| *extent >= 0);
+    (words.len() <= MAX_RANK).then(|| words.iter().map(parse).collect()).flatten()
+}
+
+/// `<f4`, `|i1`, `=u2`.
+fn element(descr: &str) -> Result<Form, String> {
+    let unknown = || {
+        format!("its elements are `{descr}`; floats of 2, 4 and 8 bytes, integers and booleans can be read")
+    };
+    let mut letters = descr.chars();
+    let is_big_endian = match letters.next() {
+        Some('<' | '|' | '=') => false,
+        Some('>') => true,
+        _ => return Err(unknown()),
+    };
+    let kind = letters.next();
+    let size: usize = letters.as_str().parse().map_err(|_| unknown())?;
+    let kind = match (kind, size) {
+        (Some('f'), 2 | 4 | 8) => Kind::Float,
+        (Some('i'), 1 | 2 | 4 | 8) => Kind::Int,
+        (Some('u'), 1 | 2 | 4 | 8) => Kind::UInt,
+        (Some('b'), 1) => Kind::Bool,
+        (Some('V'), 1 | 2) => Kind::Void,
+        _ => return Err(unknown()),
+    };
+    Ok(Form { kind, size, is_big_endian })
+}
+
+impl<R: Read> Stored<R> {
+    /// Its extents.
+    #[must_use]
+    pub fn shape(&self) -> &[i64] {
+        &self.shape
+    }
+
+    /// The tensor, where it has at most so many elements.
+    ///
+    /// # Errors
+    /// Where it has more.
+    pub fn within(self, most: usize) -> Result<Stored<R>, String> {
+        match count(&self.shape) {
+            Some(elements) if elements <= most => Ok(self),
+            _ => Err(format!("its shape is {:?}, and at most {most} elements can be there", self.shape)),
+        }
+    }
+
+    /// What `work` makes of it, whatever it is read from.
+    pub(super) fn in_place<T>(mut self, work: impl FnOnce(Stored<&mut dyn Read>) -> T) -> T {
+        let shape = std::mem::take(&mut self.shape);
+        work(Stored { form: self.form, is_fortran: self.is_fortran, shape, data: &mut self.data })
+    }
+
+    /// The tensor as one of `ty`.
+    ///
+    /// # Errors
+    /// Where the file ends before the last element, or one is none of the type.
+    pub fn array(self, ty: DataType) -> Result<Array, String> {
+        let Stored { form, is_fortran, shape, mut data } = self;
+        let array = elements(form, is_fortran, shape, ty, &mut data)?;
+        // Behind the last element an archive holds what it inflated against its checksum.
+        match data.read(&mut [0]) {
+            Ok(0) => Ok(array),
+            Ok(_) => Err(format!("it is longer than its header says: the shape is {:?}", array.shape())),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+}
+
+/// The elements of a file of which the header was read.
+fn elements(
+    form: Form,
+    is_fortran: bool,
+    shape: Vec<i64>,
+    ty: DataType,
+    mut data: &mut impl Read,
+) -> Result<Array, String> {
+    let elements = count(&shape).unwrap_or(0);
+    if is_fortran || form.is_verbatim(ty) {
+        let mut bytes = Vec::new();
+        parts(&mut data, elements, form.size, |part| {
+            bytes.extend_from_slice(part);
+            Ok(())
+        })?;
+        if !is_fortran {
+            return Array::new(ty, shape, bytes);
+        }
+        let number = |index: usize| {
+            let start = index.saturating_mul(form.size);
+            form.number(ty, bytes.get(start..start.saturating_add(form.size)).unwrap_or(&[]))
+        };
+        return Array::try_of_numbers(ty, shape.clone(), Columns::new(&shape).take(elements).map(number));
+    }
+    let mut packer = Packer::new(ty);
+    parts(&mut data, elements, form.size, |part| {
+        part.chunks_exact(form.size).try_for_each(|one| packer.push(form.number(ty, one)?))
+    })?;
+    packer.finish(shape)
+}
+
+/// Reads so many elements of `size` bytes, part by part.
+fn parts(
+    data: &mut impl Read,
+    elements: usize,
+    size: usize,
+    mut take: impl FnMut(&[u8]) -> Result<(), String>,
+) -> Result<(), String> {
+    let mut buffer = [0; 8 * CHUNK];
+    let mut left = elements;
+    while left > 0 {
+        let now = left.min(CHUNK);
+        let part = buffer.get_mut(..now * size).unwrap_or(&mut []);
+        data.read_exact(part).map_err(|error| {
+            format!("{}: its header says {elements} elements of {size} bytes", cut_off(&error))
+        })?;
+        take(part)?;
+        left -= now;
+    }
+    Ok(())
+}
+
+/// Where elements lie in column-major order, by their row-major order.
+struct Columns<'s> {
+    shape: &'s [i64],
+    at: Vec<i64>,
+}
+
+impl Columns<'_> {
+    fn new(shape: &[i64]) -> Columns<'_> {
+        Columns { shape, at: vec![0; shape.len()] }
+    }
+}
+
+impl Iterator for Columns<'_> {
+    type Item = usize;
+
+    /// It starts again behind the last.
+    fn next(&mut self) -> Option<usize> {
+        let extents = self.shape.iter().zip(&self.at).rev();
+        let place =
+            extents.fold(0_i64, |place, (extent, at)| place.saturating_mul(*extent).saturating_add(*at));
+        for (at, extent) in self.at.iter_mut().zip(self.shape).rev() {
+            *at += 1;
+            if *at < *extent {
+                break;
+            }
+            *at = 0;
+        }
+        Some(usize::try_from(place).unwrap_or(usize::MAX))
+    }
+}
+
+impl Form {
+    /// Whether the bytes of the file are those of a tensor of `ty`.
+    fn is_verbatim(self, ty: DataType) -> bool {
+        let kind = match ty {
+            DataType::F32 | DataType::F16 => Kind::Float,
+            DataType::I8 | DataType::I32 | DataType::I64 => Kind::Int,
+            DataType::U8 => Kind::UInt,
+            DataType::Bf16 | DataType::F8 | DataType::I4 | DataType::Bool => return false,
+        };
+        let is_in_order = self.size == 1 || !self.is_big_endian;
+        self.kind == kind && is_in_order && ty.size().is_some_and(|size| size as usize == self.size)
+    }
+
+    /// The bits of an element.
+    fn code(self, part: &[u8]) -> u64 {
+        let join = |code, byte: &u8| code << 8 | u64::from(*byte);
+        if self.is_big_endian { part.iter().fold(0, join) } else { part.iter().rev().fold(0, join) }
+    }
+
+    #[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap)] // bits, taken apart
+    fn number(self, ty: DataType, part: &[u8]) -> Result<Number, String> {
+        let code = self.code(part);
+        let bits = matches!(self.kind, Kind::UInt | Kind::Void);
+        let is_short_float = matches!(ty, DataType::F16 | DataType::Bf16 | DataType::F8);
+        let own = ty.size().unwrap_or(1) as usize;
+        if bits && is_short_float && self.size == own {
+            return Ok(Array::new(ty, Vec::new(), code.to_le_bytes()[..own].to_vec())?.get(0));
+        }
+        match (self.kind, self.size) {
+            (Kind::Void, _) if ty == DataType::I4 && self.size == 1 => {
+                Ok(Number::Int(i64::from((code as i8) << 4 >> 4)))
+            }
+            (Kind::Void, size) => Err(format!(
+                "its elements are {size} bytes of a type that NumPy does not know, and the tensor is `{}`",
+                ty.name()
+            )),
+            (Kind::Float, 2) => Ok(Number::Float(cubinder_bundle::float::from_f16(code as u16))),
+            (Kind::Float, 4) => Ok(Number::Float(f64::from(f32::from_bits(code as u32)))),
+            (Kind::Float, _) => Ok(Number::Float(f64::from_bits(code))),
+            (Kind::Bool, _) => Ok(Number::Int(i64::from(code != 0))),
+            (Kind::UInt, _) => {
+                i64::try_from(code).map(Number::Int).map_err(|_| format!("{code} is beyond 64 signed bits"))
+            }
+            (Kind::Int, size) => {
+                let shift = 64 - 8 * size as u32;
+                Ok(Number::Int((code << shift) as i64 >> shift))
+            }
+        }
+    }
+}
+
+/// The type in which a tensor goes to NumPy: its own, or the next wider one that NumPy has.
+fn descr(ty: DataType) -> (&'static str, DataType) {
+    match ty {
+        DataType::F32 | DataType::Bf16 | DataType::F8 => ("<f4", DataType::F32),
+        DataType::F16 => ("<f2", DataType::F16),
+        DataType::I8 | DataType::I4 => ("|i1", DataType::I8),
+        DataType::I32 => ("<i4", DataType::I32),
+        DataType::I64 => ("<i8", DataType::I64),
+        DataType::U8 => ("|u1", DataType::U8),
+        DataType::Bool => ("|b1", DataType::Bool),
+    }
+}
+
+/// The bytes of a `.npy` file. `bf16` and `f8` become floats of 32 bits, `i4` integers of 8, which all hold the same numbers.
+///
+/// # Errors
+/// None for a tensor of numbers of its type: a `bool` that is neither 0 nor 1 is.
+pub fn write(array: &Array) -> Result<Vec<u8>, String> {
+    let mut bytes = Vec::new();
+    write_to(array, &mut bytes)?;
+    Ok(bytes)
+}
+
+fn write_to(array: &Array, to: &mut impl Write) -> Result<(), String> {
+    let text = |error: std::io::Error| error.to_string();
+    let (descr, ty) = descr(array.ty());
+    let shape: String = array.shape().iter().map(|extent| format!("{extent}, ")).collect();
+    let mut header = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({shape}), }}");
+    // Magic bytes, version, length and header take a multiple of 64 bytes together.
+    let unpadded = 10 + header.len() + 1;
+    header.push_str(&" ".repeat(unpadded.next_multiple_of(64) - unpadded));
+    header.push('\n');
+    let length = u16::try_from(header.len()).map_err(|_| "it has too many dimensions".to_owned())?;
+    to.write_all(b"\x93NUMPY\x01\x00").map_err(text)?;
+    to.write_all(&length.to_le_bytes()).map_err(text)?;
+    to.write_all(header.as_bytes()).map_err(text)?;
+    if ty == array.ty() && ty != DataType::Bool {
+        return to.write_all(array.bytes()).map_err(text);
+    }
+    let size = ty.size().unwrap_or(1) as usize;
+    let mut numbers = array.numbers().peekable();
+    while numbers.peek().is_some() {
+        let mut part = Vec::new();
+        for number in numbers.by_ref().take(CHUNK) {
+            part.extend(encode(ty, number)?.to_le_bytes().into_iter().take(size));
+        }
+        to.write_all(&part).map_err(text)?;
+    }
+    Ok(())
+}
+
+/// A `.npz` archive.
+#[derive(Debug)]
+pub struct Archive<R>(zip::ZipArchive<R>);
+
+impl<R: Read + Seek> Archive<R> {
+    /// The archive in a file.
+    ///
+    /// # Errors
+    /// Where it is none.
+    pub fn open(file: R) -> Result<Archive<R>, String> {
+        let archive = zip::ZipArchive::new(file).map_err(|error| format!("it is no `.npz` file: {error}"))?;
+        Ok(Archive(archive))
+    }
+
+    /// The names of its tensors. Names that cannot be read name nothing that could be asked for.
+    #[must_use]
+    pub fn names(&self) -> Vec<String> {
+        let names = self.0.file_names().filter_map(Result::ok);
+        names.filter_map(|name| Some(name.strip_suffix(".npy")?.to_owned())).collect()
+    }
+
+    /// One of its tensors.
+    ///
+    /// # Errors
+    /// Where there is none of this name, or it is none.
+    pub fn tensor(&mut self, name: &str) -> Result<Stored<impl Read + '_>, String> {
+        let Some(index) = self.0.index_for_name(&format!("{name}.npy")) else {
+            let names = self.names();
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            return Err(format!("it has no tensor `{name}`; it has {}", crate::manifest::form::list(&names)));
+        };
+        let file = self.0.by_index(index).map_err(|error| format!("`{name}`: {error}"))?;
+        read(file).map_err(|why| format!("`{name}`: {why}"))
+    }
+}
+
+/// Writes a `.npz` archive with these tensors, not compressed.
+///
+/// # Errors
+/// As [`write()`]'s, and where it cannot be written.
+pub fn write_archive<'a, W: Write + Seek>(
+    arrays: impl Iterator<Item = (&'a str, &'a Array)>,
+    to: W,
+) -> Result<W, String> {
+    let mut archive = zip::ZipWriter::new(to);
+    let options = zip::write::SimpleFileOptions::default()
+        .compression_method(zip::CompressionMethod::Stored)
+        .large_file(true);
+    for (name, array) in arrays {
+        archive.start_file(format!("{name}.npy"), options).map_err(|error| error.to_string())?;
+        write_to(array, &mut archive)?;
+    }
+    archive.finish().map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use super::*;
+
+    fn file(header: &str, data: &[u8]) -> Vec<u8> {
+        let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
+        bytes.extend((header.len() as u16).to_le_bytes());
+        bytes.extend(header.as_bytes());
+        bytes.extend(data);
+        bytes
+    }
+
+    fn header(descr: &str, order: &str, shape: &str) -> String {
+        format!("{{'descr': '{descr}', 'fortran_order': {order}, 'shape': ({shape}), }}\n")
+    }
+
+    fn numbers(descr: &str, data: &[u8], ty: DataType) -> Result<Vec<f64>, String> {
+        let size: usize = descr[2..].parse().unwrap();
+        let bytes = file(&header(descr, "False", &format!("{},", data.len() / size)), data);
+        Ok(read(bytes.as_slice())?.array(ty)?.numbers().map(Number::as_f64).collect())
+    }
+
+    fn array(bytes: &[u8]) -> Result<Array, String> {
+        read(bytes)?.array(DataType::F32)
+    }
+
+    #[test]
+    fn every_type_is_read_as_it_was_written() {
+        for ty in DataType::ALL {
+            let array =
+                super::super::data::random(ty, &[3, 5], super::super::data::default_range(ty), 1).unwrap();
+            let bytes = write(&array).unwrap();
+            assert!(bytes.len() > 128 && bytes[..10 + 118].ends_with(b"\n"), "the data is aligned");
+            assert_eq!(read(bytes.as_slice()).unwrap().array(ty).unwrap(), array, "{}", ty.name());
+        }
+    }
+
+    #[test]
+    fn bits_of_types_that_numpy_lacks() {
+        let bf16 = [0x80, 0x3f, 0x00, 0xc0];
+        for descr in ["<V2", "|V2", "<u2"] {
+            assert_eq!(numbers(descr, &bf16, DataType::Bf16), Ok(vec![1.0, -2.0]), "{descr}");
+        }
+        assert_eq!(
+            numbers("<u2", &bf16, DataType::I32),
+            Ok(vec![16256.0, 49152.0]),
+            "numbers, where they can be"
+        );
+        for descr in ["|V1", "|u1"] {
+            assert_eq!(numbers(descr, &[0x38, 0x7e], DataType::F8), Ok(vec![1.0, 448.0]), "{descr}");
+        }
+        assert_eq!(numbers("|V1", &[0x0f, 0x07], DataType::I4), Ok(vec![-1.0, 7.0]));
+        assert_eq!(numbers("|i1", &[0xff, 0x07], DataType::I4), Ok(vec![-1.0, 7.0]));
+        assert!(numbers("|i1", &[8], DataType::I4).is_err());
+        assert!(numbers("|V2", &bf16, DataType::F32).is_err());
+        assert_eq!(numbers("<f8", &1.000_000_1_f64.to_le_bytes(), DataType::Bf16), Ok(vec![1.0]), "rounded");
+        assert!(numbers("<f4", &0.5_f32.to_le_bytes(), DataType::I32).is_err());
+        assert_eq!(numbers(">i4", &[0, 0, 1, 0], DataType::I64), Ok(vec![256.0]));
+        assert_eq!(numbers("|b1", &[0, 1, 7], DataType::Bool), Ok(vec![0.0, 1.0, 1.0]));
+    }
+
+    #[test]
+    fn columns_become_rows() {
+        let data: Vec<u8> = (0..6).collect();
+        let bytes = file(&header("|i1", "True", "2, 3"), &data);
+        let array = read(bytes.as_slice()).unwrap().array(DataType::I8).unwrap();
+        assert_eq!(array.numbers().map(Number::as_f64).collect::<Vec<_>>(), [0.0, 2.0, 4.0, 1.0, 3.0, 5.0]);
+    }
+
+    #[test]
+    fn what_is_no_array_is_refused() {
+        for text in [
+            "{}",
+            "{'descr': '<f4'}",
+            "{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,)}",
+            "{'descr': '<c8', 'fortran_order': False, 'shape': (1,)}",
+            "{'descr': '<f4', 'fortran_order': False, 'shape': (-1,)}",
+            "{'descr': '<f4', 'fortran_order': False, 'shape': (9999999999999999999,)}",
+            "{'descr': '<f4', 'fortran_order': False, 'shape': (9223372036854775807, 2)}",
+            "{'descr': '<f4', 'fortran_order': False, 'shape': (2,)}",
+            "((((((((((((((((((",
+        ] {
+            assert!(array(&file(text, &[0; 4])).is_err(), "{text}");
+        }
+        assert!(array(b"").is_err());
+        assert!(array(b"\x93NUMPY\x09\x00\x00\x00").is_err());
+        for order in ["False", "True"] {
+            for descr in ["<f4", ">f4"] {
+                let whole = file(&header(descr, order, "1"), &[0; 4]);
+                assert!(array(&whole).is_ok());
+                assert!((0..whole.len()).all(|end| array(&whole[..end]).is_err()));
+            }
+        }
+    }
+
+    #[test]
+    fn archives_hold_tensors_by_name() {
+        let one = Array::of_numbers(DataType::I32, vec![], [Number::Int(5)].into_iter()).unwrap();
+        let bytes = write_archive([("x", &one), ("y", &one)].into_iter(), Cursor::new(Vec::new())).unwrap();
+        let mut archive = Archive::open(bytes).unwrap();
+        assert_eq!(archive.names(), ["x", "y"]);
+        let stored = archive.tensor("y").unwrap();
+        assert_eq!(stored.shape(), [0_i64; 0]);
+        assert_eq!(stored.array(DataType::I32), Ok(one.clone()));
+        assert!(archive.tensor("z").err().unwrap().contains("it has `x`, `y`"));
+        assert!(Archive::open(Cursor::new(b"PK")).is_err());
+    }
+
+    /// What a small archive inflates to is not what is read of it.
+    #[test]
+    fn a_tensor_is_read_as_far_as_its_header_says_and_no_further_than_it_may() {
+        let mut bomb = zip::ZipWriter::new(Cursor::new(Vec::new()));
+        let options =
+            zip::write::SimpleFileOptions::default().compression_method(zip::CompressionMethod::Deflated);
+        bomb.start_file("x.npy", options).unwrap();
+        bomb.write_all(&file(&header("|i1", "False", "16777216,"), &vec![0; 1 << 24])).unwrap();
+        bomb.start_file("y.npy", options).unwrap();
+        bomb.write_all(&file(&header("|i1", "False", "3,"), &vec![7; 1 << 24])).unwrap();
+        let bytes = bomb.finish().unwrap();
+        assert!(bytes.get_ref().len() < 1 << 16, "{}", bytes.get_ref().len());
+        let mut archive = Archive::open(bytes).unwrap();
+        assert!(archive.tensor("x").unwrap().within(1000).is_err());
+        let short = archive.tensor("y").unwrap().within(3).unwrap().array(DataType::I8);
+        assert_eq!(short, Err("it is longer than its header says: the shape is [3]".to_owned()));
+        assert_eq!(
+            archive.tensor("x").unwrap().within(1 << 24).unwrap().array(DataType::I8).unwrap().len(),
+            1 << 24
+        );
+    }
+
+    /// As NumPy does: wrong elements of a file would be told as wrong elements of a kernel.
+    #[test]
+    fn a_changed_bit_of_an_archive_is_found() {
+        for method in [zip::CompressionMethod::Stored, zip::CompressionMethod::Deflated] {
+            let options = zip::write::SimpleFileOptions::default().compression_method(method);
+            let mut archive = zip::ZipWriter::new(Cursor::new(Vec::new()));
+            archive.start_file("x.npy", options).unwrap();
+            let data: Vec<u8> = (0..64).map(|at: u8| at.wrapping_mul(73)).collect();
+            archive.write_all(&file(&header("|i1", "False", "64,"), &data)).unwrap();
+            let whole = archive.finish().unwrap().into_inner();
+            let array = |bytes: Vec<u8>| {
+                let mut archive = Archive::open(Cursor::new(bytes)).ok()?;
+                let stored = archive.tensor("x").ok()?;
+                stored.array(DataType::I8).ok()
+            };
+            let right = array(whole.clone()).unwrap();
+            for at in 0..whole.len() {
+                let mut changed = whole.clone();
+                changed[at] ^= 4;
+                let found = array(changed);
+                assert!(found.is_none_or(|found| found == right), "{method:?}: byte {at}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_long_tensor_comes_in_parts() {
+        let elements = 2 * CHUNK + 5;
+        let data: Vec<u8> = (0..elements).flat_map(|at| (at as u16).to_be_bytes()).collect();
+        for (ty, descr) in [(DataType::I32, ">u2"), (DataType::I64, ">u2")] {
+            let bytes = file(&header(descr, "False", &format!("{elements},")), &data);
+            let array = read(bytes.as_slice()).unwrap().array(ty).unwrap();
+            assert!(array.numbers().enumerate().all(|(at, number)| number == Number::Int(at as i64)));
+            assert_eq!(read(write(&array).unwrap().as_slice()).unwrap().array(ty), Ok(array));
+        }
+    }
+}

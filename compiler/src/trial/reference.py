@@ -1,0 +1,88 @@
+# Calls functions that say what a plugin's outputs are to hold: one request a line on standard input, one answer a line on what was
+# standard output. What the functions print goes to standard error.
+import importlib.util
+import json
+import os
+import sys
+import traceback
+
+answers = os.fdopen(os.dup(1), "w")
+os.dup2(2, 1)
+sys.stdout = sys.stderr
+# A function that asks gets no answer, and takes no request.
+requests = os.fdopen(os.dup(0))
+with open(os.devnull) as nothing:
+    os.dup2(nothing.fileno(), 0)
+sys.stdin = open(0, closefd=False)
+
+try:
+    # A function may not end, and who started this may be ended: prctl(PR_SET_PDEATHSIG, SIGKILL).
+    import ctypes
+
+    ctypes.CDLL(None).prctl(1, 9)
+except (ImportError, OSError, AttributeError):
+    pass
+
+try:
+    import numpy
+
+    missing = None
+except ImportError as error:
+    missing = f"{sys.executable} has no NumPy: {error}"
+
+modules = {}
+
+
+def module(path):
+    if path not in modules:
+        sys.path.insert(0, os.path.dirname(path))
+        name = "cubinder_reference_" + str(len(modules))
+        spec = importlib.util.spec_from_file_location(name, path)
+        loaded = importlib.util.module_from_spec(spec)
+        sys.modules[name] = loaded
+        spec.loader.exec_module(loaded)
+        modules[path] = loaded
+    return modules[path]
+
+
+def special(value):
+    return float(value["float"]) if set(value) == {"float"} else value
+
+
+def named(result, names, names_without_sizes, needed):
+    if isinstance(result, dict):
+        unknown = sorted(set(result) - set(names))
+        if unknown:
+            raise ValueError(f"it returns {unknown}, and the outputs are {names}")
+        missing = [name for name in needed if name not in result]
+        if missing:
+            raise ValueError(f"it returns {sorted(result)}, and {missing} is missing")
+        return result
+    results = result if isinstance(result, tuple) else (result,)
+    for candidates in (names, names_without_sizes):
+        if len(candidates) == len(results):
+            return dict(zip(candidates, results))
+    raise ValueError(f"it returns {len(results)} arrays, and the outputs are {names}")
+
+
+for line in requests:
+    request = json.loads(line, object_hook=special)
+    if missing:
+        print(json.dumps({"error": missing}), file=answers, flush=True)
+        continue
+    try:
+        function = getattr(module(request["path"]), request["function"])
+        with numpy.load(request["inputs"]) as stored:
+            inputs = [stored[name] for name in request["names"]]
+        outputs = request["outputs"]
+        result = named(function(*inputs, **request["attributes"]), outputs, request["without_sizes"], request["needed"])
+        # Names would meet those of the parameters of `savez`.
+        numpy.savez(request["to"], **{str(outputs.index(name)): numpy.asarray(value) for name, value in result.items()})
+        answer = {}
+    except Exception as error:
+        frames = traceback.extract_tb(error.__traceback__)
+        own = [frame for frame in frames if frame.filename != "<string>"]
+        file = own[-1].filename if own else ""
+        where = f"{request['shown'] if file == request['path'] else file}:{own[-1].lineno}: " if own else ""
+        answer = {"error": f"{where}{type(error).__name__}: {error}"}
+    print(json.dumps(answer), file=answers, flush=True)

@@ -1,0 +1,209 @@
+//! Functions in Python that say what outputs are to hold.
+//!
+//! Owns the process that calls them. Inputs come to a function as NumPy arrays in the node's order, attributes by their names; what it
+//! returns is an array, a tuple of arrays in the outputs' order, or a dictionary of them by the outputs' names.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use cubinder_bundle::{DataType, Value};
+
+use super::array::Array;
+use super::npy;
+use super::spec::FunctionRef;
+
+const SCRIPT: &str = include_str!("reference.py");
+
+/// A Python that calls functions, started when the first is called.
+#[derive(Debug)]
+pub struct Python {
+    program: PathBuf,
+    folder: PathBuf,
+    running: Option<Running>,
+}
+
+#[derive(Debug)]
+struct Running {
+    child: Child,
+    requests: Option<ChildStdin>,
+    answers: BufReader<ChildStdout>,
+}
+
+/// What a function is called with.
+#[derive(Debug, Clone, Copy)]
+pub struct Call<'a> {
+    /// The function.
+    pub function: &'a FunctionRef,
+    /// The inputs by name, in the node's order.
+    pub inputs: &'a [(&'a str, &'a Array)],
+    /// The attributes by name.
+    pub attributes: &'a [(&'a str, &'a Value)],
+    /// The outputs, in the node's order.
+    pub outputs: &'a [Returned<'a>],
+}
+
+/// What a function is to return for an output.
+#[derive(Debug, Clone, Copy)]
+pub struct Returned<'a> {
+    /// The output's name.
+    pub name: &'a str,
+    /// Its type.
+    pub ty: DataType,
+    /// How many elements it has at most.
+    pub most: usize,
+    /// Whether it is a size tensor, which may be left out of a tuple.
+    pub is_size: bool,
+    /// Whether nothing else says what it is to hold.
+    pub is_needed: bool,
+}
+
+/// How long Python may take to end.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// Where arrays go to Python and come from it. They are gone with the value: a tensor may be large.
+struct Files {
+    inputs: PathBuf,
+    outputs: PathBuf,
+}
+
+impl Drop for Files {
+    fn drop(&mut self) {
+        // One that was not written is not there.
+        let _ = std::fs::remove_file(&self.inputs);
+        let _ = std::fs::remove_file(&self.outputs);
+    }
+}
+
+impl Python {
+    /// The Python of this name or path. Arrays go to it and come from it in files in `folder`, which are gone after each call.
+    #[must_use]
+    pub fn new(program: PathBuf, folder: &Path) -> Python {
+        Python { program, folder: folder.to_owned(), running: None }
+    }
+
+    /// What a function returns for each output; none for one that it leaves out.
+    ///
+    /// # Errors
+    /// Where Python does not start or has no NumPy, what the function raises, with its place, and what it returns that is no such array.
+    pub fn call(&mut self, call: &Call<'_>) -> Result<Vec<Option<Array>>, String> {
+        let mut running = match self.running.take() {
+            Some(running) => running,
+            None => Running::start(&self.program)?,
+        };
+        let files =
+            Files { inputs: self.folder.join("inputs.npz"), outputs: self.folder.join("outputs.npz") };
+        let result = running.call(call, &files);
+        // A process that does not answer any more is not asked again.
+        if running.child.try_wait().is_ok_and(|status| status.is_none()) {
+            self.running = Some(running);
+        }
+        result.map_err(|why| format!("`{}`: {why}", call.function))
+    }
+}
+
+impl Running {
+    fn start(program: &Path) -> Result<Running, String> {
+        let cannot = |error: std::io::Error| {
+            format!(
+                "cannot start `{}`: {error}; `--python` or CUBINDER_PYTHON names another",
+                program.display()
+            )
+        };
+        let mut child = Command::new(program)
+            .args(["-c", SCRIPT])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(cannot)?;
+        match (child.stdin.take(), child.stdout.take()) {
+            (Some(requests), Some(answers)) => {
+                Ok(Running { child, requests: Some(requests), answers: BufReader::new(answers) })
+            }
+            _ => Err("Python has no standard input".to_owned()),
+        }
+    }
+
+    fn call(&mut self, call: &Call<'_>, files: &Files) -> Result<Vec<Option<Array>>, String> {
+        let text = |error: std::io::Error| error.to_string();
+        let to = BufWriter::new(File::create(&files.inputs).map_err(text)?);
+        npy::write_archive(call.inputs.iter().copied(), to)?.flush().map_err(text)?;
+        let path = std::path::absolute(&call.function.path).map_err(text)?;
+        let names: Vec<&str> = call.inputs.iter().map(|(name, _)| *name).collect();
+        let attributes: serde_json::Map<String, serde_json::Value> =
+            call.attributes.iter().map(|(name, value)| ((*name).to_owned(), json(value))).collect();
+        let named = |keep: fn(&Returned<'_>) -> bool| -> Vec<&str> {
+            call.outputs.iter().filter(|output| keep(output)).map(|output| output.name).collect()
+        };
+        let request = serde_json::json!({
+            "path": path, "shown": call.function.path, "function": call.function.function, "inputs": files.inputs, "names": names,
+            "attributes": attributes, "outputs": named(|_| true), "without_sizes": named(|output| !output.is_size),
+            "needed": named(|output| output.is_needed), "to": files.outputs,
+        });
+        // Where Python has ended, what it said last is still to be read.
+        if let Some(requests) = &mut self.requests {
+            let _ = writeln!(requests, "{request}").and_then(|()| requests.flush());
+        }
+        let mut line = String::new();
+        self.answers.read_line(&mut line).map_err(text)?;
+        if line.is_empty() {
+            let status =
+                self.child.wait().map_or_else(|error| error.to_string(), |status| status.to_string());
+            return Err(format!("Python ended without an answer ({status})"));
+        }
+        let answer: serde_json::Value = serde_json::from_str(&line)
+            .map_err(|_| format!("Python's answer is not understood: {}", line.trim()))?;
+        match answer.get("error").and_then(serde_json::Value::as_str) {
+            Some(why) => Err(why.to_owned()),
+            None => returned(call, &files.outputs),
+        }
+    }
+}
+
+/// The arrays of an answer: the members of the archive are called by the outputs' numbers.
+fn returned(call: &Call<'_>, file: &Path) -> Result<Vec<Option<Array>>, String> {
+    let file = File::open(file).map_err(|error| error.to_string())?;
+    let mut archive = npy::Archive::open(BufReader::new(file))?;
+    let names = archive.names();
+    let mut array = |(index, output): (usize, &Returned<'_>)| {
+        let member = index.to_string();
+        if !names.contains(&member) {
+            return Ok(None);
+        }
+        let stored = archive.tensor(&member).and_then(|stored| stored.within(output.most)?.array(output.ty));
+        // Who wrote the function knows the output's name, and not the member's.
+        let own = format!("`{member}`: ");
+        stored
+            .map(Some)
+            .map_err(|why| format!("`{}`: {}", output.name, why.strip_prefix(&own).unwrap_or(&why)))
+    };
+    call.outputs.iter().enumerate().map(&mut array).collect()
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Without requests it ends by itself, where it does not run somebody's endless loop.
+        self.requests = None;
+        let start = Instant::now();
+        while matches!(self.child.try_wait(), Ok(None)) && start.elapsed() < GRACE {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        // Whether it had ended by itself does not matter any more.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A value as JSON that `reference.py` reads: JSON has no infinities and no NaN.
+fn json(value: &Value) -> serde_json::Value {
+    match value {
+        Value::Int(value) => (*value).into(),
+        Value::Float(value) if !value.is_finite() => serde_json::json!({ "float": value.to_string() }),
+        Value::Float(value) => (*value).into(),
+        Value::Bool(value) => (*value).into(),
+        Value::Str(value) => value.clone().into(),
+        Value::Array(items) => items.iter().map(json).collect(),
+    }
+}

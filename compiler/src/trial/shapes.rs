@@ -1,0 +1,257 @@
+//! Shapes, attributes and types that a plugin allows, at random; and smaller ones.
+
+use cubinder_bundle::launch::{
+    Device, Facts, Signature, Steps, UNKNOWN_EXTENT, output_shapes, rules_of_attributes, rules_of_shapes,
+};
+use cubinder_bundle::{
+    AUTO_TACTIC, Attribute, AttributeElement, Interval, Plugin, ShapeLimits, Value, Variant, launch,
+};
+use fastrand::Rng;
+
+use super::array::count;
+use crate::eval::{DEFAULT_ALIGNMENT, Given, Query};
+
+/// A node apart from its data.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sizes {
+    /// The inputs' shapes; a shape input's follows from its values.
+    pub shapes: Vec<Vec<i64>>,
+    /// What shape inputs hold, by input; nothing for others.
+    pub values: Vec<Vec<i64>>,
+    /// The attributes, by the plugin's.
+    pub attributes: Vec<Value>,
+    /// A variant, by index, whose types and formats the tensors have.
+    pub row: usize,
+}
+
+/// The most elements of a tensor.
+pub const MOST_ELEMENTS: usize = 1 << 20;
+/// How often it is tried to find something that the plugin allows.
+const ATTEMPTS: usize = 20_000;
+/// Extents at which kernels go wrong: around powers of two, around blocks.
+const EXTENTS: [i64; 26] =
+    [0, 1, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 100, 127, 129, 255, 257, 1000, 1025];
+
+/// Something that `plugin` allows on `device`, made from a seed; of `known`, which a person wrote, attributes and ranks are taken where they
+/// are there. None where nothing was found.
+#[must_use]
+pub fn random(plugin: &Plugin, device: Device, known: &[Sizes], seed: u64) -> Option<Sizes> {
+    let mut source = Rng::with_seed(seed);
+    (0..ATTEMPTS).map(|_| draw(plugin, known, &mut source)).find(|sizes| is_allowed(plugin, device, sizes))
+}
+
+fn draw(plugin: &Plugin, known: &[Sizes], source: &mut Rng) -> Sizes {
+    let template = source.choice(known).filter(|_| source.u8(..4) != 0);
+    let row = source.usize(..plugin.variants.len().max(1));
+    let mut shapes: Vec<Vec<i64>> = Vec::new();
+    let mut values = Vec::new();
+    let reach = source.usize(..3);
+    for (index, input) in plugin.inputs.iter().enumerate() {
+        let like = template.and_then(|template| template.shapes.get(index));
+        let ranks = usize::from(input.rank_min)..=usize::from(input.rank_max.max(input.rank_min));
+        let rank = like.map_or_else(|| source.usize(ranks), Vec::len);
+        if let Some(bounds) = input.values {
+            let held = template.and_then(|template| template.values.get(index)).map(Vec::len);
+            let number = if input.rank_max == 0 { 1 } else { held.unwrap_or_else(|| source.usize(..5)) };
+            let bounds = Interval { min: bounds.min.max(-8), max: bounds.max.min(64) };
+            let held: Vec<i64> = (0..number).map(|_| within(bounds, source)).collect();
+            shapes.push(if input.rank_max == 0 { Vec::new() } else { vec![held.len() as i64] });
+            values.push(held);
+            continue;
+        }
+        values.push(Vec::new());
+        // Tensors of one node are often alike, or alike in some dimensions.
+        let former = shapes.iter().rev().find(|shape| shape.len() == rank).cloned();
+        let former = former.filter(|_| source.u8(..4) != 0);
+        shapes.push(match former {
+            Some(former) if source.bool() => former,
+            former => {
+                (0..rank).map(|axis| extent(&input.limits, axis, reach, former.as_ref(), source)).collect()
+            }
+        });
+    }
+    let served = plugin.variants.get(row);
+    let rank = shapes.first().map_or(0, Vec::len);
+    let attributes = plugin.attributes.iter().enumerate().map(|(index, attribute)| {
+        let wanted = served.and_then(|variant| specialized(variant, index));
+        let like =
+            template.and_then(|template| template.attributes.get(index)).filter(|_| source.u8(..4) != 0);
+        wanted.or(like).cloned().unwrap_or_else(|| value(attribute, rank, source))
+    });
+    let attributes = attributes.collect();
+    Sizes { shapes, values, attributes, row }
+}
+
+fn specialized(variant: &Variant, index: usize) -> Option<&Value> {
+    variant.specialized.iter().find(|(of, _)| *of as usize == index).map(|(_, value)| value)
+}
+
+/// An integer of an interval that is not large.
+fn within(bounds: Interval, source: &mut Rng) -> i64 {
+    if bounds.min > bounds.max { bounds.min } else { source.i64(bounds.min..=bounds.max) }
+}
+
+fn extent(
+    limits: &ShapeLimits,
+    axis: usize,
+    reach: usize,
+    former: Option<&Vec<i64>>,
+    source: &mut Rng,
+) -> i64 {
+    if let Some(former) = former.and_then(|former| former.get(axis)).filter(|_| source.u8(..4) != 0) {
+        return *former;
+    }
+    let allowed = limits.dim(axis);
+    // Small, middle or any: a tensor of many large extents is none that is tried.
+    let most = [9, 17, EXTENTS.len()].get(reach).copied().unwrap_or(EXTENTS.len());
+    let fitting: Vec<i64> =
+        EXTENTS.iter().take(most).copied().filter(|extent| allowed.contains(*extent)).collect();
+    match source.choice(fitting.iter()) {
+        Some(extent) => *extent,
+        None => within(
+            Interval { min: allowed.min, max: allowed.max.min(allowed.min.saturating_add(64)) },
+            source,
+        ),
+    }
+}
+
+/// A value that an attribute may have, or may not: that is looked at later.
+fn value(attribute: &Attribute, rank: usize, source: &mut Rng) -> Value {
+    if let Some(default) = attribute.default.as_ref().filter(|_| source.bool()) {
+        return default.clone();
+    }
+    if !attribute.ty.list && attribute.ty.element != AttributeElement::Bytes {
+        return element(attribute, source);
+    }
+    let lengths = [rank, 2 * rank, source.usize(..5), source.usize(..17)];
+    let length = lengths.get(source.usize(..lengths.len())).copied().unwrap_or(0);
+    Value::Array((0..length).map(|_| element(attribute, source)).collect())
+}
+
+fn element(attribute: &Attribute, source: &mut Rng) -> Value {
+    if let Some(value) = source.choice(attribute.one_of.iter()) {
+        return value.clone();
+    }
+    let bound = |value: &Option<Value>, other: i64| match value {
+        Some(Value::Int(value)) => *value,
+        #[allow(clippy::cast_possible_truncation)] // saturated
+        Some(Value::Float(value)) => *value as i64,
+        _ => other,
+    };
+    let least = bound(&attribute.minimum, -4);
+    let most = bound(&attribute.maximum, least.saturating_add(8)).min(least.saturating_add(64));
+    match attribute.ty.element {
+        AttributeElement::Bool => Value::Bool(source.bool()),
+        AttributeElement::String => Value::Str(String::new()),
+        AttributeElement::Bytes => Value::Int(source.i64(0..256)),
+        #[allow(clippy::cast_precision_loss)] // small, and a quarter is exact in every float type
+        float if float.is_float() => Value::Float(
+            within(Interval { min: least, max: most }, source) as f64 + 0.25 * f64::from(source.u8(..4)),
+        ),
+        _ => Value::Int(within(Interval { min: least, max: most }, source)),
+    }
+}
+
+/// Whether the runtime takes such a node, and its tensors are no larger than what is tried.
+#[must_use]
+pub fn is_allowed(plugin: &Plugin, device: Device, sizes: &Sizes) -> bool {
+    let Some(row) = plugin.variants.get(sizes.row) else { return false };
+    let inputs: Vec<&[i64]> = sizes.shapes.iter().map(Vec::as_slice).collect();
+    let values: Vec<&[i64]> = sizes.values.iter().map(Vec::as_slice).collect();
+    let small = |shape: &[i64]| count(shape).is_some_and(|count| count <= MOST_ELEMENTS);
+    if !inputs.iter().all(|shape| small(shape)) {
+        return false;
+    }
+    let facts = Facts { attributes: &sizes.attributes, shapes: &inputs, values: &values, ..Facts::default() };
+    let mut steps = Steps::default();
+    let alone = Facts { attributes: &sizes.attributes, ..Facts::default() };
+    if rules_of_attributes(plugin).any(|rule| rule.check(plugin, &alone, &mut steps).is_err())
+        || rules_of_shapes(plugin).any(|rule| rule.check(plugin, &facts, &mut steps).is_err())
+    {
+        return false;
+    }
+    let Ok(outputs) = output_shapes(plugin, &facts, &mut steps) else { return false };
+    let known = |shape: &Vec<i64>| shape.contains(&UNKNOWN_EXTENT) || small(shape);
+    if !outputs.iter().all(known) {
+        return false;
+    }
+    let shapes: Vec<&[i64]> = sizes.shapes.iter().chain(&outputs).map(Vec::as_slice).collect();
+    let short = shapes.iter().zip(&row.formats).any(|(shape, format)| shape.len() < format.min_rank());
+    let alignments = vec![DEFAULT_ALIGNMENT; plugin.tensor_count()];
+    let facts = Facts { shapes: &shapes, device: Some(device), alignments: &alignments, ..facts };
+    let signature = Signature { attributes: &sizes.attributes, types: &row.types, formats: &row.formats };
+    let Ok(order) = launch::in_order(plugin, &signature, AUTO_TACTIC) else { return false };
+    let runs = |index: &usize| {
+        let variant = plugin.variants.get(*index);
+        let guard = variant.and_then(|variant| variant.guard.as_ref());
+        variant.is_some() && launch::verdict(guard, &facts, &mut steps) == launch::GuardVerdict::Holds
+    };
+    !short && order.iter().any(runs)
+}
+
+/// What is a little smaller or plainer than `sizes`, the boldest steps first. It may be something that the plugin does not allow.
+#[must_use]
+pub fn smaller(plugin: &Plugin, sizes: &Sizes) -> Vec<Sizes> {
+    let mut all = Vec::new();
+    let mut extents: Vec<i64> = sizes.shapes.iter().flatten().copied().filter(|extent| *extent > 1).collect();
+    extents.sort_unstable();
+    extents.dedup();
+    let replaced = |from: i64, to: i64| {
+        let shapes = sizes.shapes.iter().map(|shape| {
+            shape.iter().map(|extent| if *extent == from { to } else { *extent }).collect::<Vec<i64>>()
+        });
+        Sizes { shapes: shapes.collect(), ..sizes.clone() }
+    };
+    // Extents that are equal often have to be.
+    for extent in extents.iter().rev() {
+        all.extend([1, extent / 2, extent - 1].map(|to| replaced(*extent, to)));
+    }
+    for (tensor, shape) in sizes.shapes.iter().enumerate() {
+        for (axis, extent) in shape.iter().enumerate().filter(|(_, extent)| **extent > 1) {
+            for to in [1, extent / 2, extent - 1] {
+                let mut changed = sizes.clone();
+                if let Some(place) = changed.shapes.get_mut(tensor).and_then(|shape| shape.get_mut(axis)) {
+                    *place = to;
+                    all.push(changed);
+                }
+            }
+        }
+    }
+    for (index, attribute) in plugin.attributes.iter().enumerate() {
+        let Some(default) = &attribute.default else { continue };
+        if sizes.attributes.get(index).is_some_and(|value| value != default) {
+            let mut changed = sizes.clone();
+            if let Some(place) = changed.attributes.get_mut(index) {
+                place.clone_from(default);
+                all.push(changed);
+            }
+        }
+    }
+    all.retain(|candidate| candidate != sizes);
+    all
+}
+
+impl Sizes {
+    /// The query for such a node.
+    #[must_use]
+    pub fn query(&self, plugin: &Plugin) -> Query {
+        let mut query = Query::default();
+        for (index, input) in plugin.inputs.iter().enumerate() {
+            if input.values.is_some() {
+                query.values.push((input.name.clone(), self.values.get(index).cloned().unwrap_or_default()));
+            } else if let Some(shape) = self.shapes.get(index) {
+                query.shapes.push((input.name.clone(), shape.clone()));
+            }
+        }
+        let attributes = plugin.attributes.iter().zip(&self.attributes);
+        query.attributes = attributes
+            .map(|(attribute, value)| (attribute.name.clone(), Given::Value(value.clone())))
+            .collect();
+        let Some(row) = plugin.variants.get(self.row) else { return query };
+        let names =
+            || (0..plugin.tensor_count()).filter_map(|index| plugin.tensor_name(index)).map(str::to_owned);
+        query.types = names().zip(row.types.iter().map(|ty| ty.name().to_owned())).collect();
+        query.formats = names().zip(row.formats.iter().map(|format| format.name().to_owned())).collect();
+        query
+    }
+}

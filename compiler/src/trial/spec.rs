@@ -1,0 +1,174 @@
+//! What is tried, as one value that can be sent to another process.
+
+use std::io::{BufReader, Read};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::array::Number;
+use super::compare::Tolerance;
+use super::npy::{self, Stored};
+use crate::eval::Query;
+
+/// One node with its shapes, its data and what is expected of it.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Trial {
+    /// What it is about.
+    pub name: String,
+    /// Shapes, attributes, types, formats, alignments.
+    pub query: Query,
+    /// What inputs hold; those that are not named hold random numbers.
+    pub inputs: Vec<(String, InputData)>,
+    /// What outputs are expected to hold.
+    pub outputs: Vec<(String, DataFile)>,
+    /// The function that says what outputs are to hold.
+    pub reference: Option<FunctionRef>,
+    /// How far off outputs may be; those that are not named have their types' defaults.
+    pub tolerance: Vec<(String, Tolerance)>,
+    /// What random numbers are made from.
+    pub seed: u64,
+    /// The one variant that is to run; none: all that may.
+    pub variant: Option<i32>,
+}
+
+/// What an input holds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum InputData {
+    /// What a file says.
+    File(DataFile),
+    /// These numbers, in row-major order.
+    Numbers(Vec<Number>),
+    /// Random numbers from the first to the second.
+    Range(f64, f64),
+}
+
+/// A tensor in a file of NumPy.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DataFile {
+    /// The `.npy` or `.npz` file.
+    pub path: PathBuf,
+    /// Which tensor of a `.npz` file.
+    pub member: Option<String>,
+}
+
+/// A function in a Python file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FunctionRef {
+    /// The file.
+    pub path: PathBuf,
+    /// The function's name.
+    pub function: String,
+}
+
+impl DataFile {
+    /// The file that a text names, relative to `folder`: `x.npy`, `data.npz` for the member that is called as `tensor` is, or
+    /// `data.npz:x`.
+    ///
+    /// # Errors
+    /// Where it is neither.
+    pub fn parse(text: &str, tensor: &str, folder: &Path) -> Result<DataFile, String> {
+        if text.ends_with(".npy") {
+            return Ok(DataFile { path: folder.join(text), member: None });
+        }
+        let (path, member) = match text.rsplit_once(".npz:") {
+            Some((path, member)) if !member.is_empty() => (format!("{path}.npz"), member),
+            _ => (text.to_owned(), tensor),
+        };
+        if !path.ends_with(".npz") {
+            return Err("expected a file of NumPy: `x.npy`, `data.npz` or `data.npz:x`".to_owned());
+        }
+        Ok(DataFile { path: folder.join(path), member: Some(member.to_owned()) })
+    }
+}
+
+impl DataFile {
+    /// What `work` makes of the tensor.
+    ///
+    /// # Errors
+    /// Where it cannot be read, there is no such tensor, and those of `work`.
+    fn open<T>(&self, work: impl FnOnce(Stored<&mut dyn Read>) -> Result<T, String>) -> Result<T, String> {
+        let cannot = |why: String| format!("cannot read `{}`: {why}", self.path.display());
+        let metadata = std::fs::metadata(&self.path).map_err(|error| cannot(error.to_string()))?;
+        if !metadata.is_file() {
+            // What is no file may never end.
+            return Err(cannot("it is no regular file".to_owned()));
+        }
+        let file = std::fs::File::open(&self.path).map_err(|error| cannot(error.to_string()))?;
+        let mut file = BufReader::new(file);
+        let opened = match &self.member {
+            None => npy::read(&mut file as &mut dyn Read).and_then(work),
+            Some(member) => {
+                npy::Archive::open(file).and_then(|mut archive| archive.tensor(member)?.in_place(work))
+            }
+        };
+        opened.map_err(|why| format!("`{self}`: {why}"))
+    }
+
+    /// The shape of the tensor.
+    ///
+    /// # Errors
+    /// Where the file cannot be read, has no such tensor, or it is none.
+    pub fn shape(&self) -> Result<Vec<i64>, String> {
+        self.open(|stored| Ok(stored.shape().to_vec()))
+    }
+
+    /// The tensor, as one of a type with at most so many elements.
+    ///
+    /// # Errors
+    /// As [`DataFile::shape`], and where it has more elements, or one is none of the type.
+    pub fn array(&self, ty: cubinder_bundle::DataType, most: usize) -> Result<super::Array, String> {
+        self.open(|stored| stored.within(most)?.array(ty))
+    }
+}
+
+impl FunctionRef {
+    /// The function that a text names, the file relative to `folder`: `scale_reference.py:scale`.
+    ///
+    /// # Errors
+    /// Where it names none.
+    pub fn parse(text: &str, folder: &Path) -> Result<FunctionRef, String> {
+        match text.rsplit_once(':') {
+            Some((path, function)) if path.ends_with(".py") && !function.is_empty() => {
+                Ok(FunctionRef { path: folder.join(path), function: function.to_owned() })
+            }
+            _ => Err("expected a Python file and a function in it: `reference.py:function`".to_owned()),
+        }
+    }
+}
+
+impl std::fmt::Display for DataFile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.member {
+            None => write!(f, "{}", self.path.display()),
+            Some(member) => write!(f, "{}:{member}", self.path.display()),
+        }
+    }
+}
+
+impl std::fmt::Display for FunctionRef {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}:{}", self.path.display(), self.function)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_and_functions_are_named_relative_to_a_folder() {
+        let folder = Path::new("tests");
+        let file = |text| DataFile::parse(text, "x", folder).map(|file| file.to_string());
+        assert_eq!(file("a.npy"), Ok("tests/a.npy".to_owned()));
+        assert_eq!(file("a.npz"), Ok("tests/a.npz:x".to_owned()));
+        assert_eq!(file("a.npz:other"), Ok("tests/a.npz:other".to_owned()));
+        for text in ["", "a.bin", "a.npz:", "a.npy:x"] {
+            assert!(file(text).is_err(), "{text}");
+        }
+        let function = |text| FunctionRef::parse(text, folder).map(|function| function.to_string());
+        assert_eq!(function("r.py:f"), Ok("tests/r.py:f".to_owned()));
+        for text in ["", "r.py", "r.py:", "f", "r:f"] {
+            assert!(function(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! Code of other compilers: no bytes make the readers of cubins and PTX panic, what is refused is refused with a message, and what is accepted
+//! can be imported into a manifest that can be read, and whose parameters are those of the file. A launch is held against one file or two,
+//! [`SECOND_FILE`] stands between them, and the order of the files decides nothing.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use cubinder_bundle::KernelFacts;
+use cubinder_compiler::diagnostic::{Source, has_errors};
+use cubinder_compiler::foreign::{self, Held, Loaded, import};
+use cubinder_compiler::manifest::CodeKind;
+use cubinder_compiler::resolve;
+
+use crate::show::{show, show_refusal};
+use crate::{Target, seeds};
+
+/// The reader of cubins.
+pub static CUBIN: Target =
+    Target::new("cubin", cubin, seeds::cubins, include_str!("../../dictionaries/cubin.dict"));
+
+/// The reader of PTX.
+pub static PTX: Target = Target::new("ptx", ptx, seeds::ptx, include_str!("../../dictionaries/ptx.dict"));
+
+/// The readers of what Triton writes beside its code.
+pub static TRITON: Target =
+    Target::new("triton", triton, seeds::triton, include_str!("../../dictionaries/triton.dict"));
+
+/// What stands between two files of one input.
+pub(crate) const SECOND_FILE: &[u8] = b"\n//// second file\n";
+
+/// So many kernels of a file are imported.
+const MOST_KERNELS: usize = 4;
+/// Kernels with more parameters are not launched: each is a line of a manifest that is made anew for each input.
+const MOST_PARAMETERS: usize = 64;
+
+fn cubin(bytes: &[u8]) {
+    read(bytes, CodeKind::Cubin);
+}
+
+fn ptx(bytes: &[u8]) {
+    read(bytes, CodeKind::Ptx);
+}
+
+fn read(bytes: &[u8], kind: CodeKind) {
+    let at = bytes.windows(SECOND_FILE.len()).position(|window| window == SECOND_FILE);
+    let (first, second) = match at {
+        Some(at) => (&bytes[..at], Some(&bytes[at + SECOND_FILE.len()..])),
+        None => (bytes, None),
+    };
+    let Some(first) = load(first, kind) else { return };
+    accepted(&first, kind);
+    let second = second.and_then(|bytes| {
+        let kind = if bytes.starts_with(b"\x7fELF") { CodeKind::Cubin } else { CodeKind::Ptx };
+        load(bytes, kind)
+    });
+    let files: Vec<Arc<Loaded>> = [Some(first), second].into_iter().flatten().map(Arc::new).collect();
+    launched(&files);
+}
+
+fn load(bytes: &[u8], kind: CodeKind) -> Option<Loaded> {
+    foreign::loaded("fuzz", bytes.to_vec(), kind).map_err(|error| show_refusal(&[error])).ok()
+}
+
+/// Holds launches of the first file's kernels against all files, in both orders.
+fn launched(files: &[Arc<Loaded>]) {
+    let Some(first) = files.first() else { return };
+    let kernels = first.kernels.iter().filter(|kernel| kernel.params.len() <= MOST_PARAMETERS);
+    for kernel in kernels.take(MOST_KERNELS) {
+        let Some(held) = held(kernel, files) else { continue };
+        show(&held.diagnostics);
+        assert_eq!(has_errors(&held.diagnostics), held.bound.is_none(), "{held:?}");
+        let turned: Vec<Arc<Loaded>> = files.iter().rev().cloned().collect();
+        let turned = self::held(kernel, &turned).expect("it is the same manifest");
+        assert_eq!(held.bound, turned.bound, "{held:?} {turned:?}");
+        if held.bound.is_some() {
+            assert_eq!(held.cluster, turned.cluster);
+        }
+    }
+}
+
+/// What comes of a launch of a kernel whose parameters are said as the file has them.
+fn held(kernel: &KernelFacts, files: &[Arc<Loaded>]) -> Option<Held> {
+    let declared = kernel.params.iter().enumerate().map(|(index, param)| match param.size {
+        8 if index == 0 => format!("\"p{index}: const f32*\""),
+        8 => format!("\"p{index}: f32*\""),
+        4 => format!("\"p{index}: i32\""),
+        size => format!("\"p{index}: u8[{}]\"", size.max(1)),
+    });
+    let declared: Vec<String> = declared.collect();
+    let args = kernel.params.iter().enumerate().map(|(index, param)| match param.size {
+        8 if index == 0 => format!("p{index} = \"x\"\n"),
+        8 => format!("p{index} = \"y\"\n"),
+        4 => format!("p{index} = \"7\"\n"),
+        size => format!("p{index} = \"[{}]\"\n", vec!["0"; (size.max(1) as usize).min(8)].join(", ")),
+    });
+    let text = format!(
+        "schema = 1\n[plugin]\nname = \"fuzz\"\n[[inputs]]\nname = \"x\"\ntype = \"f32\"\n[[outputs]]\nname = \"y\"\ntype = \"f32\"\nshape = \"x.shape\"\n\
+         [[code]]\nname = \"k\"\nparameters = [{}]\nptx = [{}]\n[[launches]]\ncode = \"k\"\ngrid = [\"ceil_div(numel(x), 64)\"]\nblock = [\"64\"]\n[launches.args]\n{}",
+        declared.join(", "),
+        (0..files.len()).map(|index| format!("\"{index}\"")).collect::<Vec<_>>().join(", "),
+        args.collect::<String>()
+    );
+    // What manifests cannot say of it, such as more bytes than an array may have, is told there.
+    let mut draft =
+        resolve::compile(&Source::new("fuzz.toml", text)).map_err(|errors| show_refusal(&errors)).ok()?.draft;
+    let mut unit = draft.units.pop().expect("one launch");
+    unit.kernel.clone_from(&kernel.symbol);
+    let code = unit.foreign.as_mut().expect("the launch is of code");
+    code.signature.kernel.clone_from(&kernel.symbol);
+    for (file, loaded) in code.files.iter_mut().zip(files) {
+        file.loaded = Some(Arc::clone(loaded));
+    }
+    Some(foreign::check(&draft.plugin, &unit))
+}
+
+fn accepted(loaded: &Loaded, kind: CodeKind) {
+    assert!(!loaded.kernels.is_empty(), "code without a kernel");
+    let object = loaded.object();
+    assert_eq!(object.raw().expect("it is as it was"), loaded.bytes.as_slice());
+    for kernel in loaded.kernels.iter().take(MOST_KERNELS) {
+        let found = import::found(&kernel.symbol, vec![(kind, PathBuf::from("fuzz"), loaded.clone())]);
+        let code = &found.variants[0].codes[0];
+        assert_eq!(code.params.len(), kernel.params.len(), "{}", kernel.symbol);
+        let text = import::write(&found, Path::new("."));
+        // A person has to fill in some of it, and is told what.
+        match resolve::read(&Source::new("fuzz.toml", text.as_str())) {
+            Ok(resolved) => show(&resolved.warnings),
+            Err(wrong) => {
+                assert!(
+                    !wrong.errors.iter().any(|error| error.code.is_some_and(|code| code.0 == "C0001")),
+                    "{text}"
+                );
+                show_refusal(&wrong.errors);
+            }
+        }
+    }
+}
+
+/// Stands between the texts of an input: JSON and Triton's text of one compile, those of another, and lines of constants.
+pub(crate) const SEPARATOR: u8 = 0x1e;
+
+fn triton(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let parts: Vec<&str> = text.split(char::from(SEPARATOR)).collect();
+    parts.iter().for_each(|part| one_text(part));
+    if parts.len() > 1 {
+        folders(&parts);
+    }
+}
+
+/// What a cache with two folders is imported as.
+fn folders(parts: &[&str]) {
+    let cache = tempfile::tempdir().expect("a folder");
+    for (folder, texts) in ["one", "two"].iter().zip(parts.chunks(2)) {
+        let folder = cache.path().join(folder);
+        std::fs::create_dir(&folder).expect("a folder in it");
+        let text = texts.get(1).copied().unwrap_or_default();
+        for (name, text) in [("k.json", texts[0]), ("k.ttir", text), ("k.source", text)] {
+            std::fs::write(folder.join(name), text).expect("a file in it");
+        }
+    }
+    let lines = parts.get(4).copied().unwrap_or_default().lines();
+    let constants: Vec<import::Constant> = lines.take(8).filter_map(|line| line.parse().ok()).collect();
+    match import::triton(&[cache.path().to_owned()], None, &constants) {
+        Ok(found) => {
+            let text = import::write(&found, cache.path());
+            assert!(toml::from_str::<toml::Table>(&text).is_ok(), "{text}");
+            if let Err(wrong) = resolve::read(&Source::new("fuzz.toml", text.as_str())) {
+                show_refusal(&wrong.errors);
+            }
+        }
+        Err(errors) => show_refusal(&errors),
+    }
+}
+
+fn one_text(text: &str) {
+    if let Some(mistake) = import::mistake_of_metadata(text) {
+        assert!(!mistake.is_empty());
+    }
+    match import::function(text) {
+        Ok(function) => {
+            for argument in &function.arguments {
+                assert!(argument.is_pointer || !argument.is_written, "{argument:?}");
+            }
+        }
+        Err(mistake) => assert!(!mistake.is_empty()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(name: &str) -> Arc<Loaded> {
+        let path = seeds::root().join("tests/data/code").join(name);
+        Arc::new(foreign::load(&path, CodeKind::Ptx).unwrap())
+    }
+
+    /// A manifest that never reads would make the target look at nothing.
+    #[test]
+    fn launches_are_held_against_both_files() {
+        let (two, four) = (file("clusters_2.ptx"), file("clusters_4.ptx"));
+        let kernel = &two.kernels[0];
+        let alone = held(kernel, std::slice::from_ref(&two)).unwrap();
+        assert_eq!((alone.bound.is_some(), alone.cluster), (true, Some([2, 1, 1])), "{alone:?}");
+        let both = held(kernel, &[Arc::clone(&two), four]).unwrap();
+        assert!(both.diagnostics.iter().any(|one| one.message.contains("different clusters")), "{both:?}");
+    }
+}

@@ -1,0 +1,48 @@
+//! NumPy's files: no bytes make their readers panic, what is read is as large as it says and no larger than it may be, and what is written
+//! reads as what it was.
+
+use std::io::{Cursor, Read};
+
+use cubinder_bundle::DataType;
+use cubinder_compiler::trial::npy::{self, Stored};
+use cubinder_compiler::trial::{Array, count};
+
+use crate::{Target, seeds};
+
+/// The readers of `.npy` and `.npz` files.
+pub static TARGET: Target =
+    Target::new("numpy", run, seeds::numpy, include_str!("../../dictionaries/numpy.dict"));
+
+/// The most elements that a tensor may have.
+const MOST: usize = 1 << 16;
+
+fn run(bytes: &[u8]) {
+    for ty in DataType::ALL {
+        one(npy::read(bytes), ty);
+    }
+    let Ok(mut archive) = npy::Archive::open(Cursor::new(bytes)) else { return };
+    for name in archive.names().iter().take(4) {
+        for ty in DataType::ALL {
+            one(archive.tensor(name), ty);
+        }
+    }
+}
+
+fn one<R: Read>(stored: Result<Stored<R>, String>, ty: DataType) {
+    let Ok(stored) = stored.and_then(|stored| stored.within(MOST)) else { return };
+    let shape = stored.shape().to_vec();
+    assert!(count(&shape).is_some_and(|count| count <= MOST), "{shape:?}");
+    let Ok(array) = stored.array(ty) else { return };
+    assert_eq!(array.shape(), shape);
+    // A bool is 0 or 1 in an array that was read.
+    let written = npy::write(&array).expect("an array has a file");
+    let again =
+        npy::read(written.as_slice()).and_then(|stored| stored.array(ty)).expect("what was written reads");
+    assert_eq!(codes(&again), codes(&array), "{}", ty.name());
+}
+
+/// The elements; a NaN is as good as another.
+fn codes(array: &Array) -> Vec<u64> {
+    let code = |index| if array.get(index).as_f64().is_nan() { u64::MAX } else { array.code(index) };
+    (0..array.len()).map(code).collect()
+}

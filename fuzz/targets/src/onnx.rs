@@ -1,0 +1,98 @@
+//! ONNX models: no bytes make the reader or `cubinder onnx` panic, what is read comes out as it was, what `annotate` writes is a model again that needs no more
+//! annotating, and everything that is said can be shown.
+
+#[path = "../../../compiler/tests/support/models.rs"]
+mod models;
+
+use std::io::Cursor;
+use std::sync::LazyLock;
+
+use cubinder_compiler::diagnostic::Source;
+use cubinder_compiler::eval::{self, Compiler, Environment, Query};
+use cubinder_compiler::onnx::{self, Given, Mapping, Plugins, Takes};
+use cubinder_onnx::proto::AttributeProto;
+use cubinder_onnx::{Edits, Model};
+
+use crate::show::{show, show_table};
+use crate::{Target, seeds};
+
+/// The reader of ONNX models, and what is done with them.
+pub static TARGET: Target = Target::new("onnx", run, seeds, include_str!("../../dictionaries/onnx.dict"));
+
+/// The plugins of the seeds.
+static PLUGINS: LazyLock<Plugins> = LazyLock::new(|| {
+    let manifest = |name: &&str| {
+        let text = std::fs::read_to_string(seeds::root().join(name)).expect("the manifest is there");
+        eval::manifest(&Source::new(*name, text)).expect("the manifest is right").list
+    };
+    Plugins::of(models::MANIFESTS.iter().flat_map(manifest).collect())
+});
+
+fn seeds() -> Vec<Vec<u8>> {
+    let cases = models::wrong().into_iter().chain(models::right()).map(|case| case.model);
+    let calls = [["other", "sample"], ["sample", "sample"]]
+        .map(|calls| models::said_by_calls("plugin_namespace", &calls));
+    cases
+        .chain(calls)
+        .chain([models::foreign(), models::dynamic(), models::opaque(), models::made_dynamic()])
+        .collect()
+}
+
+fn run(bytes: &[u8]) {
+    let model = match Model::read(Cursor::new(bytes)) {
+        Ok(model) => model,
+        Err(error) => {
+            assert!(!error.to_string().is_empty());
+            return;
+        }
+    };
+    assert!(written(&Edits::new(&model), bytes) == bytes, "a model without changes changes");
+    let report = onnx::list("fuzz", &model, &PLUGINS);
+    show(&report.diagnostics());
+    show_table(&onnx::table(&report));
+    annotate(&model, bytes);
+    shapes(&model);
+}
+
+fn written(edits: &Edits<'_>, bytes: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    edits.write(Cursor::new(bytes), &mut out).expect("memory can be written");
+    out
+}
+
+fn annotate(model: &Model, bytes: &[u8]) {
+    let mapping = Mapping::default();
+    assert!(mapping.unused(model).is_empty());
+    for takes in [Takes::Lacking, Takes::Named] {
+        let annotated = onnx::annotate(model, &PLUGINS, &mapping, takes);
+        show_table(&onnx::diff(&annotated, true));
+        let out = written(&annotated.edits, bytes);
+        let again = Model::read(Cursor::new(&out)).expect("what was written is a model");
+        assert_eq!(references(&again), references(model), "what calls say is changed");
+        let more = onnx::annotate(&again, &PLUGINS, &mapping, takes);
+        assert!(more.edits.is_empty(), "annotating again changes more: {}", onnx::diff(&more, true));
+    }
+}
+
+/// What the nodes leave to the calls of the function that they are in, node by node.
+fn references(model: &Model) -> Vec<Vec<AttributeProto>> {
+    let is_reference = |said: &&AttributeProto| !said.ref_attr_name().is_empty();
+    model
+        .nodes()
+        .map(|(_, node)| node.proto.attribute.iter().filter(is_reference).cloned().collect())
+        .collect()
+}
+
+fn shapes(model: &Model) {
+    let given = Given { dims: vec![("batch".to_owned(), 2), ("n".to_owned(), 3)], ..Given::default() };
+    for given in [given, Given::default()] {
+        let compiler = Compiler::new(Environment::default());
+        match onnx::shapes("fuzz", model, &PLUGINS, &given, &Query::default(), &compiler) {
+            Ok(report) => {
+                show(&report.diagnostics());
+                show_table(&onnx::shapes_table(&report, true));
+            }
+            Err(errors) => show(&errors),
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! A bundle's code objects in the driver.
+//!
+//! Each is loaded when the first kernel of it is needed, and unloaded with the value. The order in which they are tried is
+//! [`cubinder_bundle::fit`]'s, as in the runtime.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::ffi::{CString, c_int, c_void};
+use std::ptr::null_mut;
+
+use cubinder_bundle::launch::{Clusters, Takes};
+use cubinder_bundle::{CodeObject, Launch, Target, TargetKind, fit};
+
+use crate::context::Context;
+use crate::error::DriverError;
+use crate::sys::{
+    CUfunction, CUkernel, CUlibrary, FUNC_DYNAMIC_SHARED_BYTES, FUNC_MAX_THREADS, FUNC_STATIC_SHARED_BYTES,
+    INVALID_VALUE,
+};
+
+/// More parameters than a kernel can have.
+const MAX_PARAMS: usize = cubinder_bundle::model::MAX_PARAMETER_BYTES;
+
+/// Code objects, loaded as they are needed.
+#[derive(Debug)]
+pub struct Code<'c> {
+    pub(crate) context: &'c Context,
+    objects: &'c [CodeObject],
+    loaded: RefCell<HashMap<u32, Result<CUlibrary, String>>>,
+}
+
+/// A kernel that can be launched.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Kernel {
+    pub(crate) handle: CUkernel,
+    pub(crate) target: Target,
+    max_threads: u32,
+    max_shared_bytes: u32,
+    params: Vec<u32>,
+    has_clusters: bool,
+}
+
+impl Kernel {
+    /// What its launches must keep to.
+    pub(crate) fn takes(&self) -> Takes<'_> {
+        Takes {
+            max_threads: self.max_threads,
+            max_shared_bytes: self.max_shared_bytes,
+            clusters: Clusters::of(self.has_clusters, self.target),
+            params: Some(&self.params),
+        }
+    }
+}
+
+impl<'c> Code<'c> {
+    /// None is loaded yet.
+    #[must_use]
+    pub fn new(context: &'c Context, objects: &'c [CodeObject]) -> Code<'c> {
+        Code { context, objects, loaded: RefCell::default() }
+    }
+
+    /// The kernel of a launch: of the first code object that the driver takes.
+    ///
+    /// # Errors
+    /// Why none of them runs, one line for each.
+    pub(crate) fn kernel(&self, launch: &Launch) -> Result<Kernel, String> {
+        let targets: Vec<Target> = launch.code.iter().map(|code| code.target).collect();
+        let mut refused = Vec::new();
+        for index in fit::order(self.context.device().capability, &targets) {
+            let Some(code) = launch.code.get(index) else { continue };
+            match self.of(code.code, &code.symbol) {
+                Ok(kernel) => return Ok(kernel),
+                Err(why) => refused.push(format!("{}: {why}", code.target)),
+            }
+        }
+        let device = self.context.device();
+        let (name, capability) = (&device.name, device.capability);
+        let list = if refused.is_empty() { "there is none".to_owned() } else { refused.join("; ") };
+        Err(format!("no code of `{}` runs on this GPU ({name}, {capability}): {list}", launch.kernel))
+    }
+
+    fn of(&self, code: u32, symbol: &str) -> Result<Kernel, String> {
+        let object =
+            self.objects.get(code as usize).ok_or_else(|| format!("there is no code object {code}"))?;
+        let context = self.context;
+        let library =
+            self.loaded.borrow_mut().entry(code).or_insert_with(|| load(context, object)).clone()?;
+        let stated = object.kernels.iter().find(|facts| facts.symbol == symbol);
+        let stated = stated.map(|facts| facts.params.iter().map(|param| param.size).collect::<Vec<u32>>());
+        find(context, library, symbol, object.target, stated).map_err(|error| error.to_string())
+    }
+}
+
+impl Drop for Code<'_> {
+    fn drop(&mut self) {
+        for library in self.loaded.get_mut().values().filter_map(|loaded| loaded.as_ref().ok()) {
+            // SAFETY: kernels of it are used by `Prepared` alone, which borrows this value. Destructors report nothing.
+            let _ = unsafe { (self.context.driver.library_unload)(*library) };
+        }
+    }
+}
+
+fn load(context: &Context, object: &CodeObject) -> Result<CUlibrary, String> {
+    let raw = object.raw().map_err(|error| error.to_string())?;
+    let is_elf = raw.starts_with(b"\x7fELF");
+    if is_elf != (object.target.kind == TargetKind::Cubin) {
+        return Err("it is not the kind of code that its target says".to_owned());
+    }
+    // The driver takes no length: PTX ends with a NUL, and a cubin says its own size. `u64` for the alignment of ELF's headers.
+    let mut image = vec![0_u64; raw.len() / 8 + 2];
+    for (word, part) in image.iter_mut().zip(raw.chunks(8)) {
+        let mut bytes = [0; 8];
+        for (to, from) in bytes.iter_mut().zip(part) {
+            *to = *from;
+        }
+        *word = u64::from_ne_bytes(bytes);
+    }
+    let mut library = CUlibrary::NULL;
+    // SAFETY: `library` is a place for one handle. `image` ends with zeros and lives during the call, after which the driver has a copy
+    // of its own. That an ELF file keeps to its own length is its author's promise, as is what its machine code does. No options, so
+    // their arrays may be null.
+    let code = unsafe {
+        (context.driver.library_load_data)(
+            &raw mut library,
+            image.as_ptr().cast::<c_void>(),
+            null_mut(),
+            null_mut(),
+            0,
+            null_mut(),
+            null_mut(),
+            0,
+        )
+    };
+    context.driver.check("cuLibraryLoadData", code).map_err(|error| error.to_string())?;
+    Ok(library)
+}
+
+fn find(
+    context: &Context,
+    library: CUlibrary,
+    symbol: &str,
+    target: Target,
+    stated: Option<Vec<u32>>,
+) -> Result<Kernel, DriverError> {
+    let driver = &context.driver;
+    let symbol = CString::new(symbol).unwrap_or_default();
+    let mut handle = CUkernel::NULL;
+    // SAFETY: `handle` is a place for one handle, `symbol` a C string, `library` a handle of this driver.
+    let code = unsafe { (driver.library_get_kernel)(&raw mut handle, library, symbol.as_ptr()) };
+    driver.check("cuLibraryGetKernel", code)?;
+    let mut function = CUfunction::NULL;
+    // SAFETY: `function` is a place for one handle, `handle` one of this driver. It makes the driver load the kernel now, and so say
+    // here what it does not take.
+    let code = unsafe { (driver.kernel_get_function)(&raw mut function, handle) };
+    driver.check("cuKernelGetFunction", code)?;
+    let attribute = |attribute: c_int| {
+        let mut value = 0;
+        // SAFETY: `value` is a place for one `int`, `handle` a handle of this driver.
+        let code =
+            unsafe { (driver.kernel_get_attribute)(&raw mut value, attribute, handle, context.device) };
+        driver.check("cuKernelGetAttribute", code)?;
+        Ok::<u32, DriverError>(u32::try_from(value).unwrap_or(0))
+    };
+    let fixed = attribute(FUNC_STATIC_SHARED_BYTES)?;
+    let allowed = attribute(FUNC_DYNAMIC_SHARED_BYTES)?;
+    let most = context.device().shared_bytes;
+    Ok(Kernel {
+        handle,
+        target,
+        max_threads: attribute(FUNC_MAX_THREADS)?,
+        max_shared_bytes: most.saturating_sub(fixed).max(allowed),
+        params: param_sizes(context, handle)?.or(stated).unwrap_or_default(),
+        has_clusters: context.device().has_clusters,
+    })
+}
+
+/// The sizes of a kernel's parameters in bytes, in order; none where the driver is older than CUDA 12.4.
+fn param_sizes(context: &Context, kernel: CUkernel) -> Result<Option<Vec<u32>>, DriverError> {
+    let Some(param_info) = context.driver.kernel_get_param_info else { return Ok(None) };
+    let mut sizes = Vec::new();
+    while sizes.len() <= MAX_PARAMS {
+        let (mut offset, mut size) = (0, 0);
+        // SAFETY: both are places for one `size_t`, `kernel` a handle of this driver. An index beyond the last parameter is answered with
+        // this error, which is how the end is found.
+        let code = unsafe { param_info(kernel, sizes.len(), &raw mut offset, &raw mut size) };
+        if code == INVALID_VALUE {
+            break;
+        }
+        context.driver.check("cuKernelGetParamInfo", code)?;
+        sizes.push(u32::try_from(size).unwrap_or(u32::MAX));
+    }
+    Ok(Some(sizes))
+}
+
+/// Lets launches of a kernel have so much dynamic shared memory.
+pub(crate) fn allow_shared(context: &Context, kernel: &Kernel, bytes: u32) -> Result<(), DriverError> {
+    if bytes == 0 {
+        return Ok(());
+    }
+    let bytes = c_int::try_from(bytes).unwrap_or(c_int::MAX);
+    // SAFETY: the handle is one of this driver; what it does not allow is answered with an error.
+    let code = unsafe {
+        (context.driver.kernel_set_attribute)(FUNC_DYNAMIC_SHARED_BYTES, bytes, kernel.handle, context.device)
+    };
+    context.driver.check("cuKernelSetAttribute", code)
+}

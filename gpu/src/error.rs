@@ -1,0 +1,71 @@
+//! What the driver refuses, and what is wrong where there is none.
+
+pub use cubinder_bundle::cuda::DriverError;
+use cubinder_bundle::cuda::NO_DEVICE;
+
+/// Why there is no GPU to work with.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NoDriver {
+    /// There is no driver.
+    #[error("there is no CUDA driver: {0}")]
+    NotFound(String),
+    /// The loader finds the driver and does not load it.
+    #[error("the CUDA driver cannot be loaded: {0}")]
+    Unloadable(String),
+    /// It lacks a function.
+    #[error("the CUDA driver has no `{0}`; NVIDIA's driver for CUDA 12.0 or newer is needed")]
+    TooOld(&'static str),
+    /// It is there, and no device of this number.
+    #[error("the CUDA driver shows {count} GPUs, and number {ordinal} was asked for")]
+    NoDevice {
+        /// What was asked for, from 0.
+        ordinal: u32,
+        /// How many there are.
+        count: u32,
+    },
+    /// It does not start.
+    #[error("the CUDA driver does not start: {0}")]
+    Refused(DriverError),
+    /// The device cannot be used.
+    #[error("the GPU cannot be used: {0}")]
+    Unusable(DriverError),
+}
+
+impl NoDriver {
+    /// Whether the machine has no GPU, or no driver for one. What else is wrong is a mistake: of the command, or of the machine.
+    #[must_use]
+    pub fn is_absence(&self) -> bool {
+        match self {
+            NoDriver::NotFound(_) | NoDriver::NoDevice { count: 0, .. } => true,
+            NoDriver::Refused(error) => error.code == NO_DEVICE,
+            NoDriver::Unloadable(_)
+            | NoDriver::TooOld(_)
+            | NoDriver::NoDevice { .. }
+            | NoDriver::Unusable(_) => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gpu_that_cannot_be_used_is_one() {
+        let error = |code| DriverError { call: "cuInit", code, name: None, text: None };
+        let absences = [
+            NoDriver::NotFound(String::new()),
+            NoDriver::NoDevice { ordinal: 0, count: 0 },
+            NoDriver::Refused(error(100)),
+        ];
+        assert!(absences.iter().all(NoDriver::is_absence));
+        let mistakes = [
+            NoDriver::Unloadable(String::new()),
+            NoDriver::TooOld("cuLaunchKernelEx"),
+            NoDriver::NoDevice { ordinal: 7, count: 1 },
+            NoDriver::Refused(error(999)),
+            NoDriver::Unusable(error(2)),
+        ];
+        assert!(!mistakes.iter().any(NoDriver::is_absence));
+    }
+}

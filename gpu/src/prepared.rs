@@ -1,0 +1,215 @@
+//! A variant with everything known but addresses, and its work on the device.
+
+use std::ffi::c_void;
+use std::fmt;
+use std::marker::PhantomData;
+
+use cubinder_bundle::launch::{
+    Doing, Evaluated, Facts, HAS_CLUSTERS, LaunchError, Passed, ScratchPlace, Sequencing, Steps, Takes,
+};
+use cubinder_bundle::{Launch, Memory, Plugin, Variant};
+
+use crate::code::{Code, Kernel, allow_shared};
+use crate::context::Context;
+use crate::error::DriverError;
+use crate::sys::{
+    CUfunction, CUlaunchAttribute, CUlaunchConfig, CUstream, LAUNCH_CLUSTER, LAUNCH_COOPERATIVE,
+    LAUNCH_PROGRAMMATIC,
+};
+
+/// A variant that can be run as often as is wanted.
+#[derive(Debug)]
+pub struct Prepared<'k> {
+    context: &'k Context,
+    steps: Vec<Step>,
+    scratch: Vec<ScratchPlace>,
+    /// Its kernels are unloaded with the code.
+    _code: PhantomData<&'k Code<'k>>,
+}
+
+/// Where the tensors and scratch buffers of a run lie on the device.
+#[derive(Debug, Clone, Copy)]
+pub struct Addresses<'a> {
+    /// The inputs, by index. What stands for a shape input is never looked at.
+    pub inputs: &'a [u64],
+    /// The outputs, by index.
+    pub outputs: &'a [u64],
+    /// The scratch buffers of the variant, by index.
+    pub scratch: &'a [u64],
+}
+
+/// Why a variant cannot be run.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Unprepared {
+    /// The runtime would refuse it, in the same words.
+    Refused(Box<LaunchError>),
+    /// There is no code for the device.
+    NoCode(String),
+    /// The driver refuses.
+    Driver(DriverError),
+}
+
+impl fmt::Display for Unprepared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Unprepared::Refused(error) => error.fmt(f),
+            Unprepared::NoCode(why) => f.write_str(why),
+            Unprepared::Driver(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for Unprepared {}
+
+#[derive(Debug)]
+enum Step {
+    Launch(Work),
+    Fill { memory: Memory, bytes: usize, byte: u8 },
+}
+
+#[derive(Debug)]
+struct Work {
+    kernel: Kernel,
+    evaluated: Evaluated,
+    attributes: Vec<CUlaunchAttribute>,
+    /// The numbers among the arguments, in memory that is aligned for each of them.
+    numbers: Vec<u64>,
+}
+
+impl<'k> Prepared<'k> {
+    /// Evaluates the steps of `variant` with what `facts` says, loads their kernels and holds both against each other.
+    ///
+    /// # Errors
+    /// [`Unprepared`].
+    pub fn new(
+        code: &'k Code<'k>,
+        plugin: &Plugin,
+        variant: &Variant,
+        facts: &Facts<'_>,
+    ) -> Result<Prepared<'k>, Unprepared> {
+        let refused = Unprepared::Refused;
+        let mut budget = Steps::default();
+        let mut sequencing = Sequencing::new(plugin, variant, facts, &mut budget).map_err(refused)?;
+        let mut steps = Vec::new();
+        for number in 0..variant.steps.len() {
+            let launch = variant.launch(number);
+            let kernel = match launch {
+                Some(launch) => Some(code.kernel(launch).map_err(Unprepared::NoCode)?),
+                None => None,
+            };
+            let takes = kernel.as_ref().map_or(Takes::ANYTHING, Kernel::takes);
+            let doing = sequencing.step(&takes, &mut budget).map_err(refused)?.clone();
+            match (doing, launch, kernel) {
+                (Doing::Launch(evaluated), Some(launch), Some(kernel)) if !evaluated.is_empty() => {
+                    allow_shared(code.context, &kernel, evaluated.shared_bytes)
+                        .map_err(Unprepared::Driver)?;
+                    steps.push(Step::Launch(Work::new(code.context, launch, kernel, evaluated)));
+                }
+                (Doing::Fill { memory, bytes, byte }, ..) if bytes > 0 => {
+                    let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+                    steps.push(Step::Fill { memory, bytes, byte });
+                }
+                _ => {}
+            }
+        }
+        let sequence = sequencing.finish().map_err(refused)?;
+        Ok(Prepared { context: code.context, steps, scratch: sequence.scratch, _code: PhantomData })
+    }
+
+    /// The sizes of the scratch buffers in bytes, by index.
+    pub fn scratch_bytes(&self) -> impl Iterator<Item = u64> {
+        self.scratch.iter().map(|place| place.bytes)
+    }
+
+    /// How many kernels a run launches.
+    #[must_use]
+    pub fn launches(&self) -> usize {
+        self.steps.iter().filter(|step| matches!(step, Step::Launch(_))).count()
+    }
+
+    /// Queues all steps in order. What goes wrong on the device shows in later calls, [`Context::synchronize`] first. An address that
+    /// is missing counts as 0.
+    ///
+    /// # Errors
+    /// What the driver refuses at once.
+    pub fn run(&self, addresses: Addresses<'_>) -> Result<(), DriverError> {
+        self.steps.iter().try_for_each(|step| match step {
+            Step::Launch(work) => work.launch(self.context, addresses),
+            Step::Fill { memory, bytes, byte } => {
+                let to = match memory {
+                    Memory::Output(index) => addresses.outputs.get(*index as usize),
+                    Memory::Scratch(index) => addresses.scratch.get(*index as usize),
+                };
+                let to = to.copied().unwrap_or(0);
+                // SAFETY: device memory is not Rust's; an address that is none is answered with an error. Null is the default stream.
+                let code =
+                    unsafe { (self.context.driver.memset_d8_async)(to, *byte, *bytes, CUstream::NULL) };
+                self.context.driver.check("cuMemsetD8Async", code)
+            }
+        })
+    }
+}
+
+impl Work {
+    fn new(context: &Context, launch: &Launch, kernel: Kernel, evaluated: Evaluated) -> Work {
+        let flag = |id, is_set: bool| is_set.then(|| CUlaunchAttribute::new(id, [1, 0, 0]));
+        // As the runtime does it: code for older devices does not wait by itself.
+        let waits = context.device().capability.major.min(kernel.target.arch.major) >= HAS_CLUSTERS;
+        let attributes = [
+            evaluated.cluster.map(|blocks| CUlaunchAttribute::new(LAUNCH_CLUSTER, blocks)),
+            flag(LAUNCH_COOPERATIVE, launch.cooperative),
+            flag(LAUNCH_PROGRAMMATIC, launch.programmatic && waits),
+        ];
+        let word = |part: &[u8]| {
+            let mut bytes = [0; 8];
+            for (to, from) in bytes.iter_mut().zip(part) {
+                *to = *from;
+            }
+            u64::from_ne_bytes(bytes)
+        };
+        let numbers = evaluated.numbers.chunks(8).map(word).collect();
+        Work { kernel, evaluated, attributes: attributes.into_iter().flatten().collect(), numbers }
+    }
+
+    fn launch(&self, context: &Context, addresses: Addresses<'_>) -> Result<(), DriverError> {
+        let of = |list: &[u64], index: usize| list.get(index).copied().unwrap_or(0);
+        let mut tensors: Vec<u64> = Vec::with_capacity(self.evaluated.args.len());
+        for passed in &self.evaluated.args {
+            tensors.push(match passed {
+                Passed::Input(index) => of(addresses.inputs, *index),
+                Passed::Output(index) => of(addresses.outputs, *index),
+                Passed::Scratch(index) => of(addresses.scratch, *index),
+                Passed::Numbers { .. } => 0,
+            });
+        }
+        let numbers = self.numbers.as_ptr().cast::<u8>();
+        let place = |(passed, tensor): (&Passed, &u64)| match passed {
+            // `Evaluated` keeps the start within the numbers.
+            Passed::Numbers { start, .. } => numbers.wrapping_add(*start).cast::<c_void>().cast_mut(),
+            _ => std::ptr::from_ref(tensor).cast::<c_void>().cast_mut(),
+        };
+        let mut params: Vec<*mut c_void> = self.evaluated.args.iter().zip(&tensors).map(place).collect();
+        let mut attributes = self.attributes.clone();
+        let config = CUlaunchConfig {
+            grid: self.evaluated.grid,
+            block: self.evaluated.block,
+            shared_bytes: self.evaluated.shared_bytes,
+            stream: CUstream::NULL,
+            attributes: attributes.as_mut_ptr(),
+            attribute_count: u32::try_from(attributes.len()).unwrap_or(0),
+        };
+        // SAFETY: there is a pointer for each of the kernel's parameters, each to as many readable bytes as it has: `Sequencing` held the
+        // arguments against their sizes, which the driver or the code's author told. The driver reads them during the call. A `CUkernel`
+        // may stand where a `CUfunction` is asked for (`cuda.h` 13.0, `cuLaunchKernelEx`). What the kernel does to the device's memory is
+        // its author's business.
+        let code = unsafe {
+            (context.driver.launch_kernel_ex)(
+                &raw const config,
+                CUfunction(self.kernel.handle.0),
+                params.as_mut_ptr(),
+                std::ptr::null_mut(),
+            )
+        };
+        context.driver.check("cuLaunchKernelEx", code)
+    }
+}

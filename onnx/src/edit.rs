@@ -1,0 +1,232 @@
+//! Changes of a model: what is named changes, everything else comes out byte for byte.
+//!
+//! Owns the copying, and that the lengths of everything around a change fit again.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::ops::Range;
+
+use prost::Message;
+
+use crate::model::{Model, NodeId, Owner};
+use crate::proto::{AttributeProto, OperatorSetIdProto};
+use crate::wire::{bytes_field, varint};
+
+/// Numbers of fields (`onnx.proto`).
+mod number {
+    pub(super) const NODE_OP_TYPE: u32 = 4;
+    pub(super) const NODE_ATTRIBUTE: u32 = 5;
+    pub(super) const NODE_DOMAIN: u32 = 7;
+    pub(super) const MODEL_OPSET_IMPORT: u32 = 8;
+    pub(super) const FUNCTION_OPSET_IMPORT: u32 = 9;
+}
+
+/// Changes of one model.
+#[derive(Debug, Clone)]
+pub struct Edits<'m> {
+    model: &'m Model,
+    changes: Vec<Change>,
+}
+
+#[derive(Debug, Clone)]
+struct Change {
+    /// The message in which it is; none for the model itself.
+    span: Option<usize>,
+    /// What goes.
+    old: Range<u64>,
+    /// What comes.
+    new: Vec<u8>,
+}
+
+impl<'m> Edits<'m> {
+    /// No changes yet.
+    #[must_use]
+    pub fn new(model: &'m Model) -> Edits<'m> {
+        Edits { model, changes: Vec::new() }
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.changes.is_empty()
+    }
+
+    /// Gives a node another domain. Nothing for a node that the model does not have.
+    pub fn set_domain(&mut self, id: NodeId, domain: &str) {
+        let Some(node) = self.model.node(id) else { return };
+        let field = bytes_field(number::NODE_DOMAIN, domain.as_bytes());
+        self.set(node.places.span, node.places.domain.clone(), field);
+    }
+
+    /// Gives a node another op type.
+    pub fn set_op_type(&mut self, id: NodeId, op_type: &str) {
+        let Some(node) = self.model.node(id) else { return };
+        let field = bytes_field(number::NODE_OP_TYPE, op_type.as_bytes());
+        self.set(node.places.span, node.places.op_type.clone(), field);
+    }
+
+    /// Gives a node an attribute, in the place of the one with that name where there is one.
+    pub fn set_attribute(&mut self, id: NodeId, attribute: &AttributeProto) {
+        let Some(node) = self.model.node(id) else { return };
+        let field = bytes_field(number::NODE_ATTRIBUTE, &attribute.encode_to_vec());
+        let known = node.proto.attribute.iter().rposition(|known| known.name() == attribute.name());
+        let place = known.and_then(|index| node.places.attributes.get(index).cloned());
+        self.set(node.places.span, place, field);
+    }
+
+    /// Adds an operator set to the function that a graph belongs to, else to the model.
+    pub fn import(&mut self, graph: usize, domain: &str, version: i64) {
+        let import =
+            OperatorSetIdProto { domain: Some(domain.to_owned()), version: Some(version) }.encode_to_vec();
+        let root = self.model.root_of(graph).and_then(|root| self.model.graphs.get(root));
+        match root {
+            Some(root) if matches!(root.owner, Owner::Function { .. }) => {
+                let field = bytes_field(number::FUNCTION_OPSET_IMPORT, &import);
+                self.change(Some(root.span), root.imports_end..root.imports_end, field);
+            }
+            _ => {
+                let field = bytes_field(number::MODEL_OPSET_IMPORT, &import);
+                self.change(None, self.model.imports_end..self.model.imports_end, field);
+            }
+        }
+    }
+
+    /// A field in the place of the one that is there, else at the end of its message.
+    fn set(&mut self, span: usize, place: Option<Range<u64>>, field: Vec<u8>) {
+        let end = self.model.spans[span].payload.end;
+        let place = place.unwrap_or(end..end);
+        // What is set twice is what it was set to last.
+        self.changes.retain(|change| place.is_empty() || change.old != place);
+        self.change(Some(span), place, field);
+    }
+
+    fn change(&mut self, span: Option<usize>, old: Range<u64>, new: Vec<u8>) {
+        self.changes.push(Change { span, old, new });
+    }
+
+    /// Writes the model with the changes; `reader` is the file that it was read from.
+    ///
+    /// # Errors
+    /// Where it cannot be read or written, or has become shorter.
+    pub fn write(&self, reader: impl Read + Seek, mut writer: impl Write) -> io::Result<()> {
+        let mut changed = self.view(reader);
+        let length = changed.length;
+        if io::copy(&mut changed, &mut writer)? < length {
+            return Err(io::Error::new(
+                io::ErrorKind::UnexpectedEof,
+                "the model changed while it was copied",
+            ));
+        }
+        writer.flush()
+    }
+
+    /// The model with the changes, as it would be written; `reader` is the file that it was read from.
+    pub fn view<R: Read + Seek>(&self, reader: R) -> Changed<R> {
+        let mut changed = Changed { reader, pieces: Vec::new(), length: 0, at: 0 };
+        let mut at = 0;
+        for (old, new) in self.replacements() {
+            changed.add(Piece::Kept(at..old.start));
+            changed.add(Piece::New(new));
+            at = old.end;
+        }
+        changed.add(Piece::Kept(at..self.model.length));
+        changed
+    }
+
+    /// The changes and the lengths that follow from them, in the order of the file.
+    fn replacements(&self) -> Vec<(Range<u64>, Vec<u8>)> {
+        let mut all: Vec<(Option<usize>, Range<u64>, Vec<u8>)> = Vec::new();
+        let mut growth: BTreeMap<usize, i64> = BTreeMap::new();
+        for Change { span, old, new } in &self.changes {
+            if let Some(span) = span {
+                *growth.entry(*span).or_default() += new.len() as i64 - (old.end - old.start) as i64;
+            }
+            all.push((*span, old.clone(), new.clone()));
+        }
+        // A message comes after the one that it lies in, so what it grows by is known before that one's turn.
+        while let Some((index, grown)) = growth.pop_last() {
+            let span = &self.model.spans[index];
+            if grown == 0 {
+                continue;
+            }
+            let length = (span.payload.end - span.payload.start).saturating_add_signed(grown);
+            let new = varint(length);
+            if let Some(parent) = span.parent {
+                let before = (span.payload.start - span.prefix) as i64;
+                *growth.entry(parent).or_default() += grown + new.len() as i64 - before;
+            }
+            all.push((span.parent, span.prefix..span.payload.start, new));
+        }
+        // Where messages end together, what comes at the end of the inner one comes first; its index is higher.
+        all.sort_by_key(|(span, old, _)| (old.start, Reverse(*span)));
+        all.into_iter().map(|(_, old, new)| (old, new)).collect()
+    }
+}
+
+/// A model with changes, as bytes: those of the file, with others in between.
+#[derive(Debug)]
+pub struct Changed<R> {
+    reader: R,
+    /// Each with where it begins.
+    pieces: Vec<(u64, Piece)>,
+    length: u64,
+    at: u64,
+}
+
+#[derive(Debug)]
+enum Piece {
+    /// Bytes of the file.
+    Kept(Range<u64>),
+    /// Others.
+    New(Vec<u8>),
+}
+
+impl<R> Changed<R> {
+    fn add(&mut self, piece: Piece) {
+        let bytes = match &piece {
+            Piece::Kept(range) => range.end.saturating_sub(range.start),
+            Piece::New(bytes) => bytes.len() as u64,
+        };
+        if bytes > 0 {
+            self.pieces.push((self.length, piece));
+            self.length += bytes;
+        }
+    }
+}
+
+impl<R: Read + Seek> Read for Changed<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let after = self.pieces.partition_point(|(start, _)| *start <= self.at);
+        let Some((start, piece)) = after.checked_sub(1).and_then(|index| self.pieces.get(index)) else {
+            return Ok(0);
+        };
+        let inside = self.at - start;
+        let read = match piece {
+            Piece::New(bytes) => {
+                let inside = usize::try_from(inside).unwrap_or(usize::MAX).min(bytes.len());
+                (&bytes[inside..]).read(buffer)?
+            }
+            Piece::Kept(range) => {
+                let place = range.start.saturating_add(inside).min(range.end);
+                self.reader.seek(SeekFrom::Start(place))?;
+                (&mut self.reader).take(range.end - place).read(buffer)?
+            }
+        };
+        self.at += read as u64;
+        Ok(read)
+    }
+}
+
+impl<R> Seek for Changed<R> {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let place = match to {
+            SeekFrom::Start(place) => Some(place),
+            SeekFrom::End(moved) => self.length.checked_add_signed(moved),
+            SeekFrom::Current(moved) => self.at.checked_add_signed(moved),
+        };
+        self.at = place
+            .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "a place before the beginning"))?;
+        Ok(self.at)
+    }
+}

@@ -1,0 +1,165 @@
+//! Cubinder installed as a user installs it, in folders that have nothing else.
+//!
+//! Owns the unpacking of the archive and the Python environment with the wheel. What is installed is what `CUBINDER_TEST_ARCHIVE` and
+//! `CUBINDER_TEST_WHEEL` name. Never uses a network: NVIDIA's packages are packed again from what `cargo xtask setup` unpacked.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use anyhow::{Context, Result, bail, ensure};
+use cubinder_compiler::toolkit::{Package, packages};
+use tempfile::TempDir;
+
+/// What programs print.
+#[derive(Debug)]
+pub struct Said {
+    /// On standard output.
+    pub stdout: String,
+    /// On standard error.
+    pub stderr: String,
+}
+
+/// A folder with an installation and an empty home.
+#[derive(Debug)]
+pub struct Installed {
+    folder: TempDir,
+    prefix: PathBuf,
+}
+
+impl Installed {
+    /// The archive, unpacked; `None` where the environment names none.
+    ///
+    /// # Errors
+    /// When it cannot be unpacked, or holds other than one folder.
+    pub fn archive() -> Result<Option<Installed>> {
+        let Some(archive) = std::env::var_os("CUBINDER_TEST_ARCHIVE") else { return Ok(None) };
+        let folder = tempfile::tempdir()?;
+        let mut command = Command::new("tar");
+        capture(command.arg("-xzf").arg(&archive).current_dir(folder.path()))?;
+        let mut entries = std::fs::read_dir(folder.path())?.flatten().map(|entry| entry.path());
+        let (Some(prefix), None) = (entries.next(), entries.next()) else {
+            bail!("`{}` holds other than one folder", Path::new(&archive).display());
+        };
+        Installed::with_home(folder, prefix).map(Some)
+    }
+
+    /// A virtual Python environment with the wheel, and with its extra `cuda13` if that is asked for; `None` where the environment names
+    /// no wheel.
+    ///
+    /// # Errors
+    /// When Python or pip fails.
+    pub fn wheel(with_cuda: bool) -> Result<Option<Installed>> {
+        let variable = |name| std::env::var_os(name).map(PathBuf::from);
+        let (Some(wheel), Some(python)) = (variable("CUBINDER_TEST_WHEEL"), variable("CUBINDER_TEST_PYTHON"))
+        else {
+            return Ok(None);
+        };
+        let folder = tempfile::tempdir()?;
+        let prefix = folder.path().join("a venv");
+        // Without pip: where `ensurepip` is not there (Debian packs it apart), an environment with pip cannot be made.
+        capture(Command::new(&python).args(["-m", "venv", "--without-pip"]).arg(&prefix))?;
+        let wheels = folder.path().join("wheels");
+        std::fs::create_dir(&wheels)?;
+        let name = wheel.file_name().context("a wheel has a name")?;
+        std::fs::copy(&wheel, wheels.join(name))?;
+        if with_cuda {
+            packages()
+                .map_err(|error| anyhow::anyhow!("{}", error.message))?
+                .iter()
+                .try_for_each(|package| pack(&python, package, &wheels))?;
+        }
+        let extra = if with_cuda { "cubinder[cuda13]" } else { "cubinder" };
+        let pip = capture(
+            Command::new(&python)
+                .args(["-c", "import os, pip; print(os.path.dirname(os.path.dirname(pip.__file__)))"]),
+        )?;
+        let mut command = Command::new(prefix.join("bin/python"));
+        command.args([
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--no-index",
+            "--disable-pip-version-check",
+            "--find-links",
+        ]);
+        command
+            .arg(&wheels)
+            .arg(extra)
+            .env("PYTHONPATH", pip.stdout.trim())
+            .env("PIP_CONFIG_FILE", "/dev/null");
+        capture(&mut command)?;
+        Installed::with_home(folder, prefix).map(Some)
+    }
+
+    fn with_home(folder: TempDir, prefix: PathBuf) -> Result<Installed> {
+        std::fs::create_dir(folder.path().join("empty home"))?;
+        Ok(Installed { folder, prefix })
+    }
+
+    /// The folder that holds `bin` and `lib`.
+    #[must_use]
+    pub fn prefix(&self) -> &Path {
+        &self.prefix
+    }
+
+    /// A folder for the user's work; it goes with the installation.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn work(&self, name: &str) -> Result<PathBuf> {
+        let work = self.folder.path().join(name);
+        std::fs::create_dir_all(&work)?;
+        Ok(work)
+    }
+
+    /// A program as a user starts it in a fresh session: by its name, with nothing of this process' environment.
+    #[must_use]
+    pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
+        let bin = self.prefix.join("bin");
+        let own = bin.join(program.as_ref());
+        let mut command = if own.is_file() { Command::new(own) } else { Command::new(program) };
+        command.env_clear().env("HOME", self.folder.path().join("empty home")).env("LANG", "C.UTF-8");
+        command.env("PATH", format!("{}:/usr/local/bin:/usr/bin:/bin", bin.display()));
+        command
+    }
+}
+
+/// One of NVIDIA's packages as a wheel again, from the folder that `cargo xtask setup` unpacked it to.
+fn pack(python: &Path, package: &Package, wheels: &Path) -> Result<()> {
+    // Stored, not compressed: the files are used once. What was not unpacked is left out of the list of files.
+    const SCRIPT: &str = "\
+import pathlib, sys, zipfile
+folder, wheel = pathlib.Path(sys.argv[1]), sys.argv[2]
+with zipfile.ZipFile(wheel, 'w', zipfile.ZIP_STORED) as archive:
+    for path in sorted(folder.rglob('*')):
+        name = path.relative_to(folder).as_posix()
+        if not path.is_file() or name.startswith('.'):
+            continue
+        if name.endswith('.dist-info/RECORD'):
+            lines = [line for line in path.read_text().splitlines() if (folder / line.rsplit(',', 2)[0]).is_file()]
+            archive.writestr(name, '\\n'.join(lines) + '\\n')
+        else:
+            archive.write(path, name)
+";
+    let cache = std::env::var_os("CUBINDER_CACHE").map(PathBuf::from);
+    let cache = cache.or_else(|| std::env::home_dir().map(|home| home.join(".cache/cubinder")));
+    let folder = cache.context("there is no cache folder")?.join("toolkit").join(package.folder());
+    ensure!(folder.is_dir(), "`{}` is not there: run `cargo xtask setup`", folder.display());
+    let wheel = format!("{}-{}-py3-none-any.whl", package.name.replace('-', "_"), package.version);
+    capture(Command::new(python).args(["-c", SCRIPT]).arg(folder).arg(wheels.join(wheel))).map(drop)
+}
+
+/// Runs a program that must succeed.
+///
+/// # Errors
+/// When it cannot be run or fails, with what it printed.
+pub fn capture(command: &mut Command) -> Result<Said> {
+    let Output { status, stdout, stderr } =
+        command.output().with_context(|| format!("`{}` cannot be run", command.get_program().display()))?;
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+    let said = Said { stdout: text(stdout), stderr: text(stderr) };
+    ensure!(status.success(), "`{command:?}` failed ({status})\n{}\n{}", said.stdout, said.stderr);
+    Ok(said)
+}

@@ -1,0 +1,187 @@
+//! The release build for the oldest glibc.
+//!
+//! Owns the environment of cargo: the linker, and what keeps this machine's folders out of the files. Never packs anything.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use super::{Checkout, EPOCH};
+use crate::artifacts::{self, Artifacts};
+use crate::setup::Packaging;
+use crate::{process, workspace};
+
+/// What everything is built for.
+const TARGET: &str = "x86_64-unknown-linux-gnu";
+
+/// Variables that a build finds as they are: where programs and folders lie, and how crates are fetched. Any other may change the code.
+const KEPT: [&str; 19] = [
+    "PATH",
+    "HOME",
+    "USER",
+    "XDG_CACHE_HOME",
+    "RUSTUP_HOME",
+    "RUSTUP_TOOLCHAIN",
+    "CARGO_BUILD_JOBS",
+    "TERM",
+    "NO_COLOR",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "ALL_PROXY",
+    "NO_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "all_proxy",
+    "no_proxy",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+];
+
+/// How the names of such variables begin.
+const KEPT_PREFIXES: [&str; 5] =
+    ["CARGO_HTTP_", "CARGO_NET_", "CARGO_REGISTRIES_", "CARGO_REGISTRY_", "CARGO_TERM_"];
+
+/// Cargo, set up to link for the oldest glibc.
+pub(super) struct Builder {
+    /// The checkout.
+    pub(super) root: PathBuf,
+    environment: Vec<(&'static str, OsString)>,
+}
+
+impl Builder {
+    pub(super) fn new(checkout: &Checkout, tools: &Packaging) -> Result<Self> {
+        fetch(checkout)?;
+        let linker = tools.linker.clone().into_os_string();
+        let environment = vec![
+            ("CARGO_HOME", checkout.cargo_home.clone().into()),
+            ("TMPDIR", checkout.temporary.clone().into()),
+            ("CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_LINKER", linker),
+            ("CARGO_ENCODED_RUSTFLAGS", remapped(&Folders::find(&checkout.cargo_home)?)),
+            ("CARGO_TARGET_DIR", checkout.target.clone().into()),
+            // Cargo's configuration may name some.
+            ("RUSTC_WRAPPER", OsString::new()),
+            ("RUSTC_WORKSPACE_WRAPPER", OsString::new()),
+            ("SOURCE_DATE_EPOCH", EPOCH.to_string().into()),
+        ];
+        Ok(Self { root: checkout.root.clone(), environment })
+    }
+
+    /// Has a command, which calls cargo in the end, build the same.
+    pub(super) fn apply<'c>(&self, command: &'c mut Command) -> &'c mut Command {
+        let kept = std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(is_kept));
+        command.env_clear().envs(kept).envs(self.environment.iter().cloned())
+    }
+
+    /// The arguments that say what is built. maturin gives cargo the same, and finds everything built.
+    pub(super) fn arguments() -> [&'static str; 4] {
+        ["--release", "--locked", "--target", TARGET]
+    }
+
+    /// Builds the program and the library. In two runs, because features of shared crates are those that all packages of a run ask for:
+    /// maturin asks for the program alone.
+    pub(super) fn build(&self, on_line: &mut impl FnMut(&str)) -> Result<Artifacts> {
+        let mut messages = Vec::new();
+        for package in ["cubinder-plugin", "cubinder"] {
+            let mut command = workspace::cargo_in(&self.root);
+            command.arg("build").args(Self::arguments()).args(["--package", package]);
+            messages.extend(artifacts::messages(self.apply(&mut command), on_line)?);
+        }
+        Artifacts::among(&messages)
+    }
+}
+
+/// Has cargo unpack the crates, so that their folders are known.
+fn fetch(checkout: &Checkout) -> Result<()> {
+    let mut command = workspace::cargo_in(&checkout.root);
+    command
+        .args(["fetch", "--quiet", "--locked", "--target", TARGET])
+        .env("CARGO_HOME", &checkout.cargo_home);
+    process::capture(&mut command).map(drop)
+}
+
+fn is_kept(name: &str) -> bool {
+    KEPT.contains(&name) || KEPT_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+}
+
+/// Folders of this machine that rustc would name in messages of panics.
+struct Folders {
+    cargo_home: PathBuf,
+    /// The folders of unpacked crates: one for each registry, called after its address.
+    registries: Vec<PathBuf>,
+    /// The standard library's sources, where they are installed, and what they are called where they are not.
+    std: (PathBuf, String),
+}
+
+impl Folders {
+    fn find(cargo_home: &Path) -> Result<Self> {
+        let entries = std::fs::read_dir(cargo_home.join("registry/src")).into_iter().flatten().flatten();
+        let mut registries: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+        registries.sort();
+        let rustc = |arguments: &[&str]| {
+            process::capture(Command::new("rustc").args(arguments).current_dir(workspace::root()))
+        };
+        let sysroot = PathBuf::from(rustc(&["--print", "sysroot"])?.trim());
+        let version = rustc(&["--version", "--verbose"])?;
+        let commit = version.lines().find_map(|line| line.strip_prefix("commit-hash: "));
+        let commit = commit.context("`rustc --version --verbose` names no commit")?;
+        let std = (sysroot.join("lib/rustlib/src/rust"), format!("/rustc/{commit}"));
+        Ok(Self { cargo_home: cargo_home.to_path_buf(), registries, std })
+    }
+}
+
+/// The options, in the form that cargo splits again. Of several that fit a path the last one counts.
+fn remapped(folders: &Folders) -> OsString {
+    let of = |from: &Path, to: &str| {
+        let mut option = OsString::from("--remap-path-prefix=");
+        option.push(from);
+        option.push("=");
+        option.push(to);
+        option
+    };
+    let mut options = vec![of(&folders.cargo_home, "/cargo")];
+    options.extend(folders.registries.iter().map(|folder| of(folder, "/crates")));
+    options.push(of(&folders.std.0, &folders.std.1));
+    options.join(std::ffi::OsStr::new("\u{1f}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_get_the_same_names_everywhere() {
+        let folders = Folders {
+            cargo_home: "/home/a b/.cargo".into(),
+            registries: vec!["/home/a b/.cargo/registry/src/index-1".into()],
+            std: ("/rust/lib/rustlib/src/rust".into(), "/rustc/1234".into()),
+        };
+        assert_eq!(
+            remapped(&folders).to_str().unwrap().split('\u{1f}').collect::<Vec<_>>(),
+            [
+                "--remap-path-prefix=/home/a b/.cargo=/cargo",
+                "--remap-path-prefix=/home/a b/.cargo/registry/src/index-1=/crates",
+                "--remap-path-prefix=/rust/lib/rustlib/src/rust=/rustc/1234",
+            ]
+        );
+    }
+
+    #[test]
+    fn this_machines_folders_are_found() {
+        let folders = Folders::find(&Checkout::this().unwrap().cargo_home).unwrap();
+        assert!(folders.cargo_home.is_absolute() && folders.std.1.starts_with("/rustc/"));
+    }
+
+    #[test]
+    fn what_changes_code_does_not_reach_a_build() {
+        for name in
+            ["CARGO_PROFILE_RELEASE_LTO", "RUSTC", "RUSTFLAGS", "CFLAGS", "ZIG_LIB_DIR", "LD_LIBRARY_PATH"]
+        {
+            assert!(!is_kept(name), "{name}");
+        }
+        for name in ["PATH", "CARGO_NET_OFFLINE", "https_proxy"] {
+            assert!(is_kept(name), "{name}");
+        }
+    }
+}

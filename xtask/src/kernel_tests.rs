@@ -1,0 +1,142 @@
+//! What a GPU is to run with `cubinder test`: plugins with planted faults, those that ship, and those of the tests.
+//!
+//! Owns the list of runs. Preparing compiles everything, because the machine with the GPU need not have NVRTC. Never looks at a
+//! result: `kernel_tests.py` does.
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use serde::Serialize;
+
+use crate::workshop::{Workshop, scripts};
+use crate::workspace;
+
+/// The name of the folder.
+pub(crate) const FOLDER: &str = "kernels";
+
+const SCRIPT: &str = "kernel_tests.py";
+
+/// The plugins of `tests/data/run` whose variants, where there are several, come to one result; by their files and names.
+const OTHERS: [(&str, &str); 12] = [
+    ("aligned", "aligned_plugin"),
+    ("exchange", "exchange_plugin"),
+    ("flip", "flip_plugin"),
+    ("neighbours", "neighbours_plugin"),
+    ("normalize", "normalize_plugin"),
+    ("pack", "pack_plugin"),
+    ("reverse", "reverse_plugin"),
+    ("split", "split_plugin"),
+    ("stretch", "stretch"),
+    ("sum", "sum_plugin"),
+    ("unpack", "unpack_plugin"),
+    ("weigh", "weigh_plugin"),
+];
+
+/// The files of cases, by the plugins that they are about.
+const PLANTED: [(&str, &str); 4] =
+    [("right", "planted"), ("wrong", "planted"), ("other", "positive"), ("in_place", "doubled")];
+const SHIPPED: [(&str, &str); 4] = [
+    ("circ_pad", "circ_pad_plugin"),
+    ("add", "elemwise_add_plugin"),
+    ("add_in_place", "elemwise_add_plugin_"),
+    ("non_zero", "non_zero_plugin"),
+];
+
+/// The compilers of `tests/data/elsewhere`, whose plugins are all circular padding up to rank 4.
+const ELSEWHERE: [&str; 4] = ["nvcc", "cupy", "numba", "triton"];
+
+/// What `kernel_tests.py` reads.
+#[derive(Debug, Serialize)]
+struct Run {
+    name: String,
+    what: String,
+    /// Of `cubinder test`.
+    arguments: Vec<String>,
+}
+
+impl Run {
+    fn new(name: &str, what: &str, arguments: &[&str]) -> Run {
+        let arguments = arguments.iter().map(|&argument| argument.to_owned()).collect();
+        Run { name: name.to_owned(), what: what.to_owned(), arguments }
+    }
+}
+
+/// Writes the folder into `folder`: the program, libraries, cases, and what is to be run. In its `elsewhere` is what `tests/data/elsewhere`
+/// makes.
+///
+/// # Errors
+/// When something cannot be compiled or written.
+pub(crate) fn prepare(workshop: &Workshop, folder: &Path, targets: &[&str]) -> Result<()> {
+    let inner = folder.join(FOLDER);
+    std::fs::create_dir_all(&inner).with_context(|| format!("cannot make {}", inner.display()))?;
+    std::fs::copy(scripts().join(SCRIPT), folder.join(SCRIPT))?;
+    std::fs::copy(workshop.compiler(), inner.join("cubinder"))?;
+    let data = workspace::root().join("tests/data/testing");
+    copy(&data, &inner)?;
+    copy(&data.join("shipped"), &inner.join("shipped"))?;
+    let mut runs = Vec::new();
+    let planted = ["planted", "doubled", "positive"].map(|name| format!("tests/data/testing/{name}.toml"));
+    library(workshop, &inner, "planted", targets, &planted)?;
+    for (file, plugin) in PLANTED {
+        let cases = format!("{file}.toml");
+        let arguments = [cases.as_str(), "--on", "libplanted.so", "--plugin", plugin];
+        runs.push(Run::new(
+            &format!("planted {file}"),
+            "planted faults are found, and nothing else",
+            &arguments,
+        ));
+    }
+    let shipped: Vec<String> = SHIPPED.iter().map(|(_, plugin)| format!("manifests/{plugin}.toml")).collect();
+    library(workshop, &inner, "shipped", targets, &shipped)?;
+    for (file, plugin) in SHIPPED {
+        let cases = format!("shipped/{file}.toml");
+        let arguments = [cases.as_str(), "--on", "libshipped.so", "--plugin", plugin, "--random", "50"];
+        runs.push(Run::new(plugin, "against NumPy, 50 random shapes", &arguments));
+    }
+    let (clusters, others): (Vec<_>, Vec<_>) = OTHERS.iter().partition(|(file, _)| *file == "exchange");
+    for (name, list, targets) in [("others", others, targets), ("clusters", clusters, &[][..])] {
+        let manifests: Vec<String> =
+            list.iter().map(|(file, _)| format!("tests/data/run/{file}.toml")).collect();
+        library(workshop, &inner, name, targets, &manifests)?;
+        let library = format!("lib{name}.so");
+        for (_, plugin) in list {
+            let arguments = [library.as_str(), "--plugin", plugin, "--random", "20"];
+            runs.push(Run::new(plugin, "20 random shapes, variants against each other", &arguments));
+        }
+    }
+    for compiler in ELSEWHERE {
+        let manifest = format!("../elsewhere/{compiler}.toml");
+        let arguments = ["shipped/circ_pad_4.toml", "--on", manifest.as_str(), "--random", "20"];
+        let what = "kernels that it compiled, as their manifest names them, against NumPy, 20 random shapes";
+        runs.push(Run::new(compiler, what, &arguments));
+    }
+    std::fs::write(inner.join("runs.json"), serde_json::to_string_pretty(&runs)?)?;
+    Ok(())
+}
+
+fn library(
+    workshop: &Workshop,
+    folder: &Path,
+    name: &str,
+    targets: &[&str],
+    manifests: &[String],
+) -> Result<()> {
+    let mut arguments = vec!["--name", name];
+    for target in targets {
+        arguments.extend(["--target", target]);
+    }
+    arguments.extend(manifests.iter().map(String::as_str));
+    workshop.compile(folder, &arguments).map(drop)
+}
+
+/// The files of a folder; not the folders in it.
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    std::fs::create_dir_all(to)?;
+    for entry in std::fs::read_dir(from).with_context(|| format!("cannot read {}", from.display()))? {
+        let path = entry?.path();
+        if let Some(name) = path.file_name().filter(|_| path.is_file()) {
+            std::fs::copy(&path, to.join(name))?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,171 @@
+//! What the tests of recipes and of kernels from elsewhere need: PyTorch, and the compilers Triton, Numba, CuPy and nvcc.
+//!
+//! Owns two folders of the cache, each a virtual environment with what a list of `xtask/frameworks` names, every wheel with its
+//! SHA-256: these packages look for each other where Python has its packages. They are beside the packages of `pins.toml`, which
+//! everybody needs: these are a gigabyte that tests alone use.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::{env, fs};
+
+use anyhow::{Context, Result, ensure};
+
+use super::pins::Pins;
+use super::python::{self, Python, Version};
+use super::store::Store;
+use super::{cache_folder, pip, supported};
+use crate::process;
+use crate::progress::{Progress, Task};
+
+/// The oldest Python that PyTorch and NetworkX, which it imports, have releases for.
+const OLDEST: Version = Version { major: 3, minor: 11 };
+
+/// One folder.
+struct Framework {
+    /// Its name in the cache.
+    name: &'static str,
+    /// What it is, for people.
+    label: &'static str,
+    purpose: &'static str,
+    /// The variable under which tests find it.
+    variable: &'static str,
+    /// What pip is to take.
+    requirements: &'static str,
+    /// Of all wheels together.
+    bytes: u64,
+    /// A file that must be there afterwards, among the environment's packages.
+    holds: &'static str,
+}
+
+const COMPILERS: Framework = Framework {
+    name: "compilers",
+    label: "Triton, Numba, CuPy and nvcc",
+    purpose: "compile kernels for the tests of kernels from elsewhere",
+    variable: "CUBINDER_TEST_COMPILERS",
+    requirements: include_str!("../../frameworks/compilers.txt"),
+    bytes: 655_000_000,
+    holds: "nvidia/cu13/bin/nvcc",
+};
+
+const PYTORCH: Framework = Framework {
+    name: "pytorch",
+    label: "PyTorch",
+    purpose: "exports models for the tests of the recipes",
+    variable: "CUBINDER_TEST_PYTORCH",
+    requirements: include_str!("../../frameworks/pytorch.txt"),
+    bytes: 600_000_000,
+    holds: "torch/lib/libtorch_python.so",
+};
+
+/// The folder in PyTorch's environment with stand-ins for what it links (`stand_in_libraries.py`).
+const STAND_INS: &str = "stand-ins";
+
+/// Fetches what is missing, and gives the variables under which tests find it.
+///
+/// # Errors
+/// When the machine or the Python is not supported, or pip fails. The message says what helps.
+pub(crate) fn environment() -> Result<Vec<(&'static str, OsString)>> {
+    let place = |framework: &Framework| Ok((framework.variable, ensure(framework)?.into()));
+    [COMPILERS, PYTORCH].iter().map(place).collect()
+}
+
+/// The environment with Triton, Numba, CuPy and nvcc; fetched first where it is missing.
+///
+/// # Errors
+/// As [`environment`].
+pub(crate) fn compilers() -> Result<PathBuf> {
+    ensure(&COMPILERS)
+}
+
+fn ensure(framework: &Framework) -> Result<PathBuf> {
+    supported(env::consts::OS, env::consts::ARCH)?;
+    let variables = |name: &str| env::var_os(name);
+    let progress = Progress::new();
+    let named = variables(python::VARIABLE).filter(|value| !value.is_empty());
+    let python = python::find(named, &Pins::load()?.python)?;
+    let version = python.version;
+    ensure!(
+        version >= OLDEST,
+        "the tests with PyTorch, Triton, Numba and CuPy need Python {OLDEST} or newer, and `{}` is {version}\n  \
+         help: name another one in `{}`",
+        python.path.display(),
+        python::VARIABLE
+    );
+    let store = Store::new(cache_folder(&variables)?.join("toolkit"));
+    store.clean()?;
+    ensure_folder(framework, &store, &python, &progress)
+}
+
+fn ensure_folder(
+    framework: &Framework,
+    store: &Store,
+    python: &Python,
+    progress: &Progress,
+) -> Result<PathBuf> {
+    let name = format!("{}-cp{}{}", framework.name, python.version.major, python.version.minor);
+    let recipe = format!("{}{}", framework.requirements, include_str!("../../python/stand_in_libraries.py"));
+    let wait = || progress.say(&format!("waiting for another run that is fetching {}", framework.label));
+    let fill = |work: &Path| {
+        python.require_pip()?;
+        let task = progress.download(framework.label, framework.purpose, framework.bytes);
+        let content = install(framework, python, work, &task)
+            .with_context(|| format!("{} could not be fetched", framework.label))?;
+        task.finish("fetched");
+        Ok(content)
+    };
+    store.ensure(&name, &recipe, wait, fill)?;
+    Ok(store.folder(&name))
+}
+
+/// Makes an environment and has pip put all packages of the list into it.
+fn install(framework: &Framework, python: &Python, work: &Path, task: &Task<'_>) -> Result<PathBuf> {
+    let content = work.join("content");
+    // Without pip: that of `python` works here too, and Debian's Python makes none with it.
+    let mut command = Command::new(&python.path);
+    command.args(["-m", "venv", "--without-pip"]).arg(&content).current_dir(work);
+    process::capture(&mut command)?;
+    let packages = packages(&content, python.version);
+    let asked = pip::Asked { to: pip::To::Packages(&packages), requirements: framework.requirements };
+    pip::run(python, &asked, work, task, |wheels| wheels.iter().sum()).map_err(|error| {
+        let text = error.to_string();
+        let help = pip::help(&text);
+        error.context(format!("help: {help}"))
+    })?;
+    ensure!(packages.join(framework.holds).exists(), "the packages hold no `{}`", framework.holds);
+    if framework.name == PYTORCH.name {
+        task.phase("linking");
+        let script = work.join("stand_in_libraries.py");
+        fs::write(&script, include_str!("../../python/stand_in_libraries.py"))?;
+        let mut command = Command::new(&python.path);
+        command.arg("-I").arg(&script).arg(&packages).arg(content.join(STAND_INS));
+        process::capture(&mut command)
+            .context("the stand-ins for NVIDIA's libraries need g++ and readelf")?;
+    }
+    Ok(content)
+}
+
+/// Where the environment `folder` has its packages.
+fn packages(folder: &Path, python: Version) -> PathBuf {
+    folder.join(format!("lib/python{python}/site-packages"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// pip takes a list with hashes only where every line has one.
+    #[test]
+    fn every_package_is_pinned() {
+        for framework in [COMPILERS, PYTORCH] {
+            let entries: Vec<&str> =
+                framework.requirements.lines().filter(|line| line.contains("==")).collect();
+            assert!(entries.len() > 8, "{}", framework.name);
+            for entry in entries {
+                let (name, version) = entry.trim_end_matches(" \\").split_once("==").unwrap();
+                assert!(!name.is_empty() && version.starts_with(|c: char| c.is_ascii_digit()), "{entry}");
+                assert!(entry.ends_with(" \\"), "{entry} has no hash");
+            }
+        }
+    }
+}

@@ -419,7 +419,7 @@ fn several_values_of_a_constant_become_variants() {
     for refused in [
         ["BLOCK=512,2048", ""],
         ["BLOCK=512,1024,2048", ""],
-        ["XXXX:BLOCK=512", "BLOCK=1024"],
+        ["ABCD:BLOCK=512", "BLOCK=1024"],
         ["AAAA:BLOCK=512", ""],
         ["n=4", ""],
         ["BLOCK=512", ""],

@@ -7,7 +7,7 @@
 #![allow(clippy::expect_used, clippy::panic)]
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use cubinder_tests::{cxx, fake_driver};
 use serde_json::Value;
@@ -259,15 +259,39 @@ fn the_test_command_leaves_nothing_behind() {
         let left: Vec<_> = std::fs::read_dir(&temporary).expect("the folder").flatten().collect();
         assert!(left.is_empty(), "{reference}, {fault}: {left:?}");
     }
-    let pid = std::fs::read_to_string(&pid).expect("the endless function ran");
-    // What was killed is gone a moment later, and whoever adopted it may not have asked for it yet.
-    let stat = Path::new("/proc").join(pid).join("stat");
-    let runs = || std::fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") Z "));
-    let ends = (0..100).any(|_| {
+    assert_ends(&pid);
+
+    // Nor where a signal ends the command while a function runs.
+    std::fs::remove_file(&pid).expect("the endless function ran");
+    let node = [&node[..], &["--reference", "tests/data/testing/reference.py:endless", "--attr", "fault=0"]];
+    let mut test = command(&node.concat()).expect("as before");
+    test.env("TMPDIR", &temporary).env("ENDLESS_PID", &pid).stdout(Stdio::null());
+    let mut running = test.spawn().expect("the command starts");
+    let has_begun = || std::fs::metadata(&pid).is_ok_and(|file| file.len() > 0);
+    assert!(soon(has_begun), "the function did not begin");
+    running.kill().expect("it is running");
+    running.wait().expect("it ended");
+    let left: Vec<_> = std::fs::read_dir(&temporary).expect("the folder").flatten().collect();
+    assert!(left.is_empty(), "{left:?}");
+    assert_ends(&pid);
+}
+
+/// Whether something holds within some seconds.
+fn soon(holds: impl Fn() -> bool) -> bool {
+    (0..200).any(|_| {
         std::thread::sleep(std::time::Duration::from_millis(50));
-        !runs()
-    });
-    assert!(ends, "Python is still running");
+        holds()
+    })
+}
+
+/// The process whose number stands in a file ends. What was killed is gone a moment later, and whoever adopted it may not have asked for
+/// it yet.
+#[track_caller]
+fn assert_ends(pid: &Path) {
+    let pid = std::fs::read_to_string(pid).expect("the endless function ran");
+    let stat = Path::new("/proc").join(pid).join("stat");
+    let is_over = || std::fs::read_to_string(&stat).map_or(true, |stat| stat.contains(") Z "));
+    assert!(soon(is_over), "Python is still running");
 }
 
 #[test]
@@ -323,6 +347,12 @@ fn mistakes_are_told_without_a_gpu() {
         finish(eval.current_dir(root()).args(["eval", "--cases", arguments[0], "--nvrtc", "/nowhere"]));
     eval.assert_code(1);
     insta::assert_snapshot!(eval.stdout);
+    // Nodes with random shapes have a reference too.
+    let random = ["tests/data/testing/planted.toml", "--reference", "tests/data/testing/reference.py:planed"];
+    let mut random = command(&random).expect("as before");
+    let random = finish(random.env("FAKE_INIT", "100"));
+    random.assert_code(1);
+    assert!(random.stderr.contains("defines no `planed`; did you mean `planted`?"), "{}", random.stderr);
     let with = run_again(&[arguments[0], "--json"]);
     with.assert_code(1);
     let report = with.report();

@@ -29,7 +29,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use cubinder_bundle::Value;
+use cubinder_bundle::{Plugin, Value};
 use toml::de::DeValue;
 
 use super::code::Compiler;
@@ -394,25 +394,67 @@ pub fn verdict(
             refusal.into_iter().chain(others).map(|(range, text)| differs(&range, text)).collect()
         }
         (Err(mistakes), Some((range, part))) => {
-            let all: Vec<String> =
-                mistakes.iter().map(|mistake| mistake.diagnostic.message.clone()).collect();
-            if all.iter().any(|message| message.contains(part.as_str())) {
-                Vec::new()
-            } else {
-                vec![differs(range, format!("it is refused: {}; expected `{part}` in that", all.join("; ")))]
-            }
+            another_error(&mistakes, part).map(|text| differs(range, text)).into_iter().collect()
         }
         (Err(mistakes), None) => mistakes
             .iter()
             .map(|mistake| mistaken(&place_of(case, mistake), one_line(&mistake.diagnostic)))
             .collect::<Vec<_>>(),
     };
+    let misnamed = misnamed(case, &subject.plugin);
+    // What is nowhere is told once.
+    let is_told = |it: &Difference| misnamed.iter().any(|(range, _)| where_is(cases, range) == it.place);
+    differences.retain(|it| !is_told(it));
+    differences.extend(misnamed.iter().map(|(range, text)| mistaken(range, text.clone())));
     if let (Ok(stated), Ok(trial)) = (state(subject, &query), cases.trial_of(case)) {
         let all = mistakes(&subject.plugin, &stated, &trial);
         differences.extend(all.into_iter().map(|text| mistaken(&case.range, text)));
     }
     differences.dedup();
     Verdict { name: case.name.clone(), differences }
+}
+
+/// What is wrong with what a case expects on every device: tensors and variants that the plugin does not have, and an error that is not
+/// the one that the node's description is refused with.
+#[must_use]
+pub fn mistaken(cases: &Cases, case: &Case, subject: &Subject) -> Vec<Difference> {
+    let told = |(range, text): (Range<usize>, String)| Difference {
+        place: where_is(cases, &range),
+        text,
+        mistake: true,
+    };
+    let refused = case.error.as_ref().and_then(|(range, part)| {
+        let all = state(subject, &cases.query(case).ok()?).err()?;
+        another_error(&all, part).map(|text| (range.clone(), text))
+    });
+    misnamed(case, &subject.plugin).into_iter().chain(refused).map(told).collect()
+}
+
+/// What is said where none of the mistakes is the one that is expected.
+fn another_error(all: &[Mistake], part: &str) -> Option<String> {
+    let all: Vec<&str> = all.iter().map(|mistake| mistake.diagnostic.message.as_str()).collect();
+    let is_there = all.iter().any(|message| message.contains(part));
+    (!is_there).then(|| format!("it is refused: {}; expected `{part}` in that", all.join("; ")))
+}
+
+/// Expectations of tensors and variants that the plugin does not have.
+fn misnamed(case: &Case, plugin: &Plugin) -> Vec<(Range<usize>, String)> {
+    let found = |(range, expected): &(Range<usize>, Expected)| {
+        let text = match expected {
+            Expected::Shape(name, _) => {
+                let inputs = plugin.inputs.iter().map(|input| input.name.as_str());
+                let names = inputs.chain(plugin.outputs.iter().map(|output| output.name.as_str()));
+                (!names.clone().any(|known| known == name)).then(|| no_such("tensor", name, names))
+            }
+            Expected::Variant(id) if plugin.variants.iter().all(|variant| i64::from(variant.id) != *id) => {
+                let ids: Vec<String> = plugin.variants.iter().map(|variant| variant.id.to_string()).collect();
+                Some(no_such("variant", &id.to_string(), ids.iter().map(String::as_str)))
+            }
+            _ => None,
+        };
+        text.map(|text| (range.clone(), text))
+    };
+    case.expected.iter().filter_map(found).collect()
 }
 
 /// Where a mistake of the query is: at what names it, else at the case.
@@ -473,10 +515,6 @@ fn difference(expected: &Expected, found: &Evaluation) -> Option<String> {
     match expected {
         Expected::Shape(name, shape) => {
             let tensor = found.tensors.iter().find(|tensor| tensor.name == *name);
-            if tensor.is_none() && found.refused.is_none() {
-                let names = found.tensors.iter().map(|tensor| tensor.name.as_str());
-                return Some(no_such("tensor", name, names));
-            }
             let what = format!("the shape of `{name}`");
             unequal(&what, tensor.map(|tensor| format!("{:?}", tensor.shape)), format!("{shape:?}"))
         }

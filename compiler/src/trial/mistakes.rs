@@ -32,7 +32,7 @@ pub fn mistakes(plugin: &Plugin, stated: &Stated, trial: &Trial) -> Vec<String> 
             );
         }
     }
-    found.extend(trial.reference.as_ref().and_then(of_function));
+    found.extend(trial.reference.as_ref().and_then(function_mistake));
     found
 }
 
@@ -81,9 +81,12 @@ fn of_file(file: &DataFile, shape: Option<&Vec<i64>>) -> Option<String> {
 /// How a file defines names that do not stand in it.
 const OPEN: [&str; 7] = ["import *", "globals(", "setattr(", "vars(", "exec(", "__dict__", "__getattr__"];
 
+/// What is wrong with a reference, as far as its file tells it.
+///
 /// A name that stands nowhere in the file is defined nowhere in it, but where everything of another is imported or names are computed. That
 /// it stands there proves nothing: then Python says whether it is defined.
-fn of_function(function: &FunctionRef) -> Option<String> {
+#[must_use]
+pub fn function_mistake(function: &FunctionRef) -> Option<String> {
     let cannot = |why: String| Some(format!("`reference`: cannot read `{}`: {why}", function.path.display()));
     match std::fs::metadata(&function.path) {
         Err(error) => return cannot(error.to_string()),

@@ -16,5 +16,5 @@ mod spec;
 
 pub use array::{Array, Number, count, encode};
 pub use compare::{Element, Mismatch, Tolerance, compare, default_tolerance, elements, index_of, is_close};
-pub use mistakes::mistakes;
+pub use mistakes::{function_mistake, mistakes};
 pub use spec::{DataFile, FunctionRef, InputData, Trial};

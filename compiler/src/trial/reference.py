@@ -77,7 +77,9 @@ for line in requests:
         outputs = request["outputs"]
         result = named(function(*inputs, **request["attributes"]), outputs, request["without_sizes"], request["needed"])
         # Names would meet those of the parameters of `savez`.
-        numpy.savez(request["to"], **{str(outputs.index(name)): numpy.asarray(value) for name, value in result.items()})
+        arrays = {str(outputs.index(name)): numpy.asarray(value) for name, value in result.items()}
+        with open(request["to"], "wb") as file:
+            numpy.savez(file, **arrays)
         answer = {}
     except Exception as error:
         frames = traceback.extract_tb(error.__traceback__)

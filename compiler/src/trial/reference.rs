@@ -4,7 +4,8 @@
 //! returns is an array, a tuple of arrays in the outputs' order, or a dictionary of them by the outputs' names.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, BufWriter, Write};
+use std::io::{self, BufRead, BufReader, BufWriter, Write};
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -21,7 +22,6 @@ const SCRIPT: &str = include_str!("reference.py");
 #[derive(Debug)]
 pub struct Python {
     program: PathBuf,
-    folder: PathBuf,
     running: Option<Running>,
 }
 
@@ -63,25 +63,28 @@ pub struct Returned<'a> {
 /// How long Python may take to end.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// Where arrays go to Python and come from it. They are gone with the value: a tensor may be large.
+/// Where arrays go to Python and come from it: files without a name, which are gone with the process however it ends.
 struct Files {
-    inputs: PathBuf,
-    outputs: PathBuf,
+    inputs: File,
+    outputs: File,
 }
 
-impl Drop for Files {
-    fn drop(&mut self) {
-        // One that was not written is not there.
-        let _ = std::fs::remove_file(&self.inputs);
-        let _ = std::fs::remove_file(&self.outputs);
+impl Files {
+    fn new() -> io::Result<Files> {
+        Ok(Files { inputs: tempfile::tempfile()?, outputs: tempfile::tempfile()? })
     }
 }
 
+/// How another process of this user opens a file that has no name (proc(5), `/proc/pid/fd`).
+fn path_of(file: &File) -> String {
+    format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd())
+}
+
 impl Python {
-    /// The Python of this name or path. Arrays go to it and come from it in files in `folder`, which are gone after each call.
+    /// The Python of this name or path.
     #[must_use]
-    pub fn new(program: PathBuf, folder: &Path) -> Python {
-        Python { program, folder: folder.to_owned(), running: None }
+    pub fn new(program: PathBuf) -> Python {
+        Python { program, running: None }
     }
 
     /// What a function returns for each output; none for one that it leaves out.
@@ -93,9 +96,7 @@ impl Python {
             Some(running) => running,
             None => Running::start(&self.program)?,
         };
-        let files =
-            Files { inputs: self.folder.join("inputs.npz"), outputs: self.folder.join("outputs.npz") };
-        let result = running.call(call, &files);
+        let result = running.call(call);
         // A process that does not answer any more is not asked again.
         if running.child.try_wait().is_ok_and(|status| status.is_none()) {
             self.running = Some(running);
@@ -106,7 +107,7 @@ impl Python {
 
 impl Running {
     fn start(program: &Path) -> Result<Running, String> {
-        let cannot = |error: std::io::Error| {
+        let cannot = |error: io::Error| {
             format!(
                 "cannot start `{}`: {error}; `--python` or CUBINDER_PYTHON names another",
                 program.display()
@@ -126,9 +127,10 @@ impl Running {
         }
     }
 
-    fn call(&mut self, call: &Call<'_>, files: &Files) -> Result<Vec<Option<Array>>, String> {
-        let text = |error: std::io::Error| error.to_string();
-        let to = BufWriter::new(File::create(&files.inputs).map_err(text)?);
+    fn call(&mut self, call: &Call<'_>) -> Result<Vec<Option<Array>>, String> {
+        let text = |error: io::Error| error.to_string();
+        let files = Files::new().map_err(|error| format!("cannot make a temporary file: {error}"))?;
+        let to = BufWriter::new(&files.inputs);
         npy::write_archive(call.inputs.iter().copied(), to)?.flush().map_err(text)?;
         let path = std::path::absolute(&call.function.path).map_err(text)?;
         let names: Vec<&str> = call.inputs.iter().map(|(name, _)| *name).collect();
@@ -138,9 +140,9 @@ impl Running {
             call.outputs.iter().filter(|output| keep(output)).map(|output| output.name).collect()
         };
         let request = serde_json::json!({
-            "path": path, "shown": call.function.path, "function": call.function.function, "inputs": files.inputs, "names": names,
+            "path": path, "shown": call.function.path, "function": call.function.function, "inputs": path_of(&files.inputs), "names": names,
             "attributes": attributes, "outputs": named(|_| true), "without_sizes": named(|output| !output.is_size),
-            "needed": named(|output| output.is_needed), "to": files.outputs,
+            "needed": named(|output| output.is_needed), "to": path_of(&files.outputs),
         });
         // Where Python has ended, what it said last is still to be read.
         if let Some(requests) = &mut self.requests {
@@ -157,14 +159,13 @@ impl Running {
             .map_err(|_| format!("Python's answer is not understood: {}", line.trim()))?;
         match answer.get("error").and_then(serde_json::Value::as_str) {
             Some(why) => Err(why.to_owned()),
-            None => returned(call, &files.outputs),
+            None => returned(call, files.outputs),
         }
     }
 }
 
 /// The arrays of an answer: the members of the archive are called by the outputs' numbers.
-fn returned(call: &Call<'_>, file: &Path) -> Result<Vec<Option<Array>>, String> {
-    let file = File::open(file).map_err(|error| error.to_string())?;
+fn returned(call: &Call<'_>, file: File) -> Result<Vec<Option<Array>>, String> {
     let mut archive = npy::Archive::open(BufReader::new(file))?;
     let names = archive.names();
     let mut array = |(index, output): (usize, &Returned<'_>)| {

@@ -96,9 +96,9 @@ pub(super) struct Arguments {
     /// Print JSON, one object a line: the messages, then the report
     #[arg(long)]
     json: bool,
-    /// Run kernels for another process of this command, with temporary files in its folder
-    #[arg(long, hide = true, value_name = "FOLDER")]
-    worker: Option<PathBuf>,
+    /// Run kernels for another process of this command
+    #[arg(long, hide = true)]
+    worker: bool,
 }
 
 /// What is tested, before anything is compiled.
@@ -134,8 +134,8 @@ fn cases_of(path: &Path) -> Result<Option<Cases>, Vec<Diagnostic>> {
 }
 
 pub(super) fn run(arguments: &Arguments) -> ExitCode {
-    if let Some(folder) = &arguments.worker {
-        return worker::work(arguments, folder);
+    if arguments.worker {
+        return worker::work(arguments);
     }
     let format = if arguments.json { MessageFormat::Json } else { MessageFormat::Human };
     match perform(arguments) {
@@ -209,7 +209,7 @@ fn perform(arguments: &Arguments) -> Result<bool, Stopped> {
         Ok(supervisor) => supervisor,
         Err(unable @ Unable::NoGpu(_)) => {
             // Mistakes that can be told without one are not left for the day when there is one.
-            let mistakes = mistakes(&tested, &listed);
+            let mistakes = mistakes(&tested, &base, &listed);
             return if mistakes.is_empty() { Err(unable.into()) } else { Err(mistakes.into()) };
         }
         Err(unable) => return Err(unable.into()),
@@ -238,10 +238,14 @@ fn perform(arguments: &Arguments) -> Result<bool, Stopped> {
 }
 
 /// What is wrong with what is to be run, as far as that can be told without a GPU.
-fn mistakes(tested: &Tested, listed: &[Listed]) -> Vec<Diagnostic> {
+fn mistakes(tested: &Tested, base: &Trial, listed: &[Listed]) -> Vec<Diagnostic> {
     let mut all = Vec::new();
+    if listed.is_empty() {
+        // Nodes with random shapes have the reference of the command line.
+        all.extend(base.reference.as_ref().and_then(trial::function_mistake).map(Diagnostic::error));
+    }
     for (case, trial) in listed {
-        let found = match trial {
+        let mut found = match trial {
             Err(why) => vec![why.clone()],
             Ok(_) if case.is_some_and(|index| is_refusal(tested, index)) => Vec::new(),
             Ok(trial) => match eval::state(&tested.subject, &trial.query) {
@@ -249,6 +253,9 @@ fn mistakes(tested: &Tested, listed: &[Listed]) -> Vec<Diagnostic> {
                 Err(mistakes) => mistakes.into_iter().map(|it| it.diagnostic.message).collect(),
             },
         };
+        let expected =
+            case_of(tested, *case).map(|(cases, case)| cases::mistaken(cases, case, &tested.subject));
+        found.extend(expected.into_iter().flatten().map(|it| format!("{}: {}", it.place, it.text)));
         let name = case.map(|index| format!("in the case `{}`", case_name(tested, index)));
         all.extend(found.into_iter().map(|why| match &name {
             Some(name) => Diagnostic::error(why).note(name.clone()),
@@ -258,17 +265,17 @@ fn mistakes(tested: &Tested, listed: &[Listed]) -> Vec<Diagnostic> {
     all
 }
 
+fn case_of(tested: &Tested, index: Option<usize>) -> Option<(&Cases, &cases::Case)> {
+    let cases = tested.cases.as_ref()?;
+    Some((cases, cases.list.get(index?)?))
+}
+
 fn case_name(tested: &Tested, index: usize) -> String {
-    tested
-        .cases
-        .as_ref()
-        .and_then(|cases| cases.list.get(index))
-        .map(|case| case.name.clone())
-        .unwrap_or_default()
+    case_of(tested, Some(index)).map(|(_, case)| case.name.clone()).unwrap_or_default()
 }
 
 fn is_refusal(tested: &Tested, index: usize) -> bool {
-    tested.cases.as_ref().and_then(|cases| cases.list.get(index)).is_some_and(cases::Case::is_refusal)
+    case_of(tested, Some(index)).is_some_and(|(_, case)| case.is_refusal())
 }
 
 /// What holds for everything that is run.

@@ -5,7 +5,6 @@
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
@@ -41,12 +40,8 @@ pub(super) enum Lost {
 }
 
 impl Process {
-    /// Starts a process with the command line of this one; temporary files go to `folder`.
-    pub(super) fn start(
-        arguments: &[OsString],
-        folder: &Path,
-        timeout: Duration,
-    ) -> Result<(Process, Gpu), Unable> {
+    /// Starts a process with the command line of this one.
+    pub(super) fn start(arguments: &[OsString], timeout: Duration) -> Result<(Process, Gpu), Unable> {
         let program = std::env::current_exe()
             .map_err(|error| Unable::failed(format!("cannot tell which program this is: {error}")))?;
         // The command's name comes first: nothing goes before it.
@@ -54,7 +49,6 @@ impl Process {
         let mut child = Command::new(program)
             .args(name)
             .arg("--worker")
-            .arg(folder)
             .args(rest)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -337,10 +337,10 @@ impl Bench<'_, '_> {
         let name = result.name;
         let unlike = result.one.unlike(&result.other);
         let unwritten = result.unwritten(&unlike);
-        let is_alike =
-            unlike.iter().all(|at| is_close(result.one.get(*at), result.other.get(*at), tolerance));
         let unlike: Vec<usize> =
             unlike.into_iter().filter(|at| unwritten.binary_search(at).is_err()).collect();
+        let is_alike =
+            unlike.iter().all(|at| is_close(result.one.get(*at), result.other.get(*at), tolerance));
         let mut fault = |kind, text: String, elements| {
             let fault = self.fault(kind, Some(name), text);
             ran.faults.push(Fault { elements, ..fault });
@@ -355,7 +355,7 @@ impl Bench<'_, '_> {
             let text = format!("{count} of {of} elements of `{name}` {} not written", are(count));
             fault(Kind::Unwritten, text, elements(&result.one, list));
         }
-        if !unlike.is_empty() && !is_alike {
+        if !is_alike {
             let list = unlike.iter().map(|at| (*at, result.other.get(*at), result.one.get(*at)));
             let text = format!(
                 "{} of {} elements of `{name}` are others in a second run, where memory held something else before: the kernels \

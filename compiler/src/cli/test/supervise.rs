@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use cubinder_compiler::diagnostic::{Colour, Diagnostic, render, to_json_lines};
 use cubinder_compiler::trial::Trial;
-use tempfile::TempDir;
 
 use super::process::{Lost, Process};
 use super::protocol::{Event, Fault, Gpu, Job, Kind, Ran};
@@ -73,9 +72,6 @@ impl Outcome {
 pub(super) struct Supervisor {
     arguments: Vec<OsString>,
     timeout: Duration,
-    /// Where the processes put what they pass on in files. It goes with the command, however they end; a signal that ends the command itself
-    /// leaves it.
-    folder: TempDir,
     process: Option<Process>,
     gpu: Gpu,
     /// Why no other process could be started: nothing is run any more.
@@ -85,12 +81,9 @@ pub(super) struct Supervisor {
 impl Supervisor {
     /// Starts the first process with the command line of this one.
     pub(super) fn start(timeout: Duration) -> Result<Supervisor, Unable> {
-        let folder = tempfile::Builder::new().prefix("cubinder-test-").tempdir();
-        let folder = folder
-            .map_err(|error| Unable::failed(format!("cannot make a folder for temporary files: {error}")))?;
         let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
-        let (process, gpu) = Process::start(&arguments, folder.path(), timeout)?;
-        Ok(Supervisor { arguments, timeout, folder, process: Some(process), gpu, lost: None })
+        let (process, gpu) = Process::start(&arguments, timeout)?;
+        Ok(Supervisor { arguments, timeout, process: Some(process), gpu, lost: None })
     }
 
     pub(super) fn gpu(&self) -> &Gpu {
@@ -126,7 +119,7 @@ impl Supervisor {
     /// The process at hand, or another; none where none can be started, now or before.
     fn process(&mut self) -> Option<Process> {
         if self.process.is_none() && self.lost.is_none() {
-            match Process::start(&self.arguments, self.folder.path(), self.timeout) {
+            match Process::start(&self.arguments, self.timeout) {
                 Ok((process, _)) => self.process = Some(process),
                 Err(why) => {
                     let words = why.words();

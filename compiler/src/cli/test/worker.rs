@@ -25,8 +25,8 @@ use super::node::{Node, Unmade};
 use super::protocol::{Event, Gpu, Job, Ran, receive};
 use super::{Arguments, Tested, run};
 
-/// Runs jobs until there are no more, or until nothing can be run any more. Temporary files go to `folder`, which is the command's.
-pub(super) fn work(arguments: &Arguments, folder: &Path) -> ExitCode {
+/// Runs jobs until there are no more, or until nothing can be run any more.
+pub(super) fn work(arguments: &Arguments) -> ExitCode {
     let Ok(events) = Events::take() else { return ExitCode::FAILURE };
     // Where the command is ended nobody would end this process, and a kernel may not end by itself. Where that cannot be had, it ends
     // when it asks for the next job.
@@ -48,7 +48,7 @@ pub(super) fn work(arguments: &Arguments, folder: &Path) -> ExitCode {
     }) {
         Ok((tested, subject)) => {
             events.say(&Event::Ready(gpu(context.device())));
-            Worker::new(arguments, (&context, events), tested.cases.as_ref(), &subject, folder).serve();
+            Worker::new(arguments, (&context, events), tested.cases.as_ref(), &subject).serve();
             ExitCode::SUCCESS
         }
         Err(errors) => {
@@ -183,7 +183,6 @@ impl<'w> Worker<'w> {
         (context, events): (&'w Context, Events),
         cases: Option<&'w Cases>,
         subject: &'w Subject,
-        folder: &Path,
     ) -> Worker<'w> {
         let objects: &[CodeObject] = match &subject.origin {
             SubjectOrigin::Compiled(objects) => objects,
@@ -203,7 +202,7 @@ impl<'w> Worker<'w> {
             cases,
             compiler: Compiler::new(Environment { arch: Some(arch), ..Environment::default() }),
             facts: named.map(|(name, value)| (name.to_owned(), value)).to_vec(),
-            python: Python::new(python(arguments), folder),
+            python: Python::new(python(arguments)),
         }
     }
 

@@ -84,6 +84,10 @@ pub(crate) fn run() -> ExitCode {
         Ok(arguments) => arguments.command,
         Err(error) => return refuse(&error),
     };
+    output::ending(perform(command))
+}
+
+fn perform(command: Command) -> ExitCode {
     match command {
         Command::Check(arguments) => check::run(&arguments),
         Command::Compile(arguments) => compile::run(&arguments),

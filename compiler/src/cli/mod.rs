@@ -27,6 +27,9 @@ use output::{MessageFormat, show};
 /// Bind compiled CUDA kernels into TensorRT engines.
 #[derive(Parser)]
 #[command(name = "cubinder", version, about, max_term_width = 100)]
+#[command(
+    after_help = "The pages that help and messages call docs/... lie in the folder that `cubinder paths documentation` prints."
+)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,

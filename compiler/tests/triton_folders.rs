@@ -162,3 +162,39 @@ fn a_value_that_is_no_size_is_remarked_on() {
     let (remarks, _) = imported(&project, &["BLOCK=512", "SMS=108"]);
     assert!(remarks.contains("`SMS` is said to be 108, and no number in `AAAA` is"), "{remarks}");
 }
+
+#[test]
+fn shared_memory_is_what_can_be_had() {
+    let compile =
+        |folder, arch, shared: u32| Compile { folder, arch, json: json!({ "shared": shared }), ..USUAL };
+    // 8.6 and 12.0 have 99 KiB, and code for them that takes less.
+    for arch in [86, 120] {
+        let project = cache(&[compile("OLD", 80, 131_072), compile("NEW", arch, 65536)]);
+        let (_, text) = imported(&project, &["BLOCK=512"]);
+        let run = checked(&project, &format!("{text}\n[compile]\ntargets = [\"sm_80\", \"sm_{arch}\"]\n"));
+        assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""), "{arch}: {}", run.stdout);
+    }
+}
+
+#[test]
+fn scratch_parameters_are_those_that_the_code_has() {
+    // Triton 3.1 adds none, 3.2 and 3.3 one, later ones two.
+    for (scratch, added) in
+        [(0, ""), (1, "global_scratch = 0\n"), (2, "global_scratch = 0\nprofile_scratch = 0\n")]
+    {
+        let project = cache(&[Compile { scratch, ..USUAL }]);
+        let (_, text) = imported(&project, &["BLOCK=512"]);
+        assert!(text.contains(&format!("n = \"VALUE_OF_n\"\n{added}BLOCK = ")), "{scratch}: {text}");
+        let run = checked(&project, &text);
+        assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""), "{scratch}: {}", run.stdout);
+    }
+    let words = ["takes 6 parameters", "`k.ttir` has 3", "at most 2"];
+    refused(&cache(&[Compile { scratch: 3, ..USUAL }]), &[], &words);
+    let few = cache(&[Compile { scratch: 0, ..USUAL }]);
+    few.edit("cache/AAAA/k.ptx", ",\n    .param .u32 k_2", "");
+    refused(&few, &[], &["takes 2 parameters", "`k.ttir` has 3"]);
+    // What is null is not said.
+    let nulls = json!({ "global_scratch_size": null, "profile_scratch_size": null, "launch_pdl": null, "num_ctas": null });
+    let (_, text) = imported(&cache(&[Compile { json: nulls, ..USUAL }]), &["BLOCK=512"]);
+    assert_eq!(text, imported(&cache(&[USUAL]), &["BLOCK=512"]).1);
+}

@@ -38,7 +38,7 @@ fn of_launch(site: &Site<'_>, launch: &LaunchSite<'_>) -> Vec<Claim> {
 
 /// Whether an expression follows something of the device.
 pub(super) fn reads(expr: &Expr, fact: DeviceFact) -> bool {
-    expr.nodes.iter().any(|node| *node == Node::Device(fact))
+    expr.nodes.contains(&Node::Device(fact))
 }
 
 /// An expression as it is on the GPU of a target.

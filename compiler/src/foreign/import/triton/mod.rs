@@ -8,6 +8,7 @@ mod doubts;
 mod folders;
 mod metadata;
 mod python;
+mod scratch;
 mod shared;
 mod variants;
 
@@ -47,6 +48,8 @@ struct Compiled {
     sizes: BTreeSet<u64>,
     /// All whole numbers in it.
     numbers: BTreeSet<u64>,
+    /// How many of [`ADDED`] the code takes.
+    added: usize,
     /// All parameters that the author wrote, with names as in `names`, where the Python file is there and is still the one that was compiled.
     signature: Option<Vec<Parameter>>,
 }
@@ -232,7 +235,8 @@ fn read(json: PathBuf, metadata: Metadata) -> Result<Compiled, Diagnostic> {
     let (sizes, numbers) = (sizes(&operations), numbers(&operations));
     let names = once(function.arguments.iter().map(|argument| argument.name.as_str()));
     let signature = signature(&function);
-    let compiled = Compiled { json, metadata, function, names, source, sizes, numbers, signature };
+    let added = scratch::added(&json, &function)?;
+    let compiled = Compiled { json, metadata, function, names, source, sizes, numbers, added, signature };
     refuse(&compiled)?;
     Ok(compiled)
 }

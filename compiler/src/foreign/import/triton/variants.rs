@@ -197,7 +197,7 @@ struct Order {
     ctas: u32,
     cooperative: bool,
     programmatic: bool,
-    scratch: (u64, u64),
+    scratch: (usize, u64, u64),
 }
 
 impl Plugin<'_> {
@@ -218,7 +218,7 @@ impl Plugin<'_> {
             ctas: it.num_ctas,
             cooperative: it.launch_cooperative_grid,
             programmatic: it.launch_pdl,
-            scratch: (it.global_scratch_size, it.profile_scratch_size),
+            scratch: (compiled.added, it.global_scratch_size, it.profile_scratch_size),
         }
     }
 
@@ -299,7 +299,8 @@ impl Plugin<'_> {
             .map(|(name, argument)| param(name, argument, self.varying.contains(name).then_some("T")))
             .collect();
         let it = &compiled.metadata;
-        for (name, bytes) in ADDED.into_iter().zip([it.global_scratch_size, it.profile_scratch_size]) {
+        let scratch = ADDED.into_iter().zip([it.global_scratch_size, it.profile_scratch_size]);
+        for (name, bytes) in scratch.take(compiled.added) {
             let (rest, role) = match bytes {
                 0 => (": u64", Role::Is("0".to_owned())),
                 bytes => (": void*", Role::Scratch(bytes)),

@@ -198,3 +198,40 @@ fn scratch_parameters_are_those_that_the_code_has() {
     let (_, text) = imported(&cache(&[Compile { json: nulls, ..USUAL }]), &["BLOCK=512"]);
     assert_eq!(text, imported(&cache(&[USUAL]), &["BLOCK=512"]).1);
 }
+
+#[test]
+fn outputs_that_nobody_asked_for_do_not_matter() {
+    let hip = |kernel| Compile {
+        folder: "HIP",
+        kernel,
+        json: json!({ "target": {"backend": "hip", "arch": "gfx942", "warp_size": 64}, "shared": null }),
+        ..USUAL
+    };
+    // Triton 2 wrote no target.
+    let old = |kernel| Compile { folder: "OLD", kernel, json: json!({ "target": null }), ..USUAL };
+    let alone = imported(&cache(&[USUAL]), &["BLOCK=512"]).1;
+    for others in [vec![hip("other"), old("other")], vec![hip("k")], vec![old("other")]] {
+        let project = cache(&others);
+        USUAL.write(&project);
+        let (remarks, text) = imported(&project, &["BLOCK=512"]);
+        let outputs = if others.len() == 1 {
+            "1 output is left out, such as"
+        } else {
+            "2 outputs are left out, such as"
+        };
+        assert!(remarks.contains(outputs), "{remarks}");
+        let text: Vec<&str> = text.lines().filter(|line| !line.contains(" left out, such as")).collect();
+        assert_eq!(text, alone.lines().collect::<Vec<_>>());
+        let named = ["import", "triton", "cache", "--kernel", "k", "--constant", "BLOCK=512"];
+        project.run(&named).assert_ok();
+    }
+    // What may be of the kernel itself is not left out.
+    let project = cache(&[USUAL, old("k")]);
+    refused(&project, &[], &["OLD/k.json", "is no metadata of Triton: invalid type: null"]);
+    // Nor is there anything else.
+    let words = ["HIP/k.json", "it is for `hip`, not for NVIDIA GPUs"];
+    refused(&cache(&[hip("k")]), &[], &words);
+    let project = cache(&[hip("k"), Compile { folder: "BBBB", kernel: "other", ..USUAL }]);
+    let run = project.run(&["import", "triton", "cache", "--kernel", "k"]);
+    assert!(run.stderr.contains("it is for `hip`"), "{}", run.stderr);
+}

@@ -235,3 +235,56 @@ fn outputs_that_nobody_asked_for_do_not_matter() {
     let run = project.run(&["import", "triton", "cache", "--kernel", "k"]);
     assert!(run.stderr.contains("it is for `hip`"), "{}", run.stderr);
 }
+
+#[test]
+fn all_versions_that_made_code_are_named() {
+    let other = Compile { folder: "BBBB", arch: 90, json: json!({ "triton_version": "3.8.1" }), ..USUAL };
+    let (_, text) = imported(&cache(&[USUAL, other]), &["BLOCK=512"]);
+    assert!(text.contains("made_by = \"triton 3.8.1, 3.9.0\""), "{text}");
+    let none = Compile { json: json!({ "triton_version": null }), ..USUAL };
+    assert!(imported(&cache(&[none]), &["BLOCK=512"]).1.contains("made_by = \"triton\""));
+}
+
+#[test]
+fn what_triton_says_of_code_decides_about_a_compile() {
+    if std::env::var_os("CUBINDER_RUNTIME_LIBRARY").is_none() {
+        support::skip("`CUBINDER_RUNTIME_LIBRARY` is not set; `cargo xtask test` does it");
+        return;
+    }
+    let project = cache(&[USUAL]);
+    let (_, text) = imported(&project, &["BLOCK=512"]);
+    checked(&project, &text).assert_ok();
+    let compile = || {
+        let arguments =
+            ["compile", "filled.toml", "--name", "k", "--target", "compute_80", "--depfile", "k.d"];
+        project.run(&arguments).assert_ok();
+        String::from_utf8(project.read("k.d")).unwrap()
+    };
+    assert!(compile().contains(" cache/AAAA/k.ttir"), "{}", compile());
+    std::fs::remove_file(project.path("cache/AAAA/k.ttir")).unwrap();
+    assert!(!compile().contains("k.ttir"));
+}
+
+#[test]
+fn a_parameter_that_was_none_is_said_to_be() {
+    let project = cache(&[USUAL]);
+    project.write("k.py", "@triton.jit\ndef k(x, y, n, bias, BLOCK: tl.constexpr):\n    pass\n");
+    let (_, text) = imported(&project, &["BLOCK=512"]);
+    let line =
+        "\"bias == CONSTANT_bias\",    # a constant in this code: 1, None (say it: `--constant bias=None`)";
+    assert!(text.contains(line), "{text}");
+    let (remarks, text) = imported(&project, &["BLOCK=512", "bias=None"]);
+    assert!(remarks.contains("bias is \"None\"") && !text.contains("CONSTANT_bias"), "{text}");
+    let run = checked(&project, &text);
+    assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""), "{}", run.stdout);
+}
+
+#[test]
+fn clusters_are_those_that_a_launch_can_have() {
+    let of = |ctas: u32| Compile { arch: 90, json: json!({ "num_ctas": ctas }), ..USUAL };
+    imported(&cache(&[of(8)]), &[]);
+    for ctas in [0, 16] {
+        let words = [format!("a cluster of {ctas} blocks (num_ctas)"), "clusters of 1 to 8".to_owned()];
+        refused(&cache(&[of(ctas)]), &[], &[&words[0], &words[1]]);
+    }
+}

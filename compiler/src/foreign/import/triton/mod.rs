@@ -16,6 +16,8 @@ mod variants;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use cubinder_bundle::launch::MAX_CLUSTER;
+
 pub use constants::{Constant, Fixed};
 
 use self::metadata::{Metadata, metadata};
@@ -233,8 +235,11 @@ fn refuse(compiled: &Compiled) -> Result<(), Diagnostic> {
             metadata.num_warps, metadata.target.warp_size
         ));
     }
-    if metadata.num_ctas == 0 || metadata.num_ctas > 16 {
-        return error(format!("{} blocks are no cluster", metadata.num_ctas));
+    if metadata.num_ctas == 0 || metadata.num_ctas > MAX_CLUSTER {
+        return error(format!(
+            "each program is a cluster of {} blocks (num_ctas), and a launch has clusters of 1 to {MAX_CLUSTER}",
+            metadata.num_ctas
+        ));
     }
     Ok(())
 }

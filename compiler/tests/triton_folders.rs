@@ -288,3 +288,54 @@ fn clusters_are_those_that_a_launch_can_have() {
         refused(&cache(&[of(ctas)]), &[], &[&words[0], &words[1]]);
     }
 }
+
+const TWICE: &str = "    %w = arith.addf %v, %v : f32 loc(#loc)\n";
+
+#[test]
+fn code_of_an_older_source_is_remarked_on() {
+    let half = |more| Compile { folder: "HALF", element: "f16", more, ..USUAL };
+    let folded = |more| Compile { folder: "FOLDED", has_n: false, more, ..USUAL };
+    let doubt = "differ in more than types and constants";
+    let remarks = |all: &[Compile<'_>]| imported(&cache(all), &["BLOCK=512"]).0;
+    for all in [[USUAL, half(TWICE)], [USUAL, folded(TWICE)]] {
+        let found = remarks(&all);
+        assert!(found.contains(doubt) && found.contains("compiled from an older source"), "{found}");
+        assert!(found.contains("`AAAA`") && found.contains(&format!("`{}`", all[1].folder)), "{found}");
+    }
+    // Conversions follow types, and the arithmetic of integers what is a constant.
+    let conversion = "    %w = arith.extf %v : f16 to f32 loc(#loc)\n";
+    let integers = "    %c = arith.constant 1 : i32 loc(#loc)\n    %m = arith.muli %c, %c : i32 loc(#loc)\n";
+    for all in [[USUAL, half(conversion)], [USUAL, folded(integers)]] {
+        assert!(!remarks(&all).contains(doubt));
+    }
+    assert!(remarks(&[USUAL, half(integers)]).contains(doubt));
+    // Integers are added by other operations.
+    let whole = Compile { folder: "WHOLE", element: "i32", more: TWICE, ..USUAL };
+    assert!(!remarks(&[USUAL, whole]).contains(doubt));
+    // Nor is the same text at another line.
+    let moved = remarks(&[USUAL, Compile { line: 7, ..half("") }]);
+    assert!(moved.contains("was defined at `k.py:2` in `AAAA`, and at `k.py:7` in `HALF`"), "{moved}");
+    assert!(!remarks(&[USUAL, half("")]).contains("was defined"));
+    // What is refused as other code may be that of an older source.
+    let project = cache(&[USUAL, Compile { folder: "BBBB", line: 7, more: TWICE, ..USUAL }]);
+    refused(&project, &["BLOCK=512"], &["for other values", "and at `k.py:7` in `BBBB`"]);
+}
+
+#[test]
+fn options_that_change_the_code_are_no_constants() {
+    let of = |folder, arch, json| Compile { folder, arch, json, ..USUAL };
+    let fused = |folder, arch, is_fused: bool| of(folder, arch, json!({ "enable_fp_fusion": is_fused }));
+    let both = "`enable_fp_fusion` is false in `BBBB`, and true in `AAAA`";
+    let project = cache(&[fused("AAAA", 80, true), fused("BBBB", 80, false)]);
+    refused(&project, &["BLOCK=512"], &["these were compiled with other options", both]);
+    // For other GPUs that is seen, and may be meant.
+    let project = cache(&[fused("AAAA", 80, true), fused("BBBB", 90, false)]);
+    let (remarks, _) = imported(&project, &["BLOCK=512"]);
+    assert!(remarks.contains(both), "{remarks}");
+    // What follows the architecture, where a library is, and what one does not say are no options.
+    let library = |path: &str| json!([["libdevice", path]]);
+    let one = json!({ "arch": "sm80", "tmem_size": 0, "extern_libs": library("/a/libdevice.10.bc"), "debug": false });
+    let other = json!({ "arch": "sm90", "tmem_size": 4, "extern_libs": library("/b/libdevice.10.bc") });
+    let (remarks, _) = imported(&cache(&[of("AAAA", 80, one), of("BBBB", 90, other)]), &["BLOCK=512"]);
+    assert!(!remarks.contains(" is said ") && !remarks.contains("`BBBB`"), "{remarks}");
+}

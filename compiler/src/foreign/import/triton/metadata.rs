@@ -1,8 +1,10 @@
 //! `NAME.json`, which Triton writes beside a kernel's code: what a launch has to give (Triton 3.4 to 3.9).
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Deserializer};
 
-/// What a JSON file says; what is not here does not matter for a launch. What is null, or not there, is what it is without it.
+/// What a JSON file says; what has no name here does not matter for a launch. What is null, or not there, is what it is without it.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct Metadata {
     pub name: String,
@@ -30,6 +32,9 @@ pub(super) struct Metadata {
     pub launch_pdl: bool,
     #[serde(default, deserialize_with = "or_default")]
     pub tensordesc_meta: Vec<serde_json::Value>,
+    /// All else.
+    #[serde(flatten)]
+    pub rest: BTreeMap<String, serde_json::Value>,
 }
 
 #[derive(Debug, Clone, Deserialize)]

@@ -8,10 +8,12 @@ mod constants;
 mod doubts;
 mod folders;
 mod metadata;
+mod options;
 mod python;
 mod scratch;
 mod shared;
 mod variants;
+mod work;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -22,6 +24,7 @@ pub use constants::{Constant, Fixed};
 
 use self::metadata::{Metadata, metadata};
 use self::python::Parameter;
+use self::work::Work;
 use super::ttir::{Function, function};
 use super::{Found, identifier};
 use crate::config;
@@ -51,6 +54,8 @@ struct Compiled {
     sizes: BTreeSet<u64>,
     /// All whole numbers in it.
     numbers: BTreeSet<u64>,
+    /// What it does, types and constants aside.
+    work: Work,
     /// How many of [`ADDED`] the code takes.
     added: usize,
     /// All parameters that the author wrote, with names as in `names`, where the Python file is there and is still the one that was compiled.
@@ -144,11 +149,12 @@ fn read(json: PathBuf, metadata: Metadata) -> Result<Compiled, Diagnostic> {
     }
     let source = text(&json.with_extension("source")).map(|text| operations(&text)).unwrap_or_default();
     let operations = if source.is_empty() { operations(&text_of) } else { source.clone() };
-    let (sizes, numbers) = (sizes(&operations), numbers(&operations));
+    let (sizes, numbers, work) = (sizes(&operations), numbers(&operations), work::work(&operations));
     let names = once(function.arguments.iter().map(|argument| argument.name.as_str()));
     let signature = signature(&function);
     let added = scratch::added(&json, &function)?;
-    let compiled = Compiled { json, metadata, function, names, source, sizes, numbers, added, signature };
+    let compiled =
+        Compiled { json, metadata, function, names, source, sizes, numbers, work, added, signature };
     refuse(&compiled)?;
     Ok(compiled)
 }

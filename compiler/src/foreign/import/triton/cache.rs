@@ -15,10 +15,12 @@ use crate::rules;
 /// How many characters of a kernel's name Triton gives to files (`triton/compiler/compiler.py`, 3.9: `src.name[:150]`).
 const NAME_OF_FILES: usize = 150;
 
+/// A JSON file with what it says.
+pub(super) type Output = (PathBuf, Metadata);
+
 /// The outputs of one kernel.
 pub(super) struct Outputs {
-    /// The JSON files with what they say.
-    pub(super) all: Vec<(PathBuf, Metadata)>,
+    pub(super) all: Vec<Output>,
     /// What a person should know of others.
     pub(super) remark: Option<String>,
 }
@@ -63,11 +65,7 @@ pub(super) fn outputs(paths: &[PathBuf], kernel: Option<&str>) -> Result<Outputs
 }
 
 /// Those of one kernel.
-fn of_kernel(
-    found: Vec<(PathBuf, Metadata)>,
-    left_out: &[LeftOut],
-    kernel: Option<&str>,
-) -> Result<Outputs, Diagnostic> {
+fn of_kernel(found: Vec<Output>, left_out: &[LeftOut], kernel: Option<&str>) -> Result<Outputs, Diagnostic> {
     let names: BTreeSet<String> = found.iter().map(|(_, metadata)| metadata.name.clone()).collect();
     let shown: Vec<&str> = names.iter().map(String::as_str).collect();
     let kernel = match (kernel, shown.as_slice()) {
@@ -109,7 +107,7 @@ fn remark(left_out: &[LeftOut]) -> Option<String> {
 }
 
 /// The outputs that a path means: a JSON file itself, or those in the folder and in the folders in it. Other JSON files of folders are left alone.
-fn of_path(path: &Path) -> Result<(Vec<(PathBuf, Metadata)>, Vec<LeftOut>), Diagnostic> {
+fn of_path(path: &Path) -> Result<(Vec<Output>, Vec<LeftOut>), Diagnostic> {
     let cannot = |error: &dyn std::fmt::Display| {
         Diagnostic::error(format!("cannot read `{}`: {error}", path.display()))
     };

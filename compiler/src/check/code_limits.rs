@@ -11,6 +11,7 @@ use super::Compiled;
 use super::claim::{Claim, What, When};
 use super::cluster::multiples;
 use super::formula::joined;
+use super::shared_memory::{on, reads};
 use super::site::{At, Site};
 use crate::diagnostic::{Code, Span};
 use crate::resolve::Unit;
@@ -114,7 +115,7 @@ fn shared_memory(site: &Site<'_>, unit: &Unit, compiled: &Compiled<'_>) -> Vec<C
     }
     let expr = &launch.shared_bytes;
     // What follows the device is held against what that has, whatever others have.
-    let follows = expr.nodes.iter().any(|node| matches!(node, Node::Device(DeviceFact::SharedBytes)));
+    let follows = reads(expr, DeviceFact::SharedBytes);
     let limits = limits(compiled, |target, kernel| {
         // Without static memory the limit was known before the compile: another rule's.
         let fixed = kernel.shared_bytes.filter(|fixed| *fixed > 0)?;
@@ -126,7 +127,16 @@ fn shared_memory(site: &Site<'_>, unit: &Unit, compiled: &Compiled<'_>) -> Vec<C
         Some((rules::SHARED_MEMORY_LIMIT, most, reason))
     });
     let subject = here.of("the dynamic shared memory in bytes");
-    claims_of(limits, compiled, here.at, &subject, expr, &site.span(text))
+    let span = site.span(text);
+    if !reads(expr, DeviceFact::Capability) {
+        return claims_of(limits, compiled, here.at, &subject, expr, &span);
+    }
+    let of_target = |(limit, target): (&Limit, Target)| {
+        let limit = Limit { reason: limit.reason.clone(), targets: vec![target], ..*limit };
+        claims_of(vec![limit], compiled, here.at, &subject, &on(expr, target), &span)
+    };
+    let each = limits.iter().flat_map(|limit| limit.targets.iter().map(move |target| (limit, *target)));
+    each.flat_map(of_target).collect()
 }
 
 /// The limits of the codes, those that several targets share once.

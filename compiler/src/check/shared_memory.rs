@@ -1,4 +1,6 @@
 //! Dynamic shared memory against what a block can have. What the kernel has of static memory is known after the compile only.
+//!
+//! An amount that follows `device.capability` is held against each target on its own: what it is on other GPUs is no matter there.
 
 use cubinder_bundle::expr::{BinaryOp, DeviceFact, Expr, Node};
 use cubinder_bundle::{Interval, Target};
@@ -18,19 +20,49 @@ pub(super) const ANY_GPU: &str = "any GPU";
 
 /// A claim for each launch with dynamic shared memory.
 pub(super) fn claims(site: &Site<'_>) -> Vec<Claim> {
-    site.launches().filter_map(|launch| claim(site, &launch)).collect()
+    site.launches().flat_map(|launch| of_launch(site, &launch)).collect()
 }
 
-fn claim(site: &Site<'_>, launch: &LaunchSite<'_>) -> Option<Claim> {
-    let text = launch.decl.shared_bytes.as_ref()?;
-    let reads_device = |node: &Node| matches!(node, Node::Device(DeviceFact::SharedBytes));
-    if launch.launch.shared_bytes.nodes.iter().any(reads_device) {
-        return Some(of_device(site, launch, text));
+fn of_launch(site: &Site<'_>, launch: &LaunchSite<'_>) -> Vec<Claim> {
+    let Some(text) = launch.decl.shared_bytes.as_ref() else { return Vec::new() };
+    let expr = &launch.launch.shared_bytes;
+    if reads(expr, DeviceFact::SharedBytes) {
+        return vec![of_device(site, launch, text)];
     }
-    let (least, target) = least(&site.targets);
+    if reads(expr, DeviceFact::Capability) && !site.targets.is_empty() {
+        let of = |target: &Target| claim(site, launch, text, &on(expr, *target), &[*target]);
+        return site.targets.iter().filter_map(of).collect();
+    }
+    claim(site, launch, text, expr, &site.targets).into_iter().collect()
+}
+
+/// Whether an expression follows something of the device.
+pub(super) fn reads(expr: &Expr, fact: DeviceFact) -> bool {
+    expr.nodes.contains(&Node::Device(fact))
+}
+
+/// An expression as it is on the GPU of a target.
+pub(super) fn on(expr: &Expr, target: Target) -> Expr {
+    let capability = i64::from(target.arch.major) * 10 + i64::from(target.arch.minor);
+    let on = |node: &Node| match node {
+        Node::Device(DeviceFact::Capability) => Node::Int(capability),
+        other => other.clone(),
+    };
+    Expr { nodes: expr.nodes.iter().map(on).collect() }
+}
+
+/// That an amount is no more than any of these targets has.
+fn claim(
+    site: &Site<'_>,
+    launch: &LaunchSite<'_>,
+    text: &Text,
+    expr: &Expr,
+    targets: &[Target],
+) -> Option<Claim> {
+    let (least, target) = least(targets);
     let of = target.map_or_else(|| ANY_GPU.to_owned(), |target| format!("`{target}`"));
     let allowed = Interval { min: 0, max: i64::from(least) };
-    if launch.launch.shared_bytes.constant().is_some_and(|bytes| allowed.contains(bytes)) {
+    if expr.constant().is_some_and(|bytes| allowed.contains(bytes)) {
         return None;
     }
     Some(Claim {
@@ -38,7 +70,7 @@ fn claim(site: &Site<'_>, launch: &LaunchSite<'_>) -> Option<Claim> {
         subject: launch.of("the dynamic shared memory"),
         must: format!("is from 0 to {least} bytes, the most of {of}"),
         what: What::Within(allowed),
-        expr: launch.launch.shared_bytes.clone(),
+        expr: expr.clone(),
         span: site.span(text),
         when: When::Running(launch.at),
     })

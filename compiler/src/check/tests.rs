@@ -268,6 +268,11 @@ fn devices_are_those_of_the_targets() {
     }
     let more = "block = [256]\nshared_bytes = \"device.shared_bytes + 4\"";
     assert_eq!(told(more, "", &["sm_90"]), ["C0303"]);
+    // What follows the capability is held against each target as it is there.
+    let bytes = "block = [256]\nshared_bytes = \"65536 if device.capability >= 120 else 131072\"";
+    assert_eq!(told(bytes, "", &["sm_80", "sm_90", "sm_120"]), [""; 0]);
+    assert_eq!(told(bytes, "", &["sm_80", "sm_86"]), ["C0303"]);
+    assert_eq!(told(bytes, "", &[]), [""; 0]);
     // The only variant is there for every GPU that the code runs on, or not.
     let guard = "[[variants]]\nid = 1\nguard = \"device.capability >= 90\"";
     let plain = "block = [256]";

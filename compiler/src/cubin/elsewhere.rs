@@ -12,7 +12,7 @@ use object::read::elf::{FileHeader, Sym};
 
 use cubinder_bundle::ArchSuffix;
 
-use super::{CubinError, Header, section};
+use super::{Budget, CubinError, Header, Named};
 
 /// Where a cubin comes from.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -49,25 +49,30 @@ pub fn cubin_origin(bytes: &[u8]) -> Result<CubinOrigin, CubinError> {
     let symbols = sections.symbols(endian, bytes, object::elf::SHT_SYMTAB)?;
     let mut undefined = Vec::new();
     let mut known: HashSet<&[u8]> = HashSet::new();
+    let mut budget = Budget::of(bytes);
     for symbol in symbols.iter().skip(1) {
-        let is_used = symbol.st_shndx(endian) == SHN_UNDEF && symbol.st_type() <= object::elf::STT_FUNC;
-        let name = symbols.symbol_name(endian, symbol)?;
-        if is_used && !name.is_empty() && (symbol.st_type() != STT_NOTYPE || symbol.is_undefined(endian)) {
-            // Places that the driver fills in have names of its own: `.nv.reservedSmem.offset0`.
-            if !name.starts_with(b".") && known.insert(name) {
-                undefined.push(String::from_utf8_lossy(name).into_owned());
-            }
+        let is_used = symbol.st_shndx(endian) == SHN_UNDEF
+            && symbol.st_type() <= object::elf::STT_FUNC
+            && (symbol.st_type() != STT_NOTYPE || symbol.is_undefined(endian));
+        if !is_used {
+            continue;
+        }
+        let name = budget.name(symbols.symbol_name(endian, symbol)?)?;
+        // Places that the driver fills in have names of its own: `.nv.reservedSmem.offset0`.
+        if !name.is_empty() && !name.starts_with(b".") && known.insert(name) {
+            undefined.push(String::from_utf8_lossy(name).into_owned());
         }
     }
+    let sections = Named::of(&sections, endian, &mut budget)?;
     let mut origin = CubinOrigin {
         is_relocatable: header.e_type.get(LittleEndian) == ET_REL,
         undefined,
         ..CubinOrigin::default()
     };
-    if let Some(note) = section(&sections, bytes, b".note.nv.cuinfo")?.and_then(description) {
+    if let Some(note) = sections.bytes(bytes, b".note.nv.cuinfo")?.and_then(description) {
         origin.release = half(note, 4).filter(|cuda| *cuda >= 100).map(|cuda| (cuda / 10, cuda % 10));
     }
-    if let Some(note) = section(&sections, bytes, b".note.nv.tkinfo")?.and_then(description) {
+    if let Some(note) = sections.bytes(bytes, b".note.nv.tkinfo")?.and_then(description) {
         let (tool, release, options) = (text(note, 2), text(note, 3), text(note, 5));
         let number =
             release.rsplit_once("release ").map(|(_, number)| number.split(',').next().unwrap_or_default());

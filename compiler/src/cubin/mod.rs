@@ -6,11 +6,12 @@
 //! Nothing of the format is documented by NVIDIA. What is stated here was read off the output of NVRTC 12.9 (ABI version 7
 //! for architectures below 10.0, 8 from there on) and 13.0 (ABI version 8), for architectures 5.2 to 12.1.
 
+mod budget;
 mod elsewhere;
 mod info;
 mod ptx;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use object::LittleEndian;
 use object::elf::{EM_CUDA, FileHeader64, SHT_NOBITS, SectionHeader64};
@@ -18,6 +19,7 @@ use object::read::elf::{FileHeader, SectionHeader, SectionTable, Sym};
 
 use cubinder_bundle::{KernelFacts, Target, TargetKind};
 
+use budget::Budget;
 pub use elsewhere::{CubinOrigin, cubin_origin, is_fatbin};
 pub use ptx::{PtxEntry, PtxFacts, PtxOrigin, PtxParam, ptx_origin, read_ptx};
 
@@ -118,20 +120,28 @@ pub fn read(bytes: &[u8]) -> Result<CubinFacts, CubinError> {
     let arch = arch_of(header)?;
     let sections = header.sections(endian, bytes)?;
     let symbols = sections.symbols(endian, bytes, object::elf::SHT_SYMTAB)?;
-    let sections = &Named::of(&sections, endian);
-    let common = info::common(sections.bytes(bytes, b".nv.info")?.unwrap_or_default())?;
+    let mut budget = Budget::of(bytes);
+    let sections = Named::of(&sections, endian, &mut budget)?;
+    let notes = sections.bytes(bytes, b".nv.info")?.unwrap_or_default();
+    budget.take(notes.len())?;
+    let common = info::common(notes)?;
     let (mut kernels, mut rules) = (Vec::new(), BTreeMap::new());
+    let mut known: HashSet<&[u8]> = HashSet::new();
     for (index, symbol) in symbols.enumerate() {
         let is_kernel =
             symbol.st_type() == object::elf::STT_FUNC && symbol.st_other().0 & STO_CUDA_ENTRY != 0;
-        if is_kernel {
-            let name = symbols.symbol_name(endian, symbol)?;
-            let (facts, own) = kernel(sections, bytes, name, common.get(&index.0))?;
-            rules.entry(facts.symbol.clone()).or_insert(own);
+        if !is_kernel {
+            continue;
+        }
+        let name = budget.name(symbols.symbol_name(endian, symbol)?)?;
+        if known.insert(name) {
+            let (facts, own) = kernel(&sections, bytes, name, common.get(&index.0), &mut budget)?;
+            rules.insert(facts.symbol.clone(), own);
             kernels.push(facts);
         }
     }
     kernels.sort_by(|a: &KernelFacts, b| a.symbol.cmp(&b.symbol));
+    // Names that are no text may become the same one.
     kernels.dedup_by(|a, b| a.symbol == b.symbol);
     Ok(CubinFacts { abi, arch, kernels, rules })
 }
@@ -163,12 +173,7 @@ pub fn kernels(target: Target, bytes: &[u8]) -> Result<Vec<KernelFacts>, CubinEr
 /// As [`read`] and [`read_ptx`].
 pub fn launch_rules(target: Target, bytes: &[u8], symbol: &str) -> Result<LaunchRules, CubinError> {
     match target.kind {
-        TargetKind::Cubin => {
-            let header = Header::parse(bytes)?;
-            let sections = header.sections(header.endian()?, bytes)?;
-            let name = [b".nv.info.", symbol.as_bytes()].concat();
-            Ok(info::own(section(&sections, bytes, &name)?.unwrap_or_default(), symbol)?.rules)
-        }
+        TargetKind::Cubin => Ok(read(bytes)?.rules.remove(symbol).unwrap_or_default()),
         TargetKind::Ptx => ptx::launch_rules(bytes, symbol),
     }
 }
@@ -178,9 +183,11 @@ fn kernel(
     bytes: &[u8],
     symbol: &[u8],
     common: Option<&info::Common>,
+    budget: &mut Budget,
 ) -> Result<(KernelFacts, LaunchRules), CubinError> {
     let named = |prefix: &[u8]| [prefix, symbol].concat();
     let notes = sections.bytes(bytes, &named(b".nv.info."))?.unwrap_or_default();
+    budget.take(notes.len())?;
     let own = info::own(notes, &String::from_utf8_lossy(symbol))?;
     let shared = sections.size_of(&named(b".nv.shared."));
     let reserved = sections.size_of(RESERVED_SHARED).map_or(0, |_| RESERVED_SHARED_BYTES);
@@ -197,31 +204,20 @@ fn kernel(
     Ok((facts, own.rules))
 }
 
-/// The bytes of a section by its name.
-fn section<'a>(
-    sections: &Sections<'a>,
-    bytes: &'a [u8],
-    name: &[u8],
-) -> Result<Option<&'a [u8]>, CubinError> {
-    match sections.section_by_name(LittleEndian, name) {
-        Some((_, header)) => Ok(Some(header.data(LittleEndian, bytes)?)),
-        None => Ok(None),
-    }
-}
-
 /// The sections of a file by their names: a file with many kernels has as many times four of them. Of two with one name the first.
 struct Named<'a>(HashMap<&'a [u8], &'a SectionHeader64<LittleEndian>>);
 
 impl<'a> Named<'a> {
-    fn of(sections: &Sections<'a>, endian: LittleEndian) -> Named<'a> {
+    fn of(
+        sections: &Sections<'a>,
+        endian: LittleEndian,
+        budget: &mut Budget,
+    ) -> Result<Named<'a>, CubinError> {
         let mut by_name = HashMap::new();
         for header in sections.iter() {
-            // One without a name that can be read is none of those that are looked for.
-            if let Ok(name) = sections.section_name(endian, header) {
-                by_name.entry(name).or_insert(header);
-            }
+            by_name.entry(budget.name(sections.section_name(endian, header)?)?).or_insert(header);
         }
-        Named(by_name)
+        Ok(Named(by_name))
     }
 
     fn bytes<'b>(&self, bytes: &'b [u8], name: &[u8]) -> Result<Option<&'b [u8]>, CubinError> {

@@ -110,7 +110,7 @@ pub fn check(plugin: &Plugin, unit: &Unit) -> Held {
     let accumulated = accumulated(code, &all_told);
     Held {
         diagnostics: found,
-        bound: (!is_wrong).then(|| Bound { args, read_only, accumulated }),
+        bound: (!is_wrong).then_some(Bound { args, read_only, accumulated }),
         cluster: clusters.first().and_then(|(_, size)| *size).filter(|_| !is_said),
         unheld: unheld(unit, code, &all_told),
     }

@@ -13,6 +13,7 @@ use crate::diagnostic::Diagnostic;
 use crate::manifest::CodeKind;
 use crate::manifest::form::list;
 use crate::rules;
+use crate::signature::{self, Signature};
 
 /// The largest file that is read.
 const MAX_BYTES: usize = 64 << 20;
@@ -32,6 +33,8 @@ pub struct Loaded {
     pub kernels: Vec<KernelFacts>,
     /// What each of them demands of its launch, by symbol.
     pub rules: BTreeMap<String, LaunchRules>,
+    /// The parameters of those that the debug information of a cubin tells of, by symbol.
+    pub signatures: BTreeMap<String, Signature>,
     /// The release of CUDA that made a cubin, where it says so.
     pub release: Option<(u32, u32)>,
     /// What made a cubin, where it says so; else empty.
@@ -185,8 +188,11 @@ fn read_cubin(bytes: Vec<u8>) -> Result<Loaded, Problem> {
     let arch = arch(facts.arch, origin.suffix.unwrap_or(unknown))
         .ok_or_else(|| Problem::new(format!("its architecture, {}, makes no sense", facts.arch)))?;
     with_kernels(&facts.kernels)?;
+    let symbols = facts.kernels.iter().map(|kernel| kernel.symbol.as_str()).collect();
     Ok(Loaded {
         target: Target { kind: TargetKind::Cubin, arch },
+        // What cannot be read tells nothing.
+        signatures: signature::read_all(&bytes, &symbols).unwrap_or_default(),
         kernels: facts.kernels,
         rules: facts.rules,
         release: origin.release,
@@ -219,6 +225,7 @@ fn read_ptx(mut bytes: Vec<u8>) -> Result<Loaded, Problem> {
         target,
         kernels: facts.kernels,
         rules: facts.rules,
+        signatures: BTreeMap::new(),
         release: None,
         tool: String::new(),
         ptx: Some((facts.version, origin)),

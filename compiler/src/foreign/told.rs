@@ -3,7 +3,7 @@
 //! Debug information tells types and names, symbols of C++ and of Numba tell types, and `NAME.ttir`, which Triton writes beside its code,
 //! tells types and what is written. Where nothing is certain nothing is said: bytes are whatever the author agreed on with the kernel.
 
-use cubinder_bundle::{DataType, KernelFacts, Plugin, ScalarType, TargetKind};
+use cubinder_bundle::{DataType, KernelFacts, Plugin, ScalarType};
 
 use super::Loaded;
 use super::import::{Answer, Argument, Function, Usage, types as symbols};
@@ -109,10 +109,7 @@ pub(super) fn told(loaded: &Loaded, kernel: &KernelFacts) -> Option<(Witness, Ve
 }
 
 fn of_debug(loaded: &Loaded, kernel: &KernelFacts) -> Option<Vec<Told>> {
-    if loaded.target.kind != TargetKind::Cubin {
-        return None;
-    }
-    let signature = signature::read(&loaded.bytes, &kernel.symbol).ok()?;
+    let signature = loaded.signatures.get(&kernel.symbol)?;
     let told = |param: &signature::Param| match &param.ty {
         ParamType::Pointer { pointee_size, is_const, leaf, pointee } => Told::Pointer(Pointer {
             spelling: param.spelling.clone(),

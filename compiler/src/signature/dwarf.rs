@@ -4,7 +4,7 @@
 //! addresses are not looked at; a function is found by its linkage name.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use cubinder_bundle::ScalarType;
 use gimli::{AttributeValue, DwTag, EndianSlice, LittleEndian};
@@ -36,12 +36,30 @@ type Slice<'a> = EndianSlice<'a, LittleEndian>;
 
 /// Types refer to each other; nobody nests them deeper than this.
 const MAX_DEPTH: usize = 64;
+/// A longer name is cut off. Entries share their names, so that few bytes can be many names.
+const MAX_NAME: usize = 4096;
+/// What names of entries may have together, in lengths of the file: each is looked through for its end.
+const MOST_NAMES: usize = 64;
+/// Bytes of text in the signatures of one file.
+const MOST_TEXT: usize = 64 << 20;
 
 /// Reads the parameters of the kernel whose symbol is `symbol` from a cubin with debug information.
 ///
 /// # Errors
 /// Where the bytes are no ELF, the debug information is damaged, or it does not mention the symbol.
 pub fn read(cubin: &[u8], symbol: &str) -> Result<Signature, SignatureError> {
+    let found = read_all(cubin, &BTreeSet::from([symbol]))?.into_values().next();
+    found.ok_or_else(|| SignatureError::MissingFunction(symbol.to_owned()))
+}
+
+/// [`read`] of several kernels, in one way over the debug information: those of them that it mentions, by symbol.
+///
+/// # Errors
+/// Where the bytes are no ELF, or the debug information is damaged.
+pub fn read_all(
+    cubin: &[u8],
+    symbols: &BTreeSet<&str>,
+) -> Result<BTreeMap<String, Signature>, SignatureError> {
     let file = object::File::parse(cubin).map_err(|error| SignatureError::Elf(error.to_string()))?;
     let load = |id: gimli::SectionId| -> Result<Cow<'_, [u8]>, SignatureError> {
         match file.section_by_name(id.name()) {
@@ -53,36 +71,60 @@ pub fn read(cubin: &[u8], symbol: &str) -> Result<Signature, SignatureError> {
     };
     let sections = gimli::DwarfSections::load(load)?;
     let dwarf = sections.borrow(|section| EndianSlice::new(section, LittleEndian));
+    let mut left = Left { names: cubin.len().saturating_mul(MOST_NAMES), text: MOST_TEXT };
+    let mut found = BTreeMap::new();
     let mut units = dwarf.units();
-    while let Some(header) = units.next()? {
-        let entries = Entries::of(&dwarf, &dwarf.unit(header)?)?;
-        if let Some(function) = entries.function(symbol) {
-            return Ok(entries.signature(function));
+    while found.len() < symbols.len()
+        && let Some(header) = units.next()?
+    {
+        let entries = Entries::of(&dwarf, &dwarf.unit(header)?, &mut left)?;
+        let mut leaves = HashMap::new();
+        for (symbol, function) in entries.functions(symbols) {
+            if !found.contains_key(symbol) {
+                found.insert(symbol.to_owned(), entries.signature(function, &mut leaves, &mut left)?);
+            }
         }
     }
-    Err(SignatureError::MissingFunction(symbol.to_owned()))
+    Ok(found)
 }
+
+/// What may still be read and written.
+struct Left {
+    names: usize,
+    text: usize,
+}
+
+impl Left {
+    fn take(left: &mut usize, bytes: usize) -> Result<(), SignatureError> {
+        let more = || SignatureError::Dwarf("its names are longer than any program has them".to_owned());
+        *left = left.checked_sub(bytes).ok_or_else(more)?;
+        Ok(())
+    }
+}
+
+/// What is known of the leaves of types, by their positions: a type that is a part of many is looked at once.
+type Leaves = HashMap<usize, Option<Leaf>>;
 
 /// One entry, with the few attributes that matter.
 #[derive(Debug)]
-struct Entry {
+struct Entry<'d> {
     tag: DwTag,
-    name: Option<String>,
-    linkage_name: Option<String>,
+    name: Option<&'d [u8]>,
+    linkage_name: Option<&'d [u8]>,
     /// The offset in the unit of what it refers to.
     ty: Option<usize>,
     size: Option<u64>,
     encoding: Option<u64>,
     /// The number of elements of a dimension.
     count: Option<u64>,
-    /// What a name of an enumeration stands for.
-    constant: Option<i64>,
+    /// Of an enumeration: whether one of its names stands for a negative number.
+    has_negative: bool,
     /// Positions of the children.
     children: Vec<usize>,
 }
 
-impl Entry {
-    fn new(tag: DwTag) -> Entry {
+impl<'d> Entry<'d> {
+    fn new(tag: DwTag) -> Entry<'d> {
         Entry {
             tag,
             name: None,
@@ -91,20 +133,29 @@ impl Entry {
             size: None,
             encoding: None,
             count: None,
-            constant: None,
+            has_negative: false,
             children: Vec::new(),
         }
+    }
+
+    /// Its name as text.
+    fn text(&self) -> Option<Cow<'d, str>> {
+        self.name.map(|name| String::from_utf8_lossy(name.get(..MAX_NAME).unwrap_or(name)))
     }
 }
 
 /// The entries of a unit in their order.
-struct Entries {
-    all: Vec<Entry>,
+struct Entries<'d> {
+    all: Vec<Entry<'d>>,
     by_offset: HashMap<usize, usize>,
 }
 
-impl Entries {
-    fn of(dwarf: &gimli::Dwarf<Slice<'_>>, unit: &gimli::Unit<Slice<'_>>) -> Result<Entries, SignatureError> {
+impl<'d> Entries<'d> {
+    fn of(
+        dwarf: &gimli::Dwarf<Slice<'d>>,
+        unit: &gimli::Unit<Slice<'d>>,
+        left: &mut Left,
+    ) -> Result<Entries<'d>, SignatureError> {
         let mut entries = Entries { all: Vec::new(), by_offset: HashMap::new() };
         // The open entries from the root down.
         let mut path: Vec<usize> = Vec::new();
@@ -112,8 +163,9 @@ impl Entries {
         while let Some(die) = cursor.next_dfs()? {
             let position = entries.all.len();
             path.truncate(usize::try_from(die.depth()).unwrap_or(0));
-            if let Some(parent) = path.last() {
-                entries.all[*parent].children.push(position);
+            let parent = path.last().copied();
+            if let Some(parent) = parent.and_then(|parent| entries.all.get_mut(parent)) {
+                parent.children.push(position);
             }
             path.push(position);
             entries.by_offset.insert(die.offset().0, position);
@@ -121,9 +173,9 @@ impl Entries {
             for attribute in die.attrs() {
                 let value = attribute.value();
                 match attribute.name() {
-                    gimli::DW_AT_name => entry.name = text(dwarf, unit, value)?,
+                    gimli::DW_AT_name => entry.name = Some(text(dwarf, unit, value, left)?),
                     gimli::DW_AT_linkage_name | gimli::DW_AT_MIPS_linkage_name => {
-                        entry.linkage_name = text(dwarf, unit, value)?;
+                        entry.linkage_name = Some(text(dwarf, unit, value, left)?);
                     }
                     gimli::DW_AT_type => {
                         if let AttributeValue::UnitRef(offset) = value {
@@ -137,7 +189,12 @@ impl Entries {
                             other => other.udata_value(),
                         };
                     }
-                    gimli::DW_AT_const_value => entry.constant = value.sdata_value(),
+                    gimli::DW_AT_const_value if die.tag() == gimli::DW_TAG_enumerator => {
+                        let is_negative = value.sdata_value().is_some_and(|constant| constant < 0);
+                        if let Some(parent) = parent.and_then(|parent| entries.all.get_mut(parent)) {
+                            parent.has_negative |= is_negative;
+                        }
+                    }
                     gimli::DW_AT_count => entry.count = value.udata_value(),
                     gimli::DW_AT_upper_bound => {
                         entry.count = value.udata_value().and_then(|bound| bound.checked_add(1));
@@ -150,23 +207,38 @@ impl Entries {
         Ok(entries)
     }
 
-    fn function(&self, symbol: &str) -> Option<&Entry> {
-        self.all.iter().find(|entry| {
-            entry.tag == gimli::DW_TAG_subprogram
-                && entry.linkage_name.as_ref().or(entry.name.as_ref()).is_some_and(|name| name == symbol)
-        })
+    /// The functions with these symbols, each with its own.
+    fn functions<'s>(&self, symbols: &BTreeSet<&'s str>) -> Vec<(&'s str, &Entry<'d>)> {
+        let is_function = |entry: &&Entry<'_>| entry.tag == gimli::DW_TAG_subprogram;
+        let named = |entry: &'_ Entry<'d>| {
+            let name = std::str::from_utf8(entry.linkage_name.or(entry.name)?).ok()?;
+            symbols.get(name).copied()
+        };
+        self.all.iter().filter(is_function).filter_map(|entry| Some((named(entry)?, entry))).collect()
     }
 
-    fn signature(&self, function: &Entry) -> Signature {
-        let params = self.children(function, gimli::DW_TAG_formal_parameter).map(|param| Param {
-            name: param.name.clone().unwrap_or_default(),
-            ty: self.param_type(param.ty),
-            spelling: self.spelling(param.ty, 0),
-        });
-        Signature { kernel: plain(function.name.as_deref().unwrap_or_default()), params: params.collect() }
+    fn signature(
+        &self,
+        function: &Entry<'d>,
+        leaves: &mut Leaves,
+        left: &mut Left,
+    ) -> Result<Signature, SignatureError> {
+        let mut params = Vec::new();
+        for param in self.children(function, gimli::DW_TAG_formal_parameter) {
+            let name = param.text().unwrap_or_default().into_owned();
+            let spelling = self.spelling(param.ty, 0);
+            // What it points to is spelled once more.
+            Left::take(&mut left.text, name.len() + 2 * spelling.len())?;
+            params.push(Param { name, ty: self.param_type(param.ty, leaves), spelling });
+        }
+        Ok(Signature { kernel: plain(&function.text().unwrap_or_default()), params })
     }
 
-    fn children<'a>(&'a self, entry: &'a Entry, tag: DwTag) -> impl Iterator<Item = &'a Entry> {
+    fn children<'a>(
+        &'a self,
+        entry: &'a Entry<'d>,
+        tag: DwTag,
+    ) -> impl Iterator<Item = &'a Entry<'d>> + use<'a, 'd> {
         entry
             .children
             .iter()
@@ -174,26 +246,37 @@ impl Entries {
             .filter(move |child| child.tag == tag)
     }
 
-    fn entry(&self, offset: Option<usize>) -> Option<&Entry> {
-        self.all.get(*self.by_offset.get(&offset?)?)
+    fn position(&self, offset: Option<usize>) -> Option<usize> {
+        self.by_offset.get(&offset?).copied()
+    }
+
+    fn entry(&self, offset: Option<usize>) -> Option<&Entry<'d>> {
+        self.all.get(self.position(offset)?)
     }
 
     /// The type behind typedefs and qualifiers, and whether one of them was `const`.
-    fn strip(&self, mut offset: Option<usize>) -> (Option<&Entry>, bool) {
+    fn strip(&self, offset: Option<usize>) -> (Option<&Entry<'d>>, bool) {
+        let (position, is_const) = self.bare(offset);
+        (position.and_then(|position| self.all.get(position)), is_const)
+    }
+
+    /// The position of what [`Entries::strip`] finds.
+    fn bare(&self, mut offset: Option<usize>) -> (Option<usize>, bool) {
         let mut is_const = false;
         for _ in 0..MAX_DEPTH {
-            let Some(entry) = self.entry(offset) else { return (None, is_const) };
+            let position = self.position(offset);
+            let Some(entry) = position.and_then(|position| self.all.get(position)) else { break };
             match entry.tag {
                 gimli::DW_TAG_const_type => is_const = true,
                 gimli::DW_TAG_typedef | gimli::DW_TAG_volatile_type | gimli::DW_TAG_restrict_type => {}
-                _ => return (Some(entry), is_const),
+                _ => return (position, is_const),
             }
             offset = entry.ty;
         }
         (None, is_const)
     }
 
-    fn param_type(&self, offset: Option<usize>) -> ParamType {
+    fn param_type(&self, offset: Option<usize>, leaves: &mut Leaves) -> ParamType {
         let (entry, _) = self.strip(offset);
         let other = || ParamType::Other {
             name: self.spelling(offset, 0),
@@ -201,7 +284,7 @@ impl Entries {
         };
         let Some(entry) = entry else { return other() };
         match entry.tag {
-            gimli::DW_TAG_pointer_type => self.pointer(entry.ty),
+            gimli::DW_TAG_pointer_type => self.pointer(entry.ty, leaves),
             gimli::DW_TAG_base_type => match scalar(entry) {
                 Some(ScalarType::Int { bytes }) => ParamType::Int { bytes },
                 Some(ScalarType::UInt { bytes }) => ParamType::UInt { bytes },
@@ -211,11 +294,7 @@ impl Entries {
                 None => other(),
             },
             gimli::DW_TAG_enumeration_type => match entry.size.and_then(|size| u8::try_from(size).ok()) {
-                Some(bytes @ (1 | 2 | 4 | 8)) => {
-                    let mut names = self.children(entry, gimli::DW_TAG_enumerator);
-                    let has_negative = names.any(|name| name.constant.is_some_and(|constant| constant < 0));
-                    ParamType::Enum { bytes, has_negative }
-                }
+                Some(bytes @ (1 | 2 | 4 | 8)) => ParamType::Enum { bytes, has_negative: entry.has_negative },
                 _ => other(),
             },
             _ => match self.array(entry, 0) {
@@ -229,8 +308,9 @@ impl Entries {
         }
     }
 
-    fn pointer(&self, target: Option<usize>) -> ParamType {
-        let (entry, is_const) = self.strip(target);
+    fn pointer(&self, target: Option<usize>, leaves: &mut Leaves) -> ParamType {
+        let (position, is_const) = self.bare(target);
+        let entry = position.and_then(|position| self.all.get(position));
         // What is only declared has the size 0.
         let size = entry.and_then(|entry| self.size(entry, 0)).filter(|size| *size > 0);
         let spelling = self.spelling(target, 0);
@@ -238,11 +318,11 @@ impl Entries {
             pointee: spelling.strip_prefix("const ").map_or(spelling.clone(), str::to_owned),
             pointee_size: size.and_then(|size| u32::try_from(size).ok()),
             is_const,
-            leaf: entry.and_then(|entry| self.leaf(entry, 0)).unwrap_or(Leaf::Opaque),
+            leaf: position.and_then(|position| self.leaf(position, leaves, 0)).unwrap_or(Leaf::Opaque),
         }
     }
 
-    fn size(&self, entry: &Entry, depth: usize) -> Option<u64> {
+    fn size(&self, entry: &Entry<'d>, depth: usize) -> Option<u64> {
         if entry.tag == gimli::DW_TAG_pointer_type {
             return Some(8);
         }
@@ -253,39 +333,54 @@ impl Entries {
         self.dimensions(entry)?.into_iter().try_fold(self.size(element?, depth + 1)?, u64::checked_mul)
     }
 
-    fn dimensions(&self, array: &Entry) -> Option<Vec<u64>> {
+    fn dimensions(&self, array: &Entry<'d>) -> Option<Vec<u64>> {
+        if array.children.len() > MAX_DEPTH {
+            return None;
+        }
         self.children(array, gimli::DW_TAG_subrange_type).map(|dimension| dimension.count).collect()
     }
 
-    /// The one thing that all parts of a type are.
-    fn leaf(&self, entry: &Entry, depth: usize) -> Option<Leaf> {
+    /// The one thing that all parts of a type are, by the type's position.
+    fn leaf(&self, position: usize, leaves: &mut Leaves, depth: usize) -> Option<Leaf> {
+        if let Some(known) = leaves.get(&position) {
+            return *known;
+        }
         if depth > MAX_DEPTH {
             return None;
         }
-        match (entry.tag, entry.name.as_deref()) {
+        // A type that is a part of itself has none.
+        leaves.insert(position, None);
+        let leaf = self.leaf_of(self.all.get(position)?, leaves, depth);
+        leaves.insert(position, leaf);
+        leaf
+    }
+
+    fn leaf_of(&self, entry: &Entry<'d>, leaves: &mut Leaves, depth: usize) -> Option<Leaf> {
+        match (entry.tag, entry.name) {
             (gimli::DW_TAG_base_type, _) => scalar(entry).map(Leaf::Scalar),
-            (gimli::DW_TAG_structure_type, Some("__half")) => Some(Leaf::Half),
-            (gimli::DW_TAG_structure_type, Some("__nv_bfloat16")) => Some(Leaf::Bfloat16),
-            (gimli::DW_TAG_structure_type, Some("__nv_fp8_e4m3" | "__nv_fp8x2_e4m3" | "__nv_fp8x4_e4m3")) => {
-                Some(Leaf::Float8)
-            }
+            (gimli::DW_TAG_structure_type, Some(b"__half")) => Some(Leaf::Half),
+            (gimli::DW_TAG_structure_type, Some(b"__nv_bfloat16")) => Some(Leaf::Bfloat16),
+            (
+                gimli::DW_TAG_structure_type,
+                Some(b"__nv_fp8_e4m3" | b"__nv_fp8x2_e4m3" | b"__nv_fp8x4_e4m3"),
+            ) => Some(Leaf::Float8),
             (gimli::DW_TAG_pointer_type | gimli::DW_TAG_subroutine_type, _) => Some(Leaf::Address),
             (gimli::DW_TAG_enumeration_type, _) => {
                 Some(Leaf::Enum { bytes: u8::try_from(entry.size?).ok()? })
             }
-            (gimli::DW_TAG_array_type, _) => self.leaf(self.strip(entry.ty).0?, depth + 1),
+            (gimli::DW_TAG_array_type, _) => self.leaf(self.bare(entry.ty).0?, leaves, depth + 1),
             (gimli::DW_TAG_structure_type, _) => {
                 let members = self.children(entry, gimli::DW_TAG_member);
-                let mut leaves = members.map(|member| self.leaf(self.strip(member.ty).0?, depth + 1));
-                let first = leaves.next()??;
-                leaves.all(|leaf| leaf == Some(first)).then_some(first)
+                let mut each = members.map(|member| self.leaf(self.bare(member.ty).0?, leaves, depth + 1));
+                let first = each.next()??;
+                each.all(|leaf| leaf == Some(first)).then_some(first)
             }
             _ => None,
         }
     }
 
     /// The array that a struct holds and nothing else.
-    fn array(&self, entry: &Entry, depth: usize) -> Option<(ScalarType, u32)> {
+    fn array(&self, entry: &Entry<'d>, depth: usize) -> Option<(ScalarType, u32)> {
         if depth > MAX_DEPTH || entry.tag != gimli::DW_TAG_structure_type {
             return None;
         }
@@ -323,7 +418,7 @@ impl Entries {
                 let dimensions = self.dimensions(entry).unwrap_or_default();
                 dimensions.iter().fold(inner(), |text, count| format!("{text}[{count}]"))
             }
-            _ => plain(entry.name.as_deref().unwrap_or("<unnamed>")),
+            _ => plain(&entry.text().unwrap_or(Cow::Borrowed("<unnamed>"))),
         }
     }
 }
@@ -333,7 +428,7 @@ fn plain(name: &str) -> String {
     name.replace("__nv_bool", "bool").replace(',', ", ").replace(",  ", ", ")
 }
 
-fn scalar(entry: &Entry) -> Option<ScalarType> {
+fn scalar(entry: &Entry<'_>) -> Option<ScalarType> {
     if entry.tag != gimli::DW_TAG_base_type {
         return None;
     }
@@ -351,11 +446,13 @@ fn scalar(entry: &Entry) -> Option<ScalarType> {
     }
 }
 
-fn text(
-    dwarf: &gimli::Dwarf<Slice<'_>>,
-    unit: &gimli::Unit<Slice<'_>>,
-    value: AttributeValue<Slice<'_>>,
-) -> Result<Option<String>, SignatureError> {
-    let text = dwarf.attr_string(unit, value)?;
-    Ok(Some(text.to_string_lossy().into_owned()))
+fn text<'d>(
+    dwarf: &gimli::Dwarf<Slice<'d>>,
+    unit: &gimli::Unit<Slice<'d>>,
+    value: AttributeValue<Slice<'d>>,
+    left: &mut Left,
+) -> Result<&'d [u8], SignatureError> {
+    let text = dwarf.attr_string(unit, value)?.slice();
+    Left::take(&mut left.names, text.len())?;
+    Ok(text)
 }

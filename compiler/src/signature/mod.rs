@@ -1,6 +1,6 @@
 //! A kernel's parameter names and types, from the debug information of one compile.
 //!
-//! Owns: what a parameter can be ([`ParamType`]), and reading it from a cubin made with `--device-debug` ([`read`]).
+//! Owns: what a parameter can be ([`ParamType`]), and reading it from a cubin made with `--device-debug` ([`read`], [`read_all`]).
 //! Never: no reading of C++ text; no judgement whether an argument fits (that is [`crate::verify`]).
 
 mod dwarf;
@@ -8,7 +8,7 @@ mod dwarf;
 use cubinder_bundle::ScalarType;
 use serde::{Deserialize, Serialize};
 
-pub use dwarf::{SignatureError, read};
+pub use dwarf::{SignatureError, read, read_all};
 
 /// A kernel's parameters.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

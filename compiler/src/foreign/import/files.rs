@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use cubinder_bundle::{KernelFacts, TargetKind};
+use cubinder_bundle::KernelFacts;
 
 use super::types::{self, Mangled};
 use super::words::{self, ELEMENT, unknown_type};
@@ -95,7 +95,7 @@ pub fn found(symbol: &str, loaded: Vec<(CodeKind, PathBuf, Loaded)>) -> Found {
     let mut most: Option<u32> = None;
     let mut is_dynamic = false;
     for (_, _, loaded) in &loaded {
-        let rules = cubin::launch_rules(loaded.target, &loaded.bytes, symbol).unwrap_or_default();
+        let rules = loaded.rules.get(symbol).copied().unwrap_or_default();
         variant.block = variant.block.or(rules.block);
         if let Some(Cluster::Of(size)) = rules.cluster {
             variant.cluster = Some(size);
@@ -128,13 +128,9 @@ fn params(symbol: &str, loaded: &[(CodeKind, PathBuf, Loaded)]) -> Vec<FoundPara
     let facts =
         loaded.iter().find_map(|(_, _, loaded)| loaded.kernels.iter().find(|kernel| kernel.symbol == symbol));
     let Some(facts) = facts else { return Vec::new() };
-    let of_debug = loaded.iter().filter(|(_, _, loaded)| loaded.target.kind == TargetKind::Cubin).find_map(
-        |(_, _, loaded)| {
-            signature::read(&loaded.bytes, symbol)
-                .ok()
-                .filter(|signature| signature.params.len() == facts.params.len())
-        },
-    );
+    let of_debug = loaded.iter().find_map(|(_, _, loaded)| {
+        loaded.signatures.get(symbol).filter(|signature| signature.params.len() == facts.params.len())
+    });
     if let Some(signature) = of_debug {
         let params = signature.params.iter().zip(&facts.params).enumerate();
         return params.map(|(at, (param, known))| of_signature(at, param, known.size)).collect();

@@ -3,9 +3,10 @@
 //! Owns which value belongs to which compile, and the refusal where that is not said. Never guesses a value.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 
-use super::{ADDED, Compiled, listed};
+use super::doubts::named;
+use super::folders::Folders;
+use super::{ADDED, Compiled};
 use crate::diagnostic::{Diagnostic, suggest};
 use crate::manifest::form::list;
 use crate::rules;
@@ -83,32 +84,62 @@ fn word(text: &str) -> Fixed {
     Fixed::Word(bare.chars().filter(|c| !c.is_control()).collect())
 }
 
+impl Compiled {
+    /// Whether a value is the size of a `tl.arange` in it.
+    pub(super) fn is_size(&self, value: &Fixed) -> bool {
+        matches!(value, Fixed::Number(text) if text.parse().is_ok_and(|size| self.sizes.contains(&size)))
+    }
+}
+
 /// The values of a compile, by name.
 pub(super) type Values = BTreeMap<String, Fixed>;
 
-/// The values of each compile, in their order.
+/// What is said of the constants of several compiles.
+pub(super) struct Said {
+    /// The values of each compile, in their order.
+    pub(super) values: Vec<Values>,
+    /// Those that something is said of on their own, by their numbers.
+    scoped: BTreeSet<usize>,
+}
+
+/// The values of each compile.
 ///
 /// # Errors
 /// Names that no output has; folders that there are not; values that cannot be told apart, or that are not said of all.
-pub(super) fn assign(all: &[Compiled], constants: &[Constant]) -> Result<Vec<Values>, Diagnostic> {
+pub(super) fn assign(all: &[Compiled], constants: &[Constant]) -> Result<Said, Diagnostic> {
     names_are_known(all, constants)?;
-    for constant in constants {
-        if let Some(folder) = &constant.folder
-            && !all.iter().any(|compiled| is_of(compiled, folder))
-        {
-            return Err(Diagnostic::error(format!("no output of Triton is in a folder `{folder}`"))
-                .note("a folder is named by its name, its path, or how its name or the `hash` of its JSON begins")
-                .help(format!("the folders are {}", listed(folders(all)))));
+    let folders = Folders::of(all);
+    let mut known: BTreeMap<&str, BTreeSet<usize>> = BTreeMap::new();
+    for folder in constants.iter().filter_map(|constant| constant.folder.as_deref()) {
+        if !known.contains_key(folder) {
+            known.insert(folder, folders.meant(folder)?);
         }
     }
-    let values: Vec<Values> =
-        all.iter().map(|compiled| of(compiled, all, constants)).collect::<Result<_, _>>()?;
+    let is_of = |index: usize, constant: &Constant| -> bool {
+        let folder = constant.folder.as_deref();
+        folder.and_then(|folder| known.get(folder)).is_some_and(|meant| meant.contains(&index))
+    };
+    let values: Vec<Values> = all
+        .iter()
+        .enumerate()
+        .map(|(index, compiled)| {
+            let of_folder: Vec<&Constant> =
+                constants.iter().filter(|constant| is_of(index, constant)).collect();
+            of(compiled, all, &of_folder, constants)
+        })
+        .collect::<Result<_, _>>()?;
+    are_said_of_all(all, &values, constants)?;
+    Ok(Said { values, scoped: known.into_values().flatten().collect() })
+}
+
+/// That each constant has a value in each compile, or is a parameter there, and that each value that is said is that of some compile.
+fn are_said_of_all(all: &[Compiled], values: &[Values], constants: &[Constant]) -> Result<(), Diagnostic> {
     for constant in constants {
         let has = |values: &Values| values.contains_key(&constant.name);
         let lacks = |(compiled, values): &(&Compiled, &Values)| {
             !has(values) && !compiled.names.contains(&constant.name)
         };
-        if let Some((compiled, _)) = all.iter().zip(&values).find(lacks) {
+        if let Some((compiled, _)) = all.iter().zip(values).find(lacks) {
             return Err(Diagnostic::error(format!(
                 "`{}` is not said of `{}`, and is no parameter there",
                 constant.name,
@@ -120,11 +151,9 @@ pub(super) fn assign(all: &[Compiled], constants: &[Constant]) -> Result<Vec<Val
                 constant.name
             )));
         }
-        if let Some(value) = constant
-            .values
-            .iter()
-            .find(|value| !values.iter().any(|values| values.get(&constant.name) == Some(value)))
-        {
+        let is_of_none =
+            |value: &&Fixed| !values.iter().any(|values| values.get(&constant.name) == Some(*value));
+        if let Some(value) = constant.values.iter().find(is_of_none) {
             return Err(Diagnostic::error(format!(
                 "`{}` is {value} in none of these outputs",
                 constant.name
@@ -132,7 +161,7 @@ pub(super) fn assign(all: &[Compiled], constants: &[Constant]) -> Result<Vec<Val
             .help("leave that value out, or name the folder that was compiled for it"));
         }
     }
-    Ok(values)
+    Ok(())
 }
 
 fn names_are_known(all: &[Compiled], constants: &[Constant]) -> Result<(), Diagnostic> {
@@ -158,38 +187,22 @@ fn names_are_known(all: &[Compiled], constants: &[Constant]) -> Result<(), Diagn
     Ok(())
 }
 
-/// Whether a person means this compile by a folder.
-fn is_of(compiled: &Compiled, folder: &str) -> bool {
-    let path = compiled.json.parent().unwrap_or(Path::new(""));
-    let is_component =
-        path.components().any(|component| component.as_os_str().to_string_lossy().starts_with(folder));
-    is_component || path.starts_with(folder) || compiled.metadata.hash.starts_with(folder)
-}
-
-fn folders(all: &[Compiled]) -> Vec<String> {
-    let found: BTreeSet<String> = all.iter().map(Compiled::folder).collect();
-    found.into_iter().take(8).collect()
-}
-
 /// The values of one compile: what is said of its folder comes before what is said of all.
-fn of(compiled: &Compiled, all: &[Compiled], constants: &[Constant]) -> Result<Values, Diagnostic> {
+fn of(
+    compiled: &Compiled,
+    all: &[Compiled],
+    of_folder: &[&Constant],
+    constants: &[Constant],
+) -> Result<Values, Diagnostic> {
     let mut values = Values::new();
-    let mut said: BTreeSet<&str> = BTreeSet::new();
-    let scoped = |constant: &&Constant| constant.folder.is_some();
-    let (scoped, general): (Vec<&Constant>, Vec<&Constant>) = constants.iter().partition(scoped);
-    for constant in scoped {
-        let is_here = constant.folder.as_ref().is_some_and(|folder| is_of(compiled, folder));
-        if is_here && !compiled.names.contains(&constant.name) {
-            let value = chosen(compiled, all, constant)?;
-            said.insert(&constant.name);
-            insert(&mut values, compiled, constant, &value)?;
-        }
+    let is_folded = |constant: &&&Constant| !compiled.names.contains(&constant.name);
+    for constant in of_folder.iter().filter(is_folded) {
+        insert(&mut values, compiled, constant, &chosen(compiled, all, constant)?)?;
     }
-    for constant in general {
-        if !said.contains(constant.name.as_str()) && !compiled.names.contains(&constant.name) {
-            let value = chosen(compiled, all, constant)?;
-            insert(&mut values, compiled, constant, &value)?;
-        }
+    let said: BTreeSet<String> = values.keys().cloned().collect();
+    let general: Vec<&Constant> = constants.iter().filter(|constant| constant.folder.is_none()).collect();
+    for constant in general.iter().filter(is_folded).filter(|constant| !said.contains(&constant.name)) {
+        insert(&mut values, compiled, constant, &chosen(compiled, all, constant)?)?;
     }
     Ok(values)
 }
@@ -216,8 +229,7 @@ fn chosen(compiled: &Compiled, all: &[Compiled], constant: &Constant) -> Result<
     if let [one] = constant.values.as_slice() {
         return Ok(one.clone());
     }
-    let is_size = |value: &&Fixed| matches!(value, Fixed::Number(text) if text.parse().is_ok_and(|size| compiled.sizes.contains(&size)));
-    let fitting: Vec<&Fixed> = constant.values.iter().filter(is_size).collect();
+    let fitting: Vec<&Fixed> = constant.values.iter().filter(|value| compiled.is_size(value)).collect();
     match fitting.as_slice() {
         [one] => Ok((*one).clone()),
         fitting => {
@@ -244,38 +256,30 @@ fn chosen(compiled: &Compiled, all: &[Compiled], constant: &Constant) -> Result<
 ///
 /// # Errors
 /// Where two are not: a launch could not tell them apart, and a grid would be right for one of them alone.
-pub(super) fn are_told_apart(
-    all: &[Compiled],
-    values: &[Values],
-    constants: &[Constant],
-) -> Result<(), Diagnostic> {
+pub(super) fn are_told_apart(all: &[Compiled], said: &Said) -> Result<(), Diagnostic> {
     let mut sources: BTreeMap<(String, Vec<String>), &Compiled> = BTreeMap::new();
-    let mut sizes: BTreeMap<Vec<String>, &Compiled> = BTreeMap::new();
+    let mut sizes: BTreeMap<Vec<String>, (usize, &Compiled)> = BTreeMap::new();
     let mut same: BTreeMap<(String, Vec<String>, String), &Compiled> = BTreeMap::new();
-    let is_scoped = |compiled: &Compiled| {
-        constants
-            .iter()
-            .any(|constant| constant.folder.as_ref().is_some_and(|folder| is_of(compiled, folder)))
-    };
-    for (compiled, values) in all.iter().zip(values) {
+    for (index, (compiled, values)) in all.iter().zip(&said.values).enumerate() {
         // What is a parameter in some and a constant in others is no value of a `tl.constexpr`.
         let passed = |name: &String| all.iter().any(|other| other.names.contains(name));
-        let said: Vec<String> = values
+        let own: Vec<String> = values
             .iter()
             .filter(|(name, _)| !passed(name))
             .map(|(name, value)| format!("{name}={value}"))
             .collect();
         let class = compiled.class();
-        let of_source = *sources.entry((class.clone(), said.clone())).or_insert(compiled);
-        let of_sizes = *sizes.entry(said.clone()).or_insert(compiled);
-        let whole = (class, said, compiled.options());
-        if of_source.source != compiled.source
-            || of_sizes.sizes != compiled.sizes && !(is_scoped(of_sizes) && is_scoped(compiled))
-        {
+        let of_source = *sources.entry((class.clone(), own.clone())).or_insert(compiled);
+        let (first, of_sizes) = *sizes.entry(own.clone()).or_insert((index, compiled));
+        // Sizes may follow the type of elements, where a person says values of each folder, and they are not the size of one alone.
+        let is_scoped = said.scoped.contains(&first) && said.scoped.contains(&index);
+        let are_sizes_right = of_sizes.sizes == compiled.sizes
+            || is_scoped && values.values().all(|value| of_sizes.is_size(value) == compiled.is_size(value));
+        if of_source.source != compiled.source || !are_sizes_right {
             let other = if of_source.source == compiled.source { of_sizes } else { of_source };
             return Err(other_constants(all, other, compiled));
         }
-        if let Some(other) = same.insert(whole, compiled) {
+        if let Some(other) = same.insert((class, own, compiled.options()), compiled) {
             return Err(other_constants(all, other, compiled));
         }
     }
@@ -355,17 +359,6 @@ fn of_sizes(sizes: &[u64]) -> String {
             format!(", `tl.arange` of {}", sizes.join(", "))
         }
     }
-}
-
-fn named(all: &[&Compiled]) -> String {
-    const MOST: usize = 4;
-    let names: Vec<String> =
-        all.iter().take(MOST).map(|compiled| format!("`{}`", compiled.folder())).collect();
-    let more = match all.len().saturating_sub(MOST) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    format!("{}{more}", names.join(", "))
 }
 
 #[cfg(test)]

@@ -1,55 +1,72 @@
 //! `NAME.json`, which Triton writes beside a kernel's code: what a launch has to give (Triton 3.4 to 3.9).
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 
-/// What a JSON file says; what is not here does not matter for a launch.
+/// What a JSON file says; what is not here does not matter for a launch. What is null, or not there, is what it is without it.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct Metadata {
     pub name: String,
     /// What its folder is named by, in other letters.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub hash: String,
     #[serde(default)]
     pub triton_version: Option<String>,
     pub target: Target,
     pub num_warps: u32,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub num_stages: u32,
     #[serde(default)]
     pub maxnreg: Option<u32>,
-    #[serde(default = "one")]
+    #[serde(default = "one", deserialize_with = "or_one")]
     pub num_ctas: u32,
     pub shared: u64,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub global_scratch_size: u64,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub profile_scratch_size: u64,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub launch_cooperative_grid: bool,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub launch_pdl: bool,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub tensordesc_meta: Vec<serde_json::Value>,
 }
 
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct Target {
     pub backend: String,
+    /// A number; a text where a person gave one to `GPUTarget`.
     arch: serde_json::Value,
     #[serde(default = "warp")]
     pub warp_size: u32,
 }
 
+impl Target {
+    /// The compute capability, where it is one.
+    fn capability(&self) -> Option<u64> {
+        let number = self.arch.as_u64().or_else(|| self.arch.as_str()?.parse().ok());
+        number.filter(|number| (10..1000).contains(number))
+    }
+}
+
 impl Metadata {
     /// The compute capability, 90 for 9.0.
     pub(super) fn capability(&self) -> u64 {
-        self.target.arch.as_u64().unwrap_or_default()
+        self.target.capability().unwrap_or_default()
     }
 
     /// Threads of a block.
     pub(super) const fn threads(&self) -> u32 {
         self.num_warps.saturating_mul(self.target.warp_size)
     }
+}
+
+fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(from: D) -> Result<T, D::Error> {
+    Ok(Option::deserialize(from)?.unwrap_or_default())
+}
+
+fn or_one<'de, D: Deserializer<'de>>(from: D) -> Result<u32, D::Error> {
+    Ok(Option::deserialize(from)?.unwrap_or(one()))
 }
 
 const fn one() -> u32 {
@@ -66,9 +83,13 @@ const fn warp() -> u32 {
 /// Why it is no metadata of code for NVIDIA's GPUs.
 pub(super) fn metadata(text: &str) -> Result<Metadata, String> {
     let metadata: Metadata = serde_json::from_str(text).map_err(|error| error.to_string())?;
-    match metadata.target.backend.as_str() {
-        "cuda" => Ok(metadata),
-        other => Err(format!("it is for `{other}`, not for NVIDIA GPUs")),
+    match (metadata.target.backend.as_str(), metadata.target.capability()) {
+        ("cuda", Some(_)) => Ok(metadata),
+        ("cuda", None) => Err(format!(
+            "`arch` of its `target` is {}, and a compute capability such as 90 is expected",
+            metadata.target.arch
+        )),
+        (other, _) => Err(format!("it is for `{other}`, not for NVIDIA GPUs")),
     }
 }
 
@@ -87,6 +108,11 @@ mod tests {
             metadata(&JSON.replace("cuda", "hip")).unwrap_err(),
             "it is for `hip`, not for NVIDIA GPUs"
         );
+        assert_eq!(metadata(&JSON.replace("90", "\"90\"")).unwrap().capability(), 90);
+        for arch in ["\"sm_90\"", "null", "9.0", "-90", "5", "4294967297"] {
+            let why = metadata(&JSON.replace("90", arch)).unwrap_err();
+            assert!(why.contains("a compute capability such as 90 is expected"), "{arch}: {why}");
+        }
         for text in ["", "{}", "[]", "{\"child_paths\": {}}"] {
             assert!(metadata(text).is_err(), "{text}");
         }

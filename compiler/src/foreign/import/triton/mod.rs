@@ -4,8 +4,11 @@
 //! does not write [`constants`]'s.
 
 mod constants;
+mod doubts;
+mod folders;
 mod metadata;
 mod python;
+mod scratch;
 mod shared;
 mod variants;
 
@@ -43,11 +46,21 @@ struct Compiled {
     source: String,
     /// The sizes of `tl.arange` in it.
     sizes: BTreeSet<u64>,
+    /// All whole numbers in it.
+    numbers: BTreeSet<u64>,
+    /// How many of [`ADDED`] the code takes.
+    added: usize,
     /// All parameters that the author wrote, with names as in `names`, where the Python file is there and is still the one that was compiled.
     signature: Option<Vec<Parameter>>,
 }
 
 impl Compiled {
+    /// The folder that it is in.
+    fn path(&self) -> PathBuf {
+        let folder = self.json.parent().filter(|folder| *folder != Path::new(""));
+        folder.unwrap_or(Path::new(".")).to_owned()
+    }
+
     /// What people call it: its folder's name.
     fn folder(&self) -> String {
         let name = self.json.parent().and_then(Path::file_name);
@@ -218,10 +231,12 @@ fn read(json: PathBuf, metadata: Metadata) -> Result<Compiled, Diagnostic> {
         .note("CUDA passes 32764 bytes at most"));
     }
     let source = text(&json.with_extension("source")).map(|text| operations(&text)).unwrap_or_default();
-    let sizes = sizes(if source.is_empty() { &text_of } else { &source });
+    let operations = if source.is_empty() { operations(&text_of) } else { source.clone() };
+    let (sizes, numbers) = (sizes(&operations), numbers(&operations));
     let names = once(function.arguments.iter().map(|argument| argument.name.as_str()));
     let signature = signature(&function);
-    let compiled = Compiled { json, metadata, function, names, source, sizes, signature };
+    let added = scratch::added(&json, &function)?;
+    let compiled = Compiled { json, metadata, function, names, source, sizes, numbers, added, signature };
     refuse(&compiled)?;
     Ok(compiled)
 }
@@ -335,6 +350,14 @@ fn sizes(text: &str) -> BTreeSet<u64> {
     text.lines().filter_map(range).collect()
 }
 
+/// The whole numbers in a text, those in names and in types such as `%c8_i32` left out: `arith.constant 8 : i32`, `tensor<8x64xf32>`.
+fn numbers(text: &str) -> BTreeSet<u64> {
+    let is_word = |c: char| c.is_ascii_alphanumeric() || "_%#@.".contains(c);
+    // `8x64xf32` is a shape.
+    let shapes = text.split(|c| !is_word(c)).flat_map(|word| word.split('x'));
+    shapes.filter_map(|word| word.parse().ok()).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -349,6 +372,12 @@ mod tests {
     fn names_are_there_once() {
         assert_eq!(once(["_x", "x", "x_2", "x"].into_iter()), ["x", "x_2", "x_2_2", "x_3"]);
         assert_eq!(once(["global_scratch"].into_iter()), ["global_scratch_2"]);
+    }
+
+    #[test]
+    fn numbers_are_found() {
+        let text = "%c7_i32 = arith.constant 8 : i32\n%cst = arith.constant dense<-3.5> : tensor<16x32xf64>\ntt.call @sum__(5)";
+        assert_eq!(numbers(text).into_iter().collect::<Vec<_>>(), [5, 8, 16, 32]);
     }
 
     #[test]

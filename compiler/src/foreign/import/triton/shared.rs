@@ -1,11 +1,25 @@
 //! Dynamic shared memory: how much a launch asks for where architectures take different amounts.
 //!
-//! Owns the expression. It gives each GPU what the code takes that may run there, whichever of it a library carries.
+//! Owns the expression. It gives each GPU what the code takes that may run there, whichever of it a library carries. Code that asks for more
+//! than a GPU has does not run there, and does not count.
 
 use std::collections::BTreeMap;
 
+use cubinder_bundle::{Arch, ArchSuffix};
+
+use crate::verify::max_shared_bytes;
+
 /// The first compute capability of which Triton's PTX is for that architecture alone (`sm_90a`).
 const FIRST_ALONE: u64 = 90;
+
+/// The compute capabilities whose limits may be known: two digits and three.
+const CAPABILITIES: std::ops::RangeInclusive<u64> = 70..=129;
+
+/// The most that a block can have on GPUs of a compute capability, where that is known.
+fn limit(capability: u64) -> Option<u64> {
+    let (major, minor) = (u8::try_from(capability / 10).ok()?, u8::try_from(capability % 10).ok()?);
+    max_shared_bytes(Arch { major, minor, suffix: ArchSuffix::None }).map(u64::from)
+}
 
 /// Bytes by compute capability as an expression: `"36864 if device.capability >= 90 else 24576"`. `bytes` has what the code for each
 /// architecture takes.
@@ -14,12 +28,17 @@ pub(super) fn expression(bytes: &BTreeMap<u64, u64>) -> String {
     let everywhere =
         bytes.first_key_value().filter(|(arch, _)| **arch < FIRST_ALONE).map(|(_, bytes)| *bytes);
     let end_of = |arch: u64| (arch / 10 + 1).saturating_mul(10);
-    let mut steps: Vec<u64> = bytes.keys().flat_map(|arch| [*arch, end_of(*arch)]).collect();
+    let of_limits = CAPABILITIES.filter(|capability| limit(*capability).is_some());
+    let mut steps: Vec<u64> = bytes.keys().flat_map(|arch| [*arch, end_of(*arch)]).chain(of_limits).collect();
     steps.sort_unstable();
     steps.dedup();
     let taken = |capability: u64| {
         let cubins = bytes.range(..=capability).filter(|(arch, _)| end_of(**arch) > capability);
-        cubins.map(|(_, bytes)| *bytes).chain(everywhere).max()
+        let ptx = everywhere.filter(|_| bytes.keys().next().is_some_and(|arch| *arch <= capability));
+        let all: Vec<u64> = cubins.map(|(_, bytes)| *bytes).chain(ptx).collect();
+        let fits = |bytes: &&u64| limit(capability).is_none_or(|limit| **bytes <= limit);
+        // Where no code fits it is said what it takes, and `cubinder check` refuses that.
+        all.iter().filter(fits).max().or(all.iter().max()).copied()
     };
     let mut pieces: Vec<(u64, u64)> = Vec::new();
     for step in steps {
@@ -57,5 +76,17 @@ mod tests {
             expression(&[(80, 1), (86, 3), (89, 2)]),
             "1 if device.capability >= 90 else 3 if device.capability >= 86 else 1"
         );
+        // 8.6 and 12.0 have 99 KiB: there only the code for them runs.
+        assert_eq!(
+            expression(&[(80, 131_072), (120, 65536)]),
+            "131072 if device.capability >= 130 else 65536 if device.capability >= 120 else 131072"
+        );
+        assert_eq!(
+            expression(&[(80, 131_072), (86, 65536)]),
+            "131072 if device.capability >= 90 else 65536 if device.capability >= 88 else 131072 if device.capability >= 87 else \
+             65536 if device.capability >= 86 else 131072"
+        );
+        // Where nothing fits it is what the code takes.
+        assert_eq!(expression(&[(86, 131_072)]), "131072");
     }
 }

@@ -11,7 +11,7 @@ use super::super::ttir::{Answer, Argument};
 use super::super::words::{ELEMENT, constant_of, fits, where_it_is};
 use super::super::{Found, FoundCode, FoundParam, FoundVariant, Role, identifier};
 use super::constants::{Constant, Fixed, Values, are_told_apart, assign};
-use super::{ADDED, Compiled, MAX_BYTES, listed, shared};
+use super::{ADDED, Compiled, MAX_BYTES, doubts, listed, shared};
 use crate::config;
 use crate::diagnostic::Diagnostic;
 use crate::manifest::CodeKind;
@@ -33,8 +33,9 @@ struct Plugin<'c> {
 
 pub(super) fn found(all: &[Compiled], constants: &[Constant]) -> Result<Found, Diagnostic> {
     let Some(first) = all.first() else { return Err(Diagnostic::error("there is nothing to import")) };
-    let values = assign(all, constants)?;
-    are_told_apart(all, &values, constants)?;
+    let said = assign(all, constants)?;
+    are_told_apart(all, &said)?;
+    let values = said.values;
     let plugin = plugin(all, &values)?;
     let mut variants: BTreeMap<Order, FoundVariant> = BTreeMap::new();
     let mut shared: BTreeMap<Order, BTreeMap<u64, BTreeSet<u64>>> = BTreeMap::new();
@@ -196,7 +197,7 @@ struct Order {
     ctas: u32,
     cooperative: bool,
     programmatic: bool,
-    scratch: (u64, u64),
+    scratch: (usize, u64, u64),
 }
 
 impl Plugin<'_> {
@@ -217,7 +218,7 @@ impl Plugin<'_> {
             ctas: it.num_ctas,
             cooperative: it.launch_cooperative_grid,
             programmatic: it.launch_pdl,
-            scratch: (it.global_scratch_size, it.profile_scratch_size),
+            scratch: (compiled.added, it.global_scratch_size, it.profile_scratch_size),
         }
     }
 
@@ -298,7 +299,8 @@ impl Plugin<'_> {
             .map(|(name, argument)| param(name, argument, self.varying.contains(name).then_some("T")))
             .collect();
         let it = &compiled.metadata;
-        for (name, bytes) in ADDED.into_iter().zip([it.global_scratch_size, it.profile_scratch_size]) {
+        let scratch = ADDED.into_iter().zip([it.global_scratch_size, it.profile_scratch_size]);
+        for (name, bytes) in scratch.take(compiled.added) {
             let (rest, role) = match bytes {
                 0 => (": u64", Role::Is("0".to_owned())),
                 bytes => (": void*", Role::Scratch(bytes)),
@@ -407,6 +409,7 @@ impl Plugin<'_> {
                 own.first().map_or("BLOCK", |name| name.as_str()),
             ));
         }
+        remarks.extend(doubts::remarks(self.all, values));
         remarks.dedup();
         remarks
     }

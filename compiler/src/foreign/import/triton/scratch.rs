@@ -1,0 +1,51 @@
+//! The parameters that Triton adds behind those of the author: pointers to scratch memory.
+//!
+//! Owns how many there are. The version does not tell it for sure, and the code does: none up to Triton 3.1, one in 3.2 and 3.3, two since 3.4.
+
+use std::path::Path;
+
+use cubinder_bundle::KernelFacts;
+
+use super::super::ttir::Function;
+use super::{ADDED, MAX_BYTES};
+use crate::config;
+use crate::cubin;
+use crate::diagnostic::Diagnostic;
+use crate::manifest::CodeKind;
+use crate::rules;
+
+/// How many parameters the code beside a JSON file has more than its text says.
+///
+/// # Errors
+/// Where there are fewer of them, or more than are known.
+pub(super) fn added(json: &Path, function: &Function) -> Result<usize, Diagnostic> {
+    let taken = CodeKind::ALL.into_iter().find_map(|kind| parameters(json, kind, &function.name));
+    // Without code nothing is launched: `cubinder check` asks for it.
+    let Some((kind, taken)) = taken else { return Ok(ADDED.len()) };
+    let own = function.arguments.len();
+    match taken.checked_sub(own) {
+        Some(added) if added <= ADDED.len() => Ok(added),
+        _ => {
+            let ttir = json.with_extension("ttir");
+            let text = ttir.file_name().unwrap_or_default().to_string_lossy();
+            Err(Diagnostic::error(format!(
+                "`{}` takes {taken} parameters, and `{text}` has {own}",
+                json.with_extension(kind.name()).display()
+            ))
+            .code(rules::CODE_FILE)
+            .note(format!("Triton adds at most {}, which are pointers to scratch memory", ADDED.len()))
+            .help("compile the kernel again, into an empty folder, with a Triton of 3.9 or before"))
+        }
+    }
+}
+
+/// How many parameters a kernel takes in the file of this kind; nothing where there is none that can be read.
+fn parameters(json: &Path, kind: CodeKind, symbol: &str) -> Option<(CodeKind, usize)> {
+    let bytes = config::read_bytes(&json.with_extension(kind.name()), MAX_BYTES).ok()?;
+    let kernels: Vec<KernelFacts> = match kind {
+        CodeKind::Cubin => cubin::read(&bytes).ok()?.kernels,
+        CodeKind::Ptx => cubin::read_ptx(&bytes).ok()?.kernels,
+    };
+    let kernel = kernels.into_iter().find(|kernel| kernel.symbol == symbol)?;
+    Some((kind, kernel.params.len()))
+}

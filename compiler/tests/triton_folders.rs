@@ -1,0 +1,200 @@
+//! `cubinder import triton` of folders that do not belong together, or of which something else is said than is in them.
+
+// Clippy knows test functions, not their helpers.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod support;
+
+use serde_json::{Value, json};
+use support::{Project, Run};
+
+/// A folder of Triton's cache, for one architecture: a kernel that copies, and does `more` in between.
+struct Compile<'a> {
+    folder: &'a str,
+    kernel: &'a str,
+    /// The element type of `x` and `y`.
+    element: &'a str,
+    /// Whether `n` is passed.
+    has_n: bool,
+    arch: u32,
+    /// The size of `tl.arange`.
+    block: u32,
+    /// Operations between the load and the store of `%v`.
+    more: &'a str,
+    /// Where the kernel is defined.
+    line: u32,
+    /// More keys of the JSON file, or others of them.
+    json: Value,
+    /// How many pointers to scratch memory the kernel takes behind its own parameters.
+    scratch: usize,
+}
+
+const USUAL: Compile<'_> = Compile {
+    folder: "AAAA",
+    kernel: "k",
+    element: "f32",
+    has_n: true,
+    arch: 80,
+    block: 512,
+    more: "",
+    line: 2,
+    json: Value::Null,
+    scratch: 2,
+};
+
+impl Compile<'_> {
+    fn write(&self, project: &Project) {
+        let Compile { folder, kernel, element, block, .. } = self;
+        let file = |extension: &str| format!("cache/{folder}/{kernel}.{extension}");
+        let mut json = json!({
+            "name": kernel, "hash": folder.to_lowercase(), "target": {"backend": "cuda", "arch": self.arch, "warp_size": 32},
+            "num_warps": 4, "num_stages": 3, "shared": 0, "triton_version": "3.9.0",
+        });
+        for (key, value) in self.json.as_object().into_iter().flatten() {
+            json.as_object_mut().unwrap().insert(key.clone(), value.clone());
+        }
+        project.write(&file("json"), json.to_string());
+        let n = if self.has_n { ", %n: i32 loc(\"n\"(#loc))" } else { "" };
+        let text = format!(
+            "#loc = loc(\"{}\":{}:1)\nmodule {{\n  tt.func public @{kernel}(%x: !tt.ptr<{element}> loc(\"x\"(#loc)), %y: !tt.ptr<{element}> loc(\"y\"(#loc)){n}) \
+             attributes {{noinline = false}} {{\n    %0 = tt.make_range {{end = {block} : i32, start = 0 : i32}} : tensor<{block}xi32> loc(#loc)\n    \
+             %v = tt.load %x : !tt.ptr<{element}> loc(#loc)\n{}    tt.store %y, %v : !tt.ptr<{element}> loc(#loc)\n    tt.return loc(#loc)\n  }} loc(#loc)\n}} loc(#loc)\n",
+            project.path("k.py").display(),
+            self.line,
+            self.more
+        );
+        project.write(&file("ttir"), &text);
+        project.write(&file("source"), &text);
+        let width = |index: usize| if index == 2 && self.has_n { "u32" } else { "u64" };
+        let params = (0..2 + usize::from(self.has_n) + self.scratch)
+            .map(|index| format!("    .param .{} {kernel}_{index}", width(index)));
+        let ptx = format!(
+            ".version 8.5\n.target sm_{}\n.address_size 64\n\n.visible .entry {kernel}(\n{}\n)\n{{\n    ret;\n}}\n",
+            self.arch,
+            params.collect::<Vec<_>>().join(",\n")
+        );
+        project.write(&file("ptx"), ptx);
+    }
+}
+
+/// A project with such a cache.
+fn cache(all: &[Compile<'_>]) -> Project {
+    let project = Project::without_tools();
+    all.iter().for_each(|compile| compile.write(&project));
+    project
+}
+
+/// `cubinder import triton cache`, with these values of constants.
+fn import(project: &Project, constants: &[&str]) -> Run {
+    let constants = constants.iter().flat_map(|constant| ["--constant", constant]);
+    project.run(&["import", "triton", "cache"].into_iter().chain(constants).collect::<Vec<_>>())
+}
+
+/// What is imported, with the lines of its comments at the top.
+fn imported(project: &Project, constants: &[&str]) -> (String, String) {
+    let run = import(project, constants);
+    run.assert_ok();
+    let remarks: Vec<&str> = run.stdout.lines().take_while(|line| line.starts_with('#')).collect();
+    (remarks.join("\n"), run.stdout.clone())
+}
+
+/// That an import is refused, in these words among others.
+fn refused(project: &Project, constants: &[&str], words: &[&str]) {
+    let run = import(project, constants);
+    run.assert_refused(&constants.join(" "));
+    for part in words {
+        assert!(run.stderr.contains(part), "{part}: {}", run.stderr);
+    }
+}
+
+/// The same, with all that is still to be said filled in, and what `check` says of it.
+fn checked(project: &Project, text: &str) -> Run {
+    let words = [
+        ("\"SHAPE_OF_y\"", "\"x.shape\"\nlimits = { numel = \"1..=2147483647\" }"),
+        ("NUMBER_OF_PROGRAMS", "ceil_div(numel(y), BLOCK)"),
+        ("VALUE_OF_n", "numel(y)"),
+    ];
+    let text = words.iter().fold(text.to_owned(), |text, (word, value)| text.replace(word, value));
+    project.write("filled.toml", text);
+    project.run(&["check", "filled.toml"])
+}
+
+#[test]
+fn a_folder_is_meant_by_what_it_alone_is_called() {
+    let other = |folder| Compile { folder, element: "f16", block: 1024, ..USUAL };
+    let both = "`A1`, `A2`";
+    // The beginning of several names is none of them, whatever the size of `tl.arange` is.
+    let project = cache(&[Compile { folder: "A1", ..USUAL }, other("A2")]);
+    refused(&project, &["A:BLOCK=1024"], &["`A` may be any of 2 folders", both]);
+    // Nor is that of a folder around them, or all of it.
+    for around in ["cac", "cache"] {
+        refused(&project, &[&format!("{around}:BLOCK=1024")], &["no output of Triton is in a folder"]);
+    }
+    // One value is a size of one of them: both were not made for it.
+    refused(&project, &["A1:BLOCK=1024", "A2:BLOCK=1024"], &["were compiled for other values"]);
+    // A whole name is no beginning of a longer one; a path and the beginning of a digest name a folder, too.
+    let project = cache(&[Compile { folder: "A1", ..USUAL }, other("A10")]);
+    let (_, text) = imported(&project, &["A1:BLOCK=512", "A10:BLOCK=1024"]);
+    for more in ["cache/A10:BLOCK=1024", "./cache/A10/:BLOCK=1024", "a10:BLOCK=1024"] {
+        assert_eq!(imported(&project, &["A1:BLOCK=512", more]).1, text, "{more}");
+    }
+    // Two caches have folders of one name: a path tells them apart.
+    std::fs::create_dir(project.path("other")).unwrap();
+    std::fs::rename(project.path("cache/A10"), project.path("other/A1")).unwrap();
+    let run = project.run(&["import", "triton", "cache", "other", "--constant", "A1:BLOCK=512"]);
+    run.assert_refused("two folders of one name");
+    assert!(run.stderr.contains("`cache/A1`, `other/A1`"), "{}", run.stderr);
+    let constants = ["--constant", "cache/A1:BLOCK=512", "--constant", "other/A1:BLOCK=1024"];
+    project.run(&[["import", "triton", "cache", "other"].as_slice(), &constants].concat()).assert_ok();
+}
+
+#[test]
+fn a_value_that_is_no_size_is_remarked_on() {
+    let project = cache(&[USUAL]);
+    let (remarks, _) = imported(&project, &["BLOCK=1024"]);
+    let expected = "`BLOCK` is said to be 1024, and no `tl.arange` in `AAAA` has that size: there are 512";
+    assert!(remarks.contains(expected), "{remarks}");
+    // What cannot be such a size, and is a number there, says nothing; nor do booleans, floats and 1.
+    let group = "    %c = arith.constant 132 : i32 loc(#loc)\n";
+    let project = cache(&[Compile { more: group, ..USUAL }]);
+    let constants = ["BLOCK=512", "SMS=132", "EVEN=True", "SCALE=0.5", "stride=1", "KIND=relu"];
+    assert!(!imported(&project, &constants).0.contains("is said to be"));
+    let (remarks, _) = imported(&project, &["BLOCK=512", "SMS=108"]);
+    assert!(remarks.contains("`SMS` is said to be 108, and no number in `AAAA` is"), "{remarks}");
+}
+
+#[test]
+fn shared_memory_is_what_can_be_had() {
+    let compile =
+        |folder, arch, shared: u32| Compile { folder, arch, json: json!({ "shared": shared }), ..USUAL };
+    // 8.6 and 12.0 have 99 KiB, and code for them that takes less.
+    for arch in [86, 120] {
+        let project = cache(&[compile("OLD", 80, 131_072), compile("NEW", arch, 65536)]);
+        let (_, text) = imported(&project, &["BLOCK=512"]);
+        let run = checked(&project, &format!("{text}\n[compile]\ntargets = [\"sm_80\", \"sm_{arch}\"]\n"));
+        assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""), "{arch}: {}", run.stdout);
+    }
+}
+
+#[test]
+fn scratch_parameters_are_those_that_the_code_has() {
+    // Triton 3.1 adds none, 3.2 and 3.3 one, later ones two.
+    for (scratch, added) in
+        [(0, ""), (1, "global_scratch = 0\n"), (2, "global_scratch = 0\nprofile_scratch = 0\n")]
+    {
+        let project = cache(&[Compile { scratch, ..USUAL }]);
+        let (_, text) = imported(&project, &["BLOCK=512"]);
+        assert!(text.contains(&format!("n = \"VALUE_OF_n\"\n{added}BLOCK = ")), "{scratch}: {text}");
+        let run = checked(&project, &text);
+        assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""), "{scratch}: {}", run.stdout);
+    }
+    let words = ["takes 6 parameters", "`k.ttir` has 3", "at most 2"];
+    refused(&cache(&[Compile { scratch: 3, ..USUAL }]), &[], &words);
+    let few = cache(&[Compile { scratch: 0, ..USUAL }]);
+    few.edit("cache/AAAA/k.ptx", ",\n    .param .u32 k_2", "");
+    refused(&few, &[], &["takes 2 parameters", "`k.ttir` has 3"]);
+    // What is null is not said.
+    let nulls = json!({ "global_scratch_size": null, "profile_scratch_size": null, "launch_pdl": null, "num_ctas": null });
+    let (_, text) = imported(&cache(&[Compile { json: nulls, ..USUAL }]), &["BLOCK=512"]);
+    assert_eq!(text, imported(&cache(&[USUAL]), &["BLOCK=512"]).1);
+}

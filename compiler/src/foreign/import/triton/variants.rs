@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::super::text::quoted;
-use super::super::ttir::Argument;
+use super::super::ttir::{Answer, Argument};
 use super::super::words::{ELEMENT, constant_of, fits, where_it_is};
 use super::super::{Found, FoundCode, FoundParam, FoundVariant, Role, identifier};
 use super::constants::{Constant, Fixed, Values, are_told_apart, assign};
@@ -440,13 +440,17 @@ const BY_BITS: [(&str, &str); 6] = [
 fn param(name: &str, argument: &Argument, ty: Option<&str>) -> FoundParam {
     let element = ty.map_or_else(|| manifest_type(&argument.ty), str::to_owned);
     if argument.is_pointer {
-        let word = if argument.is_written { "" } else { "const " };
+        let word = if argument.usage.written == Answer::No { "const " } else { "" };
         let aligned = argument.divisibility.map(|number| format!(" aligned({number})")).unwrap_or_default();
-        let role = match argument.is_written {
-            true => Role::Output(element.clone()),
-            false => Role::Input(element.clone()),
+        let role = Role::of(argument.usage, &element);
+        let about = match (&role, argument.usage.written) {
+            (Role::Tensor, Answer::Yes) => {
+                "an output, or an input with an `alias`: nothing tells whether what was there before is read"
+            }
+            (Role::Tensor, _) => "nothing tells whether it is written: `const` where it is not",
+            _ => "",
         };
-        return FoundParam::new(name, format!(": {word}{element}*{aligned}"), role);
+        return FoundParam::new(name, format!(": {word}{element}*{aligned}"), role).about(about.to_owned());
     }
     let multiple = argument.divisibility.map(|number| format!(" multiple_of({number})")).unwrap_or_default();
     match BY_BITS.iter().find(|(theirs, _)| *theirs == argument.ty) {

@@ -1,7 +1,7 @@
 //! Where the files of an installed `cubinder` are, from the place of the program.
 //!
-//! Owns the layout that `cargo xtask dist` packs and pip unpacks: `bin/cubinder`, `lib/libcubinder.so`, `lib/cmake/cubinder`; in a Python
-//! environment, the packages beside the package `cubinder`. Never reads the environment, but for where this program is.
+//! Owns the layout that `cargo xtask dist` packs and pip unpacks: `bin/cubinder`, `lib/libcubinder.so`, `lib/cmake/cubinder`, `share/doc/cubinder`;
+//! in a Python environment, the packages beside the package `cubinder`. Never reads the environment, but for where this program is.
 
 use std::path::{Path, PathBuf};
 
@@ -69,12 +69,25 @@ impl Installation {
     /// # Errors
     /// Where it is not there: the place.
     pub fn cmake_package(&self) -> Result<PathBuf, Diagnostic> {
-        let place = self.prefix().map(|prefix| prefix.join("lib/cmake/cubinder"));
-        let found = place.as_ref().filter(|folder| folder.join("cubinder-config.cmake").is_file());
+        self.packed("the CMake package is not there", "lib/cmake/cubinder", "cubinder-config.cmake")
+    }
+
+    /// The folder of the pages that messages call `docs/...`.
+    ///
+    /// # Errors
+    /// Where it is not there: the place.
+    pub fn documentation(&self) -> Result<PathBuf, Diagnostic> {
+        self.packed("the documentation is not there", "share/doc/cubinder", "manifest.md")
+    }
+
+    /// A folder of the installation, which has a file by which it is known.
+    fn packed(&self, lacks: &str, folder: &str, file: &str) -> Result<PathBuf, Diagnostic> {
+        let place = self.prefix().map(|prefix| prefix.join(folder));
+        let found = place.as_ref().filter(|folder| folder.join(file).is_file());
         found.cloned().ok_or_else(|| {
-            let error = Diagnostic::error("the CMake package is not there");
+            let error = Diagnostic::error(lacks.to_owned());
             match place {
-                Some(place) => error.note(format!("expected `{}`", place.join("cubinder-config.cmake").display())),
+                Some(place) => error.note(format!("expected `{}`", place.join(file).display())),
                 None => error.note("this program is in no folder `bin`, so it is not installed"),
             }
             .help("install cubinder from its wheel or its archive; in a checkout, `cargo xtask dist` makes both")

@@ -408,3 +408,28 @@ fn wrong_usage_is_exit_code_2() {
     }
     insta::assert_snapshot!(text);
 }
+
+/// Who is given a part of the output must not take it for the whole.
+#[test]
+fn output_that_has_no_room_is_a_failure() {
+    for arguments in [&["schema"][..], &["explain", "C0101"], &["paths", "--json"]] {
+        let full = fs::File::options().write(true).open("/dev/full").unwrap();
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_cubinder"));
+        let output = command.args(arguments).stdout(full).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {said}");
+        assert!(
+            said.starts_with("error: cannot write to standard output: No space left on device"),
+            "{said}"
+        );
+    }
+}
+
+/// A reader that has seen enough is no failure.
+#[test]
+fn output_that_nobody_reads_is_none() {
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_cubinder"));
+    let mut schema = command.arg("schema").stdout(std::process::Stdio::piped()).spawn().unwrap();
+    drop(schema.stdout.take());
+    assert_eq!(schema.wait().unwrap().code(), Some(0));
+}

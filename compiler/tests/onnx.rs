@@ -39,6 +39,14 @@ fn every_mistake_is_found_and_said() {
 }
 
 #[test]
+fn a_rule_that_no_extent_meets_is_told_where_some_are_not_known() {
+    let Some(project) = Project::new() else { return };
+    let run = run_on(&project, "list", &models::never_right(), &[]);
+    assert_eq!(run.code, Some(1), "{}", run.stdout);
+    insta::assert_snapshot!("never_right", run.stdout + &run.stderr);
+}
+
+#[test]
 fn what_is_right_is_listed_without_an_error() {
     let project = Project::without_tools();
     let mut text = String::new();

@@ -48,8 +48,13 @@ fn everything_is_found_from_the_place_of_the_program() {
     let packages = "lib/python3.11/site-packages";
     let files =
         ["cubinder/__init__.py", "nvidia/cu13/lib/libnvrtc.so.13"].map(|file| format!("{packages}/{file}"));
-    let (_folder, root) =
-        installed(&["lib/libcubinder.so", "lib/cmake/cubinder/cubinder-config.cmake", &files[0], &files[1]]);
+    let (_folder, root) = installed(&[
+        "lib/libcubinder.so",
+        "lib/cmake/cubinder/cubinder-config.cmake",
+        "share/doc/cubinder/manifest.md",
+        &files[0],
+        &files[1],
+    ]);
     let said = paths(&root, &[]);
     assert_eq!((said.code, said.stderr.as_str()), (Some(0), ""));
     insta::assert_snapshot!("installed", said.stdout.replace(root.to_str().unwrap(), "[ROOT]"));
@@ -74,7 +79,7 @@ fn everything_is_found_from_the_place_of_the_program() {
 fn what_is_not_there_is_said() {
     let (_folder, root) = installed(&[]);
     let mut text = String::new();
-    for name in ["runtime-library", "cmake", "nvrtc"] {
+    for name in ["runtime-library", "cmake", "documentation", "nvrtc"] {
         let said = paths(&root, &[name]);
         assert_eq!((said.code, said.stdout.as_str()), (Some(1), ""));
         text.push_str(&said.stderr);

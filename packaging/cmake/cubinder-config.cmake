@@ -35,19 +35,20 @@ endif()
 #   [TARGETS <target>...]      what to compile for: sm_89 compute_80; before what CONFIG says, one of the two has to
 #   [INCLUDE <folder>...]      folders for #include; generator expressions may stand for folders
 #   [OPTIONS <option>...]      options of NVRTC
+#   [DEPENDS <file or target>...]  what has to be made first: headers, manifests or kernels that other rules write
 #   [EMBED])                   write lib<name>-code.so as well, to be serialized into engines
 #
 # Makes a target that is built with all others. Paths are relative to the current source folder, OUTPUT to the current binary folder. The
 # libraries' paths are in the target's properties: $<TARGET_PROPERTY:<target>,CUBINDER_LIBRARY> and, with EMBED, CUBINDER_CODE_LIBRARY. They
 # are made anew when a manifest, a kernel, a header, a table, cubinder.toml, NVRTC or Cubinder itself changes.
 function(cubinder_add_plugins target)
-  set(expected "expected MANIFESTS, CONFIG, NAME, OUTPUT, TARGETS, INCLUDE, OPTIONS or EMBED")
-  cmake_parse_arguments(PARSE_ARGV 1 arg "EMBED" "CONFIG;NAME;OUTPUT" "MANIFESTS;TARGETS;INCLUDE;OPTIONS")
+  set(expected "expected MANIFESTS, CONFIG, NAME, OUTPUT, TARGETS, INCLUDE, OPTIONS, DEPENDS or EMBED")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "EMBED" "CONFIG;NAME;OUTPUT" "MANIFESTS;TARGETS;INCLUDE;OPTIONS;DEPENDS")
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "cubinder_add_plugins(${target}): unknown argument `${arg_UNPARSED_ARGUMENTS}`; ${expected}")
   endif()
   # A variable that holds an empty list is as good as no list: `TARGETS ${CUDA_TARGETS}`.
-  list(REMOVE_ITEM arg_KEYWORDS_MISSING_VALUES TARGETS INCLUDE OPTIONS)
+  list(REMOVE_ITEM arg_KEYWORDS_MISSING_VALUES TARGETS INCLUDE OPTIONS DEPENDS)
   if(arg_KEYWORDS_MISSING_VALUES)
     message(FATAL_ERROR "cubinder_add_plugins(${target}): nothing follows `${arg_KEYWORDS_MISSING_VALUES}`")
   endif()
@@ -55,6 +56,12 @@ function(cubinder_add_plugins target)
   foreach(manifest IN LISTS arg_MANIFESTS)
     if(NOT manifest MATCHES "\\.toml$")
       message(FATAL_ERROR "cubinder_add_plugins(${target}): `${manifest}` among the MANIFESTS is no .toml file; ${expected}")
+    endif()
+  endforeach()
+  # And any other among what comes before it. A folder of such a name is written `./NAME`.
+  foreach(word IN LISTS arg_TARGETS arg_INCLUDE arg_OPTIONS)
+    if(word MATCHES "^[A-Z][A-Z_]+$")
+      message(FATAL_ERROR "cubinder_add_plugins(${target}): unknown argument `${word}`; ${expected}")
     endif()
   endforeach()
   if(NOT arg_MANIFESTS AND NOT arg_CONFIG)
@@ -113,7 +120,7 @@ function(cubinder_add_plugins target)
     OUTPUT ${libraries}
     COMMAND cubinder::cubinder compile ${arguments} --depfile "${depfile}"
     ${forget}
-    DEPENDS ${inputs}
+    DEPENDS ${inputs} ${arg_DEPENDS}
     DEPFILE "${depfile}"
     COMMENT "Compiling plugins into lib${arg_NAME}.so"
     COMMAND_EXPAND_LISTS

@@ -280,6 +280,14 @@ fn an_active_python_environment_is_found_by_cmake() -> Result<()> {
         ),
         ("find_package(cubinder)\ncubinder_add_plugins(a b.toml)", "unknown argument `b.toml`"),
         (
+            "find_package(cubinder)\ncubinder_add_plugins(a MANIFESTS a.toml TARGETS sm_89 WORKING_DIRECTORY x)",
+            "unknown argument `WORKING_DIRECTORY`",
+        ),
+        (
+            "find_package(cubinder)\ncubinder_add_plugins(a MANIFESTS a.toml INCLUDE inc ARCHITECTURES 89)",
+            "unknown argument `ARCHITECTURES`",
+        ),
+        (
             "find_package(cubinder)\ncubinder_add_plugins(a MANIFESTS a.toml OUTPUT)",
             "nothing follows `OUTPUT`",
         ),
@@ -295,7 +303,7 @@ fn an_active_python_environment_is_found_by_cmake() -> Result<()> {
     Ok(())
 }
 
-/// Names of folders are given by other targets, lists are empty, and the package is found in a folder beside the one that uses it.
+/// Names of folders are given by other targets, headers are made by other rules, lists are empty, and the package is found in a folder beside the one that uses it.
 #[test]
 fn folders_of_other_targets_and_empty_lists_are_taken_by_cmake() -> Result<()> {
     let (Some(cmake), Some(ninja)) = (variable("CUBINDER_TEST_CMAKE"), variable("CUBINDER_TEST_NINJA"))
@@ -310,7 +318,7 @@ fn folders_of_other_targets_and_empty_lists_are_taken_by_cmake() -> Result<()> {
     let work = installed.work("siblings")?;
     let clients = Path::new(env!("CARGO_MANIFEST_DIR")).join("clients/cpp");
     copy(&clients.join("plugins"), &work.join("b/plugins"))?;
-    copy(&clients.join("include"), &work.join("b/my headers"))?;
+    copy(&clients.join("include"), &work.join("b/my templates"))?;
     let write = |name: &str, text: &str| -> Result<()> {
         let path = work.join(name);
         fs::create_dir_all(path.parent().context("a folder")?)?;
@@ -323,11 +331,15 @@ fn folders_of_other_targets_and_empty_lists_are_taken_by_cmake() -> Result<()> {
     write("a/CMakeLists.txt", "find_package(cubinder 0.1 REQUIRED)\n")?;
     write(
         "b/CMakeLists.txt",
-        "add_library(headers INTERFACE)\n\
-         target_include_directories(headers INTERFACE \"${CMAKE_CURRENT_SOURCE_DIR}/my headers\" \"${CMAKE_CURRENT_SOURCE_DIR}/plugins\")\n\
+        "set(made \"${CMAKE_CURRENT_BINARY_DIR}/my headers\")\n\
+         add_custom_command(OUTPUT \"${made}/client/index.cuh\" DEPENDS \"my templates/client/index.cuh\" VERBATIM\n\
+           COMMAND \"${CMAKE_COMMAND}\" -E copy_directory \"${CMAKE_CURRENT_SOURCE_DIR}/my templates\" \"${made}\")\n\
+         add_library(headers INTERFACE)\n\
+         target_include_directories(headers INTERFACE \"${made}\" \"${CMAKE_CURRENT_SOURCE_DIR}/plugins\")\n\
          add_library(none INTERFACE)\n\
          cubinder_add_plugins(scale MANIFESTS plugins/scale.toml TARGETS sm_89 OPTIONS ${NOT_SET} OUTPUT made\n\
-           INCLUDE $<TARGET_PROPERTY:headers,INTERFACE_INCLUDE_DIRECTORIES> $<TARGET_PROPERTY:none,INTERFACE_INCLUDE_DIRECTORIES>)\n",
+           INCLUDE $<TARGET_PROPERTY:headers,INTERFACE_INCLUDE_DIRECTORIES> $<TARGET_PROPERTY:none,INTERFACE_INCLUDE_DIRECTORIES>\n\
+           DEPENDS \"${made}/client/index.cuh\")\n",
     )?;
     let build = work.join("build");
     let mut command = installed.command(&cmake);

@@ -27,6 +27,9 @@ use output::{MessageFormat, show};
 /// Bind compiled CUDA kernels into TensorRT engines.
 #[derive(Parser)]
 #[command(name = "cubinder", version, about, max_term_width = 100)]
+#[command(
+    after_help = "The pages that help and messages call docs/... lie in the folder that `cubinder paths documentation` prints."
+)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -84,6 +87,10 @@ pub(crate) fn run() -> ExitCode {
         Ok(arguments) => arguments.command,
         Err(error) => return refuse(&error),
     };
+    output::ending(perform(command))
+}
+
+fn perform(command: Command) -> ExitCode {
     match command {
         Command::Check(arguments) => check::run(&arguments),
         Command::Compile(arguments) => compile::run(&arguments),

@@ -1,6 +1,8 @@
 //! How diagnostics and results reach the user: text for people, JSON lines for programs.
 
-use std::io::{IsTerminal, Write};
+use std::io::{ErrorKind, IsTerminal, Write};
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::ValueEnum;
 use cubinder_compiler::diagnostic::{self, Colour, Diagnostic};
@@ -32,7 +34,11 @@ pub(super) fn show(diagnostics: &mut [Diagnostic], format: MessageFormat) {
     }
 }
 
-/// Writes to stdout; a reader that went away is no error.
+/// Whether something could not be written to stdout.
+static IS_CUT: AtomicBool = AtomicBool::new(false);
+
+/// Writes to stdout; a reader that went away is no error. Where there is no room, say, that is told once, and the command fails
+/// ([`ending`]): who gets a part of the output must not take it for the whole.
 pub(super) fn print(text: &str) {
     print_bytes(text.as_bytes());
 }
@@ -40,7 +46,20 @@ pub(super) fn print(text: &str) {
 /// The same, for a text that somebody else made.
 pub(super) fn print_bytes(bytes: &[u8]) {
     let mut out = std::io::stdout().lock();
-    let _ = out.write_all(bytes).and_then(|()| out.flush());
+    match out.write_all(bytes).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe && !IS_CUT.swap(true, Ordering::Relaxed) => {
+            eprintln!("error: cannot write to standard output: {error}");
+        }
+        _ => {}
+    }
+}
+
+/// How the program ends: as the command did, where all that it had to say was written.
+pub(super) fn ending(code: ExitCode) -> ExitCode {
+    match IS_CUT.load(Ordering::Relaxed) {
+        true => ExitCode::FAILURE,
+        false => code,
+    }
 }
 
 /// Colour only on a terminal, and never where `NO_COLOR` asks for none.

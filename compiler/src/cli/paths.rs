@@ -39,6 +39,8 @@ enum Name {
     RuntimeLibrary,
     /// The folder of the CMake package
     Cmake,
+    /// The folder of the pages that messages call docs/...
+    Documentation,
     /// NVRTC's library
     Nvrtc,
     /// The folders of CUDA headers, one a line
@@ -54,6 +56,7 @@ impl Name {
             Name::Program => "program",
             Name::RuntimeLibrary => "runtime library",
             Name::Cmake => "CMake package",
+            Name::Documentation => "documentation",
             Name::Nvrtc => "NVRTC",
             Name::Include => "CUDA headers",
             Name::Cache => "cache",
@@ -66,6 +69,7 @@ impl Name {
             Name::Program => "program",
             Name::RuntimeLibrary => "runtime_library",
             Name::Cmake => "cmake",
+            Name::Documentation => "documentation",
             Name::Nvrtc => "nvrtc",
             Name::Include => "include",
             Name::Cache => "cache",
@@ -125,6 +129,7 @@ fn find() -> Vec<(Name, Found)> {
         ),
         (Name::RuntimeLibrary, runtime_library.map(one)),
         (Name::Cmake, installation.cmake_package().map(one)),
+        (Name::Documentation, installation.documentation().map(one)),
         (Name::Nvrtc, toolkit.map(|toolkit| one(toolkit.nvrtc))),
         (Name::Include, include),
         (

@@ -112,10 +112,10 @@ impl Cases {
         Trial { inputs, reference, tolerance, seed: seed.unwrap_or(0), ..Trial::default() }
     }
 
-    /// The query of a case: a file says its input's shape where the case does not.
+    /// The query of a case: a file says its input's shape where the case does not, be it named for the case or for all of them.
     fn query(&self, case: &Case) -> Result<Query, Difference> {
         let mut query = case.query.clone();
-        for (name, data) in &case.data.inputs {
+        for (name, data) in &case.data.or(&self.data).inputs {
             let InputData::File(file) = data else { continue };
             if query.shapes.iter().any(|(known, _)| known == name) {
                 continue;

@@ -3,11 +3,12 @@
 //! Owns the order in which a node is held against its plugin, and what is told. What the plugin refuses is decided by the code that the runtime
 //! decides with; what is added here is what TensorRT's parser does before the plugin sees anything.
 
+use cubinder_bundle::expr::{self, RangeEnvironment};
 use cubinder_bundle::field::attribute_value;
 use cubinder_bundle::launch::{
     self, Facts, Rule, Signature, Steps, Unmet, check_limits, rules_of_attributes, rules_of_shapes,
 };
-use cubinder_bundle::{Attribute, DataType, Input, Plugin, Value, Variant};
+use cubinder_bundle::{Attribute, DataType, Input, Plugin, Requirement, Value, Variant};
 use cubinder_onnx::Node;
 use cubinder_onnx::proto::attribute_proto::AttributeType;
 use serde::Serialize;
@@ -435,8 +436,65 @@ fn shapes(
     // What attributes alone decide has been said.
     let alone = Facts { attributes, ..Facts::default() };
     let rules = rules.filter(|rule| rule.check(plugin, &alone, &mut Steps::default()) == Ok(None));
-    findings.extend(unmet("require", rules, plugin, &facts, steps));
+    for rule in rules {
+        let Rule::Require(require) = rule else { continue };
+        findings.extend(match rule.check(plugin, &facts, steps) {
+            Ok(Some(())) => None,
+            Ok(None) => never_holds(plugin, require, attributes, inputs),
+            Err(Unmet(why)) => Some(Finding::error("require", why)),
+        });
+    }
     findings.len() == before
+}
+
+/// What is to be said of a rule that does not hold, whatever the dimensions are that are not known.
+fn never_holds(
+    plugin: &Plugin,
+    require: &Requirement,
+    attributes: &[Value],
+    inputs: &[Tensor],
+) -> Option<Finding> {
+    let bounds = expr::bounds(&require.expr, &Announced { plugin, attributes, inputs }).ok()?;
+    if bounds.max != 0 {
+        return None;
+    }
+    let shape =
+        |(input, tensor): (&Input, &Tensor)| Some(format!("{} is {}", input.name, tensor.shape_text()?));
+    let shapes: Vec<String> = plugin.inputs.iter().zip(inputs).filter_map(shape).collect();
+    let Requirement { message, text, .. } = require;
+    let message = format!("{message}: `{text}` does not hold; {}", shapes.join(", "));
+    Some(
+        Finding::error("require", message)
+            .note("whatever the dimensions are that have names or are not known"),
+    )
+}
+
+/// What is known of a node before all dimensions are: what is not lies within the limits.
+struct Announced<'a> {
+    plugin: &'a Plugin,
+    attributes: &'a [Value],
+    inputs: &'a [Tensor],
+}
+
+impl RangeEnvironment for Announced<'_> {
+    fn attribute(&self, index: u32) -> Option<&Value> {
+        self.attributes.get(index as usize)
+    }
+
+    fn rank(&self, tensor: u32) -> Option<usize> {
+        self.inputs.get(tensor as usize)?.rank()
+    }
+
+    fn dim(&self, tensor: u32, axis: usize) -> Option<(i64, i64)> {
+        let dim = self.inputs.get(tensor as usize)?.dims.as_ref()?.get(axis)?;
+        let allowed = self.plugin.inputs.get(tensor as usize)?.limits.dim(axis);
+        Some(dim.known().map_or((allowed.min, allowed.max), |extent| (extent, extent)))
+    }
+
+    fn values(&self, tensor: u32) -> (i64, i64) {
+        let allowed = self.plugin.inputs.get(tensor as usize).and_then(|input| input.values);
+        allowed.map_or((i64::MIN, i64::MAX), |allowed| (allowed.min, allowed.max))
+    }
 }
 
 /// A shape as TensorRT announces it, with -1 for what is not known.

@@ -13,9 +13,10 @@ use serde::Serialize;
 use super::calls::Calls;
 use super::check::{self, Checked, Finding};
 use super::find::{Finder, Kin, Nobody, UNSUPPORTED, Whose};
+use super::made::Makers;
 use super::ordinary;
 use super::plugins::Plugins;
-use super::tensors::{Tensor, Tensors, in_order};
+use super::tensors::{Dim, Tensor, Tensors, in_order};
 use crate::diagnostic::{Diagnostic, Severity, harmless};
 use crate::eval::Subject;
 
@@ -68,8 +69,32 @@ pub struct TensorReport {
     /// Its element type: a manifest's name, or ONNX's where plugins have no such type. None where it is not known.
     #[serde(rename = "type")]
     pub ty: Option<String>,
-    /// Its shape, `10x3x?xwidth`; none where not even the rank is known.
+    /// Its shape for people, `10x3x?xwidth`; none where not even the rank is known.
     pub shape: Option<String>,
+    /// Its dimensions.
+    pub dims: Option<Vec<DimReport>>,
+}
+
+/// A dimension: in JSON a number, a name, or null.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum DimReport {
+    /// How large it is.
+    Extent(i64),
+    /// What the model calls it.
+    Name(String),
+    /// Nothing is known of it.
+    Unknown,
+}
+
+impl From<&Dim> for DimReport {
+    fn from(dim: &Dim) -> DimReport {
+        match dim {
+            Dim::Known(extent) => DimReport::Extent(*extent),
+            Dim::Named(name) => DimReport::Name(name.clone()),
+            Dim::Unknown => DimReport::Unknown,
+        }
+    }
 }
 
 impl Report {
@@ -145,6 +170,7 @@ pub(super) struct Met<'a> {
 pub(super) fn walk<'a>(model: &'a Model, plugins: &'a Plugins, tensors: &mut Tensors) -> Vec<Met<'a>> {
     let finder = Finder::new(model, plugins);
     let calls = Calls::new(model);
+    let mut makers = Makers::new(model);
     let mut met = Vec::new();
     let mut of_plugins: HashSet<(usize, String)> = HashSet::new();
     for (graph, found) in model.graphs.iter().enumerate() {
@@ -169,6 +195,7 @@ pub(super) fn walk<'a>(model: &'a Model, plugins: &'a Plugins, tensors: &mut Ten
                 _ => Checked::default(),
             };
             if let Some(subject) = subject {
+                checked.findings.extend(makers.missing(graph, node));
                 // What plugins give is told of their own nodes.
                 let stale = |name: &String| {
                     let is_plugins = of_plugins.contains(&(graph, name.clone()));
@@ -283,6 +310,7 @@ pub(super) fn report(
         parameter: plugin.and_then(|plugin| plugin.tensor_name(index)).map(str::to_owned),
         ty: known.and_then(Tensor::type_text),
         shape: known.and_then(Tensor::shape_text),
+        dims: known.and_then(|tensor| Some(tensor.dims.as_ref()?.iter().map(DimReport::from).collect())),
     };
     let inputs = node.proto.input.iter().enumerate();
     let inputs = inputs.map(|(index, name)| tensor(name, index, met.inputs.get(index))).collect();

@@ -3,6 +3,7 @@
 use cubinder_bundle::Plugin;
 use cubinder_bundle::launch::{Facts, Steps, UNKNOWN_EXTENT, output_shapes, shape_text};
 
+use super::array::count;
 use super::spec::{DataFile, FunctionRef, InputData, Trial};
 use crate::diagnostic::suggest;
 use crate::eval::Stated;
@@ -18,9 +19,13 @@ pub fn mistakes(plugin: &Plugin, stated: &Stated, trial: &Trial) -> Vec<String> 
     for (name, data) in &trial.inputs {
         let index = plugin.inputs.iter().position(|input| input.name == *name);
         let shape = index.and_then(|index| stated.inputs.get(index));
-        if let (InputData::File(file), Some(shape)) = (data, shape) {
-            found.extend(of_file(file, Some(shape)).map(|why| format!("the input `{name}`: {why}")));
-        }
+        let Some(shape) = shape else { continue };
+        let why = match data {
+            InputData::File(file) => of_file(file, Some(shape)),
+            InputData::Numbers(numbers) => of_numbers(numbers.len(), shape),
+            InputData::Range(..) => None,
+        };
+        found.extend(why.map(|why| format!("the input `{name}`: {why}")));
     }
     let outputs = outputs(plugin, stated);
     for (name, file) in &trial.outputs {
@@ -76,6 +81,12 @@ fn of_file(file: &DataFile, shape: Option<&Vec<i64>>) -> Option<String> {
         }
         (Ok(_), _) => None,
     }
+}
+
+fn of_numbers(numbers: usize, shape: &[i64]) -> Option<String> {
+    let is_are = if numbers == 1 { "1 number is".to_owned() } else { format!("{numbers} numbers are") };
+    (count(shape) != Some(numbers))
+        .then(|| format!("{is_are} given, and the tensor is {}", shape_text(shape)))
 }
 
 /// How a file defines names that do not stand in it.

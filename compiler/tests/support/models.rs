@@ -244,6 +244,7 @@ pub fn wrong() -> Vec<Case> {
         case("optional_input", Refused, simple(inputs(&["x", ""]))),
         case("too_many_inputs", Refused, simple(inputs(&["x", "x"]))),
         case("no_inputs", Refused, simple(inputs(&[]))),
+        case("input_that_nobody_makes", Refused, simple(inputs(&["q"]))),
         case("too_many_outputs", Refused, simple(outputs(&["y", "z"]))),
         case(
             "output_without_a_name",
@@ -273,6 +274,11 @@ pub fn wrong() -> Vec<Case> {
         ),
         case("shape_input_beyond_limits", Refused, with(stretch(Some(&[1, 2]), &[4, 5000], square()))),
     ]
+}
+
+/// A dimension has a name, and a rule does not hold whatever it is. TensorRT's parser takes the model, and each run is refused.
+pub fn never_right() -> Vec<u8> {
+    with(network("n,0", pad(pads())))
 }
 
 /// Nothing is wrong, though it may look so.

@@ -60,6 +60,13 @@ pub(super) fn lay_out(root: &Path, artifacts: &Artifacts) -> Result<Vec<File>> {
             bytes.replace("@version@", VERSION).into_bytes(),
         ));
     }
+    for (name, bytes) in in_folder(&root.join("docs"))? {
+        let is_page = Path::new(&name).extension().is_some_and(|extension| extension == "md");
+        // These two are of use in the book alone.
+        if is_page && !["introduction.md", "SUMMARY.md"].contains(&name.as_str()) {
+            files.push(text(&format!("share/doc/cubinder/{name}"), bytes));
+        }
+    }
     let pages = tempfile::tempdir()?;
     process::capture(Command::new(&artifacts.compiler).arg("man").arg(pages.path()))?;
     for (name, bytes) in in_folder(pages.path())? {

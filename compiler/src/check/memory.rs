@@ -15,6 +15,7 @@ use crate::diagnostic::{Code, Diagnostic, Severity, Span};
 use crate::manifest::{Text, WorkDecl};
 use crate::resolve::ArgDraftValue;
 use crate::rules;
+use crate::verify::{Accumulated, Evidence};
 
 /// Memory that a step uses.
 struct Access {
@@ -22,8 +23,8 @@ struct Access {
     at: At,
     /// Whether the step may write it.
     writes: bool,
-    /// Where the step's kernel counts it up, without having filled it itself.
-    accumulates: Option<Span>,
+    /// What tells that the step's kernel changes it by what it held, without having filled it itself.
+    accumulates: Option<Accumulated>,
     /// The place of the argument, or of what is filled.
     span: Span,
 }
@@ -154,8 +155,7 @@ fn accesses(site: &Site<'_>, row: usize, compiled: Option<&[Compiled<'_>]>) -> V
                         (None, ArgDraftValue::Expr { .. }) => Vec::new(),
                     };
                     let writes = !read_only.contains(&arg.name);
-                    let counted = accumulated.iter().find(|(name, _)| *name == arg.name);
-                    let accumulates = counted.map(|(_, place)| place);
+                    let accumulates = accumulated.iter().find(|it| it.parameter == arg.name);
                     let span = &arg.value_span;
                     all.extend(memories.into_iter().map(|memory| Access {
                         memory,
@@ -271,10 +271,10 @@ fn read_first(site: &Site<'_>, row: usize, accesses: &[Access], memory: Memory) 
         let before: Vec<At> = before.map(|it| it.at).collect();
         if before.is_empty() {
             let mut beside = uses.iter().filter(|it| it.writes && it.at == reader.at);
-            if let Some(place) = &reader.accumulates {
+            if let Some(told) = &reader.accumulates {
                 // Through the other pointer the kernel may fill it first.
                 if beside.all(|it| it.accumulates.is_some()) {
-                    return Some(counted_up(&what, rule, reader, place));
+                    return Some(changed(&what, rule, reader, told));
                 }
                 continue;
             }
@@ -325,14 +325,26 @@ fn read_beside(what: &str, rule: Code, reader: &Access, writer: &Access) -> Diag
         .help("pass what the kernel is to read, or fill it first with `memset`; where the kernel writes it first, let it read through that pointer")
 }
 
-/// Memory that a kernel counts up from what no step before has put there.
-fn counted_up(what: &str, rule: Code, reader: &Access, place: &Span) -> Diagnostic {
-    Diagnostic::warning(format!("{what} is counted up from what nothing has set"))
+/// Memory that a kernel changes by what no step before has put there.
+fn changed(what: &str, rule: Code, reader: &Access, told: &Accumulated) -> Diagnostic {
+    let (message, label) = match told.evidence {
+        Evidence::Atomic => ("is counted up from what nothing has set", "this changes what is there"),
+        Evidence::BesideFile => (
+            "is read before anything wrote it",
+            "the text beside this file reads what is there before it writes",
+        ),
+    };
+    Diagnostic::warning(format!("{what} {message}"))
         .code(rule)
         .at(reader.span.clone(), "no step before this one writes it")
-        .related(place.clone(), "this changes what is there")
+        .related(told.place.clone(), label)
         .note("it begins with whatever the memory held, in each run something else")
-        .help("fill it first, with a `memset` before this step")
+        .help(match told.evidence {
+            Evidence::Atomic => "fill it first, with a `memset` before this step",
+            Evidence::BesideFile => {
+                "fill it first, with a `memset` before this step; or let it be an output with the `alias` of an input, which brings what is there"
+            }
+        })
 }
 
 /// How messages call memory, the rule that it has to be written before it is read, and when there is something in it; nothing for an

@@ -46,7 +46,7 @@ pub use witness::NamedCase;
 
 use crate::diagnostic::{Code, Diagnostic, Span, has_errors, sort};
 use crate::resolve::Resolved;
-use crate::verify::Bound;
+use crate::verify::{Accumulated, Bound};
 use claim::{Claim, When};
 use site::{Pools, Site};
 
@@ -159,7 +159,7 @@ pub struct Compiled<'a> {
     /// The parameters that are pointers to `const`.
     pub read_only: &'a [String],
     /// The parameters that the kernel counts up without having filled them itself, as far as its text tells, and where.
-    pub accumulated: &'a [(String, Span)],
+    pub accumulated: &'a [Accumulated],
     /// The clusters that the kernel itself asks for, where the manifest does not say them.
     pub cluster: Option<[u32; 3]>,
     /// What the code for each target says about the kernel.

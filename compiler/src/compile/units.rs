@@ -17,7 +17,7 @@ use crate::codegen;
 use crate::config;
 use crate::cubin;
 use crate::cuda;
-use crate::diagnostic::{Code, Diagnostic, Severity, Source, Span, has_errors};
+use crate::diagnostic::{Code, Diagnostic, Severity, Source, has_errors};
 use crate::foreign;
 use crate::nvrtc::{Compiled, PreparedUnit, Session, merge_targets};
 use crate::pack::{CompiledCode, CompiledPlugin, CompiledUnit};
@@ -461,7 +461,7 @@ fn cluster_of(
 }
 
 /// What the rules that need the code look at, with what the kernel's text tells.
-fn facts<'a>(unit: &'a CompiledUnit, accumulated: &'a [(String, Span)]) -> check::Compiled<'a> {
+fn facts<'a>(unit: &'a CompiledUnit, accumulated: &'a [verify::Accumulated]) -> check::Compiled<'a> {
     let kernel =
         |code: &'_ CompiledCode| code.object.kernels.iter().position(|kernel| kernel.symbol == code.symbol);
     let codes = unit.code.iter();

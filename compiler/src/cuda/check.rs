@@ -4,7 +4,6 @@
 //! [`crate::verify`]'s to say; it is asked only about what is certain.
 
 use std::collections::{BTreeSet, HashMap};
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -494,8 +493,11 @@ impl Check<'_> {
             found.extend(told.map(|diagnostic| diagnostic.related(here.clone(), "the parameter")));
         }
         let accumulated = self.kernel.accumulated.iter();
-        let place = |range: &Range<usize>| Span::new(self.source, range.clone());
-        bound_args.accumulated.extend(accumulated.map(|it| (it.parameter.clone(), place(&it.range))));
+        bound_args.accumulated.extend(accumulated.map(|it| verify::Accumulated {
+            parameter: it.parameter.clone(),
+            place: Span::new(self.source, it.range.clone()),
+            evidence: verify::Evidence::Atomic,
+        }));
         found.extend(self.of_text(plugin));
         if has_errors(&found) {
             // A warning may follow from the mistakes: of two arguments that have changed places one is an input.

@@ -2,11 +2,11 @@
 //! the launch against what the code demands.
 
 use cubinder_bundle::expr::Node;
-use cubinder_bundle::{ArgValue, KernelFacts, Plugin};
+use cubinder_bundle::{ArgValue, KernelFacts, Plugin, TargetKind};
 
 use super::Loaded;
 use super::told::{self, Told, Witness};
-use crate::cubin::{self, PtxEntry, PtxParam};
+use crate::cubin::{self, Dynamic, LaunchRules, PtxEntry, PtxParam};
 use crate::diagnostic::{Diagnostic, Span};
 use crate::resolve::{ArgDraft, ArgDraftValue, ForeignCode, ForeignFile, Unit};
 use crate::rules;
@@ -87,28 +87,44 @@ pub fn check(plugin: &Plugin, unit: &Unit) -> Held {
         let target = loaded.target;
         let held = verify::CodeCheck { unit: &here, launch, args: &args, signature, target, kernel, rules };
         new(&mut found, verify::check_code(&held).err().unwrap_or_default());
-        new(
-            &mut found,
-            entry(loaded, unit)
-                .map(|entry| no_shared(unit, launch, file, entry))
-                .into_iter()
-                .flatten()
-                .collect(),
-        );
+        new(&mut found, no_shared(unit, launch, file, loaded, rules).into_iter().collect());
     }
     if !is_said {
         found.extend(other_clusters(unit, &clusters));
     }
     found.extend(addresses(plugin, unit, code, &args, &all_told));
-    found.extend(verify::writable_inputs(plugin, unit, &code.signature));
+    // Of what a file tells more it is said already.
+    let is_new = |one: &Diagnostic| found.iter().all(|known| known.message != one.message);
+    let writable = verify::writable_inputs(plugin, unit, &code.signature).into_iter();
+    let writable: Vec<Diagnostic> = writable.filter(is_new).collect();
+    found.extend(writable);
     let is_wrong = crate::diagnostic::has_errors(&found);
     let read_only = verify::read_only(&code.signature);
+    let accumulated = accumulated(code, &all_told);
     Held {
         diagnostics: found,
-        bound: (!is_wrong).then(|| Bound { args, read_only, accumulated: Vec::new() }),
+        bound: (!is_wrong).then_some(Bound { args, read_only, accumulated }),
         cluster: clusters.first().and_then(|(_, size)| *size).filter(|_| !is_said),
         unheld: unheld(unit, code, &all_told),
     }
+}
+
+/// The parameters, but for those to `const`, through which a file is told to read what it has not written; each by the first one.
+fn accumulated(code: &ForeignCode, told: &[(&ForeignFile, Witness, Vec<Told>)]) -> Vec<verify::Accumulated> {
+    let reads = |at: usize| told.iter().find(|(_, _, told)| told.get(at).is_some_and(Told::reads));
+    let params = code.signature.params.iter().enumerate();
+    let is_const = |param: &Param| matches!(param.ty, ParamType::Pointer { is_const: true, .. });
+    params
+        .filter(|(_, param)| !is_const(param))
+        .filter_map(|(at, param)| {
+            let (file, _, _) = reads(at)?;
+            Some(verify::Accumulated {
+                parameter: param.name.clone(),
+                place: file.span.clone(),
+                evidence: verify::Evidence::BesideFile,
+            })
+        })
+        .collect()
 }
 
 /// The parameters that get a tensor and of which no file tells what they point to.
@@ -329,17 +345,22 @@ fn no_shared(
     unit: &Unit,
     launch: &cubinder_bundle::Launch,
     file: &ForeignFile,
-    entry: &PtxEntry,
+    loaded: &Loaded,
+    rules: LaunchRules,
 ) -> Option<Diagnostic> {
     let gives_none = launch.shared_bytes.constant() == Some(0);
-    (gives_none && entry.uses_dynamic_shared).then(|| {
+    let says = match loaded.target.kind {
+        TargetKind::Ptx => "the file has `.extern .shared`",
+        TargetKind::Cubin => "the file sets shared memory aside for it, of which none is static",
+    };
+    (gives_none && rules.dynamic_shared == Dynamic::Yes).then(|| {
         Diagnostic::warning(format!(
             "`{}` uses dynamic shared memory, and the launch gives none",
             unit.kernel
         ))
         .code(rules::NO_DYNAMIC_SHARED_MEMORY)
         .at(unit.kernel_span.clone(), "this launch has no `shared_bytes`")
-        .related(file.span.clone(), "the file has `.extern .shared`")
+        .related(file.span.clone(), says)
         .help("say in `shared_bytes` how many bytes a block needs")
     })
 }

@@ -6,7 +6,7 @@
 use cubinder_bundle::{DataType, KernelFacts, Plugin, ScalarType};
 
 use super::Loaded;
-use super::import::{Argument, Function, types as symbols};
+use super::import::{Answer, Argument, Function, Usage, types as symbols};
 use crate::diagnostic::{Diagnostic, Severity, Span};
 use crate::manifest::form::list;
 use crate::resolve::{ArgDraft, ArgDraftValue, ForeignCode, ForeignFile, Unit, element};
@@ -39,6 +39,11 @@ impl Told {
         }
     }
 
+    /// Whether the kernel is known to read what the memory behind an address held before it began.
+    pub(super) fn reads(&self) -> bool {
+        matches!(self, Told::Pointer(Pointer { usage: Usage { read: Answer::Yes, .. }, .. }))
+    }
+
     /// Whether a number that is no 0 would be taken for an address.
     pub(super) fn is_address(&self) -> bool {
         matches!(self, Told::Pointer(_) | Told::Word(_))
@@ -52,10 +57,13 @@ pub(super) struct Pointer {
     spelling: String,
     /// What it points to; nothing where that is only bytes.
     to: Option<(Leaf, Option<u32>)>,
-    /// Whether the kernel promises not to write.
-    is_const: bool,
-    /// Whether the kernel is known to write.
-    is_written: bool,
+    /// What the kernel does with it.
+    usage: Usage,
+}
+
+/// What a pointer of C++ tells: through one to `const` nothing is written.
+fn usage(is_const: bool) -> Usage {
+    Usage { written: if is_const { Answer::No } else { Answer::Unknown }, ..Usage::default() }
 }
 
 /// Where it is told.
@@ -72,6 +80,14 @@ impl Witness {
             Witness::Debug => "the debug information of this file says so",
             Witness::Symbol => "the kernel's symbol says so",
             Witness::Triton => "the `.ttir` beside this file says so",
+        }
+    }
+
+    /// That nothing is written through a pointer: C++ knows what the author says, Triton what the kernel does.
+    const fn not_written(self) -> &'static str {
+        match self {
+            Witness::Debug | Witness::Symbol => "promises not to write there",
+            Witness::Triton => "never writes there",
         }
     }
 }
@@ -98,8 +114,7 @@ fn of_debug(loaded: &Loaded, kernel: &KernelFacts) -> Option<Vec<Told>> {
         ParamType::Pointer { pointee_size, is_const, leaf, pointee } => Told::Pointer(Pointer {
             spelling: param.spelling.clone(),
             to: is_telling(pointee).then_some((*leaf, *pointee_size)),
-            is_const: *is_const,
-            is_written: false,
+            usage: usage(*is_const),
         }),
         ParamType::Int { .. } | ParamType::UInt { .. } | ParamType::Bool => {
             Told::Integer(param.spelling.clone())
@@ -146,8 +161,7 @@ fn of_pointee(spelling: &str, pointee: &str) -> Told {
         // A class of the author's can be called `half`; CUDA's own cannot be anything else.
         to: symbols::demangled_pointee(&base).filter(|_| is_telling(&base)).and_then(|_| element(&base)),
         // Of a pointer to pointers it would be the inner one.
-        is_const: words.contains(&"const") && !base.contains('*'),
-        is_written: false,
+        usage: usage(words.contains(&"const") && !base.contains('*')),
     })
 }
 
@@ -162,8 +176,7 @@ fn of_numba(text: &str, name: &str, dimensions: usize) -> Vec<Told> {
         Told::Pointer(Pointer {
             spelling: format!("the data of Numba's `{text}`"),
             to: element(name),
-            is_const: false,
-            is_written: false,
+            usage: Usage::default(),
         }),
     ];
     all.extend((0..dimensions).map(|_| number("shape")));
@@ -178,8 +191,7 @@ fn of_triton_function(function: &Function) -> Vec<Told> {
             (true, _) => Told::Pointer(Pointer {
                 spelling: format!("!tt.ptr<{ty}>"),
                 to: of_triton_type(ty).and_then(element),
-                is_const: false,
-                is_written: argument.is_written,
+                usage: argument.usage,
             }),
             (false, "i1" | "i8" | "i16" | "i32" | "i64") => Told::Integer(ty.to_owned()),
             (false, "f32" | "f64") => Told::Float(ty.to_owned()),
@@ -269,6 +281,13 @@ impl Check<'_> {
             let text = format!("is `{}`, and the kernel takes {what} there", param.spelling);
             return Some(self.wrong(param, span, &text, arg));
         }
+        if pointer.usage.written == Answer::Yes
+            && let ParamType::Pointer { is_const: true, .. } = param.ty
+            && !arg.is_some_and(|arg| self.is_own_output(arg))
+        {
+            let text = format!("is `{}`, and the kernel writes there", param.spelling);
+            return Some(self.wrong(param, span, &text, arg));
+        }
         let ArgDraftValue::Tensor(tensor) = arg?.value else { return None };
         let index = usize::try_from(tensor).ok()?;
         let name = self.plugin.tensor_name(index)?;
@@ -279,14 +298,14 @@ impl Check<'_> {
             let text = format!("gets `{name}` of `{}`, and the kernel takes {what} there: {why}", ty.name());
             return Some(self.wrong(param, span, &text, arg));
         }
-        let is_output = index >= self.plugin.inputs.len();
-        if is_output && pointer.is_const && !self.unit.shared_outputs.contains(&tensor) {
+        if pointer.usage.written == Answer::No && arg.is_some_and(|arg| self.is_own_output(arg)) {
             let text =
-                format!("gets the output `{name}`, and the kernel promises not to write there: {what}");
+                format!("gets the output `{name}`, and the kernel {}: {what}", self.witness.not_written());
             return Some(self.wrong(param, span, &text, arg));
         }
         let is_shared = self.plugin.outputs.iter().any(|output| output.alias == Some(tensor));
-        (!is_output && !is_shared && pointer.is_written).then(|| {
+        let is_output = index >= self.plugin.inputs.len();
+        (!is_output && !is_shared && pointer.usage.written == Answer::Yes).then(|| {
             Diagnostic::warning(format!("the kernel could write to the input `{name}`"))
                 .code(rules::WRITABLE_INPUT)
                 .at(span.clone(), format!("`{}` is a pointer that it stores through", param.name))
@@ -294,6 +313,17 @@ impl Check<'_> {
                 .note("an input belongs to TensorRT: other layers may read the same memory")
                 .help("bind an output or a scratch buffer to it; or, where the kernel changes it in place, say `alias` of an output")
         })
+    }
+
+    /// Whether an argument is an output that this launch alone can write; that a pointer to `const` gets one is said elsewhere.
+    fn is_own_output(&self, arg: &ArgDraft) -> bool {
+        let inputs = self.plugin.inputs.len();
+        match arg.value {
+            ArgDraftValue::Tensor(tensor) => {
+                tensor as usize >= inputs && !self.unit.shared_outputs.contains(&tensor)
+            }
+            ArgDraftValue::Scratch(_) | ArgDraftValue::Expr { .. } => false,
+        }
     }
 
     fn wrong(&self, param: &signature::Param, span: &Span, what: &str, arg: Option<&ArgDraft>) -> Diagnostic {
@@ -354,9 +384,9 @@ mod tests {
         let told = of_symbol(symbol).unwrap();
         told.iter()
             .map(|told| match told {
-                Told::Pointer(Pointer { to, is_const, .. }) => {
+                Told::Pointer(Pointer { to, usage, .. }) => {
                     let to = to.map(|(leaf, size)| format!("{leaf:?} {size:?}")).unwrap_or_default();
-                    format!("{}*{to}", if *is_const { "const " } else { "" })
+                    format!("{}*{to}", if usage.written == Answer::No { "const " } else { "" })
                 }
                 Told::Integer(_) => "integer".to_owned(),
                 Told::Float(_) => "float".to_owned(),

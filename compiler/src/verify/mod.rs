@@ -10,8 +10,8 @@ mod pointee;
 mod rows;
 
 pub use args::{
-    Bound, bind_args, bind_argument, check_names, read_only, unwritten_outputs, writable_input,
-    writable_inputs,
+    Accumulated, Bound, Evidence, bind_args, bind_argument, check_names, read_only, unwritten_outputs,
+    writable_input, writable_inputs,
 };
 pub use code::{CodeCheck, check_code, max_shared_bytes, max_threads_with};
 pub(crate) use code::{MAKE_IT_DYNAMIC, PASS_LESS};

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::super::text::quoted;
-use super::super::ttir::Argument;
+use super::super::ttir::{Answer, Argument};
 use super::super::words::{ELEMENT, constant_of, fits, where_it_is};
 use super::super::{Found, FoundCode, FoundParam, FoundVariant, Role, identifier};
 use super::constants::{Constant, Fixed, Values, are_told_apart, assign};
@@ -60,14 +60,15 @@ pub(super) fn found(all: &[Compiled], constants: &[Constant]) -> Result<Found, D
         variant.codes.sort_by(|a, b| a.ty.cmp(&b.ty));
         variant.codes.iter_mut().for_each(lowest_ptx);
     }
-    let version = first.metadata.triton_version.as_ref();
+    let versions: BTreeSet<&str> =
+        all.iter().filter_map(|compiled| compiled.metadata.triton_version.as_deref()).collect();
     let variants: Vec<FoundVariant> = variants.into_values().collect();
     // In the order in which they were said.
     let mut same: Vec<(String, String)> = plugin.constants.clone().into_iter().collect();
     same.sort_by_key(|(name, _)| constants.iter().position(|constant| constant.name == *name));
     Ok(Found {
         name: identifier(&first.metadata.name),
-        made_by: version.map_or_else(|| "triton".to_owned(), |version| format!("triton {version}")),
+        made_by: format!("triton {}", versions.into_iter().collect::<Vec<_>>().join(", ")).trim().to_owned(),
         types: types.into_iter().collect(),
         constants: same,
         remarks: plugin.remarks(&values, &variants),
@@ -347,7 +348,9 @@ impl Plugin<'_> {
             params.push(match is_passed || values.contains_key(name) {
                 true => param,
                 false => {
-                    param.about("a constant in this code: 1, or what was said to triton.compile".to_owned())
+                    param.about(format!(
+                        "a constant in this code: 1, None (say it: `--constant {name}=None`), or what was said to triton.compile"
+                    ))
                 }
             });
         }
@@ -437,13 +440,17 @@ const BY_BITS: [(&str, &str); 6] = [
 fn param(name: &str, argument: &Argument, ty: Option<&str>) -> FoundParam {
     let element = ty.map_or_else(|| manifest_type(&argument.ty), str::to_owned);
     if argument.is_pointer {
-        let word = if argument.is_written { "" } else { "const " };
+        let word = if argument.usage.written == Answer::No { "const " } else { "" };
         let aligned = argument.divisibility.map(|number| format!(" aligned({number})")).unwrap_or_default();
-        let role = match argument.is_written {
-            true => Role::Output(element.clone()),
-            false => Role::Input(element.clone()),
+        let role = Role::of(argument.usage, &element);
+        let about = match (&role, argument.usage.written) {
+            (Role::Tensor, Answer::Yes) => {
+                "an output, or an input with an `alias`: nothing tells whether what was there before is read"
+            }
+            (Role::Tensor, _) => "nothing tells whether it is written: `const` where it is not",
+            _ => "",
         };
-        return FoundParam::new(name, format!(": {word}{element}*{aligned}"), role);
+        return FoundParam::new(name, format!(": {word}{element}*{aligned}"), role).about(about.to_owned());
     }
     let multiple = argument.divisibility.map(|number| format!(" multiple_of({number})")).unwrap_or_default();
     match BY_BITS.iter().find(|(theirs, _)| *theirs == argument.ty) {

@@ -198,3 +198,144 @@ fn scratch_parameters_are_those_that_the_code_has() {
     let (_, text) = imported(&cache(&[Compile { json: nulls, ..USUAL }]), &["BLOCK=512"]);
     assert_eq!(text, imported(&cache(&[USUAL]), &["BLOCK=512"]).1);
 }
+
+#[test]
+fn outputs_that_nobody_asked_for_do_not_matter() {
+    let hip = |kernel| Compile {
+        folder: "HIP",
+        kernel,
+        json: json!({ "target": {"backend": "hip", "arch": "gfx942", "warp_size": 64}, "shared": null }),
+        ..USUAL
+    };
+    // Triton 2 wrote no target.
+    let old = |kernel| Compile { folder: "OLD", kernel, json: json!({ "target": null }), ..USUAL };
+    let alone = imported(&cache(&[USUAL]), &["BLOCK=512"]).1;
+    for others in [vec![hip("other"), old("other")], vec![hip("k")], vec![old("other")]] {
+        let project = cache(&others);
+        USUAL.write(&project);
+        let (remarks, text) = imported(&project, &["BLOCK=512"]);
+        let outputs = if others.len() == 1 {
+            "1 output is left out, such as"
+        } else {
+            "2 outputs are left out, such as"
+        };
+        assert!(remarks.contains(outputs), "{remarks}");
+        let text: Vec<&str> = text.lines().filter(|line| !line.contains(" left out, such as")).collect();
+        assert_eq!(text, alone.lines().collect::<Vec<_>>());
+        let named = ["import", "triton", "cache", "--kernel", "k", "--constant", "BLOCK=512"];
+        project.run(&named).assert_ok();
+    }
+    // What may be of the kernel itself is not left out.
+    let project = cache(&[USUAL, old("k")]);
+    refused(&project, &[], &["OLD/k.json", "is no metadata of Triton: invalid type: null"]);
+    // Nor is there anything else.
+    let words = ["HIP/k.json", "it is for `hip`, not for NVIDIA GPUs"];
+    refused(&cache(&[hip("k")]), &[], &words);
+    let project = cache(&[hip("k"), Compile { folder: "BBBB", kernel: "other", ..USUAL }]);
+    let run = project.run(&["import", "triton", "cache", "--kernel", "k"]);
+    assert!(run.stderr.contains("it is for `hip`"), "{}", run.stderr);
+}
+
+#[test]
+fn all_versions_that_made_code_are_named() {
+    let other = Compile { folder: "BBBB", arch: 90, json: json!({ "triton_version": "3.8.1" }), ..USUAL };
+    let (_, text) = imported(&cache(&[USUAL, other]), &["BLOCK=512"]);
+    assert!(text.contains("made_by = \"triton 3.8.1, 3.9.0\""), "{text}");
+    let none = Compile { json: json!({ "triton_version": null }), ..USUAL };
+    assert!(imported(&cache(&[none]), &["BLOCK=512"]).1.contains("made_by = \"triton\""));
+}
+
+#[test]
+fn what_triton_says_of_code_decides_about_a_compile() {
+    if std::env::var_os("CUBINDER_RUNTIME_LIBRARY").is_none() {
+        support::skip("`CUBINDER_RUNTIME_LIBRARY` is not set; `cargo xtask test` does it");
+        return;
+    }
+    let project = cache(&[USUAL]);
+    let (_, text) = imported(&project, &["BLOCK=512"]);
+    checked(&project, &text).assert_ok();
+    let compile = || {
+        let arguments =
+            ["compile", "filled.toml", "--name", "k", "--target", "compute_80", "--depfile", "k.d"];
+        project.run(&arguments).assert_ok();
+        String::from_utf8(project.read("k.d")).unwrap()
+    };
+    assert!(compile().contains(" cache/AAAA/k.ttir"), "{}", compile());
+    std::fs::remove_file(project.path("cache/AAAA/k.ttir")).unwrap();
+    assert!(!compile().contains("k.ttir"));
+}
+
+#[test]
+fn a_parameter_that_was_none_is_said_to_be() {
+    let project = cache(&[USUAL]);
+    project.write("k.py", "@triton.jit\ndef k(x, y, n, bias, BLOCK: tl.constexpr):\n    pass\n");
+    let (_, text) = imported(&project, &["BLOCK=512"]);
+    let line =
+        "\"bias == CONSTANT_bias\",    # a constant in this code: 1, None (say it: `--constant bias=None`)";
+    assert!(text.contains(line), "{text}");
+    let (remarks, text) = imported(&project, &["BLOCK=512", "bias=None"]);
+    assert!(remarks.contains("bias is \"None\"") && !text.contains("CONSTANT_bias"), "{text}");
+    let run = checked(&project, &text);
+    assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""), "{}", run.stdout);
+}
+
+#[test]
+fn clusters_are_those_that_a_launch_can_have() {
+    let of = |ctas: u32| Compile { arch: 90, json: json!({ "num_ctas": ctas }), ..USUAL };
+    imported(&cache(&[of(8)]), &[]);
+    for ctas in [0, 16] {
+        let words = [format!("a cluster of {ctas} blocks (num_ctas)"), "clusters of 1 to 8".to_owned()];
+        refused(&cache(&[of(ctas)]), &[], &[&words[0], &words[1]]);
+    }
+}
+
+const TWICE: &str = "    %w = arith.addf %v, %v : f32 loc(#loc)\n";
+
+#[test]
+fn code_of_an_older_source_is_remarked_on() {
+    let half = |more| Compile { folder: "HALF", element: "f16", more, ..USUAL };
+    let folded = |more| Compile { folder: "FOLDED", has_n: false, more, ..USUAL };
+    let doubt = "differ in more than types and constants";
+    let remarks = |all: &[Compile<'_>]| imported(&cache(all), &["BLOCK=512"]).0;
+    for all in [[USUAL, half(TWICE)], [USUAL, folded(TWICE)]] {
+        let found = remarks(&all);
+        assert!(found.contains(doubt) && found.contains("compiled from an older source"), "{found}");
+        assert!(found.contains("`AAAA`") && found.contains(&format!("`{}`", all[1].folder)), "{found}");
+    }
+    // Conversions follow types, and the arithmetic of integers what is a constant.
+    let conversion = "    %w = arith.extf %v : f16 to f32 loc(#loc)\n";
+    let integers = "    %c = arith.constant 1 : i32 loc(#loc)\n    %m = arith.muli %c, %c : i32 loc(#loc)\n";
+    for all in [[USUAL, half(conversion)], [USUAL, folded(integers)]] {
+        assert!(!remarks(&all).contains(doubt));
+    }
+    assert!(remarks(&[USUAL, half(integers)]).contains(doubt));
+    // Integers are added by other operations.
+    let whole = Compile { folder: "WHOLE", element: "i32", more: TWICE, ..USUAL };
+    assert!(!remarks(&[USUAL, whole]).contains(doubt));
+    // Nor is the same text at another line.
+    let moved = remarks(&[USUAL, Compile { line: 7, ..half("") }]);
+    assert!(moved.contains("was defined at `k.py:2` in `AAAA`, and at `k.py:7` in `HALF`"), "{moved}");
+    assert!(!remarks(&[USUAL, half("")]).contains("was defined"));
+    // What is refused as other code may be that of an older source.
+    let project = cache(&[USUAL, Compile { folder: "BBBB", line: 7, more: TWICE, ..USUAL }]);
+    refused(&project, &["BLOCK=512"], &["for other values", "and at `k.py:7` in `BBBB`"]);
+}
+
+#[test]
+fn options_that_change_the_code_are_no_constants() {
+    let of = |folder, arch, json| Compile { folder, arch, json, ..USUAL };
+    let fused = |folder, arch, is_fused: bool| of(folder, arch, json!({ "enable_fp_fusion": is_fused }));
+    let both = "`enable_fp_fusion` is false in `BBBB`, and true in `AAAA`";
+    let project = cache(&[fused("AAAA", 80, true), fused("BBBB", 80, false)]);
+    refused(&project, &["BLOCK=512"], &["these were compiled with other options", both]);
+    // For other GPUs that is seen, and may be meant.
+    let project = cache(&[fused("AAAA", 80, true), fused("BBBB", 90, false)]);
+    let (remarks, _) = imported(&project, &["BLOCK=512"]);
+    assert!(remarks.contains(both), "{remarks}");
+    // What follows the architecture, where a library is, and what one does not say are no options.
+    let library = |path: &str| json!([["libdevice", path]]);
+    let one = json!({ "arch": "sm80", "tmem_size": 0, "extern_libs": library("/a/libdevice.10.bc"), "debug": false });
+    let other = json!({ "arch": "sm90", "tmem_size": 4, "extern_libs": library("/b/libdevice.10.bc") });
+    let (remarks, _) = imported(&cache(&[of("AAAA", 80, one), of("BBBB", 90, other)]), &["BLOCK=512"]);
+    assert!(!remarks.contains(" is said ") && !remarks.contains("`BBBB`"), "{remarks}");
+}

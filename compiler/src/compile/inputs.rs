@@ -35,7 +35,7 @@ impl Inputs {
             inputs.add(&plugin.source.path);
             for unit in &plugin.draft.units {
                 match &unit.foreign {
-                    Some(code) => code.files.iter().for_each(|file| inputs.add(&file.path)),
+                    Some(code) => code.files.iter().for_each(|file| inputs.add_code(&file.path)),
                     None => inputs.add(&unit.source),
                 }
                 unit.tables
@@ -71,6 +71,15 @@ impl Inputs {
             .note("the name in an `#include` is made by a macro there or in a header, and NVRTC does not say what it read")
             .help("name those headers in the build system's own rule, or write their names out")
         })
+    }
+
+    /// Adds a file of code, and what Triton says of it beside it, which the manifest is held against.
+    fn add_code(&mut self, file: &Path) {
+        self.add(file);
+        let told = file.with_extension("ttir");
+        if told.is_file() {
+            self.add(&told);
+        }
     }
 
     fn add(&mut self, file: &Path) {

@@ -4,8 +4,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::doubts::named;
+use super::doubts::{lines, named};
 use super::folders::Folders;
+use super::options::{differences, other_options};
 use super::{ADDED, Compiled};
 use crate::diagnostic::{Diagnostic, suggest};
 use crate::manifest::form::list;
@@ -252,6 +253,16 @@ fn chosen(compiled: &Compiled, all: &[Compiled], constant: &Constant) -> Result<
     }
 }
 
+/// What is said of the `tl.constexpr` parameters of each compile: what is passed in some and a constant in others is no such parameter.
+pub(super) fn of_constexpr(all: &[Compiled], values: &[Values]) -> Vec<Vec<String>> {
+    let passed: BTreeSet<&String> = all.iter().flat_map(|compiled| &compiled.names).collect();
+    let of = |values: &Values| {
+        let own = values.iter().filter(|(name, _)| !passed.contains(name));
+        own.map(|(name, value)| format!("{name}={value}")).collect()
+    };
+    values.iter().map(of).collect()
+}
+
 /// That each compile is told apart from the others by its types, its options and what is said of its constants.
 ///
 /// # Errors
@@ -260,14 +271,8 @@ pub(super) fn are_told_apart(all: &[Compiled], said: &Said) -> Result<(), Diagno
     let mut sources: BTreeMap<(String, Vec<String>), &Compiled> = BTreeMap::new();
     let mut sizes: BTreeMap<Vec<String>, (usize, &Compiled)> = BTreeMap::new();
     let mut same: BTreeMap<(String, Vec<String>, String), &Compiled> = BTreeMap::new();
-    for (index, (compiled, values)) in all.iter().zip(&said.values).enumerate() {
-        // What is a parameter in some and a constant in others is no value of a `tl.constexpr`.
-        let passed = |name: &String| all.iter().any(|other| other.names.contains(name));
-        let own: Vec<String> = values
-            .iter()
-            .filter(|(name, _)| !passed(name))
-            .map(|(name, value)| format!("{name}={value}"))
-            .collect();
+    let own = of_constexpr(all, &said.values);
+    for (index, ((compiled, values), own)) in all.iter().zip(&said.values).zip(own).enumerate() {
         let class = compiled.class();
         let of_source = *sources.entry((class.clone(), own.clone())).or_insert(compiled);
         let (first, of_sizes) = *sizes.entry(own.clone()).or_insert((index, compiled));
@@ -295,6 +300,10 @@ fn other_constants(all: &[Compiled], one: &Compiled, other: &Compiled) -> Diagno
         .map(|parameter| parameter.name.as_str())
         .collect();
     let example = names.first().copied().unwrap_or("BLOCK");
+    let differences = differences(&[one, other]);
+    if !differences.is_empty() {
+        return other_options(differences);
+    }
     let error = Diagnostic::error("these were compiled for other values of tl.constexpr parameters")
         .code(rules::CODE_FILE)
         .note(format!("`{}` and `{}`, for instance", one.json.display(), other.json.display()));
@@ -303,6 +312,7 @@ fn other_constants(all: &[Compiled], one: &Compiled, other: &Compiled) -> Diagno
         names => error.note(format!("such parameters are {}", list(names))),
     };
     let error = described(all).into_iter().fold(error, Diagnostic::note);
+    let error = lines(all).into_iter().fold(error, Diagnostic::note);
     error.note("Triton does not write which values they are, and the grid depends on them").help(format!(
         "say the values: `--constant {example}=512,1024` where the sizes of `tl.arange` tell them apart, else of each folder: `--constant {}:{example}=512`, where the beginning of its name is enough; or import some of the folders only",
         one.folder()

@@ -3,13 +3,18 @@
 //! Owns doubts alone, which become comments of the manifest. What is certainly wrong is refused elsewhere.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
-use super::Compiled;
-use super::constants::{Fixed, Values};
+use super::constants::{Fixed, Values, of_constexpr};
+use super::{Compiled, options};
 
 /// Remarks about compiles and the values that are said of their constants.
 pub(super) fn remarks(all: &[Compiled], values: &[Values]) -> Vec<String> {
-    sizes(all, values)
+    let mut remarks = sizes(all, values);
+    remarks.extend(sources(all, values));
+    remarks.extend(lines(all));
+    remarks.extend(options::remarks(all));
+    remarks
 }
 
 /// What speaks against a value of a constant.
@@ -64,6 +69,73 @@ fn sizes(all: &[Compiled], values: &[Values]) -> Vec<String> {
         }
     };
     doubtful.into_iter().map(remark).collect()
+}
+
+/// What is to be done where the source may have changed between compiles.
+const OLDER: &str = "Triton keeps what it compiled from an older source: if that is so here, import from a cache that was empty, or name the newest folders alone";
+
+/// Compiles for the same constants that do not do the same, types aside.
+fn sources(all: &[Compiled], values: &[Values]) -> Vec<String> {
+    let mut classes: BTreeMap<Vec<String>, BTreeMap<String, &Compiled>> = BTreeMap::new();
+    for (compiled, own) in all.iter().zip(of_constexpr(all, values)) {
+        // Within a class operations are the same: all else is refused.
+        classes.entry(own).or_default().entry(compiled.class()).or_insert(compiled);
+    }
+    let differing = classes.values().find_map(|classes| {
+        let classes: Vec<&Compiled> = classes.values().copied().collect();
+        classes.iter().enumerate().find_map(|(index, one)| {
+            let first = classes.iter().take(index).find_map(|first| Some((first, do_the_same(first, one)?)));
+            first.filter(|(_, is_same)| !is_same).map(|(first, _)| named(&[*first, *one]))
+        })
+    });
+    let remark = |folders: String| {
+        format!(
+            "The operations in {folders} differ in more than types and constants, which is right where the kernel looks at these. {OLDER}"
+        )
+    };
+    differing.map(remark).into_iter().collect()
+}
+
+/// Whether two compiles do the same, types and integers that are constants aside; nothing where that cannot be told.
+fn do_the_same(one: &Compiled, other: &Compiled) -> Option<bool> {
+    let of_other = |name: &String| {
+        let at = other.names.iter().position(|known| known == name)?;
+        other.function.arguments.get(at)
+    };
+    let mut are_numbers_same = one.names.len() == other.names.len();
+    for (name, argument) in one.names.iter().zip(&one.function.arguments) {
+        match of_other(name) {
+            Some(known) if known.is_pointer && argument.is_pointer => {
+                // Integers are added by other operations than floats are.
+                if known.ty != argument.ty && !(is_float(&known.ty) && is_float(&argument.ty)) {
+                    return None;
+                }
+            }
+            known => are_numbers_same &= known.is_some_and(|known| known.ty == argument.ty),
+        }
+    }
+    Some(match are_numbers_same {
+        true => one.work.without_types == other.work.without_types,
+        false => one.work.without_integers == other.work.without_integers,
+    })
+}
+
+fn is_float(ty: &str) -> bool {
+    ty.starts_with('f') || ty == "bf16"
+}
+
+/// Definitions of the kernel in several places of Python files, where the text says where it is. The same file may be in other folders.
+pub(super) fn lines(all: &[Compiled]) -> Option<String> {
+    let mut places: BTreeMap<String, Vec<&Compiled>> = BTreeMap::new();
+    for compiled in all {
+        if let Some((file, line)) = &compiled.function.place {
+            let file = Path::new(file).file_name().unwrap_or_default().to_string_lossy();
+            places.entry(format!("{file}:{line}")).or_default().push(compiled);
+        }
+    }
+    let of_place = |(place, all): (&String, &Vec<&Compiled>)| format!("at `{place}` in {}", named(all));
+    let texts: Vec<String> = places.iter().map(of_place).collect();
+    (texts.len() > 1).then(|| format!("The kernel was defined {}. {OLDER}", texts.join(", and ")))
 }
 
 /// The folders of some compiles, for people.

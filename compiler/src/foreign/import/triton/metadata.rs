@@ -1,8 +1,10 @@
 //! `NAME.json`, which Triton writes beside a kernel's code: what a launch has to give (Triton 3.4 to 3.9).
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Deserializer};
 
-/// What a JSON file says; what is not here does not matter for a launch. What is null, or not there, is what it is without it.
+/// What a JSON file says; what has no name here does not matter for a launch. What is null, or not there, is what it is without it.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct Metadata {
     pub name: String,
@@ -30,11 +32,13 @@ pub(super) struct Metadata {
     pub launch_pdl: bool,
     #[serde(default, deserialize_with = "or_default")]
     pub tensordesc_meta: Vec<serde_json::Value>,
+    /// All else.
+    #[serde(flatten)]
+    pub rest: BTreeMap<String, serde_json::Value>,
 }
 
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct Target {
-    pub backend: String,
     /// A number; a text where a person gave one to `GPUTarget`.
     arch: serde_json::Value,
     #[serde(default = "warp")]
@@ -77,19 +81,36 @@ const fn warp() -> u32 {
     32
 }
 
+/// Why a text is no metadata of code for NVIDIA's GPUs.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Unusable {
+    /// It is that of code for other GPUs.
+    #[error("it is for `{0}`, not for NVIDIA GPUs")]
+    Backend(String),
+    /// It is not as Triton writes it.
+    #[error("{0}")]
+    Wrong(String),
+}
+
 /// Reads a file's text.
 ///
 /// # Errors
 /// Why it is no metadata of code for NVIDIA's GPUs.
-pub(super) fn metadata(text: &str) -> Result<Metadata, String> {
-    let metadata: Metadata = serde_json::from_str(text).map_err(|error| error.to_string())?;
-    match (metadata.target.backend.as_str(), metadata.target.capability()) {
-        ("cuda", Some(_)) => Ok(metadata),
-        ("cuda", None) => Err(format!(
+pub(super) fn metadata(text: &str) -> Result<Metadata, Unusable> {
+    let wrong = |error: serde_json::Error| Unusable::Wrong(error.to_string());
+    let all: serde_json::Value = serde_json::from_str(text).map_err(wrong)?;
+    // What other backends write besides is theirs.
+    let backend = all.pointer("/target/backend").and_then(serde_json::Value::as_str);
+    if let Some(other) = backend.filter(|backend| *backend != "cuda") {
+        return Err(Unusable::Backend(other.to_owned()));
+    }
+    let metadata: Metadata = serde_json::from_value(all).map_err(wrong)?;
+    match metadata.target.capability() {
+        Some(_) => Ok(metadata),
+        None => Err(Unusable::Wrong(format!(
             "`arch` of its `target` is {}, and a compute capability such as 90 is expected",
             metadata.target.arch
-        )),
-        (other, _) => Err(format!("it is for `{other}`, not for NVIDIA GPUs")),
+        ))),
     }
 }
 
@@ -105,12 +126,12 @@ mod tests {
         assert_eq!((read.num_ctas, read.global_scratch_size, read.launch_pdl), (1, 0, false));
         assert_eq!((read.capability(), read.threads()), (90, 128));
         assert_eq!(
-            metadata(&JSON.replace("cuda", "hip")).unwrap_err(),
+            metadata(&JSON.replace("cuda", "hip")).unwrap_err().to_string(),
             "it is for `hip`, not for NVIDIA GPUs"
         );
         assert_eq!(metadata(&JSON.replace("90", "\"90\"")).unwrap().capability(), 90);
         for arch in ["\"sm_90\"", "null", "9.0", "-90", "5", "4294967297"] {
-            let why = metadata(&JSON.replace("90", arch)).unwrap_err();
+            let why = metadata(&JSON.replace("90", arch)).unwrap_err().to_string();
             assert!(why.contains("a compute capability such as 90 is expected"), "{arch}: {why}");
         }
         for text in ["", "{}", "[]", "{\"child_paths\": {}}"] {

@@ -1,28 +1,34 @@
 //! What Triton writes into its cache for a kernel: `NAME.json`, `NAME.ttir`, `NAME.cubin`, `NAME.ptx`, one folder for each set of options.
 //!
-//! Owns which files belong to a compile, and what they say of it. What several compiles are together is [`variants`]'s, and what Triton
-//! does not write [`constants`]'s.
+//! Owns what belongs to a compile, and what its files say of it. Which files there are is [`cache`]'s, what several compiles are together
+//! [`variants`]'s, and what Triton does not write [`constants`]'s.
 
+mod cache;
 mod constants;
 mod doubts;
 mod folders;
 mod metadata;
+mod options;
 mod python;
 mod scratch;
 mod shared;
 mod variants;
+mod work;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+
+use cubinder_bundle::launch::MAX_CLUSTER;
 
 pub use constants::{Constant, Fixed};
 
 use self::metadata::{Metadata, metadata};
 use self::python::Parameter;
+use self::work::Work;
 use super::ttir::{Function, function};
 use super::{Found, identifier};
 use crate::config;
-use crate::diagnostic::{Diagnostic, suggest};
+use crate::diagnostic::Diagnostic;
 use crate::manifest::form::list;
 use crate::rules;
 
@@ -48,6 +54,8 @@ struct Compiled {
     sizes: BTreeSet<u64>,
     /// All whole numbers in it.
     numbers: BTreeSet<u64>,
+    /// What it does, types and constants aside.
+    work: Work,
     /// How many of [`ADDED`] the code takes.
     added: usize,
     /// All parameters that the author wrote, with names as in `names`, where the Python file is there and is still the one that was compiled.
@@ -99,21 +107,11 @@ pub fn triton(
     kernel: Option<&str>,
     constants: &[Constant],
 ) -> Result<Found, Vec<Diagnostic>> {
+    let outputs = cache::outputs(paths, kernel)?;
     let mut errors = Vec::new();
-    let mut all: Vec<(PathBuf, Metadata)> = Vec::new();
-    for path in paths {
-        match outputs(path) {
-            Ok(outputs) => all.extend(outputs),
-            Err(error) => errors.push(error),
-        }
-    }
-    if !errors.is_empty() {
-        return Err(errors);
-    }
-    let all = of_kernel(all, kernel).map_err(|error| vec![error])?;
     let mut compiled = Vec::new();
     let mut seen: BTreeSet<PathBuf> = BTreeSet::new();
-    for (json, metadata) in all {
+    for (json, metadata) in outputs.all {
         if !seen.insert(std::fs::canonicalize(&json).unwrap_or_else(|_| json.clone())) {
             continue;
         }
@@ -126,90 +124,9 @@ pub fn triton(
         return Err(errors);
     }
     compiled.sort_by_key(|compiled| compiled.metadata.capability());
-    variants::found(&compiled, constants).map_err(|error| vec![error])
-}
-
-/// Those of one kernel.
-fn of_kernel(
-    all: Vec<(PathBuf, Metadata)>,
-    kernel: Option<&str>,
-) -> Result<Vec<(PathBuf, Metadata)>, Diagnostic> {
-    let mut names: BTreeMap<String, usize> = BTreeMap::new();
-    for (_, metadata) in &all {
-        *names.entry(metadata.name.clone()).or_default() += 1;
-    }
-    let shown: Vec<&str> = names.keys().map(String::as_str).collect();
-    match kernel {
-        Some(kernel) if !names.contains_key(kernel) => {
-            let error = Diagnostic::error(format!("there is no kernel `{kernel}` in these outputs"))
-                .code(rules::KERNEL_NOT_FOUND);
-            Err(match suggest(kernel, shown.iter().copied()) {
-                Some(near) => error.help(format!("did you mean `{near}`?")),
-                None => error.note(format!("there are {}", list(&shown))),
-            })
-        }
-        None if names.len() > 1 => Err(Diagnostic::error("these are outputs of several kernels")
-            .code(rules::KERNEL_NOT_FOUND)
-            .note(format!("they are {}", list(&shown)))
-            .help("name one of them: `--kernel NAME`")),
-        None => Ok(all),
-        Some(kernel) => Ok(all.into_iter().filter(|(_, metadata)| metadata.name == kernel).collect()),
-    }
-}
-
-/// The outputs that a path means: a JSON file itself, or those in the folder and in the folders in it. Other JSON files of folders are left alone.
-fn outputs(path: &Path) -> Result<Vec<(PathBuf, Metadata)>, Diagnostic> {
-    let cannot = |error: &dyn std::fmt::Display| {
-        Diagnostic::error(format!("cannot read `{}`: {error}", path.display()))
-    };
-    let of = |json: &Path| -> Result<Metadata, Diagnostic> {
-        let name = json.file_name().unwrap_or_default().to_string_lossy();
-        if name.starts_with("__grp__") {
-            return Err(wrong(json, "it lists the files of its folder"));
-        }
-        metadata(&text(json)?).map_err(|why| wrong(json, &why))
-    };
-    if !path.is_dir() {
-        std::fs::metadata(path).map_err(|error| cannot(&error))?;
-        return Ok(vec![(path.to_owned(), of(path)?)]);
-    }
-    let entries = |folder: &Path| -> Result<Vec<PathBuf>, std::io::Error> {
-        let mut all: Vec<PathBuf> =
-            std::fs::read_dir(folder)?.filter_map(|entry| Some(entry.ok()?.path())).collect();
-        all.sort();
-        Ok(all)
-    };
-    let mut files = Vec::new();
-    for entry in entries(path).map_err(|error| cannot(&error))? {
-        files.extend(if entry.is_dir() { entries(&entry).unwrap_or_default() } else { vec![entry] });
-    }
-    let (mut found, mut first_wrong) = (Vec::new(), None);
-    for file in files.into_iter().filter(|file| is_output(file)) {
-        match of(&file) {
-            Ok(metadata) => found.push((file, metadata)),
-            Err(error) => {
-                first_wrong.get_or_insert(error);
-            }
-        }
-    }
-    match (found.is_empty(), first_wrong) {
-        (false, None) => Ok(found),
-        (_, Some(error)) => Err(error),
-        (true, None) => Err(Diagnostic::error(format!("`{}` has no output of Triton", path.display()))
-            .note("looked for `NAME.json` beside `NAME.ttir` in it and in its folders")
-            .help("name the folder that `TRITON_CACHE_DIR` says, or one in it")),
-    }
-}
-
-fn wrong(json: &Path, why: &str) -> Diagnostic {
-    Diagnostic::error(format!("`{}` is no metadata of Triton: {why}", json.display()))
-        .help("name a folder of Triton's cache, or the `NAME.json` in it")
-}
-
-/// Folders hold other JSON files, too: those of Triton's have its text beside them.
-fn is_output(file: &Path) -> bool {
-    let name = file.file_name().unwrap_or_default().to_string_lossy();
-    name.ends_with(".json") && !name.starts_with("__grp__") && file.with_extension("ttir").is_file()
+    let mut found = variants::found(&compiled, constants).map_err(|error| vec![error])?;
+    found.remarks.extend(outputs.remark);
+    Ok(found)
 }
 
 fn text(path: &Path) -> Result<String, Diagnostic> {
@@ -232,11 +149,12 @@ fn read(json: PathBuf, metadata: Metadata) -> Result<Compiled, Diagnostic> {
     }
     let source = text(&json.with_extension("source")).map(|text| operations(&text)).unwrap_or_default();
     let operations = if source.is_empty() { operations(&text_of) } else { source.clone() };
-    let (sizes, numbers) = (sizes(&operations), numbers(&operations));
+    let (sizes, numbers, work) = (sizes(&operations), numbers(&operations), work::work(&operations));
     let names = once(function.arguments.iter().map(|argument| argument.name.as_str()));
     let signature = signature(&function);
     let added = scratch::added(&json, &function)?;
-    let compiled = Compiled { json, metadata, function, names, source, sizes, numbers, added, signature };
+    let compiled =
+        Compiled { json, metadata, function, names, source, sizes, numbers, work, added, signature };
     refuse(&compiled)?;
     Ok(compiled)
 }
@@ -292,7 +210,7 @@ fn signature(function: &Function) -> Option<Vec<Parameter>> {
 /// What is wrong with a text as Triton's metadata; nothing where it is right.
 #[must_use]
 pub fn mistake_of_metadata(text: &str) -> Option<String> {
-    metadata(text).err()
+    metadata(text).err().map(|why| why.to_string())
 }
 
 /// Refuses what no launch of a manifest can give.
@@ -323,8 +241,11 @@ fn refuse(compiled: &Compiled) -> Result<(), Diagnostic> {
             metadata.num_warps, metadata.target.warp_size
         ));
     }
-    if metadata.num_ctas == 0 || metadata.num_ctas > 16 {
-        return error(format!("{} blocks are no cluster", metadata.num_ctas));
+    if metadata.num_ctas == 0 || metadata.num_ctas > MAX_CLUSTER {
+        return error(format!(
+            "each program is a cluster of {} blocks (num_ctas), and a launch has clusters of 1 to {MAX_CLUSTER}",
+            metadata.num_ctas
+        ));
     }
     Ok(())
 }

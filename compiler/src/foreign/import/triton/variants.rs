@@ -60,14 +60,15 @@ pub(super) fn found(all: &[Compiled], constants: &[Constant]) -> Result<Found, D
         variant.codes.sort_by(|a, b| a.ty.cmp(&b.ty));
         variant.codes.iter_mut().for_each(lowest_ptx);
     }
-    let version = first.metadata.triton_version.as_ref();
+    let versions: BTreeSet<&str> =
+        all.iter().filter_map(|compiled| compiled.metadata.triton_version.as_deref()).collect();
     let variants: Vec<FoundVariant> = variants.into_values().collect();
     // In the order in which they were said.
     let mut same: Vec<(String, String)> = plugin.constants.clone().into_iter().collect();
     same.sort_by_key(|(name, _)| constants.iter().position(|constant| constant.name == *name));
     Ok(Found {
         name: identifier(&first.metadata.name),
-        made_by: version.map_or_else(|| "triton".to_owned(), |version| format!("triton {version}")),
+        made_by: format!("triton {}", versions.into_iter().collect::<Vec<_>>().join(", ")).trim().to_owned(),
         types: types.into_iter().collect(),
         constants: same,
         remarks: plugin.remarks(&values, &variants),
@@ -347,7 +348,9 @@ impl Plugin<'_> {
             params.push(match is_passed || values.contains_key(name) {
                 true => param,
                 false => {
-                    param.about("a constant in this code: 1, or what was said to triton.compile".to_owned())
+                    param.about(format!(
+                        "a constant in this code: 1, None (say it: `--constant {name}=None`), or what was said to triton.compile"
+                    ))
                 }
             });
         }

@@ -1,0 +1,157 @@
+//! The outputs of Triton in folders and files that a person names.
+//!
+//! Owns which JSON files are such outputs, which of them are of the kernel that is imported, and which are left out: a cache has what was
+//! compiled for other GPUs and by other versions, and kernels that nobody asked for.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use super::metadata::{Metadata, Unusable, metadata};
+use super::text;
+use crate::diagnostic::{Diagnostic, suggest};
+use crate::manifest::form::list;
+use crate::rules;
+
+/// How many characters of a kernel's name Triton gives to files (`triton/compiler/compiler.py`, 3.9: `src.name[:150]`).
+const NAME_OF_FILES: usize = 150;
+
+/// A JSON file with what it says.
+pub(super) type Output = (PathBuf, Metadata);
+
+/// The outputs of one kernel.
+pub(super) struct Outputs {
+    pub(super) all: Vec<Output>,
+    /// What a person should know of others.
+    pub(super) remark: Option<String>,
+}
+
+/// An output in a folder that cannot be imported.
+struct LeftOut {
+    json: PathBuf,
+    why: Unusable,
+}
+
+impl LeftOut {
+    /// Whether it may be of the kernel of this name.
+    fn is_of(&self, kernel: &str) -> bool {
+        let start: String = kernel.chars().take(NAME_OF_FILES).collect();
+        self.json.file_stem().is_some_and(|stem| stem.to_string_lossy() == start)
+    }
+
+    fn error(&self) -> Diagnostic {
+        wrong(&self.json, &self.why.to_string())
+    }
+}
+
+/// What these folders and files have of the kernel that is named, or of the only one.
+///
+/// # Errors
+/// Files that are not there or cannot be read; several kernels of which none is named; what is wrong with an output of the kernel.
+pub(super) fn outputs(paths: &[PathBuf], kernel: Option<&str>) -> Result<Outputs, Vec<Diagnostic>> {
+    let (mut found, mut left_out, mut errors) = (Vec::new(), Vec::new(), Vec::new());
+    for path in paths {
+        match of_path(path) {
+            Ok((outputs, others)) => {
+                found.extend(outputs);
+                left_out.extend(others);
+            }
+            Err(error) => errors.push(error),
+        }
+    }
+    if !errors.is_empty() {
+        return Err(errors);
+    }
+    of_kernel(found, &left_out, kernel).map_err(|error| vec![error])
+}
+
+/// Those of one kernel.
+fn of_kernel(found: Vec<Output>, left_out: &[LeftOut], kernel: Option<&str>) -> Result<Outputs, Diagnostic> {
+    let names: BTreeSet<String> = found.iter().map(|(_, metadata)| metadata.name.clone()).collect();
+    let shown: Vec<&str> = names.iter().map(String::as_str).collect();
+    let kernel = match (kernel, shown.as_slice()) {
+        (Some(kernel), _) => kernel,
+        (None, [one]) => one,
+        (None, []) => {
+            let none = || Diagnostic::error("there is nothing to import");
+            return Err(left_out.first().map_or_else(none, LeftOut::error));
+        }
+        (None, _) => {
+            return Err(Diagnostic::error("these are outputs of several kernels")
+                .code(rules::KERNEL_NOT_FOUND)
+                .note(format!("they are {}", list(&shown)))
+                .help("name one of them: `--kernel NAME`"));
+        }
+    };
+    // Another GPU's code of the same kernel is no mistake, where there is some for these.
+    let is_mistake =
+        |it: &&LeftOut| it.is_of(kernel) && (!names.contains(kernel) || matches!(it.why, Unusable::Wrong(_)));
+    if let Some(mistake) = left_out.iter().find(is_mistake) {
+        return Err(mistake.error());
+    }
+    if !names.contains(kernel) {
+        let error = Diagnostic::error(format!("there is no kernel `{kernel}` in these outputs"))
+            .code(rules::KERNEL_NOT_FOUND);
+        return Err(match suggest(kernel, shown.iter().copied()) {
+            Some(near) => error.help(format!("did you mean `{near}`?")),
+            None => error.note(format!("there are {}", list(&shown))),
+        });
+    }
+    let all = found.into_iter().filter(|(_, metadata)| metadata.name == kernel).collect();
+    Ok(Outputs { all, remark: remark(left_out) })
+}
+
+fn remark(left_out: &[LeftOut]) -> Option<String> {
+    let first = left_out.first()?;
+    let outputs = if left_out.len() == 1 { "output is" } else { "outputs are" };
+    Some(format!("{} {outputs} left out, such as `{}`: {}", left_out.len(), first.json.display(), first.why))
+}
+
+/// The outputs that a path means: a JSON file itself, or those in the folder and in the folders in it. Other JSON files of folders are left alone.
+fn of_path(path: &Path) -> Result<(Vec<Output>, Vec<LeftOut>), Diagnostic> {
+    let cannot = |error: &dyn std::fmt::Display| {
+        Diagnostic::error(format!("cannot read `{}`: {error}", path.display()))
+    };
+    if !path.is_dir() {
+        std::fs::metadata(path).map_err(|error| cannot(&error))?;
+        if path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("__grp__")) {
+            return Err(wrong(path, "it lists the files of its folder"));
+        }
+        let metadata = metadata(&text(path)?).map_err(|why| wrong(path, &why.to_string()))?;
+        return Ok((vec![(path.to_owned(), metadata)], Vec::new()));
+    }
+    let entries = |folder: &Path| -> Result<Vec<PathBuf>, std::io::Error> {
+        let mut all: Vec<PathBuf> =
+            std::fs::read_dir(folder)?.filter_map(|entry| Some(entry.ok()?.path())).collect();
+        all.sort();
+        Ok(all)
+    };
+    let mut files = Vec::new();
+    for entry in entries(path).map_err(|error| cannot(&error))? {
+        files.extend(if entry.is_dir() { entries(&entry).unwrap_or_default() } else { vec![entry] });
+    }
+    let (mut found, mut left_out) = (Vec::new(), Vec::new());
+    for json in files.into_iter().filter(|file| is_output(file)) {
+        match metadata(&text(&json)?) {
+            Ok(metadata) => found.push((json, metadata)),
+            Err(why) => left_out.push(LeftOut { json, why }),
+        }
+    }
+    match found.is_empty() && left_out.is_empty() {
+        false => Ok((found, left_out)),
+        true => Err(Diagnostic::error(format!("`{}` has no output of Triton", path.display()))
+            .note("looked for `NAME.json` beside `NAME.ttir` in it and in its folders")
+            .help("name the folder that `TRITON_CACHE_DIR` says, or one in it")),
+    }
+}
+
+fn wrong(json: &Path, why: &str) -> Diagnostic {
+    Diagnostic::error(format!("`{}` is no metadata of Triton: {why}", json.display())).help(
+        "name a folder of Triton's cache that has code for NVIDIA GPUs by Triton 3, or the `NAME.json` in it",
+    )
+}
+
+/// Folders hold other JSON files, too: those of Triton's have its text beside them.
+fn is_output(file: &Path) -> bool {
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    name.ends_with(".json") && !name.starts_with("__grp__") && file.with_extension("ttir").is_file()
+}

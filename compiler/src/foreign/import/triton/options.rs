@@ -1,0 +1,78 @@
+//! What a person says to Triton's compiler beside types, constants and what a launch has to give.
+//!
+//! Owns which keys of `NAME.json` are such options, and that compiles which differ in one are not taken for the same.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::Compiled;
+use super::doubts::named;
+use crate::diagnostic::Diagnostic;
+use crate::rules;
+
+/// Keys that follow the architecture, or what came out of the compile (`CUDAOptions` and `make_cubin` in `triton/backends/nvidia/compiler.py`,
+/// 3.9). What a launch needs is read elsewhere.
+const NO_OPTIONS: [&str; 11] = [
+    "arch",
+    "warp_size",
+    "supported_fp8_dtypes",
+    "deprecated_fp8_dot_operand_dtypes",
+    "allowed_dot_input_precisions",
+    "max_num_imprecise_acc_default",
+    "backend_name",
+    "cluster_dims",
+    "tmem_size",
+    "global_scratch_align",
+    "profile_scratch_align",
+];
+
+/// The options of a compile. A path is its last part: libraries are elsewhere on other machines.
+fn options(compiled: &Compiled) -> impl Iterator<Item = (&str, String)> {
+    let rest = compiled.metadata.rest.iter().filter(|(key, _)| !NO_OPTIONS.contains(&key.as_str()));
+    rest.map(|(key, value)| (key.as_str(), shown(value)))
+}
+
+fn shown(value: &Value) -> String {
+    match value {
+        Value::String(text) => format!("{:?}", text.rsplit('/').next().unwrap_or_default()),
+        Value::Array(all) => format!("[{}]", all.iter().map(shown).collect::<Vec<_>>().join(", ")),
+        other => other.to_string(),
+    }
+}
+
+/// What differs in the options of some compiles, for people; what one of them does not say is no difference.
+pub(super) fn differences(all: &[&Compiled]) -> Vec<String> {
+    let mut values: BTreeMap<&str, BTreeMap<String, Vec<&Compiled>>> = BTreeMap::new();
+    for compiled in all {
+        for (key, value) in options(compiled) {
+            values.entry(key).or_default().entry(value).or_default().push(compiled);
+        }
+    }
+    let differing = values.into_iter().filter(|(_, values)| values.len() > 1);
+    let said = |(value, all): (String, Vec<&Compiled>)| format!("{value} in {}", named(&all));
+    let line = |(key, values): (&str, BTreeMap<String, Vec<&Compiled>>)| {
+        format!("`{key}` is {}", values.into_iter().map(said).collect::<Vec<_>>().join(", and "))
+    };
+    differing.map(line).collect()
+}
+
+/// The error for two compiles that nothing but these differences tells apart.
+pub(super) fn other_options(differences: Vec<String>) -> Diagnostic {
+    let error = Diagnostic::error("these were compiled with other options").code(rules::CODE_FILE);
+    let error = differences.into_iter().fold(error, Diagnostic::note);
+    error
+        .note("no launch tells them apart")
+        .help("import those that were compiled with one value of each option alone")
+}
+
+/// A remark for each option in which compiles differ that are one plugin.
+pub(super) fn remarks(all: &[Compiled]) -> Vec<String> {
+    let all: Vec<&Compiled> = all.iter().collect();
+    let remark = |difference: String| {
+        format!(
+            "{difference}. What a node computes may follow the GPU, the type or the variant: compile all with one value where that is not meant"
+        )
+    };
+    differences(&all).into_iter().map(remark).collect()
+}

@@ -615,3 +615,27 @@ fn cubins_and_ptx_of_one_kernel_become_a_manifest() {
     let shown: Vec<&str> = refused.iter().map(|run| run.stderr.as_str()).collect();
     insta::assert_snapshot!("imports_that_are_refused", shown.join("\n"));
 }
+
+/// A cubin with shared memory that is not its own has it from the launch; PTX beside a cubin tells what that does not.
+#[test]
+fn shared_memory_of_the_launch_is_asked_for() {
+    let project = Project::without_tools();
+    for file in ["shared.sm_80.cubin", "shared.sm_90.cubin", "shared.ptx", "scale.sm_80.cubin"] {
+        std::fs::copy(data("code").join(file), project.path(file)).unwrap();
+    }
+    let imported = |files: &[&str]| {
+        let run = project.run(&[&["import", "cubin"], files].concat());
+        run.assert_ok();
+        run.stdout
+    };
+    for files in [
+        &["shared.sm_80.cubin", "shared.sm_90.cubin"][..],
+        &["shared.ptx"],
+        &["shared.sm_90.cubin", "shared.ptx"],
+    ] {
+        let text = imported(files);
+        assert!(text.contains("shared_bytes = \"BYTES_OF_SHARED_MEMORY\""), "{files:?}: {text}");
+    }
+    let none = imported(&["scale.sm_80.cubin", "--kernel", "scale_f32_1"]);
+    assert!(!none.contains("shared_bytes") && !none.contains("shared memory"), "{none}");
+}

@@ -18,6 +18,8 @@ const MAX_STACK_SIZE: u8 = 0x23;
 const REGISTER_COUNT: u8 = 0x2f;
 const CLUSTER_SIZE: u8 = 0x3d;
 const IS_CLUSTERED: u8 = 0x3e;
+/// A word, as ptxas 12.9 and 13.0 write it for `.maxclusterrank`.
+const MAX_CLUSTER_RANK: u8 = 0x3f;
 const PARAM_INFO_V2: u8 = 0x45;
 
 /// No kernel has more: 32,764 bytes of parameters, at least one byte each.
@@ -74,6 +76,10 @@ pub(super) fn own(notes: &[u8], kernel: &str) -> Result<Own, CubinError> {
             }
             CLUSTER_SIZE if value.len() >= 12 => cluster = Some(words(value)),
             IS_CLUSTERED => is_clustered = true,
+            MAX_CLUSTER_RANK if value.len() >= 4 => {
+                let [most] = words(value);
+                own.rules.max_cluster = Some(most);
+            }
             PARAM_INFO | PARAM_INFO_V2 => {
                 let read = if attribute == PARAM_INFO { param } else { param_v2 };
                 let (ordinal, param) =

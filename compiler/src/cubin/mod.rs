@@ -46,6 +46,28 @@ pub struct LaunchRules {
     pub cluster: Option<Cluster>,
     /// Whether the grid counts clusters: `.blocksareclusters` in PTX. Of cubins it is not known.
     pub blocks_are_clusters: bool,
+    /// The most blocks of its clusters, where it says so: the third number of `__launch_bounds__` in CUDA, `.maxclusterrank` in PTX.
+    pub max_cluster: Option<u32>,
+    /// Of PTX the static shared memory that it declares, in bytes: at least so much. 0 for cubins, whose facts have all of it.
+    pub shared_bytes: u32,
+    /// Whether it has dynamic shared memory.
+    pub dynamic_shared: Dynamic,
+}
+
+/// Whether a kernel has dynamic shared memory: `extern __shared__` in CUDA, `.extern .shared` in PTX.
+///
+/// Of cubins the section `.nv.shared.NAME` tells (ptxas 12.9 and 13.0): it is there where the kernel has any shared memory, with the bytes of the
+/// static part. Where one kernel of a PTX module has dynamic shared memory, all of them get the section.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Dynamic {
+    /// It has none.
+    No,
+    /// It has some.
+    Yes,
+    /// The code does not tell: a cubin's kernel with static shared memory may have both, and one of several kernels may have what another
+    /// has.
+    #[default]
+    NotTold,
 }
 
 /// Clusters of blocks (9.0 and later).
@@ -140,6 +162,11 @@ pub fn read(bytes: &[u8]) -> Result<CubinFacts, CubinError> {
             kernels.push(facts);
         }
     }
+    if kernels.len() > 1 {
+        let are_unsure =
+            rules.values_mut().filter(|own: &&mut LaunchRules| own.dynamic_shared == Dynamic::Yes);
+        are_unsure.for_each(|own| own.dynamic_shared = Dynamic::NotTold);
+    }
     kernels.sort_by(|a: &KernelFacts, b| a.symbol.cmp(&b.symbol));
     // Names that are no text may become the same one.
     kernels.dedup_by(|a, b| a.symbol == b.symbol);
@@ -191,17 +218,23 @@ fn kernel(
     let own = info::own(notes, &String::from_utf8_lossy(symbol))?;
     let shared = sections.size_of(&named(b".nv.shared."));
     let reserved = sections.size_of(RESERVED_SHARED).map_or(0, |_| RESERVED_SHARED_BYTES);
+    let fixed = u32::try_from(shared.unwrap_or(0).saturating_sub(reserved)).unwrap_or(u32::MAX);
+    let dynamic_shared = match (shared, fixed) {
+        (None, _) => Dynamic::No,
+        (Some(_), 0) => Dynamic::Yes,
+        (Some(_), _) => Dynamic::NotTold,
+    };
     let facts = KernelFacts {
         symbol: String::from_utf8_lossy(symbol).into_owned(),
         registers: common
             .and_then(|common| common.registers)
             .or_else(|| sections.registers(&named(b".text."))),
-        shared_bytes: Some(u32::try_from(shared.unwrap_or(0).saturating_sub(reserved)).unwrap_or(u32::MAX)),
+        shared_bytes: Some(fixed),
         local_bytes: common.and_then(|common| common.stack),
         max_threads: own.max_threads,
         params: own.params,
     };
-    Ok((facts, own.rules))
+    Ok((facts, LaunchRules { dynamic_shared, ..own.rules }))
 }
 
 /// The sections of a file by their names: a file with many kernels has as many times four of them. Of two with one name the first.

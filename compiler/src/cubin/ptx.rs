@@ -4,12 +4,15 @@
 //! as `.param [.align N] .type [.ptr ...] name[[bytes]]`. Goes over a text once, whatever is in it ([`scan`]).
 
 mod scan;
+mod shared;
+mod variable;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use cubinder_bundle::{KernelFacts, KernelParam};
 
-use self::scan::{Module, module};
+use self::scan::{Head, Module};
+use self::variable::{integer, size_of_type, variables};
 use super::{Cluster, CubinError, LaunchRules};
 
 /// What a PTX text says.
@@ -45,16 +48,12 @@ pub struct PtxEntry {
     pub symbol: String,
     /// Its parameters, as many as the facts have.
     pub params: Vec<PtxParam>,
-    /// Whether it uses dynamic shared memory (`.extern .shared`) itself.
-    pub uses_dynamic_shared: bool,
-    /// Its static shared memory in bytes, as far as it is declared in the entry itself.
-    pub shared_bytes: u32,
 }
 
 /// What PTX from another compiler says of itself besides its [`PtxFacts`].
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PtxOrigin {
-    /// Functions that are declared and called, and that it does not have (`.extern .func`), each once.
+    /// Functions and variables that are declared and used, and that it does not have (`.extern .func`, `.extern .global`), each once.
     pub undefined: Vec<String>,
     /// The entries, in the text's order.
     pub entries: Vec<PtxEntry>,
@@ -68,19 +67,24 @@ pub struct PtxOrigin {
 /// As [`read_ptx`].
 pub fn ptx_origin(bytes: &[u8]) -> Result<PtxOrigin, CubinError> {
     let text = text_of(bytes)?;
-    let module = module(&text).map_err(|(_, error)| error)?;
-    let dynamic: BTreeSet<&str> = module.dynamic_shared.iter().copied().collect();
-    let entries = module.entries.iter().map(|Entry { facts, params, body, .. }| {
-        let body = body.unwrap_or_default();
-        PtxEntry {
-            symbol: facts.symbol.clone(),
-            params: params.iter().map(|(_, _, says)| *says).collect(),
-            uses_dynamic_shared: words(body).any(|word| dynamic.contains(word)),
-            shared_bytes: static_shared(body),
-        }
+    let module = scan::module(&text).map_err(|(_, error)| error)?;
+    let entries = module.entries.iter().map(|Entry { facts, params, .. }| PtxEntry {
+        symbol: facts.symbol.clone(),
+        params: params.iter().map(|(_, _, says)| *says).collect(),
     });
     let entries = entries.collect();
     Ok(PtxOrigin { undefined: undefined(&text, &module), entries, address_bits: module.address_bits })
+}
+
+/// What a text has, with all that is known of its entries; else what could be read of its beginning, and why the rest could not.
+fn module(text: &str) -> Result<Module<'_>, (Head<'_>, CubinError)> {
+    let mut module = scan::module(text)?;
+    let shared = shared::of_entries(&module);
+    for (entry, shared) in module.entries.iter_mut().zip(shared) {
+        entry.rules.shared_bytes = shared.bytes;
+        entry.rules.dynamic_shared = shared.dynamic;
+    }
+    Ok(module)
 }
 
 /// Identifiers, registers (`%r1`) and directives (`.shared`).
@@ -88,50 +92,34 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !(is_letter(c) || matches!(c, '$' | '%' | '.'))).filter(|word| !word.is_empty())
 }
 
-/// The bytes of `.shared` variables in a body.
-fn static_shared(body: &str) -> u32 {
-    let mut end = 0_u32;
-    for (at, word) in body.match_indices(".shared") {
-        // Loads and stores have it in the middle of a word: `ld.shared.b32`.
-        let is_declaration =
-            body[..at].ends_with(|c: char| c.is_whitespace() || matches!(c, ';' | '{' | '}'));
-        if !is_declaration {
-            continue;
-        }
-        let statement = statement(&body[at + word.len()..]);
-        if let Some((size, align)) = size_and_align(&format!(".param{statement}")) {
-            end = end.checked_next_multiple_of(align).unwrap_or(u32::MAX).saturating_add(size);
-        }
-    }
-    end
-}
-
-/// What stands before the next semicolon. No declaration of a variable has more bytes than this.
-fn statement(text: &str) -> &str {
-    const MOST: usize = 1024;
-    let end = text.bytes().take(MOST).position(|byte| byte == b';');
-    end.and_then(|end| text.get(..end)).unwrap_or_default()
-}
-
-/// Functions that are only declared, and called.
+/// Functions and variables that are only declared, and used. ptxas 12.9 and 13.0 refuse such functions and variables without a length, and fill
+/// other variables with zeros, with a warning: what another file has there is lost.
 fn undefined(text: &str, module: &Module<'_>) -> Vec<String> {
-    let mut names: Vec<&str> = Vec::new();
-    let mut known: HashSet<&str> = HashSet::new();
-    for name in &module.declared {
-        if known.insert(name) {
-            names.push(name);
+    let of_module = || module.variables.iter().filter(|one| one.space != ".shared");
+    let names = |is_extern: bool| {
+        let declarations = of_module().filter(move |one| one.is_extern == is_extern);
+        declarations.flat_map(|one| variables(one.text)).map(|variable| variable.name)
+    };
+    let defined: HashSet<&str> = names(false).collect();
+    // How often each is declared.
+    let mut declared: HashMap<&str, usize> = HashMap::new();
+    let mut order: Vec<&str> = Vec::new();
+    for name in module.declared.iter().copied().chain(names(true)).filter(|name| !defined.contains(name)) {
+        let times = declared.entry(name).or_default();
+        *times += 1;
+        if *times == 1 {
+            order.push(name);
         }
     }
-    if names.is_empty() {
+    if order.is_empty() {
         return Vec::new();
     }
-    // A declaration is one use; a call is another.
     let mut uses: HashMap<&str, usize> = HashMap::new();
     for word in words(text) {
         *uses.entry(word).or_default() += 1;
     }
-    let is_called = |name: &&str| uses.get(name).is_some_and(|uses| *uses > 1);
-    names.into_iter().filter(is_called).map(str::to_owned).collect()
+    let is_used = |name: &&str| uses.get(name) > declared.get(name);
+    order.into_iter().filter(is_used).map(str::to_owned).collect()
 }
 
 /// Reads a PTX text, with or without a NUL at its end.
@@ -211,10 +199,10 @@ fn entry<'t>(
     body: Option<&'t str>,
 ) -> Result<Entry<'t>, CubinError> {
     let params = params(list, symbol)?;
-    let most = numbers(directives, "maxntid");
-    let block = numbers(directives, "reqntid");
+    let bound = |name: &str| numbers(directives, name, symbol);
+    let (most, block) = (bound("maxntid")?, bound("reqntid")?);
     let is_clustered = has(directives, "explicitcluster");
-    let cluster = match numbers(directives, "reqnctapercluster") {
+    let cluster = match bound("reqnctapercluster")? {
         Some(size) => Cluster::of(size),
         None => is_clustered.then_some(Cluster::AtLaunch),
     };
@@ -227,12 +215,14 @@ fn entry<'t>(
         max_threads: [most, block].into_iter().flatten().map(product).min(),
         params: params.iter().map(|(offset, size, _)| KernelParam { offset: *offset, size: *size }).collect(),
     };
-    Ok(Entry {
-        facts,
-        rules: LaunchRules { block, cluster, blocks_are_clusters: has(directives, "blocksareclusters") },
-        params,
-        body,
-    })
+    let rules = LaunchRules {
+        block,
+        cluster,
+        blocks_are_clusters: has(directives, "blocksareclusters"),
+        max_cluster: bound("maxclusterrank")?.map(product),
+        ..LaunchRules::default()
+    };
+    Ok(Entry { facts, rules, params, body })
 }
 
 /// The words after a directive that starts with this name.
@@ -252,13 +242,18 @@ fn has(directives: &str, name: &str) -> bool {
 }
 
 /// `maxntid 256, 2` as three numbers: what is left out is 1.
-fn numbers(directives: &str, name: &str) -> Option<[u32; 3]> {
+fn numbers(directives: &str, name: &str, symbol: &str) -> Result<Option<[u32; 3]>, CubinError> {
+    let Some(text) = directive(directives, name) else { return Ok(None) };
     let mut axes = [1; 3];
-    let words: Vec<&str> = directive(directives, name)?.split(',').map(str::trim).collect();
+    let words: Vec<&str> = text.split(',').map(str::trim).collect();
     for (axis, word) in axes.iter_mut().zip(words.iter().copied()) {
-        *axis = word.parse().ok()?;
+        *axis = integer(word).unwrap_or(0);
     }
-    (words.len() <= 3).then_some(axes)
+    if words.len() > axes.len() || axes.contains(&0) {
+        let text = text.trim();
+        return Err(CubinError::Ptx(format!("`.{name}` of `{symbol}` cannot be read: `{text}`")));
+    }
+    Ok(Some(axes))
 }
 
 /// Offset, size and what each says of itself.
@@ -297,14 +292,14 @@ fn size_and_align(text: &str) -> Option<(u32, u32)> {
     let (mut align, mut element) = (None, None);
     while let Some(word) = words.next() {
         match word {
-            ".align" if element.is_none() => align = Some(words.next()?.parse().ok()?),
+            ".align" if element.is_none() => align = Some(integer(words.next()?)?),
             word if word.starts_with('.') && element.is_none() => element = Some(size_of_type(word)?),
             _ => {}
         }
     }
     let element = element?;
     let count: u32 = match text.split_once('[') {
-        Some((_, rest)) => rest.split(']').next()?.trim().parse().ok()?,
+        Some((_, rest)) => integer(rest.split(']').next()?.trim())?,
         None => 1,
     };
     let align = align.unwrap_or(element);
@@ -312,20 +307,9 @@ fn size_and_align(text: &str) -> Option<(u32, u32)> {
     Some((element.checked_mul(count)?, align))
 }
 
-fn size_of_type(word: &str) -> Option<u32> {
-    let bits = word.trim_start_matches(['.', 'b', 'u', 's', 'f']);
-    match bits {
-        "8" => Some(1),
-        "16" => Some(2),
-        "32" => Some(4),
-        "64" => Some(8),
-        "128" => Some(16),
-        _ => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::Dynamic;
     use super::*;
     use proptest::prelude::*;
 
@@ -333,6 +317,15 @@ mod tests {
         \t// .weak\tk\n.weak .entry k(\n\t.param .u64 .ptr .global .align 1 k_0,\n\t.param .align 4 .b8 k_1[36],\n\
         \t.param .u8 k_2,\n\t.param .f64 k_3\n)\n.maxntid 256, 2, 1\n.minnctapersm 2\n{\n\tret;\n}\n\
         .visible .entry none()\n{\n\tret;\n}\n";
+
+    const NONE: LaunchRules = LaunchRules {
+        block: None,
+        cluster: None,
+        blocks_are_clusters: false,
+        max_cluster: None,
+        shared_bytes: 0,
+        dynamic_shared: Dynamic::No,
+    };
 
     #[test]
     fn entries_are_read() {
@@ -342,7 +335,7 @@ mod tests {
         let params: Vec<(u32, u32)> = k.params.iter().map(|param| (param.offset, param.size)).collect();
         assert_eq!((k.symbol.as_str(), params), ("k", vec![(0, 8), (8, 36), (44, 1), (48, 8)]));
         assert_eq!(k.max_threads, Some(512));
-        assert_eq!(launch_rules(TEXT.as_bytes(), "k"), Ok(LaunchRules::default()));
+        assert_eq!(launch_rules(TEXT.as_bytes(), "k"), Ok(NONE));
         assert_eq!((none.symbol.as_str(), none.params.len(), none.max_threads), ("none", 0, None));
         assert_eq!(read_ptx(format!("{TEXT}\0").as_bytes()), Ok(facts));
     }
@@ -354,14 +347,11 @@ mod tests {
             launch_rules(text.as_bytes(), "k").unwrap()
         };
         let exact = ".blocksareclusters\n.reqntid 8, 4\n.reqnctapercluster 1, 1, 1";
-        assert_eq!(
-            rules(exact),
-            LaunchRules { block: Some([8, 4, 1]), cluster: None, blocks_are_clusters: true }
-        );
-        let cluster = |cluster| LaunchRules { cluster: Some(cluster), ..LaunchRules::default() };
+        assert_eq!(rules(exact), LaunchRules { block: Some([8, 4, 1]), blocks_are_clusters: true, ..NONE });
+        let cluster = |cluster| LaunchRules { cluster: Some(cluster), ..NONE };
         assert_eq!(rules(".explicitcluster\n.reqnctapercluster 2, 1, 1"), cluster(Cluster::Of([2, 1, 1])));
         assert_eq!(rules(".explicitcluster"), cluster(Cluster::AtLaunch));
-        assert_eq!(rules(".maxntid 128\n.maxclusterrank 4"), LaunchRules::default());
+        assert_eq!(rules(".maxntid 128\n.maxclusterrank 0x4"), LaunchRules { max_cluster: Some(4), ..NONE });
         assert_eq!(launch_rules(TEXT.as_bytes(), "no such entry"), Ok(LaunchRules::default()));
     }
 
@@ -380,8 +370,10 @@ mod tests {
         assert_eq!(origin.undefined, ["vprintf", "mine$f"]);
         let [k, plain] = origin.entries.as_slice() else { panic!("{origin:?}") };
         assert_eq!(k.params, [PtxParam::Pointer, PtxParam::Integer, PtxParam::Float, PtxParam::Bits]);
-        assert!(k.uses_dynamic_shared && !plain.uses_dynamic_shared);
-        assert_eq!((k.shared_bytes, plain.shared_bytes), (24, 0));
+        assert_eq!(plain.params, []);
+        let shared = |symbol| facts.rules.get(symbol).map(|rules| (rules.shared_bytes, rules.dynamic_shared));
+        assert_eq!(shared("k"), Some((18, Dynamic::Yes)));
+        assert_eq!(shared("plain"), Some((0, Dynamic::No)));
     }
 
     #[test]
@@ -396,11 +388,93 @@ mod tests {
         assert_eq!(launch_rules(text.as_bytes(), "k").unwrap().block, Some([64, 1, 1]));
         let origin = ptx_origin(text.as_bytes()).unwrap();
         assert_eq!((origin.address_bits, origin.entries.len()), (64, 2));
-        assert_eq!(origin.entries[0].shared_bytes, 32);
+        assert_eq!(facts.rules["k"].shared_bytes, 32);
         // The definition may stand first.
         let text = ".version 8.5\n.target sm_90\n.entry k() .reqntid 64 { ret; }\n.entry k();\n";
         assert_eq!(launch_rules(text.as_bytes(), "k").unwrap().block, Some([64, 1, 1]));
         assert_eq!(ptx_origin(text.as_bytes()).unwrap().address_bits, 32);
+    }
+
+    /// As ptxas 12.9 and 13.0 read them.
+    #[test]
+    fn bounds_are_read_in_every_spelling_or_refused() {
+        let text = |directives: &str| {
+            format!(".version 9.0\n.target sm_90\n.entry k()\n{directives}\n{{\n\tret;\n}}\n").into_bytes()
+        };
+        let block = |directives| launch_rules(&text(directives), "k").unwrap().block;
+        assert_eq!(block(".reqntid 0x40"), Some([64, 1, 1]));
+        assert_eq!(block(".reqntid 010, 4U"), Some([8, 4, 1]));
+        let most = |directives| read_ptx(&text(directives)).unwrap().kernels[0].max_threads;
+        assert_eq!((most(".maxntid 128U"), most(".maxntid 0b100,0X2")), (Some(128), Some(8)));
+        for (directives, what) in [
+            (".maxntid 128u", "`.maxntid` of `k` cannot be read: `128u`"),
+            (".maxntid 0", "`.maxntid` of `k` cannot be read: `0`"),
+            (".reqntid 1, 2, 3, 4", "`.reqntid` of `k` cannot be read: `1, 2, 3, 4`"),
+            (".reqnctapercluster x", "`.reqnctapercluster` of `k` cannot be read: `x`"),
+            (".maxclusterrank", "`.maxclusterrank` of `k` cannot be read: ``"),
+        ] {
+            let error = read_ptx(&text(directives)).unwrap_err().to_string();
+            assert_eq!(error, format!("not readable PTX: {what}"));
+        }
+    }
+
+    #[test]
+    fn variables_of_other_files_are_told_where_they_are_used() {
+        let undefined = |declarations: &str| {
+            let text = format!(
+                ".version 9.0\n.target sm_90\n{declarations}\n.entry k()\n{{ mov.u64 %rd1, table; ld.const.u32 %r1, [other+4]; }}\n"
+            );
+            ptx_origin(text.as_bytes()).unwrap().undefined
+        };
+        assert_eq!(undefined(".extern .global .align 4 .b8 table[16];"), ["table"]);
+        assert_eq!(
+            undefined(".extern .global .b8 unused[], table[];\n.extern .const .b32 other[2];"),
+            ["table", "other"]
+        );
+        let defined = ".visible .global .align 4 .b8 table[2] = {1, 2};\n";
+        assert_eq!(undefined(defined), [""; 0]);
+        assert_eq!(undefined(&format!("{defined}.extern .global .align 4 .b8 table[2];")), [""; 0]);
+        assert_eq!(undefined(".extern .shared .b8 table[];"), [""; 0]);
+        assert_eq!(undefined(".extern .global .b8 unused;\n.extern .global .b8 unused;"), [""; 0]);
+        assert_eq!(undefined(".extern .global .u64 table;\n.global .u64 pointer = table;"), ["table"]);
+    }
+
+    /// The limit that ptxas 12.9 and 13.0 hold such texts against is of the sum.
+    #[test]
+    fn shared_memory_is_that_of_all_that_is_called() {
+        let shared = |module: &str, body: &str| {
+            let text = format!(".version 9.0\n.target sm_90\n{module}\n.entry k()\n{{ {body} }}\n");
+            let rules = launch_rules(text.as_bytes(), "k").unwrap();
+            (rules.shared_bytes, rules.dynamic_shared)
+        };
+        let (none, yes) = (Dynamic::No, Dynamic::Yes);
+        assert_eq!(shared("", "{ .shared .b8 t[0x10000]; } { .shared .b8 u[4]; }"), (65_540, none));
+        assert_eq!(shared(".shared .b8 t[20000], u[20000];", ""), (0, none));
+        assert_eq!(
+            shared(".shared .b8 t[20000], u[20000];", "st.shared.u32 [u+4], 1; mov.u32 %r1, u;"),
+            (20_000, none)
+        );
+        let called = ".shared .b8 t[400];\n.func g(); .func f() { .shared .f64 own[2]; call g, (); st.shared.u32 [t], 1; }\n\
+                      .func (.param .b32 r) g(.param .b32 a)\n{ call f, (); mov.u32 %r1, d; }\n.extern .shared .b8 d[];";
+        assert_eq!(shared(called, ""), (0, none));
+        assert_eq!(shared(called, "call f, ();"), (416, yes));
+        assert_eq!(shared(called, "st.shared.u32 [t], 1; call g, ();"), (416, yes));
+    }
+
+    /// Following every call of every entry would take 10,000 times 10,000 steps.
+    #[test]
+    fn calls_are_followed_so_far() {
+        let functions: String =
+            (0..10_000).map(|n| format!(".func f{n}() {{ call f{}, (); }}\n", n + 1)).collect();
+        let entries: String = (0..10_000).map(|n| format!(".entry k{n}() {{ call f0, (); }}\n")).collect();
+        let text = format!(".version 9.0\n.target sm_90\n{functions}{entries}");
+        let began = std::time::Instant::now();
+        let rules = read_ptx(text.as_bytes()).unwrap().rules;
+        assert!(began.elapsed() < std::time::Duration::from_secs(4), "{:?}", began.elapsed());
+        assert_eq!(
+            (rules["k0"].dynamic_shared, rules["k9999"].dynamic_shared),
+            (Dynamic::No, Dynamic::NotTold)
+        );
     }
 
     #[test]
@@ -414,6 +488,10 @@ mod tests {
             (".extern .func f;\n", 50_000),
             (".extern .func (", 50_000),
             (".extern .shared ", 50_000),
+            (".extern .shared .b8 a[", 50_000),
+            (".global .b8 a = {", 50_000),
+            (".func f() { call f; ", 50_000),
+            (".shared .b8 a,", 50_000),
             (".shared ", 100_000),
             (".entry k(){.shared .b8 a[1", 40_000),
             ("{", 400_000),

@@ -106,21 +106,65 @@ fn more_than_4_kib_of_parameters_are_read() {
 #[test]
 fn what_a_kernel_demands_of_its_launch_is_read() {
     let test = "what_a_kernel_demands_of_its_launch_is_read";
-    for (attribute, block, cluster) in [
-        ("", None, None),
-        ("__launch_bounds__(128, 2, 4)", None, None),
-        ("__block_size__((128, 1, 1))", Some([128, 1, 1]), None),
-        ("__block_size__((8, 4, 2), (2, 1, 1))", Some([8, 4, 2]), Some(Cluster::Of([2, 1, 1]))),
-        ("__cluster_dims__(2, 1, 1)", None, Some(Cluster::Of([2, 1, 1]))),
-        ("__cluster_dims__(1, 1, 1)", None, None),
-        ("__cluster_dims__()", None, Some(Cluster::AtLaunch)),
+    for (attribute, block, cluster, most) in [
+        ("", None, None, None),
+        ("__launch_bounds__(128, 2, 4)", None, None, Some(4)),
+        ("__block_size__((128, 1, 1))", Some([128, 1, 1]), None, None),
+        ("__block_size__((8, 4, 2), (2, 1, 1))", Some([8, 4, 2]), Some(Cluster::Of([2, 1, 1])), None),
+        ("__cluster_dims__(2, 1, 1)", None, Some(Cluster::Of([2, 1, 1])), None),
+        ("__cluster_dims__(1, 1, 1)", None, None, None),
+        ("__cluster_dims__()", None, Some(Cluster::AtLaunch), None),
     ] {
         let text = format!("extern \"C\" __global__ void {attribute} k(float* y) {{ y[0] = 1; }}\n");
         for target in ["sm_90", "sm_100", "sm_120", "compute_90"] {
             let Some(bytes) = compiled_text(test, target, &text, "k") else { return };
             let found = launch_rules(target.parse().unwrap(), &bytes, "k").unwrap();
-            assert_eq!((found.block, found.cluster), (block, cluster), "{attribute} {target}");
+            assert_eq!(
+                (found.block, found.cluster, found.max_cluster),
+                (block, cluster, most),
+                "{attribute} {target}"
+            );
         }
+    }
+}
+
+#[test]
+fn shared_memory_of_the_launch_is_told_from_that_of_the_kernel() {
+    let test = "shared_memory_of_the_launch_is_told_from_that_of_the_kernel";
+    let fixed =
+        "__shared__ float tile[100]; tile[threadIdx.x] = y[1]; __syncthreads(); y[0] += tile[y[2] > 0];";
+    let launched =
+        "extern __shared__ float rest[]; rest[threadIdx.x] = y[1]; __syncthreads(); y[0] += rest[y[2] > 0];";
+    let both = format!("{{ {fixed} }} {{ {launched} }}");
+    for (body, of_cubins, of_ptx, bytes) in [
+        ("", Dynamic::No, Dynamic::No, 0),
+        (launched, Dynamic::Yes, Dynamic::Yes, 0),
+        (fixed, Dynamic::NotTold, Dynamic::No, 400),
+        (both.as_str(), Dynamic::NotTold, Dynamic::Yes, 400),
+    ] {
+        let text = format!("extern \"C\" __global__ void k(float* y) {{ {body} }}\n");
+        for target in ["sm_80", "sm_90", "sm_100", "compute_90"] {
+            let Some(bytes_of) = compiled_text(test, target, &text, "k") else { return };
+            let target: Target = target.parse().unwrap();
+            let (facts, rules) = (
+                kernels(target, &bytes_of).unwrap().remove(0),
+                launch_rules(target, &bytes_of, "k").unwrap(),
+            );
+            let (expected, told) = match target.kind {
+                TargetKind::Cubin => ((of_cubins, Some(bytes)), facts.shared_bytes),
+                TargetKind::Ptx => ((of_ptx, Some(bytes)), Some(rules.shared_bytes)),
+            };
+            assert_eq!((rules.dynamic_shared, told), expected, "{body} {target}");
+        }
+    }
+    // One of several kernels may have what another of them has.
+    let text = format!(
+        "extern \"C\" __global__ void other(float* y) {{ {launched} }}\nextern \"C\" __global__ void k(float* y) {{}}\n"
+    );
+    for target in ["sm_80", "sm_90"] {
+        let Some(bytes) = compiled_text(test, target, &text, "k") else { return };
+        let rules = read(&bytes).unwrap().rules;
+        assert_eq!(rules.values().map(|own| own.dynamic_shared).collect::<Vec<_>>(), [Dynamic::NotTold; 2]);
     }
 }
 

@@ -2,11 +2,11 @@
 //! the launch against what the code demands.
 
 use cubinder_bundle::expr::Node;
-use cubinder_bundle::{ArgValue, KernelFacts, Plugin};
+use cubinder_bundle::{ArgValue, KernelFacts, Plugin, TargetKind};
 
 use super::Loaded;
 use super::told::{self, Told, Witness};
-use crate::cubin::{self, PtxEntry, PtxParam};
+use crate::cubin::{self, Dynamic, LaunchRules, PtxEntry, PtxParam};
 use crate::diagnostic::{Diagnostic, Span};
 use crate::resolve::{ArgDraft, ArgDraftValue, ForeignCode, ForeignFile, Unit};
 use crate::rules;
@@ -87,14 +87,7 @@ pub fn check(plugin: &Plugin, unit: &Unit) -> Held {
         let target = loaded.target;
         let held = verify::CodeCheck { unit: &here, launch, args: &args, signature, target, kernel, rules };
         new(&mut found, verify::check_code(&held).err().unwrap_or_default());
-        new(
-            &mut found,
-            entry(loaded, unit)
-                .map(|entry| no_shared(unit, launch, file, entry))
-                .into_iter()
-                .flatten()
-                .collect(),
-        );
+        new(&mut found, no_shared(unit, launch, file, loaded, rules).into_iter().collect());
     }
     if !is_said {
         found.extend(other_clusters(unit, &clusters));
@@ -352,17 +345,22 @@ fn no_shared(
     unit: &Unit,
     launch: &cubinder_bundle::Launch,
     file: &ForeignFile,
-    entry: &PtxEntry,
+    loaded: &Loaded,
+    rules: LaunchRules,
 ) -> Option<Diagnostic> {
     let gives_none = launch.shared_bytes.constant() == Some(0);
-    (gives_none && entry.uses_dynamic_shared).then(|| {
+    let says = match loaded.target.kind {
+        TargetKind::Ptx => "the file has `.extern .shared`",
+        TargetKind::Cubin => "the file sets shared memory aside for it, of which none is static",
+    };
+    (gives_none && rules.dynamic_shared == Dynamic::Yes).then(|| {
         Diagnostic::warning(format!(
             "`{}` uses dynamic shared memory, and the launch gives none",
             unit.kernel
         ))
         .code(rules::NO_DYNAMIC_SHARED_MEMORY)
         .at(unit.kernel_span.clone(), "this launch has no `shared_bytes`")
-        .related(file.span.clone(), "the file has `.extern .shared`")
+        .related(file.span.clone(), says)
         .help("say in `shared_bytes` how many bytes a block needs")
     })
 }

@@ -243,7 +243,7 @@ fn with_kernels(kernels: &[KernelFacts]) -> Result<(), Problem> {
     }
 }
 
-/// Whether everything that the code calls is in it, or in every driver.
+/// Whether everything that the code calls and reads is in it, or in every driver.
 fn resolved(undefined: &[String]) -> Result<(), Problem> {
     let missing = undefined.iter().map(String::as_str).filter(|name| !OF_THE_DRIVER.contains(name));
     let missing: Vec<&str> = missing.take(8).collect();
@@ -251,11 +251,11 @@ fn resolved(undefined: &[String]) -> Result<(), Problem> {
         [] => Ok(()),
         names => {
             let is_libdevice = names.iter().any(|name| name.starts_with("__nv_"));
-            let mut problem = Problem::new(format!("it calls {}, which it does not have", list(names)));
+            let mut problem = Problem::new(format!("it uses {}, which it does not have", list(names)));
             if is_libdevice {
                 problem.notes.push("functions `__nv_...` are of NVIDIA's libdevice".to_owned());
             }
-            Err(problem.help("link what it calls into it: `nvcc -cubin` of all sources together, `nvlink`, or nvJitLink (libdevice for LLVM's NVPTX)"))
+            Err(problem.help("link what it uses into it: `nvcc -cubin` of all sources together, `nvlink`, or nvJitLink (libdevice for LLVM's NVPTX)"))
         }
     }
 }
@@ -314,8 +314,11 @@ mod tests {
         );
         assert_eq!(
             refused(&ptx("sm_80", &calls), CodeKind::Ptx),
-            "it calls `__nv_sinf`, which it does not have"
+            "it uses `__nv_sinf`, which it does not have"
         );
+        let reads =
+            format!(".extern .global .b8 table[4];\n{}", KERNEL.replace("ret;", "mov.u64 %rd1, table;"));
+        assert_eq!(refused(&ptx("sm_80", &reads), CodeKind::Ptx), "it uses `table`, which it does not have");
         assert_eq!(
             refused(&ptx("sm_x", KERNEL), CodeKind::Ptx),
             "its `.target`, `sm_x`, is no architecture that is known"

@@ -67,11 +67,10 @@ pub fn max_shared_bytes(arch: Arch) -> Option<u32> {
 /// # Errors
 /// Every disagreement, at the kernel's name in the manifest.
 pub fn check_code(check: &CodeCheck<'_>) -> Result<(), Vec<Diagnostic>> {
-    let problems: Vec<Diagnostic> =
-        [parameters(check), parameter_bytes(check), shared(check), cluster(check), threads(check)]
-            .into_iter()
-            .flatten()
-            .collect();
+    let problems: Vec<Diagnostic> = [parameters, parameter_bytes, shared, cluster, cluster_rank, threads]
+        .into_iter()
+        .filter_map(|of| of(check))
+        .collect();
     if problems.is_empty() { Ok(()) } else { Err(problems) }
 }
 
@@ -147,13 +146,16 @@ fn parameter_bytes(check: &CodeCheck<'_>) -> Option<Diagnostic> {
 
 /// Shared memory: static alone, and with dynamic where the manifest gives it as a constant.
 fn shared(check: &CodeCheck<'_>) -> Option<Diagnostic> {
-    let fixed = check.kernel.shared_bytes?;
+    // Of PTX the driver makes the code, and its facts are not known before; what it declares is.
+    let fixed = check.kernel.shared_bytes.unwrap_or(check.rules.shared_bytes);
     if fixed > MAX_STATIC_SHARED_BYTES {
         let message = format!(
             "the kernel has {fixed} bytes of static shared memory, the limit is {MAX_STATIC_SHARED_BYTES}"
         );
         return Some(problem(check, rules::STATIC_SHARED_MEMORY, message).help(MAKE_IT_DYNAMIC));
     }
+    // PTX runs on GPUs that have more than the one that it is for.
+    let fixed = check.kernel.shared_bytes?;
     let dynamic = check.launch.shared_bytes.constant()?;
     let limit = max_shared_bytes(check.target.arch)?;
     (i64::from(fixed).saturating_add(dynamic) > i64::from(limit)).then(|| {
@@ -200,6 +202,26 @@ fn cluster(check: &CodeCheck<'_>) -> Option<Diagnostic> {
                 .help("say `cluster` in the launch"),
         ),
     }
+}
+
+/// The clusters of the launch against the most blocks that the kernel was made for.
+fn cluster_rank(check: &CodeCheck<'_>) -> Option<Diagnostic> {
+    let most = check.rules.max_cluster?;
+    let axes = check.launch.cluster.as_ref()?.each_ref().map(Expr::constant);
+    let blocks = axes.into_iter().try_fold(1_i64, |all, axis| all.checked_mul(axis?))?;
+    (blocks > i64::from(most)).then(|| {
+        let message = format!("the launch has clusters of {blocks} blocks, the kernel allows {most}");
+        let note = said(
+            check,
+            "the kernel says so with the third number of `__launch_bounds__`",
+            "the code says so (`.maxclusterrank` in PTX, the third number of `__launch_bounds__` in CUDA)",
+        );
+        problem(check, rules::CLUSTER, message).note(note).help(said(
+            check,
+            "make the clusters smaller or the bound larger",
+            "make the clusters smaller",
+        ))
+    })
 }
 
 /// Whether the grid of a kernel counts clusters. NVRTC writes a required block together with clusters for `__block_size__` alone; other compilers

@@ -323,6 +323,13 @@ fn a_launch_heeds_what_the_kernel_demands() {
     ];
     let shown: Vec<String> = refused.into_iter().map(Result::unwrap_err).collect();
     insta::assert_snapshot!("launch_rules", shown.join("\n"));
+    // More than the kernel was made for.
+    let most = LaunchRules { max_cluster: Some(4), ..LaunchRules::default() };
+    let beyond = check_with("block = [64]\ncluster = [4, 2]", &args, "sm_90", &facts, most).unwrap_err();
+    assert!(beyond.contains("the launch has clusters of 8 blocks, the kernel allows 4"), "{beyond}");
+    for launch in ["block = [64]\ncluster = [2, 2]", "block = [64]\ncluster = [\"x.rank\"]", "block = [64]"] {
+        assert_eq!(check_with(launch, &args, "sm_90", &facts, most), Ok(()), "{launch}");
+    }
     // More blocks than a launch can have.
     let too_large =
         check_with("block = [64]", &args, "sm_90", &facts, clusters(Cluster::Of([4, 2, 2]))).unwrap_err();
@@ -337,4 +344,17 @@ fn a_launch_heeds_what_the_kernel_demands() {
     ] {
         assert_eq!(check_with(launch, &args, "sm_90", &facts, clusters(cluster)), Ok(()), "{launch}");
     }
+}
+
+/// What the driver makes of PTX is not known; what the text declares is there in any case.
+#[test]
+fn ptx_is_held_against_the_shared_memory_that_it_declares() {
+    let args = [tensor("x", 0), tensor("y", 1)];
+    let facts = KernelFacts { shared_bytes: None, registers: None, ..facts(&[(0, 8), (8, 8)]) };
+    let declares = |shared_bytes| LaunchRules { shared_bytes, ..LaunchRules::default() };
+    let launch = "block = [64]\nshared_bytes = 200_000";
+    let refused = check_with("block = [64]", &args, "compute_80", &facts, declares(49_153)).unwrap_err();
+    assert!(refused.contains("49153 bytes of static shared memory, the limit is 49152"), "{refused}");
+    // It runs on GPUs that have more than 8.0.
+    assert_eq!(check_with(launch, &args, "compute_80", &facts, declares(49_152)), Ok(()));
 }

@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 
+use super::variable::integer;
 use super::{CubinError, Entry, entry};
 
 /// What stands at the beginning of a text, as it is written.
@@ -25,45 +26,62 @@ pub(super) struct Module<'t> {
     pub(super) entries: Vec<Entry<'t>>,
     /// The names of `.extern .func`.
     pub(super) declared: Vec<&'t str>,
-    /// The names of `.extern .shared` variables: their size is the launch's.
-    pub(super) dynamic_shared: Vec<&'t str>,
+    /// Functions that are there: their names and bodies.
+    pub(super) functions: Vec<(&'t str, &'t str)>,
+    pub(super) variables: Vec<Declaration<'t>>,
+}
+
+/// A declaration of variables of the whole module.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Declaration<'t> {
+    /// `.global`, `.const`, `.shared`.
+    pub(super) space: &'t str,
+    /// Whether another file is to have them; of shared memory, the launch.
+    pub(super) is_extern: bool,
+    /// What stands behind the space, up to the semicolon.
+    pub(super) text: &'t str,
 }
 
 /// What a text has, or what could be read of its beginning and why the rest could not. It has no comments, and nothing between quotes.
 pub(super) fn module(text: &str) -> Result<Module<'_>, (Head<'_>, CubinError)> {
-    let mut tokens = Tokens { text, at: 0 };
+    let mut tokens = Tokens::of(text);
     let mut module = Module {
         head: Head::default(),
         address_bits: 32,
         entries: Vec::new(),
         declared: Vec::new(),
-        dynamic_shared: Vec::new(),
+        functions: Vec::new(),
+        variables: Vec::new(),
     };
     let mut known: HashMap<String, usize> = HashMap::new();
     let mut error = None;
     let mut is_extern = false;
+    // The function whose body may follow.
+    let mut function = None;
     while let Some(token) = tokens.next() {
         match token {
             "{" => {
-                tokens.braces();
+                let body = tokens.braces();
+                module.functions.extend(function.take().map(|name| (name, body)));
             }
-            ";" => is_extern = false,
+            ";" => (is_extern, function) = (false, None),
             ".version" => module.head.version = module.head.version.or(tokens.word()),
             ".target" => module.head.target = module.head.target.or(tokens.word()),
             ".address_size" => {
-                module.address_bits = tokens.word().and_then(|bits| bits.parse().ok()).unwrap_or(32);
+                module.address_bits = tokens.word().and_then(integer).unwrap_or(32);
             }
             ".extern" => is_extern = true,
             ".func" if is_extern => {
                 module.declared.extend(tokens.function());
                 is_extern = false;
             }
-            ".shared" if is_extern => {
-                module.dynamic_shared.extend(tokens.variable());
+            ".func" => function = tokens.function(),
+            ".shared" | ".global" | ".const" => {
+                module.variables.push(Declaration { space: token, is_extern, text: tokens.statement() });
                 is_extern = false;
             }
             ".entry" => {
-                is_extern = false;
+                (is_extern, function) = (false, None);
                 match tokens.entry() {
                     Some(Ok(new)) => match known.get(&new.facts.symbol) {
                         Some(index) => {
@@ -91,7 +109,7 @@ pub(super) fn module(text: &str) -> Result<Module<'_>, (Head<'_>, CubinError)> {
 }
 
 /// The words and signs of a text.
-struct Tokens<'t> {
+pub(super) struct Tokens<'t> {
     text: &'t str,
     at: usize,
 }
@@ -109,8 +127,12 @@ fn begins_another(word: &str) -> bool {
 }
 
 impl<'t> Tokens<'t> {
+    pub(super) fn of(text: &'t str) -> Tokens<'t> {
+        Tokens { text, at: 0 }
+    }
+
     /// The next sign, or the next word: all up to a blank or a sign.
-    fn next(&mut self) -> Option<&'t str> {
+    pub(super) fn next(&mut self) -> Option<&'t str> {
         let bytes = self.text.as_bytes();
         while bytes.get(self.at)?.is_ascii_whitespace() {
             self.at += 1;
@@ -126,18 +148,18 @@ impl<'t> Tokens<'t> {
     }
 
     /// The next token, which stays there.
-    fn peek(&self) -> Option<&'t str> {
+    pub(super) fn peek(&self) -> Option<&'t str> {
         Tokens { text: self.text, at: self.at }.next()
     }
 
     /// The next word; nothing where a sign stands there.
-    fn word(&mut self) -> Option<&'t str> {
+    pub(super) fn word(&mut self) -> Option<&'t str> {
         self.peek().filter(|token| !token.bytes().next().is_some_and(is_sign))?;
         self.next()
     }
 
     /// What stands up to the parenthesis that closes, behind the one that opens; nothing where none does.
-    fn parentheses(&mut self) -> Option<&'t str> {
+    pub(super) fn parentheses(&mut self) -> Option<&'t str> {
         let rest = self.text.get(self.at..)?;
         // Nothing but another entry's body has these, which is then in the place of the parenthesis.
         let end = rest.find([')', '{', ';']).unwrap_or(rest.len());
@@ -148,7 +170,7 @@ impl<'t> Tokens<'t> {
     }
 
     /// What stands between the brace that was read and its partner, or the end.
-    fn braces(&mut self) -> &'t str {
+    pub(super) fn braces(&mut self) -> &'t str {
         let from = self.at;
         let mut depth = 1_usize;
         for byte in self.text.bytes().skip(from) {
@@ -181,16 +203,12 @@ impl<'t> Tokens<'t> {
         }
     }
 
-    /// The name of a variable: the last word before its brackets or the end of its statement.
-    fn variable(&mut self) -> Option<&'t str> {
-        let mut name = None;
-        while let Some(word) = self.peek().filter(|word| !begins_another(word)) {
-            if word.bytes().next().is_some_and(is_sign) {
-                break;
-            }
-            name = self.next();
-        }
-        name.filter(|name| !name.starts_with('.'))
+    /// What stands up to the semicolon.
+    fn statement(&mut self) -> &'t str {
+        let rest = self.text.get(self.at..).unwrap_or_default();
+        let end = rest.find(';').unwrap_or(rest.len());
+        self.at += end;
+        rest.get(..end).unwrap_or_default()
     }
 
     /// An entry from its name on.

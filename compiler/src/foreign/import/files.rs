@@ -7,7 +7,7 @@ use cubinder_bundle::KernelFacts;
 use super::types::{self, Mangled};
 use super::words::{self, ELEMENT, unknown_type};
 use super::{Found, FoundCode, FoundParam, FoundVariant, Role, identifier};
-use crate::cubin::{self, Cluster, PtxParam};
+use crate::cubin::{self, Cluster, Dynamic, PtxParam};
 use crate::diagnostic::{Diagnostic, suggest};
 use crate::foreign::names::{self, Named};
 use crate::foreign::{Loaded, load};
@@ -93,7 +93,6 @@ pub fn found(symbol: &str, loaded: Vec<(CodeKind, PathBuf, Loaded)>) -> Found {
     let mut variant = FoundVariant::default();
     let mut remarks = Vec::new();
     let mut most: Option<u32> = None;
-    let mut is_dynamic = false;
     for (_, _, loaded) in &loaded {
         let rules = loaded.rules.get(symbol).copied().unwrap_or_default();
         variant.block = variant.block.or(rules.block);
@@ -102,15 +101,21 @@ pub fn found(symbol: &str, loaded: Vec<(CodeKind, PathBuf, Loaded)>) -> Found {
         }
         let facts = loaded.kernels.iter().find(|kernel| kernel.symbol == symbol);
         most = most.or(facts.and_then(|facts| facts.max_threads));
-        let entry =
-            loaded.ptx.iter().flat_map(|(_, origin)| &origin.entries).find(|entry| entry.symbol == symbol);
-        is_dynamic |= entry.is_some_and(|entry| entry.uses_dynamic_shared);
     }
     if let (Some(most), None) = (most, variant.block) {
         remarks.push(format!("the kernel allows at most {most} threads a block"));
     }
-    // Cubins do not tell whether there is any.
-    variant.shared_bytes = if is_dynamic { None } else { Some("0".to_owned()) };
+    variant.shared_bytes = match dynamic_shared(symbol, &loaded) {
+        Shared::None => Some("0".to_owned()),
+        Shared::OfTheLaunch => None,
+        Shared::Beside(bytes) => {
+            remarks.push(format!(
+                "beside {bytes} bytes of static shared memory the kernel may have dynamic one (`extern __shared__`), which a cubin does not \
+                 tell: say `shared_bytes` then"
+            ));
+            Some("0".to_owned())
+        }
+    };
     let tool = loaded.iter().map(|(_, _, loaded)| loaded.tool.clone()).find(|tool| !tool.is_empty());
     let files = loaded.into_iter().map(|(kind, path, _)| (kind, path)).collect();
     variant.codes = vec![FoundCode { ty: None, kernel: symbol.to_owned(), params, files }];
@@ -120,6 +125,34 @@ pub fn found(symbol: &str, loaded: Vec<(CodeKind, PathBuf, Loaded)>) -> Found {
         variants: vec![variant],
         remarks,
         ..Found::default()
+    }
+}
+
+/// What files tell of a kernel's dynamic shared memory.
+enum Shared {
+    /// There is none.
+    None,
+    /// There is some, or it is all that the shared memory can be.
+    OfTheLaunch,
+    /// There may be some besides so many bytes.
+    Beside(u32),
+}
+
+fn dynamic_shared(symbol: &str, loaded: &[(CodeKind, PathBuf, Loaded)]) -> Shared {
+    let says = || {
+        loaded.iter().filter_map(|(_, _, loaded)| {
+            let kernel = loaded.kernels.iter().find(|kernel| kernel.symbol == symbol)?;
+            Some((loaded.rules.get(symbol)?.dynamic_shared, kernel.shared_bytes.unwrap_or(0)))
+        })
+    };
+    let is_said = |wanted: Dynamic| says().any(|(dynamic, _)| dynamic == wanted);
+    let fixed = says().map(|(_, bytes)| bytes).max().unwrap_or(0);
+    match (is_said(Dynamic::Yes), is_said(Dynamic::No)) {
+        (true, _) => Shared::OfTheLaunch,
+        // PTX tells what the cubins beside it do not.
+        (false, true) => Shared::None,
+        (false, false) if fixed == 0 => Shared::OfTheLaunch,
+        (false, false) => Shared::Beside(fixed),
     }
 }
 

@@ -69,6 +69,7 @@ pub(crate) fn draft(folder: &Path, text: &str, kernel: &str, types: &[DataType])
         source_span: span(0..0),
         kernel: kernel.to_owned(),
         kernel_span: span(9..11 + kernel.len()),
+        grid_spans: Vec::new(),
         formats: Vec::new(),
         has_formats: false,
         types: types.iter().map(|ty| (ty.name().to_owned(), *ty)).collect(),

@@ -172,6 +172,29 @@ fn what_a_kernel_does_is_held_against_what_the_manifest_says() {
 }
 
 #[test]
+fn floats_of_8_bits_are_of_several_kinds() {
+    for (theirs, is_right) in [("f8E4M3FN", true), ("f8E5M2", false), ("f8E4M3FNUZ", false)] {
+        let text = "#loc = loc(\"k.py\":2:1)\nmodule {\n  tt.func public @k(%x: !tt.ptr<KIND>, %y: !tt.ptr<KIND>, %n: i32) attributes {noinline = false} {\n    \
+            %0 = tt.load %x : !tt.ptr<KIND>\n    tt.store %y, %0 : !tt.ptr<KIND>\n    tt.return\n  }\n}\n";
+        let project = with_text("k", &text.replace("KIND", theirs));
+        let imported = imported(&project).replace(theirs, "f8");
+        let found = said(&project, &imported);
+        match is_right {
+            true => assert_eq!(found, NOTHING),
+            false => assert_eq!(
+                found,
+                [format!("C0903 `x` is `const f8*`, and the kernel takes `!tt.ptr<{theirs}>` there")]
+            ),
+        }
+        // No tensor has such elements: their bytes are passed.
+        let bytes = imported.replace("f8*", "u8*").replace("\"f8\"", "\"u8\"");
+        assert_eq!(said(&project, &bytes).is_empty(), !is_right, "{bytes}");
+        let unsaid = imported.replace("f8*", "void*");
+        assert_eq!(said(&project, &unsaid).is_empty(), is_right, "{unsaid}");
+    }
+}
+
+#[test]
 fn a_kernel_of_several_kinds_of_code_asks_what_all_of_it_needs() {
     let project = compiled("add_to");
     let text = String::from_utf8(project.read("cache/ONE/add_to.ttir")).unwrap();

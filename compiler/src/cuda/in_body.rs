@@ -92,6 +92,24 @@ impl<'t> InBody<'t> {
         self.body.tokens.clone().zip(chosen(self)).find_map(wait)
     }
 
+    /// The last axis beyond x in which the kernel reads its block's number, in every run of it. A kernel that asks how many blocks there are in
+    /// that direction is right whatever there are.
+    pub(super) fn grid_axis(&self) -> Option<(usize, Range<usize>)> {
+        let reads = |at: usize, what: &str, axis: &str| {
+            self.word(at) == what && self.word(at + 1) == "." && self.word(at + 2) == axis
+        };
+        [(2, "z"), (1, "y")].into_iter().find_map(|(index, axis)| {
+            if self.body.tokens.clone().any(|at| reads(at, "gridDim", axis)) {
+                return None;
+            }
+            let mut places = self.body.tokens.clone().zip(chosen(self));
+            let (at, _) = places.find(|(at, is_chosen)| {
+                reads(*at, "blockIdx", axis) && !is_chosen && !self.is_open(*at..at + 3)
+            })?;
+            Some((index, self.place(at, at + 2)?))
+        })
+    }
+
     /// The variables that are the grid, and nothing else anywhere in the body.
     fn grids(&self) -> HashSet<&'t str> {
         // `grid_group grid`, `grid = cooperative_groups::this_grid();`: the name of each, by its token.
@@ -287,6 +305,22 @@ mod tests {
             "bool b = x[0] && x[1]; cg::this_grid().sync();",
         ] {
             assert!(waits(body), "{body}");
+        }
+    }
+
+    #[test]
+    fn the_last_axis_of_the_grid_that_is_read_for_certain_is_found() {
+        let axis = |body: &str| kernel(body).grid_axis.map(|(axis, _)| axis);
+        for (body, expected) in [
+            ("int row = blockIdx.y * blockDim.y + threadIdx.y;", Some(1)),
+            ("int image = blockIdx . z; y[blockIdx.y] = image;", Some(2)),
+            ("for (int i = blockIdx.y; i < 7; ++i) y[i] = 1;", None),
+            ("y[blockIdx.x] = threadIdx.y;", None),
+            ("for (int i = blockIdx.y; i < 7; i += gridDim.y) y[i] = 1;", None),
+            ("if (x[0] > 0) y[blockIdx.y] = 1;", None),
+            ("#ifdef DEEP\ny[blockIdx.z] = 1;\n#endif\n", None),
+        ] {
+            assert_eq!(axis(body), expected, "{body}");
         }
     }
 

@@ -18,6 +18,7 @@ impl Check<'_> {
             self.without_wait(plugin),
             self.restricted(plugin),
             self.without_all_blocks(plugin),
+            self.narrow_grid(),
         ];
         found.into_iter().flatten()
     }
@@ -96,6 +97,24 @@ impl Check<'_> {
                 .related(Span::new(self.source, place), "it waits here")
                 .note("the GPU stops the kernel there: only blocks that run at once can wait for one another")
                 .help("say `cooperative = true`, with a grid of at most as many blocks as run at once, such as `min(device.sms, ...)`"),
+        )
+    }
+
+    /// The kernel asks where its block is in a direction in which the launch says nothing of blocks.
+    fn narrow_grid(&self) -> Option<Diagnostic> {
+        let (axis, place) = self.kernel.grid_axis.clone()?;
+        let said = self.unit.grid_spans.get(..axis + 1).is_none();
+        let last = self.unit.grid_spans.last().filter(|_| said)?;
+        let (name, others) = if axis == 1 { ("y", "x") } else { ("z", "the others") };
+        let message = format!("`{}` reads `blockIdx.{name}`, and the grid has no {name}", self.kernel.path());
+        Some(
+            Diagnostic::warning(message)
+                .code(rules::GRID_AXES)
+                .at(last.clone(), format!("blocks in {others} alone"))
+                .related(Span::new(self.source, place), "it is 0 in every block")
+                .help(format!(
+                    "say how many blocks there are in {name}, such as `grid = [..., \"ceil_div(...)\"]`; where it is to be one, say `1` there"
+                )),
         )
     }
 

@@ -278,6 +278,7 @@ impl<'t> Reader<'t> {
                 };
                 let body = InBody { text: self.text, lexed: self.lexed, around: &self.around, body };
                 kernel.grid_wait = body.grid_wait();
+                kernel.grid_axis = body.grid_axis();
                 kernel.accumulated = body.accumulated(kernel);
             }
         }

@@ -207,6 +207,8 @@ fn of_triton_type(ty: &str) -> Option<&str> {
         "f32" | "f64" | "f16" | "bf16" | "i16" | "i32" | "i64" => Some(ty),
         "i1" => Some("bool"),
         "f8E4M3FN" => Some("f8"),
+        // None of them is what `f8` is, and their bytes are what is passed.
+        "f8E5M2" | "f8E4M3FNUZ" | "f8E5M2FNUZ" | "f8E4M3B11FNUZ" => Some("__nv_fp8_e5m2"),
         _ => None,
     }
 }
@@ -364,8 +366,14 @@ fn quoted(what: &str) -> String {
 fn is_another(told: Leaf, declared: Leaf) -> bool {
     use ScalarType::{Bool, Int, UInt};
     let is_integer = |leaf: Leaf| matches!(leaf, Leaf::Scalar(Int { .. } | UInt { .. } | Bool));
-    let is_known = |leaf: Leaf| matches!(leaf, Leaf::Scalar(_) | Leaf::Half | Leaf::Bfloat16 | Leaf::Float8);
+    let is_known = |leaf: Leaf| {
+        matches!(leaf, Leaf::Scalar(_) | Leaf::Half | Leaf::Bfloat16 | Leaf::Float8 | Leaf::OtherFloat8)
+    };
     if told == declared || !is_known(told) || !is_known(declared) {
+        return false;
+    }
+    // What manifests have no name for is said to be integers.
+    if told == Leaf::OtherFloat8 && is_integer(declared) {
         return false;
     }
     // Vectors and wide integers hold several of what is smaller: the tensor that is bound decides.
@@ -420,6 +428,15 @@ mod tests {
     }
 
     #[test]
+    fn symbols_tell_other_floats_of_8_bits() {
+        // k(const __nv_fp8_e4m3*, const __nv_fp8_e5m2*, __nv_fp8_e8m0*)
+        assert_eq!(
+            shown("_Z1kPK13__nv_fp8_e4m3PK13__nv_fp8_e5m2P13__nv_fp8_e8m0"),
+            ["const *Float8 Some(1)", "const *OtherFloat8 Some(1)", "*OtherFloat8 Some(1)"]
+        );
+    }
+
+    #[test]
     fn symbols_of_numba_tell_parts() {
         let symbol = "_ZN8__main__4turnB2v1E5ArrayIfLi2E1C7mutable7alignedEi";
         let told = shown(symbol);
@@ -450,6 +467,10 @@ mod tests {
             (f32, f32, false),
             (Leaf::Half, f32, true),
             (Leaf::Half, Leaf::Bfloat16, true),
+            (Leaf::OtherFloat8, Leaf::Float8, true),
+            (Leaf::OtherFloat8, int(1), false),
+            (Leaf::OtherFloat8, Leaf::Half, true),
+            (Leaf::Float8, Leaf::OtherFloat8, true),
             (f32, int(4), true),
             (int(4), f32, false),
             (int(4), int(8), true),

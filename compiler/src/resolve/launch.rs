@@ -98,6 +98,7 @@ pub(super) fn resolve(
             None => span_of(decl.kernel.as_ref()),
         },
         foreign,
+        grid_spans: decl.grid.iter().map(|text| compiler.span(text.range.clone())).collect(),
         types: row.types.clone(),
         formats: row.formats.clone(),
         has_formats: rows::has_formats(compiler.manifest),

@@ -173,6 +173,8 @@ rules! {
     TABLE_FILE = "C0413";
     /// A kernel that waits for its whole grid and is not launched as one that can.
     GRID_WAIT = "C0414";
+    /// A kernel that reads its block's number in a direction in which the launch says no blocks.
+    GRID_AXES = "C0415";
 
     // Machine code.
     /// Parameters that differ from one compile to the next.

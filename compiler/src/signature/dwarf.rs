@@ -364,6 +364,13 @@ impl<'d> Entries<'d> {
                 gimli::DW_TAG_structure_type,
                 Some(b"__nv_fp8_e4m3" | b"__nv_fp8x2_e4m3" | b"__nv_fp8x4_e4m3"),
             ) => Some(Leaf::Float8),
+            (
+                gimli::DW_TAG_structure_type,
+                Some(
+                    b"__nv_fp8_e5m2" | b"__nv_fp8x2_e5m2" | b"__nv_fp8x4_e5m2" | b"__nv_fp8_e8m0"
+                    | b"__nv_fp8x2_e8m0" | b"__nv_fp8x4_e8m0",
+                ),
+            ) => Some(Leaf::OtherFloat8),
             (gimli::DW_TAG_pointer_type | gimli::DW_TAG_subroutine_type, _) => Some(Leaf::Address),
             (gimli::DW_TAG_enumeration_type, _) => {
                 Some(Leaf::Enum { bytes: u8::try_from(entry.size?).ok()? })

@@ -104,6 +104,8 @@ pub enum Leaf {
     Opaque,
     /// `__nv_fp8_e4m3`, `__nv_fp8x4_e4m3`
     Float8,
+    /// Floats of 8 bits that no tensor has: `__nv_fp8_e5m2`, `__nv_fp8x4_e5m2`, `__nv_fp8_e8m0`
+    OtherFloat8,
 }
 
 impl Leaf {
@@ -113,7 +115,7 @@ impl Leaf {
         match self {
             Leaf::Scalar(scalar) => Some(scalar.size()),
             Leaf::Half | Leaf::Bfloat16 => Some(2),
-            Leaf::Float8 => Some(1),
+            Leaf::Float8 | Leaf::OtherFloat8 => Some(1),
             Leaf::Enum { bytes } => Some(u32::from(bytes)),
             Leaf::Address => Some(8),
             Leaf::Opaque => None,

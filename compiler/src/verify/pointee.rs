@@ -40,6 +40,8 @@ pub(crate) fn misfit(ty: DataType, size: Option<u32>, leaf: Leaf) -> Option<Stri
         Leaf::Scalar(ScalarType::Int { .. } | ScalarType::UInt { .. }) => {
             part == element || is_vector || element <= 2
         }
+        // What no tensor holds, its bytes stand for.
+        Leaf::OtherFloat8 if element == 1 => matches!(ty, DataType::I8 | DataType::U8),
         _ if is_own(ty, leaf) => true,
         _ => part != element && is_vector && size > element,
     };
@@ -87,6 +89,8 @@ mod tests {
             (DataType::Bool, Some(1), bool),
             (DataType::F8, Some(1), Leaf::Float8),
             (DataType::F8, Some(4), Leaf::Float8),
+            (DataType::U8, Some(1), Leaf::OtherFloat8),
+            (DataType::I8, Some(4), Leaf::OtherFloat8),
             // Its bits.
             (DataType::F32, Some(4), unsigned(4)),
             (DataType::F32, Some(16), unsigned(4)),
@@ -128,6 +132,18 @@ mod tests {
             (DataType::F32, Some(1), unsigned(1), "that is no whole number of elements"),
             (DataType::F32, Some(6), Leaf::Opaque, "that is no whole number of elements"),
             (DataType::I64, Some(4), unsigned(4), "that is no whole number of elements"),
+            (
+                DataType::F8,
+                Some(1),
+                Leaf::OtherFloat8,
+                "each element would be read as another kind of number",
+            ),
+            (
+                DataType::F8,
+                Some(4),
+                Leaf::OtherFloat8,
+                "each element would be read as another kind of number",
+            ),
             (DataType::F32, Some(8), f64, "2 elements would be read as one number"),
             (DataType::F16, Some(4), f32, "2 elements would be read as one number"),
             (DataType::I32, Some(8), unsigned(8), "2 elements would be read as one number"),

@@ -198,6 +198,9 @@ const NUMBERS: [(&str, &str); 17] = [
     ("unsigned long long", "u64"),
 ];
 
+/// What pointers can point to, and no tensor has.
+const OF_NO_TENSOR: [&str; 3] = ["void", "__nv_fp8_e5m2", "__nv_fp8_e8m0"];
+
 fn number(text: &str) -> Option<&'static str> {
     NUMBERS.iter().find(|(name, _)| *name == text).map(|(_, ours)| *ours)
 }
@@ -224,7 +227,7 @@ fn element(text: &str) -> Option<String> {
     number(text)
         .map(str::to_owned)
         .or_else(|| is_vector(text))
-        .or_else(|| (text == "void").then(|| text.to_owned()))
+        .or_else(|| OF_NO_TENSOR.contains(&text).then(|| text.to_owned()))
 }
 
 /// What a pointer of C++ points to, as manifests call it.

@@ -26,7 +26,7 @@ const fn uint(bytes: u8) -> Leaf {
 }
 
 /// CUDA's names of single numbers, and those that the manifest has for them.
-const NUMBERS: [(&str, Leaf); 36] = [
+const NUMBERS: [(&str, Leaf); 38] = [
     ("f32", Leaf::Scalar(ScalarType::F32)),
     ("f64", Leaf::Scalar(ScalarType::F64)),
     ("f16", Leaf::Half),
@@ -47,6 +47,8 @@ const NUMBERS: [(&str, Leaf); 36] = [
     ("__half", Leaf::Half),
     ("__nv_bfloat16", Leaf::Bfloat16),
     ("__nv_fp8_e4m3", Leaf::Float8),
+    ("__nv_fp8_e5m2", Leaf::OtherFloat8),
+    ("__nv_fp8_e8m0", Leaf::OtherFloat8),
     ("char", int(1)),
     ("signed char", int(1)),
     ("unsigned char", uint(1)),

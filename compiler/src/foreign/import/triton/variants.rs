@@ -407,7 +407,7 @@ impl Plugin<'_> {
             variants.iter().flat_map(|variant| variant.constants.iter().map(|(name, _)| name)).collect();
         if !own.is_empty() {
             remarks.push(format!(
-                "Variants differ in {}. Where that is only faster or slower, `{} = \"{}\"` in args is right: TensorRT times the variants whose guards hold, and TensorRT-RTX takes the first, so give that one a guard (C0207). Where it is what the node computes, say in args what it is in the node",
+                "Variants differ in {}. Where that is only faster or slower, `{} = \"{}\"` in args is right: TensorRT times the variants whose guards hold, and TensorRT-RTX takes the first, so give that one a guard (C0207). Where it is what the node computes, say in args what it is in the node, and take it out of `constants`",
                 listed(&own),
                 own.first().map_or("BLOCK", |name| name.as_str()),
                 own.first().map_or("BLOCK", |name| name.as_str()),

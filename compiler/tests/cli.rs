@@ -130,7 +130,7 @@ fn the_configuration_is_found_from_a_folder_below() {
 fn quiet_says_nothing_and_json_is_for_programs() {
     let Some(project) = Project::new() else { return };
     assert_eq!(project.compile(&["--quiet"]).stdout, "");
-    let run = project.compile(&["--message-format", "json"]);
+    let run = project.compile(&["--json"]);
     let lines: Vec<Value> = run.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(lines.len(), 1, "{}", run.stdout);
     assert_eq!(lines[0]["result"], "compiled");
@@ -199,7 +199,7 @@ fn what_is_proved_is_counted_and_listed() {
         assert!(one["case"]["attributes"].get("factor").is_some(), "{one}");
     }
     // The same as an error.
-    let run = project.run(&["check", "--deny-warnings", "--message-format", "json"]);
+    let run = project.run(&["check", "--deny-warnings", "--json"]);
     let result = last(&run);
     assert_eq!((run.code, &result["result"], &result["errors"]), (Some(1), &"failed".into(), &1.into()));
 }

@@ -639,3 +639,47 @@ fn shared_memory_of_the_launch_is_asked_for() {
     let none = imported(&["scale.sm_80.cubin", "--kernel", "scale_f32_1"]);
     assert!(!none.contains("shared_bytes") && !none.contains("shared memory"), "{none}");
 }
+
+/// A cubin whose notes were taken off.
+fn without_notes(bytes: &[u8]) -> Vec<u8> {
+    let mut bare = bytes.to_vec();
+    for at in 0..bare.len() {
+        if bare[at..].starts_with(b".note.nv.") {
+            bare[at] = b'_';
+        }
+    }
+    bare
+}
+
+#[test]
+fn what_a_cubin_does_not_tell_is_said() {
+    let project = Project::without_tools();
+    let code = std::fs::read(data("code/scale.sm_90.cubin")).unwrap();
+    for file in ["a.cubin", "b.cubin"] {
+        std::fs::write(project.path(file), without_notes(&code)).unwrap();
+    }
+    std::fs::write(project.path("told.cubin"), &code).unwrap();
+    let text = std::fs::read_to_string(data("bad/code_driver_too_old.toml")).unwrap();
+    let text: String =
+        text.lines().filter(|line| !line.starts_with("ptx =")).map(|line| format!("{line}\n")).collect();
+    let check = |files: &str, driver: &str| {
+        let text = text.replace("\"../code/scale.sm_80.cubin\", \"../code/scale.sm_90.cubin\"", files);
+        project.write("scale.toml", text.replace("min_driver = \"550\"", driver));
+        project.run(&["check", "scale.toml", "--target", "sm_90"])
+    };
+    let unknown = check("\"a.cubin\"", "min_driver = \"590\"");
+    unknown.assert_refused("a driver that it cannot be held against");
+    assert!(
+        unknown.stderr.contains("error[C0602]: it is not known which drivers load this cubin"),
+        "{}",
+        unknown.stderr
+    );
+    check("\"a.cubin\"", "").assert_ok();
+    check("\"told.cubin\"", "min_driver = \"590\"").assert_ok();
+    // Code for 9.0 and code that may be for 9.0 alone: both can be there.
+    check("\"a.cubin\", \"told.cubin\"", "").assert_ok();
+    let twice = check("\"a.cubin\", \"b.cubin\"", "");
+    twice.assert_refused("two files for one architecture");
+    let note = "each of them does not tell whether it was compiled for 9.0 alone, and is taken to be";
+    assert!(twice.stderr.contains(note), "{}", twice.stderr);
+}

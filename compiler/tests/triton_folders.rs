@@ -149,6 +149,15 @@ fn a_folder_is_meant_by_what_it_alone_is_called() {
 }
 
 #[test]
+fn folders_of_any_name_can_be_remarked_on() {
+    let project = cache(&[Compile { folder: "A\n[plugin]\n\u{7f}", ..USUAL }]);
+    let (remarks, text) = imported(&project, &["BLOCK=1024"]);
+    assert!(remarks.contains("in `A [plugin]  ` has that size"), "{remarks}");
+    let run = checked(&project, &text);
+    assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""), "{}", run.stdout);
+}
+
+#[test]
 fn a_value_that_is_no_size_is_remarked_on() {
     let project = cache(&[USUAL]);
     let (remarks, _) = imported(&project, &["BLOCK=1024"]);
@@ -193,6 +202,10 @@ fn scratch_parameters_are_those_that_the_code_has() {
     let few = cache(&[Compile { scratch: 0, ..USUAL }]);
     few.edit("cache/AAAA/k.ptx", ",\n    .param .u32 k_2", "");
     refused(&few, &[], &["takes 2 parameters", "`k.ttir` has 3"]);
+    // One launch cannot pass them to code of both.
+    let project = cache(&[USUAL, Compile { folder: "BBBB", arch: 90, scratch: 0, ..USUAL }]);
+    let words = ["`AAAA` takes 2 of them (Triton 3.9.0)", "`BBBB` takes 0", "one version of Triton"];
+    refused(&project, &["BLOCK=512"], &words);
     // What is null is not said.
     let nulls = json!({ "global_scratch_size": null, "profile_scratch_size": null, "launch_pdl": null, "num_ctas": null });
     let (_, text) = imported(&cache(&[Compile { json: nulls, ..USUAL }]), &["BLOCK=512"]);
@@ -328,6 +341,16 @@ fn options_that_change_the_code_are_no_constants() {
     let both = "`enable_fp_fusion` is false in `BBBB`, and true in `AAAA`";
     let project = cache(&[fused("AAAA", 80, true), fused("BBBB", 80, false)]);
     refused(&project, &["BLOCK=512"], &["these were compiled with other options", both]);
+    // Where operations differ, values of constants may, too.
+    let other = Compile { more: TWICE, ..fused("BBBB", 80, false) };
+    refused(
+        &cache(&[fused("AAAA", 80, true), other]),
+        &["BLOCK=512"],
+        &["for other values of tl.constexpr", both],
+    );
+    let again = of("BBBB", 80, json!({ "triton_version": "3.8.0" }));
+    let versions = "`triton_version` is \"3.8.0\" in `BBBB`, and \"3.9.0\" in `AAAA`";
+    refused(&cache(&[USUAL, again]), &["BLOCK=512"], &["with other options", versions]);
     // For other GPUs that is seen, and may be meant.
     let project = cache(&[fused("AAAA", 80, true), fused("BBBB", 90, false)]);
     let (remarks, _) = imported(&project, &["BLOCK=512"]);

@@ -17,7 +17,7 @@ use cubinder_compiler::project::{Asked, Project};
 use serde_json::{Value, json};
 
 use super::obligations::{self, Tally, count_of, failed_json};
-use super::output::{MessageFormat, print, show};
+use super::output::{MessageFormat, Readers, print, show};
 
 pub(super) const LONG_ABOUT: &str = "\
 Check plugin manifests without compiling anything: names, types, expressions, guards, the limits of launches and shapes, and \
@@ -47,9 +47,8 @@ pub(super) struct Arguments {
     /// Fail where there are warnings
     #[arg(long)]
     deny_warnings: bool,
-    /// Who reads the messages
-    #[arg(long, value_enum, default_value = "human")]
-    message_format: MessageFormat,
+    #[command(flatten)]
+    readers: Readers,
     /// Say nothing where nothing is wrong
     #[arg(long, short)]
     quiet: bool,
@@ -81,8 +80,8 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
         deny(&mut report.diagnostics);
     }
     let is_right = !has_errors(&report.diagnostics);
-    show(&mut report.diagnostics, arguments.message_format);
-    match arguments.message_format {
+    show(&mut report.diagnostics, arguments.readers.format());
+    match arguments.readers.format() {
         MessageFormat::Json => print(&(summary_json(&report, started).to_string() + "\n")),
         MessageFormat::Human => {
             if arguments.proofs {

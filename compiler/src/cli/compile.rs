@@ -18,7 +18,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Value, json};
 
 use super::obligations::{self, Tally, count_of, failed_json};
-use super::output::{MessageFormat, print, show};
+use super::output::{MessageFormat, Readers, print, show};
 
 pub(super) const LONG_ABOUT: &str = "\
 Compile plugin manifests and their CUDA kernels into one TensorRT plugin library, lib<name>.so.
@@ -87,9 +87,8 @@ pub(super) struct Arguments {
     /// List everything that must hold for every launch, with its place and whether it is proved
     #[arg(long, short = 'v')]
     proofs: bool,
-    /// Who reads the messages
-    #[arg(long, value_enum, default_value = "human")]
-    message_format: MessageFormat,
+    #[command(flatten)]
+    readers: Readers,
     /// Say nothing where nothing is wrong
     #[arg(long, short)]
     quiet: bool,
@@ -97,7 +96,7 @@ pub(super) struct Arguments {
 
 pub(super) fn run(arguments: &Arguments) -> ExitCode {
     let started = Instant::now();
-    let format = arguments.message_format;
+    let format = arguments.readers.format();
     match request(arguments).and_then(|request| perform(arguments, &request)) {
         Ok(mut outcome) => {
             show(&mut outcome.warnings, format);
@@ -137,7 +136,7 @@ fn perform(arguments: &Arguments, request: &Request) -> Result<Outcome, Vec<Diag
     let threads = arguments.jobs.map_or(0, NonZeroUsize::get);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
     let pool = pool.map_err(|error| vec![Diagnostic::error(format!("cannot start threads: {error}"))])?;
-    let bar = Bar::new(arguments.quiet || arguments.message_format == MessageFormat::Json);
+    let bar = Bar::new(arguments.quiet || arguments.readers.format() == MessageFormat::Json);
     pool.install(|| compile(request, &bar))
 }
 

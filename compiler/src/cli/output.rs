@@ -4,7 +4,7 @@ use std::io::{ErrorKind, IsTerminal, Write};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use clap::ValueEnum;
+use clap::{Args, ValueEnum};
 use cubinder_compiler::diagnostic::{self, Colour, Diagnostic};
 
 /// Who reads the messages.
@@ -14,6 +14,23 @@ pub(super) enum MessageFormat {
     Human,
     /// A program: one JSON object a line, on standard output.
     Json,
+}
+
+/// Who reads what a command says; it is asked for in two ways, as other commands of Cubinder have it and as cargo does.
+#[derive(Args)]
+pub(super) struct Readers {
+    /// Print JSON, one object a line: the messages, then the result
+    #[arg(long)]
+    json: bool,
+    /// Who reads the messages; `json` is the same as --json
+    #[arg(long, value_enum, default_value = "human")]
+    message_format: MessageFormat,
+}
+
+impl Readers {
+    pub(super) fn format(&self) -> MessageFormat {
+        if self.json { MessageFormat::Json } else { self.message_format }
+    }
 }
 
 /// Shows diagnostics, sorted by place: on stderr for people, on stdout for programs.

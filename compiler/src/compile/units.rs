@@ -132,12 +132,13 @@ pub(super) fn compile(
 }
 
 /// What only the kernels' text tells.
-const OF_TEXT: [Code; 5] = [
+const OF_TEXT: [Code; 6] = [
     rules::NO_DYNAMIC_SHARED_MEMORY,
     rules::NO_DEPENDENCY_WAIT,
     rules::RESTRICTED_ALIAS,
     rules::GRID_WAIT,
     rules::GRID_AXES,
+    rules::UNFILLED_CONSTANT,
 ];
 
 type Sources<'p> = HashMap<&'p Path, Arc<Source>>;

@@ -1,8 +1,12 @@
 //! What cubins of other compilers say of where they come from, and whether a driver could load them.
 //!
-//! Read off cubins of ptxas 12.8 and 13.4 (Triton 3.9), nvcc 13.0 and NVRTC 13.0: notes `.note.nv.tkinfo` (owner `NVIDIA Corp`, type 2000: six
+//! Of ABI version 7 the header says it: its version is the release of CUDA (129 for 12.9), and a bit of its flags is set for `sm_90a` and not for
+//! `sm_90`. Read off cubins of ptxas 11.8.89, 12.0.140, 12.4.131, 12.8.93 and 12.9.86 for 5.2 to 9.0, which have no notes. Of version 8, which
+//! these make from 10.0 on and ptxas 13 for all, the header's version is 1, and notes say it.
+//!
+//! The notes, read off cubins of ptxas 12.8, 12.9 and 13.4, nvcc 13.0 and NVRTC 13.0, are `.note.nv.tkinfo` (owner `NVIDIA Corp`, type 2000: six
 //! words, of which words 2 to 5 are where the tool's name, its release, its build and its options begin among the texts behind them) and
-//! `.note.nv.cuinfo` (type 1000: a half word 2, the architecture, the release of CUDA as 134 for 13.4).
+//! `.note.nv.cuinfo` (type 1000: a half word 2, the architecture, the release of CUDA as 134 for 13.4; ptxas 12.8 and 12.9 do not write it).
 
 use std::collections::HashSet;
 
@@ -17,11 +21,11 @@ use super::{Budget, CubinError, Header, Named};
 /// Where a cubin comes from.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CubinOrigin {
-    /// The suffix of the architecture that it was made for, where its notes say which that is.
+    /// The suffix of the architecture that it was made for, where it says which that is.
     pub suffix: Option<ArchSuffix>,
     /// The release of CUDA that made it: 13.4 is `(13, 4)`.
     pub release: Option<(u32, u32)>,
-    /// The tool that made it, such as `ptxas-blackwell 13.4`; empty where the notes do not say.
+    /// The tool that made it, such as `ptxas-blackwell 13.4`; empty where no note says it.
     pub tool: String,
     /// Whether it has still to be linked (`nvcc -dc`).
     pub is_relocatable: bool,
@@ -44,7 +48,7 @@ pub fn is_fatbin(bytes: &[u8]) -> bool {
 /// Where the bytes are no readable ELF file.
 pub fn cubin_origin(bytes: &[u8]) -> Result<CubinOrigin, CubinError> {
     let header = Header::parse(bytes)?;
-    let endian = header.endian()?;
+    let (endian, arch) = (header.endian()?, super::arch_of(header)?);
     let sections = header.sections(endian, bytes)?;
     let symbols = sections.symbols(endian, bytes, object::elf::SHT_SYMTAB)?;
     let mut undefined = Vec::new();
@@ -64,22 +68,54 @@ pub fn cubin_origin(bytes: &[u8]) -> Result<CubinOrigin, CubinError> {
         }
     }
     let sections = Named::of(&sections, endian, &mut budget)?;
-    let mut origin = CubinOrigin {
-        is_relocatable: header.e_type.get(LittleEndian) == ET_REL,
+    let note = |name: &[u8]| Ok::<_, CubinError>(sections.bytes(bytes, name)?.and_then(description));
+    let of_header = of_header(header)?;
+    let tool = note(b".note.nv.tkinfo")?.map(|note| tool(note, arch)).unwrap_or_default();
+    let of_note = note(b".note.nv.cuinfo")?.and_then(|note| release(half(note, 4)?));
+    Ok(CubinOrigin {
+        suffix: of_header.suffix.or(tool.suffix),
+        release: of_header.release.or(of_note).or(tool.release),
+        tool: tool.tool,
+        is_relocatable: header.e_type.get(endian) == ET_REL,
         undefined,
+    })
+}
+
+/// Suffix and release, where the header says them.
+fn of_header(header: &Header) -> Result<CubinOrigin, CubinError> {
+    const FOR_ONE_ALONE: u32 = 0x800;
+    const FIRST_WITH_SUFFIX: u32 = 90;
+    if header.e_ident.abi_version != 7 {
+        return Ok(CubinOrigin::default());
+    }
+    let is_alone = header.e_flags.get(LittleEndian).0 & FOR_ONE_ALONE != 0;
+    let suffix = if is_alone { ArchSuffix::Specific } else { ArchSuffix::None };
+    Ok(CubinOrigin {
+        suffix: (super::arch_of(header)? >= FIRST_WITH_SUFFIX).then_some(suffix),
+        release: release(header.e_version.get(LittleEndian)),
         ..CubinOrigin::default()
-    };
-    if let Some(note) = sections.bytes(bytes, b".note.nv.cuinfo")?.and_then(description) {
-        origin.release = half(note, 4).filter(|cuda| *cuda >= 100).map(|cuda| (cuda / 10, cuda % 10));
+    })
+}
+
+/// Suffix, release and tool, where the tool's note says them; the cubin is for this architecture.
+fn tool(note: &[u8], arch: u32) -> CubinOrigin {
+    let (tool, says, options) = (text(note, 2), text(note, 3), text(note, 5));
+    let number = says.rsplit_once("release ").map(|(_, number)| number.split(',').next().unwrap_or_default());
+    let release = number.and_then(|number| {
+        let (major, minor) = number.split_once('.')?;
+        Some((major.parse().ok()?, minor.parse().ok()?))
+    });
+    CubinOrigin {
+        suffix: suffix(&options, arch),
+        release,
+        tool: [tool.as_str(), number.unwrap_or_default()].join(" ").trim().to_owned(),
+        ..CubinOrigin::default()
     }
-    if let Some(note) = sections.bytes(bytes, b".note.nv.tkinfo")?.and_then(description) {
-        let (tool, release, options) = (text(note, 2), text(note, 3), text(note, 5));
-        let number =
-            release.rsplit_once("release ").map(|(_, number)| number.split(',').next().unwrap_or_default());
-        origin.tool = [tool.as_str(), number.unwrap_or_default()].join(" ").trim().to_owned();
-        origin.suffix = suffix(&options, super::arch_of(header)?);
-    }
-    Ok(origin)
+}
+
+/// A release of CUDA as one number: 134 is 13.4.
+fn release(number: u32) -> Option<(u32, u32)> {
+    (100..1000).contains(&number).then_some((number / 10, number % 10))
 }
 
 /// The bytes of a note: sizes of name and description and the type, a word each; the name, filled up to whole words.
@@ -150,6 +186,42 @@ mod tests {
             ("", 90, None),
         ] {
             assert_eq!(suffix(options, number), expected, "{options}");
+        }
+    }
+    fn of(file: &str) -> Vec<u8> {
+        std::fs::read(format!("{}/../tests/data/code/{file}", env!("CARGO_MANIFEST_DIR"))).unwrap()
+    }
+
+    /// ptxas 12.9 writes no notes for these, and nvcc 13.0 does.
+    #[test]
+    fn the_release_is_in_the_header_or_in_a_note() {
+        let release = |bytes: &[u8]| cubin_origin(bytes).unwrap().release;
+        assert_eq!(release(&of("triton/f32-sm_80-any/axpy.cubin")), Some((12, 9)));
+        let noted = of("scale.sm_90.cubin");
+        assert_eq!(release(&noted), Some((13, 0)));
+        let without = |bytes: &[u8], name: &[u8]| {
+            let mut changed = bytes.to_vec();
+            for at in 0..changed.len() - name.len() {
+                if changed[at..].starts_with(name) {
+                    changed[at] = b'_';
+                }
+            }
+            changed
+        };
+        let with_tool = without(&noted, b".note.nv.cuinfo");
+        assert_eq!(release(&with_tool), Some((13, 0)));
+        assert_eq!(release(&without(&with_tool, b".note.nv.tkinfo")), None);
+    }
+
+    /// The words of the header are those of ptxas 12.0, 12.4, 12.8 and 12.9 for `sm_90` and `sm_90a`.
+    #[test]
+    fn the_header_of_abi_7_tells_the_suffix() {
+        let mut cubin = of("triton/f32-sm_80-any/axpy.cubin");
+        assert_eq!((cubin[8], &cubin[48..52]), (7, &0x0050_0550_u32.to_le_bytes()[..]));
+        assert_eq!(cubin_origin(&cubin).unwrap().suffix, None);
+        for (flags, suffix) in [(0x005a_055a_u32, ArchSuffix::None), (0x005a_0d5a, ArchSuffix::Specific)] {
+            cubin[48..52].copy_from_slice(&flags.to_le_bytes());
+            assert_eq!(cubin_origin(&cubin).unwrap().suffix, Some(suffix));
         }
     }
 }

@@ -28,8 +28,8 @@ pub use ptx::{PtxEntry, PtxFacts, PtxOrigin, PtxParam, ptx_origin, read_ptx};
 pub struct CubinFacts {
     /// The version of NVIDIA's ABI: 7 or 8.
     pub abi: u8,
-    /// The architecture as a number: 89. A suffix cannot be read back: NVRTC 13.0 writes the same header for `sm_90`
-    /// and `sm_90a`.
+    /// The architecture as a number: 89. A suffix is not always there: NVRTC 13.0 writes the same header for `sm_90` and `sm_90a`
+    /// ([`cubin_origin`] looks further).
     pub arch: u32,
     /// The kernels, sorted by symbol.
     pub kernels: Vec<KernelFacts>,

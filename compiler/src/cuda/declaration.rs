@@ -278,6 +278,7 @@ impl Reader<'_> {
             dynamic_shared: None,
             may_wait: true,
             grid_wait: None,
+            unfilled: None,
             grid_axis: None,
             accumulated: Vec::new(),
             certainty: self.doubt.map_or(Certainty::Exact, Certainty::Unsure),

@@ -72,6 +72,9 @@ pub struct Kernel {
     pub may_wait: bool,
     /// Where it waits for all blocks of its grid, which only a cooperative launch can; absent where it does not, or may not.
     pub grid_wait: Option<Range<usize>>,
+    /// The `__constant__` variable without a value that it uses, itself or in a function of the text that it calls; absent where it uses
+    /// none, or where that cannot be told.
+    pub unfilled: Option<Range<usize>>,
     /// The last axis of the grid that it reads its block's number of in every run: 1 for `blockIdx.y`, 2 for `blockIdx.z`; absent where it
     /// reads none of them, or may not, or asks how many there are.
     pub grid_axis: Option<(usize, Range<usize>)>,

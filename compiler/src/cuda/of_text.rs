@@ -19,6 +19,7 @@ impl Check<'_> {
             self.restricted(plugin),
             self.without_all_blocks(plugin),
             self.narrow_grid(),
+            self.unfilled(),
         ];
         found.into_iter().flatten()
     }
@@ -115,6 +116,20 @@ impl Check<'_> {
                 .help(format!(
                     "say how many blocks there are in {name}, such as `grid = [..., \"ceil_div(...)\"]`; where it is to be one, say `1` there"
                 )),
+        )
+    }
+
+    /// The kernel uses constant memory that has no value in the text: nothing that runs engines could put one there.
+    fn unfilled(&self) -> Option<Diagnostic> {
+        let place = self.kernel.unfilled.clone()?;
+        let message = format!("nothing fills the constant memory that `{}` uses", self.kernel.path());
+        Some(
+            Diagnostic::warning(message)
+                .code(rules::UNFILLED_CONSTANT)
+                .at(self.unit.kernel_span.clone(), "the kernel is named here")
+                .related(Span::new(self.source, place), "it has no value, so all of it is 0")
+                .note("TensorRT launches the kernel, and nobody copies anything to its symbols")
+                .help("give it its values here, make it a table of the manifest (`[tables]`), or pass what differs from node to node as an argument"),
         )
     }
 

@@ -268,6 +268,11 @@ impl<'t> Reader<'t> {
                     kernel.dynamic_shared = Some(place);
                 }
             }
+            for (kernel, place) in shared::unfilled(self.text, self.lexed, &self.around, &self.bodies) {
+                if let Some(kernel) = self.found.kernels.get_mut(kernel) {
+                    kernel.unfilled = Some(place);
+                }
+            }
             let waiting = waiting(self.text, self.lexed, &self.bodies);
             for (index, kernel) in self.found.kernels.iter_mut().enumerate() {
                 kernel.may_wait = waiting.contains(&index);

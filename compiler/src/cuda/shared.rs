@@ -1,6 +1,7 @@
-//! Which kernels use shared memory whose size the launch gives.
+//! Which kernels use shared memory whose size the launch gives, and constant memory that nothing fills.
 //!
-//! Owns finding `extern __shared__` in a text and what leads to it: by names alone, so what a name could hide is left out.
+//! Owns finding `extern __shared__` and `__constant__` in a text and what leads to them: by names alone, so what a name could hide is left
+//! out.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -32,9 +33,9 @@ pub(super) fn function_name<'t>(text: &'t str, lexed: &Lexed, range: Range<usize
     name.map(|(name, _)| word(text, Some(name)))
 }
 
-/// An array of dynamic shared memory.
+/// A variable, by which memory is named.
 struct Array {
-    /// The token `__shared__`.
+    /// The token `__shared__` or `__constant__`.
     at: usize,
     name: String,
     place: Range<usize>,
@@ -50,6 +51,49 @@ pub(super) fn dynamic(
     let reader = Reader { text, lexed, around, bodies };
     let arrays = reader.arrays();
     if arrays.is_empty() { BTreeMap::new() } else { reader.users(&arrays) }
+}
+
+/// The kernels that use constant memory for certain that has no value in the text, by their index, and the variable.
+pub(super) fn unfilled(
+    text: &str,
+    lexed: &Lexed,
+    around: &Surroundings,
+    bodies: &[Body],
+) -> BTreeMap<usize, Range<usize>> {
+    let reader = Reader { text, lexed, around, bodies };
+    let all = 0..lexed.tokens.len();
+    let variables = all.filter(|at| reader.word(*at) == "__constant__").filter_map(|at| reader.constant(at));
+    let variables: Vec<Array> = variables.collect();
+    if variables.is_empty() { BTreeMap::new() } else { reader.users(&variables) }
+}
+
+/// Whether a word stands in the type of a plain number or a vector of CUDA's: `unsigned`, `float4`, `int32_t`.
+fn is_of_number(word: &str) -> bool {
+    let stem =
+        word.strip_suffix("_t").unwrap_or(word).trim_end_matches(|letter: char| letter.is_ascii_digit());
+    let stems = [
+        "const",
+        "static",
+        "unsigned",
+        "signed",
+        "bool",
+        "char",
+        "short",
+        "int",
+        "long",
+        "longlong",
+        "float",
+        "double",
+        "uchar",
+        "ushort",
+        "uint",
+        "ulong",
+        "ulonglong",
+        "half",
+        "__half",
+        "__nv_bfloat",
+    ];
+    stems.contains(&stem)
 }
 
 struct Reader<'t> {
@@ -84,6 +128,29 @@ impl<'t> Reader<'t> {
         }
         let from = self.lexed.tokens.get(first.min(at))?.range.start;
         let to = self.lexed.tokens.get(open - 1)?.range.end;
+        Some(Array { at, name: name.to_owned(), place: from..to })
+    }
+
+    /// `__constant__ T name[];` without a value.
+    fn constant(&self, at: usize) -> Option<Array> {
+        // What can stand in a declaration.
+        const MOST: usize = 24;
+        let is = |at: usize, signs: &[&str]| signs.contains(&self.word(at));
+        let end =
+            (at..at + MOST).find(|at| is(*at, &[";", "=", "{", "}", "("])).filter(|end| is(*end, &[";"]))?;
+        let behind = (at..=end).find(|at| is(*at, &["[", ",", ";"]))?;
+        let before = (at.saturating_sub(MOST)..at).rev().take_while(|at| !is(*at, &[";", "{", "}"]));
+        let is_elsewhere = before.chain(at..end).any(|at| self.word(at) == "extern");
+        let name = self.word(behind.checked_sub(1)?);
+        // A class may bring its values along.
+        if !(at + 1..behind - 1).all(|at| is_of_number(self.word(at))) {
+            return None;
+        }
+        if is_elsewhere || self.around.is_conditional(&(at..end)) || self.around.macro_of(name).is_some() {
+            return None;
+        }
+        let from = self.lexed.tokens.get(at)?.range.start;
+        let to = self.lexed.tokens.get(behind - 1)?.range.end;
         Some(Array { at, name: name.to_owned(), place: from..to })
     }
 

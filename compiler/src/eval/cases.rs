@@ -414,8 +414,8 @@ pub fn verdict(
     Verdict { name: case.name.clone(), differences }
 }
 
-/// What is wrong with what a case expects on every device: tensors and variants that the plugin does not have, and an error that is not
-/// the one that the node's description is refused with.
+/// Everything that is wrong with a case on every device: what it says of the node, data that are not there or do not fit, and expectations of
+/// tensors, variants and errors that there are not.
 #[must_use]
 pub fn mistaken(cases: &Cases, case: &Case, subject: &Subject) -> Vec<Difference> {
     let told = |(range, text): (Range<usize>, String)| Difference {
@@ -423,11 +423,24 @@ pub fn mistaken(cases: &Cases, case: &Case, subject: &Subject) -> Vec<Difference
         text,
         mistake: true,
     };
-    let refused = case.error.as_ref().and_then(|(range, part)| {
-        let all = state(subject, &cases.query(case).ok()?).err()?;
-        another_error(&all, part).map(|text| (range.clone(), text))
-    });
-    misnamed(case, &subject.plugin).into_iter().chain(refused).map(told).collect()
+    let query = match cases.query(case) {
+        Ok(query) => query,
+        Err(difference) => return vec![difference],
+    };
+    let of_node: Vec<_> = match (state(subject, &query), &case.error) {
+        (Err(all), Some((range, part))) => {
+            another_error(&all, part).map(|text| (range.clone(), text)).into_iter().collect()
+        }
+        (Err(all), None) => all.iter().map(|it| (place_of(case, it), one_line(&it.diagnostic))).collect(),
+        // What is refused needs no data.
+        (Ok(_), Some(_)) => Vec::new(),
+        (Ok(stated), None) => {
+            let trial = cases.trial_of(case).ok();
+            let of_data = trial.map(|trial| mistakes(&subject.plugin, &stated, &trial)).unwrap_or_default();
+            of_data.into_iter().map(|text| (case.range.clone(), text)).collect()
+        }
+    };
+    of_node.into_iter().chain(misnamed(case, &subject.plugin)).map(told).collect()
 }
 
 /// What is said where none of the mistakes is the one that is expected.

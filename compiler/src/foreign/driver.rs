@@ -29,8 +29,7 @@ pub fn check_driver(draft: &PluginDraft, driver: DriverVersion, place: &Span) ->
     let mut found: Vec<Diagnostic> = Vec::new();
     for file in draft.units.iter().filter_map(|unit| unit.foreign.as_ref()).flat_map(|code| &code.files) {
         let Some(loaded) = &file.loaded else { continue };
-        let Some(oldest) = oldest(loaded) else { continue };
-        let error = match oldest {
+        let error = match oldest(loaded) {
             Oldest::Is(oldest) if drivers::reaches(driver, oldest) => continue,
             Oldest::Is(oldest) => {
                 let error = Diagnostic::error(format!("driver {driver} does not load {}", what(loaded)));
@@ -39,9 +38,12 @@ pub fn check_driver(draft: &PluginDraft, driver: DriverVersion, place: &Span) ->
                     .help("make it with an older release of CUDA, leave the file out, or raise `min_driver`")
             }
             Oldest::IsNotKnown => {
-                Diagnostic::error(format!("it is not known which drivers load {}", what(loaded)))
-                    .note("this version of cubinder was made before that release")
-                    .help("leave the file out, or `min_driver`")
+                let error = Diagnostic::error(format!("it is not known which drivers load {}", what(loaded)));
+                let why = match loaded.ptx.is_some() || loaded.release.is_some() {
+                    true => "this version of cubinder was made before that release",
+                    false => "neither its header nor a note tells which release of CUDA made it",
+                };
+                error.note(why).help("leave the file out, or `min_driver`")
             }
         };
         let error = error
@@ -52,7 +54,7 @@ pub fn check_driver(draft: &PluginDraft, driver: DriverVersion, place: &Span) ->
             found.push(error);
         }
     }
-    found
+    super::as_one(found)
 }
 
 enum Oldest {
@@ -60,17 +62,18 @@ enum Oldest {
     IsNotKnown,
 }
 
-/// The oldest driver for a file; nothing where the file does not say what made it.
-fn oldest(loaded: &Loaded) -> Option<Oldest> {
+/// The oldest driver for a file.
+fn oldest(loaded: &Loaded) -> Oldest {
     let driver = match (&loaded.ptx, loaded.release) {
         (Some((version, _)), _) => release_of_ptx(*version).and_then(drivers::oldest_for_ptx),
         (None, Some((major, minor))) => {
             let number = |number: u32| i32::try_from(number).unwrap_or(i32::MAX);
-            drivers::oldest_for_cubins((number(major), number(minor)))
+            // The tables begin with 11.0; what is older is loaded by all drivers in them.
+            drivers::oldest_for_cubins((number(major), number(minor)).max((11, 0)))
         }
-        (None, None) => return None,
+        (None, None) => None,
     };
-    Some(driver.map_or(Oldest::IsNotKnown, Oldest::Is))
+    driver.map_or(Oldest::IsNotKnown, Oldest::Is)
 }
 
 fn what(loaded: &Loaded) -> String {

@@ -182,7 +182,7 @@ fn read_cubin(bytes: Vec<u8>) -> Result<Loaded, Problem> {
         ));
     }
     resolved(&origin.undefined)?;
-    // From 9.0 on code can be for one architecture alone, and the header does not tell: what no note tells is not taken to run elsewhere.
+    // From 9.0 on code can be for one architecture alone: what neither header nor note tells is not taken to run elsewhere.
     let is_alone = origin.suffix.is_none() && facts.arch >= FIRST_WITH_SUFFIX;
     let unknown = if is_alone { ArchSuffix::Specific } else { ArchSuffix::None };
     let arch = arch(facts.arch, origin.suffix.unwrap_or(unknown))

@@ -73,26 +73,38 @@ pub fn read(plugin: &mut Resolved) -> Vec<Diagnostic> {
 /// Of what is said of several files of code, or of several tables of it, in the same words, one message with all places.
 #[must_use]
 pub fn as_one(diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
-    const OF_FILES: [Code; 4] =
-        [rules::KERNEL_NOT_FOUND, rules::LAUNCH_BOUNDS, rules::CODE_PARAMETERS, rules::CODE_TARGETS];
+    const OF_FILES: [Code; 5] = [
+        rules::KERNEL_NOT_FOUND,
+        rules::LAUNCH_BOUNDS,
+        rules::CODE_PARAMETERS,
+        rules::CODE_TARGETS,
+        rules::DRIVER_TOO_OLD,
+    ];
     fold(diagnostics, |one| one.code.is_some_and(|code| OF_FILES.contains(&code)))
 }
 
 /// Files that are for the same GPUs: it would be chance which of them runs.
 fn twice(code: &ForeignCode) -> Vec<Diagnostic> {
-    let loaded = code.files.iter().filter_map(|file| Some((file, file.loaded.as_ref()?.target)));
-    let loaded: Vec<_> = loaded.collect();
+    let loaded: Vec<(&ForeignFile, &Loaded)> =
+        code.files.iter().filter_map(|file| Some((file, file.loaded.as_deref()?))).collect();
     let mut found = Vec::new();
-    for (index, (file, target)) in loaded.iter().enumerate() {
-        if let Some((first, _)) = loaded.iter().take(index).find(|(_, known)| known == target) {
-            found.push(
-                Diagnostic::error(format!("two files of `{}` are for `{target}`", code.name))
-                    .code(rules::CODE_FILE)
-                    .at(file.span.clone(), "the second one")
-                    .related(first.span.clone(), "the first one")
-                    .help("leave one of them out; or say in `for` of two `[[code]]` tables which types and constants each was made for"),
-            );
-        }
+    for (index, (file, second)) in loaded.iter().enumerate() {
+        let target = second.target;
+        let Some((of_first, first)) = loaded.iter().take(index).find(|(_, known)| known.target == target)
+        else {
+            continue;
+        };
+        let error = Diagnostic::error(format!("two files of `{}` are for `{target}`", code.name))
+            .code(rules::CODE_FILE)
+            .at(file.span.clone(), "the second one")
+            .related(of_first.span.clone(), "the first one")
+            .help("leave one of them out; or say in `for` of two `[[code]]` tables which types and constants each was made for");
+        found.push(match (first.is_alone, second.is_alone) {
+            (false, false) => error,
+            (true, false) => error.note(format!("the first one {}", targets::taken_alone(target))),
+            (false, true) => error.note(format!("the second one {}", targets::taken_alone(target))),
+            (true, true) => error.note(format!("each of them {}", targets::taken_alone(target))),
+        });
     }
     found
 }

@@ -22,23 +22,33 @@ pub(in crate::foreign) enum Named<'k> {
     Unknown,
 }
 
-/// The kernel that a name means: a symbol (`_Z4permIfLi1EEvPKf`), an instance of a template (`perm<float, 1>`), or a name (`perm`).
+/// The kernel that a name means: a symbol (`_Z4permIfLi1EEvPKf`), an instance of a template (`perm<float, 1>`), or a name (`perm`), each with
+/// what it stands in (`ops::perm`) or without.
 pub(in crate::foreign) fn named<'k>(kernels: &'k [KernelFacts], name: &str) -> Named<'k> {
     let symbols = || kernels.iter().map(|kernel| kernel.symbol.as_str());
     if let Some(symbol) = symbols().find(|symbol| *symbol == name) {
         return Named::One(symbol);
     }
     let wanted = without_blanks(name);
-    let means = |is_it: &dyn Fn(&Demangled) -> bool| -> Vec<&'k str> {
-        symbols().filter(|symbol| demangle(symbol).is_some_and(|known| is_it(&known))).collect()
+    let means = |full: &dyn Fn(Demangled) -> String| -> Vec<&'k str> {
+        symbols()
+            .filter(|symbol| demangle(symbol).is_some_and(|known| is_called(&full(known), &wanted)))
+            .collect()
     };
-    let instances = means(&|known| without_blanks(&known.instance) == wanted);
-    let meant = if instances.is_empty() { means(&|known| known.name == wanted) } else { instances };
+    let instances = means(&|known| known.full);
+    let meant = if instances.is_empty() { means(&|known| known.qualified) } else { instances };
     match meant.as_slice() {
         [] => Named::Unknown,
         [one] => Named::One(one),
         _ => Named::Several(meant),
     }
+}
+
+/// Whether people may call it so: with all that it stands in (`ops::Outer<int>::perm`) or with the last parts of that.
+fn is_called(full: &str, wanted: &str) -> bool {
+    let full = without_blanks(full);
+    let before = full.strip_suffix(wanted).filter(|_| !wanted.is_empty());
+    before.is_some_and(|before| before.is_empty() || before.ends_with("::"))
 }
 
 /// The kernels' names, a few of them: symbols, with what they stand for in C++.
@@ -52,8 +62,8 @@ pub(in crate::foreign) fn listed<'k>(symbols: impl Iterator<Item = &'k str>) -> 
 }
 
 fn shown(symbol: &str) -> String {
-    match demangle(symbol).filter(|known| known.instance.len() <= LONGEST) {
-        Some(known) => format!("`{}` (`{symbol}`)", known.instance),
+    match demangle(symbol).filter(|known| known.full.len() <= LONGEST) {
+        Some(known) => format!("`{}` (`{symbol}`)", known.full),
         None => format!("`{symbol}`"),
     }
 }
@@ -94,6 +104,22 @@ mod tests {
             assert_eq!(named(&all, name), Named::One(symbol), "{name}");
         }
         for name in ["perm<float>", "perm<float, 2>", "per", "", "_Z4perm"] {
+            assert_eq!(named(&all, name), Named::Unknown, "{name}");
+        }
+    }
+
+    /// ops::scale(float*), Outer<int>::k(float const*, float*), Outer<float>::k(float const*, float*)
+    #[test]
+    fn names_may_say_what_they_stand_in() {
+        let symbols = ["_ZN3ops5scaleEPf", "_ZN5OuterIiE1kEPKfPf", "_ZN5OuterIfE1kEPKfPf"];
+        let all = kernels(&symbols);
+        for (name, symbol) in
+            [("ops::scale", 0), ("scale", 0), ("Outer<int>::k", 1), ("Outer< float >::k", 2)]
+        {
+            assert_eq!(named(&all, name), Named::One(symbols[symbol]), "{name}");
+        }
+        assert_eq!(named(&all, "k"), Named::Several(vec![symbols[1], symbols[2]]));
+        for name in ["Outer", "Outer<int>", "s::scale", "::scale", "cale", "op::scale"] {
             assert_eq!(named(&all, name), Named::Unknown, "{name}");
         }
     }

@@ -43,6 +43,12 @@ fn loaded((index, file): (usize, &ForeignFile)) -> Option<(usize, Target)> {
     Some((index, file.loaded.as_ref()?.target))
 }
 
+/// What is so of a cubin that does not tell its suffix ([`super::Loaded::is_alone`]).
+pub(super) fn taken_alone(target: Target) -> String {
+    let Arch { major, minor, .. } = target.arch;
+    format!("does not tell whether it was compiled for {major}.{minor} alone, and is taken to be")
+}
+
 /// Machine code that is asked for, and that PTX alone serves: the driver compiles it when an engine is loaded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FromPtx {
@@ -138,14 +144,7 @@ fn told(
     let alone =
         code.files.iter().filter_map(|file| Some((file, file.loaded.as_ref().filter(|it| it.is_alone)?)));
     let error = alone.take(4).fold(error, |error, (file, loaded)| {
-        let number = loaded.target.arch;
-        error.related(
-            file.span.clone(),
-            format!(
-                "it does not tell whether it was compiled for {}.{} alone, and is taken to be",
-                number.major, number.minor
-            ),
-        )
+        error.related(file.span.clone(), format!("it {}", taken_alone(loaded.target)))
     });
     match first.kind == TargetKind::Cubin && !ptx_serves {
         true => error.note("`code = [\"cubin\"]` of `[compile]` leaves PTX out"),

@@ -1,10 +1,13 @@
-//! Which tensors there are: the inputs and weights of a graph, what its nodes give, and what graphs around it have.
+//! Which tensors there are, and where they come from: the inputs and weights of a graph, what its nodes give, and what graphs around it
+//! have.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
-use cubinder_onnx::{Model, Node, Owner};
+use cubinder_onnx::{Model, Node, NodeId, Owner};
 
 use super::check::Finding;
+use super::list::{node_name, short};
+use super::tensors::{Dim, Tensor, Tensors};
 
 /// Looks up what makes tensors.
 pub(super) struct Makers<'a> {
@@ -28,7 +31,7 @@ impl<'a> Makers<'a> {
             }
         }
         let finding = |name: &str| {
-            let name = super::list::short(name);
+            let name = short(name);
             Finding::error("input_unmade", format!("there is no tensor `{name}`"))
                 .note("it is no input and no weight of the model, and no node gives it")
         };
@@ -57,4 +60,54 @@ fn tensors(graph: &cubinder_onnx::Graph) -> HashSet<&str> {
     let weights = graph.initializers.iter().map(cubinder_onnx::proto::TensorProto::name);
     let given = graph.nodes.iter().flat_map(|node| node.proto.output.iter().map(String::as_str));
     inputs.chain(weights).chain(given).collect()
+}
+
+/// Where tensors that are not known come from.
+pub(super) struct Origins<'a> {
+    model: &'a Model,
+    /// The node that gives each tensor, by the model's graphs; looked through when it is first asked for.
+    makers: Vec<Option<HashMap<&'a str, usize>>>,
+}
+
+impl<'a> Origins<'a> {
+    pub(super) fn new(model: &'a Model) -> Origins<'a> {
+        Origins { model, makers: vec![None; model.graphs.len()] }
+    }
+
+    /// The first node on the way to a tensor that gives what is not known from what is, for messages.
+    pub(super) fn of(&mut self, tensors: &Tensors, graph: usize, name: &str) -> Option<String> {
+        let found = self.model.graphs.get(graph)?;
+        let makers = self.makers.get_mut(graph)?.get_or_insert_with(|| {
+            let nodes = found.nodes.iter().enumerate();
+            nodes
+                .flat_map(|(index, node)| {
+                    node.proto.output.iter().map(move |output| (output.as_str(), index))
+                })
+                .collect()
+        });
+        let mut node = *makers.get(name)?;
+        let mut seen = HashSet::new();
+        while seen.insert(node) {
+            let inputs = found.nodes.get(node)?.proto.input.iter().filter(|input| !input.is_empty());
+            let mut open = inputs.filter(|input| !tensors.get(graph, input).is_some_and(is_whole));
+            match open.find_map(|input| makers.get(input.as_str())) {
+                Some(before) => node = *before,
+                None => {
+                    let op = short(found.nodes.get(node)?.op_type());
+                    return Some(format!(
+                        "the node `{}` (`{op}`)",
+                        node_name(self.model, NodeId { graph, node })
+                    ));
+                }
+            }
+        }
+        None
+    }
+}
+
+/// Whether all that others could need is known: the dimensions, and of a few integers, which may be a shape, what they are.
+fn is_whole(tensor: &Tensor) -> bool {
+    let known: Option<Vec<i64>> = tensor.dims.as_ref().and_then(|dims| dims.iter().map(Dim::known).collect());
+    let may_be_shape = |dims: &[i64]| dims.len() <= 1 && tensor.is_integer();
+    known.is_some_and(|dims| tensor.values.is_some() || !may_be_shape(&dims))
 }

@@ -13,6 +13,7 @@ use serde::Serialize;
 use super::bind::{Given, bind};
 use super::check::{Finding, announced, known_values};
 use super::list::{Met, NodeReport, TensorReport, folded, node_name, plural, report, walk};
+use super::made::Origins;
 use super::plugins::Plugins;
 use super::tensors::{Tensor, Tensors, dim_names};
 use crate::diagnostic::{Diagnostic, Severity, harmless};
@@ -78,8 +79,10 @@ pub fn shapes(
     }
     let open = open_text(model, &tensors.dim_names());
     let mut evaluator = Evaluator { compiler, query, open, known: HashMap::new() };
+    let mut origins = Origins::new(model);
     let nodes = met.into_iter().filter_map(|met| {
-        let (evaluation, more) = evaluator.node(model, &met);
+        let (evaluation, more) =
+            evaluator.node(model, &met, &mut |name| origins.of(&tensors, met.id.graph, name));
         let mut node = report(model, plugins, &tensors, met)?;
         node.findings.extend(more);
         Some(EvaluatedNode { node, evaluation })
@@ -100,7 +103,12 @@ struct Evaluator<'a> {
 }
 
 impl Evaluator<'_> {
-    fn node(&mut self, model: &Model, met: &Met<'_>) -> Outcome {
+    fn node(
+        &mut self,
+        model: &Model,
+        met: &Met<'_>,
+        origin: &mut dyn FnMut(&str) -> Option<String>,
+    ) -> Outcome {
         let (Some(subject), Some(attributes)) = (met.subject, &met.checked.attributes) else {
             return (None, Vec::new());
         };
@@ -109,7 +117,7 @@ impl Evaluator<'_> {
             return (None, Vec::new());
         }
         let names = model.node(met.id).map(|node| node.proto.input.as_slice()).unwrap_or_default();
-        let missing = missing(&subject.plugin, &met.inputs, names, self.open.as_deref());
+        let missing = missing(&subject.plugin, &met.inputs, names, self.open.as_deref(), origin);
         if !missing.is_empty() {
             return (None, missing);
         }
@@ -168,8 +176,14 @@ fn of_diagnostic(diagnostic: Diagnostic) -> Finding {
     Finding { notes: diagnostic.notes, help: diagnostic.help, ..Finding::error("query", diagnostic.message) }
 }
 
-/// What has to be known of a node's inputs and is not.
-fn missing(plugin: &Plugin, inputs: &[Tensor], names: &[String], open: Option<&str>) -> Vec<Finding> {
+/// What has to be known of a node's inputs and is not; `origin` says which operator a tensor is not known from.
+fn missing(
+    plugin: &Plugin,
+    inputs: &[Tensor],
+    names: &[String],
+    open: Option<&str>,
+    origin: &mut dyn FnMut(&str) -> Option<String>,
+) -> Vec<Finding> {
     let mut findings = Vec::new();
     for ((input, tensor), name) in plugin.inputs.iter().zip(inputs).zip(names) {
         let is_known = match input.values {
@@ -189,9 +203,13 @@ fn missing(plugin: &Plugin, inputs: &[Tensor], names: &[String], open: Option<&s
         let itself = format!("say what it is: `--{option} {name}=...`");
         findings.push(match open {
             Some(open) => finding.note(open).help(format!("give the network's inputs whole shapes, or {itself}")),
-            None => finding
-                .note("it comes from operators that are not followed, or of which too little is known; `onnx.shape_inference` may know more")
-                .help(itself),
+            None => {
+                let from = origin(name).map_or_else(
+                    || "it comes from operators that are not followed, or of which too little is known".to_owned(),
+                    |node| format!("it is not known behind {node}, which is not followed, or of which too little is known"),
+                );
+                finding.note(format!("{from}; `onnx.shape_inference` may know more")).help(itself)
+            }
         });
     }
     findings

@@ -84,6 +84,11 @@ impl Tensor {
         })
     }
 
+    /// Whether its elements are integers that shapes are made of.
+    pub(super) fn is_integer(&self) -> bool {
+        matches!(self.element, Some(Element::Int32 | Element::Int64))
+    }
+
     /// Shape for people: `10x3x?xwidth`.
     pub(super) fn shape_text(&self) -> Option<String> {
         let dims = self.dims.as_ref()?;

@@ -175,6 +175,8 @@ rules! {
     GRID_WAIT = "C0414";
     /// A kernel that reads its block's number in a direction in which the launch says no blocks.
     GRID_AXES = "C0415";
+    /// Constant memory without a value.
+    UNFILLED_CONSTANT = "C0416";
 
     // Machine code.
     /// Parameters that differ from one compile to the next.

@@ -245,22 +245,24 @@ fn mistakes(tested: &Tested, base: &Trial, listed: &[Listed]) -> Vec<Diagnostic>
         all.extend(base.reference.as_ref().and_then(trial::function_mistake).map(Diagnostic::error));
     }
     for (case, trial) in listed {
-        let mut found = match trial {
-            Err(why) => vec![why.clone()],
-            Ok(_) if case.is_some_and(|index| is_refusal(tested, index)) => Vec::new(),
+        if let Some((cases, case)) = case_of(tested, *case) {
+            let name = format!("in the case `{}`", case.name);
+            let found = cases::mistaken(cases, case, &tested.subject).into_iter();
+            let told =
+                found.map(|it| Diagnostic::error(format!("{}: {}", it.place, it.text)).note(name.clone()));
+            all.extend(told);
+            continue;
+        }
+        match trial {
+            Err(why) => all.push(Diagnostic::error(why.clone())),
             Ok(trial) => match eval::state(&tested.subject, &trial.query) {
-                Ok(stated) => trial::mistakes(&tested.subject.plugin, &stated, trial),
-                Err(mistakes) => mistakes.into_iter().map(|it| it.diagnostic.message).collect(),
+                Ok(stated) => {
+                    let found = trial::mistakes(&tested.subject.plugin, &stated, trial);
+                    all.extend(found.into_iter().map(Diagnostic::error));
+                }
+                Err(mistakes) => all.extend(mistakes.into_iter().map(|it| it.diagnostic)),
             },
-        };
-        let expected =
-            case_of(tested, *case).map(|(cases, case)| cases::mistaken(cases, case, &tested.subject));
-        found.extend(expected.into_iter().flatten().map(|it| format!("{}: {}", it.place, it.text)));
-        let name = case.map(|index| format!("in the case `{}`", case_name(tested, index)));
-        all.extend(found.into_iter().map(|why| match &name {
-            Some(name) => Diagnostic::error(why).note(name.clone()),
-            None => Diagnostic::error(why),
-        }));
+        }
     }
     all
 }

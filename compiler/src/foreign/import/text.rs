@@ -15,7 +15,9 @@ pub fn write(found: &Found, folder: &Path) -> String {
         "# Made by `cubinder import`. What is still to be said stands in capitals, and `cubinder check` asks for it.\n",
     );
     for remark in &found.remarks {
-        let _ = writeln!(text, "# {}.", remark.trim_end_matches('.'));
+        // Folders are named in them, and a comment is one line.
+        let line: String = remark.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        let _ = writeln!(text, "# {}.", line.trim_end_matches('.'));
     }
     let _ = write!(text, "schema = 1\n\n[plugin]\nname = {}\nnamespace = \"\"\n", quoted(&found.name));
     tensors(&mut text, found);

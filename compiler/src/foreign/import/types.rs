@@ -27,6 +27,10 @@ pub(in crate::foreign) struct Demangled {
     pub(in crate::foreign) name: String,
     /// The name with the arguments of its template: `perm<float, 1>`.
     pub(in crate::foreign) instance: String,
+    /// The name with all that it stands in: `ops::Outer<int>::perm`.
+    pub(in crate::foreign) qualified: String,
+    /// Both: `ops::Outer<int>::perm<float, 1>`.
+    pub(in crate::foreign) full: String,
     /// The types of its parameters: `float const*`.
     pub(in crate::foreign) params: Vec<String>,
 }
@@ -59,15 +63,48 @@ pub(in crate::foreign) fn demangle(symbol: &str) -> Option<Demangled> {
     let open = opening(inner)?;
     let (head, params) = (inner.get(..open)?, inner.get(open + 1..)?);
     // What it gives back stands before it where it is an instance of a template.
-    let bare = head.split('<').next().unwrap_or_default().split('[').next().unwrap_or_default();
-    let name = bare.rsplit([' ', ':']).next().unwrap_or_default().to_owned();
-    let arguments = head.find('<').and_then(|at| head.get(at..)).unwrap_or_default();
+    let called = head.get(outside(head, " ")..).unwrap_or_default();
+    let end = called.ends_with('>').then(|| closed(called)).flatten().unwrap_or(called.len());
+    let (qualified, arguments) = called.split_at_checked(end)?;
+    // Tags of an ABI, as Numba has them, are no part of what people call it.
+    let qualified = qualified.split('[').next().unwrap_or_default().to_owned();
+    let name = qualified.get(outside(&qualified, "::")..).unwrap_or_default().to_owned();
+    let full = format!("{qualified}{arguments}");
     let instance = format!("{name}{arguments}");
     let params = match parts(params).as_slice() {
         [] | ["void" | ""] => Vec::new(),
         params => params.iter().map(|param| (*param).to_owned()).collect(),
     };
-    Some(Demangled { name, instance, params })
+    Some(Demangled { name, instance, qualified, full, params })
+}
+
+/// Where what follows the last of these that stands in no bracket begins; else 0.
+fn outside(text: &str, separator: &str) -> usize {
+    let mut depth = 0_usize;
+    for (at, byte) in text.bytes().enumerate().rev() {
+        match byte {
+            b')' | b'>' | b']' | b'}' => depth += 1,
+            b'(' | b'<' | b'[' | b'{' => depth = depth.saturating_sub(1),
+            _ if depth == 0 && text.get(at..).is_some_and(|rest| rest.starts_with(separator)) => {
+                return at + separator.len();
+            }
+            _ => {}
+        }
+    }
+    0
+}
+
+/// The bracket that the last one of a text closes.
+fn closed(text: &str) -> Option<usize> {
+    let mut depth = 0_usize;
+    text.bytes().enumerate().rev().find_map(|(at, byte)| {
+        match byte {
+            b')' | b'>' | b']' | b'}' => depth += 1,
+            b'(' | b'<' | b'[' | b'{' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        (depth == 0).then_some(at)
+    })
 }
 
 /// The name and the parameters that a symbol tells; nothing where it is a plain one.
@@ -257,6 +294,18 @@ mod tests {
         );
         assert_eq!(demangled("_Z1kv"), Some(("k".to_owned(), Vec::new())));
         assert_eq!(demangle("_Z4permIfLi1EEvPKT_").unwrap().instance, "perm<float, 1>");
+        // Outer<int>::k, ops::Outer<float>::perm<float, 1>, k<(anonymous namespace)::A>, k<&f>
+        for (symbol, name, full) in [
+            ("_ZN5OuterIiE1kEPKfPf", "k", "Outer<int>::k"),
+            ("_ZN3ops5OuterIfE4permIfLi1EEEvPKT_", "perm", "ops::Outer<float>::perm<float, 1>"),
+            ("_Z1kIN12_GLOBAL__N_11AEEvT_", "k", "k<(anonymous namespace)::A>"),
+            ("_ZN12_GLOBAL__N_11kEPf", "k", "(anonymous namespace)::k"),
+            ("_Z1kIXadL_Z1fvEEEvPf", "k", "k<&f()>"),
+            ("_ZN8__main__4turnB2v1E5ArrayIfLi2E1C7mutable7alignedEi", "turn", "__main__::turn"),
+        ] {
+            let found = demangle(symbol).unwrap();
+            assert_eq!((found.name.as_str(), found.full.as_str()), (name, full), "{symbol}");
+        }
         for symbol in ["scale", "_Z", "_Z9999k", ""] {
             assert_eq!(demangled(symbol), None, "{symbol}");
         }

@@ -103,11 +103,18 @@ pub(super) fn param(
         let types = row.types.iter().map(|(name, _)| name.as_str());
         let known = types.chain(NUMBERS.iter().map(|(name, _)| *name)).chain(["void"]);
         let error = error(format!("unknown type `{base}`"), "no type of a parameter");
-        return Err(Box::new(match suggest(base, known) {
+        let near = suggest(base, known);
+        let error = match (passed.is_pointer, near) {
+            (false, None) => {
+                error.note("structs of several types cannot be passed by value, whatever their size")
+            }
+            _ => error,
+        };
+        return Err(Box::new(match near {
             Some(near) => error.help(format!("did you mean `{near}`?")),
             None => error.help(
                 "a type is `f32`, `f16`, `bf16`, `i8` to `i64`, `u8` to `u64`, `bool`, `f64`, a type parameter, or CUDA's own name of a number or a vector; \
-                 pointers have a `*`, arrays by value a length: `i64[4]`",
+                 pointers have a `*`, arrays by value a length, as a struct that holds nothing else: `i64[4]`",
             ),
         }));
     };

@@ -131,7 +131,8 @@ fn of_path(path: &Path) -> Result<(Vec<Output>, Vec<LeftOut>), Diagnostic> {
     }
     let (mut found, mut left_out) = (Vec::new(), Vec::new());
     for json in files.into_iter().filter(|file| is_output(file)) {
-        match metadata(&text(&json)?) {
+        let read = text(&json).map_err(|error| Unusable::Wrong(error.message));
+        match read.and_then(|text| metadata(&text)) {
             Ok(metadata) => found.push((json, metadata)),
             Err(why) => left_out.push(LeftOut { json, why }),
         }

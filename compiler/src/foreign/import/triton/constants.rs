@@ -301,7 +301,7 @@ fn other_constants(all: &[Compiled], one: &Compiled, other: &Compiled) -> Diagno
         .collect();
     let example = names.first().copied().unwrap_or("BLOCK");
     let differences = differences(&[one, other]);
-    if !differences.is_empty() {
+    if !differences.is_empty() && one.source == other.source && one.sizes == other.sizes {
         return other_options(differences);
     }
     let error = Diagnostic::error("these were compiled for other values of tl.constexpr parameters")
@@ -312,7 +312,7 @@ fn other_constants(all: &[Compiled], one: &Compiled, other: &Compiled) -> Diagno
         names => error.note(format!("such parameters are {}", list(names))),
     };
     let error = described(all).into_iter().fold(error, Diagnostic::note);
-    let error = lines(all).into_iter().fold(error, Diagnostic::note);
+    let error = differences.into_iter().chain(lines(all)).fold(error, Diagnostic::note);
     error.note("Triton does not write which values they are, and the grid depends on them").help(format!(
         "say the values: `--constant {example}=512,1024` where the sizes of `tl.arange` tell them apart, else of each folder: `--constant {}:{example}=512`, where the beginning of its name is enough; or import some of the folders only",
         one.folder()

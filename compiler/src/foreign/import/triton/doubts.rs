@@ -8,6 +8,9 @@ use std::path::Path;
 use super::constants::{Fixed, Values, of_constexpr};
 use super::{Compiled, options};
 
+/// The most folders, and the most places, that a remark lists.
+const MOST_SHOWN: usize = 4;
+
 /// Remarks about compiles and the values that are said of their constants.
 pub(super) fn remarks(all: &[Compiled], values: &[Values]) -> Vec<String> {
     let mut remarks = sizes(all, values);
@@ -134,16 +137,19 @@ pub(super) fn lines(all: &[Compiled]) -> Option<String> {
         }
     }
     let of_place = |(place, all): (&String, &Vec<&Compiled>)| format!("at `{place}` in {}", named(all));
-    let texts: Vec<String> = places.iter().map(of_place).collect();
-    (texts.len() > 1).then(|| format!("The kernel was defined {}. {OLDER}", texts.join(", and ")))
+    let texts: Vec<String> = places.iter().take(MOST_SHOWN).map(of_place).collect();
+    let more = match places.len().saturating_sub(MOST_SHOWN) {
+        0 => String::new(),
+        more => format!(", and in {more} more places"),
+    };
+    (places.len() > 1).then(|| format!("The kernel was defined {}{more}. {OLDER}", texts.join(", and ")))
 }
 
 /// The folders of some compiles, for people.
 pub(super) fn named(all: &[&Compiled]) -> String {
-    const MOST: usize = 4;
     let names: Vec<String> =
-        all.iter().take(MOST).map(|compiled| format!("`{}`", compiled.folder())).collect();
-    let more = match all.len().saturating_sub(MOST) {
+        all.iter().take(MOST_SHOWN).map(|compiled| format!("`{}`", compiled.folder())).collect();
+    let more = match all.len().saturating_sub(MOST_SHOWN) {
         0 => String::new(),
         more => format!(" and {more} more"),
     };

@@ -27,10 +27,15 @@ const NO_OPTIONS: [&str; 11] = [
     "profile_scratch_align",
 ];
 
+/// What Triton calls its own version. The code for one GPU may be by one version, and that for another by another.
+const VERSION: &str = "triton_version";
+
 /// The options of a compile. A path is its last part: libraries are elsewhere on other machines.
 fn options(compiled: &Compiled) -> impl Iterator<Item = (&str, String)> {
     let rest = compiled.metadata.rest.iter().filter(|(key, _)| !NO_OPTIONS.contains(&key.as_str()));
-    rest.map(|(key, value)| (key.as_str(), shown(value)))
+    let version = compiled.metadata.triton_version.as_ref();
+    let rest = rest.map(|(key, value)| (key.as_str(), shown(value)));
+    rest.chain(version.map(|version| (VERSION, format!("{version:?}"))))
 }
 
 fn shown(value: &Value) -> String {
@@ -74,5 +79,6 @@ pub(super) fn remarks(all: &[Compiled]) -> Vec<String> {
             "{difference}. What a node computes may follow the GPU, the type or the variant: compile all with one value where that is not meant"
         )
     };
-    differences(&all).into_iter().map(remark).collect()
+    let is_option = |difference: &String| !difference.starts_with(&format!("`{VERSION}`"));
+    differences(&all).into_iter().filter(is_option).map(remark).collect()
 }

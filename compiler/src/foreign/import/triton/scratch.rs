@@ -7,7 +7,7 @@ use std::path::Path;
 use cubinder_bundle::KernelFacts;
 
 use super::super::ttir::Function;
-use super::{ADDED, MAX_BYTES};
+use super::{ADDED, Compiled, MAX_BYTES};
 use crate::config;
 use crate::cubin;
 use crate::diagnostic::Diagnostic;
@@ -37,6 +37,25 @@ pub(super) fn added(json: &Path, function: &Function) -> Result<usize, Diagnosti
             .help("compile the kernel again, into an empty folder, with a Triton of 3.9 or before"))
         }
     }
+}
+
+/// That all code takes as many of them: one launch passes them to all.
+///
+/// # Errors
+/// Where versions of Triton are mixed that add other ones.
+pub(super) fn is_alike(all: &[Compiled]) -> Result<(), Diagnostic> {
+    let Some(first) = all.first() else { return Ok(()) };
+    let Some(other) = all.iter().find(|compiled| compiled.added != first.added) else { return Ok(()) };
+    let takes = |error: Diagnostic, it: &Compiled| {
+        let version = it.metadata.triton_version.as_deref().unwrap_or("an unknown version");
+        error.note(format!("`{}` takes {} of them (Triton {version})", it.folder(), it.added))
+    };
+    let error = Diagnostic::error("these kernels take other numbers of pointers to scratch memory")
+        .code(rules::CODE_FILE);
+    Err([first, other]
+        .into_iter()
+        .fold(error, takes)
+        .help("import those of one version of Triton alone, or compile all with one"))
 }
 
 /// How many parameters a kernel takes in the file of this kind; nothing where there is none that can be read.

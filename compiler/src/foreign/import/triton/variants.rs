@@ -11,7 +11,7 @@ use super::super::ttir::{Answer, Argument};
 use super::super::words::{ELEMENT, constant_of, fits, where_it_is};
 use super::super::{Found, FoundCode, FoundParam, FoundVariant, Role, identifier};
 use super::constants::{Constant, Fixed, Values, are_told_apart, assign};
-use super::{ADDED, Compiled, MAX_BYTES, doubts, listed, shared};
+use super::{ADDED, Compiled, MAX_BYTES, doubts, listed, scratch, shared};
 use crate::config;
 use crate::diagnostic::Diagnostic;
 use crate::manifest::CodeKind;
@@ -33,6 +33,7 @@ struct Plugin<'c> {
 
 pub(super) fn found(all: &[Compiled], constants: &[Constant]) -> Result<Found, Diagnostic> {
     let Some(first) = all.first() else { return Err(Diagnostic::error("there is nothing to import")) };
+    scratch::is_alike(all)?;
     let said = assign(all, constants)?;
     are_told_apart(all, &said)?;
     let values = said.values;
@@ -198,7 +199,7 @@ struct Order {
     ctas: u32,
     cooperative: bool,
     programmatic: bool,
-    scratch: (usize, u64, u64),
+    scratch: (u64, u64),
 }
 
 impl Plugin<'_> {
@@ -219,7 +220,7 @@ impl Plugin<'_> {
             ctas: it.num_ctas,
             cooperative: it.launch_cooperative_grid,
             programmatic: it.launch_pdl,
-            scratch: (compiled.added, it.global_scratch_size, it.profile_scratch_size),
+            scratch: (it.global_scratch_size, it.profile_scratch_size),
         }
     }
 

@@ -148,6 +148,27 @@ fn what_is_not_told_is_asked_for_and_held_against_nothing() {
 }
 
 #[test]
+fn locks_are_scratch_memory_that_something_fills() {
+    let project = compiled("locked");
+    let text = imported(&project);
+    assert!(text.contains("name = \"locks_out\"\nalias = \"locks\""), "{text}");
+    let (before, rest) = text.split_once("[[inputs]]\nname = \"locks\"").unwrap();
+    let (_, rest) = rest.split_once("[[code]]").unwrap();
+    let tensors =
+        "[[outputs]]\nname = \"y\"\ntype = \"f32\"\nshape = \"x.shape\"\n\n[scratch.locks]\nbytes = 8\n";
+    let scratch = format!("{before}{tensors}\n[[code]]{rest}").replace("TENSOR_y", "y");
+    assert_eq!(
+        said(&project, &scratch),
+        ["C0310 the scratch buffer `locks` is read before anything wrote it"],
+        "{scratch}"
+    );
+    let run = project.run(&["check", "filled.toml"]);
+    insta::assert_snapshot!("locks_that_nothing_fills", run.stderr);
+    let filled = scratch.replacen("[[launches]]", "[[launches]]\nmemset = \"locks\"\n\n[[launches]]", 1);
+    assert_eq!(said(&project, &filled), NOTHING, "{filled}");
+}
+
+#[test]
 fn what_a_kernel_does_is_held_against_what_the_manifest_says() {
     let project = compiled("gelu");
     let text = imported(&project);

@@ -331,20 +331,22 @@ fn changed(what: &str, rule: Code, reader: &Access, told: &Accumulated) -> Diagn
         Evidence::Atomic => ("is counted up from what nothing has set", "this changes what is there"),
         Evidence::BesideFile => (
             "is read before anything wrote it",
-            "the text beside this file reads what is there before it writes",
+            "by the `.ttir` beside this file the kernel reads before it writes",
         ),
+    };
+    let fill = "fill it first, with a `memset` before this step";
+    let help = match (told.evidence, reader.memory) {
+        (Evidence::BesideFile, Memory::Output(_)) => {
+            format!("{fill}; or say `alias` of the output, with an input that brings what is there")
+        }
+        _ => fill.to_owned(),
     };
     Diagnostic::warning(format!("{what} {message}"))
         .code(rule)
         .at(reader.span.clone(), "no step before this one writes it")
         .related(told.place.clone(), label)
         .note("it begins with whatever the memory held, in each run something else")
-        .help(match told.evidence {
-            Evidence::Atomic => "fill it first, with a `memset` before this step",
-            Evidence::BesideFile => {
-                "fill it first, with a `memset` before this step; or let it be an output with the `alias` of an input, which brings what is there"
-            }
-        })
+        .help(help)
 }
 
 /// How messages call memory, the rule that it has to be written before it is read, and when there is something in it; nothing for an

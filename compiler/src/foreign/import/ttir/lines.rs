@@ -44,7 +44,8 @@ pub(super) fn uses(text: &str) -> Vec<Use<'_>> {
 
 fn used(text: &str) -> Use<'_> {
     let is_inside = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-' | '$');
-    let end = text[1..].find(|c| !is_inside(c)).map_or(text.len(), |end| end + 1);
+    let mut behind_sign = text.char_indices().skip(1);
+    let end = behind_sign.find(|(_, c)| !is_inside(*c)).map_or(text.len(), |(end, _)| end);
     let (name, behind) = text.split_at(end);
     let digits = behind.strip_prefix('#').unwrap_or_default();
     let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
@@ -62,7 +63,7 @@ fn result(part: &str) -> Option<(&str, usize)> {
         Some((name, count)) => (name, count.parse().ok()?),
         None => (part, 1),
     };
-    (used(name).name == name).then_some((name, count))
+    (name.starts_with('%') && used(name).name == name).then_some((name, count))
 }
 
 /// The values that a list gives others: `%p = %2, %q = %1`.
@@ -71,4 +72,18 @@ pub(super) fn pairs<'t>(list: &'t str) -> Option<Vec<(&'t str, Use<'t>)>> {
     let is_right = pairs.len() == 2 * list.matches('=').count();
     let pair = |pair: &[Use<'t>]| Some((pair.first()?.name, *pair.last()?));
     pairs.chunks_exact(2).map(pair).collect::<Option<_>>().filter(|_| is_right)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_name_of_a_value_is_no_result() {
+        assert_eq!(results("%a, %b:2"), Some(vec![("%a", 1), ("%b", 2)]));
+        for text in ["", " ", "%a, ", ":2", "a", "\u{e4}", "\u{e4}:2", "%a b", "%a:x"] {
+            assert_eq!(results(text), None, "{text:?}");
+        }
+        assert_eq!(uses("\u{e4}%\u{e4} %a\u{e4}%"), [Use { name: "%a", at: 0 }]);
+    }
 }

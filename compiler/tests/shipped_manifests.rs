@@ -4,6 +4,7 @@
 #![allow(clippy::expect_used, clippy::panic)]
 
 use std::path::Path;
+use std::process::Command;
 
 use cubinder_bundle::expr::{Environment, Expr, evaluate};
 use cubinder_bundle::{DataType, Value};
@@ -181,5 +182,29 @@ fn non_zero_bounds_its_size_and_cuts_its_input_into_whole_tiles() {
             assert_eq!(integer(&launch.grid[0], &node(&shape)), blocks, "{shape:?}");
         }
         assert_eq!(integer(&variant.scratch[0].bytes, &node(&shape)), 4 * blocks, "{shape:?}");
+    }
+}
+
+/// What the cases for a GPU expect of shapes, launches and refusals holds without one.
+#[test]
+fn the_cases_are_as_expected() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let folder = root.join("tests/data/testing/shipped");
+    let entries = std::fs::read_dir(&folder).expect("the folder is there");
+    let files: Vec<_> = entries.map(|entry| entry.expect("an entry").path()).collect();
+    let cases: Vec<_> =
+        files.iter().filter(|path| path.extension().is_some_and(|end| end == "toml")).collect();
+    let count = |folder: &str| {
+        let entries = std::fs::read_dir(root.join(folder)).expect("the folder is there");
+        let names = entries.map(|entry| entry.expect("an entry").path());
+        names.filter(|path| path.extension().is_some_and(|end| end == "toml")).count()
+    };
+    let manifests = count("manifests") + count("manifests/cubinder");
+    assert!(cases.len() >= manifests, "{} files of cases for {manifests} manifests", cases.len());
+    for path in cases {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cubinder"));
+        command.args(["eval", "--nvrtc", "/nowhere", "--cases"]).arg(path);
+        let output = command.output().expect("the program runs");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
     }
 }

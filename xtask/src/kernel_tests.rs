@@ -32,14 +32,19 @@ const OTHERS: [(&str, &str); 12] = [
     ("weigh", "weigh_plugin"),
 ];
 
-/// The files of cases, by the plugins that they are about.
+/// The files of cases, by the plugins that they are about; of those that ship, by their manifests.
 const PLANTED: [(&str, &str); 4] =
     [("right", "planted"), ("wrong", "planted"), ("other", "positive"), ("in_place", "doubled")];
-const SHIPPED: [(&str, &str); 4] = [
+const SHIPPED: [(&str, &str); 9] = [
     ("circ_pad", "circ_pad_plugin"),
     ("add", "elemwise_add_plugin"),
     ("add_in_place", "elemwise_add_plugin_"),
     ("non_zero", "non_zero_plugin"),
+    ("rms_norm", "cubinder/rms_norm"),
+    ("add_rms_norm", "cubinder/add_rms_norm"),
+    ("rotary_embedding", "cubinder/rotary_embedding"),
+    ("pillar_scatter", "cubinder/pillar_scatter"),
+    ("multiscale_deformable_attention", "cubinder/multiscale_deformable_attention"),
 ];
 
 /// The compilers of `tests/data/elsewhere`, whose plugins are all circular padding up to rank 4.
@@ -86,12 +91,14 @@ pub(crate) fn prepare(workshop: &Workshop, folder: &Path, targets: &[&str]) -> R
             &arguments,
         ));
     }
-    let shipped: Vec<String> = SHIPPED.iter().map(|(_, plugin)| format!("manifests/{plugin}.toml")).collect();
+    let shipped: Vec<String> =
+        SHIPPED.iter().map(|(_, manifest)| format!("manifests/{manifest}.toml")).collect();
     library(workshop, &inner, "shipped", targets, &shipped)?;
-    for (file, plugin) in SHIPPED {
+    for (file, manifest) in SHIPPED {
+        let plugin = manifest.rsplit('/').next().unwrap_or(manifest);
         let cases = format!("shipped/{file}.toml");
         let arguments = [cases.as_str(), "--on", "libshipped.so", "--plugin", plugin, "--random", "50"];
-        runs.push(Run::new(plugin, "against NumPy, 50 random shapes", &arguments));
+        runs.push(Run::new(plugin, "against NumPy or PyTorch, 50 random shapes", &arguments));
     }
     let (clusters, others): (Vec<_>, Vec<_>) = OTHERS.iter().partition(|(file, _)| *file == "exchange");
     for (name, list, targets) in [("others", others, targets), ("clusters", clusters, &[][..])] {

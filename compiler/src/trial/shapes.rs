@@ -43,6 +43,7 @@ pub fn random(plugin: &Plugin, device: Device, known: &[Sizes], seed: u64) -> Op
 fn draw(plugin: &Plugin, known: &[Sizes], source: &mut Rng) -> Sizes {
     let template = source.choice(known).filter(|_| source.u8(..4) != 0);
     let row = source.usize(..plugin.variants.len().max(1));
+    let resized = template.filter(|_| source.bool()).map(|template| resized(plugin, template, source));
     let mut shapes: Vec<Vec<i64>> = Vec::new();
     let mut values = Vec::new();
     let reach = source.usize(..3);
@@ -60,6 +61,10 @@ fn draw(plugin: &Plugin, known: &[Sizes], source: &mut Rng) -> Sizes {
             continue;
         }
         values.push(Vec::new());
+        if let Some(shape) = resized.as_ref().and_then(|shapes| shapes.get(index)) {
+            shapes.push(shape.clone());
+            continue;
+        }
         // Tensors of one node are often alike, or alike in some dimensions.
         let former = shapes.iter().rev().find(|shape| shape.len() == rank).cloned();
         let former = former.filter(|_| source.u8(..4) != 0);
@@ -80,6 +85,31 @@ fn draw(plugin: &Plugin, known: &[Sizes], source: &mut Rng) -> Sizes {
     });
     let attributes = attributes.collect();
     Sizes { shapes, values, attributes, row }
+}
+
+/// The shapes of a node in which some extents are others, each wherever it stands: extents that are equal often have to be.
+fn resized(plugin: &Plugin, template: &Sizes, source: &mut Rng) -> Vec<Vec<i64>> {
+    let reach = source.usize(..3);
+    let mut others: Vec<(i64, i64)> = Vec::new();
+    let inputs = plugin.inputs.iter().zip(&template.shapes);
+    let shapes = inputs.map(|(input, shape)| {
+        let one = |(axis, extent): (usize, &i64)| {
+            // What can be nothing else says nothing of other extents.
+            let allowed = input.limits.dim(axis);
+            if allowed.min == allowed.max {
+                return *extent;
+            }
+            if let Some((_, other)) = others.iter().find(|(known, _)| known == extent) {
+                return *other;
+            }
+            let other =
+                if source.bool() { *extent } else { self::extent(&input.limits, axis, reach, None, source) };
+            others.push((*extent, other));
+            other
+        };
+        shape.iter().enumerate().map(one).collect()
+    });
+    shapes.collect()
 }
 
 fn specialized(variant: &Variant, index: usize) -> Option<&Value> {

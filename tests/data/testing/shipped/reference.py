@@ -23,3 +23,66 @@ def add(x, delta):
 def non_zero(x):
     """NaN is not zero, -0.0 is."""
     return np.argwhere(x != 0).astype(np.int32)
+
+
+def rms_norm(x, weight, epsilon):
+    import torch
+
+    rows = torch.from_numpy(x.astype(np.float64))
+    scale = torch.from_numpy(weight.astype(np.float64))
+    return torch.nn.functional.rms_norm(rows, scale.shape, scale, epsilon).numpy()
+
+
+def add_rms_norm(x, residual, weight, epsilon):
+    """The sum is rounded before it is normalized; of bfloat16, which comes as single precision, the tolerance takes that in."""
+    total = x + residual
+    return rms_norm(total, weight, epsilon), total
+
+
+def rotary_embedding(x, cos, sin, positions, interleaved):
+    """Each pair is a complex number that is multiplied by another one."""
+    pairs = cos.shape[1]
+    if not pairs or not x.size:
+        return x
+    positions = np.clip(positions, 0, len(cos) - 1)
+    turn = (cos.astype(np.float64) + 1j * sin.astype(np.float64))[positions][:, None]
+    turned = x[..., : 2 * pairs].astype(np.float64)
+    first, second = (turned[..., 0::2], turned[..., 1::2]) if interleaved else (turned[..., :pairs], turned[..., pairs:])
+    result = (first + 1j * second) * turn
+    parts = (result.real, result.imag)
+    turned = np.stack(parts, -1).reshape(turned.shape) if interleaved else np.concatenate(parts, -1)
+    return np.concatenate([turned, x[..., 2 * pairs :].astype(np.float64)], -1)
+
+
+def pillar_scatter(features, coordinates, batch, height, width):
+    """NumPy writes the rows in their order: of several in a cell the last one is left."""
+    image = np.zeros((batch, height, width, features.shape[1]), features.dtype)
+    cells = coordinates[:, [0, 2, 3]]
+    inside = ((cells >= 0) & (cells < (batch, height, width))).all(1)
+    at = tuple(cells[inside].T)
+    image[at] = features[inside]
+    return np.ascontiguousarray(image.transpose(0, 3, 1, 2))
+
+
+def multiscale_deformable_attention(value, extents, starts, locations, weights):
+    """Bilinear sampling is PyTorch's `grid_sample`. Levels that are not among the pixels sample nothing."""
+    import torch
+
+    batch, pixels, heads, channels = value.shape
+    queries, levels, points = locations.shape[1], locations.shape[3], locations.shape[4]
+    total = np.zeros((batch, heads, channels, queries))
+    if not total.size or not points:
+        return total.reshape(batch, queries, heads * channels)
+    value, locations, weights = (array.astype(np.float64) for array in (value, locations, weights))
+    for level in range(levels):
+        (height, width), start = extents[level].tolist(), int(starts[level])
+        if height <= 0 or width <= 0 or start < 0 or start + height * width > pixels:
+            continue
+        image = value[:, start : start + height * width].transpose(0, 2, 3, 1).reshape(-1, channels, height, width)
+        grid = 2 * locations[:, :, :, level].transpose(0, 2, 1, 3, 4).reshape(-1, queries, points, 2) - 1
+        sampled = torch.nn.functional.grid_sample(
+            torch.from_numpy(image.copy()), torch.from_numpy(grid.copy()), mode="bilinear", padding_mode="zeros", align_corners=False
+        ).numpy()
+        factor = weights[:, :, :, level].transpose(0, 2, 1, 3).reshape(-1, 1, queries, points)
+        total += (sampled * factor).sum(-1).reshape(total.shape)
+    return total.transpose(0, 3, 1, 2).reshape(batch, queries, heads * channels)

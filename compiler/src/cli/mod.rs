@@ -5,6 +5,7 @@ mod compile;
 mod completions;
 mod eval;
 mod explain;
+mod gpu;
 mod import;
 mod inspect;
 mod man;

@@ -17,6 +17,8 @@ pub(in crate::cli) struct Gpu {
     pub(in crate::cli) number: i64,
     /// The newest CUDA that the driver knows: `13.0`.
     pub(in crate::cli) driver: String,
+    /// The same as the driver says it: 13000.
+    pub(in crate::cli) driver_number: i32,
 }
 
 /// What the process says first, one line of JSON.

@@ -90,6 +90,7 @@ pub(in crate::cli) fn gpu(device: &DeviceInfo) -> Gpu {
         shared_bytes: facts.shared_bytes,
         number: facts.capability,
         driver: format!("{}.{}", device.driver / 1000, device.driver % 1000 / 10),
+        driver_number: device.driver,
     }
 }
 

@@ -25,9 +25,8 @@ pub(super) fn work(arguments: &Arguments) -> ExitCode {
         Ok(begun) => begun,
         Err(code) => return code,
     };
-    let opened = arguments
-        .open()
-        .and_then(|opened| Ok(compiled(&opened, arguments.nvrtc.as_deref(), context.device())?));
+    let opened =
+        arguments.open().and_then(|opened| compiled(&opened, arguments.nvrtc.as_deref(), context.device()));
     let subject = match opened {
         Ok(subject) => subject,
         Err(errors) => {
@@ -105,7 +104,7 @@ impl Worker<'_> {
         };
         let bench = Bench { context: self.context, code: self.code, stream: self.stream };
         measure(bench, &node, &held, Effort::default(), &mut |variant| {
-            self.events.say(&Event::Begins(variant))
+            self.events.say(&Event::Begins(variant));
         })
     }
 

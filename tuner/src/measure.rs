@@ -83,7 +83,8 @@ pub struct Timing {
 pub struct Measured {
     /// Every valid variant, in the order of the manifest. Those that launch and fill nothing for such a node are left out.
     pub variants: Vec<Timing>,
-    /// The variant that the order of the manifest takes: the first whose guard holds.
+    /// The variant that a run takes now: the first whose guard holds, in the order of what was measured before, else in that of the
+    /// manifest.
     pub automatic: i32,
     /// The bytes of all inputs and outputs that lie on the device.
     pub bytes: u64,
@@ -160,10 +161,11 @@ pub fn measure(
     effort: Effort,
     begins: &mut dyn FnMut(i32),
 ) -> Result<Measured, Failure> {
-    let valid = valid(node)?;
-    let automatic = valid.first().map(|variant| variant.id);
+    // Without facts about the device the order is that of the manifest.
+    let variants = valid(node, &Facts::default())?;
+    let automatic = with_facts(node, |facts| valid(node, facts))?.first().map(|variant| variant.id);
     let automatic = automatic.ok_or(Why::Refused("no variant's guard holds for it".to_owned()))?;
-    let ready = prepare(bench, node, &valid)?;
+    let ready = prepare(bench, node, &variants)?;
     let mut memory = Memory::new(bench.context, node, held)?;
     for one in &ready {
         memory.extend(&one.prepared).map_err(|why| why.of(one.variant.id))?;
@@ -201,11 +203,11 @@ fn with_facts<R>(node: &Node<'_>, work: impl FnOnce(&Facts<'_>) -> R) -> R {
     })
 }
 
-/// The variants that serve the node and whose guards hold, in the order of the manifest.
-fn valid<'n>(node: &Node<'n>) -> Result<Vec<&'n Variant>, Why> {
+/// The variants that serve the node and whose guards hold, in the order in which they are asked where `order` is known.
+fn valid<'n>(node: &Node<'n>, order: &Facts<'_>) -> Result<Vec<&'n Variant>, Why> {
     let Node { plugin, attributes, types, formats, .. } = *node;
     let signature = Signature { attributes, types, formats };
-    let order = launch::in_order(plugin, &signature, AUTO_TACTIC);
+    let order = launch::in_order(plugin, &signature, AUTO_TACTIC, order);
     let order = order.map_err(|why| Why::Refused(why.to_string()))?;
     let holds = |variant: &&Variant| {
         with_facts(node, |facts| {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use cubinder_bundle::launch::{self, Signature};
+use cubinder_bundle::launch::{self, Facts, Signature};
 use cubinder_bundle::{AUTO_TACTIC, Arch, ArchSuffix};
 use cubinder_compiler::eval::cases::{self, Cases};
 use cubinder_compiler::eval::{Compiler, Environment, Subject};
@@ -122,7 +122,9 @@ impl<'w> Worker<'w> {
         let stated = &node.shaped.stated;
         let signature =
             Signature { attributes: &stated.attributes, types: &stated.types, formats: &stated.formats };
-        let order = match launch::in_order(plugin, &signature, job.trial.variant.unwrap_or(AUTO_TACTIC)) {
+        // All of them run, so it is no matter in which order.
+        let tactic = job.trial.variant.unwrap_or(AUTO_TACTIC);
+        let order = match launch::in_order(plugin, &signature, tactic, &Facts::default()) {
             Ok(order) => order,
             Err(why) => {
                 self.events.say(&Event::Refused(why.to_string()));

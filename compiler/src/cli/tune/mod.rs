@@ -32,7 +32,7 @@ Measure how long each variant of a plugin takes on the GPU at hand.
 
 FILE is a file of cases (docs/cases.md): its cases say the shapes. Each variant that is valid for a case runs many times over; all of them \
 take turns, so that a clock that changes meets them alike. Shown are the device's own times without what the host needs to launch, which \
-variant the order of the manifest takes, and which variants are never the fastest. Values are not looked at: `cubinder test` does that. A \
+variant is taken now, and which variants are never the fastest. Values are not looked at: `cubinder test` does that. A \
 manifest is compiled for the GPU at hand alone. docs/tuning.md says more.
 
 Exit code 0 where all was measured, 1 where something was not, 3 where there is no GPU.";

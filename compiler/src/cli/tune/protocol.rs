@@ -31,7 +31,7 @@ pub(super) enum Event {
 pub(super) struct Measurement {
     /// The bytes of all inputs and outputs that lie on the device.
     pub(super) bytes: u64,
-    /// The variant that the order of the manifest takes.
+    /// The variant that a run takes now.
     pub(super) automatic: i32,
     /// In the order of the manifest.
     pub(super) variants: Vec<Timed>,

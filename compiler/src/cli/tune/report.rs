@@ -104,7 +104,7 @@ fn table(done: &Done) -> String {
         let Timed { variant, label, microseconds, .. } = timed;
         #[allow(clippy::cast_precision_loss)] // far below 2^52
         let rate = measured.bytes as f64 / microseconds / 1000.0;
-        let taken = if *variant == measured.automatic { "  <- the manifest's order takes it" } else { "" };
+        let taken = if *variant == measured.automatic { "  <- taken now" } else { "" };
         let ratio = microseconds / best;
         text.push_str(
             format!("  {variant:>7}  {microseconds:>11.3}  {ratio:>6.2}  {rate:>7.0}  {label}{taken}")
@@ -117,7 +117,7 @@ fn table(done: &Done) -> String {
 
 /// What all cases together tell.
 fn told(plugin: &Plugin, done: &[Done]) -> Vec<String> {
-    let mut notes: Vec<String> = order_note(done).into_iter().collect();
+    let mut notes: Vec<String> = taken_note(done).into_iter().collect();
     let measured = |id: i32| {
         done.iter().filter(move |done| done.measured.variants.iter().any(|timed| timed.variant == id))
     };
@@ -131,8 +131,8 @@ fn told(plugin: &Plugin, done: &[Done]) -> Vec<String> {
     notes
 }
 
-/// How well the order of the manifest does.
-fn order_note(done: &[Done]) -> Option<String> {
+/// How good is what is taken now.
+fn taken_note(done: &[Done]) -> Option<String> {
     let ratio = |done: &Done| {
         let best = done.measured.ranking().first()?.microseconds;
         let taken = done.measured.variants.iter().find(|timed| timed.variant == done.measured.automatic)?;
@@ -142,10 +142,10 @@ fn order_note(done: &[Done]) -> Option<String> {
     let right = ratios.iter().filter(|(ratio, _)| *ratio <= ALIKE).count();
     let (worst, case) = ratios.iter().max_by(|one, other| one.0.total_cmp(&other.0))?;
     let mut note =
-        format!("the manifest's order takes one of the fastest in {right} of {} cases", ratios.len());
+        format!("what is taken now is one of the fastest in {right} of {} cases", ratios.len());
     if *worst > ALIKE {
         let name = case.point.case.as_deref().unwrap_or_default();
-        note.push_str(&format!("; at worst, in `{name}`, what it takes lasts {worst:.2} times as long"));
+        note.push_str(&format!("; at worst, in `{name}`, it lasts {worst:.2} times as long"));
     }
     Some(note)
 }

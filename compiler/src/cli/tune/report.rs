@@ -141,8 +141,7 @@ fn taken_note(done: &[Done]) -> Option<String> {
     let ratios: Vec<(f64, &Done)> = done.iter().filter_map(|done| Some((ratio(done)?, done))).collect();
     let right = ratios.iter().filter(|(ratio, _)| *ratio <= ALIKE).count();
     let (worst, case) = ratios.iter().max_by(|one, other| one.0.total_cmp(&other.0))?;
-    let mut note =
-        format!("what is taken now is one of the fastest in {right} of {} cases", ratios.len());
+    let mut note = format!("what is taken now is one of the fastest in {right} of {} cases", ratios.len());
     if *worst > ALIKE {
         let name = case.point.case.as_deref().unwrap_or_default();
         note.push_str(&format!("; at worst, in `{name}`, it lasts {worst:.2} times as long"));

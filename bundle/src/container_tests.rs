@@ -7,7 +7,7 @@ use crate::expr::{self, Expr};
 use crate::format::Format;
 use crate::model::{
     Arg, ArgValue, Attribute, AttributeType, CodeRef, Guard, Input, Interval, Launch, MAX_VARIANT_ID, Output,
-    Plugin, Requirement, ShapeLimits, SizeBound, Step, Variant,
+    Plugin, Requirement, ShapeLimits, SizeBound, Step, TunedDevice, TunedPoint, Variant,
 };
 
 fn target(kind: TargetKind) -> Target {
@@ -32,6 +32,14 @@ fn code(kind: TargetKind, bytes: &[u8]) -> CodeObject {
         }],
         bytes: bytes.to_vec().into(),
     }
+}
+
+fn tuned_point() -> TunedPoint {
+    TunedPoint { attributes: vec![(0, Value::Int(64))], shapes: vec![vec![2, 3]; 2], ranking: vec![0] }
+}
+
+fn tuned(capability: u16, sms: u32, points: Vec<TunedPoint>) -> TunedDevice {
+    TunedDevice { name: "a GPU".to_owned(), capability, sms, points }
 }
 
 fn plugin() -> Plugin {
@@ -68,6 +76,7 @@ fn plugin() -> Plugin {
             message: "always".to_owned(),
         }],
         timing: None,
+        tuning: vec![tuned(90, 132, vec![tuned_point()])],
         variants: vec![Variant {
             id: 1,
             label: "T=f32".to_owned(),
@@ -349,6 +358,24 @@ fn a_model_that_refers_to_nothing_is_refused() {
         refused(&|node| guard(node, aligned(0, 24))),
         refused(&|node| guard(node, aligned(2, 16))),
         refused(&|node| guard(node, all_aligned(17))),
+        refused(&|node| node.plugin.tuning = vec![tuned(90, 132, Vec::new()); 65]),
+        refused(&|node| node.plugin.tuning.push(tuned(90, 132, Vec::new()))),
+        refused(&|node| node.plugin.tuning = vec![tuned(90, 1, vec![tuned_point(); 4097])]),
+        refused(&|node| first_point(node).shapes = vec![vec![1; 1 << 16], vec![1]]),
+        refused(&|node| first_point(node).shapes = vec![vec![1; 9]; 2]),
+        refused(&|node| first_point(node).shapes.clear()),
+        refused(&|node| first_point(node).attributes.push((0, Value::Int(64)))),
+        refused(&|node| first_point(node).attributes[0].0 = 1),
+        refused(&|node| first_point(node).attributes[0].1 = Value::Int(0)),
+        refused(&|node| first_point(node).ranking.clear()),
+        refused(&|node| first_point(node).ranking = vec![1]),
+        refused(&|node| first_point(node).ranking.push(0)),
+        refused(&|node| first_point(node).ranking = vec![0; 65]),
+        refused(&|node| {
+            let other = Variant { types: vec![DataType::F16; 2], ..node.plugin.variants[0].clone() };
+            node.plugin.variants.push(other);
+            first_point(node).ranking.push(1);
+        }),
     ];
     insta::assert_snapshot!(errors.join("\n"));
 }
@@ -435,6 +462,10 @@ fn all_aligned(count: u32) -> Expr {
         (0..count).map(|index| expr::Node::Aligned { tensor: index % 2, bytes: 1 << (index / 2) }).collect();
     nodes.push(expr::Node::Array((0..count).collect()));
     Expr { nodes }
+}
+
+fn first_point(node: &mut Node) -> &mut TunedPoint {
+    &mut node.plugin.tuning[0].points[0]
 }
 
 fn guard(node: &mut Node, expr: Expr) {

@@ -37,7 +37,7 @@ pub use format::Format;
 pub use model::{
     AUTO_TACTIC, Arg, ArgValue, Attribute, AttributeElement, AttributeType, Bundle, CodeRef, Fill, Guard,
     Input, Interval, Launch, MAX_VARIANT_ID, Memory, Node, NodeReference, Output, Plugin, Requirement,
-    Scratch, ShapeLimits, SizeBound, Step, Variant, Work,
+    Scratch, ShapeLimits, SizeBound, Step, TunedDevice, TunedPoint, Variant, Work,
 };
 pub use packed::{BadCode, CodeBytes};
 pub use value::Value;

@@ -121,6 +121,8 @@ mod tests {
         assert!(same(&|node| node.workspace_bytes = Some(1)));
         assert!(!same(&|node| node.plugin.version.push('x')));
         assert!(!same(&|node| node.plugin.variants[0].id += 1));
+        // The automatic tactic follows it.
+        assert!(!same(&|node| node.plugin.tuning[0].points[0].shapes[0][0] += 1));
         assert!(!same(&|node| node.code[0].digest.0[0] ^= 1));
         assert!(!same(&|node| node.attributes[0] = Value::Int(77)));
         let other = |node: &mut Node| node.attributes[0] = Value::Int(77);

@@ -4,6 +4,7 @@
 //! on what is checked here and on nothing else.
 
 mod places;
+mod tuning;
 
 use crate::code::CodeObject;
 use crate::container::Container;
@@ -14,6 +15,7 @@ use crate::model::{
 };
 use crate::value::Value;
 use places::{Place, validate_expr};
+pub use tuning::{MAX_RANKED, MAX_TUNED_DEVICES, MAX_TUNED_EXTENTS, MAX_TUNED_POINTS};
 
 /// The most inputs and outputs of a plugin: as this and what follows, more than any has. What is read bounds the work that it
 /// can ask for.
@@ -145,6 +147,7 @@ fn validate_plugin(plugin: &Plugin, code: &[CodeObject]) -> Result<(), String> {
     for variant in &plugin.variants {
         validate_variant(plugin, variant, code).map_err(within)?;
     }
+    tuning::validate_tuning(plugin).map_err(within)?;
     let key = |variant: &'_ Variant| {
         let specialized = variant.specialized.iter().map(|(index, value)| format!("{index} {value:?}"));
         (variant.id, variant.types.clone(), variant.formats.clone(), specialized.collect::<Vec<String>>())

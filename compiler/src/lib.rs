@@ -37,6 +37,7 @@ pub mod inspect;
 pub mod new;
 pub mod onnx;
 pub mod trial;
+pub mod tuning;
 
 #[cfg(test)]
 mod test_support;

@@ -14,7 +14,8 @@ use cubinder_bundle::container::{self, Container, FORMAT_VERSION, ReadError};
 use cubinder_bundle::expr::{self, Expr};
 use cubinder_bundle::{
     Arg, ArgValue, Bundle, CodeBytes, CodeObject, CodeRef, DataType, Digest, Fill, Format, Guard,
-    KernelFacts, KernelParam, Memory, Node, NodeReference, Plugin, Scratch, Step, Value, Work,
+    KernelFacts, KernelParam, Memory, Node, NodeReference, Plugin, Scratch, Step, TunedDevice, TunedPoint,
+    Value, Work,
 };
 use cubinder_compiler::diagnostic::{Colour, Source, render};
 use cubinder_compiler::eval::{self, Compiler, Environment, Query};
@@ -124,7 +125,24 @@ fn plugin() -> Plugin {
         launch.args = args.clone().map(arg).into();
         launch.code = (0..).zip(code()).map(reference).collect();
     }
+    plugin.tuning = vec![measured(&plugin)];
     plugin
+}
+
+/// For each choice of types a node, for which the last variant was the fastest.
+fn measured(plugin: &Plugin) -> TunedDevice {
+    let rows = |ty: DataType| {
+        let rows = (0..).zip(&plugin.variants).filter(move |(_, variant)| variant.types[0] == ty);
+        let rows: Vec<u32> = rows.map(|(row, _)| row).collect();
+        rows.into_iter().rev().collect()
+    };
+    let point = |ty| TunedPoint {
+        attributes: vec![(0, Value::Array(vec![Value::Int(2), Value::Int(2)]))],
+        shapes: vec![vec![4, 64], vec![4, 68]],
+        ranking: rows(ty),
+    };
+    let points = vec![point(DataType::F32), point(DataType::F16)];
+    TunedDevice { name: "NVIDIA H200".to_owned(), capability: 90, sms: 132, points }
 }
 
 /// A plugin with what the model has beside that. It is read and shown, and never evaluated.
@@ -132,6 +150,8 @@ fn rich() -> Plugin {
     let mut plugin = plugin();
     plugin.name = "rich".to_owned();
     plugin.timing = Some(vec![0]);
+    // What follows makes a row unlike those that it was measured with.
+    plugin.tuning[0].points.remove(0);
     let variant = &mut plugin.variants[0];
     variant.formats = vec![Format::Hwc8, Format::Linear];
     variant.specialized = vec![(1, Value::Float(0.5))];
@@ -161,7 +181,7 @@ fn written() -> [(&'static str, Vec<u8>); 3] {
     });
     let digest = container::read(&bundle).unwrap().digest;
     let mut of_node = plugin();
-    of_node.variants.retain(|variant| variant.types[0] == DataType::F16);
+    of_node.keep_variants(|variant| variant.types[0] == DataType::F16);
     let node = container::write_node(&Node {
         producer: "cubinder".to_owned(),
         plugin: of_node,

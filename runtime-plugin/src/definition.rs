@@ -102,7 +102,16 @@ impl Definition {
         kinds: Option<&TensorKinds>,
         attributes: &[Value],
     ) -> impl Iterator<Item = &Variant> {
-        self.plugin().variants.iter().filter(move |variant| match kinds {
+        self.reachable_rows(kinds, attributes).map(|(_, variant)| variant)
+    }
+
+    /// The same with their indices in the plugin.
+    fn reachable_rows(
+        &self,
+        kinds: Option<&TensorKinds>,
+        attributes: &[Value],
+    ) -> impl Iterator<Item = (usize, &Variant)> {
+        self.plugin().variants.iter().enumerate().filter(move |(_, variant)| match kinds {
             None => launch::is_compiled_for(variant, attributes),
             Some(TensorKinds { types, formats }) => {
                 Signature { attributes, types, formats }.is_served_by(variant)
@@ -113,8 +122,8 @@ impl Definition {
     /// The node as an engine keeps it: with the variants that serve it only, and with their code only.
     pub(crate) fn node(&self, known: Known<'_>, attributes: &[Value]) -> Node {
         let mut kept = Kept::of(self.code());
-        let reachable = self.reachable(known.kinds, attributes);
-        let variants = reachable.map(|variant| with_code(variant, &mut kept)).collect();
+        let reachable = self.reachable_rows(known.kinds, attributes);
+        let variants = reachable.map(|(row, variant)| (row, with_code(variant, &mut kept))).collect();
         let plugin = engine_model::of_node(self.plugin(), variants, attributes, known.input_ranks);
         Node {
             producer: self.producer().to_owned(),

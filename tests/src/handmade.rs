@@ -45,6 +45,7 @@ impl Draft {
             outputs: Vec::new(),
             require: Vec::new(),
             timing: None,
+            tuning: Vec::new(),
             variants: Vec::new(),
         };
         Draft { plugin, scope }

@@ -13,5 +13,6 @@ pub mod headers;
 pub mod installed;
 pub mod oracle;
 pub mod own_time;
+pub mod player;
 pub mod reference_plugin;
 pub mod walkthrough;

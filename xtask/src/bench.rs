@@ -3,6 +3,8 @@
 //! Owns what is measured and how it is shown. Machines are shared and noisy: a figure that is compared with another one is
 //! taken in the same run, in turn with it.
 
+mod kernels;
+
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -38,6 +40,12 @@ pub(crate) enum Table {
         #[arg(long, value_name = "DIR")]
         prepare: Option<PathBuf>,
     },
+    /// Device time of the plugins that ship beside PyTorch, torch.compile and Triton; needs a GPU, PyTorch and Triton
+    Kernels {
+        /// Write what the measurement needs to DIR, and measure nothing
+        #[arg(long, value_name = "DIR")]
+        prepare: Option<PathBuf>,
+    },
     /// A plugin's own time in an enqueue, beside the bare launch call with the same arguments; needs a GPU
     Launch {
         /// Write what the measurement needs to DIR, and measure nothing
@@ -68,6 +76,15 @@ pub(crate) fn run(table: &Table) -> Result<()> {
             Ok(())
         }
         Table::Enqueue { prepare: None } => enqueue(&workshop),
+        Table::Kernels { prepare: Some(folder) } => {
+            kernels::prepare(&workshop, folder)?;
+            println!("prepared; run it in {} with: sh run.sh", folder.display());
+            Ok(())
+        }
+        Table::Kernels { prepare: None } => {
+            println!("{}", kernels::measure(&workshop)?.display());
+            Ok(())
+        }
         Table::Launch { prepare: Some(folder) } => {
             prepare_launch(&workshop, folder)?;
             println!("prepared; run it in {} with: {LAUNCH}", folder.display());

@@ -1,7 +1,7 @@
 //! From a node with its shapes to what is launched: everything that needs neither a GPU nor a driver.
 //!
 //! Owns: what expressions see of a node ([`Facts`]), what is refused before a launch and in which order ([`rules_of_attributes`],
-//! [`rules_of_shapes`], [`check`]), the outputs' shapes ([`output_shapes`]), which variant runs ([`in_order`], [`decide`],
+//! [`rules_of_shapes`], [`check`]), the outputs' shapes ([`output_shapes`]), which variant runs ([`in_order`], [`nearest_point`], [`decide`],
 //! [`Choice`]), and what its steps come to in numbers ([`sequence`]). The runtime launches by it and `cubinder eval` shows it, so that
 //! both say the same, in the same words. How much work all of that may be is bounded ([`Steps`]), because models come from engines.
 //! Never: no driver, no TensorRT, no loading of code, no number that was cut to fit, no panic.
@@ -14,6 +14,7 @@ mod pack;
 mod rules;
 mod sequence;
 mod steps;
+mod tuned;
 mod unseen;
 mod variants;
 mod workspace;
@@ -32,6 +33,7 @@ pub use rules::{
 };
 pub use sequence::{Doing, ScratchPlace, Sequence, Sequencing, sequence, tensor_bytes, too_many_at_once};
 pub use steps::{NODE_STEP_LIMIT, Steps};
+pub use tuned::{nearest_point, tuned_device};
 pub use unseen::extents_for_any_values;
 pub use variants::{
     GuardVerdict, Signature, asks_for_device, check_specialized, decide, in_order, is_automatic,

@@ -105,6 +105,7 @@ fn plugin() -> Plugin {
             message: "`k` must be positive".to_owned(),
         }],
         timing: None,
+        tuning: Vec::new(),
         variants: vec![
             variant(1, DataType::F32, Some(vectorised(4))),
             variant(2, DataType::F32, None),
@@ -218,7 +219,7 @@ fn what_cannot_be_launched_is_refused_with_its_reason() {
 
 /// The variants that may run with their order, as far as there are any.
 fn decided(plugin: &Plugin, ty: DataType, facts: &Facts<'_>) -> Result<Decided, Unmet> {
-    let order = in_order(plugin, &linear(&[ty; 2]), AUTO_TACTIC)?;
+    let order = in_order(plugin, &linear(&[ty; 2]), AUTO_TACTIC, facts)?;
     decide(plugin, &order, facts, &mut Steps::default())
 }
 
@@ -245,14 +246,18 @@ fn the_first_variant_whose_guard_holds_runs() {
 fn a_tactic_comes_first_and_the_others_follow() {
     let mut plugin = plugin();
     plugin.variants.insert(2, variant(7, DataType::F32, None));
-    let order =
-        |tactic| in_order(&plugin, &linear(&[DataType::F32; 2]), tactic).map_err(|unmet| unmet.to_string());
+    let order = |tactic| {
+        in_order(&plugin, &linear(&[DataType::F32; 2]), tactic, &Facts::default())
+            .map_err(|unmet| unmet.to_string())
+    };
     assert_eq!(order(AUTO_TACTIC), Ok(vec![0, 1, 2]));
     assert_eq!(order(0), Ok(vec![0, 1, 2]));
     assert_eq!(order(2), Ok(vec![1, 2, 0]));
     assert_eq!(order(7), Ok(vec![2, 0, 1]));
     assert_eq!(order(3).unwrap_err(), "there is no variant 3 for the node's types");
-    let other = in_order(&plugin, &linear(&[DataType::I8, DataType::F32]), 0).unwrap_err().to_string();
+    let other = in_order(&plugin, &linear(&[DataType::I8, DataType::F32]), 0, &Facts::default())
+        .unwrap_err()
+        .to_string();
     assert_eq!(other, "no variant takes the types (i8, f32); the plugin has (f32, f32), (f16, f16)");
 }
 
@@ -271,7 +276,7 @@ fn formats_and_what_code_was_compiled_for_decide_which_variants_serve() {
     let order = |formats: &[Format], k: i64, tactic| {
         let attributes = [Value::Int(k)];
         let node = Signature { attributes: &attributes, types: &[F16; 2], formats };
-        in_order(&plugin, &node, tactic).map_err(|unmet| unmet.to_string())
+        in_order(&plugin, &node, tactic, &Facts::default()).map_err(|unmet| unmet.to_string())
     };
     assert_eq!(order(&hwc8, 3, AUTO_TACTIC), Ok(vec![0, 3]));
     assert_eq!(order(&hwc8, 5, AUTO_TACTIC), Ok(vec![1, 3]));
@@ -366,7 +371,7 @@ fn what_may_run_for_some_addresses_is_known_without_them() {
         "no variant can run: variant 1: guard `numel(y) % 8 == 0 and aligned(x, 16)` is false; k = 1, x is 2x3, y is 2x3"
     );
     let placed = Facts { alignments: &[4, 3 << 20], ..facts(shapes) };
-    let order = in_order(&plugin, &linear(&[DataType::F16; 2]), 0).unwrap();
+    let order = in_order(&plugin, &linear(&[DataType::F16; 2]), 0, &Facts::default()).unwrap();
     assert_eq!(
         none_holds(&plugin, &order, &placed).to_string(),
         "no variant can run: variant 1: guard `numel(y) % 8 == 0 and aligned(x, 16)` is false; k = 1, x is 2x3, y is 2x3, x is \
@@ -461,3 +466,4 @@ fn what_is_long_is_not_shown_whole() {
 }
 
 mod sequences;
+mod tuned;

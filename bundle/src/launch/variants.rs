@@ -6,6 +6,7 @@
 use super::choice::Decided;
 use super::facts::{Facts, Unmet, describe};
 use super::steps::{Steps, weight};
+use super::tuned::{nearest_point, put_first};
 use crate::data_type::DataType;
 use crate::expr::{BinaryOp, EvalError, Expr, Node};
 use crate::format::Format;
@@ -54,17 +55,27 @@ pub fn is_compiled_for(variant: &Variant, attributes: &[Value]) -> bool {
 }
 
 /// The indices of the variants that serve a node, in the order in which they are asked: from the one that was chosen on, then from
-/// the first.
+/// the first. Where the choice is left open and the variants were measured on the device of `facts`, those that were come first, as fast as they were
+/// for the shapes nearest to those of `facts`.
 ///
 /// # Errors
 /// No variant serves the node, or the chosen one does not.
-pub fn in_order(plugin: &Plugin, node: &Signature<'_>, tactic: i32) -> Result<Vec<usize>, Unmet> {
+pub fn in_order(
+    plugin: &Plugin,
+    node: &Signature<'_>,
+    tactic: i32,
+    facts: &Facts<'_>,
+) -> Result<Vec<usize>, Unmet> {
     let fitting = plugin.variants.iter().enumerate().filter(|(_, variant)| node.is_served_by(variant));
     let mut order: Vec<usize> = fitting.map(|(index, _)| index).collect();
     if order.is_empty() {
         return Err(no_variant(plugin, node));
     }
-    if !is_automatic(tactic) {
+    if is_automatic(tactic) {
+        if let Some(point) = nearest_point(plugin, node, facts) {
+            put_first(&mut order, &point.ranking);
+        }
+    } else {
         let is_chosen =
             |index: &usize| plugin.variants.get(*index).is_some_and(|variant| variant.id == tactic);
         let chosen = order.iter().position(is_chosen).ok_or_else(|| {

@@ -4,6 +4,7 @@
 //! exactly what can be said here.
 
 mod attribute;
+pub mod tuning;
 mod variant;
 
 use serde::{Deserialize, Serialize};
@@ -14,6 +15,7 @@ use crate::expr::{self, Expr};
 use crate::value::Value;
 
 pub use attribute::{Attribute, AttributeElement, AttributeType};
+pub use tuning::{TunedDevice, TunedPoint};
 pub use variant::{
     AUTO_TACTIC, Arg, ArgValue, CodeRef, Fill, Guard, Launch, MAX_ARGUMENTS, MAX_PARAMETER_BYTES,
     MAX_VARIANT_ID, Memory, SCRATCH_ALIGNMENT, Scratch, Step, Variant, Work,
@@ -87,6 +89,8 @@ pub struct Plugin {
     pub timing: Option<Vec<u32>>,
     /// The table of variants, in order of preference.
     pub variants: Vec<Variant>,
+    /// What was measured of them, one for each kind of GPU.
+    pub tuning: Vec<TunedDevice>,
 }
 
 /// Integers from `min` to `max`, both included.
@@ -226,8 +230,18 @@ impl Plugin {
         let named = self.variants.get(row as usize);
         let named = named.ok_or_else(|| format!("it names variant {row} of {count}"))?;
         let (types, formats) = (named.types.clone(), named.formats.clone());
-        self.variants.retain(|variant| variant.types == types && variant.formats == formats);
+        self.keep_variants(|variant| variant.types == types && variant.formats == formats);
         Ok(())
+    }
+
+    /// Leaves these variants alone, with what was measured of them.
+    pub fn keep_variants(&mut self, is_kept: impl Fn(&Variant) -> bool) {
+        let mut count = 0..;
+        let places: Vec<Option<u32>> =
+            self.variants.iter().map(|it| is_kept(it).then(|| count.next()).flatten()).collect();
+        let place = |row: u32| places.get(row as usize).copied().flatten();
+        self.tuning = tuning::of_rows(&self.tuning, place, |_| true);
+        self.variants.retain(is_kept);
     }
 
     /// Inputs and outputs together: how many tensors the expressions number.

@@ -169,6 +169,7 @@ mod tests {
         let float = AttributeType::from_name("f32").expect("it is one");
         let plugin = Plugin {
             timing: None,
+            tuning: Vec::new(),
             name: String::new(),
             namespace: String::new(),
             version: String::new(),

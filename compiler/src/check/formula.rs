@@ -285,6 +285,7 @@ mod tests {
             outputs: Vec::new(),
             require: Vec::new(),
             timing: None,
+            tuning: Vec::new(),
             variants: Vec::new(),
         };
         expr.validate(1, 1).expect("it is well formed");

@@ -238,6 +238,7 @@ impl<'r> Site<'r> {
                 outputs: plugin.outputs.clone(),
                 require: plugin.require.clone(),
                 timing: plugin.timing.clone(),
+                tuning: Vec::new(),
                 variants: row.into_iter().collect(),
             }
         })

@@ -310,11 +310,11 @@ fn wrong(form: &mut Form<'_>, entry: &Entry<'_>, why: &str) {
     form.report(error);
 }
 
-fn integers(form: &mut Form<'_>, entry: &Entry<'_>, expected: &str) -> Option<Vec<i64>> {
+pub(crate) fn integers(form: &mut Form<'_>, entry: &Entry<'_>, expected: &str) -> Option<Vec<i64>> {
     form.array(entry, expected)?.iter().map(|item| form.integer(item)).collect()
 }
 
-fn shape(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Vec<i64>> {
+pub(crate) fn shape(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Vec<i64>> {
     let dims = integers(form, entry, "an array of dimensions, such as `[2, 3]`")?;
     match check_shape(dims) {
         Ok(dims) => Some(dims),
@@ -340,7 +340,7 @@ fn extents(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<[i64; 3]> {
 }
 
 /// A number, a boolean, a string or, where `list` allows it, an array of them.
-fn value(form: &mut Form<'_>, entry: &Entry<'_>, list: bool) -> Option<Value> {
+pub(crate) fn value(form: &mut Form<'_>, entry: &Entry<'_>, list: bool) -> Option<Value> {
     match entry.value() {
         DeValue::Integer(_) => form.integer(entry).map(Value::Int),
         DeValue::Float(_) => form.float(entry).map(Value::Float),

@@ -23,6 +23,8 @@ pub(super) struct Known {
     pub(super) facts: Vec<FactReport>,
     /// How many multiprocessors the query says, whether anything asks for it or not.
     pub(super) sms: Option<i64>,
+    /// The device as far as measurements ask for it, where that is known; of its shared memory nothing is.
+    pub(super) measured_on: Option<Device>,
 }
 
 /// The facts that are given, else those of the architecture. What the plugin asks for and nobody says is told.
@@ -40,8 +42,12 @@ pub(super) fn known(
     let given =
         |fact: DeviceFact| query.device.iter().find(|(name, _)| name == fact.name()).map(|(_, value)| *value);
     let sms = given(DeviceFact::Sms);
+    let capability = DeviceFact::Capability;
+    let capability = given(capability).or_else(|| of_arch(arch?, capability));
+    let measured_on =
+        sms.zip(capability).map(|(sms, capability)| Device { sms, shared_bytes: 0, capability });
     if asked.is_empty() {
-        return Known { device: None, facts: Vec::new(), sms };
+        return Known { device: None, facts: Vec::new(), sms, measured_on };
     }
     let mut facts = Vec::new();
     let [multiprocessors, shared_bytes, capability] = DeviceFact::ALL.map(|fact| {
@@ -57,7 +63,8 @@ pub(super) fn known(
         facts.push(FactReport { name: fact.name(), value, from });
         value
     });
-    Known { device: Some(Device { sms: multiprocessors, shared_bytes, capability }), facts, sms }
+    let device = Some(Device { sms: multiprocessors, shared_bytes, capability });
+    Known { device, facts, sms, measured_on }
 }
 
 fn missing(fact: DeviceFact) -> Mistake {

@@ -20,6 +20,7 @@ mod stated;
 mod steps;
 mod subject;
 mod table;
+mod tuned;
 mod types;
 
 pub use code::{Compiler, Environment};

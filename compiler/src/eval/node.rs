@@ -18,7 +18,7 @@ use super::report::{
     AttributeReport, Evaluation, FormatReport, GuardReport, Origin, TensorReport, TypeReport, VariantReport,
 };
 use super::subject::{self, Subject};
-use super::{inputs, steps, types};
+use super::{inputs, steps, tuned, types};
 use crate::diagnostic::{Diagnostic, suggest};
 use crate::resolve::{ArgDraft, Unit};
 
@@ -256,7 +256,9 @@ fn run(
     let facts =
         Facts { shapes: &shapes, alignments: &asked.alignments, device: asked.device.device, ..known };
     let signature = Signature { attributes: &asked.attributes, types: &asked.types, formats: &asked.formats };
-    let order = launch::in_order(plugin, &signature, AUTO_TACTIC)?;
+    let measured_on = Facts { device: asked.device.measured_on, ..facts };
+    let order = launch::in_order(plugin, &signature, AUTO_TACTIC, &measured_on)?;
+    report.notes.extend(tuned::note(plugin, &signature, &measured_on));
     let decided = launch::decide(plugin, &order, &facts, &mut steps);
     let alignment = |tensor: usize| asked.alignments.get(tensor).copied();
     let chosen = decided.as_ref().ok().and_then(|decided| decided.pick(alignment));

@@ -127,11 +127,28 @@ pub struct PluginReport {
     /// The attributes on which the time of a node depends; where there is no such list, all of them, and a node does not say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timing: Option<Vec<String>>,
+    /// On which GPUs its variants were measured.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tuning: Vec<TuningReport>,
     /// Names and values, for a node.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub attributes: Vec<(String, String)>,
     /// The table of variants.
     pub variants: Vec<VariantReport>,
+}
+
+/// What was measured on GPUs of one kind.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct TuningReport {
+    /// What the GPU is called; a node does not say.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub name: String,
+    /// Its compute capability.
+    pub capability: String,
+    /// How many multiprocessors it has.
+    pub sms: u32,
+    /// For how many nodes the variants were measured.
+    pub points: usize,
 }
 
 /// A rule that every node must meet.
@@ -390,6 +407,12 @@ fn plugin_report(plugin: &Plugin, attributes: &[Value], code: &[CodeObject]) -> 
         let named = timing.iter().filter_map(|index| plugin.attributes.get(*index as usize));
         named.map(|attribute| attribute.name.clone()).collect()
     });
+    let tuning = plugin.tuning.iter().map(|device| TuningReport {
+        name: device.name.clone(),
+        capability: format!("{}.{}", device.capability / 10, device.capability % 10),
+        sms: device.sms,
+        points: device.points.len(),
+    });
     PluginReport {
         name: plugin.name.clone(),
         namespace: plugin.namespace.clone(),
@@ -398,6 +421,7 @@ fn plugin_report(plugin: &Plugin, attributes: &[Value], code: &[CodeObject]) -> 
         interface: interface(plugin, attributes),
         require: require.collect(),
         timing,
+        tuning: tuning.collect(),
         attributes: named.map(|(attribute, value)| (attribute.name.clone(), value.to_string())).collect(),
         variants: plugin.variants.iter().map(|it| variants::variant(plugin, it, code)).collect(),
     }

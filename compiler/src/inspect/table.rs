@@ -7,7 +7,9 @@ use cubinder_bundle::core_name;
 
 use super::declared::{attribute, needs, onnx_node, tensor};
 use super::steps::{details, is_plain, line};
-use super::{CodeReport, ContainerReport, FileKind, KernelReport, PluginReport, Report, VariantReport};
+use super::{
+    CodeReport, ContainerReport, FileKind, KernelReport, PluginReport, Report, TuningReport, VariantReport,
+};
 use crate::diagnostic::harmless;
 
 /// How much of the report is told.
@@ -150,6 +152,13 @@ fn plugin_table(plugin: &PluginReport, is_op: bool, detail: Detail) -> String {
     if let (Detail::Full, Some(timing)) = (detail, &plugin.timing) {
         let timing = if timing.is_empty() { "no attribute".to_owned() } else { timing.join(", ") };
         let _ = writeln!(text, "    its time depends on {timing}");
+    }
+    for device in &plugin.tuning {
+        let TuningReport { name, capability, sms, points } = device;
+        let name = if name.is_empty() { "a GPU" } else { name };
+        let kind = format!("compute capability {capability}, {sms} multiprocessors");
+        let plural = if *points == 1 { "node" } else { "nodes" };
+        let _ = writeln!(text, "    tuned for {name} ({kind}): {points} {plural} measured");
     }
     let alike = |a: &VariantReport, b: &VariantReport| {
         a.id == b.id && a.guard.as_ref().map(|it| &it.text) == b.guard.as_ref().map(|it| &it.text)

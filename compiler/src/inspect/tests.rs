@@ -117,7 +117,14 @@ const PAD: &str = r#"schema = 1
 
 #[test]
 fn a_bundle_shows_what_its_plugins_take() {
-    let report = bundle_of(PAD);
+    let mut report = bundle_of(PAD);
+    let of = |name: &str, points| TuningReport {
+        name: name.to_owned(),
+        capability: "9.0".to_owned(),
+        sms: 132,
+        points,
+    };
+    report.containers[0].plugins[0].tuning = vec![of("NVIDIA H200", 12), of("", 1)];
     let lines = |detail| {
         let shown = table(&report, detail);
         let lines = shown.lines().skip_while(|line| !line.contains(" plugin "));

@@ -386,6 +386,7 @@ fn draft(
         require,
         timing: timing(manifest),
         variants,
+        tuning: Vec::new(),
     };
     PluginDraft { plugin, units, steps: decls, narrowed: BTreeSet::new() }
 }

@@ -210,7 +210,7 @@ pub fn is_allowed(plugin: &Plugin, device: Device, sizes: &Sizes) -> bool {
     let alignments = vec![DEFAULT_ALIGNMENT; plugin.tensor_count()];
     let facts = Facts { shapes: &shapes, device: Some(device), alignments: &alignments, ..facts };
     let signature = Signature { attributes: &sizes.attributes, types: &row.types, formats: &row.formats };
-    let Ok(order) = launch::in_order(plugin, &signature, AUTO_TACTIC) else { return false };
+    let Ok(order) = launch::in_order(plugin, &signature, AUTO_TACTIC, &facts) else { return false };
     let runs = |index: &usize| {
         let variant = plugin.variants.get(*index);
         let guard = variant.and_then(|variant| variant.guard.as_ref());

@@ -10,7 +10,9 @@ use std::sync::OnceLock;
 
 use cubinder_bundle::expr::DeviceFact;
 use cubinder_bundle::launch::{Device, full_name, shape_text};
-use cubinder_bundle::{Arg, ArgValue, Attribute, AttributeElement, DataType, Format, Node, ScalarType};
+use cubinder_bundle::{
+    Arg, ArgValue, Attribute, AttributeElement, DataType, Format, Node, ScalarType, TunedDevice, TunedPoint,
+};
 use cubinder_compiler::diagnostic::Source;
 use cubinder_compiler::eval::{
     Compiler, Environment, Evaluation, Mistake, Query, Subject, SubjectOrigin, evaluate,
@@ -177,7 +179,33 @@ impl Case {
             shared_bytes: choices.of(&[49_152, 101_376, 232_448]),
             capability: choices.of(&[75, 89, 90, 120]),
         };
-        Case { plugin, attributes, inputs, values, alignments, device }
+        let mut case = Case { plugin, attributes, inputs, values, alignments, device };
+        case.measure(choices);
+        case
+    }
+
+    /// Has the variants measured on some devices, for nodes near this one.
+    fn measure(&mut self, choices: &mut Choices<'_>) {
+        let points = choices.next() % 3;
+        if points == 0 {
+            return;
+        }
+        let outputs = output_shapes(self, &self.evaluation());
+        let rows: Vec<u32> = (0..).zip(&self.plugin.variants).map(|(row, _)| row).collect();
+        let point = |_| {
+            let mut near = |shape: &Vec<i64>| -> Vec<i64> {
+                shape.iter().map(|extent| extent.saturating_mul(choices.of(&[1, 1, 2, 3]))).collect()
+            };
+            let shapes = self.inputs.iter().chain(&outputs).map(&mut near).collect();
+            let mut ranking = rows.clone();
+            ranking.rotate_left(choices.next() as usize % rows.len());
+            ranking.truncate(1 + choices.next() as usize % rows.len());
+            TunedPoint { attributes: Vec::new(), shapes, ranking }
+        };
+        let points: Vec<TunedPoint> = (0..points).map(point).collect();
+        let on =
+            |(capability, sms)| TunedDevice { name: String::new(), capability, sms, points: points.clone() };
+        self.plugin.tuning = [(89, 16), (90, 132), (120, 132)].map(on).into();
     }
 
     fn is_shape_input(&self, tensor: usize) -> bool {

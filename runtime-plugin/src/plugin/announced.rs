@@ -103,7 +103,7 @@ impl Announced {
         tensors.into_iter().all(is_it)
     }
 
-    /// The variants that serve tensors of the announced types and formats, in order. A tensor that is not announced is taken for what
+    /// The variants that serve tensors of the announced types and formats, in order for the shapes and the device of `facts`. A tensor that is not announced is taken for what
     /// it can be beside the others.
     ///
     /// # Errors
@@ -113,6 +113,7 @@ impl Announced {
         node: &NodeData,
         positions: &Positions,
         tactic: i32,
+        facts: &Facts<'_>,
     ) -> Result<Vec<usize>, Error> {
         let plugin = node.definition.plugin();
         let known = node.kinds.iter().find(|kinds| self.are(plugin, positions, kinds));
@@ -126,7 +127,7 @@ impl Announced {
                 })
                 .unzip(),
         };
-        let order = launch::in_order(plugin, &node.signature(&types, &formats), tactic);
+        let order = launch::in_order(plugin, &node.signature(&types, &formats), tactic, facts);
         order.map_err(|unmet| node.invalid(unmet))
     }
 

@@ -66,6 +66,7 @@ fn with_outputs(types: &[DataType], outputs: Vec<Output>) -> NodeData {
         outputs,
         require: Vec::new(),
         timing: None,
+        tuning: Vec::new(),
         variants: vec![variant],
     };
     let node = Node {

@@ -203,7 +203,7 @@ impl Running {
         let shapes = self.announced.shapes(node, ranks, &positions, &mut steps)?;
         let device = self.loaded.device();
         let facts = Facts { shapes: &shapes, device, ..node.facts() };
-        let order = self.announced.in_order(node, &positions, tactic)?;
+        let order = self.announced.in_order(node, &positions, tactic, &facts)?;
         let plugin = node.definition.plugin();
         let variants = order.iter().filter_map(|index| plugin.variants.get(*index));
         if device.is_none() && variants.into_iter().any(launch::asks_for_device) {
@@ -245,7 +245,7 @@ impl Running {
         let positions = self.announced.positions(node).unwrap();
         let shapes = self.shapes(node, &positions, &mut steps).unwrap();
         let facts = Facts { shapes: &shapes, device: self.loaded.device(), ..node.facts() };
-        let order = self.announced.in_order(node, &positions, self.tactic).unwrap();
+        let order = self.announced.in_order(node, &positions, self.tactic, &facts).unwrap();
         let choice = launch::decide(plugin, &order, &facts, &mut steps).unwrap().choice?;
         let records = vec![0..0; order.len()];
         let candidates = Candidates { choice, positions, inputs: plugin.inputs.len(), records };
@@ -280,7 +280,7 @@ impl Running {
             let shapes = self.shapes(node, &positions, &mut Steps::default())?;
             let device = self.loaded.device();
             let facts = Facts { shapes: &shapes, device, alignments: &addresses, ..node.facts() };
-            let order = self.announced.in_order(node, &positions, self.tactic)?;
+            let order = self.announced.in_order(node, &positions, self.tactic, &facts)?;
             Ok(node.invalid(launch::none_holds(plugin, &order, &facts)))
         };
         told().unwrap_or_else(|error: Error| error)

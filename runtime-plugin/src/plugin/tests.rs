@@ -7,12 +7,13 @@ use cubinder_bundle::expr::{BinaryOp, Builtin, DeviceFact, Expr, Node as Part, U
 use cubinder_bundle::proof::Domain;
 use cubinder_bundle::{
     AUTO_TACTIC, Attribute, AttributeType, CodeObject, CodeRef, DataType, Digest, Format, Guard, Input,
-    Interval, KernelFacts, Launch, Node, Output, Plugin as Model, Requirement, ShapeLimits, container,
+    Interval, KernelFacts, Launch, Node, Output, Plugin as Model, Requirement, ShapeLimits, TunedDevice,
+    TunedPoint, container,
 };
 use trt_abi::{Dims, TensorFormat};
 
 use super::*;
-use crate::definition::restore_node;
+use crate::definition::{Known, restore_node};
 
 fn int(value: i64) -> Expr {
     Expr { nodes: vec![Part::Int(value)] }
@@ -103,6 +104,7 @@ pub(super) fn model(variants: Vec<Variant>) -> Model {
         }],
         require: Vec::new(),
         timing: None,
+        tuning: Vec::new(),
         variants,
     }
 }
@@ -208,6 +210,44 @@ fn a_tactic_runs_while_its_guard_holds_and_else_the_next() {
         assert_eq!(error.text(), format!("test::guarded `n`: there is no variant {tactic}"));
     }
     assert_eq!(chosen(&guarded, [1, 5]), "kernel_3", "a refused tactic changes nothing");
+}
+
+/// What was measured on a device decides there alone, and only where nobody has chosen.
+#[test]
+fn what_was_measured_comes_first() {
+    let mut model = model(vec![variant(1, None), variant(2, None), variant(3, Some(divides(4, None)))]);
+    let point = |x: [i64; 2], ranking: &[u32]| TunedPoint {
+        attributes: Vec::new(),
+        shapes: vec![x.to_vec(), vec![x[0] * 2, x[1]]],
+        ranking: ranking.to_vec(),
+    };
+    let points = vec![point([1, 8], &[2, 1]), point([64, 8], &[1])];
+    model.tuning = vec![TunedDevice { name: "a GPU".to_owned(), capability: 90, sms: 132, points }];
+    let device = launch::Device { sms: 132, shared_bytes: 49_152, capability: 90 };
+    for (tactic, device, x, kernel) in [
+        (0, Some(device), [1, 8], "kernel_3"),
+        (AUTO_TACTIC, Some(device), [2, 12], "kernel_3"),
+        (0, Some(device), [2, 9], "kernel_2"),
+        (0, Some(device), [100, 4], "kernel_2"),
+        (1, Some(device), [1, 8], "kernel_1"),
+        (0, None, [1, 8], "kernel_1"),
+        (0, Some(launch::Device { sms: 114, ..device }), [1, 8], "kernel_1"),
+    ] {
+        let tuned = plugin(model.clone());
+        tuned.set_tactic(tactic).unwrap();
+        tuned.running.with(|running| running.assume(device)).unwrap();
+        assert_eq!(chosen(&tuned, x), kernel, "{tactic} for {x:?} on {device:?}");
+        // The same object follows its shapes.
+        let first = chosen(&tuned, [1, 8]);
+        chosen(&tuned, [64, 8]);
+        assert_eq!(chosen(&tuned, [1, 8]), first);
+    }
+    // An engine keeps it without the GPU's name, for the ranks of the node alone.
+    let tuned = plugin(model.clone());
+    let known = |ranks| Known { input_ranks: Some(ranks), ..Known::default() };
+    let kept = |ranks| tuned.node.definition.node(known(ranks), &tuned.node.attributes).plugin.tuning;
+    assert_eq!(kept(&[2]), [TunedDevice { name: String::new(), ..model.tuning[0].clone() }]);
+    assert_eq!(kept(&[1]), []);
 }
 
 /// A tactic that was chosen on another device, as a timing cache or an engine may have it, runs only where its guard holds.

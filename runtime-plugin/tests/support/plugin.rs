@@ -109,6 +109,7 @@ pub(crate) fn plugin() -> Plugin {
         }],
         require: Vec::new(),
         timing: None,
+        tuning: Vec::new(),
         variants: vec![Variant {
             id: 1,
             label: String::new(),

@@ -24,6 +24,7 @@ impl Maker {
             outputs: Vec::new(),
             require: Vec::new(),
             timing: None,
+            tuning: Vec::new(),
             variants: Vec::new(),
         };
         Maker { plugin, functions: Vec::new() }

@@ -7,7 +7,7 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use cubinder_bundle::launch::{self, Signature};
+use cubinder_bundle::launch::{self, Facts, Signature};
 use cubinder_bundle::{AUTO_TACTIC, Arch, ArchSuffix, CodeObject, Target, TargetKind, fit};
 use cubinder_compiler::compile::{self, Progress};
 use cubinder_compiler::diagnostic::{Colour, Diagnostic, render, to_json_lines};
@@ -254,7 +254,9 @@ impl<'w> Worker<'w> {
         let stated = &node.stated;
         let signature =
             Signature { attributes: &stated.attributes, types: &stated.types, formats: &stated.formats };
-        let order = match launch::in_order(plugin, &signature, job.trial.variant.unwrap_or(AUTO_TACTIC)) {
+        // All of them run, so it is no matter in which order.
+        let tactic = job.trial.variant.unwrap_or(AUTO_TACTIC);
+        let order = match launch::in_order(plugin, &signature, tactic, &Facts::default()) {
             Ok(order) => order,
             Err(why) => {
                 self.events.say(&Event::Refused(why.to_string()));

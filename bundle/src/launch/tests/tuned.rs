@@ -1,0 +1,189 @@
+//! The order of variants where they were measured.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::model::{TunedDevice, TunedPoint};
+
+const DEVICE: Device = Device { sms: 132, shared_bytes: 232_448, capability: 90 };
+
+fn point(shape: &[i64], k: Option<i64>, ranking: &[u32]) -> TunedPoint {
+    let attributes = k.map(|k| (0, Value::Int(k))).into_iter().collect();
+    TunedPoint { attributes, shapes: vec![shape.to_vec(); 2], ranking: ranking.to_vec() }
+}
+
+fn tuned(capability: u16, sms: u32, points: Vec<TunedPoint>) -> TunedDevice {
+    TunedDevice { name: String::new(), capability, sms, points }
+}
+
+/// Rows 0 to 3 are for `f32`: the first needs a multiple of 4 and an address, the third a multiple of 8 and an address. The last is for `f16`.
+fn measured(points: Vec<TunedPoint>) -> Plugin {
+    let rows = vec![
+        variant(1, DataType::F32, Some(vectorised(4))),
+        variant(2, DataType::F32, None),
+        variant(3, DataType::F32, Some(vectorised(8))),
+        variant(4, DataType::F32, None),
+        variant(1, DataType::F16, None),
+    ];
+    Plugin { variants: rows, tuning: vec![tuned(80, 108, Vec::new()), tuned(90, 132, points)], ..plugin() }
+}
+
+fn order(plugin: &Plugin, shape: &[i64], device: Option<Device>, tactic: i32) -> Vec<usize> {
+    let facts = Facts { attributes: &[Value::Int(1)], shapes: &[shape, shape], device, ..Facts::default() };
+    in_order(plugin, &linear(&[DataType::F32; 2]), tactic, &facts).unwrap()
+}
+
+#[test]
+fn the_nearest_point_says_the_order() {
+    let plugin = measured(vec![
+        point(&[1, 16], None, &[1, 3]),
+        point(&[64, 16], None, &[3, 0]),
+        point(&[8, 8, 8], None, &[2]),
+        point(&[1, 16], None, &[4]),
+    ]);
+    let of = |shape: &[i64]| order(&plugin, shape, Some(DEVICE), AUTO_TACTIC);
+    assert_eq!(of(&[1, 16]), [1, 3, 0, 2]);
+    assert_eq!(of(&[64, 16]), [3, 0, 1, 2]);
+    assert_eq!(of(&[1000, 1]), [3, 0, 1, 2]);
+    assert_eq!(of(&[0, 0]), [1, 3, 0, 2]);
+    assert_eq!(of(&[i64::MAX, i64::MAX]), [3, 0, 1, 2]);
+    // 9 is 4.5 times 2, and 65 is 7.2 times 9.
+    assert_eq!(of(&[8, 16]), [1, 3, 0, 2]);
+    assert_eq!(of(&[16]), [0, 1, 2, 3], "no point has this rank");
+    assert_eq!(order(&plugin, &[64, 16], Some(DEVICE), 0), [3, 0, 1, 2]);
+    assert_eq!(order(&plugin, &[64, 16], Some(DEVICE), 3), [2, 3, 0, 1], "a tactic keeps its place");
+    for other in [
+        None,
+        Some(Device { sms: 114, ..DEVICE }),
+        Some(Device { capability: 89, ..DEVICE }),
+        Some(Device { sms: 108, capability: 80, ..DEVICE }),
+    ] {
+        assert_eq!(order(&plugin, &[64, 16], other, AUTO_TACTIC), [0, 1, 2, 3], "{other:?}");
+    }
+    let unknown = Facts { shapes: &[&[1, 16]], device: Some(DEVICE), ..Facts::default() };
+    let node = linear(&[DataType::F32; 2]);
+    assert_eq!(in_order(&plugin, &node, 0, &unknown), Ok(vec![0, 1, 2, 3]), "a shape is not known");
+}
+
+#[test]
+fn of_points_as_near_the_first_decides_and_equal_attributes_before_nearness() {
+    let of = |points: &[TunedPoint]| order(&measured(points.to_vec()), &[7], Some(DEVICE), AUTO_TACTIC)[0];
+    let (below, above) = (point(&[3], None, &[3]), point(&[15], None, &[1]));
+    assert_eq!(of(&[below.clone(), above.clone()]), 3);
+    assert_eq!(of(&[above.clone(), below.clone()]), 1);
+    let far = point(&[100_000], Some(1), &[2]);
+    let other = point(&[7], Some(2), &[1]);
+    assert_eq!(of(&[other.clone(), far.clone()]), 2, "its attribute is the node's");
+    assert_eq!(of(&[other, point(&[9], Some(3), &[3])]), 1, "none is");
+    assert_eq!(of(&[point(&[7], Some(1), &[1]), below]), 1);
+}
+
+#[test]
+fn what_depends_on_data_and_shape_inputs_are_not_compared() {
+    let mut plugin = measured(vec![point(&[5, 9], None, &[3]), point(&[5, 8], None, &[1])]);
+    plugin.tuning[1].points[0].shapes[1] = vec![-1];
+    plugin.tuning[1].points[1].shapes[1] = vec![-1];
+    let of = |plugin: &Plugin, output: &[i64]| {
+        let facts = Facts { shapes: &[&[5, 8], output], device: Some(DEVICE), ..Facts::default() };
+        in_order(plugin, &linear(&[DataType::F32; 2]), 0, &facts).unwrap()[0]
+    };
+    assert_eq!(of(&plugin, &[7]), 1, "a dimension that is not known counts as none");
+    assert_eq!(of(&plugin, &[7, 7]), 0, "another rank");
+    plugin.outputs[0].shape = Expr { nodes: vec![Node::Size(1), Node::Array(vec![0])] };
+    assert_eq!(of(&plugin, &[7, 7]), 1);
+    plugin.inputs[0].values = Some(Interval::ANY_SIZE);
+    assert_eq!(of(&plugin, &[7, 7]), 3, "nothing is left to be compared, so the first decides");
+}
+
+#[test]
+fn what_is_left_out_of_the_table_is_left_out_of_the_measurements() {
+    let mut plugin = measured(vec![point(&[1], None, &[3, 1]), point(&[2], None, &[4])]);
+    plugin.keep_variants(|variant| variant.id != 3 && variant.types[0] == DataType::F32);
+    assert_eq!(plugin.variants.len(), 3);
+    assert_eq!(plugin.tuning, [tuned(90, 132, vec![point(&[1], None, &[2, 1])])]);
+    let mut plugin = measured(vec![point(&[1], None, &[3, 1]), point(&[2], None, &[4])]);
+    plugin.keep_row(Some(4)).unwrap();
+    assert_eq!(plugin.tuning, [tuned(90, 132, vec![point(&[2], None, &[0])])]);
+}
+
+/// Rows of the table that serve `f32`, in some order, some of them.
+fn rankings() -> impl Strategy<Value = Vec<u32>> {
+    Just(vec![0, 1, 2, 3])
+        .prop_shuffle()
+        .prop_flat_map(|rows| (1..=4_usize).prop_map(move |most| rows[..most].to_vec()))
+}
+
+fn shapes() -> impl Strategy<Value = Vec<i64>> {
+    proptest::collection::vec(prop_oneof![0..9_i64, 0..=i64::MAX], 1..=2)
+}
+
+prop_compose! {
+    fn points()(shape in shapes(), k in proptest::option::of(0..3_i64), ranking in rankings()) -> TunedPoint {
+        point(&shape, k, &ranking)
+    }
+}
+
+/// The distance as it is explained: how far apart the logarithms of all extents are.
+fn logarithms(one: &[i64], other: &[i64]) -> f64 {
+    #[allow(clippy::cast_precision_loss)]
+    let log = |extent: &i64| (*extent as f64 + 1.0).log2();
+    2.0 * one.iter().zip(other).map(|(one, other)| (log(one) - log(other)).abs()).sum::<f64>()
+}
+
+proptest! {
+    #[test]
+    fn what_runs_may_run_and_is_the_fastest_that_may(
+        points in proptest::collection::vec(points(), 0..6),
+        shape in shapes(),
+        aligned in any::<bool>(),
+        ranking in rankings(),
+    ) {
+        let alignments = if aligned { [256, 256] } else { [8, 8] };
+        let run = |plugin: &Plugin| {
+            let facts = Facts {
+                attributes: &[Value::Int(1)], shapes: &[&shape, &shape], device: Some(DEVICE), ..Facts::default()
+            };
+            let node = linear(&[DataType::F32; 2]);
+            let order = in_order(plugin, &node, AUTO_TACTIC, &facts).unwrap();
+            let decided = decide(plugin, &order, &facts, &mut Steps::default()).unwrap();
+            let runs = decided.pick(|tensor| alignments.get(tensor).copied()).unwrap();
+            let all = Facts { alignments: &alignments, ..facts };
+            let holds = |row: usize| {
+                let guard = plugin.variants[row].guard.as_ref();
+                verdict(guard, &all, &mut Steps::default()) == GuardVerdict::Holds
+            };
+            assert!(holds(runs), "row {runs}");
+            let mut sorted = order.clone();
+            sorted.sort_unstable();
+            assert_eq!(sorted, [0, 1, 2, 3], "each once");
+            let best = |ranking: &[u32]| {
+                let ranked = ranking.iter().map(|row| *row as usize);
+                ranked.chain(0..4).find(|row| holds(*row)).unwrap()
+            };
+            let found = nearest_point(plugin, &node, &facts).cloned();
+            assert_eq!(runs, best(found.as_ref().map_or(&[], |point| &point.ranking)));
+            (found, best(&ranking), runs)
+        };
+        // A point of just this node decides, wherever it stands; none decides where there is none.
+        let here = point(&shape, Some(1), &ranking);
+        let mut with = points.clone();
+        with.retain(|point| point.shapes != here.shapes);
+        with.push(here.clone());
+        let (found, best, runs) = run(&measured(with));
+        prop_assert_eq!(found, Some(here));
+        prop_assert_eq!(runs, best);
+        let (found, _, runs) = run(&measured(Vec::new()));
+        prop_assert_eq!(found, None);
+        prop_assert_eq!(runs, run(&Plugin { tuning: Vec::new(), ..measured(points.clone()) }).2);
+        // No other point is nearer.
+        let (found, ..) = run(&measured(points.clone()));
+        let suits = |point: &&TunedPoint| point.shapes[0].len() == shape.len();
+        prop_assert_eq!(found.is_some(), points.iter().any(|point| suits(&point)));
+        let Some(found) = found else { return Ok(()) };
+        let is_other = |point: &TunedPoint| point.attributes.iter().any(|(_, k)| *k != Value::Int(1));
+        for other in points.iter().filter(suits) {
+            let nearer = logarithms(&found.shapes[0], &shape) <= logarithms(&other.shapes[0], &shape) + 1e-9;
+            prop_assert!((is_other(&found), !nearer) <= (is_other(other), false));
+        }
+    }
+}

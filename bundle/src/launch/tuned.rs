@@ -1,0 +1,87 @@
+//! The order of variants where they were measured.
+//!
+//! Owns which of a plugin's points is the nearest to a node with its shapes. Order is preference alone: whether a variant may run its guard
+//! says. Works whenever shapes change, so it allocates nothing, and takes a time that grows with the number of points.
+
+use super::facts::Facts;
+use super::variants::Signature;
+use crate::model::{Plugin, TunedDevice, TunedPoint};
+
+/// What was measured on the device at hand.
+#[must_use]
+pub fn tuned_device<'p>(plugin: &'p Plugin, facts: &Facts<'_>) -> Option<&'p TunedDevice> {
+    let device = facts.device?;
+    let is_it = |tuned: &&TunedDevice| {
+        i64::from(tuned.capability) == device.capability && i64::from(tuned.sms) == device.sms
+    };
+    plugin.tuning.iter().find(is_it)
+}
+
+/// The point that decides for a node with the shapes and on the device of `facts`: of those with its types, formats and ranks one whose
+/// attributes are the node's before one whose are others, then the one whose extents are the nearest, then the first. None where nothing was
+/// measured, or the device or a shape is not known.
+#[must_use]
+pub fn nearest_point<'p>(
+    plugin: &'p Plugin,
+    node: &Signature<'_>,
+    facts: &Facts<'_>,
+) -> Option<&'p TunedPoint> {
+    let mut nearest: Option<((bool, f64), &TunedPoint)> = None;
+    for point in &tuned_device(plugin, facts)?.points {
+        let row = point.ranking.first().and_then(|row| plugin.variants.get(*row as usize));
+        if !row.is_some_and(|variant| node.is_served_by(variant)) {
+            continue;
+        }
+        let Some(distance) = distance(plugin, point, facts.shapes) else { continue };
+        let is_other =
+            point.attributes.iter().any(|(index, value)| node.attributes.get(*index as usize) != Some(value));
+        if nearest.is_none_or(|(known, _)| (is_other, distance) < known) {
+            nearest = Some(((is_other, distance), point));
+        }
+    }
+    nearest.map(|(_, point)| point)
+}
+
+/// How many times larger or smaller the extents are than those of a point, all multiplied: 2 to the sum of the distances of their logarithms.
+/// One more than each extent counts, because an extent may be 0. None where the ranks are others.
+///
+/// Products and quotients of doubles are the same on every machine, which logarithms need not be.
+fn distance(plugin: &Plugin, point: &TunedPoint, shapes: &[&[i64]]) -> Option<f64> {
+    let mut product = 1.0_f64;
+    for (tensor, measured) in point.shapes.iter().enumerate() {
+        if !is_compared(plugin, tensor) {
+            continue;
+        }
+        let shape = shapes.get(tensor).filter(|shape| shape.len() == measured.len())?;
+        for (extent, measured) in shape.iter().zip(measured) {
+            if *extent >= 0 && *measured >= 0 {
+                #[allow(clippy::cast_precision_loss)] // near is near
+                let (extent, measured) = (*extent as f64 + 1.0, *measured as f64 + 1.0);
+                product *= extent.max(measured) / extent.min(measured);
+            }
+        }
+    }
+    Some(product)
+}
+
+/// Of shape inputs and of what depends on data the run time knows no extents.
+fn is_compared(plugin: &Plugin, tensor: usize) -> bool {
+    match tensor.checked_sub(plugin.inputs.len()) {
+        None => plugin.inputs.get(tensor).is_some_and(|input| input.values.is_none()),
+        Some(output) => plugin.outputs.get(output).is_some_and(|output| !output.depends_on_data()),
+    }
+}
+
+/// Puts the rows that a point names first, in its order; the others follow as they stood.
+pub(super) fn put_first(order: &mut [usize], ranking: &[u32]) {
+    let mut done = 0;
+    for row in ranking {
+        let Some(rest) = order.get_mut(done..) else { return };
+        if let Some(place) = rest.iter().position(|index| *index == *row as usize)
+            && let Some(moved) = rest.get_mut(..=place)
+        {
+            moved.rotate_right(1);
+            done += 1;
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! What is said of a plugin that was measured: by what its variants are in order, or what to name to see that.
+
+use cubinder_bundle::launch::{self, Facts, Signature, shape_text};
+use cubinder_bundle::{Plugin, TunedDevice, TunedPoint};
+
+/// A note for a node on the device of `facts`; none where nothing was measured that its order could come from.
+pub(super) fn note(plugin: &Plugin, node: &Signature<'_>, facts: &Facts<'_>) -> Option<String> {
+    if facts.device.is_none() {
+        let serves = |point: &TunedPoint| {
+            let first = point.ranking.first().and_then(|row| plugin.variants.get(*row as usize));
+            first.is_some_and(|variant| node.is_served_by(variant))
+        };
+        let device = plugin.tuning.iter().find(|device| device.points.iter().any(serves))?;
+        return Some(format!(
+            "the variants were measured on {}: `--device capability={} --device sms={}` shows what runs there",
+            called(device),
+            device.capability,
+            device.sms
+        ));
+    }
+    let device = launch::tuned_device(plugin, facts)?;
+    let point = launch::nearest_point(plugin, node, facts)?;
+    let shape = |(index, shape): (usize, &Vec<i64>)| {
+        Some(format!("{} {}", plugin.tensor_name(index)?, shape_text(shape)))
+    };
+    let shapes = point.shapes.iter().enumerate().take(plugin.inputs.len()).filter_map(shape);
+    let shapes = shapes.collect::<Vec<_>>().join(", ");
+    Some(format!("the variants stand in the order of their times on {} for {shapes}", called(device)))
+}
+
+/// Nodes in engines keep no names.
+fn called(device: &TunedDevice) -> String {
+    let kind = format!(
+        "compute capability {}.{}, {} multiprocessors",
+        device.capability / 10,
+        device.capability % 10,
+        device.sms
+    );
+    if device.name.is_empty() { format!("a GPU ({kind})") } else { format!("{} ({kind})", device.name) }
+}

@@ -1,0 +1,198 @@
+//! The reader of files of tuning: every mistake with its place, none of them fatal.
+
+use std::sync::Arc;
+
+use cubinder_bundle::MAX_VARIANT_ID;
+use cubinder_bundle::fit::ComputeCapability;
+
+use super::{Device, File, Places, Point, SCHEMA, Tuning};
+use crate::diagnostic::{Diagnostic, Source};
+use crate::eval::Part;
+use crate::eval::cases::{integers, shape, value};
+use crate::manifest::form::{Entry, Form, Section};
+use crate::rules;
+
+/// Reads a file of tuning from its text. What it says of plugins is not looked at.
+///
+/// # Errors
+/// Every mistake of form.
+pub fn read(source: &Arc<Source>) -> Result<File, Vec<Diagnostic>> {
+    let mut form = Form::new(source);
+    let read = document(&mut form);
+    let diagnostics = form.into_diagnostics();
+    match read {
+        Some((tuning, places)) if diagnostics.is_empty() => {
+            Ok(File { source: Arc::clone(source), tuning, places })
+        }
+        _ => Err(diagnostics),
+    }
+}
+
+fn document(form: &mut Form<'_>) -> Option<(Tuning, Vec<Places>)> {
+    let document = form.parse()?;
+    let mut root = Section::root(document.get_ref());
+    let schema = form.require(&mut root, "schema", &SCHEMA.to_string());
+    let is_known = schema.is_none_or(|entry| edition(form, &entry));
+    if !is_known {
+        // Another edition has other keys.
+        return None;
+    }
+    let device = match root.take("device") {
+        Some(entry) => form.table(&entry, "[device]".to_owned()),
+        None => {
+            let error = Diagnostic::error("the file has no `[device]` table")
+                .code(rules::MISSING_KEY)
+                .at(form.span(0..0), "expected `[device]` with `name`, `capability` and `sms`");
+            form.report(error);
+            None
+        }
+    };
+    let device = device.and_then(|section| device_section(form, section));
+    let points = form.tables(&mut root, "points");
+    let points: Vec<(Point, Places)> = points.into_iter().map(|section| point(form, section)).collect();
+    form.finish(&root);
+    let (points, places) = points.into_iter().unzip();
+    Some((Tuning { device: device?, points }, places))
+}
+
+fn edition(form: &mut Form<'_>, entry: &Entry<'_>) -> bool {
+    let Some(found) = form.integer(entry) else { return false };
+    if found == SCHEMA {
+        return true;
+    }
+    let error = Diagnostic::error(format!("edition {found} of files of tuning is not known"))
+        .code(rules::SCHEMA_EDITION)
+        .at(form.span(entry.range.clone()), format!("this version of cubinder knows edition {SCHEMA}"))
+        .help("use a newer version of cubinder, or measure again with this one: `cubinder tune`");
+    form.report(error);
+    false
+}
+
+fn device_section(form: &mut Form<'_>, mut section: Section<'_>) -> Option<Device> {
+    let name = form.require(&mut section, "name", "\"NVIDIA H200\"").and_then(|entry| form.string(&entry));
+    let capability = form.require(&mut section, "capability", "\"9.0\"");
+    let capability = capability.and_then(|entry| capability_of(form, &entry));
+    let sms = form.require(&mut section, "sms", "132").and_then(|entry| number(form, &entry));
+    let driver = section.take("driver").and_then(|entry| number(form, &entry));
+    form.finish(&section);
+    Some(Device { name: name?.value, capability: capability?, sms: sms?, driver })
+}
+
+/// A number from 1 on.
+fn number(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<u32> {
+    let found = form.integer(entry)?;
+    let number = u32::try_from(found).ok().filter(|number| *number > 0);
+    if number.is_none() {
+        wrong(form, entry, &format!("it is {found}, expected a number from 1 to {}", u32::MAX));
+    }
+    number
+}
+
+fn capability_of(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<ComputeCapability> {
+    let text = form.string(entry)?.value;
+    let parts = text.split_once('.').and_then(|(major, minor)| Some((digits(major)?, digits(minor)?)));
+    // The minor number is one digit, so that 9.0 can be called 90.
+    let Some((major, minor)) = parts.filter(|(major, minor)| *major > 0 && *minor < 10) else {
+        wrong(form, entry, &format!("`{text}` is no compute capability, which are written like `9.0`"));
+        return None;
+    };
+    Some(ComputeCapability { major, minor })
+}
+
+/// One way alone to write each number.
+fn digits(text: &str) -> Option<u8> {
+    text.parse().ok().filter(|number: &u8| number.to_string() == text)
+}
+
+fn point(form: &mut Form<'_>, mut section: Section<'_>) -> (Point, Places) {
+    let mut point = Point::default();
+    let mut places = Places { header: section.range.clone(), ..Places::default() };
+    if let Some(entry) = form.require(&mut section, "plugin", "\"namespace::name\"") {
+        places.plugin = entry.range.clone();
+        point.plugin = form.string(&entry).map(|text| text.value).unwrap_or_default();
+    }
+    if let Some(entry) = form.require(&mut section, "version", "\"1\"") {
+        places.version = entry.range.clone();
+        point.version = form.string(&entry).map(|text| text.value).unwrap_or_default();
+    }
+    point.case = section.take("case").and_then(|entry| form.string(&entry)).map(|text| text.value);
+    for (key, part, list) in
+        [("types", Part::Type, &mut point.types), ("formats", Part::Format, &mut point.formats)]
+    {
+        for entry in form.lines(&mut section, key) {
+            places.parts.push((part, entry.key.clone(), entry.range.clone()));
+            list.extend(form.string(&entry).map(|text| (entry.key, text.value)));
+        }
+    }
+    for entry in form.lines(&mut section, "attributes") {
+        places.parts.push((Part::Attribute, entry.key.clone(), entry.range.clone()));
+        point.attributes.extend(value(form, &entry, true).map(|value| (entry.key, value)));
+    }
+    for entry in shapes(form, &mut section) {
+        places.parts.push((Part::Shape, entry.key.clone(), entry.range.clone()));
+        point.shapes.extend(shape(form, &entry).map(|shape| (entry.key, shape)));
+    }
+    for entry in form.lines(&mut section, "values") {
+        places.parts.push((Part::Values, entry.key.clone(), entry.range.clone()));
+        point.values.extend(integers(form, &entry, "an array of integers").map(|held| (entry.key, held)));
+    }
+    point.code = section.take("code").and_then(|entry| form.string(&entry)).map(|text| text.value);
+    if let Some(entry) = form.require(&mut section, "microseconds", "{ ID = TIME }") {
+        for (id, range, time) in times(form, &entry) {
+            places.variants.push((id, range));
+            point.microseconds.push((id, time));
+        }
+    }
+    form.finish(&section);
+    (point, places)
+}
+
+/// The shapes, which have to be there: without any the node would have no inputs.
+fn shapes<'t>(form: &mut Form<'_>, section: &mut Section<'t>) -> Vec<Entry<'t>> {
+    let entry = form.require(section, "shapes", "{ NAME = [512, 4096] }");
+    let table = entry.and_then(|entry| form.table(&entry, "[points.shapes]".to_owned()));
+    table.map(|table| table.entries()).unwrap_or_default()
+}
+
+/// How long each variant took, by its id, with the place.
+fn times(form: &mut Form<'_>, entry: &Entry<'_>) -> Vec<(i32, std::ops::Range<usize>, f64)> {
+    let Some(table) = form.table(entry, "[points.microseconds]".to_owned()) else { return Vec::new() };
+    let lines = table.entries();
+    if lines.is_empty() {
+        wrong(form, entry, "it names no variant");
+    }
+    let mut times = Vec::new();
+    for line in lines {
+        let range = line.key_range.start..line.range.end;
+        let id = line.key.parse().ok().filter(|id: &i32| id.to_string() == line.key);
+        let id = id.filter(|id| (1..=MAX_VARIANT_ID).contains(id));
+        let time = match line.value() {
+            toml::de::DeValue::Integer(_) => {
+                #[allow(clippy::cast_precision_loss)] // rounded as a reader of the text would round it
+                form.integer(&line).map(|time| time as f64)
+            }
+            _ => form.float(&line),
+        };
+        match (id, time) {
+            (None, _) => {
+                let error = Diagnostic::error(format!("`{}` is no variant's id", line.key))
+                    .code(rules::VARIANT_ID)
+                    .at(form.span(line.key_range), format!("expected 1 to {MAX_VARIANT_ID}"));
+                form.report(error);
+            }
+            (Some(_), None) => {}
+            (Some(_), Some(time)) if time < 0.0 => {
+                wrong(form, &line, &format!("it is {time}, the least is 0"));
+            }
+            (Some(id), Some(time)) => times.push((id, range, time)),
+        }
+    }
+    times
+}
+
+fn wrong(form: &mut Form<'_>, entry: &Entry<'_>, why: &str) {
+    let error = Diagnostic::error(format!("`{}`: {why}", entry.key))
+        .code(rules::WRONG_VALUE)
+        .at(form.span(entry.range.clone()), "");
+    form.report(error);
+}

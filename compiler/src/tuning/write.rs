@@ -1,0 +1,118 @@
+//! The text of a file of tuning: the same for the same measurements, one line for each thing, so that version control shows what changed.
+
+use std::fmt::Write as _;
+
+use cubinder_bundle::Value;
+
+use super::{Point, SCHEMA, Tuning};
+use crate::manifest::form::is_identifier;
+
+const COMMENT: &str = "# Measured by `cubinder tune`; `cubinder compile` packs it into the plugins.\n";
+
+/// The text that [`super::read`] reads as `tuning`. The variants of a point stand with the fastest first.
+#[must_use]
+pub fn write(tuning: &Tuning) -> String {
+    let device = &tuning.device;
+    let mut text = format!("{COMMENT}\nschema = {SCHEMA}\n\n[device]\n");
+    let _ = writeln!(text, "name = {}", string(&device.name));
+    let _ = writeln!(text, "capability = {}", string(&device.capability.to_string()));
+    let _ = writeln!(text, "sms = {}", device.sms);
+    if let Some(driver) = device.driver {
+        let _ = writeln!(text, "driver = {driver}");
+    }
+    for point in &tuning.points {
+        text.push_str("\n[[points]]\n");
+        write_point(point, &mut text);
+    }
+    text
+}
+
+fn write_point(point: &Point, text: &mut String) {
+    let mut line = |key: &str, value: String| {
+        let _ = writeln!(text, "{key} = {value}");
+    };
+    line("plugin", string(&point.plugin));
+    line("version", string(&point.version));
+    if let Some(case) = &point.case {
+        line("case", string(case));
+    }
+    let of_strings =
+        |pairs: &[(String, String)]| pairs.iter().map(|(name, it)| pair(name, &string(it))).collect();
+    let of_integers = |pairs: &[(String, Vec<i64>)]| {
+        pairs.iter().map(|(name, list)| pair(name, &array(list.iter().map(i64::to_string)))).collect()
+    };
+    let attributes: Vec<String> = point.attributes.iter().map(|(name, it)| pair(name, &value(it))).collect();
+    for (key, pairs) in [
+        ("types", of_strings(&point.types)),
+        ("formats", of_strings(&point.formats)),
+        ("attributes", attributes),
+        ("shapes", of_integers(&point.shapes)),
+        ("values", of_integers(&point.values)),
+    ] {
+        if !pairs.is_empty() || key == "shapes" {
+            line(key, table(&pairs));
+        }
+    }
+    if let Some(code) = &point.code {
+        line("code", string(code));
+    }
+    let time = |id: &i32| point.microseconds.iter().find(|(known, _)| known == id);
+    let times = point.ranking();
+    let times = times.iter().filter_map(time).map(|(id, time)| pair(&id.to_string(), &float(*time)));
+    line("microseconds", table(&times.collect::<Vec<_>>()));
+}
+
+fn pair(name: &str, value: &str) -> String {
+    // A key of TOML may be a number, which no identifier is.
+    let is_bare = is_identifier(name) || name.parse::<u32>().is_ok_and(|number| number.to_string() == name);
+    let name = if is_bare { name.to_owned() } else { string(name) };
+    format!("{name} = {value}")
+}
+
+fn table(pairs: &[String]) -> String {
+    if pairs.is_empty() { "{}".to_owned() } else { format!("{{ {} }}", pairs.join(", ")) }
+}
+
+fn array(items: impl Iterator<Item = String>) -> String {
+    format!("[{}]", items.collect::<Vec<_>>().join(", "))
+}
+
+/// In one line: what somebody called a case may have more.
+fn string(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for character in text.chars() {
+        match character {
+            '"' | '\\' => {
+                quoted.push('\\');
+                quoted.push(character);
+            }
+            '\n' => quoted.push_str("\\n"),
+            '\t' => quoted.push_str("\\t"),
+            character if character.is_control() => {
+                let _ = write!(quoted, "\\u{:04X}", u32::from(character));
+            }
+            character => quoted.push(character),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+/// The shortest text that is the same number.
+fn float(value: f64) -> String {
+    match value {
+        value if value.is_nan() => "nan".to_owned(),
+        value if value.is_infinite() => if value > 0.0 { "inf" } else { "-inf" }.to_owned(),
+        value => format!("{value:?}"),
+    }
+}
+
+fn value(of: &Value) -> String {
+    match of {
+        Value::Int(value) => value.to_string(),
+        Value::Float(value) => float(*value),
+        Value::Bool(value) => value.to_string(),
+        Value::Str(text) => string(text),
+        Value::Array(items) => array(items.iter().map(value)),
+    }
+}

@@ -1,0 +1,26 @@
+//! The library that plays TensorRT around a plugin for programs in other languages (`tests/player`).
+//!
+//! Owns: its build.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+
+use crate::cxx;
+use crate::headers::{self, RTX_1_7};
+
+/// Builds the library `out`.
+///
+/// # Errors
+/// When the headers or the C++ compiler are missing.
+pub fn build(out: &Path) -> Result<()> {
+    let out = std::path::absolute(out)?;
+    let mut arguments = cxx::options(&headers::folder()?, RTX_1_7);
+    // The machine that runs it need not have this C++ library.
+    let own = ["-O2", "-shared", "-static-libstdc++", "-static-libgcc", "player.cpp", "-ldl", "-o"];
+    arguments.extend(own.map(OsString::from));
+    arguments.push(out.into());
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("player");
+    cxx::compile(&folder, &arguments).context("cannot build the library that plays TensorRT")
+}

@@ -1,0 +1,84 @@
+"""Holds what the rivals compute against the reference functions of the plugins' own tests, on small nodes and without a GPU.
+
+    TRITON_INTERPRET=1 python3 -m kernel_bench.check FOLDER_OF_REFERENCE.PY
+
+Needs PyTorch and Triton, whose interpreter runs the kernels. Prints a line for each that was held against its reference; exits with 1 where one
+is not right.
+"""
+
+import importlib
+import sys
+
+import torch
+
+from . import operators
+from .cells import Cell
+from .contenders import Bench, Wrong, reason
+from .operators.common import called
+
+EXTENTS = {"extents": [6, 5, 3, 4], "starts": [0, 30]}
+# Plugin, shapes, types, attributes, what inputs hold.
+NODES = (
+    ("circ_pad_plugin", {"x": [2, 3, 5, 9]}, {}, {"pads": [1, 2, 3, 1]}, {}),
+    ("circ_pad_plugin", {"x": [1, 2, 4, 4]}, {"T": "f16"}, {"pads": [1, 1, 1, 1]}, {}),
+    ("rms_norm", {"x": [7, 33], "weight": [33]}, {}, {}, {}),
+    ("rms_norm", {"x": [5, 64], "weight": [64]}, {"T": "f16"}, {}, {}),
+    ("add_rms_norm", {"x": [7, 33], "residual": [7, 33], "weight": [33]}, {}, {}, {}),
+    ("rotary_embedding", {"x": [2, 3, 5, 16], "cos": [11, 8], "sin": [11, 8], "positions": [2, 5]}, {}, {}, {}),
+    ("rotary_embedding", {"x": [2, 3, 5, 16], "cos": [11, 8], "sin": [11, 8], "positions": [2, 5]}, {}, {"interleaved": True}, {}),
+    ("rotary_embedding", {"x": [1, 3, 1, 16], "cos": [11, 8], "sin": [11, 8], "positions": [1, 1]}, {"T": "f16"}, {}, {}),
+    ("pillar_scatter", {"features": [20, 5], "coordinates": [20, 4]}, {}, {"height": 9, "width": 7}, {}),
+    ("pillar_scatter", {"features": [50, 5], "coordinates": [50, 4]}, {"T": "f16"}, {"batch": 2, "height": 9, "width": 7}, {}),
+    ("multiscale_deformable_attention", {"value": [2, 42, 3, 8], "extents": [2, 2], "starts": [2], "locations": [2, 11, 3, 2, 4, 2], "weights": [2, 11, 3, 2, 4]}, {}, {}, EXTENTS),
+)
+DEFAULTS = {"rms_norm": {"epsilon": 1e-5}, "add_rms_norm": {"epsilon": 1e-5}, "rotary_embedding": {"interleaved": False}, "pillar_scatter": {"batch": 1}}
+# Of the names of tests' reference functions those that are not the plugins'.
+NAMES = {"circ_pad_plugin": "circ_pad"}
+
+
+def nodes():
+    for plugin, shapes, types, attributes, arrays in NODES:
+        yield Cell(plugin, "small", called({**types, **attributes}), shapes, types, attributes, arrays)
+
+
+def reference_of(module, bench):
+    """What the plugin's tests expect."""
+    cell = bench.cell
+    function = getattr(module, NAMES.get(cell.plugin, cell.plugin))
+    attributes = {**DEFAULTS.get(cell.plugin, {}), **cell.attributes}
+    expected = function(*(tensor.numpy() for tensor in bench.inputs), **attributes)
+    return [torch.from_numpy(array) for array in (expected if isinstance(expected, tuple) else (expected,))]
+
+
+def contenders(bench):
+    function, arguments = bench.operator.to_compile(bench.cell, bench.inputs)
+    yield "torch", bench.eager()
+    yield "what is compiled", lambda: function(*arguments)
+    yield from bench.triton().items()
+
+
+def main(folder):
+    sys.path.insert(0, folder)
+    module = importlib.import_module("reference")
+    wrong = 0
+    for cell in nodes():
+        bench = Bench(cell, "cpu")
+        expected = bench.expected
+        bench.expected = reference_of(module, bench)
+        try:
+            bench.verify([result.to(tensor.dtype) for result, tensor in zip(expected, bench.empty_outputs(), strict=True)])
+            for name, call in contenders(bench):
+                for tensor in getattr(call, "outputs", ()):
+                    tensor.fill_(-7)
+                bench.verify(call())
+                print(f"ok {cell.key}, {name}", flush=True)
+        except Exception as error:  # noqa: BLE001 - the others are tried, too
+            wrong += 1
+            print(f"wrong {cell.key}: {reason(error)}", flush=True)
+    missing = set(operators.NAMES) - {cell.plugin for cell in nodes()}
+    print(f"not tried: {sorted(missing)}" if missing else "all operators were tried")
+    return 1 if wrong or missing else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,111 @@
+"""Device time, side by side.
+
+What is compared is captured as a CUDA graph of some runs, and the graphs are replayed in turn; a time is the median of many turns. Before each
+measurement the GPU is kept busy for as long as the host needs to queue it all, so that no wait of the host's is in it.
+"""
+
+import statistics
+
+import torch
+
+RUNS = 20
+TURNS = 61
+# A measurement shorter than that is repeated within one pair of events.
+LEAST_MICROSECONDS = 400
+# One longer than that is taken in every fourth turn.
+MOST_MICROSECONDS = 20_000
+# What the host needs to queue one graph, generously.
+LAUNCH_MICROSECONDS = 40
+
+
+class Captured:
+    """Runs of `call` as a graph."""
+
+    def __init__(self, call, runs=RUNS):
+        self.runs = runs
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            for _ in range(3):
+                call()
+        torch.cuda.current_stream().wait_stream(side)
+        torch.cuda.synchronize()
+        self.graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(self.graph):
+            for _ in range(runs):
+                call()
+        torch.cuda.synchronize()
+        self.replays = 1
+        once = self.measured()
+        self.replays = max(1, min(10, round(LEAST_MICROSECONDS / max(once * runs, 1))))
+        self.every = 4 if once * runs > MOST_MICROSECONDS else 1
+
+    def measured(self):
+        """Microseconds of one run."""
+        return between_events(self.replay, self.replays * LAUNCH_MICROSECONDS) / (self.replays * self.runs)
+
+    def replay(self):
+        for _ in range(self.replays):
+            self.graph.replay()
+
+
+class Eager:
+    """Calls that cannot be captured, because the host waits for the device in the middle of them."""
+
+    def __init__(self, call, runs=RUNS):
+        self.call, self.runs, self.every = call, runs, 1
+        for _ in range(3):
+            call()
+
+    def measured(self):
+        return between_events(self.work, 0) / self.runs
+
+    def work(self):
+        for _ in range(self.runs):
+            self.call()
+
+
+def between_events(work, ahead_microseconds):
+    """Microseconds of device time between what was queued before `work` and the end of it."""
+    torch.cuda.synchronize()
+    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    if ahead_microseconds:
+        # Cycles of at most 2 GHz.
+        torch.cuda._sleep(int(ahead_microseconds * 2000))
+    begin.record()
+    work()
+    end.record()
+    end.synchronize()
+    return begin.elapsed_time(end) * 1e3
+
+
+def quick(call):
+    """A first impression, for choosing among configurations."""
+    captured = Captured(call)
+    return statistics.median(captured.measured() for _ in range(5))
+
+
+def side_by_side(contenders, turns=TURNS):
+    """Of each contender by its name: the median of its times, and how far apart the middle half of them lies."""
+    times = {name: [] for name in contenders}
+    names = list(contenders)
+    for turn in range(turns):
+        # Each stands behind each other one.
+        for name in names[turn % len(names) :] + names[: turn % len(names)]:
+            if turn % contenders[name].every == 0:
+                times[name].append(contenders[name].measured())
+    return {name: spread(values) for name, values in times.items()}
+
+
+def spread(values):
+    quarters = statistics.quantiles(values, n=4)
+    return {"microseconds": round(statistics.median(values), 4), "middle_half": [round(quarters[0], 4), round(quarters[2], 4)], "times": len(values)}
+
+
+def copy_gigabytes_per_second(mebibytes=1024):
+    """What a copy of much memory moves, read and written, in a second."""
+    source = torch.zeros(mebibytes << 20, dtype=torch.uint8, device="cuda")
+    target = torch.empty_like(source)
+    captured = Captured(lambda: target.copy_(source), runs=5)
+    microseconds = statistics.median(captured.measured() for _ in range(15))
+    return round(2 * source.numel() / microseconds / 1e3, 1)

@@ -1,0 +1,98 @@
+"""Measures cells one after the other, and prints a line of JSON for each step. A fault of the GPU ends this process; `__main__` starts another."""
+
+import json
+import time
+
+import torch
+
+from . import timing
+from .contenders import MODES, Bench, reason
+
+
+def say(**what):
+    print(json.dumps(what), flush=True)
+
+
+class Worker:
+    def __init__(self, player, libraries, deadline, skipped):
+        self.player, self.libraries, self.deadline = player, libraries, deadline
+        # Contenders by the keys of their cells that ended an earlier process, and why.
+        self.skipped = skipped
+
+    def cell(self, cell):
+        torch._dynamo.reset()
+        torch.cuda.empty_cache()
+        say(begin=cell.key, step="inputs")
+        record = cell.record()
+        bench = Bench(cell, "cuda")
+        record["bytes"] = bench.bytes_moved()
+        captured, notes, whys = {}, {}, {}
+        for name in ("ours", "torch", *MODES, "triton"):
+            say(begin=cell.key, step=name)
+            started = time.monotonic()
+            try:
+                self.admit(cell, name)
+                captured[name], notes[name] = self.contender(bench, name)
+            except Exception as error:  # noqa: BLE001 - one that fails must not take the others with it
+                whys[name] = reason(error)
+            # What a graph holds is memory of its own: what is left over must not stand beside it.
+            torch.cuda.empty_cache()
+            say(done=cell.key, step=name, seconds=round(time.monotonic() - started, 1), why=whys.get(name))
+        say(begin=cell.key, step="side by side")
+        times = timing.side_by_side(captured) if captured else {}
+        results = {name: {**spread, **notes[name]} for name, spread in times.items()} | {name: {"why": why} for name, why in whys.items()}
+        record["ours"] = results["ours"]
+        record["rivals"] = {"torch": results["torch"], "compile": better([(name, results[name]) for name in MODES]), "triton": results["triton"]}
+        say(cell=cell.key, record=record)
+
+    def admit(self, cell, name):
+        """Refuses what ended a process before, and what takes long where little time is left."""
+        why = self.skipped.get((cell.key, name))
+        if why:
+            raise RuntimeError(why)
+        if name == "compile max-autotune" and time.time() > self.deadline:
+            raise TimeoutError("no time was left for it")
+
+    def contender(self, bench, name):
+        """What is measured, and what is to be said of it."""
+        note = {}
+        if name == "ours":
+            call = bench.plugin(self.player, self.libraries)
+        elif name == "torch":
+            call = bench.eager()
+        elif name == "triton":
+            call, note["configuration"], refused = bench.best_of_triton()
+            note |= {"refused": refused} if refused else {}
+        else:
+            call = bench.compiled(MODES[name])
+        bench.verify(call())
+        torch.cuda.synchronize()
+        if getattr(bench.operator, "WAITS_FOR_THE_HOST", ()) and name in bench.operator.WAITS_FOR_THE_HOST:
+            return timing.Eager(call), {**note, "how": "no graph: the host waits for the device in the middle of it"}
+        return timing.Captured(call), note
+
+
+def better(results):
+    """Of several modes of one rival the fastest; the others' times go with it."""
+    measured = [(one["microseconds"], name, one) for name, one in results if "microseconds" in one]
+    if not measured:
+        return {"why": "; ".join(f"{name}: {one['why']}" for name, one in results)}
+    _, name, best = min(measured, key=lambda entry: entry[:2])
+    return {**best, "mode": name, "modes": {name: one.get("microseconds", one.get("why")) for name, one in results}}
+
+
+def warm(cells, part, parts):
+    """Compiles a part of Triton's configurations into the cache that all processes share."""
+    for cell in cells:
+        try:
+            candidates = list(Bench(cell, "cuda").triton().values())
+        except Exception as error:  # noqa: BLE001 - the measurement will say it
+            say(warm=cell.key, why=reason(error))
+            continue
+        for call in candidates[part::parts]:
+            try:
+                call()
+                torch.cuda.synchronize()
+            except Exception as error:  # noqa: BLE001
+                say(warm=cell.key, why=reason(error))
+        torch.cuda.empty_cache()

@@ -15,6 +15,7 @@ use crate::foreign::{self, Unheld};
 use crate::project::{Plan, Planning, Project};
 use crate::resolve::{self, Resolved};
 use crate::tables;
+use crate::tuning;
 
 /// What is told of manifests.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -147,6 +148,8 @@ fn look_at(project: &Project, source: &Arc<Source>, what_for: For, look: &mut Lo
             (sketch, false)
         }
     };
+    let measured = plugin.as_ref().and_then(tuning::cases).and_then(Result::err);
+    checkup.diagnostics.extend(measured.into_iter().flatten());
     let plan = plugin.as_ref().map(|plugin| project.planning(plugin));
     if let (Some(plugin), Some(planning)) = (&plugin, &plan) {
         checkup.diagnostics.extend(planning.errors.iter().cloned());

@@ -22,6 +22,7 @@
 //! microseconds = { 6 = 3.02, 4 = 3.3 } # by the variants' ids
 //! ```
 
+mod cases;
 mod read;
 #[cfg(test)]
 mod tests;
@@ -36,6 +37,7 @@ use cubinder_bundle::fit::ComputeCapability;
 use crate::diagnostic::{Source, Span};
 use crate::eval::{Given, Part, Query};
 
+pub use cases::{cases, cases_path};
 pub use read::read;
 pub use write::write;
 

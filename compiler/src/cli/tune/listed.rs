@@ -3,9 +3,9 @@
 use cubinder_bundle::launch::{Device, full_name};
 use cubinder_compiler::diagnostic::Diagnostic;
 use cubinder_compiler::eval::cases::{self, Cases};
-use cubinder_compiler::eval::{Query, value_json};
+use cubinder_compiler::eval::{self, Query, SubjectOrigin, value_json};
 use cubinder_compiler::trial::Trial;
-use cubinder_compiler::tuning::Point;
+use cubinder_compiler::tuning::{self, Point};
 
 use super::Arguments;
 use crate::cli::gpu::Opened;
@@ -23,20 +23,24 @@ pub(super) struct Listed {
     pub(super) trial: Trial,
 }
 
-/// The cases that say the shapes.
+/// The cases that say the shapes: those of the file, or those that the manifest names.
 ///
 /// # Errors
-/// Where there are none.
-pub(super) fn cases<'o>(arguments: &Arguments, opened: &'o Opened) -> Result<&'o Cases, Vec<Diagnostic>> {
-    opened.cases.as_ref().ok_or_else(|| {
-        vec![
-            Diagnostic::error(format!(
-                "nothing says with which shapes to measure `{}`",
-                arguments.file.display()
-            ))
-            .help("give a file of cases (docs/cases.md), and the library with `--on`"),
-        ]
-    })
+/// Where there are none, and what is wrong with those that the manifest names.
+pub(super) fn cases(arguments: &Arguments, opened: &Opened) -> Result<Cases, Vec<Diagnostic>> {
+    if let Some(cases) = &opened.cases {
+        return Ok(cases.clone());
+    }
+    let file = arguments.file.display();
+    let nothing = Diagnostic::error(format!("nothing says for which shapes to measure `{file}`"));
+    match eval::open(&arguments.file)?.list.first().map(|subject| &subject.origin) {
+        Some(SubjectOrigin::Manifest(manifest)) => tuning::cases(manifest).unwrap_or_else(|| {
+            Err(vec![nothing.help(
+                "name a file of cases (docs/cases.md) in the manifest, `tune = \"FILE\"` in `[plugin]`, or give one itself",
+            )])
+        }),
+        _ => Err(vec![nothing.help(format!("give a file of cases (docs/cases.md), and `--on {file}`"))]),
+    }
 }
 
 /// Those of the cases that run and that the command line asks for.

@@ -30,7 +30,7 @@ use report::{Done, Report};
 pub(super) const LONG_ABOUT: &str = "\
 Measure how long each variant of a plugin takes on the GPU at hand.
 
-FILE is a file of cases (docs/cases.md): its cases say the shapes. Each variant that is valid for a case runs many times over; all of them \
+FILE is a file of cases (docs/cases.md), or a manifest that names one with `tune`: its cases say the shapes. Each variant that is valid for a case runs many times over; all of them \
 take turns, so that a clock that changes meets them alike. Shown are the device's own times without what the host needs to launch, which \
 variant is taken now, and which variants are never the fastest. Values are not looked at: `cubinder test` does that. A \
 manifest is compiled for the GPU at hand alone. docs/tuning.md says more.
@@ -39,7 +39,7 @@ Exit code 0 where all was measured, 1 where something was not, 3 where there is 
 
 #[derive(Args)]
 pub(super) struct Arguments {
-    /// A file of cases
+    /// A file of cases, or a manifest that names one
     file: PathBuf,
     /// Measure the code of this library, bundle or manifest in place of what the cases name
     #[arg(long, value_name = "FILE")]
@@ -130,7 +130,7 @@ impl From<Unable> for Stopped {
 fn perform(arguments: &Arguments) -> Result<(), Stopped> {
     let opened = arguments.open()?;
     let cases = listed::cases(arguments, &opened)?;
-    let listed = listed::all(arguments, &opened, cases)?;
+    let listed = listed::all(arguments, &opened, &cases)?;
     let mut measuring = Measuring::start(Duration::from_secs(arguments.timeout.max(1)))?;
     let nodes = listed::described(&opened, &listed, &measuring.gpu)?;
     let mut report = Report::new(arguments.json, &opened, measuring.gpu.clone());

@@ -39,6 +39,13 @@ __device__ __forceinline__ float4 load_box(const T* boxes, int index)
     return make_float4(static_cast<float>(at[0]), static_cast<float>(at[1]), static_cast<float>(at[2]), static_cast<float>(at[3]));
 }
 
+/// A box that meets none.
+__device__ __forceinline__ float4 no_box()
+{
+    const float nan = __int_as_float(0x7fffffff);
+    return make_float4(nan, nan, nan, nan);
+}
+
 /// Whether two boxes have more than a corner or an edge in common, and perhaps where one of them has no area. Without it they have no
 /// intersection.
 __device__ __forceinline__ bool may_meet(const float4& a, const float4& b)
@@ -246,9 +253,12 @@ __global__ void __launch_bounds__(BLOCK)
             if (is_new) {
                 hits = 0;
                 const unsigned end = min(window * 32 + 32, thread);
-                for (unsigned i = max(window * 32, start); i < end; ++i) {
-                    if (class_at[i] == own_class && overlaps(box_at[i], box, iou_threshold))
-                        hits |= 1u << i % 32;
+                unsigned meeting = 0;
+                for (unsigned i = max(window * 32, start); i < end; ++i)
+                    meeting |= class_at[i] == own_class && may_meet(box_at[i], box) ? 1u << i % 32 : 0;
+                for (; meeting != 0; meeting &= meeting - 1) {
+                    if (is_over(box_at[window * 32 + __ffs(static_cast<int>(meeting)) - 1], box, iou_threshold))
+                        hits |= meeting & -meeting;
                 }
                 is_new = false;
             }
@@ -365,8 +375,7 @@ __global__ void place_boxes(const T* __restrict__ boxes, const int* __restrict__
         return;
     }
     const bool is_box = key != NO_KEY;
-    const float none = __int_as_float(0x7fffffff);
-    sorted_boxes[place] = is_box ? load_box(boxes, index) : make_float4(none, none, none, none);
+    sorted_boxes[place] = is_box ? load_box(boxes, index) : no_box();
     // Those that take no part are the last, so classes go up to the end.
     sorted_classes[place] = is_box ? classes[index] : 0x7fffffff;
     sources[place] = is_box ? index : -1;
@@ -392,7 +401,6 @@ __global__ void __launch_bounds__(BLOCK)
     const int begin = blockIdx.x * width, end = min(begin + width, last_row);
     if (begin >= end || sorted_classes[end - 1] < sorted_classes[first_row] || sorted_classes[begin] > sorted_classes[last_row])
         return;
-    const bool is_plain = end <= first_row && sorted_classes[begin] == sorted_classes[last_row];
     float4 box[ROWS];
     int row[ROWS], own_class[ROWS];
     bool is_found[ROWS];
@@ -407,33 +415,30 @@ __global__ void __launch_bounds__(BLOCK)
     for (int tile = begin; tile < end; tile += BLOCK) {
         __syncthreads();
         const int mine = tile + threadIdx.x;
-        if (mine < end) {
-            tile_boxes[threadIdx.x] = sorted_boxes[mine];
-            tile_classes[threadIdx.x] = sorted_classes[mine];
-        }
+        // What is behind the end meets nothing.
+        tile_boxes[threadIdx.x] = mine < end ? sorted_boxes[mine] : no_box();
+        tile_classes[threadIdx.x] = mine < end ? sorted_classes[mine] : 0;
         __syncthreads();
         const int in_tile = min(end - tile, BLOCK);
-        for (int part = 0; part < in_tile; part += 32) {
-            const int part_end = min(part + 32, in_tile);
-            if (__all_sync(ALL_LANES, is_found[0] && is_found[1]))
-                break;
-            if (is_plain) {
-#pragma unroll 8
-                for (int i = part; i < part_end; ++i) {
-                    const float4 other = tile_boxes[i];
+        for (int window = 0; window < in_tile && !__all_sync(ALL_LANES, is_found[0] && is_found[1]); window += 32) {
+            unsigned meeting[ROWS] = {};
 #pragma unroll
-                    for (int r = 0; r < ROWS; ++r)
-                        is_found[r] = is_found[r] || overlaps(other, box[r], iou_threshold);
-                }
-            } else {
-                for (int i = part; i < part_end; ++i) {
-                    const float4 other = tile_boxes[i];
-                    const int other_class = tile_classes[i];
+            for (int i = 0; i < 32; ++i) {
+                const float4 other = tile_boxes[window + i];
 #pragma unroll
-                    for (int r = 0; r < ROWS; ++r) {
-                        const bool is_before = tile + i < row[r] && other_class == own_class[r];
-                        is_found[r] = is_found[r] || (is_before && overlaps(other, box[r], iou_threshold));
-                    }
+                for (int r = 0; r < ROWS; ++r)
+                    meeting[r] |= may_meet(other, box[r]) ? 1u << i : 0;
+            }
+#pragma unroll
+            for (int r = 0; r < ROWS; ++r) {
+                // Only boxes before this one.
+                const int before = row[r] - tile - window;
+                if (before < 32)
+                    meeting[r] &= before > 0 ? (1u << before) - 1 : 0;
+                while (meeting[r] != 0 && !is_found[r]) {
+                    const int i = window + __ffs(static_cast<int>(meeting[r])) - 1;
+                    meeting[r] &= meeting[r] - 1;
+                    is_found[r] = tile_classes[i] == own_class[r] && is_over(tile_boxes[i], box[r], iou_threshold);
                 }
             }
         }

@@ -519,8 +519,9 @@ enum Load {
     Unknown,
 }
 
-/// The nearest `cubinder.toml` above a manifest.
-fn config_above(manifest: &Path, here: &Path) -> Option<PathBuf> {
+/// The nearest `cubinder.toml` above a manifest, seen from the folder `here`.
+#[must_use]
+pub fn config_above(manifest: &Path, here: &Path) -> Option<PathBuf> {
     // Files are named relative to its folder, so it is named as the manifest is.
     if manifest.is_absolute() {
         return config::find(manifest.parent()?).ok();

@@ -23,6 +23,7 @@
 //! ```
 
 mod cases;
+mod keep;
 mod read;
 #[cfg(test)]
 mod tests;
@@ -38,6 +39,7 @@ use crate::diagnostic::{Source, Span};
 use crate::eval::{Given, Part, Query};
 
 pub use cases::{cases, cases_path};
+pub use keep::{file_name, is_same_node, known, merged, save};
 pub use read::read;
 pub use write::write;
 

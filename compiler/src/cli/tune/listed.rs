@@ -14,13 +14,15 @@ use crate::cli::gpu::shaped::{Shaped, Unshaped};
 
 /// The cases that are measured, and what there is to say of others.
 pub(super) struct All {
-    pub(super) list: Vec<Listed>,
-    pub(super) notes: Vec<String>,
+    list: Vec<Trial>,
+    notes: Vec<String>,
 }
 
-/// A case.
-pub(super) struct Listed {
+/// A case with its node.
+pub(super) struct Described {
     pub(super) trial: Trial,
+    /// Without times.
+    pub(super) point: Point,
 }
 
 /// The cases that say the shapes: those of the file, or those that the manifest names.
@@ -57,7 +59,7 @@ pub(super) fn all(arguments: &Arguments, opened: &Opened, cases: &Cases) -> Resu
         }
         let mistakes = cases::mistaken(cases, case, &opened.subject);
         if let (true, Some(Ok(trial))) = (mistakes.is_empty(), cases.trial(index)) {
-            list.push(Listed { trial: without_addresses(trial) });
+            list.push(without_addresses(trial));
         }
         errors.extend(mistakes.into_iter().map(|it| {
             Diagnostic::error(format!("{}: {}", it.place, it.text))
@@ -81,24 +83,37 @@ fn without_addresses(trial: Trial) -> Trial {
     Trial { query, reference: None, outputs: Vec::new(), ..trial }
 }
 
-/// The nodes as a file of tuning describes them, without times.
+/// The nodes as a file of tuning describes them, without times. Cases that describe a node once more are left out.
 ///
 /// # Errors
 /// What the runtime would refuse.
-pub(super) fn described(opened: &Opened, all: &All, gpu: &Gpu) -> Result<Vec<Point>, Vec<Diagnostic>> {
+pub(super) fn described(
+    opened: &Opened,
+    all: All,
+    gpu: &Gpu,
+) -> Result<(Vec<Described>, Vec<String>), Vec<Diagnostic>> {
     let device = Device { sms: gpu.sms, shared_bytes: gpu.shared_bytes, capability: gpu.number };
-    let (mut points, mut errors) = (Vec::new(), Vec::new());
-    for one in &all.list {
-        match Shaped::new(&opened.subject, &one.trial.query, device) {
-            Ok(node) => points.push(point(&node, &one.trial.name)),
+    let All { list, mut notes } = all;
+    let (mut described, mut errors) = (Vec::<Described>::new(), Vec::new());
+    for trial in list {
+        match Shaped::new(&opened.subject, &trial.query, device) {
+            Ok(node) => {
+                let point = point(&node, &trial.name);
+                match described.iter().find(|known| tuning::is_same_node(&known.point, &point)) {
+                    Some(known) => {
+                        notes.push(format!("`{}` is the same node as `{}`", trial.name, known.trial.name));
+                    }
+                    None => described.push(Described { trial, point }),
+                }
+            }
             Err(Unshaped::Mistaken(mistakes)) => errors.extend(mistakes),
             Err(Unshaped::Refused(why)) => {
-                let error = format!("the case `{}` cannot be measured: it is refused: {why}", one.trial.name);
+                let error = format!("the case `{}` cannot be measured: it is refused: {why}", trial.name);
                 errors.push(Diagnostic::error(error));
             }
         }
     }
-    if errors.is_empty() { Ok(points) } else { Err(errors) }
+    if errors.is_empty() { Ok((described, notes)) } else { Err(errors) }
 }
 
 fn point(node: &Shaped<'_>, case: &str) -> Point {

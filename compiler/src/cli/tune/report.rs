@@ -6,6 +6,7 @@ use cubinder_compiler::diagnostic::harmless;
 use cubinder_compiler::tuning::Point;
 use serde_json::{Value, json};
 
+use super::kept::Written;
 use super::listed::point_json;
 use super::protocol::{Measurement, Timed};
 use crate::cli::gpu::Opened;
@@ -54,10 +55,22 @@ impl<'a> Report<'a> {
         self.done.push(done);
     }
 
-    pub(super) fn end(&self, notes: &[String]) {
+    /// What was measured, as a file of tuning keeps it. Where nothing is launched there is nothing to keep.
+    pub(super) fn points(&self) -> Vec<Point> {
+        let times = |done: &Done| {
+            done.measured.variants.iter().map(|timed| (timed.variant, timed.microseconds)).collect()
+        };
+        let point = |done: &Done| Point { microseconds: times(done), ..done.point.clone() };
+        self.done.iter().map(point).filter(|point| !point.microseconds.is_empty()).collect()
+    }
+
+    pub(super) fn end(&self, notes: &[String], written: Option<&Written>) {
         let told = told(&self.opened.subject.plugin, &self.done);
         for note in notes.iter().chain(&told) {
             self.show(&format!("note: {note}\n"));
+        }
+        if let Some(Written { path, points, others }) = written {
+            self.show(&format!("wrote {} ({points} points; {others} others stay)\n", path.display()));
         }
         if self.json {
             let Gpu { name, capability, sms, driver_number, .. } = &self.gpu;
@@ -67,6 +80,7 @@ impl<'a> Report<'a> {
                 "device": {"name": name, "capability": capability, "sms": sms, "driver": driver_number},
                 "copy_gigabytes_per_second": self.copies.map(|rate| (rate / 1e8).round() / 10.0),
                 "cases": self.done.iter().map(done_json).collect::<Vec<_>>(),
+                "written": written.map(|written| written.path.display().to_string()),
                 "notes": notes.iter().chain(&told).collect::<Vec<_>>(),
             });
             print(&(report.to_string() + "\n"));

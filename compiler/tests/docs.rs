@@ -92,8 +92,14 @@ fn hold(page: &str, generated: &[(String, String)]) {
 }
 
 /// The plugins of the page, in its order.
-const PLUGINS: [&str; 5] =
-    ["rms_norm", "add_rms_norm", "rotary_embedding", "pillar_scatter", "multiscale_deformable_attention"];
+const PLUGINS: [&str; 6] = [
+    "rms_norm",
+    "add_rms_norm",
+    "rotary_embedding",
+    "pillar_scatter",
+    "multiscale_deformable_attention",
+    "nms",
+];
 
 /// What a manifest says of its node, as tables, and of its variants.
 fn plugin(name: &str) -> String {

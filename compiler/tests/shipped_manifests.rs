@@ -185,6 +185,49 @@ fn non_zero_bounds_its_size_and_cuts_its_input_into_whole_tiles() {
     }
 }
 
+#[test]
+fn nms_is_one_launch_for_few_boxes_and_takes_no_memory_for_pairs() {
+    let draft = draft("cubinder/nms.toml");
+    let node = |boxes: i64| Node {
+        attributes: vec![Value::Float(0.5), Value::Float(0.0)],
+        shapes: vec![vec![boxes, 4], vec![boxes], vec![boxes]],
+    };
+    let size = draft.plugin.outputs[1].size.as_ref().expect("the count is a size tensor");
+    assert_eq!(integer(&size.upper, &node(77)), 77);
+    let variant = |id: i32| draft.plugin.variants.iter().find(|variant| variant.id == id).expect("a variant");
+    for (id, threads) in [(1, 256), (2, 1024)] {
+        let mut launches = variant(id).launches();
+        let launch = launches.next().expect("a launch");
+        assert!(launches.next().is_none() && variant(id).scratch.is_empty());
+        // One block also for nothing, which writes the count.
+        assert_eq!((integer(&launch.grid[0], &node(0)), integer(&launch.block[0], &node(0))), (1, threads));
+    }
+    // Whole parts, of which each step has blocks.
+    for (id, boxes, padded) in [(3, 1, 512), (3, 512, 512), (3, 513, 1024), (4, 262_144, 262_144)] {
+        let bytes: i64 =
+            variant(id).scratch.iter().map(|scratch| integer(&scratch.bytes, &node(boxes))).sum();
+        assert_eq!(bytes, 66 * padded + 4, "{boxes} boxes");
+        for launch in variant(id).launches() {
+            assert!(launch.grid.iter().all(|axis| integer(axis, &node(boxes)) > 0), "{}", launch.kernel);
+        }
+    }
+}
+
+#[test]
+fn the_checker_has_nothing_to_say_of_them() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../manifests");
+    for folder in [root.clone(), root.join("cubinder")] {
+        let entries = std::fs::read_dir(&folder).expect("the folder is there");
+        let manifests = entries.map(|entry| entry.expect("an entry").path());
+        for path in manifests.filter(|path| path.extension().is_some_and(|end| end == "toml")) {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_cubinder"));
+            let output = command.arg("check").arg(&path).output().expect("the program runs");
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success() && !said.contains("warning"), "{}: {said}", path.display());
+        }
+    }
+}
+
 /// What the cases for a GPU expect of shapes, launches and refusals holds without one.
 #[test]
 fn the_cases_are_as_expected() {

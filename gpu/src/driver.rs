@@ -2,13 +2,14 @@
 //!
 //! The table is our own: `cudarc` has all of the driver's functions, and panics where one of them is missing.
 
-use std::ffi::{CStr, c_char, c_int, c_uchar, c_uint, c_void};
+use std::ffi::{CStr, c_char, c_int, c_uchar, c_uint, c_ulonglong, c_void};
 
 use libloading::Library;
 
 use crate::error::{DriverError, NoDriver};
 use crate::sys::{
-    CUcontext, CUdevice, CUdeviceptr, CUfunction, CUkernel, CUlaunchConfig, CUlibrary, CUresult, SUCCESS,
+    CUcontext, CUdevice, CUdeviceptr, CUevent, CUfunction, CUgraph, CUgraphExec, CUkernel, CUlaunchConfig,
+    CUlibrary, CUresult, CUstream, SUCCESS,
 };
 
 /// The name under which the driver is installed.
@@ -66,7 +67,23 @@ table! {
         mem_free: "cuMemFree_v2"(CUdeviceptr);
         memcpy_htod: "cuMemcpyHtoD_v2"(CUdeviceptr, *const c_void, usize);
         memcpy_dtoh: "cuMemcpyDtoH_v2"(*mut c_void, CUdeviceptr, usize);
-        memset_d8_async: "cuMemsetD8Async"(CUdeviceptr, c_uchar, usize, crate::sys::CUstream);
+        memset_d8_async: "cuMemsetD8Async"(CUdeviceptr, c_uchar, usize, CUstream);
+        memcpy_dtod_async: "cuMemcpyDtoDAsync_v2"(CUdeviceptr, CUdeviceptr, usize, CUstream);
+        stream_create: "cuStreamCreate"(*mut CUstream, c_uint);
+        stream_destroy: "cuStreamDestroy_v2"(CUstream);
+        stream_synchronize: "cuStreamSynchronize"(CUstream);
+        stream_begin_capture: "cuStreamBeginCapture_v2"(CUstream, c_int);
+        stream_end_capture: "cuStreamEndCapture"(CUstream, *mut CUgraph);
+        graph_instantiate: "cuGraphInstantiateWithFlags"(*mut CUgraphExec, CUgraph, c_ulonglong);
+        graph_launch: "cuGraphLaunch"(CUgraphExec, CUstream);
+        graph_destroy: "cuGraphDestroy"(CUgraph);
+        graph_exec_destroy: "cuGraphExecDestroy"(CUgraphExec);
+        event_create: "cuEventCreate"(*mut CUevent, c_uint);
+        event_destroy: "cuEventDestroy_v2"(CUevent);
+        event_record: "cuEventRecord"(CUevent, CUstream);
+        event_synchronize: "cuEventSynchronize"(CUevent);
+        // `cuEventElapsedTime_v2`, to which the macros of 12.8 and newer expand, is missing from older drivers; this one is in all of them.
+        event_elapsed_time: "cuEventElapsedTime"(*mut f32, CUevent, CUevent);
         library_load_data: "cuLibraryLoadData"(
             *mut CUlibrary, *const c_void,
             *mut c_int, *mut *mut c_void, c_uint,

@@ -1,8 +1,8 @@
 //! The CUDA driver for tools that run plugins: one GPU, memory whose surroundings are watched, and a node's launches.
 //!
 //! Owns: finding the driver and its functions ([`Driver`]), its errors as values ([`DriverError`]), a context of one device
-//! ([`Context`]), memory between guard bands ([`Guarded`]), code objects in the driver ([`Code`]), and queueing what
-//! [`cubinder_bundle::launch`] says of a variant ([`Prepared`]).
+//! ([`Context`]), memory between guard bands ([`Guarded`]), code objects in the driver ([`Code`]), queueing what
+//! [`cubinder_bundle::launch`] says of a variant ([`Prepared`]), and how long what is queued takes on the device ([`timing`]).
 //!
 //! Never: no manifest, no TensorRT, no link against `libcuda`, no panic where there is no driver or device, no opinion about results, no
 //! printing. The runtime plugin has a driver table of its own, because it lives in processes of others, with their contexts and
@@ -19,7 +19,9 @@ mod driver;
 mod error;
 mod memory;
 mod prepared;
+mod stream;
 mod sys;
+pub mod timing;
 
 pub use code::Code;
 pub use context::{Context, DeviceInfo};
@@ -27,3 +29,4 @@ pub use driver::Driver;
 pub use error::{DriverError, NoDriver};
 pub use memory::{BAND, Guarded, Side, Stray};
 pub use prepared::{Addresses, Prepared, Unprepared};
+pub use stream::Stream;

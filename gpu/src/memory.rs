@@ -118,6 +118,26 @@ impl<'c> Guarded<'c> {
         self.context.driver.check("cuMemcpyHtoD", code)
     }
 
+    /// Fills it with `data`, again and again; nothing where that is empty. On the device, so that large buffers take no longer to fill than
+    /// to write.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn repeat(&mut self, data: &[u8]) -> Result<(), DriverError> {
+        self.write(data)?;
+        let mut there = data.len().min(self.bytes);
+        while there > 0 && there < self.bytes {
+            let more = there.min(self.bytes - there);
+            let to = self.address().saturating_add(there as u64);
+            // SAFETY: both ranges are within the allocation and do not overlap; null is the default stream.
+            let code =
+                unsafe { (self.context.driver.memcpy_dtod_async)(to, self.address(), more, CUstream::NULL) };
+            self.context.driver.check("cuMemcpyDtoDAsync", code)?;
+            there += more;
+        }
+        Ok(())
+    }
+
     /// What it holds, once all that was queued is done.
     ///
     /// # Errors

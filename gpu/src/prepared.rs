@@ -12,9 +12,9 @@ use cubinder_bundle::{Launch, Memory, Plugin, Variant};
 use crate::code::{Code, Kernel, allow_shared};
 use crate::context::Context;
 use crate::error::DriverError;
+use crate::stream::Stream;
 use crate::sys::{
-    CUfunction, CUlaunchAttribute, CUlaunchConfig, CUstream, LAUNCH_CLUSTER, LAUNCH_COOPERATIVE,
-    LAUNCH_PROGRAMMATIC,
+    CUfunction, CUlaunchAttribute, CUlaunchConfig, LAUNCH_CLUSTER, LAUNCH_COOPERATIVE, LAUNCH_PROGRAMMATIC,
 };
 
 /// A variant that can be run as often as is wanted.
@@ -127,23 +127,29 @@ impl<'k> Prepared<'k> {
         self.steps.iter().filter(|step| matches!(step, Step::Launch(_))).count()
     }
 
+    /// How many fills a run queues.
+    #[must_use]
+    pub fn fills(&self) -> usize {
+        self.steps.len().saturating_sub(self.launches())
+    }
+
     /// Queues all steps in order. What goes wrong on the device shows in later calls, [`Context::synchronize`] first. An address that
     /// is missing counts as 0.
     ///
     /// # Errors
     /// What the driver refuses at once.
-    pub fn run(&self, addresses: Addresses<'_>) -> Result<(), DriverError> {
+    pub fn run(&self, addresses: Addresses<'_>, stream: &Stream<'_>) -> Result<(), DriverError> {
         self.steps.iter().try_for_each(|step| match step {
-            Step::Launch(work) => work.launch(self.context, addresses),
+            Step::Launch(work) => work.launch(self.context, addresses, stream),
             Step::Fill { memory, bytes, byte } => {
                 let to = match memory {
                     Memory::Output(index) => addresses.outputs.get(*index as usize),
                     Memory::Scratch(index) => addresses.scratch.get(*index as usize),
                 };
                 let to = to.copied().unwrap_or(0);
-                // SAFETY: device memory is not Rust's; an address that is none is answered with an error. Null is the default stream.
+                // SAFETY: device memory is not Rust's; an address that is none is answered with an error.
                 let code =
-                    unsafe { (self.context.driver.memset_d8_async)(to, *byte, *bytes, CUstream::NULL) };
+                    unsafe { (self.context.driver.memset_d8_async)(to, *byte, *bytes, stream.handle()) };
                 self.context.driver.check("cuMemsetD8Async", code)
             }
         })
@@ -171,7 +177,12 @@ impl Work {
         Work { kernel, evaluated, attributes: attributes.into_iter().flatten().collect(), numbers }
     }
 
-    fn launch(&self, context: &Context, addresses: Addresses<'_>) -> Result<(), DriverError> {
+    fn launch(
+        &self,
+        context: &Context,
+        addresses: Addresses<'_>,
+        stream: &Stream<'_>,
+    ) -> Result<(), DriverError> {
         let of = |list: &[u64], index: usize| list.get(index).copied().unwrap_or(0);
         let mut tensors: Vec<u64> = Vec::with_capacity(self.evaluated.args.len());
         for passed in &self.evaluated.args {
@@ -194,7 +205,7 @@ impl Work {
             grid: self.evaluated.grid,
             block: self.evaluated.block,
             shared_bytes: self.evaluated.shared_bytes,
-            stream: CUstream::NULL,
+            stream: stream.handle(),
             attributes: attributes.as_mut_ptr(),
             attribute_count: u32::try_from(attributes.len()).unwrap_or(0),
         };

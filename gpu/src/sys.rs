@@ -36,6 +36,12 @@ handles! {
     CUfunction,
     /// `CUstream`; null is the default stream of the current context.
     CUstream,
+    /// `CUgraph`: work that was captured.
+    CUgraph,
+    /// `CUgraphExec`: such work, ready to be queued as one.
+    CUgraphExec,
+    /// `CUevent`: a point in a stream, and when it was reached.
+    CUevent,
 }
 
 /// `CUlaunchAttribute`: an id (`CUlaunchAttributeID`), padded to 8 bytes, and a union of 64 bytes, of which every member that is used
@@ -85,6 +91,11 @@ pub(crate) const LAUNCH_COOPERATIVE: c_int = 2;
 pub(crate) const LAUNCH_CLUSTER: c_int = 4;
 /// `CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION`: an `int`, not 0.
 pub(crate) const LAUNCH_PROGRAMMATIC: c_int = 6;
+
+/// `CU_STREAM_NON_BLOCKING`: the stream does not wait for the default one, nor that for it.
+pub(crate) const STREAM_NON_BLOCKING: c_uint = 1;
+/// `CU_STREAM_CAPTURE_MODE_RELAXED`: a capture forbids no other call to this thread.
+pub(crate) const CAPTURE_RELAXED: c_int = 2;
 
 /// `CUDA_SUCCESS`.
 pub(crate) const SUCCESS: CUresult = 0;

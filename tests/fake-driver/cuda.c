@@ -3,8 +3,8 @@
 // A stand-in for NVIDIA's driver: the functions that the plugin library looks up, in a `libcuda.so.1` of our own. It
 // answers as an 8.9 device does, refuses what the real driver refuses (code for other devices, loading during a capture, more
 // shared memory than was asked for, clusters that do not divide the grid), keeps a record of every call, says which of them leave
-// the memory that there is, and fails where a test wants it to. Memory that is allocated (`memory.c`) is there, and kernels that are played
-// (`kernels.c`) run.
+// the memory that there is, and fails where a test wants it to. Memory that is allocated (`memory.c`) is there, kernels that are played
+// (`kernels.c`) run, and what is captured (`graphs.c`) is done when its graph is launched.
 //
 // With OLD_DRIVER it is one before CUDA 12.4, which lacks two of the functions.
 #define _GNU_SOURCE
@@ -421,11 +421,14 @@ static int32_t launch(struct FakeEvent* event, struct Kernel const* kernel, stru
             return end(event, INVALID_CLUSTER_SIZE);
         }
     }
-    if (fits && gDriver.signatureCount == 0)
+    if (!fits)
     {
-        deviceRun(kernel->symbol, config->grid, params);
+        graphsBreak(config->stream);
+        return end(event, INVALID_VALUE);
     }
-    return end(event, fits ? SUCCESS : INVALID_VALUE);
+    // Where a test drives the driver kernels do nothing.
+    int const plays = gDriver.signatureCount == 0;
+    return end(event, plays ? graphsLaunch(config->stream, kernel->symbol, config->grid, kernel->signature, params) : SUCCESS);
 }
 
 API int32_t cuLaunchKernel(void* handle, unsigned gridX, unsigned gridY, unsigned gridZ, unsigned blockX,
@@ -448,8 +451,8 @@ API int32_t cuMemsetD8Async(uint64_t to, unsigned char byte, size_t bytes, void*
     event->bytes = bytes;
     event->value = byte;
     event->stream = stream;
-    deviceFill(to, byte, bytes);
-    return end(event, reaches(to, bytes) ? SUCCESS : INVALID_VALUE);
+    int32_t const done = graphsFill(stream, to, byte, bytes);
+    return end(event, reaches(to, bytes) ? done : INVALID_VALUE);
 }
 API int32_t cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, void* stream)
 {
@@ -458,8 +461,9 @@ API int32_t cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, void*
     event->from = from;
     event->bytes = bytes;
     event->stream = stream;
+    int32_t const done = graphsCopy(stream, to, from, bytes);
     int const there = reaches(to, bytes) & reaches(from, bytes);
-    return end(event, there ? SUCCESS : INVALID_VALUE);
+    return end(event, there ? done : INVALID_VALUE);
 }
 API int32_t cuOccupancyMaxActiveBlocksPerMultiprocessor(int32_t* blocks, void* handle, int32_t threads, size_t sharedBytes)
 {

@@ -9,6 +9,21 @@
 // Fills memory of the device; what `deviceAllocate` has not given is left alone.
 void deviceFill(uint64_t to, unsigned char byte, uint64_t bytes);
 
+// Copies within memory of the device, likewise.
+void deviceCopy(uint64_t to, uint64_t from, uint64_t bytes);
+
+// Work on a stream, in the place of what does it at once: done now, or once the graph is launched that is being captured.
+int32_t graphsLaunch(
+    void* stream, char const* symbol, uint32_t const grid[3], struct FakeSignature const* signature, void** params);
+int32_t graphsFill(void* stream, uint64_t to, unsigned char byte, uint64_t bytes);
+int32_t graphsCopy(void* stream, uint64_t to, uint64_t from, uint64_t bytes);
+
+// Whether it is a stream that `cuStreamCreate` gave.
+int graphsHas(void const* stream);
+
+// What is being captured on the stream, if anything, can be no graph any more.
+void graphsBreak(void* stream);
+
 // The kernels that are played, by parts of their names.
 struct FakeSignature const* deviceSignatures(uint32_t* count);
 

@@ -54,6 +54,14 @@ void deviceFill(uint64_t to, unsigned char byte, uint64_t bytes)
     }
 }
 
+void deviceCopy(uint64_t to, uint64_t from, uint64_t bytes)
+{
+    if (gDeviceLost == 0 && deviceHas(to, bytes) && deviceHas(from, bytes))
+    {
+        memmove((void*) (uintptr_t) to, (void const*) (uintptr_t) from, bytes);
+    }
+}
+
 API int32_t cuMemGetInfo_v2(size_t* freeBytes, size_t* total)
 {
     *total = limit();

@@ -29,8 +29,8 @@ const HOST: [&str; 8] = [
 /// Options for what is written in C, whichever language the compiler would guess.
 const C_OPTIONS: [&str; 7] = ["-x", "c", "-std=c11", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall"];
 
-/// The sources of the driver: its functions, the device's memory, the kernels that the device runs.
-const DRIVER_SOURCES: [&str; 3] = ["cuda.c", "memory.c", "kernels.c"];
+/// The sources of the driver: its functions, the device's memory, the kernels that the device runs, what is captured and how long it takes.
+const DRIVER_SOURCES: [&str; 4] = ["cuda.c", "memory.c", "kernels.c", "graphs.c"];
 
 /// The driver, by the name that the plugins look for.
 const DRIVER: &str = "libcuda.so.1";

@@ -6,70 +6,16 @@
 
 #![allow(clippy::expect_used, clippy::panic)]
 
-use std::path::{Path, PathBuf};
+mod command;
+
+use std::path::Path;
 use std::process::{Command, Stdio};
 
-use cubinder_tests::{cxx, fake_driver};
+use command::{Run, finish, root, skip};
 use serde_json::Value;
 
-/// Says why a test cannot run here. Where everything has to be there, that is a failure.
-fn skip(reason: &str) {
-    assert!(std::env::var_os("CUBINDER_REQUIRE_TOOLKIT").is_none_or(|value| value != "1"), "{reason}");
-    println!("skipped: {reason}");
-}
-
-/// What the command came to.
-struct Run {
-    code: Option<i32>,
-    stdout: String,
-    stderr: String,
-}
-
-impl Run {
-    /// The last line as JSON.
-    #[track_caller]
-    fn report(&self) -> Value {
-        let last = self.stdout.lines().last().unwrap_or_default();
-        serde_json::from_str(last).unwrap_or_else(|error| panic!("{error}: {}{}", self.stdout, self.stderr))
-    }
-
-    #[track_caller]
-    fn assert_code(&self, code: i32) {
-        assert_eq!(self.code, Some(code), "{}{}", self.stdout, self.stderr);
-    }
-}
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
-}
-
-/// The command with a driver; none where something is missing.
 fn command(arguments: &[&str]) -> Option<Command> {
-    if cxx::compiler_version().is_none() {
-        skip("no C++ compiler; install g++, or name one with `CXX`");
-        return None;
-    }
-    let (Some(program), Some(python)) =
-        (std::env::var_os("CUBINDER_BIN"), std::env::var_os("CUBINDER_TEST_PYTHON"))
-    else {
-        skip("`CUBINDER_BIN` or `CUBINDER_TEST_PYTHON` is not set; `cargo xtask test` sets both");
-        return None;
-    };
-    let driver = fake_driver::driver_folder().expect("the stand-in for the driver builds");
-    let mut command = Command::new(program);
-    command.current_dir(root()).arg("test").args(arguments);
-    command.env("LD_LIBRARY_PATH", driver).env("CUBINDER_PYTHON", python);
-    command.envs(std::env::var_os("CUBINDER_TEST_PYTHONPATH").map(|path| ("PYTHONPATH", path)));
-    Some(command)
-}
-
-fn finish(command: &mut Command) -> Run {
-    let output = command.output().expect("the command starts");
-    Run {
-        code: output.status.code(),
-        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
-        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
-    }
+    command::command(&[&["test"], arguments].concat())
 }
 
 fn run(arguments: &[&str]) -> Option<Run> {

@@ -4,6 +4,8 @@
 //! taken in the same run, in turn with it.
 
 mod kernels;
+mod plot;
+mod published;
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -45,6 +47,9 @@ pub(crate) enum Table {
         /// Write what the measurement needs to DIR, and measure nothing
         #[arg(long, value_name = "DIR")]
         prepare: Option<PathBuf>,
+        /// Measure nothing, and write the tables and pictures of docs/performance.md from the result FILE
+        #[arg(long, value_name = "FILE", conflicts_with = "prepare")]
+        publish: Option<PathBuf>,
     },
     /// A plugin's own time in an enqueue, beside the bare launch call with the same arguments; needs a GPU
     Launch {
@@ -65,6 +70,9 @@ const PADS: &str = "1,1,1,1";
 /// # Errors
 /// When something cannot be built or run.
 pub(crate) fn run(table: &Table) -> Result<()> {
+    if let Table::Kernels { publish: Some(file), .. } = table {
+        return published::publish(&workspace::root(), file);
+    }
     let workshop = Workshop::open()?;
     match table {
         Table::Compile { runs } => compile(&workshop, *runs),
@@ -76,13 +84,14 @@ pub(crate) fn run(table: &Table) -> Result<()> {
             Ok(())
         }
         Table::Enqueue { prepare: None } => enqueue(&workshop),
-        Table::Kernels { prepare: Some(folder) } => {
+        Table::Kernels { prepare: Some(folder), .. } => {
             kernels::prepare(&workshop, folder)?;
             println!("prepared; run it in {} with: sh run.sh", folder.display());
             Ok(())
         }
-        Table::Kernels { prepare: None } => {
-            println!("{}", kernels::measure(&workshop)?.display());
+        Table::Kernels { .. } => {
+            let result = kernels::measure(&workshop)?;
+            println!("cargo xtask bench kernels --publish {}", result.display());
             Ok(())
         }
         Table::Launch { prepare: Some(folder) } => {

@@ -35,7 +35,7 @@ const OTHERS: [(&str, &str); 12] = [
 /// The files of cases, by the plugins that they are about; of those that ship, by their manifests.
 const PLANTED: [(&str, &str); 4] =
     [("right", "planted"), ("wrong", "planted"), ("other", "positive"), ("in_place", "doubled")];
-const SHIPPED: [(&str, &str); 9] = [
+const SHIPPED: [(&str, &str); 10] = [
     ("circ_pad", "circ_pad_plugin"),
     ("add", "elemwise_add_plugin"),
     ("add_in_place", "elemwise_add_plugin_"),
@@ -45,6 +45,7 @@ const SHIPPED: [(&str, &str); 9] = [
     ("rotary_embedding", "cubinder/rotary_embedding"),
     ("pillar_scatter", "cubinder/pillar_scatter"),
     ("multiscale_deformable_attention", "cubinder/multiscale_deformable_attention"),
+    ("nms", "cubinder/nms"),
 ];
 
 /// The compilers of `tests/data/elsewhere`, whose plugins are all circular padding up to rank 4.

@@ -389,6 +389,8 @@ fn has_elements(plugin: &Plugin, output: usize) -> Option<Expr> {
 struct Need<'r> {
     text: &'r Text,
     holds: Expr,
+    /// What is enough for that, and asks for less: a proof of it takes fewer steps.
+    enough: Expr,
     /// Whether it is the step's condition; else an axis of its grid, which must not be 0.
     is_condition: bool,
 }
@@ -397,12 +399,18 @@ struct Need<'r> {
 fn needs<'r>(site: &Site<'r>, at: At) -> Vec<Need<'r>> {
     let Some(decl) = site.step_decl(at) else { return Vec::new() };
     let condition = site.when(at).zip(decl.when.as_ref());
-    let condition = condition.map(|(when, text)| Need { text, holds: when.clone(), is_condition: true });
+    let condition = condition.map(|(when, text)| Need {
+        text,
+        holds: when.clone(),
+        enough: when.clone(),
+        is_condition: true,
+    });
     let texts = decl.launch().map_or(&[][..], |launch| &launch.grid);
     let axes = site.filled(at).iter().enumerate().filter_map(|(axis, filled)| {
         // A grid of 0 where nothing is empty is refused, and so is one without a value.
-        let holds = joined(BinaryOp::Or, [site.given(at)?, filled.as_ref()?])?;
-        Some(Need { text: texts.get(axis).or(texts.first())?, holds, is_condition: false })
+        let enough = filled.clone()?;
+        let holds = joined(BinaryOp::Or, [site.given(at)?, &enough])?;
+        Some(Need { text: texts.get(axis).or(texts.first())?, holds, enough, is_condition: false })
     });
     condition.into_iter().chain(axes).collect()
 }
@@ -418,11 +426,16 @@ struct Unmet<'r> {
 /// Whether it is proved that one of some steps does something; else what is known. `assumed` holds beside the row's guard.
 fn unmet<'r>(site: &Site<'r>, row: usize, assumed: &[&Expr], steps: &[At]) -> Option<Unmet<'r>> {
     let needs: Vec<Vec<Need<'r>>> = steps.iter().map(|at| needs(site, *at)).collect();
-    let whens = needs.iter().map(|needs| joined(BinaryOp::And, needs.iter().map(|need| &need.holds)));
-    let whens: Vec<Expr> = whens.collect::<Option<_>>()?;
-    let any = joined(BinaryOp::Or, &whens)?;
+    let any_of = |part: for<'n> fn(&'n Need<'r>) -> &'n Expr| {
+        let whens = needs.iter().map(|needs| joined(BinaryOp::And, needs.iter().map(part)));
+        joined(BinaryOp::Or, &whens.collect::<Option<Vec<Expr>>>()?)
+    };
+    let any = any_of(|need| &need.holds)?;
     let conditions: Vec<&Expr> = site.guard(row).into_iter().chain(assumed.iter().copied()).collect();
     let domain = conditions.iter().fold(site.domain(), |domain, condition| domain.assuming(condition));
+    if any_of(|need| &need.enough).is_some_and(|enough| domain.proves(&enough)) {
+        return None;
+    }
     let verdict = domain.always(&any);
     let case = match &verdict {
         Verdict::Proved => return None,

@@ -5,6 +5,7 @@ mod compile;
 mod completions;
 mod eval;
 mod explain;
+mod gpu;
 mod import;
 mod inspect;
 mod man;
@@ -17,6 +18,7 @@ mod paths;
 mod schema;
 mod test;
 mod thin;
+mod tune;
 mod usage;
 
 use std::process::ExitCode;
@@ -79,6 +81,9 @@ enum Command {
     /// Leave code out of a plugin library: keep that of some GPUs
     #[command(long_about = thin::LONG_ABOUT)]
     Thin(thin::Arguments),
+    /// Measure how long each variant of a plugin takes on the GPU at hand
+    #[command(long_about = tune::LONG_ABOUT)]
+    Tune(tune::Arguments),
 }
 
 /// Parses the command line and runs the command.
@@ -106,6 +111,7 @@ fn perform(command: Command) -> ExitCode {
         Command::Schema(arguments) => schema::run(&arguments),
         Command::Test(arguments) => test::run(&arguments),
         Command::Thin(arguments) => thin::run(&arguments),
+        Command::Tune(arguments) => tune::run(&arguments),
     }
 }
 

@@ -22,6 +22,10 @@ pub struct Stated {
     pub types: Vec<DataType>,
     /// The formats, likewise.
     pub formats: Vec<Format>,
+    /// The type parameters and what they are, as a query names them.
+    pub type_parameters: Vec<(String, String)>,
+    /// The format parameters, likewise.
+    pub format_parameters: Vec<(String, String)>,
 }
 
 /// The node that a query asks about. Alignments and facts about devices are the caller's.
@@ -42,6 +46,8 @@ pub fn state(subject: &Subject, query: &Query) -> Result<Stated, Vec<Mistake>> {
             values,
             types: chosen.variant.types.clone(),
             formats: chosen.variant.formats.clone(),
+            type_parameters: chosen.types.into_iter().map(|it| (it.name, it.ty.to_owned())).collect(),
+            format_parameters: chosen.formats.into_iter().map(|it| (it.name, it.format.to_owned())).collect(),
         }),
         _ => Err(mistakes),
     }

@@ -21,8 +21,9 @@ class Refused(RuntimeError):
     """What the plugin said."""
 
 
-def described(tensor):
-    return Tensor(TYPES[tensor.dtype], tensor.dim(), (ctypes.c_int64 * 8)(*tensor.shape))
+def described(tensor, extents=None):
+    extents = tensor.shape if extents is None else extents
+    return Tensor(TYPES[tensor.dtype], len(extents), (ctypes.c_int64 * 8)(*extents))
 
 
 def field(name, value):
@@ -34,9 +35,9 @@ def field(name, value):
 
 
 class Plugin:
-    """One node with its buffers; calling it enqueues the kernels."""
+    """One node with its buffers; calling it enqueues the kernels. `announced` has the extents of outputs that depend on data."""
 
-    def __init__(self, player, libraries, op, attributes, inputs, outputs):
+    def __init__(self, player, libraries, op, attributes, inputs, outputs, announced):
         self.library = ctypes.CDLL(str(player))
         self.library.player_error.restype = ctypes.c_char_p
         self.library.player_node.restype = ctypes.c_void_p
@@ -44,7 +45,8 @@ class Plugin:
         paths = (ctypes.c_char_p * len(libraries))(*(str(path).encode() for path in libraries))
         made = [field(name, value) for name, value in attributes.items()]
         fields = (Field * max(len(made), 1))(*(one for one, _ in made))
-        tensors = (Tensor * (len(inputs) + len(outputs)))(*(described(tensor) for tensor in [*inputs, *outputs]))
+        said = [*map(described, inputs), *(described(tensor, announced.get(number)) for number, tensor in enumerate(outputs))]
+        tensors = (Tensor * len(said))(*said)
         counts = (ctypes.c_int32(len(inputs)), ctypes.c_int32(len(outputs)))
         node = self.library.player_node(paths, ctypes.c_int32(len(libraries)), op.encode(), fields, ctypes.c_int32(len(made)), tensors, *counts)
         if not node:

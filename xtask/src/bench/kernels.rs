@@ -1,6 +1,6 @@
 //! `cargo xtask bench kernels`: the kernels of the plugins that ship beside what others make of the same operators.
 //!
-//! Owns the folder that a machine with a GPU needs, and how it is run. What is measured are the nodes of the tuning files (`manifests/**/tuning`)
+//! Owns the folder that a machine with a GPU needs, and how it is run. What is measured are the nodes of the files of cases beside the manifests (`manifests/**/cases`)
 //! whose names begin with a size; `kernel_bench` measures them, in the folder. Never looks at a time itself: that is `published`'s business.
 
 use std::path::{Path, PathBuf};
@@ -12,8 +12,8 @@ use crate::gpu_test::gpu_is_there;
 use crate::workshop::{Workshop, scripts};
 use crate::{process, workspace};
 
-/// The folders of tuning files; a file has the name of a plugin, whose manifest lies one folder up.
-const TUNING: [&str; 2] = ["manifests/tuning", "manifests/cubinder/tuning"];
+/// The folders of files of cases; a file has the name of a plugin, whose manifest lies one folder up.
+const CASES: [&str; 2] = ["manifests/cases", "manifests/cubinder/cases"];
 const TARGETS: &str = "sm_80,sm_86,sm_89,sm_90,sm_100,sm_120";
 const LIBRARY: &str = "kernels";
 const PACKAGE: &str = "kernel_bench";
@@ -32,8 +32,8 @@ pub(super) fn prepare(workshop: &Workshop, folder: &Path) -> Result<()> {
     let cases = folder.join("cases");
     std::fs::create_dir_all(&cases).with_context(|| format!("cannot make {}", cases.display()))?;
     let mut manifests = Vec::new();
-    for (file, manifest) in tuned()? {
-        let name = file.file_name().context("a tuning file has a name")?;
+    for (file, manifest) in files()? {
+        let name = file.file_name().context("a file of cases has a name")?;
         std::fs::copy(&file, cases.join(name))?;
         manifests.push(manifest);
     }
@@ -63,17 +63,17 @@ pub(super) fn measure(workshop: &Workshop) -> Result<PathBuf> {
     Ok(folder.join("out/kernels.json"))
 }
 
-/// The tuning files, each with its plugin's manifest below the root.
-fn tuned() -> Result<Vec<(PathBuf, String)>> {
+/// The files of cases, each with its plugin's manifest below the root.
+fn files() -> Result<Vec<(PathBuf, String)>> {
     let mut found = Vec::new();
-    for folder in TUNING {
+    for folder in CASES {
         let path = workspace::root().join(folder);
         let entries = std::fs::read_dir(&path).with_context(|| format!("cannot read {}", path.display()))?;
         for entry in entries {
             let file = entry?.path();
             let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
             if name.ends_with(".toml") {
-                found.push((file, format!("{}/{name}", folder.trim_end_matches("/tuning"))));
+                found.push((file, format!("{}/{name}", folder.trim_end_matches("/cases"))));
             }
         }
     }
@@ -102,8 +102,8 @@ mod tests {
 
     /// One that is not is in no library, and its rivals would be measured against nothing.
     #[test]
-    fn every_tuning_file_stands_beside_its_plugins_manifest() {
-        let files = tuned().unwrap();
+    fn every_file_of_cases_stands_beside_its_plugins_manifest() {
+        let files = files().unwrap();
         assert!(!files.is_empty());
         for (file, manifest) in files {
             let text = std::fs::read_to_string(&file).unwrap();

@@ -67,6 +67,9 @@ pub(super) fn lay_out(root: &Path, artifacts: &Artifacts) -> Result<Vec<File>> {
             files.push(text(&format!("share/doc/cubinder/{name}"), bytes));
         }
     }
+    for (name, bytes) in pictures(&root.join("docs"))? {
+        files.push(text(&format!("share/doc/cubinder/{name}"), bytes));
+    }
     let pages = tempfile::tempdir()?;
     process::capture(Command::new(&artifacts.compiler).arg("man").arg(pages.path()))?;
     for (name, bytes) in in_folder(pages.path())? {
@@ -106,12 +109,25 @@ pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     write().with_context(|| format!("cannot write `{}`", path.display()))
 }
 
-/// The names and contents of a folder's files.
+/// The pictures of the pages, which lie in folders beside them, by their paths from the pages.
+fn pictures(docs: &Path) -> Result<Vec<(String, Vec<u8>)>> {
+    let folder = docs.join("performance");
+    if !folder.is_dir() {
+        return Ok(Vec::new());
+    }
+    let files = in_folder(&folder)?.into_iter().filter(|(name, _)| name.ends_with(".svg"));
+    Ok(files.map(|(name, bytes)| (format!("performance/{name}"), bytes)).collect())
+}
+
+/// The names and contents of a folder's files; not of folders in it.
 pub(super) fn in_folder(folder: &Path) -> Result<Vec<(String, Vec<u8>)>> {
     let entries = std::fs::read_dir(folder).with_context(|| format!("cannot read `{}`", folder.display()))?;
     let mut files = Vec::new();
     for entry in entries {
         let entry = entry?;
+        if entry.path().is_dir() {
+            continue;
+        }
         files.push((entry.file_name().to_string_lossy().into_owned(), read(&entry.path())?));
     }
     files.sort();
@@ -121,6 +137,20 @@ pub(super) fn in_folder(folder: &Path) -> Result<Vec<(String, Vec<u8>)>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A page that shows a picture is packed together with it.
+    #[test]
+    fn pictures_are_packed_beside_the_pages() {
+        let docs = tempfile::tempdir().unwrap();
+        assert_eq!(pictures(docs.path()).unwrap(), []);
+        let folder = docs.path().join("performance");
+        std::fs::create_dir(&folder).unwrap();
+        std::fs::write(docs.path().join("page.md"), "").unwrap();
+        std::fs::write(folder.join("a.svg"), "<svg/>").unwrap();
+        std::fs::write(folder.join("kernels.json"), "{}").unwrap();
+        assert_eq!(pictures(docs.path()).unwrap(), [("performance/a.svg".to_owned(), b"<svg/>".to_vec())]);
+        assert_eq!(in_folder(docs.path()).unwrap(), [("page.md".to_owned(), Vec::new())]);
+    }
 
     /// A file of the package that is not packed would be missed by who installs it.
     #[test]

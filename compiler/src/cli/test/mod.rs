@@ -5,7 +5,6 @@
 
 mod addresses;
 mod node;
-mod process;
 mod protocol;
 mod random;
 mod report;
@@ -18,18 +17,17 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
-use cubinder_compiler::config;
 use cubinder_compiler::diagnostic::Diagnostic;
 use cubinder_compiler::eval::cases::{self, Cases};
-use cubinder_compiler::eval::{self, Query, Subject};
-use cubinder_compiler::project::kind::{self, Kind};
+use cubinder_compiler::eval::{self, Query};
 use cubinder_compiler::trial::{self, FunctionRef, Trial};
 
+use super::gpu::{NO_GPU, Opened as Tested, Unable};
 use super::node::{NodeArguments, WhichNode};
 use super::obligations::failed_json;
 use super::output::{MessageFormat, print, show};
 use report::{Case, Report};
-use supervise::{Supervisor, Unable};
+use supervise::Supervisor;
 
 pub(super) const LONG_ABOUT: &str = "\
 Run a plugin's kernels on the GPU at hand and hold what they write against what is expected.
@@ -44,9 +42,6 @@ what is written outside of a buffer or to an input, results that change from run
 stops. Where nothing says what is right, variants are held against each other. docs/testing.md says more.
 
 Exit code 0 where everything is right, 1 where something is not, 3 where there is no GPU.";
-
-/// The exit code where there is no GPU.
-const NO_GPU: u8 = 3;
 
 #[derive(Args)]
 pub(super) struct Arguments {
@@ -101,36 +96,10 @@ pub(super) struct Arguments {
     worker: bool,
 }
 
-/// What is tested, before anything is compiled.
-struct Tested {
-    /// The manifest, library, bundle or engine.
-    path: PathBuf,
-    subject: Subject,
-    cases: Option<Cases>,
-}
-
-impl Tested {
-    fn open(arguments: &Arguments) -> Result<Tested, Vec<Diagnostic>> {
-        let cases = cases_of(&arguments.file)?;
-        let named = cases.as_ref().map_or(&arguments.file, |cases| &cases.subject);
-        let path = arguments.on.as_ref().unwrap_or(named).clone();
-        let subjects = eval::open(&path)?;
-        let subject = arguments.which.one_of(subjects.list, &path)?;
-        Ok(Tested { path, subject, cases })
+impl Arguments {
+    fn open(&self) -> Result<Tested, Vec<Diagnostic>> {
+        Tested::open(&self.file, self.on.as_deref(), &self.which)
     }
-}
-
-/// The cases, where the file is one of cases.
-fn cases_of(path: &Path) -> Result<Option<Cases>, Vec<Diagnostic>> {
-    if path.extension().is_none_or(|extension| extension != "toml") {
-        return Ok(None);
-    }
-    let source = config::open(path)?;
-    if Kind::of(&source.text) == Some(Kind::Manifest) {
-        return Ok(None);
-    }
-    kind::expect(Kind::Cases, path, &source.text).map_err(|error| vec![error])?;
-    cases::read(&source).map(Some)
 }
 
 pub(super) fn run(arguments: &Arguments) -> ExitCode {
@@ -202,7 +171,7 @@ impl From<Unable> for Stopped {
 
 /// Whether everything is right.
 fn perform(arguments: &Arguments) -> Result<bool, Stopped> {
-    let tested = Tested::open(arguments)?;
+    let tested = arguments.open()?;
     let base = base(arguments, &tested)?;
     let listed = listed(arguments, &tested, &base)?;
     let mut supervisor = match Supervisor::start(Duration::from_secs(arguments.timeout.max(1))) {

@@ -1,24 +1,17 @@
 //! A node that is to be run, and its data: everything that does not depend on a variant.
 
-use cubinder_bundle::launch::{self, Device, Facts, Steps, UNKNOWN_EXTENT};
-use cubinder_bundle::{DataType, Format, Plugin, Value};
-use cubinder_compiler::eval::{self, Stated, Subject};
+use cubinder_bundle::launch::{self, Device};
+use cubinder_bundle::{Plugin, Value};
+use cubinder_compiler::eval::Subject;
 use cubinder_compiler::trial::reference::{Call, Python, Returned};
 use cubinder_compiler::trial::{Array, InputData, Number, Tolerance, Trial, count, data, default_tolerance};
 
 use super::protocol::{Fault, Kind};
+use crate::cli::gpu::shaped::{Shaped, Unshaped};
 
 /// A node with its shapes and data.
 pub(super) struct Node<'a> {
-    pub(super) plugin: &'a Plugin,
-    pub(super) stated: Stated,
-    pub(super) device: Device,
-    /// The outputs' shapes; a dimension that the kernels decide is [`UNKNOWN_EXTENT`].
-    pub(super) outputs: Vec<Vec<i64>>,
-    /// The outputs' shapes where the kernels write as much as they may.
-    pub(super) largest: Vec<Vec<i64>>,
-    /// What each size tensor holds at most; none for other outputs.
-    pub(super) bounds: Vec<Option<i64>>,
+    pub(super) shaped: Shaped<'a>,
     /// What the inputs hold.
     pub(super) inputs: Vec<Array>,
     /// What the outputs are to hold, and who says so.
@@ -46,69 +39,26 @@ impl<'a> Node<'a> {
         device: Device,
         python: &mut Python,
     ) -> Result<Node<'a>, Unmade> {
-        let plugin = &subject.plugin;
-        let stated = eval::state(subject, &trial.query).map_err(|mistakes| {
-            wrong(mistakes.iter().map(|it| it.diagnostic.message.clone()).collect::<Vec<_>>().join("; "))
+        let shaped = Shaped::new(subject, &trial.query, device).map_err(|why| match why {
+            Unshaped::Refused(why) => Unmade::Refused(why),
+            Unshaped::Mistaken(all) => {
+                wrong(all.iter().map(|it| it.message.clone()).collect::<Vec<_>>().join("; "))
+            }
         })?;
-        check_names(plugin, trial)?;
-        if let Some(why) = eval::unmet(subject, &stated) {
-            return Err(Unmade::Refused(why.to_string()));
-        }
-        let refused = |why: launch::Unmet| Unmade::Refused(why.to_string());
-        let (shapes, values) = (slices(&stated.inputs), slices(&stated.values));
-        let facts =
-            Facts { attributes: &stated.attributes, shapes: &shapes, values: &values, ..Facts::default() };
-        let mut steps = Steps::default();
-        let outputs = launch::output_shapes(plugin, &facts, &mut steps).map_err(refused)?;
-        let bounds = bounds(plugin, &facts, &mut steps).map_err(Unmade::Refused)?;
-        let largest = with_sizes(plugin, &facts, &bounds).map_err(Unmade::Refused)?;
-        let mut node = Node {
-            plugin,
-            device,
-            outputs,
-            largest,
-            bounds,
-            inputs: Vec::new(),
-            expected: Vec::new(),
-            tolerances: Vec::new(),
-            stated,
-        };
+        check_names(shaped.plugin, trial)?;
+        let mut node = Node { shaped, inputs: Vec::new(), expected: Vec::new(), tolerances: Vec::new() };
         node.inputs = node.make_inputs(trial).map_err(wrong)?;
         node.expected = node.make_expected(trial, python).map_err(wrong)?;
         node.tolerances = node.make_tolerances(trial);
         Ok(node)
     }
 
-    pub(super) fn ty(&self, tensor: usize) -> DataType {
-        self.stated.types.get(tensor).copied().unwrap_or(DataType::U8)
-    }
-
-    pub(super) fn format(&self, tensor: usize) -> Format {
-        self.stated.formats.get(tensor).copied().unwrap_or_default()
-    }
-
-    /// The index of an output over inputs, then outputs.
-    pub(super) fn tensor_of(&self, output: usize) -> usize {
-        self.plugin.inputs.len().saturating_add(output)
-    }
-
-    /// The shapes of the outputs once the size tensors hold these.
-    pub(super) fn shapes_for(&self, sizes: &[Option<i64>]) -> Result<Vec<Vec<i64>>, String> {
-        let (shapes, values) = (slices(&self.stated.inputs), slices(&self.stated.values));
-        let facts = Facts {
-            attributes: &self.stated.attributes,
-            shapes: &shapes,
-            values: &values,
-            ..Facts::default()
-        };
-        with_sizes(self.plugin, &facts, sizes)
-    }
-
     fn make_inputs(&self, trial: &Trial) -> Result<Vec<Array>, String> {
         let input = |(index, input): (usize, &cubinder_bundle::Input)| {
-            let (ty, shape) = (self.ty(index), self.stated.inputs.get(index).cloned().unwrap_or_default());
+            let (ty, shape) =
+                (self.shaped.ty(index), self.shaped.stated.inputs.get(index).cloned().unwrap_or_default());
             if input.values.is_some() {
-                let held = self.stated.values.get(index).into_iter().flatten();
+                let held = self.shaped.stated.values.get(index).into_iter().flatten();
                 return Array::of_numbers(ty, shape, held.copied().map(Number::Int));
             }
             let said = trial.inputs.iter().find(|(name, _)| *name == input.name).map(|(_, data)| data);
@@ -130,7 +80,7 @@ impl<'a> Node<'a> {
         let named = |(index, it): (usize, &cubinder_bundle::Input)| {
             input((index, it)).map_err(|why| format!("the input `{}`: {why}", it.name))
         };
-        self.plugin.inputs.iter().enumerate().map(named).collect()
+        self.shaped.plugin.inputs.iter().enumerate().map(named).collect()
     }
 
     fn make_expected(
@@ -143,8 +93,8 @@ impl<'a> Node<'a> {
             None => None,
         };
         let mut all = Vec::new();
-        for (index, output) in self.plugin.outputs.iter().enumerate() {
-            let (name, ty) = (&output.name, self.ty(self.tensor_of(index)));
+        for (index, output) in self.shaped.plugin.outputs.iter().enumerate() {
+            let (name, ty) = (&output.name, self.shaped.ty(self.shaped.tensor_of(index)));
             if let Some((_, file)) = trial.outputs.iter().find(|(known, _)| known == name) {
                 let array = file.array(ty, self.most(index));
                 let array = array.map_err(|why| format!("what the output `{name}` is to hold: {why}"))?;
@@ -161,7 +111,7 @@ impl<'a> Node<'a> {
 
     /// How many elements an output has at most.
     fn most(&self, output: usize) -> usize {
-        self.largest.get(output).and_then(|shape| count(shape)).unwrap_or(0)
+        self.shaped.largest.get(output).and_then(|shape| count(shape)).unwrap_or(0)
     }
 
     fn call(
@@ -170,13 +120,13 @@ impl<'a> Node<'a> {
         function: &cubinder_compiler::trial::FunctionRef,
         python: &mut Python,
     ) -> Result<Vec<Option<Array>>, String> {
-        let names = self.plugin.inputs.iter().map(|input| input.name.as_str());
+        let names = self.shaped.plugin.inputs.iter().map(|input| input.name.as_str());
         let inputs: Vec<(&str, &Array)> = names.zip(&self.inputs).collect();
-        let names = self.plugin.attributes.iter().map(|attribute| attribute.name.as_str());
-        let attributes: Vec<(&str, &Value)> = names.zip(&self.stated.attributes).collect();
-        let outputs = self.plugin.outputs.iter().enumerate().map(|(index, output)| Returned {
+        let names = self.shaped.plugin.attributes.iter().map(|attribute| attribute.name.as_str());
+        let attributes: Vec<(&str, &Value)> = names.zip(&self.shaped.stated.attributes).collect();
+        let outputs = self.shaped.plugin.outputs.iter().enumerate().map(|(index, output)| Returned {
             name: &output.name,
-            ty: self.ty(self.tensor_of(index)),
+            ty: self.shaped.ty(self.shaped.tensor_of(index)),
             most: self.most(index),
             is_size: output.size.is_some(),
             is_needed: output.size.is_none() && trial.outputs.iter().all(|(name, _)| *name != output.name),
@@ -188,9 +138,12 @@ impl<'a> Node<'a> {
     fn make_tolerances(&self, trial: &Trial) -> Vec<Tolerance> {
         let of = |(index, output): (usize, &cubinder_bundle::Output)| {
             let said = trial.tolerance.iter().find(|(name, _)| *name == output.name);
-            said.map_or_else(|| default_tolerance(self.ty(self.tensor_of(index))), |(_, said)| *said)
+            said.map_or_else(
+                || default_tolerance(self.shaped.ty(self.shaped.tensor_of(index))),
+                |(_, said)| *said,
+            )
         };
-        self.plugin.outputs.iter().enumerate().map(of).collect()
+        self.shaped.plugin.outputs.iter().enumerate().map(of).collect()
     }
 }
 
@@ -208,35 +161,5 @@ fn check_names(plugin: &Plugin, trial: &Trial) -> Result<(), Unmade> {
     match of_inputs.or_else(of_outputs).or_else(of_tolerances) {
         Some(wrong) => Err(wrong),
         None => Ok(()),
-    }
-}
-
-pub(super) fn slices(shapes: &[Vec<i64>]) -> Vec<&[i64]> {
-    shapes.iter().map(Vec::as_slice).collect()
-}
-
-/// What the size tensors hold at most.
-fn bounds(plugin: &Plugin, facts: &Facts<'_>, steps: &mut Steps) -> Result<Vec<Option<i64>>, String> {
-    let bound = |output: &cubinder_bundle::Output| {
-        let Some(size) = &output.size else { return Ok(None) };
-        match steps.value(&size.upper, facts) {
-            Ok(Value::Int(upper)) => Ok(Some(upper)),
-            Ok(other) => Err(format!("the bound of `{}` is {other}, which is no integer", output.name)),
-            Err(error) => Err(format!("the bound of `{}`: {error}", output.name)),
-        }
-    };
-    plugin.outputs.iter().map(bound).collect()
-}
-
-/// The outputs' shapes where size tensors hold `sizes`.
-fn with_sizes(plugin: &Plugin, facts: &Facts<'_>, sizes: &[Option<i64>]) -> Result<Vec<Vec<i64>>, String> {
-    let mut all: Vec<Option<i64>> = vec![None; plugin.inputs.len()];
-    all.extend(sizes);
-    let facts = Facts { sizes: &all, ..*facts };
-    let shapes =
-        launch::output_shapes(plugin, &facts, &mut Steps::default()).map_err(|why| why.to_string())?;
-    match shapes.iter().zip(&plugin.outputs).find(|(shape, _)| shape.contains(&UNKNOWN_EXTENT)) {
-        Some((_, output)) => Err(format!("the shape of `{}` is not known", output.name)),
-        None => Ok(shapes),
     }
 }

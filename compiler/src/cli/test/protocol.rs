@@ -3,8 +3,6 @@
 //! A kernel that writes where it should not takes its process with it: the command reports that and goes on in a new one. So the
 //! process is told everything with each job, and keeps nothing that matters.
 
-use std::io::{Read, Write};
-
 use cubinder_compiler::trial::{Mismatch, Trial};
 use serde::{Deserialize, Serialize};
 
@@ -18,30 +16,10 @@ pub(super) struct Job {
     pub(super) skip: Vec<i32>,
 }
 
-/// The device, for people and for what depends on it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Gpu {
-    pub(super) name: String,
-    /// `9.0`.
-    pub(super) capability: String,
-    pub(super) sms: i64,
-    pub(super) shared_bytes: i64,
-    /// `90`, as expressions see it.
-    pub(super) number: i64,
-    /// The newest CUDA that the driver knows: `13.0`.
-    pub(super) driver: String,
-}
-
 /// What the process says, one line of JSON each.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Event {
-    /// First: it is ready.
-    Ready(Gpu),
-    /// First: there is no GPU, and why.
-    NoGpu(String),
-    /// First: what is to be tested cannot be; messages for people and for programs.
-    Failed { human: String, json: String },
     /// The runtime refuses the node, and why.
     Refused(String),
     /// The case expects something else of the launch.
@@ -118,28 +96,10 @@ pub(super) enum Kind {
     Timeout,
 }
 
-/// Sends a job: its length in bytes, then itself.
-pub(super) fn send(to: &mut impl Write, job: &Job) -> Result<(), String> {
-    let bytes = postcard::to_allocvec(job).map_err(|error| error.to_string())?;
-    let length = u32::try_from(bytes.len()).map_err(|error| error.to_string())?;
-    to.write_all(&length.to_le_bytes())
-        .and_then(|()| to.write_all(&bytes))
-        .and_then(|()| to.flush())
-        .map_err(|error| error.to_string())
-}
-
-/// The next job; none where there are no more.
-pub(super) fn receive(from: &mut impl Read) -> Option<Job> {
-    let mut length = [0; 4];
-    from.read_exact(&mut length).ok()?;
-    let mut bytes = Vec::new();
-    from.take(u64::from(u32::from_le_bytes(length))).read_to_end(&mut bytes).ok()?;
-    postcard::from_bytes(&bytes).ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::gpu::protocol::{receive, send};
 
     #[test]
     fn jobs_come_through() {
@@ -159,6 +119,6 @@ mod tests {
         let mut bytes = bytes.as_slice();
         assert_eq!(receive(&mut bytes), Some(job.clone()));
         assert_eq!(receive(&mut bytes), Some(job));
-        assert_eq!(receive(&mut bytes), None);
+        assert_eq!(receive::<Job>(&mut bytes), None);
     }
 }

@@ -4,9 +4,10 @@ use cubinder_compiler::diagnostic::harmless;
 use cubinder_compiler::trial::Mismatch;
 use serde_json::{Value, json};
 
-use super::protocol::{Fault, Gpu, Ran};
+use super::protocol::{Fault, Ran};
 use super::supervise::Outcome;
 use super::{Arguments, Tested};
+use crate::cli::gpu::protocol::Gpu;
 use crate::cli::output::print;
 
 /// A case and what came of it.

@@ -7,11 +7,12 @@
 use cubinder_bundle::Variant;
 use cubinder_bundle::launch::{self, Facts, GuardVerdict, Steps};
 use cubinder_compiler::trial::{Array, Number, Tolerance, compare, elements, is_close, layout};
-use cubinder_gpu::{Code, Context, DriverError, Guarded, Prepared, Side, Stray, Unprepared};
+use cubinder_gpu::{Code, Context, DriverError, Guarded, Prepared, Side, Stray, Stream, Unprepared};
 
 use super::addresses::{Addresses, choices};
-use super::node::{Node, slices};
+use super::node::Node;
 use super::protocol::{Fault, Kind, Ran};
+use crate::cli::gpu::shaped::slices;
 
 /// What memory holds before the first run, and before the second: no numbers that a kernel is likely to write, and other bits in each
 /// half of a byte, so that no element is the same in both.
@@ -35,8 +36,9 @@ pub(super) fn variant(
     base: &mut Option<(i32, Vec<Array>)>,
 ) -> Option<Ran> {
     let mut ran = Ran { id: variant.id, label: variant.label.clone(), ..Ran::default() };
-    let sizes: Vec<u64> = node.stated.types.iter().map(|ty| u64::from(ty.size().unwrap_or(1))).collect();
-    for choice in choices(node.plugin, &sizes, said) {
+    let sizes: Vec<u64> =
+        node.shaped.stated.types.iter().map(|ty| u64::from(ty.size().unwrap_or(1))).collect();
+    for choice in choices(node.shaped.plugin, &sizes, said) {
         if !holds(node, variant, &choice) {
             continue;
         }
@@ -62,14 +64,14 @@ fn holds(node: &Node<'_>, variant: &Variant, choice: &Addresses) -> bool {
 
 /// Everything that a launch can depend on.
 fn with_facts<R>(node: &Node<'_>, choice: &Addresses, work: impl FnOnce(&Facts<'_>) -> R) -> R {
-    let (inputs, outputs) = (slices(&node.stated.inputs), slices(&node.outputs));
+    let (inputs, outputs) = (slices(&node.shaped.stated.inputs), slices(&node.shaped.outputs));
     let shapes: Vec<&[i64]> = inputs.into_iter().chain(outputs).collect();
-    let values = slices(&node.stated.values);
+    let values = slices(&node.shaped.stated.values);
     work(&Facts {
-        attributes: &node.stated.attributes,
+        attributes: &node.shaped.stated.attributes,
         shapes: &shapes,
         values: &values,
-        device: Some(node.device),
+        device: Some(node.shaped.device),
         alignments: &choice.0,
         ..Facts::default()
     })
@@ -99,7 +101,7 @@ impl Bench<'_, '_> {
     }
 
     fn with_addresses(&self, fault: Fault) -> Fault {
-        Fault { addresses: self.choice.text(self.node.plugin), ..fault }
+        Fault { addresses: self.choice.text(self.node.shaped.plugin), ..fault }
     }
 
     /// What an error of the driver says of the variant.
@@ -118,7 +120,7 @@ impl Bench<'_, '_> {
 
     fn run(&self, ran: &mut Ran, base: &mut Option<(i32, Vec<Array>)>) -> Result<(), Fault> {
         let prepared = with_facts(self.node, self.choice, |facts| {
-            Prepared::new(self.code, self.node.plugin, self.variant, facts)
+            Prepared::new(self.code, self.node.shaped.plugin, self.variant, facts)
         });
         let prepared = prepared.map_err(|why| match &why {
             Unprepared::Refused(_) | Unprepared::NoCode(_) => {
@@ -140,7 +142,8 @@ impl Bench<'_, '_> {
 
     fn memory(&self, prepared: &Prepared<'_>) -> Result<Memory<'_>, Why> {
         let bytes_of = |tensor: usize, shape: &[i64]| {
-            let bytes = launch::tensor_bytes(self.node.ty(tensor), self.node.format(tensor), shape);
+            let bytes =
+                launch::tensor_bytes(self.node.shaped.ty(tensor), self.node.shaped.format(tensor), shape);
             bytes.and_then(|bytes| usize::try_from(bytes).ok()).ok_or(Why::TooLarge)
         };
         let guarded = |tensor: usize, bytes: usize| {
@@ -157,7 +160,7 @@ impl Bench<'_, '_> {
         };
         let mut memory = Memory { inputs: Vec::new(), outputs: Vec::new(), scratch: Vec::new() };
         for (index, (input, shape)) in
-            self.node.plugin.inputs.iter().zip(&self.node.stated.inputs).enumerate()
+            self.node.shaped.plugin.inputs.iter().zip(&self.node.shaped.stated.inputs).enumerate()
         {
             let buffer = match input.values {
                 Some(_) => None,
@@ -165,8 +168,10 @@ impl Bench<'_, '_> {
             };
             memory.inputs.push(buffer);
         }
-        for (index, (output, shape)) in self.node.plugin.outputs.iter().zip(&self.node.largest).enumerate() {
-            let tensor = self.node.tensor_of(index);
+        for (index, (output, shape)) in
+            self.node.shaped.plugin.outputs.iter().zip(&self.node.shaped.largest).enumerate()
+        {
+            let tensor = self.node.shaped.tensor_of(index);
             let buffer = match output.alias {
                 Some(_) => None,
                 None => Some(guarded(tensor, bytes_of(tensor, shape)?)?),
@@ -189,7 +194,7 @@ impl Bench<'_, '_> {
             .inputs
             .iter()
             .enumerate()
-            .map(|(index, array)| layout::pack(array, self.node.format(index)))
+            .map(|(index, array)| layout::pack(array, self.node.shaped.format(index)))
             .collect::<Result<_, _>>()
             .map_err(|_| Why::TooLarge)?;
         for (buffer, data) in memory.inputs.iter_mut().zip(&packed) {
@@ -206,7 +211,7 @@ impl Bench<'_, '_> {
         let outputs: Vec<u64> = memory
             .outputs
             .iter()
-            .zip(&self.node.plugin.outputs)
+            .zip(&self.node.shaped.plugin.outputs)
             .map(|(buffer, output)| match output.alias {
                 Some(input) => inputs.get(input as usize).copied().unwrap_or(0),
                 None => address(buffer),
@@ -214,14 +219,15 @@ impl Bench<'_, '_> {
             .collect();
         let scratch: Vec<u64> = memory.scratch.iter().map(Guarded::address).collect();
         self.context.synchronize()?;
-        prepared.run(cubinder_gpu::Addresses { inputs: &inputs, outputs: &outputs, scratch: &scratch })?;
+        let addresses = cubinder_gpu::Addresses { inputs: &inputs, outputs: &outputs, scratch: &scratch };
+        prepared.run(addresses, &Stream::of_context(self.context))?;
         self.context.synchronize()?;
         self.collect(memory, &packed)
     }
 
     fn collect(&self, memory: &Memory<'_>, packed: &[Vec<u8>]) -> Result<Left, Why> {
         let mut left = Left { outputs: Vec::new(), faults: Vec::new() };
-        let plugin = self.node.plugin;
+        let plugin = self.node.shaped.plugin;
         let is_alias =
             |index: usize| plugin.outputs.iter().any(|output| output.alias == u32::try_from(index).ok());
         for (index, (buffer, data)) in memory.inputs.iter().zip(packed).enumerate() {
@@ -271,8 +277,8 @@ impl Bench<'_, '_> {
             Some(name),
             format!("the input `{name}` is not what it was: the kernels wrote to it"),
         );
-        let shape = self.node.stated.inputs.get(index).map_or(&[][..], Vec::as_slice);
-        let found = layout::unpack(found, self.node.ty(index), self.node.format(index), shape);
+        let shape = self.node.shaped.stated.inputs.get(index).map_or(&[][..], Vec::as_slice);
+        let found = layout::unpack(found, self.node.shaped.ty(index), self.node.shaped.format(index), shape);
         if let (Ok(found), Some(expected)) = (found, self.node.inputs.get(index)) {
             let numbers = (0..found.len()).map(|at| (at, found.code(at) != expected.code(at)));
             let differing = numbers.filter(|(_, differs)| *differs);
@@ -297,11 +303,11 @@ impl Bench<'_, '_> {
             }
         };
         let mut results = Vec::new();
-        for (index, (output, shape)) in self.node.plugin.outputs.iter().zip(&shapes).enumerate() {
-            let tensor = self.node.tensor_of(index);
+        for (index, (output, shape)) in self.node.shaped.plugin.outputs.iter().zip(&shapes).enumerate() {
+            let tensor = self.node.shaped.tensor_of(index);
             let array = |bytes: Option<&Vec<u8>>| {
                 let bytes = bytes.map_or(&[][..], Vec::as_slice);
-                layout::unpack(bytes, self.node.ty(tensor), self.node.format(tensor), shape)
+                layout::unpack(bytes, self.node.shaped.ty(tensor), self.node.shaped.format(tensor), shape)
             };
             let (one, other) = match (array(first.get(index)), array(second.get(index))) {
                 (Ok(one), Ok(other)) => (one, other),
@@ -414,13 +420,15 @@ impl Bench<'_, '_> {
     /// The outputs' shapes with the sizes that the kernels wrote.
     fn sizes(&self, first: &[Vec<u8>], second: &[Vec<u8>]) -> Result<Vec<Vec<i64>>, Fault> {
         let mut sizes = Vec::new();
-        for (index, (output, bound)) in self.node.plugin.outputs.iter().zip(&self.node.bounds).enumerate() {
+        for (index, (output, bound)) in
+            self.node.shaped.plugin.outputs.iter().zip(&self.node.shaped.bounds).enumerate()
+        {
             let Some(bound) = bound else {
                 sizes.push(None);
                 continue;
             };
             let name = &output.name;
-            let ty = self.node.ty(self.node.tensor_of(index));
+            let ty = self.node.shaped.ty(self.node.shaped.tensor_of(index));
             let held = |runs: &[Vec<u8>]| {
                 let bytes = runs.get(index).cloned().unwrap_or_default();
                 match Array::new(ty, Vec::new(), bytes).map(|array| array.get(0)) {
@@ -442,7 +450,7 @@ impl Bench<'_, '_> {
                 _ => return wrong(format!("the size `{name}` is no integer")),
             }
         }
-        self.node.shapes_for(&sizes).map_err(|why| self.fault(Kind::Size, None, why))
+        self.node.shaped.shapes_for(&sizes).map_err(|why| self.fault(Kind::Size, None, why))
     }
 }
 

@@ -3,34 +3,12 @@
 use std::ffi::OsString;
 use std::time::Duration;
 
-use cubinder_compiler::diagnostic::{Colour, Diagnostic, render, to_json_lines};
 use cubinder_compiler::trial::Trial;
 
-use super::process::{Lost, Process};
-use super::protocol::{Event, Fault, Gpu, Job, Kind, Ran};
-
-/// Why no kernel can be run.
-pub(super) enum Unable {
-    /// There is no GPU.
-    NoGpu(String),
-    /// What is to be tested cannot be; messages for people and for programs.
-    Failed { human: String, json: String },
-}
-
-impl Unable {
-    pub(super) fn failed(why: String) -> Unable {
-        let list = [Diagnostic::error(why)];
-        Unable::Failed { human: render(&list, Colour::Plain), json: to_json_lines(&list).unwrap_or_default() }
-    }
-
-    /// In one line.
-    fn words(&self) -> &str {
-        match self {
-            Unable::NoGpu(why) => why,
-            Unable::Failed { human, .. } => human.lines().next().unwrap_or_default(),
-        }
-    }
-}
+use super::protocol::{Event, Fault, Job, Kind, Ran};
+use crate::cli::gpu::Unable;
+use crate::cli::gpu::process::{Lost, Process};
+use crate::cli::gpu::protocol::Gpu;
 
 /// Everything that came of a trial.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -258,7 +236,6 @@ mod tests {
             assert!(after(events).is_err(), "without event {left_out}");
         }
         assert!(after(vec![ran(1)]).is_err());
-        assert!(after(vec![Event::NoGpu(String::new())]).is_err());
         assert_eq!(after(vec![ran(0), Event::Done]), Ok((Next::Done, vec![0])));
         let broken = Event::Ran(Ran { id: 4, is_broken: true, ..Ran::default() });
         assert_eq!(after(vec![Event::Starts(4), broken]), Ok((Next::Broken(Some(4)), vec![4])));

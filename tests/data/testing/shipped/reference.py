@@ -86,3 +86,71 @@ def multiscale_deformable_attention(value, extents, starts, locations, weights):
         factor = weights[:, :, :, level].transpose(0, 2, 1, 3).reshape(-1, 1, queries, points)
         total += (sampled * factor).sum(-1).reshape(total.shape)
     return total.transpose(0, 3, 1, 2).reshape(batch, queries, heads * channels)
+
+
+def nms(boxes, scores, classes, iou_threshold, score_threshold):
+    """Class by class, in single precision: torchvision's `nms` on the CPU, or onnx's evaluator where torchvision is not there.
+
+    Neither says what comes first of one score, so boxes are sorted here, stable, with NaN as the greatest score, and get scores of their own.
+    """
+    import torch
+
+    boxes, scores = boxes.astype(np.float32), scores.astype(np.float32)
+    order = torch.sort(torch.from_numpy(scores), descending=True, stable=True).indices.numpy()
+    if score_threshold > np.finfo(np.float32).min:
+        order = order[scores[order] > score_threshold]
+    boxes, classes = boxes[order], classes[order]
+    ranks = -np.arange(len(order), dtype=np.float32)
+    suppress = suppress_with_torchvision() or suppress_with_onnx()
+    kept = np.zeros(len(order), bool)
+    for number in np.unique(classes):
+        of_class = np.flatnonzero(classes == number)
+        kept[of_class[suppress(boxes[of_class], ranks[of_class], float(np.float32(iou_threshold)))]] = True
+    keep = order[kept].astype(np.int32)
+    return {"keep": keep, "count": np.array(len(keep), np.int64)}
+
+
+def suppress_with_torchvision():
+    try:
+        import torch
+        from torchvision.ops import nms as suppress
+    except ImportError:
+        return None
+    return lambda boxes, ranks, threshold: suppress(torch.from_numpy(boxes), torch.from_numpy(ranks), threshold).numpy()
+
+
+def suppress_with_onnx():
+    """Its operator turns boxes whose corners are not the least and the greatest. Such boxes overlap nothing here, so it does not see them."""
+    try:
+        from onnx import helper
+        from onnx.reference import ReferenceEvaluator
+    except ImportError:
+        raise SystemExit("neither torchvision nor onnx is there to say what non-maximum suppression is to find") from None
+
+    node = helper.make_node("NonMaxSuppression", ["boxes", "scores", "most", "threshold"], ["chosen"])
+    graph = helper.make_graph(
+        [node],
+        "suppress",
+        [
+            helper.make_tensor_value_info("boxes", 1, [1, None, 4]),
+            helper.make_tensor_value_info("scores", 1, [1, 1, None]),
+            helper.make_tensor_value_info("most", 7, [1]),
+            helper.make_tensor_value_info("threshold", 1, [1]),
+        ],
+        [helper.make_tensor_value_info("chosen", 7, [None, 3])],
+    )
+    evaluator = ReferenceEvaluator(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)]))
+
+    def suppress(boxes, ranks, threshold):
+        proper = (boxes[:, 0] < boxes[:, 2]) & (boxes[:, 1] < boxes[:, 3])
+        at = np.flatnonzero(proper)
+        inputs = {
+            "boxes": boxes[None, at],
+            "scores": ranks[None, None, at],
+            "most": np.array([len(at)]),
+            "threshold": np.array([threshold], np.float32),
+        }
+        chosen = at[evaluator.run(None, inputs)[0][:, 2]] if len(at) else at
+        return np.concatenate([chosen, np.flatnonzero(~proper)])
+
+    return suppress

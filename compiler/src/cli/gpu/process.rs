@@ -11,8 +11,11 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
-use super::protocol::{Event, Gpu, Job, send};
-use super::supervise::Unable;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::Unable;
+use super::protocol::{Gpu, Greeting, send};
 
 /// How long a process that has nothing more to do may take to end. The driver gives memory back, and Python ends.
 const GRACE: Duration = Duration::from_secs(5);
@@ -21,16 +24,17 @@ const GRACE: Duration = Duration::from_secs(5);
 const SHOWN: usize = 80;
 
 /// A process of this command that runs kernels.
-pub(super) struct Process {
+pub(in crate::cli) struct Process {
     child: Child,
     jobs: Option<ChildStdin>,
-    events: Receiver<Result<Event, String>>,
+    /// What it says, by lines.
+    lines: Receiver<String>,
     /// Whether it has been waited for: its number may be anybody's.
     is_over: bool,
 }
 
 /// Why there is no event.
-pub(super) enum Lost {
+pub(in crate::cli) enum Lost {
     /// None came in time.
     Silent,
     /// The process ended.
@@ -41,7 +45,7 @@ pub(super) enum Lost {
 
 impl Process {
     /// Starts a process with the command line of this one.
-    pub(super) fn start(arguments: &[OsString], timeout: Duration) -> Result<(Process, Gpu), Unable> {
+    pub(in crate::cli) fn start(arguments: &[OsString], timeout: Duration) -> Result<(Process, Gpu), Unable> {
         let program = std::env::current_exe()
             .map_err(|error| Unable::failed(format!("cannot tell which program this is: {error}")))?;
         // The command's name comes first: nothing goes before it.
@@ -59,29 +63,29 @@ impl Process {
                 Unable::failed(format!("cannot start the process that runs kernels: {error}"))
             })?;
         let (jobs, out) = (child.stdin.take(), child.stdout.take());
-        let (sender, events) = channel();
+        let (sender, lines) = channel();
         std::thread::spawn(move || {
             let Some(out) = out else { return };
             for line in BufReader::new(out).lines().map_while(Result::ok) {
-                if sender.send(parse(&line)).is_err() {
+                if sender.send(line).is_err() {
                     return;
                 }
             }
         });
-        let mut process = Process { child, jobs, events, is_over: false };
+        let mut process = Process { child, jobs, lines, is_over: false };
         // Compiling may take longer than a kernel.
         let did_not = "the process that runs kernels did not start";
         match process.next(timeout.saturating_mul(10)) {
-            Ok(Event::Ready(gpu)) => Ok((process, gpu)),
-            Ok(Event::NoGpu(why)) => Err(Unable::NoGpu(why)),
-            Ok(Event::Failed { human, json }) => Err(Unable::Failed { human, json }),
-            Ok(_) | Err(Lost::Ended | Lost::Silent) => Err(Unable::failed(process.end(did_not))),
+            Ok(Greeting::Ready(gpu)) => Ok((process, gpu)),
+            Ok(Greeting::NoGpu(why)) => Err(Unable::NoGpu(why)),
+            Ok(Greeting::Failed { human, json }) => Err(Unable::Failed { human, json }),
+            Err(Lost::Ended | Lost::Silent) => Err(Unable::failed(process.end(did_not))),
             Err(Lost::Garbled(why)) => Err(Unable::failed(format!("{did_not}: {why}"))),
         }
     }
 
     /// Sends a job.
-    pub(super) fn send(&mut self, job: &Job) -> Result<(), String> {
+    pub(in crate::cli) fn send(&mut self, job: &impl Serialize) -> Result<(), String> {
         match &mut self.jobs {
             Some(jobs) => send(jobs, job),
             None => Err("the process that runs kernels has no standard input".to_owned()),
@@ -89,16 +93,16 @@ impl Process {
     }
 
     /// The next event, if it comes within `timeout`.
-    pub(super) fn next(&mut self, timeout: Duration) -> Result<Event, Lost> {
-        match self.events.recv_timeout(timeout) {
-            Ok(event) => event.map_err(Lost::Garbled),
+    pub(in crate::cli) fn next<E: DeserializeOwned>(&mut self, timeout: Duration) -> Result<E, Lost> {
+        match self.lines.recv_timeout(timeout) {
+            Ok(line) => parse(&line).map_err(Lost::Garbled),
             Err(RecvTimeoutError::Timeout) => Err(Lost::Silent),
             Err(RecvTimeoutError::Disconnected) => Err(Lost::Ended),
         }
     }
 
     /// Ends it with all that it started; what is said of its end.
-    pub(super) fn end(&mut self, why: &str) -> String {
+    pub(in crate::cli) fn end(&mut self, why: &str) -> String {
         self.kill();
         match self.wait() {
             Ok(status) => format!("{why} ({status})"),
@@ -143,7 +147,7 @@ impl Drop for Process {
     }
 }
 
-fn parse(line: &str) -> Result<Event, String> {
+fn parse<E: DeserializeOwned>(line: &str) -> Result<E, String> {
     serde_json::from_str(line).map_err(|_| {
         let shown: String = line.chars().take(SHOWN).collect();
         format!("the process that runs kernels said what is not understood: `{shown}`")
@@ -156,9 +160,9 @@ mod tests {
 
     #[test]
     fn what_is_no_event_is_not_passed_over() {
-        assert_eq!(parse("\"done\""), Ok(Event::Done));
-        for line in ["", "1.5 \"done\"", "{\"ran\":", "printed by somebody"] {
-            assert!(parse(line).is_err(), "{line}");
+        assert_eq!(parse("{\"no_gpu\":\"none\"}"), Ok(Greeting::NoGpu("none".to_owned())));
+        for line in ["", "1.5 {\"no_gpu\":\"none\"}", "{\"no_gpu\":", "printed by somebody"] {
+            assert!(parse::<Greeting>(line).is_err(), "{line}");
         }
     }
 }

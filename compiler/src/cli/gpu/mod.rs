@@ -1,0 +1,78 @@
+//! What the commands that run kernels on a GPU have in common.
+//!
+//! Owns: what is to be run ([`Opened`]), the process that runs it ([`process`], and from its inside [`worker`]), and a node with its shapes
+//! ([`shaped`]). A kernel that writes where it should not takes its process with it, so none runs in that of the command.
+
+pub(super) mod process;
+pub(super) mod protocol;
+pub(super) mod shaped;
+pub(super) mod worker;
+
+use std::path::{Path, PathBuf};
+
+use cubinder_compiler::config;
+use cubinder_compiler::diagnostic::{Colour, Diagnostic, render, to_json_lines};
+use cubinder_compiler::eval::cases::{self, Cases};
+use cubinder_compiler::eval::{self, Subject};
+use cubinder_compiler::project::kind::{self, Kind};
+
+use super::node::WhichNode;
+
+/// The exit code where there is no GPU.
+pub(super) const NO_GPU: u8 = 3;
+
+/// Why no kernel can be run.
+pub(in crate::cli) enum Unable {
+    /// There is no GPU.
+    NoGpu(String),
+    /// What is to be run cannot be; messages for people and for programs.
+    Failed { human: String, json: String },
+}
+
+impl Unable {
+    pub(in crate::cli) fn failed(why: String) -> Unable {
+        let list = [Diagnostic::error(why)];
+        Unable::Failed { human: render(&list, Colour::Plain), json: to_json_lines(&list).unwrap_or_default() }
+    }
+
+    /// In one line.
+    pub(in crate::cli) fn words(&self) -> &str {
+        match self {
+            Unable::NoGpu(why) => why,
+            Unable::Failed { human, .. } => human.lines().next().unwrap_or_default(),
+        }
+    }
+}
+
+/// What is to be run, before anything is compiled.
+pub(super) struct Opened {
+    /// The manifest, library, bundle or engine.
+    pub(super) path: PathBuf,
+    pub(super) subject: Subject,
+    pub(super) cases: Option<Cases>,
+}
+
+impl Opened {
+    /// What `file` is, or names where it is one of cases; `on` in the place of what it names.
+    pub(super) fn open(file: &Path, on: Option<&Path>, which: &WhichNode) -> Result<Opened, Vec<Diagnostic>> {
+        let cases = cases_of(file)?;
+        let named = cases.as_ref().map_or(file, |cases| &cases.subject);
+        let path = on.unwrap_or(named).to_owned();
+        let subjects = eval::open(&path)?;
+        let subject = which.one_of(subjects.list, &path)?;
+        Ok(Opened { path, subject, cases })
+    }
+}
+
+/// The cases, where the file is one of cases.
+fn cases_of(path: &Path) -> Result<Option<Cases>, Vec<Diagnostic>> {
+    if path.extension().is_none_or(|extension| extension != "toml") {
+        return Ok(None);
+    }
+    let source = config::open(path)?;
+    if Kind::of(&source.text) == Some(Kind::Manifest) {
+        return Ok(None);
+    }
+    kind::expect(Kind::Cases, path, &source.text).map_err(|error| vec![error])?;
+    cases::read(&source).map(Some)
+}

@@ -1,0 +1,53 @@
+//! What a command and the process that runs its kernels say to each other before the first job, and how jobs are sent.
+
+use std::io::{Read, Write};
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+/// The device, for people and for what depends on it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::cli) struct Gpu {
+    pub(in crate::cli) name: String,
+    /// `9.0`.
+    pub(in crate::cli) capability: String,
+    pub(in crate::cli) sms: i64,
+    pub(in crate::cli) shared_bytes: i64,
+    /// `90`, as expressions see it.
+    pub(in crate::cli) number: i64,
+    /// The newest CUDA that the driver knows: `13.0`.
+    pub(in crate::cli) driver: String,
+    /// The same as the driver says it: 13000.
+    pub(in crate::cli) driver_number: i32,
+}
+
+/// What the process says first, one line of JSON.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(in crate::cli) enum Greeting {
+    /// It is ready.
+    Ready(Gpu),
+    /// There is no GPU, and why.
+    NoGpu(String),
+    /// What is to be run cannot be; messages for people and for programs.
+    Failed { human: String, json: String },
+}
+
+/// Sends a job: its length in bytes, then itself.
+pub(in crate::cli) fn send(to: &mut impl Write, job: &impl Serialize) -> Result<(), String> {
+    let bytes = postcard::to_allocvec(job).map_err(|error| error.to_string())?;
+    let length = u32::try_from(bytes.len()).map_err(|error| error.to_string())?;
+    to.write_all(&length.to_le_bytes())
+        .and_then(|()| to.write_all(&bytes))
+        .and_then(|()| to.flush())
+        .map_err(|error| error.to_string())
+}
+
+/// The next job; none where there are no more.
+pub(in crate::cli) fn receive<J: DeserializeOwned>(from: &mut impl Read) -> Option<J> {
+    let mut length = [0; 4];
+    from.read_exact(&mut length).ok()?;
+    let mut bytes = Vec::new();
+    from.take(u64::from(u32::from_le_bytes(length))).read_to_end(&mut bytes).ok()?;
+    postcard::from_bytes(&bytes).ok()
+}

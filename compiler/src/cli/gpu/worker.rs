@@ -1,0 +1,168 @@
+//! What the process that runs kernels begins with: its events, the device, and code for it.
+//!
+//! It reads jobs from standard input and says what comes of them on what was standard output. Kernels, the driver and other libraries
+//! print to standard error in its place: what they print is for people.
+
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use cubinder_bundle::{Arch, ArchSuffix, CodeObject, Target, TargetKind, fit};
+use cubinder_compiler::compile::{self, Progress};
+use cubinder_compiler::diagnostic::{Colour, Diagnostic, render, to_json_lines};
+use cubinder_compiler::eval::{Subject, SubjectOrigin};
+use cubinder_compiler::project::{Asked, Project};
+use cubinder_compiler::resolve::Resolved;
+use cubinder_compiler::rules;
+use cubinder_compiler::toolkit::Overrides;
+use cubinder_gpu::{Context, DeviceInfo, Driver};
+use rustix::process::{Signal, set_parent_process_death_signal};
+use serde::Serialize;
+
+use super::Opened;
+use super::protocol::{Gpu, Greeting};
+
+/// Where events go, and the device.
+///
+/// # Errors
+/// The exit code of the process, where it can run nothing; what there is to say of it is said.
+pub(in crate::cli) fn begin(device: u32) -> Result<(Events, Context), ExitCode> {
+    let events = Events::take().map_err(|_| ExitCode::FAILURE)?;
+    // Where the command is ended nobody would end this process, and a kernel may not end by itself. Where that cannot be had, it ends
+    // when it asks for the next job.
+    let _ = set_parent_process_death_signal(Some(Signal::KILL));
+    match Driver::load().and_then(|driver| Context::open(driver, device)) {
+        Ok(context) => Ok((events, context)),
+        Err(why) if why.is_absence() => {
+            events.say(&Greeting::NoGpu(why.to_string()));
+            Err(ExitCode::SUCCESS)
+        }
+        Err(why) => {
+            events.fail(&[Diagnostic::error(why.to_string())]);
+            Err(ExitCode::FAILURE)
+        }
+    }
+}
+
+/// The code objects of what was compiled.
+pub(in crate::cli) fn objects(subject: &Subject) -> &[CodeObject] {
+    match &subject.origin {
+        SubjectOrigin::Compiled(objects) => objects,
+        SubjectOrigin::Manifest(_) => &[],
+    }
+}
+
+/// Where what it says goes.
+pub(in crate::cli) struct Events(File);
+
+impl Events {
+    /// What is standard output, for events alone; what is printed goes to standard error from now on.
+    fn take() -> std::io::Result<Events> {
+        // No process that is started from here has it.
+        let own = std::io::stdout().as_fd().try_clone_to_owned()?;
+        rustix::stdio::dup2_stdout(std::io::stderr())?;
+        Ok(Events(own.into()))
+    }
+
+    /// What nobody hears needs no saying: the command has ended, and so will this process.
+    pub(in crate::cli) fn say(&self, event: &impl Serialize) {
+        if let Ok(text) = serde_json::to_string(event) {
+            let _ = (&self.0).write_all((text + "\n").as_bytes());
+        }
+    }
+
+    pub(in crate::cli) fn fail(&self, errors: &[Diagnostic]) {
+        self.say(&Greeting::Failed {
+            human: render(errors, Colour::Plain),
+            json: to_json_lines(errors).unwrap_or_default(),
+        });
+    }
+}
+
+pub(in crate::cli) fn gpu(device: &DeviceInfo) -> Gpu {
+    let facts = device.facts();
+    Gpu {
+        name: device.name.clone(),
+        capability: device.capability.to_string(),
+        sms: facts.sms,
+        shared_bytes: facts.shared_bytes,
+        number: facts.capability,
+        driver: format!("{}.{}", device.driver / 1000, device.driver % 1000 / 10),
+        driver_number: device.driver,
+    }
+}
+
+/// What was opened, with code for the device.
+pub(in crate::cli) fn compiled(
+    opened: &Opened,
+    nvrtc: Option<&Path>,
+    device: &DeviceInfo,
+) -> Result<Subject, Vec<Diagnostic>> {
+    if matches!(opened.subject.origin, SubjectOrigin::Compiled(_)) {
+        return Ok(opened.subject.clone());
+    }
+    let made = compile_for(nvrtc.map(Path::to_owned), &opened.path, &opened.subject, device)?;
+    let code: Vec<CodeObject> = made.bundle.code;
+    let plugin = made.bundle.plugins.into_iter().next();
+    let plugin = plugin.ok_or_else(|| vec![Diagnostic::error("nothing was compiled")])?;
+    Ok(Subject { plugin, origin: SubjectOrigin::Compiled(code.into()), ..opened.subject.clone() })
+}
+
+/// Compiles a manifest for the device alone: for what the project has for just this device (`sm_90a`), else for its architecture.
+fn compile_for(
+    nvrtc: Option<PathBuf>,
+    path: &Path,
+    subject: &Subject,
+    device: &DeviceInfo,
+) -> Result<compile::Made, Vec<Diagnostic>> {
+    let here = std::env::current_dir()
+        .map_err(|error| vec![Diagnostic::error(format!("cannot tell which folder this is: {error}"))])?;
+    let open = |targets: Vec<Target>| {
+        let asked = Asked { manifests: vec![path.to_owned()], targets, ..Asked::default() };
+        let project = Project::open_around(asked, &here)?.pop();
+        project.ok_or_else(|| vec![Diagnostic::error("there is no manifest")])
+    };
+    let overrides = Overrides::from_env(nvrtc);
+    let targets: Vec<Target> = match &subject.origin {
+        // Where all code is there already, it is for the GPUs that it is for.
+        SubjectOrigin::Manifest(resolved) if is_all_there(resolved) => {
+            return compile::bundle(&open(Vec::new())?, &overrides, true, &Silent);
+        }
+        SubjectOrigin::Manifest(resolved) => {
+            open(Vec::new())?.planning(resolved).plan.targets.iter().map(|planned| planned.target).collect()
+        }
+        SubjectOrigin::Compiled(_) => Vec::new(),
+    };
+    let capability = device.capability;
+    let own = fit::order(capability, &targets).first().and_then(|index| targets.get(*index).copied());
+    let own = own.filter(|target| fit::fit(capability, *target) == fit::Fit::Exact);
+    let plain = Arch { major: capability.major, minor: capability.minor, suffix: ArchSuffix::None };
+    let target = own.unwrap_or(Target { kind: TargetKind::Cubin, arch: plain });
+    let made = compile::bundle(&open(vec![target])?, &overrides, true, &Silent);
+    made.map_err(|errors| errors.into_iter().map(|error| for_device(error, target)).collect())
+}
+
+/// Nobody asked for the target by name.
+fn for_device(error: Diagnostic, target: Target) -> Diagnostic {
+    match error.code == Some(rules::CODE_TARGETS) {
+        true => error.note(format!("`{target}` is the GPU at hand")),
+        false => error,
+    }
+}
+
+/// Whether there is nothing to compile.
+fn is_all_there(manifest: &Resolved) -> bool {
+    let units = &manifest.draft.units;
+    !units.is_empty() && units.iter().all(|unit| unit.foreign.is_some())
+}
+
+/// Nobody watches.
+struct Silent;
+
+impl Progress for Silent {
+    fn begin(&self, _: usize) {}
+    fn step(&self, _: &str) {}
+    fn end(&self) {}
+}

@@ -1,0 +1,225 @@
+//! `cubinder tune`.
+//!
+//! Owns the command. Variants are measured in a process of its own ([`worker`]), which may be lost; this one says what is measured
+//! ([`listed`]) and shows what came of it ([`report`]).
+
+mod data;
+mod listed;
+mod protocol;
+mod report;
+mod worker;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+use cubinder_compiler::diagnostic::Diagnostic;
+
+use super::gpu::process::{Lost, Process};
+use super::gpu::protocol::Gpu;
+use super::gpu::{NO_GPU, Opened, Unable};
+use super::node::WhichNode;
+use super::obligations::failed_json;
+use super::output::{MessageFormat, print, show};
+use listed::Listed;
+use protocol::{Event, Job, Measurement};
+use report::{Done, Report};
+
+pub(super) const LONG_ABOUT: &str = "\
+Measure how long each variant of a plugin takes on the GPU at hand.
+
+FILE is a file of cases (docs/cases.md): its cases say the shapes. Each variant that is valid for a case runs many times over; all of them \
+take turns, so that a clock that changes meets them alike. Shown are the device's own times without what the host needs to launch, which \
+variant is taken now, and which variants are never the fastest. Values are not looked at: `cubinder test` does that. A \
+manifest is compiled for the GPU at hand alone. docs/tuning.md says more.
+
+Exit code 0 where all was measured, 1 where something was not, 3 where there is no GPU.";
+
+#[derive(Args)]
+pub(super) struct Arguments {
+    /// A file of cases
+    file: PathBuf,
+    /// Measure the code of this library, bundle or manifest in place of what the cases name
+    #[arg(long, value_name = "FILE")]
+    on: Option<PathBuf>,
+    #[command(flatten)]
+    which: WhichNode,
+    /// Only cases whose names contain this
+    #[arg(long, value_name = "TEXT")]
+    case: Option<String>,
+    /// Which GPU, from 0
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    device: u32,
+    /// How long a case may take, in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 300)]
+    timeout: u64,
+    /// NVRTC's library, or the folder that holds it [default: CUBINDER_NVRTC; where that is not set, CUDA_HOME; where
+    /// neither is, NVIDIA's Python packages]
+    #[arg(long, value_name = "PATH")]
+    nvrtc: Option<PathBuf>,
+    /// Print JSON, one object a line: the messages, then the report
+    #[arg(long)]
+    json: bool,
+    /// Measure for another process of this command
+    #[arg(long, hide = true)]
+    worker: bool,
+}
+
+impl Arguments {
+    fn open(&self) -> Result<Opened, Vec<Diagnostic>> {
+        Opened::open(&self.file, self.on.as_deref(), &self.which)
+    }
+}
+
+pub(super) fn run(arguments: &Arguments) -> ExitCode {
+    if arguments.worker {
+        return worker::work(arguments);
+    }
+    let format = if arguments.json { MessageFormat::Json } else { MessageFormat::Human };
+    let fail = |mut errors: Vec<Diagnostic>| {
+        show(&mut errors, format);
+        if arguments.json {
+            print(&(failed_json(&errors).to_string() + "\n"));
+        }
+        ExitCode::FAILURE
+    };
+    match perform(arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Stopped::Wrong(errors)) => fail(errors),
+        Err(Stopped::Unable(Unable::Failed { human, json })) => {
+            if arguments.json {
+                print(&json);
+                print("{\"result\":\"failed\"}\n");
+            } else {
+                eprint!("{human}");
+            }
+            ExitCode::FAILURE
+        }
+        Err(Stopped::Unable(Unable::NoGpu(why))) => {
+            if arguments.json {
+                print(&(serde_json::json!({"result": "no_gpu", "why": why}).to_string() + "\n"));
+            } else {
+                let error = Diagnostic::error("there is no GPU to measure on").note(why);
+                show(&mut [error], format);
+            }
+            ExitCode::from(NO_GPU)
+        }
+    }
+}
+
+/// Why there is no report.
+enum Stopped {
+    Wrong(Vec<Diagnostic>),
+    Unable(Unable),
+}
+
+impl From<Vec<Diagnostic>> for Stopped {
+    fn from(errors: Vec<Diagnostic>) -> Stopped {
+        Stopped::Wrong(errors)
+    }
+}
+
+impl From<Unable> for Stopped {
+    fn from(unable: Unable) -> Stopped {
+        Stopped::Unable(unable)
+    }
+}
+
+fn perform(arguments: &Arguments) -> Result<(), Stopped> {
+    let opened = arguments.open()?;
+    let cases = listed::cases(arguments, &opened)?;
+    let listed = listed::all(arguments, &opened, cases)?;
+    let mut measuring = Measuring::start(Duration::from_secs(arguments.timeout.max(1)))?;
+    let nodes = listed::described(&opened, &listed, &measuring.gpu)?;
+    let mut report = Report::new(arguments.json, &opened, measuring.gpu.clone());
+    report.begin();
+    report.copies(measuring.copy_rate()?);
+    let mut errors = Vec::new();
+    for (one, point) in listed.list.iter().zip(nodes) {
+        match measuring.node(one) {
+            Ok(measured) => report.add(Done { point, measured }),
+            Err(error) => errors.push(error),
+        }
+        if measuring.is_over {
+            break;
+        }
+    }
+    if !errors.is_empty() {
+        return Err(errors.into());
+    }
+    report.end(&listed.notes);
+    Ok(())
+}
+
+/// The process that measures.
+struct Measuring {
+    process: Process,
+    gpu: Gpu,
+    timeout: Duration,
+    /// Whether nothing can be measured any more: a kernel took the process with it, or the device.
+    is_over: bool,
+}
+
+impl Measuring {
+    fn start(timeout: Duration) -> Result<Measuring, Unable> {
+        let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
+        let (process, gpu) = Process::start(&arguments, timeout)?;
+        Ok(Measuring { process, gpu, timeout, is_over: false })
+    }
+
+    fn copy_rate(&mut self) -> Result<Option<f64>, Vec<Diagnostic>> {
+        let what = "the rate of copies";
+        match self.job(&Job::CopyRate) {
+            Ok(Event::CopyRate(rate)) => Ok(rate),
+            Ok(other) => Err(vec![failed(what, &other)]),
+            Err((variant, why)) => Err(vec![cannot(what, variant, &why)]),
+        }
+    }
+
+    fn node(&mut self, one: &Listed) -> Result<Measurement, Diagnostic> {
+        let what = format!("the case `{}`", one.trial.name);
+        match self.job(&Job::Node(Box::new(one.trial.clone()))) {
+            Ok(Event::Measured(measured)) => Ok(measured),
+            Ok(other) => {
+                self.is_over = matches!(other, Event::Failed { is_broken: true, .. });
+                Err(failed(&what, &other))
+            }
+            Err((variant, why)) => {
+                self.is_over = true;
+                Err(cannot(&what, variant, &why))
+            }
+        }
+    }
+
+    /// What ends a job; else the variant that was the last to begin, and why it did not end.
+    fn job(&mut self, job: &Job) -> Result<Event, (Option<i32>, String)> {
+        let mut begun = None;
+        self.process.send(job).map_err(|why| (None, self.process.end(&why)))?;
+        loop {
+            match self.process.next(self.timeout) {
+                Ok(Event::Begins(variant)) => begun = Some(variant),
+                Ok(event) => return Ok(event),
+                Err(Lost::Silent) => {
+                    let why = format!("nothing came of it in {} s", self.timeout.as_secs());
+                    return Err((begun, self.process.end(&why)));
+                }
+                Err(Lost::Ended) => return Err((begun, self.process.end("the process that measures ended"))),
+                Err(Lost::Garbled(why)) => return Err((begun, self.process.end(&why))),
+            }
+        }
+    }
+}
+
+fn failed(what: &str, event: &Event) -> Diagnostic {
+    match event {
+        Event::Failed { variant, why, .. } => cannot(what, *variant, why),
+        _ => cannot(what, None, "the process that measures said something else"),
+    }
+}
+
+fn cannot(what: &str, variant: Option<i32>, why: &str) -> Diagnostic {
+    let of_variant = variant.map(|variant| format!("variant {variant}: ")).unwrap_or_default();
+    Diagnostic::error(format!("{what} cannot be measured: {of_variant}{why}"))
+}

@@ -1,0 +1,165 @@
+//! What is shown, to people as it comes and to programs at the end.
+
+use cubinder_bundle::Plugin;
+use cubinder_bundle::launch::shape_text;
+use cubinder_compiler::diagnostic::harmless;
+use cubinder_compiler::tuning::Point;
+use serde_json::{Value, json};
+
+use super::listed::point_json;
+use super::protocol::{Measurement, Timed};
+use crate::cli::gpu::Opened;
+use crate::cli::gpu::protocol::Gpu;
+use crate::cli::output::print;
+
+/// How far behind the fastest a variant may be and still count as one of the fastest: what is less is noise.
+const ALIKE: f64 = 1.01;
+
+/// A case that was measured.
+pub(super) struct Done {
+    pub(super) point: Point,
+    pub(super) measured: Measurement,
+}
+
+/// What is shown of a run of the command.
+pub(super) struct Report<'a> {
+    json: bool,
+    opened: &'a Opened,
+    gpu: Gpu,
+    /// Bytes a second.
+    copies: Option<f64>,
+    done: Vec<Done>,
+}
+
+impl<'a> Report<'a> {
+    pub(super) fn new(json: bool, opened: &'a Opened, gpu: Gpu) -> Report<'a> {
+        Report { json, opened, gpu, copies: None, done: Vec::new() }
+    }
+
+    pub(super) fn begin(&self) {
+        let Gpu { name, capability, driver, .. } = &self.gpu;
+        let path = self.opened.path.display();
+        self.show(&format!("{path} on {name} ({capability}, driver for CUDA {driver})\n"));
+    }
+
+    pub(super) fn copies(&mut self, rate: Option<f64>) {
+        self.copies = rate;
+        if let Some(rate) = rate {
+            self.show(&format!("it copies {:.0} GB/s within its memory, read and written\n", rate / 1e9));
+        }
+    }
+
+    pub(super) fn add(&mut self, done: Done) {
+        self.show(&table(&done));
+        self.done.push(done);
+    }
+
+    pub(super) fn end(&self, notes: &[String]) {
+        let told = told(&self.opened.subject.plugin, &self.done);
+        for note in notes.iter().chain(&told) {
+            self.show(&format!("note: {note}\n"));
+        }
+        if self.json {
+            let Gpu { name, capability, sms, driver_number, .. } = &self.gpu;
+            let report = json!({
+                "result": "tuned",
+                "file": self.opened.path.display().to_string(),
+                "device": {"name": name, "capability": capability, "sms": sms, "driver": driver_number},
+                "copy_gigabytes_per_second": self.copies.map(|rate| (rate / 1e8).round() / 10.0),
+                "cases": self.done.iter().map(done_json).collect::<Vec<_>>(),
+                "notes": notes.iter().chain(&told).collect::<Vec<_>>(),
+            });
+            print(&(report.to_string() + "\n"));
+        }
+    }
+
+    fn show(&self, text: &str) {
+        if !self.json {
+            print(&harmless(text, false));
+        }
+    }
+}
+
+fn done_json(done: &Done) -> Value {
+    let mut case = point_json(&done.point);
+    case.insert("bytes".to_owned(), done.measured.bytes.into());
+    case.insert("automatic".to_owned(), done.measured.automatic.into());
+    case.insert("variants".to_owned(), json!(done.measured.variants));
+    Value::Object(case)
+}
+
+/// A case for people: its variants, the fastest first.
+fn table(done: &Done) -> String {
+    let Done { point, measured } = done;
+    let mut words: Vec<String> =
+        point.types.iter().chain(&point.formats).map(|(name, it)| format!("{name}={it}")).collect();
+    words.extend(point.shapes.iter().map(|(name, shape)| format!("{name} {}", shape_text(shape))));
+    let mut text = format!("\n{}: {}\n", point.case.as_deref().unwrap_or_default(), words.join(", "));
+    let ranking = measured.ranking();
+    let Some(best) = ranking.first().map(|timed| timed.microseconds) else {
+        return text + "  nothing is launched\n";
+    };
+    text.push_str(&format!("  {:>7}  {:>11}  {:>6}  {:>7}\n", "variant", "us", "ratio", "GB/s"));
+    for timed in ranking {
+        let Timed { variant, label, microseconds, .. } = timed;
+        #[allow(clippy::cast_precision_loss)] // far below 2^52
+        let rate = measured.bytes as f64 / microseconds / 1000.0;
+        let taken = if *variant == measured.automatic { "  <- taken now" } else { "" };
+        let ratio = microseconds / best;
+        text.push_str(
+            format!("  {variant:>7}  {microseconds:>11.3}  {ratio:>6.2}  {rate:>7.0}  {label}{taken}")
+                .trim_end(),
+        );
+        text.push('\n');
+    }
+    text
+}
+
+/// What all cases together tell.
+fn told(plugin: &Plugin, done: &[Done]) -> Vec<String> {
+    let mut notes: Vec<String> = taken_note(done).into_iter().collect();
+    let measured = |id: i32| {
+        done.iter().filter(move |done| done.measured.variants.iter().any(|timed| timed.variant == id))
+    };
+    for variant in &plugin.variants {
+        let id = variant.id;
+        let is_never = measured(id).next().is_some() && measured(id).all(|done| !is_among_fastest(done, id));
+        if is_never && !is_last_resort(plugin, id) {
+            notes.push(format!("variant {id} is never the fastest: consider removing it"));
+        }
+    }
+    notes
+}
+
+/// How good is what is taken now.
+fn taken_note(done: &[Done]) -> Option<String> {
+    let ratio = |done: &Done| {
+        let best = done.measured.ranking().first()?.microseconds;
+        let taken = done.measured.variants.iter().find(|timed| timed.variant == done.measured.automatic)?;
+        Some(taken.microseconds / best)
+    };
+    let ratios: Vec<(f64, &Done)> = done.iter().filter_map(|done| Some((ratio(done)?, done))).collect();
+    let right = ratios.iter().filter(|(ratio, _)| *ratio <= ALIKE).count();
+    let (worst, case) = ratios.iter().max_by(|one, other| one.0.total_cmp(&other.0))?;
+    let mut note = format!("what is taken now is one of the fastest in {right} of {} cases", ratios.len());
+    if *worst > ALIKE {
+        let name = case.point.case.as_deref().unwrap_or_default();
+        note.push_str(&format!("; at worst, in `{name}`, it lasts {worst:.2} times as long"));
+    }
+    Some(note)
+}
+
+fn is_among_fastest(done: &Done, id: i32) -> bool {
+    let best = done.measured.ranking().first().map(|timed| timed.microseconds);
+    let own = done.measured.variants.iter().find(|timed| timed.variant == id).map(|timed| timed.microseconds);
+    best.zip(own).is_some_and(|(best, own)| own <= best * ALIKE)
+}
+
+/// Whether a variant is the last that its types, formats and attributes have: it serves what the guards of the others refuse.
+fn is_last_resort(plugin: &Plugin, id: i32) -> bool {
+    let Some(own) = plugin.variants.iter().find(|variant| variant.id == id) else { return false };
+    let alike = |other: &&cubinder_bundle::Variant| {
+        other.types == own.types && other.formats == own.formats && other.specialized == own.specialized
+    };
+    plugin.variants.iter().rfind(alike).is_some_and(|last| last.id == id)
+}

@@ -6,17 +6,33 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
-/// `shown` holds -1 everywhere. A pillar whose cell lies beyond the image is left out: models pad their pillars that way.
-__global__ void find_pillars(const int* __restrict__ coordinates, int* shown, int pillars, int batch, int height, int width)
+#include "programmatic.cuh"
+
+/// Asks for `bytes` of a row, to be kept for a while: the image is written past them.
+__device__ __forceinline__ void fetch(const char* row, int bytes)
 {
+#if __CUDA_ARCH__ >= 800
+    for (int at = 0; at < bytes; at += 128)
+        asm volatile("prefetch.global.L2::evict_last [%0];" ::"l"(row + at));
+#endif
+}
+
+/// `shown` holds -1 everywhere. A pillar whose cell lies beyond the image is left out: models pad their pillars that way. Features are on their way when
+/// the second pass wants them; `bytes` are those of a pillar.
+__global__ void find_pillars(const int* __restrict__ coordinates, const void* __restrict__ features, int* shown, int pillars, int bytes, int batch,
+                             int height, int width)
+{
+    wait_for_earlier();
     const long long pillar = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x;
     if (pillar >= pillars)
         return;
     const int* const at = coordinates + 4 * pillar;
     const int image = at[0], row = at[2], column = at[3];
     const bool is_inside = image >= 0 && image < batch && row >= 0 && row < height && column >= 0 && column < width;
-    if (is_inside)
+    if (is_inside) {
+        fetch(static_cast<const char*>(features) + pillar * bytes, bytes);
         atomicMax(&shown[(static_cast<long long>(image) * height + row) * width + column], static_cast<int>(pillar));
+    }
 }
 
 /// `SIZE` elements side by side, moved at once.
@@ -26,43 +42,54 @@ struct alignas(sizeof(T) * SIZE) Piece
     T element[SIZE];
 };
 
-/// A thread writes `SIZE` neighbours of `CHANNELS` channels: it looks up once which pillars they show. `cells` are those of one image. Blocks: x for
-/// cells, y for channels, z for images.
-template <typename T, int SIZE, int CHANNELS>
+/// Nobody reads the image before all of it is written: it need not stay in the cache.
+template <typename Elements>
+__device__ __forceinline__ void write(Elements* place, const Elements& elements)
+{
+    if constexpr (sizeof(Elements) == 16)
+        __stcs(reinterpret_cast<float4*>(place), *reinterpret_cast<const float4*>(&elements));
+    else
+        *place = elements;
+}
+
+/// A thread writes `SIZE` neighbours of `CHANNELS` channels: it looks up once which pillars they show. With `PIECES` the features of a pillar
+/// are read `SIZE` at once, of which `channels` is a multiple. `cells` are those of one image. Blocks: x for cells, y for channels, z for images.
+template <typename T, int SIZE, int CHANNELS, bool PIECES>
 __global__ void show_pillars(const T* __restrict__ features, const int* __restrict__ shown, T* __restrict__ image, int cells, int channels)
 {
+    wait_for_earlier();
     using Elements = Piece<T, SIZE>;
+    constexpr int TOGETHER = PIECES ? SIZE : 1;
+    using Features = Piece<T, TOGETHER>;
     const long long cell = (static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x) * SIZE;
     if (cell >= cells)
         return;
     const Piece<int, SIZE> pillars = *reinterpret_cast<const Piece<int, SIZE>*>(shown + static_cast<long long>(blockIdx.z) * cells + cell);
-    bool is_any = false;
-#pragma unroll
-    for (int e = 0; e < SIZE; ++e)
-        is_any |= pillars.element[e] >= 0;
     const int first = blockIdx.y * CHANNELS;
     T* const to = image + (static_cast<long long>(blockIdx.z) * channels + first) * cells + cell;
 #pragma unroll
-    for (int c = 0; c < CHANNELS; ++c) {
+    for (int c = 0; c < CHANNELS; c += TOGETHER) {
         if (first + c >= channels)
             return;
-        Elements result;
+        Features read[SIZE];
 #pragma unroll
-        for (int e = 0; e < SIZE; ++e)
-            result.element[e] = static_cast<T>(0.0f);
-        if (is_any) {
+        for (int e = 0; e < SIZE; ++e) {
+            const int pillar = pillars.element[e];
+            if (pillar >= 0) {
+                read[e] = *reinterpret_cast<const Features*>(features + static_cast<long long>(pillar) * channels + first + c);
+            } else {
 #pragma unroll
-            for (int e = 0; e < SIZE; ++e) {
-                const int pillar = pillars.element[e];
-                if (pillar >= 0)
-                    result.element[e] = features[static_cast<long long>(pillar) * channels + first + c];
+                for (int k = 0; k < TOGETHER; ++k)
+                    read[e].element[k] = static_cast<T>(0.0f);
             }
         }
-        Elements* const place = reinterpret_cast<Elements*>(to + static_cast<long long>(c) * cells);
-        // Nobody reads the image before all of it is written: it need not stay in the cache.
-        if constexpr (sizeof(Elements) == 16)
-            __stcs(reinterpret_cast<float4*>(place), *reinterpret_cast<const float4*>(&result));
-        else
-            *place = result;
+#pragma unroll
+        for (int k = 0; k < TOGETHER; ++k) {
+            Elements result;
+#pragma unroll
+            for (int e = 0; e < SIZE; ++e)
+                result.element[e] = read[e].element[k];
+            write(reinterpret_cast<Elements*>(to + static_cast<long long>(c + k) * cells), result);
+        }
     }
 }

@@ -6,6 +6,8 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
+#include "programmatic.cuh"
+
 /// What a thread reads and writes at once: 16 bytes.
 template <typename T>
 struct alignas(16) Piece
@@ -46,8 +48,9 @@ __device__ __forceinline__ T added(T x, T residual)
 }
 
 /// `LANES` threads keep a row in registers, `PIECES` pieces of 16 bytes each; a block has `ROWS` rows. `width` counts elements and is a
-/// multiple of those of a piece.
-template <typename T, int LANES, int ROWS, int PIECES, bool RESIDUAL>
+/// multiple of those of a piece. `EARLY` weights
+/// are read before the sum is known: nobody waits for the memory twice, and each thread needs registers for them.
+template <typename T, int LANES, int ROWS, int PIECES, bool EARLY, bool RESIDUAL>
 __device__ __forceinline__ void normalize_pieces(const T* __restrict__ x, const T* __restrict__ residual, const T* __restrict__ weight,
                                                  T* __restrict__ y, T* __restrict__ sum, float epsilon, long long rows, int width)
 {
@@ -58,11 +61,14 @@ __device__ __forceinline__ void normalize_pieces(const T* __restrict__ x, const 
     const long long first = row * (width / SIZE);
 
     Piece<T> held[PIECES];
+    Piece<T> scale[PIECES];
     float squares = 0.0f;
 #pragma unroll
     for (int i = 0; i < PIECES; ++i) {
         const int at = lane + i * LANES;
         if (at < pieces) {
+            if constexpr (EARLY)
+                scale[i] = reinterpret_cast<const Piece<T>*>(weight)[at];
             held[i] = reinterpret_cast<const Piece<T>*>(x)[first + at];
             if constexpr (RESIDUAL) {
                 const Piece<T> more = reinterpret_cast<const Piece<T>*>(residual)[first + at];
@@ -87,12 +93,13 @@ __device__ __forceinline__ void normalize_pieces(const T* __restrict__ x, const 
     for (int i = 0; i < PIECES; ++i) {
         const int at = lane + i * LANES;
         if (at < pieces) {
-            const Piece<T> scale = reinterpret_cast<const Piece<T>*>(weight)[at];
+            if constexpr (!EARLY)
+                scale[i] = reinterpret_cast<const Piece<T>*>(weight)[at];
             Piece<T> result;
 #pragma unroll
             for (int e = 0; e < SIZE; ++e) {
                 const float value = static_cast<float>(held[i].element[e]) * factor;
-                result.element[e] = static_cast<T>(value * static_cast<float>(scale.element[e]));
+                result.element[e] = static_cast<T>(value * static_cast<float>(scale[i].element[e]));
             }
             reinterpret_cast<Piece<T>*>(y)[first + at] = result;
             if constexpr (RESIDUAL)
@@ -122,23 +129,25 @@ __device__ __forceinline__ void normalize_elements(const T* __restrict__ x, cons
     }
 }
 
-template <typename T, int LANES, int ROWS, int PIECES>
+template <typename T, int LANES, int ROWS, int PIECES, bool EARLY>
 __global__ void __launch_bounds__(LANES * ROWS)
     rms_norm(const T* __restrict__ x, const T* __restrict__ weight, T* __restrict__ y, float epsilon, long long rows, int width)
 {
+    wait_for_earlier();
     if constexpr (PIECES > 0)
-        normalize_pieces<T, LANES, ROWS, PIECES, false>(x, nullptr, weight, y, nullptr, epsilon, rows, width);
+        normalize_pieces<T, LANES, ROWS, PIECES, EARLY, false>(x, nullptr, weight, y, nullptr, epsilon, rows, width);
     else
         normalize_elements<T, LANES, false>(x, nullptr, weight, y, nullptr, epsilon, width);
 }
 
-template <typename T, int LANES, int ROWS, int PIECES>
+template <typename T, int LANES, int ROWS, int PIECES, bool EARLY>
 __global__ void __launch_bounds__(LANES * ROWS)
     add_rms_norm(const T* __restrict__ x, const T* __restrict__ residual, const T* __restrict__ weight, T* __restrict__ y,
                  T* __restrict__ sum, float epsilon, long long rows, int width)
 {
+    wait_for_earlier();
     if constexpr (PIECES > 0)
-        normalize_pieces<T, LANES, ROWS, PIECES, true>(x, residual, weight, y, sum, epsilon, rows, width);
+        normalize_pieces<T, LANES, ROWS, PIECES, EARLY, true>(x, residual, weight, y, sum, epsilon, rows, width);
     else
         normalize_elements<T, LANES, true>(x, residual, weight, y, sum, epsilon, width);
 }

@@ -6,9 +6,11 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
-/// `SIZE` elements side by side, moved as many at once as `TOGETHER`.
+#include "programmatic.cuh"
+
+/// `SIZE` elements side by side, moved as many at once as `TOGETHER`, at most 16 bytes.
 template <typename T, int SIZE, int TOGETHER = SIZE>
-struct alignas(sizeof(T) * TOGETHER) Piece
+struct alignas(sizeof(T) * TOGETHER < 16 ? sizeof(T) * TOGETHER : 16) Piece
 {
     T element[SIZE];
 };
@@ -24,17 +26,18 @@ __device__ __forceinline__ long long position_of(const P* __restrict__ positions
 /// One thread turns `SIZE` pairs, or copies `SIZE` elements. Threads of a block: x within a row, y rows.
 template <typename T, typename P, int SIZE, bool INTERLEAVED>
 __global__ void rotary_embedding(const T* __restrict__ x, const T* __restrict__ cos, const T* __restrict__ sin,
-                                 const P* __restrict__ positions, T* __restrict__ y, long long rows, unsigned heads, unsigned places,
+                                 const P* __restrict__ positions, T* __restrict__ y, unsigned rows, unsigned heads, unsigned places,
                                  unsigned width, unsigned rotated, int known)
 {
-    const long long row = static_cast<long long>(blockIdx.x) * blockDim.y + threadIdx.y;
+    wait_for_earlier();
+    const unsigned row = blockIdx.x * blockDim.y + threadIdx.y;
     if (row >= rows)
         return;
     const unsigned pairs = rotated / 2;
     const unsigned item = threadIdx.x * SIZE;
     using Elements = Piece<T, SIZE>;
-    const T* const from = x + row * width;
-    T* const to = y + row * width;
+    const T* const from = x + static_cast<long long>(row) * width;
+    T* const to = y + static_cast<long long>(row) * width;
     if (item >= pairs) {
         const unsigned at = item + pairs;
         if (at >= width)
@@ -44,16 +47,18 @@ __global__ void rotary_embedding(const T* __restrict__ x, const T* __restrict__ 
     }
 
     // The row is that of a batch, a head and a place.
-    const long long outer = row / places;
-    const unsigned place = static_cast<unsigned>(row - outer * places);
-    const long long angles = position_of(positions, outer / heads * places + place, known) * pairs + item;
-    const Elements c = *reinterpret_cast<const Elements*>(cos + angles);
-    const Elements s = *reinterpret_cast<const Elements*>(sin + angles);
+    const unsigned outer = row / places;
+    const unsigned place = row - outer * places;
+    const long long position = position_of(positions, static_cast<long long>(outer / heads) * places + place, known);
+    const Elements* const cosines = reinterpret_cast<const Elements*>(cos + position * pairs + item);
+    const Elements* const sines = reinterpret_cast<const Elements*>(sin + position * pairs + item);
 
+    // The elements are on their way while the position is.
     if constexpr (INTERLEAVED) {
         // Elements that are moved one by one lie anywhere.
         using Pairs = Piece<T, 2 * SIZE, SIZE == 1 ? 1 : 2 * SIZE>;
         Pairs pair = *reinterpret_cast<const Pairs*>(from + 2 * item);
+        const Elements c = *cosines, s = *sines;
 #pragma unroll
         for (int e = 0; e < SIZE; ++e) {
             const float first = static_cast<float>(pair.element[2 * e]);
@@ -67,6 +72,7 @@ __global__ void rotary_embedding(const T* __restrict__ x, const T* __restrict__ 
     } else {
         Elements first = *reinterpret_cast<const Elements*>(from + item);
         Elements second = *reinterpret_cast<const Elements*>(from + item + pairs);
+        const Elements c = *cosines, s = *sines;
 #pragma unroll
         for (int e = 0; e < SIZE; ++e) {
             const float a = static_cast<float>(first.element[e]);

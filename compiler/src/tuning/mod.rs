@@ -1,7 +1,7 @@
 //! Tuning: how long each variant of a plugin takes for some shapes on one GPU, measured.
 //!
-//! Owns the form of `tuning/*.toml` ([`read`], [`write`]). `cubinder tune` writes such files; compiling packs what they say of the
-//! plugins at hand. Never measures anything.
+//! Owns the form of `tuning/*.toml` ([`read`], [`write`]) and what becomes of it in a plugin's model ([`pack`]). `cubinder tune` writes such files.
+//! Never measures anything, and never decides which variant runs: that is [`cubinder_bundle::launch`]'s.
 //!
 //! ```toml
 //! schema = 1
@@ -22,9 +22,12 @@
 //! microseconds = { 6 = 3.02, 4 = 3.3 } # by the variants' ids
 //! ```
 
+mod pack;
 mod read;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_of_packing;
 mod write;
 
 use std::ops::Range;
@@ -36,6 +39,7 @@ use cubinder_bundle::fit::ComputeCapability;
 use crate::diagnostic::{Source, Span};
 use crate::eval::{Given, Part, Query};
 
+pub use pack::{other_versions, pack};
 pub use read::read;
 pub use write::write;
 
@@ -139,6 +143,12 @@ struct Places {
 impl File {
     fn places(&self, point: usize) -> Places {
         self.places.get(point).cloned().unwrap_or_default()
+    }
+
+    /// Where a point begins.
+    #[must_use]
+    pub fn header_span(&self, point: usize) -> Span {
+        Span::new(&self.source, self.places(point).header)
     }
 
     /// Where a point names its plugin.

@@ -195,7 +195,7 @@ fn what_was_measured_is_packed() {
     // What was the fastest somewhere is reached, wherever it stands.
     project.edit("manifests/scale.toml", "guard = \"numel(y) % 2 == 0\"\n", "");
     let told = project.run(&["check"]).stderr;
-    assert!(told.contains("this variant is never reached for 1 of its 2 types"), "{told}");
+    assert!(told.contains("this variant is never reached for 1 of its types"), "{told}");
     // What is stale is told by all that look.
     project.edit("tuning/nvidia-h200.toml", "2 = 3.25", "3 = 3.25");
     for arguments in [&["check"][..], &["check", "manifests/scale.toml"], &["compile"]] {

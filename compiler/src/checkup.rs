@@ -7,6 +7,8 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use cubinder_bundle::Plugin;
+
 use crate::check::{self, Obligation};
 use crate::config;
 use crate::cuda::{self, Open, Unsure};
@@ -113,11 +115,19 @@ type Sources<'a> = &'a [Result<Arc<Source>, Vec<Diagnostic>>];
 fn look<'a>(projects: impl IntoIterator<Item = (&'a Project, Sources<'a>)>, what_for: For) -> Look {
     let mut look = Look::default();
     for (project, sources) in projects {
+        let first = look.subjects.len();
+        let (measured, wrong) = project.read_tuning();
+        look.checkup.diagnostics.extend(wrong);
         for source in sources {
             match source {
-                Ok(source) => look_at(project, source, what_for, &mut look),
+                Ok(source) => look_at((project, &measured), source, what_for, &mut look),
                 Err(found) => look.checkup.diagnostics.extend(found.iter().cloned()),
             }
+        }
+        let all = look.subjects.get(first..).unwrap_or_default().iter();
+        let right: Vec<&Plugin> = all.filter_map(Subject::right_plugin).collect();
+        if project.is_whole() && right.len() == sources.len() {
+            look.checkup.diagnostics.extend(tuning::other_versions(&measured, &right));
         }
     }
     let plugins = look.subjects.iter().filter_map(|subject| subject.plugin.as_ref());
@@ -127,7 +137,12 @@ fn look<'a>(projects: impl IntoIterator<Item = (&'a Project, Sources<'a>)>, what
     look
 }
 
-fn look_at(project: &Project, source: &Arc<Source>, what_for: For, look: &mut Look) {
+fn look_at(
+    (project, measured): (&Project, &[tuning::File]),
+    source: &Arc<Source>,
+    what_for: For,
+    look: &mut Look,
+) {
     // A manifest by itself can be checked without saying what for: then no architecture's limits are known.
     let needs_targets = what_for == For::Compile || project.config.is_some();
     let checkup = &mut look.checkup;
@@ -138,6 +153,10 @@ fn look_at(project: &Project, source: &Arc<Source>, what_for: For, look: &mut Lo
             let of_files = foreign::read(&mut resolved);
             let is_right = !has_errors(&of_files);
             checkup.diagnostics.extend(of_files);
+            if is_right {
+                // Of a manifest that is wrong nobody knows what was measured.
+                checkup.diagnostics.extend(tuning::pack(measured, &mut resolved.draft.plugin));
+            }
             (Some(resolved), is_right)
         }
         Err(wrong) => {
@@ -204,6 +223,10 @@ fn with_kernels(look: Look, open: &Open<'_>) -> Checkup {
 }
 
 impl Subject {
+    fn right_plugin(&self) -> Option<&Plugin> {
+        self.plugin.as_ref().filter(|_| self.is_right).map(|plugin| &plugin.draft.plugin)
+    }
+
     fn into_parts(self) -> Option<(Resolved, Plan)> {
         Some((self.plugin?, self.plan?.plan))
     }

@@ -20,6 +20,7 @@ use crate::nvrtc::{Settings, check_defined, check_options};
 use crate::resolve::{self, Resolved};
 use crate::rules;
 use crate::toolkit::drivers::{self, Release};
+use crate::tuning;
 use crate::verify::max_shared_bytes;
 use kind::Kind;
 
@@ -40,6 +41,8 @@ pub struct Asked {
     pub options: Vec<String>,
     /// Whether code has line information, whatever manifests and `cubinder.toml` say.
     pub line_information: bool,
+    /// Files of tuning, before those that `cubinder.toml` names.
+    pub tuning: Vec<PathBuf>,
 }
 
 /// The manifests of one library, and what holds for all of them. The default has none, and says nothing.
@@ -49,6 +52,8 @@ pub struct Project {
     pub config: Option<Config>,
     /// The manifests, in the order of the library's plugins.
     pub manifests: Vec<PathBuf>,
+    /// The files of tuning, each once.
+    pub tuning: Vec<PathBuf>,
     /// The folder that files are named relative to, so that what is made does not depend on where it lies.
     pub root: PathBuf,
     asked: Asked,
@@ -115,10 +120,14 @@ impl Project {
             Some(config) if asked.manifests.is_empty() => config.manifest_paths()?,
             _ => asked.manifests.clone(),
         };
+        let mut tuning = asked.tuning.clone();
+        tuning.extend(config.as_ref().map_or_else(|| Ok(Vec::new()), Config::tuning_paths)?);
+        let mut seen = BTreeSet::new();
+        tuning.retain(|path| seen.insert(config::shown(path)));
         let of_manifest = || manifests.first().and_then(|manifest| manifest.parent()).map(Path::to_path_buf);
         let of_config = config.as_ref().map(|config| config.folder.clone());
         let root = of_config.or_else(of_manifest).unwrap_or_default();
-        Ok(Project { config, manifests, root, asked })
+        Ok(Project { config, manifests, tuning, root, asked })
     }
 
     /// The manifests that are named, each with the nearest `cubinder.toml` above it, where there is one: for commands that only look
@@ -150,6 +159,25 @@ impl Project {
             }
         }
         if errors.is_empty() { Ok(projects) } else { Err(errors) }
+    }
+
+    /// The files of tuning that can be read, and what is wrong with the others.
+    #[must_use]
+    pub fn read_tuning(&self) -> (Vec<tuning::File>, Vec<Diagnostic>) {
+        let (mut files, mut wrong) = (Vec::new(), Vec::new());
+        for path in &self.tuning {
+            match tuning::open(path) {
+                Ok(file) => files.push(file),
+                Err(errors) => wrong.extend(errors),
+            }
+        }
+        (files, wrong)
+    }
+
+    /// Whether the manifests are all that the library is made of. Where some of a project are looked at by themselves, it may have others.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        self.asked.manifests.is_empty() || self.config.is_none()
     }
 
     /// How a manifest's kernels are compiled: targets are the command line's, else the manifest's, else the library's, the last

@@ -126,6 +126,87 @@ fn the_configuration_is_found_from_a_folder_below() {
     assert!(refused.stderr.contains(" --> ../../cubinder.toml:3:12\n"), "{}", refused.stderr);
 }
 
+const TUNING: &str = r#"schema = 1
+
+[device]
+name = "NVIDIA H200"
+capability = "9.0"
+sms = 132
+
+[[points]]
+plugin = "test::scale_plugin"
+version = "1"
+types = { T = "f32" }
+attributes = { factor = 2.0 }
+shapes = { x = [64, 64] }
+microseconds = { 1 = 3.5, 2 = 3.25 }
+"#;
+
+#[test]
+fn what_was_measured_is_packed() {
+    let Some(project) = Project::new() else { return };
+    project.edit("manifests/scale.toml", "scale<T>", "scale<T, V>");
+    project.edit("kernels/scale.cu", "typename T", "typename T, int V");
+    let variants = "[[variants]]\nid = 1\nguard = \"numel(y) % 2 == 0\"\nconstants = { V = 1 }\n[[variants]]\nid = 2\nconstants = { V = 2 }\n[[launches]]";
+    project.edit("manifests/scale.toml", "[[launches]]", variants);
+    let output = |arguments: &[&str]| {
+        let run = project.run(arguments);
+        run.assert_ok();
+        run.stdout
+    };
+    project.edit("cubinder.toml", "targets", "tuning = [\"tuning/*.toml\"]\ntargets");
+    project.compile(&[]);
+    let without = project.read("build/libscale.so");
+    assert!(!output(&["inspect", "build/libscale.so"]).contains("tuned for"), "nothing was measured yet");
+    project.write("tuning/nvidia-h200.toml", TUNING);
+    project.compile(&["--depfile", "scale.d"]);
+    assert!(String::from_utf8(project.read("scale.d")).unwrap().contains("tuning/nvidia-h200.toml"));
+    assert!(project.read("build/libscale.so") != without);
+    let tuned = "tuned for NVIDIA H200 (compute capability 9.0, 132 multiprocessors): 1 node measured";
+    assert!(output(&["inspect", "build/libscale.so"]).contains(tuned));
+    // The manifest and the library say the same of what runs, there and elsewhere.
+    let runs = |file: &str, device: &[&str]| {
+        let arguments =
+            [&["eval", file, "--shape", "x=60x60", "--attr", "factor=2", "--json"], device].concat();
+        let report: Value = serde_json::from_str(&output(&arguments)).unwrap();
+        let variants = report["evaluations"][0]["variants"].as_array().unwrap().clone();
+        let notes = report["evaluations"][0]["notes"].as_array().cloned().unwrap_or_default();
+        let notes: Vec<String> = notes.iter().map(|note| note.as_str().unwrap().to_owned()).collect();
+        let chosen = variants.iter().find(|variant| variant["chosen"] == true).unwrap()["id"].as_i64();
+        (chosen, notes.into_iter().filter(|note| note.contains("the variants")).collect::<Vec<_>>())
+    };
+    for file in ["manifests/scale.toml", "build/libscale.so"] {
+        let here = ["--device", "capability=90", "--device", "sms=132"];
+        assert_eq!(runs(file, &here), (Some(2), vec!["the variants stand in the order of their times on NVIDIA H200 (compute capability 9.0, 132 multiprocessors) for x 64x64".to_owned()]));
+        assert_eq!(runs(file, &["--arch", "sm_90", "--device", "sms=132"]).0, Some(2));
+        assert_eq!(runs(file, &["--device", "capability=90", "--device", "sms=114"]), (Some(1), Vec::new()));
+        let told = "the variants were measured on NVIDIA H200 (compute capability 9.0, 132 multiprocessors): `--device capability=90 --device sms=132` shows what runs there";
+        assert_eq!(runs(file, &[]), (Some(1), vec![told.to_owned()]));
+    }
+    // Other code, the same measurements.
+    output(&["thin", "build/libscale.so", "--arch", "sm_89", "-o", "thin"]);
+    assert!(output(&["inspect", "thin/libscale.so"]).contains(tuned));
+    // Beside manifests alone.
+    let alone = ["compile", "manifests/scale.toml", "--target", "sm_89", "--output", "alone"];
+    output(&alone);
+    assert!(!output(&["inspect", "alone/libscale.so"]).contains("tuned for"));
+    output(&[&alone[..], &["--tuning", "tuning/nvidia-h200.toml"]].concat());
+    assert!(output(&["inspect", "alone/libscale.so"]).contains(tuned));
+    // What was the fastest somewhere is reached, wherever it stands.
+    project.edit("manifests/scale.toml", "guard = \"numel(y) % 2 == 0\"\n", "");
+    let told = project.run(&["check"]).stderr;
+    assert!(told.contains("this variant is never reached for 1 of its types"), "{told}");
+    // What is stale is told by all that look.
+    project.edit("tuning/nvidia-h200.toml", "2 = 3.25", "3 = 3.25");
+    for arguments in [&["check"][..], &["check", "manifests/scale.toml"], &["compile"]] {
+        let run = project.run(arguments);
+        assert_eq!(run.code, Some(0), "{}", run.stderr);
+        let stale = "warning: variant 3 of `test::scale_plugin` was measured, and there is none any more";
+        let unreached = "warning[C0207]: this variant is never reached";
+        assert!([stale, unreached].iter().all(|text| run.stderr.contains(text)), "{}", run.stderr);
+    }
+}
+
 #[test]
 fn quiet_says_nothing_and_json_is_for_programs() {
     let Some(project) = Project::new() else { return };
@@ -320,6 +401,18 @@ const MISTAKES: &[Mistake] = &[
     ("config_target_unknown", |project| project.edit("cubinder.toml", "sm_89", "sm89"), &[]),
     ("target_too_old_for_nvrtc", |_| (), &["--target", "sm_52"]),
     ("manifest_not_there", |_| (), &["manifests/scael.toml"]),
+    (
+        "tuning_not_there",
+        |project| project.edit("cubinder.toml", "targets", "tuning = [\"h200.toml\"]\ntargets"),
+        &[],
+    ),
+    ("tuning_is_something_else", |_| (), &["--tuning", "manifests/scale.toml"]),
+    (
+        "tuning_of_a_form_that_is_not_known",
+        |project| project.write("t.toml", TUNING.replace("sms", "smms")),
+        &["--tuning", "t.toml"],
+    ),
+    ("tuning_compiled", |project| project.write("t.toml", TUNING), &["t.toml"]),
     ("manifests_match_nothing", |project| fs::remove_dir_all(project.path("manifests")).unwrap(), &[]),
     (
         "nothing_says_what_for",

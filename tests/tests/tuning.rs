@@ -98,7 +98,10 @@ fn what_is_measured_is_kept_beside_the_project() {
     alone.assert_code(0);
     let expected = "wrote manifests/tuning/stand-in-4090.toml (2 points; 0 others stay)\n";
     assert!(alone.stdout.ends_with(expected), "{}", alone.stdout);
-    project.write("cubinder.toml", "[library]\nname = \"planted\"\nmanifests = [\"manifests/*.toml\"]\ntargets = [\"sm_89\"]\n");
+    project.write(
+        "cubinder.toml",
+        "[library]\nname = \"planted\"\nmanifests = [\"manifests/*.toml\"]\ntargets = [\"sm_89\"]\n",
+    );
     let json = project.tune(&["manifests/planted.toml", "--json"]).expect("as before");
     json.assert_code(0);
     assert_eq!(json.report()["written"], "tuning/stand-in-4090.toml");
@@ -194,10 +197,7 @@ fn a_manifest_has_to_say_its_shapes() {
     for (tune, why) in [
         ("", "nothing says for which shapes to measure"),
         ("tune = \"../tests/size.toml\"\n", "cannot read `tests/size.toml`"),
-        (
-            "tune = \"../tests/other.toml\"\n",
-            "the cases of `tests/other.toml` are of `manifests/other.toml`",
-        ),
+        ("tune = \"../tests/other.toml\"\n", "the cases of `tests/other.toml` are of `manifests/other.toml`"),
     ] {
         project.write("tests/other.toml", &project.read("tests/sizes.toml").replace("planted", "other"));
         project.write("manifests/planted.toml", &text.replace("tune = \"../tests/sizes.toml\"\n", tune));

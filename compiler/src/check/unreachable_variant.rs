@@ -52,7 +52,19 @@ fn help(site: &Site<'_>, is_never_reached: bool) -> String {
     }
 }
 
-/// The first row before this one that takes every node that it serves.
+/// The first row before this one that takes every node that it serves, wherever it runs.
 fn hides(site: &Site<'_>, row: usize) -> Option<usize> {
-    (0..row).find(|&before| site.guard(before).is_none() && site.serve_alike(before, row))
+    let is_asked_before = |before: usize| {
+        let mut points = site.plugin.tuning.iter().flat_map(|device| &device.points);
+        points.any(|point| is_faster(&point.ranking, row, before))
+    };
+    (0..row).find(|&before| {
+        site.guard(before).is_none() && site.serve_alike(before, row) && !is_asked_before(before)
+    })
+}
+
+/// Whether a row was measured to be faster than another, or than all that the other is among.
+fn is_faster(ranking: &[u32], row: usize, other: usize) -> bool {
+    let place = |row: usize| ranking.iter().position(|ranked| *ranked as usize == row);
+    place(row).is_some_and(|place_of_row| place(other).is_none_or(|other| place_of_row < other))
 }

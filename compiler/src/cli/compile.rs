@@ -68,6 +68,9 @@ pub(super) struct Arguments {
     /// An option for NVRTC, after those of cubinder.toml and manifests
     #[arg(long = "option", value_name = "OPTION", allow_hyphen_values = true)]
     options: Vec<String>,
+    /// A file of measured times of variants on a GPU, before those that cubinder.toml names; repeat it for more GPUs
+    #[arg(long, value_name = "FILE")]
+    tuning: Vec<PathBuf>,
     /// Put line information into the code, for profilers, whatever manifests and cubinder.toml say
     #[arg(long, value_name = "KIND", value_parser = ["line"])]
     debug: Option<String>,
@@ -151,6 +154,7 @@ fn request(arguments: &Arguments) -> Result<Request, Vec<Diagnostic>> {
         include: arguments.include.clone(),
         options: arguments.options.clone(),
         line_information: arguments.debug.is_some(),
+        tuning: arguments.tuning.clone(),
     };
     let project = Project::open(asked, &here)?;
     let config = project.config.as_ref();

@@ -7,12 +7,15 @@ use clap::Args;
 use cubinder_bundle::{Arch, Target, TargetKind};
 use cubinder_compiler::config;
 use cubinder_compiler::diagnostic::{Diagnostic, has_errors};
-use cubinder_compiler::eval::{self, Compiler, Environment, Mistake, Report, Subject, SubjectOrigin, cases};
+use cubinder_compiler::eval::{
+    self, Compiler, Environment, Mistake, Report, Subject, SubjectOrigin, Subjects, cases,
+};
 use cubinder_compiler::nvrtc::Settings;
 use cubinder_compiler::project::kind::{self, Kind};
 use cubinder_compiler::project::{Asked, Project};
 use cubinder_compiler::resolve::Resolved;
 use cubinder_compiler::toolkit::Overrides;
+use cubinder_compiler::tuning;
 use serde::Serialize;
 
 use super::node::{NodeArguments, WhichNode};
@@ -91,7 +94,7 @@ fn format(arguments: &Arguments) -> MessageFormat {
 
 fn run_file(arguments: &Arguments, path: &Path) -> Result<bool, Vec<Diagnostic>> {
     let query = arguments.like.query(&arguments.aligned, &arguments.device)?;
-    let subjects = eval::open(path)?;
+    let subjects = open(path)?;
     let kind = subjects.kind;
     let mut diagnostics = subjects.warnings;
     let chosen = arguments.which.of(subjects.list)?;
@@ -121,6 +124,31 @@ fn run_file(arguments: &Arguments, path: &Path) -> Result<bool, Vec<Diagnostic>>
     Ok(result == "evaluated")
 }
 
+/// What can be evaluated in a file; a manifest's plugin with what its project has measured of it.
+fn open(path: &Path) -> Result<Subjects, Vec<Diagnostic>> {
+    let mut subjects = eval::open(path)?;
+    let is_manifest = |subject: &&mut Subject| matches!(subject.origin, SubjectOrigin::Manifest(_));
+    for subject in subjects.list.iter_mut().filter(is_manifest) {
+        let Some(project) = project(Asked { manifests: vec![path.to_owned()], ..Asked::default() })? else {
+            continue;
+        };
+        let (files, mut told) = project.read_tuning();
+        told.extend(tuning::pack(&files, &mut subject.plugin));
+        if has_errors(&told) {
+            return Err(told);
+        }
+        subjects.warnings.extend(told);
+    }
+    Ok(subjects)
+}
+
+/// The project of one manifest.
+fn project(asked: Asked) -> Result<Option<Project>, Vec<Diagnostic>> {
+    let here = std::env::current_dir()
+        .map_err(|error| vec![Diagnostic::error(format!("cannot tell which folder this is: {error}"))])?;
+    Ok(Project::open_around(asked, &here)?.pop())
+}
+
 /// In an engine of several nodes it is said which one a mistake is about.
 fn with_node(mistakes: Vec<Mistake>, number: Option<(usize, usize)>) -> impl Iterator<Item = Diagnostic> {
     mistakes.into_iter().map(move |mistake| match number {
@@ -134,7 +162,7 @@ fn run_cases(arguments: &Arguments, path: &Path) -> Result<bool, Vec<Diagnostic>
     kind::expect(Kind::Cases, path, &source.text).map_err(|error| vec![error])?;
     let cases = cases::read(&source)?;
     let path = arguments.on.as_ref().unwrap_or(&cases.subject);
-    let subjects = eval::open(path)?;
+    let subjects = open(path)?;
     let subject = arguments.which.one_of(subjects.list, path)?;
     let verdicts = cases::run(&cases, &subject, &compiler(arguments, path, std::slice::from_ref(&subject))?);
     let is_right = verdicts.iter().all(|verdict| verdict.differences.is_empty());
@@ -186,10 +214,7 @@ fn planned(resolved: &Resolved, file: &Path, arch: Option<Arch>) -> Result<Envir
         targets: arch.map(|arch| Target { kind: TargetKind::Cubin, arch }).into_iter().collect(),
         ..Asked::default()
     };
-    let here = std::env::current_dir()
-        .map_err(|error| vec![Diagnostic::error(format!("cannot tell which folder this is: {error}"))])?;
-    // One manifest has one project.
-    let Some(project) = Project::open_around(asked, &here)?.pop() else { return Ok(Environment::default()) };
+    let Some(project) = project(asked)? else { return Ok(Environment::default()) };
     let root = project.root.clone();
     let mut planning = project.planning(resolved);
     // Where nothing says what to compile for nothing is compiled; the report says so.

@@ -23,7 +23,7 @@ pub(super) struct Inputs {
 }
 
 impl Inputs {
-    /// What is known without a compile: `cubinder.toml`, the manifests with the files that they name, and what the library itself and
+    /// What is known without a compile: `cubinder.toml`, files of tuning, the manifests with the files that they name, and what the library itself and
     /// the code are made by.
     pub(super) fn of(request: &Request, plugins: &[Resolved], nvrtc: Option<&Path>) -> Inputs {
         let mut inputs = Inputs::default();
@@ -32,6 +32,7 @@ impl Inputs {
         if let Some(config) = &request.project.config {
             inputs.add(&config.source.path);
         }
+        request.project.tuning.iter().for_each(|file| inputs.add(file));
         for plugin in plugins {
             inputs.add(&plugin.source.path);
             tuning::cases_path(plugin).iter().for_each(|file| inputs.add(file));

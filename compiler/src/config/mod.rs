@@ -12,6 +12,7 @@
 //! include = ["include"]                        # folders for #include
 //! options = ["--use_fast_math"]                # more options for NVRTC
 //! debug = "line"                               # line information in the code
+//! tuning = ["tuning/*.toml"]                   # which variants are fast on which GPUs
 //! output = "build"                             # the default
 //! ```
 //!
@@ -34,7 +35,7 @@ use crate::rules;
 pub const FILE_NAME: &str = "cubinder.toml";
 
 /// The keys of `[library]`.
-const KEYS: [&str; 7] = ["name", "manifests", "targets", "include", "options", "debug", "output"];
+const KEYS: [&str; 8] = ["name", "manifests", "targets", "include", "options", "debug", "tuning", "output"];
 
 /// What one library is made of.
 #[derive(Debug, Clone, PartialEq)]
@@ -55,6 +56,8 @@ pub struct Config {
     pub options: Vec<String>,
     /// Whether code has line information.
     pub line_information: bool,
+    /// Patterns of files of tuning, as written.
+    pub tuning: Vec<Located<String>>,
     /// The folder for what is built, joined to the file's folder.
     pub output: PathBuf,
 }
@@ -207,7 +210,7 @@ fn library_section(form: &mut Form<'_>, mut section: Section<'_>, source: &Arc<S
     let folder = source.path.parent().map(Path::to_path_buf).unwrap_or_default();
     let name = form.require(&mut section, "name", "\"...\"").and_then(|entry| library_name(form, &entry));
     let manifests = match section.take("manifests") {
-        Some(entry) => patterns(form, &entry),
+        Some(entry) => manifest_patterns(form, &entry),
         None => Some(vec![Located { value: "manifests/*.toml".to_owned(), range: section.range.clone() }]),
     };
     let targets = form
@@ -217,6 +220,7 @@ fn library_section(form: &mut Form<'_>, mut section: Section<'_>, source: &Arc<S
     let options = section.take("options").map(|entry| options(form, &entry)).unwrap_or_default();
     let line_information =
         section.take("debug").and_then(|entry| form.line_information(&entry)).unwrap_or_default();
+    let tuning = section.take("tuning").and_then(|entry| patterns(form, &entry)).unwrap_or_default();
     let output = section.take("output").and_then(|entry| output(form, &entry));
     form.finish(&section);
     Some(Config {
@@ -227,6 +231,7 @@ fn library_section(form: &mut Form<'_>, mut section: Section<'_>, source: &Arc<S
         include: include.into_iter().map(|path| folder.join(path.value)).collect(),
         options,
         line_information,
+        tuning,
         output: folder.join(output.unwrap_or_else(|| "build".to_owned())),
         folder,
     })
@@ -247,14 +252,19 @@ fn library_name(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<String> {
     Some(name.value)
 }
 
-fn patterns(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Vec<Located<String>>> {
-    let patterns = form.strings(entry)?;
+fn manifest_patterns(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Vec<Located<String>>> {
+    let patterns = patterns(form, entry)?;
     if patterns.is_empty() {
         let diagnostic = Diagnostic::error("`manifests` names no manifest")
             .code(rules::WRONG_VALUE)
             .at(form.span(entry.range.clone()), "expected at least one path or pattern");
         form.report(diagnostic);
     }
+    Some(patterns)
+}
+
+fn patterns(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Vec<Located<String>>> {
+    let patterns = form.strings(entry)?;
     for pattern in &patterns {
         if let Err(error) = glob::Pattern::new(&pattern.value) {
             let diagnostic = Diagnostic::error(format!("`{}` is no pattern of paths", pattern.value))
@@ -324,10 +334,30 @@ impl Config {
     /// # Errors
     /// When a pattern matches no file or a folder cannot be read.
     pub fn manifest_paths(&self) -> Result<Vec<PathBuf>, Vec<Diagnostic>> {
+        self.paths(&self.manifests, "manifest", |_| false)
+    }
+
+    /// The files of tuning that the patterns name, likewise. A pattern may match nothing, because nothing may have been measured yet; a path may not.
+    ///
+    /// # Errors
+    /// When a path is of no file or a folder cannot be read.
+    pub fn tuning_paths(&self) -> Result<Vec<PathBuf>, Vec<Diagnostic>> {
+        self.paths(&self.tuning, "file of tuning", |pattern| pattern.contains(['*', '?', '[']))
+    }
+
+    fn paths(
+        &self,
+        patterns: &[Located<String>],
+        what: &str,
+        may_be_empty: impl Fn(&str) -> bool,
+    ) -> Result<Vec<PathBuf>, Vec<Diagnostic>> {
         let mut paths: Vec<PathBuf> = Vec::new();
         let mut diagnostics = Vec::new();
-        for pattern in &self.manifests {
-            match self.expand(pattern) {
+        for pattern in patterns {
+            match self.expand(pattern, what) {
+                Ok(found) if found.is_empty() && !may_be_empty(&pattern.value) => {
+                    diagnostics.push(self.matches_nothing(pattern, what));
+                }
                 Ok(found) => {
                     for path in found {
                         if !paths.contains(&path) {
@@ -341,7 +371,7 @@ impl Config {
         if diagnostics.is_empty() { Ok(paths) } else { Err(diagnostics) }
     }
 
-    fn expand(&self, pattern: &Located<String>) -> Result<Vec<PathBuf>, Box<Diagnostic>> {
+    fn expand(&self, pattern: &Located<String>, what: &str) -> Result<Vec<PathBuf>, Box<Diagnostic>> {
         let span = Span::new(&self.source, pattern.range.clone());
         let refuse = |message: String| Box::new(Diagnostic::error(message).at(span.clone(), ""));
         // The folder is a place, not a pattern: its own brackets and stars mean themselves.
@@ -351,20 +381,19 @@ impl Config {
             .map_err(|error| refuse(format!("`{}` is no pattern of paths: {}", pattern.value, error.msg)))?;
         let mut paths = Vec::new();
         for path in matches {
-            let path = path.map_err(|error| refuse(format!("cannot look for manifests: {error}")))?;
+            let path = path.map_err(|error| refuse(format!("cannot look for a {what}: {error}")))?;
             if path.is_file() {
                 paths.push(path);
             }
         }
-        if paths.is_empty() {
-            let folder = if self.folder.as_os_str().is_empty() { Path::new(".") } else { &self.folder };
-            return Err(Box::new(
-                Diagnostic::error(format!("no manifest matches `{}`", pattern.value))
-                    .at(span.clone(), "nothing was found")
-                    .note(format!("paths are relative to `{}`", folder.display())),
-            ));
-        }
         Ok(paths)
+    }
+
+    fn matches_nothing(&self, pattern: &Located<String>, what: &str) -> Diagnostic {
+        let folder = if self.folder.as_os_str().is_empty() { Path::new(".") } else { &self.folder };
+        Diagnostic::error(format!("no {what} matches `{}`", pattern.value))
+            .at(Span::new(&self.source, pattern.range.clone()), "nothing was found")
+            .note(format!("paths are relative to `{}`", folder.display()))
     }
 }
 

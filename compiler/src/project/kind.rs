@@ -16,6 +16,8 @@ pub enum Kind {
     Cases,
     /// A `cubinder.toml`.
     Config,
+    /// A file of tuning.
+    Tuning,
 }
 
 impl Kind {
@@ -26,6 +28,7 @@ impl Kind {
         let table = table.get_ref();
         let has = |key: &str| table.iter().any(|(name, _)| name.get_ref() == key);
         match () {
+            () if has("points") && !has("plugin") => Some(Kind::Tuning),
             () if has("schema") || has("plugin") || has("launches") => Some(Kind::Manifest),
             () if has("cases") => Some(Kind::Cases),
             () if has("library") => Some(Kind::Config),
@@ -38,6 +41,7 @@ impl Kind {
             Kind::Manifest => "a manifest",
             Kind::Cases => "a file of cases",
             Kind::Config => "a `cubinder.toml`",
+            Kind::Tuning => "a file of tuning",
         }
     }
 
@@ -50,6 +54,7 @@ impl Kind {
                 )
             }
             Kind::Cases => format!("`cubinder eval --cases {path}` takes it"),
+            Kind::Tuning => format!("`cubinder compile --tuning {path}` takes it beside manifests"),
             Kind::Config => {
                 format!("`cubinder check --config {path}` and `cubinder compile --config {path}` take it")
             }
@@ -81,7 +86,10 @@ mod tests {
         let manifest = "schema = 1\n[plugin]\nname = \"a\"\n";
         let cases = "manifest = \"a.toml\"\n[[cases]]\nname = \"a\"\n";
         let config = "[library]\nname = \"a\"\n";
-        for (text, kind) in [(manifest, Kind::Manifest), (cases, Kind::Cases), (config, Kind::Config)] {
+        let tuning = "schema = 1\n[device]\nname = \"a\"\n[[points]]\nplugin = \"a\"\n";
+        for (text, kind) in
+            [(manifest, Kind::Manifest), (cases, Kind::Cases), (config, Kind::Config), (tuning, Kind::Tuning)]
+        {
             assert_eq!(Kind::of(text), Some(kind));
             assert_eq!(Kind::of(&format!("{text}\nbroken = tru\n")), Some(kind), "one mistake hides nothing");
         }

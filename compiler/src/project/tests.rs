@@ -33,7 +33,13 @@ fn resolved(folder: &Path, compile: &str) -> Resolved {
 fn project(asked: Asked) -> Project {
     let text = "[library]\nname = \"sample\"\ntargets = [\"sm_80\", \"compute_80\"]\noptions = [\"-w\"]\ninclude = [\"inc\"]\n";
     let config = config::read(&Source::new("/srv/p/cubinder.toml", text)).unwrap();
-    Project { root: config.folder.clone(), config: Some(config), manifests: Vec::new(), asked }
+    Project {
+        root: config.folder.clone(),
+        config: Some(config),
+        manifests: Vec::new(),
+        tuning: Vec::new(),
+        asked,
+    }
 }
 
 fn targets(plan: &Plan) -> Vec<String> {
@@ -90,8 +96,7 @@ fn mistakes_are_told_at_their_places() {
 
 #[test]
 fn without_any_target_nothing_can_be_compiled() {
-    let project =
-        Project { config: None, manifests: Vec::new(), root: PathBuf::new(), asked: Asked::default() };
+    let project = Project { root: PathBuf::new(), ..Project::default() };
     let errors = project.plan(&resolved(Path::new("/srv/p"), "")).unwrap_err();
     assert_eq!(errors[0].message, "nothing says what to compile for");
     assert!(project.plan(&resolved(Path::new("/srv/p"), "targets = [\"sm_90\"]")).is_ok());

@@ -5,9 +5,10 @@ use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use super::{Device, Point, Tuning, read, write};
+use super::{Device, File, Point, Tuning, read, write};
 use crate::config;
-use crate::diagnostic::{Diagnostic, Source};
+use crate::diagnostic::Diagnostic;
+use crate::project::kind::{self, Kind};
 
 /// The name of the file for a GPU: `nvidia-h200.toml`.
 #[must_use]
@@ -27,29 +28,38 @@ pub fn file_name(device: &Device) -> String {
     name + ".toml"
 }
 
+/// Reads a file.
+///
+/// # Errors
+/// Where it cannot be read, or is no file of tuning; and its mistakes of form.
+pub fn open(path: &Path) -> Result<File, Vec<Diagnostic>> {
+    let source = config::open(path)?;
+    kind::expect(Kind::Tuning, path, &source.text).map_err(|error| vec![error])?;
+    read(&source)
+}
+
 /// What a file says of the GPU; none where there is no file.
 ///
 /// # Errors
-/// Where it cannot be read, has mistakes, or is of another GPU.
+/// As those of [`open`], and where it is of another GPU.
 pub fn known(path: &Path, device: &Device) -> Result<Option<Tuning>, Vec<Diagnostic>> {
     // A link to nothing is no place for a file.
     if !path.exists() && !path.is_symlink() {
         return Ok(None);
     }
-    let source = config::open(path)?;
-    let known = read(&source)?.tuning;
+    let known = open(path)?.tuning;
     let own = &known.device;
     if (own.capability, own.sms) != (device.capability, device.sms) {
-        return Err(vec![of_another(&source, own, device)]);
+        return Err(vec![of_another(path, own, device)]);
     }
     Ok(Some(known))
 }
 
-fn of_another(source: &Source, found: &Device, device: &Device) -> Diagnostic {
+fn of_another(path: &Path, found: &Device, device: &Device) -> Diagnostic {
     let text = |device: &Device| {
         format!("{} (compute capability {}, {} multiprocessors)", device.name, device.capability, device.sms)
     };
-    Diagnostic::error(format!("`{}` is of another GPU", config::shown(&source.path).display()))
+    Diagnostic::error(format!("`{}` is of another GPU", config::shown(path).display()))
         .note(format!("it is of {}, and the GPU at hand is {}", text(found), text(device)))
         .help("name another file with `--out`")
 }

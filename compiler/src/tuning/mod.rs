@@ -1,7 +1,7 @@
 //! Tuning: how long each variant of a plugin takes for some shapes on one GPU, measured.
 //!
-//! Owns the form of `tuning/*.toml` ([`read`], [`write`]). `cubinder tune` writes such files; compiling packs what they say of the
-//! plugins at hand. Never measures anything.
+//! Owns the form of `tuning/*.toml` ([`read`], [`write`]) and what becomes of it in a plugin's model ([`pack`]). `cubinder tune` writes such files.
+//! Never measures anything, and never decides which variant runs: that is [`cubinder_bundle::launch`]'s.
 //!
 //! ```toml
 //! schema = 1
@@ -24,9 +24,12 @@
 
 mod cases;
 mod keep;
+mod pack;
 mod read;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_of_packing;
 mod write;
 
 use std::ops::Range;
@@ -39,7 +42,8 @@ use crate::diagnostic::{Source, Span};
 use crate::eval::{Given, Part, Query};
 
 pub use cases::{cases, cases_path};
-pub use keep::{file_name, is_same_node, known, merged, save};
+pub use keep::{file_name, is_same_node, known, merged, open, save};
+pub use pack::{other_versions, pack};
 pub use read::read;
 pub use write::write;
 
@@ -143,6 +147,12 @@ struct Places {
 impl File {
     fn places(&self, point: usize) -> Places {
         self.places.get(point).cloned().unwrap_or_default()
+    }
+
+    /// Where a point begins.
+    #[must_use]
+    pub fn header_span(&self, point: usize) -> Span {
+        Span::new(&self.source, self.places(point).header)
     }
 
     /// Where a point names its plugin.

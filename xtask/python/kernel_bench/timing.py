@@ -5,6 +5,7 @@ measurement the GPU is kept busy for as long as the host needs to queue it all, 
 """
 
 import statistics
+import time
 
 import torch
 
@@ -14,8 +15,6 @@ TURNS = 61
 LEAST_MICROSECONDS = 400
 # One longer than that is taken in every fourth turn.
 MOST_MICROSECONDS = 20_000
-# What the host needs to queue one graph, generously.
-LAUNCH_MICROSECONDS = 40
 
 
 class Captured:
@@ -35,14 +34,26 @@ class Captured:
             for _ in range(runs):
                 call()
         torch.cuda.synchronize()
-        self.replays = 1
+        self.replays, self.host_microseconds = 1, 100.0
+        self.replay()
+        self.host_microseconds = max(self.queued(), self.queued())
         once = self.measured()
         self.replays = max(1, min(10, round(LEAST_MICROSECONDS / max(once * runs, 1))))
-        self.every = 4 if once * runs > MOST_MICROSECONDS else 1
+        self.every = every(once * runs)
+
+    def queued(self):
+        """Microseconds that the host needs to queue the graph once."""
+        torch.cuda.synchronize()
+        begin = time.perf_counter()
+        self.replay()
+        end = time.perf_counter()
+        torch.cuda.synchronize()
+        return (end - begin) * 1e6
 
     def measured(self):
         """Microseconds of one run."""
-        return between_events(self.replay, self.replays * LAUNCH_MICROSECONDS) / (self.replays * self.runs)
+        ahead = 30 + 1.5 * self.replays * self.host_microseconds
+        return between_events(self.replay, ahead) / (self.replays * self.runs)
 
     def replay(self):
         for _ in range(self.replays):
@@ -53,9 +64,10 @@ class Eager:
     """Calls that cannot be captured, because the host waits for the device in the middle of them."""
 
     def __init__(self, call, runs=RUNS):
-        self.call, self.runs, self.every = call, runs, 1
+        self.call, self.runs = call, runs
         for _ in range(3):
             call()
+        self.every = every(self.measured() * runs)
 
     def measured(self):
         return between_events(self.work, 0) / self.runs
@@ -63,6 +75,11 @@ class Eager:
     def work(self):
         for _ in range(self.runs):
             self.call()
+
+
+def every(microseconds):
+    """In which turns something is measured that takes so long."""
+    return 4 if microseconds > MOST_MICROSECONDS else 1
 
 
 def between_events(work, ahead_microseconds):

@@ -106,6 +106,19 @@ fn what_is_measured_is_kept_beside_the_project() {
     json.assert_code(0);
     assert_eq!(json.report()["written"], "tuning/stand-in-4090.toml");
     insta::assert_snapshot!(project.read("tuning/stand-in-4090.toml"));
+    // What is kept where nobody looks for it would be of no use.
+    let unnamed =
+        |run: &Run| run.report()["notes"].to_string().contains("`cubinder.toml` does not name the file");
+    assert!(unnamed(&json), "{}", json.stdout);
+    let config = project.read("cubinder.toml") + "tuning = [\"tuning/*.toml\"]\n";
+    project.write("cubinder.toml", &config);
+    let named = project.tune(&["manifests/planted.toml", "--json"]).expect("as before");
+    assert!(!unnamed(&named), "{}", named.stdout);
+    // What was measured is what is taken from now on.
+    assert_eq!(
+        (&cases(&json.report())[0]["automatic"], &cases(&named.report())[0]["automatic"]),
+        (&json!(1), &json!(2))
+    );
 
     // What a person asks for.
     for (out, file) in [("kept.toml", "kept.toml"), ("kept", "kept/stand-in-4090.toml")] {

@@ -65,11 +65,12 @@ impl<'a> Report<'a> {
     }
 
     pub(super) fn end(&self, notes: &[String], written: Option<&Written>) {
-        let told = told(&self.opened.subject.plugin, &self.done);
+        let mut told = told(&self.opened.subject.plugin, &self.done);
+        told.extend(written.and_then(unnamed_note));
         for note in notes.iter().chain(&told) {
             self.show(&format!("note: {note}\n"));
         }
-        if let Some(Written { path, points, others }) = written {
+        if let Some(Written { path, points, others, .. }) = written {
             self.show(&format!("wrote {} ({points} points; {others} others stay)\n", path.display()));
         }
         if self.json {
@@ -127,6 +128,14 @@ fn table(done: &Done) -> String {
         text.push('\n');
     }
     text
+}
+
+/// That what was written would not be packed.
+fn unnamed_note(written: &Written) -> Option<String> {
+    let config = written.unnamed.as_ref()?.display();
+    Some(format!(
+        "`{config}` does not name the file, so that nothing packs it: `tuning = [\"tuning/*.toml\"]` in its `[library]` does"
+    ))
 }
 
 /// What all cases together tell.

@@ -31,20 +31,47 @@ pub fn default_range(ty: DataType) -> (f64, f64) {
 /// # Errors
 /// Where the type does not hold the range, or memory does not hold the tensor.
 pub fn random(ty: DataType, shape: &[i64], range: (f64, f64), seed: u64) -> Result<Array, String> {
+    of_columns(ty, shape, &[range], seed)
+}
+
+/// The same with a range for each place of the last dimension.
+///
+/// # Errors
+/// As [`random`], and where there are more or fewer ranges than places.
+pub fn columns(ty: DataType, shape: &[i64], ranges: &[(f64, f64)], seed: u64) -> Result<Array, String> {
+    if let Some(why) = columns_mistake(ranges.len(), shape) {
+        return Err(why);
+    }
+    of_columns(ty, shape, ranges, seed)
+}
+
+/// Why so many ranges are not those of a shape's last dimension.
+pub(super) fn columns_mistake(ranges: usize, shape: &[i64]) -> Option<String> {
+    let places = shape.last().copied().unwrap_or(1);
+    let is_right = usize::try_from(places) == Ok(ranges);
+    (!is_right).then(|| format!("`range` has {ranges} pairs, and its last dimension is {places}"))
+}
+
+fn of_columns(ty: DataType, shape: &[i64], ranges: &[(f64, f64)], seed: u64) -> Result<Array, String> {
     let mut source = fastrand::Rng::with_seed(seed);
-    let (least, most) = range;
     let elements = count(shape).ok_or_else(|| format!("{shape:?} has more elements than memory holds"))?;
     let is_float = matches!(ty, DataType::F32 | DataType::F16 | DataType::Bf16 | DataType::F8);
     #[allow(clippy::cast_possible_truncation)] // ends of a range, saturated
-    let (lowest, highest) = (least.ceil() as i64, most.floor() as i64);
-    if least.is_nan() || most.is_nan() || least > most || (!is_float && lowest > highest) {
-        return Err(format!("there is no `{}` from {least} to {most}", ty.name()));
+    let whole = |&(least, most): &(f64, f64)| (least.ceil() as i64, most.floor() as i64);
+    for range in ranges {
+        let ((least, most), (lowest, highest)) = (*range, whole(range));
+        if least.is_nan() || most.is_nan() || least > most || (!is_float && lowest > highest) {
+            return Err(format!("there is no `{}` from {least} to {most}", ty.name()));
+        }
     }
-    let number = |_| match is_float {
-        true => Number::Float(least + (most - least) * source.f64()),
-        false => Number::Int(source.i64(lowest..=highest)),
+    let number = |range: &(f64, f64)| match is_float {
+        true => Number::Float(range.0 + (range.1 - range.0) * source.f64()),
+        false => {
+            let (lowest, highest) = whole(range);
+            Number::Int(source.i64(lowest..=highest))
+        }
     };
-    Array::of_numbers(ty, shape.to_vec(), (0..elements).map(number))
+    Array::of_numbers(ty, shape.to_vec(), ranges.iter().cycle().take(elements).map(number))
 }
 
 #[cfg(test)]
@@ -60,6 +87,12 @@ mod tests {
             let (least, most) = default_range(ty);
             assert!(make(3).numbers().all(|number| (least..=most).contains(&number.as_f64())));
         }
+        let pairs = columns(DataType::I32, &[100, 2], &[(3.0, 3.0), (5.0, 9.0)], 1).unwrap();
+        assert!(pairs.numbers().enumerate().all(|(index, number)| match index % 2 {
+            0 => number == Number::Int(3),
+            _ => (5.0..=9.0).contains(&number.as_f64()),
+        }));
+        assert!(columns(DataType::I32, &[100, 3], &[(3.0, 3.0), (5.0, 9.0)], 1).is_err());
         assert!(random(DataType::U8, &[1], (-1.0, -1.0), 0).is_err());
         assert!(random(DataType::I32, &[1], (0.2, 0.8), 0).is_err());
         assert!(random(DataType::F32, &[1], (1.0, 0.0), 0).is_err());

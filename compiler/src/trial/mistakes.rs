@@ -4,6 +4,7 @@ use cubinder_bundle::Plugin;
 use cubinder_bundle::launch::{Facts, Steps, UNKNOWN_EXTENT, output_shapes, shape_text};
 
 use super::array::count;
+use super::data;
 use super::spec::{DataFile, FunctionRef, InputData, Trial};
 use crate::diagnostic::suggest;
 use crate::eval::Stated;
@@ -24,6 +25,7 @@ pub fn mistakes(plugin: &Plugin, stated: &Stated, trial: &Trial) -> Vec<String> 
             InputData::File(file) => of_file(file, Some(shape)),
             InputData::Numbers(numbers) => of_numbers(numbers.len(), shape),
             InputData::Range(..) => None,
+            InputData::Columns(ranges) => data::columns_mistake(ranges.len(), shape),
         };
         found.extend(why.map(|why| format!("the input `{name}`: {why}")));
     }

@@ -40,6 +40,8 @@ pub enum InputData {
     Numbers(Vec<Number>),
     /// Random numbers from the first to the second.
     Range(f64, f64),
+    /// The same for each place of the last dimension.
+    Columns(Vec<(f64, f64)>),
 }
 
 /// A tensor in a file of NumPy.

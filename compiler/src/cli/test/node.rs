@@ -74,6 +74,7 @@ impl<'a> Node<'a> {
                 }
                 Some(InputData::Numbers(numbers)) => Array::of_numbers(ty, shape, numbers.iter().copied()),
                 Some(InputData::Range(least, most)) => data::random(ty, &shape, (*least, *most), seed),
+                Some(InputData::Columns(ranges)) => data::columns(ty, &shape, ranges, seed),
                 None => data::random(ty, &shape, data::default_range(ty), seed),
             }
         };

@@ -30,23 +30,36 @@ fn one(node: &Shaped<'_>, trial: &Trial, index: usize, name: &str) -> Result<Vec
     let (ty, format) = (node.ty(index), node.format(index));
     let shape = node.stated.inputs.get(index).cloned().unwrap_or_default();
     let said = trial.inputs.iter().find(|(known, _)| known == name).map(|(_, data)| data);
-    let range = match said {
+    let ranges = match said {
         Some(InputData::File(file)) => {
             return layout::pack(&file.array(ty, count(&shape).unwrap_or(0))?, format);
         }
         Some(InputData::Numbers(numbers)) => {
             return layout::pack(&Array::of_numbers(ty, shape, numbers.iter().copied())?, format);
         }
+        Some(InputData::Columns(ranges)) => Some(ranges),
+        Some(InputData::Range(..)) | None => None,
+    };
+    let range = match said {
         Some(InputData::Range(least, most)) => (*least, *most),
-        None => data::default_range(ty),
+        _ => data::default_range(ty),
+    };
+    let random = |shape: &[i64], seed| match ranges {
+        Some(ranges) => data::columns(ty, shape, ranges, seed),
+        None => data::random(ty, shape, range, seed),
     };
     let seed = data::seed_of(trial.seed, name);
     match tensor_bytes(ty, format, &shape) {
-        Some(bytes) if bytes <= MOST => layout::pack(&data::random(ty, &shape, range, seed)?, format),
+        Some(bytes) if bytes <= MOST => layout::pack(&random(&shape, seed)?, format),
         Some(_) => {
             // Whole bytes of elements of any size.
             let elements = i64::try_from(MOST / u64::from(ty.size().unwrap_or(1))).unwrap_or(1);
-            Ok(data::random(ty, &[elements], range, seed)?.bytes().to_vec())
+            // And whole rows, where columns have ranges of their own.
+            let columns = match ranges {
+                Some(_) => shape.last().copied().unwrap_or(1).max(1),
+                None => 1,
+            };
+            Ok(random(&[(elements / columns).max(1), columns], seed)?.bytes().to_vec())
         }
         None => Err("it has more bytes than memory holds".to_owned()),
     }

@@ -92,7 +92,7 @@ fn file(form: &mut Form<'_>, entry: &Entry<'_>, folder: &Path) -> Option<DataFil
     }
 }
 
-/// `"x.npy"`, `[1, 2.5]` or `{ range = [-1, 1] }`.
+/// `"x.npy"`, `[1, 2.5]`, `{ range = [-1, 1] }` or `{ range = [[0, 0], [0, 99]] }`.
 fn input(form: &mut Form<'_>, entry: &Entry<'_>, folder: &Path) -> Option<InputData> {
     match entry.value() {
         DeValue::String(_) => file(form, entry, folder).map(InputData::File),
@@ -100,24 +100,34 @@ fn input(form: &mut Form<'_>, entry: &Entry<'_>, folder: &Path) -> Option<InputD
         DeValue::Table(_) => {
             let mut table = form.table(entry, "[cases.inputs.NAME]".to_owned())?;
             let range = form.require(&mut table, "range", "`[-1, 1]`");
-            let range = range.and_then(|entry| {
-                let numbers = numbers(form, &entry)?;
-                let ends: Vec<f64> = numbers.iter().map(|number| number.as_f64()).collect();
-                match ends[..] {
-                    [least, most] if least <= most && (most - least).is_finite() => {
-                        Some(InputData::Range(least, most))
-                    }
-                    _ => {
-                        wrong(form, &entry, "expected two numbers, the least and the greatest");
-                        None
-                    }
-                }
-            });
+            let range = range.and_then(|entry| ranges(form, &entry));
             form.finish(&table);
             range
         }
         _ => {
             wrong(form, entry, "expected a file, an array of numbers or `{ range = [-1, 1] }`");
+            None
+        }
+    }
+}
+
+/// `[-1, 1]`, or such a pair for each place of the last dimension.
+fn ranges(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<InputData> {
+    const EXPECTED: &str = "expected two numbers, the least and the greatest, or such a pair for each place of the last dimension";
+    let items = form.array(entry, "an array of two numbers")?;
+    if !items.is_empty() && items.iter().all(|item| matches!(item.value(), DeValue::Array(_))) {
+        let pairs: Option<Vec<_>> = items.iter().map(|item| pair(form, item, EXPECTED)).collect();
+        return pairs.map(InputData::Columns);
+    }
+    pair(form, entry, EXPECTED).map(|(least, most)| InputData::Range(least, most))
+}
+
+fn pair(form: &mut Form<'_>, entry: &Entry<'_>, expected: &str) -> Option<(f64, f64)> {
+    let ends: Vec<f64> = numbers(form, entry)?.iter().map(|number| number.as_f64()).collect();
+    match ends[..] {
+        [least, most] if least <= most && (most - least).is_finite() => Some((least, most)),
+        _ => {
+            wrong(form, entry, expected);
             None
         }
     }

@@ -49,19 +49,28 @@ pub fn nearest_point<'p>(
 fn distance(plugin: &Plugin, point: &TunedPoint, shapes: &[&[i64]]) -> Option<f64> {
     let mut product = 1.0_f64;
     for (tensor, measured) in point.shapes.iter().enumerate() {
-        if !is_compared(plugin, tensor) {
-            continue;
-        }
-        let shape = shapes.get(tensor).filter(|shape| shape.len() == measured.len())?;
-        for (extent, measured) in shape.iter().zip(measured) {
-            if *extent >= 0 && *measured >= 0 {
-                #[allow(clippy::cast_precision_loss)] // near is near
-                let (extent, measured) = (*extent as f64 + 1.0, *measured as f64 + 1.0);
-                product *= extent.max(measured) / extent.min(measured);
-            }
+        if is_compared(plugin, tensor) {
+            product *= ratio(shapes.get(tensor)?, measured)?;
         }
     }
     Some(product)
+}
+
+/// The same for one tensor. It has at most 8 extents of 63 bits, so no product is beyond a double.
+fn ratio(shape: &[i64], measured: &[i64]) -> Option<f64> {
+    if shape.len() != measured.len() {
+        return None;
+    }
+    let (mut larger, mut smaller) = (1.0_f64, 1.0_f64);
+    for (extent, measured) in shape.iter().zip(measured) {
+        if *extent >= 0 && *measured >= 0 {
+            #[allow(clippy::cast_precision_loss)] // near is near
+            let (extent, measured) = (*extent as f64 + 1.0, *measured as f64 + 1.0);
+            larger *= extent.max(measured);
+            smaller *= extent.min(measured);
+        }
+    }
+    Some(larger / smaller)
 }
 
 /// Of shape inputs and of what depends on data the run time knows no extents.

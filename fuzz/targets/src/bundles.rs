@@ -1,9 +1,9 @@
-//! A bundle from a manifest whose kernels were not compiled: arguments get the types that fit, the code is a few bytes.
+//! A bundle from a manifest whose kernels were not compiled: arguments get the types that fit, the code is a few bytes, and one node was measured.
 
 use cubinder_bundle::expr::Kind;
 use cubinder_bundle::{
     Arch, ArchSuffix, Arg, ArgValue, Bundle, CodeBytes, CodeObject, CodeRef, Digest, KernelFacts,
-    KernelParam, ScalarType, Target, TargetKind,
+    KernelParam, Plugin, ScalarType, Target, TargetKind, TunedDevice, TunedPoint,
 };
 use cubinder_compiler::resolve::{ArgDraft, ArgDraftValue, Resolved};
 
@@ -28,7 +28,17 @@ pub(crate) fn bundle(resolved: &Resolved, with_args: bool) -> Bundle {
             launch.args = unit.args.iter().map(argument).collect();
         }
     }
+    plugin.tuning = vec![measured(&plugin)];
     Bundle { producer: "fuzz".to_owned(), plugins: vec![plugin], code: vec![code()] }
+}
+
+/// A small node, for which the first row was the fastest.
+fn measured(plugin: &Plugin) -> TunedDevice {
+    let inputs = plugin.inputs.iter().map(|input| vec![2; input.rank_min.into()]);
+    let outputs = plugin.outputs.iter().map(|_| vec![2]);
+    let point =
+        TunedPoint { attributes: Vec::new(), shapes: inputs.chain(outputs).collect(), ranking: vec![0] };
+    TunedDevice { name: "a GPU".to_owned(), capability: 89, sms: 58, points: vec![point] }
 }
 
 /// The code of a bundle of [`bundle`], compressed.

@@ -22,6 +22,7 @@ pub mod numpy;
 pub mod onnx;
 pub mod seeds;
 mod show;
+pub mod tuning;
 
 /// Cubins of other compilers.
 pub mod cubin {
@@ -47,7 +48,7 @@ pub const LIMIT: Duration = match cfg!(debug_assertions) {
 };
 
 /// Every target, by name.
-pub static TARGETS: [&Target; 11] = [
+pub static TARGETS: [&Target; 12] = [
     &cases::TARGET,
     &config::TARGET,
     &container::TARGET,
@@ -59,6 +60,7 @@ pub static TARGETS: [&Target; 11] = [
     &onnx::TARGET,
     &ptx::TARGET,
     &triton::TARGET,
+    &tuning::TARGET,
 ];
 
 /// Something that takes any bytes.

@@ -54,6 +54,10 @@ pub(crate) fn configs() -> Vec<Vec<u8>> {
     bytes(texts(&[root().join("cubinder.toml"), root().join(folder).join("cubinder.toml")]))
 }
 
+pub(crate) fn tunings() -> Vec<Vec<u8>> {
+    bytes(texts(&[files("tests/data/tuning", "toml"), files("tuning", "toml")].concat()))
+}
+
 pub(crate) fn numpy() -> Vec<Vec<u8>> {
     let arrays: Vec<Array> = DataType::ALL
         .into_iter()

@@ -1,0 +1,54 @@
+//! Files of tuning: no text makes the reader panic, every message about one can be shown, what is read is written as what reads the same, and what
+//! it makes of a plugin is a plugin that the run time reads.
+
+use std::sync::LazyLock;
+
+use cubinder_bundle::container::{read, write_bundle};
+use cubinder_bundle::{Bundle, Plugin};
+use cubinder_compiler::diagnostic::Source;
+use cubinder_compiler::resolve;
+use cubinder_compiler::tuning::{self, Tuning};
+
+use crate::bundles::bundle;
+use crate::show::{show, show_refusal};
+use crate::{Target, seeds};
+
+/// The reader and the writer of files of tuning, and the packing.
+pub static TARGET: Target =
+    Target::new("tuning", run, seeds::tunings, include_str!("../../dictionaries/tuning.dict"));
+
+/// What every file is packed into, whatever it says.
+static BUNDLE: LazyLock<Bundle> = LazyLock::new(|| {
+    let text = include_str!("../../../manifests/circ_pad_plugin.toml");
+    let resolved = resolve::compile(&Source::new("manifests/circ_pad_plugin.toml", text));
+    bundle(&resolved.expect("the manifest is right"), true)
+});
+
+fn run(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let file = match tuning::read(&Source::new("tuning/fuzz.toml", text)) {
+        Ok(file) => file,
+        Err(diagnostics) => return show_refusal(&diagnostics),
+    };
+    let written = tuning::write(&file.tuning);
+    match tuning::read(&Source::new("tuning/written.toml", written)) {
+        Ok(again) => assert_eq!(again.tuning, sorted(file.tuning.clone()), "written as something else"),
+        Err(diagnostics) => panic!("what was written does not read: {diagnostics:?}"),
+    }
+    let mut packed = BUNDLE.clone();
+    let plugins: Vec<&Plugin> = packed.plugins.iter().collect();
+    show(&tuning::other_versions(std::slice::from_ref(&file), &plugins));
+    for plugin in &mut packed.plugins {
+        show(&tuning::pack(std::slice::from_ref(&file), plugin));
+    }
+    read(&write_bundle(&packed)).expect("what was packed reads");
+}
+
+/// As it is written: the fastest variant first.
+fn sorted(mut tuning: Tuning) -> Tuning {
+    for point in &mut tuning.points {
+        let ranking = point.ranking();
+        point.microseconds.sort_by_key(|(id, _)| ranking.iter().position(|ranked| ranked == id));
+    }
+    tuning
+}

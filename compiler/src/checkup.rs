@@ -167,6 +167,8 @@ fn look_at(
             (sketch, false)
         }
     };
+    let measured = plugin.as_ref().and_then(tuning::cases).and_then(Result::err);
+    checkup.diagnostics.extend(measured.into_iter().flatten());
     let plan = plugin.as_ref().map(|plugin| project.planning(plugin));
     if let (Some(plugin), Some(planning)) = (&plugin, &plan) {
         checkup.diagnostics.extend(planning.errors.iter().cloned());

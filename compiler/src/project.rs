@@ -166,7 +166,7 @@ impl Project {
     pub fn read_tuning(&self) -> (Vec<tuning::File>, Vec<Diagnostic>) {
         let (mut files, mut wrong) = (Vec::new(), Vec::new());
         for path in &self.tuning {
-            match read_tuning(path) {
+            match tuning::open(path) {
                 Ok(file) => files.push(file),
                 Err(errors) => wrong.extend(errors),
             }
@@ -547,14 +547,9 @@ enum Load {
     Unknown,
 }
 
-fn read_tuning(path: &Path) -> Result<tuning::File, Vec<Diagnostic>> {
-    let source = config::open(path)?;
-    kind::expect(Kind::Tuning, path, &source.text).map_err(|error| vec![error])?;
-    tuning::read(&source)
-}
-
-/// The nearest `cubinder.toml` above a manifest.
-fn config_above(manifest: &Path, here: &Path) -> Option<PathBuf> {
+/// The nearest `cubinder.toml` above a manifest, seen from the folder `here`.
+#[must_use]
+pub fn config_above(manifest: &Path, here: &Path) -> Option<PathBuf> {
     // Files are named relative to its folder, so it is named as the manifest is.
     if manifest.is_absolute() {
         return config::find(manifest.parent()?).ok();

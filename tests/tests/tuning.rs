@@ -6,13 +6,13 @@
 
 mod command;
 
-use command::{Run, command, finish};
+use command::{Run, command, finish, root};
 use serde_json::{Value, json};
 
 /// What the kernels of `tests/data/testing/planted.cu` take, nanoseconds: the vectors are slower.
 const TIMES: &str = "plantedILi4E=3000,plantedILi1E=2000";
 
-const CASES: [&str; 2] = ["tune", "tests/data/testing/tuned.toml"];
+const CASES: [&str; 3] = ["tune", "tests/data/testing/tuned.toml", "--dry-run"];
 
 fn tune(arguments: &[&str], environment: &[(&str, &str)]) -> Option<Run> {
     let mut command = command(&[&CASES, arguments].concat())?;
@@ -46,10 +46,185 @@ fn variants_are_ranked_by_the_clock_of_the_device() {
     assert_eq!((&variants[0]["least"], &variants[0]["most"]), (&json!(3.0), &json!(3.0)));
 }
 
+/// A project with the planted kernels, whose manifest names its cases.
+struct Project {
+    folder: tempfile::TempDir,
+}
+
+impl Project {
+    fn new() -> Project {
+        let project = Project { folder: tempfile::tempdir().expect("a folder") };
+        let data = root().join("tests/data/testing");
+        let manifest = std::fs::read_to_string(data.join("planted.toml")).expect("a manifest");
+        let manifest =
+            manifest.replace("version = \"1\"\n", "version = \"1\"\ntune = \"../tests/sizes.toml\"\n");
+        project.write("manifests/planted.toml", &manifest);
+        let kernel = std::fs::read_to_string(data.join("planted.cu")).expect("a kernel");
+        project.write("manifests/planted.cu", &kernel);
+        let case = |rows: u32| format!("[[cases]]\nname = \"{rows} rows\"\nshapes = {{ x = [{rows}, 4] }}\n");
+        let cases = format!("manifest = \"../manifests/planted.toml\"\n{}{}", case(7), case(300));
+        project.write("tests/sizes.toml", &cases);
+        project
+    }
+
+    fn write(&self, path: &str, text: &str) {
+        let path = self.folder.path().join(path);
+        std::fs::create_dir_all(path.parent().expect("a folder")).expect("made");
+        std::fs::write(path, text).expect("written");
+    }
+
+    fn read(&self, path: &str) -> String {
+        std::fs::read_to_string(self.folder.path().join(path)).expect("it is there")
+    }
+
+    fn has(&self, path: &str) -> bool {
+        self.folder.path().join(path).exists()
+    }
+
+    fn tune(&self, arguments: &[&str]) -> Option<Run> {
+        let mut command = command(&[&["tune"], arguments].concat())?;
+        Some(finish(command.current_dir(self.folder.path()).env("FAKE_TIMES", TIMES)))
+    }
+}
+
+#[test]
+fn what_is_measured_is_kept_beside_the_project() {
+    let project = Project::new();
+    let Some(dry) = project.tune(&["manifests/planted.toml", "--dry-run"]) else { return };
+    dry.assert_code(0);
+    assert!(!project.has("manifests/tuning") && !dry.stdout.contains("wrote"), "{}", dry.stdout);
+    // Without a project it is kept beside the manifest.
+    let alone = project.tune(&["manifests/planted.toml"]).expect("as before");
+    alone.assert_code(0);
+    let expected = "wrote manifests/tuning/stand-in-4090.toml (2 points; 0 others stay)\n";
+    assert!(alone.stdout.ends_with(expected), "{}", alone.stdout);
+    project.write(
+        "cubinder.toml",
+        "[library]\nname = \"planted\"\nmanifests = [\"manifests/*.toml\"]\ntargets = [\"sm_89\"]\n",
+    );
+    let json = project.tune(&["manifests/planted.toml", "--json"]).expect("as before");
+    json.assert_code(0);
+    assert_eq!(json.report()["written"], "tuning/stand-in-4090.toml");
+    insta::assert_snapshot!(project.read("tuning/stand-in-4090.toml"));
+    // What is kept where nobody looks for it would be of no use.
+    let unnamed =
+        |run: &Run| run.report()["notes"].to_string().contains("`cubinder.toml` does not name the file");
+    assert!(unnamed(&json), "{}", json.stdout);
+    let config = project.read("cubinder.toml") + "tuning = [\"tuning/*.toml\"]\n";
+    project.write("cubinder.toml", &config);
+    let named = project.tune(&["manifests/planted.toml", "--json"]).expect("as before");
+    assert!(!unnamed(&named), "{}", named.stdout);
+    // What was measured is what is taken from now on.
+    assert_eq!(
+        (&cases(&json.report())[0]["automatic"], &cases(&named.report())[0]["automatic"]),
+        (&json!(1), &json!(2))
+    );
+
+    // What a person asks for.
+    for (out, file) in [("kept.toml", "kept.toml"), ("kept", "kept/stand-in-4090.toml")] {
+        project.tune(&["tests/sizes.toml", "--out", out]).expect("as before").assert_code(0);
+        assert_eq!(project.read(file), project.read("tuning/stand-in-4090.toml"));
+    }
+}
+
+#[test]
+fn what_is_known_of_other_plugins_stays() {
+    let project = Project::new();
+    let device = "schema = 1\n[device]\nname = \"Stand-In 4090\"\ncapability = \"8.9\"\nsms = 128\n";
+    let point = |plugin: &str, rows: u32| {
+        format!(
+            "[[points]]\nplugin = \"{plugin}\"\nversion = \"1\"\nattributes = {{ fault = 0 }}\nshapes = {{ x = [{rows}, 4] }}\nmicroseconds = {{ 2 = 77.0 }}\n"
+        )
+    };
+    let known = [point("test::other", 7), point("test::planted", 7), point("test::planted", 9)].concat();
+    let rows = |text: &str| {
+        text.lines().filter(|line| line.starts_with("shapes")).map(str::to_owned).collect::<Vec<_>>()
+    };
+    project.write("known.toml", &format!("{device}{known}"));
+    let Some(part) = project.tune(&["tests/sizes.toml", "--case", "7 rows", "--out", "known.toml"]) else {
+        return;
+    };
+    part.assert_code(0);
+    assert!(part.stdout.contains("(1 points; 2 others stay)"), "{}", part.stdout);
+    let text = project.read("known.toml");
+    assert_eq!(
+        rows(&text),
+        ["shapes = { x = [7, 4] }", "shapes = { x = [7, 4] }", "shapes = { x = [9, 4] }"]
+    );
+    assert_eq!(text.matches("77.0").count(), 2, "{text}");
+    project.tune(&["tests/sizes.toml", "--out", "known.toml"]).expect("as before").assert_code(0);
+    let text = project.read("known.toml");
+    assert_eq!(
+        rows(&text),
+        ["shapes = { x = [7, 4] }", "shapes = { x = [7, 4] }", "shapes = { x = [300, 4] }"]
+    );
+    assert_eq!(text.matches("77.0").count(), 1, "{text}");
+
+    // One of another GPU, and one that is none, stay as they are.
+    for (text, why) in [
+        (device.replace("128", "130"), "`known.toml` is of another GPU"),
+        ("schema = 1\n[device]\n".to_owned(), "`[device]` has no `name`"),
+    ] {
+        project.write("known.toml", &text);
+        let refused = project.tune(&["tests/sizes.toml", "--out", "known.toml"]).expect("as before");
+        refused.assert_code(1);
+        assert!(refused.stderr.contains(why), "{}", refused.stderr);
+        assert_eq!(project.read("known.toml"), text);
+    }
+}
+
+#[test]
+fn a_library_is_measured_in_the_place_of_the_manifest() {
+    let project = Project::new();
+    let Some(mut compile) = command(&[
+        "compile",
+        "manifests/planted.toml",
+        "manifests/doubled.toml",
+        "--target",
+        "sm_89",
+        "--name",
+        "both",
+        "-o",
+        ".",
+    ]) else {
+        return;
+    };
+    let data = root().join("tests/data/testing/doubled.toml");
+    project.write("manifests/doubled.toml", &std::fs::read_to_string(data).expect("a manifest"));
+    finish(compile.current_dir(project.folder.path())).assert_code(0);
+    // Of several plugins that of the manifest is meant.
+    let arguments = ["manifests/planted.toml", "--on", "libboth.so", "--dry-run", "--json"];
+    let on = project.tune(&arguments).expect("as before");
+    on.assert_code(0);
+    assert_eq!(cases(&on.report()).len(), 2);
+    let other = project.tune(&["libboth.so", "--plugin", "planted"]).expect("as before");
+    other.assert_code(1);
+    assert!(other.stderr.contains("`--on libboth.so`"), "{}", other.stderr);
+}
+
+/// A manifest that names no cases, none that are there, or those of another.
+#[test]
+fn a_manifest_has_to_say_its_shapes() {
+    let project = Project::new();
+    let text = project.read("manifests/planted.toml");
+    for (tune, why) in [
+        ("", "nothing says for which shapes to measure"),
+        ("tune = \"../tests/size.toml\"\n", "cannot read `tests/size.toml`"),
+        ("tune = \"../tests/other.toml\"\n", "the cases of `tests/other.toml` are of `manifests/other.toml`"),
+    ] {
+        project.write("tests/other.toml", &project.read("tests/sizes.toml").replace("planted", "other"));
+        project.write("manifests/planted.toml", &text.replace("tune = \"../tests/sizes.toml\"\n", tune));
+        let Some(refused) = project.tune(&["manifests/planted.toml"]) else { return };
+        refused.assert_code(1);
+        assert!(refused.stderr.contains(why), "{}", refused.stderr);
+    }
+}
+
 /// Fills are a part of a run, and sizes that only kernels know are as large as they may be.
 #[test]
 fn everything_that_a_variant_does_counts() {
-    let Some(mut sized) = command(&["tune", "tests/data/testing/tuned_positive.toml", "--json"]) else {
+    let Some(mut sized) = command(&["tune", "tests/data/testing/tuned_positive.toml", "--dry-run", "--json"])
+    else {
         return;
     };
     let sized = finish(sized.env("FAKE_TIMES", "positive=5000"));
@@ -66,13 +241,13 @@ fn a_variant_that_cannot_be_measured_is_named() {
     {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("cases.toml");
-        let manifest = command::root().join("tests/data/testing/planted.toml");
+        let manifest = root().join("tests/data/testing/planted.toml");
         let text = format!(
             "manifest = {manifest:?}\n[[cases]]\nname = \"one\"\nshapes = {{ x = [64] }}\nattributes = {{ fault = {fault} }}\n\
              [[cases]]\nname = \"another\"\nshapes = {{ x = [64] }}\n"
         );
         std::fs::write(&path, text).expect("written");
-        let arguments = ["tune", path.to_str().expect("UTF-8"), "--timeout", "10"];
+        let arguments = ["tune", path.to_str().expect("UTF-8"), "--timeout", "10", "--out", "/nowhere"];
         let Some(mut failed) = command(&arguments) else { return };
         let failed = finish(&mut failed);
         failed.assert_code(1);
@@ -89,7 +264,7 @@ fn what_cannot_be_measured_is_told_before_anything_is() {
     let mut plain = command(&["tune", "tests/data/testing/planted.toml"]).expect("as before");
     let plain = finish(&mut plain);
     plain.assert_code(1);
-    assert!(plain.stderr.contains("nothing says with which shapes to measure"), "{}", plain.stderr);
+    assert!(plain.stderr.contains("nothing says for which shapes to measure"), "{}", plain.stderr);
     // Mistakes in cases are told where there is no GPU too.
     let mut mistaken = command(&["tune", "tests/data/testing/mistaken.toml"]).expect("as before");
     let mistaken = finish(mistaken.env("FAKE_INIT", "100"));

@@ -56,6 +56,11 @@ pub(super) struct WhichNode {
 }
 
 impl WhichNode {
+    /// Whether the command line does not choose.
+    pub(super) fn is_open(&self) -> bool {
+        self.plugin.is_none() && self.node.is_none()
+    }
+
     /// Those that are meant.
     ///
     /// # Errors

@@ -11,6 +11,7 @@ use crate::config;
 use crate::diagnostic::Diagnostic;
 use crate::nvrtc::{PreparedUnit, Session};
 use crate::resolve::Resolved;
+use crate::tuning;
 
 /// What a library is made from.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -34,6 +35,7 @@ impl Inputs {
         request.project.tuning.iter().for_each(|file| inputs.add(file));
         for plugin in plugins {
             inputs.add(&plugin.source.path);
+            tuning::cases_path(plugin).iter().for_each(|file| inputs.add(file));
             for unit in &plugin.draft.units {
                 match &unit.foreign {
                     Some(code) => code.files.iter().for_each(|file| inputs.add_code(&file.path)),

@@ -92,6 +92,8 @@ pub struct PluginDecl {
     pub require: Vec<RequireDecl>,
     /// The attributes on which a node's time depends; none: all.
     pub timing: Option<Located<Vec<Located<String>>>>,
+    /// The file of cases for whose shapes variants are measured.
+    pub tune: Option<Located<String>>,
 }
 
 /// One rule of `require`.

@@ -28,7 +28,7 @@ impl Kind {
         let table = table.get_ref();
         let has = |key: &str| table.iter().any(|(name, _)| name.get_ref() == key);
         match () {
-            () if has("points") && !has("plugin") => Some(Kind::Tuning),
+            () if (has("points") || has("device")) && !has("plugin") => Some(Kind::Tuning),
             () if has("schema") || has("plugin") || has("launches") => Some(Kind::Manifest),
             () if has("cases") => Some(Kind::Cases),
             () if has("library") => Some(Kind::Config),

@@ -227,6 +227,10 @@ rules! {
     CODE_TARGETS = "C0904";
     /// Something for which the code was made and which is not so.
     CODE_ASSUMPTION = "C0905";
+
+    // What is measured.
+    /// A file of cases to measure that cannot be used.
+    TUNE_FILE = "C1001";
 }
 
 #[cfg(test)]

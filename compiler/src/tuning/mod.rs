@@ -22,6 +22,8 @@
 //! microseconds = { 6 = 3.02, 4 = 3.3 } # by the variants' ids
 //! ```
 
+mod cases;
+mod keep;
 mod pack;
 mod read;
 #[cfg(test)]
@@ -39,6 +41,8 @@ use cubinder_bundle::fit::ComputeCapability;
 use crate::diagnostic::{Source, Span};
 use crate::eval::{Given, Part, Query};
 
+pub use cases::{cases, cases_path};
+pub use keep::{file_name, is_same_node, known, merged, open, save};
 pub use pack::{other_versions, pack};
 pub use read::read;
 pub use write::write;

@@ -10,6 +10,7 @@ pub(super) mod worker;
 
 use std::path::{Path, PathBuf};
 
+use cubinder_bundle::launch::full_name;
 use cubinder_compiler::config;
 use cubinder_compiler::diagnostic::{Colour, Diagnostic, render, to_json_lines};
 use cubinder_compiler::eval::cases::{self, Cases};
@@ -58,9 +59,22 @@ impl Opened {
         let cases = cases_of(file)?;
         let named = cases.as_ref().map_or(file, |cases| &cases.subject);
         let path = on.unwrap_or(named).to_owned();
-        let subjects = eval::open(&path)?;
-        let subject = which.one_of(subjects.list, &path)?;
+        let mut subjects = eval::open(&path)?.list;
+        if on.is_some() && subjects.len() > 1 && which.is_open() {
+            of_same_plugin(&mut subjects, named);
+        }
+        let subject = which.one_of(subjects, &path)?;
         Ok(Opened { path, subject, cases })
+    }
+}
+
+/// Leaves the plugin of the manifest `named`, where it is one and the plugin is among them.
+fn of_same_plugin(subjects: &mut Vec<Subject>, named: &Path) {
+    let is_manifest = named.extension().is_some_and(|extension| extension == "toml");
+    let own = if is_manifest { eval::open(named).ok().and_then(|mut own| own.list.pop()) } else { None };
+    let Some(own) = own.map(|own| full_name(&own.plugin)) else { return };
+    if subjects.iter().any(|subject| full_name(&subject.plugin) == own) {
+        subjects.retain(|subject| full_name(&subject.plugin) == own);
     }
 }
 

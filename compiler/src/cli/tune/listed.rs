@@ -3,9 +3,9 @@
 use cubinder_bundle::launch::{Device, full_name};
 use cubinder_compiler::diagnostic::Diagnostic;
 use cubinder_compiler::eval::cases::{self, Cases};
-use cubinder_compiler::eval::{Query, value_json};
+use cubinder_compiler::eval::{self, Query, SubjectOrigin, value_json};
 use cubinder_compiler::trial::Trial;
-use cubinder_compiler::tuning::Point;
+use cubinder_compiler::tuning::{self, Point};
 
 use super::Arguments;
 use crate::cli::gpu::Opened;
@@ -14,29 +14,35 @@ use crate::cli::gpu::shaped::{Shaped, Unshaped};
 
 /// The cases that are measured, and what there is to say of others.
 pub(super) struct All {
-    pub(super) list: Vec<Listed>,
-    pub(super) notes: Vec<String>,
+    list: Vec<Trial>,
+    notes: Vec<String>,
 }
 
-/// A case.
-pub(super) struct Listed {
+/// A case with its node.
+pub(super) struct Described {
     pub(super) trial: Trial,
+    /// Without times.
+    pub(super) point: Point,
 }
 
-/// The cases that say the shapes.
+/// The cases that say the shapes: those of the file, or those that the manifest names.
 ///
 /// # Errors
-/// Where there are none.
-pub(super) fn cases<'o>(arguments: &Arguments, opened: &'o Opened) -> Result<&'o Cases, Vec<Diagnostic>> {
-    opened.cases.as_ref().ok_or_else(|| {
-        vec![
-            Diagnostic::error(format!(
-                "nothing says with which shapes to measure `{}`",
-                arguments.file.display()
-            ))
-            .help("give a file of cases (docs/cases.md), and the library with `--on`"),
-        ]
-    })
+/// Where there are none, and what is wrong with those that the manifest names.
+pub(super) fn cases(arguments: &Arguments, opened: &Opened) -> Result<Cases, Vec<Diagnostic>> {
+    if let Some(cases) = &opened.cases {
+        return Ok(cases.clone());
+    }
+    let file = arguments.file.display();
+    let nothing = Diagnostic::error(format!("nothing says for which shapes to measure `{file}`"));
+    match eval::open(&arguments.file)?.list.first().map(|subject| &subject.origin) {
+        Some(SubjectOrigin::Manifest(manifest)) => tuning::cases(manifest).unwrap_or_else(|| {
+            Err(vec![nothing.help(
+                "name a file of cases (docs/cases.md) in the manifest, `tune = \"FILE\"` in `[plugin]`, or give one itself",
+            )])
+        }),
+        _ => Err(vec![nothing.help(format!("give a file of cases (docs/cases.md), and `--on {file}`"))]),
+    }
 }
 
 /// Those of the cases that run and that the command line asks for.
@@ -53,7 +59,7 @@ pub(super) fn all(arguments: &Arguments, opened: &Opened, cases: &Cases) -> Resu
         }
         let mistakes = cases::mistaken(cases, case, &opened.subject);
         if let (true, Some(Ok(trial))) = (mistakes.is_empty(), cases.trial(index)) {
-            list.push(Listed { trial: without_addresses(trial) });
+            list.push(without_addresses(trial));
         }
         errors.extend(mistakes.into_iter().map(|it| {
             Diagnostic::error(format!("{}: {}", it.place, it.text))
@@ -77,24 +83,37 @@ fn without_addresses(trial: Trial) -> Trial {
     Trial { query, reference: None, outputs: Vec::new(), ..trial }
 }
 
-/// The nodes as a file of tuning describes them, without times.
+/// The nodes as a file of tuning describes them, without times. Cases that describe a node once more are left out.
 ///
 /// # Errors
 /// What the runtime would refuse.
-pub(super) fn described(opened: &Opened, all: &All, gpu: &Gpu) -> Result<Vec<Point>, Vec<Diagnostic>> {
+pub(super) fn described(
+    opened: &Opened,
+    all: All,
+    gpu: &Gpu,
+) -> Result<(Vec<Described>, Vec<String>), Vec<Diagnostic>> {
     let device = Device { sms: gpu.sms, shared_bytes: gpu.shared_bytes, capability: gpu.number };
-    let (mut points, mut errors) = (Vec::new(), Vec::new());
-    for one in &all.list {
-        match Shaped::new(&opened.subject, &one.trial.query, device) {
-            Ok(node) => points.push(point(&node, &one.trial.name)),
+    let All { list, mut notes } = all;
+    let (mut described, mut errors) = (Vec::<Described>::new(), Vec::new());
+    for trial in list {
+        match Shaped::new(&opened.subject, &trial.query, device) {
+            Ok(node) => {
+                let point = point(&node, &trial.name);
+                match described.iter().find(|known| tuning::is_same_node(&known.point, &point)) {
+                    Some(known) => {
+                        notes.push(format!("`{}` is the same node as `{}`", trial.name, known.trial.name));
+                    }
+                    None => described.push(Described { trial, point }),
+                }
+            }
             Err(Unshaped::Mistaken(mistakes)) => errors.extend(mistakes),
             Err(Unshaped::Refused(why)) => {
-                let error = format!("the case `{}` cannot be measured: it is refused: {why}", one.trial.name);
+                let error = format!("the case `{}` cannot be measured: it is refused: {why}", trial.name);
                 errors.push(Diagnostic::error(error));
             }
         }
     }
-    if errors.is_empty() { Ok(points) } else { Err(errors) }
+    if errors.is_empty() { Ok((described, notes)) } else { Err(errors) }
 }
 
 fn point(node: &Shaped<'_>, case: &str) -> Point {

@@ -4,6 +4,7 @@
 //! ([`listed`]) and shows what came of it ([`report`]).
 
 mod data;
+mod kept;
 mod listed;
 mod protocol;
 mod report;
@@ -16,6 +17,7 @@ use std::time::Duration;
 
 use clap::Args;
 use cubinder_compiler::diagnostic::Diagnostic;
+use cubinder_compiler::trial::Trial;
 
 use super::gpu::process::{Lost, Process};
 use super::gpu::protocol::Gpu;
@@ -23,15 +25,16 @@ use super::gpu::{NO_GPU, Opened, Unable};
 use super::node::WhichNode;
 use super::obligations::failed_json;
 use super::output::{MessageFormat, print, show};
-use listed::Listed;
+use kept::Kept;
 use protocol::{Event, Job, Measurement};
 use report::{Done, Report};
 
 pub(super) const LONG_ABOUT: &str = "\
 Measure how long each variant of a plugin takes on the GPU at hand.
 
-FILE is a file of cases (docs/cases.md): its cases say the shapes. Each variant that is valid for a case runs many times over; all of them \
-take turns, so that a clock that changes meets them alike. Shown are the device's own times without what the host needs to launch, which \
+FILE is a file of cases (docs/cases.md), or a manifest that names one with `tune`: its cases say the shapes. Each variant that is valid for a case runs many times over; all of them \
+take turns, so that a clock that changes meets them alike. What was measured is written to a file, tuning/GPU.toml, in which points of other \
+plugins stay; `cubinder compile` packs it, and the fastest variant is taken. Shown are the device's own times without what the host needs to launch, which \
 variant is taken now, and which variants are never the fastest. Values are not looked at: `cubinder test` does that. A \
 manifest is compiled for the GPU at hand alone. docs/tuning.md says more.
 
@@ -39,7 +42,7 @@ Exit code 0 where all was measured, 1 where something was not, 3 where there is 
 
 #[derive(Args)]
 pub(super) struct Arguments {
-    /// A file of cases
+    /// A file of cases, or a manifest that names one
     file: PathBuf,
     /// Measure the code of this library, bundle or manifest in place of what the cases name
     #[arg(long, value_name = "FILE")]
@@ -49,6 +52,13 @@ pub(super) struct Arguments {
     /// Only cases whose names contain this
     #[arg(long, value_name = "TEXT")]
     case: Option<String>,
+    /// The file to write, or its folder [default: tuning/GPU.toml beside cubinder.toml, or beside the manifest where
+    /// there is none]
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Measure, and write no file
+    #[arg(long)]
+    dry_run: bool,
     /// Which GPU, from 0
     #[arg(long, value_name = "N", default_value_t = 0)]
     device: u32,
@@ -130,16 +140,17 @@ impl From<Unable> for Stopped {
 fn perform(arguments: &Arguments) -> Result<(), Stopped> {
     let opened = arguments.open()?;
     let cases = listed::cases(arguments, &opened)?;
-    let listed = listed::all(arguments, &opened, cases)?;
+    let listed = listed::all(arguments, &opened, &cases)?;
     let mut measuring = Measuring::start(Duration::from_secs(arguments.timeout.max(1)))?;
-    let nodes = listed::described(&opened, &listed, &measuring.gpu)?;
+    let (nodes, notes) = listed::described(&opened, listed, &measuring.gpu)?;
+    let kept = Kept::open(arguments, &cases, &measuring.gpu)?;
     let mut report = Report::new(arguments.json, &opened, measuring.gpu.clone());
     report.begin();
     report.copies(measuring.copy_rate()?);
     let mut errors = Vec::new();
-    for (one, point) in listed.list.iter().zip(nodes) {
-        match measuring.node(one) {
-            Ok(measured) => report.add(Done { point, measured }),
+    for node in nodes {
+        match measuring.node(&node.trial) {
+            Ok(measured) => report.add(Done { point: node.point, measured }),
             Err(error) => errors.push(error),
         }
         if measuring.is_over {
@@ -149,7 +160,12 @@ fn perform(arguments: &Arguments) -> Result<(), Stopped> {
     if !errors.is_empty() {
         return Err(errors.into());
     }
-    report.end(&listed.notes);
+    let points = report.points();
+    let written = match kept.filter(|_| !points.is_empty()) {
+        Some(kept) => Some(kept.write(points).map_err(|error| vec![error])?),
+        None => None,
+    };
+    report.end(&notes, written.as_ref());
     Ok(())
 }
 
@@ -178,9 +194,9 @@ impl Measuring {
         }
     }
 
-    fn node(&mut self, one: &Listed) -> Result<Measurement, Diagnostic> {
-        let what = format!("the case `{}`", one.trial.name);
-        match self.job(&Job::Node(Box::new(one.trial.clone()))) {
+    fn node(&mut self, trial: &Trial) -> Result<Measurement, Diagnostic> {
+        let what = format!("the case `{}`", trial.name);
+        match self.job(&Job::Node(Box::new(trial.clone()))) {
             Ok(Event::Measured(measured)) => Ok(measured),
             Ok(other) => {
                 self.is_over = matches!(other, Event::Failed { is_broken: true, .. });

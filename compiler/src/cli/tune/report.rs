@@ -6,6 +6,7 @@ use cubinder_compiler::diagnostic::harmless;
 use cubinder_compiler::tuning::Point;
 use serde_json::{Value, json};
 
+use super::kept::Written;
 use super::listed::point_json;
 use super::protocol::{Measurement, Timed};
 use crate::cli::gpu::Opened;
@@ -54,10 +55,23 @@ impl<'a> Report<'a> {
         self.done.push(done);
     }
 
-    pub(super) fn end(&self, notes: &[String]) {
-        let told = told(&self.opened.subject.plugin, &self.done);
+    /// What was measured, as a file of tuning keeps it. Where nothing is launched there is nothing to keep.
+    pub(super) fn points(&self) -> Vec<Point> {
+        let times = |done: &Done| {
+            done.measured.variants.iter().map(|timed| (timed.variant, timed.microseconds)).collect()
+        };
+        let point = |done: &Done| Point { microseconds: times(done), ..done.point.clone() };
+        self.done.iter().map(point).filter(|point| !point.microseconds.is_empty()).collect()
+    }
+
+    pub(super) fn end(&self, notes: &[String], written: Option<&Written>) {
+        let mut told = told(&self.opened.subject.plugin, &self.done);
+        told.extend(written.and_then(unnamed_note));
         for note in notes.iter().chain(&told) {
             self.show(&format!("note: {note}\n"));
+        }
+        if let Some(Written { path, points, others, .. }) = written {
+            self.show(&format!("wrote {} ({points} points; {others} others stay)\n", path.display()));
         }
         if self.json {
             let Gpu { name, capability, sms, driver_number, .. } = &self.gpu;
@@ -67,6 +81,7 @@ impl<'a> Report<'a> {
                 "device": {"name": name, "capability": capability, "sms": sms, "driver": driver_number},
                 "copy_gigabytes_per_second": self.copies.map(|rate| (rate / 1e8).round() / 10.0),
                 "cases": self.done.iter().map(done_json).collect::<Vec<_>>(),
+                "written": written.map(|written| written.path.display().to_string()),
                 "notes": notes.iter().chain(&told).collect::<Vec<_>>(),
             });
             print(&(report.to_string() + "\n"));
@@ -113,6 +128,14 @@ fn table(done: &Done) -> String {
         text.push('\n');
     }
     text
+}
+
+/// That what was written would not be packed.
+fn unnamed_note(written: &Written) -> Option<String> {
+    let config = written.unnamed.as_ref()?.display();
+    Some(format!(
+        "`{config}` does not name the file, so that nothing packs it: `tuning = [\"tuning/*.toml\"]` in its `[library]` does"
+    ))
 }
 
 /// What all cases together tell.

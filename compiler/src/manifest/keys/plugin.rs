@@ -162,6 +162,12 @@ pub static PLUGIN: Table = Table {
             "[\"pads\"]",
             "The attributes on which the time of a node depends: nodes that differ in others alone share what TensorRT measured. Otherwise all.",
         ),
+        optional(
+            "tune",
+            Form::Path,
+            "\"../tests/circ_pad_sizes.toml\"",
+            "The file of cases for whose shapes `cubinder tune` measures the variants, relative to the manifest's folder.",
+        ),
     ],
 };
 

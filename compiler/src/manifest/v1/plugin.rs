@@ -21,6 +21,7 @@ pub(super) fn read(form: &mut Form<'_>, root: &mut Section<'_>) -> PluginDecl {
         summary: String::new(),
         require: Vec::new(),
         timing: None,
+        tune: None,
     };
     let Some(entry) = root.take("plugin") else {
         let diagnostic = Diagnostic::error("the manifest has no `[plugin]` table")
@@ -59,8 +60,21 @@ pub(super) fn read(form: &mut Form<'_>, root: &mut Section<'_>) -> PluginDecl {
         let names = form.strings(&entry)?;
         Some(Located { value: names, range: entry.range })
     });
+    decl.tune = section.take("tune").and_then(|entry| file(form, &entry));
     form.finish(&section);
     decl
+}
+
+fn file(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Located<String>> {
+    let file = form.string(entry)?;
+    if file.value.trim().is_empty() {
+        let diagnostic = Diagnostic::error(format!("`{}` must name a file", entry.key))
+            .code(rules::WRONG_VALUE)
+            .at(form.span(file.range), "this is empty");
+        form.report(diagnostic);
+        return None;
+    }
+    Some(file)
 }
 
 fn rules<'t>(form: &mut Form<'_>, entry: &Entry<'t>) -> Vec<Entry<'t>> {

@@ -1,0 +1,121 @@
+//! The file that keeps what was measured.
+
+use std::path::{Path, PathBuf};
+
+use cubinder_bundle::fit::ComputeCapability;
+use cubinder_compiler::config;
+use cubinder_compiler::diagnostic::Diagnostic;
+use cubinder_compiler::eval::cases::Cases;
+use cubinder_compiler::project::{self, Asked, Project};
+use cubinder_compiler::tuning::{self, Device, Point, Tuning};
+
+use super::Arguments;
+use crate::cli::gpu::protocol::Gpu;
+
+/// The folder of such files, beside `cubinder.toml` or a manifest.
+const FOLDER: &str = "tuning";
+
+/// Where measurements go, and what is there already.
+pub(super) struct Kept {
+    path: PathBuf,
+    device: Device,
+    known: Option<Tuning>,
+    /// Whether all cases are measured: then no other point of the plugin stays.
+    is_whole: bool,
+    /// The manifest that is measured, where it is there.
+    manifest: Option<PathBuf>,
+}
+
+impl Kept {
+    /// The file; none where none is to be written.
+    ///
+    /// # Errors
+    /// Where what is there is no such file, or one of another GPU.
+    pub(super) fn open(
+        arguments: &Arguments,
+        cases: &Cases,
+        gpu: &Gpu,
+    ) -> Result<Option<Kept>, Vec<Diagnostic>> {
+        if arguments.dry_run {
+            return Ok(None);
+        }
+        let device = device(gpu).ok_or_else(|| {
+            vec![Diagnostic::error(format!("`{}` is no compute capability of a GPU", gpu.capability))]
+        })?;
+        let manifest = manifest(cases);
+        let path = path(arguments, manifest.as_deref(), &device);
+        let known = tuning::known(&path, &device)?;
+        Ok(Some(Kept { path, device, known, is_whole: arguments.case.is_none(), manifest }))
+    }
+
+    /// Writes the points into it; what was done, and where.
+    ///
+    /// # Errors
+    /// Where it cannot be written.
+    pub(super) fn write(self, points: Vec<Point>) -> Result<Written, Diagnostic> {
+        let count = points.len();
+        let merged = tuning::merged(self.known, Tuning { device: self.device, points }, self.is_whole);
+        tuning::save(&self.path, &merged)?;
+        let others = merged.points.len().saturating_sub(count);
+        let unnamed = self.manifest.and_then(|manifest| unnamed(&self.path, &manifest));
+        Ok(Written { path: config::shown(&self.path), points: count, others, unnamed })
+    }
+}
+
+/// What was written.
+pub(super) struct Written {
+    pub(super) path: PathBuf,
+    /// How many points are new.
+    pub(super) points: usize,
+    /// How many others are there.
+    pub(super) others: usize,
+    /// The `cubinder.toml` of the project, where it does not name the file.
+    pub(super) unnamed: Option<PathBuf>,
+}
+
+fn device(gpu: &Gpu) -> Option<Device> {
+    let (major, minor) = gpu.capability.split_once('.')?;
+    Some(Device {
+        name: gpu.name.clone(),
+        capability: ComputeCapability { major: major.parse().ok()?, minor: minor.parse().ok()? },
+        sms: u32::try_from(gpu.sms).ok()?,
+        driver: u32::try_from(gpu.driver_number).ok(),
+    })
+}
+
+/// The file of `--out`, or that of the GPU in its folder; else in the folder of tuning.
+fn path(arguments: &Arguments, manifest: Option<&Path>, device: &Device) -> PathBuf {
+    match &arguments.out {
+        Some(out) if out.extension().is_some_and(|extension| extension == "toml") => out.clone(),
+        Some(out) => out.join(tuning::file_name(device)),
+        None => home(arguments, manifest).join(FOLDER).join(tuning::file_name(device)),
+    }
+}
+
+/// The manifest of the cases, where it is one and is there.
+fn manifest(cases: &Cases) -> Option<PathBuf> {
+    let subject = &cases.subject;
+    let is_manifest = subject.extension().is_some_and(|it| it == "toml") && subject.is_file();
+    is_manifest.then(|| config::shown(subject))
+}
+
+/// The folder of the nearest `cubinder.toml` above the manifest; where there is none that of the manifest; and without a manifest that of the
+/// cases.
+fn home(arguments: &Arguments, manifest: Option<&Path>) -> PathBuf {
+    let folder = |path: &Path| path.parent().map(Path::to_path_buf).unwrap_or_default();
+    let Some(manifest) = manifest else { return folder(&arguments.file) };
+    folder(&project::config_above(manifest, &here()).unwrap_or_else(|| manifest.to_owned()))
+}
+
+/// The `cubinder.toml` of the manifest's project, where it does not name the file.
+fn unnamed(path: &Path, manifest: &Path) -> Option<PathBuf> {
+    let asked = Asked { manifests: vec![manifest.to_owned()], ..Asked::default() };
+    let project = Project::open_around(asked, &here()).ok()?.pop()?;
+    let file = path.canonicalize().ok()?;
+    let is_named = project.tuning.iter().any(|named| named.canonicalize().is_ok_and(|named| named == file));
+    project.config.filter(|_| !is_named).map(|config| config.source.path.clone())
+}
+
+fn here() -> PathBuf {
+    std::env::current_dir().unwrap_or_default()
+}

@@ -1,0 +1,55 @@
+//! The cases that a manifest names for measuring: `tune`.
+
+use std::path::{Path, PathBuf};
+
+use crate::config;
+use crate::diagnostic::{Diagnostic, Span};
+use crate::eval::cases::{self, Cases};
+use crate::manifest::Located;
+use crate::project::kind::{self, Kind};
+use crate::resolve::{Resolved, beside};
+use crate::rules;
+
+/// The cases for whose shapes the variants of a plugin are measured; none where its manifest names none.
+///
+/// # Errors
+/// Where the file cannot be read, is no file of cases or one of another manifest; and its mistakes of form.
+#[must_use]
+pub fn cases(manifest: &Resolved) -> Option<Result<Cases, Vec<Diagnostic>>> {
+    manifest.manifest.plugin.tune.as_ref().map(|named| read(manifest, named))
+}
+
+/// The file that a manifest names for that.
+#[must_use]
+pub fn cases_path(manifest: &Resolved) -> Option<PathBuf> {
+    manifest.manifest.plugin.tune.as_ref().map(|named| beside(&manifest.source, &named.value))
+}
+
+fn read(manifest: &Resolved, named: &Located<String>) -> Result<Cases, Vec<Diagnostic>> {
+    let path = beside(&manifest.source, &named.value);
+    let here = |error: Diagnostic| {
+        let span = Span::new(&manifest.source, named.range.clone());
+        error
+            .code(rules::TUNE_FILE)
+            .at(span, "the manifest names it here")
+            .help("`tune` names a file of cases (docs/cases.md), relative to the manifest's folder")
+    };
+    let source = config::open(&path);
+    let source = source.map_err(|errors| errors.into_iter().map(here).collect::<Vec<_>>())?;
+    kind::expect(Kind::Cases, &path, &source.text).map_err(|error| vec![here(error)])?;
+    let cases = cases::read(&source)?;
+    if !is_same(&cases.subject, &manifest.source.path) {
+        let (found, subject) = (config::shown(&path), config::shown(&cases.subject));
+        let error = format!("the cases of `{}` are of `{}`", found.display(), subject.display());
+        let own = config::shown(&manifest.source.path);
+        let error = here(Diagnostic::error(error)).note(format!("this manifest is `{}`", own.display()));
+        return Err(vec![error]);
+    }
+    Ok(cases)
+}
+
+/// Whether two paths lead to one file.
+fn is_same(one: &Path, other: &Path) -> bool {
+    let real = |path: &Path| path.canonicalize().ok();
+    real(one).zip(real(other)).is_some_and(|(one, other)| one == other)
+}

@@ -220,6 +220,14 @@ fn a_manifest_has_to_say_its_shapes() {
     }
 }
 
+#[test]
+fn times_that_are_far_apart_are_told() {
+    let Some(unsteady) = tune(&["--case", "a vector"], &[("FAKE_UNSTEADY", "1")]) else { return };
+    unsteady.assert_code(0);
+    let expected = "note: in 1 of 1 cases half of a variant's times are more than 5 % apart, at most 50 %, in `a vector`";
+    assert!(unsteady.stdout.contains(expected), "{}", unsteady.stdout);
+}
+
 /// Fills are a part of a run, and sizes that only kernels know are as large as they may be.
 #[test]
 fn everything_that_a_variant_does_counts() {

@@ -19,8 +19,8 @@ use cubinder::driver::Driver;
 use cubinder::driver::sys::{CUfunction, CUstream};
 use cubinder::launch::{Addresses, StepRecord, takes};
 use cubinder_bundle::expr::{BinaryOp, Expr, Node};
-use cubinder_bundle::launch::{Decided, Steps, sequence};
-use cubinder_bundle::{CodeBytes, Digest};
+use cubinder_bundle::launch::{self, Decided, Facts, Signature, Steps, nearest_point, sequence};
+use cubinder_bundle::{CodeBytes, DataType, Digest, Format, Plugin, TunedDevice, TunedPoint};
 use support::{Device, Mock, cubin};
 use the_plugin::{Shapes, all_given, plugin};
 
@@ -142,4 +142,22 @@ fn enqueue_allocates_nothing() {
     assert_eq!(ALLOCATIONS.get() - before, 0);
     assert_eq!(LAUNCHES.load(Ordering::Relaxed), 2000);
     assert_eq!(taken, [63, 250 - 63, 750]);
+
+    // Nor does looking for the nearest of what was measured, whenever shapes change.
+    let point = |extent| TunedPoint {
+        attributes: Vec::new(),
+        shapes: vec![vec![1, 3, extent, extent]; 2],
+        ranking: vec![0],
+    };
+    let points = (1..=256).map(point).collect();
+    let measured = TunedDevice { name: String::new(), capability: 86, sms: 84, points };
+    let plugin = Plugin { tuning: vec![measured], ..plugin };
+    let node = Signature { attributes: &[], types: &[DataType::F32; 2], formats: &[Format::Linear; 2] };
+    let here = launch::Device { sms: 84, shared_bytes: 49_152, capability: 86 };
+    let extents: &[i64] = &[1, 3, 70, 70];
+    let facts = Facts { shapes: &[extents; 2], device: Some(here), ..Facts::default() };
+    let before = ALLOCATIONS.get();
+    let nearest = nearest_point(&plugin, &node, &facts);
+    assert_eq!(ALLOCATIONS.get() - before, 0);
+    assert_eq!(nearest, plugin.tuning[0].points.get(69));
 }

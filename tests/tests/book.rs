@@ -12,13 +12,19 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// The pages of the repository, by their path from its root.
+/// The pages of the repository, those in folders of `docs` too, by their path from its root.
 fn pages() -> BTreeMap<String, String> {
     let mut names = vec!["README.md".to_owned()];
-    for entry in std::fs::read_dir(root().join("docs")).unwrap() {
-        let name = entry.unwrap().file_name().into_string().unwrap();
-        if name.ends_with(".md") {
-            names.push(format!("docs/{name}"));
+    let mut folders = vec!["docs".to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(root().join(&folder)).unwrap() {
+            let entry = entry.unwrap();
+            let name = format!("{folder}/{}", entry.file_name().into_string().unwrap());
+            if entry.file_type().unwrap().is_dir() {
+                folders.push(name);
+            } else if name.ends_with(".md") {
+                names.push(name);
+            }
         }
     }
     let read = |name: String| {
@@ -66,6 +72,7 @@ fn anchors(text: &str) -> BTreeSet<String> {
 #[test]
 fn every_page_is_in_the_contents_once() {
     let pages = pages();
+    assert!(pages.contains_key("docs/plugins/nms.md"), "pages in folders are looked at");
     let mut listed = links(&pages[CONTENTS]);
     listed.sort_unstable();
     let there: Vec<&str> =

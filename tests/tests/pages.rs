@@ -81,11 +81,23 @@ fn follow(name: &str, which: Python) {
     let Some(reader) = Reader::from_environment(which) else {
         return skip("following a page needs the builds and packages that `cargo xtask test` names");
     };
-    let folder = reader.installed.work("empty").unwrap();
-    let left_out = walkthrough::follow(&page(name), &folder, &reader.variables, false);
+    follow_in(name, &reader, &reader.installed.work("empty").unwrap());
+}
+
+fn follow_in(name: &str, reader: &Reader, folder: &Path) {
+    let left_out = walkthrough::follow(&page(name), folder, &reader.variables, false);
     for reason in left_out.unwrap_or_else(|error| panic!("{name}: {error:#}")) {
         println!("{name}: {reason}");
     }
+}
+
+/// The names in a folder of pages, as [`page`] wants them.
+fn pages_in(folder: &str) -> Vec<String> {
+    let entries =
+        std::fs::read_dir(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..").join(folder)).unwrap();
+    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let pages = names.filter(|name| name.ends_with(".md")).map(|name| format!("{folder}/{name}"));
+    pages.collect()
 }
 
 /// The lines of all blocks of commands that begin with `program`, continued lines joined.
@@ -122,11 +134,9 @@ fn every_trtexec_command_of_the_pages_is_one() {
         return skip("following a page needs the builds and packages that `cargo xtask test` names");
     };
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..");
-    let pages = std::fs::read_dir(root.join("docs")).unwrap().map(|entry| entry.unwrap().path());
-    let pages = pages.chain([root.join("README.md")]);
-    let pages = pages.filter(|path| path.extension().is_some_and(|extension| extension == "md"));
+    let pages = [pages_in("docs"), pages_in("docs/plugins"), vec!["README.md".to_owned()]].concat();
     let mut count = 0;
-    for page in pages {
+    for page in pages.into_iter().map(|name| root.join(name)) {
         for line in command_lines(&std::fs::read_to_string(&page).unwrap(), "trtexec") {
             let mut command = reader.installed.command("bash");
             command.args(["-c", &line]).envs(reader.variables.iter().cloned()).env("TRTEXEC_PARSE_ONLY", "1");
@@ -158,4 +168,24 @@ fn the_recipes_for_models_can_be_followed() {
 #[test]
 fn kernels_from_elsewhere_can_be_followed() {
     follow("docs/kernels-from-elsewhere.md", Python::Compilers);
+}
+
+/// Each with the manifests and kernels of a checkout.
+#[test]
+fn the_pages_of_the_plugins_can_be_followed() {
+    let Some(reader) = Reader::from_environment(Python::PyTorch) else {
+        return skip("following a page needs the builds and packages that `cargo xtask test` names");
+    };
+    let root = std::fs::canonicalize(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..")).unwrap();
+    let names = [pages_in("docs/plugins"), vec!["docs/plugins.md".to_owned()]].concat();
+    assert!(names.len() > 7, "{names:?}");
+    for name in names {
+        let folder = reader.installed.work(&name).unwrap();
+        for part in ["manifests", "kernels"] {
+            std::os::unix::fs::symlink(root.join(part), folder.join(part)).unwrap();
+        }
+        let has_commands = page(&name).iter().any(|step| matches!(step, Step::Commands { .. }));
+        assert!(has_commands, "{name} has an example");
+        follow_in(&name, &reader, &folder);
+    }
 }

@@ -1,9 +1,10 @@
-"""Runs `cubinder test` over the libraries of a folder that `cargo xtask gpu-test --prepare DIR` wrote; needs a GPU and NumPy.
+"""Runs `cubinder test` and `cubinder tune` over the libraries of a folder that `cargo xtask gpu-test --prepare DIR` wrote; needs a GPU and NumPy.
 
     python3 kernel_tests.py DIR/kernels [--only TEXT]
 
 Of a run with planted faults each case whose name begins with a kind of fault has to have faults of that kind alone; every other case has
-to pass. What `cubinder test` says of a run that is not as it should be is shown.
+to pass. Of a run that measures each case has to have a time of each variant. What the command says of a run that is not as it should be is
+shown.
 """
 
 import argparse
@@ -32,6 +33,8 @@ def judge(run, status, text):
         cases = report["cases"]
     except (IndexError, KeyError, ValueError):
         return "it has no report"
+    if run["command"] == "tune":
+        return judge_times(report, status)
     wrong = [case["name"] for case in cases if not as_planted(case)]
     if wrong:
         return "not as they should be: " + ", ".join(wrong)
@@ -41,8 +44,26 @@ def judge(run, status, text):
     return None if cases else "nothing was run"
 
 
+def judge_times(report, status):
+    """The same for one that measures: times, and the rate of copies, are of an order that there is."""
+    if status != 0 or report["result"] != "tuned":
+        return f"exit code {status}"
+    rate = report["copy_gigabytes_per_second"]
+    if rate is None or not 50 < rate < 50000:
+        return f"it copies {rate} GB/s"
+    for case in report["cases"]:
+        wrong = [one for one in case["variants"] if not 0 < one["least"] <= one["microseconds"] <= one["most"]]
+        if wrong or not case["variants"]:
+            return f"{case['case']}: {wrong or 'no variant'}"
+        # Half of the times differ by less than half: what is measured is no accident.
+        loose = [one for one in case["variants"] if one["upper_quartile"] > 1.5 * one["lower_quartile"]]
+        if loose:
+            return f"{case['case']}: the times are too far apart: {loose}"
+    return None if report["cases"] else "nothing was measured"
+
+
 def execute(folder, run, more=()):
-    command = [os.path.abspath(os.path.join(folder, "cubinder")), "test", *run["arguments"], *more]
+    command = [os.path.abspath(os.path.join(folder, "cubinder")), run["command"], *run["arguments"], *more]
     environment = {**os.environ, "CUBINDER_PYTHON": sys.executable}
     try:
         done = subprocess.run(
@@ -64,7 +85,7 @@ def run_all(folder, only=""):
         status, text = execute(folder, run, ["--json"])
         why = judge(run, status, text)
         passed, failed = passed + (why is None), failed + (why is not None)
-        print(f"{'ok' if why is None else 'FAILED'} {run['name']} [cubinder test]: {run['what']}")
+        print(f"{'ok' if why is None else 'FAILED'} {run['name']} [cubinder {run['command']}]: {run['what']}")
         if why is not None:
             _, shown = execute(folder, run)
             print(f"    {why}\n    " + "\n    ".join(shown.strip().splitlines()[-60:]))

@@ -1,4 +1,4 @@
-//! What a GPU is to run with `cubinder test`: plugins with planted faults, those that ship, and those of the tests.
+//! What a GPU is to run with `cubinder test` and `cubinder tune`: plugins with planted faults, those that ship, and those of the tests.
 //!
 //! Owns the list of runs. Preparing compiles everything, because the machine with the GPU need not have NVRTC. Never looks at a
 //! result: `kernel_tests.py` does.
@@ -48,6 +48,9 @@ const SHIPPED: [(&str, &str); 10] = [
     ("nms", "cubinder/nms"),
 ];
 
+/// Those of the plugins that ship of which the variants are measured, too.
+const MEASURED: [&str; 2] = ["rms_norm", "pillar_scatter"];
+
 /// The compilers of `tests/data/elsewhere`, whose plugins are all circular padding up to rank 4.
 const ELSEWHERE: [&str; 4] = ["nvcc", "cupy", "numba", "triton"];
 
@@ -56,14 +59,20 @@ const ELSEWHERE: [&str; 4] = ["nvcc", "cupy", "numba", "triton"];
 struct Run {
     name: String,
     what: String,
-    /// Of `cubinder test`.
+    /// `test` or `tune`.
+    command: &'static str,
     arguments: Vec<String>,
 }
 
 impl Run {
     fn new(name: &str, what: &str, arguments: &[&str]) -> Run {
         let arguments = arguments.iter().map(|&argument| argument.to_owned()).collect();
-        Run { name: name.to_owned(), what: what.to_owned(), arguments }
+        Run { name: name.to_owned(), what: what.to_owned(), command: "test", arguments }
+    }
+
+    fn tuning(name: &str, what: &str, arguments: &[&str]) -> Run {
+        let arguments = [arguments, &["--dry-run"]].concat();
+        Run { command: "tune", ..Run::new(name, what, &arguments) }
     }
 }
 
@@ -101,6 +110,7 @@ pub(crate) fn prepare(workshop: &Workshop, folder: &Path, targets: &[&str]) -> R
         let arguments = [cases.as_str(), "--on", "libshipped.so", "--plugin", plugin, "--random", "50"];
         runs.push(Run::new(plugin, "against NumPy or PyTorch, 50 random shapes", &arguments));
     }
+    runs.extend(tuning(&inner)?);
     let (clusters, others): (Vec<_>, Vec<_>) = OTHERS.iter().partition(|(file, _)| *file == "exchange");
     for (name, list, targets) in [("others", others, targets), ("clusters", clusters, &[][..])] {
         let manifests: Vec<String> =
@@ -120,6 +130,22 @@ pub(crate) fn prepare(workshop: &Workshop, folder: &Path, targets: &[&str]) -> R
     }
     std::fs::write(inner.join("runs.json"), serde_json::to_string_pretty(&runs)?)?;
     Ok(())
+}
+
+/// What is measured: fills and several launches in one graph, sizes that kernels find, programmatic launches.
+fn tuning(inner: &Path) -> Result<Vec<Run>> {
+    copy(&workspace::root().join("manifests/cubinder/cases"), &inner.join("cases"))?;
+    let planted = [("tuned", "planted"), ("tuned_positive", "positive")].map(|(file, plugin)| {
+        let cases = format!("{file}.toml");
+        let arguments = [cases.as_str(), "--on", "libplanted.so", "--plugin", plugin];
+        Run::tuning(&format!("tuning {plugin}"), "each variant has a time", &arguments)
+    });
+    let shipped = MEASURED.map(|plugin| {
+        let cases = format!("cases/{plugin}.toml");
+        let arguments = [cases.as_str(), "--on", "libshipped.so", "--plugin", plugin];
+        Run::tuning(&format!("tuning {plugin}"), "each variant has a time", &arguments)
+    });
+    Ok(planted.into_iter().chain(shipped).collect())
 }
 
 fn library(

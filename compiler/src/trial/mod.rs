@@ -2,7 +2,7 @@
 //!
 //! Owns: tensors in host memory ([`Array`]), NumPy's files ([`npy`]), memory layouts ([`layout`]), data made from a seed ([`data`]),
 //! comparing ([`compare`]), what is wrong with a trial before anything runs ([`mistakes()`]), functions in Python that say what is right ([`mod@reference`]), and shapes that a plugin allows ([`shapes`]).
-//! Never talks to a GPU: `cubinder test` does, in the program, with the crate `cubinder-gpu`.
+//! Never talks to a GPU: `cubinder test` and `cubinder tune` do, in the program, with the crate `cubinder-gpu`.
 
 mod array;
 mod compare;

@@ -60,14 +60,7 @@ pub(super) fn lay_out(root: &Path, artifacts: &Artifacts) -> Result<Vec<File>> {
             bytes.replace("@version@", VERSION).into_bytes(),
         ));
     }
-    for (name, bytes) in in_folder(&root.join("docs"))? {
-        let is_page = Path::new(&name).extension().is_some_and(|extension| extension == "md");
-        // These two are of use in the book alone.
-        if is_page && !["introduction.md", "SUMMARY.md"].contains(&name.as_str()) {
-            files.push(text(&format!("share/doc/cubinder/{name}"), bytes));
-        }
-    }
-    for (name, bytes) in pictures(&root.join("docs"))? {
+    for (name, bytes) in documentation(&root.join("docs"))? {
         files.push(text(&format!("share/doc/cubinder/{name}"), bytes));
     }
     let pages = tempfile::tempdir()?;
@@ -109,14 +102,30 @@ pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     write().with_context(|| format!("cannot write `{}`", path.display()))
 }
 
-/// The pictures of the pages, which lie in folders beside them, by their paths from the pages.
-fn pictures(docs: &Path) -> Result<Vec<(String, Vec<u8>)>> {
-    let folder = docs.join("performance");
-    if !folder.is_dir() {
-        return Ok(Vec::new());
+/// The pages and their pictures, those in folders too, by their paths from the folder.
+fn documentation(docs: &Path) -> Result<Vec<(String, Vec<u8>)>> {
+    let mut found = Vec::new();
+    let mut folders = vec![String::new()];
+    while let Some(folder) = folders.pop() {
+        for (name, bytes) in in_folder(&docs.join(&folder))? {
+            let is_shown = name.ends_with(".md") || name.ends_with(".svg");
+            let path = format!("{folder}{name}");
+            // These two are of use in the book alone.
+            if is_shown && !["introduction.md", "SUMMARY.md"].contains(&path.as_str()) {
+                found.push((path, bytes));
+            }
+        }
+        let entries =
+            std::fs::read_dir(docs.join(&folder)).with_context(|| format!("cannot read `{folder}`"))?;
+        for entry in entries {
+            let entry = entry?;
+            if entry.path().is_dir() {
+                folders.push(format!("{folder}{}/", entry.file_name().to_string_lossy()));
+            }
+        }
     }
-    let files = in_folder(&folder)?.into_iter().filter(|(name, _)| name.ends_with(".svg"));
-    Ok(files.map(|(name, bytes)| (format!("performance/{name}"), bytes)).collect())
+    found.sort();
+    Ok(found)
 }
 
 /// The names and contents of a folder's files; not of folders in it.
@@ -138,18 +147,28 @@ pub(super) fn in_folder(folder: &Path) -> Result<Vec<(String, Vec<u8>)>> {
 mod tests {
     use super::*;
 
-    /// A page that shows a picture is packed together with it.
+    /// A page that shows a picture is packed together with it, and so are pages in folders.
     #[test]
-    fn pictures_are_packed_beside_the_pages() {
+    fn pages_and_pictures_are_packed_with_their_folders() {
         let docs = tempfile::tempdir().unwrap();
-        assert_eq!(pictures(docs.path()).unwrap(), []);
-        let folder = docs.path().join("performance");
-        std::fs::create_dir(&folder).unwrap();
-        std::fs::write(docs.path().join("page.md"), "").unwrap();
-        std::fs::write(folder.join("a.svg"), "<svg/>").unwrap();
-        std::fs::write(folder.join("kernels.json"), "{}").unwrap();
-        assert_eq!(pictures(docs.path()).unwrap(), [("performance/a.svg".to_owned(), b"<svg/>".to_vec())]);
-        assert_eq!(in_folder(docs.path()).unwrap(), [("page.md".to_owned(), Vec::new())]);
+        for folder in ["performance", "plugins"] {
+            std::fs::create_dir(docs.path().join(folder)).unwrap();
+        }
+        let files = [
+            "SUMMARY.md",
+            "introduction.md",
+            "page.md",
+            "performance/a.svg",
+            "performance/kernels.json",
+            "plugins/introduction.md",
+        ];
+        for file in files {
+            std::fs::write(docs.path().join(file), file).unwrap();
+        }
+        let packed = documentation(docs.path()).unwrap();
+        let packed: Vec<&str> = packed.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(packed, ["page.md", "performance/a.svg", "plugins/introduction.md"]);
+        assert_eq!(in_folder(docs.path()).unwrap().len(), 3);
     }
 
     /// A file of the package that is not packed would be missed by who installs it.

@@ -22,7 +22,7 @@ use cubinder_compiler::eval::cases::{self, Cases};
 use cubinder_compiler::eval::{self, Query};
 use cubinder_compiler::trial::{self, FunctionRef, Trial};
 
-use super::gpu::{NO_GPU, Opened as Tested, Unable};
+use super::gpu::{NO_GPU, Opened, Unable};
 use super::node::{NodeArguments, WhichNode};
 use super::obligations::failed_json;
 use super::output::{MessageFormat, print, show};
@@ -97,8 +97,8 @@ pub(super) struct Arguments {
 }
 
 impl Arguments {
-    fn open(&self) -> Result<Tested, Vec<Diagnostic>> {
-        Tested::open(&self.file, self.on.as_deref(), &self.which)
+    fn open(&self) -> Result<Opened, Vec<Diagnostic>> {
+        Opened::open(&self.file, self.on.as_deref(), &self.which)
     }
 }
 
@@ -207,7 +207,7 @@ fn perform(arguments: &Arguments) -> Result<bool, Stopped> {
 }
 
 /// What is wrong with what is to be run, as far as that can be told without a GPU.
-fn mistakes(tested: &Tested, base: &Trial, listed: &[Listed]) -> Vec<Diagnostic> {
+fn mistakes(tested: &Opened, base: &Trial, listed: &[Listed]) -> Vec<Diagnostic> {
     let mut all = Vec::new();
     if listed.is_empty() {
         // Nodes with random shapes have the reference of the command line.
@@ -236,21 +236,21 @@ fn mistakes(tested: &Tested, base: &Trial, listed: &[Listed]) -> Vec<Diagnostic>
     all
 }
 
-fn case_of(tested: &Tested, index: Option<usize>) -> Option<(&Cases, &cases::Case)> {
+fn case_of(tested: &Opened, index: Option<usize>) -> Option<(&Cases, &cases::Case)> {
     let cases = tested.cases.as_ref()?;
     Some((cases, cases.list.get(index?)?))
 }
 
-fn case_name(tested: &Tested, index: usize) -> String {
+fn case_name(tested: &Opened, index: usize) -> String {
     case_of(tested, Some(index)).map(|(_, case)| case.name.clone()).unwrap_or_default()
 }
 
-fn is_refusal(tested: &Tested, index: usize) -> bool {
+fn is_refusal(tested: &Opened, index: usize) -> bool {
     case_of(tested, Some(index)).is_some_and(|(_, case)| case.is_refusal())
 }
 
 /// What holds for everything that is run.
-fn base(arguments: &Arguments, tested: &Tested) -> Result<Trial, Vec<Diagnostic>> {
+fn base(arguments: &Arguments, tested: &Opened) -> Result<Trial, Vec<Diagnostic>> {
     let mut base = tested.cases.as_ref().map(Cases::defaults).unwrap_or_default();
     base.variant = arguments.variant;
     base.seed = arguments.seed.unwrap_or(base.seed);
@@ -266,7 +266,7 @@ fn base(arguments: &Arguments, tested: &Tested) -> Result<Trial, Vec<Diagnostic>
 type Listed = (Option<usize>, Result<Trial, String>);
 
 /// The cases of the file, and the node of the command line.
-fn listed(arguments: &Arguments, tested: &Tested, base: &Trial) -> Result<Vec<Listed>, Vec<Diagnostic>> {
+fn listed(arguments: &Arguments, tested: &Opened, base: &Trial) -> Result<Vec<Listed>, Vec<Diagnostic>> {
     let mut list = Vec::new();
     if let Some(cases) = &tested.cases {
         let is_wanted = |name: &str| arguments.case.as_ref().is_none_or(|part| name.contains(part.as_str()));

@@ -9,7 +9,7 @@ use cubinder_compiler::trial::{Trial, data};
 
 use super::report::{Case, Report};
 use super::supervise::{Outcome, Supervisor};
-use super::{Tested, protocol::Kind};
+use super::{Opened, protocol::Kind};
 
 /// How often something smaller is tried.
 const SHRINKS: usize = 200;
@@ -18,7 +18,7 @@ const SHRINKING: Duration = Duration::from_secs(60);
 
 /// Runs `several` nodes, up to the first that fails; `known` are what a person wrote.
 pub(super) fn run(
-    tested: &Tested,
+    tested: &Opened,
     base: &Trial,
     known: &[Trial],
     several: u32,
@@ -65,14 +65,14 @@ pub(super) fn run(
 }
 
 /// A node of a person's as one that others can be made like.
-fn sizes(tested: &Tested, trial: &Trial) -> Option<Sizes> {
+fn sizes(tested: &Opened, trial: &Trial) -> Option<Sizes> {
     let stated = eval::state(&tested.subject, &trial.query).ok()?;
     let variants = &tested.subject.plugin.variants;
     let row = variants.iter().position(|it| it.types == stated.types && it.formats == stated.formats)?;
     Some(Sizes { shapes: stated.inputs, values: stated.values, attributes: stated.attributes, row })
 }
 
-fn trial(tested: &Tested, base: &Trial, sizes: &Sizes, name: &str, seed: u64) -> Trial {
+fn trial(tested: &Opened, base: &Trial, sizes: &Sizes, name: &str, seed: u64) -> Trial {
     let mut query = sizes.query(&tested.subject.plugin);
     if tested.subject.attributes.is_some() {
         // A node of an engine has its own.
@@ -83,7 +83,7 @@ fn trial(tested: &Tested, base: &Trial, sizes: &Sizes, name: &str, seed: u64) ->
 
 /// The smallest node that was found to fail in the same way.
 fn shrink(
-    tested: &Tested,
+    tested: &Opened,
     base: &Trial,
     device: Device,
     (mut smallest, mut outcome): (Sizes, Outcome),
@@ -123,7 +123,7 @@ fn kinds(outcome: &Outcome) -> Vec<Option<Kind>> {
 }
 
 /// A node for people, as the command line takes it.
-fn text(tested: &Tested, sizes: &Sizes) -> String {
+fn text(tested: &Opened, sizes: &Sizes) -> String {
     let query = sizes.query(&tested.subject.plugin);
     let mut words: Vec<String> = Vec::new();
     for (name, shape) in &query.shapes {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::protocol::{Fault, Ran};
 use super::supervise::Outcome;
-use super::{Arguments, Tested};
+use super::{Arguments, Opened};
 use crate::cli::gpu::protocol::Gpu;
 use crate::cli::output::print;
 
@@ -29,7 +29,7 @@ impl Case {
 /// What is shown of a run of the command.
 pub(super) struct Report<'a> {
     json: bool,
-    tested: &'a Tested,
+    tested: &'a Opened,
     gpu: Gpu,
     cases: Vec<Case>,
     notes: Vec<String>,
@@ -38,7 +38,7 @@ pub(super) struct Report<'a> {
 }
 
 impl<'a> Report<'a> {
-    pub(super) fn new(arguments: &Arguments, tested: &'a Tested, gpu: Gpu) -> Report<'a> {
+    pub(super) fn new(arguments: &Arguments, tested: &'a Opened, gpu: Gpu) -> Report<'a> {
         Report {
             json: arguments.json,
             tested,

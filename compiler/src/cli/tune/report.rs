@@ -16,6 +16,9 @@ use crate::cli::output::print;
 /// How far behind the fastest a variant may be and still count as one of the fastest: what is less is noise.
 const ALIKE: f64 = 1.01;
 
+/// How far the upper quartile of the times of a variant may be above the lower one, before something else seems to use the device.
+const STEADY: f64 = 1.05;
+
 /// A case that was measured.
 pub(super) struct Done {
     pub(super) point: Point,
@@ -60,7 +63,11 @@ impl<'a> Report<'a> {
         let times = |done: &Done| {
             done.measured.variants.iter().map(|timed| (timed.variant, timed.microseconds)).collect()
         };
-        let point = |done: &Done| Point { microseconds: times(done), ..done.point.clone() };
+        let point = |done: &Done| Point {
+            microseconds: times(done),
+            code: Some(done.measured.code.clone()),
+            ..done.point.clone()
+        };
         self.done.iter().map(point).filter(|point| !point.microseconds.is_empty()).collect()
     }
 
@@ -140,7 +147,7 @@ fn unnamed_note(written: &Written) -> Option<String> {
 
 /// What all cases together tell.
 fn told(plugin: &Plugin, done: &[Done]) -> Vec<String> {
-    let mut notes: Vec<String> = taken_note(done).into_iter().collect();
+    let mut notes: Vec<String> = taken_note(done).into_iter().chain(spread_note(done)).collect();
     let measured = |id: i32| {
         done.iter().filter(move |done| done.measured.variants.iter().any(|timed| timed.variant == id))
     };
@@ -170,6 +177,22 @@ fn taken_note(done: &[Done]) -> Option<String> {
         note.push_str(&format!("; at worst, in `{name}`, it lasts {worst:.2} times as long"));
     }
     Some(note)
+}
+
+/// That times are far apart.
+fn spread_note(done: &[Done]) -> Option<String> {
+    let spread = |timed: &Timed| timed.upper_quartile / timed.lower_quartile;
+    let worst = |done: &Done| done.measured.variants.iter().map(spread).max_by(f64::total_cmp);
+    let all: Vec<(f64, &Done)> = done.iter().filter_map(|done| Some((worst(done)?, done))).collect();
+    let unsteady = all.iter().filter(|(spread, _)| *spread > STEADY).count();
+    let (worst, case) = all.iter().max_by(|one, other| one.0.total_cmp(&other.0)).filter(|_| unsteady > 0)?;
+    Some(format!(
+        "in {unsteady} of {} cases half of a variant's times are more than {:.0} % apart, at most {:.0} %, in `{}`: something else may use the GPU",
+        all.len(),
+        (STEADY - 1.0) * 100.0,
+        (worst - 1.0) * 100.0,
+        case.point.case.as_deref().unwrap_or_default()
+    ))
 }
 
 fn is_among_fastest(done: &Done, id: i32) -> bool {

@@ -1,21 +1,25 @@
 //! The tables of `docs/manifest.md` are made from the program: keys, types, operators, functions, rules. This test compares
 //! them; `cargo xtask docs` runs it with `CUBINDER_UPDATE_DOCS=1`, which writes them anew. Its examples are compiled. So it is with the tables of
-//! `docs/plugins.md`, which are made from the manifests that ship.
+//! `docs/plugins.md` and `docs/plugins/*.md`, which are made from the manifests that ship.
 
 // Clippy knows test functions, not their helpers.
 #![allow(clippy::expect_used, clippy::panic)]
+
+mod plugins;
 
 use std::path::PathBuf;
 
 use cubinder_bundle::expr::{self, BinaryOp, Builtin, Environment, Scope, SyntaxKind};
 use cubinder_bundle::{AttributeElement, AttributeType, DataType, Value};
-use cubinder_compiler::config::open;
 use cubinder_compiler::diagnostic::{Colour, Source, render};
 use cubinder_compiler::manifest::keys::{Form, Key, Presence, Table, tables};
 use cubinder_compiler::resolve::compile;
 use cubinder_compiler::rules;
 
 const END: &str = "<!-- end -->";
+
+/// Markers of what `cargo xtask bench kernels --publish` writes.
+const OTHERS: [&str; 1] = ["<!-- times -->"];
 
 fn path() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../docs/manifest.md")
@@ -55,13 +59,7 @@ fn the_references_tables_are_those_of_the_program() {
     hold("manifest.md", &generated());
 }
 
-#[test]
-fn the_plugins_tables_are_those_of_the_manifests() {
-    let all = PLUGINS.map(|name| (format!("<!-- plugin: {name} -->"), plugin(name)));
-    hold("plugins.md", &all);
-}
-
-/// Holds what stands between markers of a page against what is to stand there, or writes it.
+/// Holds what stands between markers of a page below `docs` against what is to stand there, or writes it.
 fn hold(page: &str, generated: &[(String, String)]) {
     let path = path().with_file_name(page);
     let before = std::fs::read_to_string(&path).expect("the page is there");
@@ -73,10 +71,11 @@ fn hold(page: &str, generated: &[(String, String)]) {
         let end = start + after[start..].find(END).unwrap_or_else(|| panic!("{marker} has no {END}"));
         after.replace_range(start..end, &format!("\n{table}"));
     }
+    let others = OTHERS.iter().filter(|marker| after.contains(**marker)).count();
     assert_eq!(
         after.matches("<!--").count(),
-        2 * generated.len(),
-        "every marker is one that this test knows"
+        2 * (generated.len() + others),
+        "docs/{page}: every marker is known"
     );
     if before == after {
         return;
@@ -89,62 +88,6 @@ fn hold(page: &str, generated: &[(String, String)]) {
     panic!(
         "the tables of docs/{page} are out of date, run `cargo xtask docs`:\n  is     {old}\n  should {new}"
     );
-}
-
-/// The plugins of the page, in its order.
-const PLUGINS: [&str; 6] = [
-    "rms_norm",
-    "add_rms_norm",
-    "rotary_embedding",
-    "pillar_scatter",
-    "multiscale_deformable_attention",
-    "nms",
-];
-
-/// What a manifest says of its node, as tables, and of its variants.
-fn plugin(name: &str) -> String {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("../manifests/cubinder/{name}.toml"));
-    let source = open(&path).expect("the manifest is there");
-    let resolved = compile(&source).unwrap_or_else(|errors| panic!("{}", render(&errors, Colour::Plain)));
-    let plugin = &resolved.draft.plugin;
-    let mut text = head(&["tensor", "types", "ranks", "what it is"]);
-    let types = |tensor: usize| {
-        let mut names: Vec<&str> = Vec::new();
-        for ty in plugin.variants.iter().filter_map(|variant| variant.types.get(tensor)) {
-            if !names.contains(&ty.name()) {
-                names.push(ty.name());
-            }
-        }
-        names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(" ")
-    };
-    for (index, input) in plugin.inputs.iter().enumerate() {
-        let ranks = match input.rank_min == input.rank_max {
-            true => input.rank_min.to_string(),
-            false => format!("{} to {}", input.rank_min, input.rank_max),
-        };
-        text.push_str(&row(&[&format!("input `{}`", input.name), &types(index), &ranks, &input.doc]));
-    }
-    for (index, output) in plugin.outputs.iter().enumerate() {
-        let types = types(plugin.inputs.len() + index);
-        text.push_str(&row(&[&format!("output `{}`", output.name), &types, "", &output.doc]));
-    }
-    if !plugin.attributes.is_empty() {
-        text.push('\n');
-        text.push_str(&head(&["attribute", "type", "default", "what it is"]));
-        for attribute in &plugin.attributes {
-            let default = match &attribute.default {
-                #[allow(clippy::cast_possible_truncation)] // as people write it
-                Some(Value::Float(value)) if attribute.ty.element == AttributeElement::F32 => {
-                    format!("`{:?}`", *value as f32)
-                }
-                Some(value) => format!("`{value}`"),
-                None => "required".to_owned(),
-            };
-            let ty = format!("`{}`", attribute.ty.name());
-            text.push_str(&row(&[&format!("`{}`", attribute.name), &ty, &default, &attribute.doc]));
-        }
-    }
-    text
 }
 
 fn row(cells: &[&str]) -> String {

@@ -51,12 +51,12 @@ struct Unit<T, 1>
     using type = T;
 };
 
-/// One thread writes `VEC` units of `y`, neighbours in one row; a unit is `ELEMENTS` elements. `count` is the number of units of `y`, and the
-/// innermost extents count units, too.
+/// One thread writes `VEC` units of `y`, neighbours in one row, at `PER` places a block apart; a unit is `ELEMENTS` elements. `count` is the number of
+/// units of `y`, and the innermost extents count units, too.
 ///
 /// Only the `padded` innermost dimensions differ between `x` and `y`, at most `DIMS`; all dimensions before them are one, and are never
 /// taken apart. `shift[d]` is the coordinate in `x` of coordinate 0 of `y`. With `NARROW`, products of an index and an extent fit 32 bits.
-template <typename T, int DIMS, int VEC, int ELEMENTS, bool NARROW>
+template <typename T, int DIMS, int VEC, int ELEMENTS, bool NARROW, int PER>
 __global__ void circ_pad(const T* __restrict__ x, T* __restrict__ y, unsigned count, int padded,
                          cubinder::array<unsigned, DIMS> in_extent, cubinder::array<unsigned, DIMS> out_extent,
                          cubinder::array<unsigned long long, DIMS> in_reciprocal,
@@ -65,35 +65,40 @@ __global__ void circ_pad(const T* __restrict__ x, T* __restrict__ y, unsigned co
     using Piece = typename Unit<T, ELEMENTS>::type;
     using Divide = Divisor<NARROW>;
     const Piece* const from = reinterpret_cast<const Piece*>(x);
-    const unsigned index = (blockIdx.x * blockDim.x + threadIdx.x) * VEC;
-    if (index >= count)
-        return;
+    const unsigned first = (blockIdx.x * blockDim.x * PER + threadIdx.x) * VEC;
 
-    // The row of `y`, and the column where the thread begins.
-    unsigned outer = Divide::quotient(index, out_reciprocal[0]);
-    const unsigned column = index - outer * out_extent[0] + shift[0];
-
-    // The row of `x`: what is left of `outer` once the coordinates of the padded dimensions are taken off, and these.
-    unsigned row = 0;
-    unsigned stride = 1;
 #pragma unroll
-    for (int d = 1; d < DIMS; ++d) {
-        // Two dimensions are always taken off: one that is not padded does no harm.
-        if (DIMS > 2 && d >= padded)
-            break;
-        const unsigned next = Divide::quotient(outer, out_reciprocal[d]);
-        const unsigned shifted = outer - next * out_extent[d] + shift[d];
-        row += (shifted - Divide::quotient(shifted, in_reciprocal[d]) * in_extent[d]) * stride;
-        stride *= in_extent[d];
-        outer = next;
-    }
-    row += outer * stride;
+    for (int place = 0; place < PER; ++place) {
+        const unsigned index = first + place * blockDim.x * VEC;
+        if (index >= count)
+            return;
 
-    Vector<Piece, VEC> vector;
+        // The row of `y`, and the column where the thread begins.
+        unsigned outer = Divide::quotient(index, out_reciprocal[0]);
+        const unsigned column = index - outer * out_extent[0] + shift[0];
+
+        // The row of `x`: what is left of `outer` once the coordinates of the padded dimensions are taken off, and these.
+        unsigned row = 0;
+        unsigned stride = 1;
 #pragma unroll
-    for (int i = 0; i < VEC; ++i) {
-        const unsigned shifted = column + i;
-        vector.unit[i] = from[row * in_extent[0] + shifted - Divide::quotient(shifted, in_reciprocal[0]) * in_extent[0]];
+        for (int d = 1; d < DIMS; ++d) {
+            // Two dimensions are always taken off: one that is not padded does no harm.
+            if (DIMS > 2 && d >= padded)
+                break;
+            const unsigned next = Divide::quotient(outer, out_reciprocal[d]);
+            const unsigned shifted = outer - next * out_extent[d] + shift[d];
+            row += (shifted - Divide::quotient(shifted, in_reciprocal[d]) * in_extent[d]) * stride;
+            stride *= in_extent[d];
+            outer = next;
+        }
+        row += outer * stride;
+
+        Vector<Piece, VEC> vector;
+#pragma unroll
+        for (int i = 0; i < VEC; ++i) {
+            const unsigned shifted = column + i;
+            vector.unit[i] = from[row * in_extent[0] + shifted - Divide::quotient(shifted, in_reciprocal[0]) * in_extent[0]];
+        }
+        reinterpret_cast<Vector<Piece, VEC>*>(y)[index / VEC] = vector;
     }
-    reinterpret_cast<Vector<Piece, VEC>*>(y)[index / VEC] = vector;
 }

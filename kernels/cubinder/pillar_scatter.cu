@@ -1,6 +1,6 @@
 // Pillars of a point cloud are laid out as an image: the features of each pillar go to its cell, and cells without one are zero.
 //
-// Two passes. The first finds out which pillar each cell shows: of several the last one, as if they were written in their order. The second
+// Two passes, or one for few pillars. The first finds out which pillar each cell shows: of several the last one, as if they were written in their order. The second
 // writes the image from its first element to its last, so that memory is written in whole lines and each element once.
 
 #include <cuda_bf16.h>
@@ -22,10 +22,11 @@ __device__ __forceinline__ void fetch(const char* row, int bytes)
 __global__ void find_pillars(const int* __restrict__ coordinates, const void* __restrict__ features, int* shown, int pillars, int bytes, int batch,
                              int height, int width)
 {
-    wait_for_earlier();
+    let_later_begin();
     const long long pillar = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x;
     if (pillar >= pillars)
         return;
+    wait_for_earlier();
     const int* const at = coordinates + 4 * pillar;
     const int image = at[0], row = at[2], column = at[3];
     const bool is_inside = image >= 0 && image < batch && row >= 0 && row < height && column >= 0 && column < width;
@@ -52,21 +53,14 @@ __device__ __forceinline__ void write(Elements* place, const Elements& elements)
         *place = elements;
 }
 
-/// A thread writes `SIZE` neighbours of `CHANNELS` channels: it looks up once which pillars they show. With `PIECES` the features of a pillar
-/// are read `SIZE` at once, of which `channels` is a multiple. `cells` are those of one image. Blocks: x for cells, y for channels, z for images.
+/// Writes `CHANNELS` channels from `first` on of `SIZE` neighbours, beginning at `to`, that show `pillars`. With `PIECES` the features of a pillar are
+/// read `SIZE` at once, of which `channels` is a multiple.
 template <typename T, int SIZE, int CHANNELS, bool PIECES>
-__global__ void show_pillars(const T* __restrict__ features, const int* __restrict__ shown, T* __restrict__ image, int cells, int channels)
+__device__ __forceinline__ void show(const Piece<int, SIZE>& pillars, const T* __restrict__ features, T* to, int first, int cells, int channels)
 {
-    wait_for_earlier();
     using Elements = Piece<T, SIZE>;
     constexpr int TOGETHER = PIECES ? SIZE : 1;
     using Features = Piece<T, TOGETHER>;
-    const long long cell = (static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x) * SIZE;
-    if (cell >= cells)
-        return;
-    const Piece<int, SIZE> pillars = *reinterpret_cast<const Piece<int, SIZE>*>(shown + static_cast<long long>(blockIdx.z) * cells + cell);
-    const int first = blockIdx.y * CHANNELS;
-    T* const to = image + (static_cast<long long>(blockIdx.z) * channels + first) * cells + cell;
 #pragma unroll
     for (int c = 0; c < CHANNELS; c += TOGETHER) {
         if (first + c >= channels)
@@ -92,4 +86,52 @@ __global__ void show_pillars(const T* __restrict__ features, const int* __restri
             write(reinterpret_cast<Elements*>(to + static_cast<long long>(c + k) * cells), result);
         }
     }
+}
+
+/// A thread writes `SIZE` neighbours of `CHANNELS` channels: it looks up once which pillars they show. `cells` are those of one image. Blocks: x for
+/// cells, y for channels, z for images.
+template <typename T, int SIZE, int CHANNELS, bool PIECES, int BLOCK>
+__global__ void __launch_bounds__(BLOCK)
+    show_pillars(const T* __restrict__ features, const int* __restrict__ shown, T* __restrict__ image, int cells, int channels)
+{
+    const long long cell = (static_cast<long long>(blockIdx.x) * BLOCK + threadIdx.x) * SIZE;
+    if (cell >= cells)
+        return;
+    const int first = blockIdx.y * CHANNELS;
+    wait_for_earlier();
+    const Piece<int, SIZE> pillars = *reinterpret_cast<const Piece<int, SIZE>*>(shown + static_cast<long long>(blockIdx.z) * cells + cell);
+    T* const to = image + (static_cast<long long>(blockIdx.z) * channels + first) * cells + cell;
+    show<T, SIZE, CHANNELS, PIECES>(pillars, features, to, first, cells, channels);
+}
+
+/// Both passes at once, for few pillars: each block looks at all of them for those of its own cells. Blocks: as above.
+template <typename T, int SIZE, int CHANNELS, bool PIECES, int BLOCK>
+__global__ void __launch_bounds__(BLOCK)
+    scatter_pillars(const int* __restrict__ coordinates, const T* __restrict__ features, T* __restrict__ image, int pillars, int height, int width,
+                    int channels)
+{
+    let_later_begin();
+    __shared__ Piece<int, SIZE> shown[BLOCK];
+    const int cells = height * width;
+    const int first_cell = blockIdx.x * BLOCK * SIZE;
+#pragma unroll
+    for (int e = 0; e < SIZE; ++e)
+        shown[threadIdx.x].element[e] = -1;
+    __syncthreads();
+    wait_for_earlier();
+    for (int pillar = threadIdx.x; pillar < pillars; pillar += BLOCK) {
+        const int* const at = coordinates + 4LL * pillar;
+        const int row = at[2], column = at[3];
+        const bool is_inside = at[0] == static_cast<int>(blockIdx.z) && row >= 0 && row < height && column >= 0 && column < width;
+        const int place = row * width + column - first_cell;
+        if (is_inside && place >= 0 && place < BLOCK * SIZE)
+            atomicMax(&shown[place / SIZE].element[place % SIZE], pillar);
+    }
+    __syncthreads();
+    const int cell = first_cell + static_cast<int>(threadIdx.x) * SIZE;
+    if (cell >= cells)
+        return;
+    const int first = blockIdx.y * CHANNELS;
+    T* const to = image + (static_cast<long long>(blockIdx.z) * channels + first) * cells + cell;
+    show<T, SIZE, CHANNELS, PIECES>(shown[threadIdx.x], features, to, first, cells, channels);
 }

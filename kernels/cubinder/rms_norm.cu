@@ -63,6 +63,7 @@ __device__ __forceinline__ void normalize_pieces(const T* __restrict__ x, const 
     Piece<T> held[PIECES];
     Piece<T> scale[PIECES];
     float squares = 0.0f;
+    wait_for_earlier();
 #pragma unroll
     for (int i = 0; i < PIECES; ++i) {
         const int at = lane + i * LANES;
@@ -115,6 +116,7 @@ __device__ __forceinline__ void normalize_elements(const T* __restrict__ x, cons
 {
     const long long first = static_cast<long long>(blockIdx.x) * width;
     float squares = 0.0f;
+    wait_for_earlier();
     for (int at = threadIdx.x; at < width; at += LANES) {
         const T value = added<T, RESIDUAL>(x[first + at], RESIDUAL ? residual[first + at] : x[first + at]);
         if constexpr (RESIDUAL)
@@ -133,7 +135,6 @@ template <typename T, int LANES, int ROWS, int PIECES, bool EARLY>
 __global__ void __launch_bounds__(LANES * ROWS)
     rms_norm(const T* __restrict__ x, const T* __restrict__ weight, T* __restrict__ y, float epsilon, long long rows, int width)
 {
-    wait_for_earlier();
     if constexpr (PIECES > 0)
         normalize_pieces<T, LANES, ROWS, PIECES, EARLY, false>(x, nullptr, weight, y, nullptr, epsilon, rows, width);
     else
@@ -145,7 +146,6 @@ __global__ void __launch_bounds__(LANES * ROWS)
     add_rms_norm(const T* __restrict__ x, const T* __restrict__ residual, const T* __restrict__ weight, T* __restrict__ y,
                  T* __restrict__ sum, float epsilon, long long rows, int width)
 {
-    wait_for_earlier();
     if constexpr (PIECES > 0)
         normalize_pieces<T, LANES, ROWS, PIECES, EARLY, true>(x, residual, weight, y, sum, epsilon, rows, width);
     else

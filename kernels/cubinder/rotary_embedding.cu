@@ -29,7 +29,7 @@ __global__ void rotary_embedding(const T* __restrict__ x, const T* __restrict__ 
                                  const P* __restrict__ positions, T* __restrict__ y, unsigned rows, unsigned heads, unsigned places,
                                  unsigned width, unsigned rotated, int known)
 {
-    wait_for_earlier();
+    let_later_begin();
     const unsigned row = blockIdx.x * blockDim.y + threadIdx.y;
     if (row >= rows)
         return;
@@ -42,6 +42,7 @@ __global__ void rotary_embedding(const T* __restrict__ x, const T* __restrict__ 
         const unsigned at = item + pairs;
         if (at >= width)
             return;
+        wait_for_earlier();
         *reinterpret_cast<Elements*>(to + at) = *reinterpret_cast<const Elements*>(from + at);
         return;
     }
@@ -49,7 +50,9 @@ __global__ void rotary_embedding(const T* __restrict__ x, const T* __restrict__ 
     // The row is that of a batch, a head and a place.
     const unsigned outer = row / places;
     const unsigned place = row - outer * places;
-    const long long position = position_of(positions, static_cast<long long>(outer / heads) * places + place, known);
+    const long long asked = static_cast<long long>(outer / heads) * places + place;
+    wait_for_earlier();
+    const long long position = position_of(positions, asked, known);
     const Elements* const cosines = reinterpret_cast<const Elements*>(cos + position * pairs + item);
     const Elements* const sines = reinterpret_cast<const Elements*>(sin + position * pairs + item);
 

@@ -21,6 +21,8 @@ class Captured:
     """Runs of `call` as a graph."""
 
     def __init__(self, call, runs=RUNS):
+        # It holds the tensors of which the graph knows nothing but the addresses.
+        self.call = call
         self.runs = runs
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())

@@ -43,9 +43,10 @@ def kernel(x, residual, weight, y, total, rows, width, epsilon, ROWS: tl.constex
     mask = (row < rows) & (column < width)
     if EARLY:
         tl.extra.cuda.gdc_launch_dependents()
-    scale = tl.load(weight + column, mask=column < width, other=0.0, eviction_policy="evict_last")
+    # An earlier kernel may write the weights too.
     if EARLY:
         tl.extra.cuda.gdc_wait()
+    scale = tl.load(weight + column, mask=column < width, other=0.0, eviction_policy="evict_last")
     value = tl.load(x + at, mask=mask, other=0.0, eviction_policy="evict_first")
     if RESIDUAL:
         value = (value.to(tl.float32) + tl.load(residual + at, mask=mask, other=0.0, eviction_policy="evict_first").to(tl.float32)).to(value.dtype)

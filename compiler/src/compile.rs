@@ -26,6 +26,7 @@ use crate::pack::pack;
 use crate::project::{Plan, Project};
 use crate::resolve::Resolved;
 use crate::toolkit::{Overrides, Toolkit};
+use crate::tuning::{self, Changed};
 use inputs::Inputs;
 
 /// Everything that decides what is made.
@@ -70,6 +71,8 @@ pub struct Outcome {
     pub obligations: Vec<Obligation>,
     /// Machine code that was asked for and that PTX alone serves.
     pub from_ptx: Vec<FromPtx>,
+    /// What was measured with other code.
+    pub measured_otherwise: Vec<Changed>,
 }
 
 /// A library that was written.
@@ -123,6 +126,7 @@ pub fn compile(request: &Request, progress: &dyn Progress) -> Result<Outcome, Ve
         warnings,
         obligations,
         from_ptx,
+        measured_otherwise: tuning::changed(&request.project.read_tuning().0, &bundle),
     })
 }
 

@@ -7,6 +7,10 @@ mod support;
 use std::fs;
 
 use cubinder_bundle::container::{self, Container};
+use cubinder_bundle::fit::ComputeCapability;
+use cubinder_bundle::launch::Signature;
+use cubinder_bundle::{DataType, Format};
+use cubinder_compiler::tuning;
 use serde_json::Value;
 use support::{KERNEL, Project};
 
@@ -183,6 +187,35 @@ fn what_was_measured_is_packed() {
         let told = "the variants were measured on NVIDIA H200 (compute capability 9.0, 132 multiprocessors): `--device capability=90 --device sms=132` shows what runs there";
         assert_eq!(runs(file, &[]), (Some(1), vec![told.to_owned()]));
     }
+    // With other code than was measured it counts all the same.
+    let said = |code: &str| {
+        let keys = format!("code = \"{code}\"\nmicroseconds");
+        project.write("tuning/nvidia-h200.toml", TUNING.replace("microseconds", &keys));
+        output(&["compile"])
+            .contains("note: `test::scale_plugin` was measured on NVIDIA H200 with other code (1 node)")
+    };
+    assert!(said("0123456789abcdef"));
+    let library = project.read("build/libscale.so");
+    let mut bundles = container::scan(&library).filter_map(|(_, found)| match found.unwrap().container {
+        Container::Bundle(bundle) => Some(bundle),
+        _ => None,
+    });
+    let bundle = bundles.next().unwrap();
+    let node = Signature {
+        attributes: &[cubinder_bundle::Value::Float(2.0)],
+        types: &[DataType::F32; 2],
+        formats: &[Format::Linear; 2],
+    };
+    let on = |capability: (u8, u8), ids: &[i32]| {
+        let (major, minor) = capability;
+        let plugin = &bundle.plugins[0];
+        let capability = ComputeCapability { major, minor };
+        tuning::code_of(plugin, &bundle.code, &node, ids.iter().copied(), capability)
+    };
+    assert!(!said(&on((9, 0), &[1, 2])) && !said(&on((9, 0), &[2, 1])));
+    assert!(said(&on((9, 0), &[1])), "of fewer variants");
+    assert!(said(&on((8, 9), &[1, 2])), "of another GPU, which has machine code");
+    project.write("tuning/nvidia-h200.toml", TUNING);
     // Other code, the same measurements.
     output(&["thin", "build/libscale.so", "--arch", "sm_89", "-o", "thin"]);
     assert!(output(&["inspect", "thin/libscale.so"]).contains(tuned));

@@ -47,7 +47,7 @@ pub(crate) enum Table {
         /// Write what the measurement needs to DIR, and measure nothing
         #[arg(long, value_name = "DIR")]
         prepare: Option<PathBuf>,
-        /// Measure nothing, and write the tables and pictures of docs/performance.md from the result FILE
+        /// Measure nothing, and write the tables and pictures of docs/performance.md and docs/plugins from the result FILE
         #[arg(long, value_name = "FILE", conflicts_with = "prepare")]
         publish: Option<PathBuf>,
     },

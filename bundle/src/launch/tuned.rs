@@ -27,15 +27,28 @@ pub fn nearest_point<'p>(
     facts: &Facts<'_>,
 ) -> Option<&'p TunedPoint> {
     let mut nearest: Option<((bool, f64), &TunedPoint)> = None;
+    // Points of one choice of types, formats and attributes follow each other, and rank the same rows.
+    let mut serving: Option<(u32, bool)> = None;
     for point in &tuned_device(plugin, facts)?.points {
-        let row = point.ranking.first().and_then(|row| plugin.variants.get(*row as usize));
-        if !row.is_some_and(|variant| node.is_served_by(variant)) {
+        let Some(row) = point.ranking.first() else { continue };
+        let is_served = match serving {
+            Some((known, is_served)) if known == *row => is_served,
+            _ => plugin.variants.get(*row as usize).is_some_and(|variant| node.is_served_by(variant)),
+        };
+        serving = Some((*row, is_served));
+        if !is_served {
             continue;
         }
-        let Some(distance) = distance(plugin, point, facts.shapes) else { continue };
         let is_other =
             point.attributes.iter().any(|(index, value)| node.attributes.get(*index as usize) != Some(value));
-        if nearest.is_none_or(|(known, _)| (is_other, distance) < known) {
+        let most = match nearest {
+            Some(((known, distance), _)) if known == is_other => distance,
+            Some(((false, _), _)) => continue,
+            _ => f64::INFINITY,
+        };
+        if let Some(distance) = distance(plugin, point, facts.shapes, most)
+            && nearest.is_none_or(|(known, _)| (is_other, distance) < known)
+        {
             nearest = Some(((is_other, distance), point));
         }
     }
@@ -43,20 +56,25 @@ pub fn nearest_point<'p>(
 }
 
 /// How many times larger or smaller the extents are than those of a point, all multiplied: 2 to the sum of the distances of their logarithms.
-/// One more than each extent counts, because an extent may be 0. None where the ranks are others.
+/// One more than each extent counts, because an extent may be 0. None where the ranks are others, and where it is above `most`.
 ///
 /// Products and quotients of doubles are the same on every machine, which logarithms need not be.
-fn distance(plugin: &Plugin, point: &TunedPoint, shapes: &[&[i64]]) -> Option<f64> {
+fn distance(plugin: &Plugin, point: &TunedPoint, shapes: &[&[i64]], most: f64) -> Option<f64> {
     let mut product = 1.0_f64;
     for (tensor, measured) in point.shapes.iter().enumerate() {
-        if is_compared(plugin, tensor) {
+        // Of shape inputs the run time knows no extents.
+        if plugin.inputs.get(tensor).is_none_or(|input| input.values.is_none()) {
             product *= ratio(shapes.get(tensor)?, measured)?;
+            // No tensor brings it nearer.
+            if product > most {
+                return None;
+            }
         }
     }
     Some(product)
 }
 
-/// The same for one tensor. It has at most 8 extents of 63 bits, so no product is beyond a double.
+/// The same for one tensor. An extent that depends on data is not known to either. It has at most 8 extents of 63 bits, so no product is beyond a double.
 fn ratio(shape: &[i64], measured: &[i64]) -> Option<f64> {
     if shape.len() != measured.len() {
         return None;
@@ -71,14 +89,6 @@ fn ratio(shape: &[i64], measured: &[i64]) -> Option<f64> {
         }
     }
     Some(larger / smaller)
-}
-
-/// Of shape inputs and of what depends on data the run time knows no extents.
-fn is_compared(plugin: &Plugin, tensor: usize) -> bool {
-    match tensor.checked_sub(plugin.inputs.len()) {
-        None => plugin.inputs.get(tensor).is_some_and(|input| input.values.is_none()),
-        Some(output) => plugin.outputs.get(output).is_some_and(|output| !output.depends_on_data()),
-    }
 }
 
 /// Puts the rows that a point names first, in its order; the others follow as they stood.

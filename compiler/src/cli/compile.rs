@@ -14,6 +14,7 @@ use cubinder_compiler::foreign::FromPtx;
 use cubinder_compiler::installation::Installation;
 use cubinder_compiler::project::{Asked, Project};
 use cubinder_compiler::toolkit::Overrides;
+use cubinder_compiler::tuning::Changed;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Value, json};
 
@@ -241,6 +242,12 @@ fn summary(outcome: &Outcome, elapsed: Duration) -> String {
             "note: `{code}` has no machine code for {target}: the driver compiles its PTX for {ptx} when an engine is loaded\n"
         ));
     }
+    for Changed { plugin, device, points } in &outcome.measured_otherwise {
+        text.push_str(&format!(
+            "note: `{plugin}` was measured on {device} with other code ({}): `cubinder tune` measures again\n",
+            count(*points as u64, "node")
+        ));
+    }
     for library in &outcome.libraries {
         text.push_str(&format!(
             "wrote {} ({} bytes: {})\n",
@@ -254,6 +261,10 @@ fn summary(outcome: &Outcome, elapsed: Duration) -> String {
 
 fn from_ptx_json(one: &FromPtx) -> Value {
     json!({"code": one.code, "target": one.target.to_string(), "ptx": one.ptx.to_string()})
+}
+
+fn changed_json(one: &Changed) -> Value {
+    json!({"plugin": one.plugin, "device": one.device, "points": one.points})
 }
 
 fn summary_json(outcome: &Outcome, elapsed: Duration) -> Value {
@@ -274,6 +285,7 @@ fn summary_json(outcome: &Outcome, elapsed: Duration) -> Value {
         "plugins": outcome.plugins,
         "code_objects": outcome.code_objects,
         "from_ptx": outcome.from_ptx.iter().map(from_ptx_json).collect::<Vec<_>>(),
+        "measured_otherwise": outcome.measured_otherwise.iter().map(changed_json).collect::<Vec<_>>(),
         "nvrtc_calls": outcome.statistics.nvrtc_calls,
         "nvrtc_ms": outcome.statistics.nvrtc_time.as_secs_f64() * 1e3,
         "cache_hits": outcome.statistics.cache_hits,

@@ -23,6 +23,7 @@
 //! ```
 
 mod cases;
+mod code;
 mod keep;
 mod pack;
 mod read;
@@ -42,6 +43,7 @@ use crate::diagnostic::{Source, Span};
 use crate::eval::{Given, Part, Query};
 
 pub use cases::{cases, cases_path};
+pub use code::{Changed, changed, code_of};
 pub use keep::{file_name, is_same_node, known, merged, open, save};
 pub use pack::{other_versions, pack};
 pub use read::read;
@@ -91,8 +93,7 @@ pub struct Point {
     pub shapes: Vec<(String, Vec<i64>)>,
     /// What shape inputs hold.
     pub values: Vec<(String, Vec<i64>)>,
-    /// What was measured, as the tool that measures tells code apart: where it is other code by now, it measures again. Compiling
-    /// does not look at it.
+    /// The code that was measured ([`code_of`]): where it is other code by now, compiling says so.
     pub code: Option<String>,
     /// How long each variant took, by its id. Those that cannot run for these shapes are not there.
     pub microseconds: Vec<(i32, f64)>,

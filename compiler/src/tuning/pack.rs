@@ -3,15 +3,14 @@
 //! Owns when a point is stale: when its plugin is another by now. That is a warning, and the point is left out: who changed a plugin has to compile it
 //! before it can be measured again. Points of plugins that are not at hand are passed over, because libraries share files.
 
-use std::sync::Arc;
-
 use cubinder_bundle::launch::{Facts, Signature, Steps, full_name, output_shapes};
 use cubinder_bundle::validate::{MAX_RANKED, MAX_TUNED_DEVICES, MAX_TUNED_EXTENTS, MAX_TUNED_POINTS};
 use cubinder_bundle::{Plugin, TunedDevice, TunedPoint, Value};
 
+use super::code::subject_of;
 use super::{Device, File, Point};
 use crate::diagnostic::{Diagnostic, Span, fold};
-use crate::eval::{Mistake, Stated, Subject, SubjectOrigin, state, unmet};
+use crate::eval::{Mistake, Stated, Subject, state, unmet};
 
 const HELP: &str = "measure again with `cubinder tune`, or take out what is stale";
 
@@ -52,13 +51,7 @@ fn of_plugin(files: &[File], plugin: &Plugin) -> (Vec<TunedDevice>, Vec<Diagnost
     if !files.iter().any(|file| file.tuning.points.iter().any(is_of_it)) {
         return (tuning, told);
     }
-    let subject = Subject {
-        plugin: plugin.clone(),
-        origin: SubjectOrigin::Compiled(Arc::from([])),
-        number: None,
-        attributes: None,
-        input_ranks: None,
-    };
+    let subject = subject_of(plugin);
     let mut room = Room { points: MAX_TUNED_POINTS, extents: MAX_TUNED_EXTENTS };
     for file in files {
         let of_it = file.tuning.points.iter().enumerate().filter(|(_, point)| is_of_it(point));

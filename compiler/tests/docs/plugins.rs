@@ -45,7 +45,16 @@ fn shipped((manifest, cases): (&str, &str)) -> Shipped {
     let cases =
         open(&root().join(format!("tests/data/testing/shipped/{cases}.toml"))).expect("the cases are there");
     let cases = cases::read(&cases).unwrap_or_else(|errors| panic!("{}", render(&errors, Colour::Plain)));
-    Shipped { source, manifest, plugin: resolved.draft.plugin, defaults: cases.defaults() }
+    let defaults = cases.defaults();
+    for index in 0..cases.list.len() {
+        let trial = cases.trial(index).expect("a case").expect("its data is there");
+        assert_eq!(
+            trial.tolerance, defaults.tolerance,
+            "{}: the page says the tolerance of all cases",
+            trial.name
+        );
+    }
+    Shipped { source, manifest, plugin: resolved.draft.plugin, defaults }
 }
 
 #[test]
@@ -62,6 +71,17 @@ fn the_plugins_tables_are_those_of_the_manifests() {
         parts.push(("<!-- tolerances -->".to_owned(), tolerances(shipped)));
         parts.push(("<!-- reference -->".to_owned(), reference(shipped)));
         hold(&format!("plugins/{}.md", shipped.plugin.name), &parts);
+    }
+}
+
+#[test]
+fn every_plugin_of_the_domain_has_a_page() {
+    let entries = std::fs::read_dir(root().join("manifests/cubinder")).expect("the folder is there");
+    let names = entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned());
+    for name in names.filter(|name| name.ends_with(".toml")) {
+        let is_there =
+            PLUGINS.iter().any(|(manifest, _)| format!("{manifest}.toml") == format!("cubinder/{name}"));
+        assert!(is_there, "manifests/cubinder/{name} has no page in docs/plugins");
     }
 }
 

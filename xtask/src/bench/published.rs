@@ -1,11 +1,11 @@
 //! What `kernel_bench` found, as it stands in the documentation: tables, and a picture for each operator.
 //!
-//! Owns the form of its result, and `docs/performance` with what is made of it. Never measures.
+//! Owns the form of its result, `docs/performance` with what is made of it, and the times in the pages of plugins. Never measures.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
 
 use super::plot::{self, Bar, Group};
@@ -16,6 +16,10 @@ const FOLDER: &str = "docs/performance";
 const RESULT: &str = "kernels.json";
 const BEGIN: &str = "<!-- kernels -->";
 const END: &str = "<!-- end -->";
+
+/// The pages of plugins, which have the names of these, and where their times begin.
+const PLUGINS: &str = "docs/plugins";
+const TIMES: &str = "<!-- times -->";
 
 /// A result: `kernels.json`.
 #[derive(Debug, Deserialize)]
@@ -77,7 +81,7 @@ impl Cell {
     }
 }
 
-/// Reads a result, writes it and the pictures into the folder, and the tables into the page, all below `root`.
+/// Reads a result, writes it and the pictures into the folder, and the tables into the pages, all below `root`.
 ///
 /// # Errors
 /// When a file cannot be read or written, or is not as expected.
@@ -85,54 +89,121 @@ pub(super) fn publish(root: &Path, file: &Path) -> Result<()> {
     let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
     let measured: Measured =
         serde_json::from_str(&text).with_context(|| format!("{} is no result", file.display()))?;
+    // Everything is made before anything is written.
+    let pages = pages(root, Some(&measured))?;
     let folder = root.join(FOLDER);
     std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
     std::fs::write(folder.join(RESULT), &text)?;
     for (plugin, picture) in pictures(&measured) {
         std::fs::write(folder.join(format!("{plugin}.svg")), picture)?;
     }
-    let page = root.join(PAGE);
-    let before = std::fs::read_to_string(&page).with_context(|| format!("cannot read {}", page.display()))?;
-    std::fs::write(&page, replaced(&before, &section(&measured))?)?;
+    for (name, _, page) in pages {
+        std::fs::write(root.join(name), page)?;
+    }
     Ok(())
 }
 
-/// The page with another text between the markers.
-fn replaced(page: &str, text: &str) -> Result<String> {
-    let (head, rest) = page
-        .split_once(BEGIN)
-        .with_context(|| format!("{PAGE} has no {BEGIN}, between which and {END} the tables stand"))?;
-    let (_, tail) = rest.split_once(END).with_context(|| format!("{PAGE} has no {END} behind {BEGIN}"))?;
-    ensure!(!tail.contains(BEGIN), "{PAGE} has {BEGIN} twice");
-    Ok(format!("{head}{BEGIN}\n{text}{END}{tail}"))
+/// The pages with times: their paths below `root`, what they are, and what they should be.
+fn pages(root: &Path, measured: Option<&Measured>) -> Result<Vec<(String, String, String)>> {
+    let read = |name: &str| {
+        let page = root.join(name);
+        std::fs::read_to_string(&page).with_context(|| format!("cannot read {}", page.display()))
+    };
+    let before = read(PAGE)?;
+    let after = replaced(PAGE, &before, BEGIN, &measured.map_or_else(String::new, section))?;
+    let mut found = vec![(PAGE.to_owned(), before, after)];
+    let names = plugin_pages(root)?;
+    if let Some(without) = measured
+        .iter()
+        .flat_map(|measured| plugins(measured))
+        .find(|plugin| !names.iter().any(|name| name == plugin))
+    {
+        bail!("{PLUGINS} has no page {without}.md for the times of `{without}`");
+    }
+    for plugin in names {
+        let name = format!("{PLUGINS}/{plugin}.md");
+        let before = read(&name)?;
+        let after = replaced(&name, &before, TIMES, &times(&plugin, measured))?;
+        found.push((name, before, after));
+    }
+    Ok(found)
 }
 
-/// What stands in the page.
+/// The plugins that have a page, in the order of their names.
+fn plugin_pages(root: &Path) -> Result<Vec<String>> {
+    let entries = std::fs::read_dir(root.join(PLUGINS)).with_context(|| format!("cannot read {PLUGINS}"))?;
+    let mut names = Vec::new();
+    for entry in entries {
+        let name = entry?.file_name();
+        names.extend(name.to_string_lossy().strip_suffix(".md").map(str::to_owned));
+    }
+    names.sort();
+    Ok(names)
+}
+
+/// The page `name` with another text between the markers.
+fn replaced(name: &str, page: &str, begin: &str, text: &str) -> Result<String> {
+    let (head, rest) = page
+        .split_once(begin)
+        .with_context(|| format!("{name} has no {begin}, between which and {END} the tables stand"))?;
+    let (_, tail) = rest.split_once(END).with_context(|| format!("{name} has no {END} behind {begin}"))?;
+    ensure!(!tail.contains(begin), "{name} has {begin} twice");
+    Ok(format!("{head}{begin}\n{text}{END}{tail}"))
+}
+
+/// What stands in the page of a plugin.
+fn times(plugin: &str, measured: Option<&Measured>) -> String {
+    let measured = measured.filter(|measured| plugins(measured).contains(&plugin));
+    let Some(measured) = measured else { return "None are published.\n".to_owned() };
+    let about = "Device time beside other implementations of the same operator; [performance](../performance.md#kernels) says how it was measured.";
+    format!(
+        "{about} {}\n\n{}",
+        machine(&measured.machine, &measured.date),
+        table(measured, plugin, "../performance")
+    )
+}
+
+/// What stands in the page of all.
 fn section(measured: &Measured) -> String {
-    let machine = &measured.machine;
-    let driver = machine.driver.as_ref().map_or_else(String::new, |driver| format!(", driver {driver}"));
     let (wins, count) = wins(&measured.cells);
     let mut text = format!(
-        "{}{driver}, PyTorch {}, Triton {}, {}; a copy of 1 GiB moves {:.0} GB/s. At least as fast as {wins} of {count} rivals.\n\n",
-        machine.name, machine.torch, machine.triton, measured.date, machine.copy_gigabytes_per_second
+        "{} At least as fast as {wins} of {count} rivals.\n\n",
+        machine(&measured.machine, &measured.date)
     );
     for plugin in plugins(measured) {
-        text.push_str(&format!("### {plugin}\n\n"));
-        text.push_str(
-            "| node | moved, MB | plugin, us | of a copy's rate | PyTorch | torch.compile | Triton |\n",
-        );
-        text.push_str("|---|---|---|---|---|---|---|\n");
-        let cells: Vec<&Cell> = measured.cells.iter().filter(|cell| cell.plugin == plugin).collect();
-        for cell in &cells {
-            text.push_str(&row(cell, machine.copy_gigabytes_per_second));
-        }
-        let notes = notes(&cells);
-        if !notes.is_empty() {
-            text.push('\n');
-            text.push_str(&notes);
-        }
-        text.push_str(&format!("\n![Times of {plugin} and its rivals, as multiples of the plugin's](performance/{plugin}.svg)\n\n"));
+        let table = table(measured, plugin, "performance");
+        text.push_str(&format!("### {plugin}\n\n{table}\n"));
     }
+    text
+}
+
+/// What was measured on, and when.
+fn machine(machine: &Machine, date: &str) -> String {
+    let driver = machine.driver.as_ref().map_or_else(String::new, |driver| format!(", driver {driver}"));
+    format!(
+        "{}{driver}, PyTorch {}, Triton {}, {date}; a copy of 1 GiB moves {:.0} GB/s.",
+        machine.name, machine.torch, machine.triton, machine.copy_gigabytes_per_second
+    )
+}
+
+/// The times of a plugin, with a picture from `folder`, as the page names it.
+fn table(measured: &Measured, plugin: &str, folder: &str) -> String {
+    let mut text =
+        "| node | moved, MB | plugin, us | of a copy's rate | PyTorch | torch.compile | Triton |\n"
+            .to_owned();
+    text.push_str("|---|---|---|---|---|---|---|\n");
+    let cells: Vec<&Cell> = measured.cells.iter().filter(|cell| cell.plugin == plugin).collect();
+    for cell in &cells {
+        text.push_str(&row(cell, measured.machine.copy_gigabytes_per_second));
+    }
+    let notes = notes(&cells);
+    if !notes.is_empty() {
+        text.push('\n');
+        text.push_str(&notes);
+    }
+    text.push_str(&format!(
+        "\n![Times of {plugin} and its rivals, as multiples of the plugin's]({folder}/{plugin}.svg)\n"
+    ));
     text
 }
 
@@ -279,24 +350,52 @@ mod tests {
     #[test]
     fn a_page_keeps_what_is_around_its_tables() {
         let page = "before\n<!-- kernels -->\nold\n<!-- end -->\nafter\n";
-        assert_eq!(replaced(page, "new\n").unwrap(), "before\n<!-- kernels -->\nnew\n<!-- end -->\nafter\n");
-        assert!(replaced("no marker", "new").is_err());
+        let after = replaced("page.md", page, BEGIN, "new\n").unwrap();
+        assert_eq!(after, "before\n<!-- kernels -->\nnew\n<!-- end -->\nafter\n");
+        assert!(replaced("page.md", "no marker", BEGIN, "new").is_err());
+        assert!(replaced("page.md", page, TIMES, "new").is_err());
+    }
+
+    #[test]
+    fn the_page_of_a_plugin_has_its_own_times() {
+        let measured = example();
+        let text = times("first", Some(&measured));
+        assert!(text.contains("| small, bf16: 1 < 2 rows |") && !text.contains("boxes"), "{text}");
+        assert!(text.contains("](../performance/first.svg)") && text.contains("NVIDIA Example"), "{text}");
+        assert_eq!(times("third", Some(&measured)), times("first", None));
+    }
+
+    #[test]
+    fn times_of_a_plugin_without_a_page_are_not_published() {
+        let root = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(root.path().join(PLUGINS)).unwrap();
+        std::fs::write(root.path().join(PAGE), format!("{BEGIN}\n{END}\n")).unwrap();
+        let page = |name: &str| root.path().join(format!("{PLUGINS}/{name}.md"));
+        std::fs::write(page("first"), format!("{TIMES}\n{END}\n")).unwrap();
+        let result = root.path().join("kernels.json");
+        std::fs::write(&result, EXAMPLE).unwrap();
+        let refused = publish(root.path(), &result).unwrap_err().to_string();
+        assert_eq!(refused, "docs/plugins has no page second.md for the times of `second`");
+        assert!(!root.path().join(FOLDER).exists(), "nothing is written");
+        std::fs::write(page("second"), format!("{TIMES}\n{END}\n")).unwrap();
+        publish(root.path(), &result).unwrap();
+        assert!(std::fs::read_to_string(page("second")).unwrap().contains("../performance/second.svg"));
+        assert!(root.path().join(FOLDER).join("second.svg").is_file());
     }
 
     /// What is published is what the result says.
     #[test]
-    fn the_page_and_the_pictures_are_those_of_the_result() {
+    fn the_pages_and_the_pictures_are_those_of_the_result() {
         let root = crate::workspace::root();
         let folder = root.join(FOLDER);
-        let page = std::fs::read_to_string(root.join(PAGE)).unwrap();
-        let Ok(result) = std::fs::read_to_string(folder.join(RESULT)) else {
-            assert_eq!(replaced(&page, "").unwrap(), page, "tables without a result");
-            return;
-        };
-        let measured: Measured = serde_json::from_str(&result).unwrap();
-        let help = "`cargo xtask bench kernels --publish docs/performance/kernels.json` writes both anew";
-        assert!(replaced(&page, &section(&measured)).unwrap() == page, "{help}");
-        for (plugin, picture) in pictures(&measured) {
+        let result = std::fs::read_to_string(folder.join(RESULT)).ok();
+        let measured: Option<Measured> = result.map(|text| serde_json::from_str(&text).unwrap());
+        let help =
+            "`cargo xtask bench kernels --publish docs/performance/kernels.json` writes all of them anew";
+        for (name, before, after) in pages(&root, measured.as_ref()).unwrap() {
+            assert!(before == after, "{name}: {help}");
+        }
+        for (plugin, picture) in measured.iter().flat_map(pictures) {
             let written = std::fs::read_to_string(folder.join(format!("{plugin}.svg"))).unwrap();
             assert!(written == picture, "{plugin}: {help}");
         }

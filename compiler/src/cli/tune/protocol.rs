@@ -33,6 +33,8 @@ pub(super) struct Measurement {
     pub(super) bytes: u64,
     /// The variant that a run takes now.
     pub(super) automatic: i32,
+    /// Which code was measured ([`cubinder_compiler::tuning::code_of`]).
+    pub(super) code: String,
     /// In the order of the manifest.
     pub(super) variants: Vec<Timed>,
 }

@@ -63,7 +63,11 @@ impl<'a> Report<'a> {
         let times = |done: &Done| {
             done.measured.variants.iter().map(|timed| (timed.variant, timed.microseconds)).collect()
         };
-        let point = |done: &Done| Point { microseconds: times(done), ..done.point.clone() };
+        let point = |done: &Done| Point {
+            microseconds: times(done),
+            code: Some(done.measured.code.clone()),
+            ..done.point.clone()
+        };
         self.done.iter().map(point).filter(|point| !point.microseconds.is_empty()).collect()
     }
 

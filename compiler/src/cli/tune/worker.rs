@@ -2,8 +2,10 @@
 
 use std::process::ExitCode;
 
+use cubinder_bundle::launch::Signature;
 use cubinder_compiler::eval::Subject;
 use cubinder_compiler::trial::Trial;
+use cubinder_compiler::tuning;
 use cubinder_gpu::timing::{Spread, copy_rate};
 use cubinder_gpu::{Code, Context, DriverError, Stream};
 use cubinder_tuner::{Bench, Effort, Failure, Measured, Node, Timing, Why, measure};
@@ -73,13 +75,14 @@ impl Worker<'_> {
                 Err(error) => self.failed(&Failure { variant: None, why: Why::Driver(error) }),
             },
             Job::Node(trial) => match self.node(trial) {
-                Ok(measured) => Event::Measured(measurement(measured)),
+                Ok((measured, code)) => Event::Measured(measurement(measured, code)),
                 Err(failure) => self.failed(&failure),
             },
         }
     }
 
-    fn node(&self, trial: &Trial) -> Result<Measured, Failure> {
+    /// What the variants of a node take, and which code they are.
+    fn node(&self, trial: &Trial) -> Result<(Measured, String), Failure> {
         let refused = |why| Failure { variant: None, why: Why::Refused(why) };
         let device = self.context.device().facts();
         let shaped = Shaped::new(self.subject, &trial.query, device).map_err(|why| match why {
@@ -103,9 +106,14 @@ impl Worker<'_> {
             device,
         };
         let bench = Bench { context: self.context, code: self.code, stream: self.stream };
-        measure(bench, &node, &held, Effort::default(), &mut |variant| {
+        let measured = measure(bench, &node, &held, Effort::default(), &mut |variant| {
             self.events.say(&Event::Begins(variant));
-        })
+        })?;
+        let signature = Signature { attributes: node.attributes, types: node.types, formats: node.formats };
+        let ids = measured.variants.iter().map(|timing| timing.variant);
+        let capability = self.context.device().capability;
+        let code = tuning::code_of(shaped.plugin, objects(self.subject), &signature, ids, capability);
+        Ok((measured, code))
     }
 
     fn failed(&self, failure: &Failure) -> Event {
@@ -116,7 +124,7 @@ impl Worker<'_> {
     }
 }
 
-fn measurement(measured: Measured) -> Measurement {
+fn measurement(measured: Measured, code: String) -> Measurement {
     let timed = |timing: Timing| {
         let Spread { median, least, most, lower, upper } = timing.microseconds;
         Timed {
@@ -132,7 +140,7 @@ fn measurement(measured: Measured) -> Measurement {
         }
     };
     let Measured { variants, automatic, bytes } = measured;
-    Measurement { bytes, automatic, variants: variants.into_iter().map(timed).collect() }
+    Measurement { bytes, automatic, code, variants: variants.into_iter().map(timed).collect() }
 }
 
 /// To nanoseconds: what is below is noise.

@@ -1,0 +1,101 @@
+//! Which code was measured: so that it is noticed where it is other code by now.
+//!
+//! Other code need not be slower or faster, and whoever compiles may not have the GPU. So this is told beside what a compile says, and is no warning.
+
+use std::sync::Arc;
+
+use cubinder_bundle::fit::{self, ComputeCapability};
+use cubinder_bundle::launch::{Signature, full_name};
+use cubinder_bundle::{Bundle, CodeObject, Digest, Launch, Plugin, Target};
+
+use super::{File, Point};
+use crate::eval::{Subject, SubjectOrigin, state};
+
+/// Points whose variants have other code by now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Changed {
+    /// The plugin, with its namespace.
+    pub plugin: String,
+    /// The GPU on which they were measured.
+    pub device: String,
+    /// How many there are.
+    pub points: usize,
+}
+
+/// Names the code that the variants with these ids run on a device, for nodes like `node`: 16 hexadecimal digits, in whichever order the ids are.
+#[must_use]
+pub fn code_of(
+    plugin: &Plugin,
+    objects: &[CodeObject],
+    node: &Signature<'_>,
+    ids: impl IntoIterator<Item = i32>,
+    capability: ComputeCapability,
+) -> String {
+    let mut ids: Vec<i32> = ids.into_iter().collect();
+    ids.sort_unstable();
+    let rows = ids.iter().filter_map(|id| {
+        plugin.variants.iter().find(|variant| variant.id == *id && node.is_served_by(variant))
+    });
+    let mut text = String::new();
+    for variant in rows {
+        text.push_str(&format!("{}:", variant.id));
+        for launch in variant.launches() {
+            let digest = first(launch, objects, capability).map(|digest| digest.to_string());
+            text.push_str(&format!(" {}", digest.unwrap_or_default()));
+        }
+        text.push('\n');
+    }
+    Digest::of(text.as_bytes()).short()
+}
+
+/// What a device tries first.
+fn first(launch: &Launch, objects: &[CodeObject], capability: ComputeCapability) -> Option<Digest> {
+    let targets: Vec<Target> = launch.code.iter().map(|reference| reference.target).collect();
+    let first = *fit::order(capability, &targets).first()?;
+    let object = launch.code.get(first)?.code;
+    objects.get(object as usize).map(|object| object.digest)
+}
+
+/// The points whose variants have other code in a bundle than when they were measured, as far as points say what that was.
+#[must_use]
+pub fn changed(files: &[File], bundle: &Bundle) -> Vec<Changed> {
+    let mut all: Vec<Changed> = Vec::new();
+    for plugin in &bundle.plugins {
+        let name = full_name(plugin);
+        let is_of_it =
+            |point: &&Point| point.code.is_some() && point.plugin == name && point.version == plugin.version;
+        let mut subject = None;
+        for file in files {
+            let device = &file.tuning.device;
+            let of_it = file.tuning.points.iter().filter(is_of_it);
+            let points = of_it.filter(|point| {
+                let subject = subject.get_or_insert_with(|| subject_of(plugin));
+                is_changed(subject, &bundle.code, point, device.capability)
+            });
+            let (plugin, device, points) = (name.clone(), device.name.clone(), points.count());
+            if points > 0 {
+                all.push(Changed { plugin, device, points });
+            }
+        }
+    }
+    all
+}
+
+/// What is stale beyond that has been told.
+fn is_changed(subject: &Subject, code: &[CodeObject], point: &Point, capability: ComputeCapability) -> bool {
+    let Ok(stated) = state(subject, &point.query()) else { return false };
+    let node = Signature { attributes: &stated.attributes, types: &stated.types, formats: &stated.formats };
+    let ids = point.microseconds.iter().map(|(id, _)| *id);
+    point.code != Some(code_of(&subject.plugin, code, &node, ids, capability))
+}
+
+/// A plugin as one that a query can be about.
+pub(super) fn subject_of(plugin: &Plugin) -> Subject {
+    Subject {
+        plugin: plugin.clone(),
+        origin: SubjectOrigin::Compiled(Arc::from([])),
+        number: None,
+        attributes: None,
+        input_ranks: None,
+    }
+}

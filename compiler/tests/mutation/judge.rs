@@ -11,8 +11,7 @@ use cubinder_compiler::config::open;
 use cubinder_compiler::diagnostic::{Diagnostic, Label, Severity, Source, has_errors};
 use cubinder_compiler::project::{Asked, Plan, Project};
 use cubinder_compiler::resolve::{PluginDraft, Resolved, compile};
-use cubinder_compiler::tables;
-use cubinder_compiler::{codegen, cuda};
+use cubinder_compiler::{codegen, cuda, tables, tuning};
 use toml::de::DeTable;
 
 use crate::damage::Damage;
@@ -63,7 +62,7 @@ impl Subject {
     /// Everything that is said about it, with at least one error.
     pub fn print(&self, text: &str) -> Result<Print, Vec<Diagnostic>> {
         let mut resolved = compile(&Source::new(&self.path, text))?;
-        let unread = tables::read(&mut resolved);
+        let unread = unread(&mut resolved);
         if !unread.is_empty() {
             return Err(unread);
         }
@@ -89,7 +88,7 @@ impl Subject {
             Ok(resolved) => resolved,
             Err(found) => return found,
         };
-        let unread = tables::read(&mut resolved);
+        let unread = unread(&mut resolved);
         if !unread.is_empty() {
             return unread;
         }
@@ -120,6 +119,13 @@ impl Subject {
         }
         units.join("\n")
     }
+}
+
+/// What is wrong with files that the manifest names.
+fn unread(resolved: &mut Resolved) -> Vec<Diagnostic> {
+    let mut unread = tables::read(resolved);
+    unread.extend(tuning::cases(resolved).and_then(Result::err).into_iter().flatten());
+    unread
 }
 
 /// A draft without the words for people, which nothing that is checked depends on. The checks take most of the time, and

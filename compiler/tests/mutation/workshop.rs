@@ -55,8 +55,16 @@ pub struct Workshop<'t> {
 }
 
 /// Everything that manifests of the corpus name.
-const FOLDERS: [&str; 6] =
-    ["tests/data/ok", "tests/data/code", "tests/data/kernels", "tests/data/include", "manifests", "kernels"];
+const FOLDERS: [&str; 8] = [
+    "tests/data/ok",
+    "tests/data/code",
+    "tests/data/kernels",
+    "tests/data/include",
+    "tests/data/tuning",
+    "manifests",
+    "manifests/cases",
+    "kernels",
+];
 
 impl<'t> Workshop<'t> {
     pub fn new(tools: &'t Tools) -> Workshop<'t> {

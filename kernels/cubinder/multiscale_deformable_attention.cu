@@ -100,14 +100,13 @@ __global__ void multiscale_deformable_attention(const T* __restrict__ value, con
 
     float sum[SIZE] = {};
     for (int level = 0; level < levels; ++level, location += 2 * points, weight += points) {
-        const int height = static_cast<int>(extents[2 * level]);
-        const int width = static_cast<int>(extents[2 * level + 1]);
-        const long long start = starts[level];
-        // A level that is not among the pixels samples nothing: no memory of others is read.
-        const bool is_there = height > 0 && width > 0 && start >= 0 && start + static_cast<long long>(height) * width <= pixels;
+        const long long height = extents[2 * level], width = extents[2 * level + 1], start = starts[level];
+        // A level that is not among the pixels samples nothing: no memory of others is read. No sum or product overflows before that is known.
+        const bool has_extents = height > 0 && width > 0 && height <= pixels && width <= pixels;
+        const bool is_there = has_extents && start >= 0 && start <= pixels - height * width;
         if (!is_there)
             continue;
-        const Map<T> map = {pixels_of_head + start * stride, height, width, stride};
+        const Map<T> map = {pixels_of_head + start * stride, static_cast<int>(height), static_cast<int>(width), stride};
         if constexpr (POINTS > 0) {
             const Row<T, 2 * POINTS> places = *reinterpret_cast<const Row<T, 2 * POINTS>*>(location);
             const Row<T, POINTS> factors = *reinterpret_cast<const Row<T, POINTS>*>(weight);

@@ -123,8 +123,10 @@ __global__ void __launch_bounds__(BLOCK)
         const int* const at = coordinates + 4LL * pillar;
         const int row = at[2], column = at[3];
         const bool is_inside = at[0] == static_cast<int>(blockIdx.z) && row >= 0 && row < height && column >= 0 && column < width;
+        if (!is_inside)
+            continue;
         const int place = row * width + column - first_cell;
-        if (is_inside && place >= 0 && place < BLOCK * SIZE)
+        if (place >= 0 && place < BLOCK * SIZE)
             atomicMax(&shown[place / SIZE].element[place % SIZE], pillar);
     }
     __syncthreads();

@@ -117,14 +117,14 @@ __device__ __forceinline__ void normalize_elements(const T* __restrict__ x, cons
     const long long first = static_cast<long long>(blockIdx.x) * width;
     float squares = 0.0f;
     wait_for_earlier();
-    for (int at = threadIdx.x; at < width; at += LANES) {
+    for (unsigned at = threadIdx.x; at < static_cast<unsigned>(width); at += LANES) {
         const T value = added<T, RESIDUAL>(x[first + at], RESIDUAL ? residual[first + at] : x[first + at]);
         if constexpr (RESIDUAL)
             sum[first + at] = value;
         squares += static_cast<float>(value) * static_cast<float>(value);
     }
     const float factor = rsqrtf(sum_of_row<LANES, 1>(squares) / static_cast<float>(width) + epsilon);
-    for (int at = threadIdx.x; at < width; at += LANES) {
+    for (unsigned at = threadIdx.x; at < static_cast<unsigned>(width); at += LANES) {
         // Each thread reads what it has written itself.
         const T value = RESIDUAL ? sum[first + at] : x[first + at];
         y[first + at] = static_cast<T>(static_cast<float>(value) * factor * static_cast<float>(weight[at]));

@@ -1,6 +1,6 @@
 //! Tuning: how long each variant of a plugin takes for some shapes on one GPU, measured.
 //!
-//! Owns the form of `tuning/*.toml` ([`read`], [`write`]) and what becomes of it in a plugin's model ([`pack`]). `cubinder tune` writes such files.
+//! Owns the form of `tuning/*.toml` ([`read()`], [`write()`]) and what becomes of it in a plugin's model ([`pack`]). `cubinder tune` writes such files.
 //! Never measures anything, and never decides which variant runs: that is [`cubinder_bundle::launch`]'s.
 //!
 //! ```toml
@@ -49,7 +49,7 @@ pub use pack::{other_versions, pack};
 pub use read::read;
 pub use write::write;
 
-/// The edition of the form that [`read`] understands and [`write`] writes.
+/// The edition of the form that [`read()`] understands and [`write()`] writes.
 pub const SCHEMA: i64 = 1;
 
 /// What was measured on one GPU.

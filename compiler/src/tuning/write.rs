@@ -9,7 +9,7 @@ use crate::manifest::form::is_identifier;
 
 const COMMENT: &str = "# Measured by `cubinder tune`; `cubinder compile` packs it into the plugins.\n";
 
-/// The text that [`super::read`] reads as `tuning`. The variants of a point stand with the fastest first.
+/// The text that [`super::read()`] reads as `tuning`. The variants of a point stand with the fastest first.
 #[must_use]
 pub fn write(tuning: &Tuning) -> String {
     let device = &tuning.device;

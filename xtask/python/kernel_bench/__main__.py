@@ -53,10 +53,10 @@ def main():
 
 
 def measure(options, todo):
-    deadline = time.time() + 60 * options.minutes
     machine = ask_machine(options)
     print(f"{machine['name']}, copies {machine['copy_gigabytes_per_second']} GB/s", flush=True)
     warm(options)
+    deadline = time.time() + 60 * options.minutes
     records = Run(options, deadline, todo).all()
     document = {"machine": machine, "date": datetime.date.today().isoformat(), "cells": records}
     (options.out / "kernels.json").write_text(json.dumps(document, indent=1) + "\n")

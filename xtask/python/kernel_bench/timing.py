@@ -1,9 +1,10 @@
 """Device time, side by side.
 
-What is compared is captured as a CUDA graph of some runs, and the graphs are replayed in turn; a time is the median of many turns. Before each
+What is compared is captured as a CUDA graph of some runs, and the graphs are replayed in turns, each in another order; a time is the median of many turns. Before each
 measurement the GPU is kept busy for as long as the host needs to queue it all, so that no wait of the host's is in it.
 """
 
+import random
 import statistics
 import time
 
@@ -108,9 +109,11 @@ def side_by_side(contenders, turns=TURNS):
     """Of each contender by its name: the median of its times, and how far apart the middle half of them lies."""
     times = {name: [] for name in contenders}
     names = list(contenders)
+    order = random.Random(1)
     for turn in range(turns):
-        # Each stands behind each other one.
-        for name in names[turn % len(names) :] + names[: turn % len(names)]:
+        # Who comes behind whom is another each time: what one leaves in the cache is not always met by the same.
+        order.shuffle(names)
+        for name in names:
             if turn % contenders[name].every == 0:
                 times[name].append(contenders[name].measured())
     return {name: spread(values) for name, values in times.items()}

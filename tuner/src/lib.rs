@@ -1,6 +1,6 @@
 //! How long each variant of a plugin takes on the GPU at hand, for one node with its shapes.
 //!
-//! Owns: which variants are measured ([`measure`]), the memory that they share ([`memory`]), the order of the measurements, and what is
+//! Owns: which variants are measured ([`measure`]), the memory that they share (`memory`), the order of the measurements, and what is
 //! made of them ([`Measured`]).
 //!
 //! Never: no manifest, no file of cases, no file at all, no opinion about what a kernel writes (`cubinder test` has that), no printing, no

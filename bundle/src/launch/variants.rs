@@ -54,6 +54,13 @@ pub fn is_compiled_for(variant: &Variant, attributes: &[Value]) -> bool {
     variant.specialized.iter().all(|(index, value)| attributes.get(*index as usize) == Some(value))
 }
 
+/// The indices of the variants that serve a node, in the manifest's order.
+#[must_use]
+pub fn serving(plugin: &Plugin, node: &Signature<'_>) -> Vec<usize> {
+    let fitting = plugin.variants.iter().enumerate().filter(|(_, variant)| node.is_served_by(variant));
+    fitting.map(|(index, _)| index).collect()
+}
+
 /// The indices of the variants that serve a node, in the order in which they are asked: from the one that was chosen on, then from
 /// the first. Where the choice is left open and the variants were measured on the device of `facts`, those that were come first, as fast as they were
 /// for the shapes nearest to those of `facts`.
@@ -66,13 +73,12 @@ pub fn in_order(
     tactic: i32,
     facts: &Facts<'_>,
 ) -> Result<Vec<usize>, Unmet> {
-    let fitting = plugin.variants.iter().enumerate().filter(|(_, variant)| node.is_served_by(variant));
-    let mut order: Vec<usize> = fitting.map(|(index, _)| index).collect();
+    let mut order = serving(plugin, node);
     if order.is_empty() {
         return Err(no_variant(plugin, node));
     }
     if is_automatic(tactic) {
-        if let Some(point) = nearest_point(plugin, node, facts) {
+        if let Some(point) = nearest_point(plugin, node, &order, facts) {
             put_first(&mut order, &point.ranking);
         }
     } else {

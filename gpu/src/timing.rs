@@ -4,6 +4,8 @@
 //! graphs. One time of it ([`Repeated::time`]) is taken between two events with the same graph queued before the first: so the device is
 //! busy when the host queues what is measured, and its queueing does not count.
 
+use std::marker::PhantomData;
+
 use crate::context::Context;
 use crate::error::DriverError;
 use crate::memory::Guarded;
@@ -18,29 +20,56 @@ const FEW: u32 = 20;
 /// The most runs in a graph.
 const MANY: u32 = 1000;
 
-/// Work that can be timed as often as is wanted.
+/// Work that can be timed as often as is wanted, for as long as all that it refers to is there:
+///
+/// ```no_run
+/// use cubinder_gpu::{DriverError, Guarded, Stream, timing::Repeated};
+///
+/// fn time(stream: &Stream<'_>, buffer: Guarded<'_>) -> Result<f64, DriverError> {
+///     let repeated = Repeated::new(stream, || { buffer.address(); Ok(()) })?;
+///     let time = repeated.time();
+///     drop(repeated);
+///     drop(buffer);
+///     time
+/// }
+/// ```
+///
+/// ```compile_fail,E0505
+/// use cubinder_gpu::{DriverError, Guarded, Stream, timing::Repeated};
+///
+/// fn time(stream: &Stream<'_>, buffer: Guarded<'_>) -> Result<f64, DriverError> {
+///     let repeated = Repeated::new(stream, || { buffer.address(); Ok(()) })?;
+///     drop(buffer);
+///     repeated.time()
+/// }
+/// ```
 #[derive(Debug)]
-pub struct Repeated<'s, 'c> {
+pub struct Repeated<'s, 'c, 'w> {
     stream: &'s Stream<'c>,
     graph: Graph<'c>,
     runs: u32,
     start: Event<'c>,
     end: Event<'c>,
+    /// The graph has what the work refers to: kernels and addresses.
+    _work: PhantomData<&'w ()>,
 }
 
-impl<'s, 'c> Repeated<'s, 'c> {
+impl<'s, 'c, 'w> Repeated<'s, 'c, 'w> {
     /// What `work` queues, so many times that it lasts long enough. It has been done some times when this returns, the first time outside
-    /// of any graph.
+    /// of any graph. Buffers whose addresses it uses have to be borrowed by it, and so live as long as this value: then nothing of it runs
+    /// after they are freed.
     ///
     /// # Errors
-    /// Those of `work`, and the driver's: what goes wrong on the device is among them.
+    /// Those of `work`, and the driver's: what goes wrong on the device is among them. Nothing that was queued runs any more then.
     pub fn new(
         stream: &'s Stream<'c>,
-        work: impl Fn() -> Result<(), DriverError>,
-    ) -> Result<Repeated<'s, 'c>, DriverError> {
-        // What is loaded when it is first used is loaded now: that may not be possible in a capture.
-        work()?;
-        stream.synchronize()?;
+        work: impl Fn() -> Result<(), DriverError> + 'w,
+    ) -> Result<Repeated<'s, 'c, 'w>, DriverError> {
+        // What is loaded when it is first used is loaded now: that may not be possible in a capture. Some of it may have been queued
+        // where the rest is refused.
+        let worked = work();
+        let waited = stream.synchronize();
+        worked.and(waited)?;
         let mut repeated = Repeated::of(stream, &work, 1)?;
         loop {
             // The first of a graph pays for its upload.
@@ -59,10 +88,10 @@ impl<'s, 'c> Repeated<'s, 'c> {
         stream: &'s Stream<'c>,
         work: impl Fn() -> Result<(), DriverError>,
         runs: u32,
-    ) -> Result<Repeated<'s, 'c>, DriverError> {
+    ) -> Result<Repeated<'s, 'c, 'w>, DriverError> {
         let graph = Graph::capture(stream, || (0..runs).try_for_each(|_| work()))?;
         let (start, end) = (Event::new(stream.context())?, Event::new(stream.context())?);
-        Ok(Repeated { stream, graph, runs, start, end })
+        Ok(Repeated { stream, graph, runs, start, end, _work: PhantomData })
     }
 
     /// How many times the work is in one graph.
@@ -81,6 +110,13 @@ impl<'s, 'c> Repeated<'s, 'c> {
         self.graph.launch(self.stream)?;
         self.end.record(self.stream)?;
         Ok(self.end.since(&self.start)? / f64::from(self.runs))
+    }
+}
+
+impl Drop for Repeated<'_, '_, '_> {
+    fn drop(&mut self) {
+        // What was queued before an error may still run. Destructors report nothing.
+        let _ = self.stream.synchronize();
     }
 }
 
@@ -135,14 +171,14 @@ pub fn copy_rate(
     let (from, to) = (buffer()?, buffer()?);
     context.synchronize()?;
     let copying = Repeated::new(stream, || {
-        // SAFETY: both buffers have so many bytes and live until the stream has been waited for, below.
+        // SAFETY: both buffers have so many bytes. `Repeated` borrows them, and waits for the stream before it is gone or an error is
+        // given back.
         let code = unsafe {
             (context.driver.memcpy_dtod_async)(to.address(), from.address(), bytes, stream.handle())
         };
         context.driver.check("cuMemcpyDtoDAsync", code)
     })?;
     let all = (0..times).map(|_| copying.time()).collect::<Result<Vec<f64>, _>>()?;
-    stream.synchronize()?;
     #[allow(clippy::cast_precision_loss)] // far below 2^52
     let moved = 2.0 * bytes as f64;
     Ok(Spread::of(&all).filter(|spread| spread.median > 0.0).map(|spread| moved / spread.median * 1e6))
@@ -150,7 +186,11 @@ pub fn copy_rate(
 
 #[cfg(test)]
 mod tests {
+    use std::cell::RefCell;
+
     use super::*;
+    use crate::driver::Driver;
+    use crate::sys::{CUdeviceptr, CUevent, CUgraphExec, CUresult, CUstream, INVALID_VALUE, SUCCESS};
 
     #[test]
     fn graphs_are_long_enough_and_not_too_long() {
@@ -167,6 +207,80 @@ mod tests {
         ] {
             assert_eq!(runs(microseconds), expected, "{microseconds}");
         }
+    }
+
+    thread_local! {
+        /// What a driver was asked for, in order.
+        static CALLED: RefCell<Vec<&'static str>> = const { RefCell::new(Vec::new()) };
+    }
+
+    fn called(what: &'static str) -> CUresult {
+        CALLED.with_borrow_mut(|calls| calls.push(what));
+        SUCCESS
+    }
+
+    unsafe extern "C" fn synchronizes() -> CUresult {
+        called("wait for all")
+    }
+
+    unsafe extern "C" fn synchronizes_one(_: CUstream) -> CUresult {
+        called("wait")
+    }
+
+    unsafe extern "C" fn launches(_: CUgraphExec, _: CUstream) -> CUresult {
+        called("launch")
+    }
+
+    unsafe extern "C" fn frees(_: CUdeviceptr) -> CUresult {
+        called("free")
+    }
+
+    unsafe extern "C" fn unrecorded(_: CUevent, _: CUstream) -> CUresult {
+        INVALID_VALUE
+    }
+
+    fn driver() -> Driver {
+        Driver {
+            ctx_synchronize: synchronizes,
+            stream_synchronize: synchronizes_one,
+            graph_launch: launches,
+            mem_free: frees,
+            ..Driver::of_nothing()
+        }
+    }
+
+    /// What is called when `work` is done, from the first `launch` on.
+    fn calls(driver: Driver, work: impl FnOnce(&Context, &Stream<'_>)) -> Vec<&'static str> {
+        CALLED.take();
+        let context = Context::of_nothing(driver);
+        work(&context, &Stream::of_context(&context));
+        CALLED.take()
+    }
+
+    #[test]
+    fn nothing_that_runs_is_freed_whatever_goes_wrong() {
+        let is_waited_for = |calls: &[&str]| {
+            let after_launch = calls.rsplit(|call| *call == "launch").next().unwrap_or_default();
+            let before_free = after_launch.split(|call| *call == "free").next().unwrap_or_default();
+            calls.contains(&"free") && before_free.iter().any(|call| call.starts_with("wait"))
+        };
+        // The graph is queued, and what follows is refused.
+        let refusing = Driver { event_record: unrecorded, ..driver() };
+        let found = calls(refusing, |context, stream| assert!(copy_rate(context, stream, 64, 1).is_err()));
+        assert!(found.contains(&"launch") && is_waited_for(&found), "{found:?}");
+        // Some of the work is queued before the rest is refused.
+        let found = calls(driver(), |context, stream| {
+            let _buffer = Guarded::new(context, 64, 256, false, 0).unwrap();
+            let error = context.driver.check("cuLaunchKernelEx", INVALID_VALUE);
+            assert!(Repeated::new(stream, || error.clone()).is_err());
+        });
+        assert_eq!(found, ["wait", "wait for all", "free"]);
+    }
+
+    #[test]
+    fn timed_work_is_waited_for_when_it_is_dropped() {
+        let found = calls(driver(), |_, stream| drop(Repeated::new(stream, || Ok(())).unwrap()));
+        assert_eq!(found.last(), Some(&"wait"));
     }
 
     #[test]

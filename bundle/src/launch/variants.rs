@@ -3,7 +3,7 @@
 //! A guard is correctness and the order preference. So whatever was chosen, by TensorRT or by nobody, a variant runs only where its
 //! guard is true, and where that of the chosen one is not, the next in order whose is takes its place.
 
-use super::choice::Decided;
+use super::choice::{Decided, Undecided};
 use super::facts::{Facts, Unmet, describe};
 use super::steps::{Steps, weight};
 use super::tuned::{nearest_point, put_first};
@@ -167,24 +167,47 @@ fn shown(texts: impl Iterator<Item = String>) -> String {
 /// Which of the variants `order` run for the shapes in `facts`, and which of them for which addresses; addresses that are in
 /// `facts` are not looked at.
 ///
+/// How much guards ask for is a matter of the order too: those behind one that holds are not looked at. So where `tactic` leaves the
+/// choice open and guards ask for too much in the order of times, the manifest's order counts, as where nothing was measured.
+///
 /// # Errors
 /// No guard can hold, they ask too much about addresses, or they take too many steps.
 pub fn decide(
     plugin: &Plugin,
     order: &[usize],
+    tactic: i32,
     facts: &Facts<'_>,
     steps: &mut Steps,
 ) -> Result<Decided, Unmet> {
     let facts = Facts { alignments: &[], ..*facts };
-    let guards = order.iter().filter_map(|index| {
-        let variant = plugin.variants.get(*index)?;
-        Some((*index, variant.guard.as_ref().map(|guard| &guard.expr)))
-    });
-    let decided = Decided::of(guards, &facts, steps).map_err(|error| Unmet(error.to_string()))?;
+    let before = steps.clone();
+    let decided = match decide_in(plugin, order, &facts, steps) {
+        Err(_) if is_automatic(tactic) && !order.is_sorted() => {
+            let mut by_manifest = order.to_vec();
+            by_manifest.sort_unstable();
+            *steps = before;
+            decide_in(plugin, &by_manifest, &facts, steps)
+        }
+        decided => decided,
+    };
+    let decided = decided.map_err(|error| Unmet(error.to_string()))?;
     if decided.candidates.is_empty() {
         return Err(none_holds(plugin, order, &facts));
     }
     Ok(decided)
+}
+
+fn decide_in(
+    plugin: &Plugin,
+    order: &[usize],
+    facts: &Facts<'_>,
+    steps: &mut Steps,
+) -> Result<Decided, Undecided> {
+    let guards = order.iter().filter_map(|index| {
+        let variant = plugin.variants.get(*index)?;
+        Some((*index, variant.guard.as_ref().map(|guard| &guard.expr)))
+    });
+    Decided::of(guards, facts, steps)
 }
 
 /// Whether a guard is false whatever is not known yet: one of the conditions that all have to hold is.

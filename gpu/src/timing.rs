@@ -13,6 +13,11 @@ use crate::stream::{Event, Graph, Stream};
 
 /// What a graph lasts at least, microseconds, where not too many runs make that up.
 const LEAST: f64 = 400.0;
+/// What a graph is made to last, microseconds: more than enough, so that the time of the next one, which is another, says that it is.
+const AIMED: f64 = 500.0;
+/// How many times a graph that is too short is followed by a longer one. The gap of a graph with one run may be many times its work; each
+/// longer graph has a smaller part of it.
+const CORRECTIONS: u32 = 5;
 /// What a graph lasts at most, where one run does not last longer.
 const MOST: f64 = 5000.0;
 /// The fewest runs in a graph that is not longer than [`MOST`].
@@ -71,16 +76,17 @@ impl<'s, 'c, 'w> Repeated<'s, 'c, 'w> {
         let waited = stream.synchronize();
         worked.and(waited)?;
         let mut repeated = Repeated::of(stream, &work, 1)?;
+        let mut left = CORRECTIONS;
         loop {
             // The first of a graph pays for its upload.
             repeated.time()?;
-            let runs = runs(repeated.time()?);
-            // A graph of one counts its gap as much as its work: another one tells better.
-            let is_enough = runs <= repeated.runs.saturating_mul(2);
-            if is_enough {
+            let microseconds = repeated.time()?;
+            if left == 0 || runs(microseconds, LEAST) <= repeated.runs {
                 return Ok(repeated);
             }
-            repeated = Repeated::of(stream, &work, runs)?;
+            left -= 1;
+            // A short graph counts its gap too, so that a run seems to take longer than it does: a longer one tells better.
+            repeated = Repeated::of(stream, &work, runs(microseconds, AIMED))?;
         }
     }
 
@@ -120,9 +126,9 @@ impl Drop for Repeated<'_, '_, '_> {
     }
 }
 
-/// How many runs make a graph long enough and not too long, where one takes so many microseconds.
-fn runs(microseconds: f64) -> u32 {
-    let enough = (LEAST / microseconds).ceil().max(f64::from(FEW));
+/// How many runs make a graph that lasts `least` microseconds and not too long, where one takes so many.
+fn runs(microseconds: f64, least: f64) -> u32 {
+    let enough = (least / microseconds).ceil().max(f64::from(FEW));
     let fitting = (MOST / microseconds).floor();
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // within the bounds; saturated
     let runs = enough.min(fitting) as u32;
@@ -186,7 +192,8 @@ pub fn copy_rate(
 
 #[cfg(test)]
 mod tests {
-    use std::cell::RefCell;
+    use std::cell::{Cell, RefCell};
+    use std::ffi::c_int;
 
     use super::*;
     use crate::driver::Driver;
@@ -205,7 +212,7 @@ mod tests {
             (9000.0, 1),
             (0.0, 1000),
         ] {
-            assert_eq!(runs(microseconds), expected, "{microseconds}");
+            assert_eq!(runs(microseconds, LEAST), expected, "{microseconds}");
         }
     }
 
@@ -255,6 +262,49 @@ mod tests {
         let context = Context::of_nothing(driver);
         work(&context, &Stream::of_context(&context));
         CALLED.take()
+    }
+
+    thread_local! {
+        /// Microseconds: what lies between two graphs, and one run.
+        static TAKES: Cell<(f64, f64)> = const { Cell::new((0.0, 0.0)) };
+        /// How many runs the last graph has, and how many graphs there were.
+        static CAPTURED: Cell<(u32, u32)> = const { Cell::new((0, 0)) };
+    }
+
+    unsafe extern "C" fn begins_capture(_: CUstream, _: c_int) -> CUresult {
+        CAPTURED.set((0, CAPTURED.get().1 + 1));
+        SUCCESS
+    }
+
+    unsafe extern "C" fn takes(to: *mut f32, _: CUevent, _: CUevent) -> CUresult {
+        let ((gap, one), (runs, _)) = (TAKES.get(), CAPTURED.get());
+        #[allow(clippy::cast_possible_truncation)]
+        let milliseconds = ((gap + one * f64::from(runs)) / 1000.0) as f32;
+        // SAFETY: the caller's place for a number.
+        unsafe { to.write(milliseconds) };
+        SUCCESS
+    }
+
+    #[test]
+    fn a_graph_lasts_long_enough_whatever_lies_between_two() {
+        for gap in [0.0, 1.0, 4.0, 10.0, 30.0, 60.0] {
+            for one in [0.2, 0.5, 1.0, 2.1, 6.0, 15.0, 21.0, 50.0, 240.0, 260.0, 1000.0, 6000.0] {
+                let driver =
+                    Driver { stream_begin_capture: begins_capture, event_elapsed_time: takes, ..driver() };
+                let (context, found) = (Context::of_nothing(driver), (gap, one));
+                TAKES.set(found);
+                CAPTURED.set((0, 0));
+                let work = || {
+                    CAPTURED.set((CAPTURED.get().0 + 1, CAPTURED.get().1));
+                    Ok(())
+                };
+                let runs = Repeated::new(&Stream::of_context(&context), work).unwrap().runs();
+                let lasts = f64::from(runs) * one;
+                assert!(lasts + gap >= LEAST || runs == MANY, "{found:?}: {runs} last {lasts}");
+                assert!(lasts <= MOST || runs == 1, "{found:?}: {runs} last {lasts}");
+                assert!(CAPTURED.get().1 <= 1 + CORRECTIONS, "{found:?}");
+            }
+        }
     }
 
     #[test]

@@ -6,8 +6,9 @@ use crate::data_type::{DataType, ScalarType};
 use crate::expr::{self, Expr};
 use crate::format::Format;
 use crate::model::{
-    Arg, ArgValue, Attribute, AttributeType, CodeRef, Guard, Input, Interval, Launch, MAX_VARIANT_ID, Output,
-    Plugin, Requirement, ShapeLimits, SizeBound, Step, TunedDevice, TunedPoint, Variant,
+    Arg, ArgValue, Attribute, AttributeElement, AttributeType, CodeRef, Guard, Input, Interval, Launch,
+    MAX_VARIANT_ID, Output, Plugin, Requirement, ShapeLimits, SizeBound, Step, TunedDevice, TunedPoint,
+    Variant,
 };
 
 fn target(kind: TargetKind) -> Target {
@@ -367,6 +368,7 @@ fn a_model_that_refers_to_nothing_is_refused() {
         refused(&|node| first_point(node).attributes.push((0, Value::Int(64)))),
         refused(&|node| first_point(node).attributes[0].0 = 1),
         refused(&|node| first_point(node).attributes[0].1 = Value::Int(0)),
+        refused(&|node| node.plugin.tuning[0].points = vec![long_point(node); 2]),
         refused(&|node| first_point(node).ranking.clear()),
         refused(&|node| first_point(node).ranking = vec![1]),
         refused(&|node| first_point(node).ranking.push(0)),
@@ -466,6 +468,35 @@ fn all_aligned(count: u32) -> Expr {
 
 fn first_point(node: &mut Node) -> &mut TunedPoint {
     &mut node.plugin.tuning[0].points[0]
+}
+
+const STRING: AttributeType = AttributeType { element: AttributeElement::String, list: false };
+
+/// Makes the attribute text, and a point that has 520 KiB of it.
+fn long_point(node: &mut Node) -> TunedPoint {
+    node.plugin.attributes[0] = Attribute::new("name", STRING);
+    node.attributes[0] = Value::Str(String::new());
+    let attributes = vec![(0, Value::Str("a".repeat(520 << 10)))];
+    TunedPoint { attributes, ..first_point(node).clone() }
+}
+
+/// Rows for long texts, which every point ranks together.
+#[test]
+fn reading_compares_no_ranked_row_more_than_once() {
+    let mut node = node();
+    node.plugin.attributes[0] = Attribute::new("name", STRING);
+    let name = Value::Str("a".repeat(4 << 20));
+    node.attributes[0] = name.clone();
+    let row = Variant { specialized: vec![(0, name)], ..node.plugin.variants[0].clone() };
+    node.plugin.variants = (1..=3).map(|id| Variant { id, ..row.clone() }).collect();
+    let point =
+        TunedPoint { attributes: Vec::new(), ranking: vec![2, 0, 1], ..first_point(&mut node).clone() };
+    node.plugin.tuning[0].points = vec![point; 4096];
+    let bytes = write_node(&node);
+    let start = std::time::Instant::now();
+    assert_eq!(read(&bytes).map(|_| ()), Ok(()));
+    // Comparing them for each point takes many seconds.
+    assert!(start.elapsed() < std::time::Duration::from_secs(3), "{:?}", start.elapsed());
 }
 
 fn guard(node: &mut Node, expr: Expr) {

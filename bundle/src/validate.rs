@@ -15,7 +15,7 @@ use crate::model::{
 };
 use crate::value::Value;
 use places::{Place, validate_expr};
-pub use tuning::{MAX_RANKED, MAX_TUNED_DEVICES, MAX_TUNED_EXTENTS, MAX_TUNED_POINTS};
+pub use tuning::{MAX_RANKED, MAX_TUNED_BYTES, MAX_TUNED_DEVICES, MAX_TUNED_EXTENTS, MAX_TUNED_POINTS};
 
 /// The most inputs and outputs of a plugin: as this and what follows, more than any has. What is read bounds the work that it
 /// can ask for.

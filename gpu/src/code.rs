@@ -93,8 +93,11 @@ impl<'c> Code<'c> {
 
 impl Drop for Code<'_> {
     fn drop(&mut self) {
+        // Nobody has to have waited for a kernel before they give up. Where waiting fails, nothing runs any more.
+        let _ = self.context.synchronize();
         for library in self.loaded.get_mut().values().filter_map(|loaded| loaded.as_ref().ok()) {
-            // SAFETY: kernels of it are used by `Prepared` alone, which borrows this value. Destructors report nothing.
+            // SAFETY: kernels of it are used by `Prepared` and what is captured of its work, both of which borrow this value, and what they
+            // queued has been waited for above. Destructors report nothing.
             let _ = unsafe { (self.context.driver.library_unload)(*library) };
         }
     }

@@ -80,6 +80,20 @@ impl Context {
         Ok(Context { driver, device, info, _thread: std::marker::PhantomData })
     }
 
+    /// A context of such a driver, without a device.
+    #[cfg(test)]
+    pub(crate) fn of_nothing(driver: Driver) -> Context {
+        let info = DeviceInfo {
+            name: String::new(),
+            capability: ComputeCapability { major: 9, minor: 0 },
+            sms: 1,
+            shared_bytes: 0,
+            has_clusters: true,
+            driver: 0,
+        };
+        Context { driver, device: 0, info, _thread: std::marker::PhantomData }
+    }
+
     /// The device.
     #[must_use]
     pub fn device(&self) -> &DeviceInfo {

@@ -45,6 +45,20 @@ macro_rules! table {
                     },)*
                 })
             }
+
+            /// One without a device: every call succeeds and does nothing.
+            #[cfg(test)]
+            pub(crate) fn of_nothing() -> Driver {
+                Driver {
+                    $($field: {
+                        unsafe extern "C" fn done($(_: $arg),*) -> CUresult {
+                            SUCCESS
+                        }
+                        done
+                    },)*
+                    $($opt_field: None,)*
+                }
+            }
         }
     };
 }

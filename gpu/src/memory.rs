@@ -183,7 +183,9 @@ impl<'c> Guarded<'c> {
 
 impl Drop for Guarded<'_> {
     fn drop(&mut self) {
-        // SAFETY: it was allocated in `new` and nobody else knows it; kernels that use it have been waited for by whoever read a result.
+        // Whoever gave its address to a kernel may have given up before that was done. Where waiting fails, nothing runs any more.
+        let _ = self.context.synchronize();
+        // SAFETY: it was allocated in `new`, nobody else frees it, and what was queued with its address has been waited for above.
         // Destructors report nothing.
         let _ = unsafe { (self.context.driver.mem_free)(self.base) };
     }

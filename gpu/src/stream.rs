@@ -97,9 +97,10 @@ impl<'c> Graph<'c> {
         made
     }
 
-    /// Queues it.
+    /// Queues it. Who captured work keeps what it refers to until the graph is done, as [`Repeated`](crate::timing::Repeated) does.
     pub(crate) fn launch(&self, stream: &Stream<'_>) -> Result<(), DriverError> {
-        // SAFETY: both handles are of this driver. What the kernels of it do to the device's memory is their author's business.
+        // SAFETY: both handles are of this driver, and so are the kernels' in it, because of what is said above. What the kernels do to the
+        // device's memory is their author's business.
         let code = unsafe { (self.context.driver.graph_launch)(self.handle, stream.handle()) };
         self.context.driver.check("cuGraphLaunch", code)
     }

@@ -4,6 +4,8 @@
 //! graphs. One time of it ([`Repeated::time`]) is taken between two events with the same graph queued before the first: so the device is
 //! busy when the host queues what is measured, and its queueing does not count.
 
+use std::marker::PhantomData;
+
 use crate::context::Context;
 use crate::error::DriverError;
 use crate::memory::Guarded;
@@ -11,6 +13,11 @@ use crate::stream::{Event, Graph, Stream};
 
 /// What a graph lasts at least, microseconds, where not too many runs make that up.
 const LEAST: f64 = 400.0;
+/// What a graph is made to last, microseconds: more than enough, so that the time of the next one, which is another, says that it is.
+const AIMED: f64 = 500.0;
+/// How many times a graph that is too short is followed by a longer one. The gap of a graph with one run may be many times its work; each
+/// longer graph has a smaller part of it.
+const CORRECTIONS: u32 = 5;
 /// What a graph lasts at most, where one run does not last longer.
 const MOST: f64 = 5000.0;
 /// The fewest runs in a graph that is not longer than [`MOST`].
@@ -18,40 +25,68 @@ const FEW: u32 = 20;
 /// The most runs in a graph.
 const MANY: u32 = 1000;
 
-/// Work that can be timed as often as is wanted.
+/// Work that can be timed as often as is wanted, for as long as all that it refers to is there:
+///
+/// ```no_run
+/// use cubinder_gpu::{DriverError, Guarded, Stream, timing::Repeated};
+///
+/// fn time(stream: &Stream<'_>, buffer: Guarded<'_>) -> Result<f64, DriverError> {
+///     let repeated = Repeated::new(stream, || { buffer.address(); Ok(()) })?;
+///     let time = repeated.time();
+///     drop(repeated);
+///     drop(buffer);
+///     time
+/// }
+/// ```
+///
+/// ```compile_fail,E0505
+/// use cubinder_gpu::{DriverError, Guarded, Stream, timing::Repeated};
+///
+/// fn time(stream: &Stream<'_>, buffer: Guarded<'_>) -> Result<f64, DriverError> {
+///     let repeated = Repeated::new(stream, || { buffer.address(); Ok(()) })?;
+///     drop(buffer);
+///     repeated.time()
+/// }
+/// ```
 #[derive(Debug)]
-pub struct Repeated<'s, 'c> {
+pub struct Repeated<'s, 'c, 'w> {
     stream: &'s Stream<'c>,
     graph: Graph<'c>,
     runs: u32,
     start: Event<'c>,
     end: Event<'c>,
+    /// The graph has what the work refers to: kernels and addresses.
+    _work: PhantomData<&'w ()>,
 }
 
-impl<'s, 'c> Repeated<'s, 'c> {
+impl<'s, 'c, 'w> Repeated<'s, 'c, 'w> {
     /// What `work` queues, so many times that it lasts long enough. It has been done some times when this returns, the first time outside
-    /// of any graph.
+    /// of any graph. Buffers whose addresses it uses have to be borrowed by it, and so live as long as this value: then nothing of it runs
+    /// after they are freed.
     ///
     /// # Errors
-    /// Those of `work`, and the driver's: what goes wrong on the device is among them.
+    /// Those of `work`, and the driver's: what goes wrong on the device is among them. Nothing that was queued runs any more then.
     pub fn new(
         stream: &'s Stream<'c>,
-        work: impl Fn() -> Result<(), DriverError>,
-    ) -> Result<Repeated<'s, 'c>, DriverError> {
-        // What is loaded when it is first used is loaded now: that may not be possible in a capture.
-        work()?;
-        stream.synchronize()?;
+        work: impl Fn() -> Result<(), DriverError> + 'w,
+    ) -> Result<Repeated<'s, 'c, 'w>, DriverError> {
+        // What is loaded when it is first used is loaded now: that may not be possible in a capture. Some of it may have been queued
+        // where the rest is refused.
+        let worked = work();
+        let waited = stream.synchronize();
+        worked.and(waited)?;
         let mut repeated = Repeated::of(stream, &work, 1)?;
+        let mut left = CORRECTIONS;
         loop {
             // The first of a graph pays for its upload.
             repeated.time()?;
-            let runs = runs(repeated.time()?);
-            // A graph of one counts its gap as much as its work: another one tells better.
-            let is_enough = runs <= repeated.runs.saturating_mul(2);
-            if is_enough {
+            let microseconds = repeated.time()?;
+            if left == 0 || runs(microseconds, LEAST) <= repeated.runs {
                 return Ok(repeated);
             }
-            repeated = Repeated::of(stream, &work, runs)?;
+            left -= 1;
+            // A short graph counts its gap too, so that a run seems to take longer than it does: a longer one tells better.
+            repeated = Repeated::of(stream, &work, runs(microseconds, AIMED))?;
         }
     }
 
@@ -59,10 +94,10 @@ impl<'s, 'c> Repeated<'s, 'c> {
         stream: &'s Stream<'c>,
         work: impl Fn() -> Result<(), DriverError>,
         runs: u32,
-    ) -> Result<Repeated<'s, 'c>, DriverError> {
+    ) -> Result<Repeated<'s, 'c, 'w>, DriverError> {
         let graph = Graph::capture(stream, || (0..runs).try_for_each(|_| work()))?;
         let (start, end) = (Event::new(stream.context())?, Event::new(stream.context())?);
-        Ok(Repeated { stream, graph, runs, start, end })
+        Ok(Repeated { stream, graph, runs, start, end, _work: PhantomData })
     }
 
     /// How many times the work is in one graph.
@@ -84,9 +119,16 @@ impl<'s, 'c> Repeated<'s, 'c> {
     }
 }
 
-/// How many runs make a graph long enough and not too long, where one takes so many microseconds.
-fn runs(microseconds: f64) -> u32 {
-    let enough = (LEAST / microseconds).ceil().max(f64::from(FEW));
+impl Drop for Repeated<'_, '_, '_> {
+    fn drop(&mut self) {
+        // What was queued before an error may still run. Destructors report nothing.
+        let _ = self.stream.synchronize();
+    }
+}
+
+/// How many runs make a graph that lasts `least` microseconds and not too long, where one takes so many.
+fn runs(microseconds: f64, least: f64) -> u32 {
+    let enough = (least / microseconds).ceil().max(f64::from(FEW));
     let fitting = (MOST / microseconds).floor();
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // within the bounds; saturated
     let runs = enough.min(fitting) as u32;
@@ -135,14 +177,14 @@ pub fn copy_rate(
     let (from, to) = (buffer()?, buffer()?);
     context.synchronize()?;
     let copying = Repeated::new(stream, || {
-        // SAFETY: both buffers have so many bytes and live until the stream has been waited for, below.
+        // SAFETY: both buffers have so many bytes. `Repeated` borrows them, and waits for the stream before it is gone or an error is
+        // given back.
         let code = unsafe {
             (context.driver.memcpy_dtod_async)(to.address(), from.address(), bytes, stream.handle())
         };
         context.driver.check("cuMemcpyDtoDAsync", code)
     })?;
     let all = (0..times).map(|_| copying.time()).collect::<Result<Vec<f64>, _>>()?;
-    stream.synchronize()?;
     #[allow(clippy::cast_precision_loss)] // far below 2^52
     let moved = 2.0 * bytes as f64;
     Ok(Spread::of(&all).filter(|spread| spread.median > 0.0).map(|spread| moved / spread.median * 1e6))
@@ -150,7 +192,12 @@ pub fn copy_rate(
 
 #[cfg(test)]
 mod tests {
+    use std::cell::{Cell, RefCell};
+    use std::ffi::c_int;
+
     use super::*;
+    use crate::driver::Driver;
+    use crate::sys::{CUdeviceptr, CUevent, CUgraphExec, CUresult, CUstream, INVALID_VALUE, SUCCESS};
 
     #[test]
     fn graphs_are_long_enough_and_not_too_long() {
@@ -165,8 +212,125 @@ mod tests {
             (9000.0, 1),
             (0.0, 1000),
         ] {
-            assert_eq!(runs(microseconds), expected, "{microseconds}");
+            assert_eq!(runs(microseconds, LEAST), expected, "{microseconds}");
         }
+    }
+
+    thread_local! {
+        /// What a driver was asked for, in order.
+        static CALLED: RefCell<Vec<&'static str>> = const { RefCell::new(Vec::new()) };
+    }
+
+    fn called(what: &'static str) -> CUresult {
+        CALLED.with_borrow_mut(|calls| calls.push(what));
+        SUCCESS
+    }
+
+    unsafe extern "C" fn synchronizes() -> CUresult {
+        called("wait for all")
+    }
+
+    unsafe extern "C" fn synchronizes_one(_: CUstream) -> CUresult {
+        called("wait")
+    }
+
+    unsafe extern "C" fn launches(_: CUgraphExec, _: CUstream) -> CUresult {
+        called("launch")
+    }
+
+    unsafe extern "C" fn frees(_: CUdeviceptr) -> CUresult {
+        called("free")
+    }
+
+    unsafe extern "C" fn unrecorded(_: CUevent, _: CUstream) -> CUresult {
+        INVALID_VALUE
+    }
+
+    fn driver() -> Driver {
+        Driver {
+            ctx_synchronize: synchronizes,
+            stream_synchronize: synchronizes_one,
+            graph_launch: launches,
+            mem_free: frees,
+            ..Driver::of_nothing()
+        }
+    }
+
+    /// What is called when `work` is done, from the first `launch` on.
+    fn calls(driver: Driver, work: impl FnOnce(&Context, &Stream<'_>)) -> Vec<&'static str> {
+        CALLED.take();
+        let context = Context::of_nothing(driver);
+        work(&context, &Stream::of_context(&context));
+        CALLED.take()
+    }
+
+    thread_local! {
+        /// Microseconds: what lies between two graphs, and one run.
+        static TAKES: Cell<(f64, f64)> = const { Cell::new((0.0, 0.0)) };
+        /// How many runs the last graph has, and how many graphs there were.
+        static CAPTURED: Cell<(u32, u32)> = const { Cell::new((0, 0)) };
+    }
+
+    unsafe extern "C" fn begins_capture(_: CUstream, _: c_int) -> CUresult {
+        CAPTURED.set((0, CAPTURED.get().1 + 1));
+        SUCCESS
+    }
+
+    unsafe extern "C" fn takes(to: *mut f32, _: CUevent, _: CUevent) -> CUresult {
+        let ((gap, one), (runs, _)) = (TAKES.get(), CAPTURED.get());
+        #[allow(clippy::cast_possible_truncation)]
+        let milliseconds = ((gap + one * f64::from(runs)) / 1000.0) as f32;
+        // SAFETY: the caller's place for a number.
+        unsafe { to.write(milliseconds) };
+        SUCCESS
+    }
+
+    #[test]
+    fn a_graph_lasts_long_enough_whatever_lies_between_two() {
+        for gap in [0.0, 1.0, 4.0, 10.0, 30.0, 60.0] {
+            for one in [0.2, 0.5, 1.0, 2.1, 6.0, 15.0, 21.0, 50.0, 240.0, 260.0, 1000.0, 6000.0] {
+                let driver =
+                    Driver { stream_begin_capture: begins_capture, event_elapsed_time: takes, ..driver() };
+                let (context, found) = (Context::of_nothing(driver), (gap, one));
+                TAKES.set(found);
+                CAPTURED.set((0, 0));
+                let work = || {
+                    CAPTURED.set((CAPTURED.get().0 + 1, CAPTURED.get().1));
+                    Ok(())
+                };
+                let runs = Repeated::new(&Stream::of_context(&context), work).unwrap().runs();
+                let lasts = f64::from(runs) * one;
+                assert!(lasts + gap >= LEAST || runs == MANY, "{found:?}: {runs} last {lasts}");
+                assert!(lasts <= MOST || runs == 1, "{found:?}: {runs} last {lasts}");
+                assert!(CAPTURED.get().1 <= 1 + CORRECTIONS, "{found:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_that_runs_is_freed_whatever_goes_wrong() {
+        let is_waited_for = |calls: &[&str]| {
+            let after_launch = calls.rsplit(|call| *call == "launch").next().unwrap_or_default();
+            let before_free = after_launch.split(|call| *call == "free").next().unwrap_or_default();
+            calls.contains(&"free") && before_free.iter().any(|call| call.starts_with("wait"))
+        };
+        // The graph is queued, and what follows is refused.
+        let refusing = Driver { event_record: unrecorded, ..driver() };
+        let found = calls(refusing, |context, stream| assert!(copy_rate(context, stream, 64, 1).is_err()));
+        assert!(found.contains(&"launch") && is_waited_for(&found), "{found:?}");
+        // Some of the work is queued before the rest is refused.
+        let found = calls(driver(), |context, stream| {
+            let _buffer = Guarded::new(context, 64, 256, false, 0).unwrap();
+            let error = context.driver.check("cuLaunchKernelEx", INVALID_VALUE);
+            assert!(Repeated::new(stream, || error.clone()).is_err());
+        });
+        assert_eq!(found, ["wait", "wait for all", "free"]);
+    }
+
+    #[test]
+    fn timed_work_is_waited_for_when_it_is_dropped() {
+        let found = calls(driver(), |_, stream| drop(Repeated::new(stream, || Ok(())).unwrap()));
+        assert_eq!(found.last(), Some(&"wait"));
     }
 
     #[test]

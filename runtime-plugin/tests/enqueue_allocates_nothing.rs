@@ -156,8 +156,9 @@ fn enqueue_allocates_nothing() {
     let here = launch::Device { sms: 84, shared_bytes: 49_152, capability: 86 };
     let extents: &[i64] = &[1, 3, 70, 70];
     let facts = Facts { shapes: &[extents; 2], device: Some(here), ..Facts::default() };
+    let serving = launch::serving(&plugin, &node);
     let before = ALLOCATIONS.get();
-    let nearest = nearest_point(&plugin, &node, &facts);
+    let nearest = nearest_point(&plugin, &node, &serving, &facts);
     assert_eq!(ALLOCATIONS.get() - before, 0);
     assert_eq!(nearest, plugin.tuning[0].points.get(69));
 }

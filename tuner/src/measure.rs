@@ -236,14 +236,18 @@ fn prepare<'b>(bench: Bench<'b>, node: &Node<'_>, valid: &[&'b Variant]) -> Resu
     Ok(ready)
 }
 
-fn queue<'b>(bench: Bench<'b>, one: &Ready<'_>, places: &Places) -> Result<Repeated<'b, 'b>, DriverError> {
-    Repeated::new(bench.stream, || one.prepared.run(places.addresses(), bench.stream))
+fn queue<'b>(
+    bench: Bench<'b>,
+    one: &'b Ready<'_>,
+    places: &'b Places<'_>,
+) -> Result<Repeated<'b, 'b, 'b>, DriverError> {
+    Repeated::new(bench.stream, move || one.prepared.run(places.addresses(), bench.stream))
 }
 
 /// The times of each variant, one of each in turn.
 fn rounds(
     ready: &[Ready<'_>],
-    queues: &[Repeated<'_, '_>],
+    queues: &[Repeated<'_, '_, '_>],
     effort: Effort,
 ) -> Result<Vec<Vec<f64>>, Failure> {
     let round = |times: &mut [Vec<f64>]| -> Result<(), Failure> {

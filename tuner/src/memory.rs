@@ -1,5 +1,7 @@
 //! The memory of a node's tensors and scratch buffers, which all variants share: they run one after the other.
 
+use std::marker::PhantomData;
+
 use cubinder_bundle::launch::tensor_bytes;
 use cubinder_gpu::{Addresses, Context, Guarded, Prepared};
 
@@ -19,14 +21,15 @@ pub(crate) struct Memory<'c> {
     scratch: Vec<Guarded<'c>>,
 }
 
-/// Where they lie.
-pub(crate) struct Places {
+/// Where they lie, for as long as they do.
+pub(crate) struct Places<'m> {
     inputs: Vec<u64>,
     outputs: Vec<u64>,
     scratch: Vec<u64>,
+    _memory: PhantomData<&'m Guarded<'m>>,
 }
 
-impl Places {
+impl Places<'_> {
     pub(crate) fn addresses(&self) -> Addresses<'_> {
         Addresses { inputs: &self.inputs, outputs: &self.outputs, scratch: &self.scratch }
     }
@@ -81,7 +84,7 @@ impl<'c> Memory<'c> {
         Guarded::new(self.context, bytes, ALIGNMENT, false, 0).map_err(Why::Driver)
     }
 
-    pub(crate) fn places(&self, node: &Node<'_>) -> Places {
+    pub(crate) fn places(&self, node: &Node<'_>) -> Places<'_> {
         let address = |buffer: &Option<Guarded<'_>>| buffer.as_ref().map_or(0, Guarded::address);
         let inputs: Vec<u64> = self.inputs.iter().map(address).collect();
         let place = |(buffer, output): (&Option<Guarded<'_>>, &cubinder_bundle::Output)| match output.alias {
@@ -89,7 +92,8 @@ impl<'c> Memory<'c> {
             None => address(buffer),
         };
         let outputs = self.outputs.iter().zip(&node.plugin.outputs).map(place).collect();
-        Places { outputs, inputs, scratch: self.scratch.iter().map(Guarded::address).collect() }
+        let scratch = self.scratch.iter().map(Guarded::address).collect();
+        Places { inputs, outputs, scratch, _memory: PhantomData }
     }
 }
 

@@ -33,11 +33,11 @@ pub use rules::{
 };
 pub use sequence::{Doing, ScratchPlace, Sequence, Sequencing, sequence, tensor_bytes, too_many_at_once};
 pub use steps::{NODE_STEP_LIMIT, Steps};
-pub use tuned::{nearest_point, tuned_device};
+pub use tuned::{is_served, nearest_point, tuned_device};
 pub use unseen::extents_for_any_values;
 pub use variants::{
     GuardVerdict, Signature, asks_for_device, check_specialized, decide, in_order, is_automatic,
-    is_compiled_for, is_excluded, no_variant, none_holds, verdict,
+    is_compiled_for, is_excluded, no_variant, none_holds, serving, verdict,
 };
 pub use workspace::{Unbounded, workspace_bound};
 

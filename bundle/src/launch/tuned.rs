@@ -19,24 +19,18 @@ pub fn tuned_device<'p>(plugin: &'p Plugin, facts: &Facts<'_>) -> Option<&'p Tun
 
 /// The point that decides for a node with the shapes and on the device of `facts`: of those with its types, formats and ranks one whose
 /// attributes are the node's before one whose are others, then the one whose extents are the nearest, then the first. None where nothing was
-/// measured, or the device or a shape is not known.
+/// measured, or the device or a shape is not known. `serving` are the rows of the table that serve the node, in the table's order: what a row is
+/// for may be long, and no point makes it be compared again.
 #[must_use]
 pub fn nearest_point<'p>(
     plugin: &'p Plugin,
     node: &Signature<'_>,
+    serving: &[usize],
     facts: &Facts<'_>,
 ) -> Option<&'p TunedPoint> {
     let mut nearest: Option<((bool, f64), &TunedPoint)> = None;
-    // Points of one choice of types, formats and attributes follow each other, and rank the same rows.
-    let mut serving: Option<(u32, bool)> = None;
     for point in &tuned_device(plugin, facts)?.points {
-        let Some(row) = point.ranking.first() else { continue };
-        let is_served = match serving {
-            Some((known, is_served)) if known == *row => is_served,
-            _ => plugin.variants.get(*row as usize).is_some_and(|variant| node.is_served_by(variant)),
-        };
-        serving = Some((*row, is_served));
-        if !is_served {
+        if !is_served(point, serving) {
             continue;
         }
         let is_other =
@@ -53,6 +47,12 @@ pub fn nearest_point<'p>(
         }
     }
     nearest.map(|(_, point)| point)
+}
+
+/// Whether a point ranks rows among `serving`, which are in the table's order. All rows of a point are for the same nodes.
+#[must_use]
+pub fn is_served(point: &TunedPoint, serving: &[usize]) -> bool {
+    point.ranking.first().is_some_and(|row| serving.binary_search(&(*row as usize)).is_ok())
 }
 
 /// How many times larger or smaller the extents are than those of a point, all multiplied: 2 to the sum of the distances of their logarithms.

@@ -3,7 +3,7 @@
 //! A guard is correctness and the order preference. So whatever was chosen, by TensorRT or by nobody, a variant runs only where its
 //! guard is true, and where that of the chosen one is not, the next in order whose is takes its place.
 
-use super::choice::Decided;
+use super::choice::{Decided, Undecided};
 use super::facts::{Facts, Unmet, describe};
 use super::steps::{Steps, weight};
 use super::tuned::{nearest_point, put_first};
@@ -54,6 +54,13 @@ pub fn is_compiled_for(variant: &Variant, attributes: &[Value]) -> bool {
     variant.specialized.iter().all(|(index, value)| attributes.get(*index as usize) == Some(value))
 }
 
+/// The indices of the variants that serve a node, in the manifest's order.
+#[must_use]
+pub fn serving(plugin: &Plugin, node: &Signature<'_>) -> Vec<usize> {
+    let fitting = plugin.variants.iter().enumerate().filter(|(_, variant)| node.is_served_by(variant));
+    fitting.map(|(index, _)| index).collect()
+}
+
 /// The indices of the variants that serve a node, in the order in which they are asked: from the one that was chosen on, then from
 /// the first. Where the choice is left open and the variants were measured on the device of `facts`, those that were come first, as fast as they were
 /// for the shapes nearest to those of `facts`.
@@ -66,13 +73,12 @@ pub fn in_order(
     tactic: i32,
     facts: &Facts<'_>,
 ) -> Result<Vec<usize>, Unmet> {
-    let fitting = plugin.variants.iter().enumerate().filter(|(_, variant)| node.is_served_by(variant));
-    let mut order: Vec<usize> = fitting.map(|(index, _)| index).collect();
+    let mut order = serving(plugin, node);
     if order.is_empty() {
         return Err(no_variant(plugin, node));
     }
     if is_automatic(tactic) {
-        if let Some(point) = nearest_point(plugin, node, facts) {
+        if let Some(point) = nearest_point(plugin, node, &order, facts) {
             put_first(&mut order, &point.ranking);
         }
     } else {
@@ -161,24 +167,47 @@ fn shown(texts: impl Iterator<Item = String>) -> String {
 /// Which of the variants `order` run for the shapes in `facts`, and which of them for which addresses; addresses that are in
 /// `facts` are not looked at.
 ///
+/// How much guards ask for is a matter of the order too: those behind one that holds are not looked at. So where `tactic` leaves the
+/// choice open and guards ask for too much in the order of times, the manifest's order counts, as where nothing was measured.
+///
 /// # Errors
 /// No guard can hold, they ask too much about addresses, or they take too many steps.
 pub fn decide(
     plugin: &Plugin,
     order: &[usize],
+    tactic: i32,
     facts: &Facts<'_>,
     steps: &mut Steps,
 ) -> Result<Decided, Unmet> {
     let facts = Facts { alignments: &[], ..*facts };
-    let guards = order.iter().filter_map(|index| {
-        let variant = plugin.variants.get(*index)?;
-        Some((*index, variant.guard.as_ref().map(|guard| &guard.expr)))
-    });
-    let decided = Decided::of(guards, &facts, steps).map_err(|error| Unmet(error.to_string()))?;
+    let before = steps.clone();
+    let decided = match decide_in(plugin, order, &facts, steps) {
+        Err(_) if is_automatic(tactic) && !order.is_sorted() => {
+            let mut by_manifest = order.to_vec();
+            by_manifest.sort_unstable();
+            *steps = before;
+            decide_in(plugin, &by_manifest, &facts, steps)
+        }
+        decided => decided,
+    };
+    let decided = decided.map_err(|error| Unmet(error.to_string()))?;
     if decided.candidates.is_empty() {
         return Err(none_holds(plugin, order, &facts));
     }
     Ok(decided)
+}
+
+fn decide_in(
+    plugin: &Plugin,
+    order: &[usize],
+    facts: &Facts<'_>,
+    steps: &mut Steps,
+) -> Result<Decided, Undecided> {
+    let guards = order.iter().filter_map(|index| {
+        let variant = plugin.variants.get(*index)?;
+        Some((*index, variant.guard.as_ref().map(|guard| &guard.expr)))
+    });
+    Decided::of(guards, facts, steps)
 }
 
 /// Whether a guard is false whatever is not known yet: one of the conditions that all have to hold is.

@@ -29,6 +29,22 @@ pub struct TunedPoint {
     pub ranking: Vec<u32>,
 }
 
+impl TunedPoint {
+    /// How much the values of its attributes take: the bytes of text, and 8 for every other value.
+    #[must_use]
+    pub fn attribute_bytes(&self) -> usize {
+        self.attributes.iter().fold(0, |sum, (_, value)| sum.saturating_add(bytes(value)))
+    }
+}
+
+fn bytes(value: &Value) -> usize {
+    match value {
+        Value::Str(text) => text.len(),
+        Value::Array(items) => items.iter().map(bytes).fold(0, usize::saturating_add),
+        Value::Int(_) | Value::Float(_) | Value::Bool(_) => 8,
+    }
+}
+
 /// What is left of measurements where rows of the table are left out; `row` says where a row is then. Points and devices of which nothing is left are
 /// left out too.
 #[must_use]

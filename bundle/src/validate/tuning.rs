@@ -9,6 +9,8 @@ pub const MAX_TUNED_DEVICES: usize = 64;
 pub const MAX_TUNED_POINTS: usize = 4096;
 /// The most extents of all its points.
 pub const MAX_TUNED_EXTENTS: usize = 1 << 16;
+/// The most bytes of attributes of all its points, as [`TunedPoint::attribute_bytes`] counts them.
+pub const MAX_TUNED_BYTES: usize = 1 << 20;
 /// The most variants that a point ranks.
 pub const MAX_RANKED: usize = 64;
 
@@ -18,10 +20,12 @@ pub(super) fn validate_tuning(plugin: &Plugin) -> Result<(), String> {
     let points = || tuning.iter().flat_map(|device| &device.points);
     let extents =
         points().flat_map(|point| &point.shapes).fold(0, |sum: usize, it| sum.saturating_add(it.len()));
+    let bytes = points().map(TunedPoint::attribute_bytes).fold(0, usize::saturating_add);
     for (what, found, most) in [
         ("kinds of GPUs with measurements", tuning.len(), MAX_TUNED_DEVICES),
         ("measured nodes", points().count(), MAX_TUNED_POINTS),
         ("extents of measured nodes", extents, MAX_TUNED_EXTENTS),
+        ("bytes of attributes of measured nodes", bytes, MAX_TUNED_BYTES),
     ] {
         at_most(what, found, most)?;
     }
@@ -36,10 +40,57 @@ pub(super) fn validate_tuning(plugin: &Plugin) -> Result<(), String> {
             device.capability, device.sms
         ));
     }
-    points().try_for_each(|point| validate_point(plugin, point))
+    let mut kinds = Kinds::of(&plugin.variants);
+    points().try_for_each(|point| validate_point(plugin, &mut kinds, point))
 }
 
-fn validate_point(plugin: &Plugin, point: &TunedPoint) -> Result<(), String> {
+/// Which rows of the table are for the same nodes, as far as that was asked.
+///
+/// What a row is for may be as long as a file. Of rows that were found to be alike only one is compared again, and rows that are not
+/// alike end the check, so all that is compared takes no longer than reading it did.
+struct Kinds<'p> {
+    variants: &'p [Variant],
+    /// For each row a row that is alike and stands for it; itself where none is known.
+    of: Vec<usize>,
+}
+
+impl Kinds<'_> {
+    fn of(variants: &[Variant]) -> Kinds<'_> {
+        Kinds { variants, of: (0..variants.len()).collect() }
+    }
+
+    /// The row that stands for this one; none where there is no such row.
+    fn standing_for(&mut self, row: u32) -> Option<usize> {
+        let mut row = row as usize;
+        loop {
+            let next = *self.of.get(row)?;
+            if next == row {
+                return Some(row);
+            }
+            // Every other step is left out the next time, so that ways stay short.
+            let beyond = *self.of.get(next)?;
+            *self.of.get_mut(row)? = beyond;
+            row = beyond;
+        }
+    }
+
+    /// Whether there are such rows, and they are for the same nodes.
+    fn are_alike(&mut self, one: u32, other: u32) -> Option<bool> {
+        let (one, other) = (self.standing_for(one)?, self.standing_for(other)?);
+        if one != other {
+            let (first, second) = (self.variants.get(one)?, self.variants.get(other)?);
+            if (&first.types, &first.formats, &first.specialized)
+                != (&second.types, &second.formats, &second.specialized)
+            {
+                return Some(false);
+            }
+            *self.of.get_mut(other)? = one;
+        }
+        Some(true)
+    }
+}
+
+fn validate_point(plugin: &Plugin, kinds: &mut Kinds<'_>, point: &TunedPoint) -> Result<(), String> {
     let wrong = |what: &str| Err(format!("a measured node {what}"));
     if point.shapes.len() != plugin.tensor_count() {
         return wrong(&format!(
@@ -59,15 +110,11 @@ fn validate_point(plugin: &Plugin, point: &TunedPoint) -> Result<(), String> {
         least = index.saturating_add(1);
     }
     at_most("ranked variants", point.ranking.len(), MAX_RANKED)?;
-    let row = |row: &u32| plugin.variants.get(*row as usize);
-    let Some(first) = point.ranking.first().and_then(row) else { return wrong("ranks no variant") };
-    let is_of_its_kind = |variant: &Variant| {
-        (&variant.types, &variant.formats, &variant.specialized)
-            == (&first.types, &first.formats, &first.specialized)
-    };
+    let is_there = |row: &&u32| (**row as usize) < plugin.variants.len();
+    let Some(first) = point.ranking.first().filter(is_there) else { return wrong("ranks no variant") };
     for (place, ranked) in point.ranking.iter().enumerate() {
         let is_new = !point.ranking.iter().take(place).any(|known| known == ranked);
-        if !is_new || !row(ranked).is_some_and(is_of_its_kind) {
+        if !is_new || kinds.are_alike(*first, *ranked) != Some(true) {
             return wrong(&format!("ranks variant {ranked} of {}", plugin.variants.len()));
         }
     }

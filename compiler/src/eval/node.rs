@@ -259,7 +259,7 @@ fn run(
     let measured_on = Facts { device: asked.device.measured_on, ..facts };
     let order = launch::in_order(plugin, &signature, AUTO_TACTIC, &measured_on)?;
     report.notes.extend(tuned::note(plugin, &signature, &measured_on));
-    let decided = launch::decide(plugin, &order, &facts, &mut steps);
+    let decided = launch::decide(plugin, &order, AUTO_TACTIC, &facts, &mut steps);
     let alignment = |tensor: usize| asked.alignments.get(tensor).copied();
     let chosen = decided.as_ref().ok().and_then(|decided| decided.pick(alignment));
     report.variants = variants(plugin, asked, &order, chosen, &facts);

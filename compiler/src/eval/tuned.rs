@@ -5,11 +5,9 @@ use cubinder_bundle::{Plugin, TunedDevice, TunedPoint};
 
 /// A note for a node on the device of `facts`; none where nothing was measured that its order could come from.
 pub(super) fn note(plugin: &Plugin, node: &Signature<'_>, facts: &Facts<'_>) -> Option<String> {
+    let serving = launch::serving(plugin, node);
     if facts.device.is_none() {
-        let serves = |point: &TunedPoint| {
-            let first = point.ranking.first().and_then(|row| plugin.variants.get(*row as usize));
-            first.is_some_and(|variant| node.is_served_by(variant))
-        };
+        let serves = |point: &TunedPoint| launch::is_served(point, &serving);
         let device = plugin.tuning.iter().find(|device| device.points.iter().any(serves))?;
         return Some(format!(
             "the variants were measured on {}: `--device capability={} --device sms={}` shows what runs there",
@@ -19,7 +17,7 @@ pub(super) fn note(plugin: &Plugin, node: &Signature<'_>, facts: &Facts<'_>) -> 
         ));
     }
     let device = launch::tuned_device(plugin, facts)?;
-    let point = launch::nearest_point(plugin, node, facts)?;
+    let point = launch::nearest_point(plugin, node, &serving, facts)?;
     let shape = |(index, shape): (usize, &Vec<i64>)| {
         Some(format!("{} {}", plugin.tensor_name(index)?, shape_text(shape)))
     };

@@ -4,7 +4,9 @@
 //! before it can be measured again. Points of plugins that are not at hand are passed over, because libraries share files.
 
 use cubinder_bundle::launch::{Facts, Signature, Steps, full_name, output_shapes};
-use cubinder_bundle::validate::{MAX_RANKED, MAX_TUNED_DEVICES, MAX_TUNED_EXTENTS, MAX_TUNED_POINTS};
+use cubinder_bundle::validate::{
+    MAX_RANKED, MAX_TUNED_BYTES, MAX_TUNED_DEVICES, MAX_TUNED_EXTENTS, MAX_TUNED_POINTS,
+};
 use cubinder_bundle::{Plugin, TunedDevice, TunedPoint, Value};
 
 use super::code::subject_of;
@@ -52,7 +54,7 @@ fn of_plugin(files: &[File], plugin: &Plugin) -> (Vec<TunedDevice>, Vec<Diagnost
         return (tuning, told);
     }
     let subject = subject_of(plugin);
-    let mut room = Room { points: MAX_TUNED_POINTS, extents: MAX_TUNED_EXTENTS };
+    let mut room = Room { points: MAX_TUNED_POINTS, extents: MAX_TUNED_EXTENTS, bytes: MAX_TUNED_BYTES };
     for file in files {
         let of_it = file.tuning.points.iter().enumerate().filter(|(_, point)| is_of_it(point));
         for (index, point) in of_it {
@@ -74,16 +76,21 @@ fn of_plugin(files: &[File], plugin: &Plugin) -> (Vec<TunedDevice>, Vec<Diagnost
 struct Room {
     points: usize,
     extents: usize,
+    /// Of attributes.
+    bytes: usize,
 }
 
 impl Room {
     fn takes(&mut self, point: &TunedPoint) -> bool {
         let extents = self.extents.checked_sub(point.shapes.iter().map(Vec::len).sum());
-        let left = extents.zip(self.points.checked_sub(1));
-        if let Some((extents, points)) = left {
-            *self = Room { points, extents };
+        let bytes = self.bytes.checked_sub(point.attribute_bytes());
+        match (self.points.checked_sub(1), extents, bytes) {
+            (Some(points), Some(extents), Some(bytes)) => {
+                *self = Room { points, extents, bytes };
+                true
+            }
+            _ => false,
         }
-        left.is_some()
     }
 }
 
@@ -91,7 +98,7 @@ fn too_many(name: &str, span: Span) -> Diagnostic {
     Diagnostic::error(format!("more was measured of `{name}` than a plugin carries"))
         .at(span, "the first point that is too many")
         .note(format!(
-            "a plugin carries at most {MAX_TUNED_POINTS} points for {MAX_TUNED_DEVICES} kinds of GPUs, with {MAX_TUNED_EXTENTS} extents"
+            "a plugin carries at most {MAX_TUNED_POINTS} points for {MAX_TUNED_DEVICES} kinds of GPUs, with {MAX_TUNED_EXTENTS} extents and {MAX_TUNED_BYTES} bytes of attributes"
         ))
         .help("take out points whose shapes are near to others'")
 }

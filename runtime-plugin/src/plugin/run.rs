@@ -210,7 +210,7 @@ impl Running {
             // On a machine without a GPU: which of them runs is decided where there is one.
             return Ok(State::Waiting);
         }
-        let decided = launch::decide(plugin, &order, &facts, &mut steps);
+        let decided = launch::decide(plugin, &order, tactic, &facts, &mut steps);
         let decided = decided.map_err(|unmet| node.invalid(unmet))?;
         self.said.tell(node, tactic, order.first().copied(), &decided, &facts);
         let made = make_ready(&mut self.loaded, here, node, decided, &positions, &facts, &mut steps)?;
@@ -246,7 +246,7 @@ impl Running {
         let shapes = self.shapes(node, &positions, &mut steps).unwrap();
         let facts = Facts { shapes: &shapes, device: self.loaded.device(), ..node.facts() };
         let order = self.announced.in_order(node, &positions, self.tactic, &facts).unwrap();
-        let choice = launch::decide(plugin, &order, &facts, &mut steps).unwrap().choice?;
+        let choice = launch::decide(plugin, &order, self.tactic, &facts, &mut steps).unwrap().choice?;
         let records = vec![0..0; order.len()];
         let candidates = Candidates { choice, positions, inputs: plugin.inputs.len(), records };
         candidates.pick(&[], at).is_none().then(|| self.none_holds(node, at))

@@ -93,6 +93,61 @@ fn what_depends_on_data_and_shape_inputs_are_not_compared() {
     assert_eq!(of(&plugin, &[7]), 3, "nothing is left to be compared, so the first decides");
 }
 
+/// Whether an odd number of 16 addresses are aligned: some 60 looks at what is left of the guard, of which a node may take 2048.
+fn odd() -> Guard {
+    let mut nodes = vec![Node::Aligned { tensor: 0, bytes: 2 }];
+    for index in 1..16 {
+        nodes.push(Node::Aligned { tensor: index, bytes: 2 });
+        let last = u32::try_from(nodes.len()).unwrap() - 1;
+        nodes.push(Node::Binary(BinaryOp::Ne, last - 1, last));
+    }
+    Guard { expr: Expr { nodes }, text: "odd".to_owned() }
+}
+
+#[test]
+fn a_node_that_runs_in_the_order_of_the_manifest_runs_in_that_of_times() {
+    let mut plugin = measured(vec![point(&[4], None, &(1..64).rev().collect::<Vec<u32>>())]);
+    let rows = (1..64).map(|id| variant(id, DataType::F32, Some(odd())));
+    plugin.variants = [variant(100, DataType::F32, None)].into_iter().chain(rows).collect();
+    let facts = Facts { attributes: &[Value::Int(1)], shapes: &[&[4], &[4]], ..Facts::default() };
+    let decided = |device: Option<Device>, tactic: i32| {
+        let facts = Facts { device, ..facts };
+        let order = in_order(&plugin, &linear(&[DataType::F32; 2]), tactic, &facts).unwrap();
+        decide(&plugin, &order, tactic, &facts, &mut Steps::default())
+    };
+    let by_manifest = decided(None, AUTO_TACTIC).unwrap();
+    assert_eq!(by_manifest.candidates, [0]);
+    assert_eq!(decided(Some(DEVICE), AUTO_TACTIC), Ok(by_manifest.clone()));
+    assert_eq!(decided(Some(DEVICE), 0), Ok(by_manifest));
+    // Whoever asks for one variant is told that its guards are too many.
+    let error = decided(Some(DEVICE), 1).unwrap_err().to_string();
+    assert!(error.contains("in more than 2048 ways"), "{error}");
+    // A node that runs in no order says why.
+    plugin.variants.rotate_left(1);
+    let order: Vec<usize> = (0..64).collect();
+    assert!(decide(&plugin, &order, AUTO_TACTIC, &facts, &mut Steps::default()).is_err());
+}
+
+/// A table whose rows differ in the last byte of long texts, and measurements that go from one row to the other all the time.
+#[test]
+fn a_search_compares_no_row_more_than_once() {
+    let text = |last: char| Value::Str(format!("{}{last}", "a".repeat(16 << 20)));
+    let mut plugin = measured((0..4096).map(|row| point(&[5], None, &[row % 2])).collect());
+    plugin.variants.truncate(2);
+    for (variant, last) in plugin.variants.iter_mut().zip(['b', 'c']) {
+        variant.types = vec![DataType::F32; 2];
+        variant.specialized = vec![(0, text(last))];
+    }
+    let attributes = [text('c')];
+    let node = Signature { attributes: &attributes, ..linear(&[DataType::F32; 2]) };
+    let facts =
+        Facts { attributes: &attributes, shapes: &[&[5], &[5]], device: Some(DEVICE), ..Facts::default() };
+    let start = std::time::Instant::now();
+    assert_eq!(in_order(&plugin, &node, AUTO_TACTIC, &facts), Ok(vec![1]));
+    // Comparing a row for each point takes some seconds.
+    assert!(start.elapsed() < std::time::Duration::from_secs(1), "{:?}", start.elapsed());
+}
+
 #[test]
 fn what_is_left_out_of_the_table_is_left_out_of_the_measurements() {
     let mut plugin = measured(vec![point(&[1], None, &[3, 1]), point(&[2], None, &[4])]);
@@ -143,7 +198,7 @@ proptest! {
             };
             let node = linear(&[DataType::F32; 2]);
             let order = in_order(plugin, &node, AUTO_TACTIC, &facts).unwrap();
-            let decided = decide(plugin, &order, &facts, &mut Steps::default()).unwrap();
+            let decided = decide(plugin, &order, AUTO_TACTIC, &facts, &mut Steps::default()).unwrap();
             let runs = decided.pick(|tensor| alignments.get(tensor).copied()).unwrap();
             let all = Facts { alignments: &alignments, ..facts };
             let holds = |row: usize| {
@@ -158,7 +213,7 @@ proptest! {
                 let ranked = ranking.iter().map(|row| *row as usize);
                 ranked.chain(0..4).find(|row| holds(*row)).unwrap()
             };
-            let found = nearest_point(plugin, &node, &facts).cloned();
+            let found = nearest_point(plugin, &node, &serving(plugin, &node), &facts).cloned();
             assert_eq!(runs, best(found.as_ref().map_or(&[], |point| &point.ranking)));
             (found, best(&ranking), runs)
         };

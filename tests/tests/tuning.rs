@@ -6,6 +6,9 @@
 
 mod command;
 
+use std::io::{BufRead as _, BufReader};
+use std::process::Stdio;
+
 use command::{Run, command, finish, root};
 use serde_json::{Value, json};
 
@@ -186,6 +189,30 @@ fn what_is_known_of_other_plugins_stays() {
         assert!(refused.stderr.contains(why), "{}", refused.stderr);
         assert_eq!(project.read("known.toml"), text);
     }
+}
+
+/// Measuring lasts, and others may write the file meanwhile.
+#[test]
+fn what_was_written_while_it_was_measured_stays() {
+    let project = Project::new();
+    let known = "schema = 1\n[device]\nname = \"Stand-In 4090\"\ncapability = \"8.9\"\nsms = 128\n";
+    project.write("known.toml", known);
+    let Some(mut command) = command(&["tune", "tests/sizes.toml", "--out", "known.toml"]) else { return };
+    command.current_dir(project.folder.path()).env("FAKE_TIMES", TIMES);
+    let mut measuring = command.stdout(Stdio::piped()).spawn().expect("the command starts");
+    // The file was looked at before the GPU is named.
+    let mut lines = BufReader::new(measuring.stdout.take().expect("piped")).lines();
+    let first = lines.next().expect("a line").expect("text");
+    assert!(first.contains("Stand-In 4090"), "{first}");
+    let other =
+        "[[points]]\nplugin = \"test::other\"\nversion = \"1\"\nshapes = {}\nmicroseconds = { 2 = 77.0 }\n";
+    project.write("new.toml", &format!("{known}{other}"));
+    std::fs::rename(project.folder.path().join("new.toml"), project.folder.path().join("known.toml"))
+        .expect("renamed");
+    let last = lines.map_while(Result::ok).last().expect("more lines");
+    assert!(measuring.wait().expect("it ends").success(), "{last}");
+    assert_eq!(last, "wrote known.toml (2 points; 1 others stay)");
+    assert!(project.read("known.toml").contains("test::other"), "{}", project.read("known.toml"));
 }
 
 #[test]

@@ -15,11 +15,10 @@ use crate::cli::gpu::protocol::Gpu;
 /// The folder of such files, beside `cubinder.toml` or a manifest.
 const FOLDER: &str = "tuning";
 
-/// Where measurements go, and what is there already.
+/// Where measurements go.
 pub(super) struct Kept {
     path: PathBuf,
     device: Device,
-    known: Option<Tuning>,
     /// Whether all cases are measured: then no other point of the plugin stays.
     is_whole: bool,
     /// The manifest that is measured, where it is there.
@@ -44,18 +43,19 @@ impl Kept {
         })?;
         let manifest = manifest(cases);
         let path = path(arguments, manifest.as_deref(), &device);
-        let known = tuning::known(&path, &device)?;
-        Ok(Some(Kept { path, device, known, is_whole: arguments.case.is_none(), manifest }))
+        tuning::known(&path, &device)?;
+        Ok(Some(Kept { path, device, is_whole: arguments.case.is_none(), manifest }))
     }
 
-    /// Writes the points into it; what was done, and where.
+    /// Writes the points into it; what was done, and where. Measuring took a while: what counts is what the file says by now.
     ///
     /// # Errors
-    /// Where it cannot be written.
-    pub(super) fn write(self, points: Vec<Point>) -> Result<Written, Diagnostic> {
+    /// Where it cannot be written, or became none that takes the points.
+    pub(super) fn write(self, points: Vec<Point>) -> Result<Written, Vec<Diagnostic>> {
         let count = points.len();
-        let merged = tuning::merged(self.known, Tuning { device: self.device, points }, self.is_whole);
-        tuning::save(&self.path, &merged)?;
+        let known = tuning::known(&self.path, &self.device)?;
+        let merged = tuning::merged(known, Tuning { device: self.device, points }, self.is_whole);
+        tuning::save(&self.path, &merged).map_err(|error| vec![error])?;
         let others = merged.points.len().saturating_sub(count);
         let unnamed = self.manifest.and_then(|manifest| unnamed(&self.path, &manifest));
         Ok(Written { path: config::shown(&self.path), points: count, others, unnamed })

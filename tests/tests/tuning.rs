@@ -126,6 +126,14 @@ fn what_is_measured_is_kept_beside_the_project() {
         (&cases(&json.report())[0]["automatic"], &cases(&named.report())[0]["automatic"]),
         (&json!(1), &json!(2))
     );
+    // What was measured on a GPU that counts as this one would mix with it.
+    let other = project.read("tuning/stand-in-4090.toml").replace("4090", "4080");
+    project.write("tuning/stand-in-4080.toml", &other);
+    let mixed = project.tune(&["manifests/planted.toml", "--json"]).expect("as before");
+    mixed.assert_code(0);
+    let notes = mixed.report()["notes"].to_string();
+    assert!(notes.contains("`tuning/stand-in-4080.toml` is of Stand-In 4080, which counts as"), "{notes}");
+    std::fs::remove_file(project.folder.path().join("tuning/stand-in-4080.toml")).expect("removed");
     // What a person asks for.
     for (out, file) in [("kept.toml", "kept.toml"), ("kept", "kept/stand-in-4090.toml")] {
         project.tune(&["tests/sizes.toml", "--out", out]).expect("as before").assert_code(0);
@@ -181,6 +189,8 @@ fn what_is_known_of_other_plugins_stays() {
     // One of another GPU, and one that is none, stay as they are.
     for (text, why) in [
         (device.replace("128", "130"), "`known.toml` is of another GPU"),
+        // It counts for the same GPUs, but what it says was measured on its own.
+        (device.replace("4090", "4080"), "`known.toml` is of another GPU"),
         ("schema = 1\n[device]\n".to_owned(), "`[device]` has no `name`"),
     ] {
         project.write("known.toml", &text);

@@ -49,7 +49,8 @@ pub fn known(path: &Path, device: &Device) -> Result<Option<Tuning>, Vec<Diagnos
     }
     let known = open(path)?.tuning;
     let own = &known.device;
-    if (own.capability, own.sms) != (device.capability, device.sms) {
+    // What GPUs of one kind share decides which points count, not how long a variant takes: their memory differs.
+    if !own.is_alike(device) || own.name != device.name {
         return Err(vec![of_another(path, own, device)]);
     }
     Ok(Some(known))
@@ -195,8 +196,10 @@ mod tests {
         let written = tuning(vec![point("a", "1", 1, 1.0)]);
         save(&path, &written).unwrap();
         assert_eq!(known(&path, &own), Ok(Some(written)));
-        let errors = known(&path, &device("NVIDIA H100", 114)).unwrap_err();
-        assert!(errors[0].message.ends_with("is of another GPU"), "{errors:?}");
+        for other in [device("NVIDIA H100", 114), device("NVIDIA H200", 114), device("NVIDIA H100", 132)] {
+            let errors = known(&path, &other).unwrap_err();
+            assert!(errors[0].message.ends_with("is of another GPU"), "{errors:?}");
+        }
         fs::write(&path, "manifest = \"a.toml\"\n[[cases]]\nname = \"a\"\n").unwrap();
         assert!(known(&path, &own).is_err());
     }

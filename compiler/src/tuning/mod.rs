@@ -74,6 +74,14 @@ pub struct Device {
     pub driver: Option<u32>,
 }
 
+impl Device {
+    /// Whether what is measured on one of them counts on the other.
+    #[must_use]
+    pub fn is_alike(&self, other: &Device) -> bool {
+        (self.capability, self.sms) == (other.capability, other.sms)
+    }
+}
+
 /// How long the variants of a plugin take for one node with its shapes.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Point {

@@ -57,8 +57,10 @@ impl Kept {
         let merged = tuning::merged(known, Tuning { device: self.device, points }, self.is_whole);
         tuning::save(&self.path, &merged).map_err(|error| vec![error])?;
         let others = merged.points.len().saturating_sub(count);
-        let unnamed = self.manifest.and_then(|manifest| unnamed(&self.path, &manifest));
-        Ok(Written { path: config::shown(&self.path), points: count, others, unnamed })
+        let project = self.manifest.as_deref().and_then(project_of);
+        let unnamed = project.as_ref().and_then(|project| unnamed(&self.path, project));
+        let alike = project.map(|project| alike(&self.path, &merged, &project)).unwrap_or_default();
+        Ok(Written { path: config::shown(&self.path), points: count, others, unnamed, alike })
     }
 }
 
@@ -71,6 +73,8 @@ pub(super) struct Written {
     pub(super) others: usize,
     /// The `cubinder.toml` of the project, where it does not name the file.
     pub(super) unnamed: Option<PathBuf>,
+    /// The project's files of other GPUs that count as the one at hand, with their names, as far as they are of the plugin.
+    pub(super) alike: Vec<(PathBuf, String)>,
 }
 
 fn device(gpu: &Gpu) -> Option<Device> {
@@ -107,13 +111,28 @@ fn home(arguments: &Arguments, manifest: Option<&Path>) -> PathBuf {
     folder(&project::config_above(manifest, &here()).unwrap_or_else(|| manifest.to_owned()))
 }
 
-/// The `cubinder.toml` of the manifest's project, where it does not name the file.
-fn unnamed(path: &Path, manifest: &Path) -> Option<PathBuf> {
+fn project_of(manifest: &Path) -> Option<Project> {
     let asked = Asked { manifests: vec![manifest.to_owned()], ..Asked::default() };
-    let project = Project::open_around(asked, &here()).ok()?.pop()?;
+    Project::open_around(asked, &here()).ok()?.pop()
+}
+
+/// The `cubinder.toml` of the project, where it does not name the file.
+fn unnamed(path: &Path, project: &Project) -> Option<PathBuf> {
     let file = path.canonicalize().ok()?;
     let is_named = project.tuning.iter().any(|named| named.canonicalize().is_ok_and(|named| named == file));
-    project.config.filter(|_| !is_named).map(|config| config.source.path.clone())
+    project.config.as_ref().filter(|_| !is_named).map(|config| config.source.path.clone())
+}
+
+/// The project's files of other GPUs whose points mix with those of the file.
+fn alike(path: &Path, own: &Tuning, project: &Project) -> Vec<(PathBuf, String)> {
+    let is_of_plugin = |point: &Point| own.points.iter().any(|known| known.plugin == point.plugin);
+    let (files, _) = project.read_tuning();
+    let files = files.into_iter().filter(|file| {
+        let device = &file.tuning.device;
+        let is_other = device.is_alike(&own.device) && device.name != own.device.name;
+        is_other && file.source.path != path && file.tuning.points.iter().any(is_of_plugin)
+    });
+    files.map(|file| (config::shown(&file.source.path), file.tuning.device.name)).collect()
 }
 
 fn here() -> PathBuf {

@@ -74,6 +74,7 @@ impl<'a> Report<'a> {
     pub(super) fn end(&self, notes: &[String], written: Option<&Written>) {
         let mut told = told(&self.opened.subject.plugin, &self.done);
         told.extend(written.and_then(unnamed_note));
+        told.extend(written.into_iter().flat_map(alike_notes));
         for note in notes.iter().chain(&told) {
             self.show(&format!("note: {note}\n"));
         }
@@ -143,6 +144,16 @@ fn unnamed_note(written: &Written) -> Option<String> {
     Some(format!(
         "`{config}` does not name the file, so that nothing packs it: `tuning = [\"tuning/*.toml\"]` in its `[library]` does"
     ))
+}
+
+/// That what was written is packed together with what was measured on other GPUs.
+fn alike_notes(written: &Written) -> impl Iterator<Item = String> {
+    written.alike.iter().map(|(path, name)| {
+        format!(
+            "`{}` is of {name}, which counts as this GPU: of points that are as near, those of the file that is named first are taken",
+            path.display()
+        )
+    })
 }
 
 /// What all cases together tell.

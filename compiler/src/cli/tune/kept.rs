@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use cubinder_bundle::fit::ComputeCapability;
 use cubinder_compiler::config;
 use cubinder_compiler::diagnostic::Diagnostic;
+use cubinder_compiler::eval::Subject;
 use cubinder_compiler::eval::cases::Cases;
 use cubinder_compiler::project::{self, Asked, Project};
-use cubinder_compiler::tuning::{self, Device, Point, Tuning};
+use cubinder_compiler::tuning::{self, Device, Point, Replaced, Tuning};
 
 use super::Arguments;
 use crate::cli::gpu::protocol::Gpu;
@@ -51,10 +52,11 @@ impl Kept {
     ///
     /// # Errors
     /// Where it cannot be written, or became none that takes the points.
-    pub(super) fn write(self, points: Vec<Point>) -> Result<Written, Vec<Diagnostic>> {
+    pub(super) fn write(self, points: Vec<Point>, subject: &Subject) -> Result<Written, Vec<Diagnostic>> {
         let count = points.len();
         let known = tuning::known(&self.path, &self.device)?;
-        let merged = tuning::merged(known, Tuning { device: self.device, points }, self.is_whole);
+        let replaced = if self.is_whole { Replaced::All } else { Replaced::SameNodes(subject) };
+        let merged = tuning::merged(known, Tuning { device: self.device, points }, replaced);
         tuning::save(&self.path, &merged).map_err(|error| vec![error])?;
         let others = merged.points.len().saturating_sub(count);
         let project = self.manifest.as_deref().and_then(project_of);

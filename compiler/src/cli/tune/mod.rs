@@ -162,7 +162,7 @@ fn perform(arguments: &Arguments) -> Result<(), Stopped> {
     }
     let points = report.points();
     let written = match kept.filter(|_| !points.is_empty()) {
-        Some(kept) => Some(kept.write(points)?),
+        Some(kept) => Some(kept.write(points, &opened.subject)?),
         None => None,
     };
     report.end(&notes, written.as_ref());

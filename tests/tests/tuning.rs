@@ -225,6 +225,36 @@ fn what_was_written_while_it_was_measured_stays() {
     assert!(project.read("known.toml").contains("test::other"), "{}", project.read("known.toml"));
 }
 
+/// Measuring is what mends it.
+#[test]
+fn a_project_is_measured_whatever_its_tuning_is() {
+    let project = Project::new();
+    let library =
+        "[library]\nname = \"planted\"\nmanifests = [\"manifests/*.toml\"]\ntargets = [\"sm_89\"]\n";
+    project.write(
+        "cubinder.toml",
+        &format!("{library}tuning = [\"tuning/stand-in-4090.toml\", \"tuning/o*.toml\"]\n"),
+    );
+    let device = "[device]\nname = \"Stand-In 4090\"\ncapability = \"8.9\"\nsms = 128\n";
+    let point = "[[points]]\nplugin = \"test::planted\"\nversion = \"1\"\nattributes = { fault = 0 }\nshapes = { x = [7, 4] }\nmicroseconds = { 2 = 77.0 }\n";
+    project.write("tuning/other.toml", &format!("schema = 2\n{device}"));
+    // Nothing was measured yet.
+    let Some(first) = project.tune(&["manifests/planted.toml"]) else { return };
+    first.assert_code(0);
+    // More than a plugin carries.
+    project.write("tuning/stand-in-4090.toml", &format!("schema = 1\n{device}{}", point.repeat(4097)));
+    let many = project.tune(&["manifests/planted.toml"]).expect("as before");
+    many.assert_code(0);
+    assert!(many.stdout.contains("(2 points; 0 others stay)"), "{}", many.stdout);
+    // What another edition says of other plugins would be lost.
+    let newer = format!("schema = 2\n{device}");
+    project.write("tuning/stand-in-4090.toml", &newer);
+    let edition = project.tune(&["manifests/planted.toml"]).expect("as before");
+    edition.assert_code(1);
+    assert!(edition.stderr.contains("move the file away"), "{}", edition.stderr);
+    assert_eq!(project.read("tuning/stand-in-4090.toml"), newer);
+}
+
 #[test]
 fn a_library_is_measured_in_the_place_of_the_manifest() {
     let project = Project::new();

@@ -63,7 +63,7 @@ fn edition(form: &mut Form<'_>, entry: &Entry<'_>) -> bool {
     let error = Diagnostic::error(format!("edition {found} of files of tuning is not known"))
         .code(rules::SCHEMA_EDITION)
         .at(form.span(entry.range.clone()), format!("this version of cubinder knows edition {SCHEMA}"))
-        .help("use a newer version of cubinder, or measure again with this one: `cubinder tune`");
+        .help("use a newer version of cubinder, or move the file away and measure again: `cubinder tune`");
     form.report(error);
     false
 }

@@ -114,7 +114,7 @@ fn home(arguments: &Arguments, manifest: Option<&Path>) -> PathBuf {
 }
 
 fn project_of(manifest: &Path) -> Option<Project> {
-    let asked = Asked { manifests: vec![manifest.to_owned()], ..Asked::default() };
+    let asked = Asked { manifests: vec![manifest.to_owned()], is_measured: true, ..Asked::default() };
     Project::open_around(asked, &here()).ok()?.pop()
 }
 

@@ -337,13 +337,30 @@ fn a_variant_that_cannot_be_measured_is_named() {
              [[cases]]\nname = \"another\"\nshapes = {{ x = [64] }}\n"
         );
         std::fs::write(&path, text).expect("written");
-        let arguments = ["tune", path.to_str().expect("UTF-8"), "--timeout", "10", "--out", "/nowhere"];
+        let out = folder.path().to_str().expect("UTF-8");
+        let arguments = ["tune", path.to_str().expect("UTF-8"), "--timeout", "10", "--out", out];
         let Some(mut failed) = command(&arguments) else { return };
         let failed = finish(&mut failed);
         failed.assert_code(1);
         let expected = format!("the case `one` cannot be measured: {why}");
         assert!(failed.stderr.contains(&expected), "{fault}: {}", failed.stderr);
+        assert!(failed.stderr.contains("nothing was written"), "{fault}: {}", failed.stderr);
     }
+}
+
+/// Measuring takes minutes.
+#[test]
+fn where_nothing_can_be_written_nothing_is_measured() {
+    let project = Project::new();
+    project.write("notes.txt", "mine");
+    let file = "`notes.txt` is no folder, and files of tuning are called `.toml`";
+    let json = "`result.json` is no folder, and files of tuning are called `.toml`";
+    for (out, why) in [("notes.txt", file), ("result.json", json), ("notes.txt/a.toml", "cannot write")] {
+        let Some(refused) = project.tune(&["tests/sizes.toml", "--out", out]) else { return };
+        refused.assert_code(1);
+        assert!(refused.stderr.contains(why) && refused.stdout.is_empty(), "{}", refused.stderr);
+    }
+    assert!(!project.has("result.json") && project.read("notes.txt") == "mine");
 }
 
 #[test]

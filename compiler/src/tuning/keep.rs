@@ -5,6 +5,8 @@ use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
+use tempfile::NamedTempFile;
+
 use super::{Device, File, Point, Tuning, read, write};
 use crate::config;
 use crate::diagnostic::Diagnostic;
@@ -110,24 +112,42 @@ fn means_same(subject: &Subject, one: &Point, other: &Point) -> bool {
     is_same_node(one, other) || stated(one).is_some_and(|node| stated(other) == Some(node))
 }
 
+/// Makes the folder of a file, and tries whether it can be written there: before it is measured what is to be in it.
+///
+/// # Errors
+/// Where it cannot be.
+pub fn prepare(path: &Path) -> Result<(), Diagnostic> {
+    beside(path).map(drop).map_err(|error| unwritten(path, &error))
+}
+
 /// Writes a file: whole, or not at all. Its folder is made where it is not there.
 ///
 /// # Errors
 /// Where it cannot be written. What was there before is there still, then.
 pub fn save(path: &Path, tuning: &Tuning) -> Result<(), Diagnostic> {
+    let save = || {
+        let (mut file, place) = beside(path)?;
+        file.write_all(write(tuning).as_bytes())?;
+        // What takes the place of a file has to be on the disk before it does.
+        file.as_file().sync_all()?;
+        file.persist(&place).map_err(|error| error.error)
+    };
+    save().map(drop).map_err(|error: std::io::Error| unwritten(path, &error))
+}
+
+/// An empty file in the folder of a file, and the place of that behind links.
+fn beside(path: &Path) -> std::io::Result<(NamedTempFile, PathBuf)> {
     let place = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let folder = place.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.map_or_else(|| PathBuf::from("."), Path::to_path_buf);
-    let save = || {
-        fs::create_dir_all(&folder)?;
-        let new = fs::Permissions::from_mode(0o666);
-        let mut file = tempfile::Builder::new().prefix(".cubinder-").permissions(new).tempfile_in(&folder)?;
-        file.write_all(write(tuning).as_bytes())?;
-        file.persist(&place).map_err(|error| error.error)
-    };
-    save().map(drop).map_err(|error: std::io::Error| {
-        Diagnostic::error(format!("cannot write `{}`: {error}", config::shown(path).display()))
-    })
+    fs::create_dir_all(&folder)?;
+    let new = fs::Permissions::from_mode(0o666);
+    let file = tempfile::Builder::new().prefix(".cubinder-").permissions(new).tempfile_in(&folder)?;
+    Ok((file, place))
+}
+
+fn unwritten(path: &Path, error: &std::io::Error) -> Diagnostic {
+    Diagnostic::error(format!("cannot write `{}`: {error}", config::shown(path).display()))
 }
 
 #[cfg(test)]

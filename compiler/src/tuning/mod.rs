@@ -44,7 +44,7 @@ use crate::eval::{Given, Part, Query};
 
 pub use cases::{cases, cases_path};
 pub use code::{Changed, changed, code_of};
-pub use keep::{Replaced, file_name, is_same_node, known, merged, open, save};
+pub use keep::{Replaced, file_name, is_same_node, known, merged, open, prepare, save};
 pub use pack::{other_versions, pack};
 pub use read::read;
 pub use write::write;

@@ -43,8 +43,9 @@ impl Kept {
             vec![Diagnostic::error(format!("`{}` is no compute capability of a GPU", gpu.capability))]
         })?;
         let manifest = manifest(cases);
-        let path = path(arguments, manifest.as_deref(), &device);
+        let path = path(arguments, manifest.as_deref(), &device).map_err(|error| vec![error])?;
         tuning::known(&path, &device)?;
+        tuning::prepare(&path).map_err(|error| vec![error])?;
         Ok(Some(Kept { path, device, is_whole: arguments.case.is_none(), manifest }))
     }
 
@@ -90,11 +91,21 @@ fn device(gpu: &Gpu) -> Option<Device> {
 }
 
 /// The file of `--out`, or that of the GPU in its folder; else in the folder of tuning.
-fn path(arguments: &Arguments, manifest: Option<&Path>, device: &Device) -> PathBuf {
-    match &arguments.out {
-        Some(out) if out.extension().is_some_and(|extension| extension == "toml") => out.clone(),
-        Some(out) => out.join(tuning::file_name(device)),
-        None => home(arguments, manifest).join(FOLDER).join(tuning::file_name(device)),
+///
+/// # Errors
+/// Where `--out` is neither.
+fn path(arguments: &Arguments, manifest: Option<&Path>, device: &Device) -> Result<PathBuf, Diagnostic> {
+    let name = tuning::file_name(device);
+    let Some(out) = &arguments.out else { return Ok(home(arguments, manifest).join(FOLDER).join(name)) };
+    match out.extension() {
+        Some(extension) if extension == "toml" => Ok(out.clone()),
+        _ if out.is_dir() => Ok(out.join(name)),
+        None if !out.exists() => Ok(out.join(name)),
+        _ => {
+            let shown = out.display();
+            let error = format!("`{shown}` is no folder, and files of tuning are called `.toml`");
+            Err(Diagnostic::error(error).help(format!("`--out {}`", out.with_extension("toml").display())))
+        }
     }
 }
 

@@ -158,6 +158,11 @@ fn perform(arguments: &Arguments) -> Result<(), Stopped> {
         }
     }
     if !errors.is_empty() {
+        if let Some(last) = errors.pop_if(|_| kept.is_some()) {
+            errors.push(
+                last.note("nothing was written: a file holds all cases that are measured, or stays as it is"),
+            );
+        }
         return Err(errors.into());
     }
     let points = report.points();

@@ -144,7 +144,7 @@ fn perform(arguments: &Arguments) -> Result<(), Stopped> {
     let mut measuring = Measuring::start(Duration::from_secs(arguments.timeout.max(1)))?;
     let (nodes, notes) = listed::described(&opened, listed, &measuring.gpu)?;
     let kept = Kept::open(arguments, &cases, &measuring.gpu)?;
-    let mut report = Report::new(arguments.json, &opened, measuring.gpu.clone());
+    let mut report = Report::new(arguments.json, arguments.case.is_none(), &opened, measuring.gpu.clone());
     report.begin();
     report.copies(measuring.copy_rate()?);
     let mut errors = Vec::new();

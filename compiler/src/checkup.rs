@@ -155,7 +155,7 @@ fn look_at(
             checkup.diagnostics.extend(of_files);
             if is_right {
                 // Of a manifest that is wrong nobody knows what was measured.
-                checkup.diagnostics.extend(tuning::pack(measured, &mut resolved.draft.plugin));
+                checkup.diagnostics.extend(project.pack_tuning(measured, &mut resolved.draft.plugin));
             }
             (Some(resolved), is_right)
         }

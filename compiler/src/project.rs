@@ -9,11 +9,11 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use cubinder_bundle::{Target, TargetKind};
+use cubinder_bundle::{Plugin, Target, TargetKind};
 
 use crate::codegen;
 use crate::config::{self, Config};
-use crate::diagnostic::{Diagnostic, Span};
+use crate::diagnostic::{Diagnostic, Severity, Span};
 use crate::foreign;
 use crate::manifest::{CodeKind, DriverVersion, Located, Text};
 use crate::nvrtc::{Settings, check_defined, check_options};
@@ -43,6 +43,8 @@ pub struct Asked {
     pub line_information: bool,
     /// Files of tuning, before those that `cubinder.toml` names.
     pub tuning: Vec<PathBuf>,
+    /// What is opened is measured, which mends its tuning: what is wrong with that is passed over.
+    pub is_measured: bool,
 }
 
 /// The manifests of one library, and what holds for all of them. The default has none, and says nothing.
@@ -121,7 +123,11 @@ impl Project {
             _ => asked.manifests.clone(),
         };
         let mut tuning = asked.tuning.clone();
-        tuning.extend(config.as_ref().map_or_else(|| Ok(Vec::new()), Config::tuning_paths)?);
+        match config.as_ref().map_or_else(|| Ok(Vec::new()), Config::tuning_paths) {
+            Ok(named) => tuning.extend(named),
+            Err(_) if asked.is_measured => {}
+            Err(wrong) => return Err(wrong),
+        }
         let mut seen = BTreeSet::new();
         tuning.retain(|path| seen.insert(config::shown(path)));
         let of_manifest = || manifests.first().and_then(|manifest| manifest.parent()).map(Path::to_path_buf);
@@ -171,7 +177,18 @@ impl Project {
                 Err(errors) => wrong.extend(errors),
             }
         }
+        if self.asked.is_measured {
+            wrong.clear();
+        }
         (files, wrong)
+    }
+
+    /// Packs what was measured of a plugin ([`tuning::pack`]).
+    #[must_use]
+    pub fn pack_tuning(&self, files: &[tuning::File], plugin: &mut Plugin) -> Vec<Diagnostic> {
+        let mut told = tuning::pack(files, plugin);
+        told.retain(|told| !self.asked.is_measured || told.severity != Severity::Error);
+        told
     }
 
     /// Whether the manifests are all that the library is made of. Where some of a project are looked at by themselves, it may have others.

@@ -6,6 +6,9 @@
 
 mod command;
 
+use std::io::{BufRead as _, BufReader};
+use std::process::Stdio;
+
 use command::{Run, command, finish, root};
 use serde_json::{Value, json};
 
@@ -123,6 +126,14 @@ fn what_is_measured_is_kept_beside_the_project() {
         (&cases(&json.report())[0]["automatic"], &cases(&named.report())[0]["automatic"]),
         (&json!(1), &json!(2))
     );
+    // What was measured on a GPU that counts as this one would mix with it.
+    let other = project.read("tuning/stand-in-4090.toml").replace("4090", "4080");
+    project.write("tuning/stand-in-4080.toml", &other);
+    let mixed = project.tune(&["manifests/planted.toml", "--json"]).expect("as before");
+    mixed.assert_code(0);
+    let notes = mixed.report()["notes"].to_string();
+    assert!(notes.contains("`tuning/stand-in-4080.toml` is of Stand-In 4080, which counts as"), "{notes}");
+    std::fs::remove_file(project.folder.path().join("tuning/stand-in-4080.toml")).expect("removed");
     // What a person asks for.
     for (out, file) in [("kept.toml", "kept.toml"), ("kept", "kept/stand-in-4090.toml")] {
         project.tune(&["tests/sizes.toml", "--out", out]).expect("as before").assert_code(0);
@@ -160,6 +171,8 @@ fn what_is_known_of_other_plugins_stays() {
         return;
     };
     part.assert_code(0);
+    // One case says nothing of all.
+    assert!(!part.stdout.contains("never the fastest"), "{}", part.stdout);
     assert!(part.stdout.contains("(1 points; 2 others stay)"), "{}", part.stdout);
     let text = project.read("known.toml");
     assert_eq!(
@@ -178,6 +191,8 @@ fn what_is_known_of_other_plugins_stays() {
     // One of another GPU, and one that is none, stay as they are.
     for (text, why) in [
         (device.replace("128", "130"), "`known.toml` is of another GPU"),
+        // It counts for the same GPUs, but what it says was measured on its own.
+        (device.replace("4090", "4080"), "`known.toml` is of another GPU"),
         ("schema = 1\n[device]\n".to_owned(), "`[device]` has no `name`"),
     ] {
         project.write("known.toml", &text);
@@ -186,6 +201,60 @@ fn what_is_known_of_other_plugins_stays() {
         assert!(refused.stderr.contains(why), "{}", refused.stderr);
         assert_eq!(project.read("known.toml"), text);
     }
+}
+
+/// Measuring lasts, and others may write the file meanwhile.
+#[test]
+fn what_was_written_while_it_was_measured_stays() {
+    let project = Project::new();
+    let known = "schema = 1\n[device]\nname = \"Stand-In 4090\"\ncapability = \"8.9\"\nsms = 128\n";
+    project.write("known.toml", known);
+    let Some(mut command) = command(&["tune", "tests/sizes.toml", "--out", "known.toml"]) else { return };
+    command.current_dir(project.folder.path()).env("FAKE_TIMES", TIMES);
+    let mut measuring = command.stdout(Stdio::piped()).spawn().expect("the command starts");
+    // The file was looked at before the GPU is named.
+    let mut lines = BufReader::new(measuring.stdout.take().expect("piped")).lines();
+    let first = lines.next().expect("a line").expect("text");
+    assert!(first.contains("Stand-In 4090"), "{first}");
+    let other =
+        "[[points]]\nplugin = \"test::other\"\nversion = \"1\"\nshapes = {}\nmicroseconds = { 2 = 77.0 }\n";
+    project.write("new.toml", &format!("{known}{other}"));
+    std::fs::rename(project.folder.path().join("new.toml"), project.folder.path().join("known.toml"))
+        .expect("renamed");
+    let last = lines.map_while(Result::ok).last().expect("more lines");
+    assert!(measuring.wait().expect("it ends").success(), "{last}");
+    assert_eq!(last, "wrote known.toml (2 points; 1 others stay)");
+    assert!(project.read("known.toml").contains("test::other"), "{}", project.read("known.toml"));
+}
+
+/// Measuring is what mends it.
+#[test]
+fn a_project_is_measured_whatever_its_tuning_is() {
+    let project = Project::new();
+    let library =
+        "[library]\nname = \"planted\"\nmanifests = [\"manifests/*.toml\"]\ntargets = [\"sm_89\"]\n";
+    project.write(
+        "cubinder.toml",
+        &format!("{library}tuning = [\"tuning/stand-in-4090.toml\", \"tuning/o*.toml\"]\n"),
+    );
+    let device = "[device]\nname = \"Stand-In 4090\"\ncapability = \"8.9\"\nsms = 128\n";
+    let point = "[[points]]\nplugin = \"test::planted\"\nversion = \"1\"\nattributes = { fault = 0 }\nshapes = { x = [7, 4] }\nmicroseconds = { 2 = 77.0 }\n";
+    project.write("tuning/other.toml", &format!("schema = 2\n{device}"));
+    // Nothing was measured yet.
+    let Some(first) = project.tune(&["manifests/planted.toml"]) else { return };
+    first.assert_code(0);
+    // More than a plugin carries.
+    project.write("tuning/stand-in-4090.toml", &format!("schema = 1\n{device}{}", point.repeat(4097)));
+    let many = project.tune(&["manifests/planted.toml"]).expect("as before");
+    many.assert_code(0);
+    assert!(many.stdout.contains("(2 points; 0 others stay)"), "{}", many.stdout);
+    // What another edition says of other plugins would be lost.
+    let newer = format!("schema = 2\n{device}");
+    project.write("tuning/stand-in-4090.toml", &newer);
+    let edition = project.tune(&["manifests/planted.toml"]).expect("as before");
+    edition.assert_code(1);
+    assert!(edition.stderr.contains("move the file away"), "{}", edition.stderr);
+    assert_eq!(project.read("tuning/stand-in-4090.toml"), newer);
 }
 
 #[test]
@@ -270,13 +339,30 @@ fn a_variant_that_cannot_be_measured_is_named() {
              [[cases]]\nname = \"another\"\nshapes = {{ x = [64] }}\n"
         );
         std::fs::write(&path, text).expect("written");
-        let arguments = ["tune", path.to_str().expect("UTF-8"), "--timeout", "10", "--out", "/nowhere"];
+        let out = folder.path().to_str().expect("UTF-8");
+        let arguments = ["tune", path.to_str().expect("UTF-8"), "--timeout", "10", "--out", out];
         let Some(mut failed) = command(&arguments) else { return };
         let failed = finish(&mut failed);
         failed.assert_code(1);
         let expected = format!("the case `one` cannot be measured: {why}");
         assert!(failed.stderr.contains(&expected), "{fault}: {}", failed.stderr);
+        assert!(failed.stderr.contains("nothing was written"), "{fault}: {}", failed.stderr);
     }
+}
+
+/// Measuring takes minutes.
+#[test]
+fn where_nothing_can_be_written_nothing_is_measured() {
+    let project = Project::new();
+    project.write("notes.txt", "mine");
+    let file = "`notes.txt` is no folder, and files of tuning are called `.toml`";
+    let json = "`result.json` is no folder, and files of tuning are called `.toml`";
+    for (out, why) in [("notes.txt", file), ("result.json", json), ("notes.txt/a.toml", "cannot write")] {
+        let Some(refused) = project.tune(&["tests/sizes.toml", "--out", out]) else { return };
+        refused.assert_code(1);
+        assert!(refused.stderr.contains(why) && refused.stdout.is_empty(), "{}", refused.stderr);
+    }
+    assert!(!project.has("result.json") && project.read("notes.txt") == "mine");
 }
 
 #[test]

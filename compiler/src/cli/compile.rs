@@ -156,6 +156,7 @@ fn request(arguments: &Arguments) -> Result<Request, Vec<Diagnostic>> {
         options: arguments.options.clone(),
         line_information: arguments.debug.is_some(),
         tuning: arguments.tuning.clone(),
+        is_measured: false,
     };
     let project = Project::open(asked, &here)?;
     let config = project.config.as_ref();

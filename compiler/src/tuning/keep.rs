@@ -5,9 +5,12 @@ use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
+use tempfile::NamedTempFile;
+
 use super::{Device, File, Point, Tuning, read, write};
 use crate::config;
 use crate::diagnostic::Diagnostic;
+use crate::eval::{Subject, state};
 use crate::project::kind::{self, Kind};
 
 /// The name of the file for a GPU: `nvidia-h200.toml`.
@@ -49,7 +52,8 @@ pub fn known(path: &Path, device: &Device) -> Result<Option<Tuning>, Vec<Diagnos
     }
     let known = open(path)?.tuning;
     let own = &known.device;
-    if (own.capability, own.sms) != (device.capability, device.sms) {
+    // What GPUs of one kind share decides which points count, not how long a variant takes: their memory differs.
+    if !own.is_alike(device) || own.name != device.name {
         return Err(vec![of_another(path, own, device)]);
     }
     Ok(Some(known))
@@ -64,39 +68,56 @@ fn of_another(path: &Path, found: &Device, device: &Device) -> Diagnostic {
         .help("name another file with `--out`")
 }
 
-/// What a file says once `new` is in it: of its plugins the new points stand in the place of the old ones, of all where `is_whole`, else of
-/// those of the same nodes. Those of other plugins stay.
+/// Which of the points of a plugin's version new ones replace.
+#[derive(Debug, Clone, Copy)]
+pub enum Replaced<'s> {
+    /// All of them.
+    All,
+    /// Those of the same nodes, as the plugin understands them.
+    SameNodes(&'s Subject),
+}
+
+/// What a file says once `new` is in it: the new points stand where the first of their plugin's version stood, before those that stay,
+/// because of points that are as near the first is taken. Those of other plugins stay.
 #[must_use]
-pub fn merged(known: Option<Tuning>, new: Tuning, is_whole: bool) -> Tuning {
+pub fn merged(known: Option<Tuning>, new: Tuning, replaced: Replaced<'_>) -> Tuning {
     let Some(known) = known else { return new };
-    let is_replaced = |old: &Point| {
-        new.points.iter().any(|point| {
-            let is_of_plugin = (&point.plugin, &point.version) == (&old.plugin, &old.version);
-            is_of_plugin && (is_whole || is_same_node(point, old))
-        })
+    let is_of_plugin = |old: &Point| {
+        new.points.iter().any(|point| (&point.plugin, &point.version) == (&old.plugin, &old.version))
     };
-    let place = known.points.iter().position(is_replaced);
-    let before = place.unwrap_or(known.points.len());
-    let mut points: Vec<Point> = Vec::new();
-    for (index, old) in known.points.iter().enumerate() {
-        if index == before {
-            points.extend(new.points.iter().cloned());
+    let is_replaced = |old: &Point| match replaced {
+        Replaced::All => is_of_plugin(old),
+        Replaced::SameNodes(subject) => {
+            is_of_plugin(old) && new.points.iter().any(|point| means_same(subject, point, old))
         }
-        if !is_replaced(old) {
-            points.push(old.clone());
-        }
-    }
-    if before == known.points.len() {
-        points.extend(new.points.iter().cloned());
-    }
+    };
+    let before = known.points.iter().position(is_of_plugin).unwrap_or(known.points.len());
+    let mut points: Vec<Point> = known.points.get(..before).map(<[Point]>::to_vec).unwrap_or_default();
+    let after = known.points.into_iter().skip(before).filter(|old| !is_replaced(old)).collect::<Vec<_>>();
+    points.extend(new.points);
+    points.extend(after);
     Tuning { device: new.device, points }
 }
 
-/// Whether two points are of one node with its shapes.
+/// Whether two points say the same.
 #[must_use]
 pub fn is_same_node(one: &Point, other: &Point) -> bool {
     let node = |point: &Point| Point { case: None, code: None, microseconds: Vec::new(), ..point.clone() };
     node(one) == node(other)
+}
+
+/// Whether two points are of one node of a plugin: what is not said has its default, and numbers are as exact as their types.
+fn means_same(subject: &Subject, one: &Point, other: &Point) -> bool {
+    let stated = |point: &Point| state(subject, &point.query()).ok();
+    is_same_node(one, other) || stated(one).is_some_and(|node| stated(other) == Some(node))
+}
+
+/// Makes the folder of a file, and tries whether it can be written there: before it is measured what is to be in it.
+///
+/// # Errors
+/// Where it cannot be.
+pub fn prepare(path: &Path) -> Result<(), Diagnostic> {
+    beside(path).map(drop).map_err(|error| unwritten(path, &error))
 }
 
 /// Writes a file: whole, or not at all. Its folder is made where it is not there.
@@ -104,26 +125,39 @@ pub fn is_same_node(one: &Point, other: &Point) -> bool {
 /// # Errors
 /// Where it cannot be written. What was there before is there still, then.
 pub fn save(path: &Path, tuning: &Tuning) -> Result<(), Diagnostic> {
+    let save = || {
+        let (mut file, place) = beside(path)?;
+        file.write_all(write(tuning).as_bytes())?;
+        // What takes the place of a file has to be on the disk before it does.
+        file.as_file().sync_all()?;
+        file.persist(&place).map_err(|error| error.error)
+    };
+    save().map(drop).map_err(|error: std::io::Error| unwritten(path, &error))
+}
+
+/// An empty file in the folder of a file, and the place of that behind links.
+fn beside(path: &Path) -> std::io::Result<(NamedTempFile, PathBuf)> {
     let place = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let folder = place.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.map_or_else(|| PathBuf::from("."), Path::to_path_buf);
-    let save = || {
-        fs::create_dir_all(&folder)?;
-        let new = fs::Permissions::from_mode(0o666);
-        let mut file = tempfile::Builder::new().prefix(".cubinder-").permissions(new).tempfile_in(&folder)?;
-        file.write_all(write(tuning).as_bytes())?;
-        file.persist(&place).map_err(|error| error.error)
-    };
-    save().map(drop).map_err(|error: std::io::Error| {
-        Diagnostic::error(format!("cannot write `{}`: {error}", config::shown(path).display()))
-    })
+    fs::create_dir_all(&folder)?;
+    let new = fs::Permissions::from_mode(0o666);
+    let file = tempfile::Builder::new().prefix(".cubinder-").permissions(new).tempfile_in(&folder)?;
+    Ok((file, place))
+}
+
+fn unwritten(path: &Path, error: &std::io::Error) -> Diagnostic {
+    Diagnostic::error(format!("cannot write `{}`: {error}", config::shown(path).display()))
 }
 
 #[cfg(test)]
 mod tests {
+    use cubinder_bundle::Value;
     use cubinder_bundle::fit::ComputeCapability;
 
+    use super::super::code::subject_of;
     use super::*;
+    use crate::diagnostic::Source;
 
     fn device(name: &str, sms: u32) -> Device {
         let capability = ComputeCapability { major: 9, minor: 0 };
@@ -158,6 +192,49 @@ mod tests {
         }
     }
 
+    /// A plugin `b` whose input is a matrix.
+    fn b() -> Subject {
+        let text = r#"schema = 1
+[plugin]
+name = "b"
+version = "1"
+[attributes.epsilon]
+type = "f32"
+default = 1e-5
+[attributes.exact]
+type = "bool"
+default = false
+[[inputs]]
+name = "x"
+type = "f32"
+rank = 2
+[[outputs]]
+name = "y"
+type = "f32"
+shape = "x.shape"
+[[launches]]
+source = "k.cu"
+kernel = "k"
+grid = [1]
+block = [256]
+[launches.args]
+x = "x"
+y = "y"
+"#;
+        match crate::resolve::compile(&Source::new("b.toml", text)) {
+            Ok(resolved) => subject_of(&resolved.draft.plugin),
+            Err(errors) => panic!("{errors:?}"),
+        }
+    }
+
+    fn told(tuning: Tuning) -> Vec<String> {
+        let text = |point: &Point| {
+            let times: Vec<f64> = point.microseconds.iter().map(|(_, time)| *time).collect();
+            format!("{} {} {} {times:?}", point.plugin, point.version, point.shapes[0].1[0])
+        };
+        tuning.points.iter().map(text).collect()
+    }
+
     #[test]
     fn new_points_take_the_place_of_old_ones() {
         let known = tuning(vec![
@@ -168,22 +245,36 @@ mod tests {
             point("c", "1", 1, 1.0),
         ]);
         let new = tuning(vec![point("b", "1", 2, 5.0), point("b", "1", 3, 5.0)]);
-        let told = |tuning: Tuning| {
-            let text = |point: &Point| {
-                let times: Vec<f64> = point.microseconds.iter().map(|(_, time)| *time).collect();
-                format!("{} {} {} {times:?}", point.plugin, point.version, point.shapes[0].1[0])
-            };
-            tuning.points.iter().map(text).collect::<Vec<_>>()
-        };
-        let whole = told(merged(Some(known.clone()), new.clone(), true));
+        let whole = told(merged(Some(known.clone()), new.clone(), Replaced::All));
         assert_eq!(whole, ["a 1 1 [1.0]", "b 1 2 [5.0]", "b 1 3 [5.0]", "b 2 1 [1.0]", "c 1 1 [1.0]"]);
-        let part = told(merged(Some(known), new.clone(), false));
+        let part = told(merged(Some(known), new.clone(), Replaced::SameNodes(&b())));
         let expected =
-            ["a 1 1 [1.0]", "b 1 1 [1.0]", "b 2 1 [1.0]", "b 1 2 [5.0]", "b 1 3 [5.0]", "c 1 1 [1.0]"];
-        assert_eq!(part, expected);
-        let other = told(merged(Some(tuning(vec![point("a", "1", 1, 1.0)])), new.clone(), true));
+            ["a 1 1 [1.0]", "b 1 2 [5.0]", "b 1 3 [5.0]", "b 1 1 [1.0]", "b 2 1 [1.0]", "c 1 1 [1.0]"];
+        assert_eq!(part, expected, "of points that are as near the first is taken");
+        let other = told(merged(Some(tuning(vec![point("a", "1", 1, 1.0)])), new.clone(), Replaced::All));
         assert_eq!(other, ["a 1 1 [1.0]", "b 1 2 [5.0]", "b 1 3 [5.0]"]);
-        assert_eq!(told(merged(None, new.clone(), true)), told(new));
+        assert_eq!(told(merged(None, new.clone(), Replaced::All)), told(new));
+    }
+
+    /// As a person writes a node, and as the command does.
+    #[test]
+    fn a_node_is_the_same_however_it_is_written() {
+        let with = |rows: i64, time: f64, attributes: &[(&str, Value)]| Point {
+            attributes: attributes.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect(),
+            ..point("b", "1", rows, time)
+        };
+        let epsilon = ("epsilon", Value::Float(f64::from(1e-5_f32)));
+        let exact = |value: bool| ("exact", Value::Bool(value));
+        let new = tuning(vec![with(1, 5.0, &[epsilon.clone(), exact(false)])]);
+        let known = tuning(vec![
+            with(1, 1.0, &[]),
+            with(1, 2.0, &[("epsilon", Value::Float(1e-5))]),
+            with(1, 3.0, &[exact(false), epsilon]),
+            with(1, 4.0, &[exact(true)]),
+            with(1, 6.0, &[("gone", Value::Int(1))]),
+        ]);
+        let merged = told(merged(Some(known), new, Replaced::SameNodes(&b())));
+        assert_eq!(merged, ["b 1 1 [5.0]", "b 1 1 [4.0]", "b 1 1 [6.0]"]);
     }
 
     #[test]
@@ -195,8 +286,10 @@ mod tests {
         let written = tuning(vec![point("a", "1", 1, 1.0)]);
         save(&path, &written).unwrap();
         assert_eq!(known(&path, &own), Ok(Some(written)));
-        let errors = known(&path, &device("NVIDIA H100", 114)).unwrap_err();
-        assert!(errors[0].message.ends_with("is of another GPU"), "{errors:?}");
+        for other in [device("NVIDIA H100", 114), device("NVIDIA H200", 114), device("NVIDIA H100", 132)] {
+            let errors = known(&path, &other).unwrap_err();
+            assert!(errors[0].message.ends_with("is of another GPU"), "{errors:?}");
+        }
         fs::write(&path, "manifest = \"a.toml\"\n[[cases]]\nname = \"a\"\n").unwrap();
         assert!(known(&path, &own).is_err());
     }

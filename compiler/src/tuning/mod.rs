@@ -44,7 +44,7 @@ use crate::eval::{Given, Part, Query};
 
 pub use cases::{cases, cases_path};
 pub use code::{Changed, changed, code_of};
-pub use keep::{file_name, is_same_node, known, merged, open, save};
+pub use keep::{Replaced, file_name, is_same_node, known, merged, open, prepare, save};
 pub use pack::{other_versions, pack};
 pub use read::read;
 pub use write::write;
@@ -72,6 +72,14 @@ pub struct Device {
     pub sms: u32,
     /// The newest CUDA that its driver knows, as `cuDriverGetVersion` says it: 13000 for 13.0.
     pub driver: Option<u32>,
+}
+
+impl Device {
+    /// Whether what is measured on one of them counts on the other.
+    #[must_use]
+    pub fn is_alike(&self, other: &Device) -> bool {
+        (self.capability, self.sms) == (other.capability, other.sms)
+    }
 }
 
 /// How long the variants of a plugin take for one node with its shapes.

@@ -11,6 +11,7 @@ use cubinder_bundle::{Plugin, TunedDevice, TunedPoint, Value};
 
 use super::code::subject_of;
 use super::{Device, File, Point};
+use crate::config;
 use crate::diagnostic::{Diagnostic, Span, fold};
 use crate::eval::{Mistake, Stated, Subject, state, unmet};
 
@@ -53,6 +54,7 @@ fn of_plugin(files: &[File], plugin: &Plugin) -> (Vec<TunedDevice>, Vec<Diagnost
     if !files.iter().any(|file| file.tuning.points.iter().any(is_of_it)) {
         return (tuning, told);
     }
+    told.extend(mixed(files, &name, is_of_it));
     let subject = subject_of(plugin);
     let mut room = Room { points: MAX_TUNED_POINTS, extents: MAX_TUNED_EXTENTS, bytes: MAX_TUNED_BYTES };
     for file in files {
@@ -70,6 +72,36 @@ fn of_plugin(files: &[File], plugin: &Plugin) -> (Vec<TunedDevice>, Vec<Diagnost
         }
     }
     (tuning, told)
+}
+
+/// What was measured on different GPUs, and counts for the same ones.
+fn mixed(files: &[File], name: &str, is_of_it: impl Fn(&Point) -> bool) -> Vec<Diagnostic> {
+    let is_mixed = |one: &Device, other: &Device| one.is_alike(other) && one.name != other.name;
+    let mut of_it: Vec<&File> = Vec::new();
+    let mut told = Vec::new();
+    for file in files {
+        let Some(index) = file.tuning.points.iter().position(&is_of_it) else { continue };
+        let other = of_it.iter().find(|other| is_mixed(&other.tuning.device, &file.tuning.device));
+        told.extend(other.map(|other| count_as_one(name, other, file, index)));
+        of_it.push(file);
+    }
+    told
+}
+
+fn count_as_one(name: &str, other: &File, file: &File, index: usize) -> Diagnostic {
+    let (first, second) = (&other.tuning.device, &file.tuning.device);
+    let message =
+        format!("`{name}` was measured on {} and on {}, which count as one", first.name, second.name);
+    Diagnostic::warning(message)
+        .at(file.plugin_span(index), format!("the first point of {}", second.name))
+        .note(format!(
+            "both have compute capability {} and {} multiprocessors; that of {} is `{}`, whose points go first",
+            first.capability,
+            first.sms,
+            first.name,
+            config::shown(&other.source.path).display()
+        ))
+        .help("name the file alone that is of the GPU on which the library runs")
 }
 
 /// How much more of a plugin can be packed.

@@ -63,19 +63,29 @@ fn edition(form: &mut Form<'_>, entry: &Entry<'_>) -> bool {
     let error = Diagnostic::error(format!("edition {found} of files of tuning is not known"))
         .code(rules::SCHEMA_EDITION)
         .at(form.span(entry.range.clone()), format!("this version of cubinder knows edition {SCHEMA}"))
-        .help("use a newer version of cubinder, or measure again with this one: `cubinder tune`");
+        .help("use a newer version of cubinder, or move the file away and measure again: `cubinder tune`");
     form.report(error);
     false
 }
 
 fn device_section(form: &mut Form<'_>, mut section: Section<'_>) -> Option<Device> {
-    let name = form.require(&mut section, "name", "\"NVIDIA H200\"").and_then(|entry| form.string(&entry));
+    let name = form.require(&mut section, "name", "\"NVIDIA H200\"").and_then(|entry| shown(form, &entry));
     let capability = form.require(&mut section, "capability", "\"9.0\"");
     let capability = capability.and_then(|entry| capability_of(form, &entry));
     let sms = form.require(&mut section, "sms", "132").and_then(|entry| number(form, &entry));
     let driver = section.take("driver").and_then(|entry| number(form, &entry));
     form.finish(&section);
-    Some(Device { name: name?.value, capability: capability?, sms: sms?, driver })
+    Some(Device { name: name?, capability: capability?, sms: sms?, driver })
+}
+
+/// A text that is shown to people as it is: what a terminal would obey has no place in it.
+fn shown(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<String> {
+    let text = form.string(entry)?.value;
+    if text.chars().any(char::is_control) {
+        wrong(form, entry, &format!("{text:?} has control characters, expected what the GPU is called"));
+        return None;
+    }
+    Some(text)
 }
 
 /// A number from 1 on.

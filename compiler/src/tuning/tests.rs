@@ -46,6 +46,14 @@ fn errors(text: &str) -> String {
     }
 }
 
+/// It is shown as it is.
+#[test]
+fn a_gpu_is_called_what_a_terminal_can_show() {
+    let text = TEXT.replace("NVIDIA H200", r"\u001b[2J");
+    let told = errors(&text);
+    assert!(told.contains("has control characters") && !told.contains('\u{1b}'), "{told}");
+}
+
 #[test]
 fn every_key_is_read_and_written() {
     let read = file(TEXT);

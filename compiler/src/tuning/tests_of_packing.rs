@@ -110,7 +110,7 @@ fn a_point_becomes_rows_in_the_order_of_their_times() {
         ),
         file(
             "c.toml",
-            "name = \"NVIDIA H100\"\ncapability = \"9.0\"\nsms = 132",
+            "name = \"NVIDIA H200\"\ncapability = \"9.0\"\nsms = 132",
             &point(&[("shapes", "{ x = [1, 16] }"), ("attributes", "{ factor = 3 }")]),
         ),
     ];
@@ -194,6 +194,23 @@ fn versions_are_told_apart() {
     assert_eq!((up.tuning.len(), older.tuning.len()), (0, 1));
     assert_eq!(other_versions(&files, &[&up, &older]), []);
     assert_eq!(other_versions(&files, &[&up]).len(), 1);
+}
+
+/// Their points are as good as others' and may be of another memory.
+#[test]
+fn gpus_that_count_as_one_are_told_apart() {
+    let mut up = plugin(UP);
+    let h100 = H200.replace("H200", "H100");
+    let other = point(&[("plugin", "\"sample::other\"")]);
+    let files = [
+        file("tuning/other.toml", &H200.replace("H200", "GH200"), &other),
+        file("tuning/h200.toml", H200, &point(&[])),
+        file("tuning/more.toml", H200, &point(&[("shapes", "{ x = [1, 16] }")])),
+        file("tuning/h100.toml", &h100, &(other.clone() + &point(&[("shapes", "{ x = [2, 16] }")]))),
+    ];
+    assert_snapshot!(render(&pack(&files, &mut up), Colour::Plain));
+    assert_eq!(up.tuning.len(), 1);
+    assert_eq!(up.tuning[0].points.len(), 3);
 }
 
 #[test]

@@ -94,16 +94,17 @@ pub(in crate::cli) fn gpu(device: &DeviceInfo) -> Gpu {
     }
 }
 
-/// What was opened, with code for the device.
+/// What was opened, with code for the device. `asked` is how its project is opened, but for manifests and targets.
 pub(in crate::cli) fn compiled(
     opened: &Opened,
     nvrtc: Option<&Path>,
     device: &DeviceInfo,
+    asked: &Asked,
 ) -> Result<Subject, Vec<Diagnostic>> {
     if matches!(opened.subject.origin, SubjectOrigin::Compiled(_)) {
         return Ok(opened.subject.clone());
     }
-    let made = compile_for(nvrtc.map(Path::to_owned), &opened.path, &opened.subject, device)?;
+    let made = compile_for(nvrtc.map(Path::to_owned), &opened.path, &opened.subject, device, asked)?;
     let code: Vec<CodeObject> = made.bundle.code;
     let plugin = made.bundle.plugins.into_iter().next();
     let plugin = plugin.ok_or_else(|| vec![Diagnostic::error("nothing was compiled")])?;
@@ -116,11 +117,12 @@ fn compile_for(
     path: &Path,
     subject: &Subject,
     device: &DeviceInfo,
+    asked: &Asked,
 ) -> Result<compile::Made, Vec<Diagnostic>> {
     let here = std::env::current_dir()
         .map_err(|error| vec![Diagnostic::error(format!("cannot tell which folder this is: {error}"))])?;
     let open = |targets: Vec<Target>| {
-        let asked = Asked { manifests: vec![path.to_owned()], targets, ..Asked::default() };
+        let asked = Asked { manifests: vec![path.to_owned()], targets, ..asked.clone() };
         let project = Project::open_around(asked, &here)?.pop();
         project.ok_or_else(|| vec![Diagnostic::error("there is no manifest")])
     };

@@ -7,6 +7,7 @@ use cubinder_bundle::launch::{self, Facts, Signature};
 use cubinder_bundle::{AUTO_TACTIC, Arch, ArchSuffix};
 use cubinder_compiler::eval::cases::{self, Cases};
 use cubinder_compiler::eval::{Compiler, Environment, Subject};
+use cubinder_compiler::project::Asked;
 use cubinder_compiler::trial::reference::Python;
 use cubinder_gpu::{Code, Context};
 
@@ -22,9 +23,9 @@ pub(super) fn work(arguments: &Arguments) -> ExitCode {
         Ok(begun) => begun,
         Err(code) => return code,
     };
-    let compiled = arguments
-        .open()
-        .and_then(|tested| Ok((compiled(&tested, arguments.nvrtc.as_deref(), context.device())?, tested)));
+    let compiled = arguments.open().and_then(|tested| {
+        Ok((compiled(&tested, arguments.nvrtc.as_deref(), context.device(), &Asked::default())?, tested))
+    });
     match compiled {
         Ok((subject, tested)) => {
             events.say(&Greeting::Ready(gpu(context.device())));

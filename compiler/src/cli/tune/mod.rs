@@ -144,7 +144,7 @@ fn perform(arguments: &Arguments) -> Result<(), Stopped> {
     let mut measuring = Measuring::start(Duration::from_secs(arguments.timeout.max(1)))?;
     let (nodes, notes) = listed::described(&opened, listed, &measuring.gpu)?;
     let kept = Kept::open(arguments, &cases, &measuring.gpu)?;
-    let mut report = Report::new(arguments.json, &opened, measuring.gpu.clone());
+    let mut report = Report::new(arguments.json, arguments.case.is_none(), &opened, measuring.gpu.clone());
     report.begin();
     report.copies(measuring.copy_rate()?);
     let mut errors = Vec::new();
@@ -158,11 +158,16 @@ fn perform(arguments: &Arguments) -> Result<(), Stopped> {
         }
     }
     if !errors.is_empty() {
+        if let Some(last) = errors.pop_if(|_| kept.is_some()) {
+            errors.push(
+                last.note("nothing was written: a file holds all cases that are measured, or stays as it is"),
+            );
+        }
         return Err(errors.into());
     }
     let points = report.points();
     let written = match kept.filter(|_| !points.is_empty()) {
-        Some(kept) => Some(kept.write(points).map_err(|error| vec![error])?),
+        Some(kept) => Some(kept.write(points, &opened.subject)?),
         None => None,
     };
     report.end(&notes, written.as_ref());

@@ -1,5 +1,7 @@
 //! What is shown, to people as it comes and to programs at the end.
 
+use std::collections::BTreeSet;
+
 use cubinder_bundle::Plugin;
 use cubinder_bundle::launch::shape_text;
 use cubinder_compiler::diagnostic::harmless;
@@ -28,6 +30,8 @@ pub(super) struct Done {
 /// What is shown of a run of the command.
 pub(super) struct Report<'a> {
     json: bool,
+    /// Whether all cases are measured.
+    is_whole: bool,
     opened: &'a Opened,
     gpu: Gpu,
     /// Bytes a second.
@@ -36,8 +40,8 @@ pub(super) struct Report<'a> {
 }
 
 impl<'a> Report<'a> {
-    pub(super) fn new(json: bool, opened: &'a Opened, gpu: Gpu) -> Report<'a> {
-        Report { json, opened, gpu, copies: None, done: Vec::new() }
+    pub(super) fn new(json: bool, is_whole: bool, opened: &'a Opened, gpu: Gpu) -> Report<'a> {
+        Report { json, is_whole, opened, gpu, copies: None, done: Vec::new() }
     }
 
     pub(super) fn begin(&self) {
@@ -72,8 +76,9 @@ impl<'a> Report<'a> {
     }
 
     pub(super) fn end(&self, notes: &[String], written: Option<&Written>) {
-        let mut told = told(&self.opened.subject.plugin, &self.done);
+        let mut told = told(&self.opened.subject.plugin, &self.done, self.is_whole);
         told.extend(written.and_then(unnamed_note));
+        told.extend(written.into_iter().flat_map(alike_notes));
         for note in notes.iter().chain(&told) {
             self.show(&format!("note: {note}\n"));
         }
@@ -145,14 +150,28 @@ fn unnamed_note(written: &Written) -> Option<String> {
     ))
 }
 
-/// What all cases together tell.
-fn told(plugin: &Plugin, done: &[Done]) -> Vec<String> {
+/// That what was written is packed together with what was measured on other GPUs.
+fn alike_notes(written: &Written) -> impl Iterator<Item = String> {
+    written.alike.iter().map(|(path, name)| {
+        format!(
+            "`{}` is of {name}, which counts as this GPU: of points that are as near, those of the file that is named first are taken",
+            path.display()
+        )
+    })
+}
+
+/// What all cases together tell; some of them, which variants could go, do not.
+fn told(plugin: &Plugin, done: &[Done], is_whole: bool) -> Vec<String> {
     let mut notes: Vec<String> = taken_note(done).into_iter().chain(spread_note(done)).collect();
     let measured = |id: i32| {
         done.iter().filter(move |done| done.measured.variants.iter().any(|timed| timed.variant == id))
     };
-    for variant in &plugin.variants {
-        let id = variant.id;
+    if !is_whole {
+        return notes;
+    }
+    // An id has a row for each type.
+    let ids: BTreeSet<i32> = plugin.variants.iter().map(|variant| variant.id).collect();
+    for id in ids {
         let is_never = measured(id).next().is_some() && measured(id).all(|done| !is_among_fastest(done, id));
         if is_never && !is_last_resort(plugin, id) {
             notes.push(format!("variant {id} is never the fastest: consider removing it"));

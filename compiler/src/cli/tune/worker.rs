@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use cubinder_bundle::launch::Signature;
 use cubinder_compiler::eval::Subject;
+use cubinder_compiler::project::Asked;
 use cubinder_compiler::trial::Trial;
 use cubinder_compiler::tuning;
 use cubinder_gpu::timing::{Spread, copy_rate};
@@ -27,8 +28,10 @@ pub(super) fn work(arguments: &Arguments) -> ExitCode {
         Ok(begun) => begun,
         Err(code) => return code,
     };
-    let opened =
-        arguments.open().and_then(|opened| compiled(&opened, arguments.nvrtc.as_deref(), context.device()));
+    let asked = Asked { is_measured: true, ..Asked::default() };
+    let opened = arguments
+        .open()
+        .and_then(|opened| compiled(&opened, arguments.nvrtc.as_deref(), context.device(), &asked));
     let subject = match opened {
         Ok(subject) => subject,
         Err(errors) => {

@@ -227,7 +227,7 @@ y = "y"
         }
     }
 
-    fn told(tuning: Tuning) -> Vec<String> {
+    fn told(tuning: &Tuning) -> Vec<String> {
         let text = |point: &Point| {
             let times: Vec<f64> = point.microseconds.iter().map(|(_, time)| *time).collect();
             format!("{} {} {} {times:?}", point.plugin, point.version, point.shapes[0].1[0])
@@ -245,15 +245,15 @@ y = "y"
             point("c", "1", 1, 1.0),
         ]);
         let new = tuning(vec![point("b", "1", 2, 5.0), point("b", "1", 3, 5.0)]);
-        let whole = told(merged(Some(known.clone()), new.clone(), Replaced::All));
+        let whole = told(&merged(Some(known.clone()), new.clone(), Replaced::All));
         assert_eq!(whole, ["a 1 1 [1.0]", "b 1 2 [5.0]", "b 1 3 [5.0]", "b 2 1 [1.0]", "c 1 1 [1.0]"]);
-        let part = told(merged(Some(known), new.clone(), Replaced::SameNodes(&b())));
+        let part = told(&merged(Some(known), new.clone(), Replaced::SameNodes(&b())));
         let expected =
             ["a 1 1 [1.0]", "b 1 2 [5.0]", "b 1 3 [5.0]", "b 1 1 [1.0]", "b 2 1 [1.0]", "c 1 1 [1.0]"];
         assert_eq!(part, expected, "of points that are as near the first is taken");
-        let other = told(merged(Some(tuning(vec![point("a", "1", 1, 1.0)])), new.clone(), Replaced::All));
+        let other = told(&merged(Some(tuning(vec![point("a", "1", 1, 1.0)])), new.clone(), Replaced::All));
         assert_eq!(other, ["a 1 1 [1.0]", "b 1 2 [5.0]", "b 1 3 [5.0]"]);
-        assert_eq!(told(merged(None, new.clone(), Replaced::All)), told(new));
+        assert_eq!(told(&merged(None, new.clone(), Replaced::All)), told(&new));
     }
 
     /// As a person writes a node, and as the command does.
@@ -273,7 +273,7 @@ y = "y"
             with(1, 4.0, &[exact(true)]),
             with(1, 6.0, &[("gone", Value::Int(1))]),
         ]);
-        let merged = told(merged(Some(known), new, Replaced::SameNodes(&b())));
+        let merged = told(&merged(Some(known), new, Replaced::SameNodes(&b())));
         assert_eq!(merged, ["b 1 1 [5.0]", "b 1 1 [4.0]", "b 1 1 [6.0]"]);
     }
 

@@ -6,6 +6,7 @@
 mod depfile;
 mod explain;
 mod inputs;
+mod places;
 mod units;
 mod write;
 

@@ -96,7 +96,7 @@ pub fn display_name(path: &Path, root: &Path) -> String {
 }
 
 /// Removes `.` and `x/..` from a path without looking at the disk.
-fn without_detours(path: &Path) -> PathBuf {
+pub(crate) fn without_detours(path: &Path) -> PathBuf {
     let mut clean = PathBuf::new();
     for component in path.components() {
         match component {

@@ -11,7 +11,7 @@ use cubinder_bundle::{Arg, KernelFacts, Plugin, Target};
 use rayon::prelude::*;
 
 use super::inputs::Inputs;
-use super::{Progress, dedup, explain};
+use super::{Progress, dedup, explain, places};
 use crate::check::{self, Obligation, has_clusters};
 use crate::codegen;
 use crate::config;
@@ -44,6 +44,8 @@ struct Job<'p> {
     unit: &'p Unit,
     plan: &'p Plan,
     prepared: PreparedUnit,
+    /// Its include folders whose names are of the machine.
+    of_machine: Vec<String>,
 }
 
 /// The jobs of a plugin. Launches of one kernel with the same types and constants share one: those of two steps, and those of variants
@@ -192,7 +194,9 @@ fn jobs<'p>(
         let name = codegen::display_name(&unit.source, &project.root);
         let text = codegen::translation_unit(unit, Arc::clone(source), &name);
         let prepared = session.prepare_with(text, Arc::clone(&plan.settings));
-        found.jobs.push(Job { unit, plan, prepared });
+        let toolkit = &session.toolkit().include;
+        let of_machine = places::of_machine(prepared.unit(), &plan.settings, toolkit, &project.root);
+        found.jobs.push(Job { unit, plan, prepared, of_machine });
     }
     found
 }
@@ -291,6 +295,7 @@ fn finish_plugin(
         Made { job, signature, codes }
     });
     let made: Vec<Made<'_>> = made.collect();
+    warnings.extend(made.iter().filter_map(Made::place_of_machine));
     for (unit, job) in draft.units.iter().zip(&jobs.of_units) {
         let row = verify::Row::of(&draft.plugin, unit);
         let mut said = Vec::new();
@@ -361,6 +366,17 @@ struct Made<'j> {
     job: &'j Job<'j>,
     signature: Option<TaskResult>,
     codes: Results,
+}
+
+impl Made<'_> {
+    /// That some of the code holds a path of the machine; said once for a kernel.
+    fn place_of_machine(&self) -> Option<Diagnostic> {
+        let Job { prepared, of_machine, .. } = self.job;
+        self.codes.iter().find_map(|(_, result)| match result {
+            Ok(Done::Code(code)) => places::told(prepared.unit(), of_machine, &code.object),
+            _ => None,
+        })
+    }
 }
 
 /// A unit, and the NVRTC that made its code.

@@ -9,6 +9,11 @@ from . import timing
 from .contenders import MODES, Bench, reason
 
 
+# A node that moves as many bytes is measured beside a copy of as many, in the same turns.
+BEYOND_CACHES = 64 << 20
+COPY = "copy"
+
+
 def say(**what):
     print(json.dumps(what), flush=True)
 
@@ -39,7 +44,11 @@ class Worker:
             torch.cuda.empty_cache()
             say(done=cell.key, step=name, seconds=round(time.monotonic() - started, 1), why=whys.get(name))
         say(begin=cell.key, step="side by side")
-        times = timing.side_by_side(captured) if captured else {}
+        if record["bytes"] >= BEYOND_CACHES:
+            captured[COPY] = timing.copy(record["bytes"])
+        times = timing.side_by_side(captured)
+        if COPY in times:
+            record["copy_gigabytes_per_second"] = round(record["bytes"] / times.pop(COPY)["microseconds"] / 1e3, 1)
         results = {name: {**spread, **notes[name]} for name, spread in times.items()} | {name: {"why": why} for name, why in whys.items()}
         record["ours"] = results["ours"]
         record["rivals"] = {"torch": results["torch"], "compile": better([(name, results[name]) for name in MODES]), "triton": results["triton"]}

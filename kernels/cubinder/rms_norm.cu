@@ -170,10 +170,12 @@ __device__ __forceinline__ void normalize_pieces(const T* __restrict__ x, const 
     const Piece<T>* const weights = reinterpret_cast<const Piece<T>*>(weight) + lane;
     Piece<T>* const to = reinterpret_cast<Piece<T>*>(y) + first;
     Piece<T>* const kept = reinterpret_cast<Piece<T>*>(sum) + first;
+    // Blocks of the next kernel among many of this one would leave some multiprocessors with more to do than others.
+    const unsigned is_alone = gridDim.x <= 256;
     if constexpr (RESIDUAL)
-        wait_for_earlier(left, share, from, more, weights, to, kept);
+        wait_for_earlier(left, share, from, more, weights, to, kept, is_alone);
     else
-        wait_for_earlier(left, share, from, weights, to);
+        wait_for_earlier(left, share, from, weights, to, is_alone);
 
     using Words = Word<T>;
     Piece<T> held[PIECES];
@@ -207,8 +209,7 @@ __device__ __forceinline__ void normalize_pieces(const T* __restrict__ x, const 
         read_weights<T, LANES, PIECES>(scale, weights, left);
     }
 
-    // Blocks of the next kernel among many of this one would leave some multiprocessors with more to do than others.
-    if (gridDim.x <= 256)
+    if (is_alone)
         let_later_begin();
     // Pieces beyond the row are zero. Four sums, so that none waits for another.
     float squares[4] = {};

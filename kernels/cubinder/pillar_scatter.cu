@@ -21,7 +21,7 @@ __device__ __forceinline__ void fetch(const char* row, int bytes)
 /// No cell shows a pillar. A thread sees to four cells of `shown`, whose memory has room for whole fours.
 __global__ void forget_pillars(int4* shown, unsigned fours)
 {
-    let_later_begin();
+    let_later_begin_after(blockDim.x * sizeof(int4));
     const unsigned at = blockIdx.x * blockDim.x + threadIdx.x;
     if (at >= fours)
         return;
@@ -31,7 +31,7 @@ __global__ void forget_pillars(int4* shown, unsigned fours)
 }
 
 /// `shown` holds -1 everywhere. A pillar whose cell lies beyond the image is left out: models pad their pillars that way. Features are on their way when
-/// the second pass wants them; `bytes` are those of a pillar.
+/// the third pass wants them; `bytes` are those of a pillar.
 __global__ void find_pillars(const int* __restrict__ coordinates, const void* __restrict__ features, int* shown, int pillars, int bytes, int batch,
                              int height, int width)
 {
@@ -114,7 +114,7 @@ __global__ void __launch_bounds__(BLOCK)
     const int first = blockIdx.y * CHANNELS;
     const Piece<int, SIZE>* const own = reinterpret_cast<const Piece<int, SIZE>*>(shown + static_cast<long long>(blockIdx.z) * cells + cell);
     T* const to = image + (static_cast<long long>(blockIdx.z) * channels + first) * cells + cell;
-    wait_for_earlier(own, to);
+    wait_for_earlier(own, to, features);
     const Piece<int, SIZE> pillars = *own;
     show<T, SIZE, CHANNELS, PIECES>(pillars, features, to, first, cells, channels);
 }

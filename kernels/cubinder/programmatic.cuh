@@ -4,9 +4,15 @@
 #pragma once
 
 /// Bits of a value, of any that need not be told apart.
-__device__ __forceinline__ unsigned bits_of(unsigned value)
+template <typename T>
+__device__ __forceinline__ unsigned bits_of(T value)
 {
-    return value;
+    if constexpr (sizeof(T) == 8) {
+        const unsigned long long bits = reinterpret_cast<unsigned long long>(value);
+        return static_cast<unsigned>(bits) ^ static_cast<unsigned>(bits >> 32);
+    } else {
+        return static_cast<unsigned>(value);
+    }
 }
 
 __device__ __forceinline__ unsigned bits_of(float value)
@@ -14,28 +20,22 @@ __device__ __forceinline__ unsigned bits_of(float value)
     return __float_as_uint(value);
 }
 
-template <typename T>
-__device__ __forceinline__ unsigned bits_of(const T* place)
-{
-    const unsigned long long address = reinterpret_cast<unsigned long long>(place);
-    return static_cast<unsigned>(address) ^ static_cast<unsigned>(address >> 32);
-}
-
-/// Waits until all that was queued before has ended and what it wrote is seen. Comes before a kernel's first read or write. `known` values are computed
-/// before, while others run. The compiler would move that to behind the wait, where everybody waits for it: an instruction that depends on them, and
-/// does nothing but tell a profiler, keeps it from that.
+/// Waits until all that was queued before has ended and what it wrote is seen; what was queued before the kernel before this one has ended, too, since in
+/// each grid a thread waits. Comes before a kernel's first read or write.
+///
+/// Every `__restrict__` pointer that is read from afterwards is to be among `known`, itself or as a place: the compiler takes what it points to for
+/// unchanged otherwise, and may read it before. `known` values are computed before, while others run. The compiler would move that to behind the wait,
+/// where everybody waits for it: an instruction that depends on them, and does nothing but tell a profiler, keeps it from that.
 template <typename... Known>
-__device__ __forceinline__ void wait_for_earlier(const Known&... known)
+__device__ __forceinline__ void wait_for_earlier(Known... known)
 {
 #if __CUDA_ARCH__ >= 900
-    if constexpr (sizeof...(known) > 0) {
-        const unsigned bits = (0u ^ ... ^ bits_of(known));
-        asm volatile("{\n"
-                     "    .reg .pred none;\n"
-                     "    setp.eq.u32 none, %0, 0;\n"
-                     "    @none pmevent 1;\n"
-                     "}" ::"r"(bits));
-    }
+    const unsigned bits = (0u ^ ... ^ bits_of(known));
+    asm volatile("{\n"
+                 "    .reg .pred none;\n"
+                 "    setp.eq.u32 none, %0, 0;\n"
+                 "    @none pmevent 1;\n"
+                 "}" ::"r"(bits));
     asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
 }

@@ -82,7 +82,7 @@ __device__ __forceinline__ Piece<T> read_where(bool is_there, const Piece<T>* pl
                  "    mov.b32 %3, 0;\n"
                  "    @there ld.global.v4.b32 {%0, %1, %2, %3}, [%4];\n"
                  "}"
-                 : "=r"(piece.word[0]), "=r"(piece.word[1]), "=r"(piece.word[2]), "=r"(piece.word[3])
+                 : "=&r"(piece.word[0]), "=&r"(piece.word[1]), "=&r"(piece.word[2]), "=&r"(piece.word[3])
                  : "l"(place), "r"(static_cast<unsigned>(is_there)));
     return piece;
 }
@@ -166,16 +166,16 @@ __device__ __forceinline__ void normalize_pieces(const T* __restrict__ x, const 
     const unsigned left = row < rows && lane < pieces ? pieces - lane : 0;
     const float share = __fdividef(1.0f, static_cast<float>(width));
     const Piece<T>* const from = reinterpret_cast<const Piece<T>*>(x) + first;
-    const Piece<T>* const more = reinterpret_cast<const Piece<T>*>(residual) + first;
+    const Piece<T>* const more = RESIDUAL ? reinterpret_cast<const Piece<T>*>(residual) + first : nullptr;
     const Piece<T>* const weights = reinterpret_cast<const Piece<T>*>(weight) + lane;
     Piece<T>* const to = reinterpret_cast<Piece<T>*>(y) + first;
-    Piece<T>* const kept = reinterpret_cast<Piece<T>*>(sum) + first;
+    Piece<T>* const kept = RESIDUAL ? reinterpret_cast<Piece<T>*>(sum) + first : nullptr;
     // Blocks of the next kernel among many of this one would leave some multiprocessors with more to do than others.
-    const unsigned is_alone = gridDim.x <= 256;
+    const bool is_small = gridDim.x <= 256;
     if constexpr (RESIDUAL)
-        wait_for_earlier(left, share, from, more, weights, to, kept, is_alone);
+        wait_for_earlier(left, share, from, more, weights, to, kept, is_small);
     else
-        wait_for_earlier(left, share, from, weights, to, is_alone);
+        wait_for_earlier(left, share, from, weights, to, is_small);
 
     using Words = Word<T>;
     Piece<T> held[PIECES];
@@ -209,7 +209,7 @@ __device__ __forceinline__ void normalize_pieces(const T* __restrict__ x, const 
         read_weights<T, LANES, PIECES>(scale, weights, left);
     }
 
-    if (is_alone)
+    if (is_small)
         let_later_begin();
     // Pieces beyond the row are zero. Four sums, so that none waits for another.
     float squares[4] = {};
@@ -253,7 +253,10 @@ __device__ __forceinline__ void normalize_elements(const T* __restrict__ x, cons
 {
     const long long first = static_cast<long long>(blockIdx.x) * width;
     float squares = 0.0f;
-    wait_for_earlier();
+    if constexpr (RESIDUAL)
+        wait_for_earlier(x, residual, weight);
+    else
+        wait_for_earlier(x, weight);
     for (unsigned at = threadIdx.x; at < static_cast<unsigned>(width); at += LANES) {
         const T value = added<T, RESIDUAL>(x[first + at], RESIDUAL ? residual[first + at] : x[first + at]);
         if constexpr (RESIDUAL)

@@ -21,9 +21,8 @@ use cubinder_compiler::trial::Trial;
 
 use super::gpu::process::{Lost, Process};
 use super::gpu::protocol::Gpu;
-use super::gpu::{NO_GPU, Opened, Unable};
+use super::gpu::{NO_GPU, Opened, Stopped, Unable};
 use super::node::WhichNode;
-use super::obligations::failed_json;
 use super::output::{MessageFormat, print, show};
 use kept::Kept;
 use protocol::{Event, Job, Measurement};
@@ -87,54 +86,20 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
     if arguments.worker {
         return worker::work(arguments);
     }
-    let format = if arguments.json { MessageFormat::Json } else { MessageFormat::Human };
-    let fail = |mut errors: Vec<Diagnostic>| {
-        show(&mut errors, format);
-        if arguments.json {
-            print(&(failed_json(&errors).to_string() + "\n"));
-        }
-        ExitCode::FAILURE
-    };
     match perform(arguments) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(Stopped::Wrong(errors)) => fail(errors),
-        Err(Stopped::Unable(Unable::Failed { human, json })) => {
-            if arguments.json {
-                print(&json);
-                print("{\"result\":\"failed\"}\n");
-            } else {
-                eprint!("{human}");
-            }
-            ExitCode::FAILURE
-        }
-        Err(Stopped::Unable(Unable::NoGpu(why))) => {
-            if arguments.json {
-                print(&(serde_json::json!({"result": "no_gpu", "why": why}).to_string() + "\n"));
-            } else {
-                let error = Diagnostic::error("there is no GPU to measure on").note(why);
-                show(&mut [error], format);
-            }
-            ExitCode::from(NO_GPU)
-        }
+        Err(stopped) => stopped.tell(arguments.json, |why| no_gpu(arguments, why)),
     }
 }
 
-/// Why there is no report.
-enum Stopped {
-    Wrong(Vec<Diagnostic>),
-    Unable(Unable),
-}
-
-impl From<Vec<Diagnostic>> for Stopped {
-    fn from(errors: Vec<Diagnostic>) -> Stopped {
-        Stopped::Wrong(errors)
+fn no_gpu(arguments: &Arguments, why: &str) -> ExitCode {
+    if arguments.json {
+        print(&(serde_json::json!({"result": "no_gpu", "why": why}).to_string() + "\n"));
+    } else {
+        let error = Diagnostic::error("there is no GPU to measure on").note(why);
+        show(&mut [error], MessageFormat::Human);
     }
-}
-
-impl From<Unable> for Stopped {
-    fn from(unable: Unable) -> Stopped {
-        Stopped::Unable(unable)
-    }
+    ExitCode::from(NO_GPU)
 }
 
 fn perform(arguments: &Arguments) -> Result<(), Stopped> {

@@ -346,8 +346,53 @@ fn a_variant_that_cannot_be_measured_is_named() {
         failed.assert_code(1);
         let expected = format!("the case `one` cannot be measured: {why}");
         assert!(failed.stderr.contains(&expected), "{fault}: {}", failed.stderr);
-        assert!(failed.stderr.contains("nothing was written"), "{fault}: {}", failed.stderr);
+        assert!(failed.stdout.contains("note: nothing was written: "), "{fault}: {}", failed.stdout);
+        let files = std::fs::read_dir(folder.path()).expect("a folder").count();
+        assert_eq!(files, 1, "the cases alone");
     }
+}
+
+/// Measuring took a while.
+#[test]
+fn what_was_measured_is_shown_where_the_rest_was_not() {
+    let project = Project::new();
+    let broken = "[[cases]]\nname = \"broken\"\nshapes = { x = [64] }\nattributes = { fault = 14 }\n";
+    let after = "[[cases]]\nname = \"after\"\nshapes = { x = [64] }\n";
+    let cases = project.read("tests/sizes.toml");
+    project.write("tests/sizes.toml", &format!("{cases}{broken}{after}"));
+    let Some(failed) = project.tune(&["tests/sizes.toml", "--json"]) else { return };
+    failed.assert_code(1);
+    let report = failed.report();
+    assert_eq!((&report["result"], &report["errors"]), (&json!("failed"), &json!(1)));
+    let measured: Vec<Value> =
+        crate::cases(&report).into_iter().map(|mut case| case["case"].take()).collect();
+    assert_eq!((measured, &report["written"]), (vec![json!("7 rows"), json!("300 rows")], &Value::Null));
+    let notes = report["notes"].to_string();
+    assert!(notes.contains("nothing was written") && notes.contains("`after` was not measured"), "{notes}");
+    assert!(!notes.contains("never the fastest"), "{notes}");
+    let message: Value = serde_json::from_str(failed.stdout.lines().next().expect("a line")).expect("JSON");
+    assert!(message["message"].to_string().contains("the case `broken` cannot be measured"), "{message}");
+    // It can still be read by people.
+    let shown = project.tune(&["tests/sizes.toml"]).expect("as before");
+    assert!(
+        shown.stdout.contains("300 rows: x 300x4") && !shown.stdout.contains("wrote"),
+        "{}",
+        shown.stdout
+    );
+    assert!(!project.has("manifests/tuning/stand-in-4090.toml"));
+}
+
+#[test]
+fn where_nothing_is_launched_nothing_is_written() {
+    let project = Project::new();
+    let empty =
+        "manifest = \"../manifests/planted.toml\"\n[[cases]]\nname = \"empty\"\nshapes = { x = [0] }\n";
+    project.write("tests/sizes.toml", empty);
+    let Some(done) = project.tune(&["tests/sizes.toml"]) else { return };
+    done.assert_code(0);
+    let expected = "note: nothing was written: there is nothing to launch in any of the cases\n";
+    assert!(done.stdout.ends_with(expected), "{}", done.stdout);
+    assert!(!project.has("manifests/tuning/stand-in-4090.toml"));
 }
 
 /// Measuring takes minutes.

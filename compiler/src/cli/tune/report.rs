@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use cubinder_bundle::Plugin;
 use cubinder_bundle::launch::shape_text;
-use cubinder_compiler::diagnostic::harmless;
+use cubinder_compiler::diagnostic::{Diagnostic, harmless};
 use cubinder_compiler::tuning::Point;
 use serde_json::{Value, json};
 
@@ -13,6 +13,7 @@ use super::listed::point_json;
 use super::protocol::{Measurement, Timed};
 use crate::cli::gpu::Opened;
 use crate::cli::gpu::protocol::Gpu;
+use crate::cli::obligations::failed_json;
 use crate::cli::output::print;
 
 /// How far behind the fastest a variant may be and still count as one of the fastest: what is less is noise.
@@ -25,6 +26,34 @@ const STEADY: f64 = 1.05;
 pub(super) struct Done {
     pub(super) point: Point,
     pub(super) measured: Measurement,
+}
+
+/// What became of what was measured.
+pub(super) enum Outcome {
+    /// No file was asked for.
+    Unasked,
+    Written(Written),
+    /// Nothing was written, and why.
+    Nothing(&'static str),
+}
+
+impl Outcome {
+    fn written(&self) -> Option<&Written> {
+        match self {
+            Outcome::Written(written) => Some(written),
+            Outcome::Unasked | Outcome::Nothing(_) => None,
+        }
+    }
+
+    fn notes(&self) -> Vec<String> {
+        match self {
+            Outcome::Unasked => Vec::new(),
+            Outcome::Nothing(why) => vec![format!("nothing was written: {why}")],
+            Outcome::Written(written) => {
+                unnamed_note(written).into_iter().chain(alike_notes(written)).collect()
+            }
+        }
+    }
 }
 
 /// What is shown of a run of the command.
@@ -75,27 +104,28 @@ impl<'a> Report<'a> {
         self.done.iter().map(point).filter(|point| !point.microseconds.is_empty()).collect()
     }
 
-    pub(super) fn end(&self, notes: &[String], written: Option<&Written>) {
-        let mut told = told(&self.opened.subject.plugin, &self.done, self.is_whole);
-        told.extend(written.and_then(unnamed_note));
-        told.extend(written.into_iter().flat_map(alike_notes));
+    /// What there is to say of all together; `errors` have been told.
+    pub(super) fn end(&self, notes: &[String], outcome: &Outcome, errors: &[Diagnostic]) {
+        let is_whole = self.is_whole && errors.is_empty();
+        let mut told = told(&self.opened.subject.plugin, &self.done, is_whole);
+        told.extend(outcome.notes());
         for note in notes.iter().chain(&told) {
             self.show(&format!("note: {note}\n"));
         }
+        let written = outcome.written();
         if let Some(Written { path, points, others, .. }) = written {
             self.show(&format!("wrote {} ({points} points; {others} others stay)\n", path.display()));
         }
         if self.json {
             let Gpu { name, capability, sms, driver_number, .. } = &self.gpu;
-            let report = json!({
-                "result": "tuned",
-                "file": self.opened.path.display().to_string(),
-                "device": {"name": name, "capability": capability, "sms": sms, "driver": driver_number},
-                "copy_gigabytes_per_second": self.copies.map(|rate| (rate / 1e8).round() / 10.0),
-                "cases": self.done.iter().map(done_json).collect::<Vec<_>>(),
-                "written": written.map(|written| written.path.display().to_string()),
-                "notes": notes.iter().chain(&told).collect::<Vec<_>>(),
-            });
+            let mut report = if errors.is_empty() { json!({"result": "tuned"}) } else { failed_json(errors) };
+            report["file"] = self.opened.path.display().to_string().into();
+            report["device"] =
+                json!({"name": name, "capability": capability, "sms": sms, "driver": driver_number});
+            report["copy_gigabytes_per_second"] = self.copies.map(|rate| (rate / 1e8).round() / 10.0).into();
+            report["cases"] = self.done.iter().map(done_json).collect();
+            report["written"] = written.map(|written| written.path.display().to_string()).into();
+            report["notes"] = notes.iter().chain(&told).cloned().collect();
             print(&(report.to_string() + "\n"));
         }
     }

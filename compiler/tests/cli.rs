@@ -168,6 +168,10 @@ fn what_was_measured_is_packed() {
     assert!(project.read("build/libscale.so") != without);
     let tuned = "tuned for NVIDIA H200 (compute capability 9.0, 132 multiprocessors): 1 node measured";
     assert!(output(&["inspect", "build/libscale.so"]).contains(tuned));
+    // However it is named.
+    let path = project.path("tuning/nvidia-h200.toml");
+    project.compile(&["--tuning", path.to_str().unwrap()]);
+    assert!(output(&["inspect", "build/libscale.so"]).contains(tuned));
     // The manifest and the library say the same of what runs, there and elsewhere.
     let runs = |file: &str, device: &[&str]| {
         let arguments =
@@ -231,10 +235,14 @@ fn what_was_measured_is_packed() {
     assert!(told.contains("this variant is never reached for 1 of its types"), "{told}");
     // What is stale is told by all that look.
     project.edit("tuning/nvidia-h200.toml", "2 = 3.25", "3 = 3.25");
+    let stale = "warning: variant 3 of `test::scale_plugin` was measured, and there is none any more";
+    let case = "manifest = \"manifests/scale.toml\"\n[[cases]]\nname = \"a\"\nshapes = { x = [64, 64] }\nattributes = { factor = 2.0 }\n";
+    project.write("cases.toml", case);
+    let cases = project.run(&["eval", "--cases", "cases.toml"]);
+    assert_eq!((cases.code, cases.stderr.contains(stale)), (Some(0), true), "{}", cases.stderr);
     for arguments in [&["check"][..], &["check", "manifests/scale.toml"], &["compile"]] {
         let run = project.run(arguments);
         assert_eq!(run.code, Some(0), "{}", run.stderr);
-        let stale = "warning: variant 3 of `test::scale_plugin` was measured, and there is none any more";
         let unreached = "warning[C0207]: this variant is never reached";
         assert!([stale, unreached].iter().all(|text| run.stderr.contains(text)), "{}", run.stderr);
     }

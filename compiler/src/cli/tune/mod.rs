@@ -3,6 +3,7 @@
 //! Owns the command. Variants are measured in a process of its own ([`worker`]), which may be lost; this one says what is measured
 //! ([`listed`]) and shows what came of it ([`report`]).
 
+mod around;
 mod data;
 mod kept;
 mod listed;

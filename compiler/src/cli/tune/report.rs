@@ -8,6 +8,7 @@ use cubinder_compiler::diagnostic::{Diagnostic, harmless};
 use cubinder_compiler::tuning::Point;
 use serde_json::{Value, json};
 
+use super::around::Unpacked;
 use super::kept::Written;
 use super::listed::point_json;
 use super::protocol::{Measurement, Timed};
@@ -50,7 +51,8 @@ impl Outcome {
             Outcome::Unasked => Vec::new(),
             Outcome::Nothing(why) => vec![format!("nothing was written: {why}")],
             Outcome::Written(written) => {
-                unnamed_note(written).into_iter().chain(alike_notes(written)).collect()
+                let notes = gone_note(written).into_iter().chain(unpacked_note(written));
+                notes.chain(alike_notes(written)).collect()
             }
         }
     }
@@ -172,12 +174,34 @@ fn table(done: &Done) -> String {
     text
 }
 
-/// That what was written would not be packed.
-fn unnamed_note(written: &Written) -> Option<String> {
-    let config = written.unnamed.as_ref()?.display();
-    Some(format!(
-        "`{config}` does not name the file, so that nothing packs it: `tuning = [\"tuning/*.toml\"]` in its `[library]` does"
-    ))
+/// That points went which nothing could pack any more.
+fn gone_note(written: &Written) -> Option<String> {
+    let versions: Vec<String> = written.gone.iter().map(|version| format!("`{version}`")).collect();
+    let plural = if versions.len() == 1 { "" } else { "s" };
+    let what = format!("what was measured of version{plural} {} went", versions.join(", "));
+    (!versions.is_empty()).then(|| format!("{what}: no manifest has it any more"))
+}
+
+/// How what was written is packed, where nothing does so yet.
+fn unpacked_note(written: &Written) -> Option<String> {
+    let path = written.path.display();
+    Some(match written.unpacked.as_ref()? {
+        Unpacked::Unnamed { config, patterns } => {
+            let patterns: Vec<String> = patterns.iter().map(|pattern| format!("\"{pattern}\"")).collect();
+            format!(
+                "`{}` does not name the file, so that nothing packs it: `tuning = [{}]` in its `[library]` does",
+                config.display(),
+                patterns.join(", ")
+            )
+        }
+        Unpacked::Alone(Some(manifest)) => format!(
+            "no `cubinder.toml` names the file: `cubinder compile {} ... --tuning {path}` packs it",
+            manifest.display()
+        ),
+        Unpacked::Alone(None) => {
+            format!("no `cubinder.toml` names the file: `cubinder compile ... --tuning {path}` packs it")
+        }
+    })
 }
 
 /// That what was written is packed together with what was measured on other GPUs.

@@ -7,6 +7,7 @@ mod around;
 mod data;
 mod kept;
 mod listed;
+mod notes;
 mod protocol;
 mod report;
 mod worker;

@@ -1,8 +1,5 @@
 //! What is shown, to people as it comes and to programs at the end.
 
-use std::collections::BTreeSet;
-
-use cubinder_bundle::Plugin;
 use cubinder_bundle::launch::shape_text;
 use cubinder_compiler::diagnostic::{Diagnostic, harmless};
 use cubinder_compiler::tuning::Point;
@@ -11,17 +8,12 @@ use serde_json::{Value, json};
 use super::around::Unpacked;
 use super::kept::Written;
 use super::listed::point_json;
+use super::notes;
 use super::protocol::{Measurement, Timed};
 use crate::cli::gpu::Opened;
 use crate::cli::gpu::protocol::Gpu;
 use crate::cli::obligations::failed_json;
 use crate::cli::output::print;
-
-/// How far behind the fastest a variant may be and still count as one of the fastest: what is less is noise.
-const ALIKE: f64 = 1.01;
-
-/// How far the upper quartile of the times of a variant may be above the lower one, before something else seems to use the device.
-const STEADY: f64 = 1.05;
 
 /// A case that was measured.
 pub(super) struct Done {
@@ -107,11 +99,11 @@ impl<'a> Report<'a> {
     }
 
     /// What there is to say of all together; `errors` have been told.
-    pub(super) fn end(&self, notes: &[String], outcome: &Outcome, errors: &[Diagnostic]) {
+    pub(super) fn end(&self, of_cases: &[String], outcome: &Outcome, errors: &[Diagnostic]) {
         let is_whole = self.is_whole && errors.is_empty();
-        let mut told = told(&self.opened.subject.plugin, &self.done, is_whole);
+        let mut told = notes::of_all(&self.opened.subject, &self.done, is_whole);
         told.extend(outcome.notes());
-        for note in notes.iter().chain(&told) {
+        for note in of_cases.iter().chain(&told) {
             self.show(&format!("note: {note}\n"));
         }
         let written = outcome.written();
@@ -127,7 +119,7 @@ impl<'a> Report<'a> {
             report["copy_gigabytes_per_second"] = self.copies.map(|rate| (rate / 1e8).round() / 10.0).into();
             report["cases"] = self.done.iter().map(done_json).collect();
             report["written"] = written.map(|written| written.path.display().to_string()).into();
-            report["notes"] = notes.iter().chain(&told).cloned().collect();
+            report["notes"] = of_cases.iter().chain(&told).cloned().collect();
             print(&(report.to_string() + "\n"));
         }
     }
@@ -212,73 +204,4 @@ fn alike_notes(written: &Written) -> impl Iterator<Item = String> {
             path.display()
         )
     })
-}
-
-/// What all cases together tell; some of them, which variants could go, do not.
-fn told(plugin: &Plugin, done: &[Done], is_whole: bool) -> Vec<String> {
-    let mut notes: Vec<String> = taken_note(done).into_iter().chain(spread_note(done)).collect();
-    let measured = |id: i32| {
-        done.iter().filter(move |done| done.measured.variants.iter().any(|timed| timed.variant == id))
-    };
-    if !is_whole {
-        return notes;
-    }
-    // An id has a row for each type.
-    let ids: BTreeSet<i32> = plugin.variants.iter().map(|variant| variant.id).collect();
-    for id in ids {
-        let is_never = measured(id).next().is_some() && measured(id).all(|done| !is_among_fastest(done, id));
-        if is_never && !is_last_resort(plugin, id) {
-            notes.push(format!("variant {id} is never the fastest: consider removing it"));
-        }
-    }
-    notes
-}
-
-/// How good is what is taken now.
-fn taken_note(done: &[Done]) -> Option<String> {
-    let ratio = |done: &Done| {
-        let best = done.measured.ranking().first()?.microseconds;
-        let taken = done.measured.variants.iter().find(|timed| timed.variant == done.measured.automatic)?;
-        Some(taken.microseconds / best)
-    };
-    let ratios: Vec<(f64, &Done)> = done.iter().filter_map(|done| Some((ratio(done)?, done))).collect();
-    let right = ratios.iter().filter(|(ratio, _)| *ratio <= ALIKE).count();
-    let (worst, case) = ratios.iter().max_by(|one, other| one.0.total_cmp(&other.0))?;
-    let mut note = format!("what is taken now is one of the fastest in {right} of {} cases", ratios.len());
-    if *worst > ALIKE {
-        let name = case.point.case.as_deref().unwrap_or_default();
-        note.push_str(&format!("; at worst, in `{name}`, it lasts {worst:.2} times as long"));
-    }
-    Some(note)
-}
-
-/// That times are far apart.
-fn spread_note(done: &[Done]) -> Option<String> {
-    let spread = |timed: &Timed| timed.upper_quartile / timed.lower_quartile;
-    let worst = |done: &Done| done.measured.variants.iter().map(spread).max_by(f64::total_cmp);
-    let all: Vec<(f64, &Done)> = done.iter().filter_map(|done| Some((worst(done)?, done))).collect();
-    let unsteady = all.iter().filter(|(spread, _)| *spread > STEADY).count();
-    let (worst, case) = all.iter().max_by(|one, other| one.0.total_cmp(&other.0)).filter(|_| unsteady > 0)?;
-    Some(format!(
-        "in {unsteady} of {} cases half of a variant's times are more than {:.0} % apart, at most {:.0} %, in `{}`: something else may use the GPU",
-        all.len(),
-        (STEADY - 1.0) * 100.0,
-        (worst - 1.0) * 100.0,
-        case.point.case.as_deref().unwrap_or_default()
-    ))
-}
-
-fn is_among_fastest(done: &Done, id: i32) -> bool {
-    let best = done.measured.ranking().first().map(|timed| timed.microseconds);
-    let own = done.measured.variants.iter().find(|timed| timed.variant == id).map(|timed| timed.microseconds);
-    best.zip(own).is_some_and(|(best, own)| own <= best * ALIKE)
-}
-
-/// Whether a variant is the last that its types, formats and attributes have: it serves what the guards of the others refuse.
-fn is_last_resort(plugin: &Plugin, id: i32) -> bool {
-    let Some(own) = plugin.variants.iter().find(|variant| variant.id == id) else { return false };
-    let alike = |other: &&cubinder_bundle::Variant| {
-        other.types == own.types && other.formats == own.formats && other.specialized == own.specialized
-    };
-    plugin.variants.iter().rfind(alike).is_some_and(|last| last.id == id)
 }

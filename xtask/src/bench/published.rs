@@ -204,10 +204,7 @@ fn section(measured: &Measured) -> String {
 /// What was measured on, and when.
 fn machine(machine: &Machine, date: &str) -> String {
     let driver = machine.driver.as_ref().map_or_else(String::new, |driver| format!(", driver {driver}"));
-    format!(
-        "{}{driver}, PyTorch {}, Triton {}, {date}.",
-        machine.name, machine.torch, machine.triton
-    )
+    format!("{}{driver}, PyTorch {}, Triton {}, {date}.", machine.name, machine.torch, machine.triton)
 }
 
 /// The times of a plugin, with a picture from `folder`, as the page names it.

@@ -122,14 +122,11 @@ impl Project {
             Some(config) if asked.manifests.is_empty() => config.manifest_paths()?,
             _ => asked.manifests.clone(),
         };
-        let mut tuning = asked.tuning.clone();
-        match config.as_ref().map_or_else(|| Ok(Vec::new()), Config::tuning_paths) {
-            Ok(named) => tuning.extend(named),
-            Err(_) if asked.is_measured => {}
-            Err(wrong) => return Err(wrong),
+        let (named, wrong) = config.as_ref().map(Config::tuning_paths).unwrap_or_default();
+        if !wrong.is_empty() && !asked.is_measured {
+            return Err(wrong);
         }
-        let mut seen = BTreeSet::new();
-        tuning.retain(|path| seen.insert(config::shown(path)));
+        let tuning = each_once(asked.tuning.iter().cloned().chain(named));
         let of_manifest = || manifests.first().and_then(|manifest| manifest.parent()).map(Path::to_path_buf);
         let of_config = config.as_ref().map(|config| config.folder.clone());
         let root = of_config.or_else(of_manifest).unwrap_or_default();
@@ -578,6 +575,13 @@ pub fn config_above(manifest: &Path, here: &Path) -> Option<PathBuf> {
         Ok(below) => below.to_owned(),
         Err(_) => relative_to(&here, &found),
     })
+}
+
+/// The files, each where it is named first, however it is named.
+fn each_once(files: impl Iterator<Item = PathBuf>) -> Vec<PathBuf> {
+    let mut seen = BTreeSet::new();
+    // What is not there is told by who reads it.
+    files.filter(|path| seen.insert(path.canonicalize().unwrap_or_else(|_| config::shown(path)))).collect()
 }
 
 /// NVRTC says nothing about folders that are not there.

@@ -68,12 +68,12 @@ fn of_another(path: &Path, found: &Device, device: &Device) -> Diagnostic {
         .help("name another file with `--out`")
 }
 
-/// Which of the points of a plugin's version new ones replace.
+/// Which of the points of a plugin new ones replace.
 #[derive(Debug, Clone, Copy)]
 pub enum Replaced<'s> {
-    /// All of them.
-    All,
-    /// Those of the same nodes, as the plugin understands them.
+    /// All of their version, and those of versions that are not among these, where it is known which there are.
+    All(Option<&'s [String]>),
+    /// Those of their version that are of the same nodes, as the plugin understands them.
     SameNodes(&'s Subject),
 }
 
@@ -86,17 +86,22 @@ pub fn merged(known: Option<Tuning>, new: Tuning, replaced: Replaced<'_>) -> Tun
         new.points.iter().any(|point| (&point.plugin, &point.version) == (&old.plugin, &old.version))
     };
     let is_replaced = |old: &Point| match replaced {
-        Replaced::All => is_of_plugin(old),
+        Replaced::All(versions) => is_of_plugin(old) || versions.is_some_and(|all| is_gone(&new, old, all)),
         Replaced::SameNodes(subject) => {
             is_of_plugin(old) && new.points.iter().any(|point| means_same(subject, point, old))
         }
     };
     let before = known.points.iter().position(is_of_plugin).unwrap_or(known.points.len());
-    let mut points: Vec<Point> = known.points.get(..before).map(<[Point]>::to_vec).unwrap_or_default();
-    let after = known.points.into_iter().skip(before).filter(|old| !is_replaced(old)).collect::<Vec<_>>();
-    points.extend(new.points);
-    points.extend(after);
-    Tuning { device: new.device, points }
+    let stays = |old: &&Point| !is_replaced(old);
+    let (before, after) = known.points.split_at(before);
+    let before: Vec<Point> = before.iter().filter(stays).cloned().collect();
+    let after: Vec<Point> = after.iter().filter(stays).cloned().collect();
+    Tuning { device: new.device, points: [before, new.points, after].concat() }
+}
+
+/// Whether a point is of a version of a plugin that is not there any more.
+fn is_gone(new: &Tuning, old: &Point, versions: &[String]) -> bool {
+    new.points.iter().any(|point| point.plugin == old.plugin) && !versions.contains(&old.version)
 }
 
 /// Whether two points say the same.
@@ -245,15 +250,34 @@ y = "y"
             point("c", "1", 1, 1.0),
         ]);
         let new = tuning(vec![point("b", "1", 2, 5.0), point("b", "1", 3, 5.0)]);
-        let whole = told(&merged(Some(known.clone()), new.clone(), Replaced::All));
+        let whole = told(&merged(Some(known.clone()), new.clone(), Replaced::All(None)));
         assert_eq!(whole, ["a 1 1 [1.0]", "b 1 2 [5.0]", "b 1 3 [5.0]", "b 2 1 [1.0]", "c 1 1 [1.0]"]);
         let part = told(&merged(Some(known), new.clone(), Replaced::SameNodes(&b())));
         let expected =
             ["a 1 1 [1.0]", "b 1 2 [5.0]", "b 1 3 [5.0]", "b 1 1 [1.0]", "b 2 1 [1.0]", "c 1 1 [1.0]"];
         assert_eq!(part, expected, "of points that are as near the first is taken");
-        let other = told(&merged(Some(tuning(vec![point("a", "1", 1, 1.0)])), new.clone(), Replaced::All));
+        let other =
+            told(&merged(Some(tuning(vec![point("a", "1", 1, 1.0)])), new.clone(), Replaced::All(None)));
         assert_eq!(other, ["a 1 1 [1.0]", "b 1 2 [5.0]", "b 1 3 [5.0]"]);
-        assert_eq!(told(&merged(None, new.clone(), Replaced::All)), told(&new));
+        assert_eq!(told(&merged(None, new.clone(), Replaced::All(None))), told(&new));
+    }
+
+    #[test]
+    fn what_was_measured_of_versions_that_are_gone_goes() {
+        let known = tuning(vec![
+            point("b", "0", 1, 1.0),
+            point("a", "0", 1, 1.0),
+            point("b", "1", 1, 1.0),
+            point("b", "2", 1, 1.0),
+            point("b", "3", 1, 1.0),
+        ]);
+        let new = tuning(vec![point("b", "1", 2, 5.0)]);
+        let after = |versions: &[&str]| {
+            let versions: Vec<String> = versions.iter().map(|version| (*version).to_owned()).collect();
+            told(&merged(Some(known.clone()), new.clone(), Replaced::All(Some(&versions))))
+        };
+        assert_eq!(after(&["1", "3"]), ["a 0 1 [1.0]", "b 1 2 [5.0]", "b 3 1 [1.0]"]);
+        assert_eq!(after(&[]), ["a 0 1 [1.0]", "b 1 2 [5.0]"], "what is measured is there");
     }
 
     /// As a person writes a node, and as the command does.

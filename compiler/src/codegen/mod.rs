@@ -65,7 +65,7 @@ pub fn translation_unit(unit: &Unit, source: Arc<Source>, name: &str) -> Transla
 }
 
 /// The tables that a kernel's text may use: those that it names, and all where it includes what may name them.
-fn tables<'u>(unit: &'u Unit, text: &str) -> Vec<&'u Table> {
+pub(crate) fn tables<'u>(unit: &'u Unit, text: &str) -> Vec<&'u Table> {
     if unit.tables.is_empty() {
         return Vec::new();
     }

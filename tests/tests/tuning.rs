@@ -411,6 +411,26 @@ fn a_variant_that_cannot_be_measured_is_named() {
     }
 }
 
+/// `--timeout` is for one step, and only a variant that runs for the first time is the one that hangs.
+#[test]
+fn what_hangs_is_named_where_it_is_known() {
+    // Too little memory for the rate of copies, which would be launches too.
+    let small = ("FAKE_GPU_BYTES", "100000000");
+    let hangs = |launch: &str| {
+        let arguments = ["--case", "a vector", "--timeout", "1"];
+        let run = tune(&arguments, &[small, ("FAKE_HANGS", launch)])?;
+        run.assert_code(1);
+        Some(run.stderr)
+    };
+    let Some(first) = hangs("3") else { return };
+    assert!(first.contains("`a vector` cannot be measured: variant 1: nothing came of it in 1 s"), "{first}");
+    let round = hangs("60").expect("as before");
+    assert!(round.contains("`a vector` cannot be measured: nothing came of it in 1 s"), "{round}");
+    // All rounds last for more than a second, and none of them does.
+    let long = tune(&["--case", "a vector", "--timeout", "1"], &[small, ("FAKE_NAP", "15")]);
+    long.expect("as before").assert_code(0);
+}
+
 /// Measuring took a while.
 #[test]
 fn what_was_measured_is_shown_where_the_rest_was_not() {

@@ -168,6 +168,10 @@ fn what_was_measured_is_packed() {
     assert!(project.read("build/libscale.so") != without);
     let tuned = "tuned for NVIDIA H200 (compute capability 9.0, 132 multiprocessors): 1 node measured";
     assert!(output(&["inspect", "build/libscale.so"]).contains(tuned));
+    // However it is named.
+    let path = project.path("tuning/nvidia-h200.toml");
+    project.compile(&["--tuning", path.to_str().unwrap()]);
+    assert!(output(&["inspect", "build/libscale.so"]).contains(tuned));
     // The manifest and the library say the same of what runs, there and elsewhere.
     let runs = |file: &str, device: &[&str]| {
         let arguments =
@@ -188,13 +192,16 @@ fn what_was_measured_is_packed() {
         assert_eq!(runs(file, &[]), (Some(1), vec![told.to_owned()]));
     }
     // With other code than was measured it counts all the same.
-    let said = |code: &str| {
+    let said_of = |capability: &str, code: &str| {
         let keys = format!("code = \"{code}\"\nmicroseconds");
-        project.write("tuning/nvidia-h200.toml", TUNING.replace("microseconds", &keys));
+        let text = TUNING.replace("microseconds", &keys).replace("9.0", capability);
+        project.write("tuning/nvidia-h200.toml", text);
         output(&["compile"])
             .contains("note: `test::scale_plugin` was measured on NVIDIA H200 with other code (1 node)")
     };
+    let said = |code: &str| said_of("8.9", code);
     assert!(said("0123456789abcdef"));
+    assert!(!said_of("9.0", "0123456789abcdef"), "the library has PTX alone for it, which nobody measures");
     let library = project.read("build/libscale.so");
     let mut bundles = container::scan(&library).filter_map(|(_, found)| match found.unwrap().container {
         Container::Bundle(bundle) => Some(bundle),
@@ -212,10 +219,11 @@ fn what_was_measured_is_packed() {
         let capability = ComputeCapability { major, minor };
         tuning::code_of(plugin, &bundle.code, &node, ids.iter().copied(), capability)
     };
-    assert!(!said(&on((9, 0), &[1, 2])) && !said(&on((9, 0), &[2, 1])));
-    assert!(said(&on((9, 0), &[1])), "of fewer variants");
-    assert!(said(&on((8, 9), &[1, 2])), "of another GPU, which has machine code");
+    assert!(!said(&on((8, 9), &[1, 2])) && !said(&on((8, 9), &[2, 1])));
+    assert!(said(&on((8, 9), &[1])), "of fewer variants");
+    assert!(said(&on((9, 0), &[1, 2])), "of another GPU, which has PTX");
     project.write("tuning/nvidia-h200.toml", TUNING);
+    output(&["compile"]);
     // Other code, the same measurements.
     output(&["thin", "build/libscale.so", "--arch", "sm_89", "-o", "thin"]);
     assert!(output(&["inspect", "thin/libscale.so"]).contains(tuned));
@@ -231,10 +239,14 @@ fn what_was_measured_is_packed() {
     assert!(told.contains("this variant is never reached for 1 of its types"), "{told}");
     // What is stale is told by all that look.
     project.edit("tuning/nvidia-h200.toml", "2 = 3.25", "3 = 3.25");
+    let stale = "warning: variant 3 of `test::scale_plugin` was measured, and there is none any more";
+    let case = "manifest = \"manifests/scale.toml\"\n[[cases]]\nname = \"a\"\nshapes = { x = [64, 64] }\nattributes = { factor = 2.0 }\n";
+    project.write("cases.toml", case);
+    let cases = project.run(&["eval", "--cases", "cases.toml"]);
+    assert_eq!((cases.code, cases.stderr.contains(stale)), (Some(0), true), "{}", cases.stderr);
     for arguments in [&["check"][..], &["check", "manifests/scale.toml"], &["compile"]] {
         let run = project.run(arguments);
         assert_eq!(run.code, Some(0), "{}", run.stderr);
-        let stale = "warning: variant 3 of `test::scale_plugin` was measured, and there is none any more";
         let unreached = "warning[C0207]: this variant is never reached";
         assert!([stale, unreached].iter().all(|text| run.stderr.contains(text)), "{}", run.stderr);
     }

@@ -140,7 +140,15 @@ fn where_nothing_loads_the_error_names_device_targets_and_command() {
 
 #[test]
 fn trouble_that_is_not_the_codes_ends_the_search() {
-    for (code, call) in [(2, "cuLibraryLoadData"), (719, "cuKernelGetFunction"), (900, "cuFuncLoad")] {
+    for (code, call) in [
+        (2, "cuLibraryLoadData"),
+        (719, "cuKernelGetFunction"),
+        (900, "cuFuncLoad"),
+        // What a kernel of somebody else has done: every later call is answered with it.
+        (700, "cuLibraryLoadData"),
+        (721, "cuLibraryLoadData"),
+        (911, "cuKernelGetFunction"),
+    ] {
         let mock = Mock::new(Device { refuses: refusing(call, &["*"], code), ..Device::default() });
         let table = CodeTable::new();
         let carried = Carried::new("sm_86 compute_80");

@@ -136,3 +136,21 @@ fn code_is_made_ready_in_a_context_that_was_made_again() {
     assert!(first.handle == again.handle && first.handle == elsewhere.handle);
     assert_eq!((mock.count("cuLibraryLoadData"), mock.count("cuFuncLoad")), (1, 3));
 }
+
+/// Code that was made ready on a device runs there: what stands in its way in another context is not its fault, and other code, which may
+/// be slower or lack clusters, does not take its place.
+#[test]
+fn code_that_is_ready_on_a_device_is_not_replaced_there() {
+    for code in [1, 209, 999] {
+        let mock = Mock::new(Device::default());
+        let table = CodeTable::new();
+        let carried = Carried::new("sm_86 compute_80");
+        let first = carried.load(&table, &mock).unwrap();
+        set_current(0, 1);
+        mock.change(|device| device.refuses = vec![("cuKernelGetFunction", "sm_86", code)]);
+        let error = carried.load(&table, &mock).unwrap_err();
+        assert!(matches!(&error, LoadError::Driver { error, .. } if error.code == code), "{error}");
+        mock.change(|device| device.refuses.clear());
+        assert_eq!(carried.load(&table, &mock).unwrap().handle, first.handle);
+    }
+}

@@ -25,11 +25,13 @@ enum
     INVALID_VALUE = 1,
     OUT_OF_MEMORY = 2,
     NOT_INITIALIZED = 3,
+    DEINITIALIZED = 4,
     INVALID_IMAGE = 200,
     INVALID_CONTEXT = 201,
     NO_BINARY_FOR_GPU = 209,
     INVALID_HANDLE = 400,
     NOT_FOUND = 500,
+    ILLEGAL_ADDRESS = 700,
     LAUNCH_OUT_OF_RESOURCES = 701,
     LAUNCH_FAILED = 719,
     STREAM_CAPTURE_UNSUPPORTED = 900,
@@ -45,6 +47,7 @@ enum
     LAUNCH_CLUSTER = 4,
     LAUNCH_PROGRAMMATIC = 6,
     COOPERATIVE_LAUNCH_TOO_LARGE = 720,
+    TENSOR_MEMORY_LEAK = 721,
     INVALID_CLUSTER_SIZE = 912,
     UNKNOWN = 999
 };
@@ -96,9 +99,46 @@ static uint32_t gLibraryCount, gKernelCount;
 // For what several threads may do at once: code is loaded, work is queued.
 static pthread_mutex_t gLock = PTHREAD_MUTEX_INITIALIZER;
 
+static _Thread_local struct FakeThread gThread;
+
 API struct FakeDriver* fakeDriver(void)
 {
     return &gDriver;
+}
+API struct FakeThread* fakeThread(void)
+{
+    return &gThread;
+}
+
+// What the calling thread's dice say: the error of this call, mostly none. Numbers of Knuth's MMIX generator.
+static int32_t thrown(void)
+{
+    if (gThread.failOneIn == 0 || gThread.codeCount == 0)
+    {
+        return SUCCESS;
+    }
+    gThread.seed = gThread.seed * 6364136223846793005ULL + 1442695040888963407ULL;
+    uint64_t const number = gThread.seed >> 33;
+    if (number % gThread.failOneIn != 0)
+    {
+        return SUCCESS;
+    }
+    ++gThread.failures;
+    return gThread.codes[number / gThread.failOneIn % gThread.codeCount];
+}
+
+// Whether a call fails because one before it did.
+static int isLostTo(char const* call)
+{
+    static char const* const kHOST_ALONE[] = {"cuCtx", "cuDevice", "cuDriver", "cuInit", "cuThread"};
+    for (size_t i = 0; gDriver.isLost == kCALLS_OF_DEVICE && i < sizeof kHOST_ALONE / sizeof kHOST_ALONE[0]; ++i)
+    {
+        if (strncmp(call, kHOST_ALONE[i], strlen(kHOST_ALONE[i])) == 0)
+        {
+            return 0;
+        }
+    }
+    return gDriver.isLost != kNO_CALL;
 }
 
 // The record of a call; its result is the error that the test wants, or success for now.
@@ -110,10 +150,13 @@ static struct FakeEvent* begin(char const* call, void const* handle)
     memset(event, 0, sizeof *event);
     event->call = call;
     event->handle = (uint64_t) (uintptr_t) handle;
+    event->result = isLostTo(call) ? gDriver.failWith : thrown();
     if (gDriver.failIn > 0 && --gDriver.failIn == 0)
     {
         event->result = gDriver.failWith;
+        gDriver.isLost = gDriver.isLasting;
     }
+    event->isInjected = event->result != SUCCESS;
     return event;
 }
 
@@ -136,12 +179,36 @@ static int32_t end(struct FakeEvent* event, int32_t result)
     return event->result;
 }
 
+// As `end`, for what is put into a stream.
+static int32_t endQueued(struct FakeEvent* event, int32_t result)
+{
+    int32_t const ended = end(event, result);
+    if (ended == SUCCESS)
+    {
+        ++gThread.queued;
+        gThread.last = *event;
+    }
+    return ended;
+}
+
+// Whether what is put into the stream is done or captured. Where a test drives the driver, only what is captured is.
+static int plays(void const* stream)
+{
+    return gDriver.signatureCount == 0 || graphsHas(stream);
+}
+
 static struct Kernel* kernelOf(void* handle)
 {
     struct Kernel* kernel = handle;
     uint32_t const count = __atomic_load_n(&gKernelCount, __ATOMIC_ACQUIRE);
     int known = kernel >= gKernels && kernel < gKernels + count && kernel->library->live;
     return known ? kernel : NULL;
+}
+
+// The dynamic shared memory that a launch may ask for; another thread may raise it.
+static int32_t allowedBytes(struct Kernel const* kernel)
+{
+    return __atomic_load_n(&kernel->allowedSharedBytes, __ATOMIC_RELAXED);
 }
 
 #define BEGIN(handle)                                                                                                  \
@@ -189,7 +256,8 @@ API int32_t cuCtxGetCurrent(void** context)
 {
     BEGIN(NULL);
     static char contexts[8];
-    *context = gDriver.context > 0 ? &contexts[gDriver.context % 8] : NULL;
+    int32_t const number = gThread.context != 0 ? gThread.context : gDriver.context;
+    *context = number > 0 ? &contexts[number % 8] : NULL;
     return end(event, gDriver.context == -1 ? NOT_INITIALIZED : SUCCESS);
 }
 API int32_t cuCtxGetDevice(int32_t* device)
@@ -271,15 +339,22 @@ API int32_t cuLibraryLoadData(void** library, void const* code, int32_t* jitOpti
     (void) jitOptions, (void) jitValues, (void) options, (void) values;
     BEGIN(NULL);
     int32_t const verdict = isRelaxed() ? judge(code) : STREAM_CAPTURE_UNSUPPORTED;
-    if (verdict != SUCCESS || jitCount != 0 || count != 0 || gLibraryCount == kMOST_OBJECTS)
+    if (verdict != SUCCESS || jitCount != 0 || count != 0)
     {
         return end(event, verdict != SUCCESS ? verdict : INVALID_VALUE);
     }
     pthread_mutex_lock(&gLock);
-    struct Library* loaded = &gLibraries[gLibraryCount++];
-    loaded->live = 1;
-    ++gDriver.liveLibraries;
+    struct Library* loaded = gLibraryCount < kMOST_OBJECTS ? &gLibraries[gLibraryCount++] : NULL;
+    if (loaded != NULL)
+    {
+        loaded->live = 1;
+        ++gDriver.liveLibraries;
+    }
     pthread_mutex_unlock(&gLock);
+    if (loaded == NULL)
+    {
+        return end(event, OUT_OF_MEMORY);
+    }
     *library = loaded;
     event->handle = (uint64_t) (uintptr_t) loaded;
     return SUCCESS;
@@ -288,12 +363,14 @@ API int32_t cuLibraryUnload(void* handle)
 {
     BEGIN(handle);
     struct Library* library = handle;
+    pthread_mutex_lock(&gLock);
     int known = library >= gLibraries && library < gLibraries + gLibraryCount && library->live;
     if (known)
     {
         library->live = 0;
         --gDriver.liveLibraries;
     }
+    pthread_mutex_unlock(&gLock);
     return end(event, known ? SUCCESS : INVALID_HANDLE);
 }
 API int32_t cuLibraryGetKernel(void** kernel, void* library, char const* symbol)
@@ -306,18 +383,25 @@ API int32_t cuLibraryGetKernel(void** kernel, void* library, char const* symbol)
     {
         ++signature;
     }
-    if (signature == last || gKernelCount == kMOST_OBJECTS)
+    if (signature == last)
     {
         return end(event, NOT_FOUND);
     }
     pthread_mutex_lock(&gLock);
-    struct Kernel* found = &gKernels[gKernelCount];
-    found->library = library;
-    found->allowedSharedBytes = 48 * 1024;
-    found->signature = signature;
-    strncpy(found->symbol, symbol, sizeof found->symbol - 1);
-    __atomic_store_n(&gKernelCount, gKernelCount + 1, __ATOMIC_RELEASE);
+    struct Kernel* found = gKernelCount < kMOST_OBJECTS ? &gKernels[gKernelCount] : NULL;
+    if (found != NULL)
+    {
+        found->library = library;
+        found->allowedSharedBytes = 48 * 1024;
+        found->signature = signature;
+        strncpy(found->symbol, symbol, sizeof found->symbol - 1);
+        __atomic_store_n(&gKernelCount, gKernelCount + 1, __ATOMIC_RELEASE);
+    }
     pthread_mutex_unlock(&gLock);
+    if (found == NULL)
+    {
+        return end(event, OUT_OF_MEMORY);
+    }
     *kernel = found;
     event->symbol = found->symbol;
     return SUCCESS;
@@ -333,7 +417,7 @@ API int32_t cuKernelGetAttribute(int32_t* value, int32_t attribute, void* handle
     BEGIN_KERNEL(handle);
     event->attribute = attribute;
     *value = attribute == MAX_THREADS_PER_BLOCK ? 1024
-        : attribute == MAX_DYNAMIC_SHARED_BYTES ? kernel->allowedSharedBytes
+        : attribute == MAX_DYNAMIC_SHARED_BYTES ? allowedBytes(kernel)
                                                 : 0;
     return end(event, device == gDriver.device ? SUCCESS : INVALID_VALUE);
 }
@@ -345,7 +429,7 @@ API int32_t cuKernelSetAttribute(int32_t attribute, int32_t value, void* handle,
     int fits = attribute == MAX_DYNAMIC_SHARED_BYTES && value <= gDriver.attributes[MAX_SHARED_BYTES_OPTIN];
     if (fits && device == gDriver.device)
     {
-        kernel->allowedSharedBytes = value;
+        __atomic_store_n(&kernel->allowedSharedBytes, value, __ATOMIC_RELAXED);
         return SUCCESS;
     }
     return end(event, INVALID_VALUE);
@@ -393,7 +477,7 @@ static int32_t launch(struct FakeEvent* event, struct Kernel const* kernel, stru
     uint64_t const blocks = (uint64_t) config->grid[0] * config->grid[1] * config->grid[2];
     uint64_t const threads = (uint64_t) config->block[0] * config->block[1] * config->block[2];
     int fits = blocks != 0 && threads != 0 && threads <= 1024 && extra == NULL
-        && config->sharedBytes <= (unsigned) kernel->allowedSharedBytes;
+        && config->sharedBytes <= (unsigned) allowedBytes(kernel);
     for (uint32_t i = 0; i < config->count; ++i)
     {
         struct Attribute const* attribute = &config->attributes[i];
@@ -426,9 +510,8 @@ static int32_t launch(struct FakeEvent* event, struct Kernel const* kernel, stru
         graphsBreak(config->stream);
         return end(event, INVALID_VALUE);
     }
-    // Where a test drives the driver kernels do nothing.
-    int const plays = gDriver.signatureCount == 0;
-    return end(event, plays ? graphsLaunch(config->stream, kernel->symbol, config->grid, kernel->signature, params) : SUCCESS);
+    int const isDone = plays(config->stream);
+    return endQueued(event, isDone ? graphsLaunch(config->stream, kernel->symbol, config->grid, kernel->signature, params) : SUCCESS);
 }
 
 API int32_t cuLaunchKernel(void* handle, unsigned gridX, unsigned gridY, unsigned gridZ, unsigned blockX,
@@ -451,8 +534,8 @@ API int32_t cuMemsetD8Async(uint64_t to, unsigned char byte, size_t bytes, void*
     event->bytes = bytes;
     event->value = byte;
     event->stream = stream;
-    int32_t const done = graphsFill(stream, to, byte, bytes);
-    return end(event, reaches(to, bytes) ? done : INVALID_VALUE);
+    int32_t const done = plays(stream) ? graphsFill(stream, to, byte, bytes) : SUCCESS;
+    return endQueued(event, reaches(to, bytes) ? done : INVALID_VALUE);
 }
 API int32_t cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, void* stream)
 {
@@ -461,15 +544,15 @@ API int32_t cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, void*
     event->from = from;
     event->bytes = bytes;
     event->stream = stream;
-    int32_t const done = graphsCopy(stream, to, from, bytes);
+    int32_t const done = plays(stream) ? graphsCopy(stream, to, from, bytes) : SUCCESS;
     int const there = reaches(to, bytes) & reaches(from, bytes);
-    return end(event, there ? done : INVALID_VALUE);
+    return endQueued(event, there ? done : INVALID_VALUE);
 }
 API int32_t cuOccupancyMaxActiveBlocksPerMultiprocessor(int32_t* blocks, void* handle, int32_t threads, size_t sharedBytes)
 {
     BEGIN_KERNEL(handle);
     *blocks = gDriver.activeBlocks;
-    return end(event, threads > 0 && sharedBytes <= (size_t) kernel->allowedSharedBytes ? SUCCESS : INVALID_VALUE);
+    return end(event, threads > 0 && sharedBytes <= (size_t) allowedBytes(kernel) ? SUCCESS : INVALID_VALUE);
 }
 API int32_t cuOccupancyMaxActiveClusters(int32_t* clusters, void* handle, struct Config const* config)
 {
@@ -492,6 +575,9 @@ API int32_t cuGetErrorName(int32_t code, char const** name)
     {
     case INVALID_VALUE: *name = "CUDA_ERROR_INVALID_VALUE"; break;
     case OUT_OF_MEMORY: *name = "CUDA_ERROR_OUT_OF_MEMORY"; break;
+    case DEINITIALIZED: *name = "CUDA_ERROR_DEINITIALIZED"; break;
+    case ILLEGAL_ADDRESS: *name = "CUDA_ERROR_ILLEGAL_ADDRESS"; break;
+    case TENSOR_MEMORY_LEAK: *name = "CUDA_ERROR_TENSOR_MEMORY_LEAK"; break;
     case NO_BINARY_FOR_GPU: *name = "CUDA_ERROR_NO_BINARY_FOR_GPU"; break;
     case LAUNCH_OUT_OF_RESOURCES: *name = "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES"; break;
     case LAUNCH_FAILED: *name = "CUDA_ERROR_LAUNCH_FAILED"; break;

@@ -11,7 +11,7 @@ enum
 {
     kMOST_EVENTS = 8192,
     kMOST_BYTES = 256,
-    kMOST_OBJECTS = 16384,
+    kMOST_OBJECTS = 1 << 18,
     kMOST_PARAMS = 16,
     kMOST_ZONES = 32
 };
@@ -35,6 +35,8 @@ struct FakeEvent
 {
     char const* call;
     int32_t result;
+    // Whether it fails because the test wants it to.
+    int32_t isInjected;
     // The library or the kernel that it is about; libraries of one content have one handle for each load.
     uint64_t handle;
     // The kernel's name in its code object.
@@ -80,9 +82,13 @@ struct FakeDriver
     int32_t context;
     // The number of that context's device. `attributes` are those of the device with this number.
     int32_t device;
-    // The call that fails, counted from 1; 0: none. It counts down, and is 0 once the call has failed.
+    // The call that fails, whichever it is, counted from 1; 0: none. It counts down, and is 0 once the call has failed.
     int32_t failIn;
     int32_t failWith;
+    // Which calls after that one fail with it too (`kNO_CALL`, `kCALLS_OF_DEVICE`, `kALL_CALLS`). `isLost` says that they do now; a test
+    // takes it back.
+    int32_t isLasting;
+    int32_t isLost;
     // The mode in which the thread meets captures of others: 2 is relaxed. Loading code in another one is an error, as if a
     // thread were capturing all the time.
     int32_t captureMode;
@@ -105,6 +111,32 @@ struct FakeDriver
     struct FakeEvent events[kMOST_EVENTS];
 };
 
+// What fails after an error that lasts: what needs the device, as after a kernel that wrote where it should not, or everything, as when the
+// driver shuts itself down.
+enum
+{
+    kNO_CALL = 0,
+    kCALLS_OF_DEVICE = 1,
+    kALL_CALLS = 2
+};
+
+// What is of one thread alone, so that many may call the driver at once. `fakeThread` returns the calling thread's.
+struct FakeThread
+{
+    // The number of its context; 0: that of the driver.
+    int32_t context;
+    // One call in so many fails, with one of the codes; 0: none does. Which ones follows from `seed`.
+    uint32_t failOneIn;
+    uint64_t seed;
+    uint32_t codeCount;
+    int32_t codes[8];
+    // How many calls of the thread were made to fail.
+    uint32_t failures;
+    // What it queued with success, and the last of it.
+    uint32_t queued;
+    struct FakeEvent last;
+};
+
 // Where the tests put the memory of the device. No other argument of a kernel has such a value.
 static inline int fakeIsAddress(uint64_t value)
 {
@@ -115,5 +147,9 @@ static inline int fakeIsAddress(uint64_t value)
 extern "C"
 #endif
 struct FakeDriver* fakeDriver(void);
+#ifdef __cplusplus
+extern "C"
+#endif
+struct FakeThread* fakeThread(void);
 
 #endif

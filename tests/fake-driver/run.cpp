@@ -6,11 +6,13 @@
 //   run --library LIB.so --runtime-library LIB2.so    every check of the plugins
 //   run --other LIB.so --runtime-library LIB2.so      what a library without code for the device answers
 //   run --ranges LIB.so --runtime-library LIB2.so     NVTX ranges: CUBINDER_NVTX and NVTX_INJECTION64_PATH are the caller's
+//   run --faults LIB.so --runtime-library LIB2.so     what becomes of faults of the driver, in one thread
 //   run --general LIB.so --runtime-library LIB2.so    those of `general_cases.cpp` that the library has, under a builder that times
 //
 // The stand-in must come first on LD_LIBRARY_PATH. Output and exit code are those of the conformance oracle.
 #include "checks.hpp"
 #include "general.hpp"
+#include "workload.hpp"
 
 #include <cstdio>
 #include <cstring>
@@ -111,6 +113,23 @@ int runGeneral(FakeDriver& driver, std::vector<std::string> const& paths)
     return report.finish();
 }
 
+int runFaults(FakeDriver& driver, std::vector<std::string> const& paths)
+{
+    static std::vector<FakeSignature> const signatures = faultSignatures();
+    driver.signatures = signatures.data();
+    driver.signatureCount = static_cast<uint32_t>(signatures.size());
+
+    Report report;
+    Logger logger;
+    Finder finder(logger);
+    Bench const bench{report, logger, finder, driver, paths};
+    for (Workload const& workload : faultWorkloads())
+    {
+        checkFaults(bench, workload);
+    }
+    return report.finish();
+}
+
 } // namespace
 
 } // namespace oracle
@@ -120,9 +139,10 @@ extern "C" __attribute__((visibility("default"))) int oracleMain(int argc, char*
     using oracle::What;
     std::string const option = argc == 5 && std::strcmp(argv[3], "--runtime-library") == 0 ? argv[1] : "";
     bool const isGeneral = option == "--general";
-    if (!isGeneral && option != "--other" && option != "--library" && option != "--ranges")
+    bool const isFaults = option == "--faults";
+    if (!isGeneral && !isFaults && option != "--other" && option != "--library" && option != "--ranges")
     {
-        std::fprintf(stderr, "usage: run --library|--other|--ranges|--general LIB.so --runtime-library LIB2.so\n");
+        std::fprintf(stderr, "usage: run --library|--other|--ranges|--faults|--general LIB.so --runtime-library LIB2.so\n");
         return 2;
     }
     FakeDriver* driver = oracle::standIn();
@@ -130,6 +150,10 @@ extern "C" __attribute__((visibility("default"))) int oracleMain(int argc, char*
     {
         std::fprintf(stderr, "error: `libcuda.so.1` is not the stand-in; put its folder first in LD_LIBRARY_PATH\n");
         return 2;
+    }
+    if (isFaults)
+    {
+        return oracle::runFaults(*driver, {argv[2], argv[4]});
     }
     What const what = option == "--other" ? What::kOTHER : option == "--ranges" ? What::kRANGES : What::kPLUGINS;
     return isGeneral ? oracle::runGeneral(*driver, {argv[2], argv[4]}) : oracle::run(*driver, {argv[2], argv[4]}, what);

@@ -68,6 +68,8 @@ pub enum Subject {
     /// A library with the plugins of [`Subject::Plugins`], under a profiler: `CUBINDER_NVTX` and `NVTX_INJECTION64_PATH` are the
     /// environment's. Where `EXPECTED_WARNING` is set there are no ranges, and the log says that, or nothing where it is empty.
     Ranges,
+    /// A library with the tiles, vectors and steps of `tests/data/run`, and `everything_plugin`.
+    Faults,
     /// A library with plugins of `tests/conformance/general_cases.cpp`, and code for the device.
     General,
 }
@@ -130,6 +132,7 @@ impl Checks {
             Subject::Plugins => "--library",
             Subject::OtherDevices => "--other",
             Subject::Ranges => "--ranges",
+            Subject::Faults => "--faults",
             Subject::General => "--general",
         };
         let mut command = Command::new(self.folder.join("run"));

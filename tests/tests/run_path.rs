@@ -4,7 +4,7 @@
 //! says `skipped`; where `CUBINDER_REQUIRE_TOOLKIT=1` stands, a skip is a failure.
 
 use anyhow::Result;
-use cubinder_tests::compiled::{Compiled, Recipe};
+use cubinder_tests::compiled::{Compiled, Pair, Recipe};
 use cubinder_tests::cxx;
 use cubinder_tests::fake_driver::{Age, Checks, Subject};
 
@@ -25,6 +25,17 @@ const PLUGINS: Recipe<'_> = Recipe {
 /// Nothing that runs on the device of the stand-in.
 const OTHER_DEVICES: Recipe<'_> =
     Recipe { manifests: &["tests/data/run/tiles.toml"], targets: &["sm_75", "sm_90a"] };
+
+/// One launch, several, and several with a copy.
+const FAULTS: Recipe<'_> = Recipe {
+    manifests: &[
+        "tests/data/run/tiles.toml",
+        "tests/data/run/vectors.toml",
+        "tests/data/run/sequences/steps.toml",
+        "tests/data/conformance/everything.toml",
+    ],
+    targets: &["sm_89", "sm_90", "compute_80"],
+};
 
 /// Says why a test cannot run here. Where everything has to be there, that is a failure.
 fn skip(reason: &str) {
@@ -49,41 +60,67 @@ fn check_in(
     expected: &[&str],
     environments: fn(&Checks) -> Vec<Additions>,
 ) -> Result<()> {
-    if cxx::compiler_version().is_none() {
-        skip("no C++ compiler; install g++, or name one with `CXX`");
-        return Ok(());
-    }
-    let Some(compiled) = Compiled::by(recipe)? else {
-        skip("`CUBINDER_BIN` or `CUBINDER_RUNTIME_LIBRARY` is not set; `cargo xtask test` sets both");
-        return Ok(());
-    };
-    assert_eq!(compiled.libraries.len(), 2, "one with code in fields and one with a code library");
-    let checks = Checks::build()?;
+    let Some((compiled, checks)) = made(recipe)? else { return Ok(()) };
     let environments = environments(&checks);
-    let ages = [Age::New, Age::Old];
     for (pair, environment) in
         compiled.libraries.iter().flat_map(|pair| environments.iter().map(move |it| (pair, it)))
     {
-        let added: Vec<(&str, &str)> =
-            environment.iter().map(|(name, value)| (*name, value.as_str())).collect();
-        for age in ages {
-            let run = checks.run_with(subject, pair, age, &added)?;
-            let failures = run.failures();
-            assert!(
-                run.is_clean(),
-                "{} above a driver that is {age:?} with {added:?}: {}, exit code {:?}\n{}\n{}",
-                pair.plugins.display(),
-                run.totals,
-                run.code,
-                failures.join("\n"),
-                run.stderr
-            );
-            for part in expected {
-                assert!(run.checks.iter().any(|check| check.name.contains(part)), "{part}: {}", run.totals);
-            }
+        for age in [Age::New, Age::Old] {
+            run(&checks, (subject, pair, age), environment, expected)?;
         }
     }
     Ok(())
+}
+
+/// Runs the checks once.
+#[track_caller]
+fn run(
+    checks: &Checks,
+    (subject, pair, age): (Subject, &Pair, Age),
+    environment: &Additions,
+    expected: &[&str],
+) -> Result<()> {
+    let added: Vec<(&str, &str)> = environment.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    let run = checks.run_with(subject, pair, age, &added)?;
+    let failures = run.failures();
+    assert!(
+        run.is_clean(),
+        "{} above a driver that is {age:?} with {added:?}: {}, exit code {:?}\n{}\n{}",
+        pair.plugins.display(),
+        run.totals,
+        run.code,
+        failures.join("\n"),
+        run.stderr
+    );
+    for part in expected {
+        assert!(run.checks.iter().any(|check| check.name.contains(part)), "{part}: {}", run.totals);
+    }
+    Ok(())
+}
+
+/// As [`check`], one form of the libraries above a new driver and the other above an old one: for what takes long.
+#[track_caller]
+fn check_by_turns(subject: Subject, recipe: Recipe<'_>, expected: &[&str]) -> Result<()> {
+    let Some((compiled, checks)) = made(recipe)? else { return Ok(()) };
+    for (pair, age) in compiled.libraries.iter().zip([Age::New, Age::Old]) {
+        run(&checks, (subject, pair, age), &Vec::new(), expected)?;
+    }
+    Ok(())
+}
+
+/// The libraries and the program; nothing where this machine cannot make them, which is said.
+#[track_caller]
+fn made(recipe: Recipe<'_>) -> Result<Option<(Compiled, Checks)>> {
+    if cxx::compiler_version().is_none() {
+        skip("no C++ compiler; install g++, or name one with `CXX`");
+        return Ok(None);
+    }
+    let Some(compiled) = Compiled::by(recipe)? else {
+        skip("`CUBINDER_BIN` or `CUBINDER_RUNTIME_LIBRARY` is not set; `cargo xtask test` sets both");
+        return Ok(None);
+    };
+    assert_eq!(compiled.libraries.len(), 2, "one with code in fields and one with a code library");
+    Ok(Some((compiled, Checks::build()?)))
 }
 
 #[test]
@@ -98,6 +135,16 @@ fn plugins_launch_what_they_should_and_outlive_failures() {
         "eight_plugin: the same shapes",
     ];
     check(Subject::Plugins, PLUGINS, &expected).unwrap();
+}
+
+#[test]
+fn every_call_of_the_driver_may_fail_in_every_part_of_a_life() {
+    let expected = [
+        "vectors_plugin, three variants: every call of the driver may fail with CUDA_ERROR_OUT_OF_MEMORY (2), once",
+        "steps_plugin, a device with clusters: every call of the driver may fail with CUDA_ERROR_ILLEGAL_ADDRESS (700), from then on",
+        "everything_plugin: every call of the driver may fail with CUDA_ERROR_DEINITIALIZED (4), from then on",
+    ];
+    check_by_turns(Subject::Faults, FAULTS, &expected).unwrap();
 }
 
 #[test]

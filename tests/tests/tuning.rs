@@ -101,6 +101,9 @@ fn what_is_measured_is_kept_beside_the_project() {
     alone.assert_code(0);
     let expected = "wrote manifests/tuning/stand-in-4090.toml (2 points; 0 others stay)\n";
     assert!(alone.stdout.ends_with(expected), "{}", alone.stdout);
+    let packs = "note: no `cubinder.toml` names the file: `cubinder compile manifests/planted.toml ... --tuning \
+                 manifests/tuning/stand-in-4090.toml` packs it\n";
+    assert!(alone.stdout.contains(packs), "{}", alone.stdout);
     project.write(
         "cubinder.toml",
         "[library]\nname = \"planted\"\nmanifests = [\"manifests/*.toml\"]\ntargets = [\"sm_89\"]\n",
@@ -114,13 +117,26 @@ fn what_is_measured_is_kept_beside_the_project() {
         |line: &str| if line.starts_with("code = ") { "code = ...".to_owned() } else { line.to_owned() };
     insta::assert_snapshot!(kept.lines().map(of_code).collect::<Vec<_>>().join("\n"));
     // What is kept where nobody looks for it would be of no use.
-    let unnamed =
-        |run: &Run| run.report()["notes"].to_string().contains("`cubinder.toml` does not name the file");
-    assert!(unnamed(&json), "{}", json.stdout);
-    let config = project.read("cubinder.toml") + "tuning = [\"tuning/*.toml\"]\n";
-    project.write("cubinder.toml", &config);
+    let unnamed = |run: &Run| {
+        let notes = run.report()["notes"].as_array().cloned().expect("notes");
+        let said = notes.into_iter().map(|note| note.as_str().unwrap_or_default().to_owned());
+        let mut said = said.filter_map(|note| {
+            let said =
+                note.strip_prefix("`cubinder.toml` does not name the file, so that nothing packs it: `")?;
+            said.strip_suffix("` in its `[library]` does").map(str::to_owned)
+        });
+        said.next()
+    };
+    assert_eq!(unnamed(&json).as_deref(), Some("tuning = [\"tuning/*.toml\"]"));
+    let config = project.read("cubinder.toml");
+    // What a pattern is wrong with says nothing of the others.
+    for patterns in ["[\"tuning/*.toml\"]", "[\"gone.toml\", \"tuning/*.toml\"]"] {
+        project.write("cubinder.toml", &format!("{config}tuning = {patterns}\n"));
+        let named = project.tune(&["manifests/planted.toml", "--json"]).expect("as before");
+        assert_eq!(unnamed(&named), None);
+    }
+    project.write("cubinder.toml", &format!("{config}tuning = [\"tuning/*.toml\"]\n"));
     let named = project.tune(&["manifests/planted.toml", "--json"]).expect("as before");
-    assert!(!unnamed(&named), "{}", named.stdout);
     // What was measured is what is taken from now on.
     assert_eq!(
         (&cases(&json.report())[0]["automatic"], &cases(&named.report())[0]["automatic"]),
@@ -136,7 +152,11 @@ fn what_is_measured_is_kept_beside_the_project() {
     std::fs::remove_file(project.folder.path().join("tuning/stand-in-4080.toml")).expect("removed");
     // What a person asks for.
     for (out, file) in [("kept.toml", "kept.toml"), ("kept", "kept/stand-in-4090.toml")] {
-        project.tune(&["tests/sizes.toml", "--out", out]).expect("as before").assert_code(0);
+        let run = project.tune(&["tests/sizes.toml", "--out", out, "--json"]).expect("as before");
+        run.assert_code(0);
+        // What it takes for the file to be packed as well.
+        let does = unnamed(&run).expect("nothing names it");
+        assert_eq!(does, format!("tuning = [\"tuning/*.toml\", \"{file}\"]"));
         assert_eq!(project.read(file), project.read("tuning/stand-in-4090.toml"));
     }
 
@@ -201,6 +221,45 @@ fn what_is_known_of_other_plugins_stays() {
         assert!(refused.stderr.contains(why), "{}", refused.stderr);
         assert_eq!(project.read("known.toml"), text);
     }
+}
+
+/// Nothing could pack it any more.
+#[test]
+fn what_is_known_of_versions_that_are_gone_goes() {
+    let project = Project::new();
+    let device = "schema = 1\n[device]\nname = \"Stand-In 4090\"\ncapability = \"8.9\"\nsms = 128\n";
+    let point = |version: u32| {
+        format!(
+            "[[points]]\nplugin = \"test::planted\"\nversion = \"{version}\"\nshapes = {{ x = [7, 4] }}\nmicroseconds = {{ 2 = 77.0 }}\n"
+        )
+    };
+    let known = format!("{device}{}{}{}", point(0), point(2), point(1));
+    let versions = || {
+        let text = project.read("known.toml");
+        let lines = text.lines().filter_map(|line| line.strip_prefix("version = "));
+        lines.map(|version| version.trim_matches('"').to_owned()).collect::<Vec<_>>().join("")
+    };
+    let tune = |arguments: &[&str]| {
+        project.write("known.toml", &known);
+        let run = project.tune(&[&["tests/sizes.toml", "--out", "known.toml"], arguments].concat());
+        run.inspect(|run| run.assert_code(0))
+    };
+    // A version that has a manifest of its own stays.
+    let manifest = project.read("manifests/planted.toml").replace("version = \"1\"", "version = \"2\"");
+    project.write("manifests/second.toml", &manifest);
+    let Some(run) = tune(&[]) else { return };
+    assert_eq!(versions(), "211");
+    assert!(run.stdout.contains("what was measured of version `0` went"), "{}", run.stdout);
+    tune(&["--case", "7 rows"]);
+    assert_eq!(versions(), "021", "one case says nothing of all");
+    project.write("manifests/second.toml", &manifest.replace("rank", "rnak"));
+    tune(&[]);
+    assert_eq!(versions(), "0211", "it may be of any version");
+    let config =
+        "[library]\nname = \"planted\"\nmanifests = [\"manifests/planted.toml\"]\ntargets = [\"sm_89\"]\n";
+    project.write("cubinder.toml", config);
+    tune(&[]);
+    assert_eq!(versions(), "11");
 }
 
 /// Measuring lasts, and others may write the file meanwhile.
@@ -346,8 +405,73 @@ fn a_variant_that_cannot_be_measured_is_named() {
         failed.assert_code(1);
         let expected = format!("the case `one` cannot be measured: {why}");
         assert!(failed.stderr.contains(&expected), "{fault}: {}", failed.stderr);
-        assert!(failed.stderr.contains("nothing was written"), "{fault}: {}", failed.stderr);
+        assert!(failed.stdout.contains("note: nothing was written: "), "{fault}: {}", failed.stdout);
+        let files = std::fs::read_dir(folder.path()).expect("a folder").count();
+        assert_eq!(files, 1, "the cases alone");
     }
+}
+
+/// `--timeout` is for one step, and only a variant that runs for the first time is the one that hangs.
+#[test]
+fn what_hangs_is_named_where_it_is_known() {
+    // Too little memory for the rate of copies, which would be launches too.
+    let small = ("FAKE_GPU_BYTES", "100000000");
+    let hangs = |launch: &str| {
+        let arguments = ["--case", "a vector", "--timeout", "1"];
+        let run = tune(&arguments, &[small, ("FAKE_HANGS", launch)])?;
+        run.assert_code(1);
+        Some(run.stderr)
+    };
+    let Some(first) = hangs("3") else { return };
+    assert!(first.contains("`a vector` cannot be measured: variant 1: nothing came of it in 1 s"), "{first}");
+    let round = hangs("60").expect("as before");
+    assert!(round.contains("`a vector` cannot be measured: nothing came of it in 1 s"), "{round}");
+    // All rounds last for more than a second, and none of them does.
+    let long = tune(&["--case", "a vector", "--timeout", "1"], &[small, ("FAKE_NAP", "15")]);
+    long.expect("as before").assert_code(0);
+}
+
+/// Measuring took a while.
+#[test]
+fn what_was_measured_is_shown_where_the_rest_was_not() {
+    let project = Project::new();
+    let broken = "[[cases]]\nname = \"broken\"\nshapes = { x = [64] }\nattributes = { fault = 14 }\n";
+    let after = "[[cases]]\nname = \"after\"\nshapes = { x = [64] }\n";
+    let cases = project.read("tests/sizes.toml");
+    project.write("tests/sizes.toml", &format!("{cases}{broken}{after}"));
+    let Some(failed) = project.tune(&["tests/sizes.toml", "--json"]) else { return };
+    failed.assert_code(1);
+    let report = failed.report();
+    assert_eq!((&report["result"], &report["errors"]), (&json!("failed"), &json!(1)));
+    let measured: Vec<Value> =
+        crate::cases(&report).into_iter().map(|mut case| case["case"].take()).collect();
+    assert_eq!((measured, &report["written"]), (vec![json!("7 rows"), json!("300 rows")], &Value::Null));
+    let notes = report["notes"].to_string();
+    assert!(notes.contains("nothing was written") && notes.contains("`after` was not measured"), "{notes}");
+    assert!(!notes.contains("never the fastest"), "{notes}");
+    let message: Value = serde_json::from_str(failed.stdout.lines().next().expect("a line")).expect("JSON");
+    assert!(message["message"].to_string().contains("the case `broken` cannot be measured"), "{message}");
+    // It can still be read by people.
+    let shown = project.tune(&["tests/sizes.toml"]).expect("as before");
+    assert!(
+        shown.stdout.contains("300 rows: x 300x4") && !shown.stdout.contains("wrote"),
+        "{}",
+        shown.stdout
+    );
+    assert!(!project.has("manifests/tuning/stand-in-4090.toml"));
+}
+
+#[test]
+fn where_nothing_is_launched_nothing_is_written() {
+    let project = Project::new();
+    let empty =
+        "manifest = \"../manifests/planted.toml\"\n[[cases]]\nname = \"empty\"\nshapes = { x = [0] }\n";
+    project.write("tests/sizes.toml", empty);
+    let Some(done) = project.tune(&["tests/sizes.toml"]) else { return };
+    done.assert_code(0);
+    let expected = "note: nothing was written: there is nothing to launch in any of the cases\n";
+    assert!(done.stdout.ends_with(expected), "{}", done.stdout);
+    assert!(!project.has("manifests/tuning/stand-in-4090.toml"));
 }
 
 /// Measuring takes minutes.

@@ -162,9 +162,10 @@ fn run_cases(arguments: &Arguments, path: &Path) -> Result<bool, Vec<Diagnostic>
     kind::expect(Kind::Cases, path, &source.text).map_err(|error| vec![error])?;
     let cases = cases::read(&source)?;
     let path = arguments.on.as_ref().unwrap_or(&cases.subject);
-    let subjects = open(path)?;
+    let mut subjects = open(path)?;
     let subject = arguments.which.one_of(subjects.list, path)?;
     let verdicts = cases::run(&cases, &subject, &compiler(arguments, path, std::slice::from_ref(&subject))?);
+    show(&mut subjects.warnings, format(arguments));
     let is_right = verdicts.iter().all(|verdict| verdict.differences.is_empty());
     let result = if is_right { "as_expected" } else { "not_as_expected" };
     let answer = serde_json::json!({"result": result, "cases": verdicts});

@@ -86,6 +86,12 @@ pub fn shown(path: &Path) -> PathBuf {
     if clean.as_os_str().is_empty() { path.to_owned() } else { clean }
 }
 
+/// The pattern that matches a path alone.
+#[must_use]
+pub fn escaped(path: &Path) -> String {
+    glob::Pattern::escape(&path.to_string_lossy())
+}
+
 /// Opens a file that can be read to its end: a named pipe waits for a writer for ever, a device may have no end. Reading a folder
 /// fails by itself.
 fn open_regular(path: &Path) -> std::io::Result<std::fs::File> {
@@ -334,14 +340,14 @@ impl Config {
     /// # Errors
     /// When a pattern matches no file or a folder cannot be read.
     pub fn manifest_paths(&self) -> Result<Vec<PathBuf>, Vec<Diagnostic>> {
-        self.paths(&self.manifests, "manifest", |_| false)
+        let (paths, wrong) = self.paths(&self.manifests, "manifest", |_| false);
+        if wrong.is_empty() { Ok(paths) } else { Err(wrong) }
     }
 
-    /// The files of tuning that the patterns name, likewise. A pattern may match nothing, because nothing may have been measured yet; a path may not.
-    ///
-    /// # Errors
-    /// When a path is of no file or a folder cannot be read.
-    pub fn tuning_paths(&self) -> Result<Vec<PathBuf>, Vec<Diagnostic>> {
+    /// The files of tuning that the patterns name, likewise, and what is wrong with the patterns: that a folder cannot be read, or that a path
+    /// is of no file. A pattern may match nothing, because nothing may have been measured yet.
+    #[must_use]
+    pub fn tuning_paths(&self) -> (Vec<PathBuf>, Vec<Diagnostic>) {
         self.paths(&self.tuning, "file of tuning", |pattern| pattern.contains(['*', '?', '[']))
     }
 
@@ -350,13 +356,13 @@ impl Config {
         patterns: &[Located<String>],
         what: &str,
         may_be_empty: impl Fn(&str) -> bool,
-    ) -> Result<Vec<PathBuf>, Vec<Diagnostic>> {
+    ) -> (Vec<PathBuf>, Vec<Diagnostic>) {
         let mut paths: Vec<PathBuf> = Vec::new();
-        let mut diagnostics = Vec::new();
+        let mut wrong = Vec::new();
         for pattern in patterns {
             match self.expand(pattern, what) {
                 Ok(found) if found.is_empty() && !may_be_empty(&pattern.value) => {
-                    diagnostics.push(self.matches_nothing(pattern, what));
+                    wrong.push(self.matches_nothing(pattern, what));
                 }
                 Ok(found) => {
                     for path in found {
@@ -365,10 +371,10 @@ impl Config {
                         }
                     }
                 }
-                Err(diagnostic) => diagnostics.push(*diagnostic),
+                Err(diagnostic) => wrong.push(*diagnostic),
             }
         }
-        if diagnostics.is_empty() { Ok(paths) } else { Err(diagnostics) }
+        (paths, wrong)
     }
 
     fn expand(&self, pattern: &Located<String>, what: &str) -> Result<Vec<PathBuf>, Box<Diagnostic>> {

@@ -4,9 +4,9 @@
 
 use std::sync::Arc;
 
-use cubinder_bundle::fit::{self, ComputeCapability};
+use cubinder_bundle::fit::{self, ComputeCapability, Fit};
 use cubinder_bundle::launch::{Signature, full_name};
-use cubinder_bundle::{Bundle, CodeObject, Digest, Launch, Plugin, Target};
+use cubinder_bundle::{Bundle, CodeObject, CodeRef, Digest, Launch, Plugin, Target, Variant};
 
 use super::{File, Point};
 use crate::eval::{Subject, SubjectOrigin, state};
@@ -33,14 +33,12 @@ pub fn code_of(
 ) -> String {
     let mut ids: Vec<i32> = ids.into_iter().collect();
     ids.sort_unstable();
-    let rows = ids.iter().filter_map(|id| {
-        plugin.variants.iter().find(|variant| variant.id == *id && node.is_served_by(variant))
-    });
     let mut text = String::new();
-    for variant in rows {
+    for variant in rows(plugin, node, &ids) {
         text.push_str(&format!("{}:", variant.id));
         for launch in variant.launches() {
-            let digest = first(launch, objects, capability).map(|digest| digest.to_string());
+            let object = first(launch, capability).and_then(|reference| objects.get(reference.code as usize));
+            let digest = object.map(|object| object.digest.to_string());
             text.push_str(&format!(" {}", digest.unwrap_or_default()));
         }
         text.push('\n');
@@ -49,14 +47,14 @@ pub fn code_of(
 }
 
 /// What a device tries first.
-fn first(launch: &Launch, objects: &[CodeObject], capability: ComputeCapability) -> Option<Digest> {
+fn first(launch: &Launch, capability: ComputeCapability) -> Option<&CodeRef> {
     let targets: Vec<Target> = launch.code.iter().map(|reference| reference.target).collect();
-    let first = *fit::order(capability, &targets).first()?;
-    let object = launch.code.get(first)?.code;
-    objects.get(object as usize).map(|object| object.digest)
+    launch.code.get(*fit::order(capability, &targets).first()?)
 }
 
-/// The points whose variants have other code in a bundle than when they were measured, as far as points say what that was.
+/// The points whose variants have other code in a bundle than when they were measured, as far as points say what that was. What is measured is
+/// compiled for the GPU at hand alone, so a bundle that has only PTX for that GPU, or code of an older one, has other code in any case: that
+/// tells nothing of what became of it, and measuring again mends nothing.
 #[must_use]
 pub fn changed(files: &[File], bundle: &Bundle) -> Vec<Changed> {
     let mut all: Vec<Changed> = Vec::new();
@@ -85,8 +83,26 @@ pub fn changed(files: &[File], bundle: &Bundle) -> Vec<Changed> {
 fn is_changed(subject: &Subject, code: &[CodeObject], point: &Point, capability: ComputeCapability) -> bool {
     let Ok(stated) = state(subject, &point.query()) else { return false };
     let node = Signature { attributes: &stated.attributes, types: &stated.types, formats: &stated.formats };
-    let ids = point.microseconds.iter().map(|(id, _)| *id);
-    point.code != Some(code_of(&subject.plugin, code, &node, ids, capability))
+    let ids: Vec<i32> = point.microseconds.iter().map(|(id, _)| *id).collect();
+    let mut rows = rows(&subject.plugin, &node, &ids);
+    rows.all(|variant| is_for(variant, capability))
+        && point.code != Some(code_of(&subject.plugin, code, &node, ids.iter().copied(), capability))
+}
+
+/// Whether a device runs machine code that is for just this one.
+fn is_for(variant: &Variant, capability: ComputeCapability) -> bool {
+    let is_exact = |launch: &Launch| {
+        first(launch, capability)
+            .is_some_and(|reference| fit::fit(capability, reference.target) == Fit::Exact)
+    };
+    variant.launches().all(is_exact)
+}
+
+/// The rows of the variants with these ids that serve a node, in the order of the ids.
+fn rows<'p>(plugin: &'p Plugin, node: &Signature<'_>, ids: &[i32]) -> impl Iterator<Item = &'p Variant> {
+    let row =
+        |id: &i32| plugin.variants.iter().find(|variant| variant.id == *id && node.is_served_by(variant));
+    ids.iter().filter_map(row)
 }
 
 /// A plugin as one that a query can be about.

@@ -68,12 +68,12 @@ fn of_another(path: &Path, found: &Device, device: &Device) -> Diagnostic {
         .help("name another file with `--out`")
 }
 
-/// Which of the points of a plugin's version new ones replace.
+/// Which of the points of a plugin new ones replace.
 #[derive(Debug, Clone, Copy)]
 pub enum Replaced<'s> {
-    /// All of them.
-    All,
-    /// Those of the same nodes, as the plugin understands them.
+    /// All of their version, and those of versions that are not among these, where it is known which there are.
+    All(Option<&'s [String]>),
+    /// Those of their version that are of the same nodes, as the plugin understands them.
     SameNodes(&'s Subject),
 }
 
@@ -86,17 +86,22 @@ pub fn merged(known: Option<Tuning>, new: Tuning, replaced: Replaced<'_>) -> Tun
         new.points.iter().any(|point| (&point.plugin, &point.version) == (&old.plugin, &old.version))
     };
     let is_replaced = |old: &Point| match replaced {
-        Replaced::All => is_of_plugin(old),
+        Replaced::All(versions) => is_of_plugin(old) || versions.is_some_and(|all| is_gone(&new, old, all)),
         Replaced::SameNodes(subject) => {
             is_of_plugin(old) && new.points.iter().any(|point| means_same(subject, point, old))
         }
     };
     let before = known.points.iter().position(is_of_plugin).unwrap_or(known.points.len());
-    let mut points: Vec<Point> = known.points.get(..before).map(<[Point]>::to_vec).unwrap_or_default();
-    let after = known.points.into_iter().skip(before).filter(|old| !is_replaced(old)).collect::<Vec<_>>();
-    points.extend(new.points);
-    points.extend(after);
-    Tuning { device: new.device, points }
+    let stays = |old: &&Point| !is_replaced(old);
+    let (before, after) = known.points.split_at(before);
+    let before: Vec<Point> = before.iter().filter(stays).cloned().collect();
+    let after: Vec<Point> = after.iter().filter(stays).cloned().collect();
+    Tuning { device: new.device, points: [before, new.points, after].concat() }
+}
+
+/// Whether a point is of a version of a plugin that is not there any more.
+fn is_gone(new: &Tuning, old: &Point, versions: &[String]) -> bool {
+    new.points.iter().any(|point| point.plugin == old.plugin) && !versions.contains(&old.version)
 }
 
 /// Whether two points say the same.
@@ -115,18 +120,18 @@ fn means_same(subject: &Subject, one: &Point, other: &Point) -> bool {
 /// Makes the folder of a file, and tries whether it can be written there: before it is measured what is to be in it.
 ///
 /// # Errors
-/// Where it cannot be.
+/// Where it cannot be, and where the file is read-only.
 pub fn prepare(path: &Path) -> Result<(), Diagnostic> {
-    beside(path).map(drop).map_err(|error| unwritten(path, &error))
+    beside(path).map(drop)
 }
 
-/// Writes a file: whole, or not at all. Its folder is made where it is not there.
+/// Writes a file: whole, or not at all. Its folder is made where it is not there, and who may read and write the file stays as it was.
 ///
 /// # Errors
-/// Where it cannot be written. What was there before is there still, then.
+/// Where it cannot be written, and where it is read-only. What was there before is there still, then.
 pub fn save(path: &Path, tuning: &Tuning) -> Result<(), Diagnostic> {
+    let (mut file, place) = beside(path)?;
     let save = || {
-        let (mut file, place) = beside(path)?;
         file.write_all(write(tuning).as_bytes())?;
         // What takes the place of a file has to be on the disk before it does.
         file.as_file().sync_all()?;
@@ -136,14 +141,38 @@ pub fn save(path: &Path, tuning: &Tuning) -> Result<(), Diagnostic> {
 }
 
 /// An empty file in the folder of a file, and the place of that behind links.
-fn beside(path: &Path) -> std::io::Result<(NamedTempFile, PathBuf)> {
+fn beside(path: &Path) -> Result<(NamedTempFile, PathBuf), Diagnostic> {
     let place = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let known = fs::metadata(&place).ok().filter(fs::Metadata::is_file).map(|facts| facts.permissions());
+    if known.as_ref().is_some_and(|known| is_read_only(&place, known)) {
+        return Err(read_only(path));
+    }
+    empty_beside(&place, known).map(|file| (file, place)).map_err(|error| unwritten(path, &error))
+}
+
+fn empty_beside(place: &Path, known: Option<fs::Permissions>) -> std::io::Result<NamedTempFile> {
     let folder = place.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.map_or_else(|| PathBuf::from("."), Path::to_path_buf);
     fs::create_dir_all(&folder)?;
     let new = fs::Permissions::from_mode(0o666);
     let file = tempfile::Builder::new().prefix(".cubinder-").permissions(new).tempfile_in(&folder)?;
-    Ok((file, place))
+    if let Some(known) = known {
+        file.as_file().set_permissions(known)?;
+    }
+    Ok(file)
+}
+
+/// Whether a file is to stay as it is: to take its place asks for nothing but its folder.
+fn is_read_only(place: &Path, known: &fs::Permissions) -> bool {
+    let open = || fs::OpenOptions::new().write(true).open(place);
+    known.readonly() || open().is_err_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied)
+}
+
+fn read_only(path: &Path) -> Diagnostic {
+    let name = config::shown(path);
+    let name = name.display();
+    Diagnostic::error(format!("cannot write `{name}`: it is read-only"))
+        .help(format!("`chmod u+w {name}` lets it be written, and `--out` names another file"))
 }
 
 fn unwritten(path: &Path, error: &std::io::Error) -> Diagnostic {
@@ -245,15 +274,34 @@ y = "y"
             point("c", "1", 1, 1.0),
         ]);
         let new = tuning(vec![point("b", "1", 2, 5.0), point("b", "1", 3, 5.0)]);
-        let whole = told(&merged(Some(known.clone()), new.clone(), Replaced::All));
+        let whole = told(&merged(Some(known.clone()), new.clone(), Replaced::All(None)));
         assert_eq!(whole, ["a 1 1 [1.0]", "b 1 2 [5.0]", "b 1 3 [5.0]", "b 2 1 [1.0]", "c 1 1 [1.0]"]);
         let part = told(&merged(Some(known), new.clone(), Replaced::SameNodes(&b())));
         let expected =
             ["a 1 1 [1.0]", "b 1 2 [5.0]", "b 1 3 [5.0]", "b 1 1 [1.0]", "b 2 1 [1.0]", "c 1 1 [1.0]"];
         assert_eq!(part, expected, "of points that are as near the first is taken");
-        let other = told(&merged(Some(tuning(vec![point("a", "1", 1, 1.0)])), new.clone(), Replaced::All));
+        let other =
+            told(&merged(Some(tuning(vec![point("a", "1", 1, 1.0)])), new.clone(), Replaced::All(None)));
         assert_eq!(other, ["a 1 1 [1.0]", "b 1 2 [5.0]", "b 1 3 [5.0]"]);
-        assert_eq!(told(&merged(None, new.clone(), Replaced::All)), told(&new));
+        assert_eq!(told(&merged(None, new.clone(), Replaced::All(None))), told(&new));
+    }
+
+    #[test]
+    fn what_was_measured_of_versions_that_are_gone_goes() {
+        let known = tuning(vec![
+            point("b", "0", 1, 1.0),
+            point("a", "0", 1, 1.0),
+            point("b", "1", 1, 1.0),
+            point("b", "2", 1, 1.0),
+            point("b", "3", 1, 1.0),
+        ]);
+        let new = tuning(vec![point("b", "1", 2, 5.0)]);
+        let after = |versions: &[&str]| {
+            let versions: Vec<String> = versions.iter().map(|version| (*version).to_owned()).collect();
+            told(&merged(Some(known.clone()), new.clone(), Replaced::All(Some(&versions))))
+        };
+        assert_eq!(after(&["1", "3"]), ["a 0 1 [1.0]", "b 1 2 [5.0]", "b 3 1 [1.0]"]);
+        assert_eq!(after(&[]), ["a 0 1 [1.0]", "b 1 2 [5.0]"], "what is measured is there");
     }
 
     /// As a person writes a node, and as the command does.
@@ -275,6 +323,33 @@ y = "y"
         ]);
         let merged = told(&merged(Some(known), new, Replaced::SameNodes(&b())));
         assert_eq!(merged, ["b 1 1 [5.0]", "b 1 1 [4.0]", "b 1 1 [6.0]"]);
+    }
+
+    #[test]
+    fn who_may_read_and_write_a_file_stays_as_it_was() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("h200.toml");
+        let written = tuning(vec![point("a", "1", 1, 1.0)]);
+        save(&path, &written).unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        for known in [0o600, 0o666, 0o664] {
+            fs::set_permissions(&path, fs::Permissions::from_mode(known)).unwrap();
+            save(&path, &tuning(Vec::new())).unwrap();
+            assert_eq!(mode(&path), known);
+        }
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o444)).unwrap();
+        let before = fs::read(&path).unwrap();
+        let link = folder.path().join("link.toml");
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        for path in [&path, &link] {
+            for refused in [prepare(path), save(path, &written)] {
+                let error = refused.unwrap_err();
+                assert!(error.message.ends_with("it is read-only"), "{error:?}");
+                assert!(error.help.unwrap_or_default().starts_with("`chmod u+w "));
+            }
+        }
+        assert_eq!((fs::read(&path).unwrap(), mode(&path)), (before, 0o444));
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "nothing else is left there");
     }
 
     #[test]

@@ -12,16 +12,15 @@ use super::error::{DeviceFacts, LoadError, Reason, Refused};
 use super::image::Image;
 use crate::driver::sys::{
     CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-    CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, CUDA_ERROR_CONTAINED,
+    CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES,
     CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE, CUDA_ERROR_DEINITIALIZED, CUDA_ERROR_DEVICE_UNAVAILABLE,
-    CUDA_ERROR_ECC_UNCORRECTABLE, CUDA_ERROR_ILLEGAL_ADDRESS, CUDA_ERROR_INVALID_CONTEXT,
-    CUDA_ERROR_INVALID_IMAGE, CUDA_ERROR_INVALID_PTX, CUDA_ERROR_INVALID_SOURCE,
-    CUDA_ERROR_JIT_COMPILATION_DISABLED, CUDA_ERROR_JIT_COMPILER_NOT_FOUND, CUDA_ERROR_MPS_CLIENT_TERMINATED,
-    CUDA_ERROR_NO_BINARY_FOR_GPU, CUDA_ERROR_NO_DEVICE, CUDA_ERROR_NOT_FOUND, CUDA_ERROR_NOT_INITIALIZED,
-    CUDA_ERROR_NVLINK_UNCORRECTABLE, CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND,
-    CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD,
-    CUDA_ERROR_SYSTEM_NOT_READY, CUDA_ERROR_UNSUPPORTED_DEVSIDE_SYNC, CUDA_ERROR_UNSUPPORTED_PTX_VERSION,
-    CUdevice, CUkernel, CUlibrary, CUresult,
+    CUDA_ERROR_ILLEGAL_ADDRESS, CUDA_ERROR_INVALID_CONTEXT, CUDA_ERROR_INVALID_IMAGE, CUDA_ERROR_INVALID_PTX,
+    CUDA_ERROR_INVALID_SOURCE, CUDA_ERROR_JIT_COMPILATION_DISABLED, CUDA_ERROR_JIT_COMPILER_NOT_FOUND,
+    CUDA_ERROR_MPS_CLIENT_TERMINATED, CUDA_ERROR_NO_BINARY_FOR_GPU, CUDA_ERROR_NO_DEVICE,
+    CUDA_ERROR_NOT_FOUND, CUDA_ERROR_NOT_INITIALIZED, CUDA_ERROR_OUT_OF_MEMORY,
+    CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
+    CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD, CUDA_ERROR_SYSTEM_NOT_READY, CUDA_ERROR_UNSUPPORTED_DEVSIDE_SYNC,
+    CUDA_ERROR_UNSUPPORTED_PTX_VERSION, CUdevice, CUkernel, CUlibrary,
 };
 use crate::driver::{ComputeCapability, Driver, DriverError, in_relaxed_capture_mode};
 
@@ -177,7 +176,7 @@ enum Failure {
 
 impl From<DriverError> for Failure {
     fn from(error: DriverError) -> Failure {
-        match meaning(error.code) {
+        match meaning(&error) {
             Meaning::Circumstances => Failure::Stop(error),
             Meaning::Code | Meaning::Unknown => Failure::Refused(Reason::Driver(error)),
         }
@@ -370,7 +369,7 @@ impl Loaded {
         }
         let loaded = self.load_steps(driver, device, candidate, symbol);
         if let Err(Failure::Refused(Reason::Driver(error))) = &loaded
-            && meaning(error.code) == Meaning::Code
+            && meaning(error) == Meaning::Code
         {
             self.refused.insert((Arc::clone(symbol), device), error.clone());
         }
@@ -396,7 +395,10 @@ impl Loaded {
         };
         let params = kernel.params.clone().or_else(|| stated_params(candidate));
         let params = params.ok_or(Failure::Refused(Reason::UnknownParameters))?;
-        driver.load_into_current_context(kernel.handle)?;
+        let is_ready = kernel.devices.contains_key(&device);
+        // What is ready on a device runs there: an error says nothing about the code then, whatever it is called.
+        let stands = |error| if is_ready { Failure::Stop(error) } else { Failure::from(error) };
+        driver.load_into_current_context(kernel.handle).map_err(stands)?;
         let (on_device, is_first) = match kernel.devices.entry(device) {
             Entry::Occupied(entry) => (*entry.get(), false),
             Entry::Vacant(entry) => (*entry.insert(on_device(driver, kernel.handle, device)?), true),
@@ -463,8 +465,8 @@ enum Meaning {
     Unknown,
 }
 
-fn meaning(code: CUresult) -> Meaning {
-    match code {
+fn meaning(error: &DriverError) -> Meaning {
+    match error.code {
         CUDA_ERROR_INVALID_IMAGE
         | CUDA_ERROR_NO_BINARY_FOR_GPU
         | CUDA_ERROR_INVALID_PTX
@@ -481,14 +483,12 @@ fn meaning(code: CUresult) -> Meaning {
         | CUDA_ERROR_DEVICE_UNAVAILABLE
         | CUDA_ERROR_NO_DEVICE
         | CUDA_ERROR_INVALID_CONTEXT
-        | CUDA_ERROR_ECC_UNCORRECTABLE
-        | CUDA_ERROR_NVLINK_UNCORRECTABLE
-        | CUDA_ERROR_CONTAINED
         | CUDA_ERROR_ILLEGAL_ADDRESS..=CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE
         | CUDA_ERROR_SYSTEM_NOT_READY..=CUDA_ERROR_MPS_CLIENT_TERMINATED
         | CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED..=CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD => {
             Meaning::Circumstances
         }
+        _ if error.may_come_from_earlier_work() => Meaning::Circumstances,
         _ => Meaning::Unknown,
     }
 }

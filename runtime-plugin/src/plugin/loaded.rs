@@ -84,6 +84,12 @@ impl Loaded {
         self.device
     }
 
+    /// Asks for every kernel anew next time. After an unclear error of the driver other code takes the place of what was refused; a launch
+    /// that such code does not suit is not to fail for ever.
+    pub(super) fn forget(&mut self) {
+        self.variants.clear();
+    }
+
     /// Has the kernels of the variants with these indices, in the context that was attended last; an error says `told` of the node. False where
     /// there is none any more.
     pub(super) fn load(

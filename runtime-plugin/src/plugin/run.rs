@@ -213,7 +213,8 @@ impl Running {
         let decided = launch::decide(plugin, &order, tactic, &facts, &mut steps);
         let decided = decided.map_err(|unmet| node.invalid(unmet))?;
         self.said.tell(node, tactic, order.first().copied(), &decided, &facts);
-        let made = make_ready(&mut self.loaded, here, node, decided, &positions, &facts, &mut steps)?;
+        let made = make_ready(&mut self.loaded, here, node, decided, &positions, &facts, &mut steps);
+        let made = made.inspect_err(|_| self.loaded.forget())?;
         if let Some(ready) = &made {
             check_workspace(node, ready.workspace_bytes, self.built.workspace_bytes, &facts)?;
             say_running(node, &ready.running(), &facts);

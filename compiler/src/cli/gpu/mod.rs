@@ -1,49 +1,25 @@
 //! What the commands that run kernels on a GPU have in common.
 //!
-//! Owns: what is to be run ([`Opened`]), the process that runs it ([`process`], and from its inside [`worker`]), and a node with its shapes
-//! ([`shaped`]). A kernel that writes where it should not takes its process with it, so none runs in that of the command.
+//! Owns: what is to be run ([`Opened`]), the process that runs it ([`process`], and from its inside [`worker`]), a node with its shapes
+//! ([`shaped`]), and why nothing came of it ([`stopped`]). A kernel that writes where it should not takes its process with it, so none runs in that of the command.
 
 pub(super) mod process;
 pub(super) mod protocol;
 pub(super) mod shaped;
+mod stopped;
 pub(super) mod worker;
 
 use std::path::{Path, PathBuf};
 
 use cubinder_bundle::launch::full_name;
 use cubinder_compiler::config;
-use cubinder_compiler::diagnostic::{Colour, Diagnostic, render, to_json_lines};
+use cubinder_compiler::diagnostic::Diagnostic;
 use cubinder_compiler::eval::cases::{self, Cases};
 use cubinder_compiler::eval::{self, Subject};
 use cubinder_compiler::project::kind::{self, Kind};
 
 use super::node::WhichNode;
-
-/// The exit code where there is no GPU.
-pub(super) const NO_GPU: u8 = 3;
-
-/// Why no kernel can be run.
-pub(in crate::cli) enum Unable {
-    /// There is no GPU.
-    NoGpu(String),
-    /// What is to be run cannot be; messages for people and for programs.
-    Failed { human: String, json: String },
-}
-
-impl Unable {
-    pub(in crate::cli) fn failed(why: String) -> Unable {
-        let list = [Diagnostic::error(why)];
-        Unable::Failed { human: render(&list, Colour::Plain), json: to_json_lines(&list).unwrap_or_default() }
-    }
-
-    /// In one line.
-    pub(in crate::cli) fn words(&self) -> &str {
-        match self {
-            Unable::NoGpu(why) => why,
-            Unable::Failed { human, .. } => human.lines().next().unwrap_or_default(),
-        }
-    }
-}
+pub(super) use stopped::{NO_GPU, Stopped, Unable};
 
 /// What is to be run, before anything is compiled.
 pub(super) struct Opened {

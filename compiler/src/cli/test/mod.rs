@@ -22,9 +22,8 @@ use cubinder_compiler::eval::cases::{self, Cases};
 use cubinder_compiler::eval::{self, Query};
 use cubinder_compiler::trial::{self, FunctionRef, Trial};
 
-use super::gpu::{NO_GPU, Opened, Unable};
+use super::gpu::{NO_GPU, Opened, Stopped, Unable};
 use super::node::{NodeArguments, WhichNode};
-use super::obligations::failed_json;
 use super::output::{MessageFormat, print, show};
 use report::{Case, Report};
 use supervise::Supervisor;
@@ -106,27 +105,10 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
     if arguments.worker {
         return worker::work(arguments);
     }
-    let format = if arguments.json { MessageFormat::Json } else { MessageFormat::Human };
     match perform(arguments) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
-        Err(Stopped::Wrong(mut errors)) => {
-            show(&mut errors, format);
-            if arguments.json {
-                print(&(failed_json(&errors).to_string() + "\n"));
-            }
-            ExitCode::FAILURE
-        }
-        Err(Stopped::Unable(Unable::Failed { human, json })) => {
-            if arguments.json {
-                print(&json);
-                print("{\"result\":\"failed\"}\n");
-            } else {
-                eprint!("{human}");
-            }
-            ExitCode::FAILURE
-        }
-        Err(Stopped::Unable(Unable::NoGpu(why))) => no_gpu(arguments, &why),
+        Err(stopped) => stopped.tell(arguments.json, |why| no_gpu(arguments, why)),
     }
 }
 
@@ -149,24 +131,6 @@ fn no_gpu(arguments: &Arguments, why: &str) -> ExitCode {
         show(&mut [error], MessageFormat::Human);
     }
     ExitCode::from(NO_GPU)
-}
-
-/// Why there is no report.
-enum Stopped {
-    Wrong(Vec<Diagnostic>),
-    Unable(Unable),
-}
-
-impl From<Vec<Diagnostic>> for Stopped {
-    fn from(errors: Vec<Diagnostic>) -> Stopped {
-        Stopped::Wrong(errors)
-    }
-}
-
-impl From<Unable> for Stopped {
-    fn from(unable: Unable) -> Stopped {
-        Stopped::Unable(unable)
-    }
 }
 
 /// Whether everything is right.

@@ -1,20 +1,20 @@
 //! The file that keeps what was measured.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use cubinder_bundle::fit::ComputeCapability;
+use cubinder_bundle::launch::full_name;
 use cubinder_compiler::config;
 use cubinder_compiler::diagnostic::Diagnostic;
 use cubinder_compiler::eval::Subject;
 use cubinder_compiler::eval::cases::Cases;
-use cubinder_compiler::project::{self, Asked, Project};
+use cubinder_compiler::project::config_above;
 use cubinder_compiler::tuning::{self, Device, Point, Replaced, Tuning};
 
 use super::Arguments;
+use super::around::{Around, FOLDER, Unpacked, here};
 use crate::cli::gpu::protocol::Gpu;
-
-/// The folder of such files, beside `cubinder.toml` or a manifest.
-const FOLDER: &str = "tuning";
 
 /// Where measurements go.
 pub(super) struct Kept {
@@ -54,17 +54,36 @@ impl Kept {
     /// # Errors
     /// Where it cannot be written, or became none that takes the points.
     pub(super) fn write(self, points: Vec<Point>, subject: &Subject) -> Result<Written, Vec<Diagnostic>> {
-        let count = points.len();
-        let known = tuning::known(&self.path, &self.device)?;
-        let replaced = if self.is_whole { Replaced::All } else { Replaced::SameNodes(subject) };
-        let merged = tuning::merged(known, Tuning { device: self.device, points }, replaced);
-        tuning::save(&self.path, &merged).map_err(|error| vec![error])?;
-        let others = merged.points.len().saturating_sub(count);
-        let project = self.manifest.as_deref().and_then(project_of);
-        let unnamed = project.as_ref().and_then(|project| unnamed(&self.path, project));
-        let alike = project.map(|project| alike(&self.path, &merged, &project)).unwrap_or_default();
-        Ok(Written { path: config::shown(&self.path), points: count, others, unnamed, alike })
+        let (path, count) = (self.path.as_path(), points.len());
+        let new = Tuning { device: self.device, points };
+        let around = Around::of(self.manifest.as_deref());
+        let known = tuning::known(path, &new.device)?;
+        let versions = around.as_ref().and_then(|around| around.versions(&full_name(&subject.plugin)));
+        let replaced = match self.is_whole {
+            true => Replaced::All(versions.as_deref()),
+            false => Replaced::SameNodes(subject),
+        };
+        let merged = tuning::merged(known.clone(), new, replaced);
+        tuning::save(path, &merged).map_err(|error| vec![error])?;
+        Ok(Written {
+            path: config::shown(path),
+            points: count,
+            others: merged.points.len().saturating_sub(count),
+            gone: gone(known, &merged, &full_name(&subject.plugin)),
+            unpacked: around.as_ref().and_then(|around| around.unpacked(path)),
+            alike: around.map(|around| around.alike(path, &merged)).unwrap_or_default(),
+        })
     }
+}
+
+/// The versions of the plugin of which nothing is left.
+fn gone(known: Option<Tuning>, merged: &Tuning, plugin: &str) -> BTreeSet<String> {
+    let is_left = |old: &Point| {
+        merged.points.iter().any(|new| (&new.plugin, &new.version) == (&old.plugin, &old.version))
+    };
+    let known = known.into_iter().flat_map(|known| known.points);
+    let gone = known.filter(|old| old.plugin == plugin && !is_left(old));
+    gone.map(|old| old.version).collect()
 }
 
 /// What was written.
@@ -74,8 +93,10 @@ pub(super) struct Written {
     pub(super) points: usize,
     /// How many others are there.
     pub(super) others: usize,
-    /// The `cubinder.toml` of the project, where it does not name the file.
-    pub(super) unnamed: Option<PathBuf>,
+    /// The versions of the plugin whose points went, because they are not there any more.
+    pub(super) gone: BTreeSet<String>,
+    /// Why nothing packs it.
+    pub(super) unpacked: Option<Unpacked>,
     /// The project's files of other GPUs that count as the one at hand, with their names, as far as they are of the plugin.
     pub(super) alike: Vec<(PathBuf, String)>,
 }
@@ -121,33 +142,5 @@ fn manifest(cases: &Cases) -> Option<PathBuf> {
 fn home(arguments: &Arguments, manifest: Option<&Path>) -> PathBuf {
     let folder = |path: &Path| path.parent().map(Path::to_path_buf).unwrap_or_default();
     let Some(manifest) = manifest else { return folder(&arguments.file) };
-    folder(&project::config_above(manifest, &here()).unwrap_or_else(|| manifest.to_owned()))
-}
-
-fn project_of(manifest: &Path) -> Option<Project> {
-    let asked = Asked { manifests: vec![manifest.to_owned()], is_measured: true, ..Asked::default() };
-    Project::open_around(asked, &here()).ok()?.pop()
-}
-
-/// The `cubinder.toml` of the project, where it does not name the file.
-fn unnamed(path: &Path, project: &Project) -> Option<PathBuf> {
-    let file = path.canonicalize().ok()?;
-    let is_named = project.tuning.iter().any(|named| named.canonicalize().is_ok_and(|named| named == file));
-    project.config.as_ref().filter(|_| !is_named).map(|config| config.source.path.clone())
-}
-
-/// The project's files of other GPUs whose points mix with those of the file.
-fn alike(path: &Path, own: &Tuning, project: &Project) -> Vec<(PathBuf, String)> {
-    let is_of_plugin = |point: &Point| own.points.iter().any(|known| known.plugin == point.plugin);
-    let (files, _) = project.read_tuning();
-    let files = files.into_iter().filter(|file| {
-        let device = &file.tuning.device;
-        let is_other = device.is_alike(&own.device) && device.name != own.device.name;
-        is_other && file.source.path != path && file.tuning.points.iter().any(is_of_plugin)
-    });
-    files.map(|file| (config::shown(&file.source.path), file.tuning.device.name)).collect()
-}
-
-fn here() -> PathBuf {
-    std::env::current_dir().unwrap_or_default()
+    folder(&config_above(manifest, &here()).unwrap_or_else(|| manifest.to_owned()))
 }

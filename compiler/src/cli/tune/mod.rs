@@ -3,9 +3,11 @@
 //! Owns the command. Variants are measured in a process of its own ([`worker`]), which may be lost; this one says what is measured
 //! ([`listed`]) and shows what came of it ([`report`]).
 
+mod around;
 mod data;
 mod kept;
 mod listed;
+mod notes;
 mod protocol;
 mod report;
 mod worker;
@@ -17,17 +19,18 @@ use std::time::Duration;
 
 use clap::Args;
 use cubinder_compiler::diagnostic::Diagnostic;
+use cubinder_compiler::eval::Subject;
 use cubinder_compiler::trial::Trial;
+use cubinder_compiler::tuning::Point;
 
 use super::gpu::process::{Lost, Process};
 use super::gpu::protocol::Gpu;
-use super::gpu::{NO_GPU, Opened, Unable};
+use super::gpu::{NO_GPU, Opened, Stopped, Unable};
 use super::node::WhichNode;
-use super::obligations::failed_json;
 use super::output::{MessageFormat, print, show};
 use kept::Kept;
 use protocol::{Event, Job, Measurement};
-use report::{Done, Report};
+use report::{Done, Outcome, Report};
 
 pub(super) const LONG_ABOUT: &str = "\
 Measure how long each variant of a plugin takes on the GPU at hand.
@@ -62,7 +65,8 @@ pub(super) struct Arguments {
     /// Which GPU, from 0
     #[arg(long, value_name = "N", default_value_t = 0)]
     device: u32,
-    /// How long a case may take, in seconds
+    /// How long the GPU may take for one step, in seconds: the copies, the first runs of a variant, a round of all
+    /// variants. Starting, which compiles, may take ten times as long
     #[arg(long, value_name = "SECONDS", default_value_t = 300)]
     timeout: u64,
     /// NVRTC's library, or the folder that holds it [default: CUBINDER_NVRTC; where that is not set, CUDA_HOME; where
@@ -78,6 +82,10 @@ pub(super) struct Arguments {
 }
 
 impl Arguments {
+    fn format(&self) -> MessageFormat {
+        if self.json { MessageFormat::Json } else { MessageFormat::Human }
+    }
+
     fn open(&self) -> Result<Opened, Vec<Diagnostic>> {
         Opened::open(&self.file, self.on.as_deref(), &self.which)
     }
@@ -87,91 +95,71 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
     if arguments.worker {
         return worker::work(arguments);
     }
-    let format = if arguments.json { MessageFormat::Json } else { MessageFormat::Human };
-    let fail = |mut errors: Vec<Diagnostic>| {
-        show(&mut errors, format);
-        if arguments.json {
-            print(&(failed_json(&errors).to_string() + "\n"));
-        }
-        ExitCode::FAILURE
-    };
     match perform(arguments) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(Stopped::Wrong(errors)) => fail(errors),
-        Err(Stopped::Unable(Unable::Failed { human, json })) => {
-            if arguments.json {
-                print(&json);
-                print("{\"result\":\"failed\"}\n");
-            } else {
-                eprint!("{human}");
-            }
-            ExitCode::FAILURE
-        }
-        Err(Stopped::Unable(Unable::NoGpu(why))) => {
-            if arguments.json {
-                print(&(serde_json::json!({"result": "no_gpu", "why": why}).to_string() + "\n"));
-            } else {
-                let error = Diagnostic::error("there is no GPU to measure on").note(why);
-                show(&mut [error], format);
-            }
-            ExitCode::from(NO_GPU)
-        }
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(stopped) => stopped.tell(arguments.json, |why| no_gpu(arguments, why)),
     }
 }
 
-/// Why there is no report.
-enum Stopped {
-    Wrong(Vec<Diagnostic>),
-    Unable(Unable),
-}
-
-impl From<Vec<Diagnostic>> for Stopped {
-    fn from(errors: Vec<Diagnostic>) -> Stopped {
-        Stopped::Wrong(errors)
+fn no_gpu(arguments: &Arguments, why: &str) -> ExitCode {
+    if arguments.json {
+        print(&(serde_json::json!({"result": "no_gpu", "why": why}).to_string() + "\n"));
+    } else {
+        let error = Diagnostic::error("there is no GPU to measure on").note(why);
+        show(&mut [error], MessageFormat::Human);
     }
+    ExitCode::from(NO_GPU)
 }
 
-impl From<Unable> for Stopped {
-    fn from(unable: Unable) -> Stopped {
-        Stopped::Unable(unable)
-    }
-}
-
-fn perform(arguments: &Arguments) -> Result<(), Stopped> {
+/// Whether all was measured, and written where it was to be.
+fn perform(arguments: &Arguments) -> Result<bool, Stopped> {
     let opened = arguments.open()?;
     let cases = listed::cases(arguments, &opened)?;
     let listed = listed::all(arguments, &opened, &cases)?;
     let mut measuring = Measuring::start(Duration::from_secs(arguments.timeout.max(1)))?;
-    let (nodes, notes) = listed::described(&opened, listed, &measuring.gpu)?;
+    let (nodes, mut notes) = listed::described(&opened, listed, &measuring.gpu)?;
     let kept = Kept::open(arguments, &cases, &measuring.gpu)?;
     let mut report = Report::new(arguments.json, arguments.case.is_none(), &opened, measuring.gpu.clone());
     report.begin();
-    report.copies(measuring.copy_rate()?);
     let mut errors = Vec::new();
+    match measuring.copy_rate() {
+        Ok(rate) => report.copies(rate),
+        Err(error) => errors.push(error),
+    }
     for node in nodes {
+        if measuring.is_over {
+            notes.push(format!("`{}` was not measured: nothing can be run any more", node.trial.name));
+            continue;
+        }
         match measuring.node(&node.trial) {
             Ok(measured) => report.add(Done { point: node.point, measured }),
             Err(error) => errors.push(error),
         }
-        if measuring.is_over {
-            break;
-        }
     }
+    // What was measured is shown whatever becomes of the rest: it took a while.
+    let outcome = keep(kept, report.points(), &opened.subject, &mut errors);
+    show(&mut errors, arguments.format());
+    report.end(&notes, &outcome, &errors);
+    Ok(errors.is_empty())
+}
+
+/// Writes what was measured, unless something went wrong.
+fn keep(kept: Option<Kept>, points: Vec<Point>, subject: &Subject, errors: &mut Vec<Diagnostic>) -> Outcome {
+    let Some(kept) = kept else { return Outcome::Unasked };
     if !errors.is_empty() {
-        if let Some(last) = errors.pop_if(|_| kept.is_some()) {
-            errors.push(
-                last.note("nothing was written: a file holds all cases that are measured, or stays as it is"),
-            );
-        }
-        return Err(errors.into());
+        return Outcome::Nothing("a file holds all cases that are measured, or stays as it is");
     }
-    let points = report.points();
-    let written = match kept.filter(|_| !points.is_empty()) {
-        Some(kept) => Some(kept.write(points, &opened.subject)?),
-        None => None,
-    };
-    report.end(&notes, written.as_ref());
-    Ok(())
+    if points.is_empty() {
+        return Outcome::Nothing("there is nothing to launch in any of the cases");
+    }
+    match kept.write(points, subject) {
+        Ok(written) => Outcome::Written(written),
+        Err(wrong) => {
+            errors.extend(wrong);
+            Outcome::Nothing("the file takes no points")
+        }
+    }
 }
 
 /// The process that measures.
@@ -190,37 +178,40 @@ impl Measuring {
         Ok(Measuring { process, gpu, timeout, is_over: false })
     }
 
-    fn copy_rate(&mut self) -> Result<Option<f64>, Vec<Diagnostic>> {
+    fn copy_rate(&mut self) -> Result<Option<f64>, Diagnostic> {
         let what = "the rate of copies";
-        match self.job(&Job::CopyRate) {
-            Ok(Event::CopyRate(rate)) => Ok(rate),
-            Ok(other) => Err(vec![failed(what, &other)]),
-            Err((variant, why)) => Err(vec![cannot(what, variant, &why)]),
+        match self.ask(what, &Job::CopyRate)? {
+            Event::CopyRate(rate) => Ok(rate),
+            other => Err(failed(what, &other)),
         }
     }
 
     fn node(&mut self, trial: &Trial) -> Result<Measurement, Diagnostic> {
         let what = format!("the case `{}`", trial.name);
-        match self.job(&Job::Node(Box::new(trial.clone()))) {
-            Ok(Event::Measured(measured)) => Ok(measured),
-            Ok(other) => {
-                self.is_over = matches!(other, Event::Failed { is_broken: true, .. });
-                Err(failed(&what, &other))
-            }
-            Err((variant, why)) => {
-                self.is_over = true;
-                Err(cannot(&what, variant, &why))
-            }
+        match self.ask(&what, &Job::Node(Box::new(trial.clone())))? {
+            Event::Measured(measured) => Ok(measured),
+            other => Err(failed(&what, &other)),
         }
     }
 
-    /// What ends a job; else the variant that was the last to begin, and why it did not end.
+    /// What ends a job. Whether another can follow is known afterwards.
+    fn ask(&mut self, what: &str, job: &Job) -> Result<Event, Diagnostic> {
+        let ended = self.job(job);
+        self.is_over = !matches!(
+            ended,
+            Ok(Event::CopyRate(_) | Event::Measured(_) | Event::Failed { is_broken: false, .. })
+        );
+        ended.map_err(|(variant, why)| cannot(what, variant, &why))
+    }
+
+    /// What ends a job; else why it did not end, and the variant that ran for the first time then.
     fn job(&mut self, job: &Job) -> Result<Event, (Option<i32>, String)> {
         let mut begun = None;
         self.process.send(job).map_err(|why| (None, self.process.end(&why)))?;
         loop {
             match self.process.next(self.timeout) {
                 Ok(Event::Begins(variant)) => begun = Some(variant),
+                Ok(Event::Round) => begun = None,
                 Ok(event) => return Ok(event),
                 Err(Lost::Silent) => {
                     let why = format!("nothing came of it in {} s", self.timeout.as_secs());

@@ -1,0 +1,114 @@
+//! What is around the file that keeps what was measured: the project of the manifest, its other manifests and files of tuning.
+
+use std::path::{Path, PathBuf};
+
+use cubinder_bundle::launch::full_name;
+use cubinder_compiler::project::kind::Kind;
+use cubinder_compiler::project::{Asked, Project};
+use cubinder_compiler::tuning::{Point, Tuning};
+use cubinder_compiler::{config, eval};
+
+/// The folder of files of tuning, beside `cubinder.toml` or a manifest.
+pub(super) const FOLDER: &str = "tuning";
+
+/// The manifest that was measured, with its project.
+pub(super) struct Around {
+    manifest: Option<PathBuf>,
+    project: Project,
+}
+
+/// Why nothing packs a file.
+#[derive(Debug, PartialEq)]
+pub(super) enum Unpacked {
+    /// The project's `cubinder.toml` does not name it, and would with these patterns.
+    Unnamed { config: PathBuf, patterns: Vec<String> },
+    /// There is no `cubinder.toml`. The manifest, where there is one.
+    Alone(Option<PathBuf>),
+}
+
+impl Around {
+    /// None where the project is broken: what is around the file is not known then.
+    pub(super) fn of(manifest: Option<&Path>) -> Option<Around> {
+        let project = match manifest {
+            Some(manifest) => project_of(manifest)?,
+            None => Project::default(),
+        };
+        Some(Around { manifest: manifest.map(Path::to_owned), project })
+    }
+
+    /// The versions of a plugin that there are: those of the project's manifests; without a project those of the manifests that lie beside
+    /// the one that was measured. None where one of them cannot be read, because it may be of any version, and where there is no manifest.
+    pub(super) fn versions(&self, plugin: &str) -> Option<Vec<String>> {
+        let paths = match &self.project.config {
+            Some(config) => config.manifest_paths().ok()?,
+            None => beside(self.manifest.as_deref()?)?,
+        };
+        let mut versions = Vec::new();
+        for path in paths {
+            let plugins = eval::manifest(&config::open(&path).ok()?).ok()?.list;
+            let own = plugins.into_iter().map(|subject| subject.plugin);
+            versions.extend(own.filter(|own| full_name(own) == plugin).map(|own| own.version));
+        }
+        Some(versions)
+    }
+
+    /// Why nothing packs the file; none where something does.
+    pub(super) fn unpacked(&self, path: &Path) -> Option<Unpacked> {
+        let Some(config) = &self.project.config else { return Some(Unpacked::Alone(self.manifest.clone())) };
+        let file = path.canonicalize().ok()?;
+        let is_it = |named: &PathBuf| named.canonicalize().is_ok_and(|named| named == file);
+        if self.project.tuning.iter().any(is_it) {
+            return None;
+        }
+        let known = config.tuning.iter().map(|pattern| pattern.value.clone());
+        let patterns = known.chain([pattern(&file, &config.folder)]).collect();
+        Some(Unpacked::Unnamed { config: config.source.path.clone(), patterns })
+    }
+
+    /// The project's files of other GPUs whose points mix with those of the file, with the GPUs' names.
+    pub(super) fn alike(&self, path: &Path, own: &Tuning) -> Vec<(PathBuf, String)> {
+        let is_of_plugin = |point: &Point| own.points.iter().any(|known| known.plugin == point.plugin);
+        let (files, _) = self.project.read_tuning();
+        let files = files.into_iter().filter(|file| {
+            let device = &file.tuning.device;
+            let is_other = device.is_alike(&own.device) && device.name != own.device.name;
+            is_other && file.source.path != path && file.tuning.points.iter().any(is_of_plugin)
+        });
+        files.map(|file| (config::shown(&file.source.path), file.tuning.device.name)).collect()
+    }
+}
+
+fn project_of(manifest: &Path) -> Option<Project> {
+    let asked = Asked { manifests: vec![manifest.to_owned()], is_measured: true, ..Asked::default() };
+    Project::open_around(asked, &here()).ok()?.pop()
+}
+
+/// The manifests in the folder of one.
+fn beside(manifest: &Path) -> Option<Vec<PathBuf>> {
+    let folder = manifest.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let mut manifests = Vec::new();
+    for entry in std::fs::read_dir(folder.unwrap_or(Path::new("."))).ok()? {
+        let path = entry.ok()?.path();
+        let is_named_so = path.extension().is_some_and(|extension| extension == "toml") && path.is_file();
+        if is_named_so && Kind::of(&config::open(&path).ok()?.text) == Some(Kind::Manifest) {
+            manifests.push(path);
+        }
+    }
+    Some(manifests)
+}
+
+/// What names a file in a `cubinder.toml`: all in the folder of such files, and the file alone elsewhere.
+fn pattern(file: &Path, folder: &Path) -> String {
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    let below =
+        folder.canonicalize().ok().and_then(|folder| file.strip_prefix(folder).ok().map(Path::to_owned));
+    let named = below.as_deref().unwrap_or(file);
+    match named.parent() == Some(Path::new(FOLDER)) {
+        true => format!("{FOLDER}/*.toml"),
+        false => config::escaped(named),
+    }
+}
+
+pub(super) fn here() -> PathBuf {
+    std::env::current_dir().unwrap_or_default()
+}

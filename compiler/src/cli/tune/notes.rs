@@ -1,0 +1,199 @@
+//! What all that was measured tells together.
+
+use std::collections::BTreeSet;
+
+use cubinder_bundle::launch::Signature;
+use cubinder_bundle::{Plugin, Variant};
+use cubinder_compiler::eval::{Subject, state};
+
+use super::protocol::Timed;
+use super::report::Done;
+
+/// How far behind the fastest a variant may be and still count as one of the fastest: what is less is noise.
+const ALIKE: f64 = 1.01;
+
+/// How far the upper quartile of the times of a variant may be above the lower one, before something else seems to use the device.
+const STEADY: f64 = 1.05;
+
+/// Where only some cases were measured they do not tell which variants could go.
+pub(super) fn of_all(subject: &Subject, done: &[Done], is_whole: bool) -> Vec<String> {
+    let mut notes: Vec<String> = taken_note(done).into_iter().chain(spread_note(done)).collect();
+    if is_whole {
+        let never = never_fastest(subject, done).into_iter();
+        notes.extend(never.map(|id| format!("variant {id} is never the fastest: consider removing it")));
+    }
+    notes
+}
+
+/// The variants that are the fastest in no case, as far as that is known: an id has a row for each type, format and attribute for which it is
+/// compiled, and all of them have to have been measured.
+fn never_fastest(subject: &Subject, done: &[Done]) -> Vec<i32> {
+    let plugin = &subject.plugin;
+    let measured: BTreeSet<usize> = done.iter().flat_map(|done| rows(subject, done)).collect();
+    let ids: BTreeSet<i32> = plugin.variants.iter().map(|variant| variant.id).collect();
+    let is_known = |id: i32| {
+        let mut rows = plugin.variants.iter().enumerate().filter(|(_, variant)| variant.id == id);
+        rows.all(|(row, _)| measured.contains(&row))
+    };
+    let is_never =
+        |id: i32| !done.iter().any(|done| is_among_fastest(done, id)) && !is_last_resort(plugin, id);
+    ids.into_iter().filter(|id| is_known(*id) && is_never(*id)).collect()
+}
+
+/// The rows of the plugin's variants that were measured in a case.
+fn rows(subject: &Subject, done: &Done) -> Vec<usize> {
+    let Ok(stated) = state(subject, &done.point.query()) else { return Vec::new() };
+    let node = Signature { attributes: &stated.attributes, types: &stated.types, formats: &stated.formats };
+    let is_measured = |variant: &Variant| {
+        let mut timed = done.measured.variants.iter();
+        node.is_served_by(variant) && timed.any(|timed| timed.variant == variant.id)
+    };
+    let rows = subject.plugin.variants.iter().enumerate();
+    rows.filter(|(_, variant)| is_measured(variant)).map(|(row, _)| row).collect()
+}
+
+/// How good is what is taken now.
+fn taken_note(done: &[Done]) -> Option<String> {
+    let ratio = |done: &Done| {
+        let best = done.measured.ranking().first()?.microseconds;
+        let taken = done.measured.variants.iter().find(|timed| timed.variant == done.measured.automatic)?;
+        Some(taken.microseconds / best)
+    };
+    let ratios: Vec<(f64, &Done)> = done.iter().filter_map(|done| Some((ratio(done)?, done))).collect();
+    let right = ratios.iter().filter(|(ratio, _)| *ratio <= ALIKE).count();
+    let (worst, case) = ratios.iter().max_by(|one, other| one.0.total_cmp(&other.0))?;
+    let mut note = format!("what is taken now is one of the fastest in {right} of {} cases", ratios.len());
+    if *worst > ALIKE {
+        let name = case.point.case.as_deref().unwrap_or_default();
+        note.push_str(&format!("; at worst, in `{name}`, it lasts {worst:.2} times as long"));
+    }
+    Some(note)
+}
+
+/// That times are far apart.
+fn spread_note(done: &[Done]) -> Option<String> {
+    let spread = |timed: &Timed| timed.upper_quartile / timed.lower_quartile;
+    let worst = |done: &Done| done.measured.variants.iter().map(spread).max_by(f64::total_cmp);
+    let all: Vec<(f64, &Done)> = done.iter().filter_map(|done| Some((worst(done)?, done))).collect();
+    let unsteady = all.iter().filter(|(spread, _)| *spread > STEADY).count();
+    let (worst, case) = all.iter().max_by(|one, other| one.0.total_cmp(&other.0)).filter(|_| unsteady > 0)?;
+    Some(format!(
+        "in {unsteady} of {} cases half of a variant's times are more than {:.0} % apart, at most {:.0} %, in `{}`: something else may use the GPU",
+        all.len(),
+        (STEADY - 1.0) * 100.0,
+        (worst - 1.0) * 100.0,
+        case.point.case.as_deref().unwrap_or_default()
+    ))
+}
+
+fn is_among_fastest(done: &Done, id: i32) -> bool {
+    let best = done.measured.ranking().first().map(|timed| timed.microseconds);
+    let own = done.measured.variants.iter().find(|timed| timed.variant == id).map(|timed| timed.microseconds);
+    best.zip(own).is_some_and(|(best, own)| own <= best * ALIKE)
+}
+
+/// Whether a variant is the last that some types, formats and attributes have: it serves what the guards of the others refuse.
+fn is_last_resort(plugin: &Plugin, id: i32) -> bool {
+    let is_last = |own: &Variant| {
+        let alike = |other: &&Variant| {
+            other.types == own.types && other.formats == own.formats && other.specialized == own.specialized
+        };
+        plugin.variants.iter().rfind(alike).is_some_and(|last| last.id == id)
+    };
+    plugin.variants.iter().any(|own| own.id == id && is_last(own))
+}
+
+#[cfg(test)]
+mod tests {
+    use cubinder_compiler::diagnostic::Source;
+    use cubinder_compiler::eval;
+    use cubinder_compiler::tuning::Point;
+
+    use super::super::protocol::Measurement;
+    use super::*;
+
+    /// Variant 2 is there for one of the types, and there the last.
+    const MANIFEST: &str = r#"schema = 1
+[plugin]
+name = "copy"
+version = "1"
+[types]
+T = ["f32", "f16"]
+[[inputs]]
+name = "x"
+type = "T"
+rank = 1
+[[outputs]]
+name = "y"
+type = "T"
+shape = "x.shape"
+[[variants]]
+id = 1
+guard = "numel(y) % 4 == 0"
+constants = { V = 4 }
+[[variants]]
+id = 3
+guard = "numel(y) % 2 == 0"
+constants = { V = 2 }
+[[variants]]
+id = 4
+constants = { V = 1 }
+[[variants]]
+id = 2
+types = { T = ["f16"] }
+constants = { V = 8 }
+[[launches]]
+source = "k.cu"
+kernel = "k<T, V>"
+grid = [1]
+block = [256]
+[launches.args]
+x = "x"
+y = "y"
+"#;
+
+    fn done(ty: &str, times: &[(i32, f64)]) -> Done {
+        let timed = |(variant, microseconds): &(i32, f64)| Timed {
+            variant: *variant,
+            label: String::new(),
+            microseconds: *microseconds,
+            least: *microseconds,
+            most: *microseconds,
+            lower_quartile: *microseconds,
+            upper_quartile: *microseconds,
+            launches: 1,
+            runs: 1,
+        };
+        let point = Point {
+            types: vec![("T".to_owned(), ty.to_owned())],
+            shapes: vec![("x".to_owned(), vec![8])],
+            ..Point::default()
+        };
+        let variants = times.iter().map(timed).collect();
+        Done { point, measured: Measurement { bytes: 1, automatic: 1, code: String::new(), variants } }
+    }
+
+    #[test]
+    fn a_variant_could_go_where_all_of_it_was_measured() {
+        let subject = match eval::manifest(&Source::new("copy.toml", MANIFEST)) {
+            Ok(mut subjects) => subjects.list.remove(0),
+            Err(errors) => panic!("{errors:?}"),
+        };
+        let f32 = [(1, 2.0), (3, 1.0), (4, 3.0)];
+        let f16 = [(1, 2.0), (3, 1.0), (4, 3.0), (2, 5.0)];
+        let never = |done: &[Done]| never_fastest(&subject, done);
+        assert_eq!(
+            never(&[done("f32", &f32), done("f16", &f16)]),
+            [1],
+            "the others are all that some nodes have"
+        );
+        assert_eq!(never(&[done("f32", &f32), done("f32", &f32)]), [0; 0], "it may be good for f16");
+        assert_eq!(never(&[done("f32", &f32), done("f16", &f16[1..])]), [0; 0], "it was not measured there");
+        let good = [(1, 1.0), (3, 0.995)];
+        assert_eq!(never(&[done("f32", &good), done("f16", &f16)]), [0; 0], "so little is noise");
+        let notes = of_all(&subject, &[done("f32", &f32), done("f16", &f16)], true);
+        assert_eq!(notes.iter().filter(|note| note.contains("never")).count(), 1, "{notes:?}");
+        let notes = of_all(&subject, &[done("f32", &f32), done("f16", &f16)], false);
+        assert!(!notes.iter().any(|note| note.contains("never")), "{notes:?}");
+    }
+}

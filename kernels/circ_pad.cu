@@ -4,6 +4,8 @@
 // an extent `d` is a multiplication by `reciprocal = (2^63 - 1) / d` (rounded down), which the host computes when shapes change:
 // for 0 <= n and 1 <= d with (n + 1) * d < 2^63 the quotient is the highest bits of (n + 1) * reciprocal, from bit 63 on.
 
+#include "cubinder/programmatic.cuh"
+
 /// How to divide by a number: which of the two ways is right is for the caller to know.
 template <bool NARROW>
 struct Divisor;
@@ -62,18 +64,21 @@ __global__ void circ_pad(const T* __restrict__ x, T* __restrict__ y, unsigned co
                          cubinder::array<unsigned long long, DIMS> in_reciprocal,
                          cubinder::array<unsigned long long, DIMS> out_reciprocal, cubinder::array<unsigned, DIMS> shift)
 {
+    let_later_begin_after(blockDim.x * PER * VEC * ELEMENTS * 2 * sizeof(T));
     using Piece = typename Unit<T, ELEMENTS>::type;
     using Divide = Divisor<NARROW>;
     const Piece* const from = reinterpret_cast<const Piece*>(x);
+    Vector<Piece, VEC>* const to = reinterpret_cast<Vector<Piece, VEC>*>(y);
     const unsigned first = (blockIdx.x * blockDim.x * PER + threadIdx.x) * VEC;
+    if (first >= count)
+        return;
 
+    // Where in `x` each unit lies.
+    unsigned source[PER][VEC];
 #pragma unroll
     for (int place = 0; place < PER; ++place) {
-        const unsigned index = first + place * blockDim.x * VEC;
-        if (index >= count)
-            return;
-
         // The row of `y`, and the column where the thread begins.
+        const unsigned index = first + place * blockDim.x * VEC;
         unsigned outer = Divide::quotient(index, out_reciprocal[0]);
         const unsigned column = index - outer * out_extent[0] + shift[0];
 
@@ -92,13 +97,23 @@ __global__ void circ_pad(const T* __restrict__ x, T* __restrict__ y, unsigned co
             outer = next;
         }
         row += outer * stride;
-
-        Vector<Piece, VEC> vector;
 #pragma unroll
         for (int i = 0; i < VEC; ++i) {
             const unsigned shifted = column + i;
-            vector.unit[i] = from[row * in_extent[0] + shifted - Divide::quotient(shifted, in_reciprocal[0]) * in_extent[0]];
+            source[place][i] = row * in_extent[0] + shifted - Divide::quotient(shifted, in_reciprocal[0]) * in_extent[0];
         }
-        reinterpret_cast<Vector<Piece, VEC>*>(y)[index / VEC] = vector;
     }
+
+    wait_for_earlier(from + source[0][0], to + first / VEC);
+    Vector<Piece, VEC> vector[PER];
+#pragma unroll
+    for (int place = 0; place < PER; ++place)
+#pragma unroll
+        for (int i = 0; i < VEC; ++i)
+            if (first + place * blockDim.x * VEC < count)
+                vector[place].unit[i] = from[source[place][i]];
+#pragma unroll
+    for (int place = 0; place < PER; ++place)
+        if (first + place * blockDim.x * VEC < count)
+            to[first / VEC + place * blockDim.x] = vector[place];
 }

@@ -243,7 +243,8 @@ fn session(overrides: &Overrides, use_cache: bool) -> Result<Session, Vec<Diagno
         Some(folder) if use_cache => Cache::open(folder),
         _ => Cache::disabled(),
     };
-    Session::new(toolkit, Settings::default(), cache)
+    let session = Session::new(toolkit, Settings::default(), cache)?;
+    Ok(session.in_processes_of(overrides.workers.clone()))
 }
 
 /// Plugins share files, and so their mistakes.

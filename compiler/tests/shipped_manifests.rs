@@ -75,11 +75,11 @@ fn circ_pad_grows_the_last_dimensions() {
     assert_eq!(shape(&circ_pad(&[2, 5], &[])), [2, 5]);
     assert_eq!(shape(&circ_pad(&[1; 8], &[1; 16])), [3; 8]);
     let ids: Vec<i32> = draft.plugin.variants.iter().map(|variant| variant.id).collect();
-    // Both types, then each its own way with vectors, pairs of halves, and both again.
-    assert_eq!(ids, [1, 1, 2, 3, 4, 5, 6, 8, 8, 7, 7]);
+    // Both types, then each its own way with vectors, pairs of each, and both again.
+    assert_eq!(ids, [1, 1, 2, 3, 4, 5, 6, 9, 8, 8, 10, 7, 7]);
     let halves: Vec<bool> =
         draft.plugin.variants.iter().map(|variant| variant.types == [DataType::F16; 2]).collect();
-    assert_eq!(halves, [false, true, false, true, false, true, true, false, true, false, true]);
+    assert_eq!(halves, [false, true, false, true, false, true, true, false, false, true, true, false, true]);
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn circ_pad_launches_a_thread_an_element_or_a_vector() {
         "circ_pad<float, 2, 1, 1, true, 1>"
     );
     // Whatever is left: all eight dimensions.
-    let last = |name| argument(&draft, 9, name, &node);
+    let last = |name| argument(&draft, 11, name, &node);
     assert_eq!(last("padded"), Value::Int(2));
     assert_eq!(last("in_extent"), ints(&[7, 5, 2, 1, 1, 1, 1, 1]));
     assert_eq!(last("shift"), ints(&[6, 2, 0, 0, 0, 0, 0, 0]));

@@ -9,6 +9,8 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
+#include "programmatic.cuh"
+
 namespace nms {
 
 constexpr unsigned ALL_LANES = 0xffffffffu;
@@ -22,13 +24,12 @@ constexpr unsigned char OPEN = 0, KEPT = 1, DROPPED = 2;
 /// A bit of a word stands for a group of boxes.
 constexpr int GROUPS = 64;
 
-/// From compute capability 9.0 on: returns when the step before has ended, and lets the step behind begin, which waits likewise.
-__device__ __forceinline__ void begin_step()
+/// Returns when the step before has ended, and lets the step behind begin, which waits likewise. `read` is what is read from.
+template <typename... Read>
+__device__ __forceinline__ void begin_step(const Read*... read)
 {
-#if __CUDA_ARCH__ >= 900
-    asm volatile("griddepcontrol.wait;" ::: "memory");
-    asm volatile("griddepcontrol.launch_dependents;");
-#endif
+    wait_for_earlier(read...);
+    let_later_begin();
 }
 
 /// The corners of a box: x and y of the one, z and w of the other.
@@ -303,7 +304,7 @@ __global__ void __launch_bounds__(CHUNK)
                float score_threshold)
 {
     using namespace nms;
-    begin_step();
+    begin_step(scores, classes);
     __shared__ Entry exchange[2 * CHUNK];
     const int index = blockIdx.x * CHUNK + threadIdx.x;
     Entry entry = {NO_KEY, index};
@@ -362,7 +363,7 @@ __global__ void place_boxes(const T* __restrict__ boxes, const int* __restrict__
                             unsigned* __restrict__ turns, int parts)
 {
     using namespace nms;
-    begin_step();
+    begin_step(boxes, classes, keys, indices);
     const int own = blockIdx.x * blockDim.x + threadIdx.x;
     const long long first = static_cast<long long>(blockIdx.y * parts) * CHUNK;
     const unsigned long long key = keys[first + own];
@@ -393,7 +394,7 @@ __global__ void __launch_bounds__(BLOCK)
                 int width, float iou_threshold)
 {
     using namespace nms;
-    begin_step();
+    begin_step(sorted_boxes, sorted_classes, groups);
     constexpr int ROWS = 2;
     __shared__ float4 tile_boxes[BLOCK];
     __shared__ int tile_classes[BLOCK];
@@ -487,7 +488,7 @@ __global__ void __launch_bounds__(BLOCK)
                  unsigned char* __restrict__ kept, unsigned* turns, int width, float iou_threshold)
 {
     using namespace nms;
-    begin_step();
+    begin_step(sorted_boxes, sorted_classes, sources, groups, score_places, states, kept, turns);
     __shared__ unsigned turn;
     if (threadIdx.x == 0)
         turn = atomicAdd(turns, 1u);
@@ -522,7 +523,7 @@ __global__ void __launch_bounds__(BLOCK)
     write_kept(const unsigned char* __restrict__ kept, const int* __restrict__ by_score, int* __restrict__ keep, long long* __restrict__ count)
 {
     using namespace nms;
-    begin_step();
+    begin_step(kept, by_score);
     __shared__ unsigned counts[2][BLOCK / 32];
     const unsigned first = blockIdx.x * BLOCK;
     const uint4* const pieces = reinterpret_cast<const uint4*>(kept);

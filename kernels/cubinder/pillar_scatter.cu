@@ -1,7 +1,8 @@
 // Pillars of a point cloud are laid out as an image: the features of each pillar go to its cell, and cells without one are zero.
 //
-// Two passes, or one for few pillars. The first finds out which pillar each cell shows: of several the last one, as if they were written in their order. The second
-// writes the image from its first element to its last, so that memory is written in whole lines and each element once.
+// Three passes. The first forgets what cells show, the second finds out which pillar each cell shows: of several the last one, as
+// if they were written in their order. The third writes the image from its first element to its last, so that memory is written in whole lines and each
+// element once.
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -17,21 +18,34 @@ __device__ __forceinline__ void fetch(const char* row, int bytes)
 #endif
 }
 
+/// No cell shows a pillar. A thread sees to four cells of `shown`, whose memory has room for whole fours.
+__global__ void forget_pillars(int4* shown, unsigned fours)
+{
+    let_later_begin_after(blockDim.x * sizeof(int4));
+    const unsigned at = blockIdx.x * blockDim.x + threadIdx.x;
+    if (at >= fours)
+        return;
+    int4* const to = shown + at;
+    wait_for_earlier(to);
+    *to = make_int4(-1, -1, -1, -1);
+}
+
 /// `shown` holds -1 everywhere. A pillar whose cell lies beyond the image is left out: models pad their pillars that way. Features are on their way when
-/// the second pass wants them; `bytes` are those of a pillar.
+/// the third pass wants them; `bytes` are those of a pillar.
 __global__ void find_pillars(const int* __restrict__ coordinates, const void* __restrict__ features, int* shown, int pillars, int bytes, int batch,
                              int height, int width)
 {
-    let_later_begin();
+    let_later_begin_after(blockDim.x * bytes);
     const long long pillar = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x;
     if (pillar >= pillars)
         return;
-    wait_for_earlier();
     const int* const at = coordinates + 4 * pillar;
+    const char* const of_pillar = static_cast<const char*>(features) + pillar * bytes;
+    wait_for_earlier(at, of_pillar);
     const int image = at[0], row = at[2], column = at[3];
     const bool is_inside = image >= 0 && image < batch && row >= 0 && row < height && column >= 0 && column < width;
     if (is_inside) {
-        fetch(static_cast<const char*>(features) + pillar * bytes, bytes);
+        fetch(of_pillar, bytes);
         atomicMax(&shown[(static_cast<long long>(image) * height + row) * width + column], static_cast<int>(pillar));
     }
 }
@@ -98,42 +112,9 @@ __global__ void __launch_bounds__(BLOCK)
     if (cell >= cells)
         return;
     const int first = blockIdx.y * CHANNELS;
-    wait_for_earlier();
-    const Piece<int, SIZE> pillars = *reinterpret_cast<const Piece<int, SIZE>*>(shown + static_cast<long long>(blockIdx.z) * cells + cell);
+    const Piece<int, SIZE>* const own = reinterpret_cast<const Piece<int, SIZE>*>(shown + static_cast<long long>(blockIdx.z) * cells + cell);
     T* const to = image + (static_cast<long long>(blockIdx.z) * channels + first) * cells + cell;
+    wait_for_earlier(own, to, features);
+    const Piece<int, SIZE> pillars = *own;
     show<T, SIZE, CHANNELS, PIECES>(pillars, features, to, first, cells, channels);
-}
-
-/// Both passes at once, for few pillars: each block looks at all of them for those of its own cells. Blocks: as above.
-template <typename T, int SIZE, int CHANNELS, bool PIECES, int BLOCK>
-__global__ void __launch_bounds__(BLOCK)
-    scatter_pillars(const int* __restrict__ coordinates, const T* __restrict__ features, T* __restrict__ image, int pillars, int height, int width,
-                    int channels)
-{
-    let_later_begin();
-    __shared__ Piece<int, SIZE> shown[BLOCK];
-    const int cells = height * width;
-    const int first_cell = blockIdx.x * BLOCK * SIZE;
-#pragma unroll
-    for (int e = 0; e < SIZE; ++e)
-        shown[threadIdx.x].element[e] = -1;
-    __syncthreads();
-    wait_for_earlier();
-    for (int pillar = threadIdx.x; pillar < pillars; pillar += BLOCK) {
-        const int* const at = coordinates + 4LL * pillar;
-        const int row = at[2], column = at[3];
-        const bool is_inside = at[0] == static_cast<int>(blockIdx.z) && row >= 0 && row < height && column >= 0 && column < width;
-        if (!is_inside)
-            continue;
-        const int place = row * width + column - first_cell;
-        if (place >= 0 && place < BLOCK * SIZE)
-            atomicMax(&shown[place / SIZE].element[place % SIZE], pillar);
-    }
-    __syncthreads();
-    const int cell = first_cell + static_cast<int>(threadIdx.x) * SIZE;
-    if (cell >= cells)
-        return;
-    const int first = blockIdx.y * CHANNELS;
-    T* const to = image + (static_cast<long long>(blockIdx.z) * channels + first) * cells + cell;
-    show<T, SIZE, CHANNELS, PIECES>(shown[threadIdx.x], features, to, first, cells, channels);
 }

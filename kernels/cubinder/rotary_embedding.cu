@@ -8,28 +8,39 @@
 
 #include "programmatic.cuh"
 
-/// `SIZE` elements side by side, moved as many at once as `TOGETHER`, at most 16 bytes.
-template <typename T, int SIZE, int TOGETHER = SIZE>
-struct alignas(sizeof(T) * TOGETHER < 16 ? sizeof(T) * TOGETHER : 16) Piece
+/// `SIZE` elements side by side, moved at once.
+template <typename T, int SIZE>
+struct alignas(sizeof(T) * SIZE) Piece
 {
     T element[SIZE];
 };
 
 /// The row of the tables that a place of the sequence uses. A position beyond the tables is that of their end: no memory of others is read.
 template <typename P>
-__device__ __forceinline__ long long position_of(const P* __restrict__ positions, long long place, int known)
+__device__ __forceinline__ unsigned position_of(P position, unsigned last)
 {
-    const long long position = positions[place];
-    return position < 0 ? 0 : position < known ? position : known - 1;
+    return position < 0 ? 0 : position < last ? static_cast<unsigned>(position) : last;
 }
 
-/// One thread turns `SIZE` pairs, or copies `SIZE` elements. Threads of a block: x within a row, y rows.
+/// Turns a pair by an angle whose cosine and sine are given.
+template <typename T>
+__device__ __forceinline__ void turn(T& first, T& second, T cosine, T sine)
+{
+    const float a = static_cast<float>(first), b = static_cast<float>(second);
+    const float c = static_cast<float>(cosine), s = static_cast<float>(sine);
+    first = static_cast<T>(a * c - b * s);
+    second = static_cast<T>(a * s + b * c);
+}
+
+/// One thread turns `SIZE` pairs, or copies `SIZE` elements. The pairs' elements lie in two pieces of `SIZE` elements, half of what is rotated apart:
+/// their first and their second elements, or whole pairs where they are interleaved; a single pair lies there alone. Threads of a block: x within a row, y
+/// rows.
 template <typename T, typename P, int SIZE, bool INTERLEAVED>
 __global__ void rotary_embedding(const T* __restrict__ x, const T* __restrict__ cos, const T* __restrict__ sin,
                                  const P* __restrict__ positions, T* __restrict__ y, unsigned rows, unsigned heads, unsigned places,
                                  unsigned width, unsigned rotated, int known)
 {
-    let_later_begin();
+    let_later_begin_after(blockDim.y * width * 2 * sizeof(T));
     const unsigned row = blockIdx.x * blockDim.y + threadIdx.y;
     if (row >= rows)
         return;
@@ -42,7 +53,7 @@ __global__ void rotary_embedding(const T* __restrict__ x, const T* __restrict__ 
         const unsigned at = item + pairs;
         if (at >= width)
             return;
-        wait_for_earlier();
+        wait_for_earlier(from, to, at);
         *reinterpret_cast<Elements*>(to + at) = *reinterpret_cast<const Elements*>(from + at);
         return;
     }
@@ -50,42 +61,39 @@ __global__ void rotary_embedding(const T* __restrict__ x, const T* __restrict__ 
     // The row is that of a batch, a head and a place.
     const unsigned outer = row / places;
     const unsigned place = row - outer * places;
-    const long long asked = static_cast<long long>(outer / heads) * places + place;
-    wait_for_earlier();
-    const long long position = position_of(positions, asked, known);
-    const Elements* const cosines = reinterpret_cast<const Elements*>(cos + position * pairs + item);
-    const Elements* const sines = reinterpret_cast<const Elements*>(sin + position * pairs + item);
+    const P* const asked = positions + static_cast<long long>(outer / heads) * places + place;
+    const unsigned row_bytes = pairs * sizeof(T);
+    const unsigned last = known - 1;
+    constexpr bool IS_ONE = INTERLEAVED && SIZE == 1;
+    // Where the two pieces lie, and what of the tables they take.
+    const unsigned first_at = IS_ONE ? 2 * item : item, second_at = IS_ONE ? 2 * item + 1 : item + pairs;
+    using Angles = Piece<T, (INTERLEAVED && SIZE > 1) ? SIZE / 2 : SIZE>;
+    const unsigned first_angle = INTERLEAVED ? first_at / 2 : item, second_angle = INTERLEAVED ? second_at / 2 : item;
+    const char* const cosines = reinterpret_cast<const char*>(cos + first_angle);
+    const char* const sines = reinterpret_cast<const char*>(sin + first_angle);
+    wait_for_earlier(from, to, first_at, second_at, asked, row_bytes, cosines, sines, last);
 
+    const P position = *asked;
     // The elements are on their way while the position is.
-    if constexpr (INTERLEAVED) {
-        // Elements that are moved one by one lie anywhere.
-        using Pairs = Piece<T, 2 * SIZE, SIZE == 1 ? 1 : 2 * SIZE>;
-        Pairs pair = *reinterpret_cast<const Pairs*>(from + 2 * item);
-        const Elements c = *cosines, s = *sines;
+    Elements first = *reinterpret_cast<const Elements*>(from + first_at);
+    Elements second = *reinterpret_cast<const Elements*>(from + second_at);
+    const unsigned long long row_of_tables = static_cast<unsigned long long>(position_of(position, last)) * row_bytes;
+    const auto angles = [&](const char* table, unsigned at) {
+        return *reinterpret_cast<const Angles*>(table + row_of_tables + (at - first_angle) * sizeof(T));
+    };
+    const Angles c = angles(cosines, first_angle), s = angles(sines, first_angle);
+    if constexpr (INTERLEAVED && SIZE > 1) {
+        const Angles d = angles(cosines, second_angle), t = angles(sines, second_angle);
 #pragma unroll
-        for (int e = 0; e < SIZE; ++e) {
-            const float first = static_cast<float>(pair.element[2 * e]);
-            const float second = static_cast<float>(pair.element[2 * e + 1]);
-            const float co = static_cast<float>(c.element[e]);
-            const float si = static_cast<float>(s.element[e]);
-            pair.element[2 * e] = static_cast<T>(first * co - second * si);
-            pair.element[2 * e + 1] = static_cast<T>(first * si + second * co);
+        for (int e = 0; e < SIZE / 2; ++e) {
+            turn(first.element[2 * e], first.element[2 * e + 1], c.element[e], s.element[e]);
+            turn(second.element[2 * e], second.element[2 * e + 1], d.element[e], t.element[e]);
         }
-        *reinterpret_cast<Pairs*>(to + 2 * item) = pair;
     } else {
-        Elements first = *reinterpret_cast<const Elements*>(from + item);
-        Elements second = *reinterpret_cast<const Elements*>(from + item + pairs);
-        const Elements c = *cosines, s = *sines;
 #pragma unroll
-        for (int e = 0; e < SIZE; ++e) {
-            const float a = static_cast<float>(first.element[e]);
-            const float b = static_cast<float>(second.element[e]);
-            const float co = static_cast<float>(c.element[e]);
-            const float si = static_cast<float>(s.element[e]);
-            first.element[e] = static_cast<T>(a * co - b * si);
-            second.element[e] = static_cast<T>(a * si + b * co);
-        }
-        *reinterpret_cast<Elements*>(to + item) = first;
-        *reinterpret_cast<Elements*>(to + item + pairs) = second;
+        for (int e = 0; e < SIZE; ++e)
+            turn(first.element[e], second.element[e], c.element[e], s.element[e]);
     }
+    *reinterpret_cast<Elements*>(to + first_at) = first;
+    *reinterpret_cast<Elements*>(to + second_at) = second;
 }

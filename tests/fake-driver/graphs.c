@@ -2,12 +2,14 @@
 //
 // Streams of their own, work that is captured, and a clock: every kernel, fill and copy that is done takes the time that a rule or
 // FAKE_TIMES says, whatever it takes here, so that what is timed comes out the same on every machine. With FAKE_UNSTEADY every third
-// graph takes half as long again.
+// graph takes half as long again. FAKE_HANGS: the launch of a graph that never ends, counted from 1. FAKE_NAP: milliseconds that each
+// launch lasts here, on no clock of the device.
 #define _GNU_SOURCE
 #include "device.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define API __attribute__((visibility("default")))
 
@@ -259,6 +261,21 @@ API int32_t cuGraphInstantiateWithFlags(void** made, void* graph, unsigned long 
     *made = graph;
     return gDeviceLost;
 }
+// What launches take beside the time of the device, where a test says so.
+static void linger(uint32_t launches)
+{
+    char const* const hangs = getenv("FAKE_HANGS");
+    while (hangs != NULL && strtoul(hangs, NULL, 10) == launches)
+    {
+        pause();
+    }
+    char const* const nap = getenv("FAKE_NAP");
+    if (nap != NULL)
+    {
+        usleep((useconds_t) strtoul(nap, NULL, 10) * 1000);
+    }
+}
+
 API int32_t cuGraphLaunch(void* made, void* stream)
 {
     if (made == NULL || !graphsHas(stream) || ((struct Stream*) stream)->capture != NULL)
@@ -271,7 +288,8 @@ API int32_t cuGraphLaunch(void* made, void* stream)
     {
         perform(node);
     }
-    gNow += ++launches % 3 == 0 && getenv("FAKE_UNSTEADY") != NULL ? (gNow - start) / 2 : 0;
+    linger(++launches);
+    gNow += launches % 3 == 0 && getenv("FAKE_UNSTEADY") != NULL ? (gNow - start) / 2 : 0;
     return gDeviceLost;
 }
 API int32_t cuGraphDestroy(void* graph)

@@ -340,6 +340,37 @@ fn a_library_is_measured_in_the_place_of_the_manifest() {
     let on = project.tune(&arguments).expect("as before");
     on.assert_code(0);
     assert_eq!(cases(&on.report()).len(), 2);
+    // Cases may name it. Where no manifest is there, the project around them says what is packed.
+    project.write(
+        "tests/sizes.toml",
+        &project.read("tests/sizes.toml").replace("manifests/planted.toml", "libboth.so"),
+    );
+    let note = |tuning: &str| {
+        let library =
+            "[library]\nname = \"both\"\nmanifests = [\"manifests/*.toml\"]\ntargets = [\"sm_89\"]\n";
+        project.write("cubinder.toml", &format!("{library}{tuning}\n"));
+        let run = project.tune(&["tests/sizes.toml", "--plugin", "planted"]).expect("as before");
+        run.assert_code(0);
+        assert!(
+            run.stdout.ends_with("wrote tests/tuning/stand-in-4090.toml (2 points; 0 others stay)\n"),
+            "{}",
+            run.stdout
+        );
+        run.stdout.lines().find(|line| line.contains("cubinder.toml")).map(str::to_owned)
+    };
+    assert!(
+        note("")
+            .expect("a note")
+            .contains("`tuning = [\"tests/tuning/stand-in-4090.toml\"]` in its `[library]` does")
+    );
+    assert_eq!(note("tuning = [\"*/tuning/*.toml\"]"), None);
+    std::fs::remove_file(project.folder.path().join("cubinder.toml")).expect("removed");
+    let alone = project.tune(&["tests/sizes.toml", "--plugin", "planted"]).expect("as before");
+    assert!(
+        alone.stdout.contains("`cubinder compile ... --tuning tests/tuning/stand-in-4090.toml` packs it"),
+        "{}",
+        alone.stdout
+    );
     let other = project.tune(&["libboth.so", "--plugin", "planted"]).expect("as before");
     other.assert_code(1);
     assert!(other.stderr.contains("`--on libboth.so`"), "{}", other.stderr);
@@ -409,6 +440,26 @@ fn a_variant_that_cannot_be_measured_is_named() {
         let files = std::fs::read_dir(folder.path()).expect("a folder").count();
         assert_eq!(files, 1, "the cases alone");
     }
+}
+
+/// `--timeout` is for one step, and only a variant that runs for the first time is the one that hangs.
+#[test]
+fn what_hangs_is_named_where_it_is_known() {
+    // Too little memory for the rate of copies, which would be launches too.
+    let small = ("FAKE_GPU_BYTES", "100000000");
+    let hangs = |launch: &str| {
+        let arguments = ["--case", "a vector", "--timeout", "2"];
+        let run = tune(&arguments, &[small, ("FAKE_HANGS", launch)])?;
+        run.assert_code(1);
+        Some(run.stderr)
+    };
+    let Some(first) = hangs("3") else { return };
+    assert!(first.contains("`a vector` cannot be measured: variant 1: nothing came of it in 2 s"), "{first}");
+    let round = hangs("60").expect("as before");
+    assert!(round.contains("`a vector` cannot be measured: nothing came of it in 2 s"), "{round}");
+    // All rounds last for more than two seconds, and none of them does.
+    let long = tune(&["--case", "a vector", "--timeout", "2"], &[small, ("FAKE_NAP", "30")]);
+    long.expect("as before").assert_code(0);
 }
 
 /// Measuring took a while.

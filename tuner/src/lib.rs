@@ -13,4 +13,4 @@
 mod measure;
 mod memory;
 
-pub use measure::{Bench, Effort, Failure, Measured, Node, Timing, Why, measure};
+pub use measure::{Bench, Effort, Failure, Measured, Node, Step, Timing, Why, measure};

@@ -41,6 +41,15 @@ pub struct Node<'n> {
     pub device: Device,
 }
 
+/// What is done next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// The variant with this id runs for the first time.
+    Begins(i32),
+    /// All variants run in turn, which they have done before.
+    Round,
+}
+
 /// How much is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Effort {
@@ -150,7 +159,7 @@ struct Ready<'b> {
 }
 
 /// Measures every variant that serves the node and whose guard holds with aligned addresses. `held` is what each input holds, in its
-/// memory layout; what is shorter than the input is repeated. `begins` is told of each variant before it runs for the first time.
+/// memory layout; what is shorter than the input is repeated. `tell` is told of each step before it is taken.
 ///
 /// # Errors
 /// The first variant that cannot be run; and where none can, or the driver refuses.
@@ -159,7 +168,7 @@ pub fn measure(
     node: &Node<'_>,
     held: &[Vec<u8>],
     effort: Effort,
-    begins: &mut dyn FnMut(i32),
+    tell: &mut dyn FnMut(Step),
 ) -> Result<Measured, Failure> {
     // Without facts about the device the order is that of the manifest.
     let variants = valid(node, &Facts::default())?;
@@ -173,10 +182,10 @@ pub fn measure(
     let places = memory.places(node);
     let mut queues = Vec::new();
     for one in &ready {
-        begins(one.variant.id);
+        tell(Step::Begins(one.variant.id));
         queues.push(queue(bench, one, &places).map_err(|error| Why::Driver(error).of(one.variant.id))?);
     }
-    let times = rounds(&ready, &queues, effort)?;
+    let times = rounds(&ready, &queues, effort, tell)?;
     let timings = ready.iter().zip(&queues).zip(&times);
     let variants = timings.filter_map(|((one, queue), times)| {
         Some(Timing {
@@ -249,8 +258,10 @@ fn rounds(
     ready: &[Ready<'_>],
     queues: &[Repeated<'_, '_, '_>],
     effort: Effort,
+    tell: &mut dyn FnMut(Step),
 ) -> Result<Vec<Vec<f64>>, Failure> {
-    let round = |times: &mut [Vec<f64>]| -> Result<(), Failure> {
+    let mut round = |times: &mut [Vec<f64>]| -> Result<(), Failure> {
+        tell(Step::Round);
         for ((one, queue), times) in ready.iter().zip(queues).zip(times) {
             times.push(queue.time().map_err(|error| Why::Driver(error).of(one.variant.id))?);
         }

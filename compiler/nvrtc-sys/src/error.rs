@@ -1,5 +1,6 @@
 //! What can go wrong, as values.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 
 /// Why a file cannot serve as NVRTC.
@@ -66,13 +67,13 @@ pub enum CompileError {
     #[error("the {what} holds a NUL byte")]
     Nul {
         /// Which text.
-        what: &'static str,
+        what: Cow<'static, str>,
     },
     /// Anything else.
     #[error("`{call}` failed: {reason} ({code})")]
     Failed {
         /// The function.
-        call: &'static str,
+        call: Cow<'static, str>,
         /// NVRTC's result code.
         code: i32,
         /// NVRTC's words for it.

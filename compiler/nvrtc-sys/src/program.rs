@@ -91,7 +91,12 @@ impl<'a> Handle<'a> {
             SUCCESS => Ok(()),
             COMPILATION => Err(CompileError::Rejected { log: self.log() }),
             INVALID_OPTION => Err(CompileError::Option { log: self.log() }),
-            code => Err(CompileError::Failed { call, code, reason: self.api.words(code), log: self.log() }),
+            code => Err(CompileError::Failed {
+                call: call.into(),
+                code,
+                reason: self.api.words(code),
+                log: self.log(),
+            }),
         }
     }
 
@@ -102,7 +107,7 @@ impl<'a> Handle<'a> {
         self.check("nvrtcGetLoweredName", code)?;
         if lowered.is_null() {
             return Err(CompileError::Failed {
-                call: "nvrtcGetLoweredName",
+                call: "nvrtcGetLoweredName".into(),
                 code,
                 reason: "no name was given back".to_owned(),
                 log: self.log(),
@@ -165,7 +170,7 @@ impl Drop for Handle<'_> {
 }
 
 fn string(text: &str, what: &'static str) -> Result<CString, CompileError> {
-    CString::new(text).map_err(|_| CompileError::Nul { what })
+    CString::new(text).map_err(|_| CompileError::Nul { what: what.into() })
 }
 
 fn strings<'a>(
@@ -181,7 +186,7 @@ fn pointers(strings: &[CString]) -> Vec<*const c_char> {
 
 fn count(length: usize) -> Result<c_int, CompileError> {
     c_int::try_from(length).map_err(|_| CompileError::Failed {
-        call: "nvrtcCompileProgram",
+        call: "nvrtcCompileProgram".into(),
         code: SUCCESS,
         reason: "more items than a C int can count".to_owned(),
         log: String::new(),

@@ -13,11 +13,11 @@ use cubinder_compiler::diagnostic::{Diagnostic, Severity};
 use cubinder_compiler::foreign::FromPtx;
 use cubinder_compiler::installation::Installation;
 use cubinder_compiler::project::{Asked, Project};
-use cubinder_compiler::toolkit::Overrides;
 use cubinder_compiler::tuning::Changed;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Value, json};
 
+use super::nvrtc;
 use super::obligations::{self, Tally, count_of, failed_json};
 use super::output::{MessageFormat, Readers, print, show};
 
@@ -170,7 +170,7 @@ fn request(arguments: &Arguments) -> Result<Request, Vec<Diagnostic>> {
         embed: arguments.embed,
         depfile: arguments.depfile.clone(),
         runtime_library: runtime_library(arguments).map_err(one)?,
-        overrides: Overrides::from_env(arguments.nvrtc.clone()),
+        overrides: nvrtc::overrides(arguments.nvrtc.clone()),
         use_cache: !arguments.no_cache,
         project,
     })

@@ -14,11 +14,11 @@ use cubinder_compiler::nvrtc::Settings;
 use cubinder_compiler::project::kind::{self, Kind};
 use cubinder_compiler::project::{Asked, Project};
 use cubinder_compiler::resolve::Resolved;
-use cubinder_compiler::toolkit::Overrides;
 use cubinder_compiler::tuning;
 use serde::Serialize;
 
 use super::node::{NodeArguments, WhichNode};
+use super::nvrtc;
 use super::obligations::failed_json;
 use super::output::{MessageFormat, print, show};
 
@@ -204,7 +204,7 @@ fn compiler(arguments: &Arguments, file: &Path, chosen: &[Subject]) -> Result<Co
         Some(resolved) => planned(resolved, file, arch)?,
         None => Environment::default(),
     };
-    let overrides = Overrides::from_env(arguments.nvrtc.clone());
+    let overrides = nvrtc::overrides(arguments.nvrtc.clone());
     Ok(Compiler::new(Environment { arch, overrides, ..environment }))
 }
 

@@ -11,6 +11,7 @@ mod inspect;
 mod man;
 mod new;
 mod node;
+mod nvrtc;
 mod obligations;
 mod onnx;
 mod output;
@@ -88,6 +89,9 @@ enum Command {
 
 /// Parses the command line and runs the command.
 pub(crate) fn run() -> ExitCode {
+    if let Some(code) = nvrtc::as_worker() {
+        return code;
+    }
     let command = match Arguments::try_parse() {
         Ok(arguments) => arguments.command,
         Err(error) => return refuse(&error),

@@ -203,6 +203,7 @@ fn session(environment: &Environment) -> Result<Session, String> {
     let toolkit = Toolkit::locate(&environment.overrides).map_err(why)?;
     let cache = environment.overrides.cache.as_deref().map_or_else(Cache::disabled, Cache::open);
     Session::new(toolkit, environment.settings.clone(), cache)
+        .map(|session| session.in_processes_of(environment.overrides.workers.clone()))
         .map_err(|errors| errors.into_iter().next().map_or_else(String::new, why))
 }
 

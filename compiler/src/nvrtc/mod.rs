@@ -1,7 +1,7 @@
 //! Compiling a unit with NVRTC.
 //!
-//! Owns: the options, the call, and NVRTC's log as diagnostics in the user's files ([`compile_unit`]); and the session that
-//! answers from the cache where it can ([`Session`]).
+//! Owns: the options, the call, and NVRTC's log as diagnostics in the user's files ([`compile_unit`]); the processes that NVRTC may run in
+//! ([`workers`]); and the session that answers from the cache where it can ([`Session`]).
 //! Never: no GPU, no judgement about what the code object contains (that is [`crate::verify`]).
 
 mod diagnose;
@@ -9,6 +9,7 @@ mod host;
 mod log;
 mod options;
 mod session;
+pub mod workers;
 
 pub(crate) use diagnose::HEADER_DOES_NOT_COMPILE;
 pub use diagnose::merge_targets;
@@ -21,11 +22,13 @@ use std::sync::Arc;
 
 use cubinder_bundle::{Target, TargetKind};
 use nvrtc_sys::{CompileError, Nvrtc, Output, Program};
+use serde::{Deserialize, Serialize};
 
 use crate::codegen::{PRELUDE_NAME, TranslationUnit};
 use crate::diagnostic::Diagnostic;
 use crate::rules;
 use options::Purpose;
+use workers::{About, Lost, Workers};
 
 /// What NVRTC takes the program's file to be. It looks for quoted includes in that file's folder, and there can be none below
 /// `/dev/null`: the folder of the author's file is an include folder, and the current folder must not count. Messages and
@@ -58,7 +61,7 @@ pub fn compile_unit(
     settings: &Settings,
     toolkit_include: &[PathBuf],
 ) -> Result<Raw, Vec<Diagnostic>> {
-    call(nvrtc, unit, Purpose::Code(target), settings, toolkit_include)
+    call(&Compiler::Here(Arc::clone(nvrtc)), unit, Purpose::Code(target), settings, toolkit_include)
 }
 
 /// Compiles a unit with debug information, for [`crate::signature::read`].
@@ -72,11 +75,44 @@ pub fn compile_for_signature(
     settings: &Settings,
     toolkit_include: &[PathBuf],
 ) -> Result<Raw, Vec<Diagnostic>> {
-    call(nvrtc, unit, Purpose::Signature(target), settings, toolkit_include)
+    call(&Compiler::Here(Arc::clone(nvrtc)), unit, Purpose::Signature(target), settings, toolkit_include)
+}
+
+/// What compiles.
+#[derive(Debug, Clone)]
+enum Compiler {
+    /// NVRTC in this process.
+    Here(Arc<Nvrtc>),
+    /// NVRTC in others.
+    Elsewhere(Arc<Workers>),
+}
+
+impl Compiler {
+    fn about(&self) -> About {
+        match self {
+            Compiler::Here(nvrtc) => About::of(nvrtc),
+            Compiler::Elsewhere(workers) => workers.about().clone(),
+        }
+    }
+
+    fn version(&self) -> (i32, i32) {
+        match self {
+            Compiler::Here(nvrtc) => nvrtc.version(),
+            Compiler::Elsewhere(workers) => workers.about().version,
+        }
+    }
+
+    fn compile(&self, program: OwnedProgram) -> Result<Result<Output, CompileError>, Lost> {
+        match self {
+            Compiler::Here(nvrtc) => compile_in_a_thread(Arc::clone(nvrtc), program)
+                .map_err(|error| Lost::Start(format!("cannot start a thread to compile in: {error}"))),
+            Compiler::Elsewhere(workers) => workers.compile(&program),
+        }
+    }
 }
 
 fn call(
-    nvrtc: &Arc<Nvrtc>,
+    compiler: &Compiler,
     unit: &TranslationUnit,
     purpose: Purpose,
     settings: &Settings,
@@ -84,20 +120,34 @@ fn call(
 ) -> Result<Raw, Vec<Diagnostic>> {
     let (Purpose::Code(target) | Purpose::Signature(target)) = purpose;
     let include = include_folders(unit, settings, toolkit_include);
-    let options = options::options(unit, purpose, settings, &include, nvrtc.version());
+    let options = options::options(unit, purpose, settings, &include, compiler.version());
     let program = OwnedProgram {
         source: unit.text.clone(),
         prelude: unit.prelude.text.clone(),
         options,
         kernel: unit.kernel.clone(),
     };
-    let output = compile_in_a_thread(Arc::clone(nvrtc), program)
-        .map_err(|error| vec![Diagnostic::error(format!("cannot start a thread to compile in: {error}"))])?
-        .map_err(|error| failure(&error, nvrtc, unit, target, toolkit_include))?;
+    let result = compiler.compile(program).map_err(|lost| vec![no_answer(&lost, compiler, unit, target)])?;
+    let output = result.map_err(|error| failure(&error, compiler, unit, target, toolkit_include))?;
     take(output, target).map_err(|problem| vec![problem])
 }
 
-/// What a compile needs, for a thread that may outlive who asked for it.
+/// What is to be said where nothing came of a compile, not even a refusal.
+fn no_answer(lost: &Lost, compiler: &Compiler, unit: &TranslationUnit, target: Target) -> Diagnostic {
+    match lost {
+        Lost::Start(why) => Diagnostic::error(why.clone()),
+        Lost::Ended(how) => {
+            let (major, minor) = compiler.version();
+            Diagnostic::error(format!("NVRTC {major}.{minor} crashed on `{}` for `{target}`", unit.name))
+                .at(unit.kernel_span.clone(), "compiled for this kernel")
+                .note(format!("{how}, which compiled nothing else"))
+                .help("name another NVRTC: `--nvrtc <libnvrtc.so or its folder>`")
+        }
+    }
+}
+
+/// What a compile needs, for a thread or a process that may outlive who asked for it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
 struct OwnedProgram {
     source: String,
     prelude: String,
@@ -155,13 +205,13 @@ fn take(output: Output, target: Target) -> Result<Raw, Diagnostic> {
 
 fn failure(
     error: &CompileError,
-    nvrtc: &Nvrtc,
+    compiler: &Compiler,
     unit: &TranslationUnit,
     target: Target,
     library: &[PathBuf],
 ) -> Vec<Diagnostic> {
     match error {
-        CompileError::Option { log } => vec![refused_option(log, nvrtc, target)],
+        CompileError::Option { log } => vec![refused_option(log, &compiler.about(), target)],
         CompileError::Nul { what } => vec![
             Diagnostic::error(format!("the {what} holds a NUL byte"))
                 .at(unit.kernel_span.clone(), "compiled for this kernel")
@@ -186,17 +236,17 @@ fn failure(
 }
 
 /// The options are ours and the user's; the architecture is the likeliest to be refused.
-fn refused_option(log: &str, nvrtc: &Nvrtc, target: Target) -> Diagnostic {
-    let (major, minor) = nvrtc.version();
+fn refused_option(log: &str, nvrtc: &About, target: Target) -> Diagnostic {
+    let (major, minor) = nvrtc.version;
     if log.contains("--gpu-architecture") {
         let diagnostic = Diagnostic::error(format!("NVRTC {major}.{minor} cannot compile for `{target}`"))
             .code(rules::TARGET_NOT_SERVED);
-        let diagnostic = match nvrtc.supported_archs() {
+        let diagnostic = match &nvrtc.archs {
             Ok(archs) => {
                 let archs: Vec<String> = archs.iter().map(u32::to_string).collect();
                 diagnostic.note(format!("it knows the architectures {}", archs.join(", ")))
             }
-            Err(error) => diagnostic.note(error.to_string()),
+            Err(error) => diagnostic.note(error.clone()),
         };
         return diagnostic
             .help("leave the target out, or name another NVRTC: `--nvrtc <libnvrtc.so or its folder>`");

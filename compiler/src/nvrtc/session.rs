@@ -2,7 +2,7 @@
 //!
 //! A session loads NVRTC when the first unit is missing from the cache, and not at all where every unit is there.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -14,7 +14,8 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use super::options::{
     Purpose, Settings, check_options, doubts, has_line_information, include_folders, options,
 };
-use super::{Raw, call, diagnose, log};
+use super::workers::Workers;
+use super::{Compiler, Raw, call, diagnose, log};
 use crate::cache::{Cache, Dependencies, Files, KeyHasher, stamp_of_folder};
 use crate::codegen::TranslationUnit;
 use crate::diagnostic::Diagnostic;
@@ -34,7 +35,9 @@ pub struct Session {
     cache: Cache,
     /// Decides, with a unit and a target, what comes out.
     base: Digest,
-    nvrtc: OnceLock<Result<Arc<Nvrtc>, Diagnostic>>,
+    /// The program whose processes compile; without one NVRTC is called in this process.
+    program: Option<PathBuf>,
+    compiler: OnceLock<Result<Compiler, Diagnostic>>,
     files: Files,
     /// Stands for all headers of the toolkit; made when the first unit needs it.
     toolkit_stamp: OnceLock<Digest>,
@@ -121,13 +124,21 @@ impl Session {
             settings: Arc::new(settings),
             cache,
             base: key.finish(),
-            nvrtc: OnceLock::new(),
+            program: None,
+            compiler: OnceLock::new(),
             files: Files::default(),
             toolkit_stamp: OnceLock::new(),
             calls: AtomicU64::new(0),
             call_nanos: AtomicU64::new(0),
             hits: AtomicU64::new(0),
         })
+    }
+
+    /// The same, compiling in processes of `program`, which answers [`super::workers::WORKER`] with [`super::workers::serve`].
+    #[must_use]
+    pub fn in_processes_of(mut self, program: Option<PathBuf>) -> Session {
+        self.program = program;
+        self
     }
 
     /// Finds what a unit includes. Each header is read once in a session.
@@ -219,12 +230,13 @@ impl Session {
     pub fn release(&self) -> Result<(i32, i32), Diagnostic> {
         match self.toolkit.release() {
             Some(release) => Ok(release),
-            None => self.nvrtc().map(|nvrtc| nvrtc.version()),
+            None => self.compiler().map(Compiler::version),
         }
     }
 
-    fn nvrtc(&self) -> Result<&Arc<Nvrtc>, Diagnostic> {
-        self.nvrtc.get_or_init(|| load(&self.toolkit)).as_ref().map_err(Clone::clone)
+    fn compiler(&self) -> Result<&Compiler, Diagnostic> {
+        let program = self.program.as_deref();
+        self.compiler.get_or_init(|| load(&self.toolkit, program)).as_ref().map_err(Clone::clone)
     }
 
     /// The files of the project that a unit includes; nothing where only the preprocessor could tell.
@@ -253,7 +265,7 @@ impl Session {
             nvrtc_calls: self.calls.load(Ordering::Relaxed),
             nvrtc_time: Duration::from_nanos(self.call_nanos.load(Ordering::Relaxed)),
             cache_hits: self.hits.load(Ordering::Relaxed),
-            nvrtc_loaded: self.nvrtc.get().is_some(),
+            nvrtc_loaded: self.compiler.get().is_some(),
         }
     }
 
@@ -313,14 +325,14 @@ impl Session {
                     .help("include a file that can be read to its end"),
             ]);
         }
-        let nvrtc = self.nvrtc().map_err(|error| vec![error])?;
+        let compiler = self.compiler().map_err(|error| vec![error])?;
         let start = Instant::now();
-        let result = call(nvrtc, &prepared.unit, purpose, &prepared.settings, &self.toolkit.include);
+        let result = call(compiler, &prepared.unit, purpose, &prepared.settings, &self.toolkit.include);
         let nanos = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
         self.calls.fetch_add(1, Ordering::Relaxed);
         self.call_nanos.fetch_add(nanos, Ordering::Relaxed);
         let result = result.map_err(|errors| told_of_headers(errors, &self.toolkit));
-        Ok((result?, nvrtc.version()))
+        Ok((result?, compiler.version()))
     }
 }
 
@@ -355,13 +367,21 @@ fn stamp(toolkit: &Toolkit) -> Digest {
     key.finish()
 }
 
-/// Loads the toolkit's NVRTC.
+/// Loads the toolkit's NVRTC, here or in a process of `program`.
 ///
 /// # Errors
 /// Where it cannot be loaded, with the commands that help.
-fn load(toolkit: &Toolkit) -> Result<Arc<Nvrtc>, Diagnostic> {
-    Nvrtc::load(&toolkit.nvrtc).map(Arc::new).map_err(|error| {
-        Diagnostic::error(format!("NVRTC cannot be used: {error}")).help(
+fn load(toolkit: &Toolkit, program: Option<&Path>) -> Result<Compiler, Diagnostic> {
+    let loaded = match program {
+        None => Nvrtc::load(&toolkit.nvrtc)
+            .map(|nvrtc| Compiler::Here(Arc::new(nvrtc)))
+            .map_err(|error| error.to_string()),
+        Some(program) => {
+            Workers::start(program, &toolkit.nvrtc).map(|workers| Compiler::Elsewhere(Arc::new(workers)))
+        }
+    };
+    loaded.map_err(|why| {
+        Diagnostic::error(format!("NVRTC cannot be used: {why}")).help(
             "run `cargo xtask setup`, or name another one with `CUBINDER_NVRTC=<libnvrtc.so or its folder>`",
         )
     })

@@ -1,5 +1,6 @@
 use super::*;
 use crate::diagnostic::{Colour, Source, render};
+use crate::resolve::{self, Resolved};
 
 const MANIFEST: &str = r#"schema = 1
 [plugin]

@@ -28,6 +28,8 @@ pub struct Overrides {
     pub packages: Option<PathBuf>,
     /// `CUBINDER_CACHE`, or `cubinder` in the user's cache folder. Absent where there is no home either.
     pub cache: Option<PathBuf>,
+    /// The program whose processes call NVRTC ([`crate::nvrtc::workers`]); without one it is called in this process.
+    pub workers: Option<PathBuf>,
 }
 
 impl Overrides {
@@ -48,7 +50,7 @@ impl Overrides {
             .or_else(|| absolute("XDG_CACHE_HOME").map(|folder| folder.join("cubinder")))
             .or_else(|| absolute("HOME").map(|folder| folder.join(".cache/cubinder")));
         let nvrtc = nvrtc.or_else(|| var("CUBINDER_NVRTC"));
-        Overrides { nvrtc, cuda_home: var("CUDA_HOME"), packages: None, cache }
+        Overrides { nvrtc, cuda_home: var("CUDA_HOME"), packages: None, cache, workers: None }
     }
 }
 

@@ -120,18 +120,18 @@ fn means_same(subject: &Subject, one: &Point, other: &Point) -> bool {
 /// Makes the folder of a file, and tries whether it can be written there: before it is measured what is to be in it.
 ///
 /// # Errors
-/// Where it cannot be.
+/// Where it cannot be, and where the file is read-only.
 pub fn prepare(path: &Path) -> Result<(), Diagnostic> {
-    beside(path).map(drop).map_err(|error| unwritten(path, &error))
+    beside(path).map(drop)
 }
 
-/// Writes a file: whole, or not at all. Its folder is made where it is not there.
+/// Writes a file: whole, or not at all. Its folder is made where it is not there, and who may read and write the file stays as it was.
 ///
 /// # Errors
-/// Where it cannot be written. What was there before is there still, then.
+/// Where it cannot be written, and where it is read-only. What was there before is there still, then.
 pub fn save(path: &Path, tuning: &Tuning) -> Result<(), Diagnostic> {
+    let (mut file, place) = beside(path)?;
     let save = || {
-        let (mut file, place) = beside(path)?;
         file.write_all(write(tuning).as_bytes())?;
         // What takes the place of a file has to be on the disk before it does.
         file.as_file().sync_all()?;
@@ -141,14 +141,38 @@ pub fn save(path: &Path, tuning: &Tuning) -> Result<(), Diagnostic> {
 }
 
 /// An empty file in the folder of a file, and the place of that behind links.
-fn beside(path: &Path) -> std::io::Result<(NamedTempFile, PathBuf)> {
+fn beside(path: &Path) -> Result<(NamedTempFile, PathBuf), Diagnostic> {
     let place = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let known = fs::metadata(&place).ok().filter(fs::Metadata::is_file).map(|facts| facts.permissions());
+    if known.as_ref().is_some_and(|known| is_read_only(&place, known)) {
+        return Err(read_only(path));
+    }
+    empty_beside(&place, known).map(|file| (file, place)).map_err(|error| unwritten(path, &error))
+}
+
+fn empty_beside(place: &Path, known: Option<fs::Permissions>) -> std::io::Result<NamedTempFile> {
     let folder = place.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.map_or_else(|| PathBuf::from("."), Path::to_path_buf);
     fs::create_dir_all(&folder)?;
     let new = fs::Permissions::from_mode(0o666);
     let file = tempfile::Builder::new().prefix(".cubinder-").permissions(new).tempfile_in(&folder)?;
-    Ok((file, place))
+    if let Some(known) = known {
+        file.as_file().set_permissions(known)?;
+    }
+    Ok(file)
+}
+
+/// Whether a file is to stay as it is: to take its place asks for nothing but its folder.
+fn is_read_only(place: &Path, known: &fs::Permissions) -> bool {
+    let open = || fs::OpenOptions::new().write(true).open(place);
+    known.readonly() || open().is_err_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied)
+}
+
+fn read_only(path: &Path) -> Diagnostic {
+    let name = config::shown(path);
+    let name = name.display();
+    Diagnostic::error(format!("cannot write `{name}`: it is read-only"))
+        .help(format!("`chmod u+w {name}` lets it be written, and `--out` names another file"))
 }
 
 fn unwritten(path: &Path, error: &std::io::Error) -> Diagnostic {
@@ -299,6 +323,33 @@ y = "y"
         ]);
         let merged = told(&merged(Some(known), new, Replaced::SameNodes(&b())));
         assert_eq!(merged, ["b 1 1 [5.0]", "b 1 1 [4.0]", "b 1 1 [6.0]"]);
+    }
+
+    #[test]
+    fn who_may_read_and_write_a_file_stays_as_it_was() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("h200.toml");
+        let written = tuning(vec![point("a", "1", 1, 1.0)]);
+        save(&path, &written).unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        for known in [0o600, 0o666, 0o664] {
+            fs::set_permissions(&path, fs::Permissions::from_mode(known)).unwrap();
+            save(&path, &tuning(Vec::new())).unwrap();
+            assert_eq!(mode(&path), known);
+        }
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o444)).unwrap();
+        let before = fs::read(&path).unwrap();
+        let link = folder.path().join("link.toml");
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        for path in [&path, &link] {
+            for refused in [prepare(path), save(path, &written)] {
+                let error = refused.unwrap_err();
+                assert!(error.message.ends_with("it is read-only"), "{error:?}");
+                assert!(error.help.unwrap_or_default().starts_with("`chmod u+w "));
+            }
+        }
+        assert_eq!((fs::read(&path).unwrap(), mode(&path)), (before, 0o444));
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "nothing else is left there");
     }
 
     #[test]

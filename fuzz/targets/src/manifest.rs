@@ -28,7 +28,8 @@ static KERNELS: LazyLock<Arc<Source>> = LazyLock::new(|| {
         include_str!("../../../tests/data/kernels/constraints.cu"),
         include_str!("../../../tests/data/kernels/scale.cu"),
     );
-    Source::new("kernels/all.cu", text)
+    // What it includes would leave some mistakes in doubt.
+    Source::new("kernels/all.cu", text.replace("#include", "// #include"))
 });
 
 fn open(_: &Path) -> Result<Arc<Source>, Vec<Diagnostic>> {

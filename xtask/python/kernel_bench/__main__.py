@@ -3,7 +3,7 @@
     python3 -m kernel_bench --cases FOLDER --player libplayer.so --libraries libkernels.so libcubinder.so --out FOLDER
 
 For each node of the files of cases whose name begins with a size: every contender's result is held against PyTorch's in double precision,
-then all are captured as CUDA graphs of 20 runs, and the graphs are replayed in turn. What is known so far stands in FOLDER/cells.jsonl, and in
+then all are captured as CUDA graphs of 20 to 200 runs, and the graphs are replayed in turn. What is known so far stands in FOLDER/cells.jsonl, and in
 the end all of it in FOLDER/kernels.json. One rival that fails, or ends the process, is a cell that says why.
 """
 
@@ -54,7 +54,7 @@ def main():
 
 def measure(options, todo):
     machine = ask_machine(options)
-    print(f"{machine['name']}, copies {machine['copy_gigabytes_per_second']} GB/s", flush=True)
+    print(machine["name"], flush=True)
     warm(options)
     deadline = time.time() + 60 * options.minutes
     records = Run(options, deadline, todo).all()
@@ -224,8 +224,6 @@ def machine():
     import torch
     import triton
 
-    from . import timing
-
     properties = torch.cuda.get_device_properties(0)
     return {
         "name": properties.name,
@@ -234,7 +232,6 @@ def machine():
         "driver": driver_version(),
         "torch": torch.__version__,
         "triton": triton.__version__,
-        "copy_gigabytes_per_second": timing.copy_gigabytes_per_second(),
     }
 
 

@@ -1,9 +1,11 @@
 """Device time, side by side.
 
-What is compared is captured as a CUDA graph of some runs, and the graphs are replayed in turns, each in another order; a time is the median of many turns. Before each
-measurement the GPU is kept busy for as long as the host needs to queue it all, so that no wait of the host's is in it.
+What is compared is captured as a CUDA graph of some tens of runs, or of hundreds where they are short, so that what lies between two replays counts little. The graphs are
+replayed in turns, each in another order; a time is the median of many turns. Before each measurement the GPU is kept busy for as long as the host needs to queue it all, so that
+no wait of the host's is in it.
 """
 
+import math
 import random
 import statistics
 import time
@@ -11,6 +13,9 @@ import time
 import torch
 
 RUNS = 20
+MOST_RUNS = 200
+# A graph shorter than that has more runs.
+LEAST_GRAPH_MICROSECONDS = 200
 TURNS = 61
 # A measurement shorter than that is repeated within one pair of events.
 LEAST_MICROSECONDS = 400
@@ -21,28 +26,33 @@ MOST_MICROSECONDS = 20_000
 class Captured:
     """Runs of `call` as a graph."""
 
-    def __init__(self, call, runs=RUNS):
+    def __init__(self, call):
         # It holds the tensors of which the graph knows nothing but the addresses.
         self.call = call
-        self.runs = runs
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):
             for _ in range(3):
                 call()
         torch.cuda.current_stream().wait_stream(side)
+        once = self.capture(RUNS)
+        if once * RUNS < LEAST_GRAPH_MICROSECONDS:
+            once = self.capture(min(MOST_RUNS, math.ceil(LEAST_GRAPH_MICROSECONDS / max(once, 0.1))))
+        self.replays = max(1, min(10, round(LEAST_MICROSECONDS / max(once * self.runs, 1))))
+        self.every = every(once * self.runs)
+
+    def capture(self, runs):
+        """Captures so many, and gives the microseconds of one."""
         torch.cuda.synchronize()
+        self.runs, self.replays, self.host_microseconds = runs, 1, 100.0
         self.graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(self.graph):
             for _ in range(runs):
-                call()
+                self.call()
         torch.cuda.synchronize()
-        self.replays, self.host_microseconds = 1, 100.0
         self.replay()
         self.host_microseconds = max(self.queued(), self.queued())
-        once = self.measured()
-        self.replays = max(1, min(10, round(LEAST_MICROSECONDS / max(once * runs, 1))))
-        self.every = every(once * runs)
+        return self.measured()
 
     def queued(self):
         """Microseconds that the host needs to queue the graph once."""
@@ -124,10 +134,8 @@ def spread(values):
     return {"microseconds": round(statistics.median(values), 4), "middle_half": [round(quarters[0], 4), round(quarters[2], 4)], "times": len(values)}
 
 
-def copy_gigabytes_per_second(mebibytes=1024):
-    """What a copy of much memory moves, read and written, in a second."""
-    source = torch.zeros(mebibytes << 20, dtype=torch.uint8, device="cuda")
+def copy(total):
+    """A copy that reads and writes so many bytes together."""
+    source = torch.zeros(total // 2, dtype=torch.uint8, device="cuda")
     target = torch.empty_like(source)
-    captured = Captured(lambda: target.copy_(source), runs=5)
-    microseconds = statistics.median(captured.measured() for _ in range(15))
-    return round(2 * source.numel() / microseconds / 1e3, 1)
+    return Captured(lambda: target.copy_(source))

@@ -9,6 +9,11 @@ from . import timing
 from .contenders import MODES, Bench, reason
 
 
+# A node that moves so many times the bytes of the GPU's cache is measured beside a copy of as many, in the same turns.
+BEYOND_CACHES = 1.2
+COPY = "copy"
+
+
 def say(**what):
     print(json.dumps(what), flush=True)
 
@@ -39,7 +44,14 @@ class Worker:
             torch.cuda.empty_cache()
             say(done=cell.key, step=name, seconds=round(time.monotonic() - started, 1), why=whys.get(name))
         say(begin=cell.key, step="side by side")
-        times = timing.side_by_side(captured) if captured else {}
+        if record["bytes"] >= BEYOND_CACHES * torch.cuda.get_device_properties(0).L2_cache_size:
+            try:
+                captured[COPY] = timing.copy(record["bytes"])
+            except torch.OutOfMemoryError as error:
+                say(done=cell.key, step=COPY, seconds=0, why=reason(error))
+        times = timing.side_by_side(captured)
+        if COPY in times:
+            record["copy_gigabytes_per_second"] = round(record["bytes"] / times.pop(COPY)["microseconds"] / 1e3, 1)
         results = {name: {**spread, **notes[name]} for name, spread in times.items()} | {name: {"why": why} for name, why in whys.items()}
         record["ours"] = results["ours"]
         record["rivals"] = {"torch": results["torch"], "compile": better([(name, results[name]) for name in MODES]), "triton": results["triton"]}

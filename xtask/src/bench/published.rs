@@ -35,7 +35,6 @@ struct Machine {
     driver: Option<String>,
     torch: String,
     triton: String,
-    copy_gigabytes_per_second: f64,
 }
 
 /// A node of a plugin.
@@ -48,6 +47,8 @@ struct Cell {
     types: BTreeMap<String, String>,
     /// What must be read and written; not there where the inputs could not be made.
     bytes: Option<u64>,
+    /// What a copy of as many bytes moves in a second, measured in the same turns; of nodes that no cache holds.
+    copy_gigabytes_per_second: Option<f64>,
     ours: Outcome,
     rivals: Rivals,
 }
@@ -66,6 +67,29 @@ struct Outcome {
     why: Option<String>,
     /// Where it was not measured as the others were.
     how: Option<String>,
+    /// Of several modes of one rival the time of each, or why there is none.
+    #[serde(default)]
+    modes: BTreeMap<String, Mode>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Mode {
+    Time(#[allow(dead_code)] f64),
+    Why(String),
+}
+
+impl Outcome {
+    /// What is to be said of how it was measured.
+    fn remarks(&self) -> impl Iterator<Item = String> {
+        let own = self.why.as_ref().or(self.how.as_ref()).cloned();
+        let missing = self.modes.iter().filter_map(|(name, mode)| match mode {
+            Mode::Time(_) => None,
+            Mode::Why(why) => Some(format!("without `{name}`, because {why}")),
+        });
+        // Where no mode has a time, `why` has all reasons.
+        own.into_iter().chain(missing.filter(|_| self.microseconds.is_some()))
+    }
 }
 
 impl Cell {
@@ -180,10 +204,7 @@ fn section(measured: &Measured) -> String {
 /// What was measured on, and when.
 fn machine(machine: &Machine, date: &str) -> String {
     let driver = machine.driver.as_ref().map_or_else(String::new, |driver| format!(", driver {driver}"));
-    format!(
-        "{}{driver}, PyTorch {}, Triton {}, {date}; a copy of 1 GiB moves {:.0} GB/s.",
-        machine.name, machine.torch, machine.triton, machine.copy_gigabytes_per_second
-    )
+    format!("{}{driver}, PyTorch {}, Triton {}, {date}.", machine.name, machine.torch, machine.triton)
 }
 
 /// The times of a plugin, with a picture from `folder`, as the page names it.
@@ -194,7 +215,7 @@ fn table(measured: &Measured, plugin: &str, folder: &str) -> String {
     text.push_str("|---|---|---|---|---|---|---|\n");
     let cells: Vec<&Cell> = measured.cells.iter().filter(|cell| cell.plugin == plugin).collect();
     for cell in &cells {
-        text.push_str(&row(cell, measured.machine.copy_gigabytes_per_second));
+        text.push_str(&row(cell));
     }
     let notes = notes(&cells);
     if !notes.is_empty() {
@@ -228,11 +249,13 @@ fn plugins(measured: &Measured) -> Vec<&str> {
     found
 }
 
-fn row(cell: &Cell, copy: f64) -> String {
+fn row(cell: &Cell) -> String {
     let moved = cell.bytes.map_or_else(|| "-".to_owned(), |bytes| digits(megabytes(bytes)));
     let own = cell.ours.microseconds;
-    let share = match (cell.bytes, own) {
-        (Some(bytes), Some(own)) => format!("{:.0} %", megabytes(bytes) / own * 1e3 / copy * 100.0),
+    let share = match (cell.bytes, own, cell.copy_gigabytes_per_second) {
+        (Some(bytes), Some(own), Some(copy)) => {
+            format!("{:.0} % of {copy:.0} GB/s", megabytes(bytes) / own * 1e3 / copy * 100.0)
+        }
         _ => "-".to_owned(),
     };
     let time = own.map_or_else(|| "-".to_owned(), digits);
@@ -252,18 +275,19 @@ fn against(own: Option<f64>, rival: &Outcome) -> String {
 
 /// Why times are missing, or were taken in another way: each reason once, with the nodes that it is about.
 fn notes(cells: &[&Cell]) -> String {
-    let mut found: Vec<(String, Vec<&str>)> = Vec::new();
+    let mut found: Vec<(String, Vec<String>)> = Vec::new();
     for cell in cells {
         for (name, outcome) in std::iter::once(("The plugin", &cell.ours)).chain(cell.rivals()) {
-            let Some(why) = outcome.why.as_ref().or(outcome.how.as_ref()) else { continue };
-            let text = format!("{name}: {}", why.replace('<', "&lt;").replace('\n', " "));
-            match found.iter_mut().find(|(other, _)| *other == text) {
-                Some((_, sizes)) => sizes.push(&cell.size),
-                None => found.push((text, vec![&cell.size])),
+            for remark in outcome.remarks() {
+                let text = format!("{name}: {}", remark.replace('<', "&lt;").replace('\n', " "));
+                match found.iter_mut().find(|(other, _)| *other == text) {
+                    Some((_, nodes)) => nodes.push(cell.label()),
+                    None => found.push((text, vec![cell.label()])),
+                }
             }
         }
     }
-    found.iter().map(|(text, sizes)| format!("- {text} ({})\n", sizes.join(", "))).collect()
+    found.iter().map(|(text, nodes)| format!("- {text} ({})\n", nodes.join("; "))).collect()
 }
 
 /// Three digits, or more in front of the point.
@@ -308,13 +332,13 @@ mod tests {
 
     /// Two operators: one with a rival that is faster, one with a rival that failed and one that was measured in another way.
     const EXAMPLE: &str = r#"{
-        "machine": {"name": "NVIDIA Example", "driver": "580.1", "torch": "2.11.0", "triton": "3.6.0", "copy_gigabytes_per_second": 4000.0},
+        "machine": {"name": "NVIDIA Example", "driver": "580.1", "torch": "2.11.0", "triton": "3.6.0"},
         "date": "2026-11-22",
         "cells": [
             {"plugin": "first", "size": "small", "what": "1 < 2 rows", "types": {"T": "bf16"}, "bytes": 4000000,
              "ours": {"microseconds": 2.0},
-             "rivals": {"torch": {"microseconds": 9.0}, "compile": {"microseconds": 1.9, "mode": "default"}, "triton": {"microseconds": 2.0}}},
-            {"plugin": "first", "size": "large", "what": "many rows", "bytes": 400000000,
+             "rivals": {"torch": {"microseconds": 9.0}, "compile": {"microseconds": 1.9, "mode": "default", "modes": {"default": 1.9, "max": "no time was left for it"}}, "triton": {"microseconds": 2.0}}},
+            {"plugin": "first", "size": "large", "what": "many rows", "bytes": 400000000, "copy_gigabytes_per_second": 4000.0,
              "ours": {"microseconds": 125.0},
              "rivals": {"torch": {"microseconds": 250.0}, "compile": {"why": "it took longer than 150 s"}, "triton": {"microseconds": 130.0}}},
             {"plugin": "second", "size": "small", "what": "boxes",

@@ -65,7 +65,7 @@ pub(crate) const CIRC_PAD: Sample = Sample {
     network: "pads",
     shape: "10,3,32,32",
     aliased: false,
-    variants: 8,
+    variants: 10,
     offers: "f32 and f16, linear",
 };
 

@@ -181,7 +181,7 @@ mod tests {
         assert!(options("circ_pad").explained().is_empty());
         let lines = options("circ_pad --autotune --multi_tactic --aot").explained();
         assert_eq!(lines.len(), 3);
-        assert!(lines[0].contains("f32 and f16") && lines[1].contains("8 variants"), "{lines:?}");
+        assert!(lines[0].contains("f32 and f16") && lines[1].contains("10 variants"), "{lines:?}");
         assert!(options("add --multi_tactic").explained()[0].contains("one variant"));
         assert_eq!(options("add --load_engine --aot").explained().len(), 1);
     }

@@ -16,13 +16,13 @@ use cubinder_compiler::eval::{Subject, SubjectOrigin};
 use cubinder_compiler::project::{Asked, Project};
 use cubinder_compiler::resolve::Resolved;
 use cubinder_compiler::rules;
-use cubinder_compiler::toolkit::Overrides;
 use cubinder_gpu::{Context, DeviceInfo, Driver};
 use rustix::process::{Signal, set_parent_process_death_signal};
 use serde::Serialize;
 
 use super::Opened;
 use super::protocol::{Gpu, Greeting};
+use crate::cli::nvrtc;
 
 /// Where events go, and the device.
 ///
@@ -126,7 +126,7 @@ fn compile_for(
         let project = Project::open_around(asked, &here)?.pop();
         project.ok_or_else(|| vec![Diagnostic::error("there is no manifest")])
     };
-    let overrides = Overrides::from_env(nvrtc);
+    let overrides = nvrtc::overrides(nvrtc);
     let targets: Vec<Target> = match &subject.origin {
         // Where all code is there already, it is for the GPUs that it is for.
         SubjectOrigin::Manifest(resolved) if is_all_there(resolved) => {

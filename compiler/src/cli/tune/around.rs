@@ -4,14 +4,14 @@ use std::path::{Path, PathBuf};
 
 use cubinder_bundle::launch::full_name;
 use cubinder_compiler::project::kind::Kind;
-use cubinder_compiler::project::{Asked, Project};
+use cubinder_compiler::project::{Asked, Project, config_above};
 use cubinder_compiler::tuning::{Point, Tuning};
 use cubinder_compiler::{config, eval};
 
 /// The folder of files of tuning, beside `cubinder.toml` or a manifest.
 pub(super) const FOLDER: &str = "tuning";
 
-/// The manifest that was measured, with its project.
+/// The manifest that was measured, where it is there, with the project.
 pub(super) struct Around {
     manifest: Option<PathBuf>,
     project: Project,
@@ -27,11 +27,14 @@ pub(super) enum Unpacked {
 }
 
 impl Around {
-    /// None where the project is broken: what is around the file is not known then.
-    pub(super) fn of(manifest: Option<&Path>) -> Option<Around> {
+    /// Without a manifest the project is that around the cases. None where it is broken: what is around the file is not known then.
+    pub(super) fn of(manifest: Option<&Path>, cases: &Path) -> Option<Around> {
         let project = match manifest {
-            Some(manifest) => project_of(manifest)?,
-            None => Project::default(),
+            Some(manifest) => opened(Asked { manifests: vec![manifest.to_owned()], ..Asked::default() })?,
+            None => match config_above(cases, &here()) {
+                Some(config) => opened(Asked { config: Some(config), ..Asked::default() })?,
+                None => Project::default(),
+            },
         };
         Some(Around { manifest: manifest.map(Path::to_owned), project })
     }
@@ -39,9 +42,10 @@ impl Around {
     /// The versions of a plugin that there are: those of the project's manifests; without a project those of the manifests that lie beside
     /// the one that was measured. None where one of them cannot be read, because it may be of any version, and where there is no manifest.
     pub(super) fn versions(&self, plugin: &str) -> Option<Vec<String>> {
+        let manifest = self.manifest.as_deref()?;
         let paths = match &self.project.config {
             Some(config) => config.manifest_paths().ok()?,
-            None => beside(self.manifest.as_deref()?)?,
+            None => beside(manifest)?,
         };
         let mut versions = Vec::new();
         for path in paths {
@@ -78,9 +82,8 @@ impl Around {
     }
 }
 
-fn project_of(manifest: &Path) -> Option<Project> {
-    let asked = Asked { manifests: vec![manifest.to_owned()], is_measured: true, ..Asked::default() };
-    Project::open_around(asked, &here()).ok()?.pop()
+fn opened(asked: Asked) -> Option<Project> {
+    Project::open_around(Asked { is_measured: true, ..asked }, &here()).ok()?.pop()
 }
 
 /// The manifests in the folder of one.

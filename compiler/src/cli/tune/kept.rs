@@ -24,6 +24,8 @@ pub(super) struct Kept {
     is_whole: bool,
     /// The manifest that is measured, where it is there.
     manifest: Option<PathBuf>,
+    /// The file of the command line.
+    file: PathBuf,
 }
 
 impl Kept {
@@ -46,7 +48,8 @@ impl Kept {
         let path = path(arguments, manifest.as_deref(), &device).map_err(|error| vec![error])?;
         tuning::known(&path, &device)?;
         tuning::prepare(&path).map_err(|error| vec![error])?;
-        Ok(Some(Kept { path, device, is_whole: arguments.case.is_none(), manifest }))
+        let (is_whole, file) = (arguments.case.is_none(), arguments.file.clone());
+        Ok(Some(Kept { path, device, is_whole, manifest, file }))
     }
 
     /// Writes the points into it; what was done, and where. Measuring took a while: what counts is what the file says by now.
@@ -56,7 +59,7 @@ impl Kept {
     pub(super) fn write(self, points: Vec<Point>, subject: &Subject) -> Result<Written, Vec<Diagnostic>> {
         let (path, count) = (self.path.as_path(), points.len());
         let new = Tuning { device: self.device, points };
-        let around = Around::of(self.manifest.as_deref());
+        let around = Around::of(self.manifest.as_deref(), &self.file);
         let known = tuning::known(path, &new.device)?;
         let versions = around.as_ref().and_then(|around| around.versions(&full_name(&subject.plugin)));
         let replaced = match self.is_whole {

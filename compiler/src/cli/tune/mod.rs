@@ -65,7 +65,8 @@ pub(super) struct Arguments {
     /// Which GPU, from 0
     #[arg(long, value_name = "N", default_value_t = 0)]
     device: u32,
-    /// How long a case may take, in seconds
+    /// How long the GPU may take for one step, in seconds: the copies, the first runs of a variant, a round of all
+    /// variants. Starting, which compiles, may take ten times as long
     #[arg(long, value_name = "SECONDS", default_value_t = 300)]
     timeout: u64,
     /// NVRTC's library, or the folder that holds it [default: CUBINDER_NVRTC; where that is not set, CUDA_HOME; where
@@ -203,13 +204,14 @@ impl Measuring {
         ended.map_err(|(variant, why)| cannot(what, variant, &why))
     }
 
-    /// What ends a job; else the variant that was the last to begin, and why it did not end.
+    /// What ends a job; else why it did not end, and the variant that ran for the first time then.
     fn job(&mut self, job: &Job) -> Result<Event, (Option<i32>, String)> {
         let mut begun = None;
         self.process.send(job).map_err(|why| (None, self.process.end(&why)))?;
         loop {
             match self.process.next(self.timeout) {
                 Ok(Event::Begins(variant)) => begun = Some(variant),
+                Ok(Event::Round) => begun = None,
                 Ok(event) => return Ok(event),
                 Err(Lost::Silent) => {
                     let why = format!("nothing came of it in {} s", self.timeout.as_secs());

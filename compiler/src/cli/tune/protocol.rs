@@ -12,7 +12,7 @@ pub(super) enum Job {
     Node(Box<Trial>),
 }
 
-/// What comes of it, one line of JSON each. A variant that begins is none; everything else ends a job.
+/// What comes of it, one line of JSON each. That a variant or a round begins says that the one before has ended; everything else ends a job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Event {
@@ -20,6 +20,8 @@ pub(super) enum Event {
     CopyRate(Option<f64>),
     /// A variant runs for the first time.
     Begins(i32),
+    /// All variants run in turn: if it does not end, that is about none of them more than the others.
+    Round,
     /// All of a node was measured.
     Measured(Measurement),
     /// It was not, and why; where it is broken, nothing can be measured any more.

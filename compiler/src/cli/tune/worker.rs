@@ -9,7 +9,7 @@ use cubinder_compiler::trial::Trial;
 use cubinder_compiler::tuning;
 use cubinder_gpu::timing::{Spread, copy_rate};
 use cubinder_gpu::{Code, Context, DriverError, Stream};
-use cubinder_tuner::{Bench, Effort, Failure, Measured, Node, Timing, Why, measure};
+use cubinder_tuner::{Bench, Effort, Failure, Measured, Node, Step, Timing, Why, measure};
 
 use super::protocol::{Event, Job, Measurement, Timed};
 use super::{Arguments, data};
@@ -109,8 +109,11 @@ impl Worker<'_> {
             device,
         };
         let bench = Bench { context: self.context, code: self.code, stream: self.stream };
-        let measured = measure(bench, &node, &held, Effort::default(), &mut |variant| {
-            self.events.say(&Event::Begins(variant));
+        let measured = measure(bench, &node, &held, Effort::default(), &mut |step| {
+            self.events.say(&match step {
+                Step::Begins(variant) => Event::Begins(variant),
+                Step::Round => Event::Round,
+            });
         })?;
         let signature = Signature { attributes: node.attributes, types: node.types, formats: node.formats };
         let ids = measured.variants.iter().map(|timing| timing.variant);

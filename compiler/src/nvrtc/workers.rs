@@ -1,0 +1,309 @@
+//! NVRTC in processes of its own.
+//!
+//! One process compiles one program at a time, whatever the number of its threads: NVRTC takes turns with itself (13.0, tried). As many
+//! processes as there are compiles at once use all processors. A program that NVRTC crashes on takes such a process with it, and nothing
+//! else.
+//!
+//! Owns: starting the processes, what goes to them and comes back, and both ends of it: [`Workers`] asks, [`serve`] answers.
+//! Never: what is compiled and what it means.
+
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::Mutex;
+
+use nvrtc_sys::{CompileError, Nvrtc, Output};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::{OwnedProgram, compile_in_a_thread};
+
+/// The first argument of a process that compiles; the second is NVRTC's file.
+pub const WORKER: &str = "--nvrtc-worker";
+
+/// The longest message, bytes. Texts and code are far shorter; what is longer is none of ours.
+const MAX_MESSAGE: u32 = 1 << 30;
+
+/// Processes that compile, as many as compiles run at once.
+#[derive(Debug)]
+pub struct Workers {
+    program: PathBuf,
+    nvrtc: PathBuf,
+    about: About,
+    idle: Mutex<Vec<Worker>>,
+}
+
+/// What an NVRTC says of itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct About {
+    pub(super) version: (i32, i32),
+    /// The architectures it compiles for, or why it does not tell.
+    pub(super) archs: Result<Vec<u32>, String>,
+}
+
+impl About {
+    pub(super) fn of(nvrtc: &Nvrtc) -> About {
+        let archs = nvrtc.supported_archs().map_err(|error| error.to_string());
+        About { version: nvrtc.version(), archs }
+    }
+}
+
+/// Why a process gave no answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Lost {
+    /// It could not be started.
+    Start(String),
+    /// It ended: NVRTC crashed, or somebody ended it.
+    Ended(String),
+}
+
+/// What a process says first.
+#[derive(Debug, Serialize, Deserialize)]
+enum Greeting {
+    Ready(About),
+    /// Why NVRTC does not load.
+    Refused(String),
+}
+
+/// What comes of a program.
+#[derive(Debug, Serialize, Deserialize)]
+enum Answer {
+    Done { log: String, lowered_names: Vec<String>, cubin: Vec<u8>, ptx: Vec<u8> },
+    Rejected { log: String },
+    Option { log: String },
+    Nul { what: String },
+    Failed { call: String, code: i32, reason: String, log: String },
+}
+
+impl Answer {
+    fn of(result: Result<Output, CompileError>) -> Answer {
+        match result {
+            Ok(Output { log, lowered_names, cubin, ptx }) => Answer::Done { log, lowered_names, cubin, ptx },
+            Err(CompileError::Rejected { log }) => Answer::Rejected { log },
+            Err(CompileError::Option { log }) => Answer::Option { log },
+            Err(CompileError::Nul { what }) => Answer::Nul { what: what.into_owned() },
+            Err(CompileError::Failed { call, code, reason, log }) => {
+                Answer::Failed { call: call.into_owned(), code, reason, log }
+            }
+        }
+    }
+
+    fn result(self) -> Result<Output, CompileError> {
+        match self {
+            Answer::Done { log, lowered_names, cubin, ptx } => Ok(Output { log, lowered_names, cubin, ptx }),
+            Answer::Rejected { log } => Err(CompileError::Rejected { log }),
+            Answer::Option { log } => Err(CompileError::Option { log }),
+            Answer::Nul { what } => Err(CompileError::Nul { what: what.into() }),
+            Answer::Failed { call, code, reason, log } => {
+                Err(CompileError::Failed { call: call.into(), code, reason, log })
+            }
+        }
+    }
+}
+
+impl Workers {
+    /// Starts the first of them: `program` with [`WORKER`] and `nvrtc`.
+    ///
+    /// # Errors
+    /// Where it cannot be started, or NVRTC does not load in it.
+    pub(super) fn start(program: &Path, nvrtc: &Path) -> Result<Workers, String> {
+        let (worker, about) = Worker::start(program, nvrtc)?;
+        Ok(Workers {
+            program: program.to_owned(),
+            nvrtc: nvrtc.to_owned(),
+            about,
+            idle: Mutex::new(vec![worker]),
+        })
+    }
+
+    pub(super) fn about(&self) -> &About {
+        &self.about
+    }
+
+    /// Compiles in a process that has nothing to do, or in another one.
+    ///
+    /// # Errors
+    /// Where the process is lost. One that has compiled something before may have been lost for that: then a new one tries again.
+    pub(super) fn compile(&self, program: &OwnedProgram) -> Result<Result<Output, CompileError>, Lost> {
+        let used = self.idle.lock().ok().and_then(|mut idle| idle.pop());
+        if let Some(worker) = used
+            && let Ok(answer) = self.ask(worker, program)
+        {
+            return Ok(answer);
+        }
+        let (worker, _) = Worker::start(&self.program, &self.nvrtc).map_err(Lost::Start)?;
+        self.ask(worker, program)
+    }
+
+    fn ask(&self, mut worker: Worker, program: &OwnedProgram) -> Result<Result<Output, CompileError>, Lost> {
+        let answer = send(&mut worker.jobs, program).and_then(|()| receive::<Answer>(&mut worker.answers));
+        match answer {
+            Ok(answer) => {
+                let result = answer.result();
+                // NVRTC keeps something of a compile that failed.
+                if result.is_ok()
+                    && let Ok(mut idle) = self.idle.lock()
+                {
+                    idle.push(worker);
+                }
+                Ok(result)
+            }
+            Err(error) => Err(Lost::Ended(worker.end(&error))),
+        }
+    }
+}
+
+/// One process.
+#[derive(Debug)]
+struct Worker {
+    child: Child,
+    jobs: ChildStdin,
+    answers: ChildStdout,
+}
+
+impl Worker {
+    fn start(program: &Path, nvrtc: &Path) -> Result<(Worker, About), String> {
+        let mut command = Command::new(program);
+        command.arg(WORKER).arg(nvrtc).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let cannot = |why: &dyn std::fmt::Display| format!("cannot start `{}`: {why}", program.display());
+        let mut child = command.spawn().map_err(|error| cannot(&error))?;
+        let (Some(jobs), Some(answers)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err(cannot(&"it has no pipes"));
+        };
+        let mut worker = Worker { child, jobs, answers };
+        match receive(&mut worker.answers) {
+            Ok(Greeting::Ready(about)) => Ok((worker, about)),
+            Ok(Greeting::Refused(why)) => Err(why),
+            Err(error) => Err(format!("`{}` cannot be loaded: {}", nvrtc.display(), worker.end(&error))),
+        }
+    }
+
+    /// How it ended; `error` says what was tried where it has not.
+    fn end(mut self, error: &io::Error) -> String {
+        let is_over = matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::BrokenPipe);
+        if !is_over {
+            // What it says is no answer.
+            let _ = self.child.kill();
+        }
+        match self.child.wait() {
+            Ok(status) if is_over => words(status),
+            _ => error.to_string(),
+        }
+    }
+}
+
+impl Drop for Worker {
+    /// It ends when it is asked nothing more, but not where a compile has no end.
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn words(status: ExitStatus) -> String {
+    use std::os::unix::process::ExitStatusExt;
+    match (status.signal(), status.code()) {
+        (Some(signal), _) => format!("the process was ended by signal {signal}"),
+        (None, Some(code)) => format!("the process ended with exit code {code}"),
+        (None, None) => "the process ended".to_owned(),
+    }
+}
+
+/// Answers until there is nothing more to compile, or a compile has failed: what NVRTC keeps of it ends with the process.
+///
+/// # Errors
+/// Where who asks is gone.
+pub fn serve(nvrtc: &Path, mut jobs: impl Read, mut answers: impl Write) -> io::Result<()> {
+    let nvrtc = match Nvrtc::load(nvrtc) {
+        Ok(nvrtc) => std::sync::Arc::new(nvrtc),
+        Err(error) => return send(&mut answers, &Greeting::Refused(error.to_string())),
+    };
+    send(&mut answers, &Greeting::Ready(About::of(&nvrtc)))?;
+    loop {
+        let program: OwnedProgram = match receive(&mut jobs) {
+            Ok(program) => program,
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        let result = compile_in_a_thread(std::sync::Arc::clone(&nvrtc), program)?;
+        let has_failed = result.is_err();
+        send(&mut answers, &Answer::of(result))?;
+        if has_failed {
+            return Ok(());
+        }
+    }
+}
+
+/// A length of four bytes, the lowest first, and as many bytes of postcard.
+fn send<T: Serialize>(to: &mut impl Write, message: &T) -> io::Result<()> {
+    let bytes = postcard::to_allocvec(message).map_err(io::Error::other)?;
+    let length = u32::try_from(bytes.len()).ok().filter(|length| *length <= MAX_MESSAGE);
+    let length = length.ok_or_else(|| io::Error::other("it is too long"))?;
+    to.write_all(&length.to_le_bytes())?;
+    to.write_all(&bytes)?;
+    to.flush()
+}
+
+fn receive<T: DeserializeOwned>(from: &mut impl Read) -> io::Result<T> {
+    let mut length = [0; 4];
+    from.read_exact(&mut length)?;
+    let length = u32::from_le_bytes(length);
+    if length > MAX_MESSAGE {
+        return Err(io::Error::other("what it says is no answer"));
+    }
+    // What is not there is not allocated.
+    let mut bytes = Vec::new();
+    from.take(u64::from(length)).read_to_end(&mut bytes)?;
+    if bytes.len() < length as usize {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    postcard::from_bytes(&bytes).map_err(|_| io::Error::other("what it says is no answer"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_come_through_and_what_is_none_is_refused() {
+        let failed = || CompileError::Failed {
+            call: "f".into(),
+            code: 3,
+            reason: "r".to_owned(),
+            log: "l".to_owned(),
+        };
+        let output = Output {
+            log: "w".to_owned(),
+            lowered_names: vec!["_Z1k".to_owned()],
+            cubin: vec![1],
+            ptx: vec![],
+        };
+        let all = [
+            Ok(output),
+            Err(CompileError::Rejected { log: "no".to_owned() }),
+            Err(CompileError::Option { log: "no".to_owned() }),
+            Err(CompileError::Nul { what: "source".into() }),
+            Err(failed()),
+        ];
+        for result in all {
+            let mut bytes = Vec::new();
+            send(&mut bytes, &Answer::of(result.clone())).unwrap();
+            for length in 0..bytes.len() {
+                let error = receive::<Answer>(&mut &bytes[..length]).unwrap_err();
+                assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof, "{length}");
+            }
+            assert_eq!(receive::<Answer>(&mut bytes.as_slice()).unwrap().result(), result);
+        }
+        assert!(receive::<Answer>(&mut &[255u8; 8][..]).is_err());
+        assert!(receive::<Answer>(&mut &[1u8, 0, 0, 0, 99][..]).is_err());
+    }
+
+    #[test]
+    fn a_program_that_is_no_worker_is_said() {
+        let nvrtc = Path::new("/no/such/libnvrtc.so.13");
+        let error = Workers::start(Path::new("/no/such/program"), nvrtc).unwrap_err();
+        assert!(error.starts_with("cannot start `/no/such/program`: "), "{error}");
+        let error = Workers::start(Path::new("/bin/true"), nvrtc).unwrap_err();
+        assert_eq!(error, "`/no/such/libnvrtc.so.13` cannot be loaded: the process ended with exit code 0");
+    }
+}

@@ -1,0 +1,223 @@
+//! How the kernels of a manifest are compiled.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use cubinder_bundle::Target;
+
+use super::Project;
+use super::driver::version_of_cuda;
+use super::targets::{no_target, nothing_left};
+use crate::codegen;
+use crate::config;
+use crate::diagnostic::{Diagnostic, Span};
+use crate::foreign;
+use crate::manifest::{DriverVersion, Text};
+use crate::nvrtc::{Settings, check_defined, check_options};
+use crate::resolve::{self, Resolved};
+use crate::rules;
+use crate::verify::max_shared_bytes;
+
+/// How the kernels of one manifest are compiled.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    /// What to compile for, each once; at least one.
+    pub targets: Vec<PlannedTarget>,
+    /// What was left out of them, because the command line asks for some alone.
+    pub left_out: Vec<Target>,
+    /// Include folders and options.
+    pub settings: Arc<Settings>,
+    /// The oldest driver that must be able to load the code, and where the manifest says so.
+    pub min_driver: Option<(DriverVersion, Span)>,
+    /// Whether PTX of other compilers stands for machine code that there is none of.
+    pub ptx_serves: bool,
+}
+
+/// What came of planning.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Planning {
+    /// As much as could be made; without any target where nothing says what to compile for.
+    pub plan: Plan,
+    /// Every mistake in the manifest's `[compile]` that shows only together with the rest.
+    pub errors: Vec<Diagnostic>,
+    /// That nothing says what to compile for. It keeps a manifest from being compiled, not from being checked.
+    pub no_target: Option<Diagnostic>,
+}
+
+/// A target, and the file that asks for it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PlannedTarget {
+    /// The target.
+    pub target: Target,
+    /// Its place; none where the command line asks for it.
+    pub span: Option<Span>,
+}
+
+impl Project {
+    /// How a manifest's kernels are compiled: targets are the command line's, else the manifest's, else the library's, the last
+    /// two as far as `code` admits them. Include folders are searched in that order, options follow each other in the opposite
+    /// one, so that the command line has the last word.
+    ///
+    /// # Errors
+    /// Every mistake in the manifest's `[compile]` that shows only together with the rest; that nothing says what to compile for.
+    pub fn plan(&self, plugin: &Resolved) -> Result<Plan, Vec<Diagnostic>> {
+        let mut planning = self.planning(plugin);
+        planning.errors.extend(planning.no_target);
+        if planning.errors.is_empty() { Ok(planning.plan) } else { Err(planning.errors) }
+    }
+
+    /// The same for a manifest that need not be compiled, and may be wrong: as much of a plan as can be made.
+    #[must_use]
+    pub fn planning(&self, plugin: &Resolved) -> Planning {
+        let decl = &plugin.manifest.compile;
+        let mut errors = Vec::new();
+        let (targets, left_out) = self.chosen(plugin, &mut errors);
+        let asked: Vec<_> = targets.iter().map(|planned| (planned.target, planned.span.clone())).collect();
+        let ptx_serves = self.ptx_serves(plugin);
+        errors.extend(foreign::unserved(&plugin.draft, &asked, ptx_serves));
+        // What could not be read may have said it.
+        let is_silent =
+            errors.is_empty() && targets.is_empty() && plugin.is_read && !foreign::lacks_files(&plugin.draft);
+        errors.extend(self.wrong_options(plugin));
+        errors.extend(decl.min_driver.as_ref().and_then(|driver| version_of_cuda(plugin, driver)));
+        let settings = Arc::new(self.settings(plugin, &mut errors));
+        let span = |range: &std::ops::Range<usize>| Span::new(&plugin.source, range.clone());
+        let min_driver = decl.min_driver.as_ref().map(|driver| (driver.value, span(&driver.range)));
+        if let Some((driver, place)) = &min_driver {
+            errors.extend(foreign::check_driver(&plugin.draft, *driver, place));
+        }
+        let plan = Plan { targets, left_out, settings, min_driver, ptx_serves };
+        Planning { plan, errors, no_target: is_silent.then(no_target) }
+    }
+
+    /// The targets, and those that are left out because the command line asks for others alone.
+    fn chosen(&self, plugin: &Resolved, errors: &mut Vec<Diagnostic>) -> (Vec<PlannedTarget>, Vec<Target>) {
+        let only = &self.asked.only;
+        let is_asked = |planned: &PlannedTarget| only.is_empty() || only.contains(&planned.target);
+        let (targets, left_out): (Vec<_>, Vec<_>) =
+            self.targets(plugin, errors).into_iter().partition(is_asked);
+        let left_out: Vec<Target> = left_out.into_iter().map(|planned| planned.target).collect();
+        if targets.is_empty() && !left_out.is_empty() {
+            errors.push(nothing_left(plugin, only, &left_out));
+        }
+        let is_broken = plugin.manifest.compile.targets_are_broken;
+        if targets.is_empty() && left_out.is_empty() && errors.is_empty() && !is_broken {
+            // Where nothing says what to compile for, it is what there is code for.
+            let given = foreign::given(&plugin.draft).into_iter();
+            let planned = |(target, span)| PlannedTarget { target, span: Some(span) };
+            return (given.map(planned).collect(), left_out);
+        }
+        (targets, left_out)
+    }
+
+    /// What options say that they may not.
+    fn wrong_options(&self, plugin: &Resolved) -> Vec<Diagnostic> {
+        let options = &plugin.manifest.compile.options;
+        let at = |index: usize, refused: Diagnostic, label: &str| {
+            let range = options.get(index).map_or(0..0, |option| option.range.clone());
+            refused.at(Span::new(&plugin.source, range), label)
+        };
+        // What is no option at all was told when it was read.
+        let is_option = |index: usize| options.get(index).is_some_and(|option| option.value.starts_with('-'));
+        let own = options.iter().map(|option| option.value.as_str());
+        let refused = check_options(own.clone()).into_iter().filter(|(index, _)| is_option(*index));
+        let mut errors: Vec<Diagnostic> =
+            refused.map(|(index, refused)| at(index, refused, "leave it out")).collect();
+        let of_config = self.config.iter().flat_map(|config| &config.options);
+        let others = of_config.chain(&self.asked.options).map(String::as_str);
+        let are_there = own.clone().chain(others.clone()).next().is_some();
+        let (header, of_manifest) = names_of_header(plugin, are_there);
+        let of_manifest = |name: &str| of_manifest.contains(name);
+        let defined = check_defined(own, &header, &of_manifest).into_iter();
+        errors.extend(defined.map(|(index, refused)| at(index, refused, "this option")));
+        errors.extend(check_defined(others, &header, &of_manifest).into_iter().map(|(_, refused)| {
+            refused
+                .at(plugin.name_span.clone(), "compiled for this plugin")
+                .note("the option is one of `cubinder.toml` or of the command line")
+        }));
+        errors
+    }
+
+    /// Include folders and options.
+    fn settings(&self, plugin: &Resolved, errors: &mut Vec<Diagnostic>) -> Settings {
+        let decl = &plugin.manifest.compile;
+        let mut include = self.asked.include.clone();
+        // What names no folder at all was told when it was read.
+        for text in decl.include.iter().filter(|text| !text.value.trim().is_empty()) {
+            match include_folder(plugin, text) {
+                Ok(folder) => include.push(folder),
+                Err(error) => errors.push(error),
+            }
+        }
+        include.extend(self.config.iter().flat_map(|config| config.include.clone()));
+        let mut options: Vec<String> = self.config.iter().flat_map(|config| config.options.clone()).collect();
+        options.extend(decl.options.iter().map(|option| option.value.clone()));
+        options.extend(self.asked.options.clone());
+        let of_config = self.config.as_ref().is_some_and(|config| config.line_information);
+        if decl.line_information || of_config || self.asked.line_information {
+            with_line_information(&mut options);
+        }
+        Settings { include, options }
+    }
+}
+
+/// The names of the headers that a plugin's kernels see, and those of them that the manifest declares; none where there are no
+/// options that could define them.
+fn names_of_header(plugin: &Resolved, are_there: bool) -> (BTreeSet<String>, BTreeSet<String>) {
+    let units = if are_there { plugin.draft.units.as_slice() } else { &[] };
+    let tables: BTreeSet<String> =
+        units.iter().flat_map(|unit| unit.tables.iter().map(|table| table.name.clone())).collect();
+    let header = units.iter().flat_map(|unit| codegen::header_names(&codegen::header(unit, &[])));
+    let header = header.chain(tables.iter().cloned()).collect();
+    let types = units.iter().flat_map(|unit| unit.types.iter().map(|(name, _)| name.clone()));
+    let constants = units.iter().flat_map(|unit| unit.constants.iter().map(|(name, _)| name.clone()));
+    (header, types.chain(constants).chain(tables).collect())
+}
+
+/// Asks NVRTC for line information, unless an option does so already: it takes each option once.
+fn with_line_information(options: &mut Vec<String>) {
+    let asks = |option: &String| {
+        option.trim_start_matches('-').trim_end() == "lineinfo"
+            || option.trim_start_matches('-').trim_end() == "generate-line-info"
+    };
+    if !options.iter().any(asks) {
+        options.insert(0, "-lineinfo".to_owned());
+    }
+}
+
+/// A folder of the manifest's `include`, against the manifest's own. NVRTC says nothing about folders that are not there.
+fn include_folder(plugin: &Resolved, text: &Text) -> Result<PathBuf, Diagnostic> {
+    let folder = resolve::beside(&plugin.source, &text.value);
+    if folder.is_dir() {
+        return Ok(folder);
+    }
+    Err(Diagnostic::error(format!("the include folder `{}` is not there", config::shown(&folder).display()))
+        .code(rules::WRONG_VALUE)
+        .at(Span::new(&plugin.source, text.range.clone()), "this names no folder")
+        .note("it is relative to the manifest's folder"))
+}
+
+impl Plan {
+    /// What to compile for.
+    #[must_use]
+    pub fn targets(&self) -> Vec<Target> {
+        self.targets.iter().map(|planned| planned.target).collect()
+    }
+
+    /// A warning for each architecture whose limits are not known, so that launches are not held against them.
+    #[must_use]
+    pub fn unknown_targets(&self) -> Vec<Diagnostic> {
+        let unknown = self.targets.iter().filter(|planned| max_shared_bytes(planned.target.arch).is_none());
+        let warning = |planned: &PlannedTarget| {
+            let warning =
+                Diagnostic::warning(format!("this version of cubinder does not know `{}`", planned.target))
+                    .note("its limits are not known, so nothing is held against them; whether NVRTC compiles for it shows when it is compiled");
+            match &planned.span {
+                Some(span) => warning.at(span.clone(), "asked for here"),
+                None => warning,
+            }
+        };
+        unknown.map(warning).collect()
+    }
+}

@@ -1,0 +1,129 @@
+// A stand-in for NVRTC that does what kernels ask for in their text, to try what becomes of a compiler that crashes. The functions are those of nvrtc.h of
+// CUDA 13.0, as far as Cubinder calls them.
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define EXPORTED __attribute__((visibility("default")))
+
+struct program
+{
+    char* text;
+};
+
+static void log_of(const struct program* program, char* out)
+{
+    (void)program;
+    strcpy(out, "k.cu(1): error: the stand-in compiles nothing");
+}
+
+__attribute__((constructor)) static void loaded(void)
+{
+    if (getenv("FAKE_NVRTC_LOAD"))
+        abort();
+}
+
+EXPORTED int nvrtcVersion(int* major, int* minor)
+{
+    *major = 13;
+    *minor = 0;
+    return 0;
+}
+
+EXPORTED const char* nvrtcGetErrorString(int code)
+{
+    return code == 6 ? "NVRTC_ERROR_COMPILATION" : "NVRTC_ERROR";
+}
+
+EXPORTED int nvrtcGetNumSupportedArchs(int* count)
+{
+    *count = 1;
+    return 0;
+}
+
+EXPORTED int nvrtcGetSupportedArchs(int* archs)
+{
+    archs[0] = 90;
+    return 0;
+}
+
+EXPORTED int nvrtcCreateProgram(void** out, const char* source, const char* name, int count, const char** headers, const char** names)
+{
+    (void)name, (void)count, (void)headers, (void)names;
+    struct program* program = malloc(sizeof *program);
+    program->text = strdup(source);
+    *out = program;
+    return 0;
+}
+
+EXPORTED int nvrtcDestroyProgram(void** out)
+{
+    struct program* program = *out;
+    free(program->text);
+    free(program);
+    return 0;
+}
+
+EXPORTED int nvrtcAddNameExpression(void* program, const char* name)
+{
+    (void)program, (void)name;
+    return 0;
+}
+
+EXPORTED int nvrtcCompileProgram(void* opaque, int count, const char** options)
+{
+    (void)count, (void)options;
+    const struct program* program = opaque;
+    if (strstr(program->text, "fake: crash"))
+        abort();
+    if (strstr(program->text, "fake: exit"))
+        _exit(3);
+    if (strstr(program->text, "fake: print"))
+        (void)!write(1, "chatter on standard output\n", 27);
+    return 6;
+}
+
+EXPORTED int nvrtcGetLoweredName(void* program, const char* name, const char** lowered)
+{
+    (void)program;
+    *lowered = name;
+    return 0;
+}
+
+EXPORTED int nvrtcGetProgramLogSize(void* program, size_t* size)
+{
+    char text[256];
+    log_of(program, text);
+    *size = strlen(text) + 1;
+    return 0;
+}
+
+EXPORTED int nvrtcGetProgramLog(void* program, char* out)
+{
+    log_of(program, out);
+    return 0;
+}
+
+EXPORTED int nvrtcGetCUBINSize(void* program, size_t* size)
+{
+    (void)program;
+    *size = 0;
+    return 0;
+}
+
+EXPORTED int nvrtcGetCUBIN(void* program, char* out)
+{
+    (void)program, (void)out;
+    return 0;
+}
+
+EXPORTED int nvrtcGetPTXSize(void* program, size_t* size)
+{
+    return nvrtcGetCUBINSize(program, size);
+}
+
+EXPORTED int nvrtcGetPTX(void* program, char* out)
+{
+    return nvrtcGetCUBIN(program, out);
+}

@@ -1,0 +1,120 @@
+//! `cubinder compile` where NVRTC crashes, ends the process, prints, or does not load: an error that says it, and nothing half-written.
+//!
+//! NVRTC's part is played by `tests/fake-nvrtc`. `cargo xtask test` names the compiler in the environment.
+
+#![allow(clippy::unwrap_used)]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use cubinder_tests::cxx;
+
+/// A project with kernels whose texts say what NVRTC is to do, and that NVRTC.
+struct Scene {
+    folder: tempfile::TempDir,
+    program: PathBuf,
+    runtime: PathBuf,
+}
+
+impl Scene {
+    fn new() -> Option<Scene> {
+        let variable = |name| std::env::var_os(name).map(PathBuf::from);
+        let (Some(program), Some(runtime)) = (variable("CUBINDER_BIN"), variable("CUBINDER_RUNTIME_LIBRARY"))
+        else {
+            assert!(
+                std::env::var_os("CUBINDER_REQUIRE_TOOLKIT").is_none(),
+                "`cargo xtask test` names the compiler and the runtime library"
+            );
+            println!("skipped: `cargo xtask test` names the compiler and the runtime library");
+            return None;
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("fake-nvrtc");
+        let library = folder.path().join("nvrtc/libnvrtc.so.13");
+        std::fs::create_dir(library.parent().unwrap()).unwrap();
+        let mut arguments: Vec<std::ffi::OsString> = [
+            "-x",
+            "c",
+            "-std=gnu11",
+            "-fPIC",
+            "-shared",
+            "-fvisibility=hidden",
+            "-Wall",
+            "-Wextra",
+            "nvrtc.c",
+            "-o",
+        ]
+        .map(Into::into)
+        .to_vec();
+        arguments.push(library.clone().into());
+        cxx::compile(&sources, &arguments).unwrap();
+        // It has no built-in headers, but what looks for them wants a library.
+        std::fs::copy(&library, library.with_file_name("libnvrtc-builtins.so.13.0")).unwrap();
+        Some(Scene { folder, program, runtime })
+    }
+
+    /// A plugin whose kernel holds `text`.
+    fn plugin(&self, name: &str, text: &str) {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let manifest = std::fs::read_to_string(folder.join("manifests/elemwise_add_plugin.toml")).unwrap();
+        let kernel = std::fs::read_to_string(folder.join("kernels/elemwise_add.cu")).unwrap();
+        let manifest = manifest
+            .replace("elemwise_add_plugin", name)
+            .replace("../kernels/elemwise_add.cu", &format!("{name}.cu"));
+        std::fs::write(self.folder.path().join(format!("{name}.toml")), manifest).unwrap();
+        std::fs::write(self.folder.path().join(format!("{name}.cu")), format!("// fake: {text}\n{kernel}"))
+            .unwrap();
+    }
+
+    fn compile(&self, more: &[&str], variables: &[(&str, &str)]) -> Output {
+        let mut command = Command::new(&self.program);
+        command
+            .current_dir(self.folder.path())
+            .args(["compile", "--name", "all", "--target", "sm_90", "--nvrtc", "nvrtc"]);
+        command.arg("--runtime-library").arg(&self.runtime).args(more);
+        command.envs(variables.iter().copied()).env("CUBINDER_CACHE", self.folder.path().join("cache"));
+        command.output().unwrap()
+    }
+
+    fn is_written(&self) -> bool {
+        self.folder.path().join("liball.so").exists()
+    }
+}
+
+#[test]
+fn a_compiler_that_crashes_takes_nothing_with_it() {
+    let Some(scene) = Scene::new() else { return };
+    scene.plugin("crashing", "crash");
+    scene.plugin("ending", "exit");
+    scene.plugin("printing", "print");
+    for jobs in ["1", "4"] {
+        let output = scene.compile(&["crashing.toml", "ending.toml", "printing.toml", "--jobs", jobs], &[]);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "");
+        for part in [
+            "error: NVRTC 13.0 crashed on `crashing.cu` for `sm_90`",
+            "the process was ended by signal 6, which compiled nothing else",
+            "error: NVRTC 13.0 crashed on `ending.cu` for `sm_90`",
+            "the process ended with exit code 3, which compiled nothing else",
+            "name another NVRTC: `--nvrtc <libnvrtc.so or its folder>`",
+            // The kernels of the third are looked at all the same.
+            "the stand-in compiles nothing",
+        ] {
+            assert!(said.contains(part), "{part}\n{said}");
+        }
+        assert!(!scene.is_written());
+    }
+}
+
+#[test]
+fn a_compiler_that_does_not_load_is_said() {
+    let Some(scene) = Scene::new() else { return };
+    scene.plugin("any", "nothing");
+    let output = scene.compile(&["any.toml"], &[("FAKE_NVRTC_LOAD", "1")]);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("NVRTC cannot be used: `"), "{said}");
+    assert!(said.contains("cannot be loaded: the process was ended by signal 6"), "{said}");
+    assert!(!scene.is_written());
+}

@@ -6,7 +6,8 @@
 //   run --library LIB.so --runtime-library LIB2.so    every check of the plugins
 //   run --other LIB.so --runtime-library LIB2.so      what a library without code for the device answers
 //   run --ranges LIB.so --runtime-library LIB2.so     NVTX ranges: CUBINDER_NVTX and NVTX_INJECTION64_PATH are the caller's
-//   run --faults LIB.so --runtime-library LIB2.so     what becomes of faults of the driver, in one thread
+//   run --faults LIB.so --runtime-library LIB2.so     what becomes of faults of the driver
+//   run --threads LIB.so --runtime-library LIB2.so    the same in many threads
 //   run --general LIB.so --runtime-library LIB2.so    those of `general_cases.cpp` that the library has, under a builder that times
 //
 // The stand-in must come first on LD_LIBRARY_PATH. Output and exit code are those of the conformance oracle.
@@ -113,7 +114,7 @@ int runGeneral(FakeDriver& driver, std::vector<std::string> const& paths)
     return report.finish();
 }
 
-int runFaults(FakeDriver& driver, std::vector<std::string> const& paths)
+int runFaults(FakeDriver& driver, std::vector<std::string> const& paths, bool hasThreads)
 {
     static std::vector<FakeSignature> const signatures = faultSignatures();
     driver.signatures = signatures.data();
@@ -123,6 +124,11 @@ int runFaults(FakeDriver& driver, std::vector<std::string> const& paths)
     Logger logger;
     Finder finder(logger);
     Bench const bench{report, logger, finder, driver, paths};
+    if (hasThreads)
+    {
+        checkThreads(bench, threadWorkloads());
+        return report.finish();
+    }
     for (Workload const& workload : faultWorkloads())
     {
         checkFaults(bench, workload);
@@ -139,10 +145,11 @@ extern "C" __attribute__((visibility("default"))) int oracleMain(int argc, char*
     using oracle::What;
     std::string const option = argc == 5 && std::strcmp(argv[3], "--runtime-library") == 0 ? argv[1] : "";
     bool const isGeneral = option == "--general";
-    bool const isFaults = option == "--faults";
+    bool const hasThreads = option == "--threads";
+    bool const isFaults = option == "--faults" || hasThreads;
     if (!isGeneral && !isFaults && option != "--other" && option != "--library" && option != "--ranges")
     {
-        std::fprintf(stderr, "usage: run --library|--other|--ranges|--faults|--general LIB.so --runtime-library LIB2.so\n");
+        std::fprintf(stderr, "usage: run --library|--other|--ranges|--faults|--threads|--general LIB.so --runtime-library LIB2.so\n");
         return 2;
     }
     FakeDriver* driver = oracle::standIn();
@@ -153,7 +160,7 @@ extern "C" __attribute__((visibility("default"))) int oracleMain(int argc, char*
     }
     if (isFaults)
     {
-        return oracle::runFaults(*driver, {argv[2], argv[4]});
+        return oracle::runFaults(*driver, {argv[2], argv[4]}, hasThreads);
     }
     What const what = option == "--other" ? What::kOTHER : option == "--ranges" ? What::kRANGES : What::kPLUGINS;
     return isGeneral ? oracle::runGeneral(*driver, {argv[2], argv[4]}) : oracle::run(*driver, {argv[2], argv[4]}, what);

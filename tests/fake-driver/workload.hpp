@@ -33,6 +33,8 @@ struct Workload
 
 // One launch behind which stands a choice; several with a fill and attributes, on two devices; a copy beside several launches.
 std::vector<Workload> faultWorkloads();
+// Four that the stand-in's own device runs; two of them share their code.
+std::vector<Workload> threadWorkloads();
 std::vector<FakeSignature> faultSignatures();
 
 // The stand-in's device, which is as before when this ends.

@@ -39,7 +39,7 @@ fn of(codes: &[&[Origin]]) -> Provenance {
 
 fn record() -> Provenance {
     let (a, b) = (source("a.cu", &["a.cuh", "b.cuh"]), source("b.cu", &[]));
-    of(&[&[a.clone()], &[b.clone(), a], &[imported()], &[b]])
+    of(&[std::slice::from_ref(&a), &[b.clone(), a.clone()], &[imported()], std::slice::from_ref(&b)])
 }
 
 fn container() -> Digest {

@@ -22,6 +22,8 @@ constexpr int32_t kMANY = 16;
 constexpr int32_t kDEEDS = 1500;
 constexpr size_t kMOST_HELD = 6;
 constexpr int32_t kCOPIES = 12;
+constexpr int32_t kENDLESS = 4;
+constexpr uint32_t kENOUGH = 100;
 // What threads themselves keep, against one block or more for each of hundreds of failures.
 constexpr int64_t kBLOCKS_OF_THREADS = 64;
 
@@ -426,7 +428,78 @@ void liveTogether(Bench const& bench, std::vector<Workload> const& workloads, Pr
     bench.logger.take();
 }
 
+// Engines that threads run until the process ends. Nothing of it is ever given back, because they do not stop before that.
+struct Endless
+{
+    Endless(Bench const& bench, std::vector<Workload> const& workloads, Probe& probe)
+        : opened(bench, probe, bench.paths, workloads)
+        , engines(loadedFrom(bench, opened, workloads, probe))
+        , done(kENDLESS)
+    {
+        for (int32_t i = 0; i < kENDLESS; ++i)
+        {
+            Shared& engine = engines[static_cast<size_t>(i) % engines.size()];
+            Context context;
+            attached.push_back(attachedOf(probe, *engine.shared, &context));
+            runtimes.push_back(&runtimeOf(probe, *attached.back()));
+            rounds.push_back(engine.rounds[0]);
+            probe.equal("setTactic", runtimes.back()->setTactic(rounds.back().tactic), 0);
+            probe.equal("onShapeChange", announceOf(*runtimes.back(), rounds.back()), 0);
+        }
+    }
+
+    // One that queues, and beside every second one that loads engines and ends them.
+    void start(size_t i)
+    {
+        std::thread([this, i] {
+            for (;;)
+            {
+                done[i] += enqueueOf(*runtimes[i], rounds[i]) == 0 ? 1 : 0;
+            }
+        }).detach();
+        if (i % 2 == 0)
+        {
+            Session::Stored const& stored = engines[i % engines.size()].stored;
+            auto* collection = new Collection(stored.fields);
+            std::thread([collection, loader = stored.loader] {
+                for (;;)
+                {
+                    Owned const plugin(loader->createPlugin("node", collection->get(), nvinfer1::TensorRTPhase::kRUNTIME));
+                }
+            }).detach();
+        }
+    }
+
+    Opened opened;
+    std::vector<Shared> engines;
+    std::vector<Owned> attached;
+    std::vector<nvinfer1::IPluginV3OneRuntime*> runtimes;
+    std::vector<Round> rounds;
+    std::vector<std::atomic<uint32_t>> done;
+};
+
 } // namespace
+
+void leaveThreads(Bench const& bench, std::vector<Workload> const& workloads)
+{
+    bench.report.run("the process ends while threads queue and load", [&](Probe& probe) {
+        bench.driver.context = 1;
+        auto* endless = new Endless(bench, workloads, probe);
+        probe.that(bench.driver.liveLibraries > 0, "no code objects", "some that could be unloaded");
+        bench.driver.keepsLibraries = 1;
+        for (size_t i = 0; i < endless->runtimes.size(); ++i)
+        {
+            endless->start(i);
+        }
+        for (auto const& done : endless->done)
+        {
+            while (done < kENOUGH)
+            {
+                std::this_thread::yield();
+            }
+        }
+    });
+}
 
 void checkThreads(Bench const& bench, std::vector<Workload> const& workloads)
 {

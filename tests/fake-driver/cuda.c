@@ -359,6 +359,10 @@ API int32_t cuLibraryLoadData(void** library, void const* code, int32_t* jitOpti
 }
 API int32_t cuLibraryUnload(void* handle)
 {
+    if (gDriver.keepsLibraries)
+    {
+        abort();
+    }
     BEGIN(handle);
     struct Library* library = handle;
     pthread_mutex_lock(&gLock);

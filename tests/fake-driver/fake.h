@@ -95,6 +95,8 @@ struct FakeDriver
     // Code objects that are loaded, and how often one was that was loaded already.
     int32_t liveLibraries;
     int32_t loadedTwice;
+    // Whether unloading one ends the process, because nobody may do that any more.
+    int32_t keepsLibraries;
     int32_t attributes[128];
     uint32_t signatureCount;
     struct FakeSignature const* signatures;

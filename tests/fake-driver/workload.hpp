@@ -58,5 +58,7 @@ std::string queuedText(FakeEvent const& event);
 void checkFaults(Bench const& bench, Workload const& workload);
 // Many threads live with the same engines while calls fail.
 void checkThreads(Bench const& bench, std::vector<Workload> const& workloads);
+// Leaves threads behind that do so while the process ends.
+void leaveThreads(Bench const& bench, std::vector<Workload> const& workloads);
 
 } // namespace oracle

@@ -72,6 +72,8 @@ pub enum Subject {
     Faults,
     /// The same, in many threads at once.
     Threads,
+    /// The same; the process ends while they are at work.
+    Ends,
     /// A library with plugins of `tests/conformance/general_cases.cpp`, and code for the device.
     General,
 }
@@ -136,6 +138,7 @@ impl Checks {
             Subject::Ranges => "--ranges",
             Subject::Faults => "--faults",
             Subject::Threads => "--threads",
+            Subject::Ends => "--ends",
             Subject::General => "--general",
         };
         let mut command = Command::new(self.folder.join("run"));

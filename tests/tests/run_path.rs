@@ -158,6 +158,12 @@ fn sixteen_threads_live_with_four_engines_while_calls_fail() {
 }
 
 #[test]
+fn the_process_ends_while_threads_are_at_work() {
+    let expected = ["the process ends while threads queue and load"];
+    check(Subject::Ends, FAULTS, &expected).unwrap();
+}
+
+#[test]
 fn code_for_other_devices_is_refused_with_what_to_do() {
     check(Subject::OtherDevices, OTHER_DEVICES, &["code for other devices is refused"]).unwrap();
 }

@@ -95,6 +95,10 @@ fn another_folder_and_another_user_give_the_same_bytes() {
 #[test]
 fn a_project_may_be_named_from_anywhere() {
     let Some(project) = project(["one", "two"], "__func__") else { return };
+    project.edit("cubinder.toml", "\"include\"", "\"include\", \"../far\"");
+    fs::create_dir_all(project.outer("far")).unwrap();
+    fs::write(project.outer("far/far.cuh"), "// far\n").unwrap();
+    project.edit("include/deep/own.cuh", "namespace", "#include <far.cuh>\nnamespace");
     project.compile(&["--embed"]);
     let expected = libraries(&project.path("build"));
     let config = project.path("cubinder.toml");

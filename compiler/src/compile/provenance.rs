@@ -10,7 +10,7 @@ use cubinder_bundle::provenance::{Compiler, File, Origin, Read};
 use cubinder_bundle::{Bundle, Digest, Provenance, Target};
 
 use crate::codegen::{self, display_name};
-use crate::nvrtc::{PreparedUnit, Session, include_folders};
+use crate::nvrtc::{PreparedUnit, Session};
 use crate::project::Project;
 use crate::resolve::{ForeignCode, Resolved, Unit};
 use crate::tuning;
@@ -63,10 +63,10 @@ pub(super) fn of_source(
 ) -> Origin {
     let root = project.root.as_path();
     let translation = prepared.unit();
-    let folders = include_folders(translation, prepared.settings(), &[]);
+    let folders = prepared.settings().include.as_slice();
     let included = session.found_files_and_digests(prepared);
     let mut read: Vec<File> =
-        included.map(|(path, digest)| File { path: name(path, root, &folders), digest }).collect();
+        included.map(|(path, digest)| File { path: name(path, root, folders), digest }).collect();
     let tables = codegen::tables(unit, &translation.source.text).into_iter();
     for file in tables.filter_map(|table| table.file.as_ref()) {
         // It was read a moment ago.
@@ -94,19 +94,20 @@ pub(super) fn of_foreign(root: &Path, code: &ForeignCode, index: usize) -> Optio
     })
 }
 
-/// How the record calls a file: the way from the project's folder to it; what an include folder elsewhere on the machine gave as `#include` names it;
-/// any other file of another part of the machine by its name alone.
+/// How the record calls a file: the way from the project's folder to it; what an include folder outside of the project gave as `#include` names it; a
+/// file that has nothing in common with the project's folder by its name alone. It does not matter how the project was named.
 fn name(path: &Path, root: &Path, include: &[std::path::PathBuf]) -> String {
     let way = display_name(path, root);
-    if !path.is_absolute() || is_below(&way) {
+    if is_below(&way) {
         return plain(&way);
     }
-    let elsewhere = include.iter().filter(|folder| folder.is_absolute());
-    let elsewhere = elsewhere.filter(|folder| !is_below(&display_name(folder, root)));
-    match elsewhere.filter_map(|folder| path.strip_prefix(folder).ok()).next() {
-        Some(rest) => plain(&format!("<{}>", rest.display())),
-        None if root.is_absolute() && Path::new(&way).is_relative() => plain(&way),
-        None => plain(&path.file_name().unwrap_or_default().to_string_lossy()),
+    let mut outside = include.iter().filter(|folder| !is_below(&display_name(folder, root)));
+    if let Some(rest) = outside.find_map(|folder| path.strip_prefix(folder).ok()) {
+        return plain(&format!("<{}>", rest.display()));
+    }
+    match Path::new(&way).is_relative() {
+        true => plain(&way),
+        false => plain(&path.file_name().unwrap_or_default().to_string_lossy()),
     }
 }
 
@@ -147,6 +148,8 @@ mod tests {
         assert_eq!(named("/srv/shared/k.cu", "/srv/p", &[]), "../shared/k.cu");
         assert_eq!(named("/opt/lib/include/lib/a.h", "/srv/p", &["/opt/lib/include"]), "<lib/a.h>");
         assert_eq!(named("/opt/lib/include/lib/a.h", "p", &["include", "/opt/lib/include"]), "<lib/a.h>");
+        assert_eq!(named("/srv/lib/a.h", "/srv/p", &["/srv/lib"]), "<a.h>");
+        assert_eq!(named("../lib/a.h", ".", &["../lib"]), "<a.h>");
         assert_eq!(named("/srv/p/include/a.h", "/srv/p", &["/srv/p/include"]), "include/a.h");
         assert_eq!(named("/elsewhere/k.cu", "/srv/p", &[]), "k.cu");
         assert_eq!(named("a\nb.cu", ".", &[]), "a?b.cu");

@@ -428,7 +428,7 @@ pub(crate) fn encode<T: Serialize>(value: &T) -> Vec<u8> {
 }
 
 /// Refuses what a writer would write in other bytes, such as a number in more bytes than it needs.
-fn decode<'a, T: Serialize + Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, ReadError> {
+pub(crate) fn decode<'a, T: Serialize + Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, ReadError> {
     let malformed = |what: &dyn std::fmt::Display| ReadError::Malformed(format!("the model: {what}"));
     let value: T = postcard::from_bytes(bytes).map_err(|error| malformed(&error))?;
     if encode(&value) == bytes { Ok(value) } else { Err(malformed(&"not as a writer encodes it")) }

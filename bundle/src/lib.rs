@@ -24,6 +24,7 @@ pub mod launch;
 pub mod model;
 pub mod packed;
 pub mod proof;
+pub mod provenance;
 pub mod slot;
 pub mod thin;
 pub mod timing;
@@ -40,4 +41,5 @@ pub use model::{
     Scratch, ShapeLimits, SizeBound, Step, TunedDevice, TunedPoint, Variant, Work,
 };
 pub use packed::{BadCode, CodeBytes};
+pub use provenance::Provenance;
 pub use value::Value;

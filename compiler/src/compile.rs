@@ -6,13 +6,15 @@
 mod depfile;
 mod explain;
 mod inputs;
+mod places;
+mod provenance;
 mod units;
 mod write;
 
 use std::path::PathBuf;
 
 use cubinder_bundle::container;
-use cubinder_bundle::{Bundle, Digest};
+use cubinder_bundle::{Bundle, Digest, Provenance};
 
 use crate::cache::Cache;
 use crate::check::Obligation;
@@ -102,16 +104,17 @@ pub trait Progress: Sync {
 /// Every mistake that could be found: where manifests do not read, those of all of them; then those of all kernels.
 pub fn compile(request: &Request, progress: &dyn Progress) -> Result<Outcome, Vec<Diagnostic>> {
     let packed = packed(&request.project, &request.overrides, request.use_cache, progress)?;
-    let Packed { made, plugins, from_ptx, included, nvrtc } = packed;
+    let Packed { made, plugins, provenance, from_ptx, included, nvrtc } = packed;
     let Made { bundle, statistics, mut warnings, obligations } = made;
     let mut inputs = Inputs::of(request, &plugins, nvrtc.as_deref());
     inputs.merge(included);
     let (bytes, digest) = encode(&bundle)?;
+    let with_record = [bytes.as_slice(), &cubinder_bundle::provenance::write(&provenance, digest)].concat();
     if let Some(depfile) = &request.depfile {
         write::check_depfile(request, depfile, &inputs).map_err(|error| vec![error])?;
         warnings.extend(inputs.warnings());
     }
-    let libraries = write::libraries(request, &bytes).map_err(|error| vec![error])?;
+    let libraries = write::libraries(request, &with_record).map_err(|error| vec![error])?;
     if let Some(depfile) = &request.depfile {
         write::depfile(depfile, &libraries, &inputs).map_err(|error| vec![error])?;
     }
@@ -160,6 +163,7 @@ pub fn bundle(
 struct Packed {
     made: Made,
     plugins: Vec<Resolved>,
+    provenance: Provenance,
     from_ptx: Vec<FromPtx>,
     /// What kernels include.
     included: Inputs,
@@ -195,6 +199,9 @@ fn packed(
     obligations.extend(compiled.obligations);
     let producer = format!("cubinder {}{release}{}", env!("CARGO_PKG_VERSION"), made_elsewhere(&plugins));
     let bundle = pack(producer, compiled.plugins);
+    let compiler = provenance::compiler(session, compiled.nvrtc);
+    let (tuning, _) = project.read_tuning();
+    let provenance = provenance::record(project, &plugins, &tuning, compiler, compiled.made, &bundle);
     let statistics = session.map(Session::statistics).unwrap_or_default();
     let nvrtc = session.map(|session| session.toolkit().nvrtc.clone());
     let made = Made { bundle, statistics, warnings, obligations };
@@ -202,7 +209,7 @@ fn packed(
     let from_ptx =
         served.flat_map(|(plugin, plan)| foreign::from_ptx(&plugin.draft, &plan.targets(), plan.ptx_serves));
     let from_ptx = from_ptx.collect();
-    Ok(Packed { made, plugins, from_ptx, included: compiled.included, nvrtc })
+    Ok(Packed { made, plugins, provenance, from_ptx, included: compiled.included, nvrtc })
 }
 
 /// Refuses an NVRTC whose code the drivers that manifests name would not load.

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use cubinder_bundle::container::{self, Container};
 use cubinder_bundle::fit::ComputeCapability;
+use cubinder_bundle::provenance::{self, Section};
 use cubinder_bundle::thin::{NoCode, thin as thin_bundle};
 use cubinder_bundle::{Bundle, Digest};
 
@@ -67,13 +68,16 @@ pub fn thin(request: &Request) -> Result<Outcome, Vec<Diagnostic>> {
     let one = |error: Diagnostic| vec![error];
     let named = open(&request.library).map_err(one)?;
     let partner = partner(&named).map_err(one)?;
-    let (bundle, before) = read_bundle(&named).map_err(one)?;
+    let (bundle, before, sections) = read_bundle(&named).map_err(one)?;
     let thinned = thin_bundle(&bundle, &request.devices, request.ptx);
     let thinned = thinned.map_err(|missing| missing.iter().map(no_code).collect::<Vec<_>>())?;
-    let bytes = container::write_bundle(&thinned);
+    let mut bytes = container::write_bundle(&thinned);
     let after = container::digest(&bytes);
     let (after, _) =
         after.map_err(|error| vec![Diagnostic::error(format!("the bundle does not read: {error}"))])?;
+    if let Ok(Some(Section::Provenance(whole))) = provenance::find(sections, before) {
+        bytes.extend(provenance::write(&whole.of_some(&bundle.code, &thinned.code), after));
+    }
     let mut targets: Vec<_> = thinned.code.iter().map(|code| code.target).collect();
     targets.sort_unstable();
     targets.dedup();
@@ -118,12 +122,15 @@ fn engine(path: &Path) -> Option<Diagnostic> {
     })
 }
 
-fn read_bundle(source: &Source) -> Result<(Bundle, Digest), Diagnostic> {
+/// The bundle, its digest, and what follows it.
+fn read_bundle(source: &Source) -> Result<(Bundle, Digest, &[u8]), Diagnostic> {
     let unreadable = |why: &dyn std::fmt::Display| {
         cannot("read the bundle in", &source.path, why).help("compile it again")
     };
     match container::read(&source.bundle) {
-        Ok(container::Found { container: Container::Bundle(bundle), digest, .. }) => Ok((bundle, digest)),
+        Ok(container::Found { container: Container::Bundle(bundle), digest, length, .. }) => {
+            Ok((bundle, digest, source.bundle.get(length..).unwrap_or_default()))
+        }
         Ok(_) => Err(unreadable(&"it holds a node")),
         Err(error) => Err(unreadable(&error)),
     }

@@ -270,6 +270,7 @@ fn c_string(text: &str) -> Result<CString, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cubinder_bundle::container;
 
     /// What a version wrote into an engine: `tests/data/compat`.
     fn node_of_version(version: u32) -> Vec<u8> {
@@ -295,6 +296,47 @@ mod tests {
         let alive = restore_node(&field).unwrap();
         assert_eq!(refusal(), first);
         drop(alive);
+    }
+
+    /// What made the node, and what a later version may put there: running needs none of it.
+    #[test]
+    fn what_follows_a_node_in_sections_is_passed_over_and_kept() {
+        use crate::definition::Known;
+        use cubinder_bundle::provenance::{self, Origin, Provenance, Read, Section};
+        let field = node_of_version(FORMAT_VERSION);
+        let (digest, _) = container::digest(&field).unwrap();
+        let file = |path: &str| provenance::File { path: path.to_owned(), digest };
+        let mut record = Provenance { cubinder: "0.1.0".to_owned(), ..Provenance::default() };
+        let read = Read::Files(vec![file("k.cuh")]);
+        let origin = Origin::Source { file: file("k.cu"), read, is_open: false, options: Vec::new() };
+        (0..2).for_each(|_| record.add([origin.clone()]));
+        let mut unknown = provenance::write(&record, digest);
+        unknown[8] = 9;
+        let section = provenance::write(&record, digest);
+        let longer = [field.as_slice(), &unknown, &section].concat();
+        let restored = restore_node(&longer).unwrap();
+        assert_eq!(restored.definition.plugin(), restore_node(&field).unwrap().definition.plugin());
+        // What is damaged there keeps no engine from running; what is no section does.
+        let mut damaged = longer.clone();
+        *damaged.last_mut().unwrap() ^= 1;
+        assert!(restore_node(&damaged).is_ok());
+        assert!(restore_node(&longer[..longer.len() - 1]).is_err());
+        // Written again it says what made it.
+        let restored = restore_node(&[field.as_slice(), &section].concat()).unwrap();
+        let known = Known {
+            input_ranks: restored.input_ranks.as_deref(),
+            workspace_bytes: restored.workspace_bytes,
+            ..Known::default()
+        };
+        let again = restored.definition.field(known, &restored.attributes);
+        let (of, length) = container::digest(&again).unwrap();
+        let Ok(Some(Section::Provenance(found))) = provenance::find(&again[length..], of) else {
+            panic!("the node lost its record")
+        };
+        assert!(
+            matches!(&found.origins[..], [Origin::Source { read: Read::Together(1, _), .. }]),
+            "{found:?}"
+        );
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use cubinder_bundle::container::{self, Container, Found, ReadError};
 use cubinder_bundle::kept::Kept;
 use cubinder_bundle::launch::{self, Signature};
+use cubinder_bundle::provenance;
 use cubinder_bundle::validate::{validate_attributes, validate_ranks};
 use cubinder_bundle::{
     Bundle, CodeObject, DataType, Digest, Format, Node, NodeReference, Plugin, Value, Variant,
@@ -19,6 +20,8 @@ use crate::engine_model;
 pub(crate) struct OwnBundle {
     pub(crate) bundle: Bundle,
     pub(crate) digest: Digest,
+    /// What follows the bundle: nothing that building or running needs, and what made it for who writes nodes.
+    sections: &'static [u8],
 }
 
 impl OwnBundle {
@@ -31,8 +34,8 @@ impl OwnBundle {
             )
         };
         match container::read_mapped(bytes) {
-            Ok(Found { container: Container::Bundle(bundle), digest, .. }) => {
-                Ok(OwnBundle { bundle, digest })
+            Ok(Found { container: Container::Bundle(bundle), digest, length, .. }) => {
+                Ok(OwnBundle { bundle, digest, sections: bytes.get(length..).unwrap_or_default() })
             }
             Ok(_) => Err(refused("it holds a node")),
             Err(error) => Err(refused(&with_help(&error))),
@@ -71,28 +74,40 @@ pub(crate) enum Definition {
     /// One plugin of this library's bundle.
     Bundle { own: Arc<OwnBundle>, index: usize },
     /// A node that was read from an engine.
-    Node(Arc<Node>),
+    Node {
+        node: Arc<Node>,
+        /// The digest of the field's container.
+        digest: Digest,
+        /// What follows the container in the field, for who writes it again.
+        sections: Arc<[u8]>,
+    },
 }
 
 impl Definition {
+    /// A node of an engine with nothing behind it.
+    #[cfg(test)]
+    pub(crate) fn bare(node: Arc<Node>) -> Definition {
+        Definition::Node { node, digest: Digest::of(b""), sections: [].into() }
+    }
+
     pub(crate) fn plugin(&self) -> &Plugin {
         match self {
             Definition::Bundle { own, index } => &own.bundle.plugins[*index],
-            Definition::Node(node) => &node.plugin,
+            Definition::Node { node, .. } => &node.plugin,
         }
     }
 
     pub(crate) fn code(&self) -> &[CodeObject] {
         match self {
             Definition::Bundle { own, .. } => &own.bundle.code,
-            Definition::Node(node) => &node.code,
+            Definition::Node { node, .. } => &node.code,
         }
     }
 
     fn producer(&self) -> &str {
         match self {
             Definition::Bundle { own, .. } => &own.bundle.producer,
-            Definition::Node(node) => &node.producer,
+            Definition::Node { node, .. } => &node.producer,
         }
     }
 
@@ -133,6 +148,20 @@ impl Definition {
             workspace_bytes: known.workspace_bytes,
             code: kept.into_code(),
         }
+    }
+
+    /// The bytes of [`Definition::node`] as an engine keeps them, with what made it behind it where that is known.
+    pub(crate) fn field(&self, known: Known<'_>, attributes: &[Value]) -> Vec<u8> {
+        let node = self.node(known, attributes);
+        let mut bytes = container::write_node(&node);
+        let (sections, of, plugin) = match self {
+            Definition::Bundle { own, index } => (own.sections, own.digest, *index),
+            Definition::Node { digest, sections, .. } => (sections.as_ref(), *digest, 0),
+        };
+        if let Ok((digest, _)) = container::digest(&bytes) {
+            bytes.extend(provenance::behind_node(sections, of, self.code(), plugin, &node, digest));
+        }
+        bytes
     }
 
     /// A reference to the node, for a code library; `None` for a definition that came from an engine's fields.
@@ -203,7 +232,11 @@ pub(crate) fn restore_node(bytes: &[u8]) -> Result<Restored, Error> {
         kinds: None,
         input_ranks: node.input_ranks.clone(),
         workspace_bytes: node.workspace_bytes,
-        definition: Definition::Node(node),
+        definition: Definition::Node {
+            node,
+            digest,
+            sections: bytes.get(length..).unwrap_or_default().into(),
+        },
     })
 }
 
@@ -263,11 +296,12 @@ fn read_field(bytes: &[u8]) -> Result<Container, Error> {
     Ok(found.container)
 }
 
-/// A field is one node, which takes `length` bytes of it.
+/// A field is one node, which takes `length` bytes of it, and sections behind it: running needs none of them, so they are not looked into.
 fn check_end(bytes: &[u8], length: usize) -> Result<(), Error> {
-    match bytes.len() - length {
-        0 => Ok(()),
-        more => Err(unusable(&format!("{more} bytes follow the node"))),
+    let rest = bytes.get(length..).unwrap_or_default();
+    match provenance::is_sections(rest) {
+        true => Ok(()),
+        false => Err(unusable(&format!("{} bytes follow the node", rest.len()))),
     }
 }
 

@@ -25,15 +25,9 @@ enum
     INVALID_VALUE = 1,
     OUT_OF_MEMORY = 2,
     NOT_INITIALIZED = 3,
-    DEINITIALIZED = 4,
-    INVALID_IMAGE = 200,
     INVALID_CONTEXT = 201,
-    NO_BINARY_FOR_GPU = 209,
     INVALID_HANDLE = 400,
     NOT_FOUND = 500,
-    ILLEGAL_ADDRESS = 700,
-    LAUNCH_OUT_OF_RESOURCES = 701,
-    LAUNCH_FAILED = 719,
     STREAM_CAPTURE_UNSUPPORTED = 900,
     RELAXED = 2,
     MAX_THREADS_PER_BLOCK = 0,
@@ -47,7 +41,6 @@ enum
     LAUNCH_CLUSTER = 4,
     LAUNCH_PROGRAMMATIC = 6,
     COOPERATIVE_LAUNCH_TOO_LARGE = 720,
-    TENSOR_MEMORY_LEAK = 721,
     INVALID_CLUSTER_SIZE = 912,
     UNKNOWN = 999
 };
@@ -77,6 +70,8 @@ _Static_assert(sizeof(struct Attribute) == 72 && sizeof(struct Config) == 56, "a
 struct Library
 {
     int32_t live;
+    // The same for equal code.
+    uint64_t code;
 };
 struct Kernel
 {
@@ -320,17 +315,17 @@ API int32_t cuDevicePrimaryCtxRelease_v2(int32_t device)
     return end(event, device == 0 ? SUCCESS : INVALID_VALUE);
 }
 
-// PTX is taken, as is machine code of the device's own major and no higher minor.
-static int32_t judge(unsigned char const* code)
+// Whether one of these is loaded; the lock is held.
+static int isLive(uint64_t code)
 {
-    if (memcmp(code, "\177ELF", 4) != 0)
+    for (uint32_t i = 0; i < gLibraryCount; ++i)
     {
-        return strstr((char const*) code, ".target sm_") != NULL ? SUCCESS : INVALID_IMAGE;
+        if (gLibraries[i].live && gLibraries[i].code == code)
+        {
+            return 1;
+        }
     }
-    // Where the architecture lies in `e_flags` depends on the ABI version: 7 is that of CUDA 12, 8 that of CUDA 13.
-    int32_t const arch = code[8] == 7 ? code[48] : code[49];
-    int runs = arch / 10 == gDriver.attributes[MAJOR] && arch % 10 <= gDriver.attributes[MINOR];
-    return runs ? SUCCESS : NO_BINARY_FOR_GPU;
+    return 0;
 }
 
 API int32_t cuLibraryLoadData(void** library, void const* code, int32_t* jitOptions, void** jitValues,
@@ -338,16 +333,19 @@ API int32_t cuLibraryLoadData(void** library, void const* code, int32_t* jitOpti
 {
     (void) jitOptions, (void) jitValues, (void) options, (void) values;
     BEGIN(NULL);
-    int32_t const verdict = isRelaxed() ? judge(code) : STREAM_CAPTURE_UNSUPPORTED;
+    int32_t const verdict = isRelaxed() ? codeJudged(code, gDriver.attributes[MAJOR], gDriver.attributes[MINOR]) : STREAM_CAPTURE_UNSUPPORTED;
     if (verdict != SUCCESS || jitCount != 0 || count != 0)
     {
         return end(event, verdict != SUCCESS ? verdict : INVALID_VALUE);
     }
+    uint64_t const number = codeNumber(code);
     pthread_mutex_lock(&gLock);
+    gDriver.loadedTwice += isLive(number);
     struct Library* loaded = gLibraryCount < kMOST_OBJECTS ? &gLibraries[gLibraryCount++] : NULL;
     if (loaded != NULL)
     {
         loaded->live = 1;
+        loaded->code = number;
         ++gDriver.liveLibraries;
     }
     pthread_mutex_unlock(&gLock);
@@ -361,6 +359,10 @@ API int32_t cuLibraryLoadData(void** library, void const* code, int32_t* jitOpti
 }
 API int32_t cuLibraryUnload(void* handle)
 {
+    if (gDriver.keepsLibraries)
+    {
+        abort();
+    }
     BEGIN(handle);
     struct Library* library = handle;
     pthread_mutex_lock(&gLock);
@@ -568,29 +570,6 @@ API int32_t cuThreadExchangeStreamCaptureMode(int32_t* mode)
     *mode = before;
     return SUCCESS;
 }
-// Words for errors are no events: they are asked for because of one.
-API int32_t cuGetErrorName(int32_t code, char const** name)
-{
-    switch (code)
-    {
-    case INVALID_VALUE: *name = "CUDA_ERROR_INVALID_VALUE"; break;
-    case OUT_OF_MEMORY: *name = "CUDA_ERROR_OUT_OF_MEMORY"; break;
-    case DEINITIALIZED: *name = "CUDA_ERROR_DEINITIALIZED"; break;
-    case ILLEGAL_ADDRESS: *name = "CUDA_ERROR_ILLEGAL_ADDRESS"; break;
-    case TENSOR_MEMORY_LEAK: *name = "CUDA_ERROR_TENSOR_MEMORY_LEAK"; break;
-    case NO_BINARY_FOR_GPU: *name = "CUDA_ERROR_NO_BINARY_FOR_GPU"; break;
-    case LAUNCH_OUT_OF_RESOURCES: *name = "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES"; break;
-    case LAUNCH_FAILED: *name = "CUDA_ERROR_LAUNCH_FAILED"; break;
-    default: *name = NULL;
-    }
-    return *name != NULL ? SUCCESS : INVALID_VALUE;
-}
-API int32_t cuGetErrorString(int32_t code, char const** text)
-{
-    *text = code == NO_BINARY_FOR_GPU ? "no kernel image is available for execution on the device" : NULL;
-    return *text != NULL ? SUCCESS : INVALID_VALUE;
-}
-
 #ifndef OLD_DRIVER
 API int32_t cuFuncLoad(void* handle)
 {

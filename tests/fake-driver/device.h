@@ -6,6 +6,12 @@
 
 #include "fake.h"
 
+// Whether a device of this compute capability takes the code: 0, or the error. PTX is taken, whatever it is for.
+int32_t codeJudged(unsigned char const* code, int32_t major, int32_t minor);
+
+// A number that equal code has alike.
+uint64_t codeNumber(unsigned char const* code);
+
 // Fills memory of the device; what `deviceAllocate` has not given is left alone.
 void deviceFill(uint64_t to, unsigned char byte, uint64_t bytes);
 

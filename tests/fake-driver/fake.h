@@ -92,8 +92,11 @@ struct FakeDriver
     // The mode in which the thread meets captures of others: 2 is relaxed. Loading code in another one is an error, as if a
     // thread were capturing all the time.
     int32_t captureMode;
-    // Code objects that are loaded.
+    // Code objects that are loaded, and how often one was that was loaded already.
     int32_t liveLibraries;
+    int32_t loadedTwice;
+    // Whether unloading one ends the process, because nobody may do that any more.
+    int32_t keepsLibraries;
     int32_t attributes[128];
     uint32_t signatureCount;
     struct FakeSignature const* signatures;

@@ -6,7 +6,9 @@
 //   run --library LIB.so --runtime-library LIB2.so    every check of the plugins
 //   run --other LIB.so --runtime-library LIB2.so      what a library without code for the device answers
 //   run --ranges LIB.so --runtime-library LIB2.so     NVTX ranges: CUBINDER_NVTX and NVTX_INJECTION64_PATH are the caller's
-//   run --faults LIB.so --runtime-library LIB2.so     what becomes of faults of the driver, in one thread
+//   run --faults LIB.so --runtime-library LIB2.so     what becomes of faults of the driver
+//   run --threads LIB.so --runtime-library LIB2.so    the same in many threads
+//   run --ends LIB.so --runtime-library LIB2.so       the process ends while threads are at work
 //   run --general LIB.so --runtime-library LIB2.so    those of `general_cases.cpp` that the library has, under a builder that times
 //
 // The stand-in must come first on LD_LIBRARY_PATH. Output and exit code are those of the conformance oracle.
@@ -113,16 +115,27 @@ int runGeneral(FakeDriver& driver, std::vector<std::string> const& paths)
     return report.finish();
 }
 
-int runFaults(FakeDriver& driver, std::vector<std::string> const& paths)
+int runFaults(FakeDriver& driver, std::vector<std::string> const& paths, std::string const& option)
 {
-    static std::vector<FakeSignature> const signatures = faultSignatures();
+    // Threads may be left that use them while the process ends, as they do what they log with.
+    static auto const& signatures = *new std::vector<FakeSignature>(faultSignatures());
     driver.signatures = signatures.data();
     driver.signatureCount = static_cast<uint32_t>(signatures.size());
 
     Report report;
-    Logger logger;
-    Finder finder(logger);
+    Logger& logger = *new Logger;
+    Finder& finder = *new Finder(logger);
     Bench const bench{report, logger, finder, driver, paths};
+    if (option == "--ends")
+    {
+        leaveThreads(bench, threadWorkloads());
+        return report.finish();
+    }
+    if (option == "--threads")
+    {
+        checkThreads(bench, threadWorkloads());
+        return report.finish();
+    }
     for (Workload const& workload : faultWorkloads())
     {
         checkFaults(bench, workload);
@@ -139,10 +152,10 @@ extern "C" __attribute__((visibility("default"))) int oracleMain(int argc, char*
     using oracle::What;
     std::string const option = argc == 5 && std::strcmp(argv[3], "--runtime-library") == 0 ? argv[1] : "";
     bool const isGeneral = option == "--general";
-    bool const isFaults = option == "--faults";
+    bool const isFaults = option == "--faults" || option == "--threads" || option == "--ends";
     if (!isGeneral && !isFaults && option != "--other" && option != "--library" && option != "--ranges")
     {
-        std::fprintf(stderr, "usage: run --library|--other|--ranges|--faults|--general LIB.so --runtime-library LIB2.so\n");
+        std::fprintf(stderr, "usage: run --library|--other|--ranges|--faults|--threads|--ends|--general LIB.so --runtime-library LIB2.so\n");
         return 2;
     }
     FakeDriver* driver = oracle::standIn();
@@ -153,7 +166,7 @@ extern "C" __attribute__((visibility("default"))) int oracleMain(int argc, char*
     }
     if (isFaults)
     {
-        return oracle::runFaults(*driver, {argv[2], argv[4]});
+        return oracle::runFaults(*driver, {argv[2], argv[4]}, option);
     }
     What const what = option == "--other" ? What::kOTHER : option == "--ranges" ? What::kRANGES : What::kPLUGINS;
     return isGeneral ? oracle::runGeneral(*driver, {argv[2], argv[4]}) : oracle::run(*driver, {argv[2], argv[4]}, what);

@@ -91,6 +91,25 @@ std::vector<Workload> faultWorkloads()
     return all;
 }
 
+std::vector<Workload> threadWorkloads()
+{
+    std::vector<Workload> chosen;
+    for (Workload& workload : faultWorkloads())
+    {
+        for (char const* name : {"tiles_plugin", "steps_plugin", "everything_plugin"})
+        {
+            if (workload.name == name)
+            {
+                chosen.push_back(workload);
+            }
+        }
+    }
+    // The same plugin with another attribute.
+    chosen.push_back(chosen[0]);
+    chosen.back().facts.attributeValue = {5};
+    return chosen;
+}
+
 std::vector<FakeSignature> faultSignatures()
 {
     std::vector<FakeSignature> all{

@@ -33,6 +33,8 @@ struct Workload
 
 // One launch behind which stands a choice; several with a fill and attributes, on two devices; a copy beside several launches.
 std::vector<Workload> faultWorkloads();
+// Four that the stand-in's own device runs; two of them share their code.
+std::vector<Workload> threadWorkloads();
 std::vector<FakeSignature> faultSignatures();
 
 // The stand-in's device, which is as before when this ends.
@@ -56,5 +58,7 @@ std::string queuedText(FakeEvent const& event);
 void checkFaults(Bench const& bench, Workload const& workload);
 // Many threads live with the same engines while calls fail.
 void checkThreads(Bench const& bench, std::vector<Workload> const& workloads);
+// Leaves threads behind that do so while the process ends.
+void leaveThreads(Bench const& bench, std::vector<Workload> const& workloads);
 
 } // namespace oracle

@@ -29,8 +29,8 @@ const HOST: [&str; 8] = [
 /// Options for what is written in C, whichever language the compiler would guess.
 const C_OPTIONS: [&str; 7] = ["-x", "c", "-std=c11", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall"];
 
-/// The sources of the driver: its functions, the device's memory, the kernels that the device runs, what is captured and how long it takes.
-const DRIVER_SOURCES: [&str; 4] = ["cuda.c", "memory.c", "kernels.c", "graphs.c"];
+/// The sources of the driver: its functions, what code it takes, the device's memory, the kernels that the device runs, what is captured and how long it takes.
+const DRIVER_SOURCES: [&str; 5] = ["cuda.c", "code.c", "memory.c", "kernels.c", "graphs.c"];
 
 /// The driver, by the name that the plugins look for.
 const DRIVER: &str = "libcuda.so.1";
@@ -70,6 +70,10 @@ pub enum Subject {
     Ranges,
     /// A library with the tiles, vectors and steps of `tests/data/run`, and `everything_plugin`.
     Faults,
+    /// The same, in many threads at once.
+    Threads,
+    /// The same; the process ends while they are at work.
+    Ends,
     /// A library with plugins of `tests/conformance/general_cases.cpp`, and code for the device.
     General,
 }
@@ -133,6 +137,8 @@ impl Checks {
             Subject::OtherDevices => "--other",
             Subject::Ranges => "--ranges",
             Subject::Faults => "--faults",
+            Subject::Threads => "--threads",
+            Subject::Ends => "--ends",
             Subject::General => "--general",
         };
         let mut command = Command::new(self.folder.join("run"));

@@ -148,6 +148,22 @@ fn every_call_of_the_driver_may_fail_in_every_part_of_a_life() {
 }
 
 #[test]
+fn sixteen_threads_live_with_four_engines_while_calls_fail() {
+    let expected = [
+        "16 threads, 4 engines: no call fails",
+        "16 threads, 4 engines: calls fail at random",
+        "16 threads, 4 engines: copies of the library are opened and closed",
+    ];
+    check_by_turns(Subject::Threads, FAULTS, &expected).unwrap();
+}
+
+#[test]
+fn the_process_ends_while_threads_are_at_work() {
+    let expected = ["the process ends while threads queue and load"];
+    check(Subject::Ends, FAULTS, &expected).unwrap();
+}
+
+#[test]
 fn code_for_other_devices_is_refused_with_what_to_do() {
     check(Subject::OtherDevices, OTHER_DEVICES, &["code for other devices is refused"]).unwrap();
 }

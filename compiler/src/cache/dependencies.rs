@@ -136,7 +136,12 @@ impl Dependencies {
 
     /// The files that were found.
     pub(crate) fn found(&self) -> impl Iterator<Item = &Path> {
-        self.places.iter().filter(|(_, digest)| digest.is_some()).map(|(place, _)| place.as_path())
+        self.found_with_digests().map(|(place, _)| place)
+    }
+
+    /// The same with the digests of their bytes.
+    pub(crate) fn found_with_digests(&self) -> impl Iterator<Item = (&Path, Digest)> {
+        self.places.iter().filter_map(|(place, digest)| Some((place.as_path(), (*digest)?)))
     }
 
     /// Whether the project includes files that are not among those found, because only the preprocessor can tell their names.

@@ -24,6 +24,9 @@ pub(super) struct Arguments {
     /// nothing launches
     #[arg(long, short, conflicts_with = "json")]
     verbose: bool,
+    /// Tell what made it instead: Cubinder, NVRTC, the sources with their digests and options
+    #[arg(long, conflicts_with = "verbose")]
+    provenance: bool,
     /// Print JSON instead of a table; it has everything
     #[arg(long)]
     json: bool,
@@ -49,6 +52,8 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
                 return ExitCode::FAILURE;
             }
         }
+    } else if arguments.provenance {
+        print(&inspect::provenance_text(&report));
     } else {
         let detail = if arguments.verbose { Detail::Full } else { Detail::Short };
         print(&inspect::table(&report, detail));

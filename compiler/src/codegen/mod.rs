@@ -65,7 +65,7 @@ pub fn translation_unit(unit: &Unit, source: Arc<Source>, name: &str) -> Transla
 }
 
 /// The tables that a kernel's text may use: those that it names, and all where it includes what may name them.
-fn tables<'u>(unit: &'u Unit, text: &str) -> Vec<&'u Table> {
+pub(crate) fn tables<'u>(unit: &'u Unit, text: &str) -> Vec<&'u Table> {
     if unit.tables.is_empty() {
         return Vec::new();
     }
@@ -96,7 +96,7 @@ pub fn display_name(path: &Path, root: &Path) -> String {
 }
 
 /// Removes `.` and `x/..` from a path without looking at the disk.
-fn without_detours(path: &Path) -> PathBuf {
+pub(crate) fn without_detours(path: &Path) -> PathBuf {
     let mut clean = PathBuf::new();
     for component in path.components() {
         match component {

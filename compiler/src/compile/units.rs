@@ -7,11 +7,12 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 
+use cubinder_bundle::provenance::Origin;
 use cubinder_bundle::{Arg, KernelFacts, Plugin, Target};
 use rayon::prelude::*;
 
 use super::inputs::Inputs;
-use super::{Progress, dedup, explain};
+use super::{Progress, dedup, explain, places, provenance};
 use crate::check::{self, Obligation, has_clusters};
 use crate::codegen;
 use crate::config;
@@ -36,6 +37,8 @@ pub(super) struct CompiledPlugins {
     pub(super) obligations: Vec<Obligation>,
     /// What the kernels include.
     pub(super) included: Inputs,
+    /// What the code objects were made from, in the order in which plugins need them.
+    pub(super) made: Vec<provenance::Made>,
 }
 
 /// What is compiled once, with all that its compiles need.
@@ -44,6 +47,9 @@ struct Job<'p> {
     unit: &'p Unit,
     plan: &'p Plan,
     prepared: PreparedUnit,
+    /// Its include folders whose names are of the machine.
+    of_machine: Vec<String>,
+    origin: Origin,
 }
 
 /// The jobs of a plugin. Launches of one kernel with the same types and constants share one: those of two steps, and those of variants
@@ -100,6 +106,7 @@ pub(super) fn compile(
     let mut nvrtc = None;
     let mut obligations = Vec::new();
     let mut included = Inputs::default();
+    let mut made = Vec::new();
     if let Some(session) = session {
         let all = jobs.iter().flat_map(|jobs| &jobs.jobs);
         all.for_each(|job| included.add_included(session, &job.prepared));
@@ -112,11 +119,12 @@ pub(super) fn compile(
         warnings.extend(
             doubts.into_iter().filter(|found| found.code.is_some_and(|code| OF_TEXT.contains(&code))),
         );
-        let finished = finish_plugin(plugin, plan, jobs, &read.args, &mut results, warnings);
+        let finished = finish_plugin(project, plugin, plan, jobs, &read.args, &mut results, warnings);
         match finished.map_err(|errors| explain::with_what_was_read(mistakes, errors)) {
             Ok(finished) => {
                 nvrtc = nvrtc.or(finished.nvrtc);
                 obligations.extend(finished.obligations);
+                made.extend(finished.made);
                 compiled.push(finished.plugin);
             }
             Err(found) => errors.extend(found),
@@ -125,7 +133,7 @@ pub(super) fn compile(
     dedup(warnings);
     dedup(&mut errors);
     if errors.is_empty() {
-        return Ok(CompiledPlugins { plugins: compiled, nvrtc, obligations, included });
+        return Ok(CompiledPlugins { plugins: compiled, nvrtc, obligations, included, made });
     }
     errors.append(warnings);
     Err(errors)
@@ -192,7 +200,10 @@ fn jobs<'p>(
         let name = codegen::display_name(&unit.source, &project.root);
         let text = codegen::translation_unit(unit, Arc::clone(source), &name);
         let prepared = session.prepare_with(text, Arc::clone(&plan.settings));
-        found.jobs.push(Job { unit, plan, prepared });
+        let toolkit = &session.toolkit().include;
+        let of_machine = places::of_machine(prepared.unit(), &plan.settings, toolkit, &project.root);
+        let origin = provenance::of_source(project, session, unit, &prepared);
+        found.jobs.push(Job { unit, plan, prepared, of_machine, origin });
     }
     found
 }
@@ -269,10 +280,12 @@ struct FinishedPlugin {
     plugin: CompiledPlugin,
     nvrtc: Option<(i32, i32)>,
     obligations: Vec<Obligation>,
+    made: Vec<provenance::Made>,
 }
 
 /// Joins what came of a plugin's jobs, with the NVRTC that made it.
 fn finish_plugin(
+    project: &Project,
     plugin: &Resolved,
     plan: &Plan,
     jobs: &Jobs<'_>,
@@ -284,6 +297,7 @@ fn finish_plugin(
     let mut units = Vec::new();
     let mut nvrtc = None;
     let (mut wrong, mut doubtful) = (Vec::new(), Vec::new());
+    let mut origins = Vec::new();
     let made = jobs.jobs.iter().map(|job| {
         let signature = results.next();
         let targets = job.plan.targets.iter().map(|planned| planned.target);
@@ -291,16 +305,19 @@ fn finish_plugin(
         Made { job, signature, codes }
     });
     let made: Vec<Made<'_>> = made.collect();
+    warnings.extend(made.iter().filter_map(Made::place_of_machine));
     for (unit, job) in draft.units.iter().zip(&jobs.of_units) {
         let row = verify::Row::of(&draft.plugin, unit);
         let mut said = Vec::new();
         let finished = match job.and_then(|job| made.get(job)) {
             Some(made) => finish_unit(&draft.plugin, unit, made, &mut said),
-            None => finish_foreign(&draft.plugin, unit, plan, &mut said),
+            None => finish_foreign(&project.root, &draft.plugin, unit, plan, &mut said),
         };
         match finished {
             Ok(finished) => {
                 nvrtc = nvrtc.or(finished.nvrtc);
+                let codes = finished.unit.code.iter().map(|code| (code.object.digest, code.object.target));
+                origins.extend(codes.zip(finished.origins));
                 units.push(finished.unit);
                 wrong.push((row.clone(), Vec::new()));
             }
@@ -327,11 +344,17 @@ fn finish_plugin(
     }
     warnings.extend(checked.diagnostics);
     let obligations = checked.obligations;
-    Ok(FinishedPlugin { plugin: CompiledPlugin { draft: draft.clone(), units }, nvrtc, obligations })
+    Ok(FinishedPlugin {
+        plugin: CompiledPlugin { draft: draft.clone(), units },
+        nvrtc,
+        obligations,
+        made: origins,
+    })
 }
 
 /// A unit whose code another compiler made.
 fn finish_foreign(
+    root: &Path,
     plugin: &Plugin,
     unit: &Unit,
     plan: &Plan,
@@ -348,10 +371,12 @@ fn finish_foreign(
     for target in plan.targets() {
         files.extend(foreign::serving(code, target, plan.ptx_serves).filter(|file| !files.contains(file)));
     }
+    files.retain(|file| code.files.get(*file).is_some_and(|file| file.loaded.is_some()));
+    let origins = files.iter().filter_map(|file| provenance::of_foreign(root, code, *file)).collect();
     let loaded = files.iter().filter_map(|file| code.files.get(*file)?.loaded.as_ref());
     let code = loaded.map(|loaded| CompiledCode { object: loaded.object(), symbol: unit.kernel.clone() });
     let unit = CompiledUnit { args, read_only, cluster: held.cluster, code: code.collect() };
-    Ok(FinishedUnit { unit, nvrtc: None })
+    Ok(FinishedUnit { unit, nvrtc: None, origins })
 }
 
 type Results = Vec<(Target, TaskResult)>;
@@ -363,10 +388,23 @@ struct Made<'j> {
     codes: Results,
 }
 
+impl Made<'_> {
+    /// That some of the code holds a path of the machine; said once for a kernel.
+    fn place_of_machine(&self) -> Option<Diagnostic> {
+        let Job { prepared, of_machine, .. } = self.job;
+        self.codes.iter().find_map(|(_, result)| match result {
+            Ok(Done::Code(code)) => places::told(prepared.unit(), of_machine, &code.object),
+            _ => None,
+        })
+    }
+}
+
 /// A unit, and the NVRTC that made its code.
 struct FinishedUnit {
     unit: CompiledUnit,
     nvrtc: Option<(i32, i32)>,
+    /// What each of its code objects was made from.
+    origins: Vec<Origin>,
 }
 
 /// Joins what came of a unit's tasks and holds the parts against each other.
@@ -412,10 +450,11 @@ fn finish_unit(
         object: code.object.clone(),
         symbol: code.symbol.clone(),
     };
-    let code = compiled.iter().map(code).collect();
+    let code: Vec<CompiledCode> = compiled.iter().map(code).collect();
     let cluster = cluster_of(plugin, unit, &compiled)?;
     let read_only = verify::read_only(signature);
-    Ok(FinishedUnit { unit: CompiledUnit { args, read_only, cluster, code }, nvrtc })
+    let origins = vec![job.origin.clone(); code.len()];
+    Ok(FinishedUnit { unit: CompiledUnit { args, read_only, cluster, code }, nvrtc, origins })
 }
 
 /// The clusters that the kernel asks for, where the launch does not; the same for every target.

@@ -6,6 +6,7 @@
 mod code;
 mod declared;
 mod interface;
+mod provenance;
 mod steps;
 mod table;
 mod variants;
@@ -27,6 +28,7 @@ use steps::one_line;
 
 pub use code::{CodeReport, KernelReport};
 pub use interface::{DeclaredReport, DimsReport, LimitsReport, Range, SizeReport};
+pub use provenance::{CompilerReport, FileReport, MadeCode, OriginReport, ProvenanceReport, provenance_text};
 pub use steps::{ArgReport, ConditionReport, LaunchReport, ScratchReport, StepReport, WorkReport};
 pub use table::{Detail, table};
 pub use variants::{RowTensor, VariantReport};
@@ -88,6 +90,9 @@ pub struct ContainerReport {
     /// What made it; a reference does not say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub producer: Option<String>,
+    /// What made it, as the record behind it says; not there where it has none that this version knows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub provenance: Option<ProvenanceReport>,
     /// For a reference: the first 8 bytes of the digest of the bundle that it needs, hexadecimal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refers_to: Option<String>,
@@ -314,7 +319,7 @@ fn collect(bytes: &[u8], report: &mut Report) -> Option<Digest> {
         }
     }
     for found in &all {
-        if let Err(error) = add(report, found, &all) {
+        if let Err(error) = add(bytes, report, found, &all) {
             report.damaged.push(Damaged { offset: found.offset as u64, error });
         }
     }
@@ -323,14 +328,24 @@ fn collect(bytes: &[u8], report: &mut Report) -> Option<Digest> {
     bundles.next().map(|found| found.digest)
 }
 
-fn add(report: &mut Report, found: &Found, all: &[Found]) -> Result<(), String> {
+fn add(bytes: &[u8], report: &mut Report, found: &Found, all: &[Found]) -> Result<(), String> {
     let digest = found.digest.to_string();
+    let sections = bytes.get(found.offset.saturating_add(found.length)..).unwrap_or_default();
+    let record =
+        provenance::behind(sections, found.digest, container::FORMAT_VERSION, found.container.code());
+    let record = record.unwrap_or_else(|error| {
+        let offset = (found.offset + found.length) as u64;
+        report.damaged.push(Damaged { offset, error });
+        None
+    });
     let known = report.containers.iter_mut().find(|container| container.digest == digest);
     if let Some(container) = known {
         container.offsets.push(found.offset as u64);
+        container.provenance = container.provenance.take().or(record);
         return Ok(());
     }
     let mut container = container_report(found);
+    container.provenance = record;
     if let Container::NodeReference(reference) = &found.container {
         container.plugins.extend(referred(reference, all)?);
     }
@@ -362,6 +377,7 @@ fn container_report(found: &Found) -> ContainerReport {
         bytes: found.length as u64,
         digest: found.digest.to_string(),
         producer: None,
+        provenance: None,
         refers_to: None,
         asks_for: None,
         input_ranks: None,

@@ -13,8 +13,8 @@ pub mod workers;
 
 pub(crate) use diagnose::HEADER_DOES_NOT_COMPILE;
 pub use diagnose::merge_targets;
-pub(crate) use options::include_folders;
 pub use options::{Settings, check_defined, check_option, check_options, defined_names};
+pub(crate) use options::{has_line_information, include_folders};
 pub use session::{Compiled, PreparedUnit, Session, Statistics};
 
 use std::path::PathBuf;

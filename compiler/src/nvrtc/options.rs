@@ -242,7 +242,7 @@ pub(super) fn options(
 }
 
 /// Whether these options put line information into the code.
-pub(super) fn has_line_information(options: &[String]) -> bool {
+pub(crate) fn has_line_information(options: &[String]) -> bool {
     options.iter().any(|option| is_named(option, &LINE_INFORMATION))
 }
 

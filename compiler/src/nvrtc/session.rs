@@ -62,6 +62,12 @@ impl PreparedUnit {
         &self.unit
     }
 
+    /// The folders and options that it is compiled with.
+    #[must_use]
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
     /// Whether it includes files of the project whose names only the preprocessor can tell.
     #[must_use]
     pub fn has_computed_includes(&self) -> bool {
@@ -250,6 +256,15 @@ impl Session {
     pub fn found_files<'p>(&self, prepared: &'p PreparedUnit) -> impl Iterator<Item = &'p Path> {
         let of_project = |file: &&Path| !self.toolkit.include.iter().any(|folder| file.starts_with(folder));
         prepared.dependencies.found().filter(of_project)
+    }
+
+    /// [`Session::found_files`] with the digests of their bytes.
+    pub(crate) fn found_files_and_digests<'p>(
+        &self,
+        prepared: &'p PreparedUnit,
+    ) -> impl Iterator<Item = (&'p Path, Digest)> {
+        let of_project = |file: &Path| !self.toolkit.include.iter().any(|folder| file.starts_with(folder));
+        prepared.dependencies.found_with_digests().filter(move |(file, _)| of_project(file))
     }
 
     /// NVRTC and its headers.

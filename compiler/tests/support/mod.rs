@@ -119,7 +119,7 @@ impl Run {
 /// A folder with `home`, `cache` and `project`.
 pub struct Project {
     folder: TempDir,
-    runtime_library: Option<PathBuf>,
+    pub runtime_library: Option<PathBuf>,
 }
 
 impl Project {

@@ -6,7 +6,8 @@
 
 use cubinder_bundle::container::{self, Container, FORMAT_VERSION, MAGIC, REFERENCE_MAGIC};
 use cubinder_bundle::expr::{self, Environment};
-use cubinder_bundle::{Digest, Plugin, Value, Variant};
+use cubinder_bundle::provenance::{self, Section};
+use cubinder_bundle::{Bundle, Digest, Plugin, Provenance, Value, Variant};
 use cubinder_compiler::diagnostic::has_errors;
 use cubinder_compiler::{eval, inspect};
 
@@ -21,6 +22,8 @@ pub static TARGET: Target =
 
 const HEADER_BYTES: usize = 64;
 const REFERENCE_HEADER_BYTES: usize = 22;
+/// Of the section that a record is.
+pub(crate) const RECORD_HEADER_BYTES: usize = 32;
 const CODE_ALIGNMENT: usize = 64;
 
 /// Knows shapes, and one attribute.
@@ -41,6 +44,7 @@ fn run(input: &[u8]) {
     inspect(input);
     assert!(container::scan(input).count() <= input.len() / REFERENCE_MAGIC.len());
     frames(input).iter().for_each(|framed| read(framed));
+    records(input).iter().for_each(|section| read_record(section));
 }
 
 /// The input behind headers: as a reference's model, as all that follows a header, as a model with the code of the seeds.
@@ -58,6 +62,46 @@ fn frames(input: &[u8]) -> Vec<Vec<u8>> {
         all.push(framed(kind, &body));
     }
     all
+}
+
+/// The input as a section behind a container: as it stands, and as the model of a record.
+fn records(input: &[u8]) -> [Vec<u8>; 2] {
+    let mut section = provenance::write(&Provenance::default(), owner());
+    section.truncate(RECORD_HEADER_BYTES);
+    section.extend(input);
+    let length = (section.len() as u32).to_le_bytes();
+    section.iter_mut().skip(12).zip(length).for_each(|(to, from)| *to = from);
+    let hashed: Vec<u8> = section.iter().take(16).chain(section.iter().skip(24)).copied().collect();
+    let digest = Digest::of(&hashed).shortened().0;
+    section.iter_mut().skip(16).zip(digest).for_each(|(to, from)| *to = from);
+    [input.to_vec(), section]
+}
+
+/// The container that the records of this target are of: the smallest bundle.
+fn owner() -> Digest {
+    container::digest(&smallest()).expect("it was written").0
+}
+
+fn smallest() -> Vec<u8> {
+    container::write_bundle(&Bundle { producer: String::new(), plugins: Vec::new(), code: Vec::new() })
+}
+
+/// What is read of a section is what a writer writes, has a part for any code, and can be shown.
+fn read_record(section: &[u8]) {
+    let _ = provenance::is_sections(section);
+    let first = provenance::split(section).map(|(first, _)| first);
+    if let Some(Ok(Section::Provenance(record))) = first.map(|first| provenance::read(first, owner())) {
+        assert_eq!(
+            Some(provenance::write(&record, owner()).as_slice()),
+            first,
+            "the encoding is not canonical"
+        );
+        assert_eq!(record.of_some(&[], &[]).code.len(), 0);
+    }
+    let behind = [smallest().as_slice(), section].concat();
+    if let Ok(report) = inspect::inspect("fuzz", &behind) {
+        show_table(&inspect::provenance_text(&report));
+    }
 }
 
 /// A node reference with this model.
@@ -148,6 +192,14 @@ fn evaluate(bytes: &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Likewise of records.
+    #[test]
+    fn records_are_read_behind_their_headers() {
+        let sections: Vec<_> = seeds::containers().iter().flat_map(|seed| records(seed)).collect();
+        let is_read = |section: &&Vec<u8>| matches!(provenance::find(section, owner()), Ok(Some(_)));
+        assert!(sections.iter().filter(is_read).count() >= 2);
+    }
 
     /// Were a header not what a writer makes, nothing behind it would be read, and nothing would be tried.
     #[test]

@@ -7,14 +7,15 @@ use std::io::{Cursor, Write};
 use std::path::{Path, PathBuf};
 
 use cubinder_bundle::container::{write_bundle, write_node, write_node_reference};
-use cubinder_bundle::{Bundle, DataType, Digest, Node, NodeReference, Value};
+use cubinder_bundle::provenance::{self, Compiler, File, Origin, Read};
+use cubinder_bundle::{Bundle, DataType, Digest, Node, NodeReference, Provenance, Value};
 use cubinder_compiler::diagnostic::Source;
 use cubinder_compiler::resolve;
 use cubinder_compiler::trial::{Array, data, npy};
 
 use crate::bundles::{bundle, packed_code};
 use crate::code::{SECOND_FILE, SEPARATOR};
-use crate::container;
+use crate::container::{self, RECORD_HEADER_BYTES};
 
 /// The root of the checkout.
 #[must_use]
@@ -272,5 +273,33 @@ pub(crate) fn containers() -> Vec<Vec<u8>> {
         };
         all.push(container::model(&write_node(&node)));
     }
+    all.extend(records());
     all
+}
+
+/// Models of records: of text that was compiled, as a library and as a node have it, and of code of another compiler.
+fn records() -> Vec<Vec<u8>> {
+    let file = |path: &str| File { path: path.to_owned(), digest: Digest::of(path.as_bytes()) };
+    let source = |read: Read| Origin::Source {
+        file: file("kernels/k.cu"),
+        read,
+        is_open: true,
+        options: vec!["--use_fast_math".to_owned()],
+    };
+    let files = Read::Files(vec![file("kernels/k.cuh"), file("<lib/a.h>")]);
+    let (count, digest) = files.together();
+    let imported = Origin::Imported { file: file("code/k.cubin"), made_by: "triton 3.9.0".to_owned() };
+    let compiler = Some(Compiler { name: "NVRTC 13.0".to_owned(), identity: digest });
+    [source(files), source(Read::Together(count, digest))]
+        .into_iter()
+        .map(|source| {
+            let (manifests, tuning) = (vec![file("manifests/k.toml")], vec![file("tuning/h200.toml")]);
+            let mut record =
+                Provenance { compiler: compiler.clone(), manifests, tuning, ..Provenance::default() };
+            record.add([source.clone(), imported.clone()]);
+            record.add([source]);
+            let bytes = provenance::write(&record, digest);
+            bytes.get(RECORD_HEADER_BYTES..).unwrap_or_default().to_vec()
+        })
+        .collect()
 }

@@ -287,7 +287,7 @@ impl Case {
             code: Vec::new(),
         };
         let made = KernelPlugin::new(
-            Definition::Node(Arc::new(node)),
+            Definition::bare(Arc::new(node)),
             self.attributes.clone(),
             "",
             TensorRTPhase::RUNTIME,

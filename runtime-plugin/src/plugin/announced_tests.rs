@@ -77,7 +77,7 @@ fn with_outputs(types: &[DataType], outputs: Vec<Output>) -> NodeData {
         input_ranks: None,
         code: Vec::new(),
     };
-    let definition = Definition::Node(Arc::new(node));
+    let definition = Definition::bare(Arc::new(node));
     let attributes: Vec<Value> = Vec::new();
     NodeData::new(definition, attributes, "n", TensorRTPhase::RUNTIME, Form::Fields, c"Kernel2".to_owned())
 }

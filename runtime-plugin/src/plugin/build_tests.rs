@@ -300,7 +300,7 @@ fn timed(
     };
     change(&mut node);
     let attributes = node.attributes.clone();
-    let definition = Definition::Node(Arc::new(node));
+    let definition = Definition::bare(Arc::new(node));
     let phase = TensorRTPhase::BUILD;
     KernelPlugin::new(definition, attributes, "n", phase, Form::Fields, c"Kernel2".to_owned()).unwrap()
 }

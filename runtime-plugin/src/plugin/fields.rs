@@ -46,7 +46,7 @@ fn make(node: &NodeData, settled: &Settled) -> Result<FieldSet, Error> {
         workspace_bytes: settled.workspace_bytes,
     };
     let bytes = match node.form {
-        Form::Fields => container::write_node(&node.definition.node(known, &node.attributes)),
+        Form::Fields => node.definition.field(known, &node.attributes),
         Form::Library => {
             let reference = node.definition.reference(known, &node.attributes);
             container::write_node_reference(&reference.ok_or_else(|| {

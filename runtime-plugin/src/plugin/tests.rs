@@ -119,7 +119,7 @@ pub(super) fn made(model: Model) -> Result<KernelPlugin, Error> {
         input_ranks: None,
         code: Vec::new(),
     };
-    let definition = Definition::Node(Arc::new(node));
+    let definition = Definition::bare(Arc::new(node));
     let phase = TensorRTPhase::BUILD;
     KernelPlugin::new(definition, attributes, "n", phase, Form::Fields, c"Kernel2".to_owned())
 }

@@ -94,7 +94,7 @@ fn made(plugin: &cubinder_bundle::Plugin, attributes: [i64; 2]) -> Option<Kernel
         input_ranks: None,
         code: Vec::new(),
     };
-    let definition = Definition::Node(Arc::new(node));
+    let definition = Definition::bare(Arc::new(node));
     let phase = TensorRTPhase::BUILD;
     // What is refused has no tactics.
     KernelPlugin::new(definition, attributes, "n", phase, Form::Fields, c"Kernel2".to_owned()).ok()

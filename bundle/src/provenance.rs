@@ -1,0 +1,345 @@
+//! What made a bundle or a node: a record that stands behind the container, where nobody who runs code looks.
+//!
+//! A container may be followed by *sections*. Whoever reads the container needs none of them and knows from their headers alone where they end, so a
+//! section of a kind or an edition that a reader does not know is passed over. The record is the one kind that there is. It is no part of the container:
+//! the digest of a bundle says which code and rules it has, whoever made it from whatever text.
+//!
+//! Layout of a section, little endian, offsets in bytes:
+//!
+//! | offset | size | what |
+//! |---|---|---|
+//! | 0 | 8 | [`MAGIC`] |
+//! | 8 | 2 | kind: 1 the record |
+//! | 10 | 2 | edition of the kind: [`EDITION`] |
+//! | 12 | 4 | length of the section |
+//! | 16 | 8 | the first 8 bytes of the BLAKE3 of everything but these 8 bytes: they tell damage |
+//! | 24 | 8 | the first 8 bytes of the digest of the container that it is of |
+//! | 32 | | the record, in postcard's encoding, to the end |
+//!
+//! The encoding is canonical, as that of containers is. What code was made from stands in it once, in the order in which code needs it; so the record
+//! of some of the code is what making that code alone would have given.
+//!
+//! Never: I/O; a panic or an unbounded allocation for any input.
+
+use serde::{Deserialize, Serialize};
+
+use crate::code::{CodeObject, Target};
+use crate::container::{decode, encode};
+use crate::digest::{Digest, ShortDigest};
+use crate::model::Node;
+
+/// The first bytes of a section. Unlike those of containers from the first on, so that no scan for these takes one for a damaged container.
+pub const MAGIC: [u8; 8] = *b"\x93CUBSEC\n";
+/// The edition of the record that this crate writes, and the only one that it reads.
+pub const EDITION: u16 = 1;
+/// The most bytes of a section: thousands of files with long names.
+pub const MAX_BYTES: usize = 16 << 20;
+
+const KIND: u16 = 1;
+const DIGEST: std::ops::Range<usize> = 16..24;
+const HEADER_BYTES: usize = 32;
+
+/// What made a bundle or a node.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Provenance {
+    /// Cubinder's version.
+    pub cubinder: String,
+    /// The compiler of what was compiled from text; none where nothing was.
+    pub compiler: Option<Compiler>,
+    /// The manifest of each plugin, in their order.
+    pub manifests: Vec<File>,
+    /// What was measured of the plugins.
+    pub tuning: Vec<File>,
+    /// What code was made from, each once, in the order of `code`.
+    pub origins: Vec<Origin>,
+    /// For each code object of the container, in order, what it was made from, by indices into `origins`; several where the same code came of several texts.
+    pub code: Vec<Vec<u32>>,
+}
+
+/// A compiler.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Compiler {
+    /// What it is called, with its version: `NVRTC 13.0`.
+    pub name: String,
+    /// Stands for its library: equal ones are the same build of it.
+    pub identity: Digest,
+}
+
+/// A file that was read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct File {
+    /// Its name from the project's folder on.
+    pub path: String,
+    /// The digest of its bytes.
+    pub digest: Digest,
+}
+
+/// What code was made from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Origin {
+    /// Text that was compiled.
+    Source {
+        /// The text.
+        file: File,
+        /// What it includes, and the tables that it uses.
+        read: Read,
+        /// Whether it includes more, under names that only the preprocessor could tell.
+        is_open: bool,
+        /// The options of the project, as they were given.
+        options: Vec<String>,
+    },
+    /// Code that another compiler made.
+    Imported {
+        /// The file with the code.
+        file: File,
+        /// What made it, as far as the manifest says it.
+        made_by: String,
+    },
+}
+
+/// The files that a text brings with it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Read {
+    /// Each.
+    Files(Vec<File>),
+    /// How many, and one digest for all ([`Read::together`]): nodes stand in an engine in great numbers.
+    Together(u32, Digest),
+}
+
+/// What a section holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Section {
+    /// The record.
+    Provenance(Provenance),
+    /// Something that this version does not know.
+    Unknown {
+        /// Its kind.
+        kind: u16,
+        /// Its edition.
+        edition: u16,
+    },
+}
+
+impl Read {
+    /// The number of the files, and the BLAKE3 of the encoding of their list.
+    #[must_use]
+    pub fn together(&self) -> (u32, Digest) {
+        match self {
+            Read::Files(files) => {
+                (u32::try_from(files.len()).unwrap_or(u32::MAX), Digest::of(&encode(files)))
+            }
+            Read::Together(count, digest) => (*count, *digest),
+        }
+    }
+}
+
+impl Origin {
+    fn for_node(self) -> Origin {
+        match self {
+            Origin::Source { file, read, is_open, options } if read != Read::Files(Vec::new()) => {
+                let (count, digest) = read.together();
+                Origin::Source { file, read: Read::Together(count, digest), is_open, options }
+            }
+            other => other,
+        }
+    }
+
+    fn texts(&self) -> impl Iterator<Item = &str> {
+        let (file, read, options, made_by) = match self {
+            Origin::Source { file, read: Read::Files(read), options, .. } => {
+                (file, read.as_slice(), options.as_slice(), "")
+            }
+            Origin::Source { file, options, .. } => (file, [].as_slice(), options.as_slice(), ""),
+            Origin::Imported { file, made_by } => (file, [].as_slice(), [].as_slice(), made_by.as_str()),
+        };
+        let files = std::iter::once(file).chain(read).map(|file| file.path.as_str());
+        files.chain(options.iter().map(String::as_str)).chain([made_by])
+    }
+}
+
+impl Provenance {
+    /// Says what the next code object was made from.
+    pub fn add(&mut self, origins: impl IntoIterator<Item = Origin>) {
+        let mut indices: Vec<u32> = Vec::new();
+        for origin in origins {
+            let known = self.origins.iter().position(|known| *known == origin);
+            let index = known.unwrap_or(self.origins.len()) as u32;
+            if known.is_none() {
+                self.origins.push(origin);
+            }
+            if !indices.contains(&index) {
+                indices.push(index);
+            }
+        }
+        self.code.push(indices);
+    }
+
+    /// What a code object was made from.
+    pub fn origins_of(&self, code: usize) -> impl Iterator<Item = &Origin> {
+        let indices = self.code.get(code).map_or(&[][..], Vec::as_slice);
+        indices.iter().filter_map(|index| self.origins.get(*index as usize))
+    }
+
+    /// The record of some of the code objects `all` that it is of.
+    #[must_use]
+    pub fn of_some(&self, all: &[CodeObject], some: &[CodeObject]) -> Provenance {
+        let mut kept = Provenance { origins: Vec::new(), code: Vec::new(), ..self.clone() };
+        let place = |code: &CodeObject| all.iter().position(|known| identity(known) == identity(code));
+        for code in some {
+            let origins = place(code).into_iter().flat_map(|place| self.origins_of(place).cloned());
+            kept.add(origins.collect::<Vec<_>>());
+        }
+        kept
+    }
+
+    /// The record of a node of plugin number `plugin`, whose code is some of `all`.
+    #[must_use]
+    pub fn of_node(&self, all: &[CodeObject], plugin: usize, node: &Node) -> Provenance {
+        let whole = self.of_some(all, &node.code);
+        let is_compiled = whole.origins.iter().any(|origin| matches!(origin, Origin::Source { .. }));
+        let mut own = Provenance {
+            cubinder: whole.cubinder.clone(),
+            compiler: whole.compiler.clone().filter(|_| is_compiled),
+            manifests: whole.manifests.get(plugin).cloned().into_iter().collect(),
+            tuning: if node.plugin.tuning.is_empty() { Vec::new() } else { whole.tuning.clone() },
+            ..Provenance::default()
+        };
+        for code in 0..whole.code.len() {
+            own.add(whole.origins_of(code).cloned().map(Origin::for_node));
+        }
+        own
+    }
+
+    fn validate(&self) -> Result<(), &'static str> {
+        let mut next = 0;
+        for index in self.code.iter().flatten() {
+            match (*index).cmp(&next) {
+                std::cmp::Ordering::Less => {}
+                std::cmp::Ordering::Equal => next += 1,
+                std::cmp::Ordering::Greater => return Err("what code was made from is out of order"),
+            }
+        }
+        if next as usize != self.origins.len() {
+            return Err("it names what no code was made from, or code of what it does not name");
+        }
+        let files = self.manifests.iter().chain(&self.tuning).map(|file| file.path.as_str());
+        let compiler = self.compiler.iter().map(|compiler| compiler.name.as_str());
+        let texts = files.chain(compiler).chain([self.cubinder.as_str()]);
+        let mut texts = texts.chain(self.origins.iter().flat_map(Origin::texts));
+        match texts.any(|text| text.chars().any(char::is_control)) {
+            true => Err("a text holds a control character"),
+            false => Ok(()),
+        }
+    }
+}
+
+fn identity(code: &CodeObject) -> (Target, Digest) {
+    (code.target, code.digest)
+}
+
+/// Writes the record of the container with the digest `of`; nothing where it would be larger than any reader takes.
+#[must_use]
+pub fn write(provenance: &Provenance, of: Digest) -> Vec<u8> {
+    let mut bytes = MAGIC.to_vec();
+    bytes.extend_from_slice(&KIND.to_le_bytes());
+    bytes.extend_from_slice(&EDITION.to_le_bytes());
+    let model = encode(provenance);
+    let length = HEADER_BYTES.saturating_add(model.len());
+    let Some(length) = u32::try_from(length).ok().filter(|_| length <= MAX_BYTES) else { return Vec::new() };
+    bytes.extend_from_slice(&length.to_le_bytes());
+    bytes.extend_from_slice(&[0; DIGEST.end - DIGEST.start]);
+    bytes.extend_from_slice(&of.shortened().0);
+    bytes.extend_from_slice(&model);
+    let digest = digest_of(&bytes).0;
+    bytes.iter_mut().skip(DIGEST.start).zip(digest).for_each(|(to, from)| *to = from);
+    bytes
+}
+
+fn digest_of(bytes: &[u8]) -> ShortDigest {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(bytes.get(..DIGEST.start).unwrap_or_default());
+    hasher.update(bytes.get(DIGEST.end..).unwrap_or_default());
+    Digest(*hasher.finalize().as_bytes()).shortened()
+}
+
+/// The section at the start of `bytes`, and what follows it; none where there is no section that ends in them. Looks at the header alone.
+#[must_use]
+pub fn split(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    if !bytes.starts_with(&MAGIC) {
+        return None;
+    }
+    let length = u32::from_le_bytes(bytes.get(12..16)?.try_into().ok()?);
+    let length = usize::try_from(length).ok()?;
+    if !(HEADER_BYTES..=MAX_BYTES).contains(&length) {
+        return None;
+    }
+    bytes.split_at_checked(length)
+}
+
+/// Whether sections fill `bytes`, of whatever kinds: for who does not need any of them.
+#[must_use]
+pub fn is_sections(mut bytes: &[u8]) -> bool {
+    while let Some((_, rest)) = split(bytes) {
+        bytes = rest;
+    }
+    bytes.is_empty()
+}
+
+/// Reads a section of the container with the digest `of`.
+///
+/// # Errors
+/// Damage; a section of another container; what no writer of this edition would write.
+pub fn read(section: &[u8], of: Digest) -> Result<Section, String> {
+    let u16_at = |at: usize| Some(u16::from_le_bytes(section.get(at..at + 2)?.try_into().ok()?));
+    let head = u16_at(8).zip(u16_at(10)).filter(|_| section.len() >= HEADER_BYTES);
+    let (kind, edition) = head.ok_or("it is shorter than its header")?;
+    if section.get(DIGEST) != Some(&digest_of(section).0) {
+        return Err("damaged: it does not have the digest that it says".to_owned());
+    }
+    if section.get(DIGEST.end..HEADER_BYTES) != Some(&of.shortened().0) {
+        return Err("it is of another bundle or node".to_owned());
+    }
+    if (kind, edition) != (KIND, EDITION) {
+        return Ok(Section::Unknown { kind, edition });
+    }
+    let provenance: Provenance = decode(section.get(HEADER_BYTES..).unwrap_or_default())
+        .map_err(|error: crate::container::ReadError| error.to_string())?;
+    provenance.validate().map_err(|error| format!("malformed: {error}"))?;
+    Ok(Section::Provenance(provenance))
+}
+
+/// The record among the sections at the start of `bytes`, of the container with the digest `of`. What follows the sections is left alone.
+///
+/// # Errors
+/// As [`read`], for the first section that is wrong; of which `None` tells that there is no record, and no section that this version does not know.
+pub fn find(mut bytes: &[u8], of: Digest) -> Result<Option<Section>, String> {
+    let mut unknown = None;
+    while let Some((section, rest)) = split(bytes) {
+        match read(section, of)? {
+            found @ Section::Provenance(_) => return Ok(Some(found)),
+            other => unknown = unknown.or(Some(other)),
+        }
+        bytes = rest;
+    }
+    Ok(unknown)
+}
+
+/// What to put behind a node that was made of a bundle or another node: the record of that, made for the node. Nothing where there is none that reads.
+#[must_use]
+pub fn behind_node(
+    sections: &[u8],
+    of: Digest,
+    all: &[CodeObject],
+    plugin: usize,
+    node: &Node,
+    digest: Digest,
+) -> Vec<u8> {
+    match find(sections, of) {
+        Ok(Some(Section::Provenance(whole))) => write(&whole.of_node(all, plugin, node), digest),
+        _ => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+#[path = "provenance_tests.rs"]
+mod tests;

@@ -1,0 +1,182 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::code::{Arch, ArchSuffix, TargetKind};
+use crate::container::tests::node;
+
+fn file(path: &str) -> File {
+    File { path: path.to_owned(), digest: Digest::of(path.as_bytes()) }
+}
+
+fn source(path: &str, read: &[&str]) -> Origin {
+    let read = Read::Files(read.iter().map(|path| file(path)).collect());
+    Origin::Source { file: file(path), read, is_open: false, options: vec!["--use_fast_math".to_owned()] }
+}
+
+fn imported() -> Origin {
+    Origin::Imported { file: file("code/k.cubin"), made_by: "triton 3.4".to_owned() }
+}
+
+fn code(number: u8) -> CodeObject {
+    let arch = Arch { major: 9, minor: 0, suffix: ArchSuffix::None };
+    let bytes = vec![number; 8];
+    let target = Target { kind: TargetKind::Cubin, arch };
+    CodeObject { target, digest: Digest::of(&bytes), kernels: Vec::new(), bytes: bytes.into() }
+}
+
+fn of(codes: &[&[Origin]]) -> Provenance {
+    let compiler = Compiler { name: "NVRTC 13.0".to_owned(), identity: Digest::of(b"nvrtc") };
+    let mut made = Provenance {
+        cubinder: "0.1.0".to_owned(),
+        compiler: Some(compiler),
+        manifests: vec![file("one.toml"), file("two.toml")],
+        tuning: vec![file("tuning/h200.toml")],
+        ..Provenance::default()
+    };
+    codes.iter().for_each(|origins| made.add(origins.iter().cloned()));
+    made
+}
+
+fn record() -> Provenance {
+    let (a, b) = (source("a.cu", &["a.cuh", "b.cuh"]), source("b.cu", &[]));
+    of(&[std::slice::from_ref(&a), &[b.clone(), a.clone()], &[imported()], std::slice::from_ref(&b)])
+}
+
+fn container() -> Digest {
+    Digest::of(b"container")
+}
+
+/// Writes a digest that is right over the section's bytes.
+fn seal(bytes: &mut [u8]) {
+    let digest = digest_of(bytes).0;
+    bytes.iter_mut().skip(DIGEST.start).zip(digest).for_each(|(to, from)| *to = from);
+}
+
+#[test]
+fn what_is_written_is_read() {
+    for record in [record(), Provenance::default()] {
+        let bytes = write(&record, container());
+        assert!(is_sections(&bytes) && is_sections(&[]));
+        assert_eq!(find(&bytes, container()), Ok(Some(Section::Provenance(record))));
+    }
+    assert_eq!(find(b"something else", container()), Ok(None));
+}
+
+#[test]
+fn a_changed_bit_is_damage_and_no_reader_of_containers_takes_it_for_one() {
+    let bytes = write(&record(), container());
+    for index in 0..bytes.len() {
+        let mut changed = bytes.clone();
+        changed[index] ^= 1 << (index % 8);
+        match find(&changed, container()) {
+            // Its magic or its length is another: it is no section that ends in the bytes.
+            Ok(None) => assert!(index < 8 || (12..16).contains(&index), "byte {index}"),
+            found => assert!(found.is_err(), "byte {index}: {found:?}"),
+        }
+    }
+    assert_eq!(crate::container::scan(&bytes).count(), 0);
+}
+
+#[test]
+fn a_record_belongs_to_one_container() {
+    let error = find(&write(&record(), Digest::of(b"other")), container()).unwrap_err();
+    assert_eq!(error, "it is of another bundle or node");
+}
+
+#[test]
+fn what_is_not_known_is_passed_over() {
+    let other = |at: usize, to: u8, content: &[u8]| {
+        let mut bytes = write(&Provenance::default(), container());
+        bytes.truncate(HEADER_BYTES);
+        bytes.extend(content);
+        bytes[at] = to;
+        let length = bytes.len() as u32;
+        bytes[12..16].copy_from_slice(&length.to_le_bytes());
+        seal(&mut bytes);
+        bytes
+    };
+    let unknown = other(8, 7, b"whatever it is");
+    assert_eq!(find(&unknown, container()), Ok(Some(Section::Unknown { kind: 7, edition: 1 })));
+    let both = [unknown, write(&record(), container())].concat();
+    assert!(is_sections(&both));
+    assert_eq!(find(&both, container()), Ok(Some(Section::Provenance(record()))));
+    let newer = other(10, 9, b"");
+    assert_eq!(find(&newer, container()), Ok(Some(Section::Unknown { kind: 1, edition: 9 })));
+    for more in [&both[..both.len() - 1], &[both.as_slice(), b"\0"].concat()] {
+        assert!(!is_sections(more));
+    }
+}
+
+#[test]
+fn some_of_the_code_has_the_record_that_it_would_have_alone() {
+    let all: Vec<CodeObject> = (0..4).map(code).collect();
+    let (a, b) = (source("a.cu", &["a.cuh", "b.cuh"]), source("b.cu", &[]));
+    let some = [all[1].clone(), all[2].clone()];
+    assert_eq!(record().of_some(&all, &some), of(&[&[b, a], &[imported()]]));
+}
+
+#[test]
+fn a_node_has_what_its_code_was_made_from() {
+    let all: Vec<CodeObject> = (0..4).map(code).collect();
+    let of_code =
+        |codes: &[usize]| Node { code: codes.iter().map(|it| all[*it].clone()).collect(), ..node() };
+    let made = record().of_node(&all, 1, &of_code(&[0, 2]));
+    assert_eq!(made.manifests, [file("two.toml")]);
+    let expected = Read::Files(vec![file("a.cuh"), file("b.cuh")]).together();
+    let Origin::Source { read, .. } = &made.origins[0] else { panic!("a.cu is text") };
+    assert_eq!((read.clone(), made.code), (Read::Together(2, expected.1), vec![vec![0], vec![1]]));
+    let made = record().of_node(&all, 0, &of_code(&[2]));
+    assert_eq!((made.compiler, made.origins), (None, vec![imported()]));
+    // As an engine is written that was read.
+    let node = of_code(&[0, 3]);
+    let first = behind_node(&write(&record(), container()), container(), &all, 0, &node, Digest::of(b"node"));
+    let again = behind_node(&first, Digest::of(b"node"), &node.code, 0, &node, Digest::of(b"node"));
+    assert!(!first.is_empty() && first == again);
+    assert!(first.len() < 512, "{} bytes", first.len());
+    assert!(behind_node(b"", container(), &all, 0, &node, container()).is_empty());
+}
+
+#[test]
+fn what_no_writer_writes_is_refused() {
+    let refused = |change: &dyn Fn(&mut Provenance)| {
+        let mut record = record();
+        change(&mut record);
+        find(&write(&record, container()), container()).unwrap_err()
+    };
+    assert!(refused(&|it| it.cubinder.push('\x1b')).contains("a control character"));
+    assert!(refused(&|it| it.manifests[0].path.push('\n')).contains("a control character"));
+    assert!(
+        refused(&|it| it.origins[2] = Origin::Imported { file: file("k"), made_by: "\0".to_owned() })
+            .contains("control")
+    );
+    assert!(refused(&|it| it.code[0][0] = 9).contains("out of order"));
+    assert!(refused(&|it| it.code.truncate(1)).contains("no code was made from"));
+    assert!(refused(&|it| it.code.clear()).contains("no code was made from"));
+    let mut long = write(&record(), container());
+    long.push(0);
+    let length = long.len() as u32;
+    long[12..16].copy_from_slice(&length.to_le_bytes());
+    seal(&mut long);
+    assert!(find(&long, container()).unwrap_err().contains("not as a writer encodes it"));
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_are_read_or_refused(body in proptest::collection::vec(any::<u8>(), 0..200), cut in 0..300usize, at: prop::sample::Index, to: u8) {
+        let _ = find(&body, container());
+        let mut bytes = write(&record(), container());
+        let model = HEADER_BYTES + at.index(bytes.len() - HEADER_BYTES);
+        bytes[model] = to;
+        bytes.truncate(bytes.len().saturating_sub(cut).max(HEADER_BYTES));
+        for model in [&bytes[HEADER_BYTES..], &body] {
+            let mut section = bytes[..HEADER_BYTES].to_vec();
+            section.extend(model);
+            let length = section.len() as u32;
+            section[12..16].copy_from_slice(&length.to_le_bytes());
+            seal(&mut section);
+            if let Ok(Some(Section::Provenance(found))) = find(&section, container()) {
+                prop_assert_eq!(write(&found, container()), section);
+            }
+        }
+    }
+}

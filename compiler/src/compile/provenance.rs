@@ -1,0 +1,167 @@
+//! What is said of how a library was made.
+//!
+//! Owns how files are named in the record: from the project's folder on, so that it is the same wherever the project lies. What the record is, and that
+//! nothing needs it, is [`cubinder_bundle::provenance`]'s business.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use cubinder_bundle::provenance::{Compiler, File, Origin, Read};
+use cubinder_bundle::{Bundle, Digest, Provenance, Target};
+
+use crate::codegen::{self, display_name};
+use crate::nvrtc::{PreparedUnit, Session, include_folders};
+use crate::project::Project;
+use crate::resolve::{ForeignCode, Resolved, Unit};
+use crate::tuning;
+
+/// A code object, and what it was made from.
+pub(super) type Made = ((Digest, Target), Origin);
+
+/// The record of a bundle.
+pub(super) fn record(
+    project: &Project,
+    plugins: &[Resolved],
+    tuning: &[tuning::File],
+    compiler: Option<Compiler>,
+    made: Vec<Made>,
+    bundle: &Bundle,
+) -> Provenance {
+    let root = project.root.as_path();
+    let file =
+        |path: &Path, text: &str| File { path: name(path, root, &[]), digest: digest(path, text.as_bytes()) };
+    let mut record = Provenance {
+        cubinder: env!("CARGO_PKG_VERSION").to_owned(),
+        compiler,
+        manifests: plugins.iter().map(|it| file(&it.source.path, &it.source.text)).collect(),
+        tuning: tuning.iter().map(|it| file(&it.source.path, &it.source.text)).collect(),
+        ..Provenance::default()
+    };
+    let mut of_code: HashMap<(Digest, Target), Vec<Origin>> = HashMap::new();
+    for (code, origin) in made {
+        of_code.entry(code).or_default().push(origin);
+    }
+    for code in &bundle.code {
+        record.add(of_code.remove(&(code.digest, code.target)).unwrap_or_default());
+    }
+    record
+}
+
+/// The NVRTC of a session, where it made code.
+pub(super) fn compiler(session: Option<&Session>, release: Option<(i32, i32)>) -> Option<Compiler> {
+    let (session, (major, minor)) = session.zip(release)?;
+    let identity = session.toolkit().nvrtc_identity().ok()?;
+    Some(Compiler { name: format!("NVRTC {major}.{minor}"), identity })
+}
+
+/// What the code of a unit is compiled from.
+pub(super) fn of_source(
+    project: &Project,
+    session: &Session,
+    unit: &Unit,
+    prepared: &PreparedUnit,
+) -> Origin {
+    let root = project.root.as_path();
+    let translation = prepared.unit();
+    let folders = include_folders(translation, prepared.settings(), &[]);
+    let included = session.found_files_and_digests(prepared);
+    let mut read: Vec<File> =
+        included.map(|(path, digest)| File { path: name(path, root, &folders), digest }).collect();
+    let tables = codegen::tables(unit, &translation.source.text).into_iter();
+    for file in tables.filter_map(|table| table.file.as_ref()) {
+        // It was read a moment ago.
+        let bytes = std::fs::read(&file.path).unwrap_or_default();
+        read.push(File { path: name(&file.path, root, &[]), digest: Digest::of(&bytes) });
+    }
+    read.sort_by(|one, other| (&one.path, one.digest).cmp(&(&other.path, other.digest)));
+    read.dedup();
+    let text = &translation.source.text;
+    Origin::Source {
+        file: File { path: name(&unit.source, root, &[]), digest: digest(&unit.source, text.as_bytes()) },
+        read: Read::Files(read),
+        is_open: prepared.has_computed_includes(),
+        options: prepared.settings().options.iter().map(|option| plain(option)).collect(),
+    }
+}
+
+/// What is said of code that another compiler made: of file number `index`.
+pub(super) fn of_foreign(root: &Path, code: &ForeignCode, index: usize) -> Option<Origin> {
+    let file = code.files.get(index)?;
+    let loaded = file.loaded.as_ref()?;
+    Some(Origin::Imported {
+        file: File { path: name(&file.path, root, &[]), digest: digest(&file.path, &loaded.bytes) },
+        made_by: plain(&code.made_by),
+    })
+}
+
+/// How the record calls a file: the way from the project's folder to it; what an include folder elsewhere on the machine gave as `#include` names it;
+/// any other file of another part of the machine by its name alone.
+fn name(path: &Path, root: &Path, include: &[std::path::PathBuf]) -> String {
+    let way = display_name(path, root);
+    if !path.is_absolute() || is_below(&way) {
+        return plain(&way);
+    }
+    let elsewhere = include.iter().filter(|folder| folder.is_absolute());
+    let elsewhere = elsewhere.filter(|folder| !is_below(&display_name(folder, root)));
+    match elsewhere.filter_map(|folder| path.strip_prefix(folder).ok()).next() {
+        Some(rest) => plain(&format!("<{}>", rest.display())),
+        None if root.is_absolute() && Path::new(&way).is_relative() => plain(&way),
+        None => plain(&path.file_name().unwrap_or_default().to_string_lossy()),
+    }
+}
+
+fn is_below(way: &str) -> bool {
+    Path::new(way).is_relative() && !way.starts_with("..")
+}
+
+/// Texts of the record have no control characters.
+fn plain(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
+}
+
+/// The digest of a file's bytes, of which `used` is all that counts: a mark of UTF-8 before it and a NUL behind it do not. Where the file is another by
+/// now, that of what was used.
+fn digest(path: &Path, used: &[u8]) -> Digest {
+    let bytes = std::fs::read(path).unwrap_or_default();
+    let text = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(&bytes);
+    let rest = text.strip_prefix(used);
+    match rest.is_some_and(|rest| rest.iter().all(|byte| *byte == 0)) {
+        true => Digest::of(&bytes),
+        false => Digest::of(used),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_of_the_project_and_not_of_the_machine() {
+        let named = |path: &str, root: &str, include: &[&str]| {
+            let include: Vec<_> = include.iter().map(std::path::PathBuf::from).collect();
+            name(Path::new(path), Path::new(root), &include)
+        };
+        assert_eq!(named("/srv/p/manifests/../kernels/k.cu", "/srv/p", &[]), "kernels/k.cu");
+        assert_eq!(named("kernels/k.cu", "", &[]), "kernels/k.cu");
+        assert_eq!(named("../shared/k.cu", ".", &[]), "../shared/k.cu");
+        assert_eq!(named("/srv/shared/k.cu", "/srv/p", &[]), "../shared/k.cu");
+        assert_eq!(named("/opt/lib/include/lib/a.h", "/srv/p", &["/opt/lib/include"]), "<lib/a.h>");
+        assert_eq!(named("/opt/lib/include/lib/a.h", "p", &["include", "/opt/lib/include"]), "<lib/a.h>");
+        assert_eq!(named("/srv/p/include/a.h", "/srv/p", &["/srv/p/include"]), "include/a.h");
+        assert_eq!(named("/elsewhere/k.cu", "/srv/p", &[]), "k.cu");
+        assert_eq!(named("a\nb.cu", ".", &[]), "a?b.cu");
+    }
+
+    #[test]
+    fn digests_are_of_the_files_bytes() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("k.cu");
+        for (bytes, used) in [("\u{feff}text", "text"), ("text", "text"), ("text\0", "text")] {
+            std::fs::write(&path, bytes).unwrap();
+            assert_eq!(digest(&path, used.as_bytes()), Digest::of(bytes.as_bytes()));
+        }
+        std::fs::write(&path, "changed since").unwrap();
+        assert_eq!(digest(&path, b"text"), Digest::of(b"text"));
+        assert_eq!(digest(&folder.path().join("none"), b"text"), Digest::of(b"text"));
+    }
+}

@@ -1,0 +1,220 @@
+//! What made a bundle or a node, as its record says.
+
+use cubinder_bundle::provenance::{self, File, Origin, Read, Section};
+use cubinder_bundle::{CodeObject, Digest};
+use serde::Serialize;
+
+use super::{ContainerReport, Report};
+
+/// What made a bundle or a node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ProvenanceReport {
+    /// Cubinder's version.
+    pub cubinder: String,
+    /// The version of the format of the bundle or node.
+    pub format: u32,
+    /// What compiled text; not there where nothing was compiled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub compiler: Option<CompilerReport>,
+    /// The manifests, one for each plugin.
+    pub manifests: Vec<FileReport>,
+    /// The files of tuning.
+    pub tuning: Vec<FileReport>,
+    /// What code was made from.
+    pub origins: Vec<OriginReport>,
+}
+
+/// A compiler.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct CompilerReport {
+    /// Its name and version.
+    pub name: String,
+    /// Of its library, hexadecimal.
+    pub identity: String,
+}
+
+/// A file that was read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FileReport {
+    /// From the project's folder on.
+    pub path: String,
+    /// BLAKE3 of its bytes, hexadecimal.
+    pub digest: String,
+}
+
+/// What some code was made from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct OriginReport {
+    /// The source, or the file of code.
+    #[serde(flatten)]
+    pub file: FileReport,
+    /// `source` or `imported`.
+    pub kind: &'static str,
+    /// Of code that was imported: what made it, as far as the manifest says it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub made_by: Option<String>,
+    /// Of a source: the options, as they were given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub options: Option<Vec<String>>,
+    /// Of a source: the files that it brings with it; a node does not list them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub read: Option<Vec<FileReport>>,
+    /// Of a source: how many they are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub read_count: Option<u32>,
+    /// Of a source: one digest for all of them, hexadecimal, the same in a bundle and in nodes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub read_digest: Option<String>,
+    /// Of a source: whether it includes more, under names that only the preprocessor could tell.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reads_more: Option<bool>,
+    /// The code.
+    pub code: Vec<MadeCode>,
+}
+
+/// A code object.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct MadeCode {
+    /// What it was compiled for.
+    pub target: String,
+    /// BLAKE3 of the code, hexadecimal.
+    pub digest: String,
+}
+
+/// The report on what stands behind the container with the digest `of` and this code.
+///
+/// # Errors
+/// What is wrong with the sections, to be told as damage.
+pub(super) fn behind(
+    sections: &[u8],
+    of: Digest,
+    format: u32,
+    code: &[CodeObject],
+) -> Result<Option<ProvenanceReport>, String> {
+    let found = provenance::find(sections, of)
+        .map_err(|error| format!("the record of what made the container before it does not read: {error}"))?;
+    let Some(Section::Provenance(record)) = found else { return Ok(None) };
+    if record.code.len() != code.len() {
+        let (told, there) = (record.code.len(), code.len());
+        return Err(format!("the record of what made it is of {told} code objects, and there are {there}"));
+    }
+    let origins = (0..).zip(&record.origins).map(|(index, origin): (u32, _)| {
+        let of_it = record.code.iter().zip(code).filter(|(origins, _)| origins.contains(&index));
+        origin_report(origin, of_it.map(|(_, code)| made_code(code)).collect())
+    });
+    Ok(Some(ProvenanceReport {
+        format,
+        compiler: record.compiler.as_ref().map(|compiler| CompilerReport {
+            name: compiler.name.clone(),
+            identity: compiler.identity.to_string(),
+        }),
+        manifests: record.manifests.iter().map(file_report).collect(),
+        tuning: record.tuning.iter().map(file_report).collect(),
+        origins: origins.collect(),
+        cubinder: record.cubinder,
+    }))
+}
+
+fn made_code(code: &CodeObject) -> MadeCode {
+    MadeCode { target: code.target.to_string(), digest: code.digest.to_string() }
+}
+
+fn file_report(file: &File) -> FileReport {
+    FileReport { path: file.path.clone(), digest: file.digest.to_string() }
+}
+
+fn origin_report(origin: &Origin, code: Vec<MadeCode>) -> OriginReport {
+    match origin {
+        Origin::Imported { file, made_by } => OriginReport {
+            file: file_report(file),
+            kind: "imported",
+            made_by: Some(made_by.clone()).filter(|made_by| !made_by.is_empty()),
+            options: None,
+            read: None,
+            read_count: None,
+            read_digest: None,
+            reads_more: None,
+            code,
+        },
+        Origin::Source { file, read, is_open, options } => {
+            let (count, digest) = read.together();
+            OriginReport {
+                file: file_report(file),
+                kind: "source",
+                made_by: None,
+                options: Some(options.clone()),
+                read: match read {
+                    Read::Files(files) => Some(files.iter().map(file_report).collect()),
+                    Read::Together(..) => None,
+                },
+                read_count: Some(count),
+                read_digest: Some(digest.to_string()),
+                reads_more: Some(*is_open),
+                code,
+            }
+        }
+    }
+}
+
+/// What made everything in a file, for people.
+#[must_use]
+pub fn provenance_text(report: &Report) -> String {
+    let mut text = format!("{}\n", report.file);
+    if report.containers.is_empty() {
+        text.push_str("no bundle and no node: nothing that was compiled\n");
+    }
+    for container in &report.containers {
+        of_container(container, &mut text);
+    }
+    for damaged in &report.damaged {
+        text.push_str(&format!("damaged at byte {}: {}\n", damaged.offset, damaged.error));
+    }
+    text
+}
+
+fn of_container(container: &ContainerReport, text: &mut String) {
+    let names: Vec<&str> = container.plugins.iter().map(|plugin| plugin.name.as_str()).collect();
+    text.push_str(&format!("\n{} {}: {}\n", container.kind, container.digest, names.join(", ")));
+    let Some(record) = &container.provenance else {
+        text.push_str(&match &container.refers_to {
+            Some(bundle) => format!("  made with its code: see bundle {bundle}\n"),
+            None => "  it does not say what made it: it is older than that, or newer than this program\n"
+                .to_owned(),
+        });
+        return;
+    };
+    text.push_str(&format!("  cubinder {}, format {}\n", record.cubinder, record.format));
+    if let Some(CompilerReport { name, identity }) = &record.compiler {
+        text.push_str(&format!("  {name} {identity}\n"));
+    }
+    record.manifests.iter().for_each(|file| line(text, 2, "manifest", file));
+    record.tuning.iter().for_each(|file| line(text, 2, "tuning", file));
+    record.origins.iter().for_each(|origin| of_origin(origin, text));
+}
+
+fn of_origin(origin: &OriginReport, text: &mut String) {
+    line(text, 2, origin.kind, &origin.file);
+    if let Some(made_by) = &origin.made_by {
+        text.push_str(&format!("    by {made_by}\n"));
+    }
+    if let Some(options) = origin.options.as_ref().filter(|options| !options.is_empty()) {
+        text.push_str(&format!("    options {}\n", options.join(" ")));
+    }
+    match (&origin.read, origin.read_count, &origin.read_digest) {
+        (Some(files), _, _) => files.iter().for_each(|file| line(text, 4, "read", file)),
+        (None, Some(count), Some(digest)) if count > 0 => {
+            text.push_str(&format!("    read {count} files, together {digest}\n"));
+        }
+        _ => {}
+    }
+    if origin.reads_more == Some(true) {
+        text.push_str("    read more files, under names that only the preprocessor can tell\n");
+    }
+    for MadeCode { target, digest } in &origin.code {
+        text.push_str(&format!("    code {target} {digest}\n"));
+    }
+}
+
+fn line(text: &mut String, indent: usize, what: &str, file: &FileReport) {
+    text.push_str(&format!("{:indent$}{what} {} {}\n", "", file.path, file.digest));
+}

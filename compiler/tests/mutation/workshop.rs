@@ -55,7 +55,7 @@ pub struct Workshop<'t> {
 }
 
 /// Everything that manifests of the corpus name.
-const FOLDERS: [&str; 8] = [
+const FOLDERS: [&str; 9] = [
     "tests/data/ok",
     "tests/data/code",
     "tests/data/kernels",
@@ -64,6 +64,7 @@ const FOLDERS: [&str; 8] = [
     "manifests",
     "manifests/cases",
     "kernels",
+    "kernels/cubinder",
 ];
 
 impl<'t> Workshop<'t> {

@@ -1,7 +1,7 @@
 //! What made a bundle or a node: a record that stands behind the container, where nobody who runs code looks.
 //!
-//! A container may be followed by *sections*. Whoever reads the container needs none of them and knows from their headers alone where they end, so a
-//! section of a kind or an edition that a reader does not know is passed over. The record is the one kind that there is. It is no part of the container:
+//! A container may be followed by *sections*. Whoever reads the container needs none of them and knows from their headers where they end and whether they are
+//! damaged, so a section of a kind or an edition that a reader does not know is passed over. The record is the one kind that there is. It is no part of the container:
 //! the digest of a bundle says which code and rules it has, whoever made it from whatever text.
 //!
 //! Layout of a section, little endian, offsets in bytes:
@@ -276,13 +276,34 @@ pub fn split(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     bytes.split_at_checked(length)
 }
 
-/// Whether sections fill `bytes`, of whatever kinds: for who does not need any of them.
-#[must_use]
-pub fn is_sections(mut bytes: &[u8]) -> bool {
-    while let Some((_, rest)) = split(bytes) {
+/// Looks whether undamaged sections of the container with the digest `of` fill `bytes`, of whatever kinds: for who does not need any of them.
+///
+/// # Errors
+/// What is no section; damage; a section of another container.
+pub fn check(mut bytes: &[u8], of: Digest) -> Result<(), String> {
+    while let Some((section, rest)) = split(bytes) {
+        head(section, of)?;
         bytes = rest;
     }
-    bytes.is_empty()
+    match bytes.len() {
+        0 => Ok(()),
+        1 => Err("1 byte follows it".to_owned()),
+        more => Err(format!("{more} bytes follow it")),
+    }
+}
+
+/// The kind and the edition of a section of the container with the digest `of`.
+fn head(section: &[u8], of: Digest) -> Result<(u16, u16), String> {
+    let u16_at = |at: usize| Some(u16::from_le_bytes(section.get(at..at + 2)?.try_into().ok()?));
+    let head = u16_at(8).zip(u16_at(10)).filter(|_| section.len() >= HEADER_BYTES);
+    let head = head.ok_or("it is shorter than its header")?;
+    if section.get(DIGEST) != Some(&digest_of(section).0) {
+        return Err("damaged: it does not have the digest that it says".to_owned());
+    }
+    if section.get(DIGEST.end..HEADER_BYTES) != Some(&of.shortened().0) {
+        return Err("it is of another bundle or node".to_owned());
+    }
+    Ok(head)
 }
 
 /// Reads a section of the container with the digest `of`.
@@ -290,15 +311,7 @@ pub fn is_sections(mut bytes: &[u8]) -> bool {
 /// # Errors
 /// Damage; a section of another container; what no writer of this edition would write.
 pub fn read(section: &[u8], of: Digest) -> Result<Section, String> {
-    let u16_at = |at: usize| Some(u16::from_le_bytes(section.get(at..at + 2)?.try_into().ok()?));
-    let head = u16_at(8).zip(u16_at(10)).filter(|_| section.len() >= HEADER_BYTES);
-    let (kind, edition) = head.ok_or("it is shorter than its header")?;
-    if section.get(DIGEST) != Some(&digest_of(section).0) {
-        return Err("damaged: it does not have the digest that it says".to_owned());
-    }
-    if section.get(DIGEST.end..HEADER_BYTES) != Some(&of.shortened().0) {
-        return Err("it is of another bundle or node".to_owned());
-    }
+    let (kind, edition) = head(section, of)?;
     if (kind, edition) != (KIND, EDITION) {
         return Ok(Section::Unknown { kind, edition });
     }

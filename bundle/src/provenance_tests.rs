@@ -56,7 +56,7 @@ fn seal(bytes: &mut [u8]) {
 fn what_is_written_is_read() {
     for record in [record(), Provenance::default()] {
         let bytes = write(&record, container());
-        assert!(is_sections(&bytes) && is_sections(&[]));
+        assert_eq!((check(&bytes, container()), check(&[], container())), (Ok(()), Ok(())));
         assert_eq!(find(&bytes, container()), Ok(Some(Section::Provenance(record))));
     }
     assert_eq!(find(b"something else", container()), Ok(None));
@@ -73,6 +73,8 @@ fn a_changed_bit_is_damage_and_no_reader_of_containers_takes_it_for_one() {
             Ok(None) => assert!(index < 8 || (12..16).contains(&index), "byte {index}"),
             found => assert!(found.is_err(), "byte {index}: {found:?}"),
         }
+        assert!(check(&changed, container()).is_err(), "byte {index}");
+        assert!(index == 0 || check(&bytes[..index], container()).is_err(), "cut to {index}");
     }
     assert_eq!(crate::container::scan(&bytes).count(), 0);
 }
@@ -98,12 +100,12 @@ fn what_is_not_known_is_passed_over() {
     let unknown = other(8, 7, b"whatever it is");
     assert_eq!(find(&unknown, container()), Ok(Some(Section::Unknown { kind: 7, edition: 1 })));
     let both = [unknown, write(&record(), container())].concat();
-    assert!(is_sections(&both));
+    assert_eq!(check(&both, container()), Ok(()));
     assert_eq!(find(&both, container()), Ok(Some(Section::Provenance(record()))));
     let newer = other(10, 9, b"");
     assert_eq!(find(&newer, container()), Ok(Some(Section::Unknown { kind: 1, edition: 9 })));
     for more in [&both[..both.len() - 1], &[both.as_slice(), b"\0"].concat()] {
-        assert!(!is_sections(more));
+        assert!(check(more, container()).is_err());
     }
 }
 

@@ -292,7 +292,7 @@ mod tests {
         let longer = [field.as_slice(), b"\0"].concat();
         let refusal = || restore_node(&longer).err().map(|error| error.to_string());
         let first = refusal();
-        assert!(first.as_ref().is_some_and(|error| error.ends_with("1 bytes follow the node")), "{first:?}");
+        assert!(first.as_ref().is_some_and(|error| error.ends_with("1 byte follows it")), "{first:?}");
         let alive = restore_node(&field).unwrap();
         assert_eq!(refusal(), first);
         drop(alive);
@@ -302,6 +302,7 @@ mod tests {
     #[test]
     fn what_follows_a_node_in_sections_is_passed_over_and_kept() {
         use crate::definition::Known;
+        use cubinder_bundle::Digest;
         use cubinder_bundle::provenance::{self, Origin, Provenance, Read, Section};
         let field = node_of_version(FORMAT_VERSION);
         let (digest, _) = container::digest(&field).unwrap();
@@ -312,14 +313,18 @@ mod tests {
         (0..2).for_each(|_| record.add([origin.clone()]));
         let mut unknown = provenance::write(&record, digest);
         unknown[8] = 9;
+        let seal = Digest::of(&[&unknown[..16], &unknown[24..]].concat()).shortened();
+        unknown[16..24].copy_from_slice(&seal.0);
         let section = provenance::write(&record, digest);
         let longer = [field.as_slice(), &unknown, &section].concat();
         let restored = restore_node(&longer).unwrap();
         assert_eq!(restored.definition.plugin(), restore_node(&field).unwrap().definition.plugin());
-        // What is damaged there keeps no engine from running; what is no section does.
-        let mut damaged = longer.clone();
-        *damaged.last_mut().unwrap() ^= 1;
-        assert!(restore_node(&damaged).is_ok());
+        // An engine that is damaged there may be damaged elsewhere.
+        for index in field.len()..longer.len() {
+            let mut damaged = longer.clone();
+            damaged[index] ^= 1;
+            assert!(restore_node(&damaged).is_err(), "byte {index}");
+        }
         assert!(restore_node(&longer[..longer.len() - 1]).is_err());
         // Written again it says what made it.
         let restored = restore_node(&[field.as_slice(), &section].concat()).unwrap();

@@ -209,7 +209,7 @@ static NODES: Mutex<BTreeMap<Digest, Weak<Node>>> = Mutex::new(BTreeMap::new());
 /// Reads the field of a node whose code is in the field.
 pub(crate) fn restore_node(bytes: &[u8]) -> Result<Restored, Error> {
     let (digest, length) = container::digest(bytes).map_err(|error| unreadable(&error))?;
-    check_end(bytes, length)?;
+    check_end(bytes, length, digest)?;
     let known = nodes().get(&digest).and_then(Weak::upgrade);
     let node = match known {
         Some(node) => node,
@@ -292,17 +292,15 @@ pub(crate) fn restore_reference(bytes: &[u8], own: &Arc<OwnBundle>) -> Result<Re
 
 fn read_field(bytes: &[u8]) -> Result<Container, Error> {
     let found = container::read_to_run(bytes).map_err(|error| unreadable(&error))?;
-    check_end(bytes, found.length)?;
+    check_end(bytes, found.length, found.digest)?;
     Ok(found.container)
 }
 
-/// A field is one node, which takes `length` bytes of it, and sections behind it: running needs none of them, so they are not looked into.
-fn check_end(bytes: &[u8], length: usize) -> Result<(), Error> {
+/// A field is one node, which takes `length` bytes of it, and sections behind it: running needs none of them, so nothing is looked for but damage.
+fn check_end(bytes: &[u8], length: usize, digest: Digest) -> Result<(), Error> {
     let rest = bytes.get(length..).unwrap_or_default();
-    match provenance::is_sections(rest) {
-        true => Ok(()),
-        false => Err(unusable(&format!("{} bytes follow the node", rest.len()))),
-    }
+    provenance::check(rest, digest)
+        .map_err(|why| unusable(&format!("what stands behind the node does not read: {why}")))
 }
 
 fn unreadable(error: &ReadError) -> Error {

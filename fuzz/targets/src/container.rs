@@ -88,7 +88,7 @@ fn smallest() -> Vec<u8> {
 
 /// What is read of a section is what a writer writes, has a part for any code, and can be shown.
 fn read_record(section: &[u8]) {
-    let _ = provenance::is_sections(section);
+    let _ = provenance::check(section, owner());
     let first = provenance::split(section).map(|(first, _)| first);
     if let Some(Ok(Section::Provenance(record))) = first.map(|first| provenance::read(first, owner())) {
         assert_eq!(

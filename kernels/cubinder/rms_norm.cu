@@ -170,8 +170,9 @@ __device__ __forceinline__ void normalize_pieces(const T* __restrict__ x, const 
     const Piece<T>* const weights = reinterpret_cast<const Piece<T>*>(weight) + lane;
     Piece<T>* const to = reinterpret_cast<Piece<T>*>(y) + first;
     Piece<T>* const kept = RESIDUAL ? reinterpret_cast<Piece<T>*>(sum) + first : nullptr;
-    // Blocks of the next kernel among many of this one would leave some multiprocessors with more to do than others.
-    const bool is_small = gridDim.x <= 256;
+    // Blocks of the next kernel among many of this one would leave some multiprocessors with more to do than others. Who reads weights late is longer in
+    // the way of them.
+    const bool is_small = gridDim.x <= (EARLY ? 512 : 256);
     if constexpr (RESIDUAL)
         wait_for_earlier(left, share, from, more, weights, to, kept, is_small);
     else

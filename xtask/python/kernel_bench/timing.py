@@ -134,8 +134,8 @@ def spread(values):
     return {"microseconds": round(statistics.median(values), 4), "middle_half": [round(quarters[0], 4), round(quarters[2], 4)], "times": len(values)}
 
 
-def copy(total):
-    """A copy that reads and writes so many bytes together."""
-    source = torch.zeros(total // 2, dtype=torch.uint8, device="cuda")
+def copies(total):
+    """Copies that read and write so many bytes together: the driver's, which is slow for some sizes in a graph, and a kernel's."""
+    source = torch.zeros(total // 8, dtype=torch.float32, device="cuda")
     target = torch.empty_like(source)
-    return Captured(lambda: target.copy_(source))
+    return {"copy by the driver": Captured(lambda: target.copy_(source)), "copy by a kernel": Captured(lambda: torch.mul(source, 1.0, out=target))}

@@ -168,7 +168,8 @@ fn anything_of_a_variant_may_ask_for_the_device() {
     let device = || Expr { nodes: vec![Node::Device(DeviceFact::Sms)] };
     let plain = variant(1, DataType::F32, None);
     assert!(!asks_for_device(&plain));
-    let asks: [(&str, &dyn Fn(&mut Variant)); 9] = [
+    type Change<'a> = (&'a str, &'a dyn Fn(&mut Variant));
+    let asks: [Change<'_>; 9] = [
         ("guard", &|it| it.guard = guard(device().nodes)),
         ("condition", &|it| it.steps[0].when = guard(device().nodes)),
         ("scratch", &|it| it.scratch.push(Scratch { name: "s".to_owned(), bytes: device() })),

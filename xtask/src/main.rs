@@ -17,6 +17,7 @@ mod docs;
 mod fuzz;
 mod gpu_test;
 mod kernel_tests;
+mod mutants;
 mod process;
 mod progress;
 mod sample;
@@ -103,6 +104,16 @@ enum Command {
         #[arg(long, value_name = "N", default_value_t = 1)]
         jobs: usize,
     },
+    /// Change the code that right results depend on, and tell which changes no test notices; needs cargo-mutants
+    #[command(long_about = mutants::LONG_ABOUT)]
+    Mutants {
+        /// What to change; without any, all
+        #[arg(value_name = "GROUP")]
+        groups: Vec<String>,
+        /// Try only what the last run did not catch
+        #[arg(long)]
+        left: bool,
+    },
     /// Make the documentation into pages for a browser
     #[command(long_about = book::LONG_ABOUT)]
     Book,
@@ -138,6 +149,7 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Sample(options) => sample::run(&options).map(|()| ExitCode::SUCCESS),
         Command::Bench { what } => bench::run(&what).map(|()| ExitCode::SUCCESS),
         Command::Fuzz { targets, seconds, jobs } => fuzz::run(&targets, seconds, jobs),
+        Command::Mutants { groups, left } => mutants::run(&groups, left),
         Command::CompilePlugins { arguments } => compile_plugins::run(&arguments).map(|()| ExitCode::SUCCESS),
     }
 }

@@ -5,7 +5,7 @@
 //!
 //! The faults are made by `tests/fault-shim`. `cargo xtask test` names the compiler in the environment.
 
-#![allow(clippy::unwrap_used, clippy::panic)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod command;
 

@@ -17,6 +17,7 @@ mod docs;
 mod fuzz;
 mod gpu_test;
 mod kernel_tests;
+mod matrix;
 mod process;
 mod progress;
 mod sample;
@@ -103,6 +104,9 @@ enum Command {
         #[arg(long, value_name = "N", default_value_t = 1)]
         jobs: usize,
     },
+    /// Try the releases of NVRTC and TensorRT-RTX, and the oldest Rust, that docs/support.md names
+    #[command(long_about = matrix::LONG_ABOUT)]
+    Matrix,
     /// Make the documentation into pages for a browser
     #[command(long_about = book::LONG_ABOUT)]
     Book,
@@ -131,6 +135,7 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Test { filter } => test::run(filter.as_deref()),
         Command::Docs { check } => docs::run(check).map(|()| ExitCode::SUCCESS),
         Command::CompatFixtures => compat_fixtures::run().map(|()| ExitCode::SUCCESS),
+        Command::Matrix => matrix::run(),
         Command::Book => book::run().map(|()| ExitCode::SUCCESS),
         Command::Demo => demo::run().map(|()| ExitCode::SUCCESS),
         Command::Dist { out } => dist::run(out.as_deref()).map(|()| ExitCode::SUCCESS),

@@ -537,6 +537,86 @@ fn containers_are_found_in_a_file() {
     assert!(matches!(found[0].1.as_ref().unwrap().container, Container::Node(_)));
     assert!(matches!(found[1].1, Err(ReadError::Digest { .. })));
     assert!(matches!(found[2].1.as_ref().unwrap().container, Container::Bundle(_)));
+    for (offset, found) in found.iter().filter_map(|(offset, found)| Some((*offset, found.as_ref().ok()?))) {
+        assert_eq!(found.offset, offset);
+        let alone = read(&file[offset..offset + found.length]).unwrap();
+        assert_eq!((alone.container, alone.digest), (found.container.clone(), found.digest));
+    }
+}
+
+/// What begins like a reference and claims `length` bytes.
+fn beginning(version: u16, length: u32) -> Vec<u8> {
+    [REFERENCE_MAGIC.as_slice(), &version.to_le_bytes(), &length.to_le_bytes()].concat()
+}
+
+/// A megabyte takes no time, so what small files hold is found whatever stands before it.
+#[test]
+fn a_file_is_searched_until_a_megabyte_was_hashed_in_vain() {
+    let right = write_node_reference(&reference());
+    let searched = |false_ones: &[Vec<u8>]| {
+        let mut file = false_ones.concat();
+        file.resize(40_000, 0);
+        file.extend_from_slice(&right);
+        assert!(file.len() * MOST_IN_VAIN < 1 << 20);
+        scan(&file).map(|(_, found)| found.map(|found| found.container)).collect::<Vec<_>>()
+    };
+    let mut false_ones = vec![beginning(2, 1 << 15); 32];
+    let found = searched(&false_ones);
+    assert_eq!(found.len(), 33);
+    assert!(found[..32].iter().all(|found| matches!(found, Err(ReadError::Digest { .. }))));
+    assert_eq!(found[32], Ok(Container::NodeReference(reference())));
+    false_ones.push(beginning(2, 22));
+    let found = searched(&false_ones);
+    assert_eq!((found.len(), found.last()), (34, Some(&Err(ReadError::TooManyBeginnings))));
+    // What the file does not hold is not hashed.
+    let found = searched(&vec![beginning(2, 1 << 20); 40]);
+    assert_eq!(found.len(), 41);
+    assert_eq!(found[40], Ok(Container::NodeReference(reference())));
+}
+
+/// Only what may be a container is told of: a program that reads them holds their magics, too.
+#[test]
+fn what_follows_a_magic_says_whether_it_is_a_beginning() {
+    let long = |version: u32, kind: u32| {
+        [MAGIC.as_slice(), &version.to_le_bytes(), &kind.to_le_bytes(), &[0; 60]].concat()
+    };
+    let short = |version, length| [beginning(version, length), vec![0; 60]].concat();
+    let version = |found| Err(ReadError::Version { found });
+    let length = |length| Err(malformed(&format!("length {length} is less than the header's")));
+    for (bytes, expected) in [
+        (long(2, 1), Some(length(0))),
+        (long(0, 1), None),
+        (long(2, 0), None),
+        (long(0x100, 2), None),
+        (long(2, 0x100), None),
+        (long(0xff, 0xff), Some(version(0xff))),
+        (long(2, 3), Some(Err(malformed("kind 3, expected 1 or 2")))),
+        (short(2, 5), Some(length(5))),
+        (short(3, 5), None),
+        (short(3, 21), None),
+        (short(3, 22), Some(version(3))),
+        (short(0, 22), None),
+        (short(0x100, 22), None),
+    ] {
+        let found: Vec<_> = scan(&bytes).map(|(offset, found)| (offset, found.map(|_| ()))).collect();
+        let expected: Vec<_> = expected.into_iter().map(|found| (0, found)).collect();
+        assert_eq!(found, expected, "{bytes:x?}");
+    }
+}
+
+#[test]
+fn a_header_is_the_least_that_a_container_has() {
+    let mut short = beginning(2, 21);
+    short.resize(40, 0);
+    assert_eq!(read(&short), Err(malformed("length 21 is less than the header's")));
+    short[10] = 22;
+    assert!(matches!(read(&short), Err(ReadError::Digest { .. })));
+    short[10] = 41;
+    assert_eq!(read(&short), Err(ReadError::Truncated { expected: 41, found: 40 }));
+    assert_eq!(read(&short[..12]), Err(ReadError::Truncated { expected: 22, found: 12 }));
+    let long = header::long(Kind::Bundle);
+    assert_eq!(read(&long[..28]), Err(ReadError::Truncated { expected: 64, found: 28 }));
+    assert_eq!(read(&long[..15]), Err(ReadError::NoMagic));
 }
 
 /// Each of these beginnings claims the rest of the file: to hash it for each would take minutes for megabytes.

@@ -203,3 +203,7 @@ fn holds(ty: FieldType) -> String {
 fn unusable(field: &Field<'_>) -> String {
     format!("has no usable data (type {:?}, length {})", field.ty, field.length)
 }
+
+#[cfg(test)]
+#[path = "field_tests.rs"]
+mod tests;

@@ -217,6 +217,24 @@ mod tests {
     }
 
     #[test]
+    fn only_what_becomes_smaller_and_not_too_small_is_kept_packed() {
+        assert_eq!([3, 4].map(|length| packed(&[0; 4], length)), [None, None]);
+        assert!([5, 256].iter().all(|length| packed(&[0; 4], *length).is_some()));
+        assert_eq!(packed(&[0; 4], 257), None);
+        let bytes = packed(&[0; 4], 5).unwrap();
+        assert_eq!(format!("{bytes:?}, {:?}", CodeBytes::from(vec![0; 3])), "5 bytes in 4, 3 bytes");
+    }
+
+    #[test]
+    fn equal_bytes_are_equal_wherever_they_lie() {
+        let mapped = CodeBytes::plain(Held::Mapped(b"code"));
+        assert_eq!(mapped, CodeBytes::from(b"code".to_vec()));
+        assert_ne!(mapped, CodeBytes::from(b"cod2".to_vec()));
+        assert_ne!(packed(b"code", 5), packed(b"cod2", 5));
+        assert_ne!(packed(b"code", 5), packed(b"code", 6));
+    }
+
+    #[test]
     fn a_stream_of_another_length_or_with_more_behind_it_is_refused() {
         let raw = [b"the same words, ".repeat(40), b"and others".to_vec()].concat();
         let good = CodeBytes::pack(raw.clone());

@@ -320,3 +320,6 @@ fn validate_code(launch: &Launch, code: &[CodeObject]) -> Result<(), String> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

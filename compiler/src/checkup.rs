@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use cubinder_bundle::Plugin;
+use rayon::prelude::*;
 
 use crate::check::{self, Obligation};
 use crate::config;
@@ -118,12 +119,12 @@ fn look<'a>(projects: impl IntoIterator<Item = (&'a Project, Sources<'a>)>, what
         let first = look.subjects.len();
         let (measured, wrong) = project.read_tuning();
         look.checkup.diagnostics.extend(wrong);
-        for source in sources {
-            match source {
-                Ok(source) => look_at((project, &measured), source, what_for, &mut look),
-                Err(found) => look.checkup.diagnostics.extend(found.iter().cloned()),
-            }
-        }
+        // Side by side, and put together in the order of the manifests.
+        let looks = sources.par_iter().map(|source| match source {
+            Ok(source) => look_at((project, &measured), source, what_for),
+            Err(found) => Look::of_mistakes(found.clone()),
+        });
+        looks.collect::<Vec<Look>>().into_iter().for_each(|one| look.add(one));
         let all = look.subjects.get(first..).unwrap_or_default().iter();
         let right: Vec<&Plugin> = all.filter_map(Subject::right_plugin).collect();
         if project.is_whole() && right.len() == sources.len() {
@@ -137,12 +138,8 @@ fn look<'a>(projects: impl IntoIterator<Item = (&'a Project, Sources<'a>)>, what
     look
 }
 
-fn look_at(
-    (project, measured): (&Project, &[tuning::File]),
-    source: &Arc<Source>,
-    what_for: For,
-    look: &mut Look,
-) {
+fn look_at((project, measured): (&Project, &[tuning::File]), source: &Arc<Source>, what_for: For) -> Look {
+    let mut look = Look::default();
     // A manifest by itself can be checked without saying what for: then no architecture's limits are known.
     let needs_targets = what_for == For::Compile || project.config.is_some();
     let checkup = &mut look.checkup;
@@ -186,6 +183,7 @@ fn look_at(
         }
     }
     look.subjects.push(Subject { plugin, plan, is_right });
+    look
 }
 
 /// What is only a warning may follow from the mistakes of a manifest that is wrong.
@@ -195,20 +193,10 @@ fn told(diagnostics: Vec<Diagnostic>, is_right: bool) -> impl Iterator<Item = Di
 
 fn with_kernels(look: Look, open: &Open<'_>) -> Checkup {
     let mut checkup = look.checkup;
-    for subject in &look.subjects {
-        let Some(plugin) = &subject.plugin else { continue };
-        let targets = subject.plan.as_ref().map_or_else(Vec::new, |planning| planning.plan.targets());
-        let kernels = cuda::check_for(plugin, &targets, open);
-        if subject.is_right && !has_errors(&kernels.diagnostics) {
-            let arguments = check::check_arguments(plugin, &targets, &kernels.args);
-            check::supersede(&mut checkup.diagnostics, &arguments.diagnostics);
-            checkup.diagnostics.extend(arguments.diagnostics);
-            checkup.obligations.extend(arguments.obligations);
-            checkup.diagnostics.extend(cuda::unused_names(plugin, open));
-        }
-        checkup.diagnostics.extend(told(kernels.diagnostics, subject.is_right));
-        checkup.unsure.extend(kernels.unsure);
-        checkup.unheld.extend(kernels.unheld);
+    let kernels = look.subjects.par_iter().map(|subject| subject.kernels(open));
+    for one in kernels.collect::<Vec<Kernels>>() {
+        check::supersede(&mut checkup.diagnostics, &one.supersede);
+        checkup.add(one.checkup);
     }
     // Manifests share files, and so their mistakes.
     let mut once: Vec<Diagnostic> = Vec::new();
@@ -222,7 +210,56 @@ fn with_kernels(look: Look, open: &Open<'_>) -> Checkup {
     checkup
 }
 
+impl Look {
+    fn of_mistakes(diagnostics: Vec<Diagnostic>) -> Look {
+        Look { checkup: Checkup { diagnostics, ..Checkup::default() }, ..Look::default() }
+    }
+
+    fn add(&mut self, other: Look) {
+        self.subjects.extend(other.subjects);
+        self.checkup.add(other.checkup);
+    }
+}
+
+impl Checkup {
+    fn add(&mut self, other: Checkup) {
+        self.diagnostics.extend(other.diagnostics);
+        self.obligations.extend(other.obligations);
+        self.unsure.extend(other.unsure);
+        self.unheld.extend(other.unheld);
+        self.targets.extend(other.targets);
+        self.without_targets += other.without_targets;
+    }
+}
+
+/// What a manifest's kernels tell.
+#[derive(Default)]
+struct Kernels {
+    checkup: Checkup,
+    /// What takes the place of something that was told of the manifest alone.
+    supersede: Vec<Diagnostic>,
+}
+
 impl Subject {
+    fn kernels(&self, open: &Open<'_>) -> Kernels {
+        let mut found = Kernels::default();
+        let Some(plugin) = &self.plugin else { return found };
+        let checkup = &mut found.checkup;
+        let targets = self.plan.as_ref().map_or_else(Vec::new, |planning| planning.plan.targets());
+        let kernels = cuda::check_for(plugin, &targets, open);
+        if self.is_right && !has_errors(&kernels.diagnostics) {
+            let arguments = check::check_arguments(plugin, &targets, &kernels.args);
+            found.supersede.clone_from(&arguments.diagnostics);
+            checkup.diagnostics.extend(arguments.diagnostics);
+            checkup.obligations.extend(arguments.obligations);
+            checkup.diagnostics.extend(cuda::unused_names(plugin, open));
+        }
+        checkup.diagnostics.extend(told(kernels.diagnostics, self.is_right));
+        checkup.unsure.extend(kernels.unsure);
+        checkup.unheld.extend(kernels.unheld);
+        found
+    }
+
     fn right_plugin(&self) -> Option<&Plugin> {
         self.plugin.as_ref().filter(|_| self.is_right).map(|plugin| &plugin.draft.plugin)
     }

@@ -16,4 +16,5 @@ pub mod oracle;
 pub mod own_time;
 pub mod player;
 pub mod reference_plugin;
+pub mod rival_plugin;
 pub mod walkthrough;

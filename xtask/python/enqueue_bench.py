@@ -1,86 +1,114 @@
-"""Host time of one enqueue of two engines, side by side in one process.
+"""Host time of one enqueue of engines with one node, of each kind of plugin, side by side in one process.
 
-    python3 enqueue_bench.py NAME=PLAN[+LIBRARY...] NAME=PLAN[+LIBRARY...] --shape 10,3,32,32 --out-shape 10,3,34,34
+    python3 enqueue_bench.py FOLDER [--rounds 20] [--out DIR]
 
-Each round takes, for each engine in turn, the median over bursts of the time of one `execute_async_v3`; the stream is
-empty when a burst begins. The ratio first / second is taken round by round, so that what else the machine does cancels.
-Prints one JSON object: the medians in microseconds, the ratios, their mean and its one-sided 95 % upper bound.
+FOLDER is what `cargo xtask bench enqueue --prepare FOLDER` wrote. Each round takes, for each engine in turn, the median over bursts of the time of one
+`execute_async_v3`, or of one launch of the graph in which that was captured; the stream is empty when a burst begins. Ratios are taken round by round, so
+that what else the machine does cancels. Writes DIR/enqueue.json, which `cargo xtask bench publish` takes. Needs a GPU and TensorRT-RTX's Python bindings.
 """
 
 import argparse
 import json
-import math
+import os
 import statistics
 import time
 
-from gpu_test import Client, numel
-
-# Student's t, one-sided 95 %, for 20 rounds (19 degrees of freedom); other counts use the nearest below.
-T95 = {4: 2.132, 9: 1.833, 14: 1.761, 19: 1.729, 29: 1.699, 39: 1.685}
+import bench_run
 
 
-class Engine:
-    def __init__(self, client, text, shape, out_shape):
-        self.name, rest = text.split("=", 1)
-        plan, *libraries = rest.split("+")
-        for library in libraries:
-            client.load_library(library)
-        self.engine = client.engine(plan)
-        self.context = self.engine.create_execution_context()
-        self.stream = client.cuda.stream()
-        self.context.set_input_shape("x", shape)
-        self.context.set_tensor_address("x", client.cuda.alloc(4 * numel(shape)))
-        self.context.set_tensor_address("y", client.cuda.alloc(4 * numel(out_shape)))
+def burst(cuda, work, count):
+    clock = time.perf_counter
+    cuda.synchronize()
+    start = clock()
+    for _ in range(count):
+        work()
+    elapsed = clock() - start
+    cuda.synchronize()
+    return elapsed / count * 1e6
 
-    def burst(self, cuda, count):
-        execute, stream, clock = self.context.execute_async_v3, self.stream, time.perf_counter
-        cuda.synchronize()
-        start = clock()
-        for _ in range(count):
-            execute(stream)
-        elapsed = clock() - start
-        cuda.synchronize()
-        return elapsed / count * 1e6
+
+def works(client, engines, graph):
+    """For each engine what is timed: an enqueue, or the launch of a graph of one."""
+    found = {}
+    for kind, engine in engines.items():
+        if graph:
+            executable = client.cuda.graph(engine.stream, engine.enqueue)
+            launch, args = client.cuda.lib.cuGraphLaunch, (executable, engine.stream)
+            found[kind] = lambda launch=launch, args=[bench_run.ctypes.c_void_p(value) for value in args]: launch(*args)
+        else:
+            execute, stream = engine.context.execute_async_v3, engine.stream
+            found[kind] = lambda execute=execute, stream=stream: execute(stream)
+    return found
+
+
+def medians(cuda, works, args):
+    for work in works.values():
+        for _ in range(10):
+            burst(cuda, work, args.count)
+    kinds, found = list(works), {kind: [] for kind in works}
+    for index in range(args.rounds):
+        turn = index % len(kinds)
+        for kind in kinds[turn:] + kinds[:turn]:
+            bursts = [burst(cuda, works[kind], args.count) for _ in range(args.bursts)]
+            found[kind].append(statistics.median(bursts))
+    return found
+
+
+def row(cell, graph, found):
+    """The first kind beside each other one."""
+    first, *others = found
+    row = [cell["arguments"], cell["launches"], "graph" if graph else "enqueue", statistics.median(found[first])]
+    for other in others:
+        ratios = [a / b for a, b in zip(found[first], found[other])]
+        row += [statistics.median(found[other]), statistics.mean(ratios), bench_run.upper_bound(ratios)]
+    return row
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("engines", nargs=2)
-    parser.add_argument("--shape", type=lambda text: tuple(int(n) for n in text.split(",")), required=True)
-    parser.add_argument("--out-shape", type=lambda text: tuple(int(n) for n in text.split(",")), required=True)
+    parser.add_argument("folder")
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--bursts", type=int, default=15)
     parser.add_argument("--count", type=int, default=100)
+    parser.add_argument("--out", default="out")
     args = parser.parse_args()
     if args.rounds < 5:
         parser.error("--rounds: fewer than 5 give no bound")
-    client = Client()
-    first, second = (Engine(client, text, args.shape, args.out_shape) for text in args.engines)
-    for engine in (first, second):
-        for _ in range(10):
-            engine.burst(client.cuda, args.count)
-    medians = {first.name: [], second.name: []}
-    for index in range(args.rounds):
-        order = (first, second) if index % 2 == 0 else (second, first)
-        for engine in order:
-            bursts = [engine.burst(client.cuda, args.count) for _ in range(args.bursts)]
-            medians[engine.name].append(statistics.median(bursts))
-    ratios = [a / b for a, b in zip(medians[first.name], medians[second.name])]
-    degrees = max(d for d in T95 if d <= len(ratios) - 1)
-    bound = statistics.mean(ratios) + T95[degrees] * statistics.stdev(ratios) / math.sqrt(len(ratios))
-    print(
-        json.dumps(
-            {
-                "gpu": client.cuda.name(),
-                "driver_cuda": client.cuda.driver_version(),
-                "tensorrt_rtx": client.trt.__version__,
-                "median_us": {name: round(statistics.median(values), 3) for name, values in medians.items()},
-                "ratio_mean": round(statistics.mean(ratios), 4),
-                "ratio_upper_95": round(bound, 4),
-                "ratios": [round(ratio, 4) for ratio in ratios],
-            }
-        )
+    with open(os.path.join(args.folder, "enqueue.json")) as file:
+        cells = json.load(file)["cells"]
+    client = bench_run.new_client()
+    rows, loaded = [], set()
+    for cell in cells:
+        engines = {}
+        for kind, what in cell["kinds"].items():
+            # Libraries and creators serve all engines of the process.
+            new = {**what, "libraries": [name for name in what["libraries"] if name not in loaded]}
+            new["python"] = what.get("python") and "python" not in loaded
+            loaded.update(new["libraries"], ["python"] if new["python"] else [])
+            engines[kind] = bench_run.Engine(client, args.folder, new)
+        for graph in (False, True):
+            found = medians(client.cuda, works(client, engines, graph), args)
+            for engine in engines.values():
+                engine.check(cell["kinds"]["Cubinder"]["result"])
+            rows.append(row(cell, graph, found))
+            print(json.dumps(rows[-1]), flush=True)
+    first, *others = cells[0]["kinds"]
+    columns = ["arguments", "launches", "", f"{first}, us"]
+    for other in others:
+        columns += [f"{other}, us", f"{first} / {other}, mean", "95 % bound"]
+    table = {
+        "title": "Enqueue",
+        "text": (
+            f"Host time of one `execute_async_v3`, or of the launch of a CUDA graph in which one was captured, of an engine with one node, in one process; {args.rounds} rounds in turn, in each the median of "
+            f"{args.bursts} bursts of {args.count}. The bound is that of the mean of the rounds' ratios. No plugin launches programmatically. Those in Python are classes that call the driver through `ctypes`."
+        ),
+        "columns": columns,
+        "rows": rows,
+    }
+    bench_run.write(
+        bench_run.report("enqueue", "cargo xtask bench enqueue --prepare DIR; sh DIR/run.sh", bench_run.machine(client), [table]), args.out
     )
+    os._exit(0)
 
 
 if __name__ == "__main__":

@@ -7,12 +7,17 @@ Knows nothing of Cubinder; the library has the plugin `elemwise_add_plugin`. Pri
 """
 
 import ctypes
+import glob
 import json
+import os
 import sys
 
 
 def ptx(path):
     """The version of the PTX that an NVRTC writes."""
+    # It opens its built-in headers by their bare name: whoever has loaded them needs no search path.
+    for builtins in glob.glob(os.path.join(os.path.dirname(path), "libnvrtc-builtins.so.*")):
+        ctypes.CDLL(builtins)
     nvrtc = ctypes.CDLL(path)
     program, size = ctypes.c_void_p(), ctypes.c_size_t()
     source = b'extern "C" __global__ void k(float* x) { *x = 1; }'

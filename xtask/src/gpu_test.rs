@@ -54,7 +54,6 @@ fn prepare(workshop: &Workshop, folder: &Path) -> Result<()> {
     let cases = List { maker: Maker::new(workshop, folder), cases: Vec::new() }.all()?;
     cases::write(folder, workshop.runtime_library(), &cases)?;
     kernel_tests::prepare(workshop, folder, &TARGETS)?;
-    bench::prepare_enqueue(workshop, folder)?;
     bench::prepare_launch(workshop, folder)
 }
 

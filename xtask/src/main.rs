@@ -18,6 +18,7 @@ mod fuzz;
 mod gpu_test;
 mod kernel_tests;
 mod matrix;
+mod mutants;
 mod process;
 mod progress;
 mod sample;
@@ -107,6 +108,16 @@ enum Command {
     /// Try the releases of NVRTC and TensorRT-RTX, and the oldest Rust, that docs/support.md names
     #[command(long_about = matrix::LONG_ABOUT)]
     Matrix,
+    /// Change the code that right results depend on, and tell which changes no test notices; needs cargo-mutants
+    #[command(long_about = mutants::LONG_ABOUT)]
+    Mutants {
+        /// What to change; without any, all
+        #[arg(value_name = "GROUP")]
+        groups: Vec<String>,
+        /// Try only what the last run did not catch
+        #[arg(long)]
+        left: bool,
+    },
     /// Make the documentation into pages for a browser
     #[command(long_about = book::LONG_ABOUT)]
     Book,
@@ -135,7 +146,6 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Test { filter } => test::run(filter.as_deref()),
         Command::Docs { check } => docs::run(check).map(|()| ExitCode::SUCCESS),
         Command::CompatFixtures => compat_fixtures::run().map(|()| ExitCode::SUCCESS),
-        Command::Matrix => matrix::run(),
         Command::Book => book::run().map(|()| ExitCode::SUCCESS),
         Command::Demo => demo::run().map(|()| ExitCode::SUCCESS),
         Command::Dist { out } => dist::run(out.as_deref()).map(|()| ExitCode::SUCCESS),
@@ -143,6 +153,8 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Sample(options) => sample::run(&options).map(|()| ExitCode::SUCCESS),
         Command::Bench { what } => bench::run(&what).map(|()| ExitCode::SUCCESS),
         Command::Fuzz { targets, seconds, jobs } => fuzz::run(&targets, seconds, jobs),
+        Command::Matrix => matrix::run(),
+        Command::Mutants { groups, left } => mutants::run(&groups, left),
         Command::CompilePlugins { arguments } => compile_plugins::run(&arguments).map(|()| ExitCode::SUCCESS),
     }
 }

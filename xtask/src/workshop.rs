@@ -134,12 +134,9 @@ impl Workshop {
         &self.artifacts.runtime_library
     }
 
-    /// Runs `cubinder` in the root of the checkout; gives what it printed.
-    ///
-    /// # Errors
-    /// When it refuses, with what it said.
-    pub(crate) fn cubinder_says(&self, arguments: &[&str]) -> Result<String> {
-        process::capture(self.cubinder()?.args(arguments))
+    /// NVRTC's library.
+    pub(crate) fn nvrtc(&self) -> &Path {
+        &self.toolchain.nvrtc
     }
 
     /// Runs `cubinder compile` in the root of the checkout; gives what it printed.
@@ -224,9 +221,17 @@ impl Workshop {
     /// # Errors
     /// When a path cannot stand in a search path.
     pub(crate) fn python(&self, script: &str) -> Result<Command> {
-        let mut command = self.toolchain.python_command()?;
+        let mut command = self.interpreter()?;
         command.arg(scripts().join(script));
         Ok(command)
+    }
+
+    /// A Python that can import TensorRT-RTX's bindings.
+    ///
+    /// # Errors
+    /// When a path cannot stand in a search path.
+    pub(crate) fn interpreter(&self) -> Result<Command> {
+        self.toolchain.python_command()
     }
 
     /// The variables under which the compiler finds its tools.
@@ -240,7 +245,11 @@ impl Workshop {
         Ok(variables)
     }
 
-    fn cubinder(&self) -> Result<Command> {
+    /// The program `cubinder` in the root of the checkout, without arguments.
+    ///
+    /// # Errors
+    /// When a path cannot stand in a search path.
+    pub(crate) fn cubinder(&self) -> Result<Command> {
         let mut command = Command::new(&self.artifacts.compiler);
         command.current_dir(workspace::root()).envs(self.environment()?);
         Ok(command)

@@ -465,5 +465,8 @@ fn what_is_long_is_not_shown_whole() {
     }
 }
 
+mod facts;
+mod limits;
 mod sequences;
 mod tuned;
+mod variants;

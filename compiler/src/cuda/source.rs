@@ -10,7 +10,7 @@ use crate::resolve::Unit;
 use crate::rules;
 
 /// How a file is read: its text, or why it cannot be had.
-pub type Open<'a> = dyn Fn(&Path) -> Result<Arc<Source>, Vec<Diagnostic>> + 'a;
+pub type Open<'a> = dyn Fn(&Path) -> Result<Arc<Source>, Vec<Diagnostic>> + Sync + 'a;
 
 /// Opens the file of a unit's kernel with `open`.
 ///

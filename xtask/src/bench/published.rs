@@ -11,8 +11,8 @@ use serde::Deserialize;
 use super::plot::{self, Bar, Group};
 
 /// The page, and the folder beside it: the result as it came, and the pictures.
-const PAGE: &str = "docs/performance.md";
-const FOLDER: &str = "docs/performance";
+pub(super) const PAGE: &str = "docs/performance.md";
+pub(super) const FOLDER: &str = "docs/performance";
 const RESULT: &str = "kernels.json";
 const BEGIN: &str = "<!-- kernels -->";
 const END: &str = "<!-- end -->";
@@ -166,7 +166,7 @@ fn plugin_pages(root: &Path) -> Result<Vec<String>> {
 }
 
 /// The page `name` with another text between the markers.
-fn replaced(name: &str, page: &str, begin: &str, text: &str) -> Result<String> {
+pub(super) fn replaced(name: &str, page: &str, begin: &str, text: &str) -> Result<String> {
     let (head, rest) = page
         .split_once(begin)
         .with_context(|| format!("{name} has no {begin}, between which and {END} the tables stand"))?;

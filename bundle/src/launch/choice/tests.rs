@@ -192,6 +192,11 @@ fn a_guard_without_a_value_does_not_hold() {
     let vectors = aligned(2, 16);
     let found = assert_faithful(&[Some(&broken()), Some(&vectors), Some(&broken()), None]);
     assert_eq!(found.candidates, [1, 3]);
+    let without_value: Vec<usize> = found.without_value.iter().map(|(variant, _)| *variant).collect();
+    assert_eq!(without_value, [0, 2]);
+    // It is told once for each variant, whichever addresses lead there.
+    let twice = and(&binary(BinaryOp::Ne, &aligned(0, 16), &aligned(1, 16)), &broken());
+    assert_eq!(assert_faithful(&[Some(&twice), None]).without_value.len(), 1);
     // What is not asked for does no harm.
     let guarded = and(&aligned(0, 16), &binary(BinaryOp::Or, &aligned(0, 8), &broken()));
     let found = assert_faithful(&[Some(&guarded), None]);
@@ -220,4 +225,119 @@ fn shared_parts_keep_it_small_and_what_is_too_large_is_refused() {
     let hard = binary(BinaryOp::Eq, &binary(BinaryOp::Mod, &sum, &int(7919)), &int(1));
     assert_eq!(of(&[Some(&hard)]), Err(Undecided::TooManyWays));
     assert!(Undecided::TooManyWays.to_string().contains("ask for fewer tensors"));
+    // Ways are held against each other, and text in them makes that long.
+    let text = |length: usize| leaf(Node::Str("a".repeat(length)));
+    let named = join(&[&aligned(16, 2), &text(3200), &text(1)], |roots| Node::Conditional {
+        condition: roots[0],
+        then: roots[1],
+        otherwise: roots[2],
+    });
+    let wordy = and(&hard, &binary(BinaryOp::Ne, &named, &text(2)));
+    assert_eq!(of(&[Some(&wordy)]), Err(Undecided::TooManySteps));
+    assert!(Undecided::TooManySteps.to_string().contains("take more than 8000000 steps together"));
+    // One question has three ways, two that both have to hold have five.
+    let (one, two) = (aligned(0, 2), and(&aligned(0, 2), &aligned(1, 2)));
+    let mut guards = vec![Some(&one); 681];
+    guards.push(Some(&two));
+    assert!(of(&guards).is_ok(), "{VISIT_LIMIT} ways");
+    assert_eq!(of(&[Some(&one); 683]), Err(Undecided::TooManyWays), "{} ways", VISIT_LIMIT + 1);
+}
+
+/// What is left of a guard may be too large to be written down with what is known put in. It looks the same then whatever was answered, and
+/// still comes to something else.
+#[test]
+fn what_looks_the_same_after_other_answers_is_decided_anew() {
+    struct WithList(Value);
+
+    impl Environment for WithList {
+        fn attribute(&self, _: u32) -> Option<&Value> {
+            Some(&self.0)
+        }
+
+        fn shape(&self, _: u32) -> Option<&[i64]> {
+            None
+        }
+    }
+
+    // `aligned(x, 16) != (max(list[1 if aligned(z, 16) else 0], ... 17 times) == 1)`: 17 lists of 1000 elements are beyond any expression.
+    let mut nodes = vec![Node::Aligned { tensor: 0, bytes: 16 }];
+    let mut elements = Vec::new();
+    for _ in 0..17 {
+        let at = nodes.len() as u32;
+        nodes.extend([
+            Node::Aligned { tensor: 1, bytes: 16 },
+            Node::Int(1),
+            Node::Int(0),
+            Node::Conditional { condition: at, then: at + 1, otherwise: at + 2 },
+            Node::Attribute(0),
+            Node::Index { array: at + 4, index: at + 3 },
+        ]);
+        elements.push(at + 5);
+    }
+    let most = nodes.len() as u32;
+    nodes.extend([
+        Node::Call(Builtin::Max, elements),
+        Node::Int(1),
+        Node::Binary(BinaryOp::Eq, most, most + 1),
+        Node::Binary(BinaryOp::Ne, 0, most + 2),
+    ]);
+    let mut list = vec![Value::Int(0); 1000];
+    list[1] = Value::Int(1);
+    let guard = Expr { nodes };
+    assert_eq!(guard.validate(1, 2), Ok(()));
+    let environment = WithList(Value::Array(list));
+    let found = Decided::of([(0, Some(&guard)), (1, None)], &environment, &mut Steps::default()).unwrap();
+    for (addresses, expected) in [([16, 16], 1), ([16, 8], 0), ([8, 16], 0), ([8, 8], 1)] {
+        assert_eq!(found.pick(|tensor| addresses.get(tensor).copied()), Some(expected), "{addresses:?}");
+    }
+}
+
+/// Whatever guards read beside addresses is told of as it is, before and after an address is known.
+#[test]
+fn answers_about_addresses_change_nothing_else_that_is_known() {
+    struct Everything;
+
+    impl Environment for Everything {
+        fn attribute(&self, index: u32) -> Option<&Value> {
+            (index == 2).then_some(&Value::Int(77))
+        }
+
+        fn shape(&self, tensor: u32) -> Option<&[i64]> {
+            Shapes.shape(tensor)
+        }
+
+        fn rank(&self, tensor: u32) -> Option<usize> {
+            (tensor == 3).then_some(7)
+        }
+
+        fn device(&self, fact: DeviceFact) -> Option<i64> {
+            (fact == DeviceFact::Capability).then_some(90)
+        }
+
+        fn values(&self, tensor: u32) -> Option<&[i64]> {
+            (tensor == 1).then_some(&[5, 6])
+        }
+
+        fn size(&self, tensor: u32) -> Option<i64> {
+            (tensor == 4).then_some(12)
+        }
+    }
+
+    let sum = join(&[&leaf(Node::Values(1))], |roots| Node::Call(Builtin::Sum, roots.to_vec()));
+    for (read, value) in [
+        (leaf(Node::Attribute(2)), 77),
+        (leaf(Node::Rank(3)), 7),
+        (leaf(Node::Device(DeviceFact::Capability)), 90),
+        (leaf(Node::Size(4)), 12),
+        (sum, 11),
+        (leaf(Node::Numel(0)), 24),
+    ] {
+        let is_it = binary(BinaryOp::Eq, &read, &int(value));
+        for guard in [is_it.clone(), and(&is_it, &aligned(0, 16)), and(&aligned(0, 16), &is_it)] {
+            let found = Decided::of([(5, Some(&guard)), (6, None)], &Everything, &mut Steps::default());
+            let found = found.unwrap();
+            assert_eq!(found.pick(|_| Some(32)), Some(5), "{guard:?}");
+            assert_eq!(found.without_value, [], "{guard:?}");
+        }
+    }
 }

@@ -1,0 +1,29 @@
+//! The library of element-wise plugins written by hand in C++ that plugins of Cubinder's are measured beside (`tests/rival-plugin`).
+//!
+//! Owns: its build.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+
+use crate::cxx;
+use crate::headers::{self, RTX_1_7};
+
+/// Builds the library `out`: `ops` is the list of its ops, `code` the fat binary with their kernels (`rival.cpp` says what is in them).
+///
+/// # Errors
+/// When the headers, the code or the C++ compiler are missing.
+pub fn build(ops: &Path, code: &Path, out: &Path) -> Result<()> {
+    let mut arguments = cxx::options(&headers::folder()?, RTX_1_7);
+    for (name, file) in [("RIVAL_OPS", ops), ("RIVAL_CODE", code)] {
+        let file = file.canonicalize().with_context(|| format!("cannot find `{}`", file.display()))?;
+        arguments.push(format!("-D{name}=\"{}\"", file.display()).into());
+    }
+    // The machine that runs it need not have this C++ library. What is measured has no symbols for a debugger either.
+    let own = ["-O2", "-s", "-shared", "-static-libstdc++", "-static-libgcc", "rival.cpp", "-ldl", "-o"];
+    arguments.extend(own.map(OsString::from));
+    arguments.push(std::path::absolute(out)?.into());
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("rival-plugin");
+    cxx::compile(&folder, &arguments).context("cannot build the rival plugins")
+}

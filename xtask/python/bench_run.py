@@ -1,0 +1,103 @@
+"""What the measurements of engines on a GPU share: an engine that is loaded and run, results held against what is right, tables.
+
+Knows nothing of Cubinder. The engines are those of `bench_build.py`: a chain of nodes with one float32 tensor of shape SHAPE in and out.
+"""
+
+import ctypes
+import datetime
+import json
+import math
+import os
+import statistics
+import time
+
+from gpu_test import Client
+
+SHAPE = (4, 256)
+COUNT = SHAPE[0] * SHAPE[1]
+
+# What is registered with TensorRT has to live as long as it.
+CREATORS = []
+
+# Student's t, one-sided 95 %, by degrees of freedom; others use the nearest below.
+T95 = {4: 2.132, 9: 1.833, 14: 1.761, 19: 1.729, 29: 1.699, 39: 1.685}
+
+
+class Engine:
+    """An engine from its file to a first result; `times` has how many milliseconds each step took."""
+
+    def __init__(self, client, folder, what):
+        self.client, self.times = client, {}
+        clock = time.perf_counter
+        start = clock()
+        for library in what["libraries"]:
+            client.load_library(os.path.join(folder, library))
+        if what.get("python"):
+            import bench_plugin
+
+            with open(os.path.join(folder, what["ops"])) as file:
+                CREATORS.extend(bench_plugin.register(json.load(file), os.path.join(folder, what["code"])))
+        loaded = clock()
+        self.engine = client.engine(os.path.join(folder, what["plan"]))
+        deserialized = clock()
+        self.context = self.engine.create_execution_context()
+        if self.context is None:
+            raise RuntimeError(f"no execution context of {what['plan']}")
+        made = clock()
+        cuda = client.cuda
+        self.stream = cuda.stream()
+        self.x, self.y = cuda.alloc(4 * COUNT), cuda.alloc(4 * COUNT)
+        cuda.fill(self.x, 0, 4 * COUNT)
+        cuda.synchronize()
+        self.context.set_tensor_address("x", self.x)
+        self.context.set_tensor_address("y", self.y)
+        ready = clock()
+        self.enqueue()
+        cuda.synchronize()
+        ran = clock()
+        steps = {"libraries": loaded - start, "deserialize": deserialized - loaded, "context": made - deserialized, "first run": ran - ready}
+        self.times = {name: value * 1e3 for name, value in steps.items()}
+        self.times["all"] = sum(self.times.values())
+        self.check(what["result"])
+
+    def enqueue(self):
+        if not self.context.execute_async_v3(self.stream):
+            raise RuntimeError("execute_async_v3 failed")
+
+    def check(self, expected):
+        """That every element of the output is this one; the input is zeros."""
+        found = (ctypes.c_float * COUNT).from_buffer_copy(self.client.cuda.download(self.y, 4 * COUNT))
+        if any(value != expected for value in found):
+            raise RuntimeError(f"a result is {next(v for v in found if v != expected)}, expected {expected}")
+
+
+def upper_bound(ratios):
+    """The one-sided 95 % bound of the mean."""
+    degrees = max((d for d in T95 if d <= len(ratios) - 1), default=None)
+    if degrees is None:
+        return None
+    return statistics.mean(ratios) + T95[degrees] * statistics.stdev(ratios) / math.sqrt(len(ratios))
+
+
+def machine(client):
+    """What is measured on, as a report says it."""
+    return f"{client.cuda.name()}, CUDA {client.cuda.driver_version()} of the driver, TensorRT-RTX {client.trt.__version__}"
+
+
+def report(name, command, machine, tables, plots=()):
+    """A result as `cargo xtask bench publish` takes it."""
+    date = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
+    return {"name": name, "command": command, "machine": machine, "date": date, "tables": tables, "plots": list(plots)}
+
+
+def write(report, folder):
+    os.makedirs(folder, exist_ok=True)
+    path = os.path.join(folder, f"{report['name']}.json")
+    with open(path, "w") as file:
+        json.dump(report, file, indent=2)
+        file.write("\n")
+    print(f"wrote {path}", flush=True)
+
+
+def new_client():
+    return Client()

@@ -1,0 +1,191 @@
+//! `cargo xtask bench check`: what `cubinder check` takes, of the manifests that ship and of many.
+
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+
+use super::curves::Curve;
+use super::generated;
+use super::measure::{self, Cost, median};
+use super::report::{Cell, Plot, Report, Table};
+use crate::workshop::Workshop;
+
+const COUNTS: [usize; 4] = [1, 10, 100, 1000];
+const TARGETS: [&str; 2] = ["sm_80", "sm_90"];
+
+/// The manifests that ship, one by one and all.
+const SHIPPED: [(&str, &[&str]); 5] = [
+    ("those that ship, all", &[]),
+    ("`circ_pad_plugin`", &["manifests/circ_pad_plugin.toml"]),
+    ("`elemwise_add_plugin`", &["manifests/elemwise_add_plugin.toml"]),
+    ("`elemwise_add_plugin_`", &["manifests/elemwise_add_plugin_.toml"]),
+    ("`non_zero_plugin`", &["manifests/non_zero_plugin.toml"]),
+];
+
+/// What one check takes.
+#[derive(Debug)]
+struct Measured {
+    name: String,
+    /// How many manifests, where they are made for this.
+    count: Option<usize>,
+    costs: Vec<Cost>,
+    peak: f64,
+}
+
+/// Measures; fails where the median of a check of shipped manifests takes longer than `limit_ms`.
+///
+/// # Errors
+/// When a check fails or takes too long.
+pub(super) fn measure(workshop: &Workshop, runs: usize, limit_ms: Option<f64>) -> Result<Report> {
+    let machine = measure::machine()?;
+    let folder = tempfile::tempdir()?;
+    let mut commands: Vec<(String, Option<usize>, Vec<String>)> =
+        vec![("nothing: the process alone".to_owned(), None, vec!["--version".to_owned()])];
+    for (name, manifests) in SHIPPED {
+        let words = ["check", "--quiet"].iter().chain(manifests).map(|word| (*word).to_owned());
+        commands.push((name.to_owned(), None, words.collect()));
+    }
+    for count in COUNTS {
+        let project = generated::checked(&folder.path().join(count.to_string()), count, &TARGETS)?;
+        let words = ["check", "--quiet", "--config"].map(str::to_owned).into_iter();
+        commands.push((
+            count.to_string(),
+            Some(count),
+            words.chain([project.display().to_string()]).collect(),
+        ));
+    }
+    let command = |words: &[String]| -> Result<Command> {
+        let mut command = workshop.cubinder()?;
+        command.args(words);
+        Ok(command)
+    };
+    let measured = commands.iter().map(|(name, count, _)| Measured {
+        name: name.clone(),
+        count: *count,
+        costs: Vec::new(),
+        peak: 0.0,
+    });
+    let mut measured: Vec<Measured> = measured.collect();
+    for _ in 0..runs {
+        for ((_, _, words), measured) in commands.iter().zip(&mut measured) {
+            measured.costs.push(measure::run(&mut command(words)?)?.0);
+        }
+    }
+    for ((_, _, words), measured) in commands.iter().zip(&mut measured) {
+        measured.peak = measure::with_peak(&mut command(words)?, Duration::from_millis(2))?.1;
+    }
+    limit_ms.map_or(Ok(()), |limit| within(&measured, limit))?;
+    Ok(Report {
+        name: "check".to_owned(),
+        command: "cargo xtask bench check".to_owned(),
+        machine,
+        date: measure::today()?,
+        tables: vec![table(&measured, runs)],
+        plots: plots(&measured),
+    })
+}
+
+impl Measured {
+    fn milliseconds(&self) -> f64 {
+        median(self.costs.iter().map(|cost| cost.wall)) * 1e3
+    }
+
+    /// The least of all runs: what other work on the machine adds is no part of it.
+    fn best(&self) -> f64 {
+        self.costs.iter().map(|cost| cost.wall).fold(f64::INFINITY, f64::min) * 1e3
+    }
+
+    /// Of all runs together: the system tells it in steps of 10 ms.
+    #[allow(clippy::cast_precision_loss)] // a few
+    fn processor(&self) -> f64 {
+        self.costs.iter().map(|cost| cost.cpu).sum::<f64>() / self.costs.len().max(1) as f64 * 1e3
+    }
+}
+
+fn table(measured: &[Measured], runs: usize) -> Table {
+    let alone = measured.first().map_or(0.0, Measured::milliseconds);
+    let row = |one: &Measured| {
+        #[allow(clippy::cast_precision_loss)] // a thousand
+        let each = one.count.map(|count| (one.milliseconds() - alone) / count as f64);
+        let name = one.count.map_or_else(|| one.name.clone(), |count| format!("{count} generated"));
+        let numbers = [one.milliseconds(), one.best(), one.processor(), one.milliseconds() / alone, one.peak];
+        let cells = std::iter::once(Cell::Text(name)).chain(numbers.map(Cell::from));
+        cells.chain([each.into()]).collect()
+    };
+    let columns = [
+        "manifests",
+        "wall, ms",
+        "best, ms",
+        "processor, ms",
+        "/ the process alone",
+        "memory, MB",
+        "a manifest, ms",
+    ];
+    Table {
+        title: "Manifests".to_owned(),
+        text: format!(
+            "`cubinder check` of whole projects, {runs} runs in turn; wall time of the whole process (median and best), processor time (mean). The generated manifests have two element types, an attribute with \
+             a rule, two variants with a guard, a kernel in a file of their own, and are checked for {} and {}. The last column is without what the process alone takes.",
+            TARGETS[0], TARGETS[1]
+        ),
+        columns: columns.map(str::to_owned).to_vec(),
+        rows: measured.iter().map(row).collect(),
+    }
+}
+
+fn plots(measured: &[Measured]) -> Vec<Plot> {
+    let curve = |name: &str, value: fn(&Measured) -> f64| {
+        #[allow(clippy::cast_precision_loss)] // a thousand
+        let points = measured.iter().filter_map(|one| Some([one.count? as f64, value(one)]));
+        Curve { name: name.to_owned(), points: points.collect() }
+    };
+    let curves = vec![curve("wall, ms", Measured::milliseconds), curve("memory, MB", |one| one.peak)];
+    vec![Plot {
+        name: "growth".to_owned(),
+        title: "time and memory of a check".to_owned(),
+        x: "manifests".to_owned(),
+        y: "ms, MB".to_owned(),
+        curves,
+    }]
+}
+
+/// Fails where a median is above the limit. The process alone is no check, and what is generated is no manifest that ships.
+fn within(measured: &[Measured], limit_ms: f64) -> Result<()> {
+    let shipped = measured.iter().skip(1).filter(|one| one.count.is_none());
+    let above: Vec<String> = shipped
+        .filter(|one| one.milliseconds() > limit_ms)
+        .map(|one| format!("{} takes {:.1} ms", one.name, one.milliseconds()))
+        .collect();
+    if above.is_empty() {
+        return Ok(());
+    }
+    bail!("{}; the limit is {limit_ms} ms (the median)", above.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn one(name: &str, count: Option<usize>, milliseconds: f64) -> Measured {
+        let cost = Cost { wall: milliseconds / 1e3, cpu: 0.0 };
+        Measured { name: name.to_owned(), count, costs: vec![cost], peak: 5.0 }
+    }
+
+    #[test]
+    fn a_median_above_the_limit_is_a_failure() {
+        let measured =
+            [one("alone", None, 99.0), one("a", None, 12.0), one("b", None, 31.0), one("9", Some(9), 99.0)];
+        assert!(within(&measured, 31.5).is_ok());
+        let error = within(&measured, 20.0).unwrap_err().to_string();
+        assert_eq!(error, "b takes 31.0 ms; the limit is 20 ms (the median)");
+    }
+
+    #[test]
+    fn a_manifest_takes_what_the_process_alone_does_not() {
+        let table = table(&[one("alone", None, 2.0), one("10", Some(10), 12.0)], 1);
+        assert_eq!(table.rows[1].last(), Some(&Cell::Number(1.0)));
+        assert_eq!(table.rows[0].last(), Some(&Cell::Nothing(())));
+        assert!(table.rows.iter().all(|row| row.len() == table.columns.len()));
+    }
+}

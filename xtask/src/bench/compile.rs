@@ -1,0 +1,321 @@
+//! `cargo xtask bench compile`: `cubinder compile` beside NVRTC alone and beside nvcc.
+//!
+//! Owns what is compiled and how often, and what is compared with what.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use serde::Deserialize;
+
+use super::curves::Curve;
+use super::generated;
+use super::measure::{self, Cost, median};
+use super::report::{Cell, Plot, Report, Table};
+use crate::setup::frameworks;
+use crate::workshop::Workshop;
+
+/// Architectures whose machine code NVRTC 13.0 makes.
+pub(super) const ARCHITECTURES: [&str; 8] =
+    ["sm_80", "sm_86", "sm_87", "sm_89", "sm_90", "sm_100", "sm_103", "sm_120"];
+
+/// Variants and architectures.
+const SIZES: [(usize, usize); 9] =
+    [(1, 1), (1, 2), (1, 4), (1, 8), (10, 1), (100, 1), (100, 8), (1000, 1), (1000, 8)];
+
+/// nvcc in the folder of compilers.
+const NVCC: &str = "lib/python3.11/site-packages/nvidia/cu13/bin/nvcc";
+
+/// What one size takes.
+#[derive(Debug, Default)]
+struct Measured {
+    variants: usize,
+    architectures: usize,
+    cold: Vec<Cost>,
+    warm: Vec<Cost>,
+    peak: f64,
+    /// Of Cubinder: how often it calls NVRTC.
+    calls: f64,
+    bare: Vec<Bare>,
+    nvcc: Vec<Cost>,
+}
+
+/// What `bare_nvrtc.py` says.
+#[derive(Debug, Clone, Copy, Deserialize)]
+pub(super) struct Bare {
+    calls: f64,
+    /// From the first to the last, on all processors.
+    wall: f64,
+    /// Of processors.
+    cpu: f64,
+    pub(super) bytes: f64,
+}
+
+/// Measures.
+///
+/// # Errors
+/// When something cannot be built or run.
+pub(super) fn measure(workshop: &Workshop, runs: usize, largest: usize) -> Result<Report> {
+    let machine = measure::machine()?;
+    let nvcc = nvcc()?;
+    let mut all = Vec::new();
+    for (variants, architectures) in SIZES.into_iter().filter(|(variants, _)| *variants <= largest) {
+        eprintln!("{variants} variants for {architectures} architectures");
+        all.push(size(workshop, &nvcc, runs, variants, &ARCHITECTURES[..architectures])?);
+    }
+    Ok(Report {
+        name: "compile".to_owned(),
+        command: "cargo xtask bench compile".to_owned(),
+        machine,
+        date: measure::today()?,
+        tables: vec![table(&all, measure::cores())],
+        plots: plots(&all),
+    })
+}
+
+pub(super) fn nvcc() -> Result<PathBuf> {
+    let nvcc = frameworks::compilers()?.join(NVCC);
+    anyhow::ensure!(nvcc.is_file(), "{} is missing; `cargo xtask setup --tests` fetches it", nvcc.display());
+    Ok(nvcc)
+}
+
+fn size(
+    workshop: &Workshop,
+    nvcc: &Path,
+    runs: usize,
+    variants: usize,
+    architectures: &[&str],
+) -> Result<Measured> {
+    let folder = tempfile::tempdir()?;
+    let manifest = generated::variants(folder.path(), variants)?;
+    let objects = variants * architectures.len();
+    let mut measured = Measured { variants, architectures: architectures.len(), ..Measured::default() };
+    for turn in 0..measure::repetitions(objects, runs) {
+        let cache = folder.path().join(format!("cache-{turn}"));
+        let compile = || compile(workshop, &cache, &manifest, folder.path(), architectures);
+        // Of what is long the same run tells the memory, seldom looked at; of what is short a run of its own, below.
+        let (cost, peak, said) = measure::with_peak(&mut compile()?, Duration::from_millis(250))?;
+        measured.cold.push(cost);
+        measured.calls = figure(&said, "nvrtc_calls")?;
+        measured.peak = measured.peak.max(peak);
+        for _ in 0..3 {
+            measured.warm.push(measure::run(&mut compile()?)?.0);
+        }
+        measured.bare.push(bare(workshop, folder.path(), variants, architectures)?);
+        measured.nvcc.push(measure::run(&mut with_nvcc(nvcc, folder.path(), variants, architectures)?)?.0);
+        std::fs::remove_dir_all(&cache)?;
+    }
+    if objects <= 200 {
+        let cache = folder.path().join("cache-peak");
+        let mut command = compile(workshop, &cache, &manifest, folder.path(), architectures)?;
+        measured.peak = measured.peak.max(measure::with_peak(&mut command, Duration::from_millis(5))?.1);
+    }
+    Ok(measured)
+}
+
+/// With a cache of its own, so that nothing is there the first time.
+fn compile(
+    workshop: &Workshop,
+    cache: &Path,
+    manifest: &Path,
+    output: &Path,
+    architectures: &[&str],
+) -> Result<Command> {
+    let mut command = workshop.cubinder()?;
+    command.env("CUBINDER_CACHE", cache).env("CUBINDER_NVRTC", workshop.nvrtc());
+    command.args(["compile", "--json", "--target", &architectures.join(",")]);
+    command.arg("--output").arg(output).arg(manifest);
+    Ok(command)
+}
+
+/// A figure of the result of `cubinder compile --json`.
+fn figure(said: &str, name: &str) -> Result<f64> {
+    let result: serde_json::Value = serde_json::from_str(said.lines().last().unwrap_or_default())?;
+    result[name].as_f64().with_context(|| format!("`cubinder compile --json` says no `{name}`"))
+}
+
+fn bare(workshop: &Workshop, folder: &Path, variants: usize, architectures: &[&str]) -> Result<Bare> {
+    let (source, instances) = generated::instantiated(variants);
+    let instances = instances.concat();
+    bare_of(workshop, folder, source, Some(&instances), architectures)
+}
+
+/// NVRTC's calls on all processors, without anything else.
+pub(super) fn bare_of(
+    workshop: &Workshop,
+    folder: &Path,
+    source: &str,
+    instances: Option<&str>,
+    architectures: &[&str],
+) -> Result<Bare> {
+    let mut command = workshop.python("bare_nvrtc.py")?;
+    let file = folder.join("bare.cu");
+    generated::write(&file, source)?;
+    command.arg(workshop.nvrtc()).arg("--source").arg(file);
+    if let Some(instances) = instances {
+        let file = folder.join("bare.instances");
+        generated::write(&file, instances)?;
+        command.arg("--instances").arg(file);
+    }
+    command.args(architectures.iter().flat_map(|arch| ["--arch", arch]));
+    command.args(["--processes", &measure::cores().to_string()]);
+    let (_, said) = measure::run(&mut command)?;
+    Ok(serde_json::from_str(said.lines().last().unwrap_or_default())?)
+}
+
+/// As one would with nvcc: one file with all kernels, one call for all architectures, which it compiles side by side.
+fn with_nvcc(nvcc: &Path, folder: &Path, variants: usize, architectures: &[&str]) -> Result<Command> {
+    let (source, instances) = generated::instantiated(variants);
+    let file = folder.join("nvcc.cu");
+    generated::write(&file, &format!("{source}{}", instances.concat()))?;
+    Ok(fatbin(nvcc, &file, &folder.join("nvcc.fatbin"), architectures))
+}
+
+/// A call of nvcc that makes machine code for all architectures.
+pub(super) fn fatbin(nvcc: &Path, source: &Path, output: &Path, architectures: &[&str]) -> Command {
+    let mut command = Command::new(nvcc);
+    command.args(["-fatbin", "--threads", &measure::cores().to_string(), "-o"]).arg(output).arg(source);
+    for arch in architectures {
+        let number = arch.trim_start_matches("sm_");
+        command.args(["-gencode", &format!("arch=compute_{number},code=sm_{number}")]);
+    }
+    command
+}
+
+impl Measured {
+    fn cold(&self) -> f64 {
+        median(self.cold.iter().map(|cost| cost.wall))
+    }
+
+    fn warm(&self) -> f64 {
+        median(self.warm.iter().map(|cost| cost.wall))
+    }
+
+    /// The median of a ratio to the cold compile of the same turn, so that what else the machine does cancels.
+    fn against(&self, ratio: impl Fn(usize, &Cost) -> Option<f64>) -> f64 {
+        median(self.cold.iter().enumerate().filter_map(|(run, cold)| ratio(run, cold)))
+    }
+}
+
+fn table(all: &[Measured], cores: f64) -> Table {
+    let columns = [
+        "variants",
+        "architectures",
+        "cold, s",
+        "processors used",
+        "memory, MB",
+        "NVRTC calls",
+        "bare NVRTC, s",
+        "cold / bare",
+        "processor time / bare",
+        "the same, a call",
+        "nvcc, s",
+        "cold / nvcc",
+        "warm, s",
+        "warm / cold",
+    ];
+    Table {
+        title: "Variants and architectures".to_owned(),
+        text: format!(
+            "One plugin whose variants differ in a constant of a short kernel, so each is a kernel. Cold begins with an empty cache, warm is the same again; wall time of the whole process. \
+             Beside it in each turn: the calls of NVRTC alone, one for each variant and architecture, in as many processes as there are processors ({cores}), without the start of these; and nvcc 13.0, one call for one \
+             file with all kernels, `--threads {cores}`. Cubinder makes another call for each variant, which tells the kernel's parameters; \"a call\" is the processor time divided by how many calls each makes. Medians of 1 to 7 turns, fewer the longer they are. \
+             Memory is the most of all processes together; a page that several share counts in part for each."
+        ),
+        columns: columns.map(str::to_owned).to_vec(),
+        rows: all.iter().map(row).collect(),
+    }
+}
+
+#[allow(clippy::cast_precision_loss)] // some thousands
+fn row(measured: &Measured) -> Vec<Cell> {
+    let processor = measured.against(|run, cold| Some(cold.cpu / measured.bare.get(run)?.cpu));
+    let bare_calls = median(measured.bare.iter().map(|bare| bare.calls));
+    let numbers = [
+        measured.variants as f64,
+        measured.architectures as f64,
+        measured.cold(),
+        median(measured.cold.iter().map(|cost| cost.cpu / cost.wall)),
+        measured.peak,
+        measured.calls,
+        median(measured.bare.iter().map(|bare| bare.wall)),
+        measured.against(|run, cold| Some(cold.wall / measured.bare.get(run)?.wall)),
+        processor,
+        processor * bare_calls / measured.calls,
+        median(measured.nvcc.iter().map(|cost| cost.wall)),
+        measured.against(|run, cold| Some(cold.wall / measured.nvcc.get(run)?.wall)),
+        measured.warm(),
+        measured.warm() / measured.cold(),
+    ];
+    numbers.map(Cell::from).to_vec()
+}
+
+#[allow(clippy::cast_precision_loss)] // some thousands
+fn plots(all: &[Measured]) -> Vec<Plot> {
+    type Value = fn(&Measured) -> f64;
+    let curve = |name: &str, architectures: usize, value: Value| {
+        let points = all.iter().filter(|measured| measured.architectures == architectures);
+        let points = points.map(|measured| [measured.variants as f64, value(measured)]);
+        Curve { name: format!("{name}, {architectures} archs"), points: points.collect() }
+    };
+    let values: [(&str, Value); 4] = [
+        ("cold", Measured::cold),
+        ("warm", Measured::warm),
+        ("bare NVRTC", |measured| median(measured.bare.iter().map(|bare| bare.wall))),
+        ("nvcc", |measured| median(measured.nvcc.iter().map(|cost| cost.wall))),
+    ];
+    let both = |(name, value): (&'static str, Value)| [1, 8].map(|archs| curve(name, archs, value));
+    let plot = |name: &str, title: &str, y: &str, curves: Vec<Curve>| Plot {
+        name: name.to_owned(),
+        title: title.to_owned(),
+        x: "variants".to_owned(),
+        y: y.to_owned(),
+        curves,
+    };
+    vec![
+        plot("time", "time of a compile", "seconds", values.into_iter().flat_map(both).collect()),
+        plot("memory", "memory of a compile", "MB", both(("cold", |measured| measured.peak)).to_vec()),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn measured() -> Measured {
+        let cost = |wall| Cost { wall, cpu: 2.0 * wall };
+        Measured {
+            variants: 10,
+            architectures: 1,
+            cold: vec![cost(3.0), cost(2.0)],
+            warm: vec![cost(0.1)],
+            peak: 100.0,
+            calls: 20.0,
+            bare: vec![Bare { calls: 10.0, wall: 1.0, cpu: 2.0, bytes: 0.0 }; 2],
+            nvcc: vec![cost(1.0), cost(0.5)],
+        }
+    }
+
+    #[test]
+    fn ratios_are_those_of_a_turn() {
+        let row = row(&measured());
+        let number = |cell: &Cell| if let Cell::Number(number) = cell { *number } else { f64::NAN };
+        let numbers: Vec<f64> = row.iter().map(number).collect();
+        assert_eq!(numbers[3], 2.0, "processors");
+        assert_eq!(numbers[7..10], [2.0, 2.0, 1.0], "bare: time, processor time, processor time a call");
+        assert_eq!(numbers[11], 3.0, "nvcc");
+        assert_eq!(row.len(), table(&[measured()], 2.0).columns.len());
+    }
+
+    #[test]
+    fn nvcc_makes_code_for_each_architecture() {
+        let command =
+            fatbin(Path::new("nvcc"), Path::new("a.cu"), Path::new("a.fatbin"), &["sm_80", "sm_90"]);
+        let line = crate::process::command_line(&command);
+        assert!(
+            line.ends_with("-gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90"),
+            "{line}"
+        );
+    }
+}

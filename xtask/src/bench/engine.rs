@@ -1,0 +1,440 @@
+//! `cargo xtask bench build`, `engine` and `enqueue`: engines with plugins of Cubinder's beside the same engines with plugins by hand.
+//!
+//! Owns which engines there are, what building them takes, and the folder that a machine with a GPU needs to load and run them. What is
+//! found there comes back as a result for `report`.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, ensure};
+use serde::{Deserialize, Serialize};
+
+use super::contenders;
+use super::curves::Curve;
+use super::generated::{self, Op};
+use super::measure::{self, median};
+use super::report::{Cell, Plot, Report, Table};
+use crate::workshop::{Workshop, scripts};
+
+/// Nodes, and how many kinds of them.
+const CHAINS: [(usize, usize); 4] = [(1, 1), (100, 1), (1000, 1), (100, 100)];
+const MACHINE_CODE: [&str; 3] = ["sm_80", "sm_90", "sm_120"];
+const PTX: [&str; 1] = ["compute_80"];
+/// What the folder of a measurement needs beside the engines.
+const SCRIPTS: [&str; 6] = [
+    "bench_run.py",
+    "bench_plugin.py",
+    "engine_bench.py",
+    "enqueue_bench.py",
+    "gpu_test.py",
+    "cuda_driver.py",
+];
+
+/// Who made a plugin, and where its code is; named as the tables name it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+enum Kind {
+    #[serde(rename = "Cubinder")]
+    Fields,
+    #[serde(rename = "Cubinder, library in the plan")]
+    Embedded,
+    #[serde(rename = "Cubinder, PTX")]
+    Ptx,
+    #[serde(rename = "C++")]
+    Cpp,
+    #[serde(rename = "Python class")]
+    Python,
+}
+
+impl Kind {
+    const ALL: [Kind; 5] = [Kind::Fields, Kind::Embedded, Kind::Ptx, Kind::Cpp, Kind::Python];
+
+    fn label(self) -> &'static str {
+        match self {
+            Kind::Fields => "Cubinder",
+            Kind::Embedded => "Cubinder, library in the plan",
+            Kind::Ptx => "Cubinder, PTX",
+            Kind::Cpp => "C++",
+            Kind::Python => "Python class",
+        }
+    }
+
+    fn stem(self) -> &'static str {
+        match self {
+            Kind::Fields => "fields",
+            Kind::Embedded => "embedded",
+            Kind::Ptx => "ptx",
+            Kind::Cpp => "cpp",
+            Kind::Python => "python",
+        }
+    }
+
+    fn namespace(self) -> &'static str {
+        match self {
+            Kind::Fields | Kind::Embedded | Kind::Ptx => "bench",
+            Kind::Cpp => "rival",
+            Kind::Python => "python",
+        }
+    }
+}
+
+/// The libraries of a set of plugins, of every kind, below a folder.
+#[derive(Debug)]
+struct Set {
+    /// The folder, and its name in the one above it.
+    folder: PathBuf,
+    name: String,
+    ops: Vec<Op>,
+}
+
+/// An engine as scripts read it: paths are relative to the folder of all.
+#[derive(Debug, Serialize)]
+struct Engine {
+    plan: String,
+    plan_bytes: u64,
+    libraries: Vec<String>,
+    python: bool,
+    ops: String,
+    code: String,
+    /// Every element of the output, where the input is zeros.
+    result: f64,
+}
+
+/// Engines that are compared.
+#[derive(Debug, Serialize)]
+struct Engines {
+    nodes: usize,
+    distinct: usize,
+    arguments: usize,
+    launches: usize,
+    kinds: BTreeMap<Kind, Engine>,
+}
+
+/// What `bench_build.py` says.
+#[derive(Debug, Clone, Copy, Deserialize)]
+struct Built {
+    build_ms: f64,
+    plan_bytes: u64,
+    peak_mb: f64,
+}
+
+impl Set {
+    fn make(workshop: &Workshop, root: &Path, name: &str, ops: Vec<Op>, kinds: &[Kind]) -> Result<Set> {
+        let folder = root.join(name);
+        for kind in kinds {
+            let own = folder.join(kind.stem());
+            std::fs::create_dir_all(&own).with_context(|| format!("cannot make {}", own.display()))?;
+            match kind {
+                Kind::Fields => contenders::cubinder(workshop, &own, "ops", &ops, &MACHINE_CODE, false)?,
+                Kind::Embedded => contenders::cubinder(workshop, &own, "ops", &ops, &MACHINE_CODE, true)?,
+                Kind::Ptx => contenders::cubinder(workshop, &own, "ops", &ops, &PTX, false)?,
+                Kind::Cpp => {
+                    let code = contenders::fatbin(&own, &ops, &MACHINE_CODE)?;
+                    contenders::cpp(workshop, &own, &ops, &code)?
+                }
+                // It takes the fat binary of the one in C++.
+                Kind::Python => own,
+            };
+        }
+        let list: Vec<(&str, usize, usize)> =
+            ops.iter().map(|op| (op.name.as_str(), op.arguments, op.launches)).collect();
+        generated::write(&folder.join("ops.json"), &serde_json::to_string(&list)?)?;
+        Ok(Set { folder, name: name.to_owned(), ops })
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    /// Builds the engine of a chain of nodes that take these plugins in turn.
+    fn build(&self, workshop: &Workshop, kind: Kind, nodes: usize, ops: &str, plan: &Path) -> Result<Built> {
+        let mut command = workshop.python("bench_build.py")?;
+        command.arg(plan).args(["--nodes", &nodes.to_string(), "--namespace", kind.namespace()]);
+        command.arg("--ops").arg(self.file(ops));
+        let libraries: &[&str] = match kind {
+            Kind::Fields => &["fields/libops.so"],
+            Kind::Embedded => &["embedded/libops.so", "embedded/libops-code.so"],
+            Kind::Ptx => &["ptx/libops.so"],
+            Kind::Cpp => &["cpp/librival.so"],
+            Kind::Python => &[],
+        };
+        command.arg("--libraries").args(libraries.iter().map(|name| self.file(name)));
+        if kind == Kind::Embedded {
+            command.arg("--serialize").arg(self.file(libraries[1]));
+        }
+        if kind == Kind::Python {
+            command.arg("--code").arg(self.file("cpp/rival.fatbin"));
+        }
+        let (_, said) = measure::run(&mut command)?;
+        let line = said.lines().last().unwrap_or_default();
+        serde_json::from_str(line).with_context(|| format!("bench_build.py printed `{line}`"))
+    }
+
+    /// What a script needs to load and run it.
+    fn engine(&self, kind: Kind, plan: &str, built: Built, result: f64) -> Engine {
+        let own = |name: &str| format!("{}/{name}", self.name);
+        let libraries = match kind {
+            Kind::Fields | Kind::Ptx => vec!["libcubinder.so".to_owned()],
+            Kind::Embedded | Kind::Python => Vec::new(),
+            Kind::Cpp => vec![own("cpp/librival.so")],
+        };
+        Engine {
+            plan: plan.to_owned(),
+            plan_bytes: built.plan_bytes,
+            libraries,
+            python: kind == Kind::Python,
+            ops: own("ops.json"),
+            code: own("cpp/rival.fatbin"),
+            result,
+        }
+    }
+
+    /// What comes of zeros.
+    #[allow(clippy::cast_precision_loss)] // some thousands
+    fn result(&self, nodes: usize) -> f64 {
+        (0..nodes).map(|node| self.ops[node % self.ops.len()].after(0.0)).sum()
+    }
+}
+
+/// Engines of one chain, and what building each took in every turn.
+#[derive(Debug)]
+struct Chain {
+    engines: Engines,
+    built: BTreeMap<Kind, Vec<Built>>,
+}
+
+/// Builds every engine `runs` times into `folder`.
+fn chains(workshop: &Workshop, folder: &Path, runs: usize) -> Result<Vec<Chain>> {
+    let mut chains = Vec::new();
+    for distinct in [1, 100] {
+        let name = format!("plugins-{distinct}");
+        let set = Set::make(workshop, folder, &name, generated::adding(distinct), &Kind::ALL)?;
+        for (nodes, _) in CHAINS.into_iter().filter(|(_, kinds)| *kinds == distinct) {
+            eprintln!("{nodes} nodes of {distinct} kinds");
+            chains.push(chain(workshop, folder, &set, nodes, runs)?);
+        }
+    }
+    Ok(chains)
+}
+
+fn chain(workshop: &Workshop, folder: &Path, set: &Set, nodes: usize, runs: usize) -> Result<Chain> {
+    let distinct = set.ops.len();
+    let plan = |kind: Kind| format!("{}-{nodes}-{distinct}.plan", kind.stem());
+    let mut built: BTreeMap<Kind, Vec<Built>> = BTreeMap::new();
+    for _ in 0..runs {
+        for kind in Kind::ALL {
+            let one = set.build(workshop, kind, nodes, "ops.json", &folder.join(plan(kind)))?;
+            built.entry(kind).or_default().push(one);
+        }
+    }
+    let result = set.result(nodes);
+    let kinds = built
+        .iter()
+        .filter_map(|(kind, all)| Some((*kind, set.engine(*kind, &plan(*kind), *all.first()?, result))));
+    let engines = Engines { nodes, distinct, arguments: 3, launches: 1, kinds: kinds.collect() };
+    Ok(Chain { engines, built })
+}
+
+/// Measures what building takes; with `keep`, the engines stay there, for a machine with a GPU.
+///
+/// # Errors
+/// When something cannot be built.
+pub(super) fn measure(workshop: &Workshop, runs: usize) -> Result<Report> {
+    let machine = measure::machine()?;
+    let folder = tempfile::tempdir()?;
+    let chains = chains(workshop, folder.path(), runs)?;
+    Ok(Report {
+        name: "build".to_owned(),
+        command: "cargo xtask bench build".to_owned(),
+        machine,
+        date: measure::today()?,
+        tables: vec![table(&chains, runs)],
+        plots: plots(&chains),
+    })
+}
+
+/// Puts engines into `folder`, with all that loading them needs on another machine.
+///
+/// # Errors
+/// When something cannot be built.
+pub(super) fn prepare(workshop: &Workshop, folder: &Path) -> Result<()> {
+    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    let cells: Vec<Engines> = chains(workshop, folder, 1)?.into_iter().map(|chain| chain.engines).collect();
+    write(workshop, folder, "engine", &cells)?;
+    single_code(workshop, folder)
+}
+
+/// A hundred kernels as machine code and as PTX, each in a file.
+fn single_code(workshop: &Workshop, folder: &Path) -> Result<()> {
+    let code = folder.join("code");
+    std::fs::create_dir_all(&code)?;
+    // The source is nothing; each line of the instances is a whole kernel.
+    generated::write(&folder.join("code/empty.cu"), "")?;
+    let kernels: Vec<String> =
+        generated::adding(100).iter().map(|op| op.kernel().replace('\n', " ") + "\n").collect();
+    generated::write(&folder.join("code/kernels.txt"), &kernels.concat())?;
+    let mut command = workshop.python("bare_nvrtc.py")?;
+    command.arg(workshop.nvrtc()).arg("--source").arg(code.join("empty.cu"));
+    command.arg("--instances").arg(code.join("kernels.txt")).arg("--out").arg(&code);
+    command.args(["--arch", "sm_90", "--arch", PTX[0], "--processes", &measure::cores().to_string()]);
+    measure::run(&mut command).map(drop)
+}
+
+/// Puts engines of one node into `folder`, which differ in what an enqueue has to do.
+///
+/// # Errors
+/// When something cannot be built.
+pub(super) fn prepare_enqueue(workshop: &Workshop, folder: &Path) -> Result<()> {
+    const KINDS: [Kind; 3] = [Kind::Fields, Kind::Cpp, Kind::Python];
+    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    let set = Set::make(workshop, folder, "launching", generated::launching(), &KINDS)?;
+    let mut cells = Vec::new();
+    for op in &set.ops {
+        let list = format!("{}.json", op.name);
+        let text = serde_json::to_string(&[(&op.name, op.arguments, op.launches)])?;
+        generated::write(&set.file(&list), &text)?;
+        let mut kinds = BTreeMap::new();
+        for kind in KINDS {
+            let plan = format!("{}-{}.plan", kind.stem(), op.name);
+            let built = set.build(workshop, kind, 1, &list, &folder.join(&plan))?;
+            kinds.insert(kind, set.engine(kind, &plan, built, op.after(0.0)));
+        }
+        cells.push(Engines { nodes: 1, distinct: 1, arguments: op.arguments, launches: op.launches, kinds });
+    }
+    write(workshop, folder, "enqueue", &cells)
+}
+
+/// What scripts read, the scripts, and how they are run.
+fn write(workshop: &Workshop, folder: &Path, name: &str, cells: &[Engines]) -> Result<()> {
+    ensure!(!cells.is_empty(), "there are no engines");
+    // In the order of kinds: the first is what others are compared with.
+    let text = serde_json::to_string_pretty(&BTreeMap::from([("cells", cells)]))?;
+    generated::write(&folder.join(format!("{name}.json")), &(text + "\n"))?;
+    for script in SCRIPTS {
+        std::fs::copy(scripts().join(script), folder.join(script))?;
+    }
+    std::fs::copy(workshop.runtime_library(), folder.join("libcubinder.so"))?;
+    generated::write(&folder.join("run.sh"), RUN)
+}
+
+/// A folder may have been prepared for both measurements, or for one.
+const RUN: &str = "\
+#!/bin/sh
+# Measures what was prepared here, and leaves engine.json and enqueue.json in `out`. Needs a GPU, and a Python with TensorRT-RTX's bindings.
+cd \"$(dirname \"$0\")\" || exit 1
+for name in engine enqueue; do
+    if [ -f $name.json ]; then \"${PYTHON:-python3}\" ${name}_bench.py . --out out || exit 1; fi
+done
+";
+
+fn middle(built: &[Built], value: fn(&Built) -> f64) -> f64 {
+    median(built.iter().map(value))
+}
+
+#[allow(clippy::cast_precision_loss)] // of a few megabytes
+fn bytes(built: &Built) -> f64 {
+    built.plan_bytes as f64
+}
+
+#[allow(clippy::cast_precision_loss)] // a thousand nodes
+fn table(chains: &[Chain], runs: usize) -> Table {
+    let mut rows = Vec::new();
+    for Chain { engines, built } in chains {
+        let Some(cpp) = built.get(&Kind::Cpp) else { continue };
+        for (kind, own) in built {
+            let times = own.iter().zip(cpp).map(|(own, cpp)| own.build_ms / cpp.build_ms);
+            let size = middle(own, bytes);
+            rows.push(vec![
+                (engines.nodes as f64).into(),
+                (engines.distinct as f64).into(),
+                Cell::from(kind.label()),
+                (size / 1e3).into(),
+                (size / engines.nodes as f64).into(),
+                (size / middle(cpp, bytes)).into(),
+                middle(own, |built| built.build_ms).into(),
+                median(times).into(),
+                middle(own, |built| built.peak_mb).into(),
+            ]);
+        }
+    }
+    let columns = [
+        "nodes",
+        "kernels",
+        "plugins",
+        "plan, kB",
+        "bytes a node",
+        "/ C++",
+        "build, ms",
+        "build / C++",
+        "memory, MB",
+    ];
+    Table {
+        title: "Engines of a chain of nodes".to_owned(),
+        text: format!(
+            "Element-wise nodes in a row, all of one plugin or each of its own, with a kernel each; code for {} in libraries of Cubinder's (of PTX: {}), so that it is in each node, or once in the plan with the library. \
+             Those in C++ are `tests/rival-plugin`, those in Python classes (`IPluginV3`); both leave their code out of the plan. TensorRT-RTX's builder without a GPU, in a new process each time, {runs} times in turn, medians; \
+             reading the ONNX model is not in the time; the memory is the most that the process had.",
+            MACHINE_CODE.join(", "),
+            PTX.join(", ")
+        ),
+        columns: columns.map(str::to_owned).to_vec(),
+        rows,
+    }
+}
+
+fn plots(chains: &[Chain]) -> Vec<Plot> {
+    let curves = |value: fn(&Built) -> f64| {
+        Kind::ALL.map(|kind| {
+            let alike = chains.iter().filter(|chain| chain.engines.distinct == 1);
+            #[allow(clippy::cast_precision_loss)] // a thousand nodes
+            let points = alike.filter_map(|chain| {
+                Some([chain.engines.nodes as f64, middle(chain.built.get(&kind)?, value)])
+            });
+            Curve { name: kind.label().to_owned(), points: points.collect() }
+        })
+    };
+    let plot = |name: &str, title: &str, y: &str, value: fn(&Built) -> f64| Plot {
+        name: name.to_owned(),
+        title: title.to_owned(),
+        x: "nodes".to_owned(),
+        y: y.to_owned(),
+        curves: curves(value).to_vec(),
+    };
+    vec![
+        plot("size", "size of a plan with nodes that are alike", "bytes", bytes),
+        plot("time", "time of building an engine with nodes that are alike", "ms", |built| built.build_ms),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chain_adds_what_its_plugins_add() {
+        let set = |ops| Set { folder: PathBuf::new(), name: String::new(), ops };
+        assert_eq!(set(generated::adding(1)).result(1000), 1000.0);
+        assert_eq!(set(generated::adding(100)).result(100), 5050.0);
+        assert_eq!(set(generated::adding(2)).result(3), 4.0);
+    }
+
+    #[test]
+    fn a_table_has_every_kind_beside_the_one_in_cpp() {
+        let built = |build_ms, plan_bytes| vec![Built { build_ms, plan_bytes, peak_mb: 1.0 }];
+        let engines = Engines { nodes: 10, distinct: 1, arguments: 3, launches: 1, kinds: BTreeMap::new() };
+        let built = BTreeMap::from([(Kind::Fields, built(4.0, 3000)), (Kind::Cpp, built(2.0, 1000))]);
+        let table = table(&[Chain { engines, built }], 1);
+        assert_eq!(table.rows.len(), 2);
+        assert_eq!(table.rows[0][2], Cell::from("Cubinder"));
+        assert_eq!(table.rows[0][4..6], [Cell::Number(300.0), Cell::Number(3.0)]);
+        assert_eq!(table.rows[0][7], Cell::Number(2.0));
+        assert!(table.rows.iter().all(|row| row.len() == table.columns.len()));
+    }
+
+    /// The scripts of a prepared folder find kinds by these names.
+    #[test]
+    fn kinds_are_named_as_tables_name_them() {
+        for kind in Kind::ALL {
+            assert_eq!(serde_json::to_value(kind).unwrap(), kind.label());
+        }
+    }
+}

@@ -1,0 +1,282 @@
+//! Manifests and kernels as many as wanted, none like another.
+//!
+//! Owns what they look like. The kernels of variants and of plugins are short, so that what is measured beside the compiler is as large as it gets.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+/// The element-wise kernel that variants differ in by a constant.
+const SCALE: &str = "\
+template <int K>
+__global__ void scale(const float* __restrict__ x, float* __restrict__ y, long long count)
+{
+    const long long index = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x;
+    if (index < count)
+        y[index] = x[index] * K + static_cast<float>(K + 1);
+}
+";
+
+const TENSORS: &str = "\
+[[inputs]]
+name = \"x\"
+type = \"f32\"
+
+[[outputs]]
+name = \"y\"
+type = \"f32\"
+shape = \"x.shape\"
+";
+
+/// A plugin of `count` variants, each with a kernel of its own: the manifest.
+///
+/// # Errors
+/// When a file cannot be written.
+pub(super) fn variants(folder: &Path, count: usize) -> Result<PathBuf> {
+    let mut text = format!("schema = 1\n\n[plugin]\nname = \"scale\"\nversion = \"1\"\n\n{TENSORS}\n");
+    for id in 1..=count {
+        let _ = writeln!(text, "[[variants]]\nid = {id}\nconstants = {{ K = {id} }}");
+        // The last one takes what is left.
+        if id < count {
+            let _ = writeln!(text, "guard = \"numel(x) < {}\"", 1000 * id);
+        }
+    }
+    text.push_str(&launch("scale.cu", "scale<K>", "x = \"x\"\ny = \"y\"\ncount = \"numel(y)\""));
+    write(&folder.join("scale.cu"), SCALE)?;
+    let manifest = folder.join(format!("scale-{count}.toml"));
+    write(&manifest, &text)?;
+    Ok(manifest)
+}
+
+/// The same kernels as text for nvcc and NVRTC: the source, and a line that instantiates each of the `count` kernels.
+pub(super) fn instantiated(count: usize) -> (&'static str, Vec<String>) {
+    let line = |id| format!("template __global__ void scale<{id}>(const float*, float*, long long);\n");
+    (SCALE, (1..=count).map(line).collect())
+}
+
+/// An element-wise plugin: one tensor in and one of its shape out. Its kernel has its name.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Op {
+    pub(super) name: String,
+    /// Of its kernel: 1, which is the output alone, 3, or 16.
+    pub(super) arguments: usize,
+    /// How often the kernel is launched, one after the other.
+    pub(super) launches: usize,
+    /// What it adds.
+    addend: usize,
+}
+
+/// The name of plugin `number`.
+pub(super) fn plugin_name(number: usize) -> String {
+    format!("add_{number:04}")
+}
+
+/// As many ops with a launch of three arguments as wanted.
+pub(super) fn adding(count: usize) -> Vec<Op> {
+    let op = |number| Op { name: plugin_name(number), arguments: 3, launches: 1, addend: number };
+    (1..=count).map(op).collect()
+}
+
+/// Ops that differ in what an enqueue has to do.
+pub(super) fn launching() -> Vec<Op> {
+    let op = |(arguments, launches)| Op {
+        name: format!("args_{arguments:02}_launches_{launches}"),
+        arguments,
+        launches,
+        addend: 1,
+    };
+    [(1, 1), (1, 3), (16, 1), (16, 3)].map(op).to_vec()
+}
+
+impl Op {
+    /// What it makes of an element.
+    #[allow(clippy::cast_precision_loss)] // small numbers
+    pub(super) fn after(&self, value: f64) -> f64 {
+        let own = self.addend as f64;
+        if self.arguments == 1 { own } else { value + own + self.numbers().sum::<usize>() as f64 }
+    }
+
+    /// How many arguments of type `int` there are behind input, output and count.
+    fn numbers(&self) -> std::ops::Range<usize> {
+        0..self.arguments.saturating_sub(3)
+    }
+
+    /// The kernel. One with the output alone needs a multiple of 256 elements.
+    pub(super) fn kernel(&self) -> String {
+        let index = "const long long index = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x;";
+        let Op { name, addend, .. } = self;
+        if self.arguments == 1 {
+            return format!(
+                "extern \"C\" __global__ void {name}(float* y)\n{{\n    {index}\n    y[index] = {addend}.0f;\n}}\n"
+            );
+        }
+        let parameters: String = self.numbers().map(|number| format!(", int n{number}")).collect();
+        let sum: String = self.numbers().map(|number| format!(" + n{number}")).collect();
+        format!(
+            "extern \"C\" __global__ void {name}(const float* x, float* y, long long count{parameters})\n{{\n    {index}\n    \
+             if (index < count)\n        y[index] = x[index] + {addend}.0f{sum};\n}}\n"
+        )
+    }
+
+    /// The manifest, beside which the kernel lies in a file with the plugin's name.
+    fn manifest(&self) -> String {
+        let Op { name, .. } = self;
+        let mut args = vec!["y = \"y\"".to_owned()];
+        if self.arguments > 1 {
+            args.extend(["x = \"x\"", "count = \"numel(y)\""].map(str::to_owned));
+        }
+        args.extend(self.numbers().map(|number| format!("n{number} = \"{number}\"")));
+        let mut text = format!(
+            "schema = 1\n\n[plugin]\nname = \"{name}\"\nnamespace = \"bench\"\nversion = \"1\"\n\n{TENSORS}"
+        );
+        for _ in 0..self.launches {
+            text.push_str(&launch(&format!("{name}.cu"), name, &args.join("\n")));
+        }
+        text
+    }
+}
+
+/// The ops as the library written by hand reads them (`tests/rival-plugin`).
+pub(super) fn ops_for_cpp(ops: &[Op]) -> String {
+    let line = |op: &Op| format!("{{\"{}\", {}, {}}},\n", op.name, op.arguments, op.launches);
+    ops.iter().map(line).collect()
+}
+
+/// A project of plugins, each with its kernel in a file of its own, for `targets`: its `cubinder.toml`. The library is `libNAME.so` in that
+/// folder.
+///
+/// # Errors
+/// When a file cannot be written.
+pub(super) fn plugins(folder: &Path, name: &str, ops: &[Op], targets: &[&str]) -> Result<PathBuf> {
+    for op in ops {
+        write(&folder.join(format!("manifests/{}.toml", op.name)), &op.manifest())?;
+        write(&folder.join(format!("manifests/{}.cu", op.name)), &op.kernel())?;
+    }
+    project(folder, name, targets)
+}
+
+/// A project of `count` manifests to be checked: two element types, an attribute with rules, and two variants, one for vectors.
+///
+/// # Errors
+/// When a file cannot be written.
+pub(super) fn checked(folder: &Path, count: usize, targets: &[&str]) -> Result<PathBuf> {
+    for number in 1..=count {
+        let plugin = plugin_name(number);
+        write(&folder.join(format!("manifests/{plugin}.toml")), &CHECKED.replace("PLUGIN", &plugin))?;
+        write(&folder.join(format!("manifests/{plugin}.cu")), &CHECKED_KERNEL.replace("PLUGIN", &plugin))?;
+    }
+    project(folder, "checked", targets)
+}
+
+const CHECKED: &str = "\
+schema = 1
+
+[plugin]
+name = \"PLUGIN\"
+version = \"1\"
+require = [{ expr = \"1 <= block_size and block_size <= 1024\", message = \"`block_size` must be from 1 to 1024\" }]
+
+[attributes.block_size]
+type = \"i32\"
+
+[[inputs]]
+name = \"x\"
+type = \"T\"
+
+[[outputs]]
+name = \"y\"
+type = \"T\"
+shape = \"x.shape\"
+
+[types]
+T = [\"f32\", \"f16\"]
+
+[[variants]]
+id = 1
+constants = { VEC = 4 }
+guard = \"numel(x) % 4 == 0 and aligned(x, 16) and aligned(y, 16)\"
+
+[[variants]]
+id = 2
+constants = { VEC = 1 }
+
+[[launches]]
+source = \"PLUGIN.cu\"
+kernel = \"PLUGIN<T, VEC>\"
+grid = [\"ceil_div(numel(y), block_size * VEC)\"]
+block = [\"block_size\"]
+
+[launches.args]
+x = \"x\"
+y = \"y\"
+count = \"numel(y)\"
+";
+
+const CHECKED_KERNEL: &str = "\
+template <typename T, int VEC>
+__global__ void PLUGIN(const T* x, T* y, long long count)
+{
+    const long long index = (static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x) * VEC;
+    for (int i = 0; i < VEC; ++i)
+        if (index + i < count)
+            y[index + i] = x[index + i] + static_cast<T>(1);
+}
+";
+
+fn launch(source: &str, kernel: &str, args: &str) -> String {
+    format!(
+        "\n[[launches]]\nsource = \"{source}\"\nkernel = \"{kernel}\"\ngrid = [\"ceil_div(numel(y), 256)\"]\nblock = [256]\n\n\
+         [launches.args]\n{args}\n"
+    )
+}
+
+fn project(folder: &Path, name: &str, targets: &[&str]) -> Result<PathBuf> {
+    let targets = targets.join("\", \"");
+    let text = format!(
+        "[library]\nname = \"{name}\"\nmanifests = [\"manifests/*.toml\"]\ntargets = [\"{targets}\"]\noutput = \".\"\n"
+    );
+    let file = folder.join("cubinder.toml");
+    write(&file, &text)?;
+    Ok(file)
+}
+
+pub(super) fn write(file: &Path, text: &str) -> Result<()> {
+    let folder = file.parent().context("a file has a folder")?;
+    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    std::fs::write(file, text).with_context(|| format!("cannot write {}", file.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_many_as_wanted_and_none_like_another() {
+        let folder = tempfile::tempdir().unwrap();
+        let manifest = variants(folder.path(), 3).unwrap();
+        let text = std::fs::read_to_string(manifest).unwrap();
+        assert_eq!(text.matches("[[variants]]").count(), 3);
+        assert_eq!(text.matches("guard = ").count(), 2, "the last one takes what is left");
+        let (_, lines) = instantiated(3);
+        assert!(lines.len() == 3 && lines[0] != lines[1], "{lines:?}");
+        let ops = adding(2);
+        plugins(folder.path(), "many", &ops, &["sm_80", "sm_90"]).unwrap();
+        let project = std::fs::read_to_string(folder.path().join("cubinder.toml")).unwrap();
+        assert!(project.contains("targets = [\"sm_80\", \"sm_90\"]"), "{project}");
+        assert!(folder.path().join("manifests/add_0002.cu").is_file());
+        assert_ne!(ops[0].kernel(), ops[1].kernel());
+    }
+
+    #[test]
+    fn what_is_launched_is_the_same_for_all() {
+        let ops = launching();
+        assert_eq!(ops_for_cpp(&ops[2..3]), "{\"args_16_launches_1\", 16, 1},\n");
+        let [kernel, manifest] = [ops[2].kernel(), ops[2].manifest()];
+        assert_eq!(kernel.matches(", int n").count() + 3, 16);
+        assert!(manifest.contains("n12 = \"12\"") && !manifest.contains("n13"), "{manifest}");
+        assert_eq!(ops[1].manifest().matches("[[launches]]").count(), 3);
+        assert_eq!([ops[0].after(5.0), ops[2].after(5.0)], [1.0, 5.0 + 1.0 + 78.0]);
+        assert!(ops[0].kernel().contains("args_01_launches_1(float* y)"));
+    }
+}

@@ -1,0 +1,206 @@
+//! `cargo xtask bench library`: a library of many plugins beside one written by hand: its size, and what loading it into TensorRT takes.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, ensure};
+use serde::Deserialize;
+
+use super::compile::{self, ARCHITECTURES};
+use super::contenders;
+use super::curves::Curve;
+use super::generated::{self, Op};
+use super::measure::{self, median};
+use super::report::{Cell, Plot, Report, Table};
+use crate::workshop::Workshop;
+
+const COUNTS: [usize; 3] = [1, 100, 1000];
+
+/// What `bench_load.py` says.
+#[derive(Debug, Clone, Copy, Deserialize)]
+struct Load {
+    ms: f64,
+    /// Memory of the process's own, and of files that it has mapped.
+    own_mb: f64,
+    file_mb: f64,
+    creators: usize,
+}
+
+#[derive(Debug)]
+struct Library {
+    megabytes: f64,
+    loads: Vec<Load>,
+}
+
+/// Both libraries of as many plugins.
+#[derive(Debug)]
+struct Measured {
+    count: usize,
+    /// The machine code as NVRTC makes it, before anything is packed.
+    code_megabytes: f64,
+    cubinder: Library,
+    cpp: Library,
+}
+
+/// Measures.
+///
+/// # Errors
+/// When something cannot be built or loaded.
+pub(super) fn measure(workshop: &Workshop, runs: usize, largest: usize) -> Result<Report> {
+    let machine = measure::machine()?;
+    let mut all = Vec::new();
+    for count in COUNTS.into_iter().filter(|count| *count <= largest) {
+        eprintln!("{count} plugins for {} architectures", ARCHITECTURES.len());
+        all.push(both(workshop, runs, count)?);
+    }
+    Ok(Report {
+        name: "library".to_owned(),
+        command: "cargo xtask bench library".to_owned(),
+        machine,
+        date: measure::today()?,
+        tables: vec![table(&all, runs)],
+        plots: plots(&all),
+    })
+}
+
+fn both(workshop: &Workshop, runs: usize, count: usize) -> Result<Measured> {
+    let folder = tempfile::tempdir()?;
+    let ops = generated::adding(count);
+    let cubinder = contenders::cubinder(workshop, folder.path(), "many", &ops, &ARCHITECTURES, false)?;
+    let code = contenders::fatbin(folder.path(), &ops, &ARCHITECTURES)?;
+    let cpp = contenders::cpp(workshop, folder.path(), &ops, &code)?;
+    let [mut own, mut rival] = [&cubinder, &cpp].map(|_| Vec::new());
+    for _ in 0..runs {
+        own.push(load(workshop, &cubinder)?);
+        rival.push(load(workshop, &cpp)?);
+    }
+    // The library written by hand has creators for building and for running in one.
+    ensure!(
+        rival.iter().chain(&own).all(|one| one.creators == count),
+        "a library has not {count} creators: {own:?}"
+    );
+    let library =
+        |file: PathBuf, loads| Ok::<_, anyhow::Error>(Library { megabytes: megabytes(&file)?, loads });
+    Ok(Measured {
+        count,
+        code_megabytes: bare_code(workshop, folder.path(), &ops)?,
+        cubinder: library(cubinder, own)?,
+        cpp: library(cpp, rival)?,
+    })
+}
+
+/// What NVRTC makes for one plugin, times their number: they differ in a constant.
+#[allow(clippy::cast_precision_loss)] // a thousand
+fn bare_code(workshop: &Workshop, folder: &Path, ops: &[Op]) -> Result<f64> {
+    let first = ops.first().context("there is a plugin")?.kernel();
+    Ok(compile::bare_of(workshop, folder, &first, None, &ARCHITECTURES)?.bytes / 1e6 * ops.len() as f64)
+}
+
+fn load(workshop: &Workshop, library: &Path) -> Result<Load> {
+    let (_, said) = measure::run(workshop.python("bench_load.py")?.arg(library))?;
+    let line = said.lines().last().unwrap_or_default();
+    serde_json::from_str(line).with_context(|| format!("bench_load.py printed `{line}`"))
+}
+
+#[allow(clippy::cast_precision_loss)] // megabytes
+fn megabytes(file: &Path) -> Result<f64> {
+    Ok(std::fs::metadata(file)?.len() as f64 / 1e6)
+}
+
+impl Library {
+    fn middle(&self, value: fn(&Load) -> f64) -> f64 {
+        median(self.loads.iter().map(value))
+    }
+
+    fn memory(&self) -> f64 {
+        self.middle(|load| load.own_mb + load.file_mb)
+    }
+}
+
+fn table(all: &[Measured], runs: usize) -> Table {
+    let columns = [
+        "plugins",
+        "size, MB",
+        "/ its code",
+        "C++: size, MB",
+        "size / C++",
+        "load, ms",
+        "C++: load, ms",
+        "load / C++",
+        "memory, MB",
+        "of it its own",
+        "C++: memory, MB",
+    ];
+    #[allow(clippy::cast_precision_loss)] // a thousand
+    let row = |one: &Measured| -> Vec<Cell> {
+        let loads = one.cubinder.loads.iter().zip(&one.cpp.loads).map(|(own, rival)| own.ms / rival.ms);
+        let numbers = [
+            one.count as f64,
+            one.cubinder.megabytes,
+            one.cubinder.megabytes / one.code_megabytes,
+            one.cpp.megabytes,
+            one.cubinder.megabytes / one.cpp.megabytes,
+            one.cubinder.middle(|load| load.ms),
+            one.cpp.middle(|load| load.ms),
+            median(loads),
+            one.cubinder.memory(),
+            one.cubinder.middle(|load| load.own_mb),
+            one.cpp.memory(),
+        ];
+        numbers.map(Cell::from).to_vec()
+    };
+    Table {
+        title: format!("Plugins, each for {} architectures", ARCHITECTURES.len()),
+        text: format!(
+            "Element-wise plugins with a kernel each. Beside it a library written by hand in C++ with as many plugins (`tests/rival-plugin`, whose plugins check nothing and have no attributes) and a fat binary that nvcc makes of one file with all kernels. \
+             \"Its code\" is the machine code as NVRTC makes it. Loading is `load_library` of TensorRT-RTX's registry in a new process, {runs} times each in turn, medians; the memory is what the process has more of after it, in all and of its own (the rest are pages of the file)."
+        ),
+        columns: columns.map(str::to_owned).to_vec(),
+        rows: all.iter().map(row).collect(),
+    }
+}
+
+fn plots(all: &[Measured]) -> Vec<Plot> {
+    let curve = |name: &str, value: fn(&Measured) -> f64| {
+        #[allow(clippy::cast_precision_loss)] // a thousand
+        let points = all.iter().map(|one| [one.count as f64, value(one)]).collect();
+        Curve { name: name.to_owned(), points }
+    };
+    let curves = vec![
+        curve("size, MB", |one| one.cubinder.megabytes),
+        curve("C++: size, MB", |one| one.cpp.megabytes),
+        curve("load, ms", |one| one.cubinder.middle(|load| load.ms)),
+        curve("C++: load, ms", |one| one.cpp.middle(|load| load.ms)),
+        curve("memory, MB", |one| one.cubinder.memory()),
+        curve("C++: memory, MB", |one| one.cpp.memory()),
+    ];
+    vec![Plot {
+        name: "growth".to_owned(),
+        title: "size, load time and memory of a library".to_owned(),
+        x: "plugins".to_owned(),
+        y: "MB, ms".to_owned(),
+        curves,
+    }]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loads_are_compared_turn_by_turn() {
+        let library = |megabytes, times: [f64; 3]| {
+            let load = |ms| Load { ms, own_mb: 1.0, file_mb: 2.0, creators: 1 };
+            Library { megabytes, loads: times.map(load).to_vec() }
+        };
+        let measured = Measured {
+            count: 1,
+            code_megabytes: 4.0,
+            cubinder: library(2.0, [3.0, 30.0, 4.0]),
+            cpp: library(1.0, [1.0, 10.0, 1.0]),
+        };
+        let table = table(&[measured], 3);
+        assert_eq!(table.rows[0][7], Cell::Number(3.0));
+        assert_eq!(table.rows[0][2], Cell::Number(0.5));
+        assert_eq!(table.rows[0].len(), table.columns.len());
+    }
+}

@@ -1,0 +1,320 @@
+//! What a measurement comes to: tables and curves, as one JSON object, and how they stand in the documentation.
+//!
+//! Owns the form of that object, which scripts on other machines write too, and the sections of `docs/performance.md` that are made of it,
+//! between `<!-- NAME -->` and `<!-- end -->`. Never measures.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, ensure};
+use serde::{Deserialize, Serialize};
+
+use super::curves::{self, Curve};
+use super::published::{FOLDER, PAGE, replaced};
+
+/// The measurements whose results have this form; each is a section of the page.
+pub(super) const NAMES: [&str; 6] = ["compile", "check", "library", "build", "engine", "enqueue"];
+
+/// From which exponent on something counts as growing faster than its work.
+const SUPERLINEAR: f64 = 1.1;
+
+/// A result.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Report {
+    /// One of [`NAMES`].
+    pub(super) name: String,
+    /// What measures it again.
+    pub(super) command: String,
+    /// What it was measured on.
+    pub(super) machine: String,
+    pub(super) date: String,
+    pub(super) tables: Vec<Table>,
+    #[serde(default)]
+    pub(super) plots: Vec<Plot>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Table {
+    pub(super) title: String,
+    /// What was done, in front of the table.
+    #[serde(default)]
+    pub(super) text: String,
+    pub(super) columns: Vec<String>,
+    pub(super) rows: Vec<Vec<Cell>>,
+}
+
+/// What stands in a table.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub(super) enum Cell {
+    Number(f64),
+    Text(String),
+    /// It was not measured, or makes no sense.
+    Nothing(()),
+}
+
+/// A picture of how things grow.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Plot {
+    /// Its name among those of the measurement.
+    pub(super) name: String,
+    pub(super) title: String,
+    pub(super) x: String,
+    pub(super) y: String,
+    pub(super) curves: Vec<Curve>,
+}
+
+impl From<f64> for Cell {
+    fn from(value: f64) -> Cell {
+        Cell::Number(value)
+    }
+}
+
+impl From<Option<f64>> for Cell {
+    fn from(value: Option<f64>) -> Cell {
+        value.map_or(Cell::Nothing(()), Cell::Number)
+    }
+}
+
+impl From<&str> for Cell {
+    fn from(text: &str) -> Cell {
+        Cell::Text(text.to_owned())
+    }
+}
+
+impl Report {
+    /// Reads a result.
+    ///
+    /// # Errors
+    /// When the file cannot be read or is none.
+    pub(super) fn read(file: &Path) -> Result<Report> {
+        let text =
+            std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+        let report: Report =
+            serde_json::from_str(&text).with_context(|| format!("{} is no result", file.display()))?;
+        ensure!(
+            NAMES.contains(&report.name.as_str()),
+            "{}: no measurement is called `{}`; those that are published so: {}",
+            file.display(),
+            report.name,
+            NAMES.join(", ")
+        );
+        let odd =
+            report.tables.iter().find(|table| table.rows.iter().any(|row| row.len() != table.columns.len()));
+        ensure!(
+            odd.is_none(),
+            "{}: a row of `{}` has not as many cells as the table has columns",
+            file.display(),
+            odd.map_or("", |table| &table.title)
+        );
+        Ok(report)
+    }
+
+    /// As JSON, a line for each row.
+    pub(super) fn json(&self) -> Result<String> {
+        Ok(serde_json::to_string_pretty(self)? + "\n")
+    }
+
+    /// What stands in the page.
+    pub(super) fn section(&self) -> String {
+        let mut text = format!("`{}`. {}, {}.\n", self.command, self.machine, self.date);
+        for table in &self.tables {
+            text.push_str(&table.markdown());
+        }
+        for plot in &self.plots {
+            text.push_str(&plot.growth().markdown());
+            text.push_str(&format!("\n![{}](performance/{}.svg)\n", plot.title, self.picture(plot)));
+        }
+        text
+    }
+
+    /// The names of the pictures, without their ending, and what they are.
+    pub(super) fn pictures(&self) -> impl Iterator<Item = (String, String)> + '_ {
+        self.plots
+            .iter()
+            .map(|plot| (self.picture(plot), curves::picture(&plot.title, &plot.x, &plot.y, &plot.curves)))
+    }
+
+    fn picture(&self, plot: &Plot) -> String {
+        format!("{}-{}", self.name, plot.name)
+    }
+}
+
+impl Table {
+    fn markdown(&self) -> String {
+        let mut text = format!("\n### {}\n\n", self.title);
+        if !self.text.is_empty() {
+            text.push_str(&format!("{}\n\n", self.text));
+        }
+        text.push_str(&line(self.columns.iter().cloned()));
+        text.push_str(&line(self.columns.iter().map(|_| "---".to_owned())));
+        for row in &self.rows {
+            text.push_str(&line(row.iter().map(shown)));
+        }
+        text
+    }
+}
+
+impl Plot {
+    /// By how much each curve grows beside its work, between its last two points. An exponent of 1 is linear.
+    fn growth(&self) -> Table {
+        let rows = self.curves.iter().filter_map(|curve| {
+            let growth = curve.growth()?;
+            let exponent = format!("{:.2}", growth.exponent);
+            let exponent = if growth.exponent > SUPERLINEAR { format!("**{exponent}**") } else { exponent };
+            let [from, to] = [growth.from, growth.to].map(|[x, y]| format!("{}: {}", digits(x), digits(y)));
+            Some(vec![
+                curve.name.as_str().into(),
+                from.as_str().into(),
+                to.as_str().into(),
+                exponent.as_str().into(),
+            ])
+        });
+        Table {
+            title: format!("How it grows: {}", self.title),
+            text: format!(
+                "{} by {}, at the last two points of each curve. Linear is an exponent of 1; what is above {SUPERLINEAR} stands in bold.",
+                self.y, self.x
+            ),
+            columns: ["", "from", "to", "exponent"].map(str::to_owned).to_vec(),
+            rows: rows.collect(),
+        }
+    }
+}
+
+fn line(cells: impl Iterator<Item = String>) -> String {
+    format!("| {} |\n", cells.collect::<Vec<_>>().join(" | "))
+}
+
+fn shown(cell: &Cell) -> String {
+    match cell {
+        Cell::Number(value) => digits(*value),
+        Cell::Text(text) => text.replace('|', "\\|").replace('\n', " "),
+        Cell::Nothing(()) => "-".to_owned(),
+    }
+}
+
+/// Three digits, or more in front of the point; of whole numbers all.
+pub(super) fn digits(value: f64) -> String {
+    match value.abs() {
+        _ if value.fract() == 0.0 && value.abs() < 1e15 => format!("{value:.0}"),
+        size if size < 0.1 => format!("{value:.4}"),
+        size if size < 1.0 => format!("{value:.3}"),
+        size if size < 10.0 => format!("{value:.2}"),
+        size if size < 100.0 => format!("{value:.1}"),
+        _ => format!("{value:.0}"),
+    }
+}
+
+/// Writes a result and its pictures into `folder`.
+///
+/// # Errors
+/// When a file cannot be written.
+pub(super) fn write(report: &Report, folder: &Path) -> Result<()> {
+    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    std::fs::write(folder.join(format!("{}.json", report.name)), report.json()?)?;
+    for (name, picture) in report.pictures() {
+        std::fs::write(folder.join(format!("{name}.svg")), picture)?;
+    }
+    Ok(())
+}
+
+/// Reads a result, writes it and its pictures into the folder of the documentation, and its section into the page, all below `root`.
+///
+/// # Errors
+/// When a file cannot be read or written, or is not as expected.
+pub(super) fn publish(root: &Path, file: &Path) -> Result<()> {
+    let report = Report::read(file)?;
+    let (_, after) = page(root, &report)?;
+    write(&report, &root.join(FOLDER))?;
+    std::fs::write(root.join(PAGE), after)?;
+    Ok(())
+}
+
+/// The page as it is, and with the report's section.
+fn page(root: &Path, report: &Report) -> Result<(String, String)> {
+    let path = root.join(PAGE);
+    let before = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    let after = replaced(PAGE, &before, &format!("<!-- {} -->", report.name), &report.section())?;
+    Ok((before, after))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn example() -> Report {
+        Report {
+            name: "check".to_owned(),
+            command: "cargo xtask bench check".to_owned(),
+            machine: "2 processors".to_owned(),
+            date: "2026-11-22".to_owned(),
+            tables: vec![Table {
+                title: "Times".to_owned(),
+                text: "In turn.".to_owned(),
+                columns: vec!["manifests".to_owned(), "wall, ms".to_owned()],
+                rows: vec![
+                    vec![1.0.into(), 12.25.into()],
+                    vec![1000.0.into(), 0.0123.into()],
+                    vec!["a | b".into(), None.into()],
+                ],
+            }],
+            plots: vec![Plot {
+                name: "time".to_owned(),
+                title: "Time".to_owned(),
+                x: "manifests".to_owned(),
+                y: "ms".to_owned(),
+                curves: vec![
+                    Curve { name: "wall".to_owned(), points: vec![[1.0, 2.0], [10.0, 20.0]] },
+                    Curve { name: "worse".to_owned(), points: vec![[1.0, 2.0], [10.0, 200.0]] },
+                    Curve { name: "one point".to_owned(), points: vec![[1.0, 2.0]] },
+                ],
+            }],
+        }
+    }
+
+    #[test]
+    fn a_section_has_tables_growth_and_pictures() {
+        insta::assert_snapshot!(example().section());
+    }
+
+    #[test]
+    fn a_result_is_read_as_it_was_written() {
+        let folder = tempfile::tempdir().unwrap();
+        write(&example(), folder.path()).unwrap();
+        assert!(folder.path().join("check-time.svg").is_file());
+        let file = folder.path().join("check.json");
+        assert_eq!(Report::read(&file).unwrap(), example());
+        std::fs::write(&file, example().json().unwrap().replace("\"check\"", "\"chess\"")).unwrap();
+        assert!(Report::read(&file).unwrap_err().to_string().contains("no measurement is called `chess`"));
+        let mut odd = example();
+        odd.tables[0].rows[0].pop();
+        std::fs::write(&file, odd.json().unwrap()).unwrap();
+        assert!(Report::read(&file).unwrap_err().to_string().contains("a row of `Times`"));
+    }
+
+    #[test]
+    fn numbers_have_three_digits() {
+        let shown: Vec<String> = [7.0, 0.01234, 0.1234, 1.234, 12.34, 1234.5].map(digits).to_vec();
+        assert_eq!(shown, ["7", "0.0123", "0.123", "1.23", "12.3", "1234"]);
+    }
+
+    /// What is published is what the results say.
+    #[test]
+    fn the_page_and_the_pictures_are_those_of_the_results() {
+        let root = crate::workspace::root();
+        for name in NAMES {
+            let file = root.join(FOLDER).join(format!("{name}.json"));
+            if !file.is_file() {
+                continue;
+            }
+            let help = format!("`cargo xtask bench publish docs/performance/{name}.json` writes it anew");
+            let report = Report::read(&file).unwrap();
+            let (before, after) = page(&root, &report).unwrap();
+            assert!(before == after, "{PAGE}, {name}: {help}");
+            for (name, picture) in report.pictures() {
+                let written = std::fs::read_to_string(root.join(FOLDER).join(format!("{name}.svg"))).unwrap();
+                assert!(written == picture, "{name}: {help}");
+            }
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! `cargo xtask mutants`: changes the code on which right results depend, one place at a time, and tells which changes no test notices.
+//!
+//! Owns what is changed, which tests are asked, and how the outcome is told. Everything else is cargo-mutants'. Never part of
+//! `cargo xtask test`: each change is compiled and tested by itself, which takes seconds, and there are hundreds.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context, Result, bail};
+use serde::Deserialize;
+
+use crate::{process, workspace};
+
+/// The help of the command.
+pub(crate) const LONG_ABOUT: &str = "\
+Change the code that reads bundles and fields, decides guards and evaluates launches, one place at a time, and run the tests that are \
+about it. A change that no test notices survives: it is told, and the exit status says so.
+
+Needs cargo-mutants, and says how to get it. Works in a copy of the checkout (in TMPDIR); what was found is in target/mutants/GROUP. \
+Changes that mean the same as what stands there are named in .cargo/mutants.toml, each with the reason.
+
+Without GROUP all run, one after the other. --left tries only what the last run did not catch.";
+
+/// A test may take so long, seconds: they take one or two, and a change that makes one run forever is caught.
+const TEST_SECONDS: u32 = 60;
+
+/// What is changed together: it is of one package, and the same tests are about it.
+struct Group {
+    name: &'static str,
+    package: &'static str,
+    files: &'static [&'static str],
+    /// What cargo builds of the package, and runs.
+    programs: &'static [&'static str],
+    /// What the programs run: names, and after `--skip` those that are about something else.
+    tests: &'static [&'static str],
+}
+
+const GROUPS: [Group; 4] = [
+    Group {
+        name: "reader",
+        package: "cubinder-bundle",
+        files: &[
+            "bundle/src/container.rs",
+            "bundle/src/container/header.rs",
+            "bundle/src/packed.rs",
+            "bundle/src/validate.rs",
+            "bundle/src/validate/places.rs",
+            "bundle/src/validate/tuning.rs",
+        ],
+        programs: &["--lib"],
+        tests: &["container::", "packed::", "validate::"],
+    },
+    Group {
+        name: "guards",
+        package: "cubinder-bundle",
+        files: &[
+            "bundle/src/launch/choice.rs",
+            "bundle/src/launch/facts.rs",
+            "bundle/src/launch/steps.rs",
+            "bundle/src/launch/variants.rs",
+        ],
+        programs: &["--lib"],
+        tests: &["launch::"],
+    },
+    Group {
+        name: "launch",
+        package: "cubinder-bundle",
+        files: &[
+            "bundle/src/launch/numbers.rs",
+            "bundle/src/launch/pack.rs",
+            "bundle/src/launch/sequence.rs",
+        ],
+        programs: &["--lib"],
+        tests: &["launch::"],
+    },
+    Group {
+        name: "fields",
+        package: "cubinder-bundle",
+        files: &["bundle/src/field.rs"],
+        programs: &["--lib"],
+        tests: &["field::"],
+    },
+];
+
+/// Tests the groups, or all of them.
+///
+/// # Errors
+/// When cargo-mutants is missing, a name is no group, or the tests fail without any change. A change that survives is no error here: it
+/// is told, and the exit status says so.
+pub(crate) fn run(names: &[String], left: bool) -> Result<ExitCode> {
+    let groups = chosen(names)?;
+    if process::capture(workspace::cargo().args(["mutants", "--version"])).is_err() {
+        bail!("this needs cargo-mutants: `cargo install cargo-mutants --locked`");
+    }
+    let mut outcomes = Vec::new();
+    for group in groups {
+        println!("{}: {}", group.name, group.files.join(", "));
+        outcomes.push((group.name, group.run(left)?));
+    }
+    for (name, outcome) in &outcomes {
+        println!("{name}: {outcome}");
+        for survivor in &outcome.survivors {
+            println!("{name}: survived: {survivor}");
+        }
+    }
+    let is_well = outcomes.iter().all(|(_, outcome)| outcome.survivors.is_empty());
+    Ok(if is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// The groups of these names, all where there are none.
+fn chosen(names: &[String]) -> Result<Vec<&'static Group>> {
+    if let Some(wrong) = names.iter().find(|name| !GROUPS.iter().any(|group| group.name == **name)) {
+        bail!("there is no group `{wrong}`; there are {}", GROUPS.map(|group| group.name).join(", "));
+    }
+    let is_chosen = |group: &&Group| names.is_empty() || names.iter().any(|name| name == group.name);
+    Ok(GROUPS.iter().filter(is_chosen).collect())
+}
+
+impl Group {
+    fn run(&self, left: bool) -> Result<Outcome> {
+        let to = workspace::root().join("target/mutants").join(self.name);
+        std::fs::create_dir_all(&to).with_context(|| format!("cannot make {}", to.display()))?;
+        let mut command = self.command(&to, left);
+        let status = command
+            .status()
+            .with_context(|| format!("cannot start `{}`", process::command_line(&command)))?;
+        // Caught all; some survived; some ran for too long (`cargo mutants`, "Exit codes").
+        if !matches!(status.code(), Some(0 | 2 | 3)) {
+            bail!("`{}` failed ({status})", process::command_line(&command));
+        }
+        Outcome::read(&to.join("mutants.out"))
+    }
+
+    fn command(&self, to: &Path, left: bool) -> Command {
+        let mut command = workspace::cargo();
+        command.args(["mutants", "--package", self.package, "--profile", "mutants"]);
+        command.args(self.files.iter().flat_map(|file| ["--file", file]));
+        command.arg("--timeout").arg(TEST_SECONDS.to_string()).arg("--output").arg(to);
+        command.args(self.programs.iter().map(|program| format!("--cargo-arg={program}")));
+        if left {
+            command.arg("--iterate");
+        }
+        command.args(["--", "--"]).args(self.tests);
+        // What fails on purpose explains itself to nobody.
+        command.env("RUST_BACKTRACE", "0");
+        command
+    }
+}
+
+/// What became of a group's changes.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Outcome {
+    counts: Counts,
+    survivors: Vec<String>,
+}
+
+/// As `outcomes.json` of cargo-mutants has them.
+#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
+struct Counts {
+    total_mutants: usize,
+    caught: usize,
+    timeout: usize,
+    unviable: usize,
+}
+
+impl Outcome {
+    /// Reads cargo-mutants' folder.
+    fn read(folder: &Path) -> Result<Outcome> {
+        let read = |path: PathBuf| {
+            std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
+        };
+        let counts = folder.join("outcomes.json");
+        // There is none where nothing was left to try.
+        let counts = match counts.exists() {
+            true => serde_json::from_str(&read(counts)?)
+                .context("cannot understand outcomes.json of cargo-mutants")?,
+            false => Counts::default(),
+        };
+        let survivors = read(folder.join("missed.txt"))?.lines().map(str::to_owned).collect();
+        Ok(Outcome { counts, survivors })
+    }
+}
+
+impl std::fmt::Display for Outcome {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Counts { total_mutants, caught, timeout, unviable } = self.counts;
+        write!(
+            f,
+            "{total_mutants} mutants, {caught} caught, {timeout} ran into the time limit, {unviable} do not compile, {} survived",
+            self.survivors.len()
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_are_of_files_that_are_there() {
+        for file in GROUPS.iter().flat_map(|group| group.files) {
+            assert!(workspace::root().join(file).is_file(), "{file}");
+        }
+        let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
+        assert_eq!(chosen(&[]).unwrap().len(), GROUPS.len());
+        let one: Vec<&str> = chosen(&names(&["guards"])).unwrap().iter().map(|group| group.name).collect();
+        assert_eq!(one, ["guards"]);
+        let error = chosen(&names(&["guards", "guard"])).err().unwrap().to_string();
+        assert_eq!(error, "there is no group `guard`; there are reader, guards, launch, fields");
+    }
+
+    #[test]
+    fn a_group_is_one_command() {
+        let group = Group {
+            name: "n",
+            package: "p",
+            files: &["a.rs", "b.rs"],
+            programs: &["--lib"],
+            tests: &["t::", "u::"],
+        };
+        let line = |left| process::command_line(&group.command(Path::new("out"), left));
+        assert!(
+            line(false).ends_with(
+                " mutants --package p --profile mutants --file a.rs --file b.rs --timeout 60 --output out --cargo-arg=--lib -- -- t:: u::"
+            ),
+            "{}",
+            line(false)
+        );
+        assert!(line(true).contains(" --cargo-arg=--lib --iterate -- "), "{}", line(true));
+    }
+
+    #[test]
+    fn outcomes_are_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+        assert!(format!("{:#}", Outcome::read(folder.path()).unwrap_err()).contains("missed.txt"));
+        write("missed.txt", "");
+        assert_eq!(Outcome::read(folder.path()).unwrap(), Outcome::default());
+        write("missed.txt", "a.rs:1:2: replace f with 0\n");
+        write(
+            "outcomes.json",
+            r#"{"outcomes": [], "total_mutants": 9, "missed": 1, "caught": 5, "timeout": 1, "unviable": 2}"#,
+        );
+        let outcome = Outcome::read(folder.path()).unwrap();
+        assert_eq!(outcome.survivors, ["a.rs:1:2: replace f with 0"]);
+        assert_eq!(
+            outcome.to_string(),
+            "9 mutants, 5 caught, 1 ran into the time limit, 2 do not compile, 1 survived"
+        );
+        write("outcomes.json", "no JSON");
+        assert!(Outcome::read(folder.path()).is_err());
+    }
+}

@@ -640,6 +640,26 @@ fn a_file_of_false_beginnings_takes_no_longer_than_others() {
     assert!((10..40).contains(&found.len()), "{}", found.len());
 }
 
+/// Whatever a digest might say: what has two wrong bytes in the magic is not hashed.
+#[test]
+fn two_wrong_bytes_in_a_magic_make_no_container() {
+    for right in [write_node(&node()), write_node_reference(&reference())] {
+        let wrong = |places: [usize; 2]| {
+            let mut bytes = right.clone();
+            places.iter().for_each(|place| bytes[*place] ^= 1);
+            scan(&bytes).map(|(_, found)| found.map(drop)).collect::<Vec<_>>()
+        };
+        let damaged = || Err(malformed("its first bytes are damaged"));
+        assert_eq!(wrong([5, 5]), [Ok(())], "nothing is wrong");
+        for places in [[0, 1], [1, 3], [4, 5], [6, 7]] {
+            assert_eq!(wrong(places), [], "{places:?}");
+        }
+        let mut one = right.clone();
+        one[6] ^= 1;
+        assert_eq!(scan(&one).map(|(_, found)| found.map(drop)).collect::<Vec<_>>(), [damaged()]);
+    }
+}
+
 /// Also where the damage is in what containers are found by.
 #[test]
 fn no_single_changed_byte_makes_a_container_vanish() {

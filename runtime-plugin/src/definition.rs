@@ -324,3 +324,7 @@ fn with_help(error: &ReadError) -> String {
 fn unusable(why: &str) -> Error {
     Error::invalid(format!("the node in the engine cannot be used: {why}"))
 }
+
+#[cfg(test)]
+#[path = "definition_tests.rs"]
+mod tests;

@@ -12,7 +12,7 @@ use std::ptr::{null_mut, without_provenance_mut};
 
 use cubinder::code::{Candidate, CodeTable, LoadedKernel, Loading};
 use cubinder::driver::sys::CUstream;
-use cubinder::launch::{Addresses, EnqueueError, LaunchError, LaunchRecord, MAX_ARGUMENTS, takes};
+use cubinder::launch::{Addresses, EnqueueError, LaunchError, LaunchRecord, MAX_ARGUMENTS, Positions, takes};
 use cubinder_bundle::expr::{Environment, Expr, Node};
 use cubinder_bundle::launch::{self, Doing, Evaluated, Passed, Steps, Takes};
 use cubinder_bundle::{Arg, CodeBytes, Digest, Launch, ScalarType, Step, Variant};
@@ -370,4 +370,31 @@ proptest! {
 /// An error with what to do about it, as the log has them.
 fn told(error: &EnqueueError) -> String {
     format!("{error}\n{}", error.help().unwrap_or_default())
+}
+
+#[test]
+fn a_record_says_what_it_launches() {
+    let told = |change: &dyn Fn(&mut Launch)| {
+        let record = evaluate(change, vec![8, 8, 4]).unwrap();
+        assert_eq!(record.kernel_name(), "circ_pad<float, 4>");
+        let text = record.to_string();
+        let (begin, rest) = text.split_once(" (").unwrap();
+        assert_eq!(begin, "launch `circ_pad<float, 4>` from the code for sm_86");
+        let (digest, rest) = rest.split_once(") with ").unwrap();
+        assert_eq!(digest, Digest::of(&cubin("sm_86")).short());
+        ((record.cluster(), record.is_cooperative()), rest.to_owned())
+    };
+    let plain = "grid [1, 1, 1], block [256, 1, 1]";
+    assert_eq!(told(&|_| {}), ((None, false), plain.to_owned()));
+    let shared = format!("{plain}, 64 bytes of dynamic shared memory");
+    assert_eq!(told(&|launch| launch.shared_bytes = int(64)), ((None, false), shared));
+    assert_eq!(told(&|launch| launch.cooperative = true), ((None, true), format!("{plain}, cooperative")));
+}
+
+#[test]
+fn positions_are_those_that_are_given() {
+    let positions = Positions::new(vec![Some(1), None, Some(0), Some(2)], 2);
+    assert_eq!(positions.given(), 2);
+    assert_eq!([0, 1, 2, 3, 4].map(|input| positions.of(input)), [Some(1), None, Some(0), None, None]);
+    assert_eq!(all_given(3).given(), 3);
 }

@@ -176,6 +176,27 @@ fn a_launch_asks_for_what_its_kernel_needs() {
     assert!(error.contains("this GPU has no clusters"), "{error}");
 }
 
+#[test]
+fn steps_say_what_they_do() {
+    let (_mock, kernel) = device((9, 0));
+    let clustered = of_three(|launch| {
+        launch.grid[0] = int(4);
+        launch.cluster = Some([int(2), int(1), int(1)]);
+        launch.cooperative = true;
+    });
+    let found = records(&variant(vec![clustered, fill(Memory::Output(0), 7)]), &kernel, 5).unwrap();
+    let record = found[0].launch().unwrap();
+    assert_eq!((record.cluster(), record.is_cooperative()), (Some([2, 1, 1]), true));
+    let told = found[0].to_string();
+    assert_eq!(told, record.to_string());
+    assert!(
+        told.ends_with(" with grid [4, 1, 1], block [256, 1, 1], cluster [2, 1, 1], cooperative"),
+        "{told}"
+    );
+    assert!(found[1].launch().is_none());
+    assert_eq!(found[1].to_string(), "fill the 20 bytes of `y` with 7");
+}
+
 /// What a kernel does in clusters, and its waiting, stand under `#if __CUDA_ARCH__ >= 900`: code of an older target is without.
 #[test]
 fn code_for_older_devices_is_launched_as_on_those() {

@@ -114,10 +114,7 @@ pub fn compile(request: &Request, progress: &dyn Progress) -> Result<Outcome, Ve
         write::check_depfile(request, depfile, &inputs).map_err(|error| vec![error])?;
         warnings.extend(inputs.warnings());
     }
-    let libraries = write::libraries(request, &with_record).map_err(|error| vec![error])?;
-    if let Some(depfile) = &request.depfile {
-        write::depfile(depfile, &libraries, &inputs).map_err(|error| vec![error])?;
-    }
+    let libraries = write::libraries(request, &with_record, &inputs).map_err(|error| vec![error])?;
     warnings.extend(write::stale(request));
     Ok(Outcome {
         libraries,

@@ -28,6 +28,7 @@ pub mod verify;
 pub mod cache;
 pub mod library;
 pub mod pack;
+pub mod whole;
 
 pub mod compile;
 

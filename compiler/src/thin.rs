@@ -13,6 +13,7 @@ use cubinder_bundle::{Bundle, Digest};
 
 use crate::diagnostic::Diagnostic;
 use crate::library::{self, Mode};
+use crate::whole::{self, Draft, NotPlaced, Placing, folder_of};
 
 /// What is asked for.
 #[derive(Debug, Clone)]
@@ -68,7 +69,29 @@ pub fn thin(request: &Request) -> Result<Outcome, Vec<Diagnostic>> {
     let one = |error: Diagnostic| vec![error];
     let named = open(&request.library).map_err(one)?;
     let partner = partner(&named).map_err(one)?;
-    let (bundle, before, sections) = read_bundle(&named).map_err(one)?;
+    let smaller = match &partner {
+        Some(partner) if partner.bundle != named.bundle => begun(&named, partner, request).map_err(one)?,
+        _ => smaller(&named, request)?,
+    };
+    let sources: Vec<Source> = std::iter::once(named).chain(partner).collect();
+    Ok(Outcome {
+        libraries: write(&sources, &smaller.bytes, request.output.as_deref()).map_err(one)?,
+        bundle: smaller.bundle,
+        code_objects: smaller.code_objects,
+        targets: smaller.targets,
+    })
+}
+
+/// A bundle with what stays, and what was left out.
+struct Smaller {
+    bytes: Vec<u8>,
+    bundle: (Digest, Digest),
+    code_objects: (usize, usize),
+    targets: Vec<String>,
+}
+
+fn smaller(source: &Source, request: &Request) -> Result<Smaller, Vec<Diagnostic>> {
+    let (bundle, before, sections) = read_bundle(source).map_err(|error| vec![error])?;
     let thinned = thin_bundle(&bundle, &request.devices, request.ptx);
     let thinned = thinned.map_err(|missing| missing.iter().map(no_code).collect::<Vec<_>>())?;
     let mut bytes = container::write_bundle(&thinned);
@@ -81,12 +104,22 @@ pub fn thin(request: &Request) -> Result<Outcome, Vec<Diagnostic>> {
     let mut targets: Vec<_> = thinned.code.iter().map(|code| code.target).collect();
     targets.sort_unstable();
     targets.dedup();
-    let sources: Vec<Source> = std::iter::once(named).chain(partner).collect();
-    Ok(Outcome {
-        libraries: write(&sources, &bytes, request.output.as_deref()).map_err(one)?,
+    Ok(Smaller {
+        bytes,
         bundle: (before, after),
         code_objects: (bundle.code.len(), thinned.code.len()),
         targets: targets.iter().map(ToString::to_string).collect(),
+    })
+}
+
+/// What a run that was killed between the two libraries began: one of them holds what the other is to hold.
+fn begun(named: &Source, partner: &Source, request: &Request) -> Result<Smaller, Diagnostic> {
+    let made =
+        |from: &Source, to: &Source| smaller(from, request).ok().filter(|made| made.bytes == to.bundle);
+    made(named, partner).or_else(|| made(partner, named)).ok_or_else(|| {
+        let why =
+            format!("`{}` is not {}: it holds another bundle", partner.path.display(), what(named.mode));
+        alone(named, why)
     })
 }
 
@@ -139,34 +172,45 @@ fn read_bundle(source: &Source) -> Result<(Bundle, Digest, &[u8]), Diagnostic> {
 /// The library that belongs to this one: an engine whose nodes refer to a bundle needs the code library of just that bundle, so both hold
 /// the same one, always.
 fn partner(named: &Source) -> Result<Option<Source>, Diagnostic> {
-    let (mode, what) = match named.mode {
+    let mode = match named.mode {
         Mode::Ops => return Ok(None),
-        Mode::OpsForLibrary => (Mode::CodeLibrary, "its code library"),
-        Mode::CodeLibrary => (Mode::OpsForLibrary, "the library of ops that belongs to it"),
+        Mode::OpsForLibrary => Mode::CodeLibrary,
+        Mode::CodeLibrary => Mode::OpsForLibrary,
     };
-    let refuse = |why: String| {
-        Diagnostic::error(format!("cannot thin `{}` alone", named.path.display()))
-            .note(why)
-            .note("engines name the code library by the digest of its bundle, which changes: so the two have to change together")
-            .help("put both beside each other as `cubinder compile --embed` wrote them")
-    };
+    let what = what(named.mode);
     let file = named.path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let stem = file.strip_suffix(".so").unwrap_or(file);
     let other = match named.mode {
         Mode::CodeLibrary => stem.strip_suffix("-code").map(|stem| format!("{stem}.so")),
         Mode::Ops | Mode::OpsForLibrary => Some(format!("{stem}-code.so")),
     };
-    let other = other
-        .ok_or_else(|| refuse(format!("its name does not end with `-code.so`, so {what} is not known")))?;
+    let other = other.ok_or_else(|| {
+        alone(named, format!("its name does not end with `-code.so`, so {what} is not known"))
+    })?;
     let path = named.path.with_file_name(other);
     if !path.is_file() {
-        return Err(refuse(format!("{what}, `{}`, is not there", path.display())));
+        return Err(alone(named, format!("{what}, `{}`, is not there", path.display())));
     }
     let partner = open(&path)?;
-    if partner.mode != mode || partner.bundle != named.bundle {
-        return Err(refuse(format!("`{}` is not {what}: it holds another bundle", path.display())));
+    if partner.mode != mode {
+        return Err(alone(named, format!("`{}` is not {what}: it holds another bundle", path.display())));
     }
     Ok(Some(partner))
+}
+
+/// What belongs to a library of a mode.
+fn what(mode: Mode) -> &'static str {
+    match mode {
+        Mode::CodeLibrary => "the library of ops that belongs to it",
+        Mode::Ops | Mode::OpsForLibrary => "its code library",
+    }
+}
+
+fn alone(named: &Source, why: String) -> Diagnostic {
+    Diagnostic::error(format!("cannot thin `{}` alone", named.path.display()))
+        .note(why)
+        .note("engines name the code library by the digest of its bundle, which changes: so the two have to change together")
+        .help("put both beside each other as `cubinder compile --embed` wrote them")
 }
 
 fn no_code(missing: &NoCode) -> Diagnostic {
@@ -183,33 +227,24 @@ fn no_code(missing: &NoCode) -> Diagnostic {
     }
 }
 
-/// Writes all libraries or none: each is made whole in a folder beside its place, and then moved there.
+/// Writes all libraries or none: each is made whole beside its place, and then renamed.
 fn write(sources: &[Source], bundle: &[u8], output: Option<&Path>) -> Result<Vec<Thinned>, Diagnostic> {
-    let folder = |source: &Source| match output {
-        Some(folder) => folder.to_owned(),
-        None => source.path.parent().map(Path::to_owned).unwrap_or_default(),
-    };
     let mut made = Vec::new();
     for source in sources {
-        let folder = match folder(source) {
-            folder if folder.as_os_str().is_empty() => PathBuf::from("."),
-            folder => folder,
-        };
-        std::fs::create_dir_all(&folder).map_err(|error| cannot("make the folder", &folder, &error))?;
-        let staging = tempfile::Builder::new().prefix(".cubinder-").tempdir_in(&folder);
-        let staging = staging.map_err(|error| cannot("write to the folder", &folder, &error))?;
-        let name = source.path.file_name().unwrap_or_default();
-        let (staged, path) = (staging.path().join(name), folder.join(name));
+        let folder = output.unwrap_or_else(|| folder_of(&source.path));
+        std::fs::create_dir_all(folder).map_err(|error| whole::cannot("make the folder", folder, &error))?;
+        let path = folder.join(source.path.file_name().unwrap_or_default());
         if path.is_dir() {
             return Err(cannot("write", &path, &"it is a folder"));
         }
-        library::inject(&source.path, bundle, source.mode, &staged).map_err(|error| error.to_diagnostic())?;
-        made.push((source, staging, staged, path));
+        let draft = library::draft(&source.path, bundle, source.mode, &path);
+        let draft = draft.map_err(|error| error.to_diagnostic())?;
+        let after = draft.file().metadata().map_err(|error| cannot("read", &path, &error))?.len();
+        made.push((draft, Thinned { path, mode: source.mode, bytes: (source.length, after) }));
     }
-    let place = |(source, _staging, staged, path): (&Source, tempfile::TempDir, PathBuf, PathBuf)| {
-        let after = std::fs::metadata(&staged).map_err(|error| cannot("read", &staged, &error))?.len();
-        std::fs::rename(&staged, &path).map_err(|error| cannot("write", &path, &error))?;
-        Ok(Thinned { path, mode: source.mode, bytes: (source.length, after) })
-    };
-    made.into_iter().map(place).collect()
+    let (drafts, made): (Vec<Draft>, Vec<Thinned>) = made.into_iter().unzip();
+    let placings = drafts.into_iter().zip(&made).map(|(draft, made)| Placing { draft, place: &made.path });
+    whole::place_all(placings.collect())
+        .map_err(|NotPlaced { place, error }| whole::cannot("write", &place, &error))?;
+    Ok(made)
 }

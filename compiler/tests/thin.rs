@@ -51,6 +51,24 @@ fn a_thinned_library_is_what_compiling_for_its_targets_gives() {
 }
 
 #[test]
+fn a_pair_of_which_one_is_thinned_is_finished() {
+    let Some(project) = Project::new() else { return };
+    project.compile_for("direct", &["--target", "sm_90,compute_80", "--embed"]);
+    for (named, done) in [
+        ("libscale.so", "libscale-code.so"),
+        ("libscale-code.so", "libscale-code.so"),
+        ("libscale.so", "libscale.so"),
+    ] {
+        project.compile_for("pair", &["--target", ALL, "--embed"]);
+        fs::copy(project.path(&format!("direct/{done}")), project.path(&format!("pair/{done}"))).unwrap();
+        project.thin(&[&format!("pair/{named}"), "--arch", "sm_90"]).assert_ok();
+        for name in ["libscale.so", "libscale-code.so"] {
+            project.assert_same(&format!("pair/{name}"), &format!("direct/{name}"));
+        }
+    }
+}
+
+#[test]
 fn ops_and_code_library_change_together() {
     let Some(project) = Project::new() else { return };
     project.compile_for("direct", &["--target", "sm_90,compute_80", "--embed"]);
@@ -67,7 +85,7 @@ fn ops_and_code_library_change_together() {
     project.compile_for("pair", &["--target", ALL, "--embed"]);
     let whole = project.read("pair/libscale.so");
     fs::copy(project.path("direct/libscale-code.so"), project.path("pair/libscale-code.so")).unwrap();
-    let run = project.thin(&["pair/libscale.so", "--arch", "sm_90"]);
+    let run = project.thin(&["pair/libscale.so", "--arch", "sm_80"]);
     run.assert_refused("another bundle");
     assert!(run.stderr.contains("`pair/libscale-code.so` is not its code library"), "{}", run.stderr);
     fs::remove_file(project.path("pair/libscale-code.so")).unwrap();

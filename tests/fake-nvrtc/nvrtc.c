@@ -1,5 +1,5 @@
 // A stand-in for NVRTC that does what kernels ask for in their text, to try what becomes of a compiler that crashes. The functions are those of nvrtc.h of
-// CUDA 13.0, as far as Cubinder calls them.
+// CUDA 13.0, as far as Cubinder calls them; those of 11.0 with `-DFAKE_11_0`.
 
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +26,11 @@ __attribute__((constructor)) static void loaded(void)
 
 EXPORTED int nvrtcVersion(int* major, int* minor)
 {
+#ifdef FAKE_11_0
+    *major = 11;
+#else
     *major = 13;
+#endif
     *minor = 0;
     return 0;
 }
@@ -36,6 +40,7 @@ EXPORTED const char* nvrtcGetErrorString(int code)
     return code == 6 ? "NVRTC_ERROR_COMPILATION" : "NVRTC_ERROR";
 }
 
+#ifndef FAKE_11_0
 EXPORTED int nvrtcGetNumSupportedArchs(int* count)
 {
     *count = 1;
@@ -47,6 +52,7 @@ EXPORTED int nvrtcGetSupportedArchs(int* archs)
     archs[0] = 90;
     return 0;
 }
+#endif
 
 EXPORTED int nvrtcCreateProgram(void** out, const char* source, const char* name, int count, const char** headers, const char** names)
 {

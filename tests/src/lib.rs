@@ -8,6 +8,7 @@ pub mod application;
 pub mod compiled;
 pub mod cxx;
 pub mod fake_driver;
+pub mod faults;
 pub mod handmade;
 pub mod headers;
 pub mod installed;

@@ -1,4 +1,4 @@
-//! `cubinder compile` where NVRTC crashes, ends the process, prints, or does not load: an error that says it, and nothing half-written.
+//! `cubinder compile` where NVRTC crashes, ends the process, prints, does not load, or is too old: an error that says it, and nothing half-written.
 //!
 //! NVRTC's part is played by `tests/fake-nvrtc`. `cargo xtask test` names the compiler in the environment.
 
@@ -18,6 +18,11 @@ struct Scene {
 
 impl Scene {
     fn new() -> Option<Scene> {
+        Scene::with(&[])
+    }
+
+    /// With options for the stand-in's own compiler.
+    fn with(options: &[&str]) -> Option<Scene> {
         let variable = |name| std::env::var_os(name).map(PathBuf::from);
         let (Some(program), Some(runtime)) = (variable("CUBINDER_BIN"), variable("CUBINDER_RUNTIME_LIBRARY"))
         else {
@@ -46,6 +51,7 @@ impl Scene {
         ]
         .map(Into::into)
         .to_vec();
+        arguments.splice(0..0, options.iter().map(Into::into));
         arguments.push(library.clone().into());
         cxx::compile(&sources, &arguments).unwrap();
         // It has no built-in headers, but what looks for them wants a library.
@@ -116,5 +122,30 @@ fn a_compiler_that_does_not_load_is_said() {
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(said.contains("NVRTC cannot be used: `"), "{said}");
     assert!(said.contains("cannot be loaded: the process was ended by signal 6"), "{said}");
+    assert!(!scene.is_written());
+}
+
+#[test]
+fn a_compiler_that_is_too_old_says_what_is_needed() {
+    let Some(scene) = Scene::with(&["-DFAKE_11_0"]) else { return };
+    scene.plugin("any", "nothing");
+    let output = scene.compile(&["any.toml"], &[]);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    let message = "libnvrtc.so.13` is NVRTC 11.0, which has no function `nvrtcGetNumSupportedArchs`; 11.2 or a later one is needed";
+    assert!(said.starts_with("error: NVRTC cannot be used: `") && said.contains(message), "{said}");
+    assert!(said.contains("help: run `cargo xtask setup`, or name another one"), "{said}");
+    assert!(!scene.is_written());
+}
+
+#[test]
+fn a_library_that_is_no_nvrtc_is_refused() {
+    let Some(scene) = Scene::new() else { return };
+    scene.plugin("any", "nothing");
+    std::fs::copy(&scene.runtime, scene.folder.path().join("nvrtc/libnvrtc.so.13")).unwrap();
+    let output = scene.compile(&["any.toml"], &[]);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("libnvrtc.so.13` is no NVRTC: it has no function `nvrtcVersion`"), "{said}");
     assert!(!scene.is_written());
 }

@@ -33,8 +33,8 @@ pub(crate) enum Table {
         /// How often each is measured, at most
         #[arg(long, default_value_t = 7)]
         runs: usize,
-        /// The most variants
-        #[arg(long, value_name = "N", default_value_t = 1000)]
+        /// The most variants times architectures
+        #[arg(long, value_name = "N", default_value_t = 8000)]
         largest: usize,
     },
     /// `cubinder check` of the shipped manifests, and of 1 to 1,000 generated ones: time, memory

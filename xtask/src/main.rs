@@ -17,6 +17,7 @@ mod docs;
 mod fuzz;
 mod gpu_test;
 mod kernel_tests;
+mod matrix;
 mod mutants;
 mod process;
 mod progress;
@@ -104,6 +105,9 @@ enum Command {
         #[arg(long, value_name = "N", default_value_t = 1)]
         jobs: usize,
     },
+    /// Try the releases of NVRTC and TensorRT-RTX, and the oldest Rust, that docs/support.md names
+    #[command(long_about = matrix::LONG_ABOUT)]
+    Matrix,
     /// Change the code that right results depend on, and tell which changes no test notices; needs cargo-mutants
     #[command(long_about = mutants::LONG_ABOUT)]
     Mutants {
@@ -149,6 +153,7 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Sample(options) => sample::run(&options).map(|()| ExitCode::SUCCESS),
         Command::Bench { what } => bench::run(&what).map(|()| ExitCode::SUCCESS),
         Command::Fuzz { targets, seconds, jobs } => fuzz::run(&targets, seconds, jobs),
+        Command::Matrix => matrix::run(),
         Command::Mutants { groups, left } => mutants::run(&groups, left),
         Command::CompilePlugins { arguments } => compile_plugins::run(&arguments).map(|()| ExitCode::SUCCESS),
     }

@@ -47,7 +47,7 @@ pub(crate) struct Api {
     pub(crate) ptx_size: SizeOf,
     pub(crate) ptx: CopyOut,
     error_string: unsafe extern "C" fn(ResultCode) -> *const c_char,
-    version: unsafe extern "C" fn(*mut c_int, *mut c_int) -> ResultCode,
+    pub(crate) version: (i32, i32),
     number_of_archs: unsafe extern "C" fn(*mut c_int) -> ResultCode,
     archs: unsafe extern "C" fn(*mut c_int) -> ResultCode,
 }
@@ -56,7 +56,8 @@ impl Api {
     /// Loads the library at `path` for good and looks up every function.
     pub(crate) fn load(path: &Path) -> Result<Api, LoadError> {
         let library = keep_loaded(path)?;
-        let find = Functions { library: &library, path };
+        let version = version_of(&library, path)?;
+        let find = Functions { library: &library, path, version };
         // SAFETY: each field's type is the function's type in `nvrtc.h`, C calling convention, and the library stays
         // loaded: its handle is forgotten below, and `keep_loaded` holds a reference of its own.
         let api = unsafe {
@@ -73,21 +74,12 @@ impl Api {
                 ptx_size: find.get("nvrtcGetPTXSize")?,
                 ptx: find.get("nvrtcGetPTX")?,
                 error_string: find.get("nvrtcGetErrorString")?,
-                version: find.get("nvrtcVersion")?,
+                version,
                 number_of_archs: find.get("nvrtcGetNumSupportedArchs")?,
                 archs: find.get("nvrtcGetSupportedArchs")?,
             }
         };
         Ok(api)
-    }
-
-    /// `nvrtcVersion`.
-    pub(crate) fn version(&self) -> Result<(i32, i32), LoadError> {
-        let (mut major, mut minor) = (0, 0);
-        // SAFETY: both pointers are to live integers that the function writes.
-        let code = unsafe { (self.version)(&raw mut major, &raw mut minor) };
-        self.check("nvrtcVersion", code)?;
-        Ok((major, minor))
     }
 
     /// `nvrtcGetSupportedArchs`.
@@ -119,10 +111,26 @@ impl Api {
     }
 }
 
-/// A library by whose path errors are told.
+/// `nvrtcVersion`, which every release has; asked before any other function is looked up.
+fn version_of(library: &Library, path: &Path) -> Result<(i32, i32), LoadError> {
+    type Version = unsafe extern "C" fn(*mut c_int, *mut c_int) -> ResultCode;
+    // SAFETY: the type is the function's in `nvrtc.h`, and it is called while the library is loaded.
+    let Ok(function) = (unsafe { library.get::<Version>("nvrtcVersion") }) else {
+        return Err(LoadError::NotNvrtc { path: path.to_owned() });
+    };
+    let (mut major, mut minor) = (0, 0);
+    // SAFETY: both pointers are to live integers that the function writes.
+    match unsafe { function(&raw mut major, &raw mut minor) } {
+        SUCCESS => Ok((major, minor)),
+        code => Err(LoadError::Call { call: "nvrtcVersion", code, reason: format!("NVRTC error {code}") }),
+    }
+}
+
+/// A library by whose path and release errors are told.
 struct Functions<'a> {
     library: &'a Library,
     path: &'a Path,
+    version: (i32, i32),
 }
 
 impl Functions<'_> {
@@ -132,7 +140,9 @@ impl Functions<'_> {
         // SAFETY: the caller answers for the type and for the library staying loaded.
         match unsafe { self.library.get::<F>(name) } {
             Ok(symbol) => Ok(*symbol),
-            Err(_) => Err(LoadError::MissingFunction { path: self.path.to_owned(), function: name }),
+            Err(_) => {
+                Err(LoadError::TooOld { path: self.path.to_owned(), found: self.version, function: name })
+            }
         }
     }
 }

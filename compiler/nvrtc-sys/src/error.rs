@@ -3,6 +3,9 @@
 use std::borrow::Cow;
 use std::path::PathBuf;
 
+/// The oldest release that has every function: `nvrtcGetSupportedArchs` came with 11.2 (its release notes).
+pub const OLDEST: (i32, i32) = (11, 2);
+
 /// Why a file cannot serve as NVRTC.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LoadError {
@@ -20,11 +23,22 @@ pub enum LoadError {
         /// What the loader says.
         reason: String,
     },
-    /// It is a library, but not NVRTC, or a release that is too old.
-    #[error("`{}` has no function `{function}`", path.display())]
-    MissingFunction {
+    /// It is a library, but not NVRTC.
+    #[error("`{}` is no NVRTC: it has no function `nvrtcVersion`", path.display())]
+    NotNvrtc {
         /// The file.
         path: PathBuf,
+    },
+    /// A release that lacks a function.
+    #[error(
+        "`{}` is NVRTC {}.{}, which has no function `{function}`; {}.{} or a later one is needed",
+        path.display(), found.0, found.1, OLDEST.0, OLDEST.1
+    )]
+    TooOld {
+        /// The file.
+        path: PathBuf,
+        /// What it says it is.
+        found: (i32, i32),
         /// The function.
         function: &'static str,
     },

@@ -12,7 +12,7 @@ mod api;
 mod error;
 mod program;
 
-pub use error::{CompileError, LoadError};
+pub use error::{CompileError, LoadError, OLDEST};
 pub use program::{Output, Program};
 
 use std::path::{Path, PathBuf};
@@ -41,7 +41,7 @@ impl Nvrtc {
             return Err(LoadError::NotAbsolute { path: path.to_owned() });
         }
         let api = api::Api::load(path)?;
-        let version = api.version()?;
+        let version = api.version;
         let builtins = path.with_file_name(builtins_name(version));
         if !builtins.is_file() {
             return Err(LoadError::MissingBuiltins { path: path.to_owned(), builtins });

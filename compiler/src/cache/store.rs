@@ -3,6 +3,7 @@
 //! An entry is a magic, the digest of key and value, and the value. It is written beside its place and renamed, so readers
 //! see a whole entry or none, whatever other processes do. A damaged entry is a miss and is replaced.
 
+use std::collections::HashSet;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -11,6 +12,7 @@ use cubinder_bundle::Digest;
 
 use super::KeyHasher;
 use crate::diagnostic::Diagnostic;
+use crate::whole::{self, Draft};
 
 const MAGIC: &[u8; 8] = b"cubincd1";
 const HEADER_BYTES: usize = MAGIC.len() + 32;
@@ -21,6 +23,8 @@ const HEADER_BYTES: usize = MAGIC.len() + 32;
 pub struct Cache {
     root: Option<PathBuf>,
     trouble: Mutex<Trouble>,
+    /// The folders that were looked through for what killed processes left.
+    swept: Mutex<HashSet<PathBuf>>,
 }
 
 #[derive(Debug, Default)]
@@ -33,13 +37,13 @@ impl Cache {
     /// The store in `<cache>/code`, which is created when the first entry is written.
     #[must_use]
     pub fn open(cache: &Path) -> Cache {
-        Cache { root: Some(cache.join("code")), trouble: Mutex::default() }
+        Cache { root: Some(cache.join("code")), trouble: Mutex::default(), swept: Mutex::default() }
     }
 
     /// A store that holds nothing and takes nothing.
     #[must_use]
     pub fn disabled() -> Cache {
-        Cache { root: None, trouble: Mutex::default() }
+        Cache { root: None, trouble: Mutex::default(), swept: Mutex::default() }
     }
 
     /// The value stored under `key`, if it is there and undamaged.
@@ -60,7 +64,7 @@ impl Cache {
         if self.lock().met {
             return;
         }
-        if let Err(error) = write(&place, &check(key, value), value) {
+        if let Err(error) = self.write(&place, &check(key, value), value) {
             let warning = Diagnostic::warning(format!("compiled code cannot be kept: {error}"))
                 .note(format!("tried to write below `{}`", place.parent().unwrap_or(&place).display()))
                 .note("the build goes on; the next one compiles the same kernels again")
@@ -70,6 +74,19 @@ impl Cache {
                 *trouble = Trouble { met: true, warning: Some(warning) };
             }
         }
+    }
+
+    fn write(&self, place: &Path, check: &Digest, value: &[u8]) -> io::Result<()> {
+        let folder = whole::folder_of(place);
+        std::fs::create_dir_all(folder)?;
+        if self.swept.lock().unwrap_or_else(PoisonError::into_inner).insert(folder.to_owned()) {
+            whole::sweep(folder);
+        }
+        let mut draft = Draft::in_folder(folder)?;
+        draft.file_mut().write_all(MAGIC)?;
+        draft.file_mut().write_all(&check.0)?;
+        draft.file_mut().write_all(value)?;
+        draft.place_for_now(place)
     }
 
     /// The warning about the first failed write, once.
@@ -92,18 +109,6 @@ impl Cache {
 /// The digest covers the key too, so that an entry under a wrong name is noticed.
 fn check(key: &Digest, value: &[u8]) -> Digest {
     KeyHasher::new("entry").field(&key.0).field(value).finish()
-}
-
-fn write(place: &Path, check: &Digest, value: &[u8]) -> io::Result<()> {
-    let folder = place.parent().ok_or_else(|| io::Error::other("the entry has no folder"))?;
-    std::fs::create_dir_all(folder)?;
-    let mut file = tempfile::Builder::new().prefix(".new-").tempfile_in(folder)?;
-    file.write_all(MAGIC)?;
-    file.write_all(&check.0)?;
-    file.write_all(value)?;
-    file.flush()?;
-    file.persist(place).map_err(|error| error.error)?;
-    Ok(())
 }
 
 #[cfg(test)]
@@ -180,6 +185,40 @@ mod tests {
             }
         });
         assert_eq!(files_below(folder.path()).len(), 1);
+    }
+
+    #[test]
+    fn no_flipped_bit_and_no_cut_is_a_hit() {
+        let folder = tempfile::tempdir().unwrap();
+        let key = Digest::of(b"key");
+        let cache = Cache::open(folder.path());
+        cache.put(&key, b"a value");
+        let place = cache.place(&key).unwrap();
+        let entry = std::fs::read(&place).unwrap();
+        let flipped = (0..entry.len() * 8).map(|bit| {
+            let mut entry = entry.clone();
+            entry[bit / 8] ^= 1 << (bit % 8);
+            entry
+        });
+        let cut = (0..entry.len()).map(|length| entry[..length].to_vec());
+        let longer = [0_u8, 0xff].map(|byte| [entry.as_slice(), &[byte]].concat());
+        for damaged in flipped.chain(cut).chain(longer) {
+            std::fs::write(&place, &damaged).unwrap();
+            assert_eq!(cache.get(&key), None, "{damaged:02x?}");
+        }
+        cache.put(&key, b"a value");
+        assert_eq!(std::fs::read(&place).unwrap(), entry);
+    }
+
+    #[test]
+    fn what_a_killed_process_left_is_taken_away() {
+        let folder = tempfile::tempdir().unwrap();
+        let key = Digest::of(b"key");
+        let place = Cache::open(folder.path()).place(&key).unwrap();
+        std::fs::create_dir_all(place.parent().unwrap()).unwrap();
+        std::fs::write(place.with_file_name(".cubinder-AbC123.tmp"), "half").unwrap();
+        Cache::open(folder.path()).put(&key, b"value");
+        assert_eq!(files_below(folder.path()), [place]);
     }
 
     proptest! {

@@ -255,8 +255,11 @@ fn found(site: &Site<'_>, group: &Group, case: &Case) -> String {
     let claim = &group.claim;
     let told = describe(site.plugin, case, &[&claim.expr]);
     let prefix = if told.is_empty() { String::new() } else { format!("for {told} ") };
+    let constant = claim.expr.constant();
     match &claim.what {
-        What::Within(_) if let Some(value) = claim.expr.constant() => format!("this is {value}"),
+        What::Within(_) if constant.is_some() => {
+            format!("this is {}", constant.unwrap_or_default())
+        }
         What::Within(allowed) | What::Fits(allowed) => match outside(&claim.expr, case, *allowed) {
             Some((Some(index), found)) => format!("{prefix}element {index} would be {found}"),
             Some((None, found)) => format!("{prefix}this would be {found}"),

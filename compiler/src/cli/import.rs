@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 use cubinder_compiler::diagnostic::{Diagnostic, suggest};
 use cubinder_compiler::foreign::import::{self, Constant, Found};
+use cubinder_compiler::whole::{self, Draft, Placing, folder_of};
 
 use super::output::{MessageFormat, print, show};
 
@@ -125,16 +126,14 @@ fn unknown(words: &[OsString]) -> Diagnostic {
 /// What goes to stdout: the manifest, or where it is.
 fn written(found: &Found, output: Option<&Path>) -> Result<String, Diagnostic> {
     let Some(path) = output else { return Ok(import::write(found, Path::new("."))) };
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let text = import::write(found, folder);
-    let cannot =
-        |error: std::io::Error| Diagnostic::error(format!("cannot write `{}`: {error}", path.display()));
-    let mut file = std::fs::File::create_new(path).map_err(|error| match error.kind() {
+    let text = import::write(found, folder_of(path));
+    let cannot = |error: &std::io::Error| match error.kind() {
         std::io::ErrorKind::AlreadyExists => {
-            cannot(error).help("name another file; what is there is never overwritten")
+            whole::cannot("write", path, error).help("name another file; what is there is never overwritten")
         }
-        _ => cannot(error),
-    })?;
-    std::io::Write::write_all(&mut file, text.as_bytes()).map_err(cannot)?;
+        _ => whole::cannot("write", path, error),
+    };
+    let draft = Draft::with(path, text.as_bytes()).map_err(|error| cannot(&error))?;
+    whole::place_all_new(vec![Placing { draft, place: path }]).map_err(|refused| cannot(&refused.error))?;
     Ok(format!("wrote {}\n\nnext:\n  cubinder check {}\n", path.display(), path.display()))
 }

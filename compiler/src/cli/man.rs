@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use clap::Args;
 use clap_mangen::Man;
 use cubinder_compiler::diagnostic::Diagnostic;
+use cubinder_compiler::whole::{self, Draft, NotPlaced, Placing};
 
 use super::output::{MessageFormat, print, print_bytes, show};
 
@@ -38,18 +39,23 @@ fn pages(folder: Option<&Path>, mut command: clap::Command) -> Result<(), Diagno
         print_bytes(&page(&command)?);
         return Ok(());
     };
-    let cannot = |what: &str, path: &Path, error: &std::io::Error| {
-        Diagnostic::error(format!("cannot {what} `{}`: {error}", path.display()))
-    };
-    std::fs::create_dir_all(folder).map_err(|error| cannot("make the folder", folder, &error))?;
+    std::fs::create_dir_all(folder).map_err(|error| whole::cannot("make the folder", folder, &error))?;
     let commands =
         command.get_subcommands().filter(|command| command.get_name() != "help" && !command.is_hide_set());
-    for command in std::iter::once(&command).chain(commands) {
-        let name = command.get_display_name().unwrap_or_else(|| command.get_name());
-        let path = folder.join(format!("{name}.1"));
-        std::fs::write(&path, page(command)?).map_err(|error| cannot("write", &path, &error))?;
-        print(&format!("wrote {}\n", path.display()));
+    let commands = std::iter::once(&command).chain(commands);
+    let place = |command: &clap::Command| {
+        folder.join(format!("{}.1", command.get_display_name().unwrap_or_else(|| command.get_name())))
+    };
+    let pages: Vec<(PathBuf, &clap::Command)> = commands.map(|command| (place(command), command)).collect();
+    let mut placings = Vec::new();
+    for (place, command) in &pages {
+        let draft =
+            Draft::with(place, &page(command)?).map_err(|error| whole::cannot("write", place, &error))?;
+        placings.push(Placing { draft, place });
     }
+    whole::place_all(placings)
+        .map_err(|NotPlaced { place, error }| whole::cannot("write", &place, &error))?;
+    pages.iter().for_each(|(place, _)| print(&format!("wrote {}\n", place.display())));
     Ok(())
 }
 

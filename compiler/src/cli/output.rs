@@ -46,7 +46,7 @@ pub(super) fn show(diagnostics: &mut [Diagnostic], format: MessageFormat) {
         }
         MessageFormat::Json => match diagnostic::to_json_lines(diagnostics) {
             Ok(lines) => print(&lines),
-            Err(error) => eprintln!("error: the messages have no JSON form: {error}"),
+            Err(error) => complain(&format!("the messages have no JSON form: {error}")),
         },
     }
 }
@@ -65,10 +65,15 @@ pub(super) fn print_bytes(bytes: &[u8]) {
     let mut out = std::io::stdout().lock();
     match out.write_all(bytes).and_then(|()| out.flush()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe && !IS_CUT.swap(true, Ordering::Relaxed) => {
-            eprintln!("error: cannot write to standard output: {error}");
+            complain(&format!("cannot write to standard output: {error}"));
         }
         _ => {}
     }
+}
+
+/// Says on stderr what has no other place. Nobody is left to be told that stderr is closed or full.
+fn complain(message: &str) {
+    let _ = writeln!(std::io::stderr(), "error: {message}");
 }
 
 /// How the program ends: as the command did, where all that it had to say was written.

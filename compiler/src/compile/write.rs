@@ -1,15 +1,14 @@
 //! The libraries as files.
 //!
-//! Owns their names, and that all of them appear or none; and the depfile, which is written after them. What is in them is [`crate::library`]'s business.
+//! Owns their names, and that all of them appear or none, with the depfile. What is in them is [`crate::library`]'s business.
 
-use std::io::Write as _;
-use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::inputs::Inputs;
 use super::{Request, Written, depfile};
 use crate::diagnostic::Diagnostic;
 use crate::library::{self, Mode};
+use crate::whole::{self, Draft, NotPlaced, Placing, cannot, folder_of};
 
 fn ops_name(request: &Request) -> String {
     format!("lib{}.so", request.name)
@@ -19,44 +18,48 @@ fn code_name(request: &Request) -> String {
     format!("lib{}-code.so", request.name)
 }
 
-/// Writes all libraries or none: each is made whole in a folder beside its place, and then moved there.
-pub(super) fn libraries(request: &Request, bundle: &[u8]) -> Result<Vec<Written>, Diagnostic> {
-    let cannot = |what: &str, path: &Path, error: &std::io::Error| {
-        Diagnostic::error(format!("cannot {what} `{}`: {error}", path.display()))
-    };
+/// Writes all libraries or none, with the file that names what they were made from: each is made whole beside its place, and then renamed.
+///
+/// Whatever is asked whether it is up to date comes last: where the process is killed in between, Make finds a library of ops that is older than what
+/// changed, or one whose code library and depfile belong to it.
+pub(super) fn libraries(
+    request: &Request,
+    bundle: &[u8],
+    inputs: &Inputs,
+) -> Result<Vec<Written>, Diagnostic> {
     let output = &request.output;
     std::fs::create_dir_all(output).map_err(|error| cannot("make the folder", output, &error))?;
-    let staging = tempfile::Builder::new()
-        .prefix(".cubinder-")
-        .tempdir_in(output)
-        .map_err(|error| cannot("write to the folder", output, &error))?;
-    let (ops, code) = (ops_name(request), code_name(request));
-    let wanted = if request.embed {
-        vec![(ops, Mode::OpsForLibrary), (code, Mode::CodeLibrary)]
-    } else {
-        vec![(ops, Mode::Ops)]
-    };
-    for (name, mode) in &wanted {
-        let place = output.join(name);
-        if place.is_dir() {
-            return Err(Diagnostic::error(format!("cannot write `{}`: it is a folder", place.display())));
-        }
-        if is_same_file(&place, &request.runtime_library) {
-            return Err(Diagnostic::error(format!("`{}` is the runtime library itself", place.display()))
-                .help("choose another name or another folder"));
-        }
-        library::inject(&request.runtime_library, bundle, *mode, &staging.path().join(name))
-            .map_err(|error| error.to_diagnostic())?;
+    let ops_mode = if request.embed { Mode::OpsForLibrary } else { Mode::Ops };
+    let code = request.embed.then(|| (output.join(code_name(request)), Mode::CodeLibrary));
+    let wanted: Vec<(PathBuf, Mode)> =
+        std::iter::once((output.join(ops_name(request)), ops_mode)).chain(code).collect();
+    let mut written: Vec<(Written, Draft)> = Vec::new();
+    for (path, mode) in wanted {
+        let draft = library(request, bundle, mode, &path)?;
+        let bytes = draft.file().metadata().map_err(|error| cannot("read", &path, &error))?.len();
+        written.push((Written { path, mode, bytes }, draft));
     }
-    wanted
-        .into_iter()
-        .map(|(name, mode)| {
-            let (made, path) = (staging.path().join(&name), output.join(&name));
-            let bytes = std::fs::metadata(&made).map_err(|error| cannot("read", &made, &error))?.len();
-            std::fs::rename(&made, &path).map_err(|error| cannot("write", &path, &error))?;
-            Ok(Written { path, mode, bytes })
-        })
-        .collect()
+    let (written, drafts): (Vec<Written>, Vec<Draft>) = written.into_iter().unzip();
+    let depfile = match &request.depfile {
+        Some(path) => Some((depfile_draft(path, &written, inputs)?, path.as_path())),
+        None => None,
+    };
+    let drafts = drafts.into_iter().zip(written.iter().map(|written| written.path.as_path())).rev();
+    let placings = depfile.into_iter().chain(drafts).map(|(draft, place)| Placing { draft, place });
+    whole::place_all(placings.collect())
+        .map_err(|NotPlaced { place, error }| cannot("write", &place, &error))?;
+    Ok(written)
+}
+
+fn library(request: &Request, bundle: &[u8], mode: Mode, place: &Path) -> Result<Draft, Diagnostic> {
+    if place.is_dir() {
+        return Err(Diagnostic::error(format!("cannot write `{}`: it is a folder", place.display())));
+    }
+    if is_same_file(place, &request.runtime_library) {
+        return Err(Diagnostic::error(format!("`{}` is the runtime library itself", place.display()))
+            .help("choose another name or another folder"));
+    }
+    library::draft(&request.runtime_library, bundle, mode, place).map_err(|error| error.to_diagnostic())
 }
 
 /// Refuses a depfile that would take the place of a file that is read or written. Asked before anything is written.
@@ -73,22 +76,15 @@ pub(super) fn check_depfile(request: &Request, depfile: &Path, inputs: &Inputs) 
         .help("name a file of its own with `--depfile`, such as the library's name with `.d` behind it"))
 }
 
-/// Writes what `libraries` were made from: whole, or not at all.
-pub(super) fn depfile(path: &Path, libraries: &[Written], inputs: &Inputs) -> Result<(), Diagnostic> {
+/// What `libraries` were made from, beside its place.
+fn depfile_draft(path: &Path, libraries: &[Written], inputs: &Inputs) -> Result<Draft, Diagnostic> {
     let outputs = libraries.iter().map(|library| library.path.as_path());
     let text = depfile::text(outputs, inputs.files.iter().map(AsRef::as_ref))?;
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let write = || {
-        std::fs::create_dir_all(folder)?;
-        let mut file = tempfile::Builder::new().prefix(".cubinder-").tempfile_in(folder)?;
-        file.write_all(&text)?;
-        // A temporary file is for its owner alone; who may read the library may read this.
-        file.as_file().set_permissions(std::fs::Permissions::from_mode(0o644))?;
-        file.persist(path).map_err(|error| error.error)
+        std::fs::create_dir_all(folder_of(path))?;
+        Draft::with(path, &text)
     };
-    write().map(drop).map_err(|error: std::io::Error| {
-        Diagnostic::error(format!("cannot write the depfile `{}`: {error}", path.display()))
-    })
+    write().map_err(|error| cannot("write the depfile", path, &error))
 }
 
 fn is_same_file(first: &Path, second: &Path) -> bool {

@@ -102,14 +102,15 @@ pub fn check_for(resolved: &Resolved, targets: &[Target], open: &Open<'_>) -> Ch
                 bound.push(args);
                 continue;
             }
-            Found::Kernel(kernel, arguments)
-                if let Some(name) = undeclared::find(resolved, &arguments, kernel, kernels, source) =>
-            {
-                vec![undeclared::message(resolved, unit, &name, source, kernel)]
-            }
             Found::Kernel(kernel, arguments) => {
-                let check = Check { unit, targets, source, kernel, arguments, own_types: &kernels.own_types };
-                check.run(plugin, &mut args)
+                match undeclared::find(resolved, &arguments, kernel, kernels, source) {
+                    Some(name) => vec![undeclared::message(resolved, unit, &name, source, kernel)],
+                    None => {
+                        let own_types = &kernels.own_types;
+                        let check = Check { unit, targets, source, kernel, arguments, own_types };
+                        check.run(plugin, &mut args)
+                    }
+                }
             }
             Found::Missing => vec![missing(unit, source, kernels)],
             Found::TemplateMisfit(kernel, problem) => vec![misfit(unit, source, kernel, &problem)],

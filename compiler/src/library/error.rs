@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use cubinder_bundle::slot::{self, SlotError};
 
 use crate::diagnostic::Diagnostic;
+use crate::whole;
 
 /// A file that could not be handled.
 #[derive(Debug, thiserror::Error)]
@@ -38,9 +39,17 @@ impl LibraryError {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Problem {
-    /// The operating system refused.
+    /// The operating system refused to read, or what was asked first.
     #[error("cannot {action}: {source}")]
     Io {
+        /// What was tried.
+        action: &'static str,
+        /// What it answered.
+        source: io::Error,
+    },
+    /// The operating system refused to write.
+    #[error("cannot {action}: {source}")]
+    Unwritten {
         /// What was tried.
         action: &'static str,
         /// What it answered.
@@ -124,6 +133,7 @@ impl Problem {
                 "build the runtime library with rust-lld, lld, GNU ld or gold; mold keeps the note apart with \
                  `-C link-arg=-Wl,--build-id=none`"
             }
+            Problem::Unwritten { source, .. } => return whole::help(source).map(str::to_owned),
             Problem::Changed(_) => "take the runtime library that the bundle was put into",
             _ => return None,
         };

@@ -26,6 +26,8 @@ pub use cubinder_bundle::slot::Mode;
 
 pub use error::{LibraryError, Problem};
 
+use crate::whole::Draft;
+
 use elf::Elf;
 use find::Slot;
 use plan::{Plan, Target};
@@ -66,10 +68,32 @@ pub fn inject_stream(
     mode: Mode,
     out: &Path,
 ) -> Result<(), LibraryError> {
+    place(draft_stream(base, bundle, length, mode, out)?, out)
+}
+
+/// As [`inject`], without putting the library into its place `out`: it lies beside it.
+///
+/// # Errors
+/// As [`inject_stream`].
+pub fn draft(base: &Path, bundle: &[u8], mode: Mode, out: &Path) -> Result<Draft, LibraryError> {
+    draft_stream(base, &mut { bundle }, bundle.len() as u64, mode, out)
+}
+
+fn place(draft: Draft, out: &Path) -> Result<(), LibraryError> {
+    draft.place(out).map_err(view::writing).map_err(LibraryError::at(out))
+}
+
+fn draft_stream(
+    base: &Path,
+    bundle: &mut dyn Read,
+    length: u64,
+    mode: Mode,
+    out: &Path,
+) -> Result<Draft, LibraryError> {
     let (mut view, permissions) = open(base)?;
     let plan = plan_injection(&mut view, mode, length).map_err(LibraryError::at(base))?;
     let library = write::Library { plan: Some((&plan, bundle, length)), permissions };
-    library.write(&mut view, out, |written| {
+    library.draft(&mut view, out, |written| {
         let found = attached(&mut View::new(written)?)?;
         let range = plan.offset..plan.offset.saturating_add(length);
         match found {
@@ -88,12 +112,14 @@ pub fn inject_stream(
 pub fn detach(library: &Path, out: &Path) -> Result<(), LibraryError> {
     let (mut view, permissions) = open(library)?;
     restore(&mut view).map_err(LibraryError::at(library))?;
-    write::Library { plan: None, permissions }.write(&mut view, out, |written| {
-        match attached(&mut View::new(written)?)? {
-            None => Ok(()),
-            Some(found) => Err(Problem::ReadBack(format!("expected no bundle, found {found:?}"))),
-        }
-    })
+    let draft =
+        write::Library { plan: None, permissions }.draft(&mut view, out, |written| {
+            match attached(&mut View::new(written)?)? {
+                None => Ok(()),
+                Some(found) => Err(Problem::ReadBack(format!("expected no bundle, found {found:?}"))),
+            }
+        })?;
+    place(draft, out)
 }
 
 /// Says whether the library at `path` has a bundle, and where; `None` for a runtime library without one.

@@ -118,7 +118,7 @@ pub(super) fn reading(source: io::Error) -> Problem {
 }
 
 pub(super) fn writing(source: io::Error) -> Problem {
-    Problem::Io { action: "write it", source }
+    Problem::Unwritten { action: "write it", source }
 }
 
 #[cfg(test)]

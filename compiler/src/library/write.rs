@@ -1,6 +1,6 @@
-//! Writing a library: whole or not at all.
+//! Writing a library, to take its place when it is whole.
 //!
-//! Owns the temporary file. Never writes over an existing library: a process may have it mapped.
+//! Never writes over an existing library: a process may have it mapped.
 
 use std::fs::{self, File, Permissions};
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -9,6 +9,7 @@ use std::path::Path;
 use super::error::{LibraryError, Problem};
 use super::plan::Plan;
 use super::view::{View, writing};
+use crate::whole::{Draft, folder_of};
 
 /// What to write beside the bytes of a view.
 pub(super) struct Library<'a> {
@@ -19,33 +20,30 @@ pub(super) struct Library<'a> {
 }
 
 impl Library<'_> {
-    /// Writes `view`, and a bundle if there is one, to a temporary file beside `out`; has `check` read it; renames it.
-    pub(super) fn write<R: Read + Seek>(
+    /// Writes `view`, and a bundle if there is one, to a file beside `out`, and has `check` read it.
+    pub(super) fn draft<R: Read + Seek>(
         self,
         view: &mut View<R>,
         out: &Path,
         check: impl FnOnce(File) -> Result<(), Problem>,
-    ) -> Result<(), LibraryError> {
+    ) -> Result<Draft, LibraryError> {
         let write = || {
-            let folder =
-                out.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-            // Asked first, because the answer about the temporary file would name that one.
-            fs::metadata(folder).map_err(|source| Problem::Io { action: "open its folder", source })?;
-            let creating = |source| Problem::Io { action: "create a temporary file beside it", source };
-            let mut builder = tempfile::Builder::new();
-            let mut file =
-                builder.prefix(".cubinder-").suffix(".tmp").tempfile_in(folder).map_err(creating)?;
-            view.copy(&mut file)?;
+            // Asked first, because the answer about the file beside it would name that one.
+            fs::metadata(folder_of(out))
+                .map_err(|source| Problem::Io { action: "open its folder", source })?;
+            let creating =
+                |source| Problem::Unwritten { action: "create a temporary file beside it", source };
+            let mut draft = Draft::beside(out).map_err(creating)?;
+            let file = draft.file_mut();
+            view.copy(file)?;
             if let Some((plan, bundle, length)) = self.plan {
-                let file = file.as_file_mut();
                 fill(file, plan.offset.saturating_sub(view.length()))?;
                 stream(bundle, length, file)?;
                 finish(plan, length, file)?;
             }
-            check(file.as_file().try_clone().map_err(writing)?)?;
-            file.as_file().set_permissions(self.permissions).map_err(writing)?;
-            file.persist(out).map_err(|error| writing(error.error))?;
-            Ok(())
+            check(file.try_clone().map_err(writing)?)?;
+            file.set_permissions(self.permissions).map_err(writing)?;
+            Ok(draft)
         };
         write().map_err(LibraryError::at(out))
     }

@@ -3,12 +3,12 @@
 //! Owns the texts and where they go ([`plan`]), and writing them ([`write()`]): everything or nothing, and never over a file that is
 //! there. Never compiles: a test holds the texts against the rest of the compiler.
 
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use crate::config::{self, FILE_NAME};
 use crate::diagnostic::Diagnostic;
 use crate::manifest::form::is_identifier;
+use crate::whole::{self, Draft, NotPlaced, Placing, cannot, folder_of};
 
 /// The longest name: it is part of the names of files and of symbols.
 const LONGEST_NAME: usize = 64;
@@ -78,33 +78,38 @@ fn around(here: &Path) -> Option<PathBuf> {
     Some(std::iter::repeat_n("..", above).collect())
 }
 
-/// Writes the files, and the folders that they need.
+/// Writes the files, and the folders that they need. What a run that was killed has written of them may be there: the very files, but not all.
 ///
 /// # Errors
 /// Where some of them are there already, all of which are named and nothing is written; and where the system refuses.
 pub fn write(plan: &Plan) -> Result<(), Vec<Diagnostic>> {
-    let there = plan.files.iter().filter(|(path, _)| path.symlink_metadata().is_ok());
-    let there: Vec<Diagnostic> =
-        there.map(|(path, _)| Diagnostic::error(format!("`{}` is there already", path.display()))).collect();
-    if !there.is_empty() {
-        let last = there.len() - 1;
-        let with_help = there.into_iter().enumerate().map(|(index, error)| {
-            if index == last { error.help("choose another name; nothing was written") } else { error }
-        });
-        return Err(with_help.collect());
+    let (there, missing): (Vec<_>, Vec<_>) =
+        plan.files.iter().partition(|(path, _)| path.symlink_metadata().is_ok());
+    let is_as_planned =
+        |(path, text): &&&(PathBuf, String)| std::fs::read(path).is_ok_and(|bytes| bytes == text.as_bytes());
+    let is_unfinished = !missing.is_empty() && there.iter().all(|file| is_as_planned(&file));
+    if !there.is_empty() && !is_unfinished {
+        return Err(there_already(&there));
     }
-    for (path, text) in &plan.files {
-        let cannot = |error: std::io::Error| {
-            vec![Diagnostic::error(format!("cannot write `{}`: {error}", path.display()))]
-        };
-        if let Some(folder) = path.parent() {
-            std::fs::create_dir_all(folder).map_err(cannot)?;
-        }
-        // Somebody may have made it since.
-        let mut file = std::fs::File::create_new(path).map_err(cannot)?;
-        file.write_all(text.as_bytes()).map_err(cannot)?;
+    let mut drafts = Vec::new();
+    for (path, text) in missing {
+        let folder = folder_of(path);
+        std::fs::create_dir_all(folder).map_err(|error| vec![cannot("make the folder", folder, &error)])?;
+        let draft =
+            Draft::with(path, text.as_bytes()).map_err(|error| vec![cannot("write", path, &error)])?;
+        drafts.push(Placing { draft, place: path });
     }
-    Ok(())
+    // Somebody may have made one of them since.
+    whole::place_all_new(drafts).map_err(|NotPlaced { place, error }| vec![cannot("write", &place, &error)])
+}
+
+fn there_already(there: &[&(PathBuf, String)]) -> Vec<Diagnostic> {
+    let last = there.len().saturating_sub(1);
+    let tell = |(index, (path, _)): (usize, &&(PathBuf, String))| {
+        let error = Diagnostic::error(format!("`{}` is there already", path.display()));
+        if index == last { error.help("choose another name; nothing was written") } else { error }
+    };
+    there.iter().enumerate().map(tell).collect()
 }
 
 /// Whether the project's `cubinder.toml` names the manifest that was written; false also where it cannot be read.
@@ -187,5 +192,17 @@ mod tests {
         assert_eq!(errors.len(), 3, "{errors:?}");
         assert_eq!(std::fs::read_to_string(&kernel).unwrap(), "mine");
         assert!(!folder.path().join("manifests/scale.toml").exists());
+    }
+
+    #[test]
+    fn what_a_killed_run_began_is_finished() {
+        let folder = tempfile::tempdir().unwrap();
+        let plan = plan("scale", Some(folder.path()), folder.path()).unwrap();
+        write(&plan).unwrap();
+        std::fs::remove_file(&plan.files[2].0).unwrap();
+        std::fs::remove_file(&plan.files[4].0).unwrap();
+        write(&plan).unwrap();
+        assert!(plan.files.iter().all(|(path, text)| std::fs::read_to_string(path).unwrap() == *text));
+        assert_eq!(write(&plan).unwrap_err().len(), 5);
     }
 }

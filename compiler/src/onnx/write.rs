@@ -2,12 +2,12 @@
 
 use std::fs::{self, File};
 use std::io::BufWriter;
-use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use cubinder_onnx::{Edits, Model};
 
 use crate::diagnostic::Diagnostic;
+use crate::whole::{self, Draft, folder_of};
 
 /// Writes the model that was read from `from` to `to`, which may be the same, with the changes.
 ///
@@ -36,19 +36,16 @@ pub fn write(from: &Path, edits: &Edits<'_>, to: &Path) -> Result<(), Diagnostic
             return Err(error.help("name another file, or remove that one"));
         }
     }
-    let folder = folder(&place);
-    let new = fs::Permissions::from_mode(0o666);
-    let made = tempfile::Builder::new().prefix(".cubinder-").permissions(new).tempfile_in(&folder);
-    let made = made.map_err(|error| cannot(&error))?;
+    let refused = |error: &std::io::Error| whole::cannot("write", to, error);
+    let made = Draft::beside(&place).map_err(|error| refused(&error))?;
     // The umask is for new files: one that was there keeps its permissions.
     if let Some(known) = known {
-        made.as_file().set_permissions(known.permissions()).map_err(|error| cannot(&error))?;
+        made.file().set_permissions(known.permissions()).map_err(|error| refused(&error))?;
     }
     let source = File::open(from)
         .map_err(|error| Diagnostic::error(format!("cannot read `{}`: {error}", from.display())))?;
-    edits.write(source, BufWriter::new(made.as_file())).map_err(|error| cannot(&error))?;
-    made.persist(&place).map_err(|error| cannot(&error.error))?;
-    Ok(())
+    edits.write(source, BufWriter::new(made.file())).map_err(|error| refused(&error))?;
+    made.place(&place).map_err(|error| refused(&error))
 }
 
 /// The model as it would be read again, had it been written.
@@ -63,17 +60,10 @@ pub fn changed(from: &Path, edits: &Edits<'_>) -> Result<Model, Diagnostic> {
     Model::read(edits.view(source)).map_err(|error| cannot(&error))
 }
 
-fn folder(path: &Path) -> PathBuf {
-    match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent.to_path_buf(),
-        _ => PathBuf::from("."),
-    }
-}
-
 /// The warning about weights that lie beside a model and not beside where it is written to.
 #[must_use]
 pub fn weights_left_behind(model: &Model, from: &Path, to: &Path) -> Option<Diagnostic> {
-    let same = match (fs::canonicalize(folder(from)), fs::canonicalize(folder(to))) {
+    let same = match (fs::canonicalize(folder_of(from)), fs::canonicalize(folder_of(to))) {
         (Ok(from), Ok(to)) => from == to,
         _ => false,
     };

@@ -2,16 +2,14 @@
 
 use std::fs;
 use std::io::Write as _;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-
-use tempfile::NamedTempFile;
 
 use super::{Device, File, Point, Tuning, read, write};
 use crate::config;
 use crate::diagnostic::Diagnostic;
 use crate::eval::{Subject, state};
 use crate::project::kind::{self, Kind};
+use crate::whole::{self, Draft, folder_of};
 
 /// The name of the file for a GPU: `nvidia-h200.toml`.
 #[must_use]
@@ -130,36 +128,31 @@ pub fn prepare(path: &Path) -> Result<(), Diagnostic> {
 /// # Errors
 /// Where it cannot be written, and where it is read-only. What was there before is there still, then.
 pub fn save(path: &Path, tuning: &Tuning) -> Result<(), Diagnostic> {
-    let (mut file, place) = beside(path)?;
+    let (mut draft, place) = beside(path)?;
     let save = || {
-        file.write_all(write(tuning).as_bytes())?;
-        // What takes the place of a file has to be on the disk before it does.
-        file.as_file().sync_all()?;
-        file.persist(&place).map_err(|error| error.error)
+        draft.file_mut().write_all(write(tuning).as_bytes())?;
+        draft.place(&place)
     };
-    save().map(drop).map_err(|error: std::io::Error| unwritten(path, &error))
+    save().map_err(|error: std::io::Error| unwritten(path, &error))
 }
 
 /// An empty file in the folder of a file, and the place of that behind links.
-fn beside(path: &Path) -> Result<(NamedTempFile, PathBuf), Diagnostic> {
+fn beside(path: &Path) -> Result<(Draft, PathBuf), Diagnostic> {
     let place = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let known = fs::metadata(&place).ok().filter(fs::Metadata::is_file).map(|facts| facts.permissions());
     if known.as_ref().is_some_and(|known| is_read_only(&place, known)) {
         return Err(read_only(path));
     }
-    empty_beside(&place, known).map(|file| (file, place)).map_err(|error| unwritten(path, &error))
+    empty_beside(&place, known).map(|draft| (draft, place)).map_err(|error| unwritten(path, &error))
 }
 
-fn empty_beside(place: &Path, known: Option<fs::Permissions>) -> std::io::Result<NamedTempFile> {
-    let folder = place.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let folder = folder.map_or_else(|| PathBuf::from("."), Path::to_path_buf);
-    fs::create_dir_all(&folder)?;
-    let new = fs::Permissions::from_mode(0o666);
-    let file = tempfile::Builder::new().prefix(".cubinder-").permissions(new).tempfile_in(&folder)?;
+fn empty_beside(place: &Path, known: Option<fs::Permissions>) -> std::io::Result<Draft> {
+    fs::create_dir_all(folder_of(place))?;
+    let draft = Draft::beside(place)?;
     if let Some(known) = known {
-        file.as_file().set_permissions(known)?;
+        draft.file().set_permissions(known)?;
     }
-    Ok(file)
+    Ok(draft)
 }
 
 /// Whether a file is to stay as it is: to take its place asks for nothing but its folder.
@@ -176,11 +169,13 @@ fn read_only(path: &Path) -> Diagnostic {
 }
 
 fn unwritten(path: &Path, error: &std::io::Error) -> Diagnostic {
-    Diagnostic::error(format!("cannot write `{}`: {error}", config::shown(path).display()))
+    whole::cannot("write", &config::shown(path), error)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
     use cubinder_bundle::Value;
     use cubinder_bundle::fit::ComputeCapability;
 

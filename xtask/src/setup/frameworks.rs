@@ -58,6 +58,57 @@ const PYTORCH: Framework = Framework {
     holds: "torch/lib/libtorch_python.so",
 };
 
+/// Releases of NVIDIA's libraries beside the pinned ones, for `cargo xtask matrix`. No test looks for them.
+const RELEASES: [Framework; 5] = [
+    release(
+        "cuda-12.9",
+        "CUDA 12.9",
+        include_str!("../../frameworks/releases/cuda-12.9.txt"),
+        96_213_551,
+        "nvidia/cuda_nvrtc/lib/libnvrtc.so.12",
+    ),
+    release(
+        "cuda-13.5",
+        "CUDA 13.5",
+        include_str!("../../frameworks/releases/cuda-13.5.txt"),
+        64_969_768,
+        "nvidia/cu13/lib/libnvrtc.so.13",
+    ),
+    release(
+        "tensorrt-rtx-1.4",
+        "TensorRT-RTX 1.4",
+        include_str!("../../frameworks/releases/tensorrt-rtx-1.4.txt"),
+        87_700_918,
+        TENSORRT,
+    ),
+    release(
+        "tensorrt-rtx-1.5",
+        "TensorRT-RTX 1.5",
+        include_str!("../../frameworks/releases/tensorrt-rtx-1.5.txt"),
+        90_005_693,
+        TENSORRT,
+    ),
+    release(
+        "tensorrt-rtx-1.6",
+        "TensorRT-RTX 1.6",
+        include_str!("../../frameworks/releases/tensorrt-rtx-1.6.txt"),
+        93_597_966,
+        TENSORRT,
+    ),
+];
+
+const TENSORRT: &str = "tensorrt_rtx_libs/libtensorrt_rtx.so.1";
+
+const fn release(
+    name: &'static str,
+    label: &'static str,
+    requirements: &'static str,
+    bytes: u64,
+    holds: &'static str,
+) -> Framework {
+    Framework { name, label, purpose: "a row of the matrix", variable: "", requirements, bytes, holds }
+}
+
 /// The folder in PyTorch's environment with stand-ins for what it links (`stand_in_libraries.py`).
 const STAND_INS: &str = "stand-ins";
 
@@ -76,6 +127,21 @@ pub(crate) fn environment() -> Result<Vec<(&'static str, OsString)>> {
 /// As [`environment`].
 pub(crate) fn compilers() -> Result<PathBuf> {
     ensure(&COMPILERS)
+}
+
+/// The folder with the packages of one of [`RELEASES`], by its name; fetched first where it is missing.
+///
+/// # Errors
+/// As [`environment`], and where none is called so.
+pub(crate) fn packages_of(name: &str) -> Result<PathBuf> {
+    let found = RELEASES.iter().find(|release| release.name == name);
+    let found = found.with_context(|| format!("no release is called `{name}`"))?;
+    let folder = ensure(found)?;
+    let holds = |lib: PathBuf| lib.join("site-packages").join(found.holds).exists();
+    let libs = fs::read_dir(folder.join("lib"))?.flatten().map(|entry| entry.path());
+    let lib = libs.into_iter().find(|lib| holds(lib.clone()));
+    lib.map(|lib| lib.join("site-packages"))
+        .with_context(|| format!("`{}` holds no packages", folder.display()))
 }
 
 fn ensure(framework: &Framework) -> Result<PathBuf> {
@@ -157,10 +223,10 @@ mod tests {
     /// pip takes a list with hashes only where every line has one.
     #[test]
     fn every_package_is_pinned() {
-        for framework in [COMPILERS, PYTORCH] {
+        for framework in [COMPILERS, PYTORCH].into_iter().chain(RELEASES) {
             let entries: Vec<&str> =
                 framework.requirements.lines().filter(|line| line.contains("==")).collect();
-            assert!(entries.len() > 8, "{}", framework.name);
+            assert!(entries.len() > 1, "{}", framework.name);
             for entry in entries {
                 let (name, version) = entry.trim_end_matches(" \\").split_once("==").unwrap();
                 assert!(!name.is_empty() && version.starts_with(|c: char| c.is_ascii_digit()), "{entry}");

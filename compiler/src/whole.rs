@@ -1,0 +1,347 @@
+//! Files that appear whole or not at all.
+//!
+//! A file is made beside its place under a name of its own, `.cubinder-XXXXXX.tmp`, and renamed when all of it is on the disk. Whatever ends the
+//! process before that, what was there before is there still.
+//!
+//! Owns: those names, what is done with them, and taking away what a process that was killed has left: the next one that writes into that folder
+//! does it ([`sweep`]). A file that is being made is locked, and the lock goes with the process, so nobody takes away what is not left.
+//! Never: what is in the files. Messages are the caller's.
+
+use std::ffi::OsStr;
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+
+use tempfile::{NamedTempFile, TempPath};
+
+use crate::diagnostic::Diagnostic;
+
+const BEFORE: &str = ".cubinder-";
+const BEHIND: &str = ".tmp";
+const UNLOCKED: &str = ".part";
+const RANDOM: usize = 6;
+
+/// How often another name is tried where somebody takes away what was just made.
+const TRIES: usize = 16;
+
+/// A file that is being made. Dropped, it is gone.
+#[derive(Debug)]
+pub struct Draft(NamedTempFile);
+
+impl Draft {
+    /// An empty file beside `place`, with the permissions of a new file. What was left there is taken away first.
+    ///
+    /// # Errors
+    /// Where the folder is not there, or cannot be written.
+    pub fn beside(place: &Path) -> io::Result<Draft> {
+        sweep(folder_of(place));
+        Draft::in_folder(folder_of(place))
+    }
+
+    /// The same for who has asked for [`sweep`] already.
+    ///
+    /// # Errors
+    /// As [`Draft::beside`].
+    pub fn in_folder(folder: &Path) -> io::Result<Draft> {
+        let new = |builder: &mut tempfile::Builder<'_, '_>| {
+            builder.permissions(Permissions::from_mode(0o666)).tempfile_in(folder)
+        };
+        for _ in 0..TRIES {
+            let file = new(&mut named())?;
+            match file.as_file().try_lock() {
+                Ok(()) if is_at(file.as_file(), file.path()) => return Ok(Draft(file)),
+                Ok(()) | Err(fs::TryLockError::WouldBlock) => {}
+                // What cannot be locked gets a name that nobody takes away.
+                Err(fs::TryLockError::Error(_)) => return new(named().suffix(UNLOCKED)).map(Draft),
+            }
+        }
+        Err(io::Error::other("others take away what is made there"))
+    }
+
+    /// A file with `bytes` beside `place`.
+    ///
+    /// # Errors
+    /// As [`Draft::beside`], and where there is no room.
+    pub fn with(place: &Path, bytes: &[u8]) -> io::Result<Draft> {
+        let mut draft = Draft::beside(place)?;
+        draft.file_mut().write_all(bytes)?;
+        Ok(draft)
+    }
+
+    /// The file, to be written.
+    pub fn file_mut(&mut self) -> &mut File {
+        self.0.as_file_mut()
+    }
+
+    /// The file.
+    #[must_use]
+    pub fn file(&self) -> &File {
+        self.0.as_file()
+    }
+
+    /// Puts the file into its place, over what is there.
+    ///
+    /// # Errors
+    /// Where it does not get to the disk, or the place cannot be taken.
+    pub fn place(self, place: &Path) -> io::Result<()> {
+        // Some file systems find out only now that they have no room; and what is renamed before it is on the disk may be empty after the power
+        // went.
+        self.file().sync_all()?;
+        self.place_for_now(place)
+    }
+
+    /// The same for what is looked at for damage when it is read: it need not be on the disk.
+    ///
+    /// # Errors
+    /// Where the place cannot be taken.
+    pub fn place_for_now(self, place: &Path) -> io::Result<()> {
+        self.0.persist(place).map(drop).map_err(|error| error.error)
+    }
+}
+
+/// What is to be put into its place.
+#[derive(Debug)]
+pub struct Placing<'p> {
+    /// The file.
+    pub draft: Draft,
+    /// Where to.
+    pub place: &'p Path,
+}
+
+/// Why something was not put into its place.
+#[derive(Debug)]
+pub struct NotPlaced {
+    /// The place.
+    pub place: PathBuf,
+    /// What the system answered.
+    pub error: io::Error,
+}
+
+/// Puts files into their places, over what is there: all or none, in their order. A process that is killed in between leaves the first of them.
+///
+/// # Errors
+/// The first that cannot be placed. What was there is back where it was, where the file system has hard links.
+pub fn place_all(placings: Vec<Placing<'_>>) -> Result<(), NotPlaced> {
+    all(placings, |draft, place, is_last| {
+        let before = match is_last {
+            // Nothing behind it can fail.
+            true => Before::Unknown,
+            false if is_absent(place) => Before::Absent,
+            false => second_name(place).map_or(Before::Unknown, Before::Kept),
+        };
+        draft.place_for_now(place)?;
+        Ok(Placed { place: place.to_owned(), before })
+    })
+}
+
+/// Puts files into places where nothing is: all or none, in their order.
+///
+/// # Errors
+/// The first that cannot be placed, also because something is there.
+pub fn place_all_new(placings: Vec<Placing<'_>>) -> Result<(), NotPlaced> {
+    all(placings, |draft, place, _| {
+        draft.0.persist_noclobber(place).map_err(|error| error.error)?;
+        Ok(Placed { place: place.to_owned(), before: Before::Absent })
+    })
+}
+
+/// What was placed, and what was there before.
+struct Placed {
+    place: PathBuf,
+    before: Before,
+}
+
+enum Before {
+    Absent,
+    /// Under a second name.
+    Kept(TempPath),
+    Unknown,
+}
+
+fn all(
+    placings: Vec<Placing<'_>>,
+    one: impl Fn(Draft, &Path, bool) -> io::Result<Placed>,
+) -> Result<(), NotPlaced> {
+    let not_placed = |place: &Path, error| NotPlaced { place: place.to_owned(), error };
+    for Placing { draft, place } in &placings {
+        draft.file().sync_all().map_err(|error| not_placed(place, error))?;
+    }
+    let mut done: Vec<Placed> = Vec::new();
+    let last = placings.len().saturating_sub(1);
+    for (index, Placing { draft, place }) in placings.into_iter().enumerate() {
+        match one(draft, place, index == last) {
+            Ok(placed) => done.push(placed),
+            Err(error) => {
+                done.into_iter().rev().for_each(undo);
+                return Err(not_placed(place, error));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Nobody can be told where this fails, too: the error that led to it is the one to mend.
+fn undo(placed: Placed) {
+    let _ = match placed.before {
+        Before::Absent => fs::remove_file(&placed.place),
+        Before::Kept(old) => old.persist(&placed.place).map_err(|error| error.error),
+        Before::Unknown => Ok(()),
+    };
+}
+
+/// Makes files under names that [`sweep`] knows.
+fn named() -> tempfile::Builder<'static, 'static> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(BEFORE).suffix(BEHIND).rand_bytes(RANDOM);
+    builder
+}
+
+fn is_absent(place: &Path) -> bool {
+    fs::symlink_metadata(place).is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+}
+
+/// Gives what is at `place` a second name, under which it can come back.
+fn second_name(place: &Path) -> io::Result<TempPath> {
+    let link = named().make_in(folder_of(place), |name| fs::hard_link(place, name));
+    link.map(NamedTempFile::into_temp_path)
+}
+
+/// Takes away what processes that are no more have left in a folder. What cannot be taken away stays.
+pub fn sweep(folder: &Path) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let is_file = || entry.file_type().is_ok_and(|kind| kind.is_file());
+        if is_of_draft(&entry.file_name()) && is_file() {
+            sweep_one(&entry.path());
+        }
+    }
+}
+
+fn sweep_one(path: &Path) {
+    // Without O_NONBLOCK a pipe that took the name meanwhile would be waited for.
+    let nonblock = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+    let Ok(file) = OpenOptions::new().read(true).custom_flags(nonblock).open(path) else { return };
+    let is_ours =
+        |file: &File| file.metadata().is_ok_and(|facts| facts.uid() == rustix::process::geteuid().as_raw());
+    if is_ours(&file) && file.try_lock().is_ok() && is_at(&file, path) {
+        let _ = fs::remove_file(path);
+    }
+}
+
+fn is_of_draft(name: &OsStr) -> bool {
+    let random = name.to_str().and_then(|name| name.strip_prefix(BEFORE)?.strip_suffix(BEHIND));
+    random.is_some_and(|random| {
+        random.len() == RANDOM && random.bytes().all(|byte| byte.is_ascii_alphanumeric())
+    })
+}
+
+/// Whether an open file is still the one of that name.
+fn is_at(file: &File, path: &Path) -> bool {
+    let (Ok(file), Ok(there)) = (file.metadata(), fs::symlink_metadata(path)) else { return false };
+    (file.dev(), file.ino()) == (there.dev(), there.ino())
+}
+
+/// What is said where something cannot be written: ``cannot write `PATH`: No space left on device``, and what to do about it.
+#[must_use]
+pub fn cannot(action: &str, path: &Path, error: &io::Error) -> Diagnostic {
+    let diagnostic = Diagnostic::error(format!("cannot {action} `{}`: {error}", path.display()));
+    match help(error) {
+        Some(help) => diagnostic.help(help),
+        None => diagnostic,
+    }
+}
+
+/// What to do where something cannot be written.
+#[must_use]
+pub fn help(error: &io::Error) -> Option<&'static str> {
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            Some("make room there, or write to another place; what was there before is unchanged")
+        }
+        io::ErrorKind::ReadOnlyFilesystem => Some("the file system is read-only: write to another place"),
+        io::ErrorKind::PermissionDenied => {
+            Some("who runs `cubinder` has to be allowed to write there; else write to another place")
+        }
+        _ => None,
+    }
+}
+
+/// The folder of a file that is named, perhaps without one.
+#[must_use]
+pub fn folder_of(place: &Path) -> &Path {
+    place.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(folder: &Path) -> Vec<String> {
+        let names = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
+        let mut names: Vec<String> = names.map(|name| name.into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn what_is_left_is_taken_away_and_what_is_being_made_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = folder.path().join("a");
+        let left = folder.path().join(".cubinder-AbC123.tmp");
+        for other in [".cubinder-AbC1234.tmp", ".cubinder-AbC12-.tmp", ".cubinder-AbC123", "AbC123.tmp"] {
+            fs::write(folder.path().join(other), "").unwrap();
+        }
+        fs::create_dir(folder.path().join(".cubinder-folder.tmp")).unwrap();
+        fs::write(&left, "").unwrap();
+        let before = names(folder.path());
+        let draft = Draft::with(&place, b"whole").unwrap();
+        assert!(!left.exists());
+        sweep(folder.path());
+        assert_eq!(names(folder.path()).len(), before.len());
+        draft.place(&place).unwrap();
+        assert_eq!(fs::read(&place).unwrap(), b"whole");
+        drop(Draft::with(&place, b"other").unwrap());
+        assert_eq!(
+            (names(folder.path()).len(), fs::read(&place).unwrap()),
+            (before.len(), b"whole".to_vec())
+        );
+    }
+
+    #[test]
+    fn all_are_placed_or_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let (old, absent, blocked) = (at("old"), at("absent"), at("blocked"));
+        fs::write(&old, "old").unwrap();
+        fs::create_dir_all(blocked.join("in")).unwrap();
+        let draft = |place: &Path| Draft::with(place, b"new").unwrap();
+        let placing =
+            |places: &[&'static str]| -> Vec<PathBuf> { places.iter().map(|name| at(name)).collect() };
+        let try_all = |places: &[PathBuf], placed: fn(Vec<Placing<'_>>) -> Result<(), NotPlaced>| {
+            placed(places.iter().map(|place| Placing { draft: draft(place), place }).collect())
+        };
+        let three = placing(&["old", "absent", "blocked"]);
+        assert_eq!(try_all(&three, place_all).unwrap_err().place, blocked);
+        assert_eq!((fs::read(&old).unwrap(), absent.exists()), (b"old".to_vec(), false));
+        assert_eq!(try_all(&placing(&["absent", "old"]), place_all_new).unwrap_err().place, old);
+        assert_eq!((fs::read(&old).unwrap(), absent.exists()), (b"old".to_vec(), false));
+        assert_eq!(names(folder.path()), ["blocked", "old"]);
+        try_all(&placing(&["old", "absent"]), place_all).unwrap();
+        assert_eq!((fs::read(&old).unwrap(), fs::read(&absent).unwrap()), (b"new".to_vec(), b"new".to_vec()));
+        assert_eq!(names(folder.path()), ["absent", "blocked", "old"]);
+    }
+
+    #[test]
+    fn nobody_loses_what_he_makes_to_another() {
+        let folder = tempfile::tempdir().unwrap();
+        std::thread::scope(|scope| {
+            for thread in 0..4 {
+                let place = folder.path().join(thread.to_string());
+                scope.spawn(move || {
+                    (0..100).for_each(|_| Draft::with(&place, b"x").unwrap().place_for_now(&place).unwrap());
+                });
+            }
+        });
+        assert_eq!(names(folder.path()), ["0", "1", "2", "3"]);
+    }
+}

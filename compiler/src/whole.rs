@@ -311,7 +311,7 @@ const SHARED: [i64; 9] = [
 
 /// Whether a file that is not locked is one that somebody left.
 fn is_left(file: &File) -> bool {
-    let is_shared = rustix::fs::fstatfs(file).is_ok_and(|facts| SHARED.contains(&i64::from(facts.f_type)));
+    let is_shared = rustix::fs::fstatfs(file).is_ok_and(|facts| SHARED.contains(&facts.f_type));
     let age = file.metadata().and_then(|facts| facts.modified()).map(|time| time.elapsed());
     !is_shared || matches!(age, Ok(Ok(age)) if age > LONG_AGO)
 }

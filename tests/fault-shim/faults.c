@@ -8,6 +8,8 @@
 // FAULT_KIND     `kill`, or the number of an error
 // FAULT_LASTS    where it is set, all later calls fail, too
 // FAULT_LOG      a file that gets a line for each call
+// FAULT_STREAMS  where it is set, writes to descriptors 1 and 2, and to what is no file, count and fail, too, and are called `say`; else they are left
+//                alone: no disk and no right makes them fail, and what is said of a fault has to arrive
 // FAULT_WHO      `program`, or `workers`: the processes that it starts of itself, with a word of their command line that ends with `-worker`
 
 #define _GNU_SOURCE
@@ -22,13 +24,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <ucontext.h>
 #include <unistd.h>
 
 #define MARK 0x66617571u
 
-static long fault_at, is_counting, lasts, count;
+static long fault_at, is_counting, lasts, has_streams, count;
 static int kind;
 static char log_path[4096];
 
@@ -70,7 +73,7 @@ static const char* name_of(long number)
 }
 
 // `12 openat /folder/file`, with the path or the descriptor that the call is about.
-static void keep(long which, long number, const greg_t* r)
+static void keep(long which, const char* name, long number, const greg_t* r)
 {
     if (!log_path[0])
         return;
@@ -83,12 +86,22 @@ static void keep(long which, long number, const greg_t* r)
         strncpy(path, (const char*)(has_folder ? r[REG_RSI] : r[REG_RDI]), sizeof path - 1);
     else
         snprintf(path, sizeof path, "%lld", (long long)r[REG_RDI]);
-    int length = snprintf(line, sizeof line, "%ld %s %s\n", which, name_of(number), path);
+    int length = snprintf(line, sizeof line, "%ld %s %s\n", which, name, path);
     long file = make_call(SYS_openat, AT_FDCWD, (long)log_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644, 0, MARK);
     if (file >= 0) {
         make_call(SYS_write, file, (long)line, length, 0, 0, MARK);
         close((int)file);
     }
+}
+
+// Writes to people and to other processes.
+static int is_said(long number, const greg_t* r)
+{
+    if (number != SYS_write && number != SYS_writev)
+        return 0;
+    struct stat facts;
+    int file = (int)r[REG_RDI];
+    return file == STDOUT_FILENO || file == STDERR_FILENO || (fstat(file, &facts) == 0 && !S_ISREG(facts.st_mode));
 }
 
 static void on_call(int signal, siginfo_t* info, void* opaque)
@@ -97,9 +110,10 @@ static void on_call(int signal, siginfo_t* info, void* opaque)
     greg_t* r = ((ucontext_t*)opaque)->uc_mcontext.gregs;
     long number = info->si_syscall;
     int saved = errno;
-    if (is_counting) {
+    int is_stream = is_said(number, r);
+    if (is_counting && (has_streams || !is_stream)) {
         long which = __atomic_add_fetch(&count, 1, __ATOMIC_SEQ_CST);
-        keep(which, number, r);
+        keep(which, is_stream ? "say" : name_of(number), number, r);
         if (fault_at && (which == fault_at || (lasts && which > fault_at))) {
             if (kind == 0)
                 make_call(SYS_kill, getpid(), SIGKILL, 0, 0, 0, 0);
@@ -164,6 +178,7 @@ __attribute__((constructor)) static void begin(void)
     fault_at = at ? atol(at) : 0;
     kind = !what || strcmp(what, "kill") == 0 ? 0 : atoi(what);
     lasts = getenv("FAULT_LASTS") != NULL;
+    has_streams = getenv("FAULT_STREAMS") != NULL;
     if (path)
         strncpy(log_path, path, sizeof log_path - 1);
     is_counting = !who || is_worker() == (strcmp(who, "workers") == 0);

@@ -39,6 +39,28 @@ pub enum Who {
     Workers,
 }
 
+/// What becomes of writes to standard output, standard error and pipes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Streams {
+    /// They are made, and not counted: what is said of a fault arrives, however long the fault lasts.
+    Spared,
+    /// They count and fail as all others.
+    Counted,
+}
+
+/// A fault to be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// Whose calls count.
+    pub who: Who,
+    /// Which calls count beside those about files.
+    pub streams: Streams,
+    /// The number of the call, counted from 1; with 0 none fails.
+    pub at: usize,
+    /// What happens to it.
+    pub kind: Kind,
+}
+
 /// The library that makes calls fail.
 #[derive(Clone, Debug)]
 pub struct Shim {
@@ -50,7 +72,7 @@ pub struct Shim {
 pub struct Done {
     /// How it ended, and what it said.
     pub output: Output,
-    /// The calls that changed files, in their order: `openat /folder/file`.
+    /// The calls that changed files, in their order: `openat /folder/file`; `say 1` is a write to a stream.
     pub calls: Vec<String>,
 }
 
@@ -72,11 +94,12 @@ impl Shim {
         Ok(Shim { library: folder.join("libfaults.so") })
     }
 
-    /// Runs a command whose `at`-th call, counted from 1, fails; with 0 none does.
+    /// Runs a command with a fault.
     ///
     /// # Errors
     /// Where it does not start.
-    pub fn run(&self, command: &mut Command, who: Who, at: usize, kind: Kind) -> Result<Done> {
+    pub fn run(&self, command: &mut Command, fault: Fault) -> Result<Done> {
+        let Fault { who, streams, at, kind } = fault;
         let folder = tempfile::tempdir()?;
         let log = folder.path().join("calls");
         let who = match who {
@@ -85,6 +108,10 @@ impl Shim {
         };
         command.env("LD_PRELOAD", &self.library).env("FAULT_LOG", &log).env("FAULT_WHO", who);
         command.env("FAULT_AT", at.to_string()).env_remove("FAULT_LASTS");
+        match streams {
+            Streams::Spared => command.env_remove("FAULT_STREAMS"),
+            Streams::Counted => command.env("FAULT_STREAMS", "1"),
+        };
         match kind {
             Kind::Killed => command.env("FAULT_KIND", "kill"),
             Kind::Once(number) => command.env("FAULT_KIND", number.to_string()),

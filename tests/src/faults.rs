@@ -1,4 +1,4 @@
-//! A program whose n-th call that changes files fails, or which is killed before it.
+//! A program whose n-th call that changes files fails, or which is killed before it; or one that can start no thread.
 //!
 //! Owns: the build of `tests/fault-shim`, and running a command with a fault.
 //! Never: judges what became of it.
@@ -61,10 +61,17 @@ pub struct Fault {
     pub kind: Kind,
 }
 
-/// The library that makes calls fail.
+/// The libraries that make calls fail.
 #[derive(Clone, Debug)]
 pub struct Shim {
-    library: PathBuf,
+    folder: PathBuf,
+}
+
+const CALLS: &str = "faults.c";
+const THREADS: &str = "threads.c";
+
+fn library(folder: &Path, source: &str) -> PathBuf {
+    folder.join(source).with_extension("so")
 }
 
 /// What a command did.
@@ -83,15 +90,24 @@ impl Shim {
     /// Where there is no compiler, or it refuses the source.
     pub fn build() -> Result<Shim> {
         let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("fault-shim");
-        let text = std::fs::read(sources.join("faults.c")).context("cannot read the shim's source")?;
-        let folder = cxx::cached("fault-shim", &[&text], |folder| {
-            let options = ["-x", "c", "-std=gnu11", "-O1", "-fPIC", "-shared", "-Wall", "-Wextra"];
-            let mut arguments: Vec<std::ffi::OsString> = options.map(Into::into).to_vec();
-            arguments.extend(["faults.c".into(), "-o".into(), folder.join("libfaults.so").into()]);
-            cxx::compile(&sources, &arguments)
+        let read = |name: &str| std::fs::read(sources.join(name)).context("cannot read the shim's source");
+        let texts = [read(CALLS)?, read(THREADS)?];
+        let folder = cxx::cached("fault-shim", &texts.each_ref().map(Vec::as_slice), |folder| {
+            for name in [CALLS, THREADS] {
+                let options = ["-x", "c", "-std=gnu11", "-O1", "-fPIC", "-shared", "-Wall", "-Wextra"];
+                let mut arguments: Vec<std::ffi::OsString> = options.map(Into::into).to_vec();
+                arguments.extend([name.into(), "-o".into(), library(folder, name).into()]);
+                cxx::compile(&sources, &arguments)?;
+            }
+            Ok(())
         })?;
         let folder = std::fs::canonicalize(&folder).context("cannot tell where the shim is")?;
-        Ok(Shim { library: folder.join("libfaults.so") })
+        Ok(Shim { folder })
+    }
+
+    /// Lets a command start so many threads and no more.
+    pub fn limit_threads(&self, command: &mut Command, threads: usize) {
+        command.env("LD_PRELOAD", library(&self.folder, THREADS)).env("FAULT_THREADS", threads.to_string());
     }
 
     /// Runs a command with a fault.
@@ -106,7 +122,7 @@ impl Shim {
             Who::Program => "program",
             Who::Workers => "workers",
         };
-        command.env("LD_PRELOAD", &self.library).env("FAULT_LOG", &log).env("FAULT_WHO", who);
+        command.env("LD_PRELOAD", library(&self.folder, CALLS)).env("FAULT_LOG", &log).env("FAULT_WHO", who);
         command.env("FAULT_AT", at.to_string()).env_remove("FAULT_LASTS");
         match streams {
             Streams::Spared => command.env_remove("FAULT_STREAMS"),

@@ -467,6 +467,43 @@ fn a_measurement_is_kept_whole_or_not_at_all() {
     scene.sweep(&[Kind::Killed, Kind::Once(FULL), Kind::Lasting(READ_ONLY)]);
 }
 
+/// `ulimit -u` does not hold for root, so the shim says what the system would.
+#[test]
+fn manifests_are_checked_where_no_thread_can_be_started() {
+    let Some(program) = std::env::var_os("CUBINDER_BIN") else {
+        skip("`cargo xtask test` names the compiler");
+        return;
+    };
+    let shim = Shim::build().unwrap();
+    let run = |folder: &Path, words: &[&str], threads: Option<usize>| {
+        let mut command = Command::new(&program);
+        command.args(words).current_dir(folder);
+        threads.iter().for_each(|threads| shim.limit_threads(&mut command, *threads));
+        command.output().unwrap()
+    };
+    let wrong = tempfile::tempdir().unwrap();
+    for (name, found, put) in [("a.toml", "x.shape", "z.shape"), ("b.toml", "numel(y)", "numel(w)")] {
+        std::fs::write(wrong.path().join(name), MANIFEST.replace(found, put)).unwrap();
+    }
+    std::fs::write(wrong.path().join("scale.cu"), KERNEL.replace("FACTOR", "2")).unwrap();
+    let root = command::root();
+    for (folder, words, code) in
+        [(root.as_path(), &["check"][..], 0), (wrong.path(), &["check", "a.toml", "b.toml"], 1)]
+    {
+        let all = run(folder, words, None);
+        assert_eq!(all.status.code(), Some(code), "{all:?}");
+        // With one that starts and none behind it, too.
+        for threads in [0, 1] {
+            assert_eq!(run(folder, words, Some(threads)), all, "{threads}");
+        }
+    }
+    let compile = run(&root, &["compile", "--output", "/dev/null/out"], Some(0));
+    let said = String::from_utf8_lossy(&compile.stderr);
+    assert_eq!(compile.status.code(), Some(1), "{said}");
+    assert!(said.starts_with("error: cannot start threads: Resource temporarily unavailable"), "{said}");
+    assert!(said.contains("help: "), "{said}");
+}
+
 /// Eight at once, every other one killed at another of its calls: the rest are right, and so is the next.
 #[test]
 fn eight_share_a_cache_while_some_are_killed() {

@@ -10,6 +10,8 @@
 // FAULT_LOG      a file that gets a line for each call
 // FAULT_STREAMS  where it is set, writes to descriptors 1 and 2, and to what is no file, count and fail, too, and are called `say`; else they are left
 //                alone: no disk and no right makes them fail, and what is said of a fault has to arrive
+// FAULT_REFUSED  calls that fail each time and are not counted, as on a file system that does not have them: `renameat2=22,linkat=1`; `renameat2`
+//                only where it is asked for more than a rename
 // FAULT_WHO      `program`, or `workers`: the processes that it starts of itself, with a word of their command line that ends with `-worker`
 
 #define _GNU_SOURCE
@@ -53,6 +55,7 @@ enum
 {
     CALLS = sizeof calls / sizeof calls[0]
 };
+static int refused[CALLS];
 
 static long make_call(long number, long a, long b, long c, long d, long e, long f)
 {
@@ -94,6 +97,25 @@ static void keep(long which, const char* name, long number, const greg_t* r)
     }
 }
 
+static int refusal(long number, const greg_t* r)
+{
+    int is_plain = number == SYS_renameat2 && r[REG_R8] == 0;
+    for (int i = 0; i < CALLS; i++)
+        if (calls[i].number == number && !is_plain)
+            return refused[i];
+    return 0;
+}
+
+static void read_refused(const char* text)
+{
+    for (; text && *text; text = strchr(text, ',') ? strchr(text, ',') + 1 : NULL)
+        for (int i = 0; i < CALLS; i++) {
+            size_t length = strlen(calls[i].name);
+            if (strncmp(text, calls[i].name, length) == 0 && text[length] == '=')
+                refused[i] = atoi(text + length + 1);
+        }
+}
+
 // Writes to people and to other processes.
 static int is_said(long number, const greg_t* r)
 {
@@ -110,6 +132,10 @@ static void on_call(int signal, siginfo_t* info, void* opaque)
     greg_t* r = ((ucontext_t*)opaque)->uc_mcontext.gregs;
     long number = info->si_syscall;
     int saved = errno;
+    if (refusal(number, r)) {
+        r[REG_RAX] = -refusal(number, r);
+        return;
+    }
     int is_stream = is_said(number, r);
     if (is_counting && (has_streams || !is_stream)) {
         long which = __atomic_add_fetch(&count, 1, __ATOMIC_SEQ_CST);
@@ -178,6 +204,7 @@ __attribute__((constructor)) static void begin(void)
     fault_at = at ? atol(at) : 0;
     kind = !what || strcmp(what, "kill") == 0 ? 0 : atoi(what);
     lasts = getenv("FAULT_LASTS") != NULL;
+    read_refused(getenv("FAULT_REFUSED"));
     has_streams = getenv("FAULT_STREAMS") != NULL;
     if (path)
         strncpy(log_path, path, sizeof log_path - 1);

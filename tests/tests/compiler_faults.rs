@@ -352,6 +352,13 @@ microseconds = { 1 = 3.02 }
 const COMPILE: [&str; 9] =
     ["compile", "scale.toml", "--target", "sm_89", "--output", "out", "--jobs", "1", "--embed"];
 
+const NEW: [&str; 2] = ["new", "scale"];
+const IMPORT: [&str; 7] = ["import", "ptx", "scale.ptx", "--kernel", "scale_f32_1", "--output", "scale.toml"];
+
+fn write_ptx(scene: &Scene) {
+    scene.write("scale.ptx", std::fs::read(command::root().join("tests/data/code/scale.ptx")).unwrap());
+}
+
 #[test]
 fn a_first_compile_keeps_whole_code_or_none() {
     let Some(mut scene) = Scene::new(&COMPILE, |scene| scene.plugin("2")) else { return };
@@ -398,19 +405,43 @@ fn thin_changes_both_libraries_or_none() {
 
 #[test]
 fn new_writes_all_files_or_none() {
-    let Some(scene) = Scene::new(&["new", "scale"], |_| ()) else { return };
+    let Some(scene) = Scene::new(&NEW, |_| ()) else { return };
     scene.sweep(&ALL);
 }
 
 #[test]
 fn import_writes_a_whole_manifest_or_none() {
-    let arguments = ["import", "ptx", "scale.ptx", "--kernel", "scale_f32_1", "--output", "scale.toml"];
-    let Some(scene) = Scene::new(&arguments, |scene| {
-        scene.write("scale.ptx", std::fs::read(command::root().join("tests/data/code/scale.ptx")).unwrap());
-    }) else {
-        return;
-    };
+    let Some(scene) = Scene::new(&IMPORT, write_ptx) else { return };
     scene.sweep(&ALL);
+}
+
+/// `EINVAL` and `EPERM`, which 9P and some of FUSE say.
+const NO_LINKS: (&str, &str) = ("FAULT_REFUSED", "renameat2=22,link=1,linkat=1");
+
+/// Where neither a rename can refuse to replace nor a file have two names.
+#[test]
+fn import_and_new_write_new_files_on_any_file_system() {
+    for (words, refused) in [(&NEW[..], "is there already"), (&IMPORT, "is never overwritten")] {
+        let Some(mut scene) = Scene::new(words, write_ptx) else { return };
+        scene.more.push((NO_LINKS.0.to_owned(), NO_LINKS.1.into()));
+        scene.sweep(&[Kind::Once(FULL), Kind::Once(DENIED)]);
+        // Several at once: one writes, the others are told.
+        for _ in 0..10 {
+            restore(&scene.root, &scene.before);
+            let fault = Fault { who: Who::Program, streams: Streams::Spared, at: 0, kind: Kind::Killed };
+            let run = || scene.shim.run(&mut scene.command(&scene.arguments), fault).unwrap().output;
+            let outputs = std::thread::scope(|scope| {
+                let threads: Vec<_> = (0..4).map(|_| scope.spawn(run)).collect();
+                threads.into_iter().map(|thread| thread.join().unwrap()).collect::<Vec<_>>()
+            });
+            assert_eq!(outputs.iter().filter(|output| output.status.success()).count(), 1, "{outputs:?}");
+            for output in outputs.iter().filter(|output| !output.status.success()) {
+                let said = String::from_utf8_lossy(&output.stderr);
+                assert!(said.contains(refused) || said.contains("File exists"), "{said}");
+            }
+            assert!(tree(&scene.root).values().all(|bytes| !bytes.is_empty()));
+        }
+    }
 }
 
 #[test]

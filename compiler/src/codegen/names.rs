@@ -1,6 +1,7 @@
 //! The names that a CUDA text takes from the generated header.
 //!
-//! A light reader: it rather finds a name too many, in a comment say, than one too few. It serves warnings only.
+//! A light reader: it rather finds a name too many, in a comment say, than one too few. It serves warnings, and generated headers leave out what no
+//! text takes: a name too few is an error of the compiler's.
 
 use std::collections::BTreeSet;
 

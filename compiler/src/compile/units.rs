@@ -61,9 +61,9 @@ struct Jobs<'p> {
 }
 
 /// One thing for a thread to do.
-#[derive(Clone, Copy)]
 enum Task<'j> {
-    Signature(&'j Job<'j>),
+    /// The signatures of jobs that have one text.
+    Signatures(Vec<&'j Job<'j>>),
     Code(&'j Job<'j>, &'j PlannedTarget),
 }
 
@@ -183,23 +183,37 @@ fn jobs<'p>(
     // What a compile is of, but for what is the same for all units of a plugin: the texts say what is the same code, not the values
     // that they are made from (`0.0` and `-0.0` are equal).
     let mut known: HashMap<(&Path, &str, String), usize> = HashMap::new();
+    // What the kernels of a file take from the manifest: all of the plugin's units include the same.
+    let mut names: HashMap<&Path, Option<BTreeSet<String>>> = HashMap::new();
     for unit in &plugin.draft.units {
         let source = sources.get(unit.source.as_path()).filter(|_| unit.foreign.is_none());
         let Some(source) = source else {
             found.of_units.push(None);
             continue;
         };
+        let name = codegen::display_name(&unit.source, &project.root);
+        let prepare = |names: Option<&BTreeSet<String>>| {
+            let text = codegen::translation_unit(unit, Arc::clone(source), &name, names);
+            session.prepare_with(text, Arc::clone(&plan.settings))
+        };
+        let names = names
+            .entry(unit.source.as_path())
+            .or_insert_with(|| {
+                let mut names = session.names_taken(&prepare(None))?;
+                let units = plugin.draft.units.iter().filter(|other| other.source == unit.source);
+                names.extend(units.flat_map(|unit| codegen::manifest_names(&unit.kernel)));
+                Some(names)
+            })
+            .as_ref();
         let next = found.jobs.len();
         let job = *known
-            .entry((unit.source.as_path(), unit.kernel.as_str(), codegen::header(unit, &[])))
+            .entry((unit.source.as_path(), unit.kernel.as_str(), codegen::header(unit, &[], names)))
             .or_insert(next);
         found.of_units.push(Some(job));
         if job < next {
             continue;
         }
-        let name = codegen::display_name(&unit.source, &project.root);
-        let text = codegen::translation_unit(unit, Arc::clone(source), &name);
-        let prepared = session.prepare_with(text, Arc::clone(&plan.settings));
+        let prepared = prepare(names);
         let toolkit = &session.toolkit().include;
         let of_machine = places::of_machine(prepared.unit(), &plan.settings, toolkit, &project.root);
         let origin = provenance::of_source(project, session, unit, &prepared);
@@ -216,51 +230,77 @@ fn unused_names(session: &Session, plugin: &Resolved, jobs: &[Job<'_>]) -> Vec<D
     }
     let mut names = BTreeSet::new();
     let mut seen = BTreeSet::new();
-    for job in jobs {
-        let unit = job.prepared.unit();
-        if !seen.insert(unit.source.path.as_path()) {
-            continue;
-        }
-        names.extend(codegen::manifest_names(&unit.source.text));
-        let Some(files) = session.included_files(&job.prepared) else { return Vec::new() };
-        for file in files {
-            // What cannot be read now was read a moment ago: it may use all of them.
-            let Ok(source) = config::open(file) else { return Vec::new() };
-            names.extend(codegen::manifest_names(&source.text));
-        }
+    for job in jobs.iter().filter(|job| seen.insert(job.unit.source.as_path())) {
+        let Some(taken) = session.names_taken(&job.prepared) else { return Vec::new() };
+        names.extend(taken);
     }
     plugin.unused(&names)
 }
 
-/// Does all tasks of all jobs; the results are in the order of [`tasks`].
+/// The most signatures that one compile gives: enough that reading the headers counts little, and few enough for all processors to have something to do.
+const SIGNATURES_AT_ONCE: usize = 8;
+
+/// Does all tasks of all jobs; of each job there is its signature, then its code for each target.
 fn perform_all(session: &Session, jobs: &[Jobs<'_>], progress: &dyn Progress) -> Vec<TaskResult> {
-    let tasks: Vec<Task<'_>> = jobs.iter().flat_map(|jobs| &jobs.jobs).flat_map(tasks).collect();
-    progress.begin(tasks.len());
-    let results = tasks.par_iter().map(|task| perform(*task, session, progress)).collect();
+    let jobs: Vec<&Job<'_>> = jobs.iter().flat_map(|jobs| &jobs.jobs).collect();
+    let signatures = alike(&jobs);
+    let order: Vec<*const Job<'_>> =
+        signatures.iter().flatten().map(|job| std::ptr::from_ref(*job)).collect();
+    let codes = jobs.iter().flat_map(|job| job.plan.targets.iter().map(|target| Task::Code(job, target)));
+    let count = signatures.len();
+    let tasks: Vec<Task<'_>> = signatures.into_iter().map(Task::Signatures).chain(codes).collect();
+    progress.begin(jobs.iter().map(|job| 1 + job.plan.targets.len()).sum());
+    let mut results: Vec<Vec<TaskResult>> =
+        tasks.par_iter().map(|task| perform(task, session, progress)).collect();
     progress.end();
-    results
+    let mut codes = results.split_off(count.min(results.len())).into_iter().flatten();
+    let mut signatures: HashMap<_, TaskResult> =
+        order.into_iter().zip(results.into_iter().flatten()).collect();
+    let of_job = |job: &&Job<'_>| {
+        let signature = signatures.remove(&std::ptr::from_ref(*job)).unwrap_or_else(|| Err(Vec::new()));
+        std::iter::once(signature).chain(codes.by_ref().take(job.plan.targets.len())).collect::<Vec<_>>()
+    };
+    jobs.iter().flat_map(of_job).collect()
 }
 
-/// The tasks of a job: the signature, then the code for each target.
-fn tasks<'j>(job: &'j Job<'j>) -> impl Iterator<Item = Task<'j>> {
-    let codes = job.plan.targets.iter().map(move |target| Task::Code(job, target));
-    std::iter::once(Task::Signature(job)).chain(codes)
+/// The jobs in groups of one text and one architecture each: kernels of a group are compiled for their signatures at once.
+fn alike<'j>(jobs: &[&'j Job<'j>]) -> Vec<Vec<&'j Job<'j>>> {
+    let mut groups: Vec<Vec<&Job<'_>>> = Vec::new();
+    let mut open: HashMap<_, usize> = HashMap::new();
+    for job in jobs {
+        let unit = job.prepared.unit();
+        let target = job.plan.targets.first().map(|planned| planned.target.arch);
+        let text = (&unit.source.path, &unit.prelude.text, std::ptr::from_ref(job.plan), target);
+        let group = *open.entry(text).or_insert(groups.len());
+        match groups.get_mut(group).filter(|group| group.len() < SIGNATURES_AT_ONCE) {
+            Some(group) => group.push(job),
+            None => {
+                open.insert(text, groups.len());
+                groups.push(vec![job]);
+            }
+        }
+    }
+    groups
 }
 
-fn perform(task: Task<'_>, session: &Session, progress: &dyn Progress) -> TaskResult {
+fn perform(task: &Task<'_>, session: &Session, progress: &dyn Progress) -> Vec<TaskResult> {
     match task {
-        Task::Signature(job) => {
-            let target = job.plan.targets.first().ok_or_else(Vec::new)?.target;
-            let signature = session.signature(&job.prepared, target);
-            progress.step(&job.unit.kernel);
-            signature.map(Done::Signature)
+        Task::Signatures(jobs) => {
+            let Some(planned) = jobs.first().and_then(|job| job.plan.targets.first()) else {
+                return jobs.iter().map(|_| Err(Vec::new())).collect();
+            };
+            let units: Vec<&PreparedUnit> = jobs.iter().map(|job| &job.prepared).collect();
+            let signatures = session.signatures(&units, planned.target);
+            jobs.iter().for_each(|job| progress.step(&job.unit.kernel));
+            signatures.into_iter().map(|signature| signature.map(Done::Signature)).collect()
         }
         Task::Code(job, planned) => {
             let compiled = session.compile(&job.prepared, planned.target);
             progress.step(&format!("{} for {}", job.unit.kernel, planned.target));
-            compiled
+            let compiled = compiled
                 .map(|compiled| Done::Code(Box::new(compiled)))
-                .map_err(|errors| errors.into_iter().map(|error| place_of_target(error, planned)).collect())
+                .map_err(|errors| errors.into_iter().map(|error| place_of_target(error, planned)).collect());
+            vec![compiled]
         }
     }
 }

@@ -4,6 +4,7 @@
 //! follow from an error is not. `cubinder check` is this; `cubinder compile` begins with it. Never prints, never compiles.
 
 use std::collections::BTreeSet;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use rayon::prelude::*;
 use crate::check::{self, Obligation};
 use crate::config;
 use crate::cuda::{self, Open, Unsure};
-use crate::diagnostic::{Diagnostic, Severity, Source, has_errors, sort};
+use crate::diagnostic::{Diagnostic, Severity, Source, dedup, has_errors, sort};
 use crate::foreign::{self, Unheld};
 use crate::project::{Plan, Planning, Project};
 use crate::resolve::{self, Resolved};
@@ -71,7 +72,7 @@ pub struct Ready {
 pub fn projects(projects: &[Project], open: &Open<'_>) -> Checkup {
     let manifests: Vec<_> = projects.iter().map(manifests).collect();
     let all = projects.iter().zip(manifests.iter().map(Vec::as_slice));
-    with_kernels(look(all, For::Check), open)
+    side_by_side(manifests.iter().map(Vec::len).sum(), || with_kernels(look(all, For::Check), open))
 }
 
 /// [`projects`], of one project and of these texts in the place of the project's manifests: each is there, or why it is not.
@@ -81,7 +82,7 @@ pub fn sources(
     sources: &[Result<Arc<Source>, Vec<Diagnostic>>],
     open: &Open<'_>,
 ) -> Checkup {
-    with_kernels(look([(project, sources)], For::Check), open)
+    side_by_side(sources.len(), || with_kernels(look([(project, sources)], For::Check), open))
 }
 
 /// Checks what can be checked before NVRTC is called. NVRTC reads kernels better than this can, so their texts are looked at only where
@@ -90,13 +91,32 @@ pub fn sources(
 /// # Errors
 /// All that [`projects`] tells, with at least one error.
 pub fn before_compile(project: &Project, open: &Open<'_>) -> Result<Ready, Vec<Diagnostic>> {
-    let look = look([(project, manifests(project).as_slice())], For::Compile);
+    let manifests = manifests(project);
+    side_by_side(manifests.len(), || ready(project, &manifests, open))
+}
+
+fn ready(project: &Project, manifests: Sources<'_>, open: &Open<'_>) -> Result<Ready, Vec<Diagnostic>> {
+    let look = look([(project, manifests)], For::Compile);
     if has_errors(&look.checkup.diagnostics) {
         return Err(with_kernels(look, open).diagnostics);
     }
     let Checkup { diagnostics, obligations, .. } = look.checkup;
     let (plugins, plans) = look.subjects.into_iter().filter_map(Subject::into_parts).unzip();
     Ok(Ready { plugins, plans, warnings: diagnostics, obligations })
+}
+
+/// Does it with a thread for each of so many manifests, or for each processor where these are fewer: with the caller's where the caller has some already,
+/// and with none but this one where no thread can be started.
+fn side_by_side<T: Send>(manifests: usize, work: impl FnOnce() -> T + Send) -> T {
+    if rayon::current_thread_index().is_some() {
+        return work();
+    }
+    let processors = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(processors.min(manifests).max(1)).build();
+    match pool.or_else(|_| rayon::ThreadPoolBuilder::new().num_threads(1).use_current_thread().build()) {
+        Ok(pool) => pool.install(work),
+        Err(_) => work(),
+    }
 }
 
 fn manifests(project: &Project) -> Vec<Result<Arc<Source>, Vec<Diagnostic>>> {
@@ -199,14 +219,8 @@ fn with_kernels(look: Look, open: &Open<'_>) -> Checkup {
         checkup.add(one.checkup);
     }
     // Manifests share files, and so their mistakes.
-    let mut once: Vec<Diagnostic> = Vec::new();
-    for diagnostic in checkup.diagnostics {
-        if !once.contains(&diagnostic) {
-            once.push(diagnostic);
-        }
-    }
-    sort(&mut once);
-    checkup.diagnostics = once;
+    dedup(&mut checkup.diagnostics);
+    sort(&mut checkup.diagnostics);
     checkup
 }
 

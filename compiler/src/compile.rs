@@ -251,17 +251,6 @@ fn session(overrides: &Overrides, use_cache: bool) -> Result<Session, Vec<Diagno
     Ok(session.in_processes_of(overrides.workers.clone()))
 }
 
-/// Plugins share files, and so their mistakes.
-fn dedup(diagnostics: &mut Vec<Diagnostic>) {
-    let mut seen: Vec<Diagnostic> = Vec::new();
-    for diagnostic in diagnostics.drain(..) {
-        if !seen.contains(&diagnostic) {
-            seen.push(diagnostic);
-        }
-    }
-    *diagnostics = seen;
-}
-
 /// The bundle's bytes and digest. Reading them back proves that every engine made from them can be read.
 fn encode(bundle: &Bundle) -> Result<(Vec<u8>, Digest), Vec<Diagnostic>> {
     let bytes = container::write_bundle(bundle);

@@ -13,7 +13,7 @@ use cubinder_bundle::{Bundle, Digest};
 
 use crate::diagnostic::Diagnostic;
 use crate::library::{self, Mode};
-use crate::whole::{self, Draft, NotPlaced, Placing, folder_of};
+use crate::whole::{self, Draft, Placing, folder_of};
 
 /// What is asked for.
 #[derive(Debug, Clone)]
@@ -244,7 +244,6 @@ fn write(sources: &[Source], bundle: &[u8], output: Option<&Path>) -> Result<Vec
     }
     let (drafts, made): (Vec<Draft>, Vec<Thinned>) = made.into_iter().unzip();
     let placings = drafts.into_iter().zip(&made).map(|(draft, made)| Placing { draft, place: &made.path });
-    whole::place_all(placings.collect())
-        .map_err(|NotPlaced { place, error }| whole::cannot("write", &place, &error))?;
+    whole::place_all(placings.collect()).map_err(|refused| refused.told())?;
     Ok(made)
 }

@@ -7,11 +7,13 @@
 //! does it ([`sweep`]). A file that is being made is locked, and the lock goes with the process, so nobody takes away what is not left.
 //! Never: what is in the files. Messages are the caller's.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use tempfile::{NamedTempFile, TempPath};
 
@@ -96,7 +98,11 @@ impl Draft {
     /// # Errors
     /// Where the place cannot be taken.
     pub fn place_for_now(self, place: &Path) -> io::Result<()> {
-        self.0.persist(place).map(drop).map_err(|error| error.error)
+        self.put(place).map(drop)
+    }
+
+    fn put(self, place: &Path) -> io::Result<File> {
+        self.0.persist(place).map_err(|error| error.error)
     }
 }
 
@@ -116,9 +122,28 @@ pub struct NotPlaced {
     pub place: PathBuf,
     /// What the system answered.
     pub error: io::Error,
+    /// Places that could not be given back what was there before.
+    pub changed: Vec<PathBuf>,
 }
 
-/// Puts files into their places, over what is there: all or none, in their order. A process that is killed in between leaves the first of them.
+impl NotPlaced {
+    /// What is said of it.
+    #[must_use]
+    pub fn told(&self) -> Diagnostic {
+        let told = cannot("write", &self.place, &self.error);
+        if self.changed.is_empty() {
+            return told;
+        }
+        let changed: Vec<String> =
+            self.changed.iter().map(|place| format!("`{}`", place.display())).collect();
+        Diagnostic { help: None, ..told }
+            .note(format!("written before, and left so: {}", changed.join(", ")))
+            .help("what belongs together is of two runs now: make it all again")
+    }
+}
+
+/// Puts files into their places, over what is there: all or none, in their order, and not mixed with those of another process that writes the same. A process
+/// that is killed in between leaves the first of them.
 ///
 /// # Errors
 /// The first that cannot be placed. What was there is back where it was, where the file system has hard links.
@@ -128,10 +153,9 @@ pub fn place_all(placings: Vec<Placing<'_>>) -> Result<(), NotPlaced> {
             // Nothing behind it can fail.
             true => Before::Unknown,
             false if is_absent(place) => Before::Absent,
-            false => second_name(place).map_or(Before::Unknown, Before::Kept),
+            false => second_name(place).map_or(Before::Unknown, |(name, file)| Before::Kept(name, file)),
         };
-        draft.place_for_now(place)?;
-        Ok(Placed { place: place.to_owned(), before })
+        Ok(Placed { file: draft.put(place)?, place: place.to_owned(), before })
     })
 }
 
@@ -141,21 +165,22 @@ pub fn place_all(placings: Vec<Placing<'_>>) -> Result<(), NotPlaced> {
 /// The first that cannot be placed, also because something is there.
 pub fn place_all_new(placings: Vec<Placing<'_>>) -> Result<(), NotPlaced> {
     all(placings, |draft, place, _| {
-        draft.0.persist_noclobber(place).map_err(|error| error.error)?;
-        Ok(Placed { place: place.to_owned(), before: Before::Absent })
+        let file = draft.0.persist_noclobber(place).map_err(|error| error.error)?;
+        Ok(Placed { file, place: place.to_owned(), before: Before::Absent })
     })
 }
 
 /// What was placed, and what was there before.
 struct Placed {
+    file: File,
     place: PathBuf,
     before: Before,
 }
 
 enum Before {
     Absent,
-    /// Under a second name.
-    Kept(TempPath),
+    /// Under a second name, which nobody takes away while the file is locked.
+    Kept(TempPath, File),
     Unknown,
 }
 
@@ -163,31 +188,61 @@ fn all(
     placings: Vec<Placing<'_>>,
     one: impl Fn(Draft, &Path, bool) -> io::Result<Placed>,
 ) -> Result<(), NotPlaced> {
-    let not_placed = |place: &Path, error| NotPlaced { place: place.to_owned(), error };
+    let not_placed = |place: &Path, error| NotPlaced { place: place.to_owned(), error, changed: Vec::new() };
     for Placing { draft, place } in &placings {
         draft.file().sync_all().map_err(|error| not_placed(place, error))?;
     }
+    let _alone = alone_in(placings.iter().map(|placing| folder_of(placing.place)));
     let mut done: Vec<Placed> = Vec::new();
     let last = placings.len().saturating_sub(1);
     for (index, Placing { draft, place }) in placings.into_iter().enumerate() {
         match one(draft, place, index == last) {
             Ok(placed) => done.push(placed),
             Err(error) => {
-                done.into_iter().rev().for_each(undo);
-                return Err(not_placed(place, error));
+                let changed = done.into_iter().rev().filter_map(undo).collect();
+                return Err(NotPlaced { changed, ..not_placed(place, error) });
             }
         }
     }
     Ok(())
 }
 
-/// Nobody can be told where this fails, too: the error that led to it is the one to mend.
-fn undo(placed: Placed) {
-    let _ = match placed.before {
-        Before::Absent => fs::remove_file(&placed.place),
-        Before::Kept(old) => old.persist(&placed.place).map_err(|error| error.error),
-        Before::Unknown => Ok(()),
+/// Gives a place back what was there before; the place where that cannot be. What another process has put there since is its own.
+fn undo(placed: Placed) -> Option<PathBuf> {
+    let Placed { file, place, before } = placed;
+    if !is_at(&file, &place) {
+        return None;
+    }
+    let is_undone = match before {
+        Before::Absent => fs::remove_file(&place).is_ok(),
+        Before::Kept(old, _locked) => old.persist(&place).is_ok(),
+        Before::Unknown => false,
     };
+    (!is_undone).then_some(place)
+}
+
+/// How long another process is waited for that places files in the same folder: it takes milliseconds, unless it is stopped.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Locks folders against others that place several files there, for as long as what it gives is held. Where a folder cannot be locked, or another
+/// holds it too long, it goes without: files are whole all the same.
+fn alone_in<'p>(folders: impl Iterator<Item = &'p Path>) -> Vec<File> {
+    // In one order, so that no two wait for each other.
+    let folders: BTreeSet<PathBuf> = folders.filter_map(|folder| folder.canonicalize().ok()).collect();
+    let begin = Instant::now();
+    let locked = |folder: PathBuf| {
+        let file = File::open(folder).ok()?;
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Some(file),
+                Err(fs::TryLockError::WouldBlock) if begin.elapsed() < PATIENCE => {
+                    std::thread::sleep(Duration::from_millis(5));
+                }
+                Err(_) => return None,
+            }
+        }
+    };
+    folders.into_iter().filter_map(locked).collect()
 }
 
 /// Makes files under names that [`sweep`] knows.
@@ -202,9 +257,12 @@ fn is_absent(place: &Path) -> bool {
 }
 
 /// Gives what is at `place` a second name, under which it can come back.
-fn second_name(place: &Path) -> io::Result<TempPath> {
-    let link = named().make_in(folder_of(place), |name| fs::hard_link(place, name));
-    link.map(NamedTempFile::into_temp_path)
+fn second_name(place: &Path) -> io::Result<(TempPath, File)> {
+    let file = OpenOptions::new().read(true).custom_flags(nonblock()).open(place)?;
+    // Where it cannot be locked, nobody takes away what is locked by nobody either: see `sweep_one`.
+    let _ = file.try_lock();
+    let link = named().make_in(folder_of(place), |name| fs::hard_link(place, name))?;
+    Ok((link.into_temp_path(), file))
 }
 
 /// Takes away what processes that are no more have left in a folder. What cannot be taken away stays.
@@ -218,14 +276,44 @@ pub fn sweep(folder: &Path) {
 }
 
 fn sweep_one(path: &Path) {
-    // Without O_NONBLOCK a pipe that took the name meanwhile would be waited for.
-    let nonblock = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
-    let Ok(file) = OpenOptions::new().read(true).custom_flags(nonblock).open(path) else { return };
+    // Locks of network file systems ask for a file that can be written.
+    let open =
+        |can_write: bool| OpenOptions::new().read(true).write(can_write).custom_flags(nonblock()).open(path);
+    let Ok(file) = open(true).or_else(|_| open(false)) else { return };
     let is_ours =
         |file: &File| file.metadata().is_ok_and(|facts| facts.uid() == rustix::process::geteuid().as_raw());
-    if is_ours(&file) && file.try_lock().is_ok() && is_at(&file, path) {
+    if is_ours(&file) && is_left(&file) && file.try_lock().is_ok() && is_at(&file, path) {
         let _ = fs::remove_file(path);
     }
+}
+
+/// Without it a pipe that took a name meanwhile would be waited for.
+fn nonblock() -> i32 {
+    rustix::fs::OFlags::NONBLOCK.bits().cast_signed()
+}
+
+/// How old a file has to be where a lock may be unknown to other machines.
+const LONG_AGO: Duration = Duration::from_secs(3600);
+
+/// File systems where a lock may be one machine's own, by `f_type` of statfs(2): NFS, FUSE, 9P, Lustre, CIFS and SMB 2, CephFS, GPFS, AFS (Linux 6.12,
+/// `include/uapi/linux/magic.h` and the file systems' own headers).
+const SHARED: [i64; 9] = [
+    0x6969,
+    0x6573_5546,
+    0x0102_1997,
+    0x0bd0_0bd0,
+    0xff53_4d42,
+    0xfe53_4d42,
+    0x00c3_6400,
+    0x4750_4653,
+    0x5346_414f,
+];
+
+/// Whether a file that is not locked is one that somebody left.
+fn is_left(file: &File) -> bool {
+    let is_shared = rustix::fs::fstatfs(file).is_ok_and(|facts| SHARED.contains(&facts.f_type));
+    let age = file.metadata().and_then(|facts| facts.modified()).map(|time| time.elapsed());
+    !is_shared || matches!(age, Ok(Ok(age)) if age > LONG_AGO)
 }
 
 fn is_of_draft(name: &OsStr) -> bool {
@@ -329,6 +417,41 @@ mod tests {
         try_all(&placing(&["old", "absent"]), place_all).unwrap();
         assert_eq!((fs::read(&old).unwrap(), fs::read(&absent).unwrap()), (b"new".to_vec(), b"new".to_vec()));
         assert_eq!(names(folder.path()), ["absent", "blocked", "old"]);
+    }
+
+    #[test]
+    fn two_that_write_a_pair_do_not_mix_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let places = ["a", "b"].map(|name| folder.path().join(name));
+        let write = |text: &str| {
+            let placings = places
+                .iter()
+                .map(|place| Placing { draft: Draft::with(place, text.as_bytes()).unwrap(), place });
+            place_all(placings.collect()).unwrap();
+        };
+        // Who is last with one has to be last with the other.
+        for round in 0..150 {
+            std::thread::scope(|scope| {
+                for thread in ["1", "2", "3", "4"] {
+                    scope.spawn(move || write(thread));
+                }
+            });
+            let [a, b] = places.each_ref().map(|place| fs::read(place).unwrap());
+            assert_eq!(a, b, "{round}");
+        }
+        assert_eq!(names(folder.path()), ["a", "b"]);
+    }
+
+    #[test]
+    fn what_another_has_put_there_is_not_undone() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = folder.path().join("a");
+        let file = Draft::with(&place, b"mine").unwrap().put(&place).unwrap();
+        Draft::with(&place, b"another's").unwrap().place_for_now(&place).unwrap();
+        assert_eq!(undo(Placed { file, place: place.clone(), before: Before::Absent }), None);
+        assert_eq!(fs::read(&place).unwrap(), b"another's");
+        let file = Draft::with(&place, b"mine").unwrap().put(&place).unwrap();
+        assert_eq!(undo(Placed { file, place: place.clone(), before: Before::Unknown }), Some(place));
     }
 
     #[test]

@@ -17,7 +17,7 @@ Change the code that reads bundles and fields, decides guards and evaluates laun
 about it. A change that no test notices survives: it is told, and the exit status says so.
 
 Needs cargo-mutants, and says how to get it. Works in a copy of the checkout (in TMPDIR); what was found is in target/mutants/GROUP. \
-Changes that mean the same as what stands there are named in .cargo/mutants.toml, each with the reason.
+A change whose tests do not end within a minute counts as caught.
 
 Without GROUP all run, one after the other. --left tries only what the last run did not catch.";
 

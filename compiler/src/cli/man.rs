@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::Args;
 use clap_mangen::Man;
 use cubinder_compiler::diagnostic::Diagnostic;
-use cubinder_compiler::whole::{self, Draft, NotPlaced, Placing};
+use cubinder_compiler::whole::{self, Draft, Placing};
 
 use super::output::{MessageFormat, print, print_bytes, show};
 
@@ -53,8 +53,7 @@ fn pages(folder: Option<&Path>, mut command: clap::Command) -> Result<(), Diagno
             Draft::with(place, &page(command)?).map_err(|error| whole::cannot("write", place, &error))?;
         placings.push(Placing { draft, place });
     }
-    whole::place_all(placings)
-        .map_err(|NotPlaced { place, error }| whole::cannot("write", &place, &error))?;
+    whole::place_all(placings).map_err(|refused| refused.told())?;
     pages.iter().for_each(|(place, _)| print(&format!("wrote {}\n", place.display())));
     Ok(())
 }

@@ -12,13 +12,13 @@ use cubinder_bundle::{Arg, KernelFacts, Plugin, Target};
 use rayon::prelude::*;
 
 use super::inputs::Inputs;
-use super::{Progress, dedup, explain, places, provenance};
+use super::{Progress, explain, places, provenance};
 use crate::check::{self, Obligation, has_clusters};
 use crate::codegen;
 use crate::config;
 use crate::cubin;
 use crate::cuda;
-use crate::diagnostic::{Code, Diagnostic, Severity, Source, has_errors};
+use crate::diagnostic::{Code, Diagnostic, Severity, Source, dedup, has_errors};
 use crate::foreign;
 use crate::nvrtc::{Compiled, PreparedUnit, Session, merge_targets};
 use crate::pack::{CompiledCode, CompiledPlugin, CompiledUnit};

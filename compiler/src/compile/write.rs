@@ -8,7 +8,7 @@ use super::inputs::Inputs;
 use super::{Request, Written, depfile};
 use crate::diagnostic::Diagnostic;
 use crate::library::{self, Mode};
-use crate::whole::{self, Draft, NotPlaced, Placing, cannot, folder_of};
+use crate::whole::{self, Draft, Placing, cannot, folder_of};
 
 fn ops_name(request: &Request) -> String {
     format!("lib{}.so", request.name)
@@ -46,8 +46,7 @@ pub(super) fn libraries(
     };
     let drafts = drafts.into_iter().zip(written.iter().map(|written| written.path.as_path())).rev();
     let placings = depfile.into_iter().chain(drafts).map(|(draft, place)| Placing { draft, place });
-    whole::place_all(placings.collect())
-        .map_err(|NotPlaced { place, error }| cannot("write", &place, &error))?;
+    whole::place_all(placings.collect()).map_err(|refused| refused.told())?;
     Ok(written)
 }
 

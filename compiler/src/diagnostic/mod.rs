@@ -10,6 +10,7 @@ mod place;
 mod render;
 mod suggest;
 
+use std::collections::HashMap;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -182,6 +183,20 @@ pub fn sort(diagnostics: &mut [Diagnostic]) {
     order.sort_by_key(|&index| keyed[index]);
     let sorted: Vec<Diagnostic> = order.iter().map(|&index| diagnostics[index].clone()).collect();
     diagnostics.clone_from_slice(&sorted);
+}
+
+/// Keeps each message once, where it came first: plugins share files, and so their mistakes.
+pub(crate) fn dedup(diagnostics: &mut Vec<Diagnostic>) {
+    let mut kept: Vec<Diagnostic> = Vec::with_capacity(diagnostics.len());
+    let mut places: HashMap<String, Vec<usize>> = HashMap::new();
+    for diagnostic in diagnostics.drain(..) {
+        let alike = places.entry(diagnostic.message.clone()).or_default();
+        if !alike.iter().any(|place| kept.get(*place) == Some(&diagnostic)) {
+            alike.push(kept.len());
+            kept.push(diagnostic);
+        }
+    }
+    *diagnostics = kept;
 }
 
 /// Whether any of them is an error.

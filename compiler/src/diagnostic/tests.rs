@@ -191,3 +191,11 @@ proptest! {
         to_json_lines(&[diagnostic]).expect("it is JSON");
     }
 }
+
+#[test]
+fn a_message_is_told_once_for_a_place() {
+    let at = |message: &str, note: &str| Diagnostic::error(message).note(note);
+    let mut said = vec![at("a", "1"), at("b", "1"), at("a", "1"), at("a", "2"), at("b", "1")];
+    super::dedup(&mut said);
+    assert_eq!(said, [at("a", "1"), at("b", "1"), at("a", "2")]);
+}

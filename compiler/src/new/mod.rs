@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use crate::config::{self, FILE_NAME};
 use crate::diagnostic::Diagnostic;
 use crate::manifest::form::is_identifier;
-use crate::whole::{self, Draft, NotPlaced, Placing, cannot, folder_of};
+use crate::whole::{self, Draft, Placing, cannot, folder_of};
 
 /// The longest name: it is part of the names of files and of symbols.
 const LONGEST_NAME: usize = 64;
@@ -100,7 +100,7 @@ pub fn write(plan: &Plan) -> Result<(), Vec<Diagnostic>> {
         drafts.push(Placing { draft, place: path });
     }
     // Somebody may have made one of them since.
-    whole::place_all_new(drafts).map_err(|NotPlaced { place, error }| vec![cannot("write", &place, &error)])
+    whole::place_all_new(drafts).map_err(|refused| vec![refused.told()])
 }
 
 fn there_already(there: &[&(PathBuf, String)]) -> Vec<Diagnostic> {

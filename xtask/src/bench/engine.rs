@@ -234,7 +234,7 @@ fn chain(workshop: &Workshop, folder: &Path, set: &Set, nodes: usize, runs: usiz
     Ok(Chain { engines, built })
 }
 
-/// Measures what building takes; with `keep`, the engines stay there, for a machine with a GPU.
+/// Measures what building takes.
 ///
 /// # Errors
 /// When something cannot be built.

@@ -243,40 +243,41 @@ const SIGNATURES_AT_ONCE: usize = 8;
 /// Does all tasks of all jobs; of each job there is its signature, then its code for each target.
 fn perform_all(session: &Session, jobs: &[Jobs<'_>], progress: &dyn Progress) -> Vec<TaskResult> {
     let jobs: Vec<&Job<'_>> = jobs.iter().flat_map(|jobs| &jobs.jobs).collect();
-    let signatures = alike(&jobs);
-    let order: Vec<*const Job<'_>> =
-        signatures.iter().flatten().map(|job| std::ptr::from_ref(*job)).collect();
+    let groups = alike(&jobs);
+    let of_group = |group: &Vec<usize>| group.iter().filter_map(|job| jobs.get(*job).copied()).collect();
+    let signatures = groups.iter().map(|group| Task::Signatures(of_group(group)));
     let codes = jobs.iter().flat_map(|job| job.plan.targets.iter().map(|target| Task::Code(job, target)));
-    let count = signatures.len();
-    let tasks: Vec<Task<'_>> = signatures.into_iter().map(Task::Signatures).chain(codes).collect();
+    let tasks: Vec<Task<'_>> = signatures.chain(codes).collect();
     progress.begin(jobs.iter().map(|job| 1 + job.plan.targets.len()).sum());
     let mut results: Vec<Vec<TaskResult>> =
         tasks.par_iter().map(|task| perform(task, session, progress)).collect();
     progress.end();
-    let mut codes = results.split_off(count.min(results.len())).into_iter().flatten();
-    let mut signatures: HashMap<_, TaskResult> =
-        order.into_iter().zip(results.into_iter().flatten()).collect();
-    let of_job = |job: &&Job<'_>| {
-        let signature = signatures.remove(&std::ptr::from_ref(*job)).unwrap_or_else(|| Err(Vec::new()));
-        std::iter::once(signature).chain(codes.by_ref().take(job.plan.targets.len())).collect::<Vec<_>>()
-    };
-    jobs.iter().flat_map(of_job).collect()
+    let mut codes = results.split_off(groups.len().min(results.len())).into_iter().flatten();
+    let signatures = groups.into_iter().flatten().zip(results.into_iter().flatten());
+    let mut signatures: Vec<(usize, TaskResult)> = signatures.collect();
+    signatures.sort_by_key(|(job, _)| *job);
+    let mut all = Vec::new();
+    for ((_, signature), job) in signatures.into_iter().zip(jobs) {
+        all.push(signature);
+        all.extend(codes.by_ref().take(job.plan.targets.len()));
+    }
+    all
 }
 
-/// The jobs in groups of one text and one architecture each: kernels of a group are compiled for their signatures at once.
-fn alike<'j>(jobs: &[&'j Job<'j>]) -> Vec<Vec<&'j Job<'j>>> {
-    let mut groups: Vec<Vec<&Job<'_>>> = Vec::new();
+/// The jobs, by their indices, in groups of one text and one architecture each: kernels of a group are compiled for their signatures at once.
+fn alike(jobs: &[&Job<'_>]) -> Vec<Vec<usize>> {
+    let mut groups: Vec<Vec<usize>> = Vec::new();
     let mut open: HashMap<_, usize> = HashMap::new();
-    for job in jobs {
+    for (index, job) in jobs.iter().enumerate() {
         let unit = job.prepared.unit();
         let target = job.plan.targets.first().map(|planned| planned.target.arch);
         let text = (&unit.source.path, &unit.prelude.text, std::ptr::from_ref(job.plan), target);
         let group = *open.entry(text).or_insert(groups.len());
         match groups.get_mut(group).filter(|group| group.len() < SIGNATURES_AT_ONCE) {
-            Some(group) => group.push(job),
+            Some(group) => group.push(index),
             None => {
                 open.insert(text, groups.len());
-                groups.push(vec![job]);
+                groups.push(vec![index]);
             }
         }
     }

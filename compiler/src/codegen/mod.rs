@@ -7,7 +7,7 @@ mod header;
 mod names;
 
 pub use header::header;
-pub use names::{header_names, manifest_names};
+pub use names::{MANIFEST, header_names, manifest_names, names_needed, names_taken};
 
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
@@ -41,8 +41,8 @@ pub struct TranslationUnit {
 
 /// Joins the prelude and the author's file.
 ///
-/// `name` is what messages and `__FILE__` say: see [`display_name`]. `names` are what the kernel takes from the manifest, where that is known: see
-/// [`manifest_names`].
+/// `name` is what messages and `__FILE__` say: see [`display_name`]. `names` are those of the manifest that the header has, all where there are
+/// none: see [`names_needed`].
 #[must_use]
 pub fn translation_unit(
     unit: &Unit,

@@ -183,8 +183,8 @@ fn jobs<'p>(
     // What a compile is of, but for what is the same for all units of a plugin: the texts say what is the same code, not the values
     // that they are made from (`0.0` and `-0.0` are equal).
     let mut known: HashMap<(&Path, &str, String), usize> = HashMap::new();
-    // What the kernels of a file take from the manifest: all of the plugin's units include the same.
-    let mut names: HashMap<&Path, Option<BTreeSet<String>>> = HashMap::new();
+    // What a file and all that it includes take from the manifest, the same for each of the plugin's units.
+    let mut of_texts: HashMap<&Path, Option<BTreeSet<String>>> = HashMap::new();
     for unit in &plugin.draft.units {
         let source = sources.get(unit.source.as_path()).filter(|_| unit.foreign.is_none());
         let Some(source) = source else {
@@ -196,15 +196,10 @@ fn jobs<'p>(
             let text = codegen::translation_unit(unit, Arc::clone(source), &name, names);
             session.prepare_with(text, Arc::clone(&plan.settings))
         };
-        let names = names
-            .entry(unit.source.as_path())
-            .or_insert_with(|| {
-                let mut names = session.names_taken(&prepare(None))?;
-                let units = plugin.draft.units.iter().filter(|other| other.source == unit.source);
-                names.extend(units.flat_map(|unit| codegen::manifest_names(&unit.kernel)));
-                Some(names)
-            })
-            .as_ref();
+        let of_text =
+            of_texts.entry(unit.source.as_path()).or_insert_with(|| session.names_taken(&prepare(None)));
+        let names = codegen::names_needed(unit, of_text.as_ref());
+        let names = names.as_ref();
         let next = found.jobs.len();
         let job = *known
             .entry((unit.source.as_path(), unit.kernel.as_str(), codegen::header(unit, &[], names)))
@@ -230,9 +225,18 @@ fn unused_names(session: &Session, plugin: &Resolved, jobs: &[Job<'_>]) -> Vec<D
     }
     let mut names = BTreeSet::new();
     let mut seen = BTreeSet::new();
-    for job in jobs.iter().filter(|job| seen.insert(job.unit.source.as_path())) {
-        let Some(taken) = session.names_taken(&job.prepared) else { return Vec::new() };
-        names.extend(taken);
+    for job in jobs {
+        let unit = job.prepared.unit();
+        if !seen.insert(unit.source.path.as_path()) {
+            continue;
+        }
+        names.extend(codegen::manifest_names(&unit.source.text));
+        let Some(files) = session.included_files(&job.prepared) else { return Vec::new() };
+        for file in files {
+            // What cannot be read now was read a moment ago: it may use all of them.
+            let Ok(source) = config::open(file) else { return Vec::new() };
+            names.extend(codegen::manifest_names(&source.text));
+        }
     }
     plugin.unused(&names)
 }

@@ -242,10 +242,8 @@ fn prepare(session: &Session, root: &Path, unit: &Unit) -> Result<PreparedUnit, 
     };
     // As it is compiled for a library, so that the cache has it.
     let whole = prepare(None);
-    Ok(match session.names_taken(&whole) {
-        Some(names) => prepare(Some(&names)),
-        None => whole,
-    })
+    let names = codegen::names_needed(unit, session.names_taken(&whole).as_ref());
+    Ok(names.map_or(whole, |names| prepare(Some(&names))))
 }
 
 /// How well machine code fits an architecture, the best least: exactly, else the same major with the highest lower minor. It is the order of

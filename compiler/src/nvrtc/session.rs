@@ -22,7 +22,7 @@ use crate::codegen::TranslationUnit;
 use crate::diagnostic::Diagnostic;
 use crate::signature::{self, Signature};
 use crate::toolkit::Toolkit;
-use crate::{codegen, config, cubin, cuda, rules};
+use crate::{codegen, cubin, cuda, rules};
 
 /// Grows when the meaning of an entry changes within a release.
 const FORMAT: &str = "cubinder code 2";
@@ -174,16 +174,17 @@ impl Session {
         PreparedUnit { unit, settings, dependencies, key }
     }
 
-    /// The names that a unit takes from its manifest, in its own text and in all that it includes; nothing where that cannot be known.
+    /// The names that a unit's text and all that it includes take from the manifest; nothing where that cannot be known. See
+    /// [`codegen::names_taken`].
     #[must_use]
     pub fn names_taken(&self, prepared: &PreparedUnit) -> Option<BTreeSet<String>> {
-        let mut names = codegen::manifest_names(&prepared.unit.source.text);
-        names.extend(codegen::manifest_names(&prepared.unit.kernel));
-        // Macros may stand for names.
-        names.extend(prepared.settings.options.iter().flat_map(|option| codegen::manifest_names(option)));
+        // A macro that stands for it.
+        if prepared.settings.options.iter().any(|option| option.contains(codegen::MANIFEST)) {
+            return None;
+        }
+        let mut names = codegen::names_taken(&prepared.unit.source.text)?;
         for file in self.included_files(prepared)? {
-            // What cannot be read now was read a moment ago: it may use all of them.
-            names.extend(codegen::manifest_names(&config::open(file).ok()?.text));
+            names.extend(self.files.names_taken(file)?);
         }
         Some(names)
     }

@@ -165,8 +165,34 @@ pub fn place_all(placings: Vec<Placing<'_>>) -> Result<(), NotPlaced> {
 /// The first that cannot be placed, also because something is there.
 pub fn place_all_new(placings: Vec<Placing<'_>>) -> Result<(), NotPlaced> {
     all(placings, |draft, place, _| {
-        let file = draft.0.persist_noclobber(place).map_err(|error| error.error)?;
-        Ok(Placed { file, place: place.to_owned(), before: Before::Absent })
+        Ok(Placed { file: put_new(draft, place)?, place: place.to_owned(), before: Before::Absent })
+    })
+}
+
+/// Puts a file where nothing is: by a rename that refuses to replace, or a second name in the place of the first (`persist_noclobber` has both); where the
+/// file system has neither, as 9P under Windows, by [`claim`].
+fn put_new(draft: Draft, place: &Path) -> io::Result<File> {
+    match draft.0.persist_noclobber(place) {
+        Ok(file) => Ok(file),
+        Err(refused) if is_unknown_there(&refused.error) => claim(Draft(refused.file), place),
+        Err(refused) => Err(refused.error),
+    }
+}
+
+/// Whether a file system knows no such call, by what link(2) and rename(2) of Linux say of it. `EPERM` may be a right that is missing: then the next call
+/// says so, too.
+fn is_unknown_there(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    let unknown = [Errno::PERM, Errno::NOSYS, Errno::OPNOTSUPP, Errno::INVAL];
+    Errno::from_io_error(error).is_some_and(|error| unknown.contains(&error))
+}
+
+/// Takes the name with an empty file, which only one can make, and puts the draft over it. A process that is killed in between leaves the empty file.
+fn claim(draft: Draft, place: &Path) -> io::Result<File> {
+    let claim = File::create_new(place)?;
+    draft.put(place).map_err(|error| match is_at(&claim, place) && fs::remove_file(place).is_err() {
+        true => io::Error::new(error.kind(), format!("{error}; an empty file is left there")),
+        false => error,
     })
 }
 
@@ -361,110 +387,5 @@ pub fn folder_of(place: &Path) -> &Path {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn names(folder: &Path) -> Vec<String> {
-        let names = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
-        let mut names: Vec<String> = names.map(|name| name.into_string().unwrap()).collect();
-        names.sort();
-        names
-    }
-
-    #[test]
-    fn what_is_left_is_taken_away_and_what_is_being_made_is_not() {
-        let folder = tempfile::tempdir().unwrap();
-        let place = folder.path().join("a");
-        let left = folder.path().join(".cubinder-AbC123.tmp");
-        for other in [".cubinder-AbC1234.tmp", ".cubinder-AbC12-.tmp", ".cubinder-AbC123", "AbC123.tmp"] {
-            fs::write(folder.path().join(other), "").unwrap();
-        }
-        fs::create_dir(folder.path().join(".cubinder-folder.tmp")).unwrap();
-        fs::write(&left, "").unwrap();
-        let before = names(folder.path());
-        let draft = Draft::with(&place, b"whole").unwrap();
-        assert!(!left.exists());
-        sweep(folder.path());
-        assert_eq!(names(folder.path()).len(), before.len());
-        draft.place(&place).unwrap();
-        assert_eq!(fs::read(&place).unwrap(), b"whole");
-        drop(Draft::with(&place, b"other").unwrap());
-        assert_eq!(
-            (names(folder.path()).len(), fs::read(&place).unwrap()),
-            (before.len(), b"whole".to_vec())
-        );
-    }
-
-    #[test]
-    fn all_are_placed_or_none() {
-        let folder = tempfile::tempdir().unwrap();
-        let at = |name: &str| folder.path().join(name);
-        let (old, absent, blocked) = (at("old"), at("absent"), at("blocked"));
-        fs::write(&old, "old").unwrap();
-        fs::create_dir_all(blocked.join("in")).unwrap();
-        let draft = |place: &Path| Draft::with(place, b"new").unwrap();
-        let placing =
-            |places: &[&'static str]| -> Vec<PathBuf> { places.iter().map(|name| at(name)).collect() };
-        let try_all = |places: &[PathBuf], placed: fn(Vec<Placing<'_>>) -> Result<(), NotPlaced>| {
-            placed(places.iter().map(|place| Placing { draft: draft(place), place }).collect())
-        };
-        let three = placing(&["old", "absent", "blocked"]);
-        assert_eq!(try_all(&three, place_all).unwrap_err().place, blocked);
-        assert_eq!((fs::read(&old).unwrap(), absent.exists()), (b"old".to_vec(), false));
-        assert_eq!(try_all(&placing(&["absent", "old"]), place_all_new).unwrap_err().place, old);
-        assert_eq!((fs::read(&old).unwrap(), absent.exists()), (b"old".to_vec(), false));
-        assert_eq!(names(folder.path()), ["blocked", "old"]);
-        try_all(&placing(&["old", "absent"]), place_all).unwrap();
-        assert_eq!((fs::read(&old).unwrap(), fs::read(&absent).unwrap()), (b"new".to_vec(), b"new".to_vec()));
-        assert_eq!(names(folder.path()), ["absent", "blocked", "old"]);
-    }
-
-    #[test]
-    fn two_that_write_a_pair_do_not_mix_it() {
-        let folder = tempfile::tempdir().unwrap();
-        let places = ["a", "b"].map(|name| folder.path().join(name));
-        let write = |text: &str| {
-            let placings = places
-                .iter()
-                .map(|place| Placing { draft: Draft::with(place, text.as_bytes()).unwrap(), place });
-            place_all(placings.collect()).unwrap();
-        };
-        // Who is last with one has to be last with the other.
-        for round in 0..150 {
-            std::thread::scope(|scope| {
-                for thread in ["1", "2", "3", "4"] {
-                    scope.spawn(move || write(thread));
-                }
-            });
-            let [a, b] = places.each_ref().map(|place| fs::read(place).unwrap());
-            assert_eq!(a, b, "{round}");
-        }
-        assert_eq!(names(folder.path()), ["a", "b"]);
-    }
-
-    #[test]
-    fn what_another_has_put_there_is_not_undone() {
-        let folder = tempfile::tempdir().unwrap();
-        let place = folder.path().join("a");
-        let file = Draft::with(&place, b"mine").unwrap().put(&place).unwrap();
-        Draft::with(&place, b"another's").unwrap().place_for_now(&place).unwrap();
-        assert_eq!(undo(Placed { file, place: place.clone(), before: Before::Absent }), None);
-        assert_eq!(fs::read(&place).unwrap(), b"another's");
-        let file = Draft::with(&place, b"mine").unwrap().put(&place).unwrap();
-        assert_eq!(undo(Placed { file, place: place.clone(), before: Before::Unknown }), Some(place));
-    }
-
-    #[test]
-    fn nobody_loses_what_he_makes_to_another() {
-        let folder = tempfile::tempdir().unwrap();
-        std::thread::scope(|scope| {
-            for thread in 0..4 {
-                let place = folder.path().join(thread.to_string());
-                scope.spawn(move || {
-                    (0..100).for_each(|_| Draft::with(&place, b"x").unwrap().place_for_now(&place).unwrap());
-                });
-            }
-        });
-        assert_eq!(names(folder.path()), ["0", "1", "2", "3"]);
-    }
-}
+#[path = "whole_tests.rs"]
+mod tests;

@@ -8,6 +8,10 @@
 // FAULT_KIND     `kill`, or the number of an error
 // FAULT_LASTS    where it is set, all later calls fail, too
 // FAULT_LOG      a file that gets a line for each call
+// FAULT_STREAMS  where it is set, writes to descriptors 1 and 2, and to what is no file, count and fail, too, and are called `say`; else they are left
+//                alone: no disk and no right makes them fail, and what is said of a fault has to arrive
+// FAULT_REFUSED  calls that fail each time and are not counted, as on a file system that does not have them: `renameat2=22,linkat=1`; `renameat2`
+//                only where it is asked for more than a rename
 // FAULT_WHO      `program`, or `workers`: the processes that it starts of itself, with a word of their command line that ends with `-worker`
 
 #define _GNU_SOURCE
@@ -22,13 +26,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <ucontext.h>
 #include <unistd.h>
 
 #define MARK 0x66617571u
 
-static long fault_at, is_counting, lasts, count;
+static long fault_at, is_counting, lasts, has_streams, count;
 static int kind;
 static char log_path[4096];
 
@@ -50,6 +55,7 @@ enum
 {
     CALLS = sizeof calls / sizeof calls[0]
 };
+static int refused[CALLS];
 
 static long make_call(long number, long a, long b, long c, long d, long e, long f)
 {
@@ -70,7 +76,7 @@ static const char* name_of(long number)
 }
 
 // `12 openat /folder/file`, with the path or the descriptor that the call is about.
-static void keep(long which, long number, const greg_t* r)
+static void keep(long which, const char* name, long number, const greg_t* r)
 {
     if (!log_path[0])
         return;
@@ -83,12 +89,41 @@ static void keep(long which, long number, const greg_t* r)
         strncpy(path, (const char*)(has_folder ? r[REG_RSI] : r[REG_RDI]), sizeof path - 1);
     else
         snprintf(path, sizeof path, "%lld", (long long)r[REG_RDI]);
-    int length = snprintf(line, sizeof line, "%ld %s %s\n", which, name_of(number), path);
+    int length = snprintf(line, sizeof line, "%ld %s %s\n", which, name, path);
     long file = make_call(SYS_openat, AT_FDCWD, (long)log_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644, 0, MARK);
     if (file >= 0) {
         make_call(SYS_write, file, (long)line, length, 0, 0, MARK);
         close((int)file);
     }
+}
+
+static int refusal(long number, const greg_t* r)
+{
+    int is_plain = number == SYS_renameat2 && r[REG_R8] == 0;
+    for (int i = 0; i < CALLS; i++)
+        if (calls[i].number == number && !is_plain)
+            return refused[i];
+    return 0;
+}
+
+static void read_refused(const char* text)
+{
+    for (; text && *text; text = strchr(text, ',') ? strchr(text, ',') + 1 : NULL)
+        for (int i = 0; i < CALLS; i++) {
+            size_t length = strlen(calls[i].name);
+            if (strncmp(text, calls[i].name, length) == 0 && text[length] == '=')
+                refused[i] = atoi(text + length + 1);
+        }
+}
+
+// Writes to people and to other processes.
+static int is_said(long number, const greg_t* r)
+{
+    if (number != SYS_write && number != SYS_writev)
+        return 0;
+    struct stat facts;
+    int file = (int)r[REG_RDI];
+    return file == STDOUT_FILENO || file == STDERR_FILENO || (fstat(file, &facts) == 0 && !S_ISREG(facts.st_mode));
 }
 
 static void on_call(int signal, siginfo_t* info, void* opaque)
@@ -97,9 +132,14 @@ static void on_call(int signal, siginfo_t* info, void* opaque)
     greg_t* r = ((ucontext_t*)opaque)->uc_mcontext.gregs;
     long number = info->si_syscall;
     int saved = errno;
-    if (is_counting) {
+    if (refusal(number, r)) {
+        r[REG_RAX] = -refusal(number, r);
+        return;
+    }
+    int is_stream = is_said(number, r);
+    if (is_counting && (has_streams || !is_stream)) {
         long which = __atomic_add_fetch(&count, 1, __ATOMIC_SEQ_CST);
-        keep(which, number, r);
+        keep(which, is_stream ? "say" : name_of(number), number, r);
         if (fault_at && (which == fault_at || (lasts && which > fault_at))) {
             if (kind == 0)
                 make_call(SYS_kill, getpid(), SIGKILL, 0, 0, 0, 0);
@@ -164,6 +204,8 @@ __attribute__((constructor)) static void begin(void)
     fault_at = at ? atol(at) : 0;
     kind = !what || strcmp(what, "kill") == 0 ? 0 : atoi(what);
     lasts = getenv("FAULT_LASTS") != NULL;
+    read_refused(getenv("FAULT_REFUSED"));
+    has_streams = getenv("FAULT_STREAMS") != NULL;
     if (path)
         strncpy(log_path, path, sizeof log_path - 1);
     is_counting = !who || is_worker() == (strcmp(who, "workers") == 0);

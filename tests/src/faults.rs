@@ -1,4 +1,4 @@
-//! A program whose n-th call that changes files fails, or which is killed before it.
+//! A program whose n-th call that changes files fails, or which is killed before it; or one that can start no thread.
 //!
 //! Owns: the build of `tests/fault-shim`, and running a command with a fault.
 //! Never: judges what became of it.
@@ -39,10 +39,39 @@ pub enum Who {
     Workers,
 }
 
-/// The library that makes calls fail.
+/// What becomes of writes to standard output, standard error and pipes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Streams {
+    /// They are made, and not counted: what is said of a fault arrives, however long the fault lasts.
+    Spared,
+    /// They count and fail as all others.
+    Counted,
+}
+
+/// A fault to be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// Whose calls count.
+    pub who: Who,
+    /// Which calls count beside those about files.
+    pub streams: Streams,
+    /// The number of the call, counted from 1; with 0 none fails.
+    pub at: usize,
+    /// What happens to it.
+    pub kind: Kind,
+}
+
+/// The libraries that make calls fail.
 #[derive(Clone, Debug)]
 pub struct Shim {
-    library: PathBuf,
+    folder: PathBuf,
+}
+
+const CALLS: &str = "faults.c";
+const THREADS: &str = "threads.c";
+
+fn library(folder: &Path, source: &str) -> PathBuf {
+    folder.join(source).with_extension("so")
 }
 
 /// What a command did.
@@ -50,7 +79,7 @@ pub struct Shim {
 pub struct Done {
     /// How it ended, and what it said.
     pub output: Output,
-    /// The calls that changed files, in their order: `openat /folder/file`.
+    /// The calls that changed files, in their order: `openat /folder/file`; `say 1` is a write to a stream.
     pub calls: Vec<String>,
 }
 
@@ -61,30 +90,44 @@ impl Shim {
     /// Where there is no compiler, or it refuses the source.
     pub fn build() -> Result<Shim> {
         let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("fault-shim");
-        let text = std::fs::read(sources.join("faults.c")).context("cannot read the shim's source")?;
-        let folder = cxx::cached("fault-shim", &[&text], |folder| {
-            let options = ["-x", "c", "-std=gnu11", "-O1", "-fPIC", "-shared", "-Wall", "-Wextra"];
-            let mut arguments: Vec<std::ffi::OsString> = options.map(Into::into).to_vec();
-            arguments.extend(["faults.c".into(), "-o".into(), folder.join("libfaults.so").into()]);
-            cxx::compile(&sources, &arguments)
+        let read = |name: &str| std::fs::read(sources.join(name)).context("cannot read the shim's source");
+        let texts = [read(CALLS)?, read(THREADS)?];
+        let folder = cxx::cached("fault-shim", &texts.each_ref().map(Vec::as_slice), |folder| {
+            for name in [CALLS, THREADS] {
+                let options = ["-x", "c", "-std=gnu11", "-O1", "-fPIC", "-shared", "-Wall", "-Wextra"];
+                let mut arguments: Vec<std::ffi::OsString> = options.map(Into::into).to_vec();
+                arguments.extend([name.into(), "-o".into(), library(folder, name).into()]);
+                cxx::compile(&sources, &arguments)?;
+            }
+            Ok(())
         })?;
         let folder = std::fs::canonicalize(&folder).context("cannot tell where the shim is")?;
-        Ok(Shim { library: folder.join("libfaults.so") })
+        Ok(Shim { folder })
     }
 
-    /// Runs a command whose `at`-th call, counted from 1, fails; with 0 none does.
+    /// Lets a command start so many threads and no more.
+    pub fn limit_threads(&self, command: &mut Command, threads: usize) {
+        command.env("LD_PRELOAD", library(&self.folder, THREADS)).env("FAULT_THREADS", threads.to_string());
+    }
+
+    /// Runs a command with a fault.
     ///
     /// # Errors
     /// Where it does not start.
-    pub fn run(&self, command: &mut Command, who: Who, at: usize, kind: Kind) -> Result<Done> {
+    pub fn run(&self, command: &mut Command, fault: Fault) -> Result<Done> {
+        let Fault { who, streams, at, kind } = fault;
         let folder = tempfile::tempdir()?;
         let log = folder.path().join("calls");
         let who = match who {
             Who::Program => "program",
             Who::Workers => "workers",
         };
-        command.env("LD_PRELOAD", &self.library).env("FAULT_LOG", &log).env("FAULT_WHO", who);
+        command.env("LD_PRELOAD", library(&self.folder, CALLS)).env("FAULT_LOG", &log).env("FAULT_WHO", who);
         command.env("FAULT_AT", at.to_string()).env_remove("FAULT_LASTS");
+        match streams {
+            Streams::Spared => command.env_remove("FAULT_STREAMS"),
+            Streams::Counted => command.env("FAULT_STREAMS", "1"),
+        };
         match kind {
             Kind::Killed => command.env("FAULT_KIND", "kill"),
             Kind::Once(number) => command.env("FAULT_KIND", number.to_string()),

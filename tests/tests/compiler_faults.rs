@@ -1,7 +1,8 @@
 //! Every command that writes, with a fault at each call by which it does: no room, no right, a file system that turns read-only, the process killed.
 //!
-//! Held is: a file is what it was before or what it is to be, to the byte; a command that fails says what and where, and has changed nothing; a cache
-//! that cannot be written costs a warning; the next run without a fault makes everything right, and what a killed one has left is gone.
+//! Held is: a file is what it was before or what it is to be, to the byte; a command that fails says what, where, why and what to do, and has changed
+//! nothing; a cache that cannot be written costs a warning; the next run without a fault makes everything right, and what a killed one has left is gone.
+//! What the command says is spared from faults, but where it is what a fault is to hit.
 //!
 //! The faults are made by `tests/fault-shim`. `cargo xtask test` names the compiler in the environment.
 
@@ -14,7 +15,7 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use cubinder_tests::faults::{DAMAGED, DENIED, FULL, Kind, READ_ONLY, Shim, Who};
+use cubinder_tests::faults::{DAMAGED, DENIED, FULL, Fault, Kind, READ_ONLY, Shim, Streams, Who};
 
 use command::skip;
 
@@ -130,31 +131,43 @@ impl Scene {
         output
     }
 
-    /// Runs the command with a fault at each of its calls, for as long as it makes so many.
+    /// Runs the command with a fault at each of its calls, for as long as it makes so many: first at those about files, and what is said of it has to
+    /// arrive; then at those by which something is said.
     fn sweep(&self, kinds: &[Kind]) {
-        let done = self.shim.run(&mut self.command(&self.arguments), self.who, 0, Kind::Killed).unwrap();
+        let count = match self.who {
+            Who::Program => {
+                self.sweep_calls(kinds, Streams::Spared, |_| true)
+                    + self.sweep_calls(kinds, Streams::Counted, is_stream)
+            }
+            // What they say is their answer.
+            Who::Workers => self.sweep_calls(kinds, Streams::Counted, |_| true),
+        };
+        assert!(count > 0, "the shim sees no call");
+        println!("{:?}: {count} calls", self.arguments);
+    }
+
+    fn sweep_calls(&self, kinds: &[Kind], streams: Streams, is_tried: fn(&str) -> bool) -> usize {
+        restore(&self.root, &self.before);
+        let fault = |at, kind| Fault { who: self.who, streams, at, kind };
+        let done = self.shim.run(&mut self.command(&self.arguments), fault(0, Kind::Killed)).unwrap();
         assert!(done.output.status.success(), "{}", String::from_utf8_lossy(&done.output.stderr));
         let after = tree(&self.root);
         let is_last = |call: &String| self.until.is_some_and(|until| call.contains(until));
         let count = done.calls.iter().position(is_last).unwrap_or(done.calls.len());
-        assert!(count > 0, "the shim sees no call");
         assert_no_drafts(&after, "without a fault");
-        println!("{:?}: {count} calls", self.arguments);
-        for at in 1..=count {
+        let tried: Vec<usize> = (1..=count).filter(|at| is_tried(&done.calls[at - 1])).collect();
+        for &at in &tried {
             for kind in kinds {
-                // A full disk or a kill may come at any write; what is not allowed is known when a file is made.
-                let is_rare = matches!(kind, Kind::Lasting(_) | Kind::Once(DENIED));
-                let is_same = at > 1 && done.calls[at - 1] == done.calls[at - 2];
-                if !(is_rare && is_same) {
-                    self.try_one(at, *kind, &after);
-                }
+                self.try_one(fault(at, *kind), &after);
             }
         }
+        tried.len()
     }
 
-    fn try_one(&self, at: usize, kind: Kind, after: &Tree) {
+    fn try_one(&self, fault: Fault, after: &Tree) {
+        let Fault { at, kind, .. } = fault;
         restore(&self.root, &self.before);
-        let done = self.shim.run(&mut self.command(&self.arguments), self.who, at, kind).unwrap();
+        let done = self.shim.run(&mut self.command(&self.arguments), fault).unwrap();
         let (output, calls) = (done.output, done.calls);
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         let call = calls.get(at - 1).map_or("no such call", String::as_str);
@@ -178,13 +191,15 @@ impl Scene {
                 let is_old = outputs(&now).eq(outputs(&self.before));
                 // On a file system that is read-only from the second rename on the first cannot be undone.
                 let is_old = is_old || (matches!(kind, Kind::Lasting(_)) && call.starts_with("rename"));
-                let is_output_cut = call == "write 1"
-                    || call == "write 2"
-                    || calls.iter().skip(at).any(|call| call == "write 1");
-                assert!(is_old || is_output_cut, "{place}");
-                assert!(said.starts_with("error: ") || said.is_empty(), "{place}");
-                if self.who == Who::Program {
-                    assert_told(&said, kind, call, &place);
+                // Everything was written before that is said.
+                assert!(is_old || is_stream(call), "{place}");
+                // Where standard error itself cannot be written nobody can be told.
+                let is_mute = is_stream(call) && (call == "say 2" || matches!(kind, Kind::Lasting(_)));
+                assert!(said.starts_with("error: ") || (is_mute && said.is_empty()), "{place}");
+                // What goes to another process has no place, and what to do about it nobody knows.
+                let is_of_files = !is_stream(call) || call == "say 1";
+                if self.who == Who::Program && is_of_files && !said.is_empty() {
+                    assert_told(&said, kind, &place);
                 }
             }
             _ => panic!("{place}"),
@@ -215,6 +230,11 @@ fn cached(tree: &Tree) -> impl Iterator<Item = &PathBuf> {
 /// What a command is asked for: everything but the cache and what is being made.
 fn outputs(tree: &Tree) -> impl Iterator<Item = (&PathBuf, &Vec<u8>)> {
     tree.iter().filter(|(name, _)| !name.starts_with(CACHE) && !is_draft(name))
+}
+
+/// Whether a call says something to a person or another process.
+fn is_stream(call: &str) -> bool {
+    call.starts_with("say ")
 }
 
 fn is_draft(name: &Path) -> bool {
@@ -257,20 +277,15 @@ fn assert_old_or_new(before: &Tree, after: &Tree, now: &Tree, place: &str) {
     }
 }
 
-/// Who fails says what, where and why.
+/// Who fails says what, where, why and what to do.
 #[track_caller]
-fn assert_told(said: &str, kind: Kind, call: &str, place: &str) {
+fn assert_told(said: &str, kind: Kind, place: &str) {
     let (Kind::Once(number) | Kind::Lasting(number)) = kind else { return };
-    // Where stderr itself cannot be written nobody can be told.
-    if call == "write 2" || (said.is_empty() && matches!(kind, Kind::Lasting(_))) {
-        return;
-    }
     let why = std::io::Error::from_raw_os_error(number).to_string();
-    assert!(said.starts_with("error: ") && said.contains(&why), "{place}");
-    // What goes to another process has no place.
-    let is_place_named =
-        ["`", "standard output", "cannot be measured"].iter().any(|word| said.contains(word));
-    assert!(is_place_named && !said.contains("panicked"), "{place}");
+    let first = said.lines().next().unwrap_or_default();
+    assert!(first.contains(&why), "{place}");
+    let is_place_named = first.contains('`') || first.contains("standard output");
+    assert!(is_place_named && said.contains("help: ") && !said.contains("panicked"), "{place}");
 }
 
 /// NVRTC's folder, as `cargo xtask setup` fetched it.
@@ -337,6 +352,13 @@ microseconds = { 1 = 3.02 }
 const COMPILE: [&str; 9] =
     ["compile", "scale.toml", "--target", "sm_89", "--output", "out", "--jobs", "1", "--embed"];
 
+const NEW: [&str; 2] = ["new", "scale"];
+const IMPORT: [&str; 7] = ["import", "ptx", "scale.ptx", "--kernel", "scale_f32_1", "--output", "scale.toml"];
+
+fn write_ptx(scene: &Scene) {
+    scene.write("scale.ptx", std::fs::read(command::root().join("tests/data/code/scale.ptx")).unwrap());
+}
+
 #[test]
 fn a_first_compile_keeps_whole_code_or_none() {
     let Some(mut scene) = Scene::new(&COMPILE, |scene| scene.plugin("2")) else { return };
@@ -383,19 +405,43 @@ fn thin_changes_both_libraries_or_none() {
 
 #[test]
 fn new_writes_all_files_or_none() {
-    let Some(scene) = Scene::new(&["new", "scale"], |_| ()) else { return };
+    let Some(scene) = Scene::new(&NEW, |_| ()) else { return };
     scene.sweep(&ALL);
 }
 
 #[test]
 fn import_writes_a_whole_manifest_or_none() {
-    let arguments = ["import", "ptx", "scale.ptx", "--kernel", "scale_f32_1", "--output", "scale.toml"];
-    let Some(scene) = Scene::new(&arguments, |scene| {
-        scene.write("scale.ptx", std::fs::read(command::root().join("tests/data/code/scale.ptx")).unwrap());
-    }) else {
-        return;
-    };
+    let Some(scene) = Scene::new(&IMPORT, write_ptx) else { return };
     scene.sweep(&ALL);
+}
+
+/// `EINVAL` and `EPERM`, which 9P and some of FUSE say.
+const NO_LINKS: (&str, &str) = ("FAULT_REFUSED", "renameat2=22,link=1,linkat=1");
+
+/// Where neither a rename can refuse to replace nor a file have two names.
+#[test]
+fn import_and_new_write_new_files_on_any_file_system() {
+    for (words, refused) in [(&NEW[..], "is there already"), (&IMPORT, "is never overwritten")] {
+        let Some(mut scene) = Scene::new(words, write_ptx) else { return };
+        scene.more.push((NO_LINKS.0.to_owned(), NO_LINKS.1.into()));
+        scene.sweep(&[Kind::Once(FULL), Kind::Once(DENIED)]);
+        // Several at once: one writes, the others are told.
+        for _ in 0..10 {
+            restore(&scene.root, &scene.before);
+            let fault = Fault { who: Who::Program, streams: Streams::Spared, at: 0, kind: Kind::Killed };
+            let run = || scene.shim.run(&mut scene.command(&scene.arguments), fault).unwrap().output;
+            let outputs = std::thread::scope(|scope| {
+                let threads: Vec<_> = (0..4).map(|_| scope.spawn(run)).collect();
+                threads.into_iter().map(|thread| thread.join().unwrap()).collect::<Vec<_>>()
+            });
+            assert_eq!(outputs.iter().filter(|output| output.status.success()).count(), 1, "{outputs:?}");
+            for output in outputs.iter().filter(|output| !output.status.success()) {
+                let said = String::from_utf8_lossy(&output.stderr);
+                assert!(said.contains(refused) || said.contains("File exists"), "{said}");
+            }
+            assert!(tree(&scene.root).values().all(|bytes| !bytes.is_empty()));
+        }
+    }
 }
 
 #[test]
@@ -452,6 +498,43 @@ fn a_measurement_is_kept_whole_or_not_at_all() {
     scene.sweep(&[Kind::Killed, Kind::Once(FULL), Kind::Lasting(READ_ONLY)]);
 }
 
+/// `ulimit -u` does not hold for root, so the shim says what the system would.
+#[test]
+fn manifests_are_checked_where_no_thread_can_be_started() {
+    let Some(program) = std::env::var_os("CUBINDER_BIN") else {
+        skip("`cargo xtask test` names the compiler");
+        return;
+    };
+    let shim = Shim::build().unwrap();
+    let run = |folder: &Path, words: &[&str], threads: Option<usize>| {
+        let mut command = Command::new(&program);
+        command.args(words).current_dir(folder);
+        threads.iter().for_each(|threads| shim.limit_threads(&mut command, *threads));
+        command.output().unwrap()
+    };
+    let wrong = tempfile::tempdir().unwrap();
+    for (name, found, put) in [("a.toml", "x.shape", "z.shape"), ("b.toml", "numel(y)", "numel(w)")] {
+        std::fs::write(wrong.path().join(name), MANIFEST.replace(found, put)).unwrap();
+    }
+    std::fs::write(wrong.path().join("scale.cu"), KERNEL.replace("FACTOR", "2")).unwrap();
+    let root = command::root();
+    for (folder, words, code) in
+        [(root.as_path(), &["check"][..], 0), (wrong.path(), &["check", "a.toml", "b.toml"], 1)]
+    {
+        let all = run(folder, words, None);
+        assert_eq!(all.status.code(), Some(code), "{all:?}");
+        // With one that starts and none behind it, too.
+        for threads in [0, 1] {
+            assert_eq!(run(folder, words, Some(threads)), all, "{threads}");
+        }
+    }
+    let compile = run(&root, &["compile", "--output", "/dev/null/out"], Some(0));
+    let said = String::from_utf8_lossy(&compile.stderr);
+    assert_eq!(compile.status.code(), Some(1), "{said}");
+    assert!(said.starts_with("error: cannot start threads: Resource temporarily unavailable"), "{said}");
+    assert!(said.contains("help: "), "{said}");
+}
+
 /// Eight at once, every other one killed at another of its calls: the rest are right, and so is the next.
 #[test]
 fn eight_share_a_cache_while_some_are_killed() {
@@ -465,8 +548,13 @@ fn eight_share_a_cache_while_some_are_killed() {
             let at = if is_spared(number) { 0 } else { 1 + round * 12 + number };
             let folder = format!("out{number}");
             let arguments = COMPILE.map(|word| if word == "out" { folder.clone() } else { word.to_owned() });
-            let done =
-                scene.shim.run(&mut scene.command(&arguments), Who::Program, at, Kind::Killed).unwrap();
+            let done = scene
+                .shim
+                .run(
+                    &mut scene.command(&arguments),
+                    Fault { who: Who::Program, streams: Streams::Counted, at, kind: Kind::Killed },
+                )
+                .unwrap();
             assert_eq!(done.output.status.success(), is_spared(number), "{number}: {:?}", done.output);
         };
         std::thread::scope(|scope| {

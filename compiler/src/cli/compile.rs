@@ -139,7 +139,13 @@ fn jobs(text: &str) -> Result<NonZeroUsize, String> {
 fn perform(arguments: &Arguments, request: &Request) -> Result<Outcome, Vec<Diagnostic>> {
     let threads = arguments.jobs.map_or(0, NonZeroUsize::get);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-    let pool = pool.map_err(|error| vec![Diagnostic::error(format!("cannot start threads: {error}"))])?;
+    let pool =
+        pool.map_err(|error| {
+            let error = Diagnostic::error(format!("cannot start threads: {error}"));
+            vec![error.help(
+                "ask for fewer with `--jobs`, or let the user or the container have more (`ulimit -u`)",
+            )]
+        })?;
     let bar = Bar::new(arguments.quiet || arguments.readers.format() == MessageFormat::Json);
     pool.install(|| compile(request, &bar))
 }

@@ -46,7 +46,7 @@ pub(super) fn show(diagnostics: &mut [Diagnostic], format: MessageFormat) {
         }
         MessageFormat::Json => match diagnostic::to_json_lines(diagnostics) {
             Ok(lines) => print(&lines),
-            Err(error) => complain(&format!("the messages have no JSON form: {error}")),
+            Err(error) => complain(Diagnostic::error(format!("the messages have no JSON form: {error}"))),
         },
     }
 }
@@ -65,15 +65,17 @@ pub(super) fn print_bytes(bytes: &[u8]) {
     let mut out = std::io::stdout().lock();
     match out.write_all(bytes).and_then(|()| out.flush()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe && !IS_CUT.swap(true, Ordering::Relaxed) => {
-            complain(&format!("cannot write to standard output: {error}"));
+            let error = Diagnostic::error(format!("cannot write to standard output: {error}"));
+            complain(error.help("send it to another place, or make room there, and run the command again"));
         }
         _ => {}
     }
 }
 
 /// Says on stderr what has no other place. Nobody is left to be told that stderr is closed or full.
-fn complain(message: &str) {
-    let _ = writeln!(std::io::stderr(), "error: {message}");
+fn complain(error: Diagnostic) {
+    let text = diagnostic::render(&[error], Colour::Plain);
+    let _ = std::io::stderr().write_all(text.as_bytes());
 }
 
 /// How the program ends: as the command did, where all that it had to say was written.

@@ -64,7 +64,7 @@ impl Process {
             })?;
         let (jobs, out) = (child.stdin.take(), child.stdout.take());
         let (sender, lines) = channel();
-        std::thread::spawn(move || {
+        let reader = std::thread::Builder::new().spawn(move || {
             let Some(out) = out else { return };
             for line in BufReader::new(out).lines().map_while(Result::ok) {
                 if sender.send(line).is_err() {
@@ -73,6 +73,7 @@ impl Process {
             }
         });
         let mut process = Process { child, jobs, lines, is_over: false };
+        reader.map_err(|error| Unable::failed(format!("cannot start a thread: {error}")))?;
         // Compiling may take longer than a kernel.
         let did_not = "the process that runs kernels did not start";
         match process.next(timeout.saturating_mul(10)) {

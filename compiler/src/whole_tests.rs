@@ -1,0 +1,144 @@
+//! Tests of [`super`].
+
+use super::*;
+
+fn names(folder: &Path) -> Vec<String> {
+    let names = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
+    let mut names: Vec<String> = names.map(|name| name.into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn what_is_left_is_taken_away_and_what_is_being_made_is_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path().join("a");
+    let left = folder.path().join(".cubinder-AbC123.tmp");
+    for other in [".cubinder-AbC1234.tmp", ".cubinder-AbC12-.tmp", ".cubinder-AbC123", "AbC123.tmp"] {
+        fs::write(folder.path().join(other), "").unwrap();
+    }
+    fs::create_dir(folder.path().join(".cubinder-folder.tmp")).unwrap();
+    fs::write(&left, "").unwrap();
+    let before = names(folder.path());
+    let draft = Draft::with(&place, b"whole").unwrap();
+    assert!(!left.exists());
+    sweep(folder.path());
+    assert_eq!(names(folder.path()).len(), before.len());
+    draft.place(&place).unwrap();
+    assert_eq!(fs::read(&place).unwrap(), b"whole");
+    drop(Draft::with(&place, b"other").unwrap());
+    assert_eq!((names(folder.path()).len(), fs::read(&place).unwrap()), (before.len(), b"whole".to_vec()));
+}
+
+#[test]
+fn all_are_placed_or_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let (old, absent, blocked) = (at("old"), at("absent"), at("blocked"));
+    fs::write(&old, "old").unwrap();
+    fs::create_dir_all(blocked.join("in")).unwrap();
+    let draft = |place: &Path| Draft::with(place, b"new").unwrap();
+    let placing = |places: &[&'static str]| -> Vec<PathBuf> { places.iter().map(|name| at(name)).collect() };
+    let try_all = |places: &[PathBuf], placed: fn(Vec<Placing<'_>>) -> Result<(), NotPlaced>| {
+        placed(places.iter().map(|place| Placing { draft: draft(place), place }).collect())
+    };
+    let three = placing(&["old", "absent", "blocked"]);
+    assert_eq!(try_all(&three, place_all).unwrap_err().place, blocked);
+    assert_eq!((fs::read(&old).unwrap(), absent.exists()), (b"old".to_vec(), false));
+    assert_eq!(try_all(&placing(&["absent", "old"]), place_all_new).unwrap_err().place, old);
+    assert_eq!((fs::read(&old).unwrap(), absent.exists()), (b"old".to_vec(), false));
+    assert_eq!(names(folder.path()), ["blocked", "old"]);
+    try_all(&placing(&["old", "absent"]), place_all).unwrap();
+    assert_eq!((fs::read(&old).unwrap(), fs::read(&absent).unwrap()), (b"new".to_vec(), b"new".to_vec()));
+    assert_eq!(names(folder.path()), ["absent", "blocked", "old"]);
+}
+
+#[test]
+fn two_that_write_a_pair_do_not_mix_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let places = ["a", "b"].map(|name| folder.path().join(name));
+    let write = |text: &str| {
+        let placings =
+            places.iter().map(|place| Placing { draft: Draft::with(place, text.as_bytes()).unwrap(), place });
+        place_all(placings.collect()).unwrap();
+    };
+    // Who is last with one has to be last with the other.
+    for round in 0..150 {
+        std::thread::scope(|scope| {
+            for thread in ["1", "2", "3", "4"] {
+                scope.spawn(move || write(thread));
+            }
+        });
+        let [a, b] = places.each_ref().map(|place| fs::read(place).unwrap());
+        assert_eq!(a, b, "{round}");
+    }
+    assert_eq!(names(folder.path()), ["a", "b"]);
+}
+
+#[test]
+fn what_another_has_put_there_is_not_undone() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path().join("a");
+    let file = Draft::with(&place, b"mine").unwrap().put(&place).unwrap();
+    Draft::with(&place, b"another's").unwrap().place_for_now(&place).unwrap();
+    assert_eq!(undo(Placed { file, place: place.clone(), before: Before::Absent }), None);
+    assert_eq!(fs::read(&place).unwrap(), b"another's");
+    let file = Draft::with(&place, b"mine").unwrap().put(&place).unwrap();
+    assert_eq!(undo(Placed { file, place: place.clone(), before: Before::Unknown }), Some(place));
+}
+
+#[test]
+fn nobody_loses_what_he_makes_to_another() {
+    let folder = tempfile::tempdir().unwrap();
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let place = folder.path().join(thread.to_string());
+            scope.spawn(move || {
+                (0..100).for_each(|_| Draft::with(&place, b"x").unwrap().place_for_now(&place).unwrap());
+            });
+        }
+    });
+    assert_eq!(names(folder.path()), ["0", "1", "2", "3"]);
+}
+
+/// What each way to put a file where nothing is has to hold.
+const NEW: [fn(Draft, &Path) -> io::Result<File>; 2] = [put_new, claim];
+
+#[test]
+fn one_of_many_gets_a_new_place() {
+    let folder = tempfile::tempdir().unwrap();
+    for (way, put) in NEW.into_iter().enumerate() {
+        for round in 0..50 {
+            let place = folder.path().join(format!("{way}-{round}"));
+            let write = |text: String| put(Draft::with(&place, text.as_bytes()).unwrap(), &place);
+            let outcomes = std::thread::scope(|scope| {
+                let threads: Vec<_> =
+                    (0..4).map(|thread| scope.spawn(move || write(thread.to_string()))).collect();
+                threads.into_iter().map(|thread| thread.join().unwrap()).collect::<Vec<_>>()
+            });
+            let first = outcomes.iter().position(Result::is_ok).unwrap();
+            assert_eq!(fs::read_to_string(&place).unwrap(), first.to_string());
+            let refused: Vec<_> = outcomes.iter().filter_map(|outcome| outcome.as_ref().err()).collect();
+            assert_eq!(refused.len(), 3);
+            assert!(refused.iter().all(|error| error.kind() == io::ErrorKind::AlreadyExists), "{refused:?}");
+        }
+    }
+    assert_eq!(names(folder.path()).len(), 100);
+}
+
+#[test]
+fn what_appeared_meanwhile_is_not_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let (place, link) = (folder.path().join("a"), folder.path().join("b"));
+    std::os::unix::fs::symlink(folder.path().join("nowhere"), &link).unwrap();
+    for put in NEW {
+        let draft = Draft::with(&place, b"mine").unwrap();
+        fs::write(&place, "another's").unwrap();
+        assert_eq!(put(draft, &place).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(fs::read(&place).unwrap(), b"another's");
+        let error = put(Draft::with(&link, b"mine").unwrap(), &link).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+    }
+    assert_eq!(names(folder.path()), ["a", "b"]);
+}

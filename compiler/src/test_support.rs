@@ -51,7 +51,7 @@ pub(crate) fn nvrtc(test: &str) -> Option<(Toolkit, &'static Arc<Nvrtc>)> {
 /// A unit of the source `kernels/test.cu` in `folder`, named by `kernels/test.toml`.
 pub(crate) fn unit(folder: &Path, text: &str, kernel: &str, types: &[DataType]) -> TranslationUnit {
     let (draft, source) = draft(folder, text, kernel, types);
-    translation_unit(&draft, source, "kernels/test.cu")
+    translation_unit(&draft, source, "kernels/test.cu", None)
 }
 
 /// What [`unit`] is made of.

@@ -81,7 +81,8 @@ fn build(toolkit: &Toolkit, project: &Path, cache: &Path) -> Built {
     let (mut args, mut code) = (Vec::new(), Vec::new());
     for unit in &draft.units {
         let text = Source::new(&unit.source, std::fs::read_to_string(&unit.source).unwrap());
-        let prepared = session.prepare(translation_unit(unit, text, &display_name(&unit.source, project)));
+        let prepared =
+            session.prepare(translation_unit(unit, text, &display_name(&unit.source, project), None));
         let targets: Vec<Target> = TARGETS.iter().map(|name| name.parse().unwrap()).collect();
         let signature = shown(session.signature(&prepared, targets[0]));
         let bound = shown(bind_args(&draft.plugin, unit, &signature));

@@ -12,13 +12,15 @@ use cubinder_bundle::Digest;
 
 use super::KeyHasher;
 use super::directives::{Kind, directives};
-use crate::codegen::TranslationUnit;
+use crate::codegen::{TranslationUnit, names_taken};
 
 /// What a file was when it was first looked at in this process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Facts {
     digest: Digest,
     includes: Vec<Kind>,
+    /// See [`names_taken`].
+    names: Option<BTreeSet<String>>,
 }
 
 /// The files that were looked at, for all units of a session: each is read once.
@@ -32,11 +34,16 @@ impl Files {
             return known.clone();
         }
         let facts = read_regular(path).map(|bytes| {
-            let includes = scan(&String::from_utf8_lossy(&bytes));
-            Arc::new(Facts { digest: Digest::of(&bytes), includes })
+            let text = String::from_utf8_lossy(&bytes);
+            Arc::new(Facts { digest: Digest::of(&bytes), includes: scan(&text), names: names_taken(&text) })
         });
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(path.to_owned(), facts.clone());
         facts
+    }
+
+    /// The names that a file takes from the manifest; nothing where that cannot be known.
+    pub(crate) fn names_taken(&self, path: &Path) -> Option<BTreeSet<String>> {
+        self.facts(path)?.names.clone()
     }
 }
 

@@ -1,7 +1,10 @@
 //! The text of `cubinder.h`: what every kernel sees of its manifest.
 //!
 //! Owns how types and constants of a variant are said in C++. What a kernel does not use must leave nothing in its machine
-//! code: a variant's code depends on the names that its kernel reads, not on those that are there.
+//! code: a variant's code depends on the names that its kernel reads, not on those that are there. Where these names are known no other is in the
+//! text, so that variants which differ in others have the same text.
+
+use std::collections::BTreeSet;
 
 use cubinder_bundle::{DataType, Format, Value};
 
@@ -9,9 +12,9 @@ use crate::resolve::{Table, Unit};
 
 /// The header of a unit: CUDA's headers for 16-bit and 8-bit floats where the plugin has such types (each costs 10 to 20 ms a compile),
 /// `cubinder::array`, what the manifest needs besides, and the variant's parameters and constants as members of `manifest`, with
-/// these of its tables.
+/// these of its tables; where the `names` that the kernel takes are known, with these alone.
 #[must_use]
-pub fn header(unit: &Unit, tables: &[&Table]) -> String {
+pub fn header(unit: &Unit, tables: &[&Table], names: Option<&BTreeSet<String>>) -> String {
     let mut text = String::from("#ifndef CUBINDER_H\n#define CUBINDER_H\n");
     let headers =
         [(DataType::F16, "cuda_fp16.h"), (DataType::Bf16, "cuda_bf16.h"), (DataType::F8, "cuda_fp8.h")];
@@ -29,7 +32,7 @@ pub fn header(unit: &Unit, tables: &[&Table]) -> String {
         text.push_str(&formats());
     }
     tables.iter().for_each(|table| text.push_str(&data(table)));
-    text.push_str(&manifest(unit, tables));
+    text.push_str(&manifest(unit, tables, names));
     text.push_str("#endif\n");
     text
 }
@@ -167,8 +170,8 @@ fn table(table: &Table) -> String {
 /// It is a class made from a template, because NVRTC keeps every constant of a namespace in the machine code, used or not
 /// (13.0, tried: some 600 bytes, and other bytes for each value), and of such a class only the members that are used. No
 /// constant can have the class's own name: two underscores in a row are refused.
-fn manifest(unit: &Unit, tables: &[&Table]) -> String {
-    let declared = |name: &String| !name.is_empty();
+fn manifest(unit: &Unit, tables: &[&Table], names: Option<&BTreeSet<String>>) -> String {
+    let declared = |name: &String| !name.is_empty() && names.is_none_or(|names| names.contains(name));
     let types = unit.types.iter().filter(|(name, _)| declared(name));
     let formats = unit.formats.iter().filter(|(name, _)| declared(name));
     let constants = unit.constants.iter().filter_map(|(name, value)| {
@@ -298,6 +301,10 @@ mod tests {
             constants: vec![("BLOCK".to_owned(), Value::Int(256)), ("EPS".to_owned(), Value::Float(1e-5))],
             ..draft(Path::new(""), "", "k", &[]).0
         };
-        insta::assert_snapshot!(manifest(&unit, &[]));
+        insta::assert_snapshot!(manifest(&unit, &[], None));
+        // What no kernel takes is not in it: variants that differ in nothing else have one text.
+        let taken = ["EPS".to_owned(), "other".to_owned()].into();
+        let text = manifest(&unit, &[], Some(&taken));
+        assert!(text.contains("EPS") && !text.contains("BLOCK") && !text.contains("using T"), "{text}");
     }
 }

@@ -7,8 +7,9 @@ mod header;
 mod names;
 
 pub use header::header;
-pub use names::{header_names, manifest_names};
+pub use names::{MANIFEST, header_names, manifest_names, names_needed, names_taken};
 
+use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
@@ -40,9 +41,15 @@ pub struct TranslationUnit {
 
 /// Joins the prelude and the author's file.
 ///
-/// `name` is what messages and `__FILE__` say: see [`display_name`].
+/// `name` is what messages and `__FILE__` say: see [`display_name`]. `names` are those of the manifest that the header has, all where there are
+/// none: see [`names_needed`].
 #[must_use]
-pub fn translation_unit(unit: &Unit, source: Arc<Source>, name: &str) -> TranslationUnit {
+pub fn translation_unit(
+    unit: &Unit,
+    source: Arc<Source>,
+    name: &str,
+    names: Option<&BTreeSet<String>>,
+) -> TranslationUnit {
     let name: String = name.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
     let escaped = name.replace('\\', "\\\\").replace('"', "\\\"");
     let text = format!("#include \"{PRELUDE_NAME}\"\n#line 1 \"{escaped}\"\n{}\n", source.text);
@@ -55,7 +62,7 @@ pub fn translation_unit(unit: &Unit, source: Arc<Source>, name: &str) -> Transla
         text,
         prelude: Arc::new(Source {
             path: PRELUDE_NAME.into(),
-            text: header(unit, &tables(unit, &source.text)),
+            text: header(unit, &tables(unit, &source.text), names),
         }),
         source,
         folder,

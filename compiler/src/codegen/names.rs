@@ -1,8 +1,78 @@
 //! The names that a CUDA text takes from the generated header.
 //!
-//! A light reader: it rather finds a name too many, in a comment say, than one too few. It serves warnings only.
+//! Two light readers. [`manifest_names`] serves warnings: it rather finds a name too many, in a comment say, than one too few. [`names_taken`]
+//! serves headers, which leave out what nobody takes: it says where it cannot know. What neither sees are names that macros of files without
+//! the word `manifest` make of that word itself (`mani ## fest`).
 
 use std::collections::BTreeSet;
+
+use crate::cuda::{Token, TokenKind, lex, word};
+use crate::resolve::Unit;
+
+/// By what name kernels take what their manifest declares.
+pub const MANIFEST: &str = "manifest";
+
+/// The names that a text takes from the generated header; nothing where an alias, a macro or a class that inherits decides, or one that
+/// another text brings.
+#[must_use]
+pub fn names_taken(text: &str) -> Option<BTreeSet<String>> {
+    let mut names = BTreeSet::new();
+    // Most headers know nothing of manifests.
+    if !text.contains(MANIFEST) {
+        return Some(names);
+    }
+    let lexed = lex(text);
+    for directive in &lexed.directives {
+        match word(text, directive.tokens.first()) {
+            "include" => {}
+            "define" if directive.tokens.iter().any(|token| word(text, Some(token)).contains(MANIFEST)) => {
+                return None;
+            }
+            _ => of_tokens(text, &directive.tokens, &mut names)?,
+        }
+    }
+    of_tokens(text, &lexed.tokens, &mut names)?;
+    (!lexed.is_odd).then_some(names)
+}
+
+/// Adds the names that tokens take; nothing where they take the manifest as a whole.
+fn of_tokens(text: &str, tokens: &[Token], names: &mut BTreeSet<String>) -> Option<()> {
+    for (at, token) in tokens.iter().enumerate() {
+        let found = word(text, Some(token));
+        let before = |count: usize| word(text, at.checked_sub(count).and_then(|at| tokens.get(at)));
+        match token.kind {
+            TokenKind::Word if found == MANIFEST => {
+                let member = tokens.get(at + 2).filter(|member| member.kind == TokenKind::Word)?;
+                if word(text, tokens.get(at + 1)) != "::" {
+                    return None;
+                }
+                names.insert(word(text, Some(member)).to_owned());
+            }
+            // The header's own: the class behind it.
+            TokenKind::Word if found.starts_with("manifest__") => return None,
+            TokenKind::Quoted if before(2) == "_Pragma" => {
+                names.extend(names_taken(found.trim_matches('"'))?);
+            }
+            _ => {}
+        }
+    }
+    Some(())
+}
+
+/// The names of the manifest that a unit's header needs, where these are known: those that its kernel's name takes, and those `of_text`. One
+/// that the manifest does not have may be a macro's, which stands for others.
+#[must_use]
+pub fn names_needed(unit: &Unit, of_text: Option<&BTreeSet<String>>) -> Option<BTreeSet<String>> {
+    let mut names = names_taken(&unit.kernel)?;
+    names.extend(of_text?.iter().cloned());
+    let is_declared = |name: &String| {
+        unit.types.iter().any(|(known, _)| known == name)
+            || unit.formats.iter().any(|(known, _)| known == name)
+            || unit.constants.iter().any(|(known, _)| known == name)
+            || unit.tables.iter().any(|table| table.name == *name)
+    };
+    names.iter().all(is_declared).then_some(names)
+}
 
 /// The names that a text takes from the generated header: those after `manifest::`. Where it takes `manifest` in another way
 /// (an alias, a macro that joins names), every name of the text counts.
@@ -83,6 +153,36 @@ mod tests {
     }
 
     #[test]
+    fn names_that_a_header_needs_are_known_or_not() {
+        let taken =
+            |text: &str| names_taken(text).map(|names| names.into_iter().collect::<Vec<_>>().join(" "));
+        for (text, names) in [
+            ("", ""),
+            ("using m = own; m::BLOCK", ""),
+            ("int x = manifest::BLOCK + ::manifest /* of it */ :: EPS; // the manifest", "BLOCK EPS"),
+            ("printf(\"the manifest\"); int my_manifest, manifests;", ""),
+            ("#include <manifest>\n#include \"manifest.h\"\n#pragma unroll manifest::N\n", "N"),
+            ("_Pragma(\"unroll manifest::N\") for (;;)", "N"),
+        ] {
+            assert_eq!(taken(text).as_deref(), Some(names), "{text}");
+        }
+        for text in [
+            "using m = manifest;",
+            "#define M manifest\n",
+            "#define OF(name) \\\n    manifest::name\n",
+            "#define UNROLL _Pragma(\"unroll manifest::N\")\n",
+            "_Pragma(\"unroll (manifest)\")",
+            "struct own : manifest {};",
+            "manifest::BLO\\\nCK",
+            "manifest",
+            "manifest::",
+            "cubinder::manifest__members<>::BLOCK",
+        ] {
+            assert_eq!(taken(text), None, "{text}");
+        }
+    }
+
+    #[test]
     fn names_of_a_header_are_those_of_its_code() {
         let header =
             "#include <a.h>\nnamespace n {\n// Not this.\ntemplate <typename T> struct s { T v[4]; };\n}\n";
@@ -93,7 +193,7 @@ mod tests {
     #[test]
     fn any_text_can_be_searched_for_names() {
         proptest::proptest!(|(text in "(manifest|::|#define|\\\\|\n|[ -~é]){0,20}")| {
-            let _ = manifest_names(&text);
+            let _ = (manifest_names(&text), names_taken(&text));
         });
     }
 }

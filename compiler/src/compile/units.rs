@@ -61,9 +61,9 @@ struct Jobs<'p> {
 }
 
 /// One thing for a thread to do.
-#[derive(Clone, Copy)]
 enum Task<'j> {
-    Signature(&'j Job<'j>),
+    /// The signatures of jobs that have one text.
+    Signatures(Vec<&'j Job<'j>>),
     Code(&'j Job<'j>, &'j PlannedTarget),
 }
 
@@ -183,23 +183,32 @@ fn jobs<'p>(
     // What a compile is of, but for what is the same for all units of a plugin: the texts say what is the same code, not the values
     // that they are made from (`0.0` and `-0.0` are equal).
     let mut known: HashMap<(&Path, &str, String), usize> = HashMap::new();
+    // What a file and all that it includes take from the manifest, the same for each of the plugin's units.
+    let mut of_texts: HashMap<&Path, Option<BTreeSet<String>>> = HashMap::new();
     for unit in &plugin.draft.units {
         let source = sources.get(unit.source.as_path()).filter(|_| unit.foreign.is_none());
         let Some(source) = source else {
             found.of_units.push(None);
             continue;
         };
+        let name = codegen::display_name(&unit.source, &project.root);
+        let prepare = |names: Option<&BTreeSet<String>>| {
+            let text = codegen::translation_unit(unit, Arc::clone(source), &name, names);
+            session.prepare_with(text, Arc::clone(&plan.settings))
+        };
+        let of_text =
+            of_texts.entry(unit.source.as_path()).or_insert_with(|| session.names_taken(&prepare(None)));
+        let names = codegen::names_needed(unit, of_text.as_ref());
+        let names = names.as_ref();
         let next = found.jobs.len();
         let job = *known
-            .entry((unit.source.as_path(), unit.kernel.as_str(), codegen::header(unit, &[])))
+            .entry((unit.source.as_path(), unit.kernel.as_str(), codegen::header(unit, &[], names)))
             .or_insert(next);
         found.of_units.push(Some(job));
         if job < next {
             continue;
         }
-        let name = codegen::display_name(&unit.source, &project.root);
-        let text = codegen::translation_unit(unit, Arc::clone(source), &name);
-        let prepared = session.prepare_with(text, Arc::clone(&plan.settings));
+        let prepared = prepare(names);
         let toolkit = &session.toolkit().include;
         let of_machine = places::of_machine(prepared.unit(), &plan.settings, toolkit, &project.root);
         let origin = provenance::of_source(project, session, unit, &prepared);
@@ -232,35 +241,71 @@ fn unused_names(session: &Session, plugin: &Resolved, jobs: &[Job<'_>]) -> Vec<D
     plugin.unused(&names)
 }
 
-/// Does all tasks of all jobs; the results are in the order of [`tasks`].
+/// The most signatures that one compile gives: enough that reading the headers counts little, and few enough for all processors to have something to do.
+const SIGNATURES_AT_ONCE: usize = 8;
+
+/// Does all tasks of all jobs; of each job there is its signature, then its code for each target.
 fn perform_all(session: &Session, jobs: &[Jobs<'_>], progress: &dyn Progress) -> Vec<TaskResult> {
-    let tasks: Vec<Task<'_>> = jobs.iter().flat_map(|jobs| &jobs.jobs).flat_map(tasks).collect();
-    progress.begin(tasks.len());
-    let results = tasks.par_iter().map(|task| perform(*task, session, progress)).collect();
+    let jobs: Vec<&Job<'_>> = jobs.iter().flat_map(|jobs| &jobs.jobs).collect();
+    let groups = alike(&jobs);
+    let of_group = |group: &Vec<usize>| group.iter().filter_map(|job| jobs.get(*job).copied()).collect();
+    let signatures = groups.iter().map(|group| Task::Signatures(of_group(group)));
+    let codes = jobs.iter().flat_map(|job| job.plan.targets.iter().map(|target| Task::Code(job, target)));
+    let tasks: Vec<Task<'_>> = signatures.chain(codes).collect();
+    progress.begin(jobs.iter().map(|job| 1 + job.plan.targets.len()).sum());
+    let mut results: Vec<Vec<TaskResult>> =
+        tasks.par_iter().map(|task| perform(task, session, progress)).collect();
     progress.end();
-    results
+    let mut codes = results.split_off(groups.len().min(results.len())).into_iter().flatten();
+    let signatures = groups.into_iter().flatten().zip(results.into_iter().flatten());
+    let mut signatures: Vec<(usize, TaskResult)> = signatures.collect();
+    signatures.sort_by_key(|(job, _)| *job);
+    let mut all = Vec::new();
+    for ((_, signature), job) in signatures.into_iter().zip(jobs) {
+        all.push(signature);
+        all.extend(codes.by_ref().take(job.plan.targets.len()));
+    }
+    all
 }
 
-/// The tasks of a job: the signature, then the code for each target.
-fn tasks<'j>(job: &'j Job<'j>) -> impl Iterator<Item = Task<'j>> {
-    let codes = job.plan.targets.iter().map(move |target| Task::Code(job, target));
-    std::iter::once(Task::Signature(job)).chain(codes)
+/// The jobs, by their indices, in groups of one text and one architecture each: kernels of a group are compiled for their signatures at once.
+fn alike(jobs: &[&Job<'_>]) -> Vec<Vec<usize>> {
+    let mut groups: Vec<Vec<usize>> = Vec::new();
+    let mut open: HashMap<_, usize> = HashMap::new();
+    for (index, job) in jobs.iter().enumerate() {
+        let unit = job.prepared.unit();
+        let target = job.plan.targets.first().map(|planned| planned.target.arch);
+        let text = (&unit.source.path, &unit.prelude.text, std::ptr::from_ref(job.plan), target);
+        let group = *open.entry(text).or_insert(groups.len());
+        match groups.get_mut(group).filter(|group| group.len() < SIGNATURES_AT_ONCE) {
+            Some(group) => group.push(index),
+            None => {
+                open.insert(text, groups.len());
+                groups.push(vec![index]);
+            }
+        }
+    }
+    groups
 }
 
-fn perform(task: Task<'_>, session: &Session, progress: &dyn Progress) -> TaskResult {
+fn perform(task: &Task<'_>, session: &Session, progress: &dyn Progress) -> Vec<TaskResult> {
     match task {
-        Task::Signature(job) => {
-            let target = job.plan.targets.first().ok_or_else(Vec::new)?.target;
-            let signature = session.signature(&job.prepared, target);
-            progress.step(&job.unit.kernel);
-            signature.map(Done::Signature)
+        Task::Signatures(jobs) => {
+            let Some(planned) = jobs.first().and_then(|job| job.plan.targets.first()) else {
+                return jobs.iter().map(|_| Err(Vec::new())).collect();
+            };
+            let units: Vec<&PreparedUnit> = jobs.iter().map(|job| &job.prepared).collect();
+            let signatures = session.signatures(&units, planned.target);
+            jobs.iter().for_each(|job| progress.step(&job.unit.kernel));
+            signatures.into_iter().map(|signature| signature.map(Done::Signature)).collect()
         }
         Task::Code(job, planned) => {
             let compiled = session.compile(&job.prepared, planned.target);
             progress.step(&format!("{} for {}", job.unit.kernel, planned.target));
-            compiled
+            let compiled = compiled
                 .map(|compiled| Done::Code(Box::new(compiled)))
-                .map_err(|errors| errors.into_iter().map(|error| place_of_target(error, planned)).collect())
+                .map_err(|errors| errors.into_iter().map(|error| place_of_target(error, planned)).collect());
+            vec![compiled]
         }
     }
 }

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 /// What a token is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum TokenKind {
+pub(crate) enum TokenKind {
     /// A name or a keyword.
     Word,
     /// A number.
@@ -20,22 +20,22 @@ pub(super) enum TokenKind {
 
 /// A token and where it stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Token {
-    pub(super) kind: TokenKind,
-    pub(super) range: Range<usize>,
+pub(crate) struct Token {
+    pub(crate) kind: TokenKind,
+    pub(crate) range: Range<usize>,
 }
 
 /// A preprocessor line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Directive {
+pub(crate) struct Directive {
     /// How many tokens of the text come before it.
-    pub(super) before: usize,
+    pub(crate) before: usize,
     /// What follows the `#`: the directive's name and its arguments.
-    pub(super) tokens: Vec<Token>,
+    pub(crate) tokens: Vec<Token>,
 }
 
 /// The text of a token; empty where there is none.
-pub(super) fn word<'t>(text: &'t str, token: Option<&Token>) -> &'t str {
+pub(crate) fn word<'t>(text: &'t str, token: Option<&Token>) -> &'t str {
     token.and_then(|token| text.get(token.range.clone())).unwrap_or_default()
 }
 
@@ -103,15 +103,15 @@ pub(super) fn at_commas<'l>(text: &str, tokens: &'l [Token]) -> Option<Vec<&'l [
 
 /// A text in its parts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Lexed {
-    pub(super) tokens: Vec<Token>,
-    pub(super) directives: Vec<Directive>,
+pub(crate) struct Lexed {
+    pub(crate) tokens: Vec<Token>,
+    pub(crate) directives: Vec<Directive>,
     /// Whether the text has what is not understood here: a name over two lines, or a digraph.
-    pub(super) is_odd: bool,
+    pub(crate) is_odd: bool,
 }
 
 /// Takes a text apart.
-pub(super) fn lex(text: &str) -> Lexed {
+pub(crate) fn lex(text: &str) -> Lexed {
     let mut lexer = Lexer { bytes: text.as_bytes(), at: 0, is_odd: false };
     let mut lexed = Lexed::default();
     let mut begins_line = true;

@@ -24,6 +24,7 @@ use std::ops::Range;
 
 pub(crate) use check::explain_unknown;
 pub use check::{Checked, Unsure, check, check_for, unused_names};
+pub(crate) use lexer::{Token, TokenKind, lex, word};
 pub use reader::read;
 pub use source::{Open, open_source};
 pub(crate) use surroundings::is_of_cuda;

@@ -512,7 +512,7 @@ fn what_is_certain_is_what_the_compiler_says() {
                 const bool y[4] = 0, ulonglong2* z = 0) {\n    o->x = e->x; z->x = s->x;\n}\n";
     let (mut unit, source) = draft(Path::new("."), text, "k<__half, 5>", &[DataType::F16]);
     unit.plugin_types = vec![DataType::F16];
-    let translation = crate::codegen::translation_unit(&unit, source, "k.cu");
+    let translation = crate::codegen::translation_unit(&unit, source, "k.cu", None);
     let target = "sm_80".parse().unwrap();
     let raw = compile_for_signature(nvrtc, &translation, target, &Settings::default(), &toolkit.include)
         .unwrap_or_else(|errors| panic!("{}", crate::test_support::show(&errors)));

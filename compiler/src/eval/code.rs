@@ -4,8 +4,9 @@
 //! what to compile for, that is a note and no error. Never decides whether a launch is right.
 
 use std::cell::{OnceCell, RefCell};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use cubinder_bundle::{Arch, ArchSuffix, Arg, CodeObject, KernelFacts, Launch, Plugin, Target, TargetKind};
 
@@ -236,7 +237,13 @@ fn prepare(session: &Session, root: &Path, unit: &Unit) -> Result<PreparedUnit, 
             .collect::<Vec<_>>()
     })?;
     let name = codegen::display_name(&unit.source, root);
-    Ok(session.prepare(codegen::translation_unit(unit, source, &name)))
+    let prepare = |names: Option<&BTreeSet<String>>| {
+        session.prepare(codegen::translation_unit(unit, Arc::clone(&source), &name, names))
+    };
+    // As it is compiled for a library, so that the cache has it.
+    let whole = prepare(None);
+    let names = codegen::names_needed(unit, session.names_taken(&whole).as_ref());
+    Ok(names.map_or(whole, |names| prepare(Some(&names))))
 }
 
 /// How well machine code fits an architecture, the best least: exactly, else the same major with the highest lower minor. It is the order of

@@ -118,18 +118,31 @@ fn call(
     settings: &Settings,
     toolkit_include: &[PathBuf],
 ) -> Result<Raw, Vec<Diagnostic>> {
-    let (Purpose::Code(target) | Purpose::Signature(target)) = purpose;
+    let kernels = [unit.kernel.as_str()];
+    let output = call_for(compiler, unit, &kernels, purpose, settings, toolkit_include)?;
+    take(output, purpose.target()).map_err(|problem| vec![problem])
+}
+
+/// Compiles several kernels of a unit's text at once.
+fn call_for(
+    compiler: &Compiler,
+    unit: &TranslationUnit,
+    kernels: &[&str],
+    purpose: Purpose,
+    settings: &Settings,
+    toolkit_include: &[PathBuf],
+) -> Result<Output, Vec<Diagnostic>> {
+    let target = purpose.target();
     let include = include_folders(unit, settings, toolkit_include);
     let options = options::options(unit, purpose, settings, &include, compiler.version());
     let program = OwnedProgram {
         source: unit.text.clone(),
         prelude: unit.prelude.text.clone(),
         options,
-        kernel: unit.kernel.clone(),
+        kernels: kernels.iter().map(|kernel| (*kernel).to_owned()).collect(),
     };
     let result = compiler.compile(program).map_err(|lost| vec![no_answer(&lost, compiler, unit, target)])?;
-    let output = result.map_err(|error| failure(&error, compiler, unit, target, toolkit_include))?;
-    take(output, target).map_err(|problem| vec![problem])
+    result.map_err(|error| failure(&error, compiler, unit, target, toolkit_include))
 }
 
 /// What is to be said where nothing came of a compile, not even a refusal.
@@ -152,17 +165,18 @@ struct OwnedProgram {
     source: String,
     prelude: String,
     options: Vec<String>,
-    kernel: String,
+    kernels: Vec<String>,
 }
 
 impl OwnedProgram {
     fn compile(&self, nvrtc: &Nvrtc) -> Result<Output, CompileError> {
+        let kernels: Vec<&str> = self.kernels.iter().map(String::as_str).collect();
         nvrtc.compile(&Program {
             source: &self.source,
             name: PROGRAM_NAME,
             headers: &[(PRELUDE_NAME, &self.prelude)],
             options: &self.options,
-            name_expressions: &[&self.kernel],
+            name_expressions: &kernels,
         })
     }
 }

@@ -183,6 +183,14 @@ pub(super) enum Purpose {
     Signature(Target),
 }
 
+impl Purpose {
+    /// What is compiled for.
+    pub(super) fn target(self) -> Target {
+        let (Purpose::Code(target) | Purpose::Signature(target)) = self;
+        target
+    }
+}
+
 /// The include folders in the order of search: the source's own, the project's, the toolkit's.
 pub(crate) fn include_folders(
     unit: &TranslationUnit,
@@ -219,8 +227,7 @@ pub(super) fn options(
     include: &[PathBuf],
     version: (i32, i32),
 ) -> Vec<String> {
-    let (Purpose::Code(target) | Purpose::Signature(target)) = purpose;
-    let mut options = vec![format!("--gpu-architecture={target}")];
+    let mut options = vec![format!("--gpu-architecture={}", purpose.target())];
     if !settings.options.iter().any(|option| is_named(option, &["std"])) {
         options.push("--std=c++17".to_owned());
     }

@@ -2,20 +2,21 @@
 //!
 //! A session loads NVRTC when the first unit is missing from the cache, and not at all where every unit is there.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use cubinder_bundle::{CodeObject, Digest, Target, TargetKind};
-use nvrtc_sys::Nvrtc;
+use nvrtc_sys::{Nvrtc, Output};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::options::{
     Purpose, Settings, check_options, doubts, has_line_information, include_folders, options,
 };
 use super::workers::Workers;
-use super::{Compiler, Raw, call, diagnose, log};
+use super::{Compiler, Raw, call_for, diagnose, log, take};
 use crate::cache::{Cache, Dependencies, Files, KeyHasher, stamp_of_folder};
 use crate::codegen::TranslationUnit;
 use crate::diagnostic::Diagnostic;
@@ -173,6 +174,21 @@ impl Session {
         PreparedUnit { unit, settings, dependencies, key }
     }
 
+    /// The names that a unit's text and all that it includes take from the manifest; nothing where that cannot be known. See
+    /// [`codegen::names_taken`].
+    #[must_use]
+    pub fn names_taken(&self, prepared: &PreparedUnit) -> Option<BTreeSet<String>> {
+        // A macro that stands for it.
+        if prepared.settings.options.iter().any(|option| option.contains(codegen::MANIFEST)) {
+            return None;
+        }
+        let mut names = codegen::names_taken(&prepared.unit.source.text)?;
+        for file in self.included_files(prepared)? {
+            names.extend(self.files.names_taken(file)?);
+        }
+        Some(names)
+    }
+
     /// The code of a unit for a target, from the cache or from NVRTC.
     ///
     /// # Errors
@@ -209,12 +225,11 @@ impl Session {
     /// # Errors
     /// What NVRTC says, in the user's files; that NVRTC cannot be loaded; or that its debug information cannot be read.
     pub fn signature(&self, prepared: &PreparedUnit, target: Target) -> Result<Signature, Vec<Diagnostic>> {
-        let target = Target { kind: TargetKind::Cubin, arch: target.arch };
-        let key = self.key("signature", prepared, Purpose::Signature(target));
+        let (purpose, key) = self.for_signature(prepared, target);
         if let Some(signature) = self.stored::<Signature>(prepared, &key) {
             return Ok(signature);
         }
-        let (raw, _) = self.call(prepared, Purpose::Signature(target))?;
+        let (raw, _) = self.call(prepared, purpose)?;
         let signature = signature::read(&raw.bytes, &raw.symbol).map_err(|error| {
             vec![
                 Diagnostic::error(format!(
@@ -227,6 +242,58 @@ impl Session {
         })?;
         self.store(prepared, &key, &signature);
         Ok(signature)
+    }
+
+    /// [`Session::signature`] of each of several units that differ in nothing but their kernels: those that the cache does not have come from one
+    /// compile. Where that compile fails each has one of its own, which says what is wrong with it alone.
+    #[must_use]
+    pub fn signatures(
+        &self,
+        units: &[&PreparedUnit],
+        target: Target,
+    ) -> Vec<Result<Signature, Vec<Diagnostic>>> {
+        let mut found: Vec<Option<Signature>> = Vec::new();
+        let mut missing = Vec::new();
+        for (index, unit) in units.iter().enumerate() {
+            let (_, key) = self.for_signature(unit, target);
+            let stored = self.stored::<Signature>(unit, &key);
+            if stored.is_none() {
+                missing.push((index, *unit, key));
+            }
+            found.push(stored);
+        }
+        if missing.len() > 1 {
+            for ((index, unit, key), signature) in missing.iter().zip(self.at_once(&missing, target)) {
+                self.store(unit, key, &signature);
+                if let Some(found) = found.get_mut(*index) {
+                    *found = Some(signature);
+                }
+            }
+        }
+        let one = |(found, unit): (Option<Signature>, &&PreparedUnit)| match found {
+            Some(signature) => Ok(signature),
+            None => self.signature(unit, target),
+        };
+        found.into_iter().zip(units).map(one).collect()
+    }
+
+    /// The signatures of all of them from one compile; nothing where it fails.
+    fn at_once(&self, units: &[(usize, &PreparedUnit, Digest)], target: Target) -> Vec<Signature> {
+        let Some((_, first, _)) = units.first() else { return Vec::new() };
+        let kernels: Vec<&str> = units.iter().map(|(_, unit, _)| unit.unit.kernel.as_str()).collect();
+        let (purpose, _) = self.for_signature(first, target);
+        let Ok((output, _)) = self.call_for(first, &kernels, purpose) else { return Vec::new() };
+        let symbols: BTreeSet<&str> = output.lowered_names.iter().map(String::as_str).collect();
+        let Ok(read) = signature::read_all(&output.cubin, &symbols) else { return Vec::new() };
+        // Two names of one kernel have one symbol.
+        let signatures = output.lowered_names.iter().map(|symbol| read.get(symbol).cloned());
+        signatures.collect::<Option<Vec<_>>>().unwrap_or_default()
+    }
+
+    /// What a unit is compiled for to learn its parameters, and by what key they are kept.
+    fn for_signature(&self, prepared: &PreparedUnit, target: Target) -> (Purpose, Digest) {
+        let purpose = Purpose::Signature(Target { kind: TargetKind::Cubin, arch: target.arch });
+        (purpose, self.key("signature", prepared, purpose))
     }
 
     /// The release of NVRTC. It is loaded for that only where its files do not tell.
@@ -326,6 +393,17 @@ impl Session {
     }
 
     fn call(&self, prepared: &PreparedUnit, purpose: Purpose) -> Result<(Raw, (i32, i32)), Vec<Diagnostic>> {
+        let (output, version) = self.call_for(prepared, &[&prepared.unit.kernel], purpose)?;
+        let raw = take(output, purpose.target()).map_err(|problem| vec![problem])?;
+        Ok((raw, version))
+    }
+
+    fn call_for(
+        &self,
+        prepared: &PreparedUnit,
+        kernels: &[&str],
+        purpose: Purpose,
+    ) -> Result<(Output, (i32, i32)), Vec<Diagnostic>> {
         if let Some(place) = prepared.dependencies.endless() {
             let unit = &prepared.unit;
             let message = format!("`{}` cannot be included: it is no regular file", place.display());
@@ -342,7 +420,8 @@ impl Session {
         }
         let compiler = self.compiler().map_err(|error| vec![error])?;
         let start = Instant::now();
-        let result = call(compiler, &prepared.unit, purpose, &prepared.settings, &self.toolkit.include);
+        let PreparedUnit { unit, settings, .. } = prepared;
+        let result = call_for(compiler, unit, kernels, purpose, settings, &self.toolkit.include);
         let nanos = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
         self.calls.fetch_add(1, Ordering::Relaxed);
         self.call_nanos.fetch_add(nanos, Ordering::Relaxed);

@@ -259,7 +259,7 @@ y = "y"
     let draft = resolved("m.toml", manifest).draft;
     assert_eq!(draft.units.len(), 2);
     for unit in &draft.units {
-        let unit = translation_unit(unit, Source::new("up.cu", text), "up.cu");
+        let unit = translation_unit(unit, Source::new("up.cu", text), "up.cu", None);
         compile_unit(nvrtc, &unit, target("sm_89"), &Settings::default(), &toolkit.include)
             .unwrap_or_else(|errors| panic!("{}: {}", unit.kernel, show(&errors)));
     }
@@ -275,7 +275,7 @@ fn tables_are_in_the_code_that_uses_them_bit_by_bit() {
     assert_eq!(crate::tables::read(&mut resolved), []);
     let draft = resolved.draft;
     let code = |text: &str| {
-        let unit = translation_unit(&draft.units[0], Source::new("tables.cu", text), "tables.cu");
+        let unit = translation_unit(&draft.units[0], Source::new("tables.cu", text), "tables.cu", None);
         let raw = compile_unit(nvrtc, &unit, target("sm_89"), &Settings::default(), &toolkit.include);
         raw.unwrap_or_else(|errors| panic!("{}", show(&errors))).bytes
     };
@@ -328,7 +328,7 @@ fn a_table_of_a_mebibyte_is_compiled_in_reasonable_time() {
     assert_eq!(crate::tables::read(&mut resolved), []);
     let kernel = "static_assert(manifest::noise.size() == 1 << 18, \"\");\n\
                   __global__ void k(const float* x, float* y) { y[0] = manifest::noise[threadIdx.x] * x[0]; }";
-    let unit = translation_unit(&resolved.draft.units[0], Source::new("k.cu", kernel), "k.cu");
+    let unit = translation_unit(&resolved.draft.units[0], Source::new("k.cu", kernel), "k.cu", None);
     let start = std::time::Instant::now();
     let raw = compile_unit(nvrtc, &unit, target("sm_90"), &Settings::default(), &toolkit.include)
         .unwrap_or_else(|errors| panic!("{}", show(&errors)));
@@ -392,6 +392,39 @@ fn the_second_build_does_not_call_nvrtc() {
         &toolkit,
     );
     assert_eq!(changed.nvrtc_calls, 4);
+}
+
+#[test]
+fn signatures_of_one_text_come_from_one_compile() {
+    let Some(toolkit) = toolkit("signatures_of_one_text_come_from_one_compile") else { return };
+    let (folder, cache) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let text = "template <typename T, int N> __global__ void k(T* x, int n) { static_assert(N < 4, \"N is large\"); x[n] = N; }\n";
+    let prepared = |session: &Session, kernels: &[&str]| -> Vec<super::PreparedUnit> {
+        kernels.iter().map(|kernel| session.prepare(unit(folder.path(), text, kernel, &[]))).collect()
+    };
+    let all = |session: &Session, kernels: &[&str]| {
+        let prepared = prepared(session, kernels);
+        session.signatures(&prepared.iter().collect::<Vec<_>>(), target("sm_89"))
+    };
+    let alone = Session::new(toolkit.clone(), Settings::default(), Cache::disabled()).unwrap();
+    // The third is the first by another name.
+    let kernels = ["k<float, 1>", "k<int, 2>", "k<float, 2 - 1>"];
+    let expected: Vec<_> = prepared(&alone, &kernels)
+        .iter()
+        .map(|prepared| alone.signature(prepared, target("sm_89")).unwrap())
+        .collect();
+
+    let cold = session(&toolkit, cache.path());
+    let found: Vec<_> = all(&cold, &kernels).into_iter().map(Result::unwrap).collect();
+    assert_eq!(found, expected);
+    assert_eq!((cold.statistics().nvrtc_calls, cold.statistics().cache_hits), (1, 0));
+    // Only what is missing is compiled, and one whose compile fails takes none of the others with it.
+    let warm = session(&toolkit, cache.path());
+    let found = all(&warm, &["k<int, 2>", "k<float, 4>", "k<int, 3>"]);
+    assert_eq!((found[0].as_ref().unwrap(), warm.statistics().cache_hits), (&expected[1], 1));
+    assert_eq!(found[2].as_ref().unwrap().params, expected[1].params);
+    assert!(found[1].as_ref().unwrap_err()[0].message.contains("N is large"), "{found:?}");
+    assert_eq!(warm.statistics().nvrtc_calls, 3, "one for both, then one for each");
 }
 
 #[test]

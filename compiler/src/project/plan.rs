@@ -168,7 +168,7 @@ fn names_of_header(plugin: &Resolved, are_there: bool) -> (BTreeSet<String>, BTr
     let units = if are_there { plugin.draft.units.as_slice() } else { &[] };
     let tables: BTreeSet<String> =
         units.iter().flat_map(|unit| unit.tables.iter().map(|table| table.name.clone())).collect();
-    let header = units.iter().flat_map(|unit| codegen::header_names(&codegen::header(unit, &[])));
+    let header = units.iter().flat_map(|unit| codegen::header_names(&codegen::header(unit, &[], None)));
     let header = header.chain(tables.iter().cloned()).collect();
     let types = units.iter().flat_map(|unit| unit.types.iter().map(|(name, _)| name.clone()));
     let constants = units.iter().flat_map(|unit| unit.constants.iter().map(|(name, _)| name.clone()));

@@ -111,7 +111,7 @@ impl Subject {
             }
             let source = open(&unit.source).expect("it was read before");
             let name = codegen::display_name(&unit.source, &self.project.root);
-            let unit = codegen::translation_unit(unit, source, &name);
+            let unit = codegen::translation_unit(unit, source, &name, None);
             units.push(format!(
                 "{} {} {} {:?} {}",
                 unit.name, unit.kernel, unit.prelude.text, unit.folder, unit.text

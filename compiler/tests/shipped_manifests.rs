@@ -92,30 +92,36 @@ fn circ_pad_launches_a_thread_an_element_or_a_vector() {
         assert_eq!(integer(&launch.block[0], node), threads);
         integer(&launch.grid[0], node)
     };
-    // Small inputs, two dimensions padded: the kernel counts dimensions from the last one.
+    // Small outputs: the kernel counts dimensions from the last one.
     let small = |name| argument(&draft, 0, name, &node);
     assert_eq!(small("count"), Value::Int(240));
-    assert_eq!(small("in_extent"), ints(&[7, 5]));
-    assert_eq!(small("out_extent"), ints(&[10, 12]));
+    assert_eq!(small("in_extent"), ints(&[7, 5, 2, 1, 1, 1, 1, 1]));
+    assert_eq!(small("out_extent"), ints(&[10, 12, 2, 1, 1, 1, 1, 1]));
     // One before in a dimension of 7 begins at its element 6, three before in one of 5 at its element 2.
-    assert_eq!(small("shift"), ints(&[6, 2]));
-    assert_eq!(small("in_reciprocal"), ints(&[i64::MAX / 7, i64::MAX / 5]));
-    assert_eq!(grid(0, 768, &node), 1);
+    assert_eq!(small("shift"), ints(&[6, 2, 0, 0, 0, 0, 0, 0]));
+    let reciprocals = [7, 5, 2, 1, 1, 1, 1, 1].map(|extent| i64::MAX / extent);
+    assert_eq!(small("in_reciprocal"), ints(&reciprocals));
+    assert_eq!(grid(0, 512, &node), 1);
     assert_eq!(
         draft.plugin.variants[0].launch(0).expect("it launches").kernel,
-        "circ_pad<float, 2, 1, 1, true, 1>"
+        "circ_pad<float, 8, 1, 1, false, 1>"
     );
-    // Whatever is left: all eight dimensions.
-    let last = |name| argument(&draft, 11, name, &node);
-    assert_eq!(last("padded"), Value::Int(2));
-    assert_eq!(last("in_extent"), ints(&[7, 5, 2, 1, 1, 1, 1, 1]));
-    assert_eq!(last("shift"), ints(&[6, 2, 0, 0, 0, 0, 0, 0]));
+    // Short dimensions, of which two are padded: the others are one.
+    let short = |name| argument(&draft, 8, name, &node);
+    assert_eq!(short("padded"), Value::Int(2));
+    assert_eq!(short("in_extent"), ints(&[7, 5]));
+    assert_eq!(short("shift"), ints(&[6, 2]));
+    // Whatever is left: all eight dimensions, four places a thread.
+    assert_eq!(argument(&draft, 11, "in_extent", &node), ints(&[7, 5, 2, 1, 1, 1, 1, 1]));
+    let mut odd = circ_pad(&[64, 64, 255], &[1, 1]);
+    odd.shapes.push(vec![64, 64, 257]);
+    assert_eq!(grid(11, 256, &odd), 64 * 64 * 257 / 4 / 256);
     // Rows that are not padded are moved in vectors of four floats: innermost extents count vectors.
     let mut rows = circ_pad(&[64, 64, 256], &[0, 0, 1, 1]);
     rows.shapes.push(vec![64, 66, 256]);
     assert_eq!(argument(&draft, 2, "in_extent", &rows), ints(&[64, 64, 64, 1, 1, 1, 1, 1]));
     assert_eq!(argument(&draft, 2, "count", &rows), Value::Int(64 * 66 * 64));
-    assert_eq!(grid(2, 256, &rows), 64 * 66 * 64 / 256);
+    assert_eq!(grid(2, 256, &rows), 64 * 66 * 64 / 2 / 256);
     // Rows that are padded are written in vectors of eight halves.
     assert_eq!(argument(&draft, 5, "in_extent", &rows), ints(&[256, 64, 64, 1, 1, 1, 1, 1]));
     assert_eq!(grid(5, 256, &rows), 64 * 66 * 256 / 8 / 256);

@@ -89,6 +89,12 @@ def machine(client):
     return f"{client.cuda.name()}, CUDA {client.cuda.driver_version()} of the driver, TensorRT-RTX {client.trt.__version__}"
 
 
+def command(name, **options):
+    """What measures the same again, with every option, also where it is the default."""
+    given = "".join(f" --{option} {value}" for option, value in options.items())
+    return f"cargo xtask bench {name} --prepare DIR; python3 DIR/{name}_bench.py DIR{given}"
+
+
 def report(name, command, machine, tables, plots=()):
     """A result as `cargo xtask bench publish` takes it."""
     date = datetime.datetime.now(datetime.timezone.utc).date().isoformat()

@@ -137,7 +137,7 @@ def main():
         "y": "ms",
         "curves": [{"name": kind, "points": points} for kind, points in curves.items()],
     }
-    bench_run.write(bench_run.report("engine", "cargo xtask bench engine --prepare DIR; sh DIR/run.sh", machine, tables, [plot]), args.out)
+    bench_run.write(bench_run.report("engine", bench_run.command("engine", rounds=args.rounds), machine, tables, [plot]), args.out)
 
 
 if __name__ == "__main__":

@@ -117,9 +117,8 @@ def main():
         "columns": columns,
         "rows": rows,
     }
-    bench_run.write(
-        bench_run.report("enqueue", "cargo xtask bench enqueue --prepare DIR; sh DIR/run.sh", bench_run.machine(client), [table]), args.out
-    )
+    command = bench_run.command("enqueue", rounds=args.rounds, bursts=args.bursts, count=args.count)
+    bench_run.write(bench_run.report("enqueue", command, bench_run.machine(client), [table]), args.out)
     os._exit(0)
 
 

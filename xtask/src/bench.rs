@@ -96,6 +96,25 @@ pub(crate) enum Table {
     },
 }
 
+impl Table {
+    /// What measures the same again: with every option that decides what comes out, also where it is the default, which may become another.
+    fn command(&self) -> String {
+        let (name, options) = match self {
+            Table::Compile { runs, largest } => ("compile", format!(" --runs {runs} --largest {largest}")),
+            Table::Check { runs, .. } => ("check", format!(" --runs {runs}")),
+            Table::Library { runs, largest } => ("library", format!(" --runs {runs} --largest {largest}")),
+            Table::Build { runs } => ("build", format!(" --runs {runs}")),
+            // Those are measured by scripts, which say their options themselves.
+            Table::Engine { .. } => ("engine", String::new()),
+            Table::Enqueue { .. } => ("enqueue", String::new()),
+            Table::Kernels { .. } => ("kernels", String::new()),
+            Table::Launch { .. } => ("launch", String::new()),
+            Table::Publish { .. } => ("publish", String::new()),
+        };
+        format!("cargo xtask bench {name}{options}")
+    }
+}
+
 /// Measures and prints.
 ///
 /// # Errors
@@ -108,10 +127,16 @@ pub(crate) fn run(table: &Table) -> Result<()> {
     }
     let workshop = Workshop::open()?;
     match table {
-        Table::Compile { runs, largest } => keep(&compile::measure(&workshop, *runs, *largest)?),
-        Table::Check { runs, limit_ms } => keep(&check::measure(&workshop, *runs, *limit_ms)?),
-        Table::Library { runs, largest } => keep(&library::measure(&workshop, *runs, *largest)?),
-        Table::Build { runs } => keep(&engine::measure(&workshop, *runs)?),
+        Table::Compile { runs, largest } => {
+            keep(&compile::measure(&workshop, table.command(), *runs, *largest)?)
+        }
+        Table::Check { runs, limit_ms } => {
+            keep(&check::measure(&workshop, table.command(), *runs, *limit_ms)?)
+        }
+        Table::Library { runs, largest } => {
+            keep(&library::measure(&workshop, table.command(), *runs, *largest)?)
+        }
+        Table::Build { runs } => keep(&engine::measure(&workshop, table.command(), *runs)?),
         Table::Engine { prepare } => on_a_gpu(&workshop, prepare.as_deref(), "bench-engine", engine::prepare),
         Table::Enqueue { prepare } => {
             on_a_gpu(&workshop, prepare.as_deref(), "bench-enqueue", engine::prepare_enqueue)
@@ -199,4 +224,33 @@ fn launch(workshop: &Workshop) -> Result<()> {
     let mut words = LAUNCH.split_whitespace();
     let mut command = std::process::Command::new(folder.path().join(words.next().unwrap_or_default()));
     process::inherit(command.current_dir(folder.path()).args(words))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Bench {
+        #[command(subcommand)]
+        table: Table,
+    }
+
+    /// A result has to be got again by what it names.
+    #[test]
+    fn a_command_has_the_options_that_were_given() {
+        for line in [
+            "cargo xtask bench compile --runs 3 --largest 100",
+            "cargo xtask bench check --runs 15",
+            "cargo xtask bench library --runs 7 --largest 100",
+            "cargo xtask bench build --runs 1",
+        ] {
+            let given = Bench::parse_from(line.split(' ').skip(2));
+            assert_eq!(given.table.command(), line);
+        }
+        let by_default = Bench::parse_from(["bench", "check", "--limit-ms", "5"]).table.command();
+        assert_eq!(by_default, "cargo xtask bench check --runs 25");
+    }
 }

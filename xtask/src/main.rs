@@ -18,6 +18,7 @@ mod fuzz;
 mod gpu_test;
 mod kernel_tests;
 mod matrix;
+mod measured;
 mod mutants;
 mod process;
 mod progress;
@@ -108,6 +109,9 @@ enum Command {
     /// Try the releases of NVRTC and TensorRT-RTX, and the oldest Rust, that docs/support.md names
     #[command(long_about = matrix::LONG_ABOUT)]
     Matrix,
+    /// Run a command, and leave what it took in a file
+    #[command(hide = true)]
+    Measured(measured::Options),
     /// Change the code that right results depend on, and tell which changes no test notices; needs cargo-mutants
     #[command(long_about = mutants::LONG_ABOUT)]
     Mutants {
@@ -154,6 +158,7 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Bench { what } => bench::run(&what).map(|()| ExitCode::SUCCESS),
         Command::Fuzz { targets, seconds, jobs } => fuzz::run(&targets, seconds, jobs),
         Command::Matrix => matrix::run(),
+        Command::Measured(options) => measured::run(&options),
         Command::Mutants { groups, left } => mutants::run(&groups, left),
         Command::CompilePlugins { arguments } => compile_plugins::run(&arguments).map(|()| ExitCode::SUCCESS),
     }

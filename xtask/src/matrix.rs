@@ -1,7 +1,9 @@
 //! `cargo xtask matrix`: what works with which releases of NVIDIA's libraries and of Rust.
 //!
-//! Owns what is tried and the table of it. The releases are in `setup::frameworks`; `xtask/python/matrix.py` asks NVIDIA's libraries. What came of it
-//! is kept in `docs/support.md`, by hand and with its date.
+//! Owns what is tried and how. The releases are in `setup::frameworks`; `xtask/python/matrix.py` asks NVIDIA's libraries. What a row may come to, and
+//! whether that is what `docs/support.md` says, is `outcome`'s. What came of it is kept in that page, by hand and with its date.
+
+mod outcome;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -9,9 +11,10 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use serde_json::Value;
 
+use self::outcome::{Outcome, Row, Said, answered, summary};
 use crate::artifacts::{self, Artifacts};
 use crate::setup::{self, Toolchain, frameworks};
 use crate::{process, workspace};
@@ -22,57 +25,87 @@ Try the releases of NVRTC and TensorRT-RTX, and the oldest Rust, that docs/suppo
 
 Compiles all plugins of this repository with NVRTC 12.9, 13.0 and 13.5, each with the CUDA headers of its release, and asks each which PTX it \
 writes. Gives the libraries of the plugins to TensorRT-RTX 1.4, 1.5, 1.6 and 1.7: is the library taken, is a model with a plugin node parsed, \
-is an engine built. Checks the workspace with the Rust that Cargo.toml names, where rustup has it. Prints a table in Markdown; exit code 1 where \
-something is other than docs/support.md says.
+is an engine built. Checks the workspace with the Rust that Cargo.toml names, where rustup has it.
+
+Prints a table in Markdown, a row as soon as it was tried: it works, is refused and why, crashed, or was not tried and why. At the end stands what \
+is other than docs/support.md says, and the exit code is 1 then. What was not tried is named, and is no difference.
 
 Fetches 435 MB into the cache the first time, and takes some ten minutes on two cores. No GPU is needed.";
 
-/// The releases of NVRTC: the name, and the PTX that each writes.
-const NVRTC: [(&str, &str); 3] = [("12.9", "8.8"), ("13.0", "9.0"), ("13.5", "9.5")];
+/// The pinned release of NVRTC, whose libraries TensorRT-RTX gets.
+const PINNED: &str = "13.0";
 
-/// The releases of TensorRT-RTX, and whether each builds engines of plugin nodes.
-const TENSORRT: [(&str, bool); 4] = [("1.4", false), ("1.5", false), ("1.6", false), ("1.7", true)];
+/// The releases of NVRTC.
+const NVRTC: [(&str, Said); 3] = [
+    (
+        "12.9",
+        Said::works(
+            "12.9 (12.9.86) | compiled, with a warning: bytes may differ from run to run | 8.8 |",
+            &["PTX 8.8", "may give other bytes for the same input"],
+        ),
+    ),
+    (PINNED, Said::works("13.0 (13.0.88), the pinned one | compiled | 9.0 |", &["PTX 9.0"])),
+    (
+        "13.5",
+        Said::works(
+            "13.5 (13.5.37), the newest on the package index on that day | compiled | 9.5 |",
+            &["PTX 9.5"],
+        ),
+    ),
+];
 
-/// A line of the table.
-struct Row {
-    what: String,
-    came: String,
-    is_as_said: bool,
-}
+const REFUSED: Said = Said::refused(
+    "the registry takes the library, the ONNX parser refuses every plugin node, whoever made the plugin: `Op type ... is not supported in TensorRT-RTX.`",
+    &["the library is taken, the node is refused", "Op type", "is not supported in TensorRT-RTX."],
+);
 
-/// Tries everything and prints the table.
+/// The releases of TensorRT-RTX, with the version that the page names.
+const TENSORRT: [(&str, &str, Said); 4] = [
+    ("1.4", "1.4.0.76", REFUSED),
+    ("1.5", "1.5.0.114", REFUSED),
+    ("1.6", "1.6.1.120", REFUSED),
+    ("1.7", "1.7.1.116", Said::works("TensorRT-RTX 1.7 (1.7.1.116) | works |", &["the engine is built"])),
+];
+
+const RUST: Said =
+    Said::works("the oldest that compiles the workspace and its tests", &["checks the workspace"]);
+
+/// Tries everything, and prints each row when it is known.
 ///
 /// # Errors
-/// When something cannot be fetched or built. What does not work is a row.
+/// When the compiler or the toolchain is not there. What does not work is a row, and so is what cannot be tried.
 pub(crate) fn run() -> Result<ExitCode> {
     let toolchain = setup::ensure()?;
     let artifacts = artifacts::build(|line| eprintln!("{line}"))?;
     let work = tempfile::tempdir()?;
     let mut rows = Vec::new();
-    let mut library = None;
-    for (release, ptx) in NVRTC {
-        eprintln!("NVRTC {release} ...");
-        let out = work.path().join(release);
-        let home = home(release, &work.path().join(format!("cuda-{release}")))?;
-        let row = compile(release, ptx, home.as_deref(), &out, &artifacts, &toolchain)?;
-        // What the pinned release makes is what TensorRT gets.
-        if release == "13.0" {
-            library = Some(out.join("libcubinder_plugins.so"));
-        }
-        rows.push(row);
-    }
-    let library = library.context("no library was made")?;
-    for (release, builds) in TENSORRT {
-        eprintln!("TensorRT-RTX {release} ...");
-        rows.push(tensorrt(release, builds, &library, &toolchain)?);
-    }
-    rows.push(rust()?);
     println!("| what | what came of it |\n|---|---|");
-    for Row { what, came, is_as_said } in &rows {
-        let other = if *is_as_said { "" } else { " **(not as docs/support.md says)**" };
-        println!("| {what} | {came}{other} |");
+    let mut tell = |what: String, said: Said, attempt: &dyn Fn() -> Result<Outcome>| {
+        eprintln!("{what} ...");
+        // What cannot be tried leaves the others.
+        let came = attempt().unwrap_or_else(|error| Outcome::NotTried(format!("{error:#}")));
+        let row = Row { what, said, came };
+        println!("{row}");
+        rows.push(row);
+    };
+    let out = |release: &str| work.path().join(release);
+    for (release, said) in NVRTC {
+        tell(format!("NVRTC {release}"), said, &|| {
+            let home = home(release, &work.path().join(format!("cuda-{release}")))?;
+            compile(home.as_deref(), &out(release), &artifacts, &toolchain)
+        });
     }
-    Ok(if rows.iter().all(|row| row.is_as_said) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    let library = out(PINNED).join("libcubinder_plugins.so");
+    for (release, version, said) in TENSORRT {
+        tell(format!("TensorRT-RTX {version}"), said, &|| match library.exists() {
+            true => tensorrt(release, version, &library, &toolchain),
+            false => Ok(Outcome::NotTried(format!("NVRTC {PINNED} made no library to give it"))),
+        });
+    }
+    let oldest = oldest_rust()?;
+    tell(format!("Rust {oldest}"), RUST, &|| Ok(rust(&oldest)));
+    print!("{}", summary(&rows));
+    Ok(if rows.iter().all(|row| row.difference().is_none()) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// A folder as `CUDA_HOME` has it, made in `at` where the packages of a release are laid out otherwise; none for the pinned release.
@@ -98,72 +131,74 @@ fn home(release: &str, at: &Path) -> Result<Option<PathBuf>> {
 }
 
 /// Compiles all plugins: those of `cubinder.toml`, and those that only `manifests/cubinder` has.
-fn compile(
-    release: &str,
-    ptx: &str,
-    home: Option<&Path>,
-    out: &Path,
-    artifacts: &Artifacts,
-    toolchain: &Toolchain,
-) -> Result<Row> {
+fn compile(home: Option<&Path>, out: &Path, artifacts: &Artifacts, toolchain: &Toolchain) -> Result<Outcome> {
+    let of_home = |command: &mut Command| {
+        if let Some(home) = home {
+            command.env("CUDA_HOME", home).env_remove("CUBINDER_NVRTC");
+        }
+    };
+    let mut said = Vec::new();
+    for arguments in [vec!["--arch".into(), "sm_89,sm_90,compute_80".into()], of_collection()?] {
+        let mut command = Command::new(&artifacts.compiler);
+        command.args(["compile", "--no-cache", "--json", "--output"]).arg(out).args(arguments);
+        command.current_dir(workspace::root());
+        command.envs(setup::environment(toolchain)?).envs(artifacts.environment());
+        of_home(&mut command);
+        match compiled(&mut command) {
+            Outcome::Works(what) => said.push(what),
+            other => return Ok(other),
+        }
+    }
+    let mut command = Command::new(&artifacts.compiler);
+    command.args(["paths", "nvrtc"]).envs(setup::environment(toolchain)?);
+    of_home(&mut command);
+    let nvrtc = process::capture(&mut command)?;
+    let mut python = toolchain.python_command()?;
+    python.arg(script()).arg("ptx").arg(nvrtc.trim());
+    Ok(match answered(&mut python) {
+        Ok(answer) => {
+            Outcome::Works(format!("{}; PTX {}", said.join("; "), answer["ptx"].as_str().unwrap_or("?")))
+        }
+        Err(outcome) => outcome,
+    })
+}
+
+/// What compiles the collection: its manifests, and targets.
+fn of_collection() -> Result<Vec<OsString>> {
     let collection = std::fs::read_dir(workspace::root().join("manifests/cubinder"))?;
     let mut collection: Vec<PathBuf> = collection.flatten().map(|entry| entry.path()).collect();
     collection.retain(|path| path.extension().is_some_and(|end| end == "toml"));
     collection.sort();
     let targets = ["--target", "sm_89,sm_90,compute_80", "--name", "collection"].map(OsString::from);
-    let manifests = collection.into_iter().map(PathBuf::into_os_string);
-    let of_collection: Vec<OsString> = targets.into_iter().chain(manifests).collect();
-    let mut said = Vec::new();
-    for arguments in [vec!["--arch".into(), "sm_89,sm_90,compute_80".into()], of_collection] {
-        let mut command = Command::new(&artifacts.compiler);
-        command.args(["compile", "--no-cache", "--json", "--output"]).arg(out).args(arguments);
-        command.current_dir(workspace::root());
-        command.envs(setup::environment(toolchain)?).envs(artifacts.environment());
-        if let Some(home) = home {
-            command.env("CUDA_HOME", home).env_remove("CUBINDER_NVRTC");
+    Ok(targets.into_iter().chain(collection.into_iter().map(PathBuf::into_os_string)).collect())
+}
+
+/// What a compile came to: how much was made and what was warned of, or the first error.
+fn compiled(command: &mut Command) -> Outcome {
+    let lines = match outcome::lines(command) {
+        Ok(lines) => lines,
+        Err(outcome) => return outcome,
+    };
+    let messages = |severity: &'static str| {
+        let of_it = lines.iter().filter(move |line| line["severity"] == severity);
+        of_it.filter_map(|line| line["message"].as_str())
+    };
+    match lines.iter().find(|line| line["result"] == "compiled") {
+        Some(result) => {
+            let made = format!("{} plugins, {} code objects", result["plugins"], result["code_objects"]);
+            let warnings = messages("warning").map(|message| format!(", warning: {message}"));
+            Outcome::Works(made + &warnings.collect::<String>())
         }
-        said.push(compiled(&command.output()?.stdout));
+        None => Outcome::Refused(messages("error").next().unwrap_or("no reason is given").to_owned()),
     }
-    let mut python = toolchain.python_command()?;
-    python
-        .arg(workspace::root().join("xtask/python/matrix.py"))
-        .arg("ptx")
-        .arg(nvrtc(home, artifacts, toolchain)?);
-    let answer: Value = serde_json::from_str(&process::capture(&mut python)?)?;
-    let found = answer["ptx"].as_str().unwrap_or_default();
-    let is_as_said = found == ptx && said.iter().all(Result::is_ok);
-    let said: Vec<String> = said.into_iter().map(|one| one.unwrap_or_else(|error| error)).collect();
-    Ok(Row {
-        what: format!("NVRTC {release}"),
-        came: format!("{}; PTX {found}", said.join("; ")),
-        is_as_said,
-    })
 }
 
-/// What a compile came to: how much was made, or the first error.
-fn compiled(stdout: &[u8]) -> Result<String, String> {
-    let lines: Vec<Value> =
-        String::from_utf8_lossy(stdout).lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
-    let last = lines.last().cloned().unwrap_or_default();
-    if last["result"] == "compiled" {
-        return Ok(format!("{} plugins, {} code objects", last["plugins"], last["code_objects"]));
-    }
-    let error = lines.iter().find(|line| line["severity"] == "error" || line["level"] == "error");
-    Err(error.map_or_else(|| "failed".to_owned(), |error| error["message"].to_string()))
-}
-
-/// The NVRTC that a compile took, as `cubinder paths` says it.
-fn nvrtc(home: Option<&Path>, artifacts: &Artifacts, toolchain: &Toolchain) -> Result<PathBuf> {
-    let mut command = Command::new(&artifacts.compiler);
-    command.args(["paths", "nvrtc"]).envs(setup::environment(toolchain)?);
-    if let Some(home) = home {
-        command.env("CUDA_HOME", home).env_remove("CUBINDER_NVRTC");
-    }
-    Ok(process::capture(&mut command)?.trim().into())
+fn script() -> PathBuf {
+    workspace::root().join("xtask/python/matrix.py")
 }
 
 /// What a release of TensorRT-RTX makes of the library.
-fn tensorrt(release: &str, builds: bool, library: &Path, toolchain: &Toolchain) -> Result<Row> {
+fn tensorrt(release: &str, version: &str, library: &Path, toolchain: &Toolchain) -> Result<Outcome> {
     let mut command = toolchain.python_command()?;
     if release != "1.7" {
         let packages = frameworks::packages_of(&format!("tensorrt-rtx-{release}"))?;
@@ -176,36 +211,104 @@ fn tensorrt(release: &str, builds: bool, library: &Path, toolchain: &Toolchain) 
             command.env(name, std::env::join_paths(all)?);
         }
     }
-    command.arg(workspace::root().join("xtask/python/matrix.py")).arg("tensorrt").arg(library);
-    let answer: Value = serde_json::from_str(&process::capture(&mut command)?)?;
-    let is = |what: &str| answer[what] == true;
-    let refusal = answer["refusal"].as_str().unwrap_or_default().lines().next().unwrap_or_default();
-    let came = match (is("library"), is("parsed"), is("built")) {
-        (false, ..) => "the library is refused".to_owned(),
-        (_, false, _) => format!("the library is taken, the node is refused: \"{refusal}\""),
-        (_, _, false) => format!("the node is taken, the engine is refused: \"{refusal}\""),
-        _ => "the library and the node are taken, the engine is built".to_owned(),
-    };
-    let version = answer["version"].as_str().unwrap_or(release);
-    Ok(Row { what: format!("TensorRT-RTX {version}"), came, is_as_said: is("built") == builds })
+    command.arg(script()).arg("tensorrt").arg(library);
+    Ok(match answered(&mut command) {
+        Ok(answer) if answer["version"] != version => {
+            Outcome::NotTried(format!("what is there is {} and not {version}", answer["version"]))
+        }
+        Ok(answer) => built(&answer),
+        Err(outcome) => outcome,
+    })
 }
 
-/// Checks the workspace with the oldest Rust that `Cargo.toml` promises.
-fn rust() -> Result<Row> {
+/// What `matrix.py` says of the steps to an engine.
+fn built(answer: &Value) -> Outcome {
+    let is = |what: &str| answer[what] == true;
+    let refusal = answer["refusal"].as_str().unwrap_or_default().lines().next().unwrap_or_default();
+    match (is("library"), is("creator"), is("parsed"), is("built")) {
+        (false, ..) => Outcome::Refused("the library is refused".to_owned()),
+        (_, false, ..) => Outcome::Refused("the library is taken, its plugins are not registered".to_owned()),
+        (_, _, false, _) => {
+            Outcome::Refused(format!("the library is taken, the node is refused: \"{refusal}\""))
+        }
+        (_, _, _, false) => {
+            Outcome::Refused(format!("the node is taken, the engine is refused: \"{refusal}\""))
+        }
+        _ => Outcome::Works("the library and the node are taken, the engine is built".to_owned()),
+    }
+}
+
+/// The oldest Rust that `Cargo.toml` promises.
+fn oldest_rust() -> Result<String> {
     let manifest: toml::Table =
         toml::from_str(&std::fs::read_to_string(workspace::root().join("Cargo.toml"))?)?;
-    let oldest = manifest["workspace"]["package"]["rust-version"].as_str().unwrap_or_default().to_owned();
-    eprintln!("Rust {oldest} ...");
+    Ok(manifest["workspace"]["package"]["rust-version"].as_str().unwrap_or_default().to_owned())
+}
+
+/// Checks the workspace with it, where rustup has it.
+fn rust(oldest: &str) -> Outcome {
+    let mut is_there = Command::new("rustup");
+    if let Err(why) = process::capture(is_there.args(["run", oldest, "rustc", "--version"])) {
+        let first = format!("{why:#}").lines().next().unwrap_or_default().to_owned();
+        return Outcome::NotTried(format!("{first}; `rustup toolchain install {oldest}` brings it"));
+    }
     let target = workspace::root().join("target/oldest-rust");
-    let mut command = Command::new("cargo");
-    command.arg(format!("+{oldest}")).args(["check", "--quiet", "--workspace", "--all-targets", "--locked"]);
+    let mut command = Command::new("rustup");
+    command.args(["run", oldest, "cargo", "check", "--quiet", "--workspace", "--all-targets", "--locked"]);
     // The toolchain of `cargo xtask` itself must not decide.
     command.env_remove("RUSTUP_TOOLCHAIN").env_remove("RUSTC").env_remove("CARGO");
-    let status = command.arg("--target-dir").arg(target).current_dir(workspace::root()).status();
-    let is_as_said = status.is_ok_and(|status| status.success());
-    let came = match is_as_said {
-        true => "checks the workspace, all targets".to_owned(),
-        false => format!("does not check the workspace; `rustup toolchain install {oldest}` brings it"),
-    };
-    Ok(Row { what: format!("Rust {oldest}"), came, is_as_said })
+    command.arg("--target-dir").arg(target).current_dir(workspace::root());
+    match outcome::ended(&mut command) {
+        Ok((status, _, _)) if status.success() => {
+            Outcome::Works("checks the workspace, all targets".to_owned())
+        }
+        Ok((_, _, said)) => {
+            let error = said.lines().find(|line| line.starts_with("error")).unwrap_or("no reason is given");
+            Outcome::Refused(error.to_owned())
+        }
+        Err(outcome) => outcome,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What rows are held to stands in the page, so that a difference is one from the page.
+    #[test]
+    fn the_page_says_what_rows_are_held_to() {
+        let page = std::fs::read_to_string(workspace::root().join("docs/support.md")).unwrap();
+        let of_tensorrt = TENSORRT.map(|(_, version, said)| [version, said.page]);
+        let said = NVRTC.map(|(_, said)| said.page).into_iter().chain(of_tensorrt.into_iter().flatten());
+        for text in said.chain([RUST.page, &format!("Rust {}", oldest_rust().unwrap())]) {
+            assert!(page.contains(text), "docs/support.md does not say `{text}`");
+        }
+    }
+
+    #[test]
+    fn an_answer_about_an_engine_is_one_result() {
+        let came = |text: &str| built(&serde_json::from_str(text).unwrap());
+        let all = r#"{"library": true, "creator": true, "parsed": true, "built": true}"#;
+        assert!(matches!(came(all), Outcome::Works(_)));
+        let refused = came(
+            r#"{"library": true, "creator": true, "parsed": false, "refusal": "Op type x is not supported in TensorRT-RTX.\nmore"}"#,
+        );
+        let text =
+            "the library is taken, the node is refused: \"Op type x is not supported in TensorRT-RTX.\"";
+        assert_eq!(refused, Outcome::Refused(text.to_owned()));
+        assert_eq!(Row { what: String::new(), said: REFUSED, came: refused }.difference(), None);
+        assert_eq!(came("{}"), Outcome::Refused("the library is refused".to_owned()));
+        let bare = came(r#"{"library": true, "creator": false}"#);
+        assert_eq!(bare, Outcome::Refused("the library is taken, its plugins are not registered".to_owned()));
+    }
+
+    #[test]
+    fn a_compile_is_one_result() {
+        let came = |script: &str| compiled(Command::new("sh").args(["-c", script]));
+        let warned = r#"echo '{"severity":"warning","message":"w"}'; echo '{"result":"compiled","plugins":4,"code_objects":21}'"#;
+        assert_eq!(came(warned), Outcome::Works("4 plugins, 21 code objects, warning: w".to_owned()));
+        let refused = r#"echo '{"severity":"error","message":"no such header"}'; exit 1"#;
+        assert_eq!(came(refused), Outcome::Refused("no such header".to_owned()));
+        assert!(matches!(came("kill -SEGV $$"), Outcome::Crashed(_)));
+    }
 }

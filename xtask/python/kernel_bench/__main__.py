@@ -12,6 +12,7 @@ import datetime
 import json
 import os
 import pathlib
+import shlex
 import shutil
 import subprocess
 import sys
@@ -58,17 +59,26 @@ def measure(options, todo):
     warm(options)
     deadline = time.time() + 60 * options.minutes
     records = Run(options, deadline, todo).all()
-    document = {"machine": machine, "date": datetime.date.today().isoformat(), "cells": records}
+    # With every option that decides what comes out, also where it is the default.
+    only = f" --only {shlex.quote(options.only)}" if options.only else ""
+    again = f"cargo xtask bench kernels --prepare DIR; sh DIR/run.sh{only} --minutes {options.minutes:g}"
+    document = {"command": again, "machine": machine, "date": datetime.date.today().isoformat(), "cells": records}
     (options.out / "kernels.json").write_text(json.dumps(document, indent=1) + "\n")
-    wins, count = score(records)
-    print(f"{len(records)} cells; ours is at least as fast as {wins} of {count} rivals; {options.out / 'kernels.json'}")
+    wins, count, ties = score(records)
+    print(f"{len(records)} cells; ours is at least as fast as {wins} of {count} rivals, with {ties} of all it is a tie; {options.out / 'kernels.json'}")
     return 0 if len(records) == len(todo) else 1
 
 
 def score(records):
-    """How many rivals with a time there are, and than how many the plugin takes no longer."""
-    pairs = [(record["ours"].get("microseconds"), rival["microseconds"]) for record in records for rival in record["rivals"].values() if "microseconds" in rival]
-    return sum(ours is not None and ours <= theirs for ours, theirs in pairs), len(pairs)
+    """Than how many rivals the plugin takes no longer, how many have a time, and with how many it is a tie: the middle halves of both times overlap."""
+    pairs = [(record["ours"], rival) for record in records for rival in record["rivals"].values() if "microseconds" in rival]
+    wins = sum("microseconds" in ours and ours["microseconds"] <= rival["microseconds"] for ours, rival in pairs)
+    return wins, len(pairs), sum(is_tie(ours, rival) for ours, rival in pairs)
+
+
+def is_tie(ours, rival):
+    first, second = ours.get("middle_half"), rival.get("middle_half")
+    return first is not None and second is not None and first[0] <= second[1] and second[0] <= first[1]
 
 
 def command(options, *more):

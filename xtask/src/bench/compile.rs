@@ -56,7 +56,7 @@ pub(super) struct Bare {
 ///
 /// # Errors
 /// When something cannot be built or run.
-pub(super) fn measure(workshop: &Workshop, runs: usize, largest: usize) -> Result<Report> {
+pub(super) fn measure(workshop: &Workshop, command: String, runs: usize, largest: usize) -> Result<Report> {
     let machine = measure::machine()?;
     let nvcc = nvcc()?;
     let mut all = Vec::new();
@@ -68,7 +68,7 @@ pub(super) fn measure(workshop: &Workshop, runs: usize, largest: usize) -> Resul
     }
     Ok(Report {
         name: "compile".to_owned(),
-        command: "cargo xtask bench compile".to_owned(),
+        command,
         machine,
         date: measure::today()?,
         tables: vec![table(&all, measure::cores())],
@@ -97,7 +97,7 @@ fn size(
         let cache = folder.path().join(format!("cache-{turn}"));
         let compile = || compile(workshop, &cache, &manifest, folder.path(), architectures);
         // Of what is long the same run tells the memory, seldom looked at; of what is short a run of its own, below.
-        let (cost, peak, said) = measure::with_peak(&mut compile()?, Duration::from_millis(250))?;
+        let (cost, peak, said) = measure::with_memory_together(&mut compile()?, Duration::from_millis(250))?;
         measured.cold.push(cost);
         measured.calls = figure(&said, "nvrtc_calls")?;
         measured.peak = measured.peak.max(peak);
@@ -111,7 +111,8 @@ fn size(
     if objects <= 200 {
         let cache = folder.path().join("cache-peak");
         let mut command = compile(workshop, &cache, &manifest, folder.path(), architectures)?;
-        measured.peak = measured.peak.max(measure::with_peak(&mut command, Duration::from_millis(5))?.1);
+        measured.peak =
+            measured.peak.max(measure::with_memory_together(&mut command, Duration::from_millis(5))?.1);
     }
     Ok(measured)
 }
@@ -194,7 +195,7 @@ impl Measured {
         median(self.warm.iter().map(|cost| cost.wall))
     }
 
-    /// Of all runs together: the system tells it in steps of 10 ms.
+    /// The mean of all runs.
     #[allow(clippy::cast_precision_loss)] // a few
     fn warm_processor(&self) -> f64 {
         self.warm.iter().map(|cost| cost.cpu).sum::<f64>() / self.warm.len().max(1) as f64
@@ -210,6 +211,7 @@ fn table(all: &[Measured], cores: f64) -> Table {
     let columns = [
         "variants",
         "architectures",
+        "turns",
         "cold, s",
         "processors used",
         "memory, MB",
@@ -229,8 +231,8 @@ fn table(all: &[Measured], cores: f64) -> Table {
         text: format!(
             "One plugin whose variants differ in a constant of a short kernel, so each is a kernel. Cold begins with an empty cache, warm is the same again; wall time of the whole process. \
              Beside it in each turn: the calls of NVRTC alone, one for each variant and architecture, in as many processes as there are processors ({cores}), without the start of these; and nvcc 13.0, one call for one \
-             file with all kernels, `--threads {cores}`. Cubinder makes another call for each variant, which tells the kernel's parameters; \"a call\" is the processor time divided by how many calls each makes. Medians of 1 to 7 turns, fewer the longer they are. \
-             Memory is the most of all processes together; a page that several share counts in part for each."
+             file with all kernels, `--threads {cores}`. Cubinder makes another call for each variant, which tells the kernel's parameters; \"a call\" is the processor time divided by how many calls each makes. Medians of as many turns as the table says, fewer the longer they are; where it is one, each figure is of one run (warm: of three). \
+             Memory is the most that was seen of all processes together, looking again and again, and at least what the largest of them had; a page that several share counts in part for each."
         ),
         columns: columns.map(str::to_owned).to_vec(),
         rows: all.iter().map(row).collect(),
@@ -244,6 +246,7 @@ fn row(measured: &Measured) -> Vec<Cell> {
     let numbers = [
         measured.variants as f64,
         measured.architectures as f64,
+        measured.cold.len() as f64,
         measured.cold(),
         median(measured.cold.iter().map(|cost| cost.cpu / cost.wall)),
         measured.peak,
@@ -295,7 +298,7 @@ mod tests {
     use super::*;
 
     fn measured() -> Measured {
-        let cost = |wall| Cost { wall, cpu: 2.0 * wall };
+        let cost = |wall| Cost { wall, cpu: 2.0 * wall, peak: 1.0 };
         Measured {
             variants: 10,
             architectures: 1,
@@ -313,9 +316,9 @@ mod tests {
         let row = row(&measured());
         let number = |cell: &Cell| if let Cell::Number(number) = cell { *number } else { f64::NAN };
         let numbers: Vec<f64> = row.iter().map(number).collect();
-        assert_eq!(numbers[3], 2.0, "processors");
-        assert_eq!(numbers[7..10], [2.0, 2.0, 1.0], "bare: time, processor time, processor time a call");
-        assert_eq!(numbers[11], 3.0, "nvcc");
+        assert_eq!((numbers[2], numbers[4]), (2.0, 2.0), "turns, processors");
+        assert_eq!(numbers[8..11], [2.0, 2.0, 1.0], "bare: time, processor time, processor time a call");
+        assert_eq!(numbers[12], 3.0, "nvcc");
         assert_eq!(row.len(), table(&[measured()], 2.0).columns.len());
     }
 

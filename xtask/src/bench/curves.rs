@@ -11,21 +11,29 @@ pub(super) struct Curve {
     pub(super) points: Vec<[f64; 2]>,
 }
 
-/// How a curve grows between two points.
-#[derive(Debug, Clone, Copy, PartialEq)]
+/// How a curve grows over its last points.
+#[derive(Debug, Clone, PartialEq)]
 pub(super) struct Growth {
     pub(super) from: [f64; 2],
     pub(super) to: [f64; 2],
-    /// `y` grows as `x` to this power.
-    pub(super) exponent: f64,
+    /// `y` grows as `x` to this power: the line through the points' logarithms that fits best. Of two points there is none, since one of them may be off.
+    pub(super) exponent: Option<f64>,
+    /// The same from each point to the next.
+    pub(super) steps: Vec<f64>,
 }
 
+/// Over so many points: what is the same for any amount of work counts least in the last ones.
+const FITTED: usize = 3;
+
 impl Curve {
-    /// Between the last two points: what is the same for any amount of work counts least there.
     pub(super) fn growth(&self) -> Option<Growth> {
-        let [.., from, to] = self.points.as_slice() else { return None };
-        let exponent = (to[1] / from[1]).ln() / (to[0] / from[0]).ln();
-        exponent.is_finite().then_some(Growth { from: *from, to: *to, exponent })
+        let all: Vec<[f64; 2]> = self.drawable().collect();
+        let points = &all[all.len().saturating_sub(FITTED)..];
+        let [from, .., to] = points else { return None };
+        let steps: Vec<f64> = points.windows(2).map(slope).collect();
+        let is_grown = steps.iter().all(|step| step.is_finite());
+        let exponent = (points.len() == FITTED).then(|| slope(points));
+        is_grown.then_some(Growth { from: *from, to: *to, exponent, steps })
     }
 
     fn drawable(&self) -> impl Iterator<Item = [f64; 2]> + '_ {
@@ -34,6 +42,15 @@ impl Curve {
             .copied()
             .filter(|point| point.iter().all(|value| value.is_finite() && *value > 0.0))
     }
+}
+
+/// Of the line through the points' logarithms that is nearest to them (least squares).
+fn slope(points: &[[f64; 2]]) -> f64 {
+    let mean = |axis: usize| points.iter().map(|point| point[axis].ln()).sum::<f64>() / count(points.len());
+    let middle = [mean(0), mean(1)];
+    let of = |axis: usize, point: &[f64; 2]| point[axis].ln() - middle[axis];
+    let along: f64 = points.iter().map(|point| of(0, point) * of(1, point)).sum();
+    along / points.iter().map(|point| of(0, point).powi(2)).sum::<f64>()
 }
 
 const WIDTH: f64 = 760.0;
@@ -166,11 +183,20 @@ mod tests {
     }
 
     #[test]
-    fn growth_is_the_power_between_the_last_points() {
-        let growth = |points: &[[f64; 2]]| curve(points).growth().map(|growth| growth.exponent);
+    fn growth_is_the_power_over_the_last_three_points() {
+        let growth = |points: &[[f64; 2]]| curve(points).growth();
+        let is_near = |found: f64, power: f64| (found - power).abs() < 1e-9;
+        let square = growth(&[[1.0, 90.0], [10.0, 100.0], [100.0, 10_000.0], [1000.0, 1_000_000.0]]).unwrap();
+        assert!(is_near(square.exponent.unwrap(), 2.0), "{square:?}");
+        assert_eq!((square.from, square.to), ([10.0, 100.0], [1000.0, 1_000_000.0]));
+        // A step that is off is seen beside the fit.
+        let bent = growth(&[[1.0, 1.0], [10.0, 10.0], [100.0, 1000.0]]).unwrap();
+        assert!(is_near(bent.exponent.unwrap(), 1.5), "{bent:?}");
+        assert!(bent.steps.iter().zip([1.0, 2.0]).all(|(step, power)| is_near(*step, power)), "{bent:?}");
+        // Two points tell no power.
+        let two = growth(&[[1.0, 1.0], [100.0, 50.0]]).unwrap();
+        assert_eq!((two.exponent, two.steps.len()), (None, 1));
         assert_eq!(growth(&[[1.0, 1.0]]), None);
-        assert_eq!(growth(&[[1.0, 9.0], [10.0, 10.0], [100.0, 100.0]]), Some(1.0));
-        assert!((growth(&[[10.0, 10.0], [100.0, 1000.0]]).unwrap() - 2.0).abs() < 1e-9);
         assert_eq!(growth(&[[10.0, 10.0], [10.0, 20.0]]), None, "as much work twice");
         assert_eq!(growth(&[[10.0, 0.0], [100.0, 20.0]]), None);
     }

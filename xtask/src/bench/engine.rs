@@ -238,13 +238,13 @@ fn chain(workshop: &Workshop, folder: &Path, set: &Set, nodes: usize, runs: usiz
 ///
 /// # Errors
 /// When something cannot be built.
-pub(super) fn measure(workshop: &Workshop, runs: usize) -> Result<Report> {
+pub(super) fn measure(workshop: &Workshop, command: String, runs: usize) -> Result<Report> {
     let machine = measure::machine()?;
     let folder = tempfile::tempdir()?;
     let chains = chains(workshop, folder.path(), runs)?;
     Ok(Report {
         name: "build".to_owned(),
-        command: "cargo xtask bench build".to_owned(),
+        command,
         machine,
         date: measure::today()?,
         tables: vec![table(&chains, runs)],
@@ -371,10 +371,11 @@ fn table(chains: &[Chain], runs: usize) -> Table {
         title: "Engines of a chain of nodes".to_owned(),
         text: format!(
             "Element-wise nodes in a row, all of one plugin or each of its own, with a kernel each; code for {} in libraries of Cubinder's (of PTX: {}), so that it is in each node, or once in the plan with the library. \
-             Those in C++ are `tests/rival-plugin`, those in Python classes (`IPluginV3`); both leave their code out of the plan. TensorRT-RTX's builder without a GPU, in a new process each time, {runs} times in turn, medians; \
+             Those in C++ are `tests/rival-plugin`, those in Python classes (`IPluginV3`); both leave their code out of the plan. TensorRT-RTX's builder without a GPU, in a new process each time, {}, medians; \
              reading the ONNX model is not in the time; the memory is the most that the process had.",
             MACHINE_CODE.join(", "),
-            PTX.join(", ")
+            PTX.join(", "),
+            measure::turns(runs)
         ),
         columns: columns.map(str::to_owned).to_vec(),
         rows,

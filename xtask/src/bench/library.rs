@@ -45,7 +45,7 @@ struct Measured {
 ///
 /// # Errors
 /// When something cannot be built or loaded.
-pub(super) fn measure(workshop: &Workshop, runs: usize, largest: usize) -> Result<Report> {
+pub(super) fn measure(workshop: &Workshop, command: String, runs: usize, largest: usize) -> Result<Report> {
     let machine = measure::machine()?;
     let mut all = Vec::new();
     for count in COUNTS.into_iter().filter(|count| *count <= largest) {
@@ -54,7 +54,7 @@ pub(super) fn measure(workshop: &Workshop, runs: usize, largest: usize) -> Resul
     }
     Ok(Report {
         name: "library".to_owned(),
-        command: "cargo xtask bench library".to_owned(),
+        command,
         machine,
         date: measure::today()?,
         tables: vec![table(&all, runs)],
@@ -152,7 +152,8 @@ fn table(all: &[Measured], runs: usize) -> Table {
         title: format!("Plugins, each for {} architectures", ARCHITECTURES.len()),
         text: format!(
             "Element-wise plugins with a kernel each. Beside it a library written by hand in C++ with as many plugins (`tests/rival-plugin`, whose plugins check nothing and have no attributes) and a fat binary that nvcc makes of one file with all kernels. \
-             \"Its code\" is the machine code as NVRTC makes it. Loading is `load_library` of TensorRT-RTX's registry in a new process, {runs} times each in turn, medians; the memory is what the process has more of after it, in all and of its own (the rest are pages of the file)."
+             \"Its code\" is the machine code as NVRTC makes it. Loading is `load_library` of TensorRT-RTX's registry in a new process, {} for each library, medians; the memory is what the process has more of after it, in all and of its own (the rest are pages of the file).",
+            measure::turns(runs)
         ),
         columns: columns.map(str::to_owned).to_vec(),
         rows: all.iter().map(row).collect(),

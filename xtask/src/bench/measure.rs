@@ -1,51 +1,61 @@
 //! Running a command and saying what it took: time, processors, memory.
 //!
-//! Owns how that is found out. Linux tells of processes that ended how long they used a processor, in steps of 10 ms (`/proc/self/stat`,
-//! `proc(5)`), and of those that run how much memory is theirs (`smaps_rollup`; memory that several share counts for each in part).
+//! Owns how that is found out. A process of its own asks the system ([`crate::measured`]). Of several processes together nobody keeps how much memory
+//! they had at once, so that is looked at while they run (`smaps_rollup` of `/proc`; memory that several share counts for each in part).
 
+use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
 
+pub(super) use crate::measured::Cost;
 use crate::process;
-
-/// What a command took.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub(super) struct Cost {
-    /// Seconds that passed.
-    pub(super) wall: f64,
-    /// Seconds of processors, of the command and of what it started and waited for.
-    pub(super) cpu: f64,
-}
-
-/// Clock ticks of `/proc` in a second: the same on every Linux.
-const TICKS: f64 = 100.0;
 
 /// Runs the command; gives what it took, and what it printed.
 ///
 /// # Errors
 /// As [`process::capture`].
 pub(super) fn run(command: &mut Command) -> Result<(Cost, String)> {
-    let before = children_seconds()?;
-    let started = Instant::now();
-    let said = process::capture(command)?;
-    let wall = started.elapsed().as_secs_f64();
-    Ok((Cost { wall, cpu: children_seconds()? - before }, said))
+    let this = std::env::current_exe().context("cannot tell which program this is")?;
+    run_by(&this, command)
 }
 
-/// Runs the command as [`run`] does, and looks at the memory of all that this process started, again and again: megabytes.
+/// The same, with a program that does what `xtask measured` does.
+fn run_by(meter: &Path, command: &Command) -> Result<(Cost, String)> {
+    let folder = tempfile::tempdir()?;
+    let file = folder.path().join("cost");
+    let mut metered = Command::new(meter);
+    metered.arg("measured").arg(&file).arg(command.get_program()).args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => metered.env(name, value),
+            None => metered.env_remove(name),
+        };
+    }
+    if let Some(folder) = command.get_current_dir() {
+        metered.current_dir(folder);
+    }
+    let said = process::capture(&mut metered)?;
+    let text = std::fs::read_to_string(&file).context("what a command took was not told")?;
+    Ok((serde_json::from_str(&text).context("what a command took is not told as JSON")?, said))
+}
+
+/// Runs the command as [`run`] does, and looks at the memory of all its processes together, again and again: the most megabytes that were seen, or what the
+/// largest of them had where that is more.
 ///
 /// # Errors
 /// As [`run`].
-pub(super) fn with_peak(command: &mut Command, every: Duration) -> Result<(Cost, f64, String)> {
+pub(super) fn with_memory_together(command: &mut Command, every: Duration) -> Result<(Cost, f64, String)> {
     let ended = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let sampler = scope.spawn(|| {
             let mut most = 0;
             while !ended.load(Ordering::Relaxed) {
-                most = most.max(children(std::process::id()).into_iter().map(tree_kilobytes).sum());
+                // Below this process is the one that measures, and below that the command.
+                let commands = children(std::process::id()).into_iter().flat_map(children);
+                most = most.max(commands.map(tree_kilobytes).sum());
                 std::thread::sleep(every);
             }
             most
@@ -56,23 +66,8 @@ pub(super) fn with_peak(command: &mut Command, every: Duration) -> Result<(Cost,
             .join()
             .map_err(|_| anyhow!("looking at the memory of `{}` failed", process::command_line(command)))?;
         let (cost, said) = result?;
-        Ok((cost, f64::from(u32::try_from(most).unwrap_or(u32::MAX)) / 1024.0, said))
+        Ok((cost, cost.peak.max(f64::from(u32::try_from(most).unwrap_or(u32::MAX)) / 1024.0), said))
     })
-}
-
-/// Of all processes that this one started and waited for.
-fn children_seconds() -> Result<f64> {
-    let stat = std::fs::read_to_string("/proc/self/stat").context("cannot read /proc/self/stat")?;
-    seconds_of_children(&stat).context("/proc/self/stat is not as proc(5) says")
-}
-
-/// `cutime` and `cstime`, the 16th and 17th of `stat`; the second is a name in brackets, which may hold anything.
-fn seconds_of_children(stat: &str) -> Option<f64> {
-    let (_, rest) = stat.rsplit_once(')')?;
-    let mut fields = rest.split_whitespace().skip(13);
-    let user: f64 = fields.next()?.parse().ok()?;
-    let system: f64 = fields.next()?.parse().ok()?;
-    Some((user + system) / TICKS)
 }
 
 /// Memory of a process and of all below it; of what has just ended, none.
@@ -108,6 +103,14 @@ pub(super) fn repetitions(size: usize, most: usize) -> usize {
     (most * 20 / size.max(1)).clamp(1, most.max(1))
 }
 
+/// How it is said how often something was measured, so that nobody takes one run for a median of several.
+pub(super) fn turns(runs: usize) -> String {
+    match runs {
+        1 => "measured once, so a median is of one run".to_owned(),
+        _ => format!("{runs} runs in turn"),
+    }
+}
+
 /// How many processors this process may use.
 #[allow(clippy::cast_precision_loss)] // a few hundred
 pub(super) fn cores() -> f64 {
@@ -140,26 +143,24 @@ pub(super) fn today() -> Result<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
+    /// What `xtask measured` leaves is held in `tests/measured.rs`.
     #[test]
-    fn a_command_is_measured() {
+    fn a_command_is_run_by_the_one_that_measures() {
+        let folder = tempfile::tempdir().unwrap();
+        let meter = folder.path().join("meter");
+        let script = "#!/bin/sh\necho '{\"wall\": 2.5, \"cpu\": 1, \"peak\": 7}' > \"$2\"; shift 2; \"$@\"\n";
+        std::fs::write(&meter, script).unwrap();
+        let is_run = PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(&meter, is_run).unwrap();
         let mut command = Command::new("sh");
-        let (cost, said) = run(command.args(["-c", "echo yes"])).unwrap();
-        assert_eq!(said, "yes\n");
-        assert!(cost.wall > 0.0 && cost.cpu >= 0.0, "{cost:?}");
-        let mut command = Command::new("sh");
-        let (_, peak, _) =
-            with_peak(command.args(["-c", "sleep 0.05; exit 0"]), Duration::from_millis(1)).unwrap();
-        assert!(peak > 0.0, "{peak} MB");
-        assert!(with_peak(&mut Command::new("false"), Duration::from_millis(1)).is_err());
-    }
-
-    #[test]
-    fn processors_of_children_stand_behind_the_name() {
-        let stat = "7 (a) b (c) S 1 2 3 4 5 6 7 8 9 10 11 12 250 50 20 0";
-        assert_eq!(seconds_of_children(stat), Some(3.0));
-        assert_eq!(seconds_of_children("7 (sh) S 1"), None);
+        command.args(["-c", "echo $A; pwd"]).env("A", "yes").current_dir("/");
+        let (cost, said) = run_by(&meter, &command).unwrap();
+        assert_eq!((cost, said.as_str()), (Cost { wall: 2.5, cpu: 1.0, peak: 7.0 }, "yes\n/\n"));
+        assert!(run_by(&meter, &Command::new("false")).is_err());
         assert_eq!(proportional("Rss:  10 kB\nPss:  7 kB\n"), Some(7));
     }
 
@@ -168,6 +169,11 @@ mod tests {
         assert_eq!(median([3.0, 1.0, 2.0]), 2.0);
         assert_eq!(median([4.0, 1.0]), 1.0);
         assert_eq!(median([]), 0.0);
+    }
+
+    #[test]
+    fn one_run_is_called_so() {
+        assert_eq!([1, 2].map(turns), ["measured once, so a median is of one run", "2 runs in turn"]);
     }
 
     #[test]

@@ -17,6 +17,9 @@ const RESULT: &str = "kernels.json";
 const BEGIN: &str = "<!-- kernels -->";
 const END: &str = "<!-- end -->";
 
+/// The name of the plugin's own bars.
+const PLUGIN: &str = "plugin";
+
 /// The pages of plugins, which have the names of these, and where their times begin.
 const PLUGINS: &str = "docs/plugins";
 const TIMES: &str = "<!-- times -->";
@@ -24,6 +27,8 @@ const TIMES: &str = "<!-- times -->";
 /// A result: `kernels.json`.
 #[derive(Debug, Deserialize)]
 pub(super) struct Measured {
+    /// What measures it again; older results do not say it.
+    command: Option<String>,
     machine: Machine,
     date: String,
     cells: Vec<Cell>,
@@ -64,6 +69,8 @@ struct Rivals {
 #[derive(Debug, Deserialize)]
 struct Outcome {
     microseconds: Option<f64>,
+    /// Between which a half of the times lie, a quarter below and a quarter above.
+    middle_half: Option<[f64; 2]>,
     why: Option<String>,
     /// Where it was not measured as the others were.
     how: Option<String>,
@@ -90,6 +97,13 @@ impl Outcome {
         // Where no mode has a time, `why` has all reasons.
         own.into_iter().chain(missing.filter(|_| self.microseconds.is_some()))
     }
+}
+
+/// Whether the middle halves of both times overlap: another run may turn who is faster.
+fn is_tie(own: &Outcome, rival: &Outcome) -> bool {
+    own.middle_half
+        .zip(rival.middle_half)
+        .is_some_and(|(own, rival)| own[0] <= rival[1] && rival[0] <= own[1])
 }
 
 impl Cell {
@@ -189,10 +203,11 @@ fn times(plugin: &str, measured: Option<&Measured>) -> String {
 
 /// What stands in the page of all.
 fn section(measured: &Measured) -> String {
-    let (wins, count) = wins(&measured.cells);
+    let command = measured.command.as_ref().map_or_else(String::new, |command| format!("`{command}`. "));
     let mut text = format!(
-        "{} At least as fast as {wins} of {count} rivals.\n\n",
-        machine(&measured.machine, &measured.date)
+        "{command}{} {}\n\n",
+        machine(&measured.machine, &measured.date),
+        Score::of(&measured.cells).told()
     );
     for plugin in plugins(measured) {
         let table = table(measured, plugin, "performance");
@@ -228,14 +243,39 @@ fn table(measured: &Measured, plugin: &str, folder: &str) -> String {
     text
 }
 
-/// How many rivals have a time, and how many of these the plugin takes no longer than.
-fn wins(cells: &[Cell]) -> (usize, usize) {
-    let pairs = cells.iter().flat_map(|cell| {
-        let times = cell.rivals().map(|(_, rival)| rival.microseconds);
-        times.into_iter().flatten().map(|theirs| cell.ours.microseconds.is_some_and(|own| own <= theirs))
-    });
-    let pairs: Vec<bool> = pairs.collect();
-    (pairs.iter().filter(|is_win| **is_win).count(), pairs.len())
+/// How the plugins stand beside the rivals that have a time.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Score {
+    rivals: usize,
+    /// Those than which the plugin takes no longer.
+    wins: usize,
+    /// Those of `wins` with which it is a tie.
+    tied_wins: usize,
+    /// Those of the others with which it is a tie.
+    tied_losses: usize,
+}
+
+impl Score {
+    fn of(cells: &[Cell]) -> Score {
+        let mut score = Score::default();
+        for (cell, rival) in cells.iter().flat_map(|cell| cell.rivals().map(|(_, rival)| (cell, rival))) {
+            let Some(theirs) = rival.microseconds else { continue };
+            let is_win = cell.ours.microseconds.is_some_and(|own| own <= theirs);
+            let is_tie = is_tie(&cell.ours, rival);
+            score.rivals += 1;
+            score.wins += usize::from(is_win);
+            score.tied_wins += usize::from(is_win && is_tie);
+            score.tied_losses += usize::from(!is_win && is_tie);
+        }
+        score
+    }
+
+    fn told(&self) -> String {
+        let Score { rivals, wins, tied_wins, tied_losses } = self;
+        format!(
+            "At least as fast as {wins} of {rivals} rivals. Ties, where the middle halves of both times overlap: {tied_wins} of these {wins}, and {tied_losses} of those that are faster."
+        )
+    }
 }
 
 /// In the order in which they were measured.
@@ -259,15 +299,18 @@ fn row(cell: &Cell) -> String {
         _ => "-".to_owned(),
     };
     let time = own.map_or_else(|| "-".to_owned(), digits);
-    let rivals = cell.rivals().map(|(_, rival)| against(own, rival));
+    let rivals = cell.rivals().map(|(_, rival)| against(&cell.ours, rival));
     format!("| {} | {moved} | {time} | {share} | {} |\n", cell.label(), rivals.join(" | "))
 }
 
-/// A rival's time, and how many times the plugin's it is; bold where that is less.
-fn against(own: Option<f64>, rival: &Outcome) -> String {
-    match (own, rival.microseconds) {
-        (Some(own), Some(theirs)) if own <= theirs => format!("{}, {:.2}x", digits(theirs), theirs / own),
-        (Some(own), Some(theirs)) => format!("**{}, {:.2}x**", digits(theirs), theirs / own),
+/// A rival's time, how many times the plugin's it is, and whether it is a tie; bold where it is less than the plugin's.
+fn against(ours: &Outcome, rival: &Outcome) -> String {
+    let tie = if is_tie(ours, rival) { ", tie" } else { "" };
+    match (ours.microseconds, rival.microseconds) {
+        (Some(own), Some(theirs)) => {
+            let text = format!("{}, {:.2}x{tie}", digits(theirs), theirs / own);
+            if own <= theirs { text } else { format!("**{text}**") }
+        }
         (None, Some(theirs)) => digits(theirs),
         (_, None) => "-".to_owned(),
     }
@@ -320,9 +363,10 @@ fn group(cell: &Cell) -> Option<Group> {
     let bar = |(name, outcome): (&'static str, &Outcome)| {
         let value = outcome.microseconds?;
         let times = value / own;
-        Some(Bar { name, length: times, text: format!("{} us, {times:.2}x", digits(value)) })
+        let tie = if name != PLUGIN && is_tie(&cell.ours, outcome) { ", tie" } else { "" };
+        Some(Bar { name, length: times, text: format!("{} us, {times:.2}x{tie}", digits(value)) })
     };
-    let all = std::iter::once(("plugin", &cell.ours)).chain(cell.rivals());
+    let all = std::iter::once((PLUGIN, &cell.ours)).chain(cell.rivals());
     Some(Group { label: cell.label(), bars: all.filter_map(bar).collect() })
 }
 
@@ -336,11 +380,11 @@ mod tests {
         "date": "2026-11-22",
         "cells": [
             {"plugin": "first", "size": "small", "what": "1 < 2 rows", "types": {"T": "bf16"}, "bytes": 4000000,
-             "ours": {"microseconds": 2.0},
-             "rivals": {"torch": {"microseconds": 9.0}, "compile": {"microseconds": 1.9, "mode": "default", "modes": {"default": 1.9, "max": "no time was left for it"}}, "triton": {"microseconds": 2.0}}},
+             "ours": {"microseconds": 2.0, "middle_half": [1.9, 2.1]},
+             "rivals": {"torch": {"microseconds": 9.0}, "compile": {"microseconds": 1.9, "middle_half": [1.88, 1.95], "mode": "default", "modes": {"default": 1.9, "max": "no time was left for it"}}, "triton": {"microseconds": 2.0}}},
             {"plugin": "first", "size": "large", "what": "many rows", "bytes": 400000000, "copy_gigabytes_per_second": 4000.0,
-             "ours": {"microseconds": 125.0},
-             "rivals": {"torch": {"microseconds": 250.0}, "compile": {"why": "it took longer than 150 s"}, "triton": {"microseconds": 130.0}}},
+             "ours": {"microseconds": 125.0, "middle_half": [124.0, 126.5]},
+             "rivals": {"torch": {"microseconds": 250.0, "middle_half": [249.0, 251.0]}, "compile": {"why": "it took longer than 150 s"}, "triton": {"microseconds": 130.0, "middle_half": [126.5, 131.0]}}},
             {"plugin": "second", "size": "small", "what": "boxes",
              "ours": {"why": "the plugin refused"},
              "rivals": {"torch": {"microseconds": 88.8, "how": "no graph"}, "compile": {"why": "no"}, "triton": {"why": "no"}}}
@@ -357,8 +401,19 @@ mod tests {
     }
 
     #[test]
-    fn rivals_without_a_time_do_not_count_and_a_tie_is_a_win() {
-        assert_eq!(wins(&example().cells), (4, 6));
+    fn rivals_without_a_time_do_not_count_and_ties_are_told_apart() {
+        let score = Score::of(&example().cells);
+        assert_eq!(score, Score { rivals: 6, wins: 4, tied_wins: 1, tied_losses: 1 });
+    }
+
+    #[test]
+    fn a_tie_is_where_middle_halves_overlap() {
+        let outcome =
+            |half: &str| serde_json::from_str::<Outcome>(&format!(r#"{{"middle_half": {half}}}"#)).unwrap();
+        let is_tied = |own: &str, rival: &str| is_tie(&outcome(own), &outcome(rival));
+        assert!(is_tied("[1, 2]", "[2, 3]") && is_tied("[2, 3]", "[1, 2]") && is_tied("[1, 9]", "[2, 3]"));
+        assert!(!is_tied("[1, 2]", "[2.1, 3]") && !is_tied("[3, 4]", "[1, 2]"));
+        assert!(!is_tied("null", "[1, 2]") && !is_tied("[1, 2]", "null"));
     }
 
     #[test]

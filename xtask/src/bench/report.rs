@@ -155,27 +155,32 @@ impl Table {
 }
 
 impl Plot {
-    /// By how much each curve grows beside its work, between its last two points. An exponent of 1 is linear.
+    /// By how much each curve grows beside its work. An exponent of 1 is linear.
     fn growth(&self) -> Table {
+        let power = |exponent: f64| match exponent > SUPERLINEAR {
+            true => format!("**{exponent:.2}**"),
+            false => format!("{exponent:.2}"),
+        };
         let rows = self.curves.iter().filter_map(|curve| {
             let growth = curve.growth()?;
-            let exponent = format!("{:.2}", growth.exponent);
-            let exponent = if growth.exponent > SUPERLINEAR { format!("**{exponent}**") } else { exponent };
             let [from, to] = [growth.from, growth.to].map(|[x, y]| format!("{}: {}", digits(x), digits(y)));
+            let exponent = growth.exponent.map_or(Cell::Nothing(()), |exponent| Cell::Text(power(exponent)));
+            let steps = growth.steps.into_iter().map(power).collect::<Vec<_>>().join(", ");
             Some(vec![
                 curve.name.as_str().into(),
-                from.as_str().into(),
-                to.as_str().into(),
-                exponent.as_str().into(),
+                Cell::Text(from),
+                Cell::Text(to),
+                exponent,
+                Cell::Text(steps),
             ])
         });
         Table {
             title: format!("How it grows: {}", self.title),
             text: format!(
-                "{} by {}, at the last two points of each curve. Linear is an exponent of 1; what is above {SUPERLINEAR} stands in bold.",
+                "{} by {}, over the last three points of each curve: the exponent that fits them best, and that of each step between two. Two points have a step, and no exponent. Linear is 1; what is above {SUPERLINEAR} stands in bold.",
                 self.y, self.x
             ),
-            columns: ["", "from", "to", "exponent"].map(str::to_owned).to_vec(),
+            columns: ["", "from", "to", "exponent", "of each step"].map(str::to_owned).to_vec(),
             rows: rows.collect(),
         }
     }
@@ -264,7 +269,7 @@ mod tests {
                 x: "manifests".to_owned(),
                 y: "ms".to_owned(),
                 curves: vec![
-                    Curve { name: "wall".to_owned(), points: vec![[1.0, 2.0], [10.0, 20.0]] },
+                    Curve { name: "wall".to_owned(), points: vec![[1.0, 2.0], [10.0, 20.0], [100.0, 200.0]] },
                     Curve { name: "worse".to_owned(), points: vec![[1.0, 2.0], [10.0, 200.0]] },
                     Curve { name: "one point".to_owned(), points: vec![[1.0, 2.0]] },
                 ],

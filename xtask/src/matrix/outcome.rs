@@ -1,0 +1,221 @@
+//! What a row of `cargo xtask matrix` comes to, and whether that is what `docs/support.md` says.
+//!
+//! Owns the four results and how a program's end becomes one of them. Knows nothing of what is tried.
+
+use std::fmt;
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::{Command, ExitStatus};
+
+use serde_json::Value;
+
+/// What came of a row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// It works, and this came of it.
+    Works(String),
+    /// It is refused, for this reason.
+    Refused(String),
+    /// What was asked ended without an answer.
+    Crashed(String),
+    /// It could not be asked, for this reason.
+    NotTried(String),
+}
+
+/// What the page says of a row.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Said {
+    /// The words of the page.
+    pub(super) page: &'static str,
+    works: bool,
+    /// What has to be in what comes of it.
+    with: &'static [&'static str],
+}
+
+impl Said {
+    /// The page says that it works.
+    pub(super) const fn works(page: &'static str, with: &'static [&'static str]) -> Said {
+        Said { page, works: true, with }
+    }
+
+    /// The page says that it is refused.
+    pub(super) const fn refused(page: &'static str, with: &'static [&'static str]) -> Said {
+        Said { page, works: false, with }
+    }
+}
+
+/// A line of the table.
+#[derive(Debug)]
+pub(super) struct Row {
+    pub(super) what: String,
+    pub(super) said: Said,
+    pub(super) came: Outcome,
+}
+
+impl Row {
+    /// What is other than the page says. Nothing is, where it was not tried.
+    pub(super) fn difference(&self) -> Option<String> {
+        let Row { what, said: Said { page, works, with }, came } = self;
+        let is_as_said = match came {
+            Outcome::Works(text) => *works && with.iter().all(|part| text.contains(part)),
+            Outcome::Refused(text) => !works && with.iter().all(|part| text.contains(part)),
+            Outcome::Crashed(_) => false,
+            Outcome::NotTried(_) => true,
+        };
+        (!is_as_said).then(|| format!("{what}: {came}; docs/support.md says: {page}"))
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (how, text) = match self {
+            Outcome::Works(text) => ("works", text),
+            Outcome::Refused(text) => ("**refused**", text),
+            Outcome::Crashed(text) => ("**crashed**", text),
+            Outcome::NotTried(text) => ("not tried", text),
+        };
+        write!(f, "{how}: {}", text.replace('\n', " "))
+    }
+}
+
+impl fmt::Display for Row {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Row { what, came, .. } = self;
+        let cell = came.to_string().replace('|', "\\|");
+        write!(f, "| {what} | {cell} |")
+    }
+}
+
+/// What stands below the table: what differs from the page, and what was not tried.
+pub(super) fn summary(rows: &[Row]) -> String {
+    let differences: Vec<String> = rows.iter().filter_map(Row::difference).collect();
+    let skipped = rows.iter().filter(|row| matches!(row.came, Outcome::NotTried(_)));
+    let skipped: Vec<&str> = skipped.map(|row| row.what.as_str()).collect();
+    let mut text = match differences.is_empty() {
+        true => format!("\nnothing of the {} rows that were tried is other", rows.len() - skipped.len()),
+        false => format!("\n{} of {} rows are other", differences.len(), rows.len() - skipped.len()),
+    };
+    text.push_str(" than docs/support.md says\n");
+    text.extend(differences.iter().map(|difference| format!("- {difference}\n")));
+    if !skipped.is_empty() {
+        text.push_str(&format!("not tried: {}\n", skipped.join(", ")));
+    }
+    text
+}
+
+/// Runs a command to its end: the status and both outputs.
+///
+/// # Errors
+/// The result of the row, where it does not start or a signal ended it.
+pub(super) fn ended(command: &mut Command) -> Result<(ExitStatus, String, String), Outcome> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let output = command
+        .output()
+        .map_err(|error| Outcome::NotTried(format!("`{program}` could not be started: {error}")))?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let (said, complained) = (text(&output.stdout), text(&output.stderr));
+    match output.status.signal() {
+        Some(signal) => Err(Outcome::Crashed(format!("signal {signal}{}", behind(&complained)))),
+        None => Ok((output.status, said, complained)),
+    }
+}
+
+/// The JSON objects that a command prints, one a line.
+///
+/// # Errors
+/// As [`ended`], and where there are none.
+pub(super) fn lines(command: &mut Command) -> Result<Vec<Value>, Outcome> {
+    let (status, said, complained) = ended(command)?;
+    let lines: Vec<Value> = said.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    match lines.is_empty() {
+        true => Err(Outcome::Crashed(format!("no answer ({status}){}", behind(&complained)))),
+        false => Ok(lines),
+    }
+}
+
+/// The one JSON object that a command prints last.
+///
+/// # Errors
+/// As [`lines`], and where the command fails.
+pub(super) fn answered(command: &mut Command) -> Result<Value, Outcome> {
+    let (status, said, complained) = ended(command)?;
+    let answer = said.lines().last().and_then(|line| serde_json::from_str(line).ok());
+    answer
+        .filter(|_| status.success())
+        .ok_or_else(|| Outcome::Crashed(format!("no answer ({status}){}", behind(&complained))))
+}
+
+/// The last words before an end.
+fn behind(complained: &str) -> String {
+    let last = complained.lines().rev().find(|line| !line.trim().is_empty());
+    last.map_or_else(String::new, |line| format!("; the last words: {}", line.trim()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        command
+    }
+
+    fn row(what: &str, said: Said, came: Outcome) -> Row {
+        Row { what: what.to_owned(), said, came }
+    }
+
+    #[test]
+    fn a_programs_end_is_a_result() {
+        assert_eq!(answered(&mut shell("echo noise; echo '{\"a\": 1}'")).unwrap()["a"], 1);
+        let crashed = |script: &str| answered(&mut shell(script)).unwrap_err().to_string();
+        assert_eq!(crashed("echo oh >&2; kill -ABRT $$"), "**crashed**: signal 6; the last words: oh");
+        assert_eq!(
+            crashed("echo oh >&2; exit 3"),
+            "**crashed**: no answer (exit status: 3); the last words: oh"
+        );
+        assert_eq!(crashed("echo '{}'; exit 3"), "**crashed**: no answer (exit status: 3)");
+        assert_eq!(crashed("echo noise"), "**crashed**: no answer (exit status: 0)");
+        let absent = answered(&mut Command::new("/no/such/program")).unwrap_err();
+        assert!(matches!(&absent, Outcome::NotTried(why) if why.starts_with("`/no/such/program` could not")));
+    }
+
+    #[test]
+    fn all_that_the_page_says_is_compared() {
+        let text = |text: &str| text.to_owned();
+        let works = Said::works("PAGE", &["PTX 8.8", "warning"]);
+        let refused = Said::refused("PAGE", &["not supported"]);
+        let cases = [
+            (works, Outcome::Works(text("PTX 8.8, warning: w")), true),
+            (works, Outcome::Works(text("PTX 8.8")), false),
+            (works, Outcome::Refused(text("PTX 8.8, warning: w")), false),
+            (works, Outcome::Crashed(text("signal 11")), false),
+            (works, Outcome::NotTried(text("no rustup")), true),
+            (refused, Outcome::Refused(text("x is not supported")), true),
+            (refused, Outcome::Refused(text("another reason")), false),
+            (refused, Outcome::Works(text("not supported")), false),
+        ];
+        for (said, came, is_as_said) in cases {
+            let row = row("a", said, came);
+            assert_eq!(row.difference().is_none(), is_as_said, "{row:?}");
+        }
+    }
+
+    #[test]
+    fn what_differs_and_what_was_not_tried_stand_at_the_end() {
+        let said = Said::works("PAGE", &["1"]);
+        let well = row("a", said, Outcome::Works("1".to_owned()));
+        let other = row("b", said, Outcome::Crashed("signal 11 | x".to_owned()));
+        let skipped = row("c", said, Outcome::NotTried("no rustup".to_owned()));
+        assert_eq!(other.to_string(), "| b | **crashed**: signal 11 \\| x |");
+        let all = [well, other, skipped];
+        assert_eq!(
+            summary(&all),
+            "\n1 of 2 rows are other than docs/support.md says\n\
+             - b: **crashed**: signal 11 | x; docs/support.md says: PAGE\nnot tried: c\n"
+        );
+        assert_eq!(
+            summary(&all[..1]),
+            "\nnothing of the 1 rows that were tried is other than docs/support.md says\n"
+        );
+    }
+}

@@ -6,6 +6,7 @@
 mod depfile;
 mod explain;
 mod inputs;
+mod jobs;
 mod places;
 mod provenance;
 mod units;

@@ -1,28 +1,27 @@
 //! The kernels of all plugins, compiled side by side and held against their manifests.
 //!
-//! Owns what is compiled at once, and the joining of what came of it. Says each mistake once, whatever number of variants,
+//! Owns the joining of what came of their compiles ([`super::jobs`]). Says each mistake once, whatever number of variants,
 //! targets and plugins it shows in.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
-use std::sync::Arc;
 
 use cubinder_bundle::provenance::Origin;
 use cubinder_bundle::{Arg, KernelFacts, Plugin, Target};
-use rayon::prelude::*;
 
 use super::inputs::Inputs;
+use super::jobs::{self, Job, Jobs, Sources};
 use super::{Progress, explain, places, provenance};
 use crate::check::{self, Obligation, has_clusters};
 use crate::codegen;
 use crate::config;
 use crate::cubin;
 use crate::cuda;
-use crate::diagnostic::{Code, Diagnostic, Severity, Source, dedup, has_errors};
+use crate::diagnostic::{Code, Diagnostic, Severity, dedup, has_errors};
 use crate::foreign;
-use crate::nvrtc::{Compiled, PreparedUnit, Session, merge_targets};
+use crate::nvrtc::{Compiled, Session, merge_targets};
 use crate::pack::{CompiledCode, CompiledPlugin, CompiledUnit};
-use crate::project::{Plan, PlannedTarget, Project};
+use crate::project::{Plan, Project};
 use crate::resolve::{Resolved, Unit};
 use crate::rules;
 use crate::signature::Signature;
@@ -41,40 +40,6 @@ pub(super) struct CompiledPlugins {
     pub(super) made: Vec<provenance::Made>,
 }
 
-/// What is compiled once, with all that its compiles need.
-struct Job<'p> {
-    /// The first of the units that it serves.
-    unit: &'p Unit,
-    plan: &'p Plan,
-    prepared: PreparedUnit,
-    /// Its include folders whose names are of the machine.
-    of_machine: Vec<String>,
-    origin: Origin,
-}
-
-/// The jobs of a plugin. Launches of one kernel with the same types and constants share one: those of two steps, and those of variants
-/// that differ in their guards.
-struct Jobs<'p> {
-    jobs: Vec<Job<'p>>,
-    /// For each unit the index of its job; none for code that other compilers made.
-    of_units: Vec<Option<usize>>,
-}
-
-/// One thing for a thread to do.
-enum Task<'j> {
-    /// The signatures of jobs that have one text.
-    Signatures(Vec<&'j Job<'j>>),
-    Code(&'j Job<'j>, &'j PlannedTarget),
-}
-
-/// What came of a task.
-enum Done {
-    Signature(Signature),
-    Code(Box<Compiled>),
-}
-
-type TaskResult = Result<Done, Vec<Diagnostic>>;
-
 /// Compiles every unit of every plugin; `plans` has one plan for each plugin.
 pub(super) fn compile(
     project: &Project,
@@ -86,7 +51,7 @@ pub(super) fn compile(
 ) -> Result<CompiledPlugins, Vec<Diagnostic>> {
     let sources = read_sources(plugins)?;
     let jobs_of = |(plugin, plan)| match session {
-        Some(session) => jobs(project, session, plugin, plan, &sources),
+        Some(session) => jobs::jobs(project, session, plugin, plan, &sources),
         None => Jobs { jobs: Vec::new(), of_units: vec![None; plugin.draft.units.len()] },
     };
     let jobs: Vec<Jobs<'_>> = plugins.iter().zip(plans).map(jobs_of).collect();
@@ -100,7 +65,7 @@ pub(super) fn compile(
     let read = plugins.iter().zip(plans);
     let read: Vec<cuda::Checked> =
         read.map(|(plugin, plan)| cuda::check_for(plugin, &plan.targets(), &open)).collect();
-    let results = session.map(|session| perform_all(session, &jobs, progress));
+    let results = session.map(|session| jobs::perform(session, &jobs, progress));
     let mut results = results.unwrap_or_default().into_iter();
     let mut compiled = Vec::new();
     let mut nvrtc = None;
@@ -149,8 +114,6 @@ const OF_TEXT: [Code; 6] = [
     rules::UNFILLED_CONSTANT,
 ];
 
-type Sources<'p> = HashMap<&'p Path, Arc<Source>>;
-
 /// Reads each kernel file once.
 fn read_sources(plugins: &[Resolved]) -> Result<Sources<'_>, Vec<Diagnostic>> {
     let mut sources: Sources<'_> = HashMap::new();
@@ -169,52 +132,6 @@ fn read_sources(plugins: &[Resolved]) -> Result<Sources<'_>, Vec<Diagnostic>> {
     }
     dedup(&mut errors);
     if errors.is_empty() { Ok(sources) } else { Err(errors) }
-}
-
-/// The jobs of a plugin, with what each includes.
-fn jobs<'p>(
-    project: &Project,
-    session: &Session,
-    plugin: &'p Resolved,
-    plan: &'p Plan,
-    sources: &Sources<'_>,
-) -> Jobs<'p> {
-    let mut found = Jobs { jobs: Vec::new(), of_units: Vec::new() };
-    // What a compile is of, but for what is the same for all units of a plugin: the texts say what is the same code, not the values
-    // that they are made from (`0.0` and `-0.0` are equal).
-    let mut known: HashMap<(&Path, &str, String), usize> = HashMap::new();
-    // What a file and all that it includes take from the manifest, the same for each of the plugin's units.
-    let mut of_texts: HashMap<&Path, Option<BTreeSet<String>>> = HashMap::new();
-    for unit in &plugin.draft.units {
-        let source = sources.get(unit.source.as_path()).filter(|_| unit.foreign.is_none());
-        let Some(source) = source else {
-            found.of_units.push(None);
-            continue;
-        };
-        let name = codegen::display_name(&unit.source, &project.root);
-        let prepare = |names: Option<&BTreeSet<String>>| {
-            let text = codegen::translation_unit(unit, Arc::clone(source), &name, names);
-            session.prepare_with(text, Arc::clone(&plan.settings))
-        };
-        let of_text =
-            of_texts.entry(unit.source.as_path()).or_insert_with(|| session.names_taken(&prepare(None)));
-        let names = codegen::names_needed(unit, of_text.as_ref());
-        let names = names.as_ref();
-        let next = found.jobs.len();
-        let job = *known
-            .entry((unit.source.as_path(), unit.kernel.as_str(), codegen::header(unit, &[], names)))
-            .or_insert(next);
-        found.of_units.push(Some(job));
-        if job < next {
-            continue;
-        }
-        let prepared = prepare(names);
-        let toolkit = &session.toolkit().include;
-        let of_machine = places::of_machine(prepared.unit(), &plan.settings, toolkit, &project.root);
-        let origin = provenance::of_source(project, session, unit, &prepared);
-        found.jobs.push(Job { unit, plan, prepared, of_machine, origin });
-    }
-    found
 }
 
 /// The warnings about type parameters and constants that neither the manifest nor a kernel uses. Where a kernel includes what
@@ -241,85 +158,6 @@ fn unused_names(session: &Session, plugin: &Resolved, jobs: &[Job<'_>]) -> Vec<D
     plugin.unused(&names)
 }
 
-/// The most signatures that one compile gives: enough that reading the headers counts little, and few enough for all processors to have something to do.
-const SIGNATURES_AT_ONCE: usize = 8;
-
-/// Does all tasks of all jobs; of each job there is its signature, then its code for each target.
-fn perform_all(session: &Session, jobs: &[Jobs<'_>], progress: &dyn Progress) -> Vec<TaskResult> {
-    let jobs: Vec<&Job<'_>> = jobs.iter().flat_map(|jobs| &jobs.jobs).collect();
-    let groups = alike(&jobs);
-    let of_group = |group: &Vec<usize>| group.iter().filter_map(|job| jobs.get(*job).copied()).collect();
-    let signatures = groups.iter().map(|group| Task::Signatures(of_group(group)));
-    let codes = jobs.iter().flat_map(|job| job.plan.targets.iter().map(|target| Task::Code(job, target)));
-    let tasks: Vec<Task<'_>> = signatures.chain(codes).collect();
-    progress.begin(jobs.iter().map(|job| 1 + job.plan.targets.len()).sum());
-    let mut results: Vec<Vec<TaskResult>> =
-        tasks.par_iter().map(|task| perform(task, session, progress)).collect();
-    progress.end();
-    let mut codes = results.split_off(groups.len().min(results.len())).into_iter().flatten();
-    let signatures = groups.into_iter().flatten().zip(results.into_iter().flatten());
-    let mut signatures: Vec<(usize, TaskResult)> = signatures.collect();
-    signatures.sort_by_key(|(job, _)| *job);
-    let mut all = Vec::new();
-    for ((_, signature), job) in signatures.into_iter().zip(jobs) {
-        all.push(signature);
-        all.extend(codes.by_ref().take(job.plan.targets.len()));
-    }
-    all
-}
-
-/// The jobs, by their indices, in groups of one text and one architecture each: kernels of a group are compiled for their signatures at once.
-fn alike(jobs: &[&Job<'_>]) -> Vec<Vec<usize>> {
-    let mut groups: Vec<Vec<usize>> = Vec::new();
-    let mut open: HashMap<_, usize> = HashMap::new();
-    for (index, job) in jobs.iter().enumerate() {
-        let unit = job.prepared.unit();
-        let target = job.plan.targets.first().map(|planned| planned.target.arch);
-        let text = (&unit.source.path, &unit.prelude.text, std::ptr::from_ref(job.plan), target);
-        let group = *open.entry(text).or_insert(groups.len());
-        match groups.get_mut(group).filter(|group| group.len() < SIGNATURES_AT_ONCE) {
-            Some(group) => group.push(index),
-            None => {
-                open.insert(text, groups.len());
-                groups.push(vec![index]);
-            }
-        }
-    }
-    groups
-}
-
-fn perform(task: &Task<'_>, session: &Session, progress: &dyn Progress) -> Vec<TaskResult> {
-    match task {
-        Task::Signatures(jobs) => {
-            let Some(planned) = jobs.first().and_then(|job| job.plan.targets.first()) else {
-                return jobs.iter().map(|_| Err(Vec::new())).collect();
-            };
-            let units: Vec<&PreparedUnit> = jobs.iter().map(|job| &job.prepared).collect();
-            let signatures = session.signatures(&units, planned.target);
-            jobs.iter().for_each(|job| progress.step(&job.unit.kernel));
-            signatures.into_iter().map(|signature| signature.map(Done::Signature)).collect()
-        }
-        Task::Code(job, planned) => {
-            let compiled = session.compile(&job.prepared, planned.target);
-            progress.step(&format!("{} for {}", job.unit.kernel, planned.target));
-            let compiled = compiled
-                .map(|compiled| Done::Code(Box::new(compiled)))
-                .map_err(|errors| errors.into_iter().map(|error| place_of_target(error, planned)).collect());
-            vec![compiled]
-        }
-    }
-}
-
-/// What is wrong with a target is shown where it is asked for.
-fn place_of_target(error: Diagnostic, planned: &PlannedTarget) -> Diagnostic {
-    match &planned.span {
-        Some(span) if error.code == Some(rules::TARGET_NOT_SERVED) && error.primary.is_none() => {
-            error.at(span.clone(), "asked for here")
-        }
-        _ => error,
-    }
-}
-
 /// A plugin, the NVRTC that made its code, and what had to hold of its launches.
 struct FinishedPlugin {
     plugin: CompiledPlugin,
@@ -335,7 +173,7 @@ fn finish_plugin(
     plan: &Plan,
     jobs: &Jobs<'_>,
     read: &[Bound],
-    results: &mut impl Iterator<Item = TaskResult>,
+    results: &mut impl Iterator<Item = jobs::Made>,
     warnings: &mut Vec<Diagnostic>,
 ) -> Result<FinishedPlugin, Vec<Diagnostic>> {
     let draft = &plugin.draft;
@@ -343,11 +181,9 @@ fn finish_plugin(
     let mut nvrtc = None;
     let (mut wrong, mut doubtful) = (Vec::new(), Vec::new());
     let mut origins = Vec::new();
-    let made = jobs.jobs.iter().map(|job| {
-        let signature = results.next();
+    let made = jobs.jobs.iter().zip(results).map(|(job, done)| {
         let targets = job.plan.targets.iter().map(|planned| planned.target);
-        let codes: Results = targets.zip(results.by_ref().take(job.plan.targets.len())).collect();
-        Made { job, signature, codes }
+        Made { job, signature: done.signature, codes: targets.zip(done.codes).collect() }
     });
     let made: Vec<Made<'_>> = made.collect();
     warnings.extend(made.iter().filter_map(Made::place_of_machine));
@@ -424,13 +260,11 @@ fn finish_foreign(
     Ok(FinishedUnit { unit, nvrtc: None, origins })
 }
 
-type Results = Vec<(Target, TaskResult)>;
-
 /// What came of a job.
 struct Made<'j> {
     job: &'j Job<'j>,
-    signature: Option<TaskResult>,
-    codes: Results,
+    signature: Option<Result<Signature, Vec<Diagnostic>>>,
+    codes: Vec<(Target, Result<Compiled, Vec<Diagnostic>>)>,
 }
 
 impl Made<'_> {
@@ -438,8 +272,8 @@ impl Made<'_> {
     fn place_of_machine(&self) -> Option<Diagnostic> {
         let Job { prepared, of_machine, .. } = self.job;
         self.codes.iter().find_map(|(_, result)| match result {
-            Ok(Done::Code(code)) => places::told(prepared.unit(), of_machine, &code.object),
-            _ => None,
+            Ok(code) => places::told(prepared.unit(), of_machine, &code.object),
+            Err(_) => None,
         })
     }
 }
@@ -465,7 +299,7 @@ fn finish_unit(
     let mut failed = Vec::new();
     for (target, result) in codes {
         failed.push((*target, result.as_ref().err().cloned().unwrap_or_default()));
-        if let Ok(Done::Code(code)) = result {
+        if let Ok(code) = result {
             compiled.push((*target, code));
         }
     }
@@ -473,13 +307,12 @@ fn finish_unit(
     warnings.extend(merge_targets(&said));
     let failed = merge_targets(&failed);
     if !failed.is_empty() {
-        // The compile for the signature failed for the same reason.
         return Err(failed);
     }
     let signature = match signature {
-        Some(Ok(Done::Signature(signature))) => signature,
+        Some(Ok(signature)) => signature,
         Some(Err(found)) => return Err(found.clone()),
-        _ => return Err(vec![Diagnostic::error(format!("`{}` was not compiled", unit.kernel))]),
+        None => return Err(vec![Diagnostic::error(format!("`{}` was not compiled", unit.kernel))]),
     };
     let args = verify::bind_args(plugin, unit, signature)
         .map_err(|errors| explain::with_kernel(errors, job.prepared.unit()))?;

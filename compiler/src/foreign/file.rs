@@ -192,7 +192,7 @@ fn read_cubin(bytes: Vec<u8>) -> Result<Loaded, Problem> {
     Ok(Loaded {
         target: Target { kind: TargetKind::Cubin, arch },
         // What cannot be read tells nothing.
-        signatures: signature::read_all(&bytes, &symbols).unwrap_or_default(),
+        signatures: signature::read_cubin(&bytes, &symbols).unwrap_or_default(),
         kernels: facts.kernels,
         rules: facts.rules,
         release: origin.release,

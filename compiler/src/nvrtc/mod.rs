@@ -64,7 +64,7 @@ pub fn compile_unit(
     call(&Compiler::Here(Arc::clone(nvrtc)), unit, Purpose::Code(target), settings, toolkit_include)
 }
 
-/// Compiles a unit with debug information, for [`crate::signature::read`].
+/// Compiles a unit with debug information for `target`'s architecture, for [`crate::signature::read`].
 ///
 /// # Errors
 /// What NVRTC says, in the user's files.
@@ -75,7 +75,7 @@ pub fn compile_for_signature(
     settings: &Settings,
     toolkit_include: &[PathBuf],
 ) -> Result<Raw, Vec<Diagnostic>> {
-    call(&Compiler::Here(Arc::clone(nvrtc)), unit, Purpose::Signature(target), settings, toolkit_include)
+    call(&Compiler::Here(Arc::clone(nvrtc)), unit, Purpose::Signature(target.arch), settings, toolkit_include)
 }
 
 /// What compiles.

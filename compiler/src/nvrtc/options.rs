@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use cubinder_bundle::{Digest, Target};
+use cubinder_bundle::{Arch, Digest, Target, TargetKind};
 
 use crate::codegen::TranslationUnit;
 use crate::diagnostic::Diagnostic;
@@ -179,15 +179,18 @@ pub fn check_defined<'o>(
 pub(super) enum Purpose {
     /// Code that goes into an engine.
     Code(Target),
-    /// Debug information about the kernel's parameters. Nothing else of the output is used.
-    Signature(Target),
+    /// Debug information about kernels' parameters, for an architecture. It is in PTX as it is in a cubin, which takes longer to make, the more so
+    /// the more kernels there are. Nothing else of the output is used.
+    Signature(Arch),
 }
 
 impl Purpose {
     /// What is compiled for.
     pub(super) fn target(self) -> Target {
-        let (Purpose::Code(target) | Purpose::Signature(target)) = self;
-        target
+        match self {
+            Purpose::Code(target) => target,
+            Purpose::Signature(arch) => Target { kind: TargetKind::Ptx, arch },
+        }
     }
 }
 

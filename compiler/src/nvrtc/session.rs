@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use cubinder_bundle::{CodeObject, Digest, Target, TargetKind};
+use cubinder_bundle::{CodeObject, Digest, Target};
 use nvrtc_sys::{Nvrtc, Output};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
@@ -245,13 +245,9 @@ impl Session {
     }
 
     /// [`Session::signature`] of each of several units that differ in nothing but their kernels: those that the cache does not have come from one
-    /// compile. Where that compile fails each has one of its own, which says what is wrong with it alone.
+    /// compile. Where that fails, for whichever of them, they have none: alone the others may have one.
     #[must_use]
-    pub fn signatures(
-        &self,
-        units: &[&PreparedUnit],
-        target: Target,
-    ) -> Vec<Result<Signature, Vec<Diagnostic>>> {
+    pub fn signatures(&self, units: &[&PreparedUnit], target: Target) -> Vec<Option<Signature>> {
         let mut found: Vec<Option<Signature>> = Vec::new();
         let mut missing = Vec::new();
         for (index, unit) in units.iter().enumerate() {
@@ -262,19 +258,13 @@ impl Session {
             }
             found.push(stored);
         }
-        if missing.len() > 1 {
-            for ((index, unit, key), signature) in missing.iter().zip(self.at_once(&missing, target)) {
-                self.store(unit, key, &signature);
-                if let Some(found) = found.get_mut(*index) {
-                    *found = Some(signature);
-                }
+        for ((index, unit, key), signature) in missing.iter().zip(self.at_once(&missing, target)) {
+            self.store(unit, key, &signature);
+            if let Some(found) = found.get_mut(*index) {
+                *found = Some(signature);
             }
         }
-        let one = |(found, unit): (Option<Signature>, &&PreparedUnit)| match found {
-            Some(signature) => Ok(signature),
-            None => self.signature(unit, target),
-        };
-        found.into_iter().zip(units).map(one).collect()
+        found
     }
 
     /// The signatures of all of them from one compile; nothing where it fails.
@@ -284,7 +274,7 @@ impl Session {
         let (purpose, _) = self.for_signature(first, target);
         let Ok((output, _)) = self.call_for(first, &kernels, purpose) else { return Vec::new() };
         let symbols: BTreeSet<&str> = output.lowered_names.iter().map(String::as_str).collect();
-        let Ok(read) = signature::read_all(&output.cubin, &symbols) else { return Vec::new() };
+        let Ok(read) = signature::read_ptx(&output.ptx, &symbols) else { return Vec::new() };
         // Two names of one kernel have one symbol.
         let signatures = output.lowered_names.iter().map(|symbol| read.get(symbol).cloned());
         signatures.collect::<Option<Vec<_>>>().unwrap_or_default()
@@ -292,7 +282,7 @@ impl Session {
 
     /// What a unit is compiled for to learn its parameters, and by what key they are kept.
     fn for_signature(&self, prepared: &PreparedUnit, target: Target) -> (Purpose, Digest) {
-        let purpose = Purpose::Signature(Target { kind: TargetKind::Cubin, arch: target.arch });
+        let purpose = Purpose::Signature(target.arch);
         (purpose, self.key("signature", prepared, purpose))
     }
 

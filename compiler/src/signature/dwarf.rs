@@ -1,4 +1,4 @@
-//! DWARF as NVRTC 13.0 writes it with `--device-debug`: version 2, one unit, names in place.
+//! DWARF as NVRTC 13.0 writes it with `--device-debug`, into PTX and into cubins: version 2, one unit, names in place.
 //!
 //! Only names, types and sizes are read. They need no relocation: references between types are relative to the unit, and
 //! addresses are not looked at; a function is found by its linkage name.
@@ -10,7 +10,7 @@ use cubinder_bundle::ScalarType;
 use gimli::{AttributeValue, DwTag, EndianSlice, LittleEndian};
 use object::{Object as _, ObjectSection as _};
 
-use super::{Leaf, Param, ParamType, Signature};
+use super::{Leaf, Param, ParamType, Signature, ptx};
 
 /// Why there is no signature.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -43,20 +43,33 @@ const MOST_NAMES: usize = 64;
 /// Bytes of text in the signatures of one file.
 const MOST_TEXT: usize = 64 << 20;
 
-/// Reads the parameters of the kernel whose symbol is `symbol` from a cubin with debug information.
+/// Reads the parameters of the kernel whose symbol is `symbol` from a PTX text with debug information.
 ///
 /// # Errors
-/// Where the bytes are no ELF, the debug information is damaged, or it does not mention the symbol.
-pub fn read(cubin: &[u8], symbol: &str) -> Result<Signature, SignatureError> {
-    let found = read_all(cubin, &BTreeSet::from([symbol]))?.into_values().next();
+/// Where the debug information is damaged, or does not mention the symbol.
+pub fn read(ptx: &[u8], symbol: &str) -> Result<Signature, SignatureError> {
+    let found = read_ptx(ptx, &BTreeSet::from([symbol]))?.into_values().next();
     found.ok_or_else(|| SignatureError::MissingFunction(symbol.to_owned()))
 }
 
 /// [`read`] of several kernels, in one way over the debug information: those of them that it mentions, by symbol.
 ///
 /// # Errors
+/// Where the debug information is damaged.
+pub fn read_ptx(ptx: &[u8], symbols: &BTreeSet<&str>) -> Result<BTreeMap<String, Signature>, SignatureError> {
+    let text = String::from_utf8_lossy(ptx);
+    let sections = ptx::sections(&text);
+    let load = |id: gimli::SectionId| -> Result<Cow<'_, [u8]>, SignatureError> {
+        Ok(Cow::Borrowed(sections.get(id.name()).map_or(&[], Vec::as_slice)))
+    };
+    signatures(load, ptx.len(), symbols)
+}
+
+/// [`read_ptx`] of a cubin.
+///
+/// # Errors
 /// Where the bytes are no ELF, or the debug information is damaged.
-pub fn read_all(
+pub fn read_cubin(
     cubin: &[u8],
     symbols: &BTreeSet<&str>,
 ) -> Result<BTreeMap<String, Signature>, SignatureError> {
@@ -69,9 +82,18 @@ pub fn read_all(
             None => Ok(Cow::Borrowed(&[])),
         }
     };
+    signatures(load, cubin.len(), symbols)
+}
+
+/// The signatures in the sections of a file of so many bytes.
+fn signatures<'f>(
+    load: impl FnMut(gimli::SectionId) -> Result<Cow<'f, [u8]>, SignatureError>,
+    length: usize,
+    symbols: &BTreeSet<&str>,
+) -> Result<BTreeMap<String, Signature>, SignatureError> {
     let sections = gimli::DwarfSections::load(load)?;
     let dwarf = sections.borrow(|section| EndianSlice::new(section, LittleEndian));
-    let mut left = Left { names: cubin.len().saturating_mul(MOST_NAMES), text: MOST_TEXT };
+    let mut left = Left { names: length.saturating_mul(MOST_NAMES), text: MOST_TEXT };
     let mut found = BTreeMap::new();
     let mut units = dwarf.units();
     while found.len() < symbols.len()

@@ -1,14 +1,16 @@
 //! A kernel's parameter names and types, from the debug information of one compile.
 //!
-//! Owns: what a parameter can be ([`ParamType`]), and reading it from a cubin made with `--device-debug` ([`read`], [`read_all`]).
+//! Owns: what a parameter can be ([`ParamType`]), and reading it from what was compiled with `--device-debug` ([`read`],
+//! [`read_ptx`], [`read_cubin`]).
 //! Never: no reading of C++ text; no judgement whether an argument fits (that is [`crate::verify`]).
 
 mod dwarf;
+mod ptx;
 
 use cubinder_bundle::ScalarType;
 use serde::{Deserialize, Serialize};
 
-pub use dwarf::{SignatureError, read, read_all};
+pub use dwarf::{SignatureError, read, read_cubin, read_ptx};
 
 /// A kernel's parameters.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -87,12 +87,13 @@ fn a_kernel_in_an_unnamed_namespace_is_found() {
 
 #[test]
 fn what_has_no_debug_information_is_an_error() {
-    assert!(matches!(read(b"", "k"), Err(SignatureError::Elf(_))));
+    assert!(matches!(read_cubin(b"", &["k"].into()), Err(SignatureError::Elf(_))));
     let program = std::fs::read("/proc/self/exe").unwrap();
-    assert_eq!(
-        read(&program, "no such kernel").unwrap_err(),
-        SignatureError::MissingFunction("no such kernel".to_owned())
-    );
+    assert_eq!(read_cubin(&program, &["no such kernel"].into()), Ok(std::collections::BTreeMap::new()));
+    for text in ["", ".version 9.0\n.target sm_80\n.visible .entry k()\n{\n\tret;\n}\n"] {
+        let missing = SignatureError::MissingFunction("k".to_owned());
+        assert_eq!(read(text.as_bytes(), "k").unwrap_err(), missing);
+    }
 }
 
 #[test]
@@ -117,7 +118,7 @@ fn several_kernels_are_read_at_once() {
     let unit = unit(Path::new("."), text, "a", &[]);
     let target = "sm_80".parse().unwrap();
     let raw = compile_for_signature(nvrtc, &unit, target, &Settings::default(), &toolkit.include).unwrap();
-    let found = read_all(&raw.bytes, &["a", "b", "c"].into()).unwrap();
+    let found = read_ptx(&raw.bytes, &["a", "b", "c"].into()).unwrap();
     let shown: Vec<String> = found.values().map(Signature::to_string).collect();
     assert_eq!(shown, ["a(const float* x)", "b(int n)"]);
 }
@@ -192,7 +193,7 @@ fn nested(levels: u32) -> Vec<u8> {
 fn a_type_that_is_a_part_of_many_is_looked_at_once() {
     for levels in [1, 2, 50] {
         let began = std::time::Instant::now();
-        let found = read(&nested(levels), "k").unwrap();
+        let found = read_cubin(&nested(levels), &["k"].into()).unwrap().remove("k").unwrap();
         assert!(began.elapsed() < std::time::Duration::from_secs(1), "{:?}", began.elapsed());
         let ParamType::Pointer { leaf, pointee_size, .. } = &found.params[0].ty else { panic!("{found:?}") };
         let size = u32::try_from(8_u64 << (levels - 1)).ok();

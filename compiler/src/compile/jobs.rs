@@ -1,0 +1,234 @@
+//! What there is to compile, each thing once, and compiling it side by side.
+//!
+//! Owns which units share a compile, which kernels tell their parameters at once, and in which order that is begun. Never: what the
+//! results mean, and what is wrong with them.
+
+use std::collections::{BTreeSet, HashMap};
+use std::path::Path;
+use std::sync::Arc;
+
+use cubinder_bundle::provenance::Origin;
+use rayon::prelude::*;
+
+use super::{Progress, places, provenance};
+use crate::codegen;
+use crate::diagnostic::{Diagnostic, Source};
+use crate::nvrtc::{Compiled, PreparedUnit, Session};
+use crate::project::{Plan, PlannedTarget, Project};
+use crate::resolve::{Resolved, Unit};
+use crate::rules;
+use crate::signature::Signature;
+
+/// What is compiled once, with all that its compiles need.
+pub(super) struct Job<'p> {
+    /// The first of the units that it serves.
+    pub(super) unit: &'p Unit,
+    pub(super) plan: &'p Plan,
+    pub(super) prepared: PreparedUnit,
+    /// Its include folders whose names are of the machine.
+    pub(super) of_machine: Vec<String>,
+    pub(super) origin: Origin,
+}
+
+/// The jobs of a plugin. Launches of one kernel with the same types and constants, as far as the kernel takes them, share one: those of two
+/// steps, and those of variants that differ in their guards.
+pub(super) struct Jobs<'p> {
+    pub(super) jobs: Vec<Job<'p>>,
+    /// For each unit the index of its job; none for code that other compilers made.
+    pub(super) of_units: Vec<Option<usize>>,
+}
+
+/// What came of a job.
+#[derive(Default)]
+pub(super) struct Made {
+    /// Absent where the code does not compile: then nobody asks for it.
+    pub(super) signature: Option<Result<Signature, Vec<Diagnostic>>>,
+    /// One for each of the plan's targets, in their order.
+    pub(super) codes: Vec<Result<Compiled, Vec<Diagnostic>>>,
+}
+
+/// The kernel files, each read once.
+pub(super) type Sources<'p> = HashMap<&'p Path, Arc<Source>>;
+
+/// The jobs of a plugin, with what each includes.
+pub(super) fn jobs<'p>(
+    project: &Project,
+    session: &Session,
+    plugin: &'p Resolved,
+    plan: &'p Plan,
+    sources: &Sources<'_>,
+) -> Jobs<'p> {
+    let mut found = Jobs { jobs: Vec::new(), of_units: Vec::new() };
+    // What a compile is of, but for what is the same for all units of a plugin: the texts say what is the same code, not the values
+    // that they are made from (`0.0` and `-0.0` are equal).
+    let mut known: HashMap<(&Path, &str, String), usize> = HashMap::new();
+    // What a file and all that it includes take from the manifest, the same for each of the plugin's units.
+    let mut of_texts: HashMap<&Path, Option<BTreeSet<String>>> = HashMap::new();
+    for unit in &plugin.draft.units {
+        let source = sources.get(unit.source.as_path()).filter(|_| unit.foreign.is_none());
+        let Some(source) = source else {
+            found.of_units.push(None);
+            continue;
+        };
+        let name = codegen::display_name(&unit.source, &project.root);
+        let prepare = |names: Option<&BTreeSet<String>>| {
+            let text = codegen::translation_unit(unit, Arc::clone(source), &name, names);
+            session.prepare_with(text, Arc::clone(&plan.settings))
+        };
+        let of_text =
+            of_texts.entry(unit.source.as_path()).or_insert_with(|| session.names_taken(&prepare(None)));
+        let names = codegen::names_needed(unit, of_text.as_ref());
+        let names = names.as_ref();
+        let next = found.jobs.len();
+        let job = *known
+            .entry((unit.source.as_path(), unit.kernel.as_str(), codegen::header(unit, &[], names)))
+            .or_insert(next);
+        found.of_units.push(Some(job));
+        if job < next {
+            continue;
+        }
+        let prepared = prepare(names);
+        let toolkit = &session.toolkit().include;
+        let of_machine = places::of_machine(prepared.unit(), &plan.settings, toolkit, &project.root);
+        let origin = provenance::of_source(project, session, unit, &prepared);
+        found.jobs.push(Job { unit, plan, prepared, of_machine, origin });
+    }
+    found
+}
+
+/// The most signatures that one compile gives. Reading the text takes as long as some 50 kernels without code of their own (NVRTC 13.0, tried).
+const MOST_AT_ONCE: usize = 64;
+
+/// As many as make a compile of their own worth its while.
+const LEAST_AT_ONCE: usize = 8;
+
+/// One thing for a thread to do.
+enum Task<'j> {
+    /// The signatures of the jobs with these indices, which have one text.
+    Signatures(Vec<usize>),
+    /// The code of the job with this index for a target.
+    Code(usize, &'j PlannedTarget),
+}
+
+/// What came of a task.
+enum Done {
+    Signatures(Vec<Option<Signature>>),
+    Code(Box<Result<Compiled, Vec<Diagnostic>>>),
+}
+
+/// Compiles all jobs; what came of each is in their order.
+pub(super) fn perform(session: &Session, jobs: &[Jobs<'_>], progress: &dyn Progress) -> Vec<Made> {
+    let jobs: Vec<&Job<'_>> = jobs.iter().flat_map(|jobs| &jobs.jobs).collect();
+    let codes = jobs.iter().enumerate().flat_map(|(index, job)| {
+        let targets = job.plan.targets.iter();
+        targets.map(move |target| Task::Code(index, target))
+    });
+    let all: Vec<usize> = (0..jobs.len()).collect();
+    // A compile for many signatures may be the longest: it begins first.
+    let tasks: Vec<Task<'_>> = alike(&jobs, &all).into_iter().map(Task::Signatures).chain(codes).collect();
+    progress.begin(jobs.iter().map(|job| 1 + job.plan.targets.len()).sum());
+    let done: Vec<Done> = tasks.par_iter().map(|task| perform_one(session, &jobs, task, progress)).collect();
+    progress.end();
+    let mut made: Vec<Made> = jobs.iter().map(|_| Made::default()).collect();
+    for (task, done) in tasks.iter().zip(done) {
+        match (task, done) {
+            (Task::Signatures(group), Done::Signatures(found)) => {
+                for (index, signature) in group.iter().zip(found) {
+                    if let Some(made) = made.get_mut(*index) {
+                        made.signature = signature.map(Ok);
+                    }
+                }
+            }
+            (Task::Code(index, _), Done::Code(code)) => {
+                if let Some(made) = made.get_mut(*index) {
+                    made.codes.push(*code);
+                }
+            }
+            _ => {}
+        }
+    }
+    told_apart(session, &jobs, &mut made);
+    made
+}
+
+fn perform_one(session: &Session, jobs: &[&Job<'_>], task: &Task<'_>, progress: &dyn Progress) -> Done {
+    match task {
+        Task::Signatures(group) => {
+            let found = signatures(session, jobs, group);
+            let group = group.iter().filter_map(|index| jobs.get(*index));
+            group.for_each(|job| progress.step(&job.unit.kernel));
+            Done::Signatures(found)
+        }
+        Task::Code(index, planned) => {
+            let Some(job) = jobs.get(*index) else { return Done::Code(Box::new(Err(Vec::new()))) };
+            let compiled = session.compile(&job.prepared, planned.target);
+            progress.step(&format!("{} for {}", job.unit.kernel, planned.target));
+            let compiled = compiled
+                .map_err(|errors| errors.into_iter().map(|error| place_of_target(error, planned)).collect());
+            Done::Code(Box::new(compiled))
+        }
+    }
+}
+
+fn signatures(session: &Session, jobs: &[&Job<'_>], group: &[usize]) -> Vec<Option<Signature>> {
+    let group: Vec<&Job<'_>> = group.iter().filter_map(|index| jobs.get(*index).copied()).collect();
+    let Some(planned) = group.first().and_then(|job| job.plan.targets.first()) else { return Vec::new() };
+    let units: Vec<&PreparedUnit> = group.iter().map(|job| &job.prepared).collect();
+    session.signatures(&units, planned.target)
+}
+
+/// Where one kernel of a group does not compile, none of them has a signature: the signatures of those that do, from one compile without
+/// the others, or each from its own, which says what is wrong with it.
+fn told_apart(session: &Session, jobs: &[&Job<'_>], made: &mut [Made]) {
+    let lacks = |made: &Made| made.signature.is_none() && made.codes.iter().all(Result::is_ok);
+    let lacking: Vec<usize> = (0..made.len()).filter(|index| made.get(*index).is_some_and(lacks)).collect();
+    let found: Vec<(usize, Result<Signature, Vec<Diagnostic>>)> = alike(jobs, &lacking)
+        .into_par_iter()
+        .flat_map_iter(|group| {
+            let found = signatures(session, jobs, &group);
+            group.into_iter().zip(found).filter_map(|(index, signature)| {
+                let job = jobs.get(index)?;
+                let target = job.plan.targets.first()?.target;
+                Some((index, signature.map_or_else(|| session.signature(&job.prepared, target), Ok)))
+            })
+        })
+        .collect();
+    for (index, signature) in found {
+        if let Some(made) = made.get_mut(index) {
+            made.signature = Some(signature);
+        }
+    }
+}
+
+/// Jobs, by their indices, in groups of one text and one architecture each: kernels of a group are compiled for their signatures at once. There
+/// is something to do for each thread.
+fn alike(jobs: &[&Job<'_>], indices: &[usize]) -> Vec<Vec<usize>> {
+    let most = indices.len().div_ceil(rayon::current_num_threads()).clamp(LEAST_AT_ONCE, MOST_AT_ONCE);
+    let mut groups: Vec<Vec<usize>> = Vec::new();
+    let mut open: HashMap<_, usize> = HashMap::new();
+    for &index in indices {
+        let Some(job) = jobs.get(index) else { continue };
+        let unit = job.prepared.unit();
+        let target = job.plan.targets.first().map(|planned| planned.target.arch);
+        let text = (&unit.source.path, &unit.prelude.text, std::ptr::from_ref(job.plan), target);
+        let group = *open.entry(text).or_insert(groups.len());
+        match groups.get_mut(group).filter(|group| group.len() < most) {
+            Some(group) => group.push(index),
+            None => {
+                open.insert(text, groups.len());
+                groups.push(vec![index]);
+            }
+        }
+    }
+    groups
+}
+
+/// What is wrong with a target is shown where it is asked for.
+fn place_of_target(error: Diagnostic, planned: &PlannedTarget) -> Diagnostic {
+    match &planned.span {
+        Some(span) if error.code == Some(rules::TARGET_NOT_SERVED) && error.primary.is_none() => {
+            error.at(span.clone(), "asked for here")
+        }
+        _ => error,
+    }
+}

@@ -400,7 +400,7 @@ fn thin_changes_both_libraries_or_none() {
     }) else {
         return;
     };
-    scene.sweep(&[Kind::Killed, Kind::Once(FULL)]);
+    scene.sweep(&ALL);
 }
 
 #[test]
@@ -461,7 +461,7 @@ fn annotate_writes_a_whole_model_or_none() {
 #[test]
 fn manual_pages_are_whole() {
     let Some(scene) = Scene::new(&["man", "pages"], |_| ()) else { return };
-    scene.sweep(&[Kind::Once(FULL)]);
+    scene.sweep(&[Kind::Once(FULL), Kind::Lasting(READ_ONLY)]);
 }
 
 #[test]

@@ -30,6 +30,7 @@ use crate::project::{Plan, Project};
 use crate::resolve::Resolved;
 use crate::toolkit::{Overrides, Toolkit};
 use crate::tuning::{self, Changed};
+use crate::whole;
 use inputs::Inputs;
 
 /// Everything that decides what is made.
@@ -104,6 +105,10 @@ pub trait Progress: Sync {
 /// # Errors
 /// Every mistake that could be found: where manifests do not read, those of all of them; then those of all kernels.
 pub fn compile(request: &Request, progress: &dyn Progress) -> Result<Outcome, Vec<Diagnostic>> {
+    // Asked before, not behind minutes of compiling.
+    if let Some(depfile) = &request.depfile {
+        whole::replaceable(depfile, depfile, "`--depfile`").map_err(|error| vec![error])?;
+    }
     let packed = packed(&request.project, &request.overrides, request.use_cache, progress)?;
     let Packed { made, plugins, provenance, from_ptx, included, nvrtc } = packed;
     let Made { bundle, statistics, mut warnings, obligations } = made;

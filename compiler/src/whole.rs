@@ -380,6 +380,27 @@ pub fn help(error: &io::Error) -> Option<&'static str> {
     }
 }
 
+/// Refuses to take the place of a file that may not be written, which is to stay as it is: a rename asks for nothing but its folder. `shown` is what the
+/// file is called, `other` what names another one. Libraries alone are replaced all the same, as a linker does it: they have the permissions of what they
+/// are made from.
+///
+/// # Errors
+/// Where it is there and read-only, or another's.
+pub fn replaceable(place: &Path, shown: &Path, other: &str) -> Result<(), Diagnostic> {
+    let Some(facts) = fs::metadata(place).ok().filter(fs::Metadata::is_file) else { return Ok(()) };
+    let name = shown.display();
+    if facts.permissions().readonly() {
+        let error = Diagnostic::error(format!("cannot write `{name}`: it is read-only"));
+        return Err(
+            error.help(format!("`chmod u+w {name}` lets it be written, and {other} names another file"))
+        );
+    }
+    match OpenOptions::new().write(true).custom_flags(nonblock()).open(place) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Err(cannot("write", shown, &error)),
+        _ => Ok(()),
+    }
+}
+
 /// The folder of a file that is named, perhaps without one.
 #[must_use]
 pub fn folder_of(place: &Path) -> &Path {

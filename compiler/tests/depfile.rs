@@ -7,6 +7,7 @@ mod support;
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use support::Project;
@@ -114,6 +115,24 @@ fn a_depfile_takes_no_other_files_place() {
     }
     insta::assert_snapshot!(text);
     assert!(project.read("manifests/scale.toml") == support::MANIFEST.as_bytes());
+}
+
+/// A file that is read-only stays, and nothing is compiled before that is said.
+#[test]
+fn a_depfile_replaces_no_read_only_file() {
+    let Some(project) = Project::new() else { return };
+    project.write("scale.d", "mine");
+    fs::set_permissions(project.path("scale.d"), fs::Permissions::from_mode(0o444)).unwrap();
+    let refused = project.run(&["compile", "--depfile", "scale.d"]);
+    refused.assert_refused("a depfile that is read-only");
+    assert!(
+        refused.stderr.starts_with("error: cannot write `scale.d`: it is read-only"),
+        "{}",
+        refused.stderr
+    );
+    assert!(refused.stderr.contains("help: `chmod u+w scale.d`"), "{}", refused.stderr);
+    assert_eq!(project.read("scale.d"), b"mine");
+    assert!(!project.path("build").exists());
 }
 
 #[test]

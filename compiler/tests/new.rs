@@ -5,6 +5,7 @@
 mod support;
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Command, Stdio};
 
 use support::{Project, Run};
@@ -124,6 +125,19 @@ fn every_command_has_a_page() {
     }
     assert_eq!(fs::read_dir(project.path("pages/man1")).unwrap().count(), commands.len() + 1);
     project.run(&["man", "cubinder.toml/pages"]).assert_refused("a folder below a file");
+    // A page that is to stay as it is stays, and so do the others.
+    for name in ["cubinder.1", "cubinder-new.1"] {
+        project.write(&format!("pages/man1/{name}"), "mine");
+    }
+    let locked = project.path("pages/man1/cubinder-new.1");
+    fs::set_permissions(&locked, fs::Permissions::from_mode(0o444)).unwrap();
+    let refused = project.run(&["man", "pages/man1"]);
+    refused.assert_refused("a page that is read-only");
+    let error = "error: cannot write `pages/man1/cubinder-new.1`: it is read-only";
+    assert!(refused.stderr.starts_with(error), "{}", refused.stderr);
+    assert!(refused.stderr.contains("help: `chmod u+w pages/man1/cubinder-new.1` lets it be written, and another folder names another file"));
+    assert_eq!(project.read("pages/man1/cubinder.1"), b"mine");
+    assert_eq!(fs::read_dir(project.path("pages/man1")).unwrap().count(), commands.len() + 1);
 }
 
 #[test]

@@ -252,6 +252,13 @@ fn a_model_that_is_replaced_keeps_its_permissions() {
         let found = std::fs::metadata(project.path("out.onnx")).unwrap().permissions().mode();
         assert_eq!(found & 0o777, mode);
     }
+    // One that is read-only is to stay as it is.
+    project.write("out.onnx", &right.model);
+    std::fs::set_permissions(project.path("out.onnx"), std::fs::Permissions::from_mode(0o444)).unwrap();
+    let refused = run(&project, "annotate", right, &["-o", "out.onnx"]);
+    refused.assert_refused("a model that is read-only");
+    assert!(refused.stderr.contains("error: cannot write `out.onnx`: it is read-only"), "{}", refused.stderr);
+    assert!(project.read("out.onnx") == right.model);
 }
 
 /// Without plugins, or with the wrong ones, a large model has one mistake many times: it is told once.

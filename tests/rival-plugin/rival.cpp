@@ -132,15 +132,39 @@ private:
 
 Code gCode;
 
-class Plugin final : public IPluginV3, public IPluginV3OneCore, public IPluginV3OneBuild, public IPluginV3OneRuntime
+// What a plugin and its creator say of themselves alike: who they are, and that they have no fields.
+template <class Interface>
+class Named : public Interface
 {
 public:
-    explicit Plugin(int32_t op)
+    explicit Named(int32_t op)
         : mOp(op)
     {
     }
+    AsciiChar const* getPluginName() const noexcept override
+    {
+        return kOPS[mOp].name;
+    }
+    AsciiChar const* getPluginVersion() const noexcept override
+    {
+        return "1";
+    }
+    AsciiChar const* getPluginNamespace() const noexcept override
+    {
+        return "rival";
+    }
+
+protected:
+    int32_t const mOp;
+    PluginFieldCollection mNone{0, nullptr};
+};
+
+class Plugin final : public IPluginV3, public Named<IPluginV3OneCore>, public IPluginV3OneBuild, public IPluginV3OneRuntime
+{
+public:
+    using Named::Named;
     Plugin(Plugin const& other)
-        : mOp(other.mOp)
+        : Named(other.mOp)
     {
     }
 
@@ -158,19 +182,6 @@ public:
     {
         return new (std::nothrow) Plugin(*this);
     }
-    AsciiChar const* getPluginName() const noexcept override
-    {
-        return kOPS[mOp].name;
-    }
-    AsciiChar const* getPluginVersion() const noexcept override
-    {
-        return "1";
-    }
-    AsciiChar const* getPluginNamespace() const noexcept override
-    {
-        return "rival";
-    }
-
     int32_t getNbOutputs() const noexcept override
     {
         return 1;
@@ -258,9 +269,6 @@ public:
     }
 
 private:
-    int32_t const mOp;
-    PluginFieldCollection mNone{0, nullptr};
-
     // The launch record: valid while `mKernel` is not null, for the input shape `mDims`.
     void* mKernel{nullptr};
     Dims mDims{};
@@ -273,25 +281,10 @@ private:
         &mNumbers[5], &mNumbers[6], &mNumbers[7], &mNumbers[8], &mNumbers[9], &mNumbers[10], &mNumbers[11], &mNumbers[12]};
 };
 
-class Creator final : public IPluginCreatorV3One
+class Creator final : public Named<IPluginCreatorV3One>
 {
 public:
-    explicit Creator(int32_t op)
-        : mOp(op)
-    {
-    }
-    AsciiChar const* getPluginName() const noexcept override
-    {
-        return kOPS[mOp].name;
-    }
-    AsciiChar const* getPluginVersion() const noexcept override
-    {
-        return "1";
-    }
-    AsciiChar const* getPluginNamespace() const noexcept override
-    {
-        return "rival";
-    }
+    using Named::Named;
     PluginFieldCollection const* getFieldNames() noexcept override
     {
         return &mNone;
@@ -300,10 +293,6 @@ public:
     {
         return new (std::nothrow) Plugin(mOp);
     }
-
-private:
-    int32_t mOp;
-    PluginFieldCollection mNone{0, nullptr};
 };
 
 // One for each op, made once.

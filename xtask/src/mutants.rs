@@ -17,11 +17,11 @@ Change the code that reads bundles and fields, decides guards and evaluates laun
 about it. A change that no test notices survives: it is told, and the exit status says so.
 
 Needs cargo-mutants, and says how to get it. Works in a copy of the checkout (in TMPDIR); what was found is in target/mutants/GROUP. \
-A change whose tests do not end within a minute counts as caught.
+A change whose tests do not end within a minute is told apart: no test failed, but none said that it is right.
 
 Without GROUP all run, one after the other. --left tries only what the last run did not catch.";
 
-/// A test may take so long, seconds: they take one or two, and a change that makes one run forever is caught.
+/// A test may take so long, seconds: they take one or two, and a change may make one run forever.
 const TEST_SECONDS: u32 = 60;
 
 /// What is changed together: it is of one package, and the same tests are about it.
@@ -118,6 +118,9 @@ pub(crate) fn run(names: &[String], left: bool) -> Result<ExitCode> {
     }
     for (name, outcome) in &outcomes {
         println!("{name}: {outcome}");
+        for endless in &outcome.endless {
+            println!("{name}: tests did not end: {endless}");
+        }
         for survivor in &outcome.survivors {
             println!("{name}: survived: {survivor}");
         }
@@ -171,6 +174,8 @@ impl Group {
 struct Outcome {
     counts: Counts,
     survivors: Vec<String>,
+    /// Those whose tests ran into the time limit.
+    endless: Vec<String>,
 }
 
 /// As `outcomes.json` of cargo-mutants has them.
@@ -195,8 +200,10 @@ impl Outcome {
                 .context("cannot understand outcomes.json of cargo-mutants")?,
             false => Counts::default(),
         };
-        let survivors = read(folder.join("missed.txt"))?.lines().map(str::to_owned).collect();
-        Ok(Outcome { counts, survivors })
+        let named = |file: &str| {
+            read(folder.join(file)).map(|text| text.lines().map(str::to_owned).collect::<Vec<_>>())
+        };
+        Ok(Outcome { counts, survivors: named("missed.txt")?, endless: named("timeout.txt")? })
     }
 }
 
@@ -205,7 +212,7 @@ impl std::fmt::Display for Outcome {
         let Counts { total_mutants, caught, timeout, unviable } = self.counts;
         write!(
             f,
-            "{total_mutants} mutants, {caught} caught, {timeout} ran into the time limit, {unviable} do not compile, {} survived",
+            "{total_mutants} mutants, {caught} caught by a test that failed, {timeout} whose tests did not end within {TEST_SECONDS} s, {unviable} that do not compile, {} survived",
             self.survivors.len()
         )
     }
@@ -254,17 +261,21 @@ mod tests {
         let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
         assert!(format!("{:#}", Outcome::read(folder.path()).unwrap_err()).contains("missed.txt"));
         write("missed.txt", "");
+        assert!(format!("{:#}", Outcome::read(folder.path()).unwrap_err()).contains("timeout.txt"));
+        write("timeout.txt", "");
         assert_eq!(Outcome::read(folder.path()).unwrap(), Outcome::default());
         write("missed.txt", "a.rs:1:2: replace f with 0\n");
+        write("timeout.txt", "a.rs:3:4: replace < with <=\n");
         write(
             "outcomes.json",
             r#"{"outcomes": [], "total_mutants": 9, "missed": 1, "caught": 5, "timeout": 1, "unviable": 2}"#,
         );
         let outcome = Outcome::read(folder.path()).unwrap();
         assert_eq!(outcome.survivors, ["a.rs:1:2: replace f with 0"]);
+        assert_eq!(outcome.endless, ["a.rs:3:4: replace < with <="]);
         assert_eq!(
             outcome.to_string(),
-            "9 mutants, 5 caught, 1 ran into the time limit, 2 do not compile, 1 survived"
+            "9 mutants, 5 caught by a test that failed, 1 whose tests did not end within 60 s, 2 that do not compile, 1 survived"
         );
         write("outcomes.json", "no JSON");
         assert!(Outcome::read(folder.path()).is_err());

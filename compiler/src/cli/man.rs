@@ -49,6 +49,7 @@ fn pages(folder: Option<&Path>, mut command: clap::Command) -> Result<(), Diagno
     let pages: Vec<(PathBuf, &clap::Command)> = commands.map(|command| (place(command), command)).collect();
     let mut placings = Vec::new();
     for (place, command) in &pages {
+        whole::replaceable(place, place, "another folder")?;
         let draft =
             Draft::with(place, &page(command)?).map_err(|error| whole::cannot("write", place, &error))?;
         placings.push(Placing { draft, place });

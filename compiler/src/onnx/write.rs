@@ -36,6 +36,7 @@ pub fn write(from: &Path, edits: &Edits<'_>, to: &Path) -> Result<(), Diagnostic
             return Err(error.help("name another file, or remove that one"));
         }
     }
+    whole::replaceable(&place, to, "`--output`")?;
     let refused = |error: &std::io::Error| whole::cannot("write", to, error);
     let made = Draft::beside(&place).map_err(|error| refused(&error))?;
     // The umask is for new files: one that was there keeps its permissions.

@@ -140,9 +140,7 @@ pub fn save(path: &Path, tuning: &Tuning) -> Result<(), Diagnostic> {
 fn beside(path: &Path) -> Result<(Draft, PathBuf), Diagnostic> {
     let place = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let known = fs::metadata(&place).ok().filter(fs::Metadata::is_file).map(|facts| facts.permissions());
-    if known.as_ref().is_some_and(|known| is_read_only(&place, known)) {
-        return Err(read_only(path));
-    }
+    whole::replaceable(&place, &config::shown(path), "`--out`")?;
     empty_beside(&place, known).map(|draft| (draft, place)).map_err(|error| unwritten(path, &error))
 }
 
@@ -153,19 +151,6 @@ fn empty_beside(place: &Path, known: Option<fs::Permissions>) -> std::io::Result
         draft.file().set_permissions(known)?;
     }
     Ok(draft)
-}
-
-/// Whether a file is to stay as it is: to take its place asks for nothing but its folder.
-fn is_read_only(place: &Path, known: &fs::Permissions) -> bool {
-    let open = || fs::OpenOptions::new().write(true).open(place);
-    known.readonly() || open().is_err_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied)
-}
-
-fn read_only(path: &Path) -> Diagnostic {
-    let name = config::shown(path);
-    let name = name.display();
-    Diagnostic::error(format!("cannot write `{name}`: it is read-only"))
-        .help(format!("`chmod u+w {name}` lets it be written, and `--out` names another file"))
 }
 
 fn unwritten(path: &Path, error: &std::io::Error) -> Diagnostic {

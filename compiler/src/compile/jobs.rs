@@ -100,7 +100,7 @@ pub(super) fn jobs<'p>(
 const MOST_AT_ONCE: usize = 64;
 
 /// As many as make a compile of their own worth its while.
-const LEAST_AT_ONCE: usize = 8;
+const LEAST_AT_ONCE: usize = 16;
 
 /// One thing for a thread to do.
 enum Task<'j> {
@@ -148,6 +148,7 @@ pub(super) fn perform(session: &Session, jobs: &[Jobs<'_>], progress: &dyn Progr
         }
     }
     told_apart(session, &jobs, &mut made);
+    session.rest();
     made
 }
 

@@ -83,22 +83,22 @@ pub fn compile_for_signature(
 enum Compiler {
     /// NVRTC in this process.
     Here(Arc<Nvrtc>),
-    /// NVRTC in others.
-    Elsewhere(Arc<Workers>),
+    /// NVRTC in others, and what it says of itself.
+    Elsewhere(Arc<Workers>, About),
 }
 
 impl Compiler {
     fn about(&self) -> About {
         match self {
             Compiler::Here(nvrtc) => About::of(nvrtc),
-            Compiler::Elsewhere(workers) => workers.about().clone(),
+            Compiler::Elsewhere(_, about) => about.clone(),
         }
     }
 
     fn version(&self) -> (i32, i32) {
         match self {
             Compiler::Here(nvrtc) => nvrtc.version(),
-            Compiler::Elsewhere(workers) => workers.about().version,
+            Compiler::Elsewhere(_, about) => about.version,
         }
     }
 
@@ -106,7 +106,7 @@ impl Compiler {
         match self {
             Compiler::Here(nvrtc) => compile_in_a_thread(Arc::clone(nvrtc), program)
                 .map_err(|error| Lost::Start(format!("cannot start a thread to compile in: {error}"))),
-            Compiler::Elsewhere(workers) => workers.compile(&program),
+            Compiler::Elsewhere(workers, _) => workers.compile(&program),
         }
     }
 }

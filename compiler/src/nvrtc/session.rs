@@ -36,8 +36,8 @@ pub struct Session {
     cache: Cache,
     /// Decides, with a unit and a target, what comes out.
     base: Digest,
-    /// The program whose processes compile; without one NVRTC is called in this process.
-    program: Option<PathBuf>,
+    /// The processes that compile; without them NVRTC is called in this one.
+    workers: Option<Arc<Workers>>,
     compiler: OnceLock<Result<Compiler, Diagnostic>>,
     files: Files,
     /// Stands for all headers of the toolkit; made when the first unit needs it.
@@ -131,7 +131,7 @@ impl Session {
             settings: Arc::new(settings),
             cache,
             base: key.finish(),
-            program: None,
+            workers: None,
             compiler: OnceLock::new(),
             files: Files::default(),
             toolkit_stamp: OnceLock::new(),
@@ -144,7 +144,7 @@ impl Session {
     /// The same, compiling in processes of `program`, which answers [`super::workers::WORKER`] with [`super::workers::serve`].
     #[must_use]
     pub fn in_processes_of(mut self, program: Option<PathBuf>) -> Session {
-        self.program = program;
+        self.workers = program.map(|program| Arc::new(Workers::new(&program, &self.toolkit.nvrtc)));
         self
     }
 
@@ -298,8 +298,18 @@ impl Session {
     }
 
     fn compiler(&self) -> Result<&Compiler, Diagnostic> {
-        let program = self.program.as_deref();
-        self.compiler.get_or_init(|| load(&self.toolkit, program)).as_ref().map_err(Clone::clone)
+        if let Some(workers) = self.workers.as_ref().filter(|_| self.compiler.get().is_none()) {
+            // Each of several threads that come here at once will need one, and only one of them waits below.
+            workers.start();
+        }
+        let compiler = self.compiler.get_or_init(|| load(&self.toolkit, self.workers.as_ref()));
+        compiler.as_ref().map_err(Clone::clone)
+    }
+
+    /// Has the processes that compile end, as nothing more is to be compiled: they need not be waited for. What is compiled all the same starts
+    /// others.
+    pub fn rest(&self) {
+        self.workers.iter().for_each(|workers| workers.rest());
     }
 
     /// The files of the project that a unit includes; nothing where only the preprocessor could tell.
@@ -451,18 +461,16 @@ fn stamp(toolkit: &Toolkit) -> Digest {
     key.finish()
 }
 
-/// Loads the toolkit's NVRTC, here or in a process of `program`.
+/// Loads the toolkit's NVRTC, here or in one of these processes.
 ///
 /// # Errors
 /// Where it cannot be loaded, with the commands that help.
-fn load(toolkit: &Toolkit, program: Option<&Path>) -> Result<Compiler, Diagnostic> {
-    let loaded = match program {
+fn load(toolkit: &Toolkit, workers: Option<&Arc<Workers>>) -> Result<Compiler, Diagnostic> {
+    let loaded = match workers {
         None => Nvrtc::load(&toolkit.nvrtc)
             .map(|nvrtc| Compiler::Here(Arc::new(nvrtc)))
             .map_err(|error| error.to_string()),
-        Some(program) => {
-            Workers::start(program, &toolkit.nvrtc).map(|workers| Compiler::Elsewhere(Arc::new(workers)))
-        }
+        Some(workers) => workers.about().map(|about| Compiler::Elsewhere(Arc::clone(workers), about)),
     };
     loaded.map_err(|why| {
         Diagnostic::error(format!("NVRTC cannot be used: {why}")).help(

@@ -29,8 +29,11 @@ const MAX_MESSAGE: u32 = 1 << 30;
 pub struct Workers {
     program: PathBuf,
     nvrtc: PathBuf,
-    about: About,
+    /// Those that load NVRTC.
+    starting: Mutex<Vec<Starting>>,
     idle: Mutex<Vec<Worker>>,
+    /// Those that were told to end.
+    ending: Mutex<Vec<Worker>>,
 }
 
 /// What an NVRTC says of itself.
@@ -102,22 +105,39 @@ impl Answer {
 }
 
 impl Workers {
-    /// Starts the first of them: `program` with [`WORKER`] and `nvrtc`.
-    ///
-    /// # Errors
-    /// Where it cannot be started, or NVRTC does not load in it.
-    pub(super) fn start(program: &Path, nvrtc: &Path) -> Result<Workers, String> {
-        let (worker, about) = Worker::start(program, nvrtc)?;
-        Ok(Workers {
+    /// Processes of `program` with [`WORKER`] and `nvrtc`; none is started yet.
+    pub(super) fn new(program: &Path, nvrtc: &Path) -> Workers {
+        Workers {
             program: program.to_owned(),
             nvrtc: nvrtc.to_owned(),
-            about,
-            idle: Mutex::new(vec![worker]),
-        })
+            starting: Mutex::default(),
+            idle: Mutex::default(),
+            ending: Mutex::default(),
+        }
     }
 
-    pub(super) fn about(&self) -> &About {
-        &self.about
+    /// Starts one that who asks will need, and does not wait for it: NVRTC takes as long to load as to compile a short kernel. Where it cannot
+    /// be started whoever needs it is told.
+    pub(super) fn start(&self) {
+        if let Ok(starting) = Starting::new(&self.program, &self.nvrtc) {
+            put(&self.starting, starting);
+        }
+    }
+
+    /// What NVRTC says of itself.
+    ///
+    /// # Errors
+    /// Where a process cannot be started, or NVRTC does not load in it.
+    pub(super) fn about(&self) -> Result<About, String> {
+        let (worker, about) = self.started()?;
+        put(&self.idle, worker);
+        Ok(about)
+    }
+
+    /// One that has compiled nothing yet.
+    fn started(&self) -> Result<(Worker, About), String> {
+        let starting = take(&self.starting);
+        starting.map_or_else(|| Starting::new(&self.program, &self.nvrtc), Ok)?.ready(&self.nvrtc)
     }
 
     /// Compiles in a process that has nothing to do, or in another one.
@@ -125,14 +145,23 @@ impl Workers {
     /// # Errors
     /// Where the process is lost. One that has compiled something before may have been lost for that: then a new one tries again.
     pub(super) fn compile(&self, program: &OwnedProgram) -> Result<Result<Output, CompileError>, Lost> {
-        let used = self.idle.lock().ok().and_then(|mut idle| idle.pop());
-        if let Some(worker) = used
+        if let Some(worker) = take(&self.idle)
             && let Ok(answer) = self.ask(worker, program)
         {
             return Ok(answer);
         }
-        let (worker, _) = Worker::start(&self.program, &self.nvrtc).map_err(Lost::Start)?;
+        let (worker, _) = self.started().map_err(Lost::Start)?;
         self.ask(worker, program)
+    }
+
+    /// Has those that have nothing to do end, and does not wait for it.
+    pub(super) fn rest(&self) {
+        let starting = std::iter::from_fn(|| take(&self.starting)).map(|Starting(worker)| worker);
+        for mut worker in starting.chain(std::iter::from_fn(|| take(&self.idle))) {
+            // It is ended once more, and waited for, when it is dropped.
+            let _ = worker.child.kill();
+            put(&self.ending, worker);
+        }
     }
 
     fn ask(&self, mut worker: Worker, program: &OwnedProgram) -> Result<Result<Output, CompileError>, Lost> {
@@ -141,14 +170,55 @@ impl Workers {
             Ok(answer) => {
                 let result = answer.result();
                 // NVRTC keeps something of a compile that failed.
-                if result.is_ok()
-                    && let Ok(mut idle) = self.idle.lock()
-                {
-                    idle.push(worker);
+                if result.is_ok() {
+                    put(&self.idle, worker);
                 }
                 Ok(result)
             }
             Err(error) => Err(Lost::Ended(worker.end(&error))),
+        }
+    }
+}
+
+impl Drop for Workers {
+    /// They end side by side.
+    fn drop(&mut self) {
+        self.rest();
+    }
+}
+
+fn take<T>(list: &Mutex<Vec<T>>) -> Option<T> {
+    list.lock().ok()?.pop()
+}
+
+fn put<T>(list: &Mutex<Vec<T>>, item: T) {
+    if let Ok(mut list) = list.lock() {
+        list.push(item);
+    }
+}
+
+/// A process that loads NVRTC and has not said how that ended.
+#[derive(Debug)]
+struct Starting(Worker);
+
+impl Starting {
+    fn new(program: &Path, nvrtc: &Path) -> Result<Starting, String> {
+        let mut command = Command::new(program);
+        command.arg(WORKER).arg(nvrtc).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let cannot = |why: &dyn std::fmt::Display| format!("cannot start `{}`: {why}", program.display());
+        let mut child = command.spawn().map_err(|error| cannot(&error))?;
+        let (Some(jobs), Some(answers)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err(cannot(&"it has no pipes"));
+        };
+        Ok(Starting(Worker { child, jobs, answers }))
+    }
+
+    fn ready(self, nvrtc: &Path) -> Result<(Worker, About), String> {
+        let Starting(mut worker) = self;
+        match receive(&mut worker.answers) {
+            Ok(Greeting::Ready(about)) => Ok((worker, about)),
+            Ok(Greeting::Refused(why)) => Err(why),
+            Err(error) => Err(format!("`{}` cannot be loaded: {}", nvrtc.display(), worker.end(&error))),
         }
     }
 }
@@ -162,22 +232,6 @@ struct Worker {
 }
 
 impl Worker {
-    fn start(program: &Path, nvrtc: &Path) -> Result<(Worker, About), String> {
-        let mut command = Command::new(program);
-        command.arg(WORKER).arg(nvrtc).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let cannot = |why: &dyn std::fmt::Display| format!("cannot start `{}`: {why}", program.display());
-        let mut child = command.spawn().map_err(|error| cannot(&error))?;
-        let (Some(jobs), Some(answers)) = (child.stdin.take(), child.stdout.take()) else {
-            return Err(cannot(&"it has no pipes"));
-        };
-        let mut worker = Worker { child, jobs, answers };
-        match receive(&mut worker.answers) {
-            Ok(Greeting::Ready(about)) => Ok((worker, about)),
-            Ok(Greeting::Refused(why)) => Err(why),
-            Err(error) => Err(format!("`{}` cannot be loaded: {}", nvrtc.display(), worker.end(&error))),
-        }
-    }
-
     /// How it ended; `error` says what was tried where it has not.
     fn end(mut self, error: &io::Error) -> String {
         let is_over = matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::BrokenPipe);
@@ -301,9 +355,13 @@ mod tests {
     #[test]
     fn a_program_that_is_no_worker_is_said() {
         let nvrtc = Path::new("/no/such/libnvrtc.so.13");
-        let error = Workers::start(Path::new("/no/such/program"), nvrtc).unwrap_err();
+        let error = Workers::new(Path::new("/no/such/program"), nvrtc).about().unwrap_err();
         assert!(error.starts_with("cannot start `/no/such/program`: "), "{error}");
-        let error = Workers::start(Path::new("/bin/true"), nvrtc).unwrap_err();
-        assert_eq!(error, "`/no/such/libnvrtc.so.13` cannot be loaded: the process ended with exit code 0");
+        for processes in 0..3 {
+            let workers = Workers::new(Path::new("/bin/true"), nvrtc);
+            (0..processes).for_each(|_| workers.start());
+            let expected = "`/no/such/libnvrtc.so.13` cannot be loaded: the process ended with exit code 0";
+            assert_eq!(workers.about().unwrap_err(), expected);
+        }
     }
 }

@@ -7,6 +7,7 @@
 pub mod application;
 pub mod compiled;
 pub mod cxx;
+pub mod driver_faults;
 pub mod fake_driver;
 pub mod faults;
 pub mod handmade;

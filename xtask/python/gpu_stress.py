@@ -1,7 +1,7 @@
 """Runs prebuilt engines under load on a GPU: many contexts on threads of their own, captures beside each other, every GPU of the
 machine, engines made and freed a thousand times.
 
-    python3 gpu_stress.py DIRECTORY [--cycles N] [--only TEXT] [--contexts N]
+    python3 gpu_stress.py DIRECTORY [--cycles N] [--only TEXT]... [--contexts N]
 
 DIRECTORY is what `cargo xtask gpu-test --prepare DIRECTORY` wrote. Every output is held against its reference, byte for byte. Ends with
 `N passed, M failed, K skipped`. `--contexts` sets the most contexts at once (8), `--cycles` how often engines are made and freed (1000, and
@@ -26,12 +26,21 @@ class Lane:
 
     def __init__(self, client, directory, engine, plan, run):
         self.client, self.cuda, self.run, self.plan = client, client.cuda, run, plan
-        self.stream = self.cuda.stream()
         self.context = engine.create_execution_context()
         if self.context is None:
             raise RuntimeError(f"no execution context for {plan['plan']}")
+        self.stream = self.cuda.stream()
         self.data = {t["name"]: read(directory, f"{run['prefix']}.{t['name']}") for t in run["inputs"] + run["outputs"]}
         self.buffers, self.addresses = [], {}
+        try:
+            self.bind()
+        except Exception:
+            self.close()
+            raise
+
+    def bind(self):
+        """Gives the tensors memory."""
+        run = self.run
         for tensor in run["inputs"]:
             self.reserve(tensor["name"], len(self.data[tensor["name"]]))
             if not self.context.set_input_shape(tensor["name"], tuple(tensor["shape"])):
@@ -260,15 +269,32 @@ WORKS = {"contexts": contexts_case, "captures": captures_case, "devices": device
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("directory")
+    parser = parser_of(__doc__)
     parser.add_argument("--cycles", type=int, default=1000)
     parser.add_argument("--contexts", type=int, default=8)
-    parser.add_argument("--only", default="")
-    parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.cycles < LEAST_CYCLES:
         parser.error(f"--cycles {args.cycles}: fewer than {LEAST_CYCLES} show no leak; `--only contexts` leaves them out")
+
+    def work(how, case):
+        WORKS[how](args.directory, case, args.cycles if how == "cycles" else args.contexts)
+
+    more = ["--cycles", str(args.cycles), "--contexts", str(args.contexts)]
+    return run_all(args, WORKS, work, lambda how, case: ([os.path.abspath(__file__), *more], case["env"]))
+
+
+def parser_of(text):
+    """What every such script takes."""
+    parser = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("directory")
+    parser.add_argument("--only", action="append", help="only what has this in its title; several times: one of these")
+    parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
+    return parser
+
+
+def run_all(args, works, work, started):
+    """Runs each of `works` over each case in a process of its own, where `work(how, case)` does it; `started` has that process's script with
+    options, and its environment. The exit code."""
     cases = [
         case
         for case in json.loads(read(args.directory, "cases.json"))["cases"]
@@ -276,21 +302,20 @@ def main():
     ]
     if args.child:
         name, how = args.child
-        case = next(case for case in cases if case["name"] == name)
-        WORKS[how](args.directory, case, args.cycles if how == "cycles" else args.contexts)
+        work(how, next(case for case in cases if case["name"] == name))
         sys.stdout.flush()
         os._exit(0)
     passed = failed = skipped = 0
-    for how in WORKS:
+    for how in works:
         for case in cases:
             title = f"{case['name']} [{how}]"
-            if args.only not in title:
+            if args.only and not any(text in title for text in args.only):
                 continue
-            command = [sys.executable, os.path.abspath(__file__), args.directory, "--child", case["name"], how]
-            command += ["--cycles", str(args.cycles), "--contexts", str(args.contexts)]
+            script, environment = started(how, case)
+            command = [sys.executable, script[0], args.directory, "--child", case["name"], how, *script[1:]]
             try:
                 done = subprocess.run(
-                    command, capture_output=True, text=True, errors="replace", env={**os.environ, **case["env"]}, timeout=240
+                    command, capture_output=True, text=True, errors="replace", env={**os.environ, **environment}, timeout=240
                 )
                 good, text = done.returncode == 0, done.stdout + done.stderr
             except subprocess.TimeoutExpired:

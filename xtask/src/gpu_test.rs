@@ -53,8 +53,16 @@ fn prepare(workshop: &Workshop, folder: &Path) -> Result<()> {
     std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let cases = List { maker: Maker::new(workshop, folder), cases: Vec::new() }.all()?;
     cases::write(folder, workshop.runtime_library(), &cases)?;
+    driver_faults(workshop, &folder.join("libdriver_faults.so"))?;
     kernel_tests::prepare(workshop, folder, &TARGETS)?;
     bench::prepare_launch(workshop, folder)
+}
+
+/// What `gpu_faults.py` preloads.
+fn driver_faults(workshop: &Workshop, library: &Path) -> Result<()> {
+    let mut build = workspace::cargo();
+    build.args(["run", "--quiet", "--package", "cubinder-tests", "--example", "driver-faults", "--"]);
+    process::capture(build.arg(library).envs(workshop.environment()?)).map(drop)
 }
 
 /// The cases, as they are made.

@@ -16,7 +16,7 @@ use crate::workshop::{Tensor, scripts};
 pub(crate) use maker::{Maker, Recipe};
 
 /// The scripts that a prepared folder needs.
-const SCRIPTS: [&str; 3] = ["gpu_test.py", "gpu_stress.py", "cuda_driver.py"];
+const SCRIPTS: [&str; 4] = ["gpu_test.py", "gpu_stress.py", "gpu_faults.py", "cuda_driver.py"];
 pub(crate) const ALL_CLIENTS: [&str; 2] = ["trtexec", "python"];
 /// No PTX is compiled, and none that was compiled before is taken from the driver's cache.
 pub(crate) const NO_JIT: [(&str, &str); 2] = [("CUDA_DISABLE_PTX_JIT", "1"), ("CUDA_CACHE_DISABLE", "1")];

@@ -1,0 +1,197 @@
+// Copyright of the Cubinder authors; Apache-2.0.
+//
+// Stands between a plugin library and the real driver, preloaded, and fails the calls that it is told to fail; those of everybody else (TensorRT,
+// the client) go by. A plugin library finds the driver's functions with `dlsym`, which is answered here.
+//
+//   faultsArm(n, code, lasts)   the n-th call from now fails with `code`, and so do all later ones where `lasts`; n 0: none fails
+//   faultsCalls()               calls since then
+//   faultsFailed()              the first call that was failed since then; null: none was
+//   faultsUnknown()             a function of the driver's that a plugin library asked for and that is not listed here; null: none
+//
+// A call that fails is not made; one that gives something back is made, and then said to have failed: what it would have kept is no leak of the library's.
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <string.h>
+
+#define VISIBLE __attribute__((visibility("default")))
+
+static atomic_int gAt;
+static atomic_int gCode;
+static atomic_int gLasts;
+static atomic_int gCalls;
+static _Atomic(char const*) gFailed;
+static _Atomic(char const*) gUnknown;
+
+VISIBLE void faultsArm(int at, int code, int lasts)
+{
+    gAt = 0;
+    gCode = code;
+    gLasts = lasts;
+    gFailed = NULL;
+    gCalls = 0;
+    gAt = at;
+}
+
+VISIBLE int faultsCalls(void)
+{
+    return gCalls;
+}
+
+VISIBLE char const* faultsFailed(void)
+{
+    return gFailed;
+}
+
+VISIBLE char const* faultsUnknown(void)
+{
+    return gUnknown;
+}
+
+// What the call comes to, where it is not to be made; else 0.
+static int fault(char const* call)
+{
+    int const number = atomic_fetch_add(&gCalls, 1) + 1;
+    int const at = gAt;
+    if (at == 0 || number < at || (number > at && !gLasts))
+    {
+        return 0;
+    }
+    char const* none = NULL;
+    atomic_compare_exchange_strong(&gFailed, &none, call);
+    return gCode;
+}
+
+// Every argument is a whole number or an address, and none has more than eleven: as many are handed on, of which the driver takes its own.
+typedef long Word;
+typedef int Call(Word, Word, Word, Word, Word, Word, Word, Word, Word, Word, Word);
+
+#define CALLS(X)                                                                                                                                     \
+    X(cuInit)                                                                                                                                        \
+    X(cuDriverGetVersion)                                                                                                                            \
+    X(cuCtxGetCurrent)                                                                                                                               \
+    X(cuCtxGetDevice)                                                                                                                                \
+    X(cuCtxPushCurrent_v2)                                                                                                                           \
+    X(cuDeviceGet)                                                                                                                                   \
+    X(cuDeviceGetCount)                                                                                                                              \
+    X(cuDeviceGetAttribute)                                                                                                                          \
+    X(cuDeviceGetName)                                                                                                                               \
+    X(cuDevicePrimaryCtxRetain)                                                                                                                      \
+    X(cuLibraryLoadData)                                                                                                                             \
+    X(cuLibraryGetKernel)                                                                                                                            \
+    X(cuKernelGetFunction)                                                                                                                           \
+    X(cuKernelGetAttribute)                                                                                                                          \
+    X(cuKernelSetAttribute)                                                                                                                          \
+    X(cuKernelGetParamInfo)                                                                                                                          \
+    X(cuFuncLoad)                                                                                                                                    \
+    X(cuLaunchKernel)                                                                                                                                \
+    X(cuLaunchKernelEx)                                                                                                                              \
+    X(cuMemsetD8Async)                                                                                                                               \
+    X(cuMemcpyDtoDAsync_v2)                                                                                                                          \
+    X(cuOccupancyMaxActiveBlocksPerMultiprocessor)                                                                                                   \
+    X(cuOccupancyMaxActiveClusters)                                                                                                                  \
+    X(cuThreadExchangeStreamCaptureMode)
+
+#define RELEASES(X)                                                                                                                                  \
+    X(cuCtxPopCurrent_v2)                                                                                                                            \
+    X(cuDevicePrimaryCtxRelease_v2)                                                                                                                  \
+    X(cuLibraryUnload)
+
+#define DEFINE(name)                                                                                                                                 \
+    static Call* gReal_##name;                                                                                                                       \
+    static int faulty_##name(Word a, Word b, Word c, Word d, Word e, Word f, Word g, Word h, Word i, Word j, Word k)                                 \
+    {                                                                                                                                                \
+        int const code = fault(#name);                                                                                                               \
+        return code != 0 ? code : gReal_##name(a, b, c, d, e, f, g, h, i, j, k);                                                                     \
+    }
+CALLS(DEFINE)
+
+#define DEFINE_RELEASE(name)                                                                                                                         \
+    static Call* gReal_##name;                                                                                                                       \
+    static int faulty_##name(Word a, Word b, Word c, Word d, Word e, Word f, Word g, Word h, Word i, Word j, Word k)                                 \
+    {                                                                                                                                                \
+        int const code = fault(#name);                                                                                                               \
+        int const real = gReal_##name(a, b, c, d, e, f, g, h, i, j, k);                                                                              \
+        return code != 0 ? code : real;                                                                                                              \
+    }
+RELEASES(DEFINE_RELEASE)
+
+struct Entry
+{
+    char const* name;
+    Call** real;
+    Call* faulty;
+};
+
+#define ENTRY(name) {#name, &gReal_##name, faulty_##name},
+static struct Entry const kENTRIES[] = {CALLS(ENTRY) RELEASES(ENTRY)};
+
+// What a call fails with is what these say.
+static char const* const kUNTOUCHED[] = {"cuGetErrorName", "cuGetErrorString"};
+
+typedef void* Lookup(void*, char const*);
+
+static Lookup* lookup(void)
+{
+    static _Atomic(Lookup*) real;
+    Lookup* found = real;
+    if (found == NULL)
+    {
+        found = (Lookup*) dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.2.5");
+        real = found;
+    }
+    return found;
+}
+
+// Whether the code at `address` is of a plugin library: those have this function, whatever they are called.
+static int isPlugin(void* address)
+{
+    Dl_info info;
+    if (dladdr(address, &info) == 0 || info.dli_fname == NULL)
+    {
+        return 0;
+    }
+    void* const library = dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_LOCAL);
+    if (library == NULL)
+    {
+        return 0;
+    }
+    void* const creators = lookup()(library, "getCreators");
+    Dl_info of;
+    int const isOwn = creators != NULL && dladdr(creators, &of) != 0 && of.dli_fbase == info.dli_fbase;
+    dlclose(library);
+    return isOwn;
+}
+
+static void* faulty(void* library, char const* name)
+{
+    void* const real = lookup()(library, name);
+    for (size_t i = 0; i < sizeof kUNTOUCHED / sizeof *kUNTOUCHED; ++i)
+    {
+        if (strcmp(kUNTOUCHED[i], name) == 0)
+        {
+            return real;
+        }
+    }
+    for (size_t i = 0; i < sizeof kENTRIES / sizeof *kENTRIES; ++i)
+    {
+        if (strcmp(kENTRIES[i].name, name) == 0 && real != NULL)
+        {
+            *kENTRIES[i].real = (Call*) real;
+            return (void*) kENTRIES[i].faulty;
+        }
+    }
+    gUnknown = real == NULL ? gUnknown : strdup(name);
+    return real;
+}
+
+// The last call is a jump: `RTLD_NEXT` means what comes after the library that asked.
+VISIBLE void* dlsym(void* library, char const* name)
+{
+    if (library != RTLD_NEXT && strncmp(name, "cu", 2) == 0 && isPlugin(__builtin_return_address(0)))
+    {
+        return faulty(library, name);
+    }
+    return lookup()(library, name);
+}

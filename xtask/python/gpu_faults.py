@@ -1,0 +1,347 @@
+"""Runs prebuilt engines on a GPU while the driver fails: calls that are made to fail one after the other, no memory left, a context that another
+kernel has broken, engines that come and go beside others that run.
+
+    python3 gpu_faults.py DIRECTORY [--only TEXT]...
+
+DIRECTORY is what `cargo xtask gpu-test --prepare DIRECTORY` wrote. Every failure has to come back through TensorRT with an error in its log that names the
+driver's call and code; after it the same process gets right results, byte for byte, wherever the context allows it, and no memory is
+gone. Ends with `N passed, M failed, K skipped`.
+"""
+
+import ctypes
+import faulthandler
+import itertools
+import os
+import sys
+
+from cuda_driver import CudaError
+from gpu_stress import SKIPPED, Lane, engine_of, on_threads, parser_of, run_all, runs_of
+from gpu_test import Client, numel
+
+SHIM = "libdriver_faults.so"
+
+# Codes of `CUresult`, cuda.h of CUDA 13.0: with what a call fails, whether all later ones do too, and whether that may be an answer about the code
+# alone, so that other code may take its place.
+DEINITIALIZED = "CUDA_ERROR_DEINITIALIZED"
+FAULTS = [
+    ("CUDA_ERROR_INVALID_VALUE (1), once", 1, False, True),
+    ("CUDA_ERROR_OUT_OF_MEMORY (2), once", 2, False, False),
+    ("an unknown error (999), once", 999, False, True),
+    ("CUDA_ERROR_OUT_OF_MEMORY (2), from then on", 2, True, False),
+    (f"{DEINITIALIZED} (4), from then on", 4, True, False),
+    ("CUDA_ERROR_ILLEGAL_ADDRESS (700), from then on", 700, True, False),
+]
+INVALID_VALUE = 1
+MOST_CALLS = 2000
+LEAST_CALLS = 10
+THREADS = 16
+ENGINES = 4
+# A store to address 16. `.target` is the least that CUDA 13 takes.
+BROKEN = b""".version 7.0
+.target sm_75
+.address_size 64
+.visible .entry broken() { .reg .u64 %a; .reg .u32 %v; mov.u64 %a, 16; mov.u32 %v, 1; st.global.u32 [%a], %v; ret; }
+\0"""
+
+
+class Shim:
+    """What stands between the plugin libraries and the driver (`tests/driver-faults`), preloaded."""
+
+    def __init__(self):
+        self.library = ctypes.CDLL(None)
+        self.library.faultsFailed.restype = self.library.faultsUnknown.restype = ctypes.c_char_p
+
+    def arm(self, nth, code=0, lasts=False):
+        self.library.faultsArm(nth, code, int(lasts))
+
+    def calls(self):
+        return self.library.faultsCalls()
+
+    def failed(self):
+        name = self.library.faultsFailed()
+        return name.decode() if name else None
+
+    def require_all_known(self):
+        unknown = self.library.faultsUnknown()
+        if unknown:
+            raise RuntimeError(f"the shim does not know {unknown.decode()}: its calls were not made to fail")
+
+
+class Life:
+    """An application from beginning to end: libraries, an engine, a context, an inference, and all of it freed."""
+
+    def __init__(self, client, directory, case):
+        self.client, self.directory, self.case = client, directory, case
+        self.plan, runs = next(runs_of(case))
+        # Not one of empty tensors, which launches nothing.
+        self.run = max(runs, key=lambda run: sum(numel(tensor["shape"]) for tensor in run["outputs"]))
+
+    def live(self):
+        """Raises what the application would see."""
+        client, handles, lane = self.client, [], None
+        client.log.lines.clear()
+        try:
+            handles = [client.load_library(os.path.join(self.directory, path)) for path in self.case["libraries"]]
+            engine = engine_of(client, self.directory, self.plan)
+            lane = Lane(client, self.directory, engine, self.plan, self.run)
+            for turn in range(2):
+                lane.load()
+                lane.enqueue()
+                lane.check(f"turn {turn}")
+        finally:
+            if lane:
+                lane.close()
+            lane = engine = client.runtime = None
+            for handle in handles:
+                client.unload_library(handle)
+
+    def errors(self):
+        return [text for severity, text in self.client.log.lines if severity in ("ERROR", "INTERNAL_ERROR")]
+
+    def warnings(self):
+        return [text for severity, text in self.client.log.lines if severity == "WARNING"]
+
+
+def is_named(texts, call, code):
+    """Whether one of them names a call of the driver's and the code. `call` has failed first; a later one may be what is told where all fail."""
+    return any(f"({code})" in text and (call.removesuffix("_v2") in text or "`cu" in text) for text in texts)
+
+
+def faults_case(directory, case):
+    """A life for each call of the driver's that a plugin library makes in one, in which that call fails."""
+    shim, client = Shim(), Client()
+    life = Life(client, directory, case)
+    # The first fills what TensorRT and the driver keep.
+    for _ in range(2):
+        life.live()
+    lives = failures = 0
+    gone = {}
+    for name, code, lasts, is_unclear in FAULTS:
+        free = client.cuda.free_memory()
+        for nth in itertools.count(1):
+            if nth > MOST_CALLS:
+                raise RuntimeError(f"more than {MOST_CALLS} calls in one life")
+            shim.arm(nth, code, lasts)
+            problem = None
+            try:
+                life.live()
+            except RuntimeError as error:
+                problem = error
+            call = shim.failed()
+            shim.arm(0)
+            place = f"{name}, call {nth}, {call}"
+            if call is None:
+                if problem is not None:
+                    raise RuntimeError(f"{place}: fails without a fault") from problem
+                break
+            lives += 1
+            if problem is None:
+                # Whether there are clusters the compute capability tells as well, there may be fewer parameters than were asked for, and what is
+                # not unloaded is a matter for the log.
+                continue
+            if "differs from the reference" in str(problem) or isinstance(problem, CudaError):
+                raise RuntimeError(f"{place}: wrong results") from problem
+            failures += 1
+            if code == INVALID_VALUE and call == "cuKernelGetParamInfo":
+                # So the driver says that there are no more parameters: the kernel has as few from then on.
+                continue
+            told = life.errors() + (life.warnings() if is_unclear else [])
+            if not is_named(told, call, code):
+                raise RuntimeError(f"{place}: no message names the call and ({code}): {told}")
+        if nth <= LEAST_CALLS:
+            raise RuntimeError(f"{name}: {nth - 1} calls in one life, which are too few")
+        life.live()
+        gone[name] = free - client.cuda.free_memory()
+    shim.require_all_known()
+    if failures < lives // 2:
+        raise RuntimeError(f"{failures} of {lives} lives failed: most faults were not seen")
+    print(f"{lives} lives with a fault, {failures} of them failed with a message; GPU memory gone: {sum(gone.values())} bytes")
+    # A driver that has shut itself down is not asked to unload anything: here it would have.
+    lost = {name: count for name, count in gone.items() if count > 0 and DEINITIALIZED not in name}
+    if lost:
+        raise RuntimeError(f"bytes of GPU memory that are gone: {lost}")
+
+
+def filled(cuda):
+    """Takes all memory of the device, and gives what frees it."""
+    taken = []
+    size = 1 << 36
+    while size >= 1 << 12:
+        try:
+            taken.append(cuda.alloc(size))
+        except CudaError as error:
+            if "OUT_OF_MEMORY" not in str(error):
+                raise
+            size //= 2
+    return taken
+
+
+def memory_case(directory, case):
+    """No memory is left on the device before an engine is loaded, then before it is run."""
+    client = Client()
+    life = Life(client, directory, case)
+    refused = 0
+    # Nothing has run before: nobody has kept memory.
+    taken = filled(client.cuda)
+    try:
+        life.live()
+    except RuntimeError as error:
+        if isinstance(error, CudaError) and "OUT_OF_MEMORY" not in str(error):
+            raise
+        refused += 1
+    for pointer in taken:
+        client.cuda.free(pointer)
+    life.live()
+    # Contexts and buffers are there; what the first enqueue needs is not.
+    handles = [client.load_library(os.path.join(directory, path)) for path in case["libraries"]]
+    engine = engine_of(client, directory, life.plan)
+    lane = Lane(client, directory, engine, life.plan, life.run)
+    lane.load()
+    taken = filled(client.cuda)
+    client.log.lines.clear()
+    try:
+        lane.enqueue()
+        lane.cuda.synchronize_stream(lane.stream)
+    except RuntimeError:
+        refused += 1
+        if not any("MEMORY" in text.upper() for text in life.errors()):
+            raise RuntimeError(f"an enqueue failed without a word about memory: {life.errors()}") from None
+    for pointer in taken:
+        client.cuda.free(pointer)
+    for turn in range(2):
+        lane.load()
+        lane.enqueue()
+        lane.check(f"after the memory was freed, turn {turn}")
+    lane.close()
+    del lane, engine
+    if refused == 0:
+        return print(f"{SKIPPED}: what was left sufficed")
+    print(f"refused {refused} of 2 times, and right once there was memory")
+
+
+def break_context(cuda):
+    """A kernel that writes where it should not; every call after it fails."""
+    module, function = ctypes.c_void_p(), ctypes.c_void_p()
+    cuda.call("cuModuleLoadData", ctypes.byref(module), BROKEN)
+    cuda.call("cuModuleGetFunction", ctypes.byref(function), module, b"broken")
+    nothing = ctypes.c_void_p()
+    one, none = ctypes.c_uint(1), ctypes.c_uint(0)
+    cuda.call("cuLaunchKernel", function, one, one, one, one, one, one, none, nothing, nothing, nothing)
+    try:
+        cuda.synchronize()
+    except CudaError as error:
+        if "ILLEGAL_ADDRESS" in str(error):
+            return
+        raise
+    raise RuntimeError("the kernel that writes where it should not was not noticed")
+
+
+def sticky_case(directory, case):
+    """Another kernel has broken the context: what runs fails with a message, and the process ends as it wants to."""
+    client = Client()
+    life = Life(client, directory, case)
+    life.live()
+    handles = [client.load_library(os.path.join(directory, path)) for path in case["libraries"]]
+    engine = engine_of(client, directory, life.plan)
+    lane = Lane(client, directory, engine, life.plan, life.run)
+    lane.load()
+    lane.enqueue()
+    lane.check("before")
+    second = Lane(client, directory, engine, life.plan, life.run)
+    break_context(client.cuda)
+    told = []
+    for what, lane_of in (("a context that has run", lane), ("one that has not", second)):
+        client.log.lines.clear()
+        try:
+            lane_of.enqueue()
+        except RuntimeError:
+            told += [(what, life.errors())]
+        else:
+            raise RuntimeError(f"an enqueue of {what} succeeds in a broken context")
+    # TensorRT asks the driver something itself before it calls a plugin.
+    for what, errors in told:
+        if not any("700" in text for text in errors):
+            raise RuntimeError(f"{what}: no message names 700: {errors}")
+    # All objects end; nothing of that may end the process.
+    lane.context = second.context = None
+    del engine
+    client.runtime = None
+    for handle in handles:
+        client.unload_library(handle)
+    print(f"both contexts refused: {told[0][1][0][:160]}")
+
+
+def churn_case(directory, case):
+    """16 threads over 4 engines, while engines (and libraries within plans) come and go beside them."""
+    # Where threads wait for each other for ever.
+    faulthandler.dump_traceback_later(200, exit=True)
+    client = Client()
+    for path in case["libraries"]:
+        client.load_library(os.path.join(directory, path))
+    plan, runs = next(runs_of(case))
+    engines = [engine_of(client, directory, plan)]
+    # TensorRT does not load one library twice into an IRuntime.
+    while len(engines) < ENGINES:
+        runtime, client.runtime = client.runtime, None
+        engines.append(engine_of(client, directory, plan))
+        client.engines[len(engines)] = runtime
+    lanes = [Lane(client, directory, engines[i % ENGINES], plan, runs[i % len(runs)]) for i in range(THREADS)]
+    beside = [Client() for _ in range(2)]
+    cycles = [0, 0]
+    ended = []
+
+    def come_and_go(index):
+        other = beside[index]
+        while len(ended) < THREADS:
+            other.runtime = None
+            lane = Lane(other, directory, engine_of(other, directory, plan), plan, runs[index % len(runs)])
+            lane.load()
+            lane.enqueue()
+            lane.check("an engine that comes and goes")
+            lane.close()
+            other.runtime = None
+            cycles[index] += 1
+
+    def work(index, lane):
+        client.barrier.wait()
+        if index >= THREADS:
+            return come_and_go(index - THREADS)
+        try:
+            for turn in range(50):
+                lane.load()
+                lane.enqueue()
+                lane.check(f"thread {index}, turn {turn}")
+        finally:
+            ended.append(index)
+
+    class Other:
+        def __init__(self, client):
+            self.cuda = client.cuda
+
+    on_threads(client, lanes + [Other(other) for other in beside], work)
+    if not all(cycles):
+        raise RuntimeError("no engine came and went")
+    print(f"{THREADS * 50} inferences, {sum(cycles)} engines that came and went")
+
+
+WORKS = {"faults": faults_case, "memory": memory_case, "sticky": sticky_case, "churn": churn_case}
+
+
+def main():
+    args = parser_of(__doc__).parse_args()
+    here = os.path.abspath(__file__)
+
+    def started(how, case):
+        environment = dict(case["env"])
+        if how == "faults":
+            environment["LD_PRELOAD"] = ":".join(filter(None, [os.path.join(os.path.abspath(args.directory), SHIM), os.environ.get("LD_PRELOAD")]))
+        if how == "sticky":
+            # The broken kernel is PTX.
+            environment["CUDA_DISABLE_PTX_JIT"] = "0"
+        return [here], environment
+
+    return run_all(args, WORKS, lambda how, case: WORKS[how](args.directory, case), started)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -33,7 +33,7 @@ pub use rules::{
 };
 pub use sequence::{Doing, ScratchPlace, Sequence, Sequencing, sequence, tensor_bytes, too_many_at_once};
 pub use steps::{NODE_STEP_LIMIT, Steps};
-pub use tuned::{is_served, nearest_point, tuned_device};
+pub use tuned::{is_served, nearest_point, put_in_order, tuned_device};
 pub use unseen::extents_for_any_values;
 pub use variants::{
     GuardVerdict, Signature, asks_for_device, check_specialized, decide, in_order, is_automatic,

@@ -91,16 +91,25 @@ fn ratio(shape: &[i64], measured: &[i64]) -> Option<f64> {
     Some(larger / smaller)
 }
 
-/// Puts the rows that a point names first, in its order; the others follow as they stood.
-pub(super) fn put_first(order: &mut [usize], ranking: &[u32]) {
+/// Puts rows, which stand in the table's order, in the order of a point: those that it names as it names them. Those that it does not name could not run
+/// there, or are new: they keep their place before the rows that the table has after them, so that a point where little could run says nothing against
+/// what can run elsewhere.
+pub fn put_in_order(rows: &mut [usize], ranking: &[u32]) {
+    let is_named = |row: usize| ranking.iter().any(|named| *named as usize == row);
     let mut done = 0;
-    for row in ranking {
-        let Some(rest) = order.get_mut(done..) else { return };
-        if let Some(place) = rest.iter().position(|index| *index == *row as usize)
-            && let Some(moved) = rest.get_mut(..=place)
-        {
-            moved.rotate_right(1);
-            done += 1;
+    for named in ranking {
+        // What is left stands in the table's order still.
+        let Some(rest) = rows.get_mut(done..) else { return };
+        let Some(place) = rest.iter().position(|row| *row == *named as usize) else { continue };
+        let mut next = 0;
+        for index in 0..=place {
+            if index == place || rest.get(index).is_some_and(|row| !is_named(*row)) {
+                if let Some(moved) = rest.get_mut(next..=index) {
+                    moved.rotate_right(1);
+                }
+                next += 1;
+            }
         }
+        done += next;
     }
 }

@@ -6,7 +6,7 @@
 use super::choice::{Decided, Undecided};
 use super::facts::{Facts, Unmet, describe};
 use super::steps::{Steps, weight};
-use super::tuned::{nearest_point, put_first};
+use super::tuned::{nearest_point, put_in_order};
 use crate::data_type::DataType;
 use crate::expr::{BinaryOp, EvalError, Expr, Node};
 use crate::format::Format;
@@ -62,8 +62,8 @@ pub fn serving(plugin: &Plugin, node: &Signature<'_>) -> Vec<usize> {
 }
 
 /// The indices of the variants that serve a node, in the order in which they are asked: from the one that was chosen on, then from
-/// the first. Where the choice is left open and the variants were measured on the device of `facts`, those that were come first, as fast as they were
-/// for the shapes nearest to those of `facts`.
+/// the first. Where the choice is left open and variants were measured on the device of `facts`, those stand as fast as they were for the shapes nearest
+/// to those of `facts` ([`put_in_order`]).
 ///
 /// # Errors
 /// No variant serves the node, or the chosen one does not.
@@ -79,7 +79,7 @@ pub fn in_order(
     }
     if is_automatic(tactic) {
         if let Some(point) = nearest_point(plugin, node, &order, facts) {
-            put_first(&mut order, &point.ranking);
+            put_in_order(&mut order, &point.ranking);
         }
     } else {
         let is_chosen =

@@ -1,5 +1,7 @@
 //! Rows behind one that has no guard, for the same types, formats and attributes.
 
+use cubinder_bundle::{Plugin, launch};
+
 use super::guard_never_holds::rows_of_variants;
 use super::site::Site;
 use crate::diagnostic::Diagnostic;
@@ -56,15 +58,16 @@ fn help(site: &Site<'_>, is_never_reached: bool) -> String {
 fn hides(site: &Site<'_>, row: usize) -> Option<usize> {
     let is_asked_before = |before: usize| {
         let mut points = site.plugin.tuning.iter().flat_map(|device| &device.points);
-        points.any(|point| is_faster(&point.ranking, row, before))
+        points.any(|point| is_asked_first(site.plugin, &point.ranking, row, before))
     };
     (0..row).find(|&before| {
         site.guard(before).is_none() && site.serve_alike(before, row) && !is_asked_before(before)
     })
 }
 
-/// Whether a row was measured to be faster than another, or than all that the other is among.
-fn is_faster(ranking: &[u32], row: usize, other: usize) -> bool {
-    let place = |row: usize| ranking.iter().position(|ranked| *ranked as usize == row);
-    place(row).is_some_and(|place_of_row| place(other).is_none_or(|other| place_of_row < other))
+/// Whether a row is asked before another by what was measured. Rows that serve other nodes stand between them without changing that.
+fn is_asked_first(plugin: &Plugin, ranking: &[u32], row: usize, other: usize) -> bool {
+    let mut rows: Vec<usize> = (0..plugin.variants.len()).collect();
+    launch::put_in_order(&mut rows, ranking);
+    rows.iter().find(|found| **found == row || **found == other) == Some(&row)
 }

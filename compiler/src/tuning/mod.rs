@@ -107,6 +107,9 @@ pub struct Point {
     pub microseconds: Vec<(i32, f64)>,
 }
 
+/// How far behind the fastest a variant may be and still count as one of the fastest: what is less is noise.
+pub const ALIKE: f64 = 1.01;
+
 impl Point {
     /// The node that was measured, as `cubinder eval` asks for one.
     #[must_use]

@@ -10,7 +10,7 @@ use cubinder_bundle::validate::{
 use cubinder_bundle::{Plugin, TunedDevice, TunedPoint, Value};
 
 use super::code::subject_of;
-use super::{Device, File, Point};
+use super::{ALIKE, Device, File, Point};
 use crate::config;
 use crate::diagnostic::{Diagnostic, Span, fold};
 use crate::eval::{Mistake, Stated, Subject, state, unmet};
@@ -183,14 +183,15 @@ fn of_point(
         }
     };
     let node = Signature { attributes: &stated.attributes, types: &stated.types, formats: &stated.formats };
-    let mut ranking: Vec<u32> = Vec::new();
-    for id in point.ranking() {
+    let mut times: Vec<(u32, f64)> = Vec::new();
+    for &(id, microseconds) in &point.microseconds {
         let mut rows = (0..).zip(&plugin.variants);
         match rows.find(|(_, variant)| variant.id == id && node.is_served_by(variant)) {
-            Some((row, _)) => ranking.push(row),
+            Some((row, _)) => times.push((row, microseconds)),
             None => told.push(no_variant(plugin, id, file.variant_span(index, id))),
         }
     }
+    let mut ranking = ranked(times);
     ranking.truncate(MAX_RANKED);
     let first = plugin.variants.get(*ranking.first()? as usize)?;
     let is_compiled_for = |index: u32| first.specialized.iter().any(|(known, _)| *known == index);
@@ -199,6 +200,17 @@ fn of_point(
     let attributes = attributes.filter(|(index, _)| counts(*index) && !is_compiled_for(*index));
     let attributes: Vec<(u32, Value)> = attributes.map(|(index, value)| (index, value.clone())).collect();
     Some(TunedPoint { attributes, shapes, ranking })
+}
+
+/// Rows by their times, the fastest first; of those that take as long as the fastest of them ([`ALIKE`]) the manifest's first.
+pub(super) fn ranked(mut times: Vec<(u32, f64)>) -> Vec<u32> {
+    times.sort_by_key(|(row, _)| *row);
+    let mut ranking = Vec::new();
+    while let Some(least) = times.iter().map(|(_, time)| *time).min_by(f64::total_cmp) {
+        let place = times.iter().position(|(_, time)| *time <= least * ALIKE).unwrap_or_default();
+        ranking.push(times.remove(place).0);
+    }
+    ranking
 }
 
 /// The shapes of the inputs, then of the outputs.

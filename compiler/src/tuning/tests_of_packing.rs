@@ -220,3 +220,15 @@ fn a_plugin_carries_no_more_than_is_read() {
     assert_snapshot!(render(&told, Colour::Plain));
     assert_eq!(up.tuning[0].points.len(), MAX_TUNED_POINTS);
 }
+
+#[test]
+fn of_times_that_are_alike_the_first_of_the_manifest_goes_first() {
+    let of = |times: &[(u32, f64)]| super::pack::ranked(times.to_vec());
+    assert_eq!(of(&[(2, 1.0), (0, 1.009), (1, 1.02)]), [0, 2, 1]);
+    assert_eq!(
+        of(&[(0, 1.011), (2, 1.0), (1, 1.019)]),
+        [2, 0, 1],
+        "alike with each other, not with the fastest"
+    );
+    assert_eq!(of(&[]), [0_u32; 0]);
+}

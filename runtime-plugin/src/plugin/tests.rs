@@ -221,7 +221,7 @@ fn what_was_measured_comes_first() {
         shapes: vec![x.to_vec(), vec![x[0] * 2, x[1]]],
         ranking: ranking.to_vec(),
     };
-    let points = vec![point([1, 8], &[2, 1]), point([64, 8], &[1])];
+    let points = vec![point([1, 8], &[2, 1, 0]), point([64, 8], &[1, 0])];
     model.tuning = vec![TunedDevice { name: "a GPU".to_owned(), capability: 90, sms: 132, points }];
     let device = launch::Device { sms: 132, shared_bytes: 49_152, capability: 90 };
     for (tactic, device, x, kernel) in [

@@ -36,9 +36,9 @@ fn order(plugin: &Plugin, shape: &[i64], device: Option<Device>, tactic: i32) ->
 #[test]
 fn the_nearest_point_says_the_order() {
     let plugin = measured(vec![
-        point(&[1, 16], None, &[1, 3]),
-        point(&[64, 16], None, &[3, 0]),
-        point(&[8, 8, 8], None, &[2]),
+        point(&[1, 16], None, &[1, 3, 0, 2]),
+        point(&[64, 16], None, &[3, 0, 1, 2]),
+        point(&[8, 8, 8], None, &[2, 0, 1, 3]),
         point(&[1, 16], None, &[4]),
     ]);
     let of = |shape: &[i64]| order(&plugin, shape, Some(DEVICE), AUTO_TACTIC);
@@ -65,22 +65,33 @@ fn the_nearest_point_says_the_order() {
     assert_eq!(in_order(&plugin, &node, 0, &unknown), Ok(vec![0, 1, 2, 3]), "a shape is not known");
 }
 
+/// Where little could run, what could not keeps its place: it may run at another node.
+#[test]
+fn what_was_not_measured_keeps_its_place_before_what_comes_after_it() {
+    let of = |ranking: &[u32]| order(&measured(vec![point(&[7], None, ranking)]), &[8], Some(DEVICE), 0);
+    assert_eq!(of(&[3]), [0, 1, 2, 3], "the last resort alone ran");
+    assert_eq!(of(&[1, 0]), [1, 0, 2, 3]);
+    assert_eq!(of(&[3, 1]), [0, 2, 3, 1]);
+    assert_eq!(of(&[3, 2, 1, 0]), [3, 2, 1, 0]);
+    assert_eq!(of(&[2, 3]), [0, 1, 2, 3]);
+}
+
 #[test]
 fn of_points_as_near_the_first_decides_and_equal_attributes_before_nearness() {
     let of = |points: &[TunedPoint]| order(&measured(points.to_vec()), &[7], Some(DEVICE), AUTO_TACTIC)[0];
-    let (below, above) = (point(&[3], None, &[3]), point(&[15], None, &[1]));
+    let (below, above) = (point(&[3], None, &[3, 0, 1, 2]), point(&[15], None, &[1, 0]));
     assert_eq!(of(&[below.clone(), above.clone()]), 3);
     assert_eq!(of(&[above.clone(), below.clone()]), 1);
-    let far = point(&[100_000], Some(1), &[2]);
-    let other = point(&[7], Some(2), &[1]);
+    let far = point(&[100_000], Some(1), &[2, 0, 1]);
+    let other = point(&[7], Some(2), &[1, 0]);
     assert_eq!(of(&[other.clone(), far.clone()]), 2, "its attribute is the node's");
-    assert_eq!(of(&[other, point(&[9], Some(3), &[3])]), 1, "none is");
-    assert_eq!(of(&[point(&[7], Some(1), &[1]), below]), 1);
+    assert_eq!(of(&[other, point(&[9], Some(3), &[3, 0, 1, 2])]), 1, "none is");
+    assert_eq!(of(&[point(&[7], Some(1), &[1, 0]), below]), 1);
 }
 
 #[test]
 fn what_depends_on_data_and_shape_inputs_are_not_compared() {
-    let mut plugin = measured(vec![point(&[5, 9], None, &[3]), point(&[5, 8], None, &[1])]);
+    let mut plugin = measured(vec![point(&[5, 9], None, &[3, 0, 1, 2]), point(&[5, 8], None, &[1, 0])]);
     plugin.tuning[1].points[0].shapes[1] = vec![-1];
     plugin.tuning[1].points[1].shapes[1] = vec![-1];
     let of = |plugin: &Plugin, output: &[i64]| {
@@ -183,6 +194,14 @@ fn logarithms(one: &[i64], other: &[i64]) -> f64 {
     2.0 * one.iter().zip(other).map(|(one, other)| (log(one) - log(other)).abs()).sum::<f64>()
 }
 
+/// Where a row stands: as it is ranked, or before the first that is ranked among those that the table has after it.
+fn place(row: usize, ranking: &[u32]) -> (usize, bool, usize) {
+    match ranking.iter().position(|ranked| *ranked as usize == row) {
+        Some(rank) => (rank, true, row),
+        None => (ranking.iter().position(|ranked| *ranked as usize > row).unwrap_or(usize::MAX), false, row),
+    }
+}
+
 proptest! {
     #[test]
     fn what_runs_may_run_and_is_the_fastest_that_may(
@@ -210,8 +229,9 @@ proptest! {
             sorted.sort_unstable();
             assert_eq!(sorted, [0, 1, 2, 3], "each once");
             let best = |ranking: &[u32]| {
-                let ranked = ranking.iter().map(|row| *row as usize);
-                ranked.chain(0..4).find(|row| holds(*row)).unwrap()
+                let mut rows: Vec<usize> = (0..4).collect();
+                rows.sort_by_key(|row| place(*row, ranking));
+                rows.into_iter().find(|row| holds(*row)).unwrap()
             };
             let found = nearest_point(plugin, &node, &serving(plugin, &node), &facts).cloned();
             assert_eq!(runs, best(found.as_ref().map_or(&[], |point| &point.ranking)));

@@ -5,12 +5,10 @@ use std::collections::BTreeSet;
 use cubinder_bundle::launch::Signature;
 use cubinder_bundle::{Plugin, Variant};
 use cubinder_compiler::eval::{Subject, state};
+use cubinder_compiler::tuning::ALIKE;
 
 use super::protocol::Timed;
 use super::report::Done;
-
-/// How far behind the fastest a variant may be and still count as one of the fastest: what is less is noise.
-const ALIKE: f64 = 1.01;
 
 /// How far the upper quartile of the times of a variant may be above the lower one, before something else seems to use the device.
 const STEADY: f64 = 1.05;

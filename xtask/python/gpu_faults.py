@@ -102,9 +102,10 @@ class Life:
         return [text for severity, text in self.client.log.lines if severity == "WARNING"]
 
 
-def is_named(texts, call, code):
-    """Whether one of them names a call of the driver's and the code. `call` has failed first; a later one may be what is told where all fail."""
-    return any(f"({code})" in text and (call.removesuffix("_v2") in text or "`cu" in text) for text in texts)
+def is_named(texts, call, code, lasts):
+    """Whether one of them names the call that failed, and the code. Where all later ones fail too, one of these may be what is told."""
+    called = "`cu" if lasts else f"`{call.removesuffix('_v2')}`"
+    return any(f"({code})" in text and called in text for text in texts)
 
 
 def faults_case(directory, case):
@@ -146,7 +147,7 @@ def faults_case(directory, case):
                 # So the driver says that there are no more parameters: the kernel has as few from then on.
                 continue
             told = life.errors() + (life.warnings() if is_unclear else [])
-            if not is_named(told, call, code):
+            if not is_named(told, call, code, lasts):
                 raise RuntimeError(f"{place}: no message names the call and ({code}): {told}")
         if nth <= LEAST_CALLS:
             raise RuntimeError(f"{name}: {nth - 1} calls in one life, which are too few")

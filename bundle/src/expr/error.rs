@@ -41,6 +41,9 @@ pub struct ExprError {
     pub also: Option<(Range<usize>, String)>,
 }
 
+/// The words at a call in which a mistake shows.
+pub(super) const IN_THIS_CALL: &str = "in this call";
+
 /// Declares a constructor for each class.
 macro_rules! constructors {
     ($($name:ident: $class:ident;)*) => {
@@ -69,6 +72,12 @@ impl ExprError {
     #[must_use]
     pub fn is_about_size(&self) -> bool {
         self.class == ErrorClass::Syntax && (self.message.ends_with(PARTS) || self.message.ends_with(LEVELS))
+    }
+
+    /// Whether the mistake is in a function that is called, and `span` is the call.
+    #[must_use]
+    pub fn is_inside_a_call(&self) -> bool {
+        self.label == IN_THIS_CALL
     }
 
     pub(super) fn help(mut self, help: impl Into<String>) -> ExprError {

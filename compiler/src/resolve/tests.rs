@@ -470,3 +470,27 @@ args = { x = "x", y = "y" }
         .expect_err("nothing decides it");
     assert_eq!(errors[0].code, Some(rules::UNDECIDED_TYPE));
 }
+
+/// A chain of functions that call the one before twice: there are 2^200 ways to the first.
+fn chain(first: &str, second: &str) -> Vec<String> {
+    let mut functions = format!(
+        "[functions]\nf0 = {{ params = [\"a\"], body = \"{first}\" }}\nf1 = {{ params = [\"a\"], body = \"{second}\" }}\n"
+    );
+    for n in 2..200 {
+        functions.push_str(&format!("f{n} = {{ params = [\"a\"], body = \"f{0}(a) + f{0}(a)\" }}\n", n - 1));
+    }
+    let text = MANIFEST.replace("[constants]\n", &format!("{functions}[constants]\n"));
+    let text = text.replace("limit = \"LIMIT + n\"", "limit = \"f199(LIMIT) + n\"");
+    let diagnostics = compile(&Source::new("dir/m.toml", &text)).expect_err("a function is wrong");
+    let is_error = |diagnostic: &&Diagnostic| diagnostic.severity == Severity::Error;
+    diagnostics.iter().filter(is_error).map(|diagnostic| diagnostic.message.clone()).collect()
+}
+
+#[test]
+fn a_mistake_in_a_function_is_told_once_however_many_call_it() {
+    let twice = "f0(a) + f0(a)";
+    assert_eq!(chain("a +", twice), ["expected an expression, found the end"]);
+    assert_eq!(chain("a + true", twice), ["`+` takes numbers, found anything and boolean"]);
+    let own = chain("a + true", "f0(a) + f0(a) + other");
+    assert_eq!(own, ["`+` takes numbers, found anything and boolean", "unknown name `other`"]);
+}

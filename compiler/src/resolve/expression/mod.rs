@@ -79,6 +79,8 @@ pub(super) struct Compiler<'m> {
     functions: Vec<(&'m str, Function)>,
     /// Functions that do not parse or cannot be right: what is wrong with calls of them follows from that.
     broken_functions: BTreeSet<&'m str>,
+    /// Those of them that were not looked at: what they call calls a broken one.
+    unchecked_functions: BTreeSet<&'m str>,
     /// Names of two things: what is said about expressions with them may follow from that.
     ambiguous: BTreeSet<&'m str>,
     /// What was declared as a name and can be none: what is said about expressions with it follows from that.
@@ -135,6 +137,7 @@ impl<'m> Compiler<'m> {
             source,
             functions: Vec::new(),
             broken_functions: BTreeSet::new(),
+            unchecked_functions: BTreeSet::new(),
             ambiguous: declared_twice(manifest),
             no_names: no_names(manifest),
             missing_constants: BTreeSet::new(),
@@ -179,19 +182,35 @@ impl<'m> Compiler<'m> {
         // A guard may call it.
         let place = self.with_addresses(row, index);
         let functions = self.functions.clone();
-        let (mut broken, mut mistakes, mut too_large) = (Vec::new(), Vec::new(), BTreeSet::new());
+        let (mut mistakes, mut too_large) = (Vec::new(), BTreeSet::new());
+        // With mistakes of their own; those that call them; and those that call these, which would come upon each mistake once for every way to it.
+        let (mut broken, mut callers, mut unchecked) =
+            (self.broken_functions.clone(), BTreeSet::new(), BTreeSet::new());
+        let mut is_right = true;
         for (name, function) in &functions {
             let Some(decl) = self.manifest.functions.iter().find(|decl| decl.name.value == *name) else {
                 continue;
             };
+            if calls(function, &callers) || calls(function, &unchecked) {
+                unchecked.insert(*name);
+                continue;
+            }
+            if calls(function, &broken) {
+                callers.insert(*name);
+            }
             for error in expr::check_function(name, function, &place.scope) {
+                is_right = false;
                 if error.is_about_size() {
                     too_large.insert(*name);
+                } else if !error.is_inside_a_call() {
+                    broken.insert(*name);
                 }
                 mistakes.push((decl, function, error));
-                broken.push(*name);
             }
         }
+        is_right &= callers.is_empty() && unchecked.is_empty();
+        // What is wrong with a function by itself is told there, and not again where it is called.
+        self.broken_functions.extend(broken);
         for (decl, function, error) in &mistakes {
             // What calls a function that is too large is too large itself.
             if !error.is_about_size() {
@@ -200,9 +219,10 @@ impl<'m> Compiler<'m> {
                 self.mistake(&decl.body, error, None);
             }
         }
-        // Only now: a mistake in one function says nothing about the next.
-        let is_right = broken.is_empty();
-        self.broken_functions.extend(broken);
+        self.broken_functions.extend(too_large);
+        self.broken_functions.extend(callers);
+        self.broken_functions.extend(unchecked.iter().copied());
+        self.unchecked_functions.extend(unchecked);
         is_right
     }
 
@@ -402,6 +422,9 @@ impl<'m> Compiler<'m> {
             }
         };
         self.use_names(&syntax, &[], place.row.is_some());
+        if mentions(&syntax, &mut Vec::new(), &self.unchecked_functions) {
+            return None;
+        }
         let typed = match expr::compile_syntax(&syntax, &place.scope) {
             Ok(typed) => typed,
             Err(errors) => {
@@ -570,9 +593,13 @@ fn worlds(rows: &[Row]) -> Vec<usize> {
 
 /// Whether a function calls one of these.
 fn calls(function: &Function, names: &BTreeSet<&str>) -> bool {
+    mentions(&function.body, &mut function.params.iter().map(String::as_str).collect(), names)
+}
+
+/// The same of an expression in which these names are its own.
+fn mentions<'s>(syntax: &'s Syntax, bound: &mut Vec<&'s str>, names: &BTreeSet<&str>) -> bool {
     let mut found = false;
-    let mut bound: Vec<&str> = function.params.iter().map(String::as_str).collect();
-    free_names(&function.body, &mut bound, &mut |name| found |= names.contains(name));
+    free_names(syntax, bound, &mut |name| found |= names.contains(name));
     found
 }
 

@@ -491,6 +491,8 @@ fn a_mistake_in_a_function_is_told_once_however_many_call_it() {
     let twice = "f0(a) + f0(a)";
     assert_eq!(chain("a +", twice), ["expected an expression, found the end"]);
     assert_eq!(chain("a + true", twice), ["`+` takes numbers, found anything and boolean"]);
+    // What names the function itself is its own mistake.
+    assert_eq!(chain("f0 + a", twice).len(), 1);
     let own = chain("a + true", "f0(a) + f0(a) + other");
     assert_eq!(own, ["`+` takes numbers, found anything and boolean", "unknown name `other`"]);
 }

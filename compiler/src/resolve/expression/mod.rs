@@ -210,7 +210,7 @@ impl<'m> Compiler<'m> {
         }
         is_right &= callers.is_empty() && unchecked.is_empty();
         // What is wrong with a function by itself is told there, and not again where it is called.
-        self.broken_functions.extend(broken);
+        mistakes.retain(|(_, _, error)| !broken.iter().any(|function| mistakes::is_inside(error, function)));
         for (decl, function, error) in &mistakes {
             // What calls a function that is too large is too large itself.
             if !error.is_about_size() {
@@ -219,6 +219,8 @@ impl<'m> Compiler<'m> {
                 self.mistake(&decl.body, error, None);
             }
         }
+        // Only now: a mistake in one function says nothing about the next.
+        self.broken_functions.extend(broken);
         self.broken_functions.extend(too_large);
         self.broken_functions.extend(callers);
         self.broken_functions.extend(unchecked.iter().copied());

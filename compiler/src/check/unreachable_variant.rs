@@ -65,8 +65,13 @@ fn hides(site: &Site<'_>, row: usize) -> Option<usize> {
     })
 }
 
-/// Whether a row is asked before another by what was measured. Rows that serve other nodes stand between them without changing that.
+/// Whether a row is asked by what was measured before another, which the table has before it. Rows that serve other nodes stand between them without
+/// changing that.
 fn is_asked_first(plugin: &Plugin, ranking: &[u32], row: usize, other: usize) -> bool {
+    // What was not measured stays before all that the table has after it.
+    if !ranking.iter().any(|named| *named as usize == other) {
+        return false;
+    }
     let mut rows: Vec<usize> = (0..plugin.variants.len()).collect();
     launch::put_in_order(&mut rows, ranking);
     rows.iter().find(|found| **found == row || **found == other) == Some(&row)

@@ -143,7 +143,9 @@ impl<'t> Reader<'t> {
                     let is_name =
                         self.lexed.tokens.get(at).is_some_and(|token| token.kind == TokenKind::Word);
                     self.is_broken |= !is_name || self.around.macro_of(&name).is_some();
-                    names.push(Namespace { name, is_transparent: is_inline });
+                    if is_name {
+                        names.push(Namespace { name, is_transparent: is_inline });
+                    }
                     is_inline = false;
                 }
             }

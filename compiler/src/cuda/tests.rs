@@ -408,6 +408,7 @@ fn pieces() -> impl proptest::strategy::Strategy<Value = String> {
         "\n#define k x\n",
         "namespace a",
         "::",
+        ":",
         "extern \"C\" ",
         "...",
         "[",
@@ -433,11 +434,22 @@ fn pieces() -> impl proptest::strategy::Strategy<Value = String> {
     prop::collection::vec(piece, 0..48).prop_map(|pieces| pieces.concat())
 }
 
+/// The name of a namespace of which the text makes no sense was the sign that stands there, and no path named the kernel.
+#[test]
+fn a_sign_is_no_namespace() {
+    for text in ["namespace a : { __global__ void k() {} }", "namespace a::: { __global__ void k() {} }"] {
+        let kernels = read(text);
+        assert!(kernels.kernels.iter().all(|kernel| kernel.is_named(&kernel.path())), "{kernels:?}");
+        assert!(!kernels.kernels.is_empty());
+    }
+}
+
 #[test]
 fn any_text_is_read() {
     proptest::proptest!(|(text in pieces())| {
         for kernel in read(&text).kernels {
             line(&text, &kernel);
+            proptest::prop_assert!(kernel.is_named(&kernel.path()), "{kernel:?}");
             proptest::prop_assert!(text.get(kernel.params_range.clone()).is_some());
             for param in &kernel.params {
                 proptest::prop_assert!(text.get(param.range.clone()).is_some());

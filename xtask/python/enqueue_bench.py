@@ -2,12 +2,14 @@
 
     python3 enqueue_bench.py FOLDER [--rounds 20] [--out DIR]
 
-FOLDER is what `cargo xtask bench enqueue --prepare FOLDER` wrote. Each round takes, for each engine in turn, the median over bursts of the time of one
-`execute_async_v3`, or of one launch of the graph in which that was captured; the stream is empty when a burst begins. Ratios are taken round by round, so
-that what else the machine does cancels. Writes DIR/enqueue.json, which `cargo xtask bench publish` takes. Needs a GPU and TensorRT-RTX's Python bindings.
+FOLDER is what `cargo xtask bench enqueue --prepare FOLDER` wrote. Each round takes, for each engine, the median over bursts of the time of one
+`execute_async_v3`, or of one launch of the graph in which that was captured; the stream is empty when a burst begins. The engines' bursts take turns, on one
+processor, and ratios are taken round by round, so that what else the machine does cancels. Writes DIR/enqueue.json, which `cargo xtask bench publish` takes. Needs a GPU and TensorRT-RTX's Python bindings.
 """
 
 import argparse
+import contextlib
+import gc
 import json
 import os
 import statistics
@@ -54,12 +56,35 @@ def medians(cuda, works, args):
         for _ in range(10):
             burst(cuda, work, args.count)
     kinds, found = list(works), {kind: [] for kind in works}
-    for index in range(args.rounds):
-        turn = index % len(kinds)
-        for kind in kinds[turn:] + kinds[:turn]:
-            bursts = [burst(cuda, works[kind], args.count) for _ in range(args.bursts)]
-            found[kind].append(statistics.median(bursts))
+    for _ in range(args.rounds):
+        bursts = {kind: [] for kind in kinds}
+        for index in range(args.bursts):
+            turn = index % len(kinds)
+            for kind in kinds[turn:] + kinds[:turn]:
+                bursts[kind].append(burst(cuda, works[kind], args.count))
+        for kind in kinds:
+            found[kind].append(statistics.median(bursts[kind]))
     return found
+
+
+@contextlib.contextmanager
+def undisturbed():
+    """Keeps this thread on the processor where it is, and Python from collecting garbage: either moves single bursts by more than a plugin does.
+    Threads that others start meanwhile would stay there too; nothing is loaded meanwhile."""
+    everywhere = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {processor()})
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+        os.sched_setaffinity(0, everywhere)
+
+
+def processor():
+    """The processor that runs this: field 39 of proc_pid_stat(5)."""
+    with open("/proc/self/stat") as file:
+        return int(file.read().rpartition(")")[2].split()[39 - 3])
 
 
 def row(cell, graph, found):
@@ -76,7 +101,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder")
     parser.add_argument("--rounds", type=int, default=20)
-    parser.add_argument("--bursts", type=int, default=15)
+    parser.add_argument("--bursts", type=int, default=30)
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--out", default="out")
     args = parser.parse_args()
@@ -96,7 +121,8 @@ def main():
             engines[kind] = bench_run.Engine(client, args.folder, new)
         for graph in (False, True):
             timed = works(client, engines, graph)
-            found = medians(client.cuda, timed, args)
+            with undisturbed():
+                found = medians(client.cuda, timed, args)
             for kind, work in timed.items():
                 # What the bursts left there may be of one run before they failed.
                 engines[kind].forget()
@@ -111,8 +137,8 @@ def main():
     table = {
         "title": "Enqueue",
         "text": (
-            f"Host time of one `execute_async_v3`, or of the launch of a CUDA graph in which one was captured, of an engine with one node, in one process; {args.rounds} rounds in turn, in each the median of "
-            f"{args.bursts} bursts of {args.count}. The bound is that of the mean of the rounds' ratios. No plugin launches programmatically. Those in Python are classes that call the driver through `ctypes`."
+            f"Host time of one `execute_async_v3`, or of the launch of a CUDA graph in which one was captured, of an engine with one node, in one process on one processor; {args.rounds} rounds, in each the median of "
+            f"{args.bursts} bursts of {args.count}, which take turns. The bound is that of the mean of the rounds' ratios. No plugin launches programmatically. Those in Python are classes that call the driver through `ctypes`."
         ),
         "columns": columns,
         "rows": rows,

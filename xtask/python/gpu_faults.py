@@ -287,7 +287,7 @@ def churn_case(directory, case):
         engines.append(engine_of(client, directory, plan))
         client.engines[len(engines)] = runtime
     lanes = [Lane(client, directory, engines[i % ENGINES], plan, runs[i % len(runs)]) for i in range(THREADS)]
-    beside = [Client() for _ in range(2)]
+    beside = [Client(log=client.log) for _ in range(2)]
     cycles = [0, 0]
     ended = []
 

@@ -11,6 +11,7 @@ no fewer).
 import argparse
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -201,7 +202,7 @@ def devices_case(directory, case, most):
     count = clients[0].cuda.device_count()
     if count < 2:
         return print(f"{SKIPPED}: one GPU, and the case is about several")
-    clients += [Client(ordinal) for ordinal in range(1, count)]
+    clients += [Client(ordinal, clients[0].log) for ordinal in range(1, count)]
     total = 0
     for plan, runs in runs_of(case):
         lanes = []
@@ -292,6 +293,11 @@ def parser_of(text):
     return parser
 
 
+def ended(code):
+    """What a process that left no exception says by how it ended."""
+    return f"\nended by {signal.Signals(-code).name}" if code < 0 else ""
+
+
 def run_all(args, works, work, started):
     """Runs each of `works` over each case in a process of its own, where `work(how, case)` does it; `started` has that process's script with
     options, and its environment. The exit code."""
@@ -317,7 +323,7 @@ def run_all(args, works, work, started):
                 done = subprocess.run(
                     command, capture_output=True, text=True, errors="replace", env={**os.environ, **environment}, timeout=240
                 )
-                good, text = done.returncode == 0, done.stdout + done.stderr
+                good, text = done.returncode == 0, done.stdout + done.stderr + ended(done.returncode)
             except subprocess.TimeoutExpired:
                 good, text = False, "timed out"
             told = (text.strip().splitlines() or [""])[-1 if good else 0]
@@ -325,7 +331,7 @@ def run_all(args, works, work, started):
             passed, failed, skipped = passed + (good and not is_skipped), failed + (not good), skipped + is_skipped
             print(f"{'SKIPPED' if is_skipped else 'ok' if good else 'FAILED'} {title}: {told}")
             if not good:
-                print("    " + "\n    ".join(text.splitlines()[-25:]))
+                print("    " + "\n    ".join(text.splitlines()[-40:]))
             sys.stdout.flush()
     if skipped:
         print(f"SKIPPED: {skipped} cases did not run, and what they are about is not shown")

@@ -29,9 +29,12 @@ def numel(shape):
 
 
 class Client:
-    """A C++ application in miniature: a registry, one IRuntime, engines, contexts."""
+    """A C++ application in miniature: a registry, one IRuntime, engines, contexts.
 
-    def __init__(self, ordinal=0):
+    Clients of several threads share one `log`. TensorRT-RTX 1.7.1 tells a second one that another is registered while it holds its lock on loggers,
+    and its bindings keep Python's lock while an IRuntime is made or freed: two threads that do so then wait for each other for ever."""
+
+    def __init__(self, ordinal=0, log=None):
         import tensorrt_rtx_bindings as trt
 
         from cuda_driver import Cuda
@@ -48,7 +51,7 @@ class Client:
 
         self.trt = trt
         self.cuda = Cuda(ordinal)
-        self.log = Log()
+        self.log = log or Log()
         self.runtime = None
         self.engines = {}
 

@@ -9,7 +9,8 @@
 //! so its slots come first.
 //!
 //! Sources: `NvInferRuntimeBase.h`, `NvInferPluginBase.h` and `NvInferRuntime.h` of TensorRT-RTX 1.3 to 1.7
-//! and Enterprise 11.4, where these interfaces are the same.
+//! and Enterprise 11.4, where these interfaces are the same. Those of quick plugins stand in a file of their own
+//! with their source.
 
 use std::ffi::{c_char, c_void};
 
@@ -18,6 +19,13 @@ use crate::raw::{
     PluginFieldCollection, PluginTensorDesc, TensorRTPhase,
 };
 use crate::rtti::TypeInfo;
+
+mod quick;
+
+pub use quick::{
+    KernelLaunchParamsSlots, QuickBuildSlots, QuickCoreSlots, QuickCreatorSlots, QuickRuntimeSlots,
+    SymExprSlots, SymExprsSlots,
+};
 
 /// A pointer to an interface, as C++ passes `this`: the address of a vptr.
 pub type This = *mut c_void;

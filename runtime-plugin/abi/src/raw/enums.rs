@@ -205,6 +205,43 @@ foreign_enum! {
     }
 }
 
+foreign_enum! {
+    /// `nvinfer1::QuickPluginCreationRequest` (`impl/NvInferPythonPlugin.h`): which kind of quick plugin is wanted. "JIT" is one that
+    /// runs in the process of the engine, "AOT" one whose kernel the engine keeps.
+    QuickPluginCreationRequest {
+        /// Either.
+        UNKNOWN = 0,
+        /// JIT where there is one.
+        PREFER_JIT = 1,
+        /// AOT where there is one.
+        PREFER_AOT = 2,
+        /// JIT or none.
+        STRICT_JIT = 3,
+        /// AOT or none.
+        STRICT_AOT = 4,
+    }
+}
+
+foreign_enum! {
+    /// `nvinfer1::PluginArgType` (`impl/NvInferPythonPlugin.h`): what a scalar argument of an AOT plugin's kernel is.
+    PluginArgType {
+        /// An integer.
+        INT = 0,
+    }
+}
+
+foreign_enum! {
+    /// `nvinfer1::PluginArgDataType` (`impl/NvInferPythonPlugin.h`): how a scalar argument of an AOT plugin's kernel is passed.
+    PluginArgDataType {
+        /// 8 bits, signed.
+        INT8 = 0,
+        /// 16 bits, signed.
+        INT16 = 1,
+        /// 32 bits, signed.
+        INT32 = 2,
+    }
+}
+
 impl PluginFieldType {
     /// Bytes of `count` elements, or `None` for a type that this crate does not know or a size that
     /// overflows.
@@ -242,6 +279,11 @@ mod tests {
         assert_eq!(PluginFieldType::ALL.len(), 14);
         assert_eq!(DimensionOperation::ALL.len(), 9);
         assert_eq!(Severity::ALL.len(), 5);
+        for (index, value) in QuickPluginCreationRequest::ALL.iter().enumerate() {
+            assert_eq!(value.0, index as i32);
+        }
+        assert_eq!(QuickPluginCreationRequest::ALL.len(), 5);
+        assert_eq!((PluginArgType::ALL.len(), PluginArgDataType::ALL.len()), (1, 3));
     }
 
     #[test]

@@ -131,6 +131,26 @@ pub struct IExprBuilder {
     pub implementation: *const c_void,
 }
 
+/// `nvinfer1::IKernelLaunchParams` (`impl/NvInferPythonPlugin.h`, Enterprise 11.4): a vptr that plugins do not use, then `mImpl`.
+#[repr(C)]
+#[derive(Debug)]
+pub struct IKernelLaunchParams {
+    /// Vtable of the wrapper: two destructor slots only.
+    pub vptr: *const c_void,
+    /// `IKernelLaunchParamsImpl*`.
+    pub implementation: *mut c_void,
+}
+
+/// `nvinfer1::ISymExprs` (`impl/NvInferPythonPlugin.h`, Enterprise 11.4): a vptr that plugins do not use, then `mImpl`.
+#[repr(C)]
+#[derive(Debug)]
+pub struct ISymExprs {
+    /// Vtable of the wrapper: two destructor slots only.
+    pub vptr: *const c_void,
+    /// `ISymExprsImpl*`.
+    pub implementation: *mut c_void,
+}
+
 // The numbers are those that g++ prints for NVIDIA's headers (RTX 1.7) with `sizeof` and `offsetof` on LP64.
 const _: () = {
     assert!(size_of::<Dims>() == 72 && offset_of!(Dims, nb_dims) == 0 && offset_of!(Dims, d) == 8);
@@ -168,6 +188,8 @@ const _: () = {
 
     assert!(size_of::<IDimensionExpr>() == 16 && offset_of!(IDimensionExpr, implementation) == 8);
     assert!(size_of::<IExprBuilder>() == 16 && offset_of!(IExprBuilder, implementation) == 8);
+    assert!(size_of::<IKernelLaunchParams>() == 16 && offset_of!(IKernelLaunchParams, implementation) == 8);
+    assert!(size_of::<ISymExprs>() == 16 && offset_of!(ISymExprs, implementation) == 8);
 };
 
 #[cfg(test)]

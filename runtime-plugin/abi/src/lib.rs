@@ -30,12 +30,14 @@
 #[cfg(panic = "abort")]
 compile_error!("`panic = \"abort\"` would end TensorRT's process where a thunk has to catch a panic");
 
+mod answer;
 pub mod creator;
 pub mod error;
 pub mod expr;
 pub mod fields;
 pub mod library;
 pub mod logger;
+mod object;
 mod panics;
 pub mod plugin;
 pub mod raw;

@@ -3,18 +3,17 @@
 //! Owns: conversion between C++ arrays and Rust slices while an engine is built. Never: no decision about
 //! types or shapes.
 
-use std::ffi::{CStr, c_char};
+use std::ffi::c_char;
 
-use super::object::{Build, code, object};
-use super::{Plugin, PluginObject};
+use super::Plugin;
+use super::object::{One, PluginObject};
+use crate::answer::{UNSET, aliased, count, pointer, shapes_are_set, types_are_set, write_tactics};
 use crate::error::Error;
 use crate::expr::{ExprBuilder, Shape};
+use crate::object::{Build, code, object};
 use crate::raw::{DataType, DimsExprs, DynamicPluginTensorDesc, IExprBuilder};
 use crate::thunk::{slice, slice_to_fill};
 use crate::vtable::{BuildSlots, This, VersionedSlots};
-
-/// What an output type holds until the plugin has set it.
-const UNSET: DataType = DataType(-1);
 
 pub(super) const fn slots<P: Plugin>(versioned: VersionedSlots) -> BuildSlots {
     BuildSlots {
@@ -38,7 +37,7 @@ pub(super) const fn slots<P: Plugin>(versioned: VersionedSlots) -> BuildSlots {
 /// `this` is the build interface of a live object of `P`.
 unsafe fn this_object<'a, P: Plugin>(this: This) -> &'a PluginObject<P> {
     // SAFETY: the caller's promise.
-    unsafe { object::<P, Build>(this) }
+    unsafe { object::<One<P>, Build>(this) }
 }
 
 unsafe extern "C" fn configure_plugin<P: Plugin>(
@@ -67,10 +66,7 @@ unsafe extern "C" fn get_output_data_types<P: Plugin>(
     };
     object.call(code, |plugin| {
         plugin.output_types(inputs, outputs)?;
-        match outputs.iter().position(|output| *output == UNSET) {
-            Some(index) => Err(Error::internal(format!("the plugin gave output {index} no type"))),
-            None => Ok(0),
-        }
+        types_are_set(outputs)
     })
 }
 
@@ -99,10 +95,7 @@ unsafe extern "C" fn get_output_shapes<P: Plugin>(
         let builder =
             builder.ok_or_else(|| Error::invalid("getOutputShapes was called without a builder"))?;
         plugin.output_shapes(inputs, shape_inputs, &builder, outputs)?;
-        match outputs.iter().position(|output| !output.is_set()) {
-            Some(index) => Err(Error::internal(format!("the plugin gave output {index} no shape"))),
-            None => Ok(0),
-        }
+        shapes_are_set(outputs)
     })
 }
 
@@ -155,19 +148,7 @@ unsafe extern "C" fn get_valid_tactics<P: Plugin>(this: This, tactics: *mut i32,
     // SAFETY: as in `configure_plugin`; TensorRT hands over room for as many tactics as `getNbTactics` said,
     // or none.
     let (object, room) = unsafe { (this_object::<P>(this), slice_to_fill(tactics, tactic_count, 0)) };
-    object.call(code, |plugin| {
-        let tactics = plugin.tactics()?;
-        // TensorRT-RTX also asks with no room at all, for aliased and data-dependent plugins.
-        if tactics.len() < room.len() {
-            return Err(Error::internal(format!(
-                "{} tactics were asked for, there are {}",
-                room.len(),
-                tactics.len()
-            )));
-        }
-        room.copy_from_slice(&tactics[..room.len()]);
-        Ok(0)
-    })
+    object.call(code, |plugin| write_tactics(&plugin.tactics()?, room))
 }
 
 unsafe extern "C" fn get_nb_tactics<P: Plugin>(this: This) -> i32 {
@@ -197,20 +178,5 @@ unsafe extern "C" fn get_metadata_string<P: Plugin>(this: This) -> *const c_char
 unsafe extern "C" fn get_aliased_input<P: Plugin>(this: This, output: i32) -> i32 {
     // SAFETY: TensorRT passes its own object.
     let object = unsafe { this_object::<P>(this) };
-    object.call(
-        |_| -1,
-        |plugin| match usize::try_from(output).ok().and_then(|output| plugin.aliased_input(output)) {
-            Some(input) => count(input),
-            None => Ok(-1),
-        },
-    )
-}
-
-fn count(count: usize) -> Result<i32, Error> {
-    i32::try_from(count).map_err(|_| Error::internal(format!("{count} does not fit into 32 bits")))
-}
-
-/// Valid as long as the plugin, which owns the text and is never moved.
-fn pointer(text: Option<&CStr>) -> *const c_char {
-    text.map_or(std::ptr::null(), CStr::as_ptr)
+    object.call(|_| -1, |plugin| aliased(output, |output| plugin.aliased_input(output)))
 }

@@ -1,7 +1,6 @@
 //! A plugin: the safe trait, and the object with four vptrs that TensorRT holds.
 //!
-//! Owns: [`Plugin`] and the thunks of `IPluginV3`, `IPluginV3OneCore`, `IPluginV3OneBuildV2` and
-//! `IPluginV3OneRuntime`. Never: no knowledge of what a plugin computes.
+//! Owns: [`Plugin`] and the thunks of `IPluginV3OneBuildV2` and `IPluginV3OneRuntime`. Never: no knowledge of what a plugin computes.
 
 mod build;
 mod object;
@@ -17,7 +16,7 @@ use crate::fields::FieldSet;
 use crate::logger;
 use crate::raw::{DataType, DynamicPluginTensorDesc, PluginTensorDesc};
 
-pub use object::{PluginObject, into_raw};
+pub use object::into_raw;
 
 /// What a plugin does, without pointers and without panics that matter.
 ///

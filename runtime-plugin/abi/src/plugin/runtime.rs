@@ -5,8 +5,9 @@
 use std::ffi::c_void;
 use std::ptr;
 
-use super::object::{Opaque, Runtime, code, object};
-use super::{Plugin, PluginObject};
+use super::Plugin;
+use super::object::{One, Opaque, PluginObject, attach};
+use crate::object::{Runtime, code, object};
 use crate::raw::{PluginField, PluginFieldCollection, PluginFieldType, PluginTensorDesc};
 use crate::thunk::slice;
 use crate::vtable::{RuntimeSlots, This, VersionedSlots};
@@ -27,7 +28,7 @@ pub(super) const fn slots<P: Plugin>(versioned: VersionedSlots) -> RuntimeSlots 
 #[inline]
 unsafe fn this_object<'a, P: Plugin>(this: This) -> &'a PluginObject<P> {
     // SAFETY: the caller's promise.
-    unsafe { object::<P, Runtime>(this) }
+    unsafe { object::<One<P>, Runtime>(this) }
 }
 
 unsafe extern "C" fn set_tactic<P: Plugin>(this: This, tactic: i32) -> i32 {
@@ -46,7 +47,7 @@ unsafe extern "C" fn on_shape_change<P: Plugin>(
     // SAFETY: TensorRT passes its own object, and arrays of these lengths that outlive the call.
     let (object, inputs, outputs) =
         unsafe { (this_object::<P>(this), slice(inputs, input_count), slice(outputs, output_count)) };
-    object.set_counts(input_count, output_count);
+    object.kept.set(input_count, output_count);
     object.call(code, |plugin| plugin.on_shape_change(inputs, outputs).map(|()| 0))
 }
 
@@ -62,7 +63,7 @@ unsafe extern "C" fn enqueue<P: Plugin>(
     // SAFETY: TensorRT passes its own object.
     let object = unsafe { this_object::<P>(this) };
     object.call(code, |plugin| {
-        let (input_count, output_count) = object.counts()?;
+        let (input_count, output_count) = object.kept.get()?;
         // SAFETY: the arrays have as many elements as those of the last `onShapeChange`, which speaks of the
         // same tensors; what the pointers in them lead to is TensorRT's promise to every plugin.
         unsafe {
@@ -82,7 +83,7 @@ unsafe extern "C" fn enqueue<P: Plugin>(
 unsafe extern "C" fn attach_to_context<P: Plugin>(this: This, _context: Opaque) -> This {
     // SAFETY: TensorRT passes its own object.
     let object = unsafe { this_object::<P>(this) };
-    object.attach()
+    attach(object)
 }
 
 unsafe extern "C" fn get_fields_to_serialize<P: Plugin>(this: This) -> *const PluginFieldCollection {

@@ -155,7 +155,7 @@ fn destroying_in_place_leaves_the_memory() {
     // SAFETY: the object is not used again; its memory is then freed without a second destructor.
     unsafe {
         (slots::<VersionedSlots>(plugin).destroy)(plugin);
-        drop(Box::from_raw(plugin.cast::<std::mem::MaybeUninit<super::PluginObject<Probe>>>()));
+        drop(Box::from_raw(plugin.cast::<std::mem::MaybeUninit<super::object::PluginObject<Probe>>>()));
     }
     assert_eq!(record.dropped.load(Ordering::Relaxed), 1);
 }

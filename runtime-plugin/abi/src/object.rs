@@ -1,0 +1,278 @@
+//! The heap object behind an `IPluginV3*`, and the slots that all its interfaces share.
+//!
+//! Owns: [`Object`], its life from [`into_raw`] to D0, and the thunks of `IPluginV3` and of the core interface. Never: no `&mut` to an
+//! object that TensorRT holds; what changes is behind atomics or locks, here and in the implementor.
+
+use std::ffi::{CStr, c_char};
+use std::mem::offset_of;
+
+use crate::error::Error;
+use crate::logger;
+use crate::raw::{APILanguage, InterfaceInfo, PluginCapabilityType};
+use crate::rtti;
+use crate::thunk::{caught, tell};
+use crate::vtable::{CoreSlots, PluginSlots, This, VTable, VersionedSlots};
+
+/// A kind of plugin: which interfaces its objects serve beside `IPluginV3`, and how its implementors are asked what every plugin is.
+pub(crate) trait Family: Sized + 'static {
+    /// Who does the work.
+    type Implementor: Clone + Send + Sync + 'static;
+    /// What an object keeps for its thunks beside the implementor.
+    type Kept: Default + Send + Sync;
+    type BuildSlots: 'static;
+    type RuntimeSlots: 'static;
+
+    /// What `getInterfaceInfo` says of each interface.
+    const CORE_INFO: InterfaceInfo;
+    const BUILD_INFO: InterfaceInfo;
+    const RUNTIME_INFO: InterfaceInfo;
+    const BUILD: &'static VTable<Self::BuildSlots>;
+    const RUNTIME: &'static VTable<Self::RuntimeSlots>;
+
+    fn core_name(implementor: &Self::Implementor) -> &CStr;
+    fn core_version(implementor: &Self::Implementor) -> &CStr;
+    fn core_namespace(implementor: &Self::Implementor) -> &CStr;
+    fn report(implementor: &Self::Implementor, error: &Error);
+    /// What a clone begins with.
+    fn kept_by_clone(kept: &Self::Kept) -> Self::Kept;
+}
+
+/// The vptrs of an object, first in it and in this order, so their offsets do not depend on its kind.
+#[repr(C)]
+struct Faces<Build, Runtime> {
+    plugin: *const PluginSlots,
+    core: *const CoreSlots,
+    build: *const Build,
+    runtime: *const Runtime,
+}
+
+/// One plugin as C++ sees it: a class that derives from the four interfaces.
+#[repr(C)]
+pub(crate) struct Object<F: Family> {
+    faces: Faces<F::BuildSlots, F::RuntimeSlots>,
+    pub(crate) kept: F::Kept,
+    /// `None` where cloning or attaching failed: TensorRT crashes on null there, so it gets an object that
+    /// always fails.
+    pub(crate) implementor: Option<F::Implementor>,
+}
+
+/// One of the interfaces inside an [`Object`].
+pub(crate) trait Interface {
+    /// Where its vptr stands.
+    const OFFSET: usize;
+    /// What `getInterfaceInfo` says.
+    fn info<F: Family>() -> InterfaceInfo;
+}
+
+pub(crate) const fn info(kind: &'static CStr, major: i32) -> InterfaceInfo {
+    InterfaceInfo { kind: kind.as_ptr(), major, minor: 0 }
+}
+
+pub(crate) struct Whole;
+pub(crate) struct Core;
+pub(crate) struct Build;
+pub(crate) struct Runtime;
+
+impl Interface for Whole {
+    const OFFSET: usize = offset_of!(Faces<(), ()>, plugin);
+    fn info<F: Family>() -> InterfaceInfo {
+        info(c"PLUGIN", 1)
+    }
+}
+impl Interface for Core {
+    const OFFSET: usize = offset_of!(Faces<(), ()>, core);
+    fn info<F: Family>() -> InterfaceInfo {
+        F::CORE_INFO
+    }
+}
+impl Interface for Build {
+    const OFFSET: usize = offset_of!(Faces<(), ()>, build);
+    fn info<F: Family>() -> InterfaceInfo {
+        F::BUILD_INFO
+    }
+}
+impl Interface for Runtime {
+    const OFFSET: usize = offset_of!(Faces<(), ()>, runtime);
+    fn info<F: Family>() -> InterfaceInfo {
+        F::RUNTIME_INFO
+    }
+}
+
+/// The vtables that look the same for every kind of plugin.
+struct Vtables<F>(std::marker::PhantomData<F>);
+
+impl<F: Family> Vtables<F> {
+    const PLUGIN: &'static VTable<PluginSlots> = &table::<Whole, _>(PluginSlots {
+        versioned: versioned::<F, Whole>(),
+        get_capability_interface,
+        clone: clone::<F>,
+    });
+    const CORE: &'static VTable<CoreSlots> = &table::<Core, _>(CoreSlots {
+        versioned: versioned::<F, Core>(),
+        get_plugin_name: get_plugin_name::<F>,
+        get_plugin_version: get_plugin_version::<F>,
+        get_plugin_namespace: get_plugin_namespace::<F>,
+    });
+}
+
+/// The vtable of one interface.
+pub(crate) const fn table<I: Interface, Slots: Copy>(slots: Slots) -> VTable<Slots> {
+    VTable { offset_to_top: -(I::OFFSET as isize), type_info: &raw const rtti::PLUGIN, slots }
+}
+
+/// The slots that every interface begins with.
+pub(crate) const fn versioned<F: Family, I: Interface>() -> VersionedSlots {
+    VersionedSlots {
+        get_api_language,
+        get_interface_info: get_interface_info::<F, I>,
+        destroy: destroy::<F, I>,
+        destroy_and_free: destroy_and_free::<F, I>,
+    }
+}
+
+impl<F: Family> Object<F> {
+    pub(crate) fn boxed(implementor: Option<F::Implementor>, kept: F::Kept) -> Box<Self> {
+        // The markers above speak of `Faces<(), ()>`; all of its pointers are thin, so `repr(C)` puts them at the same place for every
+        // kind.
+        const {
+            assert!(offset_of!(Self, faces) == 0);
+            assert!(offset_of!(Faces<F::BuildSlots, F::RuntimeSlots>, core) == Core::OFFSET);
+            assert!(offset_of!(Faces<F::BuildSlots, F::RuntimeSlots>, build) == Build::OFFSET);
+            assert!(offset_of!(Faces<F::BuildSlots, F::RuntimeSlots>, runtime) == Runtime::OFFSET);
+        }
+        let faces = Faces {
+            plugin: Vtables::<F>::PLUGIN.vptr(),
+            core: Vtables::<F>::CORE.vptr(),
+            build: F::BUILD.vptr(),
+            runtime: F::RUNTIME.vptr(),
+        };
+        Box::new(Self { faces, kept, implementor })
+    }
+
+    /// Runs a method of the implementor; a failure is reported and becomes `failure`'s value.
+    #[inline]
+    pub(crate) fn call<'a, R>(
+        &'a self,
+        failure: impl FnOnce(&Error) -> R,
+        body: impl FnOnce(&'a F::Implementor) -> Result<R, Error>,
+    ) -> R {
+        match caught(|| self.implementor.as_ref().ok_or_else(missing).and_then(body)) {
+            Ok(value) => value,
+            Err(error) => {
+                self.report(&error);
+                failure(&error)
+            }
+        }
+    }
+
+    #[cold]
+    fn report(&self, error: &Error) {
+        tell(|| match &self.implementor {
+            Some(implementor) => F::report(implementor, error),
+            None => logger::error(error.text()),
+        });
+    }
+}
+
+#[cold]
+fn missing() -> Error {
+    Error::new(Error::INVALID_STATE, "this plugin could not be cloned or attached, see the message before")
+}
+
+/// Gives an object up to C++: an `IPluginV3*`, freed through its D0.
+pub(crate) fn release<F: Family>(object: Box<Object<F>>) -> This {
+    Box::into_raw(object).cast()
+}
+
+/// Hands a plugin over to C++: an `IPluginV3*`, freed through its D0.
+pub(crate) fn into_raw<F: Family>(implementor: F::Implementor) -> This {
+    release(Object::<F>::boxed(Some(implementor), F::Kept::default()))
+}
+
+/// The object around an interface.
+///
+/// # Safety
+/// `this` is the interface `I` of a live object that [`into_raw`] made for the same `F`.
+#[inline]
+pub(crate) unsafe fn object<'a, F: Family, I: Interface>(this: This) -> &'a Object<F> {
+    // SAFETY: `this` was made from the object's own pointer by adding `I::OFFSET`, so going back stays inside
+    // it; only shared references to an object ever exist until its destructor.
+    unsafe { &*this.byte_sub(I::OFFSET).cast::<Object<F>>() }
+}
+
+unsafe extern "C" fn get_api_language(_this: This) -> APILanguage {
+    APILanguage::CPP
+}
+
+unsafe extern "C" fn get_interface_info<F: Family, I: Interface>(_this: This) -> InterfaceInfo {
+    I::info::<F>()
+}
+
+/// D1: for an object in memory of the caller's.
+unsafe extern "C" fn destroy<F: Family, I: Interface>(this: This) {
+    // A destructor that panics has nobody to tell: TensorRT's logger may be gone by then.
+    let _silent = caught(|| {
+        // SAFETY: the caller gives up the object; no reference to it is left.
+        unsafe { std::ptr::drop_in_place(this.byte_sub(I::OFFSET).cast::<Object<F>>()) };
+        Ok(())
+    });
+}
+
+/// D0: C++'s `delete`, through any of the interfaces.
+unsafe extern "C" fn destroy_and_free<F: Family, I: Interface>(this: This) {
+    let _silent = caught(|| {
+        // SAFETY: the caller gives up the object, which `release` took out of a `Box`.
+        drop(unsafe { Box::from_raw(this.byte_sub(I::OFFSET).cast::<Object<F>>()) });
+        Ok(())
+    });
+}
+
+unsafe extern "C" fn get_capability_interface(this: This, kind: PluginCapabilityType) -> This {
+    let offset = match kind {
+        PluginCapabilityType::CORE => Core::OFFSET,
+        PluginCapabilityType::BUILD => Build::OFFSET,
+        PluginCapabilityType::RUNTIME => Runtime::OFFSET,
+        _ => return std::ptr::null_mut(),
+    };
+    // SAFETY: `this` is a whole object, and the offset lies inside it.
+    unsafe { this.byte_add(offset) }
+}
+
+unsafe extern "C" fn clone<F: Family>(this: This) -> This {
+    // SAFETY: TensorRT passes the object it was given.
+    let object = unsafe { object::<F, Whole>(this) };
+    object.call(
+        |_| release(Object::<F>::boxed(None, F::Kept::default())),
+        |implementor| {
+            let kept = F::kept_by_clone(&object.kept);
+            Ok(release(Object::<F>::boxed(Some(implementor.clone()), kept)))
+        },
+    )
+}
+
+/// A text of the core interface. TensorRT does not expect null there, so a failure is an empty one.
+unsafe fn core_text<F: Family>(this: This, text: fn(&F::Implementor) -> &CStr) -> *const c_char {
+    // SAFETY: the slots below pass on what TensorRT called them with.
+    let object = unsafe { object::<F, Core>(this) };
+    object.call(|_| c"".as_ptr(), |implementor| Ok(text(implementor).as_ptr()))
+}
+
+unsafe extern "C" fn get_plugin_name<F: Family>(this: This) -> *const c_char {
+    // SAFETY: `this` is the core interface that TensorRT was given.
+    unsafe { core_text::<F>(this, F::core_name) }
+}
+
+unsafe extern "C" fn get_plugin_version<F: Family>(this: This) -> *const c_char {
+    // SAFETY: as above.
+    unsafe { core_text::<F>(this, F::core_version) }
+}
+
+unsafe extern "C" fn get_plugin_namespace<F: Family>(this: This) -> *const c_char {
+    // SAFETY: as above.
+    unsafe { core_text::<F>(this, F::core_namespace) }
+}
+
+/// Failure value of the methods that return a code.
+pub(crate) fn code(error: &Error) -> i32 {
+    error.code()
+}

@@ -1,7 +1,7 @@
 //! A creator: the safe trait, and the objects that a plugin library registers.
 //!
-//! Owns: [`Creator`], [`CreatorList`] and the thunks of `IPluginCreatorV3One`. Never: no registry call;
-//! TensorRT asks the library for its creators.
+//! Owns: [`Creator`], [`QuickCreator`], [`CreatorList`] and the thunks of `IPluginCreatorV3One` and `IPluginCreatorV3Quick`. Never: no
+//! registry call; TensorRT asks the library for its creators.
 
 use std::collections::BTreeSet;
 use std::ffi::{CStr, c_char};
@@ -15,6 +15,10 @@ use crate::raw::{APILanguage, InterfaceInfo, PluginField, PluginFieldCollection,
 use crate::thunk::{caught, slice, tell};
 use crate::vtable::{CreatorSlots, This, VTable, VersionedSlots};
 use crate::{logger, rtti};
+
+mod quick;
+
+pub use quick::QuickCreator;
 
 /// What makes plugins of one name, version and namespace.
 pub trait Creator: Send + Sync + 'static {
@@ -47,33 +51,78 @@ pub trait Creator: Send + Sync + 'static {
     }
 }
 
-/// `IPluginCreatorV3One` as C++ sees it.
-#[repr(C)]
-struct CreatorObject<C> {
-    vptr: *const CreatorSlots,
-    creator: C,
+/// A kind of creator: which interface its objects serve, and how its implementors are asked what every creator is.
+trait Family: Sized + 'static {
+    /// Who makes the plugins.
+    type Implementor: Send + Sync + 'static;
+    type Slots: 'static;
+
+    /// What `getInterfaceInfo` says.
+    const INFO: InterfaceInfo;
+    const VTABLE: &'static VTable<Self::Slots>;
+
+    fn name(implementor: &Self::Implementor) -> &CStr;
+    fn version(implementor: &Self::Implementor) -> &CStr;
+    fn namespace(implementor: &Self::Implementor) -> &CStr;
+    fn fields(implementor: &Self::Implementor) -> &FieldNames;
+    fn report(implementor: &Self::Implementor, error: &Error);
 }
 
-struct Vtables<C>(PhantomData<C>);
+/// A creator as C++ sees it.
+#[repr(C)]
+struct CreatorObject<F: Family> {
+    vptr: *const F::Slots,
+    implementor: F::Implementor,
+}
 
-impl<C: Creator> Vtables<C> {
-    const CREATOR: &'static VTable<CreatorSlots> = &VTable {
-        offset_to_top: 0,
-        type_info: &raw const rtti::CREATOR,
-        slots: CreatorSlots {
-            versioned: VersionedSlots {
-                get_api_language,
-                get_interface_info,
-                destroy,
-                destroy_and_free: destroy,
-            },
-            create_plugin: create_plugin::<C>,
-            get_field_names: get_field_names::<C>,
-            get_plugin_name: get_plugin_name::<C>,
-            get_plugin_version: get_plugin_version::<C>,
-            get_plugin_namespace: get_plugin_namespace::<C>,
-        },
-    };
+/// Creators of the kind V3One.
+struct One<C>(PhantomData<fn() -> C>);
+
+impl<C: Creator> Family for One<C> {
+    type Implementor = C;
+    type Slots = CreatorSlots;
+
+    // With the space: it stands so in NVIDIA's header.
+    const INFO: InterfaceInfo = InterfaceInfo { kind: c"PLUGIN CREATOR_V3ONE".as_ptr(), major: 1, minor: 0 };
+    const VTABLE: &'static VTable<CreatorSlots> = &table(CreatorSlots {
+        versioned: versioned::<Self>(),
+        create_plugin: create_plugin::<C>,
+        get_field_names: get_field_names::<Self>,
+        get_plugin_name: get_plugin_name::<Self>,
+        get_plugin_version: get_plugin_version::<Self>,
+        get_plugin_namespace: get_plugin_namespace::<Self>,
+    });
+
+    fn name(implementor: &C) -> &CStr {
+        implementor.name()
+    }
+    fn version(implementor: &C) -> &CStr {
+        implementor.version()
+    }
+    fn namespace(implementor: &C) -> &CStr {
+        implementor.namespace()
+    }
+    fn fields(implementor: &C) -> &FieldNames {
+        implementor.fields()
+    }
+    fn report(implementor: &C, error: &Error) {
+        implementor.report(error);
+    }
+}
+
+/// The vtable of a creator.
+const fn table<Slots>(slots: Slots) -> VTable<Slots> {
+    VTable { offset_to_top: 0, type_info: &raw const rtti::CREATOR, slots }
+}
+
+/// The slots that every interface begins with.
+const fn versioned<F: Family>() -> VersionedSlots {
+    VersionedSlots {
+        get_api_language,
+        get_interface_info: get_interface_info::<F>,
+        destroy,
+        destroy_and_free: destroy,
+    }
 }
 
 /// The creators of a library, as an array of `IPluginCreatorInterface*`.
@@ -105,14 +154,25 @@ impl CreatorList {
     /// Adds a creator. TensorRT refuses a library whole when one of its (name, version, namespace) is
     /// registered already.
     pub fn push<C: Creator>(&mut self, creator: C) {
+        self.add::<One<C>>(creator);
+    }
+
+    /// Adds a creator of quick plugins, likewise. Full TensorRT alone makes anything of it: TensorRT-RTX registers it and refuses the
+    /// nodes that name it (seen with 1.7).
+    pub fn push_quick<C: QuickCreator>(&mut self, creator: C) {
+        self.add::<quick::Quick<C>>(creator);
+    }
+
+    fn add<F: Family>(&mut self, implementor: F::Implementor) {
         // One that cannot say its name is refused by TensorRT.
-        let name = caught(|| Ok([creator.name().to_bytes(), creator.namespace().to_bytes()].concat()));
+        let name =
+            caught(|| Ok([F::name(&implementor).to_bytes(), F::namespace(&implementor).to_bytes()].concat()));
         self.shares_names |= name.is_ok_and(|name| !self.names.insert(name));
-        let object = Box::new(CreatorObject { vptr: Vtables::<C>::CREATOR.vptr(), creator });
+        let object = Box::new(CreatorObject::<F> { vptr: F::VTABLE.vptr(), implementor });
         let this = Box::into_raw(object).cast();
         self.pointers.push(this);
         self.backward.insert(0, this);
-        self.free.push(free::<C>);
+        self.free.push(free::<F>);
     }
 
     /// The creators as C++ gets them.
@@ -138,25 +198,29 @@ impl Drop for CreatorList {
 }
 
 /// # Safety
-/// `this` comes from [`CreatorList::push`] with the same `C` and is not used again.
-unsafe fn free<C: Creator>(this: This) {
-    // SAFETY: the caller's promise; `push` took it out of a `Box`.
-    drop(unsafe { Box::from_raw(this.cast::<CreatorObject<C>>()) });
+/// `this` comes from [`CreatorList::add`] with the same `F` and is not used again.
+unsafe fn free<F: Family>(this: This) {
+    // SAFETY: the caller's promise; `add` took it out of a `Box`.
+    drop(unsafe { Box::from_raw(this.cast::<CreatorObject<F>>()) });
 }
 
 /// # Safety
-/// `this` is a live creator of type `C`.
-unsafe fn creator<'a, C: Creator>(this: This) -> &'a C {
+/// `this` is a live creator of the kind `F`.
+unsafe fn creator<'a, F: Family>(this: This) -> &'a F::Implementor {
     // SAFETY: the caller's promise; only shared references to a creator exist.
-    unsafe { &(*this.cast::<CreatorObject<C>>()).creator }
+    unsafe { &(*this.cast::<CreatorObject<F>>()).implementor }
 }
 
 /// Runs a method of the creator; a failure is reported and becomes `failure`.
-fn call<C: Creator, R>(creator: &C, failure: R, body: impl FnOnce(&C) -> Result<R, Error>) -> R {
+fn call<F: Family, R>(
+    creator: &F::Implementor,
+    failure: R,
+    body: impl FnOnce(&F::Implementor) -> Result<R, Error>,
+) -> R {
     match caught(|| body(creator)) {
         Ok(value) => value,
         Err(error) => {
-            tell(|| creator.report(&error));
+            tell(|| F::report(creator, &error));
             failure
         }
     }
@@ -166,9 +230,8 @@ unsafe extern "C" fn get_api_language(_this: This) -> APILanguage {
     APILanguage::CPP
 }
 
-unsafe extern "C" fn get_interface_info(_this: This) -> InterfaceInfo {
-    // With the space: it stands so in NVIDIA's header.
-    InterfaceInfo { kind: c"PLUGIN CREATOR_V3ONE".as_ptr(), major: 1, minor: 0 }
+unsafe extern "C" fn get_interface_info<F: Family>(_this: This) -> InterfaceInfo {
+    F::INFO
 }
 
 /// D1 and D0. A library's creators are like C++'s static ones: they belong to the library, and nobody deletes
@@ -182,8 +245,8 @@ unsafe extern "C" fn create_plugin<C: Creator>(
     phase: TensorRTPhase,
 ) -> This {
     // SAFETY: TensorRT passes one of the library's creators.
-    let creator = unsafe { creator::<C>(this) };
-    call(creator, ptr::null_mut(), |creator| {
+    let creator = unsafe { creator::<One<C>>(this) };
+    call::<One<C>, _>(creator, ptr::null_mut(), |creator| {
         // SAFETY: name, collection and fields are TensorRT's and outlive the call; nulls are checked.
         let (name, fields) = unsafe { (text(name), read_fields(fields, creator.needs_fields())?) };
         creator.create(name, &fields, phase).map(plugin::into_raw)
@@ -227,36 +290,38 @@ unsafe fn read_fields<'a>(
     fields.iter().enumerate().map(read).collect()
 }
 
-unsafe extern "C" fn get_field_names<C: Creator>(this: This) -> *const PluginFieldCollection {
+unsafe extern "C" fn get_field_names<F: Family>(this: This) -> *const PluginFieldCollection {
     // SAFETY: TensorRT passes one of the library's creators.
-    let creator = unsafe { creator::<C>(this) };
-    call(creator, ptr::null(), |creator| Ok(ptr::from_ref(creator.fields().as_raw())))
+    let creator = unsafe { creator::<F>(this) };
+    call::<F, _>(creator, ptr::null(), |creator| Ok(ptr::from_ref(F::fields(creator).as_raw())))
 }
 
 /// A text of the creator's, valid as long as it; an empty one after a panic.
 ///
 /// # Safety
 /// As for [`creator`].
-unsafe fn creator_text<C: Creator>(this: This, text: fn(&C) -> &CStr) -> *const c_char {
+unsafe fn creator_text<F: Family>(this: This, text: fn(&F::Implementor) -> &CStr) -> *const c_char {
     // SAFETY: the caller's promise.
-    let creator = unsafe { creator::<C>(this) };
-    call(creator, c"".as_ptr(), |creator| Ok(text(creator).as_ptr()))
+    let creator = unsafe { creator::<F>(this) };
+    call::<F, _>(creator, c"".as_ptr(), |creator| Ok(text(creator).as_ptr()))
 }
 
-unsafe extern "C" fn get_plugin_name<C: Creator>(this: This) -> *const c_char {
+unsafe extern "C" fn get_plugin_name<F: Family>(this: This) -> *const c_char {
     // SAFETY: TensorRT passes one of the library's creators.
-    unsafe { creator_text(this, C::name) }
+    unsafe { creator_text::<F>(this, F::name) }
 }
 
-unsafe extern "C" fn get_plugin_version<C: Creator>(this: This) -> *const c_char {
+unsafe extern "C" fn get_plugin_version<F: Family>(this: This) -> *const c_char {
     // SAFETY: as above.
-    unsafe { creator_text(this, C::version) }
+    unsafe { creator_text::<F>(this, F::version) }
 }
 
-unsafe extern "C" fn get_plugin_namespace<C: Creator>(this: This) -> *const c_char {
+unsafe extern "C" fn get_plugin_namespace<F: Family>(this: This) -> *const c_char {
     // SAFETY: as above.
-    unsafe { creator_text(this, C::namespace) }
+    unsafe { creator_text::<F>(this, F::namespace) }
 }
 
+#[cfg(test)]
+mod quick_tests;
 #[cfg(test)]
 mod tests;

@@ -36,6 +36,11 @@ impl<'b> Expr<'b> {
         NonNull::new(raw.cast_mut()).map(|raw| Self { raw, builder: PhantomData })
     }
 
+    /// The foreign expression, for handing it back.
+    pub(crate) fn as_raw(self) -> *const IDimensionExpr {
+        self.raw.as_ptr()
+    }
+
     /// The value of a constant, `None` for an expression that depends on the inputs.
     pub fn constant_value(self) -> Option<i64> {
         let (implementation, slots) = self.implementation()?;
@@ -70,7 +75,7 @@ impl std::fmt::Debug for Expr<'_> {
 ///
 /// # Safety
 /// `this` is null or points at an object that lives for `'b` and whose vtable starts with `Slots`.
-unsafe fn implementation<'b, Slots>(this: *const c_void) -> Option<(*const c_void, &'b Slots)> {
+pub(crate) unsafe fn implementation<'b, Slots>(this: *const c_void) -> Option<(*const c_void, &'b Slots)> {
     if this.is_null() {
         return None;
     }
@@ -80,10 +85,12 @@ unsafe fn implementation<'b, Slots>(this: *const c_void) -> Option<(*const c_voi
     unsafe { vptr.as_ref() }.map(|slots| (this, slots))
 }
 
-/// TensorRT's builder of expressions, for the length of one `getOutputShapes`.
+/// TensorRT's builder of expressions, for the length of one call that brings it.
 pub struct ExprBuilder<'b> {
     this: *const c_void,
     slots: &'b ExprBuilderSlots,
+    /// What its expressions are for, in errors.
+    purpose: &'static str,
 }
 
 impl<'b> ExprBuilder<'b> {
@@ -96,7 +103,12 @@ impl<'b> ExprBuilder<'b> {
         let builder = unsafe { builder.as_ref::<'b>() }?;
         // SAFETY: `mImpl` of a live builder, whose vtable is `VExprBuilder`'s.
         let (this, slots) = unsafe { implementation(builder.implementation) }?;
-        Some(Self { this, slots })
+        Some(Self { this, slots, purpose: "the shape of an output" })
+    }
+
+    /// The same, for expressions that are something else than the shape of an output.
+    pub(crate) fn with_purpose(self, purpose: &'static str) -> Self {
+        Self { purpose, ..self }
     }
 
     /// A constant.
@@ -115,7 +127,7 @@ impl<'b> ExprBuilder<'b> {
         second: Expr<'b>,
     ) -> Result<Expr<'b>, Error> {
         if matches!(op, DimensionOperation::FLOOR_DIV | DimensionOperation::CEIL_DIV) {
-            refuse_division(first.constant_value(), second.constant_value())?;
+            refuse_division(self.purpose, first.constant_value(), second.constant_value())?;
         }
         if op.name().is_none() {
             return Err(Error::internal(format!("{op:?} is no operation of TensorRT's")));
@@ -154,10 +166,10 @@ impl<'b> ExprBuilder<'b> {
 
 /// Divisions of constants that TensorRT cannot do: by zero it throws, and `i64::MIN / -1` ends the process
 /// with SIGFPE (seen with RTX 1.7, which folds constants at once).
-fn refuse_division(first: Option<i64>, second: Option<i64>) -> Result<(), Error> {
+fn refuse_division(purpose: &str, first: Option<i64>, second: Option<i64>) -> Result<(), Error> {
     match (first, second) {
-        (_, Some(0)) => Err(Error::invalid("the shape of an output divides by zero")),
-        (Some(i64::MIN), Some(-1)) => Err(Error::invalid("the shape of an output overflows: i64::MIN / -1")),
+        (_, Some(0)) => Err(Error::invalid(format!("{purpose} divides by zero"))),
+        (Some(i64::MIN), Some(-1)) => Err(Error::invalid(format!("{purpose} overflows: i64::MIN / -1"))),
         _ => Ok(()),
     }
 }

@@ -1,8 +1,8 @@
-//! TensorRT's C++ plugin interfaces (V3One) seen from Rust: no C++ compiler, no NVIDIA header is needed to
-//! build it.
+//! TensorRT's C++ plugin interfaces (V3One, and the quick ones of ahead-of-time plugins) seen from Rust: no C++ compiler, no NVIDIA
+//! header is needed to build it.
 //!
-//! A plugin library implements two safe traits, [`Creator`] and [`Plugin`], and names a function that lists
-//! its creators in [`plugin_library!`]. Everything foreign stays in here:
+//! A plugin library implements two safe traits, [`Creator`] and [`Plugin`] or [`QuickCreator`] and [`QuickPlugin`], and names a
+//! function that lists its creators in [`plugin_library!`]. Everything foreign stays in here:
 //!
 //! | module | owns |
 //! |---|---|
@@ -11,14 +11,15 @@
 //! | [`rtti`] | the type information that keeps `dynamic_cast` from crashing |
 //! | [`fields`] | plugin fields: read from TensorRT, and written for it |
 //! | [`expr`] | the client side of `IExprBuilder` and `IDimensionExpr` |
-//! | [`plugin`], [`creator`] | the traits, the heap objects that TensorRT holds, and the thunks between both |
+//! | [`plugin`], [`quick`], [`creator`] | the traits, the heap objects that TensorRT holds, and the thunks between both |
 //! | [`logger`] | TensorRT's logger, through both generations of its vtable |
 //! | [`library`] | what a plugin library exports |
 //!
 //! Facts about foreign formats come from NVIDIA's headers: TensorRT-RTX 1.3 to 1.7 and TensorRT Enterprise
 //! 11.4 (`NvInferRuntimeBase.h`, `NvInferPluginBase.h`, `NvInferRuntimePlugin.h`, `NvInferRuntime.h`,
-//! `NvInferImpl.h`). The plugin interfaces have the same slots in all of them. The C++ ABI is the Itanium one
-//! (x86-64 and aarch64 Linux).
+//! `NvInferImpl.h`). The V3One interfaces have the same slots in all of them. The quick ones are those of
+//! `impl/NvInferPythonPlugin.h`, which Enterprise 11.4 alone has: NVIDIA made them for its Python module, outside of semantic versioning.
+//! The C++ ABI is the Itanium one (x86-64 and aarch64 Linux).
 //!
 //! Invariants:
 //! - No panic crosses the boundary: each thunk catches it and answers with the interface's failure value.
@@ -40,6 +41,7 @@ pub mod logger;
 mod object;
 mod panics;
 pub mod plugin;
+pub mod quick;
 pub mod raw;
 pub mod rtti;
 #[cfg(test)]
@@ -47,14 +49,15 @@ mod testing;
 mod thunk;
 pub mod vtable;
 
-pub use creator::{Creator, CreatorList};
+pub use creator::{Creator, CreatorList, QuickCreator};
 pub use error::Error;
 pub use expr::{Expr, ExprBuilder, Shape};
 pub use fields::{Bytes, Field, FieldNames, FieldSet, FieldValue};
 pub use library::Library;
 pub use logger::Severity;
 pub use plugin::Plugin;
+pub use quick::{QuickKernel, QuickLaunch, QuickPlugin};
 pub use raw::{
     DataType, DimensionOperation, Dims, DynamicPluginTensorDesc, PluginFieldType, PluginTensorDesc,
-    TensorFormat, TensorRTPhase,
+    QuickPluginCreationRequest, TensorFormat, TensorRTPhase,
 };

@@ -69,13 +69,16 @@ pub static PLUGIN: TypeInfo = TypeInfo::new(c"N7trt_abi12PluginObjectE");
 /// The type of all creator objects: `trt_abi::CreatorObject`, demangled.
 pub static CREATOR: TypeInfo = TypeInfo::new(c"N7trt_abi13CreatorObjectE");
 
+/// The type of the symbolic expressions that quick plugins hand over: `trt_abi::SymExpr`, demangled.
+pub static SYM_EXPR: TypeInfo = TypeInfo::new(c"N7trt_abi7SymExprE");
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn every_question_is_answered_with_no() {
-        for info in [&PLUGIN, &CREATOR] {
+        for info in [&PLUGIN, &CREATOR, &SYM_EXPR] {
             // SAFETY: the vptr leads to `TYPE_INFO_SLOTS` functions, with two words before them.
             unsafe {
                 assert!((0..TYPE_INFO_SLOTS).all(|slot| (*info.vptr.add(slot))() == 0));

@@ -2,6 +2,8 @@
 //!
 //! Owns: [`Probe`], which records what happens to it and fails on demand. Never: outside of tests.
 
+mod quick;
+
 use std::ffi::{CStr, c_void};
 use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -10,6 +12,8 @@ use crate::{
     Creator, DataType, DynamicPluginTensorDesc, Error, ExprBuilder, Field, FieldNames, FieldSet, FieldValue,
     Plugin, PluginFieldType, PluginTensorDesc, Shape, TensorRTPhase,
 };
+
+pub(crate) use quick::{QuickProbe, QuickProbeCreator};
 
 /// How every method of a [`Probe`] behaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,0 +1,111 @@
+//! Creators of quick plugins.
+//!
+//! Owns: [`QuickCreator`] and what `IPluginCreatorV3Quick` has of its own (`impl/NvInferPythonPlugin.h`, TensorRT Enterprise 11.4).
+
+use std::ffi::{CStr, c_char};
+use std::marker::PhantomData;
+use std::ptr;
+
+use super::{
+    Family, call, creator, get_field_names, get_plugin_name, get_plugin_namespace, get_plugin_version,
+    read_fields, table, text, versioned,
+};
+use crate::error::Error;
+use crate::fields::{Field, FieldNames};
+use crate::logger;
+use crate::quick::{self, QuickPlugin};
+use crate::raw::{InterfaceInfo, PluginFieldCollection, QuickPluginCreationRequest, TensorRTPhase};
+use crate::vtable::{QuickCreatorSlots, This, VTable};
+
+/// What makes quick plugins of one name, version and namespace.
+pub trait QuickCreator: Send + Sync + 'static {
+    /// The plugins it makes.
+    type Plugin: QuickPlugin;
+
+    /// Plugin name: the ONNX op type.
+    fn name(&self) -> &CStr;
+    /// Plugin version, "1" where an ONNX node names none.
+    fn version(&self) -> &CStr;
+    /// Plugin namespace.
+    fn namespace(&self) -> &CStr;
+
+    /// The attributes that it wants from an ONNX node.
+    fn fields(&self) -> &FieldNames;
+
+    /// Whether a plugin is nothing without fields, so that it is a mistake to give no collection of them. An application that makes a
+    /// plugin of an op without attributes may give none.
+    fn needs_fields(&self) -> bool {
+        true
+    }
+
+    /// Makes a plugin; `name` is the node's and `namespace` the plugin's. `request` says which kind of plugin is wanted: the plugins of
+    /// this trait are ahead-of-time ones, so [`QuickPluginCreationRequest::STRICT_JIT`] is one to refuse. An ONNX node's attribute `aot`
+    /// decides it: 1 asks for [`QuickPluginCreationRequest::STRICT_AOT`] (seen with TensorRT 10.15).
+    fn create(
+        &self,
+        name: &CStr,
+        namespace: &CStr,
+        fields: &[Field<'_>],
+        phase: TensorRTPhase,
+        request: QuickPluginCreationRequest,
+    ) -> Result<Self::Plugin, Error>;
+
+    /// Told each failure before TensorRT gets null: an `Err` of [`create`](Self::create), or a caught panic.
+    fn report(&self, error: &Error) {
+        logger::error_of(self.name(), error);
+    }
+}
+
+/// Creators of the quick kind.
+pub(super) struct Quick<C>(PhantomData<fn() -> C>);
+
+impl<C: QuickCreator> Family for Quick<C> {
+    type Implementor = C;
+    type Slots = QuickCreatorSlots;
+
+    // With the space: it stands so in NVIDIA's header.
+    const INFO: InterfaceInfo =
+        InterfaceInfo { kind: c"PLUGIN CREATOR_V3QUICK".as_ptr(), major: 1, minor: 0 };
+    const VTABLE: &'static VTable<QuickCreatorSlots> = &table(QuickCreatorSlots {
+        versioned: versioned::<Self>(),
+        create_plugin: create_plugin::<C>,
+        get_field_names: get_field_names::<Self>,
+        get_plugin_name: get_plugin_name::<Self>,
+        get_plugin_version: get_plugin_version::<Self>,
+        get_plugin_namespace: get_plugin_namespace::<Self>,
+    });
+
+    fn name(implementor: &C) -> &CStr {
+        implementor.name()
+    }
+    fn version(implementor: &C) -> &CStr {
+        implementor.version()
+    }
+    fn namespace(implementor: &C) -> &CStr {
+        implementor.namespace()
+    }
+    fn fields(implementor: &C) -> &FieldNames {
+        implementor.fields()
+    }
+    fn report(implementor: &C, error: &Error) {
+        implementor.report(error);
+    }
+}
+
+unsafe extern "C" fn create_plugin<C: QuickCreator>(
+    this: This,
+    name: *const c_char,
+    namespace: *const c_char,
+    fields: *const PluginFieldCollection,
+    phase: TensorRTPhase,
+    request: QuickPluginCreationRequest,
+) -> This {
+    // SAFETY: TensorRT passes one of the library's creators.
+    let creator = unsafe { creator::<Quick<C>>(this) };
+    call::<Quick<C>, _>(creator, ptr::null_mut(), |creator| {
+        // SAFETY: texts, collection and fields are TensorRT's and outlive the call; nulls are checked.
+        let (name, namespace, fields) =
+            unsafe { (text(name), text(namespace), read_fields(fields, creator.needs_fields())?) };
+        creator.create(name, namespace, &fields, phase, request).map(quick::into_raw)
+    })
+}

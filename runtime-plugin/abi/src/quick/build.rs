@@ -1,0 +1,329 @@
+//! Thunks of `IPluginV3QuickAOTBuild`.
+//!
+//! Owns: conversion between C++ arrays and Rust slices while an engine is built. Never: no decision about
+//! types, shapes or launches.
+
+use std::ffi::c_char;
+
+use super::launch::Receiver;
+use super::object::{Quick, QuickObject};
+use super::{QuickKernel, QuickPlugin};
+use crate::answer::{UNSET, aliased, count, pointer, shapes_are_set, types_are_set, write_tactics};
+use crate::error::Error;
+use crate::expr::{ExprBuilder, Shape};
+use crate::object::{Build, code, object};
+use crate::raw::{
+    DataType, DimsExprs, DynamicPluginTensorDesc, IExprBuilder, IKernelLaunchParams, ISymExprs,
+    PluginTensorDesc,
+};
+use crate::thunk::{slice, slice_to_fill};
+use crate::vtable::{QuickBuildSlots, This, VersionedSlots};
+
+pub(super) const fn slots<P: QuickPlugin>(versioned: VersionedSlots) -> QuickBuildSlots {
+    QuickBuildSlots {
+        versioned,
+        get_output_data_types: get_output_data_types::<P>,
+        get_output_shapes: get_output_shapes::<P>,
+        configure_plugin: configure_plugin::<P>,
+        get_nb_supported_format_combinations: get_nb_supported_format_combinations::<P>,
+        get_supported_format_combinations: get_supported_format_combinations::<P>,
+        get_nb_outputs: get_nb_outputs::<P>,
+        get_aliased_input: get_aliased_input::<P>,
+        get_valid_tactics: get_valid_tactics::<P>,
+        get_nb_tactics: get_nb_tactics::<P>,
+        get_timing_cache_id: get_timing_cache_id::<P>,
+        get_metadata_string: get_metadata_string::<P>,
+        get_launch_params: get_launch_params::<P>,
+        get_kernel: get_kernel::<P>,
+        set_tactic: set_tactic::<P>,
+    }
+}
+
+/// # Safety
+/// `this` is the build interface of a live object of `P`.
+unsafe fn this_object<'a, P: QuickPlugin>(this: This) -> &'a QuickObject<P> {
+    // SAFETY: the caller's promise.
+    unsafe { object::<Quick<P>, Build>(this) }
+}
+
+/// Inputs and outputs in one array, and how many of them are inputs. An error where they are not there: an implementor divides the
+/// array at that number.
+struct InOut<'a> {
+    tensors: &'a [DynamicPluginTensorDesc],
+    input_count: usize,
+}
+
+impl<'a> InOut<'a> {
+    /// # Safety
+    /// As for [`slice`] with both counts together.
+    unsafe fn from_raw(
+        in_out: *const DynamicPluginTensorDesc,
+        input_count: i32,
+        output_count: i32,
+    ) -> Result<Self, Error> {
+        let counts = usize::try_from(input_count).ok().zip(usize::try_from(output_count).ok());
+        // SAFETY: the caller's promise.
+        let tensors = unsafe { slice(in_out, input_count.saturating_add(output_count)) };
+        match counts {
+            Some((inputs, outputs)) if tensors.len() == inputs.saturating_add(outputs) => {
+                Ok(Self { tensors, input_count: inputs })
+            }
+            _ => Err(Error::invalid(format!(
+                "{input_count} inputs and {output_count} outputs were announced, {} tensors are there",
+                tensors.len()
+            ))),
+        }
+    }
+}
+
+unsafe extern "C" fn get_output_data_types<P: QuickPlugin>(
+    this: This,
+    outputs: *mut DataType,
+    output_count: i32,
+    inputs: *const DataType,
+    input_ranks: *const i32,
+    input_count: i32,
+) -> i32 {
+    // SAFETY: TensorRT passes its own object, and arrays of these lengths that outlive the call; it does not touch `outputs` before the
+    // call returns.
+    let (object, outputs, inputs, ranks) = unsafe {
+        (
+            this_object::<P>(this),
+            slice_to_fill(outputs, output_count, UNSET),
+            slice(inputs, input_count),
+            slice(input_ranks, input_count),
+        )
+    };
+    object.call(code, |plugin| {
+        plugin.output_types(inputs, ranks, outputs)?;
+        types_are_set(outputs)
+    })
+}
+
+unsafe extern "C" fn get_output_shapes<P: QuickPlugin>(
+    this: This,
+    inputs: *const DimsExprs,
+    input_count: i32,
+    shape_inputs: *const DimsExprs,
+    shape_input_count: i32,
+    outputs: *mut DimsExprs,
+    output_count: i32,
+    builder: *mut IExprBuilder,
+) -> i32 {
+    // SAFETY: as in `get_output_data_types`. `Shape` is transparent over `DimsExprs`; the expressions belong to
+    // the builder, which outlives the call, and `'b` of the implementor's method is shorter than it.
+    let (object, inputs, shape_inputs, outputs, builder) = unsafe {
+        (
+            this_object::<P>(this),
+            slice(inputs.cast::<Shape<'_>>(), input_count),
+            slice(shape_inputs.cast::<Shape<'_>>(), shape_input_count),
+            slice_to_fill(outputs.cast::<Shape<'_>>(), output_count, Shape::UNSET),
+            ExprBuilder::from_raw(builder),
+        )
+    };
+    object.call(code, |plugin| {
+        let builder =
+            builder.ok_or_else(|| Error::invalid("getOutputShapes was called without a builder"))?;
+        plugin.output_shapes(inputs, shape_inputs, &builder, outputs)?;
+        shapes_are_set(outputs)
+    })
+}
+
+unsafe extern "C" fn configure_plugin<P: QuickPlugin>(
+    this: This,
+    inputs: *const DynamicPluginTensorDesc,
+    input_count: i32,
+    outputs: *const DynamicPluginTensorDesc,
+    output_count: i32,
+) -> i32 {
+    // SAFETY: as in `get_output_data_types`.
+    let (object, inputs, outputs) =
+        unsafe { (this_object::<P>(this), slice(inputs, input_count), slice(outputs, output_count)) };
+    object.call(code, |plugin| plugin.configure(inputs, outputs).map(|()| 0))
+}
+
+/// The answer has no failure code. None at all ends the build, and nobody makes room for a negative number of them.
+const NO_COMBINATION: i32 = 0;
+
+unsafe extern "C" fn get_nb_supported_format_combinations<P: QuickPlugin>(
+    this: This,
+    in_out: *const DynamicPluginTensorDesc,
+    input_count: i32,
+    output_count: i32,
+) -> i32 {
+    // SAFETY: as in `get_output_data_types`; `in_out` holds inputs and outputs.
+    let (object, in_out) =
+        unsafe { (this_object::<P>(this), InOut::from_raw(in_out, input_count, output_count)) };
+    object.call(|_| NO_COMBINATION, |plugin| count(rows(plugin, &in_out?)?.len()))
+}
+
+unsafe extern "C" fn get_supported_format_combinations<P: QuickPlugin>(
+    this: This,
+    in_out: *const DynamicPluginTensorDesc,
+    input_count: i32,
+    output_count: i32,
+    combinations: *mut PluginTensorDesc,
+    combination_count: i32,
+) -> i32 {
+    // SAFETY: as above.
+    let (object, in_out) =
+        unsafe { (this_object::<P>(this), InOut::from_raw(in_out, input_count, output_count)) };
+    object.call(code, |plugin| {
+        let in_out = in_out?;
+        let rows = rows(plugin, &in_out)?;
+        let wanted = usize::try_from(combination_count)
+            .ok()
+            .filter(|wanted| *wanted <= rows.len() && (*wanted == 0 || !combinations.is_null()))
+            .ok_or_else(|| refused_room(combination_count, combinations, rows.len()))?;
+        for (index, desc) in rows[..wanted].iter().flatten().enumerate() {
+            // SAFETY: TensorRT hands over room for `wanted` rows, each as long as `in_out`, which is the length of ours too.
+            unsafe { combinations.add(index).write(*desc) };
+        }
+        Ok(0)
+    })
+}
+
+#[cold]
+fn refused_room(wanted: i32, room: *const PluginTensorDesc, there: usize) -> Error {
+    let place = if room.is_null() { ", with no room for them" } else { "" };
+    Error::internal(format!("{wanted} format combinations were asked for{place}, there are {there}"))
+}
+
+/// The plugin's combinations, each as long as there are tensors.
+fn rows<P: QuickPlugin>(plugin: &P, in_out: &InOut<'_>) -> Result<Vec<Vec<PluginTensorDesc>>, Error> {
+    let rows = plugin.format_combinations(in_out.tensors, in_out.input_count)?;
+    match rows.iter().position(|row| row.len() != in_out.tensors.len()) {
+        Some(index) => Err(Error::internal(format!(
+            "format combination {index} is of {} tensors, there are {}",
+            rows[index].len(),
+            in_out.tensors.len()
+        ))),
+        None => Ok(rows),
+    }
+}
+
+unsafe extern "C" fn get_nb_outputs<P: QuickPlugin>(this: This) -> i32 {
+    // SAFETY: TensorRT passes its own object.
+    let object = unsafe { this_object::<P>(this) };
+    object.call(|_| -1, |plugin| count(plugin.output_count()))
+}
+
+unsafe extern "C" fn get_aliased_input<P: QuickPlugin>(this: This, output: i32) -> i32 {
+    // SAFETY: TensorRT passes its own object.
+    let object = unsafe { this_object::<P>(this) };
+    object.call(|_| -1, |plugin| aliased(output, |output| plugin.aliased_input(output)))
+}
+
+unsafe extern "C" fn get_valid_tactics<P: QuickPlugin>(
+    this: This,
+    tactics: *mut i32,
+    tactic_count: i32,
+) -> i32 {
+    // SAFETY: as in `get_output_data_types`; TensorRT hands over room for as many tactics as `getNbTactics` said, or none.
+    let (object, room) = unsafe { (this_object::<P>(this), slice_to_fill(tactics, tactic_count, 0)) };
+    object.call(code, |plugin| write_tactics(&plugin.tactics()?, room))
+}
+
+unsafe extern "C" fn get_nb_tactics<P: QuickPlugin>(this: This) -> i32 {
+    // SAFETY: TensorRT passes its own object.
+    let object = unsafe { this_object::<P>(this) };
+    object.call(|_| -1, |plugin| count(plugin.tactics()?.len()))
+}
+
+unsafe extern "C" fn get_timing_cache_id<P: QuickPlugin>(this: This) -> *const c_char {
+    // SAFETY: TensorRT passes its own object.
+    let object = unsafe { this_object::<P>(this) };
+    object.call(|_| std::ptr::null(), |plugin| Ok(pointer(plugin.timing_cache_id())))
+}
+
+unsafe extern "C" fn get_metadata_string<P: QuickPlugin>(this: This) -> *const c_char {
+    // SAFETY: TensorRT passes its own object.
+    let object = unsafe { this_object::<P>(this) };
+    object.call(|_| std::ptr::null(), |plugin| Ok(pointer(plugin.metadata())))
+}
+
+unsafe extern "C" fn get_launch_params<P: QuickPlugin>(
+    this: This,
+    inputs: *const DimsExprs,
+    in_out: *const DynamicPluginTensorDesc,
+    input_count: i32,
+    output_count: i32,
+    params: *mut IKernelLaunchParams,
+    scalars: *mut ISymExprs,
+    builder: *mut IExprBuilder,
+) -> i32 {
+    // SAFETY: as in `get_output_shapes` and `get_nb_supported_format_combinations`; `params` and `scalars` are TensorRT's and outlive
+    // the call.
+    let (object, inputs, in_out, receiver, builder) = unsafe {
+        (
+            this_object::<P>(this),
+            slice(inputs.cast::<Shape<'_>>(), input_count),
+            InOut::from_raw(in_out, input_count, output_count),
+            Receiver::from_raw(params, scalars),
+            ExprBuilder::from_raw(builder),
+        )
+    };
+    object.call(code, |plugin| {
+        let (in_out, receiver) = (in_out?, receiver?);
+        let builder =
+            builder.ok_or_else(|| Error::invalid("getLaunchParams was called without a builder"))?;
+        let builder = builder.with_purpose("a launch parameter or scalar argument");
+        let launch = plugin.launch(inputs, in_out.tensors, in_out.input_count, &builder)?;
+        receiver.take(&launch, &object.kept).map(|()| 0)
+    })
+}
+
+unsafe extern "C" fn get_kernel<P: QuickPlugin>(
+    this: This,
+    inputs: *const PluginTensorDesc,
+    input_count: i32,
+    outputs: *const PluginTensorDesc,
+    output_count: i32,
+    name: *mut *const c_char,
+    compiled: *mut *mut c_char,
+    size: *mut i32,
+) -> i32 {
+    // SAFETY: as in `get_output_data_types`; each of the last three is null or one place of TensorRT's.
+    let (object, inputs, outputs, name, compiled, size) = unsafe {
+        (
+            this_object::<P>(this),
+            slice(inputs, input_count),
+            slice(outputs, output_count),
+            slice_to_fill(name, 1, std::ptr::null()),
+            slice_to_fill(compiled, 1, std::ptr::null_mut()),
+            slice_to_fill(size, 1, 0),
+        )
+    };
+    object.call(code, |plugin| {
+        let ([name], [compiled], [size]) = (name, compiled, size) else {
+            return Err(Error::invalid("getKernel was called without a place for name, code or size"));
+        };
+        let kernel = plugin.kernel(inputs, outputs)?;
+        *size = code_size(&kernel)?;
+        *name = kernel.name.as_ptr();
+        // C++'s type is not const, but TensorRT must not write there: the memory is the plugin's and may be read-only.
+        *compiled = kernel.code.as_ptr().cast_mut().cast();
+        Ok(0)
+    })
+}
+
+/// Bytes of the code, as `getKernel` says them.
+fn code_size(kernel: &QuickKernel<'_>) -> Result<i32, Error> {
+    let bytes = kernel.code.len();
+    if bytes == 0 {
+        return Err(Error::internal(format!("kernel {:?} has no code", kernel.name)));
+    }
+    i32::try_from(bytes).map_err(|_| {
+        Error::internal(format!(
+            "the code of kernel {:?} has {bytes} bytes, TensorRT takes {} at most",
+            kernel.name,
+            i32::MAX
+        ))
+    })
+}
+
+unsafe extern "C" fn set_tactic<P: QuickPlugin>(this: This, tactic: i32) -> i32 {
+    // SAFETY: TensorRT passes its own object.
+    let object = unsafe { this_object::<P>(this) };
+    object.call(code, |plugin| plugin.set_tactic(tactic).map(|()| 0))
+}

@@ -1,0 +1,144 @@
+//! Launch parameters as TensorRT takes them.
+//!
+//! Owns: our `ISymExpr` objects and how long they live, and the calls out to `IKernelLaunchParams` and `ISymExprs`. Never: no
+//! expression of its own.
+
+use std::ffi::c_void;
+use std::sync::{Mutex, PoisonError};
+
+use super::QuickLaunch;
+use crate::error::Error;
+use crate::expr::{Expr, implementation};
+use crate::raw::{IDimensionExpr, IKernelLaunchParams, ISymExprs, PluginArgDataType, PluginArgType};
+use crate::rtti;
+use crate::vtable::{KernelLaunchParamsSlots, SymExprSlots, SymExprsSlots, This, VTable};
+
+/// `ISymExpr` as C++ sees it: a 32-bit integer that TensorRT's own expression gives.
+#[repr(C)]
+struct SymExpr {
+    vptr: *const SymExprSlots,
+    /// It is the builder's, and nothing here looks at it.
+    expr: *const IDimensionExpr,
+}
+
+// SAFETY: it never changes, and what it points at is only handed on.
+unsafe impl Send for SymExpr {}
+// SAFETY: as above.
+unsafe impl Sync for SymExpr {}
+
+const SYM_EXPR: &VTable<SymExprSlots> = &VTable {
+    offset_to_top: 0,
+    type_info: &raw const rtti::SYM_EXPR,
+    slots: SymExprSlots { get_type, get_data_type, get_expr },
+};
+
+unsafe extern "C" fn get_type(_this: This) -> PluginArgType {
+    PluginArgType::INT
+}
+
+unsafe extern "C" fn get_data_type(_this: This) -> PluginArgDataType {
+    PluginArgDataType::INT32
+}
+
+unsafe extern "C" fn get_expr(this: This) -> *mut c_void {
+    // SAFETY: TensorRT passes a `SymExpr` that it was given.
+    unsafe { (*this.cast::<SymExpr>()).expr.cast_mut().cast() }
+}
+
+/// Every `ISymExpr` that an object has handed over. TensorRT keeps the pointers and does not say when it has read them for the last
+/// time, so none goes before the object.
+#[derive(Default)]
+pub(super) struct SymExprs {
+    // One list for each call. Its heap block never moves and is never changed; `Vec` and not `Box`, because moving a box claims its
+    // contents for itself, which would end what points into them.
+    calls: Mutex<Vec<Vec<SymExpr>>>,
+}
+
+impl SymExprs {
+    /// An `ISymExpr*` for each expression, valid as long as `self`.
+    fn keep<'b>(&self, exprs: impl IntoIterator<Item = Expr<'b>>) -> Vec<This> {
+        let made = |expr: Expr<'b>| SymExpr { vptr: SYM_EXPR.vptr(), expr: expr.as_raw() };
+        let mut call: Vec<SymExpr> = exprs.into_iter().map(made).collect();
+        let first = call.as_mut_ptr();
+        // SAFETY: within the list.
+        let pointers = (0..call.len()).map(|index| unsafe { first.add(index).cast() }).collect();
+        // What is kept is complete, also where another thread panicked.
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner).push(call);
+        pointers
+    }
+}
+
+/// TensorRT's side of a launch, for the length of one `getLaunchParams`.
+pub(super) struct Receiver<'a> {
+    params: (This, &'a KernelLaunchParamsSlots),
+    scalars: (This, &'a SymExprsSlots),
+}
+
+impl<'a> Receiver<'a> {
+    /// Wraps both foreign objects; an error where one is null or empty.
+    ///
+    /// # Safety
+    /// Both are null or live for `'a`, and are used by nobody else meanwhile.
+    pub(super) unsafe fn from_raw(
+        params: *const IKernelLaunchParams,
+        scalars: *const ISymExprs,
+    ) -> Result<Self, Error> {
+        // SAFETY: null is checked, the rest is the caller's promise: `mImpl` of a live object has the vtable of its class.
+        let (params, scalars) = unsafe {
+            let params = params.as_ref().and_then(|params| implementation(params.implementation));
+            let scalars = scalars.as_ref().and_then(|scalars| implementation(scalars.implementation));
+            (params, scalars)
+        };
+        let missing =
+            |what: &str| Error::invalid(format!("getLaunchParams was called without a place for {what}"));
+        let params: (_, &KernelLaunchParamsSlots) = params.ok_or_else(|| missing("the launch parameters"))?;
+        let scalars: (_, &SymExprsSlots) = scalars.ok_or_else(|| missing("the scalar arguments"))?;
+        Ok(Self { params: (params.0.cast_mut(), params.1), scalars: (scalars.0.cast_mut(), scalars.1) })
+    }
+
+    /// Hands a launch over. Whatever TensorRT refuses is an error that names it.
+    pub(super) fn take(&self, launch: &QuickLaunch<'_>, kept: &SymExprs) -> Result<(), Error> {
+        self.take_params(launch, kept)?;
+        self.take_scalars(&launch.scalars, kept)
+    }
+
+    fn take_params(&self, launch: &QuickLaunch<'_>, kept: &SymExprs) -> Result<(), Error> {
+        let QuickLaunch { grid, block, shared_bytes, .. } = launch;
+        let (this, slots) = self.params;
+        let setters = [
+            ("setGridX", slots.set_grid_x),
+            ("setGridY", slots.set_grid_y),
+            ("setGridZ", slots.set_grid_z),
+            ("setBlockX", slots.set_block_x),
+            ("setBlockY", slots.set_block_y),
+            ("setBlockZ", slots.set_block_z),
+            ("setSharedMem", slots.set_shared_mem),
+        ];
+        let exprs = kept.keep(grid.iter().chain(block).chain([shared_bytes]).copied());
+        setters.iter().zip(exprs).try_for_each(|((name, set), expr)| {
+            // SAFETY: `this` and its slots belong to a live object; the expression lives as long as the plugin.
+            taken(unsafe { set(this, expr) }, || format!("a launch parameter: {name}"))
+        })
+    }
+
+    /// The number goes over also where it is 0: the place may hold another launch's.
+    fn take_scalars(&self, scalars: &[Expr<'_>], kept: &SymExprs) -> Result<(), Error> {
+        let (this, slots) = self.scalars;
+        let count = crate::answer::count(scalars.len())?;
+        // SAFETY: `this` and its slots belong to a live object.
+        taken(unsafe { (slots.set_nb_sym_exprs)(this, count) }, || {
+            format!("{count} scalar arguments: setNbSymExprs")
+        })?;
+        (0..count).zip(kept.keep(scalars.iter().copied())).try_for_each(|(index, expr)| {
+            // SAFETY: as above; the expression lives as long as the plugin.
+            taken(unsafe { (slots.set_sym_expr)(this, index, expr) }, || {
+                format!("scalar argument {index} of {count}: setSymExpr")
+            })
+        })
+    }
+}
+
+/// What a `bool` of TensorRT's means.
+fn taken(answer: bool, what: impl FnOnce() -> String) -> Result<(), Error> {
+    if answer { Ok(()) } else { Err(Error::internal(format!("TensorRT refused {} answered false", what()))) }
+}

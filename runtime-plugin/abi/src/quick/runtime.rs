@@ -1,0 +1,63 @@
+//! Thunks of `IPluginV3QuickRuntime`.
+//!
+//! Owns: the answers of a plugin that has nothing to run. Never: no CUDA call.
+
+use std::ffi::c_void;
+
+use super::QuickPlugin;
+use super::object::Quick;
+use crate::error::Error;
+use crate::object::{Runtime, code, object};
+use crate::raw::{Dims, PluginFieldCollection, PluginTensorDesc};
+use crate::vtable::{QuickRuntimeSlots, This, VersionedSlots};
+
+pub(super) const fn slots<P: QuickPlugin>(versioned: VersionedSlots) -> QuickRuntimeSlots {
+    QuickRuntimeSlots {
+        versioned,
+        set_tactic: set_tactic::<P>,
+        enqueue: enqueue::<P>,
+        get_fields_to_serialize,
+    }
+}
+
+unsafe extern "C" fn set_tactic<P: QuickPlugin>(this: This, tactic: i32) -> i32 {
+    // SAFETY: TensorRT passes its own object.
+    let object = unsafe { object::<Quick<P>, Runtime>(this) };
+    object.call(code, |plugin| plugin.set_tactic(tactic).map(|()| 0))
+}
+
+/// An engine holds the kernel of an ahead-of-time plugin and launches it without the plugin.
+unsafe extern "C" fn enqueue<P: QuickPlugin>(
+    this: This,
+    _input_descs: *const PluginTensorDesc,
+    _output_descs: *const PluginTensorDesc,
+    _inputs: *const *const c_void,
+    _outputs: *const *mut c_void,
+    _input_strides: *const Dims,
+    _output_strides: *const Dims,
+    _input_count: i32,
+    _output_count: i32,
+    _stream: *mut c_void,
+) -> i32 {
+    // SAFETY: TensorRT passes its own object.
+    let object = unsafe { object::<Quick<P>, Runtime>(this) };
+    object.call(code, |_| {
+        Err(Error::new(
+            Error::INVALID_STATE,
+            "enqueue was called on an ahead-of-time plugin, whose kernel TensorRT launches by itself; \
+             ask for an ahead-of-time plugin where the network is made",
+        ))
+    })
+}
+
+/// The engine keeps the kernel in place of fields.
+unsafe extern "C" fn get_fields_to_serialize(_this: This) -> *const PluginFieldCollection {
+    &raw const NONE.0
+}
+
+struct NoFields(PluginFieldCollection);
+
+// SAFETY: nothing ever writes it, and its pointer is null.
+unsafe impl Sync for NoFields {}
+
+static NONE: NoFields = NoFields(PluginFieldCollection { nb_fields: 0, fields: std::ptr::null() });

@@ -1,0 +1,265 @@
+//! A quick plugin and its creator for the tests.
+
+use std::ffi::{CStr, CString};
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::{Arc, Mutex};
+
+use super::{FAILURE, Mood, Record};
+use crate::{
+    DataType, DimensionOperation, DynamicPluginTensorDesc, Error, ExprBuilder, Field, FieldNames,
+    PluginFieldType, PluginTensorDesc, QuickCreator, QuickKernel, QuickLaunch, QuickPlugin,
+    QuickPluginCreationRequest, Shape, TensorRTPhase,
+};
+
+/// One input and two outputs, the second in the input's memory.
+pub(crate) struct QuickProbe {
+    pub(crate) mood: Mood,
+    pub(crate) record: Arc<Record>,
+    pub(crate) tactic: AtomicI32,
+    pub(crate) leave_outputs_unset: bool,
+    /// Types for which there is a kernel.
+    pub(crate) types: Vec<DataType>,
+    /// Tensors that a format combination has too many.
+    pub(crate) surplus: usize,
+    pub(crate) scalar_count: i64,
+    /// Divides by it.
+    pub(crate) divisor: i64,
+    pub(crate) name: CString,
+    pub(crate) code: Vec<u8>,
+}
+
+impl QuickProbe {
+    pub(crate) fn new(mood: Mood) -> Self {
+        let record = Arc::new(Record::default());
+        record.alive.store(1, Ordering::Relaxed);
+        Self {
+            mood,
+            record,
+            tactic: AtomicI32::new(0),
+            leave_outputs_unset: false,
+            types: vec![DataType::HALF, DataType::FLOAT],
+            surplus: 0,
+            scalar_count: 2,
+            divisor: 256,
+            name: c"scale".to_owned(),
+            code: b".version 8.0\0".to_vec(),
+        }
+    }
+
+    fn act(&self) -> Result<(), Error> {
+        match self.mood {
+            Mood::Well => Ok(()),
+            Mood::Failing => Err(Error::new(FAILURE, "asked to fail")),
+            Mood::Panicking => panic!("asked to panic"),
+        }
+    }
+
+    /// For methods without a `Result`.
+    fn panic_unless_well(&self) {
+        assert!(self.mood == Mood::Well, "asked to panic");
+    }
+}
+
+impl Clone for QuickProbe {
+    fn clone(&self) -> Self {
+        self.panic_unless_well();
+        self.record.alive.fetch_add(1, Ordering::Relaxed);
+        Self {
+            record: self.record.clone(),
+            tactic: AtomicI32::new(self.tactic.load(Ordering::Relaxed)),
+            types: self.types.clone(),
+            name: self.name.clone(),
+            code: self.code.clone(),
+            ..*self
+        }
+    }
+}
+
+impl Drop for QuickProbe {
+    fn drop(&mut self) {
+        self.record.alive.fetch_sub(1, Ordering::Relaxed);
+        self.record.dropped.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl QuickPlugin for QuickProbe {
+    fn core_name(&self) -> &CStr {
+        self.panic_unless_well();
+        c"quick_probe"
+    }
+    fn core_version(&self) -> &CStr {
+        c"3"
+    }
+    fn core_namespace(&self) -> &CStr {
+        c"sample"
+    }
+    fn output_count(&self) -> usize {
+        self.panic_unless_well();
+        2
+    }
+    fn output_types(
+        &self,
+        inputs: &[DataType],
+        input_ranks: &[i32],
+        outputs: &mut [DataType],
+    ) -> Result<(), Error> {
+        self.act()?;
+        if !self.leave_outputs_unset && input_ranks == [4] {
+            outputs.fill(inputs[0]);
+        }
+        Ok(())
+    }
+    fn output_shapes<'b>(
+        &self,
+        inputs: &[Shape<'b>],
+        _shape_inputs: &[Shape<'b>],
+        _builder: &ExprBuilder<'b>,
+        outputs: &mut [Shape<'b>],
+    ) -> Result<(), Error> {
+        self.act()?;
+        if !self.leave_outputs_unset {
+            outputs.fill(inputs[0]);
+        }
+        Ok(())
+    }
+    fn configure(
+        &self,
+        inputs: &[DynamicPluginTensorDesc],
+        outputs: &[DynamicPluginTensorDesc],
+    ) -> Result<(), Error> {
+        self.act()?;
+        assert_eq!((inputs.len(), outputs.len()), (1, 2));
+        Ok(())
+    }
+    fn format_combinations(
+        &self,
+        in_out: &[DynamicPluginTensorDesc],
+        input_count: usize,
+    ) -> Result<Vec<Vec<PluginTensorDesc>>, Error> {
+        self.act()?;
+        assert_eq!(input_count, 1);
+        let row = |data_type: &DataType| {
+            let mut row: Vec<_> = in_out
+                .iter()
+                .map(|tensor| PluginTensorDesc { data_type: *data_type, ..tensor.desc })
+                .collect();
+            row.resize(row.len() + self.surplus, row[0]);
+            row
+        };
+        Ok(self.types.iter().map(row).collect())
+    }
+    fn aliased_input(&self, output: usize) -> Option<usize> {
+        self.panic_unless_well();
+        (output == 1).then_some(0)
+    }
+    fn tactics(&self) -> Result<Vec<i32>, Error> {
+        self.act()?;
+        Ok(vec![5, 3])
+    }
+    fn timing_cache_id(&self) -> Option<&CStr> {
+        self.panic_unless_well();
+        Some(c"id")
+    }
+    fn metadata(&self) -> Option<&CStr> {
+        self.panic_unless_well();
+        None
+    }
+    /// Everything tells which place it is for: the grid begins with the first extent over `divisor`, the rest are constants.
+    fn launch<'b>(
+        &self,
+        inputs: &[Shape<'b>],
+        in_out: &[DynamicPluginTensorDesc],
+        input_count: usize,
+        builder: &ExprBuilder<'b>,
+    ) -> Result<QuickLaunch<'b>, Error> {
+        self.act()?;
+        assert_eq!((in_out.len(), input_count), (3, 1));
+        let constant = |value| builder.constant(value);
+        let divisor = constant(self.divisor)?;
+        let blocks = builder.operation(DimensionOperation::FLOOR_DIV, inputs[0].get(0)?, divisor)?;
+        let scalars = (0..self.scalar_count).map(|index| constant(70 + index));
+        Ok(QuickLaunch {
+            grid: [blocks, constant(2)?, constant(3)?],
+            block: [constant(4)?, constant(5)?, constant(6)?],
+            shared_bytes: constant(i64::from(self.tactic.load(Ordering::Relaxed)))?,
+            scalars: scalars.collect::<Result<_, _>>()?,
+        })
+    }
+    fn kernel(
+        &self,
+        inputs: &[PluginTensorDesc],
+        outputs: &[PluginTensorDesc],
+    ) -> Result<QuickKernel<'_>, Error> {
+        self.act()?;
+        assert_eq!((inputs.len(), outputs.len()), (1, 2));
+        Ok(QuickKernel { name: &self.name, code: &self.code })
+    }
+    fn set_tactic(&self, tactic: i32) -> Result<(), Error> {
+        self.act()?;
+        self.tactic.store(tactic, Ordering::Relaxed);
+        Ok(())
+    }
+    fn report(&self, error: &Error) {
+        self.record.reports.lock().unwrap().push(error.clone());
+        // A hook that panics must not get anywhere either.
+        assert!(self.mood != Mood::Panicking, "asked to panic while reporting");
+    }
+}
+
+/// Makes quick probes, ahead-of-time ones only.
+pub(crate) struct QuickProbeCreator {
+    pub(crate) mood: Mood,
+    pub(crate) names: FieldNames,
+    pub(crate) needs_fields: bool,
+    pub(crate) seen: Arc<Mutex<Vec<String>>>,
+    pub(crate) record: Arc<Record>,
+}
+
+impl QuickProbeCreator {
+    pub(crate) fn new(mood: Mood) -> Self {
+        let names = FieldNames::new([(c"factor", PluginFieldType::FLOAT32)]).unwrap();
+        Self { mood, names, needs_fields: true, seen: Arc::default(), record: Arc::default() }
+    }
+}
+
+impl QuickCreator for QuickProbeCreator {
+    type Plugin = QuickProbe;
+
+    fn name(&self) -> &CStr {
+        assert!(self.mood != Mood::Panicking, "asked to panic");
+        c"quick_probe"
+    }
+    fn version(&self) -> &CStr {
+        c"3"
+    }
+    fn namespace(&self) -> &CStr {
+        c"sample"
+    }
+    fn fields(&self) -> &FieldNames {
+        &self.names
+    }
+    fn needs_fields(&self) -> bool {
+        self.needs_fields
+    }
+    fn create(
+        &self,
+        name: &CStr,
+        namespace: &CStr,
+        fields: &[Field<'_>],
+        phase: TensorRTPhase,
+        request: QuickPluginCreationRequest,
+    ) -> Result<QuickProbe, Error> {
+        self.seen.lock().unwrap().push(format!("{name:?} {namespace:?} {fields:?} {phase:?} {request:?}"));
+        match self.mood {
+            Mood::Panicking => panic!("asked to panic"),
+            Mood::Failing => Err(Error::new(FAILURE, "asked to fail")),
+            Mood::Well if request == QuickPluginCreationRequest::STRICT_JIT => {
+                Err(Error::invalid("there is an ahead-of-time plugin only"))
+            }
+            Mood::Well => Ok(QuickProbe::new(Mood::Well)),
+        }
+    }
+    fn report(&self, error: &Error) {
+        self.record.reports.lock().unwrap().push(error.clone());
+    }
+}

@@ -1,6 +1,6 @@
 //! What a Cubinder plugin *is*, independent of how it was written and of who runs it.
 //!
-//! Owns: the plugin model ([`model`]), expressions ([`expr`]), what a node launches ([`launch`]), code objects ([`code`]), digests
+//! Owns: the plugin model ([`model`]), expressions ([`expr`]), what a node launches ([`launch`]), what TensorRT launches itself ([`native`]), code objects ([`code`]), digests
 //! ([`digest`]), attributes as TensorRT passes them ([`field`]), errors of NVIDIA's driver as values ([`cuda`]), what a node's time depends on ([`timing`]) and the binary format in which they travel ([`container`]), inside a plugin library and inside an engine.
 //!
 //! Never: no I/O, no `unsafe`, no TensorRT, no NVRTC, no panic on any input. Everything here is shared by the compiler
@@ -22,6 +22,7 @@ pub mod image;
 pub mod kept;
 pub mod launch;
 pub mod model;
+pub mod native;
 pub mod packed;
 pub mod proof;
 pub mod provenance;

@@ -41,7 +41,7 @@ pub use error::{ErrorClass, ExprError};
 pub(crate) use eval::evaluate_within;
 pub use eval::{Environment, evaluate};
 pub use lexer::KEYWORDS;
-pub use lower::{LowerError, ShapeBuilder, ShapeOp, lower, lower_scalar};
+pub use lower::{LowerError, ShapeBuilder, ShapeOp, Symbol, lower, lower_scalar, lower_value};
 pub use node::{BinaryOp, Builtin, DeviceFact, Expr, Node, NodeId, UnaryOp};
 pub use ops::{ARRAY_LIMIT, EvalError, STEP_LIMIT};
 pub use parser::parse;

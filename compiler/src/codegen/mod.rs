@@ -5,9 +5,11 @@
 
 mod header;
 mod names;
+mod native;
 
 pub use header::header;
 pub use names::{MANIFEST, header_names, manifest_names, names_needed, names_taken};
+pub use native::{LaunchBounds, native_symbol, native_unit};
 
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};

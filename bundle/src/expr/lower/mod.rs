@@ -11,7 +11,8 @@
 mod calls;
 mod symbol;
 
-use symbol::{Number, Symbol, fold};
+pub use symbol::Symbol;
+use symbol::{Number, fold};
 
 use super::eval::Environment;
 use super::node::{BinaryOp, Expr, Node, NodeId, UnaryOp};
@@ -142,6 +143,24 @@ pub fn lower_scalar<B: ShapeBuilder>(
     lowerer.dimension(root, &value)
 }
 
+/// Lowers a value of any kind: what the environment knows stays a value, the rest becomes dimensions.
+///
+/// `spared` is 1 where nobody asks for the value, whatever it comes to: there a division by zero is one by 1, because TensorRT would refuse
+/// the whole engine for it.
+///
+/// # Errors
+/// As [`lower`].
+pub fn lower_value<B: ShapeBuilder>(
+    expr: &Expr,
+    env: &dyn Environment,
+    builder: &mut B,
+    spared: Option<&B::Dim>,
+) -> Result<Symbol<B::Dim>, LowerError<B::Error>> {
+    let mut lowerer = Lowerer::new(expr, env, builder);
+    lowerer.spared = spared.cloned();
+    lowerer.node(expr.root())
+}
+
 type Lowered<B, T> = Result<T, LowerError<<B as ShapeBuilder>::Error>>;
 type Sym<B> = Symbol<<B as ShapeBuilder>::Dim>;
 type Num<B> = Number<<B as ShapeBuilder>::Dim>;
@@ -158,13 +177,24 @@ struct Lowerer<'a, B: ShapeBuilder> {
     locals: Vec<(u32, Sym<B>)>,
     /// 1 where evaluation comes here, 0 where it does not; none where it always does.
     taken: Option<B::Dim>,
+    /// 1 where nobody asks for the value; none where somebody always does.
+    spared: Option<B::Dim>,
     steps: usize,
     depth: usize,
 }
 
 impl<'a, B: ShapeBuilder> Lowerer<'a, B> {
     fn new(expr: &'a Expr, env: &'a dyn Environment, builder: &'a mut B) -> Self {
-        Lowerer { expr, env, builder, locals: Vec::new(), taken: None, steps: STEP_LIMIT, depth: 0 }
+        Lowerer {
+            expr,
+            env,
+            builder,
+            locals: Vec::new(),
+            taken: None,
+            spared: None,
+            steps: STEP_LIMIT,
+            depth: 0,
+        }
     }
 
     fn unsupported(&self, node: NodeId, reason: &'static str) -> LowerError<B::Error> {
@@ -531,8 +561,21 @@ impl<'a, B: ShapeBuilder> Lowerer<'a, B> {
         Ok(same)
     }
 
+    /// A divisor that is 1 where it would be 0 and nobody asks: elsewhere TensorRT is to refuse it.
+    fn spare(&mut self, divisor: Num<B>) -> Lowered<B, Num<B>> {
+        match (&divisor, self.spared.clone()) {
+            (Number::Dim(_), Some(spared)) => {
+                let is_zero = self.operation(ShapeOp::Equal, divisor.clone(), Number::Known(0))?;
+                let instead = self.operation(ShapeOp::Prod, is_zero, Number::Dim(spared))?;
+                self.operation(ShapeOp::Sum, divisor, instead)
+            }
+            _ => Ok(divisor),
+        }
+    }
+
     /// A division whose divisor is 1 where evaluation does not come here.
     fn divide(&mut self, id: NodeId, op: ShapeOp, a: Num<B>, b: Num<B>) -> Lowered<B, Num<B>> {
+        let b = self.spare(b)?;
         match (&b, self.taken.clone()) {
             (Number::Known(0), _) => {
                 let operation = print_node(self.expr, id, &Anonymous);

@@ -5,11 +5,13 @@ use crate::expr::ops;
 use crate::value::Value;
 
 /// A value that may depend on shapes.
-#[derive(Clone)]
-pub(super) enum Symbol<D> {
+#[derive(Debug, Clone, PartialEq)]
+pub enum Symbol<D> {
+    /// It does not.
     Known(Value),
+    /// An integer.
     Int(D),
-    /// 0 or 1.
+    /// A boolean: 0 or 1.
     Bool(D),
     /// Not all of the elements are known; its length always is.
     Array(Vec<Symbol<D>>),

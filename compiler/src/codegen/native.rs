@@ -1,0 +1,260 @@
+//! The kernel that TensorRT launches itself, around the author's.
+//!
+//! TensorRT passes addresses and 32-bit integers in an order of its own ([`cubinder_bundle::native`]); this kernel puts the author's arguments
+//! together again and calls the author's kernel, which has become a part of it. Owns the text of that kernel. Never: no look into the
+//! author's text, which is compiled as it is: before it `__global__` is made to say "a function of the device, always inlined". A kernel that
+//! such a function cannot be (`__grid_constant__`, `__cluster_dims__`, `inline`) does not compile so (NVRTC 13.0).
+
+use std::fmt::Write as _;
+
+use cubinder_bundle::native::{self, Part, Word};
+use cubinder_bundle::{Arg, ArgValue, Launch, Plugin};
+
+use super::TranslationUnit;
+
+/// What the author's kernel says of its launches, which holds for the kernel around it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LaunchBounds {
+    /// The most threads of a block.
+    pub max_threads: Option<u32>,
+    /// As many blocks as should fit a multiprocessor at the same time.
+    pub min_blocks: Option<u32>,
+}
+
+/// What stands before the author's text. An author's macro cannot change it.
+///
+/// A pointer becomes one of the parameter's type, and words become a number, or an array of them, of the parameter's type: the type was held
+/// against the manifest before, and its size is held against the words here.
+const BEFORE: &str = "\
+namespace cubinder_native {
+struct pointer {
+    const void* address;
+    template <typename T> __device__ __forceinline__ operator T*() const { return static_cast<T*>(const_cast<void*>(address)); }
+};
+template <int COUNT, int WIDTH>
+struct numbers {
+    int words[COUNT];
+    template <typename T> __device__ __forceinline__ operator T() const
+    {
+        constexpr int BYTES = WIDTH < 4 ? COUNT * WIDTH : COUNT * 4;
+        static_assert(sizeof(T) == BYTES, \"an argument has as many bytes as its parameter\");
+        unsigned char bytes[BYTES];
+        for (int i = 0; i < BYTES; ++i)
+            bytes[i] = static_cast<unsigned char>(WIDTH < 4 ? words[i / WIDTH] >> (i % WIDTH * 8) : words[i / 4] >> (i % 4 * 8));
+        T value;
+        memcpy(&value, bytes, BYTES);
+        return value;
+    }
+};
+}
+#undef __global__
+#undef __launch_bounds__
+#define __global__ __device__ __forceinline__
+#define __launch_bounds__(...)
+";
+
+/// What stands behind it, before the kernel.
+const BEHIND: &str = "#undef __global__\n#undef __launch_bounds__\n#line 1 \"kernel for TensorRT\"\n";
+
+/// The symbol of the kernel around a kernel of this plugin: what profilers show.
+#[must_use]
+pub fn native_symbol(plugin: &Plugin) -> String {
+    let name = plugin.name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' });
+    format!("cubinder_{}", name.collect::<String>())
+}
+
+/// The unit of the kernel around that of `unit`, which `launch` launches.
+#[must_use]
+pub fn native_unit(
+    unit: &TranslationUnit,
+    plugin: &Plugin,
+    launch: &Launch,
+    bounds: LaunchBounds,
+) -> TranslationUnit {
+    let symbol = native_symbol(plugin);
+    let head = format!("#include \"{}\"\n", super::PRELUDE_NAME);
+    let rest = unit.text.strip_prefix(&head).unwrap_or(&unit.text);
+    let kernel = kernel(&symbol, &unit.kernel, plugin, launch, bounds);
+    TranslationUnit { text: format!("{head}{BEFORE}{rest}{BEHIND}{kernel}"), kernel: symbol, ..unit.clone() }
+}
+
+/// The kernel itself.
+fn kernel(symbol: &str, author: &str, plugin: &Plugin, launch: &Launch, bounds: LaunchBounds) -> String {
+    let words = native::words(launch);
+    let inputs = (0..plugin.inputs.len()).map(|index| format!("const void* in{index}"));
+    let scalars = (0..words.len()).map(|index| format!("int w{index}"));
+    let outputs = plugin.outputs.iter().enumerate().filter(|(_, output)| output.alias.is_none());
+    let outputs = outputs.map(|(index, _)| format!("void* out{index}"));
+    let params: Vec<String> = inputs.chain(scalars).chain(outputs).collect();
+    let args: Vec<String> =
+        launch.args.iter().enumerate().map(|(index, arg)| argument(index, arg, plugin, &words)).collect();
+    let mut text = String::new();
+    let bounds = match (bounds.max_threads, bounds.min_blocks) {
+        (Some(threads), Some(blocks)) => format!(" __attribute__((launch_bounds({threads}, {blocks})))"),
+        (Some(threads), None) => format!(" __attribute__((launch_bounds({threads})))"),
+        (None, _) => String::new(),
+    };
+    let _ =
+        writeln!(text, "extern \"C\" __attribute__((global)) void{bounds} {symbol}({})", params.join(", "));
+    let _ = writeln!(text, "{{\n    if (w0 != 0)\n        return;\n    {author}({});\n}}", args.join(", "));
+    text
+}
+
+/// What the author's kernel is given for an argument.
+fn argument(index: usize, arg: &Arg, plugin: &Plugin, words: &[Word]) -> String {
+    let (ty, count) = match &arg.value {
+        ArgValue::Tensor(tensor) | ArgValue::ReadTensor(tensor) => {
+            return format!("cubinder_native::pointer{{{}}}", tensor_name(*tensor as usize, plugin));
+        }
+        // Refused before: such a launch goes the other way.
+        ArgValue::Scratch(_) => return "cubinder_native::pointer{nullptr}".to_owned(),
+        ArgValue::Scalar { ty, .. } => (*ty, 1),
+        ArgValue::Array { ty, len, .. } => (*ty, *len as usize),
+    };
+    let of_arg = words
+        .iter()
+        .enumerate()
+        .filter(|(_, word)| matches!(word, Word::Element { arg, .. } if *arg == index));
+    let of_arg: Vec<String> = of_arg.map(|(word, _)| format!("w{word}")).collect();
+    let count = count * Part::of(ty).len();
+    format!("cubinder_native::numbers<{count}, {}>{{{{{}}}}}", ty.size().min(4), of_arg.join(", "))
+}
+
+/// The parameter that has a tensor's address: an output that shares an input's memory has none of its own.
+fn tensor_name(tensor: usize, plugin: &Plugin) -> String {
+    match tensor.checked_sub(plugin.inputs.len()) {
+        None => format!("in{tensor}"),
+        Some(output) => match plugin.outputs.get(output).and_then(|output| output.alias) {
+            Some(input) => format!("in{input}"),
+            None => format!("out{output}"),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use cubinder_bundle::expr::{Expr, Node};
+    use cubinder_bundle::{DataType, ScalarType, Target};
+
+    use super::*;
+    use crate::nvrtc::{Settings, compile_unit};
+    use crate::test_support::{Sample, nvrtc, resolved, show, unit};
+
+    fn int(value: i64) -> Expr {
+        Expr { nodes: vec![Node::Int(value)] }
+    }
+
+    fn arg(name: &str, value: ArgValue) -> Arg {
+        Arg { name: name.to_owned(), value }
+    }
+
+    fn plugin() -> Plugin {
+        resolved("p.toml", &Sample::PLAIN.text()).draft.plugin
+    }
+
+    fn launch(args: Vec<Arg>) -> Launch {
+        Launch {
+            kernel: String::new(),
+            grid: [int(1), int(1), int(1)],
+            block: [int(64), int(1), int(1)],
+            shared_bytes: int(0),
+            cluster: None,
+            cooperative: false,
+            programmatic: false,
+            args,
+            code: Vec::new(),
+        }
+    }
+
+    /// The PTX of the kernel around a kernel of `text` with these arguments.
+    fn ptx(test: &str, text: &str, kernel: &str, args: Vec<Arg>, bounds: LaunchBounds) -> Option<String> {
+        let (toolkit, nvrtc) = nvrtc(test)?;
+        let author = unit(Path::new("."), text, kernel, &[DataType::F32]);
+        let around = native_unit(&author, &plugin(), &launch(args), bounds);
+        let target: Target = "compute_80".parse().unwrap();
+        let raw = compile_unit(nvrtc, &around, target, &Settings::default(), &toolkit.include)
+            .unwrap_or_else(|errors| panic!("{}\n{}", show(&errors), around.text));
+        assert!(raw.log.is_empty(), "{}\n{}", raw.log, around.text);
+        Some(String::from_utf8(raw.bytes).unwrap())
+    }
+
+    fn tensors() -> [Arg; 2] {
+        [arg("x", ArgValue::ReadTensor(0)), arg("y", ArgValue::Tensor(1))]
+    }
+
+    fn scalar(ty: ScalarType) -> ArgValue {
+        ArgValue::Scalar { ty, expr: int(1) }
+    }
+
+    #[test]
+    fn kernels_of_every_kind_become_part_of_it() {
+        let body = "{ y[threadIdx.x] = x[threadIdx.x]; }";
+        let params = "(const float* x, float* y)";
+        for (kernel, text) in [
+            ("k", format!("__global__ void k{params} {body}")),
+            ("k", format!("extern \"C\" __global__ void k{params} {body}")),
+            ("k", format!("static __global__ void k{params} {body}")),
+            ("k", format!("__global__ static void __launch_bounds__(64) k{params} {body}")),
+            ("k", format!("void __global__ __launch_bounds__(64, 2) k{params};\n__global__ void k{params} {body}")),
+            ("k<float>", format!("template <typename T> __global__ void k(const T* x, T* y) {body}")),
+            ("k<float>", format!("template <typename T> __global__ void k(const T* x, T* y);\ntemplate <> __global__ void k<float>{params} {body}")),
+            ("a::b::k", format!("namespace a {{ namespace b {{ __global__ void k{params} {body} }} }}")),
+            ("k", format!("namespace {{ __global__ void k{params} {body} }}")),
+            ("k", format!("__shared__ float s[64];\n__global__ void k{params} {{ extern __shared__ float d[]; s[0] = d[0] = x[0]; __syncthreads(); y[0] = s[0] + d[1]; }}")),
+            ("k", format!("#include <cooperative_groups.h>\n#include <cuda_fp16.h>\n__global__ void k{params} {{ cooperative_groups::this_thread_block().sync(); y[0] = x[0]; }}")),
+            ("k", "struct alignas(16) four { float v[4]; };\n__global__ void k(const four* __restrict__ x, void* y) { *static_cast<four*>(y) = *x; }".to_owned()),
+        ] {
+            let bounds = LaunchBounds { max_threads: Some(64), min_blocks: Some(2) };
+            let Some(ptx) = ptx("kernels_of_every_kind", &text, kernel, tensors().into(), bounds) else { return };
+            assert_eq!(ptx.matches(".entry").count(), 1, "{text}\n{ptx}");
+            assert!(ptx.contains(&format!(".entry {}(", native_symbol(&plugin()))), "{ptx}");
+            assert!(ptx.contains(".maxntid 64") && ptx.contains(".minnctapersm 2"), "{ptx}");
+            assert!(!ptx.contains("call"), "{text}\n{ptx}");
+        }
+    }
+
+    #[test]
+    fn arguments_of_every_type_are_put_together() {
+        let int_of = |bytes| ScalarType::Int { bytes };
+        let uint_of = |bytes| ScalarType::UInt { bytes };
+        let array = |ty, len| ArgValue::Array { ty, len, expr: int(1) };
+        let args = vec![
+            arg("s", array(int_of(8), 3)),
+            arg("a", scalar(int_of(1))),
+            arg("y", ArgValue::Tensor(1)),
+            arg("b", scalar(uint_of(2))),
+            arg("c", scalar(int_of(4))),
+            arg("d", scalar(int_of(8))),
+            arg("e", scalar(ScalarType::F32)),
+            arg("f", scalar(ScalarType::F64)),
+            arg("g", scalar(ScalarType::Bool)),
+            arg("t", array(uint_of(2), 3)),
+            arg("x", ArgValue::ReadTensor(0)),
+        ];
+        let text = "enum class mode : int { off };\n\
+                    __global__ void k(cubinder::array<long, 3> s, signed char a, float* y, unsigned short b, mode c, long long d, float e, double f, bool g,\n\
+                    cubinder::array<unsigned short, 3> t, const float* x)\n\
+                    { y[0] = x[0] + s[0] + s[2] + a + b + static_cast<int>(c) + d + e + f + g + t[1]; }";
+        let Some(ptx) = ptx("arguments_of_every_type", text, "k", args, LaunchBounds::default()) else {
+            return;
+        };
+        // 1 input, 1 that says whether there is anything to do, 6 and 1 and 1 and 1 and 2 and 1 and 2 and 1 and 3 words, 1 output.
+        let entry = ptx.split(".entry").nth(1).and_then(|rest| rest.split(')').next()).unwrap();
+        assert_eq!(entry.matches(".param .u64").count(), 2, "{entry}");
+        assert_eq!(entry.matches(".param .u32").count(), 1 + 6 + 1 + 1 + 1 + 2 + 1 + 2 + 1 + 3, "{entry}");
+        // Nothing of it goes through memory.
+        assert!(!ptx.contains(".local"), "{ptx}");
+    }
+
+    #[test]
+    fn an_output_in_place_takes_the_address_of_its_input() {
+        let mut plugin = plugin();
+        plugin.outputs[0].alias = Some(0);
+        let launch = launch(vec![arg("y", ArgValue::Tensor(1))]);
+        let text = kernel("s", "k", &plugin, &launch, LaunchBounds::default());
+        assert!(text.contains("s(const void* in0, int w0)"), "{text}");
+        assert!(text.contains("k(cubinder_native::pointer{in0});"), "{text}");
+    }
+}

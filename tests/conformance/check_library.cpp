@@ -2,6 +2,7 @@
 #include "check_library.hpp"
 
 #include "fields.hpp"
+#include "quick.hpp"
 
 #include <climits>
 #include <cstdlib>
@@ -159,11 +160,11 @@ void checkLibrary(Report& report, Logger& logger, Finder& finder, Library const&
             probe.that(library.creators(probe) == first, "other creators at a later call", "the same");
         }
     });
-    report.run(role + ": every creator is a V3One creator", [&](Probe& probe) {
+    report.run(role + ": every creator is a V3One or a quick creator", [&](Probe& probe) {
         for (auto* any : library.creators(probe))
         {
             nvinfer1::InterfaceInfo const info = any->getInterfaceInfo();
-            probe.text("kind", info.kind, "PLUGIN CREATOR_V3ONE");
+            probe.text("kind", info.kind, isQuick(*any) ? kQUICK_KIND : "PLUGIN CREATOR_V3ONE");
             probe.equal("major version", info.major, 1);
             probe.equal("minor version", info.minor, 0);
             probe.equal("language", static_cast<int32_t>(any->getAPILanguage()), 0);
@@ -173,10 +174,8 @@ void checkLibrary(Report& report, Logger& logger, Finder& finder, Library const&
         }
     });
     report.run(role + ": creators have names that stay", [&](Probe& probe) {
-        for (auto* any : library.creators(probe))
+        for (Creator* creator : library.v3One(probe))
         {
-            Creator* creator = asV3One(any);
-            probe.need(creator != nullptr, "another kind of creator", "`PLUGIN CREATOR_V3ONE`");
             Identity const first = identityOf(probe, *creator);
             char const* pointer = creator->getPluginName();
             probe.that(!first.name.empty() && !first.version.empty(), "an empty name or version", "some text");
@@ -189,19 +188,15 @@ void checkLibrary(Report& report, Logger& logger, Finder& finder, Library const&
         }
     });
     report.run(role + ": creators declare their fields", [&](Probe& probe) {
-        for (auto* any : library.creators(probe))
+        for (Creator* creator : library.v3One(probe))
         {
-            Creator* creator = asV3One(any);
-            probe.need(creator != nullptr, "another kind of creator", "`PLUGIN CREATOR_V3ONE`");
             probe.at(identityOf(probe, *creator).text());
             expectFieldNames(probe, *creator);
         }
     });
     report.run(role + ": fields without meaning do no harm", [&](Probe& probe) {
-        for (auto* any : library.creators(probe))
+        for (Creator* creator : library.v3One(probe))
         {
-            Creator* creator = asV3One(any);
-            probe.need(creator != nullptr, "another kind of creator", "`PLUGIN CREATOR_V3ONE`");
             probe.at(identityOf(probe, *creator).text());
             logger.take();
             askStrangely(probe, *creator, &logger);
@@ -209,10 +204,8 @@ void checkLibrary(Report& report, Logger& logger, Finder& finder, Library const&
     });
     report.run(role + ": does without a logger", [&](Probe& probe) {
         auto ask = [&] {
-            for (auto* any : library.creators(probe))
+            for (Creator* creator : library.v3One(probe))
             {
-                Creator* creator = asV3One(any);
-                probe.need(creator != nullptr, "another kind of creator", "`PLUGIN CREATOR_V3ONE`");
                 askStrangely(probe, *creator);
             }
         };
@@ -238,10 +231,8 @@ void checkTogether(Report& report, std::vector<Library const*> const& libraries)
         std::set<std::string> seen;
         for (Library const* library : libraries)
         {
-            for (auto* any : library->creators(probe))
+            for (Creator* creator : library->v3One(probe))
             {
-                Creator* creator = asV3One(any);
-                probe.need(creator != nullptr, "another kind of creator", "`PLUGIN CREATOR_V3ONE`");
                 std::string const identity = identityOf(probe, *creator).text();
                 probe.that(seen.insert(identity).second, show(identity) + " twice",
                     "once: a registry refuses the second library whole");
@@ -264,12 +255,15 @@ void checkCopy(Report& report, Finder& finder, Library const& library, std::stri
             for (size_t i = 0; i < creators.size(); ++i)
             {
                 probe.that(creators[i] != originals[i], "a creator of the first copy", "its own");
-                askStrangely(probe, *asV3One(creators[i]));
+            }
+            for (Creator* creator : second.v3One(probe))
+            {
+                askStrangely(probe, *creator);
             }
         }
-        for (auto* creator : library.creators(probe))
+        for (Creator* creator : library.v3One(probe))
         {
-            askStrangely(probe, *asV3One(creator));
+            askStrangely(probe, *creator);
         }
         probe.equal("mappings of the copy left", static_cast<uint64_t>(mappingsOf(copy.path)), uint64_t{0});
     });
@@ -297,9 +291,9 @@ void checkUnloading(Report& report, Finder& finder, std::vector<std::string> con
                     // Also from another thread, which ends before the library goes.
                     Probe own = Probe::forThread();
                     std::thread([&] {
-                        for (auto* creator : library.creators(own))
+                        for (Creator* creator : library.v3One(own))
                         {
-                            askStrangely(own, *asV3One(creator));
+                            askStrangely(own, *creator);
                         }
                     }).join();
                     probe.that(!own.failed(), own.message(), "an answer");

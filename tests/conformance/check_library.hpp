@@ -31,6 +31,9 @@ size_t openFiles();
 // The headers themselves.
 void checkLayout(Report& report);
 
+// The quick creators of the library, and what they make. Skipped with headers that have none.
+void checkQuick(Report& report, Logger& logger, Library const& library);
+
 // The plugin with an attribute of every kind.
 void checkAttributes(Report& report, Logger& logger, Creator& creator);
 

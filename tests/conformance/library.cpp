@@ -83,12 +83,25 @@ std::vector<nvinfer1::IPluginCreatorInterface*> Library::creators(Probe& probe) 
     return creators;
 }
 
-Creator* Library::find(Probe& probe, Identity const& identity) const
+std::vector<Creator*> Library::v3One(Probe& probe) const
 {
+    std::vector<Creator*> found;
     for (auto* any : creators(probe))
     {
         Creator* creator = asV3One(any);
-        if (creator != nullptr && identityOf(probe, *creator) == identity)
+        if (creator != nullptr)
+        {
+            found.push_back(creator);
+        }
+    }
+    return found;
+}
+
+Creator* Library::find(Probe& probe, Identity const& identity) const
+{
+    for (Creator* creator : v3One(probe))
+    {
+        if (identityOf(probe, *creator) == identity)
         {
             return creator;
         }

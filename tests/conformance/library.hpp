@@ -50,6 +50,9 @@ public:
     // Every creator. Fails the check on an impossible answer.
     std::vector<nvinfer1::IPluginCreatorInterface*> creators(Probe& probe) const;
 
+    // Those of the kind V3One. A library may hold quick ones beside them.
+    std::vector<Creator*> v3One(Probe& probe) const;
+
     // The V3One creator of that identity, or null.
     Creator* find(Probe& probe, Identity const& identity) const;
 

@@ -242,6 +242,7 @@ int run(Arguments const& arguments)
     checkLayout(report);
     checkPlugins(report, logger, arguments, libraries);
     checkKinds(report, logger, arguments, *libraries[0]);
+    checkQuick(report, logger, *libraries[0]);
     checkLogging(report, logger);
     libraries.clear();
     owned.clear();

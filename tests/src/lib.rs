@@ -1,7 +1,7 @@
 //! What the end-to-end tests share.
 //!
 //! Owns: compiling the plugins that ship, finding NVIDIA's headers, building and running the
-//! conformance oracle, the stand-in for the CUDA driver and the reference plugin, following pages of the documentation.
+//! conformance oracle, the stand-in for the CUDA driver, the reference plugin and the quick one, following pages of the documentation.
 //! Never: product logic, and never NVIDIA's files in this repository.
 
 pub mod application;
@@ -16,6 +16,7 @@ pub mod installed;
 pub mod oracle;
 pub mod own_time;
 pub mod player;
+pub mod quick_plugin;
 pub mod reference_plugin;
 pub mod rival_plugin;
 pub mod walkthrough;

@@ -506,10 +506,10 @@ void checkQuickLife(QuickSubject const& subject)
     });
 }
 
-// What every quick creator has to stand, whatever it makes.
-void checkQuickCreator(Probe& probe, Logger& logger, QuickCreator& creator)
+// What every quick creator has to stand, whatever it makes. Tells who it is.
+void checkQuickCreator(Probe& probe, Logger& logger, QuickCreator& creator, Identity& first)
 {
-    Identity const first = quickIdentity(probe, creator);
+    first = quickIdentity(probe, creator);
     probe.at(first.text());
     probe.that(!first.name.empty() && !first.version.empty(), "an empty name or version", "some text");
     probe.that(quickIdentity(probe, creator) == first, "other names at a later call", first.text());
@@ -549,12 +549,13 @@ void checkQuick(Report& report, Logger& logger, Library const& library)
             continue;
         }
         auto& creator = *static_cast<QuickCreator*>(any);
+        Identity identity;
         report.run("quick: a creator keeps its names and stands strange fields", [&](Probe& inner) {
             auto* cast = dynamic_cast<QuickCreator*>(any);
             inner.that(cast == nullptr || cast == &creator, "another object from dynamic_cast", "null or the same");
-            checkQuickCreator(inner, logger, creator);
+            checkQuickCreator(inner, logger, creator, identity);
         });
-        if (!(quickIdentity(probe, creator) == kQUICK))
+        if (!(identity == kQUICK))
         {
             continue;
         }

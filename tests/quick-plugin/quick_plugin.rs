@@ -61,6 +61,47 @@ impl Scale {
     fn tactic(&self) -> i32 {
         if fault("tactic ignored") { 1 } else { self.tactic.load(Ordering::Relaxed).max(1) }
     }
+
+    fn launch_over<'b>(
+        &self,
+        input: &Shape<'b>,
+        builder: &ExprBuilder<'b>,
+    ) -> Result<QuickLaunch<'b>, Error> {
+        use DimensionOperation as Op;
+        let number = |value: i32| builder.constant(i64::from(value));
+        let (rows, columns) = (input.get(0)?, input.get(1)?);
+        let count = builder.operation(Op::PROD, rows, columns)?;
+        let (division, tactic) =
+            (if fault("grid rounded down") { Op::FLOOR_DIV } else { Op::CEIL_DIV }, self.tactic());
+        if fault("threads race") {
+            // For a moment the plugin has another tactic.
+            let before = self.tactic.swap(2, Ordering::Relaxed);
+            std::thread::yield_now();
+            self.tactic.store(before, Ordering::Relaxed);
+        }
+        let blocks = builder.operation(division, count, number(self.block * tactic)?)?;
+        let mut grid: [Expr<'b>; 3] = [blocks, rows, number(2)?];
+        if fault("grid turned") {
+            grid.reverse();
+        }
+        let mut scalars = vec![count, rows, number(tactic)?];
+        if fault("scalars turned") {
+            scalars.reverse();
+        }
+        if fault("scalar missing") {
+            scalars.truncate(2);
+        }
+        Ok(QuickLaunch {
+            grid,
+            block: [number(self.block)?, number(3)?, number(4)?],
+            shared_bytes: builder.operation(
+                Op::PROD,
+                columns,
+                number(if fault("shared memory") { 8 } else { 16 })?,
+            )?,
+            scalars,
+        })
+    }
 }
 
 impl Clone for Scale {
@@ -161,34 +202,17 @@ impl QuickPlugin for Scale {
         _input_count: usize,
         builder: &ExprBuilder<'b>,
     ) -> Result<QuickLaunch<'b>, Error> {
-        use DimensionOperation as Op;
-        let number = |value: i32| builder.constant(i64::from(value));
-        let (rows, columns) = (inputs[0].get(0)?, inputs[0].get(1)?);
-        let count = builder.operation(Op::PROD, rows, columns)?;
-        let (division, tactic) =
-            (if fault("grid rounded down") { Op::FLOOR_DIV } else { Op::CEIL_DIV }, self.tactic());
-        let blocks = builder.operation(division, count, number(self.block * tactic)?)?;
-        let mut grid: [Expr<'b>; 3] = [blocks, rows, number(2)?];
-        if fault("grid turned") {
-            grid.reverse();
+        let launch = self.launch_over(&inputs[0], builder);
+        if launch.is_err() && fault("null dimension") {
+            let rows = inputs[0].get(0)?;
+            return Ok(QuickLaunch {
+                grid: [rows; 3],
+                block: [rows; 3],
+                shared_bytes: rows,
+                scalars: vec![],
+            });
         }
-        let mut scalars = vec![count, rows, number(tactic)?];
-        if fault("scalars turned") {
-            scalars.reverse();
-        }
-        if fault("scalar missing") {
-            scalars.truncate(2);
-        }
-        Ok(QuickLaunch {
-            grid,
-            block: [number(self.block)?, number(3)?, number(4)?],
-            shared_bytes: builder.operation(
-                Op::PROD,
-                columns,
-                number(if fault("shared memory") { 8 } else { 16 })?,
-            )?,
-            scalars,
-        })
+        launch
     }
     fn kernel(
         &self,

@@ -31,6 +31,7 @@ const FAULTS: &[(&str, &str)] = &[
     ("mixed types", "quick_scale_plugin: format combinations, in the room that is there"),
     ("no log", "quick_scale_plugin: what is refused of a launch is an error that names it"),
     ("no metadata", "quick_scale_plugin: getAliasedInput, tactics and texts"),
+    ("null dimension", "quick_scale_plugin: a builder that answers null is an error"),
     ("output shape", "quick_scale_plugin: outputs: number, types and shapes"),
     ("output type", "quick_scale_plugin: outputs: number, types and shapes"),
     ("ranks unread", "quick_scale_plugin: outputs: number, types and shapes"),
@@ -40,6 +41,7 @@ const FAULTS: &[(&str, &str)] = &[
     ("scalars turned", "quick_scale_plugin: launch parameters and scalars, for every tactic"),
     ("shared memory", "quick_scale_plugin: launch parameters and scalars, for every tactic"),
     ("tactic ignored", "quick_scale_plugin: launch parameters and scalars, for every tactic"),
+    ("threads race", "quick_scale_plugin: 8 threads launch at once"),
     ("three outputs", "quick_scale_plugin: outputs: number, types and shapes"),
     ("timing cache id", "quick_scale_plugin: two plugins share no attributes"),
 ];

@@ -142,8 +142,8 @@ unsafe extern "C" fn configure_plugin<P: QuickPlugin>(
     object.call(code, |plugin| plugin.configure(inputs, outputs).map(|()| 0))
 }
 
-/// The answer has no failure code. None at all ends the build, and nobody makes room for a negative number of them.
-const NO_COMBINATION: i32 = 0;
+/// The header names no failure value. This is the one of NVIDIA's own Python module (`python/src/infer/pyPlugin.cpp` of TensorRT 10).
+const NO_COMBINATION: i32 = -1;
 
 unsafe extern "C" fn get_nb_supported_format_combinations<P: QuickPlugin>(
     this: This,

@@ -33,7 +33,7 @@ pub struct QuickLaunch<'b> {
     pub block: [Expr<'b>; 3],
     /// Dynamic shared memory of a block, in bytes.
     pub shared_bytes: Expr<'b>,
-    /// Scalar arguments, which the kernel gets between its inputs and its outputs.
+    /// Scalar arguments, which the kernel gets between its inputs and its outputs (NVIDIA's documentation of `tensorrt.plugin.aot_impl`).
     pub scalars: Vec<Expr<'b>>,
 }
 
@@ -42,7 +42,7 @@ pub struct QuickLaunch<'b> {
 pub struct QuickKernel<'a> {
     /// Name of its entry in the code.
     pub name: &'a CStr,
-    /// The code.
+    /// The code: PTX, as long as NVIDIA's documentation of `tensorrt.plugin.aot_impl` says that nothing else is supported.
     pub code: &'a [u8],
 }
 
@@ -89,7 +89,8 @@ pub trait QuickPlugin: Clone + Send + Sync + 'static {
     ) -> Result<(), Error>;
 
     /// Every combination of types and formats that there is a kernel for: rows of as many tensors as `in_out` holds, inputs first.
-    /// TensorRT asks how many there are and then for all of them, so the answer to the same tensors is always the same.
+    /// TensorRT asks how many there are and then for all of them, so the answer to the same tensors is always the same. NVIDIA's Python
+    /// module fills in types and formats alone.
     fn format_combinations(
         &self,
         in_out: &[DynamicPluginTensorDesc],
@@ -107,7 +108,8 @@ pub trait QuickPlugin: Clone + Send + Sync + 'static {
         Ok(Vec::new())
     }
 
-    /// What tells this plugin apart in the timing cache, or `None` to stay out of it.
+    /// What tells this plugin apart in the timing cache, or `None` to stay out of it. NVIDIA's Python module answers an empty text for
+    /// every ahead-of-time plugin.
     fn timing_cache_id(&self) -> Option<&CStr> {
         None
     }

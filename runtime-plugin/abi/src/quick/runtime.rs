@@ -1,6 +1,8 @@
 //! Thunks of `IPluginV3QuickRuntime`.
 //!
 //! Owns: the answers of a plugin that has nothing to run. Never: no CUDA call.
+//!
+//! NVIDIA's own ahead-of-time plugins have no such interface: whoever asks them for it gets null. Here it says why nothing can be run.
 
 use std::ffi::c_void;
 

@@ -312,10 +312,10 @@ fn format_combinations_fill_the_rows_that_were_asked_for() {
         assert_eq!(code, Error::INTERNAL);
         let expected = "2 format combinations were asked for, with no room for them, there are 2";
         assert_eq!(record.last_report().text(), expected);
-        assert_eq!((build.get_nb_supported_format_combinations)(this, null(), 1, 2), 0);
+        assert_eq!((build.get_nb_supported_format_combinations)(this, null(), 1, 2), -1);
         let expected = "1 inputs and 2 outputs were announced, 0 tensors are there";
         assert_eq!(record.last_report().text(), expected);
-        assert_eq!((build.get_nb_supported_format_combinations)(this, in_out.as_ptr(), 4, -1), 0);
+        assert_eq!((build.get_nb_supported_format_combinations)(this, in_out.as_ptr(), 4, -1), -1);
     }
     delete(plugin);
 }
@@ -323,7 +323,7 @@ fn format_combinations_fill_the_rows_that_were_asked_for() {
 #[test]
 fn format_combinations_of_another_length_are_refused() {
     let (plugin, record) = changed(Mood::Well, |probe| probe.surplus = 1);
-    assert_eq!(combinations(plugin, 2), (0, Error::INTERNAL, vec![]));
+    assert_eq!(combinations(plugin, 2), (-1, Error::INTERNAL, vec![]));
     assert_eq!(record.last_report().text(), "format combination 0 is of 4 tensors, there are 3");
     delete(plugin);
 }
@@ -568,7 +568,7 @@ fn panics_become_failure_values() {
     let code = i64::from(Error::INTERNAL);
     assert_eq!(
         failures(plugin),
-        [0, code, code, code, 0, code, -1, -1, code, -1, 0, 0, code, code, code, code]
+        [0, code, code, code, -1, code, -1, -1, code, -1, 0, 0, code, code, code, code]
     );
     assert_eq!(record.report_count(), 16);
     assert!(record.last_report().text().ends_with("panicked: asked to panic"), "{}", record.last_report());
@@ -593,7 +593,7 @@ fn a_failed_clone_is_an_object_that_fails() {
     let code = i64::from(Error::INVALID_STATE);
     assert_eq!(
         failures(copy),
-        [0, code, code, code, 0, code, -1, -1, code, -1, 0, 0, code, code, code, code]
+        [0, code, code, code, -1, code, -1, -1, code, -1, 0, 0, code, code, code, code]
     );
     assert_eq!(enqueue(copy), Error::INVALID_STATE);
     delete(copy);

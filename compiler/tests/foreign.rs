@@ -562,6 +562,18 @@ fn what_numba_compiled_becomes_a_manifest() {
     assert!(run.stdout.contains("p1_shape0    i64     1000"), "{}", run.stdout);
 }
 
+/// As many blocks as no number of 32 bits counts.
+#[test]
+fn a_cluster_beyond_all_bounds_is_no_end() {
+    let project = Project::without_tools();
+    let head = ".version 8.5\n.target sm_90\n.address_size 64\n";
+    let entry = ".visible .entry k(.param .u64 p)\n.explicitcluster\n.reqnctapercluster 8, 3, 2147483647\n{\n ret;\n}\n";
+    project.write("k.ptx", format!("{head}{entry}"));
+    let run = project.run(&["import", "ptx", "k.ptx"]);
+    run.assert_ok();
+    assert!(run.stdout.contains("8, 3, 2147483647"), "{}", run.stdout);
+}
+
 #[test]
 fn kernels_of_cpp_are_named_as_people_write_them() {
     let project = Project::without_tools();

@@ -20,6 +20,7 @@ mod surroundings;
 mod undeclared;
 mod waits;
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 pub(crate) use check::explain_unknown;
@@ -232,17 +233,18 @@ impl Kernel {
         if wanted.next() != Some(&self.name) {
             return false;
         }
-        let mut wanted = wanted.peekable();
+        let wanted: Vec<&str> = wanted.collect();
+        // How many of them may be found so far: one that is transparent may be said or left out, and another one may have its name.
+        let mut found = BTreeSet::from([0]);
         for namespace in self.namespaces.iter().rev() {
-            match wanted.peek() {
-                Some(name) if *name == namespace.name => {
-                    wanted.next();
-                }
-                _ if namespace.is_transparent => {}
-                _ => return false,
+            let said = found.iter().filter(|count| wanted.get(**count) == Some(&namespace.name.as_str()));
+            let said: Vec<usize> = said.map(|count| count + 1).collect();
+            if !namespace.is_transparent {
+                found.clear();
             }
+            found.extend(said);
         }
-        wanted.next().is_none()
+        found.contains(&wanted.len())
     }
 
     /// The kernel as a manifest could name it, with its own template parameters: `detail::scale<T, N>`.

@@ -434,6 +434,21 @@ fn pieces() -> impl proptest::strategy::Strategy<Value = String> {
     prop::collection::vec(piece, 0..48).prop_map(|pieces| pieces.concat())
 }
 
+#[test]
+fn a_namespace_that_need_not_be_said_may_have_the_name_of_one_that_must() {
+    let kernels = read(
+        "namespace a { inline namespace a { namespace b { inline namespace c { __global__ void k() {} } } } }",
+    );
+    let kernel = &kernels.kernels[0];
+    assert_eq!(kernel.path(), "a::b::k");
+    for path in ["a::b::k", "a::a::b::k", "a::b::c::k", "a::a::b::c::k", "::a::b::k"] {
+        assert!(kernel.is_named(path), "{path}");
+    }
+    for path in ["b::k", "a::k", "a::a::a::b::k", "c::a::b::k", "a::c::b::k", "a::b"] {
+        assert!(!kernel.is_named(path), "{path}");
+    }
+}
+
 /// The name of a namespace of which the text makes no sense was the sign that stands there, and no path named the kernel.
 #[test]
 fn a_sign_is_no_namespace() {

@@ -292,7 +292,7 @@ fn grid(text: &mut String, found: &Found, variant: &FoundVariant) {
     let constant =
         found.constants.iter().chain(&variant.constants).find(|(_, value)| value.parse::<u64>().is_ok());
     let unit = constant.map_or("1024", |(name, _)| name.as_str());
-    let cluster = variant.cluster.map_or(1, |size| size.iter().product::<u32>());
+    let cluster = variant.cluster.map_or(1, |size| size.into_iter().fold(1, u32::saturating_mul));
     let _ = match (found.counts_programs, cluster) {
         (true, 1) => writeln!(
             text,

@@ -99,10 +99,14 @@ pub(super) fn median(values: impl IntoIterator<Item = f64>) -> f64 {
     values.get(values.len().saturating_sub(1) / 2).copied().unwrap_or_default()
 }
 
-/// How often something is measured: as often as `most` says where it is short, once where it is long. `size` counts units of work of
-/// tenths of a second.
+/// The fewest turns of which a median says something.
+const LEAST_TURNS: usize = 3;
+
+/// How often something is measured: as often as `most` says where it is short, and [`LEAST_TURNS`] times where it is long, unless `most` is less.
+/// `size` counts units of work of tenths of a second.
 pub(super) fn repetitions(size: usize, most: usize) -> usize {
-    (most * 20 / size.max(1)).clamp(1, most.max(1))
+    let most = most.max(1);
+    (most * 20 / size.max(1)).clamp(LEAST_TURNS.min(most), most)
 }
 
 /// How it is said how often something was measured, so that nobody takes one run for a median of several.
@@ -180,7 +184,8 @@ mod tests {
 
     #[test]
     fn what_is_long_is_measured_once() {
-        assert_eq!([1, 20, 40, 140, 8000].map(|size| repetitions(size, 7)), [7, 7, 3, 1, 1]);
+        assert_eq!([1, 20, 30, 140, 8000].map(|size| repetitions(size, 7)), [7, 7, 4, 3, 3]);
+        assert_eq!([1, 8000].map(|size| repetitions(size, 2)), [2, 2]);
     }
 
     #[test]

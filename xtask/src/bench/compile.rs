@@ -96,8 +96,9 @@ fn size(
     for turn in 0..measure::repetitions(objects, runs) {
         let cache = folder.path().join(format!("cache-{turn}"));
         let compile = || compile(workshop, &cache, &manifest, folder.path(), architectures);
-        // Of what is long the same run tells the memory, seldom looked at; of what is short a run of its own, below.
-        let (cost, peak, said) = measure::with_memory_together(&mut compile()?, Duration::from_millis(250))?;
+        // Of what is long the same run tells the memory; of what is short a run of its own, below. A look at it takes milliseconds of a
+        // processor, which the compile would be charged with: so there are few.
+        let (cost, peak, said) = measure::with_memory_together(&mut compile()?, Duration::from_secs(2))?;
         measured.cold.push(cost);
         measured.calls = figure(&said, "nvrtc_calls")?;
         measured.peak = measured.peak.max(peak);

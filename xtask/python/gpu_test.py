@@ -32,7 +32,7 @@ class Client:
     """A C++ application in miniature: a registry, one IRuntime, engines, contexts.
 
     Clients of several threads share one `log`. TensorRT-RTX 1.7.1 tells a second one that another is registered while it holds its lock on loggers,
-    and its bindings keep Python's lock while an IRuntime is made or freed: two threads that do so then wait for each other for ever."""
+    and its bindings keep Python's lock while an IRuntime is made: two threads that make one then wait for each other for ever."""
 
     def __init__(self, ordinal=0, log=None):
         import tensorrt_rtx_bindings as trt

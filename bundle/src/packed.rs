@@ -74,6 +74,16 @@ impl CodeBytes {
         CodeBytes::packed(Held::Shared(packed.into()), raw.len()).unwrap_or_else(|| CodeBytes::from(raw))
     }
 
+    /// What [`CodeBytes::stored`] gave, and [`CodeBytes::unpacked_length`] where [`CodeBytes::is_packed`]; `None` where no writer keeps code so.
+    #[must_use]
+    pub fn from_stored(stored: Vec<u8>, unpacked: Option<usize>) -> Option<CodeBytes> {
+        let held = Held::Shared(stored.into());
+        match unpacked {
+            None => Some(CodeBytes::plain(held)),
+            Some(length) => CodeBytes::packed(held, length),
+        }
+    }
+
     /// Bytes that are stored as they are.
     pub(crate) fn plain(held: Held) -> CodeBytes {
         CodeBytes { held, unpacked: None }
@@ -184,6 +194,19 @@ mod tests {
         assert!(bytes.is_packed() && bytes.stored().len() * 3 < text.len(), "{bytes:?}");
         assert_eq!(bytes.unpacked_length(), text.len());
         assert_eq!(*bytes.unpack(Digest::of(&text)).unwrap(), *text);
+    }
+
+    #[test]
+    fn what_is_kept_elsewhere_comes_back() {
+        for raw in [Vec::new(), b"code".to_vec(), b"add.s32 %r1, 1;\n".repeat(30)] {
+            let bytes = CodeBytes::pack(raw.clone());
+            let length = bytes.is_packed().then(|| bytes.unpacked_length());
+            let again = CodeBytes::from_stored(bytes.stored().to_vec(), length).unwrap();
+            assert_eq!(again, bytes);
+            assert_eq!(*again.unpack(Digest::of(&raw)).unwrap(), *raw);
+        }
+        assert_eq!(CodeBytes::from_stored(b"code".to_vec(), Some(4)), None, "it is not smaller");
+        assert_eq!(CodeBytes::from_stored(b"code".to_vec(), Some(4 * MAX_RATIO + 1)), None, "a bomb");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Drafts and code objects become a bundle.
 //!
 //! Owns the numbering of code objects: in the order in which plugins, variants, launches and targets first need them,
-//! each once; and their compression, which nobody does again. Never reads or compiles anything.
+//! each once; and the compression of what is not packed yet. Never reads or compiles anything.
 
 use std::collections::HashMap;
 
@@ -67,6 +67,9 @@ fn finish(compiled: CompiledPlugin, code: &mut CodeTable) -> Plugin {
 }
 
 fn packed(object: CodeObject) -> CodeObject {
+    if object.bytes.is_packed() {
+        return object;
+    }
     let bytes = CodeBytes::pack(object.bytes.stored().to_vec());
     CodeObject { bytes, ..object }
 }

@@ -33,5 +33,5 @@ fn work(nvrtc: &Path) -> std::io::Result<()> {
     // Standard output is for answers alone; what NVRTC prints goes to standard error.
     let answers: File = std::io::stdout().as_fd().try_clone_to_owned()?.into();
     rustix::stdio::dup2_stdout(std::io::stderr())?;
-    serve(nvrtc, std::io::stdin().lock(), answers)
+    serve(nvrtc, std::io::stdin(), answers)
 }

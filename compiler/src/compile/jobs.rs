@@ -97,7 +97,7 @@ pub(super) fn jobs<'p>(
 }
 
 /// The most signatures that one compile gives. Reading the text takes as long as some 50 kernels without code of their own (NVRTC 13.0, tried).
-const MOST_AT_ONCE: usize = 64;
+const MOST_AT_ONCE: usize = 128;
 
 /// As many as make a compile of their own worth its while.
 const LEAST_AT_ONCE: usize = 16;
@@ -127,7 +127,9 @@ pub(super) fn perform(session: &Session, jobs: &[Jobs<'_>], progress: &dyn Progr
     // A compile for many signatures may be the longest: it begins first.
     let tasks: Vec<Task<'_>> = alike(&jobs, &all).into_iter().map(Task::Signatures).chain(codes).collect();
     progress.begin(jobs.iter().map(|job| 1 + job.plan.targets.len()).sum());
-    let done: Vec<Done> = tasks.par_iter().map(|task| perform_one(session, &jobs, task, progress)).collect();
+    // One at a time: a thread that has nothing left to do takes the next of another's, down to the last.
+    let each = tasks.par_iter().with_max_len(1);
+    let done: Vec<Done> = each.map(|task| perform_one(session, &jobs, task, progress)).collect();
     progress.end();
     let mut made: Vec<Made> = jobs.iter().map(|_| Made::default()).collect();
     for (task, done) in tasks.iter().zip(done) {

@@ -17,6 +17,7 @@ pub use options::{Settings, check_defined, check_option, check_options, defined_
 pub(crate) use options::{has_line_information, include_folders};
 pub use session::{Compiled, PreparedUnit, Session, Statistics};
 
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -181,28 +182,33 @@ impl OwnedProgram {
     }
 }
 
-/// Compiles in a thread of its own, whose stack is large enough for NVRTC.
+/// Compiles in a thread of its own, and gives what comes of it.
+fn compile_in_a_thread(nvrtc: Arc<Nvrtc>, program: OwnedProgram) -> io::Result<Result<Output, CompileError>> {
+    in_a_thread(move || {
+        let result = program.compile(&nvrtc);
+        let has_failed = result.is_err();
+        (result, has_failed)
+    })
+}
+
+/// Does this in a thread of its own, whose stack is large enough for NVRTC. It gives its result, and whether a compile has failed.
 ///
 /// The thread of a compile that failed stays until the process ends: NVRTC 13.0 keeps something of it, and a process whose
 /// thread is gone crashes at its end, or in a later compile (seen where a kernel's parameters are larger than 32,764 bytes).
-fn compile_in_a_thread(
-    nvrtc: Arc<Nvrtc>,
-    program: OwnedProgram,
-) -> std::io::Result<Result<Output, CompileError>> {
+fn in_a_thread<T: Send + 'static>(work: impl FnOnce() -> (T, bool) + Send + 'static) -> io::Result<T> {
     let (sender, receiver) = std::sync::mpsc::channel();
     let thread = std::thread::Builder::new().name("nvrtc".to_owned()).stack_size(STACK_BYTES);
     thread.spawn(move || {
-        let result = program.compile(&nvrtc);
-        let failed = result.is_err();
+        let (result, has_failed) = work();
         // Who asked waits for it, so it is there.
         let _ = sender.send(result);
-        if failed {
+        if has_failed {
             loop {
                 std::thread::park();
             }
         }
     })?;
-    receiver.recv().map_err(|_| std::io::Error::other("the thread of the compile ended early"))
+    receiver.recv().map_err(|_| io::Error::other("the thread of the compile ended early"))
 }
 
 fn take(output: Output, target: Target) -> Result<Raw, Diagnostic> {

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use cubinder_bundle::{CodeObject, Digest, Target};
+use cubinder_bundle::{CodeBytes, CodeObject, Digest, Target};
 use nvrtc_sys::{Nvrtc, Output};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
@@ -25,7 +25,7 @@ use crate::toolkit::Toolkit;
 use crate::{codegen, cubin, cuda, rules};
 
 /// Grows when the meaning of an entry changes within a release.
-const FORMAT: &str = "cubinder code 2";
+const FORMAT: &str = "cubinder code 3";
 
 /// Everything that compiles of one project have in common. May be used from any number of threads.
 #[derive(Debug)]
@@ -104,13 +104,40 @@ pub struct Statistics {
     pub nvrtc_loaded: bool,
 }
 
-/// What is stored for code.
+/// What is stored for code: packed as bundles keep it, so that it is compressed once, by the thread that waited for it.
 #[derive(Debug, Serialize, Deserialize)]
 struct CodeEntry {
     nvrtc: (i32, i32),
     symbol: String,
     log: String,
-    bytes: Vec<u8>,
+    /// Of the code as it is unpacked.
+    digest: Digest,
+    /// How long the code is, where it is packed.
+    unpacked: Option<usize>,
+    stored: Vec<u8>,
+}
+
+impl CodeEntry {
+    fn new(raw: Raw, nvrtc: (i32, i32)) -> CodeEntry {
+        let Raw { bytes, symbol, log } = raw;
+        let digest = Digest::of(&bytes);
+        let packed = CodeBytes::pack(bytes);
+        let unpacked = packed.is_packed().then(|| packed.unpacked_length());
+        CodeEntry { nvrtc, symbol, log, digest, unpacked, stored: packed.stored().to_vec() }
+    }
+
+    /// The code, with what it says of its kernels.
+    ///
+    /// # Errors
+    /// Why it cannot be read.
+    fn object(&self, target: Target) -> Result<CodeObject, String> {
+        let bytes = CodeBytes::from_stored(self.stored.clone(), self.unpacked);
+        let bytes = bytes.ok_or_else(|| "it is kept as no code is".to_owned())?;
+        let raw = bytes.unpack(self.digest).map_err(|error| error.to_string())?;
+        let kernels = cubin::kernels(target, &raw).map_err(|error| error.to_string())?;
+        drop(raw);
+        Ok(CodeObject { target, digest: self.digest, kernels, bytes })
+    }
 }
 
 impl Session {
@@ -201,19 +228,17 @@ impl Session {
             Some(entry) => entry,
             None => {
                 let (raw, nvrtc) = self.call(prepared, Purpose::Code(target))?;
-                let entry = CodeEntry { nvrtc, symbol: raw.symbol, log: raw.log, bytes: raw.bytes };
+                let entry = CodeEntry::new(raw, nvrtc);
                 self.store(prepared, &key, &entry);
                 entry
             }
         };
-        let kernels = cubin::kernels(target, &entry.bytes).map_err(|error| {
+        let object = entry.object(target).map_err(|error| {
             vec![
                 Diagnostic::error(format!("the code for `{target}` cannot be read: {error}"))
                     .at(prepared.unit.kernel_span.clone(), "compiled for this kernel"),
             ]
         })?;
-        let object =
-            CodeObject { target, digest: Digest::of(&entry.bytes), kernels, bytes: entry.bytes.into() };
         let mut warnings = diagnose::diagnose(&log::parse(&entry.log), &prepared.unit, &self.toolkit.include);
         warnings.extend(doubts(entry.nvrtc));
         Ok(Compiled { object, symbol: entry.symbol, warnings, nvrtc: entry.nvrtc, cached })

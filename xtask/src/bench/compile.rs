@@ -232,7 +232,7 @@ fn table(all: &[Measured], cores: f64) -> Table {
         text: format!(
             "One plugin whose variants differ in a constant of a short kernel, so each is a kernel. Cold begins with an empty cache, warm is the same again; wall time of the whole process. \
              Beside it in each turn: the calls of NVRTC alone, one for each variant and architecture, in as many processes as there are processors ({cores}), without the start of these; and nvcc 13.0, one call for one \
-             file with all kernels, `--threads {cores}`. Cubinder makes another call for up to 64 variants at once, which tells their kernels' parameters; \"a call\" is the processor time divided by how many calls each makes. Medians of as many turns as the table says, fewer the longer they are; where it is one, each figure is of one run (warm: of three). \
+             file with all kernels, `--threads {cores}`. Cubinder makes another call for up to 128 variants at once, which tells their kernels' parameters; \"a call\" is the processor time divided by how many calls each makes. Medians of as many turns as the table says, fewer the longer they are; where it is one, each figure is of one run (warm: of three). \
              Memory is the most that was seen of all processes together, looking again and again, and at least what the largest of them had; a page that several share counts in part for each."
         ),
         columns: columns.map(str::to_owned).to_vec(),

@@ -3,6 +3,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::code::{Arch, ArchSuffix, TargetKind};
 use crate::container::tests::node;
+use crate::model::TunedDevice;
 
 fn file(path: &str) -> File {
     File { path: path.to_owned(), digest: Digest::of(path.as_bytes()) }
@@ -140,6 +141,24 @@ fn a_node_has_what_its_code_was_made_from() {
     assert!(first.len() < 512, "{} bytes", first.len());
     assert!(whole(b"", b"container", &all).is_none());
     assert!(whole(&first, b"another node", &node.code).is_none());
+}
+
+#[test]
+fn a_node_says_who_compiled_it_and_what_was_measured() {
+    let all: Vec<CodeObject> = (0..4).map(code).collect();
+    let mut node = Node { code: vec![all[3].clone()], ..node() };
+    node.plugin.tuning.clear();
+    let made = record().of_node(&all, 0, &node);
+    assert_eq!((made.cubinder.as_str(), made.compiler), ("0.1.0", record().compiler));
+    assert_eq!(made.origins, [source("b.cu", &[])], "nothing is read, and that is said as it is");
+    assert_eq!(made.tuning, [], "nothing was measured of the plugin");
+    node.plugin.tuning.push(TunedDevice {
+        name: String::new(),
+        capability: 90,
+        sms: 132,
+        points: Vec::new(),
+    });
+    assert_eq!(record().of_node(&all, 0, &node).tuning, [file("tuning/h200.toml")]);
 }
 
 #[test]

@@ -37,3 +37,23 @@ fn calls_of_a_plugin_library_fail_and_those_of_others_do_not() -> Result<()> {
     }
     Ok(())
 }
+
+#[test]
+fn a_device_without_memory_is_told_from_one_that_has_enough() -> Result<()> {
+    let Some(python) = std::env::var_os("CUBINDER_TEST_PYTHON") else {
+        assert!(
+            std::env::var_os("CUBINDER_REQUIRE_TOOLKIT").is_none_or(|value| value != "1"),
+            "`cargo xtask test` names Python"
+        );
+        println!("skipped: `cargo xtask test` names Python");
+        return Ok(());
+    };
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut command = Command::new(python);
+    command.arg(tests.join("driver-faults/memory.py")).arg(tests.join("../xtask/python"));
+    let output = command.env("PYTHONDONTWRITEBYTECODE", "1").output()?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(said.contains("9 behaviours told apart"), "{said}");
+    Ok(())
+}

@@ -15,7 +15,7 @@ import os
 import sys
 
 from cuda_driver import CudaError
-from gpu_stress import SKIPPED, Lane, engine_of, on_threads, parser_of, run_all, runs_of
+from gpu_stress import SKIPPED, Held, Lane, engine_of, on_threads, parser_of, run_all, runs_of
 from gpu_test import Client, numel
 
 SHIM = "libdriver_faults.so"
@@ -76,14 +76,14 @@ class Life:
         # Not one of empty tensors, which launches nothing.
         self.run = max(runs, key=lambda run: sum(numel(tensor["shape"]) for tensor in run["outputs"]))
 
-    def live(self):
-        """Raises what the application would see."""
+    def live(self, held=None):
+        """Raises what the application would see. `held` is what the client has of its own before, which then stays."""
         client, handles, lane = self.client, [], None
         client.log.lines.clear()
         try:
             handles = [client.load_library(os.path.join(self.directory, path)) for path in self.case["libraries"]]
             engine = engine_of(client, self.directory, self.plan)
-            lane = Lane(client, self.directory, engine, self.plan, self.run)
+            lane = Lane(client, self.directory, engine, self.plan, self.run, held)
             for turn in range(2):
                 lane.load()
                 lane.enqueue()
@@ -106,6 +106,11 @@ def is_named(texts, call, code, lasts):
     """Whether one of them names the call that failed, and the code. Where all later ones fail too, one of these may be what is told."""
     called = "`cu" if lasts else f"`{call.removesuffix('_v2')}`"
     return any(f"({code})" in text and called in text for text in texts)
+
+
+def is_no_refusal(problem):
+    """Whether a failure is a wrong result, or a call of the driver's by the client itself that failed: neither is an answer of TensorRT's."""
+    return "differs from the reference" in str(problem) or isinstance(problem, CudaError)
 
 
 def faults_case(directory, case):
@@ -140,7 +145,7 @@ def faults_case(directory, case):
                 # Whether there are clusters the compute capability tells as well, there may be fewer parameters than were asked for, and what is
                 # not unloaded is a matter for the log.
                 continue
-            if "differs from the reference" in str(problem) or isinstance(problem, CudaError):
+            if is_no_refusal(problem):
                 raise RuntimeError(f"{place}: wrong results") from problem
             failures += 1
             if code == INVALID_VALUE and call == "cuKernelGetParamInfo":
@@ -177,47 +182,57 @@ def filled(cuda):
     return taken
 
 
+def without_memory(life, what, act):
+    """Whether `act` is refused on a device without memory, with an error that says so; where it is not, `act` holds its results against the references."""
+    life.client.log.lines.clear()
+    taken = filled(life.client.cuda)
+    try:
+        act()
+    except RuntimeError as problem:
+        if is_no_refusal(problem):
+            raise RuntimeError(f"no memory before {what}: not refused, but wrong") from problem
+        if not any("MEMORY" in text.upper() for text in life.errors()):
+            raise RuntimeError(f"no memory before {what}: refused without a word about memory: {life.errors()}") from problem
+        return True
+    finally:
+        for pointer in taken:
+            life.client.cuda.free(pointer)
+    return False
+
+
 def memory_case(directory, case):
-    """No memory is left on the device before an engine is loaded, then before it is run."""
+    """No memory is left on the device before an engine is loaded, then before it is run. What the client itself needs is there before."""
     client = Client()
     life = Life(client, directory, case)
-    refused = 0
+    held = Held(client.cuda, directory, life.run)
+    # What the driver needs for the client's copies, it has from here on.
+    held.load()
+    refused = []
     # Nothing has run before: nobody has kept memory.
-    taken = filled(client.cuda)
-    try:
-        life.live()
-    except RuntimeError as error:
-        if isinstance(error, CudaError) and "OUT_OF_MEMORY" not in str(error):
-            raise
-        refused += 1
-    for pointer in taken:
-        client.cuda.free(pointer)
+    if without_memory(life, "an engine is loaded", lambda: life.live(held)):
+        refused.append("loading an engine")
+    held.close()
     life.live()
     # Contexts and buffers are there; what the first enqueue needs is not.
-    handles = [client.load_library(os.path.join(directory, path)) for path in case["libraries"]]
+    for path in case["libraries"]:
+        client.load_library(os.path.join(directory, path))
     engine = engine_of(client, directory, life.plan)
     lane = Lane(client, directory, engine, life.plan, life.run)
-    lane.load()
-    taken = filled(client.cuda)
-    client.log.lines.clear()
-    try:
-        lane.enqueue()
-        lane.cuda.synchronize_stream(lane.stream)
-    except RuntimeError:
-        refused += 1
-        if not any("MEMORY" in text.upper() for text in life.errors()):
-            raise RuntimeError(f"an enqueue failed without a word about memory: {life.errors()}") from None
-    for pointer in taken:
-        client.cuda.free(pointer)
-    for turn in range(2):
+
+    def run(what):
         lane.load()
         lane.enqueue()
-        lane.check(f"after the memory was freed, turn {turn}")
+        lane.check(what)
+
+    if without_memory(life, "it is run", lambda: run("no memory left")):
+        refused.append("the first enqueue")
+    for turn in range(2):
+        run(f"after the memory was freed, turn {turn}")
     lane.close()
     del lane, engine
-    if refused == 0:
+    if not refused:
         return print(f"{SKIPPED}: what was left sufficed")
-    print(f"refused {refused} of 2 times, and right once there was memory")
+    print(f"refused: {' and '.join(refused)}; all else was right, and all once there was memory")
 
 
 def break_context(cuda):

@@ -22,39 +22,29 @@ from gpu_test import SIZES, Client, compare, mappings, numel, read
 ROUNDS = 20
 
 
-class Lane:
-    """One execution context with its own stream and memory, for one thread."""
+class Held:
+    """What a run needs of the client: a stream, and memory for the tensors."""
 
-    def __init__(self, client, directory, engine, plan, run):
-        self.client, self.cuda, self.run, self.plan = client, client.cuda, run, plan
-        self.context = engine.create_execution_context()
-        if self.context is None:
-            raise RuntimeError(f"no execution context for {plan['plan']}")
-        self.stream = self.cuda.stream()
+    def __init__(self, cuda, directory, run):
+        self.cuda, self.run = cuda, run
         self.data = {t["name"]: read(directory, f"{run['prefix']}.{t['name']}") for t in run["inputs"] + run["outputs"]}
+        self.stream = cuda.stream()
         self.buffers, self.addresses = [], {}
         try:
-            self.bind()
+            self.reserve_all()
         except Exception:
             self.close()
             raise
 
-    def bind(self):
-        """Gives the tensors memory."""
-        run = self.run
-        for tensor in run["inputs"]:
+    def reserve_all(self):
+        for tensor in self.run["inputs"]:
             self.reserve(tensor["name"], len(self.data[tensor["name"]]))
-            if not self.context.set_input_shape(tensor["name"], tuple(tensor["shape"])):
-                raise RuntimeError(f"shape {tensor['shape']} of {tensor['name']} refused")
-        for tensor in run["outputs"]:
+        for tensor in self.run["outputs"]:
             alias = tensor["alias"]
             if alias:
                 self.addresses[tensor["name"]] = self.addresses[alias]
             else:
                 self.reserve(tensor["name"], numel(tensor["shape"]) * SIZES[tensor["type"]])
-        for name, address in self.addresses.items():
-            if not self.context.set_tensor_address(name, address):
-                raise RuntimeError(f"address of {name} refused")
 
     def reserve(self, name, size):
         self.buffers.append(self.cuda.alloc(size))
@@ -71,6 +61,40 @@ class Lane:
         # What was queued in the default stream is waited for: this context's own stream does not.
         self.cuda.synchronize_stream(0)
 
+    def close(self):
+        self.cuda.destroy_stream(self.stream)
+        for buffer in self.buffers:
+            self.cuda.free(buffer)
+
+
+class Lane:
+    """One execution context with its own stream and memory, for one thread; `held` where the client has both already, which then stay."""
+
+    def __init__(self, client, directory, engine, plan, run, held=None):
+        self.client, self.cuda, self.run, self.plan = client, client.cuda, run, plan
+        self.context = engine.create_execution_context()
+        if self.context is None:
+            raise RuntimeError(f"no execution context for {plan['plan']}")
+        self.held, self.is_own = held or Held(client.cuda, directory, run), held is None
+        self.stream = self.held.stream
+        try:
+            self.bind()
+        except Exception:
+            self.close()
+            raise
+
+    def bind(self):
+        """Tells the context where the tensors are."""
+        for tensor in self.run["inputs"]:
+            if not self.context.set_input_shape(tensor["name"], tuple(tensor["shape"])):
+                raise RuntimeError(f"shape {tensor['shape']} of {tensor['name']} refused")
+        for name, address in self.held.addresses.items():
+            if not self.context.set_tensor_address(name, address):
+                raise RuntimeError(f"address of {name} refused")
+
+    def load(self, zeros=False):
+        self.held.load(zeros)
+
     def enqueue(self):
         if not self.context.execute_async_v3(self.stream):
             raise RuntimeError(f"{self.plan['plan']}: execute_async_v3 failed")
@@ -78,15 +102,14 @@ class Lane:
     def check(self, what):
         self.cuda.synchronize_stream(self.stream)
         for tensor in self.run["outputs"]:
-            expected = self.data[tensor["name"]]
-            found = self.cuda.download(self.addresses[tensor["name"]], len(expected))
+            expected = self.held.data[tensor["name"]]
+            found = self.cuda.download(self.held.addresses[tensor["name"]], len(expected))
             compare(found, expected, f"{self.plan['plan']}, {what}: {tensor['name']}")
 
     def close(self):
         self.context = None
-        self.cuda.destroy_stream(self.stream)
-        for buffer in self.buffers:
-            self.cuda.free(buffer)
+        if self.is_own:
+            self.held.close()
 
 
 def on_threads(client, lanes, work):

@@ -28,25 +28,23 @@ pub fn nearest_point<'p>(
     serving: &[usize],
     facts: &Facts<'_>,
 ) -> Option<&'p TunedPoint> {
-    let mut nearest: Option<((bool, f64), &TunedPoint)> = None;
+    let mut nearest: Option<(bool, f64, &TunedPoint)> = None;
     for point in &tuned_device(plugin, facts)?.points {
         if !is_served(point, serving) {
             continue;
         }
         let is_other =
             point.attributes.iter().any(|(index, value)| node.attributes.get(*index as usize) != Some(value));
-        let most = match nearest {
-            Some(((known, distance), _)) if known == is_other => distance,
-            Some(((false, _), _)) => continue,
-            _ => f64::INFINITY,
+        let below = match nearest {
+            Some((known, distance, _)) if known == is_other => Some(distance),
+            Some((false, ..)) => continue,
+            _ => None,
         };
-        if let Some(distance) = distance(plugin, point, facts.shapes, most)
-            && nearest.is_none_or(|(known, _)| (is_other, distance) < known)
-        {
-            nearest = Some(((is_other, distance), point));
+        if let Some(distance) = distance(plugin, point, facts.shapes, below) {
+            nearest = Some((is_other, distance, point));
         }
     }
-    nearest.map(|(_, point)| point)
+    nearest.map(|(.., point)| point)
 }
 
 /// Whether a point ranks rows among `serving`, which are in the table's order. All rows of a point are for the same nodes.
@@ -56,19 +54,21 @@ pub fn is_served(point: &TunedPoint, serving: &[usize]) -> bool {
 }
 
 /// How many times larger or smaller the extents are than those of a point, all multiplied: 2 to the sum of the distances of their logarithms.
-/// One more than each extent counts, because an extent may be 0. None where the ranks are others, and where it is above `most`.
+/// One more than each extent counts, because an extent may be 0. None where the ranks are others, and where it is not less than `below`.
 ///
 /// Products and quotients of doubles are the same on every machine, which logarithms need not be.
-fn distance(plugin: &Plugin, point: &TunedPoint, shapes: &[&[i64]], most: f64) -> Option<f64> {
+fn distance(plugin: &Plugin, point: &TunedPoint, shapes: &[&[i64]], below: Option<f64>) -> Option<f64> {
+    // Of shape inputs the run time knows no extents.
+    let has_extents = |tensor: usize| plugin.inputs.get(tensor).is_none_or(|input| input.values.is_none());
+    let tensors = point.shapes.iter().enumerate().filter(|(tensor, _)| has_extents(*tensor));
+    let ratios = tensors.map(|(tensor, measured)| ratio(shapes.get(tensor)?, measured));
     let mut product = 1.0_f64;
-    for (tensor, measured) in point.shapes.iter().enumerate() {
-        // Of shape inputs the run time knows no extents.
-        if plugin.inputs.get(tensor).is_none_or(|input| input.values.is_none()) {
-            product *= ratio(shapes.get(tensor)?, measured)?;
-            // No tensor brings it nearer.
-            if product > most {
-                return None;
-            }
+    // Where there is no tensor to compare, the distance is 1, which is not less than 1 either.
+    for ratio in std::iter::once(Some(1.0)).chain(ratios) {
+        product *= ratio?;
+        // No tensor brings it nearer.
+        if below.is_some_and(|below| product >= below) {
+            return None;
         }
     }
     Some(product)

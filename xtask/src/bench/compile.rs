@@ -24,6 +24,14 @@ pub(super) const ARCHITECTURES: [&str; 8] =
 const SIZES: [(usize, usize); 9] =
     [(1, 1), (1, 2), (1, 4), (1, 8), (10, 1), (100, 1), (100, 8), (1000, 1), (1000, 8)];
 
+/// What Cubinder tells the processes in which it calls NVRTC of memory: `MEMORY` in `compiler/src/nvrtc/workers.rs`, which a test compares. NVRTC's calls
+/// alone are measured without it, as who calls NVRTC has them, and with it, so that what Cubinder adds to the same calls is told too.
+const MEMORY: [(&str, &str); 3] = [
+    ("MALLOC_ARENA_MAX", "1"),
+    ("MALLOC_TRIM_THRESHOLD_", "1099511627776"),
+    ("MALLOC_MMAP_THRESHOLD_", "33554432"),
+];
+
 /// nvcc in the folder of compilers.
 const NVCC: &str = "lib/python3.11/site-packages/nvidia/cu13/bin/nvcc";
 
@@ -38,6 +46,8 @@ struct Measured {
     /// Of Cubinder: how often it calls NVRTC.
     calls: f64,
     bare: Vec<Bare>,
+    /// With [`MEMORY`].
+    bare_alike: Vec<Bare>,
     nvcc: Vec<Cost>,
 }
 
@@ -105,7 +115,10 @@ fn size(
         for _ in 0..3 {
             measured.warm.push(measure::run(&mut compile()?)?.0);
         }
-        measured.bare.push(bare(workshop, folder.path(), variants, architectures)?);
+        let bare =
+            |settings: &[(&str, &str)]| bare(workshop, folder.path(), variants, architectures, settings);
+        measured.bare.push(bare(&[])?);
+        measured.bare_alike.push(bare(&MEMORY)?);
         measured.nvcc.push(measure::run(&mut with_nvcc(nvcc, folder.path(), variants, architectures)?)?.0);
         std::fs::remove_dir_all(&cache)?;
     }
@@ -139,21 +152,33 @@ fn figure(said: &str, name: &str) -> Result<f64> {
     result[name].as_f64().with_context(|| format!("`cubinder compile --json` says no `{name}`"))
 }
 
-fn bare(workshop: &Workshop, folder: &Path, variants: usize, architectures: &[&str]) -> Result<Bare> {
+fn bare(
+    workshop: &Workshop,
+    folder: &Path,
+    variants: usize,
+    architectures: &[&str],
+    settings: &[(&str, &str)],
+) -> Result<Bare> {
     let (source, instances) = generated::instantiated(variants);
     let instances = instances.concat();
-    bare_of(workshop, folder, source, Some(&instances), architectures)
+    bare_of(workshop, folder, source, Some(&instances), architectures, settings)
 }
 
-/// NVRTC's calls on all processors, without anything else.
+/// NVRTC's calls on all processors, without anything else, in an environment with these settings.
 pub(super) fn bare_of(
     workshop: &Workshop,
     folder: &Path,
     source: &str,
     instances: Option<&str>,
     architectures: &[&str],
+    settings: &[(&str, &str)],
 ) -> Result<Bare> {
     let mut command = workshop.python("bare_nvrtc.py")?;
+    // What this process has of its own is none of either.
+    for (name, _) in MEMORY {
+        command.env_remove(name);
+    }
+    command.envs(settings.iter().copied());
     let file = folder.join("bare.cu");
     generated::write(&file, source)?;
     command.arg(workshop.nvrtc()).arg("--source").arg(file);
@@ -209,6 +234,7 @@ impl Measured {
 }
 
 fn table(all: &[Measured], cores: f64) -> Table {
+    let settings = MEMORY.map(|(name, value)| format!("`{name}={value}`")).join(", ");
     let columns = [
         "variants",
         "architectures",
@@ -221,6 +247,8 @@ fn table(all: &[Measured], cores: f64) -> Table {
         "cold / bare",
         "processor time / bare",
         "the same, a call",
+        "cold / bare, memory alike",
+        "processor time / bare, memory alike",
         "nvcc, s",
         "cold / nvcc",
         "warm, s",
@@ -232,7 +260,9 @@ fn table(all: &[Measured], cores: f64) -> Table {
         text: format!(
             "One plugin whose variants differ in a constant of a short kernel, so each is a kernel. Cold begins with an empty cache, warm is the same again; wall time of the whole process. \
              Beside it in each turn: the calls of NVRTC alone, one for each variant and architecture, in as many processes as there are processors ({cores}), without the start of these; and nvcc 13.0, one call for one \
-             file with all kernels, `--threads {cores}`. Cubinder makes another call for up to 128 variants at once, which tells their kernels' parameters; \"a call\" is the processor time divided by how many calls each makes. Medians of as many turns as the table says, fewer the longer they are; where it is one, each figure is of one run (warm: of three). \
+             file with all kernels, `--threads {cores}`. Cubinder makes another call for up to 128 variants at once, which tells their kernels' parameters; \"a call\" is the processor time divided by how many calls each makes. \
+             Cubinder's NVRTC processes run with settings of the C library's memory that keep what a compile gave back ({settings}); \"bare\" is without them, as NVRTC is called by whoever does not know of them, and is what our limit is about; \"memory alike\" is the same calls \
+             with them, in the same turn. Medians of as many turns as the table says, fewer the longer they are; where it is one, each figure is of one run (warm: of three). \
              Memory is the most that was seen of all processes together, looking again and again, and at least what the largest of them had; a page that several share counts in part for each."
         ),
         columns: columns.map(str::to_owned).to_vec(),
@@ -243,6 +273,7 @@ fn table(all: &[Measured], cores: f64) -> Table {
 #[allow(clippy::cast_precision_loss)] // some thousands
 fn row(measured: &Measured) -> Vec<Cell> {
     let processor = measured.against(|run, cold| Some(cold.cpu / measured.bare.get(run)?.cpu));
+    let alike = |run: usize| measured.bare_alike.get(run);
     let bare_calls = median(measured.bare.iter().map(|bare| bare.calls));
     let numbers = [
         measured.variants as f64,
@@ -256,6 +287,8 @@ fn row(measured: &Measured) -> Vec<Cell> {
         measured.against(|run, cold| Some(cold.wall / measured.bare.get(run)?.wall)),
         processor,
         processor * bare_calls / measured.calls,
+        measured.against(|run, cold| Some(cold.wall / alike(run)?.wall)),
+        measured.against(|run, cold| Some(cold.cpu / alike(run)?.cpu)),
         median(measured.nvcc.iter().map(|cost| cost.wall)),
         measured.against(|run, cold| Some(cold.wall / measured.nvcc.get(run)?.wall)),
         measured.warm(),
@@ -308,6 +341,7 @@ mod tests {
             peak: 100.0,
             calls: 20.0,
             bare: vec![Bare { calls: 10.0, wall: 1.0, cpu: 2.0, bytes: 0.0 }; 2],
+            bare_alike: vec![Bare { calls: 10.0, wall: 0.5, cpu: 1.0, bytes: 0.0 }; 2],
             nvcc: vec![cost(1.0), cost(0.5)],
         }
     }
@@ -319,8 +353,22 @@ mod tests {
         let numbers: Vec<f64> = row.iter().map(number).collect();
         assert_eq!((numbers[2], numbers[4]), (2.0, 2.0), "turns, processors");
         assert_eq!(numbers[8..11], [2.0, 2.0, 1.0], "bare: time, processor time, processor time a call");
-        assert_eq!(numbers[12], 3.0, "nvcc");
+        assert_eq!(numbers[11..13], [4.0, 4.0], "bare with the same settings: time, processor time");
+        assert_eq!(numbers[14], 3.0, "nvcc");
         assert_eq!(row.len(), table(&[measured()], 2.0).columns.len());
+    }
+
+    #[test]
+    fn the_settings_are_those_of_the_compiler() {
+        let file = crate::workspace::root().join("compiler/src/nvrtc/workers.rs");
+        let text = std::fs::read_to_string(file).unwrap();
+        let (_, behind) = text.split_once("const MEMORY: [(&str, &str); 3] = [").unwrap();
+        let list = behind.split("];").next().unwrap();
+        let written: Vec<String> =
+            list.lines().map(|line| line.trim().to_owned()).filter(|line| line.starts_with('(')).collect();
+        assert_eq!(written, MEMORY.map(|(name, value)| format!("({name:?}, {value:?}),")));
+        let text = table(&[measured()], 2.0).text;
+        assert!(text.contains("`MALLOC_ARENA_MAX=1`"), "{text}");
     }
 
     #[test]

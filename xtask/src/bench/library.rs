@@ -92,7 +92,7 @@ fn both(workshop: &Workshop, runs: usize, count: usize) -> Result<Measured> {
 #[allow(clippy::cast_precision_loss)] // a thousand
 fn bare_code(workshop: &Workshop, folder: &Path, ops: &[Op]) -> Result<f64> {
     let first = ops.first().context("there is a plugin")?.kernel();
-    Ok(compile::bare_of(workshop, folder, &first, None, &ARCHITECTURES)?.bytes / 1e6 * ops.len() as f64)
+    Ok(compile::bare_of(workshop, folder, &first, None, &ARCHITECTURES, &[])?.bytes / 1e6 * ops.len() as f64)
 }
 
 fn load(workshop: &Workshop, library: &Path) -> Result<Load> {

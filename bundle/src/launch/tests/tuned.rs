@@ -90,6 +90,42 @@ fn of_points_as_near_the_first_decides_and_equal_attributes_before_nearness() {
 }
 
 #[test]
+fn a_point_with_the_nodes_attributes_is_not_replaced_by_a_nearer_one_with_others() {
+    let of = |points: &[TunedPoint]| order(&measured(points.to_vec()), &[7], Some(DEVICE), AUTO_TACTIC)[0];
+    let own = point(&[100_000], Some(1), &[2, 0, 1]);
+    let other = point(&[7], Some(2), &[1, 0]);
+    assert_eq!(of(&[own.clone(), other.clone()]), 2);
+    assert_eq!(of(&[other.clone(), own.clone(), other]), 2);
+    assert_eq!(
+        of(&[own, point(&[7], None, &[3, 0, 1, 2])]),
+        3,
+        "one that is for any attribute is the node's"
+    );
+}
+
+#[test]
+fn a_point_for_other_nodes_decides_nothing() {
+    // Its first row is for f16.
+    let (others, far) = (point(&[7], None, &[4, 1]), point(&[100], None, &[3, 0, 1, 2]));
+    for points in [vec![others.clone(), far.clone()], vec![far, others]] {
+        assert_eq!(order(&measured(points), &[7], Some(DEVICE), AUTO_TACTIC), [3, 0, 1, 2]);
+    }
+}
+
+/// Twice and three times as large are six times; the other point is five times as large in one tensor, and as large in the other.
+#[test]
+fn the_tensors_distances_are_multiplied() {
+    let with = |input: i64, output: i64, ranking: &[u32]| TunedPoint {
+        shapes: vec![vec![input - 1], vec![output - 1]],
+        ..point(&[], None, ranking)
+    };
+    let (six, five) = (with(20, 30, &[1, 0]), with(50, 10, &[3, 0, 1, 2]));
+    for points in [vec![six.clone(), five.clone()], vec![five, six]] {
+        assert_eq!(order(&measured(points), &[9], Some(DEVICE), AUTO_TACTIC)[0], 3);
+    }
+}
+
+#[test]
 fn what_depends_on_data_and_shape_inputs_are_not_compared() {
     let mut plugin = measured(vec![point(&[5, 9], None, &[3, 0, 1, 2]), point(&[5, 8], None, &[1, 0])]);
     plugin.tuning[1].points[0].shapes[1] = vec![-1];

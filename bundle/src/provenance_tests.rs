@@ -148,7 +148,9 @@ fn a_node_says_who_compiled_it_and_what_was_measured() {
     let all: Vec<CodeObject> = (0..4).map(code).collect();
     let mut node = Node { code: vec![all[3].clone()], ..node() };
     node.plugin.tuning.clear();
-    let made = record().of_node(&all, 0, &node);
+    let section = write(&record(), container());
+    let whole = Whole::find(&section, container(), &all).unwrap();
+    let made = whole.of_node(0, &node);
     assert_eq!((made.cubinder.as_str(), made.compiler), ("0.1.0", record().compiler));
     assert_eq!(made.origins, [source("b.cu", &[])], "nothing is read, and that is said as it is");
     assert_eq!(made.tuning, [], "nothing was measured of the plugin");
@@ -158,7 +160,7 @@ fn a_node_says_who_compiled_it_and_what_was_measured() {
         sms: 132,
         points: Vec::new(),
     });
-    assert_eq!(record().of_node(&all, 0, &node).tuning, [file("tuning/h200.toml")]);
+    assert_eq!(whole.of_node(0, &node).tuning, [file("tuning/h200.toml")]);
 }
 
 #[test]

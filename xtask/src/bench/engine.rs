@@ -223,8 +223,11 @@ fn chain(workshop: &Workshop, folder: &Path, set: &Set, nodes: usize, runs: usiz
     let distinct = set.ops.len();
     let plan = |kind: Kind| format!("{}-{nodes}-{distinct}.plan", kind.stem());
     let mut built: BTreeMap<Kind, Vec<Built>> = BTreeMap::new();
+    let mut order = Kind::ALL;
     for _ in 0..runs {
-        for kind in Kind::ALL {
+        // Another one is first in each turn.
+        order.rotate_left(1);
+        for kind in order {
             let one = set.build(workshop, kind, nodes, "ops.json", &folder.join(plan(kind)))?;
             built.entry(kind).or_default().push(one);
         }

@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_long_is_measured_once() {
+    fn what_is_long_is_measured_three_times() {
         assert_eq!([1, 20, 30, 140, 8000].map(|size| repetitions(size, 7)), [7, 7, 4, 3, 3]);
         assert_eq!([1, 8000].map(|size| repetitions(size, 2)), [2, 2]);
     }

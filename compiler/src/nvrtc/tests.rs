@@ -503,6 +503,10 @@ fn a_toolkit_that_is_no_nvrtc_is_said_with_the_commands_that_help() {
     let errors =
         session.compile(&session.prepare(unit(folder.path(), SCALE, "k", &[])), target("sm_89")).unwrap_err();
     assert!(errors[0].message.starts_with("NVRTC cannot be used: cannot load `"), "{errors:?}");
+    assert!(
+        errors[0].message.ends_with("/libnvrtc.so.13`: file too short"),
+        "in the loader's words: {errors:?}"
+    );
     assert!(errors[0].help.is_some());
 }
 

@@ -196,6 +196,8 @@ fn packed(
     }
     let compiled = units::compile(project, session, &plugins, &plans, progress, &mut warnings);
     warnings.extend(session.and_then(Session::take_cache_warning));
+    // Before what is wrong with the code: that may be of half a file.
+    session.map_or(Ok(()), Session::check_unchanged).map_err(|error| vec![error])?;
     let compiled = compiled?;
     let release =
         compiled.nvrtc.map_or_else(String::new, |(major, minor)| format!(", NVRTC {major}.{minor}"));

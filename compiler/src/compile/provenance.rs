@@ -68,10 +68,10 @@ pub(super) fn of_source(
     let mut read: Vec<File> =
         included.map(|(path, digest)| File { path: name(path, root, folders), digest }).collect();
     let tables = codegen::tables(unit, &translation.source.text).into_iter();
-    for file in tables.filter_map(|table| table.file.as_ref()) {
-        // It was read a moment ago.
-        let bytes = std::fs::read(&file.path).unwrap_or_default();
-        read.push(File { path: name(&file.path, root, &[]), digest: Digest::of(&bytes) });
+    for (table, file) in tables.filter_map(|table| Some((table, table.file.as_ref()?))) {
+        // Its elements are the file's bytes.
+        let digest = Digest::of(&table.data.bytes);
+        read.push(File { path: name(&file.path, root, &[]), digest });
     }
     read.sort_by(|one, other| (&one.path, one.digest).cmp(&(&other.path, other.digest)));
     read.dedup();

@@ -41,7 +41,7 @@ pub(super) fn measure(
     runs: usize,
     limit_ms: Option<f64>,
 ) -> Result<Report> {
-    let machine = measure::machine()?;
+    let (machine, versions) = (measure::machine()?, measure::versions(workshop)?);
     let folder = tempfile::tempdir()?;
     let mut commands: Vec<(String, Option<usize>, Vec<String>)> =
         vec![("nothing: the process alone".to_owned(), None, vec!["--version".to_owned()])];
@@ -80,6 +80,7 @@ pub(super) fn measure(
         command,
         machine,
         date: measure::today()?,
+        versions,
         tables: vec![table(&measured, runs)],
         plots: plots(&measured),
     })

@@ -74,7 +74,7 @@ pub(super) struct Bare {
 /// # Errors
 /// When something cannot be built or run.
 pub(super) fn measure(workshop: &Workshop, command: String, runs: usize, largest: usize) -> Result<Report> {
-    let machine = measure::machine()?;
+    let (machine, versions) = (measure::machine()?, measure::versions(workshop)?);
     let nvcc = nvcc()?;
     let mut all = Vec::new();
     for (variants, architectures) in
@@ -88,6 +88,7 @@ pub(super) fn measure(workshop: &Workshop, command: String, runs: usize, largest
         command,
         machine,
         date: measure::today()?,
+        versions,
         tables: vec![table(&all, measure::cores())],
         plots: plots(&all),
     })

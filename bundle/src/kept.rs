@@ -2,6 +2,8 @@
 //!
 //! Never touches the code itself, which stays compressed.
 
+use std::collections::BTreeMap;
+
 use crate::code::CodeObject;
 use crate::model::CodeRef;
 
@@ -9,8 +11,8 @@ use crate::model::CodeRef;
 #[derive(Debug)]
 pub struct Kept<'a> {
     all: &'a [CodeObject],
-    /// Where each of `all` is among `code`.
-    places: Vec<Option<u32>>,
+    /// Where those of `all` that stay are among `code`: what a node takes is up to its own code, however much there is.
+    places: BTreeMap<usize, u32>,
     code: Vec<CodeObject>,
 }
 
@@ -18,7 +20,7 @@ impl<'a> Kept<'a> {
     /// None of `all`, so far.
     #[must_use]
     pub fn of(all: &'a [CodeObject]) -> Kept<'a> {
-        Kept { all, places: vec![None; all.len()], code: Vec::new() }
+        Kept { all, places: BTreeMap::new(), code: Vec::new() }
     }
 
     /// The references with the new numbers; what they refer to stays. One that refers to nothing is left out.
@@ -36,12 +38,13 @@ impl<'a> Kept<'a> {
     }
 
     fn place(&mut self, index: usize) -> Option<u32> {
-        let place = self.places.get_mut(index)?;
-        if place.is_none() {
-            let new = u32::try_from(self.code.len()).ok()?;
-            self.code.push(self.all.get(index)?.clone());
-            *place = Some(new);
+        if let Some(place) = self.places.get(&index) {
+            return Some(*place);
         }
-        *place
+        let code = self.all.get(index)?.clone();
+        let place = u32::try_from(self.code.len()).ok()?;
+        self.code.push(code);
+        self.places.insert(index, place);
+        Some(place)
     }
 }

@@ -21,6 +21,8 @@
 //!
 //! Never: I/O; a panic or an unbounded allocation for any input.
 
+use std::collections::HashMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::code::{CodeObject, Target};
@@ -183,31 +185,19 @@ impl Provenance {
     /// The record of some of the code objects `all` that it is of.
     #[must_use]
     pub fn of_some(&self, all: &[CodeObject], some: &[CodeObject]) -> Provenance {
-        let mut kept = Provenance { origins: Vec::new(), code: Vec::new(), ..self.clone() };
-        let place = |code: &CodeObject| all.iter().position(|known| identity(known) == identity(code));
-        for code in some {
-            let origins = place(code).into_iter().flat_map(|place| self.origins_of(place).cloned());
-            kept.add(origins.collect::<Vec<_>>());
-        }
-        kept
-    }
-
-    /// The record of a node of plugin number `plugin`, whose code is some of `all`.
-    #[must_use]
-    pub fn of_node(&self, all: &[CodeObject], plugin: usize, node: &Node) -> Provenance {
-        let whole = self.of_some(all, &node.code);
-        let is_compiled = whole.origins.iter().any(|origin| matches!(origin, Origin::Source { .. }));
-        let mut own = Provenance {
-            cubinder: whole.cubinder.clone(),
-            compiler: whole.compiler.clone().filter(|_| is_compiled),
-            manifests: whole.manifests.get(plugin).cloned().into_iter().collect(),
-            tuning: if node.plugin.tuning.is_empty() { Vec::new() } else { whole.tuning.clone() },
+        let places = places(all);
+        let mut kept = Provenance {
+            cubinder: self.cubinder.clone(),
+            compiler: self.compiler.clone(),
+            manifests: self.manifests.clone(),
+            tuning: self.tuning.clone(),
             ..Provenance::default()
         };
-        for code in 0..whole.code.len() {
-            own.add(whole.origins_of(code).cloned().map(Origin::for_node));
+        for code in some {
+            let place = places.get(&identity(code));
+            kept.add(place.into_iter().flat_map(|place| self.origins_of(*place).cloned()));
         }
-        own
+        kept
     }
 
     fn validate(&self) -> Result<(), &'static str> {
@@ -233,8 +223,64 @@ impl Provenance {
     }
 }
 
-fn identity(code: &CodeObject) -> (Target, Digest) {
+/// What tells a code object from others.
+type Identity = (Target, Digest);
+
+fn identity(code: &CodeObject) -> Identity {
     (code.target, code.digest)
+}
+
+/// Where each code object is. Of two that are the same, the first.
+fn places(all: &[CodeObject]) -> HashMap<Identity, usize> {
+    all.iter().enumerate().rev().map(|(place, code)| (identity(code), place)).collect()
+}
+
+/// The record of a bundle or a node, for who makes nodes of it: read once, so that what a node takes is up to the node and not to what else there is.
+#[derive(Debug)]
+pub struct Whole {
+    /// With its origins as nodes have them.
+    record: Provenance,
+    places: HashMap<Identity, usize>,
+}
+
+impl Whole {
+    /// The record among the `sections` behind the container with the digest `of`, whose code objects are `all`. Nothing where there is none that reads.
+    #[must_use]
+    pub fn find(sections: &[u8], of: Digest, all: &[CodeObject]) -> Option<Whole> {
+        match find(sections, of) {
+            Ok(Some(Section::Provenance(mut record))) => {
+                record.origins = record.origins.into_iter().map(Origin::for_node).collect();
+                Some(Whole { record, places: places(all) })
+            }
+            _ => None,
+        }
+    }
+
+    /// The record of a node of plugin number `plugin`, whose code is some of the container's.
+    #[must_use]
+    pub fn of_node(&self, plugin: usize, node: &Node) -> Provenance {
+        let whole = &self.record;
+        let mut own = Provenance {
+            cubinder: whole.cubinder.clone(),
+            manifests: whole.manifests.get(plugin).cloned().into_iter().collect(),
+            tuning: if node.plugin.tuning.is_empty() { Vec::new() } else { whole.tuning.clone() },
+            ..Provenance::default()
+        };
+        for code in &node.code {
+            let place = self.places.get(&identity(code));
+            own.add(place.into_iter().flat_map(|place| whole.origins_of(*place).cloned()));
+        }
+        if own.origins.iter().any(|origin| matches!(origin, Origin::Source { .. })) {
+            own.compiler.clone_from(&whole.compiler);
+        }
+        own
+    }
+
+    /// What to put behind a node with the digest `digest`: see [`Whole::of_node`].
+    #[must_use]
+    pub fn behind_node(&self, plugin: usize, node: &Node, digest: Digest) -> Vec<u8> {
+        write(&self.of_node(plugin, node), digest)
+    }
 }
 
 /// Writes the record of the container with the digest `of`; nothing where it would be larger than any reader takes.
@@ -335,22 +381,6 @@ pub fn find(mut bytes: &[u8], of: Digest) -> Result<Option<Section>, String> {
         bytes = rest;
     }
     Ok(unknown)
-}
-
-/// What to put behind a node that was made of a bundle or another node: the record of that, made for the node. Nothing where there is none that reads.
-#[must_use]
-pub fn behind_node(
-    sections: &[u8],
-    of: Digest,
-    all: &[CodeObject],
-    plugin: usize,
-    node: &Node,
-    digest: Digest,
-) -> Vec<u8> {
-    match find(sections, of) {
-        Ok(Some(Section::Provenance(whole))) => write(&whole.of_node(all, plugin, node), digest),
-        _ => Vec::new(),
-    }
 }
 
 #[cfg(test)]

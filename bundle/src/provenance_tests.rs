@@ -123,20 +123,24 @@ fn a_node_has_what_its_code_was_made_from() {
     let all: Vec<CodeObject> = (0..4).map(code).collect();
     let of_code =
         |codes: &[usize]| Node { code: codes.iter().map(|it| all[*it].clone()).collect(), ..node() };
-    let made = record().of_node(&all, 1, &of_code(&[0, 2]));
+    let whole = |sections: &[u8], of: &[u8], all: &[CodeObject]| Whole::find(sections, Digest::of(of), all);
+    let found = whole(&write(&record(), container()), b"container", &all).unwrap();
+    let made = found.of_node(1, &of_code(&[0, 2]));
     assert_eq!(made.manifests, [file("two.toml")]);
     let expected = Read::Files(vec![file("a.cuh"), file("b.cuh")]).together();
     let Origin::Source { read, .. } = &made.origins[0] else { panic!("a.cu is text") };
     assert_eq!((read.clone(), made.code), (Read::Together(2, expected.1), vec![vec![0], vec![1]]));
-    let made = record().of_node(&all, 0, &of_code(&[2]));
+    let made = found.of_node(0, &of_code(&[2]));
     assert_eq!((made.compiler, made.origins), (None, vec![imported()]));
     // As an engine is written that was read.
     let node = of_code(&[0, 3]);
-    let first = behind_node(&write(&record(), container()), container(), &all, 0, &node, Digest::of(b"node"));
-    let again = behind_node(&first, Digest::of(b"node"), &node.code, 0, &node, Digest::of(b"node"));
-    assert!(!first.is_empty() && first == again);
+    let first = found.behind_node(0, &node, Digest::of(b"node"));
+    let again = whole(&first, b"node", &node.code).unwrap().behind_node(0, &node, Digest::of(b"node"));
+    assert!(!first.is_empty());
+    assert_eq!(first, again);
     assert!(first.len() < 512, "{} bytes", first.len());
-    assert!(behind_node(b"", container(), &all, 0, &node, container()).is_empty());
+    assert!(whole(b"", b"container", &all).is_none());
+    assert!(whole(&first, b"another node", &node.code).is_none());
 }
 
 #[test]
@@ -144,7 +148,9 @@ fn a_node_says_who_compiled_it_and_what_was_measured() {
     let all: Vec<CodeObject> = (0..4).map(code).collect();
     let mut node = Node { code: vec![all[3].clone()], ..node() };
     node.plugin.tuning.clear();
-    let made = record().of_node(&all, 0, &node);
+    let section = write(&record(), container());
+    let whole = Whole::find(&section, container(), &all).unwrap();
+    let made = whole.of_node(0, &node);
     assert_eq!((made.cubinder.as_str(), made.compiler), ("0.1.0", record().compiler));
     assert_eq!(made.origins, [source("b.cu", &[])], "nothing is read, and that is said as it is");
     assert_eq!(made.tuning, [], "nothing was measured of the plugin");
@@ -154,7 +160,7 @@ fn a_node_says_who_compiled_it_and_what_was_measured() {
         sms: 132,
         points: Vec::new(),
     });
-    assert_eq!(record().of_node(&all, 0, &node).tuning, [file("tuning/h200.toml")]);
+    assert_eq!(whole.of_node(0, &node).tuning, [file("tuning/h200.toml")]);
 }
 
 #[test]

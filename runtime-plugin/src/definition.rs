@@ -1,12 +1,12 @@
 //! What a plugin object is made from: a model and the code that it refers to, from a bundle or from an engine.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use cubinder_bundle::container::{self, Container, Found, ReadError};
 use cubinder_bundle::kept::Kept;
 use cubinder_bundle::launch::{self, Signature};
-use cubinder_bundle::provenance;
+use cubinder_bundle::provenance::{self, Whole};
 use cubinder_bundle::validate::{validate_attributes, validate_ranks};
 use cubinder_bundle::{
     Bundle, CodeObject, DataType, Digest, Format, Node, NodeReference, Plugin, Value, Variant,
@@ -22,6 +22,8 @@ pub(crate) struct OwnBundle {
     pub(crate) digest: Digest,
     /// What follows the bundle: nothing that building or running needs, and what made it for who writes nodes.
     sections: &'static [u8],
+    /// The record among `sections`, read when the first node is written.
+    record: OnceLock<Option<Whole>>,
 }
 
 impl OwnBundle {
@@ -35,11 +37,21 @@ impl OwnBundle {
         };
         match container::read_mapped(bytes) {
             Ok(Found { container: Container::Bundle(bundle), digest, length, .. }) => {
-                Ok(OwnBundle { bundle, digest, sections: bytes.get(length..).unwrap_or_default() })
+                Ok(OwnBundle::new(bundle, digest, bytes.get(length..).unwrap_or_default()))
             }
             Ok(_) => Err(refused("it holds a node")),
             Err(error) => Err(refused(&with_help(&error))),
         }
+    }
+
+    fn new(bundle: Bundle, digest: Digest, sections: &'static [u8]) -> OwnBundle {
+        OwnBundle { bundle, digest, sections, record: OnceLock::new() }
+    }
+
+    /// What made the bundle, where that is known. It is as long as the library has plugins, and nodes come in great numbers.
+    fn record(&self) -> Option<&Whole> {
+        let read = || Whole::find(self.sections, self.digest, &self.bundle.code);
+        self.record.get_or_init(read).as_ref()
     }
 }
 
@@ -154,12 +166,16 @@ impl Definition {
     pub(crate) fn field(&self, known: Known<'_>, attributes: &[Value]) -> Vec<u8> {
         let node = self.node(known, attributes);
         let mut bytes = container::write_node(&node);
-        let (sections, of, plugin) = match self {
-            Definition::Bundle { own, index } => (own.sections, own.digest, *index),
-            Definition::Node { digest, sections, .. } => (sections.as_ref(), *digest, 0),
-        };
-        if let Ok((digest, _)) = container::digest(&bytes) {
-            bytes.extend(provenance::behind_node(sections, of, self.code(), plugin, &node, digest));
+        if let Ok((of, _)) = container::digest(&bytes) {
+            let section = match self {
+                Definition::Bundle { own, index } => {
+                    own.record().map(|record| record.behind_node(*index, &node, of))
+                }
+                Definition::Node { digest, sections, .. } => {
+                    Whole::find(sections, *digest, self.code()).map(|record| record.behind_node(0, &node, of))
+                }
+            };
+            bytes.extend(section.unwrap_or_default());
         }
         bytes
     }

@@ -1,4 +1,8 @@
+use std::time::Instant;
+
+use cubinder_bundle::Provenance;
 use cubinder_bundle::container::FORMAT_VERSION;
+use cubinder_bundle::provenance::{Origin, Read, Section};
 
 use super::*;
 
@@ -54,7 +58,7 @@ fn a_reference_names_the_first_row_of_the_node_s_types_and_formats() {
         ..row.clone()
     });
     bundle.plugins[0].variants = rows.to_vec();
-    let own = Arc::new(OwnBundle { bundle, digest: of_file.digest, sections: &[] });
+    let own = Arc::new(OwnBundle::new(bundle, of_file.digest, &[]));
     let definition = Definition::Bundle { own, index: 0 };
     let attributes = [Value::Int(7)];
     let reference = |known: Known<'_>| definition.reference(known, &attributes).unwrap();
@@ -79,7 +83,7 @@ fn a_reference_is_read_beside_its_own_bundle_alone() {
     let own = own();
     let restored = restore_reference(&file("reference"), &own).unwrap();
     assert_eq!(restored.definition.plugin(), &own.bundle.plugins[0]);
-    let other = OwnBundle { bundle: own.bundle.clone(), digest: Digest::of(b"other"), sections: &[] };
+    let other = OwnBundle::new(own.bundle.clone(), Digest::of(b"other"), &[]);
     let error = restore_reference(&file("reference"), &Arc::new(other)).err().unwrap().to_string();
     let needed = own.digest.shortened();
     assert!(error.contains(&format!("it needs the code library of bundle {needed}, and this is")), "{error}");
@@ -111,4 +115,68 @@ fn nodes_are_kept_while_they_are_used() {
         std::thread::yield_now();
     }
     panic!("the table of nodes is not forgotten");
+}
+
+/// A library of `count` plugins, each with code of its own, and a record that says what each was made from.
+fn library_of(count: usize) -> Arc<OwnBundle> {
+    let of_file = &own().bundle;
+    let (plugin, code) = (&of_file.plugins[0], &of_file.code);
+    let name = |number: usize| format!("plugin_{number}");
+    let made_of = |number: usize| provenance::File { path: name(number), digest: Digest::of(b"text") };
+    let mut bundle = Bundle { plugins: Vec::new(), code: Vec::new(), ..of_file.clone() };
+    let mut record = Provenance { cubinder: "0.1.0".to_owned(), ..Provenance::default() };
+    for number in 0..count {
+        let mut own = plugin.clone();
+        own.name = name(number);
+        for variant in &mut own.variants {
+            for launch in variant.launches_mut() {
+                launch.code.iter_mut().for_each(|it| it.code += u32::try_from(bundle.code.len()).unwrap());
+            }
+        }
+        bundle.plugins.push(own);
+        record.manifests.push(made_of(number));
+        for (index, object) in code.iter().enumerate() {
+            let bytes = format!("code {index} of {number}").into_bytes();
+            bundle.code.push(CodeObject {
+                digest: Digest::of(&bytes),
+                bytes: bytes.into(),
+                ..object.clone()
+            });
+            let (file, read) = (made_of(number), Read::Files(vec![made_of(number)]));
+            record.add([Origin::Source { file, read, is_open: false, options: Vec::new() }]);
+        }
+    }
+    let mut bytes = container::write_bundle(&bundle);
+    let (digest, _) = container::digest(&bytes).unwrap();
+    bytes.extend(provenance::write(&record, digest));
+    Arc::new(OwnBundle::read(bytes.leak()).unwrap())
+}
+
+/// The record of a library is as long as the library; that of a node, and what it takes to write it, are not.
+#[test]
+fn a_node_takes_what_it_has_and_not_what_its_library_has() {
+    const NODES: usize = 20;
+    let attributes = [Value::Int(7)];
+    let written = |count: usize| {
+        let own = library_of(count);
+        let field = |index: usize| {
+            Definition::Bundle { own: Arc::clone(&own), index }.field(Known::default(), &attributes)
+        };
+        let last = field(count - 1);
+        let start = Instant::now();
+        (0..NODES).for_each(|_| assert_eq!(field(count - 1), last));
+        (last, start.elapsed())
+    };
+    let fastest = |count: usize| (0..3).map(|_| written(count).1).min().unwrap();
+    let (few, many) = (fastest(1), fastest(2000));
+    assert!(many < few * 20, "{NODES} nodes: {few:?} with one plugin, {many:?} with 2000");
+    let field = written(30).0;
+    let (of, length) = container::digest(&field).unwrap();
+    let Ok(Some(Section::Provenance(record))) = provenance::find(&field[length..], of) else {
+        panic!("the node has no record")
+    };
+    assert_eq!(record.manifests.iter().map(|file| file.path.as_str()).collect::<Vec<_>>(), ["plugin_29"]);
+    assert!(
+        !record.origins.is_empty() && record.code.len() == record.origins_of(0).count() * record.code.len()
+    );
 }

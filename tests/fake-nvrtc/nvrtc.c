@@ -1,6 +1,7 @@
-// A stand-in for NVRTC that does what kernels ask for in their text, to try what becomes of a compiler that crashes. The functions are those of nvrtc.h of
+// A stand-in for NVRTC that does what kernels ask for in their text, to try what becomes of a compiler that crashes or does not end. The functions are those of nvrtc.h of
 // CUDA 13.0, as far as Cubinder calls them; those of 11.0 with `-DFAKE_11_0`.
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -87,6 +88,18 @@ EXPORTED int nvrtcCompileProgram(void* opaque, int count, const char** options)
         _exit(3);
     if (strstr(program->text, "fake: print"))
         (void)!write(1, "chatter on standard output\n", 27);
+    if (strstr(program->text, "fake: endless"))
+    {
+        const char* path = getenv("FAKE_NVRTC_PROCESS");
+        FILE* file = path ? fopen(path, "w") : NULL;
+        if (file)
+        {
+            fprintf(file, "%d\n", (int)getpid());
+            fclose(file);
+        }
+        for (;;)
+            pause();
+    }
     return 6;
 }
 

@@ -1,11 +1,12 @@
-//! `cubinder compile` where NVRTC crashes, ends the process, prints, does not load, or is too old: an error that says it, and nothing half-written.
+//! `cubinder compile` where NVRTC crashes, ends the process, does not end, prints, does not load, or is too old: an error that says it, and nothing half-written.
 //!
 //! NVRTC's part is played by `tests/fake-nvrtc`. `cargo xtask test` names the compiler in the environment.
 
 #![allow(clippy::unwrap_used)]
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use cubinder_tests::cxx;
 
@@ -73,13 +74,17 @@ impl Scene {
     }
 
     fn compile(&self, more: &[&str], variables: &[(&str, &str)]) -> Output {
+        self.command(more, variables).output().unwrap()
+    }
+
+    fn command(&self, more: &[&str], variables: &[(&str, &str)]) -> Command {
         let mut command = Command::new(&self.program);
         command
             .current_dir(self.folder.path())
             .args(["compile", "--name", "all", "--target", "sm_90", "--nvrtc", "nvrtc"]);
         command.arg("--runtime-library").arg(&self.runtime).args(more);
         command.envs(variables.iter().copied()).env("CUBINDER_CACHE", self.folder.path().join("cache"));
-        command.output().unwrap()
+        command
     }
 
     fn is_written(&self) -> bool {
@@ -111,6 +116,46 @@ fn a_compiler_that_crashes_takes_nothing_with_it() {
         }
         assert!(!scene.is_written());
     }
+}
+
+/// Whether a process runs: not those that have ended and that nobody has waited for.
+fn is_running(process: &str) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    let state = status.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().next());
+    state.is_some_and(|state| state != "Z")
+}
+
+/// Asks again and again until there is an answer, or half a minute has passed.
+fn wait_for<T>(ask: impl Fn() -> Option<T>) -> Option<T> {
+    let start = Instant::now();
+    while start.elapsed() < Duration::from_secs(30) {
+        if let Some(answer) = ask() {
+            return Some(answer);
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    None
+}
+
+#[test]
+fn a_compile_ends_with_who_asked_for_it() {
+    let Some(scene) = Scene::new() else { return };
+    scene.plugin("endless", "endless");
+    let said = scene.folder.path().join("process");
+    let variables = [("FAKE_NVRTC_PROCESS", said.to_str().unwrap())];
+    let mut command = scene.command(&["endless.toml", "--jobs", "1"], &variables);
+    let mut program = command.stderr(Stdio::null()).spawn().unwrap();
+    let process = wait_for(|| std::fs::read_to_string(&said).ok()?.strip_suffix('\n').map(str::to_owned));
+    let process = process.expect("it compiles");
+    assert!(is_running(&process));
+    // It is given no time to end others.
+    program.kill().unwrap();
+    program.wait().unwrap();
+    let has_ended = wait_for(|| (!is_running(&process)).then_some(()));
+    if has_ended.is_none() {
+        Command::new("kill").args(["-KILL", &process]).status().unwrap();
+    }
+    assert!(has_ended.is_some(), "it compiles for nobody");
 }
 
 #[test]

@@ -9,6 +9,9 @@ use std::process::ExitCode;
 
 use cubinder_compiler::nvrtc::workers::{WORKER, serve};
 use cubinder_compiler::toolkit::Overrides;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use rustix::process::{Signal, getpid, kill_process};
 
 /// Where NVRTC and the cache are; NVRTC is called in processes of this program.
 pub(super) fn overrides(nvrtc: Option<PathBuf>) -> Overrides {
@@ -33,5 +36,27 @@ fn work(nvrtc: &Path) -> std::io::Result<()> {
     // Standard output is for answers alone; what NVRTC prints goes to standard error.
     let answers: File = std::io::stdout().as_fd().try_clone_to_owned()?.into();
     rustix::stdio::dup2_stdout(std::io::stderr())?;
+    // Without a thread it ends after the compile.
+    let _ = std::thread::Builder::new().name("who asks".to_owned()).spawn(end_with_who_asks);
     serve(nvrtc, std::io::stdin(), answers)
+}
+
+/// Ends this process when the other end of its standard input is gone: who asked has ended, and nobody knows whether a compile does. A signal at the
+/// parent's death would not do: it comes when the thread ends that started this process (prctl(2), `PR_SET_PDEATHSIG`), and threads hand such
+/// processes to each other.
+fn end_with_who_asks() {
+    let jobs = std::io::stdin();
+    loop {
+        // No more than that the other end is gone: what is there to read is for who compiles.
+        let mut polled = [PollFd::new(&jobs, PollFlags::empty())];
+        match poll(&mut polled, None) {
+            Err(Errno::INTR) => {}
+            Ok(_) if polled.iter().any(|end| end.revents().intersects(PollFlags::HUP | PollFlags::ERR)) => {
+                // NVRTC may be at work in another thread: nothing of it is to be taken down in order.
+                let _ = kill_process(getpid(), Signal::KILL);
+            }
+            // It cannot be asked.
+            _ => return,
+        }
+    }
 }

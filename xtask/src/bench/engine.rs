@@ -3,7 +3,7 @@
 //! Owns which engines there are, what building them takes, and the folder that a machine with a GPU needs to load and run them. What is
 //! found there comes back as a result for `report`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
@@ -18,6 +18,8 @@ use crate::workshop::{Workshop, scripts};
 
 /// Nodes, and how many kinds of them.
 const CHAINS: [(usize, usize); 4] = [(1, 1), (100, 1), (1000, 1), (100, 100)];
+/// As many plugins in one library as show what a node takes for those that it has nothing to do with; for building alone.
+const LARGE: [(usize, usize); 1] = [(1000, 1000)];
 const MACHINE_CODE: [&str; 3] = ["sm_80", "sm_90", "sm_120"];
 const PTX: [&str; 1] = ["compute_80"];
 /// What the folder of a measurement needs beside the engines.
@@ -203,12 +205,13 @@ struct Chain {
 }
 
 /// Builds every engine `runs` times into `folder`.
-fn chains(workshop: &Workshop, folder: &Path, runs: usize) -> Result<Vec<Chain>> {
+fn chains(workshop: &Workshop, folder: &Path, runs: usize, which: &[(usize, usize)]) -> Result<Vec<Chain>> {
     let mut chains = Vec::new();
-    for distinct in [1, 100] {
+    let sizes: BTreeSet<usize> = which.iter().map(|(_, kinds)| *kinds).collect();
+    for distinct in sizes {
         let name = format!("plugins-{distinct}");
         let set = Set::make(workshop, folder, &name, generated::adding(distinct), &Kind::ALL)?;
-        for (nodes, _) in CHAINS.into_iter().filter(|(_, kinds)| *kinds == distinct) {
+        for (nodes, _) in which.iter().copied().filter(|(_, kinds)| *kinds == distinct) {
             eprintln!("{nodes} nodes of {distinct} kinds");
             chains.push(chain(workshop, folder, &set, nodes, runs)?);
         }
@@ -244,7 +247,7 @@ fn chain(workshop: &Workshop, folder: &Path, set: &Set, nodes: usize, runs: usiz
 pub(super) fn measure(workshop: &Workshop, command: String, runs: usize) -> Result<Report> {
     let (machine, versions) = (measure::machine()?, measure::versions(workshop)?);
     let folder = tempfile::tempdir()?;
-    let chains = chains(workshop, folder.path(), runs)?;
+    let chains = chains(workshop, folder.path(), runs, &[&CHAINS[..], &LARGE].concat())?;
     Ok(Report {
         name: "build".to_owned(),
         command,
@@ -262,7 +265,8 @@ pub(super) fn measure(workshop: &Workshop, command: String, runs: usize) -> Resu
 /// When something cannot be built.
 pub(super) fn prepare(workshop: &Workshop, folder: &Path) -> Result<()> {
     std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    let cells: Vec<Engines> = chains(workshop, folder, 1)?.into_iter().map(|chain| chain.engines).collect();
+    let cells: Vec<Engines> =
+        chains(workshop, folder, 1, &CHAINS)?.into_iter().map(|chain| chain.engines).collect();
     write(workshop, folder, "engine", &cells)?;
     single_code(workshop, folder)
 }

@@ -8,6 +8,7 @@ import datetime
 import json
 import math
 import os
+import re
 import statistics
 import time
 
@@ -91,8 +92,23 @@ def upper_bound(ratios):
 
 
 def machine(client):
-    """What is measured on, as a report says it."""
-    return f"{client.cuda.name()}, CUDA {client.cuda.driver_version()} of the driver, TensorRT-RTX {client.trt.__version__}"
+    """What is measured on, as a report says it. The compute capability is what the driver tells: what stands between may have changed it."""
+    driver = found("/proc/driver/nvidia/version", r"Kernel Module.*?\s(\d+\.[\d.]+)")
+    processor = found("/proc/cpuinfo", r"model name\s*: (.*)")
+    return (
+        f"{client.cuda.name()}, which the driver calls {client.cuda.capability()}, driver {driver} (CUDA {client.cuda.driver_version()}), "
+        f"TensorRT-RTX {client.trt.__version__}; {processor}"
+    )
+
+
+def found(path, pattern):
+    """What a file of the system says, or a question mark."""
+    try:
+        with open(path) as file:
+            match = re.search(pattern, file.read())
+    except OSError:
+        match = None
+    return match[1].strip() if match else "?"
 
 
 def command(name, **options):
@@ -101,10 +117,10 @@ def command(name, **options):
     return f"cargo xtask bench {name} --prepare DIR; python3 DIR/{name}_bench.py DIR{given}"
 
 
-def report(name, command, machine, tables, plots=()):
+def report(name, command, machine, versions, tables, plots=()):
     """A result as `cargo xtask bench publish` takes it."""
     date = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
-    return {"name": name, "command": command, "machine": machine, "date": date, "tables": tables, "plots": list(plots)}
+    return {"name": name, "command": command, "machine": machine, "date": date, "versions": versions, "tables": tables, "plots": list(plots)}
 
 
 def write(report, folder):

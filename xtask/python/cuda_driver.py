@@ -36,6 +36,15 @@ class Cuda:
         self.call("cuDeviceGetCount", ctypes.byref(count))
         return count.value
 
+    def capability(self):
+        """As the driver tells it: CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR and _MINOR of cuda.h."""
+        numbers = []
+        for attribute in (75, 76):
+            value = ctypes.c_int()
+            self.call("cuDeviceGetAttribute", ctypes.byref(value), attribute, self.device)
+            numbers.append(str(value.value))
+        return ".".join(numbers)
+
     def driver_version(self):
         version = ctypes.c_int()
         self.call("cuDriverGetVersion", ctypes.byref(version))

@@ -100,7 +100,8 @@ def main():
     parser.add_argument("--child", nargs="+", help=argparse.SUPPRESS)
     args = parser.parse_args()
     with open(os.path.join(args.folder, "engine.json")) as file:
-        cells = json.load(file)["cells"]
+        prepared = json.load(file)
+    cells = prepared["cells"]
     if args.child:
         what, *rest = args.child
         result = child_code(args.folder, rest[0]) if what == "code" else child_engine(args.folder, cells[int(rest[0])], rest[1])
@@ -139,7 +140,7 @@ def main():
         "y": "ms",
         "curves": [{"name": kind, "points": points} for kind, points in curves.items()],
     }
-    bench_run.write(bench_run.report("engine", bench_run.command("engine", rounds=args.rounds), machine, tables, [plot]), args.out)
+    bench_run.write(bench_run.report("engine", bench_run.command("engine", rounds=args.rounds), machine, prepared["versions"], tables, [plot]), args.out)
 
 
 if __name__ == "__main__":

@@ -108,7 +108,8 @@ def main():
     if args.rounds < 5:
         parser.error("--rounds: fewer than 5 give no bound")
     with open(os.path.join(args.folder, "enqueue.json")) as file:
-        cells = json.load(file)["cells"]
+        prepared = json.load(file)
+    cells = prepared["cells"]
     client = bench_run.new_client()
     rows, loaded = [], set()
     for cell in cells:
@@ -144,7 +145,7 @@ def main():
         "rows": rows,
     }
     command = bench_run.command("enqueue", rounds=args.rounds, bursts=args.bursts, count=args.count)
-    bench_run.write(bench_run.report("enqueue", command, bench_run.machine(client), [table]), args.out)
+    bench_run.write(bench_run.report("enqueue", command, bench_run.machine(client), prepared["versions"], [table]), args.out)
     os._exit(0)
 
 

@@ -36,15 +36,24 @@ pub(crate) enum Table {
         /// The most variants times architectures
         #[arg(long, value_name = "N", default_value_t = 8000)]
         largest: usize,
+        /// Fail where a cold compile of 100 variants and more takes longer than this many times NVRTC's calls alone
+        #[arg(long, value_name = "N")]
+        limit_bare: Option<f64>,
+        /// Fail where a warm compile for one architecture takes longer than this many seconds
+        #[arg(long, value_name = "N")]
+        limit_warm: Option<f64>,
     },
     /// `cubinder check` of the shipped manifests, and of 1 to 1,000 generated ones: time, memory
     Check {
         /// How often each is measured
         #[arg(long, default_value_t = 25)]
         runs: usize,
-        /// Fail where the median of a check is above this many milliseconds
+        /// Fail where the median of a check of manifests that ship is above this many milliseconds
         #[arg(long, value_name = "N")]
         limit_ms: Option<f64>,
+        /// Fail where that of generated ones is, of which the most are 1,000
+        #[arg(long, value_name = "N")]
+        limit_generated_ms: Option<f64>,
     },
     /// A library of 1 to 1,000 plugins for 8 architectures beside one written by hand: size, load time in TensorRT, memory
     Library {
@@ -100,7 +109,9 @@ impl Table {
     /// What measures the same again: with every option that decides what comes out, also where it is the default, which may become another.
     fn command(&self) -> String {
         let (name, options) = match self {
-            Table::Compile { runs, largest } => ("compile", format!(" --runs {runs} --largest {largest}")),
+            Table::Compile { runs, largest, .. } => {
+                ("compile", format!(" --runs {runs} --largest {largest}"))
+            }
             Table::Check { runs, .. } => ("check", format!(" --runs {runs}")),
             Table::Library { runs, largest } => ("library", format!(" --runs {runs} --largest {largest}")),
             Table::Build { runs } => ("build", format!(" --runs {runs}")),
@@ -127,11 +138,17 @@ pub(crate) fn run(table: &Table) -> Result<()> {
     }
     let workshop = Workshop::open()?;
     match table {
-        Table::Compile { runs, largest } => {
-            keep(&compile::measure(&workshop, table.command(), *runs, *largest)?)
+        Table::Compile { runs, largest, limit_bare, limit_warm } => {
+            let limits = compile::Limits { bare: *limit_bare, warm: *limit_warm };
+            let (report, beyond) = compile::measure(&workshop, table.command(), *runs, *largest, limits)?;
+            keep(&report)?;
+            within(&beyond)
         }
-        Table::Check { runs, limit_ms } => {
-            keep(&check::measure(&workshop, table.command(), *runs, *limit_ms)?)
+        Table::Check { runs, limit_ms, limit_generated_ms } => {
+            let limits = check::Limits { shipped: *limit_ms, generated: *limit_generated_ms };
+            let (report, beyond) = check::measure(&workshop, table.command(), *runs, limits)?;
+            keep(&report)?;
+            within(&beyond)
         }
         Table::Library { runs, largest } => {
             keep(&library::measure(&workshop, table.command(), *runs, *largest)?)
@@ -195,6 +212,12 @@ fn keep(report: &report::Report) -> Result<()> {
     Ok(())
 }
 
+/// Fails where something is beyond its limit.
+fn within(beyond: &[String]) -> Result<()> {
+    anyhow::ensure!(beyond.is_empty(), "{}", beyond.join("\n  "));
+    Ok(())
+}
+
 /// How a prepared folder is measured, from inside it.
 const LAUNCH: &str = "launch/own_time launch/liblaunch.so launch/libcubinder.so";
 
@@ -250,7 +273,10 @@ mod tests {
             let given = Bench::parse_from(line.split(' ').skip(2));
             assert_eq!(given.table.command(), line);
         }
-        let by_default = Bench::parse_from(["bench", "check", "--limit-ms", "5"]).table.command();
+        let by_default =
+            Bench::parse_from(["bench", "check", "--limit-ms", "5", "--limit-generated-ms", "1000"])
+                .table
+                .command();
         assert_eq!(by_default, "cargo xtask bench check --runs 25");
     }
 }

@@ -18,8 +18,9 @@ pub(crate) const LONG_ABOUT: &str = "\
 Feed made-up inputs to the readers of text and bytes until time is up: none may panic, and none may take longer than a second.
 
 Needs a nightly compiler and cargo-fuzz, and says how to get them. Inputs begin with the files of this repository. An input that \
-fails is kept in fuzz/artifacts/TARGET; what reaches new code is kept in fuzz/work/TARGET, and at the end the fewest inputs that reach all \
-of it go to fuzz/corpus/TARGET, which belongs into the repository: `cargo xtask test` replays it.
+fails is kept in fuzz/artifacts/TARGET; what reaches new code is kept in fuzz/work/TARGET, and at the end, also where an input failed, the \
+fewest inputs that reach all of it are brought together. At most 300 of them, and at most 1 MiB, go to fuzz/corpus/TARGET, which belongs into the \
+repository: `cargo xtask test` replays it. Where there are more, every n-th by size is taken, and of these the smallest.
 
 Without TARGET all run, one after the other; --jobs says how many at the same time.";
 
@@ -154,6 +155,20 @@ fn make_empty(folder: &Path) -> Result<()> {
     make(folder)
 }
 
+/// Puts the folder `new` where `folder` is, which becomes `before`; all are on one file system. Where that fails `folder` stays as it was.
+fn replace(folder: &Path, new: &Path, before: &Path) -> Result<()> {
+    if before.exists() {
+        std::fs::remove_dir_all(before).with_context(|| format!("cannot remove {}", before.display()))?;
+    }
+    let cannot = || format!("cannot put {} in the place of {}", new.display(), folder.display());
+    std::fs::rename(folder, before).with_context(cannot)?;
+    std::fs::rename(new, folder).or_else(|error| {
+        std::fs::rename(before, folder)
+            .with_context(|| format!("{} is now {}", folder.display(), before.display()))?;
+        Err(error).with_context(cannot)
+    })
+}
+
 /// A target and its folders.
 struct Target {
     name: String,
@@ -238,7 +253,8 @@ impl Target {
         for input in files(&self.artifacts())?.into_iter().filter(|path| !before.contains(path)) {
             println!("{name}: the input is {}", input.display());
         }
-        Ok(false)
+        // What was reached before is worth no less.
+        self.keep().map(|()| false)
     }
 
     /// Puts the fewest inputs that reach all that was reached, and that the seeds do not reach, into the corpus.
@@ -262,11 +278,13 @@ impl Target {
         }
         let reached = new.len();
         let kept = few(new);
-        make_empty(&self.corpus())?;
+        let new = self.work.join("kept");
+        make_empty(&new)?;
         for (_, path) in &kept {
-            let to = self.corpus().join(path.file_name().unwrap_or_default());
+            let to = new.join(path.file_name().unwrap_or_default());
             std::fs::copy(path, &to).with_context(|| format!("cannot write {}", to.display()))?;
         }
+        replace(&self.corpus(), &new, &self.work.join("before"))?;
         let bytes: u64 = kept.iter().map(|(length, _)| length).sum();
         println!("{}: {} of {reached} inputs kept, {bytes} bytes", self.name, kept.len());
         Ok(())
@@ -354,6 +372,58 @@ mod tests {
         assert_eq!(kept.iter().filter(|(length, _)| *length >= 200).count(), MOST_FILES / 2);
         let large = vec![input(MOST_BYTES, 0), input(5, 1), input(MOST_BYTES - 5, 2)];
         assert_eq!(few(large), [input(5, 1), input(MOST_BYTES - 5, 2)]);
+    }
+
+    /// A stand-in for libFuzzer: it finds an input and then one that fails; where it is asked for the fewest inputs, it copies those of its last folder.
+    const FAILING: &str = r#"#!/bin/sh
+first=$1; found=$3
+case "$*" in
+*-set_cover_merge=1*) cp "$found"/* "$first";;
+*) printf new > "$1/new"
+   for word; do case $word in -artifact_prefix=*) printf bad > "${word#-artifact_prefix=}crash-1";; esac; done
+   echo '#9 NEW cov: 5 ft: 6 corp: 1/1b'; exit 77;;
+esac
+"#;
+
+    #[test]
+    fn what_was_reached_before_an_input_failed_is_kept() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let target = Target {
+            name: "t".to_owned(),
+            programs: at("programs"),
+            fuzz: at("fuzz"),
+            work: at("fuzz/work/t"),
+        };
+        for folder in
+            [&target.programs, &target.seeds(), &target.found(), &target.corpus(), &target.artifacts()]
+        {
+            make(folder).unwrap();
+        }
+        let program = target.programs.join("t");
+        std::fs::write(&program, FAILING).unwrap();
+        std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
+        std::fs::write(target.corpus().join("old"), "reached less").unwrap();
+        assert!(!target.fuzz(1).unwrap());
+        let names = |folder: &Path| {
+            let names = files(folder).unwrap();
+            names.iter().map(|path| path.file_name().unwrap().to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(names(&target.corpus()), ["new"]);
+        assert_eq!(names(&target.artifacts()), ["crash-1"]);
+        assert_eq!(names(&target.work.join("before")), ["old"]);
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_replaced_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        make(&at("corpus")).unwrap();
+        std::fs::write(at("corpus/a"), "a").unwrap();
+        let error = format!("{:#}", replace(&at("corpus"), &at("none"), &at("before")).unwrap_err());
+        assert!(error.starts_with("cannot put ") && error.contains("No such file"), "{error}");
+        assert!(at("corpus/a").is_file() && !at("before").exists());
     }
 
     #[test]

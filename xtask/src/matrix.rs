@@ -14,7 +14,7 @@ use std::process::{Command, ExitCode};
 use anyhow::Result;
 use serde_json::Value;
 
-use self::outcome::{Outcome, Row, Said, answered, summary};
+use self::outcome::{Outcome, Row, Said, answered, status, summary};
 use crate::artifacts::{self, Artifacts};
 use crate::setup::{self, Toolchain, frameworks};
 use crate::{process, workspace};
@@ -27,8 +27,10 @@ Compiles all plugins of this repository with NVRTC 12.9, 13.0 and 13.5, each wit
 writes. Gives the libraries of the plugins to TensorRT-RTX 1.4, 1.5, 1.6 and 1.7: is the library taken, is a model with a plugin node parsed, \
 is an engine built. Checks the workspace with the Rust that Cargo.toml names, where rustup has it.
 
-Prints a table in Markdown, a row as soon as it was tried: it works, is refused and why, crashed, or was not tried and why. At the end stands what \
-is other than docs/support.md says, and the exit code is 1 then. What was not tried is named, and is no difference.
+Prints a table in Markdown, a row as soon as it was tried: it works, is refused and why, crashed, could not be asked because something of ours \
+failed, or was not tried. Not tried is only what is not here and cannot be fetched: packages that pip does not get, a Rust that rustup does not have. \
+At the end stands what is other than docs/support.md says, and what was not tried. Exit codes: 0 where all rows are as the page says; 1 where one is \
+other; 3 where none is other, but not all were tried.
 
 Fetches 435 MB into the cache the first time, and takes some ten minutes on two cores. No GPU is needed.";
 
@@ -73,7 +75,7 @@ const RUST: Said =
 /// Tries everything, and prints each row when it is known.
 ///
 /// # Errors
-/// When the compiler or the toolchain is not there. What does not work is a row, and so is what cannot be tried.
+/// When the compiler or the toolchain is not there. What does not work is a row, and so is what cannot be tried; the exit status tells them.
 pub(crate) fn run() -> Result<ExitCode> {
     let toolchain = setup::ensure()?;
     let artifacts = artifacts::build(|line| eprintln!("{line}"))?;
@@ -83,7 +85,7 @@ pub(crate) fn run() -> Result<ExitCode> {
     let mut tell = |what: String, said: Said, attempt: &dyn Fn() -> Result<Outcome>| {
         eprintln!("{what} ...");
         // What cannot be tried leaves the others.
-        let came = attempt().unwrap_or_else(|error| Outcome::NotTried(format!("{error:#}")));
+        let came = attempt().unwrap_or_else(Outcome::from);
         let row = Row { what, said, came };
         println!("{row}");
         rows.push(row);
@@ -99,13 +101,13 @@ pub(crate) fn run() -> Result<ExitCode> {
     for (release, version, said) in TENSORRT {
         tell(format!("TensorRT-RTX {version}"), said, &|| match library.exists() {
             true => tensorrt(release, version, &library, &toolchain),
-            false => Ok(Outcome::NotTried(format!("NVRTC {PINNED} made no library to give it"))),
+            false => Ok(Outcome::Failed(format!("NVRTC {PINNED} made no library to give it"))),
         });
     }
     let oldest = oldest_rust()?;
     tell(format!("Rust {oldest}"), RUST, &|| Ok(rust(&oldest)));
     print!("{}", summary(&rows));
-    Ok(if rows.iter().all(|row| row.difference().is_none()) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(ExitCode::from(status(&rows)))
 }
 
 /// A folder as `CUDA_HOME` has it, made in `at` where the packages of a release are laid out otherwise; none for the pinned release.
@@ -214,7 +216,7 @@ fn tensorrt(release: &str, version: &str, library: &Path, toolchain: &Toolchain)
     command.arg(script()).arg("tensorrt").arg(library);
     Ok(match answered(&mut command) {
         Ok(answer) if answer["version"] != version => {
-            Outcome::NotTried(format!("what is there is {} and not {version}", answer["version"]))
+            Outcome::Failed(format!("what is there is {} and not {version}", answer["version"]))
         }
         Ok(answer) => built(&answer),
         Err(outcome) => outcome,

@@ -69,12 +69,30 @@ pub(super) struct Bare {
     pub(super) bytes: f64,
 }
 
-/// Measures.
+/// What a compile may take.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Limits {
+    /// Times NVRTC's calls alone, of [`MANY`] variants and more.
+    pub(super) bare: Option<f64>,
+    /// Seconds of a warm one for one architecture, however many variants.
+    pub(super) warm: Option<f64>,
+}
+
+/// From how many variants on the start of the processes hardly counts.
+const MANY: usize = 100;
+
+/// Measures; with it which compiles take longer than they may.
 ///
 /// # Errors
 /// When something cannot be built or run.
-pub(super) fn measure(workshop: &Workshop, command: String, runs: usize, largest: usize) -> Result<Report> {
-    let machine = measure::machine()?;
+pub(super) fn measure(
+    workshop: &Workshop,
+    command: String,
+    runs: usize,
+    largest: usize,
+    limits: Limits,
+) -> Result<(Report, Vec<String>)> {
+    let (machine, versions) = (measure::machine()?, measure::versions(workshop)?);
     let nvcc = nvcc()?;
     let mut all = Vec::new();
     for (variants, architectures) in
@@ -83,14 +101,31 @@ pub(super) fn measure(workshop: &Workshop, command: String, runs: usize, largest
         eprintln!("{variants} variants for {architectures} architectures");
         all.push(size(workshop, &nvcc, runs, variants, &ARCHITECTURES[..architectures])?);
     }
-    Ok(Report {
+    let report = Report {
         name: "compile".to_owned(),
         command,
         machine,
         date: measure::today()?,
+        versions,
         tables: vec![table(&all, measure::cores())],
         plots: plots(&all),
-    })
+    };
+    Ok((report, beyond(&all, limits)))
+}
+
+fn beyond(all: &[Measured], limits: Limits) -> Vec<String> {
+    let mut found = Vec::new();
+    for measured in all {
+        let what = format!("{} variants for {} architectures", measured.variants, measured.architectures);
+        let mut tell = |name: &str, value: f64, limit: Option<f64>| {
+            if let Some(limit) = limit.filter(|limit| value > *limit) {
+                found.push(format!("{what}: {name} is {value:.3}, and the limit is {limit}"));
+            }
+        };
+        tell("cold / bare", measured.against_bare(), limits.bare.filter(|_| measured.variants >= MANY));
+        tell("warm, s,", measured.warm(), limits.warm.filter(|_| measured.architectures == 1));
+    }
+    found
 }
 
 pub(super) fn nvcc() -> Result<PathBuf> {
@@ -232,6 +267,10 @@ impl Measured {
         self.warm.iter().map(|cost| cost.cpu).sum::<f64>() / self.warm.len().max(1) as f64
     }
 
+    fn against_bare(&self) -> f64 {
+        self.against(|run, cold| Some(cold.wall / self.bare.get(run)?.wall))
+    }
+
     /// The median of a ratio to the cold compile of the same turn, so that what else the machine does cancels.
     fn against(&self, ratio: impl Fn(usize, &Cost) -> Option<f64>) -> f64 {
         median(self.cold.iter().enumerate().filter_map(|(run, cold)| ratio(run, cold)))
@@ -291,7 +330,7 @@ fn row(measured: &Measured) -> Vec<Cell> {
         measured.peak,
         measured.calls,
         median(measured.bare.iter().map(|bare| bare.wall)),
-        measured.against(|run, cold| Some(cold.wall / measured.bare.get(run)?.wall)),
+        measured.against_bare(),
         processor,
         processor * bare_calls / measured.calls,
         measured.against(|run, cold| Some(cold.wall / alike(run)?.wall)),
@@ -376,6 +415,20 @@ mod tests {
         assert_eq!(written, MEMORY.map(|(name, value)| format!("({name:?}, {value:?}),")));
         let text = table(&[measured()], 2.0).text;
         assert!(text.contains("`MALLOC_ARENA_MAX=1`"), "{text}");
+    }
+
+    #[test]
+    fn what_is_beyond_a_limit_is_told() {
+        let all = [
+            measured(),
+            Measured { variants: 100, ..measured() },
+            Measured { architectures: 8, ..measured() },
+        ];
+        let of = |bare, warm| beyond(&all, Limits { bare, warm });
+        assert!(of(None, None).is_empty() && of(Some(2.0), Some(0.1)).is_empty());
+        let bare = "100 variants for 1 architectures: cold / bare is 2.000, and the limit is 1.1";
+        assert_eq!(of(Some(1.1), None), [bare], "of few the start counts");
+        assert_eq!(of(None, Some(0.05)).len(), 2, "{:?}", of(None, Some(0.05)));
     }
 
     #[test]

@@ -245,7 +245,7 @@ fn chain(workshop: &Workshop, folder: &Path, set: &Set, nodes: usize, runs: usiz
 /// # Errors
 /// When something cannot be built.
 pub(super) fn measure(workshop: &Workshop, command: String, runs: usize) -> Result<Report> {
-    let machine = measure::machine()?;
+    let (machine, versions) = (measure::machine()?, measure::versions(workshop)?);
     let folder = tempfile::tempdir()?;
     let chains = chains(workshop, folder.path(), runs, &[&CHAINS[..], &LARGE].concat())?;
     Ok(Report {
@@ -253,6 +253,7 @@ pub(super) fn measure(workshop: &Workshop, command: String, runs: usize) -> Resu
         command,
         machine,
         date: measure::today()?,
+        versions,
         tables: vec![table(&chains, runs)],
         plots: plots(&chains),
     })
@@ -314,7 +315,8 @@ pub(super) fn prepare_enqueue(workshop: &Workshop, folder: &Path) -> Result<()> 
 fn write(workshop: &Workshop, folder: &Path, name: &str, cells: &[Engines]) -> Result<()> {
     ensure!(!cells.is_empty(), "there are no engines");
     // In the order of kinds: the first is what others are compared with.
-    let text = serde_json::to_string_pretty(&BTreeMap::from([("cells", cells)]))?;
+    let text = serde_json::json!({ "cells": cells, "versions": measure::versions(workshop)? });
+    let text = serde_json::to_string_pretty(&text)?;
     generated::write(&folder.join(format!("{name}.json")), &(text + "\n"))?;
     for script in SCRIPTS {
         std::fs::copy(scripts().join(script), folder.join(script))?;

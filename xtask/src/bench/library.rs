@@ -46,7 +46,7 @@ struct Measured {
 /// # Errors
 /// When something cannot be built or loaded.
 pub(super) fn measure(workshop: &Workshop, command: String, runs: usize, largest: usize) -> Result<Report> {
-    let machine = measure::machine()?;
+    let (machine, versions) = (measure::machine()?, measure::versions(workshop)?);
     let mut all = Vec::new();
     for count in COUNTS.into_iter().filter(|count| *count <= largest) {
         eprintln!("{count} plugins for {} architectures", ARCHITECTURES.len());
@@ -57,6 +57,7 @@ pub(super) fn measure(workshop: &Workshop, command: String, runs: usize, largest
         command,
         machine,
         date: measure::today()?,
+        versions,
         tables: vec![table(&all, runs)],
         plots: plots(&all),
     })

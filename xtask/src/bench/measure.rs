@@ -11,7 +11,8 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow};
 
 pub(super) use crate::measured::Cost;
-use crate::process;
+use crate::workshop::Workshop;
+use crate::{process, workspace};
 
 /// This program, also where another one was built in its place since it began (`proc(5)`).
 const THIS: &str = "/proc/self/exe";
@@ -139,6 +140,34 @@ fn described(cpuinfo: &str, loadavg: &str, cores: f64) -> String {
     format!("{cores} processors ({model}), shared with other work: load {load} at the beginning")
 }
 
+/// What is measured: the commit, and the versions of NVIDIA's programs as these say them.
+///
+/// # Errors
+/// When git is not there, or one of them does not say it.
+pub(super) fn versions(workshop: &Workshop) -> Result<String> {
+    let mut git = Command::new("git");
+    git.args(["describe", "--always", "--dirty= with changes", "--abbrev=12"]).current_dir(workspace::root());
+    let commit = process::capture(&mut git)?;
+    let libraries = process::capture(workshop.interpreter()?.args(["-c", VERSIONS]).arg(workshop.nvrtc()))?;
+    let nvcc = super::compile::nvcc().and_then(|nvcc| process::capture(Command::new(nvcc).arg("--version")));
+    Ok(told(&commit, &libraries, nvcc.ok().as_deref()))
+}
+
+/// What NVRTC and TensorRT-RTX's bindings say.
+const VERSIONS: &str = "\
+import ctypes, sys, tensorrt_rtx_bindings
+major, minor = ctypes.c_int(), ctypes.c_int()
+ctypes.CDLL(sys.argv[1]).nvrtcVersion(ctypes.byref(major), ctypes.byref(minor))
+print(f'NVRTC {major.value}.{minor.value}, TensorRT-RTX {tensorrt_rtx_bindings.__version__}')
+";
+
+fn told(commit: &str, libraries: &str, nvcc: Option<&str>) -> String {
+    // `Cuda compilation tools, release 13.0, V13.0.88`, and a line of the build behind it.
+    let release = nvcc.and_then(|said| said.split(", V").nth(1)?.split_whitespace().next());
+    let nvcc = release.map_or_else(String::new, |release| format!(", nvcc {release}"));
+    format!("Cubinder of {}, {}{nvcc}", commit.trim(), libraries.trim())
+}
+
 /// Today, in UTC.
 ///
 /// # Errors
@@ -186,6 +215,15 @@ mod tests {
     fn what_is_long_is_measured_three_times() {
         assert_eq!([1, 20, 30, 140, 8000].map(|size| repetitions(size, 7)), [7, 7, 4, 3, 3]);
         assert_eq!([1, 8000].map(|size| repetitions(size, 2)), [2, 2]);
+    }
+
+    #[test]
+    fn versions_are_told_as_far_as_they_are_there() {
+        let nvcc = "nvcc: NVIDIA (R) Cuda compiler driver\nCuda compilation tools, release 13.0, V13.0.88\nBuild x\n";
+        let libraries = "NVRTC 13.0, TensorRT-RTX 1.7.1.116\n";
+        let all = "Cubinder of 0123456789ab with changes, NVRTC 13.0, TensorRT-RTX 1.7.1.116, nvcc 13.0.88";
+        assert_eq!(told("0123456789ab with changes\n", libraries, Some(nvcc)), all);
+        assert_eq!(told("a\n", libraries, None), "Cubinder of a, NVRTC 13.0, TensorRT-RTX 1.7.1.116");
     }
 
     #[test]

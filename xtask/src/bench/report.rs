@@ -27,6 +27,9 @@ pub(super) struct Report {
     /// What it was measured on.
     pub(super) machine: String,
     pub(super) date: String,
+    /// What was measured: the commit of this repository, and the versions of others' programs.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(super) versions: String,
     pub(super) tables: Vec<Table>,
     #[serde(default)]
     pub(super) plots: Vec<Plot>,
@@ -116,7 +119,11 @@ impl Report {
 
     /// What stands in the page.
     pub(super) fn section(&self) -> String {
-        let mut text = format!("`{}`. {}, {}.\n", self.command, self.machine, self.date);
+        let mut text = format!("`{}`. {}, {}.", self.command, self.machine, self.date);
+        if !self.versions.is_empty() {
+            text.push_str(&format!(" {}.", self.versions));
+        }
+        text.push('\n');
         for table in &self.tables {
             text.push_str(&table.markdown());
         }
@@ -253,6 +260,7 @@ mod tests {
             command: "cargo xtask bench check".to_owned(),
             machine: "2 processors".to_owned(),
             date: "2026-11-22".to_owned(),
+            versions: "Cubinder of 0123456789ab, NVRTC 13.0".to_owned(),
             tables: vec![Table {
                 title: "Times".to_owned(),
                 text: "In turn.".to_owned(),
@@ -295,6 +303,16 @@ mod tests {
         odd.tables[0].rows[0].pop();
         std::fs::write(&file, odd.json().unwrap()).unwrap();
         assert!(Report::read(&file).unwrap_err().to_string().contains("a row of `Times`"));
+    }
+
+    /// Those of before say no versions.
+    #[test]
+    fn a_result_without_versions_is_read_and_shown() {
+        let old = Report { versions: String::new(), ..example() };
+        let text = old.json().unwrap();
+        assert!(!text.contains("versions"), "{text}");
+        assert_eq!(serde_json::from_str::<Report>(&text).unwrap(), old);
+        assert!(old.section().starts_with("`cargo xtask bench check`. 2 processors, 2026-11-22.\n"));
     }
 
     #[test]

@@ -1,12 +1,14 @@
 //! What a row of `cargo xtask matrix` comes to, and whether that is what `docs/support.md` says.
 //!
-//! Owns the four results and how a program's end becomes one of them. Knows nothing of what is tried.
+//! Owns the five results and how a program's end becomes one of them. Knows nothing of what is tried.
 
 use std::fmt;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Command, ExitStatus};
 
 use serde_json::Value;
+
+use crate::setup::frameworks::NotFetched;
 
 /// What came of a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,8 +19,19 @@ pub(super) enum Outcome {
     Refused(String),
     /// What was asked ended without an answer.
     Crashed(String),
-    /// It could not be asked, for this reason.
+    /// It could not be asked, because something of ours failed.
+    Failed(String),
+    /// It was not asked: what is to be asked is not here and could not be fetched.
     NotTried(String),
+}
+
+impl From<anyhow::Error> for Outcome {
+    fn from(error: anyhow::Error) -> Outcome {
+        match error.is::<NotFetched>() {
+            true => Outcome::NotTried(format!("{error:#}")),
+            false => Outcome::Failed(format!("{error:#}")),
+        }
+    }
 }
 
 /// What the page says of a row.
@@ -58,7 +71,7 @@ impl Row {
         let is_as_said = match came {
             Outcome::Works(text) => *works && with.iter().all(|part| text.contains(part)),
             Outcome::Refused(text) => !works && with.iter().all(|part| text.contains(part)),
-            Outcome::Crashed(_) => false,
+            Outcome::Crashed(_) | Outcome::Failed(_) => false,
             Outcome::NotTried(_) => true,
         };
         (!is_as_said).then(|| format!("{what}: {came}; docs/support.md says: {page}"))
@@ -71,6 +84,7 @@ impl fmt::Display for Outcome {
             Outcome::Works(text) => ("works", text),
             Outcome::Refused(text) => ("**refused**", text),
             Outcome::Crashed(text) => ("**crashed**", text),
+            Outcome::Failed(text) => ("**could not be asked**", text),
             Outcome::NotTried(text) => ("not tried", text),
         };
         write!(f, "{how}: {}", text.replace('\n', " "))
@@ -82,6 +96,20 @@ impl fmt::Display for Row {
         let Row { what, came, .. } = self;
         let cell = came.to_string().replace('|', "\\|");
         write!(f, "| {what} | {cell} |")
+    }
+}
+
+/// The exit status where something is other than the page says, and where nothing is, but not all was tried. 2 is that of a command that was not understood.
+const OTHER: u8 = 1;
+const NOT_ALL: u8 = 3;
+
+/// What the command ends with.
+pub(super) fn status(rows: &[Row]) -> u8 {
+    let is_not_tried = |row: &Row| matches!(row.came, Outcome::NotTried(_));
+    match (rows.iter().any(|row| row.difference().is_some()), rows.iter().any(is_not_tried)) {
+        (true, _) => OTHER,
+        (false, true) => NOT_ALL,
+        (false, false) => 0,
     }
 }
 
@@ -110,7 +138,7 @@ pub(super) fn ended(command: &mut Command) -> Result<(ExitStatus, String, String
     let program = command.get_program().to_string_lossy().into_owned();
     let output = command
         .output()
-        .map_err(|error| Outcome::NotTried(format!("`{program}` could not be started: {error}")))?;
+        .map_err(|error| Outcome::Failed(format!("`{program}` could not be started: {error}")))?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let (said, complained) = (text(&output.stdout), text(&output.stderr));
     match output.status.signal() {
@@ -176,7 +204,7 @@ mod tests {
         assert_eq!(crashed("echo '{}'; exit 3"), "**crashed**: no answer (exit status: 3)");
         assert_eq!(crashed("echo noise"), "**crashed**: no answer (exit status: 0)");
         let absent = answered(&mut Command::new("/no/such/program")).unwrap_err();
-        assert!(matches!(&absent, Outcome::NotTried(why) if why.starts_with("`/no/such/program` could not")));
+        assert!(matches!(&absent, Outcome::Failed(why) if why.starts_with("`/no/such/program` could not")));
     }
 
     #[test]
@@ -190,6 +218,8 @@ mod tests {
             (works, Outcome::Refused(text("PTX 8.8, warning: w")), false),
             (works, Outcome::Crashed(text("signal 11")), false),
             (works, Outcome::NotTried(text("no rustup")), true),
+            (works, Outcome::Failed(text("no such folder")), false),
+            (refused, Outcome::Failed(text("not supported")), false),
             (refused, Outcome::Refused(text("x is not supported")), true),
             (refused, Outcome::Refused(text("another reason")), false),
             (refused, Outcome::Works(text("not supported")), false),
@@ -197,6 +227,31 @@ mod tests {
         for (said, came, is_as_said) in cases {
             let row = row("a", said, came);
             assert_eq!(row.difference().is_none(), is_as_said, "{row:?}");
+        }
+    }
+
+    #[test]
+    fn only_what_cannot_be_fetched_is_not_tried() {
+        let unreachable =
+            anyhow::anyhow!("no route to host").context(NotFetched::with_help("help: go online"));
+        let unreachable = unreachable.context("the packages could not be fetched");
+        let text = "the packages could not be fetched: help: go online: no route to host";
+        assert_eq!(Outcome::from(unreachable), Outcome::NotTried(text.to_owned()));
+        let ours = anyhow::anyhow!("no such folder").context("cannot list it");
+        assert_eq!(Outcome::from(ours), Outcome::Failed("cannot list it: no such folder".to_owned()));
+    }
+
+    #[test]
+    fn the_status_says_what_differs_before_what_was_not_tried() {
+        let said = Said::works("PAGE", &["1"]);
+        let well = || row("a", said, Outcome::Works("1".to_owned()));
+        let failed = || row("b", said, Outcome::Failed("no such folder".to_owned()));
+        let skipped = || row("c", said, Outcome::NotTried("no rustup".to_owned()));
+        assert_eq!(failed().to_string(), "| b | **could not be asked**: no such folder |");
+        for (rows, expected) in
+            [(vec![well()], 0), (vec![well(), skipped()], 3), (vec![skipped(), failed()], 1), (vec![], 0)]
+        {
+            assert_eq!(status(&rows), expected, "{rows:?}");
         }
     }
 

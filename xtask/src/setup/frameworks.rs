@@ -129,10 +129,27 @@ pub(crate) fn compilers() -> Result<PathBuf> {
     ensure(&COMPILERS)
 }
 
+/// Stands in an error where pip did not get the packages, which may be on an index that cannot be reached.
+#[derive(Debug)]
+pub(crate) struct NotFetched(String);
+
+impl NotFetched {
+    /// With what helps.
+    pub(crate) fn with_help(help: &str) -> NotFetched {
+        NotFetched(help.to_owned())
+    }
+}
+
+impl std::fmt::Display for NotFetched {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
 /// The folder with the packages of one of [`RELEASES`], by its name; fetched first where it is missing.
 ///
 /// # Errors
-/// As [`environment`], and where none is called so.
+/// As [`environment`], and where none is called so. Where pip did not get the packages, a [`NotFetched`] is among its causes.
 pub(crate) fn packages_of(name: &str) -> Result<PathBuf> {
     let found = RELEASES.iter().find(|release| release.name == name);
     let found = found.with_context(|| format!("no release is called `{name}`"))?;
@@ -196,7 +213,7 @@ fn install(framework: &Framework, python: &Python, work: &Path, task: &Task<'_>)
     pip::run(python, &asked, work, task, |wheels| wheels.iter().sum()).map_err(|error| {
         let text = error.to_string();
         let help = pip::help(&text);
-        error.context(format!("help: {help}"))
+        error.context(NotFetched::with_help(&format!("help: {help}")))
     })?;
     ensure!(packages.join(framework.holds).exists(), "the packages hold no `{}`", framework.holds);
     if framework.name == PYTORCH.name {

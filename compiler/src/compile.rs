@@ -204,6 +204,7 @@ fn packed(
     obligations.extend(compiled.obligations);
     let producer = format!("cubinder {}{release}{}", env!("CARGO_PKG_VERSION"), made_elsewhere(&plugins));
     let bundle = pack(producer, compiled.plugins);
+    warnings.extend(provenance::doubt_of_headers(session, compiled.nvrtc, &compiled.made));
     let compiler = provenance::compiler(session, compiled.nvrtc);
     let (tuning, _) = project.read_tuning();
     let provenance = provenance::record(project, &plugins, &tuning, compiler, compiled.made, &bundle);

@@ -359,6 +359,20 @@ impl Session {
         prepared.dependencies.found_with_digests().filter(move |(file, _)| of_project(file))
     }
 
+    /// The headers of the toolkit that a unit may include, by their names from the folder on that has them, with the digests of their bytes. Where the
+    /// toolkit lies and how many folders it has does not matter. Those whose names only the preprocessor can tell are not among them.
+    pub(crate) fn found_headers<'p>(
+        &self,
+        prepared: &'p PreparedUnit,
+    ) -> impl Iterator<Item = (&'p Path, Digest)> {
+        let of_toolkit = |file: &'p Path| {
+            let names = self.toolkit.include.iter().filter_map(|folder| file.strip_prefix(folder).ok());
+            names.min_by_key(|name| name.as_os_str().len())
+        };
+        let found = prepared.dependencies.found_with_digests();
+        found.filter_map(move |(file, digest)| Some((of_toolkit(file)?, digest)))
+    }
+
     /// Asked when all is compiled: an error where a file that a unit includes, or may include, is another than when the units were prepared. Code from
     /// before the change and code from after it are not of one library, and what is said of it would be true of one of both only.
     ///

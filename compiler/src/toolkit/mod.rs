@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 
 pub use pins::{Package, Role, TOOLKIT_TOML, packages};
 
+use crate::config;
 use crate::diagnostic::Diagnostic;
 use crate::installation::Installation;
 use cubinder_bundle::Digest;
@@ -53,6 +54,9 @@ impl Overrides {
         Overrides { nvrtc, cuda_home: var("CUDA_HOME"), packages: None, cache, workers: None }
     }
 }
+
+/// More than any header of CUDA has.
+const MOST_OF_A_HEADER: usize = 16 << 20;
 
 /// NVRTC and the folders of headers that belong to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -110,6 +114,31 @@ impl Toolkit {
             [one] => Some(*one),
             _ => None,
         }
+    }
+
+    /// The release of CUDA that the headers are of, as `cuda.h` says it (`CUDA_VERSION`, 1000 a major and 10 a minor release; 13.0). Nothing where it is not
+    /// there or says none.
+    fn release_of_headers(&self) -> Option<(&Path, drivers::Release)> {
+        let (folder, text) = self.include.iter().find_map(|folder| {
+            let bytes = config::read_bytes(&folder.join("cuda.h"), MOST_OF_A_HEADER).ok()?;
+            Some((folder, String::from_utf8_lossy(&bytes).into_owned()))
+        })?;
+        let version = text.lines().find_map(|line| line.strip_prefix("#define CUDA_VERSION "))?;
+        let version: i32 = version.trim().parse().ok()?;
+        Some((folder, (version / 1000, version % 1000 / 10)))
+    }
+
+    /// A warning where the headers are of another release than NVRTC: nobody has tried the two together.
+    pub(crate) fn doubt_of_headers(&self, nvrtc: drivers::Release) -> Option<Diagnostic> {
+        let (folder, headers) = self.release_of_headers().filter(|(_, headers)| *headers != nvrtc)?;
+        let ((major, minor), (own_major, own_minor)) = (headers, nvrtc);
+        let message =
+            format!("CUDA's headers are of release {major}.{minor}, and NVRTC is {own_major}.{own_minor}");
+        Some(
+            Diagnostic::warning(message)
+                .note(format!("the headers are in `{}`, NVRTC is `{}`", folder.display(), self.nvrtc.display()))
+                .help("have both of one release: an installed toolkit that `CUDA_HOME` names has both, where neither `--nvrtc` nor `CUBINDER_NVRTC` names another NVRTC"),
+        )
     }
 
     /// What decides how this NVRTC compiles, without loading it.

@@ -203,3 +203,27 @@ fn the_python_environment_goes_before_the_cache() {
     overrides.nvrtc = Some(named.clone());
     assert_eq!(Toolkit::locate(&overrides).unwrap().nvrtc, named);
 }
+
+#[test]
+fn headers_of_another_release_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().canonicalize().unwrap();
+    touch(&root.join("lib64/libnvrtc.so.13"));
+    touch(&root.join("include/cuda_fp16.h"));
+    let toolkit =
+        Toolkit::locate(&Overrides { cuda_home: Some(root.clone()), ..Overrides::default() }).unwrap();
+    assert_eq!(toolkit.doubt_of_headers((13, 0)), None, "nothing says their release");
+    let says = |version: &str| {
+        let text = format!("/* cuda.h */\n#define CUDA_VERSION {version}\n");
+        std::fs::write(root.join("include/cuda.h"), text).unwrap();
+    };
+    says("13000");
+    assert_eq!(toolkit.doubt_of_headers((13, 0)), None);
+    says("nothing");
+    assert_eq!(toolkit.doubt_of_headers((13, 0)), None);
+    says("12090");
+    insta::assert_snapshot!(
+        "headers_of_another_release",
+        lines(&toolkit.doubt_of_headers((13, 0)).unwrap(), &root)
+    );
+}

@@ -33,7 +33,7 @@ use crate::model::Node;
 /// The first bytes of a section. Unlike those of containers from the first on, so that no scan for these takes one for a damaged container.
 pub const MAGIC: [u8; 8] = *b"\x93CUBSEC\n";
 /// The edition of the record that this crate writes, and the only one that it reads.
-pub const EDITION: u16 = 1;
+pub const EDITION: u16 = 2;
 /// The most bytes of a section: thousands of files with long names.
 pub const MAX_BYTES: usize = 16 << 20;
 
@@ -85,6 +85,8 @@ pub enum Origin {
         file: File,
         /// What it includes, and the tables that it uses.
         read: Read,
+        /// What it includes of the compiler's toolkit, with what that includes; none where it includes nothing of it.
+        headers: Option<Headers>,
         /// Whether it includes more, under names that only the preprocessor could tell.
         is_open: bool,
         /// The options of the project, as they were given.
@@ -97,6 +99,15 @@ pub enum Origin {
         /// What made it, as far as the manifest says it.
         made_by: String,
     },
+}
+
+/// Headers of a toolkit: they are many, and the same for all who have its release.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Headers {
+    /// How many.
+    pub count: u32,
+    /// One digest for all: [`Read::together`] of their names in the toolkit and the digests of their bytes.
+    pub digest: Digest,
 }
 
 /// The files that a text brings with it.
@@ -122,6 +133,15 @@ pub enum Section {
     },
 }
 
+impl Headers {
+    /// Of these files, named as `#include` names them.
+    #[must_use]
+    pub fn of(files: Vec<File>) -> Option<Headers> {
+        let (count, digest) = Read::Files(files).together();
+        (count > 0).then_some(Headers { count, digest })
+    }
+}
+
 impl Read {
     /// The number of the files, and the BLAKE3 of the encoding of their list.
     #[must_use]
@@ -138,9 +158,9 @@ impl Read {
 impl Origin {
     fn for_node(self) -> Origin {
         match self {
-            Origin::Source { file, read, is_open, options } if read != Read::Files(Vec::new()) => {
+            Origin::Source { file, read, headers, is_open, options } if read != Read::Files(Vec::new()) => {
                 let (count, digest) = read.together();
-                Origin::Source { file, read: Read::Together(count, digest), is_open, options }
+                Origin::Source { file, read: Read::Together(count, digest), headers, is_open, options }
             }
             other => other,
         }

@@ -11,7 +11,9 @@ fn file(path: &str) -> File {
 
 fn source(path: &str, read: &[&str]) -> Origin {
     let read = Read::Files(read.iter().map(|path| file(path)).collect());
-    Origin::Source { file: file(path), read, is_open: false, options: vec!["--use_fast_math".to_owned()] }
+    let headers = Headers::of(vec![file("cuda_fp16.h"), file("nv/target")]);
+    let options = vec!["--use_fast_math".to_owned()];
+    Origin::Source { file: file(path), read, headers, is_open: false, options }
 }
 
 fn imported() -> Origin {
@@ -99,7 +101,7 @@ fn what_is_not_known_is_passed_over() {
         bytes
     };
     let unknown = other(8, 7, b"whatever it is");
-    assert_eq!(find(&unknown, container()), Ok(Some(Section::Unknown { kind: 7, edition: 1 })));
+    assert_eq!(find(&unknown, container()), Ok(Some(Section::Unknown { kind: 7, edition: EDITION })));
     let both = [unknown, write(&record(), container())].concat();
     assert_eq!(check(&both, container()), Ok(()));
     assert_eq!(find(&both, container()), Ok(Some(Section::Provenance(record()))));
@@ -128,7 +130,8 @@ fn a_node_has_what_its_code_was_made_from() {
     let made = found.of_node(1, &of_code(&[0, 2]));
     assert_eq!(made.manifests, [file("two.toml")]);
     let expected = Read::Files(vec![file("a.cuh"), file("b.cuh")]).together();
-    let Origin::Source { read, .. } = &made.origins[0] else { panic!("a.cu is text") };
+    let Origin::Source { read, headers, .. } = &made.origins[0] else { panic!("a.cu is text") };
+    assert_eq!((headers.map(|it| it.count), Headers::of(Vec::new())), (Some(2), None));
     assert_eq!((read.clone(), made.code), (Read::Together(2, expected.1), vec![vec![0], vec![1]]));
     let made = found.of_node(0, &of_code(&[2]));
     assert_eq!((made.compiler, made.origins), (None, vec![imported()]));

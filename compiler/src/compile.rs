@@ -196,12 +196,15 @@ fn packed(
     }
     let compiled = units::compile(project, session, &plugins, &plans, progress, &mut warnings);
     warnings.extend(session.and_then(Session::take_cache_warning));
+    // Before what is wrong with the code: that may be of half a file.
+    session.map_or(Ok(()), Session::check_unchanged).map_err(|error| vec![error])?;
     let compiled = compiled?;
     let release =
         compiled.nvrtc.map_or_else(String::new, |(major, minor)| format!(", NVRTC {major}.{minor}"));
     obligations.extend(compiled.obligations);
     let producer = format!("cubinder {}{release}{}", env!("CARGO_PKG_VERSION"), made_elsewhere(&plugins));
     let bundle = pack(producer, compiled.plugins);
+    warnings.extend(provenance::doubt_of_headers(session, compiled.nvrtc, &compiled.made));
     let compiler = provenance::compiler(session, compiled.nvrtc);
     let (tuning, _) = project.read_tuning();
     let provenance = provenance::record(project, &plugins, &tuning, compiler, compiled.made, &bundle);

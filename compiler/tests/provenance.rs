@@ -66,7 +66,8 @@ fn sources_headers_tables_and_options_are_named_with_their_digests() {
         text.contains(&format!("  cubinder {}, format 2\n  NVRTC 1", env!("CARGO_PKG_VERSION"))),
         "{text}"
     );
-    assert_eq!(text.matches("    read ").count(), 4, "CUDA's own headers are NVRTC's: {text}");
+    assert_eq!(text.matches("    read ").count(), 4, "CUDA's own headers are not listed: {text}");
+    assert!(text.contains("\n    headers of CUDA: "), "but that there are some: {text}");
 
     // Every code object is of something.
     let run = project.run(&["inspect", "--provenance", "--json", "build/libscale.so"]);
@@ -83,6 +84,10 @@ fn sources_headers_tables_and_options_are_named_with_their_digests() {
     assert_eq!(
         (&source["kind"], &source["read_count"], &source["reads_more"]),
         (&"source".into(), &4.into(), &false.into())
+    );
+    assert!(
+        source["headers_count"].as_u64().unwrap() >= 2 && source["headers_digest"].is_string(),
+        "{source}"
     );
     assert_eq!(source["options"], serde_json::json!(["--use_fast_math", "-DMODE=4"]));
 }

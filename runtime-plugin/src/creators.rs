@@ -309,7 +309,8 @@ mod tests {
         let file = |path: &str| provenance::File { path: path.to_owned(), digest };
         let mut record = Provenance { cubinder: "0.1.0".to_owned(), ..Provenance::default() };
         let read = Read::Files(vec![file("k.cuh")]);
-        let origin = Origin::Source { file: file("k.cu"), read, is_open: false, options: Vec::new() };
+        let origin =
+            Origin::Source { file: file("k.cu"), read, headers: None, is_open: false, options: Vec::new() };
         (0..2).for_each(|_| record.add([origin.clone()]));
         let mut unknown = provenance::write(&record, digest);
         unknown[8] = 9;

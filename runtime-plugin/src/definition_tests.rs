@@ -143,7 +143,7 @@ fn library_of(count: usize) -> Arc<OwnBundle> {
                 ..object.clone()
             });
             let (file, read) = (made_of(number), Read::Files(vec![made_of(number)]));
-            record.add([Origin::Source { file, read, is_open: false, options: Vec::new() }]);
+            record.add([Origin::Source { file, read, headers: None, is_open: false, options: Vec::new() }]);
         }
     }
     let mut bytes = container::write_bundle(&bundle);

@@ -88,6 +88,16 @@ EXPORTED int nvrtcCompileProgram(void* opaque, int count, const char** options)
         _exit(3);
     if (strstr(program->text, "fake: print"))
         (void)!write(1, "chatter on standard output\n", 27);
+    if (strstr(program->text, "fake: change"))
+    {
+        const char* path = getenv("FAKE_NVRTC_CHANGES");
+        FILE* file = path ? fopen(path, "a") : NULL;
+        if (file)
+        {
+            fputs("// changed\n", file);
+            fclose(file);
+        }
+    }
     if (strstr(program->text, "fake: endless"))
     {
         const char* path = getenv("FAKE_NVRTC_PROCESS");

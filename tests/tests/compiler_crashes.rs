@@ -158,6 +158,30 @@ fn a_compile_ends_with_who_asked_for_it() {
     assert!(has_ended.is_some(), "it compiles for nobody");
 }
 
+/// Also one that was not there, and that the compiler would have taken instead of another.
+#[test]
+fn a_header_that_changes_while_kernels_are_compiled_is_said() {
+    let Some(scene) = Scene::new() else { return };
+    scene.plugin("changing", "change\n#include \"sub/one.cuh\"");
+    std::fs::create_dir(scene.folder.path().join("sub")).unwrap();
+    let header = |name: &str| scene.folder.path().join("sub").join(name);
+    std::fs::write(header("one.cuh"), "#include \"two.cuh\"\n").unwrap();
+    for name in ["one.cuh", "two.cuh"] {
+        let changes = header(name);
+        let variables = [("FAKE_NVRTC_CHANGES", changes.to_str().unwrap())];
+        let output = scene.compile(&["changing.toml"], &variables);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        let message = format!("error: `sub/{name}` changed while kernels were compiled\n");
+        assert!(said.starts_with(&message) && said.contains("help: compile again"), "{said}");
+        assert!(!scene.is_written());
+    }
+    // Nothing changes, and what NVRTC says is said.
+    let output = scene.compile(&["changing.toml"], &[]);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("the stand-in compiles nothing"), "{said}");
+}
+
 #[test]
 fn a_compiler_that_does_not_load_is_said() {
     let Some(scene) = Scene::new() else { return };

@@ -153,8 +153,17 @@ pub(crate) fn keep_loaded(path: &Path) -> Result<Library, LoadError> {
         // SAFETY: loading runs the library's initializers. The caller names NVRTC or its built-in headers; both are meant
         // to be loaded at run time and set up only their own state.
         unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }
-            .map_err(|error| LoadError::Open { path: path.to_owned(), reason: error.to_string() })
+            .map_err(|error| LoadError::Open { path: path.to_owned(), reason: words_of_loader(&error, path) })
     };
     std::mem::forget(open()?);
     open()
+}
+
+/// The loader's own words (dlerror(3)), which stand behind those of the crate. Where they begin with the path, without it: it is said already.
+fn words_of_loader(error: &libloading::Error, path: &Path) -> String {
+    let words = std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string);
+    match words.strip_prefix(&format!("{}: ", path.display())) {
+        Some(rest) => rest.to_owned(),
+        None => words,
+    }
 }

@@ -41,6 +41,14 @@ impl Files {
         facts
     }
 
+    /// The first place that does not hold what it held when it was looked at.
+    pub(crate) fn changed(&self) -> Option<PathBuf> {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let was = |facts: &Option<Arc<Facts>>| facts.as_ref().map(|facts| facts.digest);
+        let changed = known.iter().filter(|(place, facts)| digest_of(place) != was(facts));
+        changed.map(|(place, _)| place).min().cloned()
+    }
+
     /// The names that a file takes from the manifest; nothing where that cannot be known.
     pub(crate) fn names_taken(&self, path: &Path) -> Option<BTreeSet<String>> {
         self.facts(path)?.names.clone()
@@ -51,6 +59,11 @@ impl Files {
 fn read_regular(path: &Path) -> Option<Vec<u8>> {
     std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;
     std::fs::read(path).ok()
+}
+
+/// The digest of what is there now; nothing where [`read_regular`] gives nothing.
+fn digest_of(path: &Path) -> Option<Digest> {
+    read_regular(path).map(|bytes| Digest::of(&bytes))
 }
 
 /// Whether something is there that is neither a file nor a folder: who reads it may wait for ever.
@@ -186,9 +199,7 @@ impl Dependencies {
     /// Whether every place still holds what it held. Asked after a compile: what was compiled from files that changed
     /// meanwhile must not be stored under the old key.
     pub(crate) fn still_hold(&self) -> bool {
-        self.places
-            .iter()
-            .all(|(place, digest)| read_regular(place).map(|bytes| Digest::of(&bytes)) == *digest)
+        self.places.iter().all(|(place, digest)| digest_of(place) == *digest)
     }
 }
 

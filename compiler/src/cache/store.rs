@@ -1,21 +1,24 @@
 //! Entries on disk: `<cache>/code/<2 hex digits>/<62 hex digits>`.
 //!
 //! An entry is a magic, the digest of key and value, and the value. It is written beside its place and renamed, so readers
-//! see a whole entry or none, whatever other processes do. A damaged entry is a miss and is replaced.
+//! see a whole entry or none, whatever other processes do. A damaged entry is a miss and is replaced, and so is what is no file that ends.
 
 use std::collections::HashSet;
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use cubinder_bundle::Digest;
 
 use super::KeyHasher;
+use crate::config::open_regular;
 use crate::diagnostic::Diagnostic;
 use crate::whole::{self, Draft};
 
 const MAGIC: &[u8; 8] = b"cubincd1";
 const HEADER_BYTES: usize = MAGIC.len() + 32;
+/// The most bytes of a value. Code is far shorter; what lies in the place of an entry may be anything.
+const MAX_VALUE: u64 = 256 << 20;
 
 /// The store. Reading and writing never fail: what cannot be read is a miss, and the first thing that cannot be written
 /// ends writing with a warning.
@@ -49,18 +52,24 @@ impl Cache {
     /// The value stored under `key`, if it is there and undamaged.
     #[must_use]
     pub fn get(&self, key: &Digest) -> Option<Vec<u8>> {
-        let mut entry = std::fs::read(self.place(key)?).ok()?;
-        let (head, value) = entry.split_at_checked(HEADER_BYTES)?;
-        let (magic, digest) = head.split_at(MAGIC.len());
-        if magic != MAGIC || digest != check(key, value).0 {
+        let mut entry = open_regular(&self.place(key)?).ok()?;
+        if entry.metadata().ok()?.len() > MAX_VALUE + HEADER_BYTES as u64 {
             return None;
         }
-        Some(entry.split_off(HEADER_BYTES))
+        let mut head = [0; HEADER_BYTES];
+        entry.read_exact(&mut head).ok()?;
+        let (magic, digest) = head.split_at(MAGIC.len());
+        if magic != MAGIC {
+            return None;
+        }
+        let mut value = Vec::new();
+        entry.take(MAX_VALUE + 1).read_to_end(&mut value).ok()?;
+        (is_kept(&value) && digest == check(key, &value).0).then_some(value)
     }
 
     /// Stores `value` under `key`, over what is there.
     pub fn put(&self, key: &Digest, value: &[u8]) {
-        let Some(place) = self.place(key) else { return };
+        let Some(place) = self.place(key).filter(|_| is_kept(value)) else { return };
         if self.lock().met {
             return;
         }
@@ -104,6 +113,11 @@ impl Cache {
         let (shard, rest) = name.split_at_checked(2)?;
         Some(self.root.as_ref()?.join(shard).join(rest))
     }
+}
+
+/// Whether a value is as short as those that are stored.
+fn is_kept(value: &[u8]) -> bool {
+    value.len() as u64 <= MAX_VALUE
 }
 
 /// The digest covers the key too, so that an entry under a wrong name is noticed.
@@ -208,6 +222,39 @@ mod tests {
         }
         cache.put(&key, b"a value");
         assert_eq!(std::fs::read(&place).unwrap(), entry);
+    }
+
+    #[test]
+    fn what_is_no_file_that_ends_is_a_miss() {
+        let folder = tempfile::tempdir().unwrap();
+        let key = Digest::of(b"key");
+        let cache = Cache::open(folder.path());
+        cache.put(&key, b"a value");
+        let place = cache.place(&key).unwrap();
+        let entry = std::fs::read(&place).unwrap();
+        let longer = |path: &Path| {
+            std::fs::write(path, &entry).unwrap();
+            let file = std::fs::File::options().write(true).open(path).unwrap();
+            file.set_len(1 << 40).unwrap();
+        };
+        let make: [&dyn Fn(&Path); 4] = [
+            &|path| assert!(std::process::Command::new("mkfifo").arg(path).status().unwrap().success()),
+            &|path| std::os::unix::fs::symlink("/dev/zero", path).unwrap(),
+            &|path| std::fs::create_dir(path).unwrap(),
+            // A terabyte that takes no room.
+            &longer,
+        ];
+        for make in make {
+            std::fs::remove_file(&place).unwrap();
+            make(&place);
+            assert_eq!(cache.get(&key), None);
+            if place.is_dir() {
+                // No file is put over a folder.
+                std::fs::remove_dir(&place).unwrap();
+            }
+            cache.put(&key, b"a value");
+            assert_eq!(cache.get(&key).as_deref(), Some(b"a value".as_slice()));
+        }
     }
 
     #[test]

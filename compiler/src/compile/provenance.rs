@@ -6,10 +6,11 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use cubinder_bundle::provenance::{Compiler, File, Origin, Read};
+use cubinder_bundle::provenance::{Compiler, File, Headers, Origin, Read};
 use cubinder_bundle::{Bundle, Digest, Provenance, Target};
 
 use crate::codegen::{self, display_name};
+use crate::diagnostic::Diagnostic;
 use crate::nvrtc::{PreparedUnit, Session};
 use crate::project::Project;
 use crate::resolve::{ForeignCode, Resolved, Unit};
@@ -68,20 +69,41 @@ pub(super) fn of_source(
     let mut read: Vec<File> =
         included.map(|(path, digest)| File { path: name(path, root, folders), digest }).collect();
     let tables = codegen::tables(unit, &translation.source.text).into_iter();
-    for file in tables.filter_map(|table| table.file.as_ref()) {
-        // It was read a moment ago.
-        let bytes = std::fs::read(&file.path).unwrap_or_default();
-        read.push(File { path: name(&file.path, root, &[]), digest: Digest::of(&bytes) });
+    for (table, file) in tables.filter_map(|table| Some((table, table.file.as_ref()?))) {
+        // Its elements are the file's bytes.
+        let digest = Digest::of(&table.data.bytes);
+        read.push(File { path: name(&file.path, root, &[]), digest });
     }
-    read.sort_by(|one, other| (&one.path, one.digest).cmp(&(&other.path, other.digest)));
-    read.dedup();
+    let headers = session.found_headers(prepared);
+    let headers = headers.map(|(name, digest)| File { path: plain(&name.to_string_lossy()), digest });
+    let headers = Headers::of(in_order(headers.collect()));
+    let read = in_order(read);
     let text = &translation.source.text;
     Origin::Source {
         file: File { path: name(&unit.source, root, &[]), digest: digest(&unit.source, text.as_bytes()) },
         read: Read::Files(read),
+        headers,
         is_open: prepared.has_computed_includes(),
         options: prepared.settings().options.iter().map(|option| plain(option)).collect(),
     }
+}
+
+/// Each file once.
+fn in_order(mut files: Vec<File>) -> Vec<File> {
+    files.sort_by(|one, other| (&one.path, one.digest).cmp(&(&other.path, other.digest)));
+    files.dedup();
+    files
+}
+
+/// A warning where code was compiled with headers of another release than NVRTC's.
+pub(super) fn doubt_of_headers(
+    session: Option<&Session>,
+    release: Option<(i32, i32)>,
+    made: &[Made],
+) -> Option<Diagnostic> {
+    let needs_headers = |(_, origin): &Made| matches!(origin, Origin::Source { headers: Some(_), .. });
+    let (session, release) = session.zip(release)?;
+    made.iter().any(needs_headers).then(|| session.toolkit().doubt_of_headers(release)).flatten()
 }
 
 /// What is said of code that another compiler made: of file number `index`.

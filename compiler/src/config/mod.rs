@@ -94,7 +94,7 @@ pub fn escaped(path: &Path) -> String {
 
 /// Opens a file that can be read to its end: a named pipe waits for a writer for ever, a device may have no end. Reading a folder
 /// fails by itself.
-fn open_regular(path: &Path) -> std::io::Result<std::fs::File> {
+pub(crate) fn open_regular(path: &Path) -> std::io::Result<std::fs::File> {
     let facts = std::fs::metadata(path)?;
     if facts.is_file() || facts.is_dir() {
         return std::fs::File::open(path);

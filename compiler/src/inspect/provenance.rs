@@ -65,6 +65,12 @@ pub struct OriginReport {
     /// Of a source: one digest for all of them, hexadecimal, the same in a bundle and in nodes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub read_digest: Option<String>,
+    /// Of a source: how many headers of CUDA it includes, with what these include.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub headers_count: Option<u32>,
+    /// Of a source that includes such: one digest for all of them, hexadecimal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub headers_digest: Option<String>,
     /// Of a source: whether it includes more, under names that only the preprocessor could tell.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reads_more: Option<bool>,
@@ -133,10 +139,12 @@ fn origin_report(origin: &Origin, code: Vec<MadeCode>) -> OriginReport {
             read: None,
             read_count: None,
             read_digest: None,
+            headers_count: None,
+            headers_digest: None,
             reads_more: None,
             code,
         },
-        Origin::Source { file, read, is_open, options } => {
+        Origin::Source { file, read, headers, is_open, options } => {
             let (count, digest) = read.together();
             OriginReport {
                 file: file_report(file),
@@ -149,6 +157,8 @@ fn origin_report(origin: &Origin, code: Vec<MadeCode>) -> OriginReport {
                 },
                 read_count: Some(count),
                 read_digest: Some(digest.to_string()),
+                headers_count: Some(headers.map_or(0, |headers| headers.count)),
+                headers_digest: headers.map(|headers| headers.digest.to_string()),
                 reads_more: Some(*is_open),
                 code,
             }
@@ -206,6 +216,9 @@ fn of_origin(origin: &OriginReport, text: &mut String) {
             text.push_str(&format!("    read {count} files, together {digest}\n"));
         }
         _ => {}
+    }
+    if let (Some(count), Some(digest)) = (origin.headers_count, &origin.headers_digest) {
+        text.push_str(&format!("    headers of CUDA: {count}, together {digest}\n"));
     }
     if origin.reads_more == Some(true) {
         text.push_str("    read more files, under names that only the preprocessor can tell\n");

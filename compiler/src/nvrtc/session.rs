@@ -22,7 +22,7 @@ use crate::codegen::TranslationUnit;
 use crate::diagnostic::Diagnostic;
 use crate::signature::{self, Signature};
 use crate::toolkit::Toolkit;
-use crate::{codegen, cubin, cuda, rules};
+use crate::{codegen, config, cubin, cuda, rules};
 
 /// Grows when the meaning of an entry changes within a release.
 const FORMAT: &str = "cubinder code 3";
@@ -357,6 +357,39 @@ impl Session {
     ) -> impl Iterator<Item = (&'p Path, Digest)> {
         let of_project = |file: &Path| !self.toolkit.include.iter().any(|folder| file.starts_with(folder));
         prepared.dependencies.found_with_digests().filter(move |(file, _)| of_project(file))
+    }
+
+    /// The headers of the toolkit that a unit may include, by their names from the folder on that has them, with the digests of their bytes. Where the
+    /// toolkit lies and how many folders it has does not matter. Those whose names only the preprocessor can tell are not among them.
+    pub(crate) fn found_headers<'p>(
+        &self,
+        prepared: &'p PreparedUnit,
+    ) -> impl Iterator<Item = (&'p Path, Digest)> {
+        let of_toolkit = |file: &'p Path| {
+            let names = self.toolkit.include.iter().filter_map(|folder| file.strip_prefix(folder).ok());
+            names.min_by_key(|name| name.as_os_str().len())
+        };
+        let found = prepared.dependencies.found_with_digests();
+        found.filter_map(move |(file, digest)| Some((of_toolkit(file)?, digest)))
+    }
+
+    /// Asked when all is compiled: an error where a file that a unit includes, or may include, is another than when the units were prepared. Code from
+    /// before the change and code from after it are not of one library, and what is said of it would be true of one of both only.
+    ///
+    /// # Errors
+    /// The first such file.
+    pub fn check_unchanged(&self) -> Result<(), Diagnostic> {
+        // What comes from the cache was compiled from what was read.
+        let is_compiled = self.calls.load(Ordering::Relaxed) > 0;
+        match is_compiled.then(|| self.files.changed()).flatten() {
+            None => Ok(()),
+            Some(place) => {
+                let place = config::shown(&place);
+                Err(Diagnostic::error(format!("`{}` changed while kernels were compiled", place.display()))
+                    .note("some of the code may be of what it was before, and some of what it is now")
+                    .help("compile again"))
+            }
+        }
     }
 
     /// NVRTC and its headers.

@@ -6,6 +6,7 @@ use crate::codegen::translation_unit;
 use crate::diagnostic::{Diagnostic, Source};
 use crate::test_support::{Sample, nvrtc, resolved, show, toolkit, unit};
 use cubinder_bundle::DataType;
+use std::collections::BTreeMap;
 use std::path::Path;
 
 const SCALE: &str = "template <typename T, int N>\n__global__ void __launch_bounds__(256) scale(const T* x, T* y, \
@@ -503,6 +504,10 @@ fn a_toolkit_that_is_no_nvrtc_is_said_with_the_commands_that_help() {
     let errors =
         session.compile(&session.prepare(unit(folder.path(), SCALE, "k", &[])), target("sm_89")).unwrap_err();
     assert!(errors[0].message.starts_with("NVRTC cannot be used: cannot load `"), "{errors:?}");
+    assert!(
+        errors[0].message.ends_with("/libnvrtc.so.13`: file too short"),
+        "in the loader's words: {errors:?}"
+    );
     assert!(errors[0].help.is_some());
 }
 
@@ -568,4 +573,38 @@ fn built_in_headers_that_are_missing_are_said() {
     std::os::unix::fs::symlink(&toolkit.nvrtc, &link).unwrap();
     let error = Nvrtc::load(&link).unwrap_err();
     assert!(matches!(error, nvrtc_sys::LoadError::MissingBuiltins { .. }), "{error}");
+}
+
+/// Libraries that are made on other machines say the same.
+#[test]
+fn headers_are_named_from_the_toolkit_on_wherever_it_lies() {
+    let found = |folders: [&str; 2], inner: &str| {
+        let folder = tempfile::tempdir().unwrap();
+        let include = folders.map(|name| folder.path().join(name));
+        let write = |path: &Path, text: &str| {
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        write(&folder.path().join("libnvrtc.so.13"), "none");
+        write(&include[0].join("outer.h"), "#include <nv/inner.h>\n");
+        write(&include[1].join("nv/inner.h"), inner);
+        write(&folder.path().join("own.h"), "");
+        let toolkit = crate::toolkit::Toolkit {
+            nvrtc: folder.path().join("libnvrtc.so.13"),
+            include: include.to_vec(),
+            is_pinned: false,
+            without_headers: None,
+        };
+        let session = Session::new(toolkit, Settings::default(), Cache::disabled()).unwrap();
+        let text = "#include <outer.h>\n#include \"own.h\"\n";
+        let prepared = session.prepare(unit(folder.path(), text, "k", &[]));
+        let found = session.found_headers(&prepared);
+        found.map(|(name, digest)| (name.display().to_string(), digest)).collect::<BTreeMap<_, _>>()
+    };
+    let installed = found(["include", "include/cccl"], "1");
+    assert_eq!(installed.keys().collect::<Vec<_>>(), ["nv/inner.h", "outer.h"]);
+    assert_eq!(found(["one/include", "other/include/cccl"], "1"), installed);
+    let changed = found(["include", "include/cccl"], "2");
+    assert_ne!(changed["nv/inner.h"], installed["nv/inner.h"]);
+    assert_eq!(changed["outer.h"], installed["outer.h"]);
 }

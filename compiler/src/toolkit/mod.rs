@@ -9,10 +9,12 @@ mod identity;
 mod pins;
 
 use std::ffi::OsString;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 pub use pins::{Package, Role, TOOLKIT_TOML, packages};
 
+use crate::config;
 use crate::diagnostic::Diagnostic;
 use crate::installation::Installation;
 use cubinder_bundle::Digest;
@@ -53,6 +55,9 @@ impl Overrides {
         Overrides { nvrtc, cuda_home: var("CUDA_HOME"), packages: None, cache, workers: None }
     }
 }
+
+/// More than any header of CUDA has.
+const MOST_OF_A_HEADER: usize = 16 << 20;
 
 /// NVRTC and the folders of headers that belong to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -112,6 +117,31 @@ impl Toolkit {
         }
     }
 
+    /// The release of CUDA that the headers are of, as `cuda.h` says it (`CUDA_VERSION`, 1000 a major and 10 a minor release; 13.0). Nothing where it is not
+    /// there or says none.
+    fn release_of_headers(&self) -> Option<(&Path, drivers::Release)> {
+        let (folder, text) = self.include.iter().find_map(|folder| {
+            let bytes = config::read_bytes(&folder.join("cuda.h"), MOST_OF_A_HEADER).ok()?;
+            Some((folder, String::from_utf8_lossy(&bytes).into_owned()))
+        })?;
+        let version = text.lines().find_map(|line| line.strip_prefix("#define CUDA_VERSION "))?;
+        let version: i32 = version.trim().parse().ok()?;
+        Some((folder, (version / 1000, version % 1000 / 10)))
+    }
+
+    /// A warning where the headers are of another release than NVRTC: nobody has tried the two together.
+    pub(crate) fn doubt_of_headers(&self, nvrtc: drivers::Release) -> Option<Diagnostic> {
+        let (folder, headers) = self.release_of_headers().filter(|(_, headers)| *headers != nvrtc)?;
+        let ((major, minor), (own_major, own_minor)) = (headers, nvrtc);
+        let message =
+            format!("CUDA's headers are of release {major}.{minor}, and NVRTC is {own_major}.{own_minor}");
+        Some(
+            Diagnostic::warning(message)
+                .note(format!("the headers are in `{}`, NVRTC is `{}`", folder.display(), self.nvrtc.display()))
+                .help("have both of one release: an installed toolkit that `CUDA_HOME` names has both, where neither `--nvrtc` nor `CUBINDER_NVRTC` names another NVRTC"),
+        )
+    }
+
     /// What decides how this NVRTC compiles, without loading it.
     ///
     /// # Errors
@@ -148,9 +178,12 @@ const NAMED_FOLDERS: [&str; 5] = ["", "lib64", "lib", "targets/x86_64-linux/lib"
 fn locate_nvrtc(overrides: &Overrides) -> Result<PathBuf, Diagnostic> {
     if let Some(named) = &overrides.nvrtc {
         return named_nvrtc(named).ok_or_else(|| {
-            let found = if named.exists() { "holds no `libnvrtc.so`" } else { "is not there" };
-            missing_nvrtc(overrides, format!("`{}` {found}", named.display()))
-                .note("it was named by `--nvrtc` or `CUBINDER_NVRTC`")
+            let missing = || {
+                let found = if named.exists() { "holds no `libnvrtc.so`" } else { "is not there" };
+                missing_nvrtc(overrides, format!("`{}` {found}", named.display()))
+            };
+            let error = barred(&within(named, &NAMED_FOLDERS)).unwrap_or_else(missing);
+            error.note("it was named by `--nvrtc` or `CUBINDER_NVRTC`")
         });
     }
     if let Some(home) = &overrides.cuda_home {
@@ -158,8 +191,12 @@ fn locate_nvrtc(overrides: &Overrides) -> Result<PathBuf, Diagnostic> {
             return Err(no_home(home));
         }
         return newest_in_any(home, &HOME_FOLDERS).ok_or_else(|| {
-            missing_nvrtc(overrides, format!("`{}` holds no `libnvrtc.so`", home.join("lib64").display()))
-                .note("it was named by `CUDA_HOME`")
+            let missing = || {
+                let folder = home.join("lib64");
+                missing_nvrtc(overrides, format!("`{}` holds no `libnvrtc.so`", folder.display()))
+            };
+            let error = barred(&within(home, &HOME_FOLDERS)).unwrap_or_else(missing);
+            error.note("it was named by `CUDA_HOME`")
         });
     }
     for package in packages()?.into_iter().filter(|package| package.role == Role::Nvrtc) {
@@ -170,12 +207,9 @@ fn locate_nvrtc(overrides: &Overrides) -> Result<PathBuf, Diagnostic> {
         }
         let place = package_folder(overrides, &package)?.join(library);
         return std::fs::canonicalize(&place).map_err(|_| {
-            missing_nvrtc(overrides, "NVRTC is not there".to_owned()).note(format!(
-                "expected `{}` ({} {})",
-                place.display(),
-                package.name,
-                package.version
-            ))
+            let missing = || missing_nvrtc(overrides, "NVRTC is not there".to_owned());
+            let error = barred(std::slice::from_ref(&place)).unwrap_or_else(missing);
+            error.note(format!("expected `{}` ({} {})", place.display(), package.name, package.version))
         });
     }
     Err(missing_nvrtc(overrides, "`toolkit.toml` names no package for NVRTC".to_owned()))
@@ -183,9 +217,38 @@ fn locate_nvrtc(overrides: &Overrides) -> Result<PathBuf, Diagnostic> {
 
 /// A variable that names what is not there is a mistake: going on to another toolkit would compile with one that nobody named.
 fn no_home(home: &Path) -> Diagnostic {
-    Diagnostic::error(format!("`CUDA_HOME` names `{}`, which is no folder", home.display()))
-        .note("where it is set, no other CUDA toolkit is looked for")
-        .help("correct it, or unset it: then NVIDIA's Python packages are used, as `cubinder paths` says")
+    let missing = || {
+        Diagnostic::error(format!("`CUDA_HOME` names `{}`, which is no folder", home.display()))
+            .help("correct it, or unset it: then NVIDIA's Python packages are used, as `cubinder paths` says")
+    };
+    let error = barred(&[home.to_owned()]).unwrap_or_else(missing);
+    error.note("where `CUDA_HOME` is set, no other CUDA toolkit is looked for")
+}
+
+/// An error where one of the places cannot be looked at, for another reason than that nothing is there: what is looked for may be there.
+fn barred(places: &[PathBuf]) -> Option<Diagnostic> {
+    let look = |place: &Path| {
+        if std::fs::metadata(place)?.is_dir() {
+            // Whether it may be entered, and whether it may be listed.
+            std::fs::metadata(place.join("."))?;
+            std::fs::read_dir(place)?;
+        }
+        Ok(())
+    };
+    places.iter().find_map(|place| {
+        let error: std::io::Error = look(place).err()?;
+        let is_absent = matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory);
+        let told = Diagnostic::error(format!("`{}` cannot be looked at: {error}", place.display())).help(
+            "let the user who runs this read it and enter the folders on the way to it, or name another place with `CUBINDER_NVRTC=<libnvrtc.so or its \
+             folder>` or `CUDA_HOME=<CUDA toolkit>`",
+        );
+        (!is_absent).then_some(told)
+    })
+}
+
+/// A folder, and these in it.
+fn within(root: &Path, folders: &[&str]) -> Vec<PathBuf> {
+    std::iter::once(root.to_owned()).chain(folders.iter().map(|folder| root.join(folder))).collect()
 }
 
 fn missing_nvrtc(overrides: &Overrides, message: String) -> Diagnostic {
@@ -230,9 +293,12 @@ fn named_headers(overrides: &Overrides, nvrtc: &Path) -> Result<Option<Vec<PathB
         if !home.is_dir() {
             return Err(no_home(home));
         }
-        return headers_in(&home.join("include")).map(Some).ok_or_else(|| {
-            missing_headers(overrides, format!("`{}` holds no `cuda_fp16.h`", home.join("include").display()))
-                .note("it was named by `CUDA_HOME`")
+        let include = home.join("include");
+        return headers_in(&include).map(Some).ok_or_else(|| {
+            let missing =
+                || missing_headers(overrides, format!("`{}` holds no `cuda_fp16.h`", include.display()));
+            let error = barred(&within(&include, &["cuda_fp16.h"])).unwrap_or_else(missing);
+            error.note("it was named by `CUDA_HOME`")
         });
     }
     let beside = nvrtc.parent().and_then(Path::parent).map(|root| root.join("include"));
@@ -262,8 +328,14 @@ fn pinned_headers(overrides: &Overrides) -> Result<Vec<PathBuf>, Diagnostic> {
         for part in &package.include {
             let place = folder.join(part);
             if !place.is_dir() {
-                return Err(missing_headers(overrides, "the CUDA headers are not there".to_owned())
-                    .note(format!("expected `{}` ({} {})", place.display(), package.name, package.version)));
+                let missing = || missing_headers(overrides, "the CUDA headers are not there".to_owned());
+                let error = barred(std::slice::from_ref(&place)).unwrap_or_else(missing);
+                return Err(error.note(format!(
+                    "expected `{}` ({} {})",
+                    place.display(),
+                    package.name,
+                    package.version
+                )));
             }
             include.push(place);
         }

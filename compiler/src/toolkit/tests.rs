@@ -203,3 +203,62 @@ fn the_python_environment_goes_before_the_cache() {
     overrides.nvrtc = Some(named.clone());
     assert_eq!(Toolkit::locate(&overrides).unwrap().nvrtc, named);
 }
+
+#[test]
+fn headers_of_another_release_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().canonicalize().unwrap();
+    touch(&root.join("lib64/libnvrtc.so.13"));
+    touch(&root.join("include/cuda_fp16.h"));
+    let toolkit =
+        Toolkit::locate(&Overrides { cuda_home: Some(root.clone()), ..Overrides::default() }).unwrap();
+    assert_eq!(toolkit.doubt_of_headers((13, 0)), None, "nothing says their release");
+    let says = |version: &str| {
+        let text = format!("/* cuda.h */\n#define CUDA_VERSION {version}\n");
+        std::fs::write(root.join("include/cuda.h"), text).unwrap();
+    };
+    says("13000");
+    assert_eq!(toolkit.doubt_of_headers((13, 0)), None);
+    says("nothing");
+    assert_eq!(toolkit.doubt_of_headers((13, 0)), None);
+    says("12090");
+    insta::assert_snapshot!(
+        "headers_of_another_release",
+        lines(&toolkit.doubt_of_headers((13, 0)).unwrap(), &root)
+    );
+}
+
+/// A folder that the user may not enter is such a place too; whoever runs tests may be allowed everything.
+#[test]
+fn what_cannot_be_looked_at_is_not_said_to_be_missing() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().canonicalize().unwrap();
+    let endless = root.join("endless");
+    std::os::unix::fs::symlink(&endless, &endless).unwrap();
+    let refused = |overrides: Overrides| {
+        let error = Toolkit::locate(&overrides).unwrap_err();
+        let place = error
+            .message
+            .strip_suffix("` cannot be looked at: Too many levels of symbolic links (os error 40)");
+        place.and_then(|place| place.strip_prefix('`')).unwrap_or_else(|| panic!("{error:?}")).to_owned()
+    };
+    let named = |place: PathBuf| refused(Overrides { nvrtc: Some(place), ..Overrides::default() });
+    let home = |place: PathBuf| refused(Overrides { cuda_home: Some(place), ..Overrides::default() });
+    assert_eq!(named(endless.clone()), endless.display().to_string());
+    assert_eq!(named(endless.join("libnvrtc.so")), endless.join("libnvrtc.so").display().to_string());
+    assert_eq!(home(endless.clone()), endless.display().to_string());
+    let library = root.join("cuda/lib64");
+    std::fs::create_dir(root.join("cuda")).unwrap();
+    std::os::unix::fs::symlink(&endless, &library).unwrap();
+    for place in [named(root.join("cuda")), home(root.join("cuda"))] {
+        assert_eq!(place, library.display().to_string());
+    }
+    std::fs::remove_file(&library).unwrap();
+    touch(&library.join("libnvrtc.so.13"));
+    std::os::unix::fs::symlink(&endless, root.join("cuda/include")).unwrap();
+    assert_eq!(home(root.join("cuda")), root.join("cuda/include").display().to_string());
+    let pinned = root.join("toolkit");
+    std::os::unix::fs::symlink(&endless, &pinned).unwrap();
+    let cache = refused(Overrides { cache: Some(root.clone()), ..Overrides::default() });
+    assert!(cache.starts_with(&pinned.display().to_string()), "{cache}");
+}

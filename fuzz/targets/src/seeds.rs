@@ -7,7 +7,7 @@ use std::io::{Cursor, Write};
 use std::path::{Path, PathBuf};
 
 use cubinder_bundle::container::{write_bundle, write_node, write_node_reference};
-use cubinder_bundle::provenance::{self, Compiler, File, Origin, Read};
+use cubinder_bundle::provenance::{self, Compiler, File, Headers, Origin, Read};
 use cubinder_bundle::{Bundle, DataType, Digest, Node, NodeReference, Provenance, Value};
 use cubinder_compiler::diagnostic::Source;
 use cubinder_compiler::resolve;
@@ -283,6 +283,7 @@ fn records() -> Vec<Vec<u8>> {
     let source = |read: Read| Origin::Source {
         file: file("kernels/k.cu"),
         read,
+        headers: Headers::of(vec![file("cuda_fp16.h")]),
         is_open: true,
         options: vec!["--use_fast_math".to_owned()],
     };

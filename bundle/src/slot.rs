@@ -353,6 +353,12 @@ mod tests {
     }
 
     #[test]
+    fn modes_are_named() {
+        let named = [Mode::Ops, Mode::OpsForLibrary, Mode::CodeLibrary].map(|mode| mode.to_string());
+        assert_eq!(named, ["ops, code in serialized fields", "ops, code in a code library", "code library"]);
+    }
+
+    #[test]
     fn the_note_is_as_elf_wants_it() {
         assert_eq!(&NOTE, b"\x04\0\0\0\0\0\0\0\x01\0\0\0CBR\0");
     }

@@ -12,7 +12,7 @@ pub(super) struct Group {
 #[derive(Debug)]
 pub(super) struct Bar {
     /// Its colour follows from that.
-    pub(super) name: &'static str,
+    pub(super) name: String,
     /// In units of the axis, which begins at 0.
     pub(super) length: f64,
     /// What is written behind it.
@@ -27,8 +27,15 @@ const LEFT: f64 = 110.0;
 const BAR: f64 = 14.0;
 const LINE: f64 = 18.0;
 /// Those of bars by their names; any other is grey.
-const COLOURS: [(&str, &str); 4] =
-    [("plugin", "#1b7f5c"), ("PyTorch", "#d9623b"), ("torch.compile", "#d9a441"), ("Triton", "#5a7fb5")];
+const COLOURS: [(&str, &str); 7] = [
+    ("plugin", "#1b7f5c"),
+    ("PyTorch", "#d9623b"),
+    ("torch.compile", "#d9a441"),
+    ("Triton", "#5a7fb5"),
+    ("Cubinder", "#1b7f5c"),
+    ("C++", "#5a7fb5"),
+    ("Python class", "#d9623b"),
+];
 
 /// A picture of bars that lie one below the other, in groups.
 pub(super) fn bars(title: &str, groups: &[Group]) -> String {
@@ -64,7 +71,7 @@ fn drawn(bar: &Bar, y: f64) -> String {
     let end = if bar.length > UNITS { " (cut)" } else { "" };
     format!(
         "{}<rect x=\"{LEFT}\" y=\"{y}\" width=\"{width:.1}\" height=\"{BAR}\" fill=\"{colour}\"/>\n{}",
-        text(LEFT - 6.0, y + 11.0, "normal", "end", bar.name),
+        text(LEFT - 6.0, y + 11.0, "normal", "end", &bar.name),
         text_at(LEFT + width + 5.0, y + 11.0, &format!("{}{end}", bar.text)),
     )
 }

@@ -364,7 +364,11 @@ fn group(cell: &Cell) -> Option<Group> {
         let value = outcome.microseconds?;
         let times = value / own;
         let tie = if name != PLUGIN && is_tie(&cell.ours, outcome) { ", tie" } else { "" };
-        Some(Bar { name, length: times, text: format!("{} us, {times:.2}x{tie}", digits(value)) })
+        Some(Bar {
+            name: name.to_owned(),
+            length: times,
+            text: format!("{} us, {times:.2}x{tie}", digits(value)),
+        })
     };
     let all = std::iter::once((PLUGIN, &cell.ours)).chain(cell.rivals());
     Some(Group { label: cell.label(), bars: all.filter_map(bar).collect() })

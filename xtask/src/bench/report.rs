@@ -9,10 +9,17 @@ use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 
 use super::curves::{self, Curve};
+use super::plot::{self, Bar, Group};
 use super::published::{FOLDER, PAGE, replaced};
 
 /// The measurements whose results have this form; each is a section of the page.
 pub(super) const NAMES: [&str; 6] = ["compile", "check", "library", "build", "engine", "enqueue"];
+
+/// Those of which a picture has a bar for each column of times, as multiples of the first.
+const IN_BARS: [&str; 1] = ["enqueue"];
+
+/// How a column of times is called.
+const TIMES: &str = ", us";
 
 /// From which exponent on something counts as growing faster than its work.
 const SUPERLINEAR: f64 = 1.1;
@@ -131,7 +138,15 @@ impl Report {
             text.push_str(&plot.growth().markdown());
             text.push_str(&format!("\n![{}](performance/{}.svg)\n", plot.title, self.picture(plot)));
         }
+        if let Some(table) = self.in_bars() {
+            text.push_str(&format!("\n![{}](performance/{}.svg)\n", table.title, self.name));
+        }
         text
+    }
+
+    /// The table of which there is a picture of bars.
+    fn in_bars(&self) -> Option<&Table> {
+        self.tables.first().filter(|_| IN_BARS.contains(&self.name.as_str()))
     }
 
     /// The names of the pictures, without their ending, and what they are.
@@ -139,6 +154,7 @@ impl Report {
         self.plots
             .iter()
             .map(|plot| (self.picture(plot), curves::picture(&plot.title, &plot.x, &plot.y, &plot.curves)))
+            .chain(self.in_bars().map(|table| (self.name.clone(), plot::bars(&table.title, &table.groups()))))
     }
 
     fn picture(&self, plot: &Plot) -> String {
@@ -158,6 +174,30 @@ impl Table {
             text.push_str(&line(row.iter().map(shown)));
         }
         text
+    }
+}
+
+impl Table {
+    /// A group of bars for each row: its columns of times, as multiples of the first.
+    fn groups(&self) -> Vec<Group> {
+        let named = || self.columns.iter().map(|column| column.strip_suffix(TIMES));
+        let group = |row: &Vec<Cell>| {
+            let times = named().zip(row).filter_map(|(name, cell)| match cell {
+                Cell::Number(time) => Some((name?, *time)),
+                Cell::Text(_) | Cell::Nothing(()) => None,
+            });
+            let times: Vec<(&str, f64)> = times.collect();
+            let first = times.first().map_or(f64::NAN, |(_, time)| *time);
+            let bar = |(name, time): &(&str, f64)| {
+                let length = time / first;
+                Bar { name: (*name).to_owned(), length, text: format!("{} us, {length:.2}x", digits(*time)) }
+            };
+            // What stands before the times says what the row is of.
+            let of = self.columns.iter().zip(row).take_while(|(column, _)| !column.ends_with(TIMES));
+            let label = of.map(|(column, cell)| format!("{} {column}", shown(cell)).trim().to_owned());
+            Group { label: label.collect::<Vec<_>>().join(", "), bars: times.iter().map(bar).collect() }
+        };
+        self.rows.iter().map(group).collect()
     }
 }
 
@@ -283,6 +323,31 @@ mod tests {
                 ],
             }],
         }
+    }
+
+    /// Times of an enqueue, as multiples of ours.
+    #[test]
+    fn times_of_an_enqueue_are_bars() {
+        let columns = ["arguments", "", "Cubinder, us", "C++, us", "Cubinder / C++", "Python class, us"];
+        let row = vec![16.0.into(), "graph".into(), 2.0.into(), 1.0.into(), 2.0.into(), Cell::Nothing(())];
+        let table = Table {
+            title: "Enqueue".to_owned(),
+            text: String::new(),
+            columns: columns.map(str::to_owned).to_vec(),
+            rows: vec![row],
+        };
+        let groups = table.groups();
+        let bars: Vec<(&str, f64, &str)> =
+            groups[0].bars.iter().map(|bar| (bar.name.as_str(), bar.length, bar.text.as_str())).collect();
+        assert_eq!(groups[0].label, "16 arguments, graph");
+        assert_eq!(bars, [("Cubinder", 1.0, "2 us, 1.00x"), ("C++", 0.5, "1 us, 0.50x")]);
+        let report =
+            Report { name: "enqueue".to_owned(), tables: vec![table], plots: Vec::new(), ..example() };
+        let pictures: Vec<String> = report.pictures().map(|(name, _)| name).collect();
+        assert_eq!(pictures, ["enqueue"]);
+        assert!(report.section().contains("![Enqueue](performance/enqueue.svg)"));
+        let other = Report { name: "engine".to_owned(), ..report };
+        assert_eq!(other.pictures().count(), 0);
     }
 
     #[test]

@@ -201,13 +201,19 @@ mod tests {
         assert_eq!(files_below(folder.path()).len(), 1);
     }
 
+    /// A cache with one value, `a value`; its key, and the file that has it.
+    fn with_one_entry(folder: &Path) -> (Cache, Digest, PathBuf) {
+        let key = Digest::of(b"key");
+        let cache = Cache::open(folder);
+        cache.put(&key, b"a value");
+        let place = cache.place(&key).unwrap();
+        (cache, key, place)
+    }
+
     #[test]
     fn no_flipped_bit_and_no_cut_is_a_hit() {
         let folder = tempfile::tempdir().unwrap();
-        let key = Digest::of(b"key");
-        let cache = Cache::open(folder.path());
-        cache.put(&key, b"a value");
-        let place = cache.place(&key).unwrap();
+        let (cache, key, place) = with_one_entry(folder.path());
         let entry = std::fs::read(&place).unwrap();
         let flipped = (0..entry.len() * 8).map(|bit| {
             let mut entry = entry.clone();
@@ -227,10 +233,7 @@ mod tests {
     #[test]
     fn what_is_no_file_that_ends_is_a_miss() {
         let folder = tempfile::tempdir().unwrap();
-        let key = Digest::of(b"key");
-        let cache = Cache::open(folder.path());
-        cache.put(&key, b"a value");
-        let place = cache.place(&key).unwrap();
+        let (cache, key, place) = with_one_entry(folder.path());
         let entry = std::fs::read(&place).unwrap();
         let longer = |path: &Path| {
             std::fs::write(path, &entry).unwrap();

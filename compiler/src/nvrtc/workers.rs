@@ -290,7 +290,7 @@ pub fn serve(
         Err(error) => return send(&mut answers, &Greeting::Refused(error.to_string())),
     };
     send(&mut answers, &Greeting::Ready(About::of(&nvrtc)))?;
-    // One thread reads, compiles and answers: each handing over between threads leaves a processor idle for some 0.1 ms.
+    // One thread reads, compiles and answers: where threads hand over, a processor may idle until the other one wakes.
     in_a_thread(move || match answer(&nvrtc, jobs, answers) {
         Ok(has_failed) => (Ok(()), has_failed),
         Err(error) => (Err(error), true),

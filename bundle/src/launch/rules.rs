@@ -5,7 +5,7 @@
 use super::facts::{Facts, Unmet, describe, shape_text};
 use super::steps::Steps;
 use super::variants::check_specialized;
-use crate::expr::{DeviceFact, Environment, EvalError, Node};
+use crate::expr::{Environment as _, EvalError, Node};
 use crate::model::{Attribute, Input, Interval, MAX_RANK, Output, Plugin, Requirement, ShapeLimits};
 use crate::value::Value;
 
@@ -232,7 +232,11 @@ pub fn output_shape(
 ) -> Result<Vec<i64>, Unmet> {
     let wrong =
         |what: String| Unmet(format!("the shape of `{}`: {what}{}", output.name, describe(plugin, facts)));
-    let value = steps.value(&output.shape, &Announced(facts)).map_err(|error| wrong(steps.why(&error)))?;
+    // Nothing is computed with a size: it can only be a dimension, which is announced so.
+    let size = |tensor: usize| facts.sizes.get(tensor).copied().flatten().or(Some(UNKNOWN_EXTENT));
+    let sizes: Vec<Option<i64>> = (0..plugin.tensor_count()).map(size).collect();
+    let announced = Facts { sizes: &sizes, ..*facts };
+    let value = steps.value(&output.shape, &announced).map_err(|error| wrong(steps.why(&error)))?;
     let Some(shape) = value.as_ints() else {
         return Err(wrong(format!("found {value}, expected an array of integers")));
     };
@@ -252,38 +256,5 @@ pub(super) fn size_at(output: &Output, axis: usize) -> Option<u32> {
     match output.shape.nodes.get(*items.get(axis)? as usize) {
         Some(Node::Size(tensor)) => Some(*tensor),
         _ => None,
-    }
-}
-
-/// Facts in which a size that is not known yet is what TensorRT announces. Nothing is computed with it: it can only be a dimension.
-struct Announced<'a>(&'a Facts<'a>);
-
-impl Environment for Announced<'_> {
-    fn attribute(&self, index: u32) -> Option<&Value> {
-        self.0.attribute(index)
-    }
-
-    fn shape(&self, tensor: u32) -> Option<&[i64]> {
-        self.0.shape(tensor)
-    }
-
-    fn aligned(&self, tensor: u32, bytes: u32) -> Option<bool> {
-        self.0.aligned(tensor, bytes)
-    }
-
-    fn device(&self, fact: DeviceFact) -> Option<i64> {
-        self.0.device(fact)
-    }
-
-    fn values(&self, tensor: u32) -> Option<&[i64]> {
-        self.0.values(tensor)
-    }
-
-    fn size(&self, tensor: u32) -> Option<i64> {
-        Some(self.0.size(tensor).unwrap_or(UNKNOWN_EXTENT))
-    }
-
-    fn rank(&self, tensor: u32) -> Option<usize> {
-        self.0.rank(tensor)
     }
 }

@@ -467,6 +467,7 @@ fn what_is_long_is_not_shown_whole() {
 
 mod facts;
 mod limits;
+mod rules;
 mod sequences;
 mod tuned;
 mod variants;

@@ -222,26 +222,37 @@ impl Session {
     /// What NVRTC says, in the user's files; or that NVRTC cannot be loaded.
     pub fn compile(&self, prepared: &PreparedUnit, target: Target) -> Result<Compiled, Vec<Diagnostic>> {
         let key = self.key("code", prepared, Purpose::Code(target));
-        let stored = self.stored::<CodeEntry>(prepared, &key);
+        let readable = |entry: CodeEntry| entry.object(target).ok().map(|object| (entry, object));
+        let stored = self.stored(prepared, &key, readable);
         let cached = stored.is_some();
-        let entry = match stored {
-            Some(entry) => entry,
+        let (entry, object) = match stored {
+            Some(found) => found,
             None => {
-                let (raw, nvrtc) = self.call(prepared, Purpose::Code(target))?;
-                let entry = CodeEntry::new(raw, nvrtc);
+                let (entry, object) = self.compile_anew(prepared, target)?;
                 self.store(prepared, &key, &entry);
-                entry
+                (entry, object)
             }
         };
+        let mut warnings = diagnose::diagnose(&log::parse(&entry.log), &prepared.unit, &self.toolkit.include);
+        warnings.extend(doubts(entry.nvrtc));
+        Ok(Compiled { object, symbol: entry.symbol, warnings, nvrtc: entry.nvrtc, cached })
+    }
+
+    /// What NVRTC makes of a unit for a target, as it is stored and as it is used.
+    fn compile_anew(
+        &self,
+        prepared: &PreparedUnit,
+        target: Target,
+    ) -> Result<(CodeEntry, CodeObject), Vec<Diagnostic>> {
+        let (raw, nvrtc) = self.call(prepared, Purpose::Code(target))?;
+        let entry = CodeEntry::new(raw, nvrtc);
         let object = entry.object(target).map_err(|error| {
             vec![
                 Diagnostic::error(format!("the code for `{target}` cannot be read: {error}"))
                     .at(prepared.unit.kernel_span.clone(), "compiled for this kernel"),
             ]
         })?;
-        let mut warnings = diagnose::diagnose(&log::parse(&entry.log), &prepared.unit, &self.toolkit.include);
-        warnings.extend(doubts(entry.nvrtc));
-        Ok(Compiled { object, symbol: entry.symbol, warnings, nvrtc: entry.nvrtc, cached })
+        Ok((entry, object))
     }
 
     /// The kernel's parameters, from the cache or from a compile with debug information for `target`'s architecture. Any
@@ -251,7 +262,7 @@ impl Session {
     /// What NVRTC says, in the user's files; that NVRTC cannot be loaded; or that its debug information cannot be read.
     pub fn signature(&self, prepared: &PreparedUnit, target: Target) -> Result<Signature, Vec<Diagnostic>> {
         let (purpose, key) = self.for_signature(prepared, target);
-        if let Some(signature) = self.stored::<Signature>(prepared, &key) {
+        if let Some(signature) = self.stored(prepared, &key, Some::<Signature>) {
             return Ok(signature);
         }
         let (raw, _) = self.call(prepared, purpose)?;
@@ -277,7 +288,7 @@ impl Session {
         let mut missing = Vec::new();
         for (index, unit) in units.iter().enumerate() {
             let (_, key) = self.for_signature(unit, target);
-            let stored = self.stored::<Signature>(unit, &key);
+            let stored = self.stored(unit, &key, Some::<Signature>);
             if stored.is_none() {
                 missing.push((index, *unit, key));
             }
@@ -430,12 +441,17 @@ impl Session {
         options.iter().fold(key, |key, option| key.field(option.as_bytes())).finish()
     }
 
-    /// An entry of the cache. One that cannot be read is a miss.
-    fn stored<T: DeserializeOwned>(&self, prepared: &PreparedUnit, key: &Digest) -> Option<T> {
+    /// What `read` makes of an entry of the cache. One that cannot be read, or of which it makes nothing, is a miss.
+    fn stored<T: DeserializeOwned, R>(
+        &self,
+        prepared: &PreparedUnit,
+        key: &Digest,
+        read: impl FnOnce(T) -> Option<R>,
+    ) -> Option<R> {
         if !prepared.dependencies.is_complete() {
             return None;
         }
-        let entry = postcard::from_bytes(&self.cache.get(key)?).ok()?;
+        let entry = read(postcard::from_bytes(&self.cache.get(key)?).ok()?)?;
         self.hits.fetch_add(1, Ordering::Relaxed);
         Some(entry)
     }
@@ -536,3 +552,6 @@ fn load(toolkit: &Toolkit, workers: Option<&Arc<Workers>>) -> Result<Compiler, D
         )
     })
 }
+
+#[cfg(test)]
+mod tests;

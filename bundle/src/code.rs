@@ -36,6 +36,17 @@ pub enum TargetKind {
     Cubin,
     /// PTX, compiled by the driver when it is loaded: `compute_80`.
     Ptx,
+    /// PTX of a kernel that takes what TensorRT passes ([`crate::native`]), and that TensorRT alone launches: `native_80`. Nobody asks for it by
+    /// that name.
+    Native,
+}
+
+impl TargetKind {
+    /// Whether the code is PTX, whoever loads it.
+    #[must_use]
+    pub const fn is_ptx(self) -> bool {
+        matches!(self, TargetKind::Ptx | TargetKind::Native)
+    }
 }
 
 /// One thing to compile for: an architecture and a kind of code. Displayed and parsed as NVIDIA's own tools name it.
@@ -99,6 +110,7 @@ impl std::fmt::Display for Target {
         let prefix = match self.kind {
             TargetKind::Cubin => "sm_",
             TargetKind::Ptx => "compute_",
+            TargetKind::Native => "native_",
         };
         write!(f, "{prefix}{}", self.arch)
     }

@@ -64,7 +64,7 @@ pub fn check(kind: TargetKind, bytes: &[u8]) -> Result<(), Malformed> {
         return Err(Malformed::Empty);
     }
     match kind {
-        TargetKind::Ptx => check_ptx(bytes),
+        TargetKind::Ptx | TargetKind::Native => check_ptx(bytes),
         TargetKind::Cubin => check_cubin(bytes),
     }
 }

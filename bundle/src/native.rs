@@ -4,31 +4,41 @@
 //! code, its grid, block and dynamic shared memory, and scalars, all of them expressions of the inputs' dimensions; and it passes the
 //! inputs' addresses, then the scalars as 32-bit integers, then the outputs' addresses, an output that shares an input's memory left out.
 //!
-//! Owns: which launches can go that way ([`obstacles`]), how the author's arguments become such integers ([`words`]), and the expressions
+//! Owns: which launches can go that way ([`obstacles`], and [`misfit`] for kernels of other compilers), how the author's arguments become such integers ([`words`]), and the expressions
 //! of a launch ([`lower`]). The compiler writes a wrapper kernel by it, which puts the arguments together again, and the runtime library
 //! gives TensorRT the expressions, so that both count alike. Never: no CUDA text, no TensorRT, no number that was cut to fit.
 
+mod evaluate;
+mod limits;
 mod obstacles;
+mod own;
 #[cfg(test)]
 mod tests;
+mod unproved;
 
 use std::fmt;
 
+use crate::code::TargetKind;
 use crate::data_type::ScalarType;
 use crate::expr::{
     BinaryOp, Builtin, Environment, EvalError, Expr, LowerError, Node, ShapeBuilder, ShapeOp, Symbol,
     lower_scalar, lower_value,
 };
-use crate::launch::{self, Problem, Role};
-use crate::model::{ArgValue, Launch, Plugin};
+use crate::launch::{self, Limit, MAX_BLOCK, MAX_GRID, MAX_THREADS, Problem, Role};
+use crate::model::{ArgValue, Guard, Launch, Plugin, Requirement, Variant};
 use crate::value::Value;
 
+pub use evaluate::{NoNumber, evaluate};
+pub use limits::{limits, sizes};
 pub use obstacles::{Obstacle, obstacles};
+pub use own::{Misfit, misfit};
+pub use unproved::{Unproved, running, unproved, writes};
 
 /// One of the 32-bit integers that TensorRT passes between the inputs and the outputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Word {
-    /// Other than 0 where there is nothing to do: TensorRT launches a grid of one block then, since it takes none of 0.
+    /// Other than 0 where there is nothing to do, or the shapes are not what the plugin requires: TensorRT launches a grid of one block then, since it
+    /// takes none of 0.
     Nothing,
     /// An element of an argument, or half of one.
     Element {
@@ -60,7 +70,7 @@ impl Part {
     }
 }
 
-/// The words of a launch, in the order in which TensorRT passes them.
+/// The words of a launch of a kernel around the author's, in the order in which TensorRT passes them.
 #[must_use]
 pub fn words(launch: &Launch) -> Vec<Word> {
     let elements = |value: &ArgValue| match value {
@@ -77,6 +87,57 @@ pub fn words(launch: &Launch) -> Vec<Word> {
     std::iter::once(Word::Nothing).chain(of_args).collect()
 }
 
+/// Whether TensorRT launches the kernels of a plugin itself: its code is for that.
+#[must_use]
+pub fn is_native(plugin: &Plugin) -> bool {
+    let mut launches = plugin.variants.iter().flat_map(Variant::launches);
+    launches.any(|launch| launch.code.iter().any(|code| code.target.kind == TargetKind::Native))
+}
+
+/// The most dynamic shared memory that a block gets without `cuFuncSetAttribute` (CUDA Programming Guide 13.0, "Shared Memory"), bytes. Whether TensorRT
+/// calls it is not known.
+pub const SHARED_BYTES: i64 = 48 << 10;
+
+/// How the symbols of kernels begin that TensorRT launches: those that are made around an author's.
+const AROUND: &str = "cubinder__";
+/// And those that it launches as another compiler made them.
+const OWN: &str = "cubinder_own__";
+/// What stands in them between the namespace and the name of the op.
+const BETWEEN: &str = "__";
+
+/// The symbol of the kernels around those of an op that TensorRT launches: `cubinder__sample__circ_pad_plugin`.
+#[must_use]
+pub fn symbol(namespace: &str, name: &str) -> String {
+    symbol_of(AROUND, namespace, name)
+}
+
+/// What the kernels of an op are called that another compiler made, and that TensorRT launches as they are.
+#[must_use]
+pub fn own_symbol(namespace: &str, name: &str) -> String {
+    symbol_of(OWN, namespace, name)
+}
+
+fn symbol_of(begin: &str, namespace: &str, name: &str) -> String {
+    let plain = |text: &str| -> String {
+        text.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect()
+    };
+    format!("{begin}{}{BETWEEN}{}", plain(namespace), plain(name))
+}
+
+/// The op that a symbol is of, as far as a symbol can say it: `sample::circ_pad_plugin`. None for any other symbol.
+#[must_use]
+pub fn op_of_symbol(symbol: &str) -> Option<String> {
+    let rest = symbol.strip_prefix(OWN).or_else(|| symbol.strip_prefix(AROUND))?;
+    let (namespace, name) = rest.split_once(BETWEEN)?;
+    Some(if namespace.is_empty() { name.to_owned() } else { format!("{namespace}::{name}") })
+}
+
+/// Whether what TensorRT launches is the author's kernel as another compiler made it ([`misfit`]): then it is not told that there is nothing to do.
+#[must_use]
+pub fn is_own(launch: &Launch) -> bool {
+    launch.code.iter().any(|code| code.symbol.starts_with(OWN))
+}
+
 /// What TensorRT is told of a launch.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Lowered<D> {
@@ -86,7 +147,7 @@ pub struct Lowered<D> {
     pub block: [D; 3],
     /// Dynamic shared memory of a block, bytes.
     pub shared_bytes: D,
-    /// What [`words`] says, in that order.
+    /// What [`words`] says, in that order; of a kernel that is launched as another compiler made it without [`Word::Nothing`].
     pub words: Vec<D>,
 }
 
@@ -117,40 +178,55 @@ impl<E: fmt::Display> fmt::Display for Fault<E> {
     }
 }
 
-/// The expressions of a launch. `env` gives attributes and ranks; `builder` gives the dimensions of inputs and outputs.
+/// The expressions of a launch that is done where `when` holds, or always. `env` gives attributes and ranks; `builder` gives the dimensions of
+/// inputs and outputs. Where one of the plugin's requirements that are `required` does not hold nothing is done, either: the wrong shapes are not read, and nobody says so. A kernel that is meant to begin before the work before it has ended begins in its turn: what it waits for is over then.
 ///
 /// # Errors
 /// Where a part has no value for any shape, a value that the kernel does not take, or one that TensorRT's operations cannot say.
 pub fn lower<B: ShapeBuilder>(
     plugin: &Plugin,
+    when: Option<&Guard>,
+    required: &[&Requirement],
     launch: &Launch,
     env: &dyn Environment,
     builder: &mut B,
 ) -> Result<Lowered<B::Dim>, Fault<B::Error>> {
     let mut lowering = Lowering { env, builder, spared: None };
-    lowering.spared = lowering.emptiness(plugin, launch).map_err(fault(Role::Grid('x')))?;
-    let grid = [
-        lowering.extent(&launch.grid[0], Role::Grid('x'))?,
-        lowering.extent(&launch.grid[1], Role::Grid('y'))?,
-        lowering.extent(&launch.grid[2], Role::Grid('z'))?,
-    ];
-    let nothing = lowering.is_nothing(&grid).map_err(fault(Role::Grid('x')))?;
-    let one_at_least = |lowering: &mut Lowering<'_, B>, extent: &B::Dim, axis| {
-        let one = lowering.constant(1);
-        one.and_then(|one| lowering.operation(ShapeOp::Max, extent, &one)).map_err(fault(Role::Grid(axis)))
-    };
-    let grid = [
-        one_at_least(&mut lowering, &grid[0], 'x')?,
-        one_at_least(&mut lowering, &grid[1], 'y')?,
-        one_at_least(&mut lowering, &grid[2], 'z')?,
-    ];
-    let block = [
-        lowering.extent(&launch.block[0], Role::Block('x'))?,
-        lowering.extent(&launch.block[1], Role::Block('y'))?,
-        lowering.extent(&launch.block[2], Role::Block('z'))?,
-    ];
-    let shared_bytes = lowering.extent(&launch.shared_bytes, Role::SharedBytes)?;
-    let mut words = vec![nothing];
+    let left_out = when.map(|when| lowering.left_out(when)).transpose()?;
+    if matches!(left_out, Some(Truth::Known(true))) {
+        return lowering.idle(launch).map_err(of_grid);
+    }
+    let left_out = left_out.and_then(Truth::dim);
+    let empty = lowering.emptiness(plugin, launch).map_err(of_grid)?;
+    lowering.spared = lowering.either(empty, left_out.clone()).map_err(of_grid)?;
+    let grid = lowering.extents(&launch.grid, Role::Grid, 0, MAX_GRID)?;
+    if grid.iter().any(|extent| matches!(extent, Extent::Known(0))) {
+        return lowering.idle(launch).map_err(of_grid);
+    }
+    let mut nothing = lowering.empty(&grid, left_out).map_err(of_grid)?;
+    for requirement in required {
+        let broken = match lowering.unmet(&requirement.expr, &requirement.text)? {
+            Truth::Known(false) => continue,
+            Truth::Known(true) => return lowering.idle(launch).map_err(of_grid),
+            Truth::Dim(broken) => Some(broken),
+        };
+        nothing = lowering.either(nothing, broken).map_err(of_grid)?;
+    }
+    let block = lowering.extents(&launch.block, Role::Block, 1, MAX_BLOCK)?;
+    threads(&block)?;
+    let shared_bytes = lowering.extent(&launch.shared_bytes, Role::SharedBytes, 0, SHARED_BYTES)?;
+    // One block leaves at once, whatever the expressions come to then. What is known of it is right then, too.
+    let grid = lowering.selected(&grid, nothing.as_ref(), Role::Grid, |_| true)?;
+    let block = lowering.selected(&block, nothing.as_ref(), Role::Block, |extent| !extent.is_known())?;
+    let instead = nothing.as_ref().filter(|_| !shared_bytes.is_known());
+    let shared_bytes = lowering.select(&shared_bytes, instead, 0).map_err(fault(Role::SharedBytes))?;
+    let mut words = Vec::new();
+    if !is_own(launch) {
+        words.push(match nothing {
+            Some(nothing) => nothing,
+            None => lowering.constant(0).map_err(of_grid)?,
+        });
+    }
     for arg in &launch.args {
         match &arg.value {
             ArgValue::Scalar { ty, expr } => {
@@ -197,8 +273,55 @@ fn divides(expr: &Expr) -> bool {
     })
 }
 
+impl<D> Extent<D> {
+    fn is_known(&self) -> bool {
+        matches!(self, Extent::Known(_))
+    }
+}
+
+/// Threads of a block, where shapes decide none of it.
+fn threads<D, E>(block: &[Extent<D>; 3]) -> Result<(), Fault<E>> {
+    let [Extent::Known(x), Extent::Known(y), Extent::Known(z)] = block else { return Ok(()) };
+    let value = x.saturating_mul(*y).saturating_mul(*z);
+    if value <= MAX_THREADS {
+        return Ok(());
+    }
+    let problem = Problem::TooLarge { value, most: MAX_THREADS, limit: Limit::Cuda };
+    Err(Fault { role: Role::Threads, cause: Cause::Value(problem) })
+}
+
 fn fault<E>(role: Role) -> impl FnOnce(LowerError<E>) -> Fault<E> {
     move |error| Fault { role, cause: Cause::Lower(error) }
+}
+
+/// Of what is made for the grid, where nothing else is to blame.
+fn of_grid<E>(error: LowerError<E>) -> Fault<E> {
+    Fault { role: Role::Grid('x'), cause: Cause::Lower(error) }
+}
+
+/// A boolean.
+enum Truth<D> {
+    /// Shapes do not decide it.
+    Known(bool),
+    /// They do: 1 where it is true.
+    Dim(D),
+}
+
+impl<D> Truth<D> {
+    fn dim(self) -> Option<D> {
+        match self {
+            Truth::Known(_) => None,
+            Truth::Dim(dim) => Some(dim),
+        }
+    }
+}
+
+/// A part of grid or block, or shared memory.
+enum Extent<D> {
+    /// Shapes do not decide it.
+    Known(i64),
+    /// They do.
+    Dim(D),
 }
 
 struct Lowering<'a, B: ShapeBuilder> {
@@ -252,11 +375,103 @@ impl<B: ShapeBuilder> Lowering<'_, B> {
         least.map(|least| self.with_constant(ShapeOp::Equal, &least, 0)).transpose()
     }
 
-    /// 1 where an extent is 0.
-    fn is_nothing(&mut self, extents: &[B::Dim; 3]) -> Answer<B, B::Dim> {
-        let least = self.operation(ShapeOp::Min, &extents[0], &extents[1])?;
-        let least = self.operation(ShapeOp::Min, &least, &extents[2])?;
-        self.with_constant(ShapeOp::Equal, &least, 0)
+    /// Whether a step is left out: its condition does not hold.
+    fn left_out(&mut self, when: &Guard) -> Result<Truth<B::Dim>, Fault<B::Error>> {
+        self.unmet(&when.expr, &when.text)
+    }
+
+    /// Whether a condition does not hold.
+    fn unmet(&mut self, condition: &Expr, text: &str) -> Result<Truth<B::Dim>, Fault<B::Error>> {
+        let lowered = self.negated(condition);
+        lowered.map_err(fault(Role::Condition(text.to_owned())))
+    }
+
+    fn negated(&mut self, condition: &Expr) -> Answer<B, Truth<B::Dim>> {
+        match lower_value(condition, self.env, self.builder, None)? {
+            Symbol::Known(Value::Bool(holds)) => Ok(Truth::Known(!holds)),
+            Symbol::Bool(holds) => {
+                let one = self.constant(1)?;
+                self.operation(ShapeOp::Sub, &one, &holds).map(Truth::Dim)
+            }
+            Symbol::Known(_) | Symbol::Int(_) | Symbol::Array(_) => {
+                Err(LowerError::Evaluate(EvalError::Malformed))
+            }
+        }
+    }
+
+    /// What does nothing for any shape: one block that leaves at once.
+    fn idle(&mut self, launch: &Launch) -> Answer<B, Lowered<B::Dim>> {
+        let (zero, one) = (self.constant(0)?, self.constant(1)?);
+        let ones = || [one.clone(), one.clone(), one.clone()];
+        let passed = words(launch).into_iter().filter(|word| *word != Word::Nothing || !is_own(launch));
+        let words =
+            passed.map(|word| if word == Word::Nothing { one.clone() } else { zero.clone() }).collect();
+        Ok(Lowered { grid: ones(), block: ones(), shared_bytes: zero.clone(), words })
+    }
+
+    /// 1 where one of both is.
+    fn either(&mut self, one: Option<B::Dim>, other: Option<B::Dim>) -> Answer<B, Option<B::Dim>> {
+        match (one, other) {
+            (Some(one), Some(other)) => self.operation(ShapeOp::Max, &one, &other).map(Some),
+            (one, other) => Ok(one.or(other)),
+        }
+    }
+
+    /// 1 where the launch is left out, and where an extent of the grid is 0; none where neither can be.
+    fn empty(&mut self, grid: &[Extent<B::Dim>; 3], left_out: Option<B::Dim>) -> Answer<B, Option<B::Dim>> {
+        let mut least: Option<B::Dim> = None;
+        for extent in grid {
+            let extent = match extent {
+                Extent::Known(1..) => continue,
+                Extent::Known(value) => self.constant(*value)?,
+                Extent::Dim(dim) => dim.clone(),
+            };
+            least = Some(match least {
+                Some(least) => self.operation(ShapeOp::Min, &least, &extent)?,
+                None => extent,
+            });
+        }
+        let is_empty = least.map(|least| self.with_constant(ShapeOp::Equal, &least, 0)).transpose()?;
+        self.either(is_empty, left_out)
+    }
+
+    /// The extents that are `chosen` as 1 where there is nothing to do, and all others as they are.
+    fn selected(
+        &mut self,
+        extents: &[Extent<B::Dim>; 3],
+        nothing: Option<&B::Dim>,
+        role: fn(char) -> Role,
+        chosen: fn(&Extent<B::Dim>) -> bool,
+    ) -> Result<[B::Dim; 3], Fault<B::Error>> {
+        let mut one = |extent: &Extent<B::Dim>, axis| {
+            self.select(extent, nothing.filter(|_| chosen(extent)), 1).map_err(fault(role(axis)))
+        };
+        let [x, y, z] = extents;
+        Ok([one(x, 'x')?, one(y, 'y')?, one(z, 'z')?])
+    }
+
+    /// The extent, or `instead` where there is nothing to do.
+    fn select(
+        &mut self,
+        extent: &Extent<B::Dim>,
+        nothing: Option<&B::Dim>,
+        instead: i64,
+    ) -> Answer<B, B::Dim> {
+        let dim = match (extent, nothing) {
+            (Extent::Known(value), None) => return self.constant(*value),
+            (Extent::Known(value), Some(_)) if *value == instead => return self.constant(*value),
+            (Extent::Known(value), Some(_)) => self.constant(*value)?,
+            (Extent::Dim(dim), None) => return Ok(dim.clone()),
+            (Extent::Dim(dim), Some(_)) => dim.clone(),
+        };
+        let Some(nothing) = nothing else { return Ok(dim) };
+        let one = self.constant(1)?;
+        let something = self.operation(ShapeOp::Sub, &one, nothing)?;
+        let kept = self.operation(ShapeOp::Prod, &dim, &something)?;
+        match instead {
+            0 => Ok(kept),
+            _ => self.operation(ShapeOp::Sum, &kept, nothing),
+        }
     }
 
     fn value(&mut self, expr: &Expr, role: Role) -> Result<Symbol<B::Dim>, Fault<B::Error>> {
@@ -264,17 +479,42 @@ impl<B: ShapeBuilder> Lowering<'_, B> {
         lower_value(expr, self.env, self.builder, spared.as_ref()).map_err(fault(role))
     }
 
-    fn extent(&mut self, expr: &Expr, role: Role) -> Result<B::Dim, Fault<B::Error>> {
+    fn extents(
+        &mut self,
+        exprs: &[Expr; 3],
+        role: fn(char) -> Role,
+        least: i64,
+        most: [i64; 3],
+    ) -> Result<[Extent<B::Dim>; 3], Fault<B::Error>> {
+        Ok([
+            self.extent(&exprs[0], role('x'), least, most[0])?,
+            self.extent(&exprs[1], role('y'), least, most[1])?,
+            self.extent(&exprs[2], role('z'), least, most[2])?,
+        ])
+    }
+
+    /// What shapes do not decide is held against what CUDA takes here: nobody asks later.
+    fn extent(
+        &mut self,
+        expr: &Expr,
+        role: Role,
+        least: i64,
+        most: i64,
+    ) -> Result<Extent<B::Dim>, Fault<B::Error>> {
+        let wrong = |role, problem| Err(Fault { role, cause: Cause::Value(problem) });
         match self.value(expr, role.clone())? {
-            Symbol::Int(dim) => Ok(dim),
-            Symbol::Known(Value::Int(value)) => self.constant(value).map_err(fault(role)),
-            Symbol::Known(found) => {
-                let problem = Problem::Kind { found, expected: "an integer" };
-                Err(Fault { role, cause: Cause::Value(problem) })
+            Symbol::Int(dim) => Ok(Extent::Dim(dim)),
+            Symbol::Known(Value::Int(value)) if value < least => {
+                wrong(role, Problem::TooSmall { value, least })
             }
+            Symbol::Known(Value::Int(value)) if value > most => {
+                wrong(role, Problem::TooLarge { value, most, limit: Limit::Cuda })
+            }
+            Symbol::Known(Value::Int(value)) => Ok(Extent::Known(value)),
+            Symbol::Known(found) => wrong(role, Problem::Kind { found, expected: "an integer" }),
             // Says in its own words that this is no integer.
             Symbol::Bool(_) | Symbol::Array(_) => {
-                lower_scalar(expr, self.env, self.builder).map_err(fault(role))
+                lower_scalar(expr, self.env, self.builder).map(Extent::Dim).map_err(fault(role))
             }
         }
     }

@@ -100,13 +100,16 @@ impl Mode {
     }
 }
 
-impl std::fmt::Display for Mode {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
+impl Mode {
+    /// The mode for people. `is_native`: TensorRT launches all of the bundle's kernels itself ([`crate::native::is_native`]).
+    #[must_use]
+    pub const fn title(self, is_native: bool) -> &'static str {
+        match self {
+            Mode::Ops if is_native => "ops, code that TensorRT keeps itself",
             Mode::Ops => "ops, code in serialized fields",
             Mode::OpsForLibrary => "ops, code in a code library",
             Mode::CodeLibrary => "code library",
-        })
+        }
     }
 }
 
@@ -354,8 +357,9 @@ mod tests {
 
     #[test]
     fn modes_are_named() {
-        let named = [Mode::Ops, Mode::OpsForLibrary, Mode::CodeLibrary].map(|mode| mode.to_string());
+        let named = [Mode::Ops, Mode::OpsForLibrary, Mode::CodeLibrary].map(|mode| mode.title(false));
         assert_eq!(named, ["ops, code in serialized fields", "ops, code in a code library", "code library"]);
+        assert_eq!(Mode::Ops.title(true), "ops, code that TensorRT keeps itself");
     }
 
     #[test]

@@ -76,6 +76,13 @@ fn add(missing: &mut Vec<NoCode>, new: NoCode, kernel: &str) {
 /// Whether nothing stays for a device, and then, whether it could use PTX.
 fn lacks(code: &[CodeRef], device: ComputeCapability, ptx: bool) -> Option<bool> {
     let has = |kind| first(code, device, kind).is_some();
+    // The driver compiles it, as any PTX.
+    let as_ptx = |target: Target| Target { kind: TargetKind::Ptx, ..target };
+    let mut native = code.iter().filter(|reference| reference.target.kind == TargetKind::Native).peekable();
+    if native.peek().is_some() {
+        let is_served = native.any(|reference| fit(device, as_ptx(reference.target)) != Fit::Unlikely);
+        return (!is_served).then_some(false);
+    }
     let (has_cubin, has_ptx) = (has(TargetKind::Cubin), has(TargetKind::Ptx));
     let stays = has_cubin || has_ptx && ptx;
     (!stays).then_some(has_ptx)
@@ -86,7 +93,10 @@ fn chosen(code: &[CodeRef], devices: &[ComputeCapability], ptx: bool) -> Vec<Cod
     let kinds = if ptx { [TargetKind::Cubin, TargetKind::Ptx].as_slice() } else { &[TargetKind::Cubin] };
     let wanted = devices.iter().flat_map(|device| kinds.iter().map(move |kind| first(code, *device, *kind)));
     let wanted: Vec<usize> = wanted.flatten().collect();
-    let stays = |(index, reference): (usize, &CodeRef)| wanted.contains(&index).then(|| reference.clone());
+    // What TensorRT launches there is once, for all devices.
+    let stays = |(index, reference): (usize, &CodeRef)| {
+        (wanted.contains(&index) || reference.target.kind == TargetKind::Native).then(|| reference.clone())
+    };
     code.iter().enumerate().filter_map(stays).collect()
 }
 
@@ -104,7 +114,11 @@ mod tests {
     use super::*;
 
     fn references(targets: &str) -> Vec<CodeRef> {
-        let target = |text: &str| text.parse().unwrap();
+        // Nobody asks for native code by its name.
+        let target = |text: &str| match text.strip_prefix("native_") {
+            Some(arch) => Target { kind: TargetKind::Native, ..format!("compute_{arch}").parse().unwrap() },
+            None => text.parse().unwrap(),
+        };
         let reference = |(index, text)| CodeRef { target: target(text), code: index, symbol: String::new() };
         (0..).zip(targets.split_whitespace()).map(reference).collect()
     }
@@ -142,5 +156,21 @@ mod tests {
         assert_eq!(asked((10, 0), true), None);
         assert_eq!(asked((10, 0), false), Some(true));
         assert_eq!(asked((7, 5), true), Some(false));
+    }
+
+    #[test]
+    fn what_tensorrt_launches_serves_the_devices_that_its_ptx_does() {
+        for (target, device, expected) in [
+            ("native_80", (8, 0), None),
+            ("native_80", (12, 1), None),
+            ("native_80", (7, 5), Some(false)),
+            ("native_90a", (9, 0), None),
+            ("native_90a", (10, 0), Some(false)),
+            ("native_90a", (8, 0), Some(false)),
+        ] {
+            let carried = references(target);
+            assert_eq!(lacks(&carried, devices(&[device])[0], false), expected, "{target} on {device:?}");
+            assert_eq!(chosen(&carried, &devices(&[device]), false), carried);
+        }
     }
 }

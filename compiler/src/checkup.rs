@@ -196,7 +196,8 @@ fn look_at((project, measured): (&Project, &[tuning::File]), source: &Arc<Source
         let targets = planning.plan.targets();
         checkup.targets.extend(targets.iter().map(ToString::to_string));
         checkup.without_targets += usize::from(targets.is_empty());
-        let checked = check::check_for(plugin, &targets);
+        checkup.diagnostics.extend(told(check::check_route(plugin, &planning.plan), is_right));
+        let checked = check::check_for(plugin, &targets, planning.plan.route.route);
         checkup.diagnostics.extend(told(checked.diagnostics, is_right));
         if is_right {
             checkup.obligations.extend(checked.obligations);
@@ -260,9 +261,10 @@ impl Subject {
         let Some(plugin) = &self.plugin else { return found };
         let checkup = &mut found.checkup;
         let targets = self.plan.as_ref().map_or_else(Vec::new, |planning| planning.plan.targets());
+        let route = self.plan.as_ref().map(|planning| planning.plan.route.route).unwrap_or_default();
         let kernels = cuda::check_for(plugin, &targets, open);
         if self.is_right && !has_errors(&kernels.diagnostics) {
-            let arguments = check::check_arguments(plugin, &targets, &kernels.args);
+            let arguments = check::check_arguments(plugin, &targets, route, &kernels.args);
             found.supersede.clone_from(&arguments.diagnostics);
             checkup.diagnostics.extend(arguments.diagnostics);
             checkup.obligations.extend(arguments.obligations);

@@ -7,15 +7,18 @@ mod depfile;
 mod explain;
 mod inputs;
 mod jobs;
+mod native;
 mod places;
 mod provenance;
 mod units;
 mod write;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use cubinder_bundle::container;
-use cubinder_bundle::{Bundle, Digest, Provenance};
+use cubinder_bundle::native::is_native;
+use cubinder_bundle::{ArchSuffix, Bundle, Digest, Provenance, Target, TargetKind};
 
 use crate::cache::Cache;
 use crate::check::Obligation;
@@ -24,10 +27,12 @@ use crate::config;
 use crate::diagnostic::Diagnostic;
 use crate::foreign::{self, FromPtx};
 use crate::library::Mode;
+use crate::manifest::Route;
 use crate::nvrtc::{Session, Settings, Statistics};
 use crate::pack::pack;
 use crate::project::{Plan, Project};
 use crate::resolve::Resolved;
+use crate::rules;
 use crate::toolkit::{Overrides, Toolkit};
 use crate::tuning::{self, Changed};
 use crate::whole;
@@ -65,6 +70,10 @@ pub struct Outcome {
     pub bundle_bytes: u64,
     /// How many plugins it has.
     pub plugins: usize,
+    /// How many of them TensorRT launches itself.
+    pub native: usize,
+    /// What the code of these is for, where it is one chip or its family alone.
+    pub native_alone: Vec<Target>,
     /// How many code objects it has.
     pub code_objects: usize,
     /// What NVRTC and the cache did.
@@ -112,6 +121,10 @@ pub fn compile(request: &Request, progress: &dyn Progress) -> Result<Outcome, Ve
     let packed = packed(&request.project, &request.overrides, request.use_cache, progress)?;
     let Packed { made, plugins, provenance, from_ptx, included, nvrtc } = packed;
     let Made { bundle, statistics, mut warnings, obligations } = made;
+    let native = bundle.plugins.iter().filter(|plugin| is_native(plugin)).count();
+    if request.embed && native == bundle.plugins.len() {
+        return Err(vec![nothing_to_embed()]);
+    }
     let mut inputs = Inputs::of(request, &plugins, nvrtc.as_deref());
     inputs.merge(included);
     let (bytes, digest) = encode(&bundle)?;
@@ -127,6 +140,8 @@ pub fn compile(request: &Request, progress: &dyn Progress) -> Result<Outcome, Ve
         bundle: digest,
         bundle_bytes: bytes.len() as u64,
         plugins: bundle.plugins.len(),
+        native,
+        native_alone: native_alone(&bundle),
         code_objects: bundle.code.len(),
         statistics,
         warnings,
@@ -134,6 +149,24 @@ pub fn compile(request: &Request, progress: &dyn Progress) -> Result<Outcome, Ve
         from_ptx,
         measured_otherwise: tuning::changed(&request.project.read_tuning().0, &bundle),
     })
+}
+
+/// What code that TensorRT launches itself is for, where that is one chip or its family (`a`, `f`), each once.
+fn native_alone(bundle: &Bundle) -> Vec<Target> {
+    let is_alone =
+        |target: &Target| target.kind == TargetKind::Native && target.arch.suffix != ArchSuffix::None;
+    let alone: BTreeSet<Target> = bundle.code.iter().map(|code| code.target).filter(is_alone).collect();
+    alone.into_iter().collect()
+}
+
+/// What is wrong with `--embed` where no engine needs any library.
+fn nothing_to_embed() -> Diagnostic {
+    Diagnostic::error(
+        "there is no code to be serialized into engines: TensorRT launches all of the plugins itself",
+    )
+    .code(rules::NO_NATIVE_ROUTE)
+    .note("such an engine holds the kernels' PTX without `--embed`, and needs no library")
+    .help("leave `--embed` out")
 }
 
 /// A bundle in memory.
@@ -211,7 +244,8 @@ fn packed(
     let statistics = session.map(Session::statistics).unwrap_or_default();
     let nvrtc = session.map(|session| session.toolkit().nvrtc.clone());
     let made = Made { bundle, statistics, warnings, obligations };
-    let served = plugins.iter().zip(&plans);
+    // What TensorRT launches itself is always PTX.
+    let served = plugins.iter().zip(&plans).filter(|(_, plan)| plan.route.route == Route::Plugin);
     let from_ptx =
         served.flat_map(|(plugin, plan)| foreign::from_ptx(&plugin.draft, &plan.targets(), plan.ptx_serves));
     let from_ptx = from_ptx.collect();

@@ -6,7 +6,9 @@
 use std::collections::HashMap;
 
 use cubinder_bundle::expr::{Expr, Node};
-use cubinder_bundle::{Arg, Bundle, CodeBytes, CodeObject, CodeRef, Digest, Plugin, Target};
+use cubinder_bundle::{
+    Arg, Bundle, CodeBytes, CodeObject, CodeRef, Digest, Launch, Plugin, Target, TargetKind, Variant,
+};
 
 use crate::resolve::PluginDraft;
 
@@ -62,6 +64,11 @@ fn finish(compiled: CompiledPlugin, code: &mut CodeTable) -> Plugin {
             launch.cluster = launch.cluster.take().or(cluster);
             launch.code = result.code.into_iter().map(|compiled| code.add(compiled)).collect();
         }
+    }
+    let is_native = |launch: &Launch| launch.code.iter().any(|code| code.target.kind == TargetKind::Native);
+    if plugin.variants.iter().flat_map(Variant::launches).any(is_native) {
+        // Those that TensorRT could not choose have no code.
+        plugin.keep_variants(|variant| variant.launches().all(is_native));
     }
     plugin
 }

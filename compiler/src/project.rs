@@ -16,9 +16,10 @@ use cubinder_bundle::{Plugin, Target};
 
 use crate::config::{self, Config};
 use crate::diagnostic::{Diagnostic, Severity};
+use crate::manifest::Route;
 use crate::tuning;
 use kind::Kind;
-pub use plan::{Plan, PlannedTarget, Planning};
+pub use plan::{Plan, PlannedRoute, PlannedTarget, Planning};
 
 /// What the command line asks for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -37,6 +38,8 @@ pub struct Asked {
     pub options: Vec<String>,
     /// Whether code has line information, whatever manifests and `cubinder.toml` say.
     pub line_information: bool,
+    /// Who launches the kernels, whatever manifests say.
+    pub route: Option<Route>,
     /// Files of tuning, before those that `cubinder.toml` names.
     pub tuning: Vec<PathBuf>,
     /// What is opened is measured, which mends its tuning: what is wrong with that is passed over.

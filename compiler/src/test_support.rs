@@ -70,6 +70,7 @@ pub(crate) fn draft(folder: &Path, text: &str, kernel: &str, types: &[DataType])
         kernel: kernel.to_owned(),
         kernel_span: span(9..11 + kernel.len()),
         grid_spans: Vec::new(),
+        block_span: None,
         formats: Vec::new(),
         has_formats: false,
         types: types.iter().map(|ty| (ty.name().to_owned(), *ty)).collect(),

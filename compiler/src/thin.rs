@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use cubinder_bundle::container::{self, Container};
 use cubinder_bundle::fit::ComputeCapability;
+use cubinder_bundle::native::is_native;
 use cubinder_bundle::provenance::{self, Section};
 use cubinder_bundle::thin::{NoCode, thin as thin_bundle};
 use cubinder_bundle::{Bundle, Digest};
@@ -39,6 +40,8 @@ pub struct Outcome {
     pub code_objects: (usize, usize),
     /// The targets whose code stays.
     pub targets: Vec<String>,
+    /// Whether TensorRT launches the kernels of all plugins itself.
+    pub is_native: bool,
 }
 
 /// A library that was written.
@@ -79,6 +82,7 @@ pub fn thin(request: &Request) -> Result<Outcome, Vec<Diagnostic>> {
         bundle: smaller.bundle,
         code_objects: smaller.code_objects,
         targets: smaller.targets,
+        is_native: smaller.is_native,
     })
 }
 
@@ -88,6 +92,7 @@ struct Smaller {
     bundle: (Digest, Digest),
     code_objects: (usize, usize),
     targets: Vec<String>,
+    is_native: bool,
 }
 
 fn smaller(source: &Source, request: &Request) -> Result<Smaller, Vec<Diagnostic>> {
@@ -109,6 +114,7 @@ fn smaller(source: &Source, request: &Request) -> Result<Smaller, Vec<Diagnostic
         bundle: (before, after),
         code_objects: (bundle.code.len(), thinned.code.len()),
         targets: targets.iter().map(ToString::to_string).collect(),
+        is_native: !thinned.plugins.is_empty() && thinned.plugins.iter().all(is_native),
     })
 }
 

@@ -316,8 +316,10 @@ fn what_is_proved_is_counted_and_listed() {
         assert_eq!(result["refuted"], verdicts(&result, "refuted"), "{result}");
         assert!(result["refuted"].as_u64().unwrap() > 0, "{result}");
         let all = result["obligations"].as_array().unwrap();
-        let sum: u64 =
-            ["proved", "refuted", "at_run_time"].iter().map(|key| result[key].as_u64().unwrap()).sum();
+        let sum: u64 = ["proved", "refuted", "at_run_time", "when_built"]
+            .iter()
+            .map(|key| result[key].as_u64().unwrap())
+            .sum();
         assert_eq!(sum, all.len() as u64);
         let one =
             all.iter().find(|one| one["verdict"] == "refuted" && one["beyond_tensorrt"] == false).unwrap();

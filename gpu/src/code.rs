@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::ffi::{CString, c_int, c_void};
 use std::ptr::null_mut;
 
-use cubinder_bundle::launch::{Clusters, Takes};
+use cubinder_bundle::launch::{Clusters, Evaluated, Passed, Takes};
 use cubinder_bundle::{CodeObject, Launch, Target, TargetKind, fit};
 
 use crate::context::Context;
@@ -49,6 +49,19 @@ impl Kernel {
             clusters: Clusters::of(self.has_clusters, self.target),
             params: Some(&self.params),
         }
+    }
+
+    /// Holds what is passed against the kernel's parameters, by their sizes.
+    ///
+    /// # Errors
+    /// That they differ.
+    pub(crate) fn check_params(&self, evaluated: &Evaluated) -> Result<(), String> {
+        let size = |passed: &Passed| if matches!(passed, Passed::Numbers { .. }) { 4 } else { 8 };
+        let passed: Vec<u32> = evaluated.args.iter().map(size).collect();
+        if passed == self.params {
+            return Ok(());
+        }
+        Err(format!("its kernel takes parameters of {:?} bytes and gets {passed:?}", self.params))
     }
 }
 

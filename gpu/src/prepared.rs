@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 use cubinder_bundle::launch::{
     Doing, Evaluated, Facts, HAS_CLUSTERS, LaunchError, Passed, ScratchPlace, Sequencing, Steps, Takes,
 };
-use cubinder_bundle::{Launch, Memory, Plugin, Variant};
+use cubinder_bundle::{Launch, Memory, Plugin, TargetKind, Variant, native};
 
 use crate::code::{Code, Kernel, allow_shared};
 use crate::context::Context;
@@ -45,6 +45,8 @@ pub enum Unprepared {
     Refused(Box<LaunchError>),
     /// There is no code for the device.
     NoCode(String),
+    /// TensorRT could not launch it.
+    Native(String),
     /// The driver refuses.
     Driver(DriverError),
 }
@@ -54,6 +56,7 @@ impl fmt::Display for Unprepared {
         match self {
             Unprepared::Refused(error) => error.fmt(f),
             Unprepared::NoCode(why) => f.write_str(why),
+            Unprepared::Native(why) => write!(f, "TensorRT could not launch it: {why}"),
             Unprepared::Driver(error) => error.fmt(f),
         }
     }
@@ -98,6 +101,20 @@ impl<'k> Prepared<'k> {
                 None => None,
             };
             let takes = kernel.as_ref().map_or(Takes::ANYTHING, Kernel::takes);
+            let is_native = |kernel: &Kernel| kernel.target.kind == TargetKind::Native;
+            if let (Some(launch), Some(kernel)) = (launch, kernel.clone().filter(is_native)) {
+                // TensorRT asks nobody. What the kernel's author promised of its arguments is asked for all the same.
+                let takes = Takes { params: None, ..takes };
+                sequencing.step(&takes, &mut budget).map_err(refused)?;
+                let when = variant.steps.get(number).and_then(|step| step.when.as_ref());
+                let evaluated = native::evaluate(plugin, when, launch, facts)
+                    .map_err(|fault| Unprepared::Native(fault.to_string()))?;
+                kernel.check_params(&evaluated).map_err(Unprepared::Native)?;
+                // The driver is not asked for more dynamic shared memory than kernels have anyway: that TensorRT would is not known.
+                let plain = Launch { cooperative: false, programmatic: false, ..launch.clone() };
+                steps.push(Step::Launch(Work::new(code.context, &plain, kernel, evaluated)));
+                continue;
+            }
             let doing = sequencing.step(&takes, &mut budget).map_err(refused)?.clone();
             match (doing, launch, kernel) {
                 (Doing::Launch(evaluated), Some(launch), Some(kernel)) if !evaluated.is_empty() => {
@@ -209,8 +226,8 @@ impl Work {
             attributes: attributes.as_mut_ptr(),
             attribute_count: u32::try_from(attributes.len()).unwrap_or(0),
         };
-        // SAFETY: there is a pointer for each of the kernel's parameters, each to as many readable bytes as it has: `Sequencing` held the
-        // arguments against their sizes, which the driver or the code's author told. The driver reads them during the call. A `CUkernel`
+        // SAFETY: there is a pointer for each of the kernel's parameters, each to as many readable bytes as it has: `Sequencing` or
+        // `Kernel::check_params` held the arguments against their sizes, which the driver or the code's author told. The driver reads them during the call. A `CUkernel`
         // may stand where a `CUfunction` is asked for (`cuda.h` 13.0, `cuLaunchKernelEx`). What the kernel does to the device's memory is
         // its author's business.
         let code = unsafe {

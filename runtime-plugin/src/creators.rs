@@ -11,13 +11,17 @@ use std::sync::Arc;
 
 use cubinder_bundle::Plugin as PluginModel;
 use cubinder_bundle::container::FORMAT_VERSION;
+use cubinder_bundle::native;
 use cubinder_bundle::slot::Mode;
-use trt_abi::{Creator, Error, Field, FieldNames, PluginFieldType, Severity, TensorRTPhase, logger};
+use trt_abi::raw::QuickPluginCreationRequest;
+use trt_abi::{
+    Creator, Error, Field, FieldNames, PluginFieldType, QuickCreator, Severity, TensorRTPhase, logger,
+};
 
 use crate::attributes;
 use crate::definition::{Definition, OwnBundle, Restored, restore_node, restore_reference};
 use crate::identity;
-use crate::plugin::{Form, KernelPlugin};
+use crate::plugin::{Form, KernelPlugin, NativePlugin, OpName};
 
 /// Makes plugins for the nodes of an op.
 pub(crate) struct OpCreator {
@@ -28,6 +32,12 @@ pub(crate) struct OpCreator {
     version: CString,
     namespace: CString,
     fields: FieldNames,
+}
+
+/// Makes plugins for the nodes of an op whose kernels TensorRT launches itself.
+pub(crate) struct NativeCreator {
+    op: OpCreator,
+    name: Arc<OpName>,
 }
 
 /// Makes plugins from what engines hold.
@@ -47,18 +57,34 @@ pub(crate) struct OldCreator {
 }
 
 /// The creators of a library with the bundle `own`, which plays the part `mode`.
-pub(crate) fn of_bundle(mode: Mode, own: OwnBundle) -> Result<(Vec<OpCreator>, Vec<KernelCreator>), Error> {
+pub(crate) fn of_bundle(mode: Mode, own: OwnBundle) -> Result<OfBundle, Error> {
     let own = Arc::new(own);
+    let mut found = OfBundle::default();
     let form = match mode {
         Mode::Ops => Form::Fields,
         Mode::OpsForLibrary => Form::Library,
         Mode::CodeLibrary => {
             let name = identity::library_name(&own.digest);
-            return Ok((Vec::new(), vec![KernelCreator::new(Some(own), name)?]));
+            found.kernels.push(KernelCreator::new(Some(own), name)?);
+            return Ok(found);
         }
     };
-    let ops = (0..own.bundle.plugins.len()).map(|index| OpCreator::new(&own, index, form));
-    Ok((ops.collect::<Result<_, _>>()?, Vec::new()))
+    for (index, plugin) in own.bundle.plugins.iter().enumerate() {
+        let op = OpCreator::new(&own, index, form)?;
+        match native::is_native(plugin) {
+            true => found.natives.push(NativeCreator::new(op)),
+            false => found.ops.push(op),
+        }
+    }
+    Ok(found)
+}
+
+/// The creators that a library with a bundle registers.
+#[derive(Default)]
+pub(crate) struct OfBundle {
+    pub(crate) ops: Vec<OpCreator>,
+    pub(crate) natives: Vec<NativeCreator>,
+    pub(crate) kernels: Vec<KernelCreator>,
 }
 
 /// The creator of the library without a bundle.
@@ -152,6 +178,71 @@ impl Creator for OpCreator {
         let values = attributes::from_fields(model, fields).map_err(place)?;
         let definition = Definition::Bundle { own: Arc::clone(&self.own), index: self.index };
         KernelPlugin::new(definition, values, &name, phase, self.form, self.core_name())
+    }
+
+    fn report(&self, error: &Error) {
+        logger::error_of(c"cubinder", error);
+    }
+}
+
+impl NativeCreator {
+    fn new(op: OpCreator) -> NativeCreator {
+        let OpCreator { name, version, namespace, .. } = &op;
+        let name = OpName { name: name.clone(), version: version.clone(), namespace: namespace.clone() };
+        NativeCreator { name: Arc::new(name), op }
+    }
+}
+
+impl QuickCreator for NativeCreator {
+    type Plugin = NativePlugin;
+
+    fn name(&self) -> &CStr {
+        &self.op.name
+    }
+
+    fn version(&self) -> &CStr {
+        &self.op.version
+    }
+
+    fn namespace(&self) -> &CStr {
+        &self.op.namespace
+    }
+
+    fn fields(&self) -> &FieldNames {
+        &self.op.fields
+    }
+
+    fn needs_fields(&self) -> bool {
+        self.op.needs_fields()
+    }
+
+    fn create(
+        &self,
+        name: &CStr,
+        _: &CStr,
+        fields: &[Field<'_>],
+        phase: TensorRTPhase,
+        request: QuickPluginCreationRequest,
+    ) -> Result<NativePlugin, Error> {
+        let name = name.to_string_lossy();
+        let model = self.op.model();
+        let place = |error: Error| {
+            Error::new(error.code(), format!("{}::{} `{name}`: {error}", model.namespace, model.name))
+        };
+        if phase != TensorRTPhase::BUILD {
+            return Err(place(Error::invalid(
+                "TensorRT launches its kernel itself: no engine holds such a plugin",
+            )));
+        }
+        if request == QuickPluginCreationRequest::STRICT_JIT {
+            return Err(place(Error::invalid(
+                "a plugin is asked for whose kernels are launched by a library (`aot` is 0), and TensorRT launches those of this one: take `aot` \
+                 out of the node or set it to 1, or compile the plugin without `route = \"native\"`",
+            )));
+        }
+        let values = attributes::from_fields(model, fields).map_err(place)?;
+        let definition = Definition::Bundle { own: Arc::clone(&self.op.own), index: self.op.index };
+        NativePlugin::new(definition, values, &name, Arc::clone(&self.name))
     }
 
     fn report(&self, error: &Error) {

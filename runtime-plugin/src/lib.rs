@@ -52,9 +52,10 @@ fn creators() -> Result<CreatorList, Error> {
             creators::old()?.into_iter().for_each(|old| list.push(old));
         }
         Some((mode, bytes)) => {
-            let (ops, kernels) = creators::of_bundle(mode, definition::OwnBundle::read(bytes)?)?;
-            ops.into_iter().for_each(|op| list.push(op));
-            kernels.into_iter().for_each(|kernel| list.push(kernel));
+            let found = creators::of_bundle(mode, definition::OwnBundle::read(bytes)?)?;
+            found.ops.into_iter().for_each(|op| list.push(op));
+            found.natives.into_iter().for_each(|native| list.push_quick(native));
+            found.kernels.into_iter().for_each(|kernel| list.push(kernel));
         }
     }
     Ok(list)

@@ -20,7 +20,7 @@ impl Carried {
     fn new(targets: &str) -> Carried {
         let bytes = |target: Target| match target.kind {
             TargetKind::Cubin => cubin(&target.to_string()),
-            TargetKind::Ptx => target.to_string().into_bytes(),
+            TargetKind::Ptx | TargetKind::Native => target.to_string().into_bytes(),
         };
         let targets = targets.split_whitespace().map(|text| text.parse::<Target>().unwrap());
         let stored = |target, bytes: Vec<u8>| (target, Digest::of(&bytes), CodeBytes::from(bytes));

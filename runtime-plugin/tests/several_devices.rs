@@ -21,7 +21,7 @@ impl Carried {
             let target: Target = text.parse().unwrap();
             let bytes = match target.kind {
                 TargetKind::Cubin => cubin(text),
-                TargetKind::Ptx => text.as_bytes().to_vec(),
+                TargetKind::Ptx | TargetKind::Native => text.as_bytes().to_vec(),
             };
             (target, Digest::of(&bytes), CodeBytes::from(bytes))
         };

@@ -13,7 +13,7 @@ use crate::cxx;
 use crate::headers::{self, Generation};
 
 /// Sources that are no part of the oracle's library.
-const SEPARATE: [&str; 3] = ["main.cpp", "heap.cpp", "broken.cpp"];
+pub(crate) const SEPARATE: [&str; 3] = ["main.cpp", "heap.cpp", "broken.cpp"];
 
 /// The oracle for one release, and a plugin library compiled against the same headers.
 #[derive(Clone, Debug)]

@@ -234,7 +234,9 @@ fn prepare<'b>(bench: Bench<'b>, node: &Node<'_>, valid: &[&'b Variant]) -> Resu
         let prepared = prepared.map_err(|why| {
             let why = match why {
                 Unprepared::Driver(error) => Why::Driver(error),
-                Unprepared::Refused(_) | Unprepared::NoCode(_) => Why::Unlaunchable(why.to_string()),
+                Unprepared::Refused(_) | Unprepared::NoCode(_) | Unprepared::Native(_) => {
+                    Why::Unlaunchable(why.to_string())
+                }
             };
             why.of(variant.id)
         })?;

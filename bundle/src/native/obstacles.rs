@@ -18,16 +18,12 @@ pub enum Obstacle {
     Steps(usize),
     /// The only step fills memory.
     Fill,
-    /// The only step is done under a condition.
-    Condition(String),
     /// A scratch buffer.
     Scratch(String),
     /// The kernel runs in clusters.
     Clusters,
     /// All blocks run at once.
     Cooperative,
-    /// The kernel begins before the work before it has ended.
-    Programmatic,
     /// The guard asks for what is only known at run time: addresses or the device.
     Guard(String),
     /// A part of the launch asks for that.
@@ -45,13 +41,11 @@ impl fmt::Display for Obstacle {
             Obstacle::ShapeInput(name) => write!(f, "`{name}` is a shape input"),
             Obstacle::Steps(count) => write!(f, "it has {count} steps, and TensorRT launches one kernel"),
             Obstacle::Fill => f.write_str("it fills memory, and TensorRT launches a kernel"),
-            Obstacle::Condition(text) => write!(f, "its launch is left out unless `{text}`"),
             Obstacle::Scratch(name) => {
                 write!(f, "it has the scratch buffer `{name}`, and TensorRT gives none")
             }
             Obstacle::Clusters => f.write_str("its kernel runs in clusters"),
             Obstacle::Cooperative => f.write_str("its launch is cooperative"),
-            Obstacle::Programmatic => f.write_str("its launch is programmatic"),
             Obstacle::Guard(text) => {
                 write!(
                     f,
@@ -79,24 +73,17 @@ pub fn obstacles(plugin: &Plugin, variant: &Variant) -> Vec<Obstacle> {
         found.push(Obstacle::Guard(guard.text.clone()));
     }
     match variant.steps.as_slice() {
-        [step] => {
-            found.extend(step.when.as_ref().map(|when| Obstacle::Condition(when.text.clone())));
-            match &step.work {
-                Work::Launch(launch) => of_launch(launch, &mut found),
-                Work::Fill(_) => found.push(Obstacle::Fill),
-            }
-        }
+        [step] => match &step.work {
+            Work::Launch(launch) => of_launch(launch, &mut found),
+            Work::Fill(_) => found.push(Obstacle::Fill),
+        },
         steps => found.push(Obstacle::Steps(steps.len())),
     }
     found
 }
 
 fn of_launch(launch: &Launch, found: &mut Vec<Obstacle>) {
-    let flags = [
-        (launch.cluster.is_some(), Obstacle::Clusters),
-        (launch.cooperative, Obstacle::Cooperative),
-        (launch.programmatic, Obstacle::Programmatic),
-    ];
+    let flags = [(launch.cluster.is_some(), Obstacle::Clusters), (launch.cooperative, Obstacle::Cooperative)];
     found.extend(flags.into_iter().filter_map(|(is_set, obstacle)| is_set.then_some(obstacle)));
     let axes = ['x', 'y', 'z'];
     let grid = launch.grid.iter().zip(axes).map(|(expr, axis)| (expr, Role::Grid(axis)));

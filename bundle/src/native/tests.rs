@@ -3,9 +3,10 @@ use proptest::prelude::*;
 use super::*;
 use crate::data_type::DataType;
 use crate::expr::{self, Kind, Scope};
-use crate::launch::{Doing, Facts, Steps, Takes, sequence};
+use crate::launch::{Doing, Evaluated, Facts, Steps, Takes, sequence};
 use crate::model::{
-    Arg, Attribute, AttributeElement, AttributeType, Input, Output, Scratch, ShapeLimits, Step, Variant,
+    Arg, Attribute, AttributeElement, AttributeType, Guard, Input, Output, Requirement, Scratch, ShapeLimits,
+    Step, Variant,
 };
 
 /// Computes as TensorRT does: in wrapping 64-bit integers, refusing to divide by zero.
@@ -160,17 +161,31 @@ fn put_together(launch: &Launch, words: &[i64]) -> Vec<u8> {
 
 /// Holds what TensorRT would be told against what the first route launches, which is its own evaluation.
 fn compare(launch: &Launch, shape: [i64; 2], k: i64) -> Result<(), String> {
-    let plugin = plugin(variant(launch.clone()));
+    compare_where(None, launch, shape, k)
+}
+
+fn compare_where(when: Option<&str>, launch: &Launch, shape: [i64; 2], k: i64) -> Result<(), String> {
+    let mut variant = variant(launch.clone());
+    let when = when.map(|text| Guard { expr: parsed(text), text: text.to_owned() });
+    variant.steps[0].when.clone_from(&when);
+    let plugin = plugin(variant);
     let attributes = [Value::Int(k), Value::Float(0.1)];
     let shapes: [&[i64]; 2] = [&shape, &shape];
     let facts = Facts { attributes: &attributes, ranks: &[2], shapes: &shapes, ..Facts::default() };
     let first = sequence(&plugin, &plugin.variants[0], |_| Takes::ANYTHING, &facts, &mut Steps::default());
     let node = Facts { attributes: &attributes, ranks: &[2, 2], ..Facts::default() };
-    let native =
-        lower(&plugin, launch, &node, &mut Calculator(&shapes)).map_err(|fault| fault.to_string())?;
+    let native = lower(&plugin, when.as_ref(), &[], launch, &node, &mut Calculator(&shapes));
+    let native = native.map_err(|fault| fault.to_string())?;
     assert_eq!(native.words.len(), words(launch).len());
+    let node = Facts { shapes: &shapes, ..node };
+    let numbers = evaluate(&plugin, when.as_ref(), launch, &node).map_err(|fault| fault.to_string())?;
+    assert_eq!(numbers.grid.map(i64::from), native.grid);
+    assert_eq!(numbers.args.len(), 2 + native.words.len());
     let Ok(first) = first else { return Ok(()) };
-    let Doing::Launch(first) = &first.steps[0] else { panic!("{first:?}") };
+    let Doing::Launch(first) = &first.steps[0] else {
+        assert_eq!((&first.steps[0], native.words[0]), (&Doing::LeftOut, 1));
+        return Ok(());
+    };
     assert_eq!(native.words[0] != 0, first.is_empty());
     if first.is_empty() {
         assert!(native.grid.iter().all(|extent| *extent >= 1), "{native:?}");
@@ -240,6 +255,16 @@ fn nothing_is_done_where_a_tensor_is_empty() {
     }
 }
 
+#[test]
+fn nothing_is_done_where_the_condition_does_not_hold() {
+    let launch = launch("ceil_div(numel(y), x.shape[0] - 2)", vec![scalar(I32, "7 // (x.shape[0] - 2)")]);
+    for shape in [[1, 3], [2, 3], [3, 3], [0, 3], [9, 9]] {
+        compare_where(Some("x.shape[0] > 2"), &launch, shape, 1).unwrap();
+        compare_where(Some("x.shape[0] > 2 and k == 1"), &launch, shape, 1).unwrap();
+        compare_where(Some("k == 2"), &launch, shape, 1).unwrap();
+    }
+}
+
 /// Where nothing is empty a division by zero is TensorRT's to refuse, as the first route refuses it.
 #[test]
 fn a_division_by_zero_is_not_hidden() {
@@ -264,6 +289,165 @@ fn what_does_not_fit_is_refused() {
         refused(vec![scalar(ScalarType::F32, "x.shape[0]")]),
         "argument `x.shape[0]` has no value: it is a float that depends on shapes, and TensorRT computes integers alone"
     );
+}
+
+/// `launch` for 3 x `columns`, as TensorRT would do it.
+fn evaluated(launch: &Launch, k: i64, columns: i64) -> Result<Evaluated, String> {
+    let plugin = plugin(variant(launch.clone()));
+    let shape = [3, columns];
+    let (shapes, attributes) = ([&shape[..], &shape], [Value::Int(k), Value::Float(0.0)]);
+    let facts = Facts { attributes: &attributes, shapes: &shapes, ..Facts::default() };
+    evaluate(&plugin, None, launch, &facts).map_err(|fault| fault.to_string())
+}
+
+#[test]
+fn extents_that_attributes_decide_are_held_against_what_cuda_takes() {
+    let of = |block: &str, shared: &str, k| {
+        let launch = launch("1", Vec::new());
+        let block = [parsed(block), parsed("2"), parsed("1")];
+        evaluated(&Launch { block, shared_bytes: parsed(shared), ..launch }, k, 8)
+            .map(|done| (done.block, done.shared_bytes))
+    };
+    assert_eq!(of("k", "k", 512), Ok(([512, 2, 1], 512)));
+    let refused = |block, shared, k| of(block, shared, k).unwrap_err();
+    assert_eq!(refused("k", "0", 4096), "block x is 4096, the most is 1024");
+    assert_eq!(refused("k", "0", 0), "block x is 0, the least is 1");
+    assert_eq!(refused("k", "0", -5), "block x is -5, the least is 1");
+    assert_eq!(refused("k", "0", 1024), "the number of threads in a block is 2048, the most is 1024");
+    assert_eq!(refused("1", "k * 1024", 49), "dynamic shared memory in bytes is 50176, the most is 49152");
+}
+
+/// Also where the block or the shared memory would be what CUDA refuses.
+#[test]
+fn one_block_is_launched_where_there_is_nothing_to_do() {
+    let launch = Launch {
+        grid: [parsed("3 if x.shape[1] > 0 else 0"), parsed("5"), parsed("1")],
+        block: [parsed("min(x.shape[1], 64)"), parsed("2"), parsed("1")],
+        shared_bytes: parsed("x.shape[1] * 4 + 16"),
+        ..launch("1", Vec::new())
+    };
+    let of = |columns| {
+        let done = evaluated(&launch, 1, columns).unwrap();
+        (done.grid, done.block, done.shared_bytes, done.numbers)
+    };
+    assert_eq!(of(8), ([3, 5, 1], [8, 2, 1], 48, vec![0; 4]));
+    assert_eq!(of(0), ([1, 1, 1], [1, 2, 1], 0, vec![1, 0, 0, 0]));
+}
+
+/// What the attributes leave out altogether is one block, whatever else they make of the launch.
+#[test]
+fn what_attributes_leave_out_does_not_matter() {
+    let launch = Launch {
+        block: [parsed("k"), parsed("1"), parsed("1")],
+        shared_bytes: parsed("k * x.shape[1]"),
+        ..launch("2", vec![scalar(I64, "numel(x)")])
+    };
+    let plugin = plugin(variant(launch.clone()));
+    let when = Guard { expr: parsed("k > 0"), text: "k > 0".to_owned() };
+    let of = |when: Option<&Guard>, launch: &Launch, k| {
+        let shape = [3, 8];
+        let (shapes, attributes) = ([&shape[..], &shape], [Value::Int(k), Value::Float(0.0)]);
+        let facts = Facts { attributes: &attributes, shapes: &shapes, ..Facts::default() };
+        let done = evaluate(&plugin, when, launch, &facts).map_err(|fault| fault.to_string())?;
+        Ok::<_, String>((done.grid, done.block, done.shared_bytes, done.numbers.len(), done.numbers[0]))
+    };
+    assert_eq!(of(Some(&when), &launch, 2), Ok(([2, 1, 1], [2, 1, 1], 16, 12, 0)));
+    assert_eq!(of(Some(&when), &launch, 0), Ok(([1, 1, 1], [1, 1, 1], 0, 12, 1)));
+    assert_eq!(of(None, &launch, 0), Err("block x is 0, the least is 1".to_owned()));
+    let none = Launch { grid: [parsed("k"), parsed("1"), parsed("1")], ..launch };
+    assert_eq!(of(None, &none, 0), Ok(([1, 1, 1], [1, 1, 1], 0, 12, 1)));
+}
+
+/// A plugin library refuses such shapes. Here the kernel leaves: it does not read what is not there.
+#[test]
+fn nothing_is_done_where_a_requirement_does_not_hold() {
+    let launch = launch("ceil_div(numel(x), 128)", Vec::new());
+    let plugin = plugin(variant(launch.clone()));
+    let require =
+        |text: &str| Requirement { expr: parsed(text), text: text.to_owned(), message: String::new() };
+    let all = [require("k == 1"), require("x.shape[1] % 4 == 0"), require("x.shape == y.shape")];
+    let all: Vec<&Requirement> = all.iter().collect();
+    let word = |x: [i64; 2], y: [i64; 2]| {
+        let (shapes, attributes) = ([&x[..], &y], [Value::Int(1), Value::Float(0.0)]);
+        let facts = Facts { attributes: &attributes, shapes: &shapes, ..Facts::default() };
+        let done = lower(&plugin, None, &all, &launch, &facts, &mut Calculator(&shapes)).unwrap();
+        (done.words[0], done.grid[0])
+    };
+    assert_eq!(word([3, 100], [3, 100]), (0, 3));
+    assert_eq!(word([3, 102], [3, 102]), (1, 1));
+    assert_eq!(word([3, 100], [3, 104]), (1, 1));
+}
+
+#[test]
+fn a_kernel_of_another_compiler_takes_what_tensorrt_passes() {
+    let tensor = |name: &str, tensor| Arg { name: name.to_owned(), value: ArgValue::Tensor(tensor) };
+    let (x, y) = (|| tensor("x", 0), || tensor("y", 1));
+    let small = || scalar(I32, "k");
+    let mut plugin = plugin(variant(launch("1", Vec::new())));
+    let said = |plugin: &Plugin, args: Vec<Arg>| misfit(plugin, &args).map(|misfit| misfit.to_string());
+    for numbers in [vec![], vec![small(), scalar(U32, "k"), scalar(ScalarType::F32, "e")]] {
+        let args = [vec![x()], numbers, vec![y()]].concat();
+        assert_eq!(said(&plugin, args), None);
+    }
+    let read_only = Arg { name: "x".to_owned(), value: ArgValue::ReadTensor(0) };
+    assert_eq!(said(&plugin, vec![read_only, y()]), None);
+    let wrong = [
+        (vec![], "TensorRT passes the address of `x` as argument 1, and the kernel takes fewer"),
+        (vec![y(), x()], "TensorRT passes the address of `x` as argument 1, and the kernel takes `y` there"),
+        (vec![x()], "TensorRT passes the address of `y` as argument 2, and the kernel takes fewer"),
+        (
+            vec![x(), y(), small()],
+            "TensorRT passes nothing behind the outputs, and the kernel takes `k` there",
+        ),
+        (vec![x(), scalar(I64, "k"), y()], "`k` has 8 bytes, and TensorRT passes integers of 4"),
+        (vec![x(), scalar(I8, "k"), y()], "`k` has 1 bytes, and TensorRT passes integers of 4"),
+        (
+            vec![x(), scalar(ScalarType::Bool, "k == 1"), y()],
+            "`k == 1` has 1 bytes, and TensorRT passes integers of 4",
+        ),
+        (vec![x(), array(U16, 2, "[k, k]"), y()], "`[k, k]` has 4 bytes, and TensorRT passes integers of 4"),
+        (
+            vec![x(), x(), y()],
+            "TensorRT passes the address of `y` as argument 2, and the kernel takes `x` there",
+        ),
+    ];
+    for (args, expected) in wrong {
+        assert_eq!(said(&plugin, args).as_deref(), Some(expected));
+    }
+    plugin.outputs[0].alias = Some(0);
+    assert_eq!(said(&plugin, vec![x(), small()]), None, "an output in place has no address of its own");
+}
+
+#[test]
+fn a_kernel_of_another_compiler_is_not_told_that_there_is_nothing_to_do() {
+    let mut launch = launch("ceil_div(numel(x), 128)", vec![scalar(I32, "numel(x)")]);
+    let mut evaluated = |symbol: String| {
+        let target = "compute_80".parse().unwrap();
+        launch.code = vec![crate::model::CodeRef { target, code: 0, symbol }];
+        let plugin = plugin(variant(launch.clone()));
+        let (shapes, attributes) = ([&[3_i64, 100][..], &[3, 100]], [Value::Int(1), Value::Float(0.0)]);
+        let facts = Facts { attributes: &attributes, shapes: &shapes, ..Facts::default() };
+        let evaluated = evaluate(&plugin, None, &launch, &facts).unwrap();
+        (evaluated.grid, evaluated.numbers.len() / 4, evaluated.args.len())
+    };
+    assert_eq!(evaluated(symbol("test", "op")), ([3, 1, 1], 2, 4));
+    assert_eq!(evaluated(own_symbol("test", "op")), ([3, 1, 1], 1, 3));
+}
+
+#[test]
+fn symbols_tell_whose_kernels_they_are() {
+    for (of_symbol, op) in [
+        (symbol("sample", "circ_pad"), Some("sample::circ_pad")),
+        (own_symbol("sample", "circ_pad"), Some("sample::circ_pad")),
+        (symbol("", "plain"), Some("plain")),
+        (own_symbol("", "plain"), Some("plain")),
+        (symbol("a.b", "c-d"), Some("a_b::c_d")),
+        ("cubinder_own".to_owned(), None),
+        ("cubinder__x".to_owned(), None),
+        ("scale".to_owned(), None),
+    ] {
+        assert_eq!(op_of_symbol(&of_symbol).as_deref(), op, "{of_symbol}");
+    }
 }
 
 #[test]

@@ -12,6 +12,7 @@ use super::settle::Group;
 use super::site::{At, Site};
 use super::witness::{NamedCase, describe, outside, value};
 use crate::diagnostic::{Code, Diagnostic, Label, Span};
+use crate::manifest::Route;
 use crate::rules;
 
 /// Something that must hold for every launch.
@@ -144,6 +145,7 @@ pub(super) fn oblige(site: &Site<'_>, group: Group) -> Obligation {
         is_beyond: group.settled.is_beyond,
         found,
         case,
+        route: site.route,
     }
 }
 
@@ -205,7 +207,7 @@ fn message(site: &Site<'_>, group: &Group, case: &Case, rows: &[usize]) -> Diagn
         diagnostic = diagnostic.note(format!("in {}", site.describe_all(rows)));
     }
     if !group.settled.is_always_wrong {
-        diagnostic = diagnostic.note(refused(claim));
+        diagnostic = diagnostic.note(what_comes(site, claim));
     }
     diagnostic.help(match group.settled.is_always_wrong {
         true => remedy::change(site, claim),
@@ -234,11 +236,17 @@ fn contrary(must: &str, is_always: bool) -> String {
 }
 
 /// What comes of such a case when the engine runs.
-fn refused(claim: &Claim) -> &'static str {
-    if claim.rule == rules::SIZE_TENSOR {
-        return "TensorRT believes what it is told of sizes";
+fn what_comes(site: &Site<'_>, claim: &Claim) -> &'static str {
+    match (claim.rule == rules::SIZE_TENSOR, site.route) {
+        (true, _) => "TensorRT believes what it is told of sizes",
+        (false, Route::Plugin) => refused(claim.when),
+        (false, Route::Native) => unchecked(claim),
     }
-    match claim.when {
+}
+
+/// What a plugin library does.
+fn refused(when: When) -> &'static str {
+    match when {
         When::BeforeOutputs => "such a node is refused when the engine is built, such a shape at run time",
         // Of guards alone something is said of every launch.
         When::Asked(_) => {
@@ -246,6 +254,25 @@ fn refused(claim: &Claim) -> &'static str {
         }
         When::Chosen(_) | When::Launched(_) | When::Running(_) | When::Beside(..) | When::Written(_) => {
             "such a launch is refused at run time, with a message that says this"
+        }
+    }
+}
+
+/// What TensorRT does where it launches itself.
+fn unchecked(claim: &Claim) -> &'static str {
+    match (claim.when, &claim.what) {
+        (When::BeforeOutputs, What::HasValue) => {
+            "such a node is refused when the engine is built; of shapes of a profile nobody checks it when the engine runs"
+        }
+        (When::BeforeOutputs, _) => {
+            "such a node is refused when the engine is built; for such shapes of a profile the kernel leaves at once, and the outputs keep what their \
+             memory held"
+        }
+        (When::Asked(_), _) => {
+            "TensorRT is offered no variant whose guard is not proved for all shapes of the profile: it takes one of the others"
+        }
+        _ => {
+            "TensorRT launches it all the same, and checks nothing: what is not proved for the profile is a warning when the engine is built"
         }
     }
 }

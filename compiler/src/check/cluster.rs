@@ -247,6 +247,7 @@ fn running<'s>(site: &'s Site<'_>, launch: &LaunchSite<'_>) -> Domain<'s> {
 mod tests {
     use super::super::check_for;
     use super::*;
+    use crate::manifest::Route;
     use crate::test_support::resolved;
 
     /// What is said of a launch that a guard lets run in clusters, compiled for these.
@@ -264,7 +265,7 @@ mod tests {
              args = {{ x = \"x\", y = \"y\" }}\n"
         );
         let targets: Vec<Target> = targets.split_whitespace().map(|text| text.parse().unwrap()).collect();
-        let found = check_for(&resolved("m.toml", &text), &targets).diagnostics;
+        let found = check_for(&resolved("m.toml", &text), &targets, Route::Plugin).diagnostics;
         let of_rule = found.iter().filter(|found| found.code == Some(rules::FEATURE_OF_TARGET));
         let of_rule: Vec<_> = of_rule.collect();
         let notes = of_rule.iter().flat_map(|found| found.notes.iter().cloned()).collect();

@@ -5,6 +5,7 @@
 
 use cubinder_bundle::expr::{BinaryOp, DeviceFact, Expr, Node};
 use cubinder_bundle::launch::MAX_THREADS;
+use cubinder_bundle::native::SHARED_BYTES;
 use cubinder_bundle::{Interval, KernelFacts, Target};
 
 use super::Compiled;
@@ -110,7 +111,8 @@ fn shared_memory(site: &Site<'_>, unit: &Unit, compiled: &Compiled<'_>) -> Vec<C
     let Some(here) = site.launch_of(unit) else { return Vec::new() };
     let launch = here.launch;
     let Some(text) = here.decl.shared_bytes.as_ref() else { return Vec::new() };
-    if launch.shared_bytes.constant().is_some() {
+    // Constants are held against what the targets have, which is more than there is where nobody asks for it.
+    if launch.shared_bytes.constant().is_some() && !site.is_native() {
         return Vec::new();
     }
     let expr = &launch.shared_bytes;
@@ -119,9 +121,10 @@ fn shared_memory(site: &Site<'_>, unit: &Unit, compiled: &Compiled<'_>) -> Vec<C
     let limits = limits(compiled, |target, kernel| {
         // Without static memory the limit was known before the compile: another rule's.
         let fixed = kernel.shared_bytes.filter(|fixed| *fixed > 0)?;
-        let most = match follows {
-            true => Most::AllBut(fixed.into()),
-            false => Most::Is(i64::from(max_shared_bytes(target.arch)?) - i64::from(fixed)),
+        let most = match (site.is_native(), follows) {
+            (true, _) => Most::Is(SHARED_BYTES - i64::from(fixed)),
+            (false, true) => Most::AllBut(fixed.into()),
+            (false, false) => Most::Is(i64::from(max_shared_bytes(target.arch)?) - i64::from(fixed)),
         };
         let reason = format!("what `{}` leaves beside {fixed} bytes of static shared memory", unit.kernel);
         Some((rules::SHARED_MEMORY_LIMIT, most, reason))

@@ -89,6 +89,7 @@ pub(super) fn obligations(site: &Site<'_>) -> Vec<Obligation> {
                 is_beyond: false,
                 found: None,
                 case: None,
+                route: site.route,
             });
         }
     }

@@ -12,7 +12,7 @@ pub(super) fn of(targets: &[Target]) -> Devices {
     let every = Devices::ANY;
     let highest = |target: &Target| match target.kind {
         TargetKind::Cubin => i64::from(target.arch.major) * 10 + 9,
-        TargetKind::Ptx => every.capability.max,
+        TargetKind::Ptx | TargetKind::Native => every.capability.max,
     };
     let least = targets.iter().map(|target| capability(target.arch)).min();
     let most = targets.iter().map(highest).max();
@@ -23,7 +23,7 @@ pub(super) fn of(targets: &[Target]) -> Devices {
     // Of what PTX and code for architectures that are not known here runs on, nothing is known.
     let shared = |target: &Target| match target.kind {
         TargetKind::Cubin => most_shared_bytes(target.arch),
-        TargetKind::Ptx => None,
+        TargetKind::Ptx | TargetKind::Native => None,
     };
     let shared = targets.iter().map(shared).collect::<Option<Vec<i64>>>();
     let most_shared = shared.and_then(|all| all.into_iter().max()).unwrap_or(every.shared_bytes.max);

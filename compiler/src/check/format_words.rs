@@ -98,6 +98,7 @@ fn formats_of<'s>(site: &Site<'s>, rows: &[usize], tensor: &str) -> BTreeSet<&'s
 mod tests {
     use super::super::check_for;
     use crate::diagnostic::Diagnostic;
+    use crate::manifest::Route;
     use crate::test_support::resolved;
 
     /// What is said of a guard over a tensor in one of two formats.
@@ -109,7 +110,7 @@ mod tests {
              [[variants]]\nid = 1\nguard = \"{guard}\"\n[[variants]]\nid = 2\n\
              [[launches]]\nsource = \"k.cu\"\nkernel = \"k\"\ngrid = [128]\nblock = [256]\nargs = {{ x = \"x\", y = \"y\" }}\n"
         );
-        check_for(&resolved("m.toml", &text), &[]).diagnostics
+        check_for(&resolved("m.toml", &text), &[], Route::Plugin).diagnostics
     }
 
     #[test]

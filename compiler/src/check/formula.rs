@@ -3,19 +3,13 @@
 use std::hash::{Hash as _, Hasher};
 use std::mem::discriminant;
 
-use cubinder_bundle::expr::{BinaryOp, Builtin, DeviceFact, Expr, Node, NodeId, UnaryOp};
+use cubinder_bundle::expr::{BinaryOp, Builtin, DeviceFact, Expr, Formula, Node, UnaryOp};
+pub(super) use cubinder_bundle::expr::{is_within, joined};
 use cubinder_bundle::{Interval, Value};
 
 /// `true`.
 pub(super) fn truth() -> Expr {
     Expr { nodes: vec![Node::Bool(true)] }
-}
-
-/// `min <= value and value <= max`, of an integer.
-pub(super) fn is_within(value: &Expr, allowed: Interval) -> Expr {
-    let mut formula = Formula::default();
-    formula.within(allowed, |formula| formula.copy(value));
-    formula.finish()
 }
 
 /// `len(array) <= index or (min <= array[index] and array[index] <= max)`, of an array of integers.
@@ -108,20 +102,6 @@ pub(super) fn has_length(array: &Expr, length: i64) -> Expr {
     formula.finish()
 }
 
-/// The expressions joined by an operator from the left; nothing where there are none.
-pub(super) fn joined<'e>(op: BinaryOp, parts: impl IntoIterator<Item = &'e Expr>) -> Option<Expr> {
-    let mut formula = Formula::default();
-    let mut whole: Option<NodeId> = None;
-    for part in parts {
-        let part = formula.copy(part);
-        whole = Some(match whole {
-            None => part,
-            Some(left) => formula.add(Node::Binary(op, left, part)),
-        });
-    }
-    whole.map(|_| formula.finish())
-}
-
 /// `rank(tensor) == rank and ...` for each of some tensors.
 pub(super) fn has_ranks(ranks: &[(u32, u8)]) -> Expr {
     let equal = |&(tensor, rank): &(u32, u8)| {
@@ -183,73 +163,6 @@ pub(super) struct Reads {
     pub(super) sizes: Vec<u32>,
     /// What it asks of the device, perhaps more than once.
     pub(super) device: Vec<DeviceFact>,
-}
-
-/// A list of nodes that grows; the last one is the root.
-#[derive(Default)]
-struct Formula {
-    nodes: Vec<Node>,
-    slots: u32,
-}
-
-impl Formula {
-    fn add(&mut self, node: Node) -> NodeId {
-        self.nodes.push(node);
-        self.last()
-    }
-
-    fn last(&self) -> NodeId {
-        NodeId::try_from(self.nodes.len().saturating_sub(1)).unwrap_or(NodeId::MAX)
-    }
-
-    /// Puts a copy of a whole expression behind the others. Variables keep slots of their own.
-    fn copy(&mut self, expr: &Expr) -> NodeId {
-        let shift = NodeId::try_from(self.nodes.len()).unwrap_or(NodeId::MAX);
-        let slots = self.slots;
-        let id = |id: NodeId| id.saturating_add(shift);
-        let slot = |slot: u32| slot.saturating_add(slots);
-        for node in &expr.nodes {
-            if let Node::Comprehension { slot, .. } = node {
-                self.slots = self.slots.max(slot.saturating_add(slots).saturating_add(1));
-            }
-            self.nodes.push(match node {
-                Node::Local(local) => Node::Local(slot(*local)),
-                Node::Array(items) => Node::Array(items.iter().map(|&item| id(item)).collect()),
-                Node::Unary(op, operand) => Node::Unary(*op, id(*operand)),
-                Node::Binary(op, left, right) => Node::Binary(*op, id(*left), id(*right)),
-                Node::Conditional { condition, then, otherwise } => Node::Conditional {
-                    condition: id(*condition),
-                    then: id(*then),
-                    otherwise: id(*otherwise),
-                },
-                Node::Index { array, index } => Node::Index { array: id(*array), index: id(*index) },
-                Node::Call(builtin, args) => Node::Call(*builtin, args.iter().map(|&arg| id(arg)).collect()),
-                Node::Comprehension { slot: own, over, condition, body } => Node::Comprehension {
-                    slot: slot(*own),
-                    over: id(*over),
-                    condition: condition.map(id),
-                    body: id(*body),
-                },
-                leaf => leaf.clone(),
-            });
-        }
-        self.last()
-    }
-
-    /// `min <= value and value <= max`, with the value made twice.
-    fn within(&mut self, allowed: Interval, value: impl Fn(&mut Formula) -> NodeId) -> NodeId {
-        let least = self.add(Node::Int(allowed.min));
-        let low = value(self);
-        let low = self.add(Node::Binary(BinaryOp::Le, least, low));
-        let high = value(self);
-        let most = self.add(Node::Int(allowed.max));
-        let high = self.add(Node::Binary(BinaryOp::Le, high, most));
-        self.add(Node::Binary(BinaryOp::And, low, high))
-    }
-
-    fn finish(self) -> Expr {
-        Expr { nodes: self.nodes }
-    }
 }
 
 #[cfg(test)]

@@ -60,6 +60,7 @@ fn expressed(site: &Site<'_>, what: &str, text: &Text, verdict: Verdict) -> Obli
             Verdict::Refuted(case) => Some(NamedCase::of(site.plugin, case)),
             Verdict::Proved | Verdict::Open => None,
         },
+        route: site.route,
         verdict,
     }
 }

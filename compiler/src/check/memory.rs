@@ -12,7 +12,7 @@ use super::formula::{is_positive, joined};
 use super::site::{At, Site};
 use super::witness::{describe, value};
 use crate::diagnostic::{Code, Diagnostic, Severity, Span};
-use crate::manifest::{Text, WorkDecl};
+use crate::manifest::{Route, Text, WorkDecl};
 use crate::resolve::ArgDraftValue;
 use crate::rules;
 use crate::verify::{Accumulated, Evidence};
@@ -219,12 +219,24 @@ fn unwritten(site: &Site<'_>, row: usize, accesses: &[Access], index: usize) -> 
             "where the size that is written is not 0, it holds whatever the memory held",
             "give every case a step that writes it, or say with `upper` for which cases it is empty",
         ),
-        false => (
+        false => unwritten_then(site.route),
+    };
+    Some(diagnostic.note(note).help(help))
+}
+
+/// What comes of a run that leaves an output unwritten, and what mends it.
+const fn unwritten_then(route: Route) -> (&'static str, &'static str) {
+    match route {
+        Route::Plugin => (
             "such a run is refused: what is not written holds whatever the memory held",
             "fill it first with a `memset` that has no condition, or give every case a step that writes it",
         ),
-    };
-    Some(diagnostic.note(note).help(help))
+        // One kernel is all that it has.
+        Route::Native => (
+            "TensorRT goes on with whatever the memory held, and nobody checks it: what is not proved for the profile is a warning when the engine is built",
+            "have the kernel run, and write it, in every case",
+        ),
+    }
 }
 
 /// No argument passes the output and no memset fills it.

@@ -26,6 +26,7 @@ mod inexpressible_shape;
 mod memory;
 mod remedy;
 mod require_is_constant;
+mod route;
 mod scratch;
 mod settle;
 mod shared_memory;
@@ -42,9 +43,11 @@ use cubinder_bundle::{Arg, KernelFacts, Target};
 
 pub(crate) use cluster::has_clusters;
 pub use cubinder_bundle::proof::{Case, Verdict};
+pub use route::{can_be_chosen, check_route};
 pub use witness::NamedCase;
 
 use crate::diagnostic::{Code, Diagnostic, Span, has_errors, sort};
+use crate::manifest::Route;
 use crate::resolve::Resolved;
 use crate::verify::{Accumulated, Bound};
 use claim::{Claim, When};
@@ -59,8 +62,8 @@ pub struct Checked {
     pub obligations: Vec<Obligation>,
 }
 
-/// Something that must hold for every launch of a plugin. What is not proved the runtime checks when shapes are known, and
-/// refuses the launch where it does not hold.
+/// Something that must hold for every launch of a plugin. What is not proved a plugin library checks when shapes are known, and
+/// refuses the launch where it does not hold; where TensorRT launches itself, it is told when an engine is built for shapes for which it is not proved.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Obligation {
     /// The rule it belongs to.
@@ -78,6 +81,8 @@ pub struct Obligation {
     pub found: Option<String>,
     /// The case that refutes it, by name.
     pub case: Option<NamedCase>,
+    /// Who launches, and so what comes of it where it is not proved.
+    pub route: Route,
 }
 
 impl Obligation {
@@ -93,22 +98,22 @@ impl Obligation {
     }
 }
 
-/// Checks everything but arguments, which need the kernel's signature; for the targets that the manifest names itself.
+/// Checks everything but arguments, which need the kernel's signature; for the targets and the route that the manifest names itself.
 #[must_use]
 pub fn check(resolved: &Resolved) -> Checked {
-    check_for(resolved, &[])
+    check_for(resolved, &[], resolved.manifest.compile.route())
 }
 
-/// [`check`] for a plugin that is compiled for `targets`, whatever its manifest names; without any, for those that the manifest names.
-/// Where there are none either it is held against what the largest GPUs have.
+/// [`check`] for a plugin that is compiled for `targets` and launched on `route`, whatever its manifest names; without any targets, for those
+/// that the manifest names. Where there are none either it is held against what the largest GPUs have.
 #[must_use]
-pub fn check_for(resolved: &Resolved, targets: &[Target]) -> Checked {
-    check_within(resolved, targets, &Pools::new())
+pub fn check_for(resolved: &Resolved, targets: &[Target], route: Route) -> Checked {
+    check_within(resolved, targets, route, &Pools::new())
 }
 
 /// [`check_for`] with these steps.
-fn check_within(resolved: &Resolved, targets: &[Target], pools: &Pools) -> Checked {
-    let site = Site::new(resolved, targets, pools);
+fn check_within(resolved: &Resolved, targets: &[Target], route: Route, pools: &Pools) -> Checked {
+    let site = Site::new(resolved, targets, route, pools);
     let mut checked = Checked::default();
     let inexpressible = inexpressible_shape::check(&site, &mut checked);
     let mut claims = value::claims(&site, &inexpressible);
@@ -117,9 +122,15 @@ fn check_within(resolved: &Resolved, targets: &[Target], pools: &Pools) -> Check
     claims.extend(grid::claims(&site, &inexpressible));
     claims.extend(block::claims(&site));
     claims.extend(shared_memory::claims(&site));
-    claims.extend(cluster::claims(&site));
-    claims.extend(cooperative::claims(&site));
     claims.extend(scratch::claims(&site));
+    // What TensorRT launches itself has neither, and nothing is said of what has no such launch ([`check_route`]).
+    if !site.is_native() {
+        claims.extend(cluster::claims(&site));
+        claims.extend(cooperative::claims(&site));
+        checked.diagnostics.extend(cooperative::check(&site));
+        checked.obligations.extend(cooperative::obligations(&site));
+        checked.diagnostics.extend(cluster::targets(&site));
+    }
     let (of_shapes, claims): (Vec<Claim>, Vec<Claim>) =
         claims.into_iter().partition(|claim| claim.when == When::BeforeOutputs);
     settle::settle(&site, of_shapes, &mut checked);
@@ -127,10 +138,7 @@ fn check_within(resolved: &Resolved, targets: &[Target], pools: &Pools) -> Check
     checked.diagnostics.extend(fill::check(&site));
     checked.diagnostics.extend(scratch::check(&site));
     checked.diagnostics.extend(dimensions::limits(&site));
-    checked.diagnostics.extend(cooperative::check(&site));
-    checked.obligations.extend(cooperative::obligations(&site));
     checked.diagnostics.extend(timing::check(&site));
-    checked.diagnostics.extend(cluster::targets(&site));
     checked.diagnostics.extend(memory::outputs(&site, &inexpressible));
     // Of nothing everything is true: what is said of launches would be proved and wrong.
     if unmeetable::is_empty(&site, site.plugin) {
@@ -167,11 +175,16 @@ pub struct Compiled<'a> {
 }
 
 /// Checks what needs the compiled kernels: that arguments fit their parameters, and that launches keep to what the code can have.
-/// One item for each of the draft's units, in their order. `targets` are those of [`check_for`].
+/// One item for each of the draft's units, in their order. `targets` and `route` are those of [`check_for`].
 #[must_use]
-pub fn check_compiled(resolved: &Resolved, targets: &[Target], compiled: &[Compiled<'_>]) -> Checked {
+pub fn check_compiled(
+    resolved: &Resolved,
+    targets: &[Target],
+    route: Route,
+    compiled: &[Compiled<'_>],
+) -> Checked {
     let pools = Pools::new();
-    let site = Site::new(resolved, targets, &pools);
+    let site = Site::new(resolved, targets, route, &pools);
     let mut checked = Checked::default();
     let mut claims = arguments::claims(&site, compiled);
     claims.extend(code_limits::claims(&site, compiled));
@@ -186,9 +199,9 @@ pub fn supersede(earlier: &mut Vec<Diagnostic>, later: &[Diagnostic]) {
 }
 
 /// Checks that arguments fit the parameters whose types are known without a compile: one list for each of the draft's units, in their
-/// order. `targets` are those of [`check_for`].
+/// order. `targets` and `route` are those of [`check_for`].
 #[must_use]
-pub fn check_arguments(resolved: &Resolved, targets: &[Target], bound: &[Bound]) -> Checked {
+pub fn check_arguments(resolved: &Resolved, targets: &[Target], route: Route, bound: &[Bound]) -> Checked {
     let compiled = bound.iter().map(|Bound { args, read_only, accumulated }| Compiled {
         args,
         read_only,
@@ -197,7 +210,7 @@ pub fn check_arguments(resolved: &Resolved, targets: &[Target], bound: &[Bound])
         codes: Vec::new(),
     });
     let compiled: Vec<Compiled<'_>> = compiled.collect();
-    check_compiled(resolved, targets, &compiled)
+    check_compiled(resolved, targets, route, &compiled)
 }
 
 fn finish(mut checked: Checked) -> Checked {

@@ -36,7 +36,7 @@ pub(super) fn change(site: &Site<'_>, claim: &Claim) -> String {
     if claim.rule == rules::COOPERATIVE_GRID {
         return A_FEW.to_owned();
     }
-    format!("change the expression{}", in_the_kernel(claim))
+    format!("change the expression{}", in_the_kernel(site, claim))
 }
 
 const ROUND_UP: &str = "write `ceil_div(n, d)` for `n // d`: what is left over needs a block, too";
@@ -73,7 +73,7 @@ fn is_rounded_down(claim: &Claim) -> bool {
 
 /// What would mend a claim that a case refutes.
 pub(super) fn help(site: &Site<'_>, claim: &Claim, case: &Case) -> String {
-    let wider = in_the_kernel(claim);
+    let wider = in_the_kernel(site, claim);
     if is_rounded_down(claim) {
         return ROUND_UP.to_owned();
     }
@@ -121,9 +121,10 @@ pub(super) fn help(site: &Site<'_>, claim: &Claim, case: &Case) -> String {
 }
 
 /// What else would mend it, beside limits of shapes.
-fn in_the_kernel(claim: &Claim) -> &'static str {
+fn in_the_kernel(site: &Site<'_>, claim: &Claim) -> &'static str {
     match claim.rule {
         rules::ARGUMENT_OVERFLOW if matches!(claim.what, What::Holds(_)) => "",
+        rules::SHARED_MEMORY_LIMIT if site.is_native() => ", or let a plugin library launch the kernel",
         rules::SHARED_MEMORY_LIMIT if claim.must.ends_with(ANY_GPU) => "",
         // What the device has, whatever it is.
         rules::SHARED_MEMORY_LIMIT if matches!(claim.what, What::Holds(_)) => "",

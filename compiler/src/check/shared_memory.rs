@@ -1,8 +1,9 @@
 //! Dynamic shared memory against what a block can have. What the kernel has of static memory is known after the compile only.
 //!
-//! An amount that follows `device.capability` is held against each target on its own: what it is on other GPUs is no matter there.
+//! Where TensorRT launches itself that is what a block gets of which nobody asks for more. An amount that follows `device.capability` is held against each target on its own: what it is on other GPUs is no matter there.
 
 use cubinder_bundle::expr::{BinaryOp, DeviceFact, Expr, Node};
+use cubinder_bundle::native::SHARED_BYTES;
 use cubinder_bundle::{Interval, Target};
 
 use super::claim::{Claim, What, When};
@@ -59,9 +60,15 @@ fn claim(
     expr: &Expr,
     targets: &[Target],
 ) -> Option<Claim> {
-    let (least, target) = least(targets);
-    let of = target.map_or_else(|| ANY_GPU.to_owned(), |target| format!("`{target}`"));
-    let allowed = Interval { min: 0, max: i64::from(least) };
+    let (least, of) = match site.is_native() {
+        true => (SHARED_BYTES, "a launch for which nobody asks the driver for more".to_owned()),
+        false => {
+            let (least, target) = least(targets);
+            let of = target.map_or_else(|| ANY_GPU.to_owned(), |target| format!("`{target}`"));
+            (i64::from(least), of)
+        }
+    };
+    let allowed = Interval { min: 0, max: least };
     if expr.constant().is_some_and(|bytes| allowed.contains(bytes)) {
         return None;
     }

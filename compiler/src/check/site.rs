@@ -9,7 +9,7 @@ use cubinder_bundle::{Launch, Plugin, Scratch, Target, Variant};
 use super::devices;
 use super::formula::{has_rank, has_value, is_positive, joined, truth};
 use crate::diagnostic::Span;
-use crate::manifest::{LaunchDecl, StepDecl, Text, VariantDecl};
+use crate::manifest::{LaunchDecl, Route, StepDecl, Text, VariantDecl};
 use crate::resolve::{ArgDraftValue, Resolved, Unit};
 
 /// The steps of all proofs about one plugin. What they do not suffice for is checked at run time.
@@ -44,6 +44,8 @@ pub(super) struct Site<'r> {
     pub(super) plugin: &'r Plugin,
     /// What is compiled for, as far as it is known.
     pub(super) targets: Vec<Target>,
+    /// Who launches.
+    pub(super) route: Route,
     /// What that can run on.
     devices: Devices,
     /// For each row what holds of every node that it is offered to.
@@ -95,7 +97,12 @@ impl LaunchSite<'_> {
 
 impl<'r> Site<'r> {
     /// The targets that are given come before those of the manifest: the command line may have said them.
-    pub(super) fn new(resolved: &'r Resolved, targets: &[Target], pools: &'r Pools) -> Site<'r> {
+    pub(super) fn new(
+        resolved: &'r Resolved,
+        targets: &[Target],
+        route: Route,
+        pools: &'r Pools,
+    ) -> Site<'r> {
         let own = resolved.manifest.compile.targets.iter().map(|target| target.value);
         let targets: Vec<Target> = if targets.is_empty() { own.collect() } else { targets.to_vec() };
         let Pools { proofs, advice, beyond } = pools;
@@ -117,6 +124,7 @@ impl<'r> Site<'r> {
             plugin,
             devices: devices::of(&targets),
             targets,
+            route,
             of_nodes: plugin.variants.iter().map(|variant| of_nodes(plugin, variant)).collect(),
             filled,
             given,
@@ -126,6 +134,11 @@ impl<'r> Site<'r> {
             slim: OnceCell::new(),
             empty: OnceCell::new(),
         }
+    }
+
+    /// Whether TensorRT launches the kernels itself.
+    pub(super) fn is_native(&self) -> bool {
+        self.route == Route::Native
     }
 
     /// No output is empty, and nothing that a step is given. Else a grid of 0 is right.

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use super::site::Pools;
 use super::{Checked, Verdict, check_within};
+use crate::manifest::Route;
 use crate::resolve::Resolved;
 use crate::test_support::resolved;
 
@@ -12,7 +13,7 @@ fn spent(resolved: &Resolved) -> (usize, Checked) {
     let pools = Pools::new();
     let left = || pools.proofs.left() + pools.advice.left() + pools.beyond.left();
     let before = left();
-    let checked = check_within(resolved, &[], &pools);
+    let checked = check_within(resolved, &[], Route::Plugin, &pools);
     (before - left(), checked)
 }
 
@@ -77,9 +78,9 @@ fn what_steps_do_not_suffice_for_is_open() {
         ..Parts::default()
     };
     let manifest = parts.manifest();
-    let whole = check_within(&manifest, &[], &Pools::new());
-    let little = check_within(&manifest, &[], &Pools::of(20_000, 0, 0));
-    assert_eq!(little, check_within(&manifest, &[], &Pools::of(20_000, 0, 0)));
+    let whole = check_within(&manifest, &[], Route::Plugin, &Pools::new());
+    let little = check_within(&manifest, &[], Route::Plugin, &Pools::of(20_000, 0, 0));
+    assert_eq!(little, check_within(&manifest, &[], Route::Plugin, &Pools::of(20_000, 0, 0)));
     let places = |checked: &Checked| -> Vec<String> {
         checked.obligations.iter().map(|obligation| obligation.statement.clone()).collect()
     };
@@ -93,6 +94,6 @@ fn what_steps_do_not_suffice_for_is_open() {
         );
         assert!(!contrary, "{}: {:?}, {:?}", more.statement, more.verdict, less.verdict);
     }
-    let none = check_within(&manifest, &[], &Pools::of(0, 0, 0));
+    let none = check_within(&manifest, &[], Route::Plugin, &Pools::of(0, 0, 0));
     assert!(none.obligations.iter().all(|obligation| !matches!(obligation.verdict, Verdict::Refuted(_))));
 }

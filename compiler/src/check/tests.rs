@@ -6,6 +6,7 @@ use cubinder_bundle::{Arg, ArgValue, KernelFacts, ScalarType, Target};
 
 use super::{Checked, Compiled, Obligation, Verdict, check, check_arguments, check_compiled, check_for};
 use crate::diagnostic::{Colour, Source, render};
+use crate::manifest::Route;
 use crate::resolve::Resolved;
 use crate::test_support::{Sample, resolved};
 
@@ -110,6 +111,7 @@ fn of_code(launch: &str, codes: &[(&str, KernelFacts)]) -> String {
         shown(&check_compiled(
             &resolved,
             &[],
+            Route::Plugin,
             &[Compiled { args: &[], read_only: &[], accumulated: &[], cluster: None, codes }]
         ))
     )
@@ -147,6 +149,7 @@ fn numbers_that_do_not_fit_their_parameters() {
         let checked = check_compiled(
             &resolved,
             &[],
+            Route::Plugin,
             &[Compiled { args: &args, read_only: &[], accumulated: &[], cluster: None, codes: Vec::new() }],
         );
         format!("# {value} as {ty:?}; {input}\n{}", shown(&checked))
@@ -221,7 +224,10 @@ fn the_text_of_a_kernel_tells_what_its_parameters_hold() {
         let source = Source::new("k.cu", kernel);
         let kernels = crate::cuda::check(&resolved, &|_| Ok(Arc::clone(&source)));
         assert!(kernels.diagnostics.is_empty(), "{}", render(&kernels.diagnostics, Colour::Plain));
-        format!("# {kernel}, {value}\n{}", shown(&check_arguments(&resolved, &[], &kernels.args)))
+        format!(
+            "# {kernel}, {value}\n{}",
+            shown(&check_arguments(&resolved, &[], Route::Plugin, &kernels.args))
+        )
     };
     let plain = |ty: &str| format!("__global__ void k(const float* x, float* y, {ty} n) {{}}");
     let text = [
@@ -259,7 +265,7 @@ fn devices_are_those_of_the_targets() {
     let told = |launch: &str, tables: &str, targets: &[&str]| {
         let resolved = resolved("m.toml", &Sample { launch, tables, ..Sample::PLAIN }.text());
         let targets: Vec<Target> = targets.iter().map(|target| target.parse().unwrap()).collect();
-        let codes = check_for(&resolved, &targets).diagnostics;
+        let codes = check_for(&resolved, &targets, Route::Plugin).diagnostics;
         codes.iter().filter_map(|one| one.code.map(|code| code.0)).collect::<Vec<_>>()
     };
     let shared = "block = [256]\nshared_bytes = \"device.shared_bytes\"";
@@ -287,7 +293,7 @@ fn devices_are_those_of_the_targets() {
         let text = Sample { launch: &grid(launch), ..Sample::PLAIN }.text();
         let text = text.replacen("grid = [\"ceil_div(numel(y), 256)\"]\n", "", 1);
         let targets = ["sm_80", "sm_90"].map(|target| target.parse::<Target>().unwrap());
-        let found = check_for(&resolved("m.toml", &text), &targets).diagnostics;
+        let found = check_for(&resolved("m.toml", &text), &targets, Route::Plugin).diagnostics;
         found.iter().filter_map(|one| one.code.map(|code| code.0)).collect::<Vec<_>>()
     };
     assert_eq!(clusters(whole), [""; 0]);
@@ -309,4 +315,80 @@ fn nothing_is_claimed_of_sizes_that_kernels_write() {
     assert_eq!(claimed("[count, 4]"), [""; 0]);
     let told = "Proved: the shape of `indices` but for `count` has no dimension below 0";
     assert_eq!(claimed("[count, x.rank]"), [told]);
+}
+
+/// What comes of what is not proved is another thing where TensorRT launches itself: nobody is there to refuse anything when an engine runs.
+#[test]
+fn what_comes_of_it_where_tensorrt_launches_itself() {
+    let grid = "grid = [\"ceil_div(numel(y), 256)\"]\n";
+    let of = |input: &str, change: &[(&str, &str)]| {
+        let mut text = of_input(&Sample::PLAIN, input);
+        for (what, by) in change {
+            assert!(text.contains(what), "{text}");
+            text = text.replacen(what, by, 1);
+        }
+        let found = check_for(&resolved("m.toml", &text), &[], Route::Native);
+        let told = render(&found.diagnostics, Colour::Plain);
+        assert!(!found.diagnostics.is_empty() && !told.contains("run time"), "{told}");
+        assert!(found.obligations.iter().all(|one| one.route == Route::Native));
+        told
+    };
+    let guarded = |guard: &str, last: &str| {
+        format!("[[variants]]\nid = 1\nguard = \"{guard}\"\n\n[[variants]]\nid = 2\n{last}\n[[launches]]")
+    };
+    let shape = "shape = \"x.shape\"";
+    let text = [
+        // C0301 to C0303.
+        of("rank = 2", &[(grid, "grid = [1, \"x.shape[0]\"]\n")]),
+        of("rank = 1", &[("block = [256]", "block = [\"1 + x.shape[0]\"]")]),
+        of("rank = 1", &[("block = [256]", "block = [256]\nshared_bytes = \"x.shape[0] * 1024\"")]),
+        of(
+            "rank = 1\nlimits = { dims = \"..=100\" }",
+            &[("block = [256]", "block = [256]\nshared_bytes = \"x.shape[0] * 512\"")],
+        ),
+        of("rank = 1", &[("block = [256]", "block = [256]\nshared_bytes = 49156")]),
+        of("rank = 1", &[("block = [256]", "block = [256]\nshared_bytes = \"49156 + x.shape[0]\"")]),
+        // C0306.
+        of("rank = 1", &[("[[launches]]\n", "[[launches]]\nwhen = \"x.shape[0] > 4\"\n")]),
+        // C0308, with and without a value.
+        of("rank = 1", &[(shape, "shape = \"[x.shape[0] - 3]\"")]),
+        of("rank = 1", &[(shape, "shape = \"[840 // x.shape[0]]\"")]),
+        // Guards without a value, and none that holds.
+        of("rank = 1", &[("[[launches]]", &guarded("numel(y) % x.shape[0] == 0", ""))]),
+        of("rank = 1", &[("[[launches]]", &guarded("numel(y) > 9", "guard = \"numel(y) < 5\"\n"))]),
+    ];
+    insta::assert_snapshot!(text.join("\n"));
+}
+
+/// Neither is on this route at all, which is told by itself.
+#[test]
+fn nothing_is_said_of_clusters_and_cooperative_launches_where_there_are_none() {
+    let launch = "block = [256]\ncooperative = true\ncluster = [2]";
+    let resolved = resolved("m.toml", &Sample { launch, ..Sample::PLAIN }.text());
+    let targets = ["sm_80".parse::<Target>().unwrap()];
+    let codes = |route| {
+        let found = check_for(&resolved, &targets, route).diagnostics;
+        found.iter().filter_map(|one| one.code.map(|code| code.0)).collect::<Vec<_>>()
+    };
+    assert_eq!(codes(Route::Plugin), ["C0314", "C0313", "C0605"]);
+    assert_eq!(codes(Route::Native), [""; 0]);
+}
+
+/// What a kernel declares counts too, also beside a constant.
+#[test]
+fn shared_memory_that_nobody_asks_for_is_less() {
+    let told = |bytes: &str, fixed: u32, route| {
+        let launch = format!("grid = [1]\nblock = [32]\nshared_bytes = {bytes}");
+        let resolved = manifest(&launch, "rank = 1\nlimits = { dims = \"..=40\" }");
+        let facts = code(None, 32, fixed);
+        let codes = vec![("sm_90".parse::<Target>().unwrap(), &facts)];
+        let compiled = Compiled { args: &[], read_only: &[], accumulated: &[], cluster: None, codes };
+        shown(&check_compiled(&resolved, &[], route, &[compiled]))
+    };
+    for bytes in ["40960", "\"x.shape[0] * 1024\""] {
+        assert!(!told(bytes, 16384, Route::Plugin).contains("C0303"));
+        assert!(!told(bytes, 8192, Route::Native).contains("C0303"));
+        let found = told(bytes, 16384, Route::Native);
+        assert!(found.contains("C0303") && found.contains("32768"), "{found}");
+    }
 }

@@ -10,6 +10,7 @@ use super::formula::{feed, joined};
 use super::site::Site;
 use super::witness::describe;
 use crate::diagnostic::Diagnostic;
+use crate::manifest::Route;
 use crate::rules;
 
 /// One warning for all types that have no such variant.
@@ -57,7 +58,12 @@ pub(super) fn check(site: &Site<'_>, never: &[usize], always: &[usize]) -> Optio
     let diagnostic = Diagnostic::warning("no variant is left when every guard fails")
         .code(rules::NO_VARIANT_WITHOUT_GUARD)
         .at(site.guard_span(*row).unwrap_or_else(|| site.variant_span(*row)), label)
-        .note("a launch for which no guard holds is refused at run time")
+        .note(match site.route {
+            Route::Plugin => "a launch for which no guard holds is refused at run time",
+            Route::Native => {
+                "TensorRT chooses one variant when it builds the engine: where no guard is proved for all shapes of the profile there is no engine"
+            }
+        })
         .help(
             "add a variant without a guard at the end, or say with `limits` or `require` what is not meant",
         );

@@ -13,6 +13,7 @@ use cubinder_compiler::config;
 use cubinder_compiler::cuda::Unsure;
 use cubinder_compiler::diagnostic::{Diagnostic, Severity, Span, has_errors, place};
 use cubinder_compiler::foreign::Unheld;
+use cubinder_compiler::manifest::Route;
 use cubinder_compiler::project::{Asked, Project};
 use serde_json::{Value, json};
 
@@ -41,6 +42,9 @@ pub(super) struct Arguments {
     /// What is compiled for: sm_89, compute_80; repeat it or separate with commas
     #[arg(long = "target", value_name = "TARGET", value_delimiter = ',')]
     targets: Vec<Target>,
+    /// Who launches the kernels, whatever manifests say: a plugin library, or TensorRT itself (experimental, full TensorRT alone)
+    #[arg(long, value_name = "ROUTE", value_parser = super::compile::route)]
+    route: Option<Route>,
     /// List everything that must hold, with its place and whether it is proved
     #[arg(long, short = 'v')]
     proofs: bool,
@@ -103,6 +107,7 @@ fn open_projects(arguments: &Arguments) -> Result<Vec<Project>, Vec<Diagnostic>>
         manifests: arguments.manifests.clone(),
         config: arguments.config.clone(),
         targets: arguments.targets.clone(),
+        route: arguments.route,
         ..Asked::default()
     };
     Project::open_around(asked, &here)

@@ -6,12 +6,13 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use cubinder_bundle::Target;
+use cubinder_bundle::{ArchSuffix, Target};
 use cubinder_compiler::compile::{Outcome, Progress, Request, compile};
 use cubinder_compiler::config::Config;
 use cubinder_compiler::diagnostic::{Diagnostic, Severity};
 use cubinder_compiler::foreign::FromPtx;
 use cubinder_compiler::installation::Installation;
+use cubinder_compiler::manifest::Route;
 use cubinder_compiler::project::{Asked, Project};
 use cubinder_compiler::tuning::Changed;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -60,6 +61,9 @@ pub(super) struct Arguments {
     /// Make engines self-sufficient: write lib<name>-code.so as well, to be serialized into the plan
     #[arg(long)]
     embed: bool,
+    /// Who launches the kernels, whatever manifests say: a plugin library, or TensorRT itself (experimental, full TensorRT alone)
+    #[arg(long, value_name = "ROUTE", value_parser = route)]
+    route: Option<Route>,
     /// Write a rule for Make and Ninja that names every file that the library is made from
     #[arg(long, value_name = "FILE")]
     depfile: Option<PathBuf>,
@@ -136,6 +140,11 @@ fn jobs(text: &str) -> Result<NonZeroUsize, String> {
     })
 }
 
+/// A route, by its name.
+pub(super) fn route(text: &str) -> Result<Route, String> {
+    Route::from_name(text).ok_or_else(|| "expected `plugin` or `native`".to_owned())
+}
+
 fn perform(arguments: &Arguments, request: &Request) -> Result<Outcome, Vec<Diagnostic>> {
     let threads = arguments.jobs.map_or(0, NonZeroUsize::get);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
@@ -162,6 +171,7 @@ fn request(arguments: &Arguments) -> Result<Request, Vec<Diagnostic>> {
         options: arguments.options.clone(),
         line_information: arguments.debug.is_some(),
         tuning: arguments.tuning.clone(),
+        route: arguments.route,
         is_measured: false,
     };
     let project = Project::open(asked, &here)?;
@@ -244,6 +254,27 @@ fn summary(outcome: &Outcome, elapsed: Duration) -> String {
         ));
     }
     text.push_str(&format!("{}\n", Tally::of(&outcome.obligations)));
+    if outcome.native > 0 {
+        let which = match outcome.native {
+            all if all == outcome.plugins => "the kernels".to_owned(),
+            some => format!("the kernels of {}", count(some as u64, "plugin")),
+        };
+        text.push_str(&format!(
+            "note: TensorRT launches {which} itself (experimental, full TensorRT alone): what is not proved for the shapes of an engine is told when it is built, and nobody checks \
+             it when the engine runs (docs/routes.md)\n"
+        ));
+    }
+    for target in &outcome.native_alone {
+        let which = match target.arch.suffix {
+            ArchSuffix::Family => "the family of GPUs",
+            _ => "GPUs",
+        };
+        let arch = target.arch;
+        text.push_str(&format!(
+            "note: PTX for sm_{arch} runs on {which} of compute capability {}.{} alone, and so do engines with it\n",
+            arch.major, arch.minor
+        ));
+    }
     for FromPtx { code, target, ptx } in &outcome.from_ptx {
         text.push_str(&format!(
             "note: `{code}` has no machine code for {target}: the driver compiles its PTX for {ptx} when an engine is loaded\n"
@@ -255,12 +286,13 @@ fn summary(outcome: &Outcome, elapsed: Duration) -> String {
             count(*points as u64, "node")
         ));
     }
+    let is_native = outcome.native > 0 && outcome.native == outcome.plugins;
     for library in &outcome.libraries {
         text.push_str(&format!(
             "wrote {} ({} bytes: {})\n",
             library.path.display(),
             library.bytes,
-            library.mode
+            library.mode.title(is_native)
         ));
     }
     text
@@ -275,11 +307,12 @@ fn changed_json(one: &Changed) -> Value {
 }
 
 fn summary_json(outcome: &Outcome, elapsed: Duration) -> Value {
+    let is_native = outcome.native > 0 && outcome.native == outcome.plugins;
     let libraries: Vec<_> = outcome
         .libraries
         .iter()
         .map(
-            |library| json!({"path": library.path, "bytes": library.bytes, "mode": library.mode.to_string()}),
+            |library| json!({"path": library.path, "bytes": library.bytes, "mode": library.mode.title(is_native)}),
         )
         .collect();
     let mut result = json!({
@@ -290,6 +323,7 @@ fn summary_json(outcome: &Outcome, elapsed: Duration) -> Value {
         "bundle": outcome.bundle.to_string(),
         "bundle_bytes": outcome.bundle_bytes,
         "plugins": outcome.plugins,
+        "native": outcome.native,
         "code_objects": outcome.code_objects,
         "from_ptx": outcome.from_ptx.iter().map(from_ptx_json).collect::<Vec<_>>(),
         "measured_otherwise": outcome.measured_otherwise.iter().map(changed_json).collect::<Vec<_>>(),

@@ -10,6 +10,7 @@ use cubinder_compiler::diagnostic::{Diagnostic, has_errors};
 use cubinder_compiler::eval::{
     self, Compiler, Environment, Mistake, Report, Subject, SubjectOrigin, Subjects, cases,
 };
+use cubinder_compiler::manifest::Route;
 use cubinder_compiler::nvrtc::Settings;
 use cubinder_compiler::project::kind::{self, Kind};
 use cubinder_compiler::project::{Asked, Project};
@@ -51,6 +52,9 @@ pub(super) struct Arguments {
     /// The GPU: sm_90
     #[arg(long, value_name = "ARCH")]
     arch: Option<Target>,
+    /// Who launches a manifest's kernels, whatever it says itself: a plugin library, or TensorRT itself (experimental, full TensorRT alone)
+    #[arg(long, value_name = "ROUTE", value_parser = super::compile::route)]
+    route: Option<Route>,
     #[command(flatten)]
     which: WhichNode,
     /// A file of cases with what is expected of them
@@ -94,7 +98,7 @@ fn format(arguments: &Arguments) -> MessageFormat {
 
 fn run_file(arguments: &Arguments, path: &Path) -> Result<bool, Vec<Diagnostic>> {
     let query = arguments.like.query(&arguments.aligned, &arguments.device)?;
-    let subjects = open(path)?;
+    let subjects = open(path, arguments.route)?;
     let kind = subjects.kind;
     let mut diagnostics = subjects.warnings;
     let chosen = arguments.which.of(subjects.list)?;
@@ -124,11 +128,16 @@ fn run_file(arguments: &Arguments, path: &Path) -> Result<bool, Vec<Diagnostic>>
     Ok(result == "evaluated")
 }
 
-/// What can be evaluated in a file; a manifest's plugin with what its project has measured of it.
-fn open(path: &Path) -> Result<Subjects, Vec<Diagnostic>> {
+/// What can be evaluated in a file; a manifest's plugin on the route that is asked for, and with what its project has measured of it.
+fn open(path: &Path, route: Option<Route>) -> Result<Subjects, Vec<Diagnostic>> {
     let mut subjects = eval::open(path)?;
-    let is_manifest = |subject: &&mut Subject| matches!(subject.origin, SubjectOrigin::Manifest(_));
-    for subject in subjects.list.iter_mut().filter(is_manifest) {
+    let is_manifest = |subject: &Subject| matches!(subject.origin, SubjectOrigin::Manifest(_));
+    if route.is_some() && !subjects.list.iter().any(is_manifest) {
+        let what = format!("`--route` is for manifests: `{}` has its route already", path.display());
+        return Err(vec![Diagnostic::error(what).help("leave it out, or name the manifest")]);
+    }
+    for subject in subjects.list.iter_mut().filter(|subject| is_manifest(subject)) {
+        subject.route = route;
         let Some(project) = project(Asked { manifests: vec![path.to_owned()], ..Asked::default() })? else {
             continue;
         };
@@ -162,7 +171,7 @@ fn run_cases(arguments: &Arguments, path: &Path) -> Result<bool, Vec<Diagnostic>
     kind::expect(Kind::Cases, path, &source.text).map_err(|error| vec![error])?;
     let cases = cases::read(&source)?;
     let path = arguments.on.as_ref().unwrap_or(&cases.subject);
-    let mut subjects = open(path)?;
+    let mut subjects = open(path, arguments.route)?;
     let subject = arguments.which.one_of(subjects.list, path)?;
     let verdicts = cases::run(&cases, &subject, &compiler(arguments, path, std::slice::from_ref(&subject))?);
     show(&mut subjects.warnings, format(arguments));

@@ -13,7 +13,8 @@ pub(super) const LONG_ABOUT: &str = "\
 Show what a plugin library, a bundle, a cubin, PTX or an engine contains: plugins by their op names, what a node can say and takes, \
 rules, variants with their guards, kernels, targets, sizes, digests, registers and shared memory.
 
-In an engine (a TensorRT plan) the nodes are found by scanning; TensorRT is not needed. Exit code 0 where something was \
+In an engine (a TensorRT plan) the nodes are found by scanning; TensorRT is not needed. Kernels that TensorRT launches itself (experimental: \
+docs/routes.md) are found by their PTX, where the engine keeps it as it is. Exit code 0 where something was \
 found and all of it is intact, 1 otherwise.";
 
 #[derive(Args)]

@@ -4,6 +4,7 @@ use cubinder_bundle::proof::Verdict;
 use cubinder_compiler::check::Obligation;
 use cubinder_compiler::diagnostic::{Diagnostic, Severity, place};
 use cubinder_compiler::eval::value_json;
+use cubinder_compiler::manifest::Route;
 use serde_json::{Map, Value, json};
 
 /// How many obligations ended how. Each is counted once.
@@ -13,18 +14,27 @@ pub(super) struct Tally {
     pub(super) proved: usize,
     /// A case that TensorRT takes breaks them: an error or a warning says so.
     pub(super) refuted: usize,
-    /// The runtime decides them for each case.
+    /// A plugin library decides them for each case.
     pub(super) at_run_time: usize,
+    /// TensorRT launches itself: they are told when an engine is built for shapes for which they are not proved.
+    pub(super) when_built: usize,
+    /// TensorRT launches everything itself: nothing is checked at run time.
+    is_all_native: bool,
 }
 
 impl Tally {
     pub(super) fn of(obligations: &[Obligation]) -> Tally {
-        let mut tally = Tally::default();
+        let is_native = |obligation: &Obligation| obligation.route == Route::Native;
+        let is_all_native = !obligations.is_empty() && obligations.iter().all(is_native);
+        let mut tally = Tally { is_all_native, ..Tally::default() };
         for obligation in obligations {
             match obligation.verdict {
                 Verdict::Proved => tally.proved += 1,
                 Verdict::Refuted(_) if !obligation.is_beyond => tally.refuted += 1,
-                Verdict::Refuted(_) | Verdict::Open => tally.at_run_time += 1,
+                Verdict::Refuted(_) | Verdict::Open => match obligation.route {
+                    Route::Plugin => tally.at_run_time += 1,
+                    Route::Native => tally.when_built += 1,
+                },
             }
         }
         tally
@@ -39,7 +49,14 @@ impl std::fmt::Display for Tally {
         if self.refuted > 0 {
             write!(f, "{} {} not always so, ", self.refuted, are(self.refuted))?;
         }
-        write!(f, "{} {} checked at run time", self.at_run_time, are(self.at_run_time))
+        if self.is_all_native {
+            return write!(f, "{} {} told when an engine is built", self.when_built, are(self.when_built));
+        }
+        write!(f, "{} {} checked at run time", self.at_run_time, are(self.at_run_time))?;
+        if self.when_built > 0 {
+            write!(f, ", {} {} told when an engine is built", self.when_built, are(self.when_built))?;
+        }
+        Ok(())
     }
 }
 
@@ -50,11 +67,11 @@ pub(super) fn list(obligations: &[Obligation]) -> String {
 
 /// One obligation for a person.
 fn line(obligation: &Obligation) -> String {
-    let verdict = match &obligation.verdict {
-        Verdict::Proved => "proved",
-        Verdict::Open => "at run time",
-        Verdict::Refuted(_) if obligation.is_beyond => "at run time",
-        Verdict::Refuted(_) => "not always",
+    let verdict = match (&obligation.verdict, obligation.route) {
+        (Verdict::Proved, _) => "proved",
+        (Verdict::Refuted(_), _) if !obligation.is_beyond => "not always",
+        (Verdict::Open | Verdict::Refuted(_), Route::Plugin) => "at run time",
+        (Verdict::Open | Verdict::Refuted(_), Route::Native) => "when built",
     };
     let only = match (&obligation.verdict, obligation.is_beyond) {
         (_, false) => "",
@@ -68,12 +85,13 @@ fn line(obligation: &Obligation) -> String {
     format!("{verdict:<11}  {}:{}:{}: {statement}{only}{found}\n", source.path.display(), at.line, at.column)
 }
 
-/// Adds `proved`, `refuted`, `at_run_time` and `obligations` to a result.
+/// Adds `proved`, `refuted`, `at_run_time`, `when_built` and `obligations` to a result.
 pub(super) fn add_json(result: &mut Value, obligations: &[Obligation]) {
     let tally = Tally::of(obligations);
     result["proved"] = tally.proved.into();
     result["refuted"] = tally.refuted.into();
     result["at_run_time"] = tally.at_run_time.into();
+    result["when_built"] = tally.when_built.into();
     result["obligations"] = obligations.iter().map(obligation_json).collect();
 }
 

@@ -67,7 +67,7 @@ fn device(text: &str) -> Result<ComputeCapability, String> {
         (TargetKind::Cubin, ArchSuffix::None) => {
             Ok(ComputeCapability { major: target.arch.major, minor: target.arch.minor })
         }
-        (TargetKind::Ptx, _) => {
+        (TargetKind::Ptx | TargetKind::Native, _) => {
             Err("expected a GPU, such as `sm_90`; its PTX stays without being named".to_owned())
         }
         (TargetKind::Cubin, _) => Err(format!(
@@ -81,7 +81,11 @@ fn report(outcome: &Outcome) -> String {
     let mut text = String::new();
     for library in &outcome.libraries {
         let (before, after) = library.bytes;
-        text.push_str(&format!("{}: {before} -> {after} bytes ({})\n", library.path.display(), library.mode));
+        text.push_str(&format!(
+            "{}: {before} -> {after} bytes ({})\n",
+            library.path.display(),
+            library.mode.title(outcome.is_native)
+        ));
     }
     let (before, after) = outcome.code_objects;
     text.push_str(&format!("{after} of {before} code objects stay: {}\n", outcome.targets.join(", ")));
@@ -102,7 +106,7 @@ fn report_json(outcome: &Outcome) -> Value {
         .iter()
         .map(|library| {
             let (before, after) = library.bytes;
-            json!({"path": library.path, "mode": library.mode.to_string(), "bytes_before": before, "bytes": after})
+            json!({"path": library.path, "mode": library.mode.title(outcome.is_native), "bytes_before": before, "bytes": after})
         })
         .collect();
     json!({

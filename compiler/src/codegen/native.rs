@@ -2,12 +2,12 @@
 //!
 //! TensorRT passes addresses and 32-bit integers in an order of its own ([`cubinder_bundle::native`]); this kernel puts the author's arguments
 //! together again and calls the author's kernel, which has become a part of it. Owns the text of that kernel. Never: no look into the
-//! author's text, which is compiled as it is: before it `__global__` is made to say "a function of the device, always inlined". A kernel that
-//! such a function cannot be (`__grid_constant__`, `__cluster_dims__`, `inline`) does not compile so (NVRTC 13.0).
+//! author's text, which is compiled as it is: before it `__global__` is made to say "a function of the device, always inlined" (not `inline`, which
+//! explicit instantiations may not have). A kernel that such a function cannot be (`__grid_constant__`, `__cluster_dims__`) does not compile so (NVRTC 13.0).
 
 use std::fmt::Write as _;
 
-use cubinder_bundle::native::{self, Part, Word};
+use cubinder_bundle::native::{self, Word};
 use cubinder_bundle::{Arg, ArgValue, Launch, Plugin};
 
 use super::TranslationUnit;
@@ -21,46 +21,53 @@ pub struct LaunchBounds {
     pub min_blocks: Option<u32>,
 }
 
-/// What stands before the author's text. An author's macro cannot change it.
+/// What stands before the author's text. An author's macro cannot change it; what stands behind that text has names of its own for that.
 ///
-/// A pointer becomes one of the parameter's type, and words become a number, or an array of them, of the parameter's type: the type was held
-/// against the manifest before, and its size is held against the words here.
+/// An address becomes a pointer of the parameter's type, and words become a number, or an array of them, of the parameter's type, which is asked of
+/// the kernel: what a type could be made of otherwise does not matter. The type was held against the manifest before, and its size is held against
+/// the words here.
 const BEFORE: &str = "\
 namespace cubinder_native {
-struct pointer {
-    const void* address;
-    template <typename T> __device__ __forceinline__ operator T*() const { return static_cast<T*>(const_cast<void*>(address)); }
-};
-template <int COUNT, int WIDTH>
-struct numbers {
-    int words[COUNT];
-    template <typename T> __device__ __forceinline__ operator T() const
-    {
-        constexpr int BYTES = WIDTH < 4 ? COUNT * WIDTH : COUNT * 4;
-        static_assert(sizeof(T) == BYTES, \"an argument has as many bytes as its parameter\");
-        unsigned char bytes[BYTES];
-        for (int i = 0; i < BYTES; ++i)
-            bytes[i] = static_cast<unsigned char>(WIDTH < 4 ? words[i / WIDTH] >> (i % WIDTH * 8) : words[i / 4] >> (i % 4 * 8));
-        T value;
-        memcpy(&value, bytes, BYTES);
-        return value;
-    }
-};
+template <int INDEX, typename... PARAMS> struct cubinder_nth;
+template <typename FIRST, typename... REST> struct cubinder_nth<0, FIRST, REST...> { using type = FIRST; };
+template <int INDEX, typename FIRST, typename... REST>
+struct cubinder_nth<INDEX, FIRST, REST...> : cubinder_nth<INDEX - 1, REST...> {};
+template <int INDEX, typename KERNEL> struct cubinder_param;
+template <int INDEX, typename... PARAMS>
+struct cubinder_param<INDEX, void (*)(PARAMS...)> : cubinder_nth<INDEX, PARAMS...> {};
+#ifdef __cpp_noexcept_function_type
+template <int INDEX, typename... PARAMS>
+struct cubinder_param<INDEX, void (*)(PARAMS...) noexcept> : cubinder_nth<INDEX, PARAMS...> {};
+#endif
+template <typename T> __device__ __forceinline__ T cubinder_address(const void* address) { return static_cast<T>(const_cast<void*>(address)); }
+template <typename T, int WIDTH, typename... WORDS>
+__device__ __forceinline__ T cubinder_numbers(WORDS... given)
+{
+    constexpr int COUNT = sizeof...(WORDS), BYTES = WIDTH < 4 ? COUNT * WIDTH : COUNT * 4;
+    static_assert(sizeof(T) == BYTES, \"an argument has as many bytes as its parameter\");
+    const int words[COUNT] = {given...};
+    struct {
+        unsigned char at[BYTES];
+    } bytes;
+    for (int i = 0; i < BYTES; ++i)
+        bytes.at[i] = static_cast<unsigned char>(WIDTH < 4 ? words[i / WIDTH] >> (i % WIDTH * 8) : words[i / 4] >> (i % 4 * 8));
+    return __builtin_bit_cast(T, bytes);
 }
+}
+#pragma nv_diag_suppress 2473
 #undef __global__
 #undef __launch_bounds__
-#define __global__ __device__ __forceinline__
+#define __global__ __device__ __attribute__((always_inline))
 #define __launch_bounds__(...)
 ";
 
 /// What stands behind it, before the kernel.
 const BEHIND: &str = "#undef __global__\n#undef __launch_bounds__\n#line 1 \"kernel for TensorRT\"\n";
 
-/// The symbol of the kernel around a kernel of this plugin: what profilers show.
+/// The symbol of the kernel around a kernel of this plugin: what profilers show, and by what the kernel is found in an engine.
 #[must_use]
 pub fn native_symbol(plugin: &Plugin) -> String {
-    let name = plugin.name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' });
-    format!("cubinder_{}", name.collect::<String>())
+    native::symbol(&plugin.namespace, &plugin.name)
 }
 
 /// The unit of the kernel around that of `unit`, which `launch` launches.
@@ -81,13 +88,17 @@ pub fn native_unit(
 /// The kernel itself.
 fn kernel(symbol: &str, author: &str, plugin: &Plugin, launch: &Launch, bounds: LaunchBounds) -> String {
     let words = native::words(launch);
-    let inputs = (0..plugin.inputs.len()).map(|index| format!("const void* in{index}"));
-    let scalars = (0..words.len()).map(|index| format!("int w{index}"));
+    let inputs = (0..plugin.inputs.len()).map(|index| format!("const void* cubinder_in{index}"));
+    let scalars = (0..words.len()).map(|index| format!("int cubinder_w{index}"));
     let outputs = plugin.outputs.iter().enumerate().filter(|(_, output)| output.alias.is_none());
-    let outputs = outputs.map(|(index, _)| format!("void* out{index}"));
+    let outputs = outputs.map(|(index, _)| format!("void* cubinder_out{index}"));
     let params: Vec<String> = inputs.chain(scalars).chain(outputs).collect();
-    let args: Vec<String> =
-        launch.args.iter().enumerate().map(|(index, arg)| argument(index, arg, plugin, &words)).collect();
+    let args: Vec<String> = launch
+        .args
+        .iter()
+        .enumerate()
+        .map(|(index, arg)| argument(author, index, arg, plugin, &words))
+        .collect();
     let mut text = String::new();
     let bounds = match (bounds.max_threads, bounds.min_blocks) {
         (Some(threads), Some(blocks)) => format!(" __attribute__((launch_bounds({threads}, {blocks})))"),
@@ -96,37 +107,41 @@ fn kernel(symbol: &str, author: &str, plugin: &Plugin, launch: &Launch, bounds: 
     };
     let _ =
         writeln!(text, "extern \"C\" __attribute__((global)) void{bounds} {symbol}({})", params.join(", "));
-    let _ = writeln!(text, "{{\n    if (w0 != 0)\n        return;\n    {author}({});\n}}", args.join(", "));
+    let _ = writeln!(
+        text,
+        "{{\n    if (cubinder_w0 != 0)\n        return;\n    {author}({});\n}}",
+        args.join(", ")
+    );
     text
 }
 
 /// What the author's kernel is given for an argument.
-fn argument(index: usize, arg: &Arg, plugin: &Plugin, words: &[Word]) -> String {
-    let (ty, count) = match &arg.value {
+fn argument(author: &str, index: usize, arg: &Arg, plugin: &Plugin, words: &[Word]) -> String {
+    let ty = format!("cubinder_native::cubinder_param<{index}, decltype(&{author})>::type");
+    let address = |of: &str| format!("cubinder_native::cubinder_address<{ty}>({of})");
+    let number = match &arg.value {
         ArgValue::Tensor(tensor) | ArgValue::ReadTensor(tensor) => {
-            return format!("cubinder_native::pointer{{{}}}", tensor_name(*tensor as usize, plugin));
+            return address(&tensor_name(*tensor as usize, plugin));
         }
         // Refused before: such a launch goes the other way.
-        ArgValue::Scratch(_) => return "cubinder_native::pointer{nullptr}".to_owned(),
-        ArgValue::Scalar { ty, .. } => (*ty, 1),
-        ArgValue::Array { ty, len, .. } => (*ty, *len as usize),
+        ArgValue::Scratch(_) => return address("nullptr"),
+        ArgValue::Scalar { ty, .. } | ArgValue::Array { ty, .. } => *ty,
     };
     let of_arg = words
         .iter()
         .enumerate()
         .filter(|(_, word)| matches!(word, Word::Element { arg, .. } if *arg == index));
-    let of_arg: Vec<String> = of_arg.map(|(word, _)| format!("w{word}")).collect();
-    let count = count * Part::of(ty).len();
-    format!("cubinder_native::numbers<{count}, {}>{{{{{}}}}}", ty.size().min(4), of_arg.join(", "))
+    let of_arg: Vec<String> = of_arg.map(|(word, _)| format!("cubinder_w{word}")).collect();
+    format!("cubinder_native::cubinder_numbers<{ty}, {}>({})", number.size().min(4), of_arg.join(", "))
 }
 
 /// The parameter that has a tensor's address: an output that shares an input's memory has none of its own.
 fn tensor_name(tensor: usize, plugin: &Plugin) -> String {
     match tensor.checked_sub(plugin.inputs.len()) {
-        None => format!("in{tensor}"),
+        None => format!("cubinder_in{tensor}"),
         Some(output) => match plugin.outputs.get(output).and_then(|output| output.alias) {
-            Some(input) => format!("in{input}"),
-            None => format!("out{output}"),
+            Some(input) => format!("cubinder_in{input}"),
+            None => format!("cubinder_out{output}"),
         },
     }
 }
@@ -200,6 +215,10 @@ mod tests {
             ("k", format!("void __global__ __launch_bounds__(64, 2) k{params};\n__global__ void k{params} {body}")),
             ("k<float>", format!("template <typename T> __global__ void k(const T* x, T* y) {body}")),
             ("k<float>", format!("template <typename T> __global__ void k(const T* x, T* y);\ntemplate <> __global__ void k<float>{params} {body}")),
+            ("k<float>", format!("template <typename T> __global__ void k(const T* x, T* y) {body}\ntemplate __global__ void k<double>(const double*, double*);")),
+            ("k", format!("inline __global__ void k{params} {body}")),
+            ("k<float>", format!("template <typename T, typename U = float> __global__ void k(const T* x, U* y) {body}")),
+            ("k", format!("#define pointer 1\n#define w0 2\n#define in0 3\n__global__ void k{params} {body}")),
             ("a::b::k", format!("namespace a {{ namespace b {{ __global__ void k{params} {body} }} }}")),
             ("k", format!("namespace {{ __global__ void k{params} {body} }}")),
             ("k", format!("__shared__ float s[64];\n__global__ void k{params} {{ extern __shared__ float d[]; s[0] = d[0] = x[0]; __syncthreads(); y[0] = s[0] + d[1]; }}")),
@@ -233,10 +252,14 @@ mod tests {
             arg("t", array(uint_of(2), 3)),
             arg("x", ArgValue::ReadTensor(0)),
         ];
+        // One cannot be made without a value, and two can be made of anything, so of nothing that comes here.
         let text = "enum class mode : int { off };\n\
-                    __global__ void k(cubinder::array<long, 3> s, signed char a, float* y, unsigned short b, mode c, long long d, float e, double f, bool g,\n\
-                    cubinder::array<unsigned short, 3> t, const float* x)\n\
-                    { y[0] = x[0] + s[0] + s[2] + a + b + static_cast<int>(c) + d + e + f + g + t[1]; }";
+                    struct celsius { float degrees; __device__ explicit celsius(float of) : degrees(of) {} };\n\
+                    struct pair { short of[3]; template <typename T> __device__ pair(T&&) : of{} {} };\n\
+                    struct triple { long of[3]; template <typename T> __device__ triple(const T&) : of{} {} };\n\
+                    __global__ void k(triple s, signed char a, float* y, unsigned short b, mode c, long long d, celsius e, double f, bool g,\n\
+                    pair t, const float* x) noexcept\n\
+                    { y[0] = x[0] + s.of[0] + s.of[2] + a + b + static_cast<int>(c) + d + e.degrees + f + g + t.of[1]; }";
         let Some(ptx) = ptx("arguments_of_every_type", text, "k", args, LaunchBounds::default()) else {
             return;
         };
@@ -244,6 +267,8 @@ mod tests {
         let entry = ptx.split(".entry").nth(1).and_then(|rest| rest.split(')').next()).unwrap();
         assert_eq!(entry.matches(".param .u64").count(), 2, "{entry}");
         assert_eq!(entry.matches(".param .u32").count(), 1 + 6 + 1 + 1 + 1 + 2 + 1 + 2 + 1 + 3, "{entry}");
+        // Each is read, but for what the kernel does not add: an element of `s`, which is two words, and two of `t`.
+        assert_eq!(ptx.matches("ld.param").count(), 2 + 1 + 18 - 4, "{ptx}");
         // Nothing of it goes through memory.
         assert!(!ptx.contains(".local"), "{ptx}");
     }
@@ -254,7 +279,11 @@ mod tests {
         plugin.outputs[0].alias = Some(0);
         let launch = launch(vec![arg("y", ArgValue::Tensor(1))]);
         let text = kernel("s", "k", &plugin, &launch, LaunchBounds::default());
-        assert!(text.contains("s(const void* in0, int w0)"), "{text}");
-        assert!(text.contains("k(cubinder_native::pointer{in0});"), "{text}");
+        assert!(text.contains("s(const void* cubinder_in0, int cubinder_w0)"), "{text}");
+        let param = "cubinder_native::cubinder_param<0, decltype(&k)>::type";
+        assert!(
+            text.contains(&format!("k(cubinder_native::cubinder_address<{param}>(cubinder_in0));")),
+            "{text}"
+        );
     }
 }

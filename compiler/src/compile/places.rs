@@ -46,7 +46,7 @@ fn holds(code: &[u8], kind: TargetKind, folder: &str) -> bool {
     match kind {
         TargetKind::Cubin => contains(folder.as_bytes()),
         // PTX has strings as numbers: `.b8 name[3] = {47, 97, 0};`
-        TargetKind::Ptx => {
+        TargetKind::Ptx | TargetKind::Native => {
             let numbers: Vec<String> = folder.bytes().map(|byte| byte.to_string()).collect();
             contains(numbers.join(", ").as_bytes())
         }

@@ -11,7 +11,7 @@ use cubinder_bundle::{Arg, KernelFacts, Plugin, Target};
 
 use super::inputs::Inputs;
 use super::jobs::{self, Job, Jobs, Sources};
-use super::{Progress, explain, places, provenance};
+use super::{Progress, explain, native, places, provenance};
 use crate::check::{self, Obligation, has_clusters};
 use crate::codegen;
 use crate::config;
@@ -19,6 +19,7 @@ use crate::cubin;
 use crate::cuda;
 use crate::diagnostic::{Code, Diagnostic, Severity, dedup, has_errors};
 use crate::foreign;
+use crate::manifest::Route;
 use crate::nvrtc::{Compiled, Session, merge_targets};
 use crate::pack::{CompiledCode, CompiledPlugin, CompiledUnit};
 use crate::project::{Plan, Project};
@@ -38,6 +39,15 @@ pub(super) struct CompiledPlugins {
     pub(super) included: Inputs,
     /// What the code objects were made from, in the order in which plugins need them.
     pub(super) made: Vec<provenance::Made>,
+}
+
+/// What a plugin is compiled with.
+#[derive(Clone, Copy)]
+pub(super) struct With<'a> {
+    pub(super) project: &'a Project,
+    /// None where no kernel has a source.
+    pub(super) session: Option<&'a Session>,
+    pub(super) plan: &'a Plan,
 }
 
 /// Compiles every unit of every plugin; `plans` has one plan for each plugin.
@@ -84,7 +94,8 @@ pub(super) fn compile(
         warnings.extend(
             doubts.into_iter().filter(|found| found.code.is_some_and(|code| OF_TEXT.contains(&code))),
         );
-        let finished = finish_plugin(project, plugin, plan, jobs, &read.args, &mut results, warnings);
+        let with = With { project, session, plan };
+        let finished = finish_plugin(with, plugin, jobs, &read.args, &mut results, warnings);
         match finished.map_err(|errors| explain::with_what_was_read(mistakes, errors)) {
             Ok(finished) => {
                 nvrtc = nvrtc.or(finished.nvrtc);
@@ -168,14 +179,14 @@ struct FinishedPlugin {
 
 /// Joins what came of a plugin's jobs, with the NVRTC that made it.
 fn finish_plugin(
-    project: &Project,
+    with: With<'_>,
     plugin: &Resolved,
-    plan: &Plan,
     jobs: &Jobs<'_>,
     read: &[Bound],
     results: &mut impl Iterator<Item = jobs::Made>,
     warnings: &mut Vec<Diagnostic>,
 ) -> Result<FinishedPlugin, Vec<Diagnostic>> {
+    let With { project, plan, .. } = with;
     let draft = &plugin.draft;
     let mut units = Vec::new();
     let mut nvrtc = None;
@@ -218,13 +229,20 @@ fn finish_plugin(
         .enumerate()
         .map(|(index, unit)| facts(unit, read.get(index).map_or(&[], |bound| &bound.accumulated)))
         .collect();
-    let checked = check::check_compiled(plugin, &plan.targets(), &compiled);
+    let checked = check::check_compiled(plugin, &plan.targets(), plan.route.route, &compiled);
     check::supersede(warnings, &checked.diagnostics);
     if has_errors(&checked.diagnostics) {
         return Err(checked.diagnostics);
     }
     warnings.extend(checked.diagnostics);
     let obligations = checked.obligations;
+    drop(compiled);
+    if plan.route.route == Route::Native {
+        let made = native::around(with, plugin, jobs, &mut units)?;
+        let codes = units.iter().map(|unit| unit.code.first());
+        let codes = codes.map(|code| code.map(|code| (code.object.digest, code.object.target)));
+        origins = codes.zip(made).filter_map(|(code, origin)| code.zip(origin)).collect();
+    }
     Ok(FinishedPlugin {
         plugin: CompiledPlugin { draft: draft.clone(), units },
         nvrtc,

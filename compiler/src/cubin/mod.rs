@@ -21,7 +21,8 @@ use cubinder_bundle::{KernelFacts, Target, TargetKind};
 
 use budget::Budget;
 pub use elsewhere::{CubinOrigin, cubin_origin, is_fatbin};
-pub use ptx::{PtxEntry, PtxFacts, PtxOrigin, PtxParam, ptx_origin, read_ptx};
+pub(crate) use ptx::opaque;
+pub use ptx::{PtxEntry, PtxFacts, PtxOrigin, PtxParam, ptx_origin, read_ptx, renamed};
 
 /// What a cubin says.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,6 +49,11 @@ pub struct LaunchRules {
     pub blocks_are_clusters: bool,
     /// The most blocks of its clusters, where it says so: the third number of `__launch_bounds__` in CUDA, `.maxclusterrank` in PTX.
     pub max_cluster: Option<u32>,
+    /// Of PTX how many blocks should fit a multiprocessor at the same time, where it says so: the second number of `__launch_bounds__` in CUDA,
+    /// `.minnctapersm` in PTX.
+    pub min_blocks: Option<u32>,
+    /// Of PTX the most registers of a thread, where it says so: `__maxnreg__` in CUDA, `.maxnreg` in PTX.
+    pub max_registers: Option<u32>,
     /// Of PTX the static shared memory that it declares, in bytes: at least so much. 0 for cubins, whose facts have all of it.
     pub shared_bytes: u32,
     /// Whether it has dynamic shared memory.
@@ -190,7 +196,7 @@ fn arch_of(header: &Header) -> Result<u32, CubinError> {
 pub fn kernels(target: Target, bytes: &[u8]) -> Result<Vec<KernelFacts>, CubinError> {
     match target.kind {
         TargetKind::Cubin => Ok(read(bytes)?.kernels),
-        TargetKind::Ptx => Ok(read_ptx(bytes)?.kernels),
+        TargetKind::Ptx | TargetKind::Native => Ok(read_ptx(bytes)?.kernels),
     }
 }
 
@@ -201,7 +207,7 @@ pub fn kernels(target: Target, bytes: &[u8]) -> Result<Vec<KernelFacts>, CubinEr
 pub fn launch_rules(target: Target, bytes: &[u8], symbol: &str) -> Result<LaunchRules, CubinError> {
     match target.kind {
         TargetKind::Cubin => Ok(read(bytes)?.rules.remove(symbol).unwrap_or_default()),
-        TargetKind::Ptx => ptx::launch_rules(bytes, symbol),
+        TargetKind::Ptx | TargetKind::Native => ptx::launch_rules(bytes, symbol),
     }
 }
 

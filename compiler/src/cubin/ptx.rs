@@ -3,6 +3,7 @@
 //! It reads what NVRTC, nvcc, Triton and Numba write, by the grammar of the PTX ISA (9.0): directives at the start of words, parameters
 //! as `.param [.align N] .type [.ptr ...] name[[bytes]]`. Goes over a text once, whatever is in it ([`scan`]).
 
+mod pieces;
 mod scan;
 mod shared;
 mod variable;
@@ -11,6 +12,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use cubinder_bundle::{KernelFacts, KernelParam};
 
+pub(crate) use self::pieces::opaque;
+pub use self::pieces::renamed;
 use self::scan::{Head, Module};
 use self::variable::{integer, size_of_type, variables};
 use super::{Cluster, CubinError, LaunchRules};
@@ -220,6 +223,8 @@ fn entry<'t>(
         cluster,
         blocks_are_clusters: has(directives, "blocksareclusters"),
         max_cluster: bound("maxclusterrank")?.map(product),
+        min_blocks: bound("minnctapersm")?.map(product),
+        max_registers: bound("maxnreg")?.map(product),
         ..LaunchRules::default()
     };
     Ok(Entry { facts, rules, params, body })
@@ -319,6 +324,8 @@ mod tests {
         .visible .entry none()\n{\n\tret;\n}\n";
 
     const NONE: LaunchRules = LaunchRules {
+        min_blocks: None,
+        max_registers: None,
         block: None,
         cluster: None,
         blocks_are_clusters: false,
@@ -335,7 +342,7 @@ mod tests {
         let params: Vec<(u32, u32)> = k.params.iter().map(|param| (param.offset, param.size)).collect();
         assert_eq!((k.symbol.as_str(), params), ("k", vec![(0, 8), (8, 36), (44, 1), (48, 8)]));
         assert_eq!(k.max_threads, Some(512));
-        assert_eq!(launch_rules(TEXT.as_bytes(), "k"), Ok(NONE));
+        assert_eq!(launch_rules(TEXT.as_bytes(), "k"), Ok(LaunchRules { min_blocks: Some(2), ..NONE }));
         assert_eq!((none.symbol.as_str(), none.params.len(), none.max_threads), ("none", 0, None));
         assert_eq!(read_ptx(format!("{TEXT}\0").as_bytes()), Ok(facts));
     }

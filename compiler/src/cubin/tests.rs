@@ -152,7 +152,7 @@ fn shared_memory_of_the_launch_is_told_from_that_of_the_kernel() {
             );
             let (expected, told) = match target.kind {
                 TargetKind::Cubin => ((of_cubins, Some(bytes)), facts.shared_bytes),
-                TargetKind::Ptx => ((of_ptx, Some(bytes)), Some(rules.shared_bytes)),
+                TargetKind::Ptx | TargetKind::Native => ((of_ptx, Some(bytes)), Some(rules.shared_bytes)),
             };
             assert_eq!((rules.dynamic_shared, told), expected, "{body} {target}");
         }

@@ -100,7 +100,7 @@ impl Compiler {
         });
         let all: Vec<MachineCode> = all.collect();
         let Some(arch) = self.environment.arch else {
-            let has_ptx = launch.code.iter().any(|reference| reference.target.kind == TargetKind::Ptx);
+            let has_ptx = launch.code.iter().any(|reference| reference.target.kind.is_ptx());
             return LaunchCode { machine: all, has_ptx, ..LaunchCode::default() };
         };
         match all
@@ -177,7 +177,7 @@ impl Compiler {
 fn without_machine_code(arch: Arch, kernel: &str, targets: &[Target]) -> LaunchCode {
     let targets = || targets.iter().copied();
     // The driver takes the newest that it can.
-    let ptx = targets().filter(|target| target.kind == TargetKind::Ptx && runs_from_ptx(arch, target.arch));
+    let ptx = targets().filter(|target| target.kind.is_ptx() && runs_from_ptx(arch, target.arch));
     match ptx.max_by_key(|target| (target.arch.major, target.arch.minor)) {
         Some(ptx) => LaunchCode {
             has_ptx: true,

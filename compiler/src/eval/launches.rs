@@ -6,6 +6,7 @@ use cubinder_bundle::expr::{Environment, Expr};
 use cubinder_bundle::launch::{
     self, Clusters, Doing, Evaluated, Facts, HAS_CLUSTERS, Passed, Sequencing, Steps, Takes, Unmet,
 };
+use cubinder_bundle::native::SHARED_BYTES;
 use cubinder_bundle::{Arg, ArgValue, Launch, Plugin, ScalarType, Scratch, Target, TargetKind};
 
 use super::code::{LaunchCode, MachineCode};
@@ -28,6 +29,8 @@ pub(super) struct Step<'a> {
     /// How many multiprocessors the device has, where the query says so.
     pub(super) sms: Option<i64>,
     pub(super) facts: &'a Facts<'a>,
+    /// Whether TensorRT launches it itself.
+    pub(super) is_native: bool,
 }
 
 impl Step<'_> {
@@ -43,6 +46,9 @@ impl Step<'_> {
     /// What the kernel takes where it takes the most: what no code of it takes can be launched nowhere. Of what the driver makes of
     /// PTX nothing is known.
     fn takes(&self) -> Takes<'static> {
+        if self.is_native {
+            return self.takes_unasked();
+        }
         let all = self.code.machine.iter().filter(|_| !self.code.has_ptx).map(takes);
         let most = all.reduce(|one, other| Takes {
             max_threads: one.max_threads.max(other.max_threads),
@@ -55,6 +61,25 @@ impl Step<'_> {
             max_shared_bytes: limit.map_or(u32::MAX, |limit| limit.block_shared_bytes),
             ..Takes::ANYTHING
         })
+    }
+
+    /// What a kernel takes for which nobody asks the driver for more shared memory, beside what it has itself.
+    fn takes_unasked(&self) -> Takes<'static> {
+        let own = self.code.machine.iter().filter_map(|machine| machine.facts.shared_bytes).min();
+        let most = SHARED_BYTES.saturating_sub(own.unwrap_or_default().into());
+        Takes { max_shared_bytes: u32::try_from(most).unwrap_or_default(), ..Takes::ANYTHING }
+    }
+
+    /// Why it takes no more where nothing but that is in the way.
+    fn limited_by(&self, elsewhere: &Doing) -> Option<String> {
+        let Doing::Launch(evaluated) = elsewhere else { return self.held_against() };
+        match self.is_native && i64::from(evaluated.shared_bytes) > i64::from(self.takes().max_shared_bytes) {
+            true => Some(format!(
+                "TensorRT launches the kernel itself, and nobody asks the driver for more than {SHARED_BYTES} bytes of shared memory then, those that \
+                 the kernel declares among them"
+            )),
+            false => self.held_against(),
+        }
     }
 
     /// The architectures whose limits counted, where nobody asked for one.
@@ -164,7 +189,7 @@ pub(super) fn finish(
         Err(error) => {
             // Where no limit of the code is in the way, no other GPU helps.
             let elsewhere = sequencing.step(&Takes::ANYTHING, steps);
-            report.notes.extend(elsewhere.ok().and_then(|_| step.held_against()));
+            report.notes.extend(elsewhere.ok().and_then(|elsewhere| step.limited_by(elsewhere)));
             Some(Unmet(error.to_string()))
         }
         Ok(_) => report.launches.last().and_then(|launch| step.refusal(launch)),

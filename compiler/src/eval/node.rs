@@ -196,8 +196,21 @@ fn report(subject: &Subject, asked: &Asked) -> Evaluation {
         steps: Vec::new(),
         launches: Vec::new(),
         refused: None,
-        notes: Vec::new(),
+        notes: subject.is_native().then(|| launched_by_tensorrt(plugin)).into_iter().collect(),
     }
+}
+
+/// What is other where TensorRT launches the kernel itself.
+fn launched_by_tensorrt(plugin: &Plugin) -> String {
+    let mut launches = plugin.variants.iter().flat_map(Variant::launches);
+    let in_turn = match launches.any(|launch| launch.programmatic) {
+        true => "; the kernel begins in its turn, `programmatic` or not",
+        false => "",
+    };
+    format!(
+        "TensorRT launches the kernel itself (experimental): it chooses a variant when it builds the engine, for all shapes of the profile, and checks nothing when the engine \
+         runs{in_turn}"
+    )
 }
 
 /// The tensors from `first` on, which have these shapes.
@@ -338,7 +351,17 @@ impl Prepared<'_> {
             let (code, draft) = launches.get(number)?.as_ref()?;
             let scratch = variant.scratch.as_slice();
             let asked_arch = compiler.arch().is_some();
-            Some(Step { plugin, launch, scratch, draft, code, asked_arch, sms: self.sms, facts: self.facts })
+            Some(Step {
+                plugin,
+                launch,
+                scratch,
+                draft,
+                code,
+                asked_arch,
+                sms: self.sms,
+                facts: self.facts,
+                is_native: subject.is_native(),
+            })
         };
         let mut typed = variant.clone();
         for number in 0..typed.steps.len() {

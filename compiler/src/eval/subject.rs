@@ -6,12 +6,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use cubinder_bundle::container::{self, Container, Found};
+use cubinder_bundle::native::is_native;
 use cubinder_bundle::validate::{validate_attributes, validate_ranks};
 use cubinder_bundle::{CodeObject, Plugin, Value};
 
 use crate::config;
 use crate::diagnostic::{Diagnostic, Source, suggest};
 use crate::foreign;
+use crate::manifest::Route;
 use crate::project::kind::{self, Kind};
 use crate::resolve::{self, Resolved};
 use crate::tables;
@@ -42,6 +44,21 @@ pub struct Subject {
     pub attributes: Option<Vec<Value>>,
     /// For a node: the ranks of its inputs, where they are known.
     pub input_ranks: Option<Vec<u8>>,
+    /// Who launches the kernels of a manifest, whatever it says itself.
+    pub route: Option<Route>,
+}
+
+impl Subject {
+    /// Whether TensorRT launches its kernels itself, as far as it is said.
+    #[must_use]
+    pub fn is_native(&self) -> bool {
+        match &self.origin {
+            Origin::Manifest(resolved) => {
+                self.route.unwrap_or_else(|| resolved.manifest.compile.route()) == Route::Native
+            }
+            Origin::Compiled(_) => is_native(&self.plugin),
+        }
+    }
 }
 
 /// Where a plugin comes from.
@@ -99,7 +116,7 @@ fn of(resolved: Resolved) -> Subjects {
     let warnings = resolved.warnings.clone();
     let plugin = resolved.draft.plugin.clone();
     let origin = Origin::Manifest(Arc::new(resolved));
-    let subject = Subject { plugin, origin, number: None, attributes: None, input_ranks: None };
+    let subject = Subject { plugin, origin, number: None, attributes: None, input_ranks: None, route: None };
     Subjects { kind: "manifest", list: vec![subject], carried: Vec::new(), warnings }
 }
 
@@ -152,6 +169,7 @@ fn plugins(all: &[Found]) -> Vec<Subject> {
             number: None,
             attributes: None,
             input_ranks: None,
+            route: None,
         }));
     }
     list
@@ -182,6 +200,7 @@ fn node(found: &Found, all: &[Found]) -> Result<Subject, String> {
             number: None,
             attributes: Some(node.attributes.clone()),
             input_ranks: node.input_ranks.clone(),
+            route: None,
         }),
         Container::NodeReference(reference) => {
             let bundle = all.iter().find_map(|found| match &found.container {
@@ -204,6 +223,7 @@ fn node(found: &Found, all: &[Found]) -> Result<Subject, String> {
                 number: None,
                 attributes: Some(reference.attributes.clone()),
                 input_ranks: reference.input_ranks.clone(),
+                route: None,
             })
         }
     }

@@ -350,7 +350,7 @@ fn no_shared(
 ) -> Option<Diagnostic> {
     let gives_none = launch.shared_bytes.constant() == Some(0);
     let says = match loaded.target.kind {
-        TargetKind::Ptx => "the file has `.extern .shared`",
+        TargetKind::Ptx | TargetKind::Native => "the file has `.extern .shared`",
         TargetKind::Cubin => "the file sets shared memory aside for it, of which none is static",
     };
     (gives_none && rules.dynamic_shared == Dynamic::Yes).then(|| {

@@ -23,7 +23,7 @@ pub fn serving(code: &ForeignCode, asked: Target, ptx_serves: bool) -> Option<us
             (TargetKind::Cubin, Fit::Ptx) => ptx_serves,
             (TargetKind::Cubin, _) => true,
             (TargetKind::Ptx, Fit::Ptx) => is_as_lasting(target.arch, asked.arch),
-            (TargetKind::Ptx, _) => false,
+            (TargetKind::Ptx | TargetKind::Native, _) => false,
         }
     };
     let best = order(device, &targets).into_iter().find(serves)?;
@@ -128,7 +128,9 @@ fn told(
         code.files.iter().filter_map(|file| Some(format!("`{}`", file.loaded.as_ref()?.target))).collect();
     let file = match first.kind {
         TargetKind::Cubin => format!("a cubin for `{first}`, as `nvcc -cubin -arch={first}` does"),
-        TargetKind::Ptx => format!("PTX for `{first}` or an older one, as `nvcc -ptx -arch={first}` does"),
+        TargetKind::Ptx | TargetKind::Native => {
+            format!("PTX for `{first}` or an older one, as `nvcc -ptx -arch={first}` does")
+        }
     };
     let error = Diagnostic::error(format!("no code of `{}` serves {}", code.name, names.join(", ")))
         .code(rules::CODE_TARGETS)

@@ -6,6 +6,7 @@
 mod code;
 mod declared;
 mod interface;
+mod native;
 mod provenance;
 mod steps;
 mod table;
@@ -28,6 +29,7 @@ use steps::one_line;
 
 pub use code::{CodeReport, KernelReport};
 pub use interface::{DeclaredReport, DimsReport, LimitsReport, Range, SizeReport};
+pub use native::NativeReport;
 pub use provenance::{CompilerReport, FileReport, MadeCode, OriginReport, ProvenanceReport, provenance_text};
 pub use steps::{ArgReport, ConditionReport, LaunchReport, ScratchReport, StepReport, WorkReport};
 pub use table::{Detail, table};
@@ -42,7 +44,7 @@ pub struct Report {
     pub kind: FileKind,
     /// Its size in bytes.
     pub bytes: u64,
-    /// For a library: what it is for (`ops`, `code`, `generic` ...).
+    /// For a library: what it is for, in words ([`Mode::title`]).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub library: Option<String>,
     /// For a library that runs engines: the name that it registers, under which nodes ask for it.
@@ -56,6 +58,9 @@ pub struct Report {
     /// For a cubin or a PTX text: the kernels.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub code: Option<CodeReport>,
+    /// For an engine: the kernels that TensorRT launches itself.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub native: Vec<NativeReport>,
     /// Places that look like a container and are none.
     pub damaged: Vec<Damaged>,
 }
@@ -140,6 +145,9 @@ pub struct PluginReport {
     pub attributes: Vec<(String, String)>,
     /// The table of variants.
     pub variants: Vec<VariantReport>,
+    /// Whether TensorRT launches its kernels itself.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub native: bool,
 }
 
 /// What was measured on GPUs of one kind.
@@ -229,6 +237,7 @@ pub fn inspect(file: &str, bytes: &[u8]) -> Result<Report, InspectError> {
         engines_ask_for: None,
         containers: Vec::new(),
         code: None,
+        native: Vec::new(),
         damaged: Vec::new(),
     };
     match first_guess(bytes) {
@@ -251,15 +260,13 @@ pub fn inspect(file: &str, bytes: &[u8]) -> Result<Report, InspectError> {
                 .map_err(|error| InspectError::Library(error.problem.to_string()))?;
             report.kind = FileKind::Library;
             let mode = attached.map(|attached| attached.mode);
-            report.library = Some(match mode {
-                None => "runs engines, no bundle".to_owned(),
-                Some(mode) => mode.to_string(),
-            });
             let bundle = collect(bytes, &mut report);
+            let title = |mode: Mode| mode.title(table::is_all_native(&report));
+            report.library = Some(mode.map_or("runs engines, no bundle", title).to_owned());
             name_cores(mode, bundle, &mut report);
         }
         FileKind::Bundle => report.kind = FileKind::Bundle,
-        FileKind::Engine => {}
+        FileKind::Engine => report.native = native::kernels(bytes),
     }
     if report.kind != FileKind::Library {
         collect(bytes, &mut report);
@@ -268,7 +275,9 @@ pub fn inspect(file: &str, bytes: &[u8]) -> Result<Report, InspectError> {
         (None, Some(damaged)) => {
             Err(InspectError::Damaged { offset: damaged.offset, error: damaged.error.clone() })
         }
-        (None, None) if report.library.is_none() => Err(InspectError::Nothing(report.bytes)),
+        (None, None) if report.library.is_none() && report.native.is_empty() => {
+            Err(InspectError::Nothing(report.bytes))
+        }
         _ => Ok(report),
     }
 }
@@ -276,6 +285,10 @@ pub fn inspect(file: &str, bytes: &[u8]) -> Result<Report, InspectError> {
 /// Says under which name a library runs engines, or what those ask for that are built with it.
 fn name_cores(mode: Option<Mode>, bundle: Option<Digest>, report: &mut Report) {
     let of_bundle = bundle.map(|digest| core_name::of_library(digest.shortened()));
+    // Nodes that TensorRT launches itself ask for nothing.
+    if table::is_all_native(report) {
+        return;
+    }
     match mode {
         None => report.registers = Some(generic()),
         Some(Mode::CodeLibrary) => report.registers = of_bundle,
@@ -440,6 +453,7 @@ fn plugin_report(plugin: &Plugin, attributes: &[Value], code: &[CodeObject]) -> 
         tuning: tuning.collect(),
         attributes: named.map(|(attribute, value)| (attribute.name.clone(), value.to_string())).collect(),
         variants: plugin.variants.iter().map(|it| variants::variant(plugin, it, code)).collect(),
+        native: cubinder_bundle::native::is_native(plugin),
     }
 }
 

@@ -38,6 +38,17 @@ pub fn table(report: &Report, detail: Detail) -> String {
         text.push('\n');
         text.push_str(&container_table(container, has_ops, detail));
     }
+    for kernel in &report.native {
+        let _ = writeln!(
+            text,
+            "\nnative node of {} (experimental): TensorRT launches `{}` itself, PTX for {}, {}, {}",
+            kernel.op,
+            kernel.symbol,
+            kernel.target,
+            size(kernel.bytes),
+            places(&kernel.offsets)
+        );
+    }
     if let Some(code) = &report.code {
         let _ = writeln!(text, "target {}, digest {}\n", code.target, code.digest);
         let rows = code.kernels.iter().map(|kernel| row(kernel.symbol.clone(), code, kernel));
@@ -59,17 +70,29 @@ fn title(report: &Report) -> String {
         (FileKind::Ptx, _) => "PTX".to_owned(),
         (FileKind::Engine, _) => {
             let nodes = report.containers.iter().filter(|container| container.kind != "bundle").count();
+            let nodes = nodes + report.native.len();
             format!("engine with {nodes} distinct Cubinder node{}", if nodes == 1 { "" } else { "s" })
         }
     }
 }
 
+/// Whether TensorRT launches the kernels of all plugins itself.
+pub(super) fn is_all_native(report: &Report) -> bool {
+    let mut plugins = report.containers.iter().flat_map(|container| &container.plugins).peekable();
+    plugins.peek().is_some() && plugins.all(|plugin| plugin.native)
+}
+
+fn places(offsets: &[u64]) -> String {
+    match offsets {
+        [] => "nowhere".to_owned(),
+        [one] => format!("at byte {one}"),
+        [first, ..] => format!("{} copies, the first at byte {first}", offsets.len()),
+    }
+}
+
 fn container_table(container: &ContainerReport, has_ops: bool, detail: Detail) -> String {
     let mut text = String::new();
-    let copies = match container.offsets.len() {
-        1 => format!("at byte {}", container.offsets[0]),
-        n => format!("{n} copies, the first at byte {}", container.offsets[0]),
-    };
+    let copies = places(&container.offsets);
     let _ = writeln!(
         text,
         "{} {}: {}, {copies}",
@@ -132,6 +155,11 @@ fn plugin_table(plugin: &PluginReport, is_op: bool, detail: Detail) -> String {
     let _ = writeln!(text, "  plugin {name}, version {}{summary}", plugin.version);
     if is_op {
         let _ = writeln!(text, "    {}", onnx_node(plugin));
+    }
+    if plugin.native {
+        text.push_str(
+            "    TensorRT launches its kernels itself (experimental): an engine with it needs no library\n",
+        );
     }
     for declared in &plugin.interface {
         let line = match declared.role {

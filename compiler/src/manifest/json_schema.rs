@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use super::keys::{Form, Key, Kinds, Naming, Presence, ROOT, Reserved, Table};
 use super::v1::attributes::RESERVED;
 use super::v1::plugin::MAX_NAME_BYTES;
-use super::{CodeKind, MAX_RANK, NEWEST_SCHEMA, TableType};
+use super::{CodeKind, MAX_RANK, NEWEST_SCHEMA, Route, TableType};
 
 const IDENTIFIER: &str = "[A-Za-z_][A-Za-z0-9_]*";
 const SIZE: &str = "[0-9](_?[0-9])*";
@@ -160,6 +160,7 @@ fn form(form: &Form) -> Value {
         }),
         Form::Debug => json!({ "enum": ["line"] }),
         Form::Driver => json!({ "type": "string", "pattern": DRIVER }),
+        Form::Route => json!({ "enum": Route::ALL.map(Route::name) }),
         Form::Table(inner) => table(inner),
         Form::Tables(inner) => json!({ "type": "array", "items": table(inner) }),
         Form::Kinds(kinds) => of_kinds(kinds),

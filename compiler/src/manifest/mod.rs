@@ -4,6 +4,7 @@
 //! checks the form: keys, types of values, names, numbers on their own. What names mean, and expressions, is the next
 //! stage's ([`crate::resolve`]). Never reads a file: the text is given.
 
+mod compile;
 pub(crate) mod form;
 pub mod json_schema;
 pub mod keys;
@@ -15,10 +16,11 @@ mod v1;
 use std::ops::Range;
 use std::sync::Arc;
 
-use cubinder_bundle::{AttributeType, DataType, Format, Interval, ShapeLimits, Target, Value};
+use cubinder_bundle::{AttributeType, DataType, Format, Interval, ShapeLimits, Value};
 
 use crate::diagnostic::{Diagnostic, Source, suggest};
 use crate::rules;
+pub use compile::{CodeKind, CompileDecl, DriverVersion, Route};
 pub use literal::Text;
 pub(crate) use table::MAX_TABLE_BYTES;
 pub use table::{TableData, TableType};
@@ -290,67 +292,6 @@ pub struct VariantDecl {
     pub constants: Vec<ConstantDecl>,
     /// Where it begins; empty where the manifest has no `[[variants]]`.
     pub range: Range<usize>,
-}
-
-/// `[compile]`: how this plugin's kernels are compiled, where it is not as `cubinder.toml` or the command line says.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct CompileDecl {
-    /// What to compile for. Empty: what the library is compiled for.
-    pub targets: Vec<Located<Target>>,
-    /// Include folders, relative to the manifest's folder; before those of the library.
-    pub include: Vec<Text>,
-    /// Options of NVRTC, after those of the library.
-    pub options: Vec<Located<String>>,
-    /// Which kinds of the targets to embed. Empty: all.
-    pub code: Vec<Located<CodeKind>>,
-    /// Whether the code has line information.
-    pub line_information: bool,
-    /// Whether `targets` or `code` could not be read as they are. That was reported; what they come to is not known.
-    pub targets_are_broken: bool,
-    /// The oldest driver that must be able to load the code, as `nvidia-smi` says it: `580.65`.
-    pub min_driver: Option<Located<DriverVersion>>,
-}
-
-/// A kind of code, as `code` names it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum CodeKind {
-    /// `cubin`: machine code, of the targets `sm_*`.
-    Cubin,
-    /// `ptx`: text that the driver compiles at load, of the targets `compute_*`.
-    Ptx,
-}
-
-impl CodeKind {
-    /// Both.
-    pub const ALL: [CodeKind; 2] = [CodeKind::Cubin, CodeKind::Ptx];
-
-    /// The name used in manifests.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            CodeKind::Cubin => "cubin",
-            CodeKind::Ptx => "ptx",
-        }
-    }
-
-    /// The kind with this name.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<CodeKind> {
-        Self::ALL.into_iter().find(|kind| kind.name() == name)
-    }
-}
-
-/// A release of NVIDIA's Linux driver: `580.65.06` is 580, 65, 6.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct DriverVersion(pub [u16; 3]);
-
-impl std::fmt::Display for DriverVersion {
-    /// As NVIDIA writes it: the branch, then two digits each; a last part of 0 is left out.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let [branch, minor, patch] = self.0;
-        write!(f, "{branch}.{minor:02}")?;
-        if patch > 0 { write!(f, ".{patch:02}") } else { Ok(()) }
-    }
 }
 
 /// `[tables.NAME]`.

@@ -214,7 +214,7 @@ fn in_a_thread<T: Send + 'static>(work: impl FnOnce() -> (T, bool) + Send + 'sta
 fn take(output: Output, target: Target) -> Result<Raw, Diagnostic> {
     let bytes = match target.kind {
         TargetKind::Cubin => output.cubin,
-        TargetKind::Ptx => output.ptx,
+        TargetKind::Ptx | TargetKind::Native => output.ptx,
     };
     let symbol = output.lowered_names.into_iter().next().unwrap_or_default();
     if bytes.is_empty() || symbol.is_empty() {

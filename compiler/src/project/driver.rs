@@ -4,7 +4,7 @@ use cubinder_bundle::TargetKind;
 
 use super::Plan;
 use crate::diagnostic::{Diagnostic, Span};
-use crate::manifest::{DriverVersion, Located};
+use crate::manifest::{DriverVersion, Located, Route};
 use crate::resolve::Resolved;
 use crate::rules;
 use crate::toolkit::drivers::{self, Release};
@@ -17,7 +17,9 @@ impl Plan {
     pub fn check_driver(&self, release: Release) -> Result<(), Diagnostic> {
         let Some((driver, span)) = &self.min_driver else { return Ok(()) };
         let has = |kind: TargetKind| self.targets.iter().any(|planned| planned.target.kind == kind);
-        let (cubins, ptx) = (has(TargetKind::Cubin), has(TargetKind::Ptx));
+        // What TensorRT launches is PTX, whatever it is for.
+        let is_native = self.route.route == Route::Native;
+        let (cubins, ptx) = (has(TargetKind::Cubin) && !is_native, has(TargetKind::Ptx) || is_native);
         let (major, minor) = release;
         let needs = |is_there: bool, oldest: Option<DriverVersion>| match oldest {
             _ if !is_there => Load::Loads,

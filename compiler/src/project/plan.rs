@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use cubinder_bundle::Target;
+use cubinder_bundle::{Arch, ArchSuffix, Target, TargetKind};
 
 use super::Project;
 use super::driver::version_of_cuda;
@@ -13,7 +13,7 @@ use crate::codegen;
 use crate::config;
 use crate::diagnostic::{Diagnostic, Span};
 use crate::foreign;
-use crate::manifest::{DriverVersion, Text};
+use crate::manifest::{DriverVersion, Route, Text};
 use crate::nvrtc::{Settings, check_defined, check_options};
 use crate::resolve::{self, Resolved};
 use crate::rules;
@@ -32,6 +32,17 @@ pub struct Plan {
     pub min_driver: Option<(DriverVersion, Span)>,
     /// Whether PTX of other compilers stands for machine code that there is none of.
     pub ptx_serves: bool,
+    /// Who launches the kernels.
+    pub route: PlannedRoute,
+}
+
+/// Who launches the kernels, and the manifest's place that says so.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct PlannedRoute {
+    /// Who.
+    pub route: Route,
+    /// Where the manifest says so; none where the command line does, or nobody.
+    pub span: Option<Span>,
 }
 
 /// What came of planning.
@@ -87,7 +98,12 @@ impl Project {
         if let Some((driver, place)) = &min_driver {
             errors.extend(foreign::check_driver(&plugin.draft, *driver, place));
         }
-        let plan = Plan { targets, left_out, settings, min_driver, ptx_serves };
+        let route = match (self.asked.route, &decl.route) {
+            (Some(route), _) => PlannedRoute { route, span: None },
+            (None, Some(said)) => PlannedRoute { route: said.value, span: Some(span(&said.range)) },
+            (None, None) => PlannedRoute::default(),
+        };
+        let plan = Plan { targets, left_out, settings, min_driver, ptx_serves, route };
         Planning { plan, errors, no_target: is_silent.then(no_target) }
     }
 
@@ -199,6 +215,16 @@ fn include_folder(plugin: &Resolved, text: &Text) -> Result<PathBuf, Diagnostic>
 }
 
 impl Plan {
+    /// PTX for the lowest architecture that is asked for, which every GPU takes that some target is for: the code that TensorRT launches itself. It is
+    /// for one chip or its family alone (`a`, `f`) where nothing else is asked for.
+    #[must_use]
+    pub fn lowest_ptx(&self) -> Option<Target> {
+        let archs = || self.targets.iter().map(|planned| planned.target.arch);
+        let lowest = archs().min_by_key(|arch| (arch.major, arch.minor))?;
+        let suffix = if archs().all(|arch| arch == lowest) { lowest.suffix } else { ArchSuffix::None };
+        Some(Target { kind: TargetKind::Ptx, arch: Arch { suffix, ..lowest } })
+    }
+
     /// What to compile for.
     #[must_use]
     pub fn targets(&self) -> Vec<Target> {

@@ -98,6 +98,11 @@ pub(super) fn resolve(
             None => span_of(decl.kernel.as_ref()),
         },
         foreign,
+        block_span: decl
+            .block
+            .first()
+            .zip(decl.block.last())
+            .map(|(first, last)| compiler.span(first.range.start..last.range.end)),
         grid_spans: decl.grid.iter().map(|text| compiler.span(text.range.clone())).collect(),
         types: row.types.clone(),
         formats: row.formats.clone(),

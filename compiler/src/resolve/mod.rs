@@ -96,6 +96,8 @@ pub struct Unit {
     pub kernel_span: Span,
     /// Where each axis of the grid is said; one that is not said is 1.
     pub grid_spans: Vec<Span>,
+    /// The block in the manifest, as a whole; none where nothing is said.
+    pub block_span: Option<Span>,
     /// The variant's type parameters: `T` and what it is.
     pub types: Vec<(String, DataType)>,
     /// The variant's format parameters: `F` and what it is.

@@ -231,6 +231,12 @@ rules! {
     // What is measured.
     /// A file of cases to measure that cannot be used.
     TUNE_FILE = "C1001";
+
+    // The native route.
+    /// A plugin that TensorRT cannot launch itself.
+    NO_NATIVE_ROUTE = "C1101";
+    /// A variant that is left out where TensorRT launches kernels itself.
+    LEFT_OUT_OF_ROUTE = "C1102";
 }
 
 #[cfg(test)]

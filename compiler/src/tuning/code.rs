@@ -113,5 +113,6 @@ pub(super) fn subject_of(plugin: &Plugin) -> Subject {
         number: None,
         attributes: None,
         input_ranks: None,
+        route: None,
     }
 }

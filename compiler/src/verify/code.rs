@@ -250,6 +250,14 @@ fn shown(axes: [u32; 3]) -> String {
     axes.map(|axis| axis.to_string()).join(" x ")
 }
 
+/// With the block of the launch.
+fn at_block(check: &CodeCheck<'_>, diagnostic: Diagnostic) -> Diagnostic {
+    match &check.unit.block_span {
+        Some(block) => diagnostic.related(block.clone(), "the block"),
+        None => diagnostic,
+    }
+}
+
 /// The block against what the kernel allows and against the registers.
 fn threads(check: &CodeCheck<'_>) -> Option<Diagnostic> {
     let axes = check.launch.block.each_ref().map(Expr::constant);
@@ -267,7 +275,7 @@ fn threads(check: &CodeCheck<'_>) -> Option<Diagnostic> {
             "the kernel says so with `__launch_bounds__`",
             "the code says so (`.maxntid` in PTX, `__launch_bounds__` in CUDA)",
         );
-        let diagnostic = problem(check, rules::LAUNCH_BOUNDS, message).note(note);
+        let diagnostic = at_block(check, problem(check, rules::LAUNCH_BOUNDS, message).note(note));
         return Some(diagnostic.help("make the block smaller or the bound larger"));
     }
     let registers = check.kernel.registers?;
@@ -300,7 +308,7 @@ fn another_block(check: &CodeCheck<'_>, required: [u32; 3], axes: [Option<i64>; 
         "the kernel says so with `__block_size__`",
         "the code says so (`.reqntid` in PTX, a number of warps in Triton)",
     );
-    let diagnostic = problem(check, rules::LAUNCH_BOUNDS, message).note(note);
+    let diagnostic = at_block(check, problem(check, rules::LAUNCH_BOUNDS, message).note(note));
     let diagnostic = match axes.iter().any(Option::is_none) {
         true => diagnostic.note("`?` is not known before the engine runs"),
         false => diagnostic,

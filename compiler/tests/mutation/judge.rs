@@ -71,7 +71,7 @@ impl Subject {
         let essence = format!("{} {plan_print}", essence(&resolved.draft));
         if self.checked.get() != Some(&essence) {
             let targets: Vec<_> = plan.targets.iter().map(|planned| planned.target).collect();
-            let mut found = check_for(&resolved, &targets).diagnostics;
+            let mut found = check_for(&resolved, &targets, plan.route.route).diagnostics;
             found.extend(cuda::check(&resolved, &open).diagnostics);
             found.extend(plan.check_driver(NVRTC).err());
             if has_errors(&found) {
@@ -92,11 +92,11 @@ impl Subject {
         if !unread.is_empty() {
             return unread;
         }
-        let targets = match self.project.plan(&resolved) {
-            Ok(plan) => plan.targets.iter().map(|planned| planned.target).collect::<Vec<_>>(),
+        let plan = match self.project.plan(&resolved) {
+            Ok(plan) => plan,
             Err(found) => return found,
         };
-        let mut found = check_for(&resolved, &targets).diagnostics;
+        let mut found = check_for(&resolved, &plan.targets(), plan.route.route).diagnostics;
         found.extend(cuda::check(&resolved, &open).diagnostics);
         found.extend(resolved.warnings);
         found

@@ -44,7 +44,7 @@ fn run(bytes: &[u8]) {
             // What could be made of it is looked at for more mistakes.
             show_refusal(&wrong.errors);
             if let Some(sketch) = wrong.sketch {
-                show(&check::check_for(&sketch, &[]).diagnostics);
+                show(&check::check_for(&sketch, &[], sketch.manifest.compile.route()).diagnostics);
                 show(&cuda::check(&sketch, &open).diagnostics);
             }
         }
@@ -64,15 +64,23 @@ fn accepted(resolved: Resolved) {
         }
     }
     let targets: Vec<Gpu> = resolved.manifest.compile.targets.iter().map(|target| target.value).collect();
-    let checked = check::check_for(&resolved, &targets);
+    let route = resolved.manifest.compile.route();
+    let checked = check::check_for(&resolved, &targets, route);
     show(&checked.diagnostics);
     let kernels = cuda::check(&resolved, &open);
     show(&kernels.diagnostics);
-    show(&check::check_arguments(&resolved, &targets, &kernels.args).diagnostics);
+    show(&check::check_arguments(&resolved, &targets, route, &kernels.args).diagnostics);
     packs(&resolved);
     let plugin = resolved.draft.plugin.clone();
     let origin = SubjectOrigin::Manifest(Arc::new(resolved));
-    evaluate_subject(&Subject { plugin, origin, number: None, attributes: None, input_ranks: None });
+    evaluate_subject(&Subject {
+        plugin,
+        origin,
+        number: None,
+        attributes: None,
+        input_ranks: None,
+        route: None,
+    });
 }
 
 /// What the compiler accepts a runtime has to accept too.

@@ -255,6 +255,7 @@ impl Case {
             number: None,
             attributes: Some(self.attributes.clone()),
             input_ranks: None,
+            route: None,
         };
         let query = Query {
             shapes: plain.iter().filter_map(|tensor| named(tensor, &self.inputs)).collect(),

@@ -2,7 +2,7 @@
 
 use cubinder_bundle::launch;
 use cubinder_bundle::{DataType, Format, Plugin};
-use trt_abi::{DynamicPluginTensorDesc, Error};
+use trt_abi::{DynamicPluginTensorDesc, Error, PluginTensorDesc};
 
 use super::node::NodeData;
 use crate::definition::TensorKinds;
@@ -40,7 +40,7 @@ pub(super) fn supports(
     let formats: Option<Vec<Format>> =
         known.iter().map(|tensor| Format::from_tensorrt(tensor.desc.format.0)).collect();
     let (Some(types), Some(formats)) = (types, formats) else { return false };
-    if known.iter().zip(&formats).any(|(tensor, format)| rank_below(tensor, *format).is_some()) {
+    if known.iter().zip(&formats).any(|(tensor, format)| rank_below(&tensor.desc, *format).is_some()) {
         return false;
     }
     node.kinds.iter().any(|kinds| fits(node, kinds, &types, Some(&formats)))
@@ -53,15 +53,23 @@ pub(super) fn configured_kinds<'n>(
     outputs: &[DynamicPluginTensorDesc],
 ) -> Result<&'n TensorKinds, Error> {
     check_counts(node, inputs.len(), outputs.len())?;
-    let types: Vec<_> = inputs.iter().chain(outputs).map(|tensor| tensor.desc.data_type).collect();
+    kinds_of(node, inputs.iter().chain(outputs).map(|tensor| &tensor.desc))
+}
+
+/// The types and formats of these tensors, inputs, then outputs, which must be those of a variant.
+pub(super) fn kinds_of<'n, 't>(
+    node: &'n NodeData,
+    tensors: impl Iterator<Item = &'t PluginTensorDesc> + Clone,
+) -> Result<&'n TensorKinds, Error> {
+    let types: Vec<_> = tensors.clone().map(|tensor| tensor.data_type).collect();
     let types = known_types(node, &types)?;
-    let format = |tensor: &DynamicPluginTensorDesc| {
-        let format = tensor.desc.format;
+    let format = |tensor: &PluginTensorDesc| {
+        let format = tensor.format;
         Format::from_tensorrt(format.0)
             .ok_or_else(|| node.invalid(format_args!("no plugin takes tensors in the format {format:?}")))
     };
-    let formats: Vec<Format> = inputs.iter().chain(outputs).map(format).collect::<Result<_, _>>()?;
-    for ((tensor, format), index) in inputs.iter().chain(outputs).zip(&formats).zip(&node.counted) {
+    let formats: Vec<Format> = tensors.clone().map(format).collect::<Result<_, _>>()?;
+    for ((tensor, format), index) in tensors.zip(&formats).zip(&node.counted) {
         if let Some(rank) = rank_below(tensor, *format) {
             let name = node.definition.plugin().tensor_name(*index).unwrap_or_default();
             let (format, least) = (format.name(), format.min_rank());
@@ -75,8 +83,8 @@ pub(super) fn configured_kinds<'n>(
 }
 
 /// The rank of a tensor that has fewer dimensions than the format needs. One that TensorRT does not know yet (-1) is none.
-fn rank_below(tensor: &DynamicPluginTensorDesc, format: Format) -> Option<usize> {
-    usize::try_from(tensor.desc.dims.nb_dims).ok().filter(|rank| *rank < format.min_rank())
+pub(super) fn rank_below(tensor: &PluginTensorDesc, format: Format) -> Option<usize> {
+    usize::try_from(tensor.dims.nb_dims).ok().filter(|rank| *rank < format.min_rank())
 }
 
 /// Whether the first of the tensors that TensorRT counts can be of these types and formats.

@@ -2,15 +2,17 @@
 //!
 //! Owns what every method needs ([`KernelPlugin`]) and which part answers which call: [`build`] what the builder asks of types and formats,
 //! [`shapes`] of shapes, [`run`] what the runtime asks, [`variants`] which tactics there are, [`profile`] what a build knows of shapes, [`fields`] what is
-//! left in the engine. Nothing here knows one
+//! left in the engine; [`native`] is a node of which nothing of this library is left there. Nothing here knows one
 //! operator from another: the model says it all, and [`cubinder_bundle::launch`] what it comes to.
 
 mod announced;
 mod build;
+mod built_for;
 mod circumstances;
 mod fields;
 mod kept;
 mod loaded;
+mod native;
 mod node;
 mod profile;
 mod run;
@@ -32,6 +34,8 @@ use crate::definition::{Definition, TensorKinds};
 use crate::exclusive::Exclusive;
 use crate::identity;
 use crate::launch::Addresses;
+
+pub(crate) use native::{NativePlugin, OpName};
 
 use fields::SerializedFields;
 use node::NodeData;
@@ -340,6 +344,8 @@ mod agreement;
 mod announced_tests;
 #[cfg(test)]
 mod build_tests;
+#[cfg(test)]
+mod native_tests;
 #[cfg(test)]
 mod run_tests;
 #[cfg(test)]

@@ -54,6 +54,17 @@ impl Profile {
         Ok(Profile { inputs: inputs.collect::<Result<_, _>>()? })
     }
 
+    /// Whether what is proved of `all` is proved of these shapes: they are among them, or so little is known of them that nothing else is to go by.
+    pub(super) fn is_among(&self, all: &Profile) -> bool {
+        let is_among = |one: &Interval, all: &Interval| {
+            *one == UNKNOWN || (all.contains(one.min) && all.contains(one.max))
+        };
+        self.inputs.len() == all.inputs.len()
+            && self.inputs.iter().zip(&all.inputs).all(|(one, all)| {
+                one.len() == all.len() && one.iter().zip(all).all(|(one, all)| is_among(one, all))
+            })
+    }
+
     /// The workspace that the node needs at most for tensors of these kinds and shapes of this profile, bytes: of any variant, because
     /// each may take the place of another.
     ///

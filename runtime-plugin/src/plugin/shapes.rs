@@ -4,8 +4,8 @@
 //! (seen with TensorRT-RTX 1.7).
 
 use cubinder_bundle::expr::{self, LowerError, ShapeBuilder, ShapeOp, sizes_of};
-use cubinder_bundle::launch::{self, Facts, Steps};
-use cubinder_bundle::{Input, Output};
+use cubinder_bundle::launch::{self, Facts, Role, Steps};
+use cubinder_bundle::{Guard, Input, Launch, Output, Requirement, native};
 use trt_abi::{DimensionOperation, Error, Expr, ExprBuilder, Shape};
 
 use super::build::{check_counts, shape_inputs_are_named};
@@ -30,7 +30,7 @@ pub(super) fn output_shapes<'b>(
     let mut steps = Steps::default();
     launch::check(plugin, launch::rules_of_shapes(plugin), &facts, &mut steps)
         .map_err(|unmet| node.invalid(unmet))?;
-    let mut lowering = Lowering { inputs: given, builder, sizes: Vec::new() };
+    let mut lowering = Lowering { inputs: given, outputs: Vec::new(), builder, sizes: Vec::new() };
     let failed = |output: &Output, what: &str, error: LowerError<Error>| {
         let known = launch::describe(plugin, &facts);
         node.invalid(format_args!("the {what} of `{}`: {error}{known}", output.name))
@@ -64,6 +64,39 @@ pub(super) fn output_shapes<'b>(
     }
     // TensorRT's ranks are at most 8.
     Ok(ranks.into_iter().map(|rank| u8::try_from(rank).unwrap_or(u8::MAX)).collect())
+}
+
+/// What TensorRT is told of the launch of a variant that it launches itself: see [`cubinder_bundle::native`].
+pub(super) fn launch_expressions<'b>(
+    node: &NodeData,
+    when: Option<&Guard>,
+    required: &[&Requirement],
+    launch: &Launch,
+    inputs: &[Shape<'b>],
+    builder: &ExprBuilder<'b>,
+) -> Result<native::Lowered<Expr<'b>>, Error> {
+    let plugin = node.definition.plugin();
+    let given = given(node, inputs, &[])?;
+    let ranks: Vec<usize> = given.iter().map(Given::rank).collect();
+    let facts = Facts { ranks: &ranks, ..node.facts() };
+    let mut lowering = Lowering { inputs: given, outputs: Vec::new(), builder, sizes: Vec::new() };
+    for output in &plugin.outputs {
+        let shape = expr::lower(&output.shape, &facts, &mut lowering)
+            .map_err(|error| node.invalid(format_args!("the shape of `{}`: {error}", output.name)))?;
+        lowering.outputs.push(shape);
+    }
+    let ranks: Vec<usize> = ranks.into_iter().chain(lowering.outputs.iter().map(Vec::len)).collect();
+    let facts = Facts { ranks: &ranks, ..node.facts() };
+    native::lower(plugin, when, required, launch, &facts, &mut lowering).map_err(|fault| {
+        let is_required = |text: &String| required.iter().any(|requirement| requirement.text == *text);
+        let help = match &fault.role {
+            Role::Condition(text) if is_required(text) => {
+                "; it is not proved for every shape of the profile: narrow that, or have a plugin library launch the kernel, which holds each call against it"
+            }
+            _ => "",
+        };
+        node.invalid(format_args!("`{}`: {fault}{help}", launch.kernel))
+    })
 }
 
 /// What TensorRT tells of an input of the plugin.
@@ -139,6 +172,8 @@ fn given<'b>(
 /// TensorRT's builder as the expressions see it.
 struct Lowering<'a, 'b> {
     inputs: Vec<Given<'b>>,
+    /// The shapes of the outputs, where they are known already.
+    outputs: Vec<Vec<Expr<'b>>>,
     builder: &'a ExprBuilder<'b>,
     /// The sizes that were declared, with the indices of their tensors over inputs, then outputs.
     sizes: Vec<(usize, Expr<'b>)>,
@@ -168,7 +203,13 @@ impl<'b> ShapeBuilder for Lowering<'_, 'b> {
                 let count = i64::try_from(values.rank());
                 self.builder.constant(count.map_err(|error| Error::internal(error.to_string()))?)
             }
-            _ => Err(Error::internal(format!("a shape reads dimension {axis} of tensor {tensor}"))),
+            _ => {
+                let output = (tensor as usize).checked_sub(self.inputs.len());
+                let extent = output.and_then(|output| self.outputs.get(output)?.get(axis)).copied();
+                extent.ok_or_else(|| {
+                    Error::internal(format!("a shape reads dimension {axis} of tensor {tensor}"))
+                })
+            }
         }
     }
 

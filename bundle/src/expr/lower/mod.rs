@@ -11,8 +11,8 @@
 mod calls;
 mod symbol;
 
+use symbol::Number;
 pub use symbol::Symbol;
-use symbol::{Number, fold};
 
 use super::eval::Environment;
 use super::node::{BinaryOp, Expr, Node, NodeId, UnaryOp};
@@ -43,6 +43,24 @@ pub enum ShapeOp {
     FloorDiv = 7,
     /// The quotient rounded up, below zero too: the mathematical ceiling, confirmed likewise.
     CeilDiv = 8,
+}
+
+impl ShapeOp {
+    /// The operation on numbers, as TensorRT computes it: wrapping in 64 bits. None where it refuses, a division by zero.
+    #[must_use]
+    pub fn apply(self, a: i64, b: i64) -> Option<i64> {
+        Some(match self {
+            ShapeOp::Sum => a.wrapping_add(b),
+            ShapeOp::Prod => a.wrapping_mul(b),
+            ShapeOp::Max => a.max(b),
+            ShapeOp::Min => a.min(b),
+            ShapeOp::Sub => a.wrapping_sub(b),
+            ShapeOp::Equal => i64::from(a == b),
+            ShapeOp::Less => i64::from(a < b),
+            ShapeOp::FloorDiv => return ops::floor_div(a, b),
+            ShapeOp::CeilDiv => return ops::ceil_div(a, b),
+        })
+    }
 }
 
 /// What makes dimensions: TensorRT's expression builder, or a stand-in for tests.
@@ -345,7 +363,7 @@ impl<'a, B: ShapeBuilder> Lowerer<'a, B> {
         use Number::{Dim, Known};
         match (op, &a, &b) {
             (_, Known(a), Known(b)) => {
-                if let Some(value) = fold(op, *a, *b) {
+                if let Some(value) = op.apply(*a, *b) {
                     return Ok(Known(value));
                 }
             }

@@ -1,7 +1,5 @@
 //! Values that may depend on shapes.
 
-use super::ShapeOp;
-use crate::expr::ops;
 use crate::value::Value;
 
 /// A value that may depend on shapes.
@@ -84,19 +82,4 @@ impl<D: Clone> Symbol<D> {
             _ => 1,
         }
     }
-}
-
-/// An operation on known numbers, as TensorRT computes it; none where it refuses.
-pub(super) fn fold(op: ShapeOp, a: i64, b: i64) -> Option<i64> {
-    Some(match op {
-        ShapeOp::Sum => a.wrapping_add(b),
-        ShapeOp::Prod => a.wrapping_mul(b),
-        ShapeOp::Max => a.max(b),
-        ShapeOp::Min => a.min(b),
-        ShapeOp::Sub => a.wrapping_sub(b),
-        ShapeOp::Equal => i64::from(a == b),
-        ShapeOp::Less => i64::from(a < b),
-        ShapeOp::FloorDiv => return ops::floor_div(a, b),
-        ShapeOp::CeilDiv => return ops::ceil_div(a, b),
-    })
 }

@@ -3,6 +3,8 @@
 //! A kernel that writes where it should not takes its process with it: the command reports that and goes on in a new one. So the
 //! process is told everything with each job, and keeps nothing that matters.
 
+use std::collections::BTreeSet;
+
 use cubinder_compiler::trial::{Mismatch, Trial};
 use serde::{Deserialize, Serialize};
 
@@ -41,6 +43,8 @@ pub(super) struct Ran {
     pub(super) label: String,
     /// With how many choices of addresses it ran.
     pub(super) addresses: usize,
+    /// Of what all outputs held after a first run, hexadecimal: one where it does not depend on addresses.
+    pub(super) digests: BTreeSet<String>,
     /// What its outputs were held against: each output's name and a text.
     pub(super) held_against: Vec<(String, String)>,
     pub(super) faults: Vec<Fault>,

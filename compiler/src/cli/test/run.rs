@@ -4,8 +4,9 @@
 //! byte, another one each time: so what is not written, what is written elsewhere, and results that depend on what memory held before
 //! show.
 
-use cubinder_bundle::Variant;
 use cubinder_bundle::launch::{self, Facts, GuardVerdict, Steps};
+use cubinder_bundle::{Digest, Variant};
+
 use cubinder_compiler::trial::{Array, Number, Tolerance, compare, elements, is_close, layout};
 use cubinder_gpu::{Code, Context, DriverError, Guarded, Prepared, Side, Stray, Stream, Unprepared};
 
@@ -123,7 +124,7 @@ impl Bench<'_, '_> {
             Prepared::new(self.code, self.node.shaped.plugin, self.variant, facts)
         });
         let prepared = prepared.map_err(|why| match &why {
-            Unprepared::Refused(_) | Unprepared::NoCode(_) => {
+            Unprepared::Refused(_) | Unprepared::NoCode(_) | Unprepared::Native(_) => {
                 self.fault(Kind::Refused, None, why.to_string())
             }
             Unprepared::Driver(error) => self.driver(error, ran),
@@ -136,6 +137,8 @@ impl Bench<'_, '_> {
         };
         add(&mut ran.faults, first.faults);
         add(&mut ran.faults, second.faults);
+        // Lengths are the same for all runs of a node.
+        ran.digests.insert(Digest::of(&first.outputs.concat()).to_string());
         self.judge(&first.outputs, &second.outputs, ran, base);
         Ok(())
     }

@@ -190,7 +190,7 @@ pub static COMPILE: Table = Table {
             "code",
             Form::CodeKinds,
             "[\"cubin\", \"ptx\"]",
-            "Which kinds of the targets to embed. Otherwise all.",
+            "Which kinds of the targets to embed. Otherwise all. What TensorRT launches itself is PTX, whatever this says.",
         ),
         optional(
             "debug",
@@ -203,6 +203,12 @@ pub static COMPILE: Table = Table {
             Form::Driver,
             "\"580.65.06\"",
             "The oldest driver that must be able to load the code; checked against what NVRTC makes.",
+        ),
+        optional(
+            "route",
+            Form::Route,
+            "\"native\"",
+            "Who launches the kernel: a plugin library (`plugin`, which is meant where nothing is said), or TensorRT itself (`native`, experimental, full TensorRT alone).",
         ),
     ],
 };

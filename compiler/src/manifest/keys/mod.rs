@@ -148,6 +148,8 @@ pub enum Form {
     Debug,
     /// A release of NVIDIA's driver.
     Driver,
+    /// Who launches kernels.
+    Route,
     /// A table.
     Table(&'static Table),
     /// An array of tables.
@@ -254,6 +256,7 @@ impl Form {
             Form::CodeKinds => "array of `\"cubin\"` and `\"ptx\"`",
             Form::Debug => "`\"line\"`",
             Form::Driver => "string, a driver's release",
+            Form::Route => "`\"plugin\"` or `\"native\"`",
             Form::Table(_) => "table",
             Form::Tables(_) | Form::Kinds(..) => "array of tables",
             Form::Named(..) | Form::NamedKinds(..) => "table of tables",

@@ -6,7 +6,7 @@ use cubinder_bundle::Target;
 use toml::de::DeValue;
 
 use super::super::form::{Entry, Form, Section, found};
-use super::super::{CodeKind, CompileDecl, DriverVersion, Located, Text};
+use super::super::{CodeKind, CompileDecl, DriverVersion, Located, Route, Text};
 use crate::diagnostic::{Diagnostic, suggest};
 use crate::rules;
 
@@ -29,6 +29,7 @@ pub(super) fn read(form: &mut Form<'_>, root: &mut Section<'_>) -> CompileDecl {
             .unwrap_or_default(),
         options: section.take("options").map(|entry| options(form, &entry)).unwrap_or_default(),
         min_driver: section.take("min_driver").and_then(|entry| min_driver(form, &entry)),
+        route: section.take("route").and_then(|entry| route(form, &entry)),
     };
     form.finish(&section);
     decl
@@ -161,6 +162,21 @@ fn once<T: PartialEq>(form: &mut Form<'_>, items: &[Located<T>], what: &str) {
             form.report(diagnostic);
         }
     }
+}
+
+fn route(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Located<Route>> {
+    let name = form.string(entry)?;
+    let route = Route::from_name(&name.value);
+    if route.is_none() {
+        let diagnostic = Diagnostic::error(format!("unknown route `{}`", name.value))
+            .code(rules::WRONG_VALUE)
+            .at(form.span(name.range.clone()), "expected `plugin` or `native`");
+        form.report(match suggest(&name.value, Route::ALL.map(Route::name)) {
+            Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
+            None => diagnostic,
+        });
+    }
+    route.map(|value| Located { value, range: name.range })
 }
 
 fn min_driver(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Located<DriverVersion>> {

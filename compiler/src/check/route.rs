@@ -1,0 +1,237 @@
+//! What keeps a plugin from the native route, on which TensorRT launches its kernels itself.
+//!
+//! Owns what is told of it, once for a plugin: what cannot be done ([`cubinder_bundle::native`]) is an error, and a variant that TensorRT
+//! could not choose is left out with a warning, as long as there are others.
+
+use std::collections::BTreeSet;
+
+use cubinder_bundle::expr::{BindingTime, Kind, binding_time};
+use cubinder_bundle::launch::Role;
+use cubinder_bundle::native::{Obstacle, misfit, obstacles};
+use cubinder_bundle::proof::{Domain, Verdict};
+use cubinder_bundle::{Interval, Launch, Plugin, Variant};
+
+use super::expressible::is_expressible;
+use crate::diagnostic::Diagnostic;
+use crate::foreign;
+use crate::manifest::Route;
+use crate::project::Plan;
+use crate::resolve::{ArgDraft, ArgDraftValue, ForeignCode, Resolved, Unit};
+use crate::rules;
+
+/// What is wrong with a plugin that is to go the route of `plan`. Nothing where that is a plugin library's.
+#[must_use]
+pub fn check_route(plugin: &Resolved, plan: &Plan) -> Vec<Diagnostic> {
+    if plan.route.route != Route::Native {
+        return Vec::new();
+    }
+    let mut told = BTreeSet::new();
+    let mut found = Vec::new();
+    for index in 0..plugin.draft.plugin.variants.len() {
+        for (problem, help) in problems(plugin, plan, index) {
+            if told.insert(problem.clone()) {
+                found.push(error(plugin, plan, &problem, help));
+            }
+        }
+    }
+    if !found.is_empty() {
+        return found;
+    }
+    let (chosen, left_out): (Vec<usize>, Vec<usize>) = (0..plugin.draft.plugin.variants.len())
+        .partition(|index| can_be_chosen(&plugin.draft.plugin, *index));
+    if chosen.is_empty() {
+        let what = "TensorRT could choose none of the variants, because the guards of all ask for addresses or the device";
+        return vec![error(
+            plugin,
+            plan,
+            what,
+            "add a variant whose guard asks for shapes alone, or that has none, as the last one",
+        )];
+    }
+    left_out_of(plugin, &left_out).into_iter().collect()
+}
+
+/// Whether TensorRT can choose the variant: it does so while it builds, and knows neither addresses nor the device then.
+#[must_use]
+pub fn can_be_chosen(plugin: &Plugin, variant: usize) -> bool {
+    let obstacles =
+        plugin.variants.get(variant).map(|variant| obstacles(plugin, variant)).unwrap_or_default();
+    !obstacles.iter().any(|obstacle| matches!(obstacle, Obstacle::Guard(_)))
+}
+
+/// A warning about variants that are left out.
+fn left_out_of(plugin: &Resolved, left_out: &[usize]) -> Option<Diagnostic> {
+    let variants = left_out.iter().filter_map(|index| plugin.draft.plugin.variants.get(*index));
+    let ids: BTreeSet<i32> = variants.map(|variant| variant.id).collect();
+    let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
+    let (what, whose) = match ids.as_slice() {
+        [] => return None,
+        [one] => (format!("the variant {one} is left out"), "its guard asks"),
+        more => (format!("the variants {} are left out", more.join(", ")), "their guards ask"),
+    };
+    Some(
+        Diagnostic::warning(what)
+            .code(rules::LEFT_OUT_OF_ROUTE)
+            .at(plugin.name_span.clone(), "TensorRT launches this plugin itself")
+            .note(format!(
+                "{whose} for addresses or the device, and TensorRT chooses a variant while it builds, when it knows neither"
+            ))
+            .help("have guards ask for shapes alone, or let a plugin library launch the kernels"),
+    )
+}
+
+fn error(plugin: &Resolved, plan: &Plan, problem: &str, help: &'static str) -> Diagnostic {
+    let name = &plugin.manifest.plugin.name.value;
+    let diagnostic = Diagnostic::error(format!("TensorRT cannot launch `{name}` itself: {problem}"))
+        .code(rules::NO_NATIVE_ROUTE);
+    let diagnostic = match &plan.route.span {
+        Some(span) => diagnostic.at(span.clone(), "asked for here"),
+        None => diagnostic.at(plugin.name_span.clone(), "`--route native` asks for it"),
+    };
+    diagnostic.help(format!("{help}; or let a plugin library launch it: `route = \"plugin\"`, which is meant where nothing is said"))
+}
+
+/// What is wrong with a variant, and what mends it.
+fn problems(plugin: &Resolved, plan: &Plan, index: usize) -> Vec<(String, &'static str)> {
+    let draft = &plugin.draft;
+    let Some(variant) = draft.plugin.variants.get(index) else { return Vec::new() };
+    let obstacles = obstacles(&draft.plugin, variant).into_iter();
+    let obstacles = obstacles.filter(|obstacle| !matches!(obstacle, Obstacle::Guard(_)));
+    let mut found: Vec<(String, &'static str)> =
+        obstacles.map(|obstacle| (obstacle.to_string(), help(&obstacle))).collect();
+    for unit in draft.units_of(index) {
+        if let Some(code) = &unit.foreign {
+            found.extend(of_foreign(&draft.plugin, variant, plan, unit, code));
+        }
+        found.extend(of_args(unit));
+        found.extend(inexpressible(&draft.plugin, variant, unit));
+    }
+    found
+}
+
+/// What keeps code from it that another compiler made: TensorRT launches it as it is.
+fn of_foreign(
+    plugin: &Plugin,
+    variant: &Variant,
+    plan: &Plan,
+    unit: &Unit,
+    code: &ForeignCode,
+) -> Vec<(String, &'static str)> {
+    let mut found = Vec::new();
+    let name = &code.name;
+    let lowest = plan.lowest_ptx();
+    if let Some(target) = lowest.filter(|target| foreign::serving(code, *target, true).is_none()) {
+        let help = "name PTX of it in `[[code]]`: TensorRT takes no machine code on this route";
+        found.push((format!("there is no PTX of `{name}` for `{target}`"), help));
+    }
+    let rules = code.files.iter().filter_map(|file| file.loaded.as_ref()?.rules.get(&unit.kernel));
+    if rules.into_iter().any(|rules| rules.cluster.is_some() || rules.blocks_are_clusters) {
+        found.push((Obstacle::Clusters.to_string(), help(&Obstacle::Clusters)));
+    }
+    let bound = foreign::check(plugin, unit).bound;
+    if let Some(misfit) = bound.and_then(|bound| misfit(plugin, &bound.args)) {
+        let help = "have the kernel take the inputs in the manifest's order, then numbers of 4 bytes, then the outputs";
+        found
+            .push((format!("`{name}` comes from another compiler and is launched as it is: {misfit}"), help));
+    }
+    let step = variant.steps.get(unit.step);
+    if step.is_some_and(|step| step.when.is_some()) {
+        let help = "have the manifest say it in the guards of variants";
+        found.push((
+            format!(
+                "`{name}` comes from another compiler and cannot leave at once where `when` does not hold"
+            ),
+            help,
+        ));
+    }
+    if !variant.launch(unit.step).is_some_and(|launch| is_never_empty(plugin, variant, launch)) {
+        let help = "say in `require` that no tensor is empty: `numel(x) > 0`";
+        found.push((
+            format!("`{name}` comes from another compiler, and it is not proved that its grid is never 0: TensorRT launches one block then, which would not leave at once"),
+            help,
+        ));
+    }
+    found
+}
+
+/// All nodes that a variant may run.
+fn domain<'p>(plugin: &'p Plugin, variant: &'p Variant) -> Domain<'p> {
+    let domain = Domain::of(plugin);
+    match &variant.guard {
+        Some(guard) => domain.assuming(&guard.expr),
+        None => domain,
+    }
+}
+
+/// Whether a grid is proved to have a block for all that the variant may run.
+fn is_never_empty(plugin: &Plugin, variant: &Variant, launch: &Launch) -> bool {
+    let domain = domain(plugin, variant);
+    let some = Interval { min: 1, max: i64::MAX };
+    launch.grid.iter().all(|extent| domain.within(extent, some) == Verdict::Proved)
+}
+
+/// What only the arguments tell, which are not in the model yet.
+fn of_args(unit: &Unit) -> impl Iterator<Item = (String, &'static str)> {
+    unit.args.iter().filter_map(|arg| {
+        let ArgDraftValue::Expr { expr, kind } = &arg.value else { return None };
+        let role = Role::Argument(arg.name.clone());
+        let obstacle = match binding_time(expr) {
+            BindingTime::Shape if has_floats(kind) => Obstacle::Float(role),
+            BindingTime::Launch | BindingTime::Run => Obstacle::RunTime(role),
+            _ => return None,
+        };
+        Some((obstacle.to_string(), help(&obstacle)))
+    })
+}
+
+/// Whether an argument is a float, or an array of them: what depends on shapes was told then.
+fn is_float_argument(arg: &ArgDraft) -> bool {
+    matches!(&arg.value, ArgDraftValue::Expr { kind, .. } if has_floats(kind))
+}
+
+fn has_floats(kind: &Kind) -> bool {
+    match kind {
+        Kind::Float => true,
+        Kind::Array(element) => has_floats(element),
+        Kind::Int | Kind::Bool | Kind::Str => false,
+    }
+}
+
+/// The parts of a launch of which it is not plain that TensorRT's operations can say them.
+fn inexpressible(plugin: &Plugin, variant: &Variant, unit: &Unit) -> Vec<(String, &'static str)> {
+    const INTEGERS: &str = "compute it with integers, without arrays whose length depends on shapes";
+    let Some(launch) = variant.launch(unit.step) else { return Vec::new() };
+    let axes = ['x', 'y', 'z'];
+    let grid = launch.grid.iter().zip(axes).map(|(expr, axis)| (Role::Grid(axis), expr));
+    let block = launch.block.iter().zip(axes).map(|(expr, axis)| (Role::Block(axis), expr));
+    let args = unit.args.iter().filter_map(|arg| match &arg.value {
+        ArgDraftValue::Expr { expr, .. } => Some((Role::Argument(arg.name.clone()), expr)),
+        ArgDraftValue::Tensor(_) | ArgDraftValue::Scratch(_) => None,
+    });
+    let parts = grid.chain(block).chain([(Role::SharedBytes, &launch.shared_bytes)]).chain(args);
+    let is_float = |role: &Role| matches!(role, Role::Argument(name) if unit.args.iter().any(|arg| arg.name == *name && is_float_argument(arg)));
+    let of_shapes = parts.filter(|(role, expr)| binding_time(expr) == BindingTime::Shape && !is_float(role));
+    let wrong = of_shapes.filter(|(_, expr)| !is_expressible(expr, plugin));
+    wrong
+        .map(|(role, _)| {
+            (format!("{role} is not plainly made of what TensorRT's operations can say"), INTEGERS)
+        })
+        .collect()
+}
+
+/// What would have to change.
+fn help(obstacle: &Obstacle) -> &'static str {
+    match obstacle {
+        Obstacle::SizeOfOutput(_) | Obstacle::ShapeInput(_) => {
+            "have the shapes of outputs follow from those of inputs and attributes"
+        }
+        Obstacle::Steps(_) => "do all of it in one kernel",
+        Obstacle::Fill => "have a kernel do it",
+        Obstacle::Scratch(_) => "do without scratch memory, or give the kernel an output for it",
+        Obstacle::Clusters => "launch it without clusters",
+        Obstacle::Cooperative => "take `cooperative` out, and let blocks not wait for each other",
+        Obstacle::Guard(_) => "have the guard ask for shapes alone",
+        Obstacle::RunTime(_) => "let it follow from shapes and attributes",
+        Obstacle::Float(_) => "pass integers, and have the kernel compute the float",
+    }
+}

@@ -1,0 +1,223 @@
+//! The kernels that TensorRT launches itself: around each of a plugin's kernels one that takes what TensorRT passes.
+//!
+//! Owns what such a kernel is compiled for and with which launch bounds, and what is told where a kernel cannot become a part of another.
+//! That the plugin can go that way at all [`crate::check::check_route`] has said; the author's kernel was compiled and checked by itself.
+
+use std::collections::HashMap;
+
+use cubinder_bundle::expr::{BinaryOp, joined};
+use cubinder_bundle::proof::{Domain, Greatest};
+use cubinder_bundle::provenance::Origin;
+use cubinder_bundle::{CodeObject, Digest, Launch, Plugin, Target, TargetKind, Variant, native};
+use rayon::prelude::*;
+
+use super::jobs::{Job, Jobs};
+use super::provenance;
+use super::units::With;
+use crate::check::can_be_chosen;
+use crate::codegen::{self, LaunchBounds};
+use crate::cubin;
+use crate::diagnostic::Diagnostic;
+use crate::foreign;
+use crate::nvrtc::Session;
+use crate::pack::{CompiledCode, CompiledUnit};
+use crate::project::Plan;
+use crate::resolve::{Resolved, Unit};
+use crate::rules;
+
+/// Puts the code of the kernels around a plugin's into the place of its own; none where TensorRT could not choose the variant. Code that another
+/// compiler made is launched as it is. With what made each of the units' code, in the order of `units`.
+///
+/// # Errors
+/// What NVRTC says of a kernel that cannot become a part of another, and what such a kernel cannot keep.
+pub(super) fn around(
+    With { project, session, plan }: With<'_>,
+    plugin: &Resolved,
+    jobs: &Jobs<'_>,
+    units: &mut [CompiledUnit],
+) -> Result<Vec<Option<Origin>>, Vec<Diagnostic>> {
+    let draft = &plugin.draft;
+    let mut places: Vec<Place> = Vec::new();
+    let mut tasks: Vec<Task<'_>> = Vec::new();
+    let mut known: HashMap<(usize, String), usize> = HashMap::new();
+    for (index, (unit, compiled)) in draft.units.iter().zip(&*units).enumerate() {
+        let variant = draft.plugin.variants.get(unit.variant);
+        let launch = variant.and_then(|variant| Some((variant, variant.launch(unit.step)?)));
+        let job = jobs.of_units.get(index).copied().flatten();
+        let launch = launch.filter(|_| can_be_chosen(&draft.plugin, unit.variant));
+        places.push(match (launch, job.and_then(|job| Some((job, jobs.jobs.get(job)?)))) {
+            (None, _) => Place::Nothing,
+            (Some(_), None) => Place::Own(own(&draft.plugin, unit, plan)?),
+            (Some((variant, launch)), Some((of_unit, job))) => {
+                let launch = Launch { args: compiled.args.clone(), ..launch.clone() };
+                let author = job.prepared.unit();
+                // Kernels around one kernel are one where they put arguments together alike and have blocks alike.
+                let threads = largest_block(&draft.plugin, variant, &launch);
+                let bounds = LaunchBounds { max_threads: Some(threads), min_blocks: None };
+                let text = codegen::native_unit(author, &draft.plugin, &launch, bounds).text;
+                let next = tasks.len();
+                let task = *known.entry((of_unit, text)).or_insert(next);
+                if task == next {
+                    tasks.push(Task { job, launch, threads });
+                }
+                Place::Around(task)
+            }
+        });
+    }
+    let made: Vec<Result<CompiledCode, Vec<Diagnostic>>> = match session {
+        Some(session) => tasks.par_iter().map(|task| task.perform(session, plugin)).collect(),
+        // Without one there is no job.
+        None => Vec::new(),
+    };
+    let errors: Vec<Diagnostic> =
+        made.iter().filter_map(|made| made.as_ref().err()).flatten().cloned().collect();
+    if !errors.is_empty() {
+        return Err(errors);
+    }
+    let mut origins = Vec::new();
+    for (unit, (place, of_unit)) in units.iter_mut().zip(places.into_iter().zip(&draft.units)) {
+        unit.code.clear();
+        origins.push(match place {
+            Place::Nothing => None,
+            Place::Own((file, code)) => {
+                unit.code.push(code);
+                of_unit.foreign.as_ref().and_then(|code| provenance::of_foreign(&project.root, code, file))
+            }
+            Place::Around(task) => {
+                unit.code.extend(made.get(task).and_then(|made| made.as_ref().ok()).cloned());
+                tasks.get(task).map(|task| task.job.origin.clone())
+            }
+        });
+    }
+    Ok(origins)
+}
+
+/// Where the code of a unit comes from.
+enum Place {
+    /// TensorRT could not choose its variant.
+    Nothing,
+    /// The file with this index, as another compiler made it.
+    Own((usize, CompiledCode)),
+    /// The task with this index.
+    Around(usize),
+}
+
+/// The PTX of a unit that another compiler made, and which of its files it is. It keeps all but the kernel's name: by that an engine tells whose it is.
+fn own(plugin: &Plugin, unit: &Unit, plan: &Plan) -> Result<(usize, CompiledCode), Vec<Diagnostic>> {
+    let found = unit.foreign.as_ref().zip(plan.lowest_ptx()).and_then(|(code, target)| {
+        let file = foreign::serving(code, target, true)?;
+        Some((file, code.files.get(file)?.loaded.as_ref()?))
+    });
+    // `check_route` has refused what there is no PTX of.
+    let (file, loaded) = found.ok_or_else(Vec::new)?;
+    let symbol = native::own_symbol(&plugin.namespace, &plugin.name);
+    let bytes = cubin::renamed(&loaded.bytes, &unit.kernel, &symbol);
+    let unreadable = |error: cubin::CubinError| {
+        vec![
+            Diagnostic::error(format!(
+                "the PTX of `{}` cannot be read with another name: {error}",
+                unit.kernel
+            ))
+            .at(unit.kernel_span.clone(), "this kernel"),
+        ]
+    };
+    let kernels = cubin::kernels(loaded.target, &bytes).map_err(unreadable)?;
+    let target = Target { kind: TargetKind::Native, arch: loaded.target.arch };
+    let object = CodeObject { target, digest: Digest::of(&bytes), kernels, bytes: bytes.into() };
+    Ok((file, CompiledCode { object, symbol }))
+}
+
+/// The most threads of a block of this launch, as far as it is proved.
+fn largest_block(plugin: &Plugin, variant: &Variant, launch: &Launch) -> u32 {
+    let mut domain = Domain::of(plugin);
+    if let Some(guard) = &variant.guard {
+        domain = domain.assuming(&guard.expr);
+    }
+    let threads = joined(BinaryOp::Mul, &launch.block);
+    let most = threads.map_or(Greatest::Unknown, |threads| domain.greatest(&threads));
+    match most {
+        Greatest::Value(most) => u32::try_from(most).unwrap_or(MAX_THREADS).clamp(1, MAX_THREADS),
+        Greatest::Nothing | Greatest::Unknown => MAX_THREADS,
+    }
+}
+
+/// The most threads of any block (CUDA Programming Guide 13.0, "Compute Capabilities").
+const MAX_THREADS: u32 = 1024;
+
+/// One kernel to be made.
+struct Task<'j> {
+    job: &'j Job<'j>,
+    /// The launch with its arguments.
+    launch: Launch,
+    /// The most threads of its blocks.
+    threads: u32,
+}
+
+impl Task<'_> {
+    fn perform(&self, session: &Session, plugin: &Resolved) -> Result<CompiledCode, Vec<Diagnostic>> {
+        let Some(target) = self.job.plan.lowest_ptx() else { return Err(Vec::new()) };
+        let bounds = self.bounds(session, target)?;
+        let author = self.job.prepared.unit();
+        let unit = codegen::native_unit(author, &plugin.draft.plugin, &self.launch, bounds);
+        let prepared = session.prepare_with(unit, self.job.plan.settings.clone());
+        let compiled = session.compile(&prepared, target).map_err(|errors| self.explained(errors))?;
+        let mut object = compiled.object;
+        object.target.kind = TargetKind::Native;
+        Ok(CompiledCode { object, symbol: compiled.symbol })
+    }
+
+    /// What the author's kernel says of its launches.
+    fn bounds(&self, session: &Session, target: Target) -> Result<LaunchBounds, Vec<Diagnostic>> {
+        let compiled = session.compile(&self.job.prepared, target)?;
+        let unreadable = |error: &dyn std::fmt::Display| {
+            vec![
+                self.at_kernel(Diagnostic::error(format!("the code for `{target}` cannot be read: {error}"))),
+            ]
+        };
+        let raw = compiled.object.raw().map_err(|error| unreadable(&error))?;
+        let rules =
+            cubin::launch_rules(target, &raw, &compiled.symbol).map_err(|error| unreadable(&error))?;
+        let lost = [
+            (rules.block.is_some(), "__block_size__"),
+            (rules.cluster.is_some(), "__cluster_dims__"),
+            (rules.max_cluster.is_some(), "the third number of `__launch_bounds__`"),
+            (rules.max_registers.is_some(), "__maxnreg__"),
+        ];
+        if let Some((_, what)) = lost.into_iter().find(|(is_there, _)| *is_there) {
+            return Err(vec![self.lost(what)]);
+        }
+        let facts = compiled.object.kernels.iter().find(|kernel| kernel.symbol == compiled.symbol);
+        Ok(LaunchBounds {
+            // For other GPUs the driver may take more registers than a block of this size has, where nothing tells it.
+            max_threads: facts.and_then(|facts| facts.max_threads).or(Some(self.threads)),
+            min_blocks: rules.min_blocks,
+        })
+    }
+
+    /// What the kernel says and the one around it cannot.
+    fn lost(&self, what: &str) -> Diagnostic {
+        let what = if what.contains(' ') { what.to_owned() } else { format!("`{what}`") };
+        let message =
+            format!("TensorRT cannot launch `{}` itself: the kernel has {what}", self.job.unit.kernel);
+        self.at_kernel(Diagnostic::error(message).code(rules::NO_NATIVE_ROUTE))
+            .note("it becomes a part of a kernel that takes its arguments as TensorRT passes them, and that one would not have it")
+            .help("take it out, or let a plugin library launch the kernel: leave `route` out")
+    }
+
+    /// What NVRTC says of the two kernels in one.
+    fn explained(&self, errors: Vec<Diagnostic>) -> Vec<Diagnostic> {
+        let message = format!(
+            "TensorRT cannot launch `{}` itself: the kernel does not become a part of another",
+            self.job.unit.kernel
+        );
+        let first = self
+            .at_kernel(Diagnostic::error(message).code(rules::NO_NATIVE_ROUTE))
+            .note("the kernel compiles by itself; here it must compile when it is called as a function of the device, which does not allow all that a kernel does: NVRTC says what is wrong")
+            .help("mend that, or let a plugin library launch the kernel: leave `route` out");
+        std::iter::once(first).chain(errors).collect()
+    }
+
+    fn at_kernel(&self, diagnostic: Diagnostic) -> Diagnostic {
+        diagnostic.at(self.job.unit.kernel_span.clone(), "this kernel")
+    }
+}

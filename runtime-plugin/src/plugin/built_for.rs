@@ -1,0 +1,208 @@
+//! What an engine is built for, of a node that TensorRT launches itself.
+//!
+//! Owns what is proved for every shape of a profile, because nobody checks anything when such an engine runs: which variants may be chosen, what the
+//! kernel has to look at itself, and what can only be told.
+
+use cubinder_bundle::expr::{Builtin, Expr, Formula, Node};
+use cubinder_bundle::launch::{self, Facts, Steps};
+use cubinder_bundle::native::{self, Unproved};
+use cubinder_bundle::proof::{Domain, Greatest, Verdict};
+use cubinder_bundle::{Interval, Output, Requirement, Value, Variant};
+use trt_abi::Error;
+
+use super::node::NodeData;
+use super::profile::Profile;
+
+/// What the build is for.
+#[derive(Debug)]
+pub(super) struct BuiltFor {
+    /// The shapes.
+    pub(super) profile: Profile,
+    /// What the shapes are to keep and are not proved to, requirements and limits alike: the kernel leaves where they do not.
+    pub(super) required: Vec<Requirement>,
+    /// The variants that the node can run and whose guards are proved.
+    variants: Vec<Proved>,
+}
+
+/// A variant whose guard holds for the whole profile.
+#[derive(Debug)]
+struct Proved {
+    /// Its place in the plugin.
+    index: usize,
+    /// What is not proved of its launch.
+    open: Vec<Open>,
+}
+
+/// Something of a launch that is not proved for the whole profile.
+#[derive(Debug)]
+struct Open {
+    /// What: `block x is from 1 to 1024`.
+    what: String,
+    /// Whether it is proved that it never is.
+    never: bool,
+}
+
+impl BuiltFor {
+    /// Holds a profile against what the plugin takes, as a plugin library would hold each call against it.
+    ///
+    /// # Errors
+    /// What no shape of the profile meets.
+    pub(super) fn of(node: &NodeData, profile: Profile) -> Result<BuiltFor, Error> {
+        let required = required(node, &profile)?;
+        let guarded = domain(node, &profile);
+        let proved = node
+            .reachable(None)
+            .filter(|variant| variant.guard.as_ref().is_none_or(|guard| guarded.proves(&guard.expr)));
+        let variants = proved.filter_map(|variant| {
+            Some(Proved { index: place(node, variant)?, open: open(node, &profile, variant) })
+        });
+        let variants = variants.collect();
+        Ok(BuiltFor { profile, required, variants })
+    }
+
+    fn proved(&self, node: &NodeData, variant: &Variant) -> Option<&Proved> {
+        let index = place(node, variant)?;
+        self.variants.iter().find(|proved| proved.index == index)
+    }
+
+    /// Whether TensorRT may launch the variant for some shape, and for the others leaves at once or was warned of.
+    pub(super) fn offers(&self, node: &NodeData, variant: &Variant) -> bool {
+        let is_proved =
+            self.proved(node, variant).is_some_and(|proved| proved.open.iter().all(|open| !open.never));
+        is_proved && (self.required.is_empty() || !is_own(variant))
+    }
+
+    /// What would have to be proved for TensorRT to launch the variant: its guard, what its launch never keeps, and for a kernel of another compiler, which
+    /// cannot leave at once, what is required.
+    pub(super) fn asks_for(&self, node: &NodeData, variant: &Variant) -> Vec<String> {
+        let guard = variant.guard.iter().map(|guard| format!("`{}`", guard.text));
+        let never = self.proved(node, variant).into_iter().flat_map(|proved| &proved.open);
+        let never = never.filter(|open| open.never).map(|open| open.what.clone());
+        let required = self.required.iter().filter(|_| is_own(variant));
+        guard.chain(never).chain(required.map(|requirement| format!("`{}`", requirement.text))).collect()
+    }
+
+    /// What of the variant's launch is not proved, in words.
+    pub(super) fn unproved(&self, node: &NodeData, variant: &Variant) -> Vec<String> {
+        let open = self.proved(node, variant).into_iter().flat_map(|proved| &proved.open);
+        open.map(|open| open.what.clone()).collect()
+    }
+}
+
+/// What is not proved of a variant's launch: that its parts fit what they are for, and that outputs are written.
+fn open(node: &NodeData, profile: &Profile, variant: &Variant) -> Vec<Open> {
+    let Some(launch) = variant.launch(0) else { return Vec::new() };
+    let when = variant.steps.first().and_then(|step| step.when.as_ref());
+    let running = native::running(when, launch);
+    let all = domain(node, profile).without_search();
+    let done = running.iter().fold(domain(node, profile).without_search(), Domain::assuming);
+    let fits = |Unproved { role, range, never }: Unproved| Open {
+        what: format!("{role} is from {} to {}", range.min, range.max),
+        never,
+    };
+    let parts = native::unproved(&done, launch).into_iter().map(fits);
+    let writes = native::writes(node.definition.plugin(), when, launch).into_iter();
+    let writes = writes.filter(|(_, holds)| all.always(holds) != Verdict::Proved);
+    let written = writes.map(|(output, holds)| Open {
+        what: format!("`{output}` is written"),
+        never: all.never(&holds) == Verdict::Proved,
+    });
+    parts.chain(written).collect()
+}
+
+fn place(node: &NodeData, variant: &Variant) -> Option<usize> {
+    node.definition.plugin().variants.iter().position(|known| std::ptr::eq(known, variant))
+}
+
+/// Whether what TensorRT launches is the author's kernel as another compiler made it.
+fn is_own(variant: &Variant) -> bool {
+    variant.launch(0).is_some_and(native::is_own)
+}
+
+/// All shapes of the profile.
+fn domain<'a>(node: &'a NodeData, profile: &'a Profile) -> Domain<'a> {
+    Domain::of(node.definition.plugin()).with_attributes(&node.attributes).with_profile(&profile.inputs)
+}
+
+/// What is not proved for all of the profile of what is required of shapes.
+///
+/// # Errors
+/// What no shape of the profile meets.
+fn required(node: &NodeData, profile: &Profile) -> Result<Vec<Requirement>, Error> {
+    profile.check(node)?;
+    let plugin = node.definition.plugin();
+    let ends = |end: fn(&Interval) -> i64| -> Vec<Vec<i64>> {
+        profile.inputs.iter().map(|ranges| ranges.iter().map(end).collect()).collect()
+    };
+    let (least, most) = (ends(|range| range.min), ends(|range| range.max));
+    let least_shapes: Vec<&[i64]> = least.iter().map(Vec::as_slice).collect();
+    let most_shapes: Vec<&[i64]> = most.iter().map(Vec::as_slice).collect();
+    let least = Facts { shapes: &least_shapes, ..node.facts() };
+    let most = Facts { shapes: &most_shapes, ..node.facts() };
+    if least_shapes == most_shapes {
+        // What is known as a whole is held against everything.
+        let mut steps = Steps::default();
+        let held = launch::check(plugin, launch::rules_of_shapes(plugin), &most, &mut steps);
+        held.and_then(|()| launch::output_shapes(plugin, &most, &mut steps))
+            .map_err(|unmet| node.invalid(unmet))?;
+        return Ok(Vec::new());
+    }
+    // Limits are of each dimension and of their product: what both ends keep, all between them keep.
+    let keeps = |limit: &Requirement, facts: &Facts<'_>| {
+        Steps::default().value(&limit.expr, facts) == Ok(Value::Bool(true))
+    };
+    let is_kept = |limit: &Requirement| keeps(limit, &least) && keeps(limit, &most);
+    let of_inputs = plugin.inputs.iter().zip(&profile.inputs).zip(0..);
+    let of_inputs = of_inputs.flat_map(|((input, ranges), index)| {
+        let shape = Expr { nodes: vec![Node::Shape(index)] };
+        native::limits(&input.name, &shape, ranges.len(), &input.limits)
+    });
+    let mut open: Vec<Requirement> = of_inputs.filter(|limit| !is_kept(limit)).collect();
+    let domain = || domain(node, profile).before_outputs().without_search();
+    for (index, requirement) in plugin.require.iter().enumerate() {
+        if is_open(node, &domain().with_requirements(index), requirement)? {
+            open.push(requirement.clone());
+        }
+    }
+    let domain = domain();
+    for output in &plugin.outputs {
+        let rank = output_rank(&domain, output).ok_or_else(|| {
+            node.invalid(format_args!(
+                "how many dimensions `{}` has is not known from the ranks of the inputs",
+                output.name
+            ))
+        })?;
+        let sizes = native::sizes(&output.name, &output.shape, rank);
+        for limit in
+            sizes.into_iter().chain(native::limits(&output.name, &output.shape, rank, &output.limits))
+        {
+            if is_open(node, &domain, &limit)? {
+                open.push(limit);
+            }
+        }
+    }
+    Ok(open)
+}
+
+/// How many dimensions an output has: a matter of ranks, whatever the dimensions come to.
+fn output_rank(domain: &Domain<'_>, output: &Output) -> Option<usize> {
+    let mut length = Formula::default();
+    let array = length.copy(&output.shape);
+    length.add(Node::Call(Builtin::Len, vec![array]));
+    match domain.greatest(&length.finish()) {
+        Greatest::Value(rank) => usize::try_from(rank).ok(),
+        Greatest::Nothing | Greatest::Unknown => None,
+    }
+}
+
+/// Whether it is not proved that a requirement holds in all of `domain`.
+///
+/// # Errors
+/// It holds nowhere.
+fn is_open(node: &NodeData, domain: &Domain<'_>, requirement: &Requirement) -> Result<bool, Error> {
+    let Requirement { expr, text, message } = requirement;
+    if domain.never(expr) == Verdict::Proved {
+        return Err(node.invalid(format_args!("`{text}` holds for no shape of the profile: {message}")));
+    }
+    Ok(!domain.proves(expr))
+}

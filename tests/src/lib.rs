@@ -13,6 +13,7 @@ pub mod faults;
 pub mod handmade;
 pub mod headers;
 pub mod installed;
+pub mod native_cases;
 pub mod native_route;
 pub mod oracle;
 pub mod own_time;

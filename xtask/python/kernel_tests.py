@@ -5,13 +5,31 @@
 Of a run with planted faults each case whose name begins with a kind of fault has to have faults of that kind alone; every other case has
 to pass. Of a run that measures each case has to have a time of each variant. What the command says of a run that is not as it should be is
 shown.
+
+A run of `routes` is one plugin by each route: with the native library, whose kernels `cubinder test` launches the way that TensorRT documents
+for its own launches, and with plugin libraries of PTX (`ptx`) and of machine code (`code`). For each case and each variant that the native
+library runs, the other two have to run the variant of the same id and leave the same bytes, by the digests in the command's JSON. Every case
+has to run. Variants that only the others have are not looked at: what asks for addresses or the device cannot go the native route. Whether
+the bytes are right is not asked here, other runs ask it. So a fault of the native library may be there where both others have one of the same
+kind with the same variant: a kernel that leaves elements as they were does so on every route. And what the others alone are blamed for, such as
+variants that are meant to differ, counts by its bytes alone. Runs that have no bytes to write are counted apart: they can fail, but not differ.
 """
 
 import argparse
+import collections
+import concurrent.futures
 import json
 import os
 import subprocess
 import sys
+
+NATIVE = "native"
+# Of no bytes at all, by BLAKE3.
+NOTHING = "af1349b9f5f9a1a6a0404dea36dcc9499bcb25c9adc112b7cc9a93cae41f3262"
+# Processes on the GPU at once: most of the time of one is its start and the driver's compiling.
+AT_ONCE = 9
+# Of what is not as it should be with one plugin.
+MOST_LINES = 20
 
 
 def faults(case):
@@ -62,6 +80,72 @@ def judge_times(report, status):
     return None if report["cases"] else "nothing was measured"
 
 
+def ran(report):
+    """What each case's variants came to, by name and id."""
+    return {(case["name"], one["id"]): one for case in report["cases"] for one in case["variants"]}
+
+
+def wrong_report(text):
+    """A report of a whole run, and why it is none."""
+    try:
+        report = json.loads(text.splitlines()[-1])
+        if report["result"] not in ("passed", "failed") or report["errors"]:
+            return None, f"{report['result']}: {report.get('why') or report.get('errors')}"
+        ran(report)
+    except (IndexError, KeyError, TypeError, ValueError):
+        return None, "it has no report: " + " | ".join(text.strip().splitlines()[-5:])
+    return report, None
+
+
+def wrong_native(report):
+    """What is wrong with the native library's report alone: each case has to have run."""
+    for case in report["cases"]:
+        if case["refused"] is not None or case["differs"]:
+            yield f"{case['name']}: {case['refused'] or case['differs']}"
+        elif not case["variants"]:
+            yield f"{case['name']}: no variant ran"
+        for one in case["variants"]:
+            if not one["digests"]:
+                yield f"{case['name']}, variant {one['id']}: {one['faults'] or 'no result'}"
+
+
+def unlike(here, there):
+    """Why a run by another route is not as the native one; nothing where it is."""
+    if there is None:
+        return "did not run"
+    if sorted(here["digests"]) != sorted(there["digests"]):
+        return "other bytes" if there["digests"] else f"no result: {there['faults']}"
+    more = {fault["kind"] for fault in here["faults"]} - {fault["kind"] for fault in there["faults"]}
+    return f"without the native route's faults: {', '.join(sorted(more))}" if more else None
+
+
+def judge_routes(texts):
+    """Why a run of routes is not as it should be, a line each, and counts; `texts` is what the command printed, by route."""
+    reports, why, counts = {}, [], collections.Counter()
+    for route, text in texts.items():
+        reports[route], wrong = wrong_report(text)
+        why += [f"{route}: {wrong}"] if wrong else []
+    if why or len(reports) < 2 or NATIVE not in reports:
+        return why or ["there are no two routes"], counts
+    why += [f"{NATIVE}: {wrong}" for wrong in wrong_native(reports[NATIVE])]
+    native = ran(reports.pop(NATIVE))
+    others = {route: ran(report) for route, report in reports.items()}
+    nodes = set()
+    for key, here in native.items():
+        said = {route: unlike(here, there.get(key)) for route, there in others.items()}
+        differences = [f"{route}: {key[0]}, variant {key[1]}: {one}" for route, one in said.items() if one]
+        why += differences
+        if here["digests"] == [NOTHING]:
+            counts["empty"] += 1
+        else:
+            nodes.add(key[0])
+            counts["unlike" if differences else "same"] += 1
+    counts["nodes"], counts["runs"] = len(nodes), counts["same"] + counts["unlike"]
+    if not counts["runs"]:
+        why.append("no bytes were compared")
+    return why, counts
+
+
 def execute(folder, run, more=()):
     command = [os.path.abspath(os.path.join(folder, "cubinder")), run["command"], *run["arguments"], *more]
     environment = {**os.environ, "CUBINDER_PYTHON": sys.executable}
@@ -71,7 +155,41 @@ def execute(folder, run, more=()):
         )
     except subprocess.TimeoutExpired:
         return 1, "timed out after 600 s"
-    return done.returncode, done.stdout + (done.stderr if "--json" not in more else "")
+    return done.returncode, done.stdout + (done.stderr if "--json" not in more or not done.stdout else "")
+
+
+def run_routes(folder, runs):
+    """The same as `run_all` for runs of routes, which are the longest: several at once."""
+    passed, total = 0, collections.Counter()
+    with concurrent.futures.ThreadPoolExecutor(min(AT_ONCE, os.cpu_count() or 1)) as pool:
+        begun = []
+        for run in runs:
+            test = {**run, "command": "test"}
+            texts = {
+                route: pool.submit(execute, folder, test, ["--on", library, "--json"])
+                for route, library in run["libraries"].items()
+            }
+            begun.append((run, texts))
+        for run, texts in begun:
+            why, counts = judge_routes({route: text.result()[1] for route, text in texts.items()})
+            passed += not why
+            total.update(counts)
+            print(f"{'FAILED' if why else 'ok'} {run['name']} [cubinder test]: {run['what']}")
+            print(f"    {told(counts)}")
+            more = [f"and {len(why) - MOST_LINES} more"] * (len(why) > MOST_LINES)
+            for line in why[:MOST_LINES] + more:
+                print(f"    {line[:600]}")
+            sys.stdout.flush()
+    if runs:
+        print(f"routes of {len(runs)} plugins: {told(total)}")
+    return passed, len(runs) - passed
+
+
+def told(counts):
+    return (
+        f"{counts['nodes']} nodes, {counts['runs']} runs of variants: {counts['same']} the same, {counts['unlike']} unlike; "
+        f"{counts['empty']} runs more that have no bytes to write"
+    )
 
 
 def run_all(folder, only=""):
@@ -81,7 +199,7 @@ def run_all(folder, only=""):
     passed = failed = 0
     # What was copied from another machine may not be executable.
     os.chmod(os.path.join(folder, "cubinder"), 0o755)
-    for run in runs:
+    for run in [run for run in runs if run["command"] != "routes"]:
         status, text = execute(folder, run, ["--json"])
         why = judge(run, status, text)
         passed, failed = passed + (why is None), failed + (why is not None)
@@ -94,7 +212,8 @@ def run_all(folder, only=""):
             variants = sum(len(case["variants"]) for case in cases)
             print(f"    {len(cases)} cases, {variants} runs of variants")
         sys.stdout.flush()
-    return passed, failed
+    routes = run_routes(folder, [run for run in runs if run["command"] == "routes"])
+    return passed + routes[0], failed + routes[1]
 
 
 def main():

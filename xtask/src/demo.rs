@@ -53,7 +53,7 @@ pub(crate) fn run() -> Result<()> {
 
     step(5, "run them");
     if gpu_is_there() {
-        gpu_test::run(None)?;
+        gpu_test::run(None, false)?;
     } else {
         println!(
             "skipped: no NVIDIA GPU on this machine; `cargo xtask gpu-test --prepare DIR` makes a folder to take to one"

@@ -15,23 +15,34 @@ use crate::{bench, kernel_tests, process, workspace};
 /// The help of the command.
 pub(crate) const LONG_ABOUT: &str = "\
 Run engines that were built without a GPU on the GPU of this machine, and hold their outputs against numpy's; and `cubinder test` over plugins \
-that are right and plugins with planted faults.
+that are right and plugins with planted faults, and over plugins that TensorRT can launch itself, by every route.
 
 Without options it prepares and runs. `--prepare DIR` writes a folder that needs nothing else: copy it to a machine with a GPU and \
-TensorRT-RTX and run `python3 DIR/gpu_test.py DIR` there, with TRTEXEC naming trtexec.";
+TensorRT-RTX and run `python3 DIR/gpu_test.py DIR` there, with TRTEXEC naming trtexec.
+
+With `--routes` there are no engines and no faults, only the routes: `python3 DIR/kernel_tests.py DIR/kernels` runs that folder, with Python and the \
+driver alone.";
 
 const TARGETS: [&str; 5] = ["sm_80", "sm_86", "sm_89", "sm_90", "sm_120"];
 
-/// Prepares `directory`, or prepares the default folder and runs it.
+/// Prepares `directory`, or prepares the default folder and runs it; all of it, or what compares the routes.
 ///
 /// # Errors
 /// When something cannot be built, or a case fails.
-pub(crate) fn run(directory: Option<&Path>) -> Result<()> {
+pub(crate) fn run(directory: Option<&Path>, only_routes: bool) -> Result<()> {
     let workshop = Workshop::open()?;
-    let folder = directory.map_or_else(|| workspace::root().join("build/gpu-test"), Path::to_path_buf);
-    prepare(&workshop, &folder)?;
+    let (default, script, argument) = match only_routes {
+        true => ("build/gpu-test-routes", "kernel_tests.py", kernel_tests::FOLDER),
+        false => ("build/gpu-test", "gpu_test.py", "."),
+    };
+    let folder = directory.map_or_else(|| workspace::root().join(default), Path::to_path_buf);
+    if only_routes {
+        kernel_tests::prepare_routes(&workshop, &folder, &TARGETS)?;
+    } else {
+        prepare(&workshop, &folder)?;
+    }
     if directory.is_some() {
-        println!("prepared {}; run it with: python3 gpu_test.py .", folder.display());
+        println!("prepared {}; run it with: python3 {script} {argument}", folder.display());
         return Ok(());
     }
     if !gpu_is_there() {
@@ -39,8 +50,8 @@ pub(crate) fn run(directory: Option<&Path>) -> Result<()> {
             "no GPU here: libcuda.so.1 or a device is missing; prepare a folder for another machine with --prepare DIR"
         );
     }
-    let mut command = workshop.python("gpu_test.py")?;
-    command.arg(&folder);
+    let mut command = workshop.python(script)?;
+    command.arg(folder.join(argument));
     process::inherit(&mut command)
 }
 

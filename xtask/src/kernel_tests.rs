@@ -1,9 +1,13 @@
-//! What a GPU is to run with `cubinder test` and `cubinder tune`: plugins with planted faults, those that ship, and those of the tests.
+//! What a GPU is to run with `cubinder test` and `cubinder tune`: plugins with planted faults, those that ship, and those of the tests; and
+//! [by every route](routes) those that TensorRT can launch itself.
 //!
 //! Owns the list of runs. Preparing compiles everything, because the machine with the GPU need not have NVRTC. Never looks at a
 //! result: `kernel_tests.py` does.
 
-use std::path::Path;
+mod routes;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use serde::Serialize;
@@ -59,15 +63,19 @@ const ELSEWHERE: [&str; 4] = ["nvcc", "cupy", "numba", "triton"];
 struct Run {
     name: String,
     what: String,
-    /// `test` or `tune`.
+    /// `test`, `tune`, or `routes`: `test` once with each of the libraries.
     command: &'static str,
     arguments: Vec<String>,
+    /// Libraries of one plugin by their routes, relative to the folder.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    libraries: BTreeMap<String, String>,
 }
 
 impl Run {
     fn new(name: &str, what: &str, arguments: &[&str]) -> Run {
         let arguments = arguments.iter().map(|&argument| argument.to_owned()).collect();
-        Run { name: name.to_owned(), what: what.to_owned(), command: "test", arguments }
+        let (name, what) = (name.to_owned(), what.to_owned());
+        Run { name, what, command: "test", arguments, libraries: BTreeMap::new() }
     }
 
     fn tuning(name: &str, what: &str, arguments: &[&str]) -> Run {
@@ -82,10 +90,7 @@ impl Run {
 /// # Errors
 /// When something cannot be compiled or written.
 pub(crate) fn prepare(workshop: &Workshop, folder: &Path, targets: &[&str]) -> Result<()> {
-    let inner = folder.join(FOLDER);
-    std::fs::create_dir_all(&inner).with_context(|| format!("cannot make {}", inner.display()))?;
-    std::fs::copy(scripts().join(SCRIPT), folder.join(SCRIPT))?;
-    std::fs::copy(workshop.compiler(), inner.join("cubinder"))?;
+    let inner = begin(workshop, folder)?;
     let data = workspace::root().join("tests/data/testing");
     copy(&data, &inner)?;
     copy(&data.join("shipped"), &inner.join("shipped"))?;
@@ -128,7 +133,30 @@ pub(crate) fn prepare(workshop: &Workshop, folder: &Path, targets: &[&str]) -> R
         let what = "kernels that it compiled, as their manifest names them, against NumPy, 20 random shapes";
         runs.push(Run::new(compiler, what, &arguments));
     }
-    std::fs::write(inner.join("runs.json"), serde_json::to_string_pretty(&runs)?)?;
+    runs.extend(routes::prepare(workshop, &inner, targets)?);
+    write(&inner, &runs)
+}
+
+/// As [`prepare`], with the runs by every route alone.
+///
+/// # Errors
+/// When something cannot be compiled or written.
+pub(crate) fn prepare_routes(workshop: &Workshop, folder: &Path, targets: &[&str]) -> Result<()> {
+    let inner = begin(workshop, folder)?;
+    write(&inner, &routes::prepare(workshop, &inner, targets)?)
+}
+
+/// The folder in `folder`, with what each run needs.
+fn begin(workshop: &Workshop, folder: &Path) -> Result<PathBuf> {
+    let inner = folder.join(FOLDER);
+    std::fs::create_dir_all(&inner).with_context(|| format!("cannot make {}", inner.display()))?;
+    std::fs::copy(scripts().join(SCRIPT), folder.join(SCRIPT))?;
+    std::fs::copy(workshop.compiler(), inner.join("cubinder"))?;
+    Ok(inner)
+}
+
+fn write(folder: &Path, runs: &[Run]) -> Result<()> {
+    std::fs::write(folder.join("runs.json"), serde_json::to_string_pretty(runs)?)?;
     Ok(())
 }
 

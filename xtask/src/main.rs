@@ -84,6 +84,9 @@ enum Command {
         /// Write everything that the test needs to DIR, and run nothing
         #[arg(long, value_name = "DIR")]
         prepare: Option<std::path::PathBuf>,
+        /// Only compare what kernels write by the native route and by the plugin route
+        #[arg(long)]
+        routes: bool,
     },
     /// The samples of TensorRT's guides for Python plugins: compile, build an engine, look into it, run it
     #[command(long_about = sample::LONG_ABOUT)]
@@ -153,7 +156,9 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Book => book::run().map(|()| ExitCode::SUCCESS),
         Command::Demo => demo::run().map(|()| ExitCode::SUCCESS),
         Command::Dist { out } => dist::run(out.as_deref()).map(|()| ExitCode::SUCCESS),
-        Command::GpuTest { prepare } => gpu_test::run(prepare.as_deref()).map(|()| ExitCode::SUCCESS),
+        Command::GpuTest { prepare, routes } => {
+            gpu_test::run(prepare.as_deref(), routes).map(|()| ExitCode::SUCCESS)
+        }
         Command::Sample(options) => sample::run(&options).map(|()| ExitCode::SUCCESS),
         Command::Bench { what } => bench::run(&what).map(|()| ExitCode::SUCCESS),
         Command::Fuzz { targets, seconds, jobs } => fuzz::run(&targets, seconds, jobs),

@@ -261,7 +261,11 @@ pub(crate) fn scripts() -> PathBuf {
     workspace::root().join("xtask/python")
 }
 
-fn last_line_as_json<T: for<'a> Deserialize<'a>>(text: &str) -> Result<T> {
+/// What a client prints last.
+///
+/// # Errors
+/// When that is something else.
+pub(crate) fn last_line_as_json<T: for<'a> Deserialize<'a>>(text: &str) -> Result<T> {
     let Some(line) = text.lines().last() else { bail!("a client printed nothing") };
     serde_json::from_str(line).with_context(|| format!("a client printed `{line}`, expected JSON"))
 }

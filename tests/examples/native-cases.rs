@@ -1,0 +1,33 @@
+//! Cases for the plugins of the native route: `cargo run -p cubinder-tests --example native-cases -- LIBRARY MANIFEST OUT.toml` writes those of
+//! a native library, and without arguments it prints the manifests of all plugins that go this way, as JSON.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use cubinder_tests::{native_cases, native_route};
+
+fn main() -> ExitCode {
+    let arguments: Vec<_> = std::env::args_os().skip(1).collect();
+    match arguments.as_slice() {
+        [] => {
+            println!("{}", serde_json::json!(native_route::MANIFESTS));
+            ExitCode::SUCCESS
+        }
+        [library, manifest, output] => {
+            match native_cases::write(Path::new(library), Path::new(manifest), Path::new(output)) {
+                Ok(count) => {
+                    println!("{count}");
+                    ExitCode::SUCCESS
+                }
+                Err(error) => {
+                    eprintln!("error: {error:#}");
+                    ExitCode::FAILURE
+                }
+            }
+        }
+        _ => {
+            eprintln!("usage: native-cases [LIBRARY MANIFEST OUT.toml]");
+            ExitCode::from(2)
+        }
+    }
+}

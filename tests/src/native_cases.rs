@@ -1,0 +1,146 @@
+//! Cases for the plugins of the native route, for a GPU to run them by every route.
+//!
+//! Owns which nodes these are and how they are written ([`write`]): random ones, each of which every variant of the native library takes that
+//! may run, on every GPU from compute capability 8.0 on. Never says what outputs are to hold: only the bytes of the routes are compared.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use cubinder_bundle::launch::{Device, Facts, GuardVerdict, Steps, Takes, output_shapes, sequence, verdict};
+use cubinder_bundle::native::SHARED_BYTES;
+use cubinder_bundle::{Plugin, Value, launch};
+use cubinder_compiler::eval::{DEFAULT_ALIGNMENT, Given, Query};
+use cubinder_compiler::trial::shapes::{self, Sizes};
+use toml::Table;
+
+use crate::native_route::{bundle, known};
+
+/// How many random nodes are drawn of a plugin. Those that are alike are written once.
+pub const NODES: u64 = 60;
+
+/// Where the files of cases of plugins that ship are, from the root of the checkout.
+const SHIPPED: &str = "tests/data/testing/shipped";
+
+/// What the least of the GPUs has that the nodes are for: a block of compute capability 8.6, 8.9 and 12.0 has 99 KiB of shared memory at the
+/// most (CUDA C++ programming guide 13.0, "technical specifications per compute capability"). A native launch has less ([`SHARED_BYTES`]).
+const DEVICE: Device = Device { sms: 40, shared_bytes: 99 << 10, capability: 80 };
+
+/// Writes cases for the one plugin of `library`, a native one, to `output`; gives how many. Of the plugins that ship the inputs hold what
+/// their own cases say, which are found by the name of `manifest`: what are places in other tensors has to be within them.
+///
+/// # Errors
+/// A library that has not one plugin; no nodes; what cannot be read or written.
+pub fn write(library: &Path, manifest: &Path, output: &Path) -> Result<usize> {
+    let bundle = bundle(library)?;
+    let [plugin] = bundle.plugins.as_slice() else {
+        bail!("{} has {} plugins, expected one", library.display(), bundle.plugins.len());
+    };
+    let mut all: Vec<(u64, Table)> = Vec::new();
+    for seed in 0..NODES {
+        let Some(sizes) = shapes::random(plugin, DEVICE, &known(plugin), seed) else { continue };
+        let node = node(&sizes.query(plugin));
+        if is_launched(plugin, &sizes) && all.iter().all(|(_, known)| *known != node) {
+            all.push((seed, node));
+        }
+    }
+    if all.is_empty() {
+        bail!("no node was found that {} takes", plugin.name);
+    }
+    let count = all.len();
+    let mut file = Table::new();
+    let subject = library.file_name().unwrap_or_default().to_string_lossy();
+    file.insert("manifest".to_owned(), subject.as_ref().into());
+    if let Some(inputs) = inputs(manifest)? {
+        file.insert("inputs".to_owned(), inputs.into());
+    }
+    let cases = all.into_iter().map(|(seed, node)| case(seed, node));
+    file.insert("cases".to_owned(), cases.collect::<Vec<_>>().into());
+    std::fs::write(output, toml::to_string(&file)?)
+        .with_context(|| format!("cannot write {}", output.display()))?;
+    Ok(count)
+}
+
+/// Whether every variant that may run has a launch that the least GPU takes.
+fn is_launched(plugin: &Plugin, sizes: &Sizes) -> bool {
+    let inputs: Vec<&[i64]> = sizes.shapes.iter().map(Vec::as_slice).collect();
+    let values: Vec<&[i64]> = sizes.values.iter().map(Vec::as_slice).collect();
+    let facts = Facts { attributes: &sizes.attributes, shapes: &inputs, values: &values, ..Facts::default() };
+    let (Ok(outputs), Some(kinds)) =
+        (output_shapes(plugin, &facts, &mut Steps::default()), plugin.variants.get(sizes.row))
+    else {
+        return false;
+    };
+    let all: Vec<&[i64]> = inputs.iter().copied().chain(outputs.iter().map(Vec::as_slice)).collect();
+    let alignments = vec![DEFAULT_ALIGNMENT; plugin.tensor_count()];
+    let facts = Facts { shapes: &all, device: Some(DEVICE), alignments: &alignments, ..facts };
+    let most = u32::try_from(SHARED_BYTES).unwrap_or(u32::MAX);
+    let takes = Takes { max_shared_bytes: most, ..Takes::ANYTHING };
+    let mut alike = plugin.variants.iter().filter(|variant| {
+        (&variant.types, &variant.formats) == (&kinds.types, &kinds.formats)
+            && launch::is_compiled_for(variant, &sizes.attributes)
+            && verdict(variant.guard.as_ref(), &facts, &mut Steps::default()) == GuardVerdict::Holds
+    });
+    alike.all(|variant| sequence(plugin, variant, |_| takes, &facts, &mut Steps::default()).is_ok())
+}
+
+/// What the inputs of a plugin that ships are to hold, by its own cases.
+fn inputs(manifest: &Path) -> Result<Option<Table>> {
+    let stem = manifest.file_stem().unwrap_or_default().to_string_lossy();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let path = root.join(SHIPPED).join(format!("{stem}.toml"));
+    if !path.is_file() {
+        return Ok(None);
+    }
+    let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    let mut file: Table = text.parse().with_context(|| format!("{} is no TOML", path.display()))?;
+    let Some(inputs) = file.remove("inputs") else { return Ok(None) };
+    match inputs {
+        toml::Value::Table(inputs) if inputs.values().all(toml::Value::is_table) => Ok(Some(inputs)),
+        other => bail!("{}: `inputs = {other}`, expected a range for each", path.display()),
+    }
+}
+
+/// A case, whose data are made from `seed` as well.
+fn case(seed: u64, mut node: Table) -> toml::Value {
+    node.insert("name".to_owned(), format!("node {seed}").into());
+    node.insert("seed".to_owned(), toml::Value::Integer(i64::try_from(seed).unwrap_or(0)));
+    node.into()
+}
+
+/// What a case says of a node, apart from its name.
+fn node(query: &Query) -> Table {
+    let integers = |list: &[(String, Vec<i64>)]| -> Table {
+        list.iter().map(|(name, values)| (name.clone(), values.clone().into())).collect()
+    };
+    let words = |list: &[(String, String)]| -> Table {
+        list.iter().map(|(name, word)| (name.clone(), word.as_str().into())).collect()
+    };
+    let attributes: Table =
+        query.attributes.iter().map(|(name, given)| (name.clone(), given_value(given))).collect();
+    let parts = [
+        ("shapes", integers(&query.shapes)),
+        ("values", integers(&query.values)),
+        ("attributes", attributes),
+        ("types", words(&query.types)),
+        ("formats", words(&query.formats)),
+    ];
+    let said = parts.into_iter().filter(|(_, table)| !table.is_empty());
+    said.map(|(name, table)| (name.to_owned(), table.into())).collect()
+}
+
+fn given_value(given: &Given) -> toml::Value {
+    match given {
+        Given::Text(text) => text.as_str().into(),
+        Given::Value(value) => toml_value(value),
+    }
+}
+
+fn toml_value(value: &Value) -> toml::Value {
+    match value {
+        Value::Int(value) => (*value).into(),
+        Value::Float(value) => (*value).into(),
+        Value::Bool(value) => (*value).into(),
+        Value::Str(value) => value.as_str().into(),
+        Value::Array(values) => toml::Value::Array(values.iter().map(toml_value).collect()),
+    }
+}

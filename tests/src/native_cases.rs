@@ -1,6 +1,6 @@
 //! Cases for the plugins of the native route, for a GPU to run them by every route.
 //!
-//! Owns which nodes these are and how they are written ([`write`]): random ones, each of which every variant of the native library takes that
+//! Owns which nodes these are and how they are written ([`fn@write`]): random ones, each of which every variant of the native library takes that
 //! may run, on every GPU from compute capability 8.0 on. Never says what outputs are to hold: only the bytes of the routes are compared.
 
 use std::path::Path;

@@ -250,6 +250,19 @@ args = { x = "x", y = "y", n = "numel(y)" }
     let threads = |id: usize| bundle.code[code(id).code as usize].kernels[0].max_threads;
     assert_eq!([1, 2, 3].map(threads), [Some(128), Some(512), Some(512)]);
     assert_eq!(code(2).code, code(3).code);
+    // What it declares is of the shared memory that there is without asking, so it is kept with the code.
+    let source = String::from_utf8(project.read("two.cu")).unwrap();
+    let tiled =
+        source.replace("y[i] = x[i];", "tile[threadIdx.x % 64] = x[i], y[i] = tile[threadIdx.x % 64];");
+    project.write(
+        "two.cu",
+        tiled.replace("{\n    const", "{\n    __shared__ volatile float tile[64];\n    const"),
+    );
+    project.compile(&["two.toml", "--route", "native", "--output", "tiled", "--target", "sm_80"]);
+    let tiled = self::bundle(&project, "tiled/libtwo.so");
+    let declared =
+        |bundle: &Bundle| bundle.code.iter().map(|code| code.kernels[0].shared_bytes).collect::<Vec<_>>();
+    assert_eq!((declared(&bundle), declared(&tiled)), (vec![Some(0); 2], vec![Some(256); 2]));
     // A kernel that leaves at once leaves what it would have written, too.
     let text = String::from_utf8(project.read("two.toml")).unwrap();
     project.write("when.toml", text.replace("args = {", "when = \"numel(x) > 4\"\nargs = {"));

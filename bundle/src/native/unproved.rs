@@ -44,15 +44,15 @@ pub fn writes(plugin: &Plugin, when: Option<&Guard>, launch: &Launch) -> Vec<(St
 }
 
 /// The parts of a launch that are not proved to fit what they are for, in every case of `domain` that is [`running`]: TensorRT computes them in
-/// 64 bits that wrap, and keeps 32.
+/// 64 bits that wrap, and keeps 32. `declared` is the shared memory that the kernel has anyway, bytes.
 #[must_use]
-pub fn unproved(domain: &Domain<'_>, launch: &Launch) -> Vec<Unproved> {
+pub fn unproved(domain: &Domain<'_>, launch: &Launch, declared: u32) -> Vec<Unproved> {
     let fits = |expr: &Expr, range| {
         domain.within(expr, range) == Verdict::Proved && domain.has_value(expr) == Verdict::Proved
     };
     let is =
         |expr: &Expr, min, max| min <= max && domain.within(expr, Interval { min, max }) == Verdict::Proved;
-    let parts = extents(launch).into_iter().chain(arguments(launch));
+    let parts = extents(launch, declared).into_iter().chain(arguments(launch));
     let open = parts.filter(|(_, expr, range)| !fits(expr, *range));
     open.map(|(role, expr, range)| {
         let below = is(&expr, i64::MIN, range.min.saturating_sub(1));
@@ -64,7 +64,7 @@ pub fn unproved(domain: &Domain<'_>, launch: &Launch) -> Vec<Unproved> {
 }
 
 /// Grid, block, threads of a block and shared memory, with what CUDA takes.
-fn extents(launch: &Launch) -> Vec<(Role, Expr, Interval)> {
+fn extents(launch: &Launch, declared: u32) -> Vec<(Role, Expr, Interval)> {
     let axes = ['x', 'y', 'z'];
     let within = |min, most: [i64; 3]| most.map(|max| Interval { min, max });
     let grid = launch.grid.iter().zip(within(0, MAX_GRID)).zip(axes);
@@ -75,7 +75,9 @@ fn extents(launch: &Launch) -> Vec<(Role, Expr, Interval)> {
     let is_product = axes.len() > 1 && axes.iter().any(|axis| axis.constant().is_none());
     let threads = joined(BinaryOp::Mul, axes).filter(|_| is_product);
     let threads = threads.map(|threads| (Role::Threads, threads, Interval { min: 1, max: MAX_THREADS }));
-    let shared = (Role::SharedBytes, launch.shared_bytes.clone(), Interval { min: 0, max: SHARED_BYTES });
+    // More than there is anyway a kernel cannot declare: ptxas refuses it.
+    let left = (SHARED_BYTES - i64::from(declared)).max(0);
+    let shared = (Role::SharedBytes, launch.shared_bytes.clone(), Interval { min: 0, max: left });
     grid.chain(block).chain(threads).chain([shared]).collect()
 }
 

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use cubinder_bundle::expr::{BinaryOp, joined};
 use cubinder_bundle::proof::{Domain, Greatest};
 use cubinder_bundle::provenance::Origin;
-use cubinder_bundle::{CodeObject, Digest, Launch, Plugin, Target, TargetKind, Variant, native};
+use cubinder_bundle::{CodeObject, Digest, KernelFacts, Launch, Plugin, Target, TargetKind, Variant, native};
 use rayon::prelude::*;
 
 use super::jobs::{Job, Jobs};
@@ -16,7 +16,7 @@ use super::provenance;
 use super::units::With;
 use crate::check::can_be_chosen;
 use crate::codegen::{self, LaunchBounds};
-use crate::cubin;
+use crate::cubin::{self, LaunchRules};
 use crate::diagnostic::Diagnostic;
 use crate::foreign;
 use crate::nvrtc::Session;
@@ -121,10 +121,19 @@ fn own(plugin: &Plugin, unit: &Unit, plan: &Plan) -> Result<(usize, CompiledCode
             .at(unit.kernel_span.clone(), "this kernel"),
         ]
     };
-    let kernels = cubin::kernels(loaded.target, &bytes).map_err(unreadable)?;
+    let mut kernels = cubin::kernels(loaded.target, &bytes).map_err(unreadable)?;
+    let rules = cubin::launch_rules(loaded.target, &bytes, &symbol).map_err(unreadable)?;
+    say_shared(&mut kernels, &symbol, &rules);
     let target = Target { kind: TargetKind::Native, arch: loaded.target.arch };
     let object = CodeObject { target, digest: Digest::of(&bytes), kernels, bytes: bytes.into() };
     Ok((file, CompiledCode { object, symbol }))
+}
+
+/// Says what shared memory a kernel declares, of which its dynamic one has to leave room: PTX of a plugin library has the driver to ask.
+fn say_shared(kernels: &mut [KernelFacts], symbol: &str, rules: &LaunchRules) {
+    for kernel in kernels.iter_mut().filter(|kernel| kernel.symbol == symbol) {
+        kernel.shared_bytes = Some(rules.shared_bytes);
+    }
 }
 
 /// The most threads of a block of this launch, as far as it is proved.
@@ -162,6 +171,11 @@ impl Task<'_> {
         let prepared = session.prepare_with(unit, self.job.plan.settings.clone());
         let compiled = session.compile(&prepared, target).map_err(|errors| self.explained(errors))?;
         let mut object = compiled.object;
+        let raw = object.raw().map_err(|error| self.unreadable(target, &error))?;
+        let rules = cubin::launch_rules(target, &raw, &compiled.symbol);
+        let rules = rules.map_err(|error| self.unreadable(target, &error))?;
+        drop(raw);
+        say_shared(&mut object.kernels, &compiled.symbol, &rules);
         object.target.kind = TargetKind::Native;
         Ok(CompiledCode { object, symbol: compiled.symbol })
     }
@@ -169,14 +183,9 @@ impl Task<'_> {
     /// What the author's kernel says of its launches.
     fn bounds(&self, session: &Session, target: Target) -> Result<LaunchBounds, Vec<Diagnostic>> {
         let compiled = session.compile(&self.job.prepared, target)?;
-        let unreadable = |error: &dyn std::fmt::Display| {
-            vec![
-                self.at_kernel(Diagnostic::error(format!("the code for `{target}` cannot be read: {error}"))),
-            ]
-        };
-        let raw = compiled.object.raw().map_err(|error| unreadable(&error))?;
-        let rules =
-            cubin::launch_rules(target, &raw, &compiled.symbol).map_err(|error| unreadable(&error))?;
+        let raw = compiled.object.raw().map_err(|error| self.unreadable(target, &error))?;
+        let rules = cubin::launch_rules(target, &raw, &compiled.symbol);
+        let rules = rules.map_err(|error| self.unreadable(target, &error))?;
         let lost = [
             (rules.block.is_some(), "__block_size__"),
             (rules.cluster.is_some(), "__cluster_dims__"),
@@ -192,6 +201,10 @@ impl Task<'_> {
             max_threads: facts.and_then(|facts| facts.max_threads).or(Some(self.threads)),
             min_blocks: rules.min_blocks,
         })
+    }
+
+    fn unreadable(&self, target: Target, error: &dyn std::fmt::Display) -> Vec<Diagnostic> {
+        vec![self.at_kernel(Diagnostic::error(format!("the code for `{target}` cannot be read: {error}")))]
     }
 
     /// What the kernel says and the one around it cannot.

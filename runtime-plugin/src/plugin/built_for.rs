@@ -7,7 +7,7 @@ use cubinder_bundle::expr::{Builtin, Expr, Formula, Node};
 use cubinder_bundle::launch::{self, Facts, Steps};
 use cubinder_bundle::native::{self, Unproved};
 use cubinder_bundle::proof::{Domain, Greatest, Verdict};
-use cubinder_bundle::{Interval, Output, Requirement, Value, Variant};
+use cubinder_bundle::{CodeRef, Interval, Launch, Output, Requirement, Value, Variant};
 use trt_abi::Error;
 
 use super::node::NodeData;
@@ -100,7 +100,7 @@ fn open(node: &NodeData, profile: &Profile, variant: &Variant) -> Vec<Open> {
         what: format!("{role} is from {} to {}", range.min, range.max),
         never,
     };
-    let parts = native::unproved(&done, launch).into_iter().map(fits);
+    let parts = native::unproved(&done, launch, declared(node, launch)).into_iter().map(fits);
     let writes = native::writes(node.definition.plugin(), when, launch).into_iter();
     let writes = writes.filter(|(_, holds)| all.always(holds) != Verdict::Proved);
     let written = writes.map(|(output, holds)| Open {
@@ -108,6 +108,13 @@ fn open(node: &NodeData, profile: &Profile, variant: &Variant) -> Vec<Open> {
         never: all.never(&holds) == Verdict::Proved,
     });
     parts.chain(written).collect()
+}
+
+/// The shared memory that the kernel of a launch declares, bytes.
+fn declared(node: &NodeData, launch: &Launch) -> u32 {
+    let Some(CodeRef { code, symbol, .. }) = launch.code.first() else { return 0 };
+    let kernels = node.definition.code().get(*code as usize).map_or(&[][..], |object| &object.kernels);
+    kernels.iter().find(|kernel| kernel.symbol == *symbol).and_then(|kernel| kernel.shared_bytes).unwrap_or(0)
 }
 
 fn place(node: &NodeData, variant: &Variant) -> Option<usize> {

@@ -2,8 +2,8 @@
 
 use cubinder_bundle::expr::{BinaryOp, Expr, Node as Part};
 use cubinder_bundle::{
-    Arch, ArchSuffix, Arg, ArgValue, CodeObject, CodeRef, DataType, Digest, Format, Guard, Interval, Node,
-    Plugin as Model, Requirement, Target, TargetKind, Value,
+    Arch, ArchSuffix, Arg, ArgValue, CodeObject, CodeRef, DataType, Digest, Format, Guard, Interval,
+    KernelFacts, Node, Plugin as Model, Requirement, Target, TargetKind, Value,
 };
 use trt_abi::{Dims, QuickPlugin, TensorFormat};
 
@@ -25,7 +25,12 @@ fn variant(id: i32, guard: Option<Guard>) -> Variant {
 }
 
 /// With code for each variant that ends as some compilers write it.
-fn native(mut model: Model) -> Result<NativePlugin, Error> {
+fn native(model: Model) -> Result<NativePlugin, Error> {
+    declaring(model, None)
+}
+
+/// The same, whose first variant's kernel declares so much shared memory.
+fn declaring(mut model: Model, shared_bytes: Option<u32>) -> Result<NativePlugin, Error> {
     let target =
         Target { kind: TargetKind::Native, arch: Arch { major: 8, minor: 0, suffix: ArchSuffix::None } };
     for variant in &mut model.variants {
@@ -37,8 +42,16 @@ fn native(mut model: Model) -> Result<NativePlugin, Error> {
         };
         variant.launch_mut(0).unwrap().code = vec![CodeRef { target, code: 0, symbol }];
     }
+    let kernel = KernelFacts {
+        symbol: "kernel_1".to_owned(),
+        registers: None,
+        shared_bytes,
+        local_bytes: None,
+        max_threads: None,
+        params: Vec::new(),
+    };
     let code =
-        CodeObject { target, digest: Digest::of(PTX), kernels: Vec::new(), bytes: PTX.to_vec().into() };
+        CodeObject { target, digest: Digest::of(PTX), kernels: vec![kernel], bytes: PTX.to_vec().into() };
     let attributes = vec![Value::Int(3)];
     let node = Node {
         workspace_bytes: None,
@@ -295,6 +308,11 @@ fn launches_that_no_shape_of_the_profile_fits_are_not_offered() {
     assert_eq!(open(&alone, 3, 4), ["dynamic shared memory in bytes is from 0 to 49152"]);
     let both = plugin(model(vec![hungry(1), variant(2, None)]));
     assert_eq!(offered(&both, 4, 4), Ok(vec![2]));
+    // What the kernel declares is of the same 48 KiB.
+    let full = declaring(model(vec![hungry(1)]), Some(1)).unwrap();
+    assert_eq!(open(&full, 1, 3), ["dynamic shared memory in bytes is from 0 to 49151"]);
+    assert!(offered(&full, 3, 3).is_err());
+    assert_eq!(offered(&full, 2, 2), Ok(vec![1]));
     // Where nothing is launched it does not matter what would be.
     let mut idle = hungry(1);
     idle.launch_mut(0).unwrap().grid[0] = Expr { nodes: vec![Part::Int(0)] };

@@ -239,6 +239,25 @@ fn what_cannot_be_done_is_refused() {
     insta::assert_snapshot!("refused", project.plain(&text));
 }
 
+/// Weights in files of their own are left where they are, unread: a model that is written elsewhere would miss them.
+#[test]
+fn weights_that_stay_behind_are_a_warning() {
+    let project = Project::without_tools();
+    let model = models::with_weights_beside_it("weights.bin");
+    let inside = run_on(&project, "annotate", &model, &["-o", "out.onnx"]);
+    inside.assert_ok();
+    std::fs::create_dir(project.path("elsewhere")).unwrap();
+    let outside = run_on(&project, "annotate", &model, &["-o", "elsewhere/out.onnx"]);
+    assert_eq!(outside.code, Some(0), "{}", outside.stderr);
+    let warning = "warning: weights of the model lie beside it, in `weights.bin`, and not beside `elsewhere/out.onnx`\n";
+    assert!(outside.stderr.starts_with(warning), "{}", outside.stderr);
+    assert!(project.read("elsewhere/out.onnx") == project.read("out.onnx"));
+    let listed = run_on(&project, "list", &model, &["--json"]);
+    listed.assert_ok();
+    let report: Value = serde_json::from_str(&listed.stdout).unwrap();
+    assert_eq!(report["external_files"], serde_json::json!(["weights.bin"]));
+}
+
 /// Who may read a model that is replaced does not change.
 #[test]
 fn a_model_that_is_replaced_keeps_its_permissions() {

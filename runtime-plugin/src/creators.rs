@@ -376,6 +376,28 @@ mod tests {
         assert_eq!(restored.attributes.len(), 3);
     }
 
+    /// Neither a node that asks for the other route nor an engine gets a plugin that TensorRT launches itself.
+    #[test]
+    fn a_native_plugin_is_created_for_the_builder_and_its_own_route_alone() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/data/compat");
+        let bytes = std::fs::read(format!("{folder}/{FORMAT_VERSION}/bundle")).unwrap();
+        let own = Arc::new(OwnBundle::read(bytes.leak()).unwrap());
+        let creator = NativeCreator::new(OpCreator::new(&own, 0, Form::Fields).unwrap());
+        let refusal = |phase, request| {
+            let created = QuickCreator::create(&creator, c"n", c"", &[], phase, request);
+            created.err().map(|error| error.to_string()).unwrap_or_default()
+        };
+        let [own_route, other] =
+            [QuickPluginCreationRequest::STRICT_AOT, QuickPluginCreationRequest::STRICT_JIT];
+        let (aot, engine) = ("(`aot` is 0)", "no engine holds such a plugin");
+        let refused = refusal(TensorRTPhase::BUILD, other);
+        assert!(refused.contains(aot), "{refused}");
+        let refused = refusal(TensorRTPhase::RUNTIME, own_route);
+        assert!(refused.contains(engine), "{refused}");
+        let other_reason = refusal(TensorRTPhase::BUILD, own_route);
+        assert!(!other_reason.contains(aot) && !other_reason.contains(engine), "{other_reason}");
+    }
+
     /// Also while the node that it begins with is in use.
     #[test]
     fn a_field_with_more_than_a_node_is_refused() {

@@ -361,6 +361,40 @@ fn the_test_command_runs_code_from_elsewhere_beside_its_own() {
     }
 }
 
+/// `--on` runs the library that it names and not the manifest that the cases name; of several plugins it runs that of the manifest.
+#[test]
+fn the_test_command_runs_the_library_that_on_names() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let data = root().join("tests/data/testing");
+    for file in ["planted.cu", "doubled.toml", "reference.py"] {
+        std::fs::copy(data.join(file), folder.path().join(file)).expect("copied");
+    }
+    let manifest = std::fs::read_to_string(data.join("planted.toml")).expect("a manifest");
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).expect("written");
+    let case = "[[cases]]\nname = \"a vector\"\nshapes = { x = [4096] }\n";
+    write(
+        "cases.toml",
+        &format!("manifest = \"planted.toml\"\nreference = \"reference.py:planted\"\n{case}"),
+    );
+    let in_folder = |arguments: &[&str]| {
+        command::command(arguments).map(|mut command| finish(command.current_dir(folder.path())))
+    };
+    // The library fills the first elements alone; the manifest is right.
+    for (name, grid) in [("short", "1"), ("whole", "ceil_div(numel(y), 256 * VEC)")] {
+        write("planted.toml", &manifest.replace("ceil_div(numel(y), 256 * VEC)", grid));
+        let arguments =
+            ["compile", "doubled.toml", "planted.toml", "--target", "sm_89", "--name", name, "-o", "."];
+        let Some(compiled) = in_folder(&arguments) else { return };
+        compiled.assert_code(0);
+    }
+    in_folder(&["test", "cases.toml"]).expect("as before").assert_code(0);
+    in_folder(&["test", "cases.toml", "--on", "libwhole.so"]).expect("as before").assert_code(0);
+    let short = in_folder(&["test", "cases.toml", "--on", "libshort.so", "--json"]).expect("as before");
+    short.assert_code(1);
+    let report = short.report();
+    assert_eq!(kinds(&report["cases"][0]), ["unwritten", "unwritten"], "{report}");
+}
+
 /// A GPU that is there and cannot be used is a mistake, whatever is allowed.
 #[test]
 fn only_a_gpu_that_is_not_there_is_no_gpu() {

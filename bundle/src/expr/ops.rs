@@ -431,6 +431,14 @@ mod tests {
     }
 
     #[test]
+    fn an_array_has_at_most_65536_elements() {
+        let longest = call(Builtin::Range, &[Value::Int(65_536)]);
+        assert!(matches!(longest, Ok(Value::Array(items)) if items.len() == 65_536));
+        let longer = call(Builtin::Range, &[Value::Int(-1), Value::Int(65_536)]);
+        assert_eq!(longer.unwrap_err().to_string(), "an array of 65537 elements is longer than 65536");
+    }
+
+    #[test]
     fn sums_and_products_do_not_depend_on_order() {
         let product = |items: &[i64]| call(Builtin::Prod, &[ints(items)]).ok();
         assert_eq!(product(&[1 << 62, 2, -1]), Some(Value::Int(i64::MIN)));

@@ -349,3 +349,19 @@ fn plain<S: Serializer>(value: &Value, serializer: S) -> Result<S::Ok, S::Error>
 fn plain_option<S: Serializer>(value: &Option<Value>, serializer: S) -> Result<S::Ok, S::Error> {
     value.as_ref().map(value_json).serialize(serializer)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As `docs/json.md` says: a number stays one, and what JSON has no number for is no string.
+    #[test]
+    fn floats_without_a_number_are_objects() {
+        let all = [1.5, 0.1, 1e300, f64::INFINITY, f64::NEG_INFINITY, f64::NAN].map(Value::Float);
+        let json = value_json(&Value::Array(all.to_vec()));
+        let expected = r#"[1.5,0.1,1e+300,{"float":"inf"},{"float":"-inf"},{"float":"nan"}]"#;
+        assert_eq!(json.to_string(), expected);
+        assert_eq!(value_json(&Value::Str("inf".to_owned())).to_string(), r#""inf""#);
+        assert_eq!(value_json(&Value::Int(i64::MIN)).to_string(), "-9223372036854775808");
+    }
+}

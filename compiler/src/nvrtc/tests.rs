@@ -5,7 +5,10 @@ use crate::cache::Cache;
 use crate::codegen::translation_unit;
 use crate::diagnostic::{Diagnostic, Source};
 use crate::test_support::{Sample, nvrtc, resolved, show, toolkit, unit};
-use cubinder_bundle::DataType;
+use crate::trial::layout;
+use crate::trial::{Array, Number};
+use cubinder_bundle::{DataType, Format};
+use object::{Object as _, ObjectSection as _};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -306,6 +309,71 @@ fn tables_are_in_the_code_that_uses_them_bit_by_bit() {
     // The text may include what names every table, and still nothing is left of the one that is not used.
     let unused = code(&format!("#if __has_include(\"none.cuh\")\n#endif\n{unused}"));
     assert!(!unused.windows(large.len()).any(|window| window == large));
+}
+
+/// What kernels compute with `cubinder.h` is what the compiler computes: offsets in every format, and both halves of an `i4x2`.
+#[test]
+fn the_header_finds_elements_where_the_layouts_put_them() {
+    let Some((toolkit, nvrtc)) = nvrtc("the_header_finds_elements_where_the_layouts_put_them") else {
+        return;
+    };
+    let tables = "[[inputs]]\nname = \"w\"\ntype = \"i4\"\n[types]\nT = [\"f32\", \"f16\"]\n[formats]\nF = [\"linear\", \"hwc\"]";
+    let manifest = Sample { element: "T\"\nformat = \"F", tables, ..Sample::PLAIN }.text();
+    let (batches, channels, places) = (2, 35, 6);
+    let mut text = String::new();
+    for format in Format::ALL {
+        let shape = match format.channel_from_end() {
+            4 => vec![batches, channels, 3, 2, 1],
+            _ => vec![batches, channels, 3, 2],
+        };
+        let count = batches * channels * places;
+        let numbers = (1..=count).map(Number::Int);
+        let packed =
+            layout::pack(&Array::of_numbers(DataType::I32, shape, numbers).unwrap(), format).unwrap();
+        for index in 0..count {
+            let bytes = u32::try_from(index + 1).unwrap().to_le_bytes();
+            let offset = packed.as_chunks().0.iter().position(|element| *element == bytes).unwrap();
+            let (batch, channel, place) =
+                (index / places / channels, index / places % channels, index % places);
+            text.push_str(&format!(
+                "static_assert(cubinder::offset(cubinder::format::{}, {batch}, {channel}, {place}, {channels}, {places}) == {offset}, \"\");\n",
+                format.name()
+            ));
+        }
+    }
+    text.push_str("__device__ void pairs() {\n");
+    for (low, high) in (-8..8).flat_map(|low| (-8..8).map(move |high| (low, high))) {
+        let bits = (low & 15) | (high & 15) << 4;
+        text.push_str(&format!(
+            "    static_assert(cubinder::i4x2::of({low}, {high}).bits == {bits} && cubinder::i4x2{{{bits}}}.low() == {low} && \
+             cubinder::i4x2{{{bits}}}.high() == {high}, \"\");\n"
+        ));
+    }
+    text.push_str("}\n__global__ void k() {}\n");
+    let unit = &resolved("m.toml", &manifest).draft.units[0];
+    let unit = translation_unit(unit, Source::new("k.cu", text), "k.cu", None);
+    compile_unit(nvrtc, &unit, target("sm_89"), &Settings::default(), &toolkit.include)
+        .unwrap_or_else(|errors| panic!("{}", show(&errors[..1])));
+}
+
+/// Profilers need it, and what was measured without it has to count with it.
+#[test]
+fn line_information_leaves_the_machine_code_as_it_is() {
+    let Some((toolkit, nvrtc)) = nvrtc("line_information_leaves_the_machine_code_as_it_is") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let unit = unit(folder.path(), SCALE, "scale<float, 8>", &[DataType::F32]);
+    let code = |options: &[&str]| {
+        let options = options.iter().map(|option| (*option).to_owned()).collect();
+        let settings = Settings { include: Vec::new(), options };
+        let raw = compile_unit(nvrtc, &unit, target("sm_89"), &settings, &toolkit.include).unwrap();
+        let file = object::File::parse(raw.bytes.as_slice()).unwrap();
+        let section =
+            file.sections().find(|section| section.name().is_ok_and(|name| name.starts_with(".text.")));
+        (section.unwrap().data().unwrap().to_vec(), raw.bytes.len())
+    };
+    let (plain, lines) = (code(&[]), code(&["-lineinfo"]));
+    assert!(plain.0 == lines.0 && !plain.0.is_empty());
+    assert!(plain.1 < lines.1, "there is line information");
 }
 
 /// The largest table there can be, of all kinds of bytes. It takes a second or two on an idle machine; as numbers it took seven.

@@ -449,3 +449,45 @@ pub fn diff(annotated: &Annotated<'_>, is_written: bool) -> String {
     };
     harmless(&format!("{text}{summary}\n"), false)
 }
+
+#[cfg(test)]
+mod tests {
+    use cubinder_bundle::AttributeType;
+
+    use super::*;
+
+    /// What TensorRT's parser would change on its way is left out: the plugin has the default anyway.
+    #[test]
+    fn defaults_are_written_where_they_arrive_as_they_are() {
+        use AttributeElement as E;
+        let ints = |values: &[i64]| Value::Array(values.iter().copied().map(Value::Int).collect());
+        let text = |text: &str| Value::Str(text.to_owned());
+        let shown = |element, list, value: Value| {
+            let ty = AttributeType { element, list };
+            let attribute = Attribute { default: Some(value), ..Attribute::new("a", ty) };
+            super::default(&attribute).map(|attribute| super::shown(&attribute))
+        };
+        let least = i64::from(i32::MIN);
+        for (element, list, value, expected) in [
+            (E::I64, false, Value::Int(least), Some("-2147483648")),
+            (E::I64, false, Value::Int(least - 1), None),
+            (E::I64, false, Value::Int(-least), None),
+            (E::I64, true, ints(&[1, -least - 1]), Some("[1, 2147483647]")),
+            (E::I64, true, ints(&[1, -least]), None),
+            (E::Bool, false, Value::Bool(true), Some("1")),
+            (E::F32, false, Value::Float(f64::from(0.1_f32)), Some("0.1")),
+            (E::F64, false, Value::Float(0.5), Some("0.5")),
+            (E::F64, false, Value::Float(0.1), None),
+            (E::F64, true, Value::Array(vec![Value::Float(0.5), Value::Float(1e300)]), None),
+            (E::String, false, text("wrap"), Some("\"wrap\"")),
+            (E::String, false, text("a\0b"), None),
+            (E::String, true, Value::Array(vec![text("a"), text("b\0")]), None),
+            (E::Bytes, false, ints(&[1, 255]), Some("\"\\u{1}\u{fffd}\"")),
+            (E::Bytes, false, ints(&[1, 0, 2]), None),
+        ] {
+            let place = format!("{element:?} {value:?}");
+            assert_eq!(shown(element, list, value).as_deref(), expected, "{place}");
+        }
+        assert!(super::default(&Attribute::new("a", AttributeType::I32)).is_none());
+    }
+}

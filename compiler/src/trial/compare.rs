@@ -201,6 +201,31 @@ mod tests {
         assert_eq!(compare(&ints(&[0, 8]), &ints(&[1, 7]), loose, &[]), None);
     }
 
+    /// The table of `docs/testing.md`.
+    #[test]
+    fn default_tolerances_are_those_of_the_page() {
+        let number = |text: &str| match text.split_once('^') {
+            Some((base, exponent)) => base.parse::<f64>().unwrap().powi(exponent.parse().unwrap()),
+            None => text.parse().unwrap(),
+        };
+        let page = include_str!("../../../docs/testing.md");
+        let table = page.split("| type | `atol` | `rtol` | |\n|---|---|---|---|\n").nth(1).unwrap();
+        let mut checked = 0;
+        for line in table.lines().take_while(|line| line.starts_with('|')) {
+            let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
+            let expected = Tolerance { atol: number(cells[1]), rtol: number(cells[2]) };
+            let named = DataType::from_name(cells[0].trim_matches('`'));
+            for ty in DataType::ALL.into_iter().filter(|ty| match named {
+                Some(named) => *ty == named,
+                None => !matches!(ty, DataType::F32 | DataType::F16 | DataType::Bf16 | DataType::F8),
+            }) {
+                assert_eq!(default_tolerance(ty), expected, "{ty:?}");
+                checked += 1;
+            }
+        }
+        assert_eq!(checked, DataType::ALL.len());
+    }
+
     #[test]
     fn places_have_a_number_for_each_dimension() {
         assert_eq!(index_of(7, &[2, 3, 2]), [1, 0, 1]);

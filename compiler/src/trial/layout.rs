@@ -105,6 +105,65 @@ mod tests {
         }
     }
 
+    /// The offset of an element by the axes that the manual names; `v` is the place inside a vector of channels.
+    fn offset(axes: &str, vector: usize, extents: [usize; 5], at: [usize; 5]) -> usize {
+        let in_vectors = axes.contains('v');
+        axes.chars().fold(0, |offset, axis| {
+            let (extent, at) = match axis {
+                'v' => (vector, at[1] % vector),
+                'C' if in_vectors => (extents[1].div_ceil(vector), at[1] / vector),
+                'C' => (extents[1].next_multiple_of(vector), at[1]),
+                _ => {
+                    let index = "NCDHW".find(axis).unwrap();
+                    (extents[index], at[index])
+                }
+            };
+            offset * extent + at
+        })
+    }
+
+    /// The table of formats in `docs/manifest.md`, which says what TensorRT's `TensorFormat` says.
+    #[test]
+    fn every_format_lies_as_the_manual_says() {
+        let extents = [2, 35, 3, 2, 4];
+        for (format, axes, vector) in [
+            (Format::Linear, "NCDHW", 1),
+            (Format::Chw2, "NCHWv", 2),
+            (Format::Chw4, "NCHWv", 4),
+            (Format::Chw32, "NCHWv", 32),
+            (Format::Hwc, "NHWC", 1),
+            (Format::Hwc8, "NHWC", 8),
+            (Format::Hwc16, "NHWC", 16),
+            (Format::Dhwc, "NDHWC", 1),
+            (Format::Dhwc8, "NDHWC", 8),
+            (Format::Cdhw32, "NCDHWv", 32),
+        ] {
+            let mut extents = extents;
+            let mut shape: Vec<i64> = extents.iter().map(|extent| *extent as i64).collect();
+            if !axes.contains('D') {
+                shape.remove(2);
+                extents[2] = 1;
+            }
+            let [n, c, d, h, w] = extents;
+            let count = n * c * d * h * w;
+            let numbers = (0..count).map(|index| Number::Int(index as i64));
+            let array = Array::of_numbers(DataType::I32, shape, numbers).unwrap();
+            let packed = pack(&array, format).unwrap();
+            for index in 0..count {
+                let at = [
+                    index / (w * h * d * c),
+                    index / (w * h * d) % c,
+                    index / (w * h) % d,
+                    index / w % h,
+                    index % w,
+                ];
+                let place = offset(axes, vector, extents, at) * 4;
+                let found = &packed[place..place + 4];
+                assert_eq!(found, (index as i32).to_le_bytes(), "{format:?} {at:?}");
+            }
+        }
+    }
+
     #[test]
     fn what_is_packed_unpacks() {
         for format in Format::ALL {

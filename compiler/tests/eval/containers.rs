@@ -105,6 +105,35 @@ fn of_several_plugins_one_has_to_be_named() {
     assert!(run.stdout.contains("plugin test::other"), "{}{}", run.stdout, run.stderr);
 }
 
+/// `--on` evaluates the library that it names, whatever has become of the manifest that the cases name.
+#[test]
+fn cases_are_held_against_the_library_that_on_names() {
+    let project = bare();
+    let manifest = MANIFEST.replace("BLOCK = 128", "BLOCK = 64");
+    let mut other =
+        resolve::compile(&Source::new("manifests/tile.toml", manifest.as_str())).unwrap().draft.plugin;
+    other.variants.iter_mut().zip(plugin().variants).for_each(|(variant, with_code)| {
+        let with_code = with_code.launches().next().unwrap().clone();
+        let launch = variant.launch_mut(0).unwrap();
+        (launch.args, launch.code) = (with_code.args, with_code.code);
+    });
+    let bundle = |plugin| {
+        write_bundle(&Bundle { producer: "test".to_owned(), plugins: vec![plugin], code: vec![code()] })
+    };
+    project.write("same.bundle", bundle(plugin()));
+    project.write("other.bundle", bundle(other));
+    project.write(
+        "tests/tile.toml",
+        "manifest = \"../manifests/tile.toml\"\n[[cases]]\nname = \"blocks of 128\"\nshapes = { x = [8] }\n\
+         attributes = { pads = [0, 0] }\nexpect = { block = [128] }\n",
+    );
+    for (on, code, answer) in [("same.bundle", 0, "as_expected"), ("other.bundle", 1, "not_as_expected")] {
+        let run = eval(&project, &["--cases", "tests/tile.toml", "--on", on, "--json"]);
+        let report: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+        assert_eq!((run.code, &report["result"]), (Some(code), &answer.into()), "{on}: {}", run.stdout);
+    }
+}
+
 #[test]
 fn a_compiled_library_says_what_its_manifest_says() {
     let Some(project) = Project::new() else { return };

@@ -7,8 +7,8 @@
 #![allow(clippy::unwrap_used)]
 
 use cubinder_onnx::proto::{
-    AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto,
-    ValueInfoProto,
+    AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto,
+    StringStringEntryProto, TensorProto, ValueInfoProto,
 };
 use cubinder_onnx::testing::*;
 use prost::Message;
@@ -471,4 +471,19 @@ pub fn opaque() -> Vec<u8> {
         NodeProto { input: vec!["hidden".to_owned()], ..pad(pads()) },
     ];
     with(graph(vec![value("x", FLOAT, "n,4")], nodes, vec![value("y", FLOAT, "?")]))
+}
+
+/// A plugin node and weights that lie in a file, which need not be there.
+pub fn with_weights_beside_it(file: &str) -> Vec<u8> {
+    let mut graph = network("2,4", pad(pads()));
+    graph.initializer.push(TensorProto {
+        raw_data: None,
+        data_location: Some(1),
+        external_data: vec![StringStringEntryProto {
+            key: Some("location".to_owned()),
+            value: Some(file.to_owned()),
+        }],
+        ..tensor("weight", FLOAT, &[2, 4], &[])
+    });
+    with(graph)
 }

@@ -90,6 +90,11 @@ fn floats_are_rounded_to_their_type() {
             assert!((tenth - 0.1).abs() < 5e-4 && two == -2.0, "{values:?}");
         }
     }
+    let double = 0.1_f64.to_ne_bytes();
+    for (element, expected) in FLOATS.into_iter().zip([0.099_975_585_937_5, f64::from(0.1_f32), 0.1]) {
+        let value = read(ty(element, false), &field(FieldType::FLOAT64, &double));
+        assert_eq!(value, Ok(Value::Float(expected)), "{element:?}");
+    }
     let half = bytes(&[0x2e66, 0xfc00], u16::to_ne_bytes);
     let from_half = read(ty(AttributeElement::F16, true), &field(FieldType::FLOAT16, &half));
     let expected = [0.099_975_585_937_5, f64::NEG_INFINITY].map(Value::Float);

@@ -354,7 +354,7 @@ fn plain_option<S: Serializer>(value: &Option<Value>, serializer: S) -> Result<S
 mod tests {
     use super::*;
 
-    /// As `docs/json.md` says: a number stays one, and what JSON has no number for is no string.
+    /// `docs/json.md` promises it: finite floats are numbers, the others objects and not strings.
     #[test]
     fn floats_without_a_number_are_objects() {
         let all = [1.5, 0.1, 1e300, f64::INFINITY, f64::NEG_INFINITY, f64::NAN].map(Value::Float);

@@ -63,3 +63,102 @@ fn input(input: &Input, rank: Option<u8>) -> Input {
     };
     Input { rank_min, rank_max, doc: String::new(), ..input.clone() }
 }
+
+#[cfg(test)]
+mod tests {
+    use cubinder_bundle::expr::{BinaryOp, Expr, Node as Part};
+    use cubinder_bundle::{AttributeType, DataType, Format, Guard, Interval, ShapeLimits};
+
+    use super::*;
+
+    fn expr(left: Part, op: BinaryOp, right: Part) -> Expr {
+        Expr { nodes: vec![left, right, Part::Binary(op, 0, 1)] }
+    }
+
+    /// `x` of rank 1 to 3, a requirement about its rank, and one about its shape.
+    fn plugin() -> Plugin {
+        let require = |left, text: &str| Requirement {
+            expr: expr(left, BinaryOp::Le, Part::Attribute(0)),
+            text: text.to_owned(),
+            message: "m".to_owned(),
+        };
+        let limits = ShapeLimits { dims: vec![Interval { min: 1, max: 9 }], ..ShapeLimits::default() };
+        let x = Input {
+            name: "x".to_owned(),
+            rank_min: 1,
+            rank_max: 3,
+            limits: limits.clone(),
+            values: None,
+            doc: "d".to_owned(),
+        };
+        let y = Output {
+            name: "y".to_owned(),
+            shape: Expr { nodes: vec![Part::Shape(0)] },
+            limits,
+            alias: None,
+            size: None,
+            doc: "d".to_owned(),
+        };
+        let least = Attribute {
+            minimum: Some(Value::Int(1)),
+            default: Some(Value::Int(3)),
+            ..Attribute::new("n", AttributeType::I32)
+        };
+        Plugin {
+            name: "op".to_owned(),
+            namespace: String::new(),
+            version: "1".to_owned(),
+            summary: "s".to_owned(),
+            attributes: vec![least],
+            inputs: vec![x],
+            outputs: vec![y],
+            require: vec![require(Part::Rank(0), "rank"), require(Part::Numel(0), "numel")],
+            timing: None,
+            tuning: Vec::new(),
+            variants: vec![Variant {
+                id: 1,
+                label: String::new(),
+                types: vec![DataType::F32; 2],
+                formats: vec![Format::Linear; 2],
+                specialized: Vec::new(),
+                guard: Some(Guard {
+                    expr: expr(Part::Numel(0), BinaryOp::Gt, Part::Int(4)),
+                    text: "numel(x) > 4".to_owned(),
+                }),
+                scratch: Vec::new(),
+                steps: Vec::new(),
+            }],
+        }
+    }
+
+    fn kept(ranks: Option<&[u8]>) -> Plugin {
+        let plugin = plugin();
+        let rows = plugin.variants.iter().cloned().enumerate().collect();
+        of_node(&plugin, rows, &[Value::Int(2)], ranks)
+    }
+
+    /// A requirement is left out only with the ranks for which it is decided.
+    #[test]
+    fn a_node_takes_the_ranks_for_which_its_requirements_are_decided() {
+        for (ranks, expected, require) in [
+            (Some(&[2_u8][..]), (2, 2), vec!["numel"]),
+            (Some(&[3]), (3, 3), vec!["rank", "numel"]),
+            (None, (1, 3), vec!["rank", "numel"]),
+        ] {
+            let kept = kept(ranks);
+            let found = &kept.inputs[0];
+            assert_eq!((found.rank_min, found.rank_max), expected, "{ranks:?}");
+            let texts: Vec<&str> = kept.require.iter().map(|rule| rule.text.as_str()).collect();
+            assert_eq!(texts, require, "{ranks:?}");
+        }
+    }
+
+    #[test]
+    fn everything_that_keeps_a_launch_right_stays() {
+        let (whole, kept) = (plugin(), kept(Some(&[2])));
+        assert_eq!(kept.inputs[0].limits, whole.inputs[0].limits);
+        assert_eq!(kept.outputs[0], Output { doc: String::new(), ..whole.outputs[0].clone() });
+        assert_eq!(kept.attributes[0].minimum, whole.attributes[0].minimum);
+        assert_eq!(kept.variants, whole.variants);
+    }
+}

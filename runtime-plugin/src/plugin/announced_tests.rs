@@ -123,6 +123,32 @@ fn shape_inputs_are_not_among_the_inputs() {
     }
 }
 
+/// TensorRT announces a tensor without dimensions as one of shape [1]; what the node was built for tells them apart.
+#[test]
+fn a_tensor_without_dimensions_gets_its_shape_back() {
+    let mut plugin = node(OWN).definition.plugin().clone();
+    plugin.inputs[0].rank_min = 0;
+    let definition = Definition::bare(Arc::new(Node {
+        workspace_bytes: None,
+        producer: String::new(),
+        plugin,
+        attributes: Vec::new(),
+        input_ranks: None,
+        code: Vec::new(),
+    }));
+    let name = c"Kernel2".to_owned();
+    let node = NodeData::new(definition, Vec::new(), "n", TensorRTPhase::RUNTIME, Form::Fields, name);
+    let shape_of_x = |announced_as: &[i64], ranks: Option<&[u8]>| {
+        let found = announced(&[(DataType::F32, announced_as), (DataType::F32, &[5])], &[7]);
+        let positions = found.positions(&node).unwrap();
+        found.shapes(&node, ranks, &positions, &mut Steps::default()).unwrap()[0].to_vec()
+    };
+    assert_eq!(shape_of_x(&[1], Some(&[0, 1, 1])), [0_i64; 0]);
+    assert_eq!(shape_of_x(&[1], Some(&[1, 1, 1])), [1]);
+    assert_eq!(shape_of_x(&[1], None), [1]);
+    assert_eq!(shape_of_x(&[], Some(&[0, 1, 1])), [0_i64; 0]);
+}
+
 #[test]
 fn a_tensor_of_another_rank_is_another_tensor() {
     use DataType::F32;

@@ -112,6 +112,15 @@ mod tests {
         assert_eq!(said, [Addresses(vec![8, DEFAULT_ALIGNMENT])]);
     }
 
+    /// `x` and `y` are asked for 8 bytes: aligned as far and not so far, together and one by one.
+    #[test]
+    fn each_choice_that_guards_tell_apart_is_tried() {
+        let planted = plugin("../tests/data/testing/planted.toml");
+        let found = choices(&planted, &[4, 4], &[]);
+        let expected = [(256, 256), (8, 8), (4, 4), (8, 256), (4, 256), (256, 8), (256, 4)];
+        assert_eq!(found, expected.map(|(x, y)| Addresses(vec![x, y])));
+    }
+
     #[test]
     fn outputs_in_place_have_their_inputs_addresses() {
         let add = plugin("elemwise_add_plugin_.toml");

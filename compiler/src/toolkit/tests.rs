@@ -129,6 +129,27 @@ fn headers_beside_a_named_nvrtc_belong_to_it() {
     assert_eq!(Toolkit::locate(&overrides).unwrap().include, [root.join("mine/include")]);
 }
 
+/// Code would else come from a compiler that nobody named.
+#[test]
+fn a_named_place_without_nvrtc_is_an_error_though_the_cache_has_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().canonicalize().unwrap();
+    let cache = prepared(&root.join("cache"));
+    assert!(Toolkit::locate(&cache).is_ok());
+    let nowhere = root.join("empty");
+    std::fs::create_dir(&nowhere).unwrap();
+    for missing in [nowhere, root.join("absent")] {
+        let named = Overrides { nvrtc: Some(missing.clone()), ..cache.clone() };
+        assert!(Toolkit::locate(&named).is_err(), "{named:?}");
+        let home = Overrides { cuda_home: Some(missing), ..cache.clone() };
+        assert!(Toolkit::locate(&home).is_err(), "{home:?}");
+    }
+    let without_headers = root.join("cuda");
+    touch(&without_headers.join("lib64/libnvrtc.so.13"));
+    let home = Overrides { cuda_home: Some(without_headers), ..cache };
+    assert!(Toolkit::locate(&home).is_err(), "headers of the cache belong to another release");
+}
+
 #[test]
 fn what_is_missing_is_said_with_the_commands_that_help() {
     let folder = tempfile::tempdir().unwrap();

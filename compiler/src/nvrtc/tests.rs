@@ -311,6 +311,22 @@ fn tables_are_in_the_code_that_uses_them_bit_by_bit() {
     assert!(!unused.windows(large.len()).any(|window| window == large));
 }
 
+/// Kernels may read a table through pointers to vectors, whatever its type is.
+#[test]
+fn tables_lie_at_multiples_of_16_bytes() {
+    let Some((toolkit, nvrtc)) = nvrtc("tables_lie_at_multiples_of_16_bytes") else { return };
+    let tables = "[tables.order]\ntype = \"u8\"\nvalues = [3, 1, 2]";
+    let mut resolved = resolved("m.toml", &Sample { tables, ..Sample::PLAIN }.text());
+    assert_eq!(crate::tables::read(&mut resolved), []);
+    let text = "__global__ void k(const float* x, float* y) { y[0] = x[manifest::order[threadIdx.x]]; }";
+    let unit = translation_unit(&resolved.draft.units[0], Source::new("k.cu", text), "k.cu", None);
+    let raw =
+        compile_unit(nvrtc, &unit, target("compute_80"), &Settings::default(), &toolkit.include).unwrap();
+    let ptx = String::from_utf8(raw.bytes).unwrap();
+    let table = ptx.lines().find(|line| line.contains(".global ") && line.contains("table__order")).unwrap();
+    assert!(table.contains(".align 16 "), "{table}");
+}
+
 /// What kernels compute with `cubinder.h` is what the compiler computes: offsets in every format, and both halves of an `i4x2`.
 #[test]
 fn the_header_finds_elements_where_the_layouts_put_them() {

@@ -44,3 +44,40 @@ fn an_entry_whose_code_cannot_be_read_is_compiled_again_and_replaced() {
         assert_eq!(kept.object, right.object);
     }
 }
+
+/// Each of these decides the bytes, so code that is kept for one is not taken for another. NVRTC is not loaded for it.
+#[test]
+fn whatever_decides_the_bytes_is_in_the_key() {
+    let folder = tempfile::tempdir().unwrap();
+    let toolkit = |name: &str, library: &str, built_in_headers: &str| {
+        let lib = folder.path().join(name);
+        std::fs::create_dir(&lib).unwrap();
+        std::fs::write(lib.join("libnvrtc.so.13"), library).unwrap();
+        std::fs::write(lib.join("libnvrtc-builtins.so.13.0"), built_in_headers).unwrap();
+        let overrides = crate::toolkit::Overrides { nvrtc: Some(lib), ..Default::default() };
+        Toolkit::locate(&overrides).unwrap()
+    };
+    let key = |toolkit: &Toolkit, text: &str, kernel: &str, options: &[&str], target: &str| {
+        let options = options.iter().map(|option| (*option).to_owned()).collect();
+        let settings = Settings { include: Vec::new(), options };
+        let session = Session::new(toolkit.clone(), settings, Cache::disabled()).unwrap();
+        let prepared = session.prepare(unit(folder.path(), text, kernel, &[]));
+        session.key("code", &prepared, Purpose::Code(target.parse().unwrap()))
+    };
+    let first = toolkit("first", "one", "one");
+    let expected = key(&first, KERNEL, "k", &[], "sm_89");
+    assert_eq!(key(&toolkit("copy", "one", "one"), KERNEL, "k", &[], "sm_89"), expected);
+    let changed_text = KERNEL.replace('1', "2");
+    let others = [
+        ("another NVRTC", key(&toolkit("other", "two", "one"), KERNEL, "k", &[], "sm_89")),
+        ("other built-in headers", key(&toolkit("headers", "one", "two"), KERNEL, "k", &[], "sm_89")),
+        ("another text", key(&first, &changed_text, "k", &[], "sm_89")),
+        ("another kernel", key(&first, KERNEL, "other", &[], "sm_89")),
+        ("another option", key(&first, KERNEL, "k", &["--use_fast_math"], "sm_89")),
+        ("another architecture", key(&first, KERNEL, "k", &[], "sm_90")),
+        ("PTX", key(&first, KERNEL, "k", &[], "compute_89")),
+    ];
+    for (what, other) in others {
+        assert_ne!(other, expected, "{what}");
+    }
+}

@@ -129,7 +129,7 @@ fn headers_beside_a_named_nvrtc_belong_to_it() {
     assert_eq!(Toolkit::locate(&overrides).unwrap().include, [root.join("mine/include")]);
 }
 
-/// Code would else come from a compiler that nobody named.
+/// Falling back would compile with an NVRTC other than the named one.
 #[test]
 fn a_named_place_without_nvrtc_is_an_error_though_the_cache_has_one() {
     let folder = tempfile::tempdir().unwrap();

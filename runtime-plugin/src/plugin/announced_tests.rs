@@ -123,7 +123,7 @@ fn shape_inputs_are_not_among_the_inputs() {
     }
 }
 
-/// TensorRT announces a tensor without dimensions as one of shape [1]; what the node was built for tells them apart.
+/// TensorRT announces a tensor without dimensions as one of shape [1]; the ranks of the build distinguish them.
 #[test]
 fn a_tensor_without_dimensions_gets_its_shape_back() {
     let mut plugin = node(OWN).definition.plugin().clone();

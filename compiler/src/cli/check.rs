@@ -15,6 +15,7 @@ use cubinder_compiler::diagnostic::{Diagnostic, Severity, Span, has_errors, plac
 use cubinder_compiler::foreign::Unheld;
 use cubinder_compiler::manifest::Route;
 use cubinder_compiler::project::{Asked, Project};
+use cubinder_compiler::reported_path::ReportedPath;
 use serde_json::{Value, json};
 
 use super::obligations::{self, Tally, count_of, failed_json};
@@ -181,7 +182,7 @@ fn unsure_json(unsure: &Unsure) -> Value {
         "kernel": unsure.kernel,
         "doubt": unsure.doubt.to_string(),
         "source": unsure.source,
-        "path": source.path.display().to_string(),
+        "path": ReportedPath::from(&source.path),
         "byte_start": range.start,
         "byte_end": range.end,
         "line": at.line,
@@ -195,7 +196,7 @@ fn unheld_json(unheld: &Unheld) -> Value {
     json!({
         "code": unheld.code,
         "parameters": unheld.params,
-        "path": source.path.display().to_string(),
+        "path": ReportedPath::from(&source.path),
         "line": at.line,
         "column": at.column,
     })

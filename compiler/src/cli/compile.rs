@@ -14,6 +14,7 @@ use cubinder_compiler::foreign::FromPtx;
 use cubinder_compiler::installation::Installation;
 use cubinder_compiler::manifest::Route;
 use cubinder_compiler::project::{Asked, Project};
+use cubinder_compiler::reported_path::ReportedPath;
 use cubinder_compiler::tuning::Changed;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Value, json};
@@ -312,7 +313,7 @@ fn summary_json(outcome: &Outcome, elapsed: Duration) -> Value {
         .libraries
         .iter()
         .map(
-            |library| json!({"path": library.path, "bytes": library.bytes, "mode": library.mode.title(is_native)}),
+            |library| json!({"path": ReportedPath::from(&library.path), "bytes": library.bytes, "mode": library.mode.title(is_native)}),
         )
         .collect();
     let mut result = json!({

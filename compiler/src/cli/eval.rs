@@ -14,6 +14,7 @@ use cubinder_compiler::manifest::Route;
 use cubinder_compiler::nvrtc::Settings;
 use cubinder_compiler::project::kind::{self, Kind};
 use cubinder_compiler::project::{Asked, Project};
+use cubinder_compiler::reported_path::ReportedPath;
 use cubinder_compiler::resolve::Resolved;
 use cubinder_compiler::tuning;
 use serde::Serialize;
@@ -104,7 +105,7 @@ fn run_file(arguments: &Arguments, path: &Path) -> Result<bool, Vec<Diagnostic>>
     let chosen = arguments.which.of(subjects.list)?;
     let compiler = compiler(arguments, path, &chosen)?;
     let mut report =
-        Report { file: path.display().to_string(), kind, evaluations: Vec::with_capacity(chosen.len()) };
+        Report { file: ReportedPath::from(path), kind, evaluations: Vec::with_capacity(chosen.len()) };
     for subject in &chosen {
         match eval::evaluate(subject, &query, &compiler) {
             Ok(outcome) => {

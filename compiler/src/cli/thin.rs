@@ -7,6 +7,7 @@ use clap::Args;
 use cubinder_bundle::fit::ComputeCapability;
 use cubinder_bundle::{ArchSuffix, Target, TargetKind};
 use cubinder_compiler::library::Mode;
+use cubinder_compiler::reported_path::ReportedPath;
 use cubinder_compiler::thin::{Outcome, Request, thin};
 use serde_json::{Value, json};
 
@@ -106,7 +107,7 @@ fn report_json(outcome: &Outcome) -> Value {
         .iter()
         .map(|library| {
             let (before, after) = library.bytes;
-            json!({"path": library.path, "mode": library.mode.title(outcome.is_native), "bytes_before": before, "bytes": after})
+            json!({"path": ReportedPath::from(&library.path), "mode": library.mode.title(outcome.is_native), "bytes_before": before, "bytes": after})
         })
         .collect();
     json!({

@@ -26,8 +26,8 @@ Check plugin manifests without compiling anything: names, types, expressions, gu
 whether TensorRT can express the shapes of the outputs.
 
 Without manifests those that cubinder.toml names are checked. Manifests that are named are checked for the targets of the nearest \
-cubinder.toml above each of them, as `cubinder eval` does; --target and the manifest's own [compile] go before that. \
-`cubinder compile FILE` takes nothing from a cubinder.toml that it is not given with --config.
+cubinder.toml above each of them, as `cubinder eval` does; --target and the manifest's own [compile] take precedence. \
+`cubinder compile FILE` uses the same.
 
 What must hold for every launch is proved over all nodes and \
 shapes that the manifest allows, refuted by the smallest case, or left to the runtime, which checks it when shapes are known; \

@@ -31,7 +31,7 @@ shared memory, every argument's value, and how many blocks a multiprocessor hold
 FILE is a manifest, a plugin library, a bundle or an engine; of an engine every node is shown that was not excluded. A manifest's kernel is \
 compiled for the arguments' types and the occupancy where NVRTC is there: for --arch, else for the first sm_* target of its \
 [compile] or of the nearest cubinder.toml above it, from which include folders and options are taken too, as \
-`cubinder check` does; `cubinder compile FILE` takes nothing from a cubinder.toml that it is not given with --config.
+`cubinder check` and `cubinder compile` do.
 
 With --cases, every case of a test file is evaluated and held against what it expects.
 

@@ -11,7 +11,7 @@ use cubinder_compiler::reported_path::ReportedPath;
 use cubinder_compiler::thin::{Outcome, Request, thin};
 use serde_json::{Value, json};
 
-use super::output::{MessageFormat, print, show};
+use super::output::{MessageFormat, folder, print, show};
 
 pub(super) const LONG_ABOUT: &str = "\
 Make a plugin library smaller: keep the code of the GPUs that are named, and leave the rest out.
@@ -49,7 +49,8 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
         ptx: !arguments.no_ptx,
         output: arguments.output.clone(),
     };
-    match thin(&request) {
+    let checked = arguments.output.as_deref().map_or(Ok(()), folder).map_err(|error| vec![error]);
+    match checked.and_then(|()| thin(&request)) {
         Ok(outcome) => {
             print(&if arguments.json { report_json(&outcome).to_string() + "\n" } else { report(&outcome) });
             ExitCode::SUCCESS

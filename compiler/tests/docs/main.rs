@@ -6,6 +6,7 @@
 #![allow(clippy::expect_used, clippy::panic)]
 
 mod plugins;
+mod releases;
 
 use std::path::PathBuf;
 

@@ -1,7 +1,7 @@
 //! Tables of plain text.
 //!
 //! Owns the layout of every table that a command prints. Rust's own padding (`{cell:<width$}`) panics above 65,535 characters, so
-//! this module pads by itself.
+//! this module has its own padding.
 
 use crate::diagnostic::harmless;
 

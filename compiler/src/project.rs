@@ -127,6 +127,13 @@ impl Project {
         if errors.is_empty() { Ok(projects) } else { Err(errors) }
     }
 
+    /// Leaves out the tuning of `cubinder.toml`, for a library that is not the project's own.
+    #[must_use]
+    pub fn without_project_tuning(mut self) -> Project {
+        self.tuning = each_once(self.asked.tuning.iter().cloned());
+        self
+    }
+
     /// The files of tuning that can be read, and what is wrong with the others.
     #[must_use]
     pub fn read_tuning(&self) -> (Vec<tuning::File>, Vec<Diagnostic>) {

@@ -1,6 +1,6 @@
 //! Paths in reports: how people and programs read a path that need not be UTF-8.
 //!
-//! Owns the JSON form of every path that a command prints (`docs/json.md`) and that it sends to a process of its own. serde's own form
+//! Owns the JSON form of every path that a command prints (`docs/json.md`) and that it sends to its worker processes. serde's own form
 //! of a path is an error where the path is not UTF-8, which `json!` turns into a panic.
 
 use std::fmt;
@@ -10,17 +10,9 @@ use std::path::{Path, PathBuf};
 use serde::ser::{Serialize, SerializeStruct as _, Serializer};
 
 /// A path in a report. As text, and in JSON, a UTF-8 path is that string. In JSON every other path is an object: `text`, in which `U+FFFD`
-/// replaces what is not UTF-8, and `bytes`, an array of numbers.
+/// replaces bytes that are not UTF-8, and `bytes`, an array of numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReportedPath(PathBuf);
-
-impl ReportedPath {
-    /// The path.
-    #[must_use]
-    pub fn as_path(&self) -> &Path {
-        &self.0
-    }
-}
 
 impl<P: AsRef<Path> + ?Sized> From<&P> for ReportedPath {
     fn from(path: &P) -> ReportedPath {
@@ -123,7 +115,7 @@ mod tests {
 
         #[test]
         fn processes_exchange_any_path(bytes in bytes()) {
-            let sent = Message { path: path(&bytes).as_path().to_owned() };
+            let sent = Message { path: OsStr::from_bytes(&bytes).into() };
             let encoded = postcard::to_allocvec(&sent).map_err(|error| TestCaseError::fail(error.to_string()))?;
             let received: Message = postcard::from_bytes(&encoded).map_err(|error| TestCaseError::fail(error.to_string()))?;
             prop_assert_eq!(received.path, sent.path);

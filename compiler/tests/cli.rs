@@ -227,17 +227,12 @@ fn what_was_measured_is_packed() {
     // Other code, the same measurements.
     output(&["thin", "build/libscale.so", "--arch", "sm_89", "-o", "thin"]);
     assert!(output(&["inspect", "thin/libscale.so"]).contains(tuned));
-    // A named manifest has its project's tuning; without a project the command line names the files.
-    output(&["compile", "manifests/scale.toml", "--output", "alone"]);
-    assert!(output(&["inspect", "alone/libscale.so"]).contains(tuned));
-    let (config, aside) = (project.path("cubinder.toml"), project.path("aside.toml"));
-    fs::rename(&config, &aside).unwrap();
+    // The project's tuning is for the project's library.
     let alone = ["compile", "manifests/scale.toml", "--target", "sm_89", "--output", "alone"];
     output(&alone);
     assert!(!output(&["inspect", "alone/libscale.so"]).contains("tuned for"));
     output(&[&alone[..], &["--tuning", "tuning/nvidia-h200.toml"]].concat());
     assert!(output(&["inspect", "alone/libscale.so"]).contains(tuned));
-    fs::rename(&aside, &config).unwrap();
     // What was the fastest somewhere is reached, wherever it stands.
     project.edit("manifests/scale.toml", "guard = \"numel(y) % 2 == 0\"\n", "");
     let told = project.run(&["check"]).stderr;

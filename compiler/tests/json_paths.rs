@@ -22,6 +22,9 @@ fn folder() -> &'static OsStr {
     OsStr::from_bytes(b"caf\xe9")
 }
 
+const PTX: &str =
+    ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 p)\n{\nret;\n}\n";
+
 /// Copies the project's own files into the folder.
 fn project_in_folder(project: &Project) -> PathBuf {
     let root = project.path("").join(folder());
@@ -72,6 +75,37 @@ fn odd_paths(value: &Value, found: &mut Vec<Vec<u8>>) {
         Value::Array(values) => values.iter().for_each(|value| odd_paths(value, found)),
         _ => {}
     }
+}
+
+/// TOML and patterns are text: a path that is not UTF-8 is an error there, and never replaced by another path.
+#[test]
+fn paths_that_have_to_be_text_are_errors() {
+    let project = Project::without_tools();
+    let root = project_in_folder(&project);
+    fs::write(root.join("k.ptx"), PTX).unwrap();
+    let config = root.join("cubinder.toml");
+    let ptx = Path::new(folder()).join("k.ptx");
+    let outside = Path::new(folder()).join("k.toml");
+    let mut text = String::new();
+    let run = |arguments: &[&OsStr]| support::Run::of(project.command(&[]).args(arguments).output().unwrap());
+    for arguments in [
+        [OsStr::new("check"), OsStr::new("--config"), config.as_os_str()],
+        [OsStr::new("import"), OsStr::new("ptx"), ptx.as_os_str()],
+    ] {
+        let run = run(&arguments);
+        run.assert_refused("not UTF-8");
+        text.push_str(&project.plain(&run.stderr));
+    }
+    insta::assert_snapshot!(text);
+    let beside = run(&[
+        OsStr::new("import"),
+        OsStr::new("ptx"),
+        ptx.as_os_str(),
+        OsStr::new("--output"),
+        outside.as_os_str(),
+    ]);
+    assert_eq!(beside.code, Some(0), "{}", beside.stderr);
+    assert!(fs::read_to_string(root.join("k.toml")).unwrap().contains("ptx = [\"k.ptx\"]"));
 }
 
 #[test]

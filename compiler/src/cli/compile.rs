@@ -28,9 +28,9 @@ pub(super) const LONG_ABOUT: &str = "\
 Compile plugin manifests and their CUDA kernels into one TensorRT plugin library, lib<name>.so.
 
 Without manifests everything comes from the nearest cubinder.toml, in the current folder or above it. With manifests, targets, include \
-folders, options and tuning come from the nearest cubinder.toml above them, as in `cubinder check` and `cubinder eval`; the library is \
-named after the manifest and written to the current folder, so that it does not replace the project's library. --config names another \
-cubinder.toml, whose `name` and `output` apply too.
+folders and options come from the nearest cubinder.toml above them, as in `cubinder check` and `cubinder eval`; its `name`, `output` and \
+`tuning` are for the project's library only: this one is named after the manifest and written to the current folder. --config names \
+another cubinder.toml, which applies with all its keys.
 
 No CUDA toolkit, C compiler, linker or GPU is needed: kernels are compiled with NVRTC, and the library is made from the prebuilt \
 libcubinder.so. NVRTC is what --nvrtc or CUBINDER_NVRTC names, else that of the CUDA toolkit that CUDA_HOME names, else that of the Python environment \
@@ -180,6 +180,7 @@ fn request(arguments: &Arguments) -> Result<Request, Vec<Diagnostic>> {
     let project = one_project(Project::open_around(asked, &here)?).map_err(|error| vec![error])?;
     // The library of a few manifests is not the project's, and must not replace it.
     let is_of_project = arguments.config.is_some() || arguments.manifests.is_empty();
+    let project = if is_of_project { project } else { project.without_project_tuning() };
     let config = project.config.as_ref().filter(|_| is_of_project);
     let one = |error: Diagnostic| vec![error];
     arguments.output.as_deref().map_or(Ok(()), folder).map_err(one)?;
@@ -213,7 +214,8 @@ fn one_project(mut projects: Vec<Project>) -> Result<Project, Diagnostic> {
                 }
             });
             let error = notes.fold(error, Diagnostic::note);
-            Err(error.help("name one for all manifests with `--config FILE`, or compile each project by a command of its own"))
+            Err(error
+                .help("name one for all manifests with `--config FILE`, or compile each project separately"))
         }
     }
 }
@@ -230,7 +232,9 @@ fn name(arguments: &Arguments, config: Option<&Config>) -> Result<String, Diagno
     }
     let unnamed = || Diagnostic::error("the library has no name").help(help);
     let [manifest] = arguments.manifests.as_slice() else {
-        return Err(unnamed().note("several manifests make one library, which is called after none of them"));
+        return Err(
+            unnamed().note("several manifests make one library, so it cannot be named after its manifest")
+        );
     };
     let stem = manifest.file_stem().unwrap_or_default();
     let Some(name) = stem.to_str() else {

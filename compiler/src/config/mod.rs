@@ -375,8 +375,13 @@ impl Config {
     fn expand(&self, pattern: &Located<String>, what: &str) -> Result<Vec<PathBuf>, Box<Diagnostic>> {
         let span = Span::new(&self.source, pattern.range.clone());
         let refuse = |message: String| Box::new(Diagnostic::error(message).at(span.clone(), ""));
+        let Some(folder) = self.folder.to_str() else {
+            let folder = self.folder.display();
+            let why = format!("cannot look for a {what} in `{folder}`: the name of the folder is not UTF-8");
+            return Err(Box::new(refuse(why).help("run `cubinder` in that folder, without `--config`")));
+        };
         // The folder is a place, not a pattern: its own brackets and stars mean themselves.
-        let folder = glob::Pattern::escape(&self.folder.to_string_lossy());
+        let folder = glob::Pattern::escape(folder);
         let full = Path::new(&folder).join(&pattern.value);
         let matches = glob::glob(&full.to_string_lossy())
             .map_err(|error| refuse(format!("`{}` is no pattern of paths: {}", pattern.value, error.msg)))?;

@@ -1,11 +1,11 @@
-//! The names of plugin libraries: what stands between `lib` and `.so`.
+//! The names of plugin libraries: `NAME` of `libNAME.so`.
 
 use crate::diagnostic::Diagnostic;
 
 /// Checks a library's name, wherever it comes from: the command line, `cubinder.toml` or a manifest's file.
 ///
 /// # Errors
-/// When the name is no sensible part of a file name, is the whole name of a file, or is that of the runtime library.
+/// When the name cannot be part of a file name, is the name of a whole file, or is the name of the runtime library.
 pub fn check_name(name: &str) -> Result<(), Diagnostic> {
     let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '+');
     let starts = name.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_');

@@ -155,7 +155,7 @@ fn known(plugin: &Plugin) -> impl Iterator<Item = &str> {
 }
 
 /// The names that several attributes of a node have, whether the plugin has such an attribute or TensorRT does. ONNX does not allow
-/// them, and TensorRT-RTX 1.7.1 uses the last one without a warning.
+/// them, and TensorRT-RTX 1.7.1 uses the first one without a warning.
 fn repeated(node: &Node) -> impl Iterator<Item = Finding> {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for attribute in &node.proto.attribute {
@@ -163,7 +163,7 @@ fn repeated(node: &Node) -> impl Iterator<Item = Finding> {
     }
     counts.into_iter().filter(|(_, count)| *count > 1).take(MOST_TOLD).map(|(name, _)| {
         Finding::error("attribute_twice", format!("the attribute `{name}` is there twice"))
-            .note("TensorRT uses the last one without a warning")
+            .note("TensorRT uses the first one without a warning")
             .help("leave one of them out")
     })
 }

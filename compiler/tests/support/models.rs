@@ -219,9 +219,10 @@ pub fn wrong() -> Vec<Case> {
             with(network("16,16", but(window_of("com.example"), "", vec![string("plugin_version", "2")]))),
         ),
         case("attribute_twice", Otherwise, simple(but(pad(ints("pads", &[2, 2])), "", vec![pads()]))),
+        case("version_twice", Otherwise, simple(but(pad(pads()), "", vec![string("plugin_version", "2")]))),
         case(
-            "version_twice",
-            Otherwise,
+            "version_twice_and_the_second_is_right",
+            Refused,
             simple(but(
                 but(pad(pads()), "plugin_version", vec![string("plugin_version", "2")]),
                 "",
@@ -231,11 +232,7 @@ pub fn wrong() -> Vec<Case> {
         case(
             "namespace_twice",
             Otherwise,
-            simple(but(
-                but(pad(pads()), "plugin_namespace", vec![string("plugin_namespace", "other")]),
-                "",
-                vec![string("plugin_namespace", "sample")],
-            )),
+            simple(but(pad(pads()), "", vec![string("plugin_namespace", "other")])),
         ),
         case("flag_twice", Otherwise, simple(but(pad(pads()), "", vec![int("aot", 1)]))),
         case("missing_attribute", Refused, simple(but(pad(pads()), "pads", vec![]))),

@@ -3,7 +3,9 @@
 //! The modules are the pipeline, in reading order; data flows one way through them. Nothing here talks to a GPU.
 //! Errors of the user are [`diagnostic::Diagnostic`]s that point into the TOML or the `.cu` file.
 
+pub mod columns;
 pub mod diagnostic;
+pub mod reported_path;
 pub mod rules;
 
 pub mod check;

@@ -63,8 +63,7 @@ pub struct Project {
 impl Project {
     /// Finds the manifests. `here` is the current folder.
     ///
-    /// Manifests that are named are taken as they are, and a `cubinder.toml` counts only where it is named too: one that happens
-    /// to lie around decides nothing. Without manifests the nearest `cubinder.toml` says which there are.
+    /// For manifests without a `cubinder.toml`, [`Project::open_around`] finds it. Without manifests the nearest `cubinder.toml` names them.
     ///
     /// # Errors
     /// What is no manifest, and every mistake in `cubinder.toml`.
@@ -97,9 +96,9 @@ impl Project {
         Ok(Project { config, manifests, tuning, root, asked })
     }
 
-    /// The manifests that are named, each with the nearest `cubinder.toml` above it, where there is one: for commands that only look
-    /// at a manifest, and so see it as its project compiles it. Manifests of one project stay together. Where `asked` names a
-    /// `cubinder.toml` or no manifest, this is [`Project::open`].
+    /// Opens manifests, each with the nearest `cubinder.toml` above it if there is one, so that every command sees a manifest as its
+    /// project compiles it. Manifests of one project stay together. If `asked` names a `cubinder.toml` or no manifest, this is
+    /// [`Project::open`].
     ///
     /// # Errors
     /// As those of [`Project::open`].
@@ -126,6 +125,13 @@ impl Project {
             }
         }
         if errors.is_empty() { Ok(projects) } else { Err(errors) }
+    }
+
+    /// Leaves out the tuning of `cubinder.toml`, for a library that is not the project's own.
+    #[must_use]
+    pub fn without_project_tuning(mut self) -> Project {
+        self.tuning = each_once(self.asked.tuning.iter().cloned());
+        self
     }
 
     /// The files of tuning that can be read, and what is wrong with the others.

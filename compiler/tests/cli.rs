@@ -12,7 +12,7 @@ use cubinder_bundle::launch::Signature;
 use cubinder_bundle::{DataType, Format};
 use cubinder_compiler::tuning;
 use serde_json::Value;
-use support::{KERNEL, Project};
+use support::{CONFIG, KERNEL, MANIFEST, Project};
 
 /// The text with every figure that differs from run to run replaced: times, sizes of libraries.
 fn without_figures(text: &str) -> String {
@@ -227,7 +227,7 @@ fn what_was_measured_is_packed() {
     // Other code, the same measurements.
     output(&["thin", "build/libscale.so", "--arch", "sm_89", "-o", "thin"]);
     assert!(output(&["inspect", "thin/libscale.so"]).contains(tuned));
-    // Beside manifests alone.
+    // The project's tuning is for the project's library.
     let alone = ["compile", "manifests/scale.toml", "--target", "sm_89", "--output", "alone"];
     output(&alone);
     assert!(!output(&["inspect", "alone/libscale.so"]).contains("tuned for"));
@@ -466,7 +466,31 @@ const MISTAKES: &[Mistake] = &[
         |project| fs::remove_file(project.path("cubinder.toml")).unwrap(),
         &["manifests/scale.toml"],
     ),
+    (
+        "arch_without_targets",
+        |project| fs::remove_file(project.path("cubinder.toml")).unwrap(),
+        &["manifests/scale.toml", "--arch", "sm_89"],
+    ),
     ("name_is_no_name", |_| (), &["--name", "a/b"]),
+    ("name_is_dots", |_| (), &["--name", ".."]),
+    ("name_is_empty", |_| (), &["--name", ""]),
+    ("name_of_config_is_dots", |project| project.edit("cubinder.toml", "\"scale\"", "\"..\""), &[]),
+    (
+        "name_of_manifest_is_no_name",
+        |project| {
+            fs::rename(project.path("manifests/scale.toml"), project.path("manifests/a b.toml")).unwrap()
+        },
+        &["manifests/a b.toml"],
+    ),
+    (
+        "manifests_of_two_projects",
+        |project| {
+            project.write("other/cubinder.toml", CONFIG);
+            project.write("other/scale.toml", MANIFEST);
+        },
+        &["manifests/scale.toml", "other/scale.toml", "--name", "both"],
+    ),
+    ("output_is_a_library", |_| (), &["--output", "build/libfoo.so"]),
     ("nvrtc_not_there", |_| (), &["--nvrtc", "/nowhere"]),
     ("runtime_library_not_there", |_| (), &["--runtime-library", "lib/libcubinder.so"]),
     ("runtime_library_is_text", |_| (), &["--runtime-library", "kernels/scale.cu"]),
@@ -531,7 +555,7 @@ fn missing_tools_are_named() {
 #[test]
 fn wrong_usage_is_exit_code_2() {
     let project = Project::without_tools();
-    let wrong: [&[&str]; 7] = [
+    let wrong: [&[&str]; 9] = [
         &[],
         &["compile", "--tagret", "sm_89"],
         &["compile", "--target", "sm89"],
@@ -539,6 +563,8 @@ fn wrong_usage_is_exit_code_2() {
         &["compile", "--message-format", "xml"],
         &["inspect"],
         &["comiple"],
+        &["chekc"],
+        &["onnx", "lsit"],
     ];
     let mut text = String::new();
     for arguments in wrong {
@@ -547,6 +573,61 @@ fn wrong_usage_is_exit_code_2() {
         text.push_str(&format!("$ cubinder {}\n{}\n", arguments.join(" "), run.stderr));
     }
     insta::assert_snapshot!(text);
+}
+
+#[test]
+fn a_manifest_whose_name_is_not_utf8_needs_a_name() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let Some(project) = Project::new() else { return };
+    let manifest = project.path("manifests").join(std::ffi::OsStr::from_bytes(b"caf\xe9.toml"));
+    fs::rename(project.path("manifests/scale.toml"), &manifest).unwrap();
+    let run = |arguments: &[&str]| {
+        support::Run::of(project.command(&["compile"]).arg(&manifest).args(arguments).output().unwrap())
+    };
+    let unnamed = run(&[]);
+    unnamed.assert_refused("no name");
+    insta::assert_snapshot!("manifest_is_not_utf8", project.plain(&unnamed.stderr));
+    run(&["--name", "cafe"]).assert_ok();
+    assert!(project.path("libcafe.so").is_file());
+}
+
+#[test]
+fn a_named_manifest_is_compiled_as_its_project_compiles_it() {
+    let Some(project) = Project::new() else { return };
+    project.write("include/scale.h", "#define FACTOR factor\n");
+    let config = format!("{CONFIG}include = [\"include\"]\noptions = [\"-DTIMES=*\"]\n");
+    project.write("cubinder.toml", config);
+    let kernel = KERNEL.replace("* factor", "TIMES FACTOR");
+    project.write("kernels/scale.cu", format!("#include <scale.h>\n{kernel}"));
+    project.compile(&[]);
+    let library = project.read("build/libscale.so");
+    let entries = |folder: &str| fs::read_dir(project.path(folder)).unwrap().count();
+    let before = entries("build");
+    let named = ["manifests/scale.toml", "--json"];
+    let compiled = project.compile(&named);
+    let checked = project.run(&[&["check"], &named[..]].concat());
+    checked.assert_ok();
+    let result =
+        |run: &support::Run| -> Value { serde_json::from_str(run.stdout.lines().last().unwrap()).unwrap() };
+    assert_eq!(result(&checked)["targets"], serde_json::json!(["compute_80", "sm_89"]));
+    assert_eq!(result(&compiled)["code_objects"], 4, "two types and two targets");
+    assert!(project.read("libscale.so") == library, "the code is the project's");
+    assert_eq!(entries("build"), before, "the project's library stays");
+    // The same from another folder, by an absolute path, and with another file or other targets on the command line.
+    let manifest = project.path("manifests/scale.toml");
+    let mut command = project.command(&["compile", "--quiet"]);
+    let outside = command.arg(&manifest).current_dir(project.outer("home")).output().unwrap();
+    support::Run::of(outside).assert_ok();
+    assert!(fs::read(project.outer("home/libscale.so")).unwrap() == library, "from another folder");
+    let fewer = project.compile(&["manifests/scale.toml", "--json", "--arch", "sm_89"]);
+    assert_eq!(result(&fewer)["code_objects"], 2);
+    let other = project.compile(&["manifests/scale.toml", "--json", "--target", "sm_80"]);
+    assert_eq!(result(&other)["code_objects"], 2);
+    // A mistake in it is one for both.
+    project.edit("cubinder.toml", "include = ", "includes = ");
+    for command in ["check", "compile"] {
+        project.run(&[command, "manifests/scale.toml"]).assert_refused("an unknown key");
+    }
 }
 
 /// Who is given a part of the output must not take it for the whole.

@@ -214,7 +214,7 @@ fn shown(bytes: &[u8]) -> String {
         let outcome = eval::evaluate(subject, &query, &Compiler::new(Environment::default()));
         let outcome = outcome.unwrap_or_else(|mistakes| panic!("{mistakes:?}"));
         let evaluations = vec![outcome.evaluation];
-        text.push_str(&eval::table(&eval::Report { file: "file".to_owned(), kind: "file", evaluations }));
+        text.push_str(&eval::table(&eval::Report { file: "file".into(), kind: "file", evaluations }));
     }
     text
 }

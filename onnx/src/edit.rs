@@ -66,11 +66,11 @@ impl<'m> Edits<'m> {
         self.set(node.places.span, node.places.op_type.clone(), field);
     }
 
-    /// Gives a node an attribute, in the place of the one with that name where there is one.
+    /// Sets an attribute of a node: replaces the one that [`crate::Node::attribute`] returns, or adds one.
     pub fn set_attribute(&mut self, id: NodeId, attribute: &AttributeProto) {
         let Some(node) = self.model.node(id) else { return };
         let field = bytes_field(number::NODE_ATTRIBUTE, &attribute.encode_to_vec());
-        let known = node.proto.attribute.iter().rposition(|known| known.name() == attribute.name());
+        let known = node.proto.attribute.iter().position(|known| known.name() == attribute.name());
         let place = known.and_then(|index| node.places.attributes.get(index).cloned());
         self.set(node.places.span, place, field);
     }

@@ -170,9 +170,9 @@ impl Node {
         }
     }
 
-    /// An attribute by its name: the last, where there are several.
+    /// Returns an attribute by its name: the first of several, as TensorRT-RTX 1.7.1 reads them.
     #[must_use]
     pub fn attribute(&self, name: &str) -> Option<&crate::proto::AttributeProto> {
-        self.proto.attribute.iter().rev().find(|attribute| attribute.name() == name)
+        self.proto.attribute.iter().find(|attribute| attribute.name() == name)
     }
 }

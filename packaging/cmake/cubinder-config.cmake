@@ -29,7 +29,7 @@ endif()
 
 # cubinder_add_plugins(<target>
 #   [MANIFESTS <file>...]      the plugins, .toml files; without any, those that CONFIG names
-#   [CONFIG <file>]            a cubinder.toml; none is looked for
+#   [CONFIG <file>]            a cubinder.toml; the default is the nearest one above MANIFESTS
 #   [NAME <name>]              lib<name>.so; the target's name by default
 #   [OUTPUT <folder>]          the current binary folder by default
 #   [TARGETS <target>...]      what to compile for: sm_89 compute_80; before what CONFIG says, one of the two has to

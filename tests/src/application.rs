@@ -3,7 +3,7 @@
 //! Owns starting it, giving it its steps and reading its answers. Never decides what is right.
 
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
@@ -38,18 +38,40 @@ impl Application {
         })
     }
 
+    /// The same Python, with packages in `folder` before all others and without the libraries of `unlisted` in the search path of the loader.
+    ///
+    /// # Errors
+    /// When a path has the separator of search paths in it.
+    pub fn with_packages(&self, folder: &Path, unlisted: &Path) -> Result<Application> {
+        let others = std::env::split_paths(&self.python_path);
+        let python_path = std::env::join_paths(std::iter::once(folder.to_path_buf()).chain(others))?;
+        let libraries = std::env::split_paths(&self.library_path).filter(|path| path != unlisted);
+        let library_path = std::env::join_paths(libraries)?;
+        Ok(Application {
+            python: self.python.clone(),
+            python_path: python_path.into(),
+            library_path: library_path.into(),
+        })
+    }
+
+    /// Python as [`Application::run`] starts it, without arguments.
+    #[must_use]
+    pub fn python_command(&self) -> Command {
+        let mut command = Command::new(&self.python);
+        command.env("PYTHONPATH", &self.python_path).env("LD_LIBRARY_PATH", &self.library_path);
+        command.env("PYTHONNOUSERSITE", "1").env("PYTHONDONTWRITEBYTECODE", "1");
+        command
+    }
+
     /// Runs `steps` in a process of their own and gives the answer to each.
     ///
     /// # Errors
     /// When the process fails, is killed, or prints anything but its answers: nothing that it loads may print.
     pub fn run(&self, steps: &[Value]) -> Result<Vec<Answer>> {
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/clients/registry.py");
-        let mut child = Command::new(&self.python)
+        let mut child = self
+            .python_command()
             .arg(script)
-            .env("PYTHONPATH", &self.python_path)
-            .env("LD_LIBRARY_PATH", &self.library_path)
-            .env("PYTHONNOUSERSITE", "1")
-            .env("PYTHONDONTWRITEBYTECODE", "1")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

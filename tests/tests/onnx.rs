@@ -116,6 +116,22 @@ fn tensorrt_does_what_list_says() {
     }
 }
 
+/// Of an attribute that a node has twice, `onnx::Node::attribute` and TensorRT read the same one.
+#[test]
+fn tensorrt_reads_the_first_of_two_attributes() {
+    let Some(scene) = Scene::new() else { return };
+    let cases = models::wrong();
+    let case = cases.iter().find(|case| case.name == "attribute_twice").unwrap();
+    let path = scene.write(case.name, &case.model);
+    let steps = [load(&scene.library()), json!({"do": "parse", "onnx": path})];
+    let answers = scene.application.run(&steps).unwrap();
+    assert_eq!(
+        answers[1].members["outputs"],
+        json!([["y", "FLOAT", [2, 3, 8, 12]]]),
+        "padded by 2 and not by 1"
+    );
+}
+
 /// The names that `cubinder` takes for operators of TensorRT's own are such, and no others of the standard.
 #[test]
 fn operators_of_tensorrt_are_its_own() {

@@ -423,3 +423,22 @@ fn the_test_command_runs_what_the_new_command_writes() {
     run.assert_code(0);
     assert!(run.stdout.ends_with("10 passed, 0 failed\n"), "{}", run.stdout);
 }
+
+/// The paths of data, references and manifests get to other processes byte for byte.
+#[test]
+fn the_test_command_runs_in_a_folder_that_is_not_utf8() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let Some(mut test) = command(&[]) else { return };
+    let above = tempfile::tempdir().expect("a folder");
+    let folder = above.path().join(std::ffi::OsStr::from_bytes(b"caf\xe9"));
+    std::fs::create_dir(&folder).expect("a new folder");
+    for name in ["right.toml", "planted.toml", "planted.cu", "reference.py", "numbers.npz"] {
+        std::fs::copy(root().join("tests/data/testing").join(name), folder.join(name)).expect("copied");
+    }
+    let run = finish(test.arg(folder.join("right.toml")).arg("--json").current_dir(above.path()));
+    run.assert_code(0);
+    let report = run.report();
+    assert_eq!(report["result"], "passed", "{report}");
+    let path = folder.join("right.toml");
+    assert_eq!(report["file"]["bytes"], serde_json::json!(path.as_os_str().as_bytes()));
+}

@@ -121,14 +121,16 @@ pub(super) fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>)
 /// The candidates that are equally near, in alphabetical order; no more than a person looks at.
 fn nearest_all<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     const MOST: usize = 3;
-    let letters: Vec<char> = name.chars().take(LONGEST_NAME + 1).collect();
-    if letters.len() > LONGEST_NAME {
+    let letters = name.chars().take(LONGEST_NAME + 1).count();
+    if letters > LONGEST_NAME {
         return Vec::new();
     }
-    let allowed = (letters.len() / 3).max(1);
+    let allowed = (letters / 3).max(1);
+    let name = name.to_ascii_lowercase();
+    let distance = |candidate: &str| strsim::osa_distance(&name, &candidate.to_ascii_lowercase());
     let mut near: Vec<(usize, &str)> = candidates
         .filter(|candidate| candidate.len() <= LONGEST_NAME)
-        .map(|candidate| (distance(&letters, &candidate.chars().collect::<Vec<char>>()), candidate))
+        .map(|candidate| (distance(candidate), candidate))
         .filter(|&(distance, candidate)| distance <= allowed && distance < candidate.chars().count())
         .collect();
     near.sort_unstable();
@@ -143,29 +145,6 @@ fn nearest_all<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Vec
 
 /// Names longer than this are not compared: the comparison is quadratic.
 const LONGEST_NAME: usize = 64;
-
-/// Edits (insert, delete, replace, swap of neighbours) that turn one name into the other; case counts for nothing.
-fn distance(left: &[char], right: &[char]) -> usize {
-    let width = right.len() + 1;
-    let mut table = vec![0; (left.len() + 1) * width];
-    for i in 0..=left.len() {
-        for j in 0..=right.len() {
-            table[i * width + j] = if i == 0 || j == 0 {
-                i + j
-            } else {
-                let same = left[i - 1].eq_ignore_ascii_case(&right[j - 1]);
-                let replace = table[(i - 1) * width + j - 1] + usize::from(!same);
-                let one_more = table[(i - 1) * width + j].min(table[i * width + j - 1]) + 1;
-                let mut best = replace.min(one_more);
-                if i > 1 && j > 1 && left[i - 1] == right[j - 2] && left[i - 2] == right[j - 1] {
-                    best = best.min(table[(i - 2) * width + j - 2] + 1);
-                }
-                best
-            };
-        }
-    }
-    table[left.len() * width + right.len()]
-}
 
 /// The names that could have been meant.
 pub(super) fn listed(names: &[&str]) -> String {

@@ -15,6 +15,7 @@ use cubinder_compiler::diagnostic::{Diagnostic, Severity, Span, has_errors, plac
 use cubinder_compiler::foreign::Unheld;
 use cubinder_compiler::manifest::Route;
 use cubinder_compiler::project::{Asked, Project};
+use cubinder_compiler::reported_path::ReportedPath;
 use serde_json::{Value, json};
 
 use super::obligations::{self, Tally, count_of, failed_json};
@@ -25,8 +26,8 @@ Check plugin manifests without compiling anything: names, types, expressions, gu
 whether TensorRT can express the shapes of the outputs.
 
 Without manifests those that cubinder.toml names are checked. Manifests that are named are checked for the targets of the nearest \
-cubinder.toml above each of them, as `cubinder eval` does; --target and the manifest's own [compile] go before that. \
-`cubinder compile FILE` takes nothing from a cubinder.toml that it is not given with --config.
+cubinder.toml above each of them, as `cubinder eval` does; --target and the manifest's own [compile] take precedence. \
+`cubinder compile FILE` uses the same.
 
 What must hold for every launch is proved over all nodes and \
 shapes that the manifest allows, refuted by the smallest case, or left to the runtime, which checks it when shapes are known; \
@@ -181,7 +182,7 @@ fn unsure_json(unsure: &Unsure) -> Value {
         "kernel": unsure.kernel,
         "doubt": unsure.doubt.to_string(),
         "source": unsure.source,
-        "path": source.path.display().to_string(),
+        "path": ReportedPath::from(&source.path),
         "byte_start": range.start,
         "byte_end": range.end,
         "line": at.line,
@@ -195,7 +196,7 @@ fn unheld_json(unheld: &Unheld) -> Value {
     json!({
         "code": unheld.code,
         "parameters": unheld.params,
-        "path": source.path.display().to_string(),
+        "path": ReportedPath::from(&source.path),
         "line": at.line,
         "column": at.column,
     })

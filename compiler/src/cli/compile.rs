@@ -12,27 +12,29 @@ use cubinder_compiler::config::Config;
 use cubinder_compiler::diagnostic::{Diagnostic, Severity};
 use cubinder_compiler::foreign::FromPtx;
 use cubinder_compiler::installation::Installation;
+use cubinder_compiler::library::check_name;
 use cubinder_compiler::manifest::Route;
 use cubinder_compiler::project::{Asked, Project};
+use cubinder_compiler::reported_path::ReportedPath;
 use cubinder_compiler::tuning::Changed;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Value, json};
 
 use super::nvrtc;
 use super::obligations::{self, Tally, count_of, failed_json};
-use super::output::{MessageFormat, Readers, print, show};
+use super::output::{MessageFormat, Readers, folder, print, show};
 
 pub(super) const LONG_ABOUT: &str = "\
 Compile plugin manifests and their CUDA kernels into one TensorRT plugin library, lib<name>.so.
 
-Without manifests everything is taken from cubinder.toml, which is looked for in the current folder and the folders above it. With \
-manifests nothing is taken from it, unless --config names it: --target says what for, and the library is called after the manifest and \
-written to the current folder. `cubinder check` and `cubinder eval`, which write nothing, take targets, folders and options from the \
-nearest cubinder.toml above a manifest.
+Without manifests everything comes from the nearest cubinder.toml, in the current folder or above it. With manifests, targets, include \
+folders and options come from the nearest cubinder.toml above them, as in `cubinder check` and `cubinder eval`; its `name`, `output` and \
+`tuning` are for the project's library only: this one is named after the manifest and written to the current folder. --config names \
+another cubinder.toml, which applies with all its keys.
 
 No CUDA toolkit, C compiler, linker or GPU is needed: kernels are compiled with NVRTC, and the library is made from the prebuilt \
 libcubinder.so. NVRTC is what --nvrtc or CUBINDER_NVRTC names, else that of the CUDA toolkit that CUDA_HOME names, else that of the Python environment \
-that cubinder is installed in (pip install 'cubinder[cuda13]'), else the package that `cargo xtask setup` fetched into the cache \
+that cubinder is installed in (the extra [cuda13] of its wheel), else the package that `cargo xtask setup` fetched into the cache \
 (CUBINDER_CACHE, or cubinder in the user's cache folder); what is named and not there is an error. Kernels with 16-bit or 8-bit floats, and \
 those that include CUDA's headers, need these too: CUDA_HOME's, those beside the NVRTC that is named, or those of the Python environment \
 or the cache. `cubinder paths` says what is found, docs/setup.md says more. Compiled code is cached by its content. The same inputs give the same bytes.";
@@ -44,15 +46,16 @@ pub(super) struct Arguments {
     /// The cubinder.toml to use
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// The library's name: lib<NAME>.so [default: what cubinder.toml says, or the manifest's own name; several manifests need
+    /// The library's name: lib<NAME>.so [default: the name in cubinder.toml, or the manifest's own name; several manifests need
     /// one]
     #[arg(long)]
     name: Option<String>,
-    /// What to compile for: sm_89 for machine code, compute_80 for PTX; repeat it or separate with commas. Goes before all that
-    /// manifests (`targets`, `code`) and cubinder.toml say
+    /// What to compile for: sm_89 for machine code, compute_80 for PTX; repeat it or separate with commas. Replaces the targets of
+    /// manifests (`targets`, `code`) and of cubinder.toml
     #[arg(long = "target", value_name = "TARGET", value_delimiter = ',')]
     targets: Vec<Target>,
-    /// Compile for these alone of all that manifests and cubinder.toml name: a subset, for a quick build or a small deployment
+    /// Compile only for these of the targets that manifests and cubinder.toml name, for a quick build or a small deployment; without
+    /// such targets, use --target
     #[arg(long = "arch", value_name = "TARGET", value_delimiter = ',', conflicts_with = "targets")]
     archs: Vec<Target>,
     /// The folder for the libraries
@@ -174,9 +177,13 @@ fn request(arguments: &Arguments) -> Result<Request, Vec<Diagnostic>> {
         route: arguments.route,
         is_measured: false,
     };
-    let project = Project::open(asked, &here)?;
-    let config = project.config.as_ref();
+    let project = one_project(Project::open_around(asked, &here)?).map_err(|error| vec![error])?;
+    // The library of a few manifests is not the project's, and must not replace it.
+    let is_of_project = arguments.config.is_some() || arguments.manifests.is_empty();
+    let project = if is_of_project { project } else { project.without_project_tuning() };
+    let config = project.config.as_ref().filter(|_| is_of_project);
     let one = |error: Diagnostic| vec![error];
+    arguments.output.as_deref().map_or(Ok(()), folder).map_err(one)?;
     Ok(Request {
         name: name(arguments, config).map_err(one)?,
         output: arguments
@@ -192,35 +199,53 @@ fn request(arguments: &Arguments) -> Result<Request, Vec<Diagnostic>> {
     })
 }
 
+/// A library has one list of targets, options and include folders.
+fn one_project(mut projects: Vec<Project>) -> Result<Project, Diagnostic> {
+    match (projects.pop(), projects.as_slice()) {
+        (Some(only), []) => Ok(only),
+        (last, others) => {
+            let error = Diagnostic::error("the manifests belong to several projects, and make one library");
+            let notes = others.iter().chain(&last).map(|project| {
+                let manifest = project.manifests.first().map(|path| path.display().to_string());
+                let manifest = manifest.unwrap_or_default();
+                match &project.config {
+                    Some(config) => format!("`{manifest}` belongs to `{}`", config.source.path.display()),
+                    None => format!("no `cubinder.toml` lies above `{manifest}`"),
+                }
+            });
+            let error = notes.fold(error, Diagnostic::note);
+            Err(error
+                .help("name one for all manifests with `--config FILE`, or compile each project separately"))
+        }
+    }
+}
+
+/// The name of the library, and whatever is wrong with it.
 fn name(arguments: &Arguments, config: Option<&Config>) -> Result<String, Diagnostic> {
-    let of_manifest = || match arguments.manifests.as_slice() {
-        [manifest] => Some(manifest.file_stem()?.to_str()?.to_owned()),
-        _ => None,
+    let help = "give it one with `--name NAME`";
+    if let Some(name) = &arguments.name {
+        check_name(name)?;
+        return Ok(name.clone());
+    }
+    if let Some(config) = config {
+        return Ok(config.library.clone());
+    }
+    let unnamed = || Diagnostic::error("the library has no name").help(help);
+    let [manifest] = arguments.manifests.as_slice() else {
+        return Err(
+            unnamed().note("several manifests make one library, so it cannot be named after its manifest")
+        );
     };
-    let name =
-        arguments.name.clone().or_else(|| config.map(|config| config.library.clone())).or_else(of_manifest);
-    let name = name.ok_or_else(|| {
-        Diagnostic::error("the library has no name")
-            .note("several manifests make one library, which is called after none of them")
-            .help("give it one with `--name NAME`")
-    })?;
-    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '+');
-    if name.is_empty() || !name.chars().all(plain) {
-        return Err(Diagnostic::error(format!("`{name}` cannot name a library"))
-            .note("letters, digits, `_`, `-`, `.` and `+` can stand in `lib<name>.so`"));
-    }
-    if let Some(stem) = name.strip_suffix(".so") {
-        let stem = stem.strip_prefix("lib").filter(|stem| !stem.is_empty()).unwrap_or(stem);
-        let stem = if stem.is_empty() { "NAME" } else { stem };
-        return Err(Diagnostic::error(format!("`{name}` is the name of a file, expected that of a library"))
-            .note(format!("it would make `lib{name}.so`"))
-            .help(format!("`--name {stem}` makes `lib{stem}.so`")));
-    }
-    if name == "cubinder" {
-        return Err(Diagnostic::error("a plugin library cannot be called `cubinder`")
-            .note("`libcubinder.so` is the library that runs engines"));
-    }
-    Ok(name)
+    let stem = manifest.file_stem().unwrap_or_default();
+    let Some(name) = stem.to_str() else {
+        let manifest = manifest.display();
+        return Err(unnamed().note(format!(
+            "it would be called after its manifest, and the name of `{manifest}` is not UTF-8"
+        )));
+    };
+    let named_after = format!("the library is called after its manifest, `{}`", manifest.display());
+    check_name(name).map_err(|error| error.note(named_after).help(help))?;
+    Ok(name.to_owned())
 }
 
 fn runtime_library(arguments: &Arguments) -> Result<PathBuf, Diagnostic> {
@@ -312,7 +337,7 @@ fn summary_json(outcome: &Outcome, elapsed: Duration) -> Value {
         .libraries
         .iter()
         .map(
-            |library| json!({"path": library.path, "bytes": library.bytes, "mode": library.mode.title(is_native)}),
+            |library| json!({"path": ReportedPath::from(&library.path), "bytes": library.bytes, "mode": library.mode.title(is_native)}),
         )
         .collect();
     let mut result = json!({

@@ -14,6 +14,7 @@ use cubinder_compiler::manifest::Route;
 use cubinder_compiler::nvrtc::Settings;
 use cubinder_compiler::project::kind::{self, Kind};
 use cubinder_compiler::project::{Asked, Project};
+use cubinder_compiler::reported_path::ReportedPath;
 use cubinder_compiler::resolve::Resolved;
 use cubinder_compiler::tuning;
 use serde::Serialize;
@@ -30,7 +31,7 @@ shared memory, every argument's value, and how many blocks a multiprocessor hold
 FILE is a manifest, a plugin library, a bundle or an engine; of an engine every node is shown that was not excluded. A manifest's kernel is \
 compiled for the arguments' types and the occupancy where NVRTC is there: for --arch, else for the first sm_* target of its \
 [compile] or of the nearest cubinder.toml above it, from which include folders and options are taken too, as \
-`cubinder check` does; `cubinder compile FILE` takes nothing from a cubinder.toml that it is not given with --config.
+`cubinder check` and `cubinder compile` do.
 
 With --cases, every case of a test file is evaluated and held against what it expects.
 
@@ -104,7 +105,7 @@ fn run_file(arguments: &Arguments, path: &Path) -> Result<bool, Vec<Diagnostic>>
     let chosen = arguments.which.of(subjects.list)?;
     let compiler = compiler(arguments, path, &chosen)?;
     let mut report =
-        Report { file: path.display().to_string(), kind, evaluations: Vec::with_capacity(chosen.len()) };
+        Report { file: ReportedPath::from(path), kind, evaluations: Vec::with_capacity(chosen.len()) };
     for subject in &chosen {
         match eval::evaluate(subject, &query, &compiler) {
             Ok(outcome) => {

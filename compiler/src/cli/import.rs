@@ -125,6 +125,7 @@ fn unknown(words: &[OsString]) -> Diagnostic {
 
 /// What goes to stdout: the manifest, or where it is.
 fn written(found: &Found, output: Option<&Path>) -> Result<String, Diagnostic> {
+    import::check_paths(found, output.map_or(Path::new("."), folder_of))?;
     let Some(path) = output else { return Ok(import::write(found, Path::new("."))) };
     let text = import::write(found, folder_of(path));
     let cannot = |error: &std::io::Error| match error.kind() {

@@ -64,7 +64,7 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
 
 fn looked_at(path: &Path, name: &str) -> Result<inspect::Report, Diagnostic> {
     let bytes = read(path).map_err(|error| Diagnostic::error(format!("cannot read `{name}`: {error}")))?;
-    inspect::inspect(name, &bytes).map_err(|problem| {
+    inspect::inspect(path, &bytes).map_err(|problem| {
         let error = Diagnostic::error(format!("cannot inspect `{name}`: {problem}"));
         match inspect::help(path, &bytes).filter(|_| matches!(problem, InspectError::Nothing(_))) {
             Some(help) => error.help(help),

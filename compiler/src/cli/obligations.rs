@@ -5,6 +5,7 @@ use cubinder_compiler::check::Obligation;
 use cubinder_compiler::diagnostic::{Diagnostic, Severity, place};
 use cubinder_compiler::eval::value_json;
 use cubinder_compiler::manifest::Route;
+use cubinder_compiler::reported_path::ReportedPath;
 use serde_json::{Map, Value, json};
 
 /// How many obligations ended how. Each is counted once.
@@ -123,7 +124,7 @@ fn obligation_json(obligation: &Obligation) -> Value {
         "beyond_tensorrt": obligation.is_beyond,
         "found": obligation.found,
         "case": case,
-        "path": source.path.display().to_string(),
+        "path": ReportedPath::from(&source.path),
         "byte_start": start,
         "byte_end": end,
         "line": at.line,

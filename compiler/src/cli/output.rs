@@ -1,11 +1,13 @@
 //! How diagnostics and results reach the user: text for people, JSON lines for programs.
 
 use std::io::{ErrorKind, IsTerminal, Write};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::{Args, ValueEnum};
 use cubinder_compiler::diagnostic::{self, Colour, Diagnostic};
+use cubinder_compiler::library::check_name;
 
 /// Who reads the messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -49,6 +51,26 @@ pub(super) fn show(diagnostics: &mut [Diagnostic], format: MessageFormat) {
             Err(error) => complain(Diagnostic::error(format!("the messages have no JSON form: {error}"))),
         },
     }
+}
+
+/// Checks an option that names a folder for libraries: `-o libfoo.so` would make a folder of that name.
+pub(super) fn folder(path: &Path) -> Result<(), Diagnostic> {
+    let is_library = path.extension().is_some_and(|extension| extension == "so");
+    let is_file = std::fs::metadata(path).is_ok_and(|facts| !facts.is_dir());
+    if path.is_dir() || !(is_library || is_file) {
+        return Ok(());
+    }
+    let error = Diagnostic::error(format!("`--output {}` names a file, expected a folder", path.display()));
+    let stem = path.file_stem().and_then(|stem| stem.to_str()).filter(|_| is_library).unwrap_or_default();
+    let name = stem.strip_prefix("lib").unwrap_or(stem);
+    let above = path.parent().filter(|above| !above.as_os_str().is_empty());
+    let above = above.map_or_else(|| ".".to_owned(), |above| above.display().to_string());
+    Err(match check_name(name) {
+        Ok(()) => error.help(format!(
+            "`--output {above}` is the folder; `cubinder compile` names `lib{name}.so` by `--name {name}`"
+        )),
+        Err(_) => error.help(format!("`--output {above}` is the folder")),
+    })
 }
 
 /// Whether something could not be written to stdout.

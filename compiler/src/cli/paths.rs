@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use clap::{Args, ValueEnum};
 use cubinder_compiler::diagnostic::Diagnostic;
 use cubinder_compiler::installation::Installation;
+use cubinder_compiler::reported_path::ReportedPath;
 use cubinder_compiler::toolkit::{Overrides, Toolkit};
 use serde_json::{Map, Value, json};
 
@@ -169,8 +170,10 @@ fn json_of(found: &[(Name, Found)]) -> Value {
     object.insert("version".to_owned(), env!("CARGO_PKG_VERSION").into());
     for (name, found) in found {
         let value = match found {
-            Ok(paths) if *name == Name::Include => json!(paths),
-            Ok(paths) => json!(paths.first()),
+            Ok(paths) if *name == Name::Include => {
+                json!(paths.iter().map(ReportedPath::from).collect::<Vec<_>>())
+            }
+            Ok(paths) => json!(paths.first().map(ReportedPath::from)),
             Err(error) => {
                 missing.insert(name.key().to_owned(), why(error).into());
                 Value::Null

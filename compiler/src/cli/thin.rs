@@ -7,10 +7,11 @@ use clap::Args;
 use cubinder_bundle::fit::ComputeCapability;
 use cubinder_bundle::{ArchSuffix, Target, TargetKind};
 use cubinder_compiler::library::Mode;
+use cubinder_compiler::reported_path::ReportedPath;
 use cubinder_compiler::thin::{Outcome, Request, thin};
 use serde_json::{Value, json};
 
-use super::output::{MessageFormat, print, show};
+use super::output::{MessageFormat, folder, print, show};
 
 pub(super) const LONG_ABOUT: &str = "\
 Make a plugin library smaller: keep the code of the GPUs that are named, and leave the rest out.
@@ -48,7 +49,8 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
         ptx: !arguments.no_ptx,
         output: arguments.output.clone(),
     };
-    match thin(&request) {
+    let checked = arguments.output.as_deref().map_or(Ok(()), folder).map_err(|error| vec![error]);
+    match checked.and_then(|()| thin(&request)) {
         Ok(outcome) => {
             print(&if arguments.json { report_json(&outcome).to_string() + "\n" } else { report(&outcome) });
             ExitCode::SUCCESS
@@ -106,7 +108,7 @@ fn report_json(outcome: &Outcome) -> Value {
         .iter()
         .map(|library| {
             let (before, after) = library.bytes;
-            json!({"path": library.path, "mode": library.mode.title(outcome.is_native), "bytes_before": before, "bytes": after})
+            json!({"path": ReportedPath::from(&library.path), "mode": library.mode.title(outcome.is_native), "bytes_before": before, "bytes": after})
         })
         .collect();
     json!({

@@ -1,7 +1,7 @@
 //! Mistakes in the command line itself, in the form in which every other mistake is shown.
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use cubinder_compiler::diagnostic::Diagnostic;
+use cubinder_compiler::diagnostic::{Diagnostic, suggest};
 
 /// What clap found wrong, as a message; none where it is no mistake: `--help`, `--version`.
 pub(super) fn diagnostic(error: &clap::Error) -> Option<Diagnostic> {
@@ -29,7 +29,7 @@ pub(super) fn diagnostic(error: &clap::Error) -> Option<Diagnostic> {
     }
     let near = [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg, ContextKind::SuggestedValue]
         .into_iter()
-        .find_map(|kind| text(error, kind));
+        .find_map(|kind| suggested(error, kind));
     let help = match (of_another_command(error), near) {
         (Some(help), _) => help.to_owned(),
         (None, Some(near)) => format!("did you mean {}?", near.replace("`, `", "` or `")),
@@ -83,6 +83,23 @@ fn message(error: &clap::Error) -> String {
             let line = text.lines().next().unwrap_or_default();
             line.trim_start_matches("error: ").replace('\'', "`")
         }
+    }
+}
+
+/// The suggestions of clap, in backticks: only the nearest, if one of them is a slip of the pen away. Jaro's distance, by which clap
+/// chooses, prefers `schema` to `check` for `chekc`.
+fn suggested(error: &clap::Error, kind: ContextKind) -> Option<String> {
+    let wrong = [ContextKind::InvalidSubcommand, ContextKind::InvalidArg, ContextKind::InvalidValue];
+    let wrong = wrong.into_iter().find_map(|kind| match error.get(kind)? {
+        ContextValue::String(text) => Some(text),
+        _ => None,
+    });
+    match (error.get(kind)?, wrong) {
+        (ContextValue::Strings(texts), Some(wrong)) => {
+            let near = suggest(wrong, texts.iter().map(String::as_str));
+            near.map(|near| format!("`{near}`")).or_else(|| text(error, kind))
+        }
+        _ => text(error, kind),
     }
 }
 

@@ -25,6 +25,7 @@ use std::sync::Arc;
 use cubinder_bundle::Target;
 
 use crate::diagnostic::{Diagnostic, Source, Span};
+use crate::library::check_name;
 use crate::manifest::Located;
 use crate::manifest::form::{Entry, Form, Section};
 use crate::nvrtc::check_options;
@@ -245,14 +246,8 @@ fn library_section(form: &mut Form<'_>, mut section: Section<'_>, source: &Arc<S
 
 fn library_name(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<String> {
     let name = form.string(entry)?;
-    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
-    if name.value.is_empty() || !name.value.bytes().all(allowed) {
-        let diagnostic =
-            Diagnostic::error("the name of a library must be made of ASCII letters, digits, `_` and `-`")
-                .code(rules::BAD_NAME)
-                .at(form.span(name.range), format!("found `{}`", name.value))
-                .note("it becomes the file `lib<name>.so`");
-        form.report(diagnostic);
+    if let Err(error) = check_name(&name.value) {
+        form.report(error.code(rules::BAD_NAME).at(form.span(name.range), "this name"));
         return None;
     }
     Some(name.value)
@@ -380,8 +375,13 @@ impl Config {
     fn expand(&self, pattern: &Located<String>, what: &str) -> Result<Vec<PathBuf>, Box<Diagnostic>> {
         let span = Span::new(&self.source, pattern.range.clone());
         let refuse = |message: String| Box::new(Diagnostic::error(message).at(span.clone(), ""));
+        let Some(folder) = self.folder.to_str() else {
+            let folder = self.folder.display();
+            let why = format!("cannot look for a {what} in `{folder}`: the name of the folder is not UTF-8");
+            return Err(Box::new(refuse(why).help("run `cubinder` in that folder, without `--config`")));
+        };
         // The folder is a place, not a pattern: its own brackets and stars mean themselves.
-        let folder = glob::Pattern::escape(&self.folder.to_string_lossy());
+        let folder = glob::Pattern::escape(folder);
         let full = Path::new(&folder).join(&pattern.value);
         let matches = glob::glob(&full.to_string_lossy())
             .map_err(|error| refuse(format!("`{}` is no pattern of paths: {}", pattern.value, error.msg)))?;

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::place::{clamp, place};
 use super::{Colour, Diagnostic, Label, Severity, render_one};
+use crate::reported_path::ReportedPath;
 
 /// One message. Fields are only ever added.
 #[derive(Serialize)]
@@ -24,7 +25,7 @@ struct Message<'a> {
 /// A place with its label. Lines and columns count from 1, columns in characters; the range counts bytes from 0.
 #[derive(Serialize)]
 struct Location<'a> {
-    path: String,
+    path: ReportedPath,
     byte_start: usize,
     byte_end: usize,
     line_start: usize,
@@ -68,7 +69,7 @@ fn location(label: &Label) -> Location<'_> {
     let range = clamp(text, &label.span.range);
     let (start, end) = (place(text, range.start), place(text, range.end));
     Location {
-        path: label.span.source.path.to_string_lossy().into_owned(),
+        path: ReportedPath::from(&label.span.source.path),
         byte_start: range.start,
         byte_end: range.end,
         line_start: start.line,

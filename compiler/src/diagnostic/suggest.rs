@@ -4,22 +4,22 @@
 /// neighbours as one; where several are equally near, the first.
 #[must_use]
 pub fn suggest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let name_chars: Vec<char> = name.chars().collect();
+    let length = name.chars().count();
     // A name that long is no slip of the pen, and the distance is quadratic.
-    if name_chars.len() > 64 {
+    if length > 64 {
         return None;
     }
-    let limit = (name_chars.len() / 3).max(1);
+    let limit = (length / 3).max(1);
     let mut best: Option<(usize, &str)> = None;
     for candidate in candidates {
-        let chars: Vec<char> = candidate.chars().collect();
-        if chars.len().abs_diff(name_chars.len()) > limit || candidate == name {
+        let candidate_length = candidate.chars().count();
+        if candidate_length.abs_diff(length) > limit || candidate == name {
             continue;
         }
         let same_letters = candidate.eq_ignore_ascii_case(name);
-        let distance = if same_letters { 0 } else { distance(&name_chars, &chars) };
+        let distance = if same_letters { 0 } else { strsim::osa_distance(name, candidate) };
         // Of a name of one character nothing is left when it is replaced.
-        let plausible = same_letters || (distance <= limit && distance < name_chars.len().max(chars.len()));
+        let plausible = same_letters || (distance <= limit && distance < length.max(candidate_length));
         if plausible && best.is_none_or(|(nearest, _)| distance < nearest) {
             best = Some((distance, candidate));
         }
@@ -78,25 +78,6 @@ fn meant_type(name: &str) -> Option<String> {
         _ => return None,
     };
     Some(format!("{ours}{list}"))
-}
-
-/// Optimal string alignment: insertions, deletions, replacements and swaps of neighbours.
-fn distance(a: &[char], b: &[char]) -> usize {
-    let mut before: Vec<usize> = Vec::new();
-    let mut previous: Vec<usize> = (0..=b.len()).collect();
-    for (i, &x) in a.iter().enumerate() {
-        let mut current = Vec::with_capacity(b.len() + 1);
-        current.push(i + 1);
-        for (j, &y) in b.iter().enumerate() {
-            let mut least = (previous[j] + usize::from(x != y)).min(previous[j + 1] + 1).min(current[j] + 1);
-            if i > 0 && j > 0 && x == b[j - 1] && a[i - 1] == y {
-                least = least.min(before[j - 1] + 1);
-            }
-            current.push(least);
-        }
-        before = std::mem::replace(&mut previous, current);
-    }
-    previous[b.len()]
 }
 
 #[cfg(test)]

@@ -5,12 +5,13 @@ use serde::{Serialize, Serializer};
 
 use super::guard::Reason;
 use super::occupancy::Occupancy;
+use crate::reported_path::ReportedPath;
 
 /// Everything that was evaluated in one file.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Report {
     /// The file, as the user named it.
-    pub file: String,
+    pub file: ReportedPath,
     /// What the file is.
     pub kind: &'static str,
     /// One for each node or plugin.

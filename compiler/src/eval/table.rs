@@ -9,6 +9,7 @@ use super::report::{
     ArgReport, Evaluation, GuardReport, LaunchReport, Origin, Report, ScratchReport, StepDoes, StepReport,
     TensorReport, VariantReport,
 };
+use crate::columns::columns;
 use crate::diagnostic::harmless;
 
 /// Elements of an array that are shown.
@@ -58,7 +59,7 @@ fn evaluation_table(evaluation: &Evaluation) -> String {
 fn section(text: &mut String, title: &str, rows: &[Vec<String>]) {
     if !rows.is_empty() {
         let _ = writeln!(text, "  {title}");
-        text.push_str(&columns(rows, 4));
+        text.push_str(&columns(rows, 4, &[]));
     }
 }
 
@@ -205,14 +206,14 @@ fn launch(launch: &LaunchReport, tensors: &[TensorReport]) -> String {
     if launch.programmatic {
         rows.push(vec!["programmatic".to_owned(), "may begin before the step before has ended".to_owned()]);
     }
-    let mut text = columns(&rows, 4);
+    let mut text = columns(&rows, 4, &[]);
     if !launch.args.is_empty() {
         text.push_str("    arguments\n");
-        text.push_str(&columns(&launch.args.iter().map(arg).collect::<Vec<_>>(), 6));
+        text.push_str(&columns(&launch.args.iter().map(arg).collect::<Vec<_>>(), 6, &[]));
     }
     if !launch.occupancy.is_empty() {
         text.push_str("    occupancy\n");
-        text.push_str(&columns(&launch.occupancy.iter().map(occupancy).collect::<Vec<_>>(), 6));
+        text.push_str(&columns(&launch.occupancy.iter().map(occupancy).collect::<Vec<_>>(), 6, &[]));
     }
     text
 }
@@ -289,23 +290,6 @@ fn size(bytes: u64) -> String {
     format!("{value:.1} {}", UNITS[unit])
 }
 
-/// Left-aligned columns, two spaces apart. The last cell of a row widens no column.
-fn columns(rows: &[Vec<String>], indent: usize) -> String {
-    let most = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let width = |column: usize| {
-        let cells = rows.iter().filter(|row| column + 1 < row.len()).map(|row| row[column].chars().count());
-        cells.max().unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..most).map(width).collect();
-    let mut text = String::new();
-    for row in rows {
-        let cells: Vec<String> =
-            row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
-        let _ = writeln!(text, "{:indent$}{}", "", cells.join("  ").trim_end());
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -326,7 +310,11 @@ mod tests {
         .unwrap();
         let outcome = evaluate(&subject, &query, &Compiler::new(Environment::default())).unwrap();
         let evaluations = vec![outcome.evaluation];
-        let text = super::table(&Report { file: "engine".to_owned(), kind: "engine", evaluations });
+        let text = super::table(&Report {
+            file: crate::reported_path::ReportedPath::from("engine"),
+            kind: "engine",
+            evaluations,
+        });
         assert!(text.contains("version 1\\u{1b}[2J\\u{0}\\u{9b}31m\n"), "{text:?}");
         assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{text:?}");
     }

@@ -24,6 +24,7 @@ use serde::Serialize;
 
 use crate::cubin;
 use crate::library;
+use crate::reported_path::ReportedPath;
 use interface::interface;
 use steps::one_line;
 
@@ -39,7 +40,7 @@ pub use variants::{RowTensor, VariantReport};
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Report {
     /// The file, as the user named it.
-    pub file: String,
+    pub file: ReportedPath,
     /// What the file is.
     pub kind: FileKind,
     /// Its size in bytes.
@@ -227,9 +228,9 @@ pub fn help(path: &Path, bytes: &[u8]) -> Option<&'static str> {
 ///
 /// # Errors
 /// Where it is none of the things that can be inspected, or a damaged one.
-pub fn inspect(file: &str, bytes: &[u8]) -> Result<Report, InspectError> {
+pub fn inspect(file: impl AsRef<Path>, bytes: &[u8]) -> Result<Report, InspectError> {
     let mut report = Report {
-        file: file.to_owned(),
+        file: ReportedPath::from(&file),
         kind: FileKind::Engine,
         bytes: bytes.len() as u64,
         library: None,
@@ -256,7 +257,7 @@ pub fn inspect(file: &str, bytes: &[u8]) -> Result<Report, InspectError> {
             return Ok(report);
         }
         FileKind::Library => {
-            let attached = library::read_bytes(Path::new(file), bytes)
+            let attached = library::read_bytes(file.as_ref(), bytes)
                 .map_err(|error| InspectError::Library(error.problem.to_string()))?;
             report.kind = FileKind::Library;
             let mode = attached.map(|attached| attached.mode);

@@ -10,6 +10,7 @@ use super::steps::{details, is_plain, line};
 use super::{
     CodeReport, ContainerReport, FileKind, KernelReport, PluginReport, Report, TuningReport, VariantReport,
 };
+use crate::columns::{Align, columns};
 use crate::diagnostic::harmless;
 
 /// How much of the report is told.
@@ -52,7 +53,7 @@ pub fn table(report: &Report, detail: Detail) -> String {
     if let Some(code) = &report.code {
         let _ = writeln!(text, "target {}, digest {}\n", code.target, code.digest);
         let rows = code.kernels.iter().map(|kernel| row(kernel.symbol.clone(), code, kernel));
-        text.push_str(&columns(&rows.collect::<Vec<_>>()));
+        text.push_str(&kernels(rows.collect()));
     }
     for damaged in &report.damaged {
         let _ =
@@ -268,7 +269,7 @@ fn code_table(code: &[CodeReport], detail: Detail) -> String {
             }
         }
     }
-    let mut text = if rows.is_empty() { String::new() } else { columns(&rows) };
+    let mut text = if rows.is_empty() { String::new() } else { kernels(rows) };
     for (symbol, count) in others {
         let objects = if count == 1 { "1 code object".to_owned() } else { format!("{count} code objects") };
         let _ = writeln!(text, "  `{symbol}` lies in {objects} from which nothing launches it");
@@ -309,25 +310,10 @@ fn size(bytes: u64) -> String {
     format!("{value:.1} {}", UNITS[unit])
 }
 
-/// Left-aligned columns under their headings, two spaces apart; figures (columns 2 to 6) are right-aligned.
-fn columns(rows: &[[String; 8]]) -> String {
-    let heading =
-        ["kernel", "target", "size", "regs", "shared", "stack", "threads", "digest"].map(str::to_owned);
-    let rows: Vec<&[String; 8]> = std::iter::once(&heading).chain(rows).collect();
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..8).map(width).collect();
-    let mut text = String::new();
-    for row in rows {
-        let cells: Vec<String> = row
-            .iter()
-            .zip(&widths)
-            .enumerate()
-            .map(|(column, (cell, width))| match column {
-                2..=6 => format!("{cell:>width$}"),
-                _ => format!("{cell:<width$}"),
-            })
-            .collect();
-        let _ = writeln!(text, "  {}", cells.join("  ").trim_end());
-    }
-    text
+/// The kernels under their headings; numbers are aligned right.
+fn kernels(rows: Vec<[String; 8]>) -> String {
+    use Align::{Left, Right};
+    let headings = ["kernel", "target", "size", "regs", "shared", "stack", "threads", "digest"];
+    let rows: Vec<[String; 8]> = std::iter::once(headings.map(str::to_owned)).chain(rows).collect();
+    columns(&rows, 2, &[Left, Left, Right, Right, Right, Right, Right, Left])
 }

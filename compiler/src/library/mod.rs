@@ -12,6 +12,7 @@
 mod elf;
 mod error;
 mod find;
+mod name;
 mod plan;
 mod view;
 mod write;
@@ -25,6 +26,7 @@ use cubinder_bundle::Digest;
 pub use cubinder_bundle::slot::Mode;
 
 pub use error::{LibraryError, Problem};
+pub use name::check_name;
 
 use crate::whole::Draft;
 

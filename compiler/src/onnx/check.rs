@@ -3,6 +3,8 @@
 //! Owns the order in which a node is held against its plugin, and what is told. What the plugin refuses is decided by the code that the runtime
 //! decides with; what is added here is what TensorRT's parser does before the plugin sees anything.
 
+use std::collections::BTreeMap;
+
 use cubinder_bundle::expr::{self, RangeEnvironment};
 use cubinder_bundle::field::attribute_value;
 use cubinder_bundle::launch::{
@@ -90,6 +92,7 @@ pub(super) struct Checked {
 pub(super) fn check(plugin: &Plugin, node: &Node, inputs: &[Tensor]) -> Checked {
     let mut findings = Vec::new();
     unknown_attributes(plugin, node, &mut findings);
+    findings.extend(repeated(node));
     findings.extend(of_calls(node));
     let attributes = attributes(plugin, node, &mut findings);
     outputs_named(plugin, node, &mut findings);
@@ -151,6 +154,20 @@ fn known(plugin: &Plugin) -> impl Iterator<Item = &str> {
     plugin.attributes.iter().map(|attribute| attribute.name.as_str()).chain(OWN)
 }
 
+/// The names that several attributes of a node have, whether the plugin has such an attribute or TensorRT does. ONNX does not allow
+/// them, and TensorRT-RTX 1.7.1 uses the first one without a warning.
+fn repeated(node: &Node) -> impl Iterator<Item = Finding> {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for attribute in &node.proto.attribute {
+        *counts.entry(attribute.name()).or_default() += 1;
+    }
+    counts.into_iter().filter(|(_, count)| *count > 1).take(MOST_TOLD).map(|(name, _)| {
+        Finding::error("attribute_twice", format!("the attribute `{name}` is there twice"))
+            .note("TensorRT uses the first one without a warning")
+            .help("leave one of them out")
+    })
+}
+
 /// Those of [`OWN`] that the calls of a function say, where that is not known.
 fn of_calls(node: &Node) -> impl Iterator<Item = Finding> {
     let said = OWN.into_iter().filter_map(|name| Some((name, reference(node.attribute(name)?)?)));
@@ -187,14 +204,7 @@ fn attributes(plugin: &Plugin, node: &Node, findings: &mut Vec<Finding>) -> Opti
 }
 
 fn one_attribute(attribute: &Attribute, node: &Node) -> Result<Value, Finding> {
-    let name = &attribute.name;
-    let mut said = node.proto.attribute.iter().filter(|said| said.name() == name);
-    let (first, second) = (said.next(), said.next());
-    if second.is_some() {
-        let message = format!("the attribute `{name}` is there twice");
-        return Err(Finding::error("attribute_twice", message).help("leave one of them out"));
-    }
-    let Some(said) = first else {
+    let Some(said) = node.attribute(&attribute.name) else {
         return attribute_value(attribute, None).map_err(|Unmet(why)| {
             let example = format!("it is of the ONNX type {}", attribute.ty.onnx_kind());
             Finding::error("missing_attribute", why).note(example)

@@ -3,7 +3,7 @@
 //! Owns the walk over a model in the order in which tensors become known, the report ([`Report`]), and how it is shown to people ([`table()`]).
 
 use std::collections::{HashMap, HashSet};
-use std::fmt::Write as _;
+use std::path::Path;
 
 use cubinder_bundle::Plugin;
 use cubinder_bundle::launch::full_name;
@@ -17,14 +17,16 @@ use super::made::Makers;
 use super::ordinary;
 use super::plugins::Plugins;
 use super::tensors::{Dim, Tensor, Tensors, in_order};
+use crate::columns::columns;
 use crate::diagnostic::{Diagnostic, Severity, harmless};
 use crate::eval::Subject;
+use crate::reported_path::ReportedPath;
 
 /// The plugin nodes of a model.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Report {
     /// The model, as the user named it.
-    pub file: String,
+    pub file: ReportedPath,
     /// How many nodes it has, those of inner graphs and functions included.
     pub nodes_in_all: usize,
     /// Those that are for plugins, and those that are nobody's, in the file's order.
@@ -278,12 +280,12 @@ fn of_nobody(nobody: &Nobody, plugins: &Plugins, node: &Node, inputs: &[Tensor])
 
 /// Lists the nodes of a model that are for plugins, and those that are nobody's.
 #[must_use]
-pub fn list(file: &str, model: &Model, plugins: &Plugins) -> Report {
+pub fn list(file: impl AsRef<Path>, model: &Model, plugins: &Plugins) -> Report {
     let mut tensors = Tensors::new(model);
     let met = walk(model, plugins, &mut tensors);
     let nodes = met.into_iter().filter_map(|met| report(model, plugins, &tensors, met)).collect();
     Report {
-        file: file.to_owned(),
+        file: ReportedPath::from(&file),
         nodes_in_all: model.graphs.iter().map(|graph| graph.nodes.len()).sum(),
         nodes,
         external_files: model.external_files.iter().cloned().collect(),
@@ -379,7 +381,7 @@ pub fn table(report: &Report) -> String {
         text.push('\n');
         let head = ["node", "plugin", "version", "inputs", "outputs"].map(str::to_owned).to_vec();
         let rows: Vec<Vec<String>> = std::iter::once(head).chain(report.nodes.iter().map(row)).collect();
-        text.push_str(&columns(&rows));
+        text.push_str(&columns(&rows, 0, &[]));
     }
     harmless(&text, false)
 }
@@ -416,22 +418,4 @@ fn tensor(tensor: &TensorReport) -> String {
 
 pub(super) fn plural(number: usize, what: &str) -> String {
     if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
-}
-
-/// Left-aligned columns, two spaces apart.
-pub(super) fn columns(rows: &[Vec<String>]) -> String {
-    let most = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let width = |column: usize| {
-        let cells = rows.iter().filter(|row| column + 1 < row.len()).map(|row| row[column].chars().count());
-        // One endless name does not push everything out of sight.
-        cells.filter(|width| *width <= 60).max().unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..most).map(width).collect();
-    let mut text = String::new();
-    for row in rows {
-        let cells: Vec<String> =
-            row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
-        let _ = writeln!(text, "{}", cells.join("  ").trim_end());
-    }
-    text
 }

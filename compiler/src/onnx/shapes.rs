@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write as _;
+use std::path::Path;
 
 use cubinder_bundle::Plugin;
 use cubinder_onnx::Model;
@@ -18,12 +19,13 @@ use super::plugins::Plugins;
 use super::tensors::{Tensor, Tensors, dim_names};
 use crate::diagnostic::{Diagnostic, Severity, harmless};
 use crate::eval::{self, Compiler, Evaluation, Query, Subject};
+use crate::reported_path::ReportedPath;
 
 /// The plugin nodes of a model with their shapes.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ShapesReport {
     /// The model, as the user named it.
-    pub file: String,
+    pub file: ReportedPath,
     /// The names of dimensions with what they stand for, in order of their names.
     pub dims: Vec<(String, i64)>,
     /// The nodes, in the file's order.
@@ -64,7 +66,7 @@ impl ShapesReport {
 /// # Errors
 /// What is given and cannot be.
 pub fn shapes(
-    file: &str,
+    file: impl AsRef<Path>,
     model: &Model,
     plugins: &Plugins,
     given: &Given,
@@ -87,7 +89,7 @@ pub fn shapes(
         node.findings.extend(more);
         Some(EvaluatedNode { node, evaluation })
     });
-    Ok(ShapesReport { file: file.to_owned(), dims, nodes: nodes.collect() })
+    Ok(ShapesReport { file: ReportedPath::from(&file), dims, nodes: nodes.collect() })
 }
 
 /// What was found of a node: what it comes to, and what is wrong.
@@ -248,7 +250,7 @@ pub fn shapes_table(report: &ShapesReport, verbose: bool) -> String {
             None => text.push_str(if is_refused(node) { "  refused\n" } else { "  not known\n" }),
             Some(evaluation) if verbose => {
                 let whole = eval::Report {
-                    file: String::new(),
+                    file: ReportedPath::from(""),
                     kind: "model",
                     evaluations: vec![evaluation.clone()],
                 };

@@ -104,7 +104,7 @@ impl Project {
             (None, None) => PlannedRoute::default(),
         };
         let plan = Plan { targets, left_out, settings, min_driver, ptx_serves, route };
-        Planning { plan, errors, no_target: is_silent.then(no_target) }
+        Planning { plan, errors, no_target: is_silent.then(|| no_target(&self.asked.only)) }
     }
 
     /// The targets, and those that are left out because the command line asks for others alone.

@@ -87,7 +87,14 @@ pub(super) fn nothing_left(plugin: &Resolved, only: &[Target], left_out: &[Targe
     .help("name one of these too")
 }
 
-pub(super) fn no_target() -> Diagnostic {
+pub(super) fn no_target(only: &[Target]) -> Diagnostic {
+    if !only.is_empty() {
+        let only: Vec<String> = only.iter().map(ToString::to_string).collect();
+        let only = only.join(",");
+        return Diagnostic::error(format!("`--arch {only}` chooses among targets, and none are named"))
+            .note("neither the manifest's `[compile]` nor a `cubinder.toml` names `targets`")
+            .help(format!("`--target {only}` compiles for it"));
+    }
     Diagnostic::error("nothing says what to compile for").help(
         "name the GPUs: `--target sm_89` for machine code, `--target compute_80` for PTX that newer GPUs compile at load; or \
          write `targets` into the manifest's `[compile]`",

@@ -45,6 +45,10 @@ def module(path):
     return modules[path]
 
 
+def path_of(value):
+    return value if isinstance(value, str) else os.fsdecode(bytes(value["bytes"]))
+
+
 def special(value):
     return float(value["float"]) if set(value) == {"float"} else value
 
@@ -71,7 +75,8 @@ for line in requests:
         print(json.dumps({"error": missing}), file=answers, flush=True)
         continue
     try:
-        function = getattr(module(request["path"]), request["function"])
+        path = path_of(request["path"])
+        function = getattr(module(path), request["function"])
         with numpy.load(request["inputs"]) as stored:
             inputs = [stored[name] for name in request["names"]]
         outputs = request["outputs"]
@@ -85,6 +90,8 @@ for line in requests:
         frames = traceback.extract_tb(error.__traceback__)
         own = [frame for frame in frames if frame.filename != "<string>"]
         file = own[-1].filename if own else ""
-        where = f"{request['shown'] if file == request['path'] else file}:{own[-1].lineno}: " if own else ""
-        answer = {"error": f"{where}{type(error).__name__}: {error}"}
+        where = f"{request['shown'] if file == path else file}:{own[-1].lineno}: " if own else ""
+        text = f"{where}{type(error).__name__}: {error}"
+        # JSON has no place for the bytes of a path that is not UTF-8.
+        answer = {"error": text.encode(errors="replace").decode()}
     print(json.dumps(answer), file=answers, flush=True)

@@ -15,6 +15,7 @@ use cubinder_bundle::{DataType, Value};
 use super::array::Array;
 use super::npy;
 use super::spec::FunctionRef;
+use crate::reported_path::ReportedPath;
 
 const SCRIPT: &str = include_str!("reference.py");
 
@@ -140,7 +141,7 @@ impl Running {
             call.outputs.iter().filter(|output| keep(output)).map(|output| output.name).collect()
         };
         let request = serde_json::json!({
-            "path": path, "shown": call.function.path, "function": call.function.function, "inputs": path_of(&files.inputs), "names": names,
+            "path": ReportedPath::from(&path), "shown": ReportedPath::from(&call.function.path).to_string(), "function": call.function.function, "inputs": path_of(&files.inputs), "names": names,
             "attributes": attributes, "outputs": named(|_| true), "without_sizes": named(|output| !output.is_size),
             "needed": named(|output| output.is_needed), "to": path_of(&files.outputs),
         });

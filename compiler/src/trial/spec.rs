@@ -9,6 +9,7 @@ use super::array::Number;
 use super::compare::Tolerance;
 use super::npy::{self, Stored};
 use crate::eval::Query;
+use crate::reported_path::as_bytes;
 
 /// One node with its shapes, its data and what is expected of it.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -48,6 +49,7 @@ pub enum InputData {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DataFile {
     /// The `.npy` or `.npz` file.
+    #[serde(with = "as_bytes")]
     pub path: PathBuf,
     /// Which tensor of a `.npz` file.
     pub member: Option<String>,
@@ -57,6 +59,7 @@ pub struct DataFile {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FunctionRef {
     /// The file.
+    #[serde(with = "as_bytes")]
     pub path: PathBuf,
     /// The function's name.
     pub function: String,

@@ -7,6 +7,7 @@
 
 mod plugins;
 mod promises;
+mod releases;
 
 use std::path::PathBuf;
 

@@ -218,6 +218,23 @@ pub fn wrong() -> Vec<Case> {
             Refused,
             with(network("16,16", but(window_of("com.example"), "", vec![string("plugin_version", "2")]))),
         ),
+        case("attribute_twice", Otherwise, simple(but(pad(ints("pads", &[2, 2])), "", vec![pads()]))),
+        case("version_twice", Otherwise, simple(but(pad(pads()), "", vec![string("plugin_version", "2")]))),
+        case(
+            "version_twice_and_the_second_is_right",
+            Refused,
+            simple(but(
+                but(pad(pads()), "plugin_version", vec![string("plugin_version", "2")]),
+                "",
+                vec![string("plugin_version", "1")],
+            )),
+        ),
+        case(
+            "namespace_twice",
+            Otherwise,
+            simple(but(pad(pads()), "", vec![string("plugin_namespace", "other")])),
+        ),
+        case("flag_twice", Otherwise, simple(but(pad(pads()), "", vec![int("aot", 1)]))),
         case("missing_attribute", Refused, simple(but(pad(pads()), "pads", vec![]))),
         case("beyond_32_bits", Otherwise, simple(pad(ints("pads", &[1, (1 << 32) + 2])))),
         case("text_for_integers", Refused, simple(pad(string("pads", "1,1")))),

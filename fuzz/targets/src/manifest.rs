@@ -139,7 +139,7 @@ pub(crate) fn evaluate_subject(subject: &Subject) {
         Ok(outcome) => {
             show(&outcome.diagnostics);
             let evaluations = vec![outcome.evaluation];
-            show_table(&eval::table(&Report { file: "fuzz".to_owned(), kind: "manifest", evaluations }));
+            show_table(&eval::table(&Report { file: "fuzz".into(), kind: "manifest", evaluations }));
         }
         Err(mistakes) => {
             assert!(!mistakes.is_empty(), "refused without a word");

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use clap::Args;
 use cubinder_compiler::diagnostic::Diagnostic;
 use cubinder_compiler::onnx::{self, Annotated, Import, Mapping, NodeChanges, Takes, open_model};
+use cubinder_compiler::reported_path::ReportedPath;
 use serde::Serialize;
 
 use super::{Subject, answer, failed, format};
@@ -73,12 +74,12 @@ fn annotate(arguments: &Arguments) -> Result<bool, Vec<Diagnostic>> {
             diagnostics.extend(onnx::weights_left_behind(&model, from, output));
             onnx::write(from, &annotated.edits, output).map_err(|error| vec![error])?;
             let written = open_model(output).map_err(|error| vec![error])?;
-            onnx::list(&output.display().to_string(), &written, &plugins)
+            onnx::list(output, &written, &plugins)
         }
         None => {
             let from = &arguments.subject.model;
             let changed = onnx::changed(from, &annotated.edits).map_err(|error| vec![error])?;
-            onnx::list(&from.display().to_string(), &changed, &plugins)
+            onnx::list(from, &changed, &plugins)
         }
     };
     diagnostics.extend(report.diagnostics());
@@ -90,7 +91,7 @@ fn annotate(arguments: &Arguments) -> Result<bool, Vec<Diagnostic>> {
     if arguments.json {
         let result = if wrong { "wrong" } else { "annotated" };
         let Annotated { nodes, imports, .. } = &annotated;
-        answer(&Answer { result, output: arguments.output.as_ref(), nodes, imports });
+        answer(&Answer { result, output: arguments.output.as_ref().map(ReportedPath::from), nodes, imports });
     }
     Ok(!wrong)
 }
@@ -114,7 +115,7 @@ fn not_over_plugins(output: &Path, plugins: &[PathBuf]) -> Result<(), Diagnostic
 struct Answer<'r> {
     result: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    output: Option<&'r PathBuf>,
+    output: Option<ReportedPath>,
     nodes: &'r [NodeChanges],
     imports: &'r [Import],
 }

@@ -32,7 +32,7 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
         Ok(opened) => opened,
         Err(errors) => return failed(errors, arguments.json),
     };
-    let report = onnx::list(&arguments.subject.model.display().to_string(), &model, &plugins);
+    let report = onnx::list(&arguments.subject.model, &model, &plugins);
     let mut diagnostics = plugins.warnings;
     diagnostics.extend(report.diagnostics());
     // The table first: messages are about what is in it.

@@ -75,8 +75,7 @@ fn shapes(arguments: &Arguments) -> Result<bool, Vec<Diagnostic>> {
     };
     let arch = arch(arguments.arch).map_err(|error| vec![error])?;
     let compiler = Compiler::new(Environment { arch, ..Environment::default() });
-    let file = arguments.subject.model.display().to_string();
-    let mut report = onnx::shapes(&file, &model, &plugins, &given, &query, &compiler)?;
+    let mut report = onnx::shapes(&arguments.subject.model, &model, &plugins, &given, &query, &compiler)?;
     if let Some(name) = &arguments.node {
         onnx::only(&mut report, &model, name).map_err(|error| vec![error])?;
     }

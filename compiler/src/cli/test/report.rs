@@ -1,6 +1,8 @@
 //! What is shown, to people as it comes and to programs at the end.
 
+use cubinder_compiler::columns::{Align, columns};
 use cubinder_compiler::diagnostic::harmless;
+use cubinder_compiler::reported_path::ReportedPath;
 use cubinder_compiler::trial::Mismatch;
 use serde_json::{Value, json};
 
@@ -111,7 +113,7 @@ impl<'a> Report<'a> {
             let result = if is_right { "passed" } else { "failed" };
             let report = json!({
                 "result": result,
-                "file": self.tested.path.display().to_string(),
+                "file": ReportedPath::from(&self.tested.path),
                 "gpu": self.gpu,
                 "passed": right,
                 "failed": wrong,
@@ -214,18 +216,8 @@ fn element_lines(mismatch: &Mismatch) -> Vec<String> {
             number(element.difference),
         ]);
     }
-    let width =
-        |column: usize| rows.iter().filter_map(|row| row.get(column)).map(String::len).max().unwrap_or(0);
-    let widths = [0, 1, 2, 3].map(width);
-    let mut lines: Vec<String> = rows
-        .iter()
-        .map(|[at, found, expected, difference]| {
-            format!(
-                "  {at:<0$}  {found:>1$}  {expected:>2$}  {difference:>3$}",
-                widths[0], widths[1], widths[2], widths[3]
-            )
-        })
-        .collect();
+    let table = columns(&rows, 2, &[Align::Left, Align::Right, Align::Right, Align::Right]);
+    let mut lines: Vec<String> = table.lines().map(str::to_owned).collect();
     if mismatch.count > mismatch.first.len() {
         let largest = mismatch.largest.map(|largest| format!("; the largest difference is {largest:?}"));
         lines.push(format!(

@@ -2,6 +2,7 @@
 
 use cubinder_bundle::launch::shape_text;
 use cubinder_compiler::diagnostic::{Diagnostic, harmless};
+use cubinder_compiler::reported_path::ReportedPath;
 use cubinder_compiler::tuning::Point;
 use serde_json::{Value, json};
 
@@ -113,12 +114,12 @@ impl<'a> Report<'a> {
         if self.json {
             let Gpu { name, capability, sms, driver_number, .. } = &self.gpu;
             let mut report = if errors.is_empty() { json!({"result": "tuned"}) } else { failed_json(errors) };
-            report["file"] = self.opened.path.display().to_string().into();
+            report["file"] = json!(ReportedPath::from(&self.opened.path));
             report["device"] =
                 json!({"name": name, "capability": capability, "sms": sms, "driver": driver_number});
             report["copy_gigabytes_per_second"] = self.copies.map(|rate| (rate / 1e8).round() / 10.0).into();
             report["cases"] = self.done.iter().map(done_json).collect();
-            report["written"] = written.map(|written| written.path.display().to_string()).into();
+            report["written"] = json!(written.map(|written| ReportedPath::from(&written.path)));
             report["notes"] = of_cases.iter().chain(&told).cloned().collect();
             print(&(report.to_string() + "\n"));
         }

@@ -11,7 +11,7 @@ pub(in crate::foreign) mod types;
 mod words;
 
 pub use files::{files, found};
-pub use text::write;
+pub use text::{check_paths, write};
 pub use triton::{Constant, Fixed, mistake_of_metadata, triton};
 pub use ttir::{Answer, Argument, Function, Usage, function};
 pub use words::is_unsaid;

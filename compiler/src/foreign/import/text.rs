@@ -5,6 +5,7 @@ use std::path::{Component, Path, PathBuf};
 
 use super::words::{self, unknown_type};
 use super::{Found, FoundCode, FoundParam, FoundVariant, Role};
+use crate::diagnostic::Diagnostic;
 use crate::manifest::CodeKind;
 
 /// A manifest. Files are named relative to `folder`, which is the manifest's. Words in capitals that nothing declares are what a person has to
@@ -243,6 +244,21 @@ fn code_table(text: &mut String, found: &Found, code: &FoundCode, config: Option
     }
     if !found.made_by.is_empty() {
         let _ = writeln!(text, "made_by = {}", quoted(&found.made_by));
+    }
+}
+
+/// Checks that a manifest in `folder` can name the files: TOML is UTF-8.
+///
+/// # Errors
+/// The first file whose path from there is not UTF-8.
+pub fn check_paths(found: &Found, folder: &Path) -> Result<(), Diagnostic> {
+    let codes = found.variants.iter().flat_map(|variant| &variant.codes);
+    let mut paths = codes.flat_map(|code| &code.files).map(|(_, path)| relative(path, folder));
+    match paths.find(|path| path.to_str().is_none()) {
+        None => Ok(()),
+        Some(path) => Err(Diagnostic::error(format!("a manifest cannot name `{}`", path.display()))
+            .note("the path is not UTF-8, and TOML is")
+            .help("rename the file or its folder, or write the manifest into that folder with `--output`")),
     }
 }
 

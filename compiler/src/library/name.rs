@@ -1,0 +1,74 @@
+//! The names of plugin libraries: `NAME` of `libNAME.so`.
+
+use crate::diagnostic::Diagnostic;
+
+/// Checks a library's name, wherever it comes from: the command line, `cubinder.toml` or a manifest's file.
+///
+/// # Errors
+/// When the name cannot be part of a file name, is the name of a whole file, or is the name of the runtime library.
+pub fn check_name(name: &str) -> Result<(), Diagnostic> {
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '+');
+    let starts = name.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
+    if !starts || !name.chars().all(is_allowed) {
+        return Err(Diagnostic::error(format!("`{name}` cannot name a library")).note(
+            "expected ASCII letters, digits, `_`, `-`, `.` and `+`, starting with a letter, a digit or `_`: the file is `lib<name>.so`",
+        ));
+    }
+    if let Some(stem) = name.strip_suffix(".so") {
+        let stem = stem.strip_prefix("lib").filter(|stem| !stem.is_empty()).unwrap_or(stem);
+        return Err(Diagnostic::error(format!("`{name}` is the name of a file, expected that of a library"))
+            .note(format!("it would make `lib{name}.so`"))
+            .help(format!("the name `{stem}` makes `lib{stem}.so`")));
+    }
+    if name == "cubinder" {
+        return Err(Diagnostic::error("a plugin library cannot be called `cubinder`")
+            .note("`libcubinder.so` is the library that runs engines"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn only_stems_of_files_are_names() {
+        for name in ["a", "_", "7", "scale", "my-plugins_2", "v1.2", "c++", "a..b", "so", "lib"] {
+            assert!(check_name(name).is_ok(), "{name}");
+        }
+        for name in [
+            "",
+            ".",
+            "..",
+            "-",
+            "-o",
+            "+",
+            ".hidden",
+            "a/b",
+            "/",
+            "a\0",
+            "a b",
+            "\u{e4}",
+            "a.so",
+            "libfoo.so",
+        ] {
+            assert!(check_name(name).is_err(), "{name}");
+        }
+        assert!(check_name("cubinder").is_err());
+    }
+
+    proptest! {
+        /// Every accepted name makes one file in the folder, and no other name makes the same.
+        #[test]
+        fn an_accepted_name_is_one_part_of_a_path(name in "[a-zA-Z0-9_.+/-]{0,6}|\\PC{0,6}") {
+            if check_name(&name).is_ok() {
+                let stem = format!("lib{name}");
+                let file = std::path::PathBuf::from(format!("{stem}.so"));
+                prop_assert_eq!(file.components().count(), 1);
+                prop_assert_eq!(file.file_stem().and_then(|stem| stem.to_str()), Some(stem.as_str()));
+            }
+        }
+    }
+}

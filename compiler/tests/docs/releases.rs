@@ -1,0 +1,77 @@
+//! What the README and the help promise, compared with the pages that know.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::process::Command;
+
+/// A family of TensorRT and a version: `("TensorRT-RTX", "1.7")`.
+type Release = (String, String);
+
+fn read(page: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(page);
+    std::fs::read_to_string(path).expect("the page is there")
+}
+
+/// The releases of `TensorRT-RTX 1.4, 1.5 and 1.6`.
+fn releases(text: &str) -> BTreeSet<Release> {
+    let text = text.replace("full TensorRT", "TensorRT").replace(" and ", ", ");
+    let (family, versions) = text.trim().split_once(' ').expect("a family and versions");
+    versions.split(',').map(|version| (family.to_owned(), version.trim().to_owned())).collect()
+}
+
+/// The clauses of the README's line: `works with TensorRT-RTX 1.7; does not work with ...`.
+fn readme() -> BTreeMap<String, BTreeSet<Release>> {
+    let text = read("README.md");
+    let line = text.lines().find_map(|line| line.strip_prefix("Releases: ")).expect("a line of releases");
+    let (clauses, _) = line.split_once(". ").expect("a sentence");
+    let clauses =
+        clauses.split("; ").map(|clause| clause.split_once(" with ").expect("`VERDICT with RELEASES`"));
+    clauses.map(|(verdict, named)| (verdict.to_owned(), releases(named))).collect()
+}
+
+/// The rows of the table of TensorRT's releases: what was released, and the verdict.
+fn support() -> Vec<(BTreeSet<Release>, String)> {
+    let text = read("docs/support.md");
+    let section = text.split("\n## ").find(|section| section.starts_with("TensorRT\n")).expect("a section");
+    let rows = section.lines().filter(|line| line.starts_with("| TensorRT"));
+    rows.map(|row| {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        let released = cells[1].split(" (").next().unwrap_or_default();
+        (releases(released), cells[2].replace("**", ""))
+    })
+    .collect()
+}
+
+#[test]
+fn the_readme_names_the_releases_of_the_support_page() {
+    let (readme, support) = (readme(), support());
+    assert!(!support.is_empty());
+    let mut known: BTreeMap<String, BTreeSet<Release>> = BTreeMap::new();
+    for (released, verdict) in support {
+        let named = readme.keys().find(|named| verdict.starts_with(named.as_str()));
+        let named =
+            named.unwrap_or_else(|| panic!("README.md has no clause for `{verdict}` of {released:?}"));
+        known.entry(named.clone()).or_default().extend(released);
+    }
+    assert_eq!(readme, known, "README.md and docs/support.md differ");
+}
+
+/// The package `cubinder` on the package index is not this project's, so pip has to be given the wheel's file.
+#[test]
+fn nothing_recommends_the_package_on_the_index() {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
+    let pages = std::fs::read_dir(docs).expect("the folder is there").flatten();
+    let pages = pages.map(|entry| format!("docs/{}", entry.file_name().to_string_lossy()));
+    let pages = pages.filter(|page| page.ends_with(".md")).chain(["README.md".to_owned()]);
+    let mut texts: Vec<(String, String)> = pages.map(|page| (page.clone(), read(&page))).collect();
+    for command in ["compile", "check", "eval", "test", "tune", "paths"] {
+        let help =
+            Command::new(env!("CARGO_BIN_EXE_cubinder")).args([command, "--help"]).output().expect("help");
+        texts.push((format!("{command} --help"), String::from_utf8_lossy(&help.stdout).replace('\n', " ")));
+    }
+    for (name, text) in texts {
+        for quote in ["", "'", "\""] {
+            assert!(!text.contains(&format!("pip install {quote}cubinder")), "{name}");
+        }
+    }
+}

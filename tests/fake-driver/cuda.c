@@ -247,30 +247,59 @@ API int32_t cuDriverGetVersion(int32_t* version)
     *version = 13000;
     return SUCCESS;
 }
+// The handles of contexts, by their numbers; 0 is the primary context that tools retain.
+static char gContexts[8];
+// The contexts that the calling thread has pushed; `FakeThread::pushed` counts them.
+static _Thread_local void* gPushed[4];
+
+static void* currentContext(void)
+{
+    if (gThread.pushed != 0)
+    {
+        return gPushed[gThread.pushed - 1];
+    }
+    int32_t const number = gThread.context != 0 ? gThread.context : gDriver.context;
+    return number > 0 ? &gContexts[number % 8] : NULL;
+}
+
 API int32_t cuCtxGetCurrent(void** context)
 {
     BEGIN(NULL);
-    static char contexts[8];
-    int32_t const number = gThread.context != 0 ? gThread.context : gDriver.context;
-    *context = number > 0 ? &contexts[number % 8] : NULL;
+    *context = currentContext();
     return end(event, gDriver.context == -1 ? NOT_INITIALIZED : SUCCESS);
 }
 API int32_t cuCtxGetDevice(int32_t* device)
 {
     BEGIN(NULL);
     *device = gDriver.device;
-    return end(event, gDriver.context > 0 ? SUCCESS : INVALID_CONTEXT);
+    return end(event, currentContext() != NULL ? SUCCESS : INVALID_CONTEXT);
 }
 API int32_t cuCtxPushCurrent_v2(void* context)
 {
     BEGIN(context);
+    if (context == NULL || gThread.pushed == sizeof gPushed / sizeof gPushed[0])
+    {
+        return end(event, INVALID_CONTEXT);
+    }
+    gPushed[gThread.pushed++] = context;
     return SUCCESS;
 }
 API int32_t cuCtxPopCurrent_v2(void** context)
 {
     BEGIN(NULL);
-    *context = &gDriver;
+    if (gThread.pushed == 0)
+    {
+        return end(event, INVALID_CONTEXT);
+    }
+    *context = gPushed[--gThread.pushed];
     return SUCCESS;
+}
+// Every stream that is no default stream (0, 1, 2) is of context 1.
+API int32_t cuStreamGetCtx(void* stream, void** context)
+{
+    BEGIN(NULL);
+    *context = (uintptr_t) stream > 2 ? &gContexts[1] : currentContext();
+    return end(event, gDriver.context == -1 ? NOT_INITIALIZED : *context != NULL ? SUCCESS : INVALID_CONTEXT);
 }
 API int32_t cuDeviceGet(int32_t* device, int32_t ordinal)
 {
@@ -306,7 +335,7 @@ API int32_t cuDeviceGetName(char* name, int32_t bytes, int32_t device)
 API int32_t cuDevicePrimaryCtxRetain(void** context, int32_t device)
 {
     BEGIN(NULL);
-    *context = &gDriver;
+    *context = &gContexts[0];
     return end(event, device == 0 ? SUCCESS : INVALID_VALUE);
 }
 API int32_t cuDevicePrimaryCtxRelease_v2(int32_t device)
@@ -364,6 +393,11 @@ API int32_t cuLibraryUnload(void* handle)
         abort();
     }
     BEGIN(handle);
+    // The only call of a plugin library that a driver was seen to forbid during captures (H100, driver 580).
+    if (graphsForbid(*captureMode()) || !isRelaxed())
+    {
+        return end(event, STREAM_CAPTURE_UNSUPPORTED);
+    }
     struct Library* library = handle;
     pthread_mutex_lock(&gLock);
     int known = library >= gLibraries && library < gLibraries + gLibraryCount && library->live;
@@ -412,7 +446,7 @@ API int32_t cuKernelGetFunction(void** function, void* handle)
 {
     BEGIN_KERNEL(handle);
     *function = kernel;
-    return end(event, isRelaxed() ? SUCCESS : STREAM_CAPTURE_UNSUPPORTED);
+    return end(event, currentContext() == NULL ? INVALID_CONTEXT : isRelaxed() ? SUCCESS : STREAM_CAPTURE_UNSUPPORTED);
 }
 API int32_t cuKernelGetAttribute(int32_t* value, int32_t attribute, void* handle, int32_t device)
 {
@@ -554,13 +588,14 @@ API int32_t cuOccupancyMaxActiveBlocksPerMultiprocessor(int32_t* blocks, void* h
 {
     BEGIN_KERNEL(handle);
     *blocks = gDriver.activeBlocks;
-    return end(event, threads > 0 && sharedBytes <= (size_t) allowedBytes(kernel) ? SUCCESS : INVALID_VALUE);
+    int const fits = threads > 0 && sharedBytes <= (size_t) allowedBytes(kernel);
+    return end(event, currentContext() == NULL ? INVALID_CONTEXT : fits ? SUCCESS : INVALID_VALUE);
 }
 API int32_t cuOccupancyMaxActiveClusters(int32_t* clusters, void* handle, struct Config const* config)
 {
     BEGIN_KERNEL(handle);
     *clusters = gDriver.activeClusters;
-    return end(event, config->count > 0 ? SUCCESS : INVALID_VALUE);
+    return end(event, currentContext() == NULL ? INVALID_CONTEXT : config->count > 0 ? SUCCESS : INVALID_VALUE);
 }
 API int32_t cuThreadExchangeStreamCaptureMode(int32_t* mode)
 {
@@ -579,6 +614,10 @@ API int32_t cuFuncLoad(void* handle)
 API int32_t cuKernelGetParamInfo(void* handle, size_t index, size_t* offset, size_t* size)
 {
     BEGIN_KERNEL(handle);
+    if (currentContext() == NULL)
+    {
+        return end(event, INVALID_CONTEXT);
+    }
     int known = index < kernel->signature->count;
     *offset = 0;
     *size = known ? kernel->signature->sizes[index] : 0;

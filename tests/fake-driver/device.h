@@ -30,6 +30,10 @@ int graphsHas(void const* stream);
 // What is being captured on the stream, if anything, can be no graph any more.
 void graphsBreak(void* stream);
 
+// Whether a capture forbids unsafe calls to the calling thread, which is in this capture mode. Such a call invalidates the capture, as
+// `cuThreadExchangeStreamCaptureMode` documents it.
+int graphsForbid(int32_t mode);
+
 // The kernels that are played, by parts of their names.
 struct FakeSignature const* deviceSignatures(uint32_t* count);
 

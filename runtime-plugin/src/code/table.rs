@@ -313,6 +313,13 @@ impl CodeTable {
         unloaded
     }
 
+    /// Frees the table's own memory, of code that is still loaded, too: for the end of the library, whose statics Rust does not drop.
+    pub(super) fn forget_all(&self) {
+        if let Some(mut entries) = locked_at_once(&self.entries) {
+            *entries = BTreeMap::new();
+        }
+    }
+
     /// The outer error is the driver's own trouble, the inner one the list of what was refused.
     fn first_that_loads<'a>(
         &self,

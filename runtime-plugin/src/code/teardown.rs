@@ -36,6 +36,7 @@ pub unsafe fn unload_everything() {
         if unload().is_err_and(|error| error.code != CUDA_ERROR_DEINITIALIZED) {
             let _ = unload();
         }
+        CodeTable::process().forget_all();
     }
 }
 

@@ -312,6 +312,12 @@ unsafe extern "C" fn ctx_get_device(device: *mut c_int) -> CUresult {
     call("cuCtxGetDevice", no_label, |_| unsafe { *device = CURRENT.get().0 })
 }
 
+/// Every stream belongs to context 0 of device 0.
+unsafe extern "C" fn stream_get_ctx(_: CUstream, context: *mut CUcontext) -> CUresult {
+    // SAFETY: as `cuda.h` says.
+    call("cuStreamGetCtx", no_label, |_| unsafe { *context = CUcontext(std::ptr::without_provenance_mut(1)) })
+}
+
 unsafe extern "C" fn ctx_push_current(_: CUcontext) -> CUresult {
     call("cuCtxPushCurrent", no_label, |_| {})
 }
@@ -633,6 +639,7 @@ pub(crate) fn lookup(name: &'static CStr) -> *mut c_void {
         b"cuDriverGetVersion" => driver_get_version as *mut c_void,
         b"cuCtxGetCurrent" => ctx_get_current as *mut c_void,
         b"cuCtxGetDevice" => ctx_get_device as *mut c_void,
+        b"cuStreamGetCtx" => stream_get_ctx as *mut c_void,
         b"cuCtxPushCurrent_v2" => ctx_push_current as *mut c_void,
         b"cuCtxPopCurrent_v2" => ctx_pop_current as *mut c_void,
         b"cuDeviceGet" => device_get as *mut c_void,

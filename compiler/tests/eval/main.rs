@@ -4,6 +4,7 @@
 
 mod containers;
 mod kernels;
+mod untyped;
 #[path = "../support/mod.rs"]
 mod support;
 

@@ -4,9 +4,9 @@
 
 mod containers;
 mod kernels;
-mod untyped;
 #[path = "../support/mod.rs"]
 mod support;
+mod untyped;
 
 use support::{Project, Run};
 

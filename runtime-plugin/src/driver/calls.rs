@@ -9,8 +9,8 @@ use cubinder_bundle::launch::HAS_CLUSTERS;
 use super::error::DriverError;
 use super::sys::{
     CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
-    CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, CUDA_ERROR_INVALID_VALUE,
-    CUDA_SUCCESS, CUdevice, CUfunction, CUkernel, CUlibrary, CUresult, CUstreamCaptureMode,
+    CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, CUDA_ERROR_INVALID_VALUE, CUDA_SUCCESS, CUdevice,
+    CUfunction, CUkernel, CUlibrary, CUresult, CUstreamCaptureMode,
 };
 use super::table::Driver;
 

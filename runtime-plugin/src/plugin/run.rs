@@ -178,12 +178,7 @@ impl Running {
     /// # Safety
     /// `stream` is a live stream, or a default stream.
     #[cold]
-    unsafe fn prepare_late(
-        &mut self,
-        node: &NodeData,
-        tactic: i32,
-        stream: CUstream,
-    ) -> Result<(), Error> {
+    unsafe fn prepare_late(&mut self, node: &NodeData, tactic: i32, stream: CUstream) -> Result<(), Error> {
         if matches!(self.state, State::Nothing) {
             return Err(Error::new(
                 Error::INVALID_STATE,
@@ -194,7 +189,8 @@ impl Running {
         self.state = State::Waiting;
         // SAFETY: the caller's promise.
         let enter = |driver: &'static Driver| unsafe { driver.enter_context_of(stream) };
-        let entered = Driver::find().ok().map(enter).transpose().map_err(|error| not_initialized(node, &error))?;
+        let entered =
+            Driver::find().ok().map(enter).transpose().map_err(|error| not_initialized(node, &error))?;
         let prepared = self.prepare(node, tactic);
         let left = entered.flatten().map_or(Ok(()), EnteredContext::leave);
         self.state = prepared?;

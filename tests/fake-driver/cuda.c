@@ -45,28 +45,6 @@ enum
     UNKNOWN = 999
 };
 
-// `CUlaunchAttribute` and `CUlaunchConfig`.
-struct Attribute
-{
-    int32_t id;
-    char pad[4];
-    union
-    {
-        uint32_t words[3];
-        char bytes[64];
-    } value;
-};
-struct Config
-{
-    uint32_t grid[3];
-    uint32_t block[3];
-    uint32_t sharedBytes;
-    void* stream;
-    struct Attribute const* attributes;
-    uint32_t count;
-};
-_Static_assert(sizeof(struct Attribute) == 72 && sizeof(struct Config) == 56, "as in cuda.h");
-
 struct Library
 {
     int32_t live;
@@ -470,22 +448,6 @@ API int32_t cuKernelSetAttribute(int32_t attribute, int32_t value, void* handle,
     }
     return end(event, INVALID_VALUE);
 }
-// Whether the memory from `begin` on is there. What is not is counted.
-static int reaches(uint64_t begin, uint64_t bytes)
-{
-    int there = gDriver.zoneCount == 0;
-    for (uint32_t i = 0; i < gDriver.zoneCount; ++i)
-    {
-        struct FakeZone const* zone = &gDriver.zones[i];
-        there = there || (begin >= zone->begin && begin - zone->begin <= zone->bytes && bytes <= zone->bytes - (begin - zone->begin));
-    }
-    if (!there && __atomic_fetch_add(&gDriver.strays, 1, __ATOMIC_RELAXED) == 0)
-    {
-        gDriver.stray = begin;
-    }
-    return there;
-}
-
 static void takeArguments(struct FakeEvent* event, struct Kernel const* kernel, void** params)
 {
     for (uint32_t i = 0; i < kernel->signature->count; ++i)
@@ -498,7 +460,7 @@ static void takeArguments(struct FakeEvent* event, struct Kernel const* kernel, 
         if (fakeIsAddress(address))
         {
             // An address points to something: at least to one byte. To how many is known by who knows the plugin (`Expected::reached`).
-            reaches(address, 1);
+            deviceReaches(address, 1);
         }
     }
 }
@@ -571,7 +533,7 @@ API int32_t cuMemsetD8Async(uint64_t to, unsigned char byte, size_t bytes, void*
     event->value = byte;
     event->stream = stream;
     int32_t const done = plays(stream) ? graphsFill(stream, to, byte, bytes) : SUCCESS;
-    return endQueued(event, reaches(to, bytes) ? done : INVALID_VALUE);
+    return endQueued(event, deviceReaches(to, bytes) ? done : INVALID_VALUE);
 }
 API int32_t cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, void* stream)
 {
@@ -581,7 +543,7 @@ API int32_t cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, void*
     event->bytes = bytes;
     event->stream = stream;
     int32_t const done = plays(stream) ? graphsCopy(stream, to, from, bytes) : SUCCESS;
-    int const there = reaches(to, bytes) & reaches(from, bytes);
+    int const there = deviceReaches(to, bytes) & deviceReaches(from, bytes);
     return endQueued(event, there ? done : INVALID_VALUE);
 }
 API int32_t cuOccupancyMaxActiveBlocksPerMultiprocessor(int32_t* blocks, void* handle, int32_t threads, size_t sharedBytes)

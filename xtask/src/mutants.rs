@@ -92,6 +92,8 @@ const GROUPS: [Group; 5] = [
             "runtime-plugin/src/attributes.rs",
             "runtime-plugin/src/definition.rs",
             "runtime-plugin/src/driver/calls.rs",
+            "runtime-plugin/src/driver/capture.rs",
+            "runtime-plugin/src/driver/context.rs",
             "runtime-plugin/src/driver/queue.rs",
             "runtime-plugin/src/launch/record.rs",
             "runtime-plugin/src/launch/step.rs",

@@ -208,7 +208,7 @@ void checkContexts(Bench const& bench, Launching const& plugin)
             for (uintptr_t standard : {0, 1, 2})
             {
                 probe.that(running.enqueue(node, addresses(), nullptr, reinterpret_cast<void*>(standard)) != 0, "0", "a failure");
-                session.subject.expectError(probe, "no current CUDA context, and a default stream has none of its own");
+                session.subject.expectError(probe, "no current CUDA context, and a default stream does not name one");
             }
             probe.that(session.launches().empty(), "a launch", "none");
             bench.driver.context = 1;

@@ -99,7 +99,13 @@ const GROUPS: [Group; 5] = [
             "runtime-plugin/src/launch/step.rs",
             "runtime-plugin/src/plugin/fields.rs",
         ],
-        programs: &["--lib", "--test=driver_calls", "--test=launching", "--test=sequences"],
+        programs: &[
+            "--lib",
+            "--test=code_loading",
+            "--test=driver_calls",
+            "--test=launching",
+            "--test=sequences",
+        ],
         // Those that compile whole plugins, or measure time.
         tests: &[
             "--skip=agreement::",

@@ -149,7 +149,7 @@ pub(super) fn oblige(site: &Site<'_>, group: Group) -> Obligation {
     }
 }
 
-/// A message for each cause: places that the same case refutes are told together, and of the rows that break one place the first. Rows that
+/// Returns one message for each cause: it names all places that the same case refutes, and the first row that breaks a place. Rows that
 /// are always wrong take precedence over rows that are wrong for some cases.
 pub(super) fn told_once(site: &Site<'_>, groups: &[Group]) -> Vec<Diagnostic> {
     let refuted = |group: &Group| group.settled.told().cloned();

@@ -1,4 +1,4 @@
-//! Nodes whose kernels nobody compiles: the memory that a launch gets is known, the types of its numbers are not.
+//! Nodes without compiled kernels: the memory that a launch gets is known, the types of its numbers are not.
 
 use crate::support::{Project, Run};
 use crate::{eval, with};
@@ -9,7 +9,7 @@ fn evaluated(launches: &str, shape: &str) -> Run {
     with(&project);
     let head = "schema = 1\n[plugin]\nname = \"p\"\nnamespace = \"test\"\n\n[[inputs]]\nname = \"x\"\ntype = \"f32\"\nrank = 1\n\n\
                 [[outputs]]\nname = \"y\"\ntype = \"f32\"\nshape = \"[4]\"\n\n[scratch.s]\nbytes = \"4 * numel(x)\"\n\n";
-    project.write("manifests/p.toml", &format!("{head}{launches}"));
+    project.write("manifests/p.toml", format!("{head}{launches}"));
     eval(&project, &["manifests/p.toml", "--shape", shape])
 }
 

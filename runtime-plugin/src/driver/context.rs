@@ -7,7 +7,7 @@ use super::sys::{CUDA_ERROR_NOT_INITIALIZED, CUcontext, CUdevice, CUstream};
 use super::table::Driver;
 
 impl Driver {
-    /// The calling thread's context; none too where nobody has initialized the driver.
+    /// The calling thread's context; also `None` if the driver is not initialized.
     ///
     /// # Errors
     /// The driver's.

@@ -199,7 +199,7 @@ impl Running {
             return Ok(());
         }
         let why = match Driver::find() {
-            Ok(_) => "the calling thread has no current CUDA context, and a default stream has none of its own; make a context \
+            Ok(_) => "the calling thread has no current CUDA context, and a default stream does not name one; make a context \
                       current, or enqueue into a stream that was created"
                 .to_owned(),
             Err(missing) => missing.to_string(),

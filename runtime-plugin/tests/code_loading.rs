@@ -283,22 +283,78 @@ fn the_capture_mode_is_restored_where_the_work_panics() {
     assert_eq!(mock.capture_mode(), 0);
 }
 
-#[test]
-fn teardown_unloads_all_goes_on_after_a_refusal_and_stops_where_the_driver_is_gone() {
-    for (code, asked) in [(1, 3), (4, 1)] {
-        let mock = Mock::new(Device::default());
-        let table = CodeTable::new();
-        for target in ["sm_86", "sm_80", "compute_80"] {
-            Carried::new(target).loaded(&table, &mock.driver);
-        }
-        mock.change(|device| device.refuses = refusing("cuLibraryUnload", &["*"], code));
-        // SAFETY: no kernel is used any more.
-        let error = unsafe { table.unload_all(&mock.driver) }.unwrap_err();
-        assert_eq!((error.code, mock.count("cuLibraryUnload")), (code, asked));
-        // SAFETY: as above.
-        unsafe { table.unload_all(&mock.driver) }.unwrap();
-        assert_eq!(mock.count("cuLibraryUnload"), asked, "what was unloaded is forgotten");
+/// A table with three code objects.
+fn filled(mock: &Mock) -> CodeTable {
+    let table = CodeTable::new();
+    for target in ["sm_86", "sm_80", "compute_80"] {
+        Carried::new(target).loaded(&table, &mock.driver);
     }
+    table
+}
+
+#[test]
+fn unloading_is_done_in_relaxed_mode() {
+    let mock = Mock::new(Device::default());
+    let table = filled(&mock);
+    mock.change(|_| {});
+    // SAFETY: no kernel is used any more.
+    unsafe { table.unload_all(&mock.driver) }.unwrap();
+    let calls = mock.work();
+    assert_eq!(calls.first().map(String::as_str), Some("cuThreadExchangeStreamCaptureMode"));
+    assert_eq!(calls.last().map(String::as_str), Some("cuThreadExchangeStreamCaptureMode"));
+    assert_eq!((calls.len(), mock.count("cuLibraryUnload")), (5, 3));
+    assert!(mock.living().is_empty());
+    assert_eq!(mock.capture_mode(), 0);
+    // SAFETY: as above.
+    unsafe { table.unload_all(&mock.driver) }.unwrap();
+    assert_eq!(mock.call_count(), 5, "an empty table calls nothing");
+}
+
+#[test]
+fn code_that_the_driver_refuses_to_unload_is_kept_and_tried_again() {
+    let mock = Mock::new(Device::default());
+    let table = filled(&mock);
+    mock.change(|device| device.refuses = refusing("cuLibraryUnload", &["sm_80"], 1));
+    // SAFETY: no kernel is used any more.
+    let error = unsafe { table.unload_all(&mock.driver) }.unwrap_err();
+    assert_eq!((error.code, error.call), (1, "cuLibraryUnload"));
+    assert_eq!((mock.count("cuLibraryUnload"), mock.living()), (3, vec!["sm_80".to_owned()]));
+
+    // Until then the kernels of that code stay usable, and nothing is loaded twice.
+    mock.change(|_| {});
+    assert!(!Carried::new("sm_80").loaded(&table, &mock.driver).is_first);
+    assert_eq!(mock.count("cuLibraryLoadData"), 0);
+
+    mock.change(|device| device.refuses.clear());
+    // SAFETY: as above.
+    unsafe { table.unload_all(&mock.driver) }.unwrap();
+    assert_eq!(mock.count("cuLibraryUnload"), 1);
+    assert!(mock.living().is_empty() && !mock.unloaded_twice());
+}
+
+#[test]
+fn no_code_is_unloaded_where_the_capture_mode_cannot_be_changed() {
+    let mock = Mock::new(Device::default());
+    let table = filled(&mock);
+    mock.change(|device| device.refuses = refusing("cuThreadExchangeStreamCaptureMode", &[""], 999));
+    // SAFETY: no kernel is used any more.
+    let error = unsafe { table.unload_all(&mock.driver) }.unwrap_err();
+    assert_eq!((error.code, mock.call_count()), (999, 1));
+    mock.change(|device| device.refuses.clear());
+    // SAFETY: as above.
+    unsafe { table.unload_all(&mock.driver) }.unwrap();
+    assert!(mock.living().is_empty());
+}
+
+#[test]
+fn a_driver_that_has_shut_down_is_asked_once() {
+    let mock = Mock::new(Device::default());
+    let table = filled(&mock);
+    mock.change(|device| device.refuses = refusing("cuLibraryUnload", &["*"], 4));
+    // SAFETY: no kernel is used any more.
+    let error = unsafe { table.unload_all(&mock.driver) }.unwrap_err();
+    assert_eq!((error.code, mock.count("cuLibraryUnload")), (4, 1));
+    assert_eq!(mock.capture_mode(), 0);
 }
 
 #[test]

@@ -9,8 +9,10 @@ use std::cell::RefCell;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::ptr::without_provenance_mut;
 
-use cubinder::driver::sys::{CUcontext, CUfunction, CUkernel, CUresult};
-use cubinder::driver::{ComputeCapability, Driver, DriverError, PrimaryContext, in_relaxed_capture_mode};
+use cubinder::driver::sys::{CUcontext, CUfunction, CUkernel, CUresult, CUstream};
+use cubinder::driver::{
+    ComputeCapability, Driver, DriverError, EnteredContext, PrimaryContext, in_relaxed_capture_mode,
+};
 
 /// What the driver of this thread was asked, and what it answers: each question the same number, each call the same code.
 struct Script {
@@ -73,6 +75,12 @@ unsafe extern "C" fn current_context(to: *mut CUcontext) -> CUresult {
 unsafe extern "C" fn current_device(to: *mut c_int) -> CUresult {
     // SAFETY: as above.
     answer("cuCtxGetDevice".to_owned(), |number| unsafe { *to = number })
+}
+
+/// The context of every stream is 9.
+unsafe extern "C" fn stream_context(stream: CUstream, to: *mut CUcontext) -> CUresult {
+    // SAFETY: as above.
+    answer(format!("cuStreamGetCtx {}", stream.0 as usize), |_| unsafe { *to = CUcontext(handle(9)) })
 }
 
 unsafe extern "C" fn push(context: CUcontext) -> CUresult {
@@ -161,6 +169,7 @@ fn lookup(name: &'static CStr) -> *mut c_void {
         b"cuDriverGetVersion" => version as *mut c_void,
         b"cuCtxGetCurrent" => current_context as *mut c_void,
         b"cuCtxGetDevice" => current_device as *mut c_void,
+        b"cuStreamGetCtx" => stream_context as *mut c_void,
         b"cuCtxPushCurrent_v2" => push as *mut c_void,
         b"cuCtxPopCurrent_v2" => pop as *mut c_void,
         b"cuDeviceGet" => device as *mut c_void,
@@ -260,6 +269,42 @@ fn no_context_is_no_error() {
     assert_eq!(context(0, 0), Ok(None));
     assert_eq!(context(0, 3), Ok(None), "nobody has initialized the driver");
     assert!(context(0, 4).is_err());
+}
+
+/// What entering the context of a stream calls, and whether a context was entered.
+fn entered(answers: Script, stream: usize) -> (Result<bool, DriverError>, Vec<String>) {
+    with(answers, |driver| {
+        // SAFETY: this driver looks behind no handle.
+        let entered = unsafe { driver.enter_context_of(CUstream(without_provenance_mut(stream))) }?;
+        script(|script| script.asked.push("work".to_owned()));
+        let is_entered = entered.is_some();
+        entered.map_or(Ok(()), EnteredContext::leave).map(|()| is_entered)
+    })
+}
+
+#[test]
+fn a_thread_without_a_context_gets_that_of_the_stream() {
+    let none = || Script { number: 0, ..WORKS };
+    let calls = ["cuCtxGetCurrent", "cuStreamGetCtx 3", "cuCtxPushCurrent 9", "work", "cuCtxPopCurrent"];
+    assert_eq!(entered(none(), 3), (Ok(true), calls.map(str::to_owned).to_vec()));
+    let (_, dropped) = with(none(), |driver| {
+        // SAFETY: as above.
+        drop(unsafe { driver.enter_context_of(CUstream(without_provenance_mut(3))) });
+    });
+    assert_eq!(dropped.last().map(String::as_str), Some("cuCtxPopCurrent"), "also while unwinding");
+    let (found, calls) = entered(Script { code: 700, ..WORKS }, 3);
+    assert_eq!((found.unwrap_err().call, calls.len()), ("cuCtxGetCurrent", 1));
+    let (found, _) = entered(Script { code: 3, ..WORKS }, 3);
+    assert_eq!(found.unwrap_err().call, "cuStreamGetCtx");
+}
+
+#[test]
+fn a_thread_keeps_its_own_context_and_default_streams_have_none() {
+    let calls = |calls: &[&str]| calls.iter().map(|&call| call.to_owned()).collect::<Vec<_>>();
+    assert_eq!(entered(WORKS, 3), (Ok(false), calls(&["cuCtxGetCurrent", "work"])));
+    for default in 0..3 {
+        assert_eq!(entered(Script { number: 0, ..WORKS }, default), (Ok(false), calls(&["work"])));
+    }
 }
 
 #[test]

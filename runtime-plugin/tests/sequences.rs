@@ -363,6 +363,22 @@ fn an_output_elsewhere_gets_a_copy_of_the_input() {
         assert!(error.contains(&format!("{x:#x}")) && error.contains(&format!("{y:#x}")), "{error}");
         assert_eq!(mock.work(), [""; 0], "nothing is copied");
     }
+    let address = [without_provenance_mut::<c_void>(X)];
+    for (inputs, outputs, text) in [
+        (0, 1, "0 inputs were given to a launch of a plugin that has 1"),
+        (1, 0, "0 outputs were given to a launch of a plugin that has 1"),
+        (0, 0, "0 inputs were given to a launch of a plugin that has 1"),
+    ] {
+        let given = [address[0].cast_const()];
+        let at = Addresses {
+            inputs: &given[..inputs],
+            outputs: &address[..outputs],
+            workspace: std::ptr::null_mut(),
+        };
+        // SAFETY: the mock touches no tensor.
+        let error = unsafe { aliases[0].enqueue(&mock.driver, &at, CUstream::NULL) }.unwrap_err();
+        assert_eq!(error.to_string(), text);
+    }
     assert!(AliasRecord::all(&plugin, &variant, &all_given(1), |_| None).is_none());
     plugin.outputs[0].alias = None;
     assert!(AliasRecord::all(&plugin, &variant, &all_given(1), |_| None).unwrap().is_empty());

@@ -73,6 +73,7 @@ typedef int Call(Word, Word, Word, Word, Word, Word, Word, Word, Word, Word, Wor
     X(cuCtxGetCurrent)                                                                                                                               \
     X(cuCtxGetDevice)                                                                                                                                \
     X(cuCtxPushCurrent_v2)                                                                                                                           \
+    X(cuStreamGetCtx)                                                                                                                                \
     X(cuDeviceGet)                                                                                                                                   \
     X(cuDeviceGetCount)                                                                                                                              \
     X(cuDeviceGetAttribute)                                                                                                                          \
@@ -95,8 +96,7 @@ typedef int Call(Word, Word, Word, Word, Word, Word, Word, Word, Word, Word, Wor
 
 #define RELEASES(X)                                                                                                                                  \
     X(cuCtxPopCurrent_v2)                                                                                                                            \
-    X(cuDevicePrimaryCtxRelease_v2)                                                                                                                  \
-    X(cuLibraryUnload)
+    X(cuDevicePrimaryCtxRelease_v2)
 
 #define DEFINE(name)                                                                                                                                 \
     static Call* gReal_##name;                                                                                                                       \
@@ -117,6 +117,34 @@ CALLS(DEFINE)
     }
 RELEASES(DEFINE_RELEASE)
 
+// A plugin library tries once more to unload what was refused, so the first refusal is no call. The second is one, as is that of a driver that
+// has shut down, which is not asked again.
+static Call* gReal_cuLibraryUnload;
+static int faulty_cuLibraryUnload(Word a, Word b, Word c, Word d, Word e, Word f, Word g, Word h, Word i, Word j, Word k)
+{
+    enum
+    {
+        SHUT_DOWN = 4,
+        DONE = -1,
+        MOST_REFUSED = 4096
+    };
+    static _Atomic(Word) refused[MOST_REFUSED];
+    int const code = fault("cuLibraryUnload");
+    int isSecond = code == 0 || code == SHUT_DOWN;
+    size_t place = 0;
+    while (place < MOST_REFUSED && refused[place] != 0 && refused[place] != a)
+    {
+        ++place;
+    }
+    isSecond = isSecond || place == MOST_REFUSED || refused[place] == a;
+    if (place < MOST_REFUSED && (refused[place] == a || !isSecond))
+    {
+        refused[place] = isSecond ? DONE : a;
+    }
+    int const real = isSecond ? gReal_cuLibraryUnload(a, b, c, d, e, f, g, h, i, j, k) : 0;
+    return code != 0 ? code : real;
+}
+
 struct Entry
 {
     char const* name;
@@ -125,7 +153,7 @@ struct Entry
 };
 
 #define ENTRY(name) {#name, &gReal_##name, faulty_##name},
-static struct Entry const kENTRIES[] = {CALLS(ENTRY) RELEASES(ENTRY)};
+static struct Entry const kENTRIES[] = {CALLS(ENTRY) RELEASES(ENTRY) ENTRY(cuLibraryUnload)};
 
 // What a call fails with is what these say.
 static char const* const kUNTOUCHED[] = {"cuGetErrorName", "cuGetErrorString"};

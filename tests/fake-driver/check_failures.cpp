@@ -12,11 +12,12 @@ namespace
 constexpr int32_t kOUT_OF_MEMORY = 2;
 constexpr int32_t kUNKNOWN = 999;
 
-// When the process gets a context.
+// When the thread gets a context; `kSTREAM`: never, so that it is that of the stream.
 enum class ContextFrom
 {
     kSTART,
-    kENQUEUE
+    kENQUEUE,
+    kSTREAM
 };
 
 // A node's life with one driver call that fails. Every step is repeated after its failure, and then has to work.
@@ -90,7 +91,7 @@ private:
             mSession.subject.expectError(mProbe);
             mProbe.that(mSession.launches().empty(), "a launch of other shapes after it", "none");
         });
-        mDriver.context = 1;
+        mDriver.context = mContext == ContextFrom::kSTREAM ? 0 : 1;
         for (int32_t tactic : mTactics)
         {
             mProbe.equal("setTactic", running.tactic(tactic), 0);
@@ -133,10 +134,15 @@ private:
         }
         mProbe.need(hit, name + " refused " + show(error), "a success");
         mProbe.at(name + ", where " + failing + " fails");
-        mProbe.that(error.find(failing) != std::string::npos, "the message " + show(error), show(failing) + " in it");
+        std::string const call = failing.substr(0, failing.find("_v2"));
+        mProbe.that(error.find(call) != std::string::npos, "the message " + show(error), show(call) + " in it");
         if (failing == "cuThreadExchangeStreamCaptureMode")
         {
             mDriver.captureMode = 0; // what the library could not restore
+        }
+        if (failing == "cuCtxPopCurrent_v2")
+        {
+            ownThread().pushed = 0;
         }
         afterwards();
         mSession.forget();
@@ -159,7 +165,9 @@ void checkEveryCall(Bench const& bench, Launching const& plugin, int32_t code, C
     constexpr int32_t kLEAST_CALLS = 20;
     constexpr int32_t kMOST_CALLS = 500;
     std::string const name = "every driver call may fail once with error " + show(code)
-        + (context == ContextFrom::kENQUEUE ? ", loading at enqueue" : "");
+        + (context == ContextFrom::kENQUEUE      ? ", loading at enqueue"
+            : context == ContextFrom::kSTREAM ? ", in a thread without a context"
+                                               : "");
     int32_t reached = 0;
     for (bool more = true; more && reached < kMOST_CALLS;)
     {
@@ -192,19 +200,43 @@ void checkContexts(Bench const& bench, Launching const& plugin)
             probe.equal("enqueue", running.enqueue(node), 0);
             expectLaunch(session, probe, plugin.launch(plugin.facts.shape, 0, plugin.tactics[0]));
         });
-        check(bench, plugin.facts, "enqueue " + where + " fails and says why", [&, none](Session const& session, Probe& probe) {
+        check(bench, plugin.facts, "enqueue into a default stream " + where + " fails and says why", [&, none](Session const& session, Probe& probe) {
             Tensors const node = session.subject.tensors();
             bench.driver.context = none;
             Running const running = session.running(probe);
             probe.equal("onShapeChange", running.shapes(node), 0);
-            probe.that(running.enqueue(node) != 0, "0", "a failure");
-            session.subject.expectError(probe, "no current CUDA context");
+            for (uintptr_t standard : {0, 1, 2})
+            {
+                probe.that(running.enqueue(node, addresses(), nullptr, reinterpret_cast<void*>(standard)) != 0, "0", "a failure");
+                session.subject.expectError(probe, "no current CUDA context, and a default stream does not name one");
+            }
             probe.that(session.launches().empty(), "a launch", "none");
             bench.driver.context = 1;
             probe.equal("enqueue with a context", running.enqueue(node), 0);
             expectLaunch(session, probe, plugin.launch(plugin.facts.shape, 0, plugin.tactics[0]));
         });
     }
+    check(bench, plugin.facts, "a thread without a context enqueues in that of the stream", [&](Session const& session, Probe& probe) {
+        bench.driver.context = 0;
+        Running const running = session.running(probe);
+        for (Shape const& shape : plugin.shapes)
+        {
+            Tensors const node = session.subject.tensors(0, shape, plugin.facts.attributeValue);
+            for (int32_t tactic : plugin.tactics)
+            {
+                session.forget();
+                probe.equal("setTactic", running.tactic(tactic), 0);
+                probe.equal("onShapeChange", running.shapes(node), 0);
+                probe.equal("enqueue", running.enqueue(node), 0);
+                expectLaunch(session, probe, plugin.launch(shape, 0, tactic));
+                probe.equal("contexts pushed", session.events("cuCtxPushCurrent_v2").size(), size_t{1});
+                probe.equal("contexts popped", session.events("cuCtxPopCurrent_v2").size(), size_t{1});
+                session.forget();
+                probe.equal("enqueue of the same shapes", running.enqueue(node), 0);
+                probe.equal("its calls", uint64_t{bench.driver.eventCount}, session.launches().size());
+            }
+        }
+    });
 }
 
 } // namespace
@@ -213,6 +245,7 @@ void checkFailures(Bench const& bench, Launching const& plugin)
 {
     checkEveryCall(bench, plugin, kOUT_OF_MEMORY, ContextFrom::kSTART);
     checkEveryCall(bench, plugin, kOUT_OF_MEMORY, ContextFrom::kENQUEUE);
+    checkEveryCall(bench, plugin, kOUT_OF_MEMORY, ContextFrom::kSTREAM);
     checkEveryCall(bench, plugin, kUNKNOWN, ContextFrom::kSTART);
     checkContexts(bench, plugin);
 }

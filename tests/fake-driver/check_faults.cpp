@@ -5,7 +5,7 @@
 #include "../conformance/heap.hpp"
 
 #include <cstring>
-#include <dlfcn.h>
+#include <map>
 #include <memory>
 
 namespace oracle
@@ -39,53 +39,6 @@ constexpr int32_t kDRIVER_GONE = 4;
 constexpr int32_t kBAD_VALUE = 1;
 constexpr int32_t kGREATEST_CALL = 500;
 constexpr int32_t kLEAST_REACHED = 40;
-
-// A function of the stand-in that no plugin calls.
-template <class Function>
-Function ofDriver(char const* name)
-{
-    return reinterpret_cast<Function>(dlsym(dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD), name));
-}
-
-// A stream that captures while this lives. What becomes of the graph is nobody's business.
-class Capture
-{
-public:
-    Capture()
-    {
-        static void* const own = [] {
-            void* made = nullptr;
-            ofDriver<int32_t (*)(void**, unsigned)>("cuStreamCreate")(&made, 0);
-            return made;
-        }();
-        mStream = own;
-        mIsOn = ofDriver<int32_t (*)(void*, int32_t)>("cuStreamBeginCapture_v2")(mStream, 0) == 0;
-    }
-    ~Capture()
-    {
-        void* graph = nullptr;
-        ofDriver<int32_t (*)(void*, void**)>("cuStreamEndCapture")(mStream, &graph);
-        if (graph != nullptr)
-        {
-            ofDriver<int32_t (*)(void*)>("cuGraphDestroy")(graph);
-        }
-    }
-    Capture(Capture const&) = delete;
-    Capture& operator=(Capture const&) = delete;
-
-    bool isOn() const
-    {
-        return mIsOn;
-    }
-    void* stream() const
-    {
-        return mStream;
-    }
-
-private:
-    void* mStream;
-    bool mIsOn;
-};
 
 // What each enqueue of a life queues.
 using Script = std::vector<std::vector<std::string>>;
@@ -308,6 +261,10 @@ private:
         {
             mDriver.captureMode = 0; // what the library could not restore
         }
+        if (std::strcmp(failed.call, "cuCtxPopCurrent_v2") == 0)
+        {
+            ownThread().pushed = 0;
+        }
         if (mFault.lasting == kNO_CALL)
         {
             mSession.forget();
@@ -395,22 +352,31 @@ private:
     bool mIsReplaced{false};
 };
 
-// What the end of the libraries has to leave: nothing, but for what the driver refused to unload, which is asked for once.
-void expectUnloaded(FakeDriver& driver, Probe& probe, Fault const& fault, int32_t loaded)
+// Closing the libraries leaves nothing in the driver, unless an error lasts: code that is refused once is unloaded all the same.
+void expectUnloaded(Bench const& bench, Probe& probe, Fault const& fault, int32_t loaded)
 {
-    uint64_t asked = 0;
+    FakeDriver const& driver = bench.driver;
+    std::map<uint64_t, int32_t> asked;
     uint64_t refused = 0;
+    int32_t unloaded = 0;
     for (uint32_t i = 0; i < driver.eventCount; ++i)
     {
-        bool const isUnload = std::strcmp(driver.events[i].call, "cuLibraryUnload") == 0;
-        probe.that(isUnload, std::string(driver.events[i].call) + " while the libraries are closed", "cuLibraryUnload alone");
-        asked += isUnload ? 1 : 0;
-        refused += driver.events[i].result == 0 ? 0 : 1;
+        FakeEvent const& event = driver.events[i];
+        bool const isUnload = std::strcmp(event.call, "cuLibraryUnload") == 0;
+        bool const isMode = std::strcmp(event.call, "cuThreadExchangeStreamCaptureMode") == 0;
+        probe.that(isUnload || isMode, std::string(event.call) + " while the libraries are closed", "calls that unload code");
+        if (isUnload)
+        {
+            probe.that(++asked[event.handle] <= 2, "one code object is unloaded more than twice", "at most twice");
+            unloaded += event.result == 0 ? 1 : 0;
+            refused += event.result == 0 ? 0 : 1;
+        }
     }
-    bool const stops = refused > 0 && fault.code == kDRIVER_GONE;
-    probe.that(stops ? asked >= 1 : asked == static_cast<uint64_t>(loaded), show(asked) + " unloaded", show(loaded));
-    probe.equal("code objects that stay", static_cast<uint64_t>(driver.liveLibraries),
-        stops ? static_cast<uint64_t>(loaded) - (asked - refused) : refused);
+    bool const isGone = fault.code == kDRIVER_GONE;
+    probe.that(isGone || asked.size() == static_cast<size_t>(loaded), show(uint64_t{asked.size()}) + " unloaded", show(loaded));
+    probe.that(!isGone || refused <= bench.paths.size(), show(refused) + " calls of a driver that is gone", "one for each library");
+    probe.that(fault.lasting != kNO_CALL || driver.liveLibraries == 0, show(driver.liveLibraries) + " code objects stay", "none");
+    probe.equal("code objects that stay", driver.liveLibraries, loaded - unloaded);
 }
 
 // Returns whether there was an `nth` call; the libraries are opened before it and closed after it.
@@ -422,6 +388,7 @@ bool liveOnce(Bench const& bench, Workload const& workload, Fault const& fault, 
     driver.failIn = 0;
     driver.isLost = 0;
     driver.liveLibraries = 0;
+    ownThread().pushed = 0;
     int32_t loaded = 0;
     {
         std::vector<std::unique_ptr<Library>> owned;
@@ -450,7 +417,7 @@ bool liveOnce(Bench const& bench, Workload const& workload, Fault const& fault, 
     }
     bool const isReached = nth > 0 && driver.failIn == 0;
     driver.failIn = 0;
-    expectUnloaded(driver, probe, fault, loaded);
+    expectUnloaded(bench, probe, fault, loaded);
     driver.isLost = 0;
     driver.liveLibraries = 0;
     driver.captureMode = 0;

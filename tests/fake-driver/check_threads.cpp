@@ -27,12 +27,6 @@ constexpr uint32_t kENOUGH = 100;
 // What threads themselves keep, against one block or more for each of hundreds of failures.
 constexpr int64_t kBLOCKS_OF_THREADS = 64;
 
-FakeThread& ownThread()
-{
-    static auto const find = reinterpret_cast<FakeThread* (*) ()>(dlsym(dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD), "fakeThread"));
-    return *find();
-}
-
 // An engine's node, and for each round how many calls it queues and the last of them.
 struct Shared
 {
@@ -50,11 +44,11 @@ int32_t announceOf(nvinfer1::IPluginV3OneRuntime& runtime, Round const& round)
         static_cast<int32_t>(round.node.out.size()));
 }
 
-int32_t enqueueOf(nvinfer1::IPluginV3OneRuntime& runtime, Round const& round)
+int32_t enqueueOf(nvinfer1::IPluginV3OneRuntime& runtime, Round const& round, void* stream = oracle::stream())
 {
     void* const* pointers = round.pointers.data();
     return runtime.enqueue(round.node.in.data(), round.node.out.data(), pointers, pointers + round.node.in.size(), round.workspace,
-        static_cast<cudaStream_t>(stream()));
+        static_cast<cudaStream_t>(stream));
 }
 
 // An object that a thread holds: an engine's node, or an execution context's where it is attached.
@@ -428,6 +422,37 @@ void liveTogether(Bench const& bench, std::vector<Workload> const& workloads, Pr
     bench.logger.take();
 }
 
+// A server drops one model while another one is captured: a library is closed, by the capturing thread or by another one.
+void closeDuringCapture(Bench const& bench, std::vector<Workload> const& workloads, Probe& probe, bool isOtherThread)
+{
+    FakeDriver& driver = bench.driver;
+    driver.context = 1;
+    driver.captureMode = 0;
+    driver.liveLibraries = 0;
+    Copies const copies(bench.paths);
+    Opened const kept(bench, probe, copies.paths(), workloads);
+    std::vector<Shared> engines = loadedFrom(bench, kept, workloads, probe);
+    Context context;
+    Owned const attached = attachedOf(probe, *engines[0].shared, &context);
+    nvinfer1::IPluginV3OneRuntime& runtime = runtimeOf(probe, *attached);
+    Round const& round = engines[0].rounds[0];
+    probe.equal("setTactic", runtime.setTactic(round.tactic), 0);
+    probe.equal("onShapeChange", announceOf(runtime, round), 0);
+    int32_t const own = driver.liveLibraries;
+
+    auto dropped = std::make_unique<Opened>(bench, probe, bench.paths, workloads);
+    loadedFrom(bench, *dropped, workloads, probe);
+    probe.that(driver.liveLibraries > own, "no code of the model that is dropped", "some");
+    Capture capture;
+    probe.need(capture.isOn(), "no capture", "one");
+    probe.equal("enqueue", enqueueOf(runtime, round, capture.stream()), 0);
+    isOtherThread ? std::thread([&] { dropped.reset(); }).join() : dropped.reset();
+    probe.equal("enqueue after that", enqueueOf(runtime, round, capture.stream()), 0);
+    probe.equal("the end of the capture", capture.end(), 0);
+    probe.equal("code objects in the driver", driver.liveLibraries, own);
+    probe.equal("capture mode", driver.captureMode, 0);
+}
+
 // Engines that threads run until the process ends. Nothing of it is ever given back, because they do not stop before that.
 struct Endless
 {
@@ -498,6 +523,24 @@ void leaveThreads(Bench const& bench, std::vector<Workload> const& workloads)
                 std::this_thread::yield();
             }
         }
+    });
+}
+
+void checkCaptures(Bench const& bench, std::vector<Workload> const& workloads)
+{
+    for (bool isOtherThread : {false, true})
+    {
+        std::string const who = isOtherThread ? "another thread" : "the same thread";
+        bench.report.run("one thread captures, and " + who + " closes a library: the capture is good and no code stays",
+            [&](Probe& probe) { closeDuringCapture(bench, workloads, probe, isOtherThread); });
+    }
+    bench.report.run("code that is unloaded outside of relaxed mode invalidates the capture, as the driver does it", [&](Probe& probe) {
+        auto const unload = reinterpret_cast<int32_t (*)(void*)>(dlsym(dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD), "cuLibraryUnload"));
+        Capture capture;
+        int32_t answer = 0;
+        std::thread([&] { answer = unload(nullptr); }).join();
+        probe.equal("cuLibraryUnload", answer, 900);
+        probe.equal("cuStreamEndCapture", capture.end(), 901);
     });
 }
 

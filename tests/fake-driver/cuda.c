@@ -45,28 +45,6 @@ enum
     UNKNOWN = 999
 };
 
-// `CUlaunchAttribute` and `CUlaunchConfig`.
-struct Attribute
-{
-    int32_t id;
-    char pad[4];
-    union
-    {
-        uint32_t words[3];
-        char bytes[64];
-    } value;
-};
-struct Config
-{
-    uint32_t grid[3];
-    uint32_t block[3];
-    uint32_t sharedBytes;
-    void* stream;
-    struct Attribute const* attributes;
-    uint32_t count;
-};
-_Static_assert(sizeof(struct Attribute) == 72 && sizeof(struct Config) == 56, "as in cuda.h");
-
 struct Library
 {
     int32_t live;
@@ -247,30 +225,59 @@ API int32_t cuDriverGetVersion(int32_t* version)
     *version = 13000;
     return SUCCESS;
 }
+// The handles of contexts, by their numbers; 0 is the primary context that tools retain.
+static char gContexts[8];
+// The contexts that the calling thread has pushed; `FakeThread::pushed` counts them.
+static _Thread_local void* gPushed[4];
+
+static void* currentContext(void)
+{
+    if (gThread.pushed != 0)
+    {
+        return gPushed[gThread.pushed - 1];
+    }
+    int32_t const number = gThread.context != 0 ? gThread.context : gDriver.context;
+    return number > 0 ? &gContexts[number % 8] : NULL;
+}
+
 API int32_t cuCtxGetCurrent(void** context)
 {
     BEGIN(NULL);
-    static char contexts[8];
-    int32_t const number = gThread.context != 0 ? gThread.context : gDriver.context;
-    *context = number > 0 ? &contexts[number % 8] : NULL;
+    *context = currentContext();
     return end(event, gDriver.context == -1 ? NOT_INITIALIZED : SUCCESS);
 }
 API int32_t cuCtxGetDevice(int32_t* device)
 {
     BEGIN(NULL);
     *device = gDriver.device;
-    return end(event, gDriver.context > 0 ? SUCCESS : INVALID_CONTEXT);
+    return end(event, currentContext() != NULL ? SUCCESS : INVALID_CONTEXT);
 }
 API int32_t cuCtxPushCurrent_v2(void* context)
 {
     BEGIN(context);
+    if (context == NULL || gThread.pushed == sizeof gPushed / sizeof gPushed[0])
+    {
+        return end(event, INVALID_CONTEXT);
+    }
+    gPushed[gThread.pushed++] = context;
     return SUCCESS;
 }
 API int32_t cuCtxPopCurrent_v2(void** context)
 {
     BEGIN(NULL);
-    *context = &gDriver;
+    if (gThread.pushed == 0)
+    {
+        return end(event, INVALID_CONTEXT);
+    }
+    *context = gPushed[--gThread.pushed];
     return SUCCESS;
+}
+// Every stream that is no default stream (0, 1, 2) is of context 1.
+API int32_t cuStreamGetCtx(void* stream, void** context)
+{
+    BEGIN(NULL);
+    *context = (uintptr_t) stream > 2 ? &gContexts[1] : currentContext();
+    return end(event, gDriver.context == -1 ? NOT_INITIALIZED : *context != NULL ? SUCCESS : INVALID_CONTEXT);
 }
 API int32_t cuDeviceGet(int32_t* device, int32_t ordinal)
 {
@@ -306,7 +313,7 @@ API int32_t cuDeviceGetName(char* name, int32_t bytes, int32_t device)
 API int32_t cuDevicePrimaryCtxRetain(void** context, int32_t device)
 {
     BEGIN(NULL);
-    *context = &gDriver;
+    *context = &gContexts[0];
     return end(event, device == 0 ? SUCCESS : INVALID_VALUE);
 }
 API int32_t cuDevicePrimaryCtxRelease_v2(int32_t device)
@@ -364,6 +371,11 @@ API int32_t cuLibraryUnload(void* handle)
         abort();
     }
     BEGIN(handle);
+    // The only call of a plugin library that a driver was seen to forbid during captures (H100, driver 580).
+    if (graphsForbid(*captureMode()) || !isRelaxed())
+    {
+        return end(event, STREAM_CAPTURE_UNSUPPORTED);
+    }
     struct Library* library = handle;
     pthread_mutex_lock(&gLock);
     int known = library >= gLibraries && library < gLibraries + gLibraryCount && library->live;
@@ -412,7 +424,7 @@ API int32_t cuKernelGetFunction(void** function, void* handle)
 {
     BEGIN_KERNEL(handle);
     *function = kernel;
-    return end(event, isRelaxed() ? SUCCESS : STREAM_CAPTURE_UNSUPPORTED);
+    return end(event, currentContext() == NULL ? INVALID_CONTEXT : isRelaxed() ? SUCCESS : STREAM_CAPTURE_UNSUPPORTED);
 }
 API int32_t cuKernelGetAttribute(int32_t* value, int32_t attribute, void* handle, int32_t device)
 {
@@ -436,22 +448,6 @@ API int32_t cuKernelSetAttribute(int32_t attribute, int32_t value, void* handle,
     }
     return end(event, INVALID_VALUE);
 }
-// Whether the memory from `begin` on is there. What is not is counted.
-static int reaches(uint64_t begin, uint64_t bytes)
-{
-    int there = gDriver.zoneCount == 0;
-    for (uint32_t i = 0; i < gDriver.zoneCount; ++i)
-    {
-        struct FakeZone const* zone = &gDriver.zones[i];
-        there = there || (begin >= zone->begin && begin - zone->begin <= zone->bytes && bytes <= zone->bytes - (begin - zone->begin));
-    }
-    if (!there && __atomic_fetch_add(&gDriver.strays, 1, __ATOMIC_RELAXED) == 0)
-    {
-        gDriver.stray = begin;
-    }
-    return there;
-}
-
 static void takeArguments(struct FakeEvent* event, struct Kernel const* kernel, void** params)
 {
     for (uint32_t i = 0; i < kernel->signature->count; ++i)
@@ -464,7 +460,7 @@ static void takeArguments(struct FakeEvent* event, struct Kernel const* kernel, 
         if (fakeIsAddress(address))
         {
             // An address points to something: at least to one byte. To how many is known by who knows the plugin (`Expected::reached`).
-            reaches(address, 1);
+            deviceReaches(address, 1);
         }
     }
 }
@@ -537,7 +533,7 @@ API int32_t cuMemsetD8Async(uint64_t to, unsigned char byte, size_t bytes, void*
     event->value = byte;
     event->stream = stream;
     int32_t const done = plays(stream) ? graphsFill(stream, to, byte, bytes) : SUCCESS;
-    return endQueued(event, reaches(to, bytes) ? done : INVALID_VALUE);
+    return endQueued(event, deviceReaches(to, bytes) ? done : INVALID_VALUE);
 }
 API int32_t cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, void* stream)
 {
@@ -547,20 +543,21 @@ API int32_t cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, void*
     event->bytes = bytes;
     event->stream = stream;
     int32_t const done = plays(stream) ? graphsCopy(stream, to, from, bytes) : SUCCESS;
-    int const there = reaches(to, bytes) & reaches(from, bytes);
+    int const there = deviceReaches(to, bytes) & deviceReaches(from, bytes);
     return endQueued(event, there ? done : INVALID_VALUE);
 }
 API int32_t cuOccupancyMaxActiveBlocksPerMultiprocessor(int32_t* blocks, void* handle, int32_t threads, size_t sharedBytes)
 {
     BEGIN_KERNEL(handle);
     *blocks = gDriver.activeBlocks;
-    return end(event, threads > 0 && sharedBytes <= (size_t) allowedBytes(kernel) ? SUCCESS : INVALID_VALUE);
+    int const fits = threads > 0 && sharedBytes <= (size_t) allowedBytes(kernel);
+    return end(event, currentContext() == NULL ? INVALID_CONTEXT : fits ? SUCCESS : INVALID_VALUE);
 }
 API int32_t cuOccupancyMaxActiveClusters(int32_t* clusters, void* handle, struct Config const* config)
 {
     BEGIN_KERNEL(handle);
     *clusters = gDriver.activeClusters;
-    return end(event, config->count > 0 ? SUCCESS : INVALID_VALUE);
+    return end(event, currentContext() == NULL ? INVALID_CONTEXT : config->count > 0 ? SUCCESS : INVALID_VALUE);
 }
 API int32_t cuThreadExchangeStreamCaptureMode(int32_t* mode)
 {
@@ -579,6 +576,10 @@ API int32_t cuFuncLoad(void* handle)
 API int32_t cuKernelGetParamInfo(void* handle, size_t index, size_t* offset, size_t* size)
 {
     BEGIN_KERNEL(handle);
+    if (currentContext() == NULL)
+    {
+        return end(event, INVALID_CONTEXT);
+    }
     int known = index < kernel->signature->count;
     *offset = 0;
     *size = known ? kernel->signature->sizes[index] : 0;

@@ -6,6 +6,28 @@
 
 #include "fake.h"
 
+// `CUlaunchAttribute` and `CUlaunchConfig`.
+struct Attribute
+{
+    int32_t id;
+    char pad[4];
+    union
+    {
+        uint32_t words[3];
+        char bytes[64];
+    } value;
+};
+struct Config
+{
+    uint32_t grid[3];
+    uint32_t block[3];
+    uint32_t sharedBytes;
+    void* stream;
+    struct Attribute const* attributes;
+    uint32_t count;
+};
+_Static_assert(sizeof(struct Attribute) == 72 && sizeof(struct Config) == 56, "as in cuda.h");
+
 // Whether a device of this compute capability takes the code: 0, or the error. PTX is taken, whatever it is for.
 int32_t codeJudged(unsigned char const* code, int32_t major, int32_t minor);
 
@@ -30,6 +52,10 @@ int graphsHas(void const* stream);
 // What is being captured on the stream, if anything, can be no graph any more.
 void graphsBreak(void* stream);
 
+// Whether a capture forbids unsafe calls to the calling thread, which is in this capture mode. Such a call invalidates the capture, as
+// `cuThreadExchangeStreamCaptureMode` documents it.
+int graphsForbid(int32_t mode);
+
 // The kernels that are played, by parts of their names.
 struct FakeSignature const* deviceSignatures(uint32_t* count);
 
@@ -38,6 +64,9 @@ void deviceRun(char const* symbol, uint32_t const grid[3], void** params);
 
 // Whether so many bytes from an address on are memory that was given.
 int deviceHas(uint64_t begin, uint64_t bytes);
+
+// Whether the memory that the test describes (`FakeDriver::zones`) has so many bytes from `begin` on. What it has not is counted.
+int deviceReaches(uint64_t begin, uint64_t bytes);
 
 // What a kernel did that no device survives: each later call is answered with it. 0 where all is well.
 extern int32_t gDeviceLost;

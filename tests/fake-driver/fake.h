@@ -89,7 +89,7 @@ struct FakeDriver
     // takes it back.
     int32_t isLasting;
     int32_t isLost;
-    // The mode in which the thread meets captures of others: 2 is relaxed. Loading code in another one is an error, as if a
+    // The mode in which the thread meets captures of others: 2 is relaxed. Loading or unloading code in another one is an error, as if a
     // thread were capturing all the time.
     int32_t captureMode;
     // Code objects that are loaded, and how often one was that was loaded already.
@@ -135,6 +135,8 @@ struct FakeThread
     int32_t codes[8];
     // How many calls of the thread were made to fail.
     uint32_t failures;
+    // How many contexts it has pushed and not popped.
+    uint32_t pushed;
     // What it queued with success, and the last of it.
     uint32_t queued;
     struct FakeEvent last;

@@ -20,6 +20,7 @@ enum
     INVALID_HANDLE = 400,
     CAPTURE_UNSUPPORTED = 900,
     CAPTURE_INVALIDATED = 901,
+    GLOBAL = 0,
     RELAXED = 2,
     MOST_PARAMS_BYTES = kMOST_BYTES
 };
@@ -51,6 +52,9 @@ struct Stream
 {
     struct Graph* capture;
     int32_t isBroken;
+    // The mode of the capture, and the thread that began it.
+    int32_t mode;
+    pid_t thread;
 };
 
 struct Event
@@ -184,6 +188,24 @@ void graphsBreak(void* handle)
     }
 }
 
+int graphsForbid(int32_t mode)
+{
+    pid_t const self = gettid();
+    int isForbidden = 0;
+    for (uint32_t i = 0; i < gStreamCount && mode != RELAXED; ++i)
+    {
+        struct Stream* stream = &gStreams[i];
+        int const isOwn = stream->thread == self && stream->mode != RELAXED;
+        int const isGlobal = stream->mode == GLOBAL && mode == GLOBAL;
+        if (stream->capture != NULL && (isOwn || isGlobal))
+        {
+            stream->isBroken = 1;
+            isForbidden = 1;
+        }
+    }
+    return isForbidden;
+}
+
 static void release(struct Graph* graph)
 {
     if (--graph->holders > 0)
@@ -231,6 +253,8 @@ API int32_t cuStreamBeginCapture_v2(void* handle, int32_t mode)
     stream->capture = calloc(1, sizeof *stream->capture);
     stream->capture->holders = 1;
     stream->isBroken = 0;
+    stream->mode = mode;
+    stream->thread = gettid();
     return gDeviceLost;
 }
 API int32_t cuStreamEndCapture(void* handle, void** graph)

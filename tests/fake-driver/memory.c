@@ -46,6 +46,22 @@ int deviceHas(uint64_t begin, uint64_t bytes)
     return 0;
 }
 
+int deviceReaches(uint64_t begin, uint64_t bytes)
+{
+    struct FakeDriver* const driver = fakeDriver();
+    int there = driver->zoneCount == 0;
+    for (uint32_t i = 0; i < driver->zoneCount; ++i)
+    {
+        struct FakeZone const* zone = &driver->zones[i];
+        there = there || (begin >= zone->begin && begin - zone->begin <= zone->bytes && bytes <= zone->bytes - (begin - zone->begin));
+    }
+    if (!there && __atomic_fetch_add(&driver->strays, 1, __ATOMIC_RELAXED) == 0)
+    {
+        driver->stray = begin;
+    }
+    return there;
+}
+
 void deviceFill(uint64_t to, unsigned char byte, uint64_t bytes)
 {
     if (gDeviceLost == 0 && deviceHas(to, bytes))

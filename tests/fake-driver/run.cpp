@@ -7,7 +7,8 @@
 //   run --other LIB.so --runtime-library LIB2.so      what a library without code for the device answers
 //   run --ranges LIB.so --runtime-library LIB2.so     NVTX ranges: CUBINDER_NVTX and NVTX_INJECTION64_PATH are the caller's
 //   run --faults LIB.so --runtime-library LIB2.so     what becomes of faults of the driver
-//   run --threads LIB.so --runtime-library LIB2.so    the same in many threads
+//   run --captures LIB.so --runtime-library LIB2.so   libraries are closed while a stream captures
+//   run --threads LIB.so --runtime-library LIB2.so    faults in many threads
 //   run --ends LIB.so --runtime-library LIB2.so       the process ends while threads are at work
 //   run --general LIB.so --runtime-library LIB2.so    those of `general_cases.cpp` that the library has, under a builder that times
 //
@@ -131,6 +132,11 @@ int runFaults(FakeDriver& driver, std::vector<std::string> const& paths, std::st
         leaveThreads(bench, threadWorkloads());
         return report.finish();
     }
+    if (option == "--captures")
+    {
+        checkCaptures(bench, threadWorkloads());
+        return report.finish();
+    }
     if (option == "--threads")
     {
         checkThreads(bench, threadWorkloads());
@@ -152,10 +158,10 @@ extern "C" __attribute__((visibility("default"))) int oracleMain(int argc, char*
     using oracle::What;
     std::string const option = argc == 5 && std::strcmp(argv[3], "--runtime-library") == 0 ? argv[1] : "";
     bool const isGeneral = option == "--general";
-    bool const isFaults = option == "--faults" || option == "--threads" || option == "--ends";
+    bool const isFaults = option == "--faults" || option == "--captures" || option == "--threads" || option == "--ends";
     if (!isGeneral && !isFaults && option != "--other" && option != "--library" && option != "--ranges")
     {
-        std::fprintf(stderr, "usage: run --library|--other|--ranges|--faults|--threads|--ends|--general LIB.so --runtime-library LIB2.so\n");
+        std::fprintf(stderr, "usage: run --library|--other|--ranges|--faults|--captures|--threads|--ends|--general LIB.so --runtime-library LIB2.so\n");
         return 2;
     }
     FakeDriver* driver = oracle::standIn();

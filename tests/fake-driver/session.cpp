@@ -1,6 +1,7 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 #include "session.hpp"
 
+#include <dlfcn.h>
 #include <memory>
 
 namespace oracle
@@ -13,12 +14,18 @@ int32_t Running::shapes(Tensors const& node) const
     return mRuntime->onShapeChange(node.in.data(), inputs, node.out.data(), outputs);
 }
 
-int32_t Running::enqueue(Tensors const& node, std::vector<void*> const& addresses, void* workspace) const
+int32_t Running::enqueue(Tensors const& node, std::vector<void*> const& addresses, void* workspace, void* stream) const
 {
     auto const inputs = static_cast<size_t>(mSubject->facts.inputs);
     void* const* pointers = addresses.data();
     return mRuntime->enqueue(node.in.data(), node.out.data(), pointers, pointers + inputs, workspace,
-        static_cast<cudaStream_t>(stream()));
+        static_cast<cudaStream_t>(stream));
+}
+
+FakeThread& ownThread()
+{
+    static auto const find = reinterpret_cast<FakeThread* (*) ()>(dlsym(dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD), "fakeThread"));
+    return *find();
 }
 
 std::vector<void*> const& addresses()

@@ -25,6 +25,9 @@ struct Bench
     std::vector<std::string> paths;
 };
 
+// What the stand-in keeps of the calling thread.
+FakeThread& ownThread();
+
 // The addresses and the stream of every enqueue that says nothing else.
 std::vector<void*> const& addresses();
 void* stream();
@@ -49,7 +52,8 @@ public:
     {
         return enqueue(node, addresses());
     }
-    int32_t enqueue(Tensors const& node, std::vector<void*> const& pointers, void* workspace = nullptr) const;
+    int32_t enqueue(Tensors const& node, std::vector<void*> const& pointers, void* workspace = nullptr,
+        void* stream = oracle::stream()) const;
 
 private:
     Subject const* mSubject;

@@ -5,6 +5,7 @@
 #include "checks.hpp"
 
 #include <cstring>
+#include <dlfcn.h>
 
 namespace oracle
 {
@@ -68,6 +69,26 @@ std::vector<Round> everythingRounds(Subject const& subject)
 
 } // namespace
 
+namespace
+{
+
+Workload withoutContext(Workload workload)
+{
+    workload.name += ", a thread without a context";
+    workload.isLate = true;
+    workload.rounds = [rounds = workload.rounds](Subject const& subject) {
+        std::vector<Round> all = rounds(subject);
+        for (Round& round : all)
+        {
+            round.context = 0;
+        }
+        return all;
+    };
+    return workload;
+}
+
+} // namespace
+
 std::vector<Workload> faultWorkloads()
 {
     Launching const two = tiles();
@@ -81,11 +102,13 @@ std::vector<Workload> faultWorkloads()
     all.push_back(all.back());
     all.back().name += ", a context that comes late";
     all.back().isLate = true;
+    all.push_back(withoutContext(all[all.size() - 2]));
     for (General const& plugin : generalPlugins())
     {
         if (plugin.facts.label == "everything")
         {
             all.push_back({"everything_plugin", plugin.facts, 89, everythingRounds});
+            all.push_back(withoutContext(all.back()));
         }
     }
     return all;
@@ -153,6 +176,49 @@ std::string queuedText(FakeEvent const& event)
         text += (i == 0 ? " " : ".") + std::to_string(event.arguments[i]);
     }
     return text;
+}
+
+namespace
+{
+
+// A function of the stand-in that no plugin calls.
+template <class Function>
+Function ofDriver(char const* name)
+{
+    return reinterpret_cast<Function>(dlsym(dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD), name));
+}
+
+} // namespace
+
+Capture::Capture()
+{
+    static void* const own = [] {
+        void* made = nullptr;
+        ofDriver<int32_t (*)(void**, unsigned)>("cuStreamCreate")(&made, 0);
+        return made;
+    }();
+    mStream = own;
+    mIsOn = ofDriver<int32_t (*)(void*, int32_t)>("cuStreamBeginCapture_v2")(mStream, 0) == 0;
+}
+
+Capture::~Capture()
+{
+    if (mIsOn)
+    {
+        end();
+    }
+}
+
+int32_t Capture::end()
+{
+    mIsOn = false;
+    void* graph = nullptr;
+    int32_t const ended = ofDriver<int32_t (*)(void*, void**)>("cuStreamEndCapture")(mStream, &graph);
+    if (graph != nullptr)
+    {
+        ofDriver<int32_t (*)(void*)>("cuGraphDestroy")(graph);
+    }
+    return ended;
 }
 
 } // namespace oracle

@@ -16,7 +16,7 @@ struct Round
     std::vector<void*> pointers;
     void* workspace;
     int32_t tactic;
-    // The context in which it happens, from 1.
+    // The context in which it happens, from 1; 0: the thread has none.
     int32_t context;
 };
 
@@ -51,11 +51,38 @@ private:
     int32_t mBefore[3];
 };
 
+// A stream that captures until this ends.
+class Capture
+{
+public:
+    Capture();
+    ~Capture();
+    Capture(Capture const&) = delete;
+    Capture& operator=(Capture const&) = delete;
+
+    bool isOn() const
+    {
+        return mIsOn;
+    }
+    void* stream() const
+    {
+        return mStream;
+    }
+    // Ends it and gives the graph back. Returns the error of `cuStreamEndCapture`.
+    int32_t end();
+
+private:
+    void* mStream;
+    bool mIsOn;
+};
+
 // A call that queues something, in words that can be compared.
 std::string queuedText(FakeEvent const& event);
 
 // Every call of the driver may fail, in every part of a node's life.
 void checkFaults(Bench const& bench, Workload const& workload);
+// Libraries are closed while a stream captures.
+void checkCaptures(Bench const& bench, std::vector<Workload> const& workloads);
 // Many threads live with the same engines while calls fail.
 void checkThreads(Bench const& bench, std::vector<Workload> const& workloads);
 // Leaves threads behind that do so while the process ends.

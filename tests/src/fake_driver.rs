@@ -70,6 +70,8 @@ pub enum Subject {
     Ranges,
     /// A library with the tiles, vectors and steps of `tests/data/run`, and `everything_plugin`.
     Faults,
+    /// The same, closed while a stream captures.
+    Captures,
     /// The same, in many threads at once.
     Threads,
     /// The same; the process ends while they are at work.
@@ -137,6 +139,7 @@ impl Checks {
             Subject::OtherDevices => "--other",
             Subject::Ranges => "--ranges",
             Subject::Faults => "--faults",
+            Subject::Captures => "--captures",
             Subject::Threads => "--threads",
             Subject::Ends => "--ends",
             Subject::General => "--general",

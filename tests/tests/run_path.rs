@@ -128,6 +128,7 @@ fn plugins_launch_what_they_should_and_outlive_failures() {
     let expected = [
         "tiles_plugin: a tactic set after the shapes is launched",
         "vectors_plugin: addresses change without a change of shapes",
+        "tiles_plugin: a thread without a context enqueues in that of the stream",
         "vectors_plugin: a profile beyond the limits is refused",
         "aligned_plugin: where no variant may run nothing is launched",
         "steps_plugin: steps are queued in order",
@@ -143,8 +144,19 @@ fn every_call_of_the_driver_may_fail_in_every_part_of_a_life() {
         "vectors_plugin, three variants: every call of the driver may fail with CUDA_ERROR_OUT_OF_MEMORY (2), once",
         "steps_plugin, a device with clusters: every call of the driver may fail with CUDA_ERROR_ILLEGAL_ADDRESS (700), from then on",
         "everything_plugin: every call of the driver may fail with CUDA_ERROR_DEINITIALIZED (4), from then on",
+        "everything_plugin, a thread without a context: every call of the driver may fail",
     ];
     check_by_turns(Subject::Faults, FAULTS, &expected).unwrap();
+}
+
+#[test]
+fn closing_a_library_leaves_the_captures_of_others_alone() {
+    let expected = [
+        "one thread captures, and the same thread closes a library",
+        "one thread captures, and another thread closes a library",
+        "invalidates the capture",
+    ];
+    check(Subject::Captures, FAULTS, &expected).unwrap();
 }
 
 #[test]

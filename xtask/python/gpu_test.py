@@ -14,6 +14,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 
 SIZES = {"f32": 4, "f16": 2, "bf16": 2, "f8": 1, "i8": 1, "i32": 4, "i64": 8, "bool": 1}
 
@@ -303,6 +304,67 @@ def cycle_case(directory, case):
     print(f"{len(free)} rounds, no mapping and no GPU memory left behind")
 
 
+class Detached:
+    """An execution context whose enqueues are made by threads that have no CUDA context."""
+
+    def __init__(self, context):
+        self.context = context
+
+    def __getattr__(self, name):
+        return getattr(self.context, name)
+
+    def execute_async_v3(self, stream):
+        with ThreadPoolExecutor(1) as pool:
+            return pool.submit(self.context.execute_async_v3, stream).result()
+
+
+def thread_case(directory, case):
+    """Runs each plan with each of its runs, enqueued by a new thread each time."""
+    client = Client()
+    for path in case["libraries"]:
+        client.load_library(os.path.join(directory, path))
+    for plan in case["plans"]:
+        engine = client.engine(os.path.join(directory, plan["plan"]))
+        context = engine.create_execution_context()
+        for run in plan["runs"]:
+            run_once(client, Detached(context), directory, plan, run)
+
+
+def capture_case(directory, case):
+    """Captures the first plan in global mode, many times, while another thread closes the libraries of the second one, which has run before."""
+    client = Client()
+    cuda = client.cuda
+    kept, dropped = case["plans"]
+    context = client.engine(os.path.join(directory, kept["plan"])).create_execution_context()
+    run_once(client, context, directory, kept, kept["runs"][0])
+    free = []
+    for _ in range(case["cycles"]):
+        handles = [client.load_library(os.path.join(directory, path)) for path in case["libraries"]]
+        other = client.engine(os.path.join(directory, dropped["plan"])).create_execution_context()
+        run_once(client, other, directory, dropped, dropped["runs"][0])
+        # TensorRT's own calls end before the capture: only the library's are tried.
+        del other
+
+        def captured(stream, work, handles=handles):
+            cuda.begin_capture(stream, 0)
+            work()
+            with ThreadPoolExecutor(1) as pool:
+                for handle in handles:
+                    pool.submit(client.unload_library, handle).result()
+            return cuda.end_capture(stream)
+
+        cuda.graph = captured
+        run_once(client, context, directory, kept, {**kept["runs"][0], "graph": True})
+        left = [line for line in mappings() if any(os.path.basename(path) in line for path in case["libraries"])]
+        if left:
+            raise RuntimeError(f"the library was not closed: {left[0].strip()}")
+        free.append(cuda.free_memory())
+    grown = free[len(free) // 5] - free[-1]
+    if grown > 0:
+        raise RuntimeError(f"{grown} bytes of GPU memory are gone after {len(free)} rounds: {free}")
+    print(f"{len(free)} captures were good, and no GPU memory is left behind")
+
+
 # ---- trtexec
 
 
@@ -342,6 +404,10 @@ def child(directory, name, how):
     case = cases[name]
     if how == "cycles":
         cycle_case(directory, case)
+    elif how == "threads":
+        thread_case(directory, case)
+    elif how == "captures":
+        capture_case(directory, case)
     elif how == "trtexec":
         trtexec_case(directory, case, os.environ["TRTEXEC"])
     else:

@@ -111,6 +111,7 @@ impl List<'_> {
         self.imported(&sources)?;
         self.together()?;
         self.cycles()?;
+        self.threads()?;
         Ok(self.cases)
     }
 
@@ -552,6 +553,25 @@ impl List<'_> {
             cycle.show = true;
             self.cases.push(cycle);
         }
+        Ok(())
+    }
+
+    /// Enqueues of threads without a context, and libraries that are closed while another thread captures.
+    fn threads(&mut self) -> Result<()> {
+        for form in Form::ALL {
+            let plan = self.chain("cubins", "f32", form)?.also_in_graphs();
+            let what = format!("enqueued by threads without a context, {}", form.what());
+            let mut case = Case::new(format!("threads {}", form.name()), what, form, vec![plan], &[]);
+            case.clients = vec!["threads"];
+            self.cases.push(case);
+        }
+        let kept = self.pad("pad", "f32", Form::Embedded, "10,3,32,32", "1,1,1,1")?;
+        let dropped = self.chain("cubins", "f32", Form::Fields)?;
+        let what = "a library is closed while another thread captures in global mode".to_owned();
+        let mut case = Case::new("captures".to_owned(), what, Form::Fields, vec![kept, dropped], &[]);
+        case.clients = vec!["captures"];
+        case.show = true;
+        self.cases.push(case);
         Ok(())
     }
 

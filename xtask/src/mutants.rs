@@ -92,12 +92,20 @@ const GROUPS: [Group; 5] = [
             "runtime-plugin/src/attributes.rs",
             "runtime-plugin/src/definition.rs",
             "runtime-plugin/src/driver/calls.rs",
+            "runtime-plugin/src/driver/capture.rs",
+            "runtime-plugin/src/driver/context.rs",
             "runtime-plugin/src/driver/queue.rs",
             "runtime-plugin/src/launch/record.rs",
             "runtime-plugin/src/launch/step.rs",
             "runtime-plugin/src/plugin/fields.rs",
         ],
-        programs: &["--lib", "--test=driver_calls", "--test=launching", "--test=sequences"],
+        programs: &[
+            "--lib",
+            "--test=code_loading",
+            "--test=driver_calls",
+            "--test=launching",
+            "--test=sequences",
+        ],
         // Those that compile whole plugins, or measure time.
         tests: &[
             "--skip=agreement::",

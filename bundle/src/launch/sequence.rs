@@ -14,7 +14,9 @@ use super::steps::Steps;
 use crate::data_type::DataType;
 use crate::expr::{Environment, Expr};
 use crate::format::Format;
-use crate::model::{ArgValue, Fill, Guard, Memory, Plugin, SCRATCH_ALIGNMENT, Scratch, Step, Variant, Work};
+use crate::model::{
+    ArgValue, Fill, Guard, Launch, Memory, Plugin, SCRATCH_ALIGNMENT, Scratch, Step, Variant, Work,
+};
 use crate::value::Value;
 
 /// A variant's steps with everything known but addresses.
@@ -153,6 +155,23 @@ impl<'a> Sequencing<'a> {
             self.sequence.steps.push(doing);
         }
         Ok(self.sequence.steps.last().unwrap_or(&Doing::LeftOut))
+    }
+
+    /// Evaluates an argument of a launch without its type: whatever the type, an argument needs a value.
+    ///
+    /// # Errors
+    /// An expression without a value.
+    pub fn check_argument(
+        &self,
+        launch: &Launch,
+        name: &str,
+        expr: &Expr,
+        steps: &mut Steps,
+    ) -> Result<(), Box<LaunchError>> {
+        let value = Given { environment: self.environment, steps }.value(expr);
+        value.map(drop).map_err(|problem| {
+            self.error(Subject::Launch(launch.kernel.clone()), (Role::Argument(name.to_owned()), problem))
+        })
     }
 
     /// The whole, after the last step.

@@ -149,15 +149,21 @@ pub(super) fn oblige(site: &Site<'_>, group: Group) -> Obligation {
     }
 }
 
-/// A message for each cause: places that the same case refutes are told together, and of the rows that break one place the first.
+/// Returns one message for each cause: it names all places that the same case refutes, and the first row that breaks a place. Rows that
+/// are always wrong take precedence over rows that are wrong for some cases.
 pub(super) fn told_once(site: &Site<'_>, groups: &[Group]) -> Vec<Diagnostic> {
     let refuted = |group: &Group| group.settled.told().cloned();
+    let always_wrong: Vec<&Group> =
+        groups.iter().filter(|group| group.settled.is_always_wrong && refuted(group).is_some()).collect();
     let mut told: Vec<(&Group, Case, Diagnostic)> = Vec::new();
     for group in groups {
         let Some(case) = refuted(group) else { continue };
         let is_same_place =
             |other: &Group| other.claim.span == group.claim.span && other.claim.rule == group.claim.rule;
-        if told.iter().any(|(other, ..)| is_same_place(other)) {
+        let is_error = group.settled.is_always_wrong;
+        if told.iter().any(|(other, ..)| is_same_place(other))
+            || (!is_error && always_wrong.iter().any(|other| is_same_place(other)))
+        {
             continue;
         }
         let together = told.iter_mut().find(|(other, known, _)| {
@@ -173,7 +179,12 @@ pub(super) fn told_once(site: &Site<'_>, groups: &[Group]) -> Vec<Diagnostic> {
                 diagnostic.related.push(Label { span: group.claim.span.clone(), text: found });
             }
             None => {
-                let others = groups.iter().filter(|other| is_same_place(other) && refuted(other).is_some());
+                let is_alike = |other: &&Group| {
+                    is_same_place(other)
+                        && other.settled.is_always_wrong == is_error
+                        && refuted(other).is_some()
+                };
+                let others = groups.iter().filter(is_alike);
                 let mut rows: Vec<usize> = others.flat_map(|group| group.rows.iter().copied()).collect();
                 rows.sort_unstable();
                 let diagnostic = message(site, group, &case, &rows);

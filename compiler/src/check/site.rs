@@ -362,7 +362,8 @@ fn nothing_is_empty(resolved: &Resolved, at: At) -> Option<Expr> {
             ArgDraftValue::Tensor(tensor) if !tensors.contains(tensor) => tensors.push(*tensor),
             ArgDraftValue::Scratch(index) => {
                 let bytes = variant.scratch.get(*index as usize).map(|scratch| &scratch.bytes);
-                parts.extend(bytes.filter(|bytes| bytes.constant().is_none()).map(is_positive));
+                let may_be_empty = |bytes: &&Expr| bytes.constant().is_none_or(|bytes| bytes <= 0);
+                parts.extend(bytes.filter(may_be_empty).map(is_positive));
             }
             _ => {}
         }

@@ -216,6 +216,48 @@ fn a_guard_without_a_value_does_not_hold() {
     insta::assert_snapshot!(render(&check(&resolved("m.toml", &text)).diagnostics, Colour::Plain));
 }
 
+/// A row that is always wrong is an error that names this row alone, also beside rows that are wrong for some cases.
+#[test]
+fn rows_that_are_always_wrong_take_precedence() {
+    let of = |first: i64, second: i64| {
+        let variants = format!(
+            "[[variants]]\nid = 1\nguard = \"x.shape[0] != 4\"\nconstants = {{ D = {first} }}\n\n\
+             [[variants]]\nid = 2\nconstants = {{ D = {second} }}\n\n[[launches]]"
+        );
+        let sample = Sample {
+            launch: "block = [256]",
+            args: "x = \"x\"\ny = \"y\"\nn = \"1 // (x.shape[0] * (D - 1) - (D - 1))\"",
+            ..Sample::PLAIN
+        };
+        let text = of_input(&sample, "rank = 2").replacen("[[launches]]", &variants, 1);
+        render(&check(&resolved("m.toml", &text)).diagnostics, Colour::Plain)
+    };
+    for (text, row) in [(of(1, 2), "in variant 1 (D=1)"), (of(2, 1), "in variant 2 (D=1)")] {
+        assert!(text.contains("error[C0104]: the argument `n` never has a value"), "{text}");
+        assert!(text.contains(&format!("= note: {row}\n")), "{text}");
+        assert_eq!(text.matches("[C0").count(), 1, "{text}");
+    }
+    let of_both = of(1, 1);
+    assert!(of_both.contains("never has a value") && !of_both.contains("in variant"), "{of_both}");
+}
+
+/// A launch that gets an empty scratch buffer may have an empty grid, whether its size is computed or written as 0.
+#[test]
+fn a_grid_may_be_empty_where_a_scratch_buffer_is() {
+    let of = |bytes: &str| {
+        let scratch = format!("[scratch.s]\nbytes = \"{bytes}\"\n\n[[launches]]");
+        let launch = "grid = [\"numel(x) // 256\"]\nblock = [256]";
+        let sample = Sample { launch, args: "x = \"x\"\ny = \"y\"\ns = \"s\"", ..Sample::PLAIN };
+        let text = of_input(&sample, "rank = 2").replacen("[[launches]]", &scratch, 1);
+        let text = text.replacen("grid = [\"ceil_div(numel(y), 256)\"]\n", "", 1);
+        render(&check(&resolved("m.toml", &text)).diagnostics, Colour::Plain)
+    };
+    for (bytes, is_told) in [("0", false), ("4 * 0", false), ("0 * numel(x)", false), ("4", true)] {
+        let text = of(bytes);
+        assert_eq!(text.contains("is not always at least 1 where no output"), is_told, "{bytes}: {text}");
+    }
+}
+
 #[test]
 fn the_text_of_a_kernel_tells_what_its_parameters_hold() {
     let of = |kernel: &str, value: &str| {

@@ -34,13 +34,37 @@ pub(super) struct Step<'a> {
 }
 
 impl Step<'_> {
-    /// The launch with its arguments as the compiled kernel types them.
+    /// The launch with its arguments as the compiled kernel types them. Without a compiled kernel only the memory that it gets is known.
     pub(super) fn typed(&self) -> Launch {
         let mut launch = self.launch.clone();
         if let Some(args) = &self.code.args {
             launch.args.clone_from(args);
+        } else if !self.is_typed() {
+            launch.args = self.draft.iter().filter_map(memory).collect();
         }
         launch
+    }
+
+    /// Whether the types of the arguments are known.
+    fn is_typed(&self) -> bool {
+        self.draft.is_empty() || self.code.args.is_some()
+    }
+
+    /// Checks that arguments without known types have values.
+    fn check_values(
+        &self,
+        evaluated: &Evaluated,
+        sequencing: &Sequencing<'_>,
+        steps: &mut Steps,
+    ) -> Result<(), Unmet> {
+        let needs_values = !self.is_typed() && !evaluated.is_empty();
+        for arg in self.draft.iter().filter(|_| needs_values) {
+            if let ArgDraftValue::Expr { expr, .. } = &arg.value {
+                let checked = sequencing.check_argument(self.launch, &arg.name, expr, steps);
+                checked.map_err(|error| Unmet(error.to_string()))?;
+            }
+        }
+        Ok(())
     }
 
     /// What the kernel takes where it takes the most: what no code of it takes can be launched nowhere. Of what the driver makes of
@@ -149,8 +173,9 @@ pub(super) fn check(
     steps: &mut Steps,
 ) -> Result<(), Unmet> {
     let doing = sequencing.step(&step.takes(), steps).map_err(|error| Unmet(error.to_string()))?;
-    let Doing::Launch(evaluated) = doing else { return Ok(()) };
-    let report = launch_report(step, &step.launch.kernel, Some(evaluated), Vec::new());
+    let Doing::Launch(evaluated) = doing.clone() else { return Ok(()) };
+    step.check_values(&evaluated, sequencing, steps)?;
+    let report = launch_report(step, &step.launch.kernel, Some(&evaluated), Vec::new());
     step.refusal(&report).map_or(Ok(()), Err)
 }
 
@@ -169,7 +194,6 @@ pub(super) fn finish(
     report.notes.extend(step.code.note.clone());
     diagnostics.extend(step.code.diagnostics.iter().cloned());
     let launch = step.typed();
-    let is_typed = step.draft.is_empty() || step.code.args.is_some();
     let evaluated = match sequencing.step(&step.takes(), steps) {
         Ok(Doing::Launch(evaluated)) => Ok(evaluated.clone()),
         Ok(Doing::LeftOut | Doing::Fill { .. }) => {
@@ -177,8 +201,9 @@ pub(super) fn finish(
         }
         Err(error) => Err(error),
     };
+    let valued = evaluated.as_ref().map_or(Ok(()), |found| step.check_values(found, sequencing, steps));
     let args = match &evaluated {
-        Ok(evaluated) if is_typed => typed_args(step, &launch.args, evaluated),
+        Ok(evaluated) if step.is_typed() => typed_args(step, &launch.args, evaluated),
         Ok(evaluated) if evaluated.is_empty() => Vec::new(),
         _ => untyped_args(step, &launch.args, facts),
     };
@@ -192,7 +217,7 @@ pub(super) fn finish(
             report.notes.extend(elsewhere.ok().and_then(|elsewhere| step.limited_by(elsewhere)));
             Some(Unmet(error.to_string()))
         }
-        Ok(_) => report.launches.last().and_then(|launch| step.refusal(launch)),
+        Ok(_) => valued.err().or_else(|| report.launches.last().and_then(|launch| step.refusal(launch))),
     };
     let Some(refused) = refused else {
         let full = occupancy.iter().filter(|found| found.occupancy.blocks == 0);
@@ -309,6 +334,16 @@ fn typed_args(step: &Step<'_>, args: &[Arg], evaluated: &Evaluated) -> Vec<ArgRe
     args.iter().zip(&evaluated.args).map(arg).collect()
 }
 
+/// The argument, if it is memory. Whether the kernel only reads it is not known, so it may write it.
+fn memory(arg: &ArgDraft) -> Option<Arg> {
+    let value = match arg.value {
+        ArgDraftValue::Tensor(tensor) => ArgValue::Tensor(tensor),
+        ArgDraftValue::Scratch(index) => ArgValue::Scratch(index),
+        ArgDraftValue::Expr { .. } => return None,
+    };
+    Some(Arg { name: arg.name.clone(), value })
+}
+
 /// `tensor`, `scratch`, or the kernel's type: `i32`, `i64[4]`.
 pub(crate) fn arg_type(value: &ArgValue) -> String {
     match value {
@@ -352,9 +387,9 @@ fn untyped_args(step: &Step<'_>, typed: &[Arg], environment: &dyn Environment) -
         };
         ArgReport { name: arg.name.clone(), ty: Some(arg_type(&arg.value)), tensor, value }
     };
-    if typed.is_empty() {
-        step.draft.iter().map(of_draft).collect()
-    } else {
+    if step.is_typed() {
         typed.iter().map(of_typed).collect()
+    } else {
+        step.draft.iter().map(of_draft).collect()
     }
 }

@@ -6,6 +6,7 @@ mod containers;
 mod kernels;
 #[path = "../support/mod.rs"]
 mod support;
+mod untyped;
 
 use support::{Project, Run};
 

@@ -189,12 +189,13 @@ pub(crate) fn into_raw<F: Family>(implementor: F::Implementor) -> This {
     release(Object::<F>::boxed(Some(implementor), F::Kept::default()))
 }
 
-/// The object around an interface.
+/// The object around an interface. It is borrowed from the thunk's own `this`, so no reference outlives the call: C++ may delete the object
+/// afterwards.
 ///
 /// # Safety
 /// `this` is the interface `I` of a live object that [`into_raw`] made for the same `F`.
 #[inline]
-pub(crate) unsafe fn object<'a, F: Family, I: Interface>(this: This) -> &'a Object<F> {
+pub(crate) unsafe fn object<F: Family, I: Interface>(this: &This) -> &Object<F> {
     // SAFETY: `this` was made from the object's own pointer by adding `I::OFFSET`, so going back stays inside
     // it; only shared references to an object ever exist until its destructor.
     unsafe { &*this.byte_sub(I::OFFSET).cast::<Object<F>>() }
@@ -240,7 +241,7 @@ unsafe extern "C" fn get_capability_interface(this: This, kind: PluginCapability
 
 unsafe extern "C" fn clone<F: Family>(this: This) -> This {
     // SAFETY: TensorRT passes the object it was given.
-    let object = unsafe { object::<F, Whole>(this) };
+    let object = unsafe { object::<F, Whole>(&this) };
     object.call(
         |_| release(Object::<F>::boxed(None, F::Kept::default())),
         |implementor| {
@@ -253,7 +254,7 @@ unsafe extern "C" fn clone<F: Family>(this: This) -> This {
 /// A text of the core interface. TensorRT does not expect null there, so a failure is an empty one.
 unsafe fn core_text<F: Family>(this: This, text: fn(&F::Implementor) -> &CStr) -> *const c_char {
     // SAFETY: the slots below pass on what TensorRT called them with.
-    let object = unsafe { object::<F, Core>(this) };
+    let object = unsafe { object::<F, Core>(&this) };
     object.call(|_| c"".as_ptr(), |implementor| Ok(text(implementor).as_ptr()))
 }
 

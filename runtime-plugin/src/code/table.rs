@@ -268,36 +268,56 @@ impl CodeTable {
         Ok(())
     }
 
-    /// Unloads everything, and forgets it even where the driver refuses. Does not wait for a thread that is loading: what it
-    /// loads stays.
+    /// Unloads everything, in relaxed capture mode: in any other mode `cuLibraryUnload` breaks the captures of other threads. Code that
+    /// the driver refuses to unload stays in the table for the next call. Does not wait for a thread that is loading: its code stays, too.
     ///
     /// # Errors
-    /// The driver's first refusal. Where the driver has shut itself down nothing more is asked of it.
+    /// The driver's first refusal. Once the driver has shut itself down it is not called again.
     ///
     /// # Safety
     /// No kernel of this table is used afterwards, by a captured graph neither.
     pub unsafe fn unload_all(&self, driver: &Driver) -> Result<(), DriverError> {
         let Some(mut entries) = locked_at_once(&self.entries) else { return Ok(()) };
-        let mut first = Ok(());
-        let mut ending = false;
-        entries.retain(|_, entry| {
-            let Some(mut loaded) = locked_at_once(entry) else { return true };
-            let library = std::mem::take(&mut *loaded).library;
-            if let Some(library) = library.filter(|_| !ending) {
+        if entries.is_empty() {
+            return Ok(());
+        }
+        let unloaded = in_relaxed_capture_mode(driver, || {
+            let mut first = Ok(());
+            let mut is_shut_down = false;
+            entries.retain(|_, entry| {
+                let Some(mut loaded) = locked_at_once(entry) else { return true };
+                let Some(library) = loaded.library.filter(|_| !is_shut_down) else {
+                    return loaded.library.is_some();
+                };
                 // SAFETY: the caller's promise.
-                let unloaded = unsafe { driver.unload_library(library) };
-                ending = unloaded.as_ref().is_err_and(|error| error.code == CUDA_ERROR_DEINITIALIZED);
-                if first.is_ok() {
-                    first = unloaded;
+                match unsafe { driver.unload_library(library) } {
+                    Ok(()) => {
+                        *loaded = Loaded::default();
+                        false
+                    }
+                    Err(error) => {
+                        is_shut_down = error.code == CUDA_ERROR_DEINITIALIZED;
+                        if first.is_ok() {
+                            first = Err(error);
+                        }
+                        true
+                    }
                 }
-            }
-            false
+            });
+            first
         });
         if entries.is_empty() {
             // The map keeps a node for entries to come, which would be lost with the library: Rust drops no statics.
             *entries = BTreeMap::new();
         }
-        first
+        unloaded
+    }
+
+    /// Frees the table's own memory, of code that is still loaded, too: for the end of the library, whose statics Rust does not drop.
+    pub(super) fn forget_all(&self) {
+        if let Some(mut entries) = locked_at_once(&self.entries) {
+            *entries = BTreeMap::new();
+        }
     }
 
     /// The outer error is the driver's own trouble, the inner one the list of what was refused.

@@ -9,8 +9,8 @@ use cubinder_bundle::launch::HAS_CLUSTERS;
 use super::error::DriverError;
 use super::sys::{
     CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
-    CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_NOT_INITIALIZED,
-    CUDA_SUCCESS, CUcontext, CUdevice, CUfunction, CUkernel, CUlibrary, CUresult, CUstreamCaptureMode,
+    CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, CUDA_ERROR_INVALID_VALUE, CUDA_SUCCESS, CUdevice,
+    CUfunction, CUkernel, CUlibrary, CUresult, CUstreamCaptureMode,
 };
 use super::table::Driver;
 
@@ -57,21 +57,6 @@ impl Driver {
         // SAFETY: `version` is a place for one `int`.
         self.check("cuDriverGetVersion", unsafe { (self.driver_get_version)(&raw mut version) })?;
         Ok(version)
-    }
-
-    /// The calling thread's context; none too where nobody has initialized the driver.
-    ///
-    /// # Errors
-    /// The driver's.
-    pub fn current_context(&self) -> Result<Option<CUcontext>, DriverError> {
-        let mut context = CUcontext::NULL;
-        // SAFETY: `context` is a place for one handle.
-        let code = unsafe { (self.ctx_get_current)(&raw mut context) };
-        if code == CUDA_ERROR_NOT_INITIALIZED {
-            return Ok(None);
-        }
-        self.check("cuCtxGetCurrent", code)?;
-        Ok((!context.is_null()).then_some(context))
     }
 
     /// The device of the calling thread's context.
@@ -288,48 +273,5 @@ impl Driver {
         // SAFETY: `mode` is a place for one `int` that holds a mode.
         let code = unsafe { (self.thread_exchange_stream_capture_mode)(mode) };
         self.check("cuThreadExchangeStreamCaptureMode", code)
-    }
-}
-
-/// A device's primary context, retained and current in this thread for as long as the value lives: for programs that
-/// have no context of their own. Dropping it restores the context that was current before.
-#[derive(Debug)]
-pub struct PrimaryContext<'a> {
-    driver: &'a Driver,
-    device: CUdevice,
-    /// It belongs to the thread that pushed it.
-    _thread: std::marker::PhantomData<*const ()>,
-}
-
-impl<'a> PrimaryContext<'a> {
-    /// Retains the primary context of `device` and makes it current.
-    ///
-    /// # Errors
-    /// The driver's.
-    pub fn make_current(driver: &'a Driver, device: CUdevice) -> Result<PrimaryContext<'a>, DriverError> {
-        let mut context = CUcontext::NULL;
-        // SAFETY: `context` is a place for one handle; an unknown device is answered with an error.
-        let code = unsafe { (driver.device_primary_ctx_retain)(&raw mut context, device) };
-        driver.check("cuDevicePrimaryCtxRetain", code)?;
-        // SAFETY: the context has just been retained.
-        let pushed = driver.check("cuCtxPushCurrent", unsafe { (driver.ctx_push_current)(context) });
-        if let Err(error) = pushed {
-            // SAFETY: undoes the retain above. Its own failure would say less than the one at hand.
-            let _ = unsafe { (driver.device_primary_ctx_release)(device) };
-            return Err(error);
-        }
-        Ok(PrimaryContext { driver, device, _thread: std::marker::PhantomData })
-    }
-}
-
-impl Drop for PrimaryContext<'_> {
-    fn drop(&mut self) {
-        let mut context = CUcontext::NULL;
-        // SAFETY: undoes the push and the retain of `make_current`, in this thread, since the type cannot leave it.
-        // Destructors report nothing.
-        unsafe {
-            let _ = (self.driver.ctx_pop_current)(&raw mut context);
-            let _ = (self.driver.device_primary_ctx_release)(self.device);
-        }
     }
 }

@@ -11,13 +11,14 @@
 
 mod calls;
 mod capture;
+mod context;
 mod error;
 mod queue;
 pub mod sys;
 mod table;
 
-pub use calls::PrimaryContext;
 pub use capture::in_relaxed_capture_mode;
+pub use context::{EnteredContext, PrimaryContext};
 pub use cubinder_bundle::fit::ComputeCapability;
 pub use error::{DriverError, DriverMissing};
 pub use queue::{Configuration, MAX_LAUNCH_ATTRIBUTES};

@@ -51,6 +51,14 @@ handles! {
     CUstream,
 }
 
+impl CUstream {
+    /// Whether it is a default stream: null, `CU_STREAM_LEGACY` (1) or `CU_STREAM_PER_THREAD` (2).
+    #[must_use]
+    pub fn is_default(self) -> bool {
+        self.0.addr() <= 2
+    }
+}
+
 /// `CUdeviceptr`: an address on the device.
 pub type CUdeviceptr = u64;
 

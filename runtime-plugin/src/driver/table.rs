@@ -81,6 +81,9 @@ driver_table! {
         ctx_push_current: c"cuCtxPushCurrent_v2"(CUcontext);
         /// `CUresult cuCtxPopCurrent(CUcontext*)`, since 4.0.
         ctx_pop_current: c"cuCtxPopCurrent_v2"(*mut CUcontext);
+        /// `CUresult cuStreamGetCtx(CUstream, CUcontext*)`, since 9.2. For the special handles (null, legacy, per thread) it returns the
+        /// thread's current context.
+        stream_get_ctx: c"cuStreamGetCtx"(CUstream, *mut CUcontext);
         /// `CUresult cuDeviceGet(CUdevice*, int ordinal)`.
         device_get: c"cuDeviceGet"(*mut CUdevice, c_int);
         /// `CUresult cuDeviceGetCount(int*)`.
@@ -219,7 +222,7 @@ mod tests {
         // SAFETY: nothing is found, so nothing is called.
         let error = unsafe { Driver::from_lookup(|_| std::ptr::null_mut()) }.unwrap_err();
         let DriverMissing::TooOld { missing } = error else { panic!("{error}") };
-        assert_eq!(missing.len(), 27);
+        assert_eq!(missing.len(), 28);
         assert!(missing.contains(&"cuCtxPushCurrent_v2") && !missing.contains(&"cuFuncLoad"));
     }
 

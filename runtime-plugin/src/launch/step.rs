@@ -238,6 +238,9 @@ pub struct AliasRecord {
     input: usize,
     /// Below the number of outputs.
     output: usize,
+    /// How many inputs are given.
+    inputs: usize,
+    outputs: usize,
     bytes: usize,
 }
 
@@ -262,6 +265,8 @@ impl AliasRecord {
                 name: of.name.as_str().into(),
                 input: positions.of(input)?,
                 output,
+                inputs: positions.given(),
+                outputs: plugin.outputs.len(),
                 bytes: usize::try_from(bytes).ok()?,
             })
         };
@@ -289,13 +294,11 @@ impl AliasRecord {
         at: &Addresses<'_>,
         stream: CUstream,
     ) -> Result<bool, EnqueueError> {
-        let (Some(from), Some(to)) = (at.inputs.get(self.input), at.outputs.get(self.output)) else {
-            return Err(EnqueueError::Tensors {
-                which: "outputs",
-                found: at.outputs.len(),
-                expected: self.output.saturating_add(1),
-            });
-        };
+        let missing = |which, found, expected| EnqueueError::Tensors { which, found, expected };
+        let from = at.inputs.get(self.input);
+        let from = from.ok_or_else(|| missing("inputs", at.inputs.len(), self.inputs))?;
+        let to = at.outputs.get(self.output);
+        let to = to.ok_or_else(|| missing("outputs", at.outputs.len(), self.outputs))?;
         if from.addr() == to.addr() || self.bytes == 0 {
             return Ok(false);
         }

@@ -123,7 +123,7 @@ fn device(driver: &Driver, device: CUdevice) -> Result<Device, DriverError> {
     })
 }
 
-fn not_initialized(node: &NodeData, error: &DriverError) -> Error {
+pub(super) fn not_initialized(node: &NodeData, error: &DriverError) -> Error {
     Error::new(Error::FAILED_INITIALIZATION, format!("{}: {error}", node.title))
 }
 

@@ -9,12 +9,12 @@ use trt_abi::{Error, PluginTensorDesc};
 
 use super::announced::Announced;
 use super::circumstances::{circumstances, failure};
-use super::loaded::Loaded;
+use super::loaded::{Loaded, not_initialized};
 use super::node::NodeData;
 use super::told::{Said, say_running, variant_name};
 use crate::code::CodeTable;
 use crate::driver::sys::CUstream;
-use crate::driver::{Driver, DriverError};
+use crate::driver::{Driver, DriverError, EnteredContext};
 use crate::launch::{
     Addresses, AliasRecord, EnqueueError, LaunchError, LaunchRecord, Positions, StepRecord, takes,
 };
@@ -131,7 +131,7 @@ impl Running {
     ///
     /// # Safety
     /// `at` holds the device addresses of the tensors of those shapes and of the workspace that the engine reserves, valid until the
-    /// work has run; `stream` is a live stream of the current context, or null.
+    /// work has run; `stream` is a live stream, or a default stream of the current context.
     #[inline]
     pub(super) unsafe fn enqueue(
         &mut self,
@@ -141,7 +141,8 @@ impl Running {
         stream: *mut c_void,
     ) -> Result<(), Error> {
         if !matches!(self.state, State::Ready(_)) || self.tactic != tactic {
-            self.prepare_late(node, tactic)?;
+            // SAFETY: the caller's promise.
+            unsafe { self.prepare_late(node, tactic, CUstream(stream)) }?;
         }
         let State::Ready(ready) = &self.state else {
             return Err(Error::internal(format!("{}: nothing is ready to be launched", node.title)));
@@ -172,8 +173,12 @@ impl Running {
     }
 
     /// The driver or the context may be there by now, or another tactic was set; if nothing can be launched, this is where the user is told.
+    /// A thread without a context gets that of `stream`, in which the driver launches, for as long as this takes.
+    ///
+    /// # Safety
+    /// `stream` is a live stream, or a default stream.
     #[cold]
-    fn prepare_late(&mut self, node: &NodeData, tactic: i32) -> Result<(), Error> {
+    unsafe fn prepare_late(&mut self, node: &NodeData, tactic: i32, stream: CUstream) -> Result<(), Error> {
         if matches!(self.state, State::Nothing) {
             return Err(Error::new(
                 Error::INVALID_STATE,
@@ -182,12 +187,21 @@ impl Running {
         }
         // What is refused here may be taken at the next enqueue, without other shapes.
         self.state = State::Waiting;
-        self.state = self.prepare(node, tactic)?;
+        // SAFETY: the caller's promise.
+        let enter = |driver: &'static Driver| unsafe { driver.enter_context_of(stream) };
+        let entered =
+            Driver::find().ok().map(enter).transpose().map_err(|error| not_initialized(node, &error))?;
+        let prepared = self.prepare(node, tactic);
+        let left = entered.flatten().map_or(Ok(()), EnteredContext::leave);
+        self.state = prepared?;
+        left.map_err(|error| not_initialized(node, &error))?;
         if matches!(self.state, State::Ready(_)) {
             return Ok(());
         }
         let why = match Driver::find() {
-            Ok(_) => "the calling thread has no current CUDA context".to_owned(),
+            Ok(_) => "the calling thread has no current CUDA context, and a default stream does not name one; make a context \
+                      current, or enqueue into a stream that was created"
+                .to_owned(),
             Err(missing) => missing.to_string(),
         };
         Err(Error::new(Error::FAILED_INITIALIZATION, format!("{}: {why}", node.title)))

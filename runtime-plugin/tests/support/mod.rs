@@ -169,10 +169,7 @@ impl Mock {
 
     /// The calling thread's capture mode; 0 (global) at first.
     pub(crate) fn capture_mode(&self) -> c_int {
-        with(|state| {
-            let id = state.thread();
-            state.modes.get(&id).copied().unwrap_or(0)
-        })
+        with(State::mode)
     }
 
     pub(crate) fn launched(&self) -> Vec<Launched> {
@@ -208,6 +205,12 @@ impl State {
             self.threads.push(this);
             self.threads.len() - 1
         }) as u64
+    }
+
+    /// The calling thread's capture mode.
+    fn mode(&mut self) -> c_int {
+        let id = self.thread();
+        self.modes.get(&id).copied().unwrap_or(0)
     }
 
     /// Records a call and says how it ends, where a test has said so.
@@ -309,6 +312,12 @@ unsafe extern "C" fn ctx_get_device(device: *mut c_int) -> CUresult {
     call("cuCtxGetDevice", no_label, |_| unsafe { *device = CURRENT.get().0 })
 }
 
+/// Every stream belongs to context 0 of device 0.
+unsafe extern "C" fn stream_get_ctx(_: CUstream, context: *mut CUcontext) -> CUresult {
+    // SAFETY: as `cuda.h` says.
+    call("cuStreamGetCtx", no_label, |_| unsafe { *context = CUcontext(std::ptr::without_provenance_mut(1)) })
+}
+
 unsafe extern "C" fn ctx_push_current(_: CUcontext) -> CUresult {
     call("cuCtxPushCurrent", no_label, |_| {})
 }
@@ -406,9 +415,22 @@ unsafe extern "C" fn library_load_data(
     )
 }
 
+/// Behaves as if another thread captured a stream all the time, which forbids this call outside of relaxed mode.
 unsafe extern "C" fn library_unload(library: CUlibrary) -> CUresult {
+    const STREAM_CAPTURE_UNSUPPORTED: CUresult = 900;
     let id = library.0 as usize;
-    call("cuLibraryUnload", |state| state.label(id), |state| state.unloaded.push(id))
+    let mut is_relaxed = true;
+    let code = call(
+        "cuLibraryUnload",
+        |state| state.label(id),
+        |state| {
+            is_relaxed = state.mode() == 2;
+            if is_relaxed {
+                state.unloaded.push(id);
+            }
+        },
+    );
+    if code == 0 && !is_relaxed { STREAM_CAPTURE_UNSUPPORTED } else { code }
 }
 
 unsafe extern "C" fn library_get_kernel(
@@ -617,6 +639,7 @@ pub(crate) fn lookup(name: &'static CStr) -> *mut c_void {
         b"cuDriverGetVersion" => driver_get_version as *mut c_void,
         b"cuCtxGetCurrent" => ctx_get_current as *mut c_void,
         b"cuCtxGetDevice" => ctx_get_device as *mut c_void,
+        b"cuStreamGetCtx" => stream_get_ctx as *mut c_void,
         b"cuCtxPushCurrent_v2" => ctx_push_current as *mut c_void,
         b"cuCtxPopCurrent_v2" => ctx_pop_current as *mut c_void,
         b"cuDeviceGet" => device_get as *mut c_void,

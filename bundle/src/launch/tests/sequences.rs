@@ -47,6 +47,23 @@ fn found(plugin: &Plugin, variant: &Variant, shapes: &[&[i64]]) -> Result<Sequen
 }
 
 #[test]
+fn an_argument_without_a_type_still_needs_a_value() {
+    let plugin = plugin();
+    let facts = Facts { shapes: &[&[4, 3], &[4, 3]], ..Facts::default() };
+    let mut steps = Steps::default();
+    let sequencing = Sequencing::new(&plugin, &plugin.variants[1], &facts, &mut steps).unwrap();
+    let launch = plugin.variants[1].launch(0).unwrap();
+    let quotient = |divisor| Expr {
+        nodes: vec![Node::Int(12), Node::Int(divisor), Node::Binary(BinaryOp::FloorDiv, 0, 1)],
+    };
+    sequencing.check_argument(launch, "n", &quotient(3), &mut steps).unwrap();
+    let error = sequencing.check_argument(launch, "n", &quotient(0), &mut steps).unwrap_err();
+    assert_eq!(error.subject, Subject::Launch(launch.kernel.clone()));
+    assert_eq!(error.role, Role::Argument("n".to_owned()));
+    assert_eq!(error.problem, Problem::NoValue("division by zero: 12 // 0".to_owned()));
+}
+
+#[test]
 fn scratch_buffers_lie_one_behind_the_other() {
     let plugin = plugin();
     let mut variant =

@@ -35,7 +35,7 @@ pub(super) const fn slots<P: Plugin>(versioned: VersionedSlots) -> BuildSlots {
 
 /// # Safety
 /// `this` is the build interface of a live object of `P`.
-unsafe fn this_object<'a, P: Plugin>(this: This) -> &'a PluginObject<P> {
+unsafe fn this_object<P: Plugin>(this: &This) -> &PluginObject<P> {
     // SAFETY: the caller's promise.
     unsafe { object::<One<P>, Build>(this) }
 }
@@ -49,7 +49,7 @@ unsafe extern "C" fn configure_plugin<P: Plugin>(
 ) -> i32 {
     // SAFETY: TensorRT passes its own object, and arrays of these lengths that outlive the call.
     let (object, inputs, outputs) =
-        unsafe { (this_object::<P>(this), slice(inputs, input_count), slice(outputs, output_count)) };
+        unsafe { (this_object::<P>(&this), slice(inputs, input_count), slice(outputs, output_count)) };
     object.call(code, |plugin| plugin.configure(inputs, outputs).map(|()| 0))
 }
 
@@ -62,7 +62,7 @@ unsafe extern "C" fn get_output_data_types<P: Plugin>(
 ) -> i32 {
     // SAFETY: as in `configure_plugin`; TensorRT does not touch `outputs` before the call returns.
     let (object, outputs, inputs) = unsafe {
-        (this_object::<P>(this), slice_to_fill(outputs, output_count, UNSET), slice(inputs, input_count))
+        (this_object::<P>(&this), slice_to_fill(outputs, output_count, UNSET), slice(inputs, input_count))
     };
     object.call(code, |plugin| {
         plugin.output_types(inputs, outputs)?;
@@ -84,7 +84,7 @@ unsafe extern "C" fn get_output_shapes<P: Plugin>(
     // the builder, which outlives the call, and `'b` of the implementor's method is shorter than it.
     let (object, inputs, shape_inputs, outputs, builder) = unsafe {
         (
-            this_object::<P>(this),
+            this_object::<P>(&this),
             slice(inputs.cast::<Shape<'_>>(), input_count),
             slice(shape_inputs.cast::<Shape<'_>>(), shape_input_count),
             slice_to_fill(outputs.cast::<Shape<'_>>(), output_count, Shape::UNSET),
@@ -108,7 +108,7 @@ unsafe extern "C" fn supports_format_combination<P: Plugin>(
 ) -> bool {
     // SAFETY: as in `configure_plugin`; `in_out` holds inputs and outputs.
     let (object, in_out) =
-        unsafe { (this_object::<P>(this), slice(in_out, input_count.saturating_add(output_count))) };
+        unsafe { (this_object::<P>(&this), slice(in_out, input_count.saturating_add(output_count))) };
     object.call(
         |_| false,
         |plugin| {
@@ -124,7 +124,7 @@ unsafe extern "C" fn supports_format_combination<P: Plugin>(
 
 unsafe extern "C" fn get_nb_outputs<P: Plugin>(this: This) -> i32 {
     // SAFETY: TensorRT passes its own object.
-    let object = unsafe { this_object::<P>(this) };
+    let object = unsafe { this_object::<P>(&this) };
     object.call(|_| -1, |plugin| count(plugin.output_count()))
 }
 
@@ -140,43 +140,43 @@ unsafe extern "C" fn get_workspace_size<P: Plugin>(
 ) -> usize {
     // SAFETY: as in `configure_plugin`.
     let (object, inputs, outputs) =
-        unsafe { (this_object::<P>(this), slice(inputs, input_count), slice(outputs, output_count)) };
+        unsafe { (this_object::<P>(&this), slice(inputs, input_count), slice(outputs, output_count)) };
     object.call(|_| IMPOSSIBLE_WORKSPACE, |plugin| plugin.workspace_bytes(inputs, outputs))
 }
 
 unsafe extern "C" fn get_valid_tactics<P: Plugin>(this: This, tactics: *mut i32, tactic_count: i32) -> i32 {
     // SAFETY: as in `configure_plugin`; TensorRT hands over room for as many tactics as `getNbTactics` said,
     // or none.
-    let (object, room) = unsafe { (this_object::<P>(this), slice_to_fill(tactics, tactic_count, 0)) };
+    let (object, room) = unsafe { (this_object::<P>(&this), slice_to_fill(tactics, tactic_count, 0)) };
     object.call(code, |plugin| write_tactics(&plugin.tactics()?, room))
 }
 
 unsafe extern "C" fn get_nb_tactics<P: Plugin>(this: This) -> i32 {
     // SAFETY: TensorRT passes its own object.
-    let object = unsafe { this_object::<P>(this) };
+    let object = unsafe { this_object::<P>(&this) };
     object.call(|_| -1, |plugin| count(plugin.tactics()?.len()))
 }
 
 unsafe extern "C" fn get_timing_cache_id<P: Plugin>(this: This) -> *const c_char {
     // SAFETY: TensorRT passes its own object.
-    let object = unsafe { this_object::<P>(this) };
+    let object = unsafe { this_object::<P>(&this) };
     object.call(|_| std::ptr::null(), |plugin| Ok(pointer(plugin.timing_cache_id())))
 }
 
 unsafe extern "C" fn get_format_combination_limit<P: Plugin>(this: This) -> i32 {
     // SAFETY: TensorRT passes its own object.
-    let object = unsafe { this_object::<P>(this) };
+    let object = unsafe { this_object::<P>(&this) };
     object.call(|_| 0, |plugin| Ok(plugin.format_combination_limit()))
 }
 
 unsafe extern "C" fn get_metadata_string<P: Plugin>(this: This) -> *const c_char {
     // SAFETY: TensorRT passes its own object.
-    let object = unsafe { this_object::<P>(this) };
+    let object = unsafe { this_object::<P>(&this) };
     object.call(|_| std::ptr::null(), |plugin| Ok(pointer(plugin.metadata())))
 }
 
 unsafe extern "C" fn get_aliased_input<P: Plugin>(this: This, output: i32) -> i32 {
     // SAFETY: TensorRT passes its own object.
-    let object = unsafe { this_object::<P>(this) };
+    let object = unsafe { this_object::<P>(&this) };
     object.call(|_| -1, |plugin| aliased(output, |output| plugin.aliased_input(output)))
 }

@@ -26,14 +26,14 @@ pub(super) const fn slots<P: Plugin>(versioned: VersionedSlots) -> RuntimeSlots 
 /// # Safety
 /// `this` is the runtime interface of a live object of `P`.
 #[inline]
-unsafe fn this_object<'a, P: Plugin>(this: This) -> &'a PluginObject<P> {
+unsafe fn this_object<P: Plugin>(this: &This) -> &PluginObject<P> {
     // SAFETY: the caller's promise.
     unsafe { object::<One<P>, Runtime>(this) }
 }
 
 unsafe extern "C" fn set_tactic<P: Plugin>(this: This, tactic: i32) -> i32 {
     // SAFETY: TensorRT passes its own object.
-    let object = unsafe { this_object::<P>(this) };
+    let object = unsafe { this_object::<P>(&this) };
     object.call(code, |plugin| plugin.set_tactic(tactic).map(|()| 0))
 }
 
@@ -46,7 +46,7 @@ unsafe extern "C" fn on_shape_change<P: Plugin>(
 ) -> i32 {
     // SAFETY: TensorRT passes its own object, and arrays of these lengths that outlive the call.
     let (object, inputs, outputs) =
-        unsafe { (this_object::<P>(this), slice(inputs, input_count), slice(outputs, output_count)) };
+        unsafe { (this_object::<P>(&this), slice(inputs, input_count), slice(outputs, output_count)) };
     object.kept.set(input_count, output_count);
     object.call(code, |plugin| plugin.on_shape_change(inputs, outputs).map(|()| 0))
 }
@@ -61,7 +61,7 @@ unsafe extern "C" fn enqueue<P: Plugin>(
     stream: Opaque,
 ) -> i32 {
     // SAFETY: TensorRT passes its own object.
-    let object = unsafe { this_object::<P>(this) };
+    let object = unsafe { this_object::<P>(&this) };
     object.call(code, |plugin| {
         let (input_count, output_count) = object.kept.get()?;
         // SAFETY: the arrays have as many elements as those of the last `onShapeChange`, which speaks of the
@@ -82,13 +82,13 @@ unsafe extern "C" fn enqueue<P: Plugin>(
 
 unsafe extern "C" fn attach_to_context<P: Plugin>(this: This, _context: Opaque) -> This {
     // SAFETY: TensorRT passes its own object.
-    let object = unsafe { this_object::<P>(this) };
+    let object = unsafe { this_object::<P>(&this) };
     attach(object)
 }
 
 unsafe extern "C" fn get_fields_to_serialize<P: Plugin>(this: This) -> *const PluginFieldCollection {
     // SAFETY: TensorRT passes its own object.
-    let object = unsafe { this_object::<P>(this) };
+    let object = unsafe { this_object::<P>(&this) };
     object.call(
         |_| &raw const REFUSED.0,
         |plugin| plugin.fields_to_serialize().map(|fields| ptr::from_ref(fields.as_raw())),

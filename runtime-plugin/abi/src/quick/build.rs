@@ -41,7 +41,7 @@ pub(super) const fn slots<P: QuickPlugin>(versioned: VersionedSlots) -> QuickBui
 
 /// # Safety
 /// `this` is the build interface of a live object of `P`.
-unsafe fn this_object<'a, P: QuickPlugin>(this: This) -> &'a QuickObject<P> {
+unsafe fn this_object<P: QuickPlugin>(this: &This) -> &QuickObject<P> {
     // SAFETY: the caller's promise.
     unsafe { object::<Quick<P>, Build>(this) }
 }
@@ -88,7 +88,7 @@ unsafe extern "C" fn get_output_data_types<P: QuickPlugin>(
     // call returns.
     let (object, outputs, inputs, ranks) = unsafe {
         (
-            this_object::<P>(this),
+            this_object::<P>(&this),
             slice_to_fill(outputs, output_count, UNSET),
             slice(inputs, input_count),
             slice(input_ranks, input_count),
@@ -114,7 +114,7 @@ unsafe extern "C" fn get_output_shapes<P: QuickPlugin>(
     // the builder, which outlives the call, and `'b` of the implementor's method is shorter than it.
     let (object, inputs, shape_inputs, outputs, builder) = unsafe {
         (
-            this_object::<P>(this),
+            this_object::<P>(&this),
             slice(inputs.cast::<Shape<'_>>(), input_count),
             slice(shape_inputs.cast::<Shape<'_>>(), shape_input_count),
             slice_to_fill(outputs.cast::<Shape<'_>>(), output_count, Shape::UNSET),
@@ -138,7 +138,7 @@ unsafe extern "C" fn configure_plugin<P: QuickPlugin>(
 ) -> i32 {
     // SAFETY: as in `get_output_data_types`.
     let (object, inputs, outputs) =
-        unsafe { (this_object::<P>(this), slice(inputs, input_count), slice(outputs, output_count)) };
+        unsafe { (this_object::<P>(&this), slice(inputs, input_count), slice(outputs, output_count)) };
     object.call(code, |plugin| plugin.configure(inputs, outputs).map(|()| 0))
 }
 
@@ -153,7 +153,7 @@ unsafe extern "C" fn get_nb_supported_format_combinations<P: QuickPlugin>(
 ) -> i32 {
     // SAFETY: as in `get_output_data_types`; `in_out` holds inputs and outputs.
     let (object, in_out) =
-        unsafe { (this_object::<P>(this), InOut::from_raw(in_out, input_count, output_count)) };
+        unsafe { (this_object::<P>(&this), InOut::from_raw(in_out, input_count, output_count)) };
     object.call(|_| NO_COMBINATION, |plugin| count(rows(plugin, &in_out?)?.len()))
 }
 
@@ -167,7 +167,7 @@ unsafe extern "C" fn get_supported_format_combinations<P: QuickPlugin>(
 ) -> i32 {
     // SAFETY: as above.
     let (object, in_out) =
-        unsafe { (this_object::<P>(this), InOut::from_raw(in_out, input_count, output_count)) };
+        unsafe { (this_object::<P>(&this), InOut::from_raw(in_out, input_count, output_count)) };
     object.call(code, |plugin| {
         let in_out = in_out?;
         let rows = rows(plugin, &in_out)?;
@@ -204,13 +204,13 @@ fn rows<P: QuickPlugin>(plugin: &P, in_out: &InOut<'_>) -> Result<Vec<Vec<Plugin
 
 unsafe extern "C" fn get_nb_outputs<P: QuickPlugin>(this: This) -> i32 {
     // SAFETY: TensorRT passes its own object.
-    let object = unsafe { this_object::<P>(this) };
+    let object = unsafe { this_object::<P>(&this) };
     object.call(|_| -1, |plugin| count(plugin.output_count()))
 }
 
 unsafe extern "C" fn get_aliased_input<P: QuickPlugin>(this: This, output: i32) -> i32 {
     // SAFETY: TensorRT passes its own object.
-    let object = unsafe { this_object::<P>(this) };
+    let object = unsafe { this_object::<P>(&this) };
     object.call(|_| -1, |plugin| aliased(output, |output| plugin.aliased_input(output)))
 }
 
@@ -220,25 +220,25 @@ unsafe extern "C" fn get_valid_tactics<P: QuickPlugin>(
     tactic_count: i32,
 ) -> i32 {
     // SAFETY: as in `get_output_data_types`; TensorRT hands over room for as many tactics as `getNbTactics` said, or none.
-    let (object, room) = unsafe { (this_object::<P>(this), slice_to_fill(tactics, tactic_count, 0)) };
+    let (object, room) = unsafe { (this_object::<P>(&this), slice_to_fill(tactics, tactic_count, 0)) };
     object.call(code, |plugin| write_tactics(&plugin.tactics()?, room))
 }
 
 unsafe extern "C" fn get_nb_tactics<P: QuickPlugin>(this: This) -> i32 {
     // SAFETY: TensorRT passes its own object.
-    let object = unsafe { this_object::<P>(this) };
+    let object = unsafe { this_object::<P>(&this) };
     object.call(|_| -1, |plugin| count(plugin.tactics()?.len()))
 }
 
 unsafe extern "C" fn get_timing_cache_id<P: QuickPlugin>(this: This) -> *const c_char {
     // SAFETY: TensorRT passes its own object.
-    let object = unsafe { this_object::<P>(this) };
+    let object = unsafe { this_object::<P>(&this) };
     object.call(|_| std::ptr::null(), |plugin| Ok(pointer(plugin.timing_cache_id())))
 }
 
 unsafe extern "C" fn get_metadata_string<P: QuickPlugin>(this: This) -> *const c_char {
     // SAFETY: TensorRT passes its own object.
-    let object = unsafe { this_object::<P>(this) };
+    let object = unsafe { this_object::<P>(&this) };
     object.call(|_| std::ptr::null(), |plugin| Ok(pointer(plugin.metadata())))
 }
 
@@ -256,7 +256,7 @@ unsafe extern "C" fn get_launch_params<P: QuickPlugin>(
     // the call.
     let (object, inputs, in_out, receiver, builder) = unsafe {
         (
-            this_object::<P>(this),
+            this_object::<P>(&this),
             slice(inputs.cast::<Shape<'_>>(), input_count),
             InOut::from_raw(in_out, input_count, output_count),
             Receiver::from_raw(params, scalars),
@@ -286,7 +286,7 @@ unsafe extern "C" fn get_kernel<P: QuickPlugin>(
     // SAFETY: as in `get_output_data_types`; each of the last three is null or one place of TensorRT's.
     let (object, inputs, outputs, name, compiled, size) = unsafe {
         (
-            this_object::<P>(this),
+            this_object::<P>(&this),
             slice(inputs, input_count),
             slice(outputs, output_count),
             slice_to_fill(name, 1, std::ptr::null()),
@@ -324,6 +324,6 @@ fn code_size(kernel: &QuickKernel<'_>) -> Result<i32, Error> {
 
 unsafe extern "C" fn set_tactic<P: QuickPlugin>(this: This, tactic: i32) -> i32 {
     // SAFETY: TensorRT passes its own object.
-    let object = unsafe { this_object::<P>(this) };
+    let object = unsafe { this_object::<P>(&this) };
     object.call(code, |plugin| plugin.set_tactic(tactic).map(|()| 0))
 }

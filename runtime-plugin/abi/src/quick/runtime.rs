@@ -24,7 +24,7 @@ pub(super) const fn slots<P: QuickPlugin>(versioned: VersionedSlots) -> QuickRun
 
 unsafe extern "C" fn set_tactic<P: QuickPlugin>(this: This, tactic: i32) -> i32 {
     // SAFETY: TensorRT passes its own object.
-    let object = unsafe { object::<Quick<P>, Runtime>(this) };
+    let object = unsafe { object::<Quick<P>, Runtime>(&this) };
     object.call(code, |plugin| plugin.set_tactic(tactic).map(|()| 0))
 }
 
@@ -42,7 +42,7 @@ unsafe extern "C" fn enqueue<P: QuickPlugin>(
     _stream: *mut c_void,
 ) -> i32 {
     // SAFETY: TensorRT passes its own object.
-    let object = unsafe { object::<Quick<P>, Runtime>(this) };
+    let object = unsafe { object::<Quick<P>, Runtime>(&this) };
     object.call(code, |_| {
         Err(Error::new(
             Error::INVALID_STATE,

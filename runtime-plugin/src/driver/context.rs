@@ -1,0 +1,122 @@
+//! The calling thread's context, and contexts that are current for a time.
+
+use std::marker::PhantomData;
+
+use super::error::DriverError;
+use super::sys::{CUDA_ERROR_NOT_INITIALIZED, CUcontext, CUdevice, CUstream};
+use super::table::Driver;
+
+impl Driver {
+    /// The calling thread's context; also `None` if the driver is not initialized.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn current_context(&self) -> Result<Option<CUcontext>, DriverError> {
+        let mut context = CUcontext::NULL;
+        // SAFETY: `context` is a place for one handle.
+        let code = unsafe { (self.ctx_get_current)(&raw mut context) };
+        if code == CUDA_ERROR_NOT_INITIALIZED {
+            return Ok(None);
+        }
+        self.check("cuCtxGetCurrent", code)?;
+        Ok((!context.is_null()).then_some(context))
+    }
+
+    /// Makes the context of `stream` current in this thread, if the thread has none. Returns `None` if the thread has a context already
+    /// or the stream is a default stream, which belongs to the thread's context. Allowed during stream captures.
+    ///
+    /// # Errors
+    /// The driver's.
+    ///
+    /// # Safety
+    /// `stream` is a live stream of this driver or one of the default streams.
+    pub unsafe fn enter_context_of(
+        &self,
+        stream: CUstream,
+    ) -> Result<Option<EnteredContext<'_>>, DriverError> {
+        if stream.is_default() || self.current_context()?.is_some() {
+            return Ok(None);
+        }
+        let mut context = CUcontext::NULL;
+        // SAFETY: `context` is a place for one handle; the stream is the caller's promise.
+        self.check("cuStreamGetCtx", unsafe { (self.stream_get_ctx)(stream, &raw mut context) })?;
+        self.push(context)?;
+        Ok(Some(EnteredContext { driver: self, _thread: PhantomData }))
+    }
+
+    fn push(&self, context: CUcontext) -> Result<(), DriverError> {
+        // SAFETY: the driver has just returned this context; one that has been destroyed since is answered with an error.
+        self.check("cuCtxPushCurrent", unsafe { (self.ctx_push_current)(context) })
+    }
+
+    fn pop(&self) -> Result<(), DriverError> {
+        let mut context = CUcontext::NULL;
+        // SAFETY: `context` is a place for one handle; an empty stack is answered with an error.
+        self.check("cuCtxPopCurrent", unsafe { (self.ctx_pop_current)(&raw mut context) })
+    }
+}
+
+/// A context that is current in this thread until [`EnteredContext::leave`] or the end of the value.
+#[derive(Debug)]
+pub struct EnteredContext<'a> {
+    driver: &'a Driver,
+    /// It belongs to the thread that pushed it.
+    _thread: PhantomData<*const ()>,
+}
+
+impl EnteredContext<'_> {
+    /// Ends it.
+    ///
+    /// # Errors
+    /// The driver's; the context then stays current.
+    pub fn leave(self) -> Result<(), DriverError> {
+        let left = self.driver.pop();
+        std::mem::forget(self);
+        left
+    }
+}
+
+impl Drop for EnteredContext<'_> {
+    /// Only while unwinding, where an error cannot be reported.
+    fn drop(&mut self) {
+        let _ = self.driver.pop();
+    }
+}
+
+/// A device's primary context, retained and current in this thread for as long as the value lives: for programs that
+/// have no context of their own. Dropping it restores the context that was current before.
+#[derive(Debug)]
+pub struct PrimaryContext<'a> {
+    driver: &'a Driver,
+    device: CUdevice,
+    /// It belongs to the thread that pushed it.
+    _thread: PhantomData<*const ()>,
+}
+
+impl<'a> PrimaryContext<'a> {
+    /// Retains the primary context of `device` and makes it current.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn make_current(driver: &'a Driver, device: CUdevice) -> Result<PrimaryContext<'a>, DriverError> {
+        let mut context = CUcontext::NULL;
+        // SAFETY: `context` is a place for one handle; an unknown device is answered with an error.
+        let code = unsafe { (driver.device_primary_ctx_retain)(&raw mut context, device) };
+        driver.check("cuDevicePrimaryCtxRetain", code)?;
+        if let Err(error) = driver.push(context) {
+            // SAFETY: undoes the retain above. Its own failure would say less than the one at hand.
+            let _ = unsafe { (driver.device_primary_ctx_release)(device) };
+            return Err(error);
+        }
+        Ok(PrimaryContext { driver, device, _thread: PhantomData })
+    }
+}
+
+impl Drop for PrimaryContext<'_> {
+    fn drop(&mut self) {
+        // Destructors report nothing.
+        let _ = self.driver.pop();
+        // SAFETY: undoes the retain of `make_current`.
+        let _ = unsafe { (self.driver.device_primary_ctx_release)(self.device) };
+    }
+}

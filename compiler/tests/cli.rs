@@ -478,7 +478,7 @@ const MISTAKES: &[Mistake] = &[
     (
         "name_of_manifest_is_no_name",
         |project| {
-            fs::rename(project.path("manifests/scale.toml"), project.path("manifests/a b.toml")).unwrap()
+            fs::rename(project.path("manifests/scale.toml"), project.path("manifests/a b.toml")).unwrap();
         },
         &["manifests/a b.toml"],
     ),

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::place::{clamp, place};
+use super::place::clamp;
 use super::{Colour, Diagnostic, Label, Severity, render_one};
 
 /// One message. Fields are only ever added.
@@ -64,11 +64,11 @@ fn message(diagnostic: &Diagnostic) -> Message<'_> {
 }
 
 fn location(label: &Label) -> Location<'_> {
-    let text = &label.span.source.text;
-    let range = clamp(text, &label.span.range);
-    let (start, end) = (place(text, range.start), place(text, range.end));
+    let source = &label.span.source;
+    let range = clamp(&source.text, &label.span.range);
+    let (start, end) = (source.place(range.start), source.place(range.end));
     Location {
-        path: label.span.source.path.to_string_lossy().into_owned(),
+        path: source.path.to_string_lossy().into_owned(),
         byte_start: range.start,
         byte_end: range.end,
         line_start: start.line,

@@ -18,6 +18,10 @@ pub(super) struct Size {
     pub(super) length: usize,
     /// The deepest expression.
     pub(super) depth: usize,
+    /// The most nodes that are tried.
+    pub(super) worlds: usize,
+    /// Whether the prover looks for cases that refute, and the rules of `cubinder check` are asked as well.
+    pub(super) searches: bool,
 }
 
 /// What an expression is for.
@@ -286,7 +290,8 @@ pub(super) fn manifest(bytes: &[u8], size: Size) -> Manifest {
     let most = tape.size.number;
     let lengths = tape.of(&[(1, 1), (0, 1), (1, 2), (0, tape.size.length), (2, 2)]);
     let items = tape.of(&[vec![0, 1], vec![-1, 0, 2], vec![1, 2], vec![0, 1, i64::from(i32::MAX)]]);
-    let extremes = tape.of(&[vec![0, 1], vec![-1, 0, 2], vec![i64::MIN, -1, 0, 3, i64::MAX], vec![2, 1 << 40]]);
+    let extremes =
+        tape.of(&[vec![0, 1], vec![-1, 0, 2], vec![i64::MIN, -1, 0, 3, i64::MAX], vec![2, 1 << 40]]);
     let below = tape.of(&[0, -2, 1]);
     let ranks = tape.of(&[(1, 1), (1, 2), (2, 2), (0, 2)]);
     let dims = tape.of(&[(0, most), (0, 1), (1, most)]);
@@ -313,7 +318,7 @@ pub(super) fn manifest(bytes: &[u8], size: Size) -> Manifest {
         slots.push(Slot { role, index: slots.len(), range: start..text.len(), tree });
         let _ = writeln!(text, "'{after}");
     };
-    for _ in 0..tape.pick(3) {
+    for _ in 0..tape.of(&[0, 0, 1, 2]) {
         let depth = depth(tape);
         put(&mut text, Role::Require, "  { expr = ", tape.bool(depth), ", message = \"m\" },");
     }

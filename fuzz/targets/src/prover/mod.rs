@@ -22,14 +22,13 @@ use tree::{Meaning, Tree};
 use world::{HELD, OUTPUT, World};
 
 /// Random manifests with everything that is proved of them.
-pub static TARGET: Target = Target::new("prover", run, seeds, include_str!("../../../dictionaries/prover.dict"));
+pub static TARGET: Target =
+    Target::new("prover", run, seeds, include_str!("../../../dictionaries/prover.dict"));
 
-/// What libFuzzer runs is larger than what the suite does.
-const LARGE: Size = Size { number: 4, length: 3, depth: 5 };
-const LARGE_WORLDS: usize = 6_000;
-/// The domains of the suite's manifests.
-const SMALL: Size = Size { number: 3, length: 2, depth: 4 };
-const SMALL_WORLDS: usize = 1_500;
+/// What the suite and libFuzzer run: most time is spent in the search for cases, which proves nothing.
+const SMALL: Size = Size { number: 4, length: 3, depth: 5, worlds: 2_000, searches: false };
+/// The same manifests with more of their nodes, and with all that `cubinder check` asks.
+const LARGE: Size = Size { worlds: 6_000, searches: true, ..SMALL };
 
 /// The most elements of an output that are met: fewer than anything that the prover leaves out.
 const MOST_ELEMENTS: i128 = 1 << 40;
@@ -52,13 +51,12 @@ fn add(count: &AtomicU64, more: usize) {
 }
 
 fn run(bytes: &[u8]) {
-    try_manifest(&generate::manifest(bytes, LARGE), LARGE_WORLDS, &Counts::default());
+    try_bytes(bytes, SMALL, &Counts::default());
 }
 
-/// Checks the manifest of some bytes, of the suite's size or of the fuzzer's.
-pub fn check_bytes(bytes: &[u8], large: bool, counts: &Counts) {
-    let (size, worlds) = if large { (LARGE, LARGE_WORLDS) } else { (SMALL, SMALL_WORLDS) };
-    try_manifest(&generate::manifest(bytes, size), worlds, counts);
+/// Checks the manifest of some bytes; `thorough` asks all that `cubinder check` asks, which takes a second each without optimization.
+pub fn check_bytes(bytes: &[u8], thorough: bool, counts: &Counts) {
+    try_bytes(bytes, if thorough { LARGE } else { SMALL }, counts);
 }
 
 /// The same bytes for the same number (splitmix64).
@@ -92,7 +90,8 @@ impl Node {
         let dims = shape.map(|shape| shape.list().iter().map(|dim| dim.int() as i64).collect::<Vec<i64>>());
         let (low, high) = manifest.limit;
         let allowed = dims.filter(|dims| {
-            let count: i128 = dims.iter().fold(1, |count: i128, &dim| count.saturating_mul(dim.max(1).into()));
+            let count: i128 =
+                dims.iter().fold(1, |count: i128, &dim| count.saturating_mul(dim.max(1).into()));
             dims.len() <= 8 && count <= MOST_ELEMENTS && dims.iter().all(|dim| (low..=high).contains(dim))
         });
         let has_output = allowed.is_some();
@@ -110,7 +109,7 @@ impl Node {
     }
 }
 
-/// What is said of an expression in all nodes of a domain.
+/// A statement about an expression in all nodes of a domain.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Claim {
     Always,
@@ -149,27 +148,30 @@ impl Claim {
 /// A manifest, what the compiler made of it, and all nodes that it allows.
 struct Trial<'m> {
     manifest: &'m Manifest,
+    size: Size,
     resolved: &'m Resolved,
     nodes: Vec<Node>,
     counts: &'m Counts,
 }
 
-fn try_manifest(manifest: &Manifest, most: usize, counts: &Counts) {
-    // What cannot be right in any node is refused, which says nothing that could be checked.
+fn try_bytes(bytes: &[u8], size: Size, counts: &Counts) {
+    let manifest = &generate::manifest(bytes, size);
+    // The compiler rejects manifests that no node can meet; nothing is proved of them.
     let source = Source::new("manifests/prover.toml", manifest.text.as_str());
     let Ok(resolved) = resolve::read(&source) else { return };
     add(&counts.manifests, 1);
     let require: Vec<&Tree> = manifest.with_role(Role::Require).map(|slot| &slot.tree).collect();
-    let is_allowed = |world: &World| {
-        require.iter().all(|tree| tree.meaning(world) == Some(Meaning::Bool(true)))
-    };
-    let worlds = manifest.choices.worlds(most).filter(is_allowed);
+    let is_allowed =
+        |world: &World| require.iter().all(|tree| tree.meaning(world) == Some(Meaning::Bool(true)));
+    let worlds = manifest.choices.worlds(size.worlds).filter(is_allowed);
     let nodes: Vec<Node> = worlds.map(|world| Node::new(manifest, world)).collect();
     add(&counts.evaluations, nodes.len() * manifest.slots.len());
-    let trial = Trial { manifest, resolved: &resolved, nodes, counts };
+    let trial = Trial { manifest, size, resolved: &resolved, nodes, counts };
     trial.evaluation_agrees();
     trial.claims();
-    trial.obligations();
+    if size.searches {
+        trial.obligations();
+    }
 }
 
 impl Trial<'_> {
@@ -229,14 +231,21 @@ impl Trial<'_> {
         }
     }
 
-    /// Holds a verdict against every node of its domain.
-    fn compare(&self, what: &str, claim: Claim, verdict: &Verdict, slot: &Slot, domain: impl Fn(&Node) -> bool) {
+    /// Checks a verdict against every node of its domain.
+    fn compare(
+        &self,
+        what: &str,
+        claim: Claim,
+        verdict: &Verdict,
+        slot: &Slot,
+        domain: impl Fn(&Node) -> bool,
+    ) {
         match verdict {
             Verdict::Proved => {
                 add(&self.counts.proved, 1);
                 for node in self.nodes.iter().filter(|node| domain(node)) {
                     if !claim.holds(node.meaning(slot)) {
-                        self.fail(&format!("{what} is no proof of {claim:?}"), slot, &node.world);
+                        self.fail(&format!("{what}: {claim:?} was proved and is false"), slot, &node.world);
                     }
                 }
             }
@@ -245,7 +254,14 @@ impl Trial<'_> {
         }
     }
 
-    fn compare_case(&self, what: &str, claim: Claim, case: &Case, slot: &Slot, domain: impl Fn(&Node) -> bool) {
+    fn compare_case(
+        &self,
+        what: &str,
+        claim: Claim,
+        case: &Case,
+        slot: &Slot,
+        domain: impl Fn(&Node) -> bool,
+    ) {
         let mut reads_addresses = false;
         let mut visit = |tree: &Tree| reads_addresses |= matches!(tree, Tree::Aligned(..));
         self.manifest.slots.iter().for_each(|slot| slot.tree.visit(&mut visit));
@@ -253,21 +269,34 @@ impl Trial<'_> {
         add(&self.counts.refuted, 1);
         let node = Node::new(self.manifest, world);
         if !self.manifest.with_role(Role::Require).all(|rule| node.is_true(rule)) || !domain(&node) {
-            self.fail(&format!("{what} is refuted by a node that the manifest does not allow"), slot, &node.world);
+            self.fail(
+                &format!("{what} is refuted by a node that the manifest does not allow"),
+                slot,
+                &node.world,
+            );
         }
         if claim.holds(node.meaning(slot)) {
             self.fail(&format!("{what} is refuted by a node that meets {claim:?}"), slot, &node.world);
         }
     }
 
+    fn whole(&self) -> Domain<'_> {
+        let whole = Domain::of(&self.resolved.draft.plugin).hasty();
+        if self.size.searches { whole } else { whole.without_search() }
+    }
+
     /// What the prover says of each expression, over all nodes and over those in which a guard holds.
     fn claims(&self) {
         let plugin = &self.resolved.draft.plugin;
-        let whole = Domain::of(plugin).hasty();
+        let whole = self.whole();
         for (slot, expr) in self.compiled() {
             match slot.role {
                 Role::Require => {}
-                Role::Shape => self.of_expression("before outputs", &whole.clone().before_outputs(), slot, &expr, |_| true),
+                Role::Shape => {
+                    self.of_expression("before outputs", &whole.clone().before_outputs(), slot, &expr, |_| {
+                        true
+                    })
+                }
                 _ => self.of_expression("all nodes", &whole, slot, &expr, |node| node.has_output),
             }
         }
@@ -329,11 +358,11 @@ impl Trial<'_> {
         let near = |dim: i64| Interval { min: dim / 2, max: dim };
         let profile: Vec<Vec<Interval>> =
             shapes.iter().map(|shape| shape.iter().map(|&dim| near(dim)).collect()).collect();
-        let plugin = &self.resolved.draft.plugin;
-        let domain = Domain::of(plugin).hasty().with_attributes(&centre.world.values).with_profile(&profile);
+        let domain = self.whole().with_attributes(&centre.world.values).with_profile(&profile);
         let member = |node: &Node| {
             let within = |(shape, profile): (&Vec<i64>, &Vec<Interval>)| {
-                shape.len() == profile.len() && shape.iter().zip(profile).all(|(dim, near)| near.contains(*dim))
+                shape.len() == profile.len()
+                    && shape.iter().zip(profile).all(|(dim, near)| near.contains(*dim))
             };
             node.has_output
                 && node.world.values == centre.world.values
@@ -349,15 +378,17 @@ impl Trial<'_> {
     /// What `cubinder check` says is proved.
     fn obligations(&self) {
         let checked = check::check(self.resolved);
-        let guards: Vec<&Slot> = self.manifest.slots.iter().filter(|slot| matches!(slot.role, Role::Guard(_))).collect();
+        let guards: Vec<&Slot> =
+            self.manifest.slots.iter().filter(|slot| matches!(slot.role, Role::Guard(_))).collect();
         let chosen = |node: &Node| node.has_output && guards.iter().any(|guard| node.is_true(guard));
         let done = |node: &Node| self.manifest.with_role(Role::When).all(|when| node.is_true(when));
-        let runs = |node: &Node| {
-            node.meaning(self.slot(Role::Grid)).is_some_and(|grid| *grid != Meaning::Int(0))
-        };
+        let runs =
+            |node: &Node| node.meaning(self.slot(Role::Grid)).is_some_and(|grid| *grid != Meaning::Int(0));
         for obligation in checked.obligations.iter().filter(|it| it.verdict == Verdict::Proved) {
             let place = obligation.span.range.start;
-            let Some(slot) = self.manifest.slots.iter().find(|slot| slot.range.contains(&place)) else { continue };
+            let Some(slot) = self.manifest.slots.iter().find(|slot| slot.range.contains(&place)) else {
+                continue;
+            };
             let words: Vec<&str> = obligation.statement.split(' ').collect();
             let claim = match words.as_slice() {
                 [.., "has", "a", "value"] => Claim::HasValue,

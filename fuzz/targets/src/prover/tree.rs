@@ -260,8 +260,20 @@ fn binary(op: &str, left: &Meaning, right: &Meaning) -> Option<Meaning> {
             "+" => fits(left + right),
             "-" => fits(left - right),
             "*" => fits(left * right),
-            "//" => if right == 0 { None } else { fits(floor_div(left, right)) },
-            "%" => if right == 0 { None } else { fits(left - floor_div(left, right) * right) },
+            "//" => {
+                if right == 0 {
+                    None
+                } else {
+                    fits(floor_div(left, right))
+                }
+            }
+            "%" => {
+                if right == 0 {
+                    None
+                } else {
+                    fits(left - floor_div(left, right) * right)
+                }
+            }
             "<" => Some(Meaning::Bool(left < right)),
             "<=" => Some(Meaning::Bool(left <= right)),
             ">" => Some(Meaning::Bool(left > right)),

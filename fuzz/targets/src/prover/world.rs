@@ -1,4 +1,4 @@
-//! Nodes with their shapes: what a manifest of [`super::generate`] allows, one after the other.
+//! Nodes with their shapes: everything that a manifest of [`super::generate`] allows.
 
 use cubinder_bundle::Value;
 use cubinder_bundle::expr::{DeviceFact, Environment};

@@ -153,6 +153,12 @@ pub enum ScalarType {
     F64,
     /// `bool`, one byte.
     Bool,
+    /// An integer of 1, 2, 4 or 8 bytes whose sign is not known, as that of an enumeration: it holds what a signed and an unsigned
+    /// integer of this width both hold.
+    Natural {
+        /// Width in bytes.
+        bytes: u8,
+    },
 }
 
 impl ScalarType {
@@ -160,7 +166,9 @@ impl ScalarType {
     #[must_use]
     pub const fn size(self) -> u32 {
         match self {
-            ScalarType::Int { bytes } | ScalarType::UInt { bytes } => bytes as u32,
+            ScalarType::Int { bytes } | ScalarType::UInt { bytes } | ScalarType::Natural { bytes } => {
+                bytes as u32
+            }
             ScalarType::F32 => 4,
             ScalarType::F64 => 8,
             ScalarType::Bool => 1,

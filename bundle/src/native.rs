@@ -535,7 +535,10 @@ impl<B: ShapeBuilder> Lowering<'_, B> {
                 }
                 return Ok(());
             }
-            (Symbol::Int(dim), ScalarType::Int { .. } | ScalarType::UInt { .. }) => dim,
+            (
+                Symbol::Int(dim),
+                ScalarType::Int { .. } | ScalarType::UInt { .. } | ScalarType::Natural { .. },
+            ) => dim,
             (Symbol::Bool(dim), ScalarType::Bool) => dim,
             (Symbol::Int(_), ScalarType::F32 | ScalarType::F64) => {
                 return Err(problem(Problem::NoValue(

@@ -56,8 +56,7 @@ pub(crate) fn unit(folder: &Path, text: &str, kernel: &str, types: &[DataType]) 
 
 /// What [`unit`] is made of.
 pub(crate) fn draft(folder: &Path, text: &str, kernel: &str, types: &[DataType]) -> (Unit, Arc<Source>) {
-    let manifest =
-        Arc::new(Source { path: "manifests/test.toml".into(), text: format!("kernel = \"{kernel}\"\n") });
+    let manifest = Source::new("manifests/test.toml", format!("kernel = \"{kernel}\"\n"));
     let span = |range| Span { source: Arc::clone(&manifest), range };
     let path = folder.join("kernels/test.cu");
     let draft = Unit {
@@ -82,7 +81,7 @@ pub(crate) fn draft(folder: &Path, text: &str, kernel: &str, types: &[DataType])
         shared_outputs: Vec::new(),
         args_are_known: true,
     };
-    (draft, Arc::new(Source { path, text: text.to_owned() }))
+    (draft, Source::new(path, text))
 }
 
 /// Diagnostics as text: severity, message, places with the marked text, notes, help.

@@ -13,7 +13,7 @@ use crate::{process, workspace};
 
 /// The help of the command.
 pub(crate) const LONG_ABOUT: &str = "\
-Change the code that reads bundles and fields, decides guards and evaluates launches, one place at a time, and run the tests that are \
+Change the code that reads bundles and fields, decides guards, proves claims and evaluates launches, one place at a time, and run the tests that are \
 about it. A change that no test notices survives: it is told, and the exit status says so.
 
 Needs cargo-mutants, and says how to get it. Works in a copy of the checkout (in TMPDIR); what was found is in target/mutants/GROUP. \
@@ -35,7 +35,7 @@ struct Group {
     tests: &'static [&'static str],
 }
 
-const GROUPS: [Group; 5] = [
+const GROUPS: [Group; 6] = [
     Group {
         name: "reader",
         package: "cubinder-bundle",
@@ -77,6 +77,17 @@ const GROUPS: [Group; 5] = [
         ],
         programs: &["--lib"],
         tests: &["launch::"],
+    },
+    Group {
+        name: "prover",
+        package: "cubinder-bundle",
+        files: &[
+            "bundle/src/expr/bounds/arrays.rs",
+            "bundle/src/expr/bounds/walk.rs",
+            "bundle/src/proof/frame.rs",
+        ],
+        programs: &["--lib"],
+        tests: &["expr::", "proof::"],
     },
     Group {
         name: "fields",
@@ -247,7 +258,10 @@ mod tests {
         let one: Vec<&str> = chosen(&names(&["guards"])).unwrap().iter().map(|group| group.name).collect();
         assert_eq!(one, ["guards"]);
         let error = chosen(&names(&["guards", "guard"])).err().unwrap().to_string();
-        assert_eq!(error, "there is no group `guard`; there are reader, guards, launch, fields, node");
+        assert_eq!(
+            error,
+            "there is no group `guard`; there are reader, guards, launch, prover, fields, node"
+        );
     }
 
     #[test]

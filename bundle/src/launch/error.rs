@@ -188,6 +188,7 @@ fn scalar_name(ty: ScalarType) -> String {
         ScalarType::F32 => "f32".to_owned(),
         ScalarType::F64 => "f64".to_owned(),
         ScalarType::Bool => "bool".to_owned(),
+        ScalarType::Natural { bytes } => format!("enum of {} bits", u32::from(bytes) * 8),
     }
 }
 
@@ -199,6 +200,7 @@ fn integers(ty: ScalarType) -> Option<(i128, i128)> {
             Some((-half, half - 1))
         }
         ScalarType::UInt { bytes: bytes @ 1..=8 } => Some((0, (1_i128 << (u32::from(bytes) * 8)) - 1)),
+        ScalarType::Natural { bytes: bytes @ 1..=8 } => Some((0, (1_i128 << (u32::from(bytes) * 8 - 1)) - 1)),
         _ => None,
     }
 }

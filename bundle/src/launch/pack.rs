@@ -22,6 +22,11 @@ pub fn append(bytes: &mut Vec<u8>, ty: ScalarType, value: &Value) -> Result<(), 
             let fits = bits(width).is_some_and(|bits| value >= 0 && (bits == 64 || value >> bits == 0));
             append_low(bytes, value, width, fits).ok_or_else(unfit)
         }
+        ScalarType::Natural { bytes: width } => {
+            let value = integer(value)?;
+            let fits = bits(width).is_some_and(|bits| value >= 0 && value >> (bits - 1) == 0);
+            append_low(bytes, value, width, fits).ok_or_else(unfit)
+        }
         ScalarType::F32 => {
             let wide = float(value)?.ok_or_else(unfit)?;
             #[allow(clippy::cast_possible_truncation)] // rounded to the nearest, as a C compiler does
@@ -98,12 +103,15 @@ mod tests {
         for width in [1_u8, 2, 4, 8] {
             let bits = u32::from(width) * 8;
             let (int, uint) = (ScalarType::Int { bytes: width }, ScalarType::UInt { bytes: width });
+            let natural = ScalarType::Natural { bytes: width };
             let least = (-1_i128) << (bits - 1);
             for value in [least - 1, least, -1, 0, 1, -least - 1, -least, -2 * least - 1, -2 * least] {
                 let Ok(given) = i64::try_from(value) else { continue };
                 let low = given.to_le_bytes()[..usize::from(width)].to_vec();
                 let signed = (least..-least).contains(&value).then(|| low.clone());
                 let unsigned = (0..-2 * least).contains(&value).then_some(low);
+                let both = signed.clone().filter(|_| given >= 0);
+                assert_eq!(packed(natural, Value::Int(given)), both, "{given} of either sign, {bits} bits");
                 assert_eq!(packed(int, Value::Int(given)), signed, "{given} as i{bits}");
                 assert_eq!(packed(uint, Value::Int(given)), unsigned, "{given} as u{bits}");
             }
@@ -112,6 +120,7 @@ mod tests {
         assert_eq!(packed(ScalarType::Int { bytes: 3 }, Value::Int(1)), None, "no such type");
         assert_eq!(packed(ScalarType::UInt { bytes: 0 }, Value::Int(0)), None, "no such type");
         assert_eq!(packed(ScalarType::Int { bytes: 255 }, Value::Int(0)), None, "no such type");
+        assert_eq!(packed(ScalarType::Natural { bytes: 0 }, Value::Int(0)), None, "no such type");
         assert_eq!(packed(ScalarType::Int { bytes: 0 }, Value::Int(0)), None, "no such type");
     }
 

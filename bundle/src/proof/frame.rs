@@ -173,7 +173,7 @@ impl<'p> Frame<'p> {
             Frame { ranges, terms: Arc::default(), facts: Facts::default(), tags: Tags::default() };
         match frame.fill(domain, &cap, meter) {
             Ok(()) => Some(frame),
-            Err(Stop::Unreachable) => None,
+            Err(Stop::Contradiction) => None,
             // What is learned only narrows: without it the frame is as good, and proves less.
             Err(Stop::Error(_)) => Some(Frame { facts: Facts::default(), ..frame }),
         }
@@ -323,7 +323,7 @@ impl<'p> Frame<'p> {
             meter.charge(STEPS - walk.left());
             match assumed {
                 Ok(()) => regions.insert(0, self.region(&walk.into_facts())),
-                Err(Stop::Unreachable) => {}
+                Err(Stop::Contradiction) => {}
                 Err(Stop::Error(_)) => regions.push(self.region(&self.facts)),
             }
         }
@@ -400,14 +400,14 @@ fn tags(terms: &mut Terms, plugin: &Plugin, rank: &dyn Fn(u32) -> Option<usize>)
 fn hold(walk: &mut Walk<'_>, condition: TermId) -> Result<(), Stop> {
     match walk.term(condition) {
         // A condition that always fails holds nowhere.
-        Err(Stop::Error(error)) if error.is_about_values() => return Err(Stop::Unreachable),
+        Err(Stop::Error(error)) if error.is_about_values() => return Err(Stop::Contradiction),
         found => found?,
     };
     walk.assume(condition, true)
 }
 
 fn extent(low: i64, high: i64) -> Result<Extent, Stop> {
-    Ints::new(low, high).map(Extent::of_ints).ok_or(Stop::Unreachable)
+    Ints::new(low, high).map(Extent::of_ints).ok_or(Stop::Contradiction)
 }
 
 /// What an output's shape may be by its limits.
@@ -417,14 +417,14 @@ fn shape_extent(walk: &mut Walk<'_>, shape: TermId, limits: &ShapeLimits) -> Res
         Some(items) => {
             let dims =
                 (0..items.len()).map(|axis| dim(limits.dim(axis))).collect::<Result<Vec<Extent>, Stop>>()?;
-            if dims.len() > HIGHEST_RANK { Err(Stop::Unreachable) } else { Ok(Extent::array(dims)) }
+            if dims.len() > HIGHEST_RANK { Err(Stop::Contradiction) } else { Ok(Extent::array(dims)) }
         }
         None => {
             let every = limits.dims.iter().copied().fold(limits.every, |all, dim| Interval {
                 min: all.min.min(dim.min),
                 max: all.max.max(dim.max),
             });
-            let ranks = Ints::new(0, i64::try_from(HIGHEST_RANK).unwrap_or(8)).ok_or(Stop::Unreachable)?;
+            let ranks = Ints::new(0, i64::try_from(HIGHEST_RANK).unwrap_or(8)).ok_or(Stop::Contradiction)?;
             Ok(Extent::List(Box::new(dim(every)?), ranks))
         }
     }
@@ -433,7 +433,7 @@ fn shape_extent(walk: &mut Walk<'_>, shape: TermId, limits: &ShapeLimits) -> Res
 /// Whether bounds alone prove a claim.
 fn proves(claim: Claim<'_>, found: &Result<Extent, Stop>, total: bool) -> bool {
     let fails = match found {
-        Err(Stop::Unreachable) => return true,
+        Err(Stop::Contradiction) => return true,
         Err(Stop::Error(error)) => error.is_about_values(),
         Ok(_) => false,
     };

@@ -50,7 +50,7 @@ fn of_frame(frame: &Frame<'_>, value: &Expr, meter: &mut Meter<'_>) -> Greatest 
             i64::MAX => Greatest::Unknown,
             high => Greatest::Value(high),
         }),
-        Err(Stop::Unreachable) => Greatest::Nothing,
+        Err(Stop::Contradiction) => Greatest::Nothing,
         Err(Stop::Error(error)) if error.is_about_values() => Greatest::Nothing,
         Err(Stop::Error(_)) => Greatest::Unknown,
     }

@@ -234,11 +234,11 @@ mod tests {
     use crate::diagnostic::{Source, Span};
 
     fn unit(folder: &Path, text: &str) -> TranslationUnit {
-        let source = Arc::new(Source { path: folder.join("k.cu"), text: text.to_owned() });
+        let source = Source::new(folder.join("k.cu"), text);
         TranslationUnit {
             name: "k.cu".to_owned(),
             text: text.to_owned(),
-            prelude: Arc::new(Source { path: PRELUDE_NAME.into(), text: String::new() }),
+            prelude: Source::new(PRELUDE_NAME, ""),
             source: Arc::clone(&source),
             folder: folder.to_owned(),
             kernel: "k".to_owned(),

@@ -118,6 +118,10 @@ fn range(ty: ScalarType) -> Option<(What, String)> {
             let max = if bytes >= 8 { i64::MAX } else { (1_i64 << bits(bytes)) - 1 };
             (within(0, max), format!("an unsigned integer of {} bits", bits(bytes)))
         }
+        ScalarType::Natural { bytes } => {
+            let max = i64::MAX >> (64 - bits(bytes).clamp(1, 64));
+            (within(0, max), format!("an enumeration of {} bits, signed or not", bits(bytes)))
+        }
         ScalarType::F32 => {
             let end = 1_i64 << 24;
             (What::Fits(Interval { min: -end, max: end }), "`float` exactly".to_owned())

@@ -11,7 +11,7 @@ use cubinder_compiler::check::Obligation;
 use cubinder_compiler::checkup::{self, Checkup};
 use cubinder_compiler::config;
 use cubinder_compiler::cuda::Unsure;
-use cubinder_compiler::diagnostic::{Diagnostic, Severity, Span, has_errors, place};
+use cubinder_compiler::diagnostic::{Diagnostic, Severity, Span, has_errors};
 use cubinder_compiler::foreign::Unheld;
 use cubinder_compiler::manifest::Route;
 use cubinder_compiler::project::{Asked, Project};
@@ -177,7 +177,7 @@ fn summary_json(report: &Report, started: Instant) -> Value {
 
 fn unsure_json(unsure: &Unsure) -> Value {
     let Span { source, range } = &unsure.kernel_span;
-    let at = place(&source.text, range.start);
+    let at = source.place(range.start);
     json!({
         "kernel": unsure.kernel,
         "doubt": unsure.doubt.to_string(),
@@ -192,7 +192,7 @@ fn unsure_json(unsure: &Unsure) -> Value {
 
 fn unheld_json(unheld: &Unheld) -> Value {
     let Span { source, range } = &unheld.code_span;
-    let at = place(&source.text, range.start);
+    let at = source.place(range.start);
     json!({
         "code": unheld.code,
         "parameters": unheld.params,

@@ -2,7 +2,7 @@
 
 use cubinder_bundle::proof::Verdict;
 use cubinder_compiler::check::Obligation;
-use cubinder_compiler::diagnostic::{Diagnostic, Severity, place};
+use cubinder_compiler::diagnostic::{Diagnostic, Severity};
 use cubinder_compiler::eval::value_json;
 use cubinder_compiler::manifest::Route;
 use cubinder_compiler::reported_path::ReportedPath;
@@ -80,7 +80,7 @@ fn line(obligation: &Obligation) -> String {
         (_, true) => "; only tensors that TensorRT does not take could break it",
     };
     let source = &obligation.span.source;
-    let at = place(&source.text, obligation.span.range.start);
+    let at = source.place(obligation.span.range.start);
     let found = obligation.found.as_ref().map(|found| format!(": {found}")).unwrap_or_default();
     let statement = &obligation.statement;
     format!("{verdict:<11}  {}:{}:{}: {statement}{only}{found}\n", source.path.display(), at.line, at.column)
@@ -99,7 +99,7 @@ pub(super) fn add_json(result: &mut Value, obligations: &[Obligation]) {
 fn obligation_json(obligation: &Obligation) -> Value {
     let source = &obligation.span.source;
     let (start, end) = (obligation.span.range.start, obligation.span.range.end);
-    let at = place(&source.text, start);
+    let at = source.place(start);
     let verdict = match &obligation.verdict {
         Verdict::Proved => "proved",
         Verdict::Open => "open",

@@ -62,10 +62,7 @@ pub fn translation_unit(
     TranslationUnit {
         name,
         text,
-        prelude: Arc::new(Source {
-            path: PRELUDE_NAME.into(),
-            text: header(unit, &tables(unit, &source.text), names),
-        }),
+        prelude: Source::new(PRELUDE_NAME, header(unit, &tables(unit, &source.text), names)),
         source,
         folder,
         kernel: unit.kernel.clone(),

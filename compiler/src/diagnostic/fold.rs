@@ -2,7 +2,9 @@
 //!
 //! Owns when messages about different places are one. Never drops a place without saying how many there are.
 
-use super::{Diagnostic, Label};
+use std::collections::HashMap;
+
+use super::{Diagnostic, Label, Span};
 
 /// So many other places are shown.
 const MOST: usize = 3;
@@ -11,19 +13,16 @@ const MOST: usize = 3;
 #[must_use]
 pub fn fold(diagnostics: Vec<Diagnostic>, is_foldable: impl Fn(&Diagnostic) -> bool) -> Vec<Diagnostic> {
     let mut folded: Vec<(Diagnostic, Vec<Diagnostic>)> = Vec::new();
+    let mut first = HashMap::new();
     for one in diagnostics {
-        let known = folded.iter_mut().find(|(known, _)| is_foldable(&one) && says_the_same(known, &one));
-        match known {
+        let says = (one.severity, one.code, one.message.clone(), one.help.clone());
+        let known = *first.entry(says).or_insert(folded.len());
+        match folded.get_mut(known).filter(|_| is_foldable(&one)) {
             Some((_, others)) => others.push(one),
             None => folded.push((one, Vec::new())),
         }
     }
     folded.into_iter().map(|(first, others)| with_places(first, &others)).collect()
-}
-
-fn says_the_same(one: &Diagnostic, other: &Diagnostic) -> bool {
-    (one.severity, one.code, &one.message, &one.help)
-        == (other.severity, other.code, &other.message, &other.help)
 }
 
 fn with_places(first: Diagnostic, others: &[Diagnostic]) -> Diagnostic {
@@ -34,9 +33,12 @@ fn with_places(first: Diagnostic, others: &[Diagnostic]) -> Diagnostic {
     let mut joined = first;
     // What is so of one of them alone would be read as if it were so of all.
     joined.notes.retain(|note| others.iter().all(|other| other.notes.contains(note)));
-    let mut places: Vec<Label> = joined.primary.iter().cloned().collect();
-    for label in others.iter().filter_map(|other| other.primary.as_ref()) {
-        if places.iter().all(|known| known.span != label.span) {
+    let mut places: Vec<Label> = Vec::new();
+    let mut spans: HashMap<usize, Vec<Span>> = HashMap::new();
+    for label in joined.primary.iter().chain(others.iter().filter_map(|other| other.primary.as_ref())) {
+        let known = spans.entry(label.span.range.start).or_default();
+        if !known.contains(&label.span) {
+            known.push(label.span.clone());
             places.push(label.clone());
         }
     }

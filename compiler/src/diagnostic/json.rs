@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::place::{clamp, place};
+use super::place::clamp;
 use super::{Colour, Diagnostic, Label, Severity, render_one};
 use crate::reported_path::ReportedPath;
 
@@ -65,11 +65,11 @@ fn message(diagnostic: &Diagnostic) -> Message<'_> {
 }
 
 fn location(label: &Label) -> Location<'_> {
-    let text = &label.span.source.text;
-    let range = clamp(text, &label.span.range);
-    let (start, end) = (place(text, range.start), place(text, range.end));
+    let source = &label.span.source;
+    let range = clamp(&source.text, &label.span.range);
+    let (start, end) = (source.place(range.start), source.place(range.end));
     Location {
-        path: ReportedPath::from(&label.span.source.path),
+        path: ReportedPath::from(&source.path),
         byte_start: range.start,
         byte_end: range.end,
         line_start: start.line,

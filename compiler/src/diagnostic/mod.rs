@@ -15,10 +15,12 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use place::Lines;
+
 pub use fold::fold;
 pub use hint::explain_hint;
 pub use json::to_json_lines;
-pub use place::{Place, place};
+pub use place::Place;
 pub use render::harmless;
 pub use render::{Colour, render, render_one};
 pub use suggest::{lacking_type, suggest, suggest_type};
@@ -30,13 +32,20 @@ pub struct Source {
     pub path: PathBuf,
     /// All of it.
     pub text: String,
+    lines: Lines,
 }
 
 impl Source {
     /// A source from its parts.
     #[must_use]
     pub fn new(path: impl Into<PathBuf>, text: impl Into<String>) -> Arc<Source> {
-        Arc::new(Source { path: path.into(), text: text.into() })
+        Arc::new(Source { path: path.into(), text: text.into(), lines: Lines::default() })
+    }
+
+    /// The position of a byte. A byte beyond the end is the end; one inside a character is that character.
+    #[must_use]
+    pub fn place(&self, byte: usize) -> Place {
+        self.lines.place(&self.text, byte)
     }
 }
 
@@ -188,9 +197,10 @@ pub fn sort(diagnostics: &mut [Diagnostic]) {
 /// Keeps each message once, where it came first: plugins share files, and so their mistakes.
 pub(crate) fn dedup(diagnostics: &mut Vec<Diagnostic>) {
     let mut kept: Vec<Diagnostic> = Vec::with_capacity(diagnostics.len());
-    let mut places: HashMap<String, Vec<usize>> = HashMap::new();
+    let mut places: HashMap<(String, Option<usize>), Vec<usize>> = HashMap::new();
     for diagnostic in diagnostics.drain(..) {
-        let alike = places.entry(diagnostic.message.clone()).or_default();
+        let start = diagnostic.primary.as_ref().map(|label| label.span.range.start);
+        let alike = places.entry((diagnostic.message.clone(), start)).or_default();
         if !alike.iter().any(|place| kept.get(*place) == Some(&diagnostic)) {
             alike.push(kept.len());
             kept.push(diagnostic);

@@ -1,6 +1,7 @@
 //! From bytes to lines and columns, and ranges made to fit their text.
 
 use std::ops::Range;
+use std::sync::OnceLock;
 
 /// A position as editors count: lines and columns from 1, columns in characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -11,14 +12,31 @@ pub struct Place {
     pub column: usize,
 }
 
-/// The position of a byte. A byte beyond the end is the end; one inside a character is that character.
-#[must_use]
-pub fn place(text: &str, byte: usize) -> Place {
-    let before = text.get(..floor(text, byte)).unwrap_or(text);
-    let start = before.rfind('\n').map_or(0, |newline| newline + 1);
-    let line = before.bytes().filter(|&byte| byte == b'\n').count() + 1;
-    let column = before.get(start..).map_or(0, |line| line.chars().count()) + 1;
-    Place { line, column }
+/// Where the lines of a text start, found once: a text may have as many messages as lines.
+#[derive(Debug, Default)]
+pub(super) struct Lines(OnceLock<Vec<usize>>);
+
+/// Derived from the text, so equal wherever the texts are.
+impl PartialEq for Lines {
+    fn eq(&self, _: &Lines) -> bool {
+        true
+    }
+}
+
+impl Eq for Lines {}
+
+impl Lines {
+    pub(super) fn place(&self, text: &str, byte: usize) -> Place {
+        let starts = self.0.get_or_init(|| {
+            let after = |(at, byte): (usize, u8)| (byte == b'\n').then_some(at + 1);
+            std::iter::once(0).chain(text.bytes().enumerate().filter_map(after)).collect()
+        });
+        let byte = floor(text, byte);
+        let line = starts.partition_point(|&start| start <= byte);
+        let start = line.checked_sub(1).and_then(|line| starts.get(line)).copied().unwrap_or(0);
+        let column = text.get(start..byte).map_or(0, |line| line.chars().count()) + 1;
+        Place { line, column }
+    }
 }
 
 /// The range, made to fit: inside the text, on character boundaries, its end not before its start.

@@ -144,12 +144,39 @@ fn sorts_by_place() {
 
 #[test]
 fn places_count_characters() {
-    let text = "äb\r\nc";
-    assert_eq!(place(text, 0), Place { line: 1, column: 1 });
-    assert_eq!(place(text, 1), Place { line: 1, column: 1 });
-    assert_eq!(place(text, 2), Place { line: 1, column: 2 });
-    assert_eq!(place(text, 5), Place { line: 2, column: 1 });
-    assert_eq!(place(text, 99), Place { line: 2, column: 2 });
+    let source = Source::new("t", "äb\r\nc");
+    assert_eq!(source.place(0), Place { line: 1, column: 1 });
+    assert_eq!(source.place(1), Place { line: 1, column: 1 });
+    assert_eq!(source.place(2), Place { line: 1, column: 2 });
+    assert_eq!(source.place(5), Place { line: 2, column: 1 });
+    assert_eq!(source.place(99), Place { line: 2, column: 2 });
+}
+
+/// Every message of a file has a place, so a quadratic search for places takes minutes here.
+#[test]
+fn messages_of_many_lines_take_linear_time() {
+    const LINES: usize = 50_000;
+    let source = Source::new("m.toml", "a = 1\n".repeat(LINES));
+    let warning = |line: usize| {
+        let text = format!("`a{}` is never used", line % (LINES / 2));
+        Diagnostic::warning(text).at(Span::new(&source, line * 6..line * 6 + 1), "here")
+    };
+    let started = std::time::Instant::now();
+    let mut all: Vec<Diagnostic> = (0..LINES).map(warning).collect();
+    dedup(&mut all);
+    assert_eq!(all.len(), LINES);
+    let folded = fold(all.clone(), |_| true);
+    assert_eq!(folded.len(), LINES / 2);
+    let alike = all.iter().cloned().map(|one| Diagnostic { message: "alike".into(), ..one });
+    let mut alike: Vec<Diagnostic> = alike.collect();
+    dedup(&mut alike);
+    assert_eq!(alike.len(), LINES);
+    assert_eq!(fold(alike, |_| true).len(), 1);
+    for line in 0..LINES {
+        assert_eq!(source.place(line * 6), Place { line: line + 1, column: 1 });
+    }
+    let limit = std::time::Duration::from_secs(30);
+    assert!(started.elapsed() < limit, "{:?}", started.elapsed());
 }
 
 /// Text with what rendering finds hard: line ends of both kinds, tabs, wide and combining characters, controls.
@@ -198,4 +225,14 @@ fn a_message_is_told_once_for_a_place() {
     let mut said = vec![at("a", "1"), at("b", "1"), at("a", "1"), at("a", "2"), at("b", "1")];
     super::dedup(&mut said);
     assert_eq!(said, [at("a", "1"), at("b", "1"), at("a", "2")]);
+}
+
+proptest! {
+    #[test]
+    fn places_are_counted_from_the_start(text in hard_text(), byte in 0_usize..80) {
+        let at = (0..=byte.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap();
+        let before: Vec<&str> = text[..at].split('\n').collect();
+        let place = Source::new("t", text.as_str()).place(byte);
+        prop_assert_eq!((place.line, place.column), (before.len(), before.last().unwrap().chars().count() + 1));
+    }
 }

@@ -38,7 +38,7 @@ use super::query::{Given, Mistake, Part, Query, alignment, check_shape};
 use super::report::Evaluation;
 use super::stated::state;
 use super::subject::Subject;
-use crate::diagnostic::{Diagnostic, Source, harmless, place, suggest};
+use crate::diagnostic::{Diagnostic, Source, harmless, suggest};
 use crate::manifest::form::{Entry, Form, Section};
 use crate::trial::{DataFile, InputData, Trial, mistakes};
 use data::Data;
@@ -584,7 +584,7 @@ fn is_same(found: &Value, expected: &Value) -> bool {
 }
 
 fn where_is(cases: &Cases, range: &Range<usize>) -> String {
-    let at = place(&cases.source.text, range.start);
+    let at = cases.source.place(range.start);
     format!("{}:{}:{}", cases.source.path.display(), at.line, at.column)
 }
 

@@ -362,6 +362,7 @@ fn scalar_name(ty: ScalarType) -> String {
         ScalarType::F32 => "f32".to_owned(),
         ScalarType::F64 => "f64".to_owned(),
         ScalarType::Bool => "bool".to_owned(),
+        ScalarType::Natural { bytes } => format!("enum of {} bits", u32::from(bytes) * 8),
     }
 }
 

@@ -55,7 +55,7 @@ fn first_of_each_line(diagnostics: Vec<Diagnostic>, unit: &TranslationUnit) -> V
     let line = |diagnostic: &Diagnostic| {
         let span = &diagnostic.primary.as_ref()?.span;
         let is_text = diagnostic.code == Some(rules::KERNEL_ERROR) && diagnostic.severity == Severity::Error;
-        let line = crate::diagnostic::place(&span.source.text, span.range.start).line;
+        let line = span.source.place(span.range.start).line;
         let is_manifest = span.source.path == unit.kernel_span.source.path;
         (is_text && !is_manifest).then(|| (span.source.path.clone(), line))
     };
@@ -350,7 +350,7 @@ impl Files<'_> {
         }
         let open = || {
             let text = String::from_utf8_lossy(&std::fs::read(file).ok()?).into_owned();
-            Some(Arc::new(Source { path: file.into(), text }))
+            Some(Source::new(file, text))
         };
         self.opened.entry(file.to_owned()).or_insert_with(open).clone()
     }
@@ -539,8 +539,8 @@ mod tests {
     #[test]
     fn a_message_of_every_target_is_said_once() {
         // At the target itself it need not be said.
-        let manifest = Source { path: "m.toml".into(), text: "\"sm_90\"".to_owned() };
-        let at = Diagnostic::error("no").at(Span::new(&Arc::new(manifest), 0..7), "here");
+        let manifest = Source::new("m.toml", "\"sm_90\"");
+        let at = Diagnostic::error("no").at(Span::new(&manifest, 0..7), "here");
         let of_one = [("sm_80".parse().unwrap(), vec![]), ("sm_90".parse().unwrap(), vec![at.clone()])];
         assert_eq!(merge_targets(&of_one), [at]);
         let (one, two): (Target, Target) = ("sm_80".parse().unwrap(), "sm_90".parse().unwrap());

@@ -80,9 +80,13 @@ fn replacement(
     }
 }
 
-/// An integer as C++ reads it; the least one has no literal of its own.
+/// An integer as one operand of C++, so that `-LOW` does not become a decrement. C++ has no literal for the least one.
 fn integer(value: i64) -> String {
-    if value == i64::MIN { format!("({} - 1)", i64::MIN + 1) } else { value.to_string() }
+    match value {
+        i64::MIN => format!("({} - 1)", i64::MIN + 1),
+        i64::MIN..0 => format!("({value})"),
+        _ => value.to_string(),
+    }
 }
 
 /// The name before the template arguments and the range of these, angle brackets included.
@@ -203,7 +207,12 @@ mod tests {
     fn row() -> Row {
         Row::of(
             &[("T", DataType::F16)],
-            &[("VEC", Value::Int(4)), ("LOW", Value::Int(i64::MIN)), ("FAST", Value::Bool(true))],
+            &[
+                ("VEC", Value::Int(4)),
+                ("LOW", Value::Int(i64::MIN)),
+                ("BELOW", Value::Int(-3)),
+                ("FAST", Value::Bool(true)),
+            ],
         )
     }
 
@@ -228,6 +237,7 @@ mod tests {
         );
         assert_eq!(name("f<T::T, ns::VEC, FAST>"), "f<T::T, ns::VEC, true>");
         assert_eq!(name("f<LOW>"), "f<(-9223372036854775807 - 1)>");
+        assert_eq!(name("f<-BELOW, 4-BELOW, BELOW, -VEC>"), "f<-(-3), 4-(-3), (-3), -4>");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! One name, one thing: attributes, tensors, types, constants and functions share the names of expressions.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use cubinder_bundle::expr::{is_function_reserved, is_name_reserved};
@@ -8,33 +8,38 @@ use cubinder_bundle::expr::{is_function_reserved, is_name_reserved};
 use super::cpp_names;
 use crate::diagnostic::{Diagnostic, Source, Span, suggest};
 use crate::manifest::form::{is_identifier, list};
-use crate::manifest::{ConstantDecl, Located, Manifest};
+use crate::manifest::{Located, Manifest};
 use crate::rules;
 
 /// Reports names that are declared twice or that the expression language or C++ keeps for itself.
 pub(super) fn check(manifest: &Manifest, source: &Arc<Source>) -> Vec<Diagnostic> {
     let mut diagnostics = Vec::new();
     let shared = declared(manifest);
-    for (index, (what, name)) in shared.iter().enumerate() {
+    let mut first: HashMap<&str, &Declared<'_>> = HashMap::new();
+    let specialized = manifest.attributes.iter().filter(|decl| decl.specialize.is_some());
+    let specialized: BTreeSet<usize> = specialized.map(|decl| decl.name.range.start).collect();
+    for declared in &shared {
+        let (what, name) = declared;
         diagnostics.extend(reserved(what, name, source));
         if ["constant", "type parameter", "format parameter", "table"].contains(what) {
             diagnostics.extend(reserved_in_cpp(what, name, source));
         }
-        let mut specialized = manifest.attributes.iter().filter(|decl| decl.specialize.is_some());
-        if specialized.any(|decl| decl.name.range == name.range) {
+        if specialized.contains(&name.range.start) {
             diagnostics.extend(reserved_in_cpp(what, name, source));
         }
-        diagnostics.extend(twice(name, what, shared.iter().take(index), source));
+        diagnostics.extend(twice(name, what, &first, source));
+        first.entry(&name.value).or_insert(declared);
     }
+    let mut of_variants = BTreeSet::new();
     // The constants of two variants are two values of one thing, so they are compared with what is shared only.
     for variant in &manifest.variants {
         for constant in &variant.constants {
             diagnostics.extend(reserved("constant", &constant.name, source));
             // One for each variant would say one thing over and over.
-            if first_of_its_name(manifest, constant) {
+            if of_variants.insert(&constant.name.value) {
                 diagnostics.extend(reserved_in_cpp("constant", &constant.name, source));
             }
-            diagnostics.extend(twice(&constant.name, "constant", shared.iter(), source));
+            diagnostics.extend(twice(&constant.name, "constant", &first, source));
         }
     }
     diagnostics.extend(timing(manifest, source));
@@ -146,20 +151,13 @@ fn reserved_in_cpp(what: &str, name: &Located<String>, source: &Arc<Source>) -> 
     )
 }
 
-/// Whether no variant before has a constant of this name.
-fn first_of_its_name(manifest: &Manifest, constant: &ConstantDecl) -> bool {
-    let mut all = manifest.variants.iter().flat_map(|variant| &variant.constants);
-    all.find(|decl| decl.name.value == constant.name.value)
-        .is_some_and(|first| first.name.range == constant.name.range)
-}
-
-fn twice<'m>(
+fn twice(
     name: &Located<String>,
     what: &str,
-    mut before: impl Iterator<Item = &'m Declared<'m>>,
+    before: &HashMap<&str, &Declared<'_>>,
     source: &Arc<Source>,
 ) -> Option<Diagnostic> {
-    let (first_what, first) = before.find(|(_, first)| first.value == name.value)?;
+    let (first_what, first) = before.get(name.value.as_str())?;
     Some(
         Diagnostic::error(format!("the name `{}` is declared twice", name.value))
             .code(rules::DECLARED_TWICE)

@@ -1,3 +1,5 @@
+use std::collections::BTreeSet;
+
 use super::*;
 use crate::diagnostic::{Colour, render};
 
@@ -85,7 +87,7 @@ fn expands_variants_and_types_in_order() {
 fn instantiates_the_kernel() {
     let draft = resolved(MANIFEST).draft;
     assert_eq!(draft.units[0].kernel, "ops::scale<float, int, (4 + 1), true, T::T, int4>");
-    assert_eq!(draft.units[3].kernel, "ops::scale<__half, int, (-1 + 1), false, T::T, int4>");
+    assert_eq!(draft.units[3].kernel, "ops::scale<__half, int, ((-1) + 1), false, T::T, int4>");
     assert_eq!(draft.plugin.variants[3].launch(0).unwrap().kernel, draft.units[3].kernel);
     assert_eq!(draft.units[0].source, Path::new("dir/../kernels/scale.cu"));
 }
@@ -117,6 +119,18 @@ fn numbers_tensors_over_inputs_then_outputs() {
     assert!(matches!(&unit.args[4].value, ArgDraftValue::Expr { kind, .. } if *kind == Kind::ints()));
     let span = &unit.args[2].value_span;
     assert_eq!(&span.source.text[span.range.clone()], "\"LIMIT + n\"");
+}
+
+/// Each of these names is compared with all others where that is done one by one.
+#[test]
+fn many_unused_constants_take_linear_time() {
+    const CONSTANTS: usize = 50_000;
+    let more: String = (0..CONSTANTS).map(|number| format!("C{number} = 1\n")).collect();
+    let started = std::time::Instant::now();
+    let resolved = resolved(&MANIFEST.replace("LIMIT = 7", &format!("LIMIT = 7\n{more}")));
+    assert_eq!(resolved.unused(&BTreeSet::new()).len(), CONSTANTS);
+    let limit = std::time::Duration::from_secs(30);
+    assert!(started.elapsed() < limit, "{:?}", started.elapsed());
 }
 
 #[test]
@@ -307,7 +321,7 @@ fn a_variant_can_decide_a_type_that_no_tensor_has() {
     })
     .expect("each variant decides it");
     assert_eq!(decided.draft.units[0].kernel, "ops::scale<float, int, (4 + 1), true, T::T, float>");
-    assert_eq!(decided.draft.units[3].kernel, "ops::scale<__half, int, (-1 + 1), false, T::T, __half>");
+    assert_eq!(decided.draft.units[3].kernel, "ops::scale<__half, int, ((-1) + 1), false, T::T, __half>");
     // An output's type must not depend on the variant.
     let error = patched(&text, |manifest| {
         manifest.outputs[0].ty.value = "A".to_owned();

@@ -82,9 +82,10 @@ pub(super) fn unused(
     let constants = manifest.variants.iter().flat_map(|variant| &variant.constants);
     let constants = manifest.constants.iter().chain(constants).map(|decl| ("constant", &decl.name));
     let of_kernels = constants.chain(types.map(|decl| ("type parameter", &decl.name))).chain(formats);
+    let mut known = BTreeSet::new();
     for (what, name) in of_kernels.filter(|(_, name)| is_unused(name)) {
         // A constant of several variants is one name.
-        if unused.names.iter().all(|known| known.name != name.value) {
+        if known.insert(&name.value) {
             let warning = warning(what, name, rules::UNUSED).help(format!(
                 "use it in the manifest, or in the kernel as `manifest::{}`, or leave it out",
                 name.value

@@ -10,7 +10,7 @@ use cubinder_bundle::ScalarType;
 use gimli::{AttributeValue, DwTag, EndianSlice, LittleEndian};
 use object::{Object as _, ObjectSection as _};
 
-use super::{Leaf, Param, ParamType, Signature, ptx};
+use super::{Leaf, Param, ParamType, Sign, Signature, ptx};
 
 /// Why there is no signature.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -139,8 +139,8 @@ struct Entry<'d> {
     encoding: Option<u64>,
     /// The number of elements of a dimension.
     count: Option<u64>,
-    /// Of an enumeration: whether one of its names stands for a negative number.
-    has_negative: bool,
+    /// Of an enumeration: the least and the greatest number that its names stand for.
+    named: Option<(i64, i64)>,
     /// Positions of the children.
     children: Vec<usize>,
 }
@@ -155,7 +155,7 @@ impl<'d> Entry<'d> {
             size: None,
             encoding: None,
             count: None,
-            has_negative: false,
+            named: None,
             children: Vec::new(),
         }
     }
@@ -212,9 +212,10 @@ impl<'d> Entries<'d> {
                         };
                     }
                     gimli::DW_AT_const_value if die.tag() == gimli::DW_TAG_enumerator => {
-                        let is_negative = value.sdata_value().is_some_and(|constant| constant < 0);
-                        if let Some(parent) = parent.and_then(|parent| entries.all.get_mut(parent)) {
-                            parent.has_negative |= is_negative;
+                        let enumeration = parent.and_then(|parent| entries.all.get_mut(parent));
+                        if let (Some(entry), Some(number)) = (enumeration, value.sdata_value()) {
+                            let (least, most) = entry.named.unwrap_or((number, number));
+                            entry.named = Some((least.min(number), most.max(number)));
                         }
                     }
                     gimli::DW_AT_count => entry.count = value.udata_value(),
@@ -313,10 +314,10 @@ impl<'d> Entries<'d> {
                 Some(ScalarType::F32) => ParamType::F32,
                 Some(ScalarType::F64) => ParamType::F64,
                 Some(ScalarType::Bool) => ParamType::Bool,
-                None => other(),
+                Some(ScalarType::Natural { .. }) | None => other(),
             },
             gimli::DW_TAG_enumeration_type => match entry.size.and_then(|size| u8::try_from(size).ok()) {
-                Some(bytes @ (1 | 2 | 4 | 8)) => ParamType::Enum { bytes, has_negative: entry.has_negative },
+                Some(bytes @ (1 | 2 | 4 | 8)) => ParamType::Enum { bytes, sign: sign(entry.named, bytes) },
                 _ => other(),
             },
             _ => match self.array(entry, 0) {
@@ -455,6 +456,17 @@ impl<'d> Entries<'d> {
 /// NVRTC's own name for `bool` in template arguments, and blanks as people write them.
 fn plain(name: &str) -> String {
     name.replace("__nv_bool", "bool").replace(',', ", ").replace(",  ", ", ")
+}
+
+/// Whether an enumeration is signed, if the least and the greatest of its names show it.
+fn sign(named: Option<(i64, i64)>, bytes: u8) -> Option<Sign> {
+    let (least, most) = named?;
+    let greatest = i64::MAX >> (64 - u32::from(bytes).clamp(1, 8) * 8);
+    match (least < 0, most > greatest) {
+        (true, _) => Some(Sign::Signed),
+        (false, true) => Some(Sign::Unsigned),
+        (false, false) => None,
+    }
 }
 
 fn scalar(entry: &Entry<'_>) -> Option<ScalarType> {

@@ -66,9 +66,9 @@ pub enum ParamType {
     Enum {
         /// Width in bytes.
         bytes: u8,
-        /// Whether one of its names stands for a negative number. The debug information of NVRTC 13.0 (DWARF 2) does not say
-        /// which integer is behind an enumeration, and so not whether it has a sign.
-        has_negative: bool,
+        /// Whether it is signed, if its names show it: one is below zero, or above what a signed integer holds. The debug
+        /// information of NVRTC 13.0 (DWARF 2) does not say which integer is behind an enumeration.
+        sign: Option<Sign>,
     },
     /// A struct that holds nothing but an array of numbers, such as `cubinder::array<int, 8>`.
     Array {
@@ -84,6 +84,15 @@ pub enum ParamType {
         /// Its size in bytes; 0 where it is not known.
         size: u32,
     },
+}
+
+/// Whether an integer is signed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Sign {
+    /// It has negative values.
+    Signed,
+    /// It has none.
+    Unsigned,
 }
 
 /// What all parts of a pointee are.

@@ -66,14 +66,17 @@ fn enumerations_are_integers_of_their_width() {
     let text = "
 enum Plain { A, B }; enum class Byte : unsigned char { A, B = 200 }; enum class Below : short { A = -3, B };
 enum Large { HUGE_ONE = 0xffffffffu }; enum class Long : long long { A = 7 }; enum class None : int {};
-__global__ void k(Plain p, const Byte b, Below n, Large l, Long w, None z) {}
+enum class Narrow : signed char { A, B = 127 }; enum class Truth : bool { NO, YES }; enum class Half : short { A = 32767 };
+__global__ void k(Plain p, const Byte b, Below n, Large l, Long w, Narrow c, Truth t, Half h, None z) {}
 ";
     let Some(found) = signature("enumerations_are_integers_of_their_width", text, "k", &[]) else { return };
     let types: Vec<ParamType> = found.params.into_iter().map(|param| param.ty).collect();
-    let named = [(4, false), (1, false), (2, true), (4, false), (8, false)];
-    assert_eq!(types[..5], named.map(|(bytes, has_negative)| ParamType::Enum { bytes, has_negative }));
+    let (signed, unsigned) = (Some(Sign::Signed), Some(Sign::Unsigned));
+    let named =
+        [(4, None), (1, unsigned), (2, signed), (4, unsigned), (8, None), (1, None), (1, None), (2, None)];
+    assert_eq!(types[..8], named.map(|(bytes, sign)| ParamType::Enum { bytes, sign }));
     // One without names is written as the integer that it is.
-    assert_eq!(types[5], ParamType::Int { bytes: 4 });
+    assert_eq!(types[8], ParamType::Int { bytes: 4 });
 }
 
 #[test]

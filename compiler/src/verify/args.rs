@@ -9,7 +9,7 @@ use crate::diagnostic::{Diagnostic, Span, suggest};
 use crate::manifest::keys::LAUNCH;
 use crate::resolve::{ArgDraft, ArgDraftValue, Unit};
 use crate::rules;
-use crate::signature::{Param, ParamType, Signature};
+use crate::signature::{Param, ParamType, Sign, Signature};
 
 use super::pointee;
 
@@ -436,7 +436,7 @@ fn expression(expr: &Expr, kind: &Kind, arg: &ArgDraft, param: &Param) -> Result
         (_, Kind::Array(_)) => Err(found(&with_article(kind))
             .help("pass one element, such as `x.shape[0]`, or take a `cubinder::array<T, N>` in the kernel")),
         (ty, kind) => {
-            let Some(ty) = scalar_of(ty, expr) else { return Err(found(&with_article(kind))) };
+            let Some(ty) = scalar_of(ty) else { return Err(found(&with_article(kind))) };
             match conversion(kind, ty) {
                 Some(problem) => Err(found(&with_article(kind)).help(problem)),
                 None => Ok(ArgValue::Scalar { ty, expr: expr.clone() }),
@@ -457,15 +457,15 @@ fn with_article(kind: &Kind) -> String {
     format!("{article} {name}")
 }
 
-/// What a number is passed as. An enumeration takes the range that the value and its names ask for, because its sign is
-/// not known: signed where either is below zero, unsigned otherwise. The bits are the same.
-fn scalar_of(ty: &ParamType, value: &Expr) -> Option<ScalarType> {
-    let is_negative = matches!(value.nodes.as_slice(), [Node::Int(value)] if *value < 0);
+/// What a number is passed as. The names of an enumeration may show whether it is signed; where they do not, it takes only what both
+/// a signed and an unsigned integer of its width hold.
+fn scalar_of(ty: &ParamType) -> Option<ScalarType> {
     match ty {
-        ParamType::Enum { bytes, has_negative } if *has_negative || is_negative => {
-            Some(ScalarType::Int { bytes: *bytes })
-        }
-        ParamType::Enum { bytes, .. } => Some(ScalarType::UInt { bytes: *bytes }),
+        ParamType::Enum { bytes, sign } => Some(match sign {
+            Some(Sign::Signed) => ScalarType::Int { bytes: *bytes },
+            Some(Sign::Unsigned) => ScalarType::UInt { bytes: *bytes },
+            None => ScalarType::Natural { bytes: *bytes },
+        }),
         ParamType::Int { bytes } => Some(ScalarType::Int { bytes: *bytes }),
         ParamType::UInt { bytes } => Some(ScalarType::UInt { bytes: *bytes }),
         ParamType::F32 => Some(ScalarType::F32),
@@ -479,7 +479,14 @@ fn scalar_of(ty: &ParamType, value: &Expr) -> Option<ScalarType> {
 /// float: the launch refuses one that the float does not hold exactly.
 fn conversion(kind: &Kind, ty: ScalarType) -> Option<&'static str> {
     match (kind, ty) {
-        (Kind::Int, ScalarType::Int { .. } | ScalarType::UInt { .. } | ScalarType::F32 | ScalarType::F64)
+        (
+            Kind::Int,
+            ScalarType::Int { .. }
+            | ScalarType::UInt { .. }
+            | ScalarType::Natural { .. }
+            | ScalarType::F32
+            | ScalarType::F64,
+        )
         | (Kind::Float, ScalarType::F32 | ScalarType::F64)
         | (Kind::Bool, ScalarType::Bool) => None,
         (Kind::Int | Kind::Float, ScalarType::Bool) => Some("compare it: `n != 0`"),

@@ -2,7 +2,7 @@ use super::*;
 use crate::cubin::{Cluster, LaunchRules};
 use crate::diagnostic::{Colour, Diagnostic, render};
 use crate::resolve::{ArgDraftValue, PluginDraft};
-use crate::signature::{Leaf, Param, ParamType, Signature};
+use crate::signature::{Leaf, Param, ParamType, Sign, Signature};
 use crate::test_support::{Sample, resolved};
 use cubinder_bundle::{Arg, ArgValue, KernelFacts, KernelParam, ScalarType, Target};
 
@@ -138,10 +138,11 @@ fn values_that_do_not_fit_are_said() {
     insta::assert_snapshot!("values_that_do_not_fit", shown.join("\n"));
 }
 
+/// An enumeration of whose sign nothing is known takes no value that one of its possible types would cut.
 #[test]
-fn an_enumeration_takes_numbers_of_either_sign() {
-    let passed = |value: &str, has_negative: bool| {
-        let ty = ParamType::Enum { bytes: 1, has_negative };
+fn an_enumeration_takes_what_its_names_show() {
+    let passed = |value: &str, sign: Option<Sign>| {
+        let ty = ParamType::Enum { bytes: 1, sign };
         let args = bind(
             &format!("x = \"x\"\ny = \"y\"\nmode = \"{value}\""),
             &with_tensors(&[("Mode", "mode", ty)]),
@@ -152,12 +153,12 @@ fn an_enumeration_takes_numbers_of_either_sign() {
             ref other => panic!("{other:?}"),
         }
     };
-    let (signed, unsigned) = (ScalarType::Int { bytes: 1 }, ScalarType::UInt { bytes: 1 });
-    assert_eq!(passed("200", false), unsigned);
-    assert_eq!(passed("x.rank", false), unsigned);
-    assert_eq!(passed("-3", false), signed);
-    assert_eq!(passed("x.rank", true), signed);
-    let mode = ("Mode", "mode", ParamType::Enum { bytes: 1, has_negative: false });
+    for value in ["200", "-3", "x.rank"] {
+        assert_eq!(passed(value, None), ScalarType::Natural { bytes: 1 });
+        assert_eq!(passed(value, Some(Sign::Unsigned)), ScalarType::UInt { bytes: 1 });
+        assert_eq!(passed(value, Some(Sign::Signed)), ScalarType::Int { bytes: 1 });
+    }
+    let mode = ("Mode", "mode", ParamType::Enum { bytes: 1, sign: None });
     assert!(refused("mode = \"factor\"", mode).contains("convert it with `int(...)`"));
 }
 

@@ -20,6 +20,7 @@ pub mod manifest;
 pub mod mutate;
 pub mod numpy;
 pub mod onnx;
+pub mod prover;
 pub mod seeds;
 mod show;
 pub mod tuning;
@@ -48,7 +49,7 @@ pub const LIMIT: Duration = match cfg!(debug_assertions) {
 };
 
 /// Every target, by name.
-pub static TARGETS: [&Target; 12] = [
+pub static TARGETS: [&Target; 13] = [
     &cases::TARGET,
     &config::TARGET,
     &container::TARGET,
@@ -58,6 +59,7 @@ pub static TARGETS: [&Target; 12] = [
     &manifest::TARGET,
     &numpy::TARGET,
     &onnx::TARGET,
+    &prover::TARGET,
     &ptx::TARGET,
     &triton::TARGET,
     &tuning::TARGET,

@@ -57,7 +57,9 @@ macro_rules! replayed {
     };
 }
 
-replayed!(cases, config, container, cubin, cuda, expression, manifest, numpy, onnx, ptx, triton, tuning);
+replayed!(
+    cases, config, container, cubin, cuda, expression, manifest, numpy, onnx, prover, ptx, triton, tuning
+);
 
 #[test]
 fn the_corpus_is_small() {

@@ -295,7 +295,7 @@ impl Walk<'_> {
                 Ok(Extent::list(range, length))
             }
             // There is no such element, so there is none.
-            Err(Stop::Unreachable) if length.low == 0 => {
+            Err(Stop::Contradiction) if length.low == 0 => {
                 self.total = total;
                 Ok(none())
             }
@@ -330,13 +330,13 @@ impl Walk<'_> {
         let total = self.total;
         match self.assume(condition, true) {
             Ok(()) => {}
-            Err(Stop::Unreachable) => return Ok(Element::LeftOut),
+            Err(Stop::Contradiction) => return Ok(Element::LeftOut),
             Err(stop) if stop.is_lazy() => self.total = false,
             Err(stop) => return Err(stop),
         }
         match self.term(body) {
             Ok(range) => Ok(Element::Perhaps(range)),
-            Err(Stop::Unreachable) => {
+            Err(Stop::Contradiction) => {
                 self.total = total;
                 Ok(Element::LeftOut)
             }

@@ -84,8 +84,8 @@ fn walk(expr: &Expr, env: &dyn RangeEnvironment, left: &mut usize) -> Result<(Ex
     match found {
         Ok(range) => Ok((range, walk.is_total())),
         Err(Stop::Error(error)) => Err(error),
-        // Nothing was assumed, so nothing can be beyond reach.
-        Err(Stop::Unreachable) => Err(EvalError::Malformed),
+        // Nothing was assumed, so only the environment's own ranges can contradict each other.
+        Err(Stop::Contradiction) => Err(EvalError::Malformed),
     }
 }
 

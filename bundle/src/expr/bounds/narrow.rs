@@ -34,7 +34,7 @@ impl Walk<'_> {
     /// A condition comes to `truth`, and so it has a value.
     ///
     /// # Errors
-    /// [`Stop::Unreachable`] where it cannot.
+    /// [`Stop::Contradiction`] where it cannot.
     pub(crate) fn assume(&mut self, id: TermId, truth: bool) -> Learned {
         self.deeper(|walk| {
             walk.record(id, Extent::Known(Value::Bool(truth)))?;
@@ -81,7 +81,7 @@ impl Walk<'_> {
         let one = self.in_scope(first)?;
         let other = self.in_scope(second)?;
         match (one, other) {
-            (None, None) => Err(Stop::Unreachable),
+            (None, None) => Err(Stop::Contradiction),
             (None, Some(_)) => second.iter().try_for_each(|&(id, truth)| self.assume(id, truth)),
             (Some(_), None) => first.iter().try_for_each(|&(id, truth)| self.assume(id, truth)),
             (Some(one), Some(other)) => {
@@ -106,7 +106,7 @@ impl Walk<'_> {
         self.facts.back_to(mark);
         match learned {
             Ok(()) => Ok(Some(facts)),
-            Err(Stop::Unreachable) => Ok(None),
+            Err(Stop::Contradiction) => Ok(None),
             // What has no value there says nothing of what is around it.
             Err(stop) if stop.is_lazy() => Ok(Some(Vec::new())),
             Err(stop) => Err(stop),
@@ -118,11 +118,11 @@ impl Walk<'_> {
         self.charge(extent.size())?;
         let met = match self.facts.known(id) {
             Some(known) if *known == extent => return Ok(false),
-            Some(known) => known.meet(&extent).ok_or(Stop::Unreachable)?,
+            Some(known) => known.meet(&extent).ok_or(Stop::Contradiction)?,
             None => extent,
         };
         let met = match self.facts.seen(id) {
-            Some(seen) => met.meet(seen).ok_or(Stop::Unreachable)?,
+            Some(seen) => met.meet(seen).ok_or(Stop::Contradiction)?,
             None => met,
         };
         if self.facts.known(id) == Some(&met) {
@@ -135,7 +135,7 @@ impl Walk<'_> {
     /// A term is within `extent`, and so it has a value.
     ///
     /// # Errors
-    /// [`Stop::Unreachable`] where it cannot be.
+    /// [`Stop::Contradiction`] where it cannot be.
     pub(crate) fn learn(&mut self, id: TermId, extent: Extent) -> Learned {
         self.has_value(id)?;
         self.narrow(id, extent)
@@ -155,7 +155,7 @@ impl Walk<'_> {
     }
 
     fn narrow_ints(&mut self, id: TermId, (low, high): (i128, i128)) -> Learned {
-        let ints = Ints::on_grid((low, high), (1, 0)).ok_or(Stop::Unreachable)?;
+        let ints = Ints::on_grid((low, high), (1, 0)).ok_or(Stop::Contradiction)?;
         if ints == Ints::ANY { Ok(()) } else { self.narrow(id, Extent::of_ints(ints)) }
     }
 
@@ -290,7 +290,7 @@ impl Walk<'_> {
         for (id, texts, other) in [(left, a, b), (right, b, a)] {
             if let [other] = other {
                 let others = texts.iter().filter(|text| *text != other).cloned().collect();
-                self.narrow(id, Extent::of_texts(others).ok_or(Stop::Unreachable)?)?;
+                self.narrow(id, Extent::of_texts(others).ok_or(Stop::Contradiction)?)?;
             }
         }
         Ok(())
@@ -381,7 +381,7 @@ impl Walk<'_> {
     }
 
     fn narrow_grid(&mut self, id: TermId, ends: (i128, i128), grid: (i128, i128)) -> Learned {
-        let ints = Ints::on_grid(ends, grid).ok_or(Stop::Unreachable)?;
+        let ints = Ints::on_grid(ends, grid).ok_or(Stop::Contradiction)?;
         if ints == Ints::ANY { Ok(()) } else { self.narrow(id, Extent::of_ints(ints)) }
     }
 
@@ -437,7 +437,7 @@ impl Walk<'_> {
         let (low, high) = product.wide();
         let low = if low > 0 { ceil(low, other.1) } else { ceil(low, other.0) };
         let high = if high >= 0 { floor(high, other.0) } else { floor(high, other.1) };
-        if low > high { Err(Stop::Unreachable) } else { self.narrow_ints(id, (low, high)) }
+        if low > high { Err(Stop::Contradiction) } else { self.narrow_ints(id, (low, high)) }
     }
 
     fn refine_items(&mut self, items: &[TermId], extent: &Extent) -> Learned {
@@ -570,7 +570,7 @@ impl Walk<'_> {
         let whole = self.glance(over)?;
         if length.low > 0 {
             let most = whole.length().map_or(i64::MAX, |length| length.high);
-            let some = Ints::new(length.low, most).ok_or(Stop::Unreachable)?;
+            let some = Ints::new(length.low, most).ok_or(Stop::Contradiction)?;
             return self.narrow(over, Extent::List(Box::new(Extent::Any), some));
         }
         if length.single() != Some(0) {
@@ -585,7 +585,7 @@ impl Walk<'_> {
         let Some(items) = whole.items() else { return Ok(()) };
         let mut failing = Vec::with_capacity(items.len());
         for item in items {
-            failing.push(self.failing(slot, item, condition)?.ok_or(Stop::Unreachable)?);
+            failing.push(self.failing(slot, item, condition)?.ok_or(Stop::Contradiction)?);
         }
         self.narrow(over, Extent::array(failing))
     }
@@ -601,7 +601,7 @@ impl Walk<'_> {
         self.facts.back_to(mark);
         match assumed {
             Ok(()) => Ok(known.map_or(Some(item.clone()), |known| item.meet(&known))),
-            Err(Stop::Unreachable) => Ok(None),
+            Err(Stop::Contradiction) => Ok(None),
             // There may be no element for which the condition is asked.
             Err(stop) if stop.is_lazy() => Ok(Some(item)),
             Err(stop) => Err(stop),

@@ -11,12 +11,16 @@ use crate::expr::ops::{self, EvalError, STEP_LIMIT};
 use crate::value::Value;
 
 /// Why a walk has no result.
+///
+/// Only a contradiction proves anything about values: no case satisfies the facts, so the place is never evaluated. An error
+/// says that cases may exist and that all of them fail. [`Walk::given`] turns a contradiction within a side into `None`, so
+/// that only the facts outside of the side can still contradict each other.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Stop {
-    /// Evaluation fails everywhere, and this is how; or the walk cannot go on.
+    /// Evaluation fails with this error wherever the facts hold, or the walk cannot continue.
     Error(EvalError),
-    /// What is assumed cannot be.
-    Unreachable,
+    /// The facts contradict each other.
+    Contradiction,
 }
 
 impl From<EvalError> for Stop {
@@ -30,7 +34,7 @@ impl Stop {
     pub(super) fn is_lazy(&self) -> bool {
         match self {
             Stop::Error(error) => error.is_about_values(),
-            Stop::Unreachable => true,
+            Stop::Contradiction => true,
         }
     }
 }
@@ -109,10 +113,10 @@ impl<'a> Walk<'a> {
                 self.total = total;
                 match known {
                     Extent::Any => range,
-                    known => range.meet(known).ok_or(Stop::Unreachable)?,
+                    known => range.meet(known).ok_or(Stop::Contradiction)?,
                 }
             }
-            (Err(stop), Some(_)) if stop.is_lazy() => return Err(Stop::Unreachable),
+            (Err(stop), Some(_)) if stop.is_lazy() => return Err(Stop::Contradiction),
             (Err(stop), _) => return Err(stop),
         };
         self.charge(range.size() - 1)?;
@@ -133,7 +137,7 @@ impl<'a> Walk<'a> {
             let seen = seen.clone();
             self.charge(seen.size())?;
             return match self.facts.known(id) {
-                Some(known) => seen.meet(known).ok_or(Stop::Unreachable),
+                Some(known) => seen.meet(known).ok_or(Stop::Contradiction),
                 None => Ok(seen),
             };
         }
@@ -198,12 +202,12 @@ impl<'a> Walk<'a> {
             Term::Aligned(_, bytes) => Ok(Extent::of_bool((*bytes <= 1).then_some(true))),
             Term::Device(fact) => {
                 let (low, high) = self.env.device(*fact);
-                Ints::new(low, high).map(Extent::of_ints).ok_or(Stop::Unreachable)
+                Ints::new(low, high).map(Extent::of_ints).ok_or(Stop::Contradiction)
             }
             Term::Values(tensor) => self.values(*tensor),
             Term::Size(tensor) => {
                 let (low, high) = self.env.size(*tensor);
-                Ints::new(low, high).map(Extent::of_ints).ok_or(Stop::Unreachable)
+                Ints::new(low, high).map(Extent::of_ints).ok_or(Stop::Contradiction)
             }
             Term::Local(slot) => {
                 let found = self.locals.iter().rev().find(|(found, _)| found == slot);
@@ -226,11 +230,11 @@ impl<'a> Walk<'a> {
             if let Some(known) =
                 self.terms.find(&Term::Rank(tensor)).and_then(|id| self.facts.known(id)?.ints())
             {
-                rank = rank.meet(known).ok_or(Stop::Unreachable)?;
+                rank = rank.meet(known).ok_or(Stop::Contradiction)?;
             }
             let any = (0..HIGHEST_AXIS).map(|axis| self.env.dim(tensor, axis).unwrap_or((0, i64::MAX)));
             let (low, high) = any.fold((i64::MAX, 0), |all, dim| (all.0.min(dim.0), all.1.max(dim.1)));
-            let dim = Ints::new(low, high).ok_or(Stop::Unreachable)?;
+            let dim = Ints::new(low, high).ok_or(Stop::Contradiction)?;
             return Ok(Extent::list(Extent::of_ints(dim), rank));
         };
         self.charge(rank)?;
@@ -244,15 +248,15 @@ impl<'a> Walk<'a> {
     /// One dimension, with all that is known of it, of its shape too.
     fn dim(&mut self, tensor: u32, axis: u32) -> Bounded {
         let (low, high) = self.env.dim(tensor, axis as usize).unwrap_or((0, i64::MAX));
-        let mut dim = Extent::of_ints(Ints::new(low, high).ok_or(Stop::Unreachable)?);
+        let mut dim = Extent::of_ints(Ints::new(low, high).ok_or(Stop::Contradiction)?);
         if let Some(known) = self.terms.find(&Term::Dim(tensor, axis)).and_then(|id| self.facts.known(id)) {
-            dim = dim.meet(known).ok_or(Stop::Unreachable)?;
+            dim = dim.meet(known).ok_or(Stop::Contradiction)?;
         }
         let shape = self.terms.find(&Term::Shape(tensor)).and_then(|id| self.facts.known(id));
         if let Some(Extent::Array(dims)) = shape
             && let Some(known) = dims.get(axis as usize)
         {
-            dim = dim.meet(known).ok_or(Stop::Unreachable)?;
+            dim = dim.meet(known).ok_or(Stop::Contradiction)?;
         }
         Ok(dim)
     }
@@ -266,14 +270,14 @@ impl<'a> Walk<'a> {
         };
         let Some((low, high)) = given else { return Ok(product) };
         self.total = total;
-        let given = Extent::of_ints(Ints::new(low, high).ok_or(Stop::Unreachable)?);
-        product.meet(&given).ok_or(Stop::Unreachable)
+        let given = Extent::of_ints(Ints::new(low, high).ok_or(Stop::Contradiction)?);
+        product.meet(&given).ok_or(Stop::Contradiction)
     }
 
     /// The values of a shape input: as many as it has elements.
     fn values(&mut self, tensor: u32) -> Bounded {
         let (low, high) = self.env.values(tensor);
-        let value = Extent::of_ints(Ints::new(low, high).ok_or(Stop::Unreachable)?);
+        let value = Extent::of_ints(Ints::new(low, high).ok_or(Stop::Contradiction)?);
         let total = self.total;
         let count = self.numel(tensor)?;
         // Evaluation counts the values, not the product of the extents.
@@ -320,49 +324,58 @@ impl<'a> Walk<'a> {
             _ => {}
         }
         match self.given(left, !decides, right) {
-            Ok(Extent::Known(Value::Bool(value))) if value == decides => {
+            Ok(Some(Extent::Known(Value::Bool(value)))) if value == decides => {
                 Ok(Extent::Known(Value::Bool(value)))
             }
-            Ok(_) => Ok(Extent::Bool),
-            Err(Stop::Unreachable) => Ok(Extent::Known(Value::Bool(decides))),
+            Ok(Some(_)) => Ok(Extent::Bool),
+            // Where the left has a value it decides; whether it has one was noted when it was walked over.
+            Ok(None) => Ok(Extent::Known(Value::Bool(decides))),
             Err(stop) if stop.is_lazy() => self.unsure(Extent::Known(Value::Bool(decides))),
             Err(stop) => Err(stop),
         }
     }
 
-    /// What a term is where a condition comes to `truth`.
-    fn given(&mut self, condition: TermId, truth: bool, id: TermId) -> Bounded {
+    /// What a term is where a condition evaluates to `truth`. `None` if it never does: it has the other value or fails.
+    fn given(&mut self, condition: TermId, truth: bool, id: TermId) -> Result<Option<Extent>, Stop> {
         let (mark, total) = (self.facts.mark(), self.total);
         let range = match self.assume(condition, truth) {
             Ok(()) => self.term(id),
             Err(stop) => Err(stop),
         };
         self.facts.back_to(mark);
-        if range == Err(Stop::Unreachable) {
-            self.total = total;
+        match range {
+            Err(Stop::Contradiction) => {
+                self.total = total;
+                Ok(None)
+            }
+            range => range.map(Some),
         }
-        range
     }
 
     fn conditional(&mut self, condition: TermId, then: TermId, otherwise: TermId) -> Bounded {
-        if let Some(Some(value)) = self.term(condition)?.bools() {
+        let before = std::mem::replace(&mut self.total, true);
+        let found = self.term(condition);
+        let always_decides = self.total;
+        self.total &= before;
+        if let Some(Some(value)) = found?.bools() {
             return self.term(if value { then } else { otherwise });
         }
-        let then = self.given(condition, true, then);
-        if let Err(stop) = &then
-            && !stop.is_lazy()
-        {
-            return then;
-        }
+        let then = match self.given(condition, true, then) {
+            Err(stop) if !stop.is_lazy() => return Err(stop),
+            then => then,
+        };
         match (then, self.given(condition, false, otherwise)) {
-            (Ok(then), Ok(otherwise)) => {
+            (_, Err(stop)) if !stop.is_lazy() => Err(stop),
+            (Ok(Some(then)), Ok(Some(otherwise))) => {
                 self.charge(then.size())?;
                 Ok(then.join(&otherwise))
             }
-            (Err(Stop::Unreachable), side) | (side, Err(Stop::Unreachable)) => side,
-            (_, Err(stop)) if !stop.is_lazy() => Err(stop),
-            (Err(_), Ok(side)) | (Ok(side), Err(_)) => self.unsure(side),
-            (Err(_), Err(stop)) => Err(stop),
+            (Ok(None), Ok(Some(side))) | (Ok(Some(side)), Ok(None)) => Ok(side),
+            // A condition that has a value is true or false, so the facts are wrong; any other fails in every case.
+            (Ok(None), Ok(None)) if always_decides => Err(Stop::Contradiction),
+            (Ok(None), Ok(None)) => Err(EvalError::Undefined("the value of the condition".into()).into()),
+            (Err(_), Ok(Some(side))) | (Ok(Some(side)), Err(_)) => self.unsure(side),
+            (Err(stop), _) | (_, Err(stop)) => Err(stop),
         }
     }
 
@@ -385,7 +398,7 @@ impl<'a> Walk<'a> {
                 let (ends, grid) = a.minus(b);
                 let known = self.facts.difference(left_id, right_id);
                 let ends = (ends.0.max(known.0), ends.1.min(known.1));
-                if ends.0 > ends.1 { Err(Stop::Unreachable) } else { self.fitted((ends, grid), text) }
+                if ends.0 > ends.1 { Err(Stop::Contradiction) } else { self.fitted((ends, grid), text) }
             }
             BinaryOp::Mul => self.fitted(a.times(b), text),
             BinaryOp::FloorDiv => self.quotient(a, b, floor, text),

@@ -183,3 +183,78 @@ fn sizes_that_depend_on_data() {
     assert_eq!(p.always("indices.rank == 2 and indices.shape[1] == 2"), "proved");
     assert_eq!(p.always("count.rank == 0"), "proved");
 }
+
+/// Two numbers from 0 to 3 and two lists of one element, which only 0 and -1 index.
+fn short_lists() -> Maker {
+    let number = |a: &mut crate::model::Attribute| {
+        (a.minimum, a.maximum) = (Some(Value::Int(0)), Some(Value::Int(3)));
+    };
+    let one = |a: &mut crate::model::Attribute| {
+        a.length = Some(Interval { min: 1, max: 1 });
+        a.one_of = vec![Value::Int(0), Value::Int(1)];
+    };
+    Maker::new()
+        .attribute("i", "i32", number)
+        .attribute("j", "i32", number)
+        .attribute("u", "i32[]", one)
+        .attribute("v", "i32[]", one)
+        .input("x", (1, 1), |_| ())
+        .output("y", "x.shape", |_| ())
+}
+
+/// A condition that never has a value is neither true nor false: that is a failure, not a case that cannot be.
+#[test]
+fn a_condition_that_never_has_a_value_proves_nothing() {
+    let p = Maker::new().input("x", (1, 1), |_| ()).output("y", "x.shape", |_| ());
+    let fails = "true if 1 % x.shape[numel(x)] == 0 else true";
+    assert_eq!(p.has_value(fails), "x = [0]");
+    assert_eq!(p.always(fails), "x = [0]");
+    assert_eq!(p.never(fails), "proved", "it is true nowhere");
+
+    let p = short_lists();
+    let value = "0 if i + j < 2 else (i + j if u[i] > v[j] else i + j + 1)";
+    assert_eq!(p.has_value(value), "x = [0], i = 0, j = 2, u = [0], v = [0]");
+    assert_eq!(p.within(value, 0, 0), "proved", "it has no other value");
+    for guard in [
+        "i + j < 2 or (i + j >= 2 if u[i] > v[j] else i + j >= 2)",
+        "not (i + j >= 2 and (i + j < 2 if u[i] > v[j] else i + j < 2))",
+    ] {
+        assert_eq!(p.has_value(guard), "x = [0], i = 0, j = 2, u = [0], v = [0]", "{guard}");
+        assert_eq!(p.always(guard), "x = [0], i = 0, j = 2, u = [0], v = [0]", "{guard}");
+        assert_eq!(p.never(&format!("not ({guard})")), "proved", "{guard}");
+    }
+}
+
+/// The same within a comprehension: over a list whose length is known, over one that may be empty, and in its condition.
+#[test]
+fn an_element_that_never_has_a_value_proves_nothing() {
+    let p = short_lists();
+    let fails = "(i + j if u[i] > v[j] else i + j + 1)";
+    for array in [
+        format!("[{fails} for k in [1, 2] if i + j >= k + 1]"),
+        format!("[{fails} for k in range(i) if i + j >= 2]"),
+        format!("[{fails} for k in [1, 2]] if i + j >= 2 else [1]"),
+        format!("[{fails} for k in range(i)] if i + j >= 2 else [1]"),
+        format!("[k for k in range(i) if {fails} > 0] if i + j >= 2 else [1]"),
+        format!("[k for k in [1, 2] if {fails} > k] if i + j >= 2 else [1]"),
+    ] {
+        let verdict = p.has_value(&format!("sum({array})"));
+        assert!(verdict.starts_with("x = [0], i = "), "{array}: {verdict}");
+    }
+}
+
+/// Contradictory assumptions still prove: these sides are never taken.
+#[test]
+fn a_side_that_is_never_taken_cannot_fail() {
+    let p = short_lists();
+    for value in [
+        "0 if i + j <= 6 else (i + j if u[i] > v[j] else i + j + 1)",
+        "0 if i < 4 else (1 if i < 4 else 2)",
+        "0 if i + j < 2 or i > 0 or j > 0 else (i + j if x.shape[0] > 3 else i + j + 1)",
+        "u[0] // u[1] if i + j >= 2 and i <= 0 and j <= 0 and (i + j if x.shape[0] > 3 else i + j + 1) > 0 else 2",
+        "1 if (i > j if j > 1 else i > 1) and i == 0 and j >= 0 and u[i + 3] > 0 else 2",
+        "sum([1 // (k - k) if k > 3 else 2 for k in [i, j]])",
+    ] {
+        assert_eq!(p.has_value(value), "proved", "{value}");
+    }
+}

@@ -149,6 +149,7 @@ pub(super) fn param(
             ScalarType::F32 => ParamType::F32,
             ScalarType::F64 => ParamType::F64,
             ScalarType::Bool => ParamType::Bool,
+            ScalarType::Natural { bytes } => ParamType::Enum { bytes, sign: None },
         },
     };
     if passed.multiple.is_some()

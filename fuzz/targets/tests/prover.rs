@@ -1,0 +1,42 @@
+//! Random manifests, always the same: everything that is proved of them holds in every node that they allow.
+
+// Clippy knows test functions, not their helpers.
+#![allow(clippy::expect_used, clippy::panic)]
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use cubinder_fuzz_targets::prover::{Counts, bytes, check_bytes};
+
+/// How many manifests the suite tries. With `CUBINDER_PROVER_MANIFESTS` it tries so many, thoroughly: optimized, 10,000 take minutes.
+const MANIFESTS: u64 = 16;
+
+/// Manifests of which something false was proved: conditionals whose condition never has a value.
+const FOUND: [u64; 2] = [160, 310];
+
+#[test]
+fn everything_proved_holds_in_every_node() {
+    let thorough = std::env::var("CUBINDER_PROVER_MANIFESTS").ok();
+    let count = thorough.as_ref().map_or(MANIFESTS, |count| count.parse().expect("a number of manifests"));
+    let counts = Counts::default();
+    let next = AtomicU64::new(0);
+    let work = || {
+        loop {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            let found = usize::try_from(number.wrapping_sub(count)).ok().and_then(|at| FOUND.get(at));
+            match found {
+                None if number >= count => return,
+                found => check_bytes(&bytes(found.copied().unwrap_or(number)), thorough.is_some(), &counts),
+            }
+        }
+    };
+    let has_failed = std::thread::scope(|scope| {
+        let workers = [scope.spawn(work), scope.spawn(work)];
+        // Both are joined, so that each failure is shown.
+        workers.map(|worker| worker.join().is_err()).contains(&true)
+    });
+    println!("of {count} manifests: {counts:?}");
+    assert!(!has_failed, "{counts:?}");
+    // A generator whose manifests are rejected would find nothing.
+    assert!(counts.manifests.load(Ordering::Relaxed) > count / 2, "{counts:?}");
+    assert!(counts.proved.load(Ordering::Relaxed) > count * 8, "{counts:?}");
+}

@@ -82,9 +82,10 @@ fn replacement(
 
 /// An integer as one operand of C++, so that `-LOW` does not become a decrement. C++ has no literal for the least one.
 fn integer(value: i64) -> String {
+    const SECOND_LEAST: i64 = i64::MIN + 1;
     match value {
-        i64::MIN => format!("({} - 1)", i64::MIN + 1),
-        i64::MIN..0 => format!("({value})"),
+        i64::MIN => format!("({SECOND_LEAST} - 1)"),
+        SECOND_LEAST..0 => format!("({value})"),
         _ => value.to_string(),
     }
 }

@@ -83,6 +83,11 @@ enum Next {
 }
 
 impl Choice {
+    /// Makes every step look at the address of the tensor that `storage_of` returns for its own.
+    pub(super) fn resolve(&mut self, storage_of: impl Fn(usize) -> usize) {
+        self.steps.iter_mut().for_each(|step| step.tensor = storage_of(step.tensor));
+    }
+
     /// The place of what runs among [`Decided::candidates`]; none where no guard holds. `address` gives the tensors' addresses, by
     /// their indices over inputs, then outputs, or numbers that are multiples of the same powers of two.
     #[inline]

@@ -86,8 +86,6 @@ struct Candidates {
     choice: Choice,
     /// Where the inputs are among those that are given.
     positions: Positions,
-    /// How many of the tensors are inputs.
-    inputs: usize,
     /// Where each one's steps lie among the records.
     records: Vec<Range<usize>>,
 }
@@ -96,11 +94,7 @@ impl Candidates {
     /// Which of them runs, and its steps; none where no guard holds.
     #[inline]
     fn pick<'a>(&self, records: &'a [StepRecord], at: &Addresses<'_>) -> Option<(usize, &'a [StepRecord])> {
-        let address = |tensor: usize| match tensor.checked_sub(self.inputs) {
-            None => at.inputs.get(self.positions.of(tensor)?).map(|address| address.addr() as u64),
-            Some(output) => at.outputs.get(output).map(|address| address.addr() as u64),
-        };
-        let candidate = self.choice.pick(address)?;
+        let candidate = self.choice.pick(|tensor| self.positions.address(at, tensor))?;
         Some((candidate, records.get(self.records.get(candidate)?.clone())?))
     }
 }
@@ -155,18 +149,43 @@ impl Running {
             return Err(no_workspace(node, ready.workspace_bytes));
         }
         let _range = ready.ranges.get(candidate).map(nvtx::Range::enter);
+        let mut needs_copies = false;
         for alias in &ready.aliases {
+            let needs_copy = alias.needs_copy(at);
+            needs_copies |= needs_copy.map_err(|error| self.failed(node, ready.driver, &error))?;
+        }
+        if needs_copies {
             // SAFETY: the caller's promises.
-            let copied = unsafe { alias.enqueue(ready.driver, at, CUstream(stream)) };
-            if copied.map_err(|error| self.failed(node, ready.driver, &error))? {
-                self.said.tell_copied(node, alias.name());
-            }
+            unsafe { self.copy_aliased(node, ready, at, CUstream(stream)) }?;
         }
         for record in running {
             // SAFETY: the caller's promises; the kernels stay loaded until the library's teardown, and `driver` loaded
             // them. The workspace was compared with what is reserved when the shapes changed.
             unsafe { record.enqueue(ready.driver, at, CUstream(stream)) }
                 .map_err(|error| self.failed(node, ready.driver, &error))?;
+        }
+        Ok(())
+    }
+
+    /// Copies inputs to the outputs that share their memory and are bound elsewhere.
+    ///
+    /// # Safety
+    /// As for [`Running::enqueue`].
+    #[cold]
+    unsafe fn copy_aliased(
+        &self,
+        node: &NodeData,
+        ready: &Ready,
+        at: &Addresses<'_>,
+        stream: CUstream,
+    ) -> Result<(), Error> {
+        let failed = |error: EnqueueError| self.failed(node, ready.driver, &error);
+        for alias in &ready.aliases {
+            if alias.needs_copy(at).map_err(failed)? {
+                // SAFETY: the caller's promises.
+                unsafe { alias.copy(ready.driver, at, stream) }.map_err(failed)?;
+                self.said.tell_copied(node, alias.name());
+            }
         }
         Ok(())
     }
@@ -249,7 +268,7 @@ impl Running {
         let order = self.announced.in_order(node, &positions, self.tactic, &facts).unwrap();
         let choice = launch::decide(plugin, &order, self.tactic, &facts, &mut steps).unwrap().choice?;
         let records = vec![0..0; order.len()];
-        let candidates = Candidates { choice, positions, inputs: plugin.inputs.len(), records };
+        let candidates = Candidates { choice, positions, records };
         candidates.pick(&[], at).is_none().then(|| self.none_holds(node, at))
     }
 
@@ -272,12 +291,9 @@ impl Running {
         let told = || {
             let plugin = node.definition.plugin();
             let positions = self.announced.positions(node)?;
-            let address = |input: usize| {
-                positions.of(input).and_then(|place| at.inputs.get(place)).map_or(0, |it| it.addr() as u64)
-            };
-            let inputs = (0..plugin.inputs.len()).map(address);
-            let outputs = at.outputs.iter().map(|address| address.addr() as u64);
-            let addresses: Vec<u64> = inputs.chain(outputs).collect();
+            let tensors = (0..plugin.tensor_count()).map(|tensor| plugin.storage_of(tensor));
+            let addresses: Vec<u64> =
+                tensors.map(|tensor| positions.address(at, tensor).unwrap_or(0)).collect();
             let shapes = self.shapes(node, &positions, &mut Steps::default())?;
             let device = self.loaded.device();
             let facts = Facts { shapes: &shapes, device, alignments: &addresses, ..node.facts() };
@@ -381,14 +397,9 @@ fn make_ready(
             aliases.ok_or_else(|| node.invalid("the size of a tensor in bytes is beyond 64 bits"))?;
     }
     let places: Vec<Range<usize>> = ready.variants.iter().map(|(_, range)| range.clone()).collect();
-    ready.choice = decided.choice.map(|choice| {
-        Box::new(Candidates {
-            choice,
-            positions: positions.clone(),
-            inputs: plugin.inputs.len(),
-            records: places,
-        })
-    });
+    ready.choice = decided
+        .choice
+        .map(|choice| Box::new(Candidates { choice, positions: positions.clone(), records: places }));
     Ok(Some(ready))
 }
 

@@ -154,38 +154,20 @@ impl Running {
             let needs_copy = alias.needs_copy(at);
             needs_copies |= needs_copy.map_err(|error| self.failed(node, ready.driver, &error))?;
         }
-        if needs_copies {
-            // SAFETY: the caller's promises.
-            unsafe { self.copy_aliased(node, ready, at, CUstream(stream)) }?;
+        // Nothing is queued before all bindings are known to be right.
+        for alias in ready.aliases.iter().filter(|_| needs_copies) {
+            if alias.needs_copy(at).is_ok_and(|needs_copy| needs_copy) {
+                // SAFETY: the caller's promises.
+                unsafe { alias.copy(ready.driver, at, CUstream(stream)) }
+                    .map_err(|error| self.failed(node, ready.driver, &error))?;
+                self.said.tell_copied(node, alias.name());
+            }
         }
         for record in running {
             // SAFETY: the caller's promises; the kernels stay loaded until the library's teardown, and `driver` loaded
             // them. The workspace was compared with what is reserved when the shapes changed.
             unsafe { record.enqueue(ready.driver, at, CUstream(stream)) }
                 .map_err(|error| self.failed(node, ready.driver, &error))?;
-        }
-        Ok(())
-    }
-
-    /// Copies inputs to the outputs that share their memory and are bound elsewhere.
-    ///
-    /// # Safety
-    /// As for [`Running::enqueue`].
-    #[cold]
-    unsafe fn copy_aliased(
-        &self,
-        node: &NodeData,
-        ready: &Ready,
-        at: &Addresses<'_>,
-        stream: CUstream,
-    ) -> Result<(), Error> {
-        let failed = |error: EnqueueError| self.failed(node, ready.driver, &error);
-        for alias in &ready.aliases {
-            if alias.needs_copy(at).map_err(failed)? {
-                // SAFETY: the caller's promises.
-                unsafe { alias.copy(ready.driver, at, stream) }.map_err(failed)?;
-                self.said.tell_copied(node, alias.name());
-            }
         }
         Ok(())
     }

@@ -8,14 +8,18 @@
 mod executor;
 mod host;
 mod manifest;
+mod named;
 
-use cubinder_bundle::container::{self, Container};
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use cubinder_bundle::container;
 use cubinder_bundle::{Bundle, CodeObject, Digest, KernelFacts, NodeReference, Plugin, core_name};
 use cubinder_compiler::library::{self, Mode};
 use cubinder_tests::{cxx, fake_driver};
 use executor::{Binding, Meaning};
 use fastrand::Rng;
-use host::{Creator, Device};
+use host::{Creator, Device, Node};
 use manifest::{MOST_ARRAYS, MOST_ELEMENTS, Manifest};
 
 /// How many manifests are tried with the code in the nodes' fields.
@@ -101,77 +105,149 @@ fn drawn(number: u64) -> (Manifest, usize, Rng) {
     (manifest, extent, rng)
 }
 
-/// Runs a node several times and compares all memory with what its manifest means; returns how many runs were accepted.
-fn check(device: &Device, memory: u64, creator: &Creator, field: &[u8], number: u64) -> usize {
-    let (manifest, extent, mut rng) = drawn(number);
-    let told = |text: &str| format!("{text}, for manifest {number} with {extent} elements:\n{manifest}");
-    let node = creator.node(field, manifest.inputs.len(), manifest.output_count(), extent);
-    let Some(node) = node else {
-        // No addresses satisfy a guard.
-        for _ in 0..1000 {
-            let binding = binding(&mut rng, &manifest);
-            let is_accepted =
-                Meaning { manifest: &manifest, binding: &binding, extent }.run(&mut [0; MEMORY]);
-            assert!(!is_accepted, "{}", told(&format!("refused, though not with {binding:?}")));
-        }
-        return 0;
-    };
-    let mut expected: Vec<u8> = (0..MEMORY).map(|_| rng.u8(..)).collect();
-    device.write(memory, &expected);
-    let mut accepted = 0;
-    for run in 0..RUNS {
-        let (binding, graph) = (binding(&mut rng, &manifest), rng.bool());
-        let addresses =
-            |places: &[usize]| places.iter().map(|place| memory + *place as u64).collect::<Vec<u64>>();
-        let (inputs, outputs) = (addresses(&binding.inputs), addresses(&binding.outputs));
-        let workspace = memory + MEMORY as u64;
-        let is_expected = Meaning { manifest: &manifest, binding: &binding, extent }.run(&mut expected);
-        let is_accepted = device.run(graph, |stream| node.enqueue(&inputs, &outputs, workspace, stream));
-        let told = |text: &str| told(&format!("{text} in run {run}, graph: {graph}, {binding:?}"));
-        assert_eq!(is_accepted, is_expected, "{}", told("accepted"));
-        accepted += usize::from(is_accepted);
-        let mut found = vec![0; MEMORY];
-        device.read(memory, &mut found);
-        let first = found.iter().zip(&expected).position(|(found, expected)| found != expected);
-        assert_eq!(first, None, "{}", told("the first byte that is wrong"));
+/// The creators of both forms and the memory that nodes run in.
+struct Bench {
+    device: Device,
+    memory: u64,
+    _turn: MutexGuard<'static, ()>,
+}
+
+impl Bench {
+    /// Waits for its turn: the stand-in has one device for the process. `None` if it cannot be built.
+    fn open() -> Option<Bench> {
+        static TURN: Mutex<()> = Mutex::new(());
+        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        let device = device()?;
+        let memory = device.allocate(MEMORY + WORKSPACE);
+        Some(Bench { device, memory, _turn: turn })
     }
-    accepted
+
+    /// Runs a node once and compares all memory with what its manifest means; returns whether the run was accepted. `expected` is
+    /// what memory holds before and after. `told` describes the node.
+    fn run(
+        &self,
+        node: &Node,
+        meaning: &Meaning<'_>,
+        graph: bool,
+        expected: &mut [u8],
+        told: &dyn Fn(&str) -> String,
+    ) -> bool {
+        let binding = meaning.binding;
+        let told = |text: &str| told(&format!("{text}, graph: {graph}, {binding:?}"));
+        let addresses =
+            |places: &[usize]| places.iter().map(|place| self.memory + *place as u64).collect::<Vec<u64>>();
+        let (inputs, outputs) = (addresses(&binding.inputs), addresses(&binding.outputs));
+        let workspace = self.memory + MEMORY as u64;
+        let is_expected = meaning.run(expected);
+        let is_accepted = self.device.run(graph, |stream| node.enqueue(&inputs, &outputs, workspace, stream));
+        assert_eq!(is_accepted, is_expected, "{}", told("accepted"));
+        let mut found = vec![0; MEMORY];
+        self.device.read(self.memory, &mut found);
+        let first = found.iter().zip(&*expected).position(|(found, expected)| found != expected);
+        assert_eq!(first, None, "{}", told("the first byte that is wrong"));
+        is_accepted
+    }
+
+    /// Runs the node of a random manifest several times; returns how many runs were accepted.
+    fn check(&self, creator: &Creator, field: &[u8], number: u64) -> usize {
+        let (manifest, extent, mut rng) = drawn(number);
+        let told = |text: &str| format!("{text}, for manifest {number} with {extent} elements:\n{manifest}");
+        let node = creator.node(field, manifest.inputs.len(), manifest.output_count(), extent);
+        let Some(node) = node else {
+            // No addresses satisfy a guard.
+            for _ in 0..1000 {
+                let binding = binding(&mut rng, &manifest);
+                let meaning = Meaning { manifest: &manifest, binding: &binding, extent };
+                let is_accepted = meaning.run(&mut [0; MEMORY]);
+                assert!(!is_accepted, "{}", told(&format!("refused, though not with {binding:?}")));
+            }
+            return 0;
+        };
+        let mut expected: Vec<u8> = (0..MEMORY).map(|_| rng.u8(..)).collect();
+        self.device.write(self.memory, &expected);
+        let accepted = (0..RUNS).filter(|_| {
+            let (binding, graph) = (binding(&mut rng, &manifest), rng.bool());
+            let meaning = Meaning { manifest: &manifest, binding: &binding, extent };
+            self.run(&node, &meaning, graph, &mut expected, &told)
+        });
+        accepted.count()
+    }
+}
+
+/// The creator of the generic library.
+fn generic() -> Creator {
+    Creator::open(&host::library(), core_name::GENERIC.to_str().unwrap())
+}
+
+/// The creator of a code library with these plugins, and what an engine holds of each of their nodes.
+fn embedded(folder: &Path, plugins: Vec<Plugin>) -> (Creator, Vec<Vec<u8>>) {
+    let inputs: Vec<usize> = plugins.iter().map(|plugin| plugin.inputs.len()).collect();
+    let bytes = container::write_bundle(&Bundle { producer: String::new(), plugins, code: vec![code()] });
+    let bundle = container::read(&bytes).unwrap().digest.shortened();
+    let path = folder.join("librandom-code.so");
+    library::inject(&host::library(), &bytes, Mode::CodeLibrary, &path).unwrap();
+    let reference = |(plugin, inputs): (u32, &usize)| {
+        container::write_node_reference(&NodeReference {
+            bundle,
+            plugin,
+            attributes: Vec::new(),
+            row: Some(0),
+            input_ranks: Some(vec![1; *inputs]),
+            workspace_bytes: Some(WORKSPACE as u64),
+        })
+    };
+    let nodes = (0..).zip(&inputs).map(reference).collect();
+    (Creator::open(&path, &core_name::of_library(bundle)), nodes)
 }
 
 #[test]
 fn what_a_node_does_is_what_its_manifest_means() {
-    let Some(device) = device() else { return };
-    let memory = device.allocate(MEMORY + WORKSPACE);
-    let generic = Creator::open(&host::library(), core_name::GENERIC.to_str().unwrap());
-    let mut accepted = 0;
-    for number in 0..MANIFESTS {
-        let field = node(drawn(number).0.plugin("random"));
-        accepted += check(&device, memory, &generic, &field, number);
-    }
+    let Some(bench) = Bench::open() else { return };
+    let generic = generic();
+    let in_fields = |number: u64| bench.check(&generic, &node(drawn(number).0.plugin("random")), number);
+    let accepted: usize = (0..MANIFESTS).map(in_fields).sum();
     let runs = usize::try_from(MANIFESTS).unwrap() * RUNS;
     assert!(accepted > runs / 2 && accepted < runs, "{accepted} of {runs} runs were accepted");
 
-    let step = MANIFESTS / IN_LIBRARY;
-    let plugin = |number: u64| drawn(number * step).0.plugin(&format!("random{number}"));
-    let plugins: Vec<Plugin> = (0..IN_LIBRARY).map(plugin).collect();
-    let bytes = container::write_bundle(&Bundle { producer: String::new(), plugins, code: vec![code()] });
-    let found = container::read(&bytes).unwrap();
-    assert!(matches!(found.container, Container::Bundle(_)));
-    let bundle = found.digest.shortened();
+    let numbers: Vec<u64> = (0..IN_LIBRARY).map(|number| number * (MANIFESTS / IN_LIBRARY)).collect();
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("librandom-code.so");
-    library::inject(&host::library(), &bytes, Mode::CodeLibrary, &path).unwrap();
-    let embedded = Creator::open(&path, &core_name::of_library(bundle));
-    for number in 0..IN_LIBRARY {
-        let manifest = drawn(number * step).0;
-        let reference = NodeReference {
-            bundle,
-            plugin: u32::try_from(number).unwrap(),
-            attributes: Vec::new(),
-            row: Some(0),
-            input_ranks: Some(vec![1; manifest.inputs.len()]),
-            workspace_bytes: Some(WORKSPACE as u64),
-        };
-        check(&device, memory, &embedded, &container::write_node_reference(&reference), number * step);
+    let plugins = numbers.iter().map(|number| drawn(*number).0.plugin(&format!("random{number}")));
+    let (creator, nodes) = embedded(folder.path(), plugins.collect());
+    for (number, field) in numbers.into_iter().zip(&nodes) {
+        bench.check(&creator, field, number);
+    }
+}
+
+/// With the output where the input lies, and elsewhere with any alignment; in a graph and not; then a second node behind the first, which
+/// has its output as the input.
+#[test]
+fn both_names_of_an_alias_mean_the_outputs_memory() {
+    const EXTENT: usize = 8;
+    let Some(bench) = Bench::open() else { return };
+    let all = named::manifests();
+    let folder = tempfile::tempdir().unwrap();
+    let plugins =
+        all.iter().enumerate().map(|(number, (_, manifest))| manifest.plugin(&format!("named{number}")));
+    let plugins: Vec<Plugin> = plugins.collect();
+    let in_fields = plugins.iter().cloned().map(node).collect();
+    for (creator, fields) in [(generic(), in_fields), embedded(folder.path(), plugins)] {
+        for ((about, manifest), field) in all.iter().zip(&fields) {
+            let told = |text: &str| format!("{about}: {text}\n{manifest}");
+            let outputs = manifest.output_count();
+            let node = creator.node(field, manifest.inputs.len(), outputs, EXTENT).expect("the node");
+            for (graph, x, y) in [false, true].into_iter().flat_map(|graph| {
+                let bindings = [(0, 0), (16, 16), (4, 4), (0, 256), (4, 256), (0, 260), (4, 264)];
+                bindings.map(|(x, y)| (graph, x, y))
+            }) {
+                let mut memory: Vec<u8> = (0..MEMORY).map(|at| u8::try_from(at % 251).unwrap()).collect();
+                bench.device.write(bench.memory, &memory);
+                let first = Binding { inputs: vec![x, 512], outputs: vec![y, 768][..outputs].to_vec() };
+                let second = Binding { inputs: vec![y, 512], outputs: vec![1024, 1280][..outputs].to_vec() };
+                for binding in [&first, &second] {
+                    let meaning = Meaning { manifest, binding, extent: EXTENT };
+                    bench.run(&node, &meaning, graph, &mut memory, &told);
+                }
+            }
+        }
     }
 }

@@ -176,7 +176,7 @@ fn alignments(plugin: &Plugin, query: &Query, mistakes: &mut Vec<Mistake>) -> Ve
             && one != other
         {
             let error = Diagnostic::error(format!(
-                "`{name}` and `{output}` are one memory, which is aligned to {one} or to {other} bytes"
+                "`{name}` and `{output}` share one memory, but alignments of {one} and {other} bytes are given"
             ));
             let diagnostic = error.help(format!("give the alignment of `{output}` alone"));
             mistakes.push(Mistake { part: Part::Aligned, name: (*name).to_owned(), diagnostic });

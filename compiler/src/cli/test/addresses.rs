@@ -76,6 +76,8 @@ fn asked(plugin: &Plugin) -> Vec<(usize, u64)> {
 
 #[cfg(test)]
 mod tests {
+    use cubinder_bundle::Guard;
+    use cubinder_bundle::expr::Expr;
     use cubinder_compiler::config;
     use cubinder_compiler::eval;
 
@@ -98,11 +100,20 @@ mod tests {
         assert_eq!(said, [Addresses(vec![8, DEFAULT_ALIGNMENT])]);
     }
 
+    /// What a person states and what a guard asks counts for the memory, under either of its names.
     #[test]
-    fn outputs_in_place_have_their_inputs_addresses() {
-        let add = plugin("elemwise_add_plugin_.toml");
-        for choice in choices(&add, &[4, 4], &[(add.inputs[0].name.clone(), 8)]) {
-            assert_eq!(choice.0[0], choice.0[1], "{choice:?}");
+    fn both_names_of_an_alias_have_one_address() {
+        let mut add = plugin("elemwise_add_plugin_.toml");
+        let names = [add.inputs[0].name.clone(), add.outputs[0].name.clone()];
+        for (tensor, name) in (0..).zip(&names) {
+            assert_eq!(choices(&add, &[4, 4], &[(name.clone(), 8)]), [Addresses(vec![8, 8])]);
+            let (expr, text) = (Expr { nodes: vec![Node::Aligned { tensor, bytes: 16 }] }, String::new());
+            add.variants[0].guard = Some(Guard { expr, text });
+            let tried = choices(&add, &[4, 4], &[]);
+            for bytes in [16, 8, DEFAULT_ALIGNMENT] {
+                assert!(tried.contains(&Addresses(vec![bytes; 2])), "{bytes}, `{name}`: {tried:?}");
+            }
+            assert!(tried.iter().all(|choice| choice.0[0] == choice.0[1]), "{tried:?}");
         }
     }
 }

@@ -35,7 +35,7 @@ struct Group {
     tests: &'static [&'static str],
 }
 
-const GROUPS: [Group; 5] = [
+const GROUPS: [Group; 6] = [
     Group {
         name: "reader",
         package: "cubinder-bundle",
@@ -74,6 +74,7 @@ const GROUPS: [Group; 5] = [
             "bundle/src/launch/pack.rs",
             "bundle/src/launch/sequence.rs",
             "bundle/src/launch/workspace.rs",
+            "bundle/src/model/storage.rs",
         ],
         programs: &["--lib"],
         tests: &["launch::"],
@@ -105,6 +106,13 @@ const GROUPS: [Group; 5] = [
             "--skip=timing_tests::",
             "--skip=what_an_engine_asks_for",
         ],
+    },
+    Group {
+        name: "run",
+        package: "cubinder-plugin",
+        files: &["runtime-plugin/src/plugin/run.rs"],
+        programs: &["--lib", "--test=meaning"],
+        tests: &["run_tests::", "both_names", "what_a_node_does"],
     },
 ];
 

@@ -4,6 +4,7 @@
 //! exactly what can be said here.
 
 mod attribute;
+mod storage;
 pub mod tuning;
 mod variant;
 
@@ -248,14 +249,6 @@ impl Plugin {
     #[must_use]
     pub fn tensor_count(&self) -> usize {
         self.inputs.len() + self.outputs.len()
-    }
-
-    /// Returns the tensor that holds the memory of `tensor`, both by index over inputs, then outputs: the output that shares an
-    /// input's memory, otherwise the tensor itself. Every address of a tensor is the address of its storage.
-    #[must_use]
-    pub fn storage_of(&self, tensor: usize) -> usize {
-        let shares = |output: &Output| output.alias.is_some_and(|input| input as usize == tensor);
-        self.outputs.iter().position(shares).map_or(tensor, |output| self.inputs.len() + output)
     }
 
     /// The name of a tensor by its index over inputs, then outputs.

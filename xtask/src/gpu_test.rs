@@ -243,7 +243,7 @@ impl List<'_> {
             "lerp_then_read",
             "approach",
         ];
-        // Of the input, and of the output where it has memory of its own.
+        // Bytes from the start of the buffer: the input, and the output if it is bound elsewhere.
         const OFFSETS: [(u32, u32); 4] = [(0, 0), (0, 4), (4, 0), (8, 12)];
         let manifests = ["by_input", "by_output", "by_both", "guarded", "then_read", "two"]
             .map(|name| format!("tests/data/run/aliases/{name}.toml"));

@@ -265,7 +265,7 @@ struct OtherInput {
 
 impl AliasRecord {
     /// Returns a record for each aliased output of a variant; `shape` returns the shape of a tensor, by its index over inputs, then
-    /// outputs. `None` if the bytes of an input exceed what can be counted, or an aliased input is not given.
+    /// outputs. `None` if an input's size in bytes overflows, or an aliased input is not given.
     #[must_use]
     pub fn all<'s>(
         plugin: &Plugin,

@@ -150,7 +150,7 @@ impl NativePlugin {
         Ok(built_for)
     }
 
-    /// Returns the warning that outputs in place have to be bound to their inputs; `None` if there are no such outputs.
+    /// Returns the warning that outputs in place have to be bound to their inputs; `None` without such outputs.
     pub(super) fn uncopied(&self) -> Option<String> {
         let plugin = self.node.definition.plugin();
         let names = plugin.outputs.iter().filter_map(|output| {

@@ -1,4 +1,4 @@
-//! What a node does to memory is what its manifest means, for random manifests with aliases, scratch, several steps and variants:
+//! Checks that a node changes memory as its manifest means, for random manifests with aliases, scratch, several steps and variants:
 //! played through the library's interfaces above the stand-in for the CUDA driver, and compared with an executor of manifests.
 
 #![allow(unsafe_code)] // opens the library as TensorRT does

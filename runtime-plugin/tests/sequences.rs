@@ -344,9 +344,12 @@ fn an_output_elsewhere_gets_a_copy_of_the_input() {
         let inputs = [without_provenance_mut::<c_void>(x).cast_const()];
         let outputs = [without_provenance_mut(y)];
         let at = Addresses { inputs: &inputs, outputs: &outputs, workspace: std::ptr::null_mut() };
-        // SAFETY: the mock touches no tensor.
-        let copied = unsafe { aliases[0].enqueue(&mock.driver, &at, CUstream::NULL) }.unwrap();
-        (copied, mock.work())
+        let needs_copy = aliases[0].needs_copy(&at).unwrap();
+        if needs_copy {
+            // SAFETY: the mock touches no tensor.
+            unsafe { aliases[0].copy(&mock.driver, &at, CUstream::NULL) }.unwrap();
+        }
+        (needs_copy, mock.work())
     };
     assert_eq!(copied(X, X), (false, vec![]));
     // Three channels lie in eight.
@@ -358,10 +361,8 @@ fn an_output_elsewhere_gets_a_copy_of_the_input() {
         let inputs = [without_provenance_mut::<c_void>(x).cast_const()];
         let outputs = [without_provenance_mut(y)];
         let at = Addresses { inputs: &inputs, outputs: &outputs, workspace: std::ptr::null_mut() };
-        // SAFETY: the mock touches no tensor.
-        let error = unsafe { aliases[0].enqueue(&mock.driver, &at, CUstream::NULL) }.unwrap_err().to_string();
+        let error = aliases[0].needs_copy(&at).unwrap_err().to_string();
         assert!(error.contains(&format!("{x:#x}")) && error.contains(&format!("{y:#x}")), "{error}");
-        assert_eq!(mock.work(), [""; 0], "nothing is copied");
     }
     let address = [without_provenance_mut::<c_void>(X)];
     for (inputs, outputs, text) in [
@@ -382,4 +383,78 @@ fn an_output_elsewhere_gets_a_copy_of_the_input() {
     assert!(AliasRecord::all(&plugin, &variant, &all_given(1), |_| None).is_none());
     plugin.outputs[0].alias = None;
     assert!(AliasRecord::all(&plugin, &variant, &all_given(1), |_| None).unwrap().is_empty());
+}
+
+/// Inputs `x` and `z`, outputs `y` and `w` with their memory.
+fn two_in_place() -> (Plugin, Variant) {
+    let (mut plugin, mut variant) = variant(vec![of_three(|_| {})]);
+    plugin.inputs.push(cubinder_bundle::Input { name: "z".to_owned(), ..plugin.inputs[0].clone() });
+    plugin.outputs[0].alias = Some(0);
+    let second =
+        cubinder_bundle::Output { name: "w".to_owned(), alias: Some(1), ..plugin.outputs[0].clone() };
+    plugin.outputs.push(second);
+    variant.types = vec![DataType::F32; 4];
+    variant.formats = vec![Format::Linear; 4];
+    (plugin, variant)
+}
+
+#[test]
+fn no_copy_overwrites_another_input() {
+    const BYTES: usize = 16;
+    let (plugin, variant) = two_in_place();
+    let shape = [4_i64];
+    let aliases = AliasRecord::all(&plugin, &variant, &all_given(2), |_| Some(&shape)).unwrap();
+    assert_eq!(aliases.iter().map(AliasRecord::name).collect::<Vec<_>>(), ["y", "w"]);
+    let needs_copy = |record: usize, places: [usize; 4], outputs: usize| {
+        let [x, z, y, w] = places.map(without_provenance_mut::<c_void>);
+        let (inputs, both) = ([x.cast_const(), z.cast_const()], [y, w]);
+        let at = Addresses { inputs: &inputs, outputs: &both[..outputs], workspace: std::ptr::null_mut() };
+        aliases[record].needs_copy(&at).map_err(|error| error.to_string())
+    };
+    assert_eq!(needs_copy(0, [X, X + 32, Y, Y + 32], 2), Ok(true));
+    assert_eq!(needs_copy(1, [X, X + 32, Y, X + 32], 2), Ok(false));
+    for z in [Y + 1 - BYTES, Y, Y + BYTES - 1] {
+        let refused = needs_copy(0, [X, z, Y, X + 64], 2).unwrap_err();
+        assert!(
+            refused.contains("`y`") && refused.contains(&format!("the input `z` at {z:#x}")),
+            "{refused}"
+        );
+        assert_eq!(needs_copy(0, [Y, z, Y, X + 64], 2), Ok(false), "nothing is copied");
+    }
+    for z in [Y - BYTES, Y + BYTES] {
+        assert_eq!(needs_copy(0, [X, z, Y, X + 64], 2), Ok(true), "one behind the other");
+    }
+    // Each lies where the other's input is.
+    assert!(needs_copy(0, [X, Y, Y, X], 2).is_err() && needs_copy(1, [X, Y, Y, X], 2).is_err());
+    assert!(needs_copy(0, [X, X + 32, Y, Y + 32], 1).unwrap_err().contains("1 outputs were given"));
+
+    let empty = [0_i64];
+    let aliases = AliasRecord::all(&plugin, &variant, &all_given(2), |_| Some(&empty)).unwrap();
+    let inputs = [X, Y].map(|place| without_provenance_mut::<c_void>(place).cast_const());
+    let outputs = [Y, X].map(without_provenance_mut::<c_void>);
+    let at = Addresses { inputs: &inputs, outputs: &outputs, workspace: std::ptr::null_mut() };
+    assert_eq!(aliases[0].needs_copy(&at), Ok(false));
+}
+
+/// Whatever name a manifest gives an argument, the kernel gets the output's address.
+#[test]
+fn an_argument_by_the_inputs_name_is_the_outputs_address() {
+    let (mock, kernel) = device((8, 6));
+    let (mut plan, variant) = variant(vec![of_three(|_| {})]);
+    let passed = |plan: &(Plugin, Variant)| {
+        mock.change(|_| {});
+        let records = records(plan, &kernel, 5).unwrap();
+        enqueue(&mock, &records).unwrap();
+        let launched = mock.launched().pop().unwrap();
+        launched
+            .args
+            .iter()
+            .filter_map(|arg| Some(usize::from_le_bytes(arg.as_slice().try_into().ok()?)))
+            .collect::<Vec<_>>()
+    };
+    let apart = (plan.clone(), variant.clone());
+    assert!(passed(&apart).contains(&X));
+    plan.outputs[0].alias = Some(0);
+    let found = passed(&(plan, variant));
+    assert!(found.contains(&Y) && !found.contains(&X), "{found:x?}");
 }

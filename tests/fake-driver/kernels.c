@@ -166,7 +166,36 @@ static void scaledElsewhere(char const* symbol, void** params)
     }
 }
 
+// `blendN(unsigned* a0, ..., unsigned* aN-1, long long count, unsigned salt, unsigned written)` of the random plugins of
+// `runtime-plugin/tests/meaning`: mixes the elements with one index and stores into the arrays whose bit of `written` is set.
+static void blend(char const* symbol, void** params)
+{
+    int const arrays = symbol[strlen("blend")] - '0';
+    int64_t const count = longOf(params[arrays]);
+    uint32_t const salt = (uint32_t) intOf(params[arrays + 1]);
+    uint32_t const written = (uint32_t) intOf(params[arrays + 2]);
+    for (int64_t i = 0; i < count; ++i)
+    {
+        uint32_t mixed = salt;
+        for (int k = 0; k < arrays; ++k)
+        {
+            mixed = mixed * 2654435761U + ((uint32_t*) pointer(params[k]))[i];
+        }
+        for (int k = 0; k < arrays; ++k)
+        {
+            if ((written >> k & 1) != 0)
+            {
+                ((uint32_t*) pointer(params[k]))[i] = mixed + (uint32_t) k;
+            }
+        }
+    }
+}
+
 static struct FakeSignature const kSIGNATURES[] = {
+    {"blend1", 4, {8, 8, 4, 4}},
+    {"blend2", 5, {8, 8, 8, 4, 4}},
+    {"blend3", 6, {8, 8, 8, 8, 4, 4}},
+    {"blend4", 7, {8, 8, 8, 8, 8, 4, 4}},
     {"planted", 4, {8, 8, 8, 4}},
     {"doubled", 2, {8, 8}},
     {"positive", 5, {8, 8, 8, 8, 4}},
@@ -188,7 +217,11 @@ void deviceRun(char const* symbol, uint32_t const grid[3], void** params)
     {
         return;
     }
-    if (strstr(symbol, "planted") != NULL)
+    if (strncmp(symbol, "blend", strlen("blend")) == 0)
+    {
+        blend(symbol, params);
+    }
+    else if (strstr(symbol, "planted") != NULL)
     {
         planted(symbol, params);
     }

@@ -274,3 +274,22 @@ fn engines_with_every_type_and_format_are_built_without_a_gpu() {
     }
     builds(&library, &networks);
 }
+
+#[test]
+fn engines_with_aliases_by_every_name_are_built_without_a_gpu() {
+    let manifests = ["by_input", "by_output", "by_both", "guarded", "then_read", "two"]
+        .map(|name| format!("tests/data/run/aliases/{name}.toml"));
+    let manifests: Vec<&str> = manifests.iter().map(String::as_str).collect();
+    let Some(library) = Library::new("aliases", &manifests) else { return };
+    let networks = [
+        ("lerp_by_input_1", &[("lerp_by_input_", 1)]),
+        ("lerp_by_input_2", &[("lerp_by_input_", 1)]),
+        ("lerp_by_output_2", &[("lerp_by_output_", 1)]),
+        ("lerp_by_both_2", &[("lerp_by_both_", 1)]),
+        ("lerp_guarded_2", &[("lerp_guarded_", 1)]),
+        ("lerp_then_read", &[("lerp_then_read_", 1)]),
+        ("approach", &[("approach_", 1)]),
+    ];
+    let networks = networks.map(|(kind, ops)| fixed(kind, "f32", "2,3,32,32", json!({}), ops));
+    builds(&library, &networks);
+}

@@ -79,7 +79,7 @@ class Client:
         """One inference with fresh buffers; gives each output's bytes by name. `data` holds the inputs' bytes. The tensors begin
         `offset` bytes into their buffers, so that no more than that is known of their alignment. With `graph` it is captured,
         and what is run is the graph, twice. An output that shares memory with an input is bound to the input's address, or with `apart`
-        to memory of its own."""
+        to memory of its own, `apart_offset` bytes into its buffer."""
         cuda, offset = self.cuda, run["offset"]
         stream = cuda.stream()
         memory = Memory(cuda)
@@ -107,7 +107,8 @@ class Client:
             if alias and not run["apart"]:
                 memory.addresses[name] = memory.addresses[alias]
             else:
-                memory.fill(name, numel(tensor["shape"]) * SIZES[tensor["type"]], offset)
+                start = run["apart_offset"] if alias else offset
+                memory.fill(name, numel(tensor["shape"]) * SIZES[tensor["type"]], start)
         for name, address in memory.addresses.items():
             if not context.set_tensor_address(name, address):
                 raise RuntimeError(f"address of {name} with offset {offset} refused")

@@ -235,6 +235,50 @@ for name, of in (
         namespace="test",
     )
 
+# In place, by each name of the memory (tests/data/run/aliases), once and two in a row. Eighths stay exact.
+WEIGHT = 0.25
+
+
+def lerp(x, e):
+    return x + np.float32(WEIGHT) * (e - x)
+
+
+def approach(x, e):
+    difference = np.float32(WEIGHT) * (e - x)
+    return x + difference, e - difference
+
+
+for way in ("by_input", "by_output", "by_both", "guarded"):
+    for count in (1, 2):
+        NETWORKS[f"lerp_{way}_{count}"] = Network(
+            lambda s, way=way, count=count: [
+                (f"lerp_{way}_", [tensor(i, count), "e"], [tensor(i + 1, count)], {"weight": WEIGHT, "aot": 1}) for i in range(count)
+            ],
+            lambda i, s, count=count: {"y": functools.reduce(lambda x, _: lerp(x, i["e"]), range(count), i["x"])},
+            inputs={"x": "T", "e": "T"},
+            aliases={"y": "x"},
+            namespace="test",
+        )
+NETWORKS["lerp_then_read"] = Network(
+    lambda s: [("lerp_then_read_", ["x", "e"], ["y", "z"], {"weight": WEIGHT, "aot": 1})],
+    lambda i, s: {"y": lerp(i["x"], i["e"]), "z": 2 * lerp(i["x"], i["e"])},
+    inputs={"x": "T", "e": "T"},
+    outputs={"y": "T", "z": "T"},
+    aliases={"y": "x"},
+    namespace="test",
+)
+NETWORKS["approach"] = Network(
+    lambda s: [
+        ("approach_", ["x", "e"], ["t", "u"], {"weight": WEIGHT, "aot": 1}),
+        ("approach_", ["t", "u"], ["y", "z"], {"weight": WEIGHT, "aot": 1}),
+    ],
+    lambda i, s: dict(zip("yz", approach(*approach(i["x"], i["e"])))),
+    inputs={"x": "T", "e": "T"},
+    outputs={"y": "T", "z": "T"},
+    aliases={"y": "x", "z": "e"},
+    namespace="test",
+)
+
 # Through every type and format that is asked for, and back (tests/data/run/pack.toml numbers them; BOOL is the one that keeps no number).
 BOOL = 27
 

@@ -100,6 +100,7 @@ impl List<'_> {
         self.ranks()?;
         self.padding_variants()?;
         self.in_place()?;
+        self.aliases()?;
         self.non_zero()?;
         self.variants()?;
         self.sequences()?;
@@ -224,6 +225,53 @@ impl List<'_> {
                 let name = format!("in place {ty} {}", form.name());
                 self.cases.push(Case::new(name, what, form, plans, &NO_JIT).in_python());
             }
+        }
+        Ok(())
+    }
+
+    /// Kernels that get the memory of an aliased output by the input's name, by the output's, by both, in guards and in a later step: with
+    /// one address and with two of any alignment, in CUDA graphs, one node and two in a row, and two outputs in place.
+    fn aliases(&mut self) -> Result<()> {
+        const NETWORKS: [&str; 10] = [
+            "lerp_by_input_1",
+            "lerp_by_input_2",
+            "lerp_by_output_1",
+            "lerp_by_output_2",
+            "lerp_by_both_1",
+            "lerp_by_both_2",
+            "lerp_guarded_1",
+            "lerp_guarded_2",
+            "lerp_then_read",
+            "approach",
+        ];
+        // Bytes from the start of the buffer: the input, and the output if it is bound elsewhere.
+        const OFFSETS: [(u32, u32); 4] = [(0, 0), (0, 4), (4, 0), (8, 12)];
+        let manifests = ["by_input", "by_output", "by_both", "guarded", "then_read", "two"]
+            .map(|name| format!("tests/data/run/aliases/{name}.toml"));
+        let manifests: Vec<&str> = manifests.iter().map(String::as_str).collect();
+        self.maker.compile("aliases", &TARGETS, &manifests)?;
+        for form in Form::ALL {
+            let mut plans = Vec::new();
+            for (network, shape) in
+                NETWORKS.iter().flat_map(|network| ["2,3,32,32", "7"].map(|it| (network, it)))
+            {
+                let recipe = Recipe::fixed("aliases", Network::new(network, "f32", shape), form);
+                let mut plan = self.maker.plan(&Recipe { aliased: true, ..recipe })?;
+                let runs = std::mem::take(&mut plan.runs);
+                for run in &runs {
+                    plan.runs.extend(OFFSETS.map(|(offset, _)| Run { offset, ..run.clone() }));
+                    plan.runs.extend(OFFSETS.map(|(offset, apart_offset)| Run {
+                        apart: true,
+                        offset,
+                        apart_offset,
+                        ..run.clone()
+                    }));
+                }
+                plans.push(plan.also_in_graphs());
+            }
+            let what = format!("both names of a memory, one address and two, {}", form.what());
+            let name = format!("aliases {}", form.name());
+            self.cases.push(Case::new(name, what, form, plans, &NO_JIT).in_python());
         }
         Ok(())
     }

@@ -74,6 +74,7 @@ const GROUPS: [Group; 6] = [
             "bundle/src/launch/pack.rs",
             "bundle/src/launch/sequence.rs",
             "bundle/src/launch/workspace.rs",
+            "bundle/src/model/storage.rs",
         ],
         programs: &["--lib"],
         tests: &["launch::"],
@@ -124,6 +125,13 @@ const GROUPS: [Group; 6] = [
             "--skip=timing_tests::",
             "--skip=what_an_engine_asks_for",
         ],
+    },
+    Group {
+        name: "run",
+        package: "cubinder-plugin",
+        files: &["runtime-plugin/src/plugin/run.rs"],
+        programs: &["--lib", "--test=meaning"],
+        tests: &["run_tests::", "both_names", "what_a_node_does"],
     },
 ];
 

@@ -83,6 +83,11 @@ enum Next {
 }
 
 impl Choice {
+    /// Makes every step look at the address of the tensor that `storage_of` returns for its own.
+    pub(super) fn resolve(&mut self, storage_of: impl Fn(usize) -> usize) {
+        self.steps.iter_mut().for_each(|step| step.tensor = storage_of(step.tensor));
+    }
+
     /// The place of what runs among [`Decided::candidates`]; none where no guard holds. `address` gives the tensors' addresses, by
     /// their indices over inputs, then outputs, or numbers that are multiples of the same powers of two.
     #[inline]
@@ -138,9 +143,8 @@ impl Decided {
                 Way { variant: *variant, holds: Next::Take(*candidate), fails: below, seen: Vec::new() };
             below = maker.decide(residual, &mut Vec::new(), &mut way)?;
         }
-        let mut steps = maker.steps.into_boxed_slice();
         let mut entry = below;
-        let candidates = renumber(&candidates, &mut steps, &mut entry);
+        let (candidates, steps) = without_unreached(&candidates, maker.steps, &mut entry);
         let choice = matches!(entry, Next::Step(_)).then_some(Choice { steps, entry });
         Ok(Decided { candidates, choice, without_value: maker.without_value })
     }
@@ -165,21 +169,54 @@ enum Verdict {
     Open(Expr),
 }
 
-/// Leaves out the candidates that nothing leads to.
-fn renumber(candidates: &[usize], steps: &mut [Step], entry: &mut Next) -> Vec<usize> {
-    let mut kept: Vec<usize> = Vec::new();
-    for (old, candidate) in candidates.iter().enumerate() {
-        let mut is_taken = false;
-        let nexts = steps.iter_mut().flat_map(|step| [&mut step.aligned, &mut step.otherwise]);
-        for next in nexts.chain([&mut *entry]).filter(|next| **next == Next::Take(old)) {
-            *next = Next::Take(kept.len());
-            is_taken = true;
-        }
-        if is_taken {
-            kept.push(*candidate);
+/// Leaves out the steps and candidates that `entry` does not lead to. Guards behind one that turns out to hold for all addresses
+/// leave such steps.
+fn without_unreached(candidates: &[usize], steps: Vec<Step>, entry: &mut Next) -> (Vec<usize>, Box<[Step]>) {
+    let mut is_reached = vec![false; steps.len()];
+    let mut is_taken = vec![false; candidates.len()];
+    let mut reach = |next: Next, is_reached: &mut [bool]| {
+        let mark = match next {
+            Next::Step(step) => is_reached.get_mut(step),
+            Next::Take(candidate) => is_taken.get_mut(candidate),
+            Next::Nothing => None,
+        };
+        mark.into_iter().for_each(|mark| *mark = true);
+    };
+    reach(*entry, &mut is_reached);
+    // Steps refer to steps before them only.
+    for (index, step) in steps.iter().enumerate().rev() {
+        if is_reached.get(index) == Some(&true) {
+            reach(step.aligned, &mut is_reached);
+            reach(step.otherwise, &mut is_reached);
         }
     }
-    kept
+    let [step_places, candidate_places] = [&is_reached, &is_taken].map(|marks| places(marks));
+    let place = |places: &[usize], old: usize| places.get(old).copied().unwrap_or(0);
+    let renumbered = |next: Next| match next {
+        Next::Step(step) => Next::Step(place(&step_places, step)),
+        Next::Take(candidate) => Next::Take(place(&candidate_places, candidate)),
+        Next::Nothing => Next::Nothing,
+    };
+    *entry = renumbered(*entry);
+    let kept = candidates.iter().zip(&is_taken).filter(|(_, is_taken)| **is_taken);
+    let kept = kept.map(|(candidate, _)| *candidate).collect();
+    let steps = steps.into_iter().zip(&is_reached).filter(|(_, is_reached)| **is_reached);
+    let steps = steps.map(|(step, _)| Step {
+        aligned: renumbered(step.aligned),
+        otherwise: renumbered(step.otherwise),
+        ..step
+    });
+    (kept, steps.collect())
+}
+
+/// How many marks before each one are set.
+fn places(marks: &[bool]) -> Vec<usize> {
+    let count_before = |count: &mut usize, mark: &bool| {
+        let before = *count;
+        *count += usize::from(*mark);
+        Some(before)
+    };
+    marks.iter().scan(0, count_before).collect()
 }
 
 /// An answer about an address.

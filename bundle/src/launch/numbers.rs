@@ -106,9 +106,10 @@ pub struct Evaluated {
 /// What one argument passes.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Passed {
-    /// The address of an input, by its index among the inputs; below their number.
+    /// The address of an input, by its index among the inputs; below their number. No output shares its memory.
     Input(usize),
-    /// The address of an output, by its index among the outputs; below their number.
+    /// The address of an output, by its index among the outputs; below their number. Also passed for the input whose memory it
+    /// shares ([`Plugin::storage_of`]).
     Output(usize),
     /// The address of a scratch buffer of the variant, by its index; below their number.
     Scratch(usize),
@@ -385,7 +386,7 @@ impl Arguments {
 
 fn tensor_place(plugin: &Plugin, tensor: u32) -> Result<Passed, Problem> {
     let (inputs, count) = (plugin.inputs.len(), plugin.tensor_count());
-    match usize::try_from(tensor) {
+    match usize::try_from(tensor).map(|index| plugin.storage_of(index)) {
         Ok(index) if index < inputs => Ok(Passed::Input(index)),
         Ok(index) if index < count => Ok(Passed::Output(index - inputs)),
         _ => Err(Problem::NoSuchTensor { index: tensor, count }),

@@ -465,6 +465,7 @@ fn what_is_long_is_not_shown_whole() {
     }
 }
 
+mod aliases;
 mod facts;
 mod limits;
 mod rules;

@@ -207,7 +207,11 @@ fn decide_in(
         let variant = plugin.variants.get(*index)?;
         Some((*index, variant.guard.as_ref().map(|guard| &guard.expr)))
     });
-    Decided::of(guards, facts, steps)
+    let mut decided = Decided::of(guards, facts, steps)?;
+    if let Some(choice) = &mut decided.choice {
+        choice.resolve(|tensor| plugin.storage_of(tensor));
+    }
+    Ok(decided)
 }
 
 /// Whether a guard is false whatever is not known yet: one of the conditions that all have to hold is.

@@ -4,6 +4,7 @@
 //! exactly what can be said here.
 
 mod attribute;
+mod storage;
 pub mod tuning;
 mod variant;
 

@@ -5,7 +5,7 @@
 
 use cubinder_bundle::expr::{BinaryOp, Expr, Node, NodeId};
 use cubinder_bundle::proof::Verdict;
-use cubinder_bundle::{Fill, Memory, Output, Plugin, Value, Work};
+use cubinder_bundle::{Fill, Memory, Plugin, Value, Work};
 
 use super::Compiled;
 use super::formula::{is_positive, joined};
@@ -105,11 +105,7 @@ fn output_memory(index: usize) -> Memory {
 
 /// The output that a tensor is, or that shares the memory of the input that it is.
 fn output_of(plugin: &Plugin, tensor: usize) -> Option<usize> {
-    let is_shared = |output: &Output| output.alias.is_some_and(|alias| alias as usize == tensor);
-    match tensor.checked_sub(plugin.inputs.len()) {
-        Some(output) => Some(output),
-        None => plugin.outputs.iter().position(is_shared),
-    }
+    plugin.storage_of(tensor).checked_sub(plugin.inputs.len())
 }
 
 /// What the steps of a row use, in order.

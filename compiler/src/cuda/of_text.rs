@@ -138,11 +138,7 @@ impl Check<'_> {
         // Of several arguments with one name the first counts.
         let argument = |name: &str| self.unit.args.iter().find(|arg| arg.name == name);
         let memory = |value: &ArgDraftValue| match value {
-            ArgDraftValue::Tensor(tensor) => {
-                let output = (*tensor as usize).checked_sub(plugin.inputs.len());
-                let alias = output.and_then(|output| plugin.outputs.get(output)?.alias);
-                Some(Shared::Tensor(alias.unwrap_or(*tensor)))
-            }
+            ArgDraftValue::Tensor(tensor) => Some(Shared::Tensor(plugin.storage_of(*tensor as usize))),
             ArgDraftValue::Scratch(index) => Some(Shared::Scratch(*index)),
             ArgDraftValue::Expr { .. } => None,
         };
@@ -163,7 +159,7 @@ impl Check<'_> {
             let is_restrict = first.0.ty.is_restrict || second.0.ty.is_restrict;
             let is_written = !first.0.ty.is_const || !second.0.ty.is_const;
             // Of an input that a kernel could write to it is told that.
-            let is_input = matches!(first.1.value, ArgDraftValue::Tensor(tensor) if (tensor as usize) < plugin.inputs.len());
+            let is_input = matches!(first.2, Shared::Tensor(storage) if storage < plugin.inputs.len());
             is_restrict && is_written && !(is_input && first.1.value == second.1.value)
         })?;
         let place = |param: &Param| Span::new(self.source, param.range.clone());
@@ -204,8 +200,8 @@ impl Check<'_> {
 /// Memory that arguments can share.
 #[derive(Clone, Copy, PartialEq)]
 enum Shared {
-    /// A tensor; of an output in place, the input.
-    Tensor(u32),
+    /// The tensor that holds it.
+    Tensor(usize),
     /// A scratch buffer.
     Scratch(u32),
 }

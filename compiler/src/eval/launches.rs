@@ -315,8 +315,9 @@ fn typed_args(step: &Step<'_>, args: &[Arg], evaluated: &Evaluated) -> Vec<ArgRe
     let plugin = step.plugin;
     let arg = |(arg, passed): (&Arg, &Passed)| {
         let tensor = match passed {
-            Passed::Input(index) => plugin.tensor_name(*index),
-            Passed::Output(index) => plugin.tensor_name(plugin.inputs.len() + index),
+            Passed::Input(_) | Passed::Output(_) => {
+                arg.value.tensor().and_then(|tensor| plugin.tensor_name(tensor as usize))
+            }
             Passed::Scratch(index) => step.scratch.get(*index).map(|scratch| scratch.name.as_str()),
             Passed::Numbers { .. } => None,
         };

@@ -26,7 +26,7 @@ mod types;
 pub use code::{Compiler, Environment};
 pub use guard::{Reason, reasons};
 pub(crate) use launches::arg_type;
-pub use node::{Outcome, evaluate};
+pub use node::{Outcome, evaluate, stated_alignment};
 pub use query::{DEFAULT_ALIGNMENT, Given, Mistake, Part, Query, Written};
 pub use report::{
     ArgReport, AttributeReport, Check, Evaluation, FactOrigin, FactReport, FormatReport, GuardReport,

@@ -166,8 +166,34 @@ fn alignments(plugin: &Plugin, query: &Query, mistakes: &mut Vec<Mistake>) -> Ve
     for (name, _) in query.aligned.iter().filter(|(name, _)| !names.contains(&name.as_str())) {
         mistakes.push(unknown(Part::Aligned, "tensor", name, &names));
     }
-    let of = |name: &&str| query.aligned.iter().find(|(aligned, _)| aligned == name).map(|(_, bytes)| *bytes);
-    names.iter().map(|name| of(name).unwrap_or(DEFAULT_ALIGNMENT)).collect()
+    let given =
+        |name: &str| query.aligned.iter().find(|(aligned, _)| aligned == name).map(|(_, bytes)| *bytes);
+    for (tensor, name) in names.iter().enumerate() {
+        let Some(output) = names.get(plugin.storage_of(tensor)).filter(|output| *output != name) else {
+            continue;
+        };
+        if let (Some(one), Some(other)) = (given(name), given(output))
+            && one != other
+        {
+            let error = Diagnostic::error(format!(
+                "`{name}` and `{output}` share one memory, but alignments of {one} and {other} bytes are given"
+            ));
+            let diagnostic = error.help(format!("give the alignment of `{output}` alone"));
+            mistakes.push(Mistake { part: Part::Aligned, name: (*name).to_owned(), diagnostic });
+        }
+    }
+    let of = |tensor| stated_alignment(plugin, &query.aligned, tensor).unwrap_or(DEFAULT_ALIGNMENT);
+    (0..names.len()).map(of).collect()
+}
+
+/// Returns the alignment given for a tensor, under its own name or under the other name of its memory; `None` if neither is given.
+#[must_use]
+pub fn stated_alignment(plugin: &Plugin, given: &[(String, u64)], tensor: usize) -> Option<u64> {
+    let storage = plugin.storage_of(tensor);
+    let mut names = (0..plugin.tensor_count()).filter(|other| plugin.storage_of(*other) == storage);
+    let named =
+        |tensor: usize| given.iter().find(|(name, _)| plugin.tensor_name(tensor) == Some(name.as_str()));
+    names.find_map(|tensor| named(tensor).map(|(_, bytes)| *bytes))
 }
 
 /// What is known before anything is evaluated.

@@ -301,13 +301,13 @@ impl Check<'_> {
             return Some(self.wrong(param, span, &text, arg));
         }
         if pointer.usage.written == Answer::No && arg.is_some_and(|arg| self.is_own_output(arg)) {
+            let output = self.plugin.tensor_name(self.plugin.storage_of(index)).unwrap_or(name);
             let text =
-                format!("gets the output `{name}`, and the kernel {}: {what}", self.witness.not_written());
+                format!("gets the output `{output}`, and the kernel {}: {what}", self.witness.not_written());
             return Some(self.wrong(param, span, &text, arg));
         }
-        let is_shared = self.plugin.outputs.iter().any(|output| output.alias == Some(tensor));
-        let is_output = index >= self.plugin.inputs.len();
-        (!is_output && !is_shared && pointer.usage.written == Answer::Yes).then(|| {
+        let is_output = self.plugin.storage_of(index) >= self.plugin.inputs.len();
+        (!is_output && pointer.usage.written == Answer::Yes).then(|| {
             Diagnostic::warning(format!("the kernel could write to the input `{name}`"))
                 .code(rules::WRITABLE_INPUT)
                 .at(span.clone(), format!("`{}` is a pointer that it stores through", param.name))
@@ -319,10 +319,11 @@ impl Check<'_> {
 
     /// Whether an argument is an output that this launch alone can write; that a pointer to `const` gets one is said elsewhere.
     fn is_own_output(&self, arg: &ArgDraft) -> bool {
-        let inputs = self.plugin.inputs.len();
         match arg.value {
             ArgDraftValue::Tensor(tensor) => {
-                tensor as usize >= inputs && !self.unit.shared_outputs.contains(&tensor)
+                let storage = self.plugin.storage_of(tensor as usize);
+                let is_shared = self.unit.shared_outputs.iter().any(|shared| *shared as usize == storage);
+                storage >= self.plugin.inputs.len() && !is_shared
             }
             ArgDraftValue::Scratch(_) | ArgDraftValue::Expr { .. } => false,
         }

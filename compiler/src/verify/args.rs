@@ -111,7 +111,7 @@ pub fn writable_input(plugin: &Plugin, unit: &Unit, arg: &ArgDraft, param: &Para
     let ArgDraftValue::Tensor(tensor) = arg.value else { return None };
     let input = plugin.inputs.get(usize::try_from(tensor).ok()?)?;
     // What an output shares is there to be written.
-    if plugin.outputs.iter().any(|output| output.alias == Some(tensor)) {
+    if plugin.storage_of(tensor as usize) != tensor as usize {
         return None;
     }
     let ParamType::Pointer { pointee, is_const: false, .. } = &param.ty else { return None };
@@ -338,9 +338,12 @@ impl Values<'_> {
             return Err(misfit(arg, param, format!("`{name}` is a tensor, which is passed as a pointer"))
                 .help("pass a number, such as `numel(x)` or `x.shape[0]`, or make the parameter a pointer"));
         };
-        let is_output = index >= self.plugin.inputs.len();
-        if is_output && *is_const && !self.unit.shared_outputs.contains(&tensor) {
-            return Err(Diagnostic::error(format!("the output `{name}` is bound to a pointer to `const`"))
+        let storage = self.plugin.storage_of(index);
+        let is_output = storage >= self.plugin.inputs.len();
+        let is_shared = self.unit.shared_outputs.iter().any(|shared| *shared as usize == storage);
+        if is_output && *is_const && !is_shared {
+            let output = self.plugin.tensor_name(storage).unwrap_or(name);
+            return Err(Diagnostic::error(format!("the output `{output}` is bound to a pointer to `const`"))
                 .code(rules::ARGUMENT_MISFIT)
                 .at(
                     arg.value_span.clone(),

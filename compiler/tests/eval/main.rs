@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod aliases;
 mod containers;
 mod kernels;
 #[path = "../support/mod.rs"]

@@ -26,20 +26,22 @@ pub enum EnqueueError {
     Refused(Box<Refusal>),
     /// The driver refuses to fill or copy memory.
     Memory(Box<MemoryRefusal>),
-    /// An output that shares an input's memory lies partly in it.
+    /// An output that shares an input's memory lies partly in it, or in another input.
     Overlap(Box<Overlap>),
 }
 
-/// Where an input and the output that shares its memory were bound.
+/// Where an input and an output were bound whose memory overlaps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Overlap {
     /// The plugin: `sample::circ_pad_plugin`.
     pub plugin: String,
     /// The output's name.
     pub output: String,
+    /// The input's name; `None` for the input whose memory the output shares.
+    pub other: Option<String>,
     /// Of the input, then of the output.
     pub addresses: [usize; 2],
-    /// How many bytes each of them has.
+    /// How many bytes the output has.
     pub bytes: usize,
 }
 
@@ -122,6 +124,14 @@ impl fmt::Display for MemoryRefusal {
 impl fmt::Display for Overlap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [input, output] = self.addresses;
+        if let Some(other) = &self.other {
+            return write!(
+                f,
+                "`{}`: the {} bytes of the output `{}` at {output:#x} overlap the input `{other}` at {input:#x}; bind the output to the \
+                 input whose memory it shares, or to memory that no input uses",
+                self.plugin, self.bytes, self.output
+            );
+        }
         write!(
             f,
             "`{}`: the output `{}` lies at {output:#x} and the input whose memory it shares at {input:#x}, so that a part of their {} \

@@ -80,16 +80,17 @@ impl LaunchRecord {
         scratch: &[ScratchPlace],
         positions: &Positions,
     ) -> Option<LaunchRecord> {
-        let tensor = |tensor: &u32| (*tensor as usize).checked_sub(plugin.inputs.len());
+        let storage = |tensor: &u32| plugin.storage_of(*tensor as usize);
+        let output = |tensor: &u32| storage(tensor).checked_sub(plugin.inputs.len());
         let place = |(passed, arg): (&Passed, &Arg)| {
             Some(match (passed, &arg.value) {
                 (Passed::Input(index), ArgValue::Tensor(of) | ArgValue::ReadTensor(of))
-                    if *index == *of as usize && *index < plugin.inputs.len() =>
+                    if *index == storage(of) && *index < plugin.inputs.len() =>
                 {
                     Argument::Input(positions.of(*index)?)
                 }
                 (Passed::Output(index), ArgValue::Tensor(of) | ArgValue::ReadTensor(of))
-                    if tensor(of) == Some(*index) && *index < plugin.outputs.len() =>
+                    if output(of) == Some(*index) && *index < plugin.outputs.len() =>
                 {
                     Argument::Output(*index)
                 }

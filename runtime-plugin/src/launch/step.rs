@@ -60,6 +60,17 @@ impl Positions {
         self.inputs.get(input).copied().flatten()
     }
 
+    /// Returns the address of a tensor at one enqueue, by its index over the plugin's inputs, then its outputs; `None` if it is not
+    /// given.
+    #[inline]
+    #[must_use]
+    pub fn address(&self, at: &Addresses<'_>, tensor: usize) -> Option<u64> {
+        match tensor.checked_sub(self.inputs.len()) {
+            None => at.inputs.get(self.of(tensor)?).map(|input| input.addr() as u64),
+            Some(output) => at.outputs.get(output).map(|output| output.addr() as u64),
+        }
+    }
+
     /// How many inputs are given.
     #[must_use]
     pub fn given(&self) -> usize {
@@ -226,27 +237,35 @@ impl FillRecord {
     }
 }
 
-/// An output that shares an input's memory, and what is copied where it does not.
+/// An output that shares an input's memory, and the copy that is made where it is bound elsewhere.
 ///
-/// TensorRT-RTX 1.7 says the same address of both, unless the user binds the output to other memory: then nothing is copied, and a
-/// kernel that works in place would work on what that memory held.
+/// TensorRT-RTX 1.7 passes one address for both, unless the user binds the output to other memory, and then copies nothing. Every
+/// step uses the output's memory for both names ([`Plugin::storage_of`]), so the copy comes before all steps.
 #[derive(Debug, Clone)]
 pub struct AliasRecord {
     plugin: Box<str>,
     name: Box<str>,
-    /// Among the inputs that are given.
+    /// By index among the inputs that are given.
     input: usize,
-    /// Below the number of outputs.
     output: usize,
-    /// How many inputs are given.
+    bytes: usize,
+    others: Box<[OtherInput]>,
     inputs: usize,
     outputs: usize,
+}
+
+/// An input that the copy must leave as it is.
+#[derive(Debug, Clone)]
+struct OtherInput {
+    name: Box<str>,
+    /// By index among the inputs that are given.
+    place: usize,
     bytes: usize,
 }
 
 impl AliasRecord {
-    /// Those of a variant's outputs; `shape` tells that of a tensor, by its index over inputs, then outputs. `None` where the bytes of
-    /// one cannot be counted, or its input is not given.
+    /// Returns a record for each aliased output of a variant; `shape` returns the shape of a tensor, by its index over inputs, then
+    /// outputs. `None` if an input's size in bytes overflows, or an aliased input is not given.
     #[must_use]
     pub fn all<'s>(
         plugin: &Plugin,
@@ -254,23 +273,32 @@ impl AliasRecord {
         positions: &Positions,
         shape: impl Fn(usize) -> Option<&'s [i64]>,
     ) -> Option<Vec<AliasRecord>> {
-        let aliased =
-            plugin.outputs.iter().enumerate().filter_map(|(output, of)| Some((output, of, of.alias?)));
-        let record = |(output, of, input): (usize, &cubinder_bundle::Output, u32)| {
-            let input = input as usize;
+        let bytes = |input: usize| {
             let (ty, format) = (*variant.types.get(input)?, *variant.formats.get(input)?);
-            let bytes = tensor_bytes(ty, format, shape(input)?)?;
-            Some(AliasRecord {
-                plugin: launch::full_name(plugin).into_boxed_str(),
-                name: of.name.as_str().into(),
-                input: positions.of(input)?,
-                output,
-                inputs: positions.given(),
-                outputs: plugin.outputs.len(),
-                bytes: usize::try_from(bytes).ok()?,
-            })
+            usize::try_from(tensor_bytes(ty, format, shape(input)?)?).ok()
         };
-        aliased.map(record).collect()
+        let other = |(input, of): (usize, &cubinder_bundle::Input)| {
+            let place = positions.of(input)?;
+            Some(bytes(input).map(|bytes| OtherInput { name: of.name.as_str().into(), place, bytes }))
+        };
+        let record = |(output, of): (usize, &cubinder_bundle::Output)| {
+            let input = of.alias? as usize;
+            let others = plugin.inputs.iter().enumerate().filter(|(other, _)| *other != input);
+            let others = others.filter_map(other).collect::<Option<_>>();
+            Some(positions.of(input).zip(bytes(input)).zip(others).map(|((place, bytes), others)| {
+                AliasRecord {
+                    plugin: launch::full_name(plugin).into_boxed_str(),
+                    name: of.name.as_str().into(),
+                    input: place,
+                    output,
+                    bytes,
+                    others,
+                    inputs: positions.given(),
+                    outputs: plugin.outputs.len(),
+                }
+            }))
+        };
+        plugin.outputs.iter().enumerate().filter_map(record).collect()
     }
 
     /// The output's name.
@@ -279,53 +307,79 @@ impl AliasRecord {
         &self.name
     }
 
-    /// Copies the input to the output where they are not the same memory; says whether it did.
+    /// Returns whether the input has to be copied to the output: whether they are bound to different memory.
     ///
     /// # Errors
-    /// What the driver says; [`EnqueueError::Tensors`] where the tensor is not there; [`EnqueueError::Overlap`] where the two are
-    /// neither the same memory nor apart: nothing could be copied there, and a kernel would read what it writes.
+    /// [`EnqueueError::Tensors`] if the numbers of tensors are not the plugin's; [`EnqueueError::Overlap`] if the output's memory is
+    /// partly the input's, or the copy would overwrite another input.
+    #[inline]
+    pub fn needs_copy(&self, at: &Addresses<'_>) -> Result<bool, EnqueueError> {
+        at.check(self.inputs, self.outputs)?;
+        let [from, to] = self.addresses(at);
+        if from == to || self.bytes == 0 {
+            return Ok(false);
+        }
+        if overlap((from, self.bytes), (to, self.bytes)) {
+            return Err(self.overlap(None, [from, to]));
+        }
+        for other in &self.others {
+            let place = at.inputs.get(other.place).map_or(0, |input| input.addr());
+            if overlap((place, other.bytes), (to, self.bytes)) {
+                return Err(self.overlap(Some(&other.name), [place, to]));
+            }
+        }
+        Ok(true)
+    }
+
+    /// Copies the input to the output.
+    ///
+    /// # Errors
+    /// The driver's.
     ///
     /// # Safety
-    /// As for [`LaunchRecord::enqueue`].
-    #[inline]
-    pub unsafe fn enqueue(
+    /// As for [`LaunchRecord::enqueue`], and [`AliasRecord::needs_copy`] returned `true` for these addresses.
+    pub unsafe fn copy(
         &self,
         driver: &Driver,
         at: &Addresses<'_>,
         stream: CUstream,
-    ) -> Result<bool, EnqueueError> {
-        let missing = |which, found, expected| EnqueueError::Tensors { which, found, expected };
-        let from = at.inputs.get(self.input);
-        let from = from.ok_or_else(|| missing("inputs", at.inputs.len(), self.inputs))?;
-        let to = at.outputs.get(self.output);
-        let to = to.ok_or_else(|| missing("outputs", at.outputs.len(), self.outputs))?;
-        if from.addr() == to.addr() || self.bytes == 0 {
-            return Ok(false);
-        }
-        if from.addr().abs_diff(to.addr()) < self.bytes {
-            return Err(self.overlap(from.addr(), to.addr()));
-        }
+    ) -> Result<(), EnqueueError> {
+        let [from, to] = self.addresses(at);
         // SAFETY: the caller's promises: both are tensors of this shape, type and format; they do not overlap.
-        let copied =
-            unsafe { driver.copy(to.addr() as CUdeviceptr, from.addr() as CUdeviceptr, self.bytes, stream) };
-        match copied {
-            Ok(()) => Ok(true),
-            Err(error) => Err(EnqueueError::Memory(Box::new(MemoryRefusal {
+        let copied = unsafe { driver.copy(to as CUdeviceptr, from as CUdeviceptr, self.bytes, stream) };
+        copied.map_err(|error| {
+            EnqueueError::Memory(Box::new(MemoryRefusal {
                 plugin: self.plugin.to_string(),
                 what: format!("copy the input to the output `{}`, which shares its memory", self.name),
                 bytes: self.bytes,
                 error,
-            }))),
-        }
+            }))
+        })
+    }
+
+    /// The input's address, then the output's; 0 for one that is missing.
+    fn addresses(&self, at: &Addresses<'_>) -> [usize; 2] {
+        let input = at.inputs.get(self.input).map_or(0, |input| input.addr());
+        let output = at.outputs.get(self.output).map_or(0, |output| output.addr());
+        [input, output]
     }
 
     #[cold]
-    fn overlap(&self, input: usize, output: usize) -> EnqueueError {
+    fn overlap(&self, other: Option<&str>, addresses: [usize; 2]) -> EnqueueError {
         EnqueueError::Overlap(Box::new(Overlap {
             plugin: self.plugin.to_string(),
             output: self.name.to_string(),
-            addresses: [input, output],
+            other: other.map(str::to_owned),
+            addresses,
             bytes: self.bytes,
         }))
     }
+}
+
+/// Whether two ranges, each an address and a length in bytes, have a byte in common.
+fn overlap((one, one_bytes): (usize, usize), (other, other_bytes): (usize, usize)) -> bool {
+    one < other.saturating_add(other_bytes)
+        && other < one.saturating_add(one_bytes)
+        && one_bytes != 0
+        && other_bytes != 0
 }

@@ -150,6 +150,23 @@ impl NativePlugin {
         Ok(built_for)
     }
 
+    /// Returns the warning that outputs in place have to be bound to their inputs; `None` without such outputs.
+    pub(super) fn uncopied(&self) -> Option<String> {
+        let plugin = self.node.definition.plugin();
+        let names = plugin.outputs.iter().filter_map(|output| {
+            Some(format!("`{}` of `{}`", output.name, plugin.tensor_name(output.alias? as usize)?))
+        });
+        let names: Vec<String> = names.collect();
+        (!names.is_empty()).then(|| {
+            format!(
+                "cubinder: {}: TensorRT launches this plugin itself, and its outputs have the memory of inputs ({}): nothing copies an input to \
+                 an output that is bound to other memory; bind both to one address, or compile the plugin without `route = \"native\"`",
+                self.node.title,
+                names.join(", ")
+            )
+        })
+    }
+
     /// Says that for all shapes of the profile something is not proved, and what comes of it.
     fn say(&self, what: &str, mut unproved: Vec<String>, outcome: &str) {
         if !unproved.is_empty() {
@@ -253,6 +270,9 @@ impl QuickPlugin for NativePlugin {
         let offered = self.offered(Some(kinds));
         if offered.is_empty() {
             return Err(self.none_holds(0, kinds));
+        }
+        if let Some(text) = self.uncopied() {
+            logger::log(Severity::WARNING, &text);
         }
         self.say(
             "this plugin",

@@ -386,3 +386,18 @@ fn outputs_without_a_shape_somewhere_in_the_profile_keep_their_limits() {
         assert!(of(&difference, least, most).is_err(), "{least} to {most}");
     }
 }
+
+/// TensorRT launches the kernel with the addresses that it has: no library is there to copy anything.
+#[test]
+fn outputs_in_place_are_warned_about() {
+    let said = |alias: Option<u32>| {
+        let mut model = guarded();
+        model.outputs[0].alias = alias;
+        plugin(model).uncopied()
+    };
+    assert_eq!(said(None), None);
+    let warning = said(Some(0)).unwrap();
+    for part in ["`y` of `x`", "bind both to one address", "route = \"native\""] {
+        assert!(warning.contains(part), "{part}: {warning}");
+    }
+}

@@ -86,8 +86,6 @@ struct Candidates {
     choice: Choice,
     /// Where the inputs are among those that are given.
     positions: Positions,
-    /// How many of the tensors are inputs.
-    inputs: usize,
     /// Where each one's steps lie among the records.
     records: Vec<Range<usize>>,
 }
@@ -96,11 +94,7 @@ impl Candidates {
     /// Which of them runs, and its steps; none where no guard holds.
     #[inline]
     fn pick<'a>(&self, records: &'a [StepRecord], at: &Addresses<'_>) -> Option<(usize, &'a [StepRecord])> {
-        let address = |tensor: usize| match tensor.checked_sub(self.inputs) {
-            None => at.inputs.get(self.positions.of(tensor)?).map(|address| address.addr() as u64),
-            Some(output) => at.outputs.get(output).map(|address| address.addr() as u64),
-        };
-        let candidate = self.choice.pick(address)?;
+        let candidate = self.choice.pick(|tensor| self.positions.address(at, tensor))?;
         Some((candidate, records.get(self.records.get(candidate)?.clone())?))
     }
 }
@@ -156,10 +150,17 @@ impl Running {
             return Err(no_workspace(node, ready.workspace_bytes));
         }
         let _range = ready.ranges.get(candidate).map(nvtx::Range::enter);
+        let mut needs_copies = false;
         for alias in &ready.aliases {
-            // SAFETY: the caller's promises.
-            let copied = unsafe { alias.enqueue(ready.driver, at, CUstream(stream)) };
-            if copied.map_err(|error| self.failed(node, ready.driver, &error))? {
+            let needs_copy = alias.needs_copy(at);
+            needs_copies |= needs_copy.map_err(|error| self.failed(node, ready.driver, &error))?;
+        }
+        // Nothing is queued before all bindings are known to be right.
+        for alias in ready.aliases.iter().filter(|_| needs_copies) {
+            if alias.needs_copy(at).is_ok_and(|needs_copy| needs_copy) {
+                // SAFETY: the caller's promises.
+                unsafe { alias.copy(ready.driver, at, CUstream(stream)) }
+                    .map_err(|error| self.failed(node, ready.driver, &error))?;
                 self.said.tell_copied(node, alias.name());
             }
         }
@@ -263,7 +264,7 @@ impl Running {
         let order = self.announced.in_order(node, &positions, self.tactic, &facts).unwrap();
         let choice = launch::decide(plugin, &order, self.tactic, &facts, &mut steps).unwrap().choice?;
         let records = vec![0..0; order.len()];
-        let candidates = Candidates { choice, positions, inputs: plugin.inputs.len(), records };
+        let candidates = Candidates { choice, positions, records };
         candidates.pick(&[], at).is_none().then(|| self.none_holds(node, at))
     }
 
@@ -286,12 +287,9 @@ impl Running {
         let told = || {
             let plugin = node.definition.plugin();
             let positions = self.announced.positions(node)?;
-            let address = |input: usize| {
-                positions.of(input).and_then(|place| at.inputs.get(place)).map_or(0, |it| it.addr() as u64)
-            };
-            let inputs = (0..plugin.inputs.len()).map(address);
-            let outputs = at.outputs.iter().map(|address| address.addr() as u64);
-            let addresses: Vec<u64> = inputs.chain(outputs).collect();
+            let tensors = (0..plugin.tensor_count()).map(|tensor| plugin.storage_of(tensor));
+            let addresses: Vec<u64> =
+                tensors.map(|tensor| positions.address(at, tensor).unwrap_or(0)).collect();
             let shapes = self.shapes(node, &positions, &mut Steps::default())?;
             let device = self.loaded.device();
             let facts = Facts { shapes: &shapes, device, alignments: &addresses, ..node.facts() };
@@ -395,14 +393,9 @@ fn make_ready(
             aliases.ok_or_else(|| node.invalid("the size of a tensor in bytes is beyond 64 bits"))?;
     }
     let places: Vec<Range<usize>> = ready.variants.iter().map(|(_, range)| range.clone()).collect();
-    ready.choice = decided.choice.map(|choice| {
-        Box::new(Candidates {
-            choice,
-            positions: positions.clone(),
-            inputs: plugin.inputs.len(),
-            records: places,
-        })
-    });
+    ready.choice = decided
+        .choice
+        .map(|choice| Box::new(Candidates { choice, positions: positions.clone(), records: places }));
     Ok(Some(ready))
 }
 

@@ -176,6 +176,7 @@ impl<'a> Maker<'a> {
             offset: 0,
             graph: false,
             apart: false,
+            apart_offset: 0,
             profile: 0,
         };
         self.references.insert(key, run.clone());

@@ -72,6 +72,8 @@ pub(crate) struct Run {
     pub(crate) graph: bool,
     /// Whether an aliased output gets memory of its own, which TensorRT does not promise to work; for the Python client only.
     pub(crate) apart: bool,
+    /// Where such an output begins in its buffer, bytes.
+    pub(crate) apart_offset: u32,
     /// Which optimization profile is used; for the Python client only.
     pub(crate) profile: usize,
 }

@@ -341,3 +341,49 @@ fn answers_about_addresses_change_nothing_else_that_is_known() {
         }
     }
 }
+
+/// Guards that hold for all addresses although they ask for them: those behind them decide nothing.
+#[test]
+fn a_guard_that_always_holds_ends_the_choice() {
+    let not = |of: &Expr| join(&[of], |roots| Node::Unary(UnaryOp::Not, roots[0]));
+    let always = binary(BinaryOp::Or, &aligned(0, 16), &not(&aligned(0, 16)));
+    let (first, last) = (aligned(1, 8), aligned(2, 32));
+    let decided = of(&[Some(&always), Some(&last)]).unwrap();
+    assert_eq!((decided.candidates, decided.choice), (vec![0], None));
+
+    let decided = of(&[Some(&first), Some(&always), Some(&last), None]).unwrap();
+    assert_eq!(decided.candidates, [0, 1]);
+    let choice = decided.choice.unwrap();
+    assert_eq!(choice.steps.len(), 1);
+    assert_eq!([8, 4].map(|address| pick(&choice, [1, address, 1])), [Some(0), Some(1)]);
+
+    // The remaining steps and candidates are renumbered: the first candidate is never reached.
+    let never = and(&aligned(0, 16), &not(&aligned(0, 16)));
+    let decided = of(&[Some(&never), Some(&first), Some(&last)]).unwrap();
+    assert_eq!(decided.candidates, [1, 2]);
+    let choice = decided.choice.unwrap();
+    assert_eq!(choice.steps.len(), 2);
+    let picked = [[1, 8, 1], [1, 4, 32], [1, 4, 4]].map(|addresses| pick(&choice, addresses));
+    assert_eq!(picked, [Some(0), Some(1), None]);
+
+    // Both sides of a step lead on, to candidates and to steps.
+    let decided = of(&[Some(&never), Some(&not(&first)), None]).unwrap();
+    assert_eq!(decided.candidates, [1, 2]);
+    assert_eq!(
+        [4, 8].map(|address| pick(decided.choice.as_ref().unwrap(), [1, address, 1])),
+        [Some(0), Some(1)]
+    );
+    let second = aligned(2, 8);
+    for (one, other) in [(first.clone(), not(&second)), (not(&first), second.clone())] {
+        let guards = [Some(&one), Some(&other), Some(&always), Some(&last)];
+        let decided = of(&guards).unwrap();
+        assert_eq!(decided.candidates, [0, 1, 2]);
+        let choice = decided.choice.unwrap();
+        assert_eq!(choice.steps.len(), 2);
+        for addresses in [[1, 4, 4], [1, 4, 8], [1, 8, 4], [1, 8, 8]] {
+            let holds = |guard: &Expr| evaluate(guard, &Addresses(addresses)) == Ok(Value::Bool(true));
+            let expected = [&one, &other, &always].iter().position(|guard| holds(guard));
+            assert_eq!(pick(&choice, addresses), expected, "{addresses:?}");
+        }
+    }
+}

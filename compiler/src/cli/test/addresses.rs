@@ -2,7 +2,7 @@
 
 use cubinder_bundle::Plugin;
 use cubinder_bundle::expr::Node;
-use cubinder_compiler::eval::DEFAULT_ALIGNMENT;
+use cubinder_compiler::eval::{DEFAULT_ALIGNMENT, stated_alignment};
 
 /// Of what the address of each tensor, over inputs, then outputs, is a multiple and of no larger power of two.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,24 +18,12 @@ impl Addresses {
         (!said.is_empty()).then(|| format!("with {}", said.join(", ")))
     }
 
-    /// Outputs in place have their inputs' addresses.
-    fn with_aliases(self, plugin: &Plugin) -> Addresses {
-        let outputs = plugin.outputs.iter().enumerate();
-        outputs.filter_map(|(output, it)| Some((output, it.alias? as usize))).fold(
-            self,
-            |choice, (output, input)| {
-                let bytes = choice.0.get(input).copied().unwrap_or(DEFAULT_ALIGNMENT);
-                choice.with(plugin.inputs.len() + output, bytes)
-            },
-        )
-    }
-
-    fn with(&self, tensor: usize, bytes: u64) -> Addresses {
-        let mut changed = self.clone();
-        if let Some(place) = changed.0.get_mut(tensor) {
-            *place = bytes;
-        }
-        changed
+    /// Both names of one memory have the address of that memory.
+    fn with(&self, plugin: &Plugin, tensor: usize, bytes: u64) -> Addresses {
+        let storage = plugin.storage_of(tensor);
+        let each = self.0.iter().enumerate();
+        let each = each.map(|(other, old)| if plugin.storage_of(other) == storage { bytes } else { *old });
+        Addresses(each.collect())
     }
 }
 
@@ -44,15 +32,12 @@ impl Addresses {
 pub(super) fn choices(plugin: &Plugin, elements: &[u64], said: &[(String, u64)]) -> Vec<Addresses> {
     let aligned = Addresses(vec![DEFAULT_ALIGNMENT; plugin.tensor_count()]);
     if !said.is_empty() {
-        let of = |index| said.iter().find(|(name, _)| plugin.tensor_name(index) == Some(name.as_str()));
-        let each =
-            (0..plugin.tensor_count()).map(|index| of(index).map_or(DEFAULT_ALIGNMENT, |(_, bytes)| *bytes));
-        return vec![Addresses(each.collect()).with_aliases(plugin)];
+        let of = |index| stated_alignment(plugin, said, index).unwrap_or(DEFAULT_ALIGNMENT);
+        return vec![Addresses((0..plugin.tensor_count()).map(of).collect())];
     }
     let asked = asked(plugin);
     let mut all = vec![aligned.clone()];
     let mut add = |choice: Addresses| {
-        let choice = choice.with_aliases(plugin);
         if !all.contains(&choice) {
             all.push(choice);
         }
@@ -64,11 +49,12 @@ pub(super) fn choices(plugin: &Plugin, elements: &[u64], said: &[(String, u64)])
     steps.dedup();
     for bytes in &steps {
         let tensors = asked.iter().map(|(tensor, _)| *tensor);
-        add(tensors.fold(aligned.clone(), |choice, tensor| choice.with(tensor, least(tensor, *bytes))));
+        add(tensors
+            .fold(aligned.clone(), |choice, tensor| choice.with(plugin, tensor, least(tensor, *bytes))));
     }
     for (tensor, bytes) in &asked {
         for bytes in [*bytes, (*bytes / 2).max(1), 1] {
-            add(aligned.with(*tensor, least(*tensor, bytes)));
+            add(aligned.with(plugin, *tensor, least(*tensor, bytes)));
         }
     }
     all
@@ -90,6 +76,8 @@ fn asked(plugin: &Plugin) -> Vec<(usize, u64)> {
 
 #[cfg(test)]
 mod tests {
+    use cubinder_bundle::Guard;
+    use cubinder_bundle::expr::Expr;
     use cubinder_compiler::config;
     use cubinder_compiler::eval;
 
@@ -121,11 +109,20 @@ mod tests {
         assert_eq!(found, expected.map(|(x, y)| Addresses(vec![x, y])));
     }
 
+    /// What a person states and what a guard asks counts for the memory, under either of its names.
     #[test]
-    fn outputs_in_place_have_their_inputs_addresses() {
-        let add = plugin("elemwise_add_plugin_.toml");
-        for choice in choices(&add, &[4, 4], &[(add.inputs[0].name.clone(), 8)]) {
-            assert_eq!(choice.0[0], choice.0[1], "{choice:?}");
+    fn both_names_of_an_alias_have_one_address() {
+        let mut add = plugin("elemwise_add_plugin_.toml");
+        let names = [add.inputs[0].name.clone(), add.outputs[0].name.clone()];
+        for (tensor, name) in (0..).zip(&names) {
+            assert_eq!(choices(&add, &[4, 4], &[(name.clone(), 8)]), [Addresses(vec![8, 8])]);
+            let (expr, text) = (Expr { nodes: vec![Node::Aligned { tensor, bytes: 16 }] }, String::new());
+            add.variants[0].guard = Some(Guard { expr, text });
+            let tried = choices(&add, &[4, 4], &[]);
+            for bytes in [16, 8, DEFAULT_ALIGNMENT] {
+                assert!(tried.contains(&Addresses(vec![bytes; 2])), "{bytes}, `{name}`: {tried:?}");
+            }
+            assert!(tried.iter().all(|choice| choice.0[0] == choice.0[1]), "{tried:?}");
         }
     }
 }

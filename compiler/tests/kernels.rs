@@ -11,7 +11,7 @@ mod support;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use cubinder_compiler::compile::{Progress, Request, compile};
+use cubinder_compiler::compile::{Progress, Request, bundle, compile};
 use cubinder_compiler::diagnostic::{Colour, render};
 use cubinder_compiler::project::{Asked, Project};
 use cubinder_compiler::toolkit::Overrides;
@@ -49,6 +49,10 @@ fn manifest(case: &Case) -> String {
     Sample { element: case.element, launch: case.launch, args: &args, ..Sample::PLAIN }.text()
 }
 
+/// Two parameters of one type, in another order from compute capability 9.0 on.
+const ORDER_BY_ARCHITECTURE: &str =
+    "#if __CUDA_ARCH__ >= 900\n#define ORDER int m, int n\n#else\n#define ORDER int n, int m\n#endif\n";
+
 /// What the compiler says. It is given no runtime library: where that is all that it misses, the kernel was taken.
 fn compiled(case: &Case) -> Result<(), String> {
     const MISSING: &str = "no-such-runtime-library.so";
@@ -56,6 +60,7 @@ fn compiled(case: &Case) -> Result<(), String> {
     let path = |name: &str| folder.path().join(name);
     std::fs::write(path("m.toml"), manifest(case)).unwrap();
     std::fs::write(path("k.cu"), case.kernel).unwrap();
+    std::fs::write(path("order.h"), ORDER_BY_ARCHITECTURE).unwrap();
     let asked = Asked {
         manifests: vec![path("m.toml")],
         targets: case.targets.iter().map(|target| target.parse().unwrap()).collect(),
@@ -157,6 +162,84 @@ fn kernels_are_refused() {
     insta::assert_snapshot!("refused", shown.join("\n"));
 }
 
+/// Kernels with two parameters of one type, which some targets have in another order.
+#[test]
+fn parameters_that_are_swapped_for_some_targets_are_refused() {
+    if support::toolkit().is_none() {
+        return;
+    }
+    const BODY: &str = "{ y[n] = x[m]; }";
+    let cases = [
+        // Numbers, by the preprocessor.
+        format!("{ORDER_BY_ARCHITECTURE}__global__ void k(const float* x, float* y, ORDER) {BODY}"),
+        // Pointers.
+        format!(
+            "#if __CUDA_ARCH__ == 800\n__global__ void k(float* y, float* x, int n, int m) {BODY}\n#else\n\
+             __global__ void k(float* x, float* y, int n, int m) {BODY}\n#endif"
+        ),
+        // In a header.
+        format!("#include \"order.h\"\n__global__ void k(const float* x, float* y, ORDER) {BODY}"),
+        // A specialization of a template, behind a macro that is pasted together.
+        format!(
+            "#define PASTE(a, b) a##b\n#define ARCH PASTE(__CUDA_, ARCH__)\n#define k of_arch<(ARCH > 800)>\n\
+             template <bool> __global__ void of_arch(const float* x, float* y, int n, int m) {BODY}\n\
+             template <> __global__ void of_arch<true>(const float* x, float* y, int m, int n) {BODY}"
+        ),
+    ];
+    for kernel in cases {
+        let kernel: &'static str = kernel.leak();
+        for targets in [&["sm_80", "sm_90"][..], &["sm_90", "sm_80"], &["sm_80", "compute_90"]] {
+            let case = Case { kernel, targets, args: "n = \"numel(y)\"\nm = \"x.rank\"", ..PLAIN };
+            let errors = compiled(&case).unwrap_err();
+            assert!(errors.starts_with("error[C0501]"), "{kernel}\n{errors}");
+            assert_eq!(errors.matches("error").count(), 1, "{kernel}\n{errors}");
+            // One target alone has one order.
+            assert_taken(&Case { targets: &targets[..1], ..case });
+        }
+    }
+}
+
+/// What only the compile for the parameters' names defines does not decide them.
+#[test]
+fn parameters_are_those_of_the_code() {
+    if support::toolkit().is_none() {
+        return;
+    }
+    const KERNEL: &str = "#ifdef __CUDACC_DEBUG__\n#define ORDER int m, int n\n#else\n#define ORDER int n, int m\n#endif\n\
+                          __global__ void k(ORDER, const float* x, float* y) { y[n] = x[m]; }";
+    let names = |options: &[&str]| -> Vec<String> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        let case = Case { kernel: KERNEL, args: "n = \"numel(y)\"\nm = \"x.rank\"", ..PLAIN };
+        std::fs::write(path("m.toml"), manifest(&case)).unwrap();
+        std::fs::write(path("k.cu"), case.kernel).unwrap();
+        let asked = Asked {
+            manifests: vec![path("m.toml")],
+            targets: ["sm_89", "sm_90"].map(|target| target.parse().unwrap()).to_vec(),
+            options: options.iter().map(|option| (*option).to_owned()).collect(),
+            ..Asked::default()
+        };
+        let project = Project::open(asked, folder.path()).unwrap();
+        let made = bundle(&project, &Overrides::from_env(None), false, &Silent)
+            .unwrap_or_else(|errors| panic!("{}", render(&errors, Colour::Plain)));
+        let launch = made.bundle.plugins[0].variants[0].launch(0).unwrap();
+        launch.args.iter().map(|arg| arg.name.clone()).collect()
+    };
+    assert_eq!(names(&[]), ["n", "m", "x", "y"]);
+    assert_eq!(names(&["-D__CUDACC_DEBUG__"]), ["m", "n", "x", "y"]);
+    assert_eq!(names(&["-D__CUDACC_DEBUG__", "-U__CUDACC_DEBUG__"]), ["n", "m", "x", "y"]);
+}
+
+#[test]
+fn vectors_may_be_of_another_width_for_some_targets() {
+    if support::toolkit().is_none() {
+        return;
+    }
+    let kernel = "#if __CUDA_ARCH__ >= 900\nusing V = float4;\n#else\nusing V = float2;\n#endif\n\
+                  __global__ void k(const V* x, V* y, int n) { y[n] = x[n]; }";
+    assert_taken(&Case { kernel, ..PLAIN });
+}
+
 #[test]
 fn what_several_targets_refuse_is_said_once() {
     if support::toolkit().is_none() {
@@ -165,12 +248,8 @@ fn what_several_targets_refuse_is_said_once() {
     let cases = [
         // All of them, for the same reason.
         Case {
-            kernel: "#ifdef __CUDACC_DEBUG__\n\
-                     #define N int n\n\
-                     #else\n\
-                     #define N long long n\n\
-                     #endif\n\
-                     __global__ void k(const float* x, float* y, N) { y[0] = x[n]; }",
+            kernel: "__global__ void k(const float* x, float* y, int n) { y[0] = x[n]; }",
+            args: "n = \"1.5\"",
             ..PLAIN
         },
         // Some of them.

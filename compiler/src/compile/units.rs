@@ -194,7 +194,8 @@ fn finish_plugin(
     let mut origins = Vec::new();
     let made = jobs.jobs.iter().zip(results).map(|(job, done)| {
         let targets = job.plan.targets.iter().map(|planned| planned.target);
-        Made { job, signature: done.signature, codes: targets.zip(done.codes).collect() }
+        let signatures = job.plan.architectures().into_iter().zip(done.signatures).collect();
+        Made { job, signatures, codes: targets.zip(done.codes).collect() }
     });
     let made: Vec<Made<'_>> = made.collect();
     warnings.extend(made.iter().filter_map(Made::place_of_machine));
@@ -281,7 +282,7 @@ fn finish_foreign(
 /// What came of a job.
 struct Made<'j> {
     job: &'j Job<'j>,
-    signature: Option<Result<Signature, Vec<Diagnostic>>>,
+    signatures: Vec<(Target, Option<Result<Signature, Vec<Diagnostic>>>)>,
     codes: Vec<(Target, Result<Compiled, Vec<Diagnostic>>)>,
 }
 
@@ -311,7 +312,7 @@ fn finish_unit(
     made: &Made<'_>,
     warnings: &mut Vec<Diagnostic>,
 ) -> Result<FinishedUnit, Vec<Diagnostic>> {
-    let Made { job, signature, codes } = made;
+    let Made { job, signatures, codes } = made;
     let mut compiled: Vec<(Target, &Compiled)> = Vec::new();
     // Of every target, those without errors too: then it can be said where only some have one.
     let mut failed = Vec::new();
@@ -327,15 +328,13 @@ fn finish_unit(
     if !failed.is_empty() {
         return Err(failed);
     }
-    let signature = match signature {
-        Some(Ok(signature)) => signature,
-        Some(Err(found)) => return Err(found.clone()),
-        None => return Err(vec![Diagnostic::error(format!("`{}` was not compiled", unit.kernel))]),
-    };
-    let args = verify::bind_args(plugin, unit, signature)
+    let signatures = usable(unit, signatures)?;
+    let Bound { args, read_only, .. } = verify::bind_targets(plugin, unit, &signatures)
         .map_err(|errors| explain::with_kernel(errors, job.prepared.unit()))?;
-    warnings.extend(verify::writable_inputs(plugin, unit, signature));
-    let check = |code: &Compiled| check_code(plugin, unit, signature, &args, code).err().unwrap_or_default();
+    for (_, signature) in &signatures {
+        warnings.extend(verify::writable_inputs(plugin, unit, signature));
+    }
+    let check = |code: &Compiled| check_code(plugin, unit, &signatures, &args, code).err().unwrap_or_default();
     let found: Vec<_> = compiled.iter().map(|(target, code)| (*target, check(code))).collect();
     let errors = merge_targets(&found);
     if !errors.is_empty() {
@@ -348,9 +347,26 @@ fn finish_unit(
     };
     let code: Vec<CompiledCode> = compiled.iter().map(code).collect();
     let cluster = cluster_of(plugin, unit, &compiled)?;
-    let read_only = verify::read_only(signature);
     let origins = vec![job.origin.clone(); code.len()];
     Ok(FinishedUnit { unit: CompiledUnit { args, read_only, cluster, code }, nvrtc, origins })
+}
+
+/// The signatures, each with a target of its architecture.
+fn usable<'s>(
+    unit: &Unit,
+    signatures: &'s [(Target, Option<Result<Signature, Vec<Diagnostic>>>)],
+) -> Result<Vec<(Target, &'s Signature)>, Vec<Diagnostic>> {
+    let failed = signatures.iter().filter_map(|(target, signature)| match signature {
+        Some(Err(found)) => Some((*target, found.clone())),
+        _ => None,
+    });
+    let failed = merge_targets(&failed.collect::<Vec<_>>());
+    if !failed.is_empty() {
+        return Err(failed);
+    }
+    let read = signatures.iter().map(|(target, signature)| Some((*target, signature.as_ref()?.as_ref().ok()?)));
+    read.collect::<Option<Vec<_>>>()
+        .ok_or_else(|| vec![Diagnostic::error(format!("`{}` was not compiled", unit.kernel))])
 }
 
 /// The clusters that the kernel asks for, where the launch does not; the same for every target.
@@ -415,7 +431,7 @@ fn facts_of(code: &Compiled) -> Option<&KernelFacts> {
 fn check_code(
     plugin: &Plugin,
     unit: &Unit,
-    signature: &Signature,
+    signatures: &[(Target, &Signature)],
     args: &[Arg],
     code: &Compiled,
 ) -> Result<(), Vec<Diagnostic>> {
@@ -431,6 +447,10 @@ fn check_code(
     };
     let target = code.object.target;
     let rules = launch_rules(unit, code)?;
+    let signature = signatures.iter().find(|(of, _)| of.arch == target.arch);
+    let Some((_, signature)) = signature else {
+        return Err(vec![Diagnostic::error(format!("`{}` was not compiled", unit.kernel))]);
+    };
     verify::check_code(&verify::CodeCheck { unit, launch, args, signature, target, kernel, rules })
 }
 

@@ -225,6 +225,20 @@ impl Plan {
         Some(Target { kind: TargetKind::Ptx, arch: Arch { suffix, ..lowest } })
     }
 
+    /// One target of each architecture that kernels are compiled for, in the order of `targets`.
+    #[must_use]
+    pub fn architectures(&self) -> Vec<Target> {
+        // Without a suffix it may be another architecture than any that is asked for.
+        let native = self.lowest_ptx().filter(|_| self.route.route == Route::Native);
+        let mut found: Vec<Target> = Vec::new();
+        for target in self.targets().into_iter().chain(native) {
+            if found.iter().all(|known| known.arch != target.arch) {
+                found.push(target);
+            }
+        }
+        found
+    }
+
     /// What to compile for.
     #[must_use]
     pub fn targets(&self) -> Vec<Target> {

@@ -120,9 +120,9 @@ fn parameters(check: &CodeCheck<'_>) -> Option<Diagnostic> {
     None
 }
 
-/// The names come from one compile with debug information, the code from one for each target.
-const SAME_EVERYWHERE: &str = "the kernel's parameters must be the same in every compile: look for `#if` around them, on \
-                               `__CUDA_ARCH__` or on `__CUDACC_DEBUG__`";
+/// A launch passes the same arguments whichever of the code objects runs.
+pub(super) const SAME_EVERYWHERE: &str =
+    "the kernel's parameters must be the same for every target: look for `#if` around them, on `__CUDA_ARCH__` for instance";
 
 /// What an argument's offset is a multiple of, and its bytes.
 fn alignment_and_size(value: &ArgValue) -> (u32, u32) {

@@ -8,6 +8,7 @@ mod args;
 mod code;
 mod pointee;
 mod rows;
+mod targets;
 
 pub use args::{
     Accumulated, Bound, Evidence, bind_args, bind_argument, check_names, read_only, unwritten_outputs,
@@ -17,6 +18,7 @@ pub use code::{CodeCheck, check_code, max_shared_bytes, max_threads_with};
 pub(crate) use code::{MAKE_IT_DYNAMIC, PASS_LESS};
 pub(crate) use pointee::misfit;
 pub use rows::{Row, merge_rows};
+pub use targets::bind_targets;
 
 #[cfg(test)]
 mod tests;
